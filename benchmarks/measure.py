@@ -1,0 +1,60 @@
+"""How time is taken: contestants in turn, process CPU time, ratios within a round."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Mapping
+from statistics import geometric_mean, median
+from time import process_time
+from typing import Any
+
+import numpy as np
+
+__all__ = ["agree", "geometric_mean", "interleaved", "paired_ratio"]
+
+
+def repetitions(call: Callable[[], Any], least: float) -> int:
+    """How many calls take at least ``least`` seconds; warms up on the way."""
+    call()
+    count = 1
+    while True:
+        start = process_time()
+        for _ in range(count):
+            call()
+        if (taken := process_time() - start) >= least:
+            return count
+        count = max(2 * count, int(count * least / max(taken, 1e-6)))
+
+
+def interleaved(calls: Mapping[str, Callable[[], Any]], rounds: int, least: float = 0.004) -> dict[str, list[float]]:
+    """Seconds per call of each contestant in each round; each round begins with another one."""
+    counts = {name: repetitions(call, least) for name, call in calls.items()}
+    names = list(calls)
+    times: dict[str, list[float]] = {name: [] for name in names}
+    gc.collect()
+    gc.freeze()  # what was imported is not looked through again and again on somebody's time
+    for number in range(rounds):
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            call, count = calls[name], range(counts[name])
+            start = process_time()
+            for _ in count:
+                call()
+            times[name].append((process_time() - start) / len(count))
+    return times
+
+
+def paired_ratio(numerator: list[float], denominator: list[float]) -> float:
+    """The median of the ratios within each round: what slows the machine down slows both."""
+    return median(a / b for a, b in zip(numerator, denominator, strict=True))
+
+
+def agree(ours: Any, theirs: Any, tolerance: float) -> bool:
+    """Whether value and gradients are the same numbers, within ``tolerance`` of the largest of each."""
+    (value, grads), (their_value, their_grads) = ours, theirs
+    pairs = [(value, their_value), *zip(grads, their_grads, strict=True)]
+    return all(_close(np.asarray(a), np.asarray(b), tolerance) for a, b in pairs)
+
+
+def _close(a: Any, b: Any, tolerance: float) -> bool:
+    return a.shape == b.shape and a.dtype == b.dtype and bool(np.abs(a - b).max() <= tolerance * np.abs(b).max())

@@ -1,0 +1,61 @@
+"""What pullback runs on: versions, CPU features, BLAS, threads."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+
+from pullback.core.memory import TRUSTED
+from pullback.core.op import REGISTRY
+
+__all__ = ["facts", "run"]
+
+THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def installed(package: str) -> str:
+    """
+    >>> installed("no-such-package")
+    'absent'
+    """
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "absent"
+
+
+def facts() -> dict[str, str]:
+    """Everything that is printed, by name.
+
+    >>> facts()["numpy"] == np.__version__
+    True
+    """
+    config: Any = np.show_config(mode="dicts")
+    simd = config.get("SIMD Extensions", {})
+    blas = config.get("Build Dependencies", {}).get("blas", {})
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    limits = [f"{name}={os.environ[name]}" for name in THREAD_LIMITS if name in os.environ]
+    return {
+        "pullback": installed("pullback"),
+        "python": f"{platform.python_version()} ({platform.python_implementation()}, {platform.system()})",
+        "numpy": np.__version__,
+        "llvmlite": installed("llvmlite"),
+        "scipy": installed("scipy"),
+        "ops": str(len(REGISTRY)),
+        "cpu": platform.machine(),
+        "cpu features": " ".join([*simd.get("baseline", ()), *simd.get("found", ())]) or "unknown",
+        "blas": f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip(),
+        "threads": f"{usable} of {os.cpu_count()} cores usable; {', '.join(limits) or 'BLAS threads not limited'}",
+        "recycled buffers": "on" if TRUSTED else "off: this interpreter's reference counts cannot be trusted",
+    }
+
+
+def run() -> int:
+    """Print the facts."""
+    for name, fact in facts().items():
+        print(f"{name:<18}{fact}")
+    return 0

@@ -1,0 +1,1 @@
+"""The engine: knows what an op is, knows none by name."""

@@ -1,0 +1,123 @@
+"""Pieces that rules of several rooms share, in plain NumPy."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from pullback.core.axes import over
+
+QUICK = frozenset({ndarray, np.float64, np.float32})
+
+
+@lru_cache(1000)
+def kept_shape(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
+    """The shape with the reduced axes as 1.
+
+    >>> kept_shape((2, 3, 4), (0, 2))
+    (1, 3, 1)
+    """
+    gone = over(len(shape), axis)
+    return tuple(1 if i in gone else n for i, n in enumerate(shape))
+
+
+def axes(axis: Any) -> Any:
+    """``axis`` as NumPy takes it: a list, as TensorFlow.js writes it, becomes a tuple.
+
+    >>> axes([0, 1])
+    (0, 1)
+    """
+    return tuple(axis) if type(axis) is list else axis
+
+
+def kept(z: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
+    """The result of a reduction with its axes back, of length 1, so that it broadcasts against ``x``.
+
+    >>> kept(np.array([1.0, 2.0]), (2, 3), 1).shape
+    (2, 1)
+    """
+    if not z.shape:
+        return z
+    shape = kept_shape(x_shape, tuple(axis) if type(axis) is list else axis)
+    return z.reshape(shape) if type(z) is ndarray else np.reshape(z, shape)
+
+
+def total(x: Any, axis: Any, keepdims: bool = False) -> Any:
+    """The sum over ``axis``, as rules write it.
+
+    >>> total(np.ones((2, 3)), [0, 1])
+    np.float64(6.0)
+    """
+    return np.sum(x, axis=axes(axis), keepdims=keepdims)
+
+
+def nonzero(z: Any) -> Any:
+    """``z`` with 1 for 0: a divisor where the dividend is 0 too, and the quotient is to be 0.
+
+    >>> nonzero(np.array([0.0, 2.0]))
+    array([1., 2.])
+    """
+    return z + (z == 0)
+
+
+def spread(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
+    """The adjoint of a sum: every element receives the cotangent of the sum it entered.
+
+    >>> spread(np.array([1.0, 2.0]), (2, 3), 1)
+    array([[1., 1., 1.],
+           [2., 2., 2.]])
+    """
+    if g.shape:
+        shape = kept_shape(x_shape, tuple(axis) if type(axis) is list else axis)
+        g = g.reshape(shape) if type(g) is ndarray else np.reshape(g, shape)
+    if not x_shape:
+        return g
+    if type(g) not in QUICK or prod(x_shape) > 4096:
+        return np.broadcast_to(g, x_shape)
+    e: ndarray[Any, Any] = np.empty(x_shape, g.dtype)  # a small filled array is quicker than a view
+    if g.shape:
+        e[...] = g
+    else:
+        e.fill(g)
+    return e
+
+
+def counted(shape: tuple[int, ...], axis: Any) -> int:
+    """How many elements enter each result of a reduction.
+
+    >>> counted((2, 3, 4), (0, 2))
+    8
+    """
+    return prod([shape[i] for i in over(len(shape), axis)])
+
+
+def T(x: Any) -> Any:
+    """The matrix transpose, over the last two axes.
+
+    >>> T(np.ones((2, 3, 4))).shape
+    (2, 4, 3)
+    """
+    return x.T if type(x) is ndarray and x.ndim == 2 else np.swapaxes(x, -1, -2)
+
+
+def select(condition: Any, x: Any, y: Any) -> Any:
+    """``np.where``, with NumPy scalars for rank 0 as everywhere in the engine.
+
+    >>> select(np.True_, np.float64(1.0), 0)
+    np.float64(1.0)
+    """
+    z = np.where(condition, x, y)
+    return z[()] if type(z) is ndarray and not z.ndim else z
+
+
+def nothing(g: Any) -> Any:
+    """The cotangent of what is constant between its jumps: 0, even where ``g`` is infinite.
+
+    >>> nothing(np.array([1.0, np.inf]))
+    array([0., 0.])
+    """
+    return np.zeros(g.shape, g.dtype) if g.shape else g.dtype.type(0)

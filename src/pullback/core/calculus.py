@@ -1,0 +1,142 @@
+"""How an op differentiates.  From that one fact: both vjp and jvp.
+
+    partials(dz/dx, dz/dy)        elementwise: a partial derivative per input (a number: constant, None: not at all);
+                                  a partial that asks for ``g`` is the whole product ``g * dz/dx``, for both modes
+    linear(adjoint, ...)          linear in each input: an adjoint per input; the jvp is the op itself
+    linear(each=adjoint)          the same for a list of inputs: one adjoint giving the list of cotangents
+    linear(adjoint, into=add)     ``add(acc, g, *params)`` adds the cotangent into an array instead of making one
+    rule(vjp, ..., jvp=...)       anything else: both written out, the tangents of x, y being ``dx``, ``dy``
+    constant()                    the derivative is zero wherever it exists
+
+A formula's parameter names say what it needs (see formula.py).  Formulas are plain NumPy and operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core.formula import Formula, Names, parameters
+from pullback.errors import DefinitionError
+
+
+class Calculus:
+    """What the engine asks of each kind: positional vjps, and a jvp."""
+
+    formulas: tuple[Any, ...] = ()
+    each: Formula | None = None
+    into: Formula | None = None
+    times = False
+    flows = True  # False: nothing ever flows back
+    names: Names
+
+    def bind(self, names: Names) -> None:
+        """Check every formula's names, while the op is being defined."""
+        self.names = names
+        if self.each is not None:
+            names.check(self.each)
+        elif self.flows and len(self.formulas) != len(names.inputs):
+            raise DefinitionError(
+                f"{names.op}: {len(names.inputs)} inputs {names.inputs} but {len(self.formulas)} formulas."
+            )
+        for formula in self.formulas:
+            names.check(formula)
+
+    def vjps(self) -> list[Any]:
+        """The positional rules; written out when the op is first used."""
+        if not self.flows:
+            return [None] * len(self.names.inputs)
+        if self.each is not None:
+            return [self.names.compile(self.each, False)]
+        return [None if f is None else self.names.compile(f, self.times) for f in self.formulas]
+
+    def differentiable(self, i: int) -> bool:
+        """Whether the op has a derivative in its input number ``i``."""
+        return self.flows and (self.each is not None or self.formulas[i] is not None)
+
+    def asked(self, i: int) -> frozenset[str]:
+        """The names that the rule of input ``i`` asks for."""
+        formula = self.each if self.each is not None else self.formulas[i]
+        return frozenset(parameters(formula)) if callable(formula) else frozenset()
+
+    def jvp(self, op: Any, z: Any, inputs: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        """The tangent of ``z``, or None for zero; a tangent of an input that is None is zero too."""
+        raise NotImplementedError
+
+    def call(self, formula: Formula, z: Any, inputs: Sequence[Any], params: Mapping[str, Any], **more: Any) -> Any:
+        env = {"z": z, **params, **more}
+        for n, x in zip(self.names.inputs, inputs, strict=False):
+            env[n], env[f"{n}_shape"] = x, getattr(x, "shape", ())
+        return formula(*(env[n] for n in parameters(formula)))
+
+
+def total(terms: list[Any]) -> Any:
+    out = terms[0]
+    for t in terms[1:]:
+        out = out + t
+    return out
+
+
+class partials(Calculus):
+    times = True
+
+    def __init__(self, *formulas: Formula | float | None) -> None:
+        self.formulas = formulas
+
+    def jvp(self, op: Any, z: Any, inputs: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        terms = []
+        for f, t in zip(self.formulas, tangents, strict=True):
+            if t is None or f is None:
+                continue
+            if not callable(f):
+                terms.append(t if f == 1 else -t if f == -1 else t * f)
+            elif "g" in parameters(f):
+                terms.append(self.call(f, z, inputs, params, g=t))
+            else:
+                terms.append(t * self.call(f, z, inputs, params))
+        return total(terms) if terms else None
+
+
+class linear(Calculus):
+    def __init__(self, *adjoints: Formula | None, each: Formula | None = None, into: Formula | None = None) -> None:
+        self.formulas, self.each, self.into = adjoints, each, into
+
+    def jvp(self, op: Any, z: Any, inputs: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        if self.each is not None:  # linear in all inputs together
+            moved = [np.zeros_like(x) if t is None else t for x, t in zip(inputs, tangents, strict=True)]
+            return op.call(moved, params)
+        terms = [
+            op.call([*inputs[:i], t, *inputs[i + 1 :]], params)
+            for i, t in enumerate(tangents)
+            if t is not None and self.formulas[i] is not None
+        ]
+        return total(terms) if terms else None
+
+
+class rule(Calculus):
+    """Neither elementwise nor linear: the vjp (one formula per input) and the jvp are both written out."""
+
+    def __init__(self, *vjps: Formula | None, jvp: Formula) -> None:
+        self.formulas, self._jvp = vjps, jvp
+
+    def bind(self, names: Names) -> None:
+        super().bind(names)
+        names.check(self._jvp, frozenset(f"d{n}" for n in names.inputs))
+
+    def jvp(self, op: Any, z: Any, inputs: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        moved = {f"d{n}": t for n, t in zip(self.names.inputs, tangents, strict=True)}
+        for (name, t), x in zip(moved.items(), inputs, strict=True):
+            if t is None and name in parameters(self._jvp):
+                moved[name] = np.zeros_like(x)
+        return self.call(self._jvp, z, inputs, params, **moved)
+
+
+class constant(Calculus):
+    """The derivative is zero wherever it exists (comparisons, rounding): nothing flows back."""
+
+    flows = False
+
+    def jvp(self, op: Any, z: Any, inputs: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        return None

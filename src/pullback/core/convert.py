@@ -1,0 +1,179 @@
+"""Into the library: numbers, lists and arrays become what the engine computes with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from pullback.core.tensor import Tensor
+from pullback.errors import ArgumentError, DataError, TracedValueError
+
+_default: ContextVar[np.dtype[Any] | None] = ContextVar("default_dtype", default=None)
+_process_default = np.dtype(np.float32)
+
+
+def get_default_dtype() -> np.dtype[Any]:
+    """The dtype that Python numbers get in a new tensor.
+
+    >>> get_default_dtype()
+    dtype('float32')
+    """
+    return _default.get() or _process_default
+
+
+def set_default_dtype(dtype: Any) -> None:
+    """Choose the dtype that Python numbers get in new tensors, for the whole process.
+
+    >>> set_default_dtype("float32")
+    """
+    global _process_default
+    _process_default = _as_float(dtype)
+
+
+@contextmanager
+def default_dtype(dtype: Any) -> Iterator[None]:
+    """The same for a block of code, in this thread.
+
+    >>> import pullback as pb
+    >>> with pb.default_dtype("float64"):
+    ...     pb.tensor([1.0]).dtype
+    dtype('float64')
+    """
+    token = _default.set(_as_float(dtype))
+    try:
+        yield
+    finally:
+        _default.reset(token)
+
+
+def _as_float(dtype: Any) -> np.dtype[Any]:
+    made: np.dtype[Any] = np.dtype(dtype)
+    if made.kind != "f":
+        raise ArgumentError(f"the default dtype must be a float, got {made}.")
+    return made
+
+
+def as_dtype(dtype: Any, what: str = "dtype") -> np.dtype[Any]:
+    """A NumPy dtype from what users write, checked.
+
+    >>> as_dtype("int32")
+    dtype('int32')
+    """
+    try:
+        made = np.dtype(str if dtype == "string" else dtype)
+    except TypeError:
+        raise ArgumentError(f"{what}: {dtype!r} is not a dtype; try 'float32', 'float64', 'int32' or 'bool'.") from None
+    if made.kind not in "fiubcUS":
+        raise ArgumentError(f"{what}: tensors hold numbers and bools, not {made}.")
+    return made
+
+
+def as_value(x: Any, what: str = "tensor") -> Any:
+    """An array, or a NumPy scalar for rank 0, which is ten times quicker than a 0-d array.  Nothing is copied."""
+    if type(x) is ndarray and x.ndim and x.dtype.kind in "fiubc":
+        return x
+    return as_array(x, what=what)[()]
+
+
+def as_array(data: Any, dtype: Any = None, what: str = "tensor") -> Any:
+    """The data as an ndarray: Python numbers get the default dtype, arrays keep theirs.
+
+    >>> as_array([1, None, 3])
+    array([1., 0., 3.], dtype=float32)
+    """
+    if isinstance(data, Tensor):
+        data = data._concrete(f"{what}")
+    if isinstance(data, ndarray | np.generic) or (hasattr(data, "__array__") and not isinstance(data, list | tuple)):
+        made = np.asarray(data)
+        if made.dtype.kind not in "fiubcU":
+            raise DataError(f"{what}: expected numbers or bools, got an array of dtype {made.dtype}.")
+        return made if dtype is None else _cast(made, as_dtype(dtype, what))
+    kinds = _kinds_of_numbers(data)
+    if not kinds:
+        _shape_of(data, what, kinds)
+    if str in kinds:
+        raise DataError(f"{what}: expected numbers, got text. Text can be held as pb.tensor(np.array([...])).")
+    if type(None) in kinds:
+        data = _filled(data)
+    wanted = _dtype_of(kinds) if dtype is None else as_dtype(dtype, what)
+    try:
+        return np.array(data, wanted)
+    except (OverflowError, TypeError, ValueError) as error:
+        _shape_of(data, what, set())  # if they are ragged, that is the trouble
+        raise DataError(f"{what}: the values do not fit dtype {wanted}: {error}.") from None
+
+
+def _kinds_of_numbers(data: Any) -> set[Any]:
+    """The kinds in lists of nothing but Python's numbers, found quickly; empty if they must be looked at one by one."""
+    if type(data) is not list and type(data) is not tuple:
+        return {bool} if type(data) is bool else {float} if type(data) in (int, float) else set()
+    types = {*map(type, data)}
+    if types <= {bool, int, float}:
+        return types if types <= {bool} else {float}
+    if not types <= {list, tuple}:
+        return set()
+    rows = [_kinds_of_numbers(row) for row in data]
+    return {float} & set().union(*rows) or {bool} if all(rows) else set()
+
+
+def _dtype_of(kinds: set[Any]) -> Any:
+    """The dtype for elements of these kinds: NumPy's have one, Python's numbers get the default."""
+    own = [k for k in kinds if isinstance(k, np.dtype)]
+    if own and (float not in kinds or any(k.kind == "f" for k in own)):
+        return np.result_type(*own)
+    if complex in kinds:
+        return np.complex64
+    return np.bool_ if kinds == {bool} else get_default_dtype()
+
+
+def _cast(made: Any, dtype: np.dtype[Any]) -> Any:
+    return made if made.dtype == dtype else made.astype(dtype)
+
+
+def _shape_of(data: Any, what: str, kinds: set[Any], depth: int = 0) -> tuple[int, ...]:
+    """The shape of nested lists; notes the kinds of their elements, and refuses what no array can be made of."""
+    if isinstance(data, list | tuple | range):
+        shapes = [_shape_of(item, what, kinds, depth + 1) for item in data]
+        for other in shapes:
+            if other != shapes[0]:
+                a, b = (s[0] if s else "a number" for s in (shapes[0], other))
+                raise DataError(
+                    f"{what}: the nested lists are ragged: found lengths {a} and {b} at depth {depth + 1}. "
+                    "Every row must have the same length; pad the short ones."
+                )
+        return (len(data), *(shapes[0] if shapes else ()))
+    if isinstance(data, Tensor):
+        if data.level:
+            raise TracedValueError(
+                f"{what}: a list with a traced tensor of shape {data.shape} would lose its gradient. Use pb.stack."
+            )
+        kinds.add(data.dtype)
+        return data.shape
+    if isinstance(data, ndarray | np.generic) and data.dtype.kind in "fiubc":
+        kinds.add(data.dtype)
+        return data.shape
+    if isinstance(data, bool):
+        kinds.add(bool)
+    elif isinstance(data, int | float):
+        kinds.add(float)
+    elif isinstance(data, complex):
+        kinds.add(complex)
+    elif isinstance(data, str | bytes):
+        kinds.add(str)
+    elif data is None and depth:
+        kinds.update((float, type(None)))
+    else:
+        raise DataError(f"{what}: expected numbers or nested lists of numbers, got {type(data).__name__}.")
+    return ()
+
+
+def _filled(data: Any) -> Any:
+    """``None`` counts as 0, as in TensorFlow.js."""
+    if isinstance(data, list | tuple):
+        return [_filled(item) for item in data]
+    return 0 if data is None else data

@@ -1,0 +1,155 @@
+"""Formulas become functions: each rule of an op, written with names, turned into a positional one.
+
+A formula's parameter names say what it needs: ``g`` the cotangent, ``z`` the result, ``x`` an input, ``x_shape`` only
+its shape, ``axis`` a parameter.  Each becomes one positional function ``(g, z, x, y)``, the second operand of a
+one-input op being its parameters.  Simple formulas are flattened: they are run once on an ``Expr``, which writes down
+what they do, so the hot path calls no formula, only the arithmetic that was in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.errors import DefinitionError
+
+Formula = Callable[..., Any]
+UFUNCS = {f"np_{k}": v for k, v in vars(np).items() if isinstance(v, np.ufunc)}
+
+
+class Expr:
+    """Stands for an array while a formula is written down as Python source."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+        name = f"np_{ufunc.__name__}"
+        if method != "__call__" or kwargs or UFUNCS.get(name) is not ufunc:
+            raise TypeError("only calls of NumPy's own ufuncs are written down")
+        return Expr(f"{name}({', '.join(map(text, args))})")
+
+    def __neg__(self) -> Expr:
+        return Expr(f"(-{self.text})")
+
+    def __array_function__(self, *args: Any) -> Any:
+        raise TypeError("only NumPy's ufuncs are written down")
+
+    def __eq__(self, other: object) -> Any:
+        raise TypeError("a formula that compares is called, not flattened")
+
+    __ne__ = __eq__
+
+    def __bool__(self) -> bool:
+        raise TypeError("a formula that branches is called, not flattened")
+
+
+def text(e: Any) -> str:
+    if isinstance(e, Expr):
+        return e.text
+    if type(e) in (int, float):
+        return repr(e)
+    raise TypeError("only numbers and operands are written down")
+
+
+def _sign(name: str, sign: str) -> None:
+    setattr(Expr, f"__{name}__", lambda self, o: Expr(f"({self.text} {sign} {text(o)})"))
+    setattr(Expr, f"__r{name}__", lambda self, o: Expr(f"({text(o)} {sign} {self.text})"))
+
+
+for _name, _text in {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "pow": "**", "matmul": "@"}.items():
+    _sign(_name, _text)
+
+
+def parameters(formula: Formula) -> tuple[str, ...]:
+    """The names a formula asks for.
+
+    >>> parameters(lambda g, x: g * x)
+    ('g', 'x')
+    """
+    code = formula.__code__
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+class Names:
+    """Where each name of a formula is found, in the positional call ``(g, z, x, y)`` or ``(g, z, args, p)``."""
+
+    def __init__(self, op: str, inputs: tuple[str, ...], params: Sequence[str], variadic: bool) -> None:
+        self.op, self.inputs, self.params, self.variadic = op, inputs, tuple(params), variadic
+        shapes = {f"{x}_shapes" for x in inputs} if variadic else {f"{x}_shape" for x in inputs}
+        self.known = frozenset({"g", "z", *inputs, *shapes, *params})
+        if variadic:
+            self.signature = "g, z, args, p"
+        elif len(inputs) == 1:
+            self.signature = "g, z, x, p"
+        elif len(inputs) == 2 and not params:
+            self.signature = "g, z, x, y"
+        else:
+            self.signature = "g, z, args, p"
+
+    def check(self, formula: Any, also: frozenset[str] = frozenset()) -> None:
+        """Refuse a formula that asks for what there is not."""
+        if callable(formula):
+            for n in parameters(formula):
+                if n not in self.known and n not in also:
+                    known = ", ".join(sorted(self.known | also))
+                    raise DefinitionError(f"{self.op}: a rule asks for '{n}', which is none of {known}.")
+
+    def operand(self, i: int) -> str:
+        if self.signature == "g, z, args, p":
+            return "args" if self.variadic else f"args[{i}]"
+        return "xy"[i]
+
+    def where(self, name: str) -> str:
+        if name in ("g", "z"):
+            return name
+        if name in self.inputs:
+            return self.operand(self.inputs.index(name))
+        if name.endswith("_shapes"):
+            return "[a.shape for a in args]"
+        if name.endswith("_shape") and name not in self.params:
+            return f"{self.operand(self.inputs.index(name[:-6]))}.shape"
+        return f"p[{self.params.index(name)}]"
+
+    def compile(self, formula: Formula | float, times: bool) -> Callable[..., Any]:
+        """The formula as a positional function; ``times`` says it is a partial, still to be multiplied by ``g``."""
+        if not callable(formula):
+            return positional(
+                self.op, self.signature, "g" if formula == 1 else "-g" if formula == -1 else f"g * {formula!r}", None
+            )
+        names = parameters(formula)
+        if "g" in names:
+            times = False
+        call = f"formula({', '.join(map(self.where, names))})"
+        body = f"g * {call}" if times else call
+        if {*names} <= {"g", "z", *self.inputs} and not self.variadic:
+            flat = flattened(formula, *map(self.where, names))
+            if flat is not None:
+                body = flat if not times else f"g / {flat[5:-1]}" if flat.startswith("(1 / ") else f"g * {flat}"
+        return positional(self.op, self.signature, body, formula)
+
+
+def flattened(formula: Any, *operands: str) -> str | None:
+    """What ``formula`` does, as source; None if it branches, reads a shape or calls a function: then it is called."""
+    if formula is None or isinstance(formula, np.ufunc):
+        return None
+    try:
+        return text(formula(*map(Expr, operands)))
+    except Exception:  # whatever a formula may raise when given something that is not an array
+        return None
+
+
+def positional(op: str, signature: str, body: str, formula: Any, **more: Any) -> Callable[..., Any]:
+    code = compile(f"lambda {signature}: {body}", f"<rule {op}>", "eval")
+    made: Callable[..., Any] = eval(code, {**UFUNCS, "formula": formula, **more})
+    made.source, made.formula = body, formula  # type: ignore[attr-defined]
+    return made
+
+
+def variant(op: str, rule: Any, signature: str, fit: Any = None, to: str = "") -> Any:
+    """The same rule with its operands in another order, or with broadcasting undone; still one flat function."""
+    if rule is None:
+        return None
+    return positional(op, signature, f"fit({rule.source}, {to})" if fit else rule.source, rule.formula, fit=fit)

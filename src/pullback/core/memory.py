@@ -1,0 +1,331 @@
+"""Big arrays: buffers that serve again, and values that are let go as soon as no rule asks for them.
+
+In a fresh process every big buffer comes from the kernel page by page, which costs more than the arithmetic done in it.
+So buffers of one shape and dtype are kept in a pool of their tape and fed to NumPy through ``out=``.  A buffer is taken
+back when the reference count shows that nobody else holds it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from pullback.core.tensor import Tensor, Wrapped
+
+LARGE = 128 * 1024  # bytes; from here on malloc asks the kernel for fresh pages
+BLOCK = 24576  # elements; their products and sums stay in the cache
+KEPT = 64 * 1024 * 1024  # bytes kept per shape and dtype of a tape
+
+
+def _references(v: Any) -> int:
+    return sys.getrefcount(v)
+
+
+def _references_of_a_local() -> int:
+    v: list[Any] = []
+    return _references(v)
+
+
+def _references_in_a_dict() -> int:
+    return max(map(sys.getrefcount, {0: object()}.values()))
+
+
+def _trusted() -> bool:
+    """Whether counts mean what they say: not on free-threaded builds, nor where an interpreter counts otherwise."""
+    if not hasattr(sys, "getrefcount") or not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return False
+    v: list[Any] = []
+    alone = _references(v)
+    w = v
+    return _references(w) == alone + 1 and alone == _references_of_a_local()
+
+
+TRUSTED = _trusted()
+SOLE = _references_of_a_local() if TRUSTED else -1  # interpreters differ in what they count: measured, not assumed
+IDLE = _references_in_a_dict() if TRUSTED else -1
+
+
+def sole(v: Any) -> bool:
+    """Whether the caller's one local variable is all that holds ``v``."""
+    return sys.getrefcount(v) == SOLE
+
+
+def take(pool: list[Any]) -> Any:
+    """A buffer of the pool, or None, by which NumPy makes one."""
+    try:
+        return pool.pop()
+    except IndexError:
+        return None
+
+
+def give(v: Any, pool: list[Any], meta: Any) -> None:
+    """Recycle ``v``, of which the caller knows that only one local of its own holds it."""
+    fits = v.base is None and v.dtype is meta.dtype and v.shape == meta.shape
+    if fits and len(pool) < meta.room and v.flags.c_contiguous and v.flags.writeable:
+        pool.append(v)
+
+
+class Large(Wrapped):
+    """A big array as the user holds it.  Its node on the tape is another object, in ``x``.
+
+    The node's value is only its meta (shape and dtype) until a rule asks for the array itself, so what no rule needs
+    is free as soon as the user lets go of it.
+    """
+
+    __slots__ = ()
+
+    def __del__(self) -> None:
+        pool = self.meta.pool
+        if pool is not None:
+            v, self.value = self.value, None
+            if type(v) is ndarray and sole(v):
+                give(v, pool, self.meta)
+
+
+def node_of(t: Any) -> Any:
+    """The node of a tensor of a tape: itself, but for big arrays."""
+    return t.x if type(t) is Large else t
+
+
+def keep(node: Any, value: Any) -> None:
+    """A rule asks for the value of ``node``."""
+    if type(node.value) is not ndarray:
+        node.value = value
+
+
+class Scratch:
+    """A big array while rules run: results go into recycled buffers, temporaries are overwritten.
+
+    ``fresh`` says that nobody else holds the array.  A formula may still hold the Scratch in a variable,
+    to use it again: that is told by its reference count.
+    """
+
+    __slots__ = ("fresh", "meta", "v")
+
+    v: Any
+    meta: Any
+    fresh: bool
+    shape = property(lambda self: self.v.shape)
+    dtype = property(lambda self: self.v.dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+        if method == "__call__" and not kwargs:
+            return _computed(ufunc, args, self.meta, BY_NAME)
+        return getattr(ufunc, method)(*unscratched(args), **unscratched(kwargs))
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return func(*unscratched(args), **unscratched(kwargs))
+
+    def __neg__(self) -> Any:
+        return _computed(np.negative, (self,), self.meta, BY_SIGN)
+
+    def __del__(self) -> None:
+        if self.fresh:
+            v, self.v = self.v, None
+            if sole(v):
+                give(v, self.meta.pool, self.meta)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.v, name)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.v[index]
+
+
+BY_NAME, BY_SIGN = 0, 1  # ways to call a ufunc: np.add(x, y) and x + y
+TEMPORARY = [-1, -1]  # the references there are of a Scratch that only the expression itself holds, for each way
+_seen = [-1, -1]
+
+
+def _computed(ufunc: Any, args: Any, meta: Any, way: int) -> Any:
+    """The result of a ufunc, in a buffer that is free: a temporary's, or one of the pool."""
+    raw = [a.v if type(a) is Scratch else a for a in args]
+    if ufunc.nout != 1 or ufunc.signature or ufunc in PREDICATES or not all(_fits(v, meta) for v in raw):
+        return ufunc(*raw)
+    out = None
+    for a in args:
+        if type(a) is Scratch and a.fresh:
+            n = _seen[way] = sys.getrefcount(a)
+            if n <= TEMPORARY[way]:
+                out = a.v
+    if out is None:
+        out = take(meta.pool)
+    return scratch(ufunc(*raw, out=out), meta, True)
+
+
+def _fits(v: Any, meta: Any) -> bool:
+    """Whether an operand leaves shape and dtype of the result as they are."""
+    if type(v) in (float, int, bool):
+        return True
+    if not hasattr(v, "dtype") or v.dtype != meta.dtype or v.ndim > meta.ndim:
+        return False
+    return not v.ndim or all(n in (1, m) for n, m in zip(v.shape[::-1], meta.shape[::-1], strict=False))
+
+
+PREDICATES = frozenset({
+    np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal, np.isnan, np.isfinite, np.isinf,
+    np.signbit, np.logical_and, np.logical_or, np.logical_not, np.logical_xor,
+})  # fmt: skip
+
+for _name, _ufunc in {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "pow": np.power, "matmul": np.matmul,
+    "mod": np.remainder, "floordiv": np.floor_divide,
+}.items():  # fmt: skip
+    setattr(Scratch, f"__{_name}__", lambda self, o, u=_ufunc: _computed(u, (self, o), self.meta, BY_SIGN))
+    setattr(Scratch, f"__r{_name}__", lambda self, o, u=_ufunc: _computed(u, (o, self), self.meta, BY_SIGN))
+for _name, _ufunc in {
+    "gt": np.greater, "lt": np.less, "ge": np.greater_equal, "le": np.less_equal, "eq": np.equal, "ne": np.not_equal,
+}.items():  # fmt: skip
+    setattr(Scratch, f"__{_name}__", lambda self, o, u=_ufunc: _computed(u, (self, o), self.meta, BY_SIGN))
+
+
+def scratch(v: Any, meta: Any, fresh: bool = False) -> Scratch:
+    r = Scratch()
+    r.v, r.meta, r.fresh = v, meta, fresh
+    return r
+
+
+class _Tiny:
+    """Stands for a meta while references are counted."""
+
+    dtype, shape, ndim, room = np.dtype(float), (1,), 1, 0
+    pool: list[Any] = []  # noqa: RUF012
+
+
+def _temporaries() -> list[int]:
+    """How many references a temporary has, by way; -1 where one that a variable holds has no more."""
+
+    def made() -> Any:
+        return scratch(np.ones(1), _Tiny, True)
+
+    def held(f: Any) -> Any:
+        return lambda: f(made())
+
+    def fewest(way: int, *calls: Any) -> int:
+        return min([(call(), _seen[way])[1] for call in calls])
+
+    by_name = lambda: np.exp(made()), lambda: np.add(made(), 1.0), lambda: np.add(1.0, made())
+    by_sign = lambda: made() + 1.0, lambda: 1.0 + made(), lambda: -made()
+    held_by_name = held(lambda x: np.exp(x)), held(lambda x: np.add(x, 1.0)), held(lambda x: np.add(1.0, x))
+    held_by_sign = held(lambda x: x + 1.0), held(lambda x: 1.0 + x), held(lambda x: -x)
+    found = [
+        (fewest(BY_NAME, *by_name), fewest(BY_NAME, *held_by_name)),
+        (fewest(BY_SIGN, *by_sign), fewest(BY_SIGN, *held_by_sign)),
+    ]
+    return [alone if alone < kept else -1 for alone, kept in found]
+
+
+if TRUSTED:
+    TEMPORARY = _temporaries()
+
+
+def unscratched(a: Any) -> Any:
+    if type(a) is Scratch:
+        return a.v
+    if isinstance(a, tuple | list):
+        return type(a)([unscratched(b) for b in a])
+    return {k: unscratched(v) for k, v in a.items()} if isinstance(a, dict) else a
+
+
+def on_scratch(f: Any, values: Any, meta: Any) -> Any:
+    """``f`` of big arrays, elementwise, with its result and temporaries in recycled buffers."""
+    return unscratched(f(*[_wrapped(v, meta) for v in values]))
+
+
+def _wrapped(v: Any, meta: Any) -> Any:
+    if type(v) is ndarray and v.dtype == meta.dtype and v.shape == meta.shape:
+        return scratch(v, meta)
+    return v
+
+
+def back_large(step: Any) -> Any:
+    """The way back through a node with a big value: the rules of ``step``, run on Scratch or block by block."""
+
+    def back(r: Tensor) -> None:
+        meta = r.meta
+        if step.dx is None or type(r.g) is not ndarray or meta.pool is None:
+            step.run_back(r)
+        elif step.dy is None:
+            _pull(r.x, step.dx, step.blockwise, (r.g, r.value, r.x.value, r.y), meta)
+        else:
+            _pull(r.x, step.dx, step.blockwise, (r.g, r.value, r.x.value, r.y.value), meta)
+            _pull(r.y, step.dy, step.blockwise, (r.g, r.value, r.x.value, r.y.value), meta)
+        r.x = r.y = None
+        v, g = r.value, r.g
+        r.g = None
+        if meta.pool is not None and sys.getrefcount(r) == SOLE:  # only the walk's local and ours
+            r.value = None
+            if type(v) is ndarray and sole(v):
+                give(v, meta.pool, meta)
+        if meta.pool is not None and type(g) is ndarray and sole(g):
+            give(g, meta.pool, meta)
+
+    return back
+
+
+def _pull(a: Any, rule: Any, blockwise: bool, values: Any, meta: Any) -> None:
+    """Give the operand ``a`` its cotangent, or add it to the one it has."""
+    e, a.g = a.g, None
+    if e is None:
+        d = rule(*[_wrapped(v, meta) for v in values])
+        a.g = d.v if type(d) is Scratch else d
+        return
+    if blockwise and a.meta is meta:
+        total = _added_blockwise(e, rule, values, meta)
+        if total is not None:
+            a.g = total
+            if sole(e):
+                give(e, meta.pool, meta)
+            return
+    d = rule(*[_wrapped(v, meta) for v in values])
+    fresh = type(d) is Scratch and d.fresh
+    if type(d) is Scratch:
+        d = d.v
+    a.g = _sum(e, d, fresh, a.meta)
+    if fresh and sole(d):
+        give(d, meta.pool, meta)  # it was added into the other
+
+
+def _added_blockwise(e: Any, rule: Any, values: Any, meta: Any) -> Any:
+    """``e + rule(...)``, block by block, so that what is in between never leaves the cache; None if it cannot be."""
+    own = sys.getrefcount(e) == SOLE and e.base is None and e.flags.writeable  # the caller's local and ours
+    flat = [_flattened(v, meta) for v in (e, *values)]
+    if any(v is _ODD for v in flat):
+        return None
+    out = e if own else take(meta.pool)
+    if out is None:
+        out = np.empty(meta.shape, meta.dtype)
+    into = out.reshape(-1)
+    for i in range(0, meta.size, BLOCK):
+        block = slice(i, i + BLOCK)
+        part, *operands = [v[block] if type(v) is ndarray else v for v in flat]
+        np.add(part, rule(*operands), into[block])
+    return out
+
+
+_ODD = object()  # an operand that has no blocks
+
+
+def _flattened(v: Any, meta: Any) -> Any:
+    """A big operand as one axis, a repeated number as that number, and what is not an array as it is."""
+    if type(v) is not ndarray:
+        return v
+    if v.shape == meta.shape and v.dtype == meta.dtype:
+        if v.flags.c_contiguous:
+            return v.reshape(-1)
+        if not any(v.strides):
+            return v[(0,) * v.ndim]
+    return v[()] if not v.ndim else _ODD
+
+
+def _sum(e: Any, d: Any, fresh: bool, meta: Any) -> Any:
+    """Two cotangents of one node, added into whichever buffer may be overwritten."""
+    if type(e) is not ndarray or type(d) is not ndarray or not meta.ndim or e.shape != d.shape or e.dtype != d.dtype:
+        return e + d
+    if sys.getrefcount(e) == SOLE and e.base is None and e.flags.writeable:  # the caller's local and ours
+        return np.add(e, d, e)
+    pool = meta.pool
+    return np.add(e, d, d if fresh else take(pool) if pool else None)

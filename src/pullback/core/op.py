@@ -1,0 +1,428 @@
+"""An op is a kernel and three facts: how it acts on axes, how it differentiates, how it compiles.
+
+The function users call and the operators of Tensor are written out from the facts when the op is first used, so that
+importing is quick and the hot path looks nothing up.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from itertools import repeat
+from types import CodeType, FunctionType
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy import ndarray
+
+from pullback.core.axes import Acts, broadcast, elementwise1, elementwise2, listed, moves
+from pullback.core.calculus import Calculus
+from pullback.core.convert import as_array, as_value
+from pullback.core.formula import Names, flattened, variant
+from pullback.core.interpreter import dispatch
+from pullback.core.lowering import Lowering, opaque
+from pullback.core.memory import LARGE
+from pullback.core.tape import CAUGHT, RAW, Step, back_into, back_many, constant, fit, perform, place
+from pullback.core.templates import BINARY, MANY, NODE, OTHER_OPERAND, PLACE, UNARY, UNARY_WITH_PARAMS
+from pullback.core.tensor import BY_KERNEL, Tensor
+from pullback.errors import ArgumentError, DefinitionError, PullbackError, ShapeError
+
+REGISTRY: dict[str, Op] = {}
+F = TypeVar("F", bound=Callable[..., Any])
+
+OPERATORS = {  # which kernels Python has a sign for; no op is named
+    np.add: ("add", "+"), np.subtract: ("sub", "-"), np.multiply: ("mul", "*"), np.divide: ("truediv", "/"),
+    np.matmul: ("matmul", "@"), np.power: ("pow", "**"), np.floor_divide: ("floordiv", "//"), np.mod: ("mod", "%"),
+    np.negative: ("neg", "-"), np.absolute: ("abs", None),
+    np.greater: ("gt", ">"), np.less: ("lt", "<"), np.greater_equal: ("ge", ">="), np.less_equal: ("le", "<="),
+    np.equal: ("eq", "=="), np.not_equal: ("ne", "!="), operator.getitem: ("getitem", None),
+    np.bitwise_and: ("and", "&"), np.bitwise_or: ("or", "|"), np.bitwise_xor: ("xor", "^"), np.invert: ("invert", "~"),
+}  # fmt: skip
+REFLECTED = frozenset({"add", "sub", "mul", "truediv", "matmul", "pow", "floordiv", "mod", "and", "or", "xor"})
+STEPS = ("one", "both", "both_fit", "fit_x", "fit_y", "left", "left_fit", "right", "right_fit", "many")
+
+
+def first_call(*args: Any, **kwargs: Any) -> Any:
+    """The code of an op's function until it is written out; its globals are the op's own."""
+    return OP.build(reflecting=False)(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
+
+
+def first_reflected(*args: Any) -> Any:
+    return OP.build(reflecting=True)(*args)  # type: ignore[name-defined]  # noqa: F821
+
+
+class Op:
+    """What the engine knows of an op.  ``function`` is what users call.
+
+    ``form`` is how its nodes are laid out: 1 one input (and parameters), 2 two inputs, 3 any other number.
+    """
+
+    custom = False  # a gradient given by the user lays out its own nodes
+    one: Any
+    both: Any
+    left: Any
+    right: Any
+    many: Any
+
+    def __init__(
+        self, kernel: Any, run: Any, acts: Acts, d: Calculus, lower: Lowering, doc: Any, shortcuts: Any, domain: Any
+    ) -> None:  # fmt: skip
+        code, defaults = doc.__code__, doc.__defaults__ or ()
+        self.name = doc.__name__
+        self.kernel, self.acts, self.d, self.lower, self.domain = kernel, acts, d, lower, domain
+        names = code.co_varnames[: code.co_argcount]
+        self.inputs = names[: code.co_posonlyargcount]
+        self.required = names[len(self.inputs) : code.co_argcount - len(defaults)]
+        self.params = dict.fromkeys(self.required) | dict(
+            zip(names[code.co_argcount - len(defaults) :], defaults, strict=True)
+        )
+        self.variadic = d.each is not None
+        self.ufunc = isinstance(kernel, np.ufunc) and kernel.signature is None
+        self.elementwise = isinstance(acts, broadcast) and not acts.out and not any(acts.core)
+        self.quick, self.shortcuts = run, shortcuts or {}
+        if not self.inputs or len(self.inputs) > code.co_argcount - len(defaults):
+            raise DefinitionError(f"{self.name}: inputs come first, without defaults, and are closed by '/'.")
+        if self.name in Tensor.__slots__:
+            raise DefinitionError(f"{self.name}: a tensor keeps its own things under this name; choose another.")
+        if {"g", "z", "p", "args"} & {*names}:
+            raise DefinitionError(f"{self.name}: 'g', 'z', 'p' and 'args' are reserved names.")
+        if self.name in REGISTRY:
+            raise DefinitionError(f"{self.name}: defined twice; an op lives in exactly one place.")
+        if kernel in BY_KERNEL:
+            raise DefinitionError(f"{self.name}: its kernel is already that of {BY_KERNEL[kernel].name}, found by it.")
+        binding = Names(self.name, self.inputs, tuple(self.params), self.variadic)
+        d.bind(binding)
+        self.flows = d.flows
+        # which inputs enter the result's dtype: not conditions and positions
+        self.mixing = repeat(True) if self.variadic or not self.flows else [f is not None for f in d.formulas]
+        self.form = 3 if binding.signature == "g, z, args, p" else len(self.inputs)
+        self.run = run or self._kernel_call()
+        self.space: dict[str, Any] = {"OP": self}
+        self.function = self._stub(first_call, doc)
+        self.reflected = self._stub(first_reflected, doc)
+        self.function.__wrapped__ = doc  # type: ignore[attr-defined]
+        self.function.op = self  # type: ignore[attr-defined]
+        REGISTRY[self.name] = BY_KERNEL[kernel] = self
+        self._become_operator()
+
+    def _stub(self, code: Any, doc: Any) -> FunctionType:
+        made = FunctionType(code.__code__, self.space, self.name)
+        made.__doc__, made.__module__, made.__qualname__ = doc.__doc__, doc.__module__, doc.__qualname__
+        return made
+
+    def _kernel_call(self) -> Any:
+        kernel, names = self.kernel, tuple(self.params)
+        if not names:
+            return kernel
+        n = 1 if self.variadic else len(self.inputs)
+        return lambda *a: kernel(*a[:n], **dict(zip(names, a[n:], strict=True)))
+
+    def _become_operator(self) -> None:
+        word, _ = OPERATORS.get(self.kernel, (None, None))
+        setattr(Tensor, self.name, self.function)
+        if word:
+            setattr(Tensor, f"__{word}__", self.function)
+        if word in REFLECTED:
+            setattr(Tensor, f"__r{word}__", self.reflected)
+
+    # ---- written out at first use
+
+    def __getattr__(self, name: str) -> Any:
+        if name in STEPS:  # asked for before the first call
+            self._steps()
+            return self.__dict__.get(name)
+        raise AttributeError(name)
+
+    def build(self, reflecting: bool) -> Any:
+        """Write out the op's functions; from now on they are what their stubs were."""
+        if self.function.__code__ is first_call.__code__:
+            if "one" not in self.__dict__:
+                self._steps()
+            made: dict[str, Any] = {**self._names()}
+            source = self._source()
+            exec(compile(source, f"<op {self.name}>", "exec"), made)
+            self.space.update(made)
+            function, other = made[self.name], made.get("reflected")
+            self.function.__defaults__ = function.__defaults__
+            self.space[self.name] = self.function
+            if other is not None:
+                self.reflected.__code__ = cast(CodeType, other.__code__)
+            self.function.__code__ = function.__code__  # last: another thread may be calling the stub
+        return self.reflected if reflecting else self.function
+
+    def _names(self) -> dict[str, Any]:
+        others = {f"other{n}": BY_KERNEL[k].function for n, k in enumerate(self.shortcuts.values())}
+        return {
+            "Tensor": Tensor, "dispatch": dispatch, "OP": self, "kernel": self.kernel, "run": self.run,
+            "ndarray": ndarray, "place": place, "perform": perform, "trouble": self.trouble, "CAUGHT": CAUGHT, **others,
+            **{f"_{n}": d for n, d in self.params.items()}, **{k: self.__dict__.get(k) for k in STEPS},
+        }  # fmt: skip
+
+    def _steps(self) -> None:
+        """The variants of the rules: by which operands are on the tape, and whether broadcasting must be undone."""
+        d, name = self.d, self.name
+        vjps = d.vjps()
+        self.one = self.both = self.left = self.right = self.many = None
+        if not self.flows:
+            return
+
+        def step(*of: int, dx: Any = None, dy: Any = None, back: Any = None, fitted: bool = False) -> Step:
+            asked = frozenset().union(*map(d.asked, of))
+            needs = repeat(self.inputs[0] in asked) if self.variadic else tuple(n in asked for n in self.inputs)
+            parts = self.elementwise and not (fitted or self.params or any(n.endswith("_shape") for n in asked))
+            return Step(self, dx, dy, back=back, needs=needs, needs_z="z" in asked, blockwise=parts)
+
+        if self.form == 1:
+            (dx,) = vjps
+            self.one = step(0, dx=dx) if d.into is None else step(0, back=back_into(dx, d.into))
+        elif self.form == 2:
+            dx, dy = vjps
+            straight, crossed = "g, z, x, y", "g, z, y, x"  # crossed: the tensor is the second operand
+            fx, fy = variant(name, dx, straight, fit, "x"), variant(name, dy, straight, fit, "y")
+            back, fback = variant(name, dy, crossed), variant(name, dy, crossed, fit, "y")
+            if dx and dy:
+                self.both, self.both_fit = step(0, 1, dx=dx, dy=dy), step(0, 1, dx=fx, dy=fy, fitted=True)
+                self.fit_x, self.fit_y = step(0, 1, dx=fx, dy=dy, fitted=True), step(0, 1, dx=dx, dy=fy, fitted=True)
+            if dx:
+                self.left, self.left_fit = step(0, dx=dx), step(0, dx=fx, fitted=True)
+            if dy:
+                self.right, self.right_fit = step(1, dx=back), step(1, dx=fback, fitted=True)
+        elif self.variadic:
+            each = vjps[0]
+            self.many = step(0, back=back_many(lambda g, z, args, p, live: each(g, z, args, p)))
+        else:
+
+            def rules(g: Any, z: Any, args: Any, p: Any, live: Any) -> list[Any]:
+                return [f(g, z, args, p) if f and on else None for f, on in zip(vjps, live, strict=True)]
+
+            self.many = step(*range(len(self.inputs)), back=back_many(rules))
+
+    def _source(self) -> str:
+        """The text of the function users call, chosen by form."""
+        p = list(self.params)
+        signature = ", ".join(n if n in self.required else f"{n}=_{n}" for n in p)
+        items = ", ".join(f"{n!r}: {n}" for n in p)
+        _, sign = OPERATORS.get(self.kernel, (None, None))
+        if self.form == 1 and not p and self.acts is elementwise1 and self.flows:
+            node = {"m": "m", "step": "one", "x": "x", "y": "None"}
+            plain = f"{sign}x.value" if sign else flattened(self.quick, "x.value") or "run(x.value)"
+            above = f"{sign}x.value" if sign else f"{self.name}(x.value)"
+            above = NODE.format(v=above, **node)
+            array = plain.replace("x.value", "x")
+            return UNARY.format(name=self.name, plain=NODE.format(v=plain, **node), above=above, array=array)
+        if self.form == 1 and self.flows:
+            given = ", ".join(p)
+            return UNARY_WITH_PARAMS.format(
+                name=self.name, params=signature, items=items,
+                run=f"run(x.value, {given})", array=f"run(x, {given})", above=f"{self.name}(x.value, {given})",
+                scalar="if not v.shape: v = v[()]" if isinstance(self.acts, moves) else "",
+                node=PLACE.format(v="v", m="q", step="one", x="x", y=f"({''.join(n + ', ' for n in p)})", pad=" " * 12),
+            )  # fmt: skip
+        if self.form == 2 and self.both:
+            return self._binary(sign)
+        if self.variadic:
+            names, args = self.inputs[0], self.inputs[0]
+        else:
+            names, args = ", ".join(self.inputs), f"({''.join(n + ', ' for n in self.inputs)})"
+        source = MANY.format(name=self.name, signature=f"{names}, {signature}" if p else names, args=args, items=items)
+        return source + OTHER_OPERAND if len(self.inputs) == 2 else source
+
+    def _binary(self, sign: str | None) -> str:
+        same = {"m": "m", "x": "x", "y": "y"}
+        quick = self.acts is elementwise2
+        if quick:  # which variant of the rule: told by the identity of the metas
+            same_shape, two = "q is m", "fit_y if q is m else fit_x if q is p else both_fit"
+        else:  # nothing was broadcast if only core axes are left
+            core = len(self.acts.out) if isinstance(self.acts, broadcast) else -1
+            same_shape = f"v.ndim == {core} and v.dtype is m.dtype"
+            two = f"both if {same_shape} else both_fit"
+        call = f"(kernel if m.plain else {self.name})"
+        both = f"x.value {sign} y.value" if sign else f"{call}(x.value, y.value)"
+        left = f"x.value {sign} y" if sign else f"{call}(x.value, y)"
+        right = f"x {sign} y.value" if sign else f"{call}(x, y.value)"
+        raw = "run({}, {})" if self.quick or not sign else f"{{}} {sign} {{}}"
+        pad = {"pad": " " * 12, "v": "v", "m": "q"}
+        return BINARY.format(
+            name=self.name,
+            same="m is q and m.small" if quick else "False",
+            weak="m.small" if quick else "False",
+            shortcuts="".join(f"\n            if y == {c!r}: return other{n}(x)" for n, c in enumerate(self.shortcuts)),
+            both=NODE.format(v=both, step="both", **same),
+            raw=raw.format("x.value", "y.value"),
+            arrays=raw.format("x", "y"),
+            raw_left=raw.format("x.value", "y"),
+            raw_right=raw.format("x", "y.value"),
+            both_fit=PLACE.format(**{**pad, "pad": " " * 16}, step=two, x="x", y="y"),
+            left=NODE.format(v=left, step="left", **same),
+            left_array=PLACE.format(**pad, step=f"left if {same_shape} else left_fit", x="x", y="y"),
+            right=NODE.format(v=right, step="right", m="m", x="y", y="x"),
+            right_array=PLACE.format(**pad, step=f"right if {same_shape} else right_fit", x="y", y="x"),
+        )
+
+    # ---- the general way
+
+    def call(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """The function users call, on inputs and parameters kept apart."""
+        return self.function(args, **params) if self.variadic else self.function(*args, **params)
+
+    def settled(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """From the start, with variables read and lists made tensors."""
+        floats = {a.dtype for a in args if hasattr(a, "dtype") and a.dtype.kind == "f"}
+        wide = np.result_type(*floats) if floats else None
+        ready = [a.read() if isinstance(a, Tensor) else self._listed(a, i, wide) for i, a in enumerate(args)]
+        return self.call(ready, params)
+
+    def _listed(self, a: Any, i: int, wide: Any) -> Any:
+        """A list as a tensor of its neighbours' float dtype; whole numbers stay integers where positions are meant."""
+        if not isinstance(a, list | tuple):
+            return a
+        made = as_value(a, self.name)
+        if wide is not None and made.dtype.kind == "f":
+            made = as_array(a, wide, self.name)[()]
+        if self.flows and not self.d.differentiable(i) and made.dtype.kind == "f" and np.all(made == np.floor(made)):
+            made = np.array(a, np.int64)
+        return constant(made)
+
+    def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
+        """The value, from arrays and numbers."""
+        values = [v if isinstance(v, RAW) or type(v) in (float, int, bool) else as_value(v, self.name) for v in values]
+        if len(values) > 1:
+            values = self.promoted(values)
+        if not self.elementwise or not any(isinstance(v, RAW) for v in values):  # a kernel may ask for dtypes
+            values = [v if isinstance(v, RAW) else np.asarray(v, self._weak(v, values))[()] for v in values]
+        inputs = [list(values)] if self.variadic else values
+        z = self.guarded(lambda: self.run(*inputs, *params.values()), values, params)
+        if getattr(z, "dtype", None) == np.float16 and not any(
+            v.dtype == np.float16 for v in values if isinstance(v, RAW)
+        ):
+            return self.perform(
+                [np.astype(np.asarray(v), np.float32)[()] for v in values], params
+            )  # of bools and bytes
+        return z[()] if type(z) is ndarray and not z.ndim else z
+
+    def _weak(self, number: Any, values: list[Any]) -> Any:
+        """The dtype of a Python number among arrays: theirs, when there is one that can hold it."""
+        among = [v.dtype for v in values if isinstance(v, RAW)]
+        return np.result_type(*among, number) if among and self.variadic else None
+
+    def promoted(self, values: list[Any]) -> list[Any]:
+        """Integers and bools never widen a float, as in TensorFlow.js and PyTorch; the rest is NumPy's promotion."""
+        kinds = {v.dtype.kind for v, on in zip(values, self.mixing, strict=False) if on and isinstance(v, RAW)}
+        if "f" not in kinds or not kinds & {"i", "u", "b"}:
+            return values
+        wide = np.result_type(*[v.dtype for v in values if isinstance(v, RAW) and v.dtype.kind == "f"])
+        return [
+            v.astype(wide) if on and isinstance(v, RAW) and v.dtype.kind in "iub" else v
+            for v, on in zip(values, self.mixing, strict=False)
+        ]
+
+    def guarded(self, compute: Callable[[], Any], values: Sequence[Any], params: dict[str, Any]) -> Any:
+        """What ``compute`` gives; NumPy's complaints are said in our words."""
+        try:
+            return compute()
+        except CAUGHT as error:
+            raise self.trouble(self, error, values, params) from None
+
+    @staticmethod
+    def trouble(op: Op, error: Exception, args: Sequence[Any], params: dict[str, Any]) -> Exception:
+        """The error of ours that says what NumPy's did: by shape if the shapes do not fit, else with its words."""
+        if isinstance(error, PullbackError):
+            return error
+        shapes = [getattr(a, "shape", ()) for a in args]
+        try:
+            op.acts.shape(op.name, shapes, params)
+        except PullbackError as ours:
+            return ours
+        except CAUGHT:
+            pass
+        given = f" with {', '.join(f'{k}={v!r}' for k, v in params.items())}" if params else ""
+        kind = ArgumentError if isinstance(error, TypeError) else ShapeError
+        dtypes = " and ".join(str(getattr(a, "dtype", type(a).__name__)) for a in args)
+        return kind(f"{op.name}: shapes {listed(shapes)} ({dtypes}){given}: {error}")
+
+    def lay_out(
+        self, nodes: list[Any], values: list[Any], live: list[bool], params: dict[str, Any], m: Any
+    ) -> tuple[Any, Any, Any] | None:
+        """The step and the two operand slots of a node; None if there is no derivative in what is on the tape."""
+        if not self.flows:
+            return None
+        if self.form == 1:
+            return self.one, nodes[0], tuple(params.values())
+        quick = self.acts is elementwise2 and m.dtype.kind == "f"
+        if self.form == 2:
+            on_x, on_y = (on and self.d.differentiable(i) for i, on in enumerate(live))
+            if on_x and on_y:
+                x, y = nodes
+                return (self.both if quick and x.meta is m and y.meta is m else self.both_fit), x, y
+            if on_x:
+                step = self.left if quick and nodes[0].meta is m else self.left_fit
+                return step, nodes[0], self._trimmed(values[1], step.needs[1])
+            if on_y:
+                step = self.right if quick and nodes[1].meta is m else self.right_fit
+                return step, nodes[1], self._trimmed(values[0], step.needs[0])
+            return None
+        if not any(on and self.d.differentiable(i) for i, on in enumerate(live)):
+            return None
+        kept = [self._trimmed(v, n) for v, n in zip(values, self.many.needs, strict=False)]
+        return self.many, (nodes, kept, live), tuple(params.values())
+
+    @staticmethod
+    def _trimmed(value: Any, needed: bool) -> Any:
+        """A big operand that no rule asks for is not kept; only its shape and dtype are."""
+        if needed or type(value) is not ndarray or value.nbytes < LARGE:
+            return value
+        return constant(value).meta
+
+    # ---- what other rooms ask of an op
+
+    def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Any:
+        return self.d.jvp(self, z, primals, tangents, params)
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}({', '.join([*self.inputs, *self.params])})>"
+
+
+def op(
+    kernel: Any, *, acts: Acts, d: Calculus, lower: Lowering | None = None, run: Any = None,
+    shortcuts: dict[Any, Any] | None = None, domain: tuple[float, float] = (-2.0, 2.0),
+) -> Callable[[F], F]:  # fmt: skip
+    """Declare an op.  The decorated function gives its name, signature and documentation.
+
+    Its inputs are the parameters before ``/``; the others are parameters proper, by position or keyword.
+    ``kernel`` is what it means and the key it is found by.
+    ``run(x, *params)``, when given, is a quicker way to compute it; plain arithmetic is written into the op's function.
+    ``shortcuts`` maps a constant second operand to the kernel of a one-input op that does the same.
+    ``domain`` is where the generated tests draw their numbers from.
+    """
+
+    def define(doc: F) -> F:
+        return cast(F, Op(kernel, run, acts, d, lower or opaque(), doc, shortcuts, domain).function)
+
+    return define
+
+
+def alias(name: str, function: F) -> F:
+    """The same function under another name (NumPy's, beside TensorFlow.js's), as a method of Tensor too.
+
+    >>> import pullback as pb
+    >>> pb.multiply is pb.mul
+    True
+    """
+    setattr(Tensor, name, function)
+    return function
+
+
+def method(function: F) -> F:
+    """A composition of ops, made a method of Tensor as every op is."""
+    return alias(function.__name__, function)
+
+
+def operand(x: Any) -> Any:
+    """An argument of a composition as something that has a shape; lists become tensors, as they do for ops.
+
+    >>> operand([1.0, 2.0]).shape, operand(3).shape
+    ((2,), ())
+    """
+    if isinstance(x, list | tuple):
+        return constant(x)
+    return x if hasattr(x, "shape") else np.asarray(x)[()]

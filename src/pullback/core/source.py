@@ -1,0 +1,28 @@
+"""Where in the user's code we are: for messages only."""
+
+from __future__ import annotations
+
+import sys
+from os.path import basename, dirname
+from types import FrameType
+
+_OURS = dirname(dirname(__file__))
+_NUMPY = dirname(sys.modules["numpy"].__file__ or "numpy")
+_NOT_THE_USER = (_OURS, _NUMPY, "<op ", "<rule ")
+
+
+def user_place() -> tuple[str, int]:
+    """File and number of the innermost line that is neither ours nor NumPy's."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith(_NOT_THE_USER):
+            return name, frame.f_lineno
+        frame = frame.f_back
+    return "an unknown file", 0
+
+
+def user_line() -> str:
+    """The same as ``file.py:12``."""
+    name, line = user_place()
+    return f"{basename(name)}:{line}"

@@ -1,0 +1,443 @@
+"""The tape: what was done, in order.  Recording goes forward, differentiation walks back.
+
+A ``grad`` call opens a tape of its own and nothing is global: a tensor knows its tape through its metadata, and an op
+finds the tape through its operands.  So threads cannot meet, nested gradients cannot confuse each other's variables,
+and the hot path asks no context variable.
+
+Nesting: the values of an inner tape are the tensors of the outer one.  Walking back an inner tape computes with those
+values, which records on the outer tape by itself.  There is one backward pass and it has no notion of order.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from math import prod
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+from numpy import float64, generic, ndarray
+
+from pullback.core.convert import as_value
+from pullback.core.interpreter import dispatch, new_level
+from pullback.core.memory import IDLE, KEPT, LARGE, Large, Scratch, back_large, keep, node_of, on_scratch, sole
+from pullback.core.source import user_place
+from pullback.core.tensor import NUMPY, Tensor
+from pullback.errors import GradientError
+
+RAW = (ndarray, generic)
+CAUGHT = (ValueError, TypeError, IndexError)  # what NumPy complains with
+FLOAT = ((), np.dtype(float))
+METAS = 128  # metas a closed tape keeps warm; closing looks at each of them
+CUTS = 16  # places where a path ended that are remembered for the error message
+
+
+class Constants(dict[Any, Any]):
+    """Python numbers made once as what ``make`` makes of them: NumPy would convert them slowly each time.
+
+    For arrays a 0-d array of their dtype, for NumPy scalars one of theirs.
+    """
+
+    make: Any
+
+    def __missing__(self, c: float) -> Any:
+        a = self.make(c)
+        if c:  # 0.0 and -0.0 are the same key
+            if len(self) > 2000:
+                self.clear()
+            self[c] = a
+        return a
+
+
+class Itself(dict[Any, Any]):
+    """For values of another level: the number goes through as it is."""
+
+    def __missing__(self, c: Any) -> Any:
+        return c
+
+
+ITSELF = Itself()
+CONSTANTS: dict[Any, Constants] = {}
+
+
+class Meta:
+    """Shape, dtype and tape, interned: compared by ``is``.  Stands for the value of a node that no rule asks for."""
+
+    __slots__ = (
+        "constants", "dtype", "kind", "ndim", "one", "plain", "pool", "push", "raw", "room", "shape", "size", "small",
+        "tape",
+    )  # fmt: skip
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any, tape: Tape, raw: bool) -> None:
+        self.shape, self.dtype, self.tape, self.raw = shape, dtype, tape, raw
+        self.ndim, self.size = len(shape), prod(shape)
+        self.push = tape.push
+        self.kind = ndarray if shape else dtype.type  # of plain values
+        inexact = dtype.kind == "f"
+        self.one = None if shape or not inexact else dtype.type(1)  # the seed of a scalar result
+        nbytes = self.size * dtype.itemsize
+        large = raw and inexact and nbytes >= LARGE and tape.level
+        self.pool: list[Any] | None = [] if large else None
+        self.room = KEPT // nbytes if large else 0
+        self.small = inexact and not large  # elementwise ops keep this very meta, and need no buffer
+        self.plain = self.small and raw  # and NumPy may be called directly
+        self.constants: dict[Any, Any] = ITSELF
+        if raw and inexact:
+            key = dtype, bool(shape)
+            if key not in CONSTANTS:
+                CONSTANTS[key] = Constants()
+                CONSTANTS[key].make = partial(np.array, dtype=dtype) if shape else dtype.type
+            self.constants = CONSTANTS[key]
+
+
+class Step:
+    """One variant of an op: which operands are on the tape, and whether broadcasting must be undone.
+
+    ``dx`` and ``dy`` are positional rules ``(g, z, x, y)``.  Where there is no ``dx``, ``back(node)`` does it all.
+    ``needs`` says of each input whether the rules ask for its value, ``needs_z`` the same of the result;
+    ``blockwise`` that they may be run on parts of the arrays.
+    """
+
+    __slots__ = ("_large", "back", "blockwise", "dx", "dy", "needs", "needs_z", "op", "plain")
+
+    def __init__(
+        self, op: Any, dx: Any = None, dy: Any = None, *, back: Any = None,
+        needs: Any = (), needs_z: bool = True, blockwise: bool = False,
+    ) -> None:  # fmt: skip
+        self.op, self.dx, self.dy, self.back = op, dx, dy, back
+        self.needs, self.needs_z, self.blockwise = needs, needs_z, blockwise
+        self.plain: Step = self  # the same step where values are small
+        self._large: Step | None = None
+
+    @property
+    def large(self) -> Step:
+        """The same step for a node with a big value."""
+        if self._large is None:
+            made = Step(self.op, None, back=back_large(self))
+            made.plain = self
+            self._large = made
+        return self._large
+
+    def run_back(self, r: Tensor) -> None:
+        """The plain way back through one node, whatever its values are."""
+        if self.dx is None:
+            self.back(r)
+            return
+        y = r.y if self.dy is None else r.y.value
+        for a, rule in ((r.x, self.dx),) if self.dy is None else ((r.x, self.dx), (r.y, self.dy)):
+            d = rule(r.g, r.value, r.x.value, y)
+            a.g = d if a.g is None else a.g + d
+
+
+def forget(node: Tensor) -> None:
+    """The ``push`` of tensors that are on no tape: do not keep what they were made from."""
+    node.x = node.y = None
+
+
+class Tape(dict[Any, Any]):
+    """Metas by (shape, dtype), and the list of nodes.  Tapes are reused, so that their metas are warm."""
+
+    __slots__ = ("above", "cuts", "level", "nodes", "push", "raw")
+
+    def __init__(self, level: int, raw: bool = True, twin: Tape | None = None) -> None:
+        self.level, self.raw = level, raw
+        self.nodes: list[Tensor] = [] if twin is None else twin.nodes
+        self.cuts: list[tuple[str, str, int]] = [] if twin is None else twin.cuts
+        self.push = self.nodes.append if level else forget
+        # metas of nodes whose values are tensors of a lower level
+        self.above: Tape = Tape(level, False, self) if twin is None else twin
+
+    def __missing__(self, key: tuple[tuple[int, ...], Any]) -> Meta:
+        if not self.level and len(self) > 4096:  # constants of ever new shapes
+            self.clear()
+        m = self[key] = Meta(*key, self if self.raw else self.above, self.raw)
+        return m
+
+    @staticmethod
+    def open() -> Tape:
+        try:
+            tape = FREE.pop()  # not "if FREE": another thread may take the last one in between
+        except IndexError:
+            return Tape(new_level())
+        tape.level = new_level()
+        return tape
+
+    def close(self) -> None:
+        """Tensors that outlive the tape become constants; they are found by their hold on a meta."""
+        nodes = self.nodes
+        if nodes:
+            while nodes:
+                forget(nodes.pop())  # whoever still holds one does not hold the graph behind it
+        if self.cuts:
+            self.cuts.clear()
+        if self and (max(map(getrefcount, self.values())) > IDLE or len(self) > METAS):
+            self.release()
+        above = self.above
+        if above and (max(map(getrefcount, above.values())) > IDLE or len(above) > METAS):
+            above.release()
+        if len(FREE) < 8:
+            FREE.append(self)
+
+    def release(self) -> None:
+        """Whoever still holds one of the metas holds a constant from now on."""
+        for m in self.values():
+            m.tape, m.push, m.pool = NO_TAPE, forget, None
+            if not m.raw:
+                m.small = False  # the general way: such a tensor is whatever its value is
+        self.clear()
+
+    # ---- making nodes: the general way; the quick ways are generated in templates.py
+
+    def meta_of(self, v: Any) -> Any:
+        return self[v.shape, v.dtype] if isinstance(v, RAW) else self.above[v.shape, v.dtype]
+
+    def leaf(self, value: Any) -> Any:
+        """A fresh identity on this tape for ``value``."""
+        t = type(value)
+        if t is ndarray and value.ndim:
+            m = self[value.shape, value.dtype]
+        elif t is float or t is int:  # Python's numbers are float64, as they are in Python
+            value = float64(value)
+            m = self[FLOAT]
+        else:
+            if isinstance(value, Tensor):
+                value = value.read()
+                if not value.level:
+                    value = value.value
+            else:
+                value = as_value(value)
+            m = self.meta_of(value)
+        r = Tensor()
+        r.meta = m
+        r.value = value
+        r.g = r.x = r.y = None
+        if m.pool is None:
+            if not m.small and m.dtype.kind not in "fiub":
+                raise GradientError(f"an input of dtype {m.dtype} has no gradient; only real numbers have.")
+            return r
+        h = Large()
+        h.value, h.meta, h.x = value, m, r
+        r.value = m
+        return h
+
+    def record(self, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """Perform ``op`` on the values and put its node on the tape."""
+        values = [a.value if type(a) in TAPED and (a.meta.tape is self or not a.level) else a for a in args]
+        if op.custom:
+            return op.record(self, args, values, params)
+        if len(values) > 1:
+            values = op.promoted(values)  # here too: the rules must not see a narrower kind than the kernel did
+        z = self._compute(op, args, values, params)
+        if not self.level:
+            return z if isinstance(z, Tensor) else constant(z)
+        live = [type(a) in TAPED and a.meta.tape is self for a in args]
+        m = self.meta_of(z)
+        placed = op.lay_out([node_of(a) for a in args], values, live, params, m)
+        if placed is None:  # no derivative in the operands that are on the tape
+            self.cut(op.name)
+            return z if isinstance(z, Tensor) else constant(z)
+        step, x, y = placed
+        for a, needed in zip(args, step.needs, strict=False):
+            if needed and type(a) is Large:
+                keep(a.x, a.value)
+        return place(z, m, step, x, y)
+
+    def _compute(self, op: Any, args: tuple[Any, ...], values: list[Any], params: dict[str, Any]) -> Any:
+        """The value: a big elementwise result goes into a recycled buffer, when one is there."""
+        if op.elementwise and not params:
+            big = next((a.meta for a in args if type(a) is Large and a.meta.pool is not None), None)
+            if big is not None and all(
+                v.dtype == big.dtype if isinstance(v, RAW) else type(v) in (float, int) for v in values
+            ):
+                return op.guarded(lambda: on_scratch(op.run, values, big), values, params)
+        if all(isinstance(v, RAW) for v in values):
+            return op.perform(values, params)
+        return dispatch(op, values, params)
+
+    def cut(self, name: str) -> None:
+        """Remember where a path ended, for the message of an input that is not reached."""
+        if len(self.cuts) < CUTS:
+            self.cuts.append((name, *user_place()))
+
+    # ---- the way back
+
+    def walk(self) -> None:
+        """From the root, whose ``g`` is set, to the leaves: cotangents end in their ``g``."""
+        nodes = self.nodes
+        pop = nodes.pop
+        while nodes:
+            r = pop()
+            g = r.g
+            x = r.x
+            if g is None:
+                r.x = r.y = None  # whoever still holds this tensor does not hold the graph behind it
+                continue
+            s = r.via
+            dy = s.dy
+            if dy is not None:
+                y = r.y
+                z = r.value
+                v = x.value
+                w = y.value
+                d = s.dx(g, z, v, w)
+                e = x.g
+                x.g = d if e is None else e + d
+                d = dy(g, z, v, w)
+                e = y.g
+                y.g = d if e is None else e + d
+                r.x = r.y = None
+                continue
+            dx = s.dx
+            if dx is not None:
+                d = dx(g, r.value, x.value, r.y)
+                e = x.g
+                x.g = d if e is None else e + d
+                r.x = r.y = None
+                continue
+            g = x = y = z = v = w = d = e = None  # stale locals would hide that an array has one holder
+            s.back(r)
+            r.x = r.y = None
+
+
+def perform(op: Any, args: Any, params: dict[str, Any]) -> Any:
+    """Perform an op of any number of inputs, quickly where all are plain values of one tape and one float dtype."""
+    values: list[Any] = []
+    tape = dtype = None
+    for a, mixes in zip(args, op.mixing, strict=False):
+        if type(a) is Tensor:
+            m = a.meta
+            v, its = a.value, m.dtype
+            if not m.raw:
+                return dispatch(op, args, params)
+            if m.tape.level:
+                if tape is None:
+                    tape = m.tape
+                elif tape is not m.tape:
+                    return dispatch(op, args, params)
+        elif type(a) is ndarray:
+            v, its = a, a.dtype
+        elif op.elementwise and (type(a) is float or type(a) is int):
+            values.append(a)
+            continue
+        else:
+            return dispatch(op, args, params)
+        values.append(v)
+        if mixes:
+            if dtype is None:
+                dtype = its
+            elif its is not dtype:
+                return dispatch(op, args, params)
+    if dtype is None or dtype.kind != "f" or tape is None:
+        return dispatch(op, args, params)
+    try:
+        z = op.run(values, *params.values()) if op.variadic else op.run(*values, *params.values())
+    except CAUGHT as error:
+        raise op.trouble(op, error, args, params) from None
+    if not z.shape and type(z) is ndarray:
+        z = z[()]
+    if op.flows:
+        live = [type(a) is Tensor and a.meta.tape is tape for a in args]
+        placed = op.lay_out(list(args), values, live, params, m := tape[z.shape, z.dtype])
+        if placed is not None:
+            return place(z, m, *placed)
+    tape.cut(op.name)
+    return constant(z)
+
+
+def place(z: Any, m: Meta, step: Any, x: Any, y: Any) -> Any:
+    """A node for the value ``z``; for a big one, its handle."""
+    r = Tensor()
+    r.meta, r.x, r.y, r.g = m, x, y, None
+    if m.pool is None:
+        r.value, r.via = z, step
+        m.push(r)
+        return r
+    r.via = step.large
+    r.value = z if step.needs_z else m
+    h = Large()
+    h.value, h.meta, h.x = z, m, r
+    m.push(r)
+    return h
+
+
+def back_many(rules: Any) -> Any:
+    """The ``back`` of an op of any number of inputs, from ``rules(g, z, values, params, live)``."""
+
+    def back(r: Tensor) -> None:
+        nodes, values, live = r.x
+        for a, v, on, d in zip(nodes, values, live, rules(r.g, r.value, values, r.y, live), strict=True):
+            if on and d is not None:
+                d = fit(d, v)
+                a.g = d if a.g is None else a.g + d
+
+    return back
+
+
+def back_into(dx: Any, into: Any) -> Any:
+    """The ``back`` of an op that can add its cotangent into one that is there, when nobody else holds that."""
+
+    def back(r: Tensor) -> None:
+        x = r.x
+        e, x.g = x.g, None
+        if e is None:
+            x.g = dx(r.g, r.value, x.value, r.y)
+        elif type(e) is ndarray and sole(e) and e.base is None and isinstance(r.g, RAW):
+            into(e, r.g, *r.y)
+            x.g = e
+        else:
+            x.g = e + dx(r.g, r.value, x.value, r.y)
+
+    return back
+
+
+ONES: dict[Any, Any] = {}
+
+
+def ones(n: int, dtype: Any) -> Any:
+    """A vector of ones, made once: ``ones.dot(x)`` is the quickest small sum."""
+    key = n, dtype.char
+    made = ONES.get(key)
+    if made is None:
+        if len(ONES) >= 64:  # lengths ever new
+            ONES.clear()
+        made = ONES[key] = np.ones(n, dtype)
+    return made
+
+
+def fit(g: Any, x: Any) -> Any:
+    """Undo broadcasting and widening: the cotangent of ``x`` has its shape and dtype.  Once, here, for every op."""
+    shape = x.shape
+    have = g.shape
+    if have != shape:
+        if type(g) is Scratch:
+            g = g.v
+        if len(have) == 2 and len(shape) == 1 and shape[0] == have[1] and type(g) is ndarray and have[0] <= 4096:
+            g = ones(have[0], g.dtype).dot(g)
+        else:
+            extra = len(have) - len(shape)
+            axes = (*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and have[i + extra] != 1))
+            if axes:
+                g = np.add.reduce(g, axes) if isinstance(g, ndarray) else np.sum(g, axis=axes)
+            if g.shape != shape:
+                g = np.reshape(g, shape) if len(shape) <= len(have) else np.broadcast_to(g, shape)
+    if g.dtype != x.dtype and x.dtype.kind == "f" and isinstance(g, RAW):
+        g = g.astype(x.dtype)
+    return g
+
+
+# ---- tensors on no tape
+
+TAPED = (Tensor, Large)  # by their very type: other tensors are of other transforms
+FREE: list[Tape] = []
+NO_TAPE = Tape(0)
+
+
+def constant(x: Any) -> Tensor:
+    """A Tensor on no tape.  Nothing is copied."""
+    x = as_value(x)
+    r = Tensor()
+    r.value, r.meta, r.g, r.x, r.y = x, NO_TAPE[x.shape, x.dtype], None, None, None
+    return r
+
+
+NUMPY["constant"] = constant

@@ -1,0 +1,107 @@
+"""The functions users call, as text: written out for an op when it is first used.
+
+For two small tensors of one shape, dtype and tape, ``x * y`` is one NumPy multiplication and the stores that make the
+node; nothing is looked up.  Everything else takes the general way (``dispatch``).  The names in the text are:
+
+m, q           metas; ``m is q`` proves same shape, dtype, tape and kind of value
+kernel, run    what computes the value; ``run`` may be a quicker way than the kernel that names the op
+one, both, …   the steps: variants of the op's rules by which operands are on the tape (see op.py)
+"""
+
+from __future__ import annotations
+
+# One node, by slot stores.  {v} is how its value is computed, {m} its meta.
+NODE = (
+    "r = Tensor(); r.value = {v}; r.meta = {m}; r.via = {step}; r.x = {x}; r.y = {y}; r.g = None; m.push(r); return r"
+)
+# The same where the result may be big.
+PLACE = "if q.pool is not None: return place(v, q, {step}, {x}, {y})\n{pad}" + NODE
+
+UNARY = """
+def {name}(x):
+    if type(x) is Tensor:
+        m = x.meta
+        if m.plain:
+            {plain}
+        if m.small:
+            {above}
+    elif type(x) is ndarray and x.dtype.kind == "f":
+        return {array}
+    return dispatch(OP, (x,), {{}})
+"""
+
+UNARY_WITH_PARAMS = """
+def {name}(x, {params}):
+    if type(x) is Tensor:
+        m = x.meta
+        if m.raw:
+            try: v = {run}
+            except CAUGHT as error: raise trouble(OP, error, (x,), {{{items}}}) from None
+            {scalar}
+            q = m.tape[v.shape, v.dtype]
+            {node}
+        if m.small:
+            v = {above}
+            q = m.tape.meta_of(v)
+            {node}
+    elif type(x) is ndarray and x.ndim:
+        try: return {array}
+        except CAUGHT as error: raise trouble(OP, error, (x,), {{{items}}}) from None
+    return dispatch(OP, (x,), {{{items}}})
+"""
+
+BINARY = """
+def {name}(x, y):
+    t = type(y)
+    if type(x) is Tensor:
+        m = x.meta
+        if t is Tensor:
+            q = y.meta
+            if {same}:
+                {both}
+            if m.raw and q.raw and m.tape is q.tape and m.dtype is q.dtype and m.small and q.small:
+                p = q
+                try: v = {raw}
+                except CAUGHT as error: raise trouble(OP, error, (x, y), {{}}) from None
+                q = m.tape[v.shape, v.dtype]
+                {both_fit}
+        elif t is float or t is int:{shortcuts}
+            if {weak}:
+                y = m.constants[y]
+                {left}
+        elif t is ndarray and m.plain and y.dtype is m.dtype:
+            try: v = {raw_left}
+            except CAUGHT as error: raise trouble(OP, error, (x, y), {{}}) from None
+            q = m.tape[v.shape, v.dtype]
+            {left_array}
+    elif t is Tensor and type(x) is ndarray:
+        m = y.meta
+        if m.plain and x.dtype is m.dtype:
+            try: v = {raw_right}
+            except CAUGHT as error: raise trouble(OP, error, (x, y), {{}}) from None
+            q = m.tape[v.shape, v.dtype]
+            {right_array}
+    elif t is ndarray and type(x) is ndarray and x.dtype is y.dtype and x.ndim and y.ndim:
+        try: return {arrays}
+        except CAUGHT as error: raise trouble(OP, error, (x, y), {{}}) from None
+    return dispatch(OP, (x, y), {{}})
+
+def reflected(y, x):
+    t = type(x)
+    if (t is float or t is int) and type(y) is Tensor:
+        m = y.meta
+        if {weak}:
+            x = m.constants[x]
+            {right}
+    return dispatch(OP, (x, y), {{}})
+"""
+
+MANY = """
+def {name}({signature}):
+    return perform(OP, {args}, {{{items}}})
+"""
+
+OTHER_OPERAND = """
+def reflected(y, x):
+    return dispatch(OP, (x, y), {})
+"""

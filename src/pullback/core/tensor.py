@@ -1,0 +1,258 @@
+"""The value users hold.  A Tensor is its own tape node: what it is, and the step it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pullback.core.printing import tensor_repr, tensor_text
+from pullback.errors import ArgumentError, NoRuleError, TracedValueError
+
+BY_KERNEL: dict[Any, Any] = {}  # NumPy callable -> op; filled by the definitions of the ops
+NUMPY: dict[Any, Any] = {}  # NumPy callable -> what stands for it here; filled by the numpy coverage
+
+
+class Tensor:
+    """An array that NumPy's own dispatch protocols carry through every function we know.
+
+    There is no ``__init__``: tensors are made by storing slots, which is the quickest way Python has.
+    Users make them with ``pb.tensor``.
+
+    >>> import numpy as np, pullback as pb
+    >>> x = pb.tensor([1.0, 2.0])
+    >>> np.sin(x) * 2
+    Tensor([1.682942, 1.8185948], dtype=float32)
+    """
+
+    __slots__ = (
+        "g",  # the cotangent, while the tape walks back
+        "meta",  # interned shape, dtype and tape: two tensors alike in all three share one object
+        "value",  # ndarray, NumPy scalar, or (under transforms) a Tensor of a lower level
+        "via",  # the variant of the op that made it, with its positional rules
+        "x",  # first operand (a node of this tape), or the tuple of all operands
+        "y",  # second operand, or a constant, or the parameters
+    )
+
+    refers = False  # a variable is read before an op computes with it
+
+    if TYPE_CHECKING:  # the ops are put on the class where they are defined, as methods and operators
+        g: Any
+        meta: Any
+        via: Any
+        value: Any
+        x: Any
+        y: Any
+
+        variable: Any
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __getitem__(self, index: Any) -> Any: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The length of every axis."""
+        shape: tuple[int, ...] = self.meta.shape
+        return shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The NumPy dtype of the elements."""
+        dtype: np.dtype[Any] = self.meta.dtype
+        return dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def rank(self) -> int:
+        """The number of axes, by TensorFlow's name."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        n = 1
+        for length in self.shape:
+            n *= length
+        return n
+
+    @property
+    def level(self) -> int:
+        """0 for a constant, else the number of the transform that follows this tensor."""
+        level: int = self.meta.tape.level
+        return level
+
+    @property
+    def T(self) -> Any:
+        """The axes in reverse order."""
+        return np.transpose(self)
+
+    # ---- what the engine asks
+
+    def read(self) -> Tensor:
+        """What an op computes with: itself, but for a variable, and for one that outlived an inner gradient's tape."""
+        t = self
+        while not t.level and not t.meta.raw:
+            t = t.value
+        return t
+
+    def interpret(self, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """Perform ``op``, this being the argument of the highest level."""
+        return self.meta.tape.record(op, args, params)
+
+    def beneath(self) -> Any:
+        """What this level wraps: an array, a NumPy scalar, or a tensor of a lower level."""
+        return self.value
+
+    # ---- NumPy's protocols
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+        op = BY_KERNEL.get(ufunc)
+        if op is not None and method == "__call__" and not kwargs and PLAIN.issuperset(map(type, args)):
+            return op.function(*args)
+        return NUMPY["ufunc"](ufunc, method, args, kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if len(types) > 1 and not all(issubclass(t, ORDINARY) for t in types):
+            return NotImplemented  # another library's array may know better
+        stand_in = NUMPY.get(func)
+        if stand_in is not None:
+            return stand_in(*args, **kwargs)
+        return NUMPY["function"](func, args, kwargs)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        values = np.asarray(self._concrete("np.asarray"))
+        if copy or (dtype is not None and values.dtype != dtype):
+            return values.astype(dtype or values.dtype, copy=True)
+        view = values.view()
+        view.flags.writeable = False  # a tensor never changes
+        return view
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return np.array(self._concrete("DLPack export")).__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> Any:
+        return np.empty(0).__dlpack_device__()
+
+    # ---- out of the library
+
+    def _concrete(self, what: str) -> Any:
+        """The plain value, refused while a transform follows this tensor."""
+        t = self.read()
+        if t.level:
+            raise TracedValueError(
+                f"{what}() of a traced tensor of shape {self.shape} would lose its gradient. "
+                "Stay with pullback or NumPy functions, or say stop_gradient(x) first if that is meant."
+            )
+        return t.value
+
+    def numpy(self) -> Any:
+        """A NumPy array of its own with these values."""
+        return np.array(self._concrete("numpy"))
+
+    def item(self) -> Any:
+        """The one element as a Python number."""
+        return self._concrete("item").item()
+
+    def tolist(self) -> Any:
+        """Nested lists of Python numbers."""
+        return self._concrete("tolist").tolist()
+
+    def __float__(self) -> float:
+        return float(self._concrete("float"))
+
+    def __int__(self) -> int:
+        return int(self._concrete("int"))
+
+    def __complex__(self) -> complex:
+        return complex(self._concrete("complex"))
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iu":
+            raise ArgumentError(f"only an integer tensor can be an index, got {self.dtype} of shape {self.shape}.")
+        return int(concrete(self))  # integers carry no gradient
+
+    def __bool__(self) -> bool:
+        return bool(concrete(self))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise ArgumentError("len() of a tensor of rank 0.")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def __contains__(self, item: Any) -> bool:
+        return bool(np.any(concrete(self) == concrete(item)))
+
+    def __divmod__(self, other: Any) -> tuple[Any, Any]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple[Any, Any]:
+        return other // self, other % self
+
+    __hash__ = object.__hash__
+
+    # ---- copies keep the path: a detached copy would lose the gradient in silence
+
+    def __copy__(self) -> Tensor:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Tensor:
+        return self
+
+    def __reduce__(self) -> Any:
+        return _unpickled, (np.array(self._concrete("pickle")),)
+
+    # ---- printing
+
+    def __str__(self) -> str:
+        return tensor_text(np.asarray(concrete(self)))
+
+    def __repr__(self) -> str:
+        return tensor_repr(np.asarray(concrete(self)), type(self).__name__)
+
+    def to_string(self, verbose: bool = False) -> str:
+        """The text of ``print``, with dtype, rank and shape when ``verbose``."""
+        return tensor_text(np.asarray(concrete(self)), verbose)
+
+    def print(self, verbose: bool = False) -> None:
+        """Write the values to standard output, as TensorFlow.js does."""
+        print(self.to_string(verbose))
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec else str(self)
+
+
+ORDINARY = (Tensor, np.ndarray, np.generic)
+PLAIN = {Tensor, np.ndarray, np.float64, np.float32, float, int}  # an op may be called with these at once
+
+
+def _unpickled(values: Any) -> Tensor:
+    made: Tensor = NUMPY["constant"](values)
+    return made
+
+
+def concrete(x: Any) -> Any:
+    """The plain array under all levels: for what carries no gradient, such as indices, truth and text."""
+    while isinstance(x, Tensor):
+        x = x.read().beneath()
+    return x
+
+
+class Wrapped(Tensor):
+    """A Tensor whose meaning is another transform's.  Its operators take the general way."""
+
+    __slots__ = ()
+
+
+def no_rule(name: str, why: str = "") -> NoRuleError:
+    return NoRuleError(
+        f"{name} has no rule of differentiation in pullback, so its gradient would be lost.{why} "
+        "Write it with functions that have one, give it a gradient with pb.custom_gradient, or use stop_gradient."
+    )

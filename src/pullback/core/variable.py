@@ -1,0 +1,238 @@
+"""Variables: the one thing that changes.  Reading one gives a tensor of whichever transforms are watching."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import count
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from pullback.core.convert import as_array
+from pullback.core.tape import Tape, constant
+from pullback.core.tensor import Tensor, Wrapped
+from pullback.errors import ArgumentError, VariableError
+
+_number = count()
+_names: WeakValueDictionary[str, Variable] = WeakValueDictionary()
+# Only reading a variable asks this; ops on tensors never do.  Outermost first: each wraps what the one before gave.
+_watchers: ContextVar[tuple[Any, ...]] = ContextVar("watchers", default=())
+
+
+class Variable(Wrapped):
+    """A tensor that can be assigned to, with a name of its own.
+
+    >>> import pullback as pb
+    >>> w = pb.variable([1.0, 2.0], name="weights")
+    >>> w.assign_add([0.5, 0.5])
+    Variable([1.5, 2.5], dtype=float32, name='weights')
+    >>> pb.variable_grads(lambda: (w * w).sum()).grads["weights"]
+    Tensor([3., 5.], dtype=float32)
+    """
+
+    __slots__ = ("__weakref__", "_trainable", "held", "name")
+
+    refers = True
+    held: Tensor
+    name: str
+
+    def __init__(self, initial: Any, trainable: bool = True, name: str | None = None, dtype: Any = None) -> None:
+        values = np.array(as_array(initial, dtype, "variable"))[()]
+        if values.dtype.kind not in "fiub":
+            raise VariableError(f"variable: expected numbers, got dtype {values.dtype}.")
+        if name is not None and not isinstance(name, str):
+            raise ArgumentError(f"variable: the name must be text, got {type(name).__name__}.")
+        if name is not None and name in _names:
+            raise VariableError(
+                f"variable: the name '{name}' is taken by a live variable of shape {_names[name].shape}. "
+                "Choose another, or let go of the first one."
+            )
+        self.held = constant(values)
+        self.trainable = trainable
+        self.name = name if name is not None else _free_name()
+        _names[self.name] = self
+
+    @property
+    def trainable(self) -> bool:
+        """Whether ``variable_grads`` and ``GradientTape`` follow it."""
+        return self._trainable
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        self._trainable = bool(value)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.held.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.held.dtype
+
+    @property
+    def level(self) -> int:
+        level: int = self.read().level
+        return level
+
+    def read(self) -> Any:
+        """The tensor that an op computes with: a leaf of every tape that watches."""
+        value: Any = self.held
+        for watcher in _watchers.get():
+            value = watcher.seen(self, value)
+        return value
+
+    # ---- change
+
+    def assign(self, value: Any) -> Variable:
+        """Hold another value of the same shape and dtype from now on.
+
+        >>> import pullback as pb
+        >>> pb.variable([1.0, 2.0], name="v").assign([3.0, 4.0])
+        Variable([3., 4.], dtype=float32, name='v')
+        """
+        kept = isinstance(value, np.ndarray | np.generic | Tensor)
+        new = as_array(value, what=f"{self.name}.assign", dtype=None if kept else self.dtype)
+        if new.shape != self.shape:
+            raise VariableError(f"{self.name}.assign: expected shape {self.shape}, got shape {new.shape}.")
+        if new.dtype != self.dtype:
+            raise VariableError(
+                f"{self.name}.assign: expected dtype {self.dtype}, got dtype {new.dtype}. Cast it first."
+            )
+        self.held = constant(np.array(new)[()])
+        return self
+
+    def assign_add(self, delta: Any) -> Variable:
+        """Add to what is held.
+
+        >>> import pullback as pb
+        >>> pb.variable(1.0, name="n").assign_add(2.0)
+        Variable(3., dtype=float32, name='n')
+        """
+        return self._assign_changed(np.add, delta, "assign_add")
+
+    def assign_sub(self, delta: Any) -> Variable:
+        """Subtract from what is held.
+
+        >>> import pullback as pb
+        >>> pb.variable(1.0, name="m").assign_sub(2.0)
+        Variable(-1., dtype=float32, name='m')
+        """
+        return self._assign_changed(np.subtract, delta, "assign_sub")
+
+    def _assign_changed(self, change: Any, delta: Any, what: str) -> Variable:
+        kept = isinstance(delta, np.ndarray | np.generic | Tensor)
+        by = as_array(delta, what=f"{self.name}.{what}", dtype=None if kept else self.dtype)
+        try:
+            made = change(self.held.value, by.astype(self.dtype, copy=False))
+        except ValueError:
+            made = by
+        if made.shape != self.shape:
+            raise VariableError(f"{self.name}.{what}: expected shape {self.shape}, got shape {by.shape}.")
+        self.held = constant(np.asarray(made)[()])
+        return self
+
+    # ---- out of the library
+
+    def __reduce__(self) -> Any:
+        return _restored, (np.array(self.held.value), self.trainable, self.name)
+
+    def __copy__(self) -> Variable:
+        return self
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, name={self.name!r})"
+
+
+def _restored(values: Any, trainable: bool, name: str) -> Variable:
+    return Variable(values, trainable, None if name in _names else name)
+
+
+def _free_name() -> str:
+    while (name := f"Variable_{next(_number)}") in _names:
+        pass
+    return name
+
+
+def variable(initial: Any, trainable: bool = True, name: str | None = None, dtype: Any = None) -> Variable:
+    """A variable: a tensor that can be assigned to and that ``variable_grads`` differentiates by.
+
+    >>> import pullback as pb
+    >>> pb.variable([1.0, 2.0], name="b")
+    Variable([1., 2.], dtype=float32, name='b')
+    """
+    return Variable(initial, trainable, name, dtype)
+
+
+def _as_variable(t: Tensor, trainable: bool = True, name: str | None = None, dtype: Any = None) -> Variable:
+    """A new variable that begins with these values."""
+    return Variable(t, trainable, name, dtype)
+
+
+Tensor.variable = _as_variable
+
+
+class Watcher:
+    """Follows variables onto a tape: each read gives a leaf, a new one whenever the variable was assigned to."""
+
+    def __init__(self, tape: Tape, wanted: Any = None) -> None:
+        self.tape = tape
+        self.wanted = None if wanted is None else {id(v) for v in wanted}
+        self.leaves: dict[int, tuple[Variable, list[tuple[Any, Any]]]] = {}
+
+    @property
+    def level(self) -> int:
+        """The level of what it gives."""
+        return self.tape.level
+
+    def wants(self, v: Variable) -> bool:
+        return v.trainable and (self.wanted is None or id(v) in self.wanted)
+
+    def seen(self, v: Variable, value: Any) -> Any:
+        if not self.wants(v):
+            return value
+        _, reads = self.leaves.setdefault(id(v), (v, []))
+        if not reads or reads[-1][0] is not value:
+            reads.append((value, self.tape.leaf(value)))
+        return reads[-1][1]
+
+
+class Recorder:
+    """Notes which variables are read, and changes nothing."""
+
+    level = 0
+
+    def __init__(self) -> None:
+        self.read: dict[int, Variable] = {}
+
+    def seen(self, v: Variable, value: Any) -> Any:
+        self.read[id(v)] = v
+        return value
+
+
+@contextmanager
+def watching(watcher: Any) -> Iterator[Any]:
+    """Every variable read in this block, in this thread, is shown to ``watcher``."""
+    token = _watchers.set((*_watchers.get(), watcher))
+    try:
+        yield watcher
+    finally:
+        _watchers.reset(token)
+
+
+@contextmanager
+def watched_below(level: float, above: int = -1) -> Iterator[None]:
+    """In this block variables are read as transforms of lower levels see them."""
+    token = _watchers.set(tuple(w for w in _watchers.get() if above < w.level < level))
+    try:
+        yield
+    finally:
+        _watchers.reset(token)
+
+
+def highest_watcher() -> Any:
+    """The watcher of the highest level; None if nothing follows variables."""
+    watcher = max(_watchers.get(), key=lambda w: w.level, default=None)
+    return watcher if watcher is not None and watcher.level else None

@@ -1,0 +1,129 @@
+"""Every exception the library raises on purpose.
+
+Each is a :class:`PullbackError` and also a ``ValueError`` or ``TypeError``, so code written for NumPy catches it too.
+The docstrings are the errors page: what happened, an example, and the cure.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ArgumentError",
+    "CapturedError",
+    "CustomGradientError",
+    "DataError",
+    "DefinitionError",
+    "GradientError",
+    "NoRuleError",
+    "PullbackError",
+    "ShapeError",
+    "TracedValueError",
+    "UnconnectedError",
+    "VariableError",
+]
+
+
+class PullbackError(Exception):
+    """Base class: ``except PullbackError`` catches everything of ours.
+
+    >>> issubclass(ShapeError, PullbackError) and issubclass(ShapeError, ValueError)
+    True
+    """
+
+
+class DefinitionError(PullbackError, TypeError):
+    """An op was declared in a way that cannot work, raised while it is being defined.
+
+    The rule's parameter names must be the op's inputs, its parameters, ``g``, ``z`` or ``x_shape``.
+    """
+
+
+class ArgumentError(PullbackError, TypeError):
+    """An argument is of a kind that cannot be meant, such as a number where a function is due.
+
+    >>> import pullback as pb
+    >>> pb.grad(5)
+    Traceback (most recent call last):
+    ...
+    pullback.errors.ArgumentError: grad(f): f must be a function, got int.
+    """
+
+
+class DataError(PullbackError, ValueError):
+    """The data is not numbers: text, objects, or nested lists of unequal length.
+
+    >>> import pullback as pb
+    >>> pb.tensor([[1, 2], [3]])
+    Traceback (most recent call last):
+    ...
+    pullback.errors.DataError: tensor: the nested lists are ragged: found lengths 2 and 1 at depth 1. ...
+    """
+
+
+class ShapeError(PullbackError, ValueError):
+    """The shapes of the operands do not fit the op.  The message names the op and both shapes.
+
+    >>> import numpy as np, pullback as pb
+    >>> pb.add(np.ones(2), np.ones(3))
+    Traceback (most recent call last):
+    ...
+    pullback.errors.ShapeError: add: shapes (2,) and (3,) do not broadcast. ...
+    """
+
+
+class GradientError(PullbackError, ValueError):
+    """A gradient was asked for in a way that cannot be answered: ``f`` returns no tensor, ``dy`` has another shape.
+
+    >>> import pullback as pb
+    >>> pb.grad(lambda x: (x, x))(1.0)
+    Traceback (most recent call last):
+    ...
+    pullback.errors.GradientError: grad(f): f must return one tensor, got tuple. ...
+    """
+
+
+class UnconnectedError(GradientError):
+    """The result does not depend on an input in a way that could be differentiated.
+
+    The message says where the path was cut.  ``unconnected="zero"`` or ``"none"`` asks for an answer instead.
+
+    >>> import pullback as pb
+    >>> pb.grads(lambda x, y: x * x, unconnected="zero")([3.0, 5.0])
+    [6.0, 0.0]
+    """
+
+
+class CustomGradientError(GradientError):
+    """A gradient written by the user returned too few gradients, or one of the wrong shape or kind."""
+
+
+class CapturedError(GradientError):
+    """The body of a custom gradient uses a traced tensor or variable that is not one of its inputs.
+
+    Its gradient would be lost in silence.  Pass it as an input, or use ``stop_gradient`` on it.
+    """
+
+
+class TracedValueError(PullbackError, TypeError):
+    """A traced tensor was turned into a plain number or array, which would lose its gradient.
+
+    >>> import numpy as np, pullback as pb
+    >>> pb.grad(lambda x: x * float(x))(2.0)
+    Traceback (most recent call last):
+    ...
+    pullback.errors.TracedValueError: float() of a traced tensor of shape () would lose its gradient. ...
+    """
+
+
+class NoRuleError(PullbackError, TypeError):
+    """A NumPy function without a rule of differentiation was called on a traced tensor."""
+
+
+class VariableError(PullbackError, ValueError):
+    """A variable's name is taken, or a value of another shape or dtype was assigned.
+
+    >>> import pullback as pb
+    >>> pb.variable([1.0, 2.0], name="w").assign([1.0])
+    Traceback (most recent call last):
+    ...
+    pullback.errors.VariableError: w.assign: expected shape (2,), got shape (1,).
+    """

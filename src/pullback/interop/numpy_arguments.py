@@ -1,0 +1,101 @@
+"""What stands among the arguments of a NumPy call, and what its result becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy import generic, ndarray
+
+from pullback.core.interpreter import level_of
+from pullback.core.tape import constant
+from pullback.core.tensor import Tensor, concrete, no_rule
+
+__all__: list[str] = []
+
+
+def tensors(x: Any) -> Iterator[Tensor]:
+    """The tensors among arguments, inside lists, tuples and dicts as well."""
+    if isinstance(x, Tensor):
+        yield x
+    elif isinstance(x, list | tuple):
+        for item in x:
+            yield from tensors(item)
+    elif isinstance(x, dict):
+        yield from tensors(list(x.values()))
+
+
+def traced(*args: Any) -> bool:
+    """Whether a transform follows one of them."""
+    return any(level_of(t) for t in tensors(args))
+
+
+def unwrapped(x: Any) -> Any:
+    """The arguments with arrays in place of tensors, which cannot be written to."""
+    if isinstance(x, Tensor):
+        values = concrete(x)
+        if isinstance(values, ndarray):
+            values = values.view()
+            values.flags.writeable = False
+        return values
+    if isinstance(x, list | tuple):
+        return _like(x, [unwrapped(item) for item in x])
+    return {k: unwrapped(v) for k, v in x.items()} if isinstance(x, dict) else x
+
+
+def wrapped(x: Any) -> Any:
+    """A result with tensors in place of arrays."""
+    if isinstance(x, ndarray | generic):
+        return constant(x) if x.dtype.kind in "fiubc" else x
+    return _like(x, [wrapped(item) for item in x]) if isinstance(x, list | tuple) else x
+
+
+def _like(x: Any, items: list[Any]) -> Any:
+    return type(x)(*items) if hasattr(x, "_fields") else type(x)(items)
+
+
+def inexact(x: Any) -> bool:
+    """Whether a result has something that a gradient could belong to."""
+    if isinstance(x, list | tuple):
+        return any(inexact(item) for item in x)
+    return isinstance(x, float | complex) or getattr(getattr(x, "dtype", None), "kind", "i") in "fcO"
+
+
+def lifted(x: Any, like: Any = None) -> Any:
+    """A list or number as an array, or as a stack if there are tensors in it; floats get the dtype ``like``."""
+    if not isinstance(x, list | tuple | float | int):
+        return x
+    if isinstance(x, list | tuple) and any(True for _ in tensors(x)):
+        return np.stack([lifted(item, like) for item in x])
+    made = np.asarray(x)
+    return made.astype(like) if like is not None and like.kind == "f" and made.dtype.kind == "f" else made
+
+
+def aligned(args: Any) -> list[Any]:
+    """Operands with lists and numbers as arrays of the tensors' dtype, so that they widen nothing and lose nothing."""
+    floats = [t.dtype for t in tensors(args) if t.dtype.kind == "f"]
+    return [lifted(a, floats[0] if floats else None) for a in args]
+
+
+def stepped(name: str, result: Any, *args: Any) -> Any:
+    """A result that does not change around these arguments: nothing flows back through it.
+
+    Every tape remembers that the path ended here, for the message of an input that is not reached.
+    """
+    for t in tensors(args):
+        x: Any = t.read()
+        while isinstance(x, Tensor) and x.level:
+            tape = getattr(getattr(x, "meta", None), "tape", None)  # a dual number has none
+            if tape is not None:
+                tape.cut(name)
+            x = x.beneath()
+    return wrapped(result)
+
+
+def ruleless(name: str, run: Callable[..., Any], args: Any, kwargs: Any = None, why: str = "") -> Any:
+    """On constants the function itself; on traced tensors only if its results carry no gradient."""
+    result = run(*unwrapped(args), **unwrapped(kwargs or {}))
+    if traced(args, kwargs) and inexact(result):
+        raise no_rule(name, why)
+    return stepped(name, result, args, kwargs)

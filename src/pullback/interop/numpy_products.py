@@ -1,0 +1,212 @@
+"""NumPy's functions that multiply and sum: products, norms, polynomials, convolution."""
+
+from __future__ import annotations
+
+from string import ascii_letters
+from typing import Any
+
+import numpy as np
+
+from pullback.core.axes import over
+from pullback.core.tape import constant
+from pullback.core.tensor import Tensor, concrete
+from pullback.errors import ArgumentError, ShapeError
+from pullback.interop.numpy_arguments import aligned, ruleless
+from pullback.ops import contraction, norms
+from pullback.ops.contraction import einsum
+
+__all__: list[str] = []
+
+
+# ---- products
+
+
+def _of_lists(product: Any) -> Any:
+    """A product of two, which may be lists and numbers too."""
+
+    def of(a: Any, b: Any, /) -> Any:
+        return product(*aligned((a, b)))
+
+    return of
+
+
+def _tensordot(a: Any, b: Any, /, axes: Any = 2) -> Any:
+    a, b = aligned((a, b))
+    return contraction.tensordot(a, b, axes)
+
+
+def _kron(a: Any, b: Any, /) -> Any:
+    a, b = aligned((a, b))
+    n = max(np.ndim(a), np.ndim(b))
+    first, second = ((1,) * (n - np.ndim(x)) + np.shape(x) for x in (a, b))
+    x = np.reshape(a, [k for length in first for k in (length, 1)])
+    y = np.reshape(b, [k for length in second for k in (1, length)])
+    return np.reshape(x * y, [k * m for k, m in zip(first, second, strict=True)])
+
+
+def _cross(a: Any, b: Any, /, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    x, y = aligned((a, b))
+    x, y = np.moveaxis(x, axisa, -1), np.moveaxis(y, axisb, -1)
+    if x.shape[-1] != 3 or y.shape[-1] != 3:
+        raise ShapeError(f"np.cross: vectors have three components, got {x.shape[-1]} and {y.shape[-1]}.")
+    one, two = [1, 2, 0], [2, 0, 1]
+    return np.moveaxis(x[..., one] * y[..., two] - x[..., two] * y[..., one], -1, axisc)
+
+
+def _trace(a: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1)
+
+
+def _einsum(*operands: Any, optimize: Any = False) -> Any:
+    """Both of NumPy's forms: a text and the operands, or operands each with the list of its axes."""
+    if isinstance(operands[0], str):
+        text, *arrays = operands
+    else:
+        arrays, lists = list(operands[: len(operands) // 2 * 2 : 2]), operands[1::2]
+        text = ",".join(map(_subscripts, lists))
+        if len(operands) % 2:
+            text += "->" + _subscripts(operands[-1])
+    return einsum(text, *aligned(arrays))
+
+
+def _subscripts(axes: Any) -> str:
+    return "".join("..." if i is Ellipsis else ascii_letters[i] for i in axes)
+
+
+def _multi_dot(arrays: Any, /) -> Any:
+    first, *others = aligned(arrays)
+    for a in others:
+        first = np.dot(first, a)
+    return first
+
+
+def _matrix_power(a: Any, /, n: int) -> Any:
+    if n < 0:
+        name = f"np.linalg.matrix_power(n={n})"
+        return ruleless(name, np.linalg.matrix_power, (a, n), why=" It needs an inverse.")
+    if n == 0:
+        return constant(np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape))
+    half = _matrix_power(a, n // 2) if n > 1 else None
+    square = a if half is None else np.matmul(half, half)
+    return np.matmul(square, a) if n > 1 and n % 2 else square
+
+
+def _vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    return np.sum(np.moveaxis(x1, axis, -1) * np.moveaxis(x2, axis, -1), axis=-1)
+
+
+# ---- norms
+
+
+def _norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    if axis is None and (ord is None or x.ndim == 1 or not x.ndim):
+        return _vector_norm(x, keepdims=keepdims, ord=2 if ord is None else ord)
+    axes = over(x.ndim, axis, "np.linalg.norm")
+    if len(axes) == 1:
+        return _vector_norm(x, axis=axes[0], keepdims=keepdims, ord=2 if ord is None else ord)
+    if len(axes) != 2:
+        raise ArgumentError(
+            f"np.linalg.norm: ord={ord!r} is for vectors and matrices, but axis={axis!r} of shape {x.shape} is neither."
+        )
+    rows, columns = axes if axis is None else (int(i) % x.ndim for i in axis)  # their order matters
+    z = _matrix_norm(np.moveaxis(x, (rows, columns), (-2, -1)), ord="fro" if ord is None else ord)
+    return np.expand_dims(z, axes) if keepdims else z
+
+
+def _vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    if isinstance(ord, str):
+        raise ArgumentError(f"np.linalg.norm: ord={ord!r} is for matrices; x has shape {x.shape} and axis={axis!r}.")
+    over_several = isinstance(axis, list | tuple) and len(axis) > 1
+    if not over_several:
+        return norms.norm(x, ord, axis, keepdims)
+    gone = over(x.ndim, axis, "np.linalg.vector_norm")
+    kept = tuple(i for i in range(x.ndim) if i not in gone)
+    flat = np.reshape(np.transpose(x, kept + gone), (*(x.shape[i] for i in kept), -1))
+    z = norms.norm(flat, ord, -1)
+    return np.expand_dims(z, gone) if keepdims else z
+
+
+def _matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    if ord in ("f", "fro"):
+        return norms.euclidean_norm(x, (-2, -1), keepdims)
+    if ord not in (1, -1, np.inf, -np.inf):
+        why = " It needs singular values." if ord in (2, -2, "nuc") else ""
+        name, params = f"np.linalg.norm(ord={ord!r}) of a matrix", {"ord": ord, "keepdims": keepdims}
+        return ruleless(name, np.linalg.matrix_norm, (x,), params, why)
+    first, second = (-2, -1) if abs(ord) == 1 else (-1, -2)
+    sums = np.sum(np.absolute(x), axis=first, keepdims=True)
+    z = (np.max if ord > 0 else np.min)(sums, axis=second, keepdims=True)
+    return z if keepdims else np.squeeze(z, (-2, -1))
+
+
+# ---- polynomials, curves
+
+
+def _polyval(p: Any, x: Any, /) -> Any:
+    p, x = aligned((p, x))
+    y = np.zeros_like(x)
+    for i in range(len(p)):
+        y = y * x + p[i]
+    return y
+
+
+def _vander(x: Any, /, N: int | None = None, increasing: bool = False) -> Any:
+    n = len(x) if N is None else N
+    powers = [np.ones_like(x)]
+    for _ in range(n - 1):
+        powers.append(powers[-1] * x)
+    powers = powers[:n] if increasing else powers[:n][::-1]
+    return np.stack(powers, axis=1) if powers else constant(np.empty((len(x), 0), x.dtype))
+
+
+def _convolve(a: Any, v: Any, /, mode: str = "full") -> Any:
+    a, v = map(np.atleast_1d, aligned((a, v)))
+    if len(v) > len(a):
+        a, v = v, a
+    n, k = len(a), len(v)
+    if not k:
+        raise ShapeError("np.convolve: an argument is empty.")
+    full = np.pad(a if isinstance(a, Tensor) else constant(a), k - 1)
+    windows = full[np.arange(n + k - 1)[:, None] + np.arange(k)]
+    z = np.sum(windows * v[::-1], axis=1)
+    if mode == "full":
+        return z
+    if mode not in ("same", "valid"):
+        raise ArgumentError(f"np.convolve: mode must be 'full', 'same' or 'valid', got {mode!r}.")
+    return z[(k - 1) // 2 : (k - 1) // 2 + n] if mode == "same" else z[k - 1 : n]
+
+
+def _correlate(a: Any, v: Any, /, mode: str = "valid") -> Any:
+    a, v = map(np.atleast_1d, aligned((a, v)))
+    if len(v) > len(a):
+        return _convolve(a[::-1], v, mode)[::-1]
+    return _convolve(a, v[::-1], mode)
+
+
+def _interp(x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None) -> Any:
+    x, xp, fp = aligned((x, xp, fp))
+    n = len(xp)
+    here = concrete(x)
+    i = np.clip(np.searchsorted(concrete(xp), here, side="right") - 1, 0, max(n - 2, 0))
+    j = np.minimum(i + 1, n - 1)
+    start, stop, low, high = (y if isinstance(y, Tensor) else constant(y) for y in (xp, xp, fp, fp))
+    start, stop, low, high = start[i], stop[j], low[i], high[j]
+    y = low + (high - low) * ((x - start) / np.where(i == j, 1.0, stop - start))
+    before, after = here < concrete(xp)[0], here > concrete(xp)[-1]
+    y = np.where(before, fp[0] if left is None else left, y)
+    return np.where(after, fp[-1] if right is None else right, y)
+
+
+FUNCTIONS = {
+    np.dot: _of_lists(contraction.dot), np.inner: _of_lists(contraction.inner), np.outer: _of_lists(contraction.outer),
+    np.vdot: _of_lists(contraction.vdot), np.tensordot: _tensordot,
+    np.kron: _kron, np.cross: _cross, np.trace: _trace, np.einsum: _einsum,
+    np.linalg.trace: lambda x, /, *, offset=0: _trace(x, offset, -2, -1),
+    np.linalg.vecdot: _vecdot,
+    np.linalg.matmul: lambda x1, x2, /: np.matmul(x1, x2),
+    np.linalg.multi_dot: _multi_dot, np.linalg.matrix_power: _matrix_power,
+    np.linalg.norm: _norm, np.linalg.vector_norm: _vector_norm, np.linalg.matrix_norm: _matrix_norm,
+    np.polyval: _polyval, np.vander: _vander, np.convolve: _convolve, np.correlate: _correlate, np.interp: _interp,
+}  # fmt: skip

@@ -1,0 +1,260 @@
+"""NumPy's functions that sum up: statistics, scans, differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.core.adjoints import counted
+from pullback.core.axes import over
+from pullback.core.tape import constant
+from pullback.core.tensor import BY_KERNEL, Tensor, concrete
+from pullback.errors import ArgumentError, ShapeError
+from pullback.interop.numpy_arguments import aligned
+from pullback.interop.numpy_shapes import along
+
+__all__: list[str] = []
+
+Function = Callable[..., Any]
+
+
+def root(s: Any) -> Any:
+    """The square root, with derivative 0 where ``s`` is 0: a length has no direction there."""
+    nothing = np.equal(s, 0)
+    return np.where(nothing, s, np.sqrt(np.where(nothing, s + 1, s)))
+
+
+# ---- statistics
+
+
+def _var(kernel: Any) -> Function:
+    def var(a: Any, /, axis: Any = None, ddof: float = 0, keepdims: bool = False, *, correction: Any = None) -> Any:
+        return BY_KERNEL[kernel].function(a, axis, keepdims, ddof if correction is None else correction)
+
+    return var
+
+
+def _ptp(a: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+    return np.max(a, axis=axis, keepdims=keepdims) - np.min(a, axis=axis, keepdims=keepdims)
+
+
+def _average(
+    a: Any, /, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
+) -> Any:
+    a, w = aligned((a, weights))
+    if w is None:
+        mean = np.mean(a, axis=axis, keepdims=keepdims)
+        total = constant(np.full(np.shape(mean), counted(a.shape, axis), mean.dtype))
+    else:
+        if np.shape(w) != np.shape(a):
+            axes = over(a.ndim, axis, "np.average")
+            if axis is None or np.shape(w) != tuple(a.shape[i] for i in axes):
+                raise ShapeError(
+                    f"np.average: weights of shape {np.shape(w)} do not fit a of shape {a.shape} along axis {axis}."
+                )
+            w = np.reshape(w, [n if i in axes else 1 for i, n in enumerate(a.shape)])
+        w = np.broadcast_to(w, a.shape)
+        total = np.sum(w, axis=axis, keepdims=keepdims)
+        mean = np.sum(a * w, axis=axis, keepdims=keepdims) / total
+    return (mean, total) if returned else mean
+
+
+def _quantile(a: Any, q: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+    a, q = aligned((a, q))
+    return _ordered("np.quantile", a, q, 1, axis, keepdims)
+
+
+def _percentile(a: Any, q: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+    a, q = aligned((a, q))
+    return _ordered("np.percentile", a, q, 100, axis, keepdims)
+
+
+def _median(a: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+    return _ordered("np.median", a, 0.5, 1, axis, keepdims)
+
+
+def _ordered(name: str, a: Any, q: Any, most: int, axis: Any, keepdims: bool) -> Any:
+    """Between the two elements around the place ``q`` of the sorted ones, in a straight line."""
+    if not np.all((concrete(q) >= 0) & (concrete(q) <= most)):
+        raise ArgumentError(f"{name}: q must be from 0 to {most}, got {concrete(q)!r}.")
+    gone = over(a.ndim, axis, name)
+    kept = tuple(i for i in range(a.ndim) if i not in gone)
+    shape = tuple(a.shape[i] for i in kept)
+    x = np.sort(np.reshape(np.transpose(a, kept + gone), (*shape, -1)), axis=-1)
+    n, rank = x.shape[-1], np.ndim(q)
+    if not n:
+        raise ShapeError(f"{name}: there is nothing along axis {axis} of shape {a.shape}.")
+    at = q * ((n - 1) / most)
+    low = np.asarray(np.floor(concrete(at)), int)
+    y = x[..., low]
+    z = y + (x[..., np.minimum(low + 1, n - 1)] - y) * np.astype(
+        at - low, x.dtype if x.dtype.kind == "f" else np.dtype(float)
+    )
+    z = np.moveaxis(z, range(len(shape), len(shape) + rank), range(rank))
+    if a.dtype.kind == "f":
+        z = np.where(np.isnan(concrete(x)).any(axis=-1), np.asarray(np.nan, z.dtype), z)
+    return np.reshape(z, np.shape(q) + tuple(1 if i in gone else k for i, k in enumerate(a.shape))) if keepdims else z
+
+
+def _cov(m: Any, y: Any = None, /, rowvar: bool = True, bias: bool = False, ddof: int | None = None) -> Any:
+    observed = [_observed(x, rowvar) for x in aligned((m, y)) if x is not None]
+    x = np.concatenate(observed, axis=0)
+    x = x - np.mean(x, axis=1, keepdims=True)
+    n = x.shape[1] - (ddof if ddof is not None else 0 if bias else 1)
+    return np.squeeze(np.matmul(x, np.transpose(x)) / max(n, 0))
+
+
+def _observed(m: Any, rowvar: bool) -> Any:
+    x = np.atleast_2d(m)
+    return x if rowvar or x.shape[0] == 1 else np.transpose(x)
+
+
+def _corrcoef(x: Any, y: Any = None, /, rowvar: bool = True) -> Any:
+    c = _cov(x, y, rowvar)
+    if not c.ndim:
+        return c / c
+    s = np.sqrt(np.diag(c))
+    return np.clip(c / np.expand_dims(s, 1) / np.expand_dims(s, 0), -1, 1)
+
+
+# ---- without NaN
+
+
+def _without_nan(by: Function, instead: float) -> Function:
+    def reduced(a: Any, /, axis: Any = None, **kwargs: Any) -> Any:
+        return by(_filled(a, instead), axis=axis, **kwargs)
+
+    return reduced
+
+
+def _filled(a: Any, instead: float) -> Any:
+    return np.where(np.isnan(concrete(a)), np.asarray(instead, a.dtype), a) if a.dtype.kind == "f" else a
+
+
+def _extreme(by: Function, instead: float) -> Function:
+    def extreme(a: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+        z = by(_filled(a, instead), axis=axis, keepdims=keepdims)
+        if a.dtype.kind != "f":
+            return z
+        empty = np.isnan(concrete(a)).all(axis=axis, keepdims=keepdims)
+        return np.where(empty, np.asarray(np.nan, a.dtype), z)
+
+    return extreme
+
+
+def _present(a: Any, axis: Any, keepdims: bool) -> Any:
+    return np.sum(~np.isnan(concrete(a)), axis=axis, keepdims=keepdims, dtype=a.dtype)
+
+
+def _nanmean(a: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+    return np.sum(_filled(a, 0), axis=axis, keepdims=keepdims) / _present(a, axis, keepdims)
+
+
+def _nanvar(a: Any, /, axis: Any = None, ddof: float = 0, keepdims: bool = False, *, correction: Any = None) -> Any:
+    x = _filled(a - _nanmean(a, axis, True), 0)
+    n = _present(a, axis, keepdims) - (ddof if correction is None else correction)
+    return np.sum(x * x, axis=axis, keepdims=keepdims) / n
+
+
+def _nanstd(a: Any, /, axis: Any = None, ddof: float = 0, keepdims: bool = False, *, correction: Any = None) -> Any:
+    return root(_nanvar(a, axis, ddof, keepdims, correction=correction))
+
+
+# ---- scans and differences
+
+
+def _scan(kernel: Any) -> Function:
+    def scan(a: Any, /, axis: int | None = None) -> Any:
+        return BY_KERNEL[kernel].function(np.reshape(a, -1) if axis is None else a, 0 if axis is None else axis)
+
+    return scan
+
+
+def _cumulative(by: Function, start: float) -> Function:
+    def cumulative(x: Any, /, axis: int | None = None, include_initial: bool = False) -> Any:
+        if axis is None:
+            if x.ndim > 1:
+                raise ArgumentError(f"np.cumulative_sum or _prod: x has shape {x.shape}, so axis must be given.")
+            axis = 0
+        z = by(x, axis=axis)
+        if not include_initial:
+            return z
+        shape = [1 if i == axis % z.ndim else n for i, n in enumerate(z.shape)]
+        return np.concatenate([np.full(shape, start, z.dtype), z], axis=axis)
+
+    return cumulative
+
+
+def _arg(kernel: Any) -> Function:
+    def arg(a: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Any:
+        z = BY_KERNEL[kernel].function(np.reshape(a, -1) if axis is None else a, 0 if axis is None else axis)
+        if not keepdims:
+            return z
+        return np.reshape(z, (1,) * a.ndim) if axis is None else np.expand_dims(z, axis)
+
+    return arg
+
+
+def _diff(a: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    if n < 0:
+        raise ArgumentError(f"np.diff: n must not be negative, got {n}.")
+    a, prepend, append = aligned((a, prepend, append))
+    edge = [1 if i == axis % a.ndim else k for i, k in enumerate(a.shape)]
+    ends = [x if np.ndim(x) else np.broadcast_to(x, edge) for x in (prepend, append) if x is not None]
+    if ends:
+        a = np.concatenate([*ends[: prepend is not None], a, *ends[prepend is not None :]], axis=axis)
+    for _ in range(n):
+        a = along(a, slice(1, None), axis) - along(a, slice(None, -1), axis)
+    return a
+
+
+def _ediff1d(ary: Any, /, to_end: Any = None, to_begin: Any = None) -> Any:
+    parts = aligned((to_begin, _diff(np.reshape(ary, -1)), to_end))
+    return np.concatenate([np.reshape(p, -1) for p in parts if p is not None])
+
+
+def _trapezoid(y: Any, x: Any = None, /, dx: Any = 1.0, axis: int = -1) -> Any:
+    y, x = aligned((y, x))
+    if x is not None:
+        dx = np.diff(x, axis=axis) if np.ndim(x) > 1 else np.diff(x)
+        if np.ndim(x) == 1:
+            dx = np.reshape(dx, [-1 if i == axis % y.ndim else 1 for i in range(y.ndim)])
+    y = y if isinstance(y, Tensor) else constant(y)
+    return np.sum((along(y, slice(1, None), axis) + along(y, slice(None, -1), axis)) * dx / 2, axis=axis)
+
+
+def _gradient(f: Any, /, *varargs: Any, axis: Any = None) -> Any:
+    """Central differences inside; at the ends one-sided ones."""
+    f, *spacings = aligned((f, *(varargs or (1.0,))))
+    axes = over(f.ndim, axis, "np.gradient")
+    if len(spacings) not in (1, len(axes)):
+        raise ArgumentError(f"np.gradient: {len(spacings)} spacings for {len(axes)} axes.")
+    spacings = spacings * len(axes) if len(spacings) == 1 else spacings
+    made = tuple(_slope(f, h, i) for h, i in zip(spacings, axes, strict=True))
+    return made[0] if len(made) == 1 else made
+
+
+def _slope(f: Any, h: Any, axis: int) -> Any:
+    if f.shape[axis] < 2:
+        raise ShapeError(f"np.gradient: axis {axis} needs at least two elements, got shape {f.shape}.")
+    h = np.diff(h) if np.ndim(h) else np.broadcast_to(h, f.shape[axis] - 1)
+    h = np.reshape(h, [-1 if i == axis else 1 for i in range(f.ndim)])
+    d = np.diff(f, axis=axis) / h
+    a, b = along(h, slice(None, -1), axis), along(h, slice(1, None), axis)
+    inner = (along(d, slice(None, -1), axis) * b + along(d, slice(1, None), axis) * a) / (a + b)
+    return np.concatenate([along(d, slice(0, 1), axis), inner, along(d, slice(-1, None), axis)], axis=axis)
+
+
+FUNCTIONS = {
+    np.var: _var(np.var), np.std: _var(np.std), np.ptp: _ptp, np.average: _average,
+    np.quantile: _quantile, np.percentile: _percentile, np.median: _median, np.cov: _cov, np.corrcoef: _corrcoef,
+    np.nansum: _without_nan(np.sum, 0), np.nanprod: _without_nan(np.prod, 1),
+    np.nancumsum: _without_nan(np.cumsum, 0), np.nancumprod: _without_nan(np.cumprod, 1),
+    np.nanmax: _extreme(np.max, -np.inf), np.nanmin: _extreme(np.min, np.inf),
+    np.nanmean: _nanmean, np.nanvar: _nanvar, np.nanstd: _nanstd,
+    np.cumsum: _scan(np.cumsum), np.cumprod: _scan(np.cumprod), np.argmax: _arg(np.argmax), np.argmin: _arg(np.argmin),
+    np.cumulative_sum: _cumulative(np.cumsum, 0), np.cumulative_prod: _cumulative(np.cumprod, 1),
+    np.diff: _diff, np.ediff1d: _ediff1d, np.trapezoid: _trapezoid, np.gradient: _gradient,
+}  # fmt: skip

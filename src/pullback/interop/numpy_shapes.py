@@ -1,0 +1,195 @@
+"""NumPy's functions that move elements: shapes, joining, splitting, padding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from pullback.core.tensor import BY_KERNEL, concrete
+from pullback.errors import ArgumentError
+from pullback.interop.numpy_arguments import aligned, lifted, ruleless
+
+__all__: list[str] = []
+
+Function = Callable[..., Any]
+
+
+def _blank(shape: tuple[int, ...]) -> Any:
+    """An array of this shape that takes no memory, to ask NumPy what it would do."""
+    return np.broadcast_to(False, shape)
+
+
+def along(a: Any, index: Any, axis: int) -> Any:
+    """``a[index]``, on another axis than the first."""
+    return a[(slice(None),) * (axis % a.ndim) + (index,)]
+
+
+# ---- order
+
+
+def _rollaxis(a: Any, /, axis: int, start: int = 0) -> Any:
+    axis, start = axis % a.ndim, start + a.ndim if start < 0 else start
+    return np.moveaxis(a, axis, start - 1 if axis < start else start)
+
+
+def _rot90(m: Any, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
+    first, second = axes
+    if k % 2 == 0:
+        return np.flip(m, axes) if k % 4 else m
+    return (
+        np.swapaxes(np.flip(m, second), first, second) if k % 4 == 1 else np.flip(np.swapaxes(m, first, second), second)
+    )
+
+
+def _repeat(a: Any, /, repeats: Any, axis: int | None = None) -> Any:
+    if axis is None:
+        a, axis = np.reshape(a, -1), 0
+    return along(a, np.repeat(np.arange(a.shape[axis]), concrete(lifted(repeats))), axis)
+
+
+# ---- joining
+
+
+def _concatenate(arrays: Any, /, axis: int | None = 0) -> Any:
+    return BY_KERNEL[np.concatenate].function(aligned(arrays), axis)
+
+
+def _stack(arrays: Any, /, axis: int = 0) -> Any:
+    return BY_KERNEL[np.stack].function(aligned(arrays), axis)
+
+
+def _vstack(tup: Any, /) -> Any:
+    return _concatenate([np.atleast_2d(a) for a in aligned(tup)], 0)
+
+
+def _hstack(tup: Any, /) -> Any:
+    items = [np.atleast_1d(a) for a in aligned(tup)]
+    return _concatenate(items, 0 if items and items[0].ndim == 1 else 1)
+
+
+def _dstack(tup: Any, /) -> Any:
+    return _concatenate([np.atleast_3d(a) for a in aligned(tup)], 2)
+
+
+def _column_stack(tup: Any, /) -> Any:
+    return _concatenate([np.reshape(a, (-1, 1)) if np.ndim(a) < 2 else a for a in aligned(tup)], 1)
+
+
+def _append(arr: Any, values: Any, /, axis: int | None = None) -> Any:
+    return _concatenate([arr, values], axis)
+
+
+def _block(arrays: Any, /) -> Any:
+    def depth(x: Any) -> int:
+        return 1 + max(map(depth, x)) if isinstance(x, list) else 0
+
+    def rank(x: Any) -> int:
+        return max(map(rank, x)) if isinstance(x, list) else np.ndim(x)
+
+    levels = depth(arrays)
+    n = max(levels, rank(arrays))
+
+    def joined(x: Any, level: int) -> Any:
+        if isinstance(x, list):
+            return _concatenate([joined(item, level - 1) for item in x], -level)
+        return np.reshape(x, (1,) * (n - np.ndim(x)) + np.shape(x))
+
+    return joined(arrays, levels)
+
+
+# ---- splitting
+
+
+def _split(func: Any, fixed: int | None = None) -> Function:
+    def split(ary: Any, /, indices_or_sections: Any, axis: int = 0) -> Any:
+        if fixed is not None:
+            axis = 0 if fixed == 1 and ary.ndim == 1 else fixed
+        sections = concrete(indices_or_sections)
+        if np.ndim(sections):
+            points = [0, *(int(i) for i in sections), ary.shape[axis]]
+        else:  # NumPy knows which numbers of sections are right
+            points = [0, *np.cumsum([len(p) for p in func(_blank((ary.shape[axis],)), int(sections))]).tolist()]
+        return [along(ary, slice(start, stop), axis) for start, stop in pairwise(points)]
+
+    return split
+
+
+def _unstack(x: Any, /, axis: int = 0) -> Any:
+    return tuple(along(x, i, axis) for i in range(x.shape[axis]))
+
+
+def _at_least(func: Any) -> Function:
+    def at_least(*arys: Any) -> Any:
+        made = [np.reshape(a, func(_blank(np.shape(a))).shape) for a in aligned(arys)]
+        return made[0] if len(made) == 1 else tuple(made)
+
+    return at_least
+
+
+def _broadcast_arrays(*args: Any) -> Any:
+    items = aligned(args)
+    shape = np.broadcast_shapes(*(np.shape(a) for a in items))
+    return tuple(np.broadcast_to(a, shape) for a in items)
+
+
+def _meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy") -> Any:
+    if indexing not in ("xy", "ij"):
+        raise ArgumentError(f"np.meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}.")
+    n = len(xi)
+    grid = [np.reshape(x, (1,) * i + (-1,) + (1,) * (n - 1 - i)) for i, x in enumerate(aligned(xi))]
+    if indexing == "xy" and n > 1:
+        grid = [np.swapaxes(x, 0, 1) for x in grid]
+    return tuple(grid) if sparse else _broadcast_arrays(*grid)
+
+
+# ---- padding
+
+BY_INDEX = ("edge", "reflect", "symmetric", "wrap")
+
+
+def _pad(array: Any, /, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Any:
+    if isinstance(pad_width, dict):
+        asked = {axis % array.ndim: width for axis, width in pad_width.items()}
+        pad_width = [asked.get(i, 0) for i in range(array.ndim)]
+        pad_width = [width if np.ndim(width) else (width, width) for width in pad_width]
+    widths = [(int(a), int(b)) for a, b in np.broadcast_to(concrete(lifted(pad_width)), (array.ndim, 2))]
+    if mode == "constant":
+        return _pad_constant(array, widths, lifted(constant_values))
+    if mode not in BY_INDEX:
+        why = f" There are constant, {', '.join(BY_INDEX)}."
+        return ruleless(f"np.pad(mode={mode!r})", np.pad, (array, widths, mode), why=why)
+    for axis, width in enumerate(widths):
+        if any(width):
+            array = along(array, np.pad(np.arange(array.shape[axis]), width, mode=mode), axis)  # type: ignore[call-overload]
+    return array
+
+
+def _pad_constant(array: Any, widths: list[tuple[int, int]], values: Any) -> Any:
+    values = np.broadcast_to(values, (array.ndim, 2))
+    for axis, width in enumerate(widths):
+        if any(width):
+            edge = [
+                np.broadcast_to(
+                    values[axis, side].astype(array.dtype), (*array.shape[:axis], n, *array.shape[axis + 1 :])
+                )
+                for side, n in enumerate(width)
+            ]
+            array = np.concatenate([edge[0], array, edge[1]], axis=axis)
+    return array
+
+
+FUNCTIONS = {
+    np.ravel: lambda a, /: np.reshape(a, -1), np.rollaxis: _rollaxis,
+    np.matrix_transpose: lambda x, /: np.swapaxes(x, -1, -2),
+    np.flipud: lambda m, /: np.flip(m, 0), np.fliplr: lambda m, /: np.flip(m, 1), np.rot90: _rot90, np.repeat: _repeat,
+    np.concatenate: _concatenate, np.stack: _stack, np.vstack: _vstack, np.hstack: _hstack, np.dstack: _dstack,
+    np.column_stack: _column_stack, np.append: _append, np.block: _block,
+    np.split: _split(np.split), np.array_split: _split(np.array_split),
+    np.vsplit: _split(np.split, 0), np.hsplit: _split(np.split, 1), np.dsplit: _split(np.split, 2),
+    np.unstack: _unstack, np.atleast_1d: _at_least(np.atleast_1d), np.atleast_2d: _at_least(np.atleast_2d),
+    np.atleast_3d: _at_least(np.atleast_3d), np.broadcast_arrays: _broadcast_arrays, np.meshgrid: _meshgrid,
+    np.pad: _pad,
+}  # fmt: skip

@@ -1,0 +1,118 @@
+"""NumPy's ufuncs beyond the ops, and the methods of ufuncs: reduce, accumulate, outer."""
+
+from __future__ import annotations
+
+from math import pi
+from typing import Any
+
+import numpy as np
+
+from pullback.core.tensor import BY_KERNEL, concrete
+from pullback.interop.numpy_arguments import ruleless
+
+__all__: list[str] = []
+
+# ---- compositions
+
+
+def _float_power(x: Any, y: Any) -> Any:
+    return np.power(_wide(x), _wide(y))
+
+
+def _wide(x: Any) -> Any:
+    return np.astype(x, np.float64) if hasattr(x, "dtype") else x
+
+
+def _fmax(x: Any, y: Any) -> Any:
+    return np.where(np.isnan(x), y, np.where(np.isnan(y), x, np.maximum(x, y)))
+
+
+def _fmin(x: Any, y: Any) -> Any:
+    return np.where(np.isnan(x), y, np.where(np.isnan(y), x, np.minimum(x, y)))
+
+
+def _heaviside(x: Any, h: Any) -> Any:
+    return np.where(np.equal(x, 0), h, (np.sign(x) + 1) / 2)
+
+
+def _copysign(x: Any, y: Any) -> Any:
+    return np.absolute(x) * np.copysign(np.ones_like(concrete(x)), concrete(y))
+
+
+def _real(x: Any) -> Any:
+    return ruleless("np.conjugate of complex numbers", np.conjugate, (x,)) if x.dtype.kind == "c" else x
+
+
+def _modf(x: Any) -> Any:
+    whole = np.trunc(x)
+    return x - whole, whole
+
+
+def _vecdot(x: Any, y: Any, axis: int = -1, keepdims: bool = False) -> Any:
+    x, y = np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1)
+    z = np.sum(x * y, axis=-1)
+    return np.expand_dims(z, axis) if keepdims else z
+
+
+def _sinc(x: Any, /) -> Any:
+    y = x * pi
+    small = np.absolute(y) < 0.05  # the series, so that all derivatives are right at 0
+    q = y * y
+    series = 1 - q * (1 - q * (1 - q / 42) / 20) / 6
+    safe = np.where(small, 1.0, y)
+    return np.where(small, series, np.sin(safe) / safe)
+
+
+CALLS = {
+    np.exp2: lambda x: 2.0**x,
+    np.deg2rad: lambda x: x * (pi / 180), np.radians: lambda x: x * (pi / 180),
+    np.rad2deg: lambda x: x * (180 / pi), np.degrees: lambda x: x * (180 / pi),
+    np.fabs: np.absolute, np.positive: lambda x: x, np.conjugate: _real,
+    np.float_power: _float_power, np.fmax: _fmax, np.fmin: _fmin,
+    np.heaviside: _heaviside, np.copysign: _copysign,
+    np.ldexp: lambda x, n: x * np.ldexp(np.ones((), x.dtype), concrete(n)),
+    np.divmod: lambda x, y: (x // y, x % y), np.modf: _modf,
+    np.rint: np.round, np.trunc: lambda x: np.where(np.less(x, 0), np.ceil(x), np.floor(x)),
+    np.vecdot: _vecdot,
+    np.matvec: lambda x, y: np.squeeze(np.matmul(x, np.expand_dims(y, -1)), -1),
+    np.vecmat: lambda x, y: np.squeeze(np.matmul(np.expand_dims(x, -2), y), -2),
+}  # fmt: skip
+TAKES = {np.vecdot: ("axis", "keepdims")}  # parameters beside those that all ufuncs have
+FUNCTIONS = {np.sinc: _sinc, np.fix: lambda x, /: np.trunc(x)}
+
+
+# ---- methods of ufuncs
+
+REDUCED = {
+    np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min,
+    np.fmax: np.nanmax, np.fmin: np.nanmin, np.logical_and: np.all, np.logical_or: np.any,
+}  # fmt: skip
+ACCUMULATED = {np.add: np.cumsum, np.multiply: np.cumprod}
+
+
+def reduce(ufunc: Any) -> Any:
+    """``ufunc.reduce``, which goes over the first axis unless told otherwise."""
+    if ufunc is np.logaddexp:
+        return _log_sum_exp
+    by: Any = REDUCED.get(ufunc)
+    return None if by is None else lambda x, axis=0, keepdims=False: by(x, axis=axis, keepdims=keepdims)
+
+
+def accumulate(ufunc: Any) -> Any:
+    """``ufunc.accumulate``, along the first axis unless told otherwise."""
+    by: Any = ACCUMULATED.get(ufunc)
+    return None if by is None else lambda x, axis=0: by(x, axis=axis)
+
+
+def outer(ufunc: Any) -> Any:
+    """Every element of the first with every element of the second."""
+    if ufunc not in BY_KERNEL and ufunc not in CALLS:
+        return None
+    return lambda x, y: ufunc(np.reshape(x, np.shape(x) + (1,) * np.ndim(y)), y)
+
+
+def _log_sum_exp(x: Any, axis: Any = 0, keepdims: bool = False) -> Any:
+    top = np.max(concrete(x), axis=axis, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0)
+    total = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=keepdims))
+    return total + (top if keepdims else np.squeeze(top, axis))

@@ -1,0 +1,311 @@
+"""Activations: the bends between the layers of a network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from pullback.core.adjoints import nothing, select
+from pullback.core.axes import Sample, elementwise1, elementwise2, moves, over
+from pullback.core.calculus import partials, rule
+from pullback.core.lowering import scalar
+from pullback.core.op import alias, method, op
+
+__all__ = [
+    "relu", "relu6", "leaky_relu", "prelu", "elu", "selu", "step",
+    "sigmoid", "log_sigmoid", "softplus", "swish", "silu", "softmax", "log_softmax",
+]  # fmt: skip
+
+FLOATS = [np.dtype(t) for t in ("f4", "f8")]
+ZERO = {t: np.zeros((), t) for t in FLOATS}  # quicker than a Python 0
+ONE_AND_TOP = {
+    t: (np.ones((), t), np.array(np.floor(np.log(np.finfo(t).max)), t)) for t in FLOATS
+}  # exp(top) is finite
+SUM: Any = np.add.reduce
+TOP: Any = np.maximum.reduce
+SELU_SCALE = 1.0507009873554805
+SELU_DEPTH = SELU_SCALE * 1.6732632423543772  # the limit to the left is -SELU_DEPTH
+
+
+# ---- with a kink at 0
+
+
+def _relu(x: Any) -> Any:
+    return np.maximum(x, ZERO.get(x.dtype, 0))
+
+
+@op(_relu, acts=elementwise1, d=partials(lambda z: np.sign(z)), lower=scalar(lambda s, x: s.maximum(x, 0)))
+def relu(x: Any, /) -> Any:
+    """``x`` where it is positive, else 0; its derivative at 0 is 0.
+
+    >>> pb.relu(np.array([-1.0, 2.0]))
+    array([0., 2.])
+    """
+
+
+def _relu6(x: Any) -> Any:
+    return np.minimum(np.maximum(x, ZERO.get(x.dtype, 0)), 6)
+
+
+@op(
+    _relu6,
+    acts=elementwise1,
+    d=partials(lambda g, x: g * ((x > 0) & (x <= 6))),
+    lower=scalar(lambda s, x: s.minimum(s.maximum(x, 0), 6)),
+)
+def relu6(x: Any, /) -> Any:
+    """``x`` kept between 0 and 6.
+
+    >>> pb.relu6(np.array([-1.0, 2.0, 8.0]))
+    array([0., 2., 6.])
+    """
+
+
+def _same(samples: list[dict[str, Any]]) -> moves:
+    """The shape stays, whatever the parameters are."""
+    shapes: list[Any] = [(), (3,), (0, 2), (2, 3)]
+    made: list[Sample] = [((shape,), params) for params in samples for shape in shapes]
+    return moves(lambda s, **params: s, made)
+
+
+def _given(alpha: Any, otherwise: float) -> float:
+    return otherwise if alpha is None else float(alpha)
+
+
+def _leaky_relu(x: Any, alpha: Any = 0.2) -> Any:
+    a = _given(alpha, 0.2)
+    return np.maximum(x, x * a) if 0 < a <= 1 else select(x > 0, x, x * a)
+
+
+@op(
+    _leaky_relu,
+    acts=_same([{}, {"alpha": 0.1}, {"alpha": 2.0}]),
+    d=partials(lambda g, x, alpha: select(x > 0, g, g * _given(alpha, 0.2))),
+    run=_leaky_relu,
+    lower=scalar(lambda s, x, alpha: s.select(s.greater(x, 0), x, x * _given(alpha, 0.2))),
+)
+def leaky_relu(x: Any, /, alpha: float = 0.2) -> Any:
+    """``x`` where it is positive, else ``alpha * x``.
+
+    >>> pb.leaky_relu(np.array([-1.0, 2.0]))
+    array([-0.2,  2. ])
+    """
+
+
+def _prelu(x: Any, alpha: Any) -> Any:
+    return select(x > 0, x, x * alpha)
+
+
+@op(
+    _prelu,
+    acts=elementwise2,
+    d=partials(lambda g, x, alpha: select(x > 0, g, g * alpha), lambda g, x: select(x > 0, 0, g * x)),
+    lower=scalar(lambda s, x, alpha: s.select(s.greater(x, 0), x, x * alpha)),
+)
+def prelu(x: Any, alpha: Any, /) -> Any:
+    """``leaky_relu`` whose slope is a tensor, to be learned.
+
+    >>> pb.prelu(np.array([-1.0, 2.0]), np.array([0.5, 0.5]))
+    array([-0.5,  2. ])
+    """
+
+
+def _elu(x: Any) -> Any:
+    zero = ZERO.get(x.dtype, 0)
+    return np.maximum(x, zero) + np.expm1(np.minimum(x, zero))
+
+
+@op(
+    _elu,
+    acts=elementwise1,
+    d=partials(lambda g, z: g + g * np.minimum(z, 0)),
+    lower=scalar(lambda s, x: s.select(s.greater(x, 0), x, s.expm1(x))),
+)
+def elu(x: Any, /) -> Any:
+    """``x`` where it is positive, else ``exp(x) - 1``.
+
+    >>> pb.elu(np.array([-100.0, 2.0]))
+    array([-1.,  2.])
+    """
+
+
+def _selu(x: Any) -> Any:
+    zero = ZERO.get(x.dtype, 0)
+    return np.maximum(x, zero) * SELU_SCALE + np.expm1(np.minimum(x, zero)) * SELU_DEPTH
+
+
+@op(
+    _selu,
+    acts=elementwise1,
+    d=partials(lambda g, z: select(z > 0, g * SELU_SCALE, g * (z + SELU_DEPTH))),
+    lower=scalar(lambda s, x: s.select(s.greater(x, 0), x * SELU_SCALE, s.expm1(x) * SELU_DEPTH)),
+)
+def selu(x: Any, /) -> Any:
+    """``elu`` with the two scales that keep mean 0 and variance 1 through a network.
+
+    >>> pb.selu(np.array([-1.0, 1.0]))
+    array([-1.11133074,  1.05070099])
+    """
+
+
+def _step(x: Any, alpha: Any = 0.0) -> Any:
+    z = select(np.isnan(x), x, select(x > 0, 1, _given(alpha, 0.0)))
+    return z.astype(x.dtype) if x.dtype.kind == "f" else z
+
+
+@op(
+    _step,
+    acts=_same([{}, {"alpha": 0.5}]),
+    d=partials(lambda g: nothing(g)),
+    run=_step,
+    lower=scalar(lambda s, x, alpha: s.select(s.isnan(x), x, s.select(s.greater(x, 0), 1.0, _given(alpha, 0.0)))),
+)
+def step(x: Any, /, alpha: float = 0.0) -> Any:
+    """1 where ``x`` is positive, else ``alpha``; its derivative is 0.
+
+    >>> pb.step(np.array([-1.0, 2.0]), 0.5)
+    array([0.5, 1. ])
+    """
+
+
+# ---- smooth
+
+
+def _sigmoid(x: Any) -> Any:
+    one, top = ONE_AND_TOP.get(x.dtype) or (1, 11.0)
+    e = np.exp(np.minimum(x, top))  # no overflow to the right, full precision to the left
+    return e / (e + one)
+
+
+@op(_sigmoid, acts=elementwise1, d=partials(lambda z: z - z * z), lower=scalar(lambda s, x: 1 / (1 + s.exp(-x))))
+def sigmoid(x: Any, /) -> Any:
+    """``1 / (1 + exp(-x))``, without overflow.
+
+    >>> pb.sigmoid(np.array([-1000.0, 0.0, 1000.0]))
+    array([0. , 0.5, 1. ])
+    """
+
+
+def _softplus(x: Any) -> Any:
+    return np.logaddexp(x, ZERO.get(x.dtype, 0))
+
+
+@op(
+    _softplus,
+    acts=elementwise1,
+    d=partials(lambda g, z: -(g * np.expm1(-z))),
+    lower=scalar(lambda s, x: s.maximum(x, 0) + s.log1p(s.exp(-s.absolute(x)))),
+)
+def softplus(x: Any, /) -> Any:
+    """``log(1 + exp(x))``, without overflow.
+
+    >>> pb.softplus(np.array([-1000.0, 0.0, 1000.0]))
+    array([0.00000000e+00, 6.93147181e-01, 1.00000000e+03])
+    """
+
+
+def _log_sigmoid(x: Any) -> Any:
+    return -np.logaddexp(-x, ZERO.get(x.dtype, 0))
+
+
+@op(
+    _log_sigmoid,
+    acts=elementwise1,
+    d=partials(lambda g, z: -(g * np.expm1(z))),
+    lower=scalar(lambda s, x: s.minimum(x, 0) - s.log1p(s.exp(-s.absolute(x)))),
+)
+def log_sigmoid(x: Any, /) -> Any:
+    """``log(sigmoid(x))``, without overflow.
+
+    >>> pb.log_sigmoid(np.array([-1000.0, 0.0]))
+    array([-1.00000000e+03, -6.93147181e-01])
+    """
+
+
+@method
+def swish(x: Any) -> Any:
+    """``x * sigmoid(x)``.
+
+    >>> pb.swish(np.array([-1000.0, 0.0, 3.0]))
+    array([-0.        ,  0.        ,  2.85772238])
+    """
+    return np.multiply(x, sigmoid(x))
+
+
+# ---- over an axis
+
+
+def _axis(dim: Any, axis: Any = None) -> Any:
+    return axis if axis is not None else -1 if dim is None else dim
+
+
+def _total(x: Any, axis: Any) -> Any:
+    if type(x) is ndarray:
+        return SUM(x, axis, None, None, True)
+    return np.sum(x, axis=axis, keepdims=True) if x.shape else x
+
+
+def _below_top(x: Any, axis: Any) -> Any:
+    """``x`` less its maximum, so that exp cannot overflow."""
+    if type(x) is not ndarray or not x.size:
+        return x - x if x.dtype.kind == "f" else x * 0.0
+    return x - TOP(x, axis, None, None, True)
+
+
+def _softmax(x: Any, dim: Any = -1, axis: Any = None) -> Any:
+    axis = _axis(dim, axis)
+    e = np.exp(_below_top(x, axis))
+    return e / _total(e, axis)
+
+
+def _over(name: str) -> moves:
+    def shape(s: Any, dim: Any = None, axis: Any = None) -> Any:
+        over(len(s) or 1, _axis(dim, axis), name)
+        return s
+
+    samples: list[Sample] = [(((),), {}), (((4,),), {}), (((0, 3),), {}), (((3, 0),), {}), (((2, 3, 4),), {"axis": 1})]
+    return moves(shape, samples)
+
+
+def _softmax_rule(g: Any, z: Any, dim: Any, axis: Any) -> Any:
+    g = g * z
+    return g - z * _total(g, _axis(dim, axis))
+
+
+@op(_softmax, acts=_over("softmax"), d=partials(_softmax_rule), run=_softmax)
+def softmax(logits: Any, /, dim: Any = -1, axis: Any = None) -> Any:
+    """``exp(logits)`` divided by its sum over ``dim``, which may be called ``axis`` too.
+
+    >>> pb.softmax(np.array([1000.0, 1000.0]))
+    array([0.5, 0.5])
+    """
+
+
+def _log_softmax(x: Any, axis: Any = -1) -> Any:
+    axis = _axis(axis)
+    y = _below_top(x, axis)
+    return y - np.log(_total(np.exp(y), axis)) if y.size else y
+
+
+@op(
+    _log_softmax,
+    acts=_over("log_softmax"),
+    d=rule(
+        lambda g, z, axis: g - np.exp(z) * _total(g, _axis(axis)),
+        jvp=lambda dlogits, z, axis: dlogits - _total(np.exp(z) * dlogits, _axis(axis)),
+    ),
+    run=_log_softmax,
+)
+def log_softmax(logits: Any, /, axis: Any = -1) -> Any:
+    """The logarithm of ``softmax``, precise where that is near 0.
+
+    >>> pb.log_softmax(np.array([0.0, 1000.0]))
+    array([-1000.,     0.])
+    """
+
+
+# ---- other names
+
+silu = alias("silu", swish)

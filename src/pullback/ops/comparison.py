@@ -1,0 +1,261 @@
+"""Comparisons, logic and choice: true or false has no derivative, what is chosen by it has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.core.adjoints import select
+from pullback.core.axes import Sample, broadcast, elementwise1, elementwise2
+from pullback.core.calculus import constant, partials
+from pullback.core.lowering import scalar
+from pullback.core.op import alias, op
+
+__all__ = [
+    "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
+    "logical_and", "logical_or", "logical_xor", "logical_not",
+    "bitwise_and", "bitwise_or", "bitwise_xor", "invert", "bitwise_not",
+    "is_nan", "isnan", "is_inf", "isinf", "is_finite", "isfinite", "where",
+]  # fmt: skip
+
+
+class _Sampled(broadcast):
+    """Broadcasting, with samples of its own: not every op takes floats."""
+
+    def __init__(self, signature: str, *samples: tuple[Any, ...]) -> None:
+        super().__init__(signature)
+        self._samples: list[Sample] = [(inputs, {}) for inputs in samples]
+
+    def samples(self) -> list[Sample]:
+        return list(self._samples)
+
+
+# ---- comparisons
+
+
+@op(np.equal, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.equal(x, y)))
+def equal(x: Any, y: Any, /) -> Any:
+    """Where ``x`` and ``y`` agree.
+
+    >>> pb.equal(2.0, 1.0)
+    np.False_
+    """
+
+
+@op(np.not_equal, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.not_equal(x, y)))
+def not_equal(x: Any, y: Any, /) -> Any:
+    """Where ``x`` and ``y`` differ; NaN differs from everything.
+
+    >>> pb.not_equal(2.0, 1.0)
+    np.True_
+    """
+
+
+@op(np.less, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.less(x, y)))
+def less(x: Any, y: Any, /) -> Any:
+    """Where ``x < y``.
+
+    >>> pb.less(np.array([1.0, 2.0]), 2.0)
+    array([ True, False])
+    """
+
+
+@op(np.less_equal, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.less_equal(x, y)))
+def less_equal(x: Any, y: Any, /) -> Any:
+    """Where ``x <= y``.
+
+    >>> pb.less_equal(np.array([1.0, 2.0]), 1.0)
+    array([ True, False])
+    """
+
+
+@op(np.greater, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.greater(x, y)))
+def greater(x: Any, y: Any, /) -> Any:
+    """Where ``x > y``.
+
+    >>> pb.greater(2.0, 1.0)
+    np.True_
+    """
+
+
+@op(np.greater_equal, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.greater_equal(x, y)))
+def greater_equal(x: Any, y: Any, /) -> Any:
+    """Where ``x >= y``.
+
+    >>> pb.greater_equal(np.array([1.0, 2.0]), 2.0)
+    array([False,  True])
+    """
+
+
+# ---- logic
+
+
+@op(np.logical_and, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.logical_and(x, y)))
+def logical_and(x: Any, y: Any, /) -> Any:
+    """Where both are true, that is, not 0.
+
+    >>> pb.logical_and(np.array([True, True]), np.array([True, False]))
+    array([ True, False])
+    """
+
+
+@op(np.logical_or, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.logical_or(x, y)))
+def logical_or(x: Any, y: Any, /) -> Any:
+    """Where at least one is true.
+
+    >>> pb.logical_or(np.array([True, False]), False)
+    array([ True, False])
+    """
+
+
+@op(np.logical_xor, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.logical_xor(x, y)))
+def logical_xor(x: Any, y: Any, /) -> Any:
+    """Where exactly one is true.
+
+    >>> pb.logical_xor(np.array([True, False]), True)
+    array([False,  True])
+    """
+
+
+@op(np.logical_not, acts=elementwise1, d=constant(), lower=scalar(lambda s, x: s.logical_not(x)))
+def logical_not(x: Any, /) -> Any:
+    """Where ``x`` is false.
+
+    >>> pb.logical_not(np.array([True, False]))
+    array([False,  True])
+    """
+
+
+_WHOLE = _Sampled(
+    "(),()->()",
+    (np.array([0, 1, 6, -1], np.int32), np.array([3, 5, 12, 7], np.int32)),
+    (np.array([[True], [False]]), np.array([True, False, True])),
+    (np.int32(6), np.int32(3)),
+    (np.zeros((0, 2), np.int32), np.ones(2, np.int32)),
+)
+
+
+@op(np.bitwise_and, acts=_WHOLE, d=constant(), lower=scalar(lambda s, x, y: s.bitwise_and(x, y)))
+def bitwise_and(x: Any, y: Any, /) -> Any:
+    """The bits that both integers have; of bools, where both are true.
+
+    >>> pb.bitwise_and(6, 3)
+    np.int64(2)
+    """
+
+
+@op(np.bitwise_or, acts=_WHOLE, d=constant(), lower=scalar(lambda s, x, y: s.bitwise_or(x, y)))
+def bitwise_or(x: Any, y: Any, /) -> Any:
+    """The bits that at least one integer has.
+
+    >>> pb.bitwise_or(6, 3)
+    np.int64(7)
+    """
+
+
+@op(np.bitwise_xor, acts=_WHOLE, d=constant(), lower=scalar(lambda s, x, y: s.bitwise_xor(x, y)))
+def bitwise_xor(x: Any, y: Any, /) -> Any:
+    """The bits that exactly one integer has.
+
+    >>> pb.bitwise_xor(6, 3)
+    np.int64(5)
+    """
+
+
+@op(
+    np.invert,
+    acts=_Sampled(
+        "()->()",
+        (np.array([[0, 1, -6]], np.int32),),
+        (np.array([True, False]),),
+        (np.int32(6),),
+        (np.zeros(0, np.int32),),
+    ),
+    d=constant(),
+    lower=scalar(lambda s, x: s.invert(x)),
+)
+def invert(x: Any, /) -> Any:
+    """Every bit the other way; of bools, where ``x`` is false.
+
+    >>> pb.invert(np.array([True, False]))
+    array([False,  True])
+    """
+
+
+# ---- kinds of numbers
+
+
+@op(np.isnan, acts=elementwise1, d=constant(), lower=scalar(lambda s, x: s.isnan(x)))
+def is_nan(x: Any, /) -> Any:
+    """Where ``x`` is not a number.
+
+    >>> pb.is_nan(np.array([1.0, np.nan]))
+    array([False,  True])
+    """
+
+
+@op(np.isinf, acts=elementwise1, d=constant(), lower=scalar(lambda s, x: s.isinf(x)))
+def is_inf(x: Any, /) -> Any:
+    """Where ``x`` is infinite, of either sign.
+
+    >>> pb.is_inf(np.array([1.0, -np.inf]))
+    array([False,  True])
+    """
+
+
+@op(np.isfinite, acts=elementwise1, d=constant(), lower=scalar(lambda s, x: s.isfinite(x)))
+def is_finite(x: Any, /) -> Any:
+    """Where ``x`` is neither infinite nor NaN.
+
+    >>> pb.is_finite(np.array([1.0, np.inf, np.nan]))
+    array([ True, False, False])
+    """
+
+
+# ---- choice
+
+
+@op(
+    np.where,
+    acts=_Sampled(
+        "(),(),()->()",
+        (np.array([True, False, True]), (3,), (3,)),
+        (np.array([[True], [False]]), (3,), (2, 1)),
+        (np.array([True, False]), (), ()),
+        (np.True_, (), ()),
+        (np.False_, (2, 3), (3,)),
+        (np.zeros((0, 2), bool), (2,), ()),
+    ),
+    d=partials(
+        None,
+        lambda g, condition: select(condition, g, 0),
+        lambda g, condition: select(condition, 0, g),
+    ),
+    run=select,
+    lower=scalar(lambda s, condition, a, b: s.select(condition, a, b)),
+)
+def where(condition: Any, a: Any, b: Any, /) -> Any:
+    """``a`` where the condition holds, else ``b``; the gradient goes where the value came from.
+
+    >>> pb.where(np.array([True, False]), np.array([1.0, 2.0]), 0.0)
+    array([1., 0.])
+    """
+
+
+def _where(a: Any, condition: Any, b: Any) -> Any:
+    """Itself where the condition holds, else ``b``: TensorFlow.js's order for the method.
+
+    >>> pb.tensor([1.0, 2.0]).where([True, False], 0.0)
+    Tensor([1., 0.], dtype=float32)
+    """
+    return where(condition, a, b)
+
+
+# ---- other names
+
+alias("where", _where)
+isnan = alias("isnan", is_nan)
+isinf = alias("isinf", is_inf)
+isfinite = alias("isfinite", is_finite)
+bitwise_not = alias("bitwise_not", invert)

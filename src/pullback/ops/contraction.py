@@ -1,0 +1,495 @@
+"""Contractions: products summed over a shared axis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from math import prod
+from string import ascii_letters
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from pullback.core.adjoints import T
+from pullback.core.axes import Sample, Shape, broadcast, listed, moves, over
+from pullback.core.calculus import linear
+from pullback.core.lowering import call
+from pullback.core.op import alias, method, op, operand
+from pullback.core.tape import constant
+from pullback.errors import ArgumentError, ShapeError
+
+__all__ = ["dot", "einsum", "inner", "mat_mul", "matmul", "outer", "outer_product", "tensordot", "vdot"]
+
+
+class Matrices(broadcast):
+    """Matrices over the last two axes; a vector is a row on the left and a column on the right, as in NumPy."""
+
+    def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+        a, b = shapes
+        row, column = len(a) == 1, len(b) == 1
+        padded = [(1, *a) if row else a, (*b, 1) if column else b]
+        try:
+            full = super().shape(name, padded, params)
+        except ShapeError as error:
+            raise ShapeError(str(error).replace(listed(padded), listed(shapes))) from None
+        kept = full[:-2] if row else full[:-1]
+        return kept if column else (*kept, full[-1])
+
+    def samples(self) -> list[Sample]:
+        vectors: list[Any] = [((3,), (3,)), ((3,), (3, 2)), ((2, 3), (3,)), ((3,), (4, 3, 2)), ((4, 2, 3), (3,))]
+        return [*super().samples(), *((shapes, {}) for shapes in (*vectors, ((2, 0), (0, 3))))]
+
+
+def times(x: Any, y: Any) -> Any:
+    """``dot`` is quicker than ``@`` for small matrices."""
+    return x.dot(y) if type(x) is ndarray and x.ndim == 2 and type(y) is ndarray and y.ndim == 2 else np.matmul(x, y)
+
+
+def batch_sum(x: Any) -> Any:
+    """Vectors, one for each place of the leading axes, added up."""
+    return np.sum(x, axis=tuple(range(x.ndim - 1))) if x.ndim > 1 else x
+
+
+def into_left(g: Any, y: Any) -> Any:
+    """The cotangent of ``x`` in ``x @ y``.  Which operands were vectors is told by the ranks."""
+    if type(g) is ndarray and type(y) is ndarray and g.ndim == 2 and y.ndim == 2:
+        return g.dot(y.T)
+    if y.ndim == 1:
+        return g[..., None] * y
+    if g.ndim < y.ndim:  # x was a vector
+        return batch_sum(np.matmul(y, g[..., None])[..., 0])
+    return np.matmul(g, T(y))
+
+
+def into_right(g: Any, x: Any) -> Any:
+    """The same for ``y``."""
+    if type(g) is ndarray and type(x) is ndarray and g.ndim == 2 and x.ndim == 2:
+        return x.T.dot(g)
+    if x.ndim == 1:
+        return g[..., None, :] * x[:, None] if g.ndim else g * x
+    if g.ndim < x.ndim:  # y was a vector
+        return batch_sum(np.matmul(g[..., None, :], x)[..., 0, :])
+    return np.matmul(T(x), g)
+
+
+@op(
+    np.matmul,
+    acts=Matrices("(m,k),(k,n)->(m,n)"),
+    d=linear(into_left, into_right),
+    run=times,
+    lower=call("gemm"),
+)
+def matmul(x: Any, y: Any, /) -> Any:
+    """The matrix product ``x @ y`` over the last two axes; leading axes broadcast, vectors are rows or columns.
+
+    >>> pb.matmul(np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]]))
+    array([[11.]])
+    """
+
+
+@method
+def mat_mul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False) -> Any:
+    """The matrix product over the last two axes, either operand transposed first if wished; leading axes broadcast.
+
+    >>> pb.mat_mul(np.array([[1.0], [2.0]]), np.array([[3.0], [4.0]]), transpose_a=True)
+    array([[11.]])
+    """
+    if transpose_a:
+        a = transposed(a, "a")
+    if transpose_b:
+        b = transposed(b, "b")
+    return matmul(a, b)
+
+
+def transposed(x: Any, name: str) -> Any:
+    x = operand(x)
+    if len(x.shape) < 2:
+        raise ShapeError(
+            f"mat_mul: {name} has shape {x.shape}; only a matrix can be transposed, drop transpose_{name}."
+        )
+    return T(x)
+
+
+# ---- any axes against any
+
+
+def together(*xs: Any) -> list[Any]:
+    """The operands as things that have a shape; a Python number takes the dtype of the others, if it can."""
+    ready = [constant(x) if isinstance(x, list | tuple) else x for x in xs]
+    dtypes = [x.dtype for x in ready if hasattr(x, "dtype")]
+    if len(dtypes) == len(ready):
+        return ready
+    return [x if hasattr(x, "dtype") else np.asarray(x, np.result_type(x, *dtypes))[()] for x in ready]
+
+
+@lru_cache(4096)
+def planned(equation: str) -> tuple[Any, ...]:
+    """How a product of two is made a matrix product: the orders of the axes, and how many are of each kind."""
+    left, out = equation.split("->")
+    a, b = left.split(",")
+    both = [c for c in a if c in b]
+    batch, summed = [c for c in both if c in out], [c for c in both if c not in out]
+    rows, columns = [c for c in a if c not in b], [c for c in b if c not in a]
+    made = batch + rows + columns
+    return (
+        tuple(a.index(c) for c in batch + rows + summed),
+        tuple(b.index(c) for c in batch + summed + columns),
+        tuple(made.index(c) for c in out),
+        len(batch), len(rows), len(summed), len(columns),
+    )  # fmt: skip
+
+
+def contracted(x: Any, y: Any, equation: str) -> Any:
+    """By one matrix product, or by plain multiplication where nothing is summed."""
+    order_x, order_y, order, batch, rows, summed, columns = planned(equation)
+    if batch and summed and not rows and not columns:
+        return np.einsum(equation, x, y)  # many short scalar products
+    x, y = x.transpose(order_x), y.transpose(order_y)
+    head, middle, tail = x.shape[:batch], x.shape[batch : batch + rows], y.shape[batch + summed :]
+    if y.shape[:batch] != head or x.shape[batch + rows :] != y.shape[batch : batch + summed]:
+        raise ShapeError(f"contract: the lengths of an axis of '{equation}' differ.")
+    if summed:
+        m, k, n = prod(middle), prod(x.shape[batch + rows :]), prod(tail)
+        z = times(x.reshape(*head, m, k), y.reshape(*head, k, n)).reshape(head + middle + tail)
+    else:
+        z = x.reshape(head + middle + (1,) * columns) * y.reshape(head + (1,) * rows + tail)
+    return z.transpose(order)
+
+
+@lru_cache(4096)
+def turned(equation: str) -> tuple[str, str]:
+    """The equations of the two adjoints.
+
+    >>> turned("ij,jk->ik")
+    ('ik,jk->ij', 'ij,ik->jk')
+    """
+    left, out = equation.split("->")
+    a, b = left.split(",")
+    return f"{out},{b}->{a}", f"{a},{out}->{b}"
+
+
+def contract_dx(g: Any, y: Any, equation: str) -> Any:
+    return product(g, y, turned(equation)[0])
+
+
+def contract_dy(g: Any, x: Any, equation: str) -> Any:
+    return product(x, g, turned(equation)[1])
+
+
+def product(x: Any, y: Any, equation: str) -> Any:
+    """``contract``, the short way for plain arrays."""
+    return (contracted if type(x) is ndarray and type(y) is ndarray else contract)(x, y, equation)
+
+
+def contract_shape(x: Shape, y: Shape, equation: str) -> Shape:
+    left, out = equation.split("->")
+    size: dict[str, int] = {}
+    for label, n in zip(left.replace(",", ""), (*x, *y), strict=True):
+        if size.setdefault(label, n) != n:
+            both = f"{size[label]} and {n}"
+            raise ShapeError(f"contract: shapes {x} and {y} do not fit '{equation}': '{label}' is {both}.")
+    return tuple(size[label] for label in out)
+
+
+@op(
+    contracted,
+    acts=moves(
+        contract_shape,
+        [
+            (((2, 3), (3, 4)), {"equation": "ij,jk->ik"}),
+            (((2, 3), (4, 2)), {"equation": "ij,ki->kj"}),
+            (((3, 2, 4), (3, 4, 2)), {"equation": "bij,bjk->kbi"}),
+            (((3, 2), (3, 2)), {"equation": "bi,bi->b"}),
+            (((2, 3), (3, 2)), {"equation": "ij,ji->"}),
+            (((2,), (3,)), {"equation": "i,j->ji"}),
+            (((), (3,)), {"equation": ",j->j"}),
+            (((2, 0), (0, 3)), {"equation": "ij,jk->ik"}),
+        ],
+    ),
+    d=linear(contract_dx, contract_dy),
+    run=contracted,
+)
+def contract(x: Any, y: Any, /, equation: str) -> Any:
+    """Two operands multiplied and summed as in ``einsum``, every label being in two of the three terms at least.
+
+    >>> contract(np.ones((2, 3)), np.ones((3, 4)), "ij,jk->ki").shape
+    (4, 2)
+    """
+
+
+@method
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    """Products summed over the last ``axes`` axes of ``a`` and the first of ``b``, or over the two lists of axes given.
+
+    >>> pb.tensordot(np.ones((2, 3, 4)), np.ones((3, 4, 5))).shape
+    (2, 5)
+    >>> pb.tensordot(np.ones((2, 3)), np.ones((4, 2)), ([0], [1])).shape
+    (3, 4)
+    """
+    a, b = together(a, b)
+    n, m = len(a.shape), len(b.shape)
+    if isinstance(axes, int | np.integer):
+        if not 0 <= axes <= min(n, m):
+            raise ShapeError(f"tensordot: axes={axes} with shapes {a.shape} and {b.shape}; both need that many axes.")
+        axes = range(n - axes, n), range(axes)
+    try:
+        of_a, of_b = ((i,) if isinstance(i, int | np.integer) else tuple(i) for i in axes)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"tensordot: axes must be a number or two lists of axes, got {axes!r}.") from None
+    equation = spelled(n, m, of_a, of_b)
+    if [a.shape[i] for i in of_a] != [b.shape[j] for j in of_b]:
+        raise ShapeError(f"tensordot: axes {of_a} of shape {a.shape} do not match axes {of_b} of shape {b.shape}.")
+    return contract(a, b, equation)
+
+
+@lru_cache(4096)
+def spelled(n: int, m: int, of_a: tuple[int, ...], of_b: tuple[int, ...]) -> str:
+    """The equation of a tensordot.
+
+    >>> spelled(2, 2, (0,), (1,))
+    'ab,ca->bc'
+    """
+    if len(over(n, of_a, "tensordot: axes of a")) != len(over(m, of_b, "tensordot: axes of b")):
+        raise ShapeError(f"tensordot: as many axes of a as of b are needed, got {of_a} and {of_b}.")
+    left, right = ascii_letters[:n], list(ascii_letters[n : n + m])
+    # the axes that are summed over get the letter they have in a
+    for i, j in zip(of_a, of_b, strict=True):
+        right[j] = left[i]
+    return f"{left},{''.join(right)}->{''.join(c for c in (*left, *right) if (c in left) != (c in right))}"
+
+
+@method
+def dot(a: Any, b: Any) -> Any:
+    """The product of vectors, matrices or scalars; in general over ``a``'s last axis and ``b``'s last but one.
+
+    >>> pb.dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    np.float64(11.0)
+    """
+    a, b = together(a, b)
+    n, m = len(a.shape), len(b.shape)
+    if not n or not m:
+        return a * b
+    inside = b.shape[-2 if m > 1 else 0]
+    if a.shape[-1] != inside:
+        raise ShapeError(
+            f"dot: shapes {a.shape} and {b.shape}; the inner lengths {a.shape[-1]} and {inside} must agree."
+        )
+    return matmul(a, b) if m < 3 else tensordot(a, b, (-1, -2))
+
+
+@method
+def inner(a: Any, b: Any) -> Any:
+    """The product over the last axis of both.
+
+    >>> pb.inner(np.ones((2, 3)), np.ones((4, 3))).shape
+    (2, 4)
+    """
+    a, b = together(a, b)
+    if not a.shape or not b.shape:
+        return a * b
+    if a.shape[-1] != b.shape[-1]:
+        raise ShapeError(f"inner: shapes {a.shape} and {b.shape}; the last lengths must agree.")
+    return tensordot(a, b, (-1, -1))
+
+
+@method
+def vdot(a: Any, b: Any) -> Any:
+    """The sum of the products of all elements of ``a`` with those of ``b``.
+
+    >>> pb.vdot(np.ones((2, 3)), np.ones(6))
+    np.float64(6.0)
+    """
+    a, b = together(a, b)
+    if prod(a.shape) != prod(b.shape):
+        raise ShapeError(f"vdot: shapes {a.shape} and {b.shape} have different numbers of elements.")
+    return matmul(np.reshape(a, (-1,)), np.reshape(b, (-1,)))
+
+
+@method
+def outer_product(a: Any, b: Any) -> Any:
+    """Every element of ``a`` times every element of ``b``, as a matrix.
+
+    >>> pb.outer_product(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    array([[3., 4.],
+           [6., 8.]])
+    """
+    a, b = together(a, b)
+    return np.reshape(a, (-1, 1)) * np.reshape(b, (1, -1))
+
+
+outer = alias("outer", outer_product)
+
+
+# ---- einsum
+
+
+@lru_cache(4096)
+def parsed(equation: str, ranks: tuple[int, ...]) -> tuple[tuple[str, ...], str]:
+    """The labels of each operand and of the result, with ellipses written out as letters.
+
+    >>> parsed("...ij,jk", (3, 2))
+    (('aij', 'jk'), 'aik')
+    """
+    text = equation.replace(" ", "")
+    left, arrow, out = text.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(ranks):
+        raise ArgumentError(f"einsum: '{equation}' is for {len(terms)} operands, got {len(ranks)}.")
+    for term in (*terms, out):
+        if not set(term.replace("...", "", 1)) <= set(ascii_letters):
+            raise ArgumentError(f"einsum: '{term}' in '{equation}'; a term is letters, with one '...' at most.")
+    widths = [rank - len(term.replace("...", "")) for term, rank in zip(terms, ranks, strict=True)]
+    for i, (term, rank, width) in enumerate(zip(terms, ranks, widths, strict=True)):
+        if width < 0 or (width and "..." not in term):
+            raise ShapeError(f"einsum: operand {i + 1} of '{equation}' is '{term}', but has rank {rank}.")
+    most = max(widths)
+    dots = "".join(c for c in ascii_letters if c not in text)[:most]
+    terms = [term.replace("...", dots[most - width :]) for term, width in zip(terms, widths, strict=True)]
+    joined = "".join(terms)
+    if not arrow:
+        out = dots + "".join(sorted(c for c in set(joined) if joined.count(c) == 1 and c not in dots))
+    elif most and "..." not in out:
+        raise ArgumentError(f"einsum: the result of '{equation}' needs '...' for the axes that are not named.")
+    out = out.replace("...", dots)
+    if len(set(out)) != len(out) or not set(out) <= set(joined):
+        raise ArgumentError(f"einsum: the result '{out}' of '{equation}' repeats a label, or has one of no operand.")
+    return tuple(terms), out
+
+
+def sizes(equation: str, terms: Sequence[str], shapes: Sequence[Shape]) -> dict[str, int]:
+    """The length of each label; a length of 1 goes with any other."""
+    size: dict[str, int] = {}
+    for term, shape in zip(terms, shapes, strict=True):
+        own = dict(zip(term, shape, strict=True))
+        for label, n in zip(term, shape, strict=True):
+            known = size.get(label, 1)
+            if own[label] != n or (n != known and 1 not in (n, known)):
+                both = f"{own[label] if own[label] != n else known} and {n}"
+                raise ShapeError(f"einsum: shapes {listed(shapes)} do not fit '{equation}': '{label}' is {both}.")
+            size[label] = n if known == 1 else known
+    return size
+
+
+def reduced(x: Any, term: str, want: str) -> Any:
+    """One operand: the diagonal of repeated labels, the sum over unwanted ones, the rest in the order wanted."""
+    if term == want:
+        return x
+    once = "".join(dict.fromkeys(term))
+    if once != term:
+        x = diagonal_part(x, f"{term}->{once}")
+    gone = tuple(i for i, label in enumerate(once) if label not in want)
+    if gone:
+        x = np.sum(x, axis=gone)
+    left = "".join(label for label in once if label in want)
+    return x if left == want else np.transpose(x, tuple(left.index(label) for label in want))
+
+
+def einsum(equation: str, *operands: Any) -> Any:
+    """Products summed over labelled axes: labels that are not in the result are summed over.
+
+    Repeated labels take a diagonal, ``...`` stands for any axes, and without ``->`` the result has the labels that
+    occur once, in alphabetical order.
+
+    >>> pb.einsum("ij,jk->ik", np.ones((2, 3)), np.ones((3, 4))).shape
+    (2, 4)
+    >>> pb.einsum("ii", np.eye(3))
+    np.float64(3.0)
+    """
+    if not isinstance(equation, str):
+        raise ArgumentError(f"einsum(equation, *operands): the equation must be text, got {type(equation).__name__}.")
+    xs = together(*operands)
+    first, pairs, last = recipe(equation, tuple(x.shape for x in xs))
+    for i, (shape, term, want) in enumerate(first):
+        x = xs[i] if shape == xs[i].shape else np.reshape(xs[i], shape)
+        xs[i] = reduced(x, term, want)
+    for i, j, step in pairs:
+        xs.append(contract(xs[i], xs[j], step))
+    return reduced(xs[-1], *last)
+
+
+@lru_cache(4096)
+def recipe(equation: str, shapes: tuple[Shape, ...]) -> tuple[list[Any], list[Any], tuple[str, str]]:
+    """What ``einsum`` has to do: to each operand first, then which two to multiply, then to what is left.
+
+    >>> recipe("ij,jk,kl", ((2, 3), (3, 4), (4, 1)))[1]
+    [(1, 2, 'jk,kl->jl'), (0, 3, 'ij,jl->il')]
+    """
+    terms, out = parsed(equation, tuple(map(len, shapes)))
+    size = sizes(equation, terms, shapes)
+    # a length of 1 where others are longer: every element of the others meets the same one
+    named = [[(c, n) for c, n in zip(*pair, strict=True) if n == size[c]] for pair in zip(terms, shapes, strict=True)]
+    short = ["".join(c for c, _ in names) for names in named]
+    live = []  # the operands yet to be multiplied: number and labels
+    first = []
+    for i, term in enumerate(short):
+        elsewhere = out + "".join(short[:i] + short[i + 1 :])
+        live.append((i, "".join(c for c in dict.fromkeys(term) if c in elsewhere)))
+        first.append((tuple(n for _, n in named[i]), term, live[i][1]))
+    pairs = []
+    for group in route([term for _, term in live], out, size):
+        chosen = [live[i] for i in group]
+        live = [pair for pair in live if pair not in chosen]
+        while len(chosen) > 1:
+            (i, a), (j, b), *chosen = chosen
+            after = out + "".join(term for _, term in (*live, *chosen))
+            new = "".join(c for c in dict.fromkeys(a + b) if c in after)
+            new = out if set(new) == set(out) else new
+            pairs.append((i, j, f"{a},{b}->{new}"))
+            chosen.insert(0, (len(terms) + len(pairs) - 1, new))
+        live += chosen
+    return first, pairs, (live[0][1], out)
+
+
+def route(terms: list[str], out: str, size: dict[str, int]) -> list[Any]:
+    """Which operands to multiply first, so that what is between stays small."""
+    if len(terms) < 3:
+        return [range(len(terms))]
+    stand_ins = [np.broadcast_to(np.empty(()), [size[c] for c in term]) for term in terms]
+    path, _ = np.einsum_path(f"{','.join(terms)}->{out}", *stand_ins, optimize="greedy")
+    return path[1:]
+
+
+def fill(g: Any, x_shape: Shape, equation: str) -> Any:
+    return diagonal_fill(g, equation, x_shape)
+
+
+def on_diagonal(x: Any, equation: str, shape: Shape) -> Any:
+    z = np.zeros(shape, x.dtype)
+    np.einsum(equation, z)[...] = x  # a view of the diagonal
+    return z
+
+
+@op(
+    lambda x, equation: np.einsum(equation, x),
+    acts=moves(
+        lambda s, equation: tuple(dict(zip(equation, s, strict=False))[c] for c in equation.split("->")[1]),
+        [(((3, 3),), {"equation": "ii->i"}), (((2, 3, 2),), {"equation": "iji->ij"})],
+    ),
+    d=linear(fill),
+    run=lambda x, equation: np.einsum(equation, x),
+)
+def diagonal_part(x: Any, /, equation: str) -> Any:
+    """The elements whose indices agree along the axes that share a label.
+
+    >>> diagonal_part(np.array([[1.0, 2.0], [3.0, 4.0]]), "ii->i")
+    array([1., 4.])
+    """
+
+
+@op(
+    on_diagonal,
+    acts=moves(
+        lambda s, equation, shape: shape,
+        [(((3,),), {"equation": "ii->i", "shape": (3, 3)}), (((2, 3),), {"equation": "iji->ij", "shape": (2, 3, 2)})],
+    ),
+    d=linear(lambda g, equation: diagonal_part(g, equation)),
+    run=on_diagonal,
+)
+def diagonal_fill(x: Any, /, equation: str, shape: Shape) -> Any:
+    """Zeros of ``shape`` with ``x`` on their diagonal: the adjoint of ``diagonal_part``.
+
+    >>> diagonal_fill(np.array([1.0, 4.0]), "ii->i", (2, 2))
+    array([[1., 0.],
+           [0., 4.]])
+    """

@@ -1,0 +1,119 @@
+"""The same values: copies, and other dtypes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.core.axes import elementwise1, moves
+from pullback.core.calculus import constant as no_derivative
+from pullback.core.calculus import linear, partials
+from pullback.core.convert import as_dtype
+from pullback.core.lowering import scalar
+from pullback.core.op import alias, method, op
+from pullback.core.tape import RAW, constant
+from pullback.core.tensor import NUMPY, Tensor
+
+__all__ = ["clone", "identity", "cast", "astype", "to_float", "to_int", "to_bool"]
+
+
+@op(np.copy, acts=elementwise1, d=partials(1), run=lambda x: x.copy(), lower=scalar(lambda s, x: x))
+def clone(x: Any, /) -> Any:
+    """A tensor of its own with the same values, through which gradients pass.
+
+    >>> pb.grad(lambda x: pb.clone(x) * x)(3.0)
+    6.0
+    """
+
+
+def _as_float(x: Any, dtype: Any, source: Any) -> Any:
+    return x.astype(dtype)
+
+
+@op(
+    _as_float,
+    acts=moves(
+        lambda s, dtype, source: s, [((n,), {"dtype": np.float64, "source": np.float64}) for n in ((), (3,), (0, 2))]
+    ),
+    d=linear(lambda g, dtype, source: np.astype(g, source)),
+    run=_as_float,
+)
+def cast_to_float(x: Any, /, dtype: Any, source: Any) -> Any:
+    """``cast`` to a float dtype; ``source`` is the dtype that the cotangent gets.
+
+    >>> pb.tensor([1.5]).cast_to_float(np.float64, np.float32).dtype
+    dtype('float64')
+    """
+
+
+def _as_whole(x: Any, dtype: Any) -> Any:
+    return x.astype(dtype)
+
+
+@op(
+    _as_whole,
+    acts=moves(lambda s, dtype: s, [((n,), {"dtype": np.int32}) for n in ((), (3,), (0, 2))]),
+    d=no_derivative(),
+    run=_as_whole,
+)
+def cast_to_whole(x: Any, /, dtype: Any) -> Any:
+    """``cast`` to integers or bools, which have no derivative.
+
+    >>> pb.tensor([1.5]).cast_to_whole(np.int32)
+    Tensor([1], dtype=int32)
+    """
+
+
+@method
+def cast(x: Any, dtype: Any) -> Any:
+    """``x`` in another dtype.  Between floats the gradient is cast back; integers and bools carry none.
+
+    >>> pb.cast(pb.tensor([1.7, -1.7]), "int32")
+    Tensor([1, -1], dtype=int32)
+    """
+    made = as_dtype(dtype, "cast")
+    x = x if isinstance(x, (Tensor, *RAW)) else constant(x)
+    if made.kind != "f":
+        return cast_to_whole(x, made)
+    return cast_to_float(x, made, x.dtype if x.dtype.kind == "f" else made)
+
+
+@method
+def to_float(x: Any) -> Any:
+    """``x`` as float32.
+
+    >>> pb.tensor([True, False]).to_float()
+    Tensor([1., 0.], dtype=float32)
+    """
+    return cast(x, np.float32)
+
+
+@method
+def to_int(x: Any) -> Any:
+    """``x`` as int32, cut off towards 0.
+
+    >>> pb.tensor([1.7]).to_int()
+    Tensor([1], dtype=int32)
+    """
+    return cast(x, np.int32)
+
+
+@method
+def to_bool(x: Any) -> Any:
+    """Where ``x`` is not 0.
+
+    >>> pb.tensor([1.7, 0.0]).to_bool()
+    Tensor([True, False], dtype=bool)
+    """
+    return cast(x, np.bool_)
+
+
+# ---- other names
+
+identity = alias("identity", clone)
+astype = alias("astype", cast)
+alias("as_type", cast)
+alias("copy", clone)
+alias("__pos__", clone)
+NUMPY[np.astype] = lambda x, dtype, /, *, copy=True, device=None: cast(x, dtype)

@@ -1,0 +1,272 @@
+"""Creation: tensors from numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from pullback.core.axes import moves
+from pullback.core.calculus import linear, rule
+from pullback.core.convert import as_array, as_dtype, get_default_dtype
+from pullback.core.op import op
+from pullback.core.tape import constant as _constant
+from pullback.core.tensor import Tensor, concrete
+from pullback.errors import ArgumentError, ShapeError
+
+__all__ = [
+    "constant", "eye", "fill", "full_like", "linspace", "ones", "ones_like", "range", "scalar", "tensor", "tensor1d",
+    "tensor2d", "tensor3d", "tensor4d", "tensor5d", "tensor6d", "zeros", "zeros_like",
+]  # fmt: skip
+
+
+# ---- from values
+
+
+def tensor(values: Any, shape: Any = None, dtype: Any = None) -> Tensor:
+    """A tensor with these values: numbers, nested lists, or an array, which is copied.
+
+    Python numbers become float32 (see ``default_dtype``), an array keeps its dtype.
+
+    >>> tensor([1, 2, 3, 4], [2, 2])
+    Tensor([[1., 2.], [3., 4.]], dtype=float32)
+    >>> tensor([1, 2], dtype="int32")
+    Tensor([1, 2], dtype=int32)
+    """
+    return _made("tensor", values, shape, dtype)
+
+
+constant = tensor
+
+
+def _made(name: str, values: Any, shape: Any, dtype: Any, rank: int | None = None) -> Tensor:
+    if isinstance(shape, str | type | np.dtype):  # the dtype, without a shape before it
+        shape, dtype = None, shape
+    made = as_array(values, dtype, name)
+    if hasattr(values, "__array__") and not isinstance(values, Tensor):  # what others hold may change
+        made = np.array(made)
+    if shape is not None:
+        wanted = _shape(name, shape)
+        if math.prod(wanted) != made.size:
+            n = math.prod(wanted)
+            raise ShapeError(f"{name}: the given shape {wanted} has {n} values, but there are {made.size}.")
+        if made.ndim > 1 and made.shape != wanted:
+            raise ShapeError(f"{name}: the values have shape {made.shape}, which is not the given shape {wanted}.")
+        made = made.reshape(wanted)
+    if rank is not None and made.ndim != rank:
+        advice = " Give a flat list with a shape, or values nested to that depth." if rank else ""
+        raise ShapeError(f"{name}: expected values of rank {rank}, got shape {made.shape}.{advice}")
+    return _constant(made)
+
+
+def _shape(name: str, shape: Any) -> tuple[int, ...]:
+    """A shape from what users write: a number, or numbers."""
+    shape = concrete(shape)
+    lengths = list(shape) if isinstance(shape, list | tuple | ndarray) and np.ndim(shape) else [shape]
+    for n in lengths:
+        if isinstance(n, bool) or not (hasattr(n, "__index__") or (isinstance(n, float) and n.is_integer())) or n < 0:
+            raise ArgumentError(f"{name}: shape must be integers of 0 or more, got {shape!r}.")
+    return tuple(int(n) for n in lengths)
+
+
+def scalar(value: Any, dtype: Any = None) -> Tensor:
+    """A tensor of rank 0.
+
+    >>> scalar(3.5)
+    Tensor(3.5, dtype=float32)
+    """
+    return _made("scalar", value, None, dtype, 0)
+
+
+def tensor1d(values: Any, dtype: Any = None) -> Tensor:
+    """A tensor of rank 1.
+
+    >>> tensor1d([1, 2, 3])
+    Tensor([1., 2., 3.], dtype=float32)
+    """
+    return _made("tensor1d", values, None, dtype, 1)
+
+
+def tensor2d(values: Any, shape: Any = None, dtype: Any = None) -> Tensor:
+    """A tensor of rank 2, from nested lists, or from a flat one and its shape.
+
+    >>> tensor2d([1, 2, 3, 4], [2, 2])
+    Tensor([[1., 2.], [3., 4.]], dtype=float32)
+    """
+    return _made("tensor2d", values, shape, dtype, 2)
+
+
+def tensor3d(values: Any, shape: Any = None, dtype: Any = None) -> Tensor:
+    """A tensor of rank 3.
+
+    >>> tensor3d([1, 2], [1, 2, 1]).shape
+    (1, 2, 1)
+    """
+    return _made("tensor3d", values, shape, dtype, 3)
+
+
+def tensor4d(values: Any, shape: Any = None, dtype: Any = None) -> Tensor:
+    """A tensor of rank 4.
+
+    >>> tensor4d([1, 2], [1, 2, 1, 1]).shape
+    (1, 2, 1, 1)
+    """
+    return _made("tensor4d", values, shape, dtype, 4)
+
+
+def tensor5d(values: Any, shape: Any = None, dtype: Any = None) -> Tensor:
+    """A tensor of rank 5.
+
+    >>> tensor5d([1, 2], [1, 2, 1, 1, 1]).shape
+    (1, 2, 1, 1, 1)
+    """
+    return _made("tensor5d", values, shape, dtype, 5)
+
+
+def tensor6d(values: Any, shape: Any = None, dtype: Any = None) -> Tensor:
+    """A tensor of rank 6.
+
+    >>> tensor6d([1, 2], [1, 2, 1, 1, 1, 1]).shape
+    (1, 2, 1, 1, 1, 1)
+    """
+    return _made("tensor6d", values, shape, dtype, 6)
+
+
+# ---- all alike
+
+
+def _dtype(name: str, dtype: Any) -> np.dtype[Any]:
+    return get_default_dtype() if dtype is None else as_dtype(dtype, name)
+
+
+def zeros(shape: Any, dtype: Any = None) -> Tensor:
+    """Zeros.
+
+    >>> zeros([2])
+    Tensor([0., 0.], dtype=float32)
+    """
+    return _constant(np.zeros(_shape("zeros", shape), _dtype("zeros", dtype)))
+
+
+def ones(shape: Any, dtype: Any = None) -> Tensor:
+    """Ones.
+
+    >>> ones([2], "int32")
+    Tensor([1, 1], dtype=int32)
+    """
+    return _constant(np.ones(_shape("ones", shape), _dtype("ones", dtype)))
+
+
+def fill(shape: Any, value: Any, dtype: Any = None) -> Any:
+    """One value everywhere.
+
+    >>> fill([2, 2], 3)
+    Tensor([[3., 3.], [3., 3.]], dtype=float32)
+    """
+    wanted = _shape("fill", shape)
+    if isinstance(value, Tensor) and dtype is None:
+        return np.broadcast_to(value, wanted)
+    return _constant(np.full(wanted, as_array(value, dtype, "fill")))
+
+
+@op(
+    np.zeros_like,
+    acts=moves(lambda s, dtype: s, [(((2, 3),), {}), (((),), {}), (((0, 2),), {})]),
+    d=linear(lambda g: np.zeros_like(g)),
+    run=lambda x, dtype=None: np.zeros_like(x, None if dtype is None else as_dtype(dtype, "zeros_like")),
+)
+def zeros_like(x: Any, /, dtype: Any = None) -> Any:
+    """Zeros in the shape of ``x``.
+
+    >>> zeros_like(np.array([1.0, 2.0]))
+    array([0., 0.])
+    """
+
+
+@op(
+    np.ones_like,
+    acts=moves(lambda s, dtype: s, [(((2, 3),), {}), (((),), {}), (((0, 2),), {})]),
+    d=rule(lambda g: np.zeros_like(g), jvp=lambda dx: np.zeros_like(dx)),
+    run=lambda x, dtype=None: np.ones_like(x, None if dtype is None else as_dtype(dtype, "ones_like")),
+)
+def ones_like(x: Any, /, dtype: Any = None) -> Any:
+    """Ones in the shape of ``x``.
+
+    >>> ones_like(np.array([1.0, 2.0]))
+    array([1., 1.])
+    """
+
+
+@op(
+    np.full_like,
+    acts=moves(lambda s, fill_value, dtype: s, [(((2, 3),), {"fill_value": 2.5}), (((),), {"fill_value": 1})]),
+    d=rule(lambda g: np.zeros_like(g), jvp=lambda dx: np.zeros_like(dx)),
+    run=lambda x, fill_value, dtype=None: np.full_like(
+        x, fill_value, None if dtype is None else as_dtype(dtype, "full_like")
+    ),
+)
+def full_like(x: Any, /, fill_value: Any, dtype: Any = None) -> Any:
+    """One value everywhere, in the shape of ``x``.
+
+    >>> full_like(np.array([1.0, 2.0]), 7)
+    array([7., 7.])
+    """
+
+
+# ---- in steps
+
+
+def range(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
+    """Numbers from ``start`` up to but without ``stop``; downwards if ``stop`` is less and no step is given.
+
+    >>> range(0, 1, 0.25)
+    Tensor([0., 0.25, 0.5, 0.75], dtype=float32)
+    >>> range(3, 0)
+    Tensor([3., 2., 1.], dtype=float32)
+    """
+    start, stop = (0, start) if stop is None else (start, stop)
+    a, b, by = (
+        _number("range", name, n)
+        for name, n in (("start", start), ("stop", stop), ("step", 1 if step is None else step))
+    )
+    if not by:
+        raise ArgumentError("range: cannot have a step of 0.")
+    if by == 1 and b < a:
+        by = -1
+    made = a + by * np.arange(max(0, math.ceil((b - a) / by)), dtype=np.float64)
+    return _constant(made.astype(_dtype("range", dtype)))
+
+
+def _number(name: str, argument: str, value: Any) -> Any:
+    number = concrete(value)
+    if not isinstance(number, int | float | np.number):
+        raise ArgumentError(f"{name}: {argument} must be a number, got {type(value).__name__}.")
+    return number
+
+
+def linspace(start: Any, stop: Any, num: int = 50, dtype: Any = None) -> Tensor:
+    """``num`` numbers at equal distances, from ``start`` to ``stop``.
+
+    >>> linspace(0, 1, 5)
+    Tensor([0., 0.25, 0.5, 0.75, 1.], dtype=float32)
+    """
+    if int(num) < 0:
+        raise ArgumentError(f"linspace: num must be 0 or more, got {num}.")
+    a, b = _number("linspace", "start", start), _number("linspace", "stop", stop)
+    return _constant(np.linspace(a, b, int(num)).astype(_dtype("linspace", dtype)))
+
+
+def eye(
+    num_rows: int, num_columns: int | None = None, batch_shape: Sequence[int] | None = None, dtype: Any = None
+) -> Tensor:
+    """Ones on the diagonal, zeros elsewhere; repeated over ``batch_shape``.
+
+    >>> eye(2)
+    Tensor([[1., 0.], [0., 1.]], dtype=float32)
+    """
+    rows, columns = _shape("eye", [num_rows, num_rows if num_columns is None else num_columns])
+    made = np.eye(rows, columns, dtype=_dtype("eye", dtype))
+    return _constant(np.tile(made, (*_shape("eye", batch_shape), 1, 1)) if batch_shape is not None else made)

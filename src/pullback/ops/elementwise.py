@@ -1,0 +1,464 @@
+"""Element by element: arithmetic, powers, rounding, and the table of their derivatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from pullback.core.adjoints import nothing, select
+from pullback.core.axes import elementwise1, elementwise2, elementwise3, moves
+from pullback.core.calculus import partials
+from pullback.core.lowering import scalar
+from pullback.core.op import alias, method, op
+from pullback.core.tape import RAW, constant
+from pullback.core.tensor import Tensor
+from pullback.errors import ArgumentError
+
+__all__ = [
+    "add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "div_no_nan", "add_n",
+    "squared_difference", "mod", "remainder", "floor_div", "floor_divide", "maximum", "minimum",
+    "neg", "negative", "abs", "absolute", "sign", "square", "cube", "sqrt", "rsqrt", "reciprocal", "pow", "power",
+    "exp", "expm1", "log", "log1p", "clip_by_value", "clip", "round", "ceil", "floor",
+]  # fmt: skip
+
+
+# ---- arithmetic
+
+
+@op(np.add, acts=elementwise2, d=partials(1, 1), lower=scalar(lambda s, x, y: x + y))
+def add(x: Any, y: Any, /) -> Any:
+    """The sum ``x + y``, element by element.
+
+    >>> pb.add(2.0, 3.0)
+    np.float64(5.0)
+    """
+
+
+@op(np.subtract, acts=elementwise2, d=partials(1, -1), lower=scalar(lambda s, x, y: x - y))
+def sub(x: Any, y: Any, /) -> Any:
+    """The difference ``x - y``.
+
+    >>> pb.sub(2.0, 3.0)
+    np.float64(-1.0)
+    """
+
+
+@op(np.multiply, acts=elementwise2, d=partials(lambda y: y, lambda x: x), lower=scalar(lambda s, x, y: x * y))
+def mul(x: Any, y: Any, /) -> Any:
+    """The product ``x * y``, element by element.
+
+    >>> pb.mul(2.0, 3.0)
+    np.float64(6.0)
+    """
+
+
+@op(
+    np.divide,
+    acts=elementwise2,
+    domain=(0.5, 2.0),
+    d=partials(lambda y: 1 / y, lambda z, y: -z / y),
+    lower=scalar(lambda s, x, y: x / y),
+)
+def div(x: Any, y: Any, /) -> Any:
+    """The quotient ``x / y``; of integers it is a float, as in Python.
+
+    >>> pb.div(3.0, 2.0)
+    np.float64(1.5)
+    """
+
+
+def _quotient(x: Any, y: Any) -> Any:
+    """``x / y``, and 0 where ``y`` is; no warning, no NaN that a later 0 could not undo."""
+    empty = y == 0
+    return select(empty, 0, x / select(empty, 1, y))
+
+
+@op(
+    _quotient,
+    acts=elementwise2,
+    domain=(0.5, 2.0),
+    d=partials(lambda g, y: _quotient(g, y), lambda g, z, y: -_quotient(g * z, y)),
+    lower=scalar(lambda s, x, y: s.select(s.equal(y, 0), 0, x / y)),
+)
+def div_no_nan(x: Any, y: Any, /) -> Any:
+    """The quotient ``x / y``, and 0 where ``y`` is 0; the derivatives there are 0 too.
+
+    >>> pb.div_no_nan(np.array([1.0, 1.0]), np.array([2.0, 0.0]))
+    array([0.5, 0. ])
+    """
+
+
+def add_n(tensors: Any) -> Any:
+    """The sum of a list of tensors.
+
+    >>> pb.add_n([np.array([1.0, 2.0]), np.array([3.0, 4.0]), 1.0])
+    array([5., 7.])
+    """
+    if not isinstance(tensors, list | tuple):
+        got = type(tensors).__name__
+        raise ArgumentError(f"add_n: tensors must be a list of tensors, got {got}. Write add_n([x, y]).")
+    if not tensors:
+        raise ArgumentError("add_n: tensors is an empty list; give at least one tensor.")
+    z = tensors[0] if isinstance(tensors[0], (Tensor, *RAW)) else constant(tensors[0])
+    for x in tensors[1:]:
+        z = add(z, x)
+    return z
+
+
+def _squared_difference(x: Any, y: Any) -> Any:
+    d = x - y
+    return d * d
+
+
+@op(
+    _squared_difference,
+    acts=elementwise2,
+    d=partials(lambda g, x, y: (g + g) * (x - y), lambda g, x, y: (g + g) * (y - x)),
+    lower=scalar(lambda s, x, y: (x - y) * (x - y)),
+)
+def squared_difference(x: Any, y: Any, /) -> Any:
+    """``(x - y) ** 2``.
+
+    >>> pb.squared_difference(5.0, 2.0)
+    np.float64(9.0)
+    """
+
+
+@op(
+    np.remainder,
+    acts=elementwise2,
+    domain=(0.5, 2.0),
+    d=partials(1, lambda g, x, y: -(g * np.floor_divide(x, y))),
+    lower=scalar(lambda s, x, y: s.remainder(x, y)),
+)
+def mod(x: Any, y: Any, /) -> Any:
+    """The remainder of ``x // y``, with the sign of ``y``.
+
+    >>> pb.mod(np.array([5.0, -5.0]), 3.0)
+    array([2., 1.])
+    """
+
+
+@op(
+    np.floor_divide,
+    acts=elementwise2,
+    domain=(0.5, 2.0),
+    d=partials(lambda g: nothing(g), lambda g: nothing(g)),
+    lower=scalar(lambda s, x, y: s.floor_divide(x, y)),
+)
+def floor_div(x: Any, y: Any, /) -> Any:
+    """The quotient rounded down; its derivative is 0 between the jumps.
+
+    >>> pb.floor_div(np.array([5.0, -5.0]), 3.0)
+    array([ 1., -2.])
+    """
+
+
+@op(
+    np.maximum,
+    acts=elementwise2,
+    d=partials(
+        lambda g, x, y: (g * (x > y) + g * (x >= y)) * 0.5,
+        lambda g, x, y: (g * (x < y) + g * (x <= y)) * 0.5,
+    ),
+    lower=scalar(lambda s, x, y: s.maximum(x, y)),
+)
+def maximum(x: Any, y: Any, /) -> Any:
+    """The larger of the two; where they are equal each gets half of the gradient.
+
+    >>> pb.maximum(np.array([1.0, 4.0]), 2.0)
+    array([2., 4.])
+    """
+
+
+@op(
+    np.minimum,
+    acts=elementwise2,
+    d=partials(
+        lambda g, x, y: (g * (x < y) + g * (x <= y)) * 0.5,
+        lambda g, x, y: (g * (x > y) + g * (x >= y)) * 0.5,
+    ),
+    lower=scalar(lambda s, x, y: s.minimum(x, y)),
+)
+def minimum(x: Any, y: Any, /) -> Any:
+    """The smaller of the two; where they are equal each gets half of the gradient.
+
+    >>> pb.minimum(np.array([1.0, 4.0]), 2.0)
+    array([1., 2.])
+    """
+
+
+# ---- of one argument
+
+
+@op(np.negative, acts=elementwise1, d=partials(-1), lower=scalar(lambda s, x: -x))
+def neg(x: Any, /) -> Any:
+    """The opposite ``-x``.
+
+    >>> pb.neg(2.0)
+    np.float64(-2.0)
+    """
+
+
+@op(np.absolute, acts=elementwise1, d=partials(lambda x: np.sign(x)), lower=scalar(lambda s, x: s.absolute(x)))
+def abs(x: Any, /) -> Any:
+    """The absolute value; its derivative at 0 is 0.
+
+    >>> pb.abs(-2.0)
+    np.float64(2.0)
+    """
+
+
+@op(np.sign, acts=elementwise1, d=partials(lambda g: nothing(g)), lower=scalar(lambda s, x: s.sign(x)))
+def sign(x: Any, /) -> Any:
+    """-1, 0 or 1.
+
+    >>> pb.sign(-3.0)
+    np.float64(-1.0)
+    """
+
+
+@op(np.square, acts=elementwise1, d=partials(lambda x: x + x), run=lambda x: x * x, lower=scalar(lambda s, x: x * x))
+def square(x: Any, /) -> Any:
+    """The square.
+
+    >>> pb.square(3.0)
+    np.float64(9.0)
+    """
+
+
+def _cube(x: Any) -> Any:
+    return x * x * x
+
+
+@op(_cube, acts=elementwise1, d=partials(lambda g, x: g * (x * x) * 3), run=_cube, lower=scalar(lambda s, x: x * x * x))
+def cube(x: Any, /) -> Any:
+    """The third power, which ``x ** 3`` means: two products are many times quicker than a power.
+
+    >>> pb.cube(3.0)
+    np.float64(27.0)
+    """
+
+
+@op(
+    np.sqrt,
+    acts=elementwise1,
+    domain=(0.5, 3.0),
+    d=partials(lambda g, z: g / (z + z)),
+    lower=scalar(lambda s, x: s.sqrt(x)),
+)
+def sqrt(x: Any, /) -> Any:
+    """The square root; its derivative at 0 is infinite.
+
+    >>> pb.sqrt(9.0)
+    np.float64(3.0)
+    """
+
+
+def _rsqrt(x: Any) -> Any:
+    return np.reciprocal(np.sqrt(x))
+
+
+@op(
+    _rsqrt,
+    acts=elementwise1,
+    domain=(0.5, 3.0),
+    d=partials(lambda g, z, x: -(g * z) / (x + x)),
+    lower=scalar(lambda s, x: 1 / s.sqrt(x)),
+)
+def rsqrt(x: Any, /) -> Any:
+    """``1 / sqrt(x)``.
+
+    >>> pb.rsqrt(4.0)
+    np.float64(0.5)
+    """
+
+
+@op(
+    np.reciprocal,
+    acts=elementwise1,
+    domain=(0.5, 3.0),
+    d=partials(lambda g, z: -(g * (z * z))),
+    run=lambda x: np.reciprocal(x) if x.dtype.kind == "f" else 1 / x,
+    lower=scalar(lambda s, x: 1 / x),
+)
+def reciprocal(x: Any, /) -> Any:
+    """``1 / x``; of an integer too it is a float.
+
+    >>> pb.reciprocal(4.0)
+    np.float64(0.25)
+    """
+
+
+def _power(x: Any, y: Any) -> Any:
+    """``np.power``, with products for the commonest exponents: a power takes many times as long."""
+    if type(y) in (int, float) and y in (2, 3) and hasattr(x, "dtype"):
+        return x * x if y == 2 else x * x * x
+    return np.power(x, y)
+
+
+def _base_slope(x: Any, y: Any) -> Any:
+    """``y * x ** (y - 1)``, and 0 for a power of 0, which is constant even at 0."""
+    if getattr(y, "shape", ()) or isinstance(y, Tensor):
+        return x ** np.where(y == 0, 0, y - 1) * y
+    if y == 0:
+        return nothing(x) if isinstance(x, Tensor | ndarray) else 0.0
+    raised = pow if isinstance(x, Tensor) else _power
+    return raised(x, float(y) - 1) * y
+
+
+def _exponent_slope(z: Any, x: Any) -> Any:
+    """``z * log(x)``, and 0 for a base that is not positive: there the power is no function of real exponents."""
+    out = x <= 0
+    return np.where(out, 0, z) * np.log(np.where(out, 1, x))
+
+
+@op(
+    np.power,
+    acts=elementwise2,
+    domain=(0.5, 2.0),
+    d=partials(_base_slope, _exponent_slope),
+    run=_power,
+    shortcuts={2: np.square, 3: _cube, 0.5: np.sqrt, -1: np.reciprocal},
+    lower=scalar(lambda s, x, y: s.power(x, y)),
+)
+def pow(x: Any, y: Any, /) -> Any:
+    """``x`` to the power ``y``.  ``x ** 0`` has slope 0 everywhere; the exponent of a base ``x <= 0`` gets gradient 0.
+
+    >>> pb.pow(2.0, 3.0)
+    np.float64(8.0)
+    """
+
+
+@op(np.exp, acts=elementwise1, d=partials(lambda z: z), lower=scalar(lambda s, x: s.exp(x)))
+def exp(x: Any, /) -> Any:
+    """The exponential, its own derivative.
+
+    >>> pb.exp(0.0)
+    np.float64(1.0)
+    """
+
+
+@op(np.expm1, acts=elementwise1, d=partials(lambda g, z: g + g * z), lower=scalar(lambda s, x: s.expm1(x)))
+def expm1(x: Any, /) -> Any:
+    """``exp(x) - 1``, exact for small ``x`` too.
+
+    >>> pb.expm1(1e-12)
+    np.float64(1.0000000000005e-12)
+    """
+
+
+@op(np.log, acts=elementwise1, domain=(0.5, 3.0), d=partials(lambda x: 1 / x), lower=scalar(lambda s, x: s.log(x)))
+def log(x: Any, /) -> Any:
+    """The natural logarithm.
+
+    >>> pb.log(1.0)
+    np.float64(0.0)
+    """
+
+
+@op(
+    np.log1p,
+    acts=elementwise1,
+    domain=(-0.5, 2.0),
+    d=partials(lambda x: 1 / (1 + x)),
+    lower=scalar(lambda s, x: s.log1p(x)),
+)
+def log1p(x: Any, /) -> Any:
+    """``log(1 + x)``, exact for small ``x`` too.
+
+    >>> pb.log1p(1e-20)
+    np.float64(1e-20)
+    """
+
+
+# ---- bounds and rounding
+
+
+@op(
+    np.clip,
+    acts=elementwise3,
+    d=partials(
+        lambda g, x, clip_value_min, clip_value_max: select((x >= clip_value_min) & (x <= clip_value_max), g, 0),
+        lambda g, x, clip_value_min, clip_value_max: select(
+            (x < clip_value_min) & (clip_value_min <= clip_value_max), g, 0
+        ),
+        lambda g, x, clip_value_min, clip_value_max: select(
+            (x > clip_value_max) | (clip_value_min > clip_value_max), g, 0
+        ),
+    ),
+    run=lambda x, low, high: np.minimum(np.maximum(x, low), high),
+    lower=scalar(lambda s, x, low, high: s.minimum(s.maximum(x, low), high)),
+)
+def clip_by_value(x: Any, clip_value_min: Any, clip_value_max: Any, /) -> Any:
+    """``x`` kept between two bounds, which may be tensors; at a bound the gradient still goes to ``x``.
+
+    >>> pb.clip_by_value(np.array([-2.0, 0.5, 2.0]), -1, 1)
+    array([-1. ,  0.5,  1. ])
+    """
+
+
+@method
+def clip(x: Any, min: Any = None, max: Any = None) -> Any:
+    """``clip_by_value`` as NumPy calls it: a bound that is ``None`` is no bound.
+
+    >>> pb.clip(np.array([-2.0, 0.5, 2.0]), min=0)
+    array([0. , 0.5, 2. ])
+    """
+    whole = getattr(x, "dtype", np.dtype(float)).kind in "iu"
+    low = np.iinfo(x.dtype).min if whole else -np.inf
+    high = np.iinfo(x.dtype).max if whole else np.inf
+    return clip_by_value(x, low if min is None else min, high if max is None else max)
+
+
+def _round(x: Any, decimals: int = 0) -> Any:
+    return np.rint(x) if not decimals and x.dtype.kind == "f" else np.round(x, decimals)
+
+
+@op(
+    np.round,
+    acts=moves(lambda s, decimals=0: s, [(((),), {}), (((2, 3),), {}), (((0, 2),), {}), (((4,),), {"decimals": 1})]),
+    d=partials(lambda g: nothing(g)),
+    run=_round,
+    lower=scalar(lambda s, x, decimals: s.rint(x * 10.0**decimals) / 10.0**decimals),
+)
+def round(x: Any, /, decimals: int = 0) -> Any:
+    """The nearest whole number, of two equally near ones the even one; its derivative is 0 between the jumps.
+
+    >>> pb.round(np.array([0.5, 1.5, 1.7]))
+    array([0., 2., 2.])
+    """
+
+
+@op(np.ceil, acts=elementwise1, d=partials(lambda g: nothing(g)), lower=scalar(lambda s, x: s.ceil(x)))
+def ceil(x: Any, /) -> Any:
+    """The next whole number above; its derivative is 0 between the jumps.
+
+    >>> pb.ceil(1.2)
+    np.float64(2.0)
+    """
+
+
+@op(np.floor, acts=elementwise1, d=partials(lambda g: nothing(g)), lower=scalar(lambda s, x: s.floor(x)))
+def floor(x: Any, /) -> Any:
+    """The next whole number below; its derivative is 0 between the jumps.
+
+    >>> pb.floor(-1.2)
+    np.float64(-2.0)
+    """
+
+
+# ---- NumPy's names
+
+subtract = alias("subtract", sub)
+multiply = alias("multiply", mul)
+divide = alias("divide", div)
+true_divide = alias("true_divide", div)
+remainder = alias("remainder", mod)
+floor_divide = alias("floor_divide", floor_div)
+negative = alias("negative", neg)
+absolute = alias("absolute", abs)
+power = alias("power", pow)
+alias("__round__", round)

@@ -1,0 +1,449 @@
+"""Gathering: elements picked by arrays of positions, and scattered back to them.  Positions carry no gradient."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.core.axes import moves, over
+from pullback.core.calculus import constant, linear, rule
+from pullback.core.convert import as_dtype, get_default_dtype
+from pullback.core.op import method, op, operand
+from pullback.core.rows import add_rows, last_of_each
+from pullback.core.tensor import concrete
+from pullback.errors import ArgumentError, ShapeError
+
+__all__ = [
+    "TopK", "gather", "gather_nd", "one_hot", "repeat", "scatter_add", "scatter_nd", "take", "take_along_axis",
+    "tensor_scatter_update", "topk",
+]  # fmt: skip
+
+Shape = tuple[int, ...]
+
+
+def _integers(name: str, indices: Any) -> Any:
+    """The positions, checked to be integers."""
+    if indices.dtype.kind in "iu":
+        return indices
+    if not indices.size:
+        return indices.astype(np.intp)
+    raise ArgumentError(
+        f"{name}: indices must be integers, got {indices.dtype} of shape {indices.shape}; cast them to int32."
+    )
+
+
+def _within(name: str, indices: Any, length: int, where: str) -> Any:
+    """The positions, checked to be within an axis."""
+    if indices.size and (np.max(indices) >= length or np.min(indices) < -length):
+        wrong = next(int(i) for i in np.ravel(indices) if not -length <= i < length)
+        raise ShapeError(f"{name}: the index {wrong} is out of range for {where} of length {length}.")
+    return indices
+
+
+# ---- along one axis
+
+
+def _axes(name: str, x: Shape, indices: Shape, axis: Any, batch_dims: Any) -> tuple[int, int]:
+    """The axis and the number of batch axes, as non-negative integers."""
+    if not x:
+        raise ShapeError(f"{name}: x must have an axis to pick from, got rank 0.")
+    at = over(len(x), (0 if axis is None else axis,), name)[0]
+    batch = int(batch_dims or 0)
+    batch = batch + len(indices) if batch < 0 else batch
+    if batch > at or x[:batch] != indices[:batch]:
+        raise ShapeError(
+            f"{name}: x has shape {x} and indices have shape {indices}; the first {batch} axes (batch_dims) must agree "
+            f"and come before axis {at}."
+        )
+    return at, batch
+
+
+def _picked(s: Shape, i: Shape, axis: Any, batch_dims: Any) -> Shape:
+    at, batch = _axes("gather", s, i, axis, batch_dims)
+    return s[:at] + i[batch:] + s[at + 1 :]
+
+
+def _row_numbers(indices: Any, batch: int, length: int) -> Any:
+    """The positions in the batches laid end to end."""
+    if not batch:
+        return indices
+    starts = np.arange(prod(indices.shape[:batch])).reshape(indices.shape[:batch] + (1,) * (indices.ndim - batch))
+    return starts * length + np.where(indices < 0, indices + length, indices)
+
+
+def _gather(x: Any, indices: Any, axis: Any = 0, batch_dims: Any = 0) -> Any:
+    at, batch = _axes("gather", x.shape, indices.shape, axis, batch_dims)
+    n = x.shape[at]
+    indices = _within("gather", _integers("gather", indices), n, f"axis {at}")
+    if not batch:
+        return np.take(x, indices, at)
+    front = np.moveaxis(x, at, batch)  # batch, n, between, after
+    rows = front.reshape(-1, *front.shape[batch + 1 :])[
+        _row_numbers(indices, batch, n)
+    ]  # batch, picked, between, after
+    return _to_place(rows, batch, indices.ndim - batch, at)
+
+
+def _to_place(z: Any, batch: int, picked: int, at: int) -> Any:
+    """From (batch, picked, between, after) to (batch, between, picked, after)."""
+    return np.moveaxis(z, range(batch, batch + picked), range(at, at + picked)) if at > batch and picked else z
+
+
+def _from_place(g: Any, batch: int, picked: int, at: int) -> Any:
+    return np.moveaxis(g, range(at, at + picked), range(batch, batch + picked)) if at > batch and picked else g
+
+
+def _put_back(g: Any, x_shape: Shape, indices: Any, axis: Any, batch_dims: Any) -> Any:
+    return scatter_add(g, indices, x_shape, axis, batch_dims)
+
+
+@op(
+    _gather,
+    acts=moves(
+        _picked,
+        [
+            (((5,), np.array([4, 0, 0, 2])), {}), (((3, 2), np.array([2, 1, -1])), {}), (((3,), np.array(1)), {}),
+            (((3, 5), np.array([[1, 0]])), {"axis": 1}), (((2, 3, 2), np.array([2, 2])), {"axis": -2}),
+            (((3, 6), np.empty((0,), int)), {}),
+            (((2, 3), np.array([[0, 2], [1, 1]])), {"axis": 1, "batch_dims": 1}),
+            (((2, 3, 4, 5), np.array([[3, 0, 3], [1, 1, 2]])), {"axis": 2, "batch_dims": 1}),
+        ],
+    ),
+    d=linear(_put_back, None),
+    run=_gather,
+)  # fmt: skip
+def gather(x: Any, indices: Any, /, axis: Any = 0, batch_dims: Any = 0) -> Any:
+    """The slices of ``x`` at these positions along ``axis``; the first ``batch_dims`` axes go together.
+
+    >>> gather(np.array([1.0, 2.0, 3.0]), [2, 0, 2])
+    Tensor([3., 1., 3.], dtype=float64)
+    """
+
+
+def _scatter_add(g: Any, indices: Any, shape: Shape, axis: Any = 0, batch_dims: Any = 0) -> Any:
+    shape = tuple(shape)
+    at, batch = _axes("scatter_add", shape, indices.shape, axis, batch_dims)
+    n = shape[at]
+    indices = _within("scatter_add", _integers("scatter_add", indices), n, f"axis {at}")
+    if g.shape != (due := _picked(shape, indices.shape, axis, batch_dims)):
+        raise ShapeError(f"scatter_add: x has shape {g.shape}; for shape {shape} and these indices it must have {due}.")
+    rest = shape[batch:at] + shape[at + 1 :]
+    e = np.zeros((*shape[:batch], n, *rest), g.dtype)
+    if g.size:
+        rows = _row_numbers(indices, batch, n).reshape(-1)
+        picked = _from_place(g, batch, indices.ndim - batch, at).reshape(-1, *rest)
+        add_rows(e.reshape(-1, *rest), rows, picked, True)
+    return e if at == batch else np.moveaxis(e, batch, at)
+
+
+@op(
+    _scatter_add,
+    acts=moves(
+        lambda s, i, shape, axis, batch_dims: shape,
+        [
+            (((4,), np.array([4, 0, 0, 2])), {"shape": (5,)}), (((4, 6), np.array([1, 0, 1, 1])), {"shape": (3, 6)}),
+            (((3, 2), np.array([1, 1])), {"shape": (3, 5), "axis": 1}), (((0,), np.empty(0, int)), {"shape": (3,)}),
+            (((2, 3, 3, 5), np.array([[3, 0, 3], [1, 1, 2]])), {"shape": (2, 3, 4, 5), "axis": 2, "batch_dims": 1}),
+        ],
+    ),
+    d=linear(lambda g, indices, axis, batch_dims: gather(g, indices, axis, batch_dims), None),
+    run=_scatter_add,
+)  # fmt: skip
+def scatter_add(x: Any, indices: Any, /, shape: Shape, axis: Any = 0, batch_dims: Any = 0) -> Any:
+    """Zeros of ``shape`` with the slices of ``x`` added at these positions: the adjoint of ``gather``.
+
+    >>> scatter_add(np.array([1.0, 2.0, 4.0]), np.array([2, 0, 2]), (3,))
+    array([2., 0., 5.])
+    """
+
+
+# ---- by coordinates
+
+
+def _coordinates(name: str, indices: Any, shape: Shape) -> Any:
+    """The row number, in ``shape`` with its leading axes laid out flat, of each vector of coordinates."""
+    depth = _depth(name, indices.shape, shape)
+    indices = _integers(name, indices)
+    rows: Any = np.zeros(indices.shape[:-1], np.intp)
+    for k, n in enumerate(shape[:depth]):
+        at = _within(name, indices[..., k], n, f"axis {k}")
+        rows = rows * n + np.where(at < 0, at + n, at)
+    return rows
+
+
+def _depth(name: str, indices: Shape, shape: Shape) -> int:
+    if not indices or indices[-1] > len(shape):
+        raise ShapeError(
+            f"{name}: the last axis of indices holds coordinates in shape {shape}, so its length must be at most "
+            f"{len(shape)}; indices have shape {indices}."
+        )
+    return indices[-1]
+
+
+def _as_rows(x: Any, depth: int) -> Any:
+    return x.reshape(prod(x.shape[:depth]), *x.shape[depth:])
+
+
+def _gather_nd(x: Any, indices: Any) -> Any:
+    rows = _coordinates("gather_nd", indices, x.shape)
+    return _as_rows(x, indices.shape[-1])[rows]
+
+
+def _put_back_nd(g: Any, x_shape: Shape, indices: Any) -> Any:
+    return scatter_nd(indices, g, x_shape)
+
+
+@op(
+    _gather_nd,
+    acts=moves(
+        lambda s, i: i[:-1] + s[_depth("gather_nd", i, s) :],
+        [
+            (((2, 3), np.array([[0, 1], [1, 2], [0, 1]])), {}), (((3, 5), np.array([[2], [0], [2]])), {}),
+            (((2, 3), np.array([1, 2])), {}), (((2, 3), np.empty((2, 0), int)), {}),
+            (((3,), np.empty((0, 1), int)), {}),
+        ],
+    ),
+    d=linear(_put_back_nd, None),
+    run=_gather_nd,
+)  # fmt: skip
+def gather_nd(x: Any, indices: Any, /) -> Any:
+    """The slices of ``x`` at coordinates, which are along the last axis of ``indices``.
+
+    >>> gather_nd(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[0, 1], [1, 1]]))
+    array([2., 4.])
+    """
+
+
+def _update_shape(name: str, i: Shape, u: Shape, given: Any) -> Shape:
+    shape: Shape = tuple(given)
+    due = i[:-1] + shape[_depth(name, i, shape) :]
+    if u != due:
+        raise ShapeError(
+            f"{name}: updates have shape {u}; for indices of shape {i} and shape {shape} they must have {due}."
+        )
+    return shape
+
+
+def _scatter_nd(indices: Any, updates: Any, shape: Any) -> Any:
+    shape = _update_shape("scatter_nd", indices.shape, updates.shape, shape)
+    rows, depth = _coordinates("scatter_nd", indices, shape), indices.shape[-1]
+    e = np.zeros(shape, updates.dtype)
+    if updates.size:
+        flat = e.reshape(prod(shape[:depth]), *shape[depth:])
+        add_rows(flat, rows.reshape(-1), np.reshape(updates, (-1, *shape[depth:])), True)
+    return e
+
+
+@op(
+    _scatter_nd,
+    acts=moves(
+        lambda i, u, shape: _update_shape("scatter_nd", i, u, shape),
+        [
+            ((np.array([[3], [1], [3]]), (3,)), {"shape": [4]}),
+            ((np.array([[0, 1], [1, 2]]), (2,)), {"shape": (2, 3)}),
+            ((np.array([[2], [2]]), (2, 5)), {"shape": (3, 5)}), ((np.empty((0, 1), int), (0,)), {"shape": (2,)}),
+            ((np.array([1]), ()), {"shape": (2,)}),
+        ],
+    ),
+    d=linear(None, lambda g, indices: gather_nd(g, indices)),
+    run=_scatter_nd,
+)  # fmt: skip
+def scatter_nd(indices: Any, updates: Any, /, shape: Any) -> Any:
+    """Zeros of ``shape`` with ``updates`` added at coordinates; what is named twice is added up.
+
+    >>> scatter_nd(np.array([[3], [1]]), np.array([9.0, 7.0]), [4])
+    array([0., 7., 0., 9.])
+    """
+
+
+def _scatter_update(tensor: Any, indices: Any, updates: Any) -> Any:
+    name = "tensor_scatter_update"
+    _update_shape(name, indices.shape, updates.shape, tensor.shape)
+    z = np.array(tensor)
+    _as_rows(z, indices.shape[-1])[_coordinates(name, indices, tensor.shape)] = updates
+    return z
+
+
+def _remaining(g: Any, indices: Any, updates_shape: Shape) -> Any:
+    return tensor_scatter_update(g, indices, np.zeros(updates_shape, g.dtype)[()])
+
+
+def _written(g: Any, indices: Any, tensor_shape: Shape) -> Any:
+    """The cotangent of the updates; of several for one place only the last counts."""
+    indices = concrete(indices)
+    depth = indices.shape[-1]
+    rows = _coordinates("tensor_scatter_update", indices, tensor_shape)
+    last = last_of_each(rows, prod(tensor_shape[:depth])).astype(g.dtype)
+    return gather_nd(g, indices) * last.reshape(rows.shape + (1,) * (len(tensor_shape) - depth))
+
+
+def _update_tangent(dtensor: Any, indices: Any, dupdates: Any) -> Any:
+    return tensor_scatter_update(dtensor, indices, dupdates)
+
+
+@op(
+    _scatter_update,
+    acts=moves(
+        lambda t, i, u: _update_shape("tensor_scatter_update", i, u, t),
+        [
+            (((4,), np.array([[3], [1], [3]]), (3,)), {}), (((2, 3), np.array([[0, 1], [1, 2]]), (2,)), {}),
+            (((3, 2), np.array([[2]]), (1, 2)), {}), (((3,), np.empty((0, 1), int), (0,)), {}),
+        ],
+    ),
+    d=rule(
+        _remaining,
+        None,
+        _written,
+        jvp=_update_tangent,
+    ),
+    run=_scatter_update,
+)  # fmt: skip
+def tensor_scatter_update(tensor: Any, indices: Any, updates: Any, /) -> Any:
+    """A copy of ``tensor`` with ``updates`` in place of what was at these coordinates.
+
+    >>> tensor_scatter_update(np.zeros(4), np.array([[3], [1]]), np.array([9.0, 7.0]))
+    array([0., 7., 0., 9.])
+    """
+
+
+# ---- NumPy's way of saying it
+
+
+@method
+def take(x: Any, indices: Any, axis: Any = None) -> Any:
+    """The elements at these positions along ``axis``, or of all elements in one row.
+
+    >>> take(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([3, 0]))
+    array([4., 1.])
+    """
+    x = operand(x)
+    return gather(np.reshape(x, -1), indices, 0) if axis is None else gather(x, indices, axis)
+
+
+@method
+def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Any:
+    """For each line along ``axis`` of ``x``, the elements at the positions in the same line of ``indices``.
+
+    >>> take_along_axis(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1], [0]]), 1)
+    array([[2.],
+           [3.]])
+    """
+    x, indices = operand(x), np.asarray(indices) if isinstance(indices, list | tuple) else operand(indices)
+    if x.ndim != indices.ndim:
+        raise ShapeError(
+            f"take_along_axis: x has shape {x.shape} and indices have shape {indices.shape}; the ranks must agree."
+        )
+    at, last = over(x.ndim, (axis,), "take_along_axis")[0], x.ndim - 1
+    if at != last:
+        x, indices = np.moveaxis(x, at, -1), np.moveaxis(indices, at, -1)
+    if x.shape[:-1] != indices.shape[:-1]:
+        lead = np.broadcast_shapes(x.shape[:-1], indices.shape[:-1])
+        x, indices = np.broadcast_to(x, (*lead, x.shape[-1])), np.broadcast_to(indices, (*lead, indices.shape[-1]))
+    z = gather(x, indices, last, last)
+    return z if at == last else np.moveaxis(z, -1, at)
+
+
+@method
+def repeat(x: Any, repeats: Any, axis: Any = None) -> Any:
+    """Each element ``repeats`` times in a row, along ``axis`` or of all elements in one row.
+
+    >>> repeat(np.array([1.0, 2.0]), 2)
+    array([1., 1., 2., 2.])
+    """
+    x = operand(x)
+    if axis is None:
+        x, axis = np.reshape(x, -1), 0
+    at = over(x.ndim, (axis,), "repeat")[0]
+    return gather(x, np.repeat(np.arange(x.shape[at]), concrete(repeats)), at)
+
+
+# ---- one of many
+
+
+def _one_hot(indices: Any, depth: int, on_value: Any = 1, off_value: Any = 0, dtype: Any = None) -> Any:
+    on, off = 1 if on_value is None else on_value, 0 if off_value is None else off_value
+    if dtype is None:
+        dtype = np.int32 if float(on).is_integer() and float(off).is_integer() else get_default_dtype()
+    if indices.dtype.kind == "f" and np.all(indices == np.floor(indices)):  # a list of Python numbers
+        indices = indices.astype(np.int64)
+    hit = np.expand_dims(_integers("one_hot", indices), -1) == np.arange(_positive(depth))
+    return np.where(hit, on, off).astype(as_dtype(dtype, "one_hot"))
+
+
+def _positive(depth: Any) -> int:
+    if int(depth) < 1:
+        raise ArgumentError(f"one_hot: depth must be at least 1, got {depth}.")
+    return int(depth)
+
+
+@op(
+    _one_hot,
+    acts=moves(
+        lambda s, depth, on_value, off_value, dtype: (*s, _positive(depth)),
+        [
+            ((np.array([0, 2, 1]),), {"depth": 3}), ((np.array(1),), {"depth": 2, "dtype": "float32"}),
+            ((np.array([[0, 9]]),), {"depth": 4, "on_value": 5, "off_value": -1}),
+            ((np.empty((0,), int),), {"depth": 3}),
+        ],
+    ),
+    d=constant(),
+    run=_one_hot,
+)  # fmt: skip
+def one_hot(indices: Any, /, depth: int, on_value: Any = 1, off_value: Any = 0, dtype: Any = None) -> Any:
+    """``on_value`` at each index and ``off_value`` elsewhere along a new last axis; int32 unless said otherwise.
+
+    >>> one_hot(np.array([0, 2]), 3)
+    array([[1, 0, 0],
+           [0, 0, 1]], dtype=int32)
+    """
+
+
+class TopK(NamedTuple):
+    """What ``topk`` gives.
+
+    >>> topk(np.array([1.0, 5.0, 3.0])).indices
+    array([1], dtype=int32)
+    """
+
+    values: Any
+    indices: Any
+
+
+def _top_indices(x: Any, k: int = 1, sorted: bool = True) -> Any:
+    n = x.shape[-1] if x.ndim else 0
+    if not x.ndim or not 0 <= k <= n:
+        raise ShapeError(f"topk: k must be at most the length of the last axis of x, got k={k} for shape {x.shape}.")
+    # Backwards, so that of equal elements the first one comes first.
+    order = n - 1 - np.argsort(x[..., ::-1], axis=-1, kind="stable")[..., ::-1]
+    return order[..., :k].astype(np.int32)
+
+
+@op(
+    _top_indices,
+    acts=moves(
+        lambda s, k, sorted: (*s[:-1], k),
+        [(((5,),), {"k": 2}), (((2, 4),), {}), (((0, 3),), {"k": 3})],
+    ),
+    d=constant(),
+    run=_top_indices,
+)
+def topk_indices(x: Any, /, k: int = 1, sorted: bool = True) -> Any:
+    """Where the ``k`` largest elements along the last axis are.
+
+    >>> topk_indices(np.array([1.0, 5.0, 3.0]), 2)
+    array([1, 2], dtype=int32)
+    """
+
+
+@method
+def topk(x: Any, k: int | None = 1, sorted: bool = True) -> TopK:
+    """The ``k`` largest elements along the last axis, the largest first, and where they are.
+
+    >>> topk(np.array([1.0, 5.0, 3.0]), 2)
+    TopK(values=array([5., 3.]), indices=array([1, 2], dtype=int32))
+    """
+    x = operand(x)
+    indices = topk_indices(x, 1 if k is None else k)
+    return TopK(take_along_axis(x, indices, -1), indices)

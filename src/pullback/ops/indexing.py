@@ -1,0 +1,246 @@
+"""Indexing: elements picked by where they are, as in ``x[i]``, and put there, as in ``x[i] = v``."""
+
+from __future__ import annotations
+
+from operator import getitem as _getitem
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from pullback.core.axes import moves
+from pullback.core.calculus import linear, rule
+from pullback.core.op import alias, method, op, operand
+from pullback.core.rebind import rebind
+from pullback.core.rows import add_rows, last_of_each
+from pullback.core.tensor import Tensor, concrete
+from pullback.errors import ArgumentError, ShapeError
+
+__all__ = ["boolean_mask", "getitem", "scatter", "set_item"]
+
+BASIC = (int, slice, type(None), type(...))
+
+
+def _is_basic(index: Any) -> bool:
+    t = type(index)
+    if t is slice or t is int:
+        return True
+    return all(isinstance(i, BASIC) for i in index) if t is tuple else isinstance(index, BASIC)
+
+
+def settled(index: Any) -> Any:
+    """The index as NumPy takes it, with arrays for lists and tensors: positions carry no gradient."""
+    return tuple([_part(i) for i in index]) if type(index) is tuple else _part(index)
+
+
+def _part(i: Any) -> Any:
+    if isinstance(i, BASIC):
+        return i
+    if isinstance(i, list):
+        i = np.array([_part(j) for j in i]) if i else np.empty(0, np.intp)
+    i = concrete(i)
+    return int(i) if getattr(i, "ndim", None) == 0 and i.dtype.kind in "iu" else i
+
+
+def _shape(s: tuple[int, ...], index: Any) -> tuple[int, ...]:
+    shape: tuple[int, ...] = np.broadcast_to(np.True_, s)[index].shape
+    return shape
+
+
+def _pick(x: Any, index: Any) -> Any:
+    z = x[index]
+    return z if z.shape else z[()]
+
+
+def _scatter(g: Any, shape: Any, index: Any) -> Any:
+    e = np.zeros(shape, g.dtype)
+    if _is_basic(index) or (type(index) is ndarray and index.dtype.kind == "b"):
+        e[index] = g
+    else:
+        _add_advanced(e, g, index, True)
+    return e
+
+
+def _add_at(acc: Any, g: Any, index: Any) -> None:
+    if _is_basic(index):
+        part = acc[index]
+        if type(part) is ndarray:
+            np.add(part, g, part)  # "acc[index] += g" would copy the part onto itself
+        else:
+            acc[index] = part + g
+    else:
+        _add_advanced(acc, g, index, False)
+
+
+def _add_advanced(acc: Any, g: Any, index: Any, fresh: bool) -> None:
+    if type(index) is ndarray and index.dtype.kind in "iu" and type(g) is ndarray:
+        add_rows(acc, index, g, fresh)
+    elif g.size * 8 > acc.size and acc.flags.c_contiguous:  # elements by number are quicker than by several indices
+        np.add.at(acc.reshape(-1), np.arange(acc.size).reshape(acc.shape)[index].ravel(), g.ravel())
+    else:
+        np.add.at(acc, index, g)
+
+
+def _put_back(g: Any, x_shape: tuple[int, ...], index: Any) -> Any:
+    return scatter(g, x_shape, index)
+
+
+@op(
+    _getitem,
+    acts=moves(
+        _shape,
+        [
+            (((3, 4),), {"index": (slice(1, None), 2)}), (((4,),), {"index": np.array([0, 0, 3])}),
+            (((),), {"index": ()}), (((0, 3),), {"index": slice(2)}),
+            (((2, 3, 4),), {"index": (..., None, slice(None, None, -2))}), (((4,),), {"index": (..., -1)}),
+            (((3, 5),), {"index": np.array([2, 0, 2, -1])}), (((3, 4),), {"index": np.eye(3, 4) > 0}),
+            (((3, 4, 2),), {"index": (np.array([0, 2, 0]), slice(None), np.array([1, 1, 1]))}),
+            (((3, 4),), {"index": (slice(None), np.array([[1, 1], [3, 0]]))}), (((3,),), {"index": np.empty(0, int)}),
+        ],
+    ),
+    d=linear(_put_back, into=_add_at),
+    run=_pick,
+)  # fmt: skip
+def getitem(x: Any, /, index: Any) -> Any:
+    """``x[index]``: integers, slices, ``None``, ``...``, arrays of integers, and masks.
+
+    >>> getitem(np.array([1.0, 2.0]), 1)
+    np.float64(2.0)
+    """
+
+
+def _getitem_method(x: Any, index: Any) -> Any:
+    t = type(index)
+    if t is int or t is slice:
+        return getitem(x, index)
+    if isinstance(index, Tensor) and index.level and index.ndim and index.dtype.kind in "iu":
+        return x.gather(index)  # positions that another transform follows
+    return getitem(x, settled(index))
+
+
+alias("__getitem__", _getitem_method)
+
+
+@op(
+    _scatter,
+    acts=moves(
+        lambda s, shape, index: shape,
+        [
+            (((2,),), {"shape": (4,), "index": slice(1, 3)}),
+            (((3, 5),), {"shape": (3, 5), "index": np.array([2, 0, 2])}),
+            (((3,),), {"shape": (3, 4), "index": (np.array([0, 2, 0]), np.array([1, 1, 1]))}),
+            (((3,),), {"shape": (3, 4), "index": np.eye(3, 4) > 0}), (((),), {"shape": (3,), "index": 1}),
+            (((0,),), {"shape": (3,), "index": slice(0)}), (((),), {"shape": (), "index": ()}),
+        ],
+    ),
+    d=linear(lambda g, index: getitem(g, index)),
+    run=_scatter,
+)  # fmt: skip
+def scatter(x: Any, /, shape: Any, index: Any) -> Any:
+    """Zeros of ``shape`` with ``x`` added at ``index``: the adjoint of indexing.
+
+    >>> scatter(np.array([1.0]), (3,), slice(1, 2))
+    array([0., 1., 0.])
+    """
+
+
+# ---- assignment
+
+
+KEEPS = {"b": "b", "i": "biu", "u": "biu"}  # what fits without loss of kind, and so of gradient
+
+
+def _check_kind(x: Any, y: Any) -> None:
+    if y.dtype.kind not in KEEPS.get(x.dtype.kind, y.dtype.kind):
+        raise ArgumentError(f"x[...] = value: x holds {x.dtype} and cannot hold {y.dtype}; cast x first.")
+
+
+def _set(x: Any, y: Any, index: Any) -> Any:
+    _check_kind(x, y)
+    z = np.array(x)
+    try:
+        z[index] = y
+    except ValueError:
+        raise ShapeError(
+            f"x[...] = value: x[...] has shape {_shape(x.shape, index)}, to which a value of shape {y.shape} "
+            "does not broadcast."
+        ) from None
+    return z
+
+
+def _reset(g: Any, index: Any) -> Any:
+    """The cotangent of what was there before: nothing of it is left at ``index``."""
+    if type(g) is ndarray:
+        e = g.copy()
+        e[index] = 0
+        return e
+    return set_item(g, np.zeros((), g.dtype)[()], index)
+
+
+def _put(g: Any, x_shape: tuple[int, ...], y_shape: tuple[int, ...], index: Any) -> Any:
+    """The cotangent of what was put there; of several values for one place only the last counts."""
+    part = getitem(g, index)
+    if not _is_basic(index) and not (type(index) is ndarray and index.dtype.kind == "b"):
+        size = int(np.prod(x_shape))
+        part = part * last_of_each(np.arange(size).reshape(x_shape)[index], size).astype(g.dtype)
+    extra = len(y_shape) - len(part.shape)
+    return np.reshape(part, (1,) * extra + part.shape) if extra > 0 else part
+
+
+def _set_tangent(dx: Any, dy: Any, index: Any) -> Any:
+    return set_item(dx, dy, index)
+
+
+@op(
+    _set,
+    acts=moves(
+        lambda s, t, index: s,
+        [
+            (((4,), ()), {"index": 1}), (((3, 4), (4,)), {"index": slice(1, None)}),
+            (((3, 4), (1, 3, 2)), {"index": (..., [0, 2])}),
+            (((4,), (3,)), {"index": np.array([0, 2, 0])}), (((3, 4), (3,)), {"index": np.eye(3, 4) > 0}),
+            (((0, 2), (2,)), {"index": slice(None)}), (((), ()), {"index": ()}),
+        ],
+    ),
+    d=rule(
+        _reset,
+        _put,
+        jvp=_set_tangent,
+    ),
+    run=_set,
+)  # fmt: skip
+def set_item(x: Any, y: Any, /, index: Any) -> Any:
+    """A copy of ``x`` in which ``y`` stands at ``index``.
+
+    >>> set_item(np.array([1.0, 2.0, 3.0]), 9.0, 1)
+    array([1., 9., 3.])
+    """
+
+
+def _setitem_method(x: Any, index: Any, value: Any) -> None:
+    index, value = settled(index), operand(value)
+    _check_kind(x, value)
+    rebind(x, lambda old: set_item(old, value, index))
+
+
+alias("__setitem__", _setitem_method)
+
+
+@method
+def boolean_mask(x: Any, mask: Any, axis: Any = None) -> Any:
+    """The elements of ``x`` where ``mask`` is true; its first axis stands for ``axis`` of ``x``.
+
+    >>> boolean_mask(np.array([1.0, 2.0, 3.0]), np.array([True, False, True]))
+    array([1., 3.])
+    """
+    x, mask = operand(x), np.asarray(concrete(mask))
+    at = int(axis or 0) % max(x.ndim, 1)
+    if mask.dtype.kind != "b" or not mask.ndim:
+        raise ArgumentError(
+            f"boolean_mask: mask must be bools of rank 1 or more, got {mask.dtype} of shape {mask.shape}."
+        )
+    if x.shape[at : at + mask.ndim] != mask.shape:
+        raise ShapeError(
+            f"boolean_mask: x has shape {x.shape} and mask has shape {mask.shape}; from axis {at} on they must agree."
+        )
+    return getitem(x, (slice(None),) * at + (mask,))

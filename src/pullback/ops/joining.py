@@ -1,0 +1,344 @@
+"""Joining: tensors put together, and taken apart again."""
+
+from __future__ import annotations
+
+from builtins import slice as cut  # "slice" is a function of ours
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from pullback.core.axes import moves, over
+from pullback.core.calculus import linear
+from pullback.core.op import alias, method, op, operand
+from pullback.errors import ArgumentError, ShapeError
+
+__all__ = [
+    "concat", "concat1d", "concat2d", "concat3d", "concat4d", "concatenate", "slice", "slice1d", "slice2d", "slice3d",
+    "slice4d", "split", "stack", "strided_slice", "unstack",
+]  # fmt: skip
+
+ALL = cut(None)
+
+
+def _place(name: str, rank: int, axis: Any) -> int:
+    return over(rank, (axis,), name)[0]
+
+
+# ---- together
+
+
+def _joined(*shapes: tuple[int, ...], axis: Any) -> tuple[int, ...]:
+    if not shapes:
+        raise ArgumentError("concat: expected at least one tensor, got an empty list.")
+    if axis is None:
+        return (sum(int(np.prod(s)) for s in shapes),)
+    at = _place("concat", len(shapes[0]), axis)
+    for i, s in enumerate(shapes):
+        if len(s) != len(shapes[0]) or any(
+            n != m for k, (n, m) in enumerate(zip(s, shapes[0], strict=True)) if k != at
+        ):
+            raise ShapeError(
+                f"concat: tensors[0] has shape {shapes[0]} and tensors[{i}] has shape {s}; "
+                f"all lengths but that of axis {at} must be the same."
+            )
+    return (*shapes[0][:at], sum(s[at] for s in shapes), *shapes[0][at + 1 :])
+
+
+def _parted(g: Any, shapes: list[tuple[int, ...]], axis: Any) -> list[Any]:
+    """The piece of the cotangent that belongs to each input."""
+    lead, at, parts = (), 0, []
+    if axis is not None:
+        lead = (ALL,) * (axis % g.ndim)
+    for s in shapes:
+        n = int(np.prod(s)) if axis is None else s[axis]
+        part = g[(*lead, cut(at, at + n))]
+        parts.append(np.reshape(part, s) if axis is None else part)
+        at += n
+    return parts
+
+
+@op(
+    np.concatenate,
+    acts=moves(
+        _joined,
+        [
+            (((2,), (3,)), {}), (((2, 2), (1, 2)), {"axis": 0}), (((2, 1), (2, 3), (2, 2)), {"axis": -1}),
+            (((2,), (0,)), {}), (((3,),), {}), (((2, 2), ()), {"axis": None}),
+        ],
+    ),
+    d=linear(each=lambda g, tensors_shapes, axis: _parted(g, tensors_shapes, axis)),
+    run=lambda tensors, axis=0: np.concatenate(tensors, axis),
+)  # fmt: skip
+def concat(tensors: Sequence[Any], /, axis: Any = 0) -> Any:
+    """The tensors one after the other along an axis they have.
+
+    >>> concat([np.array([1.0, 2.0]), np.array([3.0])])
+    array([1., 2., 3.])
+    """
+
+
+concatenate = alias("concatenate", concat)
+
+
+def _concat_of_rank(name: str, rank: int, tensors: Sequence[Any], axis: Any) -> Any:
+    tensors = [operand(t) for t in tensors]
+    for i, t in enumerate(tensors):
+        if t.ndim != rank:
+            raise ShapeError(f"{name}: tensors[{i}] must have rank {rank}, got shape {t.shape}.")
+    return concat(tensors, axis)
+
+
+def concat1d(tensors: Sequence[Any]) -> Any:
+    """Vectors, one after the other.
+
+    >>> concat1d([np.array([1.0]), np.array([2.0])])
+    array([1., 2.])
+    """
+    return _concat_of_rank("concat1d", 1, tensors, 0)
+
+
+def concat2d(tensors: Sequence[Any], axis: int = 0) -> Any:
+    """``concat`` of tensors of rank 2.
+
+    >>> concat2d([np.ones((1, 2)), np.ones((1, 3))], 1).shape
+    (1, 5)
+    """
+    return _concat_of_rank("concat2d", 2, tensors, axis)
+
+
+def concat3d(tensors: Sequence[Any], axis: int = 0) -> Any:
+    """``concat`` of tensors of rank 3.
+
+    >>> concat3d([np.ones((1, 1, 2)), np.ones((1, 1, 3))], 2).shape
+    (1, 1, 5)
+    """
+    return _concat_of_rank("concat3d", 3, tensors, axis)
+
+
+def concat4d(tensors: Sequence[Any], axis: int = 0) -> Any:
+    """``concat`` of tensors of rank 4.
+
+    >>> concat4d([np.ones((1, 1, 1, 2)), np.ones((1, 1, 1, 3))], 3).shape
+    (1, 1, 1, 5)
+    """
+    return _concat_of_rank("concat4d", 4, tensors, axis)
+
+
+def _method_concat(x: Any, others: Any, axis: int = 0) -> Any:
+    """``x.concat(y)`` and ``x.concat([y, z])``, as in TensorFlow.js."""
+    return concat([x, *others] if isinstance(others, list | tuple) else [x, others], axis)
+
+
+alias("concat", _method_concat)
+alias("concatenate", _method_concat)
+
+
+def _stacked(*shapes: tuple[int, ...], axis: Any) -> tuple[int, ...]:
+    if not shapes:
+        raise ArgumentError("stack: expected at least one tensor, got an empty list.")
+    for i, s in enumerate(shapes):
+        if s != shapes[0]:
+            raise ShapeError(
+                f"stack: tensors[0] has shape {shapes[0]} and tensors[{i}] has shape {s}; they must be the same."
+            )
+    at = _place("stack", len(shapes[0]) + 1, axis)
+    return (*shapes[0][:at], len(shapes), *shapes[0][at:])
+
+
+def _layers(g: Any, axis: int) -> list[Any]:
+    lead = (ALL,) * (axis % g.ndim)
+    return [g[(*lead, i)] for i in range(g.shape[axis])]
+
+
+@op(
+    np.stack,
+    acts=moves(
+        _stacked,
+        [
+            (((3,), (3,)), {}), (((3,), (3,)), {"axis": 1}), (((2, 2), (2, 2), (2, 2)), {"axis": -1}), (((), ()), {}),
+            (((0, 2), (0, 2)), {"axis": 1}),
+        ],
+    ),
+    d=linear(each=lambda g, axis: _layers(g, axis)),
+    run=lambda tensors, axis=0: np.stack(tensors, axis),
+)  # fmt: skip
+def stack(tensors: Sequence[Any], /, axis: int = 0) -> Any:
+    """The tensors along a new axis.
+
+    >>> stack([np.array([1.0, 2.0]), np.array([3.0, 4.0])], axis=1)
+    array([[1., 3.],
+           [2., 4.]])
+    """
+
+
+def _method_stack(x: Any, others: Any, axis: int = 0) -> Any:
+    """``x.stack(y)`` and ``x.stack([y, z])``, as in TensorFlow.js."""
+    return stack([x, *others] if isinstance(others, list | tuple) else [x, others], axis)
+
+
+alias("stack", _method_stack)
+
+# ---- apart
+
+
+@method
+def unstack(x: Any, axis: Any = 0) -> list[Any]:
+    """The list of what lies along ``axis``: the inverse of ``stack``.
+
+    >>> unstack(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    [array([1., 2.]), array([3., 4.])]
+    """
+    x = operand(x)
+    at = _place("unstack", x.ndim, 0 if axis is None else axis)
+    return [x[(ALL,) * at + (i,)] for i in range(x.shape[at])]
+
+
+@method
+def split(x: Any, num_or_size_splits: Any, axis: Any = 0) -> list[Any]:
+    """``x`` cut along ``axis``: into so many equal pieces, or into pieces of these lengths, of which one may be -1.
+
+    >>> split(np.arange(5.0), [2, -1])
+    [array([0., 1.]), array([2., 3., 4.])]
+    """
+    x = operand(x)
+    at = _place("split", x.ndim, 0 if axis is None else axis)
+    lead, begin, parts = (ALL,) * at, 0, []
+    for n in _sizes(x.shape, num_or_size_splits, at):
+        parts.append(x[(*lead, cut(begin, begin + n))])
+        begin += n
+    return parts
+
+
+def _sizes(shape: tuple[int, ...], wanted: Any, axis: int) -> list[int]:
+    n = shape[axis]
+    if not isinstance(wanted, list | tuple | ndarray):
+        pieces = int(wanted)
+        if pieces < 1 or n % pieces:
+            raise ShapeError(
+                f"split: x has shape {shape}; axis {axis} of length {n} cannot be cut into {pieces} equal pieces."
+            )
+        return [n // pieces] * pieces
+    sizes = [int(k) for k in wanted]
+    if sizes.count(-1) == 1:
+        sizes[sizes.index(-1)] = n - sum(sizes) - 1
+    if sum(sizes) != n or min(sizes, default=0) < 0:
+        raise ShapeError(
+            f"split: x has shape {shape}; the lengths {[*wanted]} must add up to the length {n} of axis {axis}, "
+            "with at most one -1 to be worked out."
+        )
+    return sizes
+
+
+@method
+def slice(x: Any, begin: Any, size: Any = None) -> Any:
+    """The block of ``x`` that begins at ``begin`` and has the lengths ``size``; -1, or none given: up to the end.
+
+    >>> slice(np.arange(12.0).reshape(3, 4), [1, 1], [-1, 2])
+    array([[ 5.,  6.],
+           [ 9., 10.]])
+    """
+    x = operand(x)
+    shape = x.shape
+    begins, sizes = _listed(begin), [] if size is None else _listed(size)
+    if max(len(begins), len(sizes)) > len(shape):
+        raise ShapeError(f"slice: x has shape {shape}; begin {begin!r} and size {size!r} name more axes than that.")
+    index = []
+    for i, n in enumerate(shape):
+        a = begins[i] if i < len(begins) else 0
+        k = sizes[i] if i < len(sizes) else -1
+        a = a + n if a < 0 else a
+        k = n - a if k == -1 else k
+        if a < 0 or k < 0 or a + k > n:
+            raise ShapeError(
+                f"slice: x has shape {shape}; begin {begin!r} with size {size!r} goes beyond axis {i} of length {n}."
+            )
+        index.append(cut(a, a + k))
+    return x[tuple(index)]
+
+
+def _listed(values: Any) -> list[int]:
+    return [int(n) for n in values] if isinstance(values, list | tuple | ndarray) else [int(values)]
+
+
+def _slice_of_rank(name: str, rank: int, x: Any, begin: Any, size: Any) -> Any:
+    x = operand(x)
+    if x.ndim != rank:
+        raise ShapeError(f"{name}: x must have rank {rank}, got shape {x.shape}.")
+    return slice(x, begin, size)
+
+
+@method
+def slice1d(x: Any, begin: Any, size: Any = None) -> Any:
+    """``slice`` of a vector.
+
+    >>> slice1d(np.arange(4.0), 1, 2)
+    array([1., 2.])
+    """
+    return _slice_of_rank("slice1d", 1, x, begin, size)
+
+
+@method
+def slice2d(x: Any, begin: Any, size: Any = None) -> Any:
+    """``slice`` of a tensor of rank 2.
+
+    >>> slice2d(np.ones((3, 4)), [1, 1], [2, 2]).shape
+    (2, 2)
+    """
+    return _slice_of_rank("slice2d", 2, x, begin, size)
+
+
+@method
+def slice3d(x: Any, begin: Any, size: Any = None) -> Any:
+    """``slice`` of a tensor of rank 3.
+
+    >>> slice3d(np.ones((3, 4, 5)), [1, 1, 1], [2, 2, 2]).shape
+    (2, 2, 2)
+    """
+    return _slice_of_rank("slice3d", 3, x, begin, size)
+
+
+@method
+def slice4d(x: Any, begin: Any, size: Any = None) -> Any:
+    """``slice`` of a tensor of rank 4.
+
+    >>> slice4d(np.ones((3, 4, 5, 6)), [1, 1, 1, 1], [2, 2, 2, 2]).shape
+    (2, 2, 2, 2)
+    """
+    return _slice_of_rank("slice4d", 4, x, begin, size)
+
+
+@method
+def strided_slice(
+    x: Any, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0, end_mask: int = 0,
+    ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0,
+) -> Any:  # fmt: skip
+    """``x[begin:end:strides]`` along each axis; bit ``i`` of a mask changes what entry ``i`` means.
+
+    >>> strided_slice(np.arange(6.0), [1], [5], [2])
+    array([1., 3.])
+    >>> strided_slice(np.arange(6.0), [4], [0], [-1], end_mask=1)
+    array([4., 3., 2., 1., 0.])
+    """
+    begins, ends = _listed(begin), _listed(end)
+    steps = [1] * len(begins) if strides is None else _listed(strides)
+    if not len(begins) == len(ends) == len(steps):
+        raise ArgumentError(
+            f"strided_slice: begin {begins}, end {ends} and strides {steps} must be of the same length."
+        )
+    if 0 in steps:
+        raise ArgumentError(f"strided_slice: strides must not be 0, got {steps}.")
+    masks = [mask or 0 for mask in (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)]
+    index: list[Any] = []
+    for i, (a, b, step) in enumerate(zip(begins, ends, steps, strict=True)):
+        open_begin, open_end, rest, new, single = (mask >> i & 1 for mask in masks)
+        if rest:
+            index.append(...)
+        elif new:
+            index.append(None)
+        elif single:
+            index.append(a)
+        else:
+            index.append(cut(None if open_begin else a, None if open_end else b, step))
+    return operand(x)[tuple(index)]

@@ -1,0 +1,478 @@
+"""Movement: the same elements, elsewhere."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from pullback.core.axes import moves, over
+from pullback.core.calculus import linear
+from pullback.core.op import alias, method, op, operand
+from pullback.core.tensor import NUMPY
+from pullback.errors import ShapeError
+
+__all__ = [
+    "as1d", "as2d", "as3d", "as4d", "as5d", "as_scalar", "broadcast_to", "expand_dims", "flatten", "flip", "moveaxis",
+    "ravel", "reshape", "reshape_as", "reverse", "reverse1d", "reverse2d", "reverse3d", "reverse4d", "roll", "squeeze",
+    "swapaxes", "tile", "transpose",
+]  # fmt: skip
+
+
+def _tupled(axis: Any) -> Any:
+    """NumPy wants tuples where TensorFlow.js gives lists."""
+    return tuple(axis) if isinstance(axis, list) else axis
+
+
+def _back(g: Any, shape: tuple[int, ...]) -> Any:
+    """The cotangent in the shape of the input; scalars stay scalars."""
+    if type(g) is ndarray and shape:
+        return g.reshape(shape)
+    return g if g.shape == shape else np.reshape(g, shape)
+
+
+def _settled(z: Any) -> Any:
+    """A value of rank 0 is a NumPy scalar."""
+    return z if z.shape else z[()]
+
+
+# ---- another shape
+
+
+def _reshaped(s: tuple[int, ...], shape: Any) -> tuple[int, ...]:
+    wanted = [int(n) for n in shape] if hasattr(shape, "__len__") else [int(shape)]
+    known = prod(n for n in wanted if n != -1)
+    if wanted.count(-1) > 1:
+        raise ShapeError(f"reshape: shape {tuple(wanted)} has more than one -1; only one length can be worked out.")
+    if -1 in wanted and known and prod(s) % known == 0:
+        wanted[wanted.index(-1)] = prod(s) // known
+    if min(wanted, default=0) < 0 or prod(wanted) != prod(s):
+        raise ShapeError(
+            f"reshape: x has shape {s}, that is {prod(s)} elements; they do not fit shape {tuple(wanted)}."
+        )
+    return tuple(wanted)
+
+
+@op(
+    np.reshape,
+    acts=moves(
+        _reshaped,
+        [
+            (((2, 3),), {"shape": (3, 2)}), (((2, 3),), {"shape": [-1]}), (((),), {"shape": (1, 1)}),
+            (((1,),), {"shape": ()}), (((0, 3),), {"shape": (3, 0)}), (((2, 3, 4),), {"shape": (4, -1)}),
+        ],
+    ),
+    d=linear(lambda g, x_shape: _back(g, x_shape)),
+    run=lambda x, shape: _settled(x.reshape(shape)),
+)  # fmt: skip
+def reshape(x: Any, /, shape: Any) -> Any:
+    """The elements of ``x``, in order, in another shape; a length of -1 is worked out.
+
+    >>> reshape(np.arange(4.0), [2, -1])
+    array([[0., 1.],
+           [2., 3.]])
+    """
+
+
+@op(
+    np.expand_dims,
+    acts=moves(
+        lambda s, axis: np.expand_dims(np.empty(s, bool), _at(axis)).shape,
+        [
+            (((3,),), {"axis": 0}), (((2, 3),), {"axis": -1}), (((2, 3),), {"axis": (0, 2)}), (((),), {"axis": 0}),
+            (((0, 2),), {"axis": 1}),
+        ],
+    ),
+    d=linear(lambda g, x_shape: _back(g, x_shape)),
+    run=lambda x, axis=0: np.expand_dims(x, _at(axis)),
+)  # fmt: skip
+def expand_dims(x: Any, /, axis: Any = 0) -> Any:
+    """A new axis of length 1 at ``axis``.
+
+    >>> expand_dims(np.ones(3), 1).shape
+    (3, 1)
+    """
+
+
+def _at(axis: Any) -> Any:
+    return 0 if axis is None else _tupled(axis)
+
+
+@op(
+    np.squeeze,
+    acts=moves(
+        lambda s, axis: np.empty(s, bool).squeeze(_tupled(axis)).shape,
+        [
+            (((1, 3, 1),), {}), (((1, 3, 1),), {"axis": 0}), (((1, 3, 1),), {"axis": [0, -1]}), (((1, 1),), {}),
+            (((),), {}), (((1, 0),), {"axis": 0}),
+        ],
+    ),
+    d=linear(lambda g, x_shape: _back(g, x_shape)),
+    run=lambda x, axis=None: _settled(x.squeeze(_tupled(axis))),
+)  # fmt: skip
+def squeeze(x: Any, /, axis: Any = None) -> Any:
+    """Without the axes of length 1, or without those named by ``axis``.
+
+    >>> squeeze(np.ones((1, 3, 1)), [0]).shape
+    (3, 1)
+    """
+
+
+@method
+def flatten(x: Any) -> Any:
+    """All elements in one row.
+
+    >>> flatten(np.ones((2, 3))).shape
+    (6,)
+    """
+    return reshape(x, (-1,))
+
+
+ravel = alias("ravel", flatten)
+
+
+@method
+def as_scalar(x: Any) -> Any:
+    """The one element, with rank 0.
+
+    >>> as_scalar(pb.tensor([[2.0]]))
+    Tensor(2., dtype=float32)
+    """
+    x = operand(x)
+    if prod(x.shape) != 1:
+        raise ShapeError(f"as_scalar: x has shape {x.shape}; only one element can become a scalar.")
+    return reshape(x, ())
+
+
+@method
+def as1d(x: Any) -> Any:
+    """All elements in one row.
+
+    >>> as1d(np.ones((2, 3))).shape
+    (6,)
+    """
+    return reshape(x, (-1,))
+
+
+@method
+def as2d(x: Any, rows: int, columns: int) -> Any:
+    """The elements as a matrix.
+
+    >>> as2d(np.ones(6), 2, 3).shape
+    (2, 3)
+    """
+    return reshape(x, (rows, columns))
+
+
+@method
+def as3d(x: Any, rows: int, columns: int, depth: int) -> Any:
+    """The elements in three axes.
+
+    >>> as3d(np.ones(6), 1, 2, 3).shape
+    (1, 2, 3)
+    """
+    return reshape(x, (rows, columns, depth))
+
+
+@method
+def as4d(x: Any, rows: int, columns: int, depth: int, depth2: int) -> Any:
+    """The elements in four axes.
+
+    >>> as4d(np.ones(6), 1, 2, 3, 1).shape
+    (1, 2, 3, 1)
+    """
+    return reshape(x, (rows, columns, depth, depth2))
+
+
+@method
+def as5d(x: Any, rows: int, columns: int, depth: int, depth2: int, depth3: int) -> Any:
+    """The elements in five axes.
+
+    >>> as5d(np.ones(6), 1, 2, 3, 1, 1).shape
+    (1, 2, 3, 1, 1)
+    """
+    return reshape(x, (rows, columns, depth, depth2, depth3))
+
+
+@method
+def reshape_as(x: Any, y: Any) -> Any:
+    """The elements of ``x`` in the shape of ``y``.
+
+    >>> reshape_as(np.ones(6), np.ones((2, 3))).shape
+    (2, 3)
+    """
+    return reshape(x, operand(y).shape)
+
+
+def _method_reshape(x: Any, *shape: Any) -> Any:
+    """``x.reshape([2, 3])`` as in TensorFlow.js, ``x.reshape(2, 3)`` as in NumPy."""
+    return reshape(x, shape[0] if len(shape) == 1 else shape)
+
+
+alias("reshape", _method_reshape)
+
+# ---- axes in another order
+
+
+def _order(n: int, perm: Any) -> tuple[int, ...]:
+    if perm is None:
+        return tuple(range(n))[::-1]
+    if not isinstance(perm, list | tuple | ndarray) or len(perm) != n or len({*over(n, list(perm), "transpose")}) != n:
+        raise ShapeError(f"transpose: perm {perm!r} must name each of the {n} axes of x once.")
+    return tuple(int(a) % n for a in perm)
+
+
+@lru_cache(1000)
+def _inverse(perm: tuple[int, ...]) -> tuple[int, ...]:
+    n = len(perm)
+    where = {a % n: i for i, a in enumerate(perm)}
+    return tuple(where[i] for i in range(n))
+
+
+@op(
+    np.transpose,
+    acts=moves(
+        lambda s, perm: [s[a] for a in _order(len(s), perm)],
+        [
+            (((2, 3, 4),), {"perm": (2, 0, 1)}), (((2, 3),), {}), (((2, 3, 4),), {"perm": [-1, 0, -2]}), (((),), {}),
+            (((0, 3),), {}),
+        ],
+    ),
+    d=linear(lambda g, perm: np.transpose(g) if perm is None else np.transpose(g, _inverse(tuple(perm)))),
+    run=lambda x, perm=None: x.transpose() if perm is None else x.transpose(_tupled(perm)),
+)  # fmt: skip
+def transpose(x: Any, /, perm: Any = None) -> Any:
+    """The axes of ``x`` in the order ``perm``; reversed when none is given.
+
+    >>> transpose(np.ones((2, 3, 4)), [1, 0, 2]).shape
+    (3, 2, 4)
+    """
+
+
+def _method_transpose(x: Any, *perm: Any) -> Any:
+    """``x.transpose([1, 0])`` as in TensorFlow.js, ``x.transpose(1, 0)`` as in NumPy."""
+    return transpose(x, (perm or (None,))[0] if len(perm) < 2 else perm)
+
+
+alias("transpose", _method_transpose)
+NUMPY[np.transpose] = lambda a, axes=None: transpose(a, axes)  # its parameter has another name there
+
+
+@op(
+    np.swapaxes,
+    acts=moves(
+        lambda s, axis1, axis2: np.empty(s, bool).swapaxes(axis1, axis2).shape,
+        [(((2, 3, 4),), {"axis1": -1, "axis2": 0}), (((0, 3),), {"axis1": 0, "axis2": 1})],
+    ),
+    d=linear(lambda g, axis1, axis2: np.swapaxes(g, axis1, axis2)),
+    run=lambda x, axis1, axis2: x.swapaxes(axis1, axis2),
+)
+def swapaxes(x: Any, /, axis1: int, axis2: int) -> Any:
+    """Two axes exchanged; its own inverse.
+
+    >>> swapaxes(np.ones((2, 3)), 0, 1).shape
+    (3, 2)
+    """
+
+
+@op(
+    np.moveaxis,
+    acts=moves(
+        lambda s, source, destination: np.moveaxis(np.empty(s, bool), source, destination).shape,
+        [
+            (((2, 3, 4),), {"source": 0, "destination": -1}),
+            (((2, 3, 4),), {"source": (0, 1), "destination": (-1, 0)}),
+            (((0, 3),), {"source": 1, "destination": 0}),
+        ],
+    ),
+    d=linear(lambda g, source, destination: np.moveaxis(g, destination, source)),
+    run=np.moveaxis,
+)
+def moveaxis(x: Any, /, source: Any, destination: Any) -> Any:
+    """Axes moved from ``source`` to ``destination``; the others keep their order.
+
+    >>> moveaxis(np.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
+
+
+# ---- elements in another order
+
+
+@op(
+    np.flip,
+    acts=moves(
+        lambda s, axis: np.flip(np.empty(s, bool), _tupled(axis)).shape,
+        [
+            (((4,),), {}), (((2, 3),), {}), (((2, 3),), {"axis": -1}), (((2, 3, 2),), {"axis": [0, 2]}), (((),), {}),
+            (((0, 3),), {"axis": 0}),
+        ],
+    ),
+    d=linear(lambda g, axis: np.flip(g, _tupled(axis))),
+    run=lambda x, axis=None: np.flip(x, _tupled(axis)),
+)  # fmt: skip
+def reverse(x: Any, /, axis: Any = None) -> Any:
+    """The elements in reverse order along ``axis``, or along all axes.
+
+    >>> reverse(np.array([1.0, 2.0, 3.0]))
+    array([3., 2., 1.])
+    """
+
+
+flip = alias("flip", reverse)
+
+
+def _of_rank(name: str, x: Any, rank: int) -> Any:
+    if operand(x).ndim != rank:
+        raise ShapeError(f"{name}: x must have rank {rank}, got shape {operand(x).shape}.")
+    return x
+
+
+@method
+def reverse1d(x: Any) -> Any:
+    """The elements of a vector in reverse order.
+
+    >>> reverse1d(np.array([1.0, 2.0]))
+    array([2., 1.])
+    """
+    return reverse(_of_rank("reverse1d", x, 1), 0)
+
+
+@method
+def reverse2d(x: Any, axis: Any = None) -> Any:
+    """``reverse`` of a tensor of rank 2.
+
+    >>> reverse2d(np.array([[1.0, 2.0]]), 1)
+    array([[2., 1.]])
+    """
+    return reverse(_of_rank("reverse2d", x, 2), axis)
+
+
+@method
+def reverse3d(x: Any, axis: Any = None) -> Any:
+    """``reverse`` of a tensor of rank 3.
+
+    >>> reverse3d(np.array([[[1.0, 2.0]]]), [0, 2])
+    array([[[2., 1.]]])
+    """
+    return reverse(_of_rank("reverse3d", x, 3), axis)
+
+
+@method
+def reverse4d(x: Any, axis: Any = None) -> Any:
+    """``reverse`` of a tensor of rank 4.
+
+    >>> reverse4d(np.array([[[[1.0, 2.0]]]]), 3)
+    array([[[[2., 1.]]]])
+    """
+    return reverse(_of_rank("reverse4d", x, 4), axis)
+
+
+def _opposite(shift: Any) -> Any:
+    return tuple(-n for n in shift) if isinstance(shift, list | tuple) else -shift
+
+
+@op(
+    np.roll,
+    acts=moves(
+        lambda s, shift, axis: np.roll(np.empty(s, bool), shift, _tupled(axis)).shape,
+        [
+            (((4,),), {"shift": 1}), (((2, 3),), {"shift": -2}), (((2, 3),), {"shift": [1, 2], "axis": [0, 1]}),
+            (((0, 2),), {"shift": 1, "axis": 1}),
+        ],
+    ),
+    d=linear(lambda g, shift, axis: np.roll(g, _opposite(shift), _tupled(axis))),
+    run=lambda x, shift, axis=None: np.roll(x, shift, _tupled(axis)),
+)  # fmt: skip
+def roll(x: Any, /, shift: Any, axis: Any = None) -> Any:
+    """The elements moved on by ``shift`` places; those pushed out come in again at the other end.
+
+    >>> roll(np.array([1.0, 2.0, 3.0]), 1)
+    array([3., 1., 2.])
+    """
+
+
+# ---- more of the same
+
+
+def _gathered(g: Any, shape: tuple[int, ...]) -> Any:
+    """The sum of what each element was spread to."""
+    extra = g.ndim - len(shape)
+    axes = (*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and g.shape[i + extra] != 1))
+    return _back(np.sum(g, axis=axes), shape) if axes else g
+
+
+def _spread_shape(s: tuple[int, ...], shape: Any) -> tuple[int, ...]:
+    wanted = tuple(int(n) for n in (shape if hasattr(shape, "__len__") else [shape]))
+    try:
+        fits = np.broadcast_shapes(s, wanted) == wanted
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ShapeError(f"broadcast_to: x has shape {s}, which cannot be broadcast to {wanted}.")
+    return wanted
+
+
+@op(
+    np.broadcast_to,
+    acts=moves(
+        _spread_shape,
+        [
+            (((1, 3),), {"shape": (2, 3)}), (((3,),), {"shape": [2, 3]}), (((),), {"shape": (2, 2)}),
+            (((2, 1, 2),), {"shape": (2, 3, 2)}), (((1,),), {"shape": (0,)}), (((),), {"shape": ()}),
+        ],
+    ),
+    d=linear(lambda g, x_shape: _gathered(g, x_shape)),
+    run=lambda x, shape: np.broadcast_to(x, shape),
+)  # fmt: skip
+def broadcast_to(x: Any, /, shape: Any) -> Any:
+    """``x`` repeated along axes of length 1 and new leading axes, without copying.
+
+    >>> broadcast_to(np.array([1.0, 2.0]), [2, 2])
+    array([[1., 2.],
+           [1., 2.]])
+    """
+
+
+def _tiled(s: tuple[int, ...], reps: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shape and repetitions of equal length."""
+    reps = (reps,) if np.ndim(reps) == 0 else tuple(reps)
+    n = max(len(s), len(reps))
+    return (1,) * (n - len(s)) + s, (1,) * (n - len(reps)) + reps
+
+
+def _tile_shape(s: tuple[int, ...], reps: Any) -> list[int]:
+    s, reps = _tiled(s, reps)
+    if min(reps, default=0) < 0:
+        raise ShapeError(f"tile: reps must not be negative, got {reps}.")
+    return [n * r for n, r in zip(s, reps, strict=True)]
+
+
+def _untile(g: Any, shape: tuple[int, ...], reps: Any) -> Any:
+    s, r = _tiled(shape, reps)
+    each = np.reshape(g, [n for pair in zip(r, s, strict=True) for n in pair])
+    return _back(np.sum(each, axis=tuple(range(0, 2 * len(s), 2))), shape)
+
+
+@op(
+    np.tile,
+    acts=moves(
+        _tile_shape,
+        [
+            (((3,),), {"reps": [2]}), (((2, 2),), {"reps": (2, 3)}), (((2,),), {"reps": (2, 2)}),
+            (((2, 3),), {"reps": 2}), (((),), {"reps": (2,)}), (((0,),), {"reps": (2,)}), (((2,),), {"reps": (0,)}),
+            (((2, 3),), {"reps": [1, 1]}),
+        ],
+    ),
+    d=linear(lambda g, x_shape, reps: _untile(g, x_shape, reps)),
+    run=np.tile,
+)  # fmt: skip
+def tile(x: Any, /, reps: Any) -> Any:
+    """``x`` repeated ``reps`` times along each axis.
+
+    >>> tile(np.array([1.0, 2.0]), [2])
+    array([1., 2., 1., 2.])
+    """

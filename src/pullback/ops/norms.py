@@ -1,0 +1,115 @@
+"""Norms: how long a vector or a matrix is."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from pullback.core.adjoints import axes, kept, nonzero, total
+from pullback.core.axes import Sample, reduces
+from pullback.core.calculus import rule
+from pullback.core.op import method, op, operand
+from pullback.errors import ArgumentError
+
+__all__ = ["euclidean_norm", "norm"]
+
+
+add_reduce: Any = np.add.reduce
+
+
+def length(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    if x.dtype.kind != "f":
+        x = x.astype(float)  # squares of small integers overflow
+    if axis is None and not keepdims and x.ndim == 1:
+        return np.sqrt(x.dot(x))
+    return np.sqrt(add_reduce(x * x, axes(axis), None, None, keepdims))
+
+
+@op(
+    length,
+    acts=reduces(),
+    d=rule(
+        lambda g, x, z, axis: x * kept(g / nonzero(z), x.shape, axis),
+        jvp=lambda dx, x, z, axis, keepdims: total(dx * x, axis, keepdims) / nonzero(z),
+    ),
+    run=length,
+    domain=(0.5, 2.0),
+)
+def euclidean_norm(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+    """The square root of the sum of squares; its gradient at 0 is 0.
+
+    >>> pb.euclidean_norm(np.array([3.0, 4.0]))
+    np.float64(5.0)
+    >>> pb.grad(pb.euclidean_norm)(np.zeros(2))
+    array([0., 0.])
+    """
+
+
+def power_mean(x: Any, ord: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return add_reduce(np.abs(x) ** float(ord), axes(axis), None, None, keepdims) ** (1 / ord)
+
+
+class Powers(reduces):
+    """A reduction with an exponent."""
+
+    def samples(self) -> list[Sample]:
+        return [(x, {"ord": 3 if n % 2 else 2.5, **params}) for n, (x, params) in enumerate(super().samples())]
+
+
+@op(
+    power_mean,
+    acts=Powers(),
+    d=rule(
+        lambda g, x, z, ord, axis: kept(g, x.shape, axis) * power_slope(x, z, ord, axis),
+        jvp=lambda dx, x, z, ord, axis, keepdims: total(dx * power_slope(x, z, ord, axis), axis, keepdims),
+    ),
+    run=power_mean,
+    domain=(0.5, 2.0),
+)
+def p_norm(x: Any, /, ord: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """``sum(abs(x) ** ord) ** (1 / ord)``, for any ``ord`` but 0; its gradient at 0 is 0.
+
+    >>> round(float(p_norm(np.array([1.0, 2.0, 3.0]), 3)), 6)
+    3.301927
+    """
+
+
+def power_slope(x: Any, z: Any, ord: Any, axis: Any) -> Any:
+    return np.sign(x) * (np.abs(x) / kept(nonzero(z), x.shape, axis)) ** (ord - 1)
+
+
+@method
+def norm(x: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool = False) -> Any:
+    """The norm of vectors or, over two axes, of matrices; without ``axis`` that of all elements as one vector.
+
+    ``ord`` is ``"euclidean"`` (or 2, or ``"fro"`` for matrices), 1, ``inf``, ``-inf``, or for vectors any number.
+
+    >>> pb.norm(np.array([[3.0, 4.0], [0.0, 1.0]]), 1, [0, 1])
+    np.float64(5.0)
+    >>> pb.norm(np.array([3.0, -4.0]), np.inf)
+    np.float64(4.0)
+    """
+    x = operand(x)
+    if not x.shape:
+        return np.abs(x)
+    several = isinstance(axis, list | tuple)
+    if several and len(axis) > 2:
+        raise ArgumentError(
+            f"norm: axis must name one axis, or two for matrices, got {axis!r}. Reshape x, or leave it out."
+        )
+    matrix = several and len(axis) == 2
+    if ord is None or ord in ("euclidean", "fro") or (ord == 2 and not matrix):
+        return euclidean_norm(x, axis, keepdims)
+    if not isinstance(ord, int | float | np.number) or (matrix and ord not in (1, inf, -inf)):
+        expected = "'euclidean', 'fro', 1, inf or -inf for matrices" if matrix else "'euclidean', 'fro' or a number"
+        raise ArgumentError(f"norm: ord must be {expected}, got {ord!r} for shape {x.shape} and axis={axis!r}.")
+    axis, size = axes(axis), np.abs(x)
+    if matrix:
+        size = total(size, axis[0] if ord == 1 else axis[1], True)
+    if ord in (inf, -inf) or matrix:
+        return (np.min if ord == -inf else np.max)(size, axis=axis, keepdims=keepdims)
+    if ord == 0:
+        return total(size > 0, axis, keepdims) * x.dtype.type(1)
+    return total(size, axis, keepdims) if ord == 1 else p_norm(x, ord, axis, keepdims)

@@ -1,0 +1,139 @@
+"""Padding: something around what there is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core.axes import moves
+from pullback.core.calculus import rule
+from pullback.core.op import method, op, operand
+from pullback.errors import ArgumentError, ShapeError
+
+__all__ = ["mirror_pad", "pad", "pad1d", "pad2d", "pad3d", "pad4d"]
+
+
+def _checked(name: str, x: Any, rank: int) -> Any:
+    if operand(x).ndim != rank:
+        raise ShapeError(f"{name}: x must have rank {rank}, got shape {operand(x).shape}.")
+    return x
+
+
+def _pairs(name: str, shape: tuple[int, ...], paddings: Any) -> list[tuple[int, int]]:
+    """How many elements are added before and after, for each axis."""
+    try:
+        pairs = [(int(before), int(after)) for before, after in paddings]
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"{name}: paddings must be a pair [before, after] for each axis of x, got {paddings!r}."
+        ) from None
+    if len(pairs) != len(shape) or any(min(pair) < 0 for pair in pairs):
+        raise ShapeError(
+            f"{name}: x has shape {shape}, so paddings must be {len(shape)} pairs [before, after] of lengths >= 0, "
+            f"got {paddings!r}."
+        )
+    return pairs
+
+
+def _padded(shape: tuple[int, ...], pairs: list[tuple[int, int]]) -> list[int]:
+    return [a + n + b for n, (a, b) in zip(shape, pairs, strict=True)]
+
+
+def _inner(shape: tuple[int, ...], paddings: Any) -> tuple[slice, ...]:
+    return tuple([slice(a, a + n) for n, (a, _) in zip(shape, paddings, strict=True)])
+
+
+def _pad(x: Any, paddings: Any, constant_value: Any = 0) -> Any:
+    pairs = _pairs("pad", x.shape, paddings)
+    z = np.full(_padded(x.shape, pairs), constant_value, x.dtype)
+    z[_inner(x.shape, pairs)] = x
+    return z
+
+
+def _pad_tangent(dx: Any, paddings: Any) -> Any:
+    return pad(dx, paddings)
+
+
+@op(
+    _pad,
+    acts=moves(
+        lambda s, paddings, constant_value: _padded(s, _pairs("pad", s, paddings)),
+        [
+            (((3,),), {"paddings": [[1, 2]], "constant_value": 5}), (((2, 2),), {"paddings": [[1, 0], [0, 2]]}),
+            (((2, 1, 2),), {"paddings": ((0, 0), (1, 1), (0, 1))}), (((0,),), {"paddings": [[1, 1]]}),
+            (((),), {"paddings": []}),
+        ],
+    ),
+    d=rule(
+        lambda g, x_shape, paddings: g[_inner(x_shape, paddings)],
+        jvp=_pad_tangent,
+    ),
+    run=_pad,
+)  # fmt: skip
+def pad(x: Any, /, paddings: Any, constant_value: Any = 0) -> Any:
+    """``x`` with ``constant_value`` around it, ``[before, after]`` elements along each axis.
+
+    >>> pad(np.array([1.0, 2.0]), [[1, 2]])
+    array([0., 1., 2., 0., 0.])
+    """
+
+
+@method
+def pad1d(x: Any, paddings: Sequence[int], constant_value: Any = 0) -> Any:
+    """``pad`` of a vector; ``paddings`` is one pair.
+
+    >>> pad1d(np.array([1.0, 2.0]), [1, 0])
+    array([0., 1., 2.])
+    """
+    return pad(_checked("pad1d", x, 1), [paddings], constant_value)
+
+
+@method
+def pad2d(x: Any, paddings: Any, constant_value: Any = 0) -> Any:
+    """``pad`` of a tensor of rank 2.
+
+    >>> pad2d(np.ones((1, 1)), [[0, 0], [1, 0]])
+    array([[0., 1.]])
+    """
+    return pad(_checked("pad2d", x, 2), paddings, constant_value)
+
+
+@method
+def pad3d(x: Any, paddings: Any, constant_value: Any = 0) -> Any:
+    """``pad`` of a tensor of rank 3.
+
+    >>> pad3d(np.ones((1, 1, 1)), [[0, 0], [0, 0], [1, 0]])
+    array([[[0., 1.]]])
+    """
+    return pad(_checked("pad3d", x, 3), paddings, constant_value)
+
+
+@method
+def pad4d(x: Any, paddings: Any, constant_value: Any = 0) -> Any:
+    """``pad`` of a tensor of rank 4.
+
+    >>> pad4d(np.ones((1, 1, 1, 1)), [[0, 0], [0, 0], [0, 0], [1, 0]])
+    array([[[[0., 1.]]]])
+    """
+    return pad(_checked("pad4d", x, 4), paddings, constant_value)
+
+
+@method
+def mirror_pad(x: Any, paddings: Any, mode: str = "reflect") -> Any:
+    """``x`` with its mirror image around it; ``"symmetric"`` repeats the element at the edge, ``"reflect"`` does not.
+
+    >>> mirror_pad(np.array([1.0, 2.0, 3.0]), [[2, 1]], "reflect")
+    array([3., 2., 1., 2., 3., 2.])
+    """
+    if mode not in ("reflect", "symmetric"):
+        raise ArgumentError(f"mirror_pad: mode must be 'reflect' or 'symmetric', got {mode!r}.")
+    x = operand(x)
+    shape = x.shape
+    for axis, pair in enumerate(_pairs("mirror_pad", shape, paddings)):
+        if any(pair):
+            if not shape[axis]:
+                raise ShapeError(f"mirror_pad: x has shape {shape}; there is nothing to mirror along axis {axis}.")
+            x = x[(slice(None),) * axis + (np.pad(np.arange(shape[axis]), pair, mode=mode),)]  # type: ignore[call-overload]
+    return x

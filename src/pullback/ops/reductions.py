@@ -1,0 +1,437 @@
+"""Reductions: axes go away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from math import inf, isfinite, nan
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.core.adjoints import axes, counted, kept, kept_shape, nonzero, spread, total
+from pullback.core.axes import Sample, Shape, over, reduces
+from pullback.core.calculus import constant, linear, rule
+from pullback.core.lowering import fold
+from pullback.core.op import alias, method, op
+from pullback.core.tape import ONES, RAW, ones
+
+__all__ = [
+    "Moments", "all", "any", "arg_max", "arg_min", "argmax", "argmin", "count_nonzero", "log_sum_exp",
+    "logsumexp", "max", "mean", "min", "moments", "prod", "std", "sum", "var", "variance",
+]  # fmt: skip
+
+
+add_reduce: Any = np.add.reduce
+max_reduce: Any = np.maximum.reduce
+
+
+def quick_sum(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """A small 1-D sum is quickest as a product with ones."""
+    if axis is None and not keepdims and x.ndim == 1 and x.size <= 4096 and x.dtype.kind == "f":
+        try:
+            return x.dot(ONES[x.size, x.dtype.char])
+        except KeyError:
+            return x.dot(ones(x.size, x.dtype))
+    if type(axis) is list:
+        axis = tuple(axis)
+    return add_reduce(x, axis, None, None, keepdims)
+
+
+def reducer(reduce: Any) -> Any:
+    """A ufunc's own ``reduce``, which is quicker than NumPy's function over it; the axes may be a list."""
+
+    def run(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+        return reduce(x, axes(axis), None, None, keepdims)
+
+    return run
+
+
+@op(np.sum, acts=reduces(), d=linear(spread), run=quick_sum, lower=fold(lambda s, acc, x: acc + x, start=0))
+def sum(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+    """The sum of the elements of ``x`` over ``axis``.
+
+    >>> pb.sum(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+    array([4., 6.])
+    """
+
+
+# ---- means
+
+
+@lru_cache(4096)
+def _as_scalar(shape: tuple[int, ...], axis: Any, char: str) -> Any:
+    return np.dtype(char).type(counted(shape, axis))
+
+
+def number_of(shape: tuple[int, ...], axis: Any, char: str) -> Any:
+    """How many elements enter each result, as a NumPy scalar: a Python number would be slower to divide by."""
+    return _as_scalar(shape, axes(axis), char)
+
+
+def quick_mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    char = x.dtype.char
+    if char in "fd":
+        return quick_sum(x, axis, keepdims) / number_of(x.shape, axis, char)
+    return np.mean(x, axes(axis), keepdims=keepdims)
+
+
+@op(
+    np.mean,
+    acts=reduces(empty=False),
+    d=linear(lambda g, x_shape, axis: spread(g / number_of(x_shape, axis, g.dtype.char), x_shape, axis)),
+    run=quick_mean,
+)
+def mean(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+    """The mean of the elements of ``x`` over ``axis``; of integers it is a float.
+
+    >>> pb.mean(np.array([1.0, 2.0, 6.0]))
+    np.float64(3.0)
+    """
+
+
+def centred(x: Any, axis: Any) -> Any:
+    return x - np.mean(x, axis=axes(axis), keepdims=True)
+
+
+def per(x_shape: tuple[int, ...], axis: Any, ddof: Any, dtype: Any) -> Any:
+    """One over the degrees of freedom."""
+    n = counted(x_shape, axis) - ddof
+    return dtype.type(1 / n if n else nan)
+
+
+def quick_var(x: Any, axis: Any = None, keepdims: bool = False, ddof: Any = 0) -> Any:
+    axis = axes(axis)
+    if x.dtype.char in "fd" and x.size:
+        e = x - quick_mean(x, axis, True)
+        return quick_sum(e * e, axis, keepdims) / x.dtype.type(counted(x.shape, axis) - ddof)
+    return np.var(x, axis, ddof=ddof, keepdims=keepdims)
+
+
+@op(
+    np.var,
+    acts=reduces(empty=False),
+    d=rule(
+        lambda g, x, axis, ddof: centred(x, axis) * kept((g + g) * per(x.shape, axis, ddof, g.dtype), x.shape, axis),
+        jvp=lambda dx, x, axis, keepdims, ddof: (
+            total((dx + dx) * centred(x, axis), axis, keepdims) * per(x.shape, axis, ddof, dx.dtype)
+        ),
+    ),
+    run=quick_var,
+)
+def var(x: Any, /, axis: Any = None, keepdims: bool = False, ddof: Any = 0) -> Any:
+    """The variance: the mean squared distance from the mean, over ``n - ddof`` elements.
+
+    >>> pb.var(np.array([1.0, 2.0, 6.0]), ddof=1)
+    np.float64(7.0)
+    """
+
+
+@op(
+    np.std,
+    acts=reduces(empty=False),
+    d=rule(
+        lambda g, x, z, axis, ddof: (
+            centred(x, axis) * kept(g / nonzero(z) * per(x.shape, axis, ddof, g.dtype), x.shape, axis)
+        ),
+        jvp=lambda dx, x, z, axis, keepdims, ddof: (
+            total(dx * centred(x, axis), axis, keepdims) / nonzero(z) * per(x.shape, axis, ddof, dx.dtype)
+        ),
+    ),
+    run=lambda x, axis=None, keepdims=False, ddof=0: np.sqrt(quick_var(x, axis, keepdims, ddof)),
+)
+def std(x: Any, /, axis: Any = None, keepdims: bool = False, ddof: Any = 0) -> Any:
+    """The standard deviation, the square root of the variance; where that is 0, so is the gradient.
+
+    >>> pb.std(np.array([1.0, 3.0]))
+    np.float64(1.0)
+    """
+
+
+class Moments(NamedTuple):
+    """What ``moments`` gives.
+
+    >>> pb.moments(np.array([1.0, 3.0])).variance
+    np.float64(1.0)
+    """
+
+    mean: Any
+    variance: Any
+
+
+@method
+def moments(x: Any, axis: Any = None, keepdims: bool = False) -> Moments:
+    """Mean and variance over ``axis``, as a named tuple.
+
+    >>> pb.moments(np.array([1.0, 3.0]))
+    Moments(mean=np.float64(2.0), variance=np.float64(1.0))
+    """
+    return Moments(mean(x, axis, keepdims), var(x, axis, keepdims))
+
+
+variance = alias("variance", var)
+
+
+# ---- products
+
+
+def rest_of(x: Any) -> Any:
+    """For each element of the last axis, the product of all the others: by halves, so that no zero is divided by."""
+    n = x.shape[-1]
+    if n < 2:
+        return np.ones(x.shape, x.dtype)
+    h = n // 2
+    a, b, odd = x[..., :h], x[..., h : 2 * h], x[..., 2 * h :]
+    if n == 2:
+        return np.concatenate([b, a], axis=-1)
+    if n % 2 == 0:
+        o = rest_of(a * b)
+        return np.concatenate([o * b, o * a], axis=-1)
+    o = rest_of(np.concatenate([a * b, odd], axis=-1))
+    half = o[..., :h]
+    return np.concatenate([half * b, half * a, o[..., h:]], axis=-1)
+
+
+def others(x: Any, axis: Any) -> Any:
+    """The product of all elements that are multiplied with each one."""
+    shape = x.shape
+    gone = over(len(shape), axis)
+    stay = tuple(i for i in range(len(shape)) if i not in gone)
+    order = stay + gone
+    flat = np.reshape(np.transpose(x, order), (*(shape[i] for i in stay), counted(shape, gone)))
+    back = np.reshape(rest_of(flat), tuple(shape[i] for i in order))
+    return np.transpose(back, tuple(int(i) for i in np.argsort(order)))
+
+
+def divisible(z: Any) -> bool:
+    """Whether the products are far from 0 and from overflow, so that no factor is 0 either."""
+    size = np.abs(z)
+    return bool(np.logical_and(size > 1e-30, size < inf).all())
+
+
+def prod_vjp(g: Any, x: Any, z: Any, axis: Any) -> Any:
+    raw: bool = isinstance(g, RAW) and isinstance(x, RAW)
+    if raw and divisible(z):
+        return kept(g * z, x.shape, axis) / x
+    return kept(g, x.shape, axis) * others(x, axis)
+
+
+@op(
+    np.prod,
+    acts=reduces(),
+    d=rule(
+        prod_vjp,
+        jvp=lambda dx, x, axis, keepdims: total(dx * others(x, axis), axis, keepdims),
+    ),
+    run=reducer(np.multiply.reduce),
+    lower=fold(lambda s, acc, x: acc * x, start=1),
+)
+def prod(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+    """The product of the elements of ``x`` over ``axis``.
+
+    >>> pb.prod(np.array([2.0, 3.0, 4.0]))
+    np.float64(24.0)
+    >>> pb.grad(pb.prod)(np.array([2.0, 0.0, 4.0]))
+    array([0., 8., 0.])
+    """
+
+
+# ---- extremes
+
+
+def share(g: Any, x: Any, z: Any, axis: Any) -> Any:
+    """``g`` where ``x`` attains its extreme ``z``, divided equally among ties."""
+    hit = x == z
+    if isinstance(hit, RAW):
+        if np.count_nonzero(hit) == z.size:
+            return g * hit
+        count = add_reduce(hit, axes(axis), g.dtype, None, True)
+    else:
+        count = total(hit, axis, True)
+    with np.errstate(divide="ignore", invalid="ignore"):  # NaN attains nothing, and its gradient is NaN
+        return hit * (g / count)
+
+
+def extreme_vjp(g: Any, x: Any, z: Any, axis: Any) -> Any:
+    return share(kept(g, x.shape, axis), x, kept(z, x.shape, axis), axis)
+
+
+def extreme_jvp(dx: Any, x: Any, z: Any, axis: Any, keepdims: bool) -> Any:
+    return total(share(dx, x, kept(z, x.shape, axis), axis), axis, keepdims)
+
+
+@op(
+    np.max,
+    acts=reduces(empty=False),
+    d=rule(extreme_vjp, jvp=extreme_jvp),
+    run=reducer(np.maximum.reduce),
+    lower=fold(lambda s, acc, x: s.maximum(acc, x), start=-inf),
+)
+def max(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+    """The largest element of ``x`` over ``axis``; ties share the gradient.
+
+    >>> pb.max(np.array([1.0, 5.0, 2.0]))
+    np.float64(5.0)
+    >>> pb.grad(pb.max)(np.array([1.0, 5.0, 5.0]))
+    array([0. , 0.5, 0.5])
+    """
+
+
+@op(
+    np.min,
+    acts=reduces(empty=False),
+    d=rule(extreme_vjp, jvp=extreme_jvp),
+    run=reducer(np.minimum.reduce),
+    lower=fold(lambda s, acc, x: s.minimum(acc, x), start=inf),
+)
+def min(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+    """The smallest element of ``x`` over ``axis``; ties share the gradient.
+
+    >>> pb.min(np.array([1.0, 5.0, 2.0]))
+    np.float64(1.0)
+    """
+
+
+# ---- log-sum-exp
+
+
+def settled(z: Any) -> bool:
+    """Whether all of ``z`` is finite."""
+    return np.count_nonzero(np.isfinite(z)) == z.size if z.ndim else isfinite(z)
+
+
+def log_of_sum(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The largest element is taken out first, so that nothing overflows."""
+    if type(axis) is list:
+        axis = tuple(axis)
+    if x.dtype.kind != "f":
+        x = x.astype(float)
+    top = max_reduce(x, axis, None, None, True) if x.size else np.full(kept_shape(x.shape, axis), -inf, x.dtype)
+    if settled(top):
+        z = np.log(add_reduce(np.exp(x - top), axis, None, None, keepdims))
+        return z + top.reshape(z.shape)
+    top = np.where(np.isfinite(top), top, x.dtype.type(0))
+    with np.errstate(divide="ignore", over="ignore"):
+        z = np.log(add_reduce(np.exp(x - top), axis, None, None, keepdims))
+    return z + top.reshape(z.shape)
+
+
+def weights(x: Any, z: Any, axis: Any) -> Any:
+    """The softmax, from the result; a row of nothing but -inf weighs nothing."""
+    z = kept(z, x.shape, axis)
+    if isinstance(z, RAW) and settled(z):
+        return np.exp(x - z)
+    with np.errstate(invalid="ignore"):
+        return np.exp(x - np.where(z == -inf, np.zeros((), z.dtype), z))
+
+
+@op(
+    log_of_sum,
+    acts=reduces(empty=False),
+    d=rule(
+        lambda g, x, z, axis: kept(g, x.shape, axis) * weights(x, z, axis),
+        jvp=lambda dx, x, z, axis, keepdims: total(dx * weights(x, z, axis), axis, keepdims),
+    ),
+    run=log_of_sum,
+)
+def log_sum_exp(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+    """``log(sum(exp(x)))`` over ``axis``, without overflow.
+
+    >>> pb.log_sum_exp(np.array([1000.0, 1000.0]))
+    np.float64(1000.6931471805599)
+    """
+
+
+logsumexp = alias("logsumexp", log_sum_exp)
+
+
+# ---- without a derivative
+
+
+@op(
+    np.all,
+    acts=reduces(),
+    d=constant(),
+    run=reducer(np.logical_and.reduce),
+    lower=fold(lambda s, acc, x: s.logical_and(acc, x), start=1),
+)
+def all(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+    """Whether all elements over ``axis`` are true.
+
+    >>> pb.all(np.array([[True, False], [True, True]]), axis=1)
+    array([False,  True])
+    """
+
+
+@op(
+    np.any,
+    acts=reduces(),
+    d=constant(),
+    run=reducer(np.logical_or.reduce),
+    lower=fold(lambda s, acc, x: s.logical_or(acc, x), start=0),
+)
+def any(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+    """Whether some element over ``axis`` is true.
+
+    >>> pb.any(np.array([False, True]))
+    np.True_
+    """
+
+
+@op(
+    np.count_nonzero,
+    acts=reduces(),
+    d=constant(),
+    run=lambda x, axis=None, keepdims=False: quick_sum(x != 0, axis, keepdims),
+)
+def count_nonzero(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+    """How many elements over ``axis`` are not 0.
+
+    >>> pb.count_nonzero(np.array([0.0, 2.0, 3.0]))
+    np.int64(2)
+    """
+
+
+def position(name: str) -> Any:
+    """``argmax`` or ``argmin`` along one axis, which TensorFlow.js may write as a list."""
+    find = getattr(np, name)
+
+    def run(x: Any, axis: Any = 0, keepdims: bool = False) -> Any:
+        if isinstance(axis, list | tuple) and len(axis) == 1:
+            (axis,) = axis
+        return find(x, axis if x.ndim else None, keepdims=keepdims)
+
+    return run
+
+
+class OneAxis(reduces):
+    """Along a single axis; a scalar has none, and needs none."""
+
+    def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+        return super().shape(name, shapes, params if shapes[0] else {**params, "axis": None})
+
+    def samples(self) -> list[Sample]:
+        ways: list[dict[str, Any]] = [{}, {"axis": -1, "keepdims": True}, {"axis": None}]
+        return [(((4,),), {}), (((),), {}), (((3, 0),), {}), *((((2, 3),), way) for way in ways)]
+
+
+@op(np.argmax, acts=OneAxis(), d=constant(), run=position("argmax"))
+def arg_max(x: Any, /, axis: Any = 0, keepdims: bool = False) -> Any:
+    """Where along ``axis`` the largest element is, the first of several; ``axis=None`` counts through all elements.
+
+    >>> pb.arg_max(np.array([[1.0, 5.0], [4.0, 2.0]]))
+    array([1, 0])
+    """
+
+
+@op(np.argmin, acts=OneAxis(), d=constant(), run=position("argmin"))
+def arg_min(x: Any, /, axis: Any = 0, keepdims: bool = False) -> Any:
+    """Where along ``axis`` the smallest element is, the first of several; ``axis=None`` counts through all elements.
+
+    >>> pb.arg_min(np.array([[1.0, 5.0], [4.0, 2.0]]), 1)
+    array([0, 1])
+    """
+
+
+argmax = alias("argmax", arg_max)
+argmin = alias("argmin", arg_min)

@@ -1,0 +1,191 @@
+"""Scans: running sums and products along an axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.core.axes import Sample, moves, over, scans
+from pullback.core.calculus import linear, rule
+from pullback.core.op import op
+from pullback.errors import ArgumentError
+
+__all__ = ["cumprod", "cumsum"]
+
+
+class Running(scans):
+    """A scan that may leave each element out of its own result, and begin at the end."""
+
+    def samples(self) -> list[Sample]:
+        ways = ((True, False), (False, True), (True, True))
+        more: list[Sample] = [(((2, 4),), {"axis": 1, "exclusive": e, "reverse": r}) for e, r in ways]
+        return [*super().samples(), *more, (((0,),), {"exclusive": True})]
+
+
+def place(ndim: int, axis: Any, name: str) -> int:
+    """The axis that is meant, counted from the front."""
+    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
+        raise ArgumentError(f"{name}: axis must be one integer, got {axis!r}.")
+    return over(ndim, axis, name)[0]
+
+
+def along(x: Any, axis: int, part: slice) -> Any:
+    """A part of one axis, the others being whole; ``axis`` counts from the front."""
+    return x[(slice(None),) * axis + (part,)]
+
+
+def delayed(x: Any, axis: Any, by: int, first: Any = 0) -> Any:
+    """``x`` moved along by one place, later or earlier, the free place filled with ``first``."""
+    axis = place(x.ndim, axis, "delay")
+    z = np.full(x.shape, first, x.dtype)
+    if by > 0:
+        along(z, axis, slice(1, None))[...] = along(x, axis, slice(None, -1))
+    else:
+        along(z, axis, slice(None, -1))[...] = along(x, axis, slice(1, None))
+    return z
+
+
+def scanned(accumulate: Any, first: Any, name: str) -> Any:
+    """The kernel of a scan: ``accumulate`` along an axis, backwards if ``reverse``, shifted if ``exclusive``."""
+
+    def run(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False) -> Any:
+        axis = place(x.ndim, axis, name)
+        back = slice(None, None, -1)
+        z = accumulate(along(x, axis, back) if reverse else x, axis)
+        if exclusive:
+            z = delayed(z, axis, 1, first)
+        return along(z, axis, back) if reverse else z
+
+    return run
+
+
+def sum_back(g: Any, axis: Any, exclusive: bool, reverse: bool) -> Any:
+    return cumsum(g, axis, exclusive, not reverse)
+
+
+@op(
+    np.cumsum,
+    acts=Running(),
+    d=linear(sum_back),
+    run=scanned(np.cumsum, 0, "cumsum"),
+)
+def cumsum(x: Any, /, axis: Any = 0, exclusive: bool = False, reverse: bool = False) -> Any:
+    """The running sum along ``axis``; ``exclusive`` leaves out each element itself, ``reverse`` begins at the end.
+
+    >>> pb.cumsum(np.array([1.0, 2.0, 3.0]))
+    array([1., 3., 6.])
+    >>> pb.cumsum(np.array([1.0, 2.0, 3.0]), exclusive=True, reverse=True)
+    array([5., 3., 0.])
+    """
+
+
+def delay_back(g: Any, axis: Any, by: int) -> Any:
+    return delay(g, axis, -by)
+
+
+@op(
+    delayed,
+    acts=moves(lambda s, axis, by: s, [(((4,),), {"axis": 0, "by": 1}), (((2, 3),), {"axis": 1, "by": -1})]),
+    d=linear(delay_back),
+    run=delayed,
+)
+def delay(x: Any, /, axis: Any, by: int) -> Any:
+    """``x`` moved along ``axis`` by one place, later (``by=1``) or earlier (``by=-1``), with a 0 in the free place.
+
+    >>> delay(np.array([1.0, 2.0, 3.0]), 0, 1)
+    array([0., 1., 2.])
+    """
+
+
+def recurred(x: Any, y: Any, axis: Any, reverse: bool, adjoint: bool) -> Any:
+    """By doubling: after each round every place has taken in twice as many before it."""
+    x, y = np.moveaxis(x, axis, 0), np.moveaxis(y, axis, 0)
+    flip = reverse != adjoint
+    if flip:
+        x, y = x[::-1], y[::-1]
+    a = delayed(x, 0, 1) if adjoint else x
+    z, w, step = np.array(y, np.result_type(x, y)), np.array(a), 1
+    with np.errstate(over="ignore", invalid="ignore"):
+        while step < len(z):
+            z[step:] += w[step:] * z[:-step]
+            w[step:] *= w[:-step].copy()
+            step *= 2
+    if not np.isfinite(w).all():  # the weights overflowed, which the sum itself need not: step by step
+        z = np.array(y, z.dtype)
+        for i in range(1, len(z)):
+            z[i] += a[i] * z[i - 1]
+    return np.moveaxis(z[::-1] if flip else z, 0, axis)
+
+
+def recurrence_dx(g: Any, x: Any, z: Any, axis: Any, reverse: bool, adjoint: bool) -> Any:
+    e = recurrence(x, g, axis, reverse, not adjoint)
+    by = -1 if reverse else 1
+    return delay(e, axis, by) * z if adjoint else e * delay(z, axis, by)
+
+
+def recurrence_dy(g: Any, x: Any, axis: Any, reverse: bool, adjoint: bool) -> Any:
+    return recurrence(x, g, axis, reverse, not adjoint)
+
+
+def recurrence_jvp(dx: Any, dy: Any, x: Any, z: Any, axis: Any, reverse: bool, adjoint: bool) -> Any:
+    by = -1 if reverse else 1
+    moved = delay(dx * z, axis, -by) if adjoint else dx * delay(z, axis, by)
+    return recurrence(x, dy + moved, axis, reverse, adjoint)
+
+
+@op(
+    recurred,
+    acts=moves(
+        lambda x, y, axis, reverse, adjoint: y,
+        [
+            (((5,), (5,)), {"axis": 0}),
+            (((2, 3), (2, 3)), {"axis": 1, "reverse": True}),
+            (((3, 2), (3, 2)), {"axis": 0, "adjoint": True}),
+            (((4,), (4,)), {"axis": -1, "reverse": True, "adjoint": True}),
+            (((0, 2), (0, 2)), {"axis": 0}),
+        ],
+    ),
+    d=rule(
+        recurrence_dx,
+        recurrence_dy,
+        jvp=recurrence_jvp,
+    ),
+    run=recurred,
+)
+def recurrence(x: Any, y: Any, /, axis: Any = 0, reverse: bool = False, adjoint: bool = False) -> Any:
+    """The running value ``z[i] = y[i] + x[i] * z[i-1]`` along ``axis``, beginning with ``z[0] = y[0]``.
+
+    ``reverse`` runs from the end.  ``adjoint`` is the transpose in ``y``, which is its own kind:
+    ``z[i] = y[i] + x[i+1] * z[i+1]``.  So derivatives of any order are recurrences again, and nothing is divided.
+
+    >>> recurrence(np.array([9.0, 2.0, 3.0]), np.ones(3))
+    array([ 1.,  3., 10.])
+    """
+
+
+def cumprod_vjp(g: Any, x: Any, axis: Any, exclusive: bool, reverse: bool) -> Any:
+    if exclusive:
+        g = delay(g, axis, 1 if reverse else -1)
+    return cumprod(x, axis, True, reverse) * recurrence(x, g, axis, reverse, True)
+
+
+def cumprod_jvp(dx: Any, x: Any, axis: Any, exclusive: bool, reverse: bool) -> Any:
+    t = recurrence(x, dx * cumprod(x, axis, True, reverse), axis, reverse)
+    return delay(t, axis, -1 if reverse else 1) if exclusive else t
+
+
+@op(
+    np.cumprod,
+    acts=Running(),
+    d=rule(cumprod_vjp, jvp=cumprod_jvp),
+    run=scanned(np.cumprod, 1, "cumprod"),
+)
+def cumprod(x: Any, /, axis: Any = 0, exclusive: bool = False, reverse: bool = False) -> Any:
+    """The running product along ``axis``; ``exclusive`` leaves out each element itself, ``reverse`` begins at the end.
+
+    >>> pb.cumprod(np.array([1.0, 2.0, 3.0]))
+    array([1., 2., 6.])
+    >>> pb.grad(pb.cumprod)(np.array([0.0, 2.0, 0.0]))
+    array([3., 0., 0.])
+    """

@@ -1,0 +1,126 @@
+"""More of NumPy's elementwise functions: those whose values no composition reaches to the last digit."""
+
+from __future__ import annotations
+
+from math import log as ln
+from typing import Any
+
+import numpy as np
+
+from pullback.core.axes import elementwise1, elementwise2
+from pullback.core.calculus import partials
+from pullback.core.lowering import scalar
+from pullback.core.op import op
+
+__all__ = ["cbrt", "fmod", "hypot", "log10", "log2", "logaddexp", "logaddexp2"]
+
+LN2, LN10 = ln(2), ln(10)
+
+
+@op(
+    np.log2,
+    acts=elementwise1,
+    domain=(0.5, 3.0),
+    d=partials(lambda x: 1 / (x * LN2)),
+    lower=scalar(lambda s, x: s.log2(x)),
+)
+def log2(x: Any, /) -> Any:
+    """The logarithm to the base 2.
+
+    >>> np.log2(pb.tensor([8.0]))
+    Tensor([3.], dtype=float32)
+    """
+
+
+@op(
+    np.log10,
+    acts=elementwise1,
+    domain=(0.5, 3.0),
+    d=partials(lambda x: 1 / (x * LN10)),
+    lower=scalar(lambda s, x: s.log10(x)),
+)
+def log10(x: Any, /) -> Any:
+    """The logarithm to the base 10.
+
+    >>> np.log10(pb.tensor(np.array([1000.0])))
+    Tensor([3.], dtype=float64)
+    """
+
+
+@op(
+    np.cbrt,
+    acts=elementwise1,
+    domain=(0.5, 3.0),
+    d=partials(lambda z: 1 / (3 * (z * z))),
+    lower=scalar(lambda s, x: s.cbrt(x)),
+)
+def cbrt(x: Any, /) -> Any:
+    """The cube root.
+
+    >>> np.cbrt(pb.tensor([-8.0]))
+    Tensor([-2.], dtype=float32)
+    """
+
+
+def _part(x: Any, z: Any) -> Any:
+    """``x / z``, and 0 where both are: the length of nothing has no direction."""
+    nothing = z == 0
+    return np.where(nothing, z, x / np.where(nothing, z + 1, z))
+
+
+@op(
+    np.hypot,
+    acts=elementwise2,
+    domain=(0.5, 2.0),
+    d=partials(lambda x, z: _part(x, z), lambda y, z: _part(y, z)),
+    lower=scalar(lambda s, x, y: s.hypot(x, y)),
+)
+def hypot(x: Any, y: Any, /) -> Any:
+    """The length ``sqrt(x**2 + y**2)``; its derivative at the origin is 0, as that of a norm.
+
+    >>> np.hypot(pb.tensor([3.0]), 4.0)
+    Tensor([5.], dtype=float32)
+    """
+
+
+@op(
+    np.logaddexp,
+    acts=elementwise2,
+    d=partials(lambda x, z: np.exp(x - z), lambda y, z: np.exp(y - z)),
+    lower=scalar(lambda s, x, y: s.logaddexp(x, y)),
+)
+def logaddexp(x: Any, y: Any, /) -> Any:
+    """``log(exp(x) + exp(y))``, without overflow.
+
+    >>> np.logaddexp(pb.tensor([1000.0]), 0.0)
+    Tensor([1000.], dtype=float32)
+    """
+
+
+@op(
+    np.logaddexp2,
+    acts=elementwise2,
+    d=partials(lambda x, z: 2.0 ** (x - z), lambda y, z: 2.0 ** (y - z)),
+    lower=scalar(lambda s, x, y: s.logaddexp2(x, y)),
+)
+def logaddexp2(x: Any, y: Any, /) -> Any:
+    """``log2(2**x + 2**y)``, without overflow.
+
+    >>> np.logaddexp2(pb.tensor([3.0]), 3.0)
+    Tensor([4.], dtype=float32)
+    """
+
+
+@op(
+    np.fmod,
+    acts=elementwise2,
+    domain=(0.5, 2.0),
+    d=partials(1, lambda x, y: -np.trunc(x / y)),
+    lower=scalar(lambda s, x, y: s.fmod(x, y)),
+)
+def fmod(x: Any, y: Any, /) -> Any:
+    """The remainder with the sign of ``x``.
+
+    >>> np.fmod(pb.tensor([-7.0]), 3.0)
+    Tensor([-1.], dtype=float32)
+    """

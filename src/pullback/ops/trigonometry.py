@@ -1,0 +1,191 @@
+"""Trigonometry: circular and hyperbolic functions, and their inverses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.core.axes import elementwise1, elementwise2
+from pullback.core.calculus import partials
+from pullback.core.lowering import scalar
+from pullback.core.op import alias, op
+
+__all__ = [
+    "sin", "cos", "tan", "asin", "arcsin", "acos", "arccos", "atan", "arctan", "atan2", "arctan2",
+    "sinh", "cosh", "tanh", "asinh", "arcsinh", "acosh", "arccosh", "atanh", "arctanh",
+]  # fmt: skip
+
+
+@op(np.sin, acts=elementwise1, d=partials(lambda x: np.cos(x)), lower=scalar(lambda s, x: s.sin(x)))
+def sin(x: Any, /) -> Any:
+    """The sine.
+
+    >>> pb.sin(0.0)
+    np.float64(0.0)
+    """
+
+
+@op(np.cos, acts=elementwise1, d=partials(lambda g, x: -(g * np.sin(x))), lower=scalar(lambda s, x: s.cos(x)))
+def cos(x: Any, /) -> Any:
+    """The cosine.
+
+    >>> pb.cos(0.0)
+    np.float64(1.0)
+    """
+
+
+@op(
+    np.tan,
+    acts=elementwise1,
+    domain=(-1.0, 1.0),
+    d=partials(lambda g, z: g + g * (z * z)),
+    lower=scalar(lambda s, x: s.tan(x)),
+)
+def tan(x: Any, /) -> Any:
+    """The tangent.
+
+    >>> pb.tan(0.0)
+    np.float64(0.0)
+    """
+
+
+@op(
+    np.arcsin,
+    acts=elementwise1,
+    domain=(-0.9, 0.9),
+    d=partials(lambda x: 1 / np.sqrt((1 - x) * (1 + x))),
+    lower=scalar(lambda s, x: s.arcsin(x)),
+)
+def asin(x: Any, /) -> Any:
+    """The angle between -π/2 and π/2 whose sine is ``x``.
+
+    >>> pb.asin(1.0)
+    np.float64(1.5707963267948966)
+    """
+
+
+@op(
+    np.arccos,
+    acts=elementwise1,
+    domain=(-0.9, 0.9),
+    d=partials(lambda g, x: -g / np.sqrt((1 - x) * (1 + x))),
+    lower=scalar(lambda s, x: s.arccos(x)),
+)
+def acos(x: Any, /) -> Any:
+    """The angle between 0 and π whose cosine is ``x``.
+
+    >>> pb.acos(1.0)
+    np.float64(0.0)
+    """
+
+
+@op(np.arctan, acts=elementwise1, d=partials(lambda x: 1 / (1 + x * x)), lower=scalar(lambda s, x: s.arctan(x)))
+def atan(x: Any, /) -> Any:
+    """The angle between -π/2 and π/2 whose tangent is ``x``.
+
+    >>> pb.atan(1.0)
+    np.float64(0.7853981633974483)
+    """
+
+
+def _over_square(g: Any, b: Any, r: Any) -> Any:
+    return g * (b / r) / r  # the square itself could overflow, or vanish
+
+
+@op(
+    np.arctan2,
+    acts=elementwise2,
+    domain=(0.5, 2.0),
+    d=partials(
+        lambda g, a, b: _over_square(g, b, np.hypot(a, b)),
+        lambda g, a, b: -_over_square(g, a, np.hypot(a, b)),
+    ),
+    lower=scalar(lambda s, a, b: s.arctan2(a, b)),
+)
+def atan2(a: Any, b: Any, /) -> Any:
+    """The angle of the point with height ``a`` and width ``b``, between -π and π.
+
+    >>> pb.atan2(1.0, -1.0)
+    np.float64(2.356194490192345)
+    """
+
+
+@op(np.sinh, acts=elementwise1, d=partials(lambda x: np.cosh(x)), lower=scalar(lambda s, x: s.sinh(x)))
+def sinh(x: Any, /) -> Any:
+    """The hyperbolic sine.
+
+    >>> pb.sinh(0.0)
+    np.float64(0.0)
+    """
+
+
+@op(np.cosh, acts=elementwise1, d=partials(lambda x: np.sinh(x)), lower=scalar(lambda s, x: s.cosh(x)))
+def cosh(x: Any, /) -> Any:
+    """The hyperbolic cosine.
+
+    >>> pb.cosh(0.0)
+    np.float64(1.0)
+    """
+
+
+@op(np.tanh, acts=elementwise1, d=partials(lambda g, z: g - g * (z * z)), lower=scalar(lambda s, x: s.tanh(x)))
+def tanh(x: Any, /) -> Any:
+    """The hyperbolic tangent.
+
+    >>> pb.tanh(0.0)
+    np.float64(0.0)
+    """
+
+
+# cosh(asinh(x)) is sqrt(1 + x*x), without the square that could overflow
+
+
+@op(np.arcsinh, acts=elementwise1, d=partials(lambda z: 1 / np.cosh(z)), lower=scalar(lambda s, x: s.arcsinh(x)))
+def asinh(x: Any, /) -> Any:
+    """The number whose hyperbolic sine is ``x``.
+
+    >>> pb.asinh(0.0)
+    np.float64(0.0)
+    """
+
+
+@op(
+    np.arccosh,
+    acts=elementwise1,
+    domain=(1.2, 3.0),
+    d=partials(lambda x: 1 / np.sqrt((x - 1) * (x + 1))),
+    lower=scalar(lambda s, x: s.arccosh(x)),
+)
+def acosh(x: Any, /) -> Any:
+    """The positive number whose hyperbolic cosine is ``x``.
+
+    >>> pb.acosh(1.0)
+    np.float64(0.0)
+    """
+
+
+@op(
+    np.arctanh,
+    acts=elementwise1,
+    domain=(-0.9, 0.9),
+    d=partials(lambda x: 1 / ((1 - x) * (1 + x))),
+    lower=scalar(lambda s, x: s.arctanh(x)),
+)
+def atanh(x: Any, /) -> Any:
+    """The number whose hyperbolic tangent is ``x``.
+
+    >>> pb.atanh(0.0)
+    np.float64(0.0)
+    """
+
+
+# ---- NumPy's names
+
+arcsin = alias("arcsin", asin)
+arccos = alias("arccos", acos)
+arctan = alias("arctan", atan)
+arctan2 = alias("arctan2", atan2)
+arcsinh = alias("arcsinh", asinh)
+arccosh = alias("arccosh", acosh)
+arctanh = alias("arctanh", atanh)

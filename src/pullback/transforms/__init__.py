@@ -1,0 +1,1 @@
+"""Functions of functions.  No transformation knows any op by name."""

@@ -1,0 +1,93 @@
+"""What a function captured: the names of traced tensors and variables it uses without having been given them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from pullback.core.interpreter import level_of
+from pullback.core.source import user_line
+from pullback.core.tensor import Tensor
+from pullback.core.variable import Variable
+from pullback.errors import CapturedError
+
+__all__: list[str] = []
+
+DEPTH = 4  # how far functions, containers and objects are looked into
+
+
+def line_of(f: Any) -> str:
+    """``file.py:12``, where a function is defined; the line of the user's call if that is not known."""
+    while isinstance(f, partial):
+        f = f.func
+    code = getattr(f, "__code__", None) or getattr(vars(type(f)).get("__call__"), "__code__", None)
+    return f"{code.co_filename.rpartition('/')[2]}:{code.co_firstlineno}" if code else user_line()
+
+
+def captured(
+    face: str, where: str, functions: Iterable[Any], above: int, known: dict[str, Any], read: Any
+) -> Exception:
+    """The error for a result that is of a higher level than ``above``, by the names of what made it so."""
+    functions = list(functions)
+    names = {f"the variable '{v.name}'": None for v in read if level_of(v) > above}
+    for name, held in [*known.items(), *(pair for f in functions for pair in _surroundings(f))]:
+        for path, t in _tensors(name, held, DEPTH, set()):
+            if level_of(t) > above:
+                names[f"the variable '{t.name}'" if isinstance(t, Variable) else f"the traced tensor '{path}'"] = None
+    what = " and ".join(names) or "a traced tensor"
+    return CapturedError(
+        f"{face}: {where} uses {what}, not one of its inputs, so its gradient would be lost. "
+        f"Pass it as an input, or use stop_gradient on it ({line_of(functions[-1])})."
+    )
+
+
+def _surroundings(f: Any) -> Iterator[tuple[str, Any]]:
+    """The names a function finds outside itself, and what they stand for."""
+    if isinstance(f, partial):
+        yield from _surroundings(f.func)
+        yield from ((f"argument {i}", a) for i, a in enumerate(f.args))
+        yield from f.keywords.items()
+        return
+    if isinstance(f, MethodType):
+        yield "self", f.__self__
+        f = f.__func__
+    if not isinstance(f, FunctionType):
+        return
+    for name, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # not yet filled
+            continue
+    names = f.__code__.co_varnames
+    yield from zip(names[f.__code__.co_argcount - len(f.__defaults__ or ()) :], f.__defaults__ or (), strict=False)
+    for name in dict.fromkeys(_global_names(f.__code__)):
+        if name in f.__globals__:
+            yield name, f.__globals__[name]
+
+
+def _global_names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _global_names(inner)
+
+
+def _tensors(name: str, held: Any, depth: int, seen: set[int]) -> Iterator[tuple[str, Tensor]]:
+    """The tensors in what a name stands for, each with the way to it."""
+    if isinstance(held, Tensor):
+        yield name, held
+    if isinstance(held, Tensor | ModuleType | type) or not depth or id(held) in seen:
+        return
+    seen.add(id(held))
+    if isinstance(held, FunctionType | MethodType | partial):
+        inner = list(_surroundings(held))
+    elif isinstance(held, dict):
+        inner = [(f"{name}[{k!r}]", v) for k, v in held.items()]
+    elif isinstance(held, list | tuple):
+        inner = [(f"{name}[{i}]", v) for i, v in enumerate(held)]
+    else:
+        inner = [(f"{name}.{k}", v) for k, v in getattr(held, "__dict__", {}).items()]
+    for path, v in inner:
+        yield from _tensors(path, v, depth - 1, seen)

@@ -1,0 +1,478 @@
+"""``grad`` and its family: the TensorFlow.js way of asking for derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import inf
+from os.path import basename
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy import float64, ndarray
+
+from pullback.core import tree
+from pullback.core.calculus import total
+from pullback.core.convert import as_array, as_value
+from pullback.core.memory import node_of
+from pullback.core.tape import RAW, TAPED, Tape, constant
+from pullback.core.tensor import Tensor
+from pullback.core.variable import Variable, Watcher, watched_below, watching
+from pullback.errors import ArgumentError, GradientError, UnconnectedError
+
+__all__ = [
+    "ValueAndGrad",
+    "ValueAndGrads",
+    "grad",
+    "grads",
+    "stop_gradient",
+    "value_and_grad",
+    "value_and_grads",
+    "variable_grads",
+]
+
+UNREACHED = (
+    "Cannot compute gradient of y=f(x) with respect to x. "
+    "Make sure that the f you passed encloses all operations that lead from x to y."
+)
+PYTHON, ARRAY, TENSOR = 0, 1, 2  # what was given, and so what is given back
+KIND: dict[type, int] = {ndarray: ARRAY, float: PYTHON, float64: ARRAY, int: PYTHON}
+new_tuple = tuple.__new__  # a named tuple's own constructor is slow
+
+
+class ValueAndGrad(NamedTuple):
+    """What ``value_and_grad`` gives.
+
+    >>> import pullback as pb
+    >>> pb.value_and_grad(lambda x: x * x)(3.0)
+    ValueAndGrad(value=9.0, grad=6.0)
+    """
+
+    value: Any
+    grad: Any
+
+
+class ValueAndGrads(NamedTuple):
+    """What ``value_and_grads`` and ``variable_grads`` give.
+
+    >>> import pullback as pb
+    >>> pb.value_and_grads(lambda x, y: x * y)([3.0, 4.0]).grads
+    [4.0, 3.0]
+    """
+
+    value: Any
+    grads: Any
+
+
+class Differentiated:
+    """A function that gives derivatives of ``f``: keeps its name and docstring, and pickles when ``f`` does."""
+
+    face = "grad"
+
+    def __init__(self, f: Callable[..., Any], *, has_aux: bool = False, unconnected: str = "raise") -> None:
+        if not callable(f):
+            raise ArgumentError(f"{self.face}(f): f must be a function, got {type(f).__name__}.")
+        if unconnected not in ("raise", "zero", "none"):
+            raise ArgumentError(f"{self.face}: unconnected must be 'raise', 'zero' or 'none', got {unconnected!r}.")
+        self.__wrapped__, self.has_aux, self.unconnected = f, has_aux, unconnected
+        self.__name__ = getattr(f, "__name__", type(f).__name__)
+        self.__qualname__ = getattr(f, "__qualname__", self.__name__)
+        self.__doc__ = getattr(f, "__doc__", None)
+
+    def __reduce__(self) -> Any:
+        return _restored, (type(self), self.__wrapped__, self.has_aux, self.unconnected)
+
+    def __repr__(self) -> str:
+        return f"<{self.face} of {self.__name__}>"
+
+    def pulled(self, xs: Sequence[Any], dy: Any) -> tuple[Any, list[Any], Any]:
+        """Value, gradients and aux of one call, each in the form of what was given."""
+        tape = Tape.open()
+        try:
+            return self._pulled(tape, xs, dy)
+        finally:
+            tape.close()
+
+    def _pulled(self, tape: Tape, xs: Sequence[Any], dy: Any) -> tuple[Any, list[Any], Any]:
+        """A function of its own, so that no local of it holds a tensor when the tape is closed."""
+        args: list[Any] = []
+        leaves: list[Any] = []
+        kind, plain = PYTHON, True  # plain: every x is one leaf
+        for x in xs:
+            k = KIND.get(type(x))
+            if k is None:
+                plain = False
+                k = self._enter(tape, x, args, leaves)
+            else:
+                t = tape.leaf(x)
+                args.append(t)
+                leaves.append(t)
+            if k > kind:
+                kind = k
+        y = self.__wrapped__(*args)
+        aux = None
+        if self.has_aux:
+            y, aux = self._split(y)
+        if type(y) is not Tensor or y.meta.tape is not tape:
+            y = self._on_tape(tape, y)
+        value, m = y.value, y.meta
+        seed = m.one if dy is None and m.one is not None else self._seed(dy, value)
+        if type(y) is Tensor:
+            y.g = seed
+        else:
+            node_of(y).g = seed
+        y = t = None
+        args = []  # whoever holds a big tensor keeps its buffer from being recycled
+        if m.tape is tape:
+            tape.walk()
+        out: list[Any] = []
+        for t in leaves:
+            d = t.g if type(t) is Tensor else t.x.g
+            m = t.meta
+            if d is None:
+                d = self._missing(tape, t, len(out), len(leaves))
+            elif type(d) is not m.kind or (
+                m.ndim and (d.dtype is not m.dtype or d.base is not None or (d is seed and dy is not None))
+            ):
+                d = _own(d, m.dtype)
+            out.append(d)
+        if kind and len(out) > 1 and len({*map(id, out)}) < len(out):
+            out = [d.copy() if isinstance(d, ndarray) else d for d in out]  # one array, given twice
+        if aux is not None:
+            aux = tree.mapped(lambda t: given_back(_apart(t.value, leaves), kind) if _on(tape, t) else t, aux)
+        if type(value) is ndarray:
+            value = _apart(value, leaves)
+        if not plain:
+            return given_back(value, kind), self._in_form(xs, out), aux
+        if kind == ARRAY and len(xs) == 1:
+            return value, out, aux
+        for i, x in enumerate(xs):
+            out[i] = given_back(out[i], KIND[type(x)])
+        return given_back(value, kind), out, aux
+
+    # ---- in
+
+    def _enter(self, tape: Tape, x: Any, args: list[Any], leaves: list[Any]) -> int:
+        """The tensors that stand for ``x``, which may be a tree, and what kind of thing it is."""
+        kinds = [PYTHON]
+
+        def enter(leaf: Any) -> Any:
+            kinds.append(_kind(leaf))
+            t = tape.leaf(as_leaf(leaf, self.face))
+            leaves.append(t)
+            return t
+
+        args.append(enter(x) if tree.is_tensor_data(x) else tree.mapped(enter, x, whole=tree.is_number_list))
+        return max(kinds)
+
+    def _split(self, y: Any) -> tuple[Any, Any]:
+        if not isinstance(y, tuple | list) or len(y) != 2:
+            raise GradientError(f"{self.face}(f, has_aux=True): f must return (y, aux), got {_described(y)}.")
+        return y[0], y[1]
+
+    # ---- the result of f
+
+    def _on_tape(self, tape: Tape, y: Any) -> Any:
+        """The result as a tensor; an error where ``f`` gave none, or one that does not depend on the inputs."""
+        while isinstance(y, Tensor):
+            y = y.read()
+            if _on(tape, y):
+                return y
+            if y.level or not isinstance(y.value, Tensor):
+                break
+            y = y.value  # it outlived an inner tape
+        if not isinstance(y, Tensor):
+            if (not isinstance(y, RAW) and type(y) not in (float, int)) or self.unconnected == "raise":
+                raise GradientError(
+                    f"{self.face}(f): f must return one tensor, got {_described(y)}. "
+                    "Compute it from its inputs with pullback or NumPy functions; has_aux=True returns more beside it."
+                )
+            y = constant(y)
+        if self.unconnected == "raise":
+            raise UnconnectedError(UNREACHED + cut_text(tape))
+        return y
+
+    def _seed(self, dy: Any, value: Any) -> Any:
+        """The cotangent to begin with: ones, or ``dy`` if it has the shape of the result."""
+        dtype = value.dtype if value.dtype.kind == "f" else np.dtype(np.float32)
+        if value.dtype.kind not in "fiub":
+            raise GradientError(f"{self.face}(f): f returned dtype {value.dtype}; only numbers have gradients.")
+        if dy is None:
+            return np.ones(value.shape, dtype)[()]
+        if isinstance(dy, Tensor):
+            dy = dy.read()
+            seed = dy if dy.level else dy.value
+        else:
+            seed = as_array(dy, what="dy")[()]
+        if seed.shape != value.shape:
+            raise GradientError(
+                f"{self.face}: dy has shape {seed.shape}, but y = f(x) has shape {value.shape}; they must be the same."
+            )
+        if seed.dtype.kind not in "fiub":
+            raise GradientError(f"{self.face}: dy must be real numbers, got dtype {seed.dtype}.")
+        return seed if seed.dtype == dtype else np.astype(seed, dtype)
+
+    # ---- out
+
+    def _missing(self, tape: Tape, t: Any, i: int, n: int) -> Any:
+        if self.unconnected == "raise":
+            which = f" Input {i + 1} of {n} is not reached." if n > 1 else ""
+            raise UnconnectedError(UNREACHED + which + cut_text(tape))
+        if self.unconnected == "none":
+            return None
+        return np.zeros(t.shape, t.dtype if t.dtype.kind == "f" else np.float32)[()]
+
+    def _in_form(self, xs: Sequence[Any], out: list[Any]) -> list[Any]:
+        """The gradients in the structure of the inputs, each in the form of its own input."""
+        source = iter(out)
+
+        def give(leaf: Any) -> Any:
+            return given_back(next(source), _kind(leaf))
+
+        return [give(x) if tree.is_tensor_data(x) else tree.mapped(give, x, whole=tree.is_number_list) for x in xs]
+
+
+def _restored(cls: Any, f: Any, has_aux: bool, unconnected: str) -> Any:
+    return cls(f, has_aux=has_aux, unconnected=unconnected)
+
+
+def _kind(x: Any) -> int:
+    return TENSOR if isinstance(x, Tensor) else ARRAY if hasattr(x, "__array__") else PYTHON
+
+
+def _on(tape: Tape, t: Any) -> bool:
+    return type(t) in TAPED and t.meta.tape is tape
+
+
+def _own(d: Any, dtype: Any) -> Any:
+    """A cotangent as an array of its own with its input's dtype; an integer's is float32."""
+    wanted = dtype if dtype.kind == "f" else np.dtype(np.float32)
+    if d.dtype != wanted:
+        return d.astype(wanted) if isinstance(d, RAW) else np.astype(d, wanted)
+    return d.copy() if type(d) is ndarray else d  # it was a view, or the caller's dy itself
+
+
+def _apart(v: Any, leaves: list[Any]) -> Any:
+    """A result as the caller's own array: neither an input itself nor a view."""
+    return v.copy() if type(v) is ndarray and (v.base is not None or any(v is t.value for t in leaves)) else v
+
+
+def _described(y: Any) -> str:
+    return "None" if y is None else type(y).__name__
+
+
+def as_leaf(x: Any, face: str) -> Any:
+    """What a tape makes a leaf of; Python's numbers are float64, as they are in Python."""
+    if isinstance(x, Tensor):
+        return x.read()
+    return as_value(x) if hasattr(x, "__array__") else as_array(x, np.float64, what=face)[()]
+
+
+def given_back(v: Any, kind: int) -> Any:
+    """Tensors for Tensors, arrays for arrays, Python's numbers and lists for Python's."""
+    if kind == ARRAY:
+        return v
+    if kind == PYTHON and type(v) is float64:
+        return float(v)  # six times quicker than v.tolist()
+    if isinstance(v, Tensor) or v is None:
+        return v
+    return v.tolist() if kind == PYTHON else constant(v)
+
+
+def cut_text(tape: Tape) -> str:
+    """Where paths ended while ``f`` ran."""
+    if not tape.cuts:
+        return ""
+    places = ", ".join(dict.fromkeys(f"{name} ({basename(file)}:{line})" for name, file, line in tape.cuts))
+    return f" The path was cut where the derivative is zero or stopped: {places}."
+
+
+class Grad(Differentiated):
+    face = "grad"
+
+    def __call__(self, x: Any, dy: Any = None) -> Any:
+        _, out, aux = self.pulled((x,), dy)
+        return (out[0], aux) if self.has_aux else out[0]
+
+
+class Grads(Differentiated):
+    face = "grads"
+
+    def __call__(self, xs: Sequence[Any], dy: Any = None) -> Any:
+        _, out, aux = self.pulled(_listed(xs, self.face), dy)
+        return (out, aux) if self.has_aux else out
+
+
+class ValueGrad(Differentiated):
+    face = "value_and_grad"
+
+    def __call__(self, x: Any, dy: Any = None) -> ValueAndGrad:
+        value, out, aux = self.pulled((x,), dy)
+        return new_tuple(ValueAndGrad, ((value, aux) if self.has_aux else value, out[0]))
+
+
+class ValueGrads(Differentiated):
+    face = "value_and_grads"
+
+    def __call__(self, xs: Sequence[Any], dy: Any = None) -> ValueAndGrads:
+        value, out, aux = self.pulled(_listed(xs, self.face), dy)
+        return new_tuple(ValueAndGrads, ((value, aux) if self.has_aux else value, out))
+
+
+def grad(f: Callable[..., Any], *, has_aux: bool = False, unconnected: str = "raise") -> Grad:
+    """``f(x)`` to ``g(x, dy=None)``, its gradient.
+
+    ``f`` gets Tensors and returns one tensor; without ``dy`` the gradient is that of ``sum(f(x))``.
+    ``has_aux=True``: ``f`` returns ``(y, aux)`` and the result is ``(gradient, aux)``.
+    ``unconnected`` says what to do if ``f`` does not reach ``x``: ``"raise"``, ``"zero"`` or ``"none"``.
+
+    >>> import numpy as np, pullback as pb
+    >>> pb.grad(lambda x: x**3)(2.0)
+    12.0
+    >>> pb.grad(lambda x: np.sin(x) * x)(np.array([0.0, 1.0]))
+    array([0.        , 1.38177329])
+    """
+    return Grad(f, has_aux=has_aux, unconnected=unconnected)
+
+
+def grads(f: Callable[..., Any], *, has_aux: bool = False, unconnected: str = "raise") -> Grads:
+    """``f(x1, x2, ...)`` to ``g([x1, x2, ...], dy=None)``, the list of gradients.
+
+    >>> import pullback as pb
+    >>> pb.grads(lambda x, y: x * y)([2.0, 5.0])
+    [5.0, 2.0]
+    """
+    return Grads(f, has_aux=has_aux, unconnected=unconnected)
+
+
+def value_and_grad(f: Callable[..., Any], *, has_aux: bool = False, unconnected: str = "raise") -> ValueGrad:
+    """``f(x)`` to ``g(x, dy=None)``, its value and gradient as a named tuple; ``has_aux``: ``((y, aux), grad)``.
+
+    >>> import pullback as pb
+    >>> value, grad = pb.value_and_grad(lambda x: x**2)(3.0)
+    >>> value, grad
+    (9.0, 6.0)
+    """
+    return ValueGrad(f, has_aux=has_aux, unconnected=unconnected)
+
+
+def value_and_grads(f: Callable[..., Any], *, has_aux: bool = False, unconnected: str = "raise") -> ValueGrads:
+    """``f(x1, x2, ...)`` to ``g([x1, x2, ...], dy=None)``, its value and the list of gradients as a named tuple.
+
+    >>> import pullback as pb
+    >>> pb.value_and_grads(lambda a, b: a * b)([2.0, 3.0])
+    ValueAndGrads(value=6.0, grads=[3.0, 2.0])
+    """
+    return ValueGrads(f, has_aux=has_aux, unconnected=unconnected)
+
+
+def _listed(xs: Any, face: str) -> Any:
+    if not isinstance(xs, list | tuple):
+        got = type(xs).__name__
+        raise ArgumentError(f"{face}(f)(xs): xs must be a list of inputs, got {got}. Write {face}(f)([x]).")
+    if not xs:
+        raise GradientError(f"{face}(f)(xs): the list of inputs is empty; there is nothing to differentiate by.")
+    return xs
+
+
+def variable_grads(f: Callable[[], Any], var_list: Sequence[Variable] | None = None) -> ValueAndGrads:
+    """The value of ``f()`` and its gradients by the trainable variables it reads, as a dict by name.
+
+    ``f`` must return a scalar.  Listed variables that are not trainable map to ``None``.
+
+    >>> import pullback as pb
+    >>> a, x = pb.variable([3.0, 4.0], name="a"), pb.tensor([1.0, 2.0])
+    >>> value, grads = pb.variable_grads(lambda: (a * x * x).sum())
+    >>> print(value, grads["a"])
+    Tensor
+        19 Tensor
+        [1, 4]
+    """
+    if not callable(f):
+        raise ArgumentError(f"variable_grads(f): f must be a function, got {type(f).__name__}.")
+    frozen = _frozen(var_list)
+    tape = Tape.open()
+    try:
+        value, out = _pulled_variables(tape, f, var_list)
+    finally:
+        tape.close()
+    return ValueAndGrads(given_back(value, TENSOR), out | dict.fromkeys(frozen))
+
+
+def _pulled_variables(tape: Tape, f: Callable[[], Any], var_list: Any) -> tuple[Any, dict[str, Any]]:
+    with watching(Watcher(tape, var_list)) as watcher:
+        y = f()
+    y = _scalar_result(tape, y, len(watcher.leaves))
+    value, dtype = y.value, y.dtype
+    y.g, y = dtype.type(1) if dtype.kind == "f" else np.float32(1), None
+    tape.walk()
+    out: dict[str, Any] = {}
+    for v, reads in watcher.leaves.values():
+        terms = [node_of(leaf).g for _, leaf in reads]
+        terms = [g for g in terms if g is not None]
+        if terms:
+            out[v.name] = _for_variable(total(terms), v)
+    if not out:
+        raise UnconnectedError(_NO_VARIABLE + cut_text(tape))
+    return value, out
+
+
+_NO_VARIABLE = (
+    "Cannot compute gradient of y=f() with respect to any trainable variable. "
+    "Make sure that the f you passed encloses all operations that lead from the variables to y."
+)
+
+
+def _frozen(var_list: Any) -> list[str]:
+    """The names of the listed variables that are not trainable; checks the list."""
+    if var_list is None:
+        return []
+    if not isinstance(var_list, list | tuple) or not all(isinstance(v, Variable) for v in var_list):
+        got = type(var_list).__name__
+        raise ArgumentError(f"variable_grads(f, var_list): var_list must be a list of variables, got {got}.")
+    frozen = [v.name for v in var_list if not v.trainable]
+    if len(frozen) == len(var_list):
+        raise GradientError(
+            f"variable_grads: var_list has no trainable variable among its {len(var_list)}; there is nothing to do."
+        )
+    return frozen
+
+
+def _scalar_result(tape: Tape, y: Any, read: int) -> Any:
+    if not isinstance(y, Tensor):
+        raise GradientError(f"variable_grads(f): f must return a tensor, a scalar, got {_described(y)}.")
+    y = y.read()
+    if not _on(tape, y):
+        if not read:
+            raise UnconnectedError("variable_grads(f): f read 0 trainable variables, so there is no gradient.")
+        raise UnconnectedError(_NO_VARIABLE + cut_text(tape))
+    if y.ndim:
+        raise GradientError(
+            f"variable_grads(f): f must return a scalar (rank 0), got rank {y.ndim}, shape {y.shape}. Sum it up."
+        )
+    return y
+
+
+def _for_variable(d: Any, v: Variable) -> Any:
+    if isinstance(d, RAW):
+        d = np.array(d, v.dtype if v.dtype.kind == "f" else np.float32)[()]  # its own, whatever it was a view of
+        return constant(d)
+    return d
+
+
+def stop_gradient(x: Any) -> Any:
+    """The value of ``x``, which no transform follows any further.
+
+    >>> import pullback as pb
+    >>> pb.grad(lambda x: pb.stop_gradient(x) * x)(3.0)
+    3.0
+    """
+    if not isinstance(x, Tensor):
+        return x if isinstance(x, RAW) else constant(x)
+    if isinstance(x, Variable):
+        with watched_below(inf, above=0):  # those who only note what is read do not count this
+            x = x.read()
+    while isinstance(x, Tensor) and (x.level or isinstance(x.beneath(), Tensor)):
+        if type(x) in TAPED and x.level:
+            x.meta.tape.cut("stop_gradient")
+        x = x.beneath()
+    return x if isinstance(x, Tensor) else constant(x)

@@ -1,0 +1,451 @@
+"""``GradientTape``: TensorFlow's way of asking for derivatives, of whatever was computed in a block of code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.core import tree
+from pullback.core.calculus import total
+from pullback.core.convert import as_value
+from pullback.core.interpreter import new_level
+from pullback.core.memory import Large, node_of
+from pullback.core.tape import NO_TAPE, RAW, TAPED, Step, Tape, constant, forget
+from pullback.core.tensor import Tensor
+from pullback.core.variable import Variable, Watcher, watched_below, watching
+from pullback.errors import ArgumentError, GradientError, UnconnectedError
+from pullback.transforms.customop import bare, float_of
+from pullback.transforms.grad import UNREACHED, cut_text
+
+__all__ = ["GradientTape"]
+
+SAME = Step(None, lambda g, z, x, y: g, needs=(False,), needs_z=False)
+
+
+class Recording(Tape):
+    """A tape that can be paused: then its tensors, whoever holds them, are constants."""
+
+    __slots__ = ("metas",)
+
+    metas: list[tuple[Any, Any, bool]]
+
+    def pause(self) -> None:
+        self.metas = [(m, m.pool, m.small) for m in [*self.values(), *self.above.values()]]
+        for m, _, _ in self.metas:
+            m.tape, m.push, m.pool = NO_TAPE, forget, None
+            if not m.raw:
+                m.small = False  # the general way: such a tensor is whatever its value is
+
+    def resume(self) -> None:
+        for m, pool, small in self.metas:
+            m.tape, m.push, m.pool, m.small = self, self.push, pool, small
+
+
+class Follower(Watcher):
+    """Follows the variables that a GradientTape was asked to, and the trainable ones that are read."""
+
+    def __init__(self, tape: Tape, accessed: bool) -> None:
+        super().__init__(tape)
+        self.accessed, self.recording = accessed, True
+        self.asked: dict[int, Variable] = {}
+
+    @property
+    def level(self) -> int:
+        return self.tape.level if self.recording else 0
+
+    def wants(self, v: Variable) -> bool:
+        return self.recording and (id(v) in self.asked or (self.accessed and v.trainable))
+
+
+class Before(NamedTuple):
+    """What a tensor was before it was watched; kept in its slot ``g``."""
+
+    kind: Any
+    meta: Any
+    value: Any
+    x: Any
+    g: Any
+
+
+def _state(t: Any) -> Before:
+    return Before(type(t), t.meta, t.value, t.x, t.g)
+
+
+def _become(t: Any, state: Before) -> None:
+    t.__class__, t.meta, t.value, t.x, t.g = state
+
+
+class GradientTape:
+    """Records what is computed in a ``with`` block, and differentiates it afterwards.
+
+    Trainable variables that are read are followed by themselves; tensors when they are given to ``watch``.
+    A tape answers once, unless it is ``persistent``.  Tapes nest for higher derivatives.
+
+    >>> import pullback as pb
+    >>> x = pb.tensor(3.0)
+    >>> with pb.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     y = x * x
+    >>> tape.gradient(y, x)
+    Tensor(6., dtype=float32)
+    """
+
+    _tape: Recording | None = None
+    _recording = _spent = False
+
+    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
+        self._persistent, self._accessed = persistent, watch_accessed_variables
+        self._watched: dict[int, tuple[Tensor, list[Tensor]]] = {}  # tensors and the nodes that stood for them
+        self._handles: list[tuple[Tensor, Tensor]] = []  # those that are followed just now
+
+    # ---- recording
+
+    def __enter__(self) -> GradientTape:
+        if self._recording:
+            raise GradientError("GradientTape: this tape is already recording. Nest another one for a higher order.")
+        if self._tape is None:
+            self._spent = False
+            self._tape = Recording(new_level())
+            self._follower = Follower(self._tape, self._accessed)
+        else:  # go on with what was recorded
+            self._tape.level = new_level()
+            self._tape.resume()
+        self._recording = self._follower.recording = True
+        self._watching = watching(self._follower)
+        self._watching.__enter__()
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        self._stop()
+        self._watching.__exit__(None, None, None)
+
+    def _stop(self) -> None:
+        """From now on the tensors of this tape are constants, and those that were watched what they were before."""
+        for t, node in reversed(self._handles):
+            if t.x is node:
+                _become(t, t.g)
+        self._handles.clear()
+        if self._recording and self._tape is not None:
+            self._recording = self._follower.recording = False
+            self._tape.pause()
+
+    def watch(self, tensor: Any) -> None:
+        """Follow a tensor or variable, or all in a list or tree, from now on until the end of the block.
+
+        >>> import pullback as pb
+        >>> x, y = pb.tensor(3.0), pb.tensor(4.0)
+        >>> with pb.GradientTape() as tape:
+        ...     tape.watch([x, y])
+        ...     z = x * y
+        >>> tape.gradient(z, [x, y])
+        [Tensor(4., dtype=float32), Tensor(3., dtype=float32)]
+        """
+        tape, follower = self._on("watch")
+        for t in tree.leaves(tensor):
+            if isinstance(t, Variable):
+                follower.asked[id(t)] = t
+            elif type(t) not in TAPED:
+                advice = "Make a tensor of it first" if not isinstance(t, Tensor) else "Use pb.grad there"
+                raise ArgumentError(
+                    f"GradientTape.watch: expected a tensor or variable, got {type(t).__name__}. {advice}."
+                )
+            elif t.dtype.kind not in "fiub":
+                raise GradientError(
+                    f"GradientTape.watch: a tensor of dtype {t.dtype} has no gradient; only numbers have."
+                )
+            elif t.meta.tape is not tape:
+                self._watch(tape, t)
+
+    def _watch(self, tape: Recording, t: Any) -> None:
+        """Make the user's own object a handle, as a big array is: its node on the tape is another one."""
+        if not t.level:
+            value = bare(t)
+        if t.level and type(t) is Large:
+            value = Large()
+            value.value, value.meta, value.x, value.g = t.value, t.meta, t.x, None
+        elif t.level:  # on a tape around this one, which sees a tensor that is the same
+            value = Tensor()
+            value.value, value.meta, value.via, value.x, value.y, value.g = t.value, t.meta, SAME, t, None, None
+            t.meta.push(value)
+        node = Tensor()
+        node.value, node.meta = value, tape.meta_of(value)
+        node.g = node.x = node.y = None
+        _become(t, Before(Large, node.meta, value, node, _state(t)))
+        self._watched.setdefault(id(t), (t, []))[1].append(node)
+        self._handles.append((t, node))
+
+    @contextmanager
+    def stop_recording(self) -> Iterator[None]:
+        """What is computed in this block is not recorded.
+
+        >>> import pullback as pb
+        >>> x = pb.variable(3.0)
+        >>> with pb.GradientTape() as tape:
+        ...     y = x * x
+        ...     with tape.stop_recording():
+        ...         factor = x * 100
+        ...     z = y * factor
+        >>> tape.gradient(z, x)
+        Tensor(1800., dtype=float32)
+        """
+        tape, follower = self._on("stop_recording")
+        tape.pause()
+        self._recording = follower.recording = False
+        try:
+            yield
+        finally:
+            if self._tape is tape:
+                tape.resume()
+                self._recording = follower.recording = True
+
+    def reset(self) -> None:
+        """Forget what was recorded, and what was watched; go on recording if in the block.
+
+        >>> import pullback as pb
+        >>> x = pb.variable(3.0)
+        >>> with pb.GradientTape() as tape:
+        ...     y = x * x
+        ...     tape.reset()
+        ...     z = x * 2
+        >>> tape.gradient([y, z], x)
+        Tensor(2., dtype=float32)
+        """
+        recording, level = self._recording, 0 if self._tape is None else self._tape.level
+        self._forget()
+        if recording:  # in its place among the transforms in progress
+            self._tape = self._follower.tape = Recording(level)
+            self._follower.leaves, self._follower.asked = {}, {}
+            self._recording = self._follower.recording = True
+
+    def watched_variables(self) -> tuple[Variable, ...]:
+        """The variables that were followed, in the order in which they were first read.
+
+        >>> import pullback as pb
+        >>> v = pb.variable(3.0, name="speed")
+        >>> with pb.GradientTape() as tape:
+        ...     y = v * 2
+        >>> [v.name for v in tape.watched_variables()]
+        ['speed']
+        """
+        return () if self._tape is None else tuple(v for v, _ in self._follower.leaves.values())
+
+    def _on(self, what: str) -> tuple[Recording, Follower]:
+        if not self._recording or self._tape is None:
+            raise GradientError(f"GradientTape.{what}: the tape is not recording. Call it inside the 'with' block.")
+        return self._tape, self._follower
+
+    def _forget(self) -> None:
+        self._stop()
+        if self._tape is not None:
+            for r in self._tape.nodes:
+                if type(r) is Tensor:
+                    r.x = r.y = None  # whoever still holds one does not hold the graph behind it
+            self._tape.nodes.clear()
+            self._tape = None
+            self._watched.clear()
+
+    def __del__(self) -> None:
+        if self._tape is not None:
+            self._forget()
+
+    # ---- the way back
+
+    def gradient(
+        self, target: Any, sources: Any, output_gradients: Any = None, unconnected_gradients: str = "none"
+    ) -> Any:
+        """The gradient of the target, of the sum of all in a tree of them, by each of the sources, in their structure.
+
+        Sources are variables, watched tensors, or tensors computed in the block.  ``output_gradients`` has the
+        structure of the target.  A source that is not reached gives ``None``; ``unconnected_gradients`` may ask for
+        ``"zero"``, or for an error with ``"raise"``.
+
+        >>> import pullback as pb
+        >>> v = pb.variable([1.0, 2.0])
+        >>> with pb.GradientTape() as tape:
+        ...     y = (v * v).sum()
+        >>> tape.gradient(y, {"v": v})
+        {'v': Tensor([2., 4.], dtype=float32)}
+        """
+        self._ready("gradient", unconnected_gradients)
+        flat, known = self._sources(sources), self._known()
+        seeds = [(self._node(t, known), self._seed(t, dy)) for t, dy in self._targets(target, output_gradients)]
+        found = self._pulled(known, seeds, flat)
+        out = [self._given(d, s, unconnected_gradients) for d, s in zip(found, flat, strict=True)]
+        if not self._persistent:
+            self._spend()
+        return tree.replaced(sources, out) if out else sources
+
+    def jacobian(self, target: Any, sources: Any, unconnected_gradients: str = "none") -> Any:
+        """The derivative of every element of the target by every element of each source.
+
+        Its shape is that of the target followed by that of the source.
+
+        >>> import pullback as pb
+        >>> x = pb.tensor([1.0, 2.0])
+        >>> with pb.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = x * x
+        >>> tape.jacobian(y, x).tolist()
+        [[2.0, 0.0], [0.0, 4.0]]
+        """
+        self._ready("jacobian", unconnected_gradients)
+        if not isinstance(target, Tensor):
+            raise ArgumentError(f"GradientTape.jacobian: the target must be one tensor, got {type(target).__name__}.")
+        flat, known = self._sources(sources), self._known()
+        node = self._node(target, known)
+        rows = []
+        for i in range(target.size):
+            seed = np.zeros(target.size, float_of(target.dtype))
+            seed[i] = 1
+            rows.append(self._pulled(known, [(node, seed.reshape(target.shape)[()])], flat))
+        out = [self._stacked([row[k] for row in rows], target, s, unconnected_gradients) for k, s in enumerate(flat)]
+        if not self._persistent:
+            self._spend()
+        return tree.replaced(sources, out)
+
+    def _ready(self, what: str, unconnected: str) -> None:
+        if unconnected not in ("none", "zero", "raise"):
+            raise ArgumentError(
+                f"GradientTape.{what}: unconnected_gradients must be 'none', 'zero' or 'raise', got {unconnected!r}."
+            )
+        if self._spent:
+            raise GradientError(
+                f"GradientTape.{what}: this tape has answered already and its graph is gone. "
+                "Ask for all sources at once, or make it with GradientTape(persistent=True)."
+            )
+        if self._tape is None:
+            raise GradientError(
+                f"GradientTape.{what}: nothing was recorded. Compute inside 'with GradientTape() as tape'."
+            )
+
+    def _spend(self) -> None:
+        self._forget()
+        self._spent = True
+
+    def _sources(self, sources: Any) -> list[Any]:
+        flat = tree.leaves(sources)
+        for s in flat:
+            if not isinstance(s, Tensor):
+                raise ArgumentError(f"GradientTape: a source must be a tensor or a variable, got {type(s).__name__}.")
+        return flat
+
+    def _known(self) -> dict[int, Tensor]:
+        """All nodes of the tape, leaves first."""
+        assert self._tape is not None
+        leaves = [node for _, nodes in self._watched.values() for node in nodes]
+        leaves += [node_of(leaf) for _, reads in self._follower.leaves.values() for _, leaf in reads]
+        return {id(node): node for node in [*leaves, *self._tape.nodes]}
+
+    def _nodes(self, t: Any) -> list[Tensor]:
+        """The leaves that stand for a variable or a watched tensor."""
+        if isinstance(t, Variable):
+            _, reads = self._follower.leaves.get(id(t), (t, []))
+            return [node_of(leaf) for _, leaf in reads]
+        return self._watched[id(t)][1] if id(t) in self._watched else []
+
+    def _node(self, t: Any, known: dict[int, Tensor]) -> Tensor | None:
+        """The node of a tensor on this tape, which may be under another transform's; None if there is none."""
+        while isinstance(t, Tensor):
+            leaves = self._nodes(t)
+            if leaves:
+                return leaves[-1]
+            for node in _stages(t):
+                if id(node) in known:
+                    return known[id(node)]
+            t = None if isinstance(t, Variable) else t.beneath()
+        return None
+
+    def _targets(self, target: Any, output_gradients: Any) -> list[tuple[Any, Any]]:
+        """Each target with its cotangent, None for ones."""
+        if output_gradients is None:
+            return [(t, None) for t in tree.leaves(target)]
+        pairs: list[tuple[Any, Any]] = []
+        try:
+            tree.mapped(lambda t, dy: pairs.append((t, dy)), target, output_gradients)
+        except ValueError:
+            raise GradientError(
+                "GradientTape.gradient: output_gradients must have the structure of the target; "
+                f"expected {len(tree.leaves(target))} of them, got {len(tree.leaves(output_gradients))}."
+            ) from None
+        return pairs
+
+    def _seed(self, target: Any, dy: Any) -> Any:
+        if not isinstance(target, Tensor):
+            raise ArgumentError(f"GradientTape.gradient: a target must be a tensor, got {type(target).__name__}.")
+        dtype = float_of(target.dtype)
+        if dy is None:
+            return np.ones(target.shape, dtype)[()]
+        seed = bare(dy) if isinstance(dy, Tensor) else as_value(dy)
+        if seed.shape != target.shape:
+            raise GradientError(
+                f"GradientTape.gradient: output_gradients has shape {seed.shape}, but its target {target.shape}; "
+                "they must be the same."
+            )
+        return seed if seed.dtype == dtype else np.astype(seed, dtype)
+
+    def _pulled(self, known: dict[int, Tensor], seeds: Sequence[tuple[Any, Any]], sources: Sequence[Any]) -> list[Any]:
+        """The cotangent of each source, None for one not reached.  The tape stays as it is."""
+        assert self._tape is not None
+        nodes = list(self._tape.nodes)
+        wanted = [self._nodes(s) or [n for n in [self._node(s, known)] if n is not None] for s in sources]
+        with _unwatched(nodes), watched_below(self._tape.level):
+            try:
+                for node, seed in seeds:
+                    if node is not None:
+                        node.g = seed if node.g is None else node.g + seed
+                for r in reversed(nodes):
+                    if r.g is not None:
+                        r.via.plain.run_back(r)
+                found = [[n.g for n in group if n.g is not None] for group in wanted]
+            finally:
+                for r in known.values():
+                    r.g = None
+        return [total(terms) if terms else None for terms in found]
+
+    def _given(self, d: Any, source: Any, unconnected: str) -> Any:
+        dtype = float_of(source.dtype)
+        if d is None:
+            if unconnected == "raise":
+                raise UnconnectedError(UNREACHED + (cut_text(self._tape) if self._tape is not None else ""))
+            return None if unconnected == "none" else constant(np.zeros(source.shape, dtype))
+        d = bare(d)
+        if isinstance(d, RAW):
+            return constant(np.array(d, dtype))  # its own, whatever it was a view of
+        return d if d.dtype == dtype else np.astype(d, dtype)
+
+    def _stacked(self, rows: list[Any], target: Any, source: Any, unconnected: str) -> Any:
+        zeros = np.zeros(source.shape, float_of(source.dtype))
+        shape = target.shape + source.shape
+        if not rows:
+            return constant(np.zeros(shape, zeros.dtype))
+        if all(d is None for d in rows):
+            d = self._given(None, source, unconnected)
+            return None if d is None else constant(np.zeros(shape, zeros.dtype))
+        return self._given(np.reshape(np.stack([zeros if d is None else d for d in rows]), shape), source, unconnected)
+
+
+def _stages(t: Any) -> Iterator[Any]:
+    """What may be the node of a tensor: as it is, and as it was before other tapes watched it."""
+    yield node_of(t)
+    before = getattr(t, "g", None)
+    while isinstance(before, Before):
+        yield t if before.kind is Tensor else before.x
+        before = before.g
+
+
+@contextmanager
+def _unwatched(nodes: Sequence[Tensor]) -> Iterator[None]:
+    """In this block nodes that another tape is watching just now are what they were before."""
+    handles = [(r, _state(r)) for r in nodes if type(r) is Large]
+    for r, state in handles:
+        while state.kind is Large:
+            state = state.g
+        _become(r, state)
+    try:
+        yield
+    finally:
+        for r, state in handles:
+            _become(r, state)

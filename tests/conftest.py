@@ -1,0 +1,12 @@
+"""Settings of the tests: which files are not tests, and how Hypothesis searches."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+# The judge of the parity tests is a program, not a place for doctests.
+collect_ignore = ["parity/check.py", "parity/api_cases.py", "parity/README.md"]
+
+# The same examples on every run, and no deadline: a busy machine is not a failure.
+settings.register_profile("pullback", deadline=None, derandomize=True)
+settings.load_profile("pullback")

@@ -1,0 +1,148 @@
+"""Into the library: which dtype and shape numbers, lists and arrays get, and what is refused."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.core.convert import as_array, as_dtype, as_value
+from pullback.errors import ArgumentError, DataError
+
+ROWS = np.arange(6.0).reshape(2, 3)
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype", "shape"),
+    [
+        (3.0, "float32", ()),
+        (3, "float32", ()),
+        (True, "bool", ()),
+        ([1, 2.5], "float32", (2,)),
+        ([True, False], "bool", (2,)),
+        ([True, 2], "float32", (2,)),
+        ([[1, 2], [3, 4]], "float32", (2, 2)),
+        ((1, (2)), "float32", (2,)),
+        ([], "float32", (0,)),
+        ([[], []], "float32", (2, 0)),
+        (range(3), "float32", (3,)),
+        ([1, None, 3], "float32", (3,)),
+        (1j, "complex64", ()),
+        ([np.float64(1.0), 2], "float64", (2,)),
+        ([1, np.float64(2.0)], "float64", (2,)),
+        ([[1.0], [np.float16(2)]], "float16", (2, 1)),
+        ([np.ones(2), [1, 2]], "float64", (2, 2)),
+        (np.ones(2), "float64", (2,)),
+        (np.ones((2, 1), "i4"), "int32", (2, 1)),
+        (np.float64(1.0), "float64", ()),
+        (np.int16(1), "int16", ()),
+        (np.zeros((0, 3), "f2"), "float16", (0, 3)),
+    ],
+)
+def test_dtype_and_shape(data: Any, dtype: str, shape: Any) -> None:
+    made = as_array(data)
+    assert (made.dtype, made.shape) == (np.dtype(dtype), shape)
+    t = pb.tensor(data)
+    assert (t.dtype, t.shape) == (np.dtype(dtype), shape)
+
+
+def test_none_counts_as_zero() -> None:
+    np.testing.assert_array_equal(as_array([[1, None], [None, 4]]), [[1, 0], [0, 4]])
+
+
+@pytest.mark.parametrize("layout", [ROWS.T, ROWS[:, ::-1], np.asfortranarray(ROWS), np.broadcast_to(ROWS[0], (4, 3))])
+def test_layouts_keep_their_values(layout: Any) -> None:
+    np.testing.assert_array_equal(pb.tensor(layout).numpy(), layout)
+
+
+def test_other_arrays_come_by_their_protocol() -> None:
+    class Other:
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            return ROWS
+
+    np.testing.assert_array_equal(pb.tensor(Other()).numpy(), ROWS)
+    np.testing.assert_array_equal(pb.add(Other(), 1.0), ROWS + 1)
+
+
+def test_a_scalar_is_a_numpy_scalar() -> None:
+    for x in (3.0, np.array(3.0), np.float32(3), pb.tensor(3.0)):
+        assert isinstance(as_value(x), np.generic)
+
+
+@pytest.mark.parametrize(
+    "data",
+    ["a", b"a", ["a"], [1, "a"], object(), [object()], {"a": 1}, {1, 2}, len, Decimal(1), Fraction(1, 2)],
+)
+def test_what_is_not_numbers_is_refused(data: Any) -> None:
+    with pytest.raises(DataError, match="thing: expected numbers"):
+        as_array(data, what="thing")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ([[1, 2], [3]], "found lengths 2 and 1 at depth 1"),
+        ([[1], [[2]]], "ragged"),
+        ([1, [2]], "found lengths a number and 1 at depth 1"),
+        ([[[1, 2]], [[1, 2], [3, 4]]], "found lengths 1 and 2 at depth 1"),
+        ([np.ones(2), np.ones(3)], "found lengths 2 and 3 at depth 1"),
+        ([[], [1]], "found lengths 0 and 1 at depth 1"),
+    ],
+)
+def test_ragged_lists_are_refused(data: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        as_array(data)
+
+
+def test_a_traced_tensor_in_a_list_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"pb\.stack"):
+        pb.grad(lambda x: pb.add([x, x], 1.0))(2.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "want"), [("int32", "i4"), (np.float64, "f8"), ("bool", "?"), (float, "f8"), ("string", "U")]
+)
+def test_dtypes_by_name(given: Any, want: str) -> None:
+    assert as_dtype(given) == np.dtype(want)
+
+
+@pytest.mark.parametrize("bad", ["no such", "M8[D]", object, 3])
+def test_what_is_no_dtype_is_refused(bad: Any) -> None:
+    with pytest.raises(ArgumentError):
+        as_dtype(bad)
+
+
+def test_default_dtype() -> None:
+    assert pb.get_default_dtype() == np.float32
+    with pb.default_dtype("float64"):
+        assert pb.tensor([1.0]).dtype == np.float64
+        assert pb.tensor([True]).dtype == bool
+        with pb.default_dtype(np.float16):
+            assert pb.tensor(1.0).dtype == np.float16
+        assert pb.get_default_dtype() == np.float64
+    with pytest.raises(ZeroDivisionError), pb.default_dtype("float64"):
+        1 / 0
+    assert pb.tensor([1.0]).dtype == np.float32
+
+
+def test_process_default_dtype() -> None:
+    pb.set_default_dtype("float64")
+    try:
+        assert pb.tensor([1.0]).dtype == np.float64
+        with pb.default_dtype("float32"):
+            assert pb.tensor([1.0]).dtype == np.float32
+    finally:
+        pb.set_default_dtype("float32")
+    assert pb.tensor([1.0]).dtype == np.float32
+
+
+@pytest.mark.parametrize("bad", ["int32", bool, "complex64"])
+def test_the_default_dtype_must_be_a_float(bad: Any) -> None:
+    with pytest.raises(ArgumentError, match="must be a float"):
+        pb.set_default_dtype(bad)
+    with pytest.raises(ArgumentError, match="must be a float"), pb.default_dtype(bad):
+        pass

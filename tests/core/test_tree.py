@@ -1,0 +1,157 @@
+"""Trees: dicts, lists, tuples and dataclasses are structure; gradients have the structure of the input."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict, namedtuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.core.tree import is_number_list, is_tensor_data, leaves, mapped, replaced
+
+
+class Point(NamedTuple):
+    x: Any
+    y: Any
+
+
+@dataclass
+class Layer:
+    w: Any
+    b: Any
+    name: str = "layer"
+
+
+@dataclass(frozen=True)
+class Frozen:
+    w: Any
+    seen: int = field(default=0, init=False)
+
+
+Pair = namedtuple("Pair", "a b")
+
+TREES = [
+    1.0,
+    [1.0, {"a": 2.0}],
+    (1.0, (2.0, 3.0)),
+    {"b": 1.0, "a": [2.0, {"c": 3.0}]},
+    Point(1.0, {"k": 2.0}),
+    Pair([1.0], 2.0),
+    OrderedDict(z=1.0, a=2.0),
+    {},
+    [],
+    (),
+    {1: 1.0, (2, 3): 2.0},
+]
+
+
+@pytest.mark.parametrize("tree", TREES, ids=repr)
+def test_mapping_keeps_the_structure(tree: Any) -> None:
+    made = mapped(lambda x: x, tree)
+    assert made == tree
+    assert type(made) is type(tree)
+    assert replaced(tree, leaves(tree)) == tree
+    assert leaves(mapped(lambda x: x * 2, tree)) == [2 * x for x in leaves(tree)]
+
+
+def test_leaves_come_in_the_order_they_stand() -> None:
+    assert leaves({"b": 1, "a": [2, (3, None)], "c": Point(4, 5)}) == [1, 2, 3, 4, 5]
+    assert leaves(Layer(1.0, [2.0], name="n")) == [1.0, 2.0, "n"]
+
+
+def test_none_is_an_empty_place() -> None:
+    assert leaves([None, 1, {"a": None}]) == [1]
+    assert mapped(lambda x: x + 1, [None, 1, {"a": None}]) == [None, 2, {"a": None}]
+
+
+def test_kinds_of_dicts_are_kept() -> None:
+    made = mapped(lambda x: x + 1, defaultdict(list, a=1))
+    assert type(made) is defaultdict
+    assert made == {"a": 2}
+    assert made["new"] == []
+    assert list(mapped(lambda x: x, OrderedDict(z=1, a=2))) == ["z", "a"]
+
+
+def test_dataclasses() -> None:
+    made = mapped(lambda x: x if isinstance(x, str) else x * 2, Layer(1.0, [2.0]))
+    assert made == Layer(2.0, [4.0])
+    assert mapped(lambda x: x * 2, Frozen(3.0)) == Frozen(6.0)
+
+
+def test_several_trees_go_together() -> None:
+    assert mapped(lambda a, b: a + b, {"x": 1, "y": [2]}, {"x": 10, "y": [20]}) == {"x": 11, "y": [22]}
+    for other in ({"x": 1}, 3, {"x": 1, "y": 2}):
+        with pytest.raises(ValueError, match="trees differ"):
+            mapped(lambda a, b: a, {"x": 1, "y": [2]}, other)
+
+
+def test_the_tree_that_was_given_is_not_changed() -> None:
+    tree = {"a": [1.0, 2.0]}
+    mapped(lambda x: -x, tree)
+    assert tree == {"a": [1.0, 2.0]}
+
+
+@pytest.mark.parametrize(
+    ("data", "want"),
+    [
+        ([[1, 2], [3, 4]], True),
+        ([], True),
+        ([1.0, None, True], True),
+        (3, True),
+        ([{"w": 1.0}], False),
+        ([1.0, np.ones(2)], False),
+        ((1.0, 2.0), False),
+        ([1.0, "a"], False),
+        ([pb.tensor(1.0)], False),
+    ],
+)
+def test_a_nested_list_of_nothing_but_numbers_is_a_tensor(data: Any, want: bool) -> None:
+    assert is_tensor_data(data) is want
+
+
+X = np.array([1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("f", "tree", "want"),
+    [
+        (lambda t: np.sum(t["a"] * t["b"]), {"a": X, "b": X + 1}, {"a": X + 1, "b": X}),
+        (lambda t: np.sum(t[0] * t[1][0]), [X, [X + 1]], [X + 1, [X]]),
+        (lambda t: np.sum(t.x * t.y["k"]), Point(X, {"k": X + 1}), Point(X + 1, {"k": X})),
+        (lambda t: t[0] * t[1], (2.0, 3.0), (3.0, 2.0)),
+        (lambda t: np.sum(t["a"] * t["a"]), {"a": [[1.0, 2.0], [3.0, 4.0]]}, {"a": np.array([[2, 4], [6, 8]])}),
+        (lambda t: np.sum(t[0]) * t[1][0], ([1.0, 2.0], [3.0, {}]), (np.array([3.0, 3.0]), [3.0, {}])),
+        (
+            lambda t: np.sum(t["a"]) * 2.0,
+            {"a": X, "none": None, "empty": []},
+            {"a": 2 * X / X, "none": None, "empty": []},
+        ),
+    ],
+)
+def test_gradients_have_the_structure_of_the_input(f: Any, tree: Any, want: Any) -> None:
+    got = pb.grad(f)(tree)
+    assert type(got) is type(tree)
+    assert mapped(lambda _: 0, got, whole=is_number_list) == mapped(lambda _: 0, want)
+    mapped(np.testing.assert_allclose, want, got)
+
+
+def test_a_leaf_comes_back_in_its_own_form() -> None:
+    got = pb.grad(lambda t: np.sum(t["a"] * t["b"] * t["c"]))({"a": X, "b": 2.0, "c": pb.tensor(X)})
+    assert type(got["a"]) is np.ndarray
+    assert isinstance(got["c"], pb.Tensor)
+    assert isinstance(got["b"], float | np.floating)
+
+
+def test_dataclass_of_arrays() -> None:
+    @dataclass
+    class Model:
+        w: Any
+        b: Any
+
+    got = pb.grad(lambda m: np.sum(m.w * 3.0) + m.b * m.b)(Model(X, 4.0))
+    assert type(got) is Model
+    np.testing.assert_allclose(got.w, [3, 3])
+    assert got.b == 8.0

@@ -1,0 +1,635 @@
+"""NumPy's functions on Tensors: the values are NumPy's own, the gradients are right, and none is lost in silence."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.errors import ArgumentError, NoRuleError, PullbackError, TracedValueError, UnconnectedError
+
+rng = np.random.default_rng(7)
+A, B, D = rng.normal(size=(3, 3, 3))
+V, W = rng.normal(size=(2, 4))
+P = np.abs(A) + 0.5
+Q = P.T + 0.3
+T = rng.normal(size=(2, 3, 4))
+HOLES = np.where(np.arange(9).reshape(3, 3) % 4 == 1, np.nan, A)
+ORDER = np.argsort(B, axis=1)
+XP = np.arange(-4.0, 5.0)
+
+Case = tuple[Callable[..., Any], *tuple[np.ndarray, ...]]
+
+
+def each(names: str, *arrays: np.ndarray) -> dict[str, Case]:
+    return {name: (operator.attrgetter(name)(np), *arrays) for name in names.split()}
+
+
+# Calls as NumPy's users write them, and the points to make them at.
+CASES: dict[str, Case] = {
+    **each("sin cos tan sinh cosh tanh arcsinh arctan exp exp2 expm1 square negative positive absolute fabs", A),
+    **each("sinc deg2rad rad2deg degrees radians conjugate real cbrt nan_to_num", A),
+    **each("log log2 log10 log1p sqrt reciprocal arctan", P),
+    **each("arcsin arccos arctanh", A / 4),
+    **each("add subtract multiply divide maximum minimum fmax fmin arctan2 hypot logaddexp logaddexp2", P, Q),
+    **each("float_power power fmod remainder divmod", P, Q),
+    **each("copysign matmul dot inner outer vdot kron cross linalg.cross linalg.matmul linalg.vecdot", A, B),
+    **each("sum mean prod max min amax amin var std ptp median average cumsum cumprod", A),
+    **each("nansum nanmean nanprod nanmax nanmin nanvar nanstd nancumsum nancumprod cov corrcoef", A),
+    **each("ravel transpose permute_dims matrix_transpose linalg.matrix_transpose flip fliplr flipud rot90 diag", A),
+    **each("diagonal linalg.diagonal trace linalg.trace diagflat tril triu squeeze sort unique diff ediff1d", A),
+    **each("gradient trapezoid copy modf linalg.norm linalg.vector_norm linalg.matrix_norm vstack hstack dstack", A),
+    **each("atleast_1d atleast_2d atleast_3d column_stack unstack", A),
+    **each("vander", V),
+    **each("convolve correlate polyval", V, W),
+    **each("vecdot", A, B),
+    **each("matvec vecmat", A[0], B),
+    "matvec": (np.matvec, A, B[0]),
+    "arccosh": (np.arccosh, P + 1),
+    "sinc near 0": (np.sinc, np.array([0.0, 1e-9, 1e-3, 0.0159, 0.0160, 1.0])),
+    "fmod of both signs": (lambda x, y: np.fmod(x, y), 7 * A + 0.1, Q),
+    "heaviside": (lambda x, h: np.heaviside(np.float32([-1, 0, 0, 2]), h) * x, V, W),
+    "copysign": (np.copysign, A, B),
+    "ldexp": (lambda x: np.ldexp(x, np.array([1, 2, -3])), A),
+    "trunc, rint, round, fix": (lambda x: x * (np.trunc(9 * x) + np.rint(9 * x) + np.round(x, 1) + np.fix(9 * x)), A),
+    "fmax of holes": (lambda x: np.fmax(HOLES, x) + np.fmin(x, HOLES), B),
+    # reductions
+    "sum, keepdims": (lambda x: np.sum(x, axis=(0, -1), keepdims=True), T),
+    "sum by position": (lambda x: np.sum(x, 1, None, None, True), T),
+    "max by position": (lambda x: np.max(x, 1, None, True), T),
+    "std by position": (lambda x: np.std(x, 0, None, None, 1), A),
+    "std, correction": (lambda x: np.std(x, axis=1, correction=1, keepdims=True), A),
+    "var, ddof": (lambda x: np.var(x, axis=(0, 1), ddof=2), T),
+    "defaults said": (lambda x: np.sum(x, axis=0, dtype=None, out=None) + np.mean(x, axis=0, where=np._NoValue), A),
+    "average": (lambda x, w: np.average(x, axis=1, weights=w[0]), A, P),
+    "average, returned": (lambda x, w: np.average(x, weights=w, axis=0, returned=True, keepdims=True), A, P),
+    "quantile": (lambda x: np.quantile(x, [0.3, 0.75], axis=1), T),
+    "quantile by q": (lambda x, q: np.quantile(x, q, axis=(0, 2), keepdims=True), T, np.array([0.31, 0.72])),
+    "percentile": (lambda x: np.percentile(x, 40, axis=-1, keepdims=True), T),
+    "median, axis": (lambda x: np.median(x, axis=(0, 2)), T),
+    "cov, y": (lambda x, y: np.cov(x, y, rowvar=False, ddof=0), A, B),
+    "cov, bias": (lambda x: np.cov(x, bias=True), V),
+    "corrcoef, y": (lambda x, y: np.corrcoef(x, y), V, W),
+    "nan*": (lambda x: [f(x + HOLES, axis=0) for f in (np.nansum, np.nanprod, np.nanmax, np.nanmin, np.nanmean)], B),
+    "nanvar": (lambda x: [f(x + HOLES, axis=1, ddof=1) for f in (np.nanvar, np.nanstd)], B),
+    "cumsum, axis": (lambda x: np.cumsum(x, axis=1), T),
+    "cumprod, axis": (lambda x: np.cumprod(x, 1), T),
+    "cumulative": (lambda x: [f(x, axis=0, include_initial=True) for f in (np.cumulative_sum, np.cumulative_prod)], A),
+    "add.reduce": (lambda x: np.add.reduce(x, axis=1) + np.add.reduce(x, axis=1, keepdims=True)[:, 0], T),
+    "add.reduce, first axis": (np.add.reduce, T),
+    "multiply.reduce": (lambda x: np.multiply.reduce(x, 1), T),
+    "max.reduce": (lambda x: np.maximum.reduce(x) + np.minimum.reduce(x, axis=None), T),
+    "fmax.reduce": (lambda x: np.fmax.reduce(x + HOLES, axis=1), B),
+    "logaddexp.reduce": (lambda x: np.logaddexp.reduce(x, 1), T),
+    "accumulate": (lambda x: np.add.accumulate(x) + np.multiply.accumulate(x, axis=1), A),
+    "outer": (lambda x, y: np.multiply.outer(x, y) + np.hypot.outer(x, y[0]).sum(), A, T),
+    # shapes
+    "reshape": (lambda x: np.reshape(x, (4, -1)), T),
+    "moveaxis": (lambda x: np.moveaxis(x, [0, 1], [-1, 0]), T),
+    "rollaxis": (lambda x: [np.rollaxis(x, 2), np.rollaxis(x, 0, 3), np.rollaxis(x, -1, 1)], T),
+    "swapaxes": (lambda x: np.swapaxes(x, 0, 2), T),
+    "transpose, axes": (lambda x: np.transpose(x, axes=(1, -1, 0)), T),
+    "expand_dims": (lambda x: np.expand_dims(x, (0, -1)), A),
+    "squeeze": (lambda x: np.squeeze(x[:, :1], axis=1), A),
+    "broadcast_to": (lambda x: np.broadcast_to(x, (2, 4)), V),
+    "broadcast_arrays": (lambda x, y: np.broadcast_arrays(x, y[:, None]), V, W),
+    "tile": (lambda x: np.tile(x, (2, 1, 2)), A),
+    "repeat": (lambda x: np.repeat(x, 2), A),
+    "repeat each": (lambda x: np.repeat(x, [1, 0, 3], axis=1), A),
+    "roll": (lambda x: [np.roll(x, 5), np.roll(x, (1, -1), (0, 1))], A),
+    "rot90": (lambda x: [np.rot90(x, k, axes=(1, 2)) for k in (-1, 0, 1, 2)], T),
+    "pad": (lambda x: np.pad(x, ((1, 0), (2, 1)), constant_values=((1, 2), (3, 4))), A),
+    "pad modes": (lambda x: [np.pad(x, ((0, 0), (2, 4)), mode=m) for m in ("edge", "reflect", "symmetric", "wrap")], A),
+    "concatenate": (lambda x, y: np.concatenate([x, B, y, [[1.0, 2.0, 3.0]]], axis=0), A, B),
+    "concatenate, flat": (lambda x, y: np.concatenate((x, y), axis=None), A, V),
+    "concat": (lambda x: np.concat([x, x], 1), A),
+    "stack": (lambda x, y: np.stack([x, B, y, x], axis=-1), A, D),
+    "vstack": (lambda x, y: np.vstack([x, y[0]]), A, B),
+    "hstack": (lambda x, y: [np.hstack([x, y]), np.hstack((x[0], 1.0))], A, B),
+    "dstack": (lambda x, y: np.dstack([x, y, B]), A, D),
+    "linalg.outer": (np.linalg.outer, V, W),
+    "column_stack": (lambda x, y: np.column_stack([x, y, x[:, :2]]), A, V[:3]),
+    "block": (lambda x, y: np.block([[x, y], [B, x]]), A, D),
+    "append": (lambda x, y: np.append(x, y, axis=0), A, B),
+    "split": (lambda x: [*np.split(x, 3, axis=1), *np.split(x, [1, 2]), *np.array_split(x, 2)], A),
+    "hsplit": (lambda x: [*np.hsplit(x, [1]), *np.vsplit(x, 3), *np.hsplit(x[0], 3)], A),
+    "dsplit": (lambda x: np.dsplit(x, 2), T),
+    "unstack": (lambda x: np.unstack(x, axis=1), T),
+    "atleast": (lambda x, y: np.atleast_2d(x, y, x[0]), V, A),
+    "meshgrid": (lambda x, y: np.meshgrid(x, y), V, A[0]),
+    "meshgrid, ij": (lambda x, y: np.meshgrid(x, y, indexing="ij", sparse=True), V, W),
+    # elements
+    "take": (lambda x: [np.take(x, [0, 2, 2], axis=1), np.take(x, 4), np.take(x, [-5, 7], mode="wrap", axis=0)], A),
+    "take, clip": (lambda x: np.take(x, [[5], [-2]], 0, mode="clip"), A),
+    "take_along_axis": (lambda x: np.take_along_axis(x, ORDER, axis=1), A),
+    "delete": (lambda x: [np.delete(x, 1, axis=0), np.delete(x, [0, 3])], A),
+    "compress": (lambda x: [np.compress([1, 0, 1], x, axis=1), np.extract(B > 0, x)], A),
+    "diag": (lambda x: [np.diag(x, 1), np.diag(x[0], -2), np.diagonal(x, -1)], A),
+    "diagonal": (lambda x: np.diagonal(x, 1, 2, 0), T),
+    "trace": (lambda x: np.trace(x, 1, 1, 2), T),
+    "tril": (lambda x: [np.tril(x, -1), np.triu(x, 1)], T),
+    "sort": (lambda x: [np.sort(x, axis=0), np.sort(x, axis=None)], A),
+    "partition": (lambda x: np.partition(x, 1, axis=0)[1], A),
+    "unique": (lambda x: np.unique(np.stack([x, x]), return_index=True)[0], V),
+    "where": (lambda x, y: np.where(x > 0, x, y * 2), A, B),
+    "where, array": (lambda x: np.where(B > 0, x, 0.0), A),
+    "select": (lambda x: np.select([x > 0, x < -0.5], [x, 2 * x * x], default=1.0), A),
+    "piecewise": (lambda x: np.piecewise(x, [x < 0, x > 0.5], [lambda z: -z * z, np.log, 3.0]), A),
+    "clip": (lambda x: np.clip(x, -0.5, 0.5), A),
+    "clip, bounds": (lambda x, y: np.clip(x, a_min=y, a_max=None) + np.clip(x, max=y), A, B),
+    "nan_to_num": (lambda x: np.nan_to_num(x + HOLES, nan=2.0), B),
+    "full_like": (lambda x: np.full_like(x, x[0, 0]) + np.ones_like(x) * x + np.zeros_like(x), A),
+    "linspace": (lambda x, y: [np.linspace(x, y, 4), np.linspace(0.0, x[0, 0], num=3, endpoint=False)], A, B),
+    "only an option": (
+        lambda x: [
+            np.average([1.0, 2.0, 3.0], weights=x[0]),
+            np.clip(A, x, 5.0),
+            np.clip(A, None, x[0]),
+            np.trapezoid(A, x),
+            np.cov(V[:3], x[1]),
+            np.diff(A, prepend=x[:, :1]),
+            np.quantile(A, x[0, 0]),
+            np.gradient(A[0], x[1, 1]),
+            np.polyval(x[0], 2.0),
+            np.interp([0.5, 1.5], [0.0, 1.0, 2.0], x[0]),
+        ],
+        P / 3,
+    ),
+    "names": (
+        lambda x: (
+            np.sum(a=x, axis=0) + np.dot(a=x, b=B) + np.reshape(x, shape=(3, 3)) + np.take(a=x, indices=[0, 1, 2])
+        ),
+        A,
+    ),
+    # products
+    "dot": (lambda x, y: [np.dot(x, y[0]), np.dot(2.0, x), np.dot(y, [1.0, 2.0, 3.0])], T[:, :, :3], A),
+    "dot, high": (lambda x, y: np.dot(x, y), A, T),
+    "matmul": (np.matmul, T, W),
+    "inner": (np.inner, T, V),
+    "tensordot": (lambda x, y: [np.tensordot(x, y), np.tensordot(x, y, axes=([0], [1]))], A, B),
+    "linalg.tensordot": (lambda x, y: np.linalg.tensordot(x, y, axes=1), T, W[:, None]),
+    "vecdot, axis": (lambda x, y: np.vecdot(x, y, axis=0) + np.linalg.vecdot(x, y, axis=0), A, B),
+    "kron": (np.kron, V, A),
+    "cross": (lambda x, y: np.cross(x, y, axis=0), A, B),
+    "cross, one": (lambda x: np.cross(x, [1.0, 2.0, 3.0]), A),
+    "einsum": (
+        lambda x, y: [
+            np.einsum("ij,kj->ik", x, y),
+            np.einsum("ii", x),
+            np.einsum("ii->i", y),
+            np.einsum("...j->...", x),
+        ],
+        A,
+        B,
+    ),
+    "einsum, lists": (lambda x, y: np.einsum(x, [0, 1], y, [1, 2], [2, 0]) + np.einsum(x, [0, 1], y, [1, 2]).T, A, B),
+    "einsum, optimize": (lambda x, y: np.einsum("ij,jk,k->i", x, y, [1.0, 2.0, 3.0], optimize=True), A, B),
+    "multi_dot": (lambda x, y: np.linalg.multi_dot([x, y, x, V[:3]]), A, B),
+    "matrix_power": (lambda x: [np.linalg.matrix_power(x, n) for n in (0, 1, 3, 6)], A),
+    "norm, ord": (lambda x: [np.linalg.norm(x, ord=o) for o in (None, "fro", 1, -1, np.inf, -np.inf)], A),
+    "norm, axis": (lambda x: [np.linalg.norm(x, o, 1) for o in (None, 0, 1, 2, 3, -1.5, np.inf, -np.inf)], T),
+    "norm, axes": (lambda x: [np.linalg.norm(x, 1, axis=(2, 0)), np.linalg.norm(x, axis=(0, 1), keepdims=True)[0]], T),
+    "norm, keepdims": (lambda x: np.linalg.norm(x, np.inf, (0, 1), keepdims=True), T),
+    "vector_norm": (
+        lambda x: [np.linalg.vector_norm(x, axis=(0, 2), ord=3), np.linalg.vector_norm(x, ord=1, keepdims=True)],
+        T,
+    ),
+    "matrix_norm": (lambda x: [np.linalg.matrix_norm(x, ord=o, keepdims=True) for o in ("fro", 1, np.inf)], T),
+    "polyval": (lambda x: np.polyval([1.0, -2.0, 3.0], x), A),
+    "vander": (lambda x: np.vander(x, 3, increasing=True), V),
+    "convolve": (lambda x, y: [np.convolve(x, y[:k], m) for k in (2, 3) for m in ("full", "same", "valid")], V, W),
+    "convolve, longer": (lambda x, y: [np.convolve(x[:2], y, m) for m in ("full", "same", "valid")], V, W),
+    "correlate": (
+        lambda x, y: [
+            np.correlate(x[:j], y[:k], m) for j, k in ((4, 2), (2, 4), (4, 3)) for m in ("full", "same", "valid")
+        ],
+        V,
+        W,
+    ),
+    "interp": (
+        lambda x, y: [np.interp(x, XP, y), np.interp(9 * x, XP, y, left=1.0), np.interp(0.3, XP + x[0, 0], y)],
+        A,
+        XP**2,
+    ),
+    "diff": (lambda x: [np.diff(x, 2, axis=0), np.diff(x, prepend=0.0, append=x[:, :1])], A),
+    "ediff1d": (lambda x: np.ediff1d(x, to_end=[1.0, 2.0], to_begin=x[0]), A),
+    "trapezoid": (
+        lambda y, x: [np.trapezoid(y, x[0]), np.trapezoid(y, dx=0.5, axis=0), np.trapezoid(y, x, axis=0)],
+        A,
+        B,
+    ),
+    "gradient": (lambda x: [*np.gradient(x, 0.5, [0.0, 1.0, 3.0, 4.0], axis=(1, 2)), np.gradient(x, axis=2)], T),
+    # operators with NumPy's values on the left
+    "operators": (lambda x: B * x + (B @ x) - (B - x) / P + P**x + B // x + B % x, P),
+    "scalars": (
+        lambda x: [np.float64(2) ** x, np.int64(3) * x, np.float32(2) - x, np.float64(1) / x, np.bool_(True) + x],
+        P,
+    ),
+    "lists": (lambda x: np.multiply([0.1, 0.2, 0.3], x) + np.add(x, [[1], [2], [3]]), A),
+}
+
+
+def parts(result: Any) -> list[Any]:
+    return list(result) if isinstance(result, list | tuple) else [result]
+
+
+def projected(f: Callable[..., Any], arrays: tuple[np.ndarray, ...]) -> Callable[..., Any]:
+    """A scalar of everything ``f`` gives, each element with its own weight."""
+    weights = [np.random.default_rng(i).normal(size=np.shape(y)) for i, y in enumerate(parts(f(*arrays)))]
+    return lambda *xs: sum((np.sum(y * w) for y, w in zip(parts(f(*xs)), weights, strict=True)), np.float64(0))
+
+
+def slope(f: Callable[..., Any], arrays: Any, directions: Any, h: float = 1e-6) -> Any:
+    """The change of ``f`` in a direction, by central differences."""
+    there, here = ([x + s * h * d for x, d in zip(arrays, directions, strict=True)] for s in (1, -1))
+    return (f(*there) - f(*here)) / (2 * h)
+
+
+def directions(arrays: Any) -> list[np.ndarray]:
+    return [np.random.default_rng(9).normal(size=x.shape) for x in arrays]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_value_is_numpys_own(name: str) -> None:
+    f, *arrays = CASES[name]
+    for ours, theirs in zip(parts(f(*map(pb.tensor, arrays))), parts(f(*arrays)), strict=True):
+        assert isinstance(ours, pb.Tensor)
+        assert ours.shape == np.shape(theirs)
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_allclose(ours.numpy(), theirs, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gradient_is_the_slope(name: str) -> None:
+    f, *arrays = CASES[name]
+    y, moved = projected(f, tuple(arrays)), directions(arrays)
+    found = pb.grads(y, unconnected="zero")(arrays)
+    along = sum(np.sum(g * d) for g, d in zip(found, moved, strict=True))
+    np.testing.assert_allclose(along, slope(y, arrays, moved), rtol=2e-6, atol=2e-7)
+    _, forward = pb.jvp(y, arrays, moved)
+    np.testing.assert_allclose(forward, along, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hypot",
+        "logaddexp",
+        "logaddexp2",
+        "log2",
+        "log10",
+        "cbrt",
+        "sinc",
+        "sinc near 0",
+        "fmod of both signs",
+        "exp2",
+        "std, correction",
+        "quantile",
+        "cov, y",
+        "corrcoef, y",
+        "nanvar",
+        "kron",
+        "cross",
+        "norm, axis",
+        "norm, ord",
+        "convolve",
+        "interp",
+        "gradient",
+        "piecewise",
+        "average",
+        "logaddexp.reduce",
+        "matrix_power",
+        "pad modes",
+        "trapezoid",
+    ],
+)
+def test_second_order(name: str) -> None:
+    f, *arrays = CASES[name]
+    y, moved = projected(f, tuple(arrays)), directions(arrays)
+    first = lambda *xs: sum(
+        np.sum(g * d) for g, d in zip(pb.grads(y, unconnected="zero")(list(xs)), moved, strict=True)
+    )
+    found = pb.grads(first, unconnected="zero")(arrays)
+    along = sum(np.sum(g * d) for g, d in zip(found, moved, strict=True))
+    np.testing.assert_allclose(along, slope(first, arrays, moved), rtol=1e-5, atol=1e-6)
+
+
+WIDER = {"float_power", "scalars"}  # NumPy itself makes these float64
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name not in WIDER])
+def test_float32_stays(name: str) -> None:
+    f, *arrays = CASES[name]
+    narrow = [x.astype(np.float32) for x in arrays]
+    constants = any(isinstance(c, np.ndarray) and c.dtype == float for c in captured(getattr(f, "__code__", None)))
+    results = parts(f(*map(pb.tensor, narrow)))
+    assert constants or {y.dtype for y in results} <= {np.dtype(np.float32), np.dtype(np.int64)}
+    for g in pb.grads(lambda *xs: sum(np.sum(y) for y in parts(f(*xs))), unconnected="zero")(narrow):
+        assert g.dtype == np.float32
+
+
+def captured(code: Any) -> list[Any]:
+    """The arrays of this file that a case names; they are float64."""
+    inside = [c for c in getattr(code, "co_consts", ()) if hasattr(c, "co_names")]
+    return [globals().get(n) for n in getattr(code, "co_names", ())] + [a for c in inside for a in captured(c)]
+
+
+# ---- nothing is lost in silence
+
+
+def traced(f: Callable[[Any], Any], x: Any = A) -> Any:
+    """What ``f`` gives while the gradient by ``x`` is being taken."""
+    kept = []
+
+    def run(t: Any) -> Any:
+        kept.append(f(t))
+        return np.sum(t)
+
+    pb.grad(run)(x)
+    return kept[0]
+
+
+def into(x: Any, index: Any, value: Any) -> None:
+    x[index] = value
+
+
+LOST: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
+    "asarray": (np.asarray, TracedValueError, r"np.asarray\(\) of a traced tensor of shape \(3, 3\) would lose"),
+    "array of rows": (lambda t: np.array([t[0], t[1]]), TracedValueError, "would lose its gradient"),
+    "array of numbers": (lambda t: np.array([t[0, 0], 1.0]), TracedValueError, "would lose its gradient"),
+    "sum of a list": (lambda t: np.sum([t[0, 0], t[1, 1]]), TracedValueError, "would lose its gradient"),
+    "float": (lambda t: float(t[0, 0]), TracedValueError, r"float\(\) of a traced tensor of shape \(\)"),
+    "int": (lambda t: int(t[0, 0]), TracedValueError, r"int\(\) of a traced"),
+    "complex": (lambda t: complex(t[0, 0]), TracedValueError, r"complex\(\) of a traced|float\(\) of a traced"),
+    "math": (lambda t: math.sin(t[0, 0]), TracedValueError, r"float\(\) of a traced"),
+    "np.float32": (lambda t: np.float32(t[0, 0]), TracedValueError, "of a traced"),
+    "setitem": (lambda t: into(np.zeros(3), 0, t[0, 0]), ValueError, "setting an array element with a sequence"),
+    "setitem of rows": (lambda t: into(np.zeros((3, 3)), 0, t[0]), TracedValueError, "would lose its gradient"),
+    "dlpack": (np.from_dlpack, TracedValueError, "DLPack export"),
+    "vectorize": (lambda t: np.vectorize(lambda x: x * x)(t), TracedValueError, "would lose its gradient"),
+    "generator": (lambda t: np.random.default_rng(0).normal(t), TracedValueError, "would lose its gradient"),
+    "*=": (lambda t: operator.imul(np.ones((3, 3)), t), NoRuleError, r"np.multiply\(out=\).*x = x \* t, not x \*= t"),
+    "@=": (lambda t: operator.imatmul(np.ones((3, 3)), t), NoRuleError, r"np.matmul\(axes=, out=\)"),
+    "out": (
+        lambda t: np.exp(t, out=np.empty((3, 3))),
+        NoRuleError,
+        r"np.exp\(out=\) of a traced Tensor.*use the result",
+    ),
+    "out of a function": (lambda t: np.sum(t, axis=0, out=np.empty(3)), NoRuleError, r"np.sum\(out=\)"),
+    "out by position": (lambda t: np.sum(t, 0, None, np.empty(3)), NoRuleError, r"np.sum\(out=\)"),
+    "out of clip": (lambda t: np.clip(t, 0, 1, out=np.empty((3, 3))), NoRuleError, r"np.clip\(out=\)"),
+    "out of no rule": (lambda t: np.linalg.cond(t), NoRuleError, "np.linalg.cond has no rule"),
+    "out of reduce": (lambda t: np.add.reduce(t, out=np.empty(3)), NoRuleError, r"np.add.reduce\(out=\)"),
+    "where": (lambda t: np.exp(t, where=B > 0), NoRuleError, r"np.exp\(where=\).*np.where instead"),
+    "where of sum": (lambda t: np.sum(t, where=B > 0), NoRuleError, r"np.sum\(where=\)"),
+    "dtype": (lambda t: np.add(t, 1, dtype=np.float32), NoRuleError, r"np.add\(dtype=\).*np.astype"),
+    "dtype of mean": (lambda t: np.mean(t, dtype=np.float32), NoRuleError, r"np.mean\(dtype=\)"),
+    "casting": (lambda t: np.add(t, 1, casting="unsafe"), NoRuleError, r"np.add\(casting=\)"),
+    "initial": (lambda t: np.sum(t, initial=1.0), NoRuleError, r"np.sum\(initial=\)"),
+    "order": (lambda t: np.reshape(t, -1, order="F"), NoRuleError, r"np.reshape\(order=\).*transpose first"),
+    "no rule": (np.linalg.inv, NoRuleError, r"np.linalg.inv has no rule.*pb.custom_gradient, or use stop_gradient"),
+    "no rule for a ufunc": (lambda t: np.nextafter(t, 1.0), NoRuleError, "np.nextafter has no rule"),
+    "no rule for a method": (lambda t: np.add.reduceat(t, [0, 1]), NoRuleError, "np.add.reduceat has no rule"),
+    "no rule for accumulate": (lambda t: np.maximum.accumulate(t), NoRuleError, "np.maximum.accumulate has no rule"),
+    "no rule for outer": (lambda t: np.nextafter.outer(t, t), NoRuleError, "np.nextafter.outer has no rule"),
+    "histogram": (np.histogram, NoRuleError, "np.histogram has no rule"),
+    "frompyfunc": (lambda t: np.frompyfunc(lambda x: x * x, 1, 1)(t), NoRuleError, "has no rule"),
+    "pad mode": (lambda t: np.pad(t, 1, mode="mean"), NoRuleError, r"np.pad\(mode='mean'\).*There are constant, edge"),
+    "pad reflect_type": (
+        lambda t: np.pad(t, 1, "reflect", reflect_type="odd"),
+        NoRuleError,
+        r"np.pad\(reflect_type=\)",
+    ),
+    "quantile method": (lambda t: np.quantile(t, 0.5, method="lower"), NoRuleError, r"np.quantile\(method=\)"),
+    "gradient edge": (lambda t: np.gradient(t, edge_order=2), NoRuleError, r"np.gradient\(edge_order=\)"),
+    "spectral norm": (lambda t: np.linalg.norm(t, 2), NoRuleError, r"np.linalg.norm\(ord=2\).*singular values"),
+    "negative power": (lambda t: np.linalg.matrix_power(t, -1), NoRuleError, r"n=-1\).*inverse"),
+    "norm of three axes": (
+        lambda t: np.linalg.norm(np.stack([t, t]), 1),
+        ArgumentError,
+        r"ord=1 is for vectors and matrices",
+    ),
+    "matrix ord": (lambda t: np.linalg.norm(t, "fro", 0), ArgumentError, "ord='fro' is for matrices"),
+    "quantile out of range": (lambda t: np.percentile(t, 101), ArgumentError, "q must be from 0 to 100"),
+    "average": (
+        lambda t: np.average(t, axis=0, weights=V),
+        ValueError,
+        r"weights of shape \(4,\) do not fit a of shape \(3, 3\)",
+    ),
+    "diag": (lambda t: np.diag(np.stack([t, t])), ValueError, r"one or two axes, got shape \(2, 3, 3\)"),
+    "select": (lambda t: np.select([t > 0], [t, t]), ValueError, "1 conditions, but 2 choices"),
+    "piecewise": (lambda t: np.piecewise(t, [t > 0], []), ValueError, "1 conditions, but 0 functions"),
+    "cross": (lambda t: np.cross(t[:, :2], t), ValueError, "three components, got 2 and 3"),
+    "meshgrid": (lambda t: np.meshgrid(t[0], indexing="yx"), ArgumentError, "'xy' or 'ij', got 'yx'"),
+    "convolve": (lambda t: np.convolve(t[0], t[1], "some"), ArgumentError, "got 'some'"),
+    "convolve nothing": (lambda t: np.convolve(t[0], []), ValueError, "an argument is empty"),
+    "diff": (lambda t: np.diff(t, -1), ArgumentError, "got -1"),
+    "gradient": (lambda t: np.gradient(t, 1.0, 2.0, 3.0), ArgumentError, "3 spacings for 2 axes"),
+    "gradient of one": (lambda t: np.gradient(t[:1], axis=0), ValueError, "at least two elements"),
+    "cumulative_sum": (np.cumulative_sum, ArgumentError, "axis must be given"),
+    "split": (lambda t: np.split(t, 2), ValueError, "equal division"),
+}
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_refusal(name: str) -> None:
+    f, kind, message = LOST[name]
+    with pytest.raises(kind, match=message):
+        traced(f)
+
+
+IN_PLACE: dict[str, Callable[[Any], Any]] = {
+    "np.fill_diagonal": lambda t: np.fill_diagonal(t, 0.0),
+    "np.put": lambda t: np.put(t, [0], 1.0),
+    "np.copyto": lambda t: np.copyto(np.zeros((3, 3)), t),
+    "np.place": lambda t: np.place(t, B > 0, [1.0]),
+    "np.putmask": lambda t: np.putmask(t, B > 0, 1.0),
+    "np.put_along_axis": lambda t: np.put_along_axis(t, ORDER, 0.0, 1),
+    "np.add.at": lambda t: np.add.at(np.zeros(3), [0], t[0, 0]),
+    "np.multiply.at": lambda t: np.multiply.at(t, [0], 2.0),
+}
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_in_place_is_always_refused(name: str) -> None:
+    message = f"{name} changes an array in place"
+    with pytest.raises(ArgumentError, match=message):
+        IN_PLACE[name](pb.tensor(A))
+    with pytest.raises(ArgumentError, match=message):
+        traced(IN_PLACE[name])
+
+
+@pytest.mark.parametrize("f", [np.exp, np.linalg.multi_dot, np.sum, np.add.reduce])
+def test_nothing_is_written_into_a_tensor(f: Any) -> None:
+    with pytest.raises(PullbackError, match="a Tensor never changes"):
+        f(pb.tensor(A), out=pb.tensor(A))
+    with pytest.raises(PullbackError, match="a Tensor never changes"):
+        f(A, out=pb.tensor(A))
+
+
+def test_nothing_is_written_into_a_tensor_by_position() -> None:
+    t = pb.tensor(np.ones(3))
+    with pytest.raises(PullbackError, match="a Tensor never changes"):
+        np.sum(pb.tensor(A), 0, None, t)
+    with pytest.raises(ValueError, match="read-only"):
+        np.nanmedian(pb.tensor(A), 0, t)
+    np.testing.assert_array_equal(t.numpy(), np.ones(3))
+
+
+# ---- without a gradient to lose
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        np.linalg.inv,
+        np.linalg.slogdet,
+        lambda x: np.histogram(x, 3),
+        lambda x: np.nextafter(x, 2.0),
+        np.fft.fft,
+        lambda x: np.sum(x, dtype=np.float32),
+        lambda x: np.add.reduceat(x, [0, 2]),
+        lambda x: np.mean(x, where=B > 0),
+        lambda x: np.quantile(x, 0.4, method="lower"),
+        lambda x: np.insert(x, 1, 5.0),
+        lambda x: np.reshape(x, -1, order="F"),
+        lambda x: np.maximum.accumulate(x),
+        lambda x: np.linalg.norm(x, 2),
+        lambda x: np.linalg.matrix_power(x, -2),
+        lambda x: np.pad(x, 1, mode="mean"),
+        lambda x: np.add(x, 1, casting="unsafe"),
+    ],
+)
+def test_constants_need_no_rule(f: Any) -> None:
+    ours, theirs = f(pb.tensor(A)), f(A)
+    assert type(ours) is (pb.Tensor if isinstance(theirs, np.ndarray | np.generic) else type(theirs))
+    for y, z in zip(parts(ours), parts(theirs), strict=True):
+        assert isinstance(y, pb.Tensor)
+        np.testing.assert_allclose(np.asarray(y), z)
+
+
+def test_constants_go_into_arrays() -> None:
+    buffer = np.ones((3, 3))
+    buffer *= pb.tensor(A)
+    np.testing.assert_array_equal(buffer, A)
+    assert np.sum(pb.tensor(A), axis=0, out=buffer[0]) is not None
+    np.testing.assert_array_equal(buffer[0], A.sum(0))
+
+
+WITHOUT_GRADIENT: dict[str, Callable[[Any], Any]] = {
+    **{f.__name__: f for f in (np.argmax, np.argmin, np.argsort, np.nonzero, np.where, np.isnan, np.signbit, np.all)},
+    **{f.__name__: f for f in (np.any, np.count_nonzero, np.isreal, np.shape, np.ndim, np.size, np.array_str)},
+    **{f.__name__: f for f in (np.iscomplexobj, np.result_type)},
+    "argmax, axis": lambda x: np.argmax(x, axis=1),
+    "argmin, keepdims": lambda x: np.argmin(x, 0, keepdims=True),
+    "argmax, all kept": lambda x: np.argmax(x, keepdims=True),
+    "nanargmax": lambda x: np.nanargmax(x, 1),
+    "searchsorted": lambda x: np.searchsorted([-1.0, 0.0, 1.0], x),
+    "digitize": lambda x: np.digitize(x, [-1.0, 0.0, 1.0]),
+    "isclose": lambda x: np.isclose(x, B),
+    "allclose": lambda x: np.allclose(x, x + 1e-12),
+    "array_equal": lambda x: np.array_equal(x, A),
+    "logical": lambda x: np.logical_and(x > 0, np.logical_not(x > 1)),
+    "reduce": lambda x: np.logical_and.reduce(x > 0) | np.logical_or.reduce(x > 0, axis=1),
+    "size, axis": lambda x: np.size(x, 1),
+    "isin": lambda x: np.isin(x, A[0]),
+    "comparison": lambda x: np.greater(B, x),
+    "lexsort": lambda x: np.lexsort((x[0], x[1])),
+    "argpartition": lambda x: np.argpartition(x, 1)[:, 1],
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_GRADIENT)
+def test_whole_numbers_and_truth_carry_no_gradient(name: str) -> None:
+    f = WITHOUT_GRADIENT[name]
+    for found in (f(pb.tensor(A)), traced(f)):
+        for ours, theirs in zip(parts(found), parts(f(A)), strict=True):
+            assert isinstance(ours, pb.Tensor) == isinstance(theirs, np.ndarray | np.generic)
+            np.testing.assert_array_equal(pb.stop_gradient(ours) if isinstance(ours, pb.Tensor) else ours, theirs)
+
+
+def test_where_the_path_was_cut_is_said() -> None:
+    with pytest.raises(UnconnectedError, match=r"cut.*np.searchsorted \(.*test_numpy.py"):
+        pb.grad(lambda x: np.searchsorted(XP, x) * 1.0)(A)
+
+
+# ---- who is who
+
+
+def test_cotangents_go_by_position() -> None:
+    left, right = pb.grads(lambda x, y: np.sum(np.stack([x, V, y, W]) * T[0, :1, 0] * np.arange(4.0)[:, None]))([V, W])
+    np.testing.assert_allclose(left, np.zeros(4))
+    np.testing.assert_allclose(right, np.full(4, 2 * T[0, 0, 0]))
+
+
+class Other:
+    """An array of another library, which handles what it meets itself."""
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> str:
+        return f"other {ufunc.__name__}"
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> str:
+        return f"other {func.__name__}"
+
+
+def test_other_libraries_have_their_say() -> None:
+    t = pb.tensor(A)
+    assert np.add(t, Other()) == "other add"
+    assert np.add(Other(), t) == "other add"
+    assert np.hypot(t, Other()) == "other hypot"
+    assert np.concatenate([t, Other()]) == "other concatenate"
+
+
+def test_lists_keep_the_precision_of_the_tensor() -> None:
+    assert np.multiply([0.1], pb.tensor(np.ones(1))).item() == 0.1
+    assert np.multiply([0.1], pb.tensor([1.0])).dtype == np.float32
+    assert np.dot([0.1, 0.2], pb.tensor([1.0, 1.0])).dtype == np.float32
+    assert np.concatenate([pb.tensor([1.0]), [0.1]]).dtype == np.float32
+
+
+def test_numpy_numbers_on_the_left() -> None:
+    t = pb.tensor([1.0, 2.0])
+    assert (np.float32(2) * t).dtype == np.float32
+    assert (np.int64(3) + t).dtype == np.float32
+    assert (np.float64(2) * t).dtype == np.float64
+    assert (np.array([1, 2]) * t).dtype == np.float32
+    assert isinstance(np.float64(2) ** t, pb.Tensor)
+
+
+@pytest.mark.parametrize(
+    "f", [np.log2, np.cbrt, np.sinc, lambda x: np.hypot(x, B[0, 0]), lambda x: np.logaddexp(x, 1.0)]
+)
+def test_big_arrays(f: Any) -> None:
+    x = np.linspace(0.5, 2.0, 100_000)
+    small = pb.grad(lambda t: np.sum(f(t)))(x[::9999])
+    np.testing.assert_allclose(pb.grad(lambda t: np.sum(f(t)))(x)[::9999], small, rtol=1e-12)
+
+
+@pytest.mark.parametrize("f", [np.imag, np.real, np.conjugate])
+def test_complex_numbers_are_constants(f: Any) -> None:
+    np.testing.assert_array_equal(f(pb.tensor(A * 1j)).numpy(), f(A * 1j))
+
+
+def test_variables_are_read() -> None:
+    v = pb.variable(np.array([3.0, 4.0]), name="interop")
+    value, grads = pb.variable_grads(lambda: np.linalg.norm(v) + np.hypot(v[0], 1.0) * 0 + np.dot([0.0, 1.0], v))
+    np.testing.assert_allclose(value.numpy(), 9.0)
+    np.testing.assert_allclose(grads["interop"].numpy(), [0.6, 1.8])
+
+
+def test_astype() -> None:
+    assert np.astype(pb.tensor(A), np.float32).dtype == np.float32
+    np.testing.assert_allclose(pb.grad(lambda x: np.astype(x, np.float32) * 3)(V), np.full(4, 3.0))
+    assert pb.grad(lambda x: np.astype(x, np.float32) * 3)(V).dtype == float
+
+
+def test_conventions_where_there_is_no_derivative() -> None:
+    zeros = np.zeros(3)
+    for f in (np.linalg.norm, np.std, lambda x: np.sum(np.hypot(x, 0.0)), np.nanstd, lambda x: np.linalg.norm(x, 3)):
+        np.testing.assert_array_equal(pb.grad(f)(zeros), zeros)
+    np.testing.assert_array_equal(pb.grad(np.max)(np.ones(2)), [0.5, 0.5])

@@ -1,0 +1,344 @@
+"""Every op of the registry, checked from its own facts.  Adding an op adds its tests."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.core.formula import parameters
+from pullback.core.lowering import fold, scalar
+from pullback.core.op import REGISTRY
+from pullback.errors import UnconnectedError
+
+H = 1e-6
+OPS = list(REGISTRY.values())
+ELEMENTWISE = [op for op in OPS if op.elementwise]
+
+
+def is_shape(x: Any) -> bool:
+    """Whether an input of a sample is a shape, to be filled; else it is an array."""
+    return isinstance(x, tuple | list)
+
+
+def _label(op: Any, inputs: Any, params: Any) -> str:
+    shapes = "-".join(str([*x]) if is_shape(x) else f"{x.dtype}{[*x.shape]}" for x in inputs)
+    return f"{op.name}-{shapes}" + "".join(f"-{k}={v!r:.30}".replace("\n", " ") for k, v in params.items())
+
+
+CASES = [
+    pytest.param(op, inputs, params, id=_label(op, inputs, params))
+    for op in OPS
+    for inputs, params in op.acts.samples()
+]  # fmt: skip
+FLOWING = [case for case in CASES if case.values[0].flows]
+CONSTANT = [case for case in CASES if not case.values[0].flows]
+every_case = pytest.mark.parametrize(("op", "inputs", "params"), CASES)
+every_flowing_case = pytest.mark.parametrize(("op", "inputs", "params"), FLOWING)
+every_elementwise_op = pytest.mark.parametrize("op", ELEMENTWISE, ids=lambda op: op.name)
+
+
+def random(op: Any, *more: Any) -> np.random.Generator:
+    """Numbers of its own for every op, the same on every run."""
+    return np.random.default_rng(zlib.crc32(repr((op.name, *more)).encode()))
+
+
+def drawn(op: Any, inputs: Any) -> list[Any]:
+    """Arrays for a sample: shapes are filled from the op's domain, arrays are what they are."""
+    rng = random(op, "values")
+    return [np.asarray(rng.uniform(*op.domain, size=x) if is_shape(x) else x) for x in inputs]
+
+
+def elementwise_inputs(op: Any, *shapes: Any) -> tuple[list[Any], dict[str, Any]]:
+    """Inputs of these shapes for an elementwise op, and the parameters of its samples.  Conditions stay conditions."""
+    samples = op.acts.samples()
+    inputs, params = samples[0]
+    rng = random(op, "shaped")
+    xs = []
+    for shape, given in zip(shapes, inputs, strict=True):
+        if is_shape(given) or given.dtype.kind == "f":
+            xs.append(rng.uniform(*op.domain, size=shape))
+        else:
+            xs.append(np.resize(given, shape) if given.size else np.zeros(shape, given.dtype))
+    return xs, params
+
+
+def moving(op: Any, xs: list[Any]) -> list[int]:
+    """Which inputs are differentiated: floats in which the op has a derivative."""
+    return [i for i, x in enumerate(xs) if x.dtype.kind == "f" and op.d.differentiable(i)]
+
+
+def of_the_moving(op: Any, xs: list[Any], params: Any) -> tuple[Any, list[Any]]:
+    """The op as a function of the inputs that are differentiated, and those inputs."""
+    live = moving(op, xs)
+
+    def f(*some: Any) -> Any:
+        put = dict(zip(live, some, strict=True))
+        return op.call([put.get(i, x) for i, x in enumerate(xs)], params)
+
+    return f, [xs[i] for i in live]
+
+
+def along(f: Any, xs: list[Any], ts: list[Any]) -> Any:
+    """The derivative of ``f`` in the direction ``ts``, by central differences."""
+    ahead, behind = ([x + s * H * t for x, t in zip(xs, ts, strict=True)] for s in (1, -1))
+    return (np.asarray(f(*ahead)) - np.asarray(f(*behind))) / (2 * H)
+
+
+def inner(a: Any, b: Any) -> Any:
+    return sum(np.vdot(x, y) for x, y in zip(a, b, strict=True))
+
+
+def close(a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-7) -> None:
+    np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=rtol, atol=atol)
+
+
+# ------------------------------------------------------------------ values
+
+
+@every_case
+def test_value_shape_and_kind(op: Any, inputs: Any, params: Any) -> None:
+    xs = drawn(op, inputs)
+    out = op.call(xs, params)
+    assert isinstance(out, np.ndarray | np.generic)
+    assert out.shape == op.acts.shape(op.name, [x.shape for x in xs], {**op.params, **params})
+    if not out.shape:  # the engine computes with NumPy's scalars, which are quicker than 0-d arrays
+        assert isinstance(op.call([x[()] for x in xs], params), np.generic)
+    tensor = op.call([pb.tensor(x) for x in xs], params)
+    assert isinstance(tensor, pb.Tensor)
+    assert (tensor.shape, tensor.dtype) == (out.shape, out.dtype)
+    np.testing.assert_array_equal(tensor.numpy(), out)
+
+
+@every_case
+def test_inputs_may_be_read_only_and_strided(op: Any, inputs: Any, params: Any) -> None:
+    xs = drawn(op, inputs)
+    strided = [np.repeat(x, 2, axis=-1)[..., ::2] if x.ndim else x.copy() for x in xs]
+    for x in strided:
+        x.flags.writeable = False
+    close(op.call(strided, params), op.call(xs, params), 1e-14, 0)
+    if op.flows and moving(op, xs):
+        f, ins = of_the_moving(op, xs, params)
+        g, odd = of_the_moving(op, strided, params)
+        for a, b in zip(pb.grads(g)(odd), pb.grads(f)(ins), strict=True):
+            close(a, b, 1e-13, 1e-14)
+            assert a.shape == b.shape
+            assert a.ndim == 0 or a.flags.writeable
+
+
+@every_case
+def test_float32_stays_float32(op: Any, inputs: Any, params: Any) -> None:
+    xs = drawn(op, inputs)
+    narrow = [x.astype(np.float32) if x.dtype.kind == "f" else x for x in xs]
+    wide = [x.astype(np.float64) if x.dtype.kind == "f" else x for x in narrow]
+    out, want = op.call(narrow, params), op.call(wide, params)
+    assert out.dtype == (np.float32 if want.dtype == np.float64 and "dtype" not in params else want.dtype)
+    close(out, want, 2e-4, 2e-4)
+    if not op.flows or not moving(op, xs):
+        return
+    f, ins = of_the_moving(op, narrow, params)
+    reference, wide_ins = of_the_moving(op, wide, params)
+    dy = random(op, "dy").normal(size=out.shape).astype(np.float32)
+    ts = [random(op, "t").normal(size=x.shape).astype(np.float32) for x in ins]
+    for a, b in zip(pb.grads(f)(ins, dy), pb.grads(reference)(wide_ins, dy.astype(float)), strict=True):
+        assert a.dtype == np.float32
+        close(a, b, 2e-3, 2e-3)
+    tangent = pb.jvp(f, ins, ts)[1]
+    assert tangent.dtype == out.dtype
+    close(tangent, pb.jvp(reference, wide_ins, [t.astype(float) for t in ts])[1], 2e-3, 2e-3)
+
+
+# ------------------------------------------------------------------ derivatives
+
+
+@every_flowing_case
+def test_first_order_in_both_modes(op: Any, inputs: Any, params: Any) -> None:
+    f, ins = of_the_moving(op, drawn(op, inputs), params)
+    assert ins, "a sample of an op with a derivative has an input to differentiate by"
+    rng = random(op, "directions")
+    ts = [rng.normal(size=x.shape) for x in ins]
+    want = along(f, ins, ts)
+    value, tangent = pb.jvp(f, ins, ts)
+    close(value, f(*ins), 1e-14, 0)
+    close(tangent, want)
+    assert np.shape(tangent) == np.shape(value)
+    dy = rng.normal(size=want.shape)
+    got = pb.grads(f)(ins, dy)
+    assert [d.shape for d in got] == [x.shape for x in ins]
+    assert not any(isinstance(d, pb.Tensor) for d in got)
+    close(inner(got, ts), np.vdot(dy, want))
+    close(inner(got, ts), np.vdot(dy, tangent), 1e-10, 1e-12)
+
+
+@every_flowing_case
+def test_one_input_at_a_time(op: Any, inputs: Any, params: Any) -> None:
+    """The steps for one operand on the tape are other ones than those for all."""
+    f, ins = of_the_moving(op, drawn(op, inputs), params)
+    if len(ins) == 1:
+        return
+    dy = random(op, "dy").normal(size=np.shape(f(*ins)))
+    for others in (ins, [pb.tensor(x) for x in ins]):
+        for i, want in enumerate(pb.grads(f)(ins, dy)):
+            got = pb.grad(lambda x, i=i, a=others: f(*a[:i], x, *a[i + 1 :]))(ins[i], dy)
+            close(got, want, 1e-13, 1e-14)
+
+
+@every_flowing_case
+def test_second_order(op: Any, inputs: Any, params: Any) -> None:
+    """The gradient is itself a function, of the inputs and of ``dy``; both nestings differentiate it."""
+    f, ins = of_the_moving(op, drawn(op, inputs), params)
+    rng = random(op, "second")
+    ws = [rng.normal(size=x.shape) for x in ins]
+    point = [*ins, rng.normal(size=np.shape(f(*ins)))]
+    ts = [rng.normal(size=x.shape) for x in point]
+
+    def first(*a: Any) -> Any:
+        return sum(np.sum(d * w) for d, w in zip(pb.grads(f)(list(a[:-1]), a[-1]), ws, strict=True))
+
+    want = along(first, point, ts)
+    close(inner(pb.grads(first, unconnected="zero")(point), ts), want, 1e-5, 1e-6)
+    close(pb.jvp(first, point, ts)[1], want, 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize(("op", "inputs", "params"), CONSTANT)
+def test_nothing_flows_through_a_constant(op: Any, inputs: Any, params: Any) -> None:
+    xs = drawn(op, inputs)
+    f = lambda *some: op.call(some, params)
+    with pytest.raises(UnconnectedError, match=rf"{op.name} \(test_every_op.py:\d+\)"):
+        pb.grads(f)(xs)
+    value, tangent = pb.jvp(f, xs, [np.ones(x.shape) for x in xs])
+    np.testing.assert_array_equal(value, f(*xs))
+    np.testing.assert_array_equal(tangent, np.zeros(value.shape))
+
+
+# ------------------------------------------------------------------ big arrays
+
+
+BIG = (400, 100)
+
+
+@every_elementwise_op
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_big_arrays_are_as_small_ones(op: Any, dtype: Any) -> None:
+    """From 128 KiB on values and cotangents live in recycled buffers; tiles of a small array must not notice."""
+    xs, params = elementwise_inputs(op, *[(BIG[1],)] * len(op.inputs))
+    xs = [x.astype(dtype) if x.dtype.kind == "f" else x for x in xs]
+    tiles = [np.tile(x, (BIG[0], 1)) for x in xs]
+    before = [x.copy() for x in tiles]
+    tight = {"rtol": 2e-5, "atol": 1e-5} if dtype is np.float32 else {"rtol": 1e-12, "atol": 1e-13}
+    value = op.call(xs, params)
+    close(op.call(tiles, params), np.tile(value, (BIG[0], 1)), **tight)
+    if op.flows:
+        f, small = of_the_moving(op, xs, params)
+        h, big = of_the_moving(op, tiles, params)
+        square = lambda f: lambda *a: f(*a) * f(*a) * 0.5
+        slope = lambda f: lambda *a: sum([d * d for d in pb.grads(f)(list(a))])
+        for make in (lambda f: f, square, slope):
+            for _ in range(2):  # the second time buffers come from the pool
+                got = pb.grads(make(h), unconnected="zero")(big)
+                for a, b in zip(got, pb.grads(make(f), unconnected="zero")(small), strict=True):
+                    assert a.dtype == dtype
+                    close(a, np.tile(b, (BIG[0], 1)), **tight)
+    for x, y in zip(tiles, before, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("op", [op for op in ELEMENTWISE if len(op.inputs) > 1 and op.flows], ids=lambda op: op.name)
+def test_big_arrays_broadcast(op: Any) -> None:
+    """A big operand with a row and a number: the cotangent of what was broadcast is summed."""
+    for i in range(len(op.inputs)):
+        for other in ((BIG[1],), ()):
+            shapes = [other] * len(op.inputs)
+            shapes[i] = (2, BIG[1])
+            xs, params = elementwise_inputs(op, *shapes)
+            tiles = [np.tile(x, (BIG[0] // 2, 1)) if n == i else x for n, x in enumerate(xs)]
+            f, small = of_the_moving(op, xs, params)
+            h, big = of_the_moving(op, tiles, params)
+            if not small:
+                continue
+            pairs = zip(pb.grads(h)(big), pb.grads(f)(small), strict=True)
+            for n, (a, b) in zip(moving(op, xs), pairs, strict=True):
+                close(a, np.tile(b, (BIG[0] // 2, 1)) if n == i else b * (BIG[0] // 2), 1e-10, 1e-10)
+
+
+# ------------------------------------------------------------------ what ops are given
+
+
+@every_elementwise_op
+def test_numbers_lists_and_variables(op: Any) -> None:
+    xs, params = elementwise_inputs(op, *[(3,)] * len(op.inputs))
+    narrow = [x.astype(np.float32) if x.dtype.kind == "f" else x for x in xs]
+    want = op.call(narrow, params)
+    out = op.call([pb.variable(x) for x in narrow], params)
+    assert isinstance(out, pb.Tensor)
+    assert out.dtype == want.dtype
+    np.testing.assert_array_equal(out.numpy(), want)
+    if all(x.dtype.kind in "fb" for x in xs):  # a list of Python's integers would be floats
+        out = op.call([x.tolist() for x in narrow], params)
+        assert isinstance(out, pb.Tensor)
+        close(out.numpy(), want)
+        out = op.call([x[0].item() for x in xs], params)
+        assert isinstance(out, np.generic)
+        close(out, op.call(xs, params)[0])
+
+
+@every_elementwise_op
+def test_elementwise_samples_have_the_edges(op: Any) -> None:
+    shapes = [[x if is_shape(x) else x.shape for x in inputs] for inputs, _ in op.acts.samples()]
+    ranks = [max(map(len, some)) for some in shapes]
+    assert min(ranks) == 0
+    assert max(ranks) > 1
+    assert any(0 in shape for some in shapes for shape in some)
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_documented_with_an_example(op: Any) -> None:
+    first, *_ = op.function.__doc__.split("\n")
+    assert first.strip()
+    assert ">>> " in op.function.__doc__
+    assert callable(getattr(pb.Tensor, op.name))
+
+
+# ------------------------------------------------------------------ lowering
+
+
+class Scalars:
+    """What a lowering computes with, on whole arrays: NumPy's functions, ``select`` and ``erf``."""
+
+    select = staticmethod(np.where)
+    erf = staticmethod(np.vectorize(math.erf, otypes=[float]))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+
+def _lowered(kind: Any) -> list[Any]:
+    return [case for case in CASES if isinstance(case.values[0].lower, kind)]
+
+
+@pytest.mark.parametrize(("op", "inputs", "params"), _lowered(scalar))
+def test_scalar_lowering_is_the_kernel(op: Any, inputs: Any, params: Any) -> None:
+    xs = drawn(op, inputs)
+    given = {**op.params, **params}
+    emit = op.lower.emit
+    out = emit(Scalars(), *xs, *[given[n] for n in parameters(emit)[1 + len(xs) :]])
+    close(out, op.call(xs, params), 1e-12, 1e-12)
+
+
+@pytest.mark.parametrize(("op", "inputs", "params"), _lowered(fold))
+def test_fold_lowering_is_the_kernel(op: Any, inputs: Any, params: Any) -> None:
+    (x,) = drawn(op, inputs)
+    given = {**op.params, **params}
+    axis = given["axis"]
+    axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+    last = np.moveaxis(x, [*axes], [*range(-len(axes), 0)])
+    rows = last.reshape(*last.shape[: x.ndim - len(axes)], math.prod(last.shape[x.ndim - len(axes) :]))
+    acc = np.full(rows.shape[:-1], op.lower.start)
+    for i in range(rows.shape[-1]):
+        acc = op.lower.emit(Scalars(), acc, rows[..., i])
+    want = op.call([x], params)
+    close(acc.reshape(want.shape), want, 1e-12, 1e-12)

@@ -1,0 +1,137 @@
+"""The plan of the house: who imports whom, how long a file may be, what every public name shows."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import pullback
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "src" / "pullback"
+FILES = sorted(PACKAGE.rglob("*.py"))
+LONGEST = 500
+
+# Packages that may be absent. Each comes in by the files named for it in DOORS, and there alone.
+OPTIONAL = {"llvmlite", "scipy", "ray", "dask", "distributed", "matplotlib"}
+
+# The only imports inside functions: file (from src/pullback) -> modules.
+DOORS: dict[str, set[str]] = {}
+
+
+def name(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        return ["." * node.level + (node.module or "")]
+    return []
+
+
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
+def inside_functions(module: ast.Module) -> Iterator[ast.AST]:
+    for node in ast.walk(module):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from (inner for statement in node.body for inner in ast.walk(statement))
+
+
+def test_import_contracts_hold() -> None:
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_no_file_is_too_long() -> None:
+    lengths = {name(path): len(path.read_text("utf-8").splitlines()) for path in FILES}
+    assert not {file: length for file, length in lengths.items() if length > LONGEST}
+
+
+def test_nothing_is_left_for_later() -> None:
+    later = re.compile(r"\b(TODO|FIXME|XXX)\b")
+    found = [
+        f"{name(path)}:{number}: {line.strip()}"
+        for path in FILES
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if later.search(line)
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_imports_stand_at_the_top() -> None:
+    found = {
+        f"{name(path)}:{node.lineno}: {module}"
+        for path in FILES
+        for node in inside_functions(tree(path))
+        for module in imported(node)
+        if module not in DOORS.get(name(path), set())
+    }
+    assert not found, "\n".join(sorted(found))
+
+
+def test_optional_packages_come_in_by_their_door() -> None:
+    found = {
+        f"{name(path)}:{node.lineno}: {module}"
+        for path in FILES
+        for node in ast.walk(tree(path))
+        for module in imported(node)
+        if module.split(".")[0] in OPTIONAL and module not in DOORS.get(name(path), set())
+    }
+    assert not found, "\n".join(sorted(found))
+
+
+def test_every_door_is_used() -> None:
+    used = {
+        (name(path), module) for path in FILES for node in inside_functions(tree(path)) for module in imported(node)
+    }
+    assert not {(file, module) for file, modules in DOORS.items() for module in modules} - used
+
+
+def public(module: ModuleType) -> Iterator[tuple[str, object]]:
+    """Every name that the package exports; its rooms, which are modules of it too, say what they are by themselves."""
+    for attribute, value in vars(module).items():
+        if not attribute.startswith("_") and not isinstance(value, ModuleType):
+            yield f"{module.__name__}.{attribute}", value
+
+
+def shows_nothing(value: object) -> bool:
+    """Constants and NumPy's own objects have no docstring of ours."""
+    own = not (getattr(value, "__module__", None) or "").startswith("numpy")
+    return callable(value) and own and ">>>" not in (value.__doc__ or "")
+
+
+def test_every_public_name_shows_an_example() -> None:
+    silent = [where for where, value in public(pullback) if shows_nothing(value)]
+    assert not silent, "no docstring with a >>> example: " + ", ".join(silent)
+
+
+def is_found(value: object) -> bool:
+    """Does doctest find it? Only functions and classes, in the module that they say is theirs."""
+    if ">>>" not in (value.__doc__ or ""):
+        return True
+    home = inspect.getmodule(value)
+    kind = inspect.isclass(value) or inspect.isroutine(inspect.unwrap(value))
+    return kind and any(value is other for other in vars(home).values())
+
+
+def test_every_public_example_is_run() -> None:
+    lost = [where for where, value in public(pullback) if callable(value) and not is_found(value)]
+    assert not lost, "doctest does not see the examples of " + ", ".join(lost)
+
+
+@pytest.mark.parametrize("path", FILES, ids=name)
+def test_a_file_says_what_it_is_for(path: Path) -> None:
+    assert ast.get_docstring(tree(path)), f"{name(path)} does not begin with a docstring"

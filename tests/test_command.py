@@ -1,0 +1,160 @@
+"""The ``pullback`` command, as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pullback.command import main
+from pullback.command.tour import EXAMPLES, dedented
+
+ROOT = Path(__file__).resolve().parent.parent
+COMMAND = str(Path(sys.executable).with_name("pullback"))
+
+# What the examples of TensorFlow.js's documentation print, in the order of the tour.
+PRINTED = [
+    ["0.0588235, 0.2, 1, 0.2, 0.0588235"],
+    ["-1, -2", "1, 2"],
+    ["-1, -4", "-1, -2", "1, 2"],
+    ["45, 38", "1, 1", "1, 1"],
+    [
+        "0.4947368, -0.2829268, Infinity",
+        "0.1052632, -0.0487805, Infinity",
+        "-0.0520776, -0.0138013, -Infinity",
+    ],
+    ["36", "1, 4", "1, 2"],
+    ["0, 1, 1, 4", "0, 1, 1, 2"],
+    ["0, -1, 8, -8, 0.027", "0, 1, 2, 2, 0.3"],
+]
+
+
+def run(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload, no-any-return]
+
+
+@pytest.fixture(scope="module")
+def tour() -> tuple[str, float]:
+    start = time.perf_counter()
+    done = run("tour")
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr, "warnings or errors in the tour"
+    return done.stdout, time.perf_counter() - start
+
+
+def chapters(text: str) -> list[str]:
+    return re.split(r"^\d+\. ", text, flags=re.MULTILINE)[1:]
+
+
+def test_tour_takes_less_than_five_seconds(tour: tuple[str, float]) -> None:
+    assert tour[1] < 5
+
+
+def test_tour_shows_the_code_it_runs(tour: tuple[str, float]) -> None:
+    shown = chapters(tour[0])
+    assert len(shown) == len(EXAMPLES)
+    for chapter, (title, code) in zip(shown, EXAMPLES.items(), strict=True):
+        lines = [line[4:] for line in chapter.removeprefix(f"{title}\n\n").splitlines()]
+        assert "\n".join(lines).startswith(dedented(code))
+
+
+@pytest.mark.parametrize("number", range(len(PRINTED)))
+def test_tour_prints_what_the_documentation_says(tour: tuple[str, float], number: int) -> None:
+    printed = re.findall(r"^Tensor\n    \[?([^\]\n]*)\]?$", chapters(tour[0])[number], re.MULTILINE)
+    assert printed == PRINTED[number]
+
+
+def test_tour_ends_in_a_loss_that_falls(tour: tuple[str, float]) -> None:
+    last = chapters(tour[0])[-1]
+    losses = [float(loss) for loss in re.findall(r"^step +\d+: loss (\S+)$", last, re.MULTILINE)]
+    assert len(losses) > 3
+    assert losses == sorted(losses, reverse=True)
+    assert losses[-1] < losses[0] / 3
+
+
+def test_info_says_versions_cpu_blas_and_threads(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info"]) == 0
+    facts = dict(re.split(r"  +", line, maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert {"pullback", "python", "llvmlite", "cpu features", "blas", "threads"} <= facts.keys()
+    assert facts["numpy"] == np.__version__
+    assert facts["python"].startswith(".".join(map(str, sys.version_info[:3])))
+
+
+def test_info_says_what_is_absent(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("pullback.command.info.version", absent)
+    assert main(["info"]) == 0
+    assert re.search(r"^llvmlite +absent$", capsys.readouterr().out, re.MULTILINE)
+
+
+def absent(package: str) -> str:
+    from importlib.metadata import PackageNotFoundError
+
+    raise PackageNotFoundError(package)
+
+
+def test_bench_prints_ratios_and_says_which_peers_are_absent(tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+    hidden = tmp_path / "torch.py"
+    hidden.write_text("raise ImportError('hidden for this test')\n")
+    options = ["--rounds", "2", "--only", "scalars,second", "--peers", "torch", "--json", str(figures)]
+    done = run("bench", *options, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert done.returncode == 0, done.stderr
+    assert "torch is absent" in done.stdout
+    assert re.search(r"^Rosenbrock, 2 scalars +\d+\.\d+ +\d+\.\d+$", done.stdout, re.MULTILINE)
+    assert "geometric mean" in done.stdout
+    found = json.loads(figures.read_text())
+    assert found["ratios"].keys() == {"scalars", "second"}
+    assert all(ratios["by hand"] > 0 for ratios in found["ratios"].values())
+
+
+def test_bench_refuses_what_it_does_not_know() -> None:
+    done = run("bench", "--only", "nonsense", cwd=ROOT)
+    assert done.returncode == 2
+    assert "no nonsense among chain, constants" in done.stderr
+
+
+def test_bench_footprint_has_options_of_its_own() -> None:
+    done = run("bench", "footprint", "--help", cwd=ROOT)
+    assert done.returncode == 0
+    assert "import pullback" in done.stdout
+
+
+def test_bench_without_the_repository_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("pullback.command.bench.find", lambda: None)
+    assert main(["bench"]) == 1
+    assert "there is no benchmarks/ here" in capsys.readouterr().err
+
+
+def test_bench_finds_the_repository_one_stands_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pullback.command import bench
+
+    monkeypatch.setattr(bench, "__file__", str(tmp_path / "a" / "b" / "c" / "installed.py"))
+    monkeypatch.chdir(tmp_path)
+    assert bench.find() is None
+    (tmp_path / "src" / "pullback").mkdir(parents=True)
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "eager.py").touch()
+    assert bench.find() == tmp_path / "benchmarks"
+
+
+@pytest.mark.parametrize("arguments", [[], ["nonsense"]])
+def test_a_command_is_required(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert "usage: pullback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("workload", ["chain", "rosenbrock", "mlp", "lstm", "big"])
+def test_every_benchmark_agrees_with_the_program_written_by_hand(workload: str) -> None:
+    done = run("bench", "--rounds", "1", "--only", workload, "--peers", "", cwd=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,448 @@
+"""grad, grads, value_and_grad, value_and_grads: one rule for all four."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import re
+from collections import OrderedDict, defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import pullback as pb
+from pullback.errors import ArgumentError, DataError, GradientError, PullbackError, UnconnectedError
+
+FAMILY = [pb.grad, pb.grads, pb.value_and_grad, pb.value_and_grads]
+UNREACHED = re.escape(
+    "Cannot compute gradient of y=f(x) with respect to x. "
+    "Make sure that the f you passed encloses all operations that lead from x to y."
+)
+
+
+class Pair(NamedTuple):
+    w: Any
+    b: Any
+
+
+@dataclass
+class Layer:
+    w: Any
+    b: Any
+
+
+def cube(x):
+    """The third power."""
+    return x * x * x
+
+
+def product(x, y):
+    return x * y
+
+
+# ---- what is given and what is given back
+
+
+@pytest.mark.parametrize(
+    ("x", "expected"),
+    [
+        (pb.tensor([1.0, 2.0]), np.array([3, 12], np.float32)),
+        (np.array([1.0, 2.0]), np.array([3.0, 12.0])),
+        (np.array([1.0, 2.0], np.float32), np.array([3, 12], np.float32)),
+        (np.float32(2.0), np.float32(12.0)),
+        (np.array(2.0), np.float64(12.0)),
+        (np.zeros((0, 3)), np.zeros((0, 3))),
+        (np.array([1, 2]), np.array([3, 12], np.float32)),
+        (np.array([True, False]), np.array([3, 0], np.float32)),
+        (2.0, 12.0),
+        (2, 12.0),
+        ([1.0, 2.0], [3.0, 12.0]),
+        ([[1, 2], [3, 4]], [[3.0, 12.0], [27.0, 48.0]]),
+    ],
+)
+def test_gradient_has_the_form_and_dtype_of_its_input(x, expected):
+    got = pb.grad(lambda x: cube(1.0 * x))(x)
+    if isinstance(x, pb.Tensor):
+        assert isinstance(got, pb.Tensor)
+        got = got.numpy()
+    elif isinstance(x, list | int | float):
+        assert type(got) is type(expected)
+    else:
+        assert isinstance(got, np.ndarray | np.generic)
+        assert got.dtype == expected.dtype
+    assert_allclose(got, expected)
+
+
+def test_f_gets_tensors_whatever_was_given():
+    for x in (1.0, [1.0, 2.0], np.ones(3), np.float32(1), pb.tensor(1.0)):
+        seen = []
+        pb.grad(lambda x, seen=seen: seen.append(x) or x * 2)(x)
+        assert isinstance(seen[0], pb.Tensor)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda w, b: {"w": w, "b": b},
+        lambda w, b: OrderedDict(w=w, b=b),
+        lambda w, b: defaultdict(list, w=w, b=b),
+        lambda w, b: [w, b],
+        lambda w, b: (w, b),
+        Pair,
+        Layer,
+        lambda w, b: {"layers": [(w,), {"b": [b]}]},
+    ],
+)
+def test_gradient_of_a_tree_has_its_structure(wrap):
+    def leaves(t):
+        if isinstance(t, Layer):
+            return [t.w, t.b]
+        if isinstance(t, dict) and "layers" in t:
+            return [t["layers"][0][0], t["layers"][1]["b"][0]]
+        return list(t.values()) if isinstance(t, dict) else list(t)
+
+    tree = wrap(np.array([1.0, 2.0]), np.array(3.0))
+    got = pb.grad(lambda t: (leaves(t)[0] * leaves(t)[1]).sum())(tree)
+    assert type(got) is type(tree)
+    w, b = leaves(got)
+    assert_array_equal(w, [3.0, 3.0])
+    assert_array_equal(b, 3.0)
+    if isinstance(tree, defaultdict):
+        assert got.default_factory is list
+
+
+def test_each_leaf_of_a_tree_has_its_own_form():
+    tree = {"tensor": pb.tensor([1.0, 2.0]), "array": np.ones(2), "number": 2.0, "list": [1.0, 2.0]}
+    got = pb.grad(lambda t: (t["tensor"] * t["array"] * t["number"] * t["list"]).sum())(tree)
+    assert [type(g) for g in got.values()] == [pb.Tensor, np.ndarray, float, list]
+    assert got["list"] == [2.0, 4.0]
+
+
+def test_nested_lists_of_numbers_are_one_tensor():
+    seen = []
+    pb.grad(lambda x: seen.append(x.shape) or x.sum())([[1, 2, 3], [4, 5, 6]])
+    assert seen == [(2, 3)]
+
+
+def test_the_four_faces():
+    x, y = np.float64(2), np.float64(5)
+    assert pb.grad(cube)(x) == 12
+    assert pb.grads(product)([x, y]) == [5, 2]
+    assert pb.value_and_grad(cube)(x) == (8, 12)
+    assert pb.value_and_grad(cube)(x)._fields == ("value", "grad")
+    assert pb.value_and_grads(product)([x, y]) == (10, [5, 2])
+    assert pb.value_and_grads(product)((x, y))._fields == ("value", "grads")
+
+
+def test_the_same_input_twice_gets_its_own_share_each():
+    x = pb.tensor(3.0)
+    a, b = pb.grads(lambda a, b: a * a * b)([x, x])
+    assert (float(a), float(b)) == (18.0, 9.0)
+
+
+def test_a_variable_may_be_the_input():
+    v = pb.variable([2.0, 3.0])
+    assert pb.grad(lambda x: x * x)(v).tolist() == [4.0, 6.0]
+
+
+# ---- dy
+
+
+def test_without_dy_the_gradient_is_of_the_sum():
+    assert_array_equal(pb.grad(cube)(np.array([1.0, 2.0])), pb.grad(lambda x: cube(x).sum())(np.array([1.0, 2.0])))
+
+
+@pytest.mark.parametrize(
+    "dy", [[10, 100], np.array([10, 100]), np.array([10.0, 100.0], np.float32), pb.tensor([10, 100])]
+)
+def test_dy_scales_each_element_and_leaves_the_dtype(dy):
+    for dtype in (np.float32, np.float64):
+        got = pb.grad(lambda x: x * x)(np.array([1, 2], dtype), dy)
+        assert got.dtype == dtype
+        assert_array_equal(got, [20, 400])
+
+
+def test_dy_may_be_a_number_for_a_scalar():
+    assert pb.grad(lambda x: x * x)(3.0, 2) == 12.0
+    assert pb.value_and_grad(lambda x: x * x)(3.0, dy=2.0) == (9.0, 12.0)
+    assert pb.grads(product)([2.0, 3.0], 10) == [30.0, 20.0]
+
+
+@pytest.mark.parametrize("dy", [1.0, np.ones((1, 2)), [1.0, 1.0, 1.0], pb.tensor([[1.0], [1.0]])])
+@pytest.mark.parametrize("face", FAMILY)
+def test_dy_of_another_shape_is_refused_before_going_back(face, dy):
+    calls = []
+    f = pb.custom_grad(lambda x, save: (x * 2, lambda dy, saved: calls.append(1) or dy))
+    x = np.ones(2)
+    with pytest.raises(GradientError, match=rf"{face.__name__}: dy has shape .*, but y = f\(x\) has shape \(2,\)"):
+        face(f)([x] if face.__name__.endswith("s") else x, dy)
+    assert not calls
+
+
+def test_dy_of_complex_numbers_is_refused():
+    with pytest.raises(GradientError, match="dy must be real numbers, got dtype complex"):
+        pb.grad(cube)(np.ones(2), np.ones(2) * 1j)
+
+
+# ---- aux
+
+
+def test_aux_is_given_beside_and_is_not_differentiated():
+    f = lambda x: (cube(x), {"square": x * x, "note": "kept"})
+    grad, aux = pb.grad(f, has_aux=True)(np.float64(2))
+    assert grad == 12
+    assert aux == {"square": 4, "note": "kept"}
+    assert not isinstance(aux["square"], pb.Tensor)
+    (value, aux), grad = pb.value_and_grad(f, has_aux=True)(pb.tensor(2.0))
+    assert (float(value), float(grad), float(aux["square"])) == (8, 12, 4)
+    assert pb.grads(lambda x, y: (x * y, 7), has_aux=True)([2.0, 3.0]) == ([3.0, 2.0], 7)
+    assert pb.value_and_grads(lambda x, y: (x * y, 7), has_aux=True)([2.0, 3.0]) == ((6.0, 7), [3.0, 2.0])
+
+
+@pytest.mark.parametrize("out", [lambda x: x, lambda x: (x, 1, 2)])
+def test_has_aux_wants_a_pair(out):
+    with pytest.raises(GradientError, match=r"f must return \(y, aux\), got"):
+        pb.grad(out, has_aux=True)(1.0)
+
+
+def test_aux_of_an_inner_gradient_keeps_its_path():
+    def f(x):
+        grad, aux = pb.grad(lambda y: (y * y, y * x), has_aux=True)(x)
+        return grad * aux  # 2x · x²
+
+    assert pb.grad(f)(3.0) == 54.0
+
+
+# ---- paths
+
+
+def test_an_input_that_is_not_reached_is_an_error():
+    for f in (lambda x: pb.tensor(1.0), lambda x: pb.tensor(2.0) * 3):
+        with pytest.raises(UnconnectedError, match=UNREACHED):
+            pb.grad(f)(2.0)
+    with pytest.raises(UnconnectedError, match=UNREACHED + r" Input 2 of 2 is not reached\."):
+        pb.grads(lambda x, y: x * x)([2.0, 3.0])
+
+
+def test_the_error_says_where_the_path_was_cut():
+    with pytest.raises(UnconnectedError, match=r"The path was cut .*: stop_gradient \(test_grad\.py:\d+\)\."):
+        pb.grad(lambda x: pb.stop_gradient(x) * 2)(2.0)
+    with pytest.raises(UnconnectedError, match=r"greater \(test_grad\.py:\d+\)"):
+        pb.grad(lambda x: (x > 0) * 1.0)(np.ones(3))
+
+
+@pytest.mark.parametrize(("how", "expected"), [("zero", [4.0, 0.0]), ("none", [4.0, None])])
+def test_unconnected_inputs_may_be_zero_or_none(how, expected):
+    assert pb.grads(lambda x, y: x * x, unconnected=how)([2.0, 3.0]) == expected
+    got = pb.grad(lambda x: pb.tensor(5.0), unconnected=how)(np.ones(2, np.float32))
+    assert got is None if how == "none" else (got.dtype == np.float32 and got.tolist() == [0, 0])
+
+
+def test_unconnected_zero_has_the_structure_and_value():
+    value, grad = pb.value_and_grad(lambda t: pb.tensor(5.0), unconnected="zero")({"a": np.ones(2), "b": 1})
+    assert value == 5
+    assert grad["b"] == 0.0
+    assert_array_equal(grad["a"], [0, 0])
+
+
+def test_unconnected_must_be_known():
+    with pytest.raises(ArgumentError, match="unconnected must be 'raise', 'zero' or 'none', got 'zeros'"):
+        pb.grad(cube, unconnected="zeros")
+
+
+def test_identity_and_unused_work():
+    assert pb.grad(lambda x: x)(3.0) == 1.0
+
+    def f(x):
+        x * 100
+        return x * x
+
+    assert pb.grad(f)(3.0) == 6.0
+
+
+# ---- bad input
+
+
+@pytest.mark.parametrize("face", FAMILY)
+@pytest.mark.parametrize("f", [5, "f", None, pb.tensor(1.0)])
+def test_what_is_not_callable_is_refused_when_wrapped(face, f):
+    with pytest.raises(ArgumentError, match=rf"{face.__name__}\(f\): f must be a function, got {type(f).__name__}"):
+        face(f)
+
+
+@pytest.mark.parametrize("out", [None, (1,), [1], "y", {"y": 1}])
+def test_f_must_return_one_tensor(out):
+    with pytest.raises(GradientError, match=r"f must return one tensor, got (None|tuple|list|str|dict)"):
+        pb.grad(lambda x: out)(1.0)
+
+
+def test_f_returning_several_tensors_is_pointed_to_has_aux():
+    with pytest.raises(GradientError, match=r"got tuple\. .*has_aux=True"):
+        pb.grad(lambda x: (x, x))(1.0)
+
+
+@pytest.mark.parametrize("face", [pb.grads, pb.value_and_grads])
+def test_grads_wants_a_list_that_is_not_empty(face):
+    with pytest.raises(ArgumentError, match="xs must be a list of inputs, got Tensor"):
+        face(cube)(pb.tensor(1.0))
+    with pytest.raises(GradientError, match="the list of inputs is empty"):
+        face(lambda: pb.tensor(1.0))([])
+
+
+def test_text_objects_ragged_lists_and_complex_numbers_have_no_gradient():
+    with pytest.raises(DataError, match="text"):
+        pb.grad(cube)("abc")
+    with pytest.raises(DataError, match="got object"):
+        pb.grad(cube)(object())
+    with pytest.raises(DataError, match="ragged"):
+        pb.grad(cube)([[1, 2], [3]])
+    with pytest.raises(GradientError, match="complex128 has no gradient"):
+        pb.grad(cube)(np.ones(2) * 1j)
+
+
+@pytest.mark.parametrize("convert", [float, int, np.asarray, lambda x: x.numpy(), lambda x: x.item(), pickle.dumps])
+def test_reading_a_traced_tensor_is_refused(convert):
+    with pytest.raises(TypeError, match=r"would lose its gradient.*stop_gradient"):
+        pb.grad(lambda x: x * convert(x))(2.0)
+
+
+def test_truth_of_a_traced_tensor_steers_python():
+    f = lambda x: x * x if x > 0 else -x
+    assert [pb.grad(f)(3.0), pb.grad(f)(-3.0)] == [6.0, -1.0]
+
+
+# ---- higher order
+
+
+def test_orders_to_the_fourth():
+    f = lambda x: x**5
+    expected = [80.0, 160.0, 240.0, 240.0]
+    for order, value in enumerate(expected, 1):
+        g = f
+        for _ in range(order):
+            g = pb.grad(g)
+        assert g(2.0) == pytest.approx(value)
+
+
+def test_inner_and_outer_variables_are_not_confused():
+    assert pb.grad(lambda x: x * pb.grad(lambda y: x * y)(x))(3.0) == 6.0
+    assert pb.grad(lambda x: x * pb.grad(lambda y: x + y)(1.0))(5.0) == 1.0
+    assert pb.grad(lambda x: pb.grad(lambda y: x * y * y)(x))(3.0) == 12.0  # d/dx 2x·x
+    assert pb.grad(lambda x: pb.grad(lambda y: pb.grad(lambda z: x * y * z)(y))(x))(4.0) == 1.0
+
+
+def test_mixed_derivatives():
+    f = lambda x, y: x * x * x * y * y
+    assert pb.grad(lambda y: pb.grad(lambda x: f(x, y))(2.0))(3.0) == 72.0
+
+
+def test_hessian_vector_product():
+    a = np.array([[2.0, 1.0], [1.0, 3.0]])
+    f = lambda x: (x * (a @ x)).sum()
+    v = np.array([1.0, -1.0])
+    assert_allclose(pb.grad(lambda x: (pb.grad(f)(x) * v).sum())(np.ones(2)), 2 * a @ v)
+
+
+def test_dy_of_an_inner_gradient_is_differentiated_too():
+    assert pb.grad(lambda d: pb.grad(lambda x: x * x)(3.0, d))(pb.tensor(5.0)).item() == 6.0
+
+
+def test_gradient_of_a_value_that_outlived_an_inner_tape():
+    def f(x):
+        kept = []
+        pb.grad(lambda y: kept.append(y * x) or y * y)(x)
+        return kept[0]  # x · x
+
+    assert pb.grad(f)(3.0) == 6.0
+    assert pb.grad(lambda x: pb.stop_gradient(f(x)) * x)(3.0) == 9.0
+
+
+# ---- the engine stays clean
+
+
+def test_an_exception_in_f_leaves_nothing_behind():
+    kept = []
+
+    def broken(x):
+        kept.append(x * 2)
+        raise RuntimeError("boom")
+
+    for _ in range(3):
+        with pytest.raises(RuntimeError, match="boom"):
+            pb.grad(broken)(np.ones(2))
+        with pytest.raises(RuntimeError, match="boom"):
+            pb.grad(pb.grad(broken))(np.ones(2))
+    assert kept[0].tolist() == [2.0, 2.0]  # a constant now
+    assert pb.grad(cube)(2.0) == 12.0
+    assert pb.grad(lambda x: (kept[0] * x).sum())(np.ones(2)).tolist() == [2.0, 2.0]
+
+
+def test_objects_do_not_pile_up():
+    def misuse():
+        with pytest.raises(PullbackError):
+            pb.grad(lambda x: (x, x))(2.0)
+        with pytest.raises(GradientError):
+            pb.grad(cube)(np.ones(2), 1.0)
+        pb.grad(pb.grad(cube))(2.0)
+
+    misuse()
+    gc.collect()
+    before = len(gc.get_objects())
+    for _ in range(50):
+        misuse()
+    gc.collect()
+    assert len(gc.get_objects()) - before < 50
+
+
+def test_results_are_arrays_of_their_own():
+    x, dy = np.ones(3), np.full(3, 2.0)
+    got = pb.grad(lambda x: x)(x, dy)
+    got += 1
+    assert_array_equal(dy, [2, 2, 2])
+    a, b = pb.grads(lambda a, b: a + b)([x, np.ones(3)], dy)
+    a += 1
+    assert_array_equal(b, [2, 2, 2])
+    assert_array_equal(dy, [2, 2, 2])
+    c = pb.grad(lambda t: (t * x).sum())(np.ones(3))
+    c += 1
+    assert_array_equal(x, [1, 1, 1])
+    whole = pb.grad(lambda t: t.sum())(np.ones(3))
+    whole[0] = 5  # not a read-only view of one number
+    assert_array_equal(whole, [5, 1, 1])
+
+
+def test_eight_threads_take_different_gradients_at_once():
+    def work(n):
+        for _ in range(50):
+            x = np.full(3, float(n))
+            assert_allclose(pb.grad(lambda x: (x**n).sum())(x), n * float(n) ** (n - 1))
+            assert_allclose(pb.grad(pb.grad(lambda x: x**3 * n))(float(n)), 6.0 * n * n)
+        return n
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(work, range(1, 9))) == list(range(1, 9))
+
+
+@pytest.mark.parametrize("face", FAMILY)
+def test_wrapped_functions_keep_their_identity_and_pickle(face):
+    g = face(cube)
+    assert (g.__name__, g.__doc__, g.__wrapped__) == ("cube", "The third power.", cube)
+    again = pickle.loads(pickle.dumps(face(cube, has_aux=True, unconnected="zero")))
+    assert (type(again), again.__wrapped__, again.has_aux, again.unconnected) == (type(g), cube, True, "zero")
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        pickle.dumps(face(lambda x: x))
+
+
+# ---- stop_gradient
+
+
+def test_stop_gradient_gives_the_value_and_no_path():
+    assert pb.grad(lambda x: pb.stop_gradient(x) * x)(3.0) == 3.0
+    assert pb.grad(pb.grad(lambda x: pb.stop_gradient(x * x) * x, unconnected="zero"), unconnected="zero")(3.0) == 0.0
+    assert pb.grad(lambda x: x * float(pb.stop_gradient(x)))(3.0) == 3.0
+    assert pb.stop_gradient(np.ones(2)).tolist() == [1, 1]
+    assert pb.stop_gradient(2.0).item() == 2.0

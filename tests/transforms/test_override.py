@@ -1,0 +1,231 @@
+"""register_gradient and override_gradient: another gradient for an op, in a block of code."""
+
+from __future__ import annotations
+
+from itertools import count
+from threading import Barrier, Thread
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import pullback as pb
+from pullback.errors import ArgumentError, CapturedError, CustomGradientError, GradientError, UnconnectedError
+
+_number = count()
+
+
+def registered(fn):
+    """A fresh name for a gradient."""
+    name = f"test_override_{next(_number)}"
+    pb.register_gradient(name)(fn)
+    return name
+
+
+TEN = registered(lambda op, dy: dy * 10)
+HUNDRED = registered(lambda op, dy: dy * 100)
+
+
+def test_the_gradient_holds_in_the_block_only():
+    f = pb.grad(lambda x: pb.sin(x))
+    assert f(0.0) == 1
+    with pb.override_gradient({"sin": TEN}):
+        assert f(0.0) == 10
+        assert pb.value_and_grad(lambda x: pb.sin(x))(0.5).value == np.sin(0.5)
+    assert f(0.0) == 1
+
+
+def test_guided_backpropagation():
+    @pb.register_gradient("test_override guided relu")
+    def guided(op, dy):
+        return pb.where(pb.logical_and(op.inputs[0] > 0, dy > 0), dy, dy * 0)
+
+    x, dy = np.array([-1.0, 1.0, 3.0]), np.array([1.0, -1.0, 2.0])
+    with pb.override_gradient({"relu": "test_override guided relu"}):
+        assert pb.grad(lambda x: pb.relu(x))(x, dy).tolist() == [0, 0, 2]
+    assert pb.grad(lambda x: pb.relu(x))(x, dy).tolist() == [0, -1, 2]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x: pb.mul(x, 3.0),
+        lambda x: x * 3.0,
+        lambda x: 3.0 * x,
+        lambda x: x.mul(3.0),
+        lambda x: np.multiply(x, 3.0),
+        lambda x: np.full(2, 3.0) * x,
+        lambda x: pb.multiply(x, 3.0),
+    ],
+)
+def test_every_way_to_the_op_is_overridden(use):
+    name = registered(lambda op, dy: (dy * 10, dy * 100))
+    x = np.ones(2)
+    before = pb.grad(use)(x)
+    for key in ("mul", "multiply"):
+        with pb.override_gradient({key: name}):
+            got = pb.grad(use)(x)
+        assert set(got.tolist()) <= {10.0, 100.0}
+        assert pb.grad(use)(x).tolist() == before.tolist() == [3, 3]
+
+
+def test_what_the_gradient_is_told():
+    seen = []
+
+    def told(op, dy):
+        seen.append((op.name, [t.shape for t in op.inputs], [t.shape for t in op.outputs], op.attrs))
+        return dy.sum() * pb.exp(op.inputs[0]) * 0 + 1
+
+    name = registered(told)
+    with pb.override_gradient({"sum": name}):
+        pb.grad(lambda x: pb.sum(x, axis=1, keepdims=True))(np.ones((2, 3)))
+        pb.grad(lambda x: x.sum(0))(np.ones((2, 3)))
+    assert seen == [
+        ("sum", [(2, 3)], [(2, 1)], {"axis": 1, "keepdims": True}),
+        ("sum", [(2, 3)], [(3,)], {"axis": 0, "keepdims": False}),
+    ]
+
+
+def test_an_op_of_many_inputs():
+    name = registered(lambda op, dy: [t * 0 + i for i, t in enumerate(op.inputs)])
+    with pb.override_gradient({"concat": name}):
+        got = pb.grads(lambda *xs: pb.concat(xs))([np.ones(1), np.ones(2), np.ones(3)])
+    assert [g.tolist() for g in got] == [[0], [1, 1], [2, 2, 2]]
+
+
+def test_an_op_without_derivative_may_be_given_one():
+    with pb.override_gradient({"round": TEN}):
+        assert pb.grad(lambda x: pb.round(x))(1.2) == 10
+
+
+def test_plain_arrays_and_numbers_are_computed_as_ever():
+    with pb.override_gradient({"exp": TEN, "add": registered(lambda op, dy: [dy, dy])}):
+        assert_allclose(pb.exp(np.ones(2)), np.e)
+        assert pb.add(1.0, 2.0) == 3
+        assert isinstance(pb.exp(np.ones(2)), np.ndarray)
+        assert pb.exp(pb.tensor(0.0)).item() == 1
+
+
+def test_blocks_nest():
+    f = pb.grad(lambda x: pb.sin(x) + pb.cos(x))
+    with pb.override_gradient({"sin": TEN}):
+        with pb.override_gradient({"sin": HUNDRED, "cos": TEN}):
+            assert f(0.0) == 110
+        assert f(0.0) == 10
+    assert f(0.0) == 1
+
+
+def test_a_block_that_raises_ends():
+    with pytest.raises(RuntimeError, match="boom"), pb.override_gradient({"sin": TEN}):
+        raise RuntimeError("boom")
+    assert pb.grad(lambda x: pb.sin(x))(0.0) == 1
+
+
+def test_higher_orders():
+    name = registered(lambda op, dy: dy * op.inputs[0] ** 3)
+    second = registered(lambda op, dy: dy * op.outputs[0])
+    with pb.override_gradient({"sin": name, "exp": second}):
+        assert pb.grad(pb.grad(lambda x: pb.sin(x)))(2.0) == 12
+        assert pb.grad(pb.grad(pb.grad(lambda x: pb.sin(x))))(2.0) == 12
+        assert pb.grad(pb.grad(pb.grad(lambda x: pb.exp(x))))(0.5) == pytest.approx(np.exp(0.5))
+
+
+def test_forward_mode():
+    with pb.override_gradient({"sin": TEN}):
+        assert pb.jvp(lambda x: pb.sin(x), [np.float64(0)], [np.float64(3)])[1] == 30
+
+
+def test_none_is_a_missing_gradient():
+    name = registered(lambda op, dy: (dy, None))
+    with pb.override_gradient({"mul": name}):
+        assert pb.grads(lambda x, y: x * y, unconnected="none")([2.0, 3.0]) == [1.0, None]
+        with pytest.raises(UnconnectedError, match="Cannot compute gradient"):
+            pb.grads(lambda x, y: x * y)([2.0, 3.0])
+
+
+def test_threads_have_their_own():
+    barrier, seen = Barrier(2), []
+    f = pb.grad(lambda x: pb.sin(x))
+
+    def other():
+        barrier.wait()
+        seen.append(f(0.0))  # while the main thread overrides
+        with pb.override_gradient({"sin": HUNDRED}):
+            barrier.wait()
+            barrier.wait()  # the main thread has left its block
+            seen.append(f(0.0))
+        seen.append(f(0.0))
+
+    thread = Thread(target=other)
+    thread.start()
+    with pb.override_gradient({"sin": TEN}):
+        barrier.wait()
+        assert f(0.0) == 10
+        barrier.wait()
+        assert f(0.0) == 10
+    assert f(0.0) == 1
+    barrier.wait()
+    thread.join()
+    assert seen == [1, 100, 1]
+
+
+def test_nothing_is_left_of_it_afterwards():
+    code = pb.tan.__code__
+    pb.tan(0.0)
+    code = pb.tan.__code__
+    with pb.override_gradient({"tan": TEN}):
+        assert pb.tan.__code__ is not code
+    assert pb.tan.__code__ is code
+
+
+# ---- bad input
+
+
+def test_a_name_is_registered_once():
+    with pytest.raises(GradientError, match=rf"the name '{TEN}' is taken \(test_override\.py:\d+\)"):
+        pb.register_gradient(TEN)(lambda op, dy: dy)
+    with pytest.raises(ArgumentError, match="the name must be text, got int"):
+        pb.register_gradient(3)
+    with pytest.raises(ArgumentError, match="expected a function, got int"):
+        pb.register_gradient("test_override number")(3)
+
+
+@pytest.mark.parametrize(
+    ("gradients", "message"),
+    [
+        ({"sinn": TEN}, r"no op named 'sinn'\. Did you mean .*'sin'"),
+        ({"sin": "test_overide_0"}, r"no gradient named 'test_overide_0'\. Did you mean .*'test_override_0'"),
+        ({"sin": "qqq"}, r"no gradient named 'qqq'\. Register it with pb\.register_gradient"),
+        (["sin"], "expected a dict of op names to names of gradients, got list"),
+    ],
+)
+def test_unknown_names_are_refused_with_near_ones(gradients, message):
+    with pytest.raises((GradientError, ArgumentError), match=message), pb.override_gradient(gradients):
+        pass
+    assert pb.grad(lambda x: pb.sin(x))(0.0) == 1
+
+
+@pytest.mark.parametrize(
+    ("fn", "message"),
+    [
+        (lambda op, dy: dy, "expected 2 gradients, one for each input; got 1"),
+        (lambda op, dy: (dy, dy.sum()), r"gradient of 'y' must have its shape \(2,\), got shape \(\)"),
+        (lambda op, dy: (3, dy), r"gradient of 'x' must be a tensor of shape \(2,\), got int"),
+        (lambda op, dy: (np.ones(2, int), dy), r"gradient of 'x' must be a float like float64, got int64"),
+    ],
+)
+def test_gradients_are_checked(fn, message):
+    name = registered(fn)
+    match = rf"gradient '{name}' of mul: .*{message}.*test_override\.py"
+    with pb.override_gradient({"mul": name}), pytest.raises(CustomGradientError, match=match):
+        pb.grads(lambda x, y: x * y)([np.ones(2), np.ones(2)])
+
+
+def test_captured_tensors_are_reported():
+    def f(x):
+        kept = x * 2
+        with pb.override_gradient({"sin": registered(lambda op, dy: dy * kept)}):
+            return pb.sin(x)
+
+    with pytest.raises(CapturedError, match="'kept'"):
+        pb.grad(f)(1.0)

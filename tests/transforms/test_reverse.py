@@ -1,0 +1,527 @@
+"""GradientTape: what was computed in a block, differentiated afterwards."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import pullback as pb
+from pullback.errors import ArgumentError, CustomGradientError, GradientError, UnconnectedError
+
+
+class Pair(NamedTuple):
+    a: Any
+    b: Any
+
+
+def values(tree):
+    return [None if g is None else g.tolist() for g in tree]
+
+
+# ---- recording
+
+
+def test_a_watched_tensor():
+    x = pb.tensor([1.0, 2.0])
+    with pb.GradientTape() as tape:
+        tape.watch(x)
+        y = x * x * x
+    g = tape.gradient(y, x)
+    assert isinstance(g, pb.Tensor)
+    assert g.tolist() == [3, 12]
+
+
+def test_variables_are_followed_by_themselves():
+    v, frozen = pb.variable(3.0, name="v"), pb.variable(2.0, trainable=False, name="frozen")
+    with pb.GradientTape() as tape:
+        y = v * v * frozen
+    assert [w.name for w in tape.watched_variables()] == ["v"]
+    assert values(tape.gradient(y, [v, frozen])) == [12, None]
+
+
+def test_variables_only_when_asked():
+    v, w, frozen = pb.variable(3.0), pb.variable(4.0), pb.variable(5.0, trainable=False)
+    with pb.GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch([v, frozen])
+        y = v * w * frozen
+    assert tape.watched_variables() == (v, frozen)
+    assert values(tape.gradient(y, [v, w, frozen])) == [20, None, 12]
+
+
+def test_a_variable_assigned_in_the_block():
+    v = pb.variable(2.0)
+    with pb.GradientTape() as tape:
+        y = v * v
+        v.assign(10.0)
+        z = y + v * v
+    assert tape.gradient(z, v).item() == 24
+
+
+def test_everything_is_a_constant_after_the_block():
+    x, v = pb.tensor([3.0, 4.0]), pb.variable(2.0)
+    with pb.GradientTape() as tape:
+        tape.watch(x)
+        y = x * v
+        with pytest.raises(TypeError, match="would lose its gradient"):
+            np.asarray(x)
+        with pytest.raises(TypeError, match="would lose its gradient"):
+            y.tolist()
+    assert (x.tolist(), y.tolist(), float(v)) == ([3, 4], [6, 8], 2)
+    assert type(x) is pb.Tensor
+    later = y * 5 + x  # not recorded
+    assert later.tolist() == [33, 44]
+    assert pb.grad(lambda t: (t * y).sum())(np.ones(2)).tolist() == [6, 8]
+    assert tape.gradient(later, x) is None
+
+
+def test_an_exception_ends_the_recording():
+    x, v = pb.tensor(3.0), pb.variable(2.0)
+    tape = pb.GradientTape()
+
+    def broken():
+        with tape:
+            tape.watch(x)
+            raise RuntimeError("boom")
+
+    with pytest.raises(RuntimeError, match="boom"):
+        broken()
+    assert (float(x), float(v * x)) == (3, 6)
+    assert tape.gradient(x * 2, x) is None
+
+
+def test_stop_recording():
+    x, v = pb.tensor(3.0), pb.variable(2.0)
+    with pb.GradientTape() as tape:
+        tape.watch(x)
+        y = x * v
+        with tape.stop_recording():
+            factor = x * v * y
+            assert factor.item() == 36
+        z = y * factor + x
+    assert values(tape.gradient(z, [x, v, factor])) == [73, 108, None]
+
+
+def test_reset():
+    x, v = pb.tensor(3.0), pb.variable(2.0)
+    with pb.GradientTape() as tape:
+        tape.watch(x)
+        y = x * v
+        tape.reset()
+        assert float(x) == 3  # no longer watched
+        z = x * v
+    assert values(tape.gradient([y, z], [x, v])) == [None, 3]
+
+
+def test_reset_of_an_outer_tape():
+    v = pb.variable(2.0)
+    with pb.GradientTape() as outer:
+        v * 2
+        with pb.GradientTape() as inner:
+            outer.reset()
+            y = v * v * v
+        d = inner.gradient(y, v)
+    assert outer.gradient(d, v).item() == 12
+
+
+def test_a_tape_may_go_on_recording():
+    x = pb.tensor(3.0)
+    tape = pb.GradientTape()
+    with tape:
+        tape.watch(x)
+        y = x * x
+    with tape:
+        z = y * 2
+    assert tape.gradient(z, x).item() == 12
+    with tape:  # begins anew
+        tape.watch(x)
+        z = x * 5
+    assert tape.gradient(z, x).item() == 5
+
+
+def test_use_of_other_transforms_in_the_block():
+    x = pb.tensor(3.0)
+    f = pb.custom_grad(lambda x, save: (x * 2, lambda dy, saved: dy * 7))
+    h = pb.custom_gradient(lambda x: ((x * 2, x * 3), lambda a, b: a * 10 + b * 100))
+    with pb.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = pb.grad(lambda t: t**3)(x) * f(x)  # 3x² · 2x
+        u, w = h(x)
+        r = pb.recompute_grad(lambda x: x * x)(x)
+    assert tape.gradient(y, x).item() == 18 * 6 + 27 * 7
+    assert values([tape.gradient(t, x) for t in (u, w, [u, w], r)]) == [10, 100, 110, 6]
+    assert tape.gradient(y, x).item() == 18 * 6 + 27 * 7
+
+
+def test_custom_gradients_with_variables():
+    v = pb.variable(2.0, name="v")
+
+    def grad_fn(dy, variables=None):
+        return dy * 7, [dy * variables[0] * 11]
+
+    f = pb.custom_gradient(lambda x: (x * v, grad_fn))
+    x = pb.tensor(3.0)
+    with pb.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = f(x)
+        assert values(tape.gradient(y, [x, v])) == [7, 22]
+    assert values(tape.gradient(y, [x, v])) == [7, 22]
+    wrong = pb.custom_gradient(lambda x: (x * 1, lambda dy: dy.sum()))
+    y2 = pb.tensor([1.0, 2.0])
+    with pb.GradientTape() as tape:
+        tape.watch(y2)
+        z = wrong(y2)
+    with pytest.raises(CustomGradientError, match="must have its shape"):
+        tape.gradient(z, y2)
+
+
+# ---- targets and sources
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [lambda a, b: [a, b], lambda a, b: (a, b), lambda a, b: {"a": a, "b": b}, Pair, lambda a, b: [{"a": a}, (b,)]],
+)
+def test_sources_and_targets_may_be_trees(wrap):
+    x, v = pb.tensor(3.0), pb.variable(2.0)
+    with pb.GradientTape() as tape:
+        tape.watch({"x": x})
+        targets = wrap(x * v, x * x)
+    sources = wrap(x, v)
+    got = tape.gradient(targets, sources, output_gradients=wrap(10, 1))
+    assert type(got) is type(sources)
+    flat = pb.core.tree.leaves(got)
+    assert values(flat) == [20 + 6, 30]
+
+
+def test_the_target_is_summed():
+    x = pb.tensor([1.0, 2.0])
+    with pb.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = x * x
+    assert tape.gradient(y, x).tolist() == [2, 4]
+    assert tape.gradient(y, x, output_gradients=[10, 100]).tolist() == [20, 400]
+    assert tape.gradient([y, y], x).tolist() == [4, 8]
+
+
+def test_intermediate_tensors_are_sources_too():
+    x = pb.tensor(2.0)
+    with pb.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = x * x
+        tape.watch(y)  # it is followed already
+        z = y * y + x
+    assert values(tape.gradient(z, [x, y, z])) == [4 * 8 + 1, 8, 1]
+    assert tape.gradient(x, x).item() == 1
+    assert tape.gradient(y, z) is None
+
+
+def test_a_variable_may_be_the_target():
+    v = pb.variable(3.0)
+    with pb.GradientTape(persistent=True) as tape:
+        v * 2
+    assert tape.gradient(v, v).item() == 1
+
+
+@pytest.mark.parametrize(("how", "expected"), [("none", None), ("zero", [0, 0])])
+def test_sources_that_are_not_reached(how, expected):
+    x, other = pb.tensor([1.0, 2.0]), pb.tensor(np.ones(2))
+    with pb.GradientTape(persistent=True) as tape:
+        tape.watch([x, other])
+        y = x * x
+    got = tape.gradient(y, [x, other], unconnected_gradients=how)
+    assert values(got) == [[2, 4], expected]
+    assert got[1] is None or got[1].dtype == np.float64
+    constant = tape.gradient(pb.tensor(1.0), x, unconnected_gradients=how)
+    assert (constant if constant is None else constant.tolist()) == expected
+
+
+def test_unconnected_may_be_an_error_that_says_where():
+    x = pb.tensor(1.0)
+    with pb.GradientTape() as tape:
+        tape.watch(x)
+        y = pb.stop_gradient(x) * 2
+    with pytest.raises(UnconnectedError, match=r"Cannot compute gradient.*stop_gradient \(test_reverse\.py:\d+\)"):
+        tape.gradient(y, x, unconnected_gradients="raise")
+
+
+def test_dtypes():
+    a, b, n = pb.tensor(np.ones(2)), pb.tensor(np.ones(2, np.float32)), pb.tensor(np.array([1, 2]))
+    with pb.GradientTape() as tape:
+        tape.watch([a, b, n])
+        y = a * b * n
+    assert [g.dtype for g in tape.gradient(y, [a, b, n])] == [np.float64, np.float32, np.float32]
+
+
+def test_gradients_are_arrays_of_their_own():
+    x, dy = pb.tensor(np.ones(2)), np.full(2, 5.0)
+    with pb.GradientTape() as tape:
+        tape.watch(x)
+        y = x + 0.0
+    g = tape.gradient(y, x, output_gradients=dy)
+    dy[:] = 0
+    assert g.tolist() == [5, 5]
+
+
+def test_big_arrays():
+    x = pb.tensor(np.linspace(0, 1, 50_000))
+    with pb.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = x * x
+        z = (pb.exp(y) * y + x).sum()
+    t = x.numpy()
+    for _ in range(2):
+        assert_allclose(tape.gradient(z, x).numpy(), 2 * t * np.exp(t**2) * (1 + t**2) + 1)
+        assert_allclose(tape.gradient(z, y).numpy(), np.exp(t**2) * (1 + t**2))
+    assert_allclose(y.numpy(), t**2)
+
+
+# ---- persistent or not
+
+
+def test_a_tape_answers_once():
+    x = pb.tensor(3.0)
+    with pb.GradientTape() as tape:
+        tape.watch(x)
+        y = x * x
+    tape.gradient(y, x)
+    for again in (tape.gradient, tape.jacobian):
+        with pytest.raises(GradientError, match=r"has answered already.*GradientTape\(persistent=True\)"):
+            again(y, x)
+
+
+def test_a_tape_that_answered_in_its_block_is_over():
+    x = pb.tensor(3.0)
+    with pb.GradientTape() as tape:
+        tape.watch(x)
+        assert tape.gradient(x * x, x).item() == 6
+        assert float(x * 2) == 6  # not recorded any more
+
+
+def test_a_persistent_tape_answers_in_its_block_and_after():
+    x = pb.tensor(3.0)
+    with pb.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = x * x
+        assert tape.gradient(y, x).item() == 6
+        z = y * x
+    assert tape.gradient(z, x).item() == 27
+    assert tape.gradient(y, x).item() == 6
+
+
+# ---- nested
+
+
+@pytest.mark.parametrize("inside", [True, False])
+@pytest.mark.parametrize("kind", ["tensor", "variable"])
+def test_second_order(kind, inside):
+    x = pb.tensor([1.0, 2.0]) if kind == "tensor" else pb.variable([1.0, 2.0])
+    with pb.GradientTape() as outer:
+        outer.watch(x)
+        with pb.GradientTape() as inner:
+            inner.watch(x)
+            y = x * x * x
+            if inside:
+                dy = inner.gradient(y, x)
+        if not inside:
+            dy = inner.gradient(y, x)
+    assert dy.tolist() == [3, 12]
+    assert outer.gradient(dy, x).tolist() == [6, 12]
+    assert (y.tolist(), x.tolist()) == ([1, 8], [1, 2])
+
+
+def test_third_order():
+    x = pb.tensor(2.0)
+    with pb.GradientTape() as t3:
+        t3.watch(x)
+        with pb.GradientTape() as t2:
+            t2.watch(x)
+            with pb.GradientTape() as t1:
+                t1.watch(x)
+                y = x**4
+            d1 = t1.gradient(y, x)
+        d2 = t2.gradient(d1, x)
+    assert (d1.item(), d2.item(), t3.gradient(d2, x).item()) == (32, 48, 48)
+
+
+def test_the_outer_tape_sees_what_the_inner_one_recorded():
+    x = pb.tensor(2.0)
+    with pb.GradientTape(persistent=True) as outer:
+        outer.watch(x)
+        u = x * 3
+        with pb.GradientTape(persistent=True) as inner:
+            inner.watch(x)
+            y = x * x * u
+        d = inner.gradient(y, x)  # 2x · u
+        z = y * d
+    assert values([outer.gradient(t, x) for t in (y, d, z)]) == [36, 24, 24 * 24 + 24 * 36]
+    assert outer.gradient(y, u).item() == 4
+    assert inner.gradient(y, x).item() == 24  # the outer block is over, and the answer the same
+    assert inner.gradient(u, x) is None
+
+
+def test_an_intermediate_of_one_tape_watched_by_another():
+    x = pb.tensor(2.0)
+    with pb.GradientTape(persistent=True) as outer:
+        outer.watch(x)
+        y = x * x
+        with pb.GradientTape(persistent=True) as inner:
+            inner.watch(y)
+            z = y**3
+            dz = inner.gradient(z, y)
+            assert values([outer.gradient(t, x) for t in (y, z)]) == [4, 192]
+            slopes = [inner.gradient(z, s) for s in (y, x)]
+        w = y * 5
+    assert values(slopes) == [48, None]
+    assert values([outer.gradient(t, s) for t, s in [(dz, x), (w, x), (w, y), (z, y)]]) == [96, 20, 5, 48]
+
+
+def test_within_grad_and_around_it():
+    def f(x):
+        with pb.GradientTape() as tape:
+            tape.watch(x)
+            y = x**3
+        return tape.gradient(y, x) * x  # 3x³
+
+    assert pb.grad(f)(2.0) == 36
+    assert pb.grad(pb.grad(f))(2.0) == 36
+    assert pb.grad(lambda x: f(x * x) + x)(2.0) == 9 * 16 * 4 + 1
+    x = pb.tensor(2.0)
+    with pb.GradientTape() as tape:
+        tape.watch(x)
+        y = pb.grad(f)(x)
+    assert tape.gradient(y, x).item() == 36
+    with pb.GradientTape() as tape:
+        tape.watch(x)
+        y = pb.variable_grads(lambda: x * x * V).grads["V"]
+    assert tape.gradient(y, x).item() == 4
+
+
+V = pb.variable(3.0, name="V")
+
+
+def test_second_order_of_big_arrays():
+    x = pb.tensor(np.linspace(0, 1, 30_000))
+    with pb.GradientTape() as outer:
+        outer.watch(x)
+        with pb.GradientTape() as inner:
+            inner.watch(x)
+            y = pb.sin(x) * x
+        d = inner.gradient(y, x)
+    t = x.numpy()
+    assert_allclose(outer.gradient(d, x).numpy(), 2 * np.cos(t) - t * np.sin(t), rtol=1e-12, atol=1e-12)
+
+
+# ---- jacobian
+
+
+def test_jacobian():
+    x, v = pb.tensor(np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])), pb.variable([1.0, 2.0])
+    with pb.GradientTape() as tape:
+        tape.watch(x)
+        y = (x * x).sum(axis=1) * v
+    jacobian = tape.jacobian(y, {"x": x, "v": v, "none": pb.tensor(1.0)})
+    assert jacobian["x"].shape == (2, 2, 3)
+    expected = np.zeros((2, 2, 3))
+    for i in range(2):
+        expected[i, i] = 2 * x.numpy()[i] * [1, 2][i]
+    assert_allclose(jacobian["x"].numpy(), expected)
+    assert jacobian["v"].tolist() == [[14, 0], [0, 77]]
+    assert jacobian["none"] is None
+
+
+def test_jacobian_of_scalars_and_of_nothing():
+    x = pb.tensor(3.0)
+    with pb.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = x * x
+        nothing = pb.tensor(np.zeros((0, 2))) * x
+    assert tape.jacobian(y, x).item() == 6
+    assert tape.jacobian(nothing, x).shape == (0, 2)
+    assert tape.jacobian(y, pb.tensor([1.0]), unconnected_gradients="zero").tolist() == [0]
+
+
+def test_hessian_by_jacobian_of_gradient():
+    x = pb.tensor(np.array([1.0, 2.0]))
+    with pb.GradientTape() as outer:
+        outer.watch(x)
+        with pb.GradientTape() as inner:
+            inner.watch(x)
+            y = (x[0] * x[0] * x[1]).sum()
+        d = inner.gradient(y, x)
+    assert outer.jacobian(d, x).tolist() == [[4, 2], [2, 0]]
+
+
+# ---- bad input
+
+
+def test_misuse_is_told():
+    x = pb.tensor([1.0, 2.0])
+    tape = pb.GradientTape(persistent=True)
+    with pytest.raises(GradientError, match=r"GradientTape\.gradient: nothing was recorded"):
+        tape.gradient(x, x)
+    with pytest.raises(GradientError, match=r"GradientTape\.watch: the tape is not recording\. Call it inside"):
+        tape.watch(x)
+    with pytest.raises(GradientError, match=r"stop_recording: the tape is not recording"), tape.stop_recording():
+        pass
+    with tape:
+        with pytest.raises(GradientError, match="already recording"):
+            tape.__enter__()
+        for wrong in (3.0, np.ones(2), "x"):
+            with pytest.raises(ArgumentError, match=r"watch: expected a tensor or variable, got (float|ndarray|str)"):
+                tape.watch(wrong)
+        with pytest.raises(GradientError, match="dtype complex64 has no gradient"):
+            tape.watch(pb.tensor([1j]))
+        tape.watch(x)
+        y = x * x
+    with pytest.raises(ArgumentError, match="a source must be a tensor or a variable, got ndarray"):
+        tape.gradient(y, np.ones(2))
+    with pytest.raises(ArgumentError, match="a target must be a tensor, got float"):
+        tape.gradient(3.0, x)
+    with pytest.raises(ArgumentError, match="the target must be one tensor, got list"):
+        tape.jacobian([y], x)
+    with pytest.raises(
+        GradientError, match=r"output_gradients has shape \(3,\), but its target \(2,\); they must be the same"
+    ):
+        tape.gradient(y, x, output_gradients=np.ones(3))
+    with pytest.raises(GradientError, match="must have the structure of the target; expected 2 of them, got 1"):
+        tape.gradient([y, y], x, output_gradients=[y])
+    with pytest.raises(ArgumentError, match="unconnected_gradients must be 'none', 'zero' or 'raise', got 'zeros'"):
+        tape.gradient(y, x, unconnected_gradients="zeros")
+    assert tape.gradient(y, x).tolist() == [2, 4]
+
+
+def test_tensors_of_forward_mode_cannot_be_watched():
+    def f(x):
+        with pb.GradientTape() as tape:
+            tape.watch(x)
+
+    with pytest.raises(ArgumentError, match=r"got Dual\. Use pb\.grad there"):
+        pb.jvp(f, [np.float64(1)], [np.float64(1)])
+
+
+def test_objects_do_not_pile_up():
+    x, v = pb.tensor(2.0), pb.variable(3.0)
+
+    def use():
+        with pb.GradientTape() as outer:
+            outer.watch(x)
+            with pb.GradientTape() as inner:
+                inner.watch(x)
+                y = x * x * v
+            d = inner.gradient(y, x)
+        outer.gradient(d, [x, v])
+        with pb.GradientTape() as tape:
+            tape.watch(x)
+            return x * v
+
+    z = use()
+    gc.collect()
+    before = len(gc.get_objects())
+    kept = [use() for _ in range(30)]
+    gc.collect()
+    assert len(gc.get_objects()) - before < 30 * 4  # each result and its metadata, and not the graph behind it
+    assert float(kept[0]) == float(z) == 6
