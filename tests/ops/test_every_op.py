@@ -218,13 +218,13 @@ def test_nothing_flows_through_a_constant(op: Any, inputs: Any, params: Any) -> 
 # ------------------------------------------------------------------ big arrays
 
 
-BIG = (400, 100)
+BIG = (1400, 100)  # 560 kB of float32
 
 
 @every_elementwise_op
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_big_arrays_are_as_small_ones(op: Any, dtype: Any) -> None:
-    """From 128 KiB on values and cotangents live in recycled buffers; tiles of a small array must not notice."""
+    """From 512 KiB on values and cotangents live in recycled buffers; tiles of a small array must not notice."""
     xs, params = elementwise_inputs(op, *[(BIG[1],)] * len(op.inputs))
     xs = [x.astype(dtype) if x.dtype.kind == "f" else x for x in xs]
     tiles = [np.tile(x, (BIG[0], 1)) for x in xs]

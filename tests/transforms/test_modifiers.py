@@ -91,7 +91,7 @@ def test_trees_and_unreached_inputs():
 
 
 def test_big_arrays():
-    x = np.linspace(0, 1, 50_000)
+    x = np.linspace(0, 1, 80_000)
     assert_allclose(pb.grad(lambda x: pb.recompute_grad(f)(x * 2).sum())(x), 6 * np.sin(4 * x))
 
 

@@ -267,7 +267,7 @@ def test_gradients_are_arrays_of_their_own():
 
 
 def test_big_arrays():
-    x = pb.tensor(np.linspace(0, 1, 50_000))
+    x = pb.tensor(np.linspace(0, 1, 80_000))
     with pb.GradientTape(persistent=True) as tape:
         tape.watch(x)
         y = x * x
@@ -404,7 +404,7 @@ V = pb.variable(3.0, name="V")
 
 
 def test_second_order_of_big_arrays():
-    x = pb.tensor(np.linspace(0, 1, 30_000))
+    x = pb.tensor(np.linspace(0, 1, 80_000))
     with pb.GradientTape() as outer:
         outer.watch(x)
         with pb.GradientTape() as inner:

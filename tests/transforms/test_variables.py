@@ -231,7 +231,7 @@ def test_gradients_are_arrays_of_their_own():
 
 
 def test_big_variables():
-    v = pb.variable(np.ones(50_000), name="v")
+    v = pb.variable(np.ones(80_000), name="v")
     assert set(pb.variable_grads(lambda: (v * v * 3).sum()).grads["v"].tolist()) == {6.0}
 
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from pullback.core.tensor import Tensor, Wrapped
+from pullback.core.tensor import PLAIN, Tensor, Wrapped
 
-LARGE = 128 * 1024  # bytes; from here on malloc asks the kernel for fresh pages
+LARGE = 512 * 1024  # bytes; from here on fresh pages and what is kept cost more than looking after them
 BLOCK = 24576  # elements; their products and sums stay in the cache
 KEPT = 64 * 1024 * 1024  # bytes kept per shape and dtype of a tape
 
@@ -83,6 +83,9 @@ class Large(Wrapped):
             v, self.value = self.value, None
             if type(v) is ndarray and sole(v):
                 give(v, pool, self.meta)
+
+
+PLAIN.add(Large)
 
 
 def node_of(t: Any) -> Any:

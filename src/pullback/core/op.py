@@ -246,6 +246,7 @@ class Op:
             name=self.name,
             same="m is q and m.small" if quick else "False",
             weak="m.small" if quick else "False",
+            fast="plain" if quick else "direct",
             shortcuts="".join(f"\n            if y == {c!r}: return other{n}(x)" for n, c in enumerate(self.shortcuts)),
             both=NODE.format(v=both, step="both", **same),
             raw=raw.format("x.value", "y.value"),

@@ -20,6 +20,7 @@ from numpy import float64, generic, ndarray
 
 from pullback.core.convert import as_value
 from pullback.core.interpreter import dispatch, new_level
+from pullback.core.kernels import ones
 from pullback.core.memory import IDLE, KEPT, LARGE, Large, Scratch, back_large, keep, node_of, on_scratch, sole
 from pullback.core.source import user_place
 from pullback.core.tensor import NUMPY, Tensor
@@ -64,8 +65,8 @@ class Meta:
     """Shape, dtype and tape, interned: compared by ``is``.  Stands for the value of a node that no rule asks for."""
 
     __slots__ = (
-        "constants", "dtype", "kind", "ndim", "one", "plain", "pool", "push", "raw", "room", "shape", "size", "small",
-        "tape",
+        "constants", "direct", "dtype", "kind", "ndim", "one", "plain", "pool", "push", "raw", "room", "shape", "size",
+        "small", "tape",
     )  # fmt: skip
 
     def __init__(self, shape: tuple[int, ...], dtype: Any, tape: Tape, raw: bool) -> None:
@@ -81,6 +82,7 @@ class Meta:
         self.room = KEPT // nbytes if large else 0
         self.small = inexact and not large  # elementwise ops keep this very meta, and need no buffer
         self.plain = self.small and raw  # and NumPy may be called directly
+        self.direct = inexact and raw  # the same, where a big result needs no buffer either
         self.constants: dict[Any, Any] = ITSELF
         if raw and inexact:
             key = dtype, bool(shape)
@@ -211,14 +213,9 @@ class Tape(dict[Any, Any]):
         r.meta = m
         r.value = value
         r.g = r.x = r.y = None
-        if m.pool is None:
-            if not m.small and m.dtype.kind not in "fiub":
-                raise GradientError(f"an input of dtype {m.dtype} has no gradient; only real numbers have.")
-            return r
-        h = Large()
-        h.value, h.meta, h.x = value, m, r
-        r.value = m
-        return h
+        if not m.small and m.dtype.kind not in "fiub":
+            raise GradientError(f"an input of dtype {m.dtype} has no gradient; only real numbers have.")
+        return r
 
     def record(self, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """Perform ``op`` on the values and put its node on the tape."""
@@ -245,7 +242,7 @@ class Tape(dict[Any, Any]):
     def _compute(self, op: Any, args: tuple[Any, ...], values: list[Any], params: dict[str, Any]) -> Any:
         """The value: a big elementwise result goes into a recycled buffer, when one is there."""
         if op.elementwise and not params:
-            big = next((a.meta for a in args if type(a) is Large and a.meta.pool is not None), None)
+            big = next((a.meta for a in args if type(a) in TAPED and a.meta.pool is not None), None)
             if big is not None and all(
                 v.dtype == big.dtype if isinstance(v, RAW) else type(v) in (float, int) for v in values
             ):
@@ -388,20 +385,6 @@ def back_into(dx: Any, into: Any) -> Any:
             x.g = e + dx(r.g, r.value, x.value, r.y)
 
     return back
-
-
-ONES: dict[Any, Any] = {}
-
-
-def ones(n: int, dtype: Any) -> Any:
-    """A vector of ones, made once: ``ones.dot(x)`` is the quickest small sum."""
-    key = n, dtype.char
-    made = ONES.get(key)
-    if made is None:
-        if len(ONES) >= 64:  # lengths ever new
-            ONES.clear()
-        made = ONES[key] = np.ones(n, dtype)
-    return made
 
 
 def fit(g: Any, x: Any) -> Any:

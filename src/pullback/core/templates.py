@@ -59,7 +59,7 @@ def {name}(x, y):
             q = y.meta
             if {same}:
                 {both}
-            if m.raw and q.raw and m.tape is q.tape and m.dtype is q.dtype and m.small and q.small:
+            if m.{fast} and q.{fast} and m.tape is q.tape and m.dtype is q.dtype:
                 p = q
                 try: v = {raw}
                 except CAUGHT as error: raise trouble(OP, error, (x, y), {{}}) from None
@@ -69,14 +69,14 @@ def {name}(x, y):
             if {weak}:
                 y = m.constants[y]
                 {left}
-        elif t is ndarray and m.plain and y.dtype is m.dtype:
+        elif t is ndarray and m.{fast} and y.dtype is m.dtype:
             try: v = {raw_left}
             except CAUGHT as error: raise trouble(OP, error, (x, y), {{}}) from None
             q = m.tape[v.shape, v.dtype]
             {left_array}
     elif t is Tensor and type(x) is ndarray:
         m = y.meta
-        if m.plain and x.dtype is m.dtype:
+        if m.{fast} and x.dtype is m.dtype:
             try: v = {raw_right}
             except CAUGHT as error: raise trouble(OP, error, (x, y), {{}}) from None
             q = m.tape[v.shape, v.dtype]

@@ -112,7 +112,13 @@ class Tensor:
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
         op = BY_KERNEL.get(ufunc)
-        if op is not None and method == "__call__" and not kwargs and PLAIN.issuperset(map(type, args)):
+        if (
+            method == "__call__"
+            and op is not None
+            and not kwargs
+            and type(args[0]) in PLAIN
+            and type(args[-1]) in PLAIN
+        ):
             return op.function(*args)
         return NUMPY["ufunc"](ufunc, method, args, kwargs)
 
@@ -230,7 +236,7 @@ class Tensor:
 
 
 ORDINARY = (Tensor, np.ndarray, np.generic)
-PLAIN = {Tensor, np.ndarray, np.float64, np.float32, float, int}  # an op may be called with these at once
+PLAIN: set[type] = {Tensor, np.ndarray, np.float64, np.float32, float, int}  # an op may be called with these at once
 
 
 def _unpickled(values: Any) -> Tensor:

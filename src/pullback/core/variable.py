@@ -13,7 +13,7 @@ import numpy as np
 
 from pullback.core.convert import as_array
 from pullback.core.tape import Tape, constant
-from pullback.core.tensor import Tensor, Wrapped
+from pullback.core.tensor import PLAIN, Tensor, Wrapped
 from pullback.errors import ArgumentError, VariableError
 
 _number = count()
@@ -144,6 +144,9 @@ class Variable(Wrapped):
 
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, name={self.name!r})"
+
+
+PLAIN.add(Variable)
 
 
 def _restored(values: Any, trainable: bool, name: str) -> Variable:

@@ -10,6 +10,7 @@ from numpy import ndarray
 from pullback.core.adjoints import nothing, select
 from pullback.core.axes import Sample, elementwise1, elementwise2, moves, over
 from pullback.core.calculus import partials, rule
+from pullback.core.kernels import quick_max, quick_sum, zeros
 from pullback.core.lowering import scalar
 from pullback.core.op import alias, method, op
 
@@ -23,8 +24,6 @@ ZERO = {t: np.zeros((), t) for t in FLOATS}  # quicker than a Python 0
 ONE_AND_TOP = {
     t: (np.ones((), t), np.array(np.floor(np.log(np.finfo(t).max)), t)) for t in FLOATS
 }  # exp(top) is finite
-SUM: Any = np.add.reduce
-TOP: Any = np.maximum.reduce
 SELU_SCALE = 1.0507009873554805
 SELU_DEPTH = SELU_SCALE * 1.6732632423543772  # the limit to the left is -SELU_DEPTH
 
@@ -33,10 +32,20 @@ SELU_DEPTH = SELU_SCALE * 1.6732632423543772  # the limit to the left is -SELU_D
 
 
 def _relu(x: Any) -> Any:
+    if x.size > 8192 and x.ndim > 1 and 64 <= x.shape[-1] <= 4096 and x.dtype in ZERO:
+        return np.maximum(x, zeros(x.shape[-1], x.dtype))  # twice as quick as with one number
     return np.maximum(x, ZERO.get(x.dtype, 0))
 
 
-@op(_relu, acts=elementwise1, d=partials(lambda z: np.sign(z)), lower=scalar(lambda s, x: s.maximum(x, 0)))
+def _let_through(g: Any, z: Any) -> Any:
+    """``g`` where the result is positive, else 0."""
+    if z.size > 4096 and type(z) is ndarray and type(g) is ndarray and g.dtype == z.dtype and z.dtype in ZERO:
+        d = np.greater(z, ZERO[z.dtype], np.empty_like(z))  # floats at once: twice as quick as sign on wide arrays
+        return np.multiply(g, d, d)
+    return g * np.sign(z)
+
+
+@op(_relu, acts=elementwise1, d=partials(lambda g, z: _let_through(g, z)), lower=scalar(lambda s, x: s.maximum(x, 0)))
 def relu(x: Any, /) -> Any:
     """``x`` where it is positive, else 0; its derivative at 0 is 0.
 
@@ -243,7 +252,7 @@ def _axis(dim: Any, axis: Any = None) -> Any:
 
 def _total(x: Any, axis: Any) -> Any:
     if type(x) is ndarray:
-        return SUM(x, axis, None, None, True)
+        return quick_sum(x, axis, True)
     return np.sum(x, axis=axis, keepdims=True) if x.shape else x
 
 
@@ -251,7 +260,7 @@ def _below_top(x: Any, axis: Any) -> Any:
     """``x`` less its maximum, so that exp cannot overflow."""
     if type(x) is not ndarray or not x.size:
         return x - x if x.dtype.kind == "f" else x * 0.0
-    return x - TOP(x, axis, None, None, True)
+    return x - quick_max(x, axis, True)
 
 
 def _softmax(x: Any, dim: Any = -1, axis: Any = None) -> Any:

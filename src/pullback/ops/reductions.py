@@ -12,30 +12,15 @@ import numpy as np
 from pullback.core.adjoints import axes, counted, kept, kept_shape, nonzero, spread, total
 from pullback.core.axes import Sample, Shape, over, reduces
 from pullback.core.calculus import constant, linear, rule
+from pullback.core.kernels import add_reduce, max_reduce, quick_max, quick_sum, short_rows
 from pullback.core.lowering import fold
 from pullback.core.op import alias, method, op
-from pullback.core.tape import ONES, RAW, ones
+from pullback.core.tape import RAW
 
 __all__ = [
     "Moments", "all", "any", "arg_max", "arg_min", "argmax", "argmin", "count_nonzero", "log_sum_exp",
     "logsumexp", "max", "mean", "min", "moments", "prod", "std", "sum", "var", "variance",
 ]  # fmt: skip
-
-
-add_reduce: Any = np.add.reduce
-max_reduce: Any = np.maximum.reduce
-
-
-def quick_sum(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """A small 1-D sum is quickest as a product with ones."""
-    if axis is None and not keepdims and x.ndim == 1 and x.size <= 4096 and x.dtype.kind == "f":
-        try:
-            return x.dot(ONES[x.size, x.dtype.char])
-        except KeyError:
-            return x.dot(ones(x.size, x.dtype))
-    if type(axis) is list:
-        axis = tuple(axis)
-    return add_reduce(x, axis, None, None, keepdims)
 
 
 def reducer(reduce: Any) -> Any:
@@ -264,7 +249,7 @@ def extreme_jvp(dx: Any, x: Any, z: Any, axis: Any, keepdims: bool) -> Any:
     np.max,
     acts=reduces(empty=False),
     d=rule(extreme_vjp, jvp=extreme_jvp),
-    run=reducer(np.maximum.reduce),
+    run=quick_max,
     lower=fold(lambda s, acc, x: s.maximum(acc, x), start=-inf),
 )
 def max(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
@@ -306,13 +291,19 @@ def log_of_sum(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
         axis = tuple(axis)
     if x.dtype.kind != "f":
         x = x.astype(float)
-    top = max_reduce(x, axis, None, None, True) if x.size else np.full(kept_shape(x.shape, axis), -inf, x.dtype)
+    if short_rows(x, axis):  # everything down the columns
+        columns = x.T.copy()
+        top = max_reduce(columns, 0)
+        if settled(top):
+            z = np.log(quick_sum(np.exp(columns - top), 0)) + top
+            return z.reshape(-1, 1) if keepdims else z
+    top = quick_max(x, axis, True) if x.size else np.full(kept_shape(x.shape, axis), -inf, x.dtype)
     if settled(top):
-        z = np.log(add_reduce(np.exp(x - top), axis, None, None, keepdims))
+        z = np.log(quick_sum(np.exp(x - top), axis, keepdims))
         return z + top.reshape(z.shape)
     top = np.where(np.isfinite(top), top, x.dtype.type(0))
     with np.errstate(divide="ignore", over="ignore"):
-        z = np.log(add_reduce(np.exp(x - top), axis, None, None, keepdims))
+        z = np.log(quick_sum(np.exp(x - top), axis, keepdims))
     return z + top.reshape(z.shape)
 
 
