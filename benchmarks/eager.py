@@ -30,7 +30,7 @@ def timed(workload: Workload, peers: list[Peer], rounds: int) -> dict[str, list[
     """Seconds per call of every contestant; refuses to time one that gives other numbers."""
     w = workload
     calls = {BY_HAND: lambda: w.by_hand(*w.inputs, *w.constants)}
-    calls |= {peer.name: peer.call(w.f, w.inputs, w.constants) for peer in peers}
+    calls |= {peer.name: peer.call(w.f, w.inputs, w.constants) for peer in peers if peer.can(w.needs)}
     expected = calls[BY_HAND]()
     for name, call in calls.items():
         if not agree(call(), expected, w.tolerance):
@@ -92,10 +92,10 @@ def main(argv: list[str] | None = None) -> int:
         if workload.key in given.only:
             times = timed(workload, peers, given.rounds)
             its = found[workload.key] = ratios(times)
-            cells = [*(figure(its[p.name]) for p in present), figure(its[BY_HAND])]
+            cells = [*(figure(its[p.name]) if p.name in its else "–" for p in present), figure(its[BY_HAND])]
             print(row(workload.title, [*cells, f"{sorted(times[OURS])[given.rounds // 2] * 1e6:.1f}"]), flush=True)
     names = [*(p.name for p in present), BY_HAND]
-    means = {name: geometric_mean(its[name] for its in found.values()) for name in names}
+    means = {name: geometric_mean(its[name] for its in found.values() if name in its) for name in names}
     print(row("geometric mean", [figure(mean) for mean in means.values()]))
     if given.json:
         result = {"versions": versions, "rounds": given.rounds, "ratios": found, "geometric_means": means}

@@ -34,16 +34,24 @@ class Peer:
     def constant(self, x: Any) -> Any:
         return x
 
+    def can(self, needs: tuple[str, ...]) -> bool:
+        """Whether the library has all these functions."""
+        return all(hasattr(self.n, name) for name in needs)
+
     def call(self, f: Callable[..., Any], inputs: list[Any], constants: tuple[Any, ...]) -> Call:
         raise NotImplementedError
 
 
 class Pullback(Peer):
     name = "pullback"
-    n = pb
+    n = SimpleNamespace(
+        tanh=pb.tanh, sin=pb.sin, sum=pb.sum, mean=pb.mean, relu=pb.relu, sigmoid=pb.sigmoid, grad=pb.grad,
+        log_sum_exp=pb.log_sum_exp, conv2d=lambda x, w: pb.conv2d(x, w, 1, "same"),
+        max_pool=lambda x: pb.max_pool(x, 2, 2), gather=pb.gather,
+    )  # fmt: skip
 
     def call(self, f: Callable[..., Any], inputs: list[Any], constants: tuple[Any, ...]) -> Call:
-        value_and_grads = pb.value_and_grads(lambda *xs: f(pb, *xs, *constants))
+        value_and_grads = pb.value_and_grads(lambda *xs: f(self.n, *xs, *constants))
         return lambda: value_and_grads(inputs)
 
 
@@ -55,9 +63,14 @@ class Torch(Peer):
 
         torch.set_num_threads(1)
         self.torch = torch
+        conv2d, max_pool = torch.nn.functional.conv2d, torch.nn.functional.max_pool2d
+        as_first = lambda x: x.permute(0, 3, 1, 2)  # a view: channels last is its quicker layout
+        as_last = lambda x: x.permute(0, 2, 3, 1)
         self.n = SimpleNamespace(
             tanh=torch.tanh, sin=torch.sin, sum=torch.sum, mean=torch.mean, relu=torch.relu, sigmoid=torch.sigmoid,
             log_sum_exp=torch.logsumexp, grad=lambda f: lambda x: torch.autograd.grad(f(x), x, create_graph=True)[0],
+            conv2d=lambda x, w: as_last(conv2d(as_first(x), w.permute(3, 2, 0, 1), padding="same")),
+            max_pool=lambda x: as_last(max_pool(as_first(x), 2)), gather=lambda x, i: torch.index_select(x, 0, i),
         )  # fmt: skip
 
     def constant(self, x: Any) -> Any:
@@ -86,7 +99,7 @@ class Autograd(Peer):
         self.autograd = autograd
         self.n = SimpleNamespace(
             tanh=anp.tanh, sin=anp.sin, sum=anp.sum, mean=anp.mean, relu=lambda x: anp.maximum(x, 0), sigmoid=expit,
-            log_sum_exp=logsumexp, grad=autograd.grad,
+            log_sum_exp=logsumexp, grad=autograd.grad, gather=lambda x, i: x[i],
         )  # fmt: skip
 
     def call(self, f: Callable[..., Any], inputs: list[Any], constants: tuple[Any, ...]) -> Call:
@@ -106,9 +119,12 @@ class Jax(Peer):
 
         jax.config.update("jax_enable_x64", True)
         self.jax = jax
+        layout, window = ("NHWC", "HWIO", "NHWC"), (1, 2, 2, 1)
         self.n = SimpleNamespace(
             tanh=jnp.tanh, sin=jnp.sin, sum=jnp.sum, mean=jnp.mean, relu=jax.nn.relu, sigmoid=jax.nn.sigmoid,
-            log_sum_exp=jax.nn.logsumexp, grad=jax.grad,
+            log_sum_exp=jax.nn.logsumexp, grad=jax.grad, gather=lambda x, i: x[i],
+            conv2d=lambda x, w: jax.lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=layout),
+            max_pool=lambda x: jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, window, window, "VALID"),
         )  # fmt: skip
 
     def constant(self, x: Any) -> Any:

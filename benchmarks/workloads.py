@@ -12,6 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from images import (
+    convolution,
+    convolution_by_hand,
+    convolution_data,
+    gathering,
+    gathering_by_hand,
+    gathering_data,
+    network,
+    network_by_hand,
+    network_data,
+)
 
 
 @dataclass(frozen=True)
@@ -23,6 +34,7 @@ class Workload:
     inputs: list[Any]
     constants: tuple[Any, ...] = ()
     tolerance: float = 1e-9  # relative to the largest element
+    needs: tuple[str, ...] = ()  # functions that not every library has
 
 
 # ---- a chain of small ops
@@ -265,4 +277,13 @@ def workloads() -> list[Workload]:
         Workload("lstm", "LSTM 50 steps, hidden 32, batch 16", lstm, lstm_by_hand, *_lstm_data(50, 32, 16), single),
         Workload("second", "grad of grad, 10 tanh, n = 10", second_order, second_order_by_hand, [ten]),
         Workload("big", "10 ops on 1e6 float32", big, big_by_hand, million, (), single),
-    ]
+        Workload(
+            "convnet", "conv net 28×28×1-16-32-10, batch 16", network, network_by_hand, *network_data(), single,
+            ("conv2d", "max_pool"),
+        ),
+        Workload(
+            "conv", "conv2d 8×56×56×64 → 64, 3×3", convolution, convolution_by_hand, convolution_data(), (), single,
+            ("conv2d",),
+        ),
+        Workload("gather", "gather 4096 of 10000×64", gathering, gathering_by_hand, *gathering_data(), single),
+    ]  # fmt: skip

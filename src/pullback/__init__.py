@@ -1,40 +1,45 @@
 """Gradients of programs written with NumPy, in the words of TensorFlow.js and TensorFlow."""
 
-# ruff: noqa: I001
+# ruff: noqa: I001  # by subject, not by alphabet
 # fmt: off
-from pullback import errors as errors
-from pullback import interop as interop
+
+# ---- What users hold
+
+from pullback.core.tensor import Tensor as Tensor
+from pullback.core.variable import Variable as Variable, variable as variable
 from pullback.core.convert import (
     default_dtype as default_dtype, get_default_dtype as get_default_dtype, set_default_dtype as set_default_dtype,
 )
-from pullback.core.tensor import Tensor as Tensor
-from pullback.core.variable import Variable as Variable, variable as variable
-from pullback.ops.activations import (
-    elu as elu, leaky_relu as leaky_relu, log_sigmoid as log_sigmoid, log_softmax as log_softmax, prelu as prelu,
-    relu as relu, relu6 as relu6, selu as selu, sigmoid as sigmoid, silu as silu, softmax as softmax,
-    softplus as softplus, step as step, swish as swish,
+
+# ---- Gradients: transforms of functions
+
+from pullback.transforms.grad import (
+    ValueAndGrad as ValueAndGrad, ValueAndGrads as ValueAndGrads, grad as grad, grads as grads,
+    value_and_grad as value_and_grad, value_and_grads as value_and_grads,
 )
-from pullback.ops.comparison import (
-    bitwise_and as bitwise_and, bitwise_not as bitwise_not, bitwise_or as bitwise_or, bitwise_xor as bitwise_xor,
-    equal as equal, greater as greater, greater_equal as greater_equal, invert as invert, is_finite as is_finite,
-    is_inf as is_inf, is_nan as is_nan, isfinite as isfinite, isinf as isinf, isnan as isnan, less as less,
-    less_equal as less_equal, logical_and as logical_and, logical_not as logical_not, logical_or as logical_or,
-    logical_xor as logical_xor, not_equal as not_equal, where as where,
-)
-from pullback.ops.contraction import (
-    dot as dot, einsum as einsum, inner as inner, mat_mul as mat_mul, matmul as matmul, outer as outer,
-    outer_product as outer_product, tensordot as tensordot, vdot as vdot,
-)
-from pullback.ops.conversion import (
-    astype as astype, cast as cast, clone as clone, identity as identity, to_bool as to_bool, to_float as to_float,
-    to_int as to_int,
-)
+from pullback.transforms.variables import variable_grads as variable_grads
+from pullback.transforms.reverse import GradientTape as GradientTape
+from pullback.transforms.forward import jvp as jvp
+from pullback.transforms.custom import custom_grad as custom_grad, custom_gradient as custom_gradient
+from pullback.transforms.override import override_gradient as override_gradient, register_gradient as register_gradient
+from pullback.transforms.modifiers import grad_pass_through as grad_pass_through, stop_gradient as stop_gradient
+from pullback.transforms.checkpoint import checkpoint as checkpoint, recompute_grad as recompute_grad
+
+# ---- Tensors from numbers, in other dtypes
+
 from pullback.ops.creation import (
     constant as constant, eye as eye, fill as fill, full_like as full_like, linspace as linspace, ones as ones,
     ones_like as ones_like, range as range, scalar as scalar, tensor as tensor, tensor1d as tensor1d,
     tensor2d as tensor2d, tensor3d as tensor3d, tensor4d as tensor4d, tensor5d as tensor5d, tensor6d as tensor6d,
     zeros as zeros, zeros_like as zeros_like,
 )
+from pullback.ops.conversion import (
+    astype as astype, cast as cast, clone as clone, identity as identity, to_bool as to_bool, to_float as to_float,
+    to_int as to_int,
+)
+
+# ---- Element by element
+
 from pullback.ops.elementwise import (
     abs as abs, absolute as absolute, add as add, add_n as add_n, ceil as ceil, clip as clip,
     clip_by_value as clip_by_value, cube as cube, div as div, div_no_nan as div_no_nan, divide as divide, exp as exp,
@@ -44,18 +49,69 @@ from pullback.ops.elementwise import (
     round as round, rsqrt as rsqrt, sign as sign, sqrt as sqrt, square as square,
     squared_difference as squared_difference, sub as sub, subtract as subtract, true_divide as true_divide,
 )
-from pullback.ops.gathering import (
-    TopK as TopK, gather as gather, gather_nd as gather_nd, one_hot as one_hot, repeat as repeat,
-    scatter_nd as scatter_nd, take as take, take_along_axis as take_along_axis,
-    tensor_scatter_update as tensor_scatter_update, topk as topk,
+from pullback.ops.segments import (
+    bincount as bincount, dense_bincount as dense_bincount, segment_max as segment_max, segment_mean as segment_mean,
+    segment_min as segment_min, segment_prod as segment_prod, segment_sum as segment_sum,
+    sparse_to_dense as sparse_to_dense, unsorted_segment_max as unsorted_segment_max,
+    unsorted_segment_mean as unsorted_segment_mean, unsorted_segment_min as unsorted_segment_min,
+    unsorted_segment_prod as unsorted_segment_prod, unsorted_segment_sum as unsorted_segment_sum,
 )
+from pullback.ops.sorting import (
+    SetDifference as SetDifference, Unique as Unique, argsort as argsort, in_top_k as in_top_k,
+    intersect1d as intersect1d, isin as isin, lower_bound as lower_bound, search_sorted as search_sorted,
+    searchsorted as searchsorted, setdiff1d as setdiff1d, setxor1d as setxor1d, sort as sort, union1d as union1d,
+    unique as unique, upper_bound as upper_bound,
+)
+from pullback.ops.trigonometry import (
+    acos as acos, acosh as acosh, arccos as arccos, arccosh as arccosh, arcsin as arcsin, arcsinh as arcsinh,
+    arctan as arctan, arctan2 as arctan2, arctanh as arctanh, asin as asin, asinh as asinh, atan as atan,
+    atan2 as atan2, atanh as atanh, cos as cos, cosh as cosh, sin as sin, sinh as sinh, tan as tan, tanh as tanh,
+)
+from pullback.ops.scientific import (
+    cbrt as cbrt, fmod as fmod, hypot as hypot, log10 as log10, log2 as log2, logaddexp as logaddexp,
+    logaddexp2 as logaddexp2,
+)
+from pullback.ops.complex import (
+    angle as angle, complex as complex, conj as conj, conjugate as conjugate, imag as imag, real as real,
+)
+from pullback.ops import signal as signal, spectral as spectral
 from pullback.ops.gaussian import erf as erf, gelu as gelu
-from pullback.ops.indexing import boolean_mask as boolean_mask
-from pullback.ops.joining import (
-    concat as concat, concat1d as concat1d, concat2d as concat2d, concat3d as concat3d, concat4d as concat4d,
-    concatenate as concatenate, slice as slice, slice1d as slice1d, slice2d as slice2d, slice3d as slice3d,
-    slice4d as slice4d, split as split, stack as stack, strided_slice as strided_slice, unstack as unstack,
+from pullback.ops import image as image, math as math
+from pullback.ops.activations import (
+    elu as elu, leaky_relu as leaky_relu, log_sigmoid as log_sigmoid, log_softmax as log_softmax, prelu as prelu,
+    relu as relu, relu6 as relu6, selu as selu, sigmoid as sigmoid, silu as silu, softmax as softmax,
+    softplus as softplus, step as step, swish as swish,
 )
+from pullback.ops.blocks import (
+    batch_to_space_nd as batch_to_space_nd, broadcast_args as broadcast_args, depth_to_space as depth_to_space,
+    ensure_shape as ensure_shape, meshgrid as meshgrid, space_to_batch_nd as space_to_batch_nd,
+    space_to_depth as space_to_depth,
+)
+from pullback.ops.comparison import (
+    bitwise_and as bitwise_and, bitwise_not as bitwise_not, bitwise_or as bitwise_or, bitwise_xor as bitwise_xor,
+    equal as equal, greater as greater, greater_equal as greater_equal, invert as invert, is_finite as is_finite,
+    is_inf as is_inf, is_nan as is_nan, isfinite as isfinite, isinf as isinf, isnan as isnan, less as less,
+    less_equal as less_equal, logical_and as logical_and, logical_not as logical_not, logical_or as logical_or,
+    logical_xor as logical_xor, not_equal as not_equal, where as where,
+)
+
+# ---- Over axes: reductions, scans, products
+
+from pullback.ops.reductions import (
+    Moments as Moments, all as all, any as any, arg_max as arg_max, arg_min as arg_min, argmax as argmax,
+    argmin as argmin, count_nonzero as count_nonzero, log_sum_exp as log_sum_exp, logsumexp as logsumexp, max as max,
+    mean as mean, min as min, moments as moments, prod as prod, std as std, sum as sum, var as var,
+    variance as variance,
+)
+from pullback.ops.norms import euclidean_norm as euclidean_norm, norm as norm
+from pullback.ops.scans import cumprod as cumprod, cumsum as cumsum
+from pullback.ops.contraction import (
+    dot as dot, einsum as einsum, inner as inner, mat_mul as mat_mul, matmul as matmul, outer as outer,
+    outer_product as outer_product, tensordot as tensordot, vdot as vdot,
+)
+
+# ---- The same elements elsewhere: shapes, joining, padding, picking
+
 from pullback.ops.movement import (
     as1d as as1d, as2d as as2d, as3d as as3d, as4d as as4d, as5d as as5d, as_scalar as as_scalar,
     broadcast_to as broadcast_to, expand_dims as expand_dims, flatten as flatten, flip as flip, moveaxis as moveaxis,
@@ -63,37 +119,61 @@ from pullback.ops.movement import (
     reverse2d as reverse2d, reverse3d as reverse3d, reverse4d as reverse4d, roll as roll, squeeze as squeeze,
     swapaxes as swapaxes, tile as tile, transpose as transpose,
 )
-from pullback.ops.norms import euclidean_norm as euclidean_norm, norm as norm
+from pullback.ops.joining import (
+    concat as concat, concat1d as concat1d, concat2d as concat2d, concat3d as concat3d, concat4d as concat4d,
+    concatenate as concatenate, slice as slice, slice1d as slice1d, slice2d as slice2d, slice3d as slice3d,
+    slice4d as slice4d, split as split, stack as stack, strided_slice as strided_slice, unstack as unstack,
+)
 from pullback.ops.padding import (
     mirror_pad as mirror_pad, pad as pad, pad1d as pad1d, pad2d as pad2d, pad3d as pad3d, pad4d as pad4d,
 )
-from pullback.ops.reductions import (
-    Moments as Moments, all as all, any as any, arg_max as arg_max, arg_min as arg_min, argmax as argmax,
-    argmin as argmin, count_nonzero as count_nonzero, log_sum_exp as log_sum_exp, logsumexp as logsumexp, max as max,
-    mean as mean, min as min, moments as moments, prod as prod, std as std, sum as sum, var as var,
-    variance as variance,
+from pullback.ops.indexing import boolean_mask as boolean_mask
+from pullback.ops.gathering import (
+    TopK as TopK, gather as gather, gather_nd as gather_nd, one_hot as one_hot, repeat as repeat,
+    scatter_nd as scatter_nd, take as take, take_along_axis as take_along_axis,
+    tensor_scatter_update as tensor_scatter_update, topk as topk,
 )
-from pullback.ops.scans import cumprod as cumprod, cumsum as cumsum
-from pullback.ops.scientific import (
-    cbrt as cbrt, fmod as fmod, hypot as hypot, log10 as log10, log2 as log2, logaddexp as logaddexp,
-    logaddexp2 as logaddexp2,
+
+# ---- Linear algebra
+
+from pullback.ops import linalg as linalg
+from pullback.ops.linalg import diag as diag
+
+# ---- Convolution, pooling, normalisation
+
+from pullback.ops import fused as fused
+from pullback.ops.convolution import (
+    conv1d as conv1d, conv2d as conv2d, conv2d_transpose as conv2d_transpose, conv3d as conv3d,
+    conv3d_transpose as conv3d_transpose, depthwise_conv2d as depthwise_conv2d, separable_conv2d as separable_conv2d,
 )
-from pullback.ops.trigonometry import (
-    acos as acos, acosh as acosh, arccos as arccos, arccosh as arccosh, arcsin as arcsin, arcsinh as arcsinh,
-    arctan as arctan, arctan2 as arctan2, arctanh as arctanh, asin as asin, asinh as asinh, atan as atan,
-    atan2 as atan2, atanh as atanh, cos as cos, cosh as cosh, sin as sin, sinh as sinh, tan as tan, tanh as tanh,
+from pullback.ops.morphology import dilation2d as dilation2d
+from pullback.ops.normalization import (
+    batch_norm as batch_norm, batch_norm2d as batch_norm2d, batch_norm3d as batch_norm3d, batch_norm4d as batch_norm4d,
+    layer_norm as layer_norm, local_response_normalization as local_response_normalization,
 )
-from pullback.transforms.checkpoint import checkpoint as checkpoint, recompute_grad as recompute_grad
-from pullback.transforms.custom import custom_grad as custom_grad, custom_gradient as custom_gradient
-from pullback.transforms.forward import jvp as jvp
-from pullback.transforms.grad import (
-    ValueAndGrad as ValueAndGrad, ValueAndGrads as ValueAndGrads, grad as grad, grads as grads,
-    stop_gradient as stop_gradient, value_and_grad as value_and_grad, value_and_grads as value_and_grads,
-    variable_grads as variable_grads,
+from pullback.ops.pooling import (
+    PoolWithArgmax as PoolWithArgmax, avg_pool as avg_pool, avg_pool1d as avg_pool1d, avg_pool3d as avg_pool3d,
+    max_pool as max_pool, max_pool1d as max_pool1d, max_pool3d as max_pool3d,
+    max_pool_with_argmax as max_pool_with_argmax, pool as pool,
 )
-from pullback.transforms.modifiers import grad_pass_through as grad_pass_through
-from pullback.transforms.override import override_gradient as override_gradient, register_gradient as register_gradient
-from pullback.transforms.reverse import GradientTape as GradientTape
+
+# ---- Losses, chance, recurrence
+
+from pullback.ops import losses as losses, random as random, special as special
+from pullback.ops.random import (
+    dropout as dropout, multinomial as multinomial, rand as rand, random_gamma as random_gamma,
+    random_normal as random_normal, random_standard_normal as random_standard_normal,
+    random_uniform as random_uniform, random_uniform_int as random_uniform_int, truncated_normal as truncated_normal,
+)
+from pullback.ops.recurrent import (
+    CellState as CellState, basic_lstm_cell as basic_lstm_cell, moving_average as moving_average,
+    multi_rnn_cell as multi_rnn_cell,
+)
+
+# ---- Errors, and NumPy's functions: once interop is imported, np.f(tensor) is ours
+
+from pullback import errors as errors
+from pullback import interop as interop
 # fmt: on
 
 __version__ = "0.1.0"

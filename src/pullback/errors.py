@@ -1,10 +1,13 @@
 """Every exception the library raises on purpose.
 
-Each is a :class:`PullbackError` and also a ``ValueError`` or ``TypeError``, so code written for NumPy catches it too.
+Each is a :class:`PullbackError` and also a ``ValueError``, ``TypeError`` or ``ImportError``, so that code written for
+NumPy catches it too.
 The docstrings are the errors page: what happened, an example, and the cure.
 """
 
 from __future__ import annotations
+
+from numpy.linalg import LinAlgError
 
 __all__ = [
     "ArgumentError",
@@ -13,6 +16,8 @@ __all__ = [
     "DataError",
     "DefinitionError",
     "GradientError",
+    "MatrixError",
+    "MissingPackageError",
     "NoRuleError",
     "PullbackError",
     "ShapeError",
@@ -67,6 +72,25 @@ class ShapeError(PullbackError, ValueError):
     Traceback (most recent call last):
     ...
     pullback.errors.ShapeError: add: shapes (2,) and (3,) do not broadcast. ...
+    """
+
+
+class MatrixError(PullbackError, LinAlgError):
+    """A matrix is not what the op needs: it is singular, or not positive definite.  Also NumPy's ``LinAlgError``.
+
+    >>> import numpy as np, pullback as pb
+    >>> pb.linalg.inv(np.zeros((2, 2)))
+    Traceback (most recent call last):
+    ...
+    pullback.errors.MatrixError: inv: a matrix is singular, so it has no inverse; ...
+    """
+
+
+class MissingPackageError(PullbackError, ImportError):
+    """What was asked for is computed by a package that is not installed; the message says which extra brings it.
+
+    >>> issubclass(MissingPackageError, ImportError)
+    True
     """
 
 

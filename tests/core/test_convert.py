@@ -68,6 +68,46 @@ def test_other_arrays_come_by_their_protocol() -> None:
     np.testing.assert_array_equal(pb.add(Other(), 1.0), ROWS + 1)
 
 
+class Foreign:
+    """An array of another library: it has a dtype and signs of its own."""
+
+    dtype = "foreign"
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.arange(4.0).reshape(2, 2)
+
+    def __rmul__(self, other: Any) -> Any:
+        raise AssertionError("not asked")
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+@pytest.mark.parametrize("make", [np.matrix, lambda x: x.view(np.recarray), np.ma.array, lambda _: Foreign()])
+def test_another_kind_of_array_is_only_its_values(make: Any) -> None:
+    x, values = np.ones((2, 2)), np.arange(4.0).reshape(2, 2)
+    other = make(values)  # the sign * of a matrix would be a product of matrices
+    value, grad = pb.value_and_grad(lambda x: (pb.mul(x, other) * x).sum())(x)
+    assert type(value) is np.float64
+    assert type(grad) is np.ndarray
+    np.testing.assert_array_equal(grad, 2 * values)
+    np.testing.assert_array_equal(pb.jvp(lambda x: pb.mul(x, other), [x], [x])[1], values)
+    twice = pb.grad(lambda x: pb.grad(lambda x: pb.mul(x * x, other).sum())(x).sum())(x)
+    np.testing.assert_array_equal(twice, 2 * values)
+    assert type(pb.mul(x, other)) is type(pb.sin(other)) is np.ndarray
+
+
+@pytest.mark.parametrize("bad", [np.ones(2, object), np.ones(2, "m8[s]"), np.ma.array([1.0, 2.0], mask=[False, True])])
+def test_what_no_gradient_can_go_through_is_refused(bad: Any) -> None:
+    with pytest.raises(DataError, match=r"mul: expected numbers or bools, got|mul: an array with masked elements"):
+        pb.grad(lambda x: (x * bad).sum())(np.ones(2))
+
+
+def test_a_tensor_is_not_none() -> None:
+    x, y = pb.tensor([1.0, 2.0]), pb.variable(3.0)
+    assert [None].count(x) == [None].count(y) == 0  # compared with ==
+    assert (x == None) is (y == None) is False  # noqa: E711
+    assert (x != None) is True  # noqa: E711
+
+
 def test_a_scalar_is_a_numpy_scalar() -> None:
     for x in (3.0, np.array(3.0), np.float32(3), pb.tensor(3.0)):
         assert isinstance(as_value(x), np.generic)

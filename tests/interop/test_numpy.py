@@ -56,7 +56,8 @@ CASES: dict[str, Case] = {
     "heaviside": (lambda x, h: np.heaviside(np.float32([-1, 0, 0, 2]), h) * x, V, W),
     "copysign": (np.copysign, A, B),
     "ldexp": (lambda x: np.ldexp(x, np.array([1, 2, -3])), A),
-    "trunc, rint, round, fix": (lambda x: x * (np.trunc(9 * x) + np.rint(9 * x) + np.round(x, 1) + np.fix(9 * x)), A),
+    "trunc, rint, round": (lambda x: x * (np.trunc(9 * x) + np.rint(9 * x) + np.round(x, 1)), A),
+    "mT": (lambda x: x.mT, T),
     "fmax of holes": (lambda x: np.fmax(HOLES, x) + np.fmin(x, HOLES), B),
     # reductions
     "sum, keepdims": (lambda x: np.sum(x, axis=(0, -1), keepdims=True), T),
@@ -87,6 +88,7 @@ CASES: dict[str, Case] = {
     "fmax.reduce": (lambda x: np.fmax.reduce(x + HOLES, axis=1), B),
     "logaddexp.reduce": (lambda x: np.logaddexp.reduce(x, 1), T),
     "accumulate": (lambda x: np.add.accumulate(x) + np.multiply.accumulate(x, axis=1), A),
+    "accumulate extremes": (lambda x: [f.accumulate(x, axis=a) for f in (np.maximum, np.minimum) for a in (0, -1)], T),
     "outer": (lambda x, y: np.multiply.outer(x, y) + np.hypot.outer(x, y[0]).sum(), A, T),
     # shapes
     "reshape": (lambda x: np.reshape(x, (4, -1)), T),
@@ -224,6 +226,20 @@ CASES: dict[str, Case] = {
         B,
     ),
     "gradient": (lambda x: [*np.gradient(x, 0.5, [0.0, 1.0, 3.0, 4.0], axis=(1, 2)), np.gradient(x, axis=2)], T),
+    "insert": (lambda x, y: [np.insert(x, 1, y[0]), np.insert(x, [0, 2], y[:2]), np.insert(x, slice(0, 2), 7.0)], V, W),
+    "insert, axis": (lambda x, y: [np.insert(x, i, y, axis=1) for i in (1, -1)] + [np.insert(x, [0, 2], 5.0, 0)], A, B),
+    "insert into an array": (lambda x: np.insert(np.arange(4, dtype=x.dtype), 1, x), V),
+    "resize": (lambda x: [np.resize(x, 7), np.resize(x, (2, 1)), np.resize(x[:0], 3)], V),
+    "choose": (lambda x, y: [np.choose(B > 0, [x, y]), np.choose([5, -1, 0], [x, 1.0], mode="wrap")], A, D),
+    "logspace": (lambda x: [np.logspace(0.0, x, 5), np.logspace(x[0], x[1], 3, endpoint=False, base=2.0)], V),
+    "geomspace": (lambda x: [np.geomspace(1.0, x, 5), np.geomspace(-x[0], -x[1], 3, endpoint=False)], P),
+    "apply_along_axis": (
+        lambda x: [
+            *(np.apply_along_axis(f, i, x) for f in (np.sum, np.diag) for i in (0, 1, -1)),
+            np.apply_along_axis(lambda r, n, by=1.0: r[:n] * by, 0, x, 1, by=3.0),
+        ],
+        T,
+    ),
     # operators with NumPy's values on the left
     "operators": (lambda x: B * x + (B @ x) - (B - x) / P + P**x + B // x + B % x, P),
     "scalars": (
@@ -360,7 +376,7 @@ def into(x: Any, index: Any, value: Any) -> None:
 
 LOST: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "asarray": (np.asarray, TracedValueError, r"np.asarray\(\) of a traced tensor of shape \(3, 3\) would lose"),
-    "array of rows": (lambda t: np.array([t[0], t[1]]), TracedValueError, "would lose its gradient"),
+    "array of rows": (lambda t: np.array([t[0], t[1]]), TracedValueError, "would lose its gradient.*np.stack joins"),
     "array of numbers": (lambda t: np.array([t[0, 0], 1.0]), TracedValueError, "would lose its gradient"),
     "sum of a list": (lambda t: np.sum([t[0, 0], t[1, 1]]), TracedValueError, "would lose its gradient"),
     "float": (lambda t: float(t[0, 0]), TracedValueError, r"float\(\) of a traced tensor of shape \(\)"),
@@ -383,7 +399,7 @@ LOST: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "out of a function": (lambda t: np.sum(t, axis=0, out=np.empty(3)), NoRuleError, r"np.sum\(out=\)"),
     "out by position": (lambda t: np.sum(t, 0, None, np.empty(3)), NoRuleError, r"np.sum\(out=\)"),
     "out of clip": (lambda t: np.clip(t, 0, 1, out=np.empty((3, 3))), NoRuleError, r"np.clip\(out=\)"),
-    "out of no rule": (lambda t: np.linalg.cond(t), NoRuleError, "np.linalg.cond has no rule"),
+    "out of no rule": (lambda t: np.linalg.tensorinv(t, 1), NoRuleError, "np.linalg.tensorinv has no rule"),
     "out of reduce": (lambda t: np.add.reduce(t, out=np.empty(3)), NoRuleError, r"np.add.reduce\(out=\)"),
     "where": (lambda t: np.exp(t, where=B > 0), NoRuleError, r"np.exp\(where=\).*np.where instead"),
     "where of sum": (lambda t: np.sum(t, where=B > 0), NoRuleError, r"np.sum\(where=\)"),
@@ -392,10 +408,10 @@ LOST: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "casting": (lambda t: np.add(t, 1, casting="unsafe"), NoRuleError, r"np.add\(casting=\)"),
     "initial": (lambda t: np.sum(t, initial=1.0), NoRuleError, r"np.sum\(initial=\)"),
     "order": (lambda t: np.reshape(t, -1, order="F"), NoRuleError, r"np.reshape\(order=\).*transpose first"),
-    "no rule": (np.linalg.inv, NoRuleError, r"np.linalg.inv has no rule.*pb.custom_gradient, or use stop_gradient"),
+    "no rule": (np.linalg.eigvals, NoRuleError, r"eigvals has no rule.*pb.custom_gradient, or use stop_gradient"),
     "no rule for a ufunc": (lambda t: np.nextafter(t, 1.0), NoRuleError, "np.nextafter has no rule"),
     "no rule for a method": (lambda t: np.add.reduceat(t, [0, 1]), NoRuleError, "np.add.reduceat has no rule"),
-    "no rule for accumulate": (lambda t: np.maximum.accumulate(t), NoRuleError, "np.maximum.accumulate has no rule"),
+    "no rule for accumulate": (lambda t: np.hypot.accumulate(t), NoRuleError, "np.hypot.accumulate has no rule"),
     "no rule for outer": (lambda t: np.nextafter.outer(t, t), NoRuleError, "np.nextafter.outer has no rule"),
     "histogram": (np.histogram, NoRuleError, "np.histogram has no rule"),
     "frompyfunc": (lambda t: np.frompyfunc(lambda x: x * x, 1, 1)(t), NoRuleError, "has no rule"),
@@ -407,8 +423,6 @@ LOST: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     ),
     "quantile method": (lambda t: np.quantile(t, 0.5, method="lower"), NoRuleError, r"np.quantile\(method=\)"),
     "gradient edge": (lambda t: np.gradient(t, edge_order=2), NoRuleError, r"np.gradient\(edge_order=\)"),
-    "spectral norm": (lambda t: np.linalg.norm(t, 2), NoRuleError, r"np.linalg.norm\(ord=2\).*singular values"),
-    "negative power": (lambda t: np.linalg.matrix_power(t, -1), NoRuleError, r"n=-1\).*inverse"),
     "norm of three axes": (
         lambda t: np.linalg.norm(np.stack([t, t]), 1),
         ArgumentError,
@@ -608,11 +622,6 @@ def test_big_arrays(f: Any) -> None:
     x = np.linspace(0.5, 2.0, 100_000)
     small = pb.grad(lambda t: np.sum(f(t)))(x[::9999])
     np.testing.assert_allclose(pb.grad(lambda t: np.sum(f(t)))(x)[::9999], small, rtol=1e-12)
-
-
-@pytest.mark.parametrize("f", [np.imag, np.real, np.conjugate])
-def test_complex_numbers_are_constants(f: Any) -> None:
-    np.testing.assert_array_equal(f(pb.tensor(A * 1j)).numpy(), f(A * 1j))
 
 
 def test_variables_are_read() -> None:

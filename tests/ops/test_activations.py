@@ -133,6 +133,8 @@ def test_prelu_learns_its_slope():
     np.testing.assert_allclose(value, [[-1, 0, 3], [1, -0.1, -8]])
     np.testing.assert_allclose(dx, [[0.5, 0.1, 1], [1, 0.1, 2]])
     np.testing.assert_allclose(da, [-2, -1, -4])
+    with np.errstate(invalid="ignore"):
+        assert pb.prelu(np.array([0.0]), np.array([np.inf])) == 0
 
 
 def test_gelu_by_tanh():
@@ -161,6 +163,13 @@ def test_softmax_and_its_logarithm(shape, axis, dtype):
         tangent = pb.jvp(lambda x: f(x, axis), [x], [dy])[1]  # noqa: B023
         np.testing.assert_allclose((tangent * dy).sum(), (grad * dy).sum(), rtol=1e-4, atol=1e-5)
         assert value.dtype == grad.dtype == dtype
+
+
+@pytest.mark.parametrize("f", [pb.softmax, pb.log_softmax])
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int8"])
+def test_softmax_of_whole_numbers(f, dtype):
+    x = np.array([1, 0, 1, 0], bool) if dtype == "bool" else np.array([100, 1, 99, 3], dtype)
+    np.testing.assert_allclose(f(x), f(x.astype(float)))
 
 
 @pytest.mark.parametrize("f", [pb.softmax, pb.log_softmax])

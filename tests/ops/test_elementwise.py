@@ -145,7 +145,7 @@ def test_python_numbers_are_weak_on_both_sides(name):
     ("name", "x", "value", "grad"),
     [
         ("abs", [0.0, -0.0, -INF, NAN], [0, 0, INF, NAN], [0, 0, -1, NAN]),
-        ("sign", [0.0, -3.0, INF, NAN], [0, -1, 1, NAN], [0, 0, 0, 0]),
+        ("sign", [0.0, -3.0, INF, NAN], [0, -1, 1, 0], [0, 0, 0, 0]),
         ("sqrt", [0.0, INF, 4.0], [0, INF, 2], [INF, 0, 0.25]),
         ("square", [0.0, -INF], [0, INF], [0, -INF]),
         ("exp", [-INF, 0.0, INF], [0, 1, INF], [0, 1, INF]),
@@ -155,7 +155,7 @@ def test_python_numbers_are_weak_on_both_sides(name):
         ("tanh", [-INF, 0.0, INF], [-1, 0, 1], [0, 1, 0]),
         ("asin", [-1.0, 0.0, 1.0], [-math.pi / 2, 0, math.pi / 2], [INF, 1, INF]),
         ("acos", [-1.0, 0.0, 1.0], [math.pi, math.pi / 2, 0], [-INF, -1, -INF]),
-        ("acosh", [1.0, 1e100], [0, 230.95165647], [INF, 1e-100]),
+        ("acosh", [1.0, 1e100, -1.0], [0, 230.95165647, NAN], [INF, 1e-100, INF]),
         ("asinh", [0.0, 1e300], [0, 691.468675079], [1, 1e-300]),
         ("atanh", [-1.0, 1.0], [-INF, INF], [INF, INF]),
         ("atan", [INF, 0.0], [math.pi / 2, 0], [0, 1]),
@@ -226,6 +226,12 @@ def test_powers_of_zero_have_every_derivative(n):
     assert values == [math.factorial(n) if k == n else 0 for k in range(4)]
 
 
+def test_a_power_of_0_has_a_mixed_derivative():
+    x, y = np.array([2.0, 0.5]), np.zeros(2)
+    slope = pb.grad(lambda y: pb.sum(pb.grads(pb.pow)([pb.tensor(x), y])[0]))  # d/dy of y * x ** (y - 1)
+    np.testing.assert_allclose(slope(y), 1 / x)
+
+
 def test_power_of_a_negative_base_does_not_poison_it():
     dx, dn = pb.grads(lambda x, n: (x**n).sum())([np.array([-2.0, 3.0]), np.float64(3)])
     np.testing.assert_allclose(dx, [12, 27])
@@ -236,6 +242,7 @@ def test_power_of_a_negative_base_does_not_poison_it():
 def test_power_keeps_integers_whole_and_says_when_it_cannot():
     x = np.array([2, 3], np.int32)
     assert pb.pow(x, np.array([3, 2], np.int32)).dtype == np.int32
+    np.testing.assert_array_equal(pb.grad(lambda x: pb.pow(x, np.array([3, 0], np.int32)))(x), [12, 0])
     with pytest.raises(ValueError, match=r"pow: .*int32 and int32.*negative integer powers"):
         pb.pow(x, np.array([-1, 2], np.int32))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from differences import expect_derivatives
 from scipy import special
 
 import pullback as pb
@@ -17,25 +18,6 @@ SMOOTH = {
 FLAT = {"all": np.all, "any": np.any, "count_nonzero": np.count_nonzero}
 AXES = [None, 0, -1, (0, 2), [1], [-1, 0], ()]
 X = np.random.default_rng(0).normal(size=(2, 3, 4))
-
-
-def slope(f, x, v):
-    """The derivative of ``f`` at ``x`` in the direction ``v``, by differences."""
-    h = 1e-5
-    return (f(x + h * v) - f(x - h * v)) / (2 * h)
-
-
-def expect_derivatives(f, x, order=2):
-    """Gradient, jvp, and the gradient of the gradient, against differences."""
-    rng = np.random.default_rng(1)
-    v, w = rng.normal(size=(2, *x.shape))
-    want = slope(f, x, v)
-    gradient = pb.grad(f)(x)
-    assert gradient.shape == x.shape
-    np.testing.assert_allclose(np.sum(gradient * v), want, rtol=1e-5, atol=1e-7)
-    np.testing.assert_allclose(pb.jvp(f, [x], [v])[1], want, rtol=1e-5, atol=1e-7)
-    if order > 1:
-        expect_derivatives(lambda x: np.sum(pb.grad(f)(x) * w), x, order - 1)
 
 
 def tuple_of(axis):

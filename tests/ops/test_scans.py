@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from differences import expect_derivatives
 
 import pullback as pb
 from pullback.errors import ArgumentError, ShapeError
@@ -20,21 +21,6 @@ def by_hand(name, x, axis, exclusive, reverse):
     x = x[::-1] if reverse else x
     out = np.stack([combine(x[: i if exclusive else i + 1], axis=0, initial=first) for i in range(len(x))])
     return np.moveaxis(out[::-1] if reverse else out, 0, axis)
-
-
-def slope(f, x, v):
-    h = 1e-5
-    return (f(x + h * v) - f(x - h * v)) / (2 * h)
-
-
-def expect_derivatives(f, x, order):
-    rng = np.random.default_rng(order)
-    v, w = rng.normal(size=(2, *x.shape))
-    want = slope(f, x, v)
-    np.testing.assert_allclose(np.sum(pb.grad(f)(x) * v), want, rtol=1e-5, atol=1e-7)
-    np.testing.assert_allclose(pb.jvp(f, [x], [v])[1], want, rtol=1e-5, atol=1e-7)
-    if order > 1:
-        expect_derivatives(lambda x: np.sum(pb.grad(f)(x) * w), x, order - 1)
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])

@@ -184,7 +184,7 @@ def test_dy_of_another_shape_is_refused_before_going_back(face, dy):
 
 
 def test_dy_of_complex_numbers_is_refused():
-    with pytest.raises(GradientError, match="dy must be real numbers, got dtype complex"):
+    with pytest.raises(GradientError, match="dy must be real numbers as y is, got dtype complex"):
         pb.grad(cube)(np.ones(2), np.ones(2) * 1j)
 
 
@@ -293,15 +293,15 @@ def test_grads_wants_a_list_that_is_not_empty(face):
         face(lambda: pb.tensor(1.0))([])
 
 
-def test_text_objects_ragged_lists_and_complex_numbers_have_no_gradient():
+def test_text_objects_and_ragged_lists_have_no_gradient():
     with pytest.raises(DataError, match="text"):
         pb.grad(cube)("abc")
     with pytest.raises(DataError, match="got object"):
         pb.grad(cube)(object())
     with pytest.raises(DataError, match="ragged"):
         pb.grad(cube)([[1, 2], [3]])
-    with pytest.raises(GradientError, match="complex128 has no gradient"):
-        pb.grad(cube)(np.ones(2) * 1j)
+    with pytest.raises(GradientError, match="<U1 has no gradient"):
+        pb.grad(cube)(np.array(["a"]))
 
 
 @pytest.mark.parametrize("convert", [float, int, np.asarray, lambda x: x.numpy(), lambda x: x.item(), pickle.dumps])

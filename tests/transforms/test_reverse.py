@@ -473,8 +473,8 @@ def test_misuse_is_told():
         for wrong in (3.0, np.ones(2), "x"):
             with pytest.raises(ArgumentError, match=r"watch: expected a tensor or variable, got (float|ndarray|str)"):
                 tape.watch(wrong)
-        with pytest.raises(GradientError, match="dtype complex64 has no gradient"):
-            tape.watch(pb.tensor([1j]))
+        with pytest.raises(GradientError, match="dtype <U1 has no gradient"):
+            tape.watch(pb.tensor(np.array(["a"])))
         tape.watch(x)
         y = x * x
     with pytest.raises(ArgumentError, match="a source must be a tensor or a variable, got ndarray"):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback import __version__
 from pullback.core.memory import TRUSTED
 from pullback.core.op import REGISTRY
 
@@ -40,7 +41,7 @@ def facts() -> dict[str, str]:
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     limits = [f"{name}={os.environ[name]}" for name in THREAD_LIMITS if name in os.environ]
     return {
-        "pullback": installed("pullback"),
+        "pullback": __version__,
         "python": f"{platform.python_version()} ({platform.python_implementation()}, {platform.system()})",
         "numpy": np.__version__,
         "llvmlite": installed("llvmlite"),

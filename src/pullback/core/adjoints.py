@@ -114,6 +114,15 @@ def select(condition: Any, x: Any, y: Any) -> Any:
     return z[()] if type(z) is ndarray and not z.ndim else z
 
 
+def along(x: Any, t: Any) -> Any:
+    """``x * t``, and of complex numbers the real product of the two as vectors: how far ``t`` goes in direction ``x``.
+
+    >>> along(np.array([1j]), np.array([2.0 + 3.0j]))
+    array([3.])
+    """
+    return np.real(np.conjugate(x) * t) if x.dtype.kind == "c" else x * t
+
+
 def nothing(g: Any) -> Any:
     """The cotangent of what is constant between its jumps: 0, even where ``g`` is infinite.
 

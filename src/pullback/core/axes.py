@@ -162,6 +162,17 @@ def over(ndim: int, axis: Any, name: str = "axis") -> tuple[int, ...]:
     return found
 
 
+def one_axis(ndim: int, axis: Any, name: str) -> int:
+    """The one axis that is meant, counted from the front.
+
+    >>> one_axis(3, -1, "concat")
+    2
+    """
+    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
+        raise ArgumentError(f"{name}: axis must be one integer, got {axis!r}.")
+    return over(ndim, axis, name)[0]
+
+
 elementwise1 = broadcast("()->()")
 elementwise2 = broadcast("(),()->()")
 elementwise3 = broadcast("(),(),()->()")

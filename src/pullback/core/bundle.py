@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.core.tape import FLOAT, Step, Tape, place
+from pullback.core.tape import FLOAT, Step, Tape, add_cotangent, place
 from pullback.core.tensor import Tensor
 
 __all__ = ["place_all"]
@@ -35,7 +35,7 @@ def place_all(tape: Tape, zs: Sequence[Any], nodes: Sequence[Any], back: Back) -
 def _spread(nodes: Sequence[Any], back: Back, gs: list[Any]) -> None:
     for node, d in zip(nodes, back(gs), strict=True):
         if node is not None and d is not None:
-            node.g = d if node.g is None else node.g + d
+            add_cotangent(node, d)
 
 
 def _back_pick(r: Tensor) -> None:

@@ -80,6 +80,23 @@ def as_value(x: Any, what: str = "tensor") -> Any:
     return as_array(x, what=what)[()]
 
 
+def bare(x: Any, what: str = "tensor") -> Any:
+    """What a level works on: an array or NumPy scalar, or a tensor that some transform follows."""
+    if not isinstance(x, Tensor):
+        return as_value(x, what)
+    x = x.read()
+    return x if x.level else x.value
+
+
+def float_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of a gradient: that of its input, float32 for integers and bools.
+
+    >>> float_of(np.dtype(int))
+    dtype('float32')
+    """
+    return dtype if dtype.kind in "fc" else np.dtype(np.float32)
+
+
 def as_array(data: Any, dtype: Any = None, what: str = "tensor") -> Any:
     """The data as an ndarray: Python numbers get the default dtype, arrays keep theirs.
 
@@ -87,8 +104,10 @@ def as_array(data: Any, dtype: Any = None, what: str = "tensor") -> Any:
     array([1., 0., 3.], dtype=float32)
     """
     if isinstance(data, Tensor):
-        data = data._concrete(f"{what}")
+        data = data._concrete(what)
     if isinstance(data, ndarray | np.generic) or (hasattr(data, "__array__") and not isinstance(data, list | tuple)):
+        if type(data) is not ndarray and isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
+            raise DataError(f"{what}: an array with masked elements, of which nothing is known. Use its filled(value).")
         made = np.asarray(data)
         if made.dtype.kind not in "fiubcU":
             raise DataError(f"{what}: expected numbers or bools, got an array of dtype {made.dtype}.")

@@ -6,19 +6,25 @@ they are, so whatever a lower transform must see happens when the op is performe
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
-from itertools import count
+from operator import length_hint
 from typing import Any
+
+from numpy import float32, float64, generic, ndarray
 
 from pullback.core.tensor import Tensor
 
-_levels = count(1)
+# what NumPy computes with as it is, beside its other scalars
+PLAIN_VALUES = frozenset({ndarray, float64, float32, float, int, bool, complex})
+
+_levels = iter(range(1, sys.maxsize))  # as quick as a count, and it can tell how far it has come
 new_level = _levels.__next__
 
 
 def latest_level() -> int:
-    """The level of the transform that was begun last, in any thread."""
-    return int(repr(_levels)[6:-1]) - 1  # a count says where it is only in its text
+    """The level of the transform that was begun last, in any thread; 0 before the first."""
+    return sys.maxsize - 1 - length_hint(_levels)
 
 
 def dispatch(op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -34,7 +40,7 @@ def dispatch(op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
                     top, level = a, its
                 if not its and not a.meta.raw:  # its inner tape is closed: what it holds
                     settled = False
-        elif isinstance(a, list | tuple):
+        elif type(a) not in PLAIN_VALUES and not isinstance(a, generic):  # lists, and arrays with ideas of their own
             settled = False
     if not settled:  # from the start: what was read may go the quick way
         return op.settled(args, params)

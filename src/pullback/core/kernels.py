@@ -71,13 +71,26 @@ def quick_sum(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return add_reduce(x, tuple(axis) if type(axis) is list else axis, None, None, keepdims)
 
 
+def column_sum(x: Any) -> Any:
+    """The sum over all axes but the last, first within each element of the first axis, so that no sum is long.
+
+    >>> column_sum(np.ones((2, 3, 4)))
+    array([6., 6., 6., 6.])
+    """
+    n, columns = x.shape[0], x.shape[-1]
+    rows = x.size // (n * columns) if x.size else LONG + 1
+    if rows > LONG or n > LONG or x.dtype.char not in "fd":
+        return add_reduce(x, tuple(range(x.ndim - 1)))
+    return ones(n, x.dtype).dot(np.matmul(ones(rows, x.dtype), x.reshape(n, rows, columns)))
+
+
 def short_rows(x: Any, axis: Any) -> bool:
     """Whether many short rows are reduced, which goes quicker down the columns of a transposed copy.
 
     >>> short_rows(np.ones((100, 10)), 1)
     True
     """
-    return x.ndim == 2 and (axis == 1 or axis == -1) and 0 < x.shape[1] <= SHORT < 2 * x.shape[0]
+    return bool(x.ndim == 2 and (axis == 1 or axis == -1) and 0 < x.shape[1] <= SHORT < 2 * x.shape[0])
 
 
 def quick_max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:

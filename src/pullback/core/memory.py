@@ -8,7 +8,7 @@ back when the reference count shows that nobody else holds it.
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy import ndarray
@@ -69,10 +69,10 @@ def give(v: Any, pool: list[Any], meta: Any) -> None:
 
 
 class Large(Wrapped):
-    """A big array as the user holds it.  Its node on the tape is another object, in ``x``.
+    """A big result as the user holds it.  Its node on the tape is another object, in ``x``.
 
     The node's value is only its meta (shape and dtype) until a rule asks for the array itself, so what no rule needs
-    is free as soon as the user lets go of it.
+    is free as soon as the user lets go of it.  Inputs need no handle: the caller holds their arrays anyway.
     """
 
     __slots__ = ()
@@ -89,7 +89,7 @@ PLAIN.add(Large)
 
 
 def node_of(t: Any) -> Any:
-    """The node of a tensor of a tape: itself, but for big arrays."""
+    """The node of a tensor of a tape: itself, but for a handle."""
     return t.x if type(t) is Large else t
 
 
@@ -195,7 +195,7 @@ class _Tiny:
     """Stands for a meta while references are counted."""
 
     dtype, shape, ndim, room = np.dtype(float), (1,), 1, 0
-    pool: list[Any] = []  # noqa: RUF012
+    pool: ClassVar[list[Any]] = []
 
 
 def _temporaries() -> list[int]:

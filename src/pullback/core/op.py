@@ -19,13 +19,13 @@ from pullback.core.axes import Acts, broadcast, elementwise1, elementwise2, list
 from pullback.core.calculus import Calculus
 from pullback.core.convert import as_array, as_value
 from pullback.core.formula import Names, flattened, variant
-from pullback.core.interpreter import dispatch
+from pullback.core.interpreter import PLAIN_VALUES, dispatch
 from pullback.core.lowering import Lowering, opaque
 from pullback.core.memory import LARGE
-from pullback.core.tape import CAUGHT, RAW, Step, back_into, back_many, constant, fit, perform, place
+from pullback.core.tape import ARRAYS, CAUGHT, RAW, Step, back_into, back_many, constant, fit, perform, place
 from pullback.core.templates import BINARY, MANY, NODE, OTHER_OPERAND, PLACE, UNARY, UNARY_WITH_PARAMS
 from pullback.core.tensor import BY_KERNEL, Tensor
-from pullback.errors import ArgumentError, DefinitionError, PullbackError, ShapeError
+from pullback.errors import ArgumentError, DataError, DefinitionError, PullbackError, ShapeError
 
 REGISTRY: dict[str, Op] = {}
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,6 +39,7 @@ OPERATORS = {  # which kernels Python has a sign for; no op is named
     np.bitwise_and: ("and", "&"), np.bitwise_or: ("or", "|"), np.bitwise_xor: ("xor", "^"), np.invert: ("invert", "~"),
 }  # fmt: skip
 REFLECTED = frozenset({"add", "sub", "mul", "truediv", "matmul", "pow", "floordiv", "mod", "and", "or", "xor"})
+WEAK = (float, int, bool, complex)  # Python's numbers, which do not widen arrays
 STEPS = ("one", "both", "both_fit", "fit_x", "fit_y", "left", "left_fit", "right", "right_fit", "many")
 
 
@@ -54,7 +55,11 @@ def first_reflected(*args: Any) -> Any:
 class Op:
     """What the engine knows of an op.  ``function`` is what users call.
 
-    ``form`` is how its nodes are laid out: 1 one input (and parameters), 2 two inputs, 3 any other number.
+    ``form`` is how its nodes are laid out, in the slots ``x`` and ``y``:
+
+    1  one input: the input, and the tuple of parameters
+    2  two inputs without parameters: the two, or the one on the tape and the other's value
+    3  anything else: ``(nodes, values, which are on the tape)``, and the tuple of parameters
     """
 
     custom = False  # a gradient given by the user lays out its own nodes
@@ -67,29 +72,13 @@ class Op:
     def __init__(
         self, kernel: Any, run: Any, acts: Acts, d: Calculus, lower: Lowering, doc: Any, shortcuts: Any, domain: Any
     ) -> None:  # fmt: skip
-        code, defaults = doc.__code__, doc.__defaults__ or ()
         self.name = doc.__name__
         self.kernel, self.acts, self.d, self.lower, self.domain = kernel, acts, d, lower, domain
-        names = code.co_varnames[: code.co_argcount]
-        self.inputs = names[: code.co_posonlyargcount]
-        self.required = names[len(self.inputs) : code.co_argcount - len(defaults)]
-        self.params = dict.fromkeys(self.required) | dict(
-            zip(names[code.co_argcount - len(defaults) :], defaults, strict=True)
-        )
+        self._read_signature(doc)
+        self._check_names()
         self.variadic = d.each is not None
-        self.ufunc = isinstance(kernel, np.ufunc) and kernel.signature is None
         self.elementwise = isinstance(acts, broadcast) and not acts.out and not any(acts.core)
         self.quick, self.shortcuts = run, shortcuts or {}
-        if not self.inputs or len(self.inputs) > code.co_argcount - len(defaults):
-            raise DefinitionError(f"{self.name}: inputs come first, without defaults, and are closed by '/'.")
-        if self.name in Tensor.__slots__:
-            raise DefinitionError(f"{self.name}: a tensor keeps its own things under this name; choose another.")
-        if {"g", "z", "p", "args"} & {*names}:
-            raise DefinitionError(f"{self.name}: 'g', 'z', 'p' and 'args' are reserved names.")
-        if self.name in REGISTRY:
-            raise DefinitionError(f"{self.name}: defined twice; an op lives in exactly one place.")
-        if kernel in BY_KERNEL:
-            raise DefinitionError(f"{self.name}: its kernel is already that of {BY_KERNEL[kernel].name}, found by it.")
         binding = Names(self.name, self.inputs, tuple(self.params), self.variadic)
         d.bind(binding)
         self.flows = d.flows
@@ -105,7 +94,29 @@ class Op:
         REGISTRY[self.name] = BY_KERNEL[kernel] = self
         self._become_operator()
 
+    def _read_signature(self, doc: Any) -> None:
+        code, defaults = doc.__code__, doc.__defaults__ or ()
+        names = code.co_varnames[: code.co_argcount]
+        optional = len(names) - len(defaults)
+        self.inputs = names[: code.co_posonlyargcount]
+        self.required = names[len(self.inputs) : optional]
+        self.params = dict.fromkeys(self.required) | dict(zip(names[optional:], defaults, strict=True))
+        if not self.inputs or len(self.inputs) > optional:
+            raise DefinitionError(f"{self.name}: inputs come first, without defaults, and are closed by '/'.")
+
+    def _check_names(self) -> None:
+        if self.name in Tensor.__slots__:
+            raise DefinitionError(f"{self.name}: a tensor keeps its own things under this name; choose another.")
+        if {"g", "z", "p", "args"} & {*self.inputs, *self.params}:
+            raise DefinitionError(f"{self.name}: 'g', 'z', 'p' and 'args' are reserved names.")
+        if self.name in REGISTRY:
+            raise DefinitionError(f"{self.name}: defined twice; an op lives in exactly one place.")
+        if self.kernel in BY_KERNEL:
+            other = BY_KERNEL[self.kernel].name
+            raise DefinitionError(f"{self.name}: its kernel is already that of {other}, found by it.")
+
     def _stub(self, code: Any, doc: Any) -> FunctionType:
+        """A function that is written out when it is first called; its globals are ``self.space``."""
         made = FunctionType(code.__code__, self.space, self.name)
         made.__doc__, made.__module__, made.__qualname__ = doc.__doc__, doc.__module__, doc.__qualname__
         return made
@@ -268,15 +279,18 @@ class Op:
 
     def settled(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """From the start, with variables read and lists made tensors."""
-        floats = {a.dtype for a in args if hasattr(a, "dtype") and a.dtype.kind == "f"}
+        floats = {a.dtype for a in args if isinstance(a, ARRAYS) and a.dtype.kind == "f"}
         wide = np.result_type(*floats) if floats else None
         ready = [a.read() if isinstance(a, Tensor) else self._listed(a, i, wide) for i, a in enumerate(args)]
         return self.call(ready, params)
 
     def _listed(self, a: Any, i: int, wide: Any) -> Any:
-        """A list as a tensor of its neighbours' float dtype; whole numbers stay integers where positions are meant."""
+        """A list as a tensor of its neighbours' float dtype; whole numbers stay integers where positions are meant.
+
+        Of another kind of array, whose signs may mean something else (``np.matrix``), the values in a plain one.
+        """
         if not isinstance(a, list | tuple):
-            return a
+            return a if type(a) in PLAIN_VALUES else as_value(a, self.name)
         made = as_value(a, self.name)
         if wide is not None and made.dtype.kind == "f":
             made = as_array(a, wide, self.name)[()]
@@ -286,19 +300,16 @@ class Op:
 
     def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
         """The value, from arrays and numbers."""
-        values = [v if isinstance(v, RAW) or type(v) in (float, int, bool) else as_value(v, self.name) for v in values]
+        values = [v if isinstance(v, RAW) or type(v) in WEAK else as_value(v, self.name) for v in values]
         if len(values) > 1:
             values = self.promoted(values)
         if not self.elementwise or not any(isinstance(v, RAW) for v in values):  # a kernel may ask for dtypes
             values = [v if isinstance(v, RAW) else np.asarray(v, self._weak(v, values))[()] for v in values]
         inputs = [list(values)] if self.variadic else values
         z = self.guarded(lambda: self.run(*inputs, *params.values()), values, params)
-        if getattr(z, "dtype", None) == np.float16 and not any(
-            v.dtype == np.float16 for v in values if isinstance(v, RAW)
-        ):
-            return self.perform(
-                [np.astype(np.asarray(v), np.float32)[()] for v in values], params
-            )  # of bools and bytes
+        if getattr(z, "dtype", None) == np.float16 and not any(getattr(v, "dtype", None) == np.float16 for v in values):
+            wider = [np.asarray(v).astype(np.float32)[()] for v in values]  # NumPy has short floats for bools and bytes
+            return self.perform(wider, params)
         return z[()] if type(z) is ndarray and not z.ndim else z
 
     def _weak(self, number: Any, values: list[Any]) -> Any:
@@ -309,9 +320,12 @@ class Op:
     def promoted(self, values: list[Any]) -> list[Any]:
         """Integers and bools never widen a float, as in TensorFlow.js and PyTorch; the rest is NumPy's promotion."""
         kinds = {v.dtype.kind for v, on in zip(values, self.mixing, strict=False) if on and isinstance(v, RAW)}
-        if "f" not in kinds or not kinds & {"i", "u", "b"}:
+        if not kinds.isdisjoint("OMm"):
+            got = [v.dtype for v in values if isinstance(v, RAW)]
+            raise DataError(f"{self.name}: expected numbers or bools, got {' and '.join(map(str, got))}.")
+        if not kinds & {"f", "c"} or not kinds & {"i", "u", "b"}:
             return values
-        wide = np.result_type(*[v.dtype for v in values if isinstance(v, RAW) and v.dtype.kind == "f"])
+        wide = np.result_type(*[v.dtype for v in values if isinstance(v, RAW) and v.dtype.kind in "fc"])
         return [
             v.astype(wide) if on and isinstance(v, RAW) and v.dtype.kind in "iub" else v
             for v, on in zip(values, self.mixing, strict=False)
@@ -427,3 +441,15 @@ def operand(x: Any) -> Any:
     if isinstance(x, list | tuple):
         return constant(x)
     return x if hasattr(x, "shape") else np.asarray(x)[()]
+
+
+def of_rank(name: str, x: Any, rank: int, argument: str = "x") -> Any:
+    """An argument as ``operand`` gives it, checked to have this rank.
+
+    >>> of_rank("pad1d", [1.0, 2.0], 1).shape
+    (2,)
+    """
+    x = operand(x)
+    if x.ndim != rank:
+        raise ShapeError(f"{name}: {argument} must have rank {rank}, got shape {x.shape}.")
+    return x

@@ -2,6 +2,10 @@
 
 A tensor is its own node, so the user's object and the tape's are the same.  When it changes, a stand-in takes its place
 in all that was recorded, and it becomes the node of the new value.
+
+Nodes of its own tape that hold it come after it there.  A transform inside holds it as a value, on a tape that nothing
+leads to from here, or on none; only the garbage collector knows all holders.  It is slow to ask, so it is asked only if
+such a transform was begun at all.
 """
 
 from __future__ import annotations
@@ -11,11 +15,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pullback.core.interpreter import latest_level
-from pullback.core.memory import Large, node_of
+from pullback.core.memory import node_of
+from pullback.core.tape import TAPED
 from pullback.core.tensor import Tensor, Wrapped
 from pullback.errors import ArgumentError, VariableError
 
-ALIKE = (Tensor, Large)  # what can become each other
 DEPTH = 2  # a node holds its operands in a list of a tuple
 
 
@@ -43,10 +47,15 @@ def rebind(x: Any, change: Callable[[Any], Any]) -> None:
         raise VariableError(
             f"{x.name}[...] = value: a variable is changed as a whole; use assign, assign_add or assign_sub."
         )
-    if x.level and type(x) in ALIKE and node_of(x).x is None:
+    if x.level and type(x) in TAPED and node_of(x).x is None:
         raise ArgumentError(
             f"x[...] = value: this tensor of shape {x.shape} is an input of the function being differentiated, "
             "which stays as it is. Copy it first: x = pb.clone(x)."
+        )
+    if not x.level and type(x) is Tensor and x.x is not None:
+        raise ArgumentError(
+            f"x[...] = value: a tensor of shape {x.shape} is on a GradientTape that may still be asked for a gradient, "
+            "and stays as it is. Copy it first: x = pb.clone(x)."
         )
     new = change(x)
     if x.level:
@@ -72,21 +81,21 @@ def _copy(to: Any, of: Any) -> None:
 
 
 def _slots(kind: type) -> Sequence[str]:
-    if kind in ALIKE:
+    if kind in TAPED:
         return Tensor.__slots__
     return [slot for base in kind.__mro__ for slot in getattr(base, "__slots__", ())]
 
 
 def _become(x: Any, new: Any) -> None:
     kind = type(new)
-    if type(x) in ALIKE and kind in ALIKE:
+    if type(x) in TAPED and kind in TAPED:
         if kind is Tensor and new.level:
             _replace(new.meta.tape.nodes, new, x)
         x.__class__ = kind
         _copy(x, new)
     elif type(x) is kind:
         _copy(x, new)
-    elif type(x) in ALIKE:
+    elif type(x) in TAPED:
         x.__class__ = Rebound
         x.value = new
     else:

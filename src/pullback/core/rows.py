@@ -2,7 +2,7 @@
 
 ``np.add.at`` on the rows of a matrix is slow, but it is quick on a vector, and whole rows are quickly assigned and
 added as long as none comes twice.  So every row number is served once at a time, until what is left is mostly one row
-again and again: that is added element by element.
+again and again: that is added element by element.  A small table is quickest served by a product with ones and zeros.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 WIDE = 4  # elements in a row from which on serving whole rows pays
+SMALL = 16384  # rows of the table times rows to add, up to which a product is quicker
 
 
 def add_rows(into: Any, rows: Any, values: Any, fresh: bool = False) -> None:
@@ -28,6 +29,11 @@ def add_rows(into: Any, rows: Any, values: Any, fresh: bool = False) -> None:
     width = prod(into.shape[1:])
     if not into.flags.c_contiguous or values.dtype != into.dtype:
         np.add.at(into, rows, values)
+        return
+    if len(into) * rows.size <= SMALL and width >= WIDE and np.isfinite(values).all():  # 0 * inf would reach other rows
+        chosen = np.zeros((len(into), rows.size), into.dtype)
+        chosen[rows.ravel(), np.arange(rows.size)] = 1
+        into += chosen.dot(values.reshape(rows.size, width)).reshape(into.shape)
         return
     while width >= WIDE:
         last = last_of_each(rows, len(into))

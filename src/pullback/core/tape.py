@@ -18,18 +18,20 @@ from typing import Any
 import numpy as np
 from numpy import float64, generic, ndarray
 
-from pullback.core.convert import as_value
+from pullback.core.convert import as_value, bare
 from pullback.core.interpreter import dispatch, new_level
-from pullback.core.kernels import ones
+from pullback.core.kernels import column_sum, ones
 from pullback.core.memory import IDLE, KEPT, LARGE, Large, Scratch, back_large, keep, node_of, on_scratch, sole
 from pullback.core.source import user_place
-from pullback.core.tensor import NUMPY, Tensor
+from pullback.core.tensor import LATER, Tensor
 from pullback.errors import GradientError
 
 RAW = (ndarray, generic)
+ARRAYS = (Tensor, *RAW)
 CAUGHT = (ValueError, TypeError, IndexError)  # what NumPy complains with
 FLOAT = ((), np.dtype(float))
 METAS = 128  # metas a closed tape keeps warm; closing looks at each of them
+COMPLEX = ()  # the pool of complex numbers: never recycled, but their nodes are placed with care
 CUTS = 16  # places where a path ended that are remembered for the error message
 
 
@@ -78,7 +80,7 @@ class Meta:
         self.one = None if shape or not inexact else dtype.type(1)  # the seed of a scalar result
         nbytes = self.size * dtype.itemsize
         large = raw and inexact and nbytes >= LARGE and tape.level
-        self.pool: list[Any] | None = [] if large else None
+        self.pool: Any = [] if large else COMPLEX if dtype.kind == "c" else None
         self.room = KEPT // nbytes if large else 0
         self.small = inexact and not large  # elementwise ops keep this very meta, and need no buffer
         self.plain = self.small and raw  # and NumPy may be called directly
@@ -91,6 +93,12 @@ class Meta:
                 CONSTANTS[key].make = partial(np.array, dtype=dtype) if shape else dtype.type
             self.constants = CONSTANTS[key]
 
+    def detach(self) -> None:
+        """Whoever still holds this meta holds a constant from now on."""
+        self.tape, self.push, self.pool = NO_TAPE, forget, None
+        if not self.raw:
+            self.small = False  # the general way: such a tensor is whatever its value is
+
 
 class Step:
     """One variant of an op: which operands are on the tape, and whether broadcasting must be undone.
@@ -100,7 +108,7 @@ class Step:
     ``blockwise`` that they may be run on parts of the arrays.
     """
 
-    __slots__ = ("_large", "back", "blockwise", "dx", "dy", "needs", "needs_z", "op", "plain")
+    __slots__ = ("_complex", "_large", "back", "blockwise", "dx", "dy", "needs", "needs_z", "op", "plain")
 
     def __init__(
         self, op: Any, dx: Any = None, dy: Any = None, *, back: Any = None,
@@ -110,6 +118,14 @@ class Step:
         self.needs, self.needs_z, self.blockwise = needs, needs_z, blockwise
         self.plain: Step = self  # the same step where values are small
         self._large: Step | None = None
+        self._complex: Step | None = None
+
+    @property
+    def complex(self) -> Step:
+        """The same step for a node with a complex value."""
+        if self._complex is None:
+            self._complex = conjugated(self)
+        return self._complex
 
     @property
     def large(self) -> Step:
@@ -127,8 +143,12 @@ class Step:
             return
         y = r.y if self.dy is None else r.y.value
         for a, rule in ((r.x, self.dx),) if self.dy is None else ((r.x, self.dx), (r.y, self.dy)):
-            d = rule(r.g, r.value, r.x.value, y)
-            a.g = d if a.g is None else a.g + d
+            add_cotangent(a, rule(r.g, r.value, r.x.value, y))
+
+
+def add_cotangent(node: Any, d: Any) -> None:
+    """Another part of the cotangent of ``node``.  What runs for every node of a walk has this written out."""
+    node.g = d if node.g is None else node.g + d
 
 
 def forget(node: Tensor) -> None:
@@ -181,12 +201,14 @@ class Tape(dict[Any, Any]):
             FREE.append(self)
 
     def release(self) -> None:
-        """Whoever still holds one of the metas holds a constant from now on."""
+        """Let go of all metas."""
         for m in self.values():
-            m.tape, m.push, m.pool = NO_TAPE, forget, None
-            if not m.raw:
-                m.small = False  # the general way: such a tensor is whatever its value is
+            m.detach()
         self.clear()
+
+    def holds(self, t: Any) -> bool:
+        """Whether ``t`` is a tensor of this tape."""
+        return type(t) in TAPED and t.meta.tape is self
 
     # ---- making nodes: the general way; the quick ways are generated in templates.py
 
@@ -202,19 +224,14 @@ class Tape(dict[Any, Any]):
             value = float64(value)
             m = self[FLOAT]
         else:
-            if isinstance(value, Tensor):
-                value = value.read()
-                if not value.level:
-                    value = value.value
-            else:
-                value = as_value(value)
+            value = bare(value)
             m = self.meta_of(value)
         r = Tensor()
         r.meta = m
         r.value = value
         r.g = r.x = r.y = None
-        if not m.small and m.dtype.kind not in "fiub":
-            raise GradientError(f"an input of dtype {m.dtype} has no gradient; only real numbers have.")
+        if not m.small and m.dtype.kind not in "fiubc":
+            raise GradientError(f"an input of dtype {m.dtype} has no gradient; only numbers have.")
         return r
 
     def record(self, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
@@ -226,13 +243,13 @@ class Tape(dict[Any, Any]):
             values = op.promoted(values)  # here too: the rules must not see a narrower kind than the kernel did
         z = self._compute(op, args, values, params)
         if not self.level:
-            return z if isinstance(z, Tensor) else constant(z)
-        live = [type(a) in TAPED and a.meta.tape is self for a in args]
+            return as_tensor(z)
+        live = [self.holds(a) for a in args]
         m = self.meta_of(z)
         placed = op.lay_out([node_of(a) for a in args], values, live, params, m)
         if placed is None:  # no derivative in the operands that are on the tape
             self.cut(op.name)
-            return z if isinstance(z, Tensor) else constant(z)
+            return as_tensor(z)
         step, x, y = placed
         for a, needed in zip(args, step.needs, strict=False):
             if needed and type(a) is Large:
@@ -242,7 +259,7 @@ class Tape(dict[Any, Any]):
     def _compute(self, op: Any, args: tuple[Any, ...], values: list[Any], params: dict[str, Any]) -> Any:
         """The value: a big elementwise result goes into a recycled buffer, when one is there."""
         if op.elementwise and not params:
-            big = next((a.meta for a in args if type(a) in TAPED and a.meta.pool is not None), None)
+            big = next((a.meta for a in args if type(a) in TAPED and type(a.meta.pool) is list), None)
             if big is not None and all(
                 v.dtype == big.dtype if isinstance(v, RAW) else type(v) in (float, int) for v in values
             ):
@@ -300,10 +317,11 @@ def perform(op: Any, args: Any, params: dict[str, Any]) -> Any:
     """Perform an op of any number of inputs, quickly where all are plain values of one tape and one float dtype."""
     values: list[Any] = []
     tape = dtype = None
+    arrays = True
     for a, mixes in zip(args, op.mixing, strict=False):
         if type(a) is Tensor:
             m = a.meta
-            v, its = a.value, m.dtype
+            v, its, arrays = a.value, m.dtype, False
             if not m.raw:
                 return dispatch(op, args, params)
             if m.tape.level:
@@ -324,7 +342,7 @@ def perform(op: Any, args: Any, params: dict[str, Any]) -> Any:
                 dtype = its
             elif its is not dtype:
                 return dispatch(op, args, params)
-    if dtype is None or dtype.kind != "f" or tape is None:
+    if dtype is None or dtype.kind != "f":
         return dispatch(op, args, params)
     try:
         z = op.run(values, *params.values()) if op.variadic else op.run(*values, *params.values())
@@ -332,6 +350,8 @@ def perform(op: Any, args: Any, params: dict[str, Any]) -> Any:
         raise op.trouble(op, error, args, params) from None
     if not z.shape and type(z) is ndarray:
         z = z[()]
+    if tape is None:
+        return z if arrays else constant(z)
     if op.flows:
         live = [type(a) is Tensor and a.meta.tape is tape for a in args]
         placed = op.lay_out(list(args), values, live, params, m := tape[z.shape, z.dtype])
@@ -347,6 +367,10 @@ def place(z: Any, m: Meta, step: Any, x: Any, y: Any) -> Any:
     r.meta, r.x, r.y, r.g = m, x, y, None
     if m.pool is None:
         r.value, r.via = z, step
+        m.push(r)
+        return r
+    if m.pool is COMPLEX:
+        r.value, r.via = z, step.complex
         m.push(r)
         return r
     r.via = step.large
@@ -367,6 +391,7 @@ def back_many(rules: Any) -> Any:
                 d = fit(d, v)
                 a.g = d if a.g is None else a.g + d
 
+    back.rules = rules  # type: ignore[attr-defined]
     return back
 
 
@@ -384,7 +409,25 @@ def back_into(dx: Any, into: Any) -> Any:
         else:
             x.g = e + dx(r.g, r.value, x.value, r.y)
 
+    back.dx = dx  # type: ignore[attr-defined]
     return back
+
+
+def conjugated(step: Step) -> Step:
+    """The step of a complex result: what flows back is the adjoint ``conj(rule(conj(g)))``, real for a real operand.
+
+    So one rule, written as if numbers were real, serves both.  A gradient that the user gave is taken as it is.
+    """
+    dx, dy, rules = step.dx or getattr(step.back, "dx", None), step.dy, getattr(step.back, "rules", None)
+    made = Step(step.op, needs=step.needs, needs_z=step.needs_z)
+    if dx is not None:
+        made.dx = lambda g, z, x, y: fit(np.conjugate(dx(np.conjugate(g), z, x, y)), x)
+        made.dy = dy and (lambda g, z, x, y: fit(np.conjugate(dy(np.conjugate(g), z, x, y)), y))
+    elif rules is not None:
+        made.back = back_many(
+            lambda g, *more: [None if d is None else np.conjugate(d) for d in rules(np.conjugate(g), *more)]
+        )
+    return step if rules is None and dx is None else made
 
 
 def fit(g: Any, x: Any) -> Any:
@@ -396,6 +439,8 @@ def fit(g: Any, x: Any) -> Any:
             g = g.v
         if len(have) == 2 and len(shape) == 1 and shape[0] == have[1] and type(g) is ndarray and have[0] <= 4096:
             g = ones(have[0], g.dtype).dot(g)
+        elif len(shape) == 1 and len(have) > 2 and shape[0] == have[-1] and type(g) is ndarray:
+            g = column_sum(g)
         else:
             extra = len(have) - len(shape)
             axes = (*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and have[i + extra] != 1))
@@ -403,8 +448,11 @@ def fit(g: Any, x: Any) -> Any:
                 g = np.add.reduce(g, axes) if isinstance(g, ndarray) else np.sum(g, axis=axes)
             if g.shape != shape:
                 g = np.reshape(g, shape) if len(shape) <= len(have) else np.broadcast_to(g, shape)
-    if g.dtype != x.dtype and x.dtype.kind == "f" and isinstance(g, RAW):
-        g = g.astype(x.dtype)
+    if g.dtype != x.dtype:
+        if g.dtype.kind == "c" and x.dtype.kind != "c":
+            g = np.real(g)  # a real number moves along the real axis only
+        if isinstance(g, RAW) and (x.dtype.kind == "f" or g.dtype.kind == x.dtype.kind == "c"):
+            g = g.astype(x.dtype)
     return g
 
 
@@ -423,4 +471,9 @@ def constant(x: Any) -> Tensor:
     return r
 
 
-NUMPY["constant"] = constant
+def as_tensor(x: Any) -> Tensor:
+    """A tensor as it is, anything else as a constant."""
+    return x if isinstance(x, Tensor) else constant(x)
+
+
+LATER["constant"] = constant

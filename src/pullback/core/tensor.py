@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.printing import tensor_repr, tensor_text
-from pullback.errors import ArgumentError, NoRuleError, TracedValueError
+from pullback.errors import ArgumentError, TracedValueError
 
 BY_KERNEL: dict[Any, Any] = {}  # NumPy callable -> op; filled by the definitions of the ops
-NUMPY: dict[Any, Any] = {}  # NumPy callable -> what stands for it here; filled by the numpy coverage
+NUMPY: dict[Any, Any] = {}  # NumPy callable -> what stands for it here; filled as functions are met
+LATER: dict[str, Any] = {}  # what rooms above this one put in: "constant", and "ufunc" and "function" of NumPy
 
 
 class Tensor:
@@ -46,6 +47,8 @@ class Tensor:
         y: Any
 
         variable: Any
+        real: Any
+        imag: Any
 
         def __getattr__(self, name: str) -> Any: ...
         def __getitem__(self, index: Any) -> Any: ...
@@ -91,6 +94,11 @@ class Tensor:
         """The axes in reverse order."""
         return np.transpose(self)
 
+    @property
+    def mT(self) -> Any:  # noqa: N802
+        """The last two axes exchanged."""
+        return np.swapaxes(self, -1, -2)
+
     # ---- what the engine asks
 
     def read(self) -> Tensor:
@@ -120,7 +128,7 @@ class Tensor:
             and type(args[-1]) in PLAIN
         ):
             return op.function(*args)
-        return NUMPY["ufunc"](ufunc, method, args, kwargs)
+        return LATER["ufunc"](ufunc, method, args, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if len(types) > 1 and not all(issubclass(t, ORDINARY) for t in types):
@@ -128,7 +136,7 @@ class Tensor:
         stand_in = NUMPY.get(func)
         if stand_in is not None:
             return stand_in(*args, **kwargs)
-        return NUMPY["function"](func, args, kwargs)
+        return LATER["function"](func, args, kwargs)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         values = np.asarray(self._concrete("np.asarray"))
@@ -150,9 +158,10 @@ class Tensor:
         """The plain value, refused while a transform follows this tensor."""
         t = self.read()
         if t.level:
+            joining = " (np.stack joins tensors, np.array cannot)" if what == "np.asarray" else ""
             raise TracedValueError(
                 f"{what}() of a traced tensor of shape {self.shape} would lose its gradient. "
-                "Stay with pullback or NumPy functions, or say stop_gradient(x) first if that is meant."
+                f"Stay with pullback or NumPy functions{joining}, or say stop_gradient(x) first if that is meant."
             )
         return t.value
 
@@ -213,7 +222,7 @@ class Tensor:
         return self
 
     def __reduce__(self) -> Any:
-        return _unpickled, (np.array(self._concrete("pickle")),)
+        return LATER["constant"], (np.array(self._concrete("pickle")),)
 
     # ---- printing
 
@@ -239,11 +248,6 @@ ORDINARY = (Tensor, np.ndarray, np.generic)
 PLAIN: set[type] = {Tensor, np.ndarray, np.float64, np.float32, float, int}  # an op may be called with these at once
 
 
-def _unpickled(values: Any) -> Tensor:
-    made: Tensor = NUMPY["constant"](values)
-    return made
-
-
 def concrete(x: Any) -> Any:
     """The plain array under all levels: for what carries no gradient, such as indices, truth and text."""
     while isinstance(x, Tensor):
@@ -255,10 +259,3 @@ class Wrapped(Tensor):
     """A Tensor whose meaning is another transform's.  Its operators take the general way."""
 
     __slots__ = ()
-
-
-def no_rule(name: str, why: str = "") -> NoRuleError:
-    return NoRuleError(
-        f"{name} has no rule of differentiation in pullback, so its gradient would be lost.{why} "
-        "Write it with functions that have one, give it a gradient with pb.custom_gradient, or use stop_gradient."
-    )

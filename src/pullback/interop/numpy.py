@@ -14,16 +14,25 @@ from typing import Any
 import numpy as np
 from numpy import generic, ndarray
 
-from pullback.core.tensor import BY_KERNEL, NUMPY, Tensor, no_rule
+from pullback.core.tensor import BY_KERNEL, LATER, NUMPY, Tensor
 from pullback.errors import ArgumentError
-from pullback.interop import numpy_elements, numpy_products, numpy_reductions, numpy_shapes, numpy_ufuncs
-from pullback.interop.numpy_arguments import aligned, ruleless, tensors, traced, unwrapped
+from pullback.interop import (
+    numpy_elements,
+    numpy_fft,
+    numpy_linalg,
+    numpy_products,
+    numpy_reductions,
+    numpy_shapes,
+    numpy_ufuncs,
+)
+from pullback.interop.numpy_arguments import aligned, no_rule, ruleless, tensors, traced, unwrapped
+from pullback.ops import special
 
 __all__: list[str] = []
 
 TABLES: tuple[Mapping[Any, Any], ...] = (
     numpy_reductions.FUNCTIONS, numpy_shapes.FUNCTIONS, numpy_elements.FUNCTIONS, numpy_products.FUNCTIONS,
-    numpy_ufuncs.FUNCTIONS,
+    numpy_linalg.FUNCTIONS, numpy_ufuncs.FUNCTIONS, numpy_fft.FUNCTIONS,
 )  # fmt: skip
 ALIASES = {
     np.amax: np.max, np.amin: np.min, np.around: np.round,
@@ -124,7 +133,7 @@ def under_signature(func: Any, call: Any) -> Any:
                 return call(*args, **kwargs)
         by_name = kwargs if open_ended else dict(zip(order, args, strict=False)) | kwargs
         first = list(args) if open_ended else [by_name.pop(n) for n in order[:least] if n in by_name]
-        unknown = [k for k, v in by_name.items() if k not in takes and not more and not left(v, theirs.get(k))]
+        unknown = [k for k, v in by_name.items() if k not in takes and not more and not at_default(v, theirs.get(k))]
         if unknown:
             return without_rule(named(func), func, args, kwargs, unknown, by_name.get("out"))
         return call(*first, **{k: v for k, v in by_name.items() if (k in takes or more) and v is not NOTHING})
@@ -142,7 +151,7 @@ def agreeing(ours: Names, order: list[str], inputs: int) -> int:
     return n
 
 
-def left(value: Any, parameter: inspect.Parameter | None) -> bool:
+def at_default(value: Any, parameter: inspect.Parameter | None) -> bool:
     """Whether a parameter has its default value."""
     if value is None or value is NOTHING:
         return True
@@ -167,7 +176,7 @@ def of_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, A
     call: Any
     said = {k: v for k, v in kwargs.items() if k not in USUAL or not same(v, USUAL[k])}
     if method == "__call__":
-        op = BY_KERNEL.get(ufunc)
+        op = BY_KERNEL.get(ufunc) or special.known(ufunc)
         call = op.function if op is not None else numpy_ufuncs.CALLS.get(ufunc)
         takes = numpy_ufuncs.TAKES.get(ufunc, ())
     else:
@@ -192,5 +201,5 @@ def listed(args: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(b if isinstance(a, list | tuple) else a for a, b in zip(args, made, strict=True))
 
 
-NUMPY["function"] = of_function
-NUMPY["ufunc"] = of_ufunc
+LATER["function"] = of_function
+LATER["ufunc"] = of_ufunc

@@ -10,7 +10,8 @@ from numpy import generic, ndarray
 
 from pullback.core.interpreter import level_of
 from pullback.core.tape import constant
-from pullback.core.tensor import Tensor, concrete, no_rule
+from pullback.core.tensor import Tensor, concrete
+from pullback.errors import NoRuleError
 
 __all__: list[str] = []
 
@@ -91,6 +92,13 @@ def stepped(name: str, result: Any, *args: Any) -> Any:
                 tape.cut(name)
             x = x.beneath()
     return wrapped(result)
+
+
+def no_rule(name: str, why: str = "") -> NoRuleError:
+    return NoRuleError(
+        f"{name} has no rule of differentiation in pullback, so its gradient would be lost.{why} "
+        "Write it with functions that have one, give it a gradient with pb.custom_gradient, or use stop_gradient."
+    )
 
 
 def ruleless(name: str, run: Callable[..., Any], args: Any, kwargs: Any = None, why: str = "") -> Any:

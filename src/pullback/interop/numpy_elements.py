@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.tape import constant
-from pullback.core.tensor import BY_KERNEL, Tensor, concrete
+from pullback.core.tape import as_tensor, constant
+from pullback.core.tensor import BY_KERNEL, concrete
 from pullback.errors import ShapeError
-from pullback.interop.numpy_arguments import aligned, lifted, ruleless, stepped, wrapped
-from pullback.interop.numpy_shapes import along
-from pullback.ops import elementwise
+from pullback.interop.numpy_arguments import aligned, lifted, stepped, wrapped
+from pullback.ops import conversion, elementwise, gathering, segments, sorting
 
 __all__: list[str] = []
 
@@ -25,17 +24,13 @@ def _take(a: Any, indices: Any, /, axis: int | None = None, mode: str = "raise")
     index, n = np.asarray(concrete(lifted(indices))), a.shape[axis]
     if mode != "raise":
         index = np.clip(index, 0, n - 1) if mode == "clip" else index % n
-    return along(a if isinstance(a, Tensor) else constant(a), index, axis)
+    return gathering.take(as_tensor(a), index, axis)
 
 
 def _take_along_axis(arr: Any, indices: Any, /, axis: int | None = -1) -> Any:
     if axis is None:
         arr, axis = np.reshape(arr, -1), 0
-    index = np.asarray(concrete(indices))
-    n = arr.ndim
-    grid: list[Any] = [np.reshape(np.arange(k), (1,) * i + (-1,) + (1,) * (n - 1 - i)) for i, k in enumerate(arr.shape)]
-    grid[axis] = index
-    return (arr if isinstance(arr, Tensor) else constant(arr))[tuple(grid)]
+    return gathering.take_along_axis(as_tensor(arr), np.asarray(concrete(indices)), axis)
 
 
 def _compress(condition: Any, a: Any, /, axis: int | None = None) -> Any:
@@ -49,6 +44,20 @@ def _extract(condition: Any, arr: Any, /) -> Any:
 def _delete(arr: Any, /, obj: Any, axis: int | None = None) -> Any:
     n = arr.size if axis is None else arr.shape[axis]
     return _take(arr, np.delete(np.arange(n), obj if isinstance(obj, slice) else concrete(lifted(obj))), axis)
+
+
+def _insert(arr: Any, obj: Any, values: Any, /, axis: int | None = None) -> Any:
+    """NumPy is asked where each element goes, by its number."""
+    x, y = (as_tensor(t) for t in aligned((arr, values)))
+    numbers = np.arange(x.size + y.size)
+    where = obj if isinstance(obj, slice) else concrete(lifted(obj))
+    place = np.insert(np.reshape(numbers[: x.size], x.shape), where, np.reshape(numbers[x.size :], y.shape), axis)
+    return np.concatenate([np.reshape(x, -1), np.reshape(conversion.cast(y, x.dtype), -1)])[place]
+
+
+def _resize(a: Any, /, new_shape: Any) -> Any:
+    place = np.resize(np.arange(a.size), new_shape)
+    return np.reshape(a, -1)[place] if a.size else wrapped(np.zeros(place.shape, a.dtype))
 
 
 def _diagonal(a: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
@@ -83,9 +92,7 @@ def _triu(m: Any, /, k: int = 0) -> Any:
 
 
 def _sort(a: Any, /, axis: int | None = -1) -> Any:
-    if axis is None:
-        a, axis = np.reshape(a, -1), -1
-    return _take_along_axis(a, np.argsort(concrete(a), axis=axis, stable=True), axis) if a.ndim else a
+    return sorting.sort(as_tensor(a), axis)
 
 
 def _partition(a: Any, /, kth: Any, axis: int | None = -1) -> Any:
@@ -104,6 +111,26 @@ def _unique(
     return results if len(results) > 1 else results[0]
 
 
+def _of_sets(function: Any) -> Any:
+    def of_sets(ar1: Any, ar2: Any, /) -> Any:
+        return function(*map(as_tensor, aligned((ar1, ar2))))
+
+    return of_sets
+
+
+def _setdiff1d(ar1: Any, ar2: Any, /) -> Any:
+    first, second = (np.reshape(as_tensor(a), -1) for a in aligned((ar1, ar2)))
+    return np.unique(sorting.setdiff1d(first, second).values)
+
+
+def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
+    numbers = np.asarray(concrete(lifted(x)))
+    if weights is None:
+        return stepped("np.bincount", np.bincount(numbers, minlength=minlength), x)
+    size = max(minlength, int(numbers.max(initial=-1)) + 1)
+    return segments.bincount(numbers, as_tensor(lifted(weights)), size)
+
+
 # ---- choosing
 
 
@@ -120,6 +147,12 @@ def _select(condlist: Any, choicelist: Any, /, default: Any = 0) -> Any:
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
         made = np.where(condition, choice, made)
     return made
+
+
+def _choose(a: Any, choices: Any, /, mode: str = "raise") -> Any:
+    index, *rows = np.broadcast_arrays(concrete(lifted(a)), *aligned([*choices]))
+    index = np.choose(index, range(len(rows)), mode=mode)  # type: ignore[call-overload]
+    return np.squeeze(_take_along_axis(np.stack(rows), np.expand_dims(index, 0), 0), 0)
 
 
 def _piecewise(x: Any, /, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
@@ -166,27 +199,32 @@ def _filled(fill: Any) -> Any:
     return like
 
 
+def _places(num: int, endpoint: bool, like: Any) -> Any:
+    """Numbers from 0 to 1 along a new first axis, of the dtype of ``like`` if that is a float."""
+    places = np.linspace(0, 1, num, endpoint, dtype=like.dtype if like.dtype.kind == "f" else None)
+    return np.reshape(places, (-1,) + (1,) * like.ndim)
+
+
 def _linspace(start: Any, stop: Any, /, num: int = 50, endpoint: bool = True) -> Any:
     start, stop = aligned((start, stop))
     step = stop - start
-    places = np.linspace(0, 1, num, endpoint, dtype=step.dtype if step.dtype.kind == "f" else None)
-    return start + step * np.reshape(places, (-1,) + (1,) * step.ndim)
+    return start + step * _places(num, endpoint, step)
+
+
+def _logspace(start: Any, stop: Any, /, num: int = 50, endpoint: bool = True, base: Any = 10.0) -> Any:
+    return base ** _linspace(start, stop, num, endpoint)
+
+
+def _geomspace(start: Any, stop: Any, /, num: int = 50, endpoint: bool = True) -> Any:
+    start, stop = aligned((start, stop))
+    ratio = stop / start
+    return start * ratio ** _places(num, endpoint, ratio)
 
 
 def _full_like(a: Any, fill_value: Any, /, dtype: Any = None, *, shape: Any = None) -> Any:
-    value = fill_value if isinstance(fill_value, Tensor) else constant(np.asarray(lifted(fill_value)))
+    value = as_tensor(lifted(fill_value))
     made = np.broadcast_to(value, np.shape(a) if shape is None else shape)
     return np.astype(made, a.dtype if dtype is None else dtype)
-
-
-def _real(val: Any, /) -> Any:
-    return ruleless("np.real of complex numbers", np.real, (val,)) if val.dtype.kind == "c" else val
-
-
-def _imag(val: Any, /) -> Any:
-    if val.dtype.kind == "c":
-        return ruleless("np.imag of complex numbers", np.imag, (val,))
-    return stepped("np.imag", np.imag(concrete(val)), val)
 
 
 FUNCTIONS = {
@@ -194,10 +232,13 @@ FUNCTIONS = {
     np.delete: _delete, np.diagonal: _diagonal, np.diag: _diag, np.tril: _tril, np.triu: _triu,
     np.diagflat: lambda v, /, k=0: _diag(np.reshape(v, -1), k),
     np.linalg.diagonal: lambda x, /, *, offset=0: _diagonal(x, offset, -2, -1),
-    np.sort: _sort, np.partition: _partition, np.unique: _unique,
+    np.insert: _insert, np.resize: _resize, np.choose: _choose, np.logspace: _logspace, np.geomspace: _geomspace,
+    np.sort: _sort, np.partition: _partition, np.unique: _unique, np.bincount: _bincount,
+    np.union1d: _of_sets(sorting.union1d), np.intersect1d: _of_sets(sorting.intersect1d),
+    np.setxor1d: _of_sets(sorting.setxor1d), np.setdiff1d: _setdiff1d,
     np.where: _where, np.select: _select, np.piecewise: _piecewise, np.clip: _clip, np.nan_to_num: _nan_to_num,
     np.zeros_like: _filled(np.zeros), np.ones_like: _filled(np.ones), np.empty_like: _filled(np.empty),
-    np.full_like: _full_like, np.linspace: _linspace, np.real: _real, np.imag: _imag,
+    np.full_like: _full_like, np.linspace: _linspace,
     np.shape: lambda a, /: lifted(a).shape, np.ndim: lambda a, /: lifted(a).ndim,
     np.size: lambda a, /, axis=None: a.size if axis is None else a.shape[axis],
 }  # fmt: skip

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from pullback.core.axes import over
-from pullback.core.tape import constant
-from pullback.core.tensor import Tensor, concrete
+from pullback.core.tape import as_tensor, constant
+from pullback.core.tensor import concrete
 from pullback.errors import ArgumentError, ShapeError
-from pullback.interop.numpy_arguments import aligned, ruleless
-from pullback.ops import contraction, norms
+from pullback.interop.numpy_arguments import aligned
+from pullback.ops import contraction, linalg, norms
 from pullback.ops.contraction import einsum
 
 __all__: list[str] = []
@@ -75,28 +75,6 @@ def _subscripts(axes: Any) -> str:
     return "".join("..." if i is Ellipsis else ascii_letters[i] for i in axes)
 
 
-def _multi_dot(arrays: Any, /) -> Any:
-    first, *others = aligned(arrays)
-    for a in others:
-        first = np.dot(first, a)
-    return first
-
-
-def _matrix_power(a: Any, /, n: int) -> Any:
-    if n < 0:
-        name = f"np.linalg.matrix_power(n={n})"
-        return ruleless(name, np.linalg.matrix_power, (a, n), why=" It needs an inverse.")
-    if n == 0:
-        return constant(np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape))
-    half = _matrix_power(a, n // 2) if n > 1 else None
-    square = a if half is None else np.matmul(half, half)
-    return np.matmul(square, a) if n > 1 and n % 2 else square
-
-
-def _vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    return np.sum(np.moveaxis(x1, axis, -1) * np.moveaxis(x2, axis, -1), axis=-1)
-
-
 # ---- norms
 
 
@@ -132,9 +110,7 @@ def _matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     if ord in ("f", "fro"):
         return norms.euclidean_norm(x, (-2, -1), keepdims)
     if ord not in (1, -1, np.inf, -np.inf):
-        why = " It needs singular values." if ord in (2, -2, "nuc") else ""
-        name, params = f"np.linalg.norm(ord={ord!r}) of a matrix", {"ord": ord, "keepdims": keepdims}
-        return ruleless(name, np.linalg.matrix_norm, (x,), params, why)
+        return linalg.matrix_norm(x, ord, keepdims)
     first, second = (-2, -1) if abs(ord) == 1 else (-1, -2)
     sums = np.sum(np.absolute(x), axis=first, keepdims=True)
     z = (np.max if ord > 0 else np.min)(sums, axis=second, keepdims=True)
@@ -168,7 +144,7 @@ def _convolve(a: Any, v: Any, /, mode: str = "full") -> Any:
     n, k = len(a), len(v)
     if not k:
         raise ShapeError("np.convolve: an argument is empty.")
-    full = np.pad(a if isinstance(a, Tensor) else constant(a), k - 1)
+    full = np.pad(as_tensor(a), k - 1)
     windows = full[np.arange(n + k - 1)[:, None] + np.arange(k)]
     z = np.sum(windows * v[::-1], axis=1)
     if mode == "full":
@@ -191,8 +167,8 @@ def _interp(x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None) ->
     here = concrete(x)
     i = np.clip(np.searchsorted(concrete(xp), here, side="right") - 1, 0, max(n - 2, 0))
     j = np.minimum(i + 1, n - 1)
-    start, stop, low, high = (y if isinstance(y, Tensor) else constant(y) for y in (xp, xp, fp, fp))
-    start, stop, low, high = start[i], stop[j], low[i], high[j]
+    xp, fp = as_tensor(xp), as_tensor(fp)
+    start, stop, low, high = xp[i], xp[j], fp[i], fp[j]
     y = low + (high - low) * ((x - start) / np.where(i == j, 1.0, stop - start))
     before, after = here < concrete(xp)[0], here > concrete(xp)[-1]
     y = np.where(before, fp[0] if left is None else left, y)
@@ -204,9 +180,7 @@ FUNCTIONS = {
     np.vdot: _of_lists(contraction.vdot), np.tensordot: _tensordot,
     np.kron: _kron, np.cross: _cross, np.trace: _trace, np.einsum: _einsum,
     np.linalg.trace: lambda x, /, *, offset=0: _trace(x, offset, -2, -1),
-    np.linalg.vecdot: _vecdot,
     np.linalg.matmul: lambda x1, x2, /: np.matmul(x1, x2),
-    np.linalg.multi_dot: _multi_dot, np.linalg.matrix_power: _matrix_power,
     np.linalg.norm: _norm, np.linalg.vector_norm: _vector_norm, np.linalg.matrix_norm: _matrix_norm,
     np.polyval: _polyval, np.vander: _vander, np.convolve: _convolve, np.correlate: _correlate, np.interp: _interp,
 }  # fmt: skip

@@ -9,8 +9,8 @@ import numpy as np
 
 from pullback.core.adjoints import counted
 from pullback.core.axes import over
-from pullback.core.tape import constant
-from pullback.core.tensor import BY_KERNEL, Tensor, concrete
+from pullback.core.tape import as_tensor, constant
+from pullback.core.tensor import BY_KERNEL, concrete
 from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import aligned
 from pullback.interop.numpy_shapes import along
@@ -20,7 +20,7 @@ __all__: list[str] = []
 Function = Callable[..., Any]
 
 
-def root(s: Any) -> Any:
+def _root(s: Any) -> Any:
     """The square root, with derivative 0 where ``s`` is 0: a length has no direction there."""
     nothing = np.equal(s, 0)
     return np.where(nothing, s, np.sqrt(np.where(nothing, s + 1, s)))
@@ -103,7 +103,8 @@ def _cov(m: Any, y: Any = None, /, rowvar: bool = True, bias: bool = False, ddof
     x = np.concatenate(observed, axis=0)
     x = x - np.mean(x, axis=1, keepdims=True)
     n = x.shape[1] - (ddof if ddof is not None else 0 if bias else 1)
-    return np.squeeze(np.matmul(x, np.transpose(x)) / max(n, 0))
+    mirrored = np.conjugate(x) if x.dtype.kind == "c" else x
+    return np.squeeze(np.matmul(x, np.transpose(mirrored)) / max(n, 0))
 
 
 def _observed(m: Any, rowvar: bool) -> Any:
@@ -115,8 +116,9 @@ def _corrcoef(x: Any, y: Any = None, /, rowvar: bool = True) -> Any:
     c = _cov(x, y, rowvar)
     if not c.ndim:
         return c / c
-    s = np.sqrt(np.diag(c))
-    return np.clip(c / np.expand_dims(s, 1) / np.expand_dims(s, 0), -1, 1)
+    s = np.sqrt(np.real(np.diag(c)))
+    z = c / np.expand_dims(s, 1) / np.expand_dims(s, 0)
+    return z if z.dtype.kind == "c" else np.clip(z, -1, 1)
 
 
 # ---- without NaN
@@ -159,7 +161,7 @@ def _nanvar(a: Any, /, axis: Any = None, ddof: float = 0, keepdims: bool = False
 
 
 def _nanstd(a: Any, /, axis: Any = None, ddof: float = 0, keepdims: bool = False, *, correction: Any = None) -> Any:
-    return root(_nanvar(a, axis, ddof, keepdims, correction=correction))
+    return _root(_nanvar(a, axis, ddof, keepdims, correction=correction))
 
 
 # ---- scans and differences
@@ -221,7 +223,7 @@ def _trapezoid(y: Any, x: Any = None, /, dx: Any = 1.0, axis: int = -1) -> Any:
         dx = np.diff(x, axis=axis) if np.ndim(x) > 1 else np.diff(x)
         if np.ndim(x) == 1:
             dx = np.reshape(dx, [-1 if i == axis % y.ndim else 1 for i in range(y.ndim)])
-    y = y if isinstance(y, Tensor) else constant(y)
+    y = as_tensor(y)
     return np.sum((along(y, slice(1, None), axis) + along(y, slice(None, -1), axis)) * dx / 2, axis=axis)
 
 

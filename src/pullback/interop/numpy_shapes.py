@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from pullback.core.tensor import BY_KERNEL, concrete
-from pullback.errors import ArgumentError
 from pullback.interop.numpy_arguments import aligned, lifted, ruleless
+from pullback.ops import blocks, gathering
 
 __all__: list[str] = []
 
@@ -45,9 +45,16 @@ def _rot90(m: Any, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
 
 
 def _repeat(a: Any, /, repeats: Any, axis: int | None = None) -> Any:
-    if axis is None:
-        a, axis = np.reshape(a, -1), 0
-    return along(a, np.repeat(np.arange(a.shape[axis]), concrete(lifted(repeats))), axis)
+    return gathering.repeat(a, lifted(repeats), axis)
+
+
+def _apply_along_axis(func1d: Any, axis: int, arr: Any, /, *args: Any, **kwargs: Any) -> Any:
+    rows = np.moveaxis(arr, axis, -1)
+    lead = rows.shape[:-1]
+    made = np.stack([func1d(row, *args, **kwargs) for row in np.reshape(rows, (-1, rows.shape[-1]))])
+    z = np.reshape(made, lead + made.shape[1:])
+    first = axis % arr.ndim
+    return np.moveaxis(z, range(len(lead), z.ndim), range(first, first + z.ndim - len(lead)))
 
 
 # ---- joining
@@ -136,13 +143,7 @@ def _broadcast_arrays(*args: Any) -> Any:
 
 
 def _meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy") -> Any:
-    if indexing not in ("xy", "ij"):
-        raise ArgumentError(f"np.meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}.")
-    n = len(xi)
-    grid = [np.reshape(x, (1,) * i + (-1,) + (1,) * (n - 1 - i)) for i, x in enumerate(aligned(xi))]
-    if indexing == "xy" and n > 1:
-        grid = [np.swapaxes(x, 0, 1) for x in grid]
-    return tuple(grid) if sparse else _broadcast_arrays(*grid)
+    return blocks.meshgrid(*aligned(xi), indexing=indexing, sparse=sparse)
 
 
 # ---- padding
@@ -185,6 +186,7 @@ FUNCTIONS = {
     np.ravel: lambda a, /: np.reshape(a, -1), np.rollaxis: _rollaxis,
     np.matrix_transpose: lambda x, /: np.swapaxes(x, -1, -2),
     np.flipud: lambda m, /: np.flip(m, 0), np.fliplr: lambda m, /: np.flip(m, 1), np.rot90: _rot90, np.repeat: _repeat,
+    np.apply_along_axis: _apply_along_axis,
     np.concatenate: _concatenate, np.stack: _stack, np.vstack: _vstack, np.hstack: _hstack, np.dstack: _dstack,
     np.column_stack: _column_stack, np.append: _append, np.block: _block,
     np.split: _split(np.split), np.array_split: _split(np.array_split),

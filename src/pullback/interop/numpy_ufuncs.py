@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.tensor import BY_KERNEL, concrete
-from pullback.interop.numpy_arguments import ruleless
+from pullback.ops import reductions
 
 __all__: list[str] = []
 
@@ -39,8 +39,8 @@ def _copysign(x: Any, y: Any) -> Any:
     return np.absolute(x) * np.copysign(np.ones_like(concrete(x)), concrete(y))
 
 
-def _real(x: Any) -> Any:
-    return ruleless("np.conjugate of complex numbers", np.conjugate, (x,)) if x.dtype.kind == "c" else x
+def _conjugate(x: Any) -> Any:
+    return np.conjugate(x) if x.dtype.kind == "c" else x
 
 
 def _modf(x: Any) -> Any:
@@ -50,7 +50,7 @@ def _modf(x: Any) -> Any:
 
 def _vecdot(x: Any, y: Any, axis: int = -1, keepdims: bool = False) -> Any:
     x, y = np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1)
-    z = np.sum(x * y, axis=-1)
+    z = np.sum(_conjugate(x) * y, axis=-1)
     return np.expand_dims(z, axis) if keepdims else z
 
 
@@ -67,7 +67,7 @@ CALLS = {
     np.exp2: lambda x: 2.0**x,
     np.deg2rad: lambda x: x * (pi / 180), np.radians: lambda x: x * (pi / 180),
     np.rad2deg: lambda x: x * (180 / pi), np.degrees: lambda x: x * (180 / pi),
-    np.fabs: np.absolute, np.positive: lambda x: x, np.conjugate: _real,
+    np.fabs: np.absolute, np.positive: lambda x: x,
     np.float_power: _float_power, np.fmax: _fmax, np.fmin: _fmin,
     np.heaviside: _heaviside, np.copysign: _copysign,
     np.ldexp: lambda x, n: x * np.ldexp(np.ones((), x.dtype), concrete(n)),
@@ -75,10 +75,13 @@ CALLS = {
     np.rint: np.round, np.trunc: lambda x: np.where(np.less(x, 0), np.ceil(x), np.floor(x)),
     np.vecdot: _vecdot,
     np.matvec: lambda x, y: np.squeeze(np.matmul(x, np.expand_dims(y, -1)), -1),
-    np.vecmat: lambda x, y: np.squeeze(np.matmul(np.expand_dims(x, -2), y), -2),
+    np.vecmat: lambda x, y: np.squeeze(np.matmul(np.expand_dims(_conjugate(x), -2), y), -2),
 }  # fmt: skip
 TAKES = {np.vecdot: ("axis", "keepdims")}  # parameters beside those that all ufuncs have
-FUNCTIONS = {np.sinc: _sinc, np.fix: lambda x, /: np.trunc(x)}
+FUNCTIONS = {
+    np.sinc: _sinc,
+    np.linalg.vecdot: lambda x1, x2, /, *, axis=-1: _vecdot(x1, x2, axis),
+}  # fmt: skip
 
 
 # ---- methods of ufuncs
@@ -86,22 +89,31 @@ FUNCTIONS = {np.sinc: _sinc, np.fix: lambda x, /: np.trunc(x)}
 REDUCED = {
     np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min,
     np.fmax: np.nanmax, np.fmin: np.nanmin, np.logical_and: np.all, np.logical_or: np.any,
+    np.logaddexp: reductions.log_sum_exp,
 }  # fmt: skip
 ACCUMULATED = {np.add: np.cumsum, np.multiply: np.cumprod}
 
 
 def reduce(ufunc: Any) -> Any:
     """``ufunc.reduce``, which goes over the first axis unless told otherwise."""
-    if ufunc is np.logaddexp:
-        return _log_sum_exp
     by: Any = REDUCED.get(ufunc)
     return None if by is None else lambda x, axis=0, keepdims=False: by(x, axis=axis, keepdims=keepdims)
 
 
 def accumulate(ufunc: Any) -> Any:
     """``ufunc.accumulate``, along the first axis unless told otherwise."""
+    if ufunc in (np.maximum, np.minimum):
+        return lambda x, axis=0: _running(ufunc, x, axis)
     by: Any = ACCUMULATED.get(ufunc)
     return None if by is None else lambda x, axis=0: by(x, axis=axis)
+
+
+def _running(ufunc: Any, x: Any, axis: int) -> Any:
+    """The largest or smallest so far: picked from where it was last met."""
+    values = concrete(x)
+    numbers = np.reshape(np.arange(x.shape[axis]), [-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])
+    met = np.where(values == ufunc.accumulate(values, axis), numbers, 0)
+    return np.take_along_axis(x, np.maximum.accumulate(met, axis), axis)
 
 
 def outer(ufunc: Any) -> Any:
@@ -109,10 +121,3 @@ def outer(ufunc: Any) -> Any:
     if ufunc not in BY_KERNEL and ufunc not in CALLS:
         return None
     return lambda x, y: ufunc(np.reshape(x, np.shape(x) + (1,) * np.ndim(y)), y)
-
-
-def _log_sum_exp(x: Any, axis: Any = 0, keepdims: bool = False) -> Any:
-    top = np.max(concrete(x), axis=axis, keepdims=True)
-    top = np.where(np.isfinite(top), top, 0)
-    total = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=keepdims))
-    return total + (top if keepdims else np.squeeze(top, axis))

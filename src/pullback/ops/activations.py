@@ -13,6 +13,7 @@ from pullback.core.calculus import partials, rule
 from pullback.core.kernels import quick_max, quick_sum, zeros
 from pullback.core.lowering import scalar
 from pullback.core.op import alias, method, op
+from pullback.errors import ArgumentError
 
 __all__ = [
     "relu", "relu6", "leaky_relu", "prelu", "elu", "selu", "step",
@@ -34,6 +35,8 @@ SELU_DEPTH = SELU_SCALE * 1.6732632423543772  # the limit to the left is -SELU_D
 def _relu(x: Any) -> Any:
     if x.size > 8192 and x.ndim > 1 and 64 <= x.shape[-1] <= 4096 and x.dtype in ZERO:
         return np.maximum(x, zeros(x.shape[-1], x.dtype))  # twice as quick as with one number
+    if x.dtype.kind == "c":
+        raise ArgumentError("relu: complex numbers have no order; take x.real or pb.abs(x) first.")
     return np.maximum(x, ZERO.get(x.dtype, 0))
 
 
@@ -104,14 +107,14 @@ def leaky_relu(x: Any, /, alpha: float = 0.2) -> Any:
 
 
 def _prelu(x: Any, alpha: Any) -> Any:
-    return select(x > 0, x, x * alpha)
+    return select(x < 0, x * alpha, x)
 
 
 @op(
     _prelu,
     acts=elementwise2,
     d=partials(lambda g, x, alpha: select(x > 0, g, g * alpha), lambda g, x: select(x > 0, 0, g * x)),
-    lower=scalar(lambda s, x, alpha: s.select(s.greater(x, 0), x, x * alpha)),
+    lower=scalar(lambda s, x, alpha: s.select(s.less(x, 0), x * alpha, x)),
 )
 def prelu(x: Any, alpha: Any, /) -> Any:
     """``leaky_relu`` whose slope is a tensor, to be learned.
@@ -260,6 +263,8 @@ def _below_top(x: Any, axis: Any) -> Any:
     """``x`` less its maximum, so that exp cannot overflow."""
     if type(x) is not ndarray or not x.size:
         return x - x if x.dtype.kind == "f" else x * 0.0
+    if x.dtype.kind != "f":
+        x = x * 1.0  # bools do not subtract, unsigned integers wrap around
     return x - quick_max(x, axis, True)
 
 

@@ -11,6 +11,7 @@ from pullback.core.axes import Sample, broadcast, elementwise1, elementwise2
 from pullback.core.calculus import constant, partials
 from pullback.core.lowering import scalar
 from pullback.core.op import alias, op
+from pullback.core.tensor import Tensor
 
 __all__ = [
     "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
@@ -50,6 +51,15 @@ def not_equal(x: Any, y: Any, /) -> Any:
     >>> pb.not_equal(2.0, 1.0)
     np.True_
     """
+
+
+def _unless_none(compare: Any) -> Any:
+    """The operator: no tensor is ``None``, so Python may answer by identity, in ``x in [None, y]`` as well."""
+    return lambda x, y: NotImplemented if y is None else compare(x, y)
+
+
+setattr(Tensor, "__eq__", _unless_none(equal))  # noqa: B010
+setattr(Tensor, "__ne__", _unless_none(not_equal))  # noqa: B010
 
 
 @op(np.less, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.less(x, y)))

@@ -295,7 +295,7 @@ def inner(a: Any, b: Any) -> Any:
 
 @method
 def vdot(a: Any, b: Any) -> Any:
-    """The sum of the products of all elements of ``a`` with those of ``b``.
+    """The sum of the products of all elements of ``a``, conjugated if they are complex, with those of ``b``.
 
     >>> pb.vdot(np.ones((2, 3)), np.ones(6))
     np.float64(6.0)
@@ -303,6 +303,7 @@ def vdot(a: Any, b: Any) -> Any:
     a, b = together(a, b)
     if prod(a.shape) != prod(b.shape):
         raise ShapeError(f"vdot: shapes {a.shape} and {b.shape} have different numbers of elements.")
+    a = np.conjugate(a) if a.dtype.kind == "c" else a
     return matmul(np.reshape(a, (-1,)), np.reshape(b, (-1,)))
 
 

@@ -12,8 +12,8 @@ from pullback.core.calculus import linear, partials
 from pullback.core.convert import as_dtype
 from pullback.core.lowering import scalar
 from pullback.core.op import alias, method, op
-from pullback.core.tape import RAW, constant
-from pullback.core.tensor import NUMPY, Tensor
+from pullback.core.tape import ARRAYS, constant
+from pullback.core.tensor import NUMPY
 
 __all__ = ["clone", "identity", "cast", "astype", "to_float", "to_int", "to_bool"]
 
@@ -27,8 +27,15 @@ def clone(x: Any, /) -> Any:
     """
 
 
-def _as_float(x: Any, dtype: Any, source: Any) -> Any:
+def _converted(x: Any, dtype: Any) -> Any:
+    """Where there is no room for an imaginary part, the real part."""
+    if x.dtype.kind == "c" and np.dtype(dtype).kind in "fiu":
+        x = np.real(x)
     return x.astype(dtype)
+
+
+def _as_float(x: Any, dtype: Any, source: Any) -> Any:
+    return _converted(x, dtype)
 
 
 @op(
@@ -36,11 +43,11 @@ def _as_float(x: Any, dtype: Any, source: Any) -> Any:
     acts=moves(
         lambda s, dtype, source: s, [((n,), {"dtype": np.float64, "source": np.float64}) for n in ((), (3,), (0, 2))]
     ),
-    d=linear(lambda g, dtype, source: np.astype(g, source)),
+    d=linear(lambda g, dtype, source: _converted(g, source)),
     run=_as_float,
 )
 def cast_to_float(x: Any, /, dtype: Any, source: Any) -> Any:
-    """``cast`` to a float dtype; ``source`` is the dtype that the cotangent gets.
+    """``cast`` to a float or complex dtype; ``source`` is the dtype that the cotangent gets.
 
     >>> pb.tensor([1.5]).cast_to_float(np.float64, np.float32).dtype
     dtype('float64')
@@ -48,7 +55,7 @@ def cast_to_float(x: Any, /, dtype: Any, source: Any) -> Any:
 
 
 def _as_whole(x: Any, dtype: Any) -> Any:
-    return x.astype(dtype)
+    return _converted(x, dtype)
 
 
 @op(
@@ -69,14 +76,16 @@ def cast_to_whole(x: Any, /, dtype: Any) -> Any:
 def cast(x: Any, dtype: Any) -> Any:
     """``x`` in another dtype.  Between floats the gradient is cast back; integers and bools carry none.
 
+    Of complex numbers it is the real part, unless the dtype is complex too.
+
     >>> pb.cast(pb.tensor([1.7, -1.7]), "int32")
     Tensor([1, -1], dtype=int32)
     """
     made = as_dtype(dtype, "cast")
-    x = x if isinstance(x, (Tensor, *RAW)) else constant(x)
-    if made.kind != "f":
+    x = x if isinstance(x, ARRAYS) else constant(x)
+    if made.kind not in "fc":
         return cast_to_whole(x, made)
-    return cast_to_float(x, made, x.dtype if x.dtype.kind == "f" else made)
+    return cast_to_float(x, made, x.dtype if x.dtype.kind in "fc" else made)
 
 
 @method

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from pullback.core.adjoints import nothing, select
+from pullback.core.adjoints import along, nonzero, nothing, select
 from pullback.core.axes import elementwise1, elementwise2, elementwise3, moves
-from pullback.core.calculus import partials
+from pullback.core.calculus import partials, rule
 from pullback.core.lowering import scalar
 from pullback.core.op import alias, method, op
-from pullback.core.tape import RAW, constant
+from pullback.core.tape import ARRAYS, constant
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError
 
@@ -101,7 +101,7 @@ def add_n(tensors: Any) -> Any:
         raise ArgumentError(f"add_n: tensors must be a list of tensors, got {got}. Write add_n([x, y]).")
     if not tensors:
         raise ArgumentError("add_n: tensors is an empty list; give at least one tensor.")
-    z = tensors[0] if isinstance(tensors[0], (Tensor, *RAW)) else constant(tensors[0])
+    z = tensors[0] if isinstance(tensors[0], ARRAYS) else constant(tensors[0])
     for x in tensors[1:]:
         z = add(z, x)
     return z
@@ -202,18 +202,41 @@ def neg(x: Any, /) -> Any:
     """
 
 
-@op(np.absolute, acts=elementwise1, d=partials(lambda x: np.sign(x)), lower=scalar(lambda s, x: s.absolute(x)))
+@op(
+    np.absolute,
+    acts=elementwise1,
+    d=rule(lambda g, x: g * np.sign(x), jvp=lambda dx, x: along(np.sign(x), dx)),
+    lower=scalar(lambda s, x: s.absolute(x)),
+)
 def abs(x: Any, /) -> Any:
-    """The absolute value; its derivative at 0 is 0.
+    """The absolute value, of complex numbers their distance from 0; its derivative at 0 is 0.
 
     >>> pb.abs(-2.0)
     np.float64(2.0)
     """
 
 
-@op(np.sign, acts=elementwise1, d=partials(lambda g: nothing(g)), lower=scalar(lambda s, x: s.sign(x)))
+def _turned(t: Any, z: Any, x: Any) -> Any:
+    """How the direction ``z`` of ``x`` turns when ``x`` moves by ``t``: what is along it only makes it longer."""
+    return (t - z * along(z, t)) * (x != 0) / nonzero(np.absolute(x))
+
+
+def _sign(x: Any) -> Any:
+    return np.subtract(x > 0, x < 0, dtype=x.dtype) if x.dtype.kind == "f" else np.sign(x)
+
+
+@op(
+    np.sign,
+    acts=elementwise1,
+    d=rule(
+        lambda g, x: _turned(g, np.conjugate(np.sign(x)), x) if x.dtype.kind == "c" else nothing(g),
+        jvp=lambda dx, x: _turned(dx, np.sign(x), x) if x.dtype.kind == "c" else nothing(dx),
+    ),
+    run=_sign,
+    lower=scalar(lambda s, x: s.select(s.greater(x, 0), 1, s.select(s.less(x, 0), -1, 0))),
+)
 def sign(x: Any, /) -> Any:
-    """-1, 0 or 1.
+    """-1, 0 or 1; of NaN it is 0, as in TensorFlow.js; of complex numbers ``x / abs(x)``.
 
     >>> pb.sign(-3.0)
     np.float64(-1.0)
@@ -302,15 +325,18 @@ def _power(x: Any, y: Any) -> Any:
 def _base_slope(x: Any, y: Any) -> Any:
     """``y * x ** (y - 1)``, and 0 for a power of 0, which is constant even at 0."""
     if getattr(y, "shape", ()) or isinstance(y, Tensor):
-        return x ** np.where(y == 0, 0, y - 1) * y
+        flat = (y == 0) & (x == 0) if y.dtype.kind in "fc" else y == 0  # an integer has no reciprocal
+        return x ** np.where(flat, 0, y - 1) * y
     if y == 0:
         return nothing(x) if isinstance(x, Tensor | ndarray) else 0.0
     raised = pow if isinstance(x, Tensor) else _power
-    return raised(x, float(y) - 1) * y
+    return raised(x, (y if np.iscomplexobj(y) else float(y)) - 1) * y
 
 
 def _exponent_slope(z: Any, x: Any) -> Any:
     """``z * log(x)``, and 0 for a base that is not positive: there the power is no function of real exponents."""
+    if z.dtype.kind == "c":
+        return np.where(x == 0, 0, z) * np.log(np.where(x == 0, 1, x) + 0j)
     out = x <= 0
     return np.where(out, 0, z) * np.log(np.where(out, 1, x))
 

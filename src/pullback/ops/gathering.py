@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.core.axes import moves, over
+from pullback.core.axes import moves, one_axis
 from pullback.core.calculus import constant, linear, rule
 from pullback.core.convert import as_dtype, get_default_dtype
 from pullback.core.op import method, op, operand
@@ -49,7 +49,7 @@ def _axes(name: str, x: Shape, indices: Shape, axis: Any, batch_dims: Any) -> tu
     """The axis and the number of batch axes, as non-negative integers."""
     if not x:
         raise ShapeError(f"{name}: x must have an axis to pick from, got rank 0.")
-    at = over(len(x), (0 if axis is None else axis,), name)[0]
+    at = one_axis(len(x), 0 if axis is None else axis, name)
     batch = int(batch_dims or 0)
     batch = batch + len(indices) if batch < 0 else batch
     if batch > at or x[:batch] != indices[:batch]:
@@ -76,9 +76,13 @@ def _row_numbers(indices: Any, batch: int, length: int) -> Any:
 def _gather(x: Any, indices: Any, axis: Any = 0, batch_dims: Any = 0) -> Any:
     at, batch = _axes("gather", x.shape, indices.shape, axis, batch_dims)
     n = x.shape[at]
-    indices = _within("gather", _integers("gather", indices), n, f"axis {at}")
+    indices = _integers("gather", indices)
     if not batch:
-        return np.take(x, indices, at)
+        try:
+            return x.take(indices, at)
+        except IndexError:
+            return _within("gather", indices, n, f"axis {at}")  # which says what is wrong
+    _within("gather", indices, n, f"axis {at}")
     front = np.moveaxis(x, at, batch)  # batch, n, between, after
     rows = front.reshape(-1, *front.shape[batch + 1 :])[
         _row_numbers(indices, batch, n)
@@ -126,9 +130,6 @@ def _scatter_add(g: Any, indices: Any, shape: Shape, axis: Any = 0, batch_dims: 
     shape = tuple(shape)
     at, batch = _axes("scatter_add", shape, indices.shape, axis, batch_dims)
     n = shape[at]
-    indices = _within("scatter_add", _integers("scatter_add", indices), n, f"axis {at}")
-    if g.shape != (due := _picked(shape, indices.shape, axis, batch_dims)):
-        raise ShapeError(f"scatter_add: x has shape {g.shape}; for shape {shape} and these indices it must have {due}.")
     rest = shape[batch:at] + shape[at + 1 :]
     e = np.zeros((*shape[:batch], n, *rest), g.dtype)
     if g.size:
@@ -335,7 +336,7 @@ def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Any:
         raise ShapeError(
             f"take_along_axis: x has shape {x.shape} and indices have shape {indices.shape}; the ranks must agree."
         )
-    at, last = over(x.ndim, (axis,), "take_along_axis")[0], x.ndim - 1
+    at, last = one_axis(x.ndim, axis, "take_along_axis"), x.ndim - 1
     if at != last:
         x, indices = np.moveaxis(x, at, -1), np.moveaxis(indices, at, -1)
     if x.shape[:-1] != indices.shape[:-1]:
@@ -355,7 +356,7 @@ def repeat(x: Any, repeats: Any, axis: Any = None) -> Any:
     x = operand(x)
     if axis is None:
         x, axis = np.reshape(x, -1), 0
-    at = over(x.ndim, (axis,), "repeat")[0]
+    at = one_axis(x.ndim, axis, "repeat")
     return gather(x, np.repeat(np.arange(x.shape[at]), concrete(repeats)), at)
 
 

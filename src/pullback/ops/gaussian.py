@@ -13,8 +13,7 @@ from pullback.core.calculus import partials
 from pullback.core.lowering import scalar
 from pullback.core.memory import unscratched
 from pullback.core.op import method, op
-from pullback.core.tape import RAW, constant
-from pullback.core.tensor import Tensor
+from pullback.core.tape import ARRAYS, constant
 
 __all__ = ["erf", "gelu"]
 
@@ -128,7 +127,7 @@ def gelu(x: Any, approximate: bool = False) -> Any:
     >>> pb.gelu(np.array([-1.0, 0.0, 1.0]))
     array([-0.15865525,  0.        ,  0.84134475])
     """
-    x = x if isinstance(x, (Tensor, *RAW)) else constant(x)
+    x = x if isinstance(x, ARRAYS) else constant(x)
     half = x * 0.5
     if approximate:
         return half + half * np.tanh((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi))

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from pullback.core.axes import moves, over
+from pullback.core.axes import moves, one_axis
 from pullback.core.calculus import linear
-from pullback.core.op import alias, method, op, operand
+from pullback.core.op import alias, method, of_rank, op, operand
 from pullback.errors import ArgumentError, ShapeError
 
 __all__ = [
@@ -22,10 +22,6 @@ __all__ = [
 ALL = cut(None)
 
 
-def _place(name: str, rank: int, axis: Any) -> int:
-    return over(rank, (axis,), name)[0]
-
-
 # ---- together
 
 
@@ -34,7 +30,7 @@ def _joined(*shapes: tuple[int, ...], axis: Any) -> tuple[int, ...]:
         raise ArgumentError("concat: expected at least one tensor, got an empty list.")
     if axis is None:
         return (sum(int(np.prod(s)) for s in shapes),)
-    at = _place("concat", len(shapes[0]), axis)
+    at = one_axis(len(shapes[0]), axis, "concat")
     for i, s in enumerate(shapes):
         if len(s) != len(shapes[0]) or any(
             n != m for k, (n, m) in enumerate(zip(s, shapes[0], strict=True)) if k != at
@@ -83,11 +79,7 @@ concatenate = alias("concatenate", concat)
 
 
 def _concat_of_rank(name: str, rank: int, tensors: Sequence[Any], axis: Any) -> Any:
-    tensors = [operand(t) for t in tensors]
-    for i, t in enumerate(tensors):
-        if t.ndim != rank:
-            raise ShapeError(f"{name}: tensors[{i}] must have rank {rank}, got shape {t.shape}.")
-    return concat(tensors, axis)
+    return concat([of_rank(name, t, rank, f"tensors[{i}]") for i, t in enumerate(tensors)], axis)
 
 
 def concat1d(tensors: Sequence[Any]) -> Any:
@@ -143,7 +135,7 @@ def _stacked(*shapes: tuple[int, ...], axis: Any) -> tuple[int, ...]:
             raise ShapeError(
                 f"stack: tensors[0] has shape {shapes[0]} and tensors[{i}] has shape {s}; they must be the same."
             )
-    at = _place("stack", len(shapes[0]) + 1, axis)
+    at = one_axis(len(shapes[0]) + 1, axis, "stack")
     return (*shapes[0][:at], len(shapes), *shapes[0][at:])
 
 
@@ -191,7 +183,7 @@ def unstack(x: Any, axis: Any = 0) -> list[Any]:
     [array([1., 2.]), array([3., 4.])]
     """
     x = operand(x)
-    at = _place("unstack", x.ndim, 0 if axis is None else axis)
+    at = one_axis(x.ndim, 0 if axis is None else axis, "unstack")
     return [x[(ALL,) * at + (i,)] for i in range(x.shape[at])]
 
 
@@ -203,7 +195,7 @@ def split(x: Any, num_or_size_splits: Any, axis: Any = 0) -> list[Any]:
     [array([0., 1.]), array([2., 3., 4.])]
     """
     x = operand(x)
-    at = _place("split", x.ndim, 0 if axis is None else axis)
+    at = one_axis(x.ndim, 0 if axis is None else axis, "split")
     lead, begin, parts = (ALL,) * at, 0, []
     for n in _sizes(x.shape, num_or_size_splits, at):
         parts.append(x[(*lead, cut(begin, begin + n))])
@@ -262,13 +254,6 @@ def _listed(values: Any) -> list[int]:
     return [int(n) for n in values] if isinstance(values, list | tuple | ndarray) else [int(values)]
 
 
-def _slice_of_rank(name: str, rank: int, x: Any, begin: Any, size: Any) -> Any:
-    x = operand(x)
-    if x.ndim != rank:
-        raise ShapeError(f"{name}: x must have rank {rank}, got shape {x.shape}.")
-    return slice(x, begin, size)
-
-
 @method
 def slice1d(x: Any, begin: Any, size: Any = None) -> Any:
     """``slice`` of a vector.
@@ -276,7 +261,7 @@ def slice1d(x: Any, begin: Any, size: Any = None) -> Any:
     >>> slice1d(np.arange(4.0), 1, 2)
     array([1., 2.])
     """
-    return _slice_of_rank("slice1d", 1, x, begin, size)
+    return slice(of_rank("slice1d", x, 1), begin, size)
 
 
 @method
@@ -286,7 +271,7 @@ def slice2d(x: Any, begin: Any, size: Any = None) -> Any:
     >>> slice2d(np.ones((3, 4)), [1, 1], [2, 2]).shape
     (2, 2)
     """
-    return _slice_of_rank("slice2d", 2, x, begin, size)
+    return slice(of_rank("slice2d", x, 2), begin, size)
 
 
 @method
@@ -296,7 +281,7 @@ def slice3d(x: Any, begin: Any, size: Any = None) -> Any:
     >>> slice3d(np.ones((3, 4, 5)), [1, 1, 1], [2, 2, 2]).shape
     (2, 2, 2)
     """
-    return _slice_of_rank("slice3d", 3, x, begin, size)
+    return slice(of_rank("slice3d", x, 3), begin, size)
 
 
 @method
@@ -306,7 +291,7 @@ def slice4d(x: Any, begin: Any, size: Any = None) -> Any:
     >>> slice4d(np.ones((3, 4, 5, 6)), [1, 1, 1, 1], [2, 2, 2, 2]).shape
     (2, 2, 2, 2)
     """
-    return _slice_of_rank("slice4d", 4, x, begin, size)
+    return slice(of_rank("slice4d", x, 4), begin, size)
 
 
 @method

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
+from pullback.core.adjoints import axes
 from pullback.core.axes import moves, over
 from pullback.core.calculus import linear
-from pullback.core.op import alias, method, op, operand
+from pullback.core.op import alias, method, of_rank, op, operand
 from pullback.core.tensor import NUMPY
 from pullback.errors import ShapeError
 
@@ -20,11 +21,6 @@ __all__ = [
     "ravel", "reshape", "reshape_as", "reverse", "reverse1d", "reverse2d", "reverse3d", "reverse4d", "roll", "squeeze",
     "swapaxes", "tile", "transpose",
 ]  # fmt: skip
-
-
-def _tupled(axis: Any) -> Any:
-    """NumPy wants tuples where TensorFlow.js gives lists."""
-    return tuple(axis) if isinstance(axis, list) else axis
 
 
 def _back(g: Any, shape: tuple[int, ...]) -> Any:
@@ -98,20 +94,20 @@ def expand_dims(x: Any, /, axis: Any = 0) -> Any:
 
 
 def _at(axis: Any) -> Any:
-    return 0 if axis is None else _tupled(axis)
+    return 0 if axis is None else axes(axis)
 
 
 @op(
     np.squeeze,
     acts=moves(
-        lambda s, axis: np.empty(s, bool).squeeze(_tupled(axis)).shape,
+        lambda s, axis: np.empty(s, bool).squeeze(axes(axis)).shape,
         [
             (((1, 3, 1),), {}), (((1, 3, 1),), {"axis": 0}), (((1, 3, 1),), {"axis": [0, -1]}), (((1, 1),), {}),
             (((),), {}), (((1, 0),), {"axis": 0}),
         ],
     ),
     d=linear(lambda g, x_shape: _back(g, x_shape)),
-    run=lambda x, axis=None: _settled(x.squeeze(_tupled(axis))),
+    run=lambda x, axis=None: _settled(x.squeeze(axes(axis))),
 )  # fmt: skip
 def squeeze(x: Any, /, axis: Any = None) -> Any:
     """Without the axes of length 1, or without those named by ``axis``.
@@ -242,7 +238,7 @@ def _inverse(perm: tuple[int, ...]) -> tuple[int, ...]:
         ],
     ),
     d=linear(lambda g, perm: np.transpose(g) if perm is None else np.transpose(g, _inverse(tuple(perm)))),
-    run=lambda x, perm=None: x.transpose() if perm is None else x.transpose(_tupled(perm)),
+    run=lambda x, perm=None: x.transpose() if perm is None else x.transpose(axes(perm)),
 )  # fmt: skip
 def transpose(x: Any, /, perm: Any = None) -> Any:
     """The axes of ``x`` in the order ``perm``; reversed when none is given.
@@ -305,14 +301,14 @@ def moveaxis(x: Any, /, source: Any, destination: Any) -> Any:
 @op(
     np.flip,
     acts=moves(
-        lambda s, axis: np.flip(np.empty(s, bool), _tupled(axis)).shape,
+        lambda s, axis: np.flip(np.empty(s, bool), axes(axis)).shape,
         [
             (((4,),), {}), (((2, 3),), {}), (((2, 3),), {"axis": -1}), (((2, 3, 2),), {"axis": [0, 2]}), (((),), {}),
             (((0, 3),), {"axis": 0}),
         ],
     ),
-    d=linear(lambda g, axis: np.flip(g, _tupled(axis))),
-    run=lambda x, axis=None: np.flip(x, _tupled(axis)),
+    d=linear(lambda g, axis: np.flip(g, axes(axis))),
+    run=lambda x, axis=None: np.flip(x, axes(axis)),
 )  # fmt: skip
 def reverse(x: Any, /, axis: Any = None) -> Any:
     """The elements in reverse order along ``axis``, or along all axes.
@@ -325,12 +321,6 @@ def reverse(x: Any, /, axis: Any = None) -> Any:
 flip = alias("flip", reverse)
 
 
-def _of_rank(name: str, x: Any, rank: int) -> Any:
-    if operand(x).ndim != rank:
-        raise ShapeError(f"{name}: x must have rank {rank}, got shape {operand(x).shape}.")
-    return x
-
-
 @method
 def reverse1d(x: Any) -> Any:
     """The elements of a vector in reverse order.
@@ -338,7 +328,7 @@ def reverse1d(x: Any) -> Any:
     >>> reverse1d(np.array([1.0, 2.0]))
     array([2., 1.])
     """
-    return reverse(_of_rank("reverse1d", x, 1), 0)
+    return reverse(of_rank("reverse1d", x, 1), 0)
 
 
 @method
@@ -348,7 +338,7 @@ def reverse2d(x: Any, axis: Any = None) -> Any:
     >>> reverse2d(np.array([[1.0, 2.0]]), 1)
     array([[2., 1.]])
     """
-    return reverse(_of_rank("reverse2d", x, 2), axis)
+    return reverse(of_rank("reverse2d", x, 2), axis)
 
 
 @method
@@ -358,7 +348,7 @@ def reverse3d(x: Any, axis: Any = None) -> Any:
     >>> reverse3d(np.array([[[1.0, 2.0]]]), [0, 2])
     array([[[2., 1.]]])
     """
-    return reverse(_of_rank("reverse3d", x, 3), axis)
+    return reverse(of_rank("reverse3d", x, 3), axis)
 
 
 @method
@@ -368,7 +358,7 @@ def reverse4d(x: Any, axis: Any = None) -> Any:
     >>> reverse4d(np.array([[[[1.0, 2.0]]]]), 3)
     array([[[[2., 1.]]]])
     """
-    return reverse(_of_rank("reverse4d", x, 4), axis)
+    return reverse(of_rank("reverse4d", x, 4), axis)
 
 
 def _opposite(shift: Any) -> Any:
@@ -378,14 +368,14 @@ def _opposite(shift: Any) -> Any:
 @op(
     np.roll,
     acts=moves(
-        lambda s, shift, axis: np.roll(np.empty(s, bool), shift, _tupled(axis)).shape,
+        lambda s, shift, axis: np.roll(np.empty(s, bool), shift, axes(axis)).shape,
         [
             (((4,),), {"shift": 1}), (((2, 3),), {"shift": -2}), (((2, 3),), {"shift": [1, 2], "axis": [0, 1]}),
             (((0, 2),), {"shift": 1, "axis": 1}),
         ],
     ),
-    d=linear(lambda g, shift, axis: np.roll(g, _opposite(shift), _tupled(axis))),
-    run=lambda x, shift, axis=None: np.roll(x, shift, _tupled(axis)),
+    d=linear(lambda g, shift, axis: np.roll(g, _opposite(shift), axes(axis))),
+    run=lambda x, shift, axis=None: np.roll(x, shift, axes(axis)),
 )  # fmt: skip
 def roll(x: Any, /, shift: Any, axis: Any = None) -> Any:
     """The elements moved on by ``shift`` places; those pushed out come in again at the other end.
@@ -401,8 +391,8 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Any:
 def _gathered(g: Any, shape: tuple[int, ...]) -> Any:
     """The sum of what each element was spread to."""
     extra = g.ndim - len(shape)
-    axes = (*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and g.shape[i + extra] != 1))
-    return _back(np.sum(g, axis=axes), shape) if axes else g
+    spread = (*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and g.shape[i + extra] != 1))
+    return _back(np.sum(g, axis=spread), shape) if spread else g
 
 
 def _spread_shape(s: tuple[int, ...], shape: Any) -> tuple[int, ...]:

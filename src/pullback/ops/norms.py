@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.adjoints import axes, kept, nonzero, total
+from pullback.core.adjoints import along, axes, kept, nonzero, total
 from pullback.core.axes import Sample, reduces
 from pullback.core.calculus import rule
 from pullback.core.op import method, op, operand
@@ -20,8 +20,8 @@ add_reduce: Any = np.add.reduce
 
 
 def length(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    if x.dtype.kind != "f":
-        x = x.astype(float)  # squares of small integers overflow
+    if x.dtype.kind != "f":  # squares of small integers overflow
+        x = np.abs(x) if x.dtype.kind == "c" else x.astype(float)
     if axis is None and not keepdims and x.ndim == 1:
         return np.sqrt(x.dot(x))
     return np.sqrt(add_reduce(x * x, axes(axis), None, None, keepdims))
@@ -32,7 +32,7 @@ def length(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     acts=reduces(),
     d=rule(
         lambda g, x, z, axis: x * kept(g / nonzero(z), x.shape, axis),
-        jvp=lambda dx, x, z, axis, keepdims: total(dx * x, axis, keepdims) / nonzero(z),
+        jvp=lambda dx, x, z, axis, keepdims: total(along(x, dx), axis, keepdims) / nonzero(z),
     ),
     run=length,
     domain=(0.5, 2.0),
@@ -63,7 +63,7 @@ class Powers(reduces):
     acts=Powers(),
     d=rule(
         lambda g, x, z, ord, axis: kept(g, x.shape, axis) * power_slope(x, z, ord, axis),
-        jvp=lambda dx, x, z, ord, axis, keepdims: total(dx * power_slope(x, z, ord, axis), axis, keepdims),
+        jvp=lambda dx, x, z, ord, axis, keepdims: total(along(power_slope(x, z, ord, axis), dx), axis, keepdims),
     ),
     run=power_mean,
     domain=(0.5, 2.0),
@@ -111,5 +111,5 @@ def norm(x: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool = Fals
     if ord in (inf, -inf) or matrix:
         return (np.min if ord == -inf else np.max)(size, axis=axis, keepdims=keepdims)
     if ord == 0:
-        return total(size > 0, axis, keepdims) * x.dtype.type(1)
+        return total(size > 0, axis, keepdims) * size.dtype.type(1)
     return total(size, axis, keepdims) if ord == 1 else p_norm(x, ord, axis, keepdims)

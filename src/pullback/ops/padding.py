@@ -9,16 +9,10 @@ import numpy as np
 
 from pullback.core.axes import moves
 from pullback.core.calculus import rule
-from pullback.core.op import method, op, operand
+from pullback.core.op import method, of_rank, op, operand
 from pullback.errors import ArgumentError, ShapeError
 
 __all__ = ["mirror_pad", "pad", "pad1d", "pad2d", "pad3d", "pad4d"]
-
-
-def _checked(name: str, x: Any, rank: int) -> Any:
-    if operand(x).ndim != rank:
-        raise ShapeError(f"{name}: x must have rank {rank}, got shape {operand(x).shape}.")
-    return x
 
 
 def _pairs(name: str, shape: tuple[int, ...], paddings: Any) -> list[tuple[int, int]]:
@@ -87,7 +81,7 @@ def pad1d(x: Any, paddings: Sequence[int], constant_value: Any = 0) -> Any:
     >>> pad1d(np.array([1.0, 2.0]), [1, 0])
     array([0., 1., 2.])
     """
-    return pad(_checked("pad1d", x, 1), [paddings], constant_value)
+    return pad(of_rank("pad1d", x, 1), [paddings], constant_value)
 
 
 @method
@@ -97,7 +91,7 @@ def pad2d(x: Any, paddings: Any, constant_value: Any = 0) -> Any:
     >>> pad2d(np.ones((1, 1)), [[0, 0], [1, 0]])
     array([[0., 1.]])
     """
-    return pad(_checked("pad2d", x, 2), paddings, constant_value)
+    return pad(of_rank("pad2d", x, 2), paddings, constant_value)
 
 
 @method
@@ -107,7 +101,7 @@ def pad3d(x: Any, paddings: Any, constant_value: Any = 0) -> Any:
     >>> pad3d(np.ones((1, 1, 1)), [[0, 0], [0, 0], [1, 0]])
     array([[[0., 1.]]])
     """
-    return pad(_checked("pad3d", x, 3), paddings, constant_value)
+    return pad(of_rank("pad3d", x, 3), paddings, constant_value)
 
 
 @method
@@ -117,7 +111,7 @@ def pad4d(x: Any, paddings: Any, constant_value: Any = 0) -> Any:
     >>> pad4d(np.ones((1, 1, 1, 1)), [[0, 0], [0, 0], [0, 0], [1, 0]])
     array([[[[0., 1.]]]])
     """
-    return pad(_checked("pad4d", x, 4), paddings, constant_value)
+    return pad(of_rank("pad4d", x, 4), paddings, constant_value)
 
 
 @method

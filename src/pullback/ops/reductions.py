@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.core.adjoints import axes, counted, kept, kept_shape, nonzero, spread, total
+from pullback.core.adjoints import along, axes, counted, kept, kept_shape, nonzero, spread, total
 from pullback.core.axes import Sample, Shape, over, reduces
 from pullback.core.calculus import constant, linear, rule
 from pullback.core.kernels import add_reduce, max_reduce, quick_max, quick_sum, short_rows
 from pullback.core.lowering import fold
 from pullback.core.op import alias, method, op
 from pullback.core.tape import RAW
+from pullback.errors import ArgumentError
 
 __all__ = [
     "Moments", "all", "any", "arg_max", "arg_min", "argmax", "argmin", "count_nonzero", "log_sum_exp",
@@ -98,8 +99,8 @@ def quick_var(x: Any, axis: Any = None, keepdims: bool = False, ddof: Any = 0) -
     acts=reduces(empty=False),
     d=rule(
         lambda g, x, axis, ddof: centred(x, axis) * kept((g + g) * per(x.shape, axis, ddof, g.dtype), x.shape, axis),
-        jvp=lambda dx, x, axis, keepdims, ddof: (
-            total((dx + dx) * centred(x, axis), axis, keepdims) * per(x.shape, axis, ddof, dx.dtype)
+        jvp=lambda dx, x, z, axis, keepdims, ddof: (
+            total(along(centred(x, axis), dx + dx), axis, keepdims) * per(x.shape, axis, ddof, z.dtype)
         ),
     ),
     run=quick_var,
@@ -120,7 +121,7 @@ def var(x: Any, /, axis: Any = None, keepdims: bool = False, ddof: Any = 0) -> A
             centred(x, axis) * kept(g / nonzero(z) * per(x.shape, axis, ddof, g.dtype), x.shape, axis)
         ),
         jvp=lambda dx, x, z, axis, keepdims, ddof: (
-            total(dx * centred(x, axis), axis, keepdims) / nonzero(z) * per(x.shape, axis, ddof, dx.dtype)
+            total(along(centred(x, axis), dx), axis, keepdims) / nonzero(z) * per(x.shape, axis, ddof, z.dtype)
         ),
     ),
     run=lambda x, axis=None, keepdims=False, ddof=0: np.sqrt(quick_var(x, axis, keepdims, ddof)),
@@ -287,8 +288,9 @@ def settled(z: Any) -> bool:
 
 def log_of_sum(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """The largest element is taken out first, so that nothing overflows."""
-    if type(axis) is list:
-        axis = tuple(axis)
+    axis = axes(axis)
+    if x.dtype.kind == "c":
+        raise ArgumentError(f"log_sum_exp: expected real numbers, got dtype {x.dtype}.")
     if x.dtype.kind != "f":
         x = x.astype(float)
     if short_rows(x, axis):  # everything down the columns

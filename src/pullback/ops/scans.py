@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.axes import Sample, moves, over, scans
+from pullback.core.axes import Sample, moves, one_axis, scans
 from pullback.core.calculus import linear, rule
 from pullback.core.op import op
-from pullback.errors import ArgumentError
 
 __all__ = ["cumprod", "cumsum"]
 
@@ -23,13 +22,6 @@ class Running(scans):
         return [*super().samples(), *more, (((0,),), {"exclusive": True})]
 
 
-def place(ndim: int, axis: Any, name: str) -> int:
-    """The axis that is meant, counted from the front."""
-    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
-        raise ArgumentError(f"{name}: axis must be one integer, got {axis!r}.")
-    return over(ndim, axis, name)[0]
-
-
 def along(x: Any, axis: int, part: slice) -> Any:
     """A part of one axis, the others being whole; ``axis`` counts from the front."""
     return x[(slice(None),) * axis + (part,)]
@@ -37,7 +29,7 @@ def along(x: Any, axis: int, part: slice) -> Any:
 
 def delayed(x: Any, axis: Any, by: int, first: Any = 0) -> Any:
     """``x`` moved along by one place, later or earlier, the free place filled with ``first``."""
-    axis = place(x.ndim, axis, "delay")
+    axis = one_axis(x.ndim, axis, "delay")
     z = np.full(x.shape, first, x.dtype)
     if by > 0:
         along(z, axis, slice(1, None))[...] = along(x, axis, slice(None, -1))
@@ -50,7 +42,7 @@ def scanned(accumulate: Any, first: Any, name: str) -> Any:
     """The kernel of a scan: ``accumulate`` along an axis, backwards if ``reverse``, shifted if ``exclusive``."""
 
     def run(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False) -> Any:
-        axis = place(x.ndim, axis, name)
+        axis = one_axis(x.ndim, axis, name)
         back = slice(None, None, -1)
         z = accumulate(along(x, axis, back) if reverse else x, axis)
         if exclusive:

@@ -154,7 +154,7 @@ def asinh(x: Any, /) -> Any:
     np.arccosh,
     acts=elementwise1,
     domain=(1.2, 3.0),
-    d=partials(lambda x: 1 / np.sqrt((x - 1) * (x + 1))),
+    d=partials(lambda x: 1 / np.sqrt((x - 1) * (x + 1) + 0)),  # + 0, as the root of -0.0 is -0.0
     lower=scalar(lambda s, x: s.arccosh(x)),
 )
 def acosh(x: Any, /) -> Any:

@@ -6,14 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core import tree
+from pullback.core.convert import bare
 from pullback.core.interpreter import new_level
 from pullback.core.memory import node_of
-from pullback.core.tape import TAPED, Tape
+from pullback.core.tape import Tape, add_cotangent
 from pullback.core.variable import Recorder, Variable, Watcher, watching
 from pullback.transforms.captured import captured
 from pullback.transforms.custom import Call, Customized
 from pullback.transforms.customop import Run
-from pullback.transforms.forward import Dual, plain
+from pullback.transforms.forward import Dual
 
 __all__ = ["checkpoint", "recompute_grad"]
 
@@ -58,25 +59,27 @@ class RecomputedCall(Call):
         return Run(zs, back, read)
 
     def _pulled(self, tape: Tape, values: Sequence[Any], held: dict[int, Any], dys: list[Any]) -> list[Any]:
-        leaves = [tape.leaf(v) if v.dtype.kind in "fiub" else v for v in values]
+        leaves = [tape.leaf(v) if v.dtype.kind in "fiubc" else v for v in values]
         with watching(Pinned(tape, held)) as pinned:
-            results = tree.leaves(self.body(leaves))
-        for z, dy in zip(results, dys, strict=True):
-            if type(z) in TAPED and z.meta.tape is tape:
-                node = node_of(z)
-                node.g = dy if node.g is None else node.g + dy
-        results = z = node = None  # type: ignore[assignment]  # whoever holds a big tensor keeps its buffer
+            _seed(tape, tree.leaves(self.body(leaves)), dys)
         tape.walk()
-        return [node_of(t).g if type(t) in TAPED else None for t in [*leaves, *pinned.pins.values()]]
+        return [node_of(t).g if tape.holds(t) else None for t in [*leaves, *pinned.pins.values()]]
 
     def lost(self, ds: Sequence[Any], level: int) -> Exception:
         return captured(self.name, "the function", [self.f], level - 1, self.kwargs, ())
 
     def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         number = new_level()
-        duals = [p if t is None else Dual(number, plain(p), t) for p, t in zip(primals, tangents, strict=True)]
+        duals = [p if t is None else Dual(number, bare(p), t) for p, t in zip(primals, tangents, strict=True)]
         out = tree.leaves(self.body(duals))
         return [r.tangent if isinstance(r, Dual) and r.number == number else None for r in out]
+
+
+def _seed(tape: Tape, results: list[Any], dys: list[Any]) -> None:
+    """A function of its own, so that no local holds a big tensor, and so its buffer, while the tape is walked."""
+    for z, dy in zip(results, dys, strict=True):
+        if tape.holds(z):
+            add_cotangent(node_of(z), dy)
 
 
 class Recomputed(Customized):

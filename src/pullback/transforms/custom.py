@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 
 from pullback.core import tree
+from pullback.core.convert import bare
 from pullback.core.interpreter import level_of
+from pullback.core.tape import ARRAYS, as_tensor
 from pullback.core.tensor import concrete
 from pullback.core.variable import Recorder, Variable, watched_below, watching
 from pullback.errors import ArgumentError, CustomGradientError, DataError
+from pullback.transforms.arguments import Arguments, paths
 from pullback.transforms.captured import captured, line_of
-from pullback.transforms.customop import ARRAYS, Arguments, CustomOp, Run, as_tensor, bare, gradient_for, like, paths
+from pullback.transforms.customop import CustomOp, Run, gradient_for, like
 
 __all__ = ["custom_grad", "custom_gradient"]
 
@@ -94,6 +97,7 @@ class Call(CustomOp):
 class SavingCall(Call):
     """A call in the manner of TensorFlow.js: ``f(*inputs, save)`` with ``grad_func(dy, saved)``."""
 
+    owner: CustomGrad
     saved: Any
 
     def body(self, values: Sequence[Any]) -> Any:
@@ -109,7 +113,7 @@ class SavingCall(Call):
 
         self.saved = saved
         args = self.arguments.filled(values)
-        return self.f(*args, save=save) if self.owner.by_keyword else self.f(*args, save)  # type: ignore[attr-defined]
+        return self.f(*args, save=save) if self.owner.by_keyword else self.f(*args, save)
 
     def results(self, value: Any) -> list[Any]:
         return [value]  # one tensor, and not a tree of them

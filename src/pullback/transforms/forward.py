@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.convert import as_value
+from pullback.core.convert import bare, float_of
 from pullback.core.interpreter import new_level
-from pullback.core.tensor import Tensor, Wrapped
+from pullback.core.tensor import Wrapped
 
 __all__ = ["jvp"]
 
@@ -55,15 +55,7 @@ class Dual(Wrapped):
     def _made(self, z: Any, t: Any) -> Dual:
         if t is not None and np.shape(t) != np.shape(z):
             t = np.broadcast_to(t, np.shape(z))
-        return Dual(self.number, plain(z), None if t is None else plain(t))
-
-
-def plain(x: Any) -> Any:
-    """Arrays for tensors on no tape; what is still traced stays as it is."""
-    if not isinstance(x, Tensor):
-        return as_value(x)
-    x = x.read()
-    return x if x.level else x.value
+        return Dual(self.number, bare(z), None if t is None else bare(t))
 
 
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -73,8 +65,9 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     (np.float64(9.0), np.float64(6.0))
     """
     number = new_level()
-    z = f(*(Dual(number, plain(p), plain(t)) for p, t in zip(primals, tangents, strict=True)))
+    z = f(*(Dual(number, bare(p), bare(t)) for p, t in zip(primals, tangents, strict=True)))
     if not (isinstance(z, Dual) and z.number == number):
-        return plain(z), np.zeros(np.shape(z))
+        z = bare(z)
+        return z, np.zeros(z.shape, float_of(z.dtype))[()]
     t = np.zeros(z.shape, z.dtype)[()] if z.tangent is None else z.tangent
-    return plain(z.primal), plain(t)
+    return bare(z.primal), bare(t)

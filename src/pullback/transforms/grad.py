@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import inf
 from os.path import basename
 from typing import Any, NamedTuple
 
@@ -11,23 +10,19 @@ import numpy as np
 from numpy import float64, ndarray
 
 from pullback.core import tree
-from pullback.core.calculus import total
-from pullback.core.convert import as_array, as_value
+from pullback.core.convert import as_array, as_value, bare, float_of
 from pullback.core.memory import node_of
-from pullback.core.tape import RAW, TAPED, Tape, constant
+from pullback.core.tape import RAW, Tape, constant
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, Watcher, watched_below, watching
-from pullback.errors import ArgumentError, GradientError, UnconnectedError
+from pullback.errors import ArgumentError, DataError, GradientError, UnconnectedError
 
 __all__ = [
     "ValueAndGrad",
     "ValueAndGrads",
     "grad",
     "grads",
-    "stop_gradient",
     "value_and_grad",
     "value_and_grads",
-    "variable_grads",
 ]
 
 UNREACHED = (
@@ -138,7 +133,7 @@ class Differentiated:
         if kind and len(out) > 1 and len({*map(id, out)}) < len(out):
             out = [d.copy() if isinstance(d, ndarray) else d for d in out]  # one array, given twice
         if aux is not None:
-            aux = tree.mapped(lambda t: given_back(_apart(t.value, leaves), kind) if _on(tape, t) else t, aux)
+            aux = tree.mapped(lambda t: given_back(_apart(t.value, leaves), kind) if tape.holds(t) else t, aux)
         if type(value) is ndarray:
             value = _apart(value, leaves)
         if not plain:
@@ -166,24 +161,21 @@ class Differentiated:
 
     def _split(self, y: Any) -> tuple[Any, Any]:
         if not isinstance(y, tuple | list) or len(y) != 2:
-            raise GradientError(f"{self.face}(f, has_aux=True): f must return (y, aux), got {_described(y)}.")
+            raise GradientError(f"{self.face}(f, has_aux=True): f must return (y, aux), got {described(y)}.")
         return y[0], y[1]
 
     # ---- the result of f
 
     def _on_tape(self, tape: Tape, y: Any) -> Any:
         """The result as a tensor; an error where ``f`` gave none, or one that does not depend on the inputs."""
-        while isinstance(y, Tensor):
+        if isinstance(y, Tensor):
             y = y.read()
-            if _on(tape, y):
+            if tape.holds(y):
                 return y
-            if y.level or not isinstance(y.value, Tensor):
-                break
-            y = y.value  # it outlived an inner tape
-        if not isinstance(y, Tensor):
+        else:
             if (not isinstance(y, RAW) and type(y) not in (float, int)) or self.unconnected == "raise":
                 raise GradientError(
-                    f"{self.face}(f): f must return one tensor, got {_described(y)}. "
+                    f"{self.face}(f): f must return one tensor, got {described(y)}. "
                     "Compute it from its inputs with pullback or NumPy functions; has_aux=True returns more beside it."
                 )
             y = constant(y)
@@ -193,23 +185,21 @@ class Differentiated:
 
     def _seed(self, dy: Any, value: Any) -> Any:
         """The cotangent to begin with: ones, or ``dy`` if it has the shape of the result."""
-        dtype = value.dtype if value.dtype.kind == "f" else np.dtype(np.float32)
-        if value.dtype.kind not in "fiub":
+        if value.dtype.kind not in "fiubc":
             raise GradientError(f"{self.face}(f): f returned dtype {value.dtype}; only numbers have gradients.")
+        dtype = float_of(value.dtype)
         if dy is None:
+            if dtype.kind == "c":
+                raise GradientError(directionless(f"{self.face}(f): f returned", dtype, "dy"))
             return np.ones(value.shape, dtype)[()]
-        if isinstance(dy, Tensor):
-            dy = dy.read()
-            seed = dy if dy.level else dy.value
-        else:
-            seed = as_array(dy, what="dy")[()]
+        seed = bare(dy, "dy")
         if seed.shape != value.shape:
             raise GradientError(
                 f"{self.face}: dy has shape {seed.shape}, but y = f(x) has shape {value.shape}; they must be the same."
             )
-        if seed.dtype.kind not in "fiub":
-            raise GradientError(f"{self.face}: dy must be real numbers, got dtype {seed.dtype}.")
-        return seed if seed.dtype == dtype else np.astype(seed, dtype)
+        if seed.dtype.kind not in ("fiubc" if dtype.kind == "c" else "fiub"):
+            raise GradientError(f"{self.face}: dy must be real numbers as y is, got dtype {seed.dtype}.")
+        return seed if seed.dtype == dtype else seed.astype(dtype)
 
     # ---- out
 
@@ -219,7 +209,7 @@ class Differentiated:
             raise UnconnectedError(UNREACHED + which + cut_text(tape))
         if self.unconnected == "none":
             return None
-        return np.zeros(t.shape, t.dtype if t.dtype.kind == "f" else np.float32)[()]
+        return np.zeros(t.shape, float_of(t.dtype))[()]
 
     def _in_form(self, xs: Sequence[Any], out: list[Any]) -> list[Any]:
         """The gradients in the structure of the inputs, each in the form of its own input."""
@@ -239,15 +229,11 @@ def _kind(x: Any) -> int:
     return TENSOR if isinstance(x, Tensor) else ARRAY if hasattr(x, "__array__") else PYTHON
 
 
-def _on(tape: Tape, t: Any) -> bool:
-    return type(t) in TAPED and t.meta.tape is tape
-
-
 def _own(d: Any, dtype: Any) -> Any:
     """A cotangent as an array of its own with its input's dtype; an integer's is float32."""
-    wanted = dtype if dtype.kind == "f" else np.dtype(np.float32)
+    wanted = float_of(dtype)
     if d.dtype != wanted:
-        return d.astype(wanted) if isinstance(d, RAW) else np.astype(d, wanted)
+        return d.astype(wanted)
     return d.copy() if type(d) is ndarray else d  # it was a view, or the caller's dy itself
 
 
@@ -256,7 +242,16 @@ def _apart(v: Any, leaves: list[Any]) -> Any:
     return v.copy() if type(v) is ndarray and (v.base is not None or any(v is t.value for t in leaves)) else v
 
 
-def _described(y: Any) -> str:
+def directionless(returned: str, dtype: Any, dy: str) -> str:
+    """Why there is no gradient of complex numbers, unless the direction is given in which they are to go."""
+    return (
+        f"{returned} complex numbers ({dtype}), of which none is larger than another. "
+        f"Return a real number, such as pb.abs(y) or pb.real(y), or give the direction {dy}."
+    )
+
+
+def described(y: Any) -> str:
+    """What ``f`` gave, for messages."""
     return "None" if y is None else type(y).__name__
 
 
@@ -264,7 +259,14 @@ def as_leaf(x: Any, face: str) -> Any:
     """What a tape makes a leaf of; Python's numbers are float64, as they are in Python."""
     if isinstance(x, Tensor):
         return x.read()
-    return as_value(x) if hasattr(x, "__array__") else as_array(x, np.float64, what=face)[()]
+    if hasattr(x, "__array__"):
+        return as_value(x)
+    try:
+        return as_array(x, np.float64, what=face)[()]
+    except DataError:
+        if not any(isinstance(n, complex) for n in tree.leaves(x)):
+            raise
+        return as_array(x, np.complex128, what=face)[()]
 
 
 def given_back(v: Any, kind: int) -> Any:
@@ -372,107 +374,3 @@ def _listed(xs: Any, face: str) -> Any:
     if not xs:
         raise GradientError(f"{face}(f)(xs): the list of inputs is empty; there is nothing to differentiate by.")
     return xs
-
-
-def variable_grads(f: Callable[[], Any], var_list: Sequence[Variable] | None = None) -> ValueAndGrads:
-    """The value of ``f()`` and its gradients by the trainable variables it reads, as a dict by name.
-
-    ``f`` must return a scalar.  Listed variables that are not trainable map to ``None``.
-
-    >>> import pullback as pb
-    >>> a, x = pb.variable([3.0, 4.0], name="a"), pb.tensor([1.0, 2.0])
-    >>> value, grads = pb.variable_grads(lambda: (a * x * x).sum())
-    >>> print(value, grads["a"])
-    Tensor
-        19 Tensor
-        [1, 4]
-    """
-    if not callable(f):
-        raise ArgumentError(f"variable_grads(f): f must be a function, got {type(f).__name__}.")
-    frozen = _frozen(var_list)
-    tape = Tape.open()
-    try:
-        value, out = _pulled_variables(tape, f, var_list)
-    finally:
-        tape.close()
-    return ValueAndGrads(given_back(value, TENSOR), out | dict.fromkeys(frozen))
-
-
-def _pulled_variables(tape: Tape, f: Callable[[], Any], var_list: Any) -> tuple[Any, dict[str, Any]]:
-    with watching(Watcher(tape, var_list)) as watcher:
-        y = f()
-    y = _scalar_result(tape, y, len(watcher.leaves))
-    value, dtype = y.value, y.dtype
-    y.g, y = dtype.type(1) if dtype.kind == "f" else np.float32(1), None
-    tape.walk()
-    out: dict[str, Any] = {}
-    for v, reads in watcher.leaves.values():
-        terms = [node_of(leaf).g for _, leaf in reads]
-        terms = [g for g in terms if g is not None]
-        if terms:
-            out[v.name] = _for_variable(total(terms), v)
-    if not out:
-        raise UnconnectedError(_NO_VARIABLE + cut_text(tape))
-    return value, out
-
-
-_NO_VARIABLE = (
-    "Cannot compute gradient of y=f() with respect to any trainable variable. "
-    "Make sure that the f you passed encloses all operations that lead from the variables to y."
-)
-
-
-def _frozen(var_list: Any) -> list[str]:
-    """The names of the listed variables that are not trainable; checks the list."""
-    if var_list is None:
-        return []
-    if not isinstance(var_list, list | tuple) or not all(isinstance(v, Variable) for v in var_list):
-        got = type(var_list).__name__
-        raise ArgumentError(f"variable_grads(f, var_list): var_list must be a list of variables, got {got}.")
-    frozen = [v.name for v in var_list if not v.trainable]
-    if len(frozen) == len(var_list):
-        raise GradientError(
-            f"variable_grads: var_list has no trainable variable among its {len(var_list)}; there is nothing to do."
-        )
-    return frozen
-
-
-def _scalar_result(tape: Tape, y: Any, read: int) -> Any:
-    if not isinstance(y, Tensor):
-        raise GradientError(f"variable_grads(f): f must return a tensor, a scalar, got {_described(y)}.")
-    y = y.read()
-    if not _on(tape, y):
-        if not read:
-            raise UnconnectedError("variable_grads(f): f read 0 trainable variables, so there is no gradient.")
-        raise UnconnectedError(_NO_VARIABLE + cut_text(tape))
-    if y.ndim:
-        raise GradientError(
-            f"variable_grads(f): f must return a scalar (rank 0), got rank {y.ndim}, shape {y.shape}. Sum it up."
-        )
-    return y
-
-
-def _for_variable(d: Any, v: Variable) -> Any:
-    if isinstance(d, RAW):
-        d = np.array(d, v.dtype if v.dtype.kind == "f" else np.float32)[()]  # its own, whatever it was a view of
-        return constant(d)
-    return d
-
-
-def stop_gradient(x: Any) -> Any:
-    """The value of ``x``, which no transform follows any further.
-
-    >>> import pullback as pb
-    >>> pb.grad(lambda x: pb.stop_gradient(x) * x)(3.0)
-    3.0
-    """
-    if not isinstance(x, Tensor):
-        return x if isinstance(x, RAW) else constant(x)
-    if isinstance(x, Variable):
-        with watched_below(inf, above=0):  # those who only note what is read do not count this
-            x = x.read()
-    while isinstance(x, Tensor) and (x.level or isinstance(x.beneath(), Tensor)):
-        if type(x) in TAPED and x.level:
-            x.meta.tape.cut("stop_gradient")
-        x = x.beneath()
-    return x if isinstance(x, Tensor) else constant(x)

@@ -1,17 +1,39 @@
-"""Changing what flows back through a function, and leaving its value as it is."""
+"""What flows back, changed, and the value left as it is: nothing at all, or everything as it came."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import Any
 
-from pullback.core.variable import Variable
+from pullback.core.tape import RAW, TAPED, as_tensor, constant
+from pullback.core.tensor import Tensor
+from pullback.core.variable import Variable, watched_below
 from pullback.errors import CustomGradientError
 from pullback.transforms.captured import line_of
 from pullback.transforms.custom import Customized, NestedCall
 from pullback.transforms.customop import Run
 
-__all__ = ["grad_pass_through"]
+__all__ = ["grad_pass_through", "stop_gradient"]
+
+
+def stop_gradient(x: Any) -> Any:
+    """The value of ``x``, which no transform follows any further.
+
+    >>> import pullback as pb
+    >>> pb.grad(lambda x: pb.stop_gradient(x) * x)(3.0)
+    3.0
+    """
+    if not isinstance(x, Tensor):
+        return x if isinstance(x, RAW) else constant(x)
+    if isinstance(x, Variable):
+        with watched_below(inf, above=0):  # those who only note what is read do not count this
+            x = x.read()
+    while isinstance(x, Tensor) and (x.level or isinstance(x.beneath(), Tensor)):
+        if type(x) in TAPED and x.level:
+            x.meta.tape.cut("stop_gradient")
+        x = x.beneath()
+    return as_tensor(x)
 
 
 class PassedCall(NestedCall):

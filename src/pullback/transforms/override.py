@@ -12,23 +12,25 @@ from contextvars import ContextVar
 from difflib import get_close_matches
 from functools import partial
 from threading import Lock
-from types import FunctionType
+from types import FunctionType, MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from pullback.core.convert import bare
 from pullback.core.op import REGISTRY, Op
-from pullback.core.tape import fit
+from pullback.core.tape import ARRAYS, as_tensor, fit
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, CustomGradientError, GradientError
+from pullback.transforms.arguments import Arguments
 from pullback.transforms.captured import captured, line_of
-from pullback.transforms.customop import ARRAYS, Arguments, CustomOp, Run, as_tensor, bare, gradient_for
+from pullback.transforms.customop import CustomOp, Run, gradient_for
 
 __all__ = ["override_gradient", "register_gradient"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 GRADIENTS: dict[str, Callable[..., Any]] = {}
-_chosen: ContextVar[Mapping[str, str]] = ContextVar("overridden gradients", default={})  # noqa: B039  # never changed
+_chosen: ContextVar[Mapping[str, str]] = ContextVar("overridden gradients", default=MappingProxyType({}))
 _lock = Lock()
 _blocks: dict[str, int] = {}  # op -> in how many blocks, of all threads, it is overridden
 _own: dict[str, tuple[FunctionType, FunctionType]] = {}  # op -> its function and the reflected one, with their own code

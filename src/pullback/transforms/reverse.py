@@ -4,78 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from pullback.core import tree
 from pullback.core.calculus import total
-from pullback.core.convert import as_value
+from pullback.core.convert import bare, float_of
 from pullback.core.interpreter import new_level
-from pullback.core.memory import Large, node_of
-from pullback.core.tape import NO_TAPE, RAW, TAPED, Step, Tape, constant, forget
+from pullback.core.memory import node_of
+from pullback.core.tape import RAW, TAPED, add_cotangent, constant
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, Watcher, watched_below, watching
+from pullback.core.variable import Variable, watched_below, watching
 from pullback.errors import ArgumentError, GradientError, UnconnectedError
-from pullback.transforms.customop import bare, float_of
-from pullback.transforms.grad import UNREACHED, cut_text
+from pullback.transforms.grad import UNREACHED, cut_text, directionless
+from pullback.transforms.recording import Follower, Recording, become, follow, stages, unwatched
 
 __all__ = ["GradientTape"]
-
-SAME = Step(None, lambda g, z, x, y: g, needs=(False,), needs_z=False)
-
-
-class Recording(Tape):
-    """A tape that can be paused: then its tensors, whoever holds them, are constants."""
-
-    __slots__ = ("metas",)
-
-    metas: list[tuple[Any, Any, bool]]
-
-    def pause(self) -> None:
-        self.metas = [(m, m.pool, m.small) for m in [*self.values(), *self.above.values()]]
-        for m, _, _ in self.metas:
-            m.tape, m.push, m.pool = NO_TAPE, forget, None
-            if not m.raw:
-                m.small = False  # the general way: such a tensor is whatever its value is
-
-    def resume(self) -> None:
-        for m, pool, small in self.metas:
-            m.tape, m.push, m.pool, m.small = self, self.push, pool, small
-
-
-class Follower(Watcher):
-    """Follows the variables that a GradientTape was asked to, and the trainable ones that are read."""
-
-    def __init__(self, tape: Tape, accessed: bool) -> None:
-        super().__init__(tape)
-        self.accessed, self.recording = accessed, True
-        self.asked: dict[int, Variable] = {}
-
-    @property
-    def level(self) -> int:
-        return self.tape.level if self.recording else 0
-
-    def wants(self, v: Variable) -> bool:
-        return self.recording and (id(v) in self.asked or (self.accessed and v.trainable))
-
-
-class Before(NamedTuple):
-    """What a tensor was before it was watched; kept in its slot ``g``."""
-
-    kind: Any
-    meta: Any
-    value: Any
-    x: Any
-    g: Any
-
-
-def _state(t: Any) -> Before:
-    return Before(type(t), t.meta, t.value, t.x, t.g)
-
-
-def _become(t: Any, state: Before) -> None:
-    t.__class__, t.meta, t.value, t.x, t.g = state
 
 
 class GradientTape:
@@ -126,7 +71,7 @@ class GradientTape:
         """From now on the tensors of this tape are constants, and those that were watched what they were before."""
         for t, node in reversed(self._handles):
             if t.x is node:
-                _become(t, t.g)
+                become(t, t.g)
         self._handles.clear()
         if self._recording and self._tape is not None:
             self._recording = self._follower.recording = False
@@ -152,30 +97,14 @@ class GradientTape:
                 raise ArgumentError(
                     f"GradientTape.watch: expected a tensor or variable, got {type(t).__name__}. {advice}."
                 )
-            elif t.dtype.kind not in "fiub":
+            elif t.dtype.kind not in "fiubc":
                 raise GradientError(
                     f"GradientTape.watch: a tensor of dtype {t.dtype} has no gradient; only numbers have."
                 )
             elif t.meta.tape is not tape:
-                self._watch(tape, t)
-
-    def _watch(self, tape: Recording, t: Any) -> None:
-        """Make the user's own object a handle, as a big array is: its node on the tape is another one."""
-        if not t.level:
-            value = bare(t)
-        if t.level and type(t) is Large:
-            value = Large()
-            value.value, value.meta, value.x, value.g = t.value, t.meta, t.x, None
-        elif t.level:  # on a tape around this one, which sees a tensor that is the same
-            value = Tensor()
-            value.value, value.meta, value.via, value.x, value.y, value.g = t.value, t.meta, SAME, t, None, None
-            t.meta.push(value)
-        node = Tensor()
-        node.value, node.meta = value, tape.meta_of(value)
-        node.g = node.x = node.y = None
-        _become(t, Before(Large, node.meta, value, node, _state(t)))
-        self._watched.setdefault(id(t), (t, []))[1].append(node)
-        self._handles.append((t, node))
+                node = follow(tape, t)
+                self._watched.setdefault(id(t), (t, []))[1].append(node)
+                self._handles.append((t, node))
 
     @contextmanager
     def stop_recording(self) -> Iterator[None]:
@@ -294,6 +223,11 @@ class GradientTape:
         self._ready("jacobian", unconnected_gradients)
         if not isinstance(target, Tensor):
             raise ArgumentError(f"GradientTape.jacobian: the target must be one tensor, got {type(target).__name__}.")
+        if target.dtype.kind == "c":
+            raise GradientError(
+                f"GradientTape.jacobian: the target has complex numbers ({target.dtype}). "
+                "Ask for the jacobians of pb.real(y) and pb.imag(y)."
+            )
         flat, known = self._sources(sources), self._known()
         node = self._node(target, known)
         rows = []
@@ -352,7 +286,7 @@ class GradientTape:
             leaves = self._nodes(t)
             if leaves:
                 return leaves[-1]
-            for node in _stages(t):
+            for node in stages(t):
                 if id(node) in known:
                     return known[id(node)]
             t = None if isinstance(t, Variable) else t.beneath()
@@ -377,25 +311,31 @@ class GradientTape:
             raise ArgumentError(f"GradientTape.gradient: a target must be a tensor, got {type(target).__name__}.")
         dtype = float_of(target.dtype)
         if dy is None:
+            if dtype.kind == "c":
+                raise GradientError(directionless("GradientTape.gradient: the target has", dtype, "output_gradients"))
             return np.ones(target.shape, dtype)[()]
-        seed = bare(dy) if isinstance(dy, Tensor) else as_value(dy)
+        seed = bare(dy, "output_gradients")
+        if seed.dtype.kind == "c" != dtype.kind:
+            raise GradientError(
+                f"GradientTape.gradient: output_gradients must be real numbers as the target is, got {seed.dtype}."
+            )
         if seed.shape != target.shape:
             raise GradientError(
                 f"GradientTape.gradient: output_gradients has shape {seed.shape}, but its target {target.shape}; "
                 "they must be the same."
             )
-        return seed if seed.dtype == dtype else np.astype(seed, dtype)
+        return seed if seed.dtype == dtype else seed.astype(dtype)
 
     def _pulled(self, known: dict[int, Tensor], seeds: Sequence[tuple[Any, Any]], sources: Sequence[Any]) -> list[Any]:
         """The cotangent of each source, None for one not reached.  The tape stays as it is."""
         assert self._tape is not None
         nodes = list(self._tape.nodes)
         wanted = [self._nodes(s) or [n for n in [self._node(s, known)] if n is not None] for s in sources]
-        with _unwatched(nodes), watched_below(self._tape.level):
+        with unwatched(nodes), watched_below(self._tape.level):
             try:
                 for node, seed in seeds:
                     if node is not None:
-                        node.g = seed if node.g is None else node.g + seed
+                        add_cotangent(node, seed)
                 for r in reversed(nodes):
                     if r.g is not None:
                         r.via.plain.run_back(r)
@@ -414,7 +354,7 @@ class GradientTape:
         d = bare(d)
         if isinstance(d, RAW):
             return constant(np.array(d, dtype))  # its own, whatever it was a view of
-        return d if d.dtype == dtype else np.astype(d, dtype)
+        return d if d.dtype == dtype else d.astype(dtype)
 
     def _stacked(self, rows: list[Any], target: Any, source: Any, unconnected: str) -> Any:
         zeros = np.zeros(source.shape, float_of(source.dtype))
@@ -425,27 +365,3 @@ class GradientTape:
             d = self._given(None, source, unconnected)
             return None if d is None else constant(np.zeros(shape, zeros.dtype))
         return self._given(np.reshape(np.stack([zeros if d is None else d for d in rows]), shape), source, unconnected)
-
-
-def _stages(t: Any) -> Iterator[Any]:
-    """What may be the node of a tensor: as it is, and as it was before other tapes watched it."""
-    yield node_of(t)
-    before = getattr(t, "g", None)
-    while isinstance(before, Before):
-        yield t if before.kind is Tensor else before.x
-        before = before.g
-
-
-@contextmanager
-def _unwatched(nodes: Sequence[Tensor]) -> Iterator[None]:
-    """In this block nodes that another tape is watching just now are what they were before."""
-    handles = [(r, _state(r)) for r in nodes if type(r) is Large]
-    for r, state in handles:
-        while state.kind is Large:
-            state = state.g
-        _become(r, state)
-    try:
-        yield
-    finally:
-        for r, state in handles:
-            _become(r, state)

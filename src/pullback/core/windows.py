@@ -1,0 +1,291 @@
+"""Windows that slide over an array: where each begins, what lies outside, and how they are looked at without a copy.
+
+Arrays are (batch, *space, channels).  The ops that slide windows (convolution, pooling, morphology) first make a
+``Windows``, which says everything about the geometry and is the parameter of their ops; the rest is done with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import product
+from math import ceil, floor, prod, trunc
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from pullback.errors import ArgumentError, ShapeError
+
+__all__ = [
+    "BLOCK", "Windows", "channels_last", "filled", "framed", "laid", "panes", "parts", "per_axis", "planned",
+    "unframed",
+]  # fmt: skip
+
+Ints = tuple[int, ...]
+FORMATS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
+ROUNDING = {None: trunc, "floor": floor, "ceil": ceil, "round": lambda n: floor(n + 0.5)}
+BLOCK = 512 * 1024  # bytes that stay in the cache while they are written and read again
+
+
+class Windows(NamedTuple):
+    """The windows along each axis of space: ``before`` is how far the first one begins before the array.
+
+    >>> planned("pool", (5,), (2,), strides=2, pad="same")
+    Windows(size=(2,), strides=(2,), dilations=(1,), before=(0,), out=(3,))
+    """
+
+    size: Ints
+    strides: Ints
+    dilations: Ints
+    before: Ints
+    out: Ints
+
+    @property
+    def reach(self) -> Ints:
+        """How far the windows reach, from the beginning of the first to the end of the last."""
+        return tuple(
+            (n - 1) * s + (k - 1) * d + 1 if n else 0
+            for n, s, k, d in zip(self.out, self.strides, self.size, self.dilations, strict=True)
+        )
+
+    def offsets(self) -> Iterator[tuple[Ints, tuple[Any, ...]]]:
+        """Each element of a window, and the index that takes it from every window of a frame."""
+        for at in product(*map(range, self.size)):
+            inside = [
+                slice(i * d, i * d + (n - 1) * s + 1, s) if n else slice(0, 0)
+                for i, d, n, s in zip(at, self.dilations, self.out, self.strides, strict=True)
+            ]
+            yield at, (slice(None), *inside)
+
+    def turned(self, space: Ints) -> Windows:
+        """The windows of the way back, over the results; only where all strides are 1."""
+        before = tuple((k - 1) * d - b for k, d, b in zip(self.size, self.dilations, self.before, strict=True))
+        return Windows(self.size, self.strides, self.dilations, before, space)
+
+
+def filled(dtype: Any) -> Any:
+    """What is never the largest: minus infinity, or the least integer.
+
+    >>> filled(np.dtype("i1"))
+    -128
+    """
+    return -np.inf if dtype.kind == "f" else False if dtype.kind == "b" else np.iinfo(dtype).min
+
+
+# ---- what users say
+
+
+def per_axis(name: str, argument: str, given: Any, axes: int) -> Ints:
+    """One positive integer for each axis; a single one, or a list of one, serves all.
+
+    >>> per_axis("conv2d", "strides", 2, 2)
+    (2, 2)
+    """
+    if given is None:
+        return (1,) * axes
+    try:
+        numbers = tuple(int(n) for n in given) if isinstance(given, list | tuple) else (int(given),)
+        exact = numbers == (tuple(given) if isinstance(given, list | tuple) else (given,))
+    except (TypeError, ValueError):
+        exact, numbers = False, ()
+    if not exact or len(numbers) not in (1, axes) or min(numbers) < 1:
+        raise ArgumentError(
+            f"{name}: {argument} must be a positive integer, or {axes} of them, one for each axis, got {given!r}."
+        )
+    return numbers * (axes if len(numbers) == 1 else 1)
+
+
+def channels_last(name: str, data_format: Any, axes: int) -> bool:
+    """Whether the channels are the last axis.
+
+    >>> channels_last("conv2d", "NCHW", 2)
+    False
+    """
+    last, first = FORMATS[axes]
+    if data_format not in (None, last, first):
+        raise ArgumentError(f"{name}: data_format must be '{last}' or '{first}', got {data_format!r}.")
+    return bool(data_format != first)
+
+
+def _hashable(given: Any) -> Any:
+    return tuple(map(_hashable, given)) if isinstance(given, list | tuple) else given
+
+
+def planned(
+    name: str, space: Ints, size: Ints, strides: Any = 1, pad: Any = "valid", dilations: Any = 1, rounding: Any = None,
+    last: bool = True, both: bool = False,
+) -> Windows:  # fmt: skip
+    """The windows of ``size`` over ``space``.  ``both`` says that strides and dilations may both be other than 1.
+
+    ``pad`` is "same", "valid", a number, or a pair (before, after) for each axis, batch and channels included or not.
+    Two habits of TensorFlow.js are kept, for programs that were written with it: with a number, both axes of an image
+    count their windows by the size and the stride of the first one; and "same" over three axes leaves the excess out
+    on both sides where the stride is longer than the window.
+
+    >>> planned("conv2d", (5, 5), (3, 3), 1, 1).before
+    (1, 1)
+    """
+    return _planned(
+        name, space, size, _hashable(strides), _hashable(pad), _hashable(dilations), rounding, last, both
+    )  # fmt: skip
+
+
+@lru_cache(1000)
+def _planned(
+    name: str, space: Ints, size: Ints, strides: Any, pad: Any, dilations: Any, rounding: Any, last: bool, both: bool
+) -> Windows:  # fmt: skip
+    axes = len(space)
+    strides, dilations = per_axis(name, "strides", strides, axes), per_axis(name, "dilations", dilations, axes)
+    if not both and max(strides) > 1 and max(dilations) > 1:
+        raise ArgumentError(
+            f"{name}: either strides or dilations must be 1, got strides {strides} and dilations {dilations}."
+        )
+    if rounding not in ROUNDING:
+        raise ArgumentError(f"{name}: dim_rounding_mode must be 'floor', 'round' or 'ceil', got {rounding!r}.")
+    wide = tuple((k - 1) * d + 1 for k, d in zip(size, dilations, strict=True))
+    word = pad.lower() if isinstance(pad, str) else None
+    if word in ("same", "valid") and rounding is not None:
+        raise ArgumentError(
+            f"{name}: with dim_rounding_mode {rounding!r} pad must be a number or pairs of numbers, got {pad!r}."
+        )
+    if word == "same":
+        out = tuple(ceil(n / s) for n, s in zip(space, strides, strict=True))
+        more = [(m - 1) * s + k - n for m, s, k, n in zip(out, strides, wide, space, strict=True)]
+        return Windows(size, strides, dilations, tuple((n if axes > 2 else max(n, 0)) // 2 for n in more), out)
+    pairs = ((0, 0),) * axes if word == "valid" else _pairs(name, pad, axes, last)
+    room = [n + a + b for n, (a, b) in zip(space, pairs, strict=True)]
+    if any(k > n for k, n in zip(wide, room, strict=True)):
+        raise ShapeError(
+            f"{name}: a window of {wide} does not fit into {tuple(space)} with pad={pad!r}. "
+            "Use a smaller window or filter, or more padding."
+        )
+    counts = zip(room, wide, strides, strict=True)
+    if axes == 2 and not isinstance(pad, str | tuple):
+        counts = zip(room, (wide[0],) * 2, (strides[0],) * 2, strict=True)
+    out = tuple(ROUNDING[rounding]((n - k) / s) + 1 for n, k, s in counts)
+    if min(out) < 1:
+        raise ShapeError(f"{name}: no window of {wide} fits into {tuple(space)} with pad={pad!r}.")
+    return Windows(size, strides, dilations, tuple(a for a, _ in pairs), out)
+
+
+def _pairs(name: str, pad: Any, axes: int, last: bool) -> tuple[tuple[int, int], ...]:
+    """How much is padded before and after, for each axis of space."""
+    if isinstance(pad, int | float | np.integer) and pad == int(pad) and pad >= 0:
+        return ((int(pad), int(pad)),) * axes
+    try:
+        pairs = tuple((int(a), int(b)) for a, b in pad)
+        if len(pairs) == axes + 2:
+            outside = (0, axes + 1) if last else (0, 1)
+            if any(pairs[i] != (0, 0) for i in outside):
+                raise ValueError
+            pairs = tuple(p for i, p in enumerate(pairs) if i not in outside)
+        if len(pairs) != axes or min(map(min, pairs)) < 0:
+            raise ValueError
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"{name}: pad must be 'same', 'valid', an integer >= 0, or a pair [before, after] for each axis "
+            f"(nothing for batch and channels), got {pad!r}."
+        ) from None
+    return pairs
+
+
+# ---- arrays
+
+
+def framed(x: Any, windows: Windows, fill: Any = 0) -> Any:
+    """The part of ``x`` that the windows reach, with ``fill`` outside of it; ``x`` itself if that is all.
+
+    >>> framed(np.ones((1, 2, 1)), planned("pool", (2,), (3,), pad="same")).ravel()
+    array([0., 1., 1., 0.])
+    """
+    reach, space = windows.reach, x.shape[1:-1]
+    if reach == space and not any(windows.before):
+        return x
+    inside, outside = _placed(windows, space)
+    if all(o == slice(0, n) for o, n in zip(outside, reach, strict=True)):
+        return x[(slice(None), *inside)]
+    e = np.full((x.shape[0], *reach, x.shape[-1]), fill, x.dtype) if fill else np.zeros(
+        (x.shape[0], *reach, x.shape[-1]), x.dtype
+    )  # fmt: skip
+    e[(slice(None), *outside)] = x[(slice(None), *inside)]
+    return e
+
+
+def unframed(e: Any, windows: Windows, space: Ints) -> Any:
+    """The adjoint of ``framed``: of a frame, what belongs to ``x``; 0 where no window reached.
+
+    >>> unframed(np.ones((1, 4, 1)), planned("pool", (2,), (3,), pad="same"), (2,)).shape
+    (1, 2, 1)
+    """
+    inside, outside = _placed(windows, space)
+    part = e[(slice(None), *outside)]
+    if part.shape[1:-1] == space:
+        return np.ascontiguousarray(part)
+    x = np.zeros((e.shape[0], *space, e.shape[-1]), e.dtype)
+    x[(slice(None), *inside)] = part
+    return x
+
+
+def _placed(windows: Windows, space: Ints) -> tuple[list[slice], list[slice]]:
+    """Which part of the array is in the frame, and where in the frame it is."""
+    inside, outside = [], []
+    for b, r, n in zip(windows.before, windows.reach, space, strict=True):
+        first, stop = max(-b, 0), max(min(n, r - b), 0)
+        inside.append(slice(min(first, stop), stop))
+        outside.append(slice(min(first, stop) + b, stop + b) if stop > first else slice(0, 0))
+    return inside, outside
+
+
+def laid(frame: Any, windows: Windows) -> Any:
+    """Every window of a frame, as a view: (batch, *out, *size, channels).
+
+    >>> laid(np.arange(3.0).reshape(1, 3, 1), planned("pool", (3,), (2,)))[0, :, :, 0]
+    array([[0., 1.],
+           [1., 2.]])
+    """
+    n, *space, c = frame.strides
+    steps = [a * s for a, s in zip(space, windows.strides, strict=True)]
+    taps = [a * d for a, d in zip(space, windows.dilations, strict=True)]
+    shape = (frame.shape[0], *windows.out, *windows.size, frame.shape[-1])
+    return as_strided(frame, shape, (n, *steps, *taps, c), writeable=False)
+
+
+def parts(images: int, each: int) -> Iterator[slice]:
+    """So many images at a time, of ``each`` bytes, that they stay in the cache; at least one.
+
+    >>> list(parts(3, BLOCK // 2))
+    [slice(0, 2, None), slice(2, 3, None)]
+    """
+    step = max(BLOCK // max(each, 1), 1)
+    return (slice(i, min(i + step, images)) for i in range(0, images, step))
+
+
+def panes(x: Any, windows: Windows) -> Iterator[tuple[tuple[slice, ...], Any]]:
+    """The windows of ``x`` a part at a time that stays in the cache: where the part is, and a view as ``laid`` gives.
+
+    The frame around an image is made once and serves for all, so a view is good only until the next is asked for.
+
+    >>> [view.shape for _, view in panes(np.ones((2, 3, 1)), planned("pool", (3,), (2,)))]
+    [(2, 2, 2, 1)]
+    """
+    images, *space, channels = x.shape
+    row = max(prod(windows.size) * channels * x.itemsize * prod(windows.out[1:]), 1)
+    height = windows.out[0]
+    strips = max(round(row * height / BLOCK), 1)  # of an image, about as high as each other
+    rows = -(-height // strips)
+    inside, outside = _placed(windows, tuple(space))
+    whole = all(o == slice(0, n) for o, n in zip(outside, windows.reach, strict=True))
+    some = list(parts(images, row * height))
+    count = images if whole or not some else some[0].stop
+    frame = x[(slice(None), *inside)] if whole else np.zeros((count, *windows.reach, channels), x.dtype)
+    view = laid(frame, windows)
+    for part in some:
+        here = part if whole else slice(part.stop - part.start)
+        if not whole:
+            frame[(here, *outside)] = x[(part, *inside)]
+        if strips == 1:
+            yield (part,), view[here]
+        else:
+            for i in range(0, height, rows):
+                yield (part, slice(i, i + rows)), view[here, i : i + rows]

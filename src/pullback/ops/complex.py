@@ -1,0 +1,117 @@
+"""Complex numbers: made of two real ones, and taken apart again.
+
+Rules are written for real numbers; where a result is complex the tape conjugates what goes in and what comes out.  So
+only what treats the two parts differently has something to say about complex numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.core.adjoints import nonzero, nothing
+from pullback.core.axes import Sample, Shape, broadcast, elementwise2, moves
+from pullback.core.calculus import linear, rule
+from pullback.core.convert import float_of
+from pullback.core.op import alias, op
+from pullback.core.tensor import Tensor
+from pullback.errors import ArgumentError
+
+__all__ = ["angle", "complex", "conj", "conjugate", "imag", "real"]
+
+
+def is_complex(x: Any) -> bool:
+    return bool(x.dtype.kind == "c")
+
+
+class Parts(broadcast):
+    """Element by element, of real and of complex numbers."""
+
+    def samples(self) -> list[Sample]:
+        rng = np.random.default_rng(3)
+        shapes: list[Shape] = [(), (3,), (2, 3), (0, 2)]
+        numbers = [rng.uniform(0.5, 2, n) * np.exp(1j * rng.uniform(-3, 3, n)) for n in shapes]
+        return [*(((n,), {}) for n in shapes), *(((np.asarray(z),), {}) for z in numbers)]
+
+
+parts = Parts("()->()")
+
+
+@op(np.real, acts=parts, d=linear(lambda g: g), run=lambda x: x.real.copy() if is_complex(x) else x)
+def real(x: Any, /) -> Any:
+    """The real part; of real numbers they themselves.
+
+    >>> pb.real(np.array([1 + 2j, 3 - 4j]))
+    array([1., 3.])
+    """
+
+
+@op(
+    np.imag,
+    acts=parts,
+    d=linear(lambda g, x: g * 1j if is_complex(x) else nothing(g)),
+    run=lambda x: x.imag.copy() if is_complex(x) else np.zeros(x.shape, x.dtype)[()],
+)
+def imag(x: Any, /) -> Any:
+    """The imaginary part; of real numbers 0.
+
+    >>> pb.imag(np.array([1 + 2j, 3 - 4j]))
+    array([ 2., -4.])
+    """
+
+
+@op(np.conjugate, acts=parts, d=linear(lambda g: np.conjugate(g)))
+def conj(x: Any, /) -> Any:
+    """The complex conjugate; of real numbers they themselves.
+
+    >>> pb.conj(np.array([1 + 2j, 3 - 4j]))
+    array([1.-2.j, 3.+4.j])
+    """
+
+
+@op(
+    np.angle,
+    acts=parts,
+    d=rule(
+        lambda g, x: g * (np.sign(x) / nonzero(np.absolute(x)) * 1j) if is_complex(x) else nothing(g),
+        jvp=lambda dx, x: (
+            np.imag(np.conjugate(np.sign(x)) * dx) / nonzero(np.absolute(x)) if is_complex(x) else nothing(dx)
+        ),
+    ),
+    domain=(0.5, 2.0),
+)
+def angle(x: Any, /) -> Any:
+    """The angle from the positive real axis, between -π and π; its derivative at 0 is 0.
+
+    >>> pb.angle(np.array([1.0, 1j, -1j]))
+    array([ 0.        ,  1.57079633, -1.57079633])
+    """
+
+
+def _joined(real: Any, imag: Any) -> Any:
+    for name, x in (("real", real), ("imag", imag)):
+        if is_complex(x):
+            raise ArgumentError(f"complex: {name} must be real numbers, got dtype {x.dtype}.")
+    wide = np.result_type(float_of(real.dtype), float_of(imag.dtype), np.complex64)
+    z = np.empty(np.broadcast_shapes(real.shape, imag.shape), wide)
+    z.real, z.imag = real, imag
+    return z if z.ndim else z[()]
+
+
+@op(
+    _joined,
+    acts=moves(lambda x, y: elementwise2.shape("complex", (x, y), {}), elementwise2.samples()),
+    d=rule(lambda g: g, lambda g: g * 1j, jvp=lambda dreal, dimag: dreal + dimag * 1j),
+    run=_joined,
+)
+def complex(real: Any, imag: Any, /) -> Any:
+    """The complex numbers with these real and imaginary parts.
+
+    >>> pb.complex(np.array([1.0, 3.0]), np.array([2.0, -4.0]))
+    array([1.+2.j, 3.-4.j])
+    """
+
+
+conjugate = alias("conjugate", conj)
+Tensor.real, Tensor.imag = property(real), property(imag)  # as NumPy has them

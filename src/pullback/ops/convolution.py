@@ -1,0 +1,448 @@
+"""Convolutions: windows slide over an image, and each is multiplied with a filter.
+
+A convolution is linear in the image and in the filter, and so are the two ways back.  Each of the three has the other
+two as its adjoints, so gradients of any order stay among them.  Inside, arrays are (batch, *space, channels): the
+windows are laid out as rows, a part at a time that stays in the cache, and BLAS does the rest.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from pullback.core.axes import moves
+from pullback.core.calculus import linear
+from pullback.core.op import method, op, operand
+from pullback.core.windows import Windows, channels_last, framed, panes, parts, planned, unframed
+from pullback.errors import ArgumentError, ShapeError
+
+__all__ = [
+    "conv1d", "conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose", "convolve", "convolve_filter",
+    "convolve_input", "depthwise", "depthwise_conv2d", "depthwise_filter", "depthwise_input", "separable_conv2d",
+]  # fmt: skip
+
+Ints = tuple[int, ...]
+RUN = 8  # elements that lie together in a window; fewer are quicker copied one position of the window at a time
+
+
+# ---- the three products
+
+
+def _rows(view: Any, axes: int) -> Any:
+    """The windows of a part as the rows of a matrix."""
+    split = axes + 1
+    count, length = prod(view.shape[:split]), prod(view.shape[split:])
+    if view.shape[-1] * view.shape[-2] >= RUN:
+        return view.reshape(count, length)
+    order = (*range(split, view.ndim), *range(split))
+    return view.transpose(order).reshape(length, count).T
+
+
+def _convolve(x: Any, filter: Any, windows: Windows) -> Any:
+    axes, depth = len(windows.size), filter.shape[-1]
+    matrix = filter.reshape(-1, depth)
+    z = np.empty((x.shape[0], *windows.out, depth), x.dtype)
+    for part, view in panes(x, windows):
+        np.dot(_rows(view, axes), matrix, z[part].reshape(-1, depth))
+    return z
+
+
+def _convolve_input(x: Any, filter: Any, windows: Windows, shape: Ints) -> Any:
+    space, axes = shape[1:-1], len(windows.size)
+    if max(windows.strides) == 1:
+        flipped = filter[(slice(None, None, -1),) * axes].swapaxes(-1, -2)
+        return _convolve(x, np.ascontiguousarray(flipped), windows.turned(space))
+    channels, depth = filter.shape[-2:]
+    e = np.zeros((shape[0], *windows.reach, channels), x.dtype)
+    turned = np.ascontiguousarray(filter.swapaxes(-1, -2))
+    taps = list(windows.offsets())
+    for part in parts(x.shape[0], prod(x.shape[1:-1]) * channels * x.itemsize):
+        rows, target = x[part].reshape(-1, depth), e[part]
+        for at, index in taps:
+            target[index] += np.dot(rows, turned[at]).reshape(target[index].shape)
+    return unframed(e, windows, space)
+
+
+def _convolve_filter(x: Any, y: Any, windows: Windows) -> Any:
+    axes = len(windows.size)
+    channels, depth = x.shape[-1], y.shape[-1]
+    total: Any = np.zeros((prod(windows.size) * channels, depth), x.dtype)
+    for part, view in panes(x, windows):
+        total += np.dot(_rows(view, axes).T, y[part].reshape(-1, depth))
+    return total.reshape(*windows.size, channels, depth)
+
+
+def _samples(kind: int) -> list[Any]:
+    """Convolutions of all ranks; ``kind`` says which two of image, filter and result are given."""
+    made: list[Any] = []
+    for x, f, how in (
+        ((2, 5, 3), (2, 3, 2), {}), ((1, 4, 5, 2), (3, 2, 2, 3), {"strides": (2, 1), "pad": "same"}),
+        ((2, 4, 4, 1), (2, 2, 1, 2), {"dilations": 2, "pad": 1}), ((0, 3, 3, 2), (2, 2, 2, 1), {}),
+        ((1, 3, 3, 2, 1), (2, 2, 1, 1, 2), {"strides": 2, "pad": "same"}),
+        ((1, 6, 5, 2), (2, 2, 2, 2), {"strides": 3, "pad": ((0, 1), (2, 0))}),
+    ):  # fmt: skip
+        w = planned("conv", x[1:-1], f[:-2], **how)
+        z = (x[0], *w.out, f[-1])
+        made.append(((x, f), {"windows": w}) if kind == 0 else
+                    ((z, f), {"windows": w, "shape": x}) if kind == 1 else ((x, z), {"windows": w}))  # fmt: skip
+    return made
+
+
+def _to_image(g: Any, filter: Any, x_shape: Ints, windows: Windows) -> Any:
+    return convolve_input(g, filter, windows, x_shape)
+
+
+def _to_filter(g: Any, x: Any, windows: Windows) -> Any:
+    return convolve_filter(x, g, windows)
+
+
+def _to_filter_of_adjoint(g: Any, x: Any, windows: Windows) -> Any:
+    return convolve_filter(g, x, windows)
+
+
+@op(
+    _convolve,
+    acts=moves(lambda x, f, windows: (x[0], *windows.out, f[-1]), _samples(0)),
+    d=linear(
+        _to_image,
+        _to_filter,
+    ),
+    run=_convolve,
+)
+def convolve(x: Any, filter: Any, /, windows: Windows) -> Any:
+    """The sum over each window of ``x`` times ``filter``; what conv1d, conv2d and conv3d are made of.
+
+    >>> convolve(np.ones((1, 3, 1)), np.ones((2, 1, 1)), planned("conv1d", (3,), (2,))).ravel()
+    array([2., 2.])
+    """
+
+
+@op(
+    _convolve_input,
+    acts=moves(lambda y, f, windows, shape: shape, _samples(1)),
+    d=linear(
+        lambda g, filter, windows: convolve(g, filter, windows),
+        _to_filter_of_adjoint,
+    ),
+    run=_convolve_input,
+)
+def convolve_input(x: Any, filter: Any, /, windows: Windows, shape: Ints) -> Any:
+    """The adjoint of ``convolve`` in the image, which has ``shape``: every window receives its part of ``filter``.
+
+    >>> convolve_input(np.ones((1, 2, 1)), np.ones((2, 1, 1)), planned("conv1d", (3,), (2,)), (1, 3, 1)).ravel()
+    array([1., 2., 1.])
+    """
+
+
+@op(
+    _convolve_filter,
+    acts=moves(lambda x, y, windows: (*windows.size, x[-1], y[-1]), _samples(2)),
+    d=linear(
+        lambda g, y, x_shape, windows: convolve_input(y, g, windows, x_shape),
+        lambda g, x, windows: convolve(x, g, windows),
+    ),
+    run=_convolve_filter,
+)
+def convolve_filter(x: Any, y: Any, /, windows: Windows) -> Any:
+    """The adjoint of ``convolve`` in the filter, given the image and the cotangent of the result.
+
+    >>> convolve_filter(np.ones((1, 3, 1)), np.ones((1, 2, 1)), planned("conv1d", (3,), (2,))).ravel()
+    array([2., 2.])
+    """
+
+
+# ---- the same, each channel by itself
+
+
+def _apart(y: Any, channels: int) -> Any:
+    """The channels of a result by the channel of the image that they come from."""
+    return y.reshape(*y.shape[:-1], channels, y.shape[-1] // channels)
+
+
+def _depthwise(x: Any, filter: Any, windows: Windows) -> Any:
+    frame, (channels, each) = framed(x, windows), filter.shape[-2:]
+    z = np.zeros((x.shape[0], *windows.out, channels, each), x.dtype)
+    taps = list(windows.offsets())
+    for part in parts(x.shape[0], prod(z.shape[1:]) * x.itemsize):
+        source, target = frame[part], z[part]
+        for at, index in taps:
+            target += source[index][..., None] * filter[at]
+    return z.reshape(*z.shape[:-2], channels * each)
+
+
+def _depthwise_input(x: Any, filter: Any, windows: Windows, shape: Ints) -> Any:
+    channels, each = filter.shape[-2:]
+    y = _apart(x, channels)
+    e = np.zeros((shape[0], *windows.reach, channels), x.dtype)
+    taps = list(windows.offsets())
+    for part in parts(x.shape[0], prod(y.shape[1:]) * x.itemsize):
+        source, target = y[part], e[part]
+        for at, index in taps:
+            target[index] += source[..., 0] * filter[at][:, 0] if each == 1 else (source * filter[at]).sum(-1)
+    return unframed(e, windows, shape[1:-1])
+
+
+def _depthwise_filter(x: Any, y: Any, windows: Windows) -> Any:
+    frame, channels = framed(x, windows), x.shape[-1]
+    apart = _apart(y, channels)
+    z = np.zeros((*windows.size, channels, apart.shape[-1]), x.dtype)
+    positions = tuple(range(len(windows.size) + 1))
+    taps = list(windows.offsets())
+    for part in parts(x.shape[0], prod(apart.shape[1:]) * x.itemsize):
+        source, weights = frame[part], apart[part]
+        for at, index in taps:
+            z[at] += (source[index][..., None] * weights).sum(positions)
+    return z
+
+
+def _depthwise_samples(kind: int) -> list[Any]:
+    made: list[Any] = []
+    for x, f, how in (
+        ((1, 4, 3, 2), (2, 2, 2, 1), {"pad": "same"}), ((2, 4, 4, 2), (3, 2, 2, 2), {"strides": 2, "pad": 1}),
+        ((1, 5, 5, 1), (2, 2, 1, 3), {"dilations": 2}), ((0, 3, 3, 2), (2, 2, 2, 2), {}),
+        ((2, 4, 2), (2, 2, 1), {}),
+    ):  # fmt: skip
+        w = planned("depthwise", x[1:-1], f[:-2], **how)
+        z = (x[0], *w.out, f[-2] * f[-1])
+        made.append(((x, f), {"windows": w}) if kind == 0 else
+                    ((z, f), {"windows": w, "shape": x}) if kind == 1 else ((x, z), {"windows": w}))  # fmt: skip
+    return made
+
+
+def _depthwise_to_image(g: Any, filter: Any, x_shape: Ints, windows: Windows) -> Any:
+    return depthwise_input(g, filter, windows, x_shape)
+
+
+def _depthwise_to_filter(g: Any, x: Any, windows: Windows) -> Any:
+    return depthwise_filter(x, g, windows)
+
+
+def _depthwise_to_filter_of_adjoint(g: Any, x: Any, windows: Windows) -> Any:
+    return depthwise_filter(g, x, windows)
+
+
+@op(
+    _depthwise,
+    acts=moves(lambda x, f, windows: (x[0], *windows.out, f[-2] * f[-1]), _depthwise_samples(0)),
+    d=linear(
+        _depthwise_to_image,
+        _depthwise_to_filter,
+    ),
+    run=_depthwise,
+)
+def depthwise(x: Any, filter: Any, /, windows: Windows) -> Any:
+    """``convolve`` of each channel with filters of its own; what depthwise_conv2d is made of.
+
+    >>> depthwise(np.ones((1, 3, 1)), np.ones((2, 1, 2)), planned("depthwise", (3,), (2,))).shape
+    (1, 2, 2)
+    """
+
+
+@op(
+    _depthwise_input,
+    acts=moves(lambda y, f, windows, shape: shape, _depthwise_samples(1)),
+    d=linear(
+        lambda g, filter, windows: depthwise(g, filter, windows),
+        _depthwise_to_filter_of_adjoint,
+    ),
+    run=_depthwise_input,
+)
+def depthwise_input(x: Any, filter: Any, /, windows: Windows, shape: Ints) -> Any:
+    """The adjoint of ``depthwise`` in the image.
+
+    >>> depthwise_input(np.ones((1, 2, 1)), np.ones((2, 1, 1)), planned("depthwise", (3,), (2,)), (1, 3, 1)).ravel()
+    array([1., 2., 1.])
+    """
+
+
+@op(
+    _depthwise_filter,
+    acts=moves(lambda x, y, windows: (*windows.size, x[-1], y[-1] // x[-1]), _depthwise_samples(2)),
+    d=linear(
+        lambda g, y, x_shape, windows: depthwise_input(y, g, windows, x_shape),
+        lambda g, x, windows: depthwise(x, g, windows),
+    ),
+    run=_depthwise_filter,
+)
+def depthwise_filter(x: Any, y: Any, /, windows: Windows) -> Any:
+    """The adjoint of ``depthwise`` in the filter.
+
+    >>> depthwise_filter(np.ones((1, 3, 1)), np.ones((1, 2, 1)), planned("depthwise", (3,), (2,))).ravel()
+    array([2., 2.])
+    """
+
+
+# ---- as users say it
+
+
+def _same_channels(name: str, x: Any, filter: Any, axes: int, axis: int) -> None:
+    """Ranks and channels that belong together."""
+    if x.ndim != axes + 2:
+        raise ShapeError(f"{name}: x must have rank {axes + 2}, or {axes + 1} without a batch, got shape {x.shape}.")
+    if filter.ndim != axes + 2:
+        raise ShapeError(f"{name}: filter must have rank {axes + 2}, got shape {filter.shape}.")
+    if x.shape[-1] != filter.shape[axis]:
+        raise ShapeError(
+            f"{name}: x has {x.shape[-1]} channels but filter, of shape {filter.shape}, has {filter.shape[axis]} "
+            f"along axis {axis % filter.ndim}; they must be the same."
+        )
+
+
+def _convolved(
+    name: str, axes: int, x: Any, filter: Any, strides: Any, pad: Any, data_format: Any, dilations: Any, rounding: Any,
+    product: Any = convolve,
+) -> Any:  # fmt: skip
+    x, filter = operand(x), operand(filter)
+    last = channels_last(name, data_format, axes)
+    alone = x.ndim == axes + 1
+    if alone:
+        x = np.reshape(x, (1, *x.shape))
+    if not last and x.ndim == axes + 2:
+        x = np.moveaxis(x, 1, -1)
+    _same_channels(name, x, filter, axes, -2)
+    windows = planned(name, x.shape[1:-1], filter.shape[:axes], strides, pad, dilations, rounding, last)
+    z = product(x, filter, windows)
+    if not last:
+        z = np.moveaxis(z, -1, 1)
+    return np.reshape(z, z.shape[1:]) if alone else z
+
+
+@method
+def conv1d(
+    x: Any, filter: Any, stride: Any = 1, pad: Any = "valid", data_format: Any = "NWC", dilation: Any = 1,
+    dim_rounding_mode: Any = None,
+) -> Any:  # fmt: skip
+    """The convolution of (batch, width, channels) with a filter of (width, channels, channels of the result).
+
+    >>> conv1d(np.array([[[1.0], [2.0], [4.0]]]), np.array([[[-1.0]], [[1.0]]])).ravel()
+    array([1., 2.])
+    """
+    return _convolved("conv1d", 1, x, filter, stride, pad, data_format, dilation, dim_rounding_mode)
+
+
+@method
+def conv2d(
+    x: Any, filter: Any, strides: Any = 1, pad: Any = "valid", data_format: Any = "NHWC", dilations: Any = 1,
+    dim_rounding_mode: Any = None,
+) -> Any:  # fmt: skip
+    """The convolution of images (batch, height, width, channels) with a filter (height, width, channels, results).
+
+    ``pad`` is "same", "valid", a number, or a pair [before, after] for each axis.
+
+    >>> conv2d(np.ones((1, 3, 3, 1)), np.ones((2, 2, 1, 1)), 1, "same")[0, :, :, 0]
+    array([[4., 4., 2.],
+           [4., 4., 2.],
+           [2., 2., 1.]])
+    """
+    return _convolved("conv2d", 2, x, filter, strides, pad, data_format, dilations, dim_rounding_mode)
+
+
+@method
+def conv3d(
+    x: Any, filter: Any, strides: Any = 1, pad: Any = "valid", data_format: Any = "NDHWC", dilations: Any = 1,
+    dim_rounding_mode: Any = None,
+) -> Any:  # fmt: skip
+    """The convolution of (batch, depth, height, width, channels) with a filter over three axes.
+
+    >>> conv3d(np.ones((1, 2, 2, 2, 1)), np.ones((2, 2, 2, 1, 1))).ravel()
+    array([8.])
+    """
+    return _convolved("conv3d", 3, x, filter, strides, pad, data_format, dilations, dim_rounding_mode)
+
+
+def _transposed(
+    name: str, axes: int, x: Any, filter: Any, output_shape: Any, strides: Any, pad: Any, data_format: Any,
+    rounding: Any = None,
+) -> Any:  # fmt: skip
+    x, filter = operand(x), operand(filter)
+    last = channels_last(name, data_format, axes)
+    alone = x.ndim == axes + 1
+    try:
+        shape = tuple(int(n) for n in output_shape)
+    except TypeError:
+        raise ArgumentError(f"{name}: output_shape must be a list of integers, got {output_shape!r}.") from None
+    if len(shape) != axes + 2 - alone:
+        raise ShapeError(
+            f"{name}: output_shape must have as many axes as x, which has shape {x.shape}, got {output_shape!r}."
+        )
+    if alone:
+        x, shape = np.reshape(x, (1, *x.shape)), (1, *shape)
+    if not last and x.ndim == axes + 2:
+        x, shape = np.moveaxis(x, 1, -1), (shape[0], *shape[2:], shape[1])
+    _same_channels(name, x, filter, axes, -1)
+    windows = planned(name, shape[1:-1], filter.shape[:axes], strides, pad, 1, rounding, last)
+    due = (shape[0], *windows.out)
+    if x.shape[:-1] != due or shape[-1] != filter.shape[-2]:
+        raise ShapeError(
+            f"{name}: an output of {(*shape[:-1], filter.shape[-2])} with filter {filter.shape}, strides "
+            f"{windows.strides} and pad={pad!r} comes from x of {(*due, filter.shape[-1])}; "
+            f"got x of {x.shape} and output_shape {shape}."
+        )
+    z = convolve_input(x, filter, windows, shape)
+    if not last:
+        z = np.moveaxis(z, -1, 1)
+    return np.reshape(z, z.shape[1:]) if alone else z
+
+
+@method
+def conv2d_transpose(
+    x: Any, filter: Any, output_shape: Any, strides: Any = 1, pad: Any = "valid", dim_rounding_mode: Any = None,
+    data_format: Any = "NHWC",
+) -> Any:  # fmt: skip
+    """The way back of ``conv2d``, as an op: each pixel spreads a filter (height, width, of the result, channels).
+
+    >>> conv2d_transpose(np.ones((1, 1, 2, 1)), np.ones((2, 2, 1, 1)), [1, 2, 3, 1])[0, :, :, 0]
+    array([[1., 2., 1.],
+           [1., 2., 1.]])
+    """
+    return _transposed(
+        "conv2d_transpose", 2, x, filter, output_shape, strides, pad, data_format, dim_rounding_mode
+    )  # fmt: skip
+
+
+@method
+def conv3d_transpose(
+    x: Any, filter: Any, output_shape: Any, strides: Any = 1, pad: Any = "valid", data_format: Any = "NDHWC"
+) -> Any:
+    """The way back of ``conv3d``, as an op.
+
+    >>> conv3d_transpose(np.ones((1, 1, 1, 1, 1)), np.ones((2, 1, 1, 1, 1)), [1, 2, 1, 1, 1]).ravel()
+    array([1., 1.])
+    """
+    return _transposed("conv3d_transpose", 3, x, filter, output_shape, strides, pad, data_format)
+
+
+@method
+def depthwise_conv2d(
+    x: Any, filter: Any, strides: Any = 1, pad: Any = "valid", data_format: Any = "NHWC", dilations: Any = 1,
+    dim_rounding_mode: Any = None,
+) -> Any:  # fmt: skip
+    """``conv2d`` of each channel by itself, with a filter (height, width, channels, results of each).
+
+    >>> depthwise_conv2d(np.ones((1, 2, 2, 3)), np.ones((2, 2, 3, 1))).ravel()
+    array([4., 4., 4.])
+    """
+    return _convolved(
+        "depthwise_conv2d", 2, x, filter, strides, pad, data_format, dilations, dim_rounding_mode, depthwise
+    )  # fmt: skip
+
+
+@method
+def separable_conv2d(
+    x: Any, depthwise_filter: Any, pointwise_filter: Any, strides: Any = 1, pad: Any = "valid", dilation: Any = 1,
+    data_format: Any = "NHWC",
+) -> Any:  # fmt: skip
+    """``depthwise_conv2d``, then a filter (1, 1, channels, of the result) that mixes the channels.
+
+    >>> separable_conv2d(np.ones((1, 2, 2, 3)), np.ones((2, 2, 3, 1)), np.ones((1, 1, 3, 1))).ravel()
+    array([12.])
+    """
+    name, pointwise_filter = "separable_conv2d", operand(pointwise_filter)
+    if pointwise_filter.ndim != 4 or pointwise_filter.shape[:2] != (1, 1):
+        raise ShapeError(
+            f"{name}: pointwise_filter must have shape (1, 1, channels, of the result), got {pointwise_filter.shape}."
+        )
+    y = _convolved(name, 2, x, depthwise_filter, strides, pad, data_format, dilation, None, depthwise)
+    return _convolved(name, 2, y, pointwise_filter, 1, "valid", data_format, 1, None)

@@ -1,0 +1,89 @@
+"""Products with a bias and an activation in one call, as TensorFlow.js has them under ``fused``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.core.op import operand
+from pullback.core.tensor import Tensor
+from pullback.errors import ArgumentError
+
+__all__ = ["conv2d", "depthwise_conv2d", "mat_mul"]
+
+ACTIVATIONS = {
+    "linear": None, "relu": "relu", "relu6": "relu6", "elu": "elu", "sigmoid": "sigmoid", "leakyrelu": "leaky_relu",
+    "prelu": "prelu",
+}  # fmt: skip
+
+
+def _finished(name: str, z: Any, bias: Any, activation: Any, weights: Any, alpha: Any) -> Any:
+    """The bias added and the activation applied; every op is a method of Tensor, so it is found by its name."""
+    activation = "linear" if activation is None else activation
+    if activation not in ACTIVATIONS:
+        raise ArgumentError(f"{name}: activation must be one of {', '.join(ACTIVATIONS)}, got {activation!r}.")
+    if activation == "prelu" and weights is None:
+        raise ArgumentError(f"{name}: activation 'prelu' needs prelu_activation_weights.")
+    if bias is not None:
+        z = np.add(z, operand(bias))
+    if activation == "linear":
+        return z
+    more = {"prelu": (weights,), "leakyrelu": (0.2 if alpha is None else alpha,)}.get(activation, ())
+    return getattr(Tensor, str(ACTIVATIONS[activation]))(z, *more)
+
+
+def mat_mul(
+    a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, bias: Any = None, activation: Any = "linear",
+    prelu_activation_weights: Any = None, leakyrelu_alpha: Any = 0.2,
+) -> Any:  # fmt: skip
+    """``mat_mul``, plus ``bias``, through ``activation``: linear, relu, relu6, elu, sigmoid, leakyrelu or prelu.
+
+    >>> pb.fused.mat_mul(np.eye(2), np.array([[1.0], [-5.0]]), bias=np.array([1.0]), activation="relu").ravel()
+    array([2., 0.])
+    """
+    z = getattr(Tensor, "mat_mul")(a, b, bool(transpose_a), bool(transpose_b))  # noqa: B009
+    return _finished("fused.mat_mul", z, bias, activation, prelu_activation_weights, leakyrelu_alpha)
+
+
+def _product(
+    name: str, x: Any, filter: Any, strides: Any, pad: Any, data_format: Any, dilations: Any, rounding: Any
+) -> Any:  # fmt: skip
+    return getattr(Tensor, name)(x, filter, strides, pad, data_format, dilations, rounding)
+
+
+def conv2d(
+    x: Any, filter: Any, strides: Any = 1, pad: Any = "valid", data_format: Any = "NHWC", dilations: Any = 1,
+    dim_rounding_mode: Any = None, bias: Any = None, activation: Any = "linear", prelu_activation_weights: Any = None,
+    leakyrelu_alpha: Any = 0.2,
+) -> Any:  # fmt: skip
+    """``conv2d``, plus ``bias``, through ``activation``.
+
+    >>> pb.fused.conv2d(np.ones((1, 2, 2, 1)), -np.ones((2, 2, 1, 1)), bias=np.array([5.0]), activation="relu").ravel()
+    array([1.])
+    """
+    z = _product("conv2d", x, filter, strides, pad, data_format, dilations, dim_rounding_mode)
+    bias = _beside_channels(bias, data_format)
+    return _finished("fused.conv2d", z, bias, activation, prelu_activation_weights, leakyrelu_alpha)
+
+
+def depthwise_conv2d(
+    x: Any, filter: Any, strides: Any = 1, pad: Any = "valid", data_format: Any = "NHWC", dilations: Any = 1,
+    dim_rounding_mode: Any = None, bias: Any = None, activation: Any = "linear", prelu_activation_weights: Any = None,
+    leakyrelu_alpha: Any = 0.2,
+) -> Any:  # fmt: skip
+    """``depthwise_conv2d``, plus ``bias``, through ``activation``.
+
+    >>> pb.fused.depthwise_conv2d(np.ones((1, 2, 2, 1)), np.ones((2, 2, 1, 1)), activation="relu6").ravel()
+    array([4.])
+    """
+    z = _product("depthwise_conv2d", x, filter, strides, pad, data_format, dilations, dim_rounding_mode)
+    bias = _beside_channels(bias, data_format)
+    return _finished("fused.depthwise_conv2d", z, bias, activation, prelu_activation_weights, leakyrelu_alpha)
+
+
+def _beside_channels(bias: Any, data_format: Any) -> Any:
+    """One bias for each channel, where the channels are."""
+    if bias is None or data_format != "NCHW" or operand(bias).ndim != 1:
+        return bias
+    return np.reshape(operand(bias), (-1, 1, 1))

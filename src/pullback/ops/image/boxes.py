@@ -1,0 +1,183 @@
+"""Boxes: of those that overlap the best one stays.  Which ones stay carries no gradient; their scores do."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.core.axes import moves
+from pullback.core.calculus import constant
+from pullback.core.op import op, operand
+from pullback.core.tape import constant as tensor_of
+from pullback.core.tensor import Tensor, concrete
+from pullback.errors import ArgumentError, ShapeError
+
+__all__ = [
+    "PaddedSuppression", "ScoredSuppression", "non_max_suppression", "non_max_suppression_padded",
+    "non_max_suppression_with_score",
+]  # fmt: skip
+
+Shape = tuple[int, ...]
+
+
+def _overlap(a: Any, b: Any) -> Any:
+    """The area that boxes share over that which they cover, of boxes ``[y1, x1, y2, x2]`` along the last axis."""
+    low_a, high_a = np.minimum(a[..., :2], a[..., 2:]), np.maximum(a[..., :2], a[..., 2:])
+    low_b, high_b = np.minimum(b[..., :2], b[..., 2:]), np.maximum(b[..., :2], b[..., 2:])
+    sides = np.maximum(np.minimum(high_a, high_b) - np.maximum(low_a, low_b), 0)
+    area_a, area_b, shared = (np.prod(s, axis=-1) for s in (high_a - low_a, high_b - low_b, sides))
+    real = (concrete(area_a) > 0) & (concrete(area_b) > 0)
+    return np.where(real, shared / np.where(real, area_a + area_b - shared, 1), 0)
+
+
+def _stays(
+    boxes: Shape, scores: Shape, max_output_size: Any, iou_threshold: Any, score_threshold: Any, sigma: Any
+) -> Shape:
+    name = "non_max_suppression"
+    if len(boxes) != 2 or boxes[1] != 4 or scores != boxes[:1]:
+        raise ShapeError(f"{name}: boxes must have shape (number, 4) and scores (number,), got {boxes} and {scores}.")
+    if isinstance(max_output_size, bool) or not hasattr(max_output_size, "__index__") or max_output_size < 0:
+        raise ArgumentError(f"{name}: max_output_size must be an integer >= 0, got {max_output_size!r}.")
+    for argument, share in (("iou_threshold", iou_threshold), ("soft_nms_sigma", sigma)):
+        if not 0 <= share <= 1:
+            raise ArgumentError(f"{name}: {argument} must be from 0 to 1, got {share!r}.")
+    return (min(int(max_output_size), boxes[0]),)
+
+
+def _suppressed(
+    boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any = 0.5, score_threshold: Any = -inf,
+    sigma: Any = 0.0,
+) -> Any:  # fmt: skip
+    (room,) = _stays(boxes.shape, scores.shape, max_output_size, iou_threshold, score_threshold, sigma)
+    chosen = np.full(room, -1, np.int32)
+    boxes, scores = boxes.astype(float), scores.astype(float)  # thresholds are compared as they are, not rounded
+    left = np.flatnonzero(scores > score_threshold)
+    best = scores[left]
+    for k in range(room):
+        if not left.size:
+            break
+        top = int(np.argmax(best))
+        chosen[k] = left[top]
+        shared = _overlap(boxes[left], boxes[left[top]])
+        if sigma:
+            best = best * np.exp(-0.5 / sigma * shared * shared)
+        stay = (shared < iou_threshold) & (best > score_threshold)
+        stay[top] = False
+        left, best = left[stay], best[stay]
+    return chosen
+
+
+@op(
+    _suppressed,
+    acts=moves(
+        _stays,
+        [
+            ((np.array([[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, 2, 1, 3.0]]), (3,)), {"max_output_size": 3}),
+            (((4, 4), (4,)), {"max_output_size": 2, "sigma": 0.5}), (((0, 4), (0,)), {"max_output_size": 2}),
+        ],
+    ),
+    d=constant(),
+    run=_suppressed,
+)  # fmt: skip
+def suppressed_indices(
+    boxes: Any, scores: Any, /, max_output_size: Any, iou_threshold: Any = 0.5, score_threshold: Any = -inf,
+    sigma: Any = 0.0,
+) -> Any:  # fmt: skip
+    """Which boxes stay, the best first, and -1 for the rest of ``max_output_size``.
+
+    >>> suppressed_indices(np.array([[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 1.0]]), np.array([0.5, 0.7]), 2)
+    array([ 1, -1], dtype=int32)
+    """
+
+
+def _chosen(
+    boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any, sigma: Any = 0.0
+) -> Any:  # fmt: skip
+    """The padded choice, as a plain array."""
+    iou_threshold = 0.5 if iou_threshold is None else iou_threshold
+    score_threshold = -inf if score_threshold is None else score_threshold
+    return concrete(suppressed_indices(boxes, scores, max_output_size, iou_threshold, score_threshold, sigma or 0.0))
+
+
+def _like(x: Any, made: Any) -> Any:
+    return tensor_of(made) if isinstance(x, Tensor) else made
+
+
+def non_max_suppression(
+    boxes: Any, scores: Any, max_output_size: int, iou_threshold: float | None = 0.5,
+    score_threshold: float | None = -inf,
+) -> Any:  # fmt: skip
+    """Which boxes ``[y1, x1, y2, x2]`` stay, the best first, if none may overlap a better one by ``iou_threshold``.
+
+    >>> boxes = np.array([[0.0, 0.0, 1.0, 1.0], [0.0, 0.1, 1.0, 1.1], [0.0, 2.0, 1.0, 3.0]])
+    >>> pb.image.non_max_suppression(boxes, np.array([0.6, 0.9, 0.3]), 3)
+    array([1, 2], dtype=int32)
+    """
+    boxes, scores = operand(boxes), operand(scores)
+    chosen = _chosen(boxes, scores, max_output_size, iou_threshold, score_threshold)
+    return _like(scores, chosen[chosen >= 0])
+
+
+class ScoredSuppression(NamedTuple):
+    """What ``non_max_suppression_with_score`` gives.
+
+    >>> pb.image.non_max_suppression_with_score(np.ones((1, 4)), np.array([0.5]), 1).selected_scores
+    array([0.5])
+    """
+
+    selected_indices: Any
+    selected_scores: Any
+
+
+def non_max_suppression_with_score(
+    boxes: Any, scores: Any, max_output_size: int, iou_threshold: float | None = 0.5,
+    score_threshold: float | None = -inf, soft_nms_sigma: float | None = 0.0,
+) -> ScoredSuppression:  # fmt: skip
+    """Which boxes stay, and their scores, which a ``soft_nms_sigma`` lowers by how much they overlap better ones.
+
+    The scores carry gradients to ``scores`` and, if they are lowered, to ``boxes``.
+
+    >>> boxes = np.array([[0.0, 0.0, 1.0, 1.0], [0.0, 0.5, 1.0, 1.5]])
+    >>> pb.image.non_max_suppression_with_score(boxes, np.array([0.9, 0.8]), 2, soft_nms_sigma=0.5).selected_scores
+    array([0.9       , 0.71587145])
+    """
+    boxes, scores = operand(boxes), operand(scores)
+    chosen = _chosen(boxes, scores, max_output_size, iou_threshold, score_threshold, soft_nms_sigma)
+    chosen = chosen[chosen >= 0]
+    values = np.take(scores, chosen, axis=0)
+    if soft_nms_sigma and len(chosen) > 1:
+        some = np.take(boxes, chosen, axis=0)
+        shared = _overlap(some[:, None], some[None])
+        better = np.tri(len(chosen), k=-1, dtype=shared.dtype)
+        values = values * np.exp(np.sum(shared * shared * better, axis=1) * (-0.5 / soft_nms_sigma))
+    return ScoredSuppression(_like(values, chosen), values)
+
+
+class PaddedSuppression(NamedTuple):
+    """What ``non_max_suppression_padded`` gives.
+
+    >>> pb.image.non_max_suppression_padded(np.ones((1, 4)), np.array([0.5]), 1).valid_outputs
+    np.int32(1)
+    """
+
+    selected_indices: Any
+    valid_outputs: Any
+
+
+def non_max_suppression_padded(
+    boxes: Any, scores: Any, max_output_size: int, iou_threshold: float | None = 0.5,
+    score_threshold: float | None = -inf, pad_to_max_output_size: bool = False,
+) -> PaddedSuppression:  # fmt: skip
+    """Which boxes stay, filled up with zeros if that is wanted, and how many they are.
+
+    >>> boxes = np.array([[0.0, 0.0, 1.0, 1.0], [0.0, 0.1, 1.0, 1.1]])
+    >>> pb.image.non_max_suppression_padded(boxes, np.array([0.6, 0.9]), 2, pad_to_max_output_size=True)
+    PaddedSuppression(selected_indices=array([1, 0], dtype=int32), valid_outputs=np.int32(1))
+    """
+    boxes, scores = operand(boxes), operand(scores)
+    chosen = _chosen(boxes, scores, max_output_size, iou_threshold, score_threshold)
+    valid = chosen >= 0
+    indices = np.where(valid, chosen, 0).astype(np.int32) if pad_to_max_output_size else chosen[valid]
+    return PaddedSuppression(_like(scores, indices), _like(scores, np.int32(valid.sum())))

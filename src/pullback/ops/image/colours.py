@@ -1,0 +1,106 @@
+"""Colours: from grey to colours and back, and to black and white."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.core.axes import moves
+from pullback.core.calculus import constant
+from pullback.core.op import op, operand
+from pullback.errors import ArgumentError, ShapeError
+
+__all__ = ["grayscale_to_rgb", "rgb_to_grayscale", "threshold"]
+
+LUMA = np.array([0.2989, 0.5870, 0.1140])  # how bright red, green and blue are
+
+
+def _coloured(name: str, image: Any, depth: int) -> Any:
+    image = operand(image)
+    if image.ndim < 2 or image.shape[-1] != depth:
+        raise ShapeError(
+            f"{name}: image must have rank 2 or more and a last axis of length {depth}, got {image.shape}."
+        )
+    return image
+
+
+def grayscale_to_rgb(image: Any) -> Any:
+    """Grey pictures with three equal colours.
+
+    >>> pb.image.grayscale_to_rgb(np.array([[1.0], [2.0]]))
+    array([[1., 1., 1.],
+           [2., 2., 2.]])
+    """
+    image = _coloured("grayscale_to_rgb", image, 1)
+    return np.tile(image, (1,) * (image.ndim - 1) + (3,))
+
+
+def rgb_to_grayscale(image: Any) -> Any:
+    """How bright coloured pictures are; integers stay integers.
+
+    >>> pb.image.rgb_to_grayscale(np.array([[1.0, 1.0, 1.0], [1.0, 0.0, 0.0]]))
+    array([[0.9999],
+           [0.2989]])
+    """
+    image = _coloured("rgb_to_grayscale", image, 3)
+    if image.dtype.kind == "f":
+        return image @ LUMA.astype(image.dtype)[:, None]
+    return (image.astype(np.float32) @ LUMA.astype(np.float32)[:, None]).astype(image.dtype)
+
+
+def _best_threshold(grey: Any) -> float:
+    """Otsu's threshold: the one that leaves the two classes furthest apart; -1 if all pixels are of one grey."""
+    levels = np.rint(grey).astype(np.intp).reshape(-1)
+    if levels.size and levels.min() < 0:
+        raise ArgumentError(f"threshold: with method 'otsu' image must be from 0 to 255, got {levels.min()}.")
+    counts = np.bincount(levels[levels < 256], minlength=256).astype(float)
+    moments = counts * np.arange(256)
+    first, second = np.cumsum(counts)[:-1], np.cumsum(counts[::-1])[::-1][1:]
+    both = (first > 0) & (second > 0)
+    means = np.cumsum(moments)[:-1] / np.maximum(first, 1), np.cumsum(moments[::-1])[::-1][1:] / np.maximum(second, 1)
+    between = np.where(both, first * second * (means[0] - means[1]) ** 2, 0)
+    return float(np.argmax(between)) if between.max() > 0 else -1.0
+
+
+def _threshold(image: Any, method: Any = "binary", inverted: Any = False, thresh_value: Any = 0.5) -> Any:
+    _black_and_white(image.shape, method, inverted, thresh_value)
+    grey = image if image.dtype.kind == "f" else image.astype(np.float32)
+    if image.shape[2] == 3:
+        red, green, blue = LUMA.astype(grey.dtype)
+        grey = grey[..., :1] * red + grey[..., 1:2] * green + grey[..., 2:] * blue
+    limit = _best_threshold(grey) if method == "otsu" else (0.5 if thresh_value is None else thresh_value) * 255
+    return np.where(grey <= limit if inverted else grey > limit, 255, 0).astype(np.int32)
+
+
+def _black_and_white(s: tuple[int, ...], method: Any, inverted: Any, thresh_value: Any) -> tuple[int, ...]:
+    if len(s) != 3 or s[2] not in (1, 3):
+        raise ShapeError(f"threshold: image must have shape (height, width, 1) or (height, width, 3), got {s}.")
+    if method not in ("binary", "otsu", None):
+        raise ArgumentError(f"threshold: method must be 'binary' or 'otsu', got {method!r}.")
+    return (*s[:2], 1)
+
+
+@op(
+    _threshold,
+    acts=moves(
+        _black_and_white,
+        [
+            (((2, 3, 1),), {"thresh_value": 0.3}), (((2, 3, 3),), {"method": "otsu"}),
+            (((2, 3, 3),), {"inverted": True}), (((0, 2, 1),), {"method": "otsu", "inverted": True}),
+        ],
+    ),
+    d=constant(),
+    run=_threshold,
+    domain=(0.0, 255.0),
+)  # fmt: skip
+def threshold(
+    image: Any, /, method: Any = "binary", inverted: Any = False, thresh_value: Any = 0.5
+) -> Any:  # fmt: skip
+    """255 where a picture (of brightness 0 to 255) is brighter than the threshold, 0 elsewhere; or the other way round.
+
+    The threshold is ``thresh_value`` of 255, or with the method ``"otsu"`` the one that divides the picture best.
+
+    >>> pb.image.threshold(np.array([10.0, 200.0]).reshape(1, 2, 1)).ravel()
+    array([  0, 255], dtype=int32)
+    """

@@ -1,0 +1,248 @@
+"""Pictures of another size.  Both ways are linear in the picture, and so are their adjoints, which are ops too."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from pullback.core.axes import Sample, moves
+from pullback.core.calculus import linear
+from pullback.core.op import op
+from pullback.core.rows import add_rows
+from pullback.errors import ArgumentError, ShapeError
+
+__all__ = ["resize_bilinear", "resize_nearest_neighbor"]
+
+Shape = tuple[int, ...]
+SHORT = 128  # up to this length an axis is resized by a product with a matrix
+WIDE = 16  # if there are so many elements in a slice
+
+
+def _resized(name: str, shape: Shape, size: Any, align_corners: Any, half_pixel_centers: Any) -> Shape:
+    if len(shape) not in (3, 4):
+        raise ShapeError(f"{name}: images must have rank 3 or 4 (batch, height, width, depth), got shape {shape}.")
+    if np.shape(size) != (2,) or not all(float(n).is_integer() for n in size):
+        raise ArgumentError(f"{name}: size must be two integers [height, width], got {size!r}.")
+    height, width = int(size[0]), int(size[1])
+    if min(height, width) < 1 or 0 in shape[-3:-1]:
+        raise ShapeError(f"{name}: height and width must be >= 1, got images of shape {shape} and size {size!r}.")
+    if align_corners and half_pixel_centers:
+        raise ArgumentError(f"{name}: align_corners and half_pixel_centers exclude each other.")
+    return (*shape[:-3], height, width, shape[-1])
+
+
+def _positions(new: int, old: int, align: bool, shift: float) -> Any:
+    """Where the new pixels lie among the old ones."""
+    ratio = (old - 1) / (new - 1) if align and new > 1 else old / new
+    return ratio * (np.arange(new) + shift)
+
+
+def _along(x: Any, index: Any, axis: int) -> Any:
+    return x if index is None else x.take(index, axis)
+
+
+def _added(x: Any, index: Any, axis: int, n: int) -> Any:
+    """The adjoint of picking slices along ``axis``, which had the length ``n``: they are added where they came from."""
+    if index is None:
+        return x
+    lead, rest = x.shape[:axis], x.shape[axis + 1 :]
+    e = np.zeros((*lead, n, *rest), x.dtype)
+    rows = prod(lead)
+    if x.size:
+        numbers = (np.arange(rows)[:, None] * n + index).reshape(-1)
+        add_rows(e.reshape(rows * n, *rest), numbers, x.reshape(rows * x.shape[axis], *rest), True)
+    return e
+
+
+# ---- between neighbours
+
+
+@lru_cache(256)
+def _mixed(new: int, old: int, align: bool, half: bool) -> tuple[Any, Any, Any] | None:
+    """The neighbours of each new pixel and how much the second one weighs; None if nothing changes."""
+    if new == old:
+        return None
+    at = _positions(new, old, align, 0.5) - 0.5 if half else _positions(new, old, align, 0.0)
+    low = np.maximum(np.floor(at), 0)
+    high = np.minimum(np.ceil(at), old - 1)
+    return low.astype(np.intp), high.astype(np.intp), np.where(high > low, at - low, 0)
+
+
+def _weighted(x: Any, weights: Any, axis: int) -> Any:
+    return weights.astype(x.dtype).reshape((-1,) + (1,) * (x.ndim - 1 - axis))
+
+
+@lru_cache(64)
+def _matrix(new: int, old: int, align: bool, half: bool, char: str) -> Any:
+    """How much of each old pixel is in each new one."""
+    e, lines, mixed = np.zeros((new, old), char), np.arange(new), _mixed(new, old, align, half)
+    if mixed is not None:
+        low, high, weights = mixed
+        e[lines, low] = 1 - weights
+        e[lines, high] += weights.astype(char)
+    return e
+
+
+def _as_product(x: Any, axis: int, new: int) -> bool:
+    """Whether a product with a matrix, one pass over memory, is quicker: short axes, and rows long enough."""
+    if max(x.shape[axis], new) > SHORT or x.shape[axis] == new or prod(x.shape[axis + 1 :]) < WIDE:
+        return False
+    return bool(np.isfinite(x).all())  # 0 * inf would reach other pixels
+
+
+def _product(matrix: Any, x: Any, axis: int) -> Any:
+    lead, rest = x.shape[:axis], x.shape[axis + 1 :]
+    return np.matmul(matrix, x.reshape(prod(lead), x.shape[axis], prod(rest))).reshape(*lead, -1, *rest)
+
+
+def _lerp(x: Any, mixed: Any, axis: int) -> Any:
+    if mixed is None:
+        return x
+    low, high, weights = mixed
+    z = x.take(low, axis)
+    z += (x.take(high, axis) - z) * _weighted(x, weights, axis)
+    return z
+
+
+def _unlerp(x: Any, mixed: Any, axis: int, n: int) -> Any:
+    if mixed is None:
+        return x
+    low, high, weights = mixed
+    part = x * _weighted(x, weights, axis)
+    return _added(x - part, low, axis, n) + _added(part, high, axis, n)
+
+
+def _floats(x: Any) -> Any:
+    return x if x.dtype.kind == "f" else x.astype(np.float32)
+
+
+def _bilinear(images: Any, size: Any, align_corners: Any = False, half_pixel_centers: Any = False) -> Any:
+    due = _resized("resize_bilinear", images.shape, size, align_corners, half_pixel_centers)
+    x, way = _floats(images), (bool(align_corners), bool(half_pixel_centers))
+    for axis in (x.ndim - 3, x.ndim - 2):
+        new, old = due[axis], x.shape[axis]
+        if _as_product(x, axis, new):
+            x = _product(_matrix(new, old, *way, x.dtype.char), x, axis)
+        else:
+            x = _lerp(x, _mixed(new, old, *way), axis)
+    return x
+
+
+def _bilinear_back(x: Any, size: Any, align_corners: Any = False, half_pixel_centers: Any = False) -> Any:
+    due = _resized("resize_bilinear_grad", x.shape, size, align_corners, half_pixel_centers)
+    way = (bool(align_corners), bool(half_pixel_centers))
+    for axis in (x.ndim - 2, x.ndim - 3):
+        new, old = x.shape[axis], due[axis]
+        if _as_product(x, axis, old):
+            x = _product(_matrix(new, old, *way, x.dtype.char).T, x, axis)
+        else:
+            x = _unlerp(x, _mixed(new, old, *way), axis, old)
+    return x
+
+
+def _samples() -> list[Sample]:
+    ways: list[dict[str, Any]] = [{}, {"align_corners": True}, {"half_pixel_centers": True}]
+    sizes = [((1, 2, 2, 1), [3, 3]), ((2, 4, 3, 2), (2, 5)), ((3, 2, 2), [1, 4]), ((1, 1, 2, 1), [3, 2])]
+    some = [((shape,), {"size": size, **way}) for shape, size in sizes for way in ways]
+    return [*some, (((0, 2, 2, 1),), {"size": [3, 3]})]
+
+
+SAMPLES = _samples()
+
+
+def _shape_rule(name: str) -> Any:
+    return moves(lambda s, size, align_corners, half_pixel_centers: (
+        _resized(name, s, size, align_corners, half_pixel_centers)
+    ), SAMPLES)  # fmt: skip
+
+
+def _bilinear_vjp(g: Any, images_shape: Shape, align_corners: Any, half_pixel_centers: Any) -> Any:
+    return resize_bilinear_grad(g, images_shape[-3:-1], align_corners, half_pixel_centers)
+
+
+def _bilinear_grad_vjp(g: Any, x_shape: Shape, align_corners: Any, half_pixel_centers: Any) -> Any:
+    return resize_bilinear(g, x_shape[-3:-1], align_corners, half_pixel_centers)
+
+
+@op(_bilinear, acts=_shape_rule("resize_bilinear"), d=linear(_bilinear_vjp), run=_bilinear)
+def resize_bilinear(images: Any, /, size: Any, align_corners: Any = False, half_pixel_centers: Any = False) -> Any:
+    """Pictures of ``size`` [height, width], each new pixel being between the four nearest ones.
+
+    ``align_corners`` puts the corners on the corners; ``half_pixel_centers`` takes pixels for squares, not points.
+
+    >>> pb.image.resize_bilinear(np.array([1.0, 2.0]).reshape(1, 1, 2, 1), [1, 4]).ravel()
+    array([1. , 1.5, 2. , 2. ])
+    """
+
+
+@op(_bilinear_back, acts=_shape_rule("resize_bilinear_grad"), d=linear(_bilinear_grad_vjp), run=_bilinear_back)
+def resize_bilinear_grad(x: Any, /, size: Any, align_corners: Any = False, half_pixel_centers: Any = False) -> Any:
+    """The adjoint of ``resize_bilinear``: from the cotangent of its result to that of pictures of ``size``.
+
+    >>> resize_bilinear_grad(np.ones((1, 1, 4, 1)), [1, 2]).ravel()
+    array([1.5, 2.5])
+    """
+
+
+# ---- the nearest one
+
+
+@lru_cache(256)
+def _nearest(new: int, old: int, align: bool, half: bool) -> Any:
+    """The old pixel for each new one; None if nothing changes."""
+    if new == old:
+        return None
+    at = _positions(new, old, align, 0.5 if half else 0.0)
+    return np.minimum(np.floor(at + 0.5 if align else at), old - 1).astype(np.intp)
+
+
+def _near(images: Any, size: Any, align_corners: Any = False, half_pixel_centers: Any = False) -> Any:
+    due, x = _resized("resize_nearest_neighbor", images.shape, size, align_corners, half_pixel_centers), images
+    for axis in (x.ndim - 3, x.ndim - 2):
+        x = _along(x, _nearest(due[axis], x.shape[axis], bool(align_corners), bool(half_pixel_centers)), axis)
+    return x
+
+
+def _near_back(x: Any, size: Any, align_corners: Any = False, half_pixel_centers: Any = False) -> Any:
+    due = _resized("resize_nearest_neighbor_grad", x.shape, size, align_corners, half_pixel_centers)
+    for axis in (x.ndim - 2, x.ndim - 3):
+        old = due[axis]
+        index = _nearest(x.shape[axis], old, bool(align_corners), bool(half_pixel_centers))
+        if _as_product(x, axis, old):
+            x = _product((np.arange(old)[:, None] == index).astype(x.dtype), x, axis)
+        else:
+            x = _added(x, index, axis, old)
+    return x
+
+
+def _near_vjp(g: Any, images_shape: Shape, align_corners: Any, half_pixel_centers: Any) -> Any:
+    return resize_nearest_neighbor_grad(g, images_shape[-3:-1], align_corners, half_pixel_centers)
+
+
+def _near_grad_vjp(g: Any, x_shape: Shape, align_corners: Any, half_pixel_centers: Any) -> Any:
+    return resize_nearest_neighbor(g, x_shape[-3:-1], align_corners, half_pixel_centers)
+
+
+@op(_near, acts=_shape_rule("resize_nearest_neighbor"), d=linear(_near_vjp), run=_near)
+def resize_nearest_neighbor(
+    images: Any, /, size: Any, align_corners: Any = False, half_pixel_centers: Any = False
+) -> Any:  # fmt: skip
+    """Pictures of ``size`` [height, width], each new pixel being a copy of the nearest one.
+
+    >>> pb.image.resize_nearest_neighbor(np.array([1.0, 2.0]).reshape(1, 1, 2, 1), [1, 4]).ravel()
+    array([1., 1., 2., 2.])
+    """
+
+
+@op(_near_back, acts=_shape_rule("resize_nearest_neighbor_grad"), d=linear(_near_grad_vjp), run=_near_back)
+def resize_nearest_neighbor_grad(
+    x: Any, /, size: Any, align_corners: Any = False, half_pixel_centers: Any = False
+) -> Any:  # fmt: skip
+    """The adjoint of ``resize_nearest_neighbor``: from the cotangent of its result to that of pictures of ``size``.
+
+    >>> resize_nearest_neighbor_grad(np.ones((1, 1, 4, 1)), [1, 2]).ravel()
+    array([2., 2.])
+    """

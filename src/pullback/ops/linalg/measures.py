@@ -1,0 +1,67 @@
+"""What a matrix amounts to: norms, condition, rank."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from pullback.core.calculus import constant
+from pullback.core.op import op
+from pullback.errors import ArgumentError
+from pullback.ops.linalg.decompositions import matrix, svdvals
+from pullback.ops.linalg.pieces import ANY, DIVERGED, Matrices, clear
+from pullback.ops.linalg.solving import inv
+
+__all__ = ["cond", "matrix_norm", "matrix_rank"]
+
+
+def matrix_norm(x: Any, ord: Any = "fro", keepdims: bool = False) -> Any:
+    """The norm of matrices over the last two axes.
+
+    ``ord`` is ``"fro"`` (of all elements), ``"nuc"`` (the sum of the singular values), 2 or -2 (the largest or
+    smallest of them), 1 or -1 (the largest or smallest column sum), ``inf`` or ``-inf`` (the same of rows).
+
+    >>> pb.linalg.matrix_norm(np.array([[3.0, 0.0], [0.0, 4.0]]), "nuc")
+    np.float64(7.0)
+    """
+    x = matrix(x, "matrix_norm")
+    if ord in ("fro", "f", "euclidean", 1, -1, inf, -inf):
+        return np.linalg.matrix_norm(x, keepdims=keepdims, ord="fro" if isinstance(ord, str) else ord)
+    if ord not in ("nuc", 2, -2):
+        raise ArgumentError(f"matrix_norm: ord must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf; got {ord!r}.")
+    s = svdvals(x)
+    z = np.sum(s, axis=-1) if ord == "nuc" else np.max(s, axis=-1) if ord == 2 else np.min(s, axis=-1)
+    return z[..., None, None] if keepdims else z
+
+
+def cond(x: Any, p: Any = None) -> Any:
+    """The condition number: how much errors may grow in solving equations; ``p`` is the ``ord`` of a matrix norm.
+
+    >>> pb.linalg.cond(np.array([[1.0, 0.0], [0.0, 4.0]]))
+    np.float64(4.0)
+    """
+    x = matrix(x, "cond")
+    if p is None or p in (2, -2):
+        s = svdvals(x)
+        return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
+    return matrix_norm(x, p) * matrix_norm(inv(x), p)
+
+
+@op(
+    np.linalg.matrix_rank,
+    acts=Matrices(lambda m, n: (), [s for s in ANY if 0 not in s[-2:]], square=False),
+    d=constant(),
+    run=clear(
+        "matrix_rank",
+        lambda x, tol, hermitian, rtol: np.linalg.matrix_rank(x, tol, hermitian, rtol=rtol),
+        DIVERGED,
+    ),
+)
+def matrix_rank(x: Any, /, tol: Any = None, hermitian: bool = False, rtol: Any = None) -> Any:
+    """How many singular values are more than ``tol``, or than ``rtol`` times the largest.  It has no gradient.
+
+    >>> pb.linalg.matrix_rank(np.array([[1.0, 2.0], [2.0, 4.0]]))
+    np.int64(1)
+    """

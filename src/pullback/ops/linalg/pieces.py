@@ -1,0 +1,196 @@
+"""What the rooms of linear algebra share: the shapes of matrices, their errors, and pieces of the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from pullback.core.adjoints import T
+from pullback.core.axes import Acts, Sample, Shape, listed
+from pullback.errors import ArgumentError, MatrixError, ShapeError
+
+__all__: list[str] = []
+
+
+# ---- shapes
+
+
+def matrices(*shape: int) -> Any:
+    """Matrices for the generated tests: invertible, with eigenvalues and singular values well apart.
+
+    >>> np.linalg.cond(matrices(3, 3)) < 10
+    np.True_
+    """
+    m, n = shape[-2:]
+    x = 0.8 * np.sin(np.arange(1.0, 1.0 + prod(shape)) ** 1.7).reshape(shape)
+    return x + np.eye(m, n) * np.arange(2.0, 2.0 + n)
+
+
+def positive(*shape: int) -> Any:
+    """The same, positive definite but not quite symmetric, as rounding leaves them."""
+    x = matrices(*shape)
+    return x @ T(x) + np.eye(shape[-1]) + 1e-3 * np.sin(x)
+
+
+class Matrices(Acts):
+    """One matrix over the last two axes, with any axes before; ``out(m, n)`` is what becomes of the two."""
+
+    def __init__(
+        self, out: Callable[..., Sequence[int]], shapes: Sequence[Shape], square: bool = True, fill: Any = matrices,
+        ways: Sequence[dict[str, Any]] = ({},),
+    ) -> None:  # fmt: skip
+        self.out, self.shapes, self.square, self.fill, self.ways = out, shapes, square, fill, ways
+
+    def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+        (x,) = shapes
+        if len(x) < 2:
+            raise ShapeError(f"{name}: x must be a matrix, or several over its last two axes; got shape {x}.")
+        *batch, m, n = x
+        if self.square and m != n:
+            raise ShapeError(f"{name}: x must be square over its last two axes; got shape {x}, {m} rows of {n}.")
+        return (*batch, *self.out(m, n))
+
+    def samples(self) -> list[Sample]:
+        return [((self.fill(*shape),), way) for way in self.ways for shape in self.shapes]
+
+
+SQUARE: tuple[Shape, ...] = ((3, 3), (1, 1), (2, 3, 3), (0, 2, 2), (0, 0))
+ANY: tuple[Shape, ...] = (*SQUARE, (4, 2), (2, 4), (2, 3, 2), (3, 0))
+TALL: tuple[Shape, ...] = (*SQUARE, (4, 2), (2, 3, 2), (3, 0))
+same_square = Matrices(lambda m, n: (m, n), SQUARE)
+
+
+class Systems(Acts):
+    """Equations ``x @ z = y``: square matrices and right sides, which may be one vector; leading axes broadcast."""
+
+    def __init__(self, ways: Sequence[dict[str, Any]] = ({},)) -> None:
+        self.ways = ways
+
+    def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+        x, y = shapes
+        if len(x) < 2 or x[-1] != x[-2]:
+            raise ShapeError(f"{name}: x must be square over its last two axes; got shapes {listed(shapes)}.")
+        vector = len(y) == 1
+        rows = y[-2:][0] if y else 0
+        if not y or rows != x[-1]:
+            raise ShapeError(
+                f"{name}: x has {x[-1]} equations and y {rows} right sides; got shapes {listed(shapes)}. "
+                "A vector y has one number for each, a matrix one row."
+            )
+        try:
+            batch = np.broadcast_shapes(x[:-2], y[:-2])
+        except ValueError:
+            raise ShapeError(f"{name}: the leading axes of shapes {listed(shapes)} do not broadcast.") from None
+        return (*batch, rows) if vector else (*batch, rows, y[-1])
+
+    def samples(self) -> list[Sample]:
+        pairs: list[tuple[Shape, Shape]] = [
+            ((3, 3), (3, 2)), ((3, 3), (3,)), ((2, 3, 3), (3,)), ((2, 3, 3), (2, 3, 1)), ((2, 1, 2, 2), (3, 2, 2)),
+            ((2, 2), (3, 2, 4)), ((0, 2, 2), (2, 1)), ((0, 0), (0, 2)), ((1, 1), (1,)),
+        ]  # fmt: skip
+        return [((matrices(*x), y), way) for way in self.ways for x, y in pairs]
+
+
+# ---- errors
+
+
+def clear(name: str, run: Callable[..., Any], trouble: str) -> Callable[..., Any]:
+    """``run`` with NumPy's LinAlgError said in words that help; a wrong shape is left for the engine to explain."""
+
+    def run_clearly(*args: Any) -> Any:
+        try:
+            if any(a.dtype.kind == "c" for a in args if isinstance(a, np.ndarray)):
+                raise ArgumentError(f"{name}: complex matrices have no rule here; use np.linalg on plain arrays.")
+            return run(*args)
+        except np.linalg.LinAlgError as error:
+            if isinstance(error, MatrixError) or "dimension" in str(error):
+                raise
+            shapes = listed([a.shape for a in args if isinstance(a, np.ndarray)])
+            raise MatrixError(f"{name}: {trouble} (got shape {shapes}).") from None
+
+    return run_clearly
+
+
+SINGULAR = "a matrix is singular, so it has no inverse; try pb.linalg.pinv, or add a little to the diagonal"
+UNSOLVED = "a matrix is singular, so there is not one solution; try pb.linalg.lstsq, or add a little to the diagonal"
+DIVERGED = "the iteration did not converge; look for NaN or infinity in x"
+
+
+# ---- pieces of rules
+
+
+def symmetric(x: Any) -> Any:
+    """The mean of a matrix and its transpose.
+
+    >>> symmetric(np.array([[1.0, 2.0], [4.0, 5.0]]))
+    array([[1., 3.],
+           [3., 5.]])
+    """
+    return (x + T(x)) * np.array(0.5, x.dtype if x.dtype.kind == "f" else float)
+
+
+@lru_cache(256)
+def eye(n: int, dtype: Any) -> Any:
+    return np.eye(n, dtype=dtype)
+
+
+@lru_cache(256)
+def below(n: int, k: int, dtype: Any) -> Any:
+    """Ones on and under the k-th diagonal."""
+    return np.tri(n, n, k, dtype=dtype)
+
+
+def on_diagonal(x: Any) -> Any:
+    """Vectors as diagonal matrices.
+
+    >>> on_diagonal(np.array([1.0, 2.0]))
+    array([[1., 0.],
+           [0., 2.]])
+    """
+    return x[..., None] * eye(x.shape[-1], x.dtype)
+
+
+def diagonal_row(x: Any) -> Any:
+    """The diagonal of square matrices, as a matrix of one row.
+
+    >>> diagonal_row(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([[1., 4.]])
+    """
+    return np.sum(x * eye(x.shape[-1], x.dtype), axis=-2, keepdims=True)
+
+
+# Where a derivative does not exist it is infinite or NaN; a warning would come even if nobody asked for it.
+unwarned = np.errstate(divide="ignore", invalid="ignore")
+
+
+def divided(x: Any, y: Any) -> Any:
+    """``x / y``, but 0 for 0 / 0: what nobody asked for does not matter where it does not exist.
+
+    >>> divided(np.array([0.0, 3.0]), np.array([0.0, 2.0]))
+    array([0. , 1.5])
+    """
+    return x / (y + ((y == 0) & (x == 0)))
+
+
+def per_gap(x: Any, gaps: Any) -> Any:
+    """The off-diagonal elements ``x[i, j] / gaps[i, j]``; infinite or NaN where two values coincide.
+
+    >>> per_gap(np.array([[5.0, 2.0], [0.0, 5.0]]), np.array([[0.0, 4.0], [-4.0, 0.0]]))
+    array([[ 0. ,  0.5],
+           [-0. ,  0. ]])
+    """
+    return divided(x - x * eye(x.shape[-1], x.dtype), gaps)
+
+
+def differences(w: Any) -> Any:
+    """``w[j] - w[i]`` for all pairs.
+
+    >>> differences(np.array([1.0, 4.0]))
+    array([[ 0.,  3.],
+           [-3.,  0.]])
+    """
+    return w[..., None, :] - w[..., :, None]

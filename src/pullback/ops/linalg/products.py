@@ -1,0 +1,88 @@
+"""Products of many matrices, and powers of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from pullback.core.op import operand
+from pullback.errors import ArgumentError, ShapeError
+from pullback.ops.linalg.pieces import same_square
+from pullback.ops.linalg.solving import inv
+
+__all__ = ["matrix_power", "multi_dot"]
+
+
+def matrix_power(x: Any, n: int) -> Any:
+    """Square matrices multiplied by themselves ``n`` times; negative ``n`` are powers of the inverse.
+
+    >>> pb.linalg.matrix_power(np.array([[1.0, 1.0], [0.0, 1.0]]), 3)
+    array([[1., 3.],
+           [0., 1.]])
+    """
+    x = operand(x)
+    if isinstance(n, bool) or not hasattr(n, "__index__"):
+        raise ArgumentError(f"matrix_power: n must be an integer, got {n!r}.")
+    same_square.shape("matrix_power", [x.shape], {})
+    if n < 0:
+        return matrix_power(inv(x), -n)
+    if n == 0:
+        return np.zeros_like(x) + np.eye(x.shape[-1], dtype=x.dtype)
+    half = matrix_power(x, n // 2) if n > 1 else None
+    square = x if half is None else half @ half
+    return square @ x if n > 1 and n % 2 else square
+
+
+@lru_cache(256)
+def cheapest(sizes: tuple[int, ...]) -> tuple[int, Any]:
+    """How many multiplications a chain of products takes, and the order: a number, or a pair of orders.
+
+    >>> cheapest((10, 100, 5, 50))
+    (7500, ((0, 1), 2))
+    """
+    last = len(sizes) - 2
+    if not last:
+        return 0, 0
+    ways = []
+    for k in range(1, last + 1):
+        (left, a), (right, b) = cheapest(sizes[: k + 1]), cheapest(sizes[k:])
+        ways.append((left + right + sizes[0] * sizes[k] * sizes[-1], k, a, b))
+    cost, k, a, b = min(ways, key=lambda way: way[:2])
+    return cost, (a, shifted(b, k))
+
+
+def shifted(order: Any, by: int) -> Any:
+    return tuple(shifted(part, by) for part in order) if isinstance(order, tuple) else order + by
+
+
+def multi_dot(arrays: Sequence[Any]) -> Any:
+    """The product of several matrices, multiplied in the order that takes the least work; the ends may be vectors.
+
+    >>> pb.linalg.multi_dot([np.ones((2, 3)), np.ones((3, 4)), np.ones(4)])
+    array([12., 12.])
+    """
+    xs = [operand(x) for x in arrays]
+    if len(xs) < 2:
+        raise ArgumentError(f"multi_dot: expected a list of two arrays at least, got {len(xs)}.")
+    row, column = xs[0].ndim == 1, xs[-1].ndim == 1
+    shapes = [x.shape for x in xs]
+    if row:
+        xs[0] = xs[0][None, :]
+    if column:
+        xs[-1] = xs[-1][:, None]
+    if any(x.ndim != 2 for x in xs) or any(a.shape[1] != b.shape[0] for a, b in pairwise(xs)):
+        raise ShapeError(
+            f"multi_dot: expected matrices, the columns of each being as many as the rows of the next; got {shapes}."
+        )
+    _, order = cheapest((*(x.shape[0] for x in xs), xs[-1].shape[1]))
+    z = multiplied(xs, order)
+    z = z[0] if row else z
+    return z[..., 0] if column else z
+
+
+def multiplied(xs: Sequence[Any], order: Any) -> Any:
+    return multiplied(xs, order[0]) @ multiplied(xs, order[1]) if isinstance(order, tuple) else xs[order]

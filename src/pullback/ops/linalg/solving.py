@@ -1,0 +1,244 @@
+"""Equations, inverses and determinants."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.core.adjoints import T
+from pullback.core.calculus import rule
+from pullback.core.op import op, operand
+from pullback.errors import ShapeError
+from pullback.ops.linalg.decompositions import svdvals
+from pullback.ops.linalg.pieces import DIVERGED, SINGULAR, SQUARE, UNSOLVED, Matrices, Systems, clear, same_square
+from pullback.ops.linalg.triangular import into_rows, lifted, lowered
+
+__all__ = ["LeastSquares", "SlogDet", "det", "inv", "lstsq", "pinv", "slogdet", "solve"]
+
+
+# ---- equations
+
+
+@op(
+    np.linalg.solve,
+    acts=Systems(),
+    d=rule(
+        lambda g, x, z: -into_rows(adjoint_solution(g, x), z, g.ndim < x.ndim),
+        lambda g, x: lowered(adjoint_solution(g, x), g.ndim < x.ndim),
+        jvp=lambda dx, dy, x, z: solution_moved(dx, dy, x, z),
+    ),
+    run=clear("solve", np.linalg.solve, UNSOLVED),
+)
+def solve(x: Any, y: Any, /) -> Any:
+    """The solution ``z`` of ``x @ z = y``, for square ``x``; ``y`` is one vector or, with more axes, has columns.
+
+    >>> pb.linalg.solve(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([1.0, 1.0]))
+    array([0.5 , 0.25])
+    """
+
+
+def adjoint_solution(g: Any, x: Any) -> Any:
+    """The solution for the transposed matrix, its right sides as columns; in ``solve`` a vector has one axis less."""
+    return np.linalg.solve(T(x), lifted(g, g.ndim < x.ndim))
+
+
+def solution_moved(dx: Any, dy: Any, x: Any, z: Any) -> Any:
+    vector = z.ndim < x.ndim
+    moved = np.linalg.solve(x, lifted(dy, vector) - dx @ lifted(z, vector))
+    return moved[..., 0] if vector else moved
+
+
+@op(
+    np.linalg.inv,
+    acts=same_square,
+    d=rule(lambda g, z: -(T(z) @ g @ T(z)), jvp=lambda dx, z: -(z @ dx @ z)),
+    run=clear("inv", np.linalg.inv, SINGULAR),
+)
+def inv(x: Any, /) -> Any:
+    """The inverse of square matrices over the last two axes.
+
+    >>> pb.linalg.inv(np.array([[2.0, 0.0], [0.0, 4.0]]))
+    array([[0.5 , 0.  ],
+           [0.  , 0.25]])
+    """
+
+
+def pseudo_inverse(x: Any, rtol: Any = None) -> Any:
+    if rtol is None and x.ndim > 1:
+        rtol = max(x.shape[-2:]) * np.finfo(x.dtype if x.dtype.kind == "f" else float).eps
+    return np.linalg.pinv(x, rtol=rtol)
+
+
+@op(
+    pseudo_inverse,
+    acts=Matrices(lambda m, n: (n, m), [(3, 3), (4, 2), (2, 4), (2, 3, 2), (0, 2, 3)], square=False),
+    d=rule(lambda g, x, z: pinv_back(g, x, z), jvp=lambda dx, x, z: pinv_moved(dx, x, z)),
+    run=clear("pinv", pseudo_inverse, DIVERGED),
+)
+def pinv(x: Any, /, rtol: Any = None) -> Any:
+    """The pseudo-inverse of matrices of any shape; singular values under ``rtol`` times the largest count as 0.
+
+    Its derivative exists where the rank does not change nearby, so always at full rank; it is right where the values
+    that count as 0 are.  Without ``rtol`` it is the larger side times the precision of the dtype.
+
+    >>> pb.linalg.pinv(np.array([[2.0, 0.0], [0.0, 0.0]]))
+    array([[0.5, 0. ],
+           [0. , 0. ]])
+    """
+
+
+def pinv_back(g: Any, x: Any, z: Any) -> Any:
+    h, t = T(g), T(z)
+    a, b = h @ z @ t, t @ z @ h
+    return a - x @ (z @ a) + b - (b @ z) @ x - t @ g @ t
+
+
+def pinv_moved(dx: Any, x: Any, z: Any) -> Any:
+    d, t = T(dx), T(z)
+    a, b = z @ t @ d, d @ t @ z
+    return a - (a @ x) @ z + b - z @ (x @ b) - z @ dx @ z
+
+
+class LeastSquares(NamedTuple):
+    """What ``lstsq`` gives: the solution, the sums of squared residuals, the ranks and the singular values.
+
+    >>> pb.linalg.lstsq(np.eye(2), np.ones(2)).rank
+    np.int64(2)
+    """
+
+    x: Any
+    residuals: Any
+    rank: Any
+    s: Any
+
+
+def lstsq(a: Any, b: Any, rcond: Any = None) -> LeastSquares:
+    """The shortest ``x`` that makes ``a @ x`` as near to ``b`` as can be; ``b`` is a vector or has columns.
+
+    ``residuals`` are the squared distances.  Differentiable where the rank of ``a`` does not change nearby.
+
+    >>> pb.linalg.lstsq(np.array([[1.0], [1.0]]), np.array([1.0, 3.0])).x
+    array([2.])
+    """
+    a, b = operand(a), operand(b)
+    if a.ndim < 2 or not b.ndim or b.shape[-2:][0] != a.shape[-2]:
+        raise ShapeError(
+            f"lstsq: a has a row and b an element or a row for each equation; got shapes {a.shape} and {b.shape}."
+        )
+    s = svdvals(a)
+    rtol = max(a.shape[-2:]) * np.finfo(s.dtype).eps if rcond is None else rcond
+    x = pinv(a, rtol) @ b
+    off = b - a @ x
+    rank = np.sum(s > s[..., :1] * rtol, axis=-1)
+    return LeastSquares(x, np.sum(off * off, axis=-1 if b.ndim == 1 else -2), rank, s)
+
+
+# ---- determinants
+
+
+@op(
+    np.linalg.det,
+    acts=Matrices(lambda m, n: (), SQUARE),
+    d=rule(lambda g, x: det_back(g, x), jvp=lambda dx, x: det_moved(dx, x)),
+    run=clear("det", np.linalg.det, SINGULAR),
+)
+def det(x: Any, /) -> Any:
+    """The determinant of square matrices over the last two axes.
+
+    The gradient is right for singular matrices too; second and higher derivatives need an invertible one.
+
+    >>> pb.linalg.det(np.array([[1.0, 2.0], [3.0, 5.0]])).round(6)
+    np.float64(-1.0)
+    >>> pb.grad(pb.linalg.det)(np.array([[1.0, 2.0], [2.0, 4.0]])).round(6)
+    array([[ 4., -2.],
+           [-2.,  1.]])
+    """
+
+
+def det_back(g: Any, x: Any) -> Any:
+    return g[..., None, None] * cofactors(x)
+
+
+def det_moved(dx: Any, x: Any) -> Any:
+    return np.sum(cofactors(x) * dx, axis=(-2, -1))
+
+
+def cofactor_matrix(x: Any) -> Any:
+    try:
+        return np.linalg.det(x)[..., None, None] * T(np.linalg.inv(x))
+    except np.linalg.LinAlgError:  # a singular one has cofactors too, by products of all other singular values
+        u, s, v = np.linalg.svd(x)
+        ones = np.ones_like(s[..., :1])
+        before = np.cumprod(np.concatenate([ones, s[..., :-1]], axis=-1), axis=-1)
+        after = np.cumprod(np.concatenate([ones, s[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
+        return (np.linalg.det(u) * np.linalg.det(v))[..., None, None] * ((u * (before * after)[..., None, :]) @ v)
+
+
+@op(
+    cofactor_matrix,
+    acts=same_square,
+    d=rule(lambda g, x, z: cofactors_moved(g, x, z), jvp=lambda dx, x, z: cofactors_moved(dx, x, z)),
+    run=clear("cofactors", cofactor_matrix, SINGULAR),
+)
+def cofactors(x: Any, /) -> Any:
+    """The matrix of cofactors, ``det(x) * inv(x).T``: the gradient of the determinant.
+
+    >>> cofactors(np.array([[1.0, 2.0], [2.0, 4.0]])).round(6)
+    array([[ 4., -2.],
+           [-2.,  1.]])
+    """
+
+
+def cofactors_moved(g: Any, x: Any, z: Any) -> Any:
+    """Forward and back alike: this derivative is its own adjoint."""
+    return (np.sum(g * z, axis=(-2, -1), keepdims=True) * z - z @ T(g) @ z) / np.linalg.det(x)[..., None, None]
+
+
+def sign_and_logarithm(x: Any) -> Any:
+    return np.stack(np.linalg.slogdet(x), axis=-1)
+
+
+@op(
+    sign_and_logarithm,
+    acts=Matrices(lambda m, n: (2,), SQUARE),
+    d=rule(
+        lambda g, x: g[..., 1, None, None] * T(inv(x)),
+        jvp=lambda dx, x: logarithm_moved(np.sum(T(inv(x)) * dx, axis=(-2, -1))),
+    ),
+    run=clear("slogdet", sign_and_logarithm, SINGULAR),
+)
+def joined_slogdet(x: Any, /) -> Any:
+    """What ``slogdet`` gives, along a last axis of two.
+
+    >>> joined_slogdet(np.diag([-1.0, 1.0]))
+    array([-1.,  0.])
+    """
+
+
+def logarithm_moved(t: Any) -> Any:
+    return np.stack([np.zeros_like(t), t], axis=-1)
+
+
+class SlogDet(NamedTuple):
+    """The sign of a determinant and the logarithm of its absolute value.
+
+    >>> pb.linalg.SlogDet(1.0, 0.5).logabsdet
+    0.5
+    """
+
+    sign: Any
+    logabsdet: Any
+
+
+def slogdet(x: Any) -> SlogDet:
+    """The sign and the logarithm of the absolute value of the determinant, which alone might overflow.
+
+    The gradient is the transposed inverse, so there is none for a singular matrix, whose logarithm is ``-inf``.
+
+    >>> sign, log = pb.linalg.slogdet(np.array([[0.0, 2.0], [1.0, 0.0]]))
+    >>> print(sign, round(float(log), 6))
+    -1.0 0.693147
+    """
+    z = joined_slogdet(x)
+    return SlogDet(z[..., 0], z[..., 1])

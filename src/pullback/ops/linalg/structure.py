@@ -1,0 +1,209 @@
+"""Diagonals, bands and traces."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from pullback.core.axes import Shape, moves
+from pullback.core.calculus import linear
+from pullback.core.op import op, operand
+from pullback.errors import ArgumentError, ShapeError
+from pullback.ops.linalg.pieces import Matrices
+
+__all__ = ["band_part", "diag", "diag_embed", "diag_part", "tensor_diag_part", "trace"]
+
+
+# ---- tensors of twice the rank, as in TensorFlow.js
+
+
+def on_tensor_diagonal(x: Any) -> Any:
+    z = np.zeros((x.size, x.size), x.dtype)
+    np.fill_diagonal(z, x)
+    return z.reshape(x.shape * 2)
+
+
+def tensor_diagonal(x: Any) -> Any:
+    shape = half_shape(x.shape)
+    n = prod(shape)
+    return x.reshape(n, n).diagonal().reshape(shape).copy()
+
+
+def off_tensor_diagonal(g: Any) -> Any:
+    return tensor_diag_part(g)
+
+
+def half_shape(shape: Shape) -> Shape:
+    half = len(shape) // 2
+    if shape[:half] != shape[half:]:
+        raise ShapeError(f"tensor_diag_part: expected a shape that is another one twice, as diag makes; got {shape}.")
+    return shape[:half]
+
+
+@op(
+    on_tensor_diagonal,
+    acts=moves(lambda s: s + s, [((s,), {}) for s in ((3,), (2, 3), (), (0,), (2, 1, 2))]),
+    d=linear(off_tensor_diagonal),
+    run=on_tensor_diagonal,
+)
+def diag(x: Any, /) -> Any:
+    """Zeros with ``x`` on the diagonal: a matrix for a vector, a tensor of twice the rank for any other.
+
+    >>> pb.diag(np.array([1.0, 2.0]))
+    array([[1., 0.],
+           [0., 2.]])
+    >>> pb.diag(np.ones((2, 3))).shape
+    (2, 3, 2, 3)
+    """
+
+
+@op(
+    tensor_diagonal,
+    acts=moves(half_shape, [((s * 2,), {}) for s in ((3,), (2, 3), (), (0,))]),
+    d=linear(lambda g: diag(g)),
+    run=tensor_diagonal,
+)
+def tensor_diag_part(x: Any, /) -> Any:
+    """The diagonal of a tensor whose shape is another one twice: what ``diag`` was given.
+
+    >>> pb.linalg.tensor_diag_part(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([1., 4.])
+    """
+
+
+# ---- matrices over the last two axes
+
+
+def diagonal(x: Any, k: int = 0) -> Any:
+    return np.diagonal(x, k, -2, -1).copy()
+
+
+def diagonal_length(m: int, n: int, k: int) -> int:
+    return max(0, min(m + min(k, 0), n - max(k, 0)))
+
+
+class Diagonals(Matrices):
+    """The k-th diagonals of matrices."""
+
+    def shape(self, name: str, shapes: Any, params: Any) -> Shape:
+        *batch, m, n = super().shape(name, shapes, params)
+        return (*batch, diagonal_length(m, n, params["k"]))
+
+
+def onto_diagonal(g: Any, x_shape: Shape, k: int) -> Any:
+    return diag_embed(g, k, x_shape[-2:])
+
+
+WIDTHS: tuple[dict[str, Any], ...] = ({}, {"k": 1}, {"k": -2})
+
+
+@op(
+    diagonal,
+    acts=Diagonals(lambda m, n: (m, n), [(3, 3), (2, 4, 3), (0, 3), (2, 1, 2)], square=False, ways=WIDTHS),
+    d=linear(onto_diagonal),
+    run=diagonal,
+)
+def diag_part(x: Any, /, k: int = 0) -> Any:
+    """The diagonals of matrices over the last two axes; ``k`` above the main one, or below it if negative.
+
+    >>> pb.linalg.diag_part(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([1., 4.])
+    >>> pb.linalg.diag_part(np.array([[1.0, 2.0], [3.0, 4.0]]), 1)
+    array([2.])
+    """
+
+
+def embedded(x: Any, k: int = 0, shape: Any = None) -> Any:
+    m, n = embedding_shape(x.shape, k, shape)[-2:]
+    z = np.zeros((*x.shape[:-1], m, n), x.dtype)
+    i = np.arange(x.shape[-1])
+    z[..., i + max(-k, 0), i + max(k, 0)] = x
+    return z
+
+
+def embedding_shape(x: Shape, k: int = 0, shape: Any = None) -> Shape:
+    if not x:
+        raise ShapeError("diag_embed: x must be a vector, or several over its last axis; got a scalar.")
+    n = x[-1] + abs(k)
+    rows, columns = (n, n) if shape is None else shape
+    if diagonal_length(rows, columns, k) != x[-1]:
+        raise ShapeError(
+            f"diag_embed: the diagonal k={k} of shape {(rows, columns)} does not have the length {x[-1]} of x."
+        )
+    return (*x[:-1], rows, columns)
+
+
+@op(
+    embedded,
+    acts=moves(
+        embedding_shape,
+        [
+            (((3,),), {}),
+            (((2, 3),), {"k": 1}),
+            (((2, 2),), {"k": -1, "shape": (3, 4)}),
+            (((2, 0),), {}),
+            (((0, 2),), {}),
+        ],
+    ),
+    d=linear(lambda g, k: diag_part(g, k)),
+    run=embedded,
+)
+def diag_embed(x: Any, /, k: int = 0, shape: Any = None) -> Any:
+    """Matrices with the vectors ``x`` on their ``k``-th diagonal; square and as small as can be, or of ``shape``.
+
+    >>> pb.linalg.diag_embed(np.array([[1.0, 2.0], [3.0, 4.0]])).shape
+    (2, 2, 2)
+    >>> pb.linalg.diag_embed(np.array([5.0]), 1)
+    array([[0., 5.],
+           [0., 0.]])
+    """
+
+
+def trace(x: Any, offset: int = 0) -> Any:
+    """The sum of the diagonal, of matrices over the last two axes.
+
+    >>> pb.linalg.trace(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    np.float64(5.0)
+    """
+    return np.sum(diag_part(operand(x), offset), axis=-1)
+
+
+@lru_cache(256)
+def band(m: int, n: int, lower: int, upper: int) -> Any:
+    """Which elements are at most ``lower`` below and ``upper`` above the diagonal; all, where negative."""
+    above = np.arange(n) - np.arange(m)[:, None]
+    return (above >= (-lower if lower >= 0 else -m)) & (above <= (upper if upper >= 0 else n))
+
+
+def banded(x: Any, num_lower: int, num_upper: int) -> Any:
+    for name, value in {"num_lower": num_lower, "num_upper": num_upper}.items():
+        if isinstance(value, bool) or not hasattr(value, "__index__"):
+            raise ArgumentError(f"band_part: {name} must be an integer, negative for the whole side; got {value!r}.")
+    return np.where(band(*x.shape[-2:], int(num_lower), int(num_upper)), x, np.zeros((), x.dtype))
+
+
+def band_again(g: Any, num_lower: int, num_upper: int) -> Any:
+    return band_part(g, num_lower, num_upper)
+
+
+BANDS = tuple({"num_lower": lower, "num_upper": upper} for lower, upper in ((1, 0), (-1, 1), (0, 9)))
+
+
+@op(
+    banded,
+    acts=Matrices(lambda m, n: (m, n), [(3, 3), (2, 4, 3), (0, 3)], square=False, ways=BANDS),
+    d=linear(band_again),
+    run=banded,
+)
+def band_part(x: Any, /, num_lower: int, num_upper: int) -> Any:
+    """A copy with zeros outside a band: ``num_lower`` diagonals below the main one stay, ``num_upper`` above it.
+
+    A negative number means all of them, so ``band_part(x, -1, 0)`` is the lower triangle.
+
+    >>> pb.linalg.band_part(np.array([[1.0, 2.0], [3.0, 4.0]]), 0, -1)
+    array([[1., 2.],
+           [0., 4.]])
+    """

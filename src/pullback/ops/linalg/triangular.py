@@ -1,0 +1,151 @@
+"""Triangular matrices: equations that need no elimination, and Cholesky's factor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.core.adjoints import T
+from pullback.core.calculus import rule
+from pullback.core.op import op
+from pullback.errors import MatrixError
+from pullback.ops.linalg.pieces import SQUARE, Matrices, Systems, below, clear, eye, positive, symmetric
+
+__all__ = ["cholesky", "triangular_solve"]
+
+BLOCK = 32  # up to here elimination of the whole is as quick as substitution
+
+
+# ---- right sides that may be one vector
+
+
+def lifted(y: Any, vector: bool) -> Any:
+    """Right sides as columns."""
+    return y[..., None] if vector else y
+
+
+def lowered(y: Any, vector: bool) -> Any:
+    """The cotangent of right sides from that of columns; one vector is shared by all matrices."""
+    if not vector:
+        return y
+    y = y[..., 0]
+    return np.sum(y, axis=tuple(range(y.ndim - 1))) if y.ndim > 1 else y
+
+
+def into_rows(w: Any, z: Any, vector: bool) -> Any:
+    """The products of columns ``w`` with solutions ``z``, which is where a change of the matrix acts."""
+    return w @ T(lifted(z, vector))
+
+
+# ---- substitution
+
+
+def substituted(x: Any, y: Any, lower: bool = True, trans: bool = False) -> Any:
+    vector = y.ndim == 1
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2] or y.shape[-2:][:1] != x.shape[-1:]:
+        raise ValueError("shapes do not fit")  # the engine says which
+    if not np.all(np.diagonal(x, 0, -2, -1)):
+        raise MatrixError(
+            f"triangular_solve: a zero on the diagonal of x makes it singular (got shape {x.shape} and {y.shape})."
+        )
+    z = by_halves(T(x) if trans else x, lifted(y, vector), lower != trans)
+    return z[..., 0] if vector else z
+
+
+def by_halves(a: Any, b: Any, lower: bool) -> Any:
+    n = a.shape[-1]
+    if n <= BLOCK:
+        return np.linalg.solve(np.tril(a) if lower else np.triu(a), b)
+    h = n // 2
+    first, second = (slice(h), slice(h, n)) if lower else (slice(h, n), slice(h))
+    z = by_halves(a[..., first, first], b[..., first, :], lower)
+    w = by_halves(a[..., second, second], b[..., second, :] - a[..., second, first] @ z, lower)
+    return np.concatenate([z, w] if lower else [w, z], axis=-2)
+
+
+@op(
+    substituted,
+    acts=Systems([{"lower": lower, "trans": trans} for lower in (True, False) for trans in (False, True)]),
+    d=rule(
+        lambda g, x, y_shape, z, lower, trans: triangle_back(g, x, z, len(y_shape) == 1, lower, trans),
+        lambda g, x, y_shape, lower, trans: lowered(
+            adjoint_substituted(g, x, len(y_shape) == 1, lower, trans), len(y_shape) == 1
+        ),
+        jvp=lambda dx, dy, x, y_shape, z, lower, trans: substituted_moved(
+            dx, dy, x, z, len(y_shape) == 1, lower, trans
+        ),
+    ),
+    run=clear("triangular_solve", substituted, "the matrix is singular"),
+)
+def triangular_solve(x: Any, y: Any, /, lower: bool = True, trans: bool = False) -> Any:
+    """The solution ``z`` of ``x @ z = y``, for lower (or upper) triangular ``x``; with ``trans``, of ``x.T @ z = y``.
+
+    What is on the other side of the diagonal is not read.  ``y`` is one vector or, with more axes, has columns.
+
+    >>> x = np.array([[2.0, 9.0], [1.0, 4.0]])
+    >>> pb.linalg.triangular_solve(x, np.array([2.0, 5.0]))
+    array([1., 1.])
+    >>> pb.linalg.triangular_solve(x, np.array([11.0, 4.0]), lower=False)
+    array([1., 1.])
+    """
+
+
+def triangle(x: Any, lower: bool) -> Any:
+    return np.tril(x) if lower else np.triu(x)
+
+
+def adjoint_substituted(g: Any, x: Any, vector: bool, lower: bool, trans: bool) -> Any:
+    return triangular_solve(x, lifted(g, vector), lower, not trans)
+
+
+def triangle_back(g: Any, x: Any, z: Any, vector: bool, lower: bool, trans: bool) -> Any:
+    moved = into_rows(adjoint_substituted(g, x, vector, lower, trans), z, vector)
+    return -triangle(T(moved) if trans else moved, lower)
+
+
+def substituted_moved(dx: Any, dy: Any, x: Any, z: Any, vector: bool, lower: bool, trans: bool) -> Any:
+    change = triangle(dx, lower)
+    right = lifted(dy, vector) - (T(change) if trans else change) @ lifted(z, vector)
+    moved = triangular_solve(x, right, lower, trans)
+    return moved[..., 0] if vector else moved
+
+
+# ---- Cholesky
+
+
+def cholesky_factor(x: Any) -> Any:
+    return np.linalg.cholesky(symmetric(x))
+
+
+def half(x: Any) -> Any:
+    """The lower triangle with half of the diagonal."""
+    n = x.shape[-1]
+    return x * (below(n, 0, x.dtype) - eye(n, x.dtype) / 2)
+
+
+@op(
+    cholesky_factor,
+    acts=Matrices(lambda m, n: (m, n), SQUARE, fill=positive),
+    d=rule(lambda g, z: cholesky_back(g, z), jvp=lambda dx, z: cholesky_moved(dx, z)),
+    run=clear("cholesky", cholesky_factor, "a matrix is not positive definite; try adding a little to the diagonal"),
+)
+def cholesky(x: Any, /) -> Any:
+    """The lower triangular ``L`` with ``L @ L.T = x``, for symmetric positive definite matrices.
+
+    What is factored is the mean of ``x`` and its transpose, so that gradients are symmetric too.
+
+    >>> pb.linalg.cholesky(np.array([[4.0, 2.0], [2.0, 10.0]]))
+    array([[2., 0.],
+           [1., 3.]])
+    """
+
+
+def cholesky_back(g: Any, z: Any) -> Any:
+    w = np.linalg.inv(z)
+    return symmetric(T(w) @ half(T(z) @ g) @ w)
+
+
+def cholesky_moved(dx: Any, z: Any) -> Any:
+    w = np.linalg.inv(z)
+    return z @ half(w @ symmetric(dx) @ T(w))

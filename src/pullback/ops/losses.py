@@ -1,0 +1,355 @@
+"""Losses: how far predictions are from the labels, as one number or one per example."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from pullback.core.adjoints import nonzero, select
+from pullback.core.axes import elementwise2, moves, over
+from pullback.core.calculus import partials
+from pullback.core.kernels import quick_max, quick_sum
+from pullback.core.lowering import scalar
+from pullback.core.op import op, operand
+from pullback.core.tape import RAW
+from pullback.core.tensor import Tensor, concrete
+from pullback.errors import ArgumentError, ShapeError
+
+__all__ = [
+    "Reduction", "absolute_difference", "compute_weighted_loss", "cosine_distance", "hinge_loss", "huber_loss",
+    "log_loss", "mean_squared_error", "sigmoid_cross_entropy", "sigmoid_cross_entropy_with_logits",
+    "softmax_cross_entropy", "softmax_cross_entropy_with_logits", "sparse_softmax_cross_entropy",
+    "sparse_softmax_cross_entropy_with_logits",
+]  # fmt: skip
+
+Shape = tuple[int, ...]
+
+
+class Reduction(IntEnum):
+    """How the losses of the examples become one: the four ways of TensorFlow.js, by the same numbers.
+
+    >>> pb.losses.Reduction.MEAN == 1
+    True
+    """
+
+    NONE = 0
+    MEAN = 1
+    SUM = 2
+    SUM_BY_NONZERO_WEIGHTS = 3
+
+
+def _reduction(name: str, reduction: Any) -> Reduction:
+    if reduction is None:
+        return Reduction.SUM_BY_NONZERO_WEIGHTS
+    try:
+        return Reduction[reduction.upper()] if isinstance(reduction, str) else Reduction(reduction)
+    except (KeyError, ValueError):
+        known = ", ".join(f"{r.name} ({r.value})" for r in Reduction)
+        raise ArgumentError(f"{name}: reduction must be one of {known}, got {reduction!r}.") from None
+
+
+# ---- one loss per element
+
+
+def _given(x: Any, y: Any) -> tuple[Any, Any]:
+    """Two arguments as operands; integers never widen a float, which NumPy's own promotion would let them."""
+    x, y = operand(x), operand(y)
+    if x.dtype != y.dtype:
+        if isinstance(x, RAW) and x.dtype.kind in "iub" and y.dtype.kind == "f":
+            x = x.astype(y.dtype)
+        elif isinstance(y, RAW) and y.dtype.kind in "iub" and x.dtype.kind == "f":
+            y = y.astype(x.dtype)
+    return x, y
+
+
+def _pair(name: str, first: str, x: Any, second: str, y: Any) -> tuple[Any, Any]:
+    """Labels and predictions, which must have one shape: broadcasting would hide a mistake."""
+    x, y = _given(x, y)
+    if x.shape != y.shape:
+        raise ShapeError(
+            f"{name}: {first} of shape {x.shape} and {second} of shape {y.shape} must have the same shape. "
+            "Reshape or broadcast one of them first."
+        )
+    return x, y
+
+
+def _weighted(name: str, losses: Any, weights: Any, reduction: Any) -> Any:
+    way = _reduction(name, reduction)
+    if weights is None:
+        if way == Reduction.NONE:
+            return losses
+        z = np.sum(losses)
+        return z if way == Reduction.SUM else z / max(losses.size, 1)
+    losses, weights = _given(losses, weights)
+    try:
+        fits = np.broadcast_shapes(losses.shape, weights.shape) == losses.shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ShapeError(
+            f"{name}: weights of shape {weights.shape} do not broadcast to the losses, of shape {losses.shape}. "
+            "Give one weight, one per loss, or length 1 along the axes that share it."
+        )
+    z = losses * weights
+    if way == Reduction.NONE:
+        return z
+    z = np.sum(z)
+    if way == Reduction.SUM:
+        return z
+    repeats = losses.size // max(weights.size, 1)  # how many losses share a weight
+    if way == Reduction.SUM_BY_NONZERO_WEIGHTS:
+        return z / max(int(np.count_nonzero(concrete(weights))) * repeats, 1)
+    mass = np.sum(weights) * repeats
+    return select(mass == 0, 0, z / nonzero(mass))
+
+
+def compute_weighted_loss(losses: Any, weights: Any = None, reduction: Any = None) -> Any:
+    """The losses times their weights, reduced: by default their sum, divided by how many weights are not 0.
+
+    ``Reduction.MEAN`` divides by the sum of the weights.  Where all weights are 0 the loss is 0.
+
+    >>> pb.losses.compute_weighted_loss(np.array([1.0, 2.0, 3.0]), np.array([1.0, 0.0, 1.0]))
+    np.float64(2.0)
+    >>> pb.losses.compute_weighted_loss(np.array([1.0, 2.0]), 0.5, pb.losses.Reduction.NONE)
+    array([0.5, 1. ])
+    """
+    return _weighted("compute_weighted_loss", operand(losses), weights, reduction)
+
+
+def absolute_difference(labels: Any, predictions: Any, weights: Any = None, reduction: Any = None) -> Any:
+    """``abs(labels - predictions)``, weighted and reduced.
+
+    >>> pb.losses.absolute_difference(np.array([1.0, 2.0]), np.array([1.5, 4.0]))
+    np.float64(1.25)
+    """
+    x, y = _pair("absolute_difference", "labels", labels, "predictions", predictions)
+    return _weighted("absolute_difference", np.abs(x - y), weights, reduction)
+
+
+def mean_squared_error(labels: Any, predictions: Any, weights: Any = None, reduction: Any = None) -> Any:
+    """``(labels - predictions) ** 2``, weighted and reduced.
+
+    >>> pb.losses.mean_squared_error(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
+    np.float64(2.0)
+    """
+    x, y = _pair("mean_squared_error", "labels", labels, "predictions", predictions)
+    return _weighted("mean_squared_error", np.square(x - y), weights, reduction)
+
+
+def cosine_distance(labels: Any, predictions: Any, axis: Any, weights: Any = None, reduction: Any = None) -> Any:
+    """``1 - sum(labels * predictions)`` over ``axis``, of vectors that have length 1 already.
+
+    >>> pb.losses.cosine_distance(np.array([0.0, 1.0]), np.array([0.6, 0.8]), 0)
+    np.float64(0.19999999999999996)
+    """
+    x, y = _pair("cosine_distance", "labels", labels, "predictions", predictions)
+    z = 1 - np.sum(x * y, axis=over(len(x.shape), axis, "cosine_distance"), keepdims=True)
+    return _weighted("cosine_distance", z, weights, reduction)
+
+
+def hinge_loss(labels: Any, predictions: Any, weights: Any = None, reduction: Any = None) -> Any:
+    """How far predictions are from the right side of the margin; labels are 0 or 1.
+
+    >>> pb.losses.hinge_loss(np.array([1.0, 0.0]), np.array([0.5, -3.0]), reduction=0)
+    array([0.5, 0. ])
+    """
+    x, y = _pair("hinge_loss", "labels", labels, "predictions", predictions)
+    z = 1 - (x * 2 - 1) * y
+    return _weighted("hinge_loss", select(z <= 0, 0, z), weights, reduction)
+
+
+def _huber(x: Any, delta: Any = 1.0) -> Any:
+    size = np.abs(x)
+    near = np.minimum(size, delta)
+    return (size - near * 0.5) * near
+
+
+def _toward(g: Any, x: Any, delta: Any) -> Any:
+    return g * np.minimum(np.maximum(x, -delta), delta)
+
+
+@op(
+    _huber,
+    acts=moves(
+        lambda s, delta=1.0: s,
+        [(((),), {}), (((0, 2),), {}), (((2, 3),), {"delta": 0.5}), (((4,),), {"delta": 5.0})],
+    ),
+    d=partials(_toward),
+    run=_huber,
+    lower=scalar(
+        lambda s, x, delta: s.select(s.less(s.absolute(x), delta), x * x * 0.5, (s.absolute(x) - delta * 0.5) * delta)
+    ),
+)
+def huber(x: Any, /, delta: float = 1.0) -> Any:
+    """Half the square of ``x`` up to ``delta``, and from there on a straight line.
+
+    >>> pb.tensor([0.5, 3.0]).huber()
+    Tensor([0.125, 2.5], dtype=float32)
+    """
+
+
+def huber_loss(
+    labels: Any, predictions: Any, weights: Any = None, delta: float | None = 1.0, reduction: Any = None
+) -> Any:
+    """Squares for small differences, absolute values for those beyond ``delta``; weighted and reduced.
+
+    >>> pb.losses.huber_loss(np.array([1.0, 2.0]), np.array([1.5, 5.0]), reduction=0)
+    array([0.125, 2.5  ])
+    """
+    x, y = _pair("huber_loss", "labels", labels, "predictions", predictions)
+    delta = 1.0 if delta is None else float(delta)
+    if not delta > 0:
+        raise ArgumentError(f"huber_loss: delta must be positive, got {delta}.")
+    return _weighted("huber_loss", huber(x - y, delta), weights, reduction)
+
+
+def log_loss(
+    labels: Any, predictions: Any, weights: Any = None, epsilon: float | None = 1e-7, reduction: Any = None
+) -> Any:
+    """The cross entropy of probabilities, ``epsilon`` keeping the logarithms finite.
+
+    >>> pb.losses.log_loss(np.array([1.0, 0.0]), np.array([0.5, 0.5]))
+    np.float64(0.6931469805599654)
+    """
+    x, y = _pair("log_loss", "labels", labels, "predictions", predictions)
+    epsilon = 1e-7 if epsilon is None else float(epsilon)
+    z = -(x * np.log(y + epsilon)) - (1 - x) * np.log(1 - y + epsilon)
+    return _weighted("log_loss", z, weights, reduction)
+
+
+# ---- from logits
+
+
+def _sigmoid(x: Any) -> Any:
+    if isinstance(x, Tensor):
+        return x.sigmoid()
+    e = np.exp(np.minimum(x, np.floor(np.log(np.finfo(x.dtype).max))))  # no overflow to the right
+    return e / (e + 1)
+
+
+def _sigmoid_cross_entropy(labels: Any, logits: Any) -> Any:
+    return np.maximum(logits, 0) - logits * labels + np.log1p(np.exp(-np.abs(logits)))
+
+
+@op(
+    _sigmoid_cross_entropy,
+    acts=elementwise2,
+    d=partials(lambda g, logits: -(g * logits), lambda g, labels, logits: g * (_sigmoid(logits) - labels)),
+    lower=scalar(lambda s, x, y: s.maximum(y, 0) - x * y + s.log1p(s.exp(-s.absolute(y)))),
+)
+def sigmoid_cross_entropy_with_logits(labels: Any, logits: Any, /) -> Any:
+    """The cross entropy of ``sigmoid(logits)``, without overflow: one loss per element.
+
+    >>> pb.losses.sigmoid_cross_entropy_with_logits(np.array([0.0, 1.0]), np.array([-1000.0, -1000.0]))
+    array([   0., 1000.])
+    """
+
+
+def _smoothed(name: str, labels: Any, smoothing: Any, share: float) -> Any:
+    """Labels moved towards their ``share`` if nothing were known."""
+    if not smoothing:
+        return labels
+    if not 0 <= smoothing <= 1:
+        raise ArgumentError(f"{name}: label_smoothing must be between 0 and 1, got {smoothing}.")
+    return labels * (1 - smoothing) + smoothing * share
+
+
+def sigmoid_cross_entropy(
+    multi_class_labels: Any, logits: Any, weights: Any = None, label_smoothing: float = 0, reduction: Any = None
+) -> Any:
+    """The cross entropy of ``sigmoid(logits)``, every element being a question of its own; weighted and reduced.
+
+    >>> pb.losses.sigmoid_cross_entropy(np.array([0.0, 1.0]), np.array([0.0, 0.0]))
+    np.float64(0.6931471805599453)
+    """
+    x, y = _pair("sigmoid_cross_entropy", "multi_class_labels", multi_class_labels, "logits", logits)
+    x = _smoothed("sigmoid_cross_entropy", x, label_smoothing, 0.5)
+    return _weighted("sigmoid_cross_entropy", sigmoid_cross_entropy_with_logits(x, y), weights, reduction)
+
+
+def _log_softmax(x: Any) -> Any:
+    """Over the last axis, of arrays and of tensors."""
+    if isinstance(x, Tensor):
+        return x.log_softmax()
+    if not x.size:
+        return x
+    x = x - quick_max(x, -1, True)
+    return x - np.log(quick_sum(np.exp(x), -1, True))
+
+
+def softmax_cross_entropy_with_logits(labels: Any, logits: Any) -> Any:
+    """The cross entropy of ``softmax(logits)`` over the last axis: one loss per example.
+
+    The labels may be any numbers, and have a gradient too.
+
+    >>> pb.losses.softmax_cross_entropy_with_logits(np.array([[0.0, 1.0]]), np.array([[1000.0, 1000.0]]))
+    array([0.69314718])
+    """
+    name = "softmax_cross_entropy_with_logits"
+    x, y = _pair(name, "labels", labels, "logits", logits)
+    if not y.shape:
+        raise ShapeError(f"{name}: logits must have an axis of classes, got rank 0.")
+    log_p = _log_softmax(y)
+    with np.errstate(invalid="ignore"):
+        z = np.sum(log_p * x, axis=-1)
+    if np.isnan(concrete(z)).any():  # a class that cannot be, and is not: 0 * log(0) is 0
+        log_p = select((concrete(x) == 0) & (concrete(log_p) == -np.inf), 0, log_p)
+        z = np.sum(log_p * x, axis=-1)
+    return -z
+
+
+def softmax_cross_entropy(
+    onehot_labels: Any, logits: Any, weights: Any = None, label_smoothing: float = 0, reduction: Any = None
+) -> Any:
+    """The cross entropy of ``softmax(logits)`` over the last axis, weighted by example and reduced.
+
+    >>> pb.losses.softmax_cross_entropy(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[0.0, 0.0], [9.0, -9.0]]))
+    np.float64(0.346573597894...)
+    """
+    name = "softmax_cross_entropy"
+    x, y = _pair(name, "onehot_labels", onehot_labels, "logits", logits)
+    x = _smoothed(name, x, label_smoothing, 1 / max(x.shape[-1] if x.shape else 1, 1))
+    return _weighted(name, softmax_cross_entropy_with_logits(x, y), weights, reduction)
+
+
+# ---- labels that are the numbers of their classes
+
+
+def _places(labels: Any, shape: Shape) -> Any:
+    """Where the labelled elements are among the logits laid end to end; the labels are checked."""
+    name = "sparse_softmax_cross_entropy"
+    labels = np.asarray(labels) if isinstance(labels, list | tuple) else np.asarray(concrete(labels))
+    if labels.dtype.kind not in "iu":
+        raise ArgumentError(f"{name}: labels must be integers, got {labels.dtype}; cast them to int32.")
+    if not shape or labels.shape != shape[:-1]:
+        raise ShapeError(
+            f"{name}: labels of shape {labels.shape} and logits of shape {shape}: expected the shape of the "
+            "logits without their last axis, the classes."
+        )
+    n = shape[-1]
+    if labels.size and (labels.min() < 0 or labels.max() >= n):
+        wrong = next(int(i) for i in labels.ravel() if not 0 <= i < n)
+        raise ShapeError(f"{name}: the label {wrong} is not one of the {n} classes, 0 to {n - 1}.")
+    return labels + n * np.arange(labels.size).reshape(labels.shape)
+
+
+def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any) -> Any:
+    """``softmax_cross_entropy_with_logits`` where a label is the number of its class: nothing is made one-hot.
+
+    >>> pb.losses.sparse_softmax_cross_entropy_with_logits(np.array([1]), np.array([[0.0, 0.0]]))
+    array([0.69314718])
+    """
+    y = operand(logits)
+    return -np.take(np.reshape(_log_softmax(y), -1), _places(labels, y.shape))
+
+
+def sparse_softmax_cross_entropy(labels: Any, logits: Any, weights: Any = None, reduction: Any = None) -> Any:
+    """The cross entropy of ``softmax(logits)``, a label being the number of its class; weighted and reduced.
+
+    >>> pb.losses.sparse_softmax_cross_entropy(np.array([1, 0]), np.array([[0.0, 0.0], [9.0, -9.0]]))
+    np.float64(0.346573597894...)
+    """
+    losses = sparse_softmax_cross_entropy_with_logits(labels, logits)
+    return _weighted("sparse_softmax_cross_entropy", losses, weights, reduction)

@@ -1,0 +1,71 @@
+"""``pb.math``: what TensorFlow.js keeps under this name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.core.axes import moves
+from pullback.core.calculus import constant
+from pullback.core.op import op
+from pullback.errors import ArgumentError, ShapeError
+
+__all__ = ["confusion_matrix"]
+
+
+def _classes(num_classes: Any) -> int:
+    if isinstance(num_classes, bool) or not hasattr(num_classes, "__index__") or num_classes < 1:
+        raise ArgumentError(
+            f"confusion_matrix: num_classes must be an integer >= 1, got {num_classes!r}; "
+            "it is the highest label plus one."
+        )
+    return int(num_classes)
+
+
+def _labels(argument: str, labels: Any, n: int) -> Any:
+    if labels.dtype.kind not in "iu" and np.any(labels != np.floor(labels)):
+        raise ArgumentError(f"confusion_matrix: {argument} must be whole numbers, got {labels.dtype}.")
+    made = labels.astype(np.intp)
+    wrong = made[(made < 0) | (made >= n)]
+    if wrong.size:
+        raise ArgumentError(
+            f"confusion_matrix: {argument} must be from 0 to {n - 1} (num_classes={n}), got {wrong[0]}."
+        )
+    return made
+
+
+def _confusion(labels: Any, predictions: Any, num_classes: Any) -> Any:
+    n = _square(labels.shape, predictions.shape, num_classes)[0]
+    at = _labels("labels", labels, n) * n + _labels("predictions", predictions, n)
+    return np.bincount(at, minlength=n * n).astype(np.int32).reshape(n, n)
+
+
+def _square(labels: tuple[int, ...], predictions: tuple[int, ...], num_classes: Any) -> tuple[int, int]:
+    if len(labels) != 1 or labels != predictions:
+        raise ShapeError(
+            f"confusion_matrix: labels and predictions must be vectors of one length, got shapes {labels} and "
+            f"{predictions}."
+        )
+    return _classes(num_classes), _classes(num_classes)
+
+
+@op(
+    _confusion,
+    acts=moves(
+        _square,
+        [
+            ((np.array([0, 1, 2, 1]), np.array([0, 2, 2, 1])), {"num_classes": 3}),
+            ((np.empty(0, int), np.empty(0, int)), {"num_classes": 2}),
+        ],
+    ),
+    d=constant(),
+    run=_confusion,
+)
+def confusion_matrix(labels: Any, predictions: Any, /, num_classes: int) -> Any:
+    """How often each label (the row) was predicted as each class (the column).
+
+    >>> confusion_matrix(np.array([0, 1, 1]), np.array([0, 1, 0]), 2)
+    array([[1, 0],
+           [1, 1]], dtype=int32)
+    """

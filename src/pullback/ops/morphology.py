@@ -1,0 +1,107 @@
+"""Morphology: the largest sum of a window and a filter; and windows laid out as elements, of which it is made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.core.axes import moves
+from pullback.core.calculus import linear, rule
+from pullback.core.op import method, op, operand
+from pullback.core.windows import Windows, channels_last, framed, laid, planned, unframed
+from pullback.errors import ShapeError
+
+__all__ = ["dilation2d"]
+
+Ints = tuple[int, ...]
+SAMPLES = [
+    (x, planned("windowed", x[1:-1], size, **how, both=True))
+    for x, size, how in (
+        ((1, 3, 4, 2), (2, 2), {"pad": "same"}), ((2, 5, 5, 1), (2, 2), {"strides": 2, "dilations": 2, "pad": 1}),
+        ((2, 4, 1), (3,), {}), ((0, 3, 2), (2,), {}),
+    )
+]  # fmt: skip
+
+
+def _all(x: Ints, w: Windows) -> Ints:
+    return (x[0], *w.out, *w.size, x[-1])
+
+
+def _windowed(x: Any, windows: Windows, fill: float = 0.0) -> Any:
+    return laid(framed(x, windows, fill), windows).copy()
+
+
+def _merged_back(g: Any, x_shape: Ints, windows: Windows) -> Any:
+    return merged(g, windows, x_shape)
+
+
+def _windows_tangent(dx: Any, windows: Windows) -> Any:
+    return windowed(dx, windows)
+
+
+@op(
+    _windowed,
+    acts=moves(lambda x, windows, fill: _all(x, windows), [((x,), {"windows": w, "fill": -1.0}) for x, w in SAMPLES]),
+    d=rule(_merged_back, jvp=_windows_tangent),
+    run=_windowed,
+)
+def windowed(x: Any, /, windows: Windows, fill: float = 0.0) -> Any:
+    """Every window by itself, (batch, *positions, *window, channels), with ``fill`` outside of ``x``.
+
+    >>> windowed(np.array([1.0, 2.0, 3.0]).reshape(1, 3, 1), planned("windowed", (3,), (2,)))[0, :, :, 0]
+    array([[1., 2.],
+           [2., 3.]])
+    """
+
+
+def _merged(x: Any, windows: Windows, shape: Ints) -> Any:
+    e = np.zeros((shape[0], *windows.reach, shape[-1]), x.dtype)
+    positions = (slice(None),) * (len(windows.size) + 1)
+    for at, index in windows.offsets():
+        e[index] += x[(*positions, *at)]
+    return unframed(e, windows, shape[1:-1])
+
+
+@op(
+    _merged,
+    acts=moves(lambda x, windows, shape: shape, [((_all(x, w),), {"windows": w, "shape": x}) for x, w in SAMPLES]),
+    d=linear(lambda g, windows: windowed(g, windows)),
+    run=_merged,
+)
+def merged(x: Any, /, windows: Windows, shape: Ints) -> Any:
+    """The adjoint of ``windowed``: windows added up where they overlap.
+
+    >>> merged(np.ones((1, 2, 2, 1)), planned("windowed", (3,), (2,)), (1, 3, 1)).ravel()
+    array([1., 2., 1.])
+    """
+
+
+@method
+def dilation2d(
+    x: Any, filter: Any, strides: Any = 1, pad: Any = "valid", dilations: Any = 1, data_format: Any = "NHWC"
+) -> Any:
+    """The largest element of each window with ``filter`` (height, width, channels) added to it.
+
+    >>> dilation2d(np.arange(4.0).reshape(1, 2, 2, 1), np.array([[[9.0], [0.0]], [[0.0], [0.0]]])).ravel()
+    array([9.])
+    """
+    name, x, filter = "dilation2d", operand(x), operand(filter)
+    last = channels_last(name, data_format, 2)
+    alone = x.ndim == 3
+    if alone:
+        x = np.reshape(x, (1, *x.shape))
+    if x.ndim != 4:
+        raise ShapeError(f"{name}: x must have rank 4, or 3 without a batch, got shape {x.shape}.")
+    if not last:
+        x = np.moveaxis(x, 1, -1)
+    if filter.ndim != 3 or filter.shape[-1] != x.shape[-1]:
+        raise ShapeError(
+            f"{name}: x has {x.shape[-1]} channels, so filter must have shape (height, width, {x.shape[-1]}), "
+            f"got {filter.shape}."
+        )
+    windows = planned(name, x.shape[1:-1], filter.shape[:2], strides, pad, dilations, None, last, True)
+    z = np.max(np.add(windowed(x, windows, -np.inf), filter), axis=(3, 4))
+    if not last:
+        z = np.moveaxis(z, -1, 1)
+    return np.reshape(z, z.shape[1:]) if alone else z

@@ -1,0 +1,132 @@
+"""Normalisation: values brought to mean 0 and variance 1, over a batch, a layer or neighbouring channels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.core.axes import over
+from pullback.core.op import method, operand
+from pullback.errors import ShapeError
+
+__all__ = [
+    "batch_norm", "batch_norm2d", "batch_norm3d", "batch_norm4d", "layer_norm", "local_response_normalization",
+]  # fmt: skip
+
+
+def _scaled(x: Any, mean: Any, variance: Any, offset: Any, scale: Any, epsilon: float) -> Any:
+    """``(x - mean) / sqrt(variance + epsilon) * scale + offset``, with as few passes over ``x`` as possible."""
+    spread = np.sqrt(variance + epsilon)
+    z = (x - mean) / spread if scale is None else (x - mean) * (scale / spread)
+    return z if offset is None else z + offset
+
+
+def _batch_norm(
+    name: str, ranks: tuple[int, ...], x: Any, mean: Any, variance: Any, offset: Any, scale: Any, epsilon: Any
+) -> Any:  # fmt: skip
+    x = operand(x)
+    if ranks and x.ndim not in ranks:
+        raise ShapeError(f"{name}: x must have rank {ranks[0]}, got shape {x.shape}.")
+    given = {"mean": mean, "variance": variance, "offset": offset, "scale": scale}
+    found: dict[str, Any] = {k: None if v is None else operand(v) for k, v in given.items()}
+    for argument, value in found.items():
+        if value is None and argument in ("mean", "variance"):
+            raise ShapeError(f"{name}: {argument} must be given; moments(x) tells mean and variance.")
+        if value is not None and (
+            value.ndim > x.ndim
+            or any(n not in (1, m) for n, m in zip(value.shape[::-1], x.shape[::-1], strict=False))
+            or value.ndim != found["mean"].ndim
+        ):  # fmt: skip
+            raise ShapeError(
+                f"{name}: {argument} has shape {value.shape}; for x of shape {x.shape} and mean of shape "
+                f"{found['mean'].shape} it must have the rank of mean and broadcast to x, as {x.shape[-1:]} does."
+            )
+    return _scaled(x, **found, epsilon=0.001 if epsilon is None else epsilon)
+
+
+@method
+def batch_norm(
+    x: Any, mean: Any, variance: Any, offset: Any = None, scale: Any = None, variance_epsilon: Any = 0.001
+) -> Any:
+    """``x`` less ``mean``, divided by the square root of ``variance``, times ``scale``, plus ``offset``.
+
+    >>> batch_norm(np.array([[1.0], [3.0]]), np.array([2.0]), np.array([1.0]), variance_epsilon=0.0).ravel()
+    array([-1.,  1.])
+    """
+    return _batch_norm("batch_norm", (), x, mean, variance, offset, scale, variance_epsilon)
+
+
+@method
+def batch_norm2d(
+    x: Any, mean: Any, variance: Any, offset: Any = None, scale: Any = None, variance_epsilon: Any = 0.001
+) -> Any:
+    """``batch_norm`` of a tensor of rank 2.
+
+    >>> batch_norm2d(np.ones((1, 2)), np.ones(2), np.ones(2), np.array([5.0, 6.0]))
+    array([[5., 6.]])
+    """
+    return _batch_norm("batch_norm2d", (2,), x, mean, variance, offset, scale, variance_epsilon)
+
+
+@method
+def batch_norm3d(
+    x: Any, mean: Any, variance: Any, offset: Any = None, scale: Any = None, variance_epsilon: Any = 0.001
+) -> Any:
+    """``batch_norm`` of a tensor of rank 3.
+
+    >>> batch_norm3d(np.ones((1, 1, 2)), np.ones(2), np.ones(2)).shape
+    (1, 1, 2)
+    """
+    return _batch_norm("batch_norm3d", (3,), x, mean, variance, offset, scale, variance_epsilon)
+
+
+@method
+def batch_norm4d(
+    x: Any, mean: Any, variance: Any, offset: Any = None, scale: Any = None, variance_epsilon: Any = 0.001
+) -> Any:
+    """``batch_norm`` of a tensor of rank 4.
+
+    >>> batch_norm4d(np.ones((1, 1, 1, 2)), np.ones(2), np.ones(2)).shape
+    (1, 1, 1, 2)
+    """
+    return _batch_norm("batch_norm4d", (4,), x, mean, variance, offset, scale, variance_epsilon)
+
+
+@method
+def layer_norm(
+    x: Any, offset: Any = None, scale: Any = None, axis: Any = -1, variance_epsilon: float = 1e-5
+) -> Any:  # fmt: skip
+    """``x`` brought to mean 0 and variance 1 over ``axis``, times ``scale``, plus ``offset``.
+
+    >>> layer_norm(np.array([[1.0, 3.0], [10.0, 30.0]]), variance_epsilon=0.0)
+    array([[-1.,  1.],
+           [-1.,  1.]])
+    """
+    x = operand(x)
+    axes = over(x.ndim, axis, "layer_norm")
+    centred = x - np.mean(x, axis=axes, keepdims=True)
+    variance = np.mean(centred * centred, axis=axes, keepdims=True)
+    return _scaled(centred, 0.0, variance, offset, scale, variance_epsilon)
+
+
+@method
+def local_response_normalization(
+    x: Any, depth_radius: Any = 5, bias: Any = 1, alpha: Any = 1, beta: Any = 0.5
+) -> Any:  # fmt: skip
+    """``x`` divided by ``(bias + alpha * s) ** beta``, ``s`` the sum of squares of the channels around each one.
+
+    >>> local_response_normalization(np.array([[[[1.0, 1.0]]]]), 1, 2.0).ravel()
+    array([0.5, 0.5])
+    """
+    name, x = "local_response_normalization", operand(x)
+    if x.ndim not in (3, 4):
+        raise ShapeError(f"{name}: x must have rank 4, or 3 without a batch, got shape {x.shape}.")
+    radius = 5 if depth_radius is None else depth_radius
+    if radius != int(radius) or radius < 0:
+        raise ShapeError(f"{name}: depth_radius must be an integer >= 0, got {depth_radius!r}.")
+    bias, alpha, beta = 1 if bias is None else bias, 1 if alpha is None else alpha, 0.5 if beta is None else beta
+    channels = np.arange(x.shape[-1])
+    near = np.abs(channels[:, None] - channels) <= radius
+    dtype = x.dtype if x.dtype.kind == "f" else np.float32
+    return x * (np.matmul(x * x, near.astype(dtype)) * alpha + bias) ** -beta

@@ -1,0 +1,394 @@
+"""Pooling: the largest or the mean element of every window.
+
+Of several elements that are the largest of their window each receives an equal share of the cotangent, as for ``max``.
+What lies outside of the image is no element of a window: it is never the largest, and the mean does not count it.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache, reduce
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.core.axes import moves
+from pullback.core.calculus import constant, linear, rule
+from pullback.core.convert import get_default_dtype
+from pullback.core.op import method, op, operand
+from pullback.core.windows import Windows, channels_last, filled, framed, laid, per_axis, planned, unframed
+from pullback.errors import ArgumentError, ShapeError
+
+__all__ = [
+    "PoolWithArgmax", "avg_pool", "avg_pool1d", "avg_pool3d", "max_pool", "max_pool1d", "max_pool3d",
+    "max_pool_with_argmax", "pool",
+]  # fmt: skip
+
+Ints = tuple[int, ...]
+GEOMETRIES: list[tuple[Ints, Ints, dict[str, Any]]] = [
+    ((1, 4, 5, 1), (2, 2), {"strides": 2, "pad": "same"}), ((2, 5, 4, 2), (3, 2), {"strides": (2, 1), "pad": 1}),
+    ((1, 5, 5, 1), (2, 2), {"dilations": 2}), ((2, 6, 3), (2,), {}), ((0, 3, 3, 2), (2, 2), {}),
+    ((1, 3, 3, 2, 1), (2, 2, 1), {"strides": 2, "pad": "same"}),
+]  # fmt: skip
+SAMPLES = [(x, planned("pool", x[1:-1], size, **how)) for x, size, how in GEOMETRIES]
+
+
+def _results(x: Ints, windows: Windows) -> Ints:
+    return (x[0], *windows.out, x[-1])
+
+
+# ---- the largest
+
+
+def _largest(x: Any, windows: Windows) -> Any:
+    frame = framed(x, windows, filled(x.dtype))
+    z: Any = None
+    for _, index in windows.offsets():
+        z = frame[index].copy() if z is None else np.maximum(z, frame[index], out=z)
+    return z
+
+
+def _shares(source: Any, largest: Any, windows: Windows) -> tuple[list[Any], Any]:
+    """For each element of a window where it is the largest, and how many there are; None if never more than one."""
+    frame = framed(source, windows, filled(source.dtype))
+    hits = [frame[index] == largest for _, index in windows.offsets()]
+    count = reduce(np.add, [hit.view(np.uint8) for hit in hits[1:]], hits[0].view(np.uint8)) if len(hits) < 256 else (
+        reduce(np.add, [hit.astype(np.int64) for hit in hits])
+    )  # fmt: skip
+    return hits, np.maximum(count, 1).astype(source.dtype) if count.size and count.max() > 1 else None
+
+
+def _give_to_largest(x: Any, source: Any, largest: Any, windows: Windows) -> Any:
+    hits, count = _shares(source, largest, windows)
+    x = x if count is None else x / count
+    wide = [(k - 1) * d + 1 for k, d in zip(windows.size, windows.dilations, strict=True)]
+    apart = all(s >= k for s, k in zip(windows.strides, wide, strict=True))
+    make = np.empty if windows.strides == windows.size and apart else np.zeros  # every element is in a window, or not
+    e = make((source.shape[0], *windows.reach, source.shape[-1]), x.dtype)
+    for hit, (_, index) in zip(hits, windows.offsets(), strict=True):
+        if apart:
+            np.multiply(x, hit, out=e[index])
+        else:
+            e[index] += x * hit
+    return unframed(e, windows, source.shape[1:-1])
+
+
+def _take_from_largest(x: Any, source: Any, largest: Any, windows: Windows) -> Any:
+    hits, count = _shares(source, largest, windows)
+    frame = framed(x, windows)
+    z = np.zeros(largest.shape, x.dtype)
+    for hit, (_, index) in zip(hits, windows.offsets(), strict=True):
+        z += frame[index] * hit
+    return z if count is None else z / count
+
+
+def _with_source(down: bool) -> list[Any]:
+    """Samples with an image and its largest elements; ``down``: what goes along them has the shape of the image."""
+    random = np.random.default_rng(7)
+    made = []
+    for x, w in SAMPLES:
+        source = random.permutation(np.arange(float(prod(x)))).reshape(x)
+        made.append(((x if down else _results(x, w), source, _largest(source, w)), {"windows": w}))
+    return made
+
+
+def _back_to_largest(g: Any, x: Any, z: Any, windows: Windows) -> Any:
+    return give_to_largest(g, x, z, windows)
+
+
+def _tangent_of_largest(dx: Any, x: Any, z: Any, windows: Windows) -> Any:
+    return take_from_largest(dx, x, z, windows)
+
+
+def _taken_back(g: Any, source: Any, largest: Any, windows: Windows) -> Any:
+    return take_from_largest(g, source, largest, windows)
+
+
+@op(
+    _largest,
+    acts=moves(_results, [((x,), {"windows": w}) for x, w in SAMPLES]),
+    d=rule(_back_to_largest, jvp=_tangent_of_largest),
+    run=_largest,
+)  # fmt: skip
+def largest_in_window(x: Any, /, windows: Windows) -> Any:
+    """The largest element of each window.
+
+    >>> largest_in_window(np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1), planned("pool", (3,), (2,))).ravel()
+    array([3., 3.])
+    """
+
+
+@op(
+    _give_to_largest,
+    acts=moves(lambda x, source, largest, windows: source, _with_source(False)),
+    d=linear(_taken_back, None, None),
+    run=_give_to_largest,
+)
+def give_to_largest(x: Any, source: Any, largest: Any, /, windows: Windows) -> Any:
+    """``x`` put where the largest element of each window of ``source`` is: the way back of ``largest_in_window``.
+
+    >>> source = np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1)
+    >>> w = planned("pool", (3,), (2,))
+    >>> give_to_largest(np.array([[[1.0], [10.0]]]), source, largest_in_window(source, w), w).ravel()
+    array([ 0., 11.,  0.])
+    """
+
+
+@op(
+    _take_from_largest,
+    acts=moves(lambda x, source, largest, windows: largest, _with_source(True)),
+    d=linear(lambda g, source, largest, windows: give_to_largest(g, source, largest, windows), None, None),
+    run=_take_from_largest,
+)
+def take_from_largest(x: Any, source: Any, largest: Any, /, windows: Windows) -> Any:
+    """The elements of ``x`` that are where the largest of each window of ``source`` is.
+
+    >>> source = np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1)
+    >>> w = planned("pool", (3,), (2,))
+    >>> take_from_largest(np.array([[[7.0], [8.0], [9.0]]]), source, largest_in_window(source, w), w).ravel()
+    array([8., 8.])
+    """
+
+
+def _places(x: Any, windows: Windows, include_batch: bool = False) -> Any:
+    axes = len(windows.size)
+    view = laid(framed(x, windows, filled(x.dtype)), windows)
+    rows = np.moveaxis(view, -1, axes + 1).reshape(*view.shape[: axes + 1], x.shape[-1], prod(windows.size))
+    at = np.unravel_index(np.argmax(rows, -1), windows.size)
+    place: Any = np.arange(x.shape[0]).reshape(-1, *(1,) * (axes + 1)) if include_batch else 0
+    for i, (tap, n) in enumerate(zip(at, x.shape[1:-1], strict=True)):
+        first = np.arange(windows.out[i]).reshape(-1, *(1,) * (axes - i)) * windows.strides[i] - windows.before[i]
+        place = place * n + np.clip(first + tap * windows.dilations[i], 0, max(n - 1, 0))
+    return (place * x.shape[-1] + np.arange(x.shape[-1])).astype(np.int32)
+
+
+@op(
+    _places,
+    acts=moves(lambda x, windows, include_batch: _results(x, windows), [((x,), {"windows": w}) for x, w in SAMPLES]),
+    d=constant(),
+    run=_places,
+)
+def largest_places(x: Any, /, windows: Windows, include_batch: bool = False) -> Any:
+    """Where the largest element of each window is, the first of several: its number in the flattened image.
+
+    >>> largest_places(np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1), planned("pool", (3,), (2,))).ravel()
+    array([1, 1], dtype=int32)
+    """
+
+
+# ---- sums
+
+
+def _sums(x: Any, windows: Windows) -> Any:
+    frame = framed(x, windows)
+    z: Any = None
+    for _, index in windows.offsets():
+        z = frame[index].copy() if z is None else np.add(z, frame[index], out=z)
+    return z
+
+
+def _spread(x: Any, windows: Windows, shape: Ints) -> Any:
+    e = np.zeros((shape[0], *windows.reach, shape[-1]), x.dtype)
+    for _, index in windows.offsets():
+        e[index] += x
+    return unframed(e, windows, shape[1:-1])
+
+
+def _spread_back(g: Any, x_shape: Ints, windows: Windows) -> Any:
+    return spread_over_windows(g, windows, x_shape)
+
+
+@op(
+    _sums,
+    acts=moves(_results, [((x,), {"windows": w}) for x, w in SAMPLES]),
+    d=linear(_spread_back),
+    run=_sums,
+)
+def sum_of_windows(x: Any, /, windows: Windows) -> Any:
+    """The sum of each window.
+
+    >>> sum_of_windows(np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1), planned("pool", (3,), (2,))).ravel()
+    array([4., 5.])
+    """
+
+
+@op(
+    _spread,
+    acts=moves(lambda x, windows, shape: shape, [((_results(x, w),), {"windows": w, "shape": x}) for x, w in SAMPLES]),
+    d=linear(lambda g, windows: sum_of_windows(g, windows)),
+    run=_spread,
+)
+def spread_over_windows(x: Any, /, windows: Windows, shape: Ints) -> Any:
+    """The adjoint of ``sum_of_windows``: every element receives from all windows that it is in.
+
+    >>> spread_over_windows(np.ones((1, 2, 1)), planned("pool", (3,), (2,)), (1, 3, 1)).ravel()
+    array([1., 2., 1.])
+    """
+
+
+@lru_cache(100)
+def _counts(windows: Windows, space: Ints, dtype: Any) -> Any:
+    """How many elements of the image are in each window; NaN for none, of which there is no mean."""
+    count = _sums(np.ones((1, *space, 1), dtype), windows)
+    if count.size and (count == count.flat[0]).all():
+        count = np.array(count.flat[0])
+    return np.where(count == 0, np.nan, count).astype(dtype)[()]
+
+
+# ---- as users say it
+
+
+def _pooled(
+    name: str, kind: str, axes: int, x: Any, size: Any, strides: Any, pad: Any, rounding: Any, data_format: Any = None,
+    dilations: Any = 1, outside: bool = False,
+) -> Any:  # fmt: skip
+    """Either pooling of either layout; ``outside`` says that zeros around the image are elements like others."""
+    x, last = operand(x), channels_last(name, data_format, axes)
+    alone = x.ndim == axes + 1
+    if alone:
+        x = np.reshape(x, (1, *x.shape))
+    if x.ndim != axes + 2:
+        raise ShapeError(f"{name}: x must have rank {axes + 2}, or {axes + 1} without a batch, got shape {x.shape}.")
+    if not last:
+        x = np.moveaxis(x, 1, -1)
+    windows = planned(
+        name, x.shape[1:-1], per_axis(name, "filter_size", size, axes), strides, pad, dilations, rounding, last
+    )  # fmt: skip
+    if outside:
+        pairs = [(b, max(r - b - n, 0)) for b, r, n in zip(windows.before, windows.reach, x.shape[1:-1], strict=True)]
+        x = np.pad(x, ((0, 0), *pairs, (0, 0)))
+        windows = windows._replace(before=(0,) * axes)
+    if kind == "max":
+        z = largest_in_window(x, windows)
+    else:
+        dtype = x.dtype if x.dtype.kind == "f" else get_default_dtype()
+        z = sum_of_windows(x, windows) / _counts(windows, x.shape[1:-1], dtype)
+    if not last:
+        z = np.moveaxis(z, -1, 1)
+    return np.reshape(z, z.shape[1:]) if alone else z
+
+
+@method
+def max_pool1d(
+    x: Any, filter_size: Any, strides: Any = 1, pad: Any = "valid", dim_rounding_mode: Any = None,
+    data_format: Any = "NWC",
+) -> Any:  # fmt: skip
+    """The largest element of each window of (batch, width, channels).
+
+    >>> max_pool1d(np.array([[[1.0], [3.0], [2.0], [0.0]]]), 2, 2).ravel()
+    array([3., 2.])
+    """
+    return _pooled("max_pool1d", "max", 1, x, filter_size, strides, pad, dim_rounding_mode, data_format)
+
+
+@method
+def max_pool(
+    x: Any, filter_size: Any, strides: Any = 1, pad: Any = "valid", dim_rounding_mode: Any = None,
+    data_format: Any = "NHWC",
+) -> Any:  # fmt: skip
+    """The largest element of each window of images (batch, height, width, channels).
+
+    >>> max_pool(np.arange(16.0).reshape(1, 4, 4, 1), 2, 2).ravel()
+    array([ 5.,  7., 13., 15.])
+    """
+    return _pooled("max_pool", "max", 2, x, filter_size, strides, pad, dim_rounding_mode, data_format)
+
+
+@method
+def max_pool3d(
+    x: Any, filter_size: Any, strides: Any = 1, pad: Any = "valid", dim_rounding_mode: Any = None,
+    data_format: Any = "NDHWC",
+) -> Any:  # fmt: skip
+    """The largest element of each window of (batch, depth, height, width, channels).
+
+    >>> max_pool3d(np.arange(8.0).reshape(1, 2, 2, 2, 1), 2).ravel()
+    array([7.])
+    """
+    return _pooled("max_pool3d", "max", 3, x, filter_size, strides, pad, dim_rounding_mode, data_format)
+
+
+@method
+def avg_pool1d(
+    x: Any, filter_size: Any, strides: Any = 1, pad: Any = "valid", dim_rounding_mode: Any = None,
+    data_format: Any = "NWC",
+) -> Any:  # fmt: skip
+    """The mean of each window of (batch, width, channels).
+
+    >>> avg_pool1d(np.array([[[1.0], [3.0], [2.0], [0.0]]]), 2, 2).ravel()
+    array([2., 1.])
+    """
+    return _pooled("avg_pool1d", "avg", 1, x, filter_size, strides, pad, dim_rounding_mode, data_format)
+
+
+@method
+def avg_pool(
+    x: Any, filter_size: Any, strides: Any = 1, pad: Any = "valid", dim_rounding_mode: Any = None,
+    data_format: Any = "NHWC",
+) -> Any:  # fmt: skip
+    """The mean of each window of images (batch, height, width, channels).
+
+    >>> avg_pool(np.arange(9.0).reshape(1, 3, 3, 1), 2, 2, "same").ravel()
+    array([2. , 3.5, 6.5, 8. ])
+    """
+    return _pooled("avg_pool", "avg", 2, x, filter_size, strides, pad, dim_rounding_mode, data_format)
+
+
+@method
+def avg_pool3d(
+    x: Any, filter_size: Any, strides: Any = 1, pad: Any = "valid", dim_rounding_mode: Any = None,
+    data_format: Any = "NDHWC",
+) -> Any:  # fmt: skip
+    """The mean of each window of (batch, depth, height, width, channels).
+
+    >>> avg_pool3d(np.arange(8.0).reshape(1, 2, 2, 2, 1), 2).ravel()
+    array([3.5])
+    """
+    return _pooled("avg_pool3d", "avg", 3, x, filter_size, strides, pad, dim_rounding_mode, data_format)
+
+
+class PoolWithArgmax(NamedTuple):
+    """What ``max_pool_with_argmax`` gives.
+
+    >>> max_pool_with_argmax(np.arange(4.0).reshape(1, 2, 2, 1), 2).indexes.ravel()
+    array([3], dtype=int32)
+    """
+
+    result: Any
+    indexes: Any
+
+
+@method
+def max_pool_with_argmax(
+    x: Any, filter_size: Any, strides: Any = 1, pad: Any = "valid", include_batch_in_index: bool = False
+) -> PoolWithArgmax:
+    """``max_pool``, and where each of its elements comes from: numbers in the flattened image, or in the whole batch.
+
+    >>> max_pool_with_argmax(np.array([[[[1.0], [4.0]], [[2.0], [3.0]]]]), 2)
+    PoolWithArgmax(result=array([[[[4.]]]]), indexes=array([[[[1]]]], dtype=int32))
+    """
+    name, x = "max_pool_with_argmax", operand(x)
+    if x.ndim != 4:
+        raise ShapeError(f"{name}: x must have rank 4, got shape {x.shape}.")
+    windows = planned(name, x.shape[1:-1], per_axis(name, "filter_size", filter_size, 2), strides, pad)
+    return PoolWithArgmax(largest_in_window(x, windows), largest_places(x, windows, bool(include_batch_in_index)))
+
+
+@method
+def pool(
+    input: Any, window_shape: Any, pooling_type: str = "max", pad: Any = "valid", dilations: Any = 1, strides: Any = 1,
+    dim_rounding_mode: Any = None,
+) -> Any:  # fmt: skip
+    """``max_pool`` or ``avg_pool`` ("max", "avg"), whose windows may have gaps: ``dilations``.
+
+    With gaps and ``pad="same"`` the zeros around the image are elements like others, as in TensorFlow.
+
+    >>> pool(np.arange(9.0).reshape(1, 3, 3, 1), 2, "max", "valid", 2).ravel()
+    array([8.])
+    """
+    if pooling_type not in ("max", "avg"):
+        raise ArgumentError(f"pool: pooling_type must be 'max' or 'avg', got {pooling_type!r}.")
+    gaps = max(per_axis("pool", "dilations", dilations, 2)) > 1
+    outside = gaps and isinstance(pad, str) and pad.lower() == "same"
+    return _pooled(
+        "pool", pooling_type, 2, input, window_shape, strides, pad, dim_rounding_mode, None, dilations, outside
+    )  # fmt: skip

@@ -1,0 +1,116 @@
+"""Recurrent cells, and the average that runs along with training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.core.op import operand
+from pullback.core.tape import as_tensor
+from pullback.core.tensor import Tensor
+from pullback.errors import ArgumentError, ShapeError
+
+__all__ = ["CellState", "basic_lstm_cell", "moving_average", "multi_rnn_cell"]
+
+Shape = tuple[int, ...]
+
+
+class CellState(NamedTuple):
+    """What a cell hands on: its memory ``c`` and its output ``h``; of several cells, a list of each.
+
+    >>> pb.CellState(c=1.0, h=2.0).h
+    2.0
+    """
+
+    c: Any
+    h: Any
+
+
+def _checked(kernel: Shape, bias: Shape, data: Shape, c: Shape, h: Shape) -> None:
+    """The shapes of one cell, checked: (inputs + units, 4 * units) goes with the rest."""
+
+    def wrong(argument: str, expected: str, got: Shape) -> ShapeError:
+        return ShapeError(f"basic_lstm_cell: {argument} must have shape {expected}, got {got}.")
+
+    for argument, shape in (("lstm_kernel", kernel), ("data", data), ("c", c), ("h", h)):
+        if len(shape) != 2:
+            raise wrong(argument, "of rank 2", shape)
+    batch, units = h
+    if data[0] != batch:
+        raise wrong("data", f"({batch}, inputs), the batch of h", data)
+    if c != h:
+        raise wrong("c", f"{h}, that of h", c)
+    if kernel != (data[1] + units, 4 * units):
+        raise wrong("lstm_kernel", f"({data[1] + units}, {4 * units}): inputs + units, 4 * units", kernel)
+    if bias != (4 * units,):
+        raise wrong("lstm_bias", f"({4 * units},): 4 * units", bias)
+
+
+def basic_lstm_cell(forget_bias: Any, lstm_kernel: Any, lstm_bias: Any, data: Any, c: Any, h: Any) -> CellState:
+    """One step of an LSTM: from ``data`` and the state before to the state after.
+
+    ``lstm_kernel`` has shape (inputs + units, 4 * units), in the order of gates of TensorFlow.js: input, candidate,
+    forget, output.
+
+    >>> zeros = np.zeros((1, 2))
+    >>> pb.basic_lstm_cell(1.0, np.ones((5, 8)), np.zeros(8), np.ones((1, 3)), zeros, zeros).c
+    array([[0.94786341, 0.94786341]])
+    """
+    given = [operand(a) for a in (forget_bias, lstm_kernel, lstm_bias, data, c, h)]
+    _checked(*[a.shape for a in given[1:]])
+    forget, kernel, bias, x, memory, output = map(as_tensor, given)
+    units = output.shape[1]
+    gates: Any = np.concatenate([x, output], axis=1)
+    gates = gates @ kernel + bias
+    into, candidate, keep, out = (gates[:, n * units : (n + 1) * units] for n in range(4))
+    memory = into.sigmoid() * np.tanh(candidate) + memory * (forget + keep).sigmoid()
+    output = np.tanh(memory) * out.sigmoid()
+    if any(isinstance(a, Tensor) for a in given):
+        return CellState(memory, output)
+    return CellState(memory.numpy(), output.numpy())
+
+
+def multi_rnn_cell(
+    lstm_cells: Sequence[Callable[[Any, Any, Any], Any]], data: Any, c: Sequence[Any], h: Sequence[Any]
+) -> CellState:
+    """One step of cells one above the other: each takes the output of the one below as its data.
+
+    >>> cell = lambda data, c, h: (c + data, h + data)
+    >>> state = pb.multi_rnn_cell([cell, cell], 1.0, [0.0, 0.0], [1.0, 2.0])
+    >>> state.c, state.h
+    ([1.0, 2.0], [2.0, 4.0])
+    """
+    if not len(lstm_cells) == len(c) == len(h):
+        raise ArgumentError(
+            f"multi_rnn_cell: there must be one c and one h for each of the {len(lstm_cells)} lstm_cells, "
+            f"got {len(c)} and {len(h)}."
+        )
+    memories, outputs = [], []
+    for cell, memory, output in zip(lstm_cells, c, h, strict=True):
+        memory, data = cell(data, memory, output)
+        memories.append(memory)
+        outputs.append(data)
+    return CellState(memories, outputs)
+
+
+def moving_average(v: Any, x: Any, decay: Any, step: Any = None, zero_debias: bool = True) -> Any:
+    """The average ``v`` moved towards ``x`` by ``1 - decay``; nothing is assigned.
+
+    With ``zero_debias`` an average that began at 0 is corrected for that, by the number ``step`` of the update.
+
+    >>> pb.moving_average(np.array([1.0, 2.0]), np.array([3.0, 2.0]), 0.75, zero_debias=False)
+    array([1.5, 2. ])
+    >>> pb.moving_average(np.array([0.0]), np.array([3.0]), 0.75, step=1)
+    array([3.])
+    """
+    v, x = operand(v), operand(x)
+    if v.shape != x.shape:
+        raise ShapeError(f"moving_average: v of shape {v.shape} and x of shape {x.shape} must have the same shape.")
+    share = 1 - decay
+    if zero_debias:
+        if step is None:
+            raise ArgumentError("moving_average: zero_debias needs step, the number of this update, counted from 1.")
+        share = share / (1 - decay**step)
+    return v + (x - v) * share

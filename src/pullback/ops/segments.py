@@ -1,0 +1,386 @@
+"""Segments: elements brought together by a number that each of them carries.  The numbers carry no gradient."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from pullback.core.adjoints import nonzero
+from pullback.core.axes import Sample, moves
+from pullback.core.calculus import linear, rule
+from pullback.core.op import method, op, operand
+from pullback.core.rows import add_rows
+from pullback.core.tensor import concrete
+from pullback.errors import ArgumentError, ShapeError
+
+__all__ = [
+    "bincount", "dense_bincount", "segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum",
+    "sparse_to_dense", "unsorted_segment_max", "unsorted_segment_mean", "unsorted_segment_min",
+    "unsorted_segment_prod", "unsorted_segment_sum",
+]  # fmt: skip
+
+Shape = tuple[int, ...]
+
+
+def _whole(name: str, argument: str, numbers: Any) -> Any:
+    """What a user gives as positions, as an array of integers."""
+    made = np.asarray(concrete(numbers))
+    if not made.size or (isinstance(numbers, list | tuple | float) and np.all(made == np.floor(made))):
+        made = made.astype(np.intp)
+    if made.dtype.kind not in "iu":
+        raise ArgumentError(
+            f"{name}: {argument} must be integers, got {made.dtype} of shape {made.shape}; cast them to int32."
+        )
+    return made.astype(np.intp)
+
+
+def _length(name: str, argument: str, n: Any) -> int:
+    if isinstance(n, bool) or not hasattr(n, "__index__") or n < 0:
+        raise ArgumentError(f"{name}: {argument} must be an integer >= 0, got {n!r}.")
+    return int(n)
+
+
+# ---- in any order
+
+
+def _rest(name: str, x: Shape, ids: Shape) -> Shape:
+    """The axes of ``x`` after those that the segment numbers have."""
+    if x[: len(ids)] != ids:
+        raise ShapeError(
+            f"{name}: x has shape {x} and segment_ids have shape {ids}; x must begin with the axes of segment_ids."
+        )
+    return x[len(ids) :]
+
+
+def _inside(ids: Any, n: int) -> Any:
+    """Which elements belong to a segment, or None if all do."""
+    if not ids.size or (ids.min() >= 0 and ids.max() < n):
+        return None
+    return (ids >= 0) & (ids < n)
+
+
+def _members(name: str, x: Any, segment_ids: Any, num_segments: Any) -> tuple[Any, Any, int]:
+    """The elements that belong to a segment, one in a row, their segments, and the number of segments."""
+    ids, n = _whole(name, "segment_ids", segment_ids), _length(name, "num_segments", num_segments)
+    rest = _rest(name, x.shape, ids.shape)
+    inside = _inside(ids, n)
+    if inside is None:
+        return x.reshape(ids.size, *rest), ids.reshape(-1), n
+    return x[inside], ids[inside], n
+
+
+def _sum(x: Any, segment_ids: Any, num_segments: Any) -> Any:
+    rows, ids, n = _members("unsorted_segment_sum", x, segment_ids, num_segments)
+    if rows.dtype.kind == "b":
+        rows = rows.astype(np.int32)
+    e = np.zeros((n, *rows.shape[1:]), rows.dtype)
+    if rows.size:
+        add_rows(e, ids, rows, True)
+    return e
+
+
+def _spread(g: Any, segment_ids: Any) -> Any:
+    """The adjoint of the sum: each element receives what its segment received, and 0 if it has none."""
+    ids = np.asarray(concrete(segment_ids)).astype(np.intp)
+    inside = _inside(ids, g.shape[0])
+    if inside is None:
+        return np.take(g, ids, axis=0)
+    if not inside.any():
+        return np.zeros(ids.shape + g.shape[1:], g.dtype)[()]
+    taken = np.take(g, np.where(inside, ids, 0), axis=0)
+    return np.where(inside.reshape(ids.shape + (1,) * (g.ndim - 1)), taken, np.zeros((), g.dtype))
+
+
+def _grouped(x: Shape, ids: Shape, num_segments: Any) -> Shape:
+    return (_length("unsorted_segment_sum", "num_segments", num_segments), *_rest("unsorted_segment_sum", x, ids))
+
+
+SAMPLES: list[Sample] = [
+    (((5,), np.array([2, 0, 2, 0, 0])), {"num_segments": 4}), (((3, 2), np.array([1, 1, 0])), {"num_segments": 2}),
+    (((2, 3, 2), np.array([[0, 3, 1], [1, 0, 3]])), {"num_segments": 4}),
+    (((4, 2), np.array([0, -1, 5, 0])), {"num_segments": 3}), (((0, 2), np.empty(0, int)), {"num_segments": 2}),
+    (((), np.array(1)), {"num_segments": 2}), (((2,), np.array([-1, 3])), {"num_segments": 0}),
+]  # fmt: skip
+# Every segment has elements here: the limits that stand for nothing are other ones for each dtype.
+FULL: list[Sample] = [
+    (((5,), np.array([2, 0, 2, 1, 0])), {"num_segments": 3}), (((3, 2), np.array([1, 1, 0])), {"num_segments": 2}),
+    (((2, 3, 2), np.array([[0, 2, 1], [1, 0, 2]])), {"num_segments": 3}),
+    (((4, 2), np.array([0, -1, 5, 0])), {"num_segments": 1}), (((0, 2), np.empty(0, int)), {"num_segments": 0}),
+    (((), np.array(0)), {"num_segments": 1}),
+]  # fmt: skip
+
+
+@op(
+    _sum,
+    acts=moves(_grouped, SAMPLES),
+    d=linear(lambda g, segment_ids: _spread(g, segment_ids), None),
+    run=_sum,
+)
+def unsorted_segment_sum(x: Any, segment_ids: Any, /, num_segments: int) -> Any:
+    """The sum of the elements of each segment; ``segment_ids`` names it for each slice of ``x``.
+
+    A number below 0 or from ``num_segments`` on names no segment: what carries it is left out.
+
+    >>> unsorted_segment_sum(np.array([1.0, 2.0, 4.0, 8.0]), np.array([1, 0, 1, -1]), 2)
+    array([2., 5.])
+    """
+
+
+def _extreme(ufunc: Any, name: str, sign: int) -> Any:
+    """The kernel of a maximum or minimum; a segment without elements gets the last number that any would beat."""
+
+    def run(x: Any, segment_ids: Any, num_segments: Any) -> Any:
+        rows, ids, n = _members(name, x, segment_ids, num_segments)
+        if rows.dtype.kind == "f":
+            limit = sign * np.finfo(rows.dtype).max
+        else:
+            limit = np.iinfo(rows.dtype).max if sign > 0 else np.iinfo(rows.dtype).min
+        e = np.full((n, *rows.shape[1:]), limit, rows.dtype)
+        if rows.size:
+            order = np.argsort(ids, kind="stable")
+            named, starts = np.unique(ids[order], return_index=True)
+            e[named] = ufunc.reduceat(rows[order], starts, axis=0)
+        return e
+
+    return run
+
+
+def _share(x: Any, z: Any, segment_ids: Any) -> Any:
+    """How much of its segment's result each element is: all of it, or an equal part if several are the same."""
+    x, z, ids = concrete(x), concrete(z), np.asarray(concrete(segment_ids)).astype(np.intp)
+    hit = (x == _spread(z, ids)).astype(z.dtype)
+    return hit / nonzero(_spread(_sum(hit, ids, z.shape[0]), ids))
+
+
+def _tangent(dx: Any, x: Any, z: Any, segment_ids: Any, num_segments: Any) -> Any:
+    return unsorted_segment_sum(dx * _share(x, z, segment_ids), segment_ids, num_segments)
+
+
+def _cotangent(g: Any, x: Any, z: Any, segment_ids: Any) -> Any:
+    return _spread(g, segment_ids) * _share(x, z, segment_ids)
+
+
+_max, _min = _extreme(np.maximum, "unsorted_segment_max", -1), _extreme(np.minimum, "unsorted_segment_min", 1)
+
+
+@op(_max, acts=moves(_grouped, FULL), d=rule(_cotangent, None, jvp=_tangent), run=_max)
+def unsorted_segment_max(x: Any, segment_ids: Any, /, num_segments: int) -> Any:
+    """The largest element of each segment; of nothing it is the lowest number there is.  Equal ones share the gradient.
+
+    >>> unsorted_segment_max(np.array([1.0, 2.0, 4.0]), np.array([1, 0, 1]), 2)
+    array([2., 4.])
+    """
+
+
+@op(_min, acts=moves(_grouped, FULL), d=rule(_cotangent, None, jvp=_tangent), run=_min)
+def unsorted_segment_min(x: Any, segment_ids: Any, /, num_segments: int) -> Any:
+    """The smallest element of each segment; of nothing it is the highest number there is.
+
+    >>> unsorted_segment_min(np.array([1.0, 2.0, 4.0]), np.array([1, 0, 1]), 2)
+    array([2., 1.])
+    """
+
+
+def _counts(ids: Any, n: int, rank: int, dtype: Any) -> Any:
+    """How many elements each segment has, shaped to go with slices of this rank."""
+    return _sum(np.ones(ids.shape, dtype), ids, n).reshape((n,) + (1,) * rank)
+
+
+@method
+def unsorted_segment_mean(x: Any, segment_ids: Any, num_segments: int) -> Any:
+    """The mean of the elements of each segment; of nothing it is 0.
+
+    >>> unsorted_segment_mean(np.array([1.0, 2.0, 4.0]), np.array([1, 0, 1]), 3)
+    array([2. , 2.5, 0. ])
+    """
+    name = "unsorted_segment_mean"
+    x, ids = operand(x), _whole(name, "segment_ids", segment_ids)
+    _rest(name, x.shape, ids.shape)
+    z = unsorted_segment_sum(x, ids, num_segments)
+    dtype = z.dtype if z.dtype.kind == "f" else np.float32
+    return z / np.maximum(_counts(ids, z.shape[0], z.ndim - 1, dtype), 1)
+
+
+@method
+def unsorted_segment_prod(x: Any, segment_ids: Any, num_segments: int) -> Any:
+    """The product of the elements of each segment; of nothing it is 1.  Zeros do not disturb the gradient.
+
+    >>> unsorted_segment_prod(np.array([1.0, 2.0, 4.0]), np.array([1, 0, 1]), 3)
+    array([2., 4., 1.])
+    """
+    name = "unsorted_segment_prod"
+    x, ids, n = operand(x), _whole(name, "segment_ids", segment_ids), _length(name, "num_segments", num_segments)
+    rest = _rest(name, x.shape, ids.shape)
+    row = np.ones((1, *rest), x.dtype)  # what stands where there is nothing to multiply with
+    flat = ids.reshape(-1)
+    order = np.argsort(flat, kind="stable")
+    order = order[(flat[order] >= 0) & (flat[order] < n)]
+    counts = np.bincount(flat[order], minlength=n)
+    rows = np.take(np.reshape(x, (ids.size, *rest)), order, axis=0)
+    # Neighbours are multiplied, by twos, until every segment is one row: nothing is ever divided by.
+    while True:
+        nothing, starts, half = rows.shape[0], np.cumsum(counts) - counts, np.maximum((counts + 1) // 2, 1)
+        segment = np.repeat(np.arange(n), half)
+        left = 2 * (np.arange(half.sum()) - np.repeat(np.cumsum(half) - half, half))
+        rows = np.concatenate([rows, row])
+        pick = [np.where(at < counts[segment], starts[segment] + at, nothing) for at in (left, left + 1)]
+        rows, counts = np.take(rows, pick[0], axis=0) * np.take(rows, pick[1], axis=0), half
+        if not n or half.max() == 1:
+            return rows
+
+
+# ---- in order
+
+
+def _sorted(name: str, x: Any, segment_ids: Any) -> tuple[Any, Any, int]:
+    x, ids = operand(x), _whole(name, "segment_ids", segment_ids)
+    if ids.ndim != 1 or x.shape[:1] != ids.shape:
+        raise ShapeError(
+            f"{name}: segment_ids must be a vector, one number for each slice of x along its first axis; "
+            f"x has shape {x.shape} and segment_ids have shape {ids.shape}."
+        )
+    if ids.size and (ids[0] < 0 or (np.diff(ids) < 0).any()):
+        raise ArgumentError(f"{name}: segment_ids must be sorted and >= 0, got {ids[:8]}; use unsorted_{name}.")
+    return x, ids, int(ids[-1]) + 1 if ids.size else 0
+
+
+def _or_zero(z: Any, ids: Any, n: int) -> Any:
+    """0 for segments that have no elements."""
+    return np.where(_counts(ids, n, z.ndim - 1, np.float32) > 0, z, np.zeros((), z.dtype))
+
+
+@method
+def segment_sum(x: Any, segment_ids: Any) -> Any:
+    """The sum of each run of slices with the same number; the numbers are sorted.
+
+    >>> segment_sum(np.array([1.0, 2.0, 4.0]), np.array([0, 0, 2]))
+    array([3., 0., 4.])
+    """
+    return unsorted_segment_sum(*_sorted("segment_sum", x, segment_ids))
+
+
+@method
+def segment_mean(x: Any, segment_ids: Any) -> Any:
+    """The mean of each run of slices with the same number; the numbers are sorted.
+
+    >>> segment_mean(np.array([1.0, 2.0, 4.0]), np.array([0, 0, 2]))
+    array([1.5, 0. , 4. ])
+    """
+    return unsorted_segment_mean(*_sorted("segment_mean", x, segment_ids))
+
+
+@method
+def segment_prod(x: Any, segment_ids: Any) -> Any:
+    """The product of each run of slices with the same number; the numbers are sorted.
+
+    >>> segment_prod(np.array([3.0, 2.0, 4.0]), np.array([0, 0, 2]))
+    array([6., 1., 4.])
+    """
+    return unsorted_segment_prod(*_sorted("segment_prod", x, segment_ids))
+
+
+@method
+def segment_max(x: Any, segment_ids: Any) -> Any:
+    """The largest of each run of slices with the same number; the numbers are sorted, a missing one gives 0.
+
+    >>> segment_max(np.array([1.0, 2.0, 4.0]), np.array([0, 0, 2]))
+    array([2., 0., 4.])
+    """
+    x, ids, n = _sorted("segment_max", x, segment_ids)
+    return _or_zero(unsorted_segment_max(x, ids, n), ids, n)
+
+
+@method
+def segment_min(x: Any, segment_ids: Any) -> Any:
+    """The smallest of each run of slices with the same number; the numbers are sorted, a missing one gives 0.
+
+    >>> segment_min(np.array([1.0, 2.0, 4.0]), np.array([0, 0, 2]))
+    array([1., 0., 4.])
+    """
+    x, ids, n = _sorted("segment_min", x, segment_ids)
+    return _or_zero(unsorted_segment_min(x, ids, n), ids, n)
+
+
+# ---- counting
+
+
+def _counted(name: str, x: Any, weights: Any, size: Any) -> tuple[Any, Any, int]:
+    """The numbers, what each counts for, and how many bins there are."""
+    numbers = _whole(name, "x", x)
+    if numbers.size and numbers.min() < 0:
+        raise ArgumentError(f"{name}: x must not be negative, got {numbers.min()}.")
+    bins = int(numbers.max(initial=-1)) + 1 if size is None else _length(name, "size", size)
+    weights = np.ones(numbers.shape, np.int32) if weights is None else operand(weights)
+    if not prod(weights.shape) and numbers.size:
+        weights = np.ones(numbers.shape, weights.dtype)
+    if prod(weights.shape) != numbers.size:
+        raise ShapeError(
+            f"{name}: x has shape {numbers.shape} and weights have shape {weights.shape}; there must be one weight "
+            "for each number, or none at all."
+        )
+    return numbers, np.reshape(weights, numbers.shape), bins
+
+
+def bincount(x: Any, weights: Any = None, size: int | None = None) -> Any:
+    """How often each number from 0 to ``size - 1`` is in ``x``, or the sum of its weights.
+
+    >>> bincount(np.array([1, 1, 3]), np.array([0.5, 1.0, 2.0]), 4)
+    array([0. , 1.5, 0. , 2. ])
+    """
+    numbers, weights, bins = _counted("bincount", x, weights, size)
+    return unsorted_segment_sum(np.reshape(weights, -1), numbers.reshape(-1), bins)
+
+
+def dense_bincount(x: Any, weights: Any = None, size: int | None = None, binary_output: bool = False) -> Any:
+    """``bincount`` of a vector, or of each row of a matrix; ``binary_output`` tells only what is there, as 1.
+
+    >>> dense_bincount(np.array([[1, 1, 0], [2, 2, 2]]), None, 3)
+    array([[1, 2, 0],
+           [0, 0, 3]], dtype=int32)
+    """
+    numbers, weights, bins = _counted("dense_bincount", x, weights, size)
+    if numbers.ndim not in (1, 2):
+        raise ShapeError(f"dense_bincount: x must have rank 1 or 2, got shape {numbers.shape}.")
+    rows = prod(numbers.shape[:-1])
+    at = np.where(numbers < bins, numbers + bins * np.arange(rows)[:, None], -1).reshape(-1)
+    if binary_output:
+        z = np.zeros(rows * bins, weights.dtype)
+        z[at[at >= 0]] = 1
+        return z.reshape(*numbers.shape[:-1], bins)
+    return np.reshape(unsorted_segment_sum(np.reshape(weights, -1), at, rows * bins), (*numbers.shape[:-1], bins))
+
+
+# ---- from coordinates and values
+
+
+def sparse_to_dense(sparse_indices: Any, sparse_values: Any, output_shape: Any, default_value: Any = 0) -> Any:
+    """``default_value`` everywhere but at these coordinates, where the values are; named twice, the last one counts.
+
+    >>> sparse_to_dense(np.array([[0, 1], [1, 0]]), np.array([5.0, 6.0]), [2, 2])
+    array([[0., 5.],
+           [6., 0.]])
+    """
+    name = "sparse_to_dense"
+    at, values = _whole(name, "sparse_indices", sparse_indices), operand(sparse_values)
+    shape = tuple(_length(name, "output_shape", n) for n in np.atleast_1d(concrete(output_shape)))
+    if at.ndim > 2 or len(shape) != (at.shape[1] if at.ndim == 2 else 1):
+        raise ShapeError(
+            f"{name}: sparse_indices have shape {at.shape} and output_shape is {shape}; each row of sparse_indices "
+            f"holds the coordinates of one value, so output_shape must have as many axes."
+        )
+    at = at.reshape(-1, len(shape))
+    if values.shape not in ((), (len(at),)):
+        raise ShapeError(
+            f"{name}: sparse_values have shape {values.shape}; for sparse_indices of shape {at.shape} they must be "
+            f"one number, or {len(at)} in a vector."
+        )
+    wrong = ((at < 0) | (at >= np.array(shape, np.intp))).any(axis=1)
+    if wrong.any():
+        raise ShapeError(f"{name}: sparse_indices {at[wrong][0].tolist()} are outside of output_shape {shape}.")
+    default = operand(0.0 if default_value is None else default_value)
+    both = np.concatenate([np.reshape(values, -1), np.reshape(default, -1).astype(values.dtype)])
+    source = np.full(prod(shape), both.shape[0] - 1)  # which of both goes where; the default is the last
+    source[np.ravel_multi_index(tuple(at.T), shape)] = np.arange(len(at)) if values.shape else 0
+    return np.reshape(np.take(both, source, axis=0), shape)

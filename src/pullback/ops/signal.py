@@ -1,0 +1,210 @@
+"""Signals (``pb.signal``): windows, overlapping frames, and the short-time Fourier transform."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.core.axes import Sample, Shape, moves
+from pullback.core.calculus import linear
+from pullback.core.convert import as_dtype, get_default_dtype
+from pullback.core.interpreter import level_of
+from pullback.core.op import op, operand
+from pullback.core.tape import constant
+from pullback.core.tensor import Tensor, concrete
+from pullback.errors import ArgumentError, ShapeError
+
+__all__ = ["frame", "hamming_window", "hann_window", "overlap_and_add", "stft"]
+
+
+def positive(name: str, **numbers: Any) -> None:
+    for argument, n in numbers.items():
+        if isinstance(n, bool) or not hasattr(n, "__index__") or n < 1:
+            raise ArgumentError(f"{name}: {argument} must be a positive integer, got {n!r}.")
+
+
+# ---- windows
+
+
+def _cosine(name: str, window_length: Any, middle: float, dtype: Any) -> Tensor:
+    positive(name, window_length=window_length)
+    wanted = get_default_dtype() if dtype is None else as_dtype(dtype, name)
+    if wanted.kind != "f":
+        raise ArgumentError(f"{name}: dtype must be a float, got {wanted}.")
+    period = window_length if window_length % 2 == 0 else max(window_length - 1, 1)
+    turn = np.arange(window_length) * (2 * np.pi / period) if window_length > 1 else np.full(1, np.pi)
+    return constant((middle - (1 - middle) * np.cos(turn)).astype(wanted))
+
+
+def hann_window(window_length: int, dtype: Any = None) -> Tensor:
+    """The Hann window, one arch of a cosine; of even length it is periodic, of odd length symmetric.
+
+    >>> pb.signal.hann_window(5)
+    Tensor([0., 0.5, 1., 0.5, 0.], dtype=float32)
+    """
+    return _cosine("hann_window", window_length, 0.5, dtype)
+
+
+def hamming_window(window_length: int, dtype: Any = None) -> Tensor:
+    """The Hamming window, which does not go down to 0; of even length it is periodic, of odd length symmetric.
+
+    >>> pb.signal.hamming_window(5)
+    Tensor([0.08, 0.54, 1., 0.54, 0.08], dtype=float32)
+    """
+    return _cosine("hamming_window", window_length, 0.54, dtype)
+
+
+# ---- frames
+
+
+def _frames(x: Any, frame_length: int, frame_step: int) -> Any:
+    if x.shape[-1] < frame_length:
+        return np.zeros((*x.shape[:-1], 0, frame_length), x.dtype)
+    windows = np.lib.stride_tricks.sliding_window_view(x, frame_length, -1)
+    return windows[..., ::frame_step, :].copy()
+
+
+def _frames_shape(x: Shape, frame_length: int, frame_step: int) -> Shape:
+    return (*x[:-1], max(0, (x[-1] - frame_length) // frame_step + 1), frame_length)
+
+
+def _frames_adjoint(g: Any, x_shape: Shape, frame_step: int) -> Any:
+    return overlap_and_add(g, frame_step, x_shape[-1]) if x_shape[-1] else np.zeros(x_shape, g.dtype)
+
+
+FRAMES: list[Sample] = [
+    (((6,),), {"frame_length": 3, "frame_step": 2}),
+    (((2, 7),), {"frame_length": 2, "frame_step": 3}),
+    (((5,),), {"frame_length": 4, "frame_step": 1}),
+    (((0, 5),), {"frame_length": 2, "frame_step": 2}),
+    (((2,),), {"frame_length": 3, "frame_step": 2}),
+    (((0,),), {"frame_length": 1, "frame_step": 1}),
+]
+
+
+@op(
+    _frames,
+    acts=moves(_frames_shape, FRAMES),
+    d=linear(_frames_adjoint),
+    run=_frames,
+)
+def frames(x: Any, /, frame_length: int, frame_step: int) -> Any:
+    """The whole frames of the last axis.
+
+    >>> frames(np.arange(5.0), 3, 2)
+    array([[0., 1., 2.],
+           [2., 3., 4.]])
+    """
+
+
+def _sum_of_frames(x: Any, frame_step: int, length: Any = None) -> Any:
+    """Frame by frame, or step by step of all frames at once, whichever takes fewer turns."""
+    _sum_shape(x.shape, frame_step, length)
+    *batch, count, size = x.shape
+    z = np.zeros((*batch, max(count - 1, 0) * frame_step + size), x.dtype)
+    turns = -(-size // frame_step)
+    if count <= turns:
+        for i in range(count):
+            z[..., i * frame_step : i * frame_step + size] += x[..., i, :]
+    else:
+        rows = np.zeros((*batch, count + turns - 1, frame_step), x.dtype)
+        for k in range(turns):
+            part = x[..., k * frame_step : (k + 1) * frame_step]
+            rows[..., k : k + count, : part.shape[-1]] += part
+        z = rows.reshape(*batch, (count + turns - 1) * frame_step)[..., : z.shape[-1]]
+    if length is None or length == z.shape[-1]:
+        return z
+    if length < z.shape[-1]:
+        return z[..., :length].copy()
+    return np.pad(z, [(0, 0)] * len(batch) + [(0, length - z.shape[-1])])
+
+
+def _sum_shape(x: Shape, frame_step: Any, length: Any = None) -> Shape:
+    if len(x) < 2:
+        raise ShapeError(f"overlap_and_add: expected shape (..., frames, frame_length), got {x}.")
+    positive("overlap_and_add", frame_step=frame_step, length=1 if length is None else length)
+    return (*x[:-2], max(x[-2] - 1, 0) * frame_step + x[-1] if length is None else length)
+
+
+def _sum_adjoint(g: Any, x_shape: Shape, frame_step: int) -> Any:
+    count, size = x_shape[-2:]
+    missing = max(count - 1, 0) * frame_step + size - g.shape[-1]
+    if missing > 0:
+        g = np.pad(g, [(0, 0)] * (len(x_shape) - 2) + [(0, missing)])
+    return frames(g, size, frame_step)[..., :count, :]
+
+
+@op(
+    _sum_of_frames,
+    acts=moves(
+        _sum_shape,
+        [
+            (((2, 3),), {"frame_step": 2}),
+            (((2, 3, 5),), {"frame_step": 2}),
+            (((9, 4),), {"frame_step": 2, "length": 30}),
+            (((3, 2),), {"frame_step": 3, "length": 5}),
+            (((9, 4),), {"frame_step": 1}),
+            (((0, 2, 3),), {"frame_step": 2}),
+        ],
+    ),
+    d=linear(_sum_adjoint),
+    run=_sum_of_frames,
+)
+def overlap_and_add(x: Any, /, frame_step: int, length: Any = None) -> Any:
+    """The signal that has these frames, ``frame_step`` apart; where they overlap they are added.
+
+    ``length`` cuts the signal or fills it with zeros.
+
+    >>> pb.signal.overlap_and_add(np.ones((2, 3)), 2)
+    array([1., 1., 2., 1., 1.])
+    """
+
+
+def frame(signal: Any, frame_length: int, frame_step: int, pad_end: bool = False, pad_value: float = 0) -> Any:
+    """The last axis in overlapping frames, as rows, each beginning ``frame_step`` after the one before.
+
+    With ``pad_end`` frames that reach over the end are there too, filled with ``pad_value``.
+
+    >>> pb.signal.frame(np.array([1.0, 2.0, 3.0, 4.0, 5.0]), 3, 2)
+    array([[1., 2., 3.],
+           [3., 4., 5.]])
+    """
+    signal = operand(signal)
+    positive("frame", frame_length=frame_length, frame_step=frame_step)
+    if not signal.shape:
+        raise ShapeError("frame: a scalar has no axis to cut into frames.")
+    n = signal.shape[-1]
+    if pad_end and n:
+        over = (n - 1) // frame_step * frame_step + frame_length - n
+        if over > 0:
+            widths = [(0, 0)] * (signal.ndim - 1) + [(0, over)]
+            signal = np.pad(signal, widths, constant_values=pad_value)
+    return frames(signal, frame_length, frame_step)
+
+
+def stft(
+    signal: Any, frame_length: int, frame_step: int, fft_length: int | None = None,
+    window_fn: Callable[[int], Any] | None = hann_window,
+) -> Any:  # fmt: skip
+    """The short-time Fourier transform: ``rfft`` of each frame, times a window.
+
+    ``fft_length`` is the next power of two from ``frame_length`` on, unless given; ``window_fn`` makes the window from
+    its length, ``None`` for none.
+
+    >>> pb.signal.stft(np.ones(8), 4, 2).shape
+    (3, 3)
+    """
+    signal = operand(signal)
+    if fft_length is None:
+        positive("stft", frame_length=frame_length)
+        fft_length = 1 << (int(frame_length) - 1).bit_length()
+    positive("stft", frame_length=frame_length, frame_step=frame_step, fft_length=fft_length)
+    cut = frame(signal, frame_length, frame_step)
+    if window_fn is not None:
+        own = window_fn in (hann_window, hamming_window) and cut.dtype.kind == "f"
+        make: Any = window_fn
+        window = make(frame_length, cut.dtype) if own else make(frame_length)
+        cut = cut * (window if level_of(window) else np.asarray(concrete(window)))
+    return np.fft.rfft(cut, fft_length)

@@ -1,0 +1,353 @@
+"""Sorting and searching: elements in order, and where things are.  Values carry gradients, positions do not."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.core.axes import moves, one_axis
+from pullback.core.calculus import constant
+from pullback.core.op import alias, method, op, operand
+from pullback.core.tape import constant as tensor_of
+from pullback.core.tensor import Tensor, concrete
+from pullback.errors import ArgumentError, ShapeError
+
+__all__ = [
+    "SetDifference", "Unique", "argsort", "in_top_k", "intersect1d", "isin", "lower_bound", "search_sorted",
+    "searchsorted", "setdiff1d", "setxor1d", "sort", "union1d", "unique", "upper_bound",
+]  # fmt: skip
+
+Shape = tuple[int, ...]
+
+
+# ---- order
+
+
+def _argsort(x: Any, axis: Any = -1, descending: bool = False) -> Any:
+    if not x.ndim:
+        return np.intp(0)
+    at = one_axis(x.ndim, axis, "argsort")
+    if not descending:
+        return np.argsort(x, at, kind="stable")
+    # Backwards twice, so that of equal elements the first one still comes first.
+    return x.shape[at] - 1 - np.flip(np.argsort(np.flip(x, at), at, kind="stable"), at)
+
+
+def _same(s: Shape, axis: Any, descending: bool) -> Shape:
+    if s:
+        one_axis(len(s), axis, "argsort")
+    return s
+
+
+@op(
+    _argsort,
+    acts=moves(
+        _same,
+        [
+            (((5,),), {}), (((2, 3),), {"axis": 0, "descending": True}), (((2, 3, 4),), {"axis": 1}), (((),), {}),
+            (((0, 3),), {"axis": 0}),
+        ],
+    ),
+    d=constant(),
+    run=_argsort,
+)  # fmt: skip
+def argsort(x: Any, /, axis: int = -1, descending: bool = False) -> Any:
+    """Where the elements along ``axis`` come from when they are sorted; equal ones stay in their order.
+
+    >>> argsort(np.array([3.0, 1.0, 2.0, 1.0]))
+    array([1, 3, 2, 0])
+    """
+
+
+@method
+def sort(x: Any, axis: int | None = -1, descending: bool = False) -> Any:
+    """The elements in order along ``axis``, or all of them in one row; their gradients go back to where they were.
+
+    >>> sort(np.array([3.0, 1.0, 2.0]))
+    array([1., 2., 3.])
+    >>> pb.grad(lambda x: pb.sort(x, descending=True)[0])(np.array([3.0, 1.0, 2.0]))
+    array([1., 0., 0.])
+    """
+    x = operand(x)
+    if axis is None:
+        x, axis = np.reshape(x, -1), -1
+    if not x.ndim:
+        return x
+    at = one_axis(x.ndim, axis, "sort")
+    if not isinstance(x, Tensor):
+        z = np.sort(x, at)
+        return np.flip(z, at) if descending else z
+    return np.take_along_axis(x, argsort(concrete(x), at, descending), at)
+
+
+# ---- searching
+
+
+def _search_sorted(sorted_sequence: Any, values: Any, side: Any = "left") -> Any:
+    _searched(sorted_sequence.shape, values.shape, side)
+    side = side or "left"
+    if sorted_sequence.ndim == 1:
+        return np.asarray(np.searchsorted(sorted_sequence, values, side)).astype(np.int32)
+    rows, wanted = (a.reshape(-1, a.shape[-1]) for a in (sorted_sequence, values))
+    found = [np.searchsorted(row, some, side) for row, some in zip(rows, wanted, strict=True)]
+    return np.array(found, np.int32).reshape(values.shape)
+
+
+def _searched(sequence: Shape, values: Shape, side: Any) -> Shape:
+    if side not in ("left", "right", None):
+        raise ArgumentError(f"search_sorted: side must be 'left' or 'right', got {side!r}.")
+    if not sequence or (len(sequence) > 1 and sequence[:-1] != values[:-1]):
+        raise ShapeError(
+            f"search_sorted: sorted_sequence has shape {sequence} and values have shape {values}; "
+            "sorted_sequence must be a vector, or all axes but the last must agree."
+        )
+    return values
+
+
+@op(
+    _search_sorted,
+    acts=moves(
+        _searched,
+        [
+            ((np.array([1.0, 3.0, 5.0]), (4,)), {}), ((np.array([-1.0, 0.0]), (2, 3)), {"side": "right"}),
+            ((np.array([[0.0, 1.0], [-1.0, 0.0]]), (2, 3)), {}), ((np.array([0.0]), ()), {}),
+            ((np.empty((0, 2)), (0, 3)), {}), ((np.empty(0), (2,)), {}),
+        ],
+    ),
+    d=constant(),
+    run=_search_sorted,
+)  # fmt: skip
+def search_sorted(sorted_sequence: Any, values: Any, /, side: str = "left") -> Any:
+    """Where each value would have to be put in to keep the sequence sorted, before or after equal ones.
+
+    >>> search_sorted(np.array([1.0, 3.0, 5.0]), np.array([2.0, 5.0]))
+    array([1, 2], dtype=int32)
+    """
+
+
+searchsorted = alias("searchsorted", search_sorted)
+
+
+@method
+def lower_bound(sorted_sequence: Any, values: Any) -> Any:
+    """Where the first element is that is not less than each value.
+
+    >>> lower_bound(np.array([1.0, 3.0, 3.0]), np.array([3.0]))
+    array([1], dtype=int32)
+    """
+    return search_sorted(sorted_sequence, values, "left")
+
+
+@method
+def upper_bound(sorted_sequence: Any, values: Any) -> Any:
+    """Where the first element is that is greater than each value.
+
+    >>> upper_bound(np.array([1.0, 3.0, 3.0]), np.array([3.0]))
+    array([3], dtype=int32)
+    """
+    return search_sorted(sorted_sequence, values, "right")
+
+
+# ---- among the best
+
+
+def _in_top_k(predictions: Any, targets: Any, k: Any = 1) -> Any:
+    _targeted(predictions.shape, targets.shape, k)
+    n = predictions.shape[-1]
+    at = targets.astype(np.intp)
+    if np.any((at != targets) | (at < 0) | (at >= n)):
+        wrong = targets[(at != targets) | (at < 0) | (at >= n)][0]
+        raise ArgumentError(f"in_top_k: targets must be whole numbers from 0 to {n - 1}, got {wrong}.")
+    mine = np.take_along_axis(predictions, at[..., None], -1)
+    before = np.arange(n) < at[..., None]  # of equal ones the first is the better
+    return np.sum((predictions > mine) | ((predictions == mine) & before), axis=-1) < (1 if k is None else k)
+
+
+def _targeted(predictions: Shape, targets: Shape, k: Any) -> Shape:
+    if not predictions or predictions[:-1] != targets:
+        raise ShapeError(
+            f"in_top_k: predictions have shape {predictions} and targets have shape {targets}; "
+            f"targets must have the shape of predictions without its last axis."
+        )
+    k = 1 if k is None else k
+    if not hasattr(k, "__index__") or not 0 < k <= predictions[-1]:
+        raise ArgumentError(f"in_top_k: k must be from 1 to {predictions[-1]}, the number of classes, got {k!r}.")
+    return targets
+
+
+@op(
+    _in_top_k,
+    acts=moves(
+        _targeted,
+        [
+            (((3, 4), np.array([0, 3, 1])), {"k": 2}), (((4,), np.array(2)), {}),
+            (((2, 1, 3), np.array([[0], [2]])), {"k": 3}), (((0, 3), np.empty(0, int)), {}),
+        ],
+    ),
+    d=constant(),
+    run=_in_top_k,
+)  # fmt: skip
+def in_top_k(predictions: Any, targets: Any, /, k: int = 1) -> Any:
+    """Whether the prediction for the target class is among the ``k`` highest ones.
+
+    >>> in_top_k(np.array([[0.1, 0.6, 0.3], [0.5, 0.2, 0.3]]), np.array([2, 1]), 2)
+    array([ True, False])
+    """
+
+
+# ---- sets
+
+
+def _unique_indices(x: Any, axis: Any = 0) -> Any:
+    _line(x.shape, axis)
+    first, which = np.unique(x, return_index=True, return_inverse=True, axis=axis)[1:]
+    rank = np.empty(len(first), np.int32)  # NumPy's are sorted by value
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[which.reshape(-1)]
+
+
+def _line(s: Shape, axis: Any) -> Shape:
+    if not s:
+        raise ShapeError("unique: x must have at least one axis, got rank 0.")
+    return (s[one_axis(len(s), axis, "unique")],)
+
+
+@op(
+    _unique_indices,
+    acts=moves(
+        _line,
+        [
+            (((5,),), {}), ((np.array([2.0, 1.0, 2.0]),), {}), (((0, 3),), {}),
+            ((np.array([[1, 2, 1], [0, 3, 0]]),), {"axis": -1}),
+        ],
+    ),
+    d=constant(),
+    run=_unique_indices,
+)  # fmt: skip
+def unique_indices(x: Any, /, axis: int = 0) -> Any:
+    """Which of the different slices along ``axis`` each slice is, counted in the order in which they first come.
+
+    >>> unique_indices(np.array([5.0, 3.0, 5.0]))
+    array([0, 1, 0], dtype=int32)
+    """
+
+
+class Unique(NamedTuple):
+    """What ``unique`` gives.
+
+    >>> unique(np.array([5.0, 3.0, 5.0])).indices
+    array([0, 1, 0], dtype=int32)
+    """
+
+    values: Any
+    indices: Any
+
+
+@method
+def unique(x: Any, axis: Any = 0) -> Unique:
+    """The different slices along ``axis`` in the order in which they first come, and which of them each slice is.
+
+    The gradient goes to the first of several equal slices.
+
+    >>> unique(np.array([5.0, 3.0, 5.0]))
+    Unique(values=array([5., 3.]), indices=array([0, 1, 0], dtype=int32))
+    """
+    x = operand(x)
+    axis = 0 if axis is None else axis[0] if isinstance(axis, list | tuple) and len(axis) == 1 else axis
+    indices = unique_indices(x, axis)
+    first = np.unique(concrete(indices), return_index=True)[1]
+    return Unique(np.take(x, first, axis=axis), indices)
+
+
+@op(
+    np.isin,
+    acts=moves(
+        lambda s, t: s,
+        [
+            ((np.array([1.0, 2.0, 3.0]), np.array([2.0])), {}),
+            (((2, 3), (4,)), {}),
+            (((), (0,)), {}),
+            (((0,), (2,)), {}),
+        ],
+    ),
+    d=constant(),
+    run=lambda element, test_elements: np.isin(element, test_elements)[()],
+)
+def isin(element: Any, test_elements: Any, /) -> Any:
+    """Whether each element is among the others.
+
+    >>> isin(np.array([1.0, 2.0, 3.0]), np.array([3.0, 1.0]))
+    array([ True, False,  True])
+    """
+
+
+class SetDifference(NamedTuple):
+    """What ``setdiff1d`` gives.
+
+    >>> setdiff1d(np.array([1.0, 2.0, 3.0]), np.array([2.0])).indices
+    array([0, 2], dtype=int32)
+    """
+
+    values: Any
+    indices: Any
+
+
+def _vector(name: str, argument: str, x: Any) -> Any:
+    x = operand(x)
+    if x.ndim != 1:
+        raise ShapeError(f"{name}: {argument} must be a vector, got shape {x.shape}; flatten it first.")
+    return x
+
+
+@method
+def setdiff1d(x: Any, y: Any) -> SetDifference:
+    """The elements of the vector ``x`` that are not in ``y``, in their order, and where they were.
+
+    >>> setdiff1d(np.array([5.0, 2.0, 5.0]), np.array([2.0]))
+    SetDifference(values=array([5., 5.]), indices=array([0, 2], dtype=int32))
+    """
+    x, y = _vector("setdiff1d", "x", x), _vector("setdiff1d", "y", y)
+    indices = np.flatnonzero(~concrete(isin(x, y))).astype(np.int32)
+    values: Any = np.take(x, indices, axis=0)
+    return SetDifference(values, tensor_of(indices) if isinstance(values, Tensor) else indices)
+
+
+def _sorted_set(x: Any, keep: Any) -> Any:
+    """The different elements in order, of those that are kept."""
+    first = np.unique(concrete(x), return_index=True)[1]
+    return np.take(x, first[keep[first]], axis=0)
+
+
+@method
+def union1d(x: Any, y: Any) -> Any:
+    """The different elements of ``x`` and ``y`` together, in order.
+
+    >>> union1d(np.array([3.0, 1.0]), np.array([2.0, 1.0]))
+    array([1., 2., 3.])
+    """
+    both = np.concatenate([np.reshape(operand(x), -1), np.reshape(operand(y), -1)])
+    return _sorted_set(both, np.ones(both.shape, bool))
+
+
+@method
+def intersect1d(x: Any, y: Any) -> Any:
+    """The different elements of ``x`` that are in ``y`` too, in order.
+
+    >>> intersect1d(np.array([3.0, 1.0, 2.0]), np.array([1.0, 3.0]))
+    array([1., 3.])
+    """
+    x = np.reshape(operand(x), -1)
+    return _sorted_set(x, concrete(isin(x, operand(y))))
+
+
+@method
+def setxor1d(x: Any, y: Any) -> Any:
+    """The different elements that are in one of both and not in the other, in order.
+
+    >>> setxor1d(np.array([3.0, 1.0]), np.array([2.0, 1.0]))
+    array([2., 3.])
+    """
+    x, y = np.reshape(operand(x), -1), np.reshape(operand(y), -1)
+    both = np.concatenate([x, y])
+    return _sorted_set(both, ~concrete(isin(both, x)) | ~concrete(isin(both, y)))

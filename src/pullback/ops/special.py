@@ -1,0 +1,497 @@
+"""Special functions.  SciPy computes them, the derivatives are ours; this is the one door by which SciPy comes in."""
+
+from __future__ import annotations
+
+import math
+import sys
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from pullback.core.adjoints import select
+from pullback.core.axes import Sample, broadcast, elementwise1, elementwise2
+from pullback.core.calculus import partials
+from pullback.core.memory import unscratched
+from pullback.core.op import alias, op
+from pullback.core.tensor import BY_KERNEL
+from pullback.errors import MissingPackageError, NoRuleError
+
+__all__ = [
+    "beta", "betaln", "digamma", "entr", "erfc", "erfcinv", "erfcx", "erfinv", "exp1", "expi", "expit", "gamma",
+    "gammaln", "i0", "i0e", "i1", "i1e", "iv", "ive", "j0", "j1", "jv", "kl_div", "lgamma", "log_expit", "log_ndtr",
+    "logit", "ndtr", "ndtri", "polygamma", "psi", "rel_entr", "xlog1py", "xlogy", "zeta",
+]  # fmt: skip
+
+ROOT_PI = math.sqrt(math.pi)
+ROOT_TWO_PI = math.sqrt(2 * math.pi)
+POSITIVE = (0.5, 3.0)
+SHARE = (0.1, 0.9)
+
+
+@cache
+def _door() -> Any:
+    """SciPy's special functions.  From now on they are known when called on tensors, too."""
+    try:
+        import scipy.special
+    except ImportError:
+        raise MissingPackageError(
+            "pb.special needs SciPy, which is not installed. Install it with: pip install 'pullback[scipy]'"
+        ) from None
+    for kernel, its in [*BY_KERNEL.items()]:
+        if isinstance(kernel, Through):
+            BY_KERNEL[getattr(scipy.special, kernel.name)] = its
+    return scipy.special
+
+
+def known(ufunc: Any) -> Any:
+    """The op that does what this function of SciPy does, or None."""
+    if "scipy.special" in sys.modules:
+        _door()
+    return BY_KERNEL.get(ufunc)
+
+
+class Through:
+    """A function of SciPy by its name: looked up at the first call, and kept to the dtype of its arguments."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, *args: Any) -> Any:
+        values = unscratched(args)
+        z = getattr(_door(), self.name)(*values)
+        floats = [v.dtype for v in values if hasattr(v, "dtype") and v.dtype.kind == "f"]
+        kind = np.result_type(*floats) if floats else np.dtype(np.float64)
+        return z if z.dtype == kind else z.astype(kind)
+
+
+class Ordered(broadcast):
+    """A function of an order, which is a whole number, and of ``x``."""
+
+    def __init__(self, *orders: int) -> None:
+        super().__init__("(),()->()")
+        self.orders = orders
+
+    def samples(self) -> list[Sample]:
+        low, *_, high = self.orders
+        return [
+            ((np.array(low), ()), {}), ((np.array(high), (3,)), {}), ((np.array(low), (0, 2)), {}),
+            ((np.array(self.orders), (2, len(self.orders))), {}), ((np.array([[low], [high]]), (3,)), {}),
+        ]  # fmt: skip
+
+
+def _orders(name: str, argument: str) -> Any:
+    """The rule of an argument in which there is none: better said than a gradient lost."""
+
+    def refuse(g: Any) -> Any:
+        raise NoRuleError(
+            f"{name} has no derivative in {argument} here. If none is meant, say stop_gradient({argument})."
+        )
+
+    return refuse
+
+
+# ---- gamma and its kin
+
+
+def _polygamma_slope(n: Any, x: Any) -> Any:
+    return polygamma(n + 1, x)
+
+
+@op(
+    Through("polygamma"),
+    acts=Ordered(1, 2, 3),
+    d=partials(_orders("polygamma", "n"), _polygamma_slope),
+    domain=POSITIVE,
+)
+def polygamma(n: Any, x: Any, /) -> Any:
+    """The derivative of order ``n`` of ``digamma``.
+
+    >>> pb.special.polygamma(1, 1.0)
+    np.float64(1.64493406684822...)
+    """
+
+
+@op(Through("digamma"), acts=elementwise1, d=partials(lambda x: polygamma(1, x)), domain=POSITIVE)
+def digamma(x: Any, /) -> Any:
+    """The derivative of ``gammaln``.
+
+    >>> pb.special.digamma(1.0)
+    np.float64(-0.5772156649015...)
+    """
+
+
+@op(Through("gammaln"), acts=elementwise1, d=partials(lambda x: digamma(x)), domain=POSITIVE)
+def gammaln(x: Any, /) -> Any:
+    """The logarithm of the absolute value of the gamma function.
+
+    >>> pb.special.gammaln(np.array([1.0, 5.0]))
+    array([0.        , 3.17805383])
+    """
+
+
+@op(Through("gamma"), acts=elementwise1, d=partials(lambda z, x: z * digamma(x)), domain=POSITIVE)
+def gamma(x: Any, /) -> Any:
+    """The gamma function: of whole numbers the factorial of the one before.
+
+    >>> pb.special.gamma(5.0)
+    np.float64(24.0)
+    """
+
+
+@op(
+    Through("betaln"),
+    acts=elementwise2,
+    d=partials(lambda x, y: digamma(x) - digamma(x + y), lambda x, y: digamma(y) - digamma(x + y)),
+    domain=POSITIVE,
+)
+def betaln(x: Any, y: Any, /) -> Any:
+    """The logarithm of the absolute value of the beta function.
+
+    >>> pb.special.betaln(1.0, 1.0)
+    np.float64(0.0)
+    """
+
+
+@op(
+    Through("beta"),
+    acts=elementwise2,
+    d=partials(lambda z, x, y: z * (digamma(x) - digamma(x + y)), lambda z, x, y: z * (digamma(y) - digamma(x + y))),
+    domain=POSITIVE,
+)
+def beta(x: Any, y: Any, /) -> Any:
+    """``gamma(x) * gamma(y) / gamma(x + y)``.
+
+    >>> pb.special.beta(1.0, 2.0)
+    np.float64(0.5)
+    """
+
+
+def _zeta_slope(x: Any, q: Any) -> Any:
+    return -(zeta(x + 1, q) * x.astype(q.dtype))
+
+
+@op(
+    Through("zeta"),
+    acts=Ordered(2, 3, 4),
+    d=partials(_orders("zeta", "x"), _zeta_slope),
+    domain=POSITIVE,
+)
+def zeta(x: Any, q: Any, /) -> Any:
+    """The Hurwitz zeta function: the sum of ``(k + q) ** -x`` over all ``k`` from 0; no derivative in ``x``.
+
+    >>> pb.special.zeta(2.0, 1.0)
+    np.float64(1.64493406684822...)
+    """
+
+
+# ---- the bell curve
+
+
+@op(Through("erfc"), acts=elementwise1, d=partials(lambda g, x: g * np.exp(-(x * x)) * (-2 / ROOT_PI)))
+def erfc(x: Any, /) -> Any:
+    """``1 - erf(x)``, precise where that is near 0.
+
+    >>> pb.special.erfc(10.0)
+    np.float64(2.0884875837625...e-45)
+    """
+
+
+@op(Through("erfcx"), acts=elementwise1, d=partials(lambda g, z, x: g * (x + x) * z - g * (2 / ROOT_PI)))
+def erfcx(x: Any, /) -> Any:
+    """``exp(x * x) * erfc(x)``, without overflow.
+
+    >>> pb.special.erfcx(100.0)
+    np.float64(0.0056416137829894...)
+    """
+
+
+@op(Through("erfinv"), acts=elementwise1, d=partials(lambda g, z: g * np.exp(z * z) * (ROOT_PI / 2)), domain=SHARE)
+def erfinv(x: Any, /) -> Any:
+    """The number whose ``erf`` is ``x``.
+
+    >>> pb.special.erfinv(0.5)
+    np.float64(0.476936276204...)
+    """
+
+
+@op(Through("erfcinv"), acts=elementwise1, d=partials(lambda g, z: g * np.exp(z * z) * (-ROOT_PI / 2)), domain=SHARE)
+def erfcinv(x: Any, /) -> Any:
+    """The number whose ``erfc`` is ``x``.
+
+    >>> pb.special.erfcinv(0.5)
+    np.float64(0.476936276204...)
+    """
+
+
+@op(Through("ndtr"), acts=elementwise1, d=partials(lambda g, x: g * np.exp(x * x * -0.5) * (1 / ROOT_TWO_PI)))
+def ndtr(x: Any, /) -> Any:
+    """The share of the standard normal distribution below ``x``.
+
+    >>> pb.special.ndtr(np.array([-np.inf, 0.0]))
+    array([0. , 0.5])
+    """
+
+
+@op(
+    Through("log_ndtr"),
+    acts=elementwise1,
+    d=partials(lambda g, z, x: g * np.exp(x * x * -0.5 - z) * (1 / ROOT_TWO_PI)),
+)
+def log_ndtr(x: Any, /) -> Any:
+    """The logarithm of ``ndtr``, precise far to the left.
+
+    >>> pb.special.log_ndtr(-40.0)
+    np.float64(-804.60844201375...)
+    """
+
+
+@op(Through("ndtri"), acts=elementwise1, d=partials(lambda g, z: g * np.exp(z * z * 0.5) * ROOT_TWO_PI), domain=SHARE)
+def ndtri(x: Any, /) -> Any:
+    """The number below which the share ``x`` of the standard normal distribution is.
+
+    >>> pb.special.ndtri(0.5)
+    np.float64(0.0)
+    """
+
+
+# ---- logarithms with care
+
+
+@op(Through("expit"), acts=elementwise1, d=partials(lambda z: z - z * z))
+def expit(x: Any, /) -> Any:
+    """``1 / (1 + exp(-x))``, the inverse of ``logit``.
+
+    >>> pb.special.expit(np.array([-1000.0, 0.0]))
+    array([0. , 0.5])
+    """
+
+
+@op(Through("log_expit"), acts=elementwise1, d=partials(lambda g, z: -(g * np.expm1(z))))
+def log_expit(x: Any, /) -> Any:
+    """The logarithm of ``expit``.
+
+    >>> pb.special.log_expit(-1000.0)
+    np.float64(-1000.0)
+    """
+
+
+@op(Through("logit"), acts=elementwise1, d=partials(lambda g, x: g / (x - x * x)), domain=SHARE)
+def logit(x: Any, /) -> Any:
+    """``log(x / (1 - x))``.
+
+    >>> pb.special.logit(np.array([0.0, 0.5, 1.0]))
+    array([-inf,   0.,  inf])
+    """
+
+
+def _log(x: Any, y: Any) -> Any:
+    """``log(y)``, but 0 where the product with ``x`` is 0 whatever ``y`` is."""
+    nought = (x == 0) & (y <= 0)
+    return np.log(select(nought, 1, y))
+
+
+@op(
+    Through("xlogy"),
+    acts=elementwise2,
+    d=partials(lambda g, x, y: g * _log(x, y), lambda g, x, y: g * x / select(x == 0, 1, y)),
+    domain=POSITIVE,
+)
+def xlogy(x: Any, y: Any, /) -> Any:
+    """``x * log(y)``, and 0 where ``x`` is 0, even if ``y`` is; there the derivatives are 0 too.
+
+    >>> pb.special.xlogy(np.array([0.0, 2.0]), np.array([0.0, 1.0]))
+    array([0., 0.])
+    """
+
+
+@op(
+    Through("xlog1py"),
+    acts=elementwise2,
+    d=partials(lambda g, x, y: g * _log(x, y + 1), lambda g, x, y: g * x / select(x == 0, 1, y + 1)),
+    domain=POSITIVE,
+)
+def xlog1py(x: Any, y: Any, /) -> Any:
+    """``x * log1p(y)``, and 0 where ``x`` is 0, even if ``y`` is -1; there the derivatives are 0 too.
+
+    >>> pb.special.xlog1py(0.0, -1.0)
+    np.float64(0.0)
+    """
+
+
+@op(Through("entr"), acts=elementwise1, d=partials(lambda g, x: -(g * np.log(x)) - g), domain=POSITIVE)
+def entr(x: Any, /) -> Any:
+    """``-x * log(x)``, and 0 at 0: a term of the entropy.
+
+    >>> pb.special.entr(np.array([0.0, 0.5]))
+    array([0.        , 0.34657359])
+    """
+
+
+@op(
+    Through("rel_entr"),
+    acts=elementwise2,
+    d=partials(lambda g, x, y: g * np.log(x / y) + g, lambda g, x, y: -(g * x / y)),
+    domain=POSITIVE,
+)
+def rel_entr(x: Any, y: Any, /) -> Any:
+    """``x * log(x / y)``, and 0 where ``x`` is 0: a term of the relative entropy.
+
+    >>> pb.special.rel_entr(np.array([0.0, 1.0]), 1.0)
+    array([0., 0.])
+    """
+
+
+@op(
+    Through("kl_div"),
+    acts=elementwise2,
+    d=partials(lambda g, x, y: g * np.log(x / y), lambda g, x, y: g - g * x / y),
+    domain=POSITIVE,
+)
+def kl_div(x: Any, y: Any, /) -> Any:
+    """``x * log(x / y) - x + y``, which is never negative.
+
+    >>> pb.special.kl_div(2.0, 2.0)
+    np.float64(0.0)
+    """
+
+
+@op(Through("expi"), acts=elementwise1, d=partials(lambda g, x: g * np.exp(x) / x), domain=POSITIVE)
+def expi(x: Any, /) -> Any:
+    """The exponential integral of ``exp(t) / t`` up to ``x``.
+
+    >>> pb.special.expi(1.0)
+    np.float64(1.8951178163559...)
+    """
+
+
+@op(Through("exp1"), acts=elementwise1, d=partials(lambda g, x: -(g * np.exp(-x)) / x), domain=POSITIVE)
+def exp1(x: Any, /) -> Any:
+    """The exponential integral of ``exp(-t) / t`` from ``x`` on.
+
+    >>> pb.special.exp1(1.0)
+    np.float64(0.2193839343955...)
+    """
+
+
+# ---- Bessel functions: the derivative of one is the difference or sum of its neighbours
+
+
+def _iv_slope(v: Any, x: Any) -> Any:
+    return (iv(v - 1, x) + iv(v + 1, x)) * 0.5
+
+
+@op(
+    Through("iv"),
+    acts=Ordered(0, 1, 3),
+    d=partials(_orders("iv", "v"), _iv_slope),
+)
+def iv(v: Any, x: Any, /) -> Any:
+    """The modified Bessel function of the first kind, of order ``v``; no derivative in ``v``.
+
+    >>> pb.special.iv(0, 0.0)
+    np.float64(1.0)
+    """
+
+
+def _ive_slope(v: Any, x: Any) -> Any:
+    return (ive(v - 1, x) + ive(v + 1, x)) * 0.5 - np.sign(x) * ive(v, x)
+
+
+@op(Through("ive"), acts=Ordered(0, 1, 3), d=partials(_orders("ive", "v"), _ive_slope), domain=POSITIVE)
+def ive(v: Any, x: Any, /) -> Any:
+    """``exp(-abs(x)) * iv(v, x)``, without overflow.
+
+    >>> pb.special.ive(0, 0.0)
+    np.float64(1.0)
+    """
+
+
+def _i0_slope(x: Any) -> Any:
+    return i1(x)
+
+
+@op(Through("i0"), acts=elementwise1, d=partials(_i0_slope))
+def i0(x: Any, /) -> Any:
+    """The modified Bessel function of order 0.
+
+    >>> pb.special.i0(0.0)
+    np.float64(1.0)
+    """
+
+
+@op(Through("i1"), acts=elementwise1, d=partials(lambda x: (i0(x) + iv(2, x)) * 0.5))
+def i1(x: Any, /) -> Any:
+    """The modified Bessel function of order 1.
+
+    >>> pb.special.i1(0.0)
+    np.float64(0.0)
+    """
+
+
+def _i0e_slope(z: Any, x: Any) -> Any:
+    return i1e(x) - np.sign(x) * z
+
+
+@op(Through("i0e"), acts=elementwise1, d=partials(_i0e_slope), domain=POSITIVE)
+def i0e(x: Any, /) -> Any:
+    """``exp(-abs(x)) * i0(x)``, without overflow.
+
+    >>> pb.special.i0e(1000.0)
+    np.float64(0.012617240455891...)
+    """
+
+
+@op(
+    Through("i1e"),
+    acts=elementwise1,
+    d=partials(lambda z, x: (i0e(x) + ive(2, x)) * 0.5 - np.sign(x) * z),
+    domain=POSITIVE,
+)
+def i1e(x: Any, /) -> Any:
+    """``exp(-abs(x)) * i1(x)``, without overflow.
+
+    >>> pb.special.i1e(0.0)
+    np.float64(0.0)
+    """
+
+
+def _jv_slope(v: Any, x: Any) -> Any:
+    return (jv(v - 1, x) - jv(v + 1, x)) * 0.5
+
+
+@op(
+    Through("jv"),
+    acts=Ordered(0, 1, 3),
+    d=partials(_orders("jv", "v"), _jv_slope),
+)
+def jv(v: Any, x: Any, /) -> Any:
+    """The Bessel function of the first kind, of order ``v``; no derivative in ``v``.
+
+    >>> pb.special.jv(0, 0.0)
+    np.float64(1.0)
+    """
+
+
+@op(Through("j0"), acts=elementwise1, d=partials(lambda g, x: -(g * jv(1, x))))
+def j0(x: Any, /) -> Any:
+    """The Bessel function of order 0.
+
+    >>> pb.special.j0(0.0)
+    np.float64(1.0)
+    """
+
+
+@op(Through("j1"), acts=elementwise1, d=partials(lambda x: (j0(x) - jv(2, x)) * 0.5))
+def j1(x: Any, /) -> Any:
+    """The Bessel function of order 1.
+
+    >>> pb.special.j1(0.0)
+    np.float64(0.0)
+    """
+
+
+# ---- other names
+
+lgamma = alias("lgamma", gammaln)
+psi = alias("psi", digamma)

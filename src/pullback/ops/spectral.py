@@ -1,0 +1,334 @@
+"""Fourier transforms (``pb.spectral``), along one axis or several.
+
+``n`` is the length of the transform: a longer axis is cut, a shorter one is filled with zeros.  ``norm`` says where
+the factor 1/n goes: ``"backward"`` (the default) into the inverse, ``"forward"``, or half and half with ``"ortho"``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from pullback.core.axes import Acts, Sample, Shape, over
+from pullback.core.calculus import linear
+from pullback.core.op import op, operand
+from pullback.errors import ArgumentError, ShapeError
+
+__all__ = [
+    "fft", "fft2", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft", "irfft2",
+    "irfftn", "rfft", "rfft2", "rfftn",
+]  # fmt: skip
+
+# The adjoint of a transform goes the other way with the same factor.
+SAME_FACTOR: dict[Any, Any] = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
+
+
+def length(name: str, shape: Shape, n: Any, axis: Any, given: Callable[[int], int] = int) -> tuple[int, int]:
+    """The axis, counted from the front, and the length of the transform, checked."""
+    if not shape:
+        raise ShapeError(f"{name}: a scalar has no axis to transform along.")
+    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
+        raise ArgumentError(f"{name}: axis must be an integer, got {axis!r}.")
+    (axis,) = over(len(shape), axis, name)
+    if n is None:
+        n = given(shape[axis])
+    if isinstance(n, bool) or not hasattr(n, "__index__") or n < 1:
+        raise ArgumentError(f"{name}: the length n must be a positive integer, got {n!r} for shape {shape}.")
+    return axis, int(n)
+
+
+class Transform(Acts):
+    """Along one axis: ``out`` of the length ``n``, which the input's own may give; ``bins``: of complex numbers too."""
+
+    def __init__(self, out: Callable[[int], int] = int, given: Callable[[int], int] = int, bins: bool = True) -> None:
+        self.out, self.given, self.bins = out, given, bins
+
+    def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+        (x,) = shapes
+        axis, n = length(name, x, params["n"], params["axis"], self.given)
+        known(name, params["norm"])
+        return (*x[:axis], self.out(n), *x[axis + 1 :])
+
+    def samples(self) -> list[Sample]:
+        ways: list[tuple[Shape, dict[str, Any]]] = [
+            ((4,), {}), ((5,), {}), ((2, 3), {"n": 5}), ((4, 2), {"n": 3, "axis": 0}), ((0, 3), {}),
+            ((2, 4), {"norm": "ortho"}), ((2, 3), {"n": 4, "norm": "forward"}),
+            ((2, 3, 2), {"axis": -2, "norm": "backward"}),
+        ]  # fmt: skip
+        numbers = [np.exp(np.arange(1.0, 1 + prod(x)) ** 2 * 1j).reshape(x) for x, _ in ways if self.bins]
+        return [
+            *(((x,), params) for x, params in ways),
+            *(((z,), params) for z, (_, params) in zip(numbers, ways, strict=False)),
+        ]
+
+
+def known(name: str, norm: Any) -> Any:
+    if norm not in SAME_FACTOR:
+        raise ArgumentError(f"{name}: norm must be 'backward', 'ortho' or 'forward', got {norm!r}.")
+    return norm
+
+
+def resized(x: Any, axis: Any, n: int) -> Any:
+    """``x`` cut or filled with zeros to the length ``n`` along an axis."""
+    have = x.shape[axis]
+    if n == have:
+        return x
+    axis %= x.ndim
+    if n < have:
+        return x[(slice(None),) * axis + (slice(n),)]
+    return np.pad(x, [(0, n - have if i == axis else 0) for i in range(x.ndim)])
+
+
+def weighted(x: Any, n: int, axis: Any, inner: float) -> Any:
+    """The bins of a real transform of length ``n``, times ``inner`` where a bin stands for its mirror image too."""
+    weights = np.full(x.shape[axis], inner, np.dtype(x.dtype.char.lower()))
+    weights[0] = 1
+    if n % 2 == 0:
+        weights[-1] = 1
+    return x * np.reshape(weights, (-1,) + (1,) * (x.ndim - axis % x.ndim - 1))
+
+
+def real_only(name: str, transform: Any) -> Any:
+    def run(x: Any, n: Any = None, axis: Any = -1, norm: Any = None) -> Any:
+        if x.dtype.kind == "c":
+            raise ArgumentError(f"{name}: the input must be real numbers, got dtype {x.dtype}. Use fft, or pb.real(x).")
+        return transform(x, n, axis, norm)
+
+    return run
+
+
+# ---- along one axis
+
+
+@op(
+    np.fft.fft,
+    acts=Transform(),
+    d=linear(lambda g, x_shape, axis, norm: resized(np.fft.fft(g, None, axis, norm), axis, x_shape[axis])),
+    run=np.fft.fft,
+)
+def fft(x: Any, /, n: Any = None, axis: Any = -1, norm: Any = None) -> Any:
+    """The discrete Fourier transform.
+
+    >>> pb.spectral.fft(np.array([1.0, 0.0, 0.0, 0.0]))
+    array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j])
+    """
+
+
+@op(
+    np.fft.ifft,
+    acts=Transform(),
+    d=linear(lambda g, x_shape, axis, norm: resized(np.fft.ifft(g, None, axis, norm), axis, x_shape[axis])),
+    run=np.fft.ifft,
+)
+def ifft(x: Any, /, n: Any = None, axis: Any = -1, norm: Any = None) -> Any:
+    """The inverse of ``fft``.
+
+    >>> pb.spectral.ifft(np.array([1.0, 1.0, 1.0, 1.0]))
+    array([1.+0.j, 0.+0.j, 0.+0.j, 0.+0.j])
+    """
+
+
+def _rfft_adjoint(g: Any, x_shape: Shape, n: Any, axis: Any, norm: Any) -> Any:
+    n = x_shape[axis] if n is None else n
+    z = np.fft.irfft(weighted(np.conjugate(g), n, axis, 0.5), n, axis, SAME_FACTOR[norm])
+    return resized(z, axis, x_shape[axis])
+
+
+@op(
+    np.fft.rfft,
+    acts=Transform(lambda n: n // 2 + 1, bins=False),
+    d=linear(_rfft_adjoint),
+    run=real_only("rfft", np.fft.rfft),
+)
+def rfft(x: Any, /, n: Any = None, axis: Any = -1, norm: Any = None) -> Any:
+    """The first half of the Fourier transform of real numbers; the other half is its mirror image.
+
+    >>> pb.spectral.rfft(np.array([1.0, 0.0, 0.0, 0.0]))
+    array([1.+0.j, 1.+0.j, 1.+0.j])
+    """
+
+
+def _irfft_adjoint(g: Any, x: Any, axis: Any, norm: Any) -> Any:
+    n = g.shape[axis]
+    d = resized(weighted(np.fft.rfft(g, n, axis, SAME_FACTOR[norm]), n, axis, 2.0), axis, x.shape[axis])
+    return d if x.dtype.kind == "c" else np.real(d)
+
+
+@op(
+    np.fft.irfft,
+    acts=Transform(given=lambda bins: 2 * (bins - 1)),
+    d=linear(_irfft_adjoint),
+    run=np.fft.irfft,
+)
+def irfft(x: Any, /, n: Any = None, axis: Any = -1, norm: Any = None) -> Any:
+    """The real numbers with this ``rfft``; give ``n`` if they are odd in number.
+
+    >>> pb.spectral.irfft(np.array([1.0, 1.0, 1.0]))
+    array([1., 0., 0., 0.])
+    """
+
+
+def hfft(x: Any, n: Any = None, axis: Any = -1, norm: Any = None) -> Any:
+    """The Fourier transform, real, of numbers whose other half is the mirror image of the given one.
+
+    >>> pb.spectral.hfft(np.array([1.0, 0.0, 0.0]))
+    array([1., 1., 1., 1.])
+    """
+    x = operand(x)
+    _, n = length("hfft", x.shape, n, axis, lambda bins: 2 * (bins - 1))
+    return irfft(np.conjugate(x), n, axis, SAME_FACTOR[known("hfft", norm)])
+
+
+def ihfft(x: Any, n: Any = None, axis: Any = -1, norm: Any = None) -> Any:
+    """The inverse of ``hfft``.
+
+    >>> pb.spectral.ihfft(np.array([1.0, 1.0, 1.0, 1.0]))
+    array([1.-0.j, 0.-0.j, 0.-0.j])
+    """
+    x = operand(x)
+    _, n = length("ihfft", x.shape, n, axis)
+    return np.conjugate(rfft(x, n, axis, SAME_FACTOR[known("ihfft", norm)]))
+
+
+# ---- along several
+
+
+def _plan(name: str, x: Any, s: Any, axes: Any, given: Callable[[int], int] = int) -> list[tuple[int, int]]:
+    """Pairs of an axis and its length; ``given`` is what the last one gives by itself."""
+    shape = x.shape
+    if axes is None:
+        axes = range(-len(shape), 0) if s is None else range(-len(s), 0)
+    axes = list(axes)
+    lengths: Sequence[Any] = [None] * len(axes) if s is None else s
+    if len(lengths) != len(axes):
+        raise ArgumentError(
+            f"{name}: s has {len(lengths)} lengths, but there are {len(axes)} axes: {s!r} and {axes!r}."
+        )
+    if not axes:
+        raise ArgumentError(f"{name}: no axis to transform along, for shape {shape}.")
+    over(len(shape), axes, name)
+    kinds = [int] * (len(axes) - 1) + [given]
+    return [length(name, shape, n, a, kind) for n, a, kind in zip(lengths, axes, kinds, strict=True)]
+
+
+def fftn(x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
+    """``fft`` along several axes, all unless told otherwise; ``s`` has the length of the transform along each.
+
+    >>> pb.spectral.fftn(np.ones((2, 2)))
+    array([[4.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]])
+    """
+    x = operand(x)
+    for axis, n in reversed(_plan("fftn", x, s, axes)):
+        x = fft(x, n, axis, norm)
+    return x
+
+
+def ifftn(x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
+    """The inverse of ``fftn``.
+
+    >>> pb.spectral.ifftn(np.ones((2, 2)))
+    array([[1.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]])
+    """
+    x = operand(x)
+    for axis, n in reversed(_plan("ifftn", x, s, axes)):
+        x = ifft(x, n, axis, norm)
+    return x
+
+
+def rfftn(x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
+    """``rfft`` along the last of the axes, ``fft`` along the others.
+
+    >>> pb.spectral.rfftn(np.ones((2, 2)))
+    array([[4.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]])
+    """
+    x = operand(x)
+    *others, (last, n) = _plan("rfftn", x, s, axes)
+    x = rfft(x, n, last, norm)
+    for axis, length_of_it in reversed(others):
+        x = fft(x, length_of_it, axis, norm)
+    return x
+
+
+def irfftn(x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
+    """The inverse of ``rfftn``.
+
+    >>> pb.spectral.irfftn(np.array([[4.0, 0.0], [0.0, 0.0]]))
+    array([[1., 1.],
+           [1., 1.]])
+    """
+    x = operand(x)
+    *others, (last, n) = _plan("irfftn", x, s, axes, lambda bins: 2 * (bins - 1))
+    for axis, length_of_it in others:
+        x = ifft(x, length_of_it, axis, norm)
+    return irfft(x, n, last, norm)
+
+
+def fft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Any:
+    """``fftn`` along the last two axes.
+
+    >>> pb.spectral.fft2(np.ones((1, 2, 2))).real
+    array([[[4., 0.],
+            [0., 0.]]])
+    """
+    return fftn(x, s, axes, norm)
+
+
+def ifft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Any:
+    """``ifftn`` along the last two axes.
+
+    >>> pb.spectral.ifft2(np.ones((1, 2, 2))).real
+    array([[[1., 0.],
+            [0., 0.]]])
+    """
+    return ifftn(x, s, axes, norm)
+
+
+def rfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Any:
+    """``rfftn`` along the last two axes.
+
+    >>> pb.spectral.rfft2(np.ones((1, 2, 2))).real
+    array([[[4., 0.],
+            [0., 0.]]])
+    """
+    return rfftn(x, s, axes, norm)
+
+
+def irfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Any:
+    """``irfftn`` along the last two axes.
+
+    >>> pb.spectral.irfft2(np.array([[[4.0, 0.0], [0.0, 0.0]]]))
+    array([[[1., 1.],
+            [1., 1.]]])
+    """
+    return irfftn(x, s, axes, norm)
+
+
+# ---- order
+
+
+def fftshift(x: Any, axes: Any = None) -> Any:
+    """The zero frequency moved to the middle of the axes.
+
+    >>> pb.spectral.fftshift(np.array([0.0, 1.0, 2.0, -2.0, -1.0]))
+    array([-2., -1.,  0.,  1.,  2.])
+    """
+    x = operand(x)
+    where = over(x.ndim, axes, "fftshift")
+    return np.roll(x, [x.shape[i] // 2 for i in where], where)
+
+
+def ifftshift(x: Any, axes: Any = None) -> Any:
+    """The inverse of ``fftshift``.
+
+    >>> pb.spectral.ifftshift(np.array([-2.0, -1.0, 0.0, 1.0, 2.0]))
+    array([ 0.,  1.,  2., -2., -1.])
+    """
+    x = operand(x)
+    where = over(x.ndim, axes, "ifftshift")
+    return np.roll(x, [-(x.shape[i] // 2) for i in where], where)

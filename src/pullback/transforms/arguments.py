@@ -1,0 +1,105 @@
+"""What a function with a gradient of its own was called with: which parts are inputs, and how one would name them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core import tree
+from pullback.core.convert import as_array, bare
+from pullback.core.tape import ARRAYS, as_tensor
+from pullback.core.tensor import Tensor
+
+__all__: list[str] = []
+
+HERE = np.float64(0)  # stands in the place of an input that is no longer held
+
+
+class Arguments:
+    """Positional arguments.  The tensors, arrays and numbers in them are the inputs; anything else passes through."""
+
+    def __init__(self, args: Sequence[Any]) -> None:
+        self.plain = all(isinstance(a, ARRAYS) for a in args)  # no tree to look into
+        leaves = args if self.plain else [*self._leaves(list(args))]
+        self.given_tensor = any(isinstance(leaf, Tensor) for leaf in leaves)
+        if self.plain:
+            self.flat = self.tree = [bare(a) for a in args]
+        else:
+            floats = [leaf.dtype for leaf in leaves if isinstance(leaf, ARRAYS) and leaf.dtype.kind == "f"]
+            self.width = np.result_type(*floats) if floats else np.dtype(float)
+            self.tree = [self._settled(a) for a in args]
+            self.flat = [x for x in tree.leaves(self.tree) if isinstance(x, ARRAYS)]
+
+    def _leaves(self, x: Any) -> Iterator[Any]:
+        parts = None if tree.is_tensor_data(x) else tree.branches(x)
+        if parts is None:
+            yield x
+        else:
+            for branch in parts[0]:
+                yield from self._leaves(branch)
+
+    def _settled(self, x: Any) -> Any:
+        """The same tree with every input an array or a traced tensor; Python's numbers do not widen the others."""
+        if x is None or isinstance(x, ARRAYS):
+            return x if x is None else bare(x)
+        if tree.is_tensor_data(x):
+            bools = x == [] or all(isinstance(n, bool) for n in tree.leaves(x))
+            made = as_array(x, None if bools or any(isinstance(n, complex) for n in tree.leaves(x)) else self.width)
+            return made[()]
+        parts = tree.branches(x)
+        if parts is not None:
+            return parts[1]([self._settled(branch) for branch in parts[0]])
+        return bare(x) if hasattr(x, "__array__") else x
+
+    def filled(self, values: Sequence[Any]) -> list[Any]:
+        """The arguments with these inputs, as tensors."""
+        if self.plain:
+            return [as_tensor(v) for v in values]
+        source = iter(values)
+        filled: list[Any] = tree.mapped(lambda x: as_tensor(next(source)) if isinstance(x, ARRAYS) else x, self.tree)
+        return filled
+
+    def release(self) -> None:
+        """Keep the structure only: big inputs are not kept by a function that saved nothing of them."""
+        self.tree = tree.mapped(lambda x: HERE if isinstance(x, ARRAYS) else x, self.tree)
+        self.flat = [HERE] * len(self.flat)
+
+    def names(self, f: Any) -> list[str]:
+        """The name of each input in the signature of ``f``."""
+        out: list[str] = []
+        for name, x in zip(_parameters(f, len(self.tree)), self.tree, strict=True):
+            out += [path for path, leaf in paths(name, x) if isinstance(leaf, ARRAYS)]
+        return out
+
+    def given_back(self, z: Any) -> Any:
+        """Arrays for arrays; Tensors as soon as a Tensor was given."""
+        return as_tensor(z) if self.given_tensor or not self.flat else z
+
+
+def paths(name: str, x: Any) -> Iterator[tuple[str, Any]]:
+    """The leaves of a tree, ``None`` too, each with how one would write it."""
+    parts = tree.branches(x)
+    if parts is None:
+        yield name, x
+        return
+    fields = getattr(x, "_fields", None) or getattr(x, "__dataclass_fields__", None)
+    keys = [f"[{k!r}]" for k in x] if isinstance(x, dict) else [f".{k}" for k in fields] if fields else None
+    for key, branch in zip(keys or [f"[{i}]" for i in range(len(parts[0]))], parts[0], strict=False):
+        yield from paths(name + key, branch)
+
+
+def _parameters(f: Any, count: int) -> list[str]:
+    """The names of the first ``count`` positional parameters."""
+    names: list[str] = []
+    try:
+        for p in inspect.signature(f).parameters.values():
+            if p.kind is p.VAR_POSITIONAL:
+                names += [f"{p.name}[{i}]" for i in range(count - len(names))]
+            elif p.kind is not p.KEYWORD_ONLY and p.kind is not p.VAR_KEYWORD:
+                names.append(p.name)
+    except (TypeError, ValueError):  # no signature to be had
+        pass
+    return [*names, *(f"input {i + 1}" for i in range(len(names), count))][:count]

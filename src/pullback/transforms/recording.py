@@ -1,0 +1,114 @@
+"""A tape that is recorded on in a block of code and walked back later, and the tensors it follows in that block.
+
+A tensor that is watched is the user's own object, made before the block.  While the block runs it is a handle for a
+node of the tape; what it was before is kept in its slot ``g``, and it is that again when the block ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from pullback.core.convert import bare
+from pullback.core.memory import Large, node_of
+from pullback.core.tape import Step, Tape
+from pullback.core.tensor import Tensor
+from pullback.core.variable import Variable, Watcher
+
+__all__: list[str] = []
+
+SAME = Step(None, lambda g, z, x, y: g, needs=(False,), needs_z=False)
+
+
+class Recording(Tape):
+    """A tape that can be paused: then its tensors, whoever holds them, are constants."""
+
+    __slots__ = ("metas",)
+
+    metas: list[tuple[Any, Any, bool]]
+
+    def pause(self) -> None:
+        self.metas = [(m, m.pool, m.small) for m in [*self.values(), *self.above.values()]]
+        for m, _, _ in self.metas:
+            m.detach()
+
+    def resume(self) -> None:
+        for m, pool, small in self.metas:
+            m.tape, m.push, m.pool, m.small = self, self.push, pool, small
+
+
+class Follower(Watcher):
+    """Follows the variables that a GradientTape was asked to, and the trainable ones that are read."""
+
+    def __init__(self, tape: Tape, accessed: bool) -> None:
+        super().__init__(tape)
+        self.accessed, self.recording = accessed, True
+        self.asked: dict[int, Variable] = {}
+
+    @property
+    def level(self) -> int:
+        return self.tape.level if self.recording else 0
+
+    def wants(self, v: Variable) -> bool:
+        return self.recording and (id(v) in self.asked or (self.accessed and v.trainable))
+
+
+class Before(NamedTuple):
+    """What a tensor was before it was watched; kept in its slot ``g``."""
+
+    kind: Any
+    meta: Any
+    value: Any
+    x: Any
+    g: Any
+
+
+def state(t: Any) -> Before:
+    return Before(type(t), t.meta, t.value, t.x, t.g)
+
+
+def become(t: Any, before: Before) -> None:
+    t.__class__, t.meta, t.value, t.x, t.g = before
+
+
+def follow(tape: Recording, t: Any) -> Tensor:
+    """Make the user's own object a handle, as a big result is, and give its node on the tape, which is another one."""
+    if not t.level:
+        value = bare(t)
+    elif type(t) is Large:
+        value = Large()
+        value.value, value.meta, value.x, value.g = t.value, t.meta, t.x, None
+    else:  # on a tape around this one, which sees a tensor that is the same
+        value = Tensor()
+        value.value, value.meta, value.via, value.x, value.y, value.g = t.value, t.meta, SAME, t, None, None
+        t.meta.push(value)
+    node = Tensor()
+    node.value, node.meta = value, tape.meta_of(value)
+    node.g = node.x = node.y = None
+    become(t, Before(Large, node.meta, value, node, state(t)))
+    return node
+
+
+def stages(t: Any) -> Iterator[Any]:
+    """What may be the node of a tensor: as it is, and as it was before other tapes watched it."""
+    yield node_of(t)
+    before = getattr(t, "g", None)
+    while isinstance(before, Before):
+        yield t if before.kind is Tensor else before.x
+        before = before.g
+
+
+@contextmanager
+def unwatched(nodes: Sequence[Tensor]) -> Iterator[None]:
+    """In this block nodes that another tape is watching just now are what they were before."""
+    handles = [(r, state(r)) for r in nodes if type(r) is Large]
+    for r, before in handles:
+        while before.kind is Large:
+            before = before.g
+        become(r, before)
+    try:
+        yield
+    finally:
+        for r, now in handles:
+            become(r, now)

@@ -1,0 +1,103 @@
+"""``variable_grads``: the gradients by whatever variables a function reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core.calculus import total
+from pullback.core.convert import float_of
+from pullback.core.memory import node_of
+from pullback.core.tape import RAW, Tape, constant
+from pullback.core.tensor import Tensor
+from pullback.core.variable import Variable, Watcher, watching
+from pullback.errors import ArgumentError, GradientError, UnconnectedError
+from pullback.transforms.grad import TENSOR, ValueAndGrads, cut_text, described, given_back
+
+__all__ = ["variable_grads"]
+
+UNREACHED = (
+    "Cannot compute gradient of y=f() with respect to any trainable variable. "
+    "Make sure that the f you passed encloses all operations that lead from the variables to y."
+)
+
+
+def variable_grads(f: Callable[[], Any], var_list: Sequence[Variable] | None = None) -> ValueAndGrads:
+    """The value of ``f()`` and its gradients by the trainable variables it reads, as a dict by name.
+
+    ``f`` must return a scalar.  Listed variables that are not trainable map to ``None``.
+
+    >>> import pullback as pb
+    >>> a, x = pb.variable([3.0, 4.0], name="a"), pb.tensor([1.0, 2.0])
+    >>> value, grads = pb.variable_grads(lambda: (a * x * x).sum())
+    >>> print(value, grads["a"])
+    Tensor
+        19 Tensor
+        [1, 4]
+    """
+    if not callable(f):
+        raise ArgumentError(f"variable_grads(f): f must be a function, got {type(f).__name__}.")
+    frozen = _frozen(var_list)
+    tape = Tape.open()
+    try:
+        value, out = _pulled_variables(tape, f, var_list)
+    finally:
+        tape.close()
+    return ValueAndGrads(given_back(value, TENSOR), out | dict.fromkeys(frozen))
+
+
+def _pulled_variables(tape: Tape, f: Callable[[], Any], var_list: Any) -> tuple[Any, dict[str, Any]]:
+    with watching(Watcher(tape, var_list)) as watcher:
+        y = f()
+    y = _scalar_result(tape, y, len(watcher.leaves))
+    value = y.value
+    y.g, y = float_of(y.dtype).type(1), None
+    tape.walk()
+    out: dict[str, Any] = {}
+    for v, reads in watcher.leaves.values():
+        terms = [node_of(leaf).g for _, leaf in reads]
+        terms = [g for g in terms if g is not None]
+        if terms:
+            out[v.name] = _for_variable(total(terms), v)
+    if not out:
+        raise UnconnectedError(UNREACHED + cut_text(tape))
+    return value, out
+
+
+def _frozen(var_list: Any) -> list[str]:
+    """The names of the listed variables that are not trainable; checks the list."""
+    if var_list is None:
+        return []
+    if not isinstance(var_list, list | tuple) or not all(isinstance(v, Variable) for v in var_list):
+        got = type(var_list).__name__
+        raise ArgumentError(f"variable_grads(f, var_list): var_list must be a list of variables, got {got}.")
+    frozen = [v.name for v in var_list if not v.trainable]
+    if len(frozen) == len(var_list):
+        raise GradientError(
+            f"variable_grads: var_list has no trainable variable among its {len(var_list)}; there is nothing to do."
+        )
+    return frozen
+
+
+def _scalar_result(tape: Tape, y: Any, read: int) -> Any:
+    if not isinstance(y, Tensor):
+        raise GradientError(f"variable_grads(f): f must return a tensor, a scalar, got {described(y)}.")
+    y = y.read()
+    if not tape.holds(y):
+        if not read:
+            raise UnconnectedError("variable_grads(f): f read 0 trainable variables, so there is no gradient.")
+        raise UnconnectedError(UNREACHED + cut_text(tape))
+    if y.ndim:
+        raise GradientError(
+            f"variable_grads(f): f must return a scalar (rank 0), got rank {y.ndim}, shape {y.shape}. Sum it up."
+        )
+    return y
+
+
+def _for_variable(d: Any, v: Variable) -> Any:
+    if isinstance(d, RAW):
+        d = np.array(d, float_of(v.dtype))[()]  # its own, whatever it was a view of
+        return constant(d)
+    return d

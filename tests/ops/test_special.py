@@ -1,0 +1,116 @@
+"""Special functions: SciPy's values, derivatives at the hard points, and the door."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.special
+
+import pullback as pb
+from pullback.errors import MissingPackageError, NoRuleError
+
+UNARY = [
+    "digamma", "entr", "erfc", "erfcinv", "erfcx", "erfinv", "exp1", "expi", "expit", "gamma", "gammaln", "i0", "i0e",
+    "i1", "i1e", "j0", "j1", "log_expit", "log_ndtr", "logit", "ndtr", "ndtri",
+]  # fmt: skip
+BINARY = ["beta", "betaln", "iv", "ive", "jv", "kl_div", "polygamma", "rel_entr", "xlog1py", "xlogy", "zeta"]
+X = np.array([[0.1, 0.25, 0.5], [0.75, 0.8, 0.9]])
+
+
+def test_all_are_compared() -> None:
+    assert {*UNARY, *BINARY, "lgamma", "psi"} == {*pb.special.__all__}
+    assert pb.special.lgamma is pb.special.gammaln
+    assert pb.special.psi is pb.special.digamma
+
+
+@pytest.mark.parametrize("name", [*UNARY, *BINARY])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_values_are_scipys(name: str, dtype: Any) -> None:
+    f, reference = getattr(pb.special, name), getattr(scipy.special, name)
+    args = [X.astype(dtype)] if name in UNARY else [np.array([2, 3, 2]), X.astype(dtype)]
+    wide = [np.asarray(a, float) for a in args]
+    got = f(*args)
+    assert isinstance(got, np.ndarray)
+    assert got.dtype == dtype
+    np.testing.assert_allclose(got, reference(*wide), rtol=1e-13 if dtype is np.float64 else 2e-5)
+    assert isinstance(f(*[float(a.flat[0]) for a in wide]), np.floating)
+    tensor = f(*[pb.tensor(a) for a in args])
+    assert isinstance(tensor, pb.Tensor)
+    np.testing.assert_array_equal(tensor.numpy(), got)
+
+
+def test_scipys_own_functions_work_on_tensors() -> None:
+    x = np.array([1.5, 2.5])
+    np.testing.assert_array_equal(pb.grad(lambda x: scipy.special.gammaln(x))(x), scipy.special.digamma(x))
+    np.testing.assert_allclose(pb.grad(lambda x: scipy.special.xlogy(2.0, x))(x), 2 / x)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_gammaln_to_any_order(order: int) -> None:
+    x, f = np.array([0.3, 2.0, 11.0]), pb.special.gammaln
+    for _ in range(order):
+        f = pb.grad(f)
+    np.testing.assert_allclose(f(x), scipy.special.polygamma(order - 1, x), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["i1", "j1", "iv", "jv"])
+def test_bessel_functions_at_zero(name: str) -> None:
+    f = getattr(pb.special, name)
+    of = (lambda x: f(1, x)) if name.endswith("v") else f
+    assert pb.grad(of)(0.0) == 0.5
+    third = pb.grad(pb.grad(pb.grad(of)))(0.0)
+    np.testing.assert_allclose(third, 0.375 if name[0] == "i" else -0.375)
+
+
+def test_products_with_a_logarithm_at_zero() -> None:
+    x, y = np.array([0.0, 0.0, 2.0]), np.array([0.0, 0.5, 3.0])
+    dx, dy = pb.grads(pb.special.xlogy)([x, y])
+    np.testing.assert_allclose(dx, [0, np.log(0.5), np.log(3)])
+    np.testing.assert_allclose(dy, [0, 0, 2 / 3])
+    dx, dy = pb.grads(pb.special.xlog1py)([x, y - 1])
+    np.testing.assert_allclose(dx, [0, np.log(0.5), np.log(3)])
+    np.testing.assert_allclose(dy, [0, 0, 2 / 3])
+
+
+def test_far_out() -> None:
+    x = np.array([-40.0, -10.0, 0.0, 10.0])
+    np.testing.assert_allclose(
+        pb.grad(pb.special.log_ndtr)(x), np.exp(-x * x / 2 - scipy.special.log_ndtr(x)) / np.sqrt(2 * np.pi), rtol=1e-10
+    )
+    assert abs(pb.grad(pb.special.log_ndtr)(-40.0) / 40.025 - 1) < 1e-4  # it grows like -x
+    np.testing.assert_allclose(pb.grad(pb.special.log_expit)(np.array([-800.0, 800.0])), [1, 0])
+    q = np.array([1e-12, 0.5])
+    slope = pb.grad(pb.special.ndtri)(q) * pb.grad(pb.special.ndtr)(scipy.special.ndtri(q))
+    np.testing.assert_allclose(slope, 1, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "argument"), [("iv", "v"), ("ive", "v"), ("jv", "v"), ("polygamma", "n"), ("zeta", "x")]
+)
+def test_a_derivative_that_is_missing_is_said(name: str, argument: str) -> None:
+    with pytest.raises(NoRuleError, match=f"{name} has no derivative in {argument} here"):
+        pb.grad(lambda v: getattr(pb.special, name)(v, 1.5))(2.0)
+
+
+def test_without_scipy_the_extra_is_named() -> None:
+    program = (
+        "import sys; sys.modules['scipy'] = sys.modules['scipy.special'] = None\n"
+        "import pullback as pb\n"
+        "try: pb.special.gammaln(2.0)\n"
+        "except ImportError as error: print(type(error).__name__, error)\n"
+        "print(pb.grad(lambda a: pb.random.gamma([2], a, seed=1))(2.0) > 0)"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    message, drawn = run.stdout.splitlines()
+    assert message.startswith(MissingPackageError.__name__)
+    assert message.endswith("pip install 'pullback[scipy]'")
+    assert drawn == "True"
+
+
+def test_scipy_is_not_imported_before_it_is_needed() -> None:
+    program = "import sys, pullback; print('scipy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "False\n"
