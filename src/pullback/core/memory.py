@@ -8,7 +8,7 @@ back when the reference count shows that nobody else holds it.
 from __future__ import annotations
 
 import sys
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy import ndarray
@@ -53,18 +53,29 @@ def sole(v: Any) -> bool:
     return sys.getrefcount(v) == SOLE
 
 
-def take(pool: list[Any]) -> Any:
+class Pool(list[Any]):
+    """Buffers that serve again: not more than were asked for, as not every op can use one."""
+
+    __slots__ = ("asked",)
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+
+def take(pool: Pool) -> Any:
     """A buffer of the pool, or None, by which NumPy makes one."""
+    pool.asked += 1
     try:
         return pool.pop()
     except IndexError:
         return None
 
 
-def give(v: Any, pool: list[Any], meta: Any) -> None:
+def give(v: Any, pool: Pool, meta: Any) -> None:
     """Recycle ``v``, of which the caller knows that only one local of its own holds it."""
     fits = v.base is None and v.dtype is meta.dtype and v.shape == meta.shape
-    if fits and len(pool) < meta.room and v.flags.c_contiguous and v.flags.writeable:
+    if fits and pool.asked > 0 and len(pool) < meta.room and v.flags.c_contiguous and v.flags.writeable:
+        pool.asked = min(pool.asked, meta.room) - 1
         pool.append(v)
 
 
@@ -195,7 +206,7 @@ class _Tiny:
     """Stands for a meta while references are counted."""
 
     dtype, shape, ndim, room = np.dtype(float), (1,), 1, 0
-    pool: ClassVar[list[Any]] = []
+    pool = Pool()
 
 
 def _temporaries() -> list[int]:
@@ -331,4 +342,4 @@ def _sum(e: Any, d: Any, fresh: bool, meta: Any) -> Any:
     if sys.getrefcount(e) == SOLE and e.base is None and e.flags.writeable:  # the caller's local and ours
         return np.add(e, d, e)
     pool = meta.pool
-    return np.add(e, d, d if fresh else take(pool) if pool else None)
+    return np.add(e, d, d if fresh else take(pool) if type(pool) is Pool else None)

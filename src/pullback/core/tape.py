@@ -21,7 +21,7 @@ from numpy import float64, generic, ndarray
 from pullback.core.convert import as_value, bare
 from pullback.core.interpreter import dispatch, new_level
 from pullback.core.kernels import column_sum, ones
-from pullback.core.memory import IDLE, KEPT, LARGE, Large, Scratch, back_large, keep, node_of, on_scratch, sole
+from pullback.core.memory import IDLE, KEPT, LARGE, Large, Pool, Scratch, back_large, keep, node_of, on_scratch, sole
 from pullback.core.source import user_place
 from pullback.core.tensor import LATER, Tensor
 from pullback.errors import GradientError
@@ -80,7 +80,7 @@ class Meta:
         self.one = None if shape or not inexact else dtype.type(1)  # the seed of a scalar result
         nbytes = self.size * dtype.itemsize
         large = raw and inexact and nbytes >= LARGE and tape.level
-        self.pool: Any = [] if large else COMPLEX if dtype.kind == "c" else None
+        self.pool: Any = Pool() if large else COMPLEX if dtype.kind == "c" else None
         self.room = KEPT // nbytes if large else 0
         self.small = inexact and not large  # elementwise ops keep this very meta, and need no buffer
         self.plain = self.small and raw  # and NumPy may be called directly
@@ -259,7 +259,7 @@ class Tape(dict[Any, Any]):
     def _compute(self, op: Any, args: tuple[Any, ...], values: list[Any], params: dict[str, Any]) -> Any:
         """The value: a big elementwise result goes into a recycled buffer, when one is there."""
         if op.elementwise and not params:
-            big = next((a.meta for a in args if type(a) in TAPED and type(a.meta.pool) is list), None)
+            big = next((a.meta for a in args if type(a) in TAPED and type(a.meta.pool) is Pool), None)
             if big is not None and all(
                 v.dtype == big.dtype if isinstance(v, RAW) else type(v) in (float, int) for v in values
             ):

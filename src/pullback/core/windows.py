@@ -18,7 +18,7 @@ from numpy.lib.stride_tricks import as_strided
 from pullback.errors import ArgumentError, ShapeError
 
 __all__ = [
-    "BLOCK", "Windows", "channels_last", "filled", "framed", "laid", "panes", "parts", "per_axis", "planned",
+    "BLOCK", "Windows", "channels_last", "filled", "framed", "laid", "layered_windows", "panes", "parts", "per_axis", "planned",
     "unframed",
 ]  # fmt: skip
 
@@ -26,6 +26,7 @@ Ints = tuple[int, ...]
 FORMATS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
 ROUNDING = {None: trunc, "floor": floor, "ceil": ceil, "round": lambda n: floor(n + 0.5)}
 BLOCK = 512 * 1024  # bytes that stay in the cache while they are written and read again
+RUN = 8  # elements that lie together; fewer are slow to copy
 
 
 class Windows(NamedTuple):
@@ -237,8 +238,8 @@ def _placed(windows: Windows, space: Ints) -> tuple[list[slice], list[slice]]:
     return inside, outside
 
 
-def laid(frame: Any, windows: Windows) -> Any:
-    """Every window of a frame, as a view: (batch, *out, *size, channels).
+def laid(frame: Any, windows: Windows, layered: bool = False) -> Any:
+    """Every window of a frame, as a view: (batch, *out, *size, channels); or every layer, (batch, height, *out[1:], …).
 
     >>> laid(np.arange(3.0).reshape(1, 3, 1), planned("pool", (3,), (2,)))[0, :, :, 0]
     array([[0., 1.],
@@ -247,8 +248,10 @@ def laid(frame: Any, windows: Windows) -> Any:
     n, *space, c = frame.strides
     steps = [a * s for a, s in zip(space, windows.strides, strict=True)]
     taps = [a * d for a, d in zip(space, windows.dilations, strict=True)]
-    shape = (frame.shape[0], *windows.out, *windows.size, frame.shape[-1])
-    return as_strided(frame, shape, (n, *steps, *taps, c), writeable=False)
+    out, size = windows.out, windows.size
+    if layered:
+        out, size, steps, taps = (frame.shape[1], *out[1:]), size[1:], [space[0], *steps[1:]], taps[1:]
+    return as_strided(frame, (frame.shape[0], *out, *size, frame.shape[-1]), (n, *steps, *taps, c), writeable=False)
 
 
 def parts(images: int, each: int) -> Iterator[slice]:
@@ -261,31 +264,58 @@ def parts(images: int, each: int) -> Iterator[slice]:
     return (slice(i, min(i + step, images)) for i in range(0, images, step))
 
 
-def panes(x: Any, windows: Windows) -> Iterator[tuple[tuple[slice, ...], Any]]:
-    """The windows of ``x`` a part at a time that stays in the cache: where the part is, and a view as ``laid`` gives.
+def panes(x: Any, windows: Windows) -> Iterator[tuple[tuple[slice, ...], list[Any]]]:
+    """The windows of ``x`` as rows of matrices, a part at a time that stays in the cache: where it is, and the rows.
 
-    The frame around an image is made once and serves for all, so a view is good only until the next is asked for.
+    Where windows follow each other closely only their layers along the first axis are laid out, and each matrix holds
+    one layer of every window: they overlap, so that much less is copied.  Else there is one matrix of whole windows.
 
-    >>> [view.shape for _, view in panes(np.ones((2, 3, 1)), planned("pool", (3,), (2,)))]
-    [(2, 2, 2, 1)]
+    >>> [(part, rows.shape) for part, (rows,) in panes(np.ones((2, 3, 1)), planned("pool", (3,), (2,)))]
+    [((slice(0, 2, None),), (4, 2))]
     """
     images, *space, channels = x.shape
-    row = max(prod(windows.size) * channels * x.itemsize * prod(windows.out[1:]), 1)
-    height = windows.out[0]
-    strips = max(round(row * height / BLOCK), 1)  # of an image, about as high as each other
-    rows = -(-height // strips)
+    length, width = prod(windows.size) * channels, prod(windows.out[1:])
+    height, layers = windows.out[0], windows.size[0]
     inside, outside = _placed(windows, tuple(space))
     whole = all(o == slice(0, n) for o, n in zip(outside, windows.reach, strict=True))
-    some = list(parts(images, row * height))
+    layered = layered_windows(windows, channels, x.itemsize)
+    each = height * width * length * x.itemsize
+    some = list(parts(images, max(each, BLOCK) if layered else each))
     count = images if whole or not some else some[0].stop
     frame = x[(slice(None), *inside)] if whole else np.zeros((count, *windows.reach, channels), x.dtype)
-    view = laid(frame, windows)
+    view = laid(frame, windows, layered)
+    strips = max(round(each / (layers if layered else 1) / BLOCK), 1)  # of an image, about as high as each other
+    rows = max(-(-height // strips), 1)
     for part in some:
         here = part if whole else slice(part.stop - part.start)
         if not whole:
             frame[(here, *outside)] = x[(part, *inside)]
-        if strips == 1:
-            yield (part,), view[here]
-        else:
-            for i in range(0, height, rows):
-                yield (part, slice(i, i + rows)), view[here, i : i + rows]
+        for i in range(0, height, rows):
+            high = min(rows, height - i)
+            where = (part,) if strips == 1 else (part, slice(i, i + high))
+            if layered:
+                step = windows.dilations[0] * width
+                strip = view[here, i : i + high + (layers - 1) * windows.dilations[0]].reshape(-1, length // layers)
+                yield where, [strip[k * step : k * step + high * width] for k in range(layers)]
+            else:
+                yield where, [_rows(view[here, i : i + high], len(space), length)]
+
+
+def layered_windows(windows: Windows, channels: int, itemsize: int) -> bool:
+    """Whether ``panes`` gives the layers of the windows apart.
+
+    >>> layered_windows(planned("conv2d", (56, 56), (3, 3)), 64, 4)
+    True
+    """
+    run = prod(windows.size[1:]) * channels
+    big = windows.size[0] * prod(windows.out) * run * itemsize >= BLOCK // 4
+    return len(windows.size) > 1 and windows.strides[0] == 1 and windows.size[0] > 1 and big and run >= 4 * RUN
+
+
+def _rows(view: Any, axes: int, length: int) -> Any:
+    """Windows as the rows of a matrix; where little lies together, copied one position of the window at a time."""
+    split = axes + 1
+    if view.shape[-1] * view.shape[-2] >= RUN:
+        return view.reshape(-1, length) if length else np.zeros((prod(view.shape[:split]), 0), view.dtype)
+    order = (*range(split, view.ndim), *range(split))
+    return view.transpose(order).reshape(length, prod(view.shape[:split])).T

@@ -15,7 +15,7 @@ import numpy as np
 from pullback.core.axes import moves
 from pullback.core.calculus import linear
 from pullback.core.op import method, op, operand
-from pullback.core.windows import Windows, channels_last, framed, panes, parts, planned, unframed
+from pullback.core.windows import Windows, channels_last, framed, layered_windows, panes, parts, planned, unframed
 from pullback.errors import ArgumentError, ShapeError
 
 __all__ = [
@@ -24,28 +24,21 @@ __all__ = [
 ]  # fmt: skip
 
 Ints = tuple[int, ...]
-RUN = 8  # elements that lie together in a window; fewer are quicker copied one position of the window at a time
 
 
 # ---- the three products
 
 
-def _rows(view: Any, axes: int) -> Any:
-    """The windows of a part as the rows of a matrix."""
-    split = axes + 1
-    count, length = prod(view.shape[:split]), prod(view.shape[split:])
-    if view.shape[-1] * view.shape[-2] >= RUN:
-        return view.reshape(count, length)
-    order = (*range(split, view.ndim), *range(split))
-    return view.transpose(order).reshape(length, count).T
-
-
 def _convolve(x: Any, filter: Any, windows: Windows) -> Any:
-    axes, depth = len(windows.size), filter.shape[-1]
-    matrix = filter.reshape(-1, depth)
+    *size, channels, depth = filter.shape
+    layers = size[0] if layered_windows(windows, channels, x.itemsize) else 1
+    first, *others = filter.reshape(layers, prod(size) // layers * channels, depth)
     z = np.empty((x.shape[0], *windows.out, depth), x.dtype)
-    for part, view in panes(x, windows):
-        np.dot(_rows(view, axes), matrix, z[part].reshape(-1, depth))
+    for part, (rows, *more) in panes(x, windows):
+        target = z[part].reshape(-1, depth)
+        np.dot(rows, first, target)
+        for rows, matrix in zip(more, others, strict=True):
+            target += np.dot(rows, matrix)
     return z
 
 
@@ -66,11 +59,13 @@ def _convolve_input(x: Any, filter: Any, windows: Windows, shape: Ints) -> Any:
 
 
 def _convolve_filter(x: Any, y: Any, windows: Windows) -> Any:
-    axes = len(windows.size)
     channels, depth = x.shape[-1], y.shape[-1]
-    total: Any = np.zeros((prod(windows.size) * channels, depth), x.dtype)
-    for part, view in panes(x, windows):
-        total += np.dot(_rows(view, axes).T, y[part].reshape(-1, depth))
+    layers = windows.size[0] if layered_windows(windows, channels, x.itemsize) else 1
+    total: Any = np.zeros((layers, prod(windows.size) // layers * channels, depth), x.dtype)
+    for part, matrices in panes(x, windows):
+        weights = y[part].reshape(-1, depth)
+        for layer, rows in zip(total, matrices, strict=True):
+            layer += np.dot(rows.T, weights)
     return total.reshape(*windows.size, channels, depth)
 
 
