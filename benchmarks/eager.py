@@ -87,16 +87,20 @@ def main(argv: list[str] | None = None) -> int:
         print(f"{name} is absent: pip install 'pullback[bench]' brings it")
     print()
     print(row("peer's time ÷ ours; above 1 we win", [*(p.name for p in present), "ours ÷ hand", "ours, µs"]))
+    names = [*(p.name for p in present), BY_HAND]
     found: dict[str, dict[str, float]] = {}
-    for workload in workloads():
-        if workload.key in given.only:
+    means: dict[str, dict[str, float]] = {}
+    chosen = [w for w in workloads() if w.key in given.only]
+    for table in dict.fromkeys(w.table for w in chosen):
+        rows = []
+        for workload in (w for w in chosen if w.table == table):
             times = timed(workload, peers, given.rounds)
             its = found[workload.key] = ratios(times)
-            cells = [*(figure(its[p.name]) if p.name in its else "–" for p in present), figure(its[BY_HAND])]
+            rows.append(its)
+            cells = [figure(its[name]) if name in its else "–" for name in names]
             print(row(workload.title, [*cells, f"{sorted(times[OURS])[given.rounds // 2] * 1e6:.1f}"]), flush=True)
-    names = [*(p.name for p in present), BY_HAND]
-    means = {name: geometric_mean(its[name] for its in found.values() if name in its) for name in names}
-    print(row("geometric mean", [figure(mean) for mean in means.values()]))
+        means[table] = {name: geometric_mean(its[name] for its in rows if name in its) for name in names}
+        print(row(f"geometric mean: {table}", [figure(mean) for mean in means[table].values()]), end="\n\n")
     if given.json:
         result = {"versions": versions, "rounds": given.rounds, "ratios": found, "geometric_means": means}
         given.json.write_text(json.dumps(result, indent=2) + "\n", "utf-8")

@@ -35,6 +35,7 @@ class Workload:
     constants: tuple[Any, ...] = ()
     tolerance: float = 1e-9  # relative to the largest element
     needs: tuple[str, ...] = ()  # functions that not every library has
+    table: str = "programs"  # each table has a mean of its own
 
 
 # ---- a chain of small ops
@@ -261,6 +262,9 @@ def _lstm_data(steps: int, size: int, batch: int) -> tuple[list[Any], tuple[Any,
     return [wx, wh, np.zeros(4 * size, "f4")], (xs, start, start)
 
 
+IMAGES = "images and tables"
+
+
 def workloads() -> list[Workload]:
     """All of them, with their data."""
     random = np.random.default_rng(0)
@@ -279,11 +283,13 @@ def workloads() -> list[Workload]:
         Workload("big", "10 ops on 1e6 float32", big, big_by_hand, million, (), single),
         Workload(
             "convnet", "conv net 28×28×1-16-32-10, batch 16", network, network_by_hand, *network_data(), single,
-            ("conv2d", "max_pool"),
+            ("conv2d", "max_pool"), IMAGES,
         ),
         Workload(
             "conv", "conv2d 8×56×56×64 → 64, 3×3", convolution, convolution_by_hand, convolution_data(), (), single,
-            ("conv2d",),
+            ("conv2d",), IMAGES,
         ),
-        Workload("gather", "gather 4096 of 10000×64", gathering, gathering_by_hand, *gathering_data(), single),
+        Workload(
+            "gather", "gather 4096 of 10000×64", gathering, gathering_by_hand, *gathering_data(), single, (), IMAGES,
+        ),
     ]  # fmt: skip

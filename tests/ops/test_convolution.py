@@ -118,8 +118,8 @@ def test_a_number_as_pad_counts_by_the_first_axis_as_tfjs_does() -> None:
 
 
 def test_big_images_are_done_in_parts() -> None:
-    """More than fits the cache: several images at a time, one, or some of its rows."""
-    for n, size, channels in ((5, 24, 8), (2, 40, 32), (1, 9, 512)):
+    """More than fits the cache: several images at a time, one, or some of its rows; whole windows or their layers."""
+    for n, size, channels in ((5, 24, 8), (2, 40, 32), (1, 9, 512), (2, 100, 3)):
         x, f = drawn(n, size, size, channels).astype("f4"), drawn(3, 3, channels, 2).astype("f4")
         z, (dx, df) = pb.value_and_grads(lambda x, f: pb.sum(pb.conv2d(x, f, 1, "same")))([x, f])
         shifted = [padded(x, ((1, 1), (1, 1)))[:, i : i + size, j : j + size] for i in range(3) for j in range(3)]

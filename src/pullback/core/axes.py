@@ -122,16 +122,19 @@ class scans(Acts):
 
 
 class moves(Acts):
-    """The op itself says the output shape: ``shape(*shapes, **params)``."""
+    """The op itself says the output shape: ``shape(*shapes, **params)``.
 
-    def __init__(self, shape: Callable[..., Any], samples: Sequence[Sample]) -> None:
+    ``samples`` may be a function that gives them, so that importing does not wait for what only tests ask for.
+    """
+
+    def __init__(self, shape: Callable[..., Any], samples: Sequence[Sample] | Callable[[], Sequence[Sample]]) -> None:
         self._shape, self._samples = shape, samples
 
     def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
         return tuple(self._shape(*shapes, **params))
 
     def samples(self) -> list[Sample]:
-        return list(self._samples)
+        return list(self._samples() if callable(self._samples) else self._samples)
 
 
 def listed(shapes: Sequence[Shape]) -> str:

@@ -9,23 +9,25 @@ opaque()                              run the NumPy kernel between compiled piec
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 
-class scalar(NamedTuple):
-    emit: Callable[..., Any]
+class scalar:
+    def __init__(self, emit: Callable[..., Any]) -> None:
+        self.emit = emit
 
 
-class fold(NamedTuple):
-    emit: Callable[..., Any]
-    start: float
+class fold:
+    def __init__(self, emit: Callable[..., Any], start: float) -> None:
+        self.emit, self.start = emit, start
 
 
-class call(NamedTuple):
-    symbol: str
+class call:
+    def __init__(self, symbol: str) -> None:
+        self.symbol = symbol
 
 
-class opaque(NamedTuple):
+class opaque:
     pass
 
 

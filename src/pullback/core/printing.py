@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+if TYPE_CHECKING:  # importing it takes time
+    from numpy.typing import NDArray
 
 LIMIT = 20  # an axis longer than this is abbreviated
 EDGE = 3  # to so many items at either end

@@ -18,8 +18,8 @@ from numpy.lib.stride_tricks import as_strided
 from pullback.errors import ArgumentError, ShapeError
 
 __all__ = [
-    "BLOCK", "Windows", "channels_last", "filled", "framed", "laid", "layered_windows", "panes", "parts", "per_axis", "planned",
-    "unframed",
+    "BLOCK", "Windows", "channels_last", "filled", "framed", "laid", "layered_windows", "panes", "parts", "per_axis",
+    "planned", "unframed",
 ]  # fmt: skip
 
 Ints = tuple[int, ...]
@@ -309,7 +309,7 @@ def layered_windows(windows: Windows, channels: int, itemsize: int) -> bool:
     """
     run = prod(windows.size[1:]) * channels
     big = windows.size[0] * prod(windows.out) * run * itemsize >= BLOCK // 4
-    return len(windows.size) > 1 and windows.strides[0] == 1 and windows.size[0] > 1 and big and run >= 4 * RUN
+    return len(windows.size) > 1 and windows.strides[0] == 1 and windows.size[0] > 1 and big and run >= 8 * RUN
 
 
 def _rows(view: Any, axes: int, length: int) -> Any:

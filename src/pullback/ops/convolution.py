@@ -99,7 +99,7 @@ def _to_filter_of_adjoint(g: Any, x: Any, windows: Windows) -> Any:
 
 @op(
     _convolve,
-    acts=moves(lambda x, f, windows: (x[0], *windows.out, f[-1]), _samples(0)),
+    acts=moves(lambda x, f, windows: (x[0], *windows.out, f[-1]), lambda: _samples(0)),
     d=linear(
         _to_image,
         _to_filter,
@@ -116,7 +116,7 @@ def convolve(x: Any, filter: Any, /, windows: Windows) -> Any:
 
 @op(
     _convolve_input,
-    acts=moves(lambda y, f, windows, shape: shape, _samples(1)),
+    acts=moves(lambda y, f, windows, shape: shape, lambda: _samples(1)),
     d=linear(
         lambda g, filter, windows: convolve(g, filter, windows),
         _to_filter_of_adjoint,
@@ -133,7 +133,7 @@ def convolve_input(x: Any, filter: Any, /, windows: Windows, shape: Ints) -> Any
 
 @op(
     _convolve_filter,
-    acts=moves(lambda x, y, windows: (*windows.size, x[-1], y[-1]), _samples(2)),
+    acts=moves(lambda x, y, windows: (*windows.size, x[-1], y[-1]), lambda: _samples(2)),
     d=linear(
         lambda g, y, x_shape, windows: convolve_input(y, g, windows, x_shape),
         lambda g, x, windows: convolve(x, g, windows),
@@ -220,7 +220,7 @@ def _depthwise_to_filter_of_adjoint(g: Any, x: Any, windows: Windows) -> Any:
 
 @op(
     _depthwise,
-    acts=moves(lambda x, f, windows: (x[0], *windows.out, f[-2] * f[-1]), _depthwise_samples(0)),
+    acts=moves(lambda x, f, windows: (x[0], *windows.out, f[-2] * f[-1]), lambda: _depthwise_samples(0)),
     d=linear(
         _depthwise_to_image,
         _depthwise_to_filter,
@@ -237,7 +237,7 @@ def depthwise(x: Any, filter: Any, /, windows: Windows) -> Any:
 
 @op(
     _depthwise_input,
-    acts=moves(lambda y, f, windows, shape: shape, _depthwise_samples(1)),
+    acts=moves(lambda y, f, windows, shape: shape, lambda: _depthwise_samples(1)),
     d=linear(
         lambda g, filter, windows: depthwise(g, filter, windows),
         _depthwise_to_filter_of_adjoint,
@@ -254,7 +254,7 @@ def depthwise_input(x: Any, filter: Any, /, windows: Windows, shape: Ints) -> An
 
 @op(
     _depthwise_filter,
-    acts=moves(lambda x, y, windows: (*windows.size, x[-1], y[-1] // x[-1]), _depthwise_samples(2)),
+    acts=moves(lambda x, y, windows: (*windows.size, x[-1], y[-1] // x[-1]), lambda: _depthwise_samples(2)),
     d=linear(
         lambda g, y, x_shape, windows: depthwise_input(y, g, windows, x_shape),
         lambda g, x, windows: depthwise(x, g, windows),

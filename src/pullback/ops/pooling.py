@@ -120,7 +120,7 @@ def largest_in_window(x: Any, /, windows: Windows) -> Any:
 
 @op(
     _give_to_largest,
-    acts=moves(lambda x, source, largest, windows: source, _with_source(False)),
+    acts=moves(lambda x, source, largest, windows: source, lambda: _with_source(False)),
     d=linear(_taken_back, None, None),
     run=_give_to_largest,
 )
@@ -136,7 +136,7 @@ def give_to_largest(x: Any, source: Any, largest: Any, /, windows: Windows) -> A
 
 @op(
     _take_from_largest,
-    acts=moves(lambda x, source, largest, windows: largest, _with_source(True)),
+    acts=moves(lambda x, source, largest, windows: largest, lambda: _with_source(True)),
     d=linear(lambda g, source, largest, windows: give_to_largest(g, source, largest, windows), None, None),
     run=_take_from_largest,
 )

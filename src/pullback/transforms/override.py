@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from difflib import get_close_matches
 from functools import partial
 from threading import Lock
 from types import FunctionType, MappingProxyType
@@ -187,9 +186,16 @@ def _found(name: str) -> Op:
 
 
 def _unknown(kind: str, name: Any, known: Iterable[str], cure: str) -> Exception:
-    near = get_close_matches(str(name), known, 3, 0.5)
+    near = sorted(known, key=lambda other: -_likeness(str(name), other))[:3]
+    near = [other for other in near if _likeness(str(name), other) > 0.4]
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
     return GradientError(f"override_gradient: there is no {kind} named {name!r}.{hint} {cure}")
+
+
+def _likeness(name: str, other: str) -> float:
+    """How many pairs of neighbouring letters two names share, from 0 to 1."""
+    ours, theirs = ({a + b for a, b in zip(f" {n}", f"{n} ", strict=True)} for n in (name, other))
+    return 2 * len(ours & theirs) / (len(ours) + len(theirs))
 
 
 def _begin(op: Op) -> None:
