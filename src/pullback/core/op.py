@@ -88,7 +88,8 @@ class Op:
         self.run = run or self._kernel_call()
         self.space: dict[str, Any] = {"OP": self}
         self.function = self._stub(first_call, doc)
-        self.reflected = self._stub(first_reflected, doc)
+        signed = OPERATORS.get(kernel, ("",))[0] in REFLECTED
+        self.reflected = self._stub(first_reflected, doc) if signed else None
         self.function.__wrapped__ = doc  # type: ignore[attr-defined]
         self.function.op = self  # type: ignore[attr-defined]
         REGISTRY[self.name] = BY_KERNEL[kernel] = self
@@ -156,7 +157,7 @@ class Op:
             function, other = made[self.name], made.get("reflected")
             self.function.__defaults__ = function.__defaults__
             self.space[self.name] = self.function
-            if other is not None:
+            if other is not None and self.reflected is not None:
                 self.reflected.__code__ = cast(CodeType, other.__code__)
             self.function.__code__ = function.__code__  # last: another thread may be calling the stub
         return self.reflected if reflecting else self.function

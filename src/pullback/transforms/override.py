@@ -32,7 +32,7 @@ GRADIENTS: dict[str, Callable[..., Any]] = {}
 _chosen: ContextVar[Mapping[str, str]] = ContextVar("overridden gradients", default=MappingProxyType({}))
 _lock = Lock()
 _blocks: dict[str, int] = {}  # op -> in how many blocks, of all threads, it is overridden
-_own: dict[str, tuple[FunctionType, FunctionType]] = {}  # op -> its function and the reflected one, with their own code
+_own: dict[str, list[FunctionType]] = {}  # op -> its function and the reflected one, with their own code
 
 
 class OpCall(NamedTuple):
@@ -203,18 +203,23 @@ def _begin(op: Op) -> None:
         _blocks[op.name] = _blocks.get(op.name, 0) + 1
         if _blocks[op.name] > 1:
             return
-        functions = op.build(False), op.reflected
+        op.build(False)
+        functions = _functions(op)
         if op.name not in _own:
-            twins = [FunctionType(f.__code__, op.space, op.name, f.__defaults__) for f in functions]
-            _own[op.name] = twins[0], twins[1]
+            _own[op.name] = [FunctionType(f.__code__, op.space, op.name, f.__defaults__) for f in functions]
         op.space["OVERRIDDEN"] = _perform
-        for f, stand_in in zip(functions, (_stand_in, _stand_in_reflected), strict=True):
+        for f, stand_in in zip(functions, (_stand_in, _stand_in_reflected), strict=False):
             f.__code__ = stand_in.__code__
+
+
+def _functions(op: Op) -> list[FunctionType]:
+    """What users call, and what Python calls for a number on the left, where there is such a sign."""
+    return [op.function] if op.reflected is None else [op.function, op.reflected]
 
 
 def _end(op: Op) -> None:
     with _lock:
         _blocks[op.name] -= 1
         if not _blocks[op.name]:
-            for f, own in zip((op.function, op.reflected), _own[op.name], strict=True):
+            for f, own in zip(_functions(op), _own[op.name], strict=True):
                 f.__code__ = own.__code__
