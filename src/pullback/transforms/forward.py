@@ -10,6 +10,8 @@ import numpy as np
 from pullback.core.convert import bare, float_of
 from pullback.core.interpreter import new_level
 from pullback.core.tensor import Wrapped
+from pullback.errors import ArgumentError, ShapeError
+from pullback.transforms.grad import as_leaf, given_back, kind_of
 
 __all__ = ["jvp"]
 
@@ -59,15 +61,38 @@ class Dual(Wrapped):
 
 
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """The value of ``f`` and its derivative in the direction of ``tangents``.
+    """The value of ``f(*primals)`` and its derivative in the direction of ``tangents``.
 
-    >>> jvp(lambda x: x * x, [np.float64(3.0)], [np.float64(1.0)])
-    (np.float64(9.0), np.float64(6.0))
+    >>> jvp(lambda x: x * x, [3.0], [1.0])
+    (9.0, 6.0)
     """
+    if not callable(f):
+        raise ArgumentError(f"jvp(f, primals, tangents): f must be a function, got {type(f).__name__}.")
     number = new_level()
-    z = f(*(Dual(number, bare(p), bare(t)) for p, t in zip(primals, tangents, strict=True)))
-    if not (isinstance(z, Dual) and z.number == number):
-        z = bare(z)
-        return z, np.zeros(z.shape, float_of(z.dtype))[()]
-    t = np.zeros(z.shape, z.dtype)[()] if z.tangent is None else z.tangent
-    return bare(z.primal), bare(t)
+    z = f(*(Dual(number, p, t) for p, t in _directions(primals, tangents)))
+    kind = max([kind_of(p) for p in primals], default=0)
+    if isinstance(z, Dual) and z.number == number:
+        z, t = bare(z.primal), z.tangent
+    else:
+        z, t = bare(z, "jvp"), None
+    t = np.zeros(z.shape, float_of(z.dtype))[()] if t is None else bare(t)
+    return given_back(z, kind), given_back(t, kind)
+
+
+def _directions(primals: Any, tangents: Any) -> list[tuple[Any, Any]]:
+    """Each input with its tangent, which must be alike."""
+    for name, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, list | tuple):
+            raise ArgumentError(
+                f"jvp: {name} must be a list with one entry per input of f, got {type(given).__name__}."
+            )
+    if len(primals) != len(tangents):
+        raise ArgumentError(f"jvp: {len(primals)} primals but {len(tangents)} tangents; each input needs its own.")
+    made = []
+    for i, (p, t) in enumerate(zip(primals, tangents, strict=True)):
+        p, t = bare(as_leaf(p, "jvp")), bare(as_leaf(t, "jvp"))
+        if p.shape != t.shape:
+            raise ShapeError(f"jvp: input {i + 1} has shape {p.shape}, but its tangent has shape {t.shape}.")
+        wanted = float_of(p.dtype)
+        made.append((p, t if t.dtype == wanted else np.astype(t, wanted)))
+    return made

@@ -151,7 +151,7 @@ class Differentiated:
         kinds = [PYTHON]
 
         def enter(leaf: Any) -> Any:
-            kinds.append(_kind(leaf))
+            kinds.append(kind_of(leaf))
             t = tape.leaf(as_leaf(leaf, self.face))
             leaves.append(t)
             return t
@@ -216,7 +216,7 @@ class Differentiated:
         source = iter(out)
 
         def give(leaf: Any) -> Any:
-            return given_back(next(source), _kind(leaf))
+            return given_back(next(source), kind_of(leaf))
 
         return [give(x) if tree.is_tensor_data(x) else tree.mapped(give, x, whole=tree.is_number_list) for x in xs]
 
@@ -225,7 +225,7 @@ def _restored(cls: Any, f: Any, has_aux: bool, unconnected: str) -> Any:
     return cls(f, has_aux=has_aux, unconnected=unconnected)
 
 
-def _kind(x: Any) -> int:
+def kind_of(x: Any) -> int:
     return TENSOR if isinstance(x, Tensor) else ARRAY if hasattr(x, "__array__") else PYTHON
 
 
