@@ -33,11 +33,14 @@ SELU_DEPTH = SELU_SCALE * 1.6732632423543772  # the limit to the left is -SELU_D
 
 
 def _relu(x: Any) -> Any:
-    if x.size > 8192 and x.ndim > 1 and 64 <= x.shape[-1] <= 4096 and x.dtype in ZERO:
+    zero = ZERO.get(x.dtype)
+    if zero is None:
+        if x.dtype.kind == "c":
+            raise ArgumentError("relu: complex numbers have no order; take x.real or pb.abs(x) first.")
+        return np.maximum(x, 0)
+    if x.size > 8192 and x.ndim > 1 and 64 <= x.shape[-1] <= 4096:
         return np.maximum(x, zeros(x.shape[-1], x.dtype))  # twice as quick as with one number
-    if x.dtype.kind == "c":
-        raise ArgumentError("relu: complex numbers have no order; take x.real or pb.abs(x) first.")
-    return np.maximum(x, ZERO.get(x.dtype, 0))
+    return np.maximum(x, zero)
 
 
 def _let_through(g: Any, z: Any) -> Any:

@@ -91,7 +91,7 @@ class Differentiated:
         """A function of its own, so that no local of it holds a tensor when the tape is closed."""
         args: list[Any] = []
         leaves: list[Any] = []
-        kind, plain = PYTHON, True  # plain: every x is one leaf
+        kind, least, plain = PYTHON, TENSOR, True  # plain: every x is one leaf
         for x in xs:
             k = KIND.get(type(x))
             if k is None:
@@ -103,6 +103,8 @@ class Differentiated:
                 leaves.append(t)
             if k > kind:
                 kind = k
+            if k < least:
+                least = k
         y = self.__wrapped__(*args)
         aux = None
         if self.has_aux:
@@ -138,7 +140,7 @@ class Differentiated:
             value = _apart(value, leaves)
         if not plain:
             return given_back(value, kind), self._in_form(xs, out), aux
-        if kind == ARRAY and len(xs) == 1:
+        if least == ARRAY == kind:
             return value, out, aux
         for i, x in enumerate(xs):
             out[i] = given_back(out[i], KIND[type(x)])
