@@ -9,6 +9,7 @@ import numpy as np
 
 from pullback.core.tensor import BY_KERNEL, concrete
 from pullback.ops import reductions
+from pullback.ops.elementwise import sign
 
 __all__: list[str] = []
 
@@ -29,6 +30,13 @@ def _fmax(x: Any, y: Any) -> Any:
 
 def _fmin(x: Any, y: Any) -> Any:
     return np.where(np.isnan(x), y, np.where(np.isnan(y), x, np.minimum(x, y)))
+
+
+def _sign(x: Any) -> Any:
+    """NumPy's own, which lets a NaN through."""
+    z = sign(x)
+    lost = np.isnan(concrete(x))
+    return np.where(lost, x, z) if lost.any() else z
 
 
 def _heaviside(x: Any, h: Any) -> Any:
@@ -69,7 +77,7 @@ CALLS = {
     np.rad2deg: lambda x: x * (180 / pi), np.degrees: lambda x: x * (180 / pi),
     np.fabs: np.absolute, np.positive: lambda x: x,
     np.float_power: _float_power, np.fmax: _fmax, np.fmin: _fmin,
-    np.heaviside: _heaviside, np.copysign: _copysign,
+    np.heaviside: _heaviside, np.copysign: _copysign, np.sign: _sign,
     np.ldexp: lambda x, n: x * np.ldexp(np.ones((), x.dtype), concrete(n)),
     np.divmod: lambda x, y: (x // y, x % y), np.modf: _modf,
     np.rint: np.round, np.trunc: lambda x: np.where(np.less(x, 0), np.ceil(x), np.floor(x)),

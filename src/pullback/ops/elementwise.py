@@ -226,17 +226,16 @@ def _sign(x: Any) -> Any:
 
 
 @op(
-    np.sign,
+    _sign,
     acts=elementwise1,
     d=rule(
         lambda g, x: _turned(g, np.conjugate(np.sign(x)), x) if x.dtype.kind == "c" else nothing(g),
         jvp=lambda dx, x: _turned(dx, np.sign(x), x) if x.dtype.kind == "c" else nothing(dx),
     ),
-    run=_sign,
     lower=scalar(lambda s, x: s.select(s.greater(x, 0), 1, s.select(s.less(x, 0), -1, 0))),
 )
 def sign(x: Any, /) -> Any:
-    """-1, 0 or 1; of NaN it is 0, as in TensorFlow.js; of complex numbers ``x / abs(x)``.
+    """-1, 0 or 1; of NaN it is 0, as in TensorFlow.js (``np.sign`` gives NaN); of complex numbers ``x / abs(x)``.
 
     >>> pb.sign(-3.0)
     np.float64(-1.0)
