@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from pullback.core.tensor import Tensor
+from pullback.core.tensor import Tensor, concrete
 from pullback.errors import ArgumentError, DataError, TracedValueError
 
 _default: ContextVar[np.dtype[Any] | None] = ContextVar("default_dtype", default=None)
@@ -71,6 +71,20 @@ def as_dtype(dtype: Any, what: str = "dtype") -> np.dtype[Any]:
     if made.kind not in "fiubcUS":
         raise ArgumentError(f"{what}: tensors hold numbers and bools, not {made}.")
     return made
+
+
+def as_shape(name: str, shape: Any) -> tuple[int, ...]:
+    """A shape from what users write: a number, or numbers.
+
+    >>> as_shape("zeros", 3), as_shape("zeros", [2, 3.0])
+    ((3,), (2, 3))
+    """
+    shape = concrete(shape)
+    lengths = list(shape) if isinstance(shape, list | tuple | ndarray) and np.ndim(shape) else [shape]
+    for n in lengths:
+        if isinstance(n, bool) or not (hasattr(n, "__index__") or (isinstance(n, float) and n.is_integer())) or n < 0:
+            raise ArgumentError(f"{name}: shape must be integers of 0 or more, got {shape!r}.")
+    return tuple(int(n) for n in lengths)
 
 
 def as_value(x: Any, what: str = "tensor") -> Any:

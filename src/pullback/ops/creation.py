@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy import ndarray
 
 from pullback.core.axes import moves
 from pullback.core.calculus import linear, rule
-from pullback.core.convert import as_array, as_dtype, get_default_dtype
+from pullback.core.convert import as_array, as_dtype, as_shape, get_default_dtype
 from pullback.core.op import op
 from pullback.core.tape import constant as _constant
 from pullback.core.tensor import Tensor, concrete
@@ -49,7 +48,7 @@ def _made(name: str, values: Any, shape: Any, dtype: Any, rank: int | None = Non
     if hasattr(values, "__array__") and not isinstance(values, Tensor):  # what others hold may change
         made = np.array(made)
     if shape is not None:
-        wanted = _shape(name, shape)
+        wanted = as_shape(name, shape)
         if math.prod(wanted) != made.size:
             n = math.prod(wanted)
             raise ShapeError(f"{name}: the given shape {wanted} has {n} values, but there are {made.size}.")
@@ -60,16 +59,6 @@ def _made(name: str, values: Any, shape: Any, dtype: Any, rank: int | None = Non
         advice = " Give a flat list with a shape, or values nested to that depth." if rank else ""
         raise ShapeError(f"{name}: expected values of rank {rank}, got shape {made.shape}.{advice}")
     return _constant(made)
-
-
-def _shape(name: str, shape: Any) -> tuple[int, ...]:
-    """A shape from what users write: a number, or numbers."""
-    shape = concrete(shape)
-    lengths = list(shape) if isinstance(shape, list | tuple | ndarray) and np.ndim(shape) else [shape]
-    for n in lengths:
-        if isinstance(n, bool) or not (hasattr(n, "__index__") or (isinstance(n, float) and n.is_integer())) or n < 0:
-            raise ArgumentError(f"{name}: shape must be integers of 0 or more, got {shape!r}.")
-    return tuple(int(n) for n in lengths)
 
 
 def scalar(value: Any, dtype: Any = None) -> Tensor:
@@ -148,7 +137,7 @@ def zeros(shape: Any, dtype: Any = None) -> Tensor:
     >>> zeros([2])
     Tensor([0., 0.], dtype=float32)
     """
-    return _constant(np.zeros(_shape("zeros", shape), _dtype("zeros", dtype)))
+    return _constant(np.zeros(as_shape("zeros", shape), _dtype("zeros", dtype)))
 
 
 def ones(shape: Any, dtype: Any = None) -> Tensor:
@@ -157,7 +146,7 @@ def ones(shape: Any, dtype: Any = None) -> Tensor:
     >>> ones([2], "int32")
     Tensor([1, 1], dtype=int32)
     """
-    return _constant(np.ones(_shape("ones", shape), _dtype("ones", dtype)))
+    return _constant(np.ones(as_shape("ones", shape), _dtype("ones", dtype)))
 
 
 def fill(shape: Any, value: Any, dtype: Any = None) -> Any:
@@ -166,7 +155,7 @@ def fill(shape: Any, value: Any, dtype: Any = None) -> Any:
     >>> fill([2, 2], 3)
     Tensor([[3., 3.], [3., 3.]], dtype=float32)
     """
-    wanted = _shape("fill", shape)
+    wanted = as_shape("fill", shape)
     if isinstance(value, Tensor) and dtype is None:
         return np.broadcast_to(value, wanted)
     return _constant(np.full(wanted, as_array(value, dtype, "fill")))
@@ -267,6 +256,6 @@ def eye(
     >>> eye(2)
     Tensor([[1., 0.], [0., 1.]], dtype=float32)
     """
-    rows, columns = _shape("eye", [num_rows, num_rows if num_columns is None else num_columns])
+    rows, columns = as_shape("eye", [num_rows, num_rows if num_columns is None else num_columns])
     made = np.eye(rows, columns, dtype=_dtype("eye", dtype))
-    return _constant(np.tile(made, (*_shape("eye", batch_shape), 1, 1)) if batch_shape is not None else made)
+    return _constant(np.tile(made, (*as_shape("eye", batch_shape), 1, 1)) if batch_shape is not None else made)

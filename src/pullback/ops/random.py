@@ -11,11 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy import ndarray
 
 from pullback.core.axes import Sample, elementwise2, moves, one_axis
 from pullback.core.calculus import partials
-from pullback.core.convert import as_dtype, get_default_dtype
+from pullback.core.convert import as_dtype, as_shape, get_default_dtype
 from pullback.core.gammas import density_slope, share_slope
 from pullback.core.op import method, op, operand
 from pullback.core.tape import TAPED, constant
@@ -68,19 +67,10 @@ def _generator(name: str, seed: Any) -> np.random.Generator:
     return np.random.default_rng(n if n >= 0 else [-n, 1])  # NumPy's seeds have no sign
 
 
-def _shape(name: str, shape: Any) -> Shape:
-    shape = concrete(shape)
-    lengths = list(shape) if isinstance(shape, list | tuple | ndarray) and np.ndim(shape) else [shape]
-    for n in lengths:
-        if isinstance(n, bool) or not (hasattr(n, "__index__") or (isinstance(n, float) and n.is_integer())) or n < 0:
-            raise ArgumentError(f"{name}: shape must be integers of 0 or more, got {shape!r}.")
-    return tuple(int(n) for n in lengths)
-
-
 def _parameters(name: str, shape: Any, dtype: Any, **given: Any) -> tuple[Any, ...]:
     """The shape of the result, its dtype, and the parameters, all broadcast to that shape if it is not given."""
     made = {n: operand(x) for n, x in given.items()}
-    wanted = None if shape is None else _shape(name, shape)
+    wanted = None if shape is None else as_shape(name, shape)
     try:
         whole = np.broadcast_shapes(*[x.shape for x in made.values()])
         wanted = whole if wanted is None else wanted
@@ -390,7 +380,7 @@ def _classed(name: str, what: str, x: Any) -> None:
 
 def _picked(name: str, p: Any, num_samples: Any, dtype: Any, seed: Any) -> Tensor:
     """Positions along the last axis, as likely as ``p`` says, which need not add up to 1."""
-    (n,) = _shape(f"{name}: num_samples", [num_samples])
+    (n,) = as_shape(f"{name}: num_samples", [num_samples])
     rows, classes = math.prod(p.shape[:-1]), p.shape[-1]
     below = np.cumsum(p.reshape(rows, classes), axis=1)
     if not np.all(below[:, -1] > 0):
@@ -412,7 +402,7 @@ def permutation(n: int, seed: Any = None) -> Tensor:
     >>> pb.sum(pb.random.permutation(5)).item()
     10
     """
-    (n,) = _shape("permutation: n", [n])
+    (n,) = as_shape("permutation: n", [n])
     return constant(_generator("permutation", seed).permutation(n).astype(np.int32))
 
 
@@ -465,7 +455,7 @@ def rand(shape: Any, rand_function: Callable[[], float], dtype: Any = None) -> T
     >>> pb.rand([2, 2], lambda: 0.5)
     Tensor([[0.5, 0.5], [0.5, 0.5]], dtype=float32)
     """
-    wanted = _shape("rand", shape)
+    wanted = as_shape("rand", shape)
     kind = get_default_dtype() if dtype is None else as_dtype(dtype, "rand")
     made = [rand_function() for _ in range(math.prod(wanted))]
     return constant(np.array(made, np.float64).reshape(wanted).astype(kind))
