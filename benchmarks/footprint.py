@@ -86,6 +86,44 @@ def additions_memory() -> dict[str, float]:
     return {"20 additions of 8 MB: arrays alive at once": peak / x.nbytes}
 
 
+def layer(x: Any) -> Any:
+    """Some arithmetic that keeps half a dozen arrays for the way back."""
+    return x + 0.1 * pb.tanh(pb.exp(-x * x) * pb.sin(x) + pb.log(1 + x * x) * pb.cos(x))
+
+
+def repeated(f: Callable[[Any], Any], times: int) -> Callable[[Any], Any]:
+    def chain(x: Any) -> Any:
+        for _ in range(times):
+            x = f(x)
+        return x
+
+    return chain
+
+
+def halved(times: int) -> Callable[[Any], Any]:
+    """The chain of layers of which each half is computed again, and each half of that."""
+    if times == 1:
+        return layer
+    first, second = (pb.recompute_grad(halved(n)) for n in (times // 2, times - times // 2))
+    return lambda x: second(first(x))
+
+
+def recomputed_memory() -> dict[str, float]:
+    """A chain of 100 layers of 0.8 MB, with what is in between computed again on the way back."""
+    x = np.linspace(0, 1, 10**5)
+    chains = {
+        "10 parts": repeated(pb.recompute_grad(repeated(layer, 10)), 10),
+        "each layer": repeated(pb.recompute_grad(layer), 100),
+        "nested halves": halved(100),
+    }
+
+    def peak(chain: Callable[[Any], Any]) -> int:
+        return peak_bytes(lambda: pb.grad(lambda x: pb.sum(chain(x)))(x))
+
+    plain = peak(repeated(layer, 100))
+    return {f"100 layers, recompute_grad of {name} ÷ plain": peak(chain) / plain for name, chain in chains.items()}
+
+
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="footprint.py", description=__doc__)
     parser.add_argument("--rounds", type=int, default=15, help="imports of each kind (default 15)")
@@ -93,9 +131,9 @@ def main(argv: list[str] | None = None) -> int:
     given = parser.parse_args(argv)
     if given.rounds < 1:
         parser.error("--rounds must be at least 1")
-    found = chain_memory() | additions_memory() | import_ratio(given.rounds)
+    found = chain_memory() | additions_memory() | recomputed_memory() | import_ratio(given.rounds)
     for name, figure in found.items():
-        print(f"{name:<46}{figure:>8.2f}")
+        print(f"{name:<52}{figure:>8.2f}")
     if given.json:
         given.json.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", "utf-8")
     return 0

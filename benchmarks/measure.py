@@ -12,23 +12,27 @@ import numpy as np
 
 __all__ = ["agree", "geometric_mean", "interleaved", "paired_ratio"]
 
+Clock = Callable[[], float]
 
-def repetitions(call: Callable[[], Any], least: float) -> int:
+
+def repetitions(call: Callable[[], Any], least: float, clock: Clock = process_time) -> int:
     """How many calls take at least ``least`` seconds; warms up on the way."""
     call()
     count = 1
     while True:
-        start = process_time()
+        start = clock()
         for _ in range(count):
             call()
-        if (taken := process_time() - start) >= least:
+        if (taken := clock() - start) >= least:
             return count
         count = max(2 * count, int(count * least / max(taken, 1e-6)))
 
 
-def interleaved(calls: Mapping[str, Callable[[], Any]], rounds: int, least: float = 0.004) -> dict[str, list[float]]:
+def interleaved(
+    calls: Mapping[str, Callable[[], Any]], rounds: int, least: float = 0.004, clock: Clock = process_time
+) -> dict[str, list[float]]:
     """Seconds per call of each contestant in each round; each round begins with another one."""
-    counts = {name: repetitions(call, least) for name, call in calls.items()}
+    counts = {name: repetitions(call, least, clock) for name, call in calls.items()}
     names = list(calls)
     times: dict[str, list[float]] = {name: [] for name in names}
     gc.collect()
@@ -37,10 +41,10 @@ def interleaved(calls: Mapping[str, Callable[[], Any]], rounds: int, least: floa
         first = number % len(names)
         for name in names[first:] + names[:first]:
             call, count = calls[name], range(counts[name])
-            start = process_time()
+            start = clock()
             for _ in count:
                 call()
-            times[name].append((process_time() - start) / len(count))
+            times[name].append((clock() - start) / len(count))
     return times
 
 

@@ -24,7 +24,10 @@ LONGEST = 500
 OPTIONAL = {"llvmlite", "scipy", "ray", "dask", "distributed", "matplotlib"}
 
 # The only imports inside functions: file (from src/pullback) -> modules.
-DOORS: dict[str, set[str]] = {"ops/special.py": {"scipy.special"}}
+DOORS: dict[str, set[str]] = {
+    "ops/special.py": {"scipy.special"},
+    "transforms/sparse.py": {"scipy.sparse"},
+}
 
 
 def name(path: Path) -> str:
@@ -102,8 +105,9 @@ def test_every_door_is_used() -> None:
 
 def public(module: ModuleType) -> Iterator[tuple[str, object]]:
     """Every name that the package exports; its rooms, which are modules of it too, say what they are by themselves."""
-    for attribute, value in vars(module).items():
-        if not attribute.startswith("_") and not isinstance(value, ModuleType):
+    for attribute in dir(module):
+        value = getattr(module, attribute)
+        if not attribute.startswith("_") and not isinstance(value, ModuleType) and attribute != "TYPE_CHECKING":
             yield f"{module.__name__}.{attribute}", value
 
 
@@ -130,6 +134,12 @@ def is_found(value: object) -> bool:
 def test_every_public_example_is_run() -> None:
     lost = [where for where, value in public(pullback) if callable(value) and not is_found(value)]
     assert not lost, "doctest does not see the examples of " + ", ".join(lost)
+
+
+def test_what_is_opened_later_is_told_to_type_checkers() -> None:
+    block = next(n for n in tree(PACKAGE / "__init__.py").body if isinstance(n, ast.If))
+    told = {alias.name: n.module for n in block.body if isinstance(n, ast.ImportFrom) for alias in n.names}
+    assert told == {name: f"pullback.{room}" for name, room in pullback._LATER.items()}
 
 
 @pytest.mark.parametrize("path", FILES, ids=name)

@@ -3,6 +3,9 @@
 # ruff: noqa: I001  # by subject, not by alphabet
 # fmt: off
 
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING
+
 # ---- What users hold
 
 from pullback.core.tensor import Tensor as Tensor
@@ -20,9 +23,14 @@ from pullback.transforms.grad import (
 from pullback.transforms.variables import variable_grads as variable_grads
 from pullback.transforms.reverse import GradientTape as GradientTape
 from pullback.transforms.forward import jvp as jvp
+from pullback.transforms.batch import vmap as vmap
 from pullback.transforms.custom import custom_grad as custom_grad, custom_gradient as custom_gradient
 from pullback.transforms.override import override_gradient as override_gradient, register_gradient as register_gradient
-from pullback.transforms.modifiers import grad_pass_through as grad_pass_through, stop_gradient as stop_gradient
+from pullback.transforms.modifiers import (
+    clip_gradient as clip_gradient, clip_gradient_norm as clip_gradient_norm, grad_pass_through as grad_pass_through,
+    reverse_gradient as reverse_gradient, scale_gradient as scale_gradient, stop_gradient as stop_gradient,
+    straight_through as straight_through, tap_gradient as tap_gradient,
+)
 from pullback.transforms.checkpoint import checkpoint as checkpoint, recompute_grad as recompute_grad
 
 # ---- Tensors from numbers, in other dtypes
@@ -159,6 +167,7 @@ from pullback.ops.pooling import (
 
 # ---- Losses, chance, recurrence
 
+from pullback.ops import diagonals as _diagonals, gammas as _gammas  # noqa: F401  # ops that others are made of
 from pullback.ops import losses as losses, random as random, special as special
 from pullback.ops.random import (
     dropout as dropout, multinomial as multinomial, rand as rand, random_gamma as random_gamma,
@@ -177,3 +186,49 @@ from pullback import interop as interop
 # fmt: on
 
 __version__ = "0.1.0"
+
+# ---- Opened when it is first asked for: not every program needs it
+
+if TYPE_CHECKING:
+    from pullback.compiler.threads import get_num_threads as get_num_threads
+    from pullback.compiler.threads import set_num_threads as set_num_threads
+    from pullback.diagnostics.checking import check_grads as check_grads
+    from pullback.diagnostics.nans import debug_nans as debug_nans
+    from pullback.diagnostics.nans import diagnose as diagnose
+    from pullback.diagnostics.paths import explain as explain
+    from pullback.diagnostics.program import trace as trace
+    from pullback.diagnostics.zeros import strong_zero as strong_zero
+    from pullback.transforms.implicit import custom_fixed_point as custom_fixed_point
+    from pullback.transforms.implicit import custom_root as custom_root
+    from pullback.transforms.jacobian import hessian as hessian
+    from pullback.transforms.jacobian import hvp as hvp
+    from pullback.transforms.jacobian import jacobian as jacobian
+    from pullback.transforms.linear import linearize as linearize
+    from pullback.transforms.linear import vjp as vjp
+    from pullback.transforms.sparse import sparse_hessian as sparse_hessian
+    from pullback.transforms.sparse import sparse_jacobian as sparse_jacobian
+
+_ROOMS = {
+    "compiler.threads": ["get_num_threads", "set_num_threads"],
+    "diagnostics.checking": ["check_grads"],
+    "diagnostics.nans": ["debug_nans", "diagnose"],
+    "diagnostics.paths": ["explain"],
+    "diagnostics.program": ["trace"],
+    "diagnostics.zeros": ["strong_zero"],
+    "transforms.implicit": ["custom_fixed_point", "custom_root"],
+    "transforms.jacobian": ["hessian", "hvp", "jacobian"],
+    "transforms.linear": ["linearize", "vjp"],
+    "transforms.sparse": ["sparse_hessian", "sparse_jacobian"],
+}
+_LATER = {name: room for room, names in _ROOMS.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module 'pullback' has no attribute '{name}'")
+    value = globals()[name] = getattr(_import_module(f"pullback.{_LATER[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

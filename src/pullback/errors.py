@@ -11,16 +11,22 @@ from numpy.linalg import LinAlgError
 
 __all__ = [
     "ArgumentError",
+    "BatchedValueError",
     "CapturedError",
+    "ConvergenceError",
+    "CompileError",
     "CustomGradientError",
     "DataError",
     "DefinitionError",
     "GradientError",
+    "GradientMismatchError",
     "MatrixError",
     "MissingPackageError",
+    "NanError",
     "NoRuleError",
     "PullbackError",
     "ShapeError",
+    "SymbolValueError",
     "TracedValueError",
     "UnconnectedError",
     "VariableError",
@@ -86,6 +92,17 @@ class MatrixError(PullbackError, LinAlgError):
     """
 
 
+class ConvergenceError(PullbackError, ValueError):
+    """A solver did not arrive: it says so itself, or its steps did not become small.
+
+    >>> import pullback as pb
+    >>> pb.custom_fixed_point(lambda x: x + 1)(0.0)
+    Traceback (most recent call last):
+    ...
+    pullback.errors.ConvergenceError: custom_fixed_point: after 1000 steps x still moves by 1. ...
+    """
+
+
 class MissingPackageError(PullbackError, ImportError):
     """What was asked for is computed by a package that is not installed; the message says which extra brings it.
 
@@ -105,6 +122,22 @@ class GradientError(PullbackError, ValueError):
     """
 
 
+class BatchedValueError(PullbackError, TypeError):
+    """Python asked for one value where ``vmap`` has one for each example: in an ``if``, as a number, as a shape.
+
+    >>> import numpy as np, pullback as pb
+    >>> pb.vmap(lambda x: x if x > 0 else -x)(np.ones(3))
+    Traceback (most recent call last):
+    ...
+    pullback.errors.BatchedValueError: bool() of a value that is different for each of 3 examples of vmap. ...
+
+    ``where`` chooses for each example:
+
+    >>> pb.vmap(lambda x: pb.where(x > 0, x, -x))(np.array([1.0, -2.0]))
+    array([1., 2.])
+    """
+
+
 class UnconnectedError(GradientError):
     """The result does not depend on an input in a way that could be differentiated.
 
@@ -118,6 +151,30 @@ class UnconnectedError(GradientError):
 
 class CustomGradientError(GradientError):
     """A gradient written by the user returned too few gradients, or one of the wrong shape or kind."""
+
+
+class GradientMismatchError(CustomGradientError):
+    """A gradient is not what finite differences say.  The message tells the worst element of each argument.
+
+    >>> import pullback as pb
+    >>> wrong = pb.custom_grad(lambda x, save: (x * x, lambda dy, saved: dy))
+    >>> pb.check_grads(wrong, [3.0])
+    Traceback (most recent call last):
+    ...
+    pullback.errors.GradientMismatchError: check_grads(...): ...
+    """
+
+
+class NanError(GradientError):
+    """A gradient is NaN or infinite, under ``debug_nans``.  The message is the report of where that came from.
+
+    >>> import pullback as pb
+    >>> with pb.debug_nans():
+    ...     pb.grad(lambda x: pb.log(x))(0.0)
+    Traceback (most recent call last):
+    ...
+    pullback.errors.NanError: Not finite: ...
+    """
 
 
 class CapturedError(GradientError):
@@ -135,6 +192,17 @@ class TracedValueError(PullbackError, TypeError):
     Traceback (most recent call last):
     ...
     pullback.errors.TracedValueError: float() of a traced tensor of shape () would lose its gradient. ...
+    """
+
+
+class CompileError(PullbackError, ValueError):
+    """A function cannot be compiled as it is: the message says which line and what to use instead."""
+
+
+class SymbolValueError(CompileError, TypeError):
+    """Python asked for a value while ``compile`` was writing down what is done: there are only shapes and dtypes then.
+
+    ``where`` chooses by value; an argument that decides what the program is belongs in ``static_argnums``.
     """
 
 

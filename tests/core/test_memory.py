@@ -250,3 +250,28 @@ def test_random_programs_in_forward_mode(seed: int) -> None:
     want = pb.jvp(f, [*small[:2]], [*small[2:]])[1]
     big = [np.tile(a, (TILES, 1)) for a in small]
     np.testing.assert_allclose(pb.jvp(f, big[:2], big[2:])[1] / TILES, want, rtol=1e-7, atol=1e-9)
+
+
+W = np.linspace(-1.0, 1.0, N)
+
+
+@pytest.mark.parametrize(
+    ("f", "want"),
+    [
+        (lambda x: np.sum(x * W), W),
+        (lambda x: np.sum(W * x), W),
+        (lambda x: np.sum((x + W) * W), W),
+        (lambda x: np.sum(np.tanh(x * 0.0) * W), 0 * W),
+        (lambda x: np.sum((x + 1.0) * W + (x - 1.0) * W), 2 * W),
+    ],
+    ids=["left", "right", "through", "fresh", "twice"],
+)
+def test_a_factor_that_comes_back_from_a_sum_is_not_given_away(f: Any, want: Any) -> None:
+    """The cotangent of ``x`` in ``sum(x * W)`` is ``W``; the caller gets an array of its own."""
+    before = W.copy()
+    for _ in range(2):
+        got = pb.grad(f)(np.ones(N))
+        np.testing.assert_array_equal(got, want)
+        assert not np.shares_memory(got, W)
+        got += 1
+    np.testing.assert_array_equal(W, before)

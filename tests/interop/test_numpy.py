@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Callable
@@ -289,6 +290,30 @@ def test_gradient_is_the_slope(name: str) -> None:
     np.testing.assert_allclose(along, slope(y, arrays, moved), rtol=2e-6, atol=2e-7)
     _, forward = pb.jvp(y, arrays, moved)
     np.testing.assert_allclose(forward, along, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if n != "unique"])  # its results differ in size
+def test_vmap_is_a_loop(name: str) -> None:
+    """With examples in any of the arrays; the gradient too, inside ``vmap`` and outside of it."""
+    f, *arrays = CASES[name]
+    y = projected(f, tuple(arrays))
+    for on in itertools.product((False, True), repeat=len(arrays)):
+        if not any(on):
+            continue
+        args = [np.stack([x, 0.98 * x]) if b else x for x, b in zip(arrays, on, strict=True)]
+        axes = [0 if b else None for b in on]
+        each = [[a[i] if b else a for a, b in zip(args, on, strict=True)] for i in range(2)]
+        made = parts(pb.vmap(lambda *xs: tuple(parts(f(*xs))), axes)(*args))
+        loop = [parts(f(*map(pb.tensor, xs))) for xs in each]
+        for ours, *theirs in zip(made, *loop, strict=True):
+            np.testing.assert_allclose(ours, np.stack([z.numpy() for z in theirs]), rtol=1e-9, atol=1e-12)
+        pull = lambda *xs: pb.grads(y, unconnected="zero")(xs)
+        slopes = [np.stack(rows) for rows in zip(*(pull(*xs) for xs in each), strict=True)]
+        for inside, want in zip(pb.vmap(pull, axes)(*args), slopes, strict=True):
+            np.testing.assert_allclose(inside, want, rtol=1e-8, atol=1e-10)
+        outside = pb.grads(lambda *xs, axes=axes: np.sum(pb.vmap(y, axes)(*xs)), unconnected="zero")(args)
+        for got, want, b in zip(outside, slopes, on, strict=True):
+            np.testing.assert_allclose(got, want if b else want.sum(axis=0), rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import zlib
 from typing import Any
@@ -234,6 +235,72 @@ def test_nothing_flows_through_a_constant(op: Any, inputs: Any, params: Any) -> 
     value, tangent = pb.jvp(f, xs, [np.ones(x.shape) for x in xs])
     np.testing.assert_array_equal(value, f(*xs))
     np.testing.assert_array_equal(tangent, np.zeros(value.shape))
+
+
+# ------------------------------------------------------------------ many examples at once
+
+
+def examples(op: Any, xs: list[Any], inputs: Any, on: Any) -> list[Any]:
+    """Two examples for each input that is ``on``: the sample, and another that the op takes as well."""
+    rng = random(op, "examples")
+    made = []
+    for i, (x, given, b) in enumerate(zip(xs, inputs, on, strict=True)):
+        if not b:
+            made.append(x)
+            continue
+        other = rng.uniform(*op.domain, size=x.shape) if is_shape(given) else x * 0.97 if x.dtype.kind in "fc" else x
+        if x.dtype.kind not in "fc" and x.ndim:  # positions and conditions in another order, where they may be
+            try:
+                op.call([*xs[:i], np.flip(x, 0), *xs[i + 1 :]], {})
+            except (pb.errors.PullbackError, TypeError):
+                pass
+            else:
+                other = np.flip(x, 0)
+        made.append(np.stack([x, other]))
+    return made
+
+
+@every_case
+def test_vmap_is_a_loop(op: Any, inputs: Any, params: Any) -> None:
+    """With the examples on any subset of the inputs, and along any axis."""
+    xs = drawn(op, inputs)
+    f = lambda *a: op.call(a, params)
+    for on in itertools.product((False, True), repeat=len(xs)):
+        if not any(on):
+            continue
+        args = examples(op, xs, inputs, on)
+        want = np.stack([f(*(a[i] if b else a for a, b in zip(args, on, strict=True))) for i in range(2)])
+        for last in range(1 + max(x.ndim for x in xs)):
+            axes = [min(last, x.ndim) if b else None for x, b in zip(xs, on, strict=True)]
+            moved = [a if axis is None else np.moveaxis(a, 0, axis) for a, axis in zip(args, axes, strict=True)]
+            got = pb.vmap(f, axes)(*moved)
+            assert (got.shape, got.dtype) == (want.shape, want.dtype)
+            close(got, want, 1e-11, 1e-13)
+
+
+@every_flowing_case
+def test_gradients_for_each_example(op: Any, inputs: Any, params: Any) -> None:
+    """The gradient inside ``vmap`` is that of a loop, and outside it is the sum where an input is the same for all."""
+    xs = drawn(op, inputs)
+    live = moving(op, xs)
+    weights = normal(random(op, "dy"), op.call(xs, params))
+
+    def pulled(*a: Any) -> Any:
+        f = lambda *some: op.call([dict(zip(live, some, strict=True)).get(i, x) for i, x in enumerate(a)], params)
+        return pb.grads(f)([a[i] for i in live], weights)
+
+    for on in {tuple(j == i for j in range(len(xs))) for i in live} | {tuple(x.dtype.kind in "fc" for x in xs)}:
+        args, axes = examples(op, xs, inputs, on), [0 if b else None for b in on]
+        loop = [pulled(*(a[i] if b else a for a, b in zip(args, on, strict=True))) for i in range(2)]
+        for got, *want in zip(pb.vmap(pulled, axes)(*args), *loop, strict=True):
+            close(got, np.stack(want), 1e-9, 1e-11)
+        mapped = pb.vmap(lambda *some: op.call(some, params), axes)
+        whole = lambda *some, args=args, mapped=mapped: mapped(
+            *[dict(zip(live, some, strict=True)).get(i, x) for i, x in enumerate(args)]
+        )
+        outside = pb.grads(whole)([args[i] for i in live], np.stack([weights, weights]))
+        for i, got, *want in zip(live, outside, *loop, strict=True):
+            close(got, np.stack(want) if on[i] else want[0] + want[1], 1e-9, 1e-11)
 
 
 # ------------------------------------------------------------------ big arrays

@@ -425,14 +425,15 @@ def test_gathering_refuses(name: str, kind: str) -> None:
 # ------------------------------------------------------------------ the quick way back
 
 
-@pytest.mark.parametrize("width", [(), (1,), (3,), (8,), (2, 4)])
+@pytest.mark.parametrize("width", [(), (1,), (3,), (8,), (2, 4), (9,)])
 @pytest.mark.parametrize("numbers", [4, 50, 5000])
+@pytest.mark.parametrize("many", [60, 1500])
 @pytest.mark.parametrize("fresh", [True, False])
-def test_rows_are_added(width: Any, numbers: int, fresh: bool) -> None:
+def test_rows_are_added(width: Any, numbers: int, many: int, fresh: bool) -> None:
     rng = np.random.default_rng(numbers)
-    rows = rng.integers(-50, 50, (60, 2))
+    rows = rng.integers(-50, 50, (many, 2))
     rows = rows % numbers if numbers != 50 else rows
-    values = rng.normal(size=(60, 2, *width))
+    values = rng.normal(size=(many, 2, *width))
     into = np.zeros((numbers, *width)) if fresh else rng.normal(size=(numbers, *width))
     want = into.copy()
     np.add.at(want, rows, values)
@@ -440,6 +441,16 @@ def test_rows_are_added(width: Any, numbers: int, fresh: bool) -> None:
         got = np.array(into, order=layout)
         add_rows(got, rows, values, fresh)
         np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("wrong", [np.inf, np.nan])
+@pytest.mark.parametrize("numbers", [4, 5000])
+def test_what_is_not_finite_stays_in_its_row(wrong: float, numbers: int) -> None:
+    values = np.ones((2000, 8))
+    values[0, 3] = wrong
+    got = np.zeros((numbers, 8))
+    add_rows(got, np.arange(2000) % numbers, values, True)
+    assert np.argwhere(~np.isfinite(got)).tolist() == [[0, 3]]
 
 
 def test_big_tables() -> None:

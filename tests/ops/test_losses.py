@@ -200,7 +200,7 @@ def test_hinge_at_the_margin_has_slope_0_and_nan_is_not_hidden() -> None:
         (lambda: pb.losses.huber_loss(np.ones(2), np.ones(2), delta=-1), ArgumentError,
          "delta must be positive, got -1"),
         (lambda: pb.losses.sigmoid_cross_entropy(np.ones(2), np.ones(2), None, 1.5), ArgumentError,
-         "label_smoothing must be between 0 and 1, got 1.5"),
+         "label_smoothing must be a number from 0 to 1, got 1.5"),
         (lambda: pb.losses.sparse_softmax_cross_entropy(np.array([0, 3]), np.ones((2, 3))), ShapeError,
          "the label 3 is not one of the 3 classes, 0 to 2"),
         (lambda: pb.losses.sparse_softmax_cross_entropy(np.array([0, -1]), np.ones((2, 3))), ShapeError,

@@ -95,7 +95,7 @@ REFUSED: dict[str, Any] = {
     ),
     "lengths": (lambda: pb.spectral.fftn(X, (2, 3), (0,)), ArgumentError, "s has 2 lengths, but there are 1 axes"),
     "no axes": (lambda: pb.spectral.rfftn(1.0), ArgumentError, r"rfftn: no axis to transform along, for shape \(\)"),
-    "axis twice": (lambda: pb.spectral.fft2(X, axes=(0, -3)), ShapeError, "fftn: an axis is named twice"),
+    "axis twice": (lambda: pb.spectral.fft2(X, axes=(0, -3)), ShapeError, "fft2: an axis is named twice"),
 }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.errors import ArgumentError, ShapeError
+from pullback.errors import ArgumentError, GradientError, ShapeError
 
 
 def cube(x: Any) -> Any:
@@ -41,9 +41,50 @@ def test_what_does_not_depend_has_no_slope() -> None:
     assert (y.tolist(), dy.tolist()) == ([5.0], [0.0])
 
 
+def test_trees_in_and_out() -> None:
+    def f(p: Any, x: Any) -> Any:
+        return {"product": p["w"] * x, "more": (np.sum(x), [p["b"], 5.0])}
+
+    primals = {"w": np.array([1.0, 2.0]), "b": 3.0}, np.array([5.0, 6.0])
+    tangents = {"b": 1.0, "w": np.array([1.0, 0.0])}, np.array([0.0, 1.0])
+    y, dy = pb.jvp(f, primals, tangents)
+    assert y["product"].tolist() == [5, 12]
+    assert dy["product"].tolist() == [5, 2]
+    assert y["more"] == (11.0, [3.0, 5.0])
+    assert dy["more"] == (1.0, [1.0, 0.0])
+    assert pb.jvp(lambda x: (x, x * x), (3.0,), (2.0,)) == ((3.0, 9.0), (2.0, 12.0))
+
+
+def test_a_list_of_numbers_is_one_tensor() -> None:
+    assert pb.jvp(lambda x: x * x, ([1.0, 2.0],), ([1.0, 1.0],)) == ([1.0, 4.0], [2.0, 4.0])
+
+
+def test_results_are_the_callers_own() -> None:
+    x, t = np.ones(2), np.ones(2)
+    y, dy = pb.jvp(lambda x: x, [x], [t])
+    y[0] = dy[0] = 7
+    assert x.tolist() == t.tolist() == [1, 1]
+
+
+def test_nested_in_other_transforms() -> None:
+    x = np.array([0.5, 2.0])
+    slopes = pb.vmap(lambda t: pb.jvp(cube, [x], [t])[1])(np.eye(2))
+    np.testing.assert_allclose(slopes, np.diag(3 * x**2))
+    second = pb.grad(lambda x: np.sum(pb.jvp(cube, [x], [np.ones(2)])[1]))(x)
+    np.testing.assert_allclose(second, 6 * x)
+    third = pb.jvp(lambda x: pb.jvp(pb.grad(cube), [x], [np.ones(2)])[1], [x], [np.ones(2)])[1]
+    np.testing.assert_allclose(third, [6, 6])
+
+
 @pytest.mark.parametrize(
     ("call", "error", "says"),
     [
+        (lambda: pb.jvp(lambda x: None, [1.0], [1.0]), GradientError, "something to differentiate, got None"),
+        (lambda: pb.jvp(cube, [np.array(["a"])], [1.0]), GradientError, "only numbers have"),
+        (lambda: pb.jvp(cube, [{"a": 1.0}], [{"b": 1.0}]), ArgumentError, "input 1 is a dict with the keys 'a', but"),
+        (lambda: pb.jvp(cube, [(1.0, 2.0)], [(1.0,)]), ArgumentError, "input 1 is a tuple of 2, but.*a tuple of 1"),
+        (lambda: pb.jvp(cube, [1.0], [{"a": 1.0}]), ArgumentError, "input 1 is one tensor, but its tangent is dict"),
+        (lambda: pb.jvp(cube, [1.0], [1j]), GradientError, "tangent of input 1 must be real"),
         (lambda: pb.jvp(3, [1.0], [1.0]), ArgumentError, "f must be a function, got int"),
         (lambda: pb.jvp(cube, 1.0, [1.0]), ArgumentError, "primals must be a list"),
         (lambda: pb.jvp(cube, [1.0], [1.0, 2.0]), ArgumentError, "1 primals but 2 tangents"),

@@ -1,16 +1,16 @@
-"""recompute_grad and grad_pass_through."""
+"""Gradients changed at a point: passed through, scaled, reversed, clipped, looked at."""
 
 from __future__ import annotations
 
 import pickle
-import tracemalloc
 
 import numpy as np
 import pytest
+from differences import slope
 from numpy.testing import assert_allclose
 
 import pullback as pb
-from pullback.errors import ArgumentError, CapturedError, CustomGradientError
+from pullback.errors import ArgumentError, CustomGradientError, ShapeError
 
 
 def f(x, k=3.0):
@@ -18,118 +18,13 @@ def f(x, k=3.0):
     return pb.sin(x) ** 2 * k
 
 
-# ---- recompute_grad
-
-
-def test_value_and_gradient_are_those_of_f():
-    g = pb.recompute_grad(f)
-    x = np.array([0.5, 1.0])
-    assert_allclose(g(x), f(x))
-    assert_allclose(pb.grad(g)(x), pb.grad(f)(x))
-    assert_allclose(pb.grad(lambda x: g(x * x, k=2.0) * x)(x), pb.grad(lambda x: f(x * x, k=2.0) * x)(x))
-    assert pb.checkpoint is pb.recompute_grad
-
-
-def test_f_runs_again_on_the_way_back():
-    runs = []
-    g = pb.recompute_grad(lambda x: runs.append(1) or x * x)
-    g(pb.tensor(2.0))
-    assert len(runs) == 1
-    assert pb.grad(g)(2.0) == 4
-    assert len(runs) == 3
-
-
-def test_nothing_but_the_inputs_is_kept():
-    layer = lambda x: pb.sin(pb.exp(pb.sin(pb.exp(pb.sin(x)))))
-
-    def kept_by(layer):
-        measured = []
-
-        def chain(x):
-            before = tracemalloc.get_traced_memory()[0]
-            for _ in range(4):
-                x = layer(x)
-            measured.append(tracemalloc.get_traced_memory()[0] - before)
-            return x.sum()
-
-        pb.grad(chain)(np.zeros(5000))
-        return measured[0]
-
-    tracemalloc.start()
-    try:
-        assert kept_by(pb.recompute_grad(layer)) < 0.4 * kept_by(layer)
-    finally:
-        tracemalloc.stop()
-
-
-def test_any_order():
-    g, h = pb.recompute_grad(f), f
-    for _ in range(4):
-        g, h = pb.grad(g), pb.grad(h)
-        assert g(0.7) == pytest.approx(h(0.7))
-    layer = pb.recompute_grad(lambda x: pb.tanh(x) * x)
-    twice, plain = lambda x: layer(layer(x)), lambda x: pb.tanh(pb.tanh(x) * x) * (pb.tanh(x) * x)
-    assert pb.grad(pb.grad(twice))(0.7) == pytest.approx(pb.grad(pb.grad(plain))(0.7))
-    nested = pb.recompute_grad(lambda x: pb.recompute_grad(f)(x) * x)
-    assert pb.grad(pb.grad(nested))(0.7) == pytest.approx(pb.grad(pb.grad(lambda x: f(x) * x))(0.7))
-
-
-def test_forward_mode():
-    x, t = np.array([0.5, 1.0]), np.array([1.0, 2.0])
-    assert_allclose(pb.jvp(pb.recompute_grad(f), [x], [t])[1], pb.jvp(f, [x], [t])[1])
-    one = np.float64(1)
-    got = pb.jvp(pb.grad(pb.recompute_grad(f)), [np.float64(0.7)], [one])[1]
-    assert got == pytest.approx(pb.grad(pb.grad(f))(0.7))
-
-
-def test_trees_and_unreached_inputs():
-    g = pb.recompute_grad(lambda p: {"a": p["x"] * p["y"], "b": [p["y"] * 2]})
-    grads = pb.grads(lambda x, y: g({"x": x, "y": y})["b"][0], unconnected="zero")([2.0, 3.0])
-    assert grads == [0.0, 2.0]
-    grads = pb.grads(lambda x, y: g({"x": x, "y": y})["a"] * g({"x": x, "y": y})["b"][0])([2.0, 3.0])
-    assert grads == [18.0, 24.0]
-
-
-def test_big_arrays():
-    x = np.linspace(0, 1, 80_000)
-    assert_allclose(pb.grad(lambda x: pb.recompute_grad(f)(x * 2).sum())(x), 6 * np.sin(4 * x))
-
-
-def test_variables_that_f_reads():
-    v = pb.variable(2.0, name="v")
-    g = pb.recompute_grad(lambda x: x * x * v * v)
-    x = pb.tensor(3.0)
-    assert pb.variable_grads(lambda: g(x)).grads["v"].item() == 36
-    assert pb.grad(g)(3.0) == 24
-    assert pb.variable_grads(lambda: g(v)).grads["v"].item() == 32  # v⁴
-    assert pb.variable_grads(lambda: pb.variable_grads(lambda: g(x)).grads["v"]).grads["v"].item() == 18
-    assert pb.variable_grads(lambda: pb.grad(g)(x)).grads["v"].item() == 24
-    assert pb.grad(lambda x: pb.variable_grads(lambda: g(x)).grads["v"])(3.0) == 24
-
-
-def test_variables_have_the_value_of_the_first_run():
-    v = pb.variable(2.0, name="v")
-    g = pb.recompute_grad(lambda x: x * v)
-
-    def loss():
-        y = g(pb.tensor(3.0)) * g(pb.tensor(1.0))
-        v.assign(100.0)
-        return y
-
-    assert pb.variable_grads(loss).grads["v"].item() == 12  # d/dv 3v² at 2
-
-
-def test_captured_tensors_are_reported():
-    def outer(w):
-        scale = w * 2
-        return pb.recompute_grad(lambda x: x * scale)(w)
-
-    with pytest.raises(CapturedError, match=r"recompute_grad\(<lambda>\): .* 'scale'"):
-        pb.grad(outer)(3.0)
-
-
 @pytest.mark.parametrize(
-    ("wrap", "name"), [(pb.recompute_grad, "recompute_grad"), (pb.grad_pass_through, "grad_pass_through")]
+    ("wrap", "name"),
+    [
+        (pb.recompute_grad, "recompute_grad"),
+        (pb.grad_pass_through, "grad_pass_through"),
+        (pb.straight_through, "straight_through"),
+    ],
 )
 def test_faces(wrap, name):
     with pytest.raises(ArgumentError, match=rf"{name}\(f\): f must be a function, got int"):
@@ -168,3 +63,168 @@ def test_shapes_must_be_those_of_the_inputs():
         CustomGradientError, match=r"grad_pass_through\(<lambda>\): .*expected \[\(2,\)\], got \[\(\)\].*test_mod"
     ):
         pb.grad_pass_through(lambda x: x.sum())(np.ones(2))
+
+
+def test_straight_through_what_has_no_derivative():
+    x = np.array([0.2, -1.7, 2.6])
+    assert_allclose(pb.grad(lambda x: (pb.straight_through(np.round)(x) * x).sum())(x), x + np.round(x))
+    assert_allclose(pb.grad(lambda x: (pb.straight_through(lambda x: x > 0)(x) * 3.0).sum())(x), 3)
+    assert_allclose(pb.vmap(pb.grad(lambda x: pb.straight_through(pb.floor)(x) ** 2))(x), 2 * np.floor(x))
+    assert_allclose(pb.jvp(pb.vmap(pb.straight_through(np.sign)), [x], [x])[1], x)
+
+
+# ---- scaled, reversed, clipped
+
+
+X, Y = np.array([0.3, -0.5, 2.0]), np.array([1.0, 2.0, 3.0])
+NORM = np.sqrt(np.sum((2 * X) ** 2))
+MODIFIERS = {  # the modifier, the changed gradient 2x of x² at X
+    "scale": (lambda x: pb.scale_gradient(x, 0.5), X),
+    "scale by array": (lambda x: pb.scale_gradient(x, Y), 2 * X * Y),
+    "reverse": (lambda x: pb.reverse_gradient(x), -2 * X),
+    "reverse by": (lambda x: pb.reverse_gradient(x, 3), -6 * X),
+    "clip": (lambda x: pb.clip_gradient(x, -0.5, 1.0), [0.6, -0.5, 1.0]),
+    "clip below": (lambda x: pb.clip_gradient(x, -0.5, None), [0.6, -0.5, 4.0]),
+    "clip above": (lambda x: pb.clip_gradient(x, None, np.array([0.5, 1.0, 1.5])), [0.5, -1.0, 1.5]),
+    "clip norm": (lambda x: pb.clip_gradient_norm(x, 1.0), 2 * X / NORM),
+    "clip long norm": (lambda x: pb.clip_gradient_norm(x, 100.0), 2 * X),
+    "clip to nothing": (lambda x: pb.clip_gradient_norm(x, 0), 0 * X),
+    "tap": (lambda x: pb.tap_gradient(x, lambda g: None), 2 * X),
+}
+
+
+@pytest.mark.parametrize(("change", "want"), MODIFIERS.values(), ids=MODIFIERS)
+def test_the_value_is_unchanged_and_the_gradient_is_not(change, want):
+    assert change(X) is X
+    value, slope = pb.value_and_grad(lambda x: (change(x) ** 2).sum())(X)
+    assert value == np.sum(X**2)
+    assert_allclose(slope, want)
+    slope = pb.grad(lambda x: (change(x) ** 2).sum())(X.astype("float32"))
+    assert slope.dtype == np.float32
+    assert_allclose(slope, want, rtol=1e-6)
+    batch = np.stack([X, X * 0.01])
+    each = pb.vmap(pb.grad(lambda x: (change(x) ** 2).sum()))(batch)
+    assert_allclose(each, [pb.grad(lambda x: (change(x) ** 2).sum())(x) for x in batch])
+    assert_allclose(pb.grad(lambda b: pb.vmap(lambda x: (change(x) ** 2).sum())(b).sum())(batch), each)
+
+
+@pytest.mark.parametrize("name", ["clip", "clip below", "clip above", "clip norm", "clip long norm", "tap"])
+def test_the_changed_gradient_is_differentiated(name):
+    change, _ = MODIFIERS[name]
+    changed = pb.grad(lambda x: (change(pb.sin(x)) ** 3).sum())
+    v = np.array([0.7, -0.2, 0.4])
+    assert_allclose(pb.jvp(changed, [X], [v])[1], slope(changed, X, v), rtol=1e-6, atol=1e-8)
+
+
+def test_at_second_order_the_way_back_is_changed_each_time():
+    assert pb.grad(pb.grad(lambda x: pb.scale_gradient(x, 0.5) ** 3))(2.0) == 3  # 6x · ½ · ½
+    assert pb.grad(pb.grad(lambda x: pb.reverse_gradient(x) ** 3))(2.0) == 12
+    assert pb.grad(pb.grad(lambda x: pb.clip_gradient(x, -100, 100) ** 3))(2.0) == 12
+    assert pb.grad(pb.grad(lambda x: pb.clip_gradient(x, -1, 1) ** 3))(2.0) == 0
+    at_zero = pb.grad(lambda x: pb.grad(lambda x: (pb.clip_gradient_norm(x, 9.0) ** 2).sum())(x).sum())(np.zeros(2))
+    assert_allclose(at_zero, 2)
+
+
+def test_forward_mode_has_the_transpose_of_what_is_linear_and_the_identity_otherwise():
+    changes = [
+        (lambda x: pb.scale_gradient(x, Y), Y),
+        (pb.reverse_gradient, -1),
+        (lambda x: pb.clip_gradient(x, -0.1, 0.1), 1),
+        (lambda x: pb.clip_gradient_norm(x, 0.1), 1),
+        (lambda x: pb.tap_gradient(x, lambda g: pytest.fail("forward mode does not go back")), 1),
+    ]
+    for change, factor in changes:
+        square, want = lambda x, change=change: change(x) ** 2, 2 * X * Y * factor
+        along = lambda x, y, square=square: pb.jvp(square, [x], [y])[1]
+        assert_allclose(along(X, Y), want)
+        assert_allclose(pb.vmap(along)(X[None], Y[None])[0], want)
+        assert_allclose(along(X[None], Y[None], pb.vmap(square))[0], want)
+
+
+def test_trees_and_what_is_no_float():
+    tree = {"a": X, "b": [Y, np.arange(3)], "c": None, "d": 2.0}
+    found = pb.scale_gradient(tree, 2.0)
+    assert found["a"] is X
+    assert found["d"] == 2.0
+    f = lambda p: (p["a"] * p["b"][0] * p["b"][1]).sum()
+    both = pb.grads(lambda a, b: f(pb.scale_gradient({"a": a, "b": [b, np.arange(3)]}, 2.0)))([X, Y])
+    assert_allclose(both, [2 * Y * np.arange(3), 2 * X * np.arange(3)])
+    both = pb.grads(lambda a, b: (lambda p: (p[0] * p[1]).sum())(pb.clip_gradient_norm((a, b), 1.0)))([X, Y])
+    whole = np.sqrt(np.sum(X**2) + np.sum(Y**2))
+    assert_allclose(both, [Y / whole, X / whole])
+
+
+def test_modifiers_compose():
+    both = lambda x: pb.scale_gradient(pb.clip_gradient(pb.reverse_gradient(x), -1.0, 1.0), 10.0)
+    assert_allclose(pb.grad(lambda x: both(x).sum())(X), -1.0)
+    inside = pb.recompute_grad(lambda x: both(x) * 3)
+    assert_allclose(pb.grad(lambda x: inside(x).sum())(X), -1.0)
+
+
+def test_settings_may_be_traced_or_one_for_each_example():
+    through = lambda k: pb.grad(lambda x: pb.scale_gradient(x, k) ** 2)(np.float64(3.0))
+    assert pb.grad(through)(2.0) == 6
+    assert_allclose(pb.vmap(through)(Y), 6 * Y)
+    limited = lambda limit: pb.grad(lambda x: (pb.clip_gradient_norm(x, limit) ** 2).sum())(X)
+    assert_allclose(pb.vmap(limited)(np.array([1.0, 2.0])), np.outer([1, 2], 2 * X / NORM))
+    assert_allclose(pb.grad(lambda limit: limited(limit).sum())(1.0), np.sum(2 * X / NORM))
+
+
+def test_variables():
+    v = pb.variable(X, name="v")
+    assert_allclose(pb.variable_grads(lambda: (pb.reverse_gradient(v) ** 2).sum()).grads["v"], -2 * X)
+    with pb.GradientTape() as tape:
+        y = (pb.clip_gradient(v, -0.5, 0.5) ** 2).sum()
+    assert_allclose(tape.gradient(y, v), [0.5, -0.5, 0.5])
+
+
+def test_complex_gradients():
+    z = np.array([3 + 4j])
+    assert_allclose(pb.grad(lambda z: (np.abs(pb.scale_gradient(z, 2.0)) ** 2).sum())(z), 4 * z)
+    assert_allclose(pb.grad(lambda z: (np.abs(pb.clip_gradient_norm(z, 1.0)) ** 2).sum())(z), z / 5)
+
+
+def test_the_callback_sees_plain_tensors():
+    seen = []
+    pb.grad(lambda x: (pb.tap_gradient(x, seen.append) ** 2).sum())(X)
+    assert type(seen[0]) is pb.Tensor
+    assert_allclose(seen.pop().numpy(), 2 * X)
+    pb.vmap(pb.grad(lambda x: pb.tap_gradient(x, seen.append) ** 2))(X)
+    assert_allclose([g.item() for g in seen], 2 * X)
+    seen.clear()
+    pb.grad(lambda a, b=Y: (lambda p: (p["a"] * p["b"]).sum())(pb.tap_gradient({"a": a, "b": b, "n": 1}, seen.append)))(
+        X
+    )
+    assert {k: None if g is None else g.numpy().tolist() for k, g in seen.pop().items()} == {
+        "a": Y.tolist(),
+        "b": X.tolist(),
+        "n": None,
+    }
+    pb.grad(pb.grad(lambda x: pb.tap_gradient(x, seen.append) ** 3))(2.0)
+    assert [g.item() for g in seen] == [12, 12]  # 3x² on the first way back, 6x on the second
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "told"),
+    [
+        (
+            lambda: pb.clip_gradient(X, 1.0, -1.0),
+            ArgumentError,
+            r"clip_gradient: low must not be above high, got low=1",
+        ),
+        (lambda: pb.clip_gradient(X, -Y, np.array([0.0, -9.0, 0.0])), ArgumentError, "low must not be above high"),
+        (lambda: pb.clip_gradient(X + 1j, -1.0, 1.0), ArgumentError, "no order; use clip_gradient_norm"),
+        (lambda: pb.clip_gradient_norm(X, -1.0), ArgumentError, "limit must be 0 or more, got -1"),
+        (lambda: pb.clip_gradient_norm(X, float("nan")), ArgumentError, "limit must be 0 or more, got nan"),
+        (lambda: pb.clip_gradient_norm(X, Y), ShapeError, r"limit must be one number, got shape \(3,\)"),
+        (lambda: pb.tap_gradient(X, 3), ArgumentError, "callback must be a function, got int"),
+        (lambda: pb.scale_gradient(X, "2"), ArgumentError, "factor must be a number or an array of them, got str"),
+        (lambda: pb.scale_gradient(X, True), ArgumentError, "factor must be a number or an array of them, got bool"),
+        (lambda: pb.scale_gradient(X, np.ones(3, bool)), ArgumentError, "got dtype bool"),
+        (lambda: pb.scale_gradient(X, np.ones(2)), ShapeError, r"scale_gradient: .*\(2,\).*\(3,\)"),
+        (lambda: pb.scale_gradient(np.float64(1), Y), ShapeError, r"scale_gradient: .*\(3,\).*\(\)"),
+    ],
+)
+def test_what_cannot_be_meant(call, error, told):
+    with pytest.raises(error, match=told):
+        call()

@@ -494,13 +494,14 @@ def test_misuse_is_told():
     assert tape.gradient(y, x).tolist() == [2, 4]
 
 
-def test_tensors_of_forward_mode_cannot_be_watched():
+def test_tensors_of_forward_mode_are_watched_too():
     def f(x):
         with pb.GradientTape() as tape:
             tape.watch(x)
+            y = x**3
+        return tape.gradient(y, x)
 
-    with pytest.raises(ArgumentError, match=r"got Dual\. Use pb\.grad there"):
-        pb.jvp(f, [np.float64(1)], [np.float64(1)])
+    assert pb.jvp(f, [np.float64(2)], [np.float64(1)]) == (12, 12)
 
 
 def test_objects_do_not_pile_up():

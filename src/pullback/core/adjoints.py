@@ -77,6 +77,8 @@ def spread(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
     if not x_shape:
         return g
     if type(g) not in QUICK or prod(x_shape) > 4096:
+        if type(g) in QUICK and type(g) is not ndarray:
+            return ndarray(x_shape, g.dtype, g, 0, (0,) * len(x_shape))  # broadcast_to is slower
         return np.broadcast_to(g, x_shape)
     e: ndarray[Any, Any] = np.empty(x_shape, g.dtype)  # a small filled array is quicker than a view
     if g.shape:

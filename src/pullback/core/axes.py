@@ -1,17 +1,22 @@
-"""How an op acts on axes.  From that one fact: output shape, shape errors, sample shapes for the tests.
+"""How an op acts on axes.  From that one fact: output shape, shape errors, batching, sample shapes for the tests.
 
 elementwise1, elementwise2        z has the broadcast shape of the inputs
 broadcast("(m,k),(k,n)->(m,n)")   the same, over trailing core axes (a NumPy gufunc signature)
 reduces()                         some axes disappear, named by ``axis`` and ``keepdims``
 scans()                           the shape stays, ``axis`` names the one that is run along
-moves(shape, samples)             anything else: the op says it itself
+moves(shape, samples, batch)      anything else: the op says it itself
 
 A sample is ``(inputs, params)``; an input is a shape, to be filled with numbers of the op's domain, or an array.
+
+Batching: ``batch(op, args, on, params)`` performs the op on many examples at once.  An argument that is ``on`` has the
+examples along its axis 0, the others are the same for all; the result has them along its axis 0.  Whatever is in
+``args`` may be a tensor, so a batch rule is plain NumPy too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -32,6 +37,10 @@ class Acts:
     def samples(self) -> list[Sample]:
         """Calls that the generated tests make."""
         raise NotImplementedError
+
+    def batch(self, op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+        """The op on many examples at once."""
+        return one_by_one(op, args, on, params)
 
 
 class broadcast(Acts):
@@ -68,6 +77,15 @@ class broadcast(Acts):
                 "Axes are compared from the last; each pair must be equal or one of them 1."
             ) from None
 
+    def batch(self, op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+        loops = [np.ndim(a) - b - len(core) for a, b, core in zip(args, on, self.core, strict=True)]
+        most = max(loops)  # the examples stay leftmost: axes of length 1 come after them, where others have more
+        lined = [
+            np.reshape(a, (a.shape[0], *(1,) * (most - n), *a.shape[1:])) if b and n < most else a
+            for a, b, n in zip(args, on, loops, strict=True)
+        ]
+        return op.call(lined, params)
+
     def samples(self) -> list[Sample]:
         size = dict(zip(sorted({d for c in self.core for d in c}), (2, 3, 4, 5), strict=False))
         cores = [tuple(size[d] for d in c) for c in self.core]
@@ -95,6 +113,20 @@ class reduces(Acts):
             return tuple(1 if i in gone else n for i, n in enumerate(shape))
         return tuple(n for i, n in enumerate(shape) if i not in gone)
 
+    def batch(self, op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+        (x,) = args
+        rank = np.ndim(x) - 1
+        gone = over(rank, params["axis"], op.name)
+        if len(gone) == rank:  # all of each example: one long axis, which serves rank 0 as well
+            z = op.call([np.reshape(x, (x.shape[0], prod(x.shape[1:])))], {**params, "axis": 1, **self.dropped(params)})
+            return np.reshape(z, (x.shape[0], *(1,) * rank)) if params.get("keepdims") else z
+        return op.call([x], {**params, "axis": gone[0] + 1 if len(gone) == 1 else tuple(a + 1 for a in gone)})
+
+    @staticmethod
+    def dropped(params: Mapping[str, Any]) -> dict[str, Any]:
+        """Not to keep the axes, where that can be said."""
+        return {"keepdims": False} if "keepdims" in params else {}
+
     def samples(self) -> list[Sample]:
         more: list[Sample] = [(((0, 3),), {"axis": 0})] if self.empty else []
         return [
@@ -117,6 +149,10 @@ class scans(Acts):
         over(len(shapes[0]), params["axis"], name)
         return shapes[0]
 
+    def batch(self, op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+        (x,) = args
+        return op.call([x], {**params, "axis": one_axis(np.ndim(x) - 1, params["axis"], op.name) + 1})
+
     def samples(self) -> list[Sample]:
         return [(((4,),), {}), (((2, 3, 4),), {"axis": 1}), (((2, 3),), {"axis": -1}), (((0, 2),), {"axis": 0})]
 
@@ -125,16 +161,106 @@ class moves(Acts):
     """The op itself says the output shape: ``shape(*shapes, **params)``.
 
     ``samples`` may be a function that gives them, so that importing does not wait for what only tests ask for.
+    ``batch(op, args, on, params)`` performs it on many examples; without one they are done one by one.
     """
 
-    def __init__(self, shape: Callable[..., Any], samples: Sequence[Sample] | Callable[[], Sequence[Sample]]) -> None:
-        self._shape, self._samples = shape, samples
+    def __init__(
+        self, shape: Callable[..., Any], samples: Sequence[Sample] | Callable[[], Sequence[Sample]], batch: Any = None
+    ) -> None:
+        self._shape, self._samples, self._batch = shape, samples, batch or one_by_one
+
+    def batch(self, op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+        return self._batch(op, args, on, params)
 
     def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
         return tuple(self._shape(*shapes, **params))
 
     def samples(self) -> list[Sample]:
         return list(self._samples() if callable(self._samples) else self._samples)
+
+
+def one_by_one(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    """The op on each example by itself: what always works."""
+    n = examples(args, on)
+    each = [op.call([a[i] if b else a for a, b in zip(args, on, strict=True)], params) for i in range(n)]
+    if not n:  # no example to learn from what results are like: one of zeros
+        blank = [np.zeros(a.shape[1:], a.dtype) if b else a for a, b in zip(args, on, strict=True)]
+        return tree_of_rows(lambda *rows: np.stack(rows)[:0], [op.call(blank, params)])
+    return tree_of_rows(lambda *rows: np.stack(rows), each)
+
+
+def leading(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    """For an op of one input that takes any axes before those it works on: the examples are one more of them."""
+    return op.call(args, params)
+
+
+def folded(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    """For an op whose inputs and result all begin with a batch: the examples are laid end to end along it.
+
+    ``shape``, where it is a parameter, is that of the result.
+    """
+    many = everywhere(args, on)
+    n, batch = many[0].shape[:2]
+    if "shape" in params:
+        params = {**params, "shape": (n * batch, *params["shape"][1:])}
+    z = op.call([np.reshape(a, (n * batch, *a.shape[2:])) for a in many], params)
+    return np.reshape(z, (n, batch, *z.shape[1:]))
+
+
+def aligned(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    """The same for an op of several inputs, which go together along these axes."""
+    return op.call(everywhere(args, on), params)
+
+
+def along_axis(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    """For an op that works along ``axis`` of all its inputs, which have the same rank."""
+    many = everywhere(args, on)
+    return op.call(many, {**params, "axis": inner(np.ndim(many[0]) - 1, params["axis"], op.name)})
+
+
+def axes_named(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    """For an op of one input whose parameters are all axes: every one that is named comes after the examples."""
+    rank = np.ndim(args[0]) - 1
+    return op.call(args, {name: inner(rank, axis, op.name) for name, axis in params.items()})
+
+
+def to_shape(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    """For an op of one input that only changes the shape."""
+    return np.reshape(args[0], _shape_of_all(op, args[0], params))
+
+
+def spread_to_shape(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    """For an op that repeats elements up to a ``shape``: the axes of the examples are lined up from the last."""
+    (x,) = args
+    wanted = _shape_of_all(op, x, params)
+    return op.call([np.reshape(x, (x.shape[0], *(1,) * (len(wanted) - x.ndim), *x.shape[1:]))], {"shape": wanted})
+
+
+def _shape_of_all(op: Any, x: Any, params: Mapping[str, Any]) -> Shape:
+    return (x.shape[0], *op.guarded(lambda: op.acts.shape(op.name, [x.shape[1:]], params), [x], params))
+
+
+def tree_of_rows(join: Callable[..., Any], each: Sequence[Any]) -> Any:
+    """The results of all examples joined; of an op with several results, each of them."""
+    return tuple(join(*rows) for rows in zip(*each, strict=True)) if type(each[0]) is tuple else join(*each)
+
+
+def examples(args: Sequence[Any], on: Sequence[bool]) -> int:
+    """How many examples there are."""
+    return next(int(a.shape[0]) for a, b in zip(args, on, strict=True) if b)
+
+
+def everywhere(args: Sequence[Any], on: Sequence[bool]) -> list[Any]:
+    """All arguments with the examples along axis 0; those that are the same for all are repeated, without copying.
+
+    >>> [a.shape for a in everywhere([np.ones((2, 3)), np.ones(4)], [True, False])]
+    [(2, 3), (2, 4)]
+    """
+    n = examples(args, on)
+    if any(type(a) in (bool, int, float, complex) for a in args):  # Python's numbers do not widen arrays
+        kind = np.result_type(*(a if type(a) in (bool, int, float, complex) else a.dtype for a in args))
+        args = [a if b or hasattr(a, "dtype") else np.asarray(a, kind) for a, b in zip(args, on, strict=True)]
+    return [a if b else np.broadcast_to(a, (n, *np.shape(a))) for a, b in zip(args, on, strict=True)]
 
 
 def listed(shapes: Sequence[Shape]) -> str:
@@ -174,6 +300,19 @@ def one_axis(ndim: int, axis: Any, name: str) -> int:
     if isinstance(axis, bool) or not hasattr(axis, "__index__"):
         raise ArgumentError(f"{name}: axis must be one integer, got {axis!r}.")
     return over(ndim, axis, name)[0]
+
+
+def inner(ndim: int, axis: Any, name: str) -> Any:
+    """Axes of one example, of rank ``ndim``, as axes of all of them; in the order in which they are given.
+
+    >>> inner(3, -1, "roll"), inner(3, [-1, 0], "roll"), inner(2, None, "roll")
+    (3, (3, 1), (1, 2))
+    """
+    axis = list(axis) if isinstance(axis, range) else axis
+    found = over(ndim, axis, name)
+    if isinstance(axis, tuple | list):
+        return tuple(int(a) % ndim + 1 for a in axis)
+    return tuple(a + 1 for a in found) if axis is None else found[0] + 1
 
 
 elementwise1 = broadcast("()->()")

@@ -65,7 +65,7 @@ def as_dtype(dtype: Any, what: str = "dtype") -> np.dtype[Any]:
     dtype('int32')
     """
     try:
-        made = np.dtype(str if dtype == "string" else dtype)
+        made = np.dtype(str if isinstance(dtype, str) and dtype == "string" else dtype)
     except TypeError:
         raise ArgumentError(f"{what}: {dtype!r} is not a dtype; try 'float32', 'float64', 'int32' or 'bool'.") from None
     if made.kind not in "fiubcUS":
@@ -80,11 +80,28 @@ def as_shape(name: str, shape: Any) -> tuple[int, ...]:
     ((3,), (2, 3))
     """
     shape = concrete(shape)
-    lengths = list(shape) if isinstance(shape, list | tuple | ndarray) and np.ndim(shape) else [shape]
+    several = isinstance(shape, list | tuple) or (isinstance(shape, ndarray) and shape.ndim)
+    lengths = list(shape) if several else [shape]
     for n in lengths:
-        if isinstance(n, bool) or not (hasattr(n, "__index__") or (isinstance(n, float) and n.is_integer())) or n < 0:
+        whole = hasattr(n, "__index__") or (isinstance(n, float) and n.is_integer())
+        if isinstance(n, bool) or not whole or np.ndim(n) or n < 0:
             raise ArgumentError(f"{name}: shape must be integers of 0 or more, got {shape!r}.")
     return tuple(int(n) for n in lengths)
+
+
+def as_number(name: str, argument: str, x: Any, least: float = -np.inf, most: float = np.inf) -> float:
+    """One real number from what users write, within limits.
+
+    >>> as_number("dropout", "rate", np.float32(0.5), 0, 1)
+    0.5
+    """
+    made = concrete(x)
+    made = made.item() if isinstance(made, ndarray | np.generic) and not made.ndim else made
+    if isinstance(made, bool) or not isinstance(made, int | float) or not least <= made <= most:
+        limits = {(True, True): "", (False, True): f" of {least} or more", (True, False): f" of at most {most}"}
+        said = limits.get((least == -np.inf, most == np.inf), f" from {least} to {most}")
+        raise ArgumentError(f"{name}: {argument} must be a number{said}, got {x!r}.")
+    return made
 
 
 def as_value(x: Any, what: str = "tensor") -> Any:

@@ -2,6 +2,9 @@
 
 scalar(lambda s, x, y: x * y)         one element of the output from one element of each input: fuses
 fold(lambda s, acc, x: acc + x, 0)    a running value over the reduced axes: ends a fused loop
+view()                                the kernel gives a view of its input: no element is touched
+made_of(lambda x, axis: ...)          a composition in plain NumPy, which is compiled instead
+pieces(lambda shapes, axis: ...)      the inputs side by side: for each the index of its place in the result
 call("gemm")                          a library routine
 opaque()                              run the NumPy kernel between compiled pieces (the default)
 """
@@ -22,6 +25,22 @@ class fold:
         self.emit, self.start = emit, start
 
 
+class view:
+    pass
+
+
+class made_of:
+    def __init__(self, formula: Callable[..., Any]) -> None:
+        self.formula = formula
+
+
+class pieces:
+    """``fill`` is the number between the pieces, or the name of the parameter that says it."""
+
+    def __init__(self, places: Callable[..., Any], fill: float | str = 0) -> None:
+        self.places, self.fill = places, fill
+
+
 class call:
     def __init__(self, symbol: str) -> None:
         self.symbol = symbol
@@ -31,4 +50,4 @@ class opaque:
     pass
 
 
-Lowering = scalar | fold | call | opaque
+Lowering = scalar | fold | view | made_of | pieces | call | opaque

@@ -157,8 +157,13 @@ _seen = [-1, -1]
 def _computed(ufunc: Any, args: Any, meta: Any, way: int) -> Any:
     """The result of a ufunc, in a buffer that is free: a temporary's, or one of the pool."""
     raw = [a.v if type(a) is Scratch else a for a in args]
-    if ufunc.nout != 1 or ufunc.signature or ufunc in PREDICATES or not all(_fits(v, meta) for v in raw):
+    if not _buffered(ufunc, raw, meta):
         return ufunc(*raw)
+    if ufunc is np.multiply:
+        other = 1 if _all_ones(raw[0], meta) else 0 if _all_ones(raw[1], meta) else None
+        if other is not None and type(raw[other]) is ndarray and raw[other].shape == meta.shape:
+            a = args[other]
+            return a if type(a) is Scratch and a.fresh else scratch(_lent(raw[other]), meta)
     out = None
     for a in args:
         if type(a) is Scratch and a.fresh:
@@ -170,13 +175,34 @@ def _computed(ufunc: Any, args: Any, meta: Any, way: int) -> Any:
     return scratch(ufunc(*raw, out=out), meta, True)
 
 
+def _buffered(ufunc: Any, values: Any, meta: Any) -> bool:
+    """Whether the result of a ufunc fits a buffer of the pool."""
+    if ufunc.nout != 1 or ufunc.signature or ufunc in PREDICATES:
+        return False
+    return all(_fits(v, meta) for v in values)
+
+
 def _fits(v: Any, meta: Any) -> bool:
     """Whether an operand leaves shape and dtype of the result as they are."""
+    if type(v) is ndarray and v.shape == meta.shape:
+        return bool(v.dtype == meta.dtype)
     if type(v) in (float, int, bool):
         return True
     if not hasattr(v, "dtype") or v.dtype != meta.dtype or v.ndim > meta.ndim:
         return False
     return not v.ndim or all(n in (1, m) for n, m in zip(v.shape[::-1], meta.shape[::-1], strict=False))
+
+
+def _all_ones(v: Any, meta: Any) -> bool:
+    """Whether an operand is one 1, repeated by a view: what comes back from a sum."""
+    return type(v) is ndarray and v.shape == meta.shape and not any(v.strides) and bool(v[(0,) * v.ndim] == 1)
+
+
+def _lent(v: Any) -> Any:
+    """A view of an array that is somebody else's: to be read, and copied before it is given away."""
+    view = v.view()
+    view.flags.writeable = False
+    return view
 
 
 PREDICATES = frozenset({
@@ -236,6 +262,12 @@ if TRUSTED:
     TEMPORARY = _temporaries()
 
 
+def like(x: Any) -> Any:
+    """An array to write into, of the shape and dtype of ``x``; a recycled one where ``x`` is big."""
+    buffer = take(x.meta.pool) if type(x) is Scratch else None
+    return np.empty_like(unscratched(x)) if buffer is None else buffer
+
+
 def unscratched(a: Any) -> Any:
     if type(a) is Scratch:
         return a.v
@@ -246,6 +278,8 @@ def unscratched(a: Any) -> Any:
 
 def on_scratch(f: Any, values: Any, meta: Any) -> Any:
     """``f`` of big arrays, elementwise, with its result and temporaries in recycled buffers."""
+    if type(f) is np.ufunc and _buffered(f, values, meta):  # there are no temporaries
+        return f(*values, out=take(meta.pool))
     return unscratched(f(*[_wrapped(v, meta) for v in values]))
 
 

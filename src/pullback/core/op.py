@@ -21,7 +21,7 @@ from pullback.core.convert import as_array, as_value
 from pullback.core.formula import Names, flattened, variant
 from pullback.core.interpreter import PLAIN_VALUES, dispatch
 from pullback.core.lowering import Lowering, opaque
-from pullback.core.memory import LARGE
+from pullback.core.memory import LARGE, Large, keep, take
 from pullback.core.tape import ARRAYS, CAUGHT, RAW, Step, back_into, back_many, constant, fit, perform, place
 from pullback.core.templates import BINARY, MANY, NODE, OTHER_OPERAND, PLACE, UNARY, UNARY_WITH_PARAMS
 from pullback.core.tensor import BY_KERNEL, Tensor
@@ -46,6 +46,13 @@ STEPS = ("one", "both", "both_fit", "fit_x", "fit_y", "left", "left_fit", "right
 def first_call(*args: Any, **kwargs: Any) -> Any:
     """The code of an op's function until it is written out; its globals are the op's own."""
     return OP.build(reflecting=False)(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
+
+
+def several(name: str, tensors: Any) -> Any:
+    """The list of tensors that an op of many inputs is given."""
+    if not isinstance(tensors, list | tuple | ndarray | Tensor):
+        raise ArgumentError(f"{name}: tensors must be a list of tensors, got {type(tensors).__name__}.")
+    return tensors
 
 
 def first_reflected(*args: Any) -> Any:
@@ -166,7 +173,8 @@ class Op:
         others = {f"other{n}": BY_KERNEL[k].function for n, k in enumerate(self.shortcuts.values())}
         return {
             "Tensor": Tensor, "dispatch": dispatch, "OP": self, "kernel": self.kernel, "run": self.run,
-            "ndarray": ndarray, "place": place, "perform": perform, "trouble": self.trouble, "CAUGHT": CAUGHT, **others,
+            "ndarray": ndarray, "place": place, "perform": perform, "trouble": self.trouble, "CAUGHT": CAUGHT,
+            "several": several, "Large": Large, "keep": keep, "take": take, **others,
             **{f"_{n}": d for n, d in self.params.items()}, **{k: self.__dict__.get(k) for k in STEPS},
         }  # fmt: skip
 
@@ -223,17 +231,18 @@ class Op:
             array = plain.replace("x.value", "x")
             return UNARY.format(name=self.name, plain=NODE.format(v=plain, **node), above=above, array=array)
         if self.form == 1 and self.flows:
-            given = ", ".join(p)
+            given, packed = ", ".join(p), f"({''.join(n + ', ' for n in p)})"
             return UNARY_WITH_PARAMS.format(
                 name=self.name, params=signature, items=items,
                 run=f"run(x.value, {given})", array=f"run(x, {given})", above=f"{self.name}(x.value, {given})",
-                scalar="if not v.shape: v = v[()]" if isinstance(self.acts, moves) else "",
-                node=PLACE.format(v="v", m="q", step="one", x="x", y=f"({''.join(n + ', ' for n in p)})", pad=" " * 12),
+                scalar="if not v.shape: v = v[()]" if isinstance(self.acts, moves) else "", given=packed,
+                node=PLACE.format(v="v", m="q", step="one", x="x", y=packed, pad=" " * 12),
             )  # fmt: skip
         if self.form == 2 and self.both:
             return self._binary(sign)
         if self.variadic:
-            names, args = self.inputs[0], self.inputs[0]
+            names = self.inputs[0]
+            args = f"{names} if type({names}) is list else several(OP.name, {names})"
         else:
             names, args = ", ".join(self.inputs), f"({''.join(n + ', ' for n in self.inputs)})"
         source = MANY.format(name=self.name, signature=f"{names}, {signature}" if p else names, args=args, items=items)
@@ -258,6 +267,7 @@ class Op:
             name=self.name,
             same="m is q and m.small" if quick else "False",
             weak="m.small" if quick else "False",
+            large="type(x) is Large" if quick and self.left and isinstance(self.run, np.ufunc) else "False",
             fast="plain" if quick else "direct",
             shortcuts="".join(f"\n            if y == {c!r}: return other{n}(x)" for n, c in enumerate(self.shortcuts)),
             both=NODE.format(v=both, step="both", **same),
@@ -351,6 +361,9 @@ class Op:
             return ours
         except CAUGHT:
             pass
+        if any(getattr(a, "dtype", np.dtype(float)).kind in "USOMm" for a in args):
+            got = " and ".join(str(a.dtype) for a in args if hasattr(a, "dtype"))
+            return DataError(f"{op.name}: expected numbers or bools, got {got}.")
         given = f" with {', '.join(f'{k}={v!r}' for k, v in params.items())}" if params else ""
         kind = ArgumentError if isinstance(error, TypeError) else ShapeError
         dtypes = " and ".join(str(getattr(a, "dtype", type(a).__name__)) for a in args)
@@ -433,15 +446,20 @@ def method(function: F) -> F:
     return alias(function.__name__, function)
 
 
-def operand(x: Any) -> Any:
+def operand(x: Any, what: str = "tensor") -> Any:
     """An argument of a composition as something that has a shape; lists become tensors, as they do for ops.
+
+    ``what`` is the function that refuses what cannot be one.
 
     >>> operand([1.0, 2.0]).shape, operand(3).shape
     ((2,), ())
     """
-    if isinstance(x, list | tuple):
-        return constant(x)
-    return x if hasattr(x, "shape") else np.asarray(x)[()]
+    if hasattr(x, "shape"):
+        return x
+    if type(x) in WEAK or isinstance(x, range):
+        return np.asarray(x)[()]
+    made = as_value(x, what)
+    return constant(made) if isinstance(x, list | tuple) else made
 
 
 def of_rank(name: str, x: Any, rank: int, argument: str = "x") -> Any:
@@ -450,7 +468,7 @@ def of_rank(name: str, x: Any, rank: int, argument: str = "x") -> Any:
     >>> of_rank("pad1d", [1.0, 2.0], 1).shape
     (2,)
     """
-    x = operand(x)
+    x = operand(x, f"{name}: {argument}")
     if x.ndim != rank:
         raise ShapeError(f"{name}: {argument} must have rank {rank}, got shape {x.shape}.")
     return x

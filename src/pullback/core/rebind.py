@@ -95,14 +95,9 @@ def _become(x: Any, new: Any) -> None:
         _copy(x, new)
     elif type(x) is kind:
         _copy(x, new)
-    elif type(x) in TAPED:
+    else:
         x.__class__ = Rebound
         x.value = new
-    else:
-        raise ArgumentError(
-            f"x[...] = value: x of shape {x.shape} belongs to an outer transform, and the value to an inner one. "
-            "Copy x inside the inner function first: x = x + 0."
-        )
 
 
 def _replace(nodes: list[Any], x: Any, other: Any) -> None:

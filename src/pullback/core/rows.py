@@ -1,8 +1,9 @@
 """Rows added by number: the way back from picking elements, quickly.
 
 ``np.add.at`` on the rows of a matrix is slow, but it is quick on a vector, and whole rows are quickly assigned and
-added as long as none comes twice.  So every row number is served once at a time, until what is left is mostly one row
-again and again: that is added element by element.  A small table is quickest served by a product with ones and zeros.
+added as long as none comes twice.  So every row number is served once at a time, until what is left is little or mostly
+one row again and again: that is added element by element.  Much is added to a short table by products with ones and
+zeros.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from typing import Any
 import numpy as np
 
 WIDE = 4  # elements in a row from which on serving whole rows pays
-SMALL = 16384  # rows of the table times rows to add, up to which a product is quicker
+FEW = 4096  # elements that are as quickly added one by one
+SHORT = 64  # rows of a table to which much is quickest added by products
+PAIRS = {"f": "F", "d": "D"}  # two floats are added as one complex number, in about the time of one
+BLOCK = 1024  # rows that one product serves, so that its ones and zeros stay in the cache
 
 
 def add_rows(into: Any, rows: Any, values: Any, fresh: bool = False) -> None:
@@ -30,28 +34,61 @@ def add_rows(into: Any, rows: Any, values: Any, fresh: bool = False) -> None:
     if not into.flags.c_contiguous or values.dtype != into.dtype:
         np.add.at(into, rows, values)
         return
-    if len(into) * rows.size <= SMALL and width >= WIDE and np.isfinite(values).all():  # 0 * inf would reach other rows
-        chosen = np.zeros((len(into), rows.size), into.dtype)
-        chosen[rows.ravel(), np.arange(rows.size)] = 1
-        into += chosen.dot(values.reshape(rows.size, width)).reshape(into.shape)
-        return
-    while width >= WIDE:
-        last = last_of_each(rows, len(into))
-        if fresh:
-            into[rows] = values  # of several values for one row the last one stays
-        elif last.all():
-            into[rows] += values
-        elif np.count_nonzero(last) * 4 > rows.size:
-            into[rows[last]] += values[last]
-        else:
-            break
-        if last.all():
+    if rows.ndim != 1:
+        rows, values = rows.ravel(), values.reshape(rows.size, *into.shape[1:])
+    if width >= WIDE and values.size > FEW:
+        n = len(into)
+        often = n <= min(SHORT, 4 * width, rows.size // 4)
+        if often and _by_products(into.reshape(n, width), rows, values.reshape(-1, width)):
             return
-        more = ~last
-        rows, values, fresh = rows[more], values[more], False
+        left = _by_rounds(into, rows, values, fresh)
+        if not left.size:
+            return
+        rows, values = rows[left], values[left]
+    into, values = into.reshape(-1), values.ravel()
+    if width % 2 == 0 and into.dtype.char in PAIRS:
+        into, values, width = into.view(PAIRS[into.dtype.char]), values.view(PAIRS[into.dtype.char]), width // 2
     if width != 1:
-        rows = np.add.outer(rows.ravel() * width, np.arange(width))
-    np.add.at(into.reshape(-1), rows.ravel(), values.ravel())
+        rows = np.add.outer(rows * width, np.arange(width)).ravel()
+    np.add.at(into, rows, values)
+
+
+def _by_products(into: Any, rows: Any, values: Any) -> bool:
+    """Add all by products; refused, with nothing done, if the sums are not finite: 0 * inf reaches other rows."""
+    total: Any = 0
+    with np.errstate(invalid="ignore", over="ignore"):
+        for i in range(0, rows.size, BLOCK):
+            part = rows[i : i + BLOCK]
+            chosen = np.zeros((len(into), part.size), into.dtype)
+            chosen[part, np.arange(part.size)] = 1
+            total = total + chosen.dot(values[i : i + BLOCK])
+    if not np.isfinite(total).all():
+        return False
+    into += total
+    return True
+
+
+def _by_rounds(into: Any, rows: Any, values: Any, fresh: bool) -> Any:
+    """Serve every row number once in each round; the positions of what is left when rounds do not pay any more."""
+    width, left = values[0].size, np.arange(rows.size)
+    last = np.empty(len(into), np.intp)  # for each row of the table, the last position that names it
+    if fresh:
+        into[rows] = values  # of several values for one row the last one stays
+        last[rows] = left
+        left = left[last.take(rows) != left]
+    while left.size * width > FEW:
+        at = rows[left]
+        last[at] = left
+        served = last.take(at) == left
+        now = left[served]
+        if now.size * 4 <= left.size:
+            break
+        at = at[served]
+        sums = into.take(at, 0)  # quicker than into[at]
+        sums += values if now.size == rows.size else values[now]
+        into[at] = sums
+        left = left[~served]
+    return left
 
 
 def last_of_each(positions: Any, size: int) -> Any:
@@ -64,4 +101,4 @@ def last_of_each(positions: Any, size: int) -> Any:
     numbers = np.arange(flat.size)
     own = np.empty(size, np.intp)
     own[flat] = numbers
-    return (own[flat] == numbers).reshape(positions.shape)
+    return (own.take(flat) == numbers).reshape(positions.shape)

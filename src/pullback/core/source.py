@@ -8,7 +8,7 @@ from types import FrameType
 
 _OURS = dirname(dirname(__file__))
 _NUMPY = dirname(sys.modules["numpy"].__file__ or "numpy")
-_NOT_THE_USER = (_OURS, _NUMPY, "<op ", "<rule ")
+NOT_THE_USER = (_OURS, _NUMPY, "<op ", "<rule ")
 
 
 def user_place() -> tuple[str, int]:
@@ -16,7 +16,7 @@ def user_place() -> tuple[str, int]:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
-        if not name.startswith(_NOT_THE_USER):
+        if not name.startswith(NOT_THE_USER):
             return name, frame.f_lineno
         frame = frame.f_back
     return "an unknown file", 0

@@ -47,6 +47,13 @@ def {name}(x, {params}):
     elif type(x) is ndarray and x.ndim:
         try: return {array}
         except CAUGHT as error: raise trouble(OP, error, (x,), {{{items}}}) from None
+    elif type(x) is Large and x.meta.pool is not None:
+        m = x.meta
+        try: v = {run}
+        except CAUGHT as error: raise trouble(OP, error, (x,), {{{items}}}) from None
+        {scalar}
+        if one.needs[0]: keep(x.x, x.value)
+        return place(v, m.tape[v.shape, v.dtype], one, x.x, {given})
     return dispatch(OP, (x,), {{{items}}})
 """
 
@@ -84,6 +91,11 @@ def {name}(x, y):
     elif t is ndarray and type(x) is ndarray and x.dtype is y.dtype and x.ndim and y.ndim:
         try: return {arrays}
         except CAUGHT as error: raise trouble(OP, error, (x, y), {{}}) from None
+    elif {large}:
+        m = x.meta
+        if t is ndarray and m.pool is not None and y.dtype is m.dtype and y.shape == m.shape:
+            if left.needs[0]: keep(x.x, x.value)
+            return place(kernel(x.value, y, out=take(m.pool)), m, left, x.x, y if left.needs[1] else m)
     return dispatch(OP, (x, y), {{}})
 
 def reflected(y, x):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.core.printing import tensor_repr, tensor_text
-from pullback.errors import ArgumentError, TracedValueError
+from pullback.errors import ArgumentError, BatchedValueError, TracedValueError
 
 BY_KERNEL: dict[Any, Any] = {}  # NumPy callable -> op; filled by the definitions of the ops
 NUMPY: dict[Any, Any] = {}  # NumPy callable -> what stands for it here; filled as functions are met
@@ -115,6 +115,25 @@ class Tensor:
     def beneath(self) -> Any:
         """What this level wraps: an array, a NumPy scalar, or a tensor of a lower level."""
         return self.value
+
+    def stopped(self) -> Any:
+        """The value, which this level follows no further; itself if it is not followed."""
+        if not self.level:
+            return self
+        self.meta.tape.cut("stop_gradient")
+        return self.value
+
+    def stripped(self) -> Any:
+        """The values under this level, of which no transform follows the gradient."""
+        return stripped(self.beneath())
+
+    def all_values(self) -> Any:
+        """The values under this level, of all examples."""
+        return self.beneath()
+
+    def unfollowed(self, f: Any, args: Sequence[Any]) -> Any:
+        """``f`` of what is beneath this level, which is the highest."""
+        return unfollowed(f, *(a.beneath() if isinstance(a, Tensor) and a.level == self.level else a for a in args))
 
     # ---- NumPy's protocols
 
@@ -253,6 +272,70 @@ def concrete(x: Any) -> Any:
     while isinstance(x, Tensor):
         x = x.read().beneath()
     return x
+
+
+def unfollowed(f: Any, *args: Any) -> Any:
+    """``f`` of the plain arrays under all levels, for what carries no gradient; of many examples, one by one.
+
+    >>> import pullback as pb
+    >>> unfollowed(np.argsort, pb.tensor([3.0, 1.0, 2.0]))
+    array([1, 2, 0])
+    """
+    args = tuple(a.read() if isinstance(a, Tensor) else a for a in args)
+    top = max((a for a in args if isinstance(a, Tensor)), key=lambda a: a.level, default=None)
+    if top is None or not top.level:
+        return f(*map(concrete, args))
+    return top.unfollowed(f, args)
+
+
+def stripped(x: Any) -> Any:
+    """What no gradient is followed through: a plain array, but of many examples still one of them, for NumPy to go on.
+
+    >>> import pullback as pb
+    >>> stripped(pb.tensor([3.0, 1.0])) > 2
+    array([ True, False])
+    """
+    return x.read().stripped() if isinstance(x, Tensor) else x
+
+
+def all_values(x: Any) -> Any:
+    """The plain array under all levels, of many examples with all of them along axes in front: to be checked at once.
+
+    While a program is being compiled there are no values: the array is empty, and nothing can be found wrong.
+
+    >>> import pullback as pb
+    >>> all_values(pb.tensor([3.0, 1.0])).max()
+    np.float32(3.0)
+    """
+    while isinstance(x, Tensor):
+        x = x.read().all_values()
+    return x
+
+
+def may_be(condition: Any) -> bool:
+    """Whether a condition may hold somewhere.  While a program is being compiled nothing is known, so it may.
+
+    >>> may_be(np.array([False, True])), may_be(np.array([False, False]))
+    (True, False)
+    """
+    values = all_values(condition)
+    return bool(np.any(values)) or np.size(values) < condition.size
+
+
+def sizing(name: str, x: Any, cure: str = "") -> Any:
+    """The plain array on whose values the size of the result depends; it must be one for all examples of ``vmap``.
+
+    >>> sizing("unique", np.array([1.0]))
+    array([1.])
+    """
+    values = stripped(x)
+    if isinstance(values, Tensor):
+        raise BatchedValueError(
+            f"{name}: how many elements there are in the result depends on values that are different for each example "
+            f"of vmap, and all results must have one shape. {cure or 'Keep all elements and choose with where(), or'} "
+            "do this outside of vmap."
+        )
+    return values
 
 
 class Wrapped(Tensor):

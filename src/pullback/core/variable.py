@@ -14,7 +14,7 @@ import numpy as np
 from pullback.core.convert import as_array
 from pullback.core.tape import Tape, constant
 from pullback.core.tensor import PLAIN, Tensor, Wrapped
-from pullback.errors import ArgumentError, VariableError
+from pullback.errors import ArgumentError, BatchedValueError, VariableError
 
 _number = count()
 _names: WeakValueDictionary[str, Variable] = WeakValueDictionary()
@@ -93,8 +93,10 @@ class Variable(Wrapped):
         >>> pb.variable([1.0, 2.0], name="v").assign([3.0, 4.0])
         Variable([3., 4.], dtype=float32, name='v')
         """
-        kept = isinstance(value, np.ndarray | np.generic | Tensor)
-        new = as_array(value, what=f"{self.name}.assign", dtype=None if kept else self.dtype)
+        if (writer := _writer()) is not None:
+            writer.assign(self, value)
+            return self
+        new = self._taken(value, "assign")
         if new.shape != self.shape:
             raise VariableError(f"{self.name}.assign: expected shape {self.shape}, got shape {new.shape}.")
         if new.dtype != self.dtype:
@@ -122,9 +124,21 @@ class Variable(Wrapped):
         """
         return self._assign_changed(np.subtract, delta, "assign_sub")
 
+    def _taken(self, value: Any, what: str) -> Any:
+        """What was given to hold or to add, as an array; Python's numbers get the dtype that is held."""
+        kept = isinstance(value, np.ndarray | np.generic | Tensor)
+        try:
+            return as_array(value, what=f"{self.name}.{what}", dtype=None if kept else self.dtype)
+        except BatchedValueError:
+            raise BatchedValueError(
+                f"{self.name}.{what}: the value is different for each example of vmap, but a variable holds one. "
+                "Return it from the function, and assign what you make of it outside of vmap."
+            ) from None
+
     def _assign_changed(self, change: Any, delta: Any, what: str) -> Variable:
-        kept = isinstance(delta, np.ndarray | np.generic | Tensor)
-        by = as_array(delta, what=f"{self.name}.{what}", dtype=None if kept else self.dtype)
+        if _writer() is not None:
+            return self.assign(change(self.read(), delta))
+        by = self._taken(delta, what)
         try:
             made = change(self.held.value, by.astype(self.dtype, copy=False))
         except ValueError:
@@ -147,6 +161,11 @@ class Variable(Wrapped):
 
 
 PLAIN.add(Variable)
+
+
+def _writer() -> Any:
+    """Who writes down what is assigned, instead of it being done now: a program that is being compiled."""
+    return next((w for w in _watchers.get() if w.writes), None)
 
 
 def _restored(values: Any, trainable: bool, name: str) -> Variable:
@@ -180,6 +199,8 @@ Tensor.variable = _as_variable
 class Watcher:
     """Follows variables onto a tape: each read gives a leaf, a new one whenever the variable was assigned to."""
 
+    writes = False
+
     def __init__(self, tape: Tape, wanted: Any = None) -> None:
         self.tape = tape
         self.wanted = None if wanted is None else {id(v) for v in wanted}
@@ -206,6 +227,7 @@ class Recorder:
     """Notes which variables are read, and changes nothing."""
 
     level = 0
+    writes = False
 
     def __init__(self) -> None:
         self.read: dict[int, Variable] = {}

@@ -45,24 +45,36 @@ class Windows(NamedTuple):
     @property
     def reach(self) -> Ints:
         """How far the windows reach, from the beginning of the first to the end of the last."""
-        return tuple(
-            (n - 1) * s + (k - 1) * d + 1 if n else 0
-            for n, s, k, d in zip(self.out, self.strides, self.size, self.dilations, strict=True)
-        )
+        return _reach(self)
 
-    def offsets(self) -> Iterator[tuple[Ints, tuple[Any, ...]]]:
+    def offsets(self) -> list[tuple[Ints, tuple[Any, ...]]]:
         """Each element of a window, and the index that takes it from every window of a frame."""
-        for at in product(*map(range, self.size)):
-            inside = [
-                slice(i * d, i * d + (n - 1) * s + 1, s) if n else slice(0, 0)
-                for i, d, n, s in zip(at, self.dilations, self.out, self.strides, strict=True)
-            ]
-            yield at, (slice(None), *inside)
+        return _offsets(self)
 
     def turned(self, space: Ints) -> Windows:
         """The windows of the way back, over the results; only where all strides are 1."""
         before = tuple((k - 1) * d - b for k, d, b in zip(self.size, self.dilations, self.before, strict=True))
         return Windows(self.size, self.strides, self.dilations, before, space)
+
+
+@lru_cache(1000)
+def _reach(windows: Windows) -> Ints:
+    return tuple(
+        (n - 1) * s + (k - 1) * d + 1 if n else 0
+        for n, s, k, d in zip(windows.out, windows.strides, windows.size, windows.dilations, strict=True)
+    )
+
+
+@lru_cache(200)
+def _offsets(windows: Windows) -> list[tuple[Ints, tuple[Any, ...]]]:
+    found: list[tuple[Ints, tuple[Any, ...]]] = []
+    for at in product(*map(range, windows.size)):
+        inside = [
+            slice(i * d, i * d + (n - 1) * s + 1, s) if n else slice(0, 0)
+            for i, d, n, s in zip(at, windows.dilations, windows.out, windows.strides, strict=True)
+        ]
+        found.append((at, (slice(None), *inside)))
+    return found
 
 
 def filled(dtype: Any) -> Any:
@@ -228,6 +240,7 @@ def unframed(e: Any, windows: Windows, space: Ints) -> Any:
     return x
 
 
+@lru_cache(1000)
 def _placed(windows: Windows, space: Ints) -> tuple[list[slice], list[slice]]:
     """Which part of the array is in the frame, and where in the frame it is."""
     inside, outside = [], []
@@ -264,14 +277,16 @@ def parts(images: int, each: int) -> Iterator[slice]:
     return (slice(i, min(i + step, images)) for i in range(0, images, step))
 
 
-def panes(x: Any, windows: Windows) -> Iterator[tuple[tuple[slice, ...], list[Any]]]:
-    """The windows of ``x`` as rows of matrices, a part at a time that stays in the cache: where it is, and the rows.
+def panes(x: Any, windows: Windows) -> Iterator[tuple[tuple[slice, ...], Any, int]]:
+    """The windows of ``x`` as rows of matrices, a part at a time that stays in the cache: where, they, and a step.
 
-    Where windows follow each other closely only their layers along the first axis are laid out, and each matrix holds
-    one layer of every window: they overlap, so that much less is copied.  Else there is one matrix of whole windows.
+    Where windows follow each other closely only their layers along the first axis are laid out: they overlap, so that
+    much less is copied.  There is a matrix for each image then, and layer k of its windows begins ``k * step`` rows
+    further on.  Else there is one matrix of whole windows.  They are good until the next part is asked for, which is
+    laid out in the same place.
 
-    >>> [(part, rows.shape) for part, (rows,) in panes(np.ones((2, 3, 1)), planned("pool", (3,), (2,)))]
-    [((slice(0, 2, None),), (4, 2))]
+    >>> [(part, rows.shape) for part, rows, _ in panes(np.ones((2, 3, 1)), planned("pool", (3,), (2,)))]
+    [((slice(0, 2, None),), (1, 4, 2))]
     """
     images, *space, channels = x.shape
     length, width = prod(windows.size) * channels, prod(windows.out[1:])
@@ -279,13 +294,17 @@ def panes(x: Any, windows: Windows) -> Iterator[tuple[tuple[slice, ...], list[An
     inside, outside = _placed(windows, tuple(space))
     whole = all(o == slice(0, n) for o, n in zip(outside, windows.reach, strict=True))
     layered = layered_windows(windows, channels, x.itemsize)
+    step, more = (windows.dilations[0] * width, windows.dilations[0] * (layers - 1)) if layered else (0, 0)
+    if layered:
+        length //= layers
     each = height * width * length * x.itemsize
-    some = list(parts(images, max(each, BLOCK) if layered else each))
+    some = list(parts(images, 2 * each if layered else each))
     count = images if whole or not some else some[0].stop
     frame = x[(slice(None), *inside)] if whole else np.zeros((count, *windows.reach, channels), x.dtype)
     view = laid(frame, windows, layered)
-    strips = max(round(each / (layers if layered else 1) / BLOCK), 1)  # of an image, about as high as each other
+    strips = max(round(each / BLOCK), 1)  # of an image, about as high as each other
     rows = max(-(-height // strips), 1)
+    room: Any = None
     for part in some:
         here = part if whole else slice(part.stop - part.start)
         if not whole:
@@ -293,12 +312,11 @@ def panes(x: Any, windows: Windows) -> Iterator[tuple[tuple[slice, ...], list[An
         for i in range(0, height, rows):
             high = min(rows, height - i)
             where = (part,) if strips == 1 else (part, slice(i, i + high))
-            if layered:
-                step = windows.dilations[0] * width
-                strip = view[here, i : i + high + (layers - 1) * windows.dilations[0]].reshape(-1, length // layers)
-                yield where, [strip[k * step : k * step + high * width] for k in range(layers)]
-            else:
-                yield where, [_rows(view[here, i : i + high], len(space), length)]
+            strip = view[here, i : i + high + more]
+            if room is None:
+                room = np.empty(0 if strip.flags.c_contiguous else strip.size, x.dtype)
+            matrix, n = _rows(strip, len(space), length, room), len(strip) if layered else 1
+            yield where, matrix.reshape(n, len(matrix) // n, length), step
 
 
 def layered_windows(windows: Windows, channels: int, itemsize: int) -> bool:
@@ -312,10 +330,19 @@ def layered_windows(windows: Windows, channels: int, itemsize: int) -> bool:
     return len(windows.size) > 1 and windows.strides[0] == 1 and windows.size[0] > 1 and big and run >= 8 * RUN
 
 
-def _rows(view: Any, axes: int, length: int) -> Any:
-    """Windows as the rows of a matrix; where little lies together, copied one position of the window at a time."""
+def _rows(view: Any, axes: int, length: int, room: Any) -> Any:
+    """Windows as the rows of a matrix, in ``room`` if they must be copied.
+
+    Where little lies together they are copied one position of the window at a time.
+    """
     split = axes + 1
+    count = prod(view.shape[:split])
+    if view.flags.c_contiguous:
+        return view.reshape(count, length)
+    room = room[: view.size]
     if view.shape[-1] * view.shape[-2] >= RUN:
-        return view.reshape(-1, length) if length else np.zeros((prod(view.shape[:split]), 0), view.dtype)
-    order = (*range(split, view.ndim), *range(split))
-    return view.transpose(order).reshape(length, prod(view.shape[:split])).T
+        np.copyto(room.reshape(view.shape), view)
+        return room.reshape(count, length)
+    view = view.transpose(*range(split, view.ndim), *range(split))
+    np.copyto(room.reshape(view.shape), view)
+    return room.reshape(length, count).T

@@ -10,8 +10,8 @@ from numpy import generic, ndarray
 
 from pullback.core.interpreter import level_of
 from pullback.core.tape import constant
-from pullback.core.tensor import Tensor, concrete
-from pullback.errors import NoRuleError
+from pullback.core.tensor import Tensor, concrete, stripped, unfollowed
+from pullback.errors import BatchedValueError, NoRuleError
 
 __all__: list[str] = []
 
@@ -32,17 +32,17 @@ def traced(*args: Any) -> bool:
     return any(level_of(t) for t in tensors(args))
 
 
-def unwrapped(x: Any) -> Any:
+def unwrapped(x: Any, value: Callable[[Any], Any] = concrete) -> Any:
     """The arguments with arrays in place of tensors, which cannot be written to."""
     if isinstance(x, Tensor):
-        values = concrete(x)
+        values = value(x)
         if isinstance(values, ndarray):
             values = values.view()
             values.flags.writeable = False
         return values
     if isinstance(x, list | tuple):
-        return _like(x, [unwrapped(item) for item in x])
-    return {k: unwrapped(v) for k, v in x.items()} if isinstance(x, dict) else x
+        return _like(x, [unwrapped(item, value) for item in x])
+    return {k: unwrapped(v, value) for k, v in x.items()} if isinstance(x, dict) else x
 
 
 def wrapped(x: Any) -> Any:
@@ -90,7 +90,7 @@ def stepped(name: str, result: Any, *args: Any) -> Any:
             tape = getattr(getattr(x, "meta", None), "tape", None)  # a dual number has none
             if tape is not None:
                 tape.cut(name)
-            x = x.beneath()
+            x = x.all_values()
     return wrapped(result)
 
 
@@ -103,7 +103,29 @@ def no_rule(name: str, why: str = "") -> NoRuleError:
 
 def ruleless(name: str, run: Callable[..., Any], args: Any, kwargs: Any = None, why: str = "") -> Any:
     """On constants the function itself; on traced tensors only if its results carry no gradient."""
-    result = run(*unwrapped(args), **unwrapped(kwargs or {}))
-    if traced(args, kwargs) and inexact(result):
+    given = args, kwargs or {}
+    found = [t.read() for t in tensors(given)]
+    if any(isinstance(stripped(t), Tensor) for t in found):  # many examples
+        shapes: set[tuple[int, ...]] = set()
+        result = unfollowed(lambda *values: _of_one(name, run, given, values, shapes), *found)
+        followed = any(t.level and stripped(t) is not t for t in found)
+    else:
+        result, followed = run(*unwrapped(given[0]), **unwrapped(given[1])), traced(given)
+    if followed and inexact(result):
         raise no_rule(name, why)
     return stepped(name, result, args, kwargs)
+
+
+def _of_one(name: str, run: Callable[..., Any], given: Any, values: tuple[Any, ...], shapes: set[Any]) -> Any:
+    """The result for one example, whose values stand in the place of the tensors."""
+    rest = iter(values)
+    args, kwargs = unwrapped(given, lambda _: next(rest))
+    result = run(*args, **kwargs)
+    made = np.asarray(None if isinstance(result, list | tuple) else result)
+    shapes.add(made.shape)
+    if made.dtype.kind not in "fiubc" or len(shapes) > 1:
+        raise BatchedValueError(
+            f"{name} under vmap: what it gives is different for each example, and not one array that has the same "
+            "shape for all. Use np.where to choose, or do this outside of vmap."
+        )
+    return made

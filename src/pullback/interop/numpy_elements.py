@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.tape import as_tensor, constant
-from pullback.core.tensor import BY_KERNEL, concrete
+from pullback.core.tensor import BY_KERNEL, Tensor, sizing, stripped, unfollowed
 from pullback.errors import ShapeError
 from pullback.interop.numpy_arguments import aligned, lifted, stepped, wrapped
 from pullback.ops import conversion, elementwise, gathering, segments, sorting
@@ -18,10 +18,16 @@ __all__: list[str] = []
 # ---- picking
 
 
+def _positions(x: Any) -> Any:
+    """Positions as an array; under ``vmap``, where they are different for each example, as a tensor."""
+    index = stripped(lifted(x))
+    return index if isinstance(index, Tensor) else np.asarray(index)
+
+
 def _take(a: Any, indices: Any, /, axis: int | None = None, mode: str = "raise") -> Any:
     if axis is None:
         a, axis = np.reshape(a, -1), 0
-    index, n = np.asarray(concrete(lifted(indices))), a.shape[axis]
+    index, n = _positions(indices), a.shape[axis]
     if mode != "raise":
         index = np.clip(index, 0, n - 1) if mode == "clip" else index % n
     return gathering.take(as_tensor(a), index, axis)
@@ -30,27 +36,28 @@ def _take(a: Any, indices: Any, /, axis: int | None = None, mode: str = "raise")
 def _take_along_axis(arr: Any, indices: Any, /, axis: int | None = -1) -> Any:
     if axis is None:
         arr, axis = np.reshape(arr, -1), 0
-    return gathering.take_along_axis(as_tensor(arr), np.asarray(concrete(indices)), axis)
+    return gathering.take_along_axis(as_tensor(arr), _positions(indices), axis)
 
 
 def _compress(condition: Any, a: Any, /, axis: int | None = None) -> Any:
-    return _take(a, np.flatnonzero(concrete(lifted(condition))), axis)
+    return _take(a, np.flatnonzero(sizing("np.compress", lifted(condition))), axis)
 
 
 def _extract(condition: Any, arr: Any, /) -> Any:
-    return _take(arr, np.flatnonzero(concrete(lifted(condition))))
+    return _take(arr, np.flatnonzero(sizing("np.extract", lifted(condition))))
 
 
 def _delete(arr: Any, /, obj: Any, axis: int | None = None) -> Any:
     n = arr.size if axis is None else arr.shape[axis]
-    return _take(arr, np.delete(np.arange(n), obj if isinstance(obj, slice) else concrete(lifted(obj))), axis)
+    where = obj if isinstance(obj, slice) else sizing("np.delete", lifted(obj))
+    return _take(arr, np.delete(np.arange(n), where), axis)
 
 
 def _insert(arr: Any, obj: Any, values: Any, /, axis: int | None = None) -> Any:
     """NumPy is asked where each element goes, by its number."""
     x, y = (as_tensor(t) for t in aligned((arr, values)))
     numbers = np.arange(x.size + y.size)
-    where = obj if isinstance(obj, slice) else concrete(lifted(obj))
+    where = obj if isinstance(obj, slice) else sizing("np.insert", lifted(obj))
     place = np.insert(np.reshape(numbers[: x.size], x.shape), where, np.reshape(numbers[x.size :], y.shape), axis)
     return np.concatenate([np.reshape(x, -1), np.reshape(conversion.cast(y, x.dtype), -1)])[place]
 
@@ -98,14 +105,14 @@ def _sort(a: Any, /, axis: int | None = -1) -> Any:
 def _partition(a: Any, /, kth: Any, axis: int | None = -1) -> Any:
     if axis is None:
         a, axis = np.reshape(a, -1), -1
-    return _take_along_axis(a, np.argpartition(concrete(a), kth, axis=axis), axis)
+    return _take_along_axis(a, unfollowed(lambda values: np.argpartition(values, kth, axis=axis), a), axis)
 
 
 def _unique(
     ar: Any, /, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
     axis: int | None = None, *, equal_nan: bool = True,
 ) -> Any:  # fmt: skip
-    _, index, inverse, counts = np.unique(concrete(ar), True, True, True, axis, equal_nan=equal_nan)
+    _, index, inverse, counts = np.unique(sizing("np.unique", ar), True, True, True, axis, equal_nan=equal_nan)
     more = zip((return_index, return_inverse, return_counts), (index, inverse, counts), strict=True)
     results = (_take(ar, index, axis), *(constant(result) for asked, result in more if asked))
     return results if len(results) > 1 else results[0]
@@ -124,7 +131,7 @@ def _setdiff1d(ar1: Any, ar2: Any, /) -> Any:
 
 
 def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
-    numbers = np.asarray(concrete(lifted(x)))
+    numbers = np.asarray(sizing("np.bincount", lifted(x), "Use pb.bincount with a size, or"))
     if weights is None:
         return stepped("np.bincount", np.bincount(numbers, minlength=minlength), x)
     size = max(minlength, int(numbers.max(initial=-1)) + 1)
@@ -136,7 +143,7 @@ def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
 
 def _where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     if x is None and y is None:
-        return stepped("np.where", np.nonzero(concrete(condition)), condition)
+        return stepped("np.where", np.nonzero(sizing("np.where(condition)", condition)), condition)
     return BY_KERNEL[np.where].function(condition, x, y)
 
 
@@ -150,8 +157,8 @@ def _select(condlist: Any, choicelist: Any, /, default: Any = 0) -> Any:
 
 
 def _choose(a: Any, choices: Any, /, mode: str = "raise") -> Any:
-    index, *rows = np.broadcast_arrays(concrete(lifted(a)), *aligned([*choices]))
-    index = np.choose(index, range(len(rows)), mode=mode)  # type: ignore[call-overload]
+    index, *rows = np.broadcast_arrays(stripped(lifted(a)), *aligned([*choices]))
+    index = unfollowed(lambda values: np.choose(values, range(len(rows)), mode=mode), index)  # type: ignore[call-overload]
     return np.squeeze(_take_along_axis(np.stack(rows), np.expand_dims(index, 0), 0), 0)
 
 
@@ -159,12 +166,18 @@ def _piecewise(x: Any, /, condlist: Any, funclist: Any, *args: Any, **kw: Any) -
     """Each function sees only the elements of its piece, so the others cannot disturb the gradient."""
     if not isinstance(condlist, list | tuple) or (x.ndim and not np.ndim(condlist[0])):
         condlist = [condlist]
-    pieces = [np.broadcast_to(concrete(c), x.shape).reshape(-1) for c in condlist]
+    pieces = [np.reshape(np.broadcast_to(stripped(c), x.shape), -1) for c in condlist]
     if len(funclist) == len(pieces) + 1:
-        pieces.append(~np.logical_or.reduce(pieces))
+        pieces.append(~np.any(np.stack(pieces), axis=0))
     if len(funclist) != len(pieces):
         raise ShapeError(f"np.piecewise: {len(condlist)} conditions, but {len(funclist)} functions.")
     flat = np.reshape(x, -1)
+    if any(isinstance(piece, Tensor) for piece in pieces):  # other elements in each example of vmap
+        z = np.zeros((), x.dtype)
+        for piece, f in zip(pieces, funclist, strict=True):
+            inside = np.where(piece, flat, _take(stripped(flat), np.argmax(piece), 0))  # for the others one of its own
+            z = np.where(piece, f(inside, *args, **kw) if callable(f) else f, z)
+        return np.reshape(np.astype(z, x.dtype), x.shape)
     parts, place = [np.zeros(1, x.dtype)], np.zeros(x.size, int)  # the first is for what is in no piece
     start = 1
     for piece, f in zip(pieces, funclist, strict=True):
@@ -183,10 +196,10 @@ def _clip(a: Any, /, a_min: Any = None, a_max: Any = None, *, min: Any = None, m
 def _nan_to_num(x: Any, /, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     if x.dtype.kind != "f":
         return x
-    limits, values = np.finfo(x.dtype), concrete(x)
+    limits, values = np.finfo(x.dtype), stripped(x)
     x = np.where(np.isnan(values), nan, x)
-    x = np.where(np.isposinf(values), limits.max if posinf is None else posinf, x)
-    return np.where(np.isneginf(values), limits.min if neginf is None else neginf, x)
+    x = np.where(values == np.inf, limits.max if posinf is None else posinf, x)
+    return np.where(values == -np.inf, limits.min if neginf is None else neginf, x)
 
 
 # ---- making
@@ -227,6 +240,15 @@ def _full_like(a: Any, fill_value: Any, /, dtype: Any = None, *, shape: Any = No
     return np.astype(made, a.dtype if dtype is None else dtype)
 
 
+def _of_kind(function: Any) -> Any:
+    """Something that NumPy tells by the dtypes alone; of tensors no value is looked at."""
+
+    def told(*args: Any) -> Any:
+        return function(*(np.empty(0, a.dtype) if isinstance(a, Tensor) else a for a in args))
+
+    return told
+
+
 FUNCTIONS = {
     np.take: _take, np.take_along_axis: _take_along_axis, np.compress: _compress, np.extract: _extract,
     np.delete: _delete, np.diagonal: _diagonal, np.diag: _diag, np.tril: _tril, np.triu: _triu,
@@ -240,5 +262,7 @@ FUNCTIONS = {
     np.zeros_like: _filled(np.zeros), np.ones_like: _filled(np.ones), np.empty_like: _filled(np.empty),
     np.full_like: _full_like, np.linspace: _linspace,
     np.shape: lambda a, /: lifted(a).shape, np.ndim: lambda a, /: lifted(a).ndim,
+    np.result_type: _of_kind(np.result_type), np.common_type: _of_kind(np.common_type),
+    np.iscomplexobj: lambda x, /: x.dtype.kind == "c", np.isrealobj: lambda x, /: x.dtype.kind != "c",
     np.size: lambda a, /, axis=None: a.size if axis is None else a.shape[axis],
 }  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback.core.adjoints import T
 from pullback.core.op import operand
-from pullback.core.tensor import concrete
+from pullback.core.tensor import Tensor, all_values, stripped
 from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import aligned, no_rule, ruleless, tensors, traced
 from pullback.ops import linalg
@@ -72,8 +72,9 @@ def _lstsq(a: Any, b: Any, /, rcond: Any = None) -> Any:
         raise ShapeError(f"np.linalg.lstsq: expected a matrix, and a vector or matrix; got {a.shape} and {b.shape}.")
     x, residuals, rank, s = linalg.lstsq(a, b, rcond)
     rows, columns = a.shape
-    known = int(concrete(rank)) == columns < rows  # NumPy leaves them out where they are 0, or the solution is not one
-    return x, np.reshape(residuals, -1)[: None if known else 0], int(concrete(rank)), s
+    rank = stripped(rank)
+    known = columns < rows and np.all(all_values(rank) == columns)  # NumPy leaves out what is 0, or not of one solution
+    return x, np.reshape(residuals, -1)[: None if known else 0], rank if isinstance(rank, Tensor) else int(rank), s
 
 
 def _solve(a: Any, b: Any, /) -> Any:

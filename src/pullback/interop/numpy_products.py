@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback.core.axes import over
 from pullback.core.tape import as_tensor, constant
-from pullback.core.tensor import concrete
+from pullback.core.tensor import stripped
 from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import aligned
 from pullback.ops import contraction, linalg, norms
@@ -164,13 +164,13 @@ def _correlate(a: Any, v: Any, /, mode: str = "valid") -> Any:
 def _interp(x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None) -> Any:
     x, xp, fp = aligned((x, xp, fp))
     n = len(xp)
-    here = concrete(x)
-    i = np.clip(np.searchsorted(concrete(xp), here, side="right") - 1, 0, max(n - 2, 0))
+    here, known = stripped(x), stripped(xp)
+    i = np.clip(np.searchsorted(known, here, side="right") - 1, 0, max(n - 2, 0))
     j = np.minimum(i + 1, n - 1)
     xp, fp = as_tensor(xp), as_tensor(fp)
     start, stop, low, high = xp[i], xp[j], fp[i], fp[j]
     y = low + (high - low) * ((x - start) / np.where(i == j, 1.0, stop - start))
-    before, after = here < concrete(xp)[0], here > concrete(xp)[-1]
+    before, after = here < known[0], here > known[-1]
     y = np.where(before, fp[0] if left is None else left, y)
     return np.where(after, fp[-1] if right is None else right, y)
 

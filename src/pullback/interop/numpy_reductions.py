@@ -10,7 +10,7 @@ import numpy as np
 from pullback.core.adjoints import counted
 from pullback.core.axes import over
 from pullback.core.tape import as_tensor, constant
-from pullback.core.tensor import BY_KERNEL, concrete
+from pullback.core.tensor import BY_KERNEL, all_values, stripped
 from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import aligned
 from pullback.interop.numpy_shapes import along
@@ -77,24 +77,26 @@ def _median(a: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
 
 def _ordered(name: str, a: Any, q: Any, most: int, axis: Any, keepdims: bool) -> Any:
     """Between the two elements around the place ``q`` of the sorted ones, in a straight line."""
-    if not np.all((concrete(q) >= 0) & (concrete(q) <= most)):
-        raise ArgumentError(f"{name}: q must be from 0 to {most}, got {concrete(q)!r}.")
+    every = all_values(q)
+    if not np.all((every >= 0) & (every <= most)):
+        raise ArgumentError(f"{name}: q must be from 0 to {most}, got {every!r}.")
     gone = over(a.ndim, axis, name)
     kept = tuple(i for i in range(a.ndim) if i not in gone)
     shape = tuple(a.shape[i] for i in kept)
-    x = np.sort(np.reshape(np.transpose(a, kept + gone), (*shape, -1)), axis=-1)
+    # a tensor can be indexed by what is different for each example of vmap
+    x = as_tensor(np.sort(np.reshape(np.transpose(a, kept + gone), (*shape, -1)), axis=-1))
     n, rank = x.shape[-1], np.ndim(q)
     if not n:
         raise ShapeError(f"{name}: there is nothing along axis {axis} of shape {a.shape}.")
     at = q * ((n - 1) / most)
-    low = np.asarray(np.floor(concrete(at)), int)
+    low = np.floor(stripped(at)).astype(int)
     y = x[..., low]
     z = y + (x[..., np.minimum(low + 1, n - 1)] - y) * np.astype(
         at - low, x.dtype if x.dtype.kind == "f" else np.dtype(float)
     )
     z = np.moveaxis(z, range(len(shape), len(shape) + rank), range(rank))
     if a.dtype.kind == "f":
-        z = np.where(np.isnan(concrete(x)).any(axis=-1), np.asarray(np.nan, z.dtype), z)
+        z = np.where(np.any(np.isnan(stripped(x)), axis=-1), np.asarray(np.nan, z.dtype), z)
     return np.reshape(z, np.shape(q) + tuple(1 if i in gone else k for i, k in enumerate(a.shape))) if keepdims else z
 
 
@@ -132,7 +134,7 @@ def _without_nan(by: Function, instead: float) -> Function:
 
 
 def _filled(a: Any, instead: float) -> Any:
-    return np.where(np.isnan(concrete(a)), np.asarray(instead, a.dtype), a) if a.dtype.kind == "f" else a
+    return np.where(np.isnan(stripped(a)), np.asarray(instead, a.dtype), a) if a.dtype.kind == "f" else a
 
 
 def _extreme(by: Function, instead: float) -> Function:
@@ -140,14 +142,14 @@ def _extreme(by: Function, instead: float) -> Function:
         z = by(_filled(a, instead), axis=axis, keepdims=keepdims)
         if a.dtype.kind != "f":
             return z
-        empty = np.isnan(concrete(a)).all(axis=axis, keepdims=keepdims)
+        empty = np.all(np.isnan(stripped(a)), axis=axis, keepdims=keepdims)
         return np.where(empty, np.asarray(np.nan, a.dtype), z)
 
     return extreme
 
 
 def _present(a: Any, axis: Any, keepdims: bool) -> Any:
-    return np.sum(~np.isnan(concrete(a)), axis=axis, keepdims=keepdims, dtype=a.dtype)
+    return np.sum((~np.isnan(stripped(a))).astype(a.dtype), axis=axis, keepdims=keepdims)
 
 
 def _nanmean(a: Any, /, axis: Any = None, keepdims: bool = False) -> Any:

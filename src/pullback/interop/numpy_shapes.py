@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.tensor import BY_KERNEL, concrete
+from pullback.core.tensor import BY_KERNEL, Tensor, concrete, stripped
 from pullback.interop.numpy_arguments import aligned, lifted, ruleless
 from pullback.ops import blocks, gathering
 
@@ -33,6 +33,18 @@ def along(a: Any, index: Any, axis: int) -> Any:
 def _rollaxis(a: Any, /, axis: int, start: int = 0) -> Any:
     axis, start = axis % a.ndim, start + a.ndim if start < 0 else start
     return np.moveaxis(a, axis, start - 1 if axis < start else start)
+
+
+def _roll(a: Any, shift: Any, /, axis: Any = None) -> Any:
+    places = stripped(lifted(shift))
+    if not isinstance(places, Tensor):
+        return BY_KERNEL[np.roll].function(a, places, axis)
+    if axis is None:
+        return np.reshape(_roll(np.reshape(a, -1), places, 0), a.shape)
+    axes = (axis,) if hasattr(axis, "__index__") else axis
+    for at, by in zip(axes, np.broadcast_to(places, (len(axes),)), strict=True):  # another shift for each example
+        a = np.take(a, (np.arange(a.shape[at]) - by) % max(a.shape[at], 1), axis=at)
+    return a
 
 
 def _rot90(m: Any, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
@@ -186,6 +198,7 @@ FUNCTIONS = {
     np.ravel: lambda a, /: np.reshape(a, -1), np.rollaxis: _rollaxis,
     np.matrix_transpose: lambda x, /: np.swapaxes(x, -1, -2),
     np.flipud: lambda m, /: np.flip(m, 0), np.fliplr: lambda m, /: np.flip(m, 1), np.rot90: _rot90, np.repeat: _repeat,
+    np.roll: _roll,
     np.apply_along_axis: _apply_along_axis,
     np.concatenate: _concatenate, np.stack: _stack, np.vstack: _vstack, np.hstack: _hstack, np.dstack: _dstack,
     np.column_stack: _column_stack, np.append: _append, np.block: _block,

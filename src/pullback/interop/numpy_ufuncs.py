@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.tensor import BY_KERNEL, concrete
+from pullback.core.tensor import BY_KERNEL, may_be, stripped, unfollowed
 from pullback.ops import reductions
 from pullback.ops.elementwise import sign
 
@@ -35,8 +35,8 @@ def _fmin(x: Any, y: Any) -> Any:
 def _sign(x: Any) -> Any:
     """NumPy's own, which lets a NaN through."""
     z = sign(x)
-    lost = np.isnan(concrete(x))
-    return np.where(lost, x, z) if lost.any() else z
+    lost = np.isnan(stripped(x))
+    return np.where(lost, x, z) if may_be(lost) else z
 
 
 def _heaviside(x: Any, h: Any) -> Any:
@@ -44,7 +44,7 @@ def _heaviside(x: Any, h: Any) -> Any:
 
 
 def _copysign(x: Any, y: Any) -> Any:
-    return np.absolute(x) * np.copysign(np.ones_like(concrete(x)), concrete(y))
+    return np.absolute(x) * unfollowed(lambda x, y: np.copysign(np.ones_like(x), y), x, y)
 
 
 def _conjugate(x: Any) -> Any:
@@ -78,7 +78,7 @@ CALLS = {
     np.fabs: np.absolute, np.positive: lambda x: x,
     np.float_power: _float_power, np.fmax: _fmax, np.fmin: _fmin,
     np.heaviside: _heaviside, np.copysign: _copysign, np.sign: _sign,
-    np.ldexp: lambda x, n: x * np.ldexp(np.ones((), x.dtype), concrete(n)),
+    np.ldexp: lambda x, n: x * unfollowed(lambda n: np.ldexp(np.ones((), x.dtype), n), n),
     np.divmod: lambda x, y: (x // y, x % y), np.modf: _modf,
     np.rint: np.round, np.trunc: lambda x: np.where(np.less(x, 0), np.ceil(x), np.floor(x)),
     np.vecdot: _vecdot,
@@ -118,10 +118,13 @@ def accumulate(ufunc: Any) -> Any:
 
 def _running(ufunc: Any, x: Any, axis: int) -> Any:
     """The largest or smallest so far: picked from where it was last met."""
-    values = concrete(x)
     numbers = np.reshape(np.arange(x.shape[axis]), [-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])
-    met = np.where(values == ufunc.accumulate(values, axis), numbers, 0)
-    return np.take_along_axis(x, np.maximum.accumulate(met, axis), axis)
+
+    def last_met(values: Any) -> Any:
+        met = np.where(values == ufunc.accumulate(values, axis), numbers, 0)
+        return np.maximum.accumulate(met, axis)
+
+    return np.take_along_axis(x, unfollowed(last_met, x), axis)
 
 
 def outer(ufunc: Any) -> Any:

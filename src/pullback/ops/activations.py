@@ -8,10 +8,11 @@ import numpy as np
 from numpy import ndarray
 
 from pullback.core.adjoints import nothing, select
-from pullback.core.axes import Sample, elementwise1, elementwise2, moves, over
+from pullback.core.axes import Sample, elementwise1, elementwise2, leading, moves, over
 from pullback.core.calculus import partials, rule
 from pullback.core.kernels import quick_max, quick_sum, zeros
-from pullback.core.lowering import scalar
+from pullback.core.lowering import made_of, scalar
+from pullback.core.memory import Scratch, like, scratch, unscratched
 from pullback.core.op import alias, method, op
 from pullback.errors import ArgumentError
 
@@ -38,16 +39,24 @@ def _relu(x: Any) -> Any:
         if x.dtype.kind == "c":
             raise ArgumentError("relu: complex numbers have no order; take x.real or pb.abs(x) first.")
         return np.maximum(x, 0)
-    if x.size > 8192 and x.ndim > 1 and 64 <= x.shape[-1] <= 4096:
-        return np.maximum(x, zeros(x.shape[-1], x.dtype))  # twice as quick as with one number
+    if x.size > 8192:
+        n, axis = 1, x.ndim
+        while n < 64 and axis > 1:
+            axis -= 1
+            n *= x.shape[axis]
+        if 64 <= n <= 4096:
+            return np.maximum(x, zeros(n, x.dtype).reshape(x.shape[axis:]))  # twice as quick as with one number
     return np.maximum(x, zero)
 
 
 def _let_through(g: Any, z: Any) -> Any:
     """``g`` where the result is positive, else 0."""
-    if z.size > 4096 and type(z) is ndarray and type(g) is ndarray and g.dtype == z.dtype and z.dtype in ZERO:
-        d = np.greater(z, ZERO[z.dtype], np.empty_like(z))  # floats at once: twice as quick as sign on wide arrays
-        return np.multiply(g, d, d)
+    if z.size > 4096:
+        v, w = unscratched(g), unscratched(z)
+        if type(w) is ndarray and type(v) is ndarray and v.dtype == w.dtype and w.dtype in ZERO:
+            d = np.greater(w, ZERO[w.dtype], like(z))  # floats at once: twice as quick as sign on wide arrays
+            np.multiply(v, d, d)
+            return scratch(d, z.meta, True) if type(z) is Scratch else d
     return g * np.sign(z)
 
 
@@ -82,7 +91,7 @@ def _same(samples: list[dict[str, Any]]) -> moves:
     """The shape stays, whatever the parameters are."""
     shapes: list[Any] = [(), (3,), (0, 2), (2, 3)]
     made: list[Sample] = [((shape,), params) for params in samples for shape in shapes]
-    return moves(lambda s, **params: s, made)
+    return moves(lambda s, **params: s, made, leading)
 
 
 def _given(alpha: Any, otherwise: float) -> float:
@@ -136,7 +145,7 @@ def _elu(x: Any) -> Any:
     _elu,
     acts=elementwise1,
     d=partials(lambda g, z: g + g * np.minimum(z, 0)),
-    lower=scalar(lambda s, x: s.select(s.greater(x, 0), x, s.expm1(x))),
+    lower=scalar(lambda s, x: s.select(s.greater(x, 0), x, s.expm1(s.minimum(x, 0)))),
 )
 def elu(x: Any, /) -> Any:
     """``x`` where it is positive, else ``exp(x) - 1``.
@@ -155,7 +164,7 @@ def _selu(x: Any) -> Any:
     _selu,
     acts=elementwise1,
     d=partials(lambda g, z: select(z > 0, g * SELU_SCALE, g * (z + SELU_DEPTH))),
-    lower=scalar(lambda s, x: s.select(s.greater(x, 0), x * SELU_SCALE, s.expm1(x) * SELU_DEPTH)),
+    lower=scalar(lambda s, x: s.select(s.greater(x, 0), x * SELU_SCALE, s.expm1(s.minimum(x, 0)) * SELU_DEPTH)),
 )
 def selu(x: Any, /) -> Any:
     """``elu`` with the two scales that keep mean 0 and variance 1 through a network.
@@ -194,7 +203,16 @@ def _sigmoid(x: Any) -> Any:
     return e / (e + one)
 
 
-@op(_sigmoid, acts=elementwise1, d=partials(lambda z: z - z * z), lower=scalar(lambda s, x: 1 / (1 + s.exp(-x))))
+def _share(e: Any) -> Any:
+    return e / (e + 1)
+
+
+@op(
+    _sigmoid,
+    acts=elementwise1,
+    d=partials(lambda z: z - z * z),
+    lower=scalar(lambda s, x: _share(s.exp(s.minimum(x, 40)))),  # from there on it is 1
+)
 def sigmoid(x: Any, /) -> Any:
     """``1 / (1 + exp(-x))``, without overflow.
 
@@ -229,7 +247,7 @@ def _log_sigmoid(x: Any) -> Any:
     _log_sigmoid,
     acts=elementwise1,
     d=partials(lambda g, z: -(g * np.expm1(z))),
-    lower=scalar(lambda s, x: s.minimum(x, 0) - s.log1p(s.exp(-s.absolute(x)))),
+    lower=scalar(lambda s, x: -(s.maximum(-x, 0) + s.log1p(s.exp(-s.absolute(x))))),
 )
 def log_sigmoid(x: Any, /) -> Any:
     """``log(sigmoid(x))``, without overflow.
@@ -283,7 +301,30 @@ def _over(name: str) -> moves:
         return s
 
     samples: list[Sample] = [(((),), {}), (((4,),), {}), (((0, 3),), {}), (((3, 0),), {}), (((2, 3, 4),), {"axis": 1})]
-    return moves(shape, samples)
+
+    def batch(op: Any, args: Any, on: Any, params: Any) -> Any:
+        (x,) = args
+        axes = tuple(a + 1 for a in over(x.ndim - 1 or 1, _axis(params.get("dim"), params["axis"]), name))
+        shifted = {**params, "axis": axes if len(axes) > 1 else axes[0]}
+        return op.call([x], shifted) if x.ndim > 1 else op.call([x[:, None]], shifted)[:, 0]
+
+    return moves(shape, samples, batch)
+
+
+def _composed_below(x: Any, axis: Any) -> Any:
+    x = x if x.dtype.kind == "f" else x * 1.0
+    return x - np.max(x, axis=axis, keepdims=True) if x.size and x.ndim else x - x
+
+
+def _composed_softmax(x: Any, dim: Any, axis: Any) -> Any:
+    axis = _axis(dim, axis)
+    e = np.exp(_composed_below(x, axis))
+    return e / _total(e, axis)
+
+
+def _composed_log_softmax(x: Any, axis: Any) -> Any:
+    y = _composed_below(x, _axis(axis))
+    return y - np.log(_total(np.exp(y), _axis(axis)))
 
 
 def _softmax_rule(g: Any, z: Any, dim: Any, axis: Any) -> Any:
@@ -291,7 +332,7 @@ def _softmax_rule(g: Any, z: Any, dim: Any, axis: Any) -> Any:
     return g - z * _total(g, _axis(dim, axis))
 
 
-@op(_softmax, acts=_over("softmax"), d=partials(_softmax_rule), run=_softmax)
+@op(_softmax, acts=_over("softmax"), d=partials(_softmax_rule), run=_softmax, lower=made_of(_composed_softmax))
 def softmax(logits: Any, /, dim: Any = -1, axis: Any = None) -> Any:
     """``exp(logits)`` divided by its sum over ``dim``, which may be called ``axis`` too.
 
@@ -314,6 +355,7 @@ def _log_softmax(x: Any, axis: Any = -1) -> Any:
         jvp=lambda dlogits, z, axis: dlogits - _total(np.exp(z) * dlogits, _axis(axis)),
     ),
     run=_log_softmax,
+    lower=made_of(_composed_log_softmax),
 )
 def log_softmax(logits: Any, /, axis: Any = -1) -> Any:
     """The logarithm of ``softmax``, precise where that is near 0.

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.axes import moves
+from pullback.core.axes import folded, moves
 from pullback.core.calculus import constant, linear
-from pullback.core.op import method, op, operand
+from pullback.core.composition import numbers
+from pullback.core.op import method, op
 from pullback.core.tensor import Tensor, concrete
 from pullback.errors import ArgumentError, ShapeError
 
@@ -30,6 +31,8 @@ def _blocks(name: str, shape: Shape, block_shape: Any, pairs: Any, what: str) ->
     try:
         blocks = tuple(int(n) for n in np.atleast_1d(concrete(block_shape)))
         made = [(int(before), int(after)) for before, after in concrete(pairs)]
+        if blocks != tuple(np.atleast_1d(concrete(block_shape))) or made != [(a, b) for a, b in concrete(pairs)]:
+            raise ValueError  # not whole numbers
     except (TypeError, ValueError):
         raise ArgumentError(
             f"{name}: block_shape must be a list of integers and {what} a pair [before, after] for each, "
@@ -96,6 +99,11 @@ def _batch_to_space(x: Any, block_shape: Any, crops: Any) -> Any:
     return whole[(slice(None), *inner)]
 
 
+def _behind(op: Any, args: Any, on: Any, params: Any) -> Any:
+    """The examples go behind all axes: what comes after the space is left alone."""
+    return np.moveaxis(op.call([np.moveaxis(args[0], 0, -1)], params), -1, 0)
+
+
 def _to_batch(g: Any, block_shape: Any, crops: Any) -> Any:
     return space_to_batch_nd(g, block_shape, crops)
 
@@ -114,6 +122,7 @@ def _to_space(g: Any, block_shape: Any, paddings: Any) -> Any:
             (((6, 1, 2),), {"block_shape": (3,), "crops": [(0, 0)]}),
             (((0, 2),), {"block_shape": [2], "crops": [[0, 0]]}), (((3, 2),), {"block_shape": [], "crops": []}),
         ],
+        _behind,
     ),
     d=linear(_to_batch),
     run=_batch_to_space,
@@ -137,6 +146,7 @@ def batch_to_space_nd(x: Any, /, block_shape: Any, crops: Any) -> Any:
             (((1, 6, 2),), {"block_shape": (3,), "paddings": [(0, 0)]}),
             (((0, 2),), {"block_shape": [2], "paddings": [[0, 0]]}), (((3, 2),), {"block_shape": [], "paddings": []}),
         ],
+        _behind,
     ),
     d=linear(_to_space),
     run=_space_to_batch,
@@ -221,6 +231,7 @@ def _to_width(g: Any, block_size: Any, data_format: Any) -> Any:
             (((1, 2, 1, 4),), {"block_size": 2}), (((2, 1, 2, 18),), {"block_size": 3}),
             (((2, 8, 1, 3),), {"block_size": 2, "data_format": "NCHW"}), (((0, 1, 1, 4),), {"block_size": 2}),
         ],
+        folded,
     ),
     d=linear(_to_depth),
     run=_depth_to_space,
@@ -242,6 +253,7 @@ def depth_to_space(x: Any, /, block_size: int, data_format: str = "NHWC") -> Any
             (((1, 4, 2, 1),), {"block_size": 2}), (((2, 3, 6, 2),), {"block_size": 3}),
             (((2, 2, 2, 6),), {"block_size": 2, "data_format": "NCHW"}), (((0, 2, 2, 1),), {"block_size": 2}),
         ],
+        folded,
     ),
     d=linear(_to_width),
     run=_space_to_depth,
@@ -301,7 +313,9 @@ def ensure_shape(x: Any, shape: Any) -> Any:
     >>> ensure_shape(np.ones((2, 3)), [None, 3]).shape
     (2, 3)
     """
-    x = operand(x)
+    x = numbers("ensure_shape", "x", x)
+    if not isinstance(shape, list | tuple):
+        raise ArgumentError(f"ensure_shape: shape must be a list of lengths or None, got {shape!r}.")
     wanted = tuple(shape)
     if len(x.shape) != len(wanted) or any(w not in (None, n) for n, w in zip(x.shape, wanted, strict=True)):
         raise ShapeError(f"ensure_shape: x has shape {x.shape}, expected {wanted}.")
@@ -321,7 +335,8 @@ def meshgrid(*xs: Any, indexing: str = "xy", sparse: bool = False) -> tuple[Any,
     if indexing not in ("xy", "ij"):
         raise ArgumentError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}.")
     n = len(xs)
-    grid = [np.reshape(operand(x), (1,) * i + (-1,) + (1,) * (n - 1 - i)) for i, x in enumerate(xs)]
+    vectors = [numbers("meshgrid", f"xs[{i}]", x) for i, x in enumerate(xs)]
+    grid = [np.reshape(x, (1,) * i + (-1,) + (1,) * (n - 1 - i)) for i, x in enumerate(vectors)]
     if indexing == "xy" and n > 1:
         grid = [np.swapaxes(x, 0, 1) for x in grid]
     if sparse:

@@ -101,7 +101,7 @@ def _joined(real: Any, imag: Any) -> Any:
 
 @op(
     _joined,
-    acts=moves(lambda x, y: elementwise2.shape("complex", (x, y), {}), elementwise2.samples()),
+    acts=moves(lambda x, y: elementwise2.shape("complex", (x, y), {}), elementwise2.samples(), elementwise2.batch),
     d=rule(lambda g: g, lambda g: g * 1j, jvp=lambda dreal, dimag: dreal + dimag * 1j),
     run=_joined,
 )

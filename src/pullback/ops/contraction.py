@@ -14,9 +14,10 @@ from numpy import ndarray
 from pullback.core.adjoints import T
 from pullback.core.axes import Sample, Shape, broadcast, listed, moves, over
 from pullback.core.calculus import linear
+from pullback.core.kernels import columns_times_rows
 from pullback.core.lowering import call
-from pullback.core.op import alias, method, op, operand
-from pullback.core.tape import constant
+from pullback.core.op import WEAK, alias, method, op, operand
+from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError
 
 __all__ = ["dot", "einsum", "inner", "mat_mul", "matmul", "outer", "outer_product", "tensordot", "vdot"]
@@ -36,14 +37,32 @@ class Matrices(broadcast):
         kept = full[:-2] if row else full[:-1]
         return kept if column else (*kept, full[-1])
 
+    def batch(self, op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+        (x, y), (many_x, many_y) = args, on
+        row, column = np.ndim(x) - many_x == 1, np.ndim(y) - many_y == 1
+        if many_x and not many_y and y.ndim <= 2:  # the rows of all examples in one product
+            return np.reshape(times(np.reshape(x, (prod(x.shape[:-1]), x.shape[-1])), y), x.shape[:-1] + y.shape[1:])
+        if many_y and column and not many_x and x.ndim <= 2:
+            return times(y, T(x) if x.ndim == 2 else x)
+        x = x[..., None, :] if row else x
+        y = y[..., None] if column else y
+        z = super().batch(op, [x, y], on, params)
+        z = z[..., 0] if column else z
+        return z[..., 0] if row and column else z[..., 0, :] if row else z
+
     def samples(self) -> list[Sample]:
         vectors: list[Any] = [((3,), (3,)), ((3,), (3, 2)), ((2, 3), (3,)), ((3,), (4, 3, 2)), ((4, 2, 3), (3,))]
         return [*super().samples(), *((shapes, {}) for shapes in (*vectors, ((2, 0), (0, 3))))]
 
 
 def times(x: Any, y: Any) -> Any:
-    """``dot`` is quicker than ``@`` for small matrices."""
-    return x.dot(y) if type(x) is ndarray and x.ndim == 2 and type(y) is ndarray and y.ndim == 2 else np.matmul(x, y)
+    """``dot`` is quicker than ``@`` for small matrices; many columns times rows have a way of their own."""
+    if type(x) is ndarray and type(y) is ndarray:
+        if x.ndim == 2 and y.ndim == 2:
+            return x.dot(y)
+        if x.ndim == y.ndim == 3 and x.shape[2] == 1 and x.shape[0] == y.shape[0] and y.shape[1] == 1:
+            return columns_times_rows(x[:, :, 0], y[:, 0])
+    return np.matmul(x, y)
 
 
 def batch_sum(x: Any) -> Any:
@@ -58,6 +77,8 @@ def into_left(g: Any, y: Any) -> Any:
     if y.ndim == 1:
         return g[..., None] * y
     if g.ndim < y.ndim:  # x was a vector
+        if g.ndim == 1:
+            return np.matmul(y, g)
         return batch_sum(np.matmul(y, g[..., None])[..., 0])
     return np.matmul(g, T(y))
 
@@ -67,7 +88,9 @@ def into_right(g: Any, x: Any) -> Any:
     if type(g) is ndarray and type(x) is ndarray and g.ndim == 2 and x.ndim == 2:
         return x.T.dot(g)
     if x.ndim == 1:
-        return g[..., None, :] * x[:, None] if g.ndim else g * x
+        if type(g) is ndarray or not g.ndim:
+            return g[..., None, :] * x[:, None] if g.ndim else g * x
+        return np.matmul(x[:, None], g[..., None, :])
     if g.ndim < x.ndim:  # y was a vector
         return batch_sum(np.matmul(g[..., None, :], x)[..., 0, :])
     return np.matmul(T(x), g)
@@ -116,7 +139,7 @@ def transposed(x: Any, name: str) -> Any:
 
 def together(*xs: Any) -> list[Any]:
     """The operands as things that have a shape; a Python number takes the dtype of the others, if it can."""
-    ready = [constant(x) if isinstance(x, list | tuple) else x for x in xs]
+    ready = [x if hasattr(x, "dtype") or type(x) in WEAK else operand(x) for x in xs]
     dtypes = [x.dtype for x in ready if hasattr(x, "dtype")]
     if len(dtypes) == len(ready):
         return ready
@@ -192,6 +215,14 @@ def contract_shape(x: Shape, y: Shape, equation: str) -> Shape:
     return tuple(size[label] for label in out)
 
 
+def contract_examples(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    """One more label, in front, for those that have examples."""
+    equation = params["equation"]
+    new = next(c for c in ascii_letters if c not in equation)
+    a, b, out = equation.replace("->", ",").split(",")
+    return product(args[0], args[1], f"{new * on[0]}{a},{new * on[1]}{b}->{new}{out}")
+
+
 @op(
     contracted,
     acts=moves(
@@ -206,6 +237,7 @@ def contract_shape(x: Shape, y: Shape, equation: str) -> Shape:
             (((), (3,)), {"equation": ",j->j"}),
             (((2, 0), (0, 3)), {"equation": "ij,jk->ik"}),
         ],
+        contract_examples,
     ),
     d=linear(contract_dx, contract_dy),
     run=contracted,
@@ -378,7 +410,7 @@ def reduced(x: Any, term: str, want: str) -> Any:
         return x
     once = "".join(dict.fromkeys(term))
     if once != term:
-        x = diagonal_part(x, f"{term}->{once}")
+        x = getattr(Tensor, "diagonal_part")(x, f"{term}->{once}")  # noqa: B009  # an op of another room
     gone = tuple(i for i, label in enumerate(once) if label not in want)
     if gone:
         x = np.sum(x, axis=gone)
@@ -449,48 +481,3 @@ def route(terms: list[str], out: str, size: dict[str, int]) -> list[Any]:
     stand_ins = [np.broadcast_to(np.empty(()), [size[c] for c in term]) for term in terms]
     path, _ = np.einsum_path(f"{','.join(terms)}->{out}", *stand_ins, optimize="greedy")
     return path[1:]
-
-
-def fill(g: Any, x_shape: Shape, equation: str) -> Any:
-    return diagonal_fill(g, equation, x_shape)
-
-
-def on_diagonal(x: Any, equation: str, shape: Shape) -> Any:
-    z = np.zeros(shape, x.dtype)
-    np.einsum(equation, z)[...] = x  # a view of the diagonal
-    return z
-
-
-@op(
-    lambda x, equation: np.einsum(equation, x),
-    acts=moves(
-        lambda s, equation: tuple(dict(zip(equation, s, strict=False))[c] for c in equation.split("->")[1]),
-        [(((3, 3),), {"equation": "ii->i"}), (((2, 3, 2),), {"equation": "iji->ij"})],
-    ),
-    d=linear(fill),
-    run=lambda x, equation: np.einsum(equation, x),
-)
-def diagonal_part(x: Any, /, equation: str) -> Any:
-    """The elements whose indices agree along the axes that share a label.
-
-    >>> diagonal_part(np.array([[1.0, 2.0], [3.0, 4.0]]), "ii->i")
-    array([1., 4.])
-    """
-
-
-@op(
-    on_diagonal,
-    acts=moves(
-        lambda s, equation, shape: shape,
-        [(((3,),), {"equation": "ii->i", "shape": (3, 3)}), (((2, 3),), {"equation": "iji->ij", "shape": (2, 3, 2)})],
-    ),
-    d=linear(lambda g, equation: diagonal_part(g, equation)),
-    run=on_diagonal,
-)
-def diagonal_fill(x: Any, /, equation: str, shape: Shape) -> Any:
-    """Zeros of ``shape`` with ``x`` on their diagonal: the adjoint of ``diagonal_part``.
-
-    >>> diagonal_fill(np.array([1.0, 4.0]), "ii->i", (2, 2))
-    array([[1., 0.],
-           [0., 4.]])
-    """

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.axes import elementwise1, moves
+from pullback.core.axes import elementwise1, leading, moves
 from pullback.core.calculus import constant as no_derivative
 from pullback.core.calculus import linear, partials
-from pullback.core.convert import as_dtype
-from pullback.core.lowering import scalar
+from pullback.core.convert import as_dtype, as_value
+from pullback.core.lowering import call, scalar
 from pullback.core.op import alias, method, op
 from pullback.core.tape import ARRAYS, constant
 from pullback.core.tensor import NUMPY
@@ -41,10 +41,13 @@ def _as_float(x: Any, dtype: Any, source: Any) -> Any:
 @op(
     _as_float,
     acts=moves(
-        lambda s, dtype, source: s, [((n,), {"dtype": np.float64, "source": np.float64}) for n in ((), (3,), (0, 2))]
+        lambda s, dtype, source: s,
+        [((n,), {"dtype": np.float64, "source": np.float64}) for n in ((), (3,), (0, 2))],
+        leading,
     ),
     d=linear(lambda g, dtype, source: _converted(g, source)),
     run=_as_float,
+    lower=call("cast"),
 )
 def cast_to_float(x: Any, /, dtype: Any, source: Any) -> Any:
     """``cast`` to a float or complex dtype; ``source`` is the dtype that the cotangent gets.
@@ -60,9 +63,10 @@ def _as_whole(x: Any, dtype: Any) -> Any:
 
 @op(
     _as_whole,
-    acts=moves(lambda s, dtype: s, [((n,), {"dtype": np.int32}) for n in ((), (3,), (0, 2))]),
+    acts=moves(lambda s, dtype: s, [((n,), {"dtype": np.int32}) for n in ((), (3,), (0, 2))], leading),
     d=no_derivative(),
     run=_as_whole,
+    lower=call("cast"),
 )
 def cast_to_whole(x: Any, /, dtype: Any) -> Any:
     """``cast`` to integers or bools, which have no derivative.
@@ -82,7 +86,7 @@ def cast(x: Any, dtype: Any) -> Any:
     Tensor([1, -1], dtype=int32)
     """
     made = as_dtype(dtype, "cast")
-    x = x if isinstance(x, ARRAYS) else constant(x)
+    x = x if isinstance(x, ARRAYS) else constant(as_value(x, "cast"))
     if made.kind not in "fc":
         return cast_to_whole(x, made)
     return cast_to_float(x, made, x.dtype if x.dtype.kind in "fc" else made)

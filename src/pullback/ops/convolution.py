@@ -13,8 +13,18 @@ from typing import Any
 import numpy as np
 
 from pullback.core.axes import moves
+from pullback.core.blas import add_turned_products, aligned, sum_of_products
 from pullback.core.calculus import linear
-from pullback.core.op import method, op, operand
+from pullback.core.composition import numbers
+from pullback.core.examples import (
+    each,
+    products,
+    products_by_channel,
+    small_convolutions,
+    small_convolutions_filter,
+    small_convolutions_input,
+)
+from pullback.core.op import method, op
 from pullback.core.windows import Windows, channels_last, framed, layered_windows, panes, parts, planned, unframed
 from pullback.errors import ArgumentError, ShapeError
 
@@ -24,29 +34,50 @@ __all__ = [
 ]  # fmt: skip
 
 Ints = tuple[int, ...]
+NARROW = 16  # results side by side; so few leave BLAS half idle
 
 
 # ---- the three products
 
 
 def _convolve(x: Any, filter: Any, windows: Windows) -> Any:
-    *size, channels, depth = filter.shape
-    layers = size[0] if layered_windows(windows, channels, x.itemsize) else 1
-    first, *others = filter.reshape(layers, prod(size) // layers * channels, depth)
-    z = np.empty((x.shape[0], *windows.out, depth), x.dtype)
-    for part, (rows, *more) in panes(x, windows):
-        target = z[part].reshape(-1, depth)
-        np.dot(rows, first, target)
-        for rows, matrix in zip(more, others, strict=True):
-            target += np.dot(rows, matrix)
+    channels, depth = filter.shape[-2:]
+    shape = (x.shape[0], *windows.out, depth)
+    if depth <= NARROW and layered_windows(windows, channels, x.itemsize):
+        filter, windows = _paired(filter, windows)
+    matrices = aligned(filter).reshape(_layered(windows, channels, filter.shape[-1], x.itemsize))
+    z = np.empty(shape, x.dtype)
+    columns = z.reshape(x.shape[0], *windows.out, filter.shape[-1])
+    for part, rows, step in panes(x, windows):
+        sum_of_products(rows, step, matrices, columns[part].reshape(len(rows), -1, filter.shape[-1]))
     return z
+
+
+def _paired(filter: Any, windows: Windows) -> tuple[Any, Windows]:
+    """Two neighbours along the last axis as one result: BLAS is slow on narrow ones.  It takes some products with 0."""
+    *size, channels, depth = filter.shape
+    if size[-1] < 4 or windows.strides[-1] != 1 or windows.dilations[-1] != 1 or windows.out[-1] % 2:
+        return filter, windows  # too many of these, or no pairs
+    wide = np.zeros((*size[:-1], size[-1] + 1, channels, 2, depth), filter.dtype)
+    wide[..., :-1, :, 0, :] = wide[..., 1:, :, 1, :] = filter
+    pairs = Windows(
+        wide.shape[: len(size)], (*windows.strides[:-1], 2), windows.dilations, windows.before,
+        (*windows.out[:-1], windows.out[-1] // 2),
+    )  # fmt: skip
+    return wide.reshape(*pairs.size, channels, 2 * depth), pairs
+
+
+def _layered(windows: Windows, channels: int, depth: int, itemsize: int) -> Ints:
+    """The shape of a filter as matrices, one for each layer of the windows that ``panes`` gives."""
+    layers = windows.size[0] if layered_windows(windows, channels, itemsize) else 1
+    return layers, prod(windows.size) // layers * channels, depth
 
 
 def _convolve_input(x: Any, filter: Any, windows: Windows, shape: Ints) -> Any:
     space, axes = shape[1:-1], len(windows.size)
     if max(windows.strides) == 1:
         flipped = filter[(slice(None, None, -1),) * axes].swapaxes(-1, -2)
-        return _convolve(x, np.ascontiguousarray(flipped), windows.turned(space))
+        return _convolve(x, flipped, windows.turned(space))
     channels, depth = filter.shape[-2:]
     e = np.zeros((shape[0], *windows.reach, channels), x.dtype)
     turned = np.ascontiguousarray(filter.swapaxes(-1, -2))
@@ -60,13 +91,10 @@ def _convolve_input(x: Any, filter: Any, windows: Windows, shape: Ints) -> Any:
 
 def _convolve_filter(x: Any, y: Any, windows: Windows) -> Any:
     channels, depth = x.shape[-1], y.shape[-1]
-    layers = windows.size[0] if layered_windows(windows, channels, x.itemsize) else 1
-    total: Any = np.zeros((layers, prod(windows.size) // layers * channels, depth), x.dtype)
-    for part, matrices in panes(x, windows):
-        weights = y[part].reshape(-1, depth)
-        for layer, rows in zip(total, matrices, strict=True):
-            layer += np.dot(rows.T, weights)
-    return total.reshape(*windows.size, channels, depth)
+    totals: Any = np.zeros(_layered(windows, channels, depth, x.itemsize), x.dtype)
+    for part, rows, step in panes(x, windows):
+        add_turned_products(rows, step, y[part].reshape(len(rows), -1, depth), totals)
+    return totals.reshape(*windows.size, channels, depth)
 
 
 def _samples(kind: int) -> list[Any]:
@@ -99,12 +127,16 @@ def _to_filter_of_adjoint(g: Any, x: Any, windows: Windows) -> Any:
 
 @op(
     _convolve,
-    acts=moves(lambda x, f, windows: (x[0], *windows.out, f[-1]), lambda: _samples(0)),
+    acts=moves(
+        lambda x, f, windows: (*x[: -len(windows.out) - 1], *windows.out, f[-1]),
+        lambda: _samples(0),
+        products((None, None), (-1, -1)),
+    ),
     d=linear(
         _to_image,
         _to_filter,
     ),
-    run=_convolve,
+    run=each(_convolve, small_convolutions),
 )
 def convolve(x: Any, filter: Any, /, windows: Windows) -> Any:
     """The sum over each window of ``x`` times ``filter``; what conv1d, conv2d and conv3d are made of.
@@ -116,12 +148,12 @@ def convolve(x: Any, filter: Any, /, windows: Windows) -> Any:
 
 @op(
     _convolve_input,
-    acts=moves(lambda y, f, windows, shape: shape, lambda: _samples(1)),
+    acts=moves(lambda y, f, windows, shape: shape, lambda: _samples(1), products((None, None), (-2, -1))),
     d=linear(
         lambda g, filter, windows: convolve(g, filter, windows),
         _to_filter_of_adjoint,
     ),
-    run=_convolve_input,
+    run=each(_convolve_input, small_convolutions_input),
 )
 def convolve_input(x: Any, filter: Any, /, windows: Windows, shape: Ints) -> Any:
     """The adjoint of ``convolve`` in the image, which has ``shape``: every window receives its part of ``filter``.
@@ -133,12 +165,16 @@ def convolve_input(x: Any, filter: Any, /, windows: Windows, shape: Ints) -> Any
 
 @op(
     _convolve_filter,
-    acts=moves(lambda x, y, windows: (*windows.size, x[-1], y[-1]), lambda: _samples(2)),
+    acts=moves(
+        lambda x, y, windows: (*x[: -len(windows.size) - 2], *windows.size, x[-1], y[-1]),
+        lambda: _samples(2),
+        products((-1, -2), (-1, -1)),
+    ),
     d=linear(
         lambda g, y, x_shape, windows: convolve_input(y, g, windows, x_shape),
         lambda g, x, windows: convolve(x, g, windows),
     ),
-    run=_convolve_filter,
+    run=each(_convolve_filter, small_convolutions_filter),
 )
 def convolve_filter(x: Any, y: Any, /, windows: Windows) -> Any:
     """The adjoint of ``convolve`` in the filter, given the image and the cotangent of the result.
@@ -220,7 +256,11 @@ def _depthwise_to_filter_of_adjoint(g: Any, x: Any, windows: Windows) -> Any:
 
 @op(
     _depthwise,
-    acts=moves(lambda x, f, windows: (x[0], *windows.out, f[-2] * f[-1]), lambda: _depthwise_samples(0)),
+    acts=moves(
+        lambda x, f, windows: (x[0], *windows.out, f[-2] * f[-1]),
+        lambda: _depthwise_samples(0),
+        products_by_channel(1, (-1, -2), -1),
+    ),
     d=linear(
         _depthwise_to_image,
         _depthwise_to_filter,
@@ -237,7 +277,7 @@ def depthwise(x: Any, filter: Any, /, windows: Windows) -> Any:
 
 @op(
     _depthwise_input,
-    acts=moves(lambda y, f, windows, shape: shape, lambda: _depthwise_samples(1)),
+    acts=moves(lambda y, f, windows, shape: shape, lambda: _depthwise_samples(1), products_by_channel(1, (-1, -2), -1)),
     d=linear(
         lambda g, filter, windows: depthwise(g, filter, windows),
         _depthwise_to_filter_of_adjoint,
@@ -254,7 +294,11 @@ def depthwise_input(x: Any, filter: Any, /, windows: Windows, shape: Ints) -> An
 
 @op(
     _depthwise_filter,
-    acts=moves(lambda x, y, windows: (*windows.size, x[-1], y[-1] // x[-1]), lambda: _depthwise_samples(2)),
+    acts=moves(
+        lambda x, y, windows: (*windows.size, x[-1], y[-1] // x[-1]),
+        lambda: _depthwise_samples(2),
+        products_by_channel(None, (-1, -1), -2),
+    ),
     d=linear(
         lambda g, y, x_shape, windows: depthwise_input(y, g, windows, x_shape),
         lambda g, x, windows: depthwise(x, g, windows),
@@ -289,7 +333,7 @@ def _convolved(
     name: str, axes: int, x: Any, filter: Any, strides: Any, pad: Any, data_format: Any, dilations: Any, rounding: Any,
     product: Any = convolve,
 ) -> Any:  # fmt: skip
-    x, filter = operand(x), operand(filter)
+    x, filter = numbers(name, "x", x), numbers(name, "filter", filter)
     last = channels_last(name, data_format, axes)
     alone = x.ndim == axes + 1
     if alone:
@@ -351,7 +395,7 @@ def _transposed(
     name: str, axes: int, x: Any, filter: Any, output_shape: Any, strides: Any, pad: Any, data_format: Any,
     rounding: Any = None,
 ) -> Any:  # fmt: skip
-    x, filter = operand(x), operand(filter)
+    x, filter = numbers(name, "x", x), numbers(name, "filter", filter)
     last = channels_last(name, data_format, axes)
     alone = x.ndim == axes + 1
     try:
@@ -434,7 +478,8 @@ def separable_conv2d(
     >>> separable_conv2d(np.ones((1, 2, 2, 3)), np.ones((2, 2, 3, 1)), np.ones((1, 1, 3, 1))).ravel()
     array([12.])
     """
-    name, pointwise_filter = "separable_conv2d", operand(pointwise_filter)
+    name = "separable_conv2d"
+    pointwise_filter = numbers(name, "pointwise_filter", pointwise_filter)
     if pointwise_filter.ndim != 4 or pointwise_filter.shape[:2] != (1, 1):
         raise ShapeError(
             f"{name}: pointwise_filter must have shape (1, 1, channels, of the result), got {pointwise_filter.shape}."

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.axes import moves
+from pullback.core.axes import leading, moves
 from pullback.core.calculus import linear, rule
 from pullback.core.convert import as_array, as_dtype, as_shape, get_default_dtype
 from pullback.core.op import op
@@ -158,12 +158,15 @@ def fill(shape: Any, value: Any, dtype: Any = None) -> Any:
     wanted = as_shape("fill", shape)
     if isinstance(value, Tensor) and dtype is None:
         return np.broadcast_to(value, wanted)
-    return _constant(np.full(wanted, as_array(value, dtype, "fill")))
+    one = as_array(value, dtype, "fill")
+    if one.ndim:
+        raise ShapeError(f"fill: value must be one number, got shape {one.shape}; broadcast_to repeats an array.")
+    return _constant(np.full(wanted, one))
 
 
 @op(
     np.zeros_like,
-    acts=moves(lambda s, dtype: s, [(((2, 3),), {}), (((),), {}), (((0, 2),), {})]),
+    acts=moves(lambda s, dtype: s, [(((2, 3),), {}), (((),), {}), (((0, 2),), {})], leading),
     d=linear(lambda g: np.zeros_like(g)),
     run=lambda x, dtype=None: np.zeros_like(x, None if dtype is None else as_dtype(dtype, "zeros_like")),
 )
@@ -177,7 +180,7 @@ def zeros_like(x: Any, /, dtype: Any = None) -> Any:
 
 @op(
     np.ones_like,
-    acts=moves(lambda s, dtype: s, [(((2, 3),), {}), (((),), {}), (((0, 2),), {})]),
+    acts=moves(lambda s, dtype: s, [(((2, 3),), {}), (((),), {}), (((0, 2),), {})], leading),
     d=rule(lambda g: np.zeros_like(g), jvp=lambda dx: np.zeros_like(dx)),
     run=lambda x, dtype=None: np.ones_like(x, None if dtype is None else as_dtype(dtype, "ones_like")),
 )
@@ -191,7 +194,7 @@ def ones_like(x: Any, /, dtype: Any = None) -> Any:
 
 @op(
     np.full_like,
-    acts=moves(lambda s, fill_value, dtype: s, [(((2, 3),), {"fill_value": 2.5}), (((),), {"fill_value": 1})]),
+    acts=moves(lambda s, fill_value, dtype: s, [(((2, 3),), {"fill_value": 2.5}), (((),), {"fill_value": 1})], leading),
     d=rule(lambda g: np.zeros_like(g), jvp=lambda dx: np.zeros_like(dx)),
     run=lambda x, fill_value, dtype=None: np.full_like(
         x, fill_value, None if dtype is None else as_dtype(dtype, "full_like")
@@ -233,17 +236,19 @@ def _number(name: str, argument: str, value: Any) -> Any:
     number = concrete(value)
     if not isinstance(number, int | float | np.number):
         raise ArgumentError(f"{name}: {argument} must be a number, got {type(value).__name__}.")
+    if not np.isfinite(number):
+        raise ArgumentError(f"{name}: {argument} must be finite, got {number}.")
     return number
 
 
-def linspace(start: Any, stop: Any, num: int = 50, dtype: Any = None) -> Tensor:
+def linspace(start: Any, stop: Any, num: Any = 50, dtype: Any = None) -> Tensor:
     """``num`` numbers at equal distances, from ``start`` to ``stop``.
 
     >>> linspace(0, 1, 5)
     Tensor([0., 0.25, 0.5, 0.75, 1.], dtype=float32)
     """
-    if int(num) < 0:
-        raise ArgumentError(f"linspace: num must be 0 or more, got {num}.")
+    if isinstance(num, bool) or not isinstance(num, int | float | np.number) or num < 0 or num != int(num):
+        raise ArgumentError(f"linspace: num must be 0 or more, got {num!r}.")
     a, b = _number("linspace", "start", start), _number("linspace", "stop", stop)
     return _constant(np.linspace(a, b, int(num)).astype(_dtype("linspace", dtype)))
 

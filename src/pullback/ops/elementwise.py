@@ -8,7 +8,7 @@ import numpy as np
 from numpy import ndarray
 
 from pullback.core.adjoints import along, nonzero, nothing, select
-from pullback.core.axes import elementwise1, elementwise2, elementwise3, moves
+from pullback.core.axes import elementwise1, elementwise2, elementwise3, leading, moves
 from pullback.core.calculus import partials, rule
 from pullback.core.lowering import scalar
 from pullback.core.op import alias, method, op
@@ -444,10 +444,20 @@ def _round(x: Any, decimals: int = 0) -> Any:
 
 @op(
     np.round,
-    acts=moves(lambda s, decimals=0: s, [(((),), {}), (((2, 3),), {}), (((0, 2),), {}), (((4,),), {"decimals": 1})]),
+    acts=moves(
+        lambda s, decimals=0: s,
+        [(((),), {}), (((2, 3),), {}), (((0, 2),), {}), (((4,),), {"decimals": 1})],
+        leading,
+    ),
     d=partials(lambda g: nothing(g)),
     run=_round,
-    lower=scalar(lambda s, x, decimals: s.rint(x * 10.0**decimals) / 10.0**decimals),
+    lower=scalar(
+        lambda s, x, decimals: (
+            s.rint(x * 10.0**decimals) / 10.0**decimals
+            if decimals >= 0
+            else s.rint(x / 10.0**-decimals) * 10.0**-decimals
+        )
+    ),
 )
 def round(x: Any, /, decimals: int = 0) -> Any:
     """The nearest whole number, of two equally near ones the even one; its derivative is 0 between the jumps.

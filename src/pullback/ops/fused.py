@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.op import operand
+from pullback.core.composition import fits, numbers, own_words
 from pullback.core.tensor import Tensor
-from pullback.errors import ArgumentError
+from pullback.errors import ArgumentError, ShapeError
 
 __all__ = ["conv2d", "depthwise_conv2d", "mat_mul"]
 
@@ -21,18 +21,22 @@ ACTIVATIONS = {
 def _finished(name: str, z: Any, bias: Any, activation: Any, weights: Any, alpha: Any) -> Any:
     """The bias added and the activation applied; every op is a method of Tensor, so it is found by its name."""
     activation = "linear" if activation is None else activation
-    if activation not in ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise ArgumentError(f"{name}: activation must be one of {', '.join(ACTIVATIONS)}, got {activation!r}.")
     if activation == "prelu" and weights is None:
         raise ArgumentError(f"{name}: activation 'prelu' needs prelu_activation_weights.")
     if bias is not None:
-        z = np.add(z, operand(bias))
+        bias = numbers(name, "bias", bias)
+        if not fits(bias.shape, z.shape):
+            raise ShapeError(f"{name}: bias of shape {bias.shape} must broadcast to the product, of shape {z.shape}.")
+        z = np.add(z, bias)
     if activation == "linear":
         return z
     more = {"prelu": (weights,), "leakyrelu": (0.2 if alpha is None else alpha,)}.get(activation, ())
     return getattr(Tensor, str(ACTIVATIONS[activation]))(z, *more)
 
 
+@own_words("fused.mat_mul")
 def mat_mul(
     a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, bias: Any = None, activation: Any = "linear",
     prelu_activation_weights: Any = None, leakyrelu_alpha: Any = 0.2,
@@ -52,6 +56,7 @@ def _product(
     return getattr(Tensor, name)(x, filter, strides, pad, data_format, dilations, rounding)
 
 
+@own_words("fused.conv2d")
 def conv2d(
     x: Any, filter: Any, strides: Any = 1, pad: Any = "valid", data_format: Any = "NHWC", dilations: Any = 1,
     dim_rounding_mode: Any = None, bias: Any = None, activation: Any = "linear", prelu_activation_weights: Any = None,
@@ -63,10 +68,11 @@ def conv2d(
     array([1.])
     """
     z = _product("conv2d", x, filter, strides, pad, data_format, dilations, dim_rounding_mode)
-    bias = _beside_channels(bias, data_format)
+    bias = _beside_channels("fused.conv2d", bias, data_format)
     return _finished("fused.conv2d", z, bias, activation, prelu_activation_weights, leakyrelu_alpha)
 
 
+@own_words("fused.depthwise_conv2d")
 def depthwise_conv2d(
     x: Any, filter: Any, strides: Any = 1, pad: Any = "valid", data_format: Any = "NHWC", dilations: Any = 1,
     dim_rounding_mode: Any = None, bias: Any = None, activation: Any = "linear", prelu_activation_weights: Any = None,
@@ -78,12 +84,13 @@ def depthwise_conv2d(
     array([4.])
     """
     z = _product("depthwise_conv2d", x, filter, strides, pad, data_format, dilations, dim_rounding_mode)
-    bias = _beside_channels(bias, data_format)
+    bias = _beside_channels("fused.depthwise_conv2d", bias, data_format)
     return _finished("fused.depthwise_conv2d", z, bias, activation, prelu_activation_weights, leakyrelu_alpha)
 
 
-def _beside_channels(bias: Any, data_format: Any) -> Any:
+def _beside_channels(name: str, bias: Any, data_format: Any) -> Any:
     """One bias for each channel, where the channels are."""
-    if bias is None or data_format != "NCHW" or operand(bias).ndim != 1:
+    if bias is None or data_format != "NCHW":
         return bias
-    return np.reshape(operand(bias), (-1, 1, 1))
+    bias = numbers(name, "bias", bias)
+    return np.reshape(bias, (-1, 1, 1)) if bias.ndim == 1 else bias

@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.core.axes import moves, one_axis
+from pullback.core.axes import leading, moves, one_axis
 from pullback.core.calculus import constant, linear, rule
 from pullback.core.convert import as_dtype, get_default_dtype
+from pullback.core.lowering import call
 from pullback.core.op import method, op, operand
+from pullback.core.positions import gather_each, gather_nd_each, numbered, scatter_each, scatter_nd_each, update_each
 from pullback.core.rows import add_rows, last_of_each
-from pullback.core.tensor import concrete
+from pullback.core.tensor import sizing
 from pullback.errors import ArgumentError, ShapeError
 
 __all__ = [
@@ -47,6 +49,8 @@ def _within(name: str, indices: Any, length: int, where: str) -> Any:
 
 def _axes(name: str, x: Shape, indices: Shape, axis: Any, batch_dims: Any) -> tuple[int, int]:
     """The axis and the number of batch axes, as non-negative integers."""
+    if x and axis == 0 and not batch_dims:
+        return 0, 0
     if not x:
         raise ShapeError(f"{name}: x must have an axis to pick from, got rank 0.")
     at = one_axis(len(x), 0 if axis is None else axis, name)
@@ -100,7 +104,8 @@ def _from_place(g: Any, batch: int, picked: int, at: int) -> Any:
 
 
 def _put_back(g: Any, x_shape: Shape, indices: Any, axis: Any, batch_dims: Any) -> Any:
-    return scatter_add(g, indices, x_shape, axis, batch_dims)
+    plain = type(g) is np.ndarray and type(indices) is np.ndarray
+    return (_scatter_add if plain else scatter_add)(g, indices, x_shape, axis, batch_dims)
 
 
 @op(
@@ -114,9 +119,11 @@ def _put_back(g: Any, x_shape: Shape, indices: Any, axis: Any, batch_dims: Any) 
             (((2, 3), np.array([[0, 2], [1, 1]])), {"axis": 1, "batch_dims": 1}),
             (((2, 3, 4, 5), np.array([[3, 0, 3], [1, 1, 2]])), {"axis": 2, "batch_dims": 1}),
         ],
+        gather_each,
     ),
     d=linear(_put_back, None),
     run=_gather,
+    lower=call("take"),
 )  # fmt: skip
 def gather(x: Any, indices: Any, /, axis: Any = 0, batch_dims: Any = 0) -> Any:
     """The slices of ``x`` at these positions along ``axis``; the first ``batch_dims`` axes go together.
@@ -148,9 +155,11 @@ def _scatter_add(g: Any, indices: Any, shape: Shape, axis: Any = 0, batch_dims: 
             (((3, 2), np.array([1, 1])), {"shape": (3, 5), "axis": 1}), (((0,), np.empty(0, int)), {"shape": (3,)}),
             (((2, 3, 3, 5), np.array([[3, 0, 3], [1, 1, 2]])), {"shape": (2, 3, 4, 5), "axis": 2, "batch_dims": 1}),
         ],
+        scatter_each,
     ),
     d=linear(lambda g, indices, axis, batch_dims: gather(g, indices, axis, batch_dims), None),
     run=_scatter_add,
+    lower=call("scatter"),
 )  # fmt: skip
 def scatter_add(x: Any, indices: Any, /, shape: Shape, axis: Any = 0, batch_dims: Any = 0) -> Any:
     """Zeros of ``shape`` with the slices of ``x`` added at these positions: the adjoint of ``gather``.
@@ -205,6 +214,7 @@ def _put_back_nd(g: Any, x_shape: Shape, indices: Any) -> Any:
             (((2, 3), np.array([1, 2])), {}), (((2, 3), np.empty((2, 0), int)), {}),
             (((3,), np.empty((0, 1), int)), {}),
         ],
+        gather_nd_each,
     ),
     d=linear(_put_back_nd, None),
     run=_gather_nd,
@@ -247,6 +257,7 @@ def _scatter_nd(indices: Any, updates: Any, shape: Any) -> Any:
             ((np.array([[2], [2]]), (2, 5)), {"shape": (3, 5)}), ((np.empty((0, 1), int), (0,)), {"shape": (2,)}),
             ((np.array([1]), ()), {"shape": (2,)}),
         ],
+        scatter_nd_each,
     ),
     d=linear(None, lambda g, indices: gather_nd(g, indices)),
     run=_scatter_nd,
@@ -262,9 +273,32 @@ def scatter_nd(indices: Any, updates: Any, /, shape: Any) -> Any:
 def _scatter_update(tensor: Any, indices: Any, updates: Any) -> Any:
     name = "tensor_scatter_update"
     _update_shape(name, indices.shape, updates.shape, tensor.shape)
-    z = np.array(tensor)
+    z = np.array(tensor, order="C")  # its rows are written to
     _as_rows(z, indices.shape[-1])[_coordinates(name, indices, tensor.shape)] = updates
     return z
+
+
+def _last(indices: Any, shape: Shape) -> Any:
+    rows = _coordinates("tensor_scatter_update", indices, shape)
+    return last_of_each(rows, prod(shape[: indices.shape[-1]]))
+
+
+@op(
+    _last,
+    acts=moves(
+        lambda i, shape: i[:-1],
+        [((np.array([[3], [1], [3]]),), {"shape": (4,)}), ((np.array([0, 1]),), {"shape": (2, 3)})],
+        lambda op, args, on, params: op.call([numbered(args[0])], {"shape": (args[0].shape[0], *params["shape"])}),
+    ),
+    d=constant(),
+    run=_last,
+)
+def written_last(indices: Any, /, shape: Shape) -> Any:
+    """Which vectors of coordinates do not come again: of several updates for one place the last one stays.
+
+    >>> written_last(np.array([[3], [1], [3]]), (4,))
+    array([False,  True,  True])
+    """
 
 
 def _remaining(g: Any, indices: Any, updates_shape: Shape) -> Any:
@@ -273,11 +307,8 @@ def _remaining(g: Any, indices: Any, updates_shape: Shape) -> Any:
 
 def _written(g: Any, indices: Any, tensor_shape: Shape) -> Any:
     """The cotangent of the updates; of several for one place only the last counts."""
-    indices = concrete(indices)
-    depth = indices.shape[-1]
-    rows = _coordinates("tensor_scatter_update", indices, tensor_shape)
-    last = last_of_each(rows, prod(tensor_shape[:depth])).astype(g.dtype)
-    return gather_nd(g, indices) * last.reshape(rows.shape + (1,) * (len(tensor_shape) - depth))
+    last = written_last(indices, tensor_shape).astype(g.dtype)
+    return gather_nd(g, indices) * np.reshape(last, last.shape + (1,) * (len(tensor_shape) - indices.shape[-1]))
 
 
 def _update_tangent(dtensor: Any, indices: Any, dupdates: Any) -> Any:
@@ -292,6 +323,7 @@ def _update_tangent(dtensor: Any, indices: Any, dupdates: Any) -> Any:
             (((4,), np.array([[3], [1], [3]]), (3,)), {}), (((2, 3), np.array([[0, 1], [1, 2]]), (2,)), {}),
             (((3, 2), np.array([[2]]), (1, 2)), {}), (((3,), np.empty((0, 1), int), (0,)), {}),
         ],
+        update_each,
     ),
     d=rule(
         _remaining,
@@ -357,7 +389,14 @@ def repeat(x: Any, repeats: Any, axis: Any = None) -> Any:
     if axis is None:
         x, axis = np.reshape(x, -1), 0
     at = one_axis(x.ndim, axis, "repeat")
-    return gather(x, np.repeat(np.arange(x.shape[at]), concrete(repeats)), at)
+    times, n = np.asarray(sizing("repeat", repeats)), x.shape[at]
+    whole = times.dtype.kind in "iuf" and np.all((times >= 0) & (times == np.floor(times)))
+    if not whole or times.shape not in ((), (1,), (n,)):
+        raise ArgumentError(
+            f"repeat: repeats must be an integer >= 0, or one for each of the {n} elements along axis {at}, "
+            f"got {repeats!r}."
+        )
+    return gather(x, np.repeat(np.arange(n), times.astype(np.intp)), at)
 
 
 # ---- one of many
@@ -374,8 +413,8 @@ def _one_hot(indices: Any, depth: int, on_value: Any = 1, off_value: Any = 0, dt
 
 
 def _positive(depth: Any) -> int:
-    if int(depth) < 1:
-        raise ArgumentError(f"one_hot: depth must be at least 1, got {depth}.")
+    if not isinstance(depth, int | float | np.number) or not float(depth).is_integer() or depth < 1:
+        raise ArgumentError(f"one_hot: depth must be at least 1, got {depth!r}.")
     return int(depth)
 
 
@@ -388,6 +427,7 @@ def _positive(depth: Any) -> int:
             ((np.array([[0, 9]]),), {"depth": 4, "on_value": 5, "off_value": -1}),
             ((np.empty((0,), int),), {"depth": 3}),
         ],
+        leading,
     ),
     d=constant(),
     run=_one_hot,
@@ -414,7 +454,7 @@ class TopK(NamedTuple):
 
 def _top_indices(x: Any, k: int = 1, sorted: bool = True) -> Any:
     n = x.shape[-1] if x.ndim else 0
-    if not x.ndim or not 0 <= k <= n:
+    if not x.ndim or not hasattr(k, "__index__") or not 0 <= k <= n:
         raise ShapeError(f"topk: k must be at most the length of the last axis of x, got k={k} for shape {x.shape}.")
     # Backwards, so that of equal elements the first one comes first.
     order = n - 1 - np.argsort(x[..., ::-1], axis=-1, kind="stable")[..., ::-1]
@@ -426,6 +466,7 @@ def _top_indices(x: Any, k: int = 1, sorted: bool = True) -> Any:
     acts=moves(
         lambda s, k, sorted: (*s[:-1], k),
         [(((5,),), {"k": 2}), (((2, 4),), {}), (((0, 3),), {"k": 3})],
+        leading,
     ),
     d=constant(),
     run=_top_indices,

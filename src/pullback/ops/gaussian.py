@@ -10,6 +10,8 @@ from numpy import ndarray
 
 from pullback.core.axes import elementwise1
 from pullback.core.calculus import partials
+from pullback.core.composition import numbers
+from pullback.core.convert import as_value
 from pullback.core.lowering import scalar
 from pullback.core.memory import unscratched
 from pullback.core.op import method, op
@@ -127,7 +129,7 @@ def gelu(x: Any, approximate: bool = False) -> Any:
     >>> pb.gelu(np.array([-1.0, 0.0, 1.0]))
     array([-0.15865525,  0.        ,  0.84134475])
     """
-    x = x if isinstance(x, ARRAYS) else constant(x)
+    x = numbers("gelu", "x", x if isinstance(x, ARRAYS) else constant(as_value(x, "gelu")))
     half = x * 0.5
     if approximate:
         return half + half * np.tanh((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi))

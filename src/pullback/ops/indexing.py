@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from math import prod
 from operator import getitem as _getitem
 from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
-from pullback.core.axes import moves
+from pullback.core.axes import everywhere, examples, moves, one_axis
 from pullback.core.calculus import linear, rule
+from pullback.core.lowering import pieces, view
 from pullback.core.op import alias, method, op, operand
+from pullback.core.positions import index_each, is_advanced, separated
 from pullback.core.rebind import rebind
 from pullback.core.rows import add_rows, last_of_each
-from pullback.core.tensor import Tensor, concrete
-from pullback.errors import ArgumentError, ShapeError
+from pullback.core.tape import constant
+from pullback.core.tensor import Tensor, sizing, stripped
+from pullback.errors import ArgumentError, BatchedValueError, ShapeError
 
 __all__ = ["boolean_mask", "getitem", "scatter", "set_item"]
 
+ALL = slice(None)
+EMPTY = np.empty(0, np.intp)
 BASIC = (int, slice, type(None), type(...))
 
 
@@ -28,8 +34,22 @@ def _is_basic(index: Any) -> bool:
     return all(isinstance(i, BASIC) for i in index) if t is tuple else isinstance(index, BASIC)
 
 
+def _is_mask(i: Any) -> bool:
+    return type(i) is ndarray and i.dtype.kind == "b"
+
+
+def _names_once(index: Any) -> bool:
+    """Whether it is plain that no place is named twice."""
+    if _is_basic(index) or _is_mask(index):
+        return True
+    return type(index) is tuple and sum(map(_is_mask, index)) == 1 and all(_is_mask(i) or _is_basic(i) for i in index)
+
+
 def settled(index: Any) -> Any:
-    """The index as NumPy takes it, with arrays for lists and tensors: positions carry no gradient."""
+    """The index as NumPy takes it, with arrays for lists and tensors: positions carry no gradient.
+
+    Only those that are different for each example of ``vmap`` stay tensors.
+    """
     return tuple([_part(i) for i in index]) if type(index) is tuple else _part(index)
 
 
@@ -37,9 +57,10 @@ def _part(i: Any) -> Any:
     if isinstance(i, BASIC):
         return i
     if isinstance(i, list):
-        i = np.array([_part(j) for j in i]) if i else np.empty(0, np.intp)
-    i = concrete(i)
-    return int(i) if getattr(i, "ndim", None) == 0 and i.dtype.kind in "iu" else i
+        parts = [_part(j) for j in i]
+        i = np.stack(parts) if any(isinstance(j, Tensor) for j in parts) else np.array(parts) if i else EMPTY
+    i = stripped(i)
+    return i if isinstance(i, Tensor) else int(i) if getattr(i, "ndim", None) == 0 and i.dtype.kind in "iu" else i
 
 
 def _shape(s: tuple[int, ...], index: Any) -> tuple[int, ...]:
@@ -54,7 +75,7 @@ def _pick(x: Any, index: Any) -> Any:
 
 def _scatter(g: Any, shape: Any, index: Any) -> Any:
     e = np.zeros(shape, g.dtype)
-    if _is_basic(index) or (type(index) is ndarray and index.dtype.kind == "b"):
+    if _names_once(index):
         e[index] = g
     else:
         _add_advanced(e, g, index, True)
@@ -97,9 +118,11 @@ def _put_back(g: Any, x_shape: tuple[int, ...], index: Any) -> Any:
             (((3, 4, 2),), {"index": (np.array([0, 2, 0]), slice(None), np.array([1, 1, 1]))}),
             (((3, 4),), {"index": (slice(None), np.array([[1, 1], [3, 0]]))}), (((3,),), {"index": np.empty(0, int)}),
         ],
+        lambda op, args, on, params: op.call(args, {"index": index_each(params["index"], len(args[0]))}),
     ),
     d=linear(_put_back, into=_add_at),
     run=_pick,
+    lower=view(),
 )  # fmt: skip
 def getitem(x: Any, /, index: Any) -> Any:
     """``x[index]``: integers, slices, ``None``, ``...``, arrays of integers, and masks.
@@ -113,12 +136,82 @@ def _getitem_method(x: Any, index: Any) -> Any:
     t = type(index)
     if t is int or t is slice:
         return getitem(x, index)
+    if t is tuple:
+        for i in index:
+            if type(i) is not slice and type(i) is not int:
+                break
+        else:
+            return getitem(x, index)
     if isinstance(index, Tensor) and index.level and index.ndim and index.dtype.kind in "iu":
         return x.gather(index)  # positions that another transform follows
-    return getitem(x, settled(index))
+    index = settled(index)
+    return _pick_each(x, index) if _is_batched(index) else getitem(x, index)
 
 
 alias("__getitem__", _getitem_method)
+
+
+# ---- positions that are different for each example of vmap: they are inputs of ops
+
+
+def _is_batched(index: Any) -> bool:
+    if type(index) is tuple:
+        return any(isinstance(i, Tensor) for i in index)
+    return isinstance(index, Tensor)
+
+
+def _positions(index: Any) -> tuple[Any, ...]:
+    """The parts of an index with positions in place of masks."""
+    made: list[Any] = []
+    for i in index if type(index) is tuple else (index,):
+        if isinstance(i, ndarray | Tensor) and i.dtype.kind == "b":
+            made.extend(np.nonzero(sizing("x[mask]", i, "Keep all elements: np.where(mask, x, 0), or")))
+        else:
+            made.append(i)
+    return tuple(made)
+
+
+def _pick_each(x: Any, index: Any) -> Any:
+    """``x[index]``: slices first, then what arrays pick, by ops that take positions as inputs."""
+    parts = _positions(index)
+    rest = x.ndim - sum(i is not None and i is not Ellipsis for i in parts)
+    if rest < 0:
+        raise ShapeError(f"x[...]: x has shape {x.shape}, and the index names {x.ndim - rest} axes.")
+    if not any(i is Ellipsis for i in parts):
+        parts = (*parts, ...)
+    whole: list[Any] = []
+    for i in parts:
+        whole.extend([ALL] * rest if i is Ellipsis else [i])
+    places = [k for k, i in enumerate(whole) if is_advanced(i)]
+    cut = tuple(ALL if is_advanced(i) else i for i in whole)
+    y = x if all(i == ALL for i in cut) else getitem(x, cut)
+    if len(places) == 1:
+        return y.gather(whole[places[0]], places[0])
+    picked = np.broadcast_arrays(*(whole[k] for k in places))
+    z = np.moveaxis(y, places, range(len(places))).gather_nd(np.stack(picked, -1))
+    if separated(parts):
+        return z
+    rank = picked[0].ndim
+    return np.moveaxis(z, range(rank), range(places[0], places[0] + rank))
+
+
+def _set_each(x: Any, y: Any, index: Any) -> Any:
+    """A copy of ``x`` in which ``y`` stands at ``index``: NumPy is asked where each element goes, by its number."""
+    y = y.astype(x.dtype)
+    if isinstance(index, Tensor) and index.dtype.kind == "b":
+        if y.ndim > x.ndim - index.ndim:
+            raise BatchedValueError(
+                f"x[mask] = value: the mask is different for each example of vmap, and the value of shape {y.shape} "
+                "has an element for every place that it chooses. Give one for all places, or use np.where(mask, y, x)."
+            )
+        return np.where(np.reshape(index, index.shape + (1,) * (x.ndim - index.ndim)), y, x)
+    size = prod(x.shape)
+    numbers = _pick_each(constant(np.arange(size).reshape(x.shape)), index)
+    if y.ndim > numbers.ndim:
+        y = np.reshape(y, y.shape[y.ndim - numbers.ndim :])
+    flat: Any = np.reshape(x, (size,))
+    flat = flat.tensor_scatter_update(np.expand_dims(numbers, -1), np.broadcast_to(y, numbers.shape))
+    return np.reshape(flat, x.shape)
 
 
 @op(
@@ -132,9 +225,14 @@ alias("__getitem__", _getitem_method)
             (((3,),), {"shape": (3, 4), "index": np.eye(3, 4) > 0}), (((),), {"shape": (3,), "index": 1}),
             (((0,),), {"shape": (3,), "index": slice(0)}), (((),), {"shape": (), "index": ()}),
         ],
+        lambda op, args, on, params: op.call(
+            args,
+            {"shape": (len(args[0]), *params["shape"]), "index": index_each(params["index"], len(args[0]))},
+        ),
     ),
     d=linear(lambda g, index: getitem(g, index)),
     run=_scatter,
+    lower=pieces(lambda shapes, shape, index: [index]),
 )  # fmt: skip
 def scatter(x: Any, /, shape: Any, index: Any) -> Any:
     """Zeros of ``shape`` with ``x`` added at ``index``: the adjoint of indexing.
@@ -180,11 +278,22 @@ def _reset(g: Any, index: Any) -> Any:
 def _put(g: Any, x_shape: tuple[int, ...], y_shape: tuple[int, ...], index: Any) -> Any:
     """The cotangent of what was put there; of several values for one place only the last counts."""
     part = getitem(g, index)
-    if not _is_basic(index) and not (type(index) is ndarray and index.dtype.kind == "b"):
+    if not _names_once(index):
         size = int(np.prod(x_shape))
         part = part * last_of_each(np.arange(size).reshape(x_shape)[index], size).astype(g.dtype)
     extra = len(y_shape) - len(part.shape)
     return np.reshape(part, (1,) * extra + part.shape) if extra > 0 else part
+
+
+def _set_all(op: Any, args: Any, on: Any, params: Any) -> Any:
+    """On many examples: what is put in keeps its axes in line with those of the place it goes to."""
+    (x, y), index = args, params["index"]
+    n, due = examples(args, on), len(_shape(x.shape[on[0] :], index))
+    x = everywhere([x, y], [on[0], on[1]])[0]
+    if on[1]:
+        own = y.shape[1:]
+        y = np.reshape(y, (n, *(1,) * (due - len(own)), *own[max(len(own) - due, 0) :]))
+    return op.call([x, y], {"index": index_each(index, n)})
 
 
 def _set_tangent(dx: Any, dy: Any, index: Any) -> Any:
@@ -201,6 +310,7 @@ def _set_tangent(dx: Any, dy: Any, index: Any) -> Any:
             (((4,), (3,)), {"index": np.array([0, 2, 0])}), (((3, 4), (3,)), {"index": np.eye(3, 4) > 0}),
             (((0, 2), (2,)), {"index": slice(None)}), (((), ()), {"index": ()}),
         ],
+        _set_all,
     ),
     d=rule(
         _reset,
@@ -220,7 +330,8 @@ def set_item(x: Any, y: Any, /, index: Any) -> Any:
 def _setitem_method(x: Any, index: Any, value: Any) -> None:
     index, value = settled(index), operand(value)
     _check_kind(x, value)
-    rebind(x, lambda old: set_item(old, value, index))
+    put = _set_each if _is_batched(index) else set_item
+    rebind(x, lambda old: put(old, value, index))
 
 
 alias("__setitem__", _setitem_method)
@@ -233,8 +344,8 @@ def boolean_mask(x: Any, mask: Any, axis: Any = None) -> Any:
     >>> boolean_mask(np.array([1.0, 2.0, 3.0]), np.array([True, False, True]))
     array([1., 3.])
     """
-    x, mask = operand(x), np.asarray(concrete(mask))
-    at = int(axis or 0) % max(x.ndim, 1)
+    x, mask = operand(x), np.asarray(sizing("boolean_mask", mask, "Keep all elements: where(mask, x, 0), or"))
+    at = one_axis(x.ndim, axis, "boolean_mask") if axis is not None and x.ndim else 0
     if mask.dtype.kind != "b" or not mask.ndim:
         raise ArgumentError(
             f"boolean_mask: mask must be bools of rank 1 or more, got {mask.dtype} of shape {mask.shape}."

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from builtins import slice as cut  # "slice" is a function of ours
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
-from pullback.core.axes import moves, one_axis
+from pullback.core.axes import along_axis, everywhere, moves, one_axis
 from pullback.core.calculus import linear
+from pullback.core.lowering import made_of, pieces
 from pullback.core.op import alias, method, of_rank, op, operand
+from pullback.core.tensor import Tensor, concrete, stripped
 from pullback.errors import ArgumentError, ShapeError
 
 __all__ = [
@@ -55,6 +58,25 @@ def _parted(g: Any, shapes: list[tuple[int, ...]], axis: Any) -> list[Any]:
     return parts
 
 
+def _side_by_side(shapes: Sequence[Any], axis: Any) -> list[Any]:
+    """The place of each tensor in the joined one."""
+    if axis is None:
+        return [np.empty(0, int) for _ in shapes]
+    at, places = 0, []
+    before = (np.s_[:],) * (axis % len(shapes[0]))
+    for shape in shapes:
+        n = shape[axis]
+        places.append((*before, np.s_[at : at + n]))
+        at += n
+    return places
+
+
+def _join_each(op: Any, args: Any, on: Any, params: Any) -> Any:
+    if params["axis"] is not None:
+        return along_axis(op, args, on, params)
+    return op.call([np.reshape(x, (x.shape[0], prod(x.shape[1:]))) for x in everywhere(args, on)], {"axis": 1})
+
+
 @op(
     np.concatenate,
     acts=moves(
@@ -63,9 +85,11 @@ def _parted(g: Any, shapes: list[tuple[int, ...]], axis: Any) -> list[Any]:
             (((2,), (3,)), {}), (((2, 2), (1, 2)), {"axis": 0}), (((2, 1), (2, 3), (2, 2)), {"axis": -1}),
             (((2,), (0,)), {}), (((3,),), {}), (((2, 2), ()), {"axis": None}),
         ],
+        _join_each,
     ),
     d=linear(each=lambda g, tensors_shapes, axis: _parted(g, tensors_shapes, axis)),
     run=lambda tensors, axis=0: np.concatenate(tensors, axis),
+    lower=pieces(lambda shapes, axis: _side_by_side(shapes, axis)),
 )  # fmt: skip
 def concat(tensors: Sequence[Any], /, axis: Any = 0) -> Any:
     """The tensors one after the other along an axis they have.
@@ -79,6 +103,8 @@ concatenate = alias("concatenate", concat)
 
 
 def _concat_of_rank(name: str, rank: int, tensors: Sequence[Any], axis: Any) -> Any:
+    if not isinstance(tensors, list | tuple):
+        raise ArgumentError(f"{name}: tensors must be a list of tensors, got {type(tensors).__name__}.")
     return concat([of_rank(name, t, rank, f"tensors[{i}]") for i, t in enumerate(tensors)], axis)
 
 
@@ -144,6 +170,11 @@ def _layers(g: Any, axis: int) -> list[Any]:
     return [g[(*lead, i)] for i in range(g.shape[axis])]
 
 
+def _stack_each(op: Any, args: Any, on: Any, params: Any) -> Any:
+    many = everywhere(args, on)
+    return op.call(many, {"axis": one_axis(np.ndim(many[0]), params["axis"], "stack") + 1})
+
+
 @op(
     np.stack,
     acts=moves(
@@ -152,9 +183,11 @@ def _layers(g: Any, axis: int) -> list[Any]:
             (((3,), (3,)), {}), (((3,), (3,)), {"axis": 1}), (((2, 2), (2, 2), (2, 2)), {"axis": -1}), (((), ()), {}),
             (((0, 2), (0, 2)), {"axis": 1}),
         ],
+        _stack_each,
     ),
     d=linear(each=lambda g, axis: _layers(g, axis)),
     run=lambda tensors, axis=0: np.stack(tensors, axis),
+    lower=made_of(lambda tensors, axis: np.concatenate([np.expand_dims(t, axis) for t in tensors], axis)),
 )  # fmt: skip
 def stack(tensors: Sequence[Any], /, axis: int = 0) -> Any:
     """The tensors along a new axis.
@@ -182,7 +215,7 @@ def unstack(x: Any, axis: Any = 0) -> list[Any]:
     >>> unstack(np.array([[1.0, 2.0], [3.0, 4.0]]))
     [array([1., 2.]), array([3., 4.])]
     """
-    x = operand(x)
+    x = operand(x, "unstack")
     at = one_axis(x.ndim, 0 if axis is None else axis, "unstack")
     return [x[(ALL,) * at + (i,)] for i in range(x.shape[at])]
 
@@ -194,7 +227,7 @@ def split(x: Any, num_or_size_splits: Any, axis: Any = 0) -> list[Any]:
     >>> split(np.arange(5.0), [2, -1])
     [array([0., 1.]), array([2., 3., 4.])]
     """
-    x = operand(x)
+    x = operand(x, "split")
     at = one_axis(x.ndim, 0 if axis is None else axis, "split")
     lead, begin, parts = (ALL,) * at, 0, []
     for n in _sizes(x.shape, num_or_size_splits, at):
@@ -206,13 +239,13 @@ def split(x: Any, num_or_size_splits: Any, axis: Any = 0) -> list[Any]:
 def _sizes(shape: tuple[int, ...], wanted: Any, axis: int) -> list[int]:
     n = shape[axis]
     if not isinstance(wanted, list | tuple | ndarray):
-        pieces = int(wanted)
+        (pieces,) = _listed("split", "num_or_size_splits", wanted)
         if pieces < 1 or n % pieces:
             raise ShapeError(
                 f"split: x has shape {shape}; axis {axis} of length {n} cannot be cut into {pieces} equal pieces."
             )
         return [n // pieces] * pieces
-    sizes = [int(k) for k in wanted]
+    sizes = _listed("split", "num_or_size_splits", wanted)
     if sizes.count(-1) == 1:
         sizes[sizes.index(-1)] = n - sum(sizes) - 1
     if sum(sizes) != n or min(sizes, default=0) < 0:
@@ -231,9 +264,12 @@ def slice(x: Any, begin: Any, size: Any = None) -> Any:
     array([[ 5.,  6.],
            [ 9., 10.]])
     """
-    x = operand(x)
+    x = operand(x, "slice")
     shape = x.shape
-    begins, sizes = _listed(begin), [] if size is None else _listed(size)
+    sizes = [] if size is None else _listed("slice", "size", size)
+    if any(isinstance(stripped(a), Tensor) for a in (begin if isinstance(begin, list | tuple) else [begin])):
+        return _slice_each(x, begin, sizes)
+    begins = _listed("slice", "begin", begin)
     if max(len(begins), len(sizes)) > len(shape):
         raise ShapeError(f"slice: x has shape {shape}; begin {begin!r} and size {size!r} name more axes than that.")
     index = []
@@ -250,8 +286,22 @@ def slice(x: Any, begin: Any, size: Any = None) -> Any:
     return x[tuple(index)]
 
 
-def _listed(values: Any) -> list[int]:
-    return [int(n) for n in values] if isinstance(values, list | tuple | ndarray) else [int(values)]
+def _slice_each(x: Any, begin: Any, sizes: list[int]) -> Any:
+    """A block that begins elsewhere in each example of ``vmap``; its lengths must be known."""
+    for axis, a in enumerate(begin if isinstance(begin, list | tuple) or begin.ndim else [begin]):
+        n, k = x.shape[axis], sizes[axis] if axis < len(sizes) else -1
+        x = np.take(x, np.where(a < 0, a + n, a) + np.arange(n - int(a) % n if k == -1 else k), axis=axis)
+    return x
+
+
+def _listed(name: str, argument: str, values: Any) -> list[int]:
+    """Whole numbers, one or several."""
+    given = concrete(values)
+    given = [*given] if isinstance(given, list | tuple) or (isinstance(given, ndarray) and given.ndim) else [given]
+    given = [concrete(n) for n in given]
+    if not all(isinstance(n, int | float | np.number | ndarray) and float(n).is_integer() for n in given):
+        raise ArgumentError(f"{name}: {argument} must be integers, got {values!r}.")
+    return [int(n) for n in given]
 
 
 @method
@@ -306,8 +356,10 @@ def strided_slice(
     >>> strided_slice(np.arange(6.0), [4], [0], [-1], end_mask=1)
     array([4., 3., 2., 1., 0.])
     """
-    begins, ends = _listed(begin), _listed(end)
-    steps = [1] * len(begins) if strides is None else _listed(strides)
+    name = "strided_slice"
+    x = operand(x, name)
+    begins, ends = _listed(name, "begin", begin), _listed(name, "end", end)
+    steps = [1] * len(begins) if strides is None else _listed(name, "strides", strides)
     if not len(begins) == len(ends) == len(steps):
         raise ArgumentError(
             f"strided_slice: begin {begins}, end {ends} and strides {steps} must be of the same length."
@@ -326,4 +378,7 @@ def strided_slice(
             index.append(a)
         else:
             index.append(cut(None if open_begin else a, None if open_end else b, step))
-    return operand(x)[tuple(index)]
+    named = len(index) - index.count(None) - index.count(...)
+    if named > x.ndim:
+        raise ShapeError(f"{name}: x has shape {x.shape}; begin {begins} and end {ends} name {named} axes.")
+    return x[tuple(index)]

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from pullback.core.adjoints import nonzero, select
-from pullback.core.axes import elementwise2, moves, over
+from pullback.core.axes import elementwise2, leading, moves, over
 from pullback.core.calculus import partials
+from pullback.core.composition import numbers, picked
+from pullback.core.convert import as_array, as_number
 from pullback.core.kernels import quick_max, quick_sum
 from pullback.core.lowering import scalar
-from pullback.core.op import op, operand
+from pullback.core.op import op
 from pullback.core.tape import RAW
-from pullback.core.tensor import Tensor, concrete
+from pullback.core.tensor import Tensor, all_values, may_be, stripped
 from pullback.errors import ArgumentError, ShapeError
 
 __all__ = [
@@ -45,7 +47,7 @@ def _reduction(name: str, reduction: Any) -> Reduction:
         return Reduction.SUM_BY_NONZERO_WEIGHTS
     try:
         return Reduction[reduction.upper()] if isinstance(reduction, str) else Reduction(reduction)
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, TypeError):
         known = ", ".join(f"{r.name} ({r.value})" for r in Reduction)
         raise ArgumentError(f"{name}: reduction must be one of {known}, got {reduction!r}.") from None
 
@@ -53,9 +55,9 @@ def _reduction(name: str, reduction: Any) -> Reduction:
 # ---- one loss per element
 
 
-def _given(x: Any, y: Any) -> tuple[Any, Any]:
+def _given(name: str, first: str, x: Any, second: str, y: Any) -> tuple[Any, Any]:
     """Two arguments as operands; integers never widen a float, which NumPy's own promotion would let them."""
-    x, y = operand(x), operand(y)
+    x, y = numbers(name, first, x), numbers(name, second, y)
     if x.dtype != y.dtype:
         if isinstance(x, RAW) and x.dtype.kind in "iub" and y.dtype.kind == "f":
             x = x.astype(y.dtype)
@@ -66,7 +68,7 @@ def _given(x: Any, y: Any) -> tuple[Any, Any]:
 
 def _pair(name: str, first: str, x: Any, second: str, y: Any) -> tuple[Any, Any]:
     """Labels and predictions, which must have one shape: broadcasting would hide a mistake."""
-    x, y = _given(x, y)
+    x, y = _given(name, first, x, second, y)
     if x.shape != y.shape:
         raise ShapeError(
             f"{name}: {first} of shape {x.shape} and {second} of shape {y.shape} must have the same shape. "
@@ -82,7 +84,7 @@ def _weighted(name: str, losses: Any, weights: Any, reduction: Any) -> Any:
             return losses
         z = np.sum(losses)
         return z if way == Reduction.SUM else z / max(losses.size, 1)
-    losses, weights = _given(losses, weights)
+    losses, weights = _given(name, "losses", losses, "weights", weights)
     try:
         fits = np.broadcast_shapes(losses.shape, weights.shape) == losses.shape
     except ValueError:
@@ -100,7 +102,8 @@ def _weighted(name: str, losses: Any, weights: Any, reduction: Any) -> Any:
         return z
     repeats = losses.size // max(weights.size, 1)  # how many losses share a weight
     if way == Reduction.SUM_BY_NONZERO_WEIGHTS:
-        return z / max(int(np.count_nonzero(concrete(weights))) * repeats, 1)
+        counts: Any = np.count_nonzero(stripped(weights))
+        return z / (np.maximum(counts * repeats, 1) if isinstance(counts, Tensor) else max(int(counts) * repeats, 1))
     mass = np.sum(weights) * repeats
     return select(mass == 0, 0, z / nonzero(mass))
 
@@ -115,7 +118,8 @@ def compute_weighted_loss(losses: Any, weights: Any = None, reduction: Any = Non
     >>> pb.losses.compute_weighted_loss(np.array([1.0, 2.0]), 0.5, pb.losses.Reduction.NONE)
     array([0.5, 1. ])
     """
-    return _weighted("compute_weighted_loss", operand(losses), weights, reduction)
+    name = "compute_weighted_loss"
+    return _weighted(name, numbers(name, "losses", losses), weights, reduction)
 
 
 def absolute_difference(labels: Any, predictions: Any, weights: Any = None, reduction: Any = None) -> Any:
@@ -175,6 +179,7 @@ def _toward(g: Any, x: Any, delta: Any) -> Any:
     acts=moves(
         lambda s, delta=1.0: s,
         [(((),), {}), (((0, 2),), {}), (((2, 3),), {"delta": 0.5}), (((4,),), {"delta": 5.0})],
+        leading,
     ),
     d=partials(_toward),
     run=_huber,
@@ -199,7 +204,7 @@ def huber_loss(
     array([0.125, 2.5  ])
     """
     x, y = _pair("huber_loss", "labels", labels, "predictions", predictions)
-    delta = 1.0 if delta is None else float(delta)
+    delta = 1.0 if delta is None else float(as_number("huber_loss", "delta", delta))
     if not delta > 0:
         raise ArgumentError(f"huber_loss: delta must be positive, got {delta}.")
     return _weighted("huber_loss", huber(x - y, delta), weights, reduction)
@@ -214,7 +219,7 @@ def log_loss(
     np.float64(0.6931469805599654)
     """
     x, y = _pair("log_loss", "labels", labels, "predictions", predictions)
-    epsilon = 1e-7 if epsilon is None else float(epsilon)
+    epsilon = 1e-7 if epsilon is None else float(as_number("log_loss", "epsilon", epsilon, 0))
     z = -(x * np.log(y + epsilon)) - (1 - x) * np.log(1 - y + epsilon)
     return _weighted("log_loss", z, weights, reduction)
 
@@ -249,10 +254,8 @@ def sigmoid_cross_entropy_with_logits(labels: Any, logits: Any, /) -> Any:
 
 def _smoothed(name: str, labels: Any, smoothing: Any, share: float) -> Any:
     """Labels moved towards their ``share`` if nothing were known."""
-    if not smoothing:
+    if smoothing is None or as_number(name, "label_smoothing", smoothing, 0, 1) == 0:
         return labels
-    if not 0 <= smoothing <= 1:
-        raise ArgumentError(f"{name}: label_smoothing must be between 0 and 1, got {smoothing}.")
     return labels * (1 - smoothing) + smoothing * share
 
 
@@ -291,11 +294,13 @@ def softmax_cross_entropy_with_logits(labels: Any, logits: Any) -> Any:
     x, y = _pair(name, "labels", labels, "logits", logits)
     if not y.shape:
         raise ShapeError(f"{name}: logits must have an axis of classes, got rank 0.")
+    if not y.shape[-1]:
+        raise ShapeError(f"{name}: logits must have one class at least along the last axis, got shape {y.shape}.")
     log_p = _log_softmax(y)
     with np.errstate(invalid="ignore"):
         z = np.sum(log_p * x, axis=-1)
-    if np.isnan(concrete(z)).any():  # a class that cannot be, and is not: 0 * log(0) is 0
-        log_p = select((concrete(x) == 0) & (concrete(log_p) == -np.inf), 0, log_p)
+    if may_be(np.isnan(stripped(z))):  # a class that cannot be, and is not: 0 * log(0) is 0
+        log_p = select((stripped(x) == 0) & (stripped(log_p) == -np.inf), 0, log_p)
         z = np.sum(log_p * x, axis=-1)
     return -z
 
@@ -320,7 +325,11 @@ def softmax_cross_entropy(
 def _places(labels: Any, shape: Shape) -> Any:
     """Where the labelled elements are among the logits laid end to end; the labels are checked."""
     name = "sparse_softmax_cross_entropy"
-    labels = np.asarray(labels) if isinstance(labels, list | tuple) else np.asarray(concrete(labels))
+    if isinstance(labels, list | tuple):  # of Python's integers, which would be floats
+        listed = as_array(labels, what=f"{name}: labels")
+        labels = listed.astype(np.int64) if np.all(listed == np.floor(listed)) else listed
+    labels = stripped(labels)
+    labels = labels if isinstance(labels, Tensor) else np.asarray(labels)
     if labels.dtype.kind not in "iu":
         raise ArgumentError(f"{name}: labels must be integers, got {labels.dtype}; cast them to int32.")
     if not shape or labels.shape != shape[:-1]:
@@ -329,8 +338,9 @@ def _places(labels: Any, shape: Shape) -> Any:
             "logits without their last axis, the classes."
         )
     n = shape[-1]
-    if labels.size and (labels.min() < 0 or labels.max() >= n):
-        wrong = next(int(i) for i in labels.ravel() if not 0 <= i < n)
+    given = all_values(labels)
+    if given.size and (given.min() < 0 or given.max() >= n):
+        wrong = next(int(i) for i in given.ravel() if not 0 <= i < n)
         raise ShapeError(f"{name}: the label {wrong} is not one of the {n} classes, 0 to {n - 1}.")
     return labels + n * np.arange(labels.size).reshape(labels.shape)
 
@@ -341,8 +351,8 @@ def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any) -> Any:
     >>> pb.losses.sparse_softmax_cross_entropy_with_logits(np.array([1]), np.array([[0.0, 0.0]]))
     array([0.69314718])
     """
-    y = operand(logits)
-    return -np.take(np.reshape(_log_softmax(y), -1), _places(labels, y.shape))
+    y = numbers("sparse_softmax_cross_entropy", "logits", logits)
+    return -picked(np.reshape(_log_softmax(y), -1), _places(labels, y.shape))
 
 
 def sparse_softmax_cross_entropy(labels: Any, logits: Any, weights: Any = None, reduction: Any = None) -> Any:

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.axes import moves
+from pullback.core.axes import folded, moves
 from pullback.core.calculus import linear, rule
-from pullback.core.op import method, op, operand
+from pullback.core.composition import numbers
+from pullback.core.op import method, op
 from pullback.core.windows import Windows, channels_last, framed, laid, planned, unframed
 from pullback.errors import ShapeError
 
@@ -42,7 +43,9 @@ def _windows_tangent(dx: Any, windows: Windows) -> Any:
 
 @op(
     _windowed,
-    acts=moves(lambda x, windows, fill: _all(x, windows), [((x,), {"windows": w, "fill": -1.0}) for x, w in SAMPLES]),
+    acts=moves(
+        lambda x, windows, fill: _all(x, windows), [((x,), {"windows": w, "fill": -1.0}) for x, w in SAMPLES], folded
+    ),
     d=rule(_merged_back, jvp=_windows_tangent),
     run=_windowed,
 )
@@ -65,7 +68,9 @@ def _merged(x: Any, windows: Windows, shape: Ints) -> Any:
 
 @op(
     _merged,
-    acts=moves(lambda x, windows, shape: shape, [((_all(x, w),), {"windows": w, "shape": x}) for x, w in SAMPLES]),
+    acts=moves(
+        lambda x, windows, shape: shape, [((_all(x, w),), {"windows": w, "shape": x}) for x, w in SAMPLES], folded
+    ),
     d=linear(lambda g, windows: windowed(g, windows)),
     run=_merged,
 )
@@ -86,7 +91,8 @@ def dilation2d(
     >>> dilation2d(np.arange(4.0).reshape(1, 2, 2, 1), np.array([[[9.0], [0.0]], [[0.0], [0.0]]])).ravel()
     array([9.])
     """
-    name, x, filter = "dilation2d", operand(x), operand(filter)
+    name = "dilation2d"
+    x, filter = numbers(name, "x", x), numbers(name, "filter", filter)
     last = channels_last(name, data_format, 2)
     alone = x.ndim == 3
     if alone:

@@ -10,8 +10,9 @@ import numpy as np
 from numpy import ndarray
 
 from pullback.core.adjoints import axes
-from pullback.core.axes import moves, over
+from pullback.core.axes import along_axis, axes_named, moves, over, spread_to_shape, to_shape
 from pullback.core.calculus import linear
+from pullback.core.lowering import view
 from pullback.core.op import alias, method, of_rank, op, operand
 from pullback.core.tensor import NUMPY
 from pullback.errors import ShapeError
@@ -60,9 +61,11 @@ def _reshaped(s: tuple[int, ...], shape: Any) -> tuple[int, ...]:
             (((2, 3),), {"shape": (3, 2)}), (((2, 3),), {"shape": [-1]}), (((),), {"shape": (1, 1)}),
             (((1,),), {"shape": ()}), (((0, 3),), {"shape": (3, 0)}), (((2, 3, 4),), {"shape": (4, -1)}),
         ],
+        to_shape,
     ),
     d=linear(lambda g, x_shape: _back(g, x_shape)),
     run=lambda x, shape: _settled(x.reshape(shape)),
+    lower=view(),
 )  # fmt: skip
 def reshape(x: Any, /, shape: Any) -> Any:
     """The elements of ``x``, in order, in another shape; a length of -1 is worked out.
@@ -81,9 +84,11 @@ def reshape(x: Any, /, shape: Any) -> Any:
             (((3,),), {"axis": 0}), (((2, 3),), {"axis": -1}), (((2, 3),), {"axis": (0, 2)}), (((),), {"axis": 0}),
             (((0, 2),), {"axis": 1}),
         ],
+        to_shape,
     ),
     d=linear(lambda g, x_shape: _back(g, x_shape)),
     run=lambda x, axis=0: np.expand_dims(x, _at(axis)),
+    lower=view(),
 )  # fmt: skip
 def expand_dims(x: Any, /, axis: Any = 0) -> Any:
     """A new axis of length 1 at ``axis``.
@@ -105,9 +110,11 @@ def _at(axis: Any) -> Any:
             (((1, 3, 1),), {}), (((1, 3, 1),), {"axis": 0}), (((1, 3, 1),), {"axis": [0, -1]}), (((1, 1),), {}),
             (((),), {}), (((1, 0),), {"axis": 0}),
         ],
+        to_shape,
     ),
     d=linear(lambda g, x_shape: _back(g, x_shape)),
     run=lambda x, axis=None: _settled(x.squeeze(axes(axis))),
+    lower=view(),
 )  # fmt: skip
 def squeeze(x: Any, /, axis: Any = None) -> Any:
     """Without the axes of length 1, or without those named by ``axis``.
@@ -137,7 +144,7 @@ def as_scalar(x: Any) -> Any:
     >>> as_scalar(pb.tensor([[2.0]]))
     Tensor(2., dtype=float32)
     """
-    x = operand(x)
+    x = operand(x, "as_scalar")
     if prod(x.shape) != 1:
         raise ShapeError(f"as_scalar: x has shape {x.shape}; only one element can become a scalar.")
     return reshape(x, ())
@@ -200,7 +207,7 @@ def reshape_as(x: Any, y: Any) -> Any:
     >>> reshape_as(np.ones(6), np.ones((2, 3))).shape
     (2, 3)
     """
-    return reshape(x, operand(y).shape)
+    return reshape(x, operand(y, "reshape_as").shape)
 
 
 def _method_reshape(x: Any, *shape: Any) -> Any:
@@ -236,9 +243,11 @@ def _inverse(perm: tuple[int, ...]) -> tuple[int, ...]:
             (((2, 3, 4),), {"perm": (2, 0, 1)}), (((2, 3),), {}), (((2, 3, 4),), {"perm": [-1, 0, -2]}), (((),), {}),
             (((0, 3),), {}),
         ],
+        lambda op, args, on, p: np.transpose(args[0], (0, *(a + 1 for a in _order(args[0].ndim - 1, p["perm"])))),
     ),
     d=linear(lambda g, perm: np.transpose(g) if perm is None else np.transpose(g, _inverse(tuple(perm)))),
     run=lambda x, perm=None: x.transpose() if perm is None else x.transpose(axes(perm)),
+    lower=view(),
 )  # fmt: skip
 def transpose(x: Any, /, perm: Any = None) -> Any:
     """The axes of ``x`` in the order ``perm``; reversed when none is given.
@@ -262,9 +271,11 @@ NUMPY[np.transpose] = lambda a, axes=None: transpose(a, axes)  # its parameter h
     acts=moves(
         lambda s, axis1, axis2: np.empty(s, bool).swapaxes(axis1, axis2).shape,
         [(((2, 3, 4),), {"axis1": -1, "axis2": 0}), (((0, 3),), {"axis1": 0, "axis2": 1})],
+        axes_named,
     ),
     d=linear(lambda g, axis1, axis2: np.swapaxes(g, axis1, axis2)),
     run=lambda x, axis1, axis2: x.swapaxes(axis1, axis2),
+    lower=view(),
 )
 def swapaxes(x: Any, /, axis1: int, axis2: int) -> Any:
     """Two axes exchanged; its own inverse.
@@ -283,9 +294,11 @@ def swapaxes(x: Any, /, axis1: int, axis2: int) -> Any:
             (((2, 3, 4),), {"source": (0, 1), "destination": (-1, 0)}),
             (((0, 3),), {"source": 1, "destination": 0}),
         ],
+        axes_named,
     ),
     d=linear(lambda g, source, destination: np.moveaxis(g, destination, source)),
     run=np.moveaxis,
+    lower=view(),
 )
 def moveaxis(x: Any, /, source: Any, destination: Any) -> Any:
     """Axes moved from ``source`` to ``destination``; the others keep their order.
@@ -306,9 +319,11 @@ def moveaxis(x: Any, /, source: Any, destination: Any) -> Any:
             (((4,),), {}), (((2, 3),), {}), (((2, 3),), {"axis": -1}), (((2, 3, 2),), {"axis": [0, 2]}), (((),), {}),
             (((0, 3),), {"axis": 0}),
         ],
+        along_axis,
     ),
     d=linear(lambda g, axis: np.flip(g, axes(axis))),
     run=lambda x, axis=None: np.flip(x, axes(axis)),
+    lower=view(),
 )  # fmt: skip
 def reverse(x: Any, /, axis: Any = None) -> Any:
     """The elements in reverse order along ``axis``, or along all axes.
@@ -365,6 +380,12 @@ def _opposite(shift: Any) -> Any:
     return tuple(-n for n in shift) if isinstance(shift, list | tuple) else -shift
 
 
+def _rolled(op: Any, args: Any, on: Any, params: Any) -> Any:
+    x, axis = args[0], params["axis"]
+    rows = np.reshape(x, (x.shape[0], prod(x.shape[1:]))) if axis is None else x
+    return np.reshape(along_axis(op, [rows], on, {**params, "axis": 0 if axis is None else axis}), x.shape)
+
+
 @op(
     np.roll,
     acts=moves(
@@ -373,6 +394,7 @@ def _opposite(shift: Any) -> Any:
             (((4,),), {"shift": 1}), (((2, 3),), {"shift": -2}), (((2, 3),), {"shift": [1, 2], "axis": [0, 1]}),
             (((0, 2),), {"shift": 1, "axis": 1}),
         ],
+        _rolled,
     ),
     d=linear(lambda g, shift, axis: np.roll(g, _opposite(shift), axes(axis))),
     run=lambda x, shift, axis=None: np.roll(x, shift, axes(axis)),
@@ -414,9 +436,11 @@ def _spread_shape(s: tuple[int, ...], shape: Any) -> tuple[int, ...]:
             (((1, 3),), {"shape": (2, 3)}), (((3,),), {"shape": [2, 3]}), (((),), {"shape": (2, 2)}),
             (((2, 1, 2),), {"shape": (2, 3, 2)}), (((1,),), {"shape": (0,)}), (((),), {"shape": ()}),
         ],
+        spread_to_shape,
     ),
     d=linear(lambda g, x_shape: _gathered(g, x_shape)),
     run=lambda x, shape: np.broadcast_to(x, shape),
+    lower=view(),
 )  # fmt: skip
 def broadcast_to(x: Any, /, shape: Any) -> Any:
     """``x`` repeated along axes of length 1 and new leading axes, without copying.
@@ -447,6 +471,12 @@ def _untile(g: Any, shape: tuple[int, ...], reps: Any) -> Any:
     return _back(np.sum(each, axis=tuple(range(0, 2 * len(s), 2))), shape)
 
 
+def _tile_each(op: Any, args: Any, on: Any, params: Any) -> Any:
+    (x,) = args
+    s, reps = _tiled(x.shape[1:], params["reps"])
+    return op.call([np.reshape(x, (x.shape[0], *s))], {"reps": (1, *reps)})
+
+
 @op(
     np.tile,
     acts=moves(
@@ -456,6 +486,7 @@ def _untile(g: Any, shape: tuple[int, ...], reps: Any) -> Any:
             (((2, 3),), {"reps": 2}), (((),), {"reps": (2,)}), (((0,),), {"reps": (2,)}), (((2,),), {"reps": (0,)}),
             (((2, 3),), {"reps": [1, 1]}),
         ],
+        _tile_each,
     ),
     d=linear(lambda g, x_shape, reps: _untile(g, x_shape, reps)),
     run=np.tile,

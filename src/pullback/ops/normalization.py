@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 
 from pullback.core.axes import over
-from pullback.core.op import method, operand
+from pullback.core.composition import fits, numbers
+from pullback.core.convert import as_number
+from pullback.core.op import method
+from pullback.core.tensor import Tensor
 from pullback.errors import ShapeError
 
 __all__ = [
@@ -25,24 +28,25 @@ def _scaled(x: Any, mean: Any, variance: Any, offset: Any, scale: Any, epsilon: 
 def _batch_norm(
     name: str, ranks: tuple[int, ...], x: Any, mean: Any, variance: Any, offset: Any, scale: Any, epsilon: Any
 ) -> Any:  # fmt: skip
-    x = operand(x)
+    x = numbers(name, "x", x)
     if ranks and x.ndim not in ranks:
         raise ShapeError(f"{name}: x must have rank {ranks[0]}, got shape {x.shape}.")
     given = {"mean": mean, "variance": variance, "offset": offset, "scale": scale}
-    found: dict[str, Any] = {k: None if v is None else operand(v) for k, v in given.items()}
+    found: dict[str, Any] = {k: None if v is None else numbers(name, k, v) for k, v in given.items()}
     for argument, value in found.items():
         if value is None and argument in ("mean", "variance"):
             raise ShapeError(f"{name}: {argument} must be given; moments(x) tells mean and variance.")
-        if value is not None and (
-            value.ndim > x.ndim
-            or any(n not in (1, m) for n, m in zip(value.shape[::-1], x.shape[::-1], strict=False))
-            or value.ndim != found["mean"].ndim
-        ):  # fmt: skip
+        if value is not None and not (fits(value.shape, x.shape) and value.ndim == found["mean"].ndim):
             raise ShapeError(
                 f"{name}: {argument} has shape {value.shape}; for x of shape {x.shape} and mean of shape "
                 f"{found['mean'].shape} it must have the rank of mean and broadcast to x, as {x.shape[-1:]} does."
             )
-    return _scaled(x, **found, epsilon=0.001 if epsilon is None else epsilon)
+    return _scaled(x, **found, epsilon=0.001 if epsilon is None else _epsilon(name, epsilon))
+
+
+def _epsilon(name: str, epsilon: Any) -> Any:
+    """What is added to the variance; a tensor may be learned."""
+    return epsilon if isinstance(epsilon, Tensor) else as_number(name, "variance_epsilon", epsilon, 0)
 
 
 @method
@@ -95,7 +99,7 @@ def batch_norm4d(
 
 @method
 def layer_norm(
-    x: Any, offset: Any = None, scale: Any = None, axis: Any = -1, variance_epsilon: float = 1e-5
+    x: Any, offset: Any = None, scale: Any = None, axis: Any = -1, variance_epsilon: Any = 1e-5
 ) -> Any:  # fmt: skip
     """``x`` brought to mean 0 and variance 1 over ``axis``, times ``scale``, plus ``offset``.
 
@@ -103,11 +107,19 @@ def layer_norm(
     array([[-1.,  1.],
            [-1.,  1.]])
     """
-    x = operand(x)
-    axes = over(x.ndim, axis, "layer_norm")
+    name = "layer_norm"
+    x = numbers(name, "x", x)
+    axes = over(x.ndim, axis, name)
+    if not x.ndim or 0 in (x.shape[i] for i in axes):
+        raise ShapeError(f"{name}: there is nothing to normalise over axis {axis} of x, which has shape {x.shape}.")
+    for argument, value in {"offset": offset, "scale": scale}.items():
+        shape = x.shape if value is None else numbers(name, argument, value).shape
+        if not fits(shape, x.shape):
+            raise ShapeError(f"{name}: {argument} of shape {shape} must broadcast to x, which has shape {x.shape}.")
+    epsilon = 1e-5 if variance_epsilon is None else _epsilon(name, variance_epsilon)
     centred = x - np.mean(x, axis=axes, keepdims=True)
     variance = np.mean(centred * centred, axis=axes, keepdims=True)
-    return _scaled(centred, 0.0, variance, offset, scale, variance_epsilon)
+    return _scaled(centred, 0.0, variance, offset, scale, epsilon)
 
 
 @method
@@ -119,13 +131,17 @@ def local_response_normalization(
     >>> local_response_normalization(np.array([[[[1.0, 1.0]]]]), 1, 2.0).ravel()
     array([0.5, 0.5])
     """
-    name, x = "local_response_normalization", operand(x)
+    name = "local_response_normalization"
+    x = numbers(name, "x", x)
     if x.ndim not in (3, 4):
         raise ShapeError(f"{name}: x must have rank 4, or 3 without a batch, got shape {x.shape}.")
-    radius = 5 if depth_radius is None else depth_radius
-    if radius != int(radius) or radius < 0:
+    radius = as_number(name, "depth_radius", 5 if depth_radius is None else depth_radius)
+    if not float(radius).is_integer() or radius < 0:
         raise ShapeError(f"{name}: depth_radius must be an integer >= 0, got {depth_radius!r}.")
-    bias, alpha, beta = 1 if bias is None else bias, 1 if alpha is None else alpha, 0.5 if beta is None else beta
+    given = {"bias": (bias, 1), "alpha": (alpha, 1), "beta": (beta, 0.5)}
+    bias, alpha, beta = (
+        v if isinstance(v, Tensor) else as_number(name, k, usual if v is None else v) for k, (v, usual) in given.items()
+    )
     channels = np.arange(x.shape[-1])
     near = np.abs(channels[:, None] - channels) <= radius
     dtype = x.dtype if x.dtype.kind == "f" else np.float32

@@ -10,7 +10,8 @@ import numpy as np
 from pullback.core.adjoints import along, axes, kept, nonzero, total
 from pullback.core.axes import Sample, reduces
 from pullback.core.calculus import rule
-from pullback.core.op import method, op, operand
+from pullback.core.composition import numbers
+from pullback.core.op import method, op
 from pullback.errors import ArgumentError
 
 __all__ = ["euclidean_norm", "norm"]
@@ -91,7 +92,7 @@ def norm(x: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool = Fals
     >>> pb.norm(np.array([3.0, -4.0]), np.inf)
     np.float64(4.0)
     """
-    x = operand(x)
+    x = numbers("norm", "x", x)
     if not x.shape:
         return np.abs(x)
     several = isinstance(axis, list | tuple)

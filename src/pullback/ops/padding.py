@@ -9,6 +9,7 @@ import numpy as np
 
 from pullback.core.axes import moves
 from pullback.core.calculus import rule
+from pullback.core.lowering import pieces
 from pullback.core.op import method, of_rank, op, operand
 from pullback.errors import ArgumentError, ShapeError
 
@@ -19,6 +20,8 @@ def _pairs(name: str, shape: tuple[int, ...], paddings: Any) -> list[tuple[int, 
     """How many elements are added before and after, for each axis."""
     try:
         pairs = [(int(before), int(after)) for before, after in paddings]
+        if any((int(a), int(b)) != (a, b) for a, b in paddings):
+            raise ValueError  # not whole numbers
     except (TypeError, ValueError):
         raise ArgumentError(
             f"{name}: paddings must be a pair [before, after] for each axis of x, got {paddings!r}."
@@ -59,12 +62,14 @@ def _pad_tangent(dx: Any, paddings: Any) -> Any:
             (((2, 1, 2),), {"paddings": ((0, 0), (1, 1), (0, 1))}), (((0,),), {"paddings": [[1, 1]]}),
             (((),), {"paddings": []}),
         ],
+        lambda op, args, on, params: op.call(args, {**params, "paddings": [(0, 0), *params["paddings"]]}),
     ),
     d=rule(
         lambda g, x_shape, paddings: g[_inner(x_shape, paddings)],
         jvp=_pad_tangent,
     ),
     run=_pad,
+    lower=pieces(lambda shapes, paddings, constant_value: [_inner(shapes[0], paddings)], fill="constant_value"),
 )  # fmt: skip
 def pad(x: Any, /, paddings: Any, constant_value: Any = 0) -> Any:
     """``x`` with ``constant_value`` around it, ``[before, after]`` elements along each axis.
@@ -123,7 +128,7 @@ def mirror_pad(x: Any, paddings: Any, mode: str = "reflect") -> Any:
     """
     if mode not in ("reflect", "symmetric"):
         raise ArgumentError(f"mirror_pad: mode must be 'reflect' or 'symmetric', got {mode!r}.")
-    x = operand(x)
+    x = operand(x, "mirror_pad")
     shape = x.shape
     for axis, pair in enumerate(_pairs("mirror_pad", shape, paddings)):
         if any(pair):

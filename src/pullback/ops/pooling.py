@@ -6,16 +6,17 @@ What lies outside of the image is no element of a window: it is never the larges
 
 from __future__ import annotations
 
-from functools import lru_cache, reduce
+from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.core.axes import moves
+from pullback.core.axes import examples, folded, moves
 from pullback.core.calculus import constant, linear, rule
+from pullback.core.composition import numbers
 from pullback.core.convert import get_default_dtype
-from pullback.core.op import method, op, operand
+from pullback.core.op import method, op
 from pullback.core.windows import Windows, channels_last, filled, framed, laid, per_axis, planned, unframed
 from pullback.errors import ArgumentError, ShapeError
 
@@ -40,22 +41,35 @@ def _results(x: Ints, windows: Windows) -> Ints:
 # ---- the largest
 
 
+def _reduced(frame: Any, windows: Windows, ufunc: Any) -> Any:
+    """What ``ufunc`` makes of each window, one axis after the other: first along whole rows, which is quick."""
+    z = frame
+    for axis, (k, s, d, n) in enumerate(
+        zip(windows.size, windows.strides, windows.dilations, windows.out, strict=True), 1
+    ):
+        before = (slice(None),) * axis
+        taps = [z[(*before, slice(i * d, i * d + (n - 1) * s + 1, s) if n else slice(0, 0))] for i in range(k)]
+        z = ufunc(taps[0], taps[1]) if k > 1 else taps[0]
+        for tap in taps[2:]:
+            ufunc(z, tap, out=z)
+    return z.copy() if max(windows.size) == 1 else z
+
+
 def _largest(x: Any, windows: Windows) -> Any:
-    frame = framed(x, windows, filled(x.dtype))
-    z: Any = None
-    for _, index in windows.offsets():
-        z = frame[index].copy() if z is None else np.maximum(z, frame[index], out=z)
-    return z
+    return _reduced(framed(x, windows, filled(x.dtype)), windows, np.maximum)
 
 
 def _shares(source: Any, largest: Any, windows: Windows) -> tuple[list[Any], Any]:
     """For each element of a window where it is the largest, and how many there are; None if never more than one."""
     frame = framed(source, windows, filled(source.dtype))
     hits = [frame[index] == largest for _, index in windows.offsets()]
-    count = reduce(np.add, [hit.view(np.uint8) for hit in hits[1:]], hits[0].view(np.uint8)) if len(hits) < 256 else (
-        reduce(np.add, [hit.astype(np.int64) for hit in hits])
-    )  # fmt: skip
-    return hits, np.maximum(count, 1).astype(source.dtype) if count.size and count.max() > 1 else None
+    count = hits[0].astype(np.uint8 if len(hits) < 256 else np.int64)
+    for hit in hits[1:]:
+        np.add(count, hit.view(np.uint8), out=count)
+    if not count.size or count.max() < 2:
+        return hits, None
+    shares = count.astype(source.dtype)
+    return hits, shares if count.min() else np.maximum(shares, 1)  # none is the largest where one is NaN
 
 
 def _give_to_largest(x: Any, source: Any, largest: Any, windows: Windows) -> Any:
@@ -106,7 +120,7 @@ def _taken_back(g: Any, source: Any, largest: Any, windows: Windows) -> Any:
 
 @op(
     _largest,
-    acts=moves(_results, [((x,), {"windows": w}) for x, w in SAMPLES]),
+    acts=moves(_results, [((x,), {"windows": w}) for x, w in SAMPLES], folded),
     d=rule(_back_to_largest, jvp=_tangent_of_largest),
     run=_largest,
 )  # fmt: skip
@@ -120,7 +134,7 @@ def largest_in_window(x: Any, /, windows: Windows) -> Any:
 
 @op(
     _give_to_largest,
-    acts=moves(lambda x, source, largest, windows: source, lambda: _with_source(False)),
+    acts=moves(lambda x, source, largest, windows: source, lambda: _with_source(False), folded),
     d=linear(_taken_back, None, None),
     run=_give_to_largest,
 )
@@ -136,7 +150,7 @@ def give_to_largest(x: Any, source: Any, largest: Any, /, windows: Windows) -> A
 
 @op(
     _take_from_largest,
-    acts=moves(lambda x, source, largest, windows: largest, lambda: _with_source(True)),
+    acts=moves(lambda x, source, largest, windows: largest, lambda: _with_source(True), folded),
     d=linear(lambda g, source, largest, windows: give_to_largest(g, source, largest, windows), None, None),
     run=_take_from_largest,
 )
@@ -162,12 +176,24 @@ def _places(x: Any, windows: Windows, include_batch: bool = False) -> Any:
     return (place * x.shape[-1] + np.arange(x.shape[-1])).astype(np.int32)
 
 
+def _places_in_batch(op: Any, args: Any, on: Any, params: Any) -> Any:
+    """Of many examples each counts from its own beginning."""
+    places = folded(op, args, on, params)
+    if not params["include_batch"]:
+        return places
+    before = prod(args[0].shape[1:]) * np.arange(examples(args, on), dtype=np.int32)
+    return places - np.reshape(before, (-1, *(1,) * (np.ndim(places) - 1)))
+
+
 @op(
     _places,
-    acts=moves(lambda x, windows, include_batch: _results(x, windows), [((x,), {"windows": w}) for x, w in SAMPLES]),
+    acts=moves(
+        lambda x, windows, include_batch: _results(x, windows), [((x,), {"windows": w}) for x, w in SAMPLES],
+        _places_in_batch,
+    ),
     d=constant(),
     run=_places,
-)
+)  # fmt: skip
 def largest_places(x: Any, /, windows: Windows, include_batch: bool = False) -> Any:
     """Where the largest element of each window is, the first of several: its number in the flattened image.
 
@@ -180,11 +206,7 @@ def largest_places(x: Any, /, windows: Windows, include_batch: bool = False) -> 
 
 
 def _sums(x: Any, windows: Windows) -> Any:
-    frame = framed(x, windows)
-    z: Any = None
-    for _, index in windows.offsets():
-        z = frame[index].copy() if z is None else np.add(z, frame[index], out=z)
-    return z
+    return _reduced(framed(x, windows), windows, np.add)
 
 
 def _spread(x: Any, windows: Windows, shape: Ints) -> Any:
@@ -200,7 +222,7 @@ def _spread_back(g: Any, x_shape: Ints, windows: Windows) -> Any:
 
 @op(
     _sums,
-    acts=moves(_results, [((x,), {"windows": w}) for x, w in SAMPLES]),
+    acts=moves(_results, [((x,), {"windows": w}) for x, w in SAMPLES], folded),
     d=linear(_spread_back),
     run=_sums,
 )
@@ -214,7 +236,9 @@ def sum_of_windows(x: Any, /, windows: Windows) -> Any:
 
 @op(
     _spread,
-    acts=moves(lambda x, windows, shape: shape, [((_results(x, w),), {"windows": w, "shape": x}) for x, w in SAMPLES]),
+    acts=moves(
+        lambda x, windows, shape: shape, [((_results(x, w),), {"windows": w, "shape": x}) for x, w in SAMPLES], folded
+    ),
     d=linear(lambda g, windows: sum_of_windows(g, windows)),
     run=_spread,
 )
@@ -243,7 +267,7 @@ def _pooled(
     dilations: Any = 1, outside: bool = False,
 ) -> Any:  # fmt: skip
     """Either pooling of either layout; ``outside`` says that zeros around the image are elements like others."""
-    x, last = operand(x), channels_last(name, data_format, axes)
+    x, last = numbers(name, "x", x), channels_last(name, data_format, axes)
     alone = x.ndim == axes + 1
     if alone:
         x = np.reshape(x, (1, *x.shape))
@@ -366,7 +390,8 @@ def max_pool_with_argmax(
     >>> max_pool_with_argmax(np.array([[[[1.0], [4.0]], [[2.0], [3.0]]]]), 2)
     PoolWithArgmax(result=array([[[[4.]]]]), indexes=array([[[[1]]]], dtype=int32))
     """
-    name, x = "max_pool_with_argmax", operand(x)
+    name = "max_pool_with_argmax"
+    x = numbers(name, "x", x)
     if x.ndim != 4:
         raise ShapeError(f"{name}: x must have rank 4, got shape {x.shape}.")
     windows = planned(name, x.shape[1:-1], per_axis(name, "filter_size", filter_size, 2), strides, pad)

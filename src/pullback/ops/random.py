@@ -2,6 +2,15 @@
 
 Underneath are NumPy's generators.  ``seed`` is ``None`` for the generator of the process (see ``seed``), an integer for
 the same numbers every time, or a ``numpy.random.Generator``, which is used as it is.
+
+Under ``vmap`` every example with a seed of its own gets the numbers of that seed, as in a loop.  With a seed that is
+the same for all, or none, there is one draw for each call of the function, shared by all examples; unless a parameter
+that differs between examples enters the draw itself (``alpha`` of ``gamma``, ``p``, ``lam``, ``logits``, ``rate``, the
+bounds of ``uniform_int``): then it is made for each of them.  ``mean``, ``std_dev``, ``minval``, ``maxval``, ``scale``
+and ``beta`` only move what was drawn.
+
+>>> pb.vmap(lambda seed: pb.random.normal([2], seed=seed))(np.arange(3)).shape
+(3, 2)
 """
 
 from __future__ import annotations
@@ -12,13 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.axes import Sample, elementwise2, moves, one_axis
-from pullback.core.calculus import partials
-from pullback.core.convert import as_dtype, as_shape, get_default_dtype
-from pullback.core.gammas import density_slope, share_slope
-from pullback.core.op import method, op, operand
+from pullback.core.axes import one_axis
+from pullback.core.composition import numbers, picked
+from pullback.core.convert import as_dtype, as_number, as_shape, get_default_dtype
+from pullback.core.op import method
 from pullback.core.tape import TAPED, constant
-from pullback.core.tensor import Tensor, concrete
+from pullback.core.tensor import Tensor, all_values, concrete, stripped, unfollowed
 from pullback.errors import ArgumentError, ShapeError
 
 __all__ = [
@@ -28,6 +36,7 @@ __all__ = [
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
+MOST_OFTEN = 9e18  # what NumPy's Poisson numbers, 64-bit integers, can count
 _process: np.random.Generator | None = None  # made when it is first asked: importing NumPy's generators takes time
 
 
@@ -67,9 +76,18 @@ def _generator(name: str, seed: Any) -> np.random.Generator:
     return np.random.default_rng(n if n >= 0 else [-n, 1])  # NumPy's seeds have no sign
 
 
+def _drawn(name: str, seed: Any, draw: Callable[..., Any], *parameters: Any) -> Any:
+    """``draw(generator, *parameters)``, of plain values; once for each example if the seed or a parameter has some."""
+    return unfollowed(lambda seed, *given: draw(_generator(name, seed), *given), seed, *parameters)
+
+
+def _tensor(made: Any) -> Tensor:
+    return made if isinstance(made, Tensor) else constant(made)
+
+
 def _parameters(name: str, shape: Any, dtype: Any, **given: Any) -> tuple[Any, ...]:
     """The shape of the result, its dtype, and the parameters, all broadcast to that shape if it is not given."""
-    made = {n: operand(x) for n, x in given.items()}
+    made = {n: numbers(name, n, x) for n, x in given.items()}
     wanted = None if shape is None else as_shape(name, shape)
     try:
         whole = np.broadcast_shapes(*[x.shape for x in made.values()])
@@ -86,20 +104,20 @@ def _parameters(name: str, shape: Any, dtype: Any, **given: Any) -> tuple[Any, .
     return (wanted, kind, *made.values())
 
 
-def _cut(name: str, x: Any) -> Any:
-    """The plain value of a parameter in which the draw has no derivative."""
-    x = operand(x)
+def _cut(name: str, argument: str, x: Any) -> Any:
+    """The values of a parameter in which the draw has no derivative."""
+    x = numbers(name, argument, x)
     if type(x) in TAPED and x.level:
         x.meta.tape.cut(name)
-    return concrete(x)
+    return stripped(x)
 
 
 def _moved(noise: Any, scale: Any, shift: Any, kind: np.dtype[Any]) -> Any:
     """``noise * scale + shift`` as a tensor: with the noise held fixed it is differentiable in both."""
     float_kind = kind if kind.kind == "f" else np.dtype(np.float64)
-    z = constant(noise.astype(float_kind, copy=False)) * _narrow(scale, float_kind) + _narrow(shift, float_kind)
+    z: Any = _tensor(_narrow(noise, float_kind)) * _narrow(scale, float_kind) + _narrow(shift, float_kind)
     if kind.kind != "f":
-        return constant(np.rint(_cut("astype", z)).astype(kind))
+        return _tensor(np.rint(_cut("astype", "x", z)).astype(kind))
     return z if z.dtype == kind else z.astype(kind)
 
 
@@ -109,16 +127,21 @@ def _narrow(x: Any, kind: np.dtype[Any]) -> Any:
 
 
 def _checked(name: str, what: str, x: Any, low: float, high: float = math.inf, strict: bool = False) -> Any:
-    """The plain values of a parameter, within their bounds."""
-    x = np.asarray(concrete(x))
-    bad = ~((x > low if strict else x >= low) & (x <= high))
+    """The values of a parameter, within their bounds."""
+    given = np.asarray(all_values(x))
+    bad = ~((given > low if strict else given >= low) & (given <= high))
     if bad.any():
         bounds = f"between {low:g} and {high:g}" if high < math.inf else f"{'above' if strict else 'at least'} {low:g}"
-        raise ArgumentError(f"{name}: {what} must be {bounds}, got {x[bad].flat[0]:g}.")
-    return x
+        raise ArgumentError(f"{name}: {what} must be {bounds}, got {given[bad].flat[0]:g}.")
+    return stripped(x)
 
 
 # ---- continuous, and differentiable in their parameters
+
+
+def _not_bools(name: str, kind: np.dtype[Any]) -> None:
+    if kind.kind not in "fiu":
+        raise ArgumentError(f"{name}: dtype must be of numbers, got {kind}; bernoulli draws truth values.")
 
 
 def _normal(generator: np.random.Generator, shape: Any, kind: np.dtype[Any]) -> Any:
@@ -136,7 +159,8 @@ def normal(shape: Any = None, mean: Any = 0.0, std_dev: Any = 1.0, dtype: Any = 
     4.0
     """
     wanted, kind, mean, std_dev = _parameters("normal", shape, dtype, mean=mean, std_dev=std_dev)
-    return _moved(_normal(_generator("normal", seed), wanted, kind), std_dev, mean, kind)
+    _not_bools("normal", kind)
+    return _moved(_drawn("normal", seed, lambda random: _normal(random, wanted, kind)), std_dev, mean, kind)
 
 
 def standard_normal(shape: Any, dtype: Any = None, seed: Any = None) -> Any:
@@ -157,11 +181,15 @@ def truncated_normal(
     True
     """
     wanted, kind, mean, std_dev = _parameters("truncated_normal", shape, dtype, mean=mean, std_dev=std_dev)
-    generator = _generator("truncated_normal", seed)
-    noise = _normal(generator, wanted, kind)
-    while (far := np.abs(noise) > 2).any():
-        noise[far] = _normal(generator, int(far.sum()), kind)
-    return _moved(noise, std_dev, mean, kind)
+    _not_bools("truncated_normal", kind)
+
+    def draw(random: np.random.Generator) -> Any:
+        noise = _normal(random, wanted, kind)
+        while (far := np.abs(noise) > 2).any():
+            noise[far] = _normal(random, int(far.sum()), kind)
+        return noise
+
+    return _moved(_drawn("truncated_normal", seed, draw), std_dev, mean, kind)
 
 
 def uniform(shape: Any = None, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = None, seed: Any = None) -> Any:
@@ -173,9 +201,9 @@ def uniform(shape: Any = None, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any 
     wanted, kind, low, high = _parameters("uniform", shape, dtype, minval=minval, maxval=maxval)
     if kind.kind in "iu":
         return uniform_int(wanted, low, high, kind, seed)
-    generator = _generator("uniform", seed)
-    noise = generator.random(wanted, np.float32) if kind == np.float32 else generator.random(wanted)
-    return _moved(np.asarray(noise), high - low, low, kind)
+    precision: Any = np.float32 if kind == np.float32 else np.float64
+    noise = _drawn("uniform", seed, lambda random: np.asarray(random.random(wanted, precision)))
+    return _moved(noise, high - low, low, kind)
 
 
 def exponential(shape: Any = None, scale: Any = 1.0, dtype: Any = None, seed: Any = None) -> Any:
@@ -186,100 +214,11 @@ def exponential(shape: Any = None, scale: Any = 1.0, dtype: Any = None, seed: An
     """
     wanted, kind, scale = _parameters("exponential", shape, dtype, scale=scale)
     _checked("exponential", "scale", scale, 0)
-    return _moved(np.asarray(_generator("exponential", seed).standard_exponential(wanted)), scale, np.zeros(()), kind)
+    noise = _drawn("exponential", seed, lambda random: np.asarray(random.standard_exponential(wanted)))
+    return _moved(noise, scale, np.zeros(()), kind)
 
 
 # ---- gamma: implicit differentiation
-
-
-class _Orders(moves):
-    """Broadcasting of two inputs, with an order ``n``."""
-
-    def __init__(self) -> None:
-        samples: list[Sample] = [
-            (((), ()), {"n": 1}), (((3,), (3,)), {"n": 2}), (((0, 2), (2,)), {"n": 1}), (((2, 1), (3,)), {"n": 0}),
-        ]  # fmt: skip
-        super().__init__(lambda alpha, at, n: elementwise2.shape("gamma", (alpha, at), {}), samples)
-
-
-def _in_kind(compute: Callable[[Any, Any, int], Any]) -> Any:
-    """The kernel of a slope: computed in float64, given in the dtype of the inputs."""
-
-    def run(alpha: Any, at: Any, n: int) -> Any:
-        return compute(alpha, at, n).astype(np.result_type(alpha, at))
-
-    return run
-
-
-def _density_by_alpha(g: Any, z: Any, alpha: Any, at: Any, n: int) -> Any:
-    return g * (gamma_density_slope(alpha, at, n + 1) - z * gamma_density_slope(alpha, at, 1))
-
-
-def _density_by_at(g: Any, alpha: Any, at: Any, n: int) -> Any:
-    return g * gamma_density_slope(alpha, at, n - 1) * n / at if n else g * 0.0
-
-
-@op(_in_kind(density_slope), acts=_Orders(), d=partials(_density_by_alpha, _density_by_at), domain=(0.5, 3.0))
-def gamma_density_slope(alpha: Any, at: Any, /, n: int) -> Any:
-    """The derivative of order ``n`` by ``alpha`` of the density of Gamma(alpha, 1), divided by the density.
-
-    >>> pb.tensor([1.0]).gamma_density_slope([1.0], 1)
-    Tensor([0.5772157], dtype=float32)
-    """
-
-
-def _share_by_alpha(g: Any, z: Any, alpha: Any, at: Any, n: int) -> Any:
-    return g * (gamma_share_slope(alpha, at, n + 1) - z * gamma_density_slope(alpha, at, 1))
-
-
-def _share_by_at(g: Any, z: Any, alpha: Any, at: Any, n: int) -> Any:
-    return g * (gamma_density_slope(alpha, at, n) - z * ((alpha - 1) / at - 1))
-
-
-@op(_in_kind(share_slope), acts=_Orders(), d=partials(_share_by_alpha, _share_by_at), domain=(0.5, 3.0))
-def gamma_share_slope(alpha: Any, at: Any, /, n: int) -> Any:
-    """The derivative of order ``n`` by ``alpha`` of the distribution function of Gamma(alpha, 1), by the density.
-
-    >>> pb.tensor([1.0]).gamma_share_slope([1.0], 0)
-    Tensor([1.7182819], dtype=float32)
-    """
-
-
-def _carried(alpha: Any, draw: Any, origin: Any) -> Any:
-    """From ``origin`` to ``alpha`` along the curve on which the distribution function is constant (Runge-Kutta)."""
-    if np.array_equal(alpha, origin):
-        return draw
-    far = np.max(np.abs(alpha / origin - 1), initial=0.0)
-    steps = 1 + int(16 * far)
-    h, a, z = (alpha - origin) / steps, np.asarray(origin, np.float64), np.asarray(draw, np.float64)
-    for _ in range(steps):
-        k1 = -share_slope(a, z, 1)
-        k2 = -share_slope(a + h / 2, z + h / 2 * k1, 1)
-        k3 = -share_slope(a + h / 2, z + h / 2 * k2, 1)
-        k4 = -share_slope(a + h, z + h * k3, 1)
-        a, z = a + h, z + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-    return z.astype(draw.dtype)
-
-
-def _draws() -> list[Sample]:
-    alphas = [np.array(1.5), np.array([0.5, 1.0, 4.0]), np.array([[0.1], [20.0]]), np.zeros((0, 2))]
-    draws = [np.array(0.7), np.array([0.3, 2.0, 3.0]), np.array([[0.2], [24.0]]), np.zeros((0, 2))]
-    return [((alpha, draw, alpha), {}) for alpha, draw in zip(alphas, draws, strict=True)]
-
-
-@op(
-    _carried,
-    acts=moves(lambda alpha, draw, origin: draw, _draws()),
-    d=partials(lambda g, z, alpha: -(g * gamma_share_slope(alpha, z, 1)), None, None),
-)
-def gamma_draw(alpha: Any, draw: Any, origin: Any, /) -> Any:
-    """What the draw from Gamma(origin, 1) would have been from Gamma(alpha, 1): its share below it is the same.
-
-    So the derivative by ``alpha`` is minus that of the distribution function, divided by the density.
-
-    >>> pb.tensor(np.array([2.0])).gamma_draw(np.array([1.0]), np.array([1.0]))
-    Tensor([2.14619322], dtype=float64)
-    """
 
 
 def gamma(shape: Any = None, alpha: Any = 1.0, beta: Any = 1.0, dtype: Any = None, seed: Any = None) -> Any:
@@ -297,12 +236,16 @@ def gamma(shape: Any = None, alpha: Any = 1.0, beta: Any = 1.0, dtype: Any = Non
     if kind.kind != "f":
         raise ArgumentError(f"gamma: dtype must be a float, got {kind}.")
     origin = origin.astype(kind)
-    draw = np.asarray(_generator("gamma", seed).standard_gamma(origin)).astype(kind)
-    draw = np.maximum(draw, np.finfo(kind).tiny)[()]  # a shape parameter near 0 gives less than the least number
+    least = np.finfo(kind).tiny  # a shape parameter near 0 gives less than the least number
+    draw = _drawn(
+        "gamma", seed, lambda random, origin: np.maximum(np.asarray(random.standard_gamma(origin), kind), least)[()],
+        origin,
+    )  # fmt: skip
     if isinstance(alpha, Tensor):
-        z = gamma_draw(np.broadcast_to(_narrow(alpha, kind), wanted), draw, origin[()])
+        whole: Any = np.broadcast_to(_narrow(alpha, kind), wanted)
+        z = whole.gamma_draw(draw, origin[()])
     else:
-        z = constant(draw)
+        z = _tensor(draw)
     return z / _narrow(beta, kind) if isinstance(beta, Tensor) or not np.all(beta == 1) else z
 
 
@@ -315,13 +258,21 @@ def uniform_int(shape: Any, minval: Any, maxval: Any, dtype: Any = "int32", seed
     >>> bool(pb.all(pb.random.uniform_int([100], 3, 5, seed=1) < 5))
     True
     """
-    low, high = (np.asarray(_cut("uniform_int", x)) for x in (minval, maxval))
-    if not np.all(low < high):
+    low, high = (_cut("uniform_int", argument, x) for argument, x in (("minval", minval), ("maxval", maxval)))
+    if not np.all(all_values((low < high) & np.isfinite(high - low))):
         raise ArgumentError(f"uniform_int: minval must be less than maxval, got {minval} and {maxval}.")
+    kind = as_dtype(dtype, "uniform_int")
+    if kind.kind in "iu" and low.size and high.size:
+        held = np.iinfo(kind)
+        if all_values(low).min(initial=0) < held.min or all_values(high).max(initial=0) > held.max + 1:
+            raise ArgumentError(f"uniform_int: {kind} does not hold all from minval {minval} to maxval {maxval}.")
     wanted = _parameters("uniform_int", shape, None, minval=low, maxval=high)[0]
-    low, high = (np.ceil(x).astype(np.int64) for x in (low, high))
-    made = _generator("uniform_int", seed).integers(low, high, wanted)
-    return constant(np.asarray(made).astype(as_dtype(dtype, "uniform_int")))
+
+    def draw(random: np.random.Generator, low: Any, high: Any) -> Any:
+        low, high = (np.ceil(x).astype(np.int64) for x in (low, high))
+        return np.asarray(random.integers(low, high, wanted)).astype(kind)
+
+    return _tensor(_drawn("uniform_int", seed, draw, low, high))
 
 
 def bernoulli(shape: Any = None, p: Any = 0.5, dtype: Any = None, seed: Any = None) -> Tensor:
@@ -331,8 +282,8 @@ def bernoulli(shape: Any = None, p: Any = 0.5, dtype: Any = None, seed: Any = No
     Tensor([1., 1., 1., 1.], dtype=float32)
     """
     wanted, kind, p = _parameters("bernoulli", shape, dtype, p=p)
-    p = _checked("bernoulli", "p", _cut("bernoulli", p), 0, 1)
-    return constant(np.asarray(_generator("bernoulli", seed).random(wanted) < p).astype(kind))
+    p = _checked("bernoulli", "p", _cut("bernoulli", "p", p), 0, 1)
+    return _tensor(_drawn("bernoulli", seed, lambda random, p: np.asarray(random.random(wanted) < p).astype(kind), p))
 
 
 def poisson(shape: Any = None, lam: Any = 1.0, dtype: Any = None, seed: Any = None) -> Tensor:
@@ -342,8 +293,10 @@ def poisson(shape: Any = None, lam: Any = 1.0, dtype: Any = None, seed: Any = No
     Tensor([0., 0., 0.], dtype=float32)
     """
     wanted, kind, lam = _parameters("poisson", shape, dtype, lam=lam)
-    lam = _checked("poisson", "lam", _cut("poisson", lam), 0)
-    return constant(np.asarray(_generator("poisson", seed).poisson(lam, wanted)).astype(kind))
+    lam = _checked("poisson", "lam", _cut("poisson", "lam", lam), 0)
+    if (most := np.asarray(all_values(lam)).max(initial=0)) > MOST_OFTEN:
+        raise ArgumentError(f"poisson: lam must be at most {MOST_OFTEN:g}, got {most:g}.")
+    return _tensor(_drawn("poisson", seed, lambda random, x: np.asarray(random.poisson(x, wanted)).astype(kind), lam))
 
 
 def categorical(logits: Any, num_samples: int, dtype: Any = "int32", seed: Any = None) -> Tensor:
@@ -352,12 +305,17 @@ def categorical(logits: Any, num_samples: int, dtype: Any = "int32", seed: Any =
     >>> pb.random.categorical(np.array([[0.0, 100.0], [100.0, 0.0]]), 3)
     Tensor([[1, 1, 1], [0, 0, 0]], dtype=int32)
     """
-    x = np.asarray(_cut("categorical", logits), np.float64)
+    x = _cut("categorical", "logits", logits)
     _classed("categorical", "logits", x)
-    top = np.max(x, axis=-1, keepdims=True)
-    if not np.isfinite(top).all():
-        raise ArgumentError("categorical: every row of logits must have a largest one that is finite.")
-    return _picked("categorical", np.exp(x - top), num_samples, dtype, seed)
+
+    def likely(x: Any) -> Any:
+        x = np.asarray(x, np.float64)
+        top = np.max(x, axis=-1, keepdims=True)
+        if not np.isfinite(top).all():
+            raise ArgumentError("categorical: every row of logits must have a largest one that is finite.")
+        return np.exp(x - top)
+
+    return _picked("categorical", x, likely, num_samples, dtype, seed)
 
 
 def multinomial(logits: Any, num_samples: int, seed: Any = None, normalized: bool = False) -> Tensor:
@@ -368,9 +326,9 @@ def multinomial(logits: Any, num_samples: int, seed: Any = None, normalized: boo
     """
     if not normalized:
         return categorical(logits, num_samples, seed=seed)
-    p = np.asarray(_cut("multinomial", logits), np.float64)
+    p = _checked("multinomial", "a probability", _cut("multinomial", "logits", logits), 0)
     _classed("multinomial", "logits", p)
-    return _picked("multinomial", _checked("multinomial", "a probability", p, 0), num_samples, "int32", seed)
+    return _picked("multinomial", p, lambda p: np.asarray(p, np.float64), num_samples, "int32", seed)
 
 
 def _classed(name: str, what: str, x: Any) -> None:
@@ -378,19 +336,24 @@ def _classed(name: str, what: str, x: Any) -> None:
         raise ShapeError(f"{name}: {what} must have a last axis of at least one class, got shape {x.shape}.")
 
 
-def _picked(name: str, p: Any, num_samples: Any, dtype: Any, seed: Any) -> Tensor:
-    """Positions along the last axis, as likely as ``p`` says, which need not add up to 1."""
+def _picked(name: str, x: Any, likely: Callable[[Any], Any], num_samples: Any, dtype: Any, seed: Any) -> Tensor:
+    """Positions along the last axis, as likely as ``likely(x)`` says, which need not add up to 1."""
     (n,) = as_shape(f"{name}: num_samples", [num_samples])
-    rows, classes = math.prod(p.shape[:-1]), p.shape[-1]
-    below = np.cumsum(p.reshape(rows, classes), axis=1)
-    if not np.all(below[:, -1] > 0):
-        raise ArgumentError(f"{name}: the probabilities of a row must not all be 0.")
-    below /= below[:, -1:]
-    share = _generator(name, seed).random((rows, n))
-    made = np.empty((rows, n), np.int64)
-    for i in range(rows):
-        made[i] = np.searchsorted(below[i], share[i], side="right")
-    return constant(made.reshape(*p.shape[:-1], n).astype(as_dtype(dtype, name)))
+    (*lead, classes), kind = x.shape, as_dtype(dtype, name)
+    rows = math.prod(lead)
+
+    def draw(random: np.random.Generator, x: Any) -> Any:
+        below = np.cumsum(likely(x).reshape(rows, classes), axis=1)
+        if not np.all(below[:, -1] > 0):
+            raise ArgumentError(f"{name}: the probabilities of a row must not all be 0.")
+        below /= below[:, -1:]
+        share = random.random((rows, n))
+        made = np.empty((rows, n), np.int64)
+        for i in range(rows):
+            made[i] = np.searchsorted(below[i], share[i], side="right")
+        return made.reshape(*lead, n).astype(kind)
+
+    return _tensor(_drawn(name, seed, draw, x))
 
 
 # ---- of tensors that are there
@@ -403,7 +366,7 @@ def permutation(n: int, seed: Any = None) -> Tensor:
     10
     """
     (n,) = as_shape("permutation: n", [n])
-    return constant(_generator("permutation", seed).permutation(n).astype(np.int32))
+    return _tensor(_drawn("permutation", seed, lambda random: random.permutation(n).astype(np.int32)))
 
 
 def shuffle(x: Any, axis: int = 0, seed: Any = None) -> Any:
@@ -412,9 +375,9 @@ def shuffle(x: Any, axis: int = 0, seed: Any = None) -> Any:
     >>> float(np.sum(pb.random.shuffle(np.array([1.0, 2.0, 3.0]))))
     6.0
     """
-    x = operand(x)
+    x = numbers("shuffle", "x", x)
     at = one_axis(len(x.shape), axis, "shuffle")
-    return np.take(x, _generator("shuffle", seed).permutation(x.shape[at]), axis=at)
+    return picked(x, _drawn("shuffle", seed, lambda random: random.permutation(x.shape[at])), at)
 
 
 @method
@@ -422,6 +385,7 @@ def dropout(x: Any, rate: float, noise_shape: Any = None, seed: Any = None) -> A
     """``x`` with a share ``rate`` of its elements set to 0, and the others scaled up to keep the sum on average.
 
     ``noise_shape`` has length 1 (and ``None`` for the length of ``x``) along the axes that are dropped together.
+    Under ``vmap`` all examples lose the same elements, unless each has a seed of its own.
 
     >>> pb.dropout(np.array([1.0, 2.0]), 0)
     array([1., 2.])
@@ -429,24 +393,28 @@ def dropout(x: Any, rate: float, noise_shape: Any = None, seed: Any = None) -> A
     >>> sorted({*y.tolist()})
     [0.0, 2.0]
     """
-    x = operand(x)
+    x = numbers("dropout", "x", x)
     if x.dtype.kind != "f":
         raise ArgumentError(f"dropout: x must be of a float dtype, got {x.dtype}.")
-    if not 0 <= rate < 1:
+    share: Any = stripped(rate)
+    rates = all_values(share) if isinstance(share, Tensor) else as_number("dropout", "rate", rate)
+    if not np.all((rates >= 0) & (rates < 1)):
         raise ArgumentError(f"dropout: rate must be at least 0 and less than 1, got {rate}.")
     shape = x.shape
     if noise_shape is not None:
+        if not isinstance(noise_shape, list | tuple):
+            raise ArgumentError(f"dropout: noise_shape must be a list of lengths or None, got {noise_shape!r}.")
         given = list(noise_shape)
         if len(given) == len(shape):
             given = [n if m is None else m for m, n in zip(given, shape, strict=True)]
         if len(given) > len(shape) or any(m not in (1, n) for m, n in zip(given[::-1], shape[::-1], strict=False)):
             raise ShapeError(f"dropout: noise_shape {noise_shape} must broadcast to the shape {shape} of x.")
         shape = tuple(given)
-    if not rate:
+    if not np.any(rates):
         return x
-    keep = 1 - rate
-    scale = np.asarray(_generator("dropout", seed).random(shape, np.float32) < keep) / np.array(keep, x.dtype)
-    return x * scale
+    keep: Any = 1 - share
+    stays = _drawn("dropout", seed, lambda random, keep: random.random(shape, np.float32) < keep, keep)
+    return x * (stays / (keep.astype(x.dtype) if isinstance(share, Tensor) else np.array(1 - rate, x.dtype)))
 
 
 def rand(shape: Any, rand_function: Callable[[], float], dtype: Any = None) -> Tensor:
@@ -457,7 +425,9 @@ def rand(shape: Any, rand_function: Callable[[], float], dtype: Any = None) -> T
     """
     wanted = as_shape("rand", shape)
     kind = get_default_dtype() if dtype is None else as_dtype(dtype, "rand")
-    made = [rand_function() for _ in range(math.prod(wanted))]
+    if not callable(rand_function):
+        raise ArgumentError(f"rand: rand_function must be a function without arguments, got {rand_function!r}.")
+    made = [as_number("rand", "rand_function()", rand_function()) for _ in range(math.prod(wanted))]
     return constant(np.array(made, np.float64).reshape(wanted).astype(kind))
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.core.op import operand
+from pullback.core.composition import fits, numbers
+from pullback.core.convert import as_number
 from pullback.core.tape import as_tensor
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError
@@ -28,7 +28,7 @@ class CellState(NamedTuple):
     h: Any
 
 
-def _checked(kernel: Shape, bias: Shape, data: Shape, c: Shape, h: Shape) -> None:
+def _checked(forget: Shape, kernel: Shape, bias: Shape, data: Shape, c: Shape, h: Shape) -> None:
     """The shapes of one cell, checked: (inputs + units, 4 * units) goes with the rest."""
 
     def wrong(argument: str, expected: str, got: Shape) -> ShapeError:
@@ -46,6 +46,8 @@ def _checked(kernel: Shape, bias: Shape, data: Shape, c: Shape, h: Shape) -> Non
         raise wrong("lstm_kernel", f"({data[1] + units}, {4 * units}): inputs + units, 4 * units", kernel)
     if bias != (4 * units,):
         raise wrong("lstm_bias", f"({4 * units},): 4 * units", bias)
+    if not fits(forget, h):
+        raise wrong("forget_bias", f"(), or one that broadcasts to {h}, that of h", forget)
 
 
 def basic_lstm_cell(forget_bias: Any, lstm_kernel: Any, lstm_bias: Any, data: Any, c: Any, h: Any) -> CellState:
@@ -58,8 +60,11 @@ def basic_lstm_cell(forget_bias: Any, lstm_kernel: Any, lstm_bias: Any, data: An
     >>> pb.basic_lstm_cell(1.0, np.ones((5, 8)), np.zeros(8), np.ones((1, 3)), zeros, zeros).c
     array([[0.94786341, 0.94786341]])
     """
-    given = [operand(a) for a in (forget_bias, lstm_kernel, lstm_bias, data, c, h)]
-    _checked(*[a.shape for a in given[1:]])
+    named = {
+        "forget_bias": forget_bias, "lstm_kernel": lstm_kernel, "lstm_bias": lstm_bias, "data": data, "c": c, "h": h,
+    }  # fmt: skip
+    given = [numbers("basic_lstm_cell", argument, a) for argument, a in named.items()]
+    _checked(*[a.shape for a in given])
     forget, kernel, bias, x, memory, output = map(as_tensor, given)
     units = output.shape[1]
     gates: Any = np.concatenate([x, output], axis=1)
@@ -72,9 +77,7 @@ def basic_lstm_cell(forget_bias: Any, lstm_kernel: Any, lstm_bias: Any, data: An
     return CellState(memory.numpy(), output.numpy())
 
 
-def multi_rnn_cell(
-    lstm_cells: Sequence[Callable[[Any, Any, Any], Any]], data: Any, c: Sequence[Any], h: Sequence[Any]
-) -> CellState:
+def multi_rnn_cell(lstm_cells: Any, data: Any, c: Any, h: Any) -> CellState:
     """One step of cells one above the other: each takes the output of the one below as its data.
 
     >>> cell = lambda data, c, h: (c + data, h + data)
@@ -82,6 +85,9 @@ def multi_rnn_cell(
     >>> state.c, state.h
     ([1.0, 2.0], [2.0, 4.0])
     """
+    for argument, given in {"lstm_cells": lstm_cells, "c": c, "h": h}.items():
+        if not isinstance(given, list | tuple):
+            raise ArgumentError(f"multi_rnn_cell: {argument} must be a list, got {type(given).__name__}.")
     if not len(lstm_cells) == len(c) == len(h):
         raise ArgumentError(
             f"multi_rnn_cell: there must be one c and one h for each of the {len(lstm_cells)} lstm_cells, "
@@ -89,7 +95,13 @@ def multi_rnn_cell(
         )
     memories, outputs = [], []
     for cell, memory, output in zip(lstm_cells, c, h, strict=True):
-        memory, data = cell(data, memory, output)
+        state = cell(data, memory, output) if callable(cell) else None
+        if not isinstance(state, list | tuple) or len(state) != 2:
+            raise ArgumentError(
+                "multi_rnn_cell: each of lstm_cells must be a function that returns the pair (c, h), "
+                f"got {cell!r}" + (f", which returned {type(state).__name__}." if callable(cell) else ".")
+            )
+        memory, data = state
         memories.append(memory)
         outputs.append(data)
     return CellState(memories, outputs)
@@ -105,12 +117,17 @@ def moving_average(v: Any, x: Any, decay: Any, step: Any = None, zero_debias: bo
     >>> pb.moving_average(np.array([0.0]), np.array([3.0]), 0.75, step=1)
     array([3.])
     """
-    v, x = operand(v), operand(x)
+    v, x = numbers("moving_average", "v", v), numbers("moving_average", "x", x)
     if v.shape != x.shape:
         raise ShapeError(f"moving_average: v of shape {v.shape} and x of shape {x.shape} must have the same shape.")
+    decay = decay if isinstance(decay, Tensor) else as_number("moving_average", "decay", decay)
     share = 1 - decay
     if zero_debias:
         if step is None:
             raise ArgumentError("moving_average: zero_debias needs step, the number of this update, counted from 1.")
+        if not isinstance(step, Tensor):
+            step = as_number("moving_average", "step", step, 1)
+        if not isinstance(decay, Tensor) and decay == 1:
+            raise ArgumentError("moving_average: with zero_debias decay must not be 1, which averages nothing.")
         share = share / (1 - decay**step)
     return v + (x - v) * share

@@ -12,10 +12,12 @@ import numpy as np
 from pullback.core.adjoints import along, axes, counted, kept, kept_shape, nonzero, spread, total
 from pullback.core.axes import Sample, Shape, over, reduces
 from pullback.core.calculus import constant, linear, rule
+from pullback.core.composition import own_words
 from pullback.core.kernels import add_reduce, max_reduce, quick_max, quick_sum, short_rows
-from pullback.core.lowering import fold
+from pullback.core.lowering import fold, made_of
 from pullback.core.op import alias, method, op
 from pullback.core.tape import RAW
+from pullback.core.tensor import may_be
 from pullback.errors import ArgumentError
 
 __all__ = [
@@ -62,11 +64,19 @@ def quick_mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return np.mean(x, axes(axis), keepdims=keepdims)
 
 
+def floated(x: Any) -> Any:
+    """Integers and bools as the floats whose mean they have."""
+    return x if x.dtype.kind in "fc" else np.astype(x, np.float64)
+
+
 @op(
     np.mean,
     acts=reduces(empty=False),
     d=linear(lambda g, x_shape, axis: spread(g / number_of(x_shape, axis, g.dtype.char), x_shape, axis)),
     run=quick_mean,
+    lower=made_of(
+        lambda x, axis, keepdims: np.sum(floated(x), axis=axes(axis), keepdims=keepdims) / counted(x.shape, axis)
+    ),
 )
 def mean(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
     """The mean of the elements of ``x`` over ``axis``; of integers it is a float.
@@ -94,6 +104,11 @@ def quick_var(x: Any, axis: Any = None, keepdims: bool = False, ddof: Any = 0) -
     return np.var(x, axis, ddof=ddof, keepdims=keepdims)
 
 
+def composed_var(x: Any, axis: Any, keepdims: bool, ddof: Any) -> Any:
+    e = centred(floated(x), axis)
+    return np.sum(e * e, axis=axes(axis), keepdims=keepdims) / (counted(x.shape, axis) - ddof)
+
+
 @op(
     np.var,
     acts=reduces(empty=False),
@@ -104,6 +119,7 @@ def quick_var(x: Any, axis: Any = None, keepdims: bool = False, ddof: Any = 0) -
         ),
     ),
     run=quick_var,
+    lower=made_of(composed_var),
 )
 def var(x: Any, /, axis: Any = None, keepdims: bool = False, ddof: Any = 0) -> Any:
     """The variance: the mean squared distance from the mean, over ``n - ddof`` elements.
@@ -125,6 +141,7 @@ def var(x: Any, /, axis: Any = None, keepdims: bool = False, ddof: Any = 0) -> A
         ),
     ),
     run=lambda x, axis=None, keepdims=False, ddof=0: np.sqrt(quick_var(x, axis, keepdims, ddof)),
+    lower=made_of(lambda x, axis, keepdims, ddof: np.sqrt(composed_var(x, axis, keepdims, ddof))),
 )
 def std(x: Any, /, axis: Any = None, keepdims: bool = False, ddof: Any = 0) -> Any:
     """The standard deviation, the square root of the variance; where that is 0, so is the gradient.
@@ -146,6 +163,7 @@ class Moments(NamedTuple):
 
 
 @method
+@own_words("moments")
 def moments(x: Any, axis: Any = None, keepdims: bool = False) -> Moments:
     """Mean and variance over ``axis``, as a named tuple.
 
@@ -309,13 +327,21 @@ def log_of_sum(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return z + top.reshape(z.shape)
 
 
+def composed_log_of_sum(x: Any, axis: Any, keepdims: bool) -> Any:
+    top = np.max(x, axis=axes(axis), keepdims=True)
+    top = np.where(np.isfinite(top), top, np.zeros((), x.dtype))
+    z = np.log(np.sum(np.exp(x - top), axis=axes(axis), keepdims=keepdims))
+    return z + np.reshape(top, z.shape)
+
+
 def weights(x: Any, z: Any, axis: Any) -> Any:
     """The softmax, from the result; a row of nothing but -inf weighs nothing."""
     z = kept(z, x.shape, axis)
     if isinstance(z, RAW) and settled(z):
         return np.exp(x - z)
+    nothing = z == -inf
     with np.errstate(invalid="ignore"):
-        return np.exp(x - np.where(z == -inf, np.zeros((), z.dtype), z))
+        return np.exp(x - (np.where(nothing, np.zeros((), z.dtype), z) if may_be(nothing) else z))
 
 
 @op(
@@ -326,6 +352,7 @@ def weights(x: Any, z: Any, axis: Any) -> Any:
         jvp=lambda dx, x, z, axis, keepdims: total(dx * weights(x, z, axis), axis, keepdims),
     ),
     run=log_of_sum,
+    lower=made_of(composed_log_of_sum),
 )
 def log_sum_exp(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
     """``log(sum(exp(x)))`` over ``axis``, without overflow.
@@ -402,6 +429,9 @@ class OneAxis(reduces):
 
     def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
         return super().shape(name, shapes, params if shapes[0] else {**params, "axis": None})
+
+    def batch(self, op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+        return super().batch(op, args, on, params if np.ndim(args[0]) > 1 else {**params, "axis": None})
 
     def samples(self) -> list[Sample]:
         ways: list[dict[str, Any]] = [{}, {"axis": -1, "keepdims": True}, {"axis": None}]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.axes import Sample, moves, one_axis, scans
+from pullback.core.axes import Sample, along_axis, moves, one_axis, scans
 from pullback.core.calculus import linear, rule
 from pullback.core.op import op
 
@@ -78,7 +78,9 @@ def delay_back(g: Any, axis: Any, by: int) -> Any:
 
 @op(
     delayed,
-    acts=moves(lambda s, axis, by: s, [(((4,),), {"axis": 0, "by": 1}), (((2, 3),), {"axis": 1, "by": -1})]),
+    acts=moves(
+        lambda s, axis, by: s, [(((4,),), {"axis": 0, "by": 1}), (((2, 3),), {"axis": 1, "by": -1})], along_axis
+    ),
     d=linear(delay_back),
     run=delayed,
 )
@@ -137,6 +139,7 @@ def recurrence_jvp(dx: Any, dy: Any, x: Any, z: Any, axis: Any, reverse: bool, a
             (((4,), (4,)), {"axis": -1, "reverse": True, "adjoint": True}),
             (((0, 2), (0, 2)), {"axis": 0}),
         ],
+        along_axis,
     ),
     d=rule(
         recurrence_dx,

@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 
 from pullback.core.adjoints import nonzero
-from pullback.core.axes import Sample, moves
+from pullback.core.axes import Sample, everywhere, moves
 from pullback.core.calculus import linear, rule
-from pullback.core.op import method, op, operand
+from pullback.core.composition import numbers
+from pullback.core.convert import as_array
+from pullback.core.op import method, op
 from pullback.core.rows import add_rows
-from pullback.core.tensor import concrete
+from pullback.core.tape import as_tensor
+from pullback.core.tensor import Tensor, all_values, concrete, sizing, stripped
 from pullback.errors import ArgumentError, ShapeError
 
 __all__ = [
@@ -24,10 +27,13 @@ __all__ = [
 Shape = tuple[int, ...]
 
 
-def _whole(name: str, argument: str, numbers: Any) -> Any:
+def _whole(name: str, argument: str, given: Any) -> Any:
     """What a user gives as positions, as an array of integers."""
-    made = np.asarray(concrete(numbers))
-    if not made.size or (isinstance(numbers, list | tuple | float) and np.all(made == np.floor(made))):
+    made = stripped(given)
+    if not isinstance(made, Tensor):
+        made = as_array(made, what=f"{name}: {argument}") if isinstance(made, list | tuple) else np.asarray(made)
+    listed = isinstance(given, list | tuple | float) and made.dtype.kind == "f"  # Python's numbers
+    if not made.size or (listed and np.all(made == np.floor(made))):
         made = made.astype(np.intp)
     if made.dtype.kind not in "iu":
         raise ArgumentError(
@@ -81,16 +87,65 @@ def _sum(x: Any, segment_ids: Any, num_segments: Any) -> Any:
     return e
 
 
-def _spread(g: Any, segment_ids: Any) -> Any:
-    """The adjoint of the sum: each element receives what its segment received, and 0 if it has none."""
-    ids = np.asarray(concrete(segment_ids)).astype(np.intp)
-    inside = _inside(ids, g.shape[0])
+def _spread(x: Any, segment_ids: Any) -> Any:
+    ids = np.asarray(segment_ids).astype(np.intp)
+    inside = _inside(ids, x.shape[0])
     if inside is None:
-        return np.take(g, ids, axis=0)
+        return np.take(x, ids, axis=0)
     if not inside.any():
-        return np.zeros(ids.shape + g.shape[1:], g.dtype)[()]
-    taken = np.take(g, np.where(inside, ids, 0), axis=0)
-    return np.where(inside.reshape(ids.shape + (1,) * (g.ndim - 1)), taken, np.zeros((), g.dtype))
+        return np.zeros(ids.shape + x.shape[1:], x.dtype)
+    taken = np.take(x, np.where(inside, ids, 0), axis=0)
+    return np.where(inside.reshape(ids.shape + (1,) * (x.ndim - 1)), taken, np.zeros((), x.dtype))
+
+
+def _in_all(ids: Any, n: int) -> Any:
+    """The segments of each example as segments of all of them, which come one after the other."""
+    own = np.reshape(np.arange(ids.shape[0]) * n, (-1,) + (1,) * (ids.ndim - 1))
+    return np.where((ids >= 0) & (ids < n), ids + own, -1)
+
+
+def _segments_each(op: Any, args: Any, on: Any, params: Any) -> Any:
+    if not on[1]:  # the examples are a part of what is brought together
+        x, ids = args
+        return np.moveaxis(op.call([np.moveaxis(x, 0, np.ndim(ids)), ids], params), 1, 0)
+    x, ids = everywhere(args, on)
+    n = _length(op.name, "num_segments", params["num_segments"])
+    z = op.call([x, _in_all(ids, n)], {"num_segments": len(ids) * n})
+    return np.reshape(z, (len(ids), n, *z.shape[1:]))
+
+
+def _spread_each(op: Any, args: Any, on: Any, params: Any) -> Any:
+    x, ids = args
+    if not on[0]:
+        return op.call(args, params)
+    if not on[1]:
+        return np.moveaxis(op.call([np.moveaxis(x, 0, 1), ids], params), np.ndim(ids), 0)
+    return op.call([np.reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:])), _in_all(ids, x.shape[1])], params)
+
+
+def _sum_back(g: Any, x_shape: Shape, segment_ids: Any) -> Any:
+    return unsorted_segment_sum(g, segment_ids, x_shape[0])
+
+
+@op(
+    _spread,
+    acts=moves(
+        lambda s, ids: ids + s[1:],
+        [
+            (((4,), np.array([2, 0, 2, 0, 0])), {}), (((2, 3), np.array([[1, 1], [0, -1]])), {}),
+            (((3,), np.array(1)), {}), (((2, 2), np.empty(0, int)), {}), (((2,), np.array([-1, 5])), {}),
+        ],
+        _spread_each,
+    ),
+    d=linear(_sum_back, None),
+    run=_spread,
+)  # fmt: skip
+def segment_spread(x: Any, segment_ids: Any, /) -> Any:
+    """To each element what there is for its segment, and 0 if it has none: the adjoint of the sum.
+
+    >>> segment_spread(np.array([5.0, 6.0]), np.array([1, 0, 1, -1]))
+    array([6., 5., 6., 0.])
+    """
 
 
 def _grouped(x: Shape, ids: Shape, num_segments: Any) -> Shape:
@@ -114,8 +169,8 @@ FULL: list[Sample] = [
 
 @op(
     _sum,
-    acts=moves(_grouped, SAMPLES),
-    d=linear(lambda g, segment_ids: _spread(g, segment_ids), None),
+    acts=moves(_grouped, SAMPLES, _segments_each),
+    d=linear(lambda g, segment_ids: segment_spread(g, segment_ids), None),
     run=_sum,
 )
 def unsorted_segment_sum(x: Any, segment_ids: Any, /, num_segments: int) -> Any:
@@ -149,9 +204,9 @@ def _extreme(ufunc: Any, name: str, sign: int) -> Any:
 
 def _share(x: Any, z: Any, segment_ids: Any) -> Any:
     """How much of its segment's result each element is: all of it, or an equal part if several are the same."""
-    x, z, ids = concrete(x), concrete(z), np.asarray(concrete(segment_ids)).astype(np.intp)
-    hit = (x == _spread(z, ids)).astype(z.dtype)
-    return hit / nonzero(_spread(_sum(hit, ids, z.shape[0]), ids))
+    x, z, ids = stripped(x), stripped(z), stripped(segment_ids)
+    hit = (x == segment_spread(z, ids)).astype(z.dtype)
+    return hit / nonzero(segment_spread(unsorted_segment_sum(hit, ids, z.shape[0]), ids))
 
 
 def _tangent(dx: Any, x: Any, z: Any, segment_ids: Any, num_segments: Any) -> Any:
@@ -159,13 +214,13 @@ def _tangent(dx: Any, x: Any, z: Any, segment_ids: Any, num_segments: Any) -> An
 
 
 def _cotangent(g: Any, x: Any, z: Any, segment_ids: Any) -> Any:
-    return _spread(g, segment_ids) * _share(x, z, segment_ids)
+    return segment_spread(g, segment_ids) * _share(x, z, segment_ids)
 
 
 _max, _min = _extreme(np.maximum, "unsorted_segment_max", -1), _extreme(np.minimum, "unsorted_segment_min", 1)
 
 
-@op(_max, acts=moves(_grouped, FULL), d=rule(_cotangent, None, jvp=_tangent), run=_max)
+@op(_max, acts=moves(_grouped, FULL, _segments_each), d=rule(_cotangent, None, jvp=_tangent), run=_max)
 def unsorted_segment_max(x: Any, segment_ids: Any, /, num_segments: int) -> Any:
     """The largest element of each segment; of nothing it is the lowest number there is.  Equal ones share the gradient.
 
@@ -174,7 +229,7 @@ def unsorted_segment_max(x: Any, segment_ids: Any, /, num_segments: int) -> Any:
     """
 
 
-@op(_min, acts=moves(_grouped, FULL), d=rule(_cotangent, None, jvp=_tangent), run=_min)
+@op(_min, acts=moves(_grouped, FULL, _segments_each), d=rule(_cotangent, None, jvp=_tangent), run=_min)
 def unsorted_segment_min(x: Any, segment_ids: Any, /, num_segments: int) -> Any:
     """The smallest element of each segment; of nothing it is the highest number there is.
 
@@ -185,7 +240,7 @@ def unsorted_segment_min(x: Any, segment_ids: Any, /, num_segments: int) -> Any:
 
 def _counts(ids: Any, n: int, rank: int, dtype: Any) -> Any:
     """How many elements each segment has, shaped to go with slices of this rank."""
-    return _sum(np.ones(ids.shape, dtype), ids, n).reshape((n,) + (1,) * rank)
+    return np.reshape(unsorted_segment_sum(np.ones(ids.shape, dtype), ids, n), (n,) + (1,) * rank)
 
 
 @method
@@ -196,9 +251,9 @@ def unsorted_segment_mean(x: Any, segment_ids: Any, num_segments: int) -> Any:
     array([2. , 2.5, 0. ])
     """
     name = "unsorted_segment_mean"
-    x, ids = operand(x), _whole(name, "segment_ids", segment_ids)
+    x, ids = numbers(name, "x", x), _whole(name, "segment_ids", segment_ids)
     _rest(name, x.shape, ids.shape)
-    z = unsorted_segment_sum(x, ids, num_segments)
+    z = unsorted_segment_sum(x, ids, _length(name, "num_segments", num_segments))
     dtype = z.dtype if z.dtype.kind == "f" else np.float32
     return z / np.maximum(_counts(ids, z.shape[0], z.ndim - 1, dtype), 1)
 
@@ -211,8 +266,12 @@ def unsorted_segment_prod(x: Any, segment_ids: Any, num_segments: int) -> Any:
     array([2., 4., 1.])
     """
     name = "unsorted_segment_prod"
-    x, ids, n = operand(x), _whole(name, "segment_ids", segment_ids), _length(name, "num_segments", num_segments)
+    x, ids = numbers(name, "x", x), _whole(name, "segment_ids", segment_ids)
+    n = _length(name, "num_segments", num_segments)
     rest = _rest(name, x.shape, ids.shape)
+    if isinstance(ids, Tensor):  # other segments in each example
+        chosen = np.reshape(ids, (-1, 1) + (1,) * len(rest)) == np.reshape(np.arange(n), (n,) + (1,) * len(rest))
+        return np.prod(np.where(chosen, np.reshape(x, (ids.size, 1, *rest)), np.ones((), x.dtype)), axis=0)
     row = np.ones((1, *rest), x.dtype)  # what stands where there is nothing to multiply with
     flat = ids.reshape(-1)
     order = np.argsort(flat, kind="stable")
@@ -235,7 +294,8 @@ def unsorted_segment_prod(x: Any, segment_ids: Any, num_segments: int) -> Any:
 
 
 def _sorted(name: str, x: Any, segment_ids: Any) -> tuple[Any, Any, int]:
-    x, ids = operand(x), _whole(name, "segment_ids", segment_ids)
+    known = sizing(name, segment_ids, f"Use unsorted_{name}, which is told how many there are, or")
+    x, ids = numbers(name, "x", x), _whole(name, "segment_ids", known)
     if ids.ndim != 1 or x.shape[:1] != ids.shape:
         raise ShapeError(
             f"{name}: segment_ids must be a vector, one number for each slice of x along its first axis; "
@@ -308,19 +368,19 @@ def segment_min(x: Any, segment_ids: Any) -> Any:
 
 def _counted(name: str, x: Any, weights: Any, size: Any) -> tuple[Any, Any, int]:
     """The numbers, what each counts for, and how many bins there are."""
-    numbers = _whole(name, "x", x)
-    if numbers.size and numbers.min() < 0:
-        raise ArgumentError(f"{name}: x must not be negative, got {numbers.min()}.")
-    bins = int(numbers.max(initial=-1)) + 1 if size is None else _length(name, "size", size)
-    weights = np.ones(numbers.shape, np.int32) if weights is None else operand(weights)
-    if not prod(weights.shape) and numbers.size:
-        weights = np.ones(numbers.shape, weights.dtype)
-    if prod(weights.shape) != numbers.size:
+    found = _whole(name, "x", x if size is not None else sizing(name, x, "Give the size, or"))
+    if (least := all_values(found).min(initial=0)) < 0:
+        raise ArgumentError(f"{name}: x must not be negative, got {least}.")
+    bins = int(found.max(initial=-1)) + 1 if size is None else _length(name, "size", size)
+    weights = np.ones(found.shape, np.int32) if weights is None else numbers(name, "weights", weights)
+    if not prod(weights.shape) and found.size:
+        weights = np.ones(found.shape, weights.dtype)
+    if prod(weights.shape) != found.size:
         raise ShapeError(
-            f"{name}: x has shape {numbers.shape} and weights have shape {weights.shape}; there must be one weight "
+            f"{name}: x has shape {found.shape} and weights have shape {weights.shape}; there must be one weight "
             "for each number, or none at all."
         )
-    return numbers, np.reshape(weights, numbers.shape), bins
+    return found, np.reshape(weights, found.shape), bins
 
 
 def bincount(x: Any, weights: Any = None, size: int | None = None) -> Any:
@@ -329,8 +389,8 @@ def bincount(x: Any, weights: Any = None, size: int | None = None) -> Any:
     >>> bincount(np.array([1, 1, 3]), np.array([0.5, 1.0, 2.0]), 4)
     array([0. , 1.5, 0. , 2. ])
     """
-    numbers, weights, bins = _counted("bincount", x, weights, size)
-    return unsorted_segment_sum(np.reshape(weights, -1), numbers.reshape(-1), bins)
+    found, weights, bins = _counted("bincount", x, weights, size)
+    return unsorted_segment_sum(np.reshape(weights, -1), np.reshape(found, -1), bins)
 
 
 def dense_bincount(x: Any, weights: Any = None, size: int | None = None, binary_output: bool = False) -> Any:
@@ -340,16 +400,15 @@ def dense_bincount(x: Any, weights: Any = None, size: int | None = None, binary_
     array([[1, 2, 0],
            [0, 0, 3]], dtype=int32)
     """
-    numbers, weights, bins = _counted("dense_bincount", x, weights, size)
-    if numbers.ndim not in (1, 2):
-        raise ShapeError(f"dense_bincount: x must have rank 1 or 2, got shape {numbers.shape}.")
-    rows = prod(numbers.shape[:-1])
-    at = np.where(numbers < bins, numbers + bins * np.arange(rows)[:, None], -1).reshape(-1)
+    found, weights, bins = _counted("dense_bincount", x, weights, size)
+    if found.ndim not in (1, 2):
+        raise ShapeError(f"dense_bincount: x must have rank 1 or 2, got shape {found.shape}.")
+    rows = prod(found.shape[:-1])
+    at = np.reshape(np.where(found < bins, found + bins * np.arange(rows)[:, None], -1), -1)
     if binary_output:
-        z = np.zeros(rows * bins, weights.dtype)
-        z[at[at >= 0]] = 1
-        return z.reshape(*numbers.shape[:-1], bins)
-    return np.reshape(unsorted_segment_sum(np.reshape(weights, -1), at, rows * bins), (*numbers.shape[:-1], bins))
+        there = unsorted_segment_sum(np.ones(at.shape, bool), at, rows * bins) > 0
+        return np.reshape(there.astype(weights.dtype), (*found.shape[:-1], bins))
+    return np.reshape(unsorted_segment_sum(np.reshape(weights, -1), at, rows * bins), (*found.shape[:-1], bins))
 
 
 # ---- from coordinates and values
@@ -363,23 +422,29 @@ def sparse_to_dense(sparse_indices: Any, sparse_values: Any, output_shape: Any, 
            [6., 0.]])
     """
     name = "sparse_to_dense"
-    at, values = _whole(name, "sparse_indices", sparse_indices), operand(sparse_values)
+    at, values = _whole(name, "sparse_indices", sparse_indices), numbers(name, "sparse_values", sparse_values)
     shape = tuple(_length(name, "output_shape", n) for n in np.atleast_1d(concrete(output_shape)))
     if at.ndim > 2 or len(shape) != (at.shape[1] if at.ndim == 2 else 1):
         raise ShapeError(
             f"{name}: sparse_indices have shape {at.shape} and output_shape is {shape}; each row of sparse_indices "
             f"holds the coordinates of one value, so output_shape must have as many axes."
         )
-    at = at.reshape(-1, len(shape))
+    at = np.reshape(at, (-1, len(shape)))
     if values.shape not in ((), (len(at),)):
         raise ShapeError(
             f"{name}: sparse_values have shape {values.shape}; for sparse_indices of shape {at.shape} they must be "
             f"one number, or {len(at)} in a vector."
         )
-    wrong = ((at < 0) | (at >= np.array(shape, np.intp))).any(axis=1)
+    every = all_values(at).reshape(-1, len(shape))
+    wrong = ((every < 0) | (every >= np.array(shape, np.intp))).any(axis=1)
     if wrong.any():
-        raise ShapeError(f"{name}: sparse_indices {at[wrong][0].tolist()} are outside of output_shape {shape}.")
-    default = operand(0.0 if default_value is None else default_value)
+        raise ShapeError(f"{name}: sparse_indices {every[wrong][0].tolist()} are outside of output_shape {shape}.")
+    default = numbers(name, "default_value", 0.0 if default_value is None else default_value)
+    if default.shape:
+        raise ShapeError(f"{name}: default_value must be one number, got shape {default.shape}.")
+    if isinstance(at, Tensor):  # other coordinates in each example
+        fresh = as_tensor(np.broadcast_to(default.astype(values.dtype), shape))
+        return fresh.tensor_scatter_update(at, np.broadcast_to(values, (len(at),)))
     both = np.concatenate([np.reshape(values, -1), np.reshape(default, -1).astype(values.dtype)])
     source = np.full(prod(shape), both.shape[0] - 1)  # which of both goes where; the default is the last
     source[np.ravel_multi_index(tuple(at.T), shape)] = np.arange(len(at)) if values.shape else 0

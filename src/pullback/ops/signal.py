@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.axes import Sample, Shape, moves
+from pullback.core.axes import Sample, Shape, leading, moves
 from pullback.core.calculus import linear
-from pullback.core.convert import as_dtype, get_default_dtype
+from pullback.core.composition import numbers, own_words
+from pullback.core.convert import as_dtype, as_number, get_default_dtype
 from pullback.core.interpreter import level_of
-from pullback.core.op import op, operand
+from pullback.core.op import op
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor, concrete
 from pullback.errors import ArgumentError, ShapeError
@@ -21,7 +22,7 @@ __all__ = ["frame", "hamming_window", "hann_window", "overlap_and_add", "stft"]
 
 def positive(name: str, **numbers: Any) -> None:
     for argument, n in numbers.items():
-        if isinstance(n, bool) or not hasattr(n, "__index__") or n < 1:
+        if isinstance(n, bool | np.ndarray) or not hasattr(n, "__index__") or n < 1:
             raise ArgumentError(f"{name}: {argument} must be a positive integer, got {n!r}.")
 
 
@@ -86,7 +87,7 @@ FRAMES: list[Sample] = [
 
 @op(
     _frames,
-    acts=moves(_frames_shape, FRAMES),
+    acts=moves(_frames_shape, FRAMES, leading),
     d=linear(_frames_adjoint),
     run=_frames,
 )
@@ -148,6 +149,7 @@ def _sum_adjoint(g: Any, x_shape: Shape, frame_step: int) -> Any:
             (((9, 4),), {"frame_step": 1}),
             (((0, 2, 3),), {"frame_step": 2}),
         ],
+        leading,
     ),
     d=linear(_sum_adjoint),
     run=_sum_of_frames,
@@ -171,7 +173,7 @@ def frame(signal: Any, frame_length: int, frame_step: int, pad_end: bool = False
     array([[1., 2., 3.],
            [3., 4., 5.]])
     """
-    signal = operand(signal)
+    signal = numbers("frame", "signal", signal)
     positive("frame", frame_length=frame_length, frame_step=frame_step)
     if not signal.shape:
         raise ShapeError("frame: a scalar has no axis to cut into frames.")
@@ -180,10 +182,11 @@ def frame(signal: Any, frame_length: int, frame_step: int, pad_end: bool = False
         over = (n - 1) // frame_step * frame_step + frame_length - n
         if over > 0:
             widths = [(0, 0)] * (signal.ndim - 1) + [(0, over)]
-            signal = np.pad(signal, widths, constant_values=pad_value)
+            signal = np.pad(signal, widths, constant_values=as_number("frame", "pad_value", pad_value))
     return frames(signal, frame_length, frame_step)
 
 
+@own_words("stft")
 def stft(
     signal: Any, frame_length: int, frame_step: int, fft_length: int | None = None,
     window_fn: Callable[[int], Any] | None = hann_window,
@@ -196,7 +199,13 @@ def stft(
     >>> pb.signal.stft(np.ones(8), 4, 2).shape
     (3, 3)
     """
-    signal = operand(signal)
+    signal = numbers("stft", "signal", signal)
+    if signal.dtype.kind == "c" or not signal.shape:
+        raise ShapeError(
+            f"stft: signal must be real numbers along an axis, got {signal.dtype} of shape {signal.shape}."
+        )
+    if window_fn is not None and not callable(window_fn):
+        raise ArgumentError(f"stft: window_fn must be a function of the length, or None, got {window_fn!r}.")
     if fft_length is None:
         positive("stft", frame_length=frame_length)
         fft_length = 1 << (int(frame_length) - 1).bit_length()
@@ -205,6 +214,8 @@ def stft(
     if window_fn is not None:
         own = window_fn in (hann_window, hamming_window) and cut.dtype.kind == "f"
         make: Any = window_fn
-        window = make(frame_length, cut.dtype) if own else make(frame_length)
+        window = numbers("stft", "window_fn", make(frame_length, cut.dtype) if own else make(frame_length))
+        if window.shape not in ((), (1,), (frame_length,)):
+            raise ShapeError(f"stft: window_fn({frame_length}) must have shape ({frame_length},), got {window.shape}.")
         cut = cut * (window if level_of(window) else np.asarray(concrete(window)))
     return np.fft.rfft(cut, fft_length)

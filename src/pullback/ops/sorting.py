@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.core.axes import moves, one_axis
+from pullback.core.axes import aligned, along_axis, everywhere, leading, moves, one_axis, one_by_one
 from pullback.core.calculus import constant
+from pullback.core.composition import numbers, own_words
 from pullback.core.op import alias, method, op, operand
 from pullback.core.tape import constant as tensor_of
-from pullback.core.tensor import Tensor, concrete
+from pullback.core.tensor import Tensor, sizing, stripped
 from pullback.errors import ArgumentError, ShapeError
 
 __all__ = [
@@ -34,6 +36,11 @@ def _argsort(x: Any, axis: Any = -1, descending: bool = False) -> Any:
     return x.shape[at] - 1 - np.flip(np.argsort(np.flip(x, at), at, kind="stable"), at)
 
 
+def _argsort_each(op: Any, args: Any, on: Any, params: Any) -> Any:
+    (x,) = args
+    return along_axis(op, args, on, params) if x.ndim > 1 else np.zeros(x.shape, np.intp)
+
+
 def _same(s: Shape, axis: Any, descending: bool) -> Shape:
     if s:
         one_axis(len(s), axis, "argsort")
@@ -48,6 +55,7 @@ def _same(s: Shape, axis: Any, descending: bool) -> Shape:
             (((5,),), {}), (((2, 3),), {"axis": 0, "descending": True}), (((2, 3, 4),), {"axis": 1}), (((),), {}),
             (((0, 3),), {"axis": 0}),
         ],
+        _argsort_each,
     ),
     d=constant(),
     run=_argsort,
@@ -69,7 +77,7 @@ def sort(x: Any, axis: int | None = -1, descending: bool = False) -> Any:
     >>> pb.grad(lambda x: pb.sort(x, descending=True)[0])(np.array([3.0, 1.0, 2.0]))
     array([1., 0., 0.])
     """
-    x = operand(x)
+    x = numbers("sort", "x", x)
     if axis is None:
         x, axis = np.reshape(x, -1), -1
     if not x.ndim:
@@ -78,7 +86,7 @@ def sort(x: Any, axis: int | None = -1, descending: bool = False) -> Any:
     if not isinstance(x, Tensor):
         z = np.sort(x, at)
         return np.flip(z, at) if descending else z
-    return np.take_along_axis(x, argsort(concrete(x), at, descending), at)
+    return np.take_along_axis(x, argsort(stripped(x), at, descending), at)
 
 
 # ---- searching
@@ -89,9 +97,19 @@ def _search_sorted(sorted_sequence: Any, values: Any, side: Any = "left") -> Any
     side = side or "left"
     if sorted_sequence.ndim == 1:
         return np.asarray(np.searchsorted(sorted_sequence, values, side)).astype(np.int32)
-    rows, wanted = (a.reshape(-1, a.shape[-1]) for a in (sorted_sequence, values))
+    rows, wanted = (a.reshape(math.prod(a.shape[:-1]), a.shape[-1]) for a in (sorted_sequence, values))
     found = [np.searchsorted(row, some, side) for row, some in zip(rows, wanted, strict=True)]
     return np.array(found, np.int32).reshape(values.shape)
+
+
+def _search_each(op: Any, args: Any, on: Any, params: Any) -> Any:
+    if not on[0] and np.ndim(args[0]) == 1:
+        return op.call(args, params)
+    sequence, values = everywhere(args, on)
+    if sequence.ndim > 2:
+        return op.call([sequence, values], params)
+    rows = np.reshape(values, (values.shape[0], math.prod(values.shape[1:])))
+    return np.reshape(op.call([sequence, rows], params), values.shape)
 
 
 def _searched(sequence: Shape, values: Shape, side: Any) -> Shape:
@@ -114,6 +132,7 @@ def _searched(sequence: Shape, values: Shape, side: Any) -> Shape:
             ((np.array([[0.0, 1.0], [-1.0, 0.0]]), (2, 3)), {}), ((np.array([0.0]), ()), {}),
             ((np.empty((0, 2)), (0, 3)), {}), ((np.empty(0), (2,)), {}),
         ],
+        _search_each,
     ),
     d=constant(),
     run=_search_sorted,
@@ -130,6 +149,7 @@ searchsorted = alias("searchsorted", search_sorted)
 
 
 @method
+@own_words("lower_bound")
 def lower_bound(sorted_sequence: Any, values: Any) -> Any:
     """Where the first element is that is not less than each value.
 
@@ -140,6 +160,7 @@ def lower_bound(sorted_sequence: Any, values: Any) -> Any:
 
 
 @method
+@own_words("upper_bound")
 def upper_bound(sorted_sequence: Any, values: Any) -> Any:
     """Where the first element is that is greater than each value.
 
@@ -184,6 +205,7 @@ def _targeted(predictions: Shape, targets: Shape, k: Any) -> Shape:
             (((3, 4), np.array([0, 3, 1])), {"k": 2}), (((4,), np.array(2)), {}),
             (((2, 1, 3), np.array([[0], [2]])), {"k": 3}), (((0, 3), np.empty(0, int)), {}),
         ],
+        aligned,
     ),
     d=constant(),
     run=_in_top_k,
@@ -253,10 +275,10 @@ def unique(x: Any, axis: Any = 0) -> Unique:
     >>> unique(np.array([5.0, 3.0, 5.0]))
     Unique(values=array([5., 3.]), indices=array([0, 1, 0], dtype=int32))
     """
-    x = operand(x)
+    x = operand(x, "unique")
     axis = 0 if axis is None else axis[0] if isinstance(axis, list | tuple) and len(axis) == 1 else axis
     indices = unique_indices(x, axis)
-    first = np.unique(concrete(indices), return_index=True)[1]
+    first = np.unique(sizing("unique", indices), return_index=True)[1]
     return Unique(np.take(x, first, axis=axis), indices)
 
 
@@ -270,6 +292,7 @@ def unique(x: Any, axis: Any = 0) -> Unique:
             (((), (0,)), {}),
             (((0,), (2,)), {}),
         ],
+        lambda op, args, on, params: (one_by_one if on[1] else leading)(op, args, on, params),
     ),
     d=constant(),
     run=lambda element, test_elements: np.isin(element, test_elements)[()],
@@ -294,7 +317,7 @@ class SetDifference(NamedTuple):
 
 
 def _vector(name: str, argument: str, x: Any) -> Any:
-    x = operand(x)
+    x = numbers(name, argument, x)
     if x.ndim != 1:
         raise ShapeError(f"{name}: {argument} must be a vector, got shape {x.shape}; flatten it first.")
     return x
@@ -308,14 +331,19 @@ def setdiff1d(x: Any, y: Any) -> SetDifference:
     SetDifference(values=array([5., 5.]), indices=array([0, 2], dtype=int32))
     """
     x, y = _vector("setdiff1d", "x", x), _vector("setdiff1d", "y", y)
-    indices = np.flatnonzero(~concrete(isin(x, y))).astype(np.int32)
+    indices = np.flatnonzero(~sizing("setdiff1d", isin(x, y))).astype(np.int32)
     values: Any = np.take(x, indices, axis=0)
     return SetDifference(values, tensor_of(indices) if isinstance(values, Tensor) else indices)
 
 
-def _sorted_set(x: Any, keep: Any) -> Any:
+def _rows(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """Both sets, each in one row."""
+    return np.reshape(numbers(name, "x", x), -1), np.reshape(numbers(name, "y", y), -1)
+
+
+def _sorted_set(name: str, x: Any, keep: Any) -> Any:
     """The different elements in order, of those that are kept."""
-    first = np.unique(concrete(x), return_index=True)[1]
+    first, keep = np.unique(sizing(name, x), return_index=True)[1], sizing(name, keep)
     return np.take(x, first[keep[first]], axis=0)
 
 
@@ -326,8 +354,8 @@ def union1d(x: Any, y: Any) -> Any:
     >>> union1d(np.array([3.0, 1.0]), np.array([2.0, 1.0]))
     array([1., 2., 3.])
     """
-    both = np.concatenate([np.reshape(operand(x), -1), np.reshape(operand(y), -1)])
-    return _sorted_set(both, np.ones(both.shape, bool))
+    both = np.concatenate(_rows("union1d", x, y))
+    return _sorted_set("union1d", both, np.ones(both.shape, bool))
 
 
 @method
@@ -337,8 +365,8 @@ def intersect1d(x: Any, y: Any) -> Any:
     >>> intersect1d(np.array([3.0, 1.0, 2.0]), np.array([1.0, 3.0]))
     array([1., 3.])
     """
-    x = np.reshape(operand(x), -1)
-    return _sorted_set(x, concrete(isin(x, operand(y))))
+    x, y = _rows("intersect1d", x, y)
+    return _sorted_set("intersect1d", x, isin(x, y))
 
 
 @method
@@ -348,6 +376,6 @@ def setxor1d(x: Any, y: Any) -> Any:
     >>> setxor1d(np.array([3.0, 1.0]), np.array([2.0, 1.0]))
     array([2., 3.])
     """
-    x, y = np.reshape(operand(x), -1), np.reshape(operand(y), -1)
+    x, y = _rows("setxor1d", x, y)
     both = np.concatenate([x, y])
-    return _sorted_set(both, ~concrete(isin(both, x)) | ~concrete(isin(both, y)))
+    return _sorted_set("setxor1d", both, ~(isin(both, x) & isin(both, y)))

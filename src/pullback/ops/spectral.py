@@ -14,7 +14,8 @@ import numpy as np
 
 from pullback.core.axes import Acts, Sample, Shape, over
 from pullback.core.calculus import linear
-from pullback.core.op import op, operand
+from pullback.core.composition import numbers, own_words
+from pullback.core.op import op
 from pullback.errors import ArgumentError, ShapeError
 
 __all__ = [
@@ -51,6 +52,11 @@ class Transform(Acts):
         axis, n = length(name, x, params["n"], params["axis"], self.given)
         known(name, params["norm"])
         return (*x[:axis], self.out(n), *x[axis + 1 :])
+
+    def batch(self, op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+        (x,) = args
+        axis, _ = length(op.name, x.shape[1:], params["n"], params["axis"], self.given)
+        return op.call([x], {**params, "axis": axis + 1})
 
     def samples(self) -> list[Sample]:
         ways: list[tuple[Shape, dict[str, Any]]] = [
@@ -177,18 +183,19 @@ def hfft(x: Any, n: Any = None, axis: Any = -1, norm: Any = None) -> Any:
     >>> pb.spectral.hfft(np.array([1.0, 0.0, 0.0]))
     array([1., 1., 1., 1.])
     """
-    x = operand(x)
+    x = numbers("hfft", "x", x)
     _, n = length("hfft", x.shape, n, axis, lambda bins: 2 * (bins - 1))
     return irfft(np.conjugate(x), n, axis, SAME_FACTOR[known("hfft", norm)])
 
 
+@own_words("ihfft")
 def ihfft(x: Any, n: Any = None, axis: Any = -1, norm: Any = None) -> Any:
     """The inverse of ``hfft``.
 
     >>> pb.spectral.ihfft(np.array([1.0, 1.0, 1.0, 1.0]))
     array([1.-0.j, 0.-0.j, 0.-0.j])
     """
-    x = operand(x)
+    x = numbers("ihfft", "x", x)
     _, n = length("ihfft", x.shape, n, axis)
     return np.conjugate(rfft(x, n, axis, SAME_FACTOR[known("ihfft", norm)]))
 
@@ -199,6 +206,9 @@ def ihfft(x: Any, n: Any = None, axis: Any = -1, norm: Any = None) -> Any:
 def _plan(name: str, x: Any, s: Any, axes: Any, given: Callable[[int], int] = int) -> list[tuple[int, int]]:
     """Pairs of an axis and its length; ``given`` is what the last one gives by itself."""
     shape = x.shape
+    for argument, given_one in (("s", s), ("axes", axes)):
+        if given_one is not None and not isinstance(given_one, list | tuple | range | np.ndarray):
+            raise ArgumentError(f"{name}: {argument} must be a list of integers, got {given_one!r}.")
     if axes is None:
         axes = range(-len(shape), 0) if s is None else range(-len(s), 0)
     axes = list(axes)
@@ -221,7 +231,7 @@ def fftn(x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
     array([[4.+0.j, 0.+0.j],
            [0.+0.j, 0.+0.j]])
     """
-    x = operand(x)
+    x = numbers("fftn", "x", x)
     for axis, n in reversed(_plan("fftn", x, s, axes)):
         x = fft(x, n, axis, norm)
     return x
@@ -234,12 +244,13 @@ def ifftn(x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
     array([[1.+0.j, 0.+0.j],
            [0.+0.j, 0.+0.j]])
     """
-    x = operand(x)
+    x = numbers("ifftn", "x", x)
     for axis, n in reversed(_plan("ifftn", x, s, axes)):
         x = ifft(x, n, axis, norm)
     return x
 
 
+@own_words("rfftn")
 def rfftn(x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
     """``rfft`` along the last of the axes, ``fft`` along the others.
 
@@ -247,7 +258,7 @@ def rfftn(x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
     array([[4.+0.j, 0.+0.j],
            [0.+0.j, 0.+0.j]])
     """
-    x = operand(x)
+    x = numbers("rfftn", "x", x)
     *others, (last, n) = _plan("rfftn", x, s, axes)
     x = rfft(x, n, last, norm)
     for axis, length_of_it in reversed(others):
@@ -262,11 +273,19 @@ def irfftn(x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
     array([[1., 1.],
            [1., 1.]])
     """
-    x = operand(x)
+    x = numbers("irfftn", "x", x)
     *others, (last, n) = _plan("irfftn", x, s, axes, lambda bins: 2 * (bins - 1))
     for axis, length_of_it in others:
         x = ifft(x, length_of_it, axis, norm)
     return irfft(x, n, last, norm)
+
+
+def planes(name: str, x: Any, axes: Any) -> Any:
+    """What is transformed along two axes, checked to have them."""
+    x = numbers(name, "x", x)
+    if axes is not None and not isinstance(axes, str):
+        over(x.ndim, axes, name)
+    return x
 
 
 def fft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Any:
@@ -276,7 +295,7 @@ def fft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Any:
     array([[[4., 0.],
             [0., 0.]]])
     """
-    return fftn(x, s, axes, norm)
+    return fftn(planes("fft2", x, axes), s, axes, norm)
 
 
 def ifft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Any:
@@ -286,7 +305,7 @@ def ifft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Any:
     array([[[1., 0.],
             [0., 0.]]])
     """
-    return ifftn(x, s, axes, norm)
+    return ifftn(planes("ifft2", x, axes), s, axes, norm)
 
 
 def rfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Any:
@@ -296,7 +315,7 @@ def rfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Any:
     array([[[4., 0.],
             [0., 0.]]])
     """
-    return rfftn(x, s, axes, norm)
+    return rfftn(planes("rfft2", x, axes), s, axes, norm)
 
 
 def irfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Any:
@@ -306,7 +325,7 @@ def irfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Any
     array([[[1., 1.],
             [1., 1.]]])
     """
-    return irfftn(x, s, axes, norm)
+    return irfftn(planes("irfft2", x, axes), s, axes, norm)
 
 
 # ---- order
@@ -318,7 +337,7 @@ def fftshift(x: Any, axes: Any = None) -> Any:
     >>> pb.spectral.fftshift(np.array([0.0, 1.0, 2.0, -2.0, -1.0]))
     array([-2., -1.,  0.,  1.,  2.])
     """
-    x = operand(x)
+    x = numbers("fftshift", "x", x)
     where = over(x.ndim, axes, "fftshift")
     return np.roll(x, [x.shape[i] // 2 for i in where], where)
 
@@ -329,6 +348,6 @@ def ifftshift(x: Any, axes: Any = None) -> Any:
     >>> pb.spectral.ifftshift(np.array([-2.0, -1.0, 0.0, 1.0, 2.0]))
     array([ 0.,  1.,  2., -2., -1.])
     """
-    x = operand(x)
+    x = numbers("ifftshift", "x", x)
     where = over(x.ndim, axes, "ifftshift")
     return np.roll(x, [-(x.shape[i] // 2) for i in where], where)

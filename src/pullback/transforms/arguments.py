@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,33 @@ from pullback.core.tensor import Tensor
 __all__: list[str] = []
 
 HERE = np.float64(0)  # stands in the place of an input that is no longer held
+
+
+class AsIs:
+    """Part of the arguments that is no input.  A random generator is kept as it was, to draw the same once more."""
+
+    def __init__(self, given: Any) -> None:
+        self.given = given
+        self.before = deepcopy(given) if hasattr(given, "bit_generator") else None
+
+    def value(self, again: bool) -> Any:
+        return deepcopy(self.before) if again and self.before is not None else self.given
+
+
+def marked(arg: Any) -> Any:
+    """An argument in which arrays and floats are inputs, and what counts, chooses or names is passed on as it is."""
+    return tree.mapped(lambda leaf: leaf if _is_input(leaf) else AsIs(leaf), arg, whole=tree.is_number_list)
+
+
+def _is_input(leaf: Any) -> bool:
+    if tree.is_number_list(leaf):
+        return any(isinstance(n, float | complex) for n in tree.leaves(leaf))
+    return isinstance(leaf, (*ARRAYS, float, complex))
+
+
+def unmarked(args: Any, again: bool = False) -> Any:
+    """What was marked, as it was."""
+    return tree.mapped(lambda x: x.value(again) if isinstance(x, AsIs) else x, args)
 
 
 class Arguments:
@@ -70,7 +98,7 @@ class Arguments:
     def names(self, f: Any) -> list[str]:
         """The name of each input in the signature of ``f``."""
         out: list[str] = []
-        for name, x in zip(_parameters(f, len(self.tree)), self.tree, strict=True):
+        for name, x in zip(parameters_of(f, len(self.tree)), self.tree, strict=True):
             out += [path for path, leaf in paths(name, x) if isinstance(leaf, ARRAYS)]
         return out
 
@@ -85,13 +113,19 @@ def paths(name: str, x: Any) -> Iterator[tuple[str, Any]]:
     if parts is None:
         yield name, x
         return
-    fields = getattr(x, "_fields", None) or getattr(x, "__dataclass_fields__", None)
-    keys = [f"[{k!r}]" for k in x] if isinstance(x, dict) else [f".{k}" for k in fields] if fields else None
-    for key, branch in zip(keys or [f"[{i}]" for i in range(len(parts[0]))], parts[0], strict=False):
+    for key, branch in zip(keys_of(x, len(parts[0])), parts[0], strict=True):
         yield from paths(name + key, branch)
 
 
-def _parameters(f: Any, count: int) -> list[str]:
+def keys_of(x: Any, count: int) -> list[str]:
+    """How one would write each of the branches of a tree."""
+    if isinstance(x, dict):
+        return [f"[{k!r}]" for k in x]
+    fields = getattr(x, "_fields", None) or [k for k, f in getattr(x, "__dataclass_fields__", {}).items() if f.init]
+    return [f".{k}" for k in fields] or [f"[{i}]" for i in range(count)]
+
+
+def parameters_of(f: Any, count: int) -> list[str]:
     """The names of the first ``count`` positional parameters."""
     names: list[str] = []
     try:

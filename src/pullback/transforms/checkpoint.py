@@ -8,9 +8,10 @@ from typing import Any
 from pullback.core import tree
 from pullback.core.convert import bare
 from pullback.core.interpreter import new_level
-from pullback.core.memory import node_of
-from pullback.core.tape import Tape, add_cotangent
-from pullback.core.variable import Recorder, Variable, Watcher, watching
+from pullback.core.memory import Large, Pool, node_of
+from pullback.core.tape import ARRAYS, Tape, add_cotangent
+from pullback.core.variable import Recorder, Variable, Watcher, watched_below, watching
+from pullback.transforms.arguments import Arguments, AsIs, marked, unmarked
 from pullback.transforms.captured import captured
 from pullback.transforms.custom import Call, Customized
 from pullback.transforms.customop import Run
@@ -18,61 +19,168 @@ from pullback.transforms.forward import Dual
 
 __all__ = ["checkpoint", "recompute_grad"]
 
+FEW = 12  # inputs that are kept in any case
 
-class Pinned(Watcher):
-    """Gives each variable as it was when the function first ran, as a leaf of the tape of the second run."""
 
-    def __init__(self, tape: Tape, held: dict[int, Any]) -> None:
-        super().__init__(tape)
-        self.pins = {v: tape.leaf(value) for v, value in held.items()}
+class Noted(Recorder):
+    """Notes which variables are read, and what each was when it was first read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first: dict[int, Any] = {}
 
     def seen(self, v: Variable, value: Any) -> Any:
-        return self.pins.get(id(v), value)
+        self.first.setdefault(id(v), value)
+        return super().seen(v, value)
+
+    @property
+    def trainable(self) -> list[Variable]:
+        return [v for v in self.read.values() if v.trainable]
+
+
+class Pinned(Watcher):
+    """Gives each variable as it was when the function first ran, a trainable one as a leaf of the second run's tape."""
+
+    def __init__(self, tape: Tape, noted: Noted) -> None:
+        super().__init__(tape)
+        self.pins = {id(v): tape.leaf(noted.first[id(v)]) for v in noted.trainable}
+        self.fixed = noted.first
+
+    def seen(self, v: Variable, value: Any) -> Any:
+        return self.pins.get(id(v), self.fixed.get(id(v), value))
+
+
+class Fixed:
+    """Gives each variable as it was when the function first ran."""
+
+    level = 0
+
+    def __init__(self, noted: Noted) -> None:
+        self.first = noted.first
+
+    def seen(self, v: Variable, value: Any) -> Any:
+        return self.first.get(id(v), value)
+
+
+class Again:
+    """The way back through one call: what it was given, and how to have that again where it is not kept.
+
+    Where each of many wrapped functions takes the big result of the one before, not even all inputs are kept: only
+    every so-many-th, about as many as lie between two of them, and the others are computed again on the way back.
+    """
+
+    previous: Again | None = None
+    at = number = 0  # which input is the result of the previous call; how many there are before it
+    stride = 1
+    dropped = False
+
+    def __init__(self, call: RecomputedCall, values: Sequence[Any], noted: Noted) -> None:
+        self.call, self.values, self.noted = call, list(values), noted
+
+    def __call__(self, dys: list[Any]) -> list[Any]:
+        tape = Tape.open()
+        for m in tape.values():
+            if type(m.pool) is Pool:
+                m.pool.asked = 0  # what earlier users of the tape asked for is no reason to keep buffers
+        try:
+            return self.call.pulled(tape, self._found(), self.noted, dys)
+        finally:
+            tape.close()
+            if self.dropped:
+                self.drop()
+
+    def follow(self, previous: Again, at: int) -> None:
+        """Take note that the input ``at`` is the result of the previous call, and keep no more than is worth it."""
+        self.previous, self.at, self.number, self.stride = previous, at, previous.number + 1, previous.stride
+        if self.number > self.stride * (4 * self.stride + FEW):
+            self.stride *= 2
+            link: Again | None = previous
+            while link is not None and link.previous is not None:
+                link.drop_unless(self.stride)
+                link = link.previous
+        self.drop_unless(self.stride)
+
+    def drop_unless(self, stride: int) -> None:
+        if self.number % stride:
+            self.drop()
+
+    def drop(self) -> None:
+        self.values[self.at], self.dropped = None, True
+
+    def _found(self) -> list[Any]:
+        path, link = [], self
+        while link.previous is not None and link.values[link.at] is None:
+            path.append(link)
+            link = link.previous
+        for later in reversed(path):
+            later.values[later.at] = link._result()
+            link = later
+        return self.values
+
+    def _result(self) -> Any:
+        with watched_below(0), watching(Fixed(self.noted)):
+            return bare(tree.leaves(self.call.body(self.values))[0])
 
 
 class RecomputedCall(Call):
     """One call of a function that is run again on the way back."""
 
     follows = True
+    ran = False
+
+    def body(self, values: Sequence[Any]) -> Any:
+        again, self.ran = self.ran, True
+        filled = self.arguments.filled(values)
+        if self.arguments.plain:
+            return self.f(*filled)
+        *args, named = unmarked(filled, again)
+        return self.f(*args, **named)
 
     def run(self, values: Sequence[Any]) -> Run:
-        self.structure, read = self.performed(values)
-        return self._returning(self.checked(self.structure, values, read), values, read)
+        with watching(Noted()) as noted:
+            self.structure = self.body(values)
+        zs = self.checked(self.structure, values, noted.trainable)
+        return Run(zs, Again(self, values, noted), noted.trainable)
 
     def traced(self, values: Sequence[Any]) -> Run:
         if not self.below(values):
             return self.run(values)
-        with watching(Recorder()) as recorder:  # the lowest level runs it; here nothing is kept
+        with watching(Noted()) as noted:  # the lowest level runs it; here nothing is kept
             zs = self.apply(values)
-        return self._returning(zs, values, [v for v in recorder.read.values() if v.trainable])
+        noted.first = {k: v.read() for k, v in noted.read.items()}  # as this level sees them, and not the lowest
+        return Run(zs, Again(self, values, noted), noted.trainable)
 
-    def _returning(self, zs: tuple[Any, ...], values: Sequence[Any], read: list[Variable]) -> Run:
-        held = {id(v): v.read() for v in read}
+    def record(self, tape: Tape, args: Sequence[Any], values: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
+        zs = super().record(tape, args, values, params)
+        if len(zs) == 1 and type(zs[0]) is Large:
+            again = _made_by(zs[0])
+            links = [(_made_by(a), i) for i, a in enumerate(args) if type(a) is Large and tape.holds(a)]
+            chained = [(link, i) for link, i in links if link is not None]
+            if again is not None and chained:
+                again.follow(*chained[0])
+        return zs
 
-        def back(dys: list[Any]) -> list[Any]:
-            tape = Tape.open()
-            try:
-                return self._pulled(tape, values, held, dys)
-            finally:
-                tape.close()
-
-        return Run(zs, back, read)
-
-    def _pulled(self, tape: Tape, values: Sequence[Any], held: dict[int, Any], dys: list[Any]) -> list[Any]:
+    def pulled(self, tape: Tape, values: Sequence[Any], noted: Noted, dys: list[Any]) -> list[Any]:
         leaves = [tape.leaf(v) if v.dtype.kind in "fiubc" else v for v in values]
-        with watching(Pinned(tape, held)) as pinned:
+        with watching(Pinned(tape, noted)) as pinned:
             _seed(tape, tree.leaves(self.body(leaves)), dys)
         tape.walk()
         return [node_of(t).g if tape.holds(t) else None for t in [*leaves, *pinned.pins.values()]]
 
     def lost(self, ds: Sequence[Any], level: int) -> Exception:
-        return captured(self.name, "the function", [self.f], level - 1, self.kwargs, ())
+        return captured(self.name, "the function", [self.f], level - 1, {}, ())
 
     def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         number = new_level()
         duals = [p if t is None else Dual(number, bare(p), t) for p, t in zip(primals, tangents, strict=True)]
         out = tree.leaves(self.body(duals))
         return [r.tangent if isinstance(r, Dual) and r.number == number else None for r in out]
+
+
+def _made_by(t: Any) -> Again | None:
+    """The way back through the wrapped call of which a big tensor is the one result, if it is one."""
+    back = getattr(getattr(node_of(t), "y", None), "back", None)
+    return back if isinstance(back, Again) else None
 
 
 def _seed(tape: Tape, results: list[Any], dys: list[Any]) -> None:
@@ -88,13 +196,41 @@ class Recomputed(Customized):
     face = "recompute_grad"
     call = RecomputedCall
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not kwargs and all(isinstance(a, ARRAYS) for a in args):
+            return self.outcome(Arguments(args), {})
+        named = tree.mapped(lambda leaf: leaf if isinstance(leaf, ARRAYS) else AsIs(leaf), kwargs)
+        return self.outcome(Arguments([*map(marked, args), named]), {})
+
 
 def recompute_grad(f: Callable[..., Any]) -> Any:
     """``f`` with the same value and gradient, of which only the inputs are kept: the rest is computed again.
 
-    >>> import pullback as pb
-    >>> pb.grad(pb.recompute_grad(lambda x: pb.square(pb.square(x))))(2.0)
-    32.0
+    What ``f`` computes on the way is not held in memory until the way back, where ``f`` runs a second time.  Of a chain
+    of 100 layers in 10 parts, each of them wrapped, 10 inputs are kept and the results inside of one part at a time:
+
+    >>> import numpy as np, pullback as pb
+    >>> def part(x, layers=10):
+    ...     for _ in range(layers):
+    ...         x = pb.sin(x) * x + 1
+    ...     return x
+    >>> def chain(x, part):
+    ...     for _ in range(10):
+    ...         x = part(x)
+    ...     return pb.sum(x)
+    >>> x = np.linspace(0, 1, 5)
+    >>> again = pb.recompute_grad(part)
+    >>> np.allclose(pb.grad(lambda x: chain(x, again))(x), pb.grad(lambda x: chain(x, part))(x))
+    True
+
+    If each of many layers on big arrays is wrapped by itself, not even all their inputs are kept, but about the square
+    root of as many, a few times.  Wrapped functions nest: each half of a chain wrapped, and each half of that, keeps as
+    many arrays as the logarithm of its length.  Any order, forward mode and ``vmap`` work as without it.
+
+    Arguments and results may be trees; arrays in keyword arguments are inputs too.  Whole numbers, text and the like
+    are passed on as they are.  Variables have, on the second run, the values of the first.  Random ops draw the same
+    again if they have a seed, or a ``numpy.random.Generator`` that is an argument of ``f``; with neither they draw
+    anew, and the gradient is not that of the value.
     """
     return Recomputed(f)
 

@@ -64,6 +64,11 @@ class CustomOp:
         """The error for gradients that are of the level being differentiated, or a higher one."""
         raise NotImplementedError
 
+    def check_levels(self, zs: Sequence[Any], highest: int, read: Sequence[Variable]) -> None:
+        """Refuse results of a higher level than the inputs have: the body captured a traced tensor."""
+        if any(level_of(z) > highest for z in zs):
+            raise self.lost(zs, highest + 1)
+
     def apply(self, args: Sequence[Any]) -> tuple[Any, ...]:
         """The results, each an array or a tensor of the highest level there is."""
         args = [bare(a) for a in args]
@@ -101,12 +106,14 @@ class CustomOp:
             dys = [np.zeros(z.shape, float_of(z.dtype))[()] if g is None else g for g, z in zip(gs, likes, strict=True)]
             with watched_below(level):
                 ds = back(dys)
-            if any(level_of(d) >= level for d in ds):
+            highest = max([level - 1, *map(level_of, dys)])  # a cotangent may be of a transform that was begun later
+            if any(level_of(d) > highest for d in ds):
                 raise self.lost(ds, level)
             if any(d is None and n is not None for d, n in zip(ds, nodes, strict=True)):
                 tape.cut(self.name)
             return ds
 
+        checked_back.back = back  # type: ignore[attr-defined]
         return place_all(tape, zs, nodes, checked_back)
 
     def traced(self, values: Sequence[Any]) -> Run:

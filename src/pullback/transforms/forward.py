@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.convert import bare, float_of
+from pullback.core.convert import bare
 from pullback.core.interpreter import new_level
-from pullback.core.tensor import Wrapped
-from pullback.errors import ArgumentError, ShapeError
-from pullback.transforms.grad import as_leaf, given_back, kind_of
+from pullback.core.tensor import PLAIN, Tensor, Wrapped
+from pullback.errors import ArgumentError
+from pullback.transforms.grad import as_leaf
+from pullback.transforms.leaves import Inputs, Outputs, apart, settled
 
 __all__ = ["jvp"]
 
@@ -19,13 +20,17 @@ __all__ = ["jvp"]
 class Dual(Wrapped):
     """A value and its tangent; ``None`` is a tangent of zero."""
 
-    __slots__ = ("number", "primal", "tangent")
+    __slots__ = ()
 
-    primal: Any
-    tangent: Any
+    primal: Any = vars(Tensor)["value"]  # in the slots of any tensor: so a GradientTape can make it a handle of its own
+    tangent: Any = vars(Tensor)["via"]
+    number: Any = vars(Tensor)["y"]
 
     def __init__(self, number: int, primal: Any, tangent: Any) -> None:
         self.number, self.primal, self.tangent = number, primal, tangent
+
+    def twin(self) -> Dual:
+        return Dual(self.number, self.primal, self.tangent)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -39,9 +44,13 @@ class Dual(Wrapped):
 
     @property
     def level(self) -> int:
-        return self.number
+        level: int = self.number
+        return level
 
     def beneath(self) -> Any:
+        return self.primal
+
+    def stopped(self) -> Any:
         return self.primal
 
     def interpret(self, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
@@ -60,27 +69,21 @@ class Dual(Wrapped):
         return Dual(self.number, bare(z), None if t is None else bare(t))
 
 
+PLAIN.add(Dual)
+
+
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """The value of ``f(*primals)`` and its derivative in the direction of ``tangents``.
 
+    Both are lists or tuples with one entry for each argument of ``f``, which may be trees; so may its result.
+
     >>> jvp(lambda x: x * x, [3.0], [1.0])
     (9.0, 6.0)
+    >>> jvp(lambda p: (p["a"] * p["b"], p["a"]), [{"a": 2.0, "b": 5.0}], [{"a": 1.0, "b": 0.0}])
+    ((10.0, 2.0), (5.0, 1.0))
     """
     if not callable(f):
         raise ArgumentError(f"jvp(f, primals, tangents): f must be a function, got {type(f).__name__}.")
-    number = new_level()
-    z = f(*(Dual(number, p, t) for p, t in _directions(primals, tangents)))
-    kind = max([kind_of(p) for p in primals], default=0)
-    if isinstance(z, Dual) and z.number == number:
-        z, t = bare(z.primal), z.tangent
-    else:
-        z, t = bare(z, "jvp"), None
-    t = np.zeros(z.shape, float_of(z.dtype))[()] if t is None else bare(t)
-    return given_back(z, kind), given_back(t, kind)
-
-
-def _directions(primals: Any, tangents: Any) -> list[tuple[Any, Any]]:
-    """Each input with its tangent, which must be alike."""
     for name, given in (("primals", primals), ("tangents", tangents)):
         if not isinstance(given, list | tuple):
             raise ArgumentError(
@@ -88,11 +91,18 @@ def _directions(primals: Any, tangents: Any) -> list[tuple[Any, Any]]:
             )
     if len(primals) != len(tangents):
         raise ArgumentError(f"jvp: {len(primals)} primals but {len(tangents)} tangents; each input needs its own.")
-    made = []
-    for i, (p, t) in enumerate(zip(primals, tangents, strict=True)):
-        p, t = bare(as_leaf(p, "jvp")), bare(as_leaf(t, "jvp"))
-        if p.shape != t.shape:
-            raise ShapeError(f"jvp: input {i + 1} has shape {p.shape}, but its tangent has shape {t.shape}.")
-        wanted = float_of(p.dtype)
-        made.append((p, t if t.dtype == wanted else np.astype(t, wanted)))
-    return made
+    inputs = Inputs("jvp", primals, [f"input {i + 1}" for i in range(len(primals))])
+    directions = inputs.directions(tangents, "tangent")
+    number = new_level()
+    duals = [Dual(number, x, t) for x, t in zip(inputs.values, directions, strict=True)]
+    out = Outputs("jvp", f(*inputs.filled(duals)), inputs.kind)
+    pairs = [parted(z, number) for z in out.given]
+    values = [apart(z, inputs.values) for z, _ in pairs]
+    return out.given_back(values), out.given_back([settled(t, z, directions) for z, t in pairs])
+
+
+def parted(z: Any, number: int) -> tuple[Any, Any]:
+    """The value of a result and its tangent, None if it does not depend on what was moved."""
+    if isinstance(z, Dual) and z.number == number:
+        return bare(z.primal), z.tangent
+    return bare(as_leaf(z, "jvp")), None

@@ -1,4 +1,8 @@
-"""What flows back, changed, and the value left as it is: nothing at all, or everything as it came."""
+"""What flows back, changed at a point, and the value left as it is.
+
+A modifier is an op whose value is its input.  So at higher orders the changed gradient is what is differentiated, and
+what flows back through the point on that way is changed as well.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,24 @@ from collections.abc import Callable, Sequence
 from math import inf
 from typing import Any
 
-from pullback.core.tape import RAW, TAPED, as_tensor, constant
-from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, watched_below
-from pullback.errors import CustomGradientError
-from pullback.transforms.captured import line_of
-from pullback.transforms.custom import Customized, NestedCall
-from pullback.transforms.customop import Run
+import numpy as np
 
-__all__ = ["grad_pass_through", "stop_gradient"]
+from pullback.core import tree
+from pullback.core.calculus import total
+from pullback.core.convert import bare
+from pullback.core.interpreter import level_of
+from pullback.core.tape import ARRAYS, RAW, as_tensor, constant
+from pullback.core.tensor import Tensor, unfollowed
+from pullback.core.variable import Variable, watched_below
+from pullback.errors import ArgumentError, CustomGradientError, ShapeError
+from pullback.transforms.captured import captured, line_of
+from pullback.transforms.custom import Customized, NestedCall
+from pullback.transforms.customop import CustomOp, Run
+
+__all__ = [
+    "clip_gradient", "clip_gradient_norm", "grad_pass_through", "reverse_gradient", "scale_gradient", "stop_gradient",
+    "straight_through", "tap_gradient",
+]  # fmt: skip
 
 
 def stop_gradient(x: Any) -> Any:
@@ -29,10 +42,9 @@ def stop_gradient(x: Any) -> Any:
     if isinstance(x, Variable):
         with watched_below(inf, above=0):  # those who only note what is read do not count this
             x = x.read()
-    while isinstance(x, Tensor) and (x.level or isinstance(x.beneath(), Tensor)):
-        if type(x) in TAPED and x.level:
-            x.meta.tape.cut("stop_gradient")
-        x = x.beneath()
+    x = x.read()
+    while isinstance(x, Tensor) and (beneath := x.stopped()) is not x:
+        x = beneath.read() if isinstance(beneath, Tensor) else beneath
     return as_tensor(x)
 
 
@@ -71,3 +83,195 @@ def grad_pass_through(f: Callable[..., Any]) -> Any:
     ValueAndGrad(value=2.0, grad=1.0)
     """
     return PassedThrough(f)
+
+
+class StraightThrough(PassedThrough):
+    """What ``straight_through`` makes."""
+
+    face = "straight_through"
+
+
+def straight_through(f: Callable[..., Any]) -> Any:
+    """``f``, which may have no derivative of its own, with that of the identity: the straight-through estimator.
+
+    The same as ``grad_pass_through``, TensorFlow's name for it.  Results have the shapes of the inputs.
+
+    >>> import numpy as np, pullback as pb
+    >>> pb.value_and_grad(lambda x: pb.straight_through(np.round)(x) * 3)(1.7)
+    ValueAndGrad(value=6.0, grad=3.0)
+    """
+    return StraightThrough(f)
+
+
+# ---- the value as it is, and the cotangent changed
+
+
+class Modified(CustomOp):
+    """The identity, of which ``change(dys, settings)`` is the way back.
+
+    The settings are inputs too, from which nothing flows back: so they may be traced, or one for each example.
+    """
+
+    def __init__(self, name: str, change: Callable[..., Sequence[Any]], count: int, linear: bool) -> None:
+        super().__init__(name)
+        self.change, self.count, self.linear = change, count, linear
+
+    def run(self, values: Sequence[Any]) -> Run:
+        settings = values[self.count :]
+
+        def back(dys: list[Any]) -> list[Any]:
+            ds = [bare(d) for d in self.change(dys, settings)]
+            same = [d if d.dtype == dy.dtype else d.astype(dy.dtype) for d, dy in zip(ds, dys, strict=True)]
+            return [*same, *(None for _ in settings)]
+
+        return Run(tuple(values[: self.count]), back)
+
+    def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+        if self.linear:
+            return super().jvp(z, primals, tangents, params)
+        return tangents[: self.count]  # what has no transpose is passed as the identity
+
+    def lost(self, ds: Sequence[Any], level: int) -> Exception:
+        return captured(self.name, "the way back", [self.change], level - 1, {}, ())
+
+
+def _modified(name: str, x: Any, change: Callable[..., Any], settings: Sequence[Any] = (), linear: bool = False) -> Any:
+    """``x``, an array or a tree of them, with what flows back to its floats changed."""
+    leaves = tree.leaves(x)
+    at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, ARRAYS) and leaf.dtype.kind in "fc"]
+    for i in at:
+        for setting in settings:
+            if not _fits(setting.shape, leaves[i].shape):
+                raise ShapeError(
+                    f"{name}: an array of shape {setting.shape} does not broadcast to the shape {leaves[i].shape} of x."
+                )
+    zs = Modified(name, change, len(at), linear).apply([*(leaves[i] for i in at), *settings])
+    for i, z in zip(at, zs, strict=False):
+        if level_of(z):
+            leaves[i] = z
+    return tree.replaced(x, leaves)
+
+
+def _fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
+    return len(shape) <= len(into) and all(n in (1, m) for n, m in zip(shape[::-1], into[::-1], strict=False))
+
+
+def _setting(face: str, name: str, given: Any) -> Any:
+    """A number, or an array of them, by which gradients are changed."""
+    if isinstance(given, int | float) and not isinstance(given, bool | Tensor):
+        return np.float64(given)
+    if not isinstance(given, ARRAYS) or given.dtype.kind not in "fiu":
+        got = f"dtype {given.dtype}" if isinstance(given, ARRAYS) else type(given).__name__
+        raise ArgumentError(f"{face}: {name} must be a number or an array of them, got {got}.")
+    return bare(given)
+
+
+def _known(x: Any, y: Any) -> bool:
+    """Whether two settings can be compared here and now."""
+    return not level_of(x) and not level_of(y)
+
+
+def scale_gradient(x: Any, factor: Any) -> Any:
+    """``x``, with what flows back to it multiplied by ``factor``.
+
+    ``x`` may be a tree.  ``factor`` is a number, or an array that broadcasts to the shape of ``x``.  In forward mode
+    tangents are multiplied too: the transpose of the way back.
+
+    >>> import pullback as pb
+    >>> pb.value_and_grad(lambda x: pb.scale_gradient(x, 0.1) ** 2)(3.0)
+    ValueAndGrad(value=9.0, grad=0.6000000000000001)
+    """
+    return _scaled("scale_gradient", x, _setting("scale_gradient", "factor", factor))
+
+
+def reverse_gradient(x: Any, factor: Any = 1.0) -> Any:
+    """``x``, with what flows back to it multiplied by ``-factor``: for training against an adversary.
+
+    >>> import pullback as pb
+    >>> pb.value_and_grad(lambda x: pb.reverse_gradient(x) ** 2)(3.0)
+    ValueAndGrad(value=9.0, grad=-6.0)
+    """
+    return _scaled("reverse_gradient", x, -_setting("reverse_gradient", "factor", factor))
+
+
+def _scaled(name: str, x: Any, factor: Any) -> Any:
+    return _modified(name, x, lambda dys, settings: [dy * settings[0] for dy in dys], [factor], linear=True)
+
+
+def clip_gradient(x: Any, low: Any, high: Any) -> Any:
+    """``x``, with every element of what flows back to it brought between ``low`` and ``high``.
+
+    ``None`` is no limit on that side.  ``x`` may be a tree.  There is no transpose of this, so tangents of forward mode
+    pass as they are.
+
+    >>> import numpy as np, pullback as pb
+    >>> pb.grad(lambda x: pb.sum(pb.clip_gradient(x, -1.0, 1.0) ** 2))(np.array([0.1, 5.0, -5.0]))
+    array([ 0.2,  1. , -1. ])
+    """
+    low, high = (
+        np.float64(none) if given is None else _setting("clip_gradient", name, given)
+        for name, given, none in (("low", low, -inf), ("high", high, inf))
+    )
+    if _known(low, high) and np.any(low > high):
+        raise ArgumentError(f"clip_gradient: low must not be above high, got low={low} and high={high}.")
+    if any(isinstance(leaf, ARRAYS) and leaf.dtype.kind == "c" for leaf in tree.leaves(x)):
+        raise ArgumentError("clip_gradient: complex numbers have no order; use clip_gradient_norm.")
+    return _modified("clip_gradient", x, lambda dys, settings: [np.clip(dy, *settings) for dy in dys], [low, high])
+
+
+def clip_gradient_norm(x: Any, limit: Any) -> Any:
+    """``x``, with what flows back to it scaled down to the norm ``limit`` where it is longer than that.
+
+    Of a tree it is the norm of everything together; inside ``vmap`` that of each example by itself.  Tangents of
+    forward mode pass as they are.
+
+    >>> import numpy as np, pullback as pb
+    >>> pb.grad(lambda x: pb.sum(pb.clip_gradient_norm(x, 1.0) ** 2))(np.array([1.5, 2.0]))
+    array([0.6, 0.8])
+    """
+    limit = _setting("clip_gradient_norm", "limit", limit)
+    if limit.shape:
+        raise ShapeError(f"clip_gradient_norm: limit must be one number, got shape {limit.shape}.")
+    if _known(limit, limit) and not limit >= 0:
+        raise ArgumentError(f"clip_gradient_norm: limit must be 0 or more, got {limit}.")
+    return _modified("clip_gradient_norm", x, _of_norm, [limit])
+
+
+def _of_norm(dys: Sequence[Any], settings: Sequence[Any]) -> list[Any]:
+    """The second ``where`` keeps the derivative of a root at 0 from what did not need it."""
+    (limit,) = settings
+    square = total([np.sum(np.real(dy * np.conjugate(dy))) for dy in dys])
+    above = square > limit * limit
+    share = np.where(above, limit / np.sqrt(np.where(above, square, 1.0)), 1.0)
+    return [dy * share for dy in dys]
+
+
+def tap_gradient(x: Any, callback: Callable[[Any], Any]) -> Any:
+    """``x``; on every way back ``callback`` is called with what flows back to it, to look at.
+
+    It gets a tensor with plain values, or a tree of them if ``x`` is one; what it returns is not used.  Inside ``vmap``
+    it is called for each example.  A second order goes back through the point once more, so it calls once more; forward
+    mode does not go back.
+
+    >>> import pullback as pb
+    >>> seen = []
+    >>> pb.grad(lambda x: pb.tap_gradient(x * 2, seen.append) ** 2)(3.0)
+    24.0
+    >>> seen
+    [Tensor(12., dtype=float64)]
+    """
+    if not callable(callback):
+        raise ArgumentError(f"tap_gradient: callback must be a function, got {type(callback).__name__}.")
+    form = tree.mapped(lambda leaf: leaf.dtype.kind if isinstance(leaf, ARRAYS) else "", x)
+
+    def show(*plain: Any) -> Any:
+        source = iter(plain)
+        callback(tree.mapped(lambda kind: constant(next(source)) if kind and kind in "fc" else None, form))
+        return np.float64(0)
+
+    def change(dys: Sequence[Any], settings: Sequence[Any]) -> Sequence[Any]:
+        if dys:
+            unfollowed(show, *dys)
+        return dys
+
+    return _modified("tap_gradient", x, change)

@@ -65,7 +65,7 @@ class Before(NamedTuple):
 
 
 def state(t: Any) -> Before:
-    return Before(type(t), t.meta, t.value, t.x, t.g)
+    return Before(type(t), *(getattr(t, slot, None) for slot in ("meta", "value", "x", "g")))
 
 
 def become(t: Any, before: Before) -> None:
@@ -79,6 +79,8 @@ def follow(tape: Recording, t: Any) -> Tensor:
     elif type(t) is Large:
         value = Large()
         value.value, value.meta, value.x, value.g = t.value, t.meta, t.x, None
+    elif type(t) is not Tensor:  # of another transform: another one like it
+        value = t.twin()
     else:  # on a tape around this one, which sees a tensor that is the same
         value = Tensor()
         value.value, value.meta, value.via, value.x, value.y, value.g = t.value, t.meta, SAME, t, None, None

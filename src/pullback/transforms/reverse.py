@@ -17,6 +17,7 @@ from pullback.core.tape import RAW, TAPED, add_cotangent, constant
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, watched_below, watching
 from pullback.errors import ArgumentError, GradientError, UnconnectedError
+from pullback.transforms.directions import unit_pulls
 from pullback.transforms.grad import UNREACHED, cut_text, directionless
 from pullback.transforms.recording import Follower, Recording, become, follow, stages, unwatched
 
@@ -92,16 +93,16 @@ class GradientTape:
         for t in tree.leaves(tensor):
             if isinstance(t, Variable):
                 follower.asked[id(t)] = t
-            elif type(t) not in TAPED:
-                advice = "Make a tensor of it first" if not isinstance(t, Tensor) else "Use pb.grad there"
+            elif not isinstance(t, Tensor):
                 raise ArgumentError(
-                    f"GradientTape.watch: expected a tensor or variable, got {type(t).__name__}. {advice}."
+                    f"GradientTape.watch: expected a tensor or variable, got {type(t).__name__}. "
+                    "Make a tensor of it first."
                 )
             elif t.dtype.kind not in "fiubc":
                 raise GradientError(
                     f"GradientTape.watch: a tensor of dtype {t.dtype} has no gradient; only numbers have."
                 )
-            elif t.meta.tape is not tape:
+            elif not tape.holds(t):
                 node = follow(tape, t)
                 self._watched.setdefault(id(t), (t, []))[1].append(node)
                 self._handles.append((t, node))
@@ -230,12 +231,12 @@ class GradientTape:
             )
         flat, known = self._sources(sources), self._known()
         node = self._node(target, known)
-        rows = []
-        for i in range(target.size):
-            seed = np.zeros(target.size, float_of(target.dtype))
-            seed[i] = 1
-            rows.append(self._pulled(known, [(node, seed.reshape(target.shape)[()])], flat))
-        out = [self._stacked([row[k] for row in rows], target, s, unconnected_gradients) for k, s in enumerate(flat)]
+
+        def back(seed: Any) -> list[Any]:
+            return self._pulled(known, [(node, seed)], flat)
+
+        found = unit_pulls(back, target.shape, float_of(target.dtype), self._widest(), new_level(), len(flat))
+        out = [self._shaped(d, target, s, unconnected_gradients) for d, s in zip(found, flat, strict=True)]
         if not self._persistent:
             self._spend()
         return tree.replaced(sources, out)
@@ -282,6 +283,7 @@ class GradientTape:
 
     def _node(self, t: Any, known: dict[int, Tensor]) -> Tensor | None:
         """The node of a tensor on this tape, which may be under another transform's; None if there is none."""
+        level = 0 if self._tape is None else self._tape.level
         while isinstance(t, Tensor):
             leaves = self._nodes(t)
             if leaves:
@@ -289,7 +291,8 @@ class GradientTape:
             for node in stages(t):
                 if id(node) in known:
                     return known[id(node)]
-            t = None if isinstance(t, Variable) else t.beneath()
+            outer = type(t) not in TAPED and t.level < level  # of a transform around this tape
+            t = None if isinstance(t, Variable) or outer else t.beneath()
         return None
 
     def _targets(self, target: Any, output_gradients: Any) -> list[tuple[Any, Any]]:
@@ -356,12 +359,14 @@ class GradientTape:
             return constant(np.array(d, dtype))  # its own, whatever it was a view of
         return d if d.dtype == dtype else d.astype(dtype)
 
-    def _stacked(self, rows: list[Any], target: Any, source: Any, unconnected: str) -> Any:
-        zeros = np.zeros(source.shape, float_of(source.dtype))
+    def _widest(self) -> int:
+        assert self._tape is not None
+        return max((r.meta.size * r.meta.dtype.itemsize for r in self._tape.nodes), default=0)
+
+    def _shaped(self, d: Any, target: Any, source: Any, unconnected: str) -> Any:
+        """A jacobian in the shape of the target followed by that of the source."""
         shape = target.shape + source.shape
-        if not rows:
-            return constant(np.zeros(shape, zeros.dtype))
-        if all(d is None for d in rows):
+        if d is None and target.size:
             d = self._given(None, source, unconnected)
-            return None if d is None else constant(np.zeros(shape, zeros.dtype))
-        return self._given(np.reshape(np.stack([zeros if d is None else d for d in rows]), shape), source, unconnected)
+            return None if d is None else constant(np.zeros(shape, float_of(source.dtype)))
+        return self._given(np.zeros(shape) if d is None else np.reshape(d, shape), source, unconnected)

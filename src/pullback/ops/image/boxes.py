@@ -9,10 +9,12 @@ import numpy as np
 
 from pullback.core.axes import moves
 from pullback.core.calculus import constant
-from pullback.core.op import op, operand
+from pullback.core.composition import numbers
+from pullback.core.convert import as_number
+from pullback.core.op import op
 from pullback.core.tape import constant as tensor_of
-from pullback.core.tensor import Tensor, concrete
-from pullback.errors import ArgumentError, ShapeError
+from pullback.core.tensor import Tensor, stripped
+from pullback.errors import ArgumentError, BatchedValueError, ShapeError
 
 __all__ = [
     "PaddedSuppression", "ScoredSuppression", "non_max_suppression", "non_max_suppression_padded",
@@ -28,7 +30,7 @@ def _overlap(a: Any, b: Any) -> Any:
     low_b, high_b = np.minimum(b[..., :2], b[..., 2:]), np.maximum(b[..., :2], b[..., 2:])
     sides = np.maximum(np.minimum(high_a, high_b) - np.maximum(low_a, low_b), 0)
     area_a, area_b, shared = (np.prod(s, axis=-1) for s in (high_a - low_a, high_b - low_b, sides))
-    real = (concrete(area_a) > 0) & (concrete(area_b) > 0)
+    real = (stripped(area_a) > 0) & (stripped(area_b) > 0)
     return np.where(real, shared / np.where(real, area_a + area_b - shared, 1), 0)
 
 
@@ -41,8 +43,8 @@ def _stays(
     if isinstance(max_output_size, bool) or not hasattr(max_output_size, "__index__") or max_output_size < 0:
         raise ArgumentError(f"{name}: max_output_size must be an integer >= 0, got {max_output_size!r}.")
     for argument, share in (("iou_threshold", iou_threshold), ("soft_nms_sigma", sigma)):
-        if not 0 <= share <= 1:
-            raise ArgumentError(f"{name}: {argument} must be from 0 to 1, got {share!r}.")
+        as_number(name, argument, share, 0, 1)
+    as_number(name, "score_threshold", score_threshold)
     return (min(int(max_output_size), boxes[0]),)
 
 
@@ -95,14 +97,28 @@ def suppressed_indices(
 def _chosen(
     boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any, sigma: Any = 0.0
 ) -> Any:  # fmt: skip
-    """The padded choice, as a plain array."""
+    """The padded choice, which carries no gradient."""
     iou_threshold = 0.5 if iou_threshold is None else iou_threshold
     score_threshold = -inf if score_threshold is None else score_threshold
-    return concrete(suppressed_indices(boxes, scores, max_output_size, iou_threshold, score_threshold, sigma or 0.0))
+    return stripped(suppressed_indices(boxes, scores, max_output_size, iou_threshold, score_threshold, sigma or 0.0))
+
+
+def _those_there(name: str, chosen: Any) -> Any:
+    """The choice without its padding; of many examples each would have a length of its own."""
+    if isinstance(chosen, Tensor):
+        raise BatchedValueError(
+            f"{name}: how many boxes stay is different for each example of vmap, so the results have no one shape. "
+            "Use non_max_suppression_padded with pad_to_max_output_size=True."
+        )
+    return chosen[chosen >= 0]
+
+
+def _given(boxes: Any, scores: Any) -> tuple[Any, Any]:
+    return numbers("non_max_suppression", "boxes", boxes), numbers("non_max_suppression", "scores", scores)
 
 
 def _like(x: Any, made: Any) -> Any:
-    return tensor_of(made) if isinstance(x, Tensor) else made
+    return tensor_of(made) if isinstance(x, Tensor) and not isinstance(made, Tensor) else made
 
 
 def non_max_suppression(
@@ -115,9 +131,9 @@ def non_max_suppression(
     >>> pb.image.non_max_suppression(boxes, np.array([0.6, 0.9, 0.3]), 3)
     array([1, 2], dtype=int32)
     """
-    boxes, scores = operand(boxes), operand(scores)
+    boxes, scores = _given(boxes, scores)
     chosen = _chosen(boxes, scores, max_output_size, iou_threshold, score_threshold)
-    return _like(scores, chosen[chosen >= 0])
+    return _like(scores, _those_there("non_max_suppression", chosen))
 
 
 class ScoredSuppression(NamedTuple):
@@ -143,9 +159,9 @@ def non_max_suppression_with_score(
     >>> pb.image.non_max_suppression_with_score(boxes, np.array([0.9, 0.8]), 2, soft_nms_sigma=0.5).selected_scores
     array([0.9       , 0.71587145])
     """
-    boxes, scores = operand(boxes), operand(scores)
+    boxes, scores = _given(boxes, scores)
     chosen = _chosen(boxes, scores, max_output_size, iou_threshold, score_threshold, soft_nms_sigma)
-    chosen = chosen[chosen >= 0]
+    chosen = _those_there("non_max_suppression_with_score", chosen)
     values = np.take(scores, chosen, axis=0)
     if soft_nms_sigma and len(chosen) > 1:
         some = np.take(boxes, chosen, axis=0)
@@ -176,8 +192,9 @@ def non_max_suppression_padded(
     >>> pb.image.non_max_suppression_padded(boxes, np.array([0.6, 0.9]), 2, pad_to_max_output_size=True)
     PaddedSuppression(selected_indices=array([1, 0], dtype=int32), valid_outputs=np.int32(1))
     """
-    boxes, scores = operand(boxes), operand(scores)
+    boxes, scores = _given(boxes, scores)
     chosen = _chosen(boxes, scores, max_output_size, iou_threshold, score_threshold)
     valid = chosen >= 0
-    indices = np.where(valid, chosen, 0).astype(np.int32) if pad_to_max_output_size else chosen[valid]
-    return PaddedSuppression(_like(scores, indices), _like(scores, np.int32(valid.sum())))
+    whole = np.where(valid, chosen, 0).astype(np.int32) if pad_to_max_output_size else None
+    indices = _those_there("non_max_suppression_padded", chosen) if whole is None else whole
+    return PaddedSuppression(_like(scores, indices), _like(scores, np.sum(valid).astype(np.int32)))

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.axes import moves
+from pullback.core.axes import moves, one_by_one
 from pullback.core.calculus import constant
-from pullback.core.op import op, operand
+from pullback.core.composition import numbers
+from pullback.core.convert import as_number
+from pullback.core.op import op
 from pullback.errors import ArgumentError, ShapeError
 
 __all__ = ["grayscale_to_rgb", "rgb_to_grayscale", "threshold"]
@@ -17,7 +19,7 @@ LUMA = np.array([0.2989, 0.5870, 0.1140])  # how bright red, green and blue are
 
 
 def _coloured(name: str, image: Any, depth: int) -> Any:
-    image = operand(image)
+    image = numbers(name, "image", image)
     if image.ndim < 2 or image.shape[-1] != depth:
         raise ShapeError(
             f"{name}: image must have rank 2 or more and a last axis of length {depth}, got {image.shape}."
@@ -78,7 +80,18 @@ def _black_and_white(s: tuple[int, ...], method: Any, inverted: Any, thresh_valu
         raise ShapeError(f"threshold: image must have shape (height, width, 1) or (height, width, 3), got {s}.")
     if method not in ("binary", "otsu", None):
         raise ArgumentError(f"threshold: method must be 'binary' or 'otsu', got {method!r}.")
+    as_number("threshold", "thresh_value", 0.5 if thresh_value is None else thresh_value, 0, 1)
     return (*s[:2], 1)
+
+
+def _of_examples(op: Any, args: Any, on: Any, params: Any) -> Any:
+    """All rows of all pictures as one picture, unless each picture finds a threshold of its own."""
+    if params["method"] == "otsu":
+        return one_by_one(op, args, on, params)
+    (x,) = args
+    n, height = x.shape[:2]
+    z = op.call([np.reshape(x, (n * height, *x.shape[2:]))], params)
+    return np.reshape(z, (n, height, *z.shape[1:]))
 
 
 @op(
@@ -89,6 +102,7 @@ def _black_and_white(s: tuple[int, ...], method: Any, inverted: Any, thresh_valu
             (((2, 3, 1),), {"thresh_value": 0.3}), (((2, 3, 3),), {"method": "otsu"}),
             (((2, 3, 3),), {"inverted": True}), (((0, 2, 1),), {"method": "otsu", "inverted": True}),
         ],
+        _of_examples,
     ),
     d=constant(),
     run=_threshold,

@@ -24,7 +24,9 @@ WIDE = 16  # if there are so many elements in a slice
 def _resized(name: str, shape: Shape, size: Any, align_corners: Any, half_pixel_centers: Any) -> Shape:
     if len(shape) not in (3, 4):
         raise ShapeError(f"{name}: images must have rank 3 or 4 (batch, height, width, depth), got shape {shape}.")
-    if np.shape(size) != (2,) or not all(float(n).is_integer() for n in size):
+    if np.shape(size) != (2,) or not all(
+        isinstance(n, int | float | np.number) and float(n).is_integer() for n in size
+    ):
         raise ArgumentError(f"{name}: size must be two integers [height, width], got {size!r}.")
     height, width = int(size[0]), int(size[1])
     if min(height, width) < 1 or 0 in shape[-3:-1]:
@@ -156,7 +158,15 @@ SAMPLES = _samples()
 def _shape_rule(name: str) -> Any:
     return moves(lambda s, size, align_corners, half_pixel_centers: (
         _resized(name, s, size, align_corners, half_pixel_centers)
-    ), SAMPLES)  # fmt: skip
+    ), SAMPLES, _of_examples)  # fmt: skip
+
+
+def _of_examples(op: Any, args: Any, on: Any, params: Any) -> Any:
+    """All pictures of all examples as one batch."""
+    (x,) = args
+    lead = x.shape[:-3]
+    z = op.call([np.reshape(x, (prod(lead), *x.shape[-3:]))], params)
+    return np.reshape(z, (*lead, *z.shape[1:]))
 
 
 def _bilinear_vjp(g: Any, images_shape: Shape, align_corners: Any, half_pixel_centers: Any) -> Any:

@@ -7,24 +7,38 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.op import of_rank, operand
-from pullback.core.tensor import Tensor, concrete
+from pullback.core.composition import numbers, picked
+from pullback.core.convert import as_array, as_number
+from pullback.core.op import of_rank
+from pullback.core.tensor import Tensor, all_values, may_be, stripped
 from pullback.errors import ArgumentError, ShapeError
+
+MOST = float(np.finfo(float).max)
 
 __all__ = ["crop_and_resize", "flip_left_right", "rotate_with_offset", "transform"]
 
 
 def _pictures(name: str, image: Any) -> Any:
     """The pictures as floats; a batch of them is due."""
-    image = of_rank(name, image, 4, "image")
+    image = of_rank(name, numbers(name, "image", image), 4, "image")
     return image if image.dtype.kind == "f" else image.astype(np.float32)
+
+
+def _size(name: str, argument: str, size: Any) -> tuple[int, int]:
+    """A height and a width."""
+    whole = isinstance(size, list | tuple | np.ndarray) and all(
+        isinstance(n, int | float | np.number) and n >= 1 and float(n).is_integer() for n in size
+    )
+    if not whole or len(size) != 2:
+        raise ArgumentError(f"{name}: {argument} must be two integers >= 1 [height, width], got {size!r}.")
+    return int(size[0]), int(size[1])
 
 
 def _pixels(image: Any, batch: Any, y: Any, x: Any) -> Any:
     """The pixels at whole coordinates, which broadcast against each other."""
     n, height, width, depth = image.shape
     rows = (batch * height + y) * width + x
-    return np.take(np.reshape(image, (n * height * width, depth)), rows, axis=0)
+    return picked(np.reshape(image, (n * height * width, depth)), rows)
 
 
 def _between(low: Any, high: Any, weight: Any) -> Any:
@@ -38,7 +52,7 @@ def _rounded(at: Any) -> Any:
 
 def _held(z: Any, at: Any) -> Any:
     """``z`` with a path to the places it was read at: it does not change with them, so their gradient is 0."""
-    return z + np.astype(np.floor(at) - np.floor(concrete(at)), z.dtype) if isinstance(at, Tensor) else z
+    return z + np.astype(np.floor(at) - np.floor(stripped(at)), z.dtype) if isinstance(at, Tensor) else z
 
 
 # ---- cut out
@@ -48,14 +62,14 @@ def _span(first: Any, last: Any, length: int, n: int) -> tuple[Any, Any]:
     """Where ``n`` new pixels lie between two borders of boxes, among ``length`` old ones, and which are within."""
     share = np.arange(n) / (n - 1) if n > 1 else np.array([0.5])
     at = _between(first, last, share) * (length - 1)
-    here = concrete(at)
+    here = stripped(at)
     within = (here >= 0) & (here <= length - 1)
     return np.where(within, at, 0.0), within
 
 
 def _neighbours(at: Any, length: int) -> tuple[Any, Any, Any]:
     """The two old pixels around each place, and how much the second one weighs."""
-    low = np.clip(np.floor(concrete(at)), 0, max(length - 2, 0)).astype(np.intp)
+    low = np.clip(np.floor(stripped(at)), 0, max(length - 2, 0)).astype(np.intp)
     return low, np.minimum(low + 1, length - 1), at - low
 
 
@@ -74,30 +88,33 @@ def crop_and_resize(
            [3. , 3.5]])
     """
     name = "crop_and_resize"
-    image, boxes = _pictures(name, image), operand(boxes)
+    image, boxes = _pictures(name, image), numbers(name, "boxes", boxes)
     batch, height, width, _ = image.shape
     if boxes.ndim != 2 or boxes.shape[1] != 4:
         raise ShapeError(f"{name}: boxes must have shape (number, 4), got {boxes.shape}.")
-    which = np.asarray(concrete(box_ind))
+    which = stripped(numbers(name, "box_ind", box_ind))
+    given = all_values(which)
     if which.shape != boxes.shape[:1]:
         raise ShapeError(
             f"{name}: boxes have shape {boxes.shape}, so box_ind must have {boxes.shape[:1]}, got {which.shape}."
         )
-    if np.any((which < 0) | (which >= batch) | (which != np.floor(which))):
+    if np.any((given < 0) | (given >= batch) | (given != np.floor(given))):
         raise ArgumentError(
-            f"{name}: box_ind must be from 0 to {batch - 1}, the pictures in image, got {which.tolist()}."
+            f"{name}: box_ind must be from 0 to {batch - 1}, the pictures in image, got {given.tolist()}."
         )
-    if not isinstance(crop_size, list | tuple) or len(crop_size) != 2 or min(crop_size) < 1:
-        raise ArgumentError(f"{name}: crop_size must be two integers >= 1 [height, width], got {crop_size!r}.")
+    if not height or not width:
+        raise ShapeError(f"{name}: there is nothing to cut out of image, which has shape {image.shape}.")
+    rows, columns = _size(name, "crop_size", crop_size)
     if method not in ("bilinear", "nearest", None):
         raise ArgumentError(f"{name}: method must be 'bilinear' or 'nearest', got {method!r}.")
+    fill = as_number(name, "extrapolation_value", extrapolation_value or 0)
     exact = np.astype(boxes, np.float64)  # a float32 could step over the border
-    y, rows_within = _span(exact[:, 0:1], exact[:, 2:3], height, int(crop_size[0]))
-    x, columns_within = _span(exact[:, 1:2], exact[:, 3:4], width, int(crop_size[1]))
+    y, rows_within = _span(exact[:, 0:1], exact[:, 2:3], height, rows)
+    x, columns_within = _span(exact[:, 1:2], exact[:, 3:4], width, columns)
     y, x = y[:, :, None], x[:, None, :]
     which = which.astype(np.intp)[:, None, None]
     if method == "nearest":
-        ys, xs = (_rounded(concrete(at)).astype(np.intp) for at in (y, x))
+        ys, xs = (_rounded(stripped(at)).astype(np.intp) for at in (y, x))
         z = _held(_pixels(image, which, ys, xs), (y + x)[..., None])
     else:
         (top, bottom, down), (left, right, across) = _neighbours(y, height), _neighbours(x, width)
@@ -108,7 +125,7 @@ def crop_and_resize(
         )  # fmt: skip
         z = _between(upper, lower, down)
     within = (rows_within[:, :, None] & columns_within[:, None, :])[..., None]
-    return z if within.all() else np.where(within, z, image.dtype.type(extrapolation_value or 0))
+    return np.where(within, z, image.dtype.type(fill)) if may_be(~within) else z
 
 
 # ---- by a projection
@@ -116,8 +133,8 @@ def crop_and_resize(
 
 def _folded(at: Any, length: int, mode: str) -> Any:
     """Places beyond the border as ``mode`` sees them; the slope is kept, 0 where all beyond is the border itself."""
-    here = np.asarray(concrete(at))
-    slope = np.ones(here.shape)
+    here = stripped(at)
+    slope: Any = np.ones(here.shape)
     if mode == "constant":
         return at
     made = here
@@ -153,7 +170,7 @@ def transform(
     >>> pb.image.transform(image, np.array([[1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0]])).ravel()
     array([2., 3., 0.])
     """
-    image, transforms = _pictures("transform", image), operand(transforms)
+    image, transforms = _pictures("transform", image), numbers("transform", "transforms", transforms)
     batch, height, width, _ = image.shape
     if transforms.ndim != 2 or transforms.shape[1] != 8 or transforms.shape[0] not in (1, batch):
         raise ShapeError(
@@ -167,30 +184,28 @@ def transform(
         raise ArgumentError(
             f"transform: fill_mode must be 'constant', 'reflect', 'wrap' or 'nearest', got {fill_mode!r}."
         )
-    if output_shape is not None and len(output_shape) != 2:
-        raise ArgumentError(f"transform: output_shape must be [height, width], got {output_shape!r}.")
-    rows, columns = (height, width) if output_shape is None else map(int, output_shape)
+    rows, columns = (height, width) if output_shape is None else _size("transform", "output_shape", output_shape)
     exact = np.astype(transforms, np.float64)
     a0, a1, a2, b0, b1, b2, c0, c1 = (np.reshape(exact[:, i], (-1, 1, 1)) for i in range(8))
     right, down = np.arange(columns), np.arange(rows)[:, None]
     scale = c0 * right + c1 * down + 1
-    beyond = np.asarray(concrete(scale)) == 0
+    beyond = stripped(scale) == 0
     scale = np.where(beyond, 1.0, scale)
     x = _folded((a0 * right + a1 * down + a2) / scale, width, fill_mode)
     y = _folded((b0 * right + b1 * down + b2) / scale, height, fill_mode)
-    fill = image.dtype.type(fill_value or 0)
+    fill = image.dtype.type(as_number("transform", "fill_value", fill_value or 0))
     number = np.arange(batch).reshape(-1, 1, 1)
 
     def read(ys: Any, xs: Any) -> Any:
         inside = (ys >= 0) & (ys < height) & (xs >= 0) & (xs < width) & ~beyond
         ys, xs = (np.where(inside, at, 0).astype(np.intp) for at in (ys, xs))
         z = _pixels(image, number, ys, xs)
-        return z if inside.all() else np.where(inside[..., None], z, fill)
+        return np.where(inside[..., None], z, fill) if may_be(~inside) else z
 
     if interpolation == "nearest":
-        z = read(_rounded(concrete(y)), _rounded(concrete(x)))
+        z = read(_rounded(stripped(y)), _rounded(stripped(x)))
         return _held(_held(z, x[..., None]), y[..., None])
-    top, left = np.floor(concrete(y)), np.floor(concrete(x))
+    top, left = np.floor(stripped(y)), np.floor(stripped(x))
     low, across = (np.astype(part, image.dtype)[..., None] for part in (y - top, x - left))
     upper, lower = (_between(read(row, left), read(row, left + 1), across) for row in (top, top + 1))
     return _between(upper, lower, low)
@@ -209,27 +224,31 @@ def rotate_with_offset(image: Any, radians: float, fill_value: Any = 0, center: 
     array([[4., 3.],
            [2., 1.]])
     """
-    image = _pictures("rotate_with_offset", image)
+    name = "rotate_with_offset"
+    image = _pictures(name, image)
     _, height, width, depth = image.shape
-    share = [0.5 if center is None else center] * 2 if center is None or np.ndim(center) == 0 else center
-    fill = np.atleast_1d(np.asarray(0 if fill_value is None else concrete(fill_value), image.dtype))
-    if len(share) != 2:
-        raise ArgumentError(f"rotate_with_offset: center must be a number or [x, y], got {center!r}.")
+    share = as_array(0.5 if center is None else center, np.float64, f"{name}: center")
+    fill = np.atleast_1d(as_array(0 if fill_value is None else fill_value, image.dtype, f"{name}: fill_value"))
+    if share.shape not in ((), (2,)):
+        raise ArgumentError(f"{name}: center must be a number or [x, y], got {center!r}.")
     if fill.shape == (3,) and depth == 4:
         fill = np.append(fill, image.dtype.type(255))
     if fill.ndim != 1 or len(fill) not in (1, depth):
         raise ShapeError(
-            f"rotate_with_offset: image has shape {image.shape}, so fill_value must be a number or {depth} of them, "
+            f"{name}: image has shape {image.shape}, so fill_value must be a number or {depth} of them, "
             f"got {fill_value!r}."
         )
-    x0, y0 = width * share[0], height * share[1]
-    angle = float(concrete(radians))
+    x0, y0 = np.array([width, height]) * share
+    angle = stripped(radians)
+    if not isinstance(angle, Tensor):  # one angle for all examples
+        angle = as_number(name, "radians", angle, -MOST, MOST)
+    cosine, sine = (np.cos(angle), np.sin(angle)) if isinstance(angle, Tensor) else (cos(angle), sin(angle))
     x, y = np.arange(width) - x0, np.arange(height)[:, None] - y0
-    xs = _rounded(x * cos(angle) - y * sin(angle) + x0)
-    ys = _rounded(x * sin(angle) + y * cos(angle) + y0)
+    xs = _rounded(x * cosine - y * sine + x0)
+    ys = _rounded(x * sine + y * cosine + y0)
     inside = (xs >= 0) & (xs < width) & (ys >= 0) & (ys < height)
     place = np.where(inside, ys * width + xs, 0).astype(np.intp)
-    z = np.take(np.reshape(image, (image.shape[0], height * width, depth)), place, axis=1)
+    z = picked(np.reshape(image, (image.shape[0], height * width, depth)), place, 1)
     return np.where(inside[..., None], z, fill)
 
 
@@ -239,4 +258,5 @@ def flip_left_right(image: Any) -> Any:
     >>> pb.image.flip_left_right(np.array([1.0, 2.0, 3.0]).reshape(1, 1, 3, 1)).ravel()
     array([3., 2., 1.])
     """
-    return np.flip(of_rank("flip_left_right", image, 4, "image"), 2)
+    name = "flip_left_right"
+    return np.flip(of_rank(name, numbers(name, "image", image), 4, "image"), 2)

@@ -13,8 +13,9 @@ import numpy as np
 from pullback.core.adjoints import T
 from pullback.core.axes import Shape
 from pullback.core.calculus import rule
-from pullback.core.op import op, operand
-from pullback.core.tensor import concrete
+from pullback.core.composition import numbers
+from pullback.core.op import op
+from pullback.core.tensor import all_values, unfollowed
 from pullback.errors import ArgumentError, MatrixError, ShapeError
 from pullback.ops.linalg.pieces import (
     ANY,
@@ -43,7 +44,7 @@ def joined(*parts: Any) -> Any:
 
 
 def matrix(x: Any, name: str) -> Any:
-    x = operand(x)
+    x = numbers(name, "x", x)
     if x.ndim < 2:
         raise ShapeError(f"{name}: x must be a matrix, or several over its last two axes; got shape {x.shape}.")
     return x
@@ -244,11 +245,10 @@ def svd(x: Any, full_matrices: bool = False, compute_uv: bool = True) -> Any:
     m, n = x.shape[-2:]
     u, s, v = svd_parts(joined_svd(x), m)
     if full_matrices and m != n:
-        full = np.linalg.svd(concrete(x))
         if m > n:
-            u = completed(u, full[0][..., n:])
+            u = completed(u, unfollowed(lambda x: np.linalg.svd(x)[0][..., n:], x))
         else:
-            v = completed(v, T(full[2])[..., m:])
+            v = completed(v, unfollowed(lambda x: T(np.linalg.svd(x)[2])[..., m:], x))
     return SVD(u, s, T(v))
 
 
@@ -358,7 +358,7 @@ def qr(x: Any, full_matrices: bool = False) -> QR:
     z = joined_qr(x)
     q, r = z[..., :m, :], T(z[..., m:, :])
     if full_matrices and m > n:
-        q = completed(q, np.linalg.qr(concrete(x), mode="complete")[0][..., n:])
+        q = completed(q, unfollowed(lambda x: np.linalg.qr(x, mode="complete")[0][..., n:], x))
         r = joined(r, np.zeros((*x.shape[:-2], m - n, n), r.dtype))
     return QR(q, r)
 
@@ -386,7 +386,7 @@ def gram_schmidt(xs: Any) -> Any:
     """
     several = isinstance(xs, list | tuple) and not all(isinstance(x, list | tuple) for x in xs)
     if several:
-        vectors = [operand(x) for x in xs]
+        vectors = [numbers("gram_schmidt", f"xs[{i}]", x) for i, x in enumerate(xs)]
         shapes = {x.shape for x in vectors}
         if len(shapes) != 1 or vectors[0].ndim != 1:
             raise ArgumentError(
@@ -397,7 +397,8 @@ def gram_schmidt(xs: Any) -> Any:
     count, length = x.shape[-2:]
     if count > length:
         raise ShapeError(f"gram_schmidt: {count} vectors of {length} components are not independent; got {x.shape}.")
-    if np.any(np.linalg.matrix_rank(concrete(x)) < count):
+    values = all_values(x)
+    if values.size and np.any(np.linalg.matrix_rank(values) < count):
         raise MatrixError(f"gram_schmidt: the vectors are linearly dependent (got shape {x.shape}).")
     z = T(orthonormal(T(x)))
     return [z[i] for i in range(count)] if several else z

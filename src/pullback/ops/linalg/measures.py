@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.calculus import constant
+from pullback.core.composition import own_words
 from pullback.core.op import op
 from pullback.errors import ArgumentError
 from pullback.ops.linalg.decompositions import matrix, svdvals
@@ -36,6 +37,7 @@ def matrix_norm(x: Any, ord: Any = "fro", keepdims: bool = False) -> Any:
     return z[..., None, None] if keepdims else z
 
 
+@own_words("cond")
 def cond(x: Any, p: Any = None) -> Any:
     """The condition number: how much errors may grow in solving equations; ``p`` is the ``ord`` of a matrix norm.
 
@@ -43,6 +45,8 @@ def cond(x: Any, p: Any = None) -> Any:
     np.float64(4.0)
     """
     x = matrix(x, "cond")
+    if p not in (None, "fro", "nuc", 1, -1, 2, -2, inf, -inf):
+        raise ArgumentError(f"cond: p must be None, 'fro', 'nuc', 1, -1, 2, -2, inf or -inf; got {p!r}.")
     if p is None or p in (2, -2):
         s = svdvals(x)
         return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.adjoints import T
-from pullback.core.axes import Acts, Sample, Shape, listed
+from pullback.core.axes import Acts, Sample, Shape, broadcast, leading, listed
 from pullback.errors import ArgumentError, MatrixError, ShapeError
 
 __all__: list[str] = []
@@ -54,6 +54,9 @@ class Matrices(Acts):
             raise ShapeError(f"{name}: x must be square over its last two axes; got shape {x}, {m} rows of {n}.")
         return (*batch, *self.out(m, n))
 
+    def batch(self, op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+        return leading(op, args, on, params)
+
     def samples(self) -> list[Sample]:
         return [((self.fill(*shape),), way) for way in self.ways for shape in self.shapes]
 
@@ -62,6 +65,9 @@ SQUARE: tuple[Shape, ...] = ((3, 3), (1, 1), (2, 3, 3), (0, 2, 2), (0, 0))
 ANY: tuple[Shape, ...] = (*SQUARE, (4, 2), (2, 4), (2, 3, 2), (3, 0))
 TALL: tuple[Shape, ...] = (*SQUARE, (4, 2), (2, 3, 2), (3, 0))
 same_square = Matrices(lambda m, n: (m, n), SQUARE)
+
+
+columns = broadcast("(m,m),(m,n)->(m,n)")
 
 
 class Systems(Acts):
@@ -86,6 +92,12 @@ class Systems(Acts):
         except ValueError:
             raise ShapeError(f"{name}: the leading axes of shapes {listed(shapes)} do not broadcast.") from None
         return (*batch, rows) if vector else (*batch, rows, y[-1])
+
+    def batch(self, op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+        x, y = args
+        vector = np.ndim(y) - on[1] == 1
+        z = columns.batch(op, [x, y[..., None] if vector else y], on, params)
+        return z[..., 0] if vector else z
 
     def samples(self) -> list[Sample]:
         pairs: list[tuple[Shape, Shape]] = [

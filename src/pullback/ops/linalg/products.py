@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.op import operand
+from pullback.core.composition import numbers, own_words
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops.linalg.pieces import same_square
 from pullback.ops.linalg.solving import inv
@@ -17,6 +17,7 @@ from pullback.ops.linalg.solving import inv
 __all__ = ["matrix_power", "multi_dot"]
 
 
+@own_words("matrix_power")
 def matrix_power(x: Any, n: int) -> Any:
     """Square matrices multiplied by themselves ``n`` times; negative ``n`` are powers of the inverse.
 
@@ -24,7 +25,7 @@ def matrix_power(x: Any, n: int) -> Any:
     array([[1., 3.],
            [0., 1.]])
     """
-    x = operand(x)
+    x = numbers("matrix_power", "x", x)
     if isinstance(n, bool) or not hasattr(n, "__index__"):
         raise ArgumentError(f"matrix_power: n must be an integer, got {n!r}.")
     same_square.shape("matrix_power", [x.shape], {})
@@ -65,9 +66,10 @@ def multi_dot(arrays: Sequence[Any]) -> Any:
     >>> pb.linalg.multi_dot([np.ones((2, 3)), np.ones((3, 4)), np.ones(4)])
     array([12., 12.])
     """
-    xs = [operand(x) for x in arrays]
-    if len(xs) < 2:
-        raise ArgumentError(f"multi_dot: expected a list of two arrays at least, got {len(xs)}.")
+    if not isinstance(arrays, list | tuple) or len(arrays) < 2:
+        got = f"{len(arrays)}" if isinstance(arrays, list | tuple) else type(arrays).__name__
+        raise ArgumentError(f"multi_dot: arrays must be a list of two arrays at least, got {got}.")
+    xs = [numbers("multi_dot", f"arrays[{i}]", x) for i, x in enumerate(arrays)]
     row, column = xs[0].ndim == 1, xs[-1].ndim == 1
     shapes = [x.shape for x in xs]
     if row:

@@ -8,7 +8,9 @@ import numpy as np
 
 from pullback.core.adjoints import T
 from pullback.core.calculus import rule
-from pullback.core.op import op, operand
+from pullback.core.composition import numbers, own_words
+from pullback.core.convert import as_number
+from pullback.core.op import op
 from pullback.errors import ShapeError
 from pullback.ops.linalg.decompositions import svdvals
 from pullback.ops.linalg.pieces import DIVERGED, SINGULAR, SQUARE, UNSOLVED, Matrices, Systems, clear, same_square
@@ -65,6 +67,8 @@ def inv(x: Any, /) -> Any:
 
 
 def pseudo_inverse(x: Any, rtol: Any = None) -> Any:
+    if rtol is not None:
+        as_number("pinv", "rtol", rtol, 0)
     if rtol is None and x.ndim > 1:
         rtol = max(x.shape[-2:]) * np.finfo(x.dtype if x.dtype.kind == "f" else float).eps
     return np.linalg.pinv(x, rtol=rtol)
@@ -113,6 +117,7 @@ class LeastSquares(NamedTuple):
     s: Any
 
 
+@own_words("lstsq")
 def lstsq(a: Any, b: Any, rcond: Any = None) -> LeastSquares:
     """The shortest ``x`` that makes ``a @ x`` as near to ``b`` as can be; ``b`` is a vector or has columns.
 
@@ -121,13 +126,13 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> LeastSquares:
     >>> pb.linalg.lstsq(np.array([[1.0], [1.0]]), np.array([1.0, 3.0])).x
     array([2.])
     """
-    a, b = operand(a), operand(b)
+    a, b = numbers("lstsq", "a", a), numbers("lstsq", "b", b)
     if a.ndim < 2 or not b.ndim or b.shape[-2:][0] != a.shape[-2]:
         raise ShapeError(
             f"lstsq: a has a row and b an element or a row for each equation; got shapes {a.shape} and {b.shape}."
         )
     s = svdvals(a)
-    rtol = max(a.shape[-2:]) * np.finfo(s.dtype).eps if rcond is None else rcond
+    rtol = max(a.shape[-2:]) * np.finfo(s.dtype).eps if rcond is None else as_number("lstsq", "rcond", rcond, 0)
     x = pinv(a, rtol) @ b
     off = b - a @ x
     rank = np.sum(s > s[..., :1] * rtol, axis=-1)

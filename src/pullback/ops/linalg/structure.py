@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.axes import Shape, moves
+from pullback.core.axes import Shape, leading, moves
 from pullback.core.calculus import linear
-from pullback.core.op import op, operand
+from pullback.core.composition import numbers, own_words
+from pullback.core.op import op
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops.linalg.pieces import Matrices
 
@@ -43,9 +44,21 @@ def half_shape(shape: Shape) -> Shape:
     return shape[:half]
 
 
+def diag_examples(op: Any, args: Any, on: Any, params: Any) -> Any:
+    (x,) = args
+    n, *shape = x.shape
+    return np.reshape(diag_embed(np.reshape(x, (n, prod(shape)))), (n, *shape, *shape))
+
+
+def diag_part_examples(op: Any, args: Any, on: Any, params: Any) -> Any:
+    (x,) = args
+    n, shape = x.shape[0], half_shape(x.shape[1:])
+    return np.reshape(diag_part(np.reshape(x, (n, prod(shape), prod(shape)))), (n, *shape))
+
+
 @op(
     on_tensor_diagonal,
-    acts=moves(lambda s: s + s, [((s,), {}) for s in ((3,), (2, 3), (), (0,), (2, 1, 2))]),
+    acts=moves(lambda s: s + s, [((s,), {}) for s in ((3,), (2, 3), (), (0,), (2, 1, 2))], diag_examples),
     d=linear(off_tensor_diagonal),
     run=on_tensor_diagonal,
 )
@@ -62,7 +75,7 @@ def diag(x: Any, /) -> Any:
 
 @op(
     tensor_diagonal,
-    acts=moves(half_shape, [((s * 2,), {}) for s in ((3,), (2, 3), (), (0,))]),
+    acts=moves(half_shape, [((s * 2,), {}) for s in ((3,), (2, 3), (), (0,))], diag_part_examples),
     d=linear(lambda g: diag(g)),
     run=tensor_diagonal,
 )
@@ -75,6 +88,13 @@ def tensor_diag_part(x: Any, /) -> Any:
 
 
 # ---- matrices over the last two axes
+
+
+def whole(name: str, k: Any) -> int:
+    """Which diagonal is meant."""
+    if isinstance(k, bool) or not hasattr(k, "__index__"):
+        raise ArgumentError(f"{name}: the diagonal must be an integer, above the main one or negative; got {k!r}.")
+    return int(k)
 
 
 def diagonal(x: Any, k: int = 0) -> Any:
@@ -90,7 +110,7 @@ class Diagonals(Matrices):
 
     def shape(self, name: str, shapes: Any, params: Any) -> Shape:
         *batch, m, n = super().shape(name, shapes, params)
-        return (*batch, diagonal_length(m, n, params["k"]))
+        return (*batch, diagonal_length(m, n, whole(name, params["k"])))
 
 
 def onto_diagonal(g: Any, x_shape: Shape, k: int) -> Any:
@@ -127,7 +147,9 @@ def embedded(x: Any, k: int = 0, shape: Any = None) -> Any:
 def embedding_shape(x: Shape, k: int = 0, shape: Any = None) -> Shape:
     if not x:
         raise ShapeError("diag_embed: x must be a vector, or several over its last axis; got a scalar.")
-    n = x[-1] + abs(k)
+    n = x[-1] + abs(whole("diag_embed", k))
+    if shape is not None and (not isinstance(shape, list | tuple) or len(shape) != 2):
+        raise ArgumentError(f"diag_embed: shape must be [rows, columns], got {shape!r}.")
     rows, columns = (n, n) if shape is None else shape
     if diagonal_length(rows, columns, k) != x[-1]:
         raise ShapeError(
@@ -147,6 +169,7 @@ def embedding_shape(x: Shape, k: int = 0, shape: Any = None) -> Shape:
             (((2, 0),), {}),
             (((0, 2),), {}),
         ],
+        leading,
     ),
     d=linear(lambda g, k: diag_part(g, k)),
     run=embedded,
@@ -162,13 +185,14 @@ def diag_embed(x: Any, /, k: int = 0, shape: Any = None) -> Any:
     """
 
 
+@own_words("trace")
 def trace(x: Any, offset: int = 0) -> Any:
     """The sum of the diagonal, of matrices over the last two axes.
 
     >>> pb.linalg.trace(np.array([[1.0, 2.0], [3.0, 4.0]]))
     np.float64(5.0)
     """
-    return np.sum(diag_part(operand(x), offset), axis=-1)
+    return np.sum(diag_part(numbers("trace", "x", x), whole("trace", offset)), axis=-1)
 
 
 @lru_cache(256)

@@ -9,7 +9,7 @@ import numpy as np
 from pullback.core.adjoints import T
 from pullback.core.calculus import rule
 from pullback.core.op import op
-from pullback.errors import MatrixError
+from pullback.errors import ArgumentError, MatrixError
 from pullback.ops.linalg.pieces import SQUARE, Matrices, Systems, below, clear, eye, positive, symmetric
 
 __all__ = ["cholesky", "triangular_solve"]
@@ -42,6 +42,9 @@ def into_rows(w: Any, z: Any, vector: bool) -> Any:
 
 
 def substituted(x: Any, y: Any, lower: bool = True, trans: bool = False) -> Any:
+    for argument, value in (("lower", lower), ("trans", trans)):
+        if value not in (True, False):
+            raise ArgumentError(f"triangular_solve: {argument} must be True or False, got {value!r}.")
     vector = y.ndim == 1
     if x.ndim < 2 or x.shape[-1] != x.shape[-2] or y.shape[-2:][:1] != x.shape[-1:]:
         raise ValueError("shapes do not fit")  # the engine says which

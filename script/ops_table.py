@@ -1,0 +1,201 @@
+"""Write docs/ops.md, the table of all ops, from the registry.  With ``--check``, only say whether it is up to date."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import pullback as pb
+from pullback.core.lowering import opaque
+from pullback.core.op import REGISTRY, Op
+from pullback.interop.numpy import found
+from pullback.ops.special import Through
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "ops.md"
+ROOMS = ["", "fused", "image", "linalg", "losses", "math", "random", "signal", "special", "spectral"]
+NUMPY = {"": (np, np.linalg), "linalg": (np.linalg, np), "spectral": (np.fft,)}  # where the same name means the same
+OTHERWISE = {"diag"}  # NumPy's is another function
+
+# The functions of TensorFlow.js 4.22 that take or give tensors, as it writes them.  Case and underscores aside, ours
+# have the same names.
+TFJS = """
+abs acos acosh add addN all any argMax argMin as1D as2D as3D as4D as5D asScalar asin asinh atan atan2 atanh avgPool
+avgPool3d basicLSTMCell batchNorm batchNorm2d batchNorm3d batchNorm4d batchToSpaceND bincount bitwiseAnd
+booleanMaskAsync broadcastArgs broadcastTo cast ceil clipByValue clone complex concat concat1d concat2d concat3d
+concat4d conv1d conv2d conv2dTranspose conv3d conv3dTranspose cos cosh cumprod cumsum denseBincount depthToSpace
+depthwiseConv2d diag dilation2d div divNoNan dot dropout einsum elu ensureShape equal erf euclideanNorm exp
+expandDims expm1 eye fill flatten floor floorDiv gather gatherND greater greaterEqual imag inTopKAsync isFinite isInf
+isNaN leakyRelu less lessEqual linspace localResponseNormalization log log1p logSigmoid logSoftmax logSumExp
+logicalAnd logicalNot logicalOr logicalXor lowerBound matMul max maxPool maxPool3d maxPoolWithArgmax maximum mean
+meshgrid min minimum mirrorPad mod moments movingAverage mul multiRNNCell multinomial neg norm notEqual oneHot ones
+onesLike outerProduct pad pad1d pad2d pad3d pad4d pool pow prelu prod rand randomGamma randomNormal
+randomStandardNormal randomUniform randomUniformInt range real reciprocal relu relu6 reshape reshapeAs reverse
+reverse1d reverse2d reverse3d reverse4d round rsqrt scalar scatterND searchSorted selu separableConv2d
+setdiff1dAsync sigmoid sign sin sinh slice slice1d slice2d slice3d slice4d softmax softplus spaceToBatchND
+sparseToDense split sqrt square squaredDifference squeeze stack step stridedSlice sub sum tan tanh tensor tensor1d
+tensor2d tensor3d tensor4d tensor5d tensor6d tensorScatterUpdate tile toBool toFloat toInt topk transpose
+truncatedNormal unique unsortedSegmentSum unstack upperBound where zeros zerosLike
+fused.conv2d fused.depthwiseConv2d fused.matMul
+image.cropAndResize image.flipLeftRight image.grayscaleToRGB image.nonMaxSuppression image.nonMaxSuppressionPadded
+image.nonMaxSuppressionWithScore image.resizeBilinear image.resizeNearestNeighbor image.rgbToGrayscale
+image.rotateWithOffset image.threshold image.transform
+linalg.bandPart linalg.gramSchmidt linalg.qr
+losses.absoluteDifference losses.computeWeightedLoss losses.cosineDistance losses.hingeLoss losses.huberLoss
+losses.logLoss losses.meanSquaredError losses.sigmoidCrossEntropy losses.softmaxCrossEntropy
+math.confusionMatrix signal.frame signal.hammingWindow signal.hannWindow signal.stft
+spectral.fft spectral.ifft spectral.irfft spectral.rfft
+"""
+
+HEAD = """\
+# Ops
+
+This page is written by `script/ops_table.py` from the registry; a test fails when it is out of date.
+
+- **Differentiable in** names the inputs; the derivative is exact, forward and reverse, to any order. *(zero)*: it is
+  zero wherever it exists. [Conventions](conventions.md) says what is given where it does not exist.
+- **Compiled**: the op says how it becomes machine code, in one of the ways that `core/lowering.py` lists. **Opaque**:
+  its NumPy kernel is run between compiled pieces.
+- **NumPy** has the function under this name, and it works on tensors if it takes arrays: `np.sin(x)` is `pb.sin(x)`.
+"""
+
+
+def key(name: str) -> str:
+    """What is compared of a name: ``setdiff1dAsync`` is ``setdiff1d`` here, ``isNaN`` is ``is_nan``."""
+    return name.replace("_", "").removesuffix("Async").lower()
+
+
+THEIRS = {key(name): name for name in TFJS.split()}
+
+
+def public() -> dict[str, Any]:
+    """Everything users call that computes with tensors, by the name after ``pb.``; the shortest name comes first."""
+    made = {}
+    for room in ROOMS:
+        space = vars(getattr(pb, room)) if room else vars(pb)
+        for name, value in space.items():
+            ours = (getattr(value, "__module__", None) or "").startswith("pullback.ops")
+            if ours and inspect.isfunction(value) and (not room or name in space["__all__"]):
+                made[f"{room}.{name}" if room else name] = value
+    return made
+
+
+PUBLIC = public()
+
+
+def names(function: Any) -> list[str]:
+    """Every public name of a function, its own first."""
+    all_names = [name for name, value in PUBLIC.items() if value is function]
+    return sorted(all_names, key=lambda name: name.split(".")[-1] != function.__name__)
+
+
+def tfjs(function: Any) -> str:
+    found_names = (THEIRS[key(name)] for name in names(function) if key(name) in THEIRS)
+    return next(found_names, "")
+
+
+def written(space: Any) -> str:
+    return str(space.__name__).replace("numpy", "np")
+
+
+BY_NUMPY = {
+    value: f"{written(space)}.{value.__name__}"
+    for space in (np.fft, np.linalg, np)
+    for name, value in vars(space).items()
+    if hasattr(value, "__name__") and not name.startswith("_")
+}
+
+
+def numpy(function: Any, kernel: Any = None) -> str:
+    """NumPy's (or SciPy's) name: of the kernel, of what stands for it here, or the same name as ours."""
+    if isinstance(kernel, Through):
+        return f"scipy.special.{kernel.name}"
+    if kernel in BY_NUMPY:
+        return BY_NUMPY[kernel]
+    same = [
+        (candidate, f"{written(space)}.{word}")
+        for name in names(function)
+        for room, _, word in [name.rpartition(".")]
+        for space in NUMPY.get(room, ())
+        if callable(candidate := getattr(space, word, None)) and word not in OTHERWISE
+    ]
+    known = (text for candidate, text in same if found(candidate) is not None)
+    return next(chain(known, (text for _, text in same)), "")
+
+
+def vanishes(formula: Any) -> bool:
+    """Whether a rule gives zeros whatever it is given."""
+    called = {*formula.__code__.co_names} - {"np"} if hasattr(formula, "__code__") else set()
+    return bool(called) and called <= {"nothing", "zeros_like"}
+
+
+def inputs(op: Op) -> str:
+    """The inputs in which it has a derivative; one that is whole numbers in every sample has none."""
+    if op.variadic:
+        return op.inputs[0]
+    samples = [given for given, _ in op.acts.samples()]
+    moving = [
+        any(getattr(given[i], "dtype", np.dtype(float)).kind in "fc" for given in samples)
+        for i in range(len(op.inputs))
+    ]
+    live = [i for i in range(len(op.inputs)) if moving[i] and op.d.differentiable(i)]
+    if not live:
+        return "none"
+    zero = all(vanishes(op.d.formulas[i]) for i in live)
+    return ", ".join(op.inputs[i] for i in live) + (" (zero)" if zero else "")
+
+
+def code(text: str) -> str:
+    return f"`{text}`" if text else "–"
+
+
+def row(*cells: str) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def table(head: str, rows: Iterator[str]) -> str:
+    columns = head.split(", ")
+    return "\n".join([row(*columns), "|" + "---|" * len(columns), *rows])
+
+
+def op_row(op: Op) -> str:
+    called = names(op.function)
+    name = ", ".join(map(code, called or [op.name]))
+    order = "any" if op.flows else "–"
+    compiled = "opaque" if isinstance(op.lower, opaque) else f"compiled ({type(op.lower).__name__})"
+    return row(name, code(tfjs(op.function)), code(numpy(op.function, op.kernel)), inputs(op), order, compiled)
+
+
+def function_row(function: Callable[..., Any]) -> str:
+    said = (inspect.getdoc(function) or "").split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
+    return row(", ".join(map(code, names(function))), code(tfjs(function)), code(numpy(function)), said)
+
+
+def page() -> str:
+    ops = sorted(REGISTRY.values(), key=lambda op: (names(op.function) or [op.name])[0])
+    seen = {id(op.function) for op in ops}
+    rest = {id(f): f for f in PUBLIC.values() if id(f) not in seen}
+    facts = "op, TensorFlow.js, NumPy, differentiable in, order, compiled or opaque"
+    return "\n".join([
+        HEAD,
+        f"## The {sum(bool(names(op.function)) for op in ops)} ops that users call\n",
+        table(facts, (op_row(op) for op in ops if names(op.function))),
+        f"\n## {len(rest)} functions made of ops\n\nTheir derivatives are those of the ops they are made of.\n",
+        table("function, TensorFlow.js, NumPy, what it gives", map(function_row, sorted(rest.values(), key=names))),
+        "\n## Ops that the others are made of\n\nMethods of `Tensor` and names to override; not part of `pb`.\n",
+        table(facts, (op_row(op) for op in ops if not names(op.function))),
+        "",
+    ])  # fmt: skip
+
+
+if __name__ == "__main__":
+    text = page()
+    if "--check" not in sys.argv:
+        PAGE.write_text(text, "utf-8")
+    elif not PAGE.exists() or PAGE.read_text("utf-8") != text:
+        sys.exit("docs/ops.md is not what the registry says: run python script/ops_table.py")

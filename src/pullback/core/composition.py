@@ -1,0 +1,76 @@
+"""What compositions of ops share: how they take their arguments, and how they say what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from pullback.core.op import REGISTRY, operand
+from pullback.core.tape import as_tensor
+from pullback.core.tensor import Tensor
+from pullback.errors import DataError, PullbackError
+
+F = TypeVar("F", bound=Callable[..., Any])
+Shape = tuple[int, ...]
+
+
+def numbers(name: str, argument: str, x: Any) -> Any:
+    """An argument as ``operand`` gives it, checked to be numbers or bools.
+
+    >>> numbers("batch_norm", "mean", [1.0, 2.0]).shape
+    (2,)
+    """
+    x = operand(x, f"{name}: {argument}")
+    if x.dtype.kind not in "fiubc":
+        got = "text" if x.dtype.kind in "US" else f"an array of dtype {x.dtype}"
+        raise DataError(f"{name}: {argument} must be numbers, got {got}.")
+    return x
+
+
+def fits(shape: Shape, into: Shape) -> bool:
+    """Whether something of one shape broadcasts to the other.
+
+    >>> fits((3,), (2, 3)), fits((2, 3), (3,))
+    (True, False)
+    """
+    return len(shape) <= len(into) and all(n in (1, m) for n, m in zip(shape[::-1], into[::-1], strict=False))
+
+
+def own_words(name: str) -> Callable[[F], F]:
+    """A composition whose errors bear its own name, not that of the op inside it that found the mistake.
+
+    >>> @own_words("halved")
+    ... def halved(x):
+    ...     return REGISTRY["reshape"].function(x, (2, -1))
+    >>> halved(np.ones(3))
+    Traceback (most recent call last):
+    ...
+    pullback.errors.ShapeError: halved: x has shape (3,), that is 3 elements; they do not fit shape (2, -1).
+    """
+
+    def decorate(function: F) -> F:
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return function(*args, **kwargs)
+            except PullbackError as error:
+                inner, colon, rest = str(error).partition(":")
+                if not colon or inner not in REGISTRY:
+                    raise
+                raise type(error)(f"{name}:{rest}") from None
+
+        return cast(F, call)
+
+    return decorate
+
+
+def picked(x: Any, index: Any, axis: int = 0) -> Any:
+    """``np.take``, which NumPy would not hand to us if the index alone has many examples.
+
+    >>> picked(np.array([1.0, 2.0, 3.0]), np.array([2, 0]))
+    array([3., 1.])
+    """
+    return np.take(as_tensor(x) if isinstance(index, Tensor) else x, index, axis=axis)

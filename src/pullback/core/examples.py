@@ -1,0 +1,145 @@
+"""Many examples of a product of windows and filters: they are laid into an axis that the op has anyway.
+
+Images that share a filter make one bigger batch; filters of one image make one filter with more channels; channels that
+are multiplied apart do not mind others beside them.  Only where every example has an image and a filter of its own
+there are as many products of matrices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from pullback.core.axes import everywhere, examples, folded, one_by_one
+from pullback.core.windows import BLOCK, Windows, framed, laid, parts, unframed
+
+__all__ = [
+    "each", "products", "products_by_channel", "small_convolutions", "small_convolutions_filter",
+    "small_convolutions_input",
+]  # fmt: skip
+
+
+def merged(a: Any, axis: int) -> Any:
+    """The examples laid into an axis, which is counted from the end; those of one example stay together.
+
+    >>> merged(np.arange(4.0).reshape(2, 1, 2), -1)
+    array([[0., 1., 2., 3.]])
+    """
+    a = np.moveaxis(a, 0, axis - 1)
+    at = np.ndim(a) + axis
+    return np.reshape(a, (*a.shape[: at - 1], a.shape[at - 1] * a.shape[at], *a.shape[at + 1 :]))
+
+
+def parted(z: Any, axis: int, n: int) -> Any:
+    """The inverse of ``merged``.
+
+    >>> parted(np.arange(4.0).reshape(1, 4), -1, 2).shape
+    (2, 1, 2)
+    """
+    at = np.ndim(z) + axis
+    return np.moveaxis(np.reshape(z, (*z.shape[:at], n, z.shape[at] // n, *z.shape[at + 1 :])), at, 0)
+
+
+def laid_into(op: Any, args: Sequence[Any], places: Sequence[Any], out: int, n: int, params: Mapping[str, Any]) -> Any:
+    """The op on arguments with the examples laid into their axis of ``places`` (None: it has none), ``out`` of it."""
+    if "shape" in params:
+        shape = [*params["shape"]]
+        shape[out] *= n
+        params = {**params, "shape": tuple(shape)}
+    made = [a if axis is None else merged(a, axis) for a, axis in zip(args, places, strict=True)]
+    return parted(op.call(made, params), out, n)
+
+
+def products(first: tuple[Any, Any], second: tuple[Any, Any]) -> Callable[..., Any]:
+    """The batch rule of a convolution or one of its adjoints.
+
+    ``first`` and ``second`` say for each input by which axis the examples go in if it alone has some, and by which
+    axis of the result they come out; None is the batch.
+    """
+
+    def batch(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+        rank = len(params["windows"].size) + 2
+        n = examples(args, on)
+        if any(np.ndim(a) - b > rank for a, b in zip(args, on, strict=True)):  # examples of examples
+            return folded(op, args, on, params)
+        if not n:  # there is nothing to part again
+            return one_by_one(op, args, on, params)
+        if all(on):  # the op knows by the rank
+            return op.call(args, {**params, "shape": (n, *params["shape"])} if "shape" in params else params)
+        into, out = (-rank if axis is None else axis for axis in (first if on[0] else second))
+        return laid_into(op, args, [into if b else None for b in on], out, n, params)
+
+    return batch
+
+
+def products_by_channel(filter_at: Any, places: tuple[int, int], out: int) -> Callable[..., Any]:
+    """The same where each channel is by itself: the examples are more channels, or a bigger batch of one filter."""
+
+    def batch(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+        rank, n = len(params["windows"].size) + 2, examples(args, on)
+        if not n:
+            return one_by_one(op, args, on, params)
+        if filter_at is not None and not on[filter_at]:
+            return laid_into(op, args, [-rank if b else None for b in on], -rank, n, params)
+        return laid_into(op, everywhere(args, on), places, out, n, params)
+
+    return batch
+
+
+# ---- every example with an image and a filter of its own
+
+
+def each(kernel: Callable[..., Any], small: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel of two arrays that may have an axis of examples before all others.
+
+    ``small`` does several examples whose windows fit into the cache at once; bigger ones are done one after the other.
+    """
+
+    def run(x: Any, y: Any, windows: Windows, *shape: Any) -> Any:
+        if x.ndim == len(windows.size) + 2:
+            return kernel(x, y, windows, *shape)
+        less = [s[1:] for s in shape]
+        if not len(x):
+            blank = (np.zeros(a.shape[1:], a.dtype) for a in (x, y))
+            return kernel(*blank, windows, *less)[None][:0]
+        channels = less[0][-1] if shape else x.shape[-1]
+        windows_of_one = x.shape[1] * prod(windows.out) * prod(windows.size) * channels * x.itemsize
+        if windows_of_one > BLOCK:
+            return np.stack([kernel(a, b, windows, *less) for a, b in zip(x, y, strict=True)])
+        return np.concatenate([small(x[part], y[part], windows, *less) for part in parts(len(x), windows_of_one)])
+
+    return run
+
+
+def rows_of(x: Any, windows: Windows) -> Any:
+    """The windows of each example as the rows of a matrix."""
+    n, batch = x.shape[:2]
+    view = laid(framed(x.reshape(n * batch, *x.shape[2:]), windows), windows)
+    return view.reshape(n, batch * prod(windows.out), prod(windows.size) * x.shape[-1])
+
+
+def small_convolutions(x: Any, filter: Any, windows: Windows) -> Any:
+    n, depth = len(x), filter.shape[-1]
+    z = rows_of(x, windows) @ filter.reshape(n, prod(windows.size) * x.shape[-1], depth)
+    return z.reshape(*x.shape[:2], *windows.out, depth)
+
+
+def small_convolutions_input(y: Any, filter: Any, windows: Windows, shape: Any) -> Any:
+    (n, batch), (channels, depth) = y.shape[:2], filter.shape[-2:]
+    matrices = filter.reshape(n, prod(windows.size) * channels, depth).swapaxes(-1, -2)
+    rows = y.reshape(n, batch * prod(windows.out), depth) @ matrices
+    rows = rows.reshape(n * batch, *windows.out, *windows.size, channels)
+    e = np.zeros((n * batch, *windows.reach, channels), y.dtype)
+    positions = (slice(None),) * (len(windows.size) + 1)
+    for at, index in windows.offsets():
+        e[index] += rows[(*positions, *at)]
+    return unframed(e, windows, tuple(shape[1:-1])).reshape(n, *shape)
+
+
+def small_convolutions_filter(x: Any, y: Any, windows: Windows) -> Any:
+    n, depth = len(x), y.shape[-1]
+    z = rows_of(x, windows).swapaxes(-1, -2) @ y.reshape(n, y.shape[1] * prod(windows.out), depth)
+    return z.reshape(n, *windows.size, x.shape[-1], depth)

@@ -1,0 +1,121 @@
+"""Known shapes of trouble, and what helps."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__: list[str] = []
+
+LOGARITHMS = frozenset({"log", "log1p", "log2", "log10"})
+SUMS = frozenset({"sum", "mean", "add", "cumsum", "add_n"})
+GROWING = frozenset({
+    "add", "sub", "mul", "div", "sum", "cumsum", "prod", "cumprod", "square", "cube", "pow", "matmul", "contract",
+    "convolve", "squared_difference", "mean", "var", "std", "euclidean_norm", "p_norm", "det", "cast_to_float", "gamma",
+})  # fmt: skip
+STRONG = (
+    "The cotangent there is 0: what was computed is not used, but 0 times infinity is NaN. "
+    "Take the gradient under 'with pb.strong_zero():', or keep the bad value out of the op with a second where: "
+    "where(ok, f(where(ok, x, 1)), 0)."
+)
+
+
+class Trouble:
+    """What is known about the place where it began."""
+
+    __slots__ = ("after", "before", "dtype", "inputs", "op", "output", "outside")
+
+    def __init__(
+        self, op: str, inputs: Sequence[Any], output: Any, dtype: np.dtype[Any], after: Collection[str],
+        before: Collection[str], outside: bool,
+    ) -> None:  # fmt: skip
+        self.op, self.output, self.dtype = op, output, dtype
+        self.inputs = inputs  # plain numbers, where the op is elementwise
+        self.after = after  # the ops that came afterwards, on the way to the result
+        self.before = before  # the ops that made its inputs
+        self.outside = outside  # an operand that nobody followed was bad already
+
+
+def _number(t: Trouble, i: int) -> float:
+    try:
+        v = complex(t.inputs[i])
+    except (IndexError, TypeError, ValueError):
+        return float("nan")
+    return float("nan") if v.imag else v.real
+
+
+def in_program(t: Trouble) -> str:
+    """What helps against a NaN or infinity of the program itself."""
+    x, y = _number(t, 0), _number(t, 1)
+    largest = float(np.finfo(t.dtype).max) if t.dtype.kind in "fc" else 0.0
+    if t.outside:
+        return "One of its operands is not finite already, and comes from outside what was followed: look at that."
+    if t.op in ("exp", "expm1", "sinh", "cosh"):
+        limit = f"{t.op} overflows {t.dtype} above {np.log(largest):.1f}."
+        if LOGARITHMS & {*t.after}:
+            return (
+                f"{limit} A logarithm follows it: use the stable form, pb.softplus(x) for log(1 + exp(x)) and "
+                "pb.log_sum_exp(x) for log(sum(exp(x))), or give the function a gradient of its own with "
+                "pb.custom_gradient."
+            )
+        return (
+            f"{limit} Subtract the largest x first, as pb.softmax does, use pb.sigmoid for 1 / (1 + exp(-x)), "
+            "or clip x."
+        )
+    if t.op in LOGARITHMS:
+        edge = -1.0 if t.op == "log1p" else 0.0
+        if x < edge:
+            return f"{t.op} of a number below {edge:g} is NaN: keep its input positive, with pb.clip or pb.softplus."
+        return (
+            f"{t.op} of {x:g} is -inf: add a small number to its input, clip it, or use pb.special.xlogy for x·log(y)."
+        )
+    if t.op in ("sqrt", "rsqrt") and x < 0:
+        return f"{t.op} of a negative number is NaN: clip its input at 0, or use pb.abs."
+    if t.op in ("div", "reciprocal", "rsqrt", "floor_div", "mod") and not (t.op == "div" and abs(y) > 0):
+        return (
+            "Division by zero: use pb.div_no_nan(x, y), which gives 0 there, add a small number to the denominator, or "
+            "choose the denominator with pb.where before dividing."
+        )
+    if t.op == "pow" and x < 0 and y != np.floor(y):
+        return f"A negative number to the power {y:g} is NaN: use an integer power, or pb.sign(x) * pb.abs(x) ** {y:g}."
+    if t.op == "pow" and x == 0:
+        return f"0 to the power {y:g} is infinite: keep the base away from 0."
+    if t.op in ("acos", "asin", "atanh", "acosh", "erfinv", "logit"):
+        return f"{x:g} is outside the domain of {t.op}, or on its edge: clip its input."
+    if t.op == "input":
+        return "It was there from the start: look at where the input comes from."
+    if t.op in ("mean", "std", "var") and np.isnan(t.output):
+        return f"{t.op} of nothing is NaN: the axis is empty."
+    if np.isnan(t.output) or t.op not in GROWING:
+        return (
+            f"{t.op} has no finite value there: keep its input away from that point, or choose with pb.where before it."
+        )
+    return (
+        f"The result is too large for {t.dtype} (up to {largest:.3g}): scale it down, work with logarithms, or use "
+        "float64."
+    )
+
+
+def on_the_way_back(t: Trouble, operands: Sequence[Any]) -> str:
+    """What helps against a derivative that is NaN or infinite where the program itself is not."""
+    x, y = _number(t, 0), _number(t, 1)
+    if np.isnan(t.output) and any(v == 0 for v in operands):
+        return STRONG
+    if t.op == "sqrt" and {*t.before} & SUMS:
+        return (
+            "The slope of sqrt at 0 is infinite. For the length of a vector use pb.norm, whose gradient at 0 is 0; "
+            "else add a small number under the root."
+        )
+    if t.op in ("sqrt", "rsqrt", "cbrt", "pow", "hypot", "p_norm", "norm"):
+        return f"The slope of {t.op} at {x:g} is infinite: add a small number to its input, or clip it away from 0."
+    if t.op in LOGARITHMS or t.op in ("div", "reciprocal", "xlogy"):
+        at = f"{x:g}" if t.op in LOGARITHMS else f"{x:g} / {y:g}"
+        return f"The slope of {t.op} at {at} is too large: keep its input away from 0, or use a stable form."
+    if t.op in ("acos", "asin", "atanh", "acosh"):
+        return f"The slope of {t.op} at {x:g} is infinite: clip its input inside the domain."
+    return (
+        f"The derivative of {t.op} is not finite there: keep its input away from that point, or give it a gradient of "
+        "its own with pb.custom_gradient."
+    )

@@ -1,0 +1,153 @@
+"""``check_grads``: the derivatives of a function against finite differences, to any order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core.calculus import total
+from pullback.core.convert import bare
+from pullback.core.tensor import Tensor, all_values
+from pullback.diagnostics.running import is_number, named_leaves
+from pullback.errors import ArgumentError, GradientError, GradientMismatchError
+from pullback.transforms.arguments import parameters_of
+from pullback.transforms.compare import along, listed, mismatches, movable, widened
+from pullback.transforms.forward import jvp
+from pullback.transforms.grad import as_leaf, grads
+from pullback.transforms.leaves import whole_leaves, whole_mapped
+
+__all__ = ["check_grads"]
+
+MODES = {"fwd": "forward", "rev": "reverse"}
+ORDERS = {1: "derivative", 2: "second derivative", 3: "third derivative"}
+Scalar = Callable[..., Any]  # of all inputs, flat: one real number
+
+
+def check_grads(
+    f: Callable[..., Any], args: Sequence[Any], order: int = 2, modes: Sequence[str] = ("fwd", "rev")
+) -> None:
+    """Compare the derivatives of ``f`` at ``args`` with finite differences, and raise an error if they differ.
+
+    ``args`` is the list of arguments of ``f``, which may be trees; so may its result.  All is computed in double
+    precision, whatever the inputs are.  Each derivative is compared along random directions, and element by element:
+    all elements of a small input, some of a big one.  An error of 0.1 % is found, and the message tells for each
+    argument the worst element.  Integers and bools are left as they are.
+
+    >>> import numpy as np, pullback as pb
+    >>> pb.check_grads(lambda x, y: np.sin(x) * y, [np.array([1.0, 2.0]), 3.0])
+    >>> wrong = pb.custom_grad(lambda x, save: (x * x, lambda dy, saved: dy * 2))
+    >>> pb.check_grads(wrong, [3.0], order=1)
+    Traceback (most recent call last):
+    ...
+    pullback.errors.GradientMismatchError: check_grads(...): the derivative by forward mode is not what finite ...
+    """
+    if not callable(f):
+        raise ArgumentError(f"check_grads(f, args): f must be a function, got {type(f).__name__}.")
+    if not isinstance(args, list | tuple):
+        got = type(args).__name__
+        raise ArgumentError(f"check_grads(f, args): args must be a list of the arguments of f, got {got}. Write [x].")
+    modes = [modes] if isinstance(modes, str) else list(modes)
+    if not modes or not {*modes} <= {*MODES}:
+        raise ArgumentError(f"check_grads: modes must be 'fwd' or 'rev', or a list of them, got {modes!r}.")
+    if type(order) is not int or order < 1:
+        raise ArgumentError(f"check_grads: order must be 1 or more, got {order!r}.")
+    Check(f, args).run(order, modes)
+
+
+class Check:
+    """The inputs of one check as flat lists, and the function of them."""
+
+    def __init__(self, f: Callable[..., Any], args: Sequence[Any]) -> None:
+        self.f, self.args = f, args
+        self.xs: list[Any] = []
+        names = []
+        for parameter, a in zip(parameters_of(f, len(args)), args, strict=True):
+            for name, x in named_leaves(parameter, a):
+                if is_number(x):
+                    self.xs.append(widened(all_values(bare(as_leaf(x, "check_grads")))))
+                    names.append(name)
+        self.on = [movable(x) for x in self.xs]
+        self.names = [name for name, on in zip(names, self.on, strict=True) if on]
+        if not self.names:
+            raise GradientError("check_grads: none of the arguments is a float, so there is no derivative to check.")
+
+    def run(self, order: int, modes: Sequence[str]) -> None:
+        given = [x for x, on in zip(self.xs, self.on, strict=True) if on]
+        weights = [widened(_random(y, k)) for k, y in enumerate(self.results(given))]
+        if not weights:
+            raise GradientError("check_grads: f returned no float, so there is no derivative to check.")
+
+        def scalar(*xs: Any) -> Any:
+            return total([np.sum(np.real(np.conjugate(w) * y)) for w, y in zip(weights, self.results(xs), strict=True)])
+
+        self.compare(scalar, given, order, 1, modes, "")
+
+    def results(self, xs: Sequence[Any]) -> list[Any]:
+        """The floats that ``f`` gives for these inputs, in the places of those it was given."""
+        moved, fixed = iter(xs), iter(self.xs)
+
+        def fill(leaf: Any) -> Any:
+            if not is_number(leaf):
+                return leaf
+            x = next(fixed)
+            return next(moved) if movable(x) else x
+
+        out = self.f(*(whole_mapped(fill, a) for a in self.args))
+        return [y for y in whole_leaves(out) if movable(y) or (isinstance(y, Tensor) and y.dtype.kind in "fc")]
+
+    def compare(self, f: Scalar, xs: list[Any], order: int, now: int, modes: Sequence[str], path: str) -> None:
+        """Each mode against differences of ``f``; then the same for the derivative itself."""
+        us = [widened(_random(x, 100 + k)) for k, x in enumerate(xs)]
+        for mode in modes:
+            told = mismatches(lambda xs: _number(f(*xs)), xs, DERIVATIVES[mode](f, xs))
+            if any(told):
+                what = f"{ORDERS.get(now, f'derivative of order {now}')} by {MODES[mode]} mode{path}"
+                name = getattr(self.f, "__name__", type(self.f).__name__)
+                lines = "".join(f"\n  {line}" for line in listed(self.names, told))
+                raise GradientMismatchError(
+                    f"check_grads({name}): the {what} is not what finite differences say:{lines}"
+                )
+            if now < order:
+                over = f" over {MODES[mode]}{path}"
+                self.compare(FUNCTIONS[mode](f, us), xs, order, now + 1, modes, over)
+
+
+def _random(x: Any, seed: int) -> Any:
+    """Numbers of the shape and kind of ``x``: weights of results, directions of inputs."""
+    random = np.random.default_rng(seed)
+    w = random.standard_normal(x.shape)
+    return (w + 1j * random.standard_normal(x.shape) if x.dtype.kind == "c" else w)[()]
+
+
+def _number(y: Any) -> float:
+    return float(np.real(all_values(y)))
+
+
+def _pulled(f: Scalar, xs: Sequence[Any]) -> Any:
+    ds = [all_values(d) for d in grads(f, unconnected="zero")(list(xs))]
+    return lambda i, v: along(ds[i], v)
+
+
+def _pushed(f: Scalar, xs: Sequence[Any]) -> Any:
+    def derivative(i: int, v: Any) -> float:
+        return _number(jvp(f, list(xs), [v if k == i else np.zeros_like(x) for k, x in enumerate(xs)])[1])
+
+    return derivative
+
+
+def _gradient_along(f: Scalar, us: Sequence[Any]) -> Scalar:
+    def along_gradient(*xs: Any) -> Any:
+        ds = grads(f, unconnected="zero")(list(xs))
+        return total([np.sum(np.real(np.conjugate(u) * d)) for u, d in zip(us, ds, strict=True)])
+
+    return along_gradient
+
+
+def _tangent_along(f: Scalar, us: Sequence[Any]) -> Scalar:
+    return lambda *xs: jvp(f, list(xs), list(us))[1]
+
+
+DERIVATIVES: dict[str, Any] = {"fwd": _pushed, "rev": _pulled}
+FUNCTIONS: dict[str, Any] = {"fwd": _tangent_along, "rev": _gradient_along}

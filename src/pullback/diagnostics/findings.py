@@ -1,0 +1,193 @@
+"""What is said about a NaN or infinity: an event in the program, one on the way back, and the report of both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os.path import basename
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.core.op import Op
+from pullback.diagnostics.causes import Trouble, in_program, on_the_way_back
+from pullback.diagnostics.origins import Index, Visit, at, bad_inputs, values_of, visits, way
+from pullback.diagnostics.running import Result
+from pullback.diagnostics.steps import finite
+from pullback.diagnostics.watch import GIVEN, PASSED, SEED, Note
+
+__all__: list[str] = []
+
+SIGNS = {"add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "div": "{} / {}", "pow": "{} ** {}"}
+FORWARD, BACKWARD = "forward", "backward"
+
+
+class Link(NamedTuple):
+    """One op of a chain."""
+
+    op: str
+    phase: str
+    where: str
+
+    def __str__(self) -> str:
+        return f"{self.op}{' (back)' if self.phase == BACKWARD else ''} {self.where}"
+
+
+class Event:
+    """One op that made a NaN or infinity, and where the user asked for it."""
+
+    def __init__(self, visit: Visit) -> None:
+        note, index = visit.note, visit.index
+        about, of, given = note.about, note, note.args
+        self.op: str = about.name
+        if about is not note:
+            of, given = about, about.args
+        elif note.tangent_of is not None:
+            self.op, given = note.tangent_of[0].name, note.tangent_of[1]
+        self.note, self.chain = note, _links(way(visit))
+        self.phase = BACKWARD if note.backward else FORWARD
+        self.file, self.line, self.where = note.file, note.line, _where(note)
+        split = max(note.examples, 0)
+        example = (*note.example, *index[:split])
+        self.example: Any = example[0] if len(example) == 1 else example or None
+        self.index: Index = index[split:]
+        self.output: Any = note.array[index]
+        self.operands = [_element(a, note, note, index) for a in note.args]
+        self.inputs: list[Any] = [_element(a, of, note, index) for a in given]
+        self.outside = any(not isinstance(a, Note) for a, _ in bad_inputs(note, index))
+
+    @property
+    def derivative(self) -> bool:
+        """Whether it is the derivative of the op that is not finite, not the op."""
+        return self.note.about is not self.note or self.note.tangent_of is not None
+
+    def __repr__(self) -> str:
+        return f"<{self.op} ({self.phase}) at {self.where}, index {self.index}: {_text(self.output)}>"
+
+    def __str__(self) -> str:
+        note = self.note
+        made = f"{_call(note.name, self.operands)} = {_text(self.output)}"
+        place = f"index {list(self.index)}" if self.index else "a scalar"
+        if self.example is not None:
+            place += f" of example {self.example}"
+        if note.name in (GIVEN, SEED):
+            what = "the input itself" if note.name == GIVEN else "the cotangent to begin with"
+            return f"{what}: it holds {_text(self.output)} ({place})"
+        if self.derivative:
+            order = {1: "", 2: "second ", 3: "third "}.get(max(note.order, 1), "higher ")
+            at = _call(self.op, self.inputs)
+            return f"the {order}derivative of {self.op} at {self.where}, at {at}: {made} ({place})"
+        within = f", in the gradient of {note.owner.name} ({_where(note.owner)})" if note.owner is not None else ""
+        return f"{self.op} at {self.where}{within}: {made} ({place})"
+
+
+def _where(note: Note) -> str:
+    return f"{basename(note.file)}:{note.line}" if note.file else "an unknown place"
+
+
+def _element(a: Any, of: Note, note: Note, index: Index) -> Any:
+    """The number of an argument of an op that belongs to an element of ``note``; all of them if that is not told."""
+    values = values_of(a)
+    if values is None:
+        return a
+    shape = note.array.shape
+    own = of.array.shape  # there may be examples in front that the program knows nothing of
+    elementwise = isinstance(of.op, Op) and of.op.elementwise and shape[len(shape) - len(own) :] == own
+    place = at(values, index, shape) if elementwise else None
+    return values[place] if place is not None else values[()]
+
+
+def _links(notes: Sequence[Note]) -> list[Link]:
+    links: list[Link] = []
+    for note in notes:
+        link = Link(note.about.name, BACKWARD if note.backward else FORWARD, _where(note))
+        if note.name != PASSED and (not links or links[-1] != link):
+            links.append(link)
+    return links
+
+
+def _text(v: Any) -> str:
+    if np.ndim(v):
+        return f"{np.dtype(v.dtype)}{list(np.shape(v))}"
+    return f"{v:.6g}" if isinstance(v, int | float | np.number) and not isinstance(v, np.complexfloating) else str(v)
+
+
+def _call(name: str, values: Sequence[Any]) -> str:
+    texts = [_text(v) for v in values]
+    return SIGNS[name].format(*texts) if name in SIGNS else f"{name}({', '.join(texts)})"
+
+
+class NanReport:
+    """Where a NaN or infinity came from.  ``print`` it, or read its fields.
+
+    ``found`` says whether there is any.  ``op``, ``phase``, ``where`` (``file.py:12``), ``file``, ``line``, ``index``,
+    ``example`` (under ``vmap``), ``inputs`` and ``output`` are those of the first op that made one; ``chain`` leads
+    from there to the result; ``suggestion`` says what helps.  ``forward`` and ``backward`` are the first such op of the
+    program and of the way back, each with the same fields, or None.
+
+    >>> import pullback as pb
+    >>> report = pb.diagnose(lambda x: pb.log(x) * x)(0.0)
+    >>> report.op, report.phase, report.inputs
+    ('log', 'forward', [np.float64(0.0)])
+    """
+
+    def __init__(self, results: Sequence[Result], notes: Sequence[Note]) -> None:
+        found = [(result, visits(result.note)) for result in results if result.note is not None]
+        self.bad = [result.name for result, seen in found if seen]
+        self.bad += [r.name for r in results if r.note is None and r.value is not None and not finite(r.value)]
+        seen = [v for _, visited in found for v in visited]
+        self.forward = _earliest([v for v in seen if v.clean and not v.note.backward])
+        self.backward = _earliest([v for v in seen if v.first_back])
+        self.found = bool(self.bad)
+        event = self.forward or self.backward
+        self.op = event.op if event else ""
+        self.phase = event.phase if event else ""
+        self.where = event.where if event else ""
+        self.file = event.file if event else ""
+        self.line = event.line if event else 0
+        self.index: Index = event.index if event else ()
+        self.example = event.example if event else None
+        self.inputs = event.inputs if event else []
+        self.output = event.output if event else None
+        self.chain: list[Link] = event.chain if event else []
+        self.suggestion = _suggestion(event, notes) if event else ""
+
+    def __bool__(self) -> bool:
+        return self.found
+
+    def __str__(self) -> str:
+        if not self.found:
+            return "No NaN and no infinity, neither in the value nor in the gradients."
+        lines = [f"Not finite: {', '.join(dict.fromkeys(self.bad))}."]
+        if self.forward is not None:
+            lines.append(f"It began in the program, with {self.forward}.")
+        if self.backward is not None:
+            again = "On the way back it came in with" if self.forward is not None else "It began on the way back, with"
+            lines.append(f"{again} {self.backward}.")
+        if self.forward is None and self.backward is None:
+            return f"{lines[0]}\nIt was not computed from the arguments by ops that could be followed."
+        events = [e for e in (self.forward, self.backward) if e is not None and len(e.chain) > 1]
+        lines += [f"From there: {' -> '.join(map(str, e.chain))}." for e in events]
+        return "\n".join([*lines, self.suggestion])
+
+    __repr__ = __str__
+
+
+def _earliest(seen: Sequence[Visit]) -> Event | None:
+    """The first of these, on its longest way: to a gradient rather than to the value."""
+    number = min((v.note.number for v in seen), default=None)
+    same = [v for v in seen if v.note.number == number]
+    return Event(max(same, key=lambda v: way(v)[-1].number)) if same else None
+
+
+def _suggestion(event: Event, notes: Sequence[Note]) -> str:
+    note, about = event.note, event.note.about
+    after = {id(note)}
+    names = set()
+    for n in notes[note.number + 1 :]:
+        if any(id(a) in after for a in n.args):
+            after.add(id(n))
+            names.add(n.name)
+    before = {a.name for a in about.args if isinstance(a, Note)} if note.tangent_of is None else set()
+    trouble = Trouble(event.op, event.inputs, event.output, note.array.dtype, names, before, event.outside)
+    operands = [v for v in event.operands if not np.ndim(v)]
+    return on_the_way_back(trouble, operands) if event.derivative else in_program(trouble)

@@ -1,0 +1,132 @@
+"""Where did the NaN come from?  ``diagnose`` for one function, ``debug_nans`` for a block of code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from pullback.core import tree
+from pullback.core.tape import ARRAYS
+from pullback.diagnostics import switches
+from pullback.diagnostics.findings import NanReport
+from pullback.diagnostics.recorded import entering, pulling
+from pullback.diagnostics.running import Examined, Ran, Result, is_number
+from pullback.diagnostics.steps import finite
+from pullback.diagnostics.watch import Monitor
+from pullback.errors import NanError
+from pullback.transforms.forward import jvp
+from pullback.transforms.grad import Differentiated, as_leaf
+from pullback.transforms.jacobian import Jacobian, hvp
+from pullback.transforms.leaves import whole_mapped
+from pullback.transforms.linear import linearize, vjp
+from pullback.transforms.reverse import GradientTape
+from pullback.transforms.variables import variable_grads
+
+__all__ = ["debug_nans", "diagnose"]
+
+
+class Diagnosed(Examined):
+    """What ``diagnose`` makes."""
+
+    face = "diagnose"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NanReport:
+        ran = Ran(self.__wrapped__, args, kwargs)
+        return NanReport([*ran.values, *ran.gradients], ran.monitor.notes)
+
+
+def diagnose(f: Callable[..., Any]) -> Diagnosed:
+    """``f`` to a function of the same arguments that says where a NaN or infinity in its value or gradients came from.
+
+    It runs ``f`` forward, and back to all arguments and to the trainable variables that it reads.  The report names the
+    first op that made a NaN or infinity, the line of the program it stands in (also when it shows on the way back),
+    the index, the numbers there, the ops from there to the result, and what helps.  NaNs that nothing depends on are
+    not reported.
+
+    >>> import pullback as pb
+    >>> report = pb.diagnose(lambda x: pb.log(1 + pb.exp(x)))(1000.0)
+    >>> report.op, report.phase, report.inputs
+    ('exp', 'forward', [np.float64(1000.0)])
+    >>> report.backward.op, report.backward.operands
+    ('exp', [np.float64(0.0), np.float64(inf)])
+    """
+    return Diagnosed(f)
+
+
+@contextmanager
+def debug_nans() -> Iterator[None]:
+    """In this block, in this thread, a gradient that is not finite is an error that says where that came from.
+
+    It holds for ``grad`` and its family, ``variable_grads``, ``jvp``, ``vjp``, ``linearize``, ``jacobian``,
+    ``hessian``, ``hvp`` and ``GradientTape``.  A function whose result is not finite is run a second time, under watch,
+    for the report (see ``diagnose``).
+
+    >>> import pullback as pb
+    >>> with pb.debug_nans():
+    ...     pb.grad(lambda x: pb.sqrt(x))(0.0)
+    Traceback (most recent call last):
+    ...
+    pullback.errors.NanError: Not finite: ...
+    """
+    with switches.switched(guarded=True):
+        yield
+
+
+def _guarding(own: Any) -> Any:
+    """The same function, which looks at what it gives; only the outermost one of a call does."""
+    return lambda *args, **kwargs: _looked_at(own, own, args, kwargs)
+
+
+def _guarding_both(own: Any) -> Any:
+    """The same for a function that gives another one beside the value."""
+
+    def guarded(f: Any, *args: Any) -> Any:
+        y, move = _looked_at(own, own, (f, *args), {})
+
+        def again(f: Any, args: Any, given: Any) -> Any:
+            return own(f, *args)[1](*given)
+
+        def moved(*given: Any) -> Any:
+            return _looked_at(lambda *_: move(*given), again, (f, args, given), {})
+
+        return y, moved
+
+    return guarded
+
+
+def _looked_at(call: Any, again: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What ``call`` gives; an error if it is not finite, with the report of ``again``."""
+    if not switches.mode().guarded:
+        return call(*args, **kwargs)
+    with switches.switched(guarded=False), np.errstate(all="ignore"):
+        out = call(*args, **kwargs)
+        if all(finite(v) for v in tree.leaves(out) if isinstance(v, (*ARRAYS, float))):
+            return out
+        raise NanError(_traced(again, args, kwargs))
+
+
+def _traced(own: Any, args: Any, kwargs: Any) -> str:
+    """The report of a second run of a function that gives gradients."""
+    monitor = Monitor()
+
+    def lift(x: Any) -> Any:
+        return monitor.lifted(as_leaf(x, "debug_nans")) if is_number(x) else x
+
+    # a list is one of inputs here, also if they are plain numbers
+    given = [
+        type(a)(whole_mapped(lift, x) for x in a) if type(a) in (list, tuple) else whole_mapped(lift, a) for a in args
+    ]
+    out = monitor.run(own, *given, **kwargs)
+    report = NanReport([Result("the result", v, monitor.note_of(v)) for v in tree.leaves(out)], monitor.notes)
+    return str(report) if report else "Not finite: the result; but a second run, to find out why, gave finite numbers."
+
+
+switches.asking(GradientTape.__enter__, entering)
+switches.asking(GradientTape._pulled, pulling)
+ONE: Sequence[Any] = (Differentiated.pulled, Jacobian.__call__, jvp, hvp, variable_grads)
+BOTH: Sequence[Any] = (vjp, linearize)
+for _function in (*ONE, *BOTH):
+    switches.asking(_function, _guarding_both if _function in BOTH else _guarding)

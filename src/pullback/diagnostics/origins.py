@@ -1,0 +1,118 @@
+"""Where what is not finite came from: back along the notes, from a bad result to the ops that made it bad."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core.op import Op
+from pullback.core.tensor import Tensor, all_values
+from pullback.diagnostics.watch import Note
+
+__all__: list[str] = []
+
+Index = tuple[int, ...]
+
+
+class Visit:
+    """A note on the way, the element of it that is bad, and the visit that it was reached from."""
+
+    __slots__ = ("clean", "first_back", "index", "note", "then")
+
+    def __init__(self, note: Note, index: Index, then: Visit | None, bad: Sequence[Note]) -> None:
+        self.note, self.index, self.then = note, index, then
+        self.clean = not bad  # no input of it is bad: it began here
+        # on the way back, and no input from the way back is bad: it came into the way back here
+        self.first_back = note.backward and not any(a.backward for a in bad)
+
+
+def values_of(x: Any) -> Any:
+    """The plain numbers of an argument of an op, whatever it is; None if it has none."""
+    if isinstance(x, Note):
+        return x.array
+    if isinstance(x, Tensor | np.ndarray | np.generic | float | int | complex):
+        return np.asarray(all_values(x))
+    return None
+
+
+def first_bad(values: Any) -> Index | None:
+    """The index of the first NaN, else of the first infinity; None if all is finite.
+
+    >>> first_bad(np.array([1.0, np.inf, np.nan]))
+    (2,)
+    """
+    if values is None or values.dtype.kind not in "fc" or np.isfinite(values).all():
+        return None
+    bad = np.isnan(values)
+    if not bad.any():
+        bad = ~np.isfinite(values)
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), values.shape))
+
+
+def at(values: Any, index: Index, shape: Sequence[int]) -> Index | None:
+    """The element of an input that went into ``index`` of a result of this shape, element by element."""
+    if values.ndim > len(shape) or any(
+        n not in (1, m) for n, m in zip(values.shape[::-1], tuple(shape)[::-1], strict=False)
+    ):
+        return None
+    own = index[len(index) - values.ndim :]
+    return tuple(0 if n == 1 else i for i, n in zip(own, values.shape, strict=True))
+
+
+def chosen(note: Note, index: Index) -> Sequence[Any]:
+    """The inputs that went into one element: of a choice, only the one that was chosen."""
+    if note.name != "where" or len(note.args) != 3:
+        return note.args
+    condition, x, y = note.args
+    truth = values_of(condition)
+    place = None if truth is None else at(truth, index, note.array.shape)
+    return note.args if place is None else (x,) if truth[place] else (y,)
+
+
+def bad_inputs(note: Note, index: Index) -> Iterator[tuple[Any, Index]]:
+    """The inputs of an op that are bad where it matters for ``index`` of its result, each with its bad element."""
+    elementwise = isinstance(note.op, Op) and note.op.elementwise
+    for a in chosen(note, index):
+        values = values_of(a)
+        if values is None or values.dtype.kind not in "fc":
+            continue
+        place = at(values, index, note.array.shape) if elementwise else None
+        if place is None:
+            place = first_bad(values)
+        elif np.isfinite(values[place]):
+            continue
+        if place is not None:
+            yield a, place
+
+
+def visits(root: Note) -> list[Visit]:
+    """Everything bad that a bad result was made from; nothing if it is not bad."""
+    begin = first_bad(root.array)
+    if begin is None:
+        return []
+    found: list[Visit] = []
+    seen = {id(root)}
+    todo: list[tuple[Note, Index, Visit | None]] = [(root, begin, None)]
+    while todo:
+        note, index, then = todo.pop()
+        bad = list(bad_inputs(note, index))
+        notes = [(a, place) for a, place in bad if isinstance(a, Note)]
+        visit = Visit(note, index, then, [a for a, _ in notes])
+        found.append(visit)
+        for a, place in notes:
+            if id(a) not in seen:
+                seen.add(id(a))
+                todo.append((a, place, visit))
+    return found
+
+
+def way(visit: Visit) -> list[Note]:
+    """The notes from a visit to the result that was asked about."""
+    notes = []
+    v: Visit | None = visit
+    while v is not None:
+        notes.append(v.note)
+        v = v.then
+    return notes

@@ -1,0 +1,247 @@
+"""``explain``: why the gradient of an input is missing or zero, and where its path ends."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from os.path import basename
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.core.op import Op
+from pullback.core.tape import ARRAYS
+from pullback.core.tensor import all_values
+from pullback.diagnostics.running import Examined, Ran, Result, is_number, named_leaves
+from pullback.diagnostics.watch import STOPPED, Note
+
+__all__ = ["explain"]
+
+COMPARISONS = frozenset({
+    "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor",
+    "logical_not", "is_nan", "is_inf", "is_finite", "all", "any",
+})  # fmt: skip
+ROUNDING = frozenset({"round", "floor", "ceil", "sign", "step", "floor_div"})
+SATURATING = frozenset({
+    "relu", "relu6", "clip_by_value", "elu", "selu", "sigmoid", "tanh", "softmax", "leaky_relu", "prelu", "erf",
+    "softplus",
+})  # fmt: skip
+CHOOSING = frozenset({"maximum", "minimum", "max", "min", "where", "getitem", "gather", "largest_in_window"})
+SAID = {
+    "stop_gradient": "stop_gradient ends the path",
+    "integer cast": "a cast to integers or bools has no derivative",
+    "comparison": "a comparison has no derivative; pb.where keeps the path of what it chooses",
+    "rounding": "rounding is flat: its derivative is zero wherever there is one",
+    "saturated": "it is saturated there: its derivative is zero",
+    "not chosen": "the other one was chosen there",
+    "multiplied by zero": "it is multiplied by zero",
+    "no derivative": "it has no derivative in that operand",
+    "zero derivative": "its derivative is zero there",
+    "no gradient returned": "the gradient function returned None for it",
+}
+
+
+class PathEnd(NamedTuple):
+    """Where the path of an input ends: the op, why, and the user's line.
+
+    >>> import pullback as pb
+    >>> pb.explain(lambda x: pb.floor(x) * 2.0)(1.5).inputs[0].ends[0].why
+    'rounding'
+    """
+
+    op: str
+    why: str
+    where: str
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.op} at {self.where}: {SAID.get(self.why, self.why)}"
+
+
+class InputReport:
+    """One input: its ``name``, its ``status`` (connected, zero, missing or not used) and where its paths end."""
+
+    def __init__(self, name: str, status: str, ends: Sequence[PathEnd], reason: str) -> None:
+        self.name, self.status, self.ends, self.reason = name, status, list(ends), reason
+        first = ends[0] if ends else None
+        self.op = first.op if first else ""
+        self.why = first.why if first else reason
+        self.where = first.where if first else ""
+        self.file, self.line = (first.file, first.line) if first else ("", 0)
+
+    def __str__(self) -> str:
+        said = [self.reason] if self.reason else []
+        return f"{self.name}: {self.status}" + "".join(f"\n    {line}" for line in [*said, *map(str, self.ends)])
+
+    __repr__ = __str__
+
+
+class Explanation:
+    """Why gradients are missing or zero: ``inputs`` has one entry for each input, found by name with ``[...]`` too.
+
+    ``op``, ``why``, ``where``, ``file``, ``line`` and ``status`` are those of the first input with no gradient.
+
+    >>> import pullback as pb
+    >>> report = pb.explain(lambda x, y: pb.stop_gradient(x) * y)(2.0, 3.0)
+    >>> report["x"].op, report["y"].status
+    ('stop_gradient', 'connected')
+    """
+
+    def __init__(self, inputs: Sequence[InputReport]) -> None:
+        self.inputs = list(inputs)
+        first = next((i for i in inputs if i.status != "connected"), None)
+        self.ok = first is None
+        self.status = first.status if first else "connected"
+        self.op, self.why, self.where = (first.op, first.why, first.where) if first else ("", "", "")
+        self.file, self.line = (first.file, first.line) if first else ("", 0)
+
+    def __getitem__(self, name: str) -> InputReport:
+        for i in self.inputs:
+            if i.name == name:
+                return i
+        raise KeyError(f"there is no input {name!r}; there are {', '.join(i.name for i in self.inputs)}")
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.inputs)) or "no inputs"
+
+    __repr__ = __str__
+
+
+class Explained(Examined):
+    """What ``explain`` makes."""
+
+    face = "explain"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Explanation:
+        ran = Ran(self.__wrapped__, args, kwargs)
+        leaves = [x for a in args for _, x in named_leaves("", a) if is_number(x)]
+        given = [*leaves, *[None] * (len(ran.inputs) - len(leaves))]
+        return Explanation([
+            _about(ran, i, g, x) for i, g, x in zip(ran.inputs, ran.gradients, given, strict=True)
+        ])  # fmt: skip
+
+
+def explain(f: Callable[..., Any]) -> Explained:
+    """``f`` to a function of the same arguments that says for each input why its gradient is missing or zero.
+
+    It names the op where the path from the input to the result ends, and the line that it stands in: ``stop_gradient``,
+    a cast to integers, a comparison, rounding, a factor of zero, saturation, or that the input is not used at all.
+
+    >>> import pullback as pb
+    >>> print(pb.explain(lambda x, y: pb.floor(x) + y)(1.5, 2.0))
+    x: zero
+        floor at <doctest ...>:1: rounding is flat: its derivative is zero wherever there is one
+    y: connected
+    """
+    return Explained(f)
+
+
+def _about(ran: Ran, given: Result, gradient: Result, leaf: Any) -> InputReport:
+    note, name = given.note, given.name
+    assert note is not None
+    live, cuts = _followed(ran, note)
+    d = None if gradient.value is None else np.asarray(all_values(gradient.value))
+    if d is not None and np.any(d):
+        zeros = int(d.size - np.count_nonzero(d))
+        return InputReport(name, "connected", [], f"zero at {zeros} of {d.size} elements" if zeros else "")
+    if d is not None and not d.size:
+        return InputReport(name, "connected", [], "it has no elements")
+    if d is None:
+        if len(live) == 1 and not cuts:
+            return InputReport(name, "not used", [], _captured(ran.f, leaf))
+        lost = [_end(n, why) for n, why in cuts] or [PathEnd(*cut) for cut in _unreturned(ran)]
+        return InputReport(name, "missing", lost, "" if lost else _unused(live))
+    ends = [
+        _end(owner, _flat(owner, operand)) for owner, operand, g in ran.monitor.ended if _ended(owner, operand, g, live)
+    ]
+    ends = list(dict.fromkeys(ends))  # paths that are cut beside these are not why
+    return InputReport(name, "zero", ends, "" if ends else "what comes back along its paths adds up to zero")
+
+
+def _followed(ran: Ran, begin: Note) -> tuple[dict[int, Note], list[tuple[Note, str]]]:
+    """What depends on an input in a way that could be differentiated, by number, and the ops where that ends."""
+    live = {begin.number: begin}
+    cuts = []
+    for note in ran.monitor.notes[begin.number + 1 :]:
+        if note.backward:
+            continue
+        for i, a in enumerate(note.args):
+            if isinstance(a, Note) and a.number in live:
+                why = _cut(note, i)
+                if why:
+                    cuts.append((note, why))
+                else:
+                    live[note.number] = note
+    return live, cuts
+
+
+def _cut(note: Note, i: int) -> str:
+    """Why nothing comes back from an op to its operand ``i``; empty if something does."""
+    if note.name == STOPPED:
+        return "stop_gradient"
+    if not isinstance(note.op, Op) or (note.op.d.differentiable(0 if note.op.variadic else i)):
+        return ""
+    if note.name == "cast_to_whole":
+        return "integer cast"
+    return "comparison" if note.name in COMPARISONS else "rounding" if note.name in ROUNDING else "no derivative"
+
+
+def _ended(owner: Note, operand: Note, g: Any, live: dict[int, Note]) -> bool:
+    """Whether a step gave nothing back to an operand on the path, though something came to it."""
+    return owner.number in live and operand.number in live and bool(np.any(all_values(g)))
+
+
+def _flat(owner: Note, operand: Note) -> str:
+    if owner.name in ROUNDING:
+        return "rounding"
+    if owner.name in SATURATING:
+        return "saturated"
+    if owner.name in CHOOSING:
+        return "not chosen"
+    others = [a.array if isinstance(a, Note) else np.asarray(all_values(a)) for a in owner.args if a is not operand]
+    if owner.name in ("mul", "matmul", "contract") and any(not np.any(v) for v in others):
+        return "multiplied by zero"
+    return "zero derivative"
+
+
+def _end(note: Note, why: str) -> PathEnd:
+    where = f"{basename(note.file)}:{note.line}" if note.file else "an unknown place"
+    return PathEnd("cast" if note.name == "cast_to_whole" else note.name, why, where, note.file, note.line)
+
+
+def _unreturned(ran: Ran) -> Iterator[tuple[str, str, str, str, int]]:
+    """Custom gradients that gave None for what was asked."""
+    for name, file, line in ran.cuts:
+        if "(" in name:
+            yield name, "no gradient returned", f"{basename(file)}:{line}", file, line
+
+
+def _unused(live: dict[int, Note]) -> str:
+    last = live[max(live)]
+    return f"it is last used by {last.name} at {basename(last.file)}:{last.line}, on which the result does not depend"
+
+
+def _captured(f: Any, leaf: Any) -> str:
+    """What to say of an input that nothing was computed with: maybe its like was captured."""
+    try:
+        found = inspect.getclosurevars(f)
+        around = {**found.globals, **found.nonlocals}
+    except TypeError:  # not a Python function
+        around = {}
+    for name, held in around.items():
+        if held is leaf or (isinstance(held, ARRAYS) and _same(held, leaf)):
+            return (
+                f"nothing is computed with it; the function uses '{name}' from outside, which holds the same numbers "
+                "but is another thing: use the argument"
+            )
+    names = [name for name, held in around.items() if isinstance(held, ARRAYS)]
+    more = f"; values from outside ({', '.join(names)}) have no gradient here" if names else ""
+    return f"nothing is computed with it{more}"
+
+
+def _same(held: Any, leaf: Any) -> bool:
+    if leaf is None:
+        return False
+    a, b = np.asarray(all_values(held)), np.asarray(all_values(leaf))
+    return a.shape == b.shape and bool(np.array_equal(a, b))

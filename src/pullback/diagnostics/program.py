@@ -1,0 +1,190 @@
+"""``trace``: the recorded program as text one can read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from os.path import basename
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.core.tensor import all_values
+from pullback.diagnostics.running import Examined, Ran
+from pullback.diagnostics.watch import GIVEN, PASSED, Note
+
+__all__ = ["trace"]
+
+
+class TraceStep(NamedTuple):
+    """One line of a traced program; ``low`` and ``high`` are the least and the largest of its values.
+
+    >>> import pullback as pb
+    >>> x, square = pb.trace(lambda x: x * x)(3.0).steps
+    >>> square.op, square.inputs, square.low, square.high
+    ('mul', ('x', 'x'), 9.0, 9.0)
+    """
+
+    name: str
+    op: str
+    inputs: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: str
+    low: float | None
+    high: float | None
+    kept: int
+    where: str
+    file: str
+    line: int
+
+
+class Program:
+    """What a function did: ``print`` it, or read its ``steps``, each with named fields.
+
+    ``kept`` of a step is how many bytes of its values the way back asks for, ``total`` the sum of that.
+
+    >>> import numpy as np, pullback as pb
+    >>> program = pb.trace(lambda x: pb.exp(x).sum())(np.array([0.0, 1.0]))
+    >>> [step.op for step in program.steps], program.total
+    (['input', 'exp', 'sum'], 16)
+    """
+
+    def __init__(self, ran: Ran, name: str) -> None:
+        self.name = name
+        kept = _kept(ran)
+        names: dict[int, str] = {}
+        self.steps: list[TraceStep] = []
+        inputs = {r.note.number: r.name for r in ran.inputs if r.note is not None}
+        for note in _in_program(ran):
+            if note.name == PASSED:
+                names[note.number] = _written(note.args[0], names)
+                continue
+            names[note.number] = inputs.get(note.number) or f"%{len(self.steps)}"
+            self.steps.append(_step(note, names, kept.get(note.number, 0)))
+        self.total = sum(kept.values())
+
+    def __str__(self) -> str:
+        rows = [
+            (
+                step.name if step.op == GIVEN else f"{step.name} = {step.op}({', '.join(step.inputs)})",
+                f"{step.dtype}{list(step.shape)}",
+                "" if step.low is None else f"{step.low:.4g}..{step.high:.4g}",
+                f"keeps {_bytes(step.kept)}" if step.kept else "",
+                step.where,
+            )
+            for step in self.steps
+        ]
+        widths = [max((len(row[i]) for row in rows), default=0) for i in range(5)]
+        lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+        return "\n".join([*lines, f"kept for the way back: {_bytes(self.total)}"])
+
+    def __repr__(self) -> str:
+        return f"<{len(self.steps)} steps of {self.name}, {_bytes(self.total)} kept>"
+
+
+def _in_program(ran: Ran) -> list[Note]:
+    """The notes that the results were made from, and those that are on the tape, in order."""
+    wanted = {r.note.number: r.note for r in [*ran.inputs, *ran.values] if r.note is not None}
+    wanted |= {note.number: note for note, _, _ in ran.nodes if note is not None}
+    todo = list(wanted.values())
+    while todo:
+        for a in todo.pop().args:
+            if isinstance(a, Note) and a.number not in wanted:
+                wanted[a.number] = a
+                todo.append(a)
+    return [wanted[number] for number in sorted(wanted)]
+
+
+def _kept(ran: Ran) -> dict[int, int]:
+    """By the number of a note, the bytes of it that rules ask for; constants count where they are used."""
+    kept: dict[int, int] = {}
+    constants: set[int] = set()
+    for note, _, values in ran.nodes:
+        for v in values:
+            of = ran.monitor.note_of(v)
+            nbytes = int(np.asarray(all_values(v)).nbytes)
+            if of is not None:
+                kept[of.number] = nbytes
+            elif note is not None and id(v) not in constants:
+                constants.add(id(v))
+                kept[note.number] = kept.get(note.number, 0) + nbytes
+    return kept
+
+
+def _step(note: Note, names: dict[int, str], kept: int) -> TraceStep:
+    values = note.array
+    low = high = None
+    if values.size and values.dtype.kind in "fiub":
+        low, high = float(values.min()), float(values.max())
+    given = note.op is None and note.name == GIVEN
+    inputs = [_written(a, names) for a in note.args] + [f"{k}={v!r}" for k, v in _said(note)]
+    where = "" if given or not note.file else f"{basename(note.file)}:{note.line}"
+    shape = values.shape[max(note.examples, 0) :]
+    return TraceStep(
+        names[note.number],
+        note.name,
+        tuple(inputs),
+        shape,
+        str(values.dtype),
+        low,
+        high,
+        kept,
+        where,
+        note.file,
+        note.line,
+    )
+
+
+def _said(note: Note) -> Sequence[tuple[str, Any]]:
+    """The parameters that are not what they are by default."""
+    usual = getattr(note.op, "params", {})
+    return [(k, v) for k, v in note.params.items() if not (k in usual and type(v) is type(usual[k]) and v == usual[k])]
+
+
+def _written(a: Any, names: dict[int, str]) -> str:
+    if isinstance(a, Note):
+        return names.get(a.number, "?")
+    v = all_values(a)
+    if isinstance(v, np.ndarray | np.generic):
+        return (
+            f"{v:.6g}" if not v.ndim and v.dtype.kind == "f" else str(v) if not v.ndim else f"{v.dtype}{list(v.shape)}"
+        )
+    return repr(v)
+
+
+def _bytes(n: float) -> str:
+    """
+    >>> _bytes(24), _bytes(3 * 1024 * 1024)
+    ('24 B', '3.0 MB')
+    """
+    if n < 1024:
+        return f"{n:.0f} B"
+    for unit in ("kB", "MB", "GB"):
+        n /= 1024
+        if n < 1024 or unit == "GB":
+            break
+    return f"{n:.1f} {unit}"
+
+
+class Traced(Examined):
+    """What ``trace`` makes."""
+
+    face = "trace"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Program:
+        return Program(Ran(self.__wrapped__, args, kwargs, back=False), self.__name__)
+
+
+def trace(f: Callable[..., Any]) -> Traced:
+    """``f`` to a function of the same arguments that gives the program it recorded, as text and step by step.
+
+    Each line says what was computed from what, its dtype and shape, the range of its values, how many bytes of it are
+    kept for the way back, and the line of the source it stands in.
+
+    >>> import numpy as np, pullback as pb
+    >>> print(pb.trace(lambda x: pb.exp(x).sum())(np.array([0.0, 1.0])))
+    x             float64[2]  0..1
+    %1 = exp(x)   float64[2]  1..2.718      keeps 16 B  <doctest ...>:1
+    %2 = sum(%1)  float64[]   3.718..3.718              <doctest ...>:1
+    kept for the way back: 16 B
+    """
+    return Traced(f)

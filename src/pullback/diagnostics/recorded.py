@@ -1,0 +1,122 @@
+"""``debug_nans`` for ``GradientTape``: its block cannot be run again, so the report is made from what was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.core.source import user_place
+from pullback.core.tape import ARRAYS, add_cotangent
+from pullback.core.tensor import Tensor
+from pullback.core.variable import watched_below
+from pullback.diagnostics import switches
+from pullback.diagnostics.findings import NanReport
+from pullback.diagnostics.running import Result
+from pullback.diagnostics.steps import finite, parts
+from pullback.diagnostics.watch import GIVEN, SEED, Note
+from pullback.errors import NanError
+from pullback.transforms.recording import unwatched
+
+__all__: list[str] = []
+
+
+class Push:
+    """Puts nodes on a tape, and remembers the user's line of each."""
+
+    def __init__(self, nodes: list[Any]) -> None:
+        self.nodes = nodes
+        self.places: dict[int, tuple[str, int]] = {}
+
+    def __call__(self, r: Any) -> None:
+        self.nodes.append(r)
+        self.places[id(r)] = user_place()
+
+
+class Notes:
+    """What was recorded and the way back through it, as notes."""
+
+    def __init__(self, tape: Any) -> None:
+        self.places: dict[int, tuple[str, int]] = getattr(tape.push, "places", {})
+        self.notes: list[Note] = []
+        self.values: dict[int, Note] = {}  # by the node
+        self.cotangents: dict[int, Note] = {}
+
+    def add(self, name: str, op: Any, args: Sequence[Any], value: Any, owner: Note | None = None) -> Note:
+        note = Note(len(self.notes), name, op, args, {}, value)
+        if owner is not None:
+            note.owner, note.inherited, note.file, note.line = owner, True, owner.file, owner.line
+        self.notes.append(note)
+        return note
+
+    def forward(self, r: Any) -> None:
+        """A node, with the operands that are kept."""
+        step = r.via.plain
+        operands = r.x[0] if type(r.x) is tuple else r.x if isinstance(r.x, list) else (r.x, r.y)
+        given = [self._operand(a) for a in operands if isinstance(a, ARRAYS)]
+        value = r.value if isinstance(r.value, ARRAYS) else 0.0  # a big one that nobody asks for is not kept
+        note = self.values[id(r)] = self.add(getattr(step.op, "name", "custom gradient"), step.op, given, value)
+        note.file, note.line = self.places.get(id(r), ("", 0))
+
+    def _operand(self, a: Any) -> Any:
+        if not isinstance(a, Tensor) or id(a) in self.values:
+            return self.values.get(id(a), a)
+        made = self.add(GIVEN, None, (), a.value if isinstance(a.value, ARRAYS) else 0.0)
+        return self.values.setdefault(id(a), made)
+
+    def back(self, r: Any) -> None:
+        """The way back through a node."""
+        owner = self.values[id(r)]
+        if isinstance(r.g, ARRAYS) and id(r) not in self.cotangents:
+            self.cotangents[id(r)] = self.add(SEED, None, (), r.g)
+        given = [self.cotangents[id(r)]] if id(r) in self.cotangents else []
+        for a, d in parts(r):
+            add_cotangent(a, d)
+            result = [owner] if r.via.plain.needs_z else []  # where a rule computes with the result of its op
+            note = self.add(f"{owner.name}'", owner.op, [*given, *owner.args, *result], d, owner)
+            before = self.cotangents.get(id(a))
+            self.cotangents[id(a)] = note if before is None else self.add("add", None, [before, note], a.g, owner)
+
+
+def entering(own: Any) -> Any:
+    """A tape that begins to record remembers lines, if results are looked at."""
+
+    def enter(self: Any) -> Any:
+        fresh = self._tape is None
+        own(self)
+        if fresh and switches.mode().guarded:
+            self._tape.push = Push(self._tape.nodes)
+        return self
+
+    return enter
+
+
+def pulling(own: Any) -> Any:
+    """The way back, which looks at what it gives."""
+
+    def pulled(self: Any, known: Any, seeds: Any, sources: Any) -> Any:
+        out = own(self, known, seeds, sources)
+        if switches.mode().guarded and not all(d is None or finite(d) for d in out):
+            raise NanError(str(_report(self, known, seeds, sources)))
+        return out
+
+    return pulled
+
+
+def _report(tape: Any, known: Any, seeds: Any, sources: Any) -> NanReport:
+    nodes, notes = list(tape._tape.nodes), Notes(tape._tape)
+    wanted = [n for s in sources for n in tape._nodes(s) or [tape._node(s, known)] if n is not None]
+    with unwatched(nodes), watched_below(tape._tape.level):
+        try:
+            for r in nodes:
+                notes.forward(r)
+            for node, seed in seeds:
+                if node is not None:
+                    add_cotangent(node, seed)
+            for r in reversed(nodes):
+                if r.g is not None:
+                    notes.back(r)
+        finally:
+            for r in known.values():
+                r.g = None
+    found = [notes.cotangents[id(n)] for n in wanted if id(n) in notes.cotangents]
+    return NanReport([Result("the gradient", note.value, note) for note in found], notes.notes)

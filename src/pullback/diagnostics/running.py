@@ -1,0 +1,133 @@
+"""One run of a function under watch: forward, and back from everything it gave to everything it was given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core import tree
+from pullback.core.convert import float_of
+from pullback.core.memory import node_of
+from pullback.core.tape import ARRAYS, Tape, add_cotangent
+from pullback.core.tensor import Tensor
+from pullback.core.variable import Watcher, watching
+from pullback.diagnostics.steps import operands
+from pullback.diagnostics.watch import Monitor, Note
+from pullback.errors import ArgumentError
+from pullback.transforms.arguments import keys_of, parameters_of
+from pullback.transforms.grad import as_leaf
+from pullback.transforms.leaves import is_leaf, whole_leaves, whole_mapped
+
+__all__: list[str] = []
+
+
+class Result:
+    """A value or a gradient, how one would call it, and how it came about."""
+
+    __slots__ = ("name", "note", "value")
+
+    def __init__(self, name: str, value: Any, note: Note | None) -> None:
+        self.name, self.value, self.note = name, value, note
+
+
+class Ran:
+    """What there is to know after a run."""
+
+    def __init__(self, f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], back: bool = True) -> None:
+        self.f, self.args, self.back = f, args, back
+        self.monitor = Monitor()
+        self.inputs: list[Result] = []
+        self.values: list[Result] = []
+        self.gradients: list[Result] = []
+        self.nodes: list[tuple[Note | None, Any, list[Any]]] = []  # of each step its note, itself, what it asks for
+        self.cuts: list[tuple[str, str, int]] = []  # where paths ended, as the tape remembers it
+        self.monitor.run(self._run, kwargs)
+
+    def _run(self, kwargs: dict[str, Any]) -> None:
+        tape = Tape.open()
+        try:
+            self._on(tape, kwargs)
+        finally:
+            tape.close()
+
+    def _on(self, tape: Tape, kwargs: dict[str, Any]) -> None:
+        leaves: list[Any] = []
+
+        def enter(x: Any) -> Any:
+            if not is_number(x):
+                return x
+            leaves.append(tape.leaf(as_leaf(x, "diagnostics")))
+            return leaves[-1]
+
+        args = [whole_mapped(enter, a) for a in self.args]
+        names = [
+            name
+            for parameter, a in zip(parameters_of(self.f, len(self.args)), self.args, strict=True)
+            for name, leaf in named_leaves(parameter, a)
+            if is_number(leaf)
+        ]
+        with watching(Watcher(tape)) as watcher:
+            y = self.f(*args, **kwargs)
+        for v, reads in watcher.leaves.values():
+            leaves += [leaf for _, leaf in reads]
+            names += [v.name] * len(reads)
+        self.inputs = [self._result(name, t) for name, t in zip(names, leaves, strict=True)]
+        results = [z.read() if isinstance(z, Tensor) else z for z in whole_leaves(y)]
+        of = [f"[{i}]" for i in range(len(results))] if len(results) > 1 else [""]
+        self.values = [self._result(f"the value{k}", z) for k, z in zip(of, results, strict=False) if is_number(z)]
+        self.nodes = [(self.monitor.note_of(r.value), r, self._kept(r)) for r in tape.nodes]
+        if not self.back:
+            return
+        for z in results:
+            if tape.holds(z) and z.dtype.kind in "fc":
+                add_cotangent(node_of(z), np.ones(z.shape, float_of(z.dtype))[()])
+        tape.walk()
+        self.gradients = [
+            Result(f"the gradient of {name}", node_of(t).g, self.monitor.note_of(node_of(t).g))
+            for name, t in zip(names, leaves, strict=True)
+        ]
+        self.cuts = list(tape.cuts)
+
+    def _result(self, name: str, z: Any) -> Result:
+        return Result(name, z, self.monitor.note_of(z))
+
+    def _kept(self, r: Any) -> list[Any]:
+        """The values that the rules of a step ask for."""
+        step = r.via.plain
+        if step.op is None:  # a gradient that the user gave keeps what it will
+            return []
+        kept = [v for v, needed in zip(operands(r), step.needs, strict=False) if needed]
+        return [v for v in [*kept, *([r.value] if step.needs_z else [])] if isinstance(v, ARRAYS)]
+
+
+def is_number(x: Any) -> bool:
+    return isinstance(x, (*ARRAYS, int, float, complex, list)) or hasattr(x, "__array__")
+
+
+def named_leaves(name: str, x: Any) -> Iterator[tuple[str, Any]]:
+    """The leaves of a tree, each with how one would write it; a list of nothing but numbers is one."""
+    parts = None if x is None or is_leaf(x) or tree.is_number_list(x) else tree.branches(x)
+    if parts is None:
+        if x is not None:
+            yield name, x
+        return
+    for key, branch in zip(keys_of(x, len(parts[0])), parts[0], strict=True):
+        yield from named_leaves(name + key, branch)
+
+
+class Examined:
+    """A function that runs another one and reports: keeps its name."""
+
+    face = ""
+
+    def __init__(self, f: Callable[..., Any]) -> None:
+        if not callable(f):
+            raise ArgumentError(f"{self.face}(f): f must be a function, got {type(f).__name__}.")
+        self.__wrapped__ = f
+        self.__name__ = self.__qualname__ = getattr(f, "__name__", type(f).__name__)
+        self.__doc__ = getattr(f, "__doc__", None)
+
+    def __repr__(self) -> str:
+        return f"<{self.face} of {self.__name__}>"

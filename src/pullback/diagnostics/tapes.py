@@ -1,0 +1,101 @@
+"""Tapes that walk back step by step, strongly or under watch, while one of the two is switched on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pullback.core.interpreter import new_level
+from pullback.core.tape import Step, Tape, add_cotangent, forget
+from pullback.diagnostics import switches
+from pullback.diagnostics.steps import parts
+from pullback.transforms.linear import Record
+
+__all__: list[str] = []
+
+
+class LookingTape(Tape):
+    """A tape that walks back step by step, strongly or under watch."""
+
+    __slots__ = ("looking",)
+
+    looking: switches.Mode
+
+    def leaf(self, value: Any) -> Any:
+        monitor = self.looking.monitor
+        return super().leaf(value if monitor is None else monitor.lifted(value))
+
+    def walk(self) -> None:
+        walk_back(_popped(self.nodes), self.looking)
+
+    def close(self) -> None:
+        while self.nodes:
+            forget(self.nodes.pop())
+        self.cuts.clear()
+        self.release()
+        self.above.release()
+
+
+def _popped(nodes: list[Any]) -> Iterable[Any]:
+    while nodes:
+        r = nodes.pop()
+        yield r
+        r.x = r.y = None  # whoever still holds this tensor does not hold the graph behind it
+
+
+def walk_back(nodes: Iterable[Any], mode: switches.Mode) -> None:
+    if mode.monitor is not None:
+        mode.monitor.walk(nodes, mode.strong)
+        return
+    for r in nodes:
+        if r.g is not None:
+            for a, d in parts(r, mode.strong):
+                add_cotangent(a, d)
+
+
+def _opening(own: Any) -> Any:
+    def open() -> Tape:
+        mode = switches.mode()
+        if mode.monitor is None and not mode.strong:
+            return own()  # type: ignore[no-any-return]
+        tape = LookingTape(new_level())
+        tape.looking = mode
+        return tape
+
+    return open
+
+
+def _walking(own: Any) -> Any:
+    def walk(self: Record) -> None:
+        mode = switches.mode()
+        if mode.monitor is None and not mode.strong:
+            return own(self)  # type: ignore[no-any-return]
+        walk_back(_left(self.nodes), mode)
+        return None
+
+    return walk
+
+
+def _left(nodes: list[Any]) -> Iterable[Any]:
+    for r in reversed(nodes):
+        yield r
+        r.g = None
+
+
+def _stepping(own: Any) -> Any:
+    def run_back(self: Step, r: Any) -> None:
+        mode = switches.mode()
+        if mode.monitor is None and not mode.strong:
+            own(self, r)
+        else:
+            walk_back([r], mode)
+
+    return run_back
+
+
+# Whoever switches something on that tapes must know takes it from here.
+switched = switches.switched
+
+switches.asking(Tape.open, _opening)
+switches.asking(Record._walk, _walking)
+switches.asking(Step.run_back, _stepping)

@@ -1,0 +1,272 @@
+"""Seeing every op: a level of its own, at which each op is performed one level down and noted with the user's line.
+
+A tape above it computes with its tensors, forward and back, so the rules of differentiation are seen as ops are.  To
+know which step of the program a rule belongs to, the tapes that are opened meanwhile walk back by ``back_through``
+(see tapes.py).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from pullback.core.axes import one_by_one
+from pullback.core.bundle import PICK
+from pullback.core.convert import bare
+from pullback.core.interpreter import new_level
+from pullback.core.op import Op
+from pullback.core.source import NOT_THE_USER
+from pullback.core.tape import RAW, add_cotangent
+from pullback.core.tensor import Tensor, Wrapped, all_values
+from pullback.diagnostics import tapes
+from pullback.diagnostics.steps import operands, parts
+from pullback.transforms.batch import Batched
+from pullback.transforms.customop import CustomOp, Run
+
+__all__: list[str] = []
+
+GIVEN, SEED, STOPPED, PASSED = "input", "cotangent", "stop_gradient", "passed on"
+
+
+class Note:
+    """One op that was performed: what it was given, what it gave, and where the user asked for it."""
+
+    __slots__ = (
+        "args", "example", "file", "inherited", "line", "name", "number", "op", "outside", "owner", "params",
+        "tangent_of", "value",
+    )  # fmt: skip
+
+    def __init__(
+        self, number: int, name: str, op: Any, args: Sequence[Any], params: dict[str, Any], value: Any
+    ) -> None:
+        self.number, self.name, self.op, self.args, self.params, self.value = number, name, op, args, params, value
+        self.file, self.line, self.inherited = "", 0, False  # whether the line is that of the owner
+        self.owner: Note | None = None  # the op of the program whose rule this one is a part of
+        self.tangent_of: Any = None  # the op whose tangent this one is a part of, and what that was given
+        self.outside = 0  # how many axes in front are examples of vmaps above this level
+        self.example: tuple[int, ...] = ()  # the one that it was about, where they are done one by one
+
+    @property
+    def examples(self) -> int:
+        """How many axes in front of the plain value are examples."""
+        return self.outside + depth_of(self.value)
+
+    @property
+    def backward(self) -> bool:
+        return self.owner is not None
+
+    @property
+    def about(self) -> Note:
+        """The op of the program that this one is a part of: itself, or that whose rule it belongs to, of any order."""
+        note = self
+        while note.owner is not None and note.inherited:
+            note = note.owner
+        return note
+
+    @property
+    def order(self) -> int:
+        """How many derivatives of the op of the program it is part of."""
+        return 0 if self.owner is None or not self.inherited else 1 + self.owner.order
+
+    @property
+    def array(self) -> Any:
+        """The plain value, of all examples."""
+        return np.asarray(all_values(self.value))
+
+    def locate(self, frame: FrameType | None) -> None:
+        """Find the user's line, and what the engine is doing there."""
+        inside = True
+        while frame is not None and (inside or not self.file):
+            code = frame.f_code
+            if code is BACK and inside:
+                self.owner = frame.f_locals["owner"]
+                if not self.file and self.owner is not None:
+                    self.file, self.line, self.inherited = self.owner.file, self.owner.line, True
+                if self.owner is not None and not self.outside:
+                    self.outside, self.example = self.owner.outside, self.owner.example
+                return
+            if code is RUN:
+                inside = False  # what is around it is only asked for the line
+            if not self.file:
+                if code is BATCHED:
+                    self.outside += 1
+                elif code.co_name in EACH and code.co_filename == EACH_FILE and "i" in frame.f_locals:
+                    self.example = (frame.f_locals.get("i", 0), *self.example)
+                    self.outside -= 1
+                elif code is TANGENT and self.tangent_of is None:
+                    self.tangent_of = frame.f_locals["self"], frame.f_locals["primals"]
+                elif not code.co_filename.startswith(NOT_THE_USER):
+                    self.file, self.line = code.co_filename, frame.f_lineno
+            frame = frame.f_back
+
+
+def depth_of(x: Any) -> int:
+    """In how many vmaps a value is."""
+    depth = 0
+    while isinstance(x, Tensor):
+        depth += isinstance(x, Batched)
+        x = x.read().all_values()
+    return depth
+
+
+class Watched(Wrapped):
+    """A value of which it is known how it came about."""
+
+    __slots__ = ("array", "monitor", "note")
+
+    array: Any
+    monitor: Monitor
+    note: Note
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        shape: tuple[int, ...] = self.array.shape
+        return shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        dtype: np.dtype[Any] = self.array.dtype
+        return dtype
+
+    @property
+    def level(self) -> int:
+        return self.monitor.level
+
+    def beneath(self) -> Any:
+        return self.array
+
+    def stopped(self) -> Any:
+        if self.note.name == STOPPED:
+            return self
+        beneath = self.array
+        while isinstance(beneath, Tensor) and beneath.stopped() is not beneath:
+            beneath = beneath.stopped()
+        return self.monitor.noted(bare(beneath), STOPPED, None, (self.note,), {})
+
+    def _concrete(self, what: str) -> Any:
+        return self.array._concrete(what) if isinstance(self.array, Tensor) else self.array
+
+    def interpret(self, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        monitor = self.monitor
+        on = [monitor.watches(a) for a in args]
+        arrays = [a.array if b else a for a, b in zip(args, on, strict=True)]
+        given = [a.note if b else a for a, b in zip(args, on, strict=True)]
+        if op.custom:
+            body = WatchedOp(op, monitor, given)
+            zs = body.apply(arrays)
+            origins = [[m] if m is not None else given for m in body.made or [None] * len(zs)]
+            return tuple(monitor.noted(bare(z), op.name, op, a, {}) for z, a in zip(zs, origins, strict=True))
+        z = op.call(arrays, params)
+        if type(z) is tuple:  # an op with several results
+            return tuple(monitor.noted(bare(part), op.name, op, given, params) for part in z)
+        return monitor.noted(bare(z), op.name, op, given, params)
+
+
+class WatchedOp(CustomOp):
+    """A function with a gradient of its own, whose body is watched; one level down it is such a function again."""
+
+    def __init__(self, op: Any, monitor: Monitor, given: Sequence[Any]) -> None:
+        super().__init__(op.name)
+        self.op, self.monitor, self.given, self.follows = op, monitor, given, op.follows
+        self.made: list[Note | None] = []  # how the results came about, inside
+
+    def run(self, values: Sequence[Any]) -> Run:
+        inner = self.op.run([self._passed(v, note) for v, note in zip(values, self.given, strict=True)])
+        self.made = [self.monitor.note_of(z) for z in inner.values]
+
+        def back(dys: list[Any]) -> list[Any]:
+            return [self._bare(d) for d in inner.back([self.monitor.lifted(dy) for dy in dys])]
+
+        return Run(tuple(map(self._bare, inner.values)), back, inner.variables)
+
+    def _passed(self, v: Any, note: Any) -> Any:
+        return self.monitor.noted(v, PASSED, None, (note,), {}) if isinstance(note, Note) else v
+
+    def _bare(self, x: Any) -> Any:
+        return x.array if self.monitor.watches(x) else x
+
+    def lost(self, ds: Sequence[Any], level: int) -> Exception:
+        lost: Exception = self.op.lost(ds, level)
+        return lost
+
+
+class Monitor:
+    """All that was noted while a function ran."""
+
+    def __init__(self) -> None:
+        self.level = new_level()
+        self.notes: list[Note] = []
+        self.ended: list[tuple[Note, Note, Any]] = []  # a step, one of its operands, and what it gave back: all zeros
+
+    def run(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """What ``f`` gives, with every op on a watched value noted.  Overflow is what is looked for: no warnings."""
+        with tapes.switched(monitor=self, guarded=False), np.errstate(all="ignore"):
+            return f(*args, **kwargs)
+
+    def watches(self, x: Any) -> bool:
+        return type(x) is Watched and x.monitor is self
+
+    def lifted(self, x: Any, name: str = GIVEN) -> Any:
+        """A value as a watched one; what lies above this level is left as it is."""
+        x = np.float64(x) if type(x) in (float, int) else bare(x)
+        level = 0 if isinstance(x, RAW) else x.level
+        return x if level >= self.level or x.dtype.kind not in "fiubc" else self.noted(x, name, None, (), {})
+
+    def noted(self, value: Any, name: str, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Watched:
+        note = Note(len(self.notes), name, op, args, params, value)
+        note.locate(sys._getframe(1))
+        self.notes.append(note)
+        made = Watched()
+        made.array, made.monitor, made.note = value, self, note
+        return made
+
+    def note_of(self, x: Any) -> Note | None:
+        """How a value came about, also of one that is under other levels."""
+        while isinstance(x, Tensor):
+            if self.watches(x):
+                return x.note  # type: ignore[no-any-return]
+            x = x.read().all_values()
+        return None
+
+    def walk(self, nodes: Iterable[Any], strong: bool) -> None:
+        """Go back through the nodes, latest first; the cotangents to begin with are there."""
+        picked: dict[int, Any] = {}  # what a node with several results is, known by the first that is met
+        for r in nodes:
+            if r.g is None:
+                continue
+            if isinstance(r.g, RAW):
+                r.g = self.lifted(r.g, SEED)
+            owner = self._owner(r) if isinstance(r.value, Tensor) else picked.get(id(r))
+            if r.via is PICK:
+                picked[id(r.x)] = owner
+            back_through(r, owner, self, strong)
+
+    def _owner(self, r: Any) -> Note | None:
+        """The op of the program that made a node.  What made its value may be a part of how many examples are done."""
+        note, op = self.note_of(r.value), r.via.plain.op
+        if note is None or not isinstance(op, Op) or note.op is op:
+            return note
+        args = [self.note_of(v) or v for v in operands(r)]
+        made = Note(note.number, op.name, op, args, {}, note.value)
+        made.file, made.line, made.inherited, made.owner = note.file, note.line, note.inherited, note.owner
+        made.outside, made.example = note.outside, note.example
+        return made
+
+
+def back_through(r: Any, owner: Note | None, monitor: Monitor, strong: bool) -> None:
+    """One step of the way back.  Whoever is asked for a line finds this frame, and in it the op of the program."""
+    for a, d in parts(r, strong):
+        if owner is not None and not np.any(all_values(d)):
+            note = monitor.note_of(getattr(a, "value", None))
+            if note is not None:
+                monitor.ended.append((owner, note, r.g))
+        add_cotangent(a, d)
+
+
+BACK, RUN = back_through.__code__, Monitor.run.__code__
+BATCHED, TANGENT = Batched.interpret.__code__, Op.jvp.__code__
+EACH, EACH_FILE = ("one_by_one", "<listcomp>"), one_by_one.__code__.co_filename

@@ -1,0 +1,80 @@
+"""``strong_zero``: zero times anything is zero, also on the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from pullback.core.adjoints import select
+from pullback.core.calculus import linear, total
+from pullback.diagnostics import switches, tapes
+from pullback.diagnostics.steps import finite, products
+from pullback.transforms.forward import Dual
+
+__all__ = ["strong_zero"]
+
+
+@contextmanager
+def strong_zero() -> Iterator[None]:
+    """In this block, in this thread, a derivative that is NaN or infinite does not spoil what nothing depends on.
+
+    A cotangent of zero gives zero, whatever it is multiplied by, and so does a tangent of zero.  So the branch that
+    ``where`` did not choose has a gradient of zero, without a second ``where`` inside.  It holds for derivatives of any
+    order that are taken in the block.
+
+    >>> import numpy as np, pullback as pb
+    >>> f = lambda x: pb.where(x > 0, pb.sqrt(x), 0.0)
+    >>> with np.errstate(all="ignore"):
+    ...     pb.grad(f)(np.array([0.0, 4.0]))
+    array([ nan, 0.25])
+    >>> with pb.strong_zero():
+    ...     pb.grad(f)(np.array([0.0, 4.0]))
+    array([0.  , 0.25])
+    """
+    with tapes.switched(strong=True), np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        yield
+
+
+def _interpreting(own: Any) -> Any:
+    def interpret(self: Dual, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        made = own(self, op, args, params)
+        if op.custom or type(made) is tuple or not switches.mode().strong:
+            return made
+        if made.tangent is None or finite(made.tangent):
+            return made
+        return Dual(made.number, made.primal, _tangent(self, op, args, params, made))
+
+    return interpret
+
+
+def _tangent(self: Dual, op: Any, args: tuple[Any, ...], params: dict[str, Any], made: Dual) -> Any:
+    """The tangent again, from one input after the other, each without what its zeros would bring in."""
+    mine = [isinstance(a, Dual) and a.number == self.number for a in args]
+    primals = [a.primal if on else a for a, on in zip(args, mine, strict=True)]
+    terms = []
+    for i, (a, on) in enumerate(zip(args, mine, strict=True)):
+        if not on or a.tangent is None:
+            continue
+
+        def moved(t: Any, change: Any, i: int = i) -> Any:
+            at = [p if j == i else change(p) for j, p in enumerate(primals)]
+            return op.jvp(made.primal, at, [t if j == i else None for j in range(len(at))], params)
+
+        t = moved(a.tangent, lambda p: p)
+        if t is not None:
+            terms.append(t if finite(t) else _strong(op, t, a.tangent, made.shape, moved))
+    return np.broadcast_to(total(terms), made.shape) if terms else None
+
+
+def _strong(op: Any, t: Any, given: Any, shape: Any, moved: Any) -> Any:
+    if op.elementwise:
+        return select(np.broadcast_to(given == 0, shape), 0, np.broadcast_to(t, shape))
+    if isinstance(op.d, linear) and len(op.inputs) > 1:
+        return products(t, given, moved)
+    return select(np.all(given == 0), 0, t)
+
+
+switches.asking(Dual.interpret, _interpreting)

@@ -1,0 +1,69 @@
+"""Diagonals by label: the elements whose indices agree, which ``einsum`` means by a label that comes twice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from string import ascii_letters
+from typing import Any
+
+import numpy as np
+
+from pullback.core.axes import Shape, moves
+from pullback.core.calculus import linear
+from pullback.core.op import op
+
+__all__ = ["diagonal_fill", "diagonal_part"]
+
+
+def diagonal_examples(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    """One more label, in front; the parameter ``shape`` of one of the two is that of its result."""
+    new = next(c for c in ascii_letters if c not in params["equation"])
+    more = {"shape": (args[0].shape[0], *params["shape"])} if "shape" in params else {}
+    return op.call(args, {"equation": new + params["equation"].replace("->", f"->{new}"), **more})
+
+
+def fill(g: Any, x_shape: Shape, equation: str) -> Any:
+    return diagonal_fill(g, equation, x_shape)
+
+
+def on_diagonal(x: Any, equation: str, shape: Shape) -> Any:
+    z = np.zeros(shape, x.dtype)
+    np.einsum(equation, z)[...] = x  # a view of the diagonal
+    return z
+
+
+@op(
+    lambda x, equation: np.einsum(equation, x),
+    acts=moves(
+        lambda s, equation: tuple(dict(zip(equation, s, strict=False))[c] for c in equation.split("->")[1]),
+        [(((3, 3),), {"equation": "ii->i"}), (((2, 3, 2),), {"equation": "iji->ij"})],
+        diagonal_examples,
+    ),
+    d=linear(fill),
+    run=lambda x, equation: np.einsum(equation, x),
+)
+def diagonal_part(x: Any, /, equation: str) -> Any:
+    """The elements whose indices agree along the axes that share a label.
+
+    >>> diagonal_part(np.array([[1.0, 2.0], [3.0, 4.0]]), "ii->i")
+    array([1., 4.])
+    """
+
+
+@op(
+    on_diagonal,
+    acts=moves(
+        lambda s, equation, shape: shape,
+        [(((3,),), {"equation": "ii->i", "shape": (3, 3)}), (((2, 3),), {"equation": "iji->ij", "shape": (2, 3, 2)})],
+        diagonal_examples,
+    ),
+    d=linear(lambda g, equation: diagonal_part(g, equation)),
+    run=on_diagonal,
+)
+def diagonal_fill(x: Any, /, equation: str, shape: Shape) -> Any:
+    """Zeros of ``shape`` with ``x`` on their diagonal: the adjoint of ``diagonal_part``.
+
+    >>> diagonal_fill(np.array([1.0, 4.0]), "ii->i", (2, 2))
+    array([[1., 0.],
+           [0., 4.]])
+    """

@@ -1,0 +1,109 @@
+"""Gamma distributed numbers as functions of their shape parameter: what makes ``pb.random.gamma`` differentiable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.core.axes import Sample, elementwise2, everywhere, moves
+from pullback.core.calculus import partials
+from pullback.core.gammas import density_slope, share_slope
+from pullback.core.op import op
+
+__all__ = ["gamma_density_slope", "gamma_draw", "gamma_share_slope"]
+
+
+class _Orders(moves):
+    """Broadcasting of two inputs, with an order ``n``."""
+
+    def __init__(self) -> None:
+        samples: list[Sample] = [
+            (((), ()), {"n": 1}), (((3,), (3,)), {"n": 2}), (((0, 2), (2,)), {"n": 1}), (((2, 1), (3,)), {"n": 0}),
+        ]  # fmt: skip
+        super().__init__(lambda alpha, at, n: elementwise2.shape("gamma", (alpha, at), {}), samples, elementwise2.batch)
+
+
+def _in_kind(compute: Callable[[Any, Any, int], Any]) -> Any:
+    """The kernel of a slope: computed in float64, given in the dtype of the inputs."""
+
+    def run(alpha: Any, at: Any, n: int) -> Any:
+        return compute(alpha, at, n).astype(np.result_type(alpha, at))
+
+    return run
+
+
+def _density_by_alpha(g: Any, z: Any, alpha: Any, at: Any, n: int) -> Any:
+    return g * (gamma_density_slope(alpha, at, n + 1) - z * gamma_density_slope(alpha, at, 1))
+
+
+def _density_by_at(g: Any, alpha: Any, at: Any, n: int) -> Any:
+    return g * gamma_density_slope(alpha, at, n - 1) * n / at if n else g * 0.0
+
+
+@op(_in_kind(density_slope), acts=_Orders(), d=partials(_density_by_alpha, _density_by_at), domain=(0.5, 3.0))
+def gamma_density_slope(alpha: Any, at: Any, /, n: int) -> Any:
+    """The derivative of order ``n`` by ``alpha`` of the density of Gamma(alpha, 1), divided by the density.
+
+    >>> pb.tensor([1.0]).gamma_density_slope([1.0], 1)
+    Tensor([0.5772157], dtype=float32)
+    """
+
+
+def _share_by_alpha(g: Any, z: Any, alpha: Any, at: Any, n: int) -> Any:
+    return g * (gamma_share_slope(alpha, at, n + 1) - z * gamma_density_slope(alpha, at, 1))
+
+
+def _share_by_at(g: Any, z: Any, alpha: Any, at: Any, n: int) -> Any:
+    return g * (gamma_density_slope(alpha, at, n) - z * ((alpha - 1) / at - 1))
+
+
+@op(_in_kind(share_slope), acts=_Orders(), d=partials(_share_by_alpha, _share_by_at), domain=(0.5, 3.0))
+def gamma_share_slope(alpha: Any, at: Any, /, n: int) -> Any:
+    """The derivative of order ``n`` by ``alpha`` of the distribution function of Gamma(alpha, 1), by the density.
+
+    >>> pb.tensor([1.0]).gamma_share_slope([1.0], 0)
+    Tensor([1.7182819], dtype=float32)
+    """
+
+
+def _carried(alpha: Any, draw: Any, origin: Any) -> Any:
+    """From ``origin`` to ``alpha`` along the curve on which the distribution function is constant (Runge-Kutta)."""
+    if np.array_equal(alpha, origin):
+        return draw
+    far = np.max(np.abs(alpha / origin - 1), initial=0.0)
+    steps = 1 + int(16 * far)
+    h, a, z = (alpha - origin) / steps, np.asarray(origin, np.float64), np.asarray(draw, np.float64)
+    for _ in range(steps):
+        k1 = -share_slope(a, z, 1)
+        k2 = -share_slope(a + h / 2, z + h / 2 * k1, 1)
+        k3 = -share_slope(a + h / 2, z + h / 2 * k2, 1)
+        k4 = -share_slope(a + h, z + h * k3, 1)
+        a, z = a + h, z + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+    return z.astype(draw.dtype)
+
+
+def _draws() -> list[Sample]:
+    alphas = [np.array(1.5), np.array([0.5, 1.0, 4.0]), np.array([[0.1], [20.0]]), np.zeros((0, 2))]
+    draws = [np.array(0.7), np.array([0.3, 2.0, 3.0]), np.array([[0.2], [24.0]]), np.zeros((0, 2))]
+    return [((alpha, draw, alpha), {}) for alpha, draw in zip(alphas, draws, strict=True)]
+
+
+@op(
+    _carried,
+    acts=moves(
+        lambda alpha, draw, origin: draw,
+        _draws(),
+        lambda op, args, on, params: op.call(everywhere(args, on), params),
+    ),
+    d=partials(lambda g, z, alpha: -(g * gamma_share_slope(alpha, z, 1)), None, None),
+)
+def gamma_draw(alpha: Any, draw: Any, origin: Any, /) -> Any:
+    """What the draw from Gamma(origin, 1) would have been from Gamma(alpha, 1): its share below it is the same.
+
+    So the derivative by ``alpha`` is minus that of the distribution function, divided by the density.
+
+    >>> pb.tensor(np.array([2.0])).gamma_draw(np.array([1.0]), np.array([1.0]))
+    Tensor([2.14619322], dtype=float64)
+    """

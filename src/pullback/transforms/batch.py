@@ -1,0 +1,384 @@
+"""``vmap``: write for one example, run for all.
+
+Many examples look like one: a ``Batched`` tensor has the shape of a single example, and an op on it is the op on all of
+them, by the way its ``acts`` says.  It is a level like any other, so gradients are taken inside and outside of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import update_wrapper
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from pullback.core import tree
+from pullback.core.convert import bare
+from pullback.core.interpreter import new_level
+from pullback.core.tape import ARRAYS, CAUGHT, constant
+from pullback.core.tensor import PLAIN, Tensor, Wrapped, stripped, unfollowed
+from pullback.errors import ArgumentError, BatchedValueError, ShapeError
+from pullback.transforms.customop import CustomOp, Run
+from pullback.transforms.grad import as_leaf, described, given_back, kind_of
+
+__all__ = ["vmap"]
+
+
+class Batched(Wrapped):
+    """Many examples that look like one; they lie along axis 0 of ``array``."""
+
+    __slots__ = ()
+
+    array: Any = vars(Tensor)["value"]  # in the slots of any tensor: so a GradientTape can make it a handle of its own
+    number: Any = vars(Tensor)["y"]
+
+    def __init__(self, number: int, array: Any) -> None:
+        self.number, self.array = number, array
+
+    def twin(self) -> Batched:
+        return Batched(self.number, self.array)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        shape: tuple[int, ...] = self.array.shape[1:]
+        return shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        dtype: np.dtype[Any] = self.array.dtype
+        return dtype
+
+    @property
+    def level(self) -> int:
+        level: int = self.number
+        return level
+
+    def beneath(self) -> Any:
+        return self._concrete("a plain value")
+
+    def stopped(self) -> Any:
+        beneath = self.array
+        while isinstance(beneath, Tensor) and beneath.stopped() is not beneath:
+            beneath = beneath.stopped()
+        return self if beneath is self.array else Batched(self.number, bare(beneath))
+
+    def stripped(self) -> Any:
+        beneath = stripped(self.array)
+        return self if beneath is self.array else Batched(self.number, beneath)
+
+    def all_values(self) -> Any:
+        return self.array
+
+    def _concrete(self, what: str) -> Any:
+        picking = (
+            "To pick by it write pb.tensor(a)[i] or np.take(a, i), and x[i + np.arange(n)] for x[i : i + n]. "
+            if self.dtype.kind in "iu"
+            else ""
+        )
+        raise BatchedValueError(
+            f"{what}{'' if ' ' in what else '()'} of a value that is different for each of {self.array.shape[0]} "
+            f"examples of vmap. {picking}Python can only take one way for all of them: use where(condition, x, y) to "
+            "choose for each example, or give what decides to the function with in_axes=None."
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self._concrete("bool"))
+
+    def __index__(self) -> int:
+        return int(self._concrete("an index"))
+
+    def __repr__(self) -> str:
+        return f"<{self.array.shape[0]} examples of shape {self.shape}: {self.array!r}>"
+
+    __str__ = __repr__
+
+    # ---- what the engine asks
+
+    def mine(self, args: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+        """What is beneath this level, and which of it are examples."""
+        on = [isinstance(a, Batched) and a.number == self.number for a in args]
+        return [a.array if b else _of_constant(a) for a, b in zip(args, on, strict=True)], on
+
+    def interpret(self, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if not op.custom and op.elementwise and not params:
+            z = self._quickly(op, args)
+            if z is not None:
+                return Batched(self.number, z)
+        arrays, on = self.mine(args)
+        if op.custom:
+            return self.around(BatchedOp(op, self.number, on, len(self.array)).apply(arrays))
+        if len(arrays) > 1:
+            arrays = op.promoted(arrays)
+        try:
+            return self.around(op.acts.batch(op, arrays, on, params))
+        except (ShapeError, ArgumentError) as error:
+            raise self._trouble(op, error, arrays, on, params) from None
+
+    def _trouble(self, op: Any, error: Exception, arrays: Any, on: Any, params: Any) -> Exception:
+        """The error in words of one example if its shapes are wrong; else it speaks of all of them, and says so."""
+        alone = [
+            np.broadcast_to(np.zeros((), a.dtype), a.shape[1:]) if b else a for a, b in zip(arrays, on, strict=True)
+        ]
+        try:
+            op.acts.shape(op.name, [np.shape(a) for a in alone], params)
+        except CAUGHT as own:
+            made: Exception = op.trouble(op, own, alone, params)
+            return made
+        note = f" (Under vmap: the {len(self.array)} examples are one of the axes.)"
+        return ShapeError(f"{error}{note}") if isinstance(error, ShapeError) else error
+
+    def _quickly(self, op: Any, args: tuple[Any, ...]) -> Any:
+        """Element by element, of floats of one dtype; None for the general way."""
+        dtype = self.array.dtype
+        if dtype.kind != "f":
+            return None
+        arrays: list[Any] = []
+        ranks, shared = set[int](), 0  # how many axes there are: of examples, and at most of what is the same for all
+        for a in map(_of_constant, args):
+            t = type(a)
+            if t is Batched and a.number == self.number:
+                a = a.array
+                if type(a) is not ndarray or a.dtype is not dtype:
+                    return None
+                ranks.add(a.ndim)
+            elif t is ndarray:
+                if a.dtype is not dtype:
+                    return None
+                shared = max(shared, a.ndim)
+            elif t is not float and t is not int and t is not dtype.type:
+                return None
+            arrays.append(a)
+        most = max(ranks)
+        if shared >= most or not ranks <= {1, most} or (len(ranks) > 1 and shared):
+            return None
+        if len(ranks) > 1:  # one number for each example
+            arrays = [a.reshape(-1, *(1,) * (most - 1)) if type(a) is ndarray and a.ndim == 1 else a for a in arrays]
+        try:
+            return op.run(*arrays)
+        except CAUGHT:
+            return None  # the general way says what is wrong
+
+    def around(self, z: Any) -> Any:
+        """A result for all examples; of an op with several results, each of them."""
+        return tuple(map(self.around, z)) if type(z) is tuple else Batched(self.number, bare(z))
+
+    def unfollowed(self, f: Any, args: Sequence[Any]) -> Any:
+        arrays, on = self.mine(args)
+        n = len(self.array)
+        if not n:  # no example to learn from what results are like: one of zeros
+            arrays = [np.zeros((1, *a.shape[1:]), a.dtype) if b else a for a, b in zip(arrays, on, strict=True)]
+        rows = [unfollowed(f, *(a[i] if b else a for a, b in zip(arrays, on, strict=True))) for i in range(max(n, 1))]
+        return Batched(self.number, np.stack(rows)[:n])
+
+
+def _of_constant(x: Any) -> Any:
+    """The array in a tensor that nobody follows; anything else as it is."""
+    return x.value if type(x) is Tensor and not x.level and x.meta.raw else x
+
+
+PLAIN.add(Batched)
+
+
+class BatchedOp(CustomOp):
+    """A function with a gradient of its own, for all examples at once; one level down it is such a function again."""
+
+    def __init__(self, op: Any, number: int, on: Sequence[bool], size: int) -> None:
+        super().__init__(op.name)
+        self.op, self.number, self.on, self.size = op, number, on, size
+        self.follows = op.follows
+
+    def run(self, values: Sequence[Any]) -> Run:
+        inner = self.op.run([Batched(self.number, v) if b else v for v, b in zip(values, self.on, strict=True)])
+        zs = tuple(left(z, 0, self.number, self.size) for z in inner.values)
+        self.op.check_levels(zs, self.below(values), inner.variables)
+        on = [*self.on, *(False for _ in inner.variables)]
+
+        def back(dys: list[Any]) -> list[Any]:
+            ds = inner.back([Batched(self.number, dy) for dy in dys])
+            return [None if d is None else self._pulled(d, b) for d, b in zip(ds, on, strict=True)]
+
+        return Run(zs, back, inner.variables)
+
+    def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+        """The op's own way forward, which need not be the transpose of its way back."""
+        xs, ts = (
+            [Batched(self.number, bare(v)) if b and v is not None else v for v, b in zip(values, self.on, strict=True)]
+            for values in (primals, tangents)
+        )
+        moved = self.op.jvp([Batched(self.number, bare(y)) for y in z], xs, ts, params)
+        return [None if t is None else left(t, 0, self.number, self.size) for t in moved]
+
+    def _pulled(self, d: Any, on: bool) -> Any:
+        """The cotangent of an input: for each example, or the sum over them where it is the same for all."""
+        whole = left(d, 0, self.number, self.size)
+        return whole if on else np.sum(whole, axis=0)
+
+    def lost(self, ds: Sequence[Any], level: int) -> Exception:
+        lost: Exception = self.op.lost(ds, level)
+        return lost
+
+
+class Mapped:
+    """What ``vmap`` makes: keeps the name and docstring of ``f``, and pickles when ``f`` does."""
+
+    __name__: str
+    __qualname__: str
+    __wrapped__: Callable[..., Any]
+
+    def __init__(self, f: Callable[..., Any], in_axes: Any, out_axes: Any) -> None:
+        if not callable(f):
+            raise ArgumentError(f"vmap(f): f must be a function, got {type(f).__name__}.")
+        _checked_axes("in_axes", in_axes)
+        _checked_axes("out_axes", out_axes)
+        self.__name__ = self.__qualname__ = type(f).__name__
+        update_wrapper(self, f)
+        self.in_axes, self.out_axes = in_axes, out_axes  # after it: another vmap has axes of its own
+
+    def __reduce__(self) -> Any:
+        return Mapped, (self.__wrapped__, self.in_axes, self.out_axes)
+
+    def __repr__(self) -> str:
+        return f"<vmap of {self.__name__}>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        number = new_level()
+        given: list[_Given] = []
+        ins = [_given(n, arg, axes, given) for n, (arg, axes) in enumerate(zip(args, self._axes_of(args), strict=True))]
+        named = {k: _given(k, v, 0, given) for k, v in kwargs.items()}
+        size = _size(given)
+        kind = max([kind_of(g.x) for g in given], default=0)
+
+        def entered(leaf: Any) -> Any:
+            return leaf.entered(number) if isinstance(leaf, _Given) else leaf
+
+        y = self.__wrapped__(*tree.mapped(entered, ins), **tree.mapped(entered, named))
+        return _placed("out_axes", self.out_axes, y, lambda v, axis: given_back(left(v, axis, number, size), kind))
+
+    def _axes_of(self, args: tuple[Any, ...]) -> Sequence[Any]:
+        if not isinstance(self.in_axes, tuple | list):
+            return [self.in_axes] * len(args)
+        if len(self.in_axes) != len(args):
+            raise ArgumentError(
+                f"vmap: in_axes has {len(self.in_axes)} entries, {self.in_axes!r}, but the function was given "
+                f"{len(args)} arguments; give one for each, or one number for all."
+            )
+        return self.in_axes
+
+
+class _Given:
+    """An array that came in, and where its examples are."""
+
+    def __init__(self, x: Any, axis: Any, where: Any) -> None:
+        self.x, self.axis, self.where = x, axis, where
+        self.value = x if axis is None else bare(as_leaf(x, "vmap"))
+        rank = np.ndim(self.value) if axis is not None else 0
+        if axis is not None and not -rank <= axis < rank:
+            raise ShapeError(
+                f"vmap: in_axes asks for axis {axis} of {self.named}, which has shape {self.value.shape}; "
+                "None means that it is the same for all examples."
+            )
+
+    @property
+    def named(self) -> str:
+        return f"argument {self.where + 1}" if isinstance(self.where, int) else f"argument '{self.where}'"
+
+    @property
+    def size(self) -> int:
+        return int(self.value.shape[self.axis])
+
+    def entered(self, number: int) -> Any:
+        if self.axis is None:  # an array could not be indexed by what is different for each example
+            return constant(self.x) if type(self.x) is np.ndarray and self.x.dtype.kind in "fiubc" else self.x
+        return Batched(number, np.moveaxis(self.value, self.axis, 0) if self.axis else self.value)
+
+
+def _given(where: Any, arg: Any, axes: Any, given: list[_Given]) -> Any:
+    """An argument with each array in it noted in ``given``."""
+
+    def noted(x: Any, axis: Any) -> _Given:
+        given.append(_Given(x, axis, where))
+        return given[-1]
+
+    return _placed("in_axes", axes, arg, noted)
+
+
+def _size(given: list[_Given]) -> int:
+    """The number of examples, on which all arguments agree."""
+    batched = [g for g in given if g.axis is not None]
+    if not batched:
+        raise ArgumentError("vmap: no argument has examples: every one of in_axes is None, or there are no arrays.")
+    first = batched[0]
+    for g in batched:
+        if g.size != first.size:
+            raise ShapeError(
+                f"vmap: {first.named} has {first.size} examples along axis {first.axis} (shape {first.value.shape}), "
+                f"but {g.named} has {g.size} along axis {g.axis} (shape {g.value.shape}); they must be as many. "
+                "in_axes says which axis, or None for what is the same for all."
+            )
+    return first.size
+
+
+def _checked_axes(name: str, axes: Any) -> None:
+    for axis in tree.leaves(axes):
+        if isinstance(axis, bool) or not hasattr(axis, "__index__"):
+            raise ArgumentError(f"vmap: {name} must be integers or None, or a tree of them, got {axis!r}.")
+
+
+def _placed(name: str, axes: Any, value: Any, f: Callable[[Any, Any], Any]) -> Any:
+    """``f(leaf, axis)`` for each array in ``value``; ``axes`` is a number, or a tree like the upper part of it."""
+    if axes is None or hasattr(axes, "__index__"):
+        return tree.mapped(lambda leaf: f(leaf, axes) if _is_data(leaf) else leaf, value, whole=tree.is_number_list)
+    theirs, parts = tree.branches(axes), None if value is None else tree.branches(value)
+    same = theirs is not None and parts is not None and len(theirs[0]) == len(parts[0])
+    if not same or (isinstance(axes, dict) and ({*axes} != {*value} if isinstance(value, dict) else True)):
+        raise ArgumentError(
+            f"vmap: {name}={axes!r} does not fit what it is for, {described(value)}; their trees differ."
+        )
+    order = [axes[k] for k in value] if isinstance(axes, dict) else theirs[0]  # type: ignore[index]
+    return parts[1]([_placed(name, a, v, f) for a, v in zip(order, parts[0], strict=True)])  # type: ignore[index]
+
+
+def _is_data(leaf: Any) -> bool:
+    return isinstance(leaf, (*ARRAYS, list, int, float, complex)) or hasattr(leaf, "__array__")
+
+
+def left(v: Any, axis: Any, number: int, size: int) -> Any:
+    """A result with its examples along ``axis``; one that did not depend on them is repeated."""
+    v = bare(v, "vmap")
+    mine = isinstance(v, Batched) and v.number == number
+    if axis is None:
+        if mine:
+            raise ArgumentError(
+                "vmap: out_axes is None for a result that is different for each example; give the axis to put them."
+            )
+        return v
+    z = v.array if mine else np.broadcast_to(v, (size, *v.shape))
+    if not mine and isinstance(z, np.ndarray):
+        z = z.copy()
+    rank = np.ndim(z)
+    if not -rank <= axis < rank:
+        raise ShapeError(f"vmap: out_axes asks for axis {axis} of a result of rank {rank}; use {-rank} to {rank - 1}.")
+    return np.moveaxis(z, 0, axis) if axis else z
+
+
+def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Mapped:
+    """``f`` of one example to ``f`` of many.
+
+    ``in_axes`` says along which axis of each argument the examples lie: a number for all of them, or a list with one
+    for each; ``None`` is for what is the same for all examples.  An argument that is a tree may have a tree of them.
+    ``out_axes`` says where they are to lie in the results.  Keyword arguments have their examples along axis 0.
+
+    >>> import numpy as np, pullback as pb
+    >>> pb.vmap(np.dot)(np.ones((3, 2)), np.arange(6.0).reshape(3, 2))
+    array([1., 5., 9.])
+
+    Gradients for each example:
+
+    >>> w = np.ones(2)
+    >>> slope = lambda x: pb.grad(lambda w: pb.sum(w * x) ** 2)(w)
+    >>> pb.vmap(slope)(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([[ 6., 12.],
+           [42., 56.]])
+    """
+    return Mapped(f, in_axes, out_axes)

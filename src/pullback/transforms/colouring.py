@@ -1,0 +1,50 @@
+"""Colours for the columns of a matrix: those of one colour have no row in common, and can be found out together."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+__all__: list[str] = []
+
+TURNS = 4  # how many more colours than needed are tried in turn
+MANY = 50_000_000  # rows times colours, up to which that is tried
+
+
+def coloured(rows: Any, columns: Any, row_count: int) -> Any:
+    """A colour for each column, no two columns of a colour having a row in common: in turn, if that is possible with
+    few colours, else greedily.
+
+    ``rows`` are those of the first column, then of the second and so on; ``columns`` says where each begins.
+
+    >>> coloured(np.array([0, 0, 1, 1]), np.array([0, 1, 3, 4]), 2)
+    array([0, 1, 0])
+    """
+    count = len(columns) - 1
+    widest = int(np.bincount(rows).max(initial=0))
+    of_each = np.repeat(np.arange(count), np.diff(columns))
+    for colours in range(widest, widest + TURNS):  # in turn: for a band there is nothing better
+        if colours and colours * row_count <= MANY and _apart(rows, of_each % colours, colours, row_count):
+            return np.arange(count) % colours
+    taken = [0] * row_count  # for each row the colours it has, a bit for each
+    where, starts = rows.tolist(), columns.tolist()
+    found = []
+    for start, end in pairwise(starts):
+        mine = where[start:end]
+        used = 0
+        for i in mine:
+            used |= taken[i]
+        free = ~used & (used + 1)  # the lowest bit that is not set
+        for i in mine:
+            taken[i] |= free
+        found.append(free.bit_length() - 1)
+    return np.array(found, np.intp)
+
+
+def _apart(rows: Any, colours: Any, count: int, row_count: int) -> bool:
+    """Whether no row has a colour twice."""
+    met = np.zeros(row_count * count, bool)
+    met[rows * count + colours] = True
+    return int(np.count_nonzero(met)) == len(rows)

@@ -1,0 +1,129 @@
+"""Derivatives against finite differences, in float64: along random directions, and element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__: list[str] = []
+
+ELEMENTS = 64  # so many are looked at one by one, all if there are not more
+SEARCHED = 1024  # so many when it is known that something is wrong
+DIRECTIONS = 2
+NEAR = 1e-4  # relative; an error of 0.1 % is ten times that
+# Lengths of steps and how many steps to each side: a far one where f is smooth, a near one where it has a kink.
+STEPS = ((1e-3, 2), (1e-5, 2), (1e-6, 1))
+
+Function = Callable[[Sequence[Any]], float]  # of all inputs
+Derivative = Callable[[int, Any], float]  # of the function, when one input moves in a direction
+
+
+def mismatches(f: Function, xs: Sequence[Any], derivative: Derivative) -> list[str]:
+    """For each input that can be moved what is wrong with its derivative, at the worst element; "" if nothing is.
+
+    >>> mismatches(lambda xs: xs[0] ** 2, [np.float64(3.0)], lambda i, v: 6 * v)
+    ['']
+    >>> mismatches(lambda xs: xs[0] ** 2, [np.float64(3.0)], lambda i, v: 3 * v)
+    ['is off by 3 (analytic 3, numeric 6, ratio 0.5)']
+    """
+    with np.errstate(all="ignore"):  # a step may leave the domain
+        return [_told(f, xs, i, derivative) for i, x in enumerate(xs) if movable(x)]
+
+
+def movable(x: Any) -> bool:
+    """Whether an input can be moved a little: integers and bools cannot."""
+    return getattr(x, "dtype", np.dtype(object)).kind in "fc"
+
+
+def widened(x: Any) -> Any:
+    """An input in double precision; what is not a float stays.
+
+    >>> widened(np.float32(0.5)).dtype
+    dtype('float64')
+    """
+    kind = {"f": np.float64, "c": np.complex128}.get(x.dtype.kind)
+    return x if kind is None else np.array(x, kind)[()]
+
+
+def _told(f: Function, xs: Sequence[Any], i: int, derivative: Derivative) -> str:
+    x = np.asarray(xs[i])
+    random = np.random.default_rng(i)
+    scale = np.maximum(1.0, np.abs(x))
+    value = abs(float(f(xs)))
+    good = True
+    for _ in range(DIRECTIONS if x.size else 0):
+        v = scale * _normal(random, x)
+        found = float(derivative(i, v[()]))
+        good = good and _agrees(found, _slope(f, xs, i, v, found, value), value)
+    if good and x.size > ELEMENTS:
+        places = random.choice(x.size, ELEMENTS, replace=False)
+    elif x.size <= SEARCHED:
+        places = np.arange(x.size)
+    else:
+        places = random.choice(x.size, SEARCHED, replace=False)
+    worst, told = 0.0, ""
+    for at in places:
+        for unit in (1.0, 1j) if x.dtype.kind == "c" else (1.0,):
+            v = np.zeros(x.shape, x.dtype)
+            v.flat[at] = unit
+            found = float(derivative(i, v[()]))
+            expected = _slope(f, xs, i, v * scale, found * scale.flat[at], value) / scale.flat[at]
+            off = abs(found - expected)
+            if not _agrees(found, expected, value) and not off <= worst:
+                worst, told = off, _at(x.shape, int(at), unit, found, expected)
+    if not told and not good and x.size > SEARCHED:
+        told = "is off along a random direction, by elements that were not looked at one by one"
+    return told
+
+
+def _normal(random: Any, x: Any) -> Any:
+    v = random.standard_normal(x.shape)
+    return v + 1j * random.standard_normal(x.shape) if x.dtype.kind == "c" else v
+
+
+def _agrees(found: float, expected: float, value: float) -> bool:
+    """Whether two derivatives are the same but for rounding, where the function has this value."""
+    return abs(found - expected) <= NEAR * abs(expected) + 1e-9 * value + 1e-11
+
+
+def _slope(f: Function, xs: Sequence[Any], i: int, v: Any, found: float, value: float) -> float:
+    """The derivative by central differences, with the step for which it is nearest to what was found."""
+    nearest = np.nan
+    for h, count in STEPS:
+        expected = _central(f, xs, i, v, h, count)
+        if np.isnan(nearest) or abs(expected - found) < abs(nearest - found):
+            nearest = expected
+        if _agrees(found, nearest, value):
+            break
+    return nearest
+
+
+def _central(f: Function, xs: Sequence[Any], i: int, v: Any, h: float, count: int) -> float:
+    def moved(by: float) -> float:
+        return float(f([*xs[:i], (xs[i] + by * v)[()], *xs[i + 1 :]]))
+
+    near = (moved(h) - moved(-h)) / (2 * h)
+    return near if count == 1 else (4 * near - (moved(2 * h) - moved(-2 * h)) / (4 * h)) / 3
+
+
+def _at(shape: tuple[int, ...], at: int, unit: complex, found: float, expected: float) -> str:
+    place = f" at {[int(k) for k in np.unravel_index(at, shape)]}" if shape else ""
+    part = " (imaginary part)" if unit == 1j else ""
+    ratio = f", ratio {found / expected:.6g}" if expected else ""
+    return f"is off by {abs(found - expected):.3g}{place}{part} (analytic {found:.6g}, numeric {expected:.6g}{ratio})"
+
+
+def along(g: Any, v: Any) -> float:
+    """How fast a function with the gradient ``g`` grows in the direction ``v``.
+
+    >>> along(np.array([1.0, 2.0]), np.array([10.0, 1.0]))
+    12.0
+    """
+    return float(np.sum(np.real(np.conjugate(g) * v)))
+
+
+def listed(names: Sequence[str], told: Sequence[str]) -> Iterator[str]:
+    """What is said about each input, by name."""
+    return (f"'{name}' {text or 'agrees'}" for name, text in zip(names, told, strict=True))

@@ -1,0 +1,285 @@
+"""Solutions of equations, differentiated by the equation and not by the way in which they were found.
+
+Whatever solved ``F(x, p) = 0`` gives a number ``x`` that knows nothing of ``p``.  A step towards the root,
+``x - A⁻¹ F(x, p)``, with ``A`` the derivative of ``F`` by ``x`` there, taken as a constant, does not move it, but has
+the derivative that the implicit function theorem says.  A second step makes the second derivative right as well, and so
+on: as many steps as there are transforms in progress.  So every order, both modes, ``vmap``, variables and captured
+tensors come from the ops in ``F``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from pullback.core import tree
+from pullback.core.interpreter import level_of
+from pullback.core.tape import ARRAYS, RAW, as_tensor
+from pullback.core.tensor import Tensor, concrete, unfollowed
+from pullback.core.variable import watched_below
+from pullback.errors import ArgumentError, BatchedValueError, ConvergenceError, MatrixError, ShapeError
+from pullback.transforms.arguments import HERE, Arguments, marked, unmarked
+from pullback.transforms.batch import Batched, vmap
+from pullback.transforms.captured import captured, line_of
+from pullback.transforms.forward import Dual, jvp
+from pullback.transforms.grad import as_leaf, given_back, kind_of
+from pullback.transforms.modifiers import stop_gradient
+
+__all__ = ["custom_fixed_point", "custom_root"]
+
+STEPS = 1000  # of the plain iteration to a fixed point
+
+
+class Unknowns:
+    """What is solved for, an array or a tree of them, and how it lies in one vector."""
+
+    def __init__(self, x0: Any, dtype: Any) -> None:
+        self.tree, self.dtype = tree.mapped(lambda leaf: HERE, x0), dtype
+        self.shapes: list[tuple[int, ...]] = [leaf.shape for leaf in tree.leaves(x0)]
+        self.sizes = [prod(shape) for shape in self.shapes]
+        self.single = self.tree is HERE
+
+    def joined(self, x: Any) -> Any:
+        """The vector of all numbers in a tree."""
+        return np.concatenate([np.reshape(leaf, (-1,)) for leaf in tree.leaves(x)])
+
+    def parted(self, vector: Any) -> Any:
+        """The tree of the numbers in a vector."""
+        ends = np.cumsum(self.sizes).tolist()
+        parts = [vector[end - size : end] for end, size in zip(ends, self.sizes, strict=True)]
+        return tree.replaced(self.tree, [np.reshape(p, s) for p, s in zip(parts, self.shapes, strict=True)])
+
+    def fits(self, x: Any) -> bool:
+        """Whether a tree holds as many numbers as there are unknowns."""
+        return [prod(np.shape(leaf)) for leaf in tree.leaves(x)] == self.sizes
+
+    def __str__(self) -> str:
+        return f"shape {self.shapes[0]}" if self.single else f"shapes {self.shapes}"
+
+
+class Implicit:
+    """A function that gives the solution of an equation; pickles when its parts do."""
+
+    face = ""
+
+    def __init__(self, f: Callable[..., Any], solve: Callable[..., Any]) -> None:
+        for name, given in (("f", f), ("solve", solve)):
+            if not callable(given):
+                got = type(given).__name__
+                raise ArgumentError(f"{self.face}(f, solve): {name} must be a function, got {got}.")
+        self.f, self.solve = f, solve
+
+    @property
+    def name(self) -> str:
+        return f"{self.face}({getattr(self.f, '__name__', type(self.f).__name__)})"
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+    def left_over(self, x: Any, y: Any) -> Any:
+        """What is zero at the solution, of the vectors of ``x`` and of ``f(x, *params)``."""
+        raise NotImplementedError
+
+    def __call__(self, x0: Any, *params: Any) -> Any:
+        arguments = Arguments([x0, *map(marked, params)])
+        start = arguments.tree[0]
+        dtypes = [leaf.dtype for leaf in arguments.flat if leaf.dtype.kind in "fc"]
+        unknowns = Unknowns(start, np.result_type(*dtypes) if dtypes else np.dtype(float))
+        if unknowns.dtype.kind == "c":
+            raise ArgumentError(f"{self.name}: complex numbers; solve for the real and the imaginary part.")
+        count = len(unknowns.shapes)
+        values = [*map(stop_gradient, arguments.flat[:count]), *arguments.flat[count:]]
+        with watched_below(0):
+            vector = unfollowed(lambda *plain: self._solution(unknowns, arguments, plain), *values)
+        if sum(unknowns.sizes):
+            vector = self._moved(unknowns, arguments, values, vector)
+        kind = max(kind_of(leaf) for leaf in tree.leaves([x0, *params]))
+        return tree.mapped(lambda x: given_back(x[()] if isinstance(x, ndarray) else x, kind), unknowns.parted(vector))
+
+    # ---- the solution
+
+    def _solution(self, unknowns: Unknowns, arguments: Arguments, plain: Sequence[Any]) -> Any:
+        """The vector that ``solve`` finds; everything in sight is plain arrays."""
+        start, *params = tree.mapped(concrete, unmarked(arguments.filled(plain)))
+        start = tree.mapped(lambda x: x.astype(unknowns.dtype, copy=False), start)
+
+        def f(x: Any, *params: Any) -> Any:
+            if not unknowns.single:
+                return tree.mapped(self._as_array, self.f(_as_tensors(x), *map(_as_tensors, params)))
+            shaped = np.reshape(np.asarray(x), unknowns.shapes[0]) if unknowns.fits(x) else x
+            y = self._as_array(self.f(_as_tensors(shaped), *map(_as_tensors, params)))
+            return np.reshape(y, np.shape(x))[()] if unknowns.fits(y) and unknowns.fits(x) else y
+
+        found = self.solve(f, start, *params)
+        if getattr(found, "success", True) is False or getattr(found, "converged", True) is False:
+            told = getattr(found, "message", None) or getattr(found, "flag", "")
+            raise ConvergenceError(
+                f"{self.name}: solve says that it did not arrive: {' '.join(str(told).split())} "
+                f"If that is near enough, return the solution alone ({line_of(self.solve)})."
+            )
+        if not hasattr(found, "__array__") and unknowns.single:  # what SciPy's root and root_scalar give
+            found = getattr(found, "x", getattr(found, "root", found))
+        found = tree.mapped(_plain, found, whole=tree.is_number_list)
+        if not unknowns.fits(found):
+            got = [np.shape(leaf) for leaf in tree.leaves(found)]
+            raise ShapeError(
+                f"{self.name}: solve must return a solution like x0, {unknowns}, got {got} ({line_of(self.solve)})."
+            )
+        return unknowns.joined(found).astype(unknowns.dtype, copy=False)
+
+    def _as_array(self, y: Any) -> Any:
+        try:
+            return _plain(y)
+        except BatchedValueError:
+            raise captured(self.name, "f", [self.f], 0, {}, ()) from None
+
+    # ---- its derivatives
+
+    def _moved(self, unknowns: Unknowns, arguments: Arguments, values: Sequence[Any], x: Any) -> Any:
+        """The same vector, which moves as the parameters do."""
+        inverse, step, steps = None, 0, 1
+        while step < steps:
+            rest = self._rest(unknowns, arguments, values, x)
+            if inverse is None:
+                steps = len({*_levels(rest)})
+                if not steps:
+                    break
+                inverse = self._inverse(unknowns, arguments, values, x)
+            x = x - np.matmul(inverse, rest - stop_gradient(rest))
+            step += 1
+        return x
+
+    def _rest(self, unknowns: Unknowns, arguments: Arguments, values: Sequence[Any], x: Any) -> Any:
+        _, *params = unmarked(arguments.filled(values))
+        y = self.f(_as_tensors(unknowns.parted(x)), *params)
+        y = tree.mapped(lambda part: part if isinstance(part, Tensor) else _plain(part), y)
+        if not unknowns.fits(y):
+            got = [np.shape(leaf) for leaf in tree.leaves(y)]
+            raise ShapeError(
+                f"{self.name}: f must return as many numbers as x has, {unknowns}, got {got} ({line_of(self.f)})."
+            )
+        return self.left_over(x, unknowns.joined(y))
+
+    def _inverse(self, unknowns: Unknowns, arguments: Arguments, values: Sequence[Any], x: Any) -> Any:
+        """That of the derivative of what is left over by ``x``, as a constant."""
+        fixed = [stop_gradient(v) for v in values]
+        columns = vmap(lambda t: jvp(lambda x: self._rest(unknowns, arguments, fixed, x), [x], [t])[1], 0, -1)
+        return unfollowed(self._inverted, stop_gradient(columns(np.eye(sum(unknowns.sizes), dtype=unknowns.dtype))))
+
+    def _inverted(self, a: Any) -> Any:
+        try:
+            inverse = np.linalg.inv(a)
+        except np.linalg.LinAlgError:
+            inverse = np.full_like(a, np.inf)
+        with np.errstate(all="ignore"):
+            size = float(np.abs(a).sum(0).max() * np.abs(inverse).sum(0).max())
+        if not size * np.finfo(a.dtype).eps < 1:
+            raise MatrixError(
+                f"{self.name}: the derivative of the equation by x, a matrix of shape {a.shape}, is singular at the "
+                "solution, so a small change of the parameters may move it any distance and it has no derivative. "
+                f"Is it a double root, or are there more unknowns than equations ({line_of(self.f)})?"
+            )
+        return inverse
+
+
+def _plain(x: Any) -> Any:
+    """Tensors and numbers as arrays."""
+    return concrete(x) if isinstance(x, ARRAYS) else as_leaf(x, "custom_root")
+
+
+def _as_tensors(x: Any) -> Any:
+    return tree.mapped(lambda leaf: as_tensor(leaf) if isinstance(leaf, RAW) else leaf, x)
+
+
+def _levels(x: Any) -> Iterator[int]:
+    """The levels of all transforms that differentiate ``x``."""
+    if isinstance(x, Tensor):
+        x = x.read()
+    if not level_of(x):
+        return
+    if isinstance(x, Batched):
+        yield from _levels(x.array)
+        return
+    yield x.level
+    yield from _levels(x.beneath())
+    if isinstance(x, Dual):
+        yield from _levels(x.tangent)
+
+
+class Root(Implicit):
+    """What ``custom_root`` makes."""
+
+    face = "custom_root"
+
+    def left_over(self, x: Any, y: Any) -> Any:
+        return y
+
+
+class FixedPoint(Implicit):
+    """What ``custom_fixed_point`` makes."""
+
+    face = "custom_fixed_point"
+
+    def left_over(self, x: Any, y: Any) -> Any:
+        return x - y
+
+
+def custom_root(f: Callable[..., Any], solve: Callable[..., Any]) -> Root:
+    """``root(x0, *params)``, the solution ``x`` of ``f(x, *params) = 0`` that ``solve`` finds, with its derivatives.
+
+    ``solve(f, x0, *params)`` is anything that returns the solution: a function of SciPy's, or a loop.  It is given
+    plain arrays, and an ``f`` that takes and returns plain arrays, so it need not be differentiable.  The derivatives
+    by ``params``, of any order and in both modes, follow from ``f`` by the implicit function theorem; there is none by
+    ``x0``.  Under ``vmap``, ``solve`` is called for each example.  ``x0`` and the parameters may be trees.  The
+    derivative of ``f`` by ``x`` is a dense matrix, so ``x`` should not have more than a few thousand numbers.
+
+    >>> import pullback as pb
+    >>> def bisect(f, x0, a):
+    ...     low, high = 0.0, 10.0
+    ...     for _ in range(60):
+    ...         middle = (low + high) / 2
+    ...         low, high = (middle, high) if f(middle, a) < 0 else (low, middle)
+    ...     return middle
+    >>> root = pb.custom_root(lambda x, a: x * x - a, bisect)
+    >>> round(root(1.0, 4.0), 6)
+    2.0
+    >>> round(pb.grad(lambda a: root(1.0, a))(4.0), 6), round(pb.grad(pb.grad(lambda a: root(1.0, a)))(4.0), 6)
+    (0.25, -0.03125)
+    """
+    return Root(f, solve)
+
+
+def custom_fixed_point(f: Callable[..., Any], solve: Callable[..., Any] | None = None) -> FixedPoint:
+    """``point(x0, *params)``, the solution of ``x = f(x, *params)`` that ``solve`` finds, with its derivatives.
+
+    All else is as in ``custom_root``.  Without ``solve``, ``f`` is applied again and again until ``x`` stays where it
+    is.
+
+    >>> import pullback as pb
+    >>> point = pb.custom_fixed_point(lambda x, a: (x + a / x) / 2)  # Heron's way to the square root
+    >>> round(point(1.0, 9.0), 6), round(pb.grad(lambda a: point(1.0, a))(9.0), 6)
+    (3.0, 0.166667)
+    """
+    return FixedPoint(f, iterate if solve is None else solve)
+
+
+def iterate(f: Callable[..., Any], x: Any, *params: Any) -> Any:
+    """Apply ``f`` until the steps are lost in rounding."""
+    face = "custom_fixed_point"
+    for _ in range(STEPS):
+        y = f(x, *params)
+        pairs = list(zip(tree.leaves(x), tree.leaves(y), strict=True))
+        moved = max(float(np.max(np.abs(b - a), initial=0)) for a, b in pairs)
+        scale = max(1.0, *(float(np.max(np.abs(b), initial=0)) for _, b in pairs))
+        if not np.isfinite(moved):
+            raise ConvergenceError(f"{face}: the iteration left the finite numbers. Give another x0, or a solve.")
+        x = y
+        if moved <= 16 * float(np.finfo(pairs[0][1].dtype).eps) * scale:
+            return x
+    raise ConvergenceError(
+        f"{face}: after {STEPS} steps x still moves by {moved:.3g}. Give an f that contracts, another x0, or a solve."
+    )

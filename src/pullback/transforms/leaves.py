@@ -1,0 +1,158 @@
+"""What goes into a transformed function and comes out: trees, as lists of leaves, each with a name for messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from pullback.core import tree
+from pullback.core.convert import bare, float_of
+from pullback.core.tape import ARRAYS
+from pullback.core.tensor import Tensor
+from pullback.errors import ArgumentError, GradientError, ShapeError
+from pullback.transforms.arguments import keys_of
+from pullback.transforms.grad import as_leaf, described, given_back, kind_of
+
+__all__: list[str] = []
+
+
+class Inputs:
+    """The arguments of one call: the numbers in them, and how to give something back in their form."""
+
+    def __init__(self, face: str, args: Sequence[Any], names: Sequence[str]) -> None:
+        self.face, self.args, self.names = face, args, names
+        self.given: list[Any] = [leaf for a in args for leaf in whole_leaves(a)]
+        self.values = [bare(as_leaf(leaf, face)) for leaf in self.given]
+        self.kind = max(map(kind_of, self.given), default=0)
+        if not self.values:
+            raise GradientError(f"{face}: there is no input to differentiate by; give a tensor, an array or a number.")
+        for leaf, v in zip(self.given, self.values, strict=True):
+            if v.dtype.kind not in "fiubc":
+                raise GradientError(
+                    f"{face}: an input of dtype {v.dtype} has no derivative, only numbers have; got {leaf!r}."
+                )
+
+    def filled(self, new: Sequence[Any]) -> list[Any]:
+        """The arguments with others in the place of the numbers."""
+        source = iter(new)
+        return [whole_mapped(lambda _: next(source), a) for a in self.args]
+
+    def given_back(self, ds: Sequence[Any]) -> tuple[Any, ...]:
+        """Derivatives in the structure of the arguments, each in the form of its own input."""
+        form = [given_back(d, kind_of(leaf)) for d, leaf in zip(ds, self.given, strict=True)]
+        return tuple(self.filled(form))
+
+    def directions(self, given: Sequence[Any], what: str) -> list[Any]:
+        """One tangent for each number in the arguments, checked to be alike."""
+        if len(given) != len(self.args):
+            raise ArgumentError(
+                f"{self.face}: {len(self.args)} inputs but {len(given)} {what}s; each input needs its own."
+            )
+        found: list[Any] = []
+        for name, x, t in zip(self.names, self.args, given, strict=True):
+            found += [alike(self.face, what, *row) for row in paired(self.face, what, name, x, t)]
+        return found
+
+
+class Outputs:
+    """What a function gave: the numbers in it, and how to give others back in their form."""
+
+    def __init__(self, face: str, y: Any, kind: int) -> None:
+        self.face, self.kind, self.structure = face, kind, y
+        self.given = whole_leaves(y)
+        for leaf in self.given:
+            if not isinstance(leaf, (*ARRAYS, int, float, complex, list)):
+                raise GradientError(
+                    f"{face}: f must return numbers, as a tensor or as a tree of tensors, got {described(leaf)}."
+                )
+        if not self.given:
+            raise GradientError(f"{face}: f must return something to differentiate, got {described(y)}.")
+
+    def given_back(self, zs: Sequence[Any]) -> Any:
+        return self.placed([given_back(z, self.kind) for z in zs])
+
+    def placed(self, parts: Sequence[Any]) -> Any:
+        """The structure with these in the places of the numbers, as they are."""
+        source = iter(parts)
+        return whole_mapped(lambda _: next(source), self.structure)
+
+    def release(self, values: Sequence[Any]) -> None:
+        """Keep the structure only, and what shape and dtype the values have: not what they were computed from."""
+        plain = [v if isinstance(v, Tensor) else np.asarray(v) for v in values]  # a list of NumPy's floats would be one
+        self.structure, self.given = self.placed(plain), list(values)
+
+
+def whole_leaves(x: Any) -> list[Any]:
+    """The leaves of a tree, where a list of nothing but numbers is one."""
+    found: list[Any] = []
+    whole_mapped(found.append, x)
+    return found
+
+
+def whole_mapped(f: Callable[..., Any], x: Any) -> Any:
+    return f(x) if is_leaf(x) else tree.mapped(f, x, whole=tree.is_number_list)
+
+
+def is_leaf(x: Any) -> bool:
+    return isinstance(x, ARRAYS) or (x is not None and tree.is_tensor_data(x))
+
+
+def paired(face: str, what: str, name: str, x: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Each leaf of a tree with its counterpart in another one, which must be built alike, and how one would name it."""
+    parts = None if x is None or is_leaf(x) or tree.is_number_list(x) else tree.branches(x)
+    if x is None:
+        return
+    if parts is None:
+        if other is None or (not is_leaf(other) and tree.branches(other) is not None):
+            raise ArgumentError(
+                f"{face}: {name} is one tensor, but its {what} is {described(other)}; they must be built alike."
+            )
+        yield name, x, other
+        return
+    theirs = None if other is None or isinstance(other, ARRAYS) else tree.branches(other)
+    differ = theirs is None or len(theirs[0]) != len(parts[0]) or isinstance(x, dict) != isinstance(other, dict)
+    if differ or (isinstance(x, dict) and {*x} != {*other}):
+        raise ArgumentError(
+            f"{face}: {name} is {_built(x)}, but its {what} is {_built(other)}; they must be built alike."
+        )
+    rows = [(x[k], other[k]) for k in x] if isinstance(x, dict) else zip(parts[0], theirs[0], strict=True)  # type: ignore[index]
+    for key, (a, b) in zip(keys_of(x, len(parts[0])), rows, strict=True):
+        yield from paired(face, what, name + key, a, b)
+
+
+def _built(x: Any) -> str:
+    if isinstance(x, dict):
+        return f"a dict with the keys {', '.join(map(repr, x))}"
+    return f"a {type(x).__name__} of {len(x)}" if isinstance(x, tuple | list) else described(x)
+
+
+def alike(face: str, what: str, name: str, x: Any, t: Any) -> Any:
+    """A tangent or cotangent, checked to have the shape of what it belongs to, in the dtype of its derivatives."""
+    x, t = bare(as_leaf(x, face)), bare(as_leaf(t, face))
+    if x.shape != t.shape:
+        raise ShapeError(
+            f"{face}: {name} has shape {x.shape}, but its {what} has shape {t.shape}; they must be the same."
+        )
+    wanted = float_of(x.dtype)
+    if t.dtype.kind not in ("fiubc" if wanted.kind == "c" else "fiub"):
+        raise GradientError(f"{face}: the {what} of {name} must be real numbers as it is itself, got dtype {t.dtype}.")
+    return t if t.dtype == wanted else t.astype(wanted)
+
+
+def settled(d: Any, value: Any, taken: Sequence[Any] = ()) -> Any:
+    """A derivative as the caller's own array, in the dtype of its input; zeros where nothing came back."""
+    wanted = float_of(value.dtype)
+    if d is None:
+        return np.zeros(value.shape, wanted)[()]
+    d = bare(d)
+    if d.dtype != wanted:
+        return d.astype(wanted)
+    return apart(d, taken)
+
+
+def apart(v: Any, taken: Sequence[Any]) -> Any:
+    """An array of its own: neither a view nor one of ``taken``, which are somebody else's."""
+    return v.copy() if type(v) is ndarray and (v.base is not None or any(v is t for t in taken)) else v

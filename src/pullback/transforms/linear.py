@@ -1,0 +1,188 @@
+"""The derivative as a function: ``vjp`` pulls cotangents back through one run of ``f``, ``linearize`` pushes tangents.
+
+``f`` is run once and recorded; what is given out goes over the record as often as one likes.  The way forward is the
+transpose of the way back: the way back is linear in the cotangent, so its own way back, recorded once, has nothing
+left in it but products and sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from threading import RLock
+from typing import Any
+
+import numpy as np
+
+from pullback.core.convert import bare, float_of
+from pullback.core.interpreter import new_level
+from pullback.core.memory import node_of
+from pullback.core.tape import Tape, add_cotangent
+from pullback.core.tensor import Tensor
+from pullback.core.variable import watched_below
+from pullback.errors import ArgumentError
+from pullback.transforms.grad import as_leaf
+from pullback.transforms.leaves import Inputs, Outputs, alike, apart, paired, settled
+from pullback.transforms.recording import Recording
+
+__all__ = ["linearize", "vjp"]
+
+
+class Record:
+    """One run of a function of numbers on a tape of its own, to be walked back as often as one likes."""
+
+    def __init__(self, tape: Tape, f: Callable[[list[Any]], Sequence[Any]], values: Sequence[Any]) -> None:
+        self.level = tape.level
+        leaves = [tape.leaf(v) for v in values]
+        results = [z.read() if isinstance(z, Tensor) else z for z in f(leaves)]
+        held = [tape.holds(z) for z in results]
+        self.leaves: list[Tensor] = [node_of(t) for t in leaves]
+        self.results: list[Tensor | None] = [node_of(z) if on else None for z, on in zip(results, held, strict=True)]
+        self.values = [z.value if on else bare(as_leaf(z, "f")) for z, on in zip(results, held, strict=True)]
+        self.nodes = list(tape.nodes)
+        self.lock = RLock()  # cotangents are put on the nodes while they are walked over
+
+    def back(self, cotangents: Sequence[Any]) -> list[Any]:
+        """The cotangent of each input, None where nothing came back; a cotangent that is None is zero."""
+        with self.lock, watched_below(self.level):
+            try:
+                for node, g in zip(self.results, cotangents, strict=True):
+                    if node is not None and g is not None:
+                        add_cotangent(node, g)
+                self._walk()
+                return [leaf.g for leaf in self.leaves]
+            finally:
+                for r in [*self.nodes, *self.leaves]:
+                    r.g = None
+
+    def _walk(self) -> None:
+        for r in reversed(self.nodes):
+            g = r.g
+            if g is None:
+                continue
+            s = r.via.plain
+            dx, dy = s.dx, s.dy
+            if dx is None:
+                d = e = None  # stale locals would hide that an array has one holder
+                s.back(r)
+            elif dy is None:
+                x = r.x
+                d = dx(g, r.value, x.value, r.y)
+                e = x.g
+                x.g = d if e is None else e + d
+            else:
+                x, y, z = r.x, r.y, r.value
+                d = dx(g, z, x.value, y.value)
+                e = x.g
+                x.g = d if e is None else e + d
+                d = dy(g, z, x.value, y.value)
+                e = y.g
+                y.g = d if e is None else e + d
+            r.g = None
+
+    def only(self, k: int) -> Callable[[Any], list[Any]]:
+        """The way back from the result ``k`` alone."""
+        zeros: list[Any] = [None] * len(self.results)
+        return lambda g: self.back([*zeros[:k], g, *zeros[k + 1 :]])
+
+    @property
+    def widest(self) -> int:
+        """The bytes of its largest step."""
+        return max(int(r.meta.size * r.meta.dtype.itemsize) for r in [*self.nodes, *self.leaves])
+
+    def transposed(self, tape: Tape) -> Record:
+        """The way back as a record of its own, whose way back is the way forward."""
+        ones = [np.ones(v.shape, float_of(v.dtype))[()] for v in self.values]  # any numbers: it is linear in them
+        return Record(tape, self._pulled, ones)
+
+    def _pulled(self, cotangents: list[Any]) -> list[Any]:
+        return [_zero(leaf) if d is None else d for d, leaf in zip(self.back(cotangents), self.leaves, strict=True)]
+
+
+def _zero(x: Any) -> Any:
+    return np.zeros(x.shape, float_of(x.dtype))[()]
+
+
+class Linear:
+    """A function at a point: its inputs and outputs, and the record of how one became the other."""
+
+    def __init__(self, face: str, f: Callable[..., Any], args: Sequence[Any], tape: Tape) -> None:
+        if not callable(f):
+            raise ArgumentError(f"{face}: f must be a function, got {type(f).__name__}.")
+        self.face = face
+        self.inputs = Inputs(face, args, [f"input {i + 1}" for i in range(len(args))])
+
+        def run(leaves: list[Any]) -> list[Any]:
+            self.outputs = Outputs(face, f(*self.inputs.filled(leaves)), self.inputs.kind)
+            return self.outputs.given
+
+        self.record = Record(tape, run, self.inputs.values)
+        self.outputs.release(self.record.values)
+
+    @property
+    def value(self) -> Any:
+        return self.outputs.given_back([apart(z, self.inputs.values) for z in self.record.values])
+
+
+def _recorded(face: str, f: Callable[..., Any], args: Sequence[Any]) -> Linear:
+    tape = Recording(new_level())
+    try:
+        return Linear(face, f, args, tape)
+    finally:
+        tape.pause()  # whoever still holds a tensor of it holds a constant
+
+
+def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
+    """The value of ``f(*args)``, and ``pull``, which takes a cotangent of the value back to one of each argument.
+
+    ``f`` is run once; ``pull`` may be called many times, under ``vmap`` as well, and it can be differentiated.  It
+    takes what is built like the value, and always gives a tuple, with one entry for each argument.
+
+    >>> import numpy as np, pullback as pb
+    >>> y, pull = pb.vjp(lambda x, w: x * w, np.array([1.0, 2.0]), 3.0)
+    >>> y
+    array([3., 6.])
+    >>> pull(np.array([1.0, 10.0]))
+    (array([ 3., 30.]), 21.0)
+    """
+    made = _recorded("vjp", f, args)
+    inputs, outputs, record = made.inputs, made.outputs, made.record
+    y = made.value
+
+    def pull(dy: Any) -> tuple[Any, ...]:
+        rows = paired("vjp: pull", "cotangent", "y", outputs.structure, dy)
+        gs = [alike("vjp: pull", "cotangent", *row) for row in rows]
+        taken: list[Any] = [*gs]
+        ds = []
+        for d, x in zip(record.back(gs), inputs.values, strict=True):
+            ds.append(settled(d, x, taken))
+            taken.append(ds[-1])
+        return inputs.given_back(ds)
+
+    return y, pull
+
+
+def linearize(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[..., Any]]:
+    """The value of ``f(*args)``, and ``push``, which takes a tangent of each argument to that of the value.
+
+    As ``jvp``, for many tangents at the same point: ``f`` is run once, and only what is linear in the tangents is left
+    to do in ``push``.
+
+    >>> import numpy as np, pullback as pb
+    >>> y, push = pb.linearize(np.sin, 0.0)
+    >>> y, push(1.0), push(2.0)
+    (0.0, 1.0, 2.0)
+    """
+    made = _recorded("linearize", f, args)
+    inputs, outputs = made.inputs, made.outputs
+    y, values = made.value, made.record.values
+    tape = Recording(new_level())
+    try:
+        forward = made.record.transposed(tape)
+    finally:
+        tape.pause()
+
+    def push(*tangents: Any) -> Any:
+        ts = inputs.directions(tangents, "tangent")
+        return outputs.given_back([settled(d, z, ts) for d, z in zip(forward.back(ts), values, strict=True)])
+
+    return y, push

@@ -1,0 +1,209 @@
+"""Derivatives that are mostly zeros: ``sparse_jacobian`` and ``sparse_hessian``.  SciPy's sparse arrays come in here.
+
+Columns that have no row in common are found out together, in one pass: so a banded matrix takes as many passes as its
+band is wide, however long it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, update_wrapper
+from typing import Any
+
+import numpy as np
+
+from pullback.core.convert import float_of
+from pullback.core.interpreter import level_of, new_level
+from pullback.core.tensor import Tensor
+from pullback.errors import ArgumentError, MissingPackageError, ShapeError, TracedValueError
+from pullback.transforms.colouring import coloured
+from pullback.transforms.directions import passes
+from pullback.transforms.grad import grad
+from pullback.transforms.jacobian import check_real, opened
+from pullback.transforms.leaves import whole_leaves
+from pullback.transforms.linear import Linear, Record
+from pullback.transforms.sparsity import Outline, pattern
+
+__all__ = ["sparse_hessian", "sparse_jacobian"]
+
+
+@cache
+def _door() -> Any:
+    """SciPy's sparse arrays."""
+    try:
+        import scipy.sparse
+    except ImportError:
+        raise MissingPackageError(
+            "sparse derivatives need SciPy, which is not installed. Install it with: pip install 'pullback[scipy]'"
+        ) from None
+    return scipy.sparse
+
+
+class Plan:
+    """What is the same for all points at which the program runs alike: the pattern, the colours, the directions."""
+
+    def __init__(self, places: Any, back: Outline, forward: Outline) -> None:
+        self.back, self.forward = back, forward
+        self._directions: Any = None
+        places.sort_indices()
+        self.shape, self.indices, self.starts = places.shape, places.indices, places.indptr
+        rows, columns = np.repeat(np.arange(self.shape[0]), np.diff(self.starts)), self.indices.astype(np.intp)
+        self.pushes, self.colours = self._cheaper(places)
+        self.passes = int(self.colours.max(initial=-1)) + 1
+        mine, across = (columns, rows) if self.pushes else (rows, columns)
+        colour = self.colours[mine]
+        self.order = np.argsort(colour, kind="stable")  # the places that are found out by each pass, and where
+        self.colour, self.across = colour[self.order], across[self.order]
+        self.ends = np.searchsorted(self.colour, np.arange(self.passes + 1))
+
+    def _cheaper(self, places: Any) -> tuple[bool, Any]:
+        """Rows by passes back, or columns by passes forward: whichever needs fewer colours."""
+        by_column = places.tocsc()
+        widest, longest = (int(np.diff(starts).max(initial=0)) for starts in (places.indptr, by_column.indptr))
+        forward = widest < longest
+        colours = self._coloured(places, by_column, forward)
+        if colours.max(initial=-1) >= (longest if forward else widest):  # the other way might do with fewer
+            others = self._coloured(places, by_column, not forward)
+            if others.max(initial=-1) < colours.max():
+                return not forward, others
+        return forward, colours
+
+    def _coloured(self, by_row: Any, by_column: Any, forward: bool) -> Any:
+        its = by_column if forward else by_row
+        return coloured(its.indices, its.indptr, self.shape[0] if forward else self.shape[1])
+
+    def directions(self, dtype: Any) -> Any:
+        """For each colour the sum of the unit vectors that have it; kept, as nothing changes them."""
+        if self._directions is None or self._directions.dtype != dtype:
+            self._directions = np.zeros((self.passes, len(self.colours)), dtype)
+            self._directions[self.colours, np.arange(len(self.colours))] = 1
+        return self._directions
+
+
+class SparseJacobian:
+    """What ``sparse_jacobian`` makes: keeps the name and docstring of ``f``, and pickles when ``f`` does."""
+
+    __name__: str
+    __qualname__: str
+    __wrapped__: Callable[..., Any]
+    face = "sparse_jacobian"
+
+    def __init__(self, f: Callable[..., Any]) -> None:
+        if not callable(f):
+            raise ArgumentError(f"{self.face}(f): f must be a function, got {type(f).__name__}.")
+        self.__name__ = self.__qualname__ = type(f).__name__
+        update_wrapper(self, f)
+        self._plan: Plan | None = None
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.__wrapped__,)
+
+    def __repr__(self) -> str:
+        return f"<{self.face} of {self.__name__}>"
+
+    def differentiated(self) -> Callable[..., Any]:
+        """The function whose jacobian is asked for."""
+        return self.__wrapped__
+
+    def __call__(self, x: Any) -> Any:
+        sparse = _door()
+        self._one("x", whole_leaves(x))
+        number = new_level()  # lower than the tapes', whose steps see many directions as one
+        with opened() as tape:
+            made = Linear(self.face, self.differentiated(), (x,), tape)
+            self._one("the result of f", made.record.values)
+            check_real(self.face, made)
+            back, seen, plan = made.record, Outline(made.record), self._plan
+            if plan is not None and not plan.pushes and seen.steady and seen.same(plan.back):
+                data = self._compressed(back, plan, number)
+            else:
+                with opened() as second:
+                    forward = back.transposed(second)
+                    plan = self._planned(seen, forward, sparse)
+                    data = self._compressed(forward if plan.pushes else back, plan, number)
+        return sparse.csr_array((data, plan.indices.copy(), plan.starts.copy()), shape=plan.shape)
+
+    def _one(self, what: str, leaves: Sequence[Any]) -> None:
+        """Refuse trees, and what another transform follows."""
+        if len(leaves) != 1:
+            raise ArgumentError(
+                f"{self.face}: {what} must be one tensor, got a tree of {len(leaves)}; "
+                "concatenate them, or use jacobian."
+            )
+        if level_of(leaves[0]):
+            raise TracedValueError(
+                f"{self.face} gives a SciPy array, through which no other transform can follow {what}; "
+                f"use {self.face.removeprefix('sparse_')} there."
+            )
+
+    def _planned(self, back: Outline, forward: Record, sparse: Any) -> Plan:
+        """The plan of the last run, if this one did the same: the ops, their order and where they move elements."""
+        seen, plan = Outline(forward), self._plan
+        if plan is None or not seen.same(plan.forward):
+            places = pattern(forward, sparse, self.face).T.tocsr()
+            plan = self._plan = Plan(places, back.kept(), seen.kept())
+        return plan
+
+    @staticmethod
+    def _compressed(record: Record, plan: Plan, number: int) -> Any:
+        """The numbers at the places of the pattern."""
+        value, leaf = record.values[0], record.leaves[0]
+        data = np.zeros(len(plan.indices), float_of(leaf.dtype))
+        seeds = plan.directions(float_of(value.dtype)).reshape(plan.passes, *value.shape)
+        first = 0
+        for (rows,) in passes(record.only(0), seeds, record.widest, number):
+            if rows is None:  # nothing depends on anything
+                break
+            last = first + len(rows)
+            these = slice(plan.ends[first], plan.ends[last])
+            at = plan.across[these]
+            if last > first + 1:
+                at = at + (plan.colour[these] - first) * rows[0].size
+            data[plan.order[these]] = rows.ravel()[at]
+            first = last
+        return data
+
+
+class SparseHessian(SparseJacobian):
+    """What ``sparse_hessian`` makes."""
+
+    face = "sparse_hessian"
+
+    def differentiated(self) -> Callable[..., Any]:
+        f = self.__wrapped__
+
+        def scalar(x: Any) -> Any:
+            y = f(x)
+            if isinstance(y, Tensor) and y.shape:
+                raise ShapeError(f"{self.face}: f must return one number, got a tensor of shape {y.shape}. Sum it.")
+            return y
+
+        gradient = grad(scalar, unconnected="zero")
+        gradient.face = self.face
+        return gradient
+
+
+def sparse_jacobian(f: Callable[..., Any]) -> SparseJacobian:
+    """``f(x)`` to ``J(x)``, its jacobian as a sparse array of SciPy's (CSR), with a row for each element of ``f(x)``.
+
+    Which places may differ from zero is found from the recorded program: both branches of a ``where`` count, and what
+    an op mixes in a way it does not tell counts as mixed throughout.  The pattern is kept for further calls, and found
+    anew as soon as ``f`` runs otherwise: another shape, another way through its ``if``, other positions picked.
+
+    >>> import numpy as np, pullback as pb
+    >>> J = pb.sparse_jacobian(lambda x: x[1:] * x[:-1])(np.array([1.0, 2.0, 3.0]))
+    >>> J.nnz, J.toarray().tolist()
+    (4, [[2.0, 1.0, 0.0], [0.0, 3.0, 2.0]])
+    """
+    return SparseJacobian(f)
+
+
+def sparse_hessian(f: Callable[..., Any]) -> SparseHessian:
+    """``f(x)``, which is one number, to ``H(x)``, its hessian as a sparse array of SciPy's (CSR).
+
+    >>> import numpy as np, pullback as pb
+    >>> H = pb.sparse_hessian(lambda x: pb.sum(x[1:] * x[:-1] ** 2))(np.array([1.0, 2.0, 3.0]))
+    >>> H.toarray().tolist()
+    [[4.0, 2.0, 0.0], [2.0, 6.0, 4.0], [0.0, 4.0, 0.0]]
+    """
+    return SparseHessian(f)

@@ -1,0 +1,304 @@
+"""Which results depend on which inputs: found from a recorded program, without a number being differentiated.
+
+The program is a way back, which is linear: sums, products with what is fixed, and elements moved from place to place.
+How each step spreads what it is given is told by how its op acts on axes; where that says nothing, the op is tried on
+the numbers of the places themselves, which shows where each went, if it merely moves them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.core.axes import broadcast, over, reduces, scans
+from pullback.core.calculus import linear
+from pullback.core.tape import CAUGHT, RAW
+from pullback.core.tensor import Tensor
+from pullback.errors import GradientError
+from pullback.transforms.colouring import coloured
+from pullback.transforms.linear import Record
+
+__all__: list[str] = []
+
+TRIALS = 64  # of an op, for each halving of what is given to it
+MOST = 20_000_000  # places that a pattern may have; with more of them it is not worth while
+
+
+class Operand(NamedTuple):
+    """One input of a step: its node if it is on the tape, and its value or what is left of it."""
+
+    node: Tensor | None
+    value: Any
+
+
+class Spread(NamedTuple):
+    """How a step spreads an input: its elements are gathered in groups (``into``), and results read one group each.
+
+    ``None`` stands for every element by itself; -1 is an element that goes nowhere, a result that reads nothing.
+    ``places``, where it is given, says it all: a sparse array of bools with a row for each result.
+    """
+
+    into: Any
+    groups: int
+    take: Any
+    places: Any = None
+
+
+def operands(r: Tensor) -> tuple[Any, list[Operand], dict[str, Any]]:
+    """The op of a step, or None for a gradient of the user's own, its inputs and its parameters."""
+    step = r.via.plain
+    op = step.op
+    if op is None:
+        nodes = r.x if isinstance(r.x, list | tuple) else [r.x]
+        return None, [Operand(n, None) for n in nodes], {}
+    if op.form == 1:
+        return op, [Operand(r.x, r.x.value)], dict(zip(op.params, r.y or (), strict=True))
+    if op.form == 2:
+        if step.dy is not None:
+            return op, [Operand(r.x, r.x.value), Operand(r.y, r.y.value)], {}
+        live, other = Operand(r.x, r.x.value), Operand(None, r.y)
+        return op, [other, live] if step is op.right or step is op.right_fit else [live, other], {}
+    nodes, values, live = r.x
+    found = [Operand(n if on else None, v) for n, v, on in zip(nodes, values, live, strict=True)]
+    return op, found, dict(zip(op.params, r.y or (), strict=True))
+
+
+# ---- what a program is like, so that two runs of one function can be compared
+
+
+class Outline:
+    """All that the pattern depends on: ops, who feeds whom, shapes, and the numbers that say where elements go."""
+
+    def __init__(self, record: Record) -> None:
+        self.facts: list[Any] = []
+        self.arrays: list[Any] = []
+        self.steady = True  # whether the pattern of the derivative follows from the rest, whatever the values are
+        numbers = {id(r): i for i, r in enumerate([*record.leaves, *record.nodes])}
+        self._note(record.leaves[0].meta.shape)
+        self._note(numbers.get(id(record.results[0])))
+        for r in record.nodes:
+            op, args, params = operands(r)
+            if op is None:
+                self._note(object())  # one never knows: no run is like another
+                continue
+            self.facts += (op, r.meta.shape)
+            by_axes = isinstance(op.acts, broadcast)
+            moving = sum(node is not None for node, _ in args)
+            sure = op.variadic or by_axes or moving == 1  # of two that are multiplied, one may have zeros
+            if not (op.elementwise or (type(op.d) is linear and sure)):  # a rule may go by what is largest, say
+                self.steady = False
+            for node, value in args:
+                if node is not None:
+                    self.facts += (value.shape, numbers[id(node)])
+                else:
+                    self._note(np.shape(value) if by_axes else value)
+            for p in params.values():
+                self._note(p)
+
+    def _note(self, fact: Any) -> None:
+        if isinstance(fact, np.ndarray):
+            self.arrays.append(fact)
+        elif isinstance(fact, dict):
+            self._note(list(fact.items()))
+        elif isinstance(fact, tuple | list):
+            self.facts.append(len(fact))
+            for part in fact:
+                self._note(part)
+        else:
+            self.facts.append(object() if isinstance(fact, Tensor) else fact)
+
+    def same(self, other: Outline) -> bool:
+        """Whether both say the same, and so have the same pattern."""
+        return (
+            self.facts == other.facts
+            and len(self.arrays) == len(other.arrays)
+            and all(a.dtype == b.dtype and np.array_equal(a, b) for a, b in zip(self.arrays, other.arrays, strict=True))
+        )
+
+    def kept(self) -> Outline:
+        """Itself, staying what it is whatever happens to the arrays that were seen."""
+        self.arrays = [a.copy() for a in self.arrays]
+        return self
+
+
+# ---- the pattern
+
+
+def pattern(record: Record, sparse: Any, face: str) -> Any:
+    """A sparse array of bools: which elements of the result depend on which of the input, of each the first."""
+    leaf, result = record.leaves[0], record.results[0]
+    n = leaf.meta.size
+    if result is None:
+        return sparse.csr_array((int(record.values[0].size), n), dtype=bool)
+    found: dict[int, Any] = {id(leaf): sparse.csr_array(sparse.identity(n, bool, "csr"))}
+    for r in record.nodes:
+        op, args, params = operands(r)
+        size = r.meta.size
+        total = None
+        for k, (node, _) in enumerate(args):
+            if node is None or id(node) not in found:
+                continue
+            how = _everything(node.meta.size, size) if op is None else spread(sparse, r, op, args, params, k)
+            part = _spread_rows(sparse, found[id(node)], how, size, face, op)
+            total = part if total is None else total + part
+        if total is not None:
+            found[id(r)] = total
+    return found[id(result)]
+
+
+def _spread_rows(sparse: Any, rows: Any, how: Spread, size: int, face: str, op: Any) -> Any:
+    """The rows of the results of a step from those of one of its inputs."""
+    if how.places is not None:
+        return how.places @ rows
+    if how.into is not None:
+        here = how.into >= 0
+        which = how.into[here], np.flatnonzero(here)
+        chosen = sparse.csr_array((np.ones(len(which[0]), bool), which), shape=(how.groups, rows.shape[0]))
+        rows = chosen @ rows
+    if how.take is None:
+        return rows
+    here = how.take >= 0
+    take = how.take[here]
+    if int(np.diff(rows.indptr)[take].sum()) > MOST:
+        name = "a gradient of your own" if op is None else op.name
+        raise GradientError(
+            f"{face}: the derivative is not sparse: by {name} nearly everything depends on everything, in more than "
+            f"{MOST} places. Use {face.removeprefix('sparse_')}, or vjp and jvp, which make no matrix."
+        )
+    starts = np.concatenate([[0], np.cumsum(here)])
+    return sparse.csr_array((np.ones(len(take), bool), take, starts), shape=(size, rows.shape[0])) @ rows
+
+
+def _everything(n: int, size: int) -> Spread:
+    return Spread(np.zeros(n, np.intp), 1, np.zeros(size, np.intp))
+
+
+def spread(sparse: Any, r: Tensor, op: Any, args: Sequence[Operand], params: dict[str, Any], k: int) -> Spread:
+    """How the step ``r`` spreads its input ``k``."""
+    acts, shape, out = op.acts, np.shape(args[k].value), r.meta.shape
+    if isinstance(acts, broadcast):
+        return _by_signature(acts, k, shape, out)
+    if isinstance(acts, reduces):
+        gone = over(len(shape), params["axis"])
+        return Spread(_numbered(tuple(1 if i in gone else n for i, n in enumerate(shape)), shape), prod(out), None)
+    if isinstance(acts, scans):
+        along = over(len(shape), params["axis"])
+        lines = tuple(1 if i in along else n for i, n in enumerate(shape))
+        return Spread(_numbered(lines, shape), prod(lines), _numbered(lines, out))
+    return _by_trial(sparse, r, op, args, params, k) or _everything(prod(shape), prod(out))
+
+
+def _numbered(few: Sequence[int], shape: Sequence[int]) -> Any:
+    """The numbers of the elements of a small array, repeated as broadcasting to ``shape`` does."""
+    return np.broadcast_to(np.arange(prod(few)).reshape(few), shape).ravel()
+
+
+def _by_signature(acts: broadcast, k: int, shape: tuple[int, ...], out: tuple[int, ...]) -> Spread:
+    """Core axes that the result has too keep their places apart; over the others everything is mixed."""
+    core = acts.core[k]
+    if not core and not acts.out:
+        return Spread(None, 0, None if shape == out else _numbered(shape, out))
+    loop, length = shape[: len(shape) - len(core)], dict(zip(core, shape[len(shape) - len(core) :], strict=True))
+    clear = len({*core}) == len(core) and len({*acts.out}) == len(acts.out)
+    stay = [d for d in core if d in acts.out] if clear else []
+    few = loop + tuple(length[d] if d in stay else 1 for d in core)
+    ordered = np.arange(prod(few)).reshape(loop + tuple(length[d] for d in stay))
+    kept_out = [d for d in acts.out if d in stay]
+    ordered = ordered.transpose([*range(len(loop)), *(len(loop) + stay.index(d) for d in kept_out)])
+    ordered = ordered.reshape(loop + tuple(length[d] if d in stay else 1 for d in acts.out))
+    return Spread(_numbered(few, shape), prod(few), np.broadcast_to(ordered, out).ravel())
+
+
+# ---- ops that say nothing of axes: do they merely move elements?
+
+
+def _by_trial(
+    sparse: Any, r: Tensor, op: Any, args: Sequence[Operand], params: dict[str, Any], k: int
+) -> Spread | None:
+    """Where each element goes, by the op itself or by its way back; None if that cannot be found out cheaply."""
+    shape, out = np.shape(args[k].value), r.meta.shape
+    if not prod(shape) or not prod(out):
+        return Spread(np.full(prod(shape), -1), prod(out), None)
+    values = [_tried(a) for a in args]
+
+    def perform(x: Any) -> Any:
+        return op.call([*values[:k], x, *values[k + 1 :]], params)
+
+    try:
+        rest = perform(np.zeros(shape)[()])
+        take = _moved(lambda x: perform(x) - rest, shape, out)
+        if take is not None:
+            return Spread(None, 0, take)
+        into = _moved(lambda g: _pulled(r, k, g), out, shape)
+        if into is not None:
+            return Spread(into, prod(out), None)
+        places = _by_halves(sparse, lambda x: perform(x) - rest, shape, prod(out))
+        return None if places is None else Spread(None, 0, None, places)
+    except (*CAUGHT, AttributeError):  # it asks for more than numbers of the right shape
+        return None
+
+
+def _by_halves(sparse: Any, f: Any, shape: tuple[int, ...], size: int) -> Any:
+    """Which results depend on which elements, for any linear ``f``: where blocks of elements reach, then their halves.
+
+    Blocks that reach nothing in common are tried together, so if every element reaches only a few results it takes few
+    trials.  None if it takes many.
+    """
+    n = prod(shape)
+    values = np.random.default_rng(n).random(n) + 0.5  # no two of them cancel
+    width = 1 << (n - 1).bit_length()
+    reach = sparse.csr_array(np.ones((1, size), bool))  # a row for each block
+    while True:
+        colours = coloured(reach.indices, reach.indptr, size)
+        if int(colours.max(initial=-1)) >= TRIALS:
+            return None
+        block = np.arange(n) // width
+        met = [
+            np.asarray(f(np.where(colours[block] == c, values, 0).reshape(shape)[()])).ravel() != 0
+            for c in range(int(colours.max(initial=-1)) + 1)
+        ]
+        of_each = np.repeat(np.arange(reach.shape[0]), np.diff(reach.indptr))
+        hit = np.array(met)[colours[of_each], reach.indices]
+        rows, columns = of_each[hit], reach.indices[hit]
+        if width == 1:
+            return sparse.csr_array((np.ones(len(rows), bool), (columns, rows)), shape=(size, n))
+        width //= 2
+        halves = np.concatenate([2 * rows, 2 * rows + 1]), np.concatenate([columns, columns])
+        inside = halves[0] * width < n
+        halves = halves[0][inside], halves[1][inside]
+        reach = sparse.csr_array((np.ones(len(halves[0]), bool), halves), shape=(-(-n // width), size))
+
+
+def _tried(a: Operand) -> Any:
+    """What stands for an input: zeros for one that varies, or whose value no rule of the op asks for."""
+    if a.node is None and isinstance(a.value, RAW):
+        return a.value
+    return np.zeros(a.value.shape)[()]
+
+
+def _pulled(r: Tensor, k: int, g: Any) -> Any:
+    """The rule of the step for its input ``k``."""
+    step = r.via.plain
+    rules = getattr(step.back, "rules", None)
+    if rules is not None:
+        _, values, live = r.x
+        return rules(g, r.value, values, r.y, live)[k]
+    if step.dy is None:
+        return (step.dx or step.back.dx)(g, r.value, r.x.value, r.y)
+    return (step.dx, step.dy)[k](g, r.value, r.x.value, r.y.value)
+
+
+def _moved(f: Any, shape: tuple[int, ...], out: tuple[int, ...]) -> Any:
+    """For each element of ``f(x)`` the place in ``x`` it comes from, -1 for none; None if it is not just moved."""
+    n = prod(shape)
+    values = np.random.default_rng(n).random(n + 1) + 1
+    values[0] = 0
+    places = np.asarray(f(np.arange(1.0, n + 1).reshape(shape)[()]))
+    other = np.asarray(f(values[1:].reshape(shape)[()]))
+    if places.shape != out or not np.all((places >= 0) & (places <= n) & (places == np.floor(places))):
+        return None
+    numbers = places.astype(np.intp).ravel()
+    return numbers - 1 if np.array_equal(values[numbers], other.ravel()) else None

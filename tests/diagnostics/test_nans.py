@@ -1,0 +1,385 @@
+"""Planted NaNs and infinities: the op, the user's line and the index are found in all of them."""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.errors import ArgumentError, NanError
+
+HERE = Path(__file__)
+
+
+def line(mark: str) -> str:
+    """``file.py:12`` of the line that ends with a comment saying ``mark``."""
+    for number, text in enumerate(HERE.read_text("utf-8").splitlines(), 1):
+        if text.endswith(f"# {mark}"):
+            return f"{HERE.name}:{number}"
+    raise AssertionError(mark)
+
+
+# ---- programs with something wrong in them
+
+
+def log1pexp(x):
+    e = pb.exp(x)  # overflow
+    y = 1 + e
+    return pb.log(y)
+
+
+def unchosen_root(x):
+    root = pb.sqrt(x)  # unchosen root
+    return pb.where(x > 0, root, 0.0).sum()
+
+
+def bad_distance(x):
+    squares = (x * x).sum()
+    return pb.sqrt(squares)  # distance
+
+
+def three_halves(x):
+    y = x**1.5  # three halves
+    return y.sum()
+
+
+def logs_in_vmap(x):
+    def one(row):
+        shifted = row - 1.0
+        return pb.log(shifted).sum()  # logs in vmap
+
+    return pb.vmap(one)(x).sum()
+
+
+def roots_of_one(row):
+    return (2.0 * pb.sqrt(row)).sum()  # roots of one
+
+
+@pb.custom_grad
+def body_divides(x, save):
+    save([x])
+    y = x / (x - 1.0)  # body divides
+    return y, lambda dy, saved: dy
+
+
+@pb.custom_grad
+def gradient_divides(x, save):
+    save([x])
+
+    def back(dy, saved):
+        (x,) = saved
+        return dy * x / x  # gradient divides
+
+    return x * x, back
+
+
+@pb.custom_gradient
+def nested_gradient(x):
+    def back(dy):
+        return dy * pb.log(x)  # nested gradient
+
+    return pb.exp(x) * 1.0, back
+
+
+def assigned(x):
+    y = x * 2.0
+    y[2] = 1.0 / (y[2] - y[2])  # assigned
+    return y.sum()
+
+
+def doubling(x):
+    for _ in range(12):
+        x = x * x  # doubling
+    return x.sum()
+
+
+def power(x):
+    return (x**0.5).sum()  # power
+
+
+def through_a_mask(x):
+    ratio = 1.0 / x  # through a mask
+    return (pb.where(x == 0, 0.0, ratio) * 1.0).sum()
+
+
+def stopped(x):
+    return (x * pb.log(pb.stop_gradient(x) - 1.0)).sum()  # stopped
+
+
+def tangent(x):
+    return pb.jvp(lambda x: pb.sqrt(x).sum(), [x], [np.ones(3)])[1]  # tangent
+
+
+def recomputed(x):
+    @pb.recompute_grad
+    def inner(x):
+        return pb.sqrt(x)  # recomputed
+
+    return inner(x).sum()
+
+
+def on_a_tape(x):
+    with pb.GradientTape() as tape:
+        tape.watch(x)
+        y = pb.log(x)  # on a tape
+    return tape.gradient(y, x).sum()
+
+
+ONES = np.array([1.0, 2.0, 3.0])
+AT_ZERO = np.array([4.0, 0.0, 9.0])
+BIG = np.ones(200_000)
+BIG[123_456] = 0.0
+
+# function, input, mark of the line, op, phase, index, example
+PLANTED: dict[str, tuple[Callable[..., Any], Any, str, str, str, tuple[int, ...], Any]] = {
+    "forward overflow": (log1pexp, 1000.0, "overflow", "exp", "forward", (), None),
+    "in float32": (log1pexp, np.array([1, 100], np.float32), "overflow", "exp", "forward", (1,), None),
+    "backward only": (unchosen_root, AT_ZERO, "unchosen root", "sqrt", "backward", (1,), None),
+    "backward only, scalar": (bad_distance, np.zeros(3), "distance", "sqrt", "backward", (), None),
+    "second order": (pb.grad(three_halves), AT_ZERO, "three halves", "pow", "backward", (1,), None),
+    "second order, of the gradient of the gradient": (
+        pb.grad(lambda x: pb.grad(three_halves)(x).sum()), AT_ZERO, "three halves", "pow", "backward", (1,), None,
+    ),
+    "inside vmap": (logs_in_vmap, np.array([[2.0, 3.0], [5.0, 1.0]]), "logs in vmap", "log", "forward", (1,), 1),
+    "vmap of grad": (
+        pb.vmap(pb.grad(roots_of_one)), np.array([[1.0, 4.0], [1.0, 9.0], [0.0, 1.0]]),
+        "roots of one", "sqrt", "backward", (0,), 2,
+    ),
+    "grad of vmap": (
+        lambda x: pb.vmap(roots_of_one)(x).sum(), np.array([[1.0, 4.0], [1.0, 0.0]]),
+        "roots of one", "sqrt", "backward", (1,), 1,
+    ),
+    "body of custom_grad": (lambda x: body_divides(x).sum(), ONES, "body divides", "div", "forward", (0,), None),
+    "gradient of custom_grad": (
+        lambda x: gradient_divides(x).sum(), AT_ZERO, "gradient divides", "div", "backward", (1,), None,
+    ),
+    "gradient of custom_gradient": (
+        lambda x: nested_gradient(x).sum(), AT_ZERO, "nested gradient", "log", "backward", (1,), None,
+    ),
+    "in place": (assigned, ONES, "assigned", "div", "forward", (), None),
+    "a loop": (doubling, np.array([1.0, 2.0]), "doubling", "mul", "forward", (1,), None),
+    "a power": (power, AT_ZERO, "power", "sqrt", "backward", (1,), None),
+    "masked in the program, NaN on the way back": (
+        through_a_mask, AT_ZERO, "through a mask", "div", "forward", (1,), None,
+    ),
+    "after stop_gradient": (stopped, ONES, "stopped", "log", "forward", (0,), None),
+    "a tangent": (tangent, AT_ZERO, "tangent", "sqrt", "forward", (1,), None),
+    "recomputed": (recomputed, AT_ZERO, "recomputed", "sqrt", "backward", (1,), None),
+    "a GradientTape inside": (on_a_tape, AT_ZERO, "on a tape", "log", "backward", (1,), None),
+    "a big array": (unchosen_root, BIG, "unchosen root", "sqrt", "backward", (123_456,), None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("f", "x", "mark", "op", "phase", "index", "example"), PLANTED.values(), ids=PLANTED)
+def test_op_line_and_index_of_a_planted_nan(f, x, mark, op, phase, index, example):
+    report = pb.diagnose(f)(x)
+    assert report.found
+    assert (report.op, report.phase, report.where) == (op, phase, line(mark))
+    assert (report.index, report.example) == (index, example)
+    assert f"{report.file.rpartition('/')[2]}:{report.line}" == report.where
+    assert not np.isfinite(report.output)
+    assert report.where in str(report)
+    assert report.suggestion in str(report)
+    assert report.chain[0].where == report.where
+
+
+def test_both_ends_of_log1pexp():
+    report = pb.diagnose(log1pexp)(1000.0)
+    assert (report.forward.op, report.forward.inputs, report.forward.output) == ("exp", [1000.0], np.inf)
+    assert (report.backward.op, report.backward.where) == ("exp", line("overflow"))
+    assert report.backward.operands == [0.0, np.inf]
+    assert np.isnan(report.backward.output)
+    assert "softplus" in report.suggestion
+    assert "custom" in report.suggestion
+    assert report.chain == [("exp", "forward", line("overflow")), ("exp", "backward", line("overflow"))]
+    assert "0 * inf = nan" in str(report)
+
+
+def test_a_library_of_the_users(tmp_path: Path):
+    (tmp_path / "mylib.py").write_text("import numpy as np\n\n\ndef entropy(p):\n    return -np.sum(p * np.log(p))\n")
+    spec = importlib.util.spec_from_file_location("mylib", tmp_path / "mylib.py")
+    assert spec is not None
+    assert spec.loader is not None
+    mylib = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(mylib)
+    report = pb.diagnose(lambda p: mylib.entropy(p) * 2.0)(np.array([0.5, 0.5, 0.0]))
+    assert (report.op, report.where, report.index) == ("log", "mylib.py:5", (2,))
+
+
+def test_variables():
+    w = pb.variable([1.0, 0.0], name="w")
+    loss = lambda: pb.sqrt(w).sum()  # a variable
+    report = pb.diagnose(loss)()
+    assert (report.op, report.where, report.index) == ("sqrt", line("a variable"), (1,))
+    assert "the gradient of w" in str(report)
+    report = pb.diagnose(lambda: pb.variable_grads(loss).grads["w"])()
+    assert (report.op, report.where, report.index) == ("sqrt", line("a variable"), (1,))
+
+
+def test_trees_and_several_arguments():
+    f = lambda p, k: {"loss": (pb.log(p["a"]) * k).sum(), "more": p["b"]}  # trees
+    report = pb.diagnose(f)({"a": AT_ZERO, "b": 1.0}, 2.0)
+    assert (report.op, report.where, report.index) == ("log", line("trees"), (1,))
+    assert "the value[0]" in report.bad
+    assert "the gradient of p['a']" in report.bad
+    assert "the gradient of p['b']" not in report.bad
+
+
+def test_the_input_itself():
+    report = pb.diagnose(lambda x: (x * 2.0).sum())(np.array([1.0, np.nan]))
+    assert (report.op, report.index) == ("input", (1,))
+    assert "input itself" in str(report)
+
+
+def test_a_constant_that_is_not_finite():
+    weights = np.array([1.0, np.inf])
+    report = pb.diagnose(lambda x: (x * weights).sum())(np.ones(2))
+    assert (report.op, report.index) == ("mul", (1,))
+    assert "operands" in report.suggestion
+
+
+def test_a_nan_from_nowhere():
+    report = pb.diagnose(lambda x: float("nan"))(1.0)
+    assert (report.found, report.bad, report.op) == (True, ["the value"], "")
+    assert "not computed from the arguments" in str(report)
+
+
+def test_complex_numbers():
+    report = pb.diagnose(lambda z: pb.log(z))(np.array([1j, 0j]))
+    assert (report.op, report.index) == ("log", (1,))
+    assert "log of 0" in report.suggestion
+
+
+def test_nothing_wrong():
+    report = pb.diagnose(lambda x: pb.where(x > 0, pb.log(pb.where(x > 0, x, 1.0)), 0.0).sum())(AT_ZERO)
+    assert not report
+    assert (report.found, report.op, report.chain, report.forward) == (False, "", [], None)
+    assert str(report) == "No NaN and no infinity, neither in the value nor in the gradients."
+
+
+@pytest.mark.parametrize(
+    ("f", "x", "said"),
+    [
+        (log1pexp, 1000.0, "softplus"),
+        (lambda x: pb.exp(x) * 2.0, 1000.0, "overflows float64 above 709.8"),
+        (lambda x: pb.log(x), 0.0, "log of 0"),
+        (lambda x: pb.log(x), -1.0, "log of a number below 0"),
+        (lambda x: pb.sqrt(x), -1.0, "negative"),
+        (lambda x: pb.sqrt(x), 0.0, "infinite"),
+        (bad_distance, np.zeros(3), "pb.norm"),
+        (lambda x: 1.0 / x, 0.0, "Division by zero"),
+        (lambda x: x / 1e-300, 1e300, "too large"),
+        (lambda x: x**1.5, -1.0, "integer power"),
+        (lambda x: x**-1.5, 0.0, "infinite"),
+        (lambda x: pb.asin(x), 2.0, "domain"),
+        (lambda x: pb.asin(x), 1.0, "slope"),
+        (unchosen_root, AT_ZERO, "strong_zero"),
+        (doubling, np.array([2.0]), "too large"),
+    ],
+)
+def test_suggestions(f, x, said):
+    assert said in pb.diagnose(f)(x).suggestion
+
+
+def test_what_is_no_function_is_refused():
+    with pytest.raises(ArgumentError, match=r"diagnose\(f\): f must be a function, got int"):
+        pb.diagnose(3)
+
+
+def test_an_error_in_the_function_leaves_nothing_on():
+    def broken(x):
+        raise RuntimeError("boom")
+
+    for call in (pb.diagnose(broken), pb.grad(broken)):
+        with pytest.raises(RuntimeError, match="boom"), pb.debug_nans(), pb.strong_zero():
+            call(1.0)
+    with np.errstate(all="ignore"):
+        assert np.isnan(pb.grad(unchosen_root)(AT_ZERO)[1])
+
+
+# ---- debug_nans
+
+
+W = pb.variable([1.0, 0.0], name="watched weights")
+CALLS: dict[str, tuple[Callable[[], Any], str, str]] = {
+    "grad": (lambda: pb.grad(unchosen_root)(AT_ZERO), "sqrt", "unchosen root"),
+    "grads": (lambda: pb.grads(lambda x, y: unchosen_root(x) * y)([AT_ZERO, 2.0]), "sqrt", "unchosen root"),
+    "value_and_grad": (lambda: pb.value_and_grad(log1pexp)(1000.0), "exp", "overflow"),
+    "value_and_grads": (lambda: pb.value_and_grads(log1pexp)([1000.0]), "exp", "overflow"),
+    "second order": (lambda: pb.grad(lambda x: pb.grad(three_halves)(x).sum())(AT_ZERO), "pow", "three halves"),
+    "vmap": (lambda: pb.vmap(pb.grad(roots_of_one))(np.array([[1.0], [0.0]])), "sqrt", "roots of one"),
+    "custom": (lambda: pb.grad(lambda x: gradient_divides(x).sum())(AT_ZERO), "div", "gradient divides"),
+    "variable_grads": (lambda: pb.variable_grads(lambda: unchosen_root(W)), "sqrt", "unchosen root"),
+    "jvp": (lambda: pb.jvp(bad_distance, [np.zeros(3)], [np.ones(3)]), "sqrt", "distance"),
+    "vjp": (lambda: pb.vjp(unchosen_root, AT_ZERO)[1](1.0), "sqrt", "unchosen root"),
+    "linearize": (lambda: pb.linearize(bad_distance, np.zeros(3))[1](np.ones(3)), "sqrt", "distance"),
+    "jacobian": (lambda: pb.jacobian(roots_of_one)(AT_ZERO), "sqrt", "roots of one"),
+    "hvp": (lambda: pb.hvp(three_halves, AT_ZERO, np.ones(3)), "pow", "three halves"),
+    "hessian": (lambda: pb.hessian(three_halves)(AT_ZERO), "pow", "three halves"),
+}
+
+
+@pytest.mark.parametrize(("call", "op", "mark"), CALLS.values(), ids=CALLS)
+def test_debug_nans_raises_with_the_report(call, op, mark):
+    with pytest.raises(NanError, match=rf"{op} at {line(mark)}"), pb.debug_nans():
+        call()
+
+
+def recorded_root():
+    with pb.GradientTape() as tape:
+        y = (pb.sqrt(W) * 2.0).sum()  # recorded root
+    return tape.gradient(y, W)
+
+
+def recorded_overflow(x):
+    with pb.GradientTape() as tape:
+        tape.watch(x)
+        e = pb.exp(x)  # recorded overflow
+        y = pb.log(1 + e) + x * x
+    return tape.gradient(y, x)
+
+
+def test_debug_nans_of_a_gradient_tape():
+    with np.errstate(all="ignore"), pb.debug_nans():
+        with pytest.raises(NanError, match=rf"sqrt at {line('recorded root')}, at sqrt\(0\): .*\(index \[1\]\)"):
+            recorded_root()
+        with pytest.raises(NanError, match=rf"(?s)program, with exp at {line('recorded overflow')}.*softplus"):
+            recorded_overflow(pb.tensor([1.0, 1000.0]))
+        assert recorded_overflow(pb.tensor([0.0])).tolist() == [0.5]
+    with np.errstate(all="ignore"):
+        assert recorded_root().tolist() == [1.0, np.inf]
+
+
+def test_debug_nans_lets_finite_gradients_be():
+    with pb.debug_nans():
+        assert pb.grad(lambda x: x * x)(3.0) == 6.0
+        assert pb.grads(lambda x, y: x * y)([3.0, np.float32(2)]) == [2.0, 3.0]
+        assert pb.jvp(pb.square, [3.0], [1.0]) == (9.0, 6.0)
+
+
+def test_debug_nans_is_for_its_thread_and_block():
+    seen = []
+
+    def elsewhere():
+        with np.errstate(all="ignore"):
+            seen.append(pb.grad(pb.sqrt)(0.0))
+
+    with pb.debug_nans():
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+    elsewhere()
+    assert seen == [np.inf, np.inf]
+
+
+def test_a_nan_that_does_not_come_again_is_told():
+    values = iter([0.0, 1.0])
+    f = lambda x: x / next(values)
+    with pytest.raises(NanError, match="a second run"), pb.debug_nans():
+        pb.grad(f)(1.0)

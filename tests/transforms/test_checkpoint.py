@@ -1,0 +1,347 @@
+"""recompute_grad: the value and gradient of f, of which only the inputs are kept."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import pullback as pb
+from pullback.errors import CapturedError
+
+
+def f(x, k=3.0):
+    """sin² scaled."""
+    return pb.sin(x) ** 2 * k
+
+
+def test_value_and_gradient_are_those_of_f():
+    g = pb.recompute_grad(f)
+    x = np.array([0.5, 1.0])
+    assert_allclose(g(x), f(x))
+    assert_allclose(pb.grad(g)(x), pb.grad(f)(x))
+    assert_allclose(pb.grad(lambda x: g(x * x, k=2.0) * x)(x), pb.grad(lambda x: f(x * x, k=2.0) * x)(x))
+    assert pb.checkpoint is pb.recompute_grad
+
+
+def test_f_runs_again_on_the_way_back():
+    runs = []
+    g = pb.recompute_grad(lambda x: runs.append(1) or x * x)
+    g(pb.tensor(2.0))
+    assert len(runs) == 1
+    assert pb.grad(g)(2.0) == 4
+    assert len(runs) == 3
+
+
+def test_nothing_but_the_inputs_is_kept():
+    layer = lambda x: pb.sin(pb.exp(pb.sin(pb.exp(pb.sin(x)))))
+
+    def kept_by(layer):
+        measured = []
+
+        def chain(x):
+            before = tracemalloc.get_traced_memory()[0]
+            for _ in range(4):
+                x = layer(x)
+            measured.append(tracemalloc.get_traced_memory()[0] - before)
+            return x.sum()
+
+        pb.grad(chain)(np.zeros(5000))
+        return measured[0]
+
+    tracemalloc.start()
+    try:
+        assert kept_by(pb.recompute_grad(layer)) < 0.4 * kept_by(layer)
+    finally:
+        tracemalloc.stop()
+
+
+def test_any_order():
+    g, h = pb.recompute_grad(f), f
+    for _ in range(4):
+        g, h = pb.grad(g), pb.grad(h)
+        assert g(0.7) == pytest.approx(h(0.7))
+    layer = pb.recompute_grad(lambda x: pb.tanh(x) * x)
+    twice, plain = lambda x: layer(layer(x)), lambda x: pb.tanh(pb.tanh(x) * x) * (pb.tanh(x) * x)
+    assert pb.grad(pb.grad(twice))(0.7) == pytest.approx(pb.grad(pb.grad(plain))(0.7))
+    nested = pb.recompute_grad(lambda x: pb.recompute_grad(f)(x) * x)
+    assert pb.grad(pb.grad(nested))(0.7) == pytest.approx(pb.grad(pb.grad(lambda x: f(x) * x))(0.7))
+
+
+def test_forward_mode():
+    x, t = np.array([0.5, 1.0]), np.array([1.0, 2.0])
+    assert_allclose(pb.jvp(pb.recompute_grad(f), [x], [t])[1], pb.jvp(f, [x], [t])[1])
+    one = np.float64(1)
+    got = pb.jvp(pb.grad(pb.recompute_grad(f)), [np.float64(0.7)], [one])[1]
+    assert got == pytest.approx(pb.grad(pb.grad(f))(0.7))
+
+
+def test_trees_and_unreached_inputs():
+    g = pb.recompute_grad(lambda p: {"a": p["x"] * p["y"], "b": [p["y"] * 2]})
+    grads = pb.grads(lambda x, y: g({"x": x, "y": y})["b"][0], unconnected="zero")([2.0, 3.0])
+    assert grads == [0.0, 2.0]
+    grads = pb.grads(lambda x, y: g({"x": x, "y": y})["a"] * g({"x": x, "y": y})["b"][0])([2.0, 3.0])
+    assert grads == [18.0, 24.0]
+
+
+def test_big_arrays():
+    x = np.linspace(0, 1, 80_000)
+    assert_allclose(pb.grad(lambda x: pb.recompute_grad(f)(x * 2).sum())(x), 6 * np.sin(4 * x))
+
+
+def test_variables_that_f_reads():
+    v = pb.variable(2.0, name="v")
+    g = pb.recompute_grad(lambda x: x * x * v * v)
+    x = pb.tensor(3.0)
+    assert pb.variable_grads(lambda: g(x)).grads["v"].item() == 36
+    assert pb.grad(g)(3.0) == 24
+    assert pb.variable_grads(lambda: g(v)).grads["v"].item() == 32  # v⁴
+    assert pb.variable_grads(lambda: pb.variable_grads(lambda: g(x)).grads["v"]).grads["v"].item() == 18
+    assert pb.variable_grads(lambda: pb.grad(g)(x)).grads["v"].item() == 24
+    assert pb.grad(lambda x: pb.variable_grads(lambda: g(x)).grads["v"])(3.0) == 24
+
+
+def test_variables_have_the_value_of_the_first_run():
+    v = pb.variable(2.0, name="v")
+    g = pb.recompute_grad(lambda x: x * v)
+
+    def loss():
+        y = g(pb.tensor(3.0)) * g(pb.tensor(1.0))
+        v.assign(100.0)
+        return y
+
+    assert pb.variable_grads(loss).grads["v"].item() == 12  # d/dv 3v² at 2
+
+
+def test_captured_tensors_are_reported():
+    def outer(w):
+        scale = w * 2
+        return pb.recompute_grad(lambda x: x * scale)(w)
+
+    with pytest.raises(CapturedError, match=r"recompute_grad\(<lambda>\): .* 'scale'"):
+        pb.grad(outer)(3.0)
+
+
+@pytest.mark.parametrize("wrt", ["kept", "given"])
+def test_arrays_by_keyword_are_inputs_and_the_rest_passes_as_it_is(wrt):
+    def layer(x, n, p, *, kind, scale, rows=None):
+        assert type(n) is int
+        assert (kind, type(p["deep"][1]), rows) == ("sum", bool, (2, 3))
+        for _ in range(n):
+            x = x * scale["by"]
+        return (x * p["deep"][0]).sum()
+
+    g = pb.recompute_grad(layer)
+    more = lambda by: {"kind": "sum", "scale": {"by": by, "unused": 1}, "rows": (2, 3)}
+    by, x = np.array([2.0, 3.0]), np.array([1.0, -1.0])
+    if wrt == "kept":
+        found = pb.grad(lambda x: g(x, 2, {"deep": (0.5, True)}, **more(by)))(x)
+        assert_allclose(found, 0.5 * by**2)
+    else:
+        found = pb.grad(pb.grad(lambda by: g(x, 3, {"deep": (0.5, True)}, **more(by))))(by)
+        assert_allclose(found, 0.5 * x * 6 * by)
+
+
+def test_methods():
+    class Layer:
+        def __init__(self, k):
+            self.k = k
+
+        @pb.recompute_grad
+        def __call__(self, x):
+            return self.k * x**2
+
+    assert pb.grad(Layer(3.0).__call__)(2.0) == 12
+    assert pb.grad(Layer(3.0))(2.0) == 12
+
+
+def test_nests_with_vmap_inside_and_outside():
+    x = np.array([0.3, 0.5, 0.7])
+    first, second = pb.grad(lambda x: f(x).sum())(x), np.array([pb.grad(pb.grad(f))(v) for v in x])
+    g = pb.recompute_grad(f)
+    assert_allclose(pb.vmap(pb.grad(g))(x), first)
+    assert_allclose(pb.grad(lambda x: pb.vmap(g)(x).sum())(x), first)
+    assert_allclose(pb.grad(pb.recompute_grad(lambda x: pb.vmap(f)(x).sum()))(x), first)
+    assert_allclose(pb.grad(pb.recompute_grad(lambda x: pb.vmap(pb.grad(g))(x).sum()))(x), second)
+    assert_allclose(pb.vmap(pb.grad(pb.grad(g)))(x), second)
+    assert_allclose(pb.vmap(lambda t: pb.jvp(g, [x], [t])[1])(np.eye(3)), np.diag(first))
+    assert_allclose(pb.vmap(lambda t: pb.grad(g)(x, t))(np.eye(3)), np.diag(first))
+
+
+def test_variables_with_vmap_forward_mode_and_tapes():
+    v = pb.variable(2.0, name="v", dtype="float64")
+    x = pb.tensor([0.3, 0.5], dtype="float64")
+    g = pb.recompute_grad(lambda x: pb.sin(x * v))
+    want = x.numpy() * np.cos(2 * x.numpy())
+    assert_allclose(pb.variable_grads(lambda: pb.vmap(g)(x).sum()).grads["v"], want.sum())
+    assert_allclose(pb.vmap(lambda x: pb.variable_grads(lambda: g(x)).grads["v"])(x), want)
+    with pb.GradientTape() as tape:
+        y = pb.vmap(g)(x).sum()
+    assert_allclose(tape.gradient(y, v), want.sum())
+    moved = pb.variable_grads(lambda: pb.jvp(g, [x], [pb.ones_like(x)])[1].sum()).grads["v"]
+    assert_allclose(moved, np.sum(np.cos(2 * x.numpy()) - 2 * x.numpy() * np.sin(2 * x.numpy())))
+
+
+@pytest.mark.parametrize("jump", [lambda: 7, lambda: np.random.default_rng(7)])
+def test_random_ops_draw_the_same_again_when_they_have_a_seed(jump):
+    g = pb.recompute_grad(lambda x, seed: x * pb.random.uniform([3], seed=seed) ** 2)
+    plain = lambda x, seed: x * pb.random.uniform([3], seed=seed) ** 2
+    x = np.ones(3)
+    value, slope = pb.value_and_grad(lambda x: g(x, jump()))(x)
+    assert_allclose(slope, value)
+    assert_allclose(value, plain(x, jump()))
+    assert_allclose(pb.jvp(lambda x: g(x, jump()), [x], [x])[1], value)
+    assert_allclose(pb.jvp(pb.grad(lambda x: (g(x, jump()) ** 2).sum()), [x], [x])[1], 2 * value**2)
+
+
+def test_a_generator_goes_on_after_the_first_run_only():
+    rng, other = np.random.default_rng(3), np.random.default_rng(3)
+    pb.grad(lambda x: pb.recompute_grad(lambda x, rng: x * pb.random.uniform([], seed=rng))(x, rng))(1.0)
+    pb.random.uniform([], seed=other)
+    assert rng.random() == other.random()
+
+
+def test_errors_in_f_come_through_and_leave_nothing_behind():
+    runs = []
+
+    def moody(x):
+        runs.append(1)
+        if len(runs) == 2:
+            raise KeyError("second run")
+        return x * x
+
+    with pytest.raises(KeyError, match="second run"):
+        pb.grad(pb.recompute_grad(moody))(2.0)
+    assert pb.grad(pb.recompute_grad(moody))(2.0) == 4
+
+
+# ---- memory
+
+
+def peak(call):
+    """The most bytes that are allocated at once while ``call`` runs, above what there was before."""
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        call()
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+
+
+def repeated(layer, times):
+    def chain(x):
+        for _ in range(times):
+            x = layer(x)
+        return x
+
+    return chain
+
+
+def block(x):
+    return x + 0.1 * pb.tanh(pb.exp(-x * x) * pb.sin(x) + pb.log(1 + x * x) * pb.cos(x))
+
+
+def halved(layer, times):
+    """The chain of which each half is wrapped, and each half of that."""
+    if times == 1:
+        return layer
+    first, second = (pb.recompute_grad(halved(layer, n)) for n in (times // 2, times - times // 2))
+    return lambda x: second(first(x))
+
+
+@pytest.mark.parametrize("size", [5_000, 66_000], ids=["small", "big"])
+def test_a_chain_of_100_layers_needs_a_quarter_of_the_memory(size):
+    x = np.linspace(0, 1, size)
+    plain = lambda x: repeated(block, 100)(x).sum()
+    parts = lambda x: repeated(pb.recompute_grad(repeated(block, 10)), 10)(x).sum()
+    each = lambda x: repeated(pb.recompute_grad(block), 100)(x).sum()
+    want = pb.grad(plain)(x[:10])
+    for wrapped in (parts, each):
+        assert_allclose(pb.grad(wrapped)(x[:10]), want)
+    used = peak(lambda: pb.grad(plain)(x))
+    assert peak(lambda: pb.grad(parts)(x)) <= 0.25 * used
+    assert peak(lambda: pb.grad(each)(x)) <= 0.25 * used
+
+
+def test_nested_halves_keep_as_many_arrays_as_the_logarithm_of_the_length():
+    x = np.linspace(0, 1, 66_000)
+    alive = []
+    for times in (64, 256):
+        chain = halved(lambda x: pb.sin(x) * x, times)
+        alive.append(peak(lambda chain=chain: pb.grad(lambda x: chain(x).sum())(x)) / x.nbytes)
+    assert alive[0] < 20
+    assert alive[1] - alive[0] < 6
+    want = pb.grad(lambda x: repeated(block, 64)(x).sum())(x[:10])
+    assert_allclose(pb.grad(lambda x: halved(block, 64)(x).sum())(x[:10]), want)
+
+
+@pytest.mark.parametrize("times", [17, 40, 100])
+def test_of_many_wrapped_layers_in_a_row_not_all_inputs_are_kept(times):
+    v, moving = pb.variable(1.1, name="v", dtype="float64"), pb.variable(0.0, name="moving", trainable=False)
+    x = np.linspace(0, 1, 66_000)
+    layer = pb.recompute_grad(lambda x, seed: pb.tanh(pb.sin(x) * v + moving + pb.random.uniform([], seed=seed)))
+    plain = lambda x, seed: pb.tanh(pb.sin(x) * 1.1 + pb.random.uniform([], seed=seed))
+
+    def chain(x, layer):
+        for i in range(times):
+            x = layer(x, i)
+        if layer is not plain:
+            v.assign(50.0)  # on the way back everything is as it was
+            moving.assign(50.0)
+        return x.sum()
+
+    want = pb.grad(lambda x: chain(x, plain))(x)
+    kept = []
+    for _ in range(2):
+        v.assign(1.1)
+        moving.assign(0.0)
+        kept.append(peak(lambda: assert_allclose(pb.grad(lambda x: chain(x, layer))(x), want)) / x.nbytes)
+    assert min(kept) < 12 + 4 * np.sqrt(times)
+    v.assign(1.1)
+    moving.assign(0.0)
+    with pb.GradientTape(persistent=True) as tape:
+        y = chain(pb.tensor(x), layer)
+    first = tape.gradient(y, v)
+    assert_allclose(tape.gradient(y, v), first)
+    v.assign(1.1)
+    moving.assign(0.0)
+    h = 1e-6
+    ends = []
+    for by in (1.1 + h, 1.1 - h):
+        total = x
+        for i in range(times):
+            total = np.tanh(np.sin(total) * by + pb.random.uniform([], seed=i).numpy())
+        ends.append(total.sum())
+    assert_allclose(first, (ends[0] - ends[1]) / (2 * h), rtol=1e-4)
+
+
+def test_two_ways_from_one_wrapped_result():
+    x = np.linspace(0, 1, 66_000)
+    layer = lambda x: pb.sin(x) * 1.5
+
+    def branches(layer):
+        def f(x):
+            for _ in range(20):
+                x = layer(x)
+            left = right = x
+            for _ in range(20):
+                left, right = layer(left), layer(right * 0.5)
+            return (left * right).sum()
+
+        return f
+
+    assert_allclose(pb.grad(branches(pb.recompute_grad(layer)))(x), pb.grad(branches(layer))(x))
+
+
+def test_a_variable_that_f_assigns_to_had_the_value_before():
+    count = pb.variable(1.0, name="count", dtype="float64", trainable=False)
+
+    def f(x):
+        y = x * count
+        count.assign(count.held + 1)
+        return y * y
+
+    assert pb.grad(pb.recompute_grad(f))(3.0) == 6

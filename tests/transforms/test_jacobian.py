@@ -1,0 +1,252 @@
+"""``jacobian``, ``hessian`` and ``hvp``: against differences and closed forms, over trees, nested in one another."""
+
+from __future__ import annotations
+
+import pickle
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+from differences import slope
+
+import pullback as pb
+from pullback.errors import ArgumentError, GradientError, ShapeError
+
+X = np.array([0.3, -1.2, 2.0])
+MODES = ["auto", "forward", "reverse"]
+
+
+@pb.custom_grad
+def softened(x: Any, save: Any) -> Any:
+    """``log(1 + exp(x))`` with a gradient of its own."""
+    e = np.exp(x)
+    save([e])
+    return np.log(1 + e), lambda dy, saved: dy * (1 - 1 / (1 + saved[0]))
+
+
+def to_two(x: Any) -> Any:
+    return pb.stack([np.sum(x * x), x[0] * np.sin(x[1])])
+
+
+def to_matrix(x: Any) -> Any:
+    return np.sin(x)[:, None] * x[None, :] ** 2
+
+
+def cubic(x: Any) -> Any:
+    return np.sum(x**3) * x[0] + np.prod(np.cos(x))
+
+
+def by_differences(f: Any, x: Any) -> Any:
+    columns = [slope(f, x, unit) for unit in np.eye(x.size).reshape(-1, *x.shape)]
+    return np.stack(columns, axis=-1).reshape(np.shape(f(x)) + x.shape)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("f", [to_two, to_matrix, np.sin, np.sum, np.cumsum, softened, lambda x: x[[2, 0, 2, 1]]])
+def test_every_way_is_what_differences_say(f: Any, mode: str) -> None:
+    J = pb.jacobian(f, mode)(X)
+    np.testing.assert_allclose(J, by_differences(f, X), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_shapes_dtypes_and_kinds(mode: str) -> None:
+    J = pb.jacobian(lambda x: np.sum(x, axis=0) * np.ones((4, 1), "f4"), mode)(np.ones((2, 3), "f4"))
+    assert (J.shape, J.dtype) == ((4, 3, 2, 3), np.float32)
+    assert pb.jacobian(lambda x: x * x, mode)(3.0) == 6.0
+    assert pb.jacobian(lambda x: x * x, mode)([1.0, 2.0]) == [[2.0, 0.0], [0.0, 4.0]]
+    of_tensor = pb.jacobian(lambda x: x * x, mode)(pb.tensor([1.0, 2.0]))
+    assert isinstance(of_tensor, pb.Tensor)
+    assert of_tensor.dtype == np.float32
+    assert pb.jacobian(lambda n: n * 2.0, mode)(np.array([1, 2])).tolist() == [[2, 0], [0, 2]]
+    assert pb.jacobian(lambda x: x[:0], mode)(X).shape == (0, 3)
+    assert pb.jacobian(lambda x: np.sum(x), mode)(np.ones((0, 2))).shape == (0, 2)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_trees_of_trees(mode: str) -> None:
+    def f(p: Any) -> Any:
+        return {"y": p["a"] * p["b"], "z": (p["b"] ** 2, 5.0)}
+
+    J = pb.jacobian(f, mode)({"a": np.array([1.0, 2.0]), "b": np.float64(3)})
+    np.testing.assert_allclose(J["y"]["a"], 3 * np.eye(2))
+    np.testing.assert_allclose(J["y"]["b"], [1, 2])
+    np.testing.assert_allclose(J["z"][0]["a"], [0, 0])
+    np.testing.assert_allclose(J["z"][0]["b"], 6)
+    np.testing.assert_allclose(J["z"][1]["a"], [0, 0])
+
+
+def test_hessian_over_trees() -> None:
+    p = {"w": np.array([1.0, 2.0]), "b": 3.0}
+    H = pb.hessian(lambda p: np.sum(p["w"] ** 3) * p["b"] ** 2)(p)
+    np.testing.assert_allclose(H["w"]["w"], np.diag(6 * p["w"]) * 9)
+    np.testing.assert_allclose(H["w"]["b"], 3 * p["w"] ** 2 * 6)
+    np.testing.assert_allclose(H["b"]["w"], H["w"]["b"])
+    np.testing.assert_allclose(H["b"]["b"], 2 * 9)
+    v = {"w": np.array([0.5, -1.0]), "b": 2.0}
+    moved = pb.hvp(lambda p: np.sum(p["w"] ** 3) * p["b"] ** 2, p, v)
+    np.testing.assert_allclose(moved["w"], H["w"]["w"] @ v["w"] + H["w"]["b"] * v["b"])
+    assert moved["b"] == pytest.approx(H["b"]["w"] @ v["w"] + H["b"]["b"] * v["b"])
+    assert type(moved["b"]) is float
+
+
+def test_hessians() -> None:
+    H = pb.hessian(cubic)(X)
+    np.testing.assert_allclose(H, by_differences(pb.grad(cubic), X), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(pb.hvp(cubic, X, X), H @ X)
+    assert not pb.hessian(lambda x: np.sum(2 * x))(X).any()
+    assert not pb.hvp(lambda x: np.sum(2 * x), X, X).any()
+    assert pb.hessian(lambda x: x**3)(2.0) == 12.0
+    assert pb.hessian(lambda x: np.sum(x**3))(X.astype("f4")).dtype == np.float32
+    of_many = pb.hessian(lambda x: x**3)(X)  # of a result with axes: they come first
+    np.testing.assert_allclose(np.einsum("iii->i", of_many), 6 * X)
+    assert np.count_nonzero(of_many) == 3
+
+
+def test_hessian_through_a_gradient_of_ones_own() -> None:
+    H = pb.hessian(lambda x: np.sum(softened(x) ** 2))(X)
+    s = 1 / (1 + np.exp(-X))
+    np.testing.assert_allclose(H, np.diag(2 * s**2 + 2 * np.log1p(np.exp(X)) * s * (1 - s)))
+    np.testing.assert_allclose(pb.hvp(lambda x: np.sum(softened(x) ** 2), X, X), H @ X)
+
+
+def test_a_wrong_gradient_is_taken_as_it_is_said() -> None:
+    """Where the gradient is no gradient, its jacobian is not symmetric, and hvp is its product with a vector."""
+
+    @pb.custom_grad
+    def odd(x: Any, save: Any) -> Any:
+        save([x])
+        return np.sum(x), lambda dy, saved: dy * saved[0] * np.roll(saved[0], 1) ** 2
+
+    H = pb.hessian(odd)(X)
+    np.testing.assert_allclose(H, by_differences(lambda x: x * np.roll(x, 1) ** 2, X), atol=1e-8)
+    assert not np.allclose(H, H.T)
+    np.testing.assert_allclose(pb.hvp(odd, X, X), H @ X)
+
+
+def test_nestings() -> None:
+    many = np.stack([X, X + 1, -X])
+    each = np.stack([by_differences(to_two, x) for x in many])
+    np.testing.assert_allclose(pb.vmap(pb.jacobian(to_two))(many), each, rtol=1e-6)
+    np.testing.assert_allclose(pb.vmap(pb.jacobian(to_two, "forward"))(many), each, rtol=1e-6)
+    J = pb.jacobian(pb.vmap(to_two))(many)  # examples do not depend on each other
+    np.testing.assert_allclose(np.einsum("ijik->ijk", J), each, rtol=1e-6)
+    assert np.count_nonzero(J) == np.count_nonzero(each)
+    H = by_differences(pb.grad(cubic), X)
+    np.testing.assert_allclose(pb.jacobian(pb.grad(cubic))(X), H, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(pb.jacobian(pb.grad(cubic), "forward")(X), H, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(pb.jacobian(pb.jacobian(cubic, "forward"), "forward")(X), H, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(pb.vmap(pb.hessian(cubic))(many)[0], H, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(pb.vmap(lambda v: pb.hvp(cubic, X, v))(np.eye(3)), H, rtol=1e-6, atol=1e-8)
+
+
+def test_derivatives_of_derivatives() -> None:
+    def inner(x: Any) -> Any:
+        return np.sum(pb.hvp(cubic, x, np.ones(3)) ** 2) + np.sum(pb.jacobian(to_two)(x) ** 2)
+
+    np.testing.assert_allclose(pb.grad(inner)(X), by_differences(inner, X), rtol=1e-5)
+    dy = pb.jvp(inner, [X], [np.ones(3)])[1]
+    np.testing.assert_allclose(dy, slope(inner, X, np.ones(3)), rtol=1e-5)
+    third = pb.jacobian(pb.hessian(cubic))(X)
+    np.testing.assert_allclose(third, by_differences(pb.hessian(cubic), X), rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_what_f_takes_from_outside_is_followed_by_others(mode: str) -> None:
+    jacobian = lambda w: pb.jacobian(lambda x: w * x**2, mode)(X)
+    ws = np.array([1.0, 2.0])
+    np.testing.assert_allclose(pb.grad(lambda w: np.sum(jacobian(w)))(2.0), 2 * X.sum())
+    np.testing.assert_allclose(pb.jvp(jacobian, [2.0], [1.0])[1], np.diag(2 * X))
+    np.testing.assert_allclose(pb.vmap(jacobian)(ws), ws[:, None, None] * np.diag(2 * X))
+    wide = np.random.default_rng(0).normal(size=10_000)  # one direction at a time
+    if mode == "reverse":
+        rows = lambda w: pb.jacobian(lambda x: pb.stack([np.sum(w * x * x), np.sum(x * wide)]), mode)(wide)
+        np.testing.assert_allclose(pb.vmap(rows)(ws)[1], [4 * wide, wide])
+    else:
+        columns = lambda w: pb.jacobian(lambda x: w * x[0] * wide + x[1], mode)(X[:2])
+        np.testing.assert_allclose(pb.vmap(columns)(ws)[1], np.stack([2 * wide, np.ones_like(wide)], axis=1))
+
+
+@pytest.mark.parametrize("sizes", [(6, 5, 2), (12, 11, 3), (3, 7, 20)])
+def test_gradients_for_each_example(sizes: tuple[int, int, int]) -> None:
+    rng = np.random.default_rng(0)
+    inputs, hidden, outputs = sizes
+    params = {"w": rng.normal(size=(inputs, hidden)), "v": rng.normal(size=(hidden, outputs)), "b": np.zeros(outputs)}
+
+    def slopes(x: Any) -> Any:
+        return pb.grad(lambda p: pb.log_sum_exp(pb.relu(x @ p["w"]) @ p["v"] + p["b"], 0))(params)
+
+    xs = rng.normal(size=(4, inputs))
+    found, each = pb.vmap(slopes)(xs), [slopes(x) for x in xs]
+    for name, d in found.items():
+        np.testing.assert_allclose(d, np.stack([one[name] for one in each]), rtol=1e-12, atol=1e-14)
+
+
+def test_f_is_run_once_whatever_the_way() -> None:
+    for mode in MODES:
+        runs: list[int] = []
+        pb.jacobian(lambda x: (runs.append(1), np.sin(x))[1], mode)(np.ones(3))  # noqa: B023
+        assert runs == [1]
+
+
+@pytest.mark.parametrize("size", [300, 9000])  # many directions at a time, and one by one
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_big_inputs_take_bounded_memory(size: int, mode: str) -> None:
+    few = lambda x: np.exp(np.sin(x) * 2) + x
+
+    def f(x: Any) -> Any:
+        if mode == "forward":  # from few to many
+            return few(np.reshape(x[:, None] * np.ones(size // 10), (size,)))
+        return np.sum(np.reshape(few(x), (10, -1)), axis=1)
+
+    x = np.random.default_rng(0).normal(size=10 if mode == "forward" else size)
+    pb.jacobian(f, mode)(x)
+    tracemalloc.start()
+    J = pb.jacobian(f, mode)(x)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3 * J.nbytes + 4_000_000
+    slopes = np.exp(np.sin(x) * 2) * 2 * np.cos(x) + 1
+    ones = np.ones((size // 10, 1)) if mode == "forward" else np.ones(size // 10)
+    np.testing.assert_allclose(J, np.kron(np.eye(10), ones) * slopes)
+
+
+def test_of_a_tape_too() -> None:
+    x = pb.tensor(X)
+    with pb.GradientTape() as tape:
+        tape.watch(x)
+        y = softened(to_matrix(x))
+    np.testing.assert_allclose(tape.jacobian(y, x), pb.jacobian(lambda x: softened(to_matrix(x)))(X), rtol=1e-12)
+
+
+def test_what_jacobian_makes_is_a_function() -> None:
+    J, H = pb.jacobian(cubic, "forward"), pb.hessian(cubic)
+    assert J.__name__ == H.__name__ == "cubic"
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(J))(X), J(X))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(H))(X), H(X))
+    assert repr(J) == "<jacobian of cubic>"
+    assert repr(H) == "<hessian of cubic>"
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "says"),
+    [
+        (lambda: pb.jacobian(3), ArgumentError, r"jacobian\(f\): f must be a function, got int"),
+        (lambda: pb.hessian(3), ArgumentError, r"hessian\(f\): f must be a function, got int"),
+        (lambda: pb.jacobian(cubic, "backward"), ArgumentError, "'auto', 'forward' or 'reverse', got 'backward'"),
+        (lambda: pb.jacobian(lambda x: None)(1.0), GradientError, "jacobian: f must return something"),
+        (lambda: pb.jacobian(lambda x: ["a"])(1.0), GradientError, "jacobian: f must return numbers.*got str"),
+        (lambda: pb.hessian(lambda x: "a")(1.0), GradientError, "hessian: f must return numbers"),
+        (lambda: pb.jacobian(cubic)(np.array(["a"])), GradientError, "only numbers have"),
+        (lambda: pb.jacobian(lambda x: x * 1j)(1.0), GradientError, "complex numbers"),
+        (lambda: pb.jacobian(np.real)(np.ones(2) * 1j), GradientError, "an input has complex numbers"),
+        (lambda: pb.hvp(3, 1.0, 1.0), ArgumentError, "hvp.*must be a function, got int"),
+        (lambda: pb.hvp(lambda x: "text", 1.0, 1.0), GradientError, r"hvp\(f\): f must return one tensor, got str"),
+        (lambda: pb.hvp(np.sin, X, X), ShapeError, r"one number, got a tensor of shape \(3,\)"),
+        (lambda: pb.hvp(cubic, X, np.ones(2)), ShapeError, r"has shape \(3,\), but its vector has shape \(2,\)"),
+        (lambda: pb.hvp(lambda p: p["a"], {"a": 1.0}, {"b": 1.0}), ArgumentError, "keys 'a', but its vector"),
+    ],
+)
+def test_refusals(call: Any, error: Any, says: str) -> None:
+    with pytest.raises(error, match=says):
+        call()

@@ -1,0 +1,208 @@
+"""``vjp`` and ``linearize``: one run of a function, and its derivative as a function that is called many times."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from differences import slope
+
+import pullback as pb
+from pullback.errors import ArgumentError, DataError, GradientError, ShapeError
+
+
+def wavy(x: Any) -> Any:
+    return np.sin(x) * x[::-1] + x[0] * x
+
+
+@pb.custom_grad
+def tripled(x: Any, save: Any) -> Any:
+    """A square whose gradient is said to be three times ``x``."""
+    save([x])
+    return x * x, lambda dy, saved: dy * 3 * saved[0]
+
+
+class Pair(NamedTuple):
+    a: Any
+    b: Any
+
+
+X = np.array([0.3, -1.2, 2.0])
+
+
+@pytest.mark.parametrize("x", [2.0, np.float32(2), np.array([1.0, 2.0]), np.array([1.0, 2.0], "f4"), [1.0, 2.0]])
+def test_gives_back_what_was_given(x: Any) -> None:
+    y, pull = pb.vjp(lambda x: x * x * x, x)
+    (d,) = pull(y)
+    _, push = pb.linearize(lambda x: x * x * x, x)
+    t = push(x)
+    assert type(y) is type(d) is type(t) is type(x)
+    assert np.asarray(d).dtype == np.asarray(t).dtype == np.asarray(x).dtype
+    np.testing.assert_allclose(d, 3 * np.asarray(x) ** 5)
+    np.testing.assert_allclose(t, 3 * np.asarray(x) ** 3)
+
+
+def test_tensors_for_tensors() -> None:
+    y, pull = pb.vjp(lambda x: x * x, pb.tensor([1.0, 2.0]))
+    (d,) = pull(pb.tensor([1.0, 10.0]))
+    assert isinstance(y, pb.Tensor)
+    assert d.tolist() == [2.0, 40.0]
+
+
+def test_trees_in_and_out() -> None:
+    def f(p: Any, x: Any) -> Any:
+        return {"product": p["w"] * x, "more": (np.sum(x), [p["b"].a, p["b"].b * x[0]])}
+
+    p, x = {"w": np.array([1.0, 2.0]), "b": Pair(3.0, np.float64(4))}, np.array([5.0, 6.0])
+    y, pull = pb.vjp(f, p, x)
+    _, push = pb.linearize(f, p, x)
+    np.testing.assert_allclose(y["product"], [5, 12])
+    dy = {"more": (1.0, [2.0, 3.0]), "product": np.array([1.0, 10.0])}  # the order of keys does not matter
+    dp, dx = pull(dy)
+    np.testing.assert_allclose(dp["w"], [5, 60])
+    assert dp["b"] == (2.0, 15.0)
+    assert isinstance(dp["b"], Pair)
+    np.testing.assert_allclose(dx, [1 + 1 + 12, 20 + 1])
+    moved = push({"w": np.array([1.0, 0.0]), "b": Pair(1.0, 0.0)}, np.array([0.0, 1.0]))
+    np.testing.assert_allclose(moved["product"], [5, 2])
+    assert moved["more"] == (1.0, [1.0, 0.0])
+
+
+def test_f_is_run_once() -> None:
+    runs = []
+
+    def f(x: Any) -> Any:
+        runs.append(1)
+        return wavy(x)
+
+    _, pull = pb.vjp(f, X)
+    _, push = pb.linearize(f, X)
+    for _ in range(3):
+        pull(X)
+        push(X)
+    assert len(runs) == 2
+
+
+@pytest.mark.parametrize("f", [wavy, np.cumsum, np.sort, lambda x: x[[0, 0, 2]], lambda x: np.sum(x * x), tripled])
+def test_both_ways_agree(f: Any) -> None:
+    y, pull = pb.vjp(f, X)
+    _, push = pb.linearize(f, X)
+    rng = np.random.default_rng(0)
+    v, w = rng.normal(size=3), rng.normal(size=np.shape(y))
+    np.testing.assert_allclose(np.sum(pull(w)[0] * v), np.sum(w * push(v)))
+    if f is not tripled:
+        np.testing.assert_allclose(push(v), slope(f, X, v), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(push(v), pb.jvp(f, [X], [v])[1])
+
+
+def test_pull_and_push_are_mapped_and_differentiated() -> None:
+    _, pull = pb.vjp(wavy, X)
+    _, push = pb.linearize(wavy, X)
+    J = pb.jacobian(wavy)(X)
+    np.testing.assert_allclose(pb.vmap(lambda g: pull(g)[0])(np.eye(3)), J)
+    np.testing.assert_allclose(pb.vmap(push, out_axes=1)(np.eye(3)), J)
+    np.testing.assert_allclose(pb.grad(lambda g: np.sum(pull(g)[0] ** 2))(X), 2 * J @ (X @ J))
+    np.testing.assert_allclose(pb.grad(lambda t: np.sum(push(t) ** 2))(X), 2 * J.T @ (J @ X))
+    np.testing.assert_allclose(pb.vmap(lambda g: pb.vjp(tripled, X)[1](g)[0])(np.eye(3)), np.diag(3 * X))
+
+
+def test_inside_a_gradient_the_point_moves_too() -> None:
+    def total(x: Any) -> Any:
+        _, pull = pb.vjp(lambda x: x**3, x)
+        _, push = pb.linearize(lambda x: x**3, x)
+        return np.sum(pull(x)[0] + push(x))  # 2 * 3 * x**3
+
+    np.testing.assert_allclose(pb.grad(total)(X), 18 * X**2)
+
+
+def test_an_input_that_is_not_reached_gets_zeros() -> None:
+    _, pull = pb.vjp(lambda x, z: x * 2.0, np.ones(2), np.ones(3, "f4"))
+    dx, dz = pull(np.ones(2))
+    assert dz.tolist() == [0, 0, 0]
+    assert dz.dtype == np.float32
+    assert dx.tolist() == [2, 2]
+    _, push = pb.linearize(lambda x: np.ones(2), 1.0)
+    assert push(1.0) == [0.0, 0.0]
+
+
+def test_results_are_the_callers_own() -> None:
+    x, dy = np.ones(3), np.arange(3.0)
+    y, pull = pb.vjp(lambda x: x, x)
+    (d,) = pull(dy)
+    y[0] = d[0] = 7
+    assert x.tolist() == [1, 1, 1]
+    assert dy.tolist() == [0, 1, 2]
+    a, b = pb.vjp(lambda x, y: x + y, x, x)[1](dy)
+    a[0] = 7
+    assert b.tolist() == [0, 1, 2]
+
+
+def test_variables_are_constants_that_outer_tapes_see() -> None:
+    v = pb.variable(3.0)
+    _, pull = pb.vjp(lambda x: x * v, 2.0)
+    assert pull(1.0) == (3.0,)
+    found = pb.variable_grads(lambda: pb.vjp(lambda x: x * x * v, pb.tensor(2.0))[1](pb.tensor(1.0))[0])
+    assert found.grads[v.name].item() == 4.0
+
+
+def test_big_arrays_keep_their_values() -> None:
+    x = np.random.default_rng(0).normal(size=100_000)
+    _, pull = pb.vjp(lambda x: np.exp(np.sin(x)) * x[::-1], x)
+    first, second = pull(np.ones_like(x))[0], pull(np.ones_like(x))[0]
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_allclose(first, np.exp(np.sin(x)) * np.cos(x) * x[::-1] + np.exp(np.sin(x))[::-1])
+    _, push = pb.linearize(lambda x: np.exp(np.sin(x)) * x[::-1], x)
+    first, second = push(np.ones_like(x)), push(np.ones_like(x))
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_allclose(first, np.exp(np.sin(x)) * (np.cos(x) * x[::-1] + 1))
+
+
+def test_threads_may_pull_at_once() -> None:
+    _, pull = pb.vjp(lambda x: np.sin(x) * x, X)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda k: pull(np.full(3, float(k)))[0], range(200)))
+    for k, d in enumerate(found):
+        np.testing.assert_allclose(d, k * (np.cos(X) * X + np.sin(X)))
+
+
+def test_an_error_in_f_leaves_nothing_behind() -> None:
+    held: list[Any] = []
+
+    def f(x: Any) -> Any:
+        held.append(x * 2)
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError):
+        pb.vjp(f, 1.0)
+    assert held[0].item() == 2.0  # a constant now
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "says"),
+    [
+        (lambda: pb.vjp(3, 1.0), ArgumentError, "vjp: f must be a function, got int"),
+        (lambda: pb.linearize(3, 1.0), ArgumentError, "linearize: f must be a function, got int"),
+        (lambda: pb.vjp(wavy), GradientError, "no input to differentiate by"),
+        (lambda: pb.vjp(lambda x: None, 1.0), GradientError, "something to differentiate, got None"),
+        (lambda: pb.vjp(lambda x: "text", 1.0), GradientError, "must return numbers.*got str"),
+        (lambda: pb.vjp(wavy, "text"), DataError, "text"),
+        (lambda: pb.vjp(wavy, np.array(["a"])), GradientError, "dtype <U1 has no derivative"),
+        (lambda: pb.vjp(wavy, X)[1](np.ones(2)), ShapeError, r"y has shape \(3,\), but its cotangent has shape \(2,\)"),
+        (lambda: pb.vjp(wavy, X)[1](X * 1j), GradientError, "cotangent of y must be real"),
+        (lambda: pb.vjp(lambda x: (x, x), 1.0)[1](1.0), ArgumentError, "y is a tuple of 2, but its cotangent is float"),
+        (lambda: pb.vjp(lambda x: {"a": x}, 1.0)[1]({"b": 1.0}), ArgumentError, "keys 'a', but.*keys 'b'"),
+        (lambda: pb.vjp(wavy, X)[1]((X,)), ArgumentError, "y is one tensor, but its cotangent is tuple"),
+        (lambda: pb.linearize(wavy, X)[1](), ArgumentError, "1 inputs but 0 tangents"),
+        (lambda: pb.linearize(wavy, X)[1](np.ones(4)), ShapeError, r"input 1 has shape \(3,\).*\(4,\)"),
+        (
+            lambda: pb.linearize(lambda p: p["w"], {"w": X})[1]({"w": np.ones(2)}),
+            ShapeError,
+            r"input 1\['w'\] has shape",
+        ),
+    ],
+)
+def test_refusals(call: Any, error: Any, says: str) -> None:
+    with pytest.raises(error, match=says):
+        call()
