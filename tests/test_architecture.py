@@ -27,6 +27,7 @@ OPTIONAL = {"llvmlite", "scipy", "ray", "dask", "distributed", "matplotlib"}
 DOORS: dict[str, set[str]] = {
     "ops/special.py": {"scipy.special"},
     "transforms/sparse.py": {"scipy.sparse"},
+    "compiler/machine.py": {"llvmlite", "llvmlite.binding"},
 }
 
 

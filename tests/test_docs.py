@@ -39,7 +39,7 @@ def test_what_tensorflow_js_has_is_listed_under_its_name(ours: str, theirs: str)
     ("name", "facts"),
     {
         "mul": ["`mul`, `multiply`", "`mul`", "`np.multiply`", "x, y", "any", "compiled (scalar)"],
-        "gather": ["`gather`", "`gather`", "–", "x", "any", "opaque"],
+        "gather": ["`gather`", "`gather`", "–", "x", "any", "compiled (call)"],
         "less": ["`less`", "`less`", "`np.less`", "none", "–", "compiled (scalar)"],
         "floor": ["`floor`", "`floor`", "`np.floor`", "x (zero)", "any", "compiled (scalar)"],
         "special.jv": ["`special.jv`", "–", "`scipy.special.jv`", "x", "any", "opaque"],

@@ -187,9 +187,10 @@ from pullback import interop as interop
 
 __version__ = "0.1.0"
 
-# ---- Opened when it is first asked for: not every program needs it
+# ---- Opened when it is first asked for: not every program is compiled, or goes wrong
 
 if TYPE_CHECKING:
+    from pullback.compiler.compiled import compile as compile
     from pullback.compiler.threads import get_num_threads as get_num_threads
     from pullback.compiler.threads import set_num_threads as set_num_threads
     from pullback.diagnostics.checking import check_grads as check_grads
@@ -209,6 +210,7 @@ if TYPE_CHECKING:
     from pullback.transforms.sparse import sparse_jacobian as sparse_jacobian
 
 _ROOMS = {
+    "compiler.compiled": ["compile"],
     "compiler.threads": ["get_num_threads", "set_num_threads"],
     "diagnostics.checking": ["check_grads"],
     "diagnostics.nans": ["debug_nans", "diagnose"],

@@ -303,6 +303,33 @@ def test_gradients_for_each_example(op: Any, inputs: Any, params: Any) -> None:
             close(got, np.stack(want) if on[i] else want[0] + want[1], 1e-9, 1e-11)
 
 
+# ------------------------------------------------------------------ compiled
+
+
+@every_case
+@pytest.mark.parametrize("narrow", [False, True], ids=["float64", "float32"])
+def test_compiled_is_eager(op: Any, inputs: Any, params: Any, narrow: bool) -> None:
+    """As machine code, or with its NumPy kernel between machine code, an op gives what it gives; gradients too."""
+    xs = drawn(op, inputs)
+    xs = [narrowed(x) for x in xs] if narrow else xs
+    f = lambda *a: op.call(a, params)
+    want = f(*xs)
+    pairs = [(pb.compile(f)(*xs), want)]
+    live = moving(op, xs) if op.flows else []
+    if live:
+        dy = normal(random(op, "dy"), want)
+        dy = narrowed(dy) if narrow else dy
+
+        def pulled(*a: Any) -> Any:
+            f = lambda *some: op.call([dict(zip(live, some, strict=True)).get(i, x) for i, x in enumerate(a)], params)
+            return pb.grads(f)([a[i] for i in live], dy)
+
+        pairs += zip(pb.compile(pulled)(*xs), pulled(*xs), strict=True)
+    for got, wanted in pairs:
+        assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype)
+        close(got, wanted, *((2e-5, 2e-6) if narrow else (1e-11, 1e-13)))
+
+
 # ------------------------------------------------------------------ big arrays
 
 

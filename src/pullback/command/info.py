@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 
 from pullback import __version__
+from pullback.compiler.cache import described
+from pullback.compiler.machine import there
+from pullback.compiler.threads import get_num_threads
 from pullback.core.memory import TRUSTED
 from pullback.core.op import REGISTRY
 
@@ -51,6 +54,8 @@ def facts() -> dict[str, str]:
         "cpu features": " ".join([*simd.get("baseline", ()), *simd.get("found", ())]) or "unknown",
         "blas": f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip(),
         "threads": f"{usable} of {os.cpu_count()} cores usable; {', '.join(limits) or 'BLAS threads not limited'}",
+        "compiled by": f"machine code, {get_num_threads()} threads" if there() else "NumPy: no llvmlite",
+        "compiled code": described(),
         "recycled buffers": "on" if TRUSTED else "off: this interpreter's reference counts cannot be trusted",
     }
 

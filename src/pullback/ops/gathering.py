@@ -10,7 +10,7 @@ import numpy as np
 from pullback.core.axes import leading, moves, one_axis
 from pullback.core.calculus import constant, linear, rule
 from pullback.core.convert import as_dtype, get_default_dtype
-from pullback.core.lowering import call
+from pullback.core.lowering import call, made_of
 from pullback.core.op import method, op, operand
 from pullback.core.positions import gather_each, gather_nd_each, numbered, scatter_each, scatter_nd_each, update_each
 from pullback.core.rows import add_rows, last_of_each
@@ -408,8 +408,9 @@ def _one_hot(indices: Any, depth: int, on_value: Any = 1, off_value: Any = 0, dt
         dtype = np.int32 if float(on).is_integer() and float(off).is_integer() else get_default_dtype()
     if indices.dtype.kind == "f" and np.all(indices == np.floor(indices)):  # a list of Python numbers
         indices = indices.astype(np.int64)
-    hit = np.expand_dims(_integers("one_hot", indices), -1) == np.arange(_positive(depth))
-    return np.where(hit, on, off).astype(as_dtype(dtype, "one_hot"))
+    kind, indices = as_dtype(dtype, "one_hot").type, _integers("one_hot", indices)
+    places = np.arange(_positive(depth), dtype=np.result_type(indices.dtype, np.int32))
+    return np.where(np.expand_dims(indices, -1) == places, kind(on), kind(off))
 
 
 def _positive(depth: Any) -> int:
@@ -431,6 +432,7 @@ def _positive(depth: Any) -> int:
     ),
     d=constant(),
     run=_one_hot,
+    lower=made_of(_one_hot),
 )  # fmt: skip
 def one_hot(indices: Any, /, depth: int, on_value: Any = 1, off_value: Any = 0, dtype: Any = None) -> Any:
     """``on_value`` at each index and ``off_value`` elsewhere along a new last axis; int32 unless said otherwise.

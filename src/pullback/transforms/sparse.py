@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache, update_wrapper
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -80,6 +81,9 @@ class Plan:
         return self._directions
 
 
+PLANS: WeakKeyDictionary[Callable[..., Any], dict[str, Plan]] = WeakKeyDictionary()
+
+
 class SparseJacobian:
     """What ``sparse_jacobian`` makes: keeps the name and docstring of ``f``, and pickles when ``f`` does."""
 
@@ -93,7 +97,15 @@ class SparseJacobian:
             raise ArgumentError(f"{self.face}(f): f must be a function, got {type(f).__name__}.")
         self.__name__ = self.__qualname__ = type(f).__name__
         update_wrapper(self, f)
-        self._plan: Plan | None = None
+        try:  # whoever asks for the same function again need not wait again
+            self._plans = PLANS.setdefault(f, {})
+        except TypeError:  # some functions cannot be looked up
+            self._plans = {}
+
+    @property
+    def _plan(self) -> Plan | None:
+        """The plan of the last run."""
+        return self._plans.get(self.face)
 
     def __reduce__(self) -> Any:
         return type(self), (self.__wrapped__,)
@@ -141,7 +153,7 @@ class SparseJacobian:
         seen, plan = Outline(forward), self._plan
         if plan is None or not seen.same(plan.forward):
             places = pattern(forward, sparse, self.face).T.tocsr()
-            plan = self._plan = Plan(places, back.kept(), seen.kept())
+            plan = self._plans[self.face] = Plan(places, back.kept(), seen.kept())
         return plan
 
     @staticmethod

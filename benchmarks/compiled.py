@@ -1,0 +1,366 @@
+"""Whole programs as machine code: pb.compile against jax.jit, torch and torch.compile.
+
+A ratio is the peer's time divided by ours: above 1, pullback is quicker; the bar is what jax.jit's must reach.  Every
+contestant's numbers are compared with those of pullback op by op in float64 before anything is timed: WRONG fails the
+run.  One core, one thread, process CPU time, medians of the ratios within a round; with --threads 2 wall time.
+"""
+
+from __future__ import annotations
+
+import sys
+
+if "--threads" not in sys.argv:
+    import one_thread  # noqa: F401
+
+# isort: split
+import argparse
+import inspect
+import json
+import os
+import platform
+import signal
+import subprocess
+import tempfile
+import traceback
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from time import perf_counter, process_time
+from typing import Any
+
+import numpy as np
+from measure import geometric_mean, interleaved, paired_ratio
+from programs import VARIABLES, Eager, Jit, Ours, Program, programs, truth
+
+import pullback as pb
+
+OURS, JAX, TORCH, TORCH_COMPILE = "pullback", "jax", "torch", "torch.compile"
+PATIENCE = 400  # seconds for one workload: what takes longer is reported as stuck
+COLD, WARM = 0.5, 0.1  # of jax.jit's first call
+QUICK_CALL = 1.1  # µs: a call whose kernel takes next to nothing
+
+
+def compiler() -> Callable[..., Any]:
+    found = getattr(pb, "compile", None)
+    if found is None:
+        from pullback.compiler.compiled import compile as found
+    return found
+
+
+def with_options(**options: Any) -> Callable[..., Any]:
+    """The compiler with these options; refuses those that it does not have."""
+    known = inspect.signature(compiler()).parameters
+    missing = [name for name in options if name not in known]
+    if missing:
+        raise NotImplementedError(f"compile has no {', '.join(missing)}=")
+    return lambda f: compiler()(f, **options)
+
+
+def plain_ours() -> Ours:
+    return Ours(compiler())
+
+
+# ---- one workload
+
+
+def wrong(found: Any, expected: list[Any], dtype: Any, tolerance: float) -> str:
+    """What is wrong with these results; nothing, for good ones."""
+    found = list(found)
+    if len(found) != len(expected):
+        return f"{len(found)} results, not {len(expected)}"
+    for i, (a, b) in enumerate(zip(found, expected, strict=True)):
+        a = np.asarray(a.detach() if hasattr(a, "detach") else a.numpy() if isinstance(a, pb.Tensor) else a)
+        if a.shape != b.shape or a.dtype != dtype:
+            return f"result {i} is {a.dtype}{list(a.shape)}, not {dtype}{list(b.shape)}"
+        error = np.abs(a - b).max() / max(np.abs(b).max(), 1e-300) if a.size else 0.0
+        if not error <= tolerance:
+            return f"result {i} is off by {error:.1e} of its largest element"
+    return ""
+
+
+def temporaries(program: Any) -> int:
+    """Bytes that a program of ours needs besides arguments, constants and results, between NumPy kernels too."""
+    run = program.run
+    known = {*getattr(run, "inputs", ()), *getattr(run, "outputs", ()), *getattr(run, "constants", ())}
+    return int(program.temporaries) + sum(n.nbytes for i, n in enumerate(getattr(run, "slots", ())) if i not in known)
+
+
+def contestants(given: Any) -> dict[str, Callable[[], Any]]:
+    """How each library is set up; not done yet, so that one that fails is only missed where it fails."""
+    found: dict[str, Callable[[], Any]] = {OURS: plain_ours, JAX: Jit, TORCH: Eager}
+    if given.torch_compile:
+        found[TORCH_COMPILE] = lambda: Eager(compiled=True)
+    return {name: make for name, make in found.items() if name not in given.without}
+
+
+def measured(p: Program, given: Any) -> dict[str, Any]:
+    """One workload: the times of all who give the right numbers, what is wrong with the others, and temporaries."""
+    params, data = p.data()
+    dtype, tolerance = params[0].dtype, p.tolerance if params[0].dtype == "f4" else 1e-9
+    expected = truth(p, params, data)
+    calls, failed, libraries = {}, {}, {}
+    for name, make in contestants(given).items():
+        try:
+            libraries[name] = make()
+            call = libraries[name].call(p, params, data)
+            problem = wrong(call(), expected, dtype, tolerance)
+        except Exception as error:
+            if given.traceback:
+                traceback.print_exc()
+            failed[name] = f"{type(error).__name__}: {error}".splitlines()[0]
+            continue
+        if problem:
+            failed[name] = f"WRONG: {problem}"
+        else:
+            calls[name] = call
+    found: dict[str, Any] = {"failed": failed, "times": interleaved(calls, given.rounds), "bytes": {}}
+    if OURS in calls and p.does != VARIABLES:
+        found["bytes"][OURS] = temporaries(libraries[OURS].lowered(p, params, data))
+    if JAX in calls:
+        found["bytes"][JAX] = libraries[JAX].temporaries(p, params, data)
+    return found
+
+
+def threaded(p: Program, given: Any) -> dict[str, Any]:
+    """One thread and several, in wall time."""
+    params, data = p.data()
+    dtype, tolerance = params[0].dtype, p.tolerance if params[0].dtype == "f4" else 1e-9
+    libraries = {
+        "one": lambda: Ours(with_options(threads=1)), "several": lambda: Ours(with_options(threads=given.threads)),
+        JAX: Jit,
+    }  # fmt: skip
+    calls, failed, results = {}, {}, {}
+    for name, make in libraries.items():
+        try:
+            calls[name] = make().call(p, params, data)
+            results[name] = calls[name]()
+            problem = wrong(results[name], truth(p, params, data), dtype, tolerance)
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}".splitlines()[0]
+        if problem:
+            failed[name] = problem
+            calls.pop(name, None)
+    if not failed and any(not np.array_equal(a, b) for a, b in zip(results["one"], results["several"], strict=True)):
+        failed["several"] = "WRONG: other numbers than with one thread"
+    return {"failed": failed, "times": interleaved(calls, given.rounds, clock=perf_counter)}
+
+
+def apart(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What ``work`` gives, done in a process of its own: a crash costs one row, and memory is given back."""
+    if not hasattr(os, "fork"):
+        return work()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        signal.alarm(PATIENCE)
+        status = 1
+        try:
+            with os.fdopen(writer, "w") as out:
+                json.dump(work(), out)
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        os._exit(status)
+    os.close(writer)
+    with os.fdopen(reader) as source:
+        text = source.read()
+    _, status = os.waitpid(child, 0)
+    if text and not status:
+        return dict(json.loads(text))
+    if os.WIFSIGNALED(status):
+        name = signal.Signals(os.WTERMSIG(status)).name
+        why = f"took longer than {PATIENCE} s" if name == "SIGALRM" else f"ended by {name}"
+    else:
+        why = "could not be measured"
+    return {"failed": {OURS: why}, "times": {}, "bytes": {}}
+
+
+# ---- tables
+
+
+def row(title: str, cells: list[str], note: str = "") -> str:
+    return f"{title:<34}" + "".join(f"{cell:>12}" for cell in cells) + (f"   {note}" if note else "")
+
+
+def figure(x: float | None) -> str:
+    return "–" if x is None else f"{x:.2f}" if x < 10 else f"{x:.1f}" if x < 100 else f"{x:.0f}"
+
+
+def kilobytes(x: int | None) -> str:
+    return "–" if x is None else f"{x / 1024:.0f}"
+
+
+def noted(failed: dict[str, str]) -> str:
+    return "; ".join(f"{name}: {why[:140]}" for name, why in failed.items())
+
+
+def run_times(chosen: list[Program], given: Any) -> tuple[dict[str, Any], bool]:
+    names = [name for name in contestants(given) if name not in (OURS, JAX)]
+    head = [f"{JAX} ÷ ours", "bar", "", *(f"{name} ÷" for name in names), "ours, µs", "temp., KB", "XLA's, KB"]
+    print(row("peer's time ÷ ours; above 1 we win", head))
+    found: dict[str, Any] = {}
+    good, met, memory = True, 0, 0
+    for p in chosen:
+        its = apart(lambda p=p: measured(p, given))
+        times, failed, sizes = its["times"], its["failed"], its["bytes"]
+        ours = times.get(OURS)
+        ratios = {name: paired_ratio(t, ours) for name, t in times.items() if ours and name != OURS}
+        took = median(ours) * 1e6 if ours else None
+        verdict = "–" if JAX not in ratios else "pass" if ratios[JAX] >= p.bar else "FAIL"
+        if p.key == "call" and took and verdict == "pass" and took > QUICK_CALL:
+            verdict = "FAIL"
+        if any(why.startswith("WRONG") for why in failed.values()):
+            verdict = "WRONG"
+        elif OURS in failed:
+            verdict = "ERROR"
+        good = good and verdict not in ("WRONG", "ERROR")
+        met += verdict == "pass"
+        less = sizes.get(OURS), sizes.get(JAX)
+        memory += None not in less and less[0] <= less[1]
+        cells = [figure(ratios.get(JAX)), figure(p.bar), verdict, *(figure(ratios.get(name)) for name in names)]
+        print(row(p.title, [*cells, figure(took), *map(kilobytes, less)], noted(failed)), flush=True)
+        found[p.key] = {
+            "ratios": ratios,
+            "bar": p.bar,
+            "verdict": verdict,
+            "us": took,
+            "bytes": sizes,
+            "failed": failed,
+        }
+    known = [its["ratios"][JAX] for its in found.values() if JAX in its["ratios"]]
+    mean = f"; geometric mean of the ratios {figure(geometric_mean(known))}" if known else ""
+    print(f"\n{met} of {len(chosen)} reach their bar{mean}; {memory} need no more temporaries than XLA")
+    return found, good
+
+
+def run_threads(chosen: list[Program], given: Any) -> tuple[dict[str, Any], bool]:
+    count = given.threads
+    print(row(f"wall time, {count} threads", [f"one ÷ {count}", "bar", "jax ÷ ours", "bar", "", "ours, µs"]))
+    found: dict[str, Any] = {}
+    good = True
+    for p in (p for p in chosen if p.threads):
+        its = apart(lambda p=p: threaded(p, given))
+        times, failed = its["times"], its["failed"]
+        ours = times.get("several")
+        gain = paired_ratio(times["one"], ours) if ours and "one" in times else None
+        lead = paired_ratio(times[JAX], ours) if ours and JAX in times else None
+        verdict = "–" if gain is None or lead is None else "pass" if gain >= p.threads and lead >= 1 else "FAIL"
+        if any(why.startswith("WRONG") for why in failed.values()):
+            verdict, good = "WRONG", False
+        cells = [figure(gain), figure(p.threads), figure(lead), "1.00", verdict]
+        print(row(p.title, [*cells, figure(median(ours) * 1e6 if ours else None)], noted(failed)), flush=True)
+        found[p.key] = {"gain": gain, "lead": lead, "verdict": verdict, "failed": failed}
+    return found, good
+
+
+# ---- the first call
+
+
+def first_call(key: str, library: str) -> float:
+    """CPU time of the first call of one program, in this process, by a library that has compiled another one before."""
+    p = next(p for p in programs() if p.key == key)
+    params, data = p.data()
+    made = Jit() if library == JAX else plain_ours()
+    small = Program("small", "", 0.0, lambda n, x: n.sum(x * x), lambda: ([np.ones(3, "f4")], []))
+    made.call(small, *small.data())()
+    call = made.call(p, params, data)
+    begin = process_time()
+    call()
+    return process_time() - begin
+
+
+def fresh(key: str, library: str, cache: str) -> float | str:
+    """The same in a new process, with object code kept in this directory."""
+    command = [sys.executable, __file__, "--child", key, library]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PULLBACK_CACHE_DIR": cache})
+    if done.returncode:
+        return (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]
+    return float(done.stdout.split()[-1])
+
+
+def run_first_calls(chosen: list[Program], given: Any) -> tuple[dict[str, Any], bool]:
+    head = [JAX, "ours, cold", "÷ jax", f"≤ {COLD}", "ours, warm", "÷ jax", f"≤ {WARM}"]
+    print(row("first call, ms of CPU time", head))
+    found: dict[str, Any] = {}
+    stems: set[str] = set()
+    for p in chosen:
+        stem = p.key.split("/1e")[0]  # the size of an array changes nothing here
+        if stem in stems:
+            continue
+        stems.add(stem)
+        taken: dict[str, list[Any]] = {"jax": [], "cold": [], "warm": []}
+        with tempfile.TemporaryDirectory() as folder:
+            fresh(p.key, OURS, f"{folder}/full")
+            for number in range(given.rounds):
+                taken["jax"].append(fresh(p.key, JAX, folder))
+                taken["cold"].append(fresh(p.key, OURS, f"{folder}/{number}"))
+                taken["warm"].append(fresh(p.key, OURS, f"{folder}/full"))
+        problems = {name: [t for t in ts if isinstance(t, str)] for name, ts in taken.items()}
+        failed = {name: its[0] for name, its in problems.items() if its}
+        times = {name: median(ts) for name, ts in taken.items() if name not in failed}
+        cells = [figure(times["jax"] * 1e3) if "jax" in times else "–"]
+        for name, bar in (("cold", COLD), ("warm", WARM)):
+            ratio = times[name] / times["jax"] if name in times and "jax" in times else None
+            verdict = "–" if ratio is None else "pass" if ratio <= bar else "FAIL"
+            cells += [figure(times[name] * 1e3) if name in times else "–", figure(ratio), verdict]
+        print(row(p.title.split(", 1e")[0], cells, noted(failed)), flush=True)
+        found[p.key] = {"seconds": times, "failed": failed}
+    return found, True
+
+
+# ---- the command
+
+
+def arguments(argv: list[str] | None) -> Any:
+    keys = [p.key for p in programs()]
+    parser = argparse.ArgumentParser(
+        prog="compiled.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, help="rounds per workload (default 15; 3 for first calls)")
+    parser.add_argument("--only", metavar="KEYS", help="workloads whose key begins so: " + ",".join(keys))
+    parser.add_argument("--without", metavar="NAMES", default="", help=f"leave out peers: {JAX},{TORCH}")
+    parser.add_argument("--torch-compile", action="store_true", help="time torch.compile as well (slow to compile)")
+    parser.add_argument("--first-call", action="store_true", help="the time of first calls instead, in fresh processes")
+    parser.add_argument("--threads", type=int, default=1, help="one thread against so many, in wall time")
+    parser.add_argument("--traceback", action="store_true", help="show where a workload failed")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
+    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    given = parser.parse_args(argv)
+    given.without = given.without.split(",")
+    given.rounds = given.rounds if given.rounds is not None else 3 if given.first_call else 15
+    if given.rounds < 1 or given.threads < 1:
+        parser.error("--rounds and --threads must be at least 1")
+    prefixes = tuple(given.only.split(",")) if given.only else ("",)
+    unknown = [prefix for prefix in prefixes if not any(key.startswith(prefix) for key in keys)]
+    if unknown:
+        parser.error(f"--only: no {', '.join(unknown)} among {', '.join(keys)}")
+    given.chosen = [p for p in programs() if p.key.startswith(prefixes)]
+    return given
+
+
+def main(argv: list[str] | None = None) -> int:
+    given = arguments(argv)
+    warnings.simplefilter("ignore")  # the peers'
+    if given.child:
+        print(first_call(*given.child))
+        return 0
+    for name in (JAX, TORCH):
+        try:
+            __import__(name)
+        except ImportError:
+            given.without.append(name)
+            print(f"{name} is absent: pip install 'pullback[bench]' brings it")
+    versions = {"python": platform.python_version(), "numpy": np.__version__}
+    versions |= {name: sys.modules[name].__version__ for name in (JAX, TORCH) if name in sys.modules}
+    print(", ".join(f"{name} {its}" for name, its in versions.items()) + f"; {given.rounds} rounds\n")
+    way = run_first_calls if given.first_call else run_threads if given.threads > 1 else run_times
+    found, good = way(given.chosen, given)
+    if given.json:
+        given.json.write_text(json.dumps({"versions": versions, "found": found}, indent=2) + "\n", "utf-8")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""Write docs/accuracy.md: the largest error found of every function on lanes, on more points than tests look at."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+import lanes  # noqa: E402
+
+PAGE = ROOT / "docs" / "accuracy.md"
+ROUNDS, MANY = 8, 40_000
+HEAD = f"""\
+# Accuracy of compiled functions
+
+This page is written by `script/accuracy_table.py`, which measures; a test fails when a function is missing here or is
+less accurate than it says.
+
+Compiled programs have vector functions of their own, the same on every processor but for what is said below. The table
+has the largest error that was found, in units of the last place (ulp) of the exact result; 0.5 is the least there can
+be. The bounds are {lanes.BOUND["f4"]} ulp for float32 and {lanes.BOUND["f8"]} ulp for float64, over the whole range:
+arguments of every exponent, results of less than full precision (subnormal ones) too.
+
+Signed zeros, infinities and NaN are as NumPy gives them.
+"""
+FOOT = f"""\
+Exact, of the floats, integers and bools that NumPy has them for: {", ".join(f"`{n}`" for n in lanes.EXACT)}.
+
+- **Sums in a logarithm.** `logaddexp` and `logaddexp2` add the larger argument and a logarithm; they are measured in
+  ulps of these where they are larger than the result: near 0 they take each other away, in NumPy too.
+- **Far out the C library is asked**, lane by lane: `sin`, `cos` and `tan` beyond 1e5 (float32) and 1e9 (float64),
+  `sinh` and `cosh` beyond 87 and 708, `arcsinh` and `arccosh` beyond 1e18 and 1e150, `power` where the result or the
+  base is not a number of full precision, `fmod` and its kin where the quotient has more digits than a number. All
+  else is done in vectors.
+- **Powers** with a small whole exponent that is known when the program is made are products, within the same bounds.
+- **Sums and products of different ops** may be fused into one rounding where a program has them one after the other.
+- **Without a fused multiply-add** in the processor (before 2013) the results are the same, but slow.
+"""
+
+
+def measured(name: str, dtype: str) -> float:
+    worst = 0.0
+    for seed in range(ROUNDS):
+        found, _ = lanes.error(name, dtype, lanes.WIDTHS[dtype][-1], *lanes.arguments(name, dtype, seed, MANY))
+        worst = max(worst, found)
+    tested, _ = lanes.error(name, dtype, lanes.WIDTHS[dtype][-1], *lanes.arguments(name, dtype))
+    return max(worst, tested)
+
+
+def page() -> str:
+    rows = []
+    for name in lanes.ROUNDED:
+        found = [measured(name, dtype) for dtype in lanes.BOUND]
+        print(name, *(f"{e:.3f}" for e in found), flush=True)
+        rows.append(f"| `{name}` | " + " | ".join(f"{math.ceil(e * 100) / 100:.2f}" for e in found) + " |")
+    table = "\n".join(["| Function | float32 | float64 |", "|---|---|---|", *rows])
+    return f"{HEAD}\n{table}\n\n{FOOT}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")

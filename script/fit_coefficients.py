@@ -1,0 +1,91 @@
+"""Write src/pullback/compiler/coefficients.py: the polynomials of the vector maths, fitted with mpmath.
+
+What is fitted is what is left of a function when its first terms, which are exact, are taken away: so the error is
+small beside the result wherever that is small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import mpmath as mp
+
+mp.mp.dps = 50
+PAGE = Path(__file__).resolve().parent.parent / "src" / "pullback" / "compiler" / "coefficients.py"
+HEAD = '''"""Coefficients of polynomials, highest power first, written by script/fit_coefficients.py."""
+
+from __future__ import annotations
+
+'''
+
+
+def beyond(f: Callable[[Any], Any], start: int, step: int = 1) -> Callable[[Any], Any]:
+    """What f has from the power ``start`` of its series on, divided by that power; as a function of x**step."""
+    series = mp.taylor(f, 0, start + 14 * step)
+
+    def rest(z: Any) -> Any:
+        x = z if step == 1 else mp.sqrt(z)
+        if abs(x) < mp.mpf("1e-3"):  # the difference would lose everything
+            return mp.polyval(series[start::step][::-1], z)
+        return (f(x) - mp.polyval(series[:start][::-1], x)) / x**start
+
+    return rest
+
+
+half = mp.log(2) / 2 * mp.mpf("1.001")
+low, high = mp.sqrt(0.5) - 1, mp.sqrt(2) - 1
+near = (high / (high + 2)) ** 2 * mp.mpf("1.001")
+quarter = (mp.pi / 4 * mp.mpf("1.005")) ** 2
+
+
+def double_atanh(s: Any) -> Any:
+    return 2 * mp.atanh(s)
+
+
+exp_rest, log_rest = beyond(mp.exp, 2), beyond(lambda f: mp.log(1 + f), 3)
+log_odd, log_odder = beyond(double_atanh, 3, 2), beyond(double_atanh, 5, 2)
+sin_rest, cos_rest = beyond(mp.sin, 3, 2), beyond(mp.cos, 4, 2)
+sinh_rest, cosh_rest = beyond(mp.sinh, 3, 2), beyond(mp.cosh, 2, 2)
+atan_rest, asin_rest = beyond(mp.atan, 3, 2), beyond(mp.asin, 3, 2)
+erf_near = beyond(mp.erf, 1, 2)
+
+# name: what, from, to, how many coefficients
+FITS: dict[str, tuple[Callable[[Any], Any], Any, Any, int]] = {
+    "EXP_F4": (exp_rest, -half, half, 5),
+    "EXP_F8": (exp_rest, -half, half, 10),
+    "LOG_F4": (log_rest, low, high, 9),
+    "LOG_F8": (log_odd, mp.mpf(0), near, 7),
+    "LOG_SHORT": (log_rest, low, high, 11),
+    "LOG_LONG": (log_odder, mp.mpf(0), near, 8),
+    "SIN_F4": (sin_rest, mp.mpf(0), quarter, 3),
+    "SIN_F8": (sin_rest, mp.mpf(0), quarter, 6),
+    "COS_F4": (cos_rest, mp.mpf(0), quarter, 3),
+    "COS_F8": (cos_rest, mp.mpf(0), quarter, 6),
+    "SINH_F4": (sinh_rest, mp.mpf(0), half**2, 3),
+    "SINH_F8": (sinh_rest, mp.mpf(0), half**2, 5),
+    "COSH_F4": (cosh_rest, mp.mpf(0), half**2, 3),
+    "COSH_F8": (cosh_rest, mp.mpf(0), half**2, 6),
+    "ATAN_F4": (atan_rest, mp.mpf(0), mp.mpf(1), 9),
+    "ATAN_F8": (atan_rest, mp.mpf(0), mp.mpf(1), 21),
+    "ASIN_F4": (asin_rest, mp.mpf(0), mp.mpf("0.2501"), 5),
+    "ASIN_F8": (asin_rest, mp.mpf(0), mp.mpf("0.2501"), 13),
+    "CBRT": (lambda x: 1 / mp.root(x, 3), mp.mpf("0.35"), mp.mpf("2.83"), 6),
+    "ERF_F8": (lambda z: erf_near(z) - 1, mp.mpf(0), mp.mpf(1), 15),
+    "ERFC_F8": (lambda x: mp.log(mp.erfc(x)), mp.mpf("0.999"), mp.mpf(6), 27),
+}
+
+
+def main() -> None:
+    lines = []
+    for name, (f, a, b, count) in FITS.items():
+        coefficients, error = mp.chebyfit(f, [a, b], count, error=True)
+        print(name, count, mp.nstr(error, 3))
+        row = "".join(f"    {float(c)!r},\n" for c in coefficients)
+        lines.append(f"{name} = (\n{row})\n")
+    PAGE.write_text(HEAD + "".join(lines), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

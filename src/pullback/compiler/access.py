@@ -1,0 +1,152 @@
+"""Reading and writing the arrays of a kernel: whole vectors, some of their lanes, or lanes from here and there."""
+
+from __future__ import annotations
+
+from pullback.compiler.code import TYPES, Code, Value, code_of, splat, vector
+from pullback.compiler.fuse import Fused, Kernel, Use
+from pullback.compiler.graph import Node
+from pullback.compiler.plan import Axis, Plan
+
+__all__ = ["Access"]
+
+
+def idle(memory: str, width: int) -> str:
+    """What lanes hold that are not loaded: 1, of which every function has its usual value."""
+    return f"splat ({memory} 1.0)" if memory in ("float", "double") and width > 1 else "zeroinitializer"
+
+
+class Access(Plan):
+    """The text of a kernel, as far as it touches memory."""
+
+    def __init__(self, kernel: Kernel, fused: Fused, lanes: int) -> None:
+        super().__init__(kernel, fused, lanes)
+        self.code = Code()
+        self.arrays: list[Node] = []
+        self.places_of_row: dict[int, str] = {}
+
+    def address(self, node: Node) -> str:
+        if node not in self.arrays:
+            self.arrays.append(node)
+        return f"%a{self.arrays.index(node)}"
+
+    def offset(self, use: Use, places: dict[int, str]) -> str:
+        """Where the elements of a use begin, given the place along each axis of the kernel that is known."""
+        at = str(use.offset)
+        for i, place in places.items():
+            at = self.code.add(at, self.code.times(place, use.steps[i]))
+        return at
+
+    def places(self, index: str, axes: list[Axis]) -> dict[int, str]:
+        """The place along each axis of one index over several; a joined axis goes by the steps of its last member."""
+        code, found, rest = self.code, {}, index
+        for axis in reversed(axes):
+            if axis is axes[0]:
+                found[axis.members[-1]] = rest
+            else:
+                found[axis.members[-1]] = code.op(f"urem i64 {rest}, {axis.length}")
+                rest = code.op(f"udiv i64 {rest}, {axis.length}")
+        return found
+
+    def _place(self, use: Use, index: str, axis: int | None) -> str:
+        at = self.offset(use, self.places_of_row)
+        return at if axis is None else self.code.add(at, self.code.times(index, use.steps[axis]))
+
+    def _lane_places(self, index: str, width: int) -> str:
+        if width == 1:
+            return index
+        lanes = ", ".join(f"i64 {i}" for i in range(width))
+        return self.code.op(f"add <{width} x i64> {splat(self.code, index, 'i64', width)}, <{lanes}>")
+
+    def _vector_load(self, use: Use, index: str, mask: str | None, width: int, axis: int | None) -> Value:
+        step = 1 if axis is None else use.steps[axis]
+        at = self._place(use, index, axis)
+        if step == 1 or width == 1:
+            return self._load(use.node, at, mask, width)
+        return self._gather(use.node, at, step, mask, width)
+
+    def _guarded_load(self, use: Use, index: str, inside: str, width: int, axis: int | None) -> Value:
+        """A load where ``inside`` says so; elsewhere nothing is read."""
+        at = self._place(use, index, axis)
+        if width == 1:
+            return self._load(use.node, self.code.op(f"select i1 {inside}, i64 {at}, i64 0"), None, 1)
+        step = 0 if axis is None else use.steps[axis]
+        return self._load(use.node, at, inside, width) if step == 1 else self._gather(use.node, at, step, inside, width)
+
+    def _load(self, node: Node, at: str, mask: str | None, width: int) -> Value:
+        dtype = code_of(node.dtype)
+        memory = "i8" if dtype == "b1" else TYPES[dtype]
+        pointer = self.code.op(f"getelementptr {memory}, ptr {self.address(node)}, i64 {at}")
+        return self._from_memory(self._read(pointer, memory, node.dtype.itemsize, mask, width), dtype, width)
+
+    def _read(self, pointer: str, memory: str, size: int, mask: str | None, width: int) -> str:
+        type_ = vector(memory, width)
+        if mask is None:
+            return self.code.op(f"load {type_}, ptr {pointer}, align {size}")
+        letter = {"float": "f32", "double": "f64"}.get(memory, memory)
+        return self.code.call(
+            f"llvm.masked.load.v{width}{letter}.p0", type_,
+            [("ptr", pointer), ("i32", str(size)), (f"<{width} x i1>", mask), (type_, idle(memory, width))],
+        )  # fmt: skip
+
+    def _from_memory(self, name: str, dtype: str, width: int) -> Value:
+        if dtype == "b1":
+            name = self.code.op(f"trunc {vector('i8', width)} {name} to {vector('i1', width)}")
+        return Value(self.code, name, dtype, width)
+
+    def _gather(self, node: Node, at: str, step: int, mask: str | None, width: int) -> Value:
+        """Elements that lie ``step`` apart."""
+        steps = f"<{', '.join(f'i64 {i * step}' for i in range(width))}>"
+        return self._gather_at(node, at, Value(self.code, steps, "i8", width), mask)
+
+    def _gather_at(self, node: Node, at: str, places: Value, mask: str | None) -> Value:
+        """An element for each lane, at its own place after ``at``."""
+        dtype, width = code_of(node.dtype), places.width
+        memory = "i8" if dtype == "b1" else TYPES[dtype]
+        code = self.code
+        base = code.op(f"getelementptr {memory}, ptr {self.address(node)}, i64 {at}")
+        if width == 1:
+            pointer = code.op(f"getelementptr {memory}, ptr {base}, i64 {places.name}")
+            return self._from_memory(self._read(pointer, memory, node.dtype.itemsize, None, 1), dtype, 1)
+        pointers = code.op(f"getelementptr {memory}, ptr {base}, <{width} x i64> {places.name}")
+        return self._from_memory(self._gathered(pointers, memory, node.dtype.itemsize, mask, width), dtype, width)
+
+    def _gathered(self, pointers: str, memory: str, size: int, mask: str | None, width: int) -> str:
+        type_ = vector(memory, width)
+        letter = {"float": "f32", "double": "f64"}.get(memory, memory)
+        return self.code.call(
+            f"llvm.masked.gather.v{width}{letter}.v{width}p0", type_,
+            [(f"<{width} x ptr>", pointers), ("i32", str(size)), (f"<{width} x i1>", mask or "splat (i1 true)"),
+             (type_, idle(memory, width))],
+        )  # fmt: skip
+
+    def _store(self, v: Value, node: Node, at: str, mask: str | None) -> None:
+        memory = "i8" if v.dtype == "b1" else TYPES[v.dtype]
+        pointer = self.code.op(f"getelementptr {memory}, ptr {self.address(node)}, i64 {at}")
+        self._write(v, pointer, mask)
+
+    def _write(self, v: Value, pointer: str, mask: str | None) -> None:
+        name, memory = v.name, TYPES[v.dtype]
+        if v.dtype == "b1":
+            name, memory = self.code.op(f"zext {v.type} {v.name} to {vector('i8', v.width)}"), "i8"
+        type_, size = vector(memory, v.width), 1 if v.dtype == "b1" else int(v.dtype[1])
+        if mask is None:
+            self.code.line(f"store {type_} {name}, ptr {pointer}, align {size}")
+            return
+        letter = {"float": "f32", "double": "f64"}.get(memory, memory)
+        function = f"llvm.masked.store.v{v.width}{letter}.p0"
+        self.code.declared.add(f"declare void @{function}({type_}, ptr, i32, <{v.width} x i1>)")
+        self.code.line(f"call void @{function}({type_} {name}, ptr {pointer}, i32 {size}, <{v.width} x i1> {mask})")
+
+    def _scratch_place(self, n: Node, index: str) -> str:
+        memory = "i8" if n.dtype == bool else TYPES[code_of(n.dtype)]
+        base = self.code.op(f"getelementptr i8, ptr %scratch, i64 {self.scratch_at[n.number]}")
+        return self.code.op(f"getelementptr {memory}, ptr {base}, i64 {index}")
+
+    def _load_scratch(self, n: Node, index: str, mask: str | None, width: int) -> Value:
+        dtype = code_of(n.dtype)
+        memory = "i8" if dtype == "b1" else TYPES[dtype]
+        read = self._read(self._scratch_place(n, index), memory, n.dtype.itemsize, mask, width)
+        return self._from_memory(read, dtype, width)
+
+    def _store_scratch(self, v: Value, n: Node, index: str, mask: str | None) -> None:
+        self._write(v, self._scratch_place(n, index), mask)

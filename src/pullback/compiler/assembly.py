@@ -1,0 +1,304 @@
+"""Kernels and calls as one module: functions, the order they are called in, and where every value lies.
+
+A value lies in one of the arrays that the program is given (``slots``: inputs, outputs, constants, what opaque ops
+give), or in the arena, planned by lifetime: what is no longer used makes room for what comes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from pullback.compiler.code import FLOATS, Code, code_of
+from pullback.compiler.fuse import Fused, Kernel, fused, is_number, layout, work
+from pullback.compiler.graph import Graph, Node
+from pullback.compiler.kernels import Writer, Written
+from pullback.compiler.products import blas_call, declaration, planned, small_product
+from pullback.compiler.scatter import ScatterAdd
+
+ALIGN = 64
+WORTH_THREADS = 400_000  # vector work, in elements: below this, others come when it is done
+
+
+@dataclass
+class Segment:
+    """Steps between two opaque ones, as one function; or an opaque one."""
+
+    name: str = ""
+    opaque: Node | None = None
+    slots: frozenset[int] = frozenset()  # those that it reads or writes
+
+
+@dataclass
+class Assembly:
+    """A program as text, and what it must be given to run."""
+
+    text: str = ""
+    segments: list[Segment] = field(default_factory=list)
+    slots: list[Node] = field(default_factory=list)
+    arena: int = 0
+    kernels: int = 0
+    functions: int = 0
+    described: list[str] = field(default_factory=list)
+    copies: list[tuple[int, Node]] = field(default_factory=list)
+
+
+def rounded(n: int) -> int:
+    return -(-n // ALIGN) * ALIGN
+
+
+class Assembler:
+    """Puts a module together."""
+
+    def __init__(self, graph: Graph, lanes: int, threads: int = 1) -> None:
+        self.graph, self.lanes = graph, lanes
+        self.threads = threads  # at most; a negative number: exactly, whatever is set for all programs
+        self.fused: Fused = fused(graph)
+        self.made = Assembly()
+        self.slot: dict[int, int] = {}
+        self.touched: set[int] = set()  # slots, by the segment that is being written
+        self.place: dict[int, int] = {}  # in the arena
+        self.bodies: dict[str, str] = {}
+        self.declared: set[str] = set()
+        self.helpers: dict[str, str] = {}
+        self.writtens: dict[int, Written] = {}
+
+    def run(self) -> Assembly:
+        for step in self.fused.steps:
+            if isinstance(step, Kernel):
+                self.writtens[step.number] = Writer(step, self.fused, self.lanes).write()
+        self._lay_out()
+        functions: list[str] = []
+        code: Code | None = None
+        for step in self.fused.steps:
+            if isinstance(step, Node) and step.kind in ("opaque", "part"):
+                if code is not None:
+                    functions.append(self._closed(code))
+                    code = None
+                if step.kind == "opaque":
+                    self.made.described.append(f"{step.name} {list(step.shape)} by its NumPy kernel")
+                    self.made.segments.append(Segment(opaque=step))
+                continue
+            code = code or Code()
+            if isinstance(step, Kernel):
+                self._call_kernel(code, step)
+            elif step.kind == "scatter":
+                self._call_scatter(code, step)
+            else:
+                self._call_product(code, step)
+        if code is not None:
+            functions.append(self._closed(code))
+        bodies = [
+            body.replace("@KERNEL", f"@{name}").replace("@FINISH", f"@{name}") for body, name in self.bodies.items()
+        ]
+        self.made.text = "\n".join([
+            *sorted(self.declared), *self.helpers.values(), *bodies, *functions,
+            '!0 = !{!"branch_weights", i32 1, i32 100000}', "",
+        ])  # fmt: skip
+        self.made.functions = len(self.bodies)
+        return self.made
+
+    def _closed(self, code: Code) -> str:
+        name = f"run{len(self.made.segments)}"
+        self.made.segments.append(Segment(name, slots=frozenset(self.touched)))
+        self.touched.clear()
+        self.declared |= code.declared
+        return "\n".join([f"define void @{name}(ptr %slots, ptr %arena) {{", "entry:", *code.lines, "ret void", "}"])
+
+    # ---- where everything lies
+
+    def _lay_out(self) -> None:
+        for n in [*self.graph.inputs, *self.graph.outputs]:
+            if n.number not in self.slot and n.kind != "constant":
+                self._give_slot(n)
+        users = self.graph.users()
+        for n in self.graph.nodes:
+            if n.kind == "constant":
+                if not is_number(n) or any(u.kind not in ("map", "cast", "fold") for u in users[n.number]):
+                    self._give_slot(n)
+            elif n.kind in ("opaque", "part"):
+                for m in (n, *n.args):
+                    if m.number not in self.slot and m.kind != "constant":
+                        self._give_slot(m)
+        last: dict[int, int] = {}
+        for at, step in enumerate(self.fused.steps):
+            for n in self._touched(step):
+                last[n.number] = at
+        taken: list[tuple[int, int, int]] = []  # offset, size, last step
+        for at, step in enumerate(self.fused.steps):
+            taken = [t for t in taken if t[2] >= at]
+            for n in step.nodes if isinstance(step, Kernel) else [step]:
+                if n.number in self.fused.stored and n.number not in self.slot:
+                    over = self._over(n, last, at) if n.kind == "product" else None
+                    if over is None:
+                        self.place[n.number] = self._room(taken, rounded(n.nbytes), last.get(n.number, at))
+                    else:
+                        self.place[n.number] = self.place[over.number]
+                        taken.append((self.place[n.number], rounded(n.nbytes), last.get(n.number, at)))
+            if isinstance(step, Kernel):
+                w = self.writtens[step.number]
+                parts = max(1, -(-w.rows // w.part)) if w.rows else 1
+                self.place[-1 - 2 * step.number] = self._room(taken, rounded(w.partial * parts), at)
+                self.place[-2 - 2 * step.number] = self._room(taken, rounded(w.scratch) * self._workers(step), at)
+            elif step.kind == "product":
+                room = self._room(taken, rounded(planned(step).matrices.scratch), at)
+                self.place[-1 - 2 * len(self.fused.steps) - step.number] = room
+
+    def _over(self, n: Node, last: dict[int, int], at: int) -> Node | None:
+        """What a product is added to, if nobody asks for that afterwards: the sum may lie where it lay."""
+        if len(n.args) < 3 or n.args[2].number not in self.place or last[n.args[2].number] != at:
+            return None
+        return n.args[2]
+
+    def _give_slot(self, n: Node) -> None:
+        self.slot[n.number] = len(self.made.slots)
+        self.made.slots.append(n)
+
+    def _touched(self, step: Any) -> list[Node]:
+        if isinstance(step, Kernel):
+            return [*self.writtens[step.number].arrays]
+        return [step, *(layout(a)[0] if step.kind == "product" else a for a in step.args)]
+
+    def _room(self, taken: list[tuple[int, int, int]], size: int, until: int) -> int:
+        """The first gap that is wide enough."""
+        taken.sort()
+        at = 0
+        for offset, length, _ in taken:
+            if offset - at >= size:
+                break
+            at = max(at, offset + length)
+        if size:
+            taken.append((at, size, until))
+        self.made.arena = max(self.made.arena, at + size)
+        return at
+
+    def _pointer(self, code: Code, n: Node, offset: int = 0) -> str:
+        if n.number in self.slot:
+            self.touched.add(self.slot[n.number])
+            at = code.op(f"getelementptr ptr, ptr %slots, i64 {self.slot[n.number]}")
+            base = code.op(f"load ptr, ptr {at}")
+        else:
+            base = code.op(f"getelementptr i8, ptr %arena, i64 {self.place[n.number]}")
+        return base if not offset else code.op(f"getelementptr i8, ptr {base}, i64 {offset * n.dtype.itemsize}")
+
+    # ---- calls
+
+    def _named(self, body: str) -> str:
+        """The name of a function; the same text is the same function."""
+        return self.bodies.setdefault(body, f"k{len(self.bodies)}")
+
+    def _call_kernel(self, code: Code, k: Kernel) -> None:
+        w = self.writtens[k.number]
+        self.made.kernels += 1
+        self.made.described.append(described(k, w))
+        if not w.rows:
+            return
+        self.declared |= w.declared
+        self.helpers.update(w.helpers)
+        name = self._named(w.body)
+        after = [n for n in k.nodes if k.levels[n.number] == "after"]
+        arrays = w.arrays[: len(w.arrays) - len(after)]
+        given = [f"ptr {self._pointer(code, n)}" for n in arrays]
+        args = "".join(f"{pointer}, " for pointer in given)
+        partial = code.op(f"getelementptr i8, ptr %arena, i64 {self.place[-1 - 2 * k.number]}")
+        scratch = code.op(f"getelementptr i8, ptr %arena, i64 {self.place[-2 - 2 * k.number]}")
+        parts = -(-w.rows // w.part)
+        if self._workers(k) > 1:
+            self._by_threads(code, name, w, [*given, f"ptr {partial}", f"ptr {scratch}"])
+        elif parts == 1:
+            code.line(f"call void @{name}({args}i64 0, i64 {w.rows}, ptr {partial}, ptr {scratch})")
+        else:
+            code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
+            with code.loop("0", parts) as p:
+                lo = code.times(p, w.part)
+                hi = code.op(f"call i64 @llvm.smin.i64(i64 {code.add(lo, str(w.part))}, i64 {w.rows})")
+                mine = code.op(f"getelementptr i8, ptr {partial}, i64 {code.times(p, w.partial)}")
+                code.line(f"call void @{name}({args}i64 {lo}, i64 {hi}, ptr {mine}, ptr {scratch})")
+        if w.finish:
+            outs = "".join(f"ptr {self._pointer(code, n)}, " for n in after)
+            code.line(f"call void @{self._named(w.finish)}({outs}ptr {partial}, i64 {parts})")
+
+    def _workers(self, k: Kernel) -> int:
+        """How many threads may do parts of a kernel: one, if it is not worth the calling of others."""
+        w = self.writtens[k.number]
+        worth = sum(work(n) for n in k.nodes) * prod(k.axes) >= WORTH_THREADS
+        return min(abs(self.threads), -(-w.rows // w.part)) if worth and w.rows else 1
+
+    def _by_threads(self, code: Code, name: str, w: Written, given: list[str]) -> None:
+        """Have the parts of a kernel done by whoever claims them; each thread has scratch memory of its own."""
+        context = code.op(f"alloca [{len(given)} x ptr]")
+        for i, pointer in enumerate(given):
+            code.line(f"store {pointer}, ptr {code.op(f'getelementptr ptr, ptr {context}, i64 {i}')}")
+        task = Code()
+        task.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
+        places = [task.op(f"getelementptr ptr, ptr %context, i64 {i}") for i in range(len(given))]
+        loaded = [task.op(f"load ptr, ptr {place}") for place in places]
+        lo = task.times("%part", w.part)
+        hi = task.op(f"call i64 @llvm.smin.i64(i64 {task.add(lo, str(w.part))}, i64 {w.rows})")
+        partial = task.op(f"getelementptr i8, ptr {loaded[-2]}, i64 {task.times('%part', w.partial)}")
+        scratch = task.op(f"getelementptr i8, ptr {loaded[-1]}, i64 {task.times('%worker', rounded(w.scratch))}")
+        args = "".join(f"ptr {p}, " for p in loaded[:-2])
+        task.line(f"call void @{name}({args}i64 {lo}, i64 {hi}, ptr {partial}, ptr {scratch})")
+        head = "define internal void @KERNEL(ptr %context, i64 %part, i64 %worker) {\nentry:"
+        function = self._named("\n".join([head, *task.lines, "ret void", "}"]))
+        code.declared |= {*task.declared, "declare void @parallel(ptr, ptr, i64, i64)"}
+        parts = -(-w.rows // w.part)
+        code.line(f"call void @parallel(ptr @{function}, ptr {context}, i64 {parts}, i64 {self.threads})")
+
+    def _call_scatter(self, code: Code, n: Node) -> None:
+        self.made.described.append(f"scatter {list(n.args[0].shape)} into {list(n.shape)}")
+        scatter = ScatterAdd(n, self.lanes)
+        name = self._named(scatter.text())
+        self.declared |= scatter.code.declared
+        code.line(f"call void @{name}({', '.join(f'ptr {self._pointer(code, x)}' for x in (*n.args, n))})")
+
+    def _call_product(self, code: Code, n: Node) -> None:
+        plan = planned(n)
+        self.made.described.append(
+            f"product {list(n.args[0].shape)} @ {list(n.args[1].shape)}{' added' if plan.adds else ''}"
+        )
+        if not n.size:
+            return
+        pointers = [self._pointer(code, base, offset) for base, offset in plan.bases]
+        z = self._pointer(code, n)
+        t = FLOATS[code_of(n.dtype)]
+        c = self._pointer(code, n.args[2]) if plan.adds else z
+        if plan.is_small:
+            text, declared = small_product(plan.matrices, self.lanes)
+            name = self._named(text)
+            self.declared |= declared
+            scratch = code.op(
+                f"getelementptr i8, ptr %arena, i64 {self.place[-1 - 2 * len(self.fused.steps) - n.number]}"
+            )
+        elif plan.adds and c != z:
+            code.declared.add("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
+            code.line(f"call void @llvm.memmove.p0.p0.i64(ptr {z}, ptr {c}, i64 {n.nbytes}, i1 false)")
+
+        def call(a: str, b: str, c: str, z: str) -> None:
+            if plan.is_small:
+                code.line(f"call void @{name}(ptr {a}, ptr {b}, ptr {c}, ptr {z}, ptr {scratch})")
+            else:
+                self.declared.add(declaration(n.dtype))
+                code.line(blas_call(plan, a, b, z))
+
+        def looped(axes: list[int], a: str, b: str, c: str, z: str) -> None:
+            if not axes:
+                call(a, b, c, z)
+                return
+            i, *rest = axes
+            with code.loop("0", plan.loop[i]) as at:
+                ahead = [*(s[i] for s in plan.steps), plan.out[i], plan.out[i]]
+                moved = [
+                    code.op(f"getelementptr {t}, ptr {p}, i64 {code.times(at, s)}") if s else p
+                    for p, s in zip((a, b, c, z), ahead, strict=True)
+                ]
+                looped(rest, *moved)
+
+        looped([*range(len(plan.loop))], pointers[0], pointers[1], c, z)
+
+
+def described(k: Kernel, w: Written) -> str:
+    """A kernel in a line, for whoever reads a program."""
+    names = ", ".join(n.name for n in k.nodes)
+    return f"kernel {list(k.axes)}{f' by rows of {list(k.axes[k.split :])}' if k.split else ''}: {names}"

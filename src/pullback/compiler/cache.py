@@ -1,0 +1,186 @@
+"""Object code kept on disk, so that a program is compiled once and not once per process.
+
+What is read is run, so it must be what was written here: the directory and the file must be the user's own and nobody
+else's to write, and the file must say for which question it is the answer and carry a sum of its bytes.  Anything else
+is a miss.  Nothing here raises: a disk that is full, or not there, only means that programs are compiled again.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from contextlib import suppress
+from typing import Any
+
+try:
+    from _blake2 import blake2b  # what hashlib gives too, after some milliseconds of import
+except ImportError:
+    from hashlib import blake2b
+
+__all__ = ["Cache", "default_cache", "described", "directory"]
+
+MAGIC = b"pullback"
+FORMAT = b"image 1"
+LIMIT = 256 << 20
+OTHERS = stat.S_IWGRP | stat.S_IWOTH
+SUFFIX = ".code"
+READING = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))  # no link, and no pipe
+LEFT_OVER = 3600.0  # seconds after which a file that was never finished is no longer being written
+
+
+def directory() -> str:
+    """Where object code is kept: ``PULLBACK_CACHE_DIR``, or a place of our own among the user's caches."""
+    given = os.environ.get("PULLBACK_CACHE_DIR")
+    if given:
+        return given
+    home = os.path.expanduser("~")
+    if sys.platform == "darwin":
+        base = os.path.join(home, "Library", "Caches")
+    elif sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local")
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
+    return os.path.join(base, "pullback")
+
+
+def limit() -> int:
+    """How many bytes may be kept: ``PULLBACK_CACHE_SIZE`` megabytes."""
+    with suppress(ValueError, OverflowError):
+        return int(float(os.environ.get("PULLBACK_CACHE_SIZE", "")) * (1 << 20))
+    return LIMIT
+
+
+def summed(*parts: bytes) -> bytes:
+    total = blake2b(digest_size=32)
+    for part in parts:
+        total.update(len(part).to_bytes(8, "little") + part)
+    return total.digest()
+
+
+class Cache:
+    """Answers by key, in one directory."""
+
+    def __init__(self, path: str, most: int) -> None:
+        self.path, self.most = path, most
+        self.written = most  # so that the first time something is kept, it is seen what there is
+
+    def key(self, *parts: str) -> bytes:
+        """The key of a question: of everything that the answer depends on."""
+        return summed(FORMAT, *(p.encode() for p in parts))
+
+    def _file(self, key: bytes) -> str:
+        return os.path.join(self.path, key.hex()[:40] + SUFFIX)
+
+    def _is_ours(self, found: os.stat_result) -> bool:
+        owner = getattr(os, "geteuid", lambda: found.st_uid)()
+        return found.st_uid == owner and (os.name == "nt" or not found.st_mode & OTHERS)
+
+    def get(self, key: bytes) -> bytes | None:
+        """What was kept for ``key``, if it is there and whole."""
+        path = self._file(key)
+        try:
+            here = os.lstat(self.path)
+            if not stat.S_ISDIR(here.st_mode) or not self._is_ours(here):
+                return None
+            handle = os.open(path, os.O_RDONLY | READING)
+        except (OSError, ValueError):
+            return None
+        try:
+            with open(handle, "rb") as file:
+                found = os.fstat(handle)
+                data = file.read() if stat.S_ISREG(found.st_mode) and self._is_ours(found) else b""
+        except OSError:
+            return None
+        head, body = data[:72], data[72:]
+        if head != MAGIC + key + summed(key, body):
+            with suppress(OSError):
+                os.unlink(path)
+            return None
+        with suppress(OSError):
+            os.utime(path)  # the oldest go first, when room is needed
+        return body
+
+    def put(self, key: bytes, body: bytes) -> None:
+        """Keep ``body``: whoever reads meanwhile finds all of it or nothing."""
+        path = self._file(key)
+        own = f"{path}.{os.getpid()}.{id(body)}"
+        try:
+            os.makedirs(self.path, 0o700, exist_ok=True)
+            if not self._is_ours(os.lstat(self.path)):
+                return
+            if self.written + len(body) > self.most // 16:
+                self.shrink(self.most - len(body))
+                self.written = 0
+            if len(body) > self.most:
+                return
+            handle = os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+            try:
+                with open(handle, "wb") as file:
+                    file.write(MAGIC + key + summed(key, body) + body)
+                os.replace(own, path)
+                self.written += len(body)
+            except OSError:
+                os.unlink(own)
+        except (OSError, ValueError):
+            return
+
+    def entries(self) -> list[tuple[float, int, str]]:
+        """Every file: when it was last used, its size, its path; those left behind by who was stopped among them."""
+        found = []
+        with suppress(OSError), os.scandir(self.path) as files:
+            for file in files:
+                if SUFFIX in file.name:
+                    with suppress(OSError):
+                        about = file.stat(follow_symlinks=False)
+                        found.append((about.st_mtime, about.st_size, file.path))
+        return sorted(found)
+
+    def shrink(self, most: int) -> None:
+        """Remove those not used for the longest time, until no more than ``most`` bytes are left."""
+        found = self.entries()
+        now = max((when for when, _, _ in found), default=0.0)
+        total = sum(size for _, size, _ in found)
+        for when, size, path in found:
+            unfinished = not path.endswith(SUFFIX)
+            if (unfinished and now - when > LEFT_OVER) or (total > most and not unfinished):
+                with suppress(OSError):
+                    os.unlink(path)
+                total -= size
+
+
+class Nothing:
+    """No cache."""
+
+    def key(self, *parts: str) -> bytes:
+        return b""
+
+    def get(self, key: bytes) -> bytes | None:
+        return None
+
+    def put(self, key: bytes, body: bytes) -> None:
+        pass
+
+
+NOTHING = Nothing()
+_caches: dict[tuple[str, int], Cache] = {}
+
+
+def default_cache() -> Any:
+    """The cache that the environment asks for; one that keeps nothing if it asks for none."""
+    if os.environ.get("PULLBACK_CACHE", "1").lower() in ("0", "off", "no", "false"):
+        return NOTHING
+    asked = directory(), limit()
+    if not os.path.isabs(asked[0]) and "PULLBACK_CACHE_DIR" not in os.environ:  # a user without a home
+        return NOTHING
+    return _caches.setdefault(asked, Cache(*asked))
+
+
+def described() -> str:
+    """Where object code is kept, and how much of it there is."""
+    cache = default_cache()
+    if cache is NOTHING:
+        return "not kept on disk"
+    found = cache.entries()
+    size, most = sum(size for _, size, _ in found) / (1 << 20), cache.most / (1 << 20)
+    return f"{cache.path}: {len(found)} files, {size:.1f} of at most {most:.0f} MB"

@@ -1,0 +1,311 @@
+"""LLVM's language, written down: values with a type and a number of lanes, and the arithmetic of Python's signs.
+
+Everything is explicit vectors; a width of 1 is plain scalars.  Only ``contract`` (a fused multiply-add) is allowed of
+what could change a result, and not where ``exact`` says so.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+FLOATS = {"f4": "float", "f8": "double"}
+TYPES = {
+    **FLOATS, "i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64",
+    "u1": "i8", "u2": "i16", "u4": "i32", "u8": "i64", "b1": "i1",
+}  # fmt: skip
+COMPARE = {"gt": "ogt", "lt": "olt", "ge": "oge", "le": "ole", "eq": "oeq", "ne": "une"}
+
+
+def code_of(dtype: Any) -> str:
+    """The short name of a dtype: kind and bytes.
+
+    >>> code_of(np.float32), code_of(bool)
+    ('f4', 'b1')
+    """
+    return str(np.dtype(dtype).str[1:])
+
+
+class Code:
+    """The text of one function that is being written, and what it refers to."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.entry: list[str] = []  # what must stand at the beginning: room on the stack
+        self.declared: set[str] = set()
+        self.helpers: dict[str, str] = {}  # functions that are called, by name
+        self.count = 0
+        self.exact_depth = 0
+        self.shared: dict[Any, Any] = {}  # what later lines of the same block may use again
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+
+    def fresh(self, base: str = "v") -> str:
+        self.count += 1
+        return f"{base}{self.count}"
+
+    def op(self, text: str) -> str:
+        """One instruction; the name of its result."""
+        name = f"%{self.fresh()}"
+        self.lines.append(f"{name} = {text}")
+        return name
+
+    def call(self, function: str, result: str, args: Sequence[tuple[str, str]]) -> str:
+        """A call of a function that is declared, with (type, value) for each argument."""
+        self.declared.add(f"declare {result} @{function}({', '.join(t for t, _ in args)})")
+        return self.op(f"call {result} @{function}({', '.join(f'{t} {v}' for t, v in args)})")
+
+    def block(self, base: str) -> str:
+        """The name of a new block."""
+        return self.fresh(base)
+
+    def begin(self, name: str) -> None:
+        self.shared.clear()
+        self.line(f"{name}:")
+
+    def jump(self, name: str) -> None:
+        self.line(f"br label %{name}")
+
+    def branch(self, condition: str, yes: str, no: str, unlikely: bool = False) -> None:
+        self.line(f"br i1 {condition}, label %{yes}, label %{no}{', !prof !0' if unlikely else ''}")
+
+    def room(self, type_: str, align: int = 64) -> str:
+        """Room on the stack, made when the function is entered."""
+        name = f"%{self.fresh('room')}"
+        self.entry.append(f"{name} = alloca {type_}, align {align}")
+        return name
+
+    @contextmanager
+    def exactly(self) -> Iterator[None]:
+        """In this block multiplications and additions are not fused by the compiler."""
+        self.exact_depth += 1
+        try:
+            yield
+        finally:
+            self.exact_depth -= 1
+
+    @contextmanager
+    def loop(self, start: Any, stop: Any, step: int = 1) -> Iterator[str]:
+        """A loop over ``range(start, stop, step)``, which must not be empty; gives the name of its index."""
+        before, top, last, after = (self.block(b) for b in ("before", "loop", "next", "after"))
+        self.jump(before)
+        self.begin(before)
+        self.jump(top)
+        self.begin(top)
+        i, following = f"%{self.fresh('i')}", f"%{self.fresh('i')}"
+        self.line(f"{i} = phi i64 [{start}, %{before}], [{following}, %{last}]")
+        yield i
+        self.jump(last)
+        self.begin(last)
+        self.line(f"{following} = add nuw nsw i64 {i}, {step}")
+        self.branch(self.op(f"icmp slt i64 {following}, {stop}"), top, after)
+        self.begin(after)
+
+    def add(self, a: str, b: str) -> str:
+        """Two whole numbers added; one that is known to be 0 is not."""
+        return b if a == "0" else a if b == "0" else self.op(f"add nsw i64 {a}, {b}")
+
+    def times(self, a: str, n: int) -> str:
+        return "0" if not n or a == "0" else a if n == 1 else self.op(f"mul nsw i64 {a}, {n}")
+
+
+class Value:
+    """Lanes of one dtype, with Python's signs for arithmetic.  Numbers among them take the dtype of the others."""
+
+    __slots__ = ("code", "dtype", "name", "width")
+
+    def __init__(self, code: Code, name: str, dtype: str, width: int) -> None:
+        self.code, self.name, self.dtype, self.width = code, name, dtype, width
+
+    def __repr__(self) -> str:
+        return f"{self.type} {self.name}"
+
+    # ---- types
+
+    @property
+    def kind(self) -> str:
+        return self.dtype[0]
+
+    @property
+    def type(self) -> str:
+        return vector(TYPES[self.dtype], self.width)
+
+    @property
+    def bits(self) -> int:
+        return 1 if self.dtype == "b1" else int(self.dtype[1]) * 8
+
+    @property
+    def suffix(self) -> str:
+        """How intrinsics name the type."""
+        base = f"{'f' if self.kind == 'f' else 'i'}{self.bits}"
+        return base if self.width == 1 else f"v{self.width}{base}"
+
+    def like(self, name: str, dtype: str | None = None) -> Value:
+        return Value(self.code, name, dtype or self.dtype, self.width)
+
+    def lift(self, x: Any) -> Value:
+        """A number as lanes like these."""
+        return x if isinstance(x, Value) else self.like(literal(x, self.dtype, self.width))
+
+    # ---- arithmetic
+
+    def _two(self, x: Any, real: str, whole: str, signs: bool = False) -> Value:
+        y = self.lift(x)
+        if self.kind == "f":
+            flags = "" if self.code.exact_depth or real == "frem" else " contract"
+            return self.like(self.code.op(f"{real}{flags} {self.type} {self.name}, {y.name}"))
+        if signs and self.kind in "ub":
+            whole = "u" + whole[1:]
+        return self.like(self.code.op(f"{whole} {self.type} {self.name}, {y.name}"))
+
+    def __add__(self, x: Any) -> Value:
+        return self._two(x, "fadd", "or" if self.kind == "b" else "add")
+
+    def __sub__(self, x: Any) -> Value:
+        return self._two(x, "fsub", "sub")
+
+    def __mul__(self, x: Any) -> Value:
+        return self._two(x, "fmul", "and" if self.kind == "b" else "mul")
+
+    def __truediv__(self, x: Any) -> Value:
+        return self._two(x, "fdiv", "sdiv", signs=True)
+
+    def __and__(self, x: Any) -> Value:
+        return self._two(x, "and", "and")
+
+    def __or__(self, x: Any) -> Value:
+        return self._two(x, "or", "or")
+
+    def __xor__(self, x: Any) -> Value:
+        return self._two(x, "xor", "xor")
+
+    def __lshift__(self, x: Any) -> Value:
+        return self._two(x, "shl", "shl")
+
+    def __rshift__(self, x: Any) -> Value:
+        """Logical for unsigned lanes, else keeping the sign."""
+        return self._two(x, "ashr", "lshr" if self.kind == "u" else "ashr")
+
+    def __radd__(self, x: Any) -> Value:
+        return self.lift(x) + self
+
+    def __rsub__(self, x: Any) -> Value:
+        return self.lift(x) - self
+
+    def __rmul__(self, x: Any) -> Value:
+        return self.lift(x) * self
+
+    def __rtruediv__(self, x: Any) -> Value:
+        return self.lift(x) / self
+
+    def __neg__(self) -> Value:
+        return self.like(self.code.op(f"fneg {self.type} {self.name}")) if self.kind == "f" else self.lift(0) - self
+
+    def __invert__(self) -> Value:
+        return self ^ (True if self.kind == "b" else -1)
+
+    # ---- comparisons
+
+    def compare(self, word: str, x: Any) -> Value:
+        """By one of LLVM's words for floats, such as ``ogt`` (ordered) or ``ugt`` (true for NaN too)."""
+        y = self.lift(x)
+        if self.kind == "f":
+            how = f"fcmp {word}"
+        else:
+            bare = word[1:]
+            how = f"icmp {bare if bare in ('eq', 'ne') else ('u' if self.kind in 'ub' else 's') + bare}"
+        return self.like(self.code.op(f"{how} {self.type} {self.name}, {y.name}"), "b1")
+
+    def __gt__(self, x: Any) -> Value:
+        return self.compare("ogt", x)
+
+    def __lt__(self, x: Any) -> Value:
+        return self.compare("olt", x)
+
+    def __ge__(self, x: Any) -> Value:
+        return self.compare("oge", x)
+
+    def __le__(self, x: Any) -> Value:
+        return self.compare("ole", x)
+
+    def __eq__(self, x: Any) -> Value:  # type: ignore[override]
+        return self.compare("oeq", x)
+
+    def __ne__(self, x: Any) -> Value:  # type: ignore[override]
+        return self.compare("une", x)
+
+    __hash__ = object.__hash__
+
+    # ---- other types
+
+    def as_bits(self) -> Value:
+        """The bits of floats as signed integers."""
+        return self._recast(f"i{self.dtype[1]}", "bitcast")
+
+    def as_floats(self) -> Value:
+        """Integers as the bits of floats."""
+        return self._recast(f"f{self.dtype[1]}", "bitcast")
+
+    def _recast(self, dtype: str, how: str) -> Value:
+        new = self.like("", dtype)
+        new.name = self.code.op(f"{how} {self.type} {self.name} to {new.type}")
+        return new
+
+    def cast(self, dtype: str) -> Value:
+        """The same numbers in another dtype, as NumPy casts them."""
+        if dtype == self.dtype:
+            return self
+        if dtype == "b1":
+            return self.compare("une", 0)
+        wide, wider = self.bits, 1 if dtype == "b1" else int(dtype[1]) * 8
+        if self.kind == "f" and dtype[0] == "f":
+            return self._recast(dtype, "fpext" if wider > wide else "fptrunc")
+        if self.kind == "f":
+            return self._recast(dtype, "fptoui" if dtype[0] == "u" else "fptosi")
+        if dtype[0] == "f":
+            return self._recast(dtype, "uitofp" if self.kind in "ub" else "sitofp")
+        if wider == wide:
+            return self.like(self.name, dtype)
+        return self._recast(dtype, "trunc" if wider < wide else "zext" if self.kind in "ub" else "sext")
+
+
+def vector(type_: str, width: int) -> str:
+    """The type of that many lanes."""
+    return type_ if width == 1 else f"<{width} x {type_}>"
+
+
+def literal(x: Any, dtype: str, width: int) -> str:
+    """A number as LLVM writes it, in all lanes."""
+    if dtype in FLOATS:
+        x = float(np.float32(x)) if dtype == "f4" else float(x)
+        text = f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
+    elif dtype == "b1":
+        text = "true" if x else "false"
+    else:
+        text = str(int(x))
+    return text if width == 1 else f"splat ({TYPES[dtype]} {text})"
+
+
+def known(x: Value) -> float | None:
+    """The number that is in all lanes, if it is written in the text."""
+    text = x.name.removeprefix("splat (").removesuffix(")").split(" ")[-1]
+    if text.startswith("%") or not text:
+        return None
+    if x.kind == "f":
+        return float(struct.unpack("<d", struct.pack("<Q", int(text, 16)))[0]) if text.startswith("0x") else None
+    return {"true": 1, "false": 0}.get(text, int(text) if text.lstrip("-").isdigit() else None)
+
+
+def splat(code: Code, scalar: str, type_: str, width: int) -> str:
+    """One scalar in all lanes."""
+    if width == 1:
+        return scalar
+    first = code.op(f"insertelement <{width} x {type_}> poison, {type_} {scalar}, i64 0")
+    return code.op(
+        f"shufflevector <{width} x {type_}> {first}, <{width} x {type_}> poison, <{width} x i32> zeroinitializer"
+    )

@@ -1,0 +1,287 @@
+"""``compile``: a function becomes a program, one for each signature it is called with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import update_wrapper
+from time import perf_counter
+from typing import Any, NamedTuple
+from warnings import warn
+
+import numpy as np
+
+from pullback.compiler.entry import Leaves
+from pullback.compiler.execute import Executor
+from pullback.compiler.graph import Graph, fingerprint
+from pullback.compiler.machine import NoTranslator, there
+from pullback.compiler.native import Native
+from pullback.compiler.rewrite import rewritten
+from pullback.compiler.threads import checked
+from pullback.compiler.trace import PLAIN_NUMBERS, Symbol, Trace
+from pullback.core import tree
+from pullback.core.convert import as_value
+from pullback.core.tape import RAW, constant
+from pullback.core.tensor import Tensor
+from pullback.core.variable import Variable, watching
+from pullback.errors import ArgumentError, CompileError
+
+__all__ = ["compile"]
+
+BACKENDS = ("auto", "llvm", "numpy")
+PYTHON, ARRAY, TENSOR = 0, 1, 2  # what was given, and so what is given back
+MANY_TRACES = 8
+
+
+class Leaf(NamedTuple):
+    """What a program knows of an argument before it is called with it."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+    weak: Any  # the type of a Python number
+
+    def __str__(self) -> str:
+        return self.weak.__name__ if self.weak else f"{self.dtype}{list(self.shape)}"
+
+
+class Hole:
+    """Stands in a tree for an array."""
+
+    def __repr__(self) -> str:
+        return "*"
+
+
+HOLE = Hole()
+
+
+class Program:
+    """A function for one signature: how it was written down, and how it is run."""
+
+    def __init__(
+        self, f: Callable[..., Any], args: Any, kwargs: Any, leaves: Sequence[Leaf], backend: str, options: Any
+    ) -> None:
+        begin = perf_counter()
+        trace = Trace()
+        symbols = [Symbol(trace, trace.graph.input(*leaf[:2]), leaf.weak) for leaf in leaves]
+        source = iter(symbols)
+
+        def fill(x: Any) -> Any:
+            return next(source) if x is HOLE else x
+
+        outputs: list[Any] = []
+
+        def out(x: Any) -> Any:
+            if not isinstance(x, Tensor | np.ndarray | np.generic):
+                return x
+            outputs.append(trace.node(x.read() if isinstance(x, Tensor) else x))
+            return HOLE
+
+        with watching(trace):
+            self.structure = tree.mapped(out, f(*tree.mapped(fill, args), **tree.mapped(fill, kwargs)))
+        self.results = len(outputs)
+        self.reads = [v for v, _ in trace.reads.values()]
+        self.assigned = [v for v, _ in trace.assigned.values()]
+        outputs += [trace.node(value) for _, value in trace.assigned.values()]
+        trace.graph.outputs = outputs
+        # variables are inputs too, found while tracing: they come after those that are given
+        self.traced = trace.graph
+        middle = perf_counter()
+        self.graph: Graph = rewritten(trace.graph)
+        self.stats = {"trace": (middle - begin) * 1e3, "rewrite": (perf_counter() - middle) * 1e3}
+        self.run: Any = _runner(self.graph, backend, options)
+        self.stats.update(self.run.stats)
+
+    def __call__(self, values: Sequence[Any], kind: int) -> Any:
+        out = self.run([*values, *(v.held.value for v in self.reads)])
+        for v, new in zip(self.assigned, out[self.results :], strict=True):
+            v.held = constant(new[()])
+        source = iter(out)
+        give = _tensor if kind == TENSOR else _array
+        return tree.mapped(lambda x: give(next(source)) if x is HOLE else x, self.structure)
+
+    def entry(self, args: Any, leaves: Sequence[Leaf], otherwise: Callable[..., Any]) -> Callable[..., Any] | None:
+        """A quicker way in for arguments like these, given by place; ``otherwise`` takes any others."""
+        if not isinstance(self.run, Native):
+            return None
+        trees = Leaves(HOLE, args, leaves, self.structure)
+        found = self.run.entry(trees, otherwise) if not (self.reads or self.assigned) else None
+        return found or self.run.hand(trees, otherwise, lambda *values: self(values, ARRAY))
+
+    @property
+    def ir(self) -> str:
+        """The program in LLVM's language; nothing where NumPy runs it."""
+        return self.run.assembly.text if isinstance(self.run, Native) else ""
+
+    @property
+    def kernels(self) -> list[str]:
+        """What is done, step by step: which ops are one loop, which are library calls, which run their NumPy kernel."""
+        return self.run.assembly.described if isinstance(self.run, Native) else []
+
+    @property
+    def temporaries(self) -> int:
+        """Bytes of memory for what is neither given nor asked for."""
+        return self.run.assembly.arena if isinstance(self.run, Native) else 0
+
+    def __str__(self) -> str:
+        if not self.kernels:
+            return str(self.graph)
+        head = f"in {len(self.kernels)} step{'s' * (len(self.kernels) > 1)}, {self.temporaries} bytes of temporaries:"
+        return "\n".join([str(self.graph), "", head, *(f"  {k}" for k in self.kernels)])
+
+
+def _runner(graph: Graph, backend: str, options: dict[str, Any]) -> Any:
+    """What runs a graph: machine code, where there can be any."""
+    if backend == "numpy" or (backend == "auto" and not there()):
+        return Executor(graph)
+    if not there():
+        raise CompileError("compile: backend='llvm' needs the package llvmlite, which is not installed here.")
+    try:
+        return Native(graph, **options)
+    except NoTranslator:
+        if backend == "llvm":
+            raise
+        return Executor(graph)
+
+
+def _tensor(v: Any) -> Any:
+    return constant(v[()])
+
+
+def _array(v: Any) -> Any:
+    return v[()]
+
+
+class Compiled:
+    """What ``compile`` makes: keeps the name and docstring of ``f``."""
+
+    # A call goes straight to the entry of the newest program, and from there to the one before it, without a Python
+    # frame: the interpreter finds what is to be called in a slot of the instance.
+    __slots__ = ("__call__", "__dict__", "__weakref__")
+
+    __call__: Callable[..., Any]
+    __name__: str
+    __qualname__: str
+    __wrapped__: Callable[..., Any]
+
+    def __init__(
+        self, f: Callable[..., Any], static_argnums: Any, static_argnames: Any, backend: str, **options: Any
+    ) -> None:
+        if not callable(f):
+            raise ArgumentError(f"compile(f): f must be a function, got {type(f).__name__}.")
+        if backend not in BACKENDS:
+            raise ArgumentError(f"compile: backend must be one of {', '.join(BACKENDS)}, got {backend!r}.")
+        self.static = {static_argnums} if isinstance(static_argnums, int) else {*static_argnums}
+        self.static_names = {static_argnames} if isinstance(static_argnames, str) else {*static_argnames}
+        if options.get("threads") is not None:
+            checked("compile: threads", options["threads"])
+        self.backend, self.options = backend, options
+        self.programs: dict[Any, Program] = {}
+        self.__call__ = self._run
+        self.__name__ = self.__qualname__ = type(f).__name__
+        update_wrapper(self, f)
+
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
+        call = self._call(args, kwargs)
+        if call is None:  # a transform follows an argument: it sees the function itself
+            return self.__wrapped__(*args, **kwargs)
+        program, values, kind = call
+        return program(values, kind)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Program:
+        """The program for these arguments, which is not run.
+
+        >>> import numpy as np, pullback as pb
+        >>> print(pb.compile(lambda x: x * 2.0 * 1.0).lower(np.ones(3)))
+        %0 = input 0 : float64[3]
+        %1 = constant 2.0 : float64[]
+        %2 = mul(%0, %1) : float64[3]   # ...
+        return %2
+        <BLANKLINE>
+        in 1 step, 0 bytes of temporaries:
+          kernel [3]: mul
+        """
+        call = self._call(args, kwargs)
+        if call is None:
+            raise CompileError("lower: an argument is followed by a transform; there is no program then.")
+        return call[0]
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Program, list[Any], int] | None:
+        values: list[Any] = []
+        leaves: list[Leaf] = []
+        kind = PYTHON
+
+        def take(x: Any) -> Any:
+            nonlocal kind
+            if isinstance(x, Tensor):
+                if isinstance(x, Variable):
+                    return x
+                kind, x = TENSOR, x.read()
+                if x.level:
+                    raise _Followed
+                x = x.value
+            elif isinstance(x, RAW) or tree.is_number_list(x):
+                kind = max(kind, ARRAY)
+            elif type(x) not in PLAIN_NUMBERS or isinstance(x, bool):
+                return x
+            weak = type(x) if type(x) in PLAIN_NUMBERS else None
+            v = np.asarray(x, None if weak is not float else np.float64)[()] if weak else as_value(x)
+            if not v.dtype.isnative:  # bytes in the other order
+                v = v.astype(v.dtype.newbyteorder("="))
+            values.append(v)
+            leaves.append(Leaf(v.shape, v.dtype, weak))
+            return HOLE
+
+        def follow(x: Any, static: bool) -> Any:
+            return x if static else tree.mapped(take, x, whole=tree.is_number_list)
+
+        try:
+            ins = [follow(x, i in self.static) for i, x in enumerate(args)]
+            named = {k: follow(x, k in self.static_names) for k, x in kwargs.items()}
+        except _Followed:
+            return None
+        key = (fingerprint(ins), fingerprint(named), tuple(leaves))
+        program = self.programs.get(key)
+        if program is None:
+            program = self._program(key, ins, named, leaves)
+        return program, values, kind
+
+    def _program(self, key: Any, ins: Any, named: Any, leaves: list[Leaf]) -> Program:
+        program = self.programs[key] = Program(self.__wrapped__, ins, named, leaves, self.backend, self.options)
+        if not named:
+            before = self.__call__ if len(self.programs) % MANY_TRACES else self._run  # no long way for the last
+            self.__call__ = program.entry(ins, leaves, before) or self.__call__
+        if len(self.programs) == MANY_TRACES + 1:
+            warn(f"{self.__name__} was compiled {MANY_TRACES + 1} times, for {self._changing()}.", stacklevel=4)
+        return program
+
+    def _changing(self) -> str:
+        """Which arguments were different from call to call."""
+        seen = [key[2] for key in self.programs]
+        for i, column in enumerate(zip(*seen, strict=False)):
+            if len({*column}) > 1:
+                return f"argument {i + 1} was {', '.join(dict.fromkeys(map(str, column)))}"
+        return "the structure of its arguments, or a static one, changes"
+
+
+class _Followed(Exception):  # noqa: N818
+    """An argument is a tensor that some transform follows."""
+
+
+def compile(
+    f: Callable[..., Any] | None = None,
+    *,
+    static_argnums: Any = (),
+    static_argnames: Any = (),
+    backend: str = "auto",
+    threads: int | None = None,
+    cache: bool = True,
+) -> Any:
+    """``f`` as a program: it is run once for each signature of shapes and dtypes, to be written down.
+
+    >>> import numpy as np, pullback as pb
+    >>> step = pb.compile(pb.value_and_grad(lambda x: pb.sum(np.sin(x) * x)))
+    >>> step(np.array([0.0, 1.0])).grad
+    array([0.        , 1.38177329])
+    """
+    if f is None:
+        return lambda f: Compiled(f, static_argnums, static_argnames, backend, threads=threads, cache=cache)
+    return Compiled(f, static_argnums, static_argnames, backend, threads=threads, cache=cache)

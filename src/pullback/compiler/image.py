@@ -1,0 +1,169 @@
+"""Object code made ready to be run where it is put: an image of one piece, without LLVM's linker.
+
+LLVM takes longer to be imported than a program takes to be loaded.  So what is kept on disk is an image: the sections
+of an object file one after the other, with all references between them settled.  What lies outside is reached through
+a table of addresses at the beginning, which is filled in when the image is loaded.  This is done for ELF on x86-64;
+for anything else there is LLVM's linker.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import struct
+import sys
+from typing import Any, NamedTuple
+
+__all__ = ["Image", "Loaded", "packed", "possible", "taken_in", "unpacked"]
+
+X86_64 = 62
+RELATIVE, CALL, BY_TABLE = (2,), (4,), (9, 41, 42)  # PC32; PLT32; GOTPCREL and its shorter forms
+SYMBOL, SECTION = struct.Struct("<IBBHQQ"), struct.Struct("<IIQQQQIIQQ")
+STUB = 8  # a jump through the table
+READ, WRITE, RUN = 1, 2, 4
+
+
+class Image(NamedTuple):
+    """Code that can be put anywhere."""
+
+    code: bytes
+    exports: dict[str, int]  # where functions begin
+    imports: list[str]  # whose addresses the table at the beginning is filled with
+
+
+def possible() -> bool:
+    """Whether images can be made and run here."""
+    return sys.platform == "linux" and sys.byteorder == "little" and os.uname().machine == "x86_64"
+
+
+class _Section(NamedTuple):
+    name: str
+    kind: int
+    flags: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    align: int
+
+
+def taken_in(code: bytes) -> Image | None:
+    """An object file as an image; None if there is something in it that an image cannot have."""
+    try:
+        return _taken_in(code)
+    except (struct.error, LookupError, ValueError):  # it ends too early, or what it names is not there
+        return None
+
+
+def _taken_in(code: bytes) -> Image | None:
+    if code[:6] != b"\x7fELF\x02\x01" or struct.unpack_from("<H", code, 18)[0] != X86_64:
+        return None
+    sections = _sections(code)
+    places: dict[int, int] = {}
+    (table,) = (s for s in sections if s.kind == 2)
+    symbols = [SYMBOL.unpack_from(code, table.offset + i) for i in range(0, table.size, SYMBOL.size)]
+    names = code[sections[table.link].offset :]
+    named = [names[s[0] : names.index(b"\0", s[0])].decode() for s in symbols]
+    imports = [n for n, s in zip(named, symbols, strict=True) if n and s[3] == 0]
+    at = (8 + STUB) * len(imports)
+    for number, s in enumerate(sections):
+        if s.flags & 2 and s.size and s.name != ".eh_frame":  # that one is for those who unwind the stack: nobody here
+            if s.flags & 1 or s.kind != 1 or s.align > mmap.PAGESIZE or s.offset + s.size > len(code):
+                return None
+            places[number] = at = -(-at // max(s.align, 1)) * max(s.align, 1)
+            at += s.size
+    out = bytearray(at)
+    for i in range(len(imports)):
+        stub = 8 * len(imports) + STUB * i
+        out[stub : stub + 6] = b"\xff\x25" + struct.pack("<i", 8 * i - (stub + 6))
+    for number, start in places.items():
+        s = sections[number]
+        out[start : start + s.size] = code[s.offset : s.offset + s.size]
+    sizes = [s.size for s in sections]
+    for s in sections:
+        if s.kind == 4 and s.info in places and not _settle(out, code, s, places, sizes, symbols, named, imports):
+            return None
+    exports = {
+        n: places[s[3]] + s[4] for n, s in zip(named, symbols, strict=True) if n and s[1] >> 4 == 1 and s[3] in places
+    }
+    image = Image(bytes(out), exports, imports)
+    return image if _is_whole(image) else None
+
+
+def _is_whole(image: Image) -> bool:
+    """Whether the table is there, and every function begins after it and in the code."""
+    table, size = 8 * len(image.imports), len(image.code)
+    return table <= size and all(table <= at < size for at in image.exports.values())
+
+
+def _sections(code: bytes) -> list[_Section]:
+    start = struct.unpack_from("<Q", code, 40)[0]
+    size, count, names_at = struct.unpack_from("<HHH", code, 58)
+    raw = [SECTION.unpack_from(code, start + i * size) for i in range(count)]
+    names = code[raw[names_at][4] :]
+    return [
+        _Section(names[r[0] : names.index(b"\0", r[0])].decode(), r[1], r[2], r[4], r[5], r[6], r[7], r[8]) for r in raw
+    ]
+
+
+def _settle(
+    out: bytearray, code: bytes, s: _Section, places: dict[int, int], sizes: list[int], symbols: Any, named: list[str],
+    imports: list[str],
+) -> bool:  # fmt: skip
+    """Write the references of one section; False if there is one of another kind."""
+    for place, info, addend in struct.iter_unpack("<QQq", code[s.offset : s.offset + s.size]):
+        kind, number = info & 0xFFFFFFFF, info >> 32
+        at = places[s.info] + place
+        home, value = symbols[number][3], symbols[number][4]
+        if home == 0 and kind in CALL:
+            target = 8 * len(imports) + STUB * imports.index(named[number])
+        elif home == 0 and kind in BY_TABLE:
+            target = 8 * imports.index(named[number])
+        elif home in places and kind in (*RELATIVE, *CALL):
+            target = places[home] + value
+        else:
+            return False
+        if place + 4 > sizes[s.info]:
+            return False
+        struct.pack_into("<i", out, at, target + addend - at)
+    return True
+
+
+def packed(image: Image) -> bytes:
+    """An image as one string of bytes."""
+    facts = [f"{name} {at}" for name, at in image.exports.items()]
+    head = "\n".join([str(len(facts)), *facts, *image.imports]).encode()
+    return struct.pack("<I", len(head)) + head + image.code
+
+
+def unpacked(data: bytes) -> Image:
+    """The image again; a ValueError if these bytes are none."""
+    try:
+        (length,) = struct.unpack_from("<I", data)
+        count, *facts = data[4 : 4 + length].decode().split("\n")
+        exports = dict(f.split(" ") for f in facts[: int(count)])
+        image = Image(data[4 + length :], {n: int(at) for n, at in exports.items()}, facts[int(count) :])
+    except struct.error:
+        raise ValueError("no image: it is too short") from None
+    if not _is_whole(image):
+        raise ValueError("no image: it names places that it does not have")
+    return image
+
+
+class Loaded:
+    """An image in memory; it is there as long as this is."""
+
+    def __init__(self, image: Image, imports: dict[str, int]) -> None:
+        size = -(-max(len(image.code), 1) // mmap.PAGESIZE) * mmap.PAGESIZE
+        self.memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=READ | WRITE)
+        table = struct.pack(f"<{len(image.imports)}Q", *(imports[name] for name in image.imports))
+        self.memory[: len(image.code)] = table + image.code[len(table) :]
+        held = ctypes.c_char.from_buffer(self.memory)
+        base = ctypes.addressof(held)
+        del held
+        protect = ctypes.CDLL(None, use_errno=True).mprotect
+        protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+        if protect(base, size, READ | RUN):  # never writable and executable at once
+            raise OSError(ctypes.get_errno(), "memory cannot be made executable")
+        self.addresses = {name: base + at for name, at in image.exports.items()}

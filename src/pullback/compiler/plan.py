@@ -1,0 +1,195 @@
+"""How a kernel goes along its rows: what is loaded by which steps, in which pass each value is known, what is kept."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from math import prod
+from typing import Any, NamedTuple
+
+from pullback.compiler.fuse import (
+    AFTER,
+    FULL,
+    ROW,
+    Fused,
+    Kernel,
+    Use,
+    is_number,
+    placed,
+    rows_of,
+    squeezed,
+    taken,
+    used_as,
+    work,
+)
+from pullback.compiler.graph import Node
+
+__all__ = ["Axis", "Plan"]
+
+HEAVY = 6  # work that is not done again in a later pass: its result is kept for the row
+
+
+class Axis(NamedTuple):
+    """One axis of the loops: its length, and the axes of the kernel it stands for."""
+
+    length: int
+    members: tuple[int, ...]
+
+
+class Plan:
+    """What is to be known of a kernel before it can be written."""
+
+    def __init__(self, kernel: Kernel, fused: Fused, lanes: int) -> None:
+        self.kernel, self.fused, self.lanes = kernel, fused, lanes
+        self.split = kernel.split
+        self.stored = [n for n in kernel.nodes if n.number in fused.stored and kernel.levels[n.number] != AFTER]
+        self.after = [n for n in kernel.nodes if kernel.levels[n.number] == AFTER]
+        self.scratch_at: dict[int, int] = {}
+
+    def given(self, n: Node) -> list[Use]:
+        """The uses of a node's arguments along the axes of the kernel."""
+        if n.kind == "view":
+            return [Use(n.args[0], n.data.offset, used_as(n, n.shape).steps)]
+        if n.kind in ("pieces", "take"):
+            return placed(n) if n.kind == "pieces" else rows_of(n)
+        shape = n.args[0].shape if n.kind == "fold" else n.shape
+        uses = [used_as(a, shape) for a in n.args]
+        missing = len(self.kernel.axes) - len(squeezed(shape))
+        return [u._replace(steps=u.steps + (0,) * missing) for u in uses]
+
+    def leaves(self, use: Use) -> list[Use]:
+        """What must be loaded or is computed here, of what a use needs."""
+        node = use.node
+        if is_number(node):
+            return []
+        if node.number in self.fused.virtual and not self.kernel.makes(use):
+            return [leaf for a in node.args for leaf in self.leaves(taken(use, a))]
+        return [use]
+
+    @cached_property
+    def loads(self) -> list[Use]:
+        found: dict[Use, None] = {}
+        for n in self.kernel.nodes:
+            for use in self.given(n):
+                for leaf in self.leaves(use):
+                    if not self.kernel.makes(leaf):
+                        found[leaf] = None
+        return list(found)
+
+    @cached_property
+    def guards(self) -> dict[int, list[list[tuple[int, int]]]]:
+        """For the nodes that are pieces, and each piece: where it begins and ends along each axis of the kernel."""
+        return {
+            n.number: [
+                [(s, s + k) for s, k, length in zip(start, a.shape, n.shape, strict=True) if length != 1]
+                for a, start in zip(n.args, n.data.starts, strict=True)
+            ]
+            for n in self.kernel.nodes
+            if n.kind == "pieces"
+        }
+
+    @cached_property
+    def axes(self) -> tuple[list[Axis], list[Axis]]:
+        """The axes over rows and along them, joined where everything goes on as if they were one."""
+        lengths = self.kernel.axes
+        stepping = [u.steps for u in self.loads] + [self.kernel.natural(n) for n in self.stored]
+        split = self.split
+
+        def joined(members: range) -> list[Axis]:
+            out: list[Axis] = []
+            for i in members:
+                whole = all(g[i] == (0, lengths[i]) for guards in self.guards.values() for g in guards)
+                if out and whole and all(s[out[-1].members[-1]] == s[i] * lengths[i] for s in stepping):
+                    out[-1] = Axis(out[-1].length * lengths[i], (*out[-1].members, i))
+                else:
+                    out.append(Axis(lengths[i], (i,)))
+            return out
+
+        if split is None:
+            whole = joined(range(len(lengths)))
+            return whole[:-1], whole[-1:]
+        return joined(range(split)), joined(range(split, len(lengths)))
+
+    @property
+    def flat(self) -> bool:
+        """One loop over everything: its parts are parts of that loop."""
+        rows, columns = self.axes
+        return not rows and len(columns) <= 1 and self.split is None
+
+    @cached_property
+    def stage(self) -> dict[int, int]:
+        """The pass after which a value of a row is known, or in which a full one can be computed."""
+        found: dict[int, int] = {}
+        for n in self.kernel.nodes:
+            known = [found[u.node.number] for use in self.given(n) for u in self.leaves(use) if u.node.number in found]
+            found[n.number] = max(known, default=0) + (n.kind == "fold" and self.kernel.levels[n.number] == ROW)
+        return found
+
+    @cached_property
+    def passes(self) -> int:
+        """How often a row is gone along."""
+        last = [
+            self.stage[n.number] - (n.kind == "fold" and self.kernel.levels[n.number] == ROW)
+            for n in self.kernel.nodes
+            if self.kernel.levels[n.number] != ROW or n.kind == "fold"
+        ]
+        return max(last, default=0) + 1
+
+    def _done_in(self, number: int) -> list[Node]:
+        """What is stored or folded in a pass."""
+        k = self.kernel
+        out = []
+        for n in k.nodes:
+            level = k.levels[n.number]
+            if level == ROW:
+                if n.kind == "fold" and self.stage[n.number] == number + 1:
+                    out.append(n)
+            elif self.stage[n.number] == number and (
+                level == AFTER or n.number in self.fused.stored or n in self.scratch_nodes
+            ):
+                out.append(n)
+        return out
+
+    @cached_property
+    def scratch_nodes(self) -> list[Node]:
+        """Costly values that a later pass asks for again, and that are not stored anyway."""
+        found: list[Node] = []
+        for n in self.kernel.nodes:
+            for use in self.given(n):
+                for u in self.leaves(use):
+                    m = u.node
+                    later = self.kernel.levels.get(m.number) == FULL and self.stage[n.number] > self.stage[m.number]
+                    if later and n.kind == "fold" and self.kernel.levels[n.number] == ROW:
+                        later = self.stage[n.number] - 1 > self.stage[m.number]
+                    if later and m not in found and m.number not in self.fused.stored and self._weight(m) >= HEAVY:
+                        self.scratch_at[m.number] = sum(self._row_bytes(x) for x in found)
+                        found.append(m)
+        return found
+
+    def _weight(self, n: Node) -> int:
+        """The work of computing a full value again, from what is loaded."""
+        total = work(n)
+        for use in self.given(n):
+            for u in self.leaves(use):
+                if self.kernel.levels.get(u.node.number) == FULL:
+                    total += self._weight(u.node)
+        return total
+
+    def _row_bytes(self, n: Node) -> int:
+        split = self.split or 0
+        return -(-prod(self.kernel.axes[split:]) * n.dtype.itemsize // 64) * 64
+
+    def _is_column(self, n: Node) -> bool:
+        """Whether a fold over the rows is known for each place along them, when all is done."""
+        return self.kernel.levels[n.number] == AFTER and bool(squeezed(n.shape))
+
+    def _partial_size(self, n: Node) -> int:
+        return -(-max(n.size, 1) * max(n.dtype.itemsize, 1) // 64) * 64
+
+    def _width(self, dtypes: list[Any], columns: list[Axis]) -> int:
+        """Lanes: as many as the widest dtype has in a register, not more than there are elements along a row."""
+        widest = max((d.itemsize for d in dtypes), default=8)
+        lanes = max(1, self.lanes // widest)
+        length = columns[-1].length if columns else 1
+        while lanes > 1 and lanes // 2 >= length:
+            lanes //= 2
+        return lanes

@@ -1,0 +1,201 @@
+"""A graph made ready for machine code: every node is something that the kernels can do, or runs its NumPy kernel."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from pullback.compiler.code import TYPES, Code, Value, code_of
+from pullback.compiler.fuse import is_number, squeezed
+from pullback.compiler.graph import Fold, Graph, Node, View, contiguous, in_order
+from pullback.compiler.kernels import emitted
+from pullback.compiler.products import planned
+from pullback.compiler.rewrite import evaluated, without_dead
+from pullback.compiler.trace import Frozen
+from pullback.compiler.vectormath import Lanes
+from pullback.core.tensor import BY_KERNEL
+from pullback.errors import CompileError
+
+__all__ = ["prepared"]
+
+PRODUCTS = ("f4", "f8")
+
+
+def prepared(graph: Graph) -> Graph:
+    """The same graph, of nodes that there is machine code for; all others are opaque."""
+    new = Graph()
+    made: dict[int, Node] = {}
+    users, wanted = graph.users(), {id(o) for o in graph.outputs}
+
+    def alone(n: Node) -> bool:
+        return len(users[n.number]) == 1 and id(n) not in wanted
+
+    for n in graph.inputs:
+        made[n.number] = new.input(n.shape, n.dtype)
+    for n in graph.nodes:
+        if n.kind != "input":
+            args = [made[a.number] for a in n.args]
+            made[n.number] = _added(new, n, args, alone) or _stepped(new, n, args, alone) or _ready(new, n, args)
+    new.outputs = [made[o.number] for o in graph.outputs]
+    return without_dead(new)
+
+
+def _added(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
+    """A product that is added to something of its own shape, and asked for by nobody else: one step."""
+    if n.kind != "map" or n.data[0].kernel is not np.add or args[0].dtype != args[1].dtype:
+        return None
+    for p, other, source in ((args[1], args[0], n.args[1]), (args[0], args[1], n.args[0])):
+        fits = p.kind == "product" and len(p.args) == 2 and alone(source) and other.shape == p.shape == n.shape
+        if fits and (other.kind == "product" or planned(p).is_small) and other.kind not in ("constant", "view"):
+            return g.add("product", (*p.args, other), p.shape, p.dtype, None, n.line)
+    return None
+
+
+def _stepped(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
+    """``w - c * (a @ b)``, as in a step of training: BLAS does it in one go, into a copy of ``w``."""
+    if n.kind != "map" or n.data[0].kernel is not np.subtract or args[0].shape != n.shape or not alone(n.args[1]):
+        return None
+    w, m = args
+    if m.kind != "map" or m.data[0].kernel is not np.multiply or w.dtype != m.dtype or w.kind in ("constant", "view"):
+        return None
+    for c, p, source in (*zip(m.args, m.args[::-1], n.args[1].args[::-1], strict=True),):
+        fits = is_number(c) and p.kind == "product" and len(p.args) == 2 and p.shape == n.shape and alone(source)
+        if fits and not planned(p).is_small:
+            return g.add("product", (*p.args, w), n.shape, n.dtype, -c.data.item(), n.line)
+    return None
+
+
+def _ready(g: Graph, n: Node, args: list[Node]) -> Node:
+    if not n.size:  # nothing is to be computed
+        return g.constant(np.zeros(n.shape, n.dtype))
+    known = all(code_of(x.dtype) in TYPES for x in (n, *args))
+    if n.kind == "fold":
+        return _fold(g, n, args[0]) if known and _folds(n.data.op, code_of(n.dtype)) else _opaque_fold(g, n, args)
+    if n.kind == "product":
+        if known and code_of(n.dtype) in PRODUCTS:
+            return _product(g, n, args)
+        return g.add("opaque", args, n.shape, n.dtype, (BY_KERNEL[np.matmul], {}), n.line)
+    if n.kind == "map" and not (
+        known and _has_code(n.data[0], tuple(code_of(a.dtype) for a in args), code_of(n.dtype), Frozen(n.data[1]))
+    ):
+        return g.add("opaque", args, n.shape, n.dtype, n.data, n.line)
+    if n.kind == "view" and known and args[0].kind == "view" and in_order(args[0].shape, args[0].data):
+        (base,) = args[0].args
+        if base.size == args[0].size:  # another shape of another shape
+            return _settled(g, n, base)
+    if n.kind == "scatter" and code_of(n.dtype) not in PRODUCTS:
+        known = False
+    if n.kind in ("cast", "view", "pieces", "take", "scatter") and not known:
+        return g.add("opaque", args, n.shape, n.dtype, (ByNumPy(n), {}), n.line)
+    return g.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
+
+
+class ByNumPy:
+    """A node of the graph, as an op."""
+
+    variadic = False
+
+    def __init__(self, n: Node) -> None:
+        self.node, self.name = n, n.kind
+
+    def perform(self, values: Any, params: Any) -> Any:
+        return evaluated(self.node, [np.asarray(v) for v in values])
+
+
+@lru_cache(4096)
+def _has_code(op: Any, dtypes: tuple[str, ...], dtype: str, params: Frozen) -> bool:
+    """Whether the lowering of an op can be written for these dtypes: it is tried."""
+    code = Code()
+    try:
+        emitted(code, op, params, [Value(code, f"%x{i}", d, 1) for i, d in enumerate(dtypes)], 1, dtype)
+    except CompileError:
+        return False
+    return True
+
+
+@lru_cache(4096)
+def _folds(op: Any, dtype: str) -> bool:
+    code = Code()
+    try:
+        op.lower.emit(Lanes(code, 1), Value(code, "%x", dtype, 1), Value(code, "%y", dtype, 1))
+    except CompileError:
+        return False
+    return dtype[0] == "f" or abs(op.lower.start) != np.inf
+
+
+def _opaque_fold(g: Graph, n: Node, args: list[Node]) -> Node:
+    op, axes = n.data
+    given = {**op.params, "axis": axes, "keepdims": False}
+    return g.add("opaque", args, n.shape, n.dtype, (op, {k: given[k] for k in op.params}), n.line)
+
+
+def _fold(g: Graph, n: Node, x: Node) -> Node:
+    """A fold over any axes as folds over leading or trailing ones."""
+    if not x.size:
+        return g.constant(np.full(n.shape, n.data.op.lower.start, n.dtype))
+    axes = [a for a in n.data.axes if x.shape[a] != 1]
+    if not axes:
+        return _reshaped(g, x, n.shape)
+    inner = tuple(i for i, length in enumerate(x.shape) if length != 1)
+    trailing = [a for a, b in zip(reversed(inner), reversed(axes), strict=False) if a == b]
+    leading = len(axes) == sum(a == b for a, b in zip(inner, axes, strict=False))
+    if leading or len(trailing) == len(axes):
+        return g.add("fold", (x,), n.shape, n.dtype, Fold(n.data.op, n.data.axes), n.line)
+    if trailing:
+        kept = tuple(length for i, length in enumerate(x.shape) if i not in trailing)
+        x = g.add("fold", (x,), kept, n.dtype, Fold(n.data.op, tuple(sorted(trailing))), n.line)
+        axes = [a - sum(t < a for t in trailing) for a in n.data.axes if a not in trailing]
+        return _fold(g, Node("fold", (), n.shape, n.dtype, Fold(n.data.op, tuple(axes)), 0, n.line), x)
+    order = [i for i in range(len(x.shape)) if i not in n.data.axes] + list(n.data.axes)
+    steps = x.data.strides if x.kind == "view" else contiguous(x.shape)
+    base, offset = (x.args[0], x.data.offset) if x.kind == "view" else (x, 0)
+    turned = g.add(
+        "view", (base,), tuple(x.shape[i] for i in order), x.dtype, View(offset, tuple(steps[i] for i in order)), n.line
+    )
+    last = tuple(range(len(order) - len(n.data.axes), len(order)))
+    return g.add("fold", (turned,), n.shape, n.dtype, Fold(n.data.op, last), n.line)
+
+
+def _settled(g: Graph, n: Node, base: Node) -> Node:
+    """A view of ``base``, or that itself if nothing is different."""
+    same = base.shape == n.shape and in_order(n.shape, n.data)
+    return base if same else g.add("view", (base,), n.shape, n.dtype, n.data, n.line)
+
+
+def _reshaped(g: Graph, x: Node, shape: tuple[int, ...]) -> Node:
+    if x.kind == "view" and in_order(x.shape, x.data) and x.args[0].size == x.size:
+        x = x.args[0]
+    return x if x.shape == shape else g.add("view", (x,), shape, x.dtype, View(0, contiguous(shape)), x.line)
+
+
+def _product(g: Graph, n: Node, args: list[Node]) -> Node:
+    """A product with one column or one row as a sum of products, which joins what is around it."""
+    a, b = args
+    if not n.size or not a.size:
+        return g.constant(np.zeros(n.shape, n.dtype))
+    multiply, add = BY_KERNEL[np.multiply], BY_KERNEL[np.sum]
+    if b.shape[-1] == 1:
+        turned = _turned(g, b)
+        both = g.add("map", (a, turned), a.shape, n.dtype, (multiply, {}), n.line)
+        return _reshaped(
+            g, g.add("fold", (both,), a.shape[:-1], n.dtype, Fold(add, (len(a.shape) - 1,)), n.line), n.shape
+        )
+    if a.shape[-2] == 1 and len(squeezed(n.shape)) == 1:
+        turned = _turned(g, a)
+        both = g.add("map", (turned, b), b.shape, n.dtype, (multiply, {}), n.line)
+        kept = (*b.shape[:-2], b.shape[-1])
+        return _reshaped(g, g.add("fold", (both,), kept, n.dtype, Fold(add, (len(b.shape) - 2,)), n.line), n.shape)
+    return g.add("product", args, n.shape, n.dtype, None, n.line)
+
+
+def _turned(g: Graph, x: Node) -> Node:
+    """The last two axes exchanged."""
+    steps = x.data.strides if x.kind == "view" else contiguous(x.shape)
+    base, offset = (x.args[0], x.data.offset) if x.kind == "view" else (x, 0)
+    shape = (*x.shape[:-2], x.shape[-1], x.shape[-2])
+    if base is x and 1 in x.shape[-2:]:  # a row as a column is the same elements in the same order
+        return _reshaped(g, x, shape)
+    view = View(offset, (*steps[:-2], steps[-1], steps[-2]))
+    return g.add("view", (base,), shape, x.dtype, view, x.line)

@@ -1,0 +1,230 @@
+"""Small matrix products, written out for their sizes: BLAS takes longer to begin than these take to be done.
+
+A block of rows by a few vectors of columns stays in registers while the shared axis is run along.  The left matrix may
+lie in any way, its elements are taken one by one; of the right one whole vectors are taken, so one that lies transposed
+is laid out anew first.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import Any, NamedTuple
+
+from pullback.compiler.code import FLOATS, Code, code_of, literal, vector
+from pullback.compiler.fuse import gemm_flag, layout
+from pullback.compiler.graph import Node, contiguous
+
+SMALL = 128**3  # multiplications; above, BLAS is quicker
+REGISTERS = {64: 32, 32: 16, 16: 16}  # by bytes in a register
+
+
+class Matrix(NamedTuple):
+    """How a matrix lies: elements from one row, and from one column, to the next."""
+
+    row: int
+    column: int
+
+
+class Product(NamedTuple):
+    """Everything that the text of a product depends on."""
+
+    dtype: str
+    m: int
+    n: int
+    k: int
+    a: Matrix
+    b: Matrix
+    adds: bool  # something is added, laid out as the result is
+    times: float = 1.0
+
+    @property
+    def is_small(self) -> bool:
+        if self.times != 1.0:
+            return False
+        packed = self.b.column == 1 or self.m >= 8
+        return self.m * self.n * self.k <= SMALL and packed and self.n >= 4
+
+    @property
+    def scratch(self) -> int:
+        """Bytes for the right matrix laid out anew."""
+        return 0 if self.b.column == 1 else -(-self.k * self.n * int(self.dtype[1]) // 64) * 64
+
+
+class Plan(NamedTuple):
+    """How a product of two nodes is computed: where their elements lie, and what is gone through one by one."""
+
+    bases: list[tuple[Node, int]]
+    matrices: Product
+    loop: tuple[int, ...]
+    steps: list[tuple[int, ...]]
+    out: tuple[int, ...]
+    flags: list[Any]
+
+    @property
+    def adds(self) -> bool:
+        return self.matrices.adds
+
+    @property
+    def is_small(self) -> bool:
+        return self.matrices.is_small
+
+
+def planned(n: Node) -> Plan:
+    """The plan of a product."""
+    a, b = n.args[:2]
+    (base_a, at_a, steps_a), (base_b, at_b, steps_b) = layout(a), layout(b)
+    m, loop = a.shape[-2], n.shape[:-2]
+    if loop and not any(steps_b[:-2]) and _rows_go_on(a.shape, steps_a):  # one product with all rows
+        m, loop = m * prod(loop), ()
+    matrices = Product(
+        code_of(n.dtype), m, b.shape[-1], a.shape[-1], Matrix(*steps_a[-2:]), Matrix(*steps_b[-2:]), len(n.args) > 2,
+        1.0 if n.data is None else n.data,
+    )  # fmt: skip
+    flags = [gemm_flag(x.shape[-2:], s[-2:]) for x, s in ((a, steps_a), (b, steps_b))]
+    return Plan([(base_a, at_a), (base_b, at_b)], matrices, loop, [steps_a, steps_b], contiguous(n.shape), flags)
+
+
+def _rows_go_on(shape: tuple[int, ...], steps: tuple[int, ...]) -> bool:
+    """Whether the rows of one matrix are followed by those of the next."""
+    return all(steps[i] == steps[i + 1] * shape[i + 1] for i in range(len(shape) - 2)) and steps[-1] == 1
+
+
+def declaration(dtype: Any) -> str:
+    """What LLVM must know of BLAS's product."""
+    t, letter = FLOATS[code_of(dtype)], _letter(code_of(dtype))
+    return f"declare void @{letter}gemm(i32, i32, i32, i64, i64, i64, {t}, ptr, i64, ptr, i64, {t}, ptr, i64)"
+
+
+def blas_call(plan: Plan, a: str, b: str, z: str) -> str:
+    p, t = plan.matrices, FLOATS[plan.matrices.dtype]
+    (turned_a, row_a), (turned_b, row_b) = plan.flags
+    return (
+        f"call void @{_letter(p.dtype)}gemm(i32 101, i32 {112 if turned_a else 111}, i32 {112 if turned_b else 111}, "
+        f"i64 {p.m}, i64 {p.n}, i64 {p.k}, {t} {literal(p.times, p.dtype, 1)}, ptr {a}, i64 {row_a}, "
+        f"ptr {b}, i64 {row_b}, {t} {'1.0' if p.adds else '0.0'}, ptr {z}, i64 {p.n})"
+    )
+
+
+def _letter(dtype: str) -> str:
+    return "s" if dtype == "f4" else "d"
+
+
+@lru_cache(256)
+def small_product(product: Product, lanes: int) -> tuple[str, frozenset[str]]:
+    """The text of a small product, and what it refers to."""
+    writer = SmallProduct(product, lanes)
+    return writer.text(), frozenset(writer.code.declared)
+
+
+class SmallProduct:
+    """The text of one product: ``(a, b, c, result, scratch)``."""
+
+    def __init__(self, product: Product, lanes: int) -> None:
+        self.p, self.code = product, Code()
+        self.type = FLOATS[product.dtype]
+        self.size = int(product.dtype[1])
+        most = lanes // self.size
+        while most > 4 and most // 2 >= product.n:
+            most //= 2
+        self.width = most
+        registers = REGISTERS[lanes]
+        self.vectors = 2 if product.n > self.width else 1
+        self.rows = min((registers - 2 - self.vectors) // self.vectors // 2 * 2, 12, max(product.m, 1))
+
+    def text(self) -> str:
+        p, code = self.p, self.code
+        self.b, self.b_row = "%b", p.b.row
+        if p.b.column != 1:
+            self._lay_out()
+        block = self.width * self.vectors
+        whole = p.n // block * block
+        if whole:
+            with code.loop("0", whole, block) as j:
+                self._columns(j, self.vectors, None)
+        at = whole
+        while at < p.n:
+            left = p.n - at
+            mask = None if left >= self.width else left
+            self._columns(str(at), 1, mask)
+            at += self.width
+        params = "ptr noalias %a, ptr noalias %b, ptr %c, ptr %z, ptr noalias %scratch"
+        head = f"define internal void @KERNEL({params}) noinline {{"
+        return "\n".join([head, "entry:", *code.entry, *code.lines, "ret void", "}"])
+
+    def _lay_out(self) -> None:
+        p, code = self.p, self.code
+        with code.loop("0", p.k) as i, code.loop("0", p.n) as j:
+            source = code.add(code.times(i, p.b.row), code.times(j, p.b.column))
+            v = code.op(f"load {self.type}, ptr {self._at('%b', source)}")
+            code.line(f"store {self.type} {v}, ptr {self._at('%scratch', code.add(code.times(i, p.n), j))}")
+        self.b, self.b_row = "%scratch", p.n
+
+    def _at(self, base: str, place: str) -> str:
+        return self.code.op(f"getelementptr {self.type}, ptr {base}, i64 {place}")
+
+    def _columns(self, j: str, vectors: int, mask: int | None) -> None:
+        """All rows of a few vectors of columns."""
+        p, code = self.p, self.code
+        whole = p.m // self.rows * self.rows
+        if whole > self.rows:
+            with code.loop("0", whole, self.rows) as i:
+                self._block(i, j, self.rows, vectors, mask)
+        elif whole:
+            self._block("0", j, self.rows, vectors, mask)
+        if whole < p.m:
+            self._block(str(whole), j, p.m - whole, vectors, mask)
+
+    def _block(self, i: str, j: str, rows: int, vectors: int, mask: int | None) -> None:
+        p, code = self.p, self.code
+        type_ = vector(self.type, self.width)
+        rooms = [[code.room(type_) for _ in range(vectors)] for _ in range(rows)]
+        for r in range(rows):
+            for v in range(vectors):
+                start = self._read("%c", self._place(i, r, j, v), mask) if p.adds else "zeroinitializer"
+                code.line(f"store {type_} {start}, ptr {rooms[r][v]}, align 64")
+        fma = f"llvm.fma.v{self.width}f{self.size * 8}" if self.width > 1 else f"llvm.fma.f{self.size * 8}"
+        with code.loop("0", p.k) as k:
+            along = code.add(code.times(k, self.b_row), j)
+            right = [self._read(self.b, code.add(along, str(v * self.width)), mask) for v in range(vectors)]
+            for r in range(rows):
+                place = code.add(code.times(code.add(i, str(r)), p.a.row), code.times(k, p.a.column))
+                one = code.op(f"load {self.type}, ptr {self._at('%a', place)}")
+                first = code.op(f"insertelement {type_} poison, {self.type} {one}, i64 0")
+                left = code.op(f"shufflevector {type_} {first}, {type_} poison, <{self.width} x i32> zeroinitializer")
+                for v in range(vectors):
+                    so_far = code.op(f"load {type_}, ptr {rooms[r][v]}, align 64")
+                    new = code.call(fma, type_, [(type_, left), (type_, right[v]), (type_, so_far)])
+                    code.line(f"store {type_} {new}, ptr {rooms[r][v]}, align 64")
+        for r in range(rows):
+            for v in range(vectors):
+                done = code.op(f"load {type_}, ptr {rooms[r][v]}, align 64")
+                self._write(done, self._at("%z", self._place(i, r, j, v)), mask)
+
+    def _place(self, i: str, row: int, j: str, v: int) -> str:
+        code = self.code
+        return code.add(code.add(code.times(code.add(i, str(row)), self.p.n), j), str(v * self.width))
+
+    def _read(self, base: str, place: str, mask: int | None) -> str:
+        code, type_ = self.code, vector(self.type, self.width)
+        pointer = self._at(base, place)
+        if mask is None:
+            return code.op(f"load {type_}, ptr {pointer}, align {self.size}")
+        return code.call(
+            f"llvm.masked.load.v{self.width}f{self.size * 8}.p0", type_,
+            [("ptr", pointer), ("i32", str(self.size)), (f"<{self.width} x i1>", self._mask(mask)),
+             (type_, "zeroinitializer")],
+        )  # fmt: skip
+
+    def _write(self, value: str, pointer: str, mask: int | None) -> None:
+        code, type_ = self.code, vector(self.type, self.width)
+        if mask is None:
+            code.line(f"store {type_} {value}, ptr {pointer}, align {self.size}")
+            return
+        function = f"llvm.masked.store.v{self.width}f{self.size * 8}.p0"
+        code.declared.add(f"declare void @{function}({type_}, ptr, i32, <{self.width} x i1>)")
+        lanes = f"<{self.width} x i1> {self._mask(mask)}"
+        code.line(f"call void @{function}({type_} {value}, ptr {pointer}, i32 {self.size}, {lanes})")
+
+    def _mask(self, count: int) -> str:
+        return f"<{', '.join('i1 true' if i < count else 'i1 false' for i in range(self.width))}>"
