@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import mpmath as mp
+import mpmath as mp  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
 mp.mp.dps = 50
 PAGE = Path(__file__).resolve().parent.parent / "src" / "pullback" / "compiler" / "coefficients.py"

@@ -36,7 +36,7 @@ ROUNDED = [
 ]  # fmt: skip
 EXACT = sorted({*UNARY, *BINARY, *WHOLE} - {*ROUNDED})
 BOUND = {"f4": 4, "f8": 2}  # ulps
-WIDTHS = {"f4": (1, 8, 16), "f8": (1, 4, 8)}
+WIDTHS = {"f4": (1, 3, 4, 8, 16), "f8": (1, 3, 4, 16, 8)}  # the last one is measured
 
 
 def arity(name: str) -> int:
@@ -107,26 +107,9 @@ NOT_OF_BOOLS = {"remainder", "fmod", "floor_divide"}
 
 # ---- where to look
 
-SPECIAL = (
-    0.0,
-    1e-320,
-    1e-40,
-    0.5,
-    1.0,
-    1.5,
-    2.0,
-    3.0,
-    4.0,
-    5.0,
-    1e5,
-    1e9,
-    2.0**24,
-    2.0**53,
-    1e30,
-    1e300,
-    np.inf,
-    np.nan,
-)
+SPECIAL = [
+    0.0, 1e-320, 1e-40, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 1e5, 1e9, 2.0**24, 2.0**53, 1e30, 1e300, np.inf, np.nan,
+]  # fmt: skip
 
 
 def special(dtype: str) -> Any:
@@ -148,11 +131,13 @@ def points(dtype: str, n: int = 4000, seed: int = 0) -> Any:
     parts = [special(dtype), anywhere(dtype, n, random)]
     for reach in (1.0, 4.0, 20.0, 105.0 if single else 750.0, 1e4):
         parts.append(random.uniform(-reach, reach, n))
-    for at in (1.0, -1.0, 0.5, -0.5, 0.92, np.sqrt(0.5), np.sqrt(2.0)):  # ends of ranges
+    for low, high in ((-30, 14), (-8, 3), (-1.2, 1.2)):
+        parts.append(random.choice([-1, 1], n) * np.exp2(random.uniform(low, high, n)))
+    for at in (1.0, -1.0, 0.5, -0.5, 0.927734375, np.sqrt(0.5), np.sqrt(2.0), np.sqrt(2.0) - 1):  # ends of ranges
         parts.append(
             at * (1 + random.uniform(-1, 1, n // 4) * 2.0 ** random.uniform(-24 if single else -52, -1, n // 4))
         )
-    edge = (87.33, 88.72, 103.9) if single else (708.39, 709.78, 745.1)
+    edge = (87.33, 88.72, 103.9, 126.0, 1e18) if single else (708.39, 709.78, 745.1, 1022.0, 1e150)
     for at in (*edge, 10.0, 20.0, 5.95, 4.0, 1e5, 1e9):
         parts.append(at * random.choice([-1, 1], n // 8) * (1 + random.uniform(-1e-3, 1e-3, n // 8)))
     quarters = random.integers(-(60000 if single else 600000000), 60000 if single else 600000000, n) * (np.pi / 2)
@@ -172,6 +157,8 @@ def pairs(dtype: str, n: int = 4000, seed: int = 0) -> tuple[Any, Any]:
     parts.append((np.exp2(random.uniform(-1, 1, n)), random.uniform(-700, 700, n)))
     parts.append((1 + random.uniform(-1, 1, n) * 2.0 ** random.uniform(-20, -5, n), random.uniform(-1e4, 1e4, n)))
     parts.append((random.integers(-20, 20, n), random.integers(-20, 20, n)))
+    x, y, small = random.choice([-1, 1], (3, n)) * np.exp2(random.uniform([[-4], [-4], [-8]], [[4], [4], [3]], (3, n)))
+    parts += [(x, y), (x, x + small), (np.abs(x) * 1e-6, y)]
     parts.append((random.uniform(-10, 10, n), random.integers(-9, 9, n)))
     with np.errstate(all="ignore"):
         near = anywhere(dtype, n, random)
@@ -187,18 +174,8 @@ def wholes(dtype: str) -> tuple[Any, Any]:
         x, y = random.integers(0, 2, (2, 300)).astype(bool)
         return x, y
     limits = np.iinfo(dtype)
-    near = [
-        0,
-        1,
-        2,
-        3,
-        7,
-        limits.max,
-        limits.max - 1,
-        limits.min,
-        limits.min + 1,
-        *((-1, -2, -3) if limits.min else ()),
-    ]
+    ends = [limits.max, limits.max - 1, limits.min, limits.min + 1]
+    near = [0, 1, 2, 3, 7, *ends, *((-1, -2, -3) if limits.min else ())]
     x, y = (v.ravel() for v in np.meshgrid(np.array(near, dtype), np.array(near, dtype)))
     more = random.integers(limits.min, limits.max, (2, 300), dtype)
     return np.concatenate([x, more[0]]), np.concatenate([y, more[1]])

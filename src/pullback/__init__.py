@@ -21,17 +21,7 @@ from pullback.transforms.grad import (
     value_and_grad as value_and_grad, value_and_grads as value_and_grads,
 )
 from pullback.transforms.variables import variable_grads as variable_grads
-from pullback.transforms.reverse import GradientTape as GradientTape
 from pullback.transforms.forward import jvp as jvp
-from pullback.transforms.batch import vmap as vmap
-from pullback.transforms.custom import custom_grad as custom_grad, custom_gradient as custom_gradient
-from pullback.transforms.override import override_gradient as override_gradient, register_gradient as register_gradient
-from pullback.transforms.modifiers import (
-    clip_gradient as clip_gradient, clip_gradient_norm as clip_gradient_norm, grad_pass_through as grad_pass_through,
-    reverse_gradient as reverse_gradient, scale_gradient as scale_gradient, stop_gradient as stop_gradient,
-    straight_through as straight_through, tap_gradient as tap_gradient,
-)
-from pullback.transforms.checkpoint import checkpoint as checkpoint, recompute_grad as recompute_grad
 
 # ---- Tensors from numbers, in other dtypes
 
@@ -165,7 +155,7 @@ from pullback.ops.pooling import (
     max_pool_with_argmax as max_pool_with_argmax, pool as pool,
 )
 
-# ---- Losses, chance, recurrence
+# ---- Losses, chance
 
 from pullback.ops import diagonals as _diagonals, gammas as _gammas  # noqa: F401  # ops that others are made of
 from pullback.ops import losses as losses, random as random, special as special
@@ -173,10 +163,6 @@ from pullback.ops.random import (
     dropout as dropout, multinomial as multinomial, rand as rand, random_gamma as random_gamma,
     random_normal as random_normal, random_standard_normal as random_standard_normal,
     random_uniform as random_uniform, random_uniform_int as random_uniform_int, truncated_normal as truncated_normal,
-)
-from pullback.ops.recurrent import (
-    CellState as CellState, basic_lstm_cell as basic_lstm_cell, moving_average as moving_average,
-    multi_rnn_cell as multi_rnn_cell,
 )
 
 # ---- Errors, and NumPy's functions: once interop is imported, np.f(tensor) is ours
@@ -187,7 +173,7 @@ from pullback import interop as interop
 
 __version__ = "0.1.0"
 
-# ---- Opened when it is first asked for: not every program is compiled, or goes wrong
+# ---- Opened when it is first asked for: importing does not wait for what a program may not need
 
 if TYPE_CHECKING:
     from pullback.compiler.compiled import compile as compile
@@ -199,6 +185,15 @@ if TYPE_CHECKING:
     from pullback.diagnostics.paths import explain as explain
     from pullback.diagnostics.program import trace as trace
     from pullback.diagnostics.zeros import strong_zero as strong_zero
+    from pullback.ops.recurrent import CellState as CellState
+    from pullback.ops.recurrent import basic_lstm_cell as basic_lstm_cell
+    from pullback.ops.recurrent import moving_average as moving_average
+    from pullback.ops.recurrent import multi_rnn_cell as multi_rnn_cell
+    from pullback.transforms.batch import vmap as vmap
+    from pullback.transforms.checkpoint import checkpoint as checkpoint
+    from pullback.transforms.checkpoint import recompute_grad as recompute_grad
+    from pullback.transforms.custom import custom_grad as custom_grad
+    from pullback.transforms.custom import custom_gradient as custom_gradient
     from pullback.transforms.implicit import custom_fixed_point as custom_fixed_point
     from pullback.transforms.implicit import custom_root as custom_root
     from pullback.transforms.jacobian import hessian as hessian
@@ -206,6 +201,17 @@ if TYPE_CHECKING:
     from pullback.transforms.jacobian import jacobian as jacobian
     from pullback.transforms.linear import linearize as linearize
     from pullback.transforms.linear import vjp as vjp
+    from pullback.transforms.modifiers import clip_gradient as clip_gradient
+    from pullback.transforms.modifiers import clip_gradient_norm as clip_gradient_norm
+    from pullback.transforms.modifiers import grad_pass_through as grad_pass_through
+    from pullback.transforms.modifiers import reverse_gradient as reverse_gradient
+    from pullback.transforms.modifiers import scale_gradient as scale_gradient
+    from pullback.transforms.modifiers import stop_gradient as stop_gradient
+    from pullback.transforms.modifiers import straight_through as straight_through
+    from pullback.transforms.modifiers import tap_gradient as tap_gradient
+    from pullback.transforms.override import override_gradient as override_gradient
+    from pullback.transforms.override import register_gradient as register_gradient
+    from pullback.transforms.reverse import GradientTape as GradientTape
     from pullback.transforms.sparse import sparse_hessian as sparse_hessian
     from pullback.transforms.sparse import sparse_jacobian as sparse_jacobian
 
@@ -217,9 +223,25 @@ _ROOMS = {
     "diagnostics.paths": ["explain"],
     "diagnostics.program": ["trace"],
     "diagnostics.zeros": ["strong_zero"],
+    "ops.recurrent": ["CellState", "basic_lstm_cell", "moving_average", "multi_rnn_cell"],
+    "transforms.batch": ["vmap"],
+    "transforms.checkpoint": ["checkpoint", "recompute_grad"],
+    "transforms.custom": ["custom_grad", "custom_gradient"],
     "transforms.implicit": ["custom_fixed_point", "custom_root"],
     "transforms.jacobian": ["hessian", "hvp", "jacobian"],
     "transforms.linear": ["linearize", "vjp"],
+    "transforms.modifiers": [
+        "clip_gradient",
+        "clip_gradient_norm",
+        "grad_pass_through",
+        "reverse_gradient",
+        "scale_gradient",
+        "stop_gradient",
+        "straight_through",
+        "tap_gradient",
+    ],
+    "transforms.override": ["override_gradient", "register_gradient"],
+    "transforms.reverse": ["GradientTape"],
     "transforms.sparse": ["sparse_hessian", "sparse_jacobian"],
 }
 _LATER = {name: room for room, names in _ROOMS.items() for name in names}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import stat
 import subprocess
@@ -14,8 +15,9 @@ import pytest
 
 import pullback as pb
 from pullback.compiler import cache as caches
+from pullback.compiler import machine
 from pullback.compiler.cache import Cache, default_cache
-from pullback.compiler.image import possible
+from pullback.compiler.image import Image, Loaded, packed, possible, taken_in
 
 KEY = Cache("", 0).key("question")
 
@@ -123,7 +125,7 @@ def test_no_failure_of_the_disk_is_raised(cache: Cache, monkeypatch: pytest.Monk
     def full(*args: Any, **kwargs: Any) -> Any:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(caches.os, call, full)
+    monkeypatch.setattr(os, call, full)
     cache.written = cache.most
     cache.put(cache.key("more"), b"answer")
     assert cache.get(KEY) in (None, b"answer")
@@ -229,3 +231,128 @@ def test_llvm_is_not_imported_for_what_is_kept(kept: Path) -> None:
         for _ in "12"
     ]
     assert said == ["True\n", "False\n"]
+
+
+# ---- object code as an image
+
+
+PROGRAM = "define double @twice(double %x) {\n  %y = fadd double %x, %x\n  ret double %y\n}\n"
+OUTSIDE = (
+    "declare double @cbrt(double)\n@there = external global double\ndefine double @twice(double %x) {\n"
+    "  %t = load double, ptr @there\n  %y = call double @cbrt(double %x)\n"
+    "  %z = fmul double %y, %t\n  ret double %z\n}\n"
+)
+# A table of addresses that must be written when it is loaded: an image has none.
+ABSOLUTE = "@table = constant [1 x ptr] [ptr @twice]\n" + PROGRAM
+WRITABLE = "@count = global double 2.0\n" + PROGRAM.replace("fadd double %x, %x", "fmul double %x, 2.0")
+
+
+def twice(made: machine.Library) -> Any:
+    return ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(made.addresses["twice"])
+
+
+@pytest.mark.skipif(not possible(), reason="images are for ELF on x86-64")
+def test_an_image_does_what_the_object_code_does() -> None:
+    two = ctypes.c_double(2.0)
+    for text, expected in ((PROGRAM, 54.0), (OUTSIDE, 6.0)):
+        made, _ = machine.library(text, ["twice"], {"there": ctypes.addressof(two)})
+        assert isinstance(made.held, Loaded)
+        assert twice(made)(27.0) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("text", [ABSOLUTE, WRITABLE])
+def test_what_an_image_cannot_have_is_left_to_llvm(text: str, cache: Cache) -> None:
+    for _ in range(2):  # as it is made, and as it is kept
+        made, _ = machine.library(text, ["twice"], {}, cache)
+        assert not isinstance(made.held, Loaded)
+        assert twice(made)(1.5) == 3.0
+
+
+def test_memory_that_may_not_be_run_is_left_to_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any) -> Any:
+        raise OSError(13, "Permission denied")
+
+    monkeypatch.setattr(machine, "Loaded", type("Refusing", (), {"__new__": refused}))
+    made, _ = machine.library(PROGRAM, ["twice"], {})
+    assert twice(made)(1.5) == 3.0
+
+
+@pytest.mark.skipif(not possible(), reason="images are for ELF on x86-64")
+def test_no_object_file_is_read_beyond_its_end() -> None:
+    code, _ = machine.object_code(OUTSIDE)
+    assert taken_in(code) is not None
+    assert all(taken_in(code[:n]) is None for n in range(0, len(code) - 64, 7))
+    random = np.random.default_rng(0)
+    for _ in range(2000):  # an image or nothing, whatever it says of itself
+        at, value = random.integers(len(code)), random.integers(256)
+        changed = bytearray(code)
+        changed[at] = value
+        image = taken_in(bytes(changed))
+        assert image is None or all(0 <= place < len(image.code) for place in image.exports.values())
+
+
+BODIES = {
+    "empty": b"",
+    "neither": b"?" + bytes(100),
+    "too short": b"I\x01",
+    "no image": b"I" + bytes(100),
+    "beyond the end": b"I" + packed(Image(b"\xc3", {"twice": 0}, [])).replace(b"twice 0", b"twice 9"),
+    "in the table": b"I" + packed(Image(bytes(16), {"twice": 3}, ["cbrt"])),
+    "not the function": b"I" + packed(Image(b"\xc3", {"thrice": 0}, [])),
+    "an unknown one": b"I" + packed(Image(bytes(8) + b"\xc3", {"twice": 8}, ["no_such_function"])),
+}
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_a_whole_file_with_nonsense_in_it_is_made_again(cache: Cache, body: bytes) -> None:
+    machine.library(PROGRAM, ["twice"], {}, cache)
+    (path,) = Path(cache.path).iterdir()
+    key = path.read_bytes()[8:40]
+    cache.put(key, body)
+    made, spent = machine.library(PROGRAM, ["twice"], {}, cache)
+    assert "codegen" in spent
+    assert twice(made)(1.5) == 3.0
+    assert cache.get(key) != body
+
+
+@pytest.mark.skipif(not possible(), reason="images are for ELF on x86-64")
+def test_code_may_not_be_written_where_it_is_run() -> None:
+    made, _ = machine.library(PROGRAM, ["twice"], {})
+    at = made.addresses["twice"]
+    ranges = [line.split(" ", 2)[:2] for line in Path("/proc/self/maps").read_text().splitlines()]
+    (rights,) = [r for where, r in ranges if int(where.split("-")[0], 16) <= at < int(where.split("-")[1], 16)]
+    assert rights.startswith("r-x")
+
+
+def test_without_a_working_llvm_numpy_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> Any:
+        raise machine.TranslatorError("compile: llvmlite is installed, but could not be used: a reason")
+
+    monkeypatch.setattr(machine, "translator", broken)
+    np.testing.assert_array_equal(answer(cache=False), [1.25, 3.25, 5.25, 7.25, 9.25])
+    with pytest.raises(pb.errors.CompileError, match="could not be used: a reason"):
+        answer(cache=False, backend="llvm")
+
+
+@pytest.mark.parametrize("text", ["", "flags\t: fpu\n"])
+def test_a_processor_that_says_little_is_no_trouble(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str) -> None:
+    (tmp_path / "cpuinfo").write_text(text)
+    monkeypatch.setattr(machine, "CPUINFO", str(tmp_path / "cpuinfo"))
+    assert machine._cpu() == (text.strip() or "\n".join(machine.translator().cpu))
+    monkeypatch.setattr(machine, "CPUINFO", str(tmp_path / "absent"))
+    assert machine._cpu() == "\n".join(machine.translator().cpu)
+
+
+@pytest.mark.parametrize(("value", "expected"), [("inf", 256 << 20), ("nan", 256 << 20), ("x", 256 << 20), ("0", 0)])
+def test_a_size_that_is_none_is_not_used(monkeypatch: pytest.MonkeyPatch, value: str, expected: int) -> None:
+    monkeypatch.setenv("PULLBACK_CACHE_SIZE", value)
+    assert caches.limit() == expected
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no such files")
+def test_a_pipe_is_not_waited_for(cache: Cache) -> None:
+    cache.put(KEY, b"answer")
+    path = only_file(cache)
+    path.unlink()
+    os.mkfifo(path, 0o600)
+    assert cache.get(KEY) is None

@@ -71,7 +71,7 @@ def test_gives_what_the_function_gives(f: Any, args: Any) -> None:
             assert type(u) is type(v)
             if isinstance(v, np.ndarray | np.generic):
                 assert u.dtype == v.dtype
-                np.testing.assert_allclose(u, v, rtol=1e-6)
+                np.testing.assert_allclose(u, np.asarray(v), rtol=1e-6)
             else:
                 assert u == v
 
@@ -119,7 +119,7 @@ def test_takes_arrays_however_they_lie(odd: Any, f: Any) -> None:
 
 def test_other_signatures_have_programs_of_their_own() -> None:
     f = pb.compile(lambda x: x + 1)
-    kinds = [np.ones(3), np.ones((3, 1)), np.ones(3, "f4"), np.ones(3, "i8"), 1.0, 1, np.float32(1)]
+    kinds: list[Any] = [np.ones(3), np.ones((3, 1)), np.ones(3, "f4"), np.ones(3, "i8"), 1.0, 1, np.float32(1)]
     for _ in range(2):
         for x in kinds:
             z = f(x)
@@ -366,3 +366,97 @@ def test_no_call_is_long_when_the_lock_is_let_go() -> None:
     done.set()
     watcher.join()
     assert during > 100
+
+
+# ---- what an entry must not be mistaken about
+
+
+def test_an_argument_that_is_taken_away_meanwhile_is_held() -> None:
+    """Another thread empties the list while the program runs without the lock; its array is still copied afterwards."""
+    x = np.linspace(0, 1, 1_500_000)
+    f = pb.compile(lambda xs: (xs[0], pb.sum(np.sin(np.exp(np.sin(xs[1]))))), threads=1)
+    f([x, x])
+    emptied = 0
+    for _ in range(5):
+        given, begin = [np.full(x.shape, 7.0), x], threading.Event()
+        other = threading.Thread(target=lambda given=given, begin=begin: begin.wait() and given.clear())
+        other.start()
+        begin.set()
+        try:
+            found = f(given)[0]
+        except IndexError:  # it was emptied before
+            continue
+        emptied += not given
+        assert (found == 7.0).all()
+        other.join()
+    assert emptied
+
+
+@pytest.mark.parametrize("given", [np.clongdouble(3), np.full(2, 3, "g"), np.full(2, 3, "G"), np.full(2, 3, "e")])
+def test_dtypes_that_are_rare_are_given_back_whole(given: Any) -> None:
+    f = pb.compile(lambda x: (x, x + x))
+    for _ in range(2):
+        same, twice = f(given)
+        assert same.dtype == twice.dtype == given.dtype
+        np.testing.assert_array_equal(same, given)
+        np.testing.assert_array_equal(twice, given + given)
+
+
+def test_constants_may_lie_as_they_like() -> None:
+    constants = [_unaligned(np.arange(3.0)), np.arange(3.0).astype(">f8"), np.arange(6.0)[::2] / 2]
+    f = pb.compile(lambda x: [(x + c, c) for c in constants])
+    for _ in range(2):
+        for (moved, same), c in zip(f(np.ones(3)), constants, strict=True):
+            np.testing.assert_array_equal(same, c)
+            np.testing.assert_array_equal(moved, c + 1)
+
+
+def test_the_same_dtype_by_another_name_is_taken() -> None:
+    f = pb.compile(lambda x: x * 2)
+    for dtype in (np.int64, np.longlong, np.dtype(np.int64, metadata={"unit": "m"})):
+        np.testing.assert_array_equal(f(np.arange(3).astype(dtype)), [0, 2, 4])
+    assert len(f.programs) == 1
+
+
+class Key:
+    """Equal to another that is not the same, as found by running Python."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Key) and other.name == self.name
+
+
+def test_keys_that_need_python_are_compared_in_python() -> None:
+    f = pb.compile(lambda d: sum(d.values()))
+    for _ in range(2):
+        np.testing.assert_array_equal(f({Key("a"): x10, Key("b"): x10}), 2 * x10)
+    g = pb.compile(lambda d: d["a"] - d["b"])
+    g({"a": x10, "b": 2 * x10})
+    np.testing.assert_array_equal(g({"b": 2 * x10, "a": x10}), -x10)  # in another order
+    with pytest.raises(KeyError):
+        g({"a": x10, "c": x10})
+
+
+def test_more_arguments_than_fit_on_the_stack() -> None:
+    f = pb.compile(lambda xs: xs[0] + xs[-1])
+    xs = [np.full(1, float(i)) for i in range(20_000)]
+    for _ in range(2):
+        assert f(xs) == 19_999.0
+
+
+def test_a_number_goes_to_a_kernel_of_numpy() -> None:
+    f = pb.compile(lambda x, k: unfollowed(np.multiply, x, k) + 1.0)
+    assert [f(np.ones(2), k)[0] for k in (2.0, 3.0, 4.0)] == [3.0, 4.0, 5.0]
+
+
+def test_a_whole_number_that_does_not_fit_is_not_cut() -> None:
+    f = pb.compile(lambda x, n: x * n)
+    f(x10, 3)
+    for n in (-1, 2**62, -(2**63)):
+        np.testing.assert_array_equal(f(x10, n), x10 * n)
+    np.testing.assert_array_equal(f(x10, 2**63), x10 * 2.0**63)

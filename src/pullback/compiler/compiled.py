@@ -13,7 +13,7 @@ import numpy as np
 from pullback.compiler.entry import Leaves
 from pullback.compiler.execute import Executor
 from pullback.compiler.graph import Graph, fingerprint
-from pullback.compiler.machine import NoTranslator, there
+from pullback.compiler.machine import TranslatorError, there
 from pullback.compiler.native import Native
 from pullback.compiler.rewrite import rewritten
 from pullback.compiler.threads import checked
@@ -136,7 +136,7 @@ def _runner(graph: Graph, backend: str, options: dict[str, Any]) -> Any:
         raise CompileError("compile: backend='llvm' needs the package llvmlite, which is not installed here.")
     try:
         return Native(graph, **options)
-    except NoTranslator:
+    except TranslatorError:
         if backend == "llvm":
             raise
         return Executor(graph)

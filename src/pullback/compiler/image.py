@@ -52,7 +52,7 @@ def taken_in(code: bytes) -> Image | None:
     """An object file as an image; None if there is something in it that an image cannot have."""
     try:
         return _taken_in(code)
-    except (struct.error, LookupError, ValueError):  # it ends too early, or what it names is not there
+    except (struct.error, LookupError, ValueError, OverflowError):  # it ends too early, or what it names is not there
         return None
 
 

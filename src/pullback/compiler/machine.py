@@ -21,11 +21,12 @@ from pullback.compiler.cache import NOTHING
 from pullback.compiler.image import Loaded, packed, possible, taken_in, unpacked
 from pullback.errors import CompileError
 
-__all__ = ["Library", "NoTranslator", "blas", "host", "library", "object_code", "there"]
+__all__ = ["Library", "TranslatorError", "blas", "host", "library", "object_code", "there"]
 
 _lock = threading.RLock()
 IMAGE, OBJECT = b"I", b"O"  # what kept code begins with
 NOT_LOADED = OSError, ValueError, KeyError  # no memory that can be run, an unknown function, no image at all
+CPUINFO = "/proc/cpuinfo"
 SAME_FOR_ALL = ("vendor_id", "cpu family", "model", "stepping", "flags", "CPU ", "Features")  # of cores of one machine
 
 
@@ -58,7 +59,7 @@ class Host:
 def _cpu() -> str:
     """What Linux says of the first core, or what LLVM says where that cannot be read."""
     try:
-        with open("/proc/cpuinfo") as file:
+        with open(CPUINFO) as file:
             first = "".join(takewhile(str.strip, file))
     except OSError:
         first = ""
@@ -117,7 +118,7 @@ class Translator:
         return builder.add_current_process().link(_linker(), f"program{self.count}")
 
 
-class NoTranslator(CompileError):
+class TranslatorError(CompileError):
     """There is llvmlite, but it does not work here."""
 
 
@@ -126,7 +127,7 @@ def translator() -> Translator:
     try:
         return Translator()
     except (ImportError, OSError, RuntimeError) as error:
-        raise NoTranslator(f"compile: llvmlite is installed, but could not be used: {error}") from error
+        raise TranslatorError(f"compile: llvmlite is installed, but could not be used: {error}") from error
 
 
 @lru_cache(1)

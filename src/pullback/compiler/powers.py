@@ -12,16 +12,20 @@ from pullback.errors import CompileError
 
 __all__ = ["Powers"]
 
+BY_ROOTS = (0.5, -0.5, 1.5, -1, -2)  # exponents that need no logarithm
+
 
 class Powers(Exponentials):
     def power(self, x: Value, y: Value) -> Value:
         x, y = self._both(x, y)
-        whole = known(y)
-        if whole is not None and whole in range(1, 5 if x.dtype == "f8" else 7):
-            return self._multiplied(x, int(whole))
+        exponent = known(y)
+        if exponent is not None and exponent in range(1, 5 if x.dtype == "f8" else 7):
+            return self._multiplied(x, int(exponent))
         if x.kind != "f":
             raise CompileError("there is no machine code for powers of integers.")
         with self.code.exactly():
+            if exponent in BY_ROOTS:
+                return self._by_roots(x, exponent)
             made, far = self._power_of_positive(x, y)
             return self.rarely(self.not_normal(x) | far, made, "far_power", Powers._far_power, x, y)
 
@@ -36,6 +40,18 @@ class Powers(Exponentials):
                 x = x * x if n else x
             assert made is not None
             return made
+
+    def _by_roots(self, x: Value, exponent: float | None) -> Value:
+        """By a root or a quotient; the root is NumPy's of -0 and -inf too, which are not those of a power."""
+        if exponent == 0.5:
+            return self.sqrt(x)
+        if exponent in (-1, -2):
+            inverse = 1.0 / x
+            return inverse if exponent == -1 else inverse * inverse
+        x = x + 0.0  # -0 becomes 0
+        root = self.sqrt(x)
+        made, limit = (1.0 / root, 0.0) if exponent == -0.5 else (x * root, math.inf)
+        return self.select(x.compare("oeq", -math.inf), limit, made)
 
     def _far_power(self, x: Value, y: Value) -> Value:
         """Of negative numbers too; the C library has the rest."""

@@ -43,9 +43,14 @@ WEAK = (float, int, bool, complex)  # Python's numbers, which do not widen array
 STEPS = ("one", "both", "both_fit", "fit_x", "fit_y", "left", "left_fit", "right", "right_fit", "many")
 
 
+def unusual(x: Any) -> bool:
+    """Whether an argument takes the general way anyhow, so that no quick one need be written out for it."""
+    return isinstance(x, Tensor) and not x.refers and (type(x) is not Tensor or not x.meta.raw)
+
+
 def first_call(*args: Any, **kwargs: Any) -> Any:
     """The code of an op's function until it is written out; its globals are the op's own."""
-    return OP.build(reflecting=False)(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
+    return OP.first(args, kwargs)  # type: ignore[name-defined]  # noqa: F821
 
 
 def several(name: str, tensors: Any) -> Any:
@@ -151,6 +156,11 @@ class Op:
             self._steps()
             return self.__dict__.get(name)
         raise AttributeError(name)
+
+    def first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call before the function is written out, which is not yet done for arguments that would not use it."""
+        bound = self.bound(args, kwargs) if any(map(unusual, args)) else None
+        return self.build(reflecting=False)(*args, **kwargs) if bound is None else dispatch(self, *bound)
 
     def build(self, reflecting: bool) -> Any:
         """Write out the op's functions; from now on they are what their stubs were."""
@@ -287,6 +297,16 @@ class Op:
     def call(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """The function users call, on inputs and parameters kept apart."""
         return self.function(args, **params) if self.variadic else self.function(*args, **params)
+
+    def bound(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        """The inputs and the parameters of a call; None if it is not as the signature says."""
+        count = 1 if self.variadic else len(self.inputs)
+        given = dict(zip(self.params, args[count:], strict=False))
+        if self.variadic or len(args) < count or len(args) > count + len(self.params) or given.keys() & kwargs.keys():
+            return None
+        if not (kwargs.keys() <= self.params.keys() and {*self.required} <= {*given, *kwargs}):
+            return None
+        return tuple(args[:count]), {**self.params, **given, **kwargs}
 
     def settled(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """From the start, with variables read and lists made tensors."""
