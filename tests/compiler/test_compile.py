@@ -312,3 +312,23 @@ def test_a_program_can_be_read() -> None:
     assert "define" in program.ir
     assert program.temporaries == 0
     assert {"trace", "rewrite", "write"} <= {*program.stats}
+
+
+# ------------------------------------------------------------------ products
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("m", "k", "n"),
+    [(1, 5, 7), (16, 32, 32), (33, 17, 10), (128, 300, 64), (97, 401, 200), (130, 33, 129), (700, 65, 16)],
+)
+def test_products_of_all_sizes(m: int, k: int, n: int, dtype: Any) -> None:
+    """By kernels for their size, by panels, or by BLAS; with either operand transposed, with something added."""
+    a, b, c = normal(m, k, dtype=dtype), normal(k, n, dtype=dtype), normal(m, n, dtype=dtype)
+    loose = {"rtol": 1e-4, "atol": 1e-3} if dtype is np.float32 else {"rtol": 1e-11, "atol": 1e-11}
+    same(lambda a, b: a @ b, a, b, **loose)
+    same(lambda a, b: pb.transpose(a) @ b, np.ascontiguousarray(a.T), b, **loose)
+    same(lambda a, b: a @ pb.transpose(b), a, np.ascontiguousarray(b.T), **loose)
+    same(lambda a, b, c: c + a @ b, a, b, c, **loose)
+    same(lambda a, b, c: c - 0.25 * (a @ b), a, b, c, **loose)
+    same(lambda a, b: pb.sum(pb.stack([a, a * 2.0]) @ b, 0), a, b, **loose)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections import namedtuple
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +32,10 @@ class Typed(NamedTuple):
 def memory() -> int:
     """Kilobytes that the process has."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+def has_entry(f: Any) -> bool:
+    return "built-in" in repr(f.__call__)
 
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -149,6 +154,7 @@ def test_calls_leave_nothing_behind() -> None:
     ps = [np.ones(3), np.ones((2, 2))]
     for _ in range(1000):
         f(ps, x10)
+    assert has_entry(f)
     gc.collect()
     watched = (x10, ps, ps[0], Pair, None.__class__)
     before, counts = memory(), [sys.getrefcount(o) for o in watched]
@@ -156,6 +162,29 @@ def test_calls_leave_nothing_behind() -> None:
         f(ps, x10)
     assert [sys.getrefcount(o) for o in watched] == counts
     assert memory() - before < 2_000
+
+
+@pytest.mark.parametrize("n", [4, 300])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda xs, k: (xs[0], pb.sum(np.sin(np.exp(xs[0] * k)))),  # long enough, for 300, to let go of the lock
+        lambda xs, k: (xs[0], pb.linalg.inv(xs[0] * k)),
+    ],
+)
+def test_no_reference_is_kept_or_lost(f: Any, n: int) -> None:
+    compiled, xs, k = pb.compile(f), [np.eye(n) * 2.0], 1.5
+    bad, other = [np.zeros((n, n))], [np.eye(n, dtype="f4")]
+    for given in (xs, other):
+        compiled(given, k)
+    watched = (xs, xs[0], bad[0], other[0], k, compiled.__call__)
+    before = [sys.getrefcount(o) for o in watched]
+    for _ in range(5):
+        compiled(xs, k)
+        compiled(other, k)  # goes through the entry of one to that of the other
+        with suppress(pb.errors.PullbackError, np.linalg.LinAlgError):
+            compiled(bad, k)
+    assert [sys.getrefcount(o) for o in watched] == before
 
 
 @linux
@@ -400,6 +429,7 @@ def test_dtypes_that_are_rare_are_given_back_whole(given: Any) -> None:
         assert same.dtype == twice.dtype == given.dtype
         np.testing.assert_array_equal(same, given)
         np.testing.assert_array_equal(twice, given + given)
+    assert not (has_entry(f) and given.dtype.itemsize > 16)  # it would be written past its place on the stack
 
 
 def test_constants_may_lie_as_they_like() -> None:
@@ -435,6 +465,7 @@ def test_keys_that_need_python_are_compared_in_python() -> None:
     f = pb.compile(lambda d: sum(d.values()))
     for _ in range(2):
         np.testing.assert_array_equal(f({Key("a"): x10, Key("b"): x10}), 2 * x10)
+    assert not has_entry(f)
     g = pb.compile(lambda d: d["a"] - d["b"])
     g({"a": x10, "b": 2 * x10})
     np.testing.assert_array_equal(g({"b": 2 * x10, "a": x10}), -x10)  # in another order
@@ -447,6 +478,7 @@ def test_more_arguments_than_fit_on_the_stack() -> None:
     xs = [np.full(1, float(i)) for i in range(20_000)]
     for _ in range(2):
         assert f(xs) == 19_999.0
+    assert not has_entry(f)
 
 
 def test_a_number_goes_to_a_kernel_of_numpy() -> None:

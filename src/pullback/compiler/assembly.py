@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
+from pullback.compiler.blocked import blocked, is_blocked
 from pullback.compiler.code import FLOATS, Code, code_of
 from pullback.compiler.fuse import Fused, Kernel, fused, is_number, layout, work
 from pullback.compiler.graph import Graph, Node
 from pullback.compiler.kernels import Writer, Written
-from pullback.compiler.products import blas_call, declaration, planned, small_product
+from pullback.compiler.products import Plan, blas_call, declaration, planned, small_product
 from pullback.compiler.scatter import ScatterAdd
 
 ALIGN = 64
@@ -142,7 +143,11 @@ class Assembler:
                 self.place[-1 - 2 * step.number] = self._room(taken, rounded(w.partial * parts), at)
                 self.place[-2 - 2 * step.number] = self._room(taken, rounded(w.scratch) * self._workers(step), at)
             elif step.kind == "product":
-                room = self._room(taken, rounded(planned(step).matrices.scratch), at)
+                plan = planned(step)
+                need = rounded(plan.matrices.scratch)
+                if self._by_panels(plan):
+                    need = rounded(blocked(plan.matrices, self.lanes).scratch) * self._panel_workers(plan)
+                room = self._room(taken, need, at)
                 self.place[-1 - 2 * len(self.fused.steps) - step.number] = room
 
     def _over(self, n: Node, last: dict[int, int], at: int) -> Node | None:
@@ -225,6 +230,23 @@ class Assembler:
         worth = sum(work(n) for n in k.nodes) * prod(k.axes) >= WORTH_THREADS
         return min(abs(self.threads), -(-w.rows // w.part)) if worth and w.rows else 1
 
+    def _by_panels(self, plan: Plan) -> bool:
+        return not plan.is_small and is_blocked(plan.matrices, self.lanes)
+
+    def _panel_workers(self, plan: Plan) -> int:
+        """How many threads share the panels of a product."""
+        p = plan.matrices
+        worth = not plan.loop and p.m * p.n * p.k >= 8 * WORTH_THREADS
+        return min(abs(self.threads), blocked(p, self.lanes).rows) if worth else 1
+
+    def _call_panels(self, code: Code, name: str, plan: Plan, given: list[str]) -> None:
+        panels = blocked(plan.matrices, self.lanes)
+        if self._panel_workers(plan) > 1:
+            self._by_threads(code, name, panels, given)
+        else:
+            *arrays, partial, scratch = given
+            code.line(f"call void @{name}({', '.join(arrays)}, i64 0, i64 {panels.rows}, {partial}, {scratch})")
+
     def _by_threads(self, code: Code, name: str, w: Written, given: list[str]) -> None:
         """Have the parts of a kernel done by whoever claims them; each thread has scratch memory of its own."""
         context = code.op(f"alloca [{len(given)} x ptr]")
@@ -264,8 +286,9 @@ class Assembler:
         z = self._pointer(code, n)
         t = FLOATS[code_of(n.dtype)]
         c = self._pointer(code, n.args[2]) if plan.adds else z
-        if plan.is_small:
-            text, declared = small_product(plan.matrices, self.lanes)
+        panels = blocked(plan.matrices, self.lanes) if self._by_panels(plan) else None
+        if plan.is_small or panels is not None:
+            text, declared = (panels.body, panels.declared) if panels else small_product(plan.matrices, self.lanes)
             name = self._named(text)
             self.declared |= declared
             scratch = code.op(
@@ -278,6 +301,8 @@ class Assembler:
         def call(a: str, b: str, c: str, z: str) -> None:
             if plan.is_small:
                 code.line(f"call void @{name}(ptr {a}, ptr {b}, ptr {c}, ptr {z}, ptr {scratch})")
+            elif panels is not None:
+                self._call_panels(code, name, plan, [f"ptr {x}" for x in (a, b, c, z, scratch, scratch)])
             else:
                 self.declared.add(declaration(n.dtype))
                 code.line(blas_call(plan, a, b, z))

@@ -266,12 +266,29 @@ class Value:
         if self.kind == "f" and dtype[0] == "f":
             return self._recast(dtype, "fpext" if wider > wide else "fptrunc")
         if self.kind == "f":
-            return self._recast(dtype, "fptoui" if dtype[0] == "u" else "fptosi")
+            return self._whole(dtype)
         if dtype[0] == "f":
             return self._recast(dtype, "uitofp" if self.kind in "ub" else "sitofp")
         if wider == wide:
             return self.like(self.name, dtype)
         return self._recast(dtype, "trunc" if wider < wide else "zext" if self.kind in "ub" else "sext")
+
+
+    def _whole(self, dtype: str) -> Value:
+        """Floats as integers, through signed ones that are wide enough: what is too large wraps, as in C."""
+        wide = "i8" if dtype in ("u4", "u8", "i8") else "i4"
+        if dtype != "u8":
+            return self._signed(wide).cast(dtype)
+        half = float(2**63)
+        with self.code.exactly():
+            upper = (self - half)._signed(wide) ^ -(2**63)
+        above, lower = self.compare("oge", half), self._signed(wide)
+        chosen = f"select {above.type} {above.name}, {lower.type} {upper.name}, {lower.type} {lower.name}"
+        return lower.like(self.code.op(chosen), dtype)
+
+    def _signed(self, dtype: str) -> Value:
+        made = self._recast(dtype, "fptosi")
+        return made.like(self.code.op(f"freeze {made.type} {made.name}"))  # what has no integer is whatever there is
 
 
 def vector(type_: str, width: int) -> str:

@@ -84,12 +84,12 @@ class Exponentials(Pieces):
             rare = self.absolute(x).compare("ugt", EXP_LIMIT[x.dtype])
             return self.rarely(rare, scaled, "far_exp", Exponentials._far_exp, x)
 
-    def _far_exp(self, x: Value) -> Value:
-        """Scaled in two steps, so that results of less precision are rounded once."""
+    def _far_exp(self, x: Value, halved: int = 0) -> Value:
+        """exp(x) / 2 ** halved, scaled in two steps, so that results of less precision are rounded once."""
         low, high = EXP_ENDS[x.dtype]
         part = self._reduced(self.at_least(self.at_most(x, high), low))
         _, half = self.nearest(part.n, 0.5)
-        return self._raised(part) * self.power_of_two(half) * self.power_of_two(part.bits - half)
+        return self._raised(part) * self.power_of_two(half) * self.power_of_two(part.bits - half - halved)
 
     def _scaled(self, y: Value, bits: Value) -> Value:
         """y times 2 to the number these bits end in, by adding to its exponent."""
@@ -299,11 +299,12 @@ class Exponentials(Pieces):
             left = self.fma(-q, d, t) + self.fma(-q, lower, low)
             return self.copysign(self.fma(left, over, q), x)
 
-    def _hyperbolic(self, x: Value) -> tuple[Value, Value, Value, Value, Value]:
-        """sinh and cosh of n * log(2), then r, and what sinh(r) has beyond r, and cosh(r) beyond 1."""
-        n, bits = self.nearest(x, LOG2E)
+    def _hyperbolic(self, x: Value) -> tuple[Value, ...]:
+        """sinh and cosh of n * log(2), what they have lost, r, and what sinh(r) has beyond r and cosh(r) beyond 1."""
+        a = self.absolute(x)
+        n, bits = self.nearest(a, LOG2E)
         first, second = LN2[x.dtype]
-        higher = self.fma(n, -first, x)
+        higher = self.fma(n, -first, a)
         r = self.fma(n, -second, higher)
         rest = self.fma(n, -second, higher - r)
         z = r * r
@@ -311,21 +312,26 @@ class Exponentials(Pieces):
         odd = self.fma(z * r, self.fitted(fit.SINH_F4 if single else fit.SINH_F8, z), rest)
         even = z * self.fitted(fit.COSH_F4 if single else fit.COSH_F8, z)
         up, down = self.power_of_two(bits) * 0.5, self.power_of_two(x.lift(0).as_bits() - bits) * 0.5
-        return up - down, up + down, r, odd, even
+        sinh, cosh = up - down, up + down
+        return sinh, cosh, (up - sinh) - down, (up - cosh) + down, r, odd, even
 
     def sinh(self, x: Value) -> Value:
         with self.code.exactly():
-            sinh, cosh, r, odd, even = self.once("hyperbolic", self._hyperbolic, self._real(x))
-            y = self.fma(cosh, r, sinh) + self.fma(sinh, even, cosh * odd)
+            sinh, cosh, lost, _, r, odd, even = self.once("hyperbolic", self._hyperbolic, self._real(x))
+            y = self.fma(cosh, r, sinh) + self.fma(sinh, even, self.fma(cosh, odd, lost))
             rare = self.absolute(x).compare("ogt", 87.0 if x.dtype == "f4" else 708.0)
-            return self.copysign(self.rarely(rare, y, "far_sinh", self.by_library("sinh"), x), x)
+            return self.copysign(self.rarely(rare, y, "far_hyperbolic", Exponentials._far_hyperbolic, x), x)
 
     def cosh(self, x: Value) -> Value:
         with self.code.exactly():
-            sinh, cosh, r, odd, even = self.once("hyperbolic", self._hyperbolic, self._real(x))
-            y = self.fma(sinh, r, cosh) + self.fma(cosh, even, sinh * odd)
+            sinh, cosh, _, lost, r, odd, even = self.once("hyperbolic", self._hyperbolic, self._real(x))
+            y = self.fma(sinh, r, cosh) + self.fma(cosh, even, self.fma(sinh, odd, lost))
             rare = self.absolute(x).compare("ogt", 87.0 if x.dtype == "f4" else 708.0)
-            return self.rarely(rare, y, "far_cosh", self.by_library("cosh"), x)
+            return self.rarely(rare, y, "far_hyperbolic", Exponentials._far_hyperbolic, x)
+
+    def _far_hyperbolic(self, x: Value) -> Value:
+        """There both are half of exp."""
+        return self._far_exp(self.absolute(x), 1)
 
     def arcsinh(self, x: Value) -> Value:
         """log(1 + t) with t = a + a**2 / (1 + sqrt(1 + a**2))."""

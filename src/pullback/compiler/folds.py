@@ -22,9 +22,8 @@ class Folds(Access):
         self.partial_at: dict[int, int] = {}
 
     def _identity(self, n: Node, width: int) -> str:
-        """What a fold begins with; a sum with -0, as 0 would change the sign of a sum of -0."""
-        start = n.data.op.lower.start
-        return literal(-0.0 if start == 0 and n.dtype.kind == "f" else start, code_of(n.dtype), width)
+        """What a fold begins with; so the sum of nothing but -0 is 0, as NumPy has it."""
+        return literal(n.data.op.lower.start, code_of(n.dtype), width)
 
     def _accumulator(self, n: Node) -> str:
         room = self.code.room(vector(self._memory(n), self.width))

@@ -124,8 +124,8 @@ def rows_of(n: Node) -> list[Use]:
 class Fusion:
     """Kernels being put together, node by node."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph, self.users = graph, graph.users()
+    def __init__(self, graph: Graph, again: frozenset[int] = frozenset()) -> None:
+        self.graph, self.again, self.users = graph, again, graph.users()
         self.wanted = {o.number for o in graph.outputs}
         self.kernels: list[Kernel] = []
         self.others: list[tuple[Node, int]] = []
@@ -139,7 +139,7 @@ class Fusion:
             return False
         if any(u.kind not in ("map", "cast", "fold") for u in self.users[n.number]):
             return False
-        if n.kind == "cast" or n.dtype == bool:
+        if n.kind == "cast" or n.dtype == bool or n.number in self.again:
             return True
         kernel = n.data[0].kernel
         return kernel in CHEAP or (kernel in WITH_NUMBER and any(is_number(a) for a in n.args))
@@ -313,7 +313,18 @@ class Fusion:
 
 def fused(graph: Graph) -> Fused:
     """The kernels of a program."""
-    return Fusion(graph).run()
+    first = Fusion(graph).run()
+    again = frozenset(n.number for n in graph.nodes if n.number in first.stored and _is_better_done_again(n, first))
+    return Fusion(graph, again).run() if again else first
+
+
+def _is_better_done_again(n: Node, made: Fused) -> bool:
+    """Whether a stored value is one instruction from another stored one: it need not be stored as well."""
+    if n.kind != "map" or work(n) > 1 or n.number in made.virtual:
+        return False
+    sources = {a.number: a for a in n.args if not is_number(a)}
+    there = [a for a in sources.values() if a.shape == n.shape and (a.number in made.stored or a.kind == "input")]
+    return len(sources) == len(there) == 1
 
 
 def work(n: Node) -> int:

@@ -58,6 +58,8 @@ def _stepped(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
     if n.kind != "map" or n.data[0].kernel is not np.subtract or args[0].shape != n.shape or not alone(n.args[1]):
         return None
     w, m = args
+    if n.args[1].kind != "map" or len(n.args[1].args) != 2:  # made of something else
+        return None
     if m.kind != "map" or m.data[0].kernel is not np.multiply or w.dtype != m.dtype or w.kind in ("constant", "view"):
         return None
     for c, p, source in (*zip(m.args, m.args[::-1], n.args[1].args[::-1], strict=True),):
@@ -137,7 +139,7 @@ def _fold(g: Graph, n: Node, x: Node) -> Node:
         return g.constant(np.full(n.shape, n.data.op.lower.start, n.dtype))
     axes = [a for a in n.data.axes if x.shape[a] != 1]
     if not axes:
-        return _reshaped(g, x, n.shape)
+        return _reshaped(g, _summed(g, n, x), n.shape)
     inner = tuple(i for i, length in enumerate(x.shape) if length != 1)
     trailing = [a for a, b in zip(reversed(inner), reversed(axes), strict=False) if a == b]
     leading = len(axes) == sum(a == b for a, b in zip(inner, axes, strict=False))
@@ -156,6 +158,13 @@ def _fold(g: Graph, n: Node, x: Node) -> Node:
     )
     last = tuple(range(len(order) - len(n.data.axes), len(order)))
     return g.add("fold", (turned,), n.shape, n.dtype, Fold(n.data.op, last), n.line)
+
+
+def _summed(g: Graph, n: Node, x: Node) -> Node:
+    """A sum of one element each: 0 is added, as -0 would be left of it otherwise."""
+    if n.data.op.kernel is not np.sum or n.dtype.kind != "f":
+        return x
+    return g.add("map", (x, g.constant(0.0, n.dtype)), x.shape, n.dtype, (BY_KERNEL[np.add], {}), n.line)
 
 
 def _settled(g: Graph, n: Node, base: Node) -> Node:

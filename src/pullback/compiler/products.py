@@ -15,7 +15,7 @@ from pullback.compiler.code import FLOATS, Code, code_of, literal, vector
 from pullback.compiler.fuse import gemm_flag, layout
 from pullback.compiler.graph import Node, contiguous
 
-SMALL = 128**3  # multiplications; above, BLAS is quicker
+SMALL = 96**3  # multiplications; above, others are quicker
 REGISTERS = {64: 32, 32: 16, 16: 16}  # by bytes in a register
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from pullback.compiler.graph import Fold, Graph, Node, Pieces, Shape, View, contiguous, fingerprint
+from pullback.compiler.plain import Plain, Positions, fitting
 from pullback.core.axes import over
 from pullback.core.convert import as_value
 from pullback.core.interpreter import new_level
@@ -22,9 +23,14 @@ from pullback.core.source import user_line
 from pullback.core.tape import RAW
 from pullback.core.tensor import Tensor, Wrapped
 from pullback.core.variable import Variable
-from pullback.errors import PullbackError, ShapeError, SymbolValueError, VariableError
+from pullback.errors import PullbackError, SymbolValueError, VariableError
 
 PLAIN_NUMBERS = (bool, int, float, complex)
+BY_KIND = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
+# of Python numbers these give Python numbers, which do not widen arrays
+OPERATORS = frozenset({
+    np.add, np.subtract, np.multiply, np.divide, np.floor_divide, np.remainder, np.power, np.negative, np.absolute,
+})  # fmt: skip
 
 
 class Symbol(Wrapped):
@@ -88,45 +94,6 @@ class Symbol(Wrapped):
     __str__ = __repr__
 
 
-class Plain:
-    """A function of plain arrays that carries no gradient, as an op."""
-
-    def __init__(self, f: Callable[..., Any]) -> None:
-        self.f, self.name = f, getattr(f, "__name__", "function")
-        self.variadic = False
-
-    def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
-        return self.f(*values)
-
-    def __hash__(self) -> int:
-        return hash((Plain, self.f))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Plain) and other.f is self.f
-
-
-class Positions:
-    """Positions along an axis, counted from the front and found to be within it, as an op."""
-
-    variadic = False
-
-    def __init__(self, name: str, length: int) -> None:
-        self.name, self.length = f"positions of {name}", length
-
-    def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
-        at = np.asarray(values[0], np.int64)
-        if at.size and not -self.length <= at.min() <= at.max() < self.length:
-            wrong = next(i for i in at.ravel().tolist() if not -self.length <= i < self.length)
-            raise ShapeError(f"{self.name}: {wrong} is out of range for an axis of length {self.length}.")
-        return np.where(at < 0, at + self.length, at)
-
-    def __hash__(self) -> int:
-        return hash((Positions, self.length))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Positions) and other.length == self.length
-
-
 class Trace:
     """One function being written down."""
 
@@ -137,6 +104,8 @@ class Trace:
         self.graph = Graph()
         self.reads: dict[int, tuple[Variable, Node]] = {}
         self.assigned: dict[int, tuple[Variable, Any]] = {}
+        self.turn = self.symbol(np.zeros(()))
+        self.latest = self.turn.node  # of what is done in turn
 
     # ---- what the variables ask, of whoever is watching
 
@@ -164,10 +133,17 @@ class Trace:
     def node(self, x: Any, dtype: Any = None) -> Node:
         """The node of an argument: a symbol's own, a constant for anything else."""
         if isinstance(x, Symbol) and x.trace is self:
+            if x.weak is int and dtype is not None and dtype.kind in "iu" and dtype != x.dtype:
+                return cast("Node", self.opaque(fitting(dtype), [Symbol(self, x.node)], {}).node)
             return x.node if dtype is None else self.cast(x.node, dtype)
         if isinstance(x, Tensor):
             x = x.read().value
         return self.graph.constant(x if isinstance(x, RAW) or type(x) in PLAIN_NUMBERS else as_value(x), dtype)
+
+    def weak(self, x: Any, strong: list[Any]) -> Any:
+        """The dtype that a Python number gets among arrays; None for anything else, and if it is alone."""
+        kind = _kind(x)
+        return None if isinstance(kind, np.dtype) or not strong else np.result_type(*strong, _example(kind))
 
     def cast(self, x: Node, dtype: Any) -> Node:
         return x if x.dtype == dtype else self.graph.add("cast", (x,), x.shape, dtype, None, user_line())
@@ -177,6 +153,10 @@ class Trace:
 
     def reshaped(self, x: Node, shape: Shape) -> Node:
         return x if x.shape == shape else self.view(x, shape, 0, contiguous(shape))
+
+    def every_time(self) -> Symbol:
+        """A symbol for what must be done in every call, one after the other, whatever else it takes: draws."""
+        return self.turn
 
     # ---- ops
 
@@ -191,7 +171,7 @@ class Trace:
             return self.opaque(op, args, params)
         dtypes = tuple(map(_kind, args))
         dtype = result_dtype(op, dtypes, Frozen(params))
-        if "c" in {dtype.kind, *(d.kind for d in dtypes if isinstance(d, np.dtype))}:
+        if "c" in {dtype.kind, *(np.dtype(d).kind for d in dtypes)}:
             return self.opaque(op, args, params)
         if isinstance(lower, scalar):
             return self.map(op, args, params, dtype, dtypes)
@@ -237,16 +217,36 @@ class Trace:
     def map(self, op: Any, args: Sequence[Any], params: dict[str, Any], dtype: Any, dtypes: Any) -> Symbol:
         shapes = [np.shape(a) for a in args]
         shape = op.acts.shape(op.name, shapes, params)
-        common = dtype if dtype.kind != "b" else np.result_type(*(_example(d) for d in dtypes))
+        common = dtype if dtype.kind != "b" else self.compared(op, args, dtypes)
+        if common is None:
+            return cast("Symbol", self.opaque(op, [self.symbol(a) for a in args], params))
         wanted = [common if mixes else None for mixes, _ in zip(op.mixing, args, strict=False)]
         nodes = [
             self.node(a, w if not isinstance(d, np.dtype) or w != d else None)
             for a, w, d in zip(args, wanted, dtypes, strict=True)
         ]
-        return Symbol(self, self.graph.add("map", nodes, shape, dtype, (op, params), user_line()))
+        number = op.kernel in OPERATORS and not any(isinstance(d, np.dtype) for d in dtypes)
+        weak = BY_KIND[dtype.kind] if number else None
+        return Symbol(self, self.graph.add("map", nodes, shape, dtype, (op, params), user_line()), weak)
+
+    def compared(self, op: Any, args: Sequence[Any], dtypes: Any) -> Any:
+        """The dtype in which arguments are compared; None if that is the kernel's business."""
+        mixed = [(a, d) for a, d, mixes in zip(args, dtypes, op.mixing, strict=False) if mixes]
+        kinds = [d for _, d in mixed if isinstance(d, np.dtype)]
+        floats = [d for d in kinds if d.kind == "f"]
+        if floats:
+            return np.result_type(*floats, *(_example(d) for _, d in mixed if d is float))
+        # a Python integer may be none of theirs: it is compared all the same
+        found = np.result_type(
+            *kinds, *(np.int64 if d is int and _may_not_fit(a, kinds) else _example(d) for a, d in mixed if d not in kinds)
+        )
+        whole = all(d is int or d is bool or d in kinds for _, d in mixed)
+        return None if whole and found.kind == "f" else found  # int64 and uint64, which no dtype holds
 
     def fold(self, op: Any, x: Any, params: dict[str, Any], dtype: Any) -> Symbol:
         source = self.node(x, dtype)
+        if not source.size and abs(op.lower.start) == np.inf:  # of nothing there is no largest: the kernel says so
+            return cast("Symbol", self.opaque(op, [x], params))
         axes = over(len(source.shape), params["axis"], op.name)
         left = tuple(n for i, n in enumerate(source.shape) if i not in axes)
         made = self.graph.add("fold", (source,), left, dtype, Fold(op, axes), user_line()) if axes else source
@@ -308,7 +308,8 @@ class Trace:
 
     def opaque(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """What runs its NumPy kernel: its shape and dtype are found by running it once, here."""
-        nodes = [self.node(a) for a in args]
+        strong = [d for d in map(_kind, args) if isinstance(d, np.dtype)]
+        nodes = [self.latest if a is self.turn else self.node(a, self.weak(a, strong)) for a in args]
         likes = result_like(
             op,
             tuple((n.shape, n.dtype) for n in nodes),
@@ -321,8 +322,10 @@ class Trace:
                 Symbol(self, self.graph.add("part", (whole,), shape, dtype, i))
                 for i, (shape, dtype) in enumerate(likes)
             )
-        shape, dtype = likes
-        return Symbol(self, self.graph.add("opaque", nodes, shape, dtype, (op, params), user_line()))
+        made = self.graph.add("opaque", nodes, *likes, (op, params), user_line())
+        if any(a is self.turn for a in args):
+            self.latest = made
+        return Symbol(self, made)
 
 
 def _kind(a: Any) -> Any:
@@ -330,6 +333,14 @@ def _kind(a: Any) -> Any:
     if type(a) in PLAIN_NUMBERS:
         return type(a)
     return a.weak or a.dtype if isinstance(a, Symbol) else a.dtype
+
+
+def _may_not_fit(a: Any, kinds: list[Any]) -> bool:
+    """Whether a Python integer may be outside of what integers hold."""
+    if isinstance(a, Symbol):
+        return True
+    held = [np.iinfo(d) for d in kinds if d.kind in "iu"]
+    return any(not i.min <= a <= i.max for i in held)
 
 
 def _block(index: Any, shape: Shape) -> Any:

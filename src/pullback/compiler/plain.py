@@ -1,0 +1,69 @@
+"""Functions of plain arrays as ops: what is looked at or drawn between pieces of machine code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from pullback.errors import ShapeError
+
+__all__ = ["Plain", "Positions", "fitting"]
+
+
+class Plain:
+    """A function of plain arrays that carries no gradient, as an op."""
+
+    variadic = False
+
+    def __init__(self, f: Callable[..., Any]) -> None:
+        self.f, self.name = f, getattr(f, "__name__", "function")
+
+    def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
+        return self.f(*values)
+
+    def __hash__(self) -> int:
+        return hash((Plain, self.f))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Plain) and other.f is self.f
+
+
+class Positions:
+    """Positions along an axis, counted from the front and found to be within it, as an op."""
+
+    variadic = False
+
+    def __init__(self, name: str, length: int) -> None:
+        self.name, self.length = f"positions of {name}", length
+
+    def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
+        at = np.asarray(values[0], np.int64)
+        if at.size and not -self.length <= at.min() <= at.max() < self.length:
+            wrong = next(i for i in at.ravel().tolist() if not -self.length <= i < self.length)
+            raise ShapeError(f"{self.name}: {wrong} is out of range for an axis of length {self.length}.")
+        return np.where(at < 0, at + self.length, at)
+
+    def __hash__(self) -> int:
+        return hash((Positions, self.length))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Positions) and other.length == self.length
+
+
+@lru_cache
+def fitting(dtype: Any) -> Plain:
+    """A Python integer in the dtype of the arrays it is computed with, which must hold it, as an op.
+
+    >>> fitting(np.dtype(np.uint8)).perform([np.int64(-3)], {})
+    Traceback (most recent call last):
+    ...
+    OverflowError: Python integer -3 out of bounds for uint8
+    """
+
+    def fitted(x: Any) -> Any:
+        return np.asarray(int(x), dtype)[()]
+
+    return Plain(fitted)
