@@ -9,6 +9,9 @@ import pytest
 
 import pullback
 
+# Examples that show what an optional package does, by a part of their names.
+NEEDED = {"train.saving": "safetensors", "Dataset.from_parquet": "pyarrow"}
+
 
 @pytest.fixture(autouse=True)
 def names_in_docstrings(request: pytest.FixtureRequest, doctest_namespace: dict[str, Any]) -> None:
@@ -16,3 +19,6 @@ def names_in_docstrings(request: pytest.FixtureRequest, doctest_namespace: dict[
     doctest_namespace.clear()
     if isinstance(request.node, pytest.DoctestItem) and request.path.suffix == ".py":
         doctest_namespace.update(np=np, pb=pullback)
+        for place, package in NEEDED.items():
+            if place in request.node.name:
+                pytest.importorskip(package)

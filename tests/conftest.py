@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 from hypothesis import settings
+
+# What tests compile is of no use to anybody else; those of the cache have a directory of their own.
+os.environ["PULLBACK_CACHE"] = "0"
 
 # The judge of the parity tests is a program, not a place for doctests.
 collect_ignore = ["parity/check.py", "parity/api_cases.py", "parity/README.md"]

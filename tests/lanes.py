@@ -112,6 +112,26 @@ SPECIAL = [
 ]  # fmt: skip
 
 
+# The worst that were found: in f4 among all the numbers from 2**-13 to 1e5, in f8 among some millions.
+WORST = {
+    "f4": [
+        3.92694, 0.06253939, 1.0132926, 1.0253991, 7.971257, 8.672902, 922.8229, 1936.005, 0.41728124, 0.2525233,
+        0.12126644, 0.54794437, 0.54722834, 5.1989627, 0.499894, 15.652163, 0.70685637, 1.4140214, 1.3282484,
+    ],
+    "f8": [
+        18.368964780838127, 1.356011760307211, 0.34666834578341943, 1.0567965581676029, 500.29257930838776,
+        0.363930959316879, 1.031374343841858, 1.1528256552592782, 0.5265601100988218, 4.1728672290063,
+    ],
+}  # fmt: skip
+WORST_PAIRS = {
+    "f4": [(0.0007258208, -2.5016391), (-0.06797486, -1.3733068), (1.4941248, 1.4751692), (0.08025132, -0.35467795)],
+    "f8": [
+        (0.005113076967141583, -1.2994877889525829), (0.007740253505973742, -1.4755534083903823),
+        (0.09071207421300921, -1.4308755521968375), (0.9999999819051927, -19894141.940441072),
+    ],
+}  # fmt: skip
+
+
 def special(dtype: str) -> Any:
     limits = np.finfo(dtype)
     with np.errstate(all="ignore"):
@@ -128,7 +148,7 @@ def points(dtype: str, n: int = 4000, seed: int = 0) -> Any:
     """Numbers of every exponent, and more of them where functions are at their worst."""
     random = np.random.default_rng(seed)
     single = dtype == "f4"
-    parts = [special(dtype), anywhere(dtype, n, random)]
+    parts = [special(dtype), anywhere(dtype, n, random), WORST[dtype], np.negative(WORST[dtype])]
     for reach in (1.0, 4.0, 20.0, 105.0 if single else 750.0, 1e4):
         parts.append(random.uniform(-reach, reach, n))
     for low, high in ((-30, 14), (-8, 3), (-1.2, 1.2)):
@@ -150,7 +170,11 @@ def pairs(dtype: str, n: int = 4000, seed: int = 0) -> tuple[Any, Any]:
     random = np.random.default_rng(seed)
     some = special(dtype)
     x, y = (v.ravel() for v in np.meshgrid(some, some))
-    parts = [(x, y), (anywhere(dtype, n, random), anywhere(dtype, n, random))]
+    parts: list[Any] = [
+        (x, y),
+        np.transpose(WORST_PAIRS[dtype]),
+        (anywhere(dtype, n, random), anywhere(dtype, n, random)),
+    ]
     for reach in (1.0, 10.0, 300.0):
         parts.append((random.uniform(-reach, reach, n), random.uniform(-reach, reach, n)))
     parts.append((np.exp2(random.uniform(-30, 30, n)), random.uniform(-20, 20, n)))

@@ -176,6 +176,7 @@ __version__ = "0.1.0"
 # ---- Opened when it is first asked for: importing does not wait for what a program may not need
 
 if TYPE_CHECKING:
+    from pullback import train as train
     from pullback.compiler.compiled import compile as compile
     from pullback.compiler.threads import get_num_threads as get_num_threads
     from pullback.compiler.threads import set_num_threads as set_num_threads
@@ -189,6 +190,7 @@ if TYPE_CHECKING:
     from pullback.ops.recurrent import basic_lstm_cell as basic_lstm_cell
     from pullback.ops.recurrent import moving_average as moving_average
     from pullback.ops.recurrent import multi_rnn_cell as multi_rnn_cell
+    from pullback.train import data as data
     from pullback.transforms.batch import vmap as vmap
     from pullback.transforms.checkpoint import checkpoint as checkpoint
     from pullback.transforms.checkpoint import recompute_grad as recompute_grad
@@ -243,6 +245,7 @@ _ROOMS = {
     "transforms.override": ["override_gradient", "register_gradient"],
     "transforms.reverse": ["GradientTape"],
     "transforms.sparse": ["sparse_hessian", "sparse_jacobian"],
+    "train": ["train", "data"],  # a room of its own, and one in it
 }
 _LATER = {name: room for room, names in _ROOMS.items() for name in names}
 
@@ -250,7 +253,8 @@ _LATER = {name: room for room, names in _ROOMS.items() for name in names}
 def __getattr__(name: str) -> object:
     if name not in _LATER:
         raise AttributeError(f"module 'pullback' has no attribute '{name}'")
-    value = globals()[name] = getattr(_import_module(f"pullback.{_LATER[name]}"), name)
+    room = _import_module(f"pullback.{_LATER[name]}")
+    value = globals()[name] = room if _LATER[name] == name else getattr(room, name)
     return value
 
 

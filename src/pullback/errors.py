@@ -13,6 +13,7 @@ __all__ = [
     "ArgumentError",
     "BatchedValueError",
     "CapturedError",
+    "CheckpointError",
     "ConvergenceError",
     "CompileError",
     "CustomGradientError",
@@ -168,6 +169,8 @@ class GradientMismatchError(CustomGradientError):
 class NanError(GradientError):
     """A gradient is NaN or infinite, under ``debug_nans``.  The message is the report of where that came from.
 
+    ``report`` is the same with fields, as of ``diagnose``.
+
     >>> import pullback as pb
     >>> with pb.debug_nans():
     ...     pb.grad(lambda x: pb.log(x))(0.0)
@@ -175,6 +178,10 @@ class NanError(GradientError):
     ...
     pullback.errors.NanError: Not finite: ...
     """
+
+    def __init__(self, report: object) -> None:
+        super().__init__(str(report))
+        self.report = report
 
 
 class CapturedError(GradientError):
@@ -218,4 +225,15 @@ class VariableError(PullbackError, ValueError):
     Traceback (most recent call last):
     ...
     pullback.errors.VariableError: w.assign: expected shape (2,), got shape (1,).
+    """
+
+
+class CheckpointError(PullbackError, ValueError):
+    """A saved file is damaged, or is not of this model: the message lists what is missing, extra or different.
+
+    >>> import numpy as np, pullback as pb
+    >>> pb.train.load_weights({"w": np.zeros(2), "b": np.zeros(1)}, {"w": np.ones(3), "c": np.ones(1)})
+    Traceback (most recent call last):
+    ...
+    pullback.errors.CheckpointError: load_weights does not fit, ... missing: b; extra: c; different: w (shape (3,), ...
     """

@@ -152,6 +152,7 @@ def test_those_not_used_for_the_longest_time_go_first(tmp_path: Path) -> None:
 
 
 def test_the_environment_says_where_and_how_much(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("PULLBACK_CACHE", raising=False)
     monkeypatch.setenv("PULLBACK_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("PULLBACK_CACHE_SIZE", "1.5")
     assert (default_cache().path, default_cache().most) == (str(tmp_path), 3 << 19)

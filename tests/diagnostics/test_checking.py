@@ -44,6 +44,8 @@ def product(factor=1.0, at=...):
         (lambda x, how: x * 2.0 if how == "double" else x, [1.0, "double"]),
         (lambda x: 1e8 * pb.sin(x), [RANDOM.random(3)]),
         (lambda x: 1e-8 * pb.sin(x), [RANDOM.random(3)]),
+        (lambda x: 1e-25 * pb.sin(x), [RANDOM.random(3)]),
+        (lambda x: pb.sin(x) + 1e-12 * x**2 - pb.sin(x), [RANDOM.random(3)]),
         (lambda x: pb.log(x), [np.array([1e-3, 2.0])]),
         (lambda x: pb.relu(x), [np.array([5e-4, -5e-4, 1.0])]),
         (pb.grad(lambda x: pb.sum(x**4)), [RANDOM.random(3)]),
@@ -66,6 +68,22 @@ def test_an_error_of_a_thousandth_is_found(factor, at, modes):
     assert "'y' agrees" in text
     if at is not ...:
         assert f"at {list(at)}" in text
+
+
+@pytest.mark.parametrize("modes", MODES, ids=str)
+@pytest.mark.parametrize("size", [1e-25, 1e-12, 1e-6, 1e12])
+def test_an_error_is_found_however_small_the_function(size, modes):
+    f = pb.custom_grad(lambda x, save: (size * x**2, lambda dy, saved: dy * (2.002 * size) * x))
+    with pytest.raises(GradientMismatchError, match=r"'x' is off by .* ratio 1\.001"):
+        pb.check_grads(f, [np.array([1.0, -2.0])], modes=modes)
+
+
+def test_where_there_is_no_value_there_is_nothing_to_compare():
+    with (
+        np.errstate(invalid="ignore"),
+        pytest.raises(GradientMismatchError, match=r"'x' cannot be compared: .* is nan"),
+    ):
+        pb.check_grads(np.log, [np.array([-1.0, 2.0])])
 
 
 def test_one_wrong_element_of_many():

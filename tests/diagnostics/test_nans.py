@@ -234,7 +234,9 @@ def test_trees_and_several_arguments():
 def test_the_input_itself():
     report = pb.diagnose(lambda x: (x * 2.0).sum())(np.array([1.0, np.nan]))
     assert (report.op, report.index) == ("input", (1,))
-    assert "input itself" in str(report)
+    assert "input itself, x: it holds nan" in str(report)
+    report = pb.diagnose(lambda p: p["a"] * p["b"])({"a": 1.0, "b": np.inf})
+    assert "input itself, p['b']: it holds inf" in str(report)
 
 
 def test_a_constant_that_is_not_finite():
@@ -280,7 +282,8 @@ def test_nothing_wrong():
         (lambda x: pb.asin(x), 2.0, "domain"),
         (lambda x: pb.asin(x), 1.0, "slope"),
         (unchosen_root, AT_ZERO, "strong_zero"),
-        (doubling, np.array([2.0]), "too large"),
+        (doubling, np.array([2.0]), "too large for float64 (up to 1.8e+308): scale it down, or work with logarithms."),
+        (lambda x: x * x, np.float32(1e30), "or use float64"),
     ],
 )
 def test_suggestions(f, x, said):
@@ -322,7 +325,23 @@ CALLS: dict[str, tuple[Callable[[], Any], str, str]] = {
     "jacobian": (lambda: pb.jacobian(roots_of_one)(AT_ZERO), "sqrt", "roots of one"),
     "hvp": (lambda: pb.hvp(three_halves, AT_ZERO, np.ones(3)), "pow", "three halves"),
     "hessian": (lambda: pb.hessian(three_halves)(AT_ZERO), "pow", "three halves"),
+    "sparse_jacobian": (lambda: pb.sparse_jacobian(roots_of_one)(AT_ZERO), "sqrt", "roots of one"),
+    "sparse_hessian": (lambda: pb.sparse_hessian(three_halves)(AT_ZERO), "pow", "three halves"),
 }
+ORDERS: dict[str, tuple[Callable[[], Any], str]] = {
+    "grad": (lambda: pb.grad(unchosen_root)(AT_ZERO), "the derivative of sqrt"),
+    "linearize": (lambda: pb.linearize(bad_distance, np.zeros(3))[1](np.ones(3)), "the derivative of sqrt"),
+    "forward jacobian": (lambda: pb.jacobian(pb.sqrt, "forward")(AT_ZERO), "the derivative of sqrt"),
+    "hvp": (lambda: pb.hvp(three_halves, AT_ZERO, np.ones(3)), "the second derivative of pow"),
+    "hessian": (lambda: pb.hessian(three_halves)(AT_ZERO), "the second derivative of pow"),
+}
+
+
+@pytest.mark.parametrize(("call", "told"), ORDERS.values(), ids=ORDERS)
+def test_the_order_is_that_of_the_derivative_in_whatever_way_it_is_taken(call, told):
+    with pytest.raises(NanError, match=told) as caught, pb.debug_nans():
+        call()
+    assert caught.value.report.op == told.split()[-1]
 
 
 @pytest.mark.parametrize(("call", "op", "mark"), CALLS.values(), ids=CALLS)

@@ -21,6 +21,11 @@ def root(x):
     return pb.where(x > 0, pb.sqrt(x), 0.0)
 
 
+own_root = pb.custom_grad(lambda x, save: (np.sqrt(x), lambda dy, saved: dy / (2 * np.sqrt(x))))
+own_product = pb.custom_grad(lambda x, save: (INF.T @ x, lambda dy, saved: INF @ dy))
+both = pb.custom_gradient(lambda x: ((np.sqrt(x), np.log(x)), lambda dy, dz: dy / (2 * np.sqrt(x)) + dz / x))
+
+
 def tape_gradient():
     v = pb.variable(X, dtype="float64")
     with pb.GradientTape() as tape:
@@ -55,6 +60,14 @@ RIGHT: dict[str, tuple[Callable[[], Any], Any]] = {
     "hessian": (lambda: pb.hessian(lambda x: root(x).sum())(X), [[0, 0], [0, -1 / 32]]),
     "GradientTape": (tape_gradient, [0, 0.25]),
     "recompute_grad": (lambda: pb.grad(pb.recompute_grad(root))(X), [0, 0.25]),
+    "a gradient of one's own": (lambda: pb.grad(lambda x: pb.where(x > 0, own_root(x), 0.0))(X), [0, 0.25]),
+    "its second order": (
+        lambda: pb.hessian(lambda x: pb.where(x > 0, own_root(x), 0.0).sum())(X), [[0, 0], [0, -1 / 32]],
+    ),
+    "its tangent": (lambda: pb.jvp(own_root, [X], [np.array([0.0, 1.0])])[1], [0, 0.25]),
+    "its vmap": (lambda: pb.grad(lambda x: pb.where(x > 0, pb.vmap(own_root)(x), 0.0))(X), [0, 0.25]),
+    "a matrix in it": (lambda: pb.grad(lambda x: own_product(x)[0])(np.ones(2)), [1, 2]),
+    "one of its results": (lambda: pb.grad(lambda x: pb.where(x > 0, both(x)[0], 0.0))(X), [0, 0.25]),
     "broadcast numerator": (lambda: pb.grad(one_of(lambda a: a / np.array([0.0, 2.0])))(1.0), 0.5),
     "broadcast factor": (lambda: pb.grad(one_of(lambda a: a * np.array([np.inf, 2.0])))(1.0), 2),
     "matrix product": (lambda: pb.grad(one_of(lambda v: pb.matmul(INF, v)))(np.ones(2)), [2, 3]),

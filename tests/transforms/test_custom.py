@@ -616,6 +616,18 @@ def test_check_reports_each_argument():
         f(np.array([1.0, 2.0]), np.array([3.0, 3.0]))
 
 
+def test_check_under_vmap_and_in_what_is_compiled():
+    def cubed(factor):
+        return pb.custom_grad(lambda x, save: (x**3, lambda dy, saved: dy * factor * x**2), check=True)
+
+    x = np.array([[1.0, 2.0], [3.0, 4.0]])
+    assert_allclose(pb.vmap(pb.grad(lambda x: cubed(3.0)(x).sum()))(x), 3 * x**2)
+    assert_allclose(pb.grad(lambda x: pb.vmap(cubed(3.0))(x).sum())(x), 3 * x**2)
+    assert_allclose(pb.compile(pb.grad(lambda x: cubed(3.0)(x).sum()))(x), 3 * x**2)
+    with pytest.raises(CustomGradientError, match=r"check=True: .*'x' is off by .* at \[1\]"):
+        pb.vmap(cubed(3.003))(x)
+
+
 # ---- the function itself
 
 

@@ -86,8 +86,8 @@ def test_nested_in_other_transforms() -> None:
         (lambda: pb.jvp(cube, [1.0], [{"a": 1.0}]), ArgumentError, "input 1 is one tensor, but its tangent is dict"),
         (lambda: pb.jvp(cube, [1.0], [1j]), GradientError, "tangent of input 1 must be real"),
         (lambda: pb.jvp(3, [1.0], [1.0]), ArgumentError, "f must be a function, got int"),
-        (lambda: pb.jvp(cube, 1.0, [1.0]), ArgumentError, "primals must be a list"),
-        (lambda: pb.jvp(cube, [1.0], [1.0, 2.0]), ArgumentError, "1 primals but 2 tangents"),
+        (lambda: pb.jvp(cube, 1.0, [1.0]), ArgumentError, "args must be a list"),
+        (lambda: pb.jvp(cube, [1.0], [1.0, 2.0]), ArgumentError, "1 args but 2 tangents"),
         (lambda: pb.jvp(cube, [np.ones(2)], [np.ones(3)]), ShapeError, r"input 1 has shape \(2,\).*\(3,\)"),
     ],
 )

@@ -108,6 +108,19 @@ def test_the_value_is_unchanged_and_the_gradient_is_not(change, want):
     assert_allclose(pb.grad(lambda b: pb.vmap(lambda x: (change(x) ** 2).sum())(b).sum())(batch), each)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "length"), [("float32", 1e30), ("float32", 1e-30), ("float64", 1e250), ("float64", 1e-250)]
+)
+def test_norms_whose_squares_no_float_can_hold(dtype, length):
+    long = np.array([3, 4], dtype) * np.asarray(length, dtype)
+
+    def clipped(limit):
+        return pb.grad(lambda x: (pb.clip_gradient_norm(x, limit) * long).sum())(np.zeros(2, dtype))
+
+    assert_allclose(clipped(length) / length, [0.6, 0.8], rtol=1e-6)
+    assert clipped(6 * length).tolist() == long.tolist()
+
+
 @pytest.mark.parametrize("name", ["clip", "clip below", "clip above", "clip norm", "clip long norm", "tap"])
 def test_the_changed_gradient_is_differentiated(name):
     change, _ = MODIFIERS[name]
@@ -214,6 +227,7 @@ def test_the_callback_sees_plain_tensors():
         ),
         (lambda: pb.clip_gradient(X, -Y, np.array([0.0, -9.0, 0.0])), ArgumentError, "low must not be above high"),
         (lambda: pb.clip_gradient(X + 1j, -1.0, 1.0), ArgumentError, "no order; use clip_gradient_norm"),
+        (lambda: pb.clip_gradient(X, float("nan"), 1.0), ArgumentError, "low must not be above high, got low=nan"),
         (lambda: pb.clip_gradient_norm(X, -1.0), ArgumentError, "limit must be 0 or more, got -1"),
         (lambda: pb.clip_gradient_norm(X, float("nan")), ArgumentError, "limit must be 0 or more, got nan"),
         (lambda: pb.clip_gradient_norm(X, Y), ShapeError, r"limit must be one number, got shape \(3,\)"),

@@ -43,6 +43,7 @@ def put(x: Any) -> Any:
 
 
 POSITIONS = np.array([3, 0, 3, 11, 5])
+MATRIX = np.arange(1.0, 10.0).reshape(3, 3)
 # the function, and how many places its jacobian has at most
 CASES: dict[str, tuple[Any, int]] = {
     "band": (band, 3 * (N - 2)),
@@ -58,6 +59,10 @@ CASES: dict[str, tuple[Any, int]] = {
     "rows scaled": (lambda x: np.reshape(x, (3, 4)) / np.max(np.reshape(x, (3, 4)), axis=1, keepdims=True), 4 * N),
     "rows times a matrix": (lambda x: np.reshape(x, (3, 4)) @ np.ones((4, 2)), 4 * 6),
     "a matrix times columns": (lambda x: np.ones((2, 3)) @ np.sin(np.reshape(x, (3, 4))), 3 * 8),
+    "a vector times a matrix": (lambda x: np.sin(x[:3]) @ MATRIX, 9),
+    "a matrix times a vector": (lambda x: np.reshape(x, (4, 3)) @ MATRIX[0], N),
+    "a vector times matrices": (lambda x: MATRIX[0, :2] @ np.reshape(x, (2, 2, 3)), N),
+    "both of x": (lambda x: x[9:] @ np.reshape(x[:9], (3, 3)), 9 + 9),
     "running sums of rows": (lambda x: np.cumsum(np.reshape(x, (3, 4)), axis=1), 4 * N),
     "stacked": (lambda x: np.stack([x, x**2], axis=1), 2 * N),
     "differences": (np.diff, 2 * (N - 1)),
@@ -101,6 +106,8 @@ HESSIANS: dict[str, tuple[Any, int]] = {
     "linear": (lambda x: np.sum(3 * x), 0),
     "gradient of one's own": (lambda x: np.sum(softened(x) ** 2), N),
     "dense": (lambda x: np.sum(x) ** 2 * x[0], N * N),
+    "a quadratic form": (lambda x: x[:3] @ MATRIX @ x[:3], 9),
+    "of both": (lambda x: np.sum(np.tanh(x[9:] @ np.reshape(x[:9], (3, 3)))), N * N),
 }
 
 

@@ -273,7 +273,6 @@ class Value:
             return self.like(self.name, dtype)
         return self._recast(dtype, "trunc" if wider < wide else "zext" if self.kind in "ub" else "sext")
 
-
     def _whole(self, dtype: str) -> Value:
         """Floats as integers, through signed ones that are wide enough: what is too large wraps, as in C."""
         wide = "i8" if dtype in ("u4", "u8", "i8") else "i4"

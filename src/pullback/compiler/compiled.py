@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
+from inspect import Parameter, signature
 from time import perf_counter
+from types import MethodType
 from typing import Any, NamedTuple
 from warnings import warn
 
@@ -17,12 +19,12 @@ from pullback.compiler.machine import TranslatorError, there
 from pullback.compiler.native import Native
 from pullback.compiler.rewrite import rewritten
 from pullback.compiler.threads import checked
-from pullback.compiler.trace import PLAIN_NUMBERS, Symbol, Trace
+from pullback.compiler.trace import PLAIN_NUMBERS, Followed, Symbol, Trace
 from pullback.core import tree
 from pullback.core.convert import as_value
 from pullback.core.tape import RAW, constant
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, watching
+from pullback.core.variable import Variable, watched, watching
 from pullback.errors import ArgumentError, CompileError
 
 __all__ = ["compile"]
@@ -30,6 +32,7 @@ __all__ = ["compile"]
 BACKENDS = ("auto", "llvm", "numpy")
 PYTHON, ARRAY, TENSOR = 0, 1, 2  # what was given, and so what is given back
 MANY_TRACES = 8
+LARGE = 2**63  # integers from here on are no arrays
 
 
 class Leaf(NamedTuple):
@@ -82,6 +85,8 @@ class Program:
         self.assigned = [v for v, _ in trace.assigned.values()]
         outputs += [trace.node(value) for _, value in trace.assigned.values()]
         trace.graph.outputs = outputs
+        trace.finished = True
+        self.function, self.leaves = f, leaves
         # variables are inputs too, found while tracing: they come after those that are given
         self.traced = trace.graph
         middle = perf_counter()
@@ -104,7 +109,14 @@ class Program:
             return None
         trees = Leaves(HOLE, args, leaves, self.structure)
         found = self.run.entry(trees, otherwise) if not (self.reads or self.assigned) else None
-        return found or self.run.hand(trees, otherwise, lambda *values: self(values, ARRAY))
+
+        def given(*values: Any) -> Any:
+            if not watched():
+                return self(values, ARRAY)
+            plain = (x.weak(v) if x.weak else v for v, x in zip(values, leaves, strict=True))
+            return self.function(*tree.mapped(lambda x: next(plain) if x is HOLE else x, args))
+
+        return found or self.run.hand(trees, otherwise, given)
 
     @property
     def ir(self) -> str:
@@ -169,8 +181,7 @@ class Compiled:
             raise ArgumentError(f"compile(f): f must be a function, got {type(f).__name__}.")
         if backend not in BACKENDS:
             raise ArgumentError(f"compile: backend must be one of {', '.join(BACKENDS)}, got {backend!r}.")
-        self.static = {static_argnums} if isinstance(static_argnums, int) else {*static_argnums}
-        self.static_names = {static_argnames} if isinstance(static_argnames, str) else {*static_argnames}
+        self.static, self.static_names = _static(f, static_argnums, static_argnames)
         if options.get("threads") is not None:
             checked("compile: threads", options["threads"])
         self.backend, self.options = backend, options
@@ -178,6 +189,9 @@ class Compiled:
         self.__call__ = self._run
         self.__name__ = self.__qualname__ = type(f).__name__
         update_wrapper(self, f)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         call = self._call(args, kwargs)
@@ -205,6 +219,8 @@ class Compiled:
         return call[0]
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Program, list[Any], int] | None:
+        if watched():  # what it reads, assigns or draws is somebody's business
+            return None
         values: list[Any] = []
         leaves: list[Leaf] = []
         kind = PYTHON
@@ -216,11 +232,11 @@ class Compiled:
                     return x
                 kind, x = TENSOR, x.read()
                 if x.level:
-                    raise _Followed
+                    raise Followed
                 x = x.value
             elif isinstance(x, RAW) or tree.is_number_list(x):
                 kind = max(kind, ARRAY)
-            elif type(x) not in PLAIN_NUMBERS or isinstance(x, bool):
+            elif type(x) not in PLAIN_NUMBERS or isinstance(x, bool) or (type(x) is int and not -LARGE <= x < LARGE):
                 return x
             weak = type(x) if type(x) in PLAIN_NUMBERS else None
             v = np.asarray(x, None if weak is not float else np.float64)[()] if weak else as_value(x)
@@ -234,15 +250,28 @@ class Compiled:
             return x if static else tree.mapped(take, x, whole=tree.is_number_list)
 
         try:
-            ins = [follow(x, i in self.static) for i, x in enumerate(args)]
+            ins = [follow(x, i in self.static or i - len(args) in self.static) for i, x in enumerate(args)]
             named = {k: follow(x, k in self.static_names) for k, x in kwargs.items()}
-        except _Followed:
+            key = (*self._looked_up(enumerate(ins, 1)), *self._looked_up(named.items()), tuple(leaves))
+            program = self.programs.get(key)
+            if program is None:
+                program = self._program(key, ins, named, leaves)
+        except Followed:
             return None
-        key = (fingerprint(ins), fingerprint(named), tuple(leaves))
-        program = self.programs.get(key)
-        if program is None:
-            program = self._program(key, ins, named, leaves)
         return program, values, kind
+
+    def _looked_up(self, arguments: Any) -> list[Any]:
+        """What is to be found again of the arguments, besides arrays: by its value."""
+        found = []
+        for name, x in arguments:
+            try:
+                found.append((name, fingerprint(x, None)))
+            except TypeError as error:
+                raise ArgumentError(
+                    f"{self.__name__}: argument {name} has no arrays in it and cannot be told from others like it, as "
+                    f"it is not hashable ({error}). Give it a __hash__, or make it a dataclass."
+                ) from None
+        return found
 
     def _program(self, key: Any, ins: Any, named: Any, leaves: list[Leaf]) -> Program:
         program = self.programs[key] = Program(self.__wrapped__, ins, named, leaves, self.backend, self.options)
@@ -255,15 +284,28 @@ class Compiled:
 
     def _changing(self) -> str:
         """Which arguments were different from call to call."""
-        seen = [key[2] for key in self.programs]
+        seen = [key[-1] for key in self.programs]
         for i, column in enumerate(zip(*seen, strict=False)):
             if len({*column}) > 1:
                 return f"argument {i + 1} was {', '.join(dict.fromkeys(map(str, column)))}"
         return "the structure of its arguments, or a static one, changes"
 
 
-class _Followed(Exception):  # noqa: N818
-    """An argument is a tensor that some transform follows."""
+def _static(f: Callable[..., Any], numbers: Any, names: Any) -> tuple[set[int], set[str]]:
+    """Static arguments by place and by name, whichever way they are named and given."""
+    places = {numbers} if isinstance(numbers, int) else {*numbers}
+    words = {names} if isinstance(names, str) else {*names}
+    try:
+        parameters = list(signature(f).parameters.values()) if places or words else []
+    except (TypeError, ValueError):  # a function that does not tell
+        return places, words
+    ordered = [p.name for p in parameters if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
+    unknown = words - {p.name for p in parameters}
+    if unknown and not any(p.kind is Parameter.VAR_KEYWORD for p in parameters):
+        raise ArgumentError(f"compile: static_argnames has {min(unknown)!r}, which is no argument of the function.")
+    starred = any(p.kind is Parameter.VAR_POSITIONAL for p in parameters)
+    named = {ordered[i] for i in places if -len(ordered) <= i < len(ordered) and not (starred and i < 0)}
+    return places | {i for i, name in enumerate(ordered) if name in words | named}, words | named
 
 
 def compile(

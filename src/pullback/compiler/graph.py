@@ -165,23 +165,36 @@ class Graph:
             raise CompileError("an output of the graph is not in it.")
 
 
-def fingerprint(data: Any) -> Any:
-    """Something hashable that is equal only for what does the same."""
+def fingerprint(data: Any, otherwise: Any = id) -> Any:
+    """Something hashable that is equal only for what does the same.
+
+    What has no hash is told by ``otherwise``, its identity; without that it is refused.
+
+    >>> fingerprint([0.0, {1}]) == fingerprint([-0.0, {1}])
+    False
+    """
     if isinstance(data, np.ndarray | np.generic):
         return ("array", data.shape, str(data.dtype), data.tobytes())
     if isinstance(data, dict):
-        return tuple((k, fingerprint(v)) for k, v in data.items())
+        return (type(data), *((k, fingerprint(v, otherwise)) for k, v in data.items()))
     if isinstance(data, tuple | list):
-        return (type(data).__name__, *map(fingerprint, data))
+        return (type(data), *(fingerprint(x, otherwise) for x in data))
     if isinstance(data, float):
         return ("float", data.hex())  # 0.0 and -0.0 are not the same
     if isinstance(data, slice):
-        return ("slice", fingerprint((data.start, data.stop, data.step)))
+        return ("slice", fingerprint((data.start, data.stop, data.step), otherwise))
+    if isinstance(data, set):
+        return ("set", frozenset(data))
+    fields = getattr(data, "__dataclass_fields__", None)
+    if fields is not None and not isinstance(data, type):
+        return (type(data), *(fingerprint(getattr(data, f, None), otherwise) for f in fields))
     try:
         hash(data)
     except TypeError:
-        return ("this one", id(data))
-    return (type(data).__name__, data)
+        if otherwise is None:
+            raise
+        return ("this one", otherwise(data))
+    return (type(data), data)
 
 
 # ---- what is wrong with a node; nothing, for a good one

@@ -160,8 +160,12 @@ def _fold(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
     )
     axes = tuple(keep.index(a) for a in n.data.axes if a not in repeated)
     folded = g.add("fold", (inner,), n.shape, n.dtype, Fold(n.data.op, axes), n.line) if axes else inner
-    count = g.constant(times, n.dtype)
-    return g.add("map", (folded, count), n.shape, n.dtype, (BY_KERNEL[np.multiply], {}), n.line)
+    many = _two(g, n, np.multiply, folded, g.constant(times, n.dtype))
+    return many if axes else _two(g, n, np.add, many, g.constant(0.0, n.dtype))  # a sum of -0 is 0
+
+
+def _two(g: Graph, n: Node, kernel: Any, x: Node, y: Node) -> Node:
+    return _better(g, Node("map", (), n.shape, n.dtype, (BY_KERNEL[kernel], {}), 0, n.line), (x, y))
 
 
 def _sum_of_products(g: Graph, n: Node, x: Node) -> Node | None:

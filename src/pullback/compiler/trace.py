@@ -6,7 +6,7 @@ levels above it, so they have written themselves down when they have been comput
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any, cast
@@ -33,29 +33,39 @@ OPERATORS = frozenset({
 })  # fmt: skip
 
 
+class Followed(Exception):  # noqa: N818
+    """What a function takes is a tensor that some transform follows: it must see the function itself."""
+
+
 class Symbol(Wrapped):
     """A node of the program that is being written down."""
 
-    __slots__ = ("node", "trace", "weak")
+    __slots__ = ()
 
-    node: Node
-    trace: Trace
-    weak: Any  # the type of a Python number, which does not widen arrays, that it stands for
+    node: Any = vars(Tensor)["value"]  # in the slots of any tensor: so a GradientTape can make it a handle of its own
+    trace: Any = vars(Tensor)["y"]
+    weak: Any = vars(Tensor)["via"]  # the type of a Python number, which does not widen arrays, that it stands for
 
     def __init__(self, trace: Trace, node: Node, weak: Any = None) -> None:
         self.trace, self.node, self.weak = trace, node, weak
 
+    def twin(self) -> Symbol:
+        return Symbol(self.trace, self.node, self.weak)
+
     @property
     def shape(self) -> Shape:
-        return self.node.shape
+        shape: Shape = self.node.shape
+        return shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self.node.dtype
+        dtype: np.dtype[Any] = self.node.dtype
+        return dtype
 
     @property
     def level(self) -> int:
-        return self.trace.level
+        level: int = self.trace.level
+        return level
 
     def interpret(self, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         return self.trace.perform(op, args, params)
@@ -102,6 +112,7 @@ class Trace:
     def __init__(self) -> None:
         self.level = new_level()
         self.graph = Graph()
+        self.finished = False
         self.reads: dict[int, tuple[Variable, Node]] = {}
         self.assigned: dict[int, tuple[Variable, Any]] = {}
         self.turn = self.symbol(np.zeros(()))
@@ -118,6 +129,8 @@ class Trace:
 
     def assign(self, v: Variable, value: Any) -> None:
         """Take an assignment: from now on the variable is this, and afterwards it will hold it."""
+        if isinstance(value, Symbol) and value.weak:
+            value = Symbol(self, self.node(value, v.dtype))
         new = value if isinstance(value, Tensor) else self.symbol(np.asarray(value, v.dtype))
         if new.shape != v.shape or new.dtype != v.dtype:
             raise VariableError(
@@ -135,9 +148,13 @@ class Trace:
         if isinstance(x, Symbol) and x.trace is self:
             if x.weak is int and dtype is not None and dtype.kind in "iu" and dtype != x.dtype:
                 return cast("Node", self.opaque(fitting(dtype), [Symbol(self, x.node)], {}).node)
-            return x.node if dtype is None else self.cast(x.node, dtype)
+            own: Node = x.node
+            return own if dtype is None else self.cast(own, dtype)
         if isinstance(x, Tensor):
-            x = x.read().value
+            x = x.read()
+            if x.level:
+                raise Followed
+            x = x.value
         return self.graph.constant(x if isinstance(x, RAW) or type(x) in PLAIN_NUMBERS else as_value(x), dtype)
 
     def weak(self, x: Any, strong: list[Any]) -> Any:
@@ -162,6 +179,11 @@ class Trace:
 
     def perform(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Write down ``op``, and give the symbol of its result."""
+        if self.finished:
+            raise SymbolValueError(
+                f"{op.name} ({user_line()}) was given a tensor that is left over from a function that was compiled. "
+                "There are values only in what the function returns: return it."
+            )
         if op.custom:
             return tuple(self.symbol(z) for z in op.run([self.symbol(a) for a in args]).values)
         lower = op.lower
@@ -182,6 +204,7 @@ class Trace:
         if isinstance(lower, pieces):
             return self.pieced(op, args, params, dtype)
         if isinstance(lower, call) and lower.symbol == "gemm":
+            op.acts.shape(op.name, [np.shape(a) for a in args], params)  # which says what does not fit
             return self.product(*(self.node(a, dtype) for a in args))
         if isinstance(lower, call) and lower.symbol == "cast":
             return Symbol(self, self.cast(self.node(args[0]), params["dtype"]))
@@ -238,7 +261,8 @@ class Trace:
             return np.result_type(*floats, *(_example(d) for _, d in mixed if d is float))
         # a Python integer may be none of theirs: it is compared all the same
         found = np.result_type(
-            *kinds, *(np.int64 if d is int and _may_not_fit(a, kinds) else _example(d) for a, d in mixed if d not in kinds)
+            *kinds,
+            *(np.int64 if d is int and _may_not_fit(a, kinds) else _example(d) for a, d in mixed if d not in kinds),
         )
         whole = all(d is int or d is bool or d in kinds for _, d in mixed)
         return None if whole and found.kind == "f" else found  # int64 and uint64, which no dtype holds
@@ -256,7 +280,7 @@ class Trace:
         """A view: where its elements are is told by the kernel itself, run on an array laid out like the argument."""
         source = self.node(x)
         whole, base = laid_out(source)
-        made = np.asarray(op.run(whole, *params.values()))
+        made = np.asarray(op.guarded(lambda: op.run(whole, *params.values()), [source], params))
         if not made.size:
             return Symbol(self, self.graph.constant(np.zeros(made.shape, source.dtype)))
         if not np.may_share_memory(made, whole) and source.kind == "view":  # not of a view: of its elements, in order
@@ -322,7 +346,8 @@ class Trace:
                 Symbol(self, self.graph.add("part", (whole,), shape, dtype, i))
                 for i, (shape, dtype) in enumerate(likes)
             )
-        made = self.graph.add("opaque", nodes, *likes, (op, params), user_line())
+        shape, dtype = likes
+        made = self.graph.add("opaque", nodes, shape, dtype, (op, params), user_line())
         if any(a is self.turn for a in args):
             self.latest = made
         return Symbol(self, made)
@@ -376,6 +401,9 @@ class Frozen(dict[str, Any]):
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(fingerprint(dict(self)))
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Frozen) and fingerprint(dict(self)) == fingerprint(dict(other))
+
 
 @lru_cache(4096)
 def result_dtype(op: Any, dtypes: tuple[Any, ...], params: Frozen) -> np.dtype[Any]:
@@ -389,7 +417,8 @@ def result_dtype(op: Any, dtypes: tuple[Any, ...], params: Frozen) -> np.dtype[A
         common: np.dtype[Any] = np.result_type(*(_example(d) for d in dtypes))
         return common
     given = {**params, "axis": 0} if isinstance(op.lower, fold) else dict(params)
-    dtype: np.dtype[Any] = np.asarray(op.perform(values, given)).dtype
+    with np.errstate(all="ignore"):
+        dtype: np.dtype[Any] = np.asarray(op.perform(values, given)).dtype
     return dtype
 
 

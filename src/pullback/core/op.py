@@ -338,7 +338,8 @@ class Op:
             values = [v if isinstance(v, RAW) else np.asarray(v, self._weak(v, values))[()] for v in values]
         inputs = [list(values)] if self.variadic else values
         z = self.guarded(lambda: self.run(*inputs, *params.values()), values, params)
-        if getattr(z, "dtype", None) == np.float16 and not any(getattr(v, "dtype", None) == np.float16 for v in values):
+        short = getattr(z, "dtype", None) == np.float16 and "dtype" not in params  # and nobody asked for that
+        if short and not any(getattr(v, "dtype", None) == np.float16 for v in values):
             wider = [np.asarray(v).astype(np.float32)[()] for v in values]  # NumPy has short floats for bools and bytes
             return self.perform(wider, params)
         return z[()] if type(z) is ndarray and not z.ndim else z

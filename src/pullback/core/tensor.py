@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -330,6 +331,8 @@ def sizing(name: str, x: Any, cure: str = "") -> Any:
     """
     values = stripped(x)
     if isinstance(values, Tensor):
+        with suppress(BatchedValueError):  # while a program is being compiled there are other words for it
+            values._concrete(f"{name}: how many elements there are in the result depends on the values. The value")
         raise BatchedValueError(
             f"{name}: how many elements there are in the result depends on values that are different for each example "
             f"of vmap, and all results must have one shape. {cure or 'Keep all elements and choose with where(), or'} "

@@ -93,8 +93,8 @@ class Variable(Wrapped):
         >>> pb.variable([1.0, 2.0], name="v").assign([3.0, 4.0])
         Variable([3., 4.], dtype=float32, name='v')
         """
-        if (writer := _writer()) is not None:
-            writer.assign(self, value)
+        if (by := writer()) is not None:
+            by.assign(self, value)
             return self
         new = self._taken(value, "assign")
         if new.shape != self.shape:
@@ -136,8 +136,9 @@ class Variable(Wrapped):
             ) from None
 
     def _assign_changed(self, change: Any, delta: Any, what: str) -> Variable:
-        if _writer() is not None:
-            return self.assign(change(self.read(), delta))
+        if writer() is not None:
+            by: Any = delta if isinstance(delta, Tensor) else self._taken(delta, what)
+            return self.assign(change(self.read(), by if by.dtype == self.dtype else np.astype(by, self.dtype)))
         by = self._taken(delta, what)
         try:
             made = change(self.held.value, by.astype(self.dtype, copy=False))
@@ -163,9 +164,14 @@ class Variable(Wrapped):
 PLAIN.add(Variable)
 
 
-def _writer() -> Any:
-    """Who writes down what is assigned, instead of it being done now: a program that is being compiled."""
+def writer() -> Any:
+    """Who writes down what is assigned or drawn, instead of it being done now: a program that is being compiled."""
     return next((w for w in _watchers.get() if w.writes), None)
+
+
+def named(name: str) -> Variable | None:
+    """The live variable of this name, if there is one."""
+    return _names.get(name)
 
 
 def _restored(values: Any, trainable: bool, name: str) -> Variable:
@@ -255,6 +261,11 @@ def watched_below(level: float, above: int = -1) -> Iterator[None]:
         yield
     finally:
         _watchers.reset(token)
+
+
+def watched() -> bool:
+    """Whether anything looks at variables that are read or assigned, or writes down what is done."""
+    return bool(_watchers.get())
 
 
 def highest_watcher() -> Any:

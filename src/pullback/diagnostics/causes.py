@@ -92,10 +92,8 @@ def in_program(t: Trouble) -> str:
         return (
             f"{t.op} has no finite value there: keep its input away from that point, or choose with pb.where before it."
         )
-    return (
-        f"The result is too large for {t.dtype} (up to {largest:.3g}): scale it down, work with logarithms, or use "
-        "float64."
-    )
+    wider = ", work with logarithms, or use float64" if largest < np.finfo(float).max else ", or work with logarithms"
+    return f"The result is too large for {t.dtype} (up to {largest:.3g}): scale it down{wider}."
 
 
 def on_the_way_back(t: Trouble, operands: Sequence[Any]) -> str:

@@ -70,7 +70,8 @@ class Event:
         if self.example is not None:
             place += f" of example {self.example}"
         if note.name in (GIVEN, SEED):
-            what = "the input itself" if note.name == GIVEN else "the cotangent to begin with"
+            named = f"the input itself{', ' * bool(note.label)}{note.label}"
+            what = named if note.name == GIVEN else "the cotangent to begin with"
             return f"{what}: it holds {_text(self.output)} ({place})"
         if self.derivative:
             order = {1: "", 2: "second ", 3: "third "}.get(max(note.order, 1), "higher ")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import tree
+from pullback.core.convert import float_of
 from pullback.core.tape import ARRAYS
 from pullback.diagnostics import switches
 from pullback.diagnostics.findings import NanReport
@@ -23,6 +24,7 @@ from pullback.transforms.jacobian import Jacobian, hvp
 from pullback.transforms.leaves import whole_mapped
 from pullback.transforms.linear import linearize, vjp
 from pullback.transforms.reverse import GradientTape
+from pullback.transforms.sparse import SparseJacobian
 from pullback.transforms.variables import variable_grads
 
 __all__ = ["debug_nans", "diagnose"]
@@ -61,8 +63,8 @@ def debug_nans() -> Iterator[None]:
     """In this block, in this thread, a gradient that is not finite is an error that says where that came from.
 
     It holds for ``grad`` and its family, ``variable_grads``, ``jvp``, ``vjp``, ``linearize``, ``jacobian``,
-    ``hessian``, ``hvp`` and ``GradientTape``.  A function whose result is not finite is run a second time, under watch,
-    for the report (see ``diagnose``).
+    ``hessian``, ``hvp``, the sparse ones and ``GradientTape``.  A function whose result is not finite is run a second
+    time, under watch, for the report (see ``diagnose``), which is in the error as ``report``.
 
     >>> import pullback as pb
     >>> with pb.debug_nans():
@@ -97,18 +99,32 @@ def _guarding_both(own: Any) -> Any:
     return guarded
 
 
+def _guarding_sparse(own: Any) -> Any:
+    """The same for a matrix of SciPy's, of which nobody knows how it came about: its product with ones tells."""
+
+    def again(self: SparseJacobian, x: Any) -> Any:
+        return jvp(self.differentiated(), [x], [np.ones(x.shape, float_of(x.dtype))])
+
+    return lambda self, x: _looked_at(own, again, (self, x), {})
+
+
 def _looked_at(call: Any, again: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What ``call`` gives; an error if it is not finite, with the report of ``again``."""
     if not switches.mode().guarded:
         return call(*args, **kwargs)
     with switches.switched(guarded=False), np.errstate(all="ignore"):
         out = call(*args, **kwargs)
-        if all(finite(v) for v in tree.leaves(out) if isinstance(v, (*ARRAYS, float))):
+        if all(finite(v) for v in map(_numbers, tree.leaves(out)) if isinstance(v, (*ARRAYS, float))):
             return out
         raise NanError(_traced(again, args, kwargs))
 
 
-def _traced(own: Any, args: Any, kwargs: Any) -> str:
+def _numbers(leaf: Any) -> Any:
+    """Those that are stored of a sparse array; anything else as it is."""
+    return leaf.data if hasattr(leaf, "nnz") else leaf
+
+
+def _traced(own: Any, args: Any, kwargs: Any) -> NanReport | str:
     """The report of a second run of a function that gives gradients."""
     monitor = Monitor()
 
@@ -121,12 +137,13 @@ def _traced(own: Any, args: Any, kwargs: Any) -> str:
     ]
     out = monitor.run(own, *given, **kwargs)
     report = NanReport([Result("the result", v, monitor.note_of(v)) for v in tree.leaves(out)], monitor.notes)
-    return str(report) if report else "Not finite: the result; but a second run, to find out why, gave finite numbers."
+    return report or "Not finite: the result; but a second run, to find out why, gave finite numbers."
 
 
 switches.asking(GradientTape.__enter__, entering)
 switches.asking(GradientTape._pulled, pulling)
 ONE: Sequence[Any] = (Differentiated.pulled, Jacobian.__call__, jvp, hvp, variable_grads)
 BOTH: Sequence[Any] = (vjp, linearize)
+switches.asking(SparseJacobian.__call__, _guarding_sparse)
 for _function in (*ONE, *BOTH):
     switches.asking(_function, _guarding_both if _function in BOTH else _guarding)

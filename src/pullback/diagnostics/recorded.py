@@ -96,7 +96,7 @@ def pulling(own: Any) -> Any:
     def pulled(self: Any, known: Any, seeds: Any, sources: Any) -> Any:
         out = own(self, known, seeds, sources)
         if switches.mode().guarded and not all(d is None or finite(d) for d in out):
-            raise NanError(str(_report(self, known, seeds, sources)))
+            raise NanError(_report(self, known, seeds, sources))
         return out
 
     return pulled

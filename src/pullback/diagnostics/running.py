@@ -74,6 +74,9 @@ class Ran:
             leaves += [leaf for _, leaf in reads]
             names += [v.name] * len(reads)
         self.inputs = [self._result(name, t) for name, t in zip(names, leaves, strict=True)]
+        for given in self.inputs:
+            if given.note is not None:
+                given.note.label = given.name
         results = [z.read() if isinstance(z, Tensor) else z for z in whole_leaves(y)]
         of = [f"[{i}]" for i in range(len(results))] if len(results) > 1 else [""]
         self.values = [self._result(f"the value{k}", z) for k, z in zip(of, results, strict=False) if is_number(z)]

@@ -15,8 +15,11 @@ from pullback.core.adjoints import select, spread
 from pullback.core.axes import reduces
 from pullback.core.bundle import ALL, ONE
 from pullback.core.calculus import linear
+from pullback.core.convert import bare
+from pullback.core.interpreter import new_level
 from pullback.core.tape import ARRAYS, fit
 from pullback.core.tensor import all_values
+from pullback.transforms.forward import Dual, parted
 
 __all__: list[str] = []
 
@@ -45,7 +48,11 @@ def parts(r: Any, strong: bool = False) -> Iterator[tuple[Any, Any]]:
                     d = strengthened(step.op, d, r.g, v.shape, _named(step.op, r.y), again)
                 yield a, fit(d, v)
     elif step is ONE or step is ALL:  # a gradient that the user gave
-        for a, d in zip(r.x, r.y([r.g] if step is ONE else r.g), strict=True):
+        gs = [r.g] if step is ONE else r.g
+        ds = r.y(gs)
+        if strong and not all(d is None or finite(d) for d in ds):
+            ds = _strongly(r.y, gs)
+        for a, d in zip(r.x, ds, strict=True):
             if a is not None and d is not None:
                 yield a, d
     else:
@@ -64,6 +71,17 @@ def _by_operand(r: Any, step: Any, dx: Any, strong: bool) -> Iterator[tuple[Any,
 
             d = fit(strengthened(step.op, d, r.g, a.value.shape, _named(step.op, r.y), again), a.value)
         yield a, d
+
+
+def _strongly(back: Any, gs: Any) -> list[Any]:
+    """A gradient that the user gave is linear in the cotangents: it is its own derivative, in their direction.
+
+    As a tangent a cotangent of zero stays zero through all that the gradient function does with it.
+    """
+    number = new_level()
+    duals = [g if g is None else Dual(number, np.ones_like(g), bare(g)) for g in gs]
+    moved = [d if d is None else parted(d, number) for d in back(duals)]
+    return [d if d is None else np.zeros_like(d[0]) if d[1] is None else bare(d[1]) for d in moved]
 
 
 def operands(r: Any) -> list[Any]:

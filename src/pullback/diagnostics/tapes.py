@@ -43,9 +43,9 @@ def _popped(nodes: list[Any]) -> Iterable[Any]:
         r.x = r.y = None  # whoever still holds this tensor does not hold the graph behind it
 
 
-def walk_back(nodes: Iterable[Any], mode: switches.Mode) -> None:
+def walk_back(nodes: Iterable[Any], mode: switches.Mode, turned: bool = False) -> None:
     if mode.monitor is not None:
-        mode.monitor.walk(nodes, mode.strong)
+        mode.monitor.walk(nodes, mode.strong, turned)
         return
     for r in nodes:
         if r.g is not None:
@@ -70,7 +70,7 @@ def _walking(own: Any) -> Any:
         mode = switches.mode()
         if mode.monitor is None and not mode.strong:
             return own(self)  # type: ignore[no-any-return]
-        walk_back(_left(self.nodes), mode)
+        walk_back(_left(self.nodes), mode, self.turned)
         return None
 
     return walk

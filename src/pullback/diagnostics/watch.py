@@ -36,8 +36,8 @@ class Note:
     """One op that was performed: what it was given, what it gave, and where the user asked for it."""
 
     __slots__ = (
-        "args", "example", "file", "inherited", "line", "name", "number", "op", "outside", "owner", "params",
-        "tangent_of", "value",
+        "args", "example", "file", "inherited", "label", "line", "name", "number", "op", "outside", "owner", "params",
+        "tangent_of", "turned", "value",
     )  # fmt: skip
 
     def __init__(
@@ -45,7 +45,9 @@ class Note:
     ) -> None:
         self.number, self.name, self.op, self.args, self.params, self.value = number, name, op, args, params, value
         self.file, self.line, self.inherited = "", 0, False  # whether the line is that of the owner
+        self.label = ""  # how the user calls an input
         self.owner: Note | None = None  # the op of the program whose rule this one is a part of
+        self.turned = False  # the way back of a way back, which is no further derivative
         self.tangent_of: Any = None  # the op whose tangent this one is a part of, and what that was given
         self.outside = 0  # how many axes in front are examples of vmaps above this level
         self.example: tuple[int, ...] = ()  # the one that it was about, where they are done one by one
@@ -70,7 +72,7 @@ class Note:
     @property
     def order(self) -> int:
         """How many derivatives of the op of the program it is part of."""
-        return 0 if self.owner is None or not self.inherited else 1 + self.owner.order
+        return 0 if self.owner is None or not self.inherited else (not self.turned) + self.owner.order
 
     @property
     def array(self) -> Any:
@@ -83,7 +85,7 @@ class Note:
         while frame is not None and (inside or not self.file):
             code = frame.f_code
             if code is BACK and inside:
-                self.owner = frame.f_locals["owner"]
+                self.owner, self.turned = frame.f_locals["owner"], frame.f_locals["turned"]
                 if not self.file and self.owner is not None:
                     self.file, self.line, self.inherited = self.owner.file, self.owner.line, True
                 if self.owner is not None and not self.outside:
@@ -232,7 +234,7 @@ class Monitor:
             x = x.read().all_values()
         return None
 
-    def walk(self, nodes: Iterable[Any], strong: bool) -> None:
+    def walk(self, nodes: Iterable[Any], strong: bool, turned: bool = False) -> None:
         """Go back through the nodes, latest first; the cotangents to begin with are there."""
         picked: dict[int, Any] = {}  # what a node with several results is, known by the first that is met
         for r in nodes:
@@ -243,7 +245,7 @@ class Monitor:
             owner = self._owner(r) if isinstance(r.value, Tensor) else picked.get(id(r))
             if r.via is PICK:
                 picked[id(r.x)] = owner
-            back_through(r, owner, self, strong)
+            back_through(r, owner, self, strong, turned)
 
     def _owner(self, r: Any) -> Note | None:
         """The op of the program that made a node.  What made its value may be a part of how many examples are done."""
@@ -253,11 +255,11 @@ class Monitor:
         args = [self.note_of(v) or v for v in operands(r)]
         made = Note(note.number, op.name, op, args, {}, note.value)
         made.file, made.line, made.inherited, made.owner = note.file, note.line, note.inherited, note.owner
-        made.outside, made.example = note.outside, note.example
+        made.outside, made.example, made.turned = note.outside, note.example, note.turned
         return made
 
 
-def back_through(r: Any, owner: Note | None, monitor: Monitor, strong: bool) -> None:
+def back_through(r: Any, owner: Note | None, monitor: Monitor, strong: bool, turned: bool) -> None:
     """One step of the way back.  Whoever is asked for a line finds this frame, and in it the op of the program."""
     for a, d in parts(r, strong):
         if owner is not None and not np.any(all_values(d)):

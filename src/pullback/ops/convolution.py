@@ -26,6 +26,7 @@ from pullback.core.examples import (
 )
 from pullback.core.op import method, op
 from pullback.core.windows import Windows, channels_last, framed, layered_windows, panes, parts, planned, unframed
+from pullback.core.winograd import pair_convolve, pair_convolve_filter, pairs_pay
 from pullback.errors import ArgumentError, ShapeError
 
 __all__ = [
@@ -42,6 +43,8 @@ NARROW = 16  # results side by side; so few leave BLAS half idle
 
 def _convolve(x: Any, filter: Any, windows: Windows) -> Any:
     channels, depth = filter.shape[-2:]
+    if pairs_pay(windows, channels, depth, x.dtype):
+        return pair_convolve(x, filter, windows)
     shape = (x.shape[0], *windows.out, depth)
     if depth <= NARROW and layered_windows(windows, channels, x.itemsize):
         filter, windows = _paired(filter, windows)
@@ -91,6 +94,8 @@ def _convolve_input(x: Any, filter: Any, windows: Windows, shape: Ints) -> Any:
 
 def _convolve_filter(x: Any, y: Any, windows: Windows) -> Any:
     channels, depth = x.shape[-1], y.shape[-1]
+    if pairs_pay(windows, channels, depth, x.dtype):
+        return pair_convolve_filter(x, y, windows)
     totals: Any = np.zeros(_layered(windows, channels, depth, x.itemsize), x.dtype)
     for part, rows, step in panes(x, windows):
         add_turned_products(rows, step, y[part].reshape(len(rows), -1, depth), totals)

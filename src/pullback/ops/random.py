@@ -26,7 +26,8 @@ from pullback.core.composition import numbers, picked
 from pullback.core.convert import as_dtype, as_number, as_shape, get_default_dtype
 from pullback.core.op import method
 from pullback.core.tape import TAPED, constant
-from pullback.core.tensor import Tensor, all_values, concrete, stripped, unfollowed
+from pullback.core.tensor import Tensor, all_values, concrete, may_be, stripped, unfollowed
+from pullback.core.variable import writer
 from pullback.errors import ArgumentError, ShapeError
 
 __all__ = [
@@ -78,7 +79,15 @@ def _generator(name: str, seed: Any) -> np.random.Generator:
 
 def _drawn(name: str, seed: Any, draw: Callable[..., Any], *parameters: Any) -> Any:
     """``draw(generator, *parameters)``, of plain values; once for each example if the seed or a parameter has some."""
-    return unfollowed(lambda seed, *given: draw(_generator(name, seed), *given), seed, *parameters)
+    if isinstance(seed, Tensor):
+        return unfollowed(lambda seed, *given: draw(_generator(name, seed), *given), seed, *parameters)
+    if (program := writer()) is None or not (seed is None or isinstance(seed, np.random.Generator)):
+        return unfollowed(lambda *given: draw(_generator(name, seed), *given), *parameters)
+
+    def drawn(_: Any, *given: Any) -> Any:  # while it is written down only shape and dtype are asked for
+        return draw(_generator(name, seed) if writer() is None else np.random.default_rng(0), *given)
+
+    return unfollowed(drawn, program.every_time(), *parameters)
 
 
 def _tensor(made: Any) -> Tensor:
@@ -99,9 +108,14 @@ def _parameters(name: str, shape: Any, dtype: Any, **given: Any) -> tuple[Any, .
         listed = ", ".join(f"{n} of shape {x.shape}" for n, x in made.items())
         into = "one shape" if wanted is None else f"the shape {wanted} of the result"
         raise ShapeError(f"{name}: {listed} must broadcast to {into}.")
-    floats = [x.dtype for n, x in made.items() if hasattr(given[n], "dtype") and x.dtype.kind == "f"]
+    floats = [x.dtype for n, x in made.items() if _has_dtype(given[n]) and x.dtype.kind == "f"]
     kind = as_dtype(dtype, name) if dtype is not None else np.result_type(*floats) if floats else get_default_dtype()
     return (wanted, kind, *made.values())
+
+
+def _has_dtype(x: Any) -> bool:
+    """Whether a parameter has a dtype of its own, which a Python number has not, nor what stands for one."""
+    return hasattr(x, "dtype") and not getattr(x, "weak", None)
 
 
 def _cut(name: str, argument: str, x: Any) -> Any:
@@ -410,7 +424,7 @@ def dropout(x: Any, rate: float, noise_shape: Any = None, seed: Any = None) -> A
         if len(given) > len(shape) or any(m not in (1, n) for m, n in zip(given[::-1], shape[::-1], strict=False)):
             raise ShapeError(f"dropout: noise_shape {noise_shape} must broadcast to the shape {shape} of x.")
         shape = tuple(given)
-    if not np.any(rates):
+    if not may_be(np.asarray(rates) if not isinstance(share, Tensor) else share):
         return x
     keep: Any = 1 - share
     stays = _drawn("dropout", seed, lambda random, keep: random.random(shape, np.float32) < keep, keep)
@@ -427,8 +441,12 @@ def rand(shape: Any, rand_function: Callable[[], float], dtype: Any = None) -> T
     kind = get_default_dtype() if dtype is None else as_dtype(dtype, "rand")
     if not callable(rand_function):
         raise ArgumentError(f"rand: rand_function must be a function without arguments, got {rand_function!r}.")
-    made = [as_number("rand", "rand_function()", rand_function()) for _ in range(math.prod(wanted))]
-    return constant(np.array(made, np.float64).reshape(wanted).astype(kind))
+
+    def drawn(random: Any) -> Any:
+        made = [as_number("rand", "rand_function()", rand_function()) for _ in range(math.prod(wanted))]
+        return np.array(made, np.float64).reshape(wanted).astype(kind)
+
+    return _tensor(_drawn("rand", None, drawn))
 
 
 # ---- TensorFlow.js's names

@@ -328,7 +328,10 @@ def log_of_sum(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 def composed_log_of_sum(x: Any, axis: Any, keepdims: bool) -> Any:
-    top = np.max(x, axis=axes(axis), keepdims=True)
+    if x.dtype.kind != "f":
+        x = np.astype(x, np.float64)
+    none = np.full(kept_shape(x.shape, axes(axis)), -inf, x.dtype) if not x.size else None
+    top = np.max(x, axis=axes(axis), keepdims=True) if none is None else none
     top = np.where(np.isfinite(top), top, np.zeros((), x.dtype))
     z = np.log(np.sum(np.exp(x - top), axis=axes(axis), keepdims=keepdims))
     return z + np.reshape(top, z.shape)

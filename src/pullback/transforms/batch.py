@@ -19,6 +19,7 @@ from pullback.core.interpreter import new_level
 from pullback.core.tape import ARRAYS, CAUGHT, constant
 from pullback.core.tensor import PLAIN, Tensor, Wrapped, stripped, unfollowed
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
+from pullback.transforms.arguments import paths
 from pullback.transforms.customop import CustomOp, Run
 from pullback.transforms.grad import as_leaf, described, given_back, kind_of
 
@@ -252,8 +253,14 @@ class Mapped:
         def entered(leaf: Any) -> Any:
             return leaf.entered(number) if isinstance(leaf, _Given) else leaf
 
+        wide = any(g.axis is not None and g.value.dtype == np.float64 for g in given)
+
+        def placed(v: Any, axis: Any) -> Any:
+            v = np.float64(v) if wide and type(v) is float else v  # a number is as wide as the examples
+            return given_back(left(v, axis, number, size), kind)
+
         y = self.__wrapped__(*tree.mapped(entered, ins), **tree.mapped(entered, named))
-        return _placed("out_axes", self.out_axes, y, lambda v, axis: given_back(left(v, axis, number, size), kind))
+        return _placed("out_axes", self.out_axes, y, placed)
 
     def _axes_of(self, args: tuple[Any, ...]) -> Sequence[Any]:
         if not isinstance(self.in_axes, tuple | list):
@@ -269,11 +276,16 @@ class Mapped:
 class _Given:
     """An array that came in, and where its examples are."""
 
-    def __init__(self, x: Any, axis: Any, where: Any) -> None:
-        self.x, self.axis, self.where = x, axis, where
+    def __init__(self, x: Any, axis: Any, where: Any, whole: Any) -> None:
+        self.x, self.axis, self.where, self.whole = x, axis, where, whole
         self.value = x if axis is None else bare(as_leaf(x, "vmap"))
         rank = np.ndim(self.value) if axis is not None else 0
         if axis is not None and not -rank <= axis < rank:
+            if isinstance(where, str):
+                raise ShapeError(
+                    f"vmap: keyword arguments have their examples along axis 0, but {self.named} has shape "
+                    f"{self.value.shape}. Give what is the same for all examples by position, with None in in_axes."
+                )
             raise ShapeError(
                 f"vmap: in_axes asks for axis {axis} of {self.named}, which has shape {self.value.shape}; "
                 "None means that it is the same for all examples."
@@ -281,7 +293,10 @@ class _Given:
 
     @property
     def named(self) -> str:
-        return f"argument {self.where + 1}" if isinstance(self.where, int) else f"argument '{self.where}'"
+        """What the user would call it: the argument, and where in it if that is a tree."""
+        inside = next((path for path, leaf in paths("", self.whole) if leaf is self.x), "")
+        name = f"argument {self.where + 1}" if isinstance(self.where, int) else f"argument '{self.where}'"
+        return f"{inside} of {name}" if inside else name
 
     @property
     def size(self) -> int:
@@ -297,7 +312,7 @@ def _given(where: Any, arg: Any, axes: Any, given: list[_Given]) -> Any:
     """An argument with each array in it noted in ``given``."""
 
     def noted(x: Any, axis: Any) -> _Given:
-        given.append(_Given(x, axis, where))
+        given.append(_Given(x, axis, where, arg))
         return given[-1]
 
     return _placed("in_axes", axes, arg, noted)

@@ -52,11 +52,13 @@ def _told(f: Function, xs: Sequence[Any], i: int, derivative: Derivative) -> str
     random = np.random.default_rng(i)
     scale = np.maximum(1.0, np.abs(x))
     value = abs(float(f(xs)))
+    if not np.isfinite(value):
+        return f"cannot be compared: the value of the function is {value:g} there"
     good = True
     for _ in range(DIRECTIONS if x.size else 0):
         v = scale * _normal(random, x)
         found = float(derivative(i, v[()]))
-        good = good and _agrees(found, _slope(f, xs, i, v, found, value), value)
+        good = good and _compared(f, xs, i, v, found, value)[1]
     if good and x.size > ELEMENTS:
         places = random.choice(x.size, ELEMENTS, replace=False)
     elif x.size <= SEARCHED:
@@ -69,9 +71,11 @@ def _told(f: Function, xs: Sequence[Any], i: int, derivative: Derivative) -> str
             v = np.zeros(x.shape, x.dtype)
             v.flat[at] = unit
             found = float(derivative(i, v[()]))
-            expected = _slope(f, xs, i, v * scale, found * scale.flat[at], value) / scale.flat[at]
+            times = scale.flat[at]
+            expected, agrees = _compared(f, xs, i, v * times, found * times, value)
+            expected /= times
             off = abs(found - expected)
-            if not _agrees(found, expected, value) and not off <= worst:
+            if not agrees and not off <= worst:
                 worst, told = off, _at(x.shape, int(at), unit, found, expected)
     if not told and not good and x.size > SEARCHED:
         told = "is off along a random direction, by elements that were not looked at one by one"
@@ -83,21 +87,23 @@ def _normal(random: Any, x: Any) -> Any:
     return v + 1j * random.standard_normal(x.shape) if x.dtype.kind == "c" else v
 
 
-def _agrees(found: float, expected: float, value: float) -> bool:
-    """Whether two derivatives are the same but for rounding, where the function has this value."""
-    return abs(found - expected) <= NEAR * abs(expected) + 1e-9 * value + 1e-11
+def _compared(f: Function, xs: Sequence[Any], i: int, v: Any, found: float, value: float) -> tuple[float, bool]:
+    """The derivative by central differences, with the step for which it is nearest to what was found; is it the same?
 
-
-def _slope(f: Function, xs: Sequence[Any], i: int, v: Any, found: float, value: float) -> float:
-    """The derivative by central differences, with the step for which it is nearest to what was found."""
-    nearest = np.nan
+    Differences of rounding errors say nothing, so far below the value of the function anything will do, unless two
+    steps say the same.
+    """
+    nearest = before = np.nan
     for h, count in STEPS:
         expected = _central(f, xs, i, v, h, count)
         if np.isnan(nearest) or abs(expected - found) < abs(nearest - found):
             nearest = expected
-        if _agrees(found, nearest, value):
-            break
-    return nearest
+        if abs(found - nearest) <= NEAR * abs(nearest):
+            return nearest, True
+        if abs(found - nearest) <= 1e-9 * value + 1e-11 and not np.isnan(before):
+            return nearest, not abs(expected - before) <= NEAR * abs(expected) or not expected
+        before = expected
+    return nearest, False
 
 
 def _central(f: Function, xs: Sequence[Any], i: int, v: Any, h: float, count: int) -> float:

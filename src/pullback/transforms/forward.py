@@ -72,8 +72,8 @@ class Dual(Wrapped):
 PLAIN.add(Dual)
 
 
-def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """The value of ``f(*primals)`` and its derivative in the direction of ``tangents``.
+def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """The value of ``f(*args)`` and its derivative in the direction of ``tangents``.
 
     Both are lists or tuples with one entry for each argument of ``f``, which may be trees; so may its result.
 
@@ -83,15 +83,15 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     ((10.0, 2.0), (5.0, 1.0))
     """
     if not callable(f):
-        raise ArgumentError(f"jvp(f, primals, tangents): f must be a function, got {type(f).__name__}.")
-    for name, given in (("primals", primals), ("tangents", tangents)):
+        raise ArgumentError(f"jvp(f, args, tangents): f must be a function, got {type(f).__name__}.")
+    for name, given in (("args", args), ("tangents", tangents)):
         if not isinstance(given, list | tuple):
             raise ArgumentError(
                 f"jvp: {name} must be a list with one entry per input of f, got {type(given).__name__}."
             )
-    if len(primals) != len(tangents):
-        raise ArgumentError(f"jvp: {len(primals)} primals but {len(tangents)} tangents; each input needs its own.")
-    inputs = Inputs("jvp", primals, [f"input {i + 1}" for i in range(len(primals))])
+    if len(args) != len(tangents):
+        raise ArgumentError(f"jvp: {len(args)} args but {len(tangents)} tangents; each input needs its own.")
+    inputs = Inputs("jvp", args, [f"input {i + 1}" for i in range(len(args))])
     directions = inputs.directions(tangents, "tangent")
     number = new_level()
     duals = [Dual(number, x, t) for x, t in zip(inputs.values, directions, strict=True)]

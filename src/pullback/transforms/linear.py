@@ -30,6 +30,8 @@ __all__ = ["linearize", "vjp"]
 class Record:
     """One run of a function of numbers on a tape of its own, to be walked back as often as one likes."""
 
+    turned = False  # whether it is of a way back, so that its own way back is the way forward
+
     def __init__(self, tape: Tape, f: Callable[[list[Any]], Sequence[Any]], values: Sequence[Any]) -> None:
         self.level = tape.level
         leaves = [tape.leaf(v) for v in values]
@@ -92,7 +94,9 @@ class Record:
     def transposed(self, tape: Tape) -> Record:
         """The way back as a record of its own, whose way back is the way forward."""
         ones = [np.ones(v.shape, float_of(v.dtype))[()] for v in self.values]  # any numbers: it is linear in them
-        return Record(tape, self._pulled, ones)
+        made = Record(tape, self._pulled, ones)
+        made.turned = True
+        return made
 
     def _pulled(self, cotangents: list[Any]) -> list[Any]:
         return [_zero(leaf) if d is None else d for d, leaf in zip(self.back(cotangents), self.leaves, strict=True)]

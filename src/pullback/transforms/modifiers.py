@@ -212,7 +212,7 @@ def clip_gradient(x: Any, low: Any, high: Any) -> Any:
         np.float64(none) if given is None else _setting("clip_gradient", name, given)
         for name, given, none in (("low", low, -inf), ("high", high, inf))
     )
-    if _known(low, high) and np.any(low > high):
+    if _known(low, high) and not np.all(low <= high):
         raise ArgumentError(f"clip_gradient: low must not be above high, got low={low} and high={high}.")
     if any(isinstance(leaf, ARRAYS) and leaf.dtype.kind == "c" for leaf in tree.leaves(x)):
         raise ArgumentError("clip_gradient: complex numbers have no order; use clip_gradient_norm.")
@@ -238,12 +238,21 @@ def clip_gradient_norm(x: Any, limit: Any) -> Any:
 
 
 def _of_norm(dys: Sequence[Any], settings: Sequence[Any]) -> list[Any]:
-    """The second ``where`` keeps the derivative of a root at 0 from what did not need it."""
+    """In parts of the largest element, as squares of very long or short ones would be infinite or 0.
+
+    The second ``where`` keeps the derivative of a root at 0 from what did not need it.
+    """
     (limit,) = settings
-    square = total([np.sum(np.real(dy * np.conjugate(dy))) for dy in dys])
-    above = square > limit * limit
-    share = np.where(above, limit / np.sqrt(np.where(above, square, 1.0)), 1.0)
-    return [dy * share for dy in dys]
+    largest: Any = 0.0
+    for dy in dys:
+        if dy.size:
+            largest = np.maximum(largest, np.max(np.abs(stop_gradient(dy))))
+    unit = np.where((largest > 0) & (largest < inf), largest, 1.0)
+    parts = [dy / unit for dy in dys]
+    square = total([np.sum(np.real(part * np.conjugate(part))) for part in parts])
+    above = np.sqrt(stop_gradient(square)) > limit / unit
+    share = limit / np.sqrt(np.where(above, square, 1.0))
+    return [np.where(above, part * share, dy) for part, dy in zip(parts, dys, strict=True)]
 
 
 def tap_gradient(x: Any, callback: Callable[[Any], Any]) -> Any:

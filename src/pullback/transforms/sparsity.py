@@ -180,7 +180,11 @@ def spread(sparse: Any, r: Tensor, op: Any, args: Sequence[Operand], params: dic
     """How the step ``r`` spreads its input ``k``."""
     acts, shape, out = op.acts, np.shape(args[k].value), r.meta.shape
     if isinstance(acts, broadcast):
-        return _by_signature(acts, k, shape, out)
+        short = [len(np.shape(a.value)) < len(core) for a, core in zip(args, acts.core, strict=True)]
+        if short[k]:  # a vector in the place of a matrix: a row or a column, and all of it goes everywhere
+            return _everything(prod(shape), prod(out))
+        core, left = acts.core[k], acts.out if not any(short) else [d for d in acts.out if d in acts.core[k]]
+        return _by_signature(core, left, shape, out)
     if isinstance(acts, reduces):
         gone = over(len(shape), params["axis"])
         return Spread(_numbered(tuple(1 if i in gone else n for i, n in enumerate(shape)), shape), prod(out), None)
@@ -196,19 +200,18 @@ def _numbered(few: Sequence[int], shape: Sequence[int]) -> Any:
     return np.broadcast_to(np.arange(prod(few)).reshape(few), shape).ravel()
 
 
-def _by_signature(acts: broadcast, k: int, shape: tuple[int, ...], out: tuple[int, ...]) -> Spread:
-    """Core axes that the result has too keep their places apart; over the others everything is mixed."""
-    core = acts.core[k]
-    if not core and not acts.out:
+def _by_signature(core: Sequence[str], left: Sequence[str], shape: tuple[int, ...], out: tuple[int, ...]) -> Spread:
+    """Core axes that are left in the result keep their places apart; over the others everything is mixed."""
+    if not core and not left:
         return Spread(None, 0, None if shape == out else _numbered(shape, out))
     loop, length = shape[: len(shape) - len(core)], dict(zip(core, shape[len(shape) - len(core) :], strict=True))
-    clear = len({*core}) == len(core) and len({*acts.out}) == len(acts.out)
-    stay = [d for d in core if d in acts.out] if clear else []
+    clear = len({*core}) == len(core) and len({*left}) == len(left)
+    stay = [d for d in core if d in left] if clear else []
     few = loop + tuple(length[d] if d in stay else 1 for d in core)
     ordered = np.arange(prod(few)).reshape(loop + tuple(length[d] for d in stay))
-    kept_out = [d for d in acts.out if d in stay]
+    kept_out = [d for d in left if d in stay]
     ordered = ordered.transpose([*range(len(loop)), *(len(loop) + stay.index(d) for d in kept_out)])
-    ordered = ordered.reshape(loop + tuple(length[d] if d in stay else 1 for d in acts.out))
+    ordered = ordered.reshape(loop + tuple(length[d] if d in stay else 1 for d in left))
     return Spread(_numbered(few, shape), prod(few), np.broadcast_to(ordered, out).ravel())
 
 

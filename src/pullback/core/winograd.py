@@ -1,0 +1,134 @@
+"""Convolutions with filters of three rows, two rows of results at a time, by four products for every six.
+
+Winograd's way: of four rows of the image four sums are made, and four of the three rows of the filter; their products,
+added and subtracted, are the two rows of results.  Every product is of whole planes and left to BLAS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from pullback.core.blas import aligned
+from pullback.core.windows import BLOCK, Windows, framed
+
+__all__ = ["pair_convolve", "pair_convolve_filter", "pairs_pay"]
+
+Ints = tuple[int, ...]
+SUMS = ((np.add, 1, 2), (np.subtract, 2, 1), (np.subtract, 0, 2), (np.subtract, 3, 1))  # of four rows
+WORTH = 6_000_000  # products with an element of the filter, of one image; fewer are quicker made one by one
+
+
+def pairs_pay(windows: Windows, channels: int, depth: int, dtype: Any) -> bool:
+    """Whether fewer products are worth the additions that they cost, and come out as exact; found by measuring.
+
+    There must be enough products to save, and images so wide that little is lost between one row and the next.  With
+    few channels sums lose more digits than they otherwise would; with many BLAS has no need of help.
+
+    >>> pairs_pay(Windows((3, 3), (1, 1), (1, 1), (1, 1), (56, 56)), 64, 64, np.dtype("f4"))
+    True
+    """
+    if windows.size != (3, 3) or dtype.char not in "fd" or max(*windows.strides, *windows.dilations) > 1:
+        return False
+    narrow, broad, (height, width) = min(channels, depth), max(channels, depth), windows.out
+    return height * width * narrow**2 >= WORTH and width >= 28 and narrow >= 32 and broad <= 128
+
+
+def pair_convolve(x: Any, filter: Any, windows: Windows) -> Any:
+    """The convolution of (batch, height, width, channels) with a filter of three rows.
+
+    >>> x, filter = np.arange(5.0).reshape(1, 5, 1, 1), np.array([1.0, 10.0, 100.0]).reshape(3, 1, 1, 1)
+    >>> pair_convolve(x, filter, Windows((3, 1), (1, 1), (1, 1), (0, 0), (3, 1))).ravel()
+    array([210., 321., 432.])
+    """
+    _, k, channels, depth = filter.shape
+    first, middle, last = filter
+    outer, middle = (first + last) / 2, middle / 2
+    matrices = aligned(np.stack([outer + middle, outer - middle, first, last])).reshape(4, k * channels, depth)
+    z = np.empty((x.shape[0], *windows.out, depth), x.dtype)
+    for here, sums, rooms in _strips(x, windows, (depth, depth)):
+        left, right = (room[..., : windows.out[1], :] for room in rooms)
+        even, odd = z[here][:, ::2], z[here][:, 1::2]
+        both = odd.shape[1]
+        for i, source in enumerate(sums):
+            for rows, places in _phases(source, rooms[i == 1], k):
+                np.matmul(rows, matrices[i], out=places)
+            if i == 1:
+                np.add(left, right, out=even)
+                np.subtract(left[:, :both], right[:, :both], out=odd)
+            elif i == 2:
+                np.add(even, left, out=even)
+            elif i == 3:
+                np.add(odd, left[:, :both], out=odd)
+    return z
+
+
+def pair_convolve_filter(x: Any, y: Any, windows: Windows) -> Any:
+    """The adjoint of ``pair_convolve`` in the filter.
+
+    >>> x, y = np.arange(5.0).reshape(1, 5, 1, 1), np.array([1.0, 10.0, 100.0]).reshape(1, 3, 1, 1)
+    >>> pair_convolve_filter(x, y, Windows((3, 1), (1, 1), (1, 1), (0, 0), (3, 1))).ravel()
+    array([210., 321., 432.])
+    """
+    k, channels, depth = windows.size[1], x.shape[-1], y.shape[-1]
+    totals = np.zeros((4, k * channels, depth), x.dtype)
+    more = np.empty_like(totals[0])
+    for here, sums, (spread,) in _strips(x, windows, (depth,)):
+        inside = spread[..., : windows.out[1], :]
+        even, odd = y[here][:, ::2], y[here][:, 1::2]
+        both = odd.shape[1]
+        for i, source in enumerate(sums):
+            if i < 2:
+                (np.add, np.subtract)[i](even[:, :both], odd, out=inside[:, :both])
+            else:
+                inside[:, :both] = (even[:, :both], odd)[i - 2]
+            inside[:, both:] = even[:, both:] if i < 3 else 0  # a last row by itself
+            for rows, places in _phases(source, spread, k):
+                np.add(totals[i], np.matmul(rows.T, places, out=more), out=totals[i])
+    plus, minus, first, last = totals
+    outer = (plus + minus) / 2
+    return np.stack([first + outer, (plus - minus) / 2, outer + last]).reshape(3, k, channels, depth)
+
+
+def _strips(x: Any, windows: Windows, depths: Ints) -> Iterator[tuple[tuple[slice, slice], Iterator[Any], list[Any]]]:
+    """Where in the results, the four sums of rows of the image, and planes of pairs of rows, of some depths, for use.
+
+    Sums and planes are as wide as the image in its frame.  They are always in the same place, and 0 at the beginning.
+    """
+    (images, _, space, channels), (height, width), (above, left) = x.shape, windows.out, windows.before
+    pairs, wide = -(-height // 2), width + windows.size[1] - 1
+    first, stop = max(-left, 0), min(space, wide - left)  # of the columns that windows reach
+    each = wide * (channels + sum(depths)) * x.itemsize
+    high = -(-pairs // max(round(pairs * each / BLOCK), 1))  # strips of an image are about as high as each other
+    many = max(min(BLOCK // (pairs * each), images), 1)
+    rooms = [np.zeros((many * high, wide, depth), x.dtype) for depth in (channels, *depths)]
+    for i in range(0, images, many):
+        n = min(many, images - i)
+        for j in range(0, pairs, high):
+            now = min(high, pairs - j)
+            rows = Windows((3, 1), (1, 1), (1, 1), (above - 2 * j, -first), (2 * now, stop - first))
+            sums, *planes = (room[: n * now].reshape(n, now, *room.shape[1:]) for room in rooms)
+            frame, inside = framed(x[i : i + n], rows), sums[:, :, first + left : stop + left]
+            yield (slice(i, i + n), slice(2 * j, 2 * (j + now))), _sums(frame, inside, sums), planes
+
+
+def _sums(frame: Any, inside: Any, whole: Any) -> Iterator[Any]:
+    """The sums of rows that the four products are of, one after the other in the same place."""
+    n = frame.shape[1] - 2
+    for ufunc, a, b in SUMS:
+        ufunc(frame[:, a : a + n : 2], frame[:, b : b + n : 2], out=inside)
+        yield whole
+
+
+def _phases(source: Any, target: Any, k: int) -> Iterator[tuple[Any, Any]]:
+    """Every k-th window of a plane as the rows of a matrix, without a copy, and the places that it belongs to.
+
+    Windows go on from one row of the plane to the next; what they make there lies beyond the width of the results.
+    """
+    source, target = source.reshape(-1, source.shape[-1]), target.reshape(-1, target.shape[-1])
+    count = len(source) - k + 1
+    for i in range(k):
+        n = -(-(count - i) // k)
+        yield source[i : i + n * k].reshape(n, -1), target[i:count:k]

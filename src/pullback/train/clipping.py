@@ -1,0 +1,108 @@
+"""Gradients that are not let grow too large: by value, by the norm of each, by the norm of all together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core import tree
+from pullback.core.convert import as_number
+from pullback.core.tensor import Tensor
+from pullback.errors import ArgumentError
+from pullback.transforms.grad import as_leaf, given_back, kind_of
+
+__all__ = ["clip_global_norm", "clip_norms", "clip_values", "global_norm"]
+
+
+def clip_values(grads: Any, limit: float) -> Any:
+    """The same tree of gradients, every element between ``-limit`` and ``limit``.
+
+    >>> pb.train.clip_values({"w": np.array([0.5, -7.0])}, 1.0)
+    {'w': array([ 0.5, -1. ])}
+    """
+    checked("clip_values", limit)
+    return _over(grads, "clip_values", lambda gs: values_within(gs, limit))
+
+
+def clip_norms(grads: Any, limit: float) -> Any:
+    """The same tree of gradients, each made shorter if its own norm is more than ``limit``.
+
+    >>> pb.train.clip_norms({"w": np.array([3.0, 4.0]), "b": np.array([0.5])}, 1.0)
+    {'w': array([0.6, 0.8]), 'b': array([0.5])}
+    """
+    checked("clip_norms", limit)
+    return _over(grads, "clip_norms", lambda gs: norms_within(gs, limit))
+
+
+def clip_global_norm(grads: Any, limit: float) -> Any:
+    """The same tree of gradients, all made shorter alike if their norm together is more than ``limit``.
+
+    The direction stays the same.
+
+    >>> pb.train.clip_global_norm({"w": np.array([3.0, 0.0]), "b": np.array([4.0])}, 1.0)
+    {'w': array([0.6, 0. ]), 'b': array([0.8])}
+    """
+    checked("clip_global_norm", limit)
+    return _over(grads, "clip_global_norm", lambda gs: global_norm_within(gs, limit))
+
+
+def global_norm(grads: Any) -> Any:
+    """The norm of all gradients of a tree together, in float64 so that it does not overflow.
+
+    >>> pb.train.global_norm({"w": np.array([3.0, 0.0]), "b": np.array([4.0])})
+    np.float64(5.0)
+    """
+    return norm(_values(grads, "global_norm"))
+
+
+def checked(name: str, limit: Any) -> float:
+    """A limit, refused unless it is a number more than 0."""
+    if as_number(name, "the limit", limit, 0) == 0:
+        raise ArgumentError(f"{name}: the limit must be more than 0, got {limit!r}.")
+    return float(limit)
+
+
+# ---- of a list of values, as optimizers call them
+
+
+def values_within(gs: Sequence[Any], limit: float) -> list[Any]:
+    return [np.clip(g, -limit, limit) for g in gs]
+
+
+def norms_within(gs: Sequence[Any], limit: float) -> list[Any]:
+    return [_shortened(g, norm([g]), limit) for g in gs]
+
+
+def global_norm_within(gs: Sequence[Any], limit: float) -> list[Any]:
+    together = norm(gs)
+    return [_shortened(g, together, limit) for g in gs]
+
+
+def norm(gs: Sequence[Any]) -> Any:
+    return np.sqrt(sum((np.sum(np.square(g.astype(np.float64))) for g in gs), np.float64(0.0)))
+
+
+def _shortened(g: Any, length: Any, limit: float) -> Any:
+    return g * (limit / np.maximum(length, limit)).astype(g.dtype)
+
+
+# ---- of a tree
+
+
+def _values(grads: Any, name: str) -> list[Any]:
+    out: list[Any] = []
+    tree.mapped(lambda g: out.append(value_of(g, name)), grads, whole=tree.is_number_list)
+    return out
+
+
+def _over(grads: Any, name: str, clip: Any) -> Any:
+    made = iter(clip(_values(grads, name)))
+    return tree.mapped(lambda g: given_back(next(made), kind_of(g)), grads, whole=tree.is_number_list)
+
+
+def value_of(x: Any, name: str) -> Any:
+    """What NumPy computes with: an array or NumPy scalar, or a tensor that some transform follows."""
+    t = as_leaf(x, name)
+    return t.value if isinstance(t, Tensor) and not t.level else t

@@ -1,0 +1,148 @@
+"""Learning rates that change with the steps: functions of the step's number, in plain NumPy so that they compile.
+
+The first step has the number 0.  Any function of that number can be a learning rate; these are the usual ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.core.convert import as_number
+from pullback.errors import ArgumentError
+
+__all__ = ["Schedule", "constant_rate", "cosine_decay", "exponential_decay", "one_cycle", "step_decay", "warm_up"]
+
+
+class Schedule:
+    """A learning rate as a function of the step's number, with a readable name.
+
+    >>> pb.train.Schedule("halved(0.1)", lambda step: 0.1 / (step + 1))(1)
+    0.05
+    """
+
+    def __init__(self, name: str, rate: Callable[[Any], Any]) -> None:
+        if not callable(rate):
+            raise ArgumentError(f"Schedule(name, rate): rate must be a function of a step, got {type(rate).__name__}.")
+        self.name, self.rate = name, rate
+
+    def __call__(self, step: Any) -> Any:
+        rate = self.rate(step)
+        return float(rate) if isinstance(rate, np.generic) else rate
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def constant_rate(rate: float) -> Schedule:
+    """The same learning rate at every step.
+
+    >>> pb.train.constant_rate(0.1)(1000)
+    0.1
+    """
+    _rate("constant_rate", "rate", rate)
+    return Schedule(f"constant_rate({rate})", lambda step: rate)
+
+
+def step_decay(rate: float, every: int, factor: float = 0.1) -> Schedule:
+    """``rate``, multiplied by ``factor`` after ``every`` so many steps.
+
+    >>> [pb.train.step_decay(1.0, every=10, factor=0.5)(n) for n in (0, 9, 10, 25)]
+    [1.0, 1.0, 0.5, 0.25]
+    """
+    _rate("step_decay", "rate", rate)
+    _rate("step_decay", "factor", factor)
+    _steps("step_decay", "every", every)
+    return Schedule(f"step_decay({rate}, {every}, {factor})", lambda step: rate * factor ** np.floor(step / every))
+
+
+def exponential_decay(rate: float, steps: int, factor: float) -> Schedule:
+    """``rate``, getting smaller at every step so that it is multiplied by ``factor`` after ``steps`` of them.
+
+    >>> [pb.train.exponential_decay(1.0, steps=2, factor=0.25)(n) for n in (0, 1, 2)]
+    [1.0, 0.5, 0.25]
+    """
+    _rate("exponential_decay", "rate", rate)
+    _rate("exponential_decay", "factor", factor)
+    _steps("exponential_decay", "steps", steps)
+    return Schedule(f"exponential_decay({rate}, {steps}, {factor})", lambda step: rate * factor ** (step / steps))
+
+
+def cosine_decay(rate: float, steps: int, final: float = 0.0) -> Schedule:
+    """From ``rate`` down to ``final`` along half a cosine of ``steps`` steps, and ``final`` from then on.
+
+    >>> [round(pb.train.cosine_decay(1.0, steps=4)(n), 3) for n in (0, 1, 2, 4, 9)]
+    [1.0, 0.854, 0.5, 0.0, 0.0]
+    """
+    _rate("cosine_decay", "rate", rate)
+    _rate("cosine_decay", "final", final)
+    _steps("cosine_decay", "steps", steps)
+    return Schedule(
+        f"cosine_decay({rate}, {steps}, {final})", lambda step: _cosine(rate, final, np.minimum(step / steps, 1.0))
+    )
+
+
+def warm_up(rate: Any, steps: int, start: float = 0.0) -> Schedule:
+    """From ``start`` up to ``rate`` in ``steps`` equal parts; ``rate`` may be a schedule, which begins after them.
+
+    >>> [pb.train.warm_up(1.0, steps=4)(n) for n in (0, 1, 4, 9)]
+    [0.0, 0.25, 1.0, 1.0]
+    >>> after = pb.train.warm_up(pb.train.step_decay(1.0, every=5), steps=4)
+    >>> [round(after(n), 3) for n in (2, 4, 8, 9)]
+    [0.5, 1.0, 1.0, 0.1]
+    """
+    _rate("warm_up", "start", start)
+    _steps("warm_up", "steps", steps)
+    if callable(rate):
+        then = rate
+    else:
+        _rate("warm_up", "rate", rate)
+        then = constant_rate(rate)
+
+    def at(step: Any) -> Any:
+        part = np.minimum(step / steps, 1.0)
+        return start + (then(np.maximum(step - steps, 0)) - start) * part
+
+    return Schedule(f"warm_up({rate}, {steps}, {start})", at)
+
+
+def one_cycle(peak: float, steps: int, warm: float = 0.3, start: float = 25.0, end: float = 1e4) -> Schedule:
+    """Up from ``peak / start`` to ``peak`` in the part ``warm`` of the steps, then down to ``peak / start / end``.
+
+    Both along half a cosine, as super-convergence (Smith, 2018) is usually done.
+
+    >>> cycle = pb.train.one_cycle(1.0, steps=100)
+    >>> [round(cycle(n), 3) for n in (0, 15, 30, 65, 100)]
+    [0.04, 0.52, 1.0, 0.5, 0.0]
+    """
+    _rate("one_cycle", "peak", peak)
+    _steps("one_cycle", "steps", steps)
+    as_number("one_cycle", "warm", warm, 0, 1)
+    if not 0 < warm < 1:
+        raise ArgumentError(f"one_cycle: warm must be between 0 and 1, got {warm!r}.")
+    for name, parts in (("start", start), ("end", end)):
+        if as_number("one_cycle", name, parts, 0) == 0:
+            raise ArgumentError(f"one_cycle: {name} divides the rate and must be more than 0.")
+    low, top = peak / start, steps * warm
+
+    def at(step: Any) -> Any:
+        up = np.minimum(step / top, 1.0)
+        down = np.minimum(np.maximum((step - top) / (steps - top), 0.0), 1.0)
+        return np.where(step < top, _cosine(low, peak, up), _cosine(peak, low / end, down))[()]
+
+    return Schedule(f"one_cycle({peak}, {steps})", at)
+
+
+def _cosine(begin: float, end: float, part: Any) -> Any:
+    return end + (begin - end) * 0.5 * (1.0 + np.cos(np.pi * part))
+
+
+def _rate(name: str, argument: str, value: Any) -> None:
+    as_number(name, argument, value, 0)
+
+
+def _steps(name: str, argument: str, value: Any) -> None:
+    if as_number(name, argument, value, 0) < 1:
+        raise ArgumentError(f"{name}: {argument} must be 1 or more steps, got {value!r}.")

@@ -1,0 +1,46 @@
+"""Trees that go along with a tree of parameters: gradients, slots.  Dicts are matched by key, not by order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.core.tree import branches, is_number_list
+from pullback.errors import ArgumentError
+
+__all__ = ["in_order"]
+
+
+def in_order(params: Any, other: Any, what: str, where: str = "") -> list[tuple[Any, str]]:
+    """The leaves of ``other`` in the order of those of ``params``, each with its place.
+
+    >>> in_order({"w": 1.0, "b": (2.0, 3.0)}, {"b": (20.0, 30.0), "w": 10.0}, "grads")
+    [(10.0, "['w']"), (20.0, "['b'][0]"), (30.0, "['b'][1]")]
+    """
+    if params is None:
+        return []
+    parts = None if is_number_list(params) else branches(params)
+    if parts is None:
+        return [(other, where)]
+    its = branches(other)
+    if isinstance(params, dict):
+        keys = list(params)
+        same = isinstance(other, dict) and other.keys() == params.keys()
+        rows = [other[key] for key in keys] if same else []
+    else:
+        keys = list(range(len(parts[0])))
+        same = its is not None and not isinstance(other, dict) and len(its[0]) == len(keys)
+        rows = its[0] if its is not None and same else []
+    if not same:
+        raise ArgumentError(f"{what}{where}: expected {_said(params)} as in params, got {_said(other)}.")
+    return [
+        leaf
+        for key, param, row in zip(keys, parts[0], rows, strict=True)
+        for leaf in in_order(param, row, what, f"{where}[{key!r}]")
+    ]
+
+
+def _said(tree: Any) -> str:
+    parts = branches(tree)
+    if isinstance(tree, dict):
+        return f"a dict of {', '.join(map(repr, tree)) or 'nothing'}"
+    return type(tree).__name__ if parts is None else f"a {type(tree).__name__} of {len(parts[0])}"

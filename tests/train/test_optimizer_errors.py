@@ -1,0 +1,68 @@
+"""Optimizers: what they refuse, and how they say it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback import train
+from pullback.errors import ArgumentError, DataError, GradientError, ShapeError, UnconnectedError, VariableError
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: train.sgd(-0.1), "sgd: learning_rate must be a number of 0 or more, got -0.1."),
+        (lambda: train.sgd("fast"), "sgd: learning_rate must be a number of 0 or more, got 'fast'."),
+        (lambda: train.sgd(float("nan")), "sgd: learning_rate must be a number of 0 or more, got nan."),
+        (lambda: train.sgd(0.1).set_learning_rate(None), "sgd: learning_rate must be a number of 0 or more, got None."),
+        (lambda: train.adam(beta1=1.5), "adam: beta1 must be a number from 0 to 1, got 1.5."),
+        (lambda: train.adam(epsilon=-1), "adam: epsilon must be a number of 0 or more, got -1."),
+        (lambda: train.sgd(0.1, weight_decay=-1), "sgd: weight_decay must be a number of 0 or more, got -1."),
+        (lambda: train.sgd(0.1, clip_norm=0), "sgd: clip_norm: the limit must be more than 0, got 0."),
+        (lambda: train.adam(beta_1=0.9), "adam: unknown argument 'beta_1'; it takes learning_rate, beta1, beta2"),
+        (lambda: train.sgd(train.constant_rate(1.0)).set_learning_rate(1), "the rate follows constant_rate(1.0)"),
+        (lambda: train.sgd(lambda step: -1.0).learning_rate, "learning_rate must be a number of 0 or more, got -1.0."),
+        (lambda: train.sgd(0.1).apply_gradients(3), "expected a dict of gradients by name, or a list"),
+        (
+            lambda: train.sgd(0.1).update([1.0, {}], [1.0], {"iterations": 0}),
+            "grads: expected a list of 2 as in params",
+        ),
+        (
+            lambda: train.sgd(0.1).update({"w": 1.0}, {"b": 1.0}, {"iterations": 0}),
+            "grads: expected a dict of 'w' as in params, got a dict of 'b'.",
+        ),
+    ],
+)
+def test_arguments_that_cannot_be_meant(make: Any, said: str) -> None:
+    with pytest.raises(ArgumentError) as error:
+        make()
+    assert said in str(error.value)
+
+
+def test_gradients_that_do_not_fit() -> None:
+    v, n = pb.variable([1.0, 2.0], name="fit_v"), pb.variable(np.arange(2), name="fit_n")
+    optimizer = train.adam(0.1)
+    for kind, given, said in (
+        (VariableError, {"nobody": [1.0]}, "adam: there is no variable named 'nobody'."),
+        (ShapeError, {"fit_v": [1.0]}, "adam: the gradient of 'fit_v' has shape (1,), expected (2,)."),
+        (GradientError, {"fit_n": [1.0, 1.0]}, "adam: variable 'fit_n' is int64; only floats can be trained."),
+        (GradientError, {}, "adam.apply_gradients: there is no gradient to apply."),
+        (GradientError, {"fit_v": None}, "adam.apply_gradients: there is no gradient to apply."),
+        (ArgumentError, [([1.0, 1.0], v), ([1.0, 1.0], v)], "a variable has two gradients; add them up first."),
+    ):
+        with pytest.raises(kind) as error:
+            optimizer.apply_gradients(given)
+        assert said in str(error.value)
+    with pytest.raises(GradientError, match="no trainable variable among its 1"):
+        optimizer.minimize(lambda: pb.sum(v), [pb.variable(1.0, trainable=False)])
+    with pytest.raises(UnconnectedError, match="read 0 trainable variables"):
+        optimizer.minimize(lambda: pb.tensor(1.0))
+    with pytest.raises(ShapeError, match=r"grads\['w'\] has shape \(2,\), expected \(\)"):
+        optimizer.update({"w": 1.0}, {"w": [1.0, 2.0]}, optimizer.init({"w": 1.0}))
+    with pytest.raises(DataError, match="the state does not fit: 'm', 'v' missing; 'x' extra"):
+        optimizer.update(1.0, 1.0, {"iterations": 0, "x": 1})
+    assert (v.tolist(), optimizer.iterations, n.tolist()) == ([1.0, 2.0], 0, [0, 1])
