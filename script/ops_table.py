@@ -77,7 +77,8 @@ def public() -> dict[str, Any]:
     """Everything users call that computes with tensors, by the name after ``pb.``; the shortest name comes first."""
     made = {}
     for room in ROOMS:
-        space = vars(getattr(pb, room)) if room else vars(pb)
+        module = getattr(pb, room) if room else pb
+        space = {name: getattr(module, name) for name in dir(module)}  # also what is opened when it is asked for
         for name, value in space.items():
             ours = (getattr(value, "__module__", None) or "").startswith("pullback.ops")
             if ours and inspect.isfunction(value) and (not room or name in space["__all__"]):

@@ -315,3 +315,39 @@ def test_an_error_leaves_nothing_behind() -> None:
     wrong.clear()
     np.testing.assert_array_equal(f(np.ones(2, np.float32)), [3.0, 5.0])
     np.testing.assert_array_equal(w.numpy(), [2.0, 4.0])
+
+
+@BACKENDS
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.uint8, np.bool_, np.float16])
+def test_one_of_each_row_is_what_it_was(dtype: Any, backend: str) -> None:
+    x = np.array([[-0.0, 1, 2], [3, np.nan, -0.0], [1, 2, np.inf], [-np.inf, 0, 0], [1, 2, -0.0]])
+    x = (x if np.dtype(dtype).kind == "f" else np.nan_to_num(x, posinf=9, neginf=3)).astype(dtype)
+    at = np.array([[0], [1], [2], [0], [-1]])
+    same(lambda x, at: np.take_along_axis(x, at, 1), pb.tensor(x), pb.tensor(at), backend=backend)
+    same(lambda x, at: np.take_along_axis(x, at, 1), pb.tensor(x), pb.tensor(at + 1), backend=backend)
+    if np.dtype(dtype).kind == "f":
+        zeros = np.full((5, 1), -0.0, dtype)
+        same(pb.grad(lambda x: pb.sum(np.take_along_axis(x, at, 1) * zeros)), pb.tensor(x), backend=backend)
+
+
+@BACKENDS
+def test_functions_without_a_rule(backend: str) -> None:
+    x = pb.tensor(SMALL)
+    some = np.array([True, False, True, True])
+    same(lambda x: (np.sum(x, dtype=np.float32), np.sum(x, where=some), np.max(x, initial=9.0)), x, backend=backend)
+    with pytest.raises(SymbolValueError, match=r"np.nonzero in a function that is being compiled"):
+        pb.compile(np.nonzero, backend=backend)(SMALL)
+
+
+def test_arrays_of_other_libraries_are_arrays() -> None:
+    class Foreign:
+        def __init__(self, values: Any) -> None:
+            self.values = values
+
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            return np.asarray(self.values, dtype)
+
+    f = pb.compile(lambda x: x * 2)
+    for shift in range(3):
+        np.testing.assert_allclose(f(Foreign(SMALL + shift)), 2 * (SMALL + shift))
+    assert len(f.programs) == 1

@@ -233,6 +233,8 @@ def test_what_jacobian_makes_is_a_function() -> None:
     [
         (lambda: pb.jacobian(3), ArgumentError, r"jacobian\(f\): f must be a function, got int"),
         (lambda: pb.hessian(3), ArgumentError, r"hessian\(f\): f must be a function, got int"),
+        (lambda: pb.jacobian(np.add)(1.0, 2.0), ArgumentError, r"got 2\. Write jacobian\(lambda xs: f\(\*xs\)\)"),
+        (lambda: pb.hessian(np.add)(1.0, 2.0), ArgumentError, r"hessian\(f\)\(x\): .* one argument"),
         (lambda: pb.jacobian(cubic, "backward"), ArgumentError, "'auto', 'forward' or 'reverse', got 'backward'"),
         (lambda: pb.jacobian(lambda x: None)(1.0), GradientError, "jacobian: f must return something"),
         (lambda: pb.jacobian(lambda x: ["a"])(1.0), GradientError, "jacobian: f must return numbers.*got str"),

@@ -86,7 +86,7 @@ class Program:
         outputs += [trace.node(value) for _, value in trace.assigned.values()]
         trace.graph.outputs = outputs
         trace.finished = True
-        self.function, self.leaves = f, leaves
+        self.function = f
         # variables are inputs too, found while tracing: they come after those that are given
         self.traced = trace.graph
         middle = perf_counter()
@@ -234,7 +234,7 @@ class Compiled:
                 if x.level:
                     raise Followed
                 x = x.value
-            elif isinstance(x, RAW) or tree.is_number_list(x):
+            elif isinstance(x, RAW) or tree.is_number_list(x) or hasattr(type(x), "__array__"):
                 kind = max(kind, ARRAY)
             elif type(x) not in PLAIN_NUMBERS or isinstance(x, bool) or (type(x) is int and not -LARGE <= x < LARGE):
                 return x

@@ -234,8 +234,10 @@ class Trace:
         here = np.astype(checked, small) == np.arange(whole[-1], dtype=small)
         nothing = np.zeros((), x.dtype)
         if op.lower.symbol == "scatter":
-            return np.where(here, x, nothing)
-        return np.sum(np.where(here, x, nothing), axis=-1, keepdims=True)
+            return np.where(here, x + nothing, nothing)  # 0 and -0 are 0
+        if x.dtype.kind == "f":  # the largest of it and nothing: 0 would change a -0
+            return np.max(np.where(here, x, np.full((), -np.inf, x.dtype)), axis=-1, keepdims=True)
+        return np.astype(np.sum(np.where(here, x, nothing), axis=-1, keepdims=True), x.dtype)
 
     def map(self, op: Any, args: Sequence[Any], params: dict[str, Any], dtype: Any, dtypes: Any) -> Symbol:
         shapes = [np.shape(a) for a in args]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy import generic, ndarray
 
-from pullback.core.tensor import BY_KERNEL, LATER, NUMPY, Tensor
+from pullback.core.tensor import BY_KERNEL, LATER, NUMPY, Tensor, stripped
 from pullback.errors import ArgumentError
 from pullback.interop import (
     numpy_elements,
@@ -72,7 +72,8 @@ def without_rule(
     out = kwargs.get("out", out)
     if any(True for _ in tensors([out])):
         raise ArgumentError(f"{name}(out=): a Tensor never changes, so nothing can be written into it. Use the result.")
-    if (out is not None or unknown) and traced(args, kwargs):
+    followed = any(t.read().level and stripped(t) is not t.read() for t in tensors((args, kwargs)))
+    if (unknown and followed) or (out is not None and traced(args, kwargs)):
         unknown = unknown or ["out"]
         why = "".join(f" {INSTEAD[k]}" for k in unknown if k in INSTEAD)
         raise no_rule(f"{name}({', '.join(f'{k}=' for k in unknown)}) of a traced Tensor", why)

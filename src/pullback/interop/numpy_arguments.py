@@ -11,7 +11,8 @@ from numpy import generic, ndarray
 from pullback.core.interpreter import level_of
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor, concrete, stripped, unfollowed
-from pullback.errors import BatchedValueError, NoRuleError
+from pullback.core.variable import writer
+from pullback.errors import BatchedValueError, NoRuleError, SymbolValueError
 
 __all__: list[str] = []
 
@@ -124,6 +125,11 @@ def _of_one(name: str, run: Callable[..., Any], given: Any, values: tuple[Any, .
     made = np.asarray(None if isinstance(result, list | tuple) else result)
     shapes.add(made.shape)
     if made.dtype.kind not in "fiubc" or len(shapes) > 1:
+        if writer() is not None:
+            raise SymbolValueError(
+                f"{name} in a function that is being compiled: its results are several, or their shape depends on "
+                "values. Use np.where to choose, or do this outside of it."
+            )
         raise BatchedValueError(
             f"{name} under vmap: what it gives is different for each example, and not one array that has the same "
             "shape for all. Use np.where to choose, or do this outside of vmap."

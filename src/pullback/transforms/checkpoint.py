@@ -54,6 +54,7 @@ class Fixed:
     """Gives each variable as it was when the function first ran."""
 
     level = 0
+    writes = False
 
     def __init__(self, noted: Noted) -> None:
         self.first = noted.first

@@ -57,7 +57,12 @@ class Jacobian:
     def __repr__(self) -> str:
         return f"<{self.face} of {self.__name__}>"
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Any, *more: Any) -> Any:
+        if more:
+            raise ArgumentError(
+                f"{self.face}(f)(x): f is differentiated by one argument, which may be a tree, got {1 + len(more)}. "
+                f"Write {self.face}(lambda xs: f(*xs))((x, y)), or bind those that are not differentiated by."
+            )
         number = new_level()  # lower than the tapes', whose steps see many cotangents as one
         with opened() as tape:
             made = Linear(self.face, self.__wrapped__, (x,), tape)
@@ -150,8 +155,8 @@ class Hessian(Jacobian):
     def __reduce__(self) -> Any:
         return type(self), (self.__wrapped__,)
 
-    def __call__(self, x: Any) -> Any:
-        return self.of_gradient(x)
+    def __call__(self, x: Any, *more: Any) -> Any:
+        return self.of_gradient(x, *more)
 
 
 def hessian(f: Callable[..., Any]) -> Hessian:
