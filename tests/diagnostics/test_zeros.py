@@ -135,3 +135,11 @@ def test_diagnose_sees_it():
     with pb.strong_zero():
         assert not pb.diagnose(root)(X)
     assert pb.diagnose(root)(X).op == "sqrt"
+
+
+def test_in_a_compiled_function() -> None:
+    def slope(x: Any) -> Any:
+        with pb.strong_zero():
+            return pb.grad(lambda x: pb.sum(pb.where(x > 0, pb.sqrt(x), 0.0)))(x)
+
+    np.testing.assert_array_equal(pb.compile(slope)(np.array([0.0, 4.0])), [0.0, 0.25])

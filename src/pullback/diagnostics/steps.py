@@ -110,13 +110,13 @@ def _named(op: Any, params: Any) -> dict[str, Any]:
 
 
 def finite(d: Any) -> bool:
-    """Whether there is neither NaN nor infinity in it, of all examples.
+    """Whether there is surely neither NaN nor infinity in it, of all examples; nothing is sure while compiling.
 
     >>> finite(np.array([1.0, np.inf]))
     False
     """
     v = np.asarray(all_values(d))
-    return v.dtype.kind not in "fc" or bool(np.isfinite(v).all())
+    return v.dtype.kind not in "fc" or (bool(np.isfinite(v).all()) and v.size >= np.size(d))
 
 
 def strengthened(op: Any, d: Any, g: Any, shape: Any, params: dict[str, Any], again: Any) -> Any:
