@@ -1,4 +1,4 @@
-"""From a function to machine code: a pipeline, its files in the order in which a program goes through them.
+"""From a function to machine code: a pipeline, named here in the order in which a program goes through it.
 
-trace, graph, rewrite, fuse, schedule, vectormath, llvm, native, cache.
+trace, graph, rewrite, prepare, fuse, plan, kernels, vectormath, products, assembly, machine, cache, native, entry.
 """

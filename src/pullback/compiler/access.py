@@ -79,14 +79,7 @@ class Access(Plan):
         return self._from_memory(self._read(pointer, memory, node.dtype.itemsize, mask, width), dtype, width)
 
     def _read(self, pointer: str, memory: str, size: int, mask: str | None, width: int) -> str:
-        type_ = vector(memory, width)
-        if mask is None:
-            return self.code.op(f"load {type_}, ptr {pointer}, align {size}")
-        letter = {"float": "f32", "double": "f64"}.get(memory, memory)
-        return self.code.call(
-            f"llvm.masked.load.v{width}{letter}.p0", type_,
-            [("ptr", pointer), ("i32", str(size)), (f"<{width} x i1>", mask), (type_, idle(memory, width))],
-        )  # fmt: skip
+        return self.code.read(pointer, memory, size, width, mask, idle(memory, width))
 
     def _from_memory(self, name: str, dtype: str, width: int) -> Value:
         if dtype == "b1":
@@ -108,16 +101,8 @@ class Access(Plan):
             pointer = code.op(f"getelementptr {memory}, ptr {base}, i64 {places.name}")
             return self._from_memory(self._read(pointer, memory, node.dtype.itemsize, None, 1), dtype, 1)
         pointers = code.op(f"getelementptr {memory}, ptr {base}, <{width} x i64> {places.name}")
-        return self._from_memory(self._gathered(pointers, memory, node.dtype.itemsize, mask, width), dtype, width)
-
-    def _gathered(self, pointers: str, memory: str, size: int, mask: str | None, width: int) -> str:
-        type_ = vector(memory, width)
-        letter = {"float": "f32", "double": "f64"}.get(memory, memory)
-        return self.code.call(
-            f"llvm.masked.gather.v{width}{letter}.v{width}p0", type_,
-            [(f"<{width} x ptr>", pointers), ("i32", str(size)), (f"<{width} x i1>", mask or "splat (i1 true)"),
-             (type_, idle(memory, width))],
-        )  # fmt: skip
+        got = code.gather(pointers, memory, node.dtype.itemsize, width, mask, idle(memory, width))
+        return self._from_memory(got, dtype, width)
 
     def _store(self, v: Value, node: Node, at: str, mask: str | None) -> None:
         memory = "i8" if v.dtype == "b1" else TYPES[v.dtype]
@@ -128,14 +113,8 @@ class Access(Plan):
         name, memory = v.name, TYPES[v.dtype]
         if v.dtype == "b1":
             name, memory = self.code.op(f"zext {v.type} {v.name} to {vector('i8', v.width)}"), "i8"
-        type_, size = vector(memory, v.width), 1 if v.dtype == "b1" else int(v.dtype[1])
-        if mask is None:
-            self.code.line(f"store {type_} {name}, ptr {pointer}, align {size}")
-            return
-        letter = {"float": "f32", "double": "f64"}.get(memory, memory)
-        function = f"llvm.masked.store.v{v.width}{letter}.p0"
-        self.code.declared.add(f"declare void @{function}({type_}, ptr, i32, <{v.width} x i1>)")
-        self.code.line(f"call void @{function}({type_} {name}, ptr {pointer}, i32 {size}, <{v.width} x i1> {mask})")
+        size = 1 if v.dtype == "b1" else int(v.dtype[1])
+        self.code.write(name, pointer, memory, size, v.width, mask)
 
     def _scratch_place(self, n: Node, index: str) -> str:
         memory = "i8" if n.dtype == bool else TYPES[code_of(n.dtype)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from pullback.compiler.code import FLOATS, Code, literal, vector
+from pullback.compiler.code import FLOATS, Code, first_lanes, literal, vector
 from pullback.compiler.kernels import Written
 from pullback.compiler.products import REGISTERS, Product
 
@@ -115,18 +115,12 @@ class BlockedProduct:
         p, code = self.p, self.code
         if not count:
             return "zeroinitializer"
-        mask = f"<{', '.join('i1 true' if i < count else 'i1 false' for i in range(self.width))}>"
         if p.b.column == 1:
             return self._read(self._at("%b", code.add(source, str(ahead))), count)
         base = self._at("%b", code.add(source, str(ahead * p.b.column)))
         steps = ", ".join(f"i64 {i * p.b.column}" for i in range(self.width))
         pointers = code.op(f"getelementptr {self.type}, ptr {base}, <{self.width} x i64> <{steps}>")
-        bits = f"v{self.width}f{self.size * 8}"
-        return code.call(
-            f"llvm.masked.gather.{bits}.v{self.width}p0", self.vector,
-            [(f"<{self.width} x ptr>", pointers), ("i32", str(self.size)), (f"<{self.width} x i1>", mask),
-             (self.vector, "zeroinitializer")],
-        )  # fmt: skip
+        return code.gather(pointers, self.type, self.size, self.width, first_lanes(count, self.width))
 
     def _all_rows(self, first: int, deep: int, j: str, columns: int) -> None:
         p, code = self.p, self.code
@@ -178,26 +172,11 @@ class BlockedProduct:
         if first or p.adds:
             before = self._read(self._at("%z" if first else "%c", place), count)
             total = code.op(f"fadd {self.vector} {before}, {total}")
-        pointer = self._at("%z", place)
-        if count == self.width:
-            code.line(f"store {self.vector} {total}, ptr {pointer}, align {self.size}")
-            return
-        function, mask = f"llvm.masked.store.v{self.width}f{self.size * 8}.p0", self._mask(count)
-        code.declared.add(f"declare void @{function}({self.vector}, ptr, i32, <{self.width} x i1>)")
-        code.line(f"call void @{function}({self.vector} {total}, ptr {pointer}, i32 {self.size}, {mask})")
+        mask = first_lanes(count, self.width)
+        code.write(total, self._at("%z", place), self.type, self.size, self.width, mask)
 
     def _read(self, pointer: str, count: int) -> str:
-        if count == self.width:
-            return self.code.op(f"load {self.vector}, ptr {pointer}, align {self.size}")
-        kind, (type_, mask) = f"v{self.width}f{self.size * 8}", self._mask(count).split("> ", 1)
-        return self.code.call(
-            f"llvm.masked.load.{kind}.p0", self.vector,
-            [("ptr", pointer), ("i32", str(self.size)), (f"{type_}>", mask), (self.vector, "zeroinitializer")],
-        )  # fmt: skip
-
-    def _mask(self, count: int) -> str:
-        lanes = ", ".join("i1 true" if i < count else "i1 false" for i in range(self.width))
-        return f"<{self.width} x i1> <{lanes}>"
+        return self.code.read(pointer, self.type, self.size, self.width, first_lanes(count, self.width))
 
     def _at(self, base: str, place: str) -> str:
         return self.code.op(f"getelementptr {self.type}, ptr {base}, i64 {place}")

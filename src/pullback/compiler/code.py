@@ -106,6 +106,37 @@ class Code:
         self.branch(self.op(f"icmp slt i64 {following}, {stop}"), top, after)
         self.begin(after)
 
+    # ---- memory: whole vectors, or the lanes that a mask names
+
+    def read(
+        self, pointer: str, memory: str, size: int, width: int, mask: str | None, idle: str = "zeroinitializer"
+    ) -> str:
+        """A vector of elements of this type and size in bytes; lanes that are not read hold ``idle``."""
+        type_ = vector(memory, width)
+        if mask is None:
+            return self.op(f"load {type_}, ptr {pointer}, align {size}")
+        lanes = [("ptr", pointer), ("i32", str(size)), (f"<{width} x i1>", mask), (type_, idle)]
+        return self.call(f"llvm.masked.load.v{width}{_letter(memory)}.p0", type_, lanes)
+
+    def gather(
+        self, pointers: str, memory: str, size: int, width: int, mask: str | None, idle: str = "zeroinitializer"
+    ) -> str:
+        """The same, with a place of its own for each lane."""
+        type_, every = vector(memory, width), mask or "splat (i1 true)"
+        lanes = [(f"<{width} x ptr>", pointers), ("i32", str(size)), (f"<{width} x i1>", every), (type_, idle)]
+        return self.call(f"llvm.masked.gather.v{width}{_letter(memory)}.v{width}p0", type_, lanes)
+
+    def write(self, value: str, pointer: str, memory: str, size: int, width: int, mask: str | None) -> None:
+        type_ = vector(memory, width)
+        if mask is None:
+            self.line(f"store {type_} {value}, ptr {pointer}, align {size}")
+            return
+        function = f"llvm.masked.store.v{width}{_letter(memory)}.p0"
+        self.declared.add(f"declare void @{function}({type_}, ptr, i32, <{width} x i1>)")
+        self.line(f"call void @{function}({type_} {value}, ptr {pointer}, i32 {size}, <{width} x i1> {mask})")
+
+    # ---- whole numbers
+
     def add(self, a: str, b: str) -> str:
         """Two whole numbers added; one that is known to be 0 is not."""
         return b if a == "0" else a if b == "0" else self.op(f"add nsw i64 {a}, {b}")
@@ -293,6 +324,18 @@ class Value:
 def vector(type_: str, width: int) -> str:
     """The type of that many lanes."""
     return type_ if width == 1 else f"<{width} x {type_}>"
+
+
+def _letter(memory: str) -> str:
+    """How intrinsics name a type."""
+    return {"float": "f32", "double": "f64"}.get(memory, memory)
+
+
+def first_lanes(count: int, width: int) -> str | None:
+    """The mask of the first lanes; None if that is all of them."""
+    if count >= width:
+        return None
+    return f"<{', '.join('i1 true' if i < count else 'i1 false' for i in range(width))}>"
 
 
 def literal(x: Any, dtype: str, width: int) -> str:

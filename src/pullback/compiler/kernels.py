@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any, NamedTuple
 
-from pullback.compiler.code import TYPES, Code, Value, code_of, literal, splat, vector
+from pullback.compiler.code import TYPES, Code, Value, code_of, first_lanes, literal, splat, vector
 from pullback.compiler.folds import Finish, Folds
 from pullback.compiler.fuse import ROW, Fused, Kernel, Use, is_number, placed, rows_of, taken
 from pullback.compiler.graph import Node
@@ -121,7 +121,7 @@ class Writer(Folds):
             tail, end = code.block("tail"), code.block("end")
             code.branch(code.op(f"icmp eq i64 %hi, {length}"), tail, end)
             code.begin(tail)
-            self._columns(str(full), self._mask(length - full), 0, hoisted, w, axis)
+            self._columns(str(full), first_lanes(length - full, w), 0, hoisted, w, axis)
             code.jump(end)
             code.begin(end)
 
@@ -188,13 +188,8 @@ class Writer(Folds):
     def _tail(self, number: int, inner: Axis, hoisted: dict[Any, Value]) -> None:
         full = inner.length // self.width * self.width
         if full < inner.length:
-            mask = self._mask(inner.length - full)
+            mask = first_lanes(inner.length - full, self.width)
             self._columns(str(full), mask, number, hoisted, self.width, inner.members[-1])
-
-    def _mask(self, count: int) -> str | None:
-        if self.width == 1:
-            return None
-        return f"<{', '.join('i1 true' if i < count else 'i1 false' for i in range(self.width))}>"
 
     def _hoisted(self, number: int, columns: list[Axis]) -> dict[Any, Value]:
         """What is the same all along: loaded once, before the loop."""

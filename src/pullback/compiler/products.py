@@ -11,7 +11,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
-from pullback.compiler.code import FLOATS, Code, code_of, literal, vector
+from pullback.compiler.code import FLOATS, Code, code_of, first_lanes, literal, vector
 from pullback.compiler.fuse import gemm_flag, layout
 from pullback.compiler.graph import Node, contiguous
 
@@ -206,25 +206,10 @@ class SmallProduct:
         return code.add(code.add(code.times(code.add(i, str(row)), self.p.n), j), str(v * self.width))
 
     def _read(self, base: str, place: str, mask: int | None) -> str:
-        code, type_ = self.code, vector(self.type, self.width)
-        pointer = self._at(base, place)
-        if mask is None:
-            return code.op(f"load {type_}, ptr {pointer}, align {self.size}")
-        return code.call(
-            f"llvm.masked.load.v{self.width}f{self.size * 8}.p0", type_,
-            [("ptr", pointer), ("i32", str(self.size)), (f"<{self.width} x i1>", self._mask(mask)),
-             (type_, "zeroinitializer")],
-        )  # fmt: skip
+        return self.code.read(self._at(base, place), self.type, self.size, self.width, self._mask(mask))
 
     def _write(self, value: str, pointer: str, mask: int | None) -> None:
-        code, type_ = self.code, vector(self.type, self.width)
-        if mask is None:
-            code.line(f"store {type_} {value}, ptr {pointer}, align {self.size}")
-            return
-        function = f"llvm.masked.store.v{self.width}f{self.size * 8}.p0"
-        code.declared.add(f"declare void @{function}({type_}, ptr, i32, <{self.width} x i1>)")
-        lanes = f"<{self.width} x i1> {self._mask(mask)}"
-        code.line(f"call void @{function}({type_} {value}, ptr {pointer}, i32 {self.size}, {lanes})")
+        self.code.write(value, pointer, self.type, self.size, self.width, self._mask(mask))
 
-    def _mask(self, count: int) -> str:
-        return f"<{', '.join('i1 true' if i < count else 'i1 false' for i in range(self.width))}>"
+    def _mask(self, count: int | None) -> str | None:
+        return None if count is None else first_lanes(count, self.width)
