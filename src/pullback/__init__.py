@@ -191,6 +191,12 @@ if TYPE_CHECKING:
     from pullback.ops.recurrent import moving_average as moving_average
     from pullback.ops.recurrent import multi_rnn_cell as multi_rnn_cell
     from pullback.train import data as data
+    from pullback.train import initializers as initializers
+    from pullback.train import layers as layers
+    from pullback.train.layers.base import input as input
+    from pullback.train.models import Model as Model
+    from pullback.train.models import model as model
+    from pullback.train.models import sequential as sequential
     from pullback.transforms.batch import vmap as vmap
     from pullback.transforms.checkpoint import checkpoint as checkpoint
     from pullback.transforms.checkpoint import recompute_grad as recompute_grad
@@ -245,7 +251,9 @@ _ROOMS = {
     "transforms.override": ["override_gradient", "register_gradient"],
     "transforms.reverse": ["GradientTape"],
     "transforms.sparse": ["sparse_hessian", "sparse_jacobian"],
-    "train": ["train", "data"],  # a room of its own, and one in it
+    "train": ["train", "data", "initializers", "layers"],  # a room of its own, and some in it
+    "train.layers.base": ["input"],
+    "train.models": ["Model", "model", "sequential"],
 }
 _LATER = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -1,0 +1,268 @@
+"""What every layer is: a small object with arguments, variables made for the first shape it sees, and a function."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from inspect import signature
+from typing import Any
+
+import numpy as np
+
+from pullback.core.convert import as_shape, get_default_dtype
+from pullback.core.tensor import Tensor
+from pullback.core.variable import Variable, named
+from pullback.errors import ArgumentError, DataError, ShapeError
+from pullback.train.initializers import in_snake_case, initializer
+
+__all__ = ["Layer", "LayerError", "Pending", "input", "positive"]
+
+Shape = tuple[int, ...]
+_made: Counter[str] = Counter()  # how many layers of each kind there were: for their names
+
+
+@dataclass(eq=False)
+class Layer:
+    """What layers are made of; a layer of your own has its arguments as fields, ``build`` and ``call``.
+
+    ``build(shape)`` makes the variables for inputs of this shape, which is without the batch; ``call(x)``, or
+    ``call(x, training)``, is the function.  Variables and layers in its attributes are its parts.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(eq=False)
+    ... class Scale(pb.layers.Layer):
+    ...     start: float = 1.0
+    ...     def build(self, shape):
+    ...         self.factor = self.weight("factor", shape, pb.initializers.constant(self.start))
+    ...     def call(self, x):
+    ...         return x * self.factor
+    >>> scale = Scale(2.0, name="scale")
+    >>> scale(np.ones((1, 3), np.float32))
+    Tensor([[2., 2., 2.]], dtype=float32)
+    >>> scale.variables
+    [Variable([2., 2., 2.], dtype=float32, name='scale/factor')]
+    """
+
+    name: str = field(default="", kw_only=True)
+    trainable: bool = field(default=True, kw_only=True)
+    input_shape: Any = field(default=None, kw_only=True)  # of one example
+
+    rank = None  # of one example, where only one will do
+    _takes_training = False
+    _built = False
+
+    def __init_subclass__(cls) -> None:
+        cls._takes_training = "training" in signature(cls.call).parameters
+
+    def __post_init__(self) -> None:
+        kind = self.kind
+        if not isinstance(self.name, str):
+            raise ArgumentError(f"{kind}: the name must be text, got {type(self.name).__name__}.")
+        self.numbered = not self.name  # named by its kind
+        if self.numbered:
+            _made[kind] += 1
+            self.name = f"{kind}_{_made[kind]}"
+        if self.input_shape is not None:
+            self.input_shape = as_shape(f"{self.name}: input_shape", self.input_shape)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        if name == "trainable":
+            self._freeze()
+            for _, part in self.parts():
+                if isinstance(part, Layer):
+                    part.trainable = value
+
+    @property
+    def kind(self) -> str:
+        """What its name begins with: ``"conv2d"`` of a ``Conv2d``."""
+        return in_snake_case(type(self).__name__)
+
+    # ---- what a layer says
+
+    def build(self, shape: Any) -> None:
+        """Make the variables for inputs of this shape; a layer without any has nothing to do."""
+
+    def call(self, x: Any) -> Any:
+        """What comes out for ``x``, which has the batch in front."""
+        raise NotImplementedError(f"{type(self).__name__} has no call(x).")
+
+    # ---- what it is then
+
+    def __call__(self, *inputs: Any, training: bool = False) -> Any:
+        if any(isinstance(x, Pending) for x in inputs):
+            return Pending.of(self, inputs)
+        xs = [x if isinstance(x, Tensor | np.ndarray) else np.asarray(x, _dtype_of(x)) for x in inputs]
+        if not self._built:
+            self.built_for([x.shape[1:] for x in xs])
+        self._check_rank(xs[0].shape)
+        try:
+            call: Any = self.call
+            return call(*xs, training=training) if self._takes_training else call(*xs)
+        except ShapeError as error:
+            if isinstance(error, LayerError):
+                raise  # the innermost layer is named
+            shapes = " and ".join(str(x.shape) for x in xs)
+            raise LayerError(f"layer '{self.name}', given shape {shapes}: {error}") from error
+
+    def built_for(self, shapes: Any) -> None:
+        """Make the variables for inputs of these shapes, without the batch; once."""
+        if self._built:
+            return
+        self._check_rank((0, *shapes[0]))
+        try:
+            self.build(*shapes)
+        except LayerError:
+            raise
+        except ShapeError as error:
+            raise LayerError(f"layer '{self.name}', given shape {shapes[0]} for each example: {error}") from error
+        self._built = True
+        self._freeze()
+
+    def output_shape(self, *shapes: Any) -> Any:
+        """The shape of one result for an example of this shape: that of zeros."""
+        out = self(*[np.zeros((1, *shape), get_default_dtype()) for shape in shapes])
+        return tuple(out.shape[1:])
+
+    def _check_rank(self, shape: Shape) -> None:
+        if self.rank is not None and len(shape) != self.rank + 1:
+            raise LayerError(
+                f"layer '{self.name}': expected rank {self.rank + 1}, the batch included, got shape "
+                f"{('batch', *shape[1:])}. layers.reshape or flatten may help."
+            )
+
+    def weight(self, name: str, shape: Any, initial: Any, trainable: bool = True, dtype: Any = None) -> Variable:
+        """A variable of this layer, to be kept in an attribute; ``trainable=False`` is for statistics and the like."""
+        values = initializer(initial, f"{self.name}: {name}")(tuple(shape), dtype or get_default_dtype())
+        v = Variable(values, trainable, _free_name(f"{self.name}/{name}"))
+        self.__dict__.setdefault("_fixed", set()).update(() if trainable else {id(v)})
+        return v
+
+    # ---- its parts
+
+    def parts(self) -> Iterator[tuple[str, Any]]:
+        """The variables and layers in its attributes, and in lists and dicts of them, with their names here."""
+        for key, value in vars(self).items():
+            if not key.startswith("_"):
+                yield from _found(key, value)
+
+    def named_variables(self, where: str = "") -> dict[str, Variable]:
+        """Every variable by its place in this layer, as ``"dense_1/kernel"`` in a model: so it is called in files.
+
+        >>> model = pb.sequential([pb.layers.dense(3), pb.layers.dense(1, use_bias=False)])
+        >>> model.build([2])
+        >>> {name: v.shape for name, v in model.named_variables().items()}
+        {'dense_1/kernel': (2, 3), 'dense_1/bias': (3,), 'dense_2/kernel': (3, 1)}
+        """
+        found: dict[str, Variable] = {}
+        seen: set[int] = set()
+        for name, part in self.parts():
+            own = {f"{where}{name}": part} if isinstance(part, Variable) else part.named_variables(f"{where}{name}/")
+            for key, v in own.items():
+                if id(v) not in seen:
+                    seen.add(id(v))
+                    found[key] = v
+        return found
+
+    @property
+    def variables(self) -> list[Variable]:
+        """All variables, those that no gradient is taken by included."""
+        return list(self.named_variables().values())
+
+    @property
+    def trainable_variables(self) -> list[Variable]:
+        """The variables that training changes."""
+        return [v for v in self.variables if v.trainable]
+
+    def get_weights(self) -> list[Any]:
+        """The values of all variables, as Keras gives them.
+
+        >>> layer = pb.layers.dense(2, kernel_initializer="ones", input_shape=[1])
+        >>> layer.built_for([(1,)])
+        >>> layer.get_weights()
+        [array([[1., 1.]], dtype=float32), array([0., 0.], dtype=float32)]
+        """
+        return [np.array(v.numpy()) for v in self.variables]
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments it was made with."""
+        config = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+        return config | {"name": ""} if self.numbered else config
+
+    def _freeze(self) -> None:
+        """Variables are trainable if their layer is, but for those that never are."""
+        fixed = self.__dict__.get("_fixed", ())
+        for _, part in self.parts():
+            if isinstance(part, Variable) and id(part) not in fixed:
+                part.trainable = self.trainable
+
+
+class LayerError(ShapeError):
+    """A shape does not fit a layer, which the message names."""
+
+
+class Pending:
+    """What a layer will give: its shape is known, without the batch.  ``input`` makes the first, layers the others."""
+
+    def __init__(self, shape: Shape, layer: Layer | None, inputs: tuple[Pending, ...], dtype: Any = None) -> None:
+        self.shape, self.layer, self.inputs, self.dtype = shape, layer, inputs, dtype
+
+    @classmethod
+    def of(cls, layer: Layer, inputs: Any) -> Pending:
+        strange = [type(x).__name__ for x in inputs if not isinstance(x, Pending)]
+        if strange:
+            raise ArgumentError(
+                f"layer '{layer.name}': got what another layer will give together with {strange[0]}. "
+                "Make it an input of the model: pb.input(shape)."
+            )
+        shapes = [x.shape for x in inputs]
+        layer.built_for(shapes)
+        return cls(layer.output_shape(*shapes), layer, tuple(inputs))
+
+    def __repr__(self) -> str:
+        made = "input" if self.layer is None else self.layer.name
+        return f"Pending(shape={('batch', *self.shape)}, {made})"
+
+
+def input(shape: Any, dtype: Any = None) -> Pending:
+    """What a model is given: arrays of this shape, which is that of one example.
+
+    >>> x = pb.input([8])
+    >>> pb.layers.dense(3)(x)
+    Pending(shape=('batch', 3), dense...)
+    """
+    return Pending(as_shape("input: shape", shape), None, (), dtype)
+
+
+def _found(key: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Variable | Layer):
+        yield key, value
+    elif isinstance(value, list | tuple | dict):
+        for inner, x in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _found(f"{key}/{inner}", x)
+
+
+def _dtype_of(x: Any) -> Any:
+    """Lists of Python's floats are of the default dtype."""
+    kind = np.asarray(x).dtype
+    if kind.kind not in "fiub":
+        raise DataError(f"expected numbers for a layer, got dtype {kind}.")
+    return get_default_dtype() if kind.kind == "f" else kind
+
+
+def _free_name(name: str) -> str:
+    """The name, or that with a number if a live variable has it: names go by the process, places by the model."""
+    number, free = 1, name
+    while named(free) is not None:
+        number += 1
+        free = f"{name}_{number}"
+    return free
+
+
+def positive(layer: Layer, *names: str) -> None:
+    """Refuse what is no count: these arguments must be positive whole numbers."""
+    for name in names:
+        value = getattr(layer, name)
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise ArgumentError(f"{layer.name}: {name} must be a positive whole number, got {value!r}.")
