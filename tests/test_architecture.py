@@ -21,7 +21,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 LONGEST = 500
 
 # Packages that may be absent. Each comes in by the files named for it in DOORS, and there alone.
-OPTIONAL = {"llvmlite", "scipy", "ray", "dask", "distributed", "matplotlib", "pyarrow", "safetensors"}
+OPTIONAL = {"llvmlite", "scipy", "ray", "dask", "distributed", "matplotlib", "pyarrow", "safetensors", "tqdm"}
 
 # The only imports inside functions: file (from src/pullback) -> modules.
 DOORS: dict[str, set[str]] = {
@@ -29,7 +29,9 @@ DOORS: dict[str, set[str]] = {
     "transforms/sparse.py": {"scipy.sparse"},
     "compiler/machine.py": {"llvmlite", "llvmlite.binding"},
     "train/files.py": {"pyarrow.parquet"},
+    "train/history.py": {"matplotlib.pyplot"},
     "train/lbfgs.py": {"scipy.optimize"},
+    "train/progress.py": {"tqdm.auto"},
     "train/saving.py": {"safetensors.numpy"},
 }
 

@@ -190,9 +190,11 @@ if TYPE_CHECKING:
     from pullback.ops.recurrent import basic_lstm_cell as basic_lstm_cell
     from pullback.ops.recurrent import moving_average as moving_average
     from pullback.ops.recurrent import multi_rnn_cell as multi_rnn_cell
+    from pullback.train import callbacks as callbacks
     from pullback.train import data as data
     from pullback.train import initializers as initializers
     from pullback.train import layers as layers
+    from pullback.train import metrics as metrics
     from pullback.train.layers.base import input as input
     from pullback.train.models import Model as Model
     from pullback.train.models import model as model
@@ -251,7 +253,7 @@ _ROOMS = {
     "transforms.override": ["override_gradient", "register_gradient"],
     "transforms.reverse": ["GradientTape"],
     "transforms.sparse": ["sparse_hessian", "sparse_jacobian"],
-    "train": ["train", "data", "initializers", "layers"],  # a room of its own, and some in it
+    "train": ["train", "callbacks", "data", "initializers", "layers", "metrics"],  # a room of its own, and some in it
     "train.layers.base": ["input"],
     "train.models": ["Model", "model", "sequential"],
 }

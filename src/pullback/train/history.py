@@ -1,0 +1,91 @@
+"""What a training was like: the numbers of each epoch, and a picture of them.
+
+This is the one door by which matplotlib comes in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pullback.errors import DataError, MissingPackageError
+
+__all__ = ["History"]
+
+
+@dataclass(repr=False)
+class History:
+    """What ``fit`` gives: the numbers of each epoch by name, as in ``history.history["val_loss"]``.
+
+    >>> history = History()
+    >>> history.add(0, {"loss": 0.5, "val_loss": 0.75})
+    >>> history.add(1, {"loss": 0.25, "val_loss": 0.5})
+    >>> history.history
+    {'loss': [0.5, 0.25], 'val_loss': [0.75, 0.5]}
+    >>> history
+    History(2 epochs, 0 steps, 0.0 s; loss 0.5 → 0.25, val_loss 0.75 → 0.5)
+    """
+
+    epochs: list[int] = field(default_factory=list)
+    history: dict[str, list[float]] = field(default_factory=dict)
+    steps: int = 0
+    seconds: float = 0.0
+    stopped: str | None = None  # why before the last epoch, if it was
+
+    def add(self, epoch: int, logs: Mapping[str, Any]) -> None:
+        """The numbers of one more epoch; what an epoch has no number of is NaN there."""
+        for name in logs:
+            self.history.setdefault(name, [float("nan")] * len(self.epochs))
+        self.epochs.append(epoch)
+        for name, values in self.history.items():
+            values.append(float(logs.get(name, float("nan"))))
+
+    def __repr__(self) -> str:
+        count = f"{len(self.epochs)} epoch{'s' * (len(self.epochs) != 1)}"
+        numbers = ", ".join(f"{name} {_span(values)}" for name, values in self.history.items())
+        parts = [f"{count}, {self.steps} steps, {self.seconds:.1f} s", numbers]
+        parts.append(f"stopped: {self.stopped}" if self.stopped else "")
+        return f"History({'; '.join(filter(None, parts))})"
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw every number over the epochs, those of the validation dashed, and give matplotlib's axes.
+
+        Losses are on the left, metrics on an axis of their own on the right.  Needs matplotlib: extra ``plot``.
+        """
+        if not self.epochs:
+            raise DataError("history.plot: there is no epoch to draw yet.")
+        if ax is None:
+            _, ax = _door().subplots()
+        names = [name for name in self.history if not name.startswith("val_")]
+        names += [name for name in self.history if name.startswith("val_") and name[4:] not in names]
+        metrics = [name for name in names if name not in ("loss", "val_loss")]
+        right = ax.twinx() if metrics and len(metrics) < len(names) else ax
+        epochs = [epoch + 1 for epoch in self.epochs]
+        lines = []
+        for number, name in enumerate(names):
+            on = right if name in metrics else ax
+            colour = f"C{number % 10}"
+            for key, style in ((name, "-"), (f"val_{name}", "--")):
+                if key in self.history:
+                    lines += on.plot(epochs, self.history[key], style, color=colour, label=key)
+        ax.set_xlabel("epoch")
+        ax.set_ylabel("loss" if right is not ax else ", ".join(names))
+        if right is not ax:
+            right.set_ylabel(", ".join(metrics))
+        ax.legend(handles=lines)
+        return ax
+
+
+def _span(values: list[float]) -> str:
+    return f"{values[0]:.4g}" if len(values) == 1 else f"{values[0]:.4g} → {values[-1]:.4g}"
+
+
+def _door() -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise MissingPackageError(
+            "history.plot needs matplotlib, which is not installed. Install it with: pip install 'pullback[plot]'"
+        ) from None
+    return plt

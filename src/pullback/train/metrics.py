@@ -1,0 +1,405 @@
+"""How far predictions are from what was to be predicted, one number for each example: ``pb.metrics``.
+
+By TensorFlow.js's names and formulas.  ``y_true`` takes the dtype of ``y_pred``, and of ``(batch,)`` and ``(batch, 1)``
+one is read as the other; nothing else is broadcast.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pullback.core.composition import numbers
+from pullback.core.convert import get_default_dtype
+from pullback.core.tensor import all_values, stripped
+from pullback.errors import DataError, ShapeError
+from pullback.ops import activations, gathering, losses, sorting
+
+__all__ = [
+    "binary_accuracy", "binary_crossentropy", "categorical_accuracy", "categorical_crossentropy", "categorical_hinge",
+    "cosine_proximity", "hinge", "huber_loss", "kullback_leibler_divergence", "logcosh", "mae", "mape",
+    "mean_absolute_error", "mean_absolute_percentage_error", "mean_squared_error", "mean_squared_logarithmic_error",
+    "mse", "poisson", "precision", "r2_score", "recall", "sigmoid_cross_entropy", "softmax_cross_entropy",
+    "sparse_categorical_accuracy", "sparse_categorical_crossentropy", "sparse_softmax_cross_entropy",
+    "sparse_top_k_categorical_accuracy", "squared_hinge", "top_k_categorical_accuracy",
+]  # fmt: skip
+
+EPSILON = 1e-7  # Keras's: keeps logarithms finite
+Shape = tuple[int, ...]
+
+
+# ---- what is given
+
+
+def _pair(name: str, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+    """Both in the shape and dtype of the predictions."""
+    y, p = numbers(name, "y_true", y_true), numbers(name, "y_pred", y_pred)
+    if p.dtype.kind != "f":
+        p = p.astype(get_default_dtype())
+    if y.dtype != p.dtype:
+        y = y.astype(p.dtype)
+    return like(name, y, p), p
+
+
+def like(name: str, y: Any, p: Any) -> Any:
+    """``y`` in the shape of the predictions, if it is that but for a last axis of length 1."""
+    if y.shape == p.shape:
+        return y
+    if y.shape != (*p.shape, 1) and p.shape != (*y.shape, 1):
+        cure = " For labels that are numbers of classes there are the sparse_ ones." if _is_sparse(y, p) else ""
+        raise ShapeError(
+            f"{name}: y_true of shape {y.shape} and y_pred of shape {p.shape} must have the same shape.{cure}"
+        )
+    return np.reshape(y, p.shape)
+
+
+def _is_sparse(y: Any, p: Any) -> bool:
+    """Whether labels have the shape of numbers of classes: that of the predictions, with one or no last axis."""
+    return len(p.shape) > 0 and y.shape in (p.shape[:-1], (*p.shape[:-1], 1)) and y.shape != p.shape
+
+
+def _labels(name: str, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+    """The numbers of the classes as integers, one for each example, and the predictions."""
+    y, p = stripped(numbers(name, "y_true", y_true)), numbers(name, "y_pred", y_pred)
+    if not p.shape or y.shape not in (p.shape[:-1], (*p.shape[:-1], 1)):
+        cure = " For one-hot labels there are those without sparse_." if y.shape == p.shape else ""
+        wanted = f"labels of shape {p.shape[:-1]} or {(*p.shape[:-1], 1)}" if p.shape else "predictions by class"
+        raise ShapeError(
+            f"{name}: y_true of shape {y.shape} and y_pred of shape {p.shape}: expected {wanted}, each label the "
+            f"number of a class.{cure}"
+        )
+    check_range(name, all_values(y), p.shape[-1])
+    if y.shape != p.shape[:-1]:
+        y = np.reshape(y, p.shape[:-1])
+    return y if y.dtype.kind in "iu" else y.astype(np.int64), p
+
+
+def check_range(name: str, labels: Any, classes: int) -> None:
+    """Refuse labels that are not numbers of classes."""
+    labels = np.asarray(labels)
+    if labels.dtype.kind not in "iubf":
+        raise DataError(f"{name}: labels must be numbers of classes, 0 to {classes - 1}, got dtype {labels.dtype}.")
+    if not labels.size:
+        return
+    smallest, largest = labels.min(), labels.max()
+    whole = labels.dtype.kind != "f" or bool(np.all(labels == np.floor(labels)))
+    if whole and smallest >= 0 and largest < classes:
+        return
+    what = "be" if whole else "be whole numbers,"
+    raise DataError(
+        f"{name}: labels must {what} 0 to {classes - 1}, as there are {classes} classes; the smallest is "
+        f"{smallest.item()}, the largest {largest.item()}."
+    )
+
+
+def _mean(x: Any) -> Any:
+    """The mean along the last axis, of which there may be none."""
+    if not x.shape:
+        return x
+    return np.reshape(x, x.shape[:-1]) if x.shape[-1] == 1 else np.mean(x, axis=-1)
+
+
+# ---- numbers
+
+
+def mean_squared_error(y_true: Any, y_pred: Any) -> Any:
+    """The mean of ``(y_pred - y_true) ** 2``.
+
+    >>> pb.metrics.mean_squared_error(np.array([[0.0, 2.0], [1.0, 1.0]]), np.array([[1.0, 2.0], [1.0, 3.0]]))
+    array([0.5, 2. ])
+    """
+    y, p = _pair("mean_squared_error", y_true, y_pred)
+    return _mean(np.square(p - y))
+
+
+def mean_absolute_error(y_true: Any, y_pred: Any) -> Any:
+    """The mean of ``abs(y_pred - y_true)``.
+
+    >>> pb.metrics.mean_absolute_error(np.array([[0.0, 2.0], [1.0, 1.0]]), np.array([[1.0, 2.0], [1.0, 3.0]]))
+    array([0.5, 1. ])
+    """
+    y, p = _pair("mean_absolute_error", y_true, y_pred)
+    return _mean(np.abs(p - y))
+
+
+def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> Any:
+    """The mean of ``abs(y_true - y_pred) / abs(y_true)``, in percent.
+
+    >>> pb.metrics.mean_absolute_percentage_error(np.array([[10.0, 20.0]]), np.array([[11.0, 24.0]]))
+    array([15.])
+    """
+    y, p = _pair("mean_absolute_percentage_error", y_true, y_pred)
+    return _mean(np.abs((y - p) / np.maximum(np.abs(y), EPSILON))) * 100.0
+
+
+def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Any:
+    """The mean of ``(log(1 + y_pred) - log(1 + y_true)) ** 2``; what is below 0 counts as 0.
+
+    >>> pb.metrics.mean_squared_logarithmic_error(np.array([[0.0]]), np.array([[np.e - 1]])).round(6)
+    array([1.])
+    """
+    y, p = _pair("mean_squared_logarithmic_error", y_true, y_pred)
+    return _mean(np.square(np.log1p(np.maximum(p, EPSILON)) - np.log1p(np.maximum(y, EPSILON))))
+
+
+def huber_loss(y_true: Any, y_pred: Any) -> Any:
+    """The mean of half the squares of differences up to 1, and of straight lines from there on.
+
+    >>> pb.metrics.huber_loss(np.array([[0.0, 0.0]]), np.array([[1.0, 3.0]]))
+    array([1.5])
+    """
+    y, p = _pair("huber_loss", y_true, y_pred)
+    return _mean(losses.huber_loss(y, p, reduction=losses.Reduction.NONE))
+
+
+def logcosh(y_true: Any, y_pred: Any) -> Any:
+    """The mean of ``log(cosh(y_pred - y_true))``.
+
+    >>> pb.metrics.logcosh(np.array([[0.0]]), np.array([[1.0]]))
+    array([0.43378083])
+    """
+    y, p = _pair("logcosh", y_true, y_pred)
+    x = p - y
+    return _mean(x + activations.softplus(x * -2.0) - math.log(2.0))
+
+
+def poisson(y_true: Any, y_pred: Any) -> Any:
+    """The mean of ``y_pred - y_true * log(y_pred)``: of counts, up to what does not depend on the prediction.
+
+    >>> pb.metrics.poisson(np.array([[1.0]]), np.array([[1.0]])).round(6)
+    array([1.])
+    """
+    y, p = _pair("poisson", y_true, y_pred)
+    return _mean(p - y * np.log(p + EPSILON))
+
+
+def cosine_proximity(y_true: Any, y_pred: Any) -> Any:
+    """The cosine of the angle between both, negative so that smaller is nearer.
+
+    >>> pb.metrics.cosine_proximity(np.array([[3.0, 4.0]]), np.array([[6.0, 8.0]]))
+    array([-1.])
+    """
+    y, p = _pair("cosine_proximity", y_true, y_pred)
+    return -np.sum(_unit(y) * _unit(p), axis=-1)
+
+
+def _unit(x: Any) -> Any:
+    return x / np.sqrt(np.maximum(np.sum(np.square(x), axis=-1, keepdims=True), EPSILON))
+
+
+def r2_score(y_true: Any, y_pred: Any) -> Any:
+    """The share of the variance of ``y_true`` that is predicted, as one number for all examples.
+
+    >>> pb.metrics.r2_score(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 4.0]))
+    np.float64(0.5)
+    """
+    y, p = _pair("r2_score", y_true, y_pred)
+    left = np.sum(np.square(y - p))
+    return 1.0 - left / np.sum(np.square(y - np.mean(y)))
+
+
+# ---- sides of a margin
+
+
+def hinge(y_true: Any, y_pred: Any) -> Any:
+    """How far predictions are from the right side of the margin; labels are -1 and 1, or 0 and 1.
+
+    >>> pb.metrics.hinge(np.array([[-1.0, 1.0]]), np.array([[0.5, 2.0]]))
+    array([0.75])
+    """
+    return _mean(_short_of_margin("hinge", y_true, y_pred))
+
+
+def squared_hinge(y_true: Any, y_pred: Any) -> Any:
+    """The mean of the squares of what ``hinge`` takes the mean of.
+
+    >>> pb.metrics.squared_hinge(np.array([[-1.0, 1.0]]), np.array([[0.5, 2.0]]))
+    array([1.125])
+    """
+    return _mean(np.square(_short_of_margin("squared_hinge", y_true, y_pred)))
+
+
+def _short_of_margin(name: str, y_true: Any, y_pred: Any) -> Any:
+    y, p = _pair(name, y_true, y_pred)
+    y = np.where(np.all((y == 0) | (y == 1)), y * 2.0 - 1.0, y)  # Keras takes labels 0 and 1 as well
+    return np.maximum(1.0 - y * p, 0.0)
+
+
+def categorical_hinge(y_true: Any, y_pred: Any) -> Any:
+    """How much less than 1 the right class is ahead of the next one; labels are one-hot.
+
+    >>> pb.metrics.categorical_hinge(np.array([[0.0, 1.0, 0.0]]), np.array([[0.3, 0.9, 0.1]]))
+    array([0.4])
+    """
+    y, p = _pair("categorical_hinge", y_true, y_pred)
+    return np.maximum(np.max((1.0 - y) * p, axis=-1) - np.sum(y * p, axis=-1) + 1.0, 0.0)
+
+
+# ---- probabilities
+
+
+def binary_crossentropy(y_true: Any, y_pred: Any) -> Any:
+    """The cross entropy of probabilities, every element being a question of its own.
+
+    >>> pb.metrics.binary_crossentropy(np.array([[1.0], [0.0]]), np.array([[0.5], [0.0]])).round(6)
+    array([0.693147, 0.      ])
+    """
+    y, p = _pair("binary_crossentropy", y_true, y_pred)
+    p = np.clip(p, EPSILON, 1.0 - EPSILON)
+    return -_mean(y * np.log(p) + (1.0 - y) * np.log(1.0 - p))
+
+
+def categorical_crossentropy(y_true: Any, y_pred: Any) -> Any:
+    """The cross entropy of the probabilities of classes, labels being one-hot.
+
+    >>> pb.metrics.categorical_crossentropy(np.array([[0.0, 1.0]]), np.array([[0.5, 0.5]]))
+    array([0.69314718])
+    """
+    y, p = _pair("categorical_crossentropy", y_true, y_pred)
+    p = p / np.sum(p, axis=-1, keepdims=True)
+    return -np.sum(y * np.log(np.clip(p, EPSILON, 1.0 - EPSILON)), axis=-1)
+
+
+def sparse_categorical_crossentropy(y_true: Any, y_pred: Any) -> Any:
+    """The cross entropy of the probabilities of classes, labels being numbers of classes.
+
+    >>> pb.metrics.sparse_categorical_crossentropy(np.array([1]), np.array([[0.5, 0.5]]))
+    array([0.69314718])
+    """
+    y, p = _labels("sparse_categorical_crossentropy", y_true, y_pred)
+    likely = gathering.take_along_axis(p, np.expand_dims(y, -1), -1) / np.sum(p, axis=-1, keepdims=True)
+    return -np.reshape(np.log(np.clip(likely, EPSILON, 1.0 - EPSILON)), y.shape)
+
+
+def kullback_leibler_divergence(y_true: Any, y_pred: Any) -> Any:
+    """How much is lost by taking the distribution ``y_pred`` for ``y_true``.
+
+    >>> pb.metrics.kullback_leibler_divergence(np.array([[0.0, 1.0]]), np.array([[0.5, 0.5]]))
+    array([0.69314718])
+    """
+    y, p = _pair("kullback_leibler_divergence", y_true, y_pred)
+    return np.sum(y * np.log(np.clip(y, EPSILON, 1.0) / np.clip(p, EPSILON, 1.0)), axis=-1)
+
+
+# ---- logits
+
+
+def sigmoid_cross_entropy(y_true: Any, y_pred: Any) -> Any:
+    """``binary_crossentropy`` of ``sigmoid(y_pred)``, without overflow.
+
+    >>> pb.metrics.sigmoid_cross_entropy(np.array([[1.0]]), np.array([[-1000.0]]))
+    array([1000.])
+    """
+    y, p = _pair("sigmoid_cross_entropy", y_true, y_pred)
+    return _mean(losses.sigmoid_cross_entropy_with_logits(y, p))
+
+
+def softmax_cross_entropy(y_true: Any, y_pred: Any) -> Any:
+    """``categorical_crossentropy`` of ``softmax(y_pred)``, without overflow.
+
+    >>> pb.metrics.softmax_cross_entropy(np.array([[0.0, 1.0]]), np.array([[1000.0, 1000.0]]))
+    array([0.69314718])
+    """
+    y, p = _pair("softmax_cross_entropy", y_true, y_pred)
+    return losses.softmax_cross_entropy_with_logits(y, p)
+
+
+def sparse_softmax_cross_entropy(y_true: Any, y_pred: Any) -> Any:
+    """``sparse_categorical_crossentropy`` of ``softmax(y_pred)``, without overflow.
+
+    >>> pb.metrics.sparse_softmax_cross_entropy(np.array([1]), np.array([[1000.0, 1000.0]]))
+    array([0.69314718])
+    """
+    y, p = _labels("sparse_softmax_cross_entropy", y_true, y_pred)
+    return losses.sparse_softmax_cross_entropy_with_logits(y, p)
+
+
+# ---- right or wrong
+
+
+def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Any:
+    """The share of elements on the right side of the threshold; labels are 0 and 1.
+
+    >>> pb.metrics.binary_accuracy(np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([[0.9, 0.6], [0.7, 0.8]]))
+    array([0.5, 1. ])
+    """
+    y, p = _pair("binary_accuracy", y_true, y_pred)
+    return _mean((y == (p > threshold).astype(p.dtype)).astype(p.dtype))
+
+
+def categorical_accuracy(y_true: Any, y_pred: Any) -> Any:
+    """1 where the class that is highest is the right one, 0 where not; labels are one-hot.
+
+    >>> pb.metrics.categorical_accuracy(np.array([[0.0, 1.0], [0.0, 1.0]]), np.array([[0.3, 0.7], [0.6, 0.4]]))
+    array([1., 0.])
+    """
+    y, p = _pair("categorical_accuracy", y_true, y_pred)
+    return (np.argmax(y, axis=-1) == np.argmax(p, axis=-1)).astype(p.dtype)
+
+
+def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Any:
+    """1 where the class that is highest is the right one, 0 where not; labels are numbers of classes.
+
+    >>> pb.metrics.sparse_categorical_accuracy(np.array([1, 1]), np.array([[0.3, 0.7], [0.6, 0.4]]))
+    array([1., 0.])
+    """
+    y, p = _labels("sparse_categorical_accuracy", y_true, y_pred)
+    return (y == np.argmax(p, axis=-1)).astype(p.dtype)
+
+
+def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Any:
+    """1 where the right class is among the ``k`` highest, 0 where not; labels are one-hot.
+
+    >>> pb.metrics.top_k_categorical_accuracy(np.array([[0.0, 0.0, 1.0]]), np.array([[0.1, 0.6, 0.3]]), k=2)
+    array([1.])
+    """
+    y, p = _pair("top_k_categorical_accuracy", y_true, y_pred)
+    return _in_top(np.argmax(y, axis=-1), p, k)
+
+
+def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Any:
+    """1 where the right class is among the ``k`` highest, 0 where not; labels are numbers of classes.
+
+    >>> pb.metrics.sparse_top_k_categorical_accuracy(np.array([2]), np.array([[0.1, 0.6, 0.3]]), k=2)
+    array([1.])
+    """
+    y, p = _labels("sparse_top_k_categorical_accuracy", y_true, y_pred)
+    return _in_top(y, p, k)
+
+
+def _in_top(labels: Any, p: Any, k: int) -> Any:
+    return sorting.in_top_k(p, labels, min(k, p.shape[-1])).astype(p.dtype)
+
+
+def precision(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Any:
+    """The share of what is predicted to be 1 that is; one number for all examples, 0 if none is predicted to be.
+
+    ``fit`` and ``evaluate`` show its mean over batches, which is not that of all examples at once.
+
+    >>> pb.metrics.precision(np.array([1.0, 0.0, 1.0, 1.0]), np.array([0.9, 0.8, 0.7, 0.1])).round(3)
+    np.float64(0.667)
+    """
+    return _share("precision", y_true, y_pred, threshold, of_predicted=True)
+
+
+def recall(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Any:
+    """The share of what is 1 that is predicted to be; one number for all examples, 0 if none is.
+
+    ``fit`` and ``evaluate`` show its mean over batches, which is not that of all examples at once.
+
+    >>> pb.metrics.recall(np.array([1.0, 0.0, 1.0, 1.0]), np.array([0.9, 0.8, 0.7, 0.1])).round(3)
+    np.float64(0.667)
+    """
+    return _share("recall", y_true, y_pred, threshold, of_predicted=False)
+
+
+def _share(name: str, y_true: Any, y_pred: Any, threshold: float, of_predicted: bool) -> Any:
+    y, p = _pair(name, y_true, y_pred)
+    found = (p > threshold).astype(p.dtype)
+    true = (y == 1).astype(p.dtype)
+    return np.sum(true * found) / np.maximum(np.sum(found if of_predicted else true), 1.0)
+
+
+mse, mae, mape = mean_squared_error, mean_absolute_error, mean_absolute_percentage_error
