@@ -197,6 +197,7 @@ if TYPE_CHECKING:
     from pullback.train import metrics as metrics
     from pullback.train.layers.base import input as input
     from pullback.train.models import Model as Model
+    from pullback.train.models import load_model as load_model
     from pullback.train.models import model as model
     from pullback.train.models import sequential as sequential
     from pullback.transforms.batch import vmap as vmap
@@ -255,7 +256,7 @@ _ROOMS = {
     "transforms.sparse": ["sparse_hessian", "sparse_jacobian"],
     "train": ["train", "callbacks", "data", "initializers", "layers", "metrics"],  # a room of its own, and some in it
     "train.layers.base": ["input"],
-    "train.models": ["Model", "model", "sequential"],
+    "train.models": ["Model", "load_model", "model", "sequential"],
 }
 _LATER = {name: room for room, names in _ROOMS.items() for name in names}
 

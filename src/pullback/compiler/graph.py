@@ -186,7 +186,7 @@ def fingerprint(data: Any, otherwise: Any = id) -> Any:
     if isinstance(data, set):
         return ("set", frozenset(data))
     fields = getattr(data, "__dataclass_fields__", None)
-    if fields is not None and not isinstance(data, type):
+    if fields is not None and not isinstance(data, type) and not getattr(data, "whole", False):
         return (type(data), *(fingerprint(getattr(data, f, None), otherwise) for f in fields))
     try:
         hash(data)

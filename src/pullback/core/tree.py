@@ -32,7 +32,7 @@ def branches(tree: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | None:
     if isinstance(tree, list):
         return list(tree), t
     fields = getattr(t, "__dataclass_fields__", None)
-    if fields is not None and not isinstance(tree, Tensor):
+    if fields is not None and not isinstance(tree, Tensor) and not getattr(t, "whole", False):  # a layer is no tree
         names = [f for f in fields if fields[f].init]
         return [getattr(tree, f) for f in names], lambda new: t(**dict(zip(names, new, strict=True)))
     return None

@@ -31,9 +31,10 @@ from pullback.core.variable import writer
 from pullback.errors import ArgumentError, ShapeError
 
 __all__ = [
-    "bernoulli", "categorical", "dropout", "exponential", "gamma", "multinomial", "normal", "permutation", "poisson",
-    "rand", "random_gamma", "random_normal", "random_standard_normal", "random_uniform", "random_uniform_int", "seed",
-    "shuffle", "standard_normal", "truncated_normal", "uniform", "uniform_int",
+    "bernoulli", "categorical", "dropout", "exponential", "gamma", "get_state", "multinomial", "normal", "permutation",
+    "poisson", "rand", "random_gamma", "random_normal", "random_standard_normal", "random_uniform",
+    "random_uniform_int", "seed", "set_state", "shuffle", "standard_normal", "truncated_normal", "uniform",
+    "uniform_int",
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
@@ -55,6 +56,32 @@ def seed(seed: Any = None) -> None:
     """
     global _process
     _process = None if seed is None else _generator("seed", seed)
+
+
+def get_state() -> dict[str, Any]:
+    """Where the generator of the process is, as numbers and text: ``set_state`` goes on from there.
+
+    >>> state = pb.random.get_state()
+    >>> x = pb.random.normal([3])
+    >>> pb.random.set_state(state)
+    >>> bool(pb.all(pb.random.normal([3]) == x))
+    True
+    """
+    return dict(_of_the_process().bit_generator.state)
+
+
+def set_state(state: Any) -> None:
+    """Go on from what ``get_state`` gave, in this process or another one.
+
+    >>> pb.random.set_state(pb.random.get_state())
+    """
+    known = _of_the_process().bit_generator.state
+    kind = state.get("bit_generator") if isinstance(state, dict) else None
+    if kind != known["bit_generator"]:
+        raise ArgumentError(
+            f"set_state: expected what get_state gave, a state of {known['bit_generator']}, got {kind or state!r}."
+        )
+    _of_the_process().bit_generator.state = state
 
 
 def _of_the_process() -> np.random.Generator:

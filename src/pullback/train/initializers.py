@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from pullback.core.convert import as_number, get_default_dtype
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops import random
+from pullback.train.structure import Made
 
 __all__ = [
     "Constant", "Identity", "Initializer", "Ones", "Orthogonal", "RandomNormal", "RandomUniform", "TruncatedNormal",
@@ -28,7 +29,7 @@ SHARE_WITHIN_TWO = 0.87962566103423978  # the standard deviation of a normal num
 
 
 @dataclass(frozen=True)
-class Initializer:
+class Initializer(Made):
     """What initialisers are made of: arguments as fields, and ``values(shape, dtype)``.
 
     >>> pb.initializers.Initializer.__call__(pb.initializers.ones(), [2])
@@ -42,10 +43,6 @@ class Initializer:
     def values(self, shape: Shape, dtype: Any) -> Any:
         """The numbers to begin with."""
         raise NotImplementedError(f"{type(self).__name__} has no values(shape, dtype).")
-
-    def get_config(self) -> dict[str, Any]:
-        """Its arguments."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)

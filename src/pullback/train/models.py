@@ -9,13 +9,16 @@ from typing import Any
 from pullback.core.convert import as_shape
 from pullback.core.variable import Variable, watching
 from pullback.errors import ArgumentError, ShapeError
+from pullback.train.checkpoints import read_model
 from pullback.train.layers.base import Layer, Pending
+from pullback.train.learning import Learner
 from pullback.train.saving import load_weights
+from pullback.train.summaries import summary
 
-__all__ = ["Model", "Sequential", "Wired", "model", "sequential"]
+__all__ = ["Model", "Sequential", "Wired", "load_model", "model", "sequential"]
 
 
-class Model(Layer):
+class Model(Learner):
     """What can be trained: ``pb.sequential`` and ``pb.model`` make one.
 
     A model of your own has its layers in attributes, and ``call``.
@@ -76,6 +79,19 @@ class Model(Layer):
         """Take the values of all variables from a list, as ``get_weights`` gives it, or a dict by place."""
         load_weights(self.named_variables(), weights)
 
+    def build(self, *shapes: Any) -> None:
+        """Make the variables for inputs of these shapes, which are without the batch: by running on zeros."""
+        self._built = True
+        try:
+            self.output_shape(*shapes)
+        except BaseException:
+            self._built = False
+            raise
+
+    def summary(self) -> None:
+        """Print the layers, the shapes they give, and how many parameters they have."""
+        print(summary(self))
+
 
 class Given:
     """Reads of some variables give what was given for them."""
@@ -129,6 +145,16 @@ class Sequential(Model):
             x = layer(x, training=training)
         return x
 
+    def get_config(self) -> dict[str, Any]:
+        return {"layers": self.stack, "name": "" if self.numbered else self.name, "input_shape": self.input_shape}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Sequential:
+        model = cls(config["layers"], config["name"])
+        if config["input_shape"] is not None:
+            model.built_for([config["input_shape"]])
+        return model
+
 
 class Wired(Model):
     """Layers that were applied to each other's results; what ``model`` makes."""
@@ -159,6 +185,28 @@ class Wired(Model):
                 values[id(step)] = step.layer(*[values[id(p)] for p in step.inputs], training=training)
         out = [values[id(p)] for p in self._outputs]
         return out[0] if self._single else tuple(out)
+
+    def get_config(self) -> dict[str, Any]:
+        every = [*self._inputs, *self._order]
+        number = {id(p): i for i, p in enumerate(every)}
+        layers = {id(layer): i for i, layer in enumerate(self.layers)}
+        return {
+            "layers": self.layers,
+            "inputs": [p.shape for p in self._inputs],
+            "steps": [[layers[id(p.layer)], [number[id(x)] for x in p.inputs]] for p in self._order],
+            "outputs": [number[id(p)] for p in self._outputs],
+            "single": self._single,
+            "name": "" if self.numbered else self.name,
+        }
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Wired:
+        every = [Pending(tuple(shape), None, ()) for shape in config["inputs"]]
+        inputs = list(every)
+        for layer, given in config["steps"]:
+            every.append(Pending.of(config["layers"][layer], [every[i] for i in given]))
+        outputs = [every[i] for i in config["outputs"]]
+        return cls(inputs, outputs[0] if config["single"] else outputs, config["name"])
 
 
 def _called(layers: Sequence[Layer], name: str) -> dict[str, Layer]:
@@ -212,3 +260,19 @@ def model(inputs: Any, outputs: Any, name: str = "") -> Wired:
     [(5, 1), (5, 2)]
     """
     return Wired(inputs, outputs, name)
+
+
+def load_model(path: Any) -> Any:
+    """The model that ``model.save`` wrote: its layers and variables, and what it learns with unless that is a function.
+
+    Layers of your own are found by the names of their classes, which must be there already.
+
+    >>> import os, tempfile
+    >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[2])])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(os.path.join(folder, "model.safetensors"))
+    ...     again = pb.load_model(os.path.join(folder, "model.safetensors"))
+    >>> again.predict([[1.0, 2.0]])
+    array([[3.]], dtype=float32)
+    """
+    return read_model(path)

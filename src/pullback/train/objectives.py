@@ -27,6 +27,11 @@ class Metric:
     name: str
     function: Function
 
+    @property
+    def named(self) -> bool:
+        """Whether its name says it all, so that a file can hold it."""
+        return not (isinstance(self.function, partial) and self.function.func is _own)
+
     def __call__(self, y: Any, prediction: Any) -> Any:
         return _one(self.name, self.function(y, prediction))
 
@@ -43,6 +48,11 @@ class Objective:
     function: Function
     sparse: bool = False  # labels are numbers of classes
     logits: bool = False  # predictions are not probabilities yet
+
+    @property
+    def named(self) -> bool:
+        """Whether its name says it all, so that a file can hold it."""
+        return not (isinstance(self.function, partial) and self.function.func is _own)
 
     def __call__(self, y: Any, prediction: Any) -> Any:
         return _one(self.name, self.function(y, prediction))

@@ -79,6 +79,8 @@ def save(path: Any, tree: Any) -> None:
 
 def _opened(tree: Any) -> Any:
     """The tree itself; of a model, its variables; variables alone or in a list, by their names."""
+    if branches(tree) is None and callable(getattr(tree, "named_variables", None)):
+        return tree.named_variables()
     if branches(tree) is None and isinstance(getattr(tree, "variables", None), list | tuple):
         return _opened(list(tree.variables))
     if isinstance(tree, Variable):
@@ -179,7 +181,7 @@ def load(path: Any, into: Any = None, names: Mapping[str, str] | None = None) ->
             raise ArgumentError("load: names says what is called what in into, which is missing.")
         return tensors if structure is None else _rebuilt(structure, tensors, where)
     found = dict(tensors) if structure is None else dict(_named(_rebuilt(structure, tensors, where)))
-    return _put(f"load: {where}", _renamed("load", found, names), into, casts=False)
+    return put(f"load: {where}", _renamed("load", found, names), into, casts=False)
 
 
 def load_weights(into: Any, weights: Any, names: Any = None) -> Any:
@@ -214,7 +216,7 @@ def load_weights(into: Any, weights: Any, names: Any = None) -> Any:
     else:
         raise ArgumentError(f"load_weights: weights must be a list or a dict by name, got {type(weights).__name__}.")
     found = {name: as_array(x, what=f"load_weights: {name!r}") for name, x in found.items()}
-    return _put("load_weights", found, into, casts=True)
+    return put("load_weights", found, into, casts=True)
 
 
 def _read(path: Any) -> tuple[dict[str, Any], Any]:
@@ -293,7 +295,7 @@ def _renamed(what: str, found: dict[str, Any], names: Any) -> dict[str, Any]:
 # ---- does it fit?
 
 
-def _put(what: str, found: dict[str, Any], into: Any, casts: bool) -> Any:
+def put(what: str, found: dict[str, Any], into: Any, casts: bool) -> Any:
     """Assign and replace, after everything was found to fit."""
     opened = _opened(into)
     places = _places(what, opened)

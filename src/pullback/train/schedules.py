@@ -27,6 +27,21 @@ class Schedule:
         if not callable(rate):
             raise ArgumentError(f"Schedule(name, rate): rate must be a function of a step, got {type(rate).__name__}.")
         self.name, self.rate = name, rate
+        self.made: tuple[Callable[..., Schedule], tuple[Any, ...]] | None = None  # by what, of what: for files
+
+    @classmethod
+    def of(cls, make: Callable[..., Schedule], arguments: tuple[Any, ...], rate: Callable[[Any], Any]) -> Schedule:
+        """The schedule that ``make(*arguments)`` gives.
+
+        >>> pb.train.constant_rate(0.5).made[1]
+        (0.5,)
+        """
+        schedule = cls(f"{make.__name__}({', '.join(map(repr, arguments))})", rate)
+        schedule.made = make, arguments
+        return schedule
+
+    def __reduce__(self) -> Any:
+        return self.made or (Schedule, (self.name, self.rate))
 
     def __call__(self, step: Any) -> Any:
         rate = self.rate(step)
@@ -43,7 +58,7 @@ def constant_rate(rate: float) -> Schedule:
     0.1
     """
     _rate("constant_rate", "rate", rate)
-    return Schedule(f"constant_rate({rate})", lambda step: rate)
+    return Schedule.of(constant_rate, (rate,), lambda step: rate)
 
 
 def step_decay(rate: float, every: int, factor: float = 0.1) -> Schedule:
@@ -55,7 +70,7 @@ def step_decay(rate: float, every: int, factor: float = 0.1) -> Schedule:
     _rate("step_decay", "rate", rate)
     _rate("step_decay", "factor", factor)
     _steps("step_decay", "every", every)
-    return Schedule(f"step_decay({rate}, {every}, {factor})", lambda step: rate * factor ** np.floor(step / every))
+    return Schedule.of(step_decay, (rate, every, factor), lambda step: rate * factor ** np.floor(step / every))
 
 
 def exponential_decay(rate: float, steps: int, factor: float) -> Schedule:
@@ -67,7 +82,7 @@ def exponential_decay(rate: float, steps: int, factor: float) -> Schedule:
     _rate("exponential_decay", "rate", rate)
     _rate("exponential_decay", "factor", factor)
     _steps("exponential_decay", "steps", steps)
-    return Schedule(f"exponential_decay({rate}, {steps}, {factor})", lambda step: rate * factor ** (step / steps))
+    return Schedule.of(exponential_decay, (rate, steps, factor), lambda step: rate * factor ** (step / steps))
 
 
 def cosine_decay(rate: float, steps: int, final: float = 0.0) -> Schedule:
@@ -79,8 +94,8 @@ def cosine_decay(rate: float, steps: int, final: float = 0.0) -> Schedule:
     _rate("cosine_decay", "rate", rate)
     _rate("cosine_decay", "final", final)
     _steps("cosine_decay", "steps", steps)
-    return Schedule(
-        f"cosine_decay({rate}, {steps}, {final})", lambda step: _cosine(rate, final, np.minimum(step / steps, 1.0))
+    return Schedule.of(
+        cosine_decay, (rate, steps, final), lambda step: _cosine(rate, final, np.minimum(step / steps, 1.0))
     )
 
 
@@ -105,7 +120,7 @@ def warm_up(rate: Any, steps: int, start: float = 0.0) -> Schedule:
         part = np.minimum(step / steps, 1.0)
         return start + (then(np.maximum(step - steps, 0)) - start) * part
 
-    return Schedule(f"warm_up({rate}, {steps}, {start})", at)
+    return Schedule.of(warm_up, (rate, steps, start), at)
 
 
 def one_cycle(peak: float, steps: int, warm: float = 0.3, start: float = 25.0, end: float = 1e4) -> Schedule:
@@ -132,7 +147,7 @@ def one_cycle(peak: float, steps: int, warm: float = 0.3, start: float = 25.0, e
         down = np.minimum(np.maximum((step - top) / (steps - top), 0.0), 1.0)
         return np.where(step < top, _cosine(low, peak, up), _cosine(peak, low / end, down))[()]
 
-    return Schedule(f"one_cycle({peak}, {steps})", at)
+    return Schedule.of(one_cycle, (peak, steps, warm, start, end), at)
 
 
 def _cosine(begin: float, end: float, part: Any) -> Any:

@@ -209,6 +209,12 @@ class Optimizer:
     def __reduce__(self) -> Any:
         return _remade, (self._make, self.get_config(), self.state_dict())
 
+    def slots(self, variables: Sequence[Variable] = ()) -> list[Variable]:
+        """What it keeps, as variables: the number of the step, the learning rate, and the slots of these and others."""
+        for v in variables:
+            self._kept.of(v)
+        return [self._steps, self._rate, *(s for _, slots in self._kept for s in slots)]
+
     # ---- one step
 
     def _step(self, pairs: list[tuple[Variable, Any]]) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from pullback.train.layers.base import Layer
-from pullback.train.models import Model, Sequential, Wired
 
 __all__ = ["summary"]
 
@@ -15,7 +13,7 @@ Row = tuple[str, str, str]
 UNKNOWN = "?"
 
 
-def summary(model: Model) -> str:
+def summary(model: Layer) -> str:
     """The layers of a model, the shapes that come out of them, and their parameters.
 
     >>> layers = [pb.layers.dense(4, input_shape=[3]), pb.layers.dense(1, use_bias=False)]
@@ -36,7 +34,7 @@ def summary(model: Model) -> str:
     return "\n".join([f"Model '{model.name}' ({model.kind})", lines[0], rule, *lines[1:], rule, _totals(model)])
 
 
-def _totals(model: Model) -> str:
+def _totals(model: Layer) -> str:
     if not _is_built(model):
         return "Not built yet: parameters are made for the first input. Give input_shape, or call it once."
     sizes = [(v.size, v.trainable) for v in model.variables]
@@ -48,9 +46,8 @@ def _is_built(model: Layer) -> bool:
     return model._built and all(part._built for _, part in model.parts() if isinstance(part, Layer))
 
 
-def _rows(model: Model) -> Iterator[Row]:
+def _rows(model: Layer) -> Iterator[Row]:
     """What is counted once is not counted where it is used again."""
-    shapes = _shapes(model)
     seen: set[int] = set()
     for name, layer in model.parts():
         if not isinstance(layer, Layer):
@@ -59,45 +56,7 @@ def _rows(model: Model) -> Iterator[Row]:
         own = {id(v): v.size for v in layer.variables if id(v) not in seen}
         seen |= own.keys()
         count = f"{sum(own.values()):,}" if _is_built(layer) else UNKNOWN
-        yield f"{name} ({layer.kind})", _said(shapes.get(id(layer))), count
-
-
-def _shapes(model: Model) -> dict[int, Any]:
-    """The shape of what each layer gives, where it is known; of a layer that is used more than once, the last."""
-    if isinstance(model, Wired):
-        return {id(step.layer): step.shape for step in model._order}
-    if not _is_built(model) or model.input_shape is None:
-        return {}
-    if isinstance(model, Sequential):
-        shapes, shape = {}, model.input_shape
-        for layer in model.stack:
-            shape = shapes[id(layer)] = layer.output_shape(shape)
-        return shapes
-    with _noted(model.layers) as found:
-        model.output_shape(model.input_shape)
-    return found
-
-
-@contextmanager
-def _noted(layers: list[Layer]) -> Iterator[dict[int, Any]]:
-    """What shapes layers give meanwhile."""
-    found: dict[int, Any] = {}
-
-    def noting(layer: Layer, call: Any) -> Any:
-        def noted(*args: Any, **kwargs: Any) -> Any:
-            out = call(*args, **kwargs)
-            found[id(layer)] = tuple(getattr(out, "shape", ()))[1:]
-            return out
-
-        return noted
-
-    for layer in layers:
-        vars(layer)["call"] = noting(layer, layer.call)
-    try:
-        yield found
-    finally:
-        for layer in layers:
-            del vars(layer)["call"]
+        yield f"{name} ({layer.kind})", _said(layer.output_shape(*layer.shapes) if _is_built(layer) else None), count
 
 
 def _said(shape: Any) -> str:

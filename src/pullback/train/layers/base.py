@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from inspect import signature
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,15 +15,16 @@ from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, named
 from pullback.errors import ArgumentError, DataError, ShapeError
 from pullback.train.initializers import in_snake_case, initializer
+from pullback.train.structure import Made
 
-__all__ = ["Layer", "LayerError", "Pending", "input", "positive"]
+__all__ = ["Layer", "LayerError", "Pending", "input", "positive", "whole_number"]
 
 Shape = tuple[int, ...]
 _made: Counter[str] = Counter()  # how many layers of each kind there were: for their names
 
 
 @dataclass(eq=False)
-class Layer:
+class Layer(Made):
     """What layers are made of; a layer of your own has its arguments as fields, ``build`` and ``call``.
 
     ``build(shape)`` makes the variables for inputs of this shape, which is without the batch; ``call(x)``, or
@@ -48,11 +49,14 @@ class Layer:
     trainable: bool = field(default=True, kw_only=True)
     input_shape: Any = field(default=None, kw_only=True)  # of one example
 
+    whole = True  # among the arguments of a function it is one thing, not a tree of its fields
     rank = None  # of one example, where only one will do
+    shapes: ClassVar[Any] = ()  # of the inputs it was built for, without the batch
     _takes_training = False
     _built = False
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         cls._takes_training = "training" in signature(cls.call).parameters
 
     def __post_init__(self) -> None:
@@ -118,11 +122,13 @@ class Layer:
         except ShapeError as error:
             raise LayerError(f"layer '{self.name}', given shape {shapes[0]} for each example: {error}") from error
         self._built = True
+        vars(self)["shapes"] = tuple(tuple(shape) for shape in shapes)
         self._freeze()
 
     def output_shape(self, *shapes: Any) -> Any:
         """The shape of one result for an example of this shape: that of zeros."""
-        out = self(*[np.zeros((1, *shape), get_default_dtype()) for shape in shapes])
+        with np.errstate(all="ignore"):  # what it does to zeros is nobody's concern
+            out = self(*[np.zeros((1, *shape), get_default_dtype()) for shape in shapes])
         return tuple(out.shape[1:])
 
     def _check_rank(self, shape: Shape) -> None:
@@ -165,6 +171,10 @@ class Layer:
                     found[key] = v
         return found
 
+    def penalties(self) -> Any:
+        """What its regularisers add to the loss; None if there are none."""
+        return None
+
     @property
     def variables(self) -> list[Variable]:
         """All variables, those that no gradient is taken by included."""
@@ -187,7 +197,7 @@ class Layer:
 
     def get_config(self) -> dict[str, Any]:
         """The arguments it was made with."""
-        config = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+        config = super().get_config()
         return config | {"name": ""} if self.numbered else config
 
     def _freeze(self) -> None:
@@ -263,6 +273,10 @@ def _free_name(name: str) -> str:
 def positive(layer: Layer, *names: str) -> None:
     """Refuse what is no count: these arguments must be positive whole numbers."""
     for name in names:
-        value = getattr(layer, name)
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise ArgumentError(f"{layer.name}: {name} must be a positive whole number, got {value!r}.")
+        whole_number(layer.name, name, getattr(layer, name))
+
+
+def whole_number(what: str, argument: str, value: Any) -> None:
+    """Refuse what is not 1, 2, 3, …"""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ArgumentError(f"{what}: {argument} must be a positive whole number, got {value!r}.")

@@ -1,0 +1,98 @@
+"""Models in files: structure as JSON, numbers by their places, the optimizer's state, the place in a training."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from pullback.errors import CheckpointError
+from pullback.train import optimizers, schedules
+from pullback.train.saving import load, put, save
+from pullback.train.structure import built, described
+
+__all__ = ["read_checkpoint", "read_model", "write_checkpoint", "write_model"]
+
+
+def write_model(path: Any, model: Any) -> None:
+    """Everything that ``read_model`` needs to make the model again."""
+    save(path, {"model": json.dumps(described(model, model.name)), **_numbers(model), **_learning(model)})
+
+
+def write_checkpoint(path: Any, model: Any, training: Any, callbacks: Any) -> None:
+    """Everything that goes on from here needs; the model itself is made by the program that reads it."""
+    save(path, {**_numbers(model), "training": json.dumps(training), "callbacks": callbacks})
+
+
+def _numbers(model: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {"weights": model.named_variables()}
+    if model.optimizer is not None:
+        called = {v.name: place for place, v in found["weights"].items()}
+        found["optimizer"] = {_renamed(key, called): x for key, x in model.optimizer.state_dict().items()}
+    return found
+
+
+def _learning(model: Any) -> dict[str, Any]:
+    """What it learns with, if names say it all; else the program that reads it says it again."""
+    if model.optimizer is None or not all(one.named for one in (*model._objectives, *model._metrics)):
+        return {}
+    try:
+        config = described(model.optimizer.get_config(), "optimizer")
+    except CheckpointError:  # a learning rate that is a function of the user's
+        return {}
+    losses, metrics = ([one.name for one in group] for group in (model._objectives, model._metrics))
+    said = {"optimizer": model.optimizer.name, "config": config, "loss": losses, "metrics": metrics}
+    return {"learning": json.dumps(said)}
+
+
+def _renamed(key: str, called: Mapping[str, str]) -> str:
+    """A slot's name with the name of its variable replaced."""
+    variable, _, slot = key.rpartition("/")
+    return f"{called[variable]}/{slot}" if variable in called else key
+
+
+def read_checkpoint(path: Any, model: Any) -> Any:
+    """Put what is in the file into the model and its optimizer; gives the place in training and what callbacks know."""
+    found = _opened(path, model.name)
+    where = os.path.basename(os.fspath(path))
+    put(f"load: {where}", found["weights"], model.named_variables(), casts=False)
+    _put_state(model, found.get("optimizer"))
+    return (json.loads(found["training"]) if "training" in found else None), found.get("callbacks")
+
+
+def _put_state(model: Any, state: Any) -> None:
+    if model.optimizer is None or state is None:
+        return
+    names = {place: v.name for place, v in model.named_variables().items()}
+    model.optimizer.load_state_dict({_renamed(key, names): x for key, x in state.items()}, model.trainable_variables)
+
+
+def read_model(path: Any) -> Any:
+    """The model that ``write_model`` wrote, with its variables, and what it learns with if that was named."""
+    found = _opened(path, "load_model")
+    where = os.path.basename(os.fspath(path))
+    if "model" not in found:
+        raise CheckpointError(
+            f"load_model: {where} holds variables, but not the model they are of. Make the model and use "
+            "model.load_checkpoint(path)."
+        )
+    makers = {name: getattr(schedules, name) for name in schedules.__all__}
+    model = built(json.loads(found["model"]), where, makers)
+    put(f"load_model: {where}", found["weights"], model.named_variables(), casts=False)
+    if "learning" in found:
+        said = json.loads(found["learning"])
+        config = built(said["config"], where, makers)
+        model.compile(getattr(optimizers, said["optimizer"])(**config), said["loss"], said["metrics"])
+        _put_state(model, found.get("optimizer"))
+    return model
+
+
+def _opened(path: Any, what: str) -> dict[str, Any]:
+    found = load(path)
+    if not isinstance(found, dict) or not isinstance(found.get("weights"), dict):
+        raise CheckpointError(
+            f"{what}: {os.path.basename(os.fspath(path))} was not written by model.save or a checkpoint. "
+            "pb.train.load reads other safetensors files."
+        )
+    return found

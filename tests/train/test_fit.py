@@ -1,0 +1,506 @@
+"""Models learn: compile, fit, evaluate, predict, and everything that may go wrong or be taken up again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.errors import ArgumentError, CheckpointError, DataError, GradientError, NanError, ShapeError
+
+layers = pb.layers
+
+
+def points(n: int = 90, seed: int = 0):
+    """Three clouds, and which point belongs to which."""
+    random = np.random.default_rng(seed)
+    kind = random.integers(0, 3, n)
+    x = random.normal(size=(n, 2)) * 0.3 + np.array([[0, 0], [2, 0], [0, 2]])[kind]
+    return x.astype(np.float32), kind
+
+
+def classifier(seed: int = 1, dropout: float = 0.0, **how):
+    pb.random.seed(seed)
+    model = pb.sequential(
+        [layers.dense(16, activation="tanh", input_shape=[2]), layers.dropout(dropout), layers.dense(3)]
+    )
+    how = {"optimizer": pb.train.adam(0.05), "loss": "sparse_softmax_cross_entropy", "metrics": ["accuracy"]} | how
+    model.compile(**how)
+    return model
+
+
+def same(a, b) -> bool:
+    return all(np.array_equal(u, v) for u, v in zip(a.get_weights(), b.get_weights(), strict=True))
+
+
+# ---- it learns
+
+
+@pytest.mark.parametrize("eager", [False, True])
+def test_it_learns_to_tell_clouds_apart(eager: bool) -> None:
+    x, y = points()
+    model = classifier(eager=eager)
+    history = model.fit(x, y, epochs=30, batch_size=16, validation_split=0.2)
+    assert history.epochs == list(range(30))
+    assert history.steps == 30 * 5
+    assert history.history["loss"][-1] < 0.2 * history.history["loss"][0]
+    assert history.history["val_accuracy"][-1] > 0.9
+    loss, accuracy = model.evaluate(*points(40, seed=9))
+    assert loss < 0.3
+    assert accuracy > 0.9
+    assert np.mean(model.predict(x).argmax(1) == y) > 0.9
+
+
+@pytest.mark.parametrize(
+    "optimizer", ["sgd", "momentum", "adam", "rmsprop", pb.train.adamw(0.01, clip_global_norm=1.0)]
+)
+def test_eager_and_compiled_give_the_same_numbers(optimizer) -> None:
+    x, y = points()
+    made = []
+    for eager in (False, True):
+        if not isinstance(optimizer, str):
+            optimizer = pb.train.adamw(0.01, clip_global_norm=1.0)
+        model = classifier(dropout=0.25, eager=eager, optimizer=optimizer)
+        made.append((model.fit(x, y, epochs=3, batch_size=16).history, model.get_weights()))
+    (one, weights), (other, others) = made
+    for name in one:
+        np.testing.assert_allclose(one[name], other[name], rtol=1e-4)
+    for a, b in zip(weights, others, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)
+
+
+def test_the_same_seed_gives_the_same_bits() -> None:
+    x, y = points()
+    one, other, another = classifier(dropout=0.2), None, None
+    one.fit(x, y, epochs=2)
+    other = classifier(dropout=0.2)
+    other.fit(x, y, epochs=2)
+    another = classifier(seed=2, dropout=0.2)
+    another.fit(x, y, epochs=2)
+    assert same(one, other)
+    assert not same(one, another)
+
+
+BITS = """
+import sys, zlib
+sys.path[:0] = sys.argv[1:]
+from test_fit import classifier, points
+model = classifier(dropout=0.2)
+model.fit(*points(), epochs=2)
+print(zlib.crc32(b"".join(w.tobytes() for w in model.get_weights())))
+"""
+
+
+def test_and_in_another_process() -> None:
+    command = [sys.executable, "-c", BITS, os.path.dirname(__file__)]
+    found = {subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2)}
+    assert len(found) == 1
+    assert found.pop().strip().isdigit()
+
+
+def test_means_are_over_examples_not_over_batches() -> None:
+    model = pb.sequential([layers.dense(1, kernel_initializer="ones", use_bias=False, input_shape=[1])])
+    model.compile("sgd", "mean_squared_error", metrics=["mae"])
+    x = np.arange(5.0).reshape(-1, 1)
+    assert model.evaluate(x, np.zeros((5, 1)), batch_size=2) == [6.0, 2.0]
+    loss = classifier(metrics=()).evaluate(*points(5), batch_size=2)
+    assert isinstance(loss, float)
+
+
+def test_predictions_do_not_depend_on_batches() -> None:
+    model, (x, _) = classifier(), points(50)
+    np.testing.assert_allclose(model.predict(x, batch_size=7), model.predict(x, batch_size=50), rtol=1e-5)
+    assert model.predict(x[:0]).shape == (0, 3)
+    assert model.predict(x).dtype == np.float32
+
+
+def test_wide_numbers_and_tensors_are_taken() -> None:
+    x, y = points()
+    for xs, ys in ((x.astype(np.float64), y.astype(np.int8)), (pb.tensor(x), pb.tensor(y)), (x.tolist(), y.tolist())):
+        model = classifier()
+        model.fit(xs, ys, epochs=1, shuffle=False)
+        reference = classifier()
+        reference.fit(x, y, epochs=1, shuffle=False)
+        assert same(model, reference)
+
+
+def test_a_model_of_float64() -> None:
+    with pb.default_dtype("float64"):
+        model, (x, y) = classifier(), points()
+        model.fit(x, y, epochs=1)
+    assert {w.dtype for w in model.get_weights()} == {np.dtype("float64")}
+
+
+def test_a_dataset_is_as_good_as_arrays() -> None:
+    x, y = points()
+    one, other = classifier(), classifier()
+    one.fit(x, y, epochs=2, shuffle=False)
+    data = pb.data.Dataset.from_arrays((x, y)).batch(32)
+    history = other.fit_dataset(data, epochs=2, validation_data=data)
+    assert same(one, other)
+    assert history.history["val_loss"][-1] == pytest.approx(other.evaluate(data)[0])
+
+
+def test_several_inputs_and_outputs() -> None:
+    random = np.random.default_rng(0)
+    a, b = random.normal(size=(2, 64, 3)).astype(np.float32)
+    u, v = pb.input([3]), pb.input([3])
+    h = layers.dense(8, activation="tanh")(layers.concatenate()(u, v))
+    model = pb.model(inputs=[u, v], outputs=[layers.dense(1)(h), layers.dense(3)(h)])
+    model.compile(pb.train.adam(0.02), ["mse", "sparse_softmax_cross_entropy"])
+    targets = (a[:, :1] * b[:, :1], b.argmax(1))
+    history = model.fit((a, b), targets, epochs=40)
+    assert history.history["loss"][-1] < 0.5 * history.history["loss"][0]
+    assert [z.shape for z in model.predict([a, b])] == [(64, 1), (64, 3)]
+    with pytest.raises(ArgumentError, match="it has 2 outputs, 2 losses and was given 1 targets"):
+        model.fit((a, b), targets[0])
+
+
+def test_a_frozen_layer_stays_and_melts_again() -> None:
+    x, y = points()
+    model = classifier()
+    first, last = model.layers[0], model.layers[-1]
+    model.fit(x, y)
+    first.trainable = False
+    kernel, other = first.kernel.numpy().copy(), last.kernel.numpy().copy()
+    model.fit(x, y)
+    assert np.array_equal(first.kernel.numpy(), kernel)
+    assert not np.array_equal(last.kernel.numpy(), other)
+    first.trainable = True
+    model.fit(x, y)
+    assert not np.array_equal(first.kernel.numpy(), kernel)
+
+
+def test_one_batch_at_a_time() -> None:
+    x, y = points()
+    model = classifier(metrics=())
+    losses = [model.train_on_batch(x, y)[0] for _ in range(20)]
+    assert losses[-1] < 0.5 * losses[0]
+
+
+def test_every_transformation_applies_to_a_model() -> None:
+    model, (x, y) = classifier(), points(6)
+    params = model.params()
+
+    def loss(params, x, y):
+        return pb.losses.sparse_softmax_cross_entropy(y, model.apply(params, x))
+
+    each = pb.vmap(lambda x, y: pb.grad(lambda p: loss(p, x[None], y[None]))(params))(x, y)
+    whole = pb.grad(lambda p: loss(p, x, y))(params)
+    for name in params:
+        np.testing.assert_allclose(np.asarray(each[name]).mean(0), whole[name], rtol=1e-4, atol=1e-6)
+    found = pb.variable_grads(lambda: loss({}, x, y)).grads
+    for name, v in model.named_variables().items():
+        np.testing.assert_allclose(found[v.name], whole[name], rtol=1e-5, atol=1e-7)
+    compiled = pb.compile(pb.grad(lambda p: loss(p, x, y)))(params)
+    np.testing.assert_allclose(compiled["dense_1/kernel"], whole["dense_1/kernel"], rtol=1e-4, atol=1e-6)
+
+
+def test_apply_refuses_what_is_not_there() -> None:
+    model = classifier()
+    with pytest.raises(ArgumentError, match="there is no variable 'dense_9/kernel'; there are dense_1/kernel"):
+        model.apply({"dense_9/kernel": np.ones(2)}, np.ones((1, 2)))
+    with pytest.raises(ShapeError, match=r"dense_2/bias has shape \(2,\), expected \(3,\)"):
+        model.apply({"dense_2/bias": np.ones(2)}, np.ones((1, 2)))
+
+
+# ---- what goes wrong
+
+
+@pytest.mark.parametrize("eager", [False, True])
+def test_a_loss_that_is_not_finite_is_diagnosed_and_the_model_kept(eager: bool) -> None:
+    x, y = points(64)
+    x = np.abs(x) + 1
+    x[40] = -1.0  # of which the logarithm is NaN
+
+    @dataclass(eq=False)
+    class Logarithm(layers.Layer):
+        def call(self, x):
+            return np.log(x)
+
+    model = pb.sequential([Logarithm(input_shape=[2]), layers.dense(3)])
+    model.compile("sgd", "sparse_softmax_cross_entropy", eager=eager)
+    reference = pb.sequential([Logarithm(input_shape=[2]), layers.dense(3)])
+    reference.compile("sgd", "sparse_softmax_cross_entropy", eager=eager)
+    reference.set_weights(model.get_weights())
+    reference.fit(x[:32], y[:32], batch_size=16, shuffle=False)
+    with pytest.raises(NanError, match=r"in epoch 1, batch 3[^.]*\. The model is as it was (.|\n)*log") as caught:
+        model.fit(x, y, batch_size=16, shuffle=False)
+    assert caught.value.report.op == "log"
+    assert same(model, reference)
+    assert model.optimizer.iterations == 2
+    model.fit(x[:32], y[:32])  # it can go on
+
+
+@pytest.mark.parametrize("eager", [False, True])
+def test_a_gradient_that_is_not_finite_is_found_a_step_later(eager: bool) -> None:
+    x = np.ones((64, 1), np.float32)
+    x[20] = 0.0  # the root is finite there, its derivative is not
+
+    @dataclass(eq=False)
+    class Root(layers.Layer):
+        def build(self, shape):
+            self.scale = self.weight("scale", (1,), "ones")
+
+        def call(self, x):
+            return np.sqrt(x * self.scale)
+
+    model = pb.sequential([Root(input_shape=[1])])
+    model.compile("sgd", "mse", eager=eager)
+    with pytest.raises(NanError) as caught:
+        model.fit(x, x * 0.5, batch_size=16, shuffle=False)
+    assert caught.value.report.op == "sqrt"
+    assert caught.value.report.phase == "backward"
+    assert np.all(np.isfinite(model.get_weights()[0]))
+    assert model.optimizer.iterations == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "said"),
+    [
+        (lambda m, x, y: m.fit(np.ones((90, 3)), y), ShapeError, "layer 'dense_.*'.*3"),
+        (lambda m, x, y: m.fit(x[0, 0], y), ShapeError, "expected an array of examples, got one number"),
+        (lambda m, x, y: m.fit(x, y + 1), DataError, "labels must be 0 to 2, as there are 3 classes.*largest 3"),
+        (lambda m, x, y: m.fit(x, y - 1), DataError, "labels must be 0 to 2.*smallest is -1"),
+        (lambda m, x, y: m.fit(x, y[:5]), ShapeError, r"equally many examples, got shapes \(90, 2\), \(5,\)"),
+        (lambda m, x, y: m.fit(x[:0], y[:0]), DataError, r"there are no examples: the arrays have shape \(0, 2\)"),
+        (lambda m, x, y: m.fit(x, y, epochs=0), ArgumentError, "epochs must be a positive whole number, got 0"),
+        (lambda m, x, y: m.fit(x, y, validation_split=0.999), ArgumentError, "leaves none on one side"),
+        (lambda m, x, y: m.fit(x, y, validation_data=x), DataError, "expected pairs of inputs and targets"),
+        (lambda m, x, y: m.fit_dataset(x), ArgumentError, "expected a pb.data.Dataset of batches, got ndarray"),
+        (lambda m, x, y: m.evaluate(x, y + 7), DataError, "labels must be 0 to 2"),
+        (lambda m, x, y: m.compile("best", "mse"), ArgumentError, "one of the names adadelta, .*; got 'best'"),
+        (lambda m, x, y: m.compile("sgd", "worst"), ArgumentError, "got 'worst'"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused_and_changes_nothing(change, error, said: str) -> None:
+    model, (x, y) = classifier(), points()
+    before = model.get_weights()
+    with pytest.raises(error, match=said):
+        change(model, x, y)
+    assert all(np.array_equal(a, b) for a, b in zip(before, model.get_weights(), strict=True))
+    model.fit(x, y)
+
+
+@pytest.mark.parametrize("batches", [[], [np.ones((2, 2))]])
+def test_a_dataset_must_have_pairs(batches) -> None:
+    data = pb.data.Dataset.from_generator(lambda: iter(batches))
+    said = "expected pairs of inputs and targets" if batches else "the dataset is empty: epoch 1 has no batch"
+    with pytest.raises(DataError, match=said):
+        classifier().fit_dataset(data)
+
+
+def test_labels_of_a_dataset_are_looked_at() -> None:
+    x, y = points()
+    with pytest.raises(DataError, match="labels must be 0 to 2"):
+        classifier().fit_dataset(pb.data.Dataset.from_arrays((x, y * 2)).batch(32))
+
+
+def test_a_model_must_be_told_how_and_have_something_to_train() -> None:
+    model, (x, y) = pb.sequential([layers.dense(3, input_shape=[2])]), points()
+    with pytest.raises(ArgumentError, match=r"fit: say how to learn first: model.compile\(optimizer, loss\)"):
+        model.fit(x, y)
+    model.compile("sgd", "sparse_softmax_cross_entropy")
+    model.trainable = False
+    with pytest.raises(GradientError, match="none of its 2 variables is trainable"):
+        model.fit(x, y)
+    assert isinstance(model.evaluate(x, y), float)
+
+
+# ---- stopped, and taken up again
+
+
+def test_ctrl_c_stops_after_the_step() -> None:
+    x, y = points()
+    model = classifier()
+
+    def interrupt(batch, logs):
+        if batch == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    history = model.fit(x, y, epochs=5, callbacks={"on_batch_end": interrupt})
+    assert history.stopped == "by Ctrl-C after step 2"
+    assert history.steps == model.optimizer.iterations == 2
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_step_that_is_broken_off_leaves_nothing() -> None:
+    x, y = points()
+    model = classifier(eager=True)
+    model.fit(x, y)
+    before, apply = model.get_weights(), model.optimizer.apply_gradients
+
+    def broken(grads):
+        apply(grads)
+        raise KeyboardInterrupt
+
+    model.optimizer.apply_gradients = broken
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(x, y)
+    assert all(np.array_equal(a, b) for a, b in zip(before, model.get_weights(), strict=True))
+
+
+def test_a_callback_stops() -> None:
+    model, (x, y) = classifier(), points()
+
+    def stop(epoch, logs):
+        model.stop_training = epoch == 1
+
+    history = model.fit(x, y, epochs=5, callbacks={"onEpochEnd": stop})
+    assert history.epochs == [0, 1]
+    assert history.stopped
+
+
+def test_early_stopping_gives_the_best_weights_back() -> None:
+    x, y = points()
+    y = np.random.default_rng(0).permutation(y)  # nothing that could be learned, but by heart
+    model = classifier()
+    stopping = pb.callbacks.early_stopping(patience=3, restore_best_weights=True)
+    history = model.fit(x, y, epochs=50, validation_split=0.3, callbacks=[stopping])
+    assert len(history.epochs) < 50
+    assert model.evaluate(x[63:], y[63:])[0] == pytest.approx(min(history.history["val_loss"]), rel=1e-5)
+
+
+def test_a_schedule_of_epochs_reaches_compiled_steps() -> None:
+    x, y = points()
+    model = classifier(optimizer=pb.train.sgd(0.1))
+    rates = []
+    still = {"on_epoch_end": lambda epoch, logs: rates.append(model.get_weights()[0])}
+    model.fit(
+        x, y, epochs=3, callbacks=[pb.callbacks.learning_rate_schedule(lambda epoch: [0.1, 0.0, 0.1][epoch]), still]
+    )
+    assert np.array_equal(rates[0], rates[1])
+    assert not np.array_equal(rates[1], rates[2])
+
+
+class KilledError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("at", [4, 6, 7])  # of 6 steps an epoch: in the first one, at its end, in the second
+@pytest.mark.parametrize("eager", [False, True])
+def test_a_resumed_training_is_the_same_as_one_that_went_on(tmp_path, at: int, eager: bool) -> None:
+    x, y = points()
+    path = tmp_path / "run.safetensors"
+
+    def begun():
+        model = classifier(dropout=0.3, eager=eager)
+        stopping = pb.callbacks.early_stopping("loss", patience=50, restore_best_weights=True)
+        return model, [stopping, pb.callbacks.model_checkpoint(path, every=1)]
+
+    def fit(model, callbacks, **more):
+        return model.fit(x, y, epochs=3, batch_size=16, validation_split=0.1, callbacks=callbacks, **more)
+
+    model, callbacks = begun()
+    whole = fit(model, callbacks)
+    path.unlink()
+
+    again, callbacks = begun()
+    steps = []
+
+    def kill(batch, logs):
+        steps.append(batch)
+        if len(steps) == at + 1:
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        fit(again, [{"on_batch_end": kill}, *callbacks])
+    other, callbacks = begun()
+    pb.random.seed(99)
+    resumed = fit(other, callbacks, resume=path)
+    assert same(model, other)
+    assert resumed.history == whole.history
+    assert resumed.steps == whole.steps
+
+
+def test_resume_begins_where_there_is_no_file_yet(tmp_path) -> None:
+    x, y = points()
+    path = tmp_path / "run.safetensors"
+    model = classifier()
+    model.fit(x, y, epochs=2, callbacks=pb.callbacks.model_checkpoint(path), resume=path)
+    other = classifier()
+    assert other.fit(x, y, epochs=2, resume=path).epochs == [0, 1]  # nothing is left to do
+    assert same(model, other)
+
+
+# ---- files
+
+
+def test_a_model_comes_back_from_its_file(tmp_path) -> None:
+    x, y = points()
+    rate = pb.train.warm_up(pb.train.cosine_decay(0.1, steps=50), steps=5)
+    model = classifier(optimizer=pb.train.adam(rate))
+    model.fit(x, y, epochs=2)
+    model.save(tmp_path / "model.safetensors")
+    again = pb.load_model(tmp_path / "model.safetensors")
+    assert same(model, again)
+    assert again.evaluate(x, y) == model.evaluate(x, y)
+    for one in (model, again):
+        one.fit(x, y, epochs=2, shuffle=False)
+    assert same(model, again)
+
+
+def test_a_wired_model_comes_back_from_its_file(tmp_path) -> None:
+    u, v = pb.input([2]), pb.input([2])
+    shared = layers.dense(4, activation="relu", name="shared")
+    out = layers.dense(1)(layers.add()(shared(u), shared(v)))
+    model = pb.model(inputs=[u, v], outputs=out)
+    model.save(tmp_path / "model.safetensors")
+    again = pb.load_model(tmp_path / "model.safetensors")
+    assert list(again.named_variables()) == list(model.named_variables())
+    x = np.ones((3, 2), np.float32)
+    assert np.array_equal(again.predict((x, 2 * x)), model.predict((x, 2 * x)))
+
+
+def test_a_layer_of_your_own_comes_back_from_its_file(tmp_path) -> None:
+    @dataclass(eq=False)
+    class Shift(layers.Layer):
+        by: float = 1.0
+
+        def call(self, x):
+            return x + self.by
+
+    model = pb.sequential([Shift(2.5, input_shape=[3])])
+    model.save(tmp_path / "model.safetensors")
+    assert pb.load_model(tmp_path / "model.safetensors").predict([[1.0, 2.0, 3.0]]).tolist() == [[3.5, 4.5, 5.5]]
+
+
+def test_functions_do_not_go_into_files(tmp_path) -> None:
+    model = pb.sequential([layers.dense(1, activation=lambda x: x * 2, input_shape=[1])])
+    with pytest.raises(CheckpointError, match=r"dense_.*: activation is <function.*names of what pullback has"):
+        model.save(tmp_path / "model.safetensors")
+    assert not list(tmp_path.iterdir())
+    pb.train.save(tmp_path / "weights.safetensors", model)
+    assert sorted(pb.train.load(tmp_path / "weights.safetensors")) == ["dense_1/bias", "dense_1/kernel"]
+
+
+def test_the_file_of_another_model_is_refused(tmp_path) -> None:
+    path = tmp_path / "model.safetensors"
+    classifier().save(path)
+    other = pb.sequential([layers.dense(16, input_shape=[2]), layers.dense(4), layers.dense(1)])
+    before = other.get_weights()
+    with pytest.raises(CheckpointError) as caught:
+        other.load_checkpoint(path)
+    assert "missing: dense_3/bias, dense_3/kernel" in str(caught.value)
+    assert "different: dense_2/bias (shape (3,), expected (4,))" in str(caught.value)
+    assert all(np.array_equal(a, b) for a, b in zip(before, other.get_weights(), strict=True))
+
+
+def test_a_damaged_file_is_refused(tmp_path) -> None:
+    path = tmp_path / "model.safetensors"
+    model = classifier()
+    model.save(path)
+    path.write_bytes(path.read_bytes()[:-20])
+    for read in (pb.load_model, model.load_checkpoint):
+        with pytest.raises(CheckpointError, match="not a whole safetensors file"):
+            read(path)
+    pb.train.save(path, {"a": np.ones(3)})
+    with pytest.raises(CheckpointError, match=r"was not written by model.save"):
+        pb.load_model(path)
