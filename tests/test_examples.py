@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -24,4 +25,4 @@ def test_example_runs(path: Path) -> None:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example_asserts_its_own_claim(path: Path) -> None:
-    assert "\nassert " in path.read_text("utf-8")
+    assert re.search(r"^ *assert ", path.read_text("utf-8"), re.MULTILINE)
