@@ -156,6 +156,26 @@ def test_labels_may_be_any_whole_numbers_and_have_an_axis_of_one(dtype, shape):
         np.testing.assert_allclose(pb.compile(function)(y, SHARES), function(LABELS, SHARES), rtol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["categorical_accuracy", "sparse_categorical_accuracy"])
+def test_of_classes_that_are_equally_high_the_first_is_meant(name):
+    p = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [-1.0, -2.0, -1.0]], np.float32)
+    y = np.array([0, 1, 0, 2, 2])
+    function, y = getattr(pb.metrics, name), y if name.startswith("sparse") else np.eye(3)[y]
+    np.testing.assert_array_equal(function(y, p), [1, 0, 1, 0, 0])
+    np.testing.assert_array_equal(pb.compile(function)(y, p), [1, 0, 1, 0, 0])
+
+
+@pytest.mark.parametrize("impossible", [-np.inf, -1e30])
+def test_a_class_that_cannot_be_does_no_harm(impossible):
+    y, p = np.array([0, 1]), np.array([[1.0, 2.0, impossible], [impossible, 1.0, 1.0]], np.float32)
+    loss = loss_of("sparse_softmax_cross_entropy")
+    expected = (np.log1p(np.e) + np.log(2)) / 2
+    of = pb.grad(lambda p: loss(y, p))
+    for value, gradient in ((loss(y, p), of(p)), (pb.compile(loss)(y, p), pb.compile(of)(p))):
+        assert value == pytest.approx(expected, rel=1e-6)
+        np.testing.assert_allclose(gradient, (softmax(p, -1) - np.eye(3)[y]) / 2, atol=1e-6)
+
+
 def test_labels_of_sequences():
     y, p = LABELS.reshape(5, 1).repeat(2, 1), np.stack([SHARES, SHARES], 1)
     expected = -np.log(SHARES[range(5), LABELS])

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.composition import numbers
+from pullback.core.composition import numbers, picked
 from pullback.core.convert import get_default_dtype
 from pullback.core.tensor import all_values, stripped
 from pullback.errors import DataError, ShapeError
-from pullback.ops import activations, gathering, losses, sorting
+from pullback.ops import activations, losses, sorting
 
 __all__ = [
     "binary_accuracy", "binary_crossentropy", "categorical_accuracy", "categorical_crossentropy", "categorical_hinge",
@@ -73,7 +73,7 @@ def _labels(name: str, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
     check_range(name, all_values(y), p.shape[-1])
     if y.shape != p.shape[:-1]:
         y = np.reshape(y, p.shape[:-1])
-    return y if y.dtype.kind in "iu" else y.astype(np.int64), p
+    return y if y.dtype.kind == "i" else y.astype(np.int64), p
 
 
 def check_range(name: str, labels: Any, classes: int) -> None:
@@ -99,6 +99,31 @@ def _mean(x: Any) -> Any:
     if not x.shape:
         return x
     return np.reshape(x, x.shape[:-1]) if x.shape[-1] == 1 else np.mean(x, axis=-1)
+
+
+# ---- classes: compiled programs compare with all of them rather than leave their loops to look one up
+
+
+def _is_compiled(x: Any) -> bool:
+    """Whether a program is being compiled, in which there are no values yet."""
+    return bool(np.size(all_values(x)) < x.size)
+
+
+def _of_class(x: Any, labels: Any) -> Any:
+    """What there is for the class of each label."""
+    n = x.shape[-1]
+    if _is_compiled(x) or _is_compiled(labels):
+        return np.sum(np.where(np.expand_dims(labels, -1) == np.arange(n), x, 0.0), axis=-1)
+    return picked(np.reshape(x, -1), labels + n * np.arange(labels.size).reshape(labels.shape))
+
+
+def _highest(x: Any) -> Any:
+    """The number of the highest class, the first of them if there are more."""
+    if not _is_compiled(x):
+        return np.argmax(x, axis=-1)
+    n = x.shape[-1]
+    numbered = np.arange(n, dtype=np.promote_types(x.dtype, np.float32))  # whole numbers have no loops for minima
+    return np.min(np.where(x == np.max(x, axis=-1, keepdims=True), numbered, float(n)), axis=-1)
 
 
 # ---- numbers
@@ -269,8 +294,7 @@ def sparse_categorical_crossentropy(y_true: Any, y_pred: Any) -> Any:
     array([0.69314718])
     """
     y, p = _labels("sparse_categorical_crossentropy", y_true, y_pred)
-    likely = gathering.take_along_axis(p, np.expand_dims(y, -1), -1) / np.sum(p, axis=-1, keepdims=True)
-    return -np.reshape(np.log(np.clip(likely, EPSILON, 1.0 - EPSILON)), y.shape)
+    return -np.log(np.clip(_of_class(p, y) / np.sum(p, axis=-1), EPSILON, 1.0 - EPSILON))
 
 
 def kullback_leibler_divergence(y_true: Any, y_pred: Any) -> Any:
@@ -313,7 +337,7 @@ def sparse_softmax_cross_entropy(y_true: Any, y_pred: Any) -> Any:
     array([0.69314718])
     """
     y, p = _labels("sparse_softmax_cross_entropy", y_true, y_pred)
-    return losses.sparse_softmax_cross_entropy_with_logits(y, p)
+    return -_of_class(activations.log_softmax(p), y)
 
 
 # ---- right or wrong
@@ -336,7 +360,7 @@ def categorical_accuracy(y_true: Any, y_pred: Any) -> Any:
     array([1., 0.])
     """
     y, p = _pair("categorical_accuracy", y_true, y_pred)
-    return (np.argmax(y, axis=-1) == np.argmax(p, axis=-1)).astype(p.dtype)
+    return (_highest(y) == _highest(p)).astype(p.dtype)
 
 
 def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Any:
@@ -346,7 +370,7 @@ def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Any:
     array([1., 0.])
     """
     y, p = _labels("sparse_categorical_accuracy", y_true, y_pred)
-    return (y == np.argmax(p, axis=-1)).astype(p.dtype)
+    return (y == _highest(p)).astype(p.dtype)
 
 
 def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Any:

@@ -13,7 +13,7 @@ from pullback.errors import ArgumentError
 __all__ = ["Bar", "Line", "Progress", "bar"]
 
 REDRAWN = 0.1  # seconds from one picture of the bar to the next
-KNOWN = "{desc}: {percentage:3.0f}%|{bar:20}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]"
+KNOWN = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]"
 UNKNOWN = "{desc}: {n_fmt} steps [{elapsed}{postfix}]"  # how many there will be
 
 
