@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import subprocess
 import sys
@@ -51,6 +52,24 @@ def test_a_terminal_has_a_bar(verbose):
         r"loss=0\.3333, accuracy=0\.5, val_loss=1e-07\] *\n",
         last,
     )
+
+
+@pytest.mark.parametrize("size", [(0, 0), (24, 0), (24, 120)])
+def test_a_real_terminal_has_a_bar(size):
+    pty, termios = pytest.importorskip("pty"), pytest.importorskip("termios")
+    code = """
+from pullback.train import progress
+with progress.bar(2, 0, 1, "auto") as shown:
+    shown.step(0.5, {})
+    shown.close({"loss": 0.5})
+"""
+    ours, its = pty.openpty()
+    termios.tcsetwinsize(its, size)
+    subprocess.run([sys.executable, "-c", code], stderr=its, check=True)
+    os.close(its)
+    shown = os.read(ours, 10_000).decode()
+    os.close(ours)
+    assert re.search(r"Epoch 1/1:  50%\|.+\| 1/2 \[.*/step, loss=0\.5\]", shown)
 
 
 def test_a_bar_without_an_end():
@@ -116,6 +135,21 @@ def test_a_step_that_is_not_drawn_costs_nothing(verbose, monkeypatch):
                 shown.step(loss, metrics)
             best = min(best, time.process_time() - began)
     assert best / 1000 < 2e-6
+
+
+@pytest.mark.parametrize("verbose", ["auto", 2])
+def test_validation_is_no_part_of_the_time_of_a_step(verbose, monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(progress, "perf_counter", lambda: clock[0])
+    stream = Terminal()
+    with redirect_stderr(stream), progress.bar(2, 0, 1, verbose) as shown:
+        for _ in range(2):
+            clock[0] += 0.005
+            shown.step(0.5, {})
+        clock[0] += 5.0
+        shown.close({"loss": 0.5})
+    assert "5.0 ms/step" in stream.getvalue()
+    assert ("5.0 s - " in stream.getvalue()) == (verbose == 2)
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(2.5, "1.25 s"), (0.0025, "1.2 ms"), (5e-6, "2 µs")])

@@ -12,6 +12,7 @@ from pullback.errors import ArgumentError
 
 __all__ = ["Bar", "Line", "Progress", "bar"]
 
+SIZE = 100, 24
 REDRAWN = 0.1  # seconds from one picture of the bar to the next
 KNOWN = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]"
 UNKNOWN = "{desc}: {n_fmt} steps [{elapsed}{postfix}]"  # how many there will be
@@ -37,15 +38,16 @@ class Line(Progress):
     """A line of text for each epoch, when it is over."""
 
     def __init__(self, title: str) -> None:
-        self.title, self.steps, self.began = title, 0, perf_counter()
+        self.title, self.made = title, 0
+        self.began = self.stepped = perf_counter()
 
     def step(self, loss: Any, metrics: Mapping[str, Any]) -> None:
-        self.steps += 1
+        self.made += 1
+        self.stepped = perf_counter()
 
     def close(self, logs: Mapping[str, Any]) -> None:
-        seconds = perf_counter() - self.began
-        numbers = [f"{name}: {_short(value)}" for name, value in logs.items()]
-        print(" - ".join([self.title, f"{seconds:.1f} s", _each(seconds, self.steps), *numbers]), file=sys.stderr)
+        said = [self.title, f"{perf_counter() - self.began:.1f} s", _each(self.stepped - self.began, self.made)]
+        print(" - ".join([*said, *(f"{name}: {_short(value)}" for name, value in logs.items())]), file=sys.stderr)
 
 
 class Bar(Progress):
@@ -53,24 +55,25 @@ class Bar(Progress):
 
     def __init__(self, tqdm: Any) -> None:
         self.tqdm, self.made = tqdm, 0
-        self.began = self.drawn = perf_counter()
+        self.began = self.drawn = self.stepped = perf_counter()  # validation is no part of a step's time
 
     def __exit__(self, *_: object) -> None:
         self.tqdm.close()
 
     def step(self, loss: Any, metrics: Mapping[str, Any]) -> None:
         self.made += 1
-        now = perf_counter()
+        self.stepped = now = perf_counter()
         if now - self.drawn >= REDRAWN:
             self.drawn = now
-            self._draw(now, {"loss": loss, **metrics})
+            self._draw({"loss": loss, **metrics})
 
     def close(self, logs: Mapping[str, Any]) -> None:
-        self._draw(perf_counter(), logs)
+        self._draw(logs)
         self.tqdm.close()
 
-    def _draw(self, now: float, numbers: Mapping[str, Any]) -> None:
-        said = [_each(now - self.began, self.made), *(f"{name}={_short(value)}" for name, value in numbers.items())]
+    def _draw(self, numbers: Mapping[str, Any]) -> None:
+        said = [_each(self.stepped - self.began, self.made)]
+        said += [f"{name}={_short(value)}" for name, value in numbers.items()]
         self.tqdm.set_postfix_str(", ".join(said), refresh=False)
         self.tqdm.n = self.made
         self.tqdm.refresh()
@@ -101,6 +104,8 @@ def bar(steps: int | None, epoch: int, epochs: int, verbose: Any = "auto") -> Pr
             bar_format=UNKNOWN if steps is None else KNOWN,
         )
         if not made.disable:
+            if min(made.ncols or 1, made.nrows or 1) < 1:  # a terminal that does not say how big it is
+                made.ncols, made.nrows, made.dynamic_ncols = *SIZE, None
             return Bar(made)
     return Line(title) if verbose == 1 else Progress()
 
