@@ -90,8 +90,11 @@ def test_it_says_why_and_leaves_the_best_weights():
     assert listed.stopped == "early_stopping: val_loss was best, 1.5, after epoch 2"
     assert model.weight == [4.0]  # two batches in each of two epochs
     assert run(pb.callbacks.early_stopping(patience=1), [3, 1.5, 2])[0].weight == [6.0]
-    # The next fit begins anew.
-    assert run(stopping, [9, 8, 7])[2:3] == (3,)
+    _, listed, done, state = run(stopping, [9, 8, 7])  # the next fit begins anew
+    assert (done, listed.stopped) == (3, None)
+    assert run(stopping, [0, 9, 8], start=1, state=state)[2] == 2  # 9 and 8 are not better than 7
+    assert run(stopping, [9, 8])[2] == 2
+    assert stopping.best == 8
 
 
 @pytest.mark.parametrize("cut", range(1, 6))
@@ -224,6 +227,14 @@ def test_a_resumed_fit_writes_the_rows_of_an_uninterrupted_one(tmp_path):
     run(pb.callbacks.csv_logger(path), [1, 2, 3], start=2, state=state)
     assert [row[0] for row in rows(path)] == ["epoch", "2"]
     assert [file.name for file in tmp_path.iterdir() if file.name.endswith("unfinished")] == []
+
+
+def test_half_a_row_is_not_gone_on_with(tmp_path):
+    path = tmp_path / "log.csv"
+    run(pb.callbacks.csv_logger(path), [1, 2])
+    path.write_text(path.read_text()[:-2])  # killed while it wrote 2.0
+    run(pb.callbacks.csv_logger(path, append=True), [3])
+    assert rows(path)[1:] == [["0", "1.0", "1.0"], ["0", "1.0", "3.0"]]
 
 
 def test_columns_have_to_stay(tmp_path):

@@ -146,6 +146,20 @@ def test_a_model_of_ones_own():
     assert [row[1].strip() for row in table(without)[0]] == ["?", "(4,)", "?"]
 
 
+def test_variables_in_two_layers_are_counted_once():
+    model = Own()
+    model(np.ones((1, 3)))
+    model.again = pb.sequential([*model.inner.layers, model.outer])
+    model.again(np.ones((1, 3)))
+    rows, totals = table(model)
+    assert [(name, count) for name, _, count in rows][1:] == [
+        ("scale (variable)", "4"),
+        ("outer (dense)", "5"),
+        ("again (sequential)", "0"),
+    ]
+    assert totals.startswith("Parameters: 25,")
+
+
 @pytest.mark.parametrize("model", [pb.sequential([pb.layers.dense(2), pb.layers.dense(1)]), Own()])
 def test_a_model_that_is_not_built_says_so(model):
     rows, totals = table(model)

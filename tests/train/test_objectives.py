@@ -217,6 +217,11 @@ def test_precision_and_recall_of_logits_and_of_nothing():
         assert metric_of(name, loss_of("mse"))(y * 0, logits) == 0.0
 
 
+def test_among_fewer_classes_than_are_asked_for_every_one_is():
+    for function in (pb.metrics.top_k_categorical_accuracy, pb.compile(pb.metrics.top_k_categorical_accuracy)):
+        np.testing.assert_array_equal(function(ONE_HOT, LOGITS), np.ones(5))
+
+
 def test_metrics_have_names_of_their_own():
     def loss(y, p):
         return p

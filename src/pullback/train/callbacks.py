@@ -297,7 +297,7 @@ class ReduceLrOnPlateau(Monitoring):
     def on_epoch_end(self, epoch: int, logs: Logs) -> None:
         value = self.value(logs)
         if self.rest:
-            self.rest, self.wait = self.rest - 1, 0
+            self.rest -= 1
         if self.better(value, self.best):
             self.best, self.wait = value, 0
         elif not self.rest:
