@@ -143,7 +143,7 @@ def test_a_model_of_ones_own():
     assert "call" not in vars(model.inner)
     without = Own()
     without(np.ones((1, 3)))
-    assert [row[1].strip() for row in table(without)[0]] == ["?", "(4,)", "?"]
+    assert table(without)[0] == rows  # it was built for what it was given
 
 
 def test_variables_in_two_layers_are_counted_once():
