@@ -289,3 +289,16 @@ def test_frozen_layers_have_no_gradients(case: str) -> None:
     late = type(layer)(**make().get_config() | {"trainable": False})
     late.built_for(shapes)
     assert late.trainable_variables == []
+
+
+@every
+def test_a_file_holds_it(case: str, tmp_path: Any) -> None:
+    pytest.importorskip("safetensors")
+    layer, xs = given(case)
+    made = layer(*(inputs := [pb.input(x.shape[1:]) for x in xs]))
+    model = pb.model(inputs, list(made) if isinstance(made, tuple) else made)
+    model.save(tmp_path / "model.safetensors")
+    again = pb.load_model(tmp_path / "model.safetensors")
+    assert list(again.named_variables()) == list(model.named_variables())
+    same(again(*xs), model(*xs))
+    assert (again.penalties() is None) == (model.penalties() is None)

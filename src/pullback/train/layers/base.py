@@ -109,7 +109,7 @@ class Layer(Made):
             exactly = "" if self._least == self._most else " or more" if self._most == inf else f" to {self._most}"
             raise ArgumentError(f"layer '{self.name}': expected {self._least}{exactly} input(s), got {len(inputs)}.")
         if any(isinstance(x, Pending) for x in inputs):
-            return Pending.of(self, inputs)
+            return Pending.of(self, inputs).results()
         xs = [x if isinstance(x, Tensor | np.ndarray) else np.asarray(x, _dtype_of(x, self.name)) for x in inputs]
         if not self._built:
             self.built_for([x.shape[1:] for x in xs])
@@ -257,7 +257,7 @@ class Pending:
         self.shape, self.layer, self.inputs, self.dtype = shape, layer, inputs, dtype
 
     @classmethod
-    def of(cls, layer: Layer, inputs: Any) -> Any:
+    def of(cls, layer: Layer, inputs: Any) -> Pending:
         strange = [type(x).__name__ for x in inputs if not isinstance(x, Pending)]
         if strange:
             raise ArgumentError(
@@ -266,11 +266,13 @@ class Pending:
             )
         shapes = [x.shape for x in inputs]
         layer.built_for(shapes)
-        shape = layer.output_shape(*shapes)
-        made = cls(shape, layer, tuple(inputs))
-        if shape and isinstance(shape[0], tuple):  # several results, each of them a step of its own
-            return tuple(cls(one, Item(i), (made,)) for i, one in enumerate(shape))
-        return made
+        return cls(layer.output_shape(*shapes), layer, tuple(inputs))
+
+    def results(self) -> Any:
+        """Itself; of several results each one."""
+        if not (self.shape and isinstance(self.shape[0], tuple)):
+            return self
+        return tuple(Pending.of(Item(i), [self]) for i in range(len(self.shape)))
 
     def __repr__(self) -> str:
         made = "input" if self.layer is None else self.layer.name
@@ -286,7 +288,6 @@ class Item(Layer):
 
     index: int
     several = True
-    _built = True
 
     def call(self, *xs: Any) -> Any:
         return xs[self.index]
