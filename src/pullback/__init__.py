@@ -195,6 +195,7 @@ if TYPE_CHECKING:
     from pullback.train import initializers as initializers
     from pullback.train import layers as layers
     from pullback.train import metrics as metrics
+    from pullback.train import regularizers as regularizers
     from pullback.train.layers.base import input as input
     from pullback.train.models import Model as Model
     from pullback.train.models import load_model as load_model
@@ -254,7 +255,15 @@ _ROOMS = {
     "transforms.override": ["override_gradient", "register_gradient"],
     "transforms.reverse": ["GradientTape"],
     "transforms.sparse": ["sparse_hessian", "sparse_jacobian"],
-    "train": ["train", "callbacks", "data", "initializers", "layers", "metrics"],  # a room of its own, and some in it
+    "train": [
+        "train",
+        "callbacks",
+        "data",
+        "initializers",
+        "layers",
+        "metrics",
+        "regularizers",
+    ],  # a room of its own, and some in it
     "train.layers.base": ["input"],
     "train.models": ["Model", "load_model", "model", "sequential"],
 }

@@ -7,6 +7,7 @@ from pullback.train import data as data
 from pullback.train import initializers as initializers
 from pullback.train import layers as layers
 from pullback.train import metrics as metrics
+from pullback.train import regularizers as regularizers
 from pullback.train.clipping import clip_global_norm as clip_global_norm
 from pullback.train.clipping import clip_norms as clip_norms
 from pullback.train.clipping import clip_values as clip_values

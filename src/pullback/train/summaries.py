@@ -60,4 +60,6 @@ def _rows(model: Layer) -> Iterator[Row]:
 
 
 def _said(shape: Any) -> str:
+    if shape and isinstance(shape[0], tuple):  # of several results
+        return ", ".join(map(_said, shape))
     return UNKNOWN if shape is None else f"({', '.join(['batch', *map(str, shape)])})"

@@ -6,18 +6,20 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from inspect import signature
+from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
 
 from pullback.core.convert import as_shape, get_default_dtype
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, named
+from pullback.core.variable import Variable, named, watched_below
 from pullback.errors import ArgumentError, DataError, ShapeError
 from pullback.train.initializers import in_snake_case, initializer
+from pullback.train.regularizers import regularizer
 from pullback.train.structure import Made
 
-__all__ = ["Layer", "LayerError", "Pending", "input", "positive", "whole_number"]
+__all__ = ["Item", "Layer", "LayerError", "Pending", "input", "is_count", "one_of", "positive", "share", "whole_number"]
 
 Shape = tuple[int, ...]
 _made: Counter[str] = Counter()  # how many layers of each kind there were: for their names
@@ -50,14 +52,20 @@ class Layer(Made):
     input_shape: Any = field(default=None, kw_only=True)  # of one example
 
     whole = True  # among the arguments of a function it is one thing, not a tree of its fields
-    rank = None  # of one example, where only one will do
+    rank: ClassVar[int | None] = None  # of one example, where only one will do
+    several: ClassVar[bool] = False  # whether a list of arrays is several inputs
     shapes: ClassVar[Any] = ()  # of the inputs it was built for, without the batch
     _takes_training = False
+    _least, _most = 0, inf  # how many inputs ``call`` takes
     _built = False
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        cls._takes_training = "training" in signature(cls.call).parameters
+        takes = dict(list(signature(cls.call).parameters.items())[1:])
+        cls._takes_training = takes.pop("training", None) is not None
+        places = [p for p in takes.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        cls._least = sum(p.default is p.empty for p in places)
+        cls._most = inf if any(p.kind is p.VAR_POSITIONAL for p in takes.values()) else len(places)
 
     def __post_init__(self) -> None:
         kind = self.kind
@@ -85,19 +93,24 @@ class Layer(Made):
 
     # ---- what a layer says
 
-    def build(self, shape: Any) -> None:
-        """Make the variables for inputs of this shape; a layer without any has nothing to do."""
+    def build(self, *shapes: Any, **_: Any) -> None:
+        """Make the variables for inputs of these shapes; a layer without any has nothing to do."""
 
-    def call(self, x: Any) -> Any:
-        """What comes out for ``x``, which has the batch in front."""
+    def call(self, *xs: Any, **settings: Any) -> Any:
+        """What comes out for its inputs, which have the batch in front."""
         raise NotImplementedError(f"{type(self).__name__} has no call(x).")
 
     # ---- what it is then
 
     def __call__(self, *inputs: Any, training: bool = False) -> Any:
+        if self.several and len(inputs) == 1 and isinstance(inputs[0], list | tuple):
+            inputs = tuple(inputs[0]) if all(isinstance(x, GIVEN) for x in inputs[0]) else inputs
+        if not self._least <= len(inputs) <= self._most:
+            exactly = "" if self._least == self._most else " or more" if self._most == inf else f" to {self._most}"
+            raise ArgumentError(f"layer '{self.name}': expected {self._least}{exactly} input(s), got {len(inputs)}.")
         if any(isinstance(x, Pending) for x in inputs):
-            return Pending.of(self, inputs)
-        xs = [x if isinstance(x, Tensor | np.ndarray) else np.asarray(x, _dtype_of(x)) for x in inputs]
+            return Pending.of(self, inputs).results()
+        xs = [x if isinstance(x, Tensor | np.ndarray) else np.asarray(x, _dtype_of(x, self.name)) for x in inputs]
         if not self._built:
             self.built_for([x.shape[1:] for x in xs])
         self._check_rank(xs[0].shape)
@@ -116,20 +129,22 @@ class Layer(Made):
             return
         self._check_rank((0, *shapes[0]))
         try:
-            self.build(*shapes)
+            with watched_below(-1):  # variables begin with plain numbers, even in a function that is being compiled
+                self.build(*shapes)
         except LayerError:
             raise
         except ShapeError as error:
             raise LayerError(f"layer '{self.name}', given shape {shapes[0]} for each example: {error}") from error
         self._built = True
         vars(self)["shapes"] = tuple(tuple(shape) for shape in shapes)
-        self._freeze()
+        if not self.trainable:
+            self.trainable = False  # what was made just now is not trained either
 
     def output_shape(self, *shapes: Any) -> Any:
-        """The shape of one result for an example of this shape: that of zeros."""
+        """The shape of one result for an example of this shape: that of zeros.  Of several results, their shapes."""
         with np.errstate(all="ignore"):  # what it does to zeros is nobody's concern
             out = self(*[np.zeros((1, *shape), get_default_dtype()) for shape in shapes])
-        return tuple(out.shape[1:])
+        return tuple(y.shape[1:] for y in out) if isinstance(out, tuple) else tuple(out.shape[1:])
 
     def _check_rank(self, shape: Shape) -> None:
         if self.rank is not None and len(shape) != self.rank + 1:
@@ -138,11 +153,18 @@ class Layer(Made):
                 f"{('batch', *shape[1:])}. layers.reshape or flatten may help."
             )
 
-    def weight(self, name: str, shape: Any, initial: Any, trainable: bool = True, dtype: Any = None) -> Variable:
-        """A variable of this layer, to be kept in an attribute; ``trainable=False`` is for statistics and the like."""
+    def weight(
+        self, name: str, shape: Any, initial: Any, trainable: bool = True, dtype: Any = None, penalty: Any = None
+    ) -> Variable:
+        """A variable of this layer, to be kept in an attribute; ``trainable=False`` is for statistics and the like.
+
+        A ``penalty``, a regulariser, is what large values of it cost: a part of the loss.
+        """
         values = initializer(initial, f"{self.name}: {name}")(tuple(shape), dtype or get_default_dtype())
         v = Variable(values, trainable, _free_name(f"{self.name}/{name}"))
         self.__dict__.setdefault("_fixed", set()).update(() if trainable else {id(v)})
+        if penalty is not None:
+            self.__dict__.setdefault("_penalized", []).append((v, regularizer(penalty, f"{self.name}: {name}")))
         return v
 
     # ---- its parts
@@ -171,10 +193,6 @@ class Layer(Made):
                     found[key] = v
         return found
 
-    def penalties(self) -> Any:
-        """What its regularisers add to the loss; None if there are none."""
-        return None
-
     @property
     def variables(self) -> list[Variable]:
         """All variables, those that no gradient is taken by included."""
@@ -184,6 +202,26 @@ class Layer(Made):
     def trainable_variables(self) -> list[Variable]:
         """The variables that training changes."""
         return [v for v in self.variables if v.trainable]
+
+    def penalties(self) -> Any:
+        """The sum of what the regularisers ask for, to be added to the loss; None if there are none.
+
+        >>> layer = pb.layers.dense(2, kernel_initializer="ones", kernel_regularizer=pb.regularizers.l2(0.5))
+        >>> y = layer(np.ones((1, 3), np.float32))
+        >>> layer.penalties()
+        Tensor(3., dtype=float32)
+        """
+        found = [cost(v) for v, cost in self._penalties(set())]
+        return sum(found[1:], found[0]) if found else None
+
+    def _penalties(self, seen: set[int]) -> Iterator[tuple[Variable, Any]]:
+        """The variables and their regularisers, of this layer and of its parts; those of a shared one once."""
+        if id(self) not in seen:
+            seen.add(id(self))
+            yield from self.__dict__.get("_penalized", ())
+            for _, part in self.parts():
+                if isinstance(part, Layer):
+                    yield from part._penalties(seen)
 
     def get_weights(self) -> list[Any]:
         """The values of all variables, as Keras gives them.
@@ -230,9 +268,32 @@ class Pending:
         layer.built_for(shapes)
         return cls(layer.output_shape(*shapes), layer, tuple(inputs))
 
+    def results(self) -> Any:
+        """Itself; of several results each one."""
+        if not (self.shape and isinstance(self.shape[0], tuple)):
+            return self
+        return tuple(Pending.of(Item(i), [self]) for i in range(len(self.shape)))
+
     def __repr__(self) -> str:
         made = "input" if self.layer is None else self.layer.name
         return f"Pending(shape={('batch', *self.shape)}, {made})"
+
+
+GIVEN = (Tensor, np.ndarray, Pending)
+
+
+@dataclass(eq=False)
+class Item(Layer):
+    """One of several results of a layer, in a model that is wired."""
+
+    index: int
+    several = True
+
+    def call(self, *xs: Any) -> Any:
+        return xs[self.index]
+
+    def output_shape(self, *shapes: Any) -> Any:
+        return shapes[0][self.index]
 
 
 def input(shape: Any, dtype: Any = None) -> Pending:
@@ -253,11 +314,11 @@ def _found(key: str, value: Any) -> Iterator[tuple[str, Any]]:
             yield from _found(f"{key}/{inner}", x)
 
 
-def _dtype_of(x: Any) -> Any:
+def _dtype_of(x: Any, name: str) -> Any:
     """Lists of Python's floats are of the default dtype."""
     kind = np.asarray(x).dtype
     if kind.kind not in "fiub":
-        raise DataError(f"expected numbers for a layer, got dtype {kind}.")
+        raise DataError(f"layer '{name}': expected numbers, got dtype {kind}.")
     return get_default_dtype() if kind.kind == "f" else kind
 
 
@@ -278,5 +339,27 @@ def positive(layer: Layer, *names: str) -> None:
 
 def whole_number(what: str, argument: str, value: Any) -> None:
     """Refuse what is not 1, 2, 3, …"""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+    if not is_count(value):
         raise ArgumentError(f"{what}: {argument} must be a positive whole number, got {value!r}.")
+
+
+def is_count(value: Any) -> bool:
+    """Whether this is a positive whole number."""
+    return not isinstance(value, bool) and isinstance(value, int | np.integer) and bool(value > 0)
+
+
+def one_of(layer: Layer, name: str, *choices: str) -> None:
+    """Refuse what is not among these; TensorFlow.js's spelling is."""
+    value = getattr(layer, name)
+    made = in_snake_case(value) if isinstance(value, str) else value
+    if made not in choices:
+        raise ArgumentError(f"{layer.name}: {name} must be {' or '.join(map(repr, choices))}, got {value!r}.")
+    setattr(layer, name, made)
+
+
+def share(layer: Layer, *names: str) -> None:
+    """Refuse what is no share: these arguments must be numbers from 0 on and less than 1."""
+    for name in names:
+        value = getattr(layer, name)
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 <= value < 1:
+            raise ArgumentError(f"{layer.name}: {name} must be a number, at least 0 and less than 1, got {value!r}.")

@@ -1,0 +1,148 @@
+"""Layers: what they refuse, and how they say it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback import layers, regularizers
+from pullback.errors import ArgumentError, DataError, ShapeError
+
+ROWS, SEQUENCE, IMAGE = np.ones((2, 3)), np.ones((2, 4, 3)), np.ones((2, 5, 5, 3))
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: layers.dense(0), "units must be a positive whole number, got 0."),
+        (lambda: layers.dense(True), "units must be a positive whole number, got True."),
+        (lambda: layers.dense(2, "rleu"), "activation must be a function or one of elu, gelu,"),
+        (lambda: layers.dense(2, name=3), "dense: the name must be text, got int."),
+        (lambda: layers.activation(3), "activation must be a function or one of elu"),
+        (lambda: layers.conv2d(0, 3), "filters must be a positive whole number, got 0."),
+        (lambda: layers.conv2d(2, [3, 3, 3]), "kernel_size must be a positive whole number, or 2 of them, got [3, 3"),
+        (lambda: layers.conv1d(2, 3, strides=0), "strides must be a positive whole number, got 0."),
+        (lambda: layers.conv2d(2, 3, padding="causal"), "padding must be 'valid' or 'same', got 'causal'."),
+        (lambda: layers.conv2d(2, 3, 2, dilation_rate=2), "strides or dilation_rate must be 1, got 2 and 2."),
+        (lambda: layers.conv2d_transpose(0, 3), "filters must be a positive whole number, got 0."),
+        (lambda: layers.depthwise_conv2d(3, depth_multiplier=0), "depth_multiplier must be a positive whole number"),
+        (lambda: layers.separable_conv2d(3, 3, depth_multiplier=0), "depth_multiplier must be a positive whole"),
+        (lambda: layers.max_pooling2d([2, 0]), "pool_size must be a positive whole number, or 2 of them, got [2, 0]."),
+        (lambda: layers.up_sampling2d(2, "cubic"), "interpolation must be 'nearest' or 'bilinear', got 'cubic'."),
+        (lambda: layers.zero_padding2d(-1), "padding must be a whole number of 0 or more, one for each axis, or"),
+        (lambda: layers.zero_padding2d([1, 2, 3]), "or one for each side; got [1, 2, 3]."),
+        (lambda: layers.reshape([-1, -1]), "target_shape must be lengths, of which one may be -1, got [-1, -1]."),
+        (lambda: layers.reshape("2"), "target_shape must be lengths"),
+        (lambda: layers.permute([0, 1]), "dims must be each of 1, 2, ... once, got [0, 1]."),
+        (lambda: layers.repeat_vector(0), "n must be a positive whole number, got 0."),
+        (lambda: layers.dropout(1.0), "rate must be a number, at least 0 and less than 1, got 1.0."),
+        (lambda: layers.dropout(0.5, seed="x"), "seed must be a whole number of 0 or more, or None, got 'x'."),
+        (lambda: layers.gaussian_noise(-1), "stddev must be a number of 0 or more, got -1."),
+        (lambda: layers.embedding(3, 0), "output_dim must be a positive whole number, got 0."),
+        (lambda: layers.batch_normalization(momentum=2), "momentum must be a number from 0 to 1, got 2."),
+        (lambda: layers.batch_normalization(epsilon=-1), "epsilon must be a number of 0 or more, got -1."),
+        (
+            lambda: layers.batch_normalization(axis=0)(ROWS),
+            "axis 0 is the batch, over which is averaged; take another.",
+        ),
+        (lambda: layers.layer_normalization(axis=0)(ROWS), "axis 0 is the batch; take axes of the examples."),
+        (lambda: layers.lstm(0), "units must be a positive whole number, got 0."),
+        (lambda: layers.gru(2, recurrent_activation="gate"), "activation must be a function or one of"),
+        (lambda: layers.bidirectional(layers.dense(2)), "expected a recurrent layer, got Dense."),
+        (lambda: layers.bidirectional(layers.gru(2), "max"), "merge_mode must be 'concat' or 'sum' or 'mul' or 'ave'"),
+        (lambda: layers.time_distributed(3), "expected a layer, got int."),
+        (lambda: layers.multi_head_attention(2, 3, value_dim=0), "value_dim must be a positive whole number, got 0."),
+        (lambda: layers.attention(dropout=-0.5), "dropout must be a number, at least 0 and less than 1, got -0.5."),
+        (lambda: layers.dot(0), "axes must be one or two axes, not that of the batch, got 0."),
+        (lambda: layers.dense(2, kernel_regularizer="l3")(ROWS), "kernel: there is no regulariser 'l3'; there are l1"),
+        (lambda: layers.dense(2, bias_regularizer=3)(ROWS), "bias: a regulariser is a name, one of pb.regularizers,"),
+        (lambda: regularizers.l2(-1), "regularizers.l2: l2 must be a number of 0 or more, got -1."),
+        (lambda: layers.dense(2, kernel_initializer="one")(ROWS), "kernel: there is no initialiser 'one'; there are"),
+        (lambda: layers.dense(2, name="out")(ROWS, ROWS), "layer 'out': expected 1 input(s), got 2."),
+        (lambda: layers.add(name="sum")(ROWS), "layer 'sum': expected 2 or more input(s), got 1."),
+        (lambda: layers.subtract(name="less")([ROWS] * 3), "layer 'less': expected 2 input(s), got 3."),
+        (lambda: layers.attention(name="look")(SEQUENCE), "layer 'look': expected 2 to 3 input(s), got 1."),
+    ],
+)
+def test_arguments_that_cannot_be_meant(make: Any, said: str) -> None:
+    with pytest.raises(ArgumentError, match=re.escape(said)):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("make", "inputs", "said"),
+    [
+        (lambda **n: layers.dense(2, **n), [np.ones(3)], "there is no axis of features; layers.reshape([1]) makes one"),
+        (lambda **n: layers.conv2d(2, 3, **n), [ROWS], "expected rank 4, the batch included, got shape ('batch', 3)."),
+        (lambda **n: layers.conv2d(2, 7, **n), [IMAGE], "a window of (7, 7) does not fit into (5, 5)"),
+        (lambda **n: layers.max_pooling2d(9, **n), [IMAGE], "a window of (9, 9) does not fit into (5, 5)"),
+        (lambda **n: layers.global_max_pooling1d(**n), [np.ones((2, 0, 3))], "zero-size array"),
+        (lambda **n: layers.reshape([4], **n), [ROWS], "3 numbers do not fill the shape (4,)."),
+        (lambda **n: layers.reshape([2, -1], **n), [ROWS], "3 numbers do not fill the shape (2, -1)."),
+        (lambda **n: layers.permute([2, 1], **n), [ROWS], "expected rank 3, the batch included, for dims (2, 1)."),
+        (lambda **n: layers.repeat_vector(2, **n), [SEQUENCE], "expected rank 2"),
+        (lambda **n: layers.embedding(3, 2, **n), [[[0, 3]]], "expected whole numbers from 0 to 2, got 3."),
+        (lambda **n: layers.embedding(3, 2, **n), [[[0, -1]]], "expected whole numbers from 0 to 2, got -1."),
+        (lambda **n: layers.embedding(3, 2, **n), [[[0.5]]], "expected whole numbers from 0 to 2, got 0.5."),
+        (lambda **n: layers.embedding(3, 2, **n), [[[np.nan]]], "expected whole numbers from 0 to 2, got nan."),
+        (lambda **n: layers.batch_normalization(7, **n), [ROWS], "axis 7 is out of range for rank 2"),
+        (lambda **n: layers.layer_normalization(5, **n), [ROWS], "axis 5 is out of range for rank 2"),
+        (lambda **n: layers.lstm(2, **n), [ROWS], "expected rank 3, the batch included"),
+        (lambda **n: layers.lstm(2, **n), [SEQUENCE, np.ones((2, 2))], "expected 2 initial state(s) of shape (2, 2)"),
+        (lambda **n: layers.gru(2, **n), [SEQUENCE, ROWS], "expected 1 initial state(s) of shape (2, 2), got (2, 3)."),
+        (lambda **n: layers.simple_rnn(2, **n), [np.ones((2, 0, 3))], "there are no steps in the sequence."),
+        (lambda **n: layers.time_distributed(layers.flatten(), **n), [np.ones(3)], "there is no axis of steps."),
+        (lambda **n: layers.time_distributed(layers.conv1d(2, 3, **n)), [SEQUENCE], "expected rank 3"),
+        (lambda **n: layers.attention(**n), [SEQUENCE, IMAGE], "query, value and key must have rank 3"),
+        (lambda **n: layers.attention(**n), [SEQUENCE, SEQUENCE[:, :, :2]], "query has 3 features and key 2"),
+        (lambda **n: layers.attention(**n), [SEQUENCE, SEQUENCE[:1]], "must have the same batch"),
+        (
+            lambda **n: layers.multi_head_attention(2, 3, **n),
+            [SEQUENCE, SEQUENCE, SEQUENCE[:, :2]],
+            "value as many steps as key",
+        ),
+        (lambda **n: layers.add(**n), [ROWS, np.ones((2, 4))], "shapes (2, 3) and (2, 4) do not broadcast"),
+        (lambda **n: layers.concatenate(**n), [ROWS, SEQUENCE], "must be the same"),
+        (lambda **n: layers.dot(1, **n), [ROWS, np.ones((2, 4))], "the lengths 3 along axis 1 and 4 along axis 1"),
+        (lambda **n: layers.dot(3, **n), [ROWS, ROWS], "axis 3 is out of range for rank 2"),
+        (lambda **n: layers.dot(-1, **n), [np.ones(3), np.ones(3)], "expected at least rank 2, the batch included."),
+    ],
+)
+def test_shapes_that_do_not_fit_name_the_layer(make: Any, inputs: Any, said: str) -> None:
+    with pytest.raises(ShapeError) as error:
+        make(name="mine")(*inputs)
+    assert "layer 'mine'" in str(error.value)
+    assert said in str(error.value)
+
+
+def test_what_a_layer_was_not_built_for() -> None:
+    layer = layers.dense(2, name="first")
+    layer(ROWS)
+    with pytest.raises(
+        ShapeError, match=r"layer 'first', given shape \(2, 4\): matmul: got shapes \(2, 4\) and \(3, 2"
+    ):
+        layer(np.ones((2, 4)))
+    model = pb.sequential([layers.dense(3, input_shape=[3])])
+    with pytest.raises(ShapeError, match="layer 'second': expected rank 3"):
+        model.add(layers.lstm(2, name="second"))
+    with pytest.raises(DataError, match="layer 'first': expected numbers, got dtype <U1"):
+        layer([["a"]])
+
+
+def test_layers_are_built_where_they_are_first_called() -> None:
+    x = np.ones((4, 3), np.float32)
+    for transform in (pb.compile, pb.vmap, lambda f: lambda x: pb.grad(lambda x: pb.sum(f(x)))(x)):
+        model = pb.sequential([layers.reshape([1, 3]), layers.lstm(2), layers.batch_normalization(), layers.dense(1)])
+        transform(lambda x, model=model: model(x[None] if x.ndim == 1 else x))(x)
+        assert model(x).shape == (4, 1)
+        assert len(pb.variable_grads(lambda model=model: pb.sum(model(x))).grads) == 7
+
+
+def test_each_example_of_vmap_has_no_statistics_of_its_own() -> None:
+    layer = layers.batch_normalization(name="normal")
+    with pytest.raises(pb.errors.BatchedValueError, match=r"normal/moving_mean\.assign: .* different for each example"):
+        pb.vmap(lambda x: layer(x[None], training=True)[0])(ROWS)
