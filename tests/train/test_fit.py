@@ -25,11 +25,10 @@ def points(n: int = 90, seed: int = 0):
     return x.astype(np.float32), kind
 
 
-def classifier(seed: int = 1, dropout: float = 0.0, **how):
+def classifier(seed: int = 1, dropout: float = 0.0, noise: int | None = None, **how):
     pb.random.seed(seed)
-    model = pb.sequential(
-        [layers.dense(16, activation="tanh", input_shape=[2]), layers.dropout(dropout), layers.dense(3)]
-    )
+    drop = layers.dropout(dropout, seed=noise)
+    model = pb.sequential([layers.dense(16, activation="tanh", input_shape=[2]), drop, layers.dense(3)])
     how = {"optimizer": pb.train.adam(0.05), "loss": "sparse_softmax_cross_entropy", "metrics": ["accuracy"]} | how
     model.compile(**how)
     return model
@@ -385,13 +384,13 @@ class KilledError(Exception):
 
 
 @pytest.mark.parametrize("at", [4, 6, 7])  # of 6 steps an epoch: in the first one, at its end, in the second
-@pytest.mark.parametrize("eager", [False, True])
-def test_a_resumed_training_is_the_same_as_one_that_went_on(tmp_path, at: int, eager: bool) -> None:
+@pytest.mark.parametrize(("eager", "noise"), [(False, None), (True, None), (False, 5)])
+def test_a_resumed_training_is_the_same_as_one_that_went_on(tmp_path, at: int, eager: bool, noise) -> None:
     x, y = points()
     path = tmp_path / "run.safetensors"
 
     def begun():
-        model = classifier(dropout=0.3, eager=eager)
+        model = classifier(dropout=0.3, noise=noise, eager=eager)
         stopping = pb.callbacks.early_stopping("loss", patience=50, restore_best_weights=True)
         return model, [stopping, pb.callbacks.model_checkpoint(path, every=1)]
 

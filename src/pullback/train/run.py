@@ -71,6 +71,7 @@ class Run:
             "count": self.means.count,
             "data": self.batches.state(),
             "random": random.get_state(),
+            "generators": [g.bit_generator.state for g in self.model.generators()],
             "history": self.history.history,
             "epochs": self.history.epochs,
         }
@@ -89,6 +90,8 @@ class Run:
         self.batches.resume(state["data"])
         self.callbacks.restore(remembered)
         random.set_state(state["random"])
+        for generator, place in zip(self.model.generators(), state["generators"], strict=True):
+            generator.bit_generator.state = place
 
     # ---- on it goes
 
