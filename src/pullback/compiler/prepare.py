@@ -79,6 +79,8 @@ def _ready(g: Graph, n: Node, args: list[Node]) -> Node:
         if known and code_of(n.dtype) in PRODUCTS:
             return _product(g, n, args)
         return g.add("opaque", args, n.shape, n.dtype, (BY_KERNEL[np.matmul], {}), n.line)
+    if n.kind == "scan" and not known:
+        return g.add("opaque", args, n.shape, n.dtype, n.data, n.line)
     if n.kind == "map" and not (
         known and _has_code(n.data[0], tuple(code_of(a.dtype) for a in args), code_of(n.dtype), Frozen(n.data[1]))
     ):

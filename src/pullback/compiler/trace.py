@@ -18,7 +18,7 @@ from pullback.compiler.plain import Plain, Positions, fitting
 from pullback.core.axes import over
 from pullback.core.convert import as_value
 from pullback.core.interpreter import new_level
-from pullback.core.lowering import call, fold, made_of, opaque, pieces, scalar, view
+from pullback.core.lowering import call, fold, made_of, opaque, pieces, position, scalar, scan, view
 from pullback.core.source import user_line
 from pullback.core.tape import RAW
 from pullback.core.tensor import Tensor, Wrapped
@@ -203,6 +203,8 @@ class Trace:
             return self.viewed(op, args[0], params)
         if isinstance(lower, pieces):
             return self.pieced(op, args, params, dtype)
+        if isinstance(lower, scan | position):
+            return self.scanned(op, args, params, dtype)
         if isinstance(lower, call) and lower.symbol == "gemm":
             op.acts.shape(op.name, [np.shape(a) for a in args], params)  # which says what does not fit
             return self.product(*(self.node(a, dtype) for a in args))
@@ -311,6 +313,13 @@ class Trace:
         data = Pieces(tuple(start for start, _ in kept), fill)
         return Symbol(self, self.graph.add("pieces", [n for _, n in kept], shape, dtype, data, user_line()))
 
+    def scanned(self, op: Any, args: Sequence[Any], params: dict[str, Any], dtype: Any) -> Any:
+        nodes = [self.node(a, dtype if isinstance(op.lower, scan) else None) for a in args]
+        shape = tuple(op.acts.shape(op.name, [n.shape for n in nodes], params))
+        if any(not n.size for n in nodes) or any(n.shape != nodes[0].shape for n in nodes):
+            return self.opaque(op, args, params)
+        return Symbol(self, self.graph.add("scan", nodes, shape, dtype, (op, params), user_line()))
+
     def product(self, a: Node, b: Node) -> Symbol:
         row, column = len(a.shape) == 1, len(b.shape) == 1
         if row:
@@ -418,7 +427,7 @@ def result_dtype(op: Any, dtypes: tuple[Any, ...], params: Frozen) -> np.dtype[A
     if isinstance(op.lower, view | pieces):
         common: np.dtype[Any] = np.result_type(*(_example(d) for d in dtypes))
         return common
-    given = {**params, "axis": 0} if isinstance(op.lower, fold) else dict(params)
+    given = {**params, "axis": 0} if isinstance(op.lower, fold | scan | position) else dict(params)
     with np.errstate(all="ignore"):
         dtype: np.dtype[Any] = np.asarray(op.perform(values, given)).dtype
     return dtype
