@@ -22,6 +22,7 @@ __all__ = ["scanned"]
 
 ROWS = 8  # that a scan goes along at once
 LONG = 64  # elements, from which on whole vectors are worth it in a single row
+SHORT = 16  # elements of rows of which several are searched at once, one in each lane
 REGISTERS = 4  # vectors of neighbours whose running values stay in registers
 BLOCK = 4096  # bytes of neighbours that are done together: what was written last is still in the first cache
 PART = 32768  # elements, about, that a thread takes at a time
@@ -270,14 +271,19 @@ class Search(Along):
         self.index = "i4" if self.length < 2**31 and self.size < 8 else "i8"
         self.width = max(1, lanes // max(self.size, int(self.index[1])))
         self.columns = max(1, BLOCK // 4 // (self.size * self.width))
+        self.short = self.inner == 1 and self.length <= SHORT and self.outer >= self.width > 1 and self.size >= 4
         if self.inner > 1 and self.vectors > 1:
             self.scratch = 2 * self.columns * self.width * 8
 
     def units(self) -> int:
+        if self.short:
+            return -(-self.outer // self.width)
         return self.outer if self.inner == 1 else self.outer * -(-self.vectors // self.columns)
 
     def unit(self, u: str) -> None:
-        if self.inner == 1:
+        if self.short:
+            self._rows(u)
+        elif self.inner == 1:
             self._row(u)
         elif self.inner < self.width:
             self._few(u)
@@ -384,6 +390,22 @@ class Search(Along):
     def _merged(self, best: Value, j: Value, x: Value, i: Value) -> tuple[Value, Value]:
         which = self._before(x, i, best, j)
         return self._chosen(which, x, best), self._chosen(which, i, j)
+
+    def _rows(self, u: str) -> None:
+        """Several short rows, one in each lane."""
+        code, width = self.code, self.width
+        first = self.smaller(code.times(u, width), str(self.outer - width))
+        base = self.at("%a0", code.times(first, self.length))
+        steps = ", ".join(f"i64 {k * self.length}" for k in range(width))
+
+        def taken(p: str) -> Value:
+            pointers = code.op(f"getelementptr {self.one}, ptr {self.at(base, p)}, <{width} x i64> <{steps}>")
+            return self.value(code.gather(pointers, self.one, self.size, width, None), width)
+
+        rooms = self._begin(taken("0"))
+        with code.loop("0", self.length) as p:
+            self._update(taken(p), self._places(p, width, 0), rooms)
+        self._write(self._loaded(rooms, width)[1], first)
 
     def _few(self, u: str) -> None:
         """Neighbours that are fewer than lanes."""
