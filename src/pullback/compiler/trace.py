@@ -188,7 +188,8 @@ class Trace:
             return tuple(self.symbol(z) for z in op.run([self.symbol(a) for a in args]).values)
         lower = op.lower
         if isinstance(lower, made_of):
-            return lower.formula(*([args] if op.variadic else args), **params)
+            made = lower.formula(*([args] if op.variadic else args), **params)
+            return self.symbol(made) if isinstance(made, RAW) else made
         if isinstance(lower, opaque):
             return self.opaque(op, args, params)
         dtypes = tuple(map(_kind, args))

@@ -406,6 +406,7 @@ def any(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
     acts=reduces(),
     d=constant(),
     run=lambda x, axis=None, keepdims=False: quick_sum(x != 0, axis, keepdims),
+    lower=made_of(lambda x, axis, keepdims: np.sum(x != 0, axis=axis, keepdims=keepdims)),
 )
 def count_nonzero(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
     """How many elements over ``axis`` are not 0.
