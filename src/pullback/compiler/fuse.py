@@ -245,6 +245,8 @@ class Fusion:
         row = n.kind in ("map", "cast") and k.split is not None and axes == k.axes[: k.split] and axes != k.axes
         if axes != k.axes and not row:
             return ""
+        if n.kind == "take" and (n.args[0].number in k.levels or k.levels.get(n.args[1].number) == ROW):
+            return ""  # rows, and their positions, are read from memory
         for u in needs:
             if row:
                 u = u._replace(steps=u.steps + (0,) * (len(k.axes) - len(axes)))

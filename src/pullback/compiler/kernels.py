@@ -7,6 +7,7 @@ depend on who did which part.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
 
@@ -258,7 +259,7 @@ class Writer(Folds):
                 if node.kind == "pieces":
                     return self._pieces(node, index, mask, width, axis, hoisted)
                 if node.kind == "take":
-                    return self._take(node, index, mask, width, axis)
+                    return self._take(node, index, mask, width, axis, value)
                 return self._computed(node, [value(u) for u in self.given(node)], width)
             if node.number in self.fused.virtual:
                 return self._computed(node, [value(taken(use, a)) for a in node.args], width)
@@ -302,18 +303,20 @@ class Writer(Folds):
             v = v.like(code.op(f"select {vector('i1', width)} {inside}, {v.type} {got.name}, {v.type} {v.name}"))
         return v
 
-    def _take(self, n: Node, index: str, mask: str | None, width: int, axis: int | None) -> Value:
+    def _take(
+        self, n: Node, index: str, mask: str | None, width: int, axis: int | None, value: Callable[[Use], Value]
+    ) -> Value:
         """Elements of rows that are found by their positions: one row, or a row for each lane."""
         at, use = rows_of(n)
-        length = prod(n.args[0].shape[1:])
+        length, made = prod(n.args[0].shape[1:]), self.kernel.makes(at)
         if axis is None or at.steps[axis] == 0:
-            row = self._scalar_load(at).name
+            row = (value(at) if made else self._scalar_load(at)).name
             place = self.code.add(self._place(use, index, axis), self.code.times(row, length))
             step = 1 if axis is None else use.steps[axis]
             if step == 1 or width == 1:
                 return self._load(use.node, place, mask, width)
             return self._gather(use.node, place, step, mask, width)
-        rows = self._vector_load(at, index, mask, width, axis)
+        rows = value(at) if made else self._vector_load(at, index, mask, width, axis)
         return self._gather_at(use.node, self._place(use, index, axis), rows * length if length != 1 else rows, mask)
 
     def _computed(self, n: Node, args: list[Value], width: int) -> Value:

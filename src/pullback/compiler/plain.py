@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.errors import ShapeError
 
-__all__ = ["Plain", "Positions", "fitting"]
+__all__ = ["Coordinates", "Plain", "Positions", "fitting"]
 
 
 class Plain:
@@ -51,6 +51,28 @@ class Positions:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Positions) and other.length == self.length
+
+
+class Coordinates:
+    """Places in several axes, one vector each, as one number each; found to be within them.  As an op."""
+
+    variadic = False
+
+    def __init__(self, name: str, shape: tuple[int, ...]) -> None:
+        self.name, self.shape = f"positions of {name}", shape
+
+    def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
+        each = [
+            Positions(self.name.removeprefix("positions of "), n).perform([values[0][..., k]], {})
+            for k, n in enumerate(self.shape)
+        ]
+        return np.ravel_multi_index(each, self.shape) if len(each) > 1 else each[0]
+
+    def __hash__(self) -> int:
+        return hash((Coordinates, self.shape))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Coordinates) and other.shape == self.shape
 
 
 @lru_cache
