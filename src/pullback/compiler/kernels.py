@@ -257,7 +257,7 @@ class Writer(Folds):
                 if kept and node.number in self.fused.stored:
                     return self._vector_load(use, index, mask, width, axis)
                 if node.kind == "pieces":
-                    return self._pieces(node, index, mask, width, axis, hoisted)
+                    return self._pieces(node, index, mask, width, axis, value)
                 if node.kind == "take":
                     return self._take(node, index, mask, width, axis, value)
                 return self._computed(node, [value(u) for u in self.given(node)], width)
@@ -278,7 +278,7 @@ class Writer(Folds):
                     self._store(v, n, self._place(use, index, axis), mask)
 
     def _pieces(
-        self, n: Node, index: str, mask: str | None, width: int, axis: int | None, hoisted: dict[Any, Value]
+        self, n: Node, index: str, mask: str | None, width: int, axis: int | None, value: Callable[[Use], Value]
     ) -> Value:
         """Each piece where it lies, the filling elsewhere."""
         code, dtype = self.code, code_of(n.dtype)
@@ -299,7 +299,8 @@ class Writer(Folds):
                 moved = code.op(f"sub {whole} {here}, {literal(first, 'i8', width)}")
                 near = code.op(f"icmp ult {whole} {moved}, {literal(last - first, 'i8', width)}")
                 inside = code.op(f"and {vector('i1', width)} {inside}, {near}")
-            got = self._guarded_load(use, index, inside, width, axis)
+            made = self.kernel.makes(use)
+            got = value(use) if made else self._guarded_load(use, index, inside, width, axis)
             v = v.like(code.op(f"select {vector('i1', width)} {inside}, {v.type} {got.name}, {v.type} {v.name}"))
         return v
 

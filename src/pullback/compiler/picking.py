@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.graph import Node, Shape
+from pullback.compiler.graph import Node, Pieces, Shape
 from pullback.compiler.plain import Coordinates, Positions
 from pullback.core.axes import one_axis
+from pullback.core.lowering import position
 from pullback.core.source import user_line
 
-__all__ = ["coordinates", "numbers", "picked", "put", "rows", "segments"]
+__all__ = ["assigned", "block_of", "coordinates", "laid_apart", "numbers", "picked", "put", "rows", "segments"]
 
 
 # ---- by numbers of rows
@@ -40,9 +41,15 @@ def put(t: Any, x: Any, at: Any, shape: Shape, kept: int) -> Any:
 
 def checked(t: Any, op: Any, at: Any) -> Any:
     """What an op makes of positions: now if they are known, else in every call."""
-    node = t.node(at)
+    node = source = t.node(at)
     if node.kind == "constant":
         return t.symbol(np.asarray(op.perform([node.data], {})))
+    while source.kind in ("view", "cast"):
+        (source,) = source.args
+    if isinstance(op, Positions) and source.kind == "scan" and isinstance(source.data[0].lower, position):
+        axis = source.data[1]["axis"]
+        if isinstance(axis, int) and source.args[0].shape and source.args[0].shape[axis] <= op.length:
+            return np.astype(t.wrapped(node), np.int64)  # they are positions along an axis that is not longer
     return t.opaque(op, [at], {})
 
 
@@ -139,6 +146,62 @@ def segments(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> An
         found = picked(t, x, np.where(inside, ids, 0), kept)
         return np.where(np.reshape(inside, ids.shape + (1,) * kept), found, np.zeros((), x.dtype))
     return put(t, x, np.where(inside, ids, many), (many + 1, *shape[1:]), len(shape) - 1)[:many]
+
+
+# ---- by an index of integers and slices
+
+
+def block_of(index: Any, shape: Shape) -> Any:
+    """Where a basic index begins, the shape of what it picks, and the same without axes picked by a number.
+
+    None if it is not a block: if it steps over elements, or picks them one by one.
+    """
+    parts = list(index) if type(index) is tuple else [index]
+    if any(not (isinstance(i, int | slice) or i is None or i is ...) for i in parts):
+        return None
+    if any(i is None for i in parts):
+        return None
+    named = sum(i is not ... for i in parts)
+    at = next((n for n, i in enumerate(parts) if i is ...), len(parts))
+    parts[at : at + 1] = [slice(None)] * (len(shape) - named)
+    start, block, thin = [], [], []
+    for i, length in zip(parts, shape, strict=True):
+        first, stop, step = (i, i + 1, 1) if isinstance(i, int) else i.indices(length)
+        if isinstance(i, int) and i < 0:
+            first, stop = i + length, i + length + 1
+        if step != 1:
+            return None
+        start.append(first)
+        block.append(max(stop - first, 0))
+        if not isinstance(i, int):
+            thin.append(block[-1])
+    return tuple(start), tuple(block), tuple(thin)
+
+
+def assigned(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """A copy of ``x`` in which ``y`` stands at an index, which names no place twice."""
+    x, y = (t.symbol(a) for a in args)
+    index, shape = params["index"], x.shape
+    due = np.broadcast_to(np.True_, shape)[index].shape
+    if len(y.shape) > len(due) and prod(y.shape[: len(y.shape) - len(due)]) == 1:
+        y = np.reshape(y, y.shape[len(y.shape) - len(due) :])
+    fits = len(y.shape) <= len(due) and all(n in (1, m) for n, m in zip(y.shape[::-1], due[::-1], strict=False))
+    if not (fits and prod(due) and np.can_cast(y.dtype, x.dtype, "same_kind")) or "c" in (x.dtype.kind, y.dtype.kind):
+        return t.opaque(op, args, params)
+    y = np.broadcast_to(np.astype(y, x.dtype), due)
+    found = block_of(index, shape)
+    if found is not None:
+        start, block, _ = found
+        data = Pieces(((0,) * len(shape), start), 0)
+        parts = (t.node(x), t.node(np.reshape(y, block)))
+        return t.wrapped(t.graph.add("pieces", parts, shape, x.dtype, data, user_line()))
+    here = np.zeros(shape, bool)
+    here[index] = True
+    apart = laid_apart(t, t.node(y), shape, index)
+    if apart is None and x.dtype.kind == "f" and np.count_nonzero(here) == prod(due):
+        at, kept = numbers(shape, lambda along: along[index])
+        apart = put(t, y, at, shape, kept)
+    return t.opaque(op, args, params) if apart is None else np.where(here, apart, x)
 
 
 def laid_apart(t: Any, x: Node, shape: Shape, index: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from pullback.compiler.graph import Fold, Graph, Node, Pieces, Shape, View, contiguous, fingerprint
-from pullback.compiler.picking import coordinates, laid_apart, numbers, picked, put, rows, segments
+from pullback.compiler.picking import assigned, block_of, coordinates, laid_apart, numbers, picked, put, rows, segments
 from pullback.compiler.plain import Plain, fitting
 from pullback.core.axes import over
 from pullback.core.convert import as_value
@@ -36,6 +36,7 @@ OPERATORS = frozenset({
 
 PICKING = {
     "take": rows, "scatter": rows, "take at": coordinates, "put at": coordinates, "segments": segments, "spread": segments,
+    "set": assigned,
 }  # fmt: skip
 
 
@@ -293,7 +294,7 @@ class Trace:
         nodes = [self.node(a, dtype) for a in args]
         shapes = [n.shape for n in nodes]
         shape = tuple(op.acts.shape(op.name, shapes, params))
-        found = [_block(index, shape) for index in op.lower.places(shapes, **params)]
+        found = [block_of(index, shape) for index in op.lower.places(shapes, **params)]
         if found == [None] and op.lower.fill == 0:
             return self.put_apart(op, nodes[0], params, shape)
         if any(block is None for block in found) or not nodes:
@@ -382,33 +383,6 @@ def _may_not_fit(a: Any, kinds: list[Any]) -> bool:
         return True
     held = [np.iinfo(d) for d in kinds if d.kind in "iu"]
     return any(not i.min <= a <= i.max for i in held)
-
-
-def _block(index: Any, shape: Shape) -> Any:
-    """Where a basic index begins, the shape of what it picks, and the same without axes picked by a number.
-
-    None if it is not a block: if it steps over elements, or picks them one by one.
-    """
-    parts = list(index) if type(index) is tuple else [index]
-    if any(not (isinstance(i, int | slice) or i is None or i is ...) for i in parts):
-        return None
-    if any(i is None for i in parts):
-        return None
-    named = sum(i is not ... for i in parts)
-    at = next((n for n, i in enumerate(parts) if i is ...), len(parts))
-    parts[at : at + 1] = [slice(None)] * (len(shape) - named)
-    start, block, thin = [], [], []
-    for i, length in zip(parts, shape, strict=True):
-        first, stop, step = (i, i + 1, 1) if isinstance(i, int) else i.indices(length)
-        if isinstance(i, int) and i < 0:
-            first, stop = i + length, i + length + 1
-        if step != 1:
-            return None
-        start.append(first)
-        block.append(max(stop - first, 0))
-        if not isinstance(i, int):
-            thin.append(block[-1])
-    return tuple(start), tuple(block), tuple(thin)
 
 
 class Frozen(dict[str, Any]):

@@ -197,7 +197,8 @@ def composed(x: Any, y: Any, equation: str) -> Any:
     order_x, order_y, order, batch, rows, summed, columns = planned(equation)
     if batch and summed and not rows and not columns:
         both = np.transpose(x, order_x) * np.transpose(y, order_y)
-        return np.transpose(np.sum(both, axis=tuple(range(batch, batch + summed))), order)
+        z = np.sum(both, axis=tuple(range(batch, batch + summed)))
+        return np.transpose(z if z.dtype == both.dtype else np.astype(z, both.dtype), order)
     return contracted(x, y, equation)
 
 
