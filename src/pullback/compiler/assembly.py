@@ -17,7 +17,7 @@ from pullback.compiler.graph import Graph, Node
 from pullback.compiler.kernels import Writer, Written
 from pullback.compiler.products import Plan, blas_call, declaration, planned, small_product
 from pullback.compiler.scans import scanned
-from pullback.compiler.scatter import ScatterAdd
+from pullback.compiler.scatter import ScatterAdd, Spaced
 
 ALIGN = 64
 WORTH_THREADS = 400_000  # vector work, in elements: below this, others come when it is done
@@ -90,7 +90,7 @@ class Assembler:
                 self._call_kernel(code, step)
             elif step.kind == "scan":
                 self._call_scan(code, step)
-            elif step.kind == "scatter":
+            elif step.kind in ("scatter", "spaced"):
                 self._call_scatter(code, step)
             else:
                 self._call_product(code, step)
@@ -295,8 +295,8 @@ class Assembler:
             code.line(f"call void @{name}({', '.join(arrays)}, i64 0, i64 {w.rows}, {partial}, {scratch})")
 
     def _call_scatter(self, code: Code, n: Node) -> None:
-        self.made.described.append(f"scatter {list(n.args[0].shape)} into {list(n.shape)}")
-        scatter = ScatterAdd(n, self.lanes)
+        self.made.described.append(f"{n.kind} {list(n.args[0].shape)} into {list(n.shape)}")
+        scatter = (ScatterAdd if n.kind == "scatter" else Spaced)(n, self.lanes)
         name = self._named(scatter.text())
         self.declared |= scatter.code.declared
         code.line(f"call void @{name}({', '.join(f'ptr {self._pointer(code, x)}' for x in (*n.args, n))})")

@@ -9,6 +9,7 @@ view        the elements of its argument elsewhere: ``data`` is a View of the ar
 pieces      its arguments at their places in a larger array, ``data.fill`` elsewhere; later ones lie on earlier ones
 take        rows of its first argument, at the positions along its axis 0 that the second one holds
 scatter     zeros with the rows of its first argument added at the positions that the second one holds
+spaced      zeros in which its argument lies as ``data``, a View of them
 scan        a running value along an axis, or where along it an extreme is; ``data`` is (op, params)
 product     the matrix product of the last two axes, the others being the same in both, ``data`` times if that is said;
             a third argument is added
@@ -249,6 +250,11 @@ def _check_scatter(n: Node) -> str:
     return "" if rows.shape + n.shape[1:] == x.shape and rows.dtype == np.int64 else f"{x.shape} at {rows}."
 
 
+def _check_spaced(n: Node) -> str:
+    (x,) = n.args
+    return _check_view(Node("view", (n,), x.shape, n.dtype, n.data, 0))
+
+
 def _check_scan(n: Node) -> str:
     return "" if n.shape == tuple(n.data[0].acts.shape(n.name, [a.shape for a in n.args], n.data[1])) else "its shape."
 
@@ -264,7 +270,7 @@ def _check_constant(n: Node) -> str:
 CHECKS: dict[str, Any] = {
     "input": lambda n: "", "constant": _check_constant, "map": _check_map, "cast": _check_cast, "fold": _check_fold,
     "view": _check_view, "pieces": _check_pieces, "take": _check_take, "scatter": _check_scatter,
-    "scan": _check_scan, "product": _check_product, "opaque": lambda n: "", "part": lambda n: "",
+    "scan": _check_scan, "spaced": _check_spaced, "product": _check_product, "opaque": lambda n: "", "part": lambda n: "",
 }  # fmt: skip
 
 

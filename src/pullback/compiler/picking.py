@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.graph import Node, Pieces, Shape
+from pullback.compiler.graph import Node, Pieces, Shape, View
 from pullback.compiler.plain import Coordinates, Positions
 from pullback.core.axes import one_axis
 from pullback.core.lowering import position
 from pullback.core.source import user_line
 
-__all__ = ["assigned", "block_of", "coordinates", "laid_apart", "numbers", "picked", "put", "rows", "segments"]
+__all__ = ["assigned", "block_of", "coordinates", "laid_apart", "numbers", "one_each", "picked", "put", "rows", "segments"]
 
 
 # ---- by numbers of rows
@@ -137,7 +137,7 @@ def segments(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> An
     x, ids = (t.symbol(a) for a in args)
     shape = tuple(op.acts.shape(op.name, [x.shape, ids.shape], params))
     many = x.shape[0] if op.lower.symbol == "spread" else shape[0]
-    if ids.dtype.kind not in "iu" or ids.dtype == np.uint64 or x.dtype.kind != "f" or not (many and x.size):
+    if ids.dtype.kind not in "iu" or ids.dtype == np.uint64 or x.dtype == bool or not (many and x.size):
         return t.opaque(op, args, params)
     ids = np.astype(ids, np.int64)
     inside = (ids >= 0) & (ids < many)
@@ -197,41 +197,29 @@ def assigned(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> An
         return t.wrapped(t.graph.add("pieces", parts, shape, x.dtype, data, user_line()))
     here = np.zeros(shape, bool)
     here[index] = True
-    apart = laid_apart(t, t.node(y), shape, index)
-    if apart is None and x.dtype.kind == "f" and np.count_nonzero(here) == prod(due):
-        at, kept = numbers(shape, lambda along: along[index])
-        apart = put(t, y, at, shape, kept)
-    return t.opaque(op, args, params) if apart is None else np.where(here, apart, x)
+    if np.count_nonzero(here) != prod(due):
+        return t.opaque(op, args, params)  # of several for one place the last one stays
+    return one_each(t, y, x, shape, index)
+
+
+def one_each(t: Any, x: Any, otherwise: Any, shape: Shape, index: Any) -> Any:
+    """``x`` at an index that names no place twice, and ``otherwise`` elsewhere."""
+    at = np.zeros(shape, np.int64)
+    at[index] = np.arange(1, prod(x.shape) + 1).reshape(x.shape)
+    return np.where(at > 0, picked(t, x, np.maximum(at - 1, 0), 0), otherwise)
 
 
 def laid_apart(t: Any, x: Node, shape: Shape, index: Any) -> Any:
-    """Zeros of ``shape`` with ``x`` at an index of slices that step over elements, or None if it is none of these.
-
-    An axis that is stepped along is seen as two: one by whole steps, one within a step.
-    """
-    parts = list(index) if type(index) is tuple else [index]
-    if any(not isinstance(i, slice | int) and i is not ... for i in parts) or sum(i is ... for i in parts) > 1:
+    """Zeros of ``shape`` with ``x`` at an index that picks a view of them; None if it picks elements one by one."""
+    whole = np.zeros(shape, np.int8)
+    there = whole[index]
+    if not np.may_share_memory(there, whole):
         return None
-    at = parts.index(...) if ... in parts else len(parts)
-    parts[at : at + 1] = [slice(None)] * (len(shape) - sum(i is not ... for i in parts))
-    flips, inner, starts, wide = [], [], [], []
-    for i, length in zip(parts, shape, strict=True):
-        first, stop, step = slice(i, i + 1 or None).indices(length) if isinstance(i, int) else i.indices(length)
-        count = len(range(first, stop, step))
-        if not count:
-            return None
-        flips.append(slice(None, None, -1 if step < 0 else 1))
-        if step < 0:
-            first, step = first + (count - 1) * step, -step
-        inner.append(count)
-        starts.append((first // step, first % step))
-        wide.append((-(-length // step), step))
-    z = np.reshape(t.wrapped(x), inner)[tuple(flips)]
-    for axis, (start, (many, step)) in enumerate(zip(starts, wide, strict=True)):
-        z = np.expand_dims(z, 2 * axis + 1)
-        room = [(0, 0)] * len(z.shape)
-        room[2 * axis] = start[0], many - start[0] - z.shape[2 * axis]
-        room[2 * axis + 1] = start[1], step - start[1] - 1
-        z = np.pad(z, room)
-    z = np.reshape(z, [many * step for many, step in wide])
-    return z[tuple(slice(n) for n in shape)]
+    begin = there.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    return spaced(t, x, shape, View(begin, there.strides), there.shape)
+
+
+def spaced(t: Any, x: Node, shape: Shape, view: View, lengths: Shape) -> Any:
+    """Zeros of ``shape`` in which ``x`` lies where a view of them lies."""
+    laid = t.node(np.reshape(np.broadcast_to(t.wrapped(x), lengths), lengths))
+    return t.wrapped(t.graph.add("spaced", (laid,), shape, x.dtype, view, user_line()))

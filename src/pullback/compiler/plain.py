@@ -41,6 +41,8 @@ class Positions:
 
     def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
         at = np.asarray(values[0], np.int64)
+        if at.size and at.view(np.uint64).max() < self.length:  # what is negative is larger than any
+            return at
         if at.size and not -self.length <= at.min() <= at.max() < self.length:
             wrong = next(i for i in at.ravel().tolist() if not -self.length <= i < self.length)
             raise ShapeError(f"{self.name}: {wrong} is out of range for an axis of length {self.length}.")

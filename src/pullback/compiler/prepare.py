@@ -89,9 +89,9 @@ def _ready(g: Graph, n: Node, args: list[Node]) -> Node:
         (base,) = args[0].args
         if base.size == args[0].size:  # another shape of another shape
             return _settled(g, n, base)
-    if n.kind == "scatter" and code_of(n.dtype) not in PRODUCTS:
+    if n.kind == "scatter" and n.dtype == bool:
         known = False
-    if n.kind in ("cast", "view", "pieces", "take", "scatter") and not known:
+    if n.kind in ("cast", "view", "pieces", "take", "scatter", "spaced") and not known:
         return g.add("opaque", args, n.shape, n.dtype, (ByNumPy(n), {}), n.line)
     return g.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
 

@@ -1,13 +1,13 @@
-"""Rows added at positions: one after the other, as several may be added at the same place."""
+"""Zeros in which something lies: rows added at positions, one after the other, or elements at steps."""
 
 from __future__ import annotations
 
 from math import prod
 
-from pullback.compiler.code import FLOATS, Code, code_of, vector
-from pullback.compiler.graph import Node
+from pullback.compiler.code import FLOATS, TYPES, Code, code_of, vector
+from pullback.compiler.graph import Node, contiguous
 
-__all__ = ["ScatterAdd"]
+__all__ = ["ScatterAdd", "Spaced"]
 
 
 class ScatterAdd:
@@ -40,8 +40,55 @@ class ScatterAdd:
         return "\n".join([head, *code.lines, "ret void", "}"])
 
     def _add(self, to: str, source: str, width: int) -> None:
-        code, one = self.code, FLOATS[self.dtype]
-        type_ = vector(one, width)
+        code, one = self.code, TYPES[self.dtype]
+        type_, add = vector(one, width), "fadd" if self.dtype in FLOATS else "add"
         place, other = (code.op(f"getelementptr {one}, ptr {p}, i64 {at}") for p, at in (("%z", to), ("%x", source)))
         old, new = (code.op(f"load {type_}, ptr {p}, align {self.size}") for p in (place, other))
-        code.line(f"store {type_} {code.op(f'fadd {type_} {old}, {new}')}, ptr {place}, align {self.size}")
+        code.line(f"store {type_} {code.op(f'{add} {type_} {old}, {new}')}, ptr {place}, align {self.size}")
+
+
+class Spaced:
+    """The text of the function ``(x, z)`` that lays the elements of ``x`` out at the steps of a view of zeros."""
+
+    def __init__(self, n: Node, lanes: int) -> None:
+        (x,) = n.args
+        self.code, self.view, self.nbytes = Code(), n.data, n.nbytes
+        self.shape, self.steps = x.shape or (1,), contiguous(x.shape) or (1,)
+        self.strides = n.data.strides or (1,)
+        self.one, self.size = "i8" if n.dtype == bool else TYPES[code_of(n.dtype)], n.dtype.itemsize
+        self.width = max(1, lanes // self.size)
+        while self.width > self.shape[-1]:
+            self.width //= 2
+
+    def text(self) -> str:
+        code = self.code
+        code.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+        code.line(f"call void @llvm.memset.p0.i64(ptr %z, i8 0, i64 {self.nbytes}, i1 false)")
+        self._axis(0, "0", str(self.view.offset))
+        head = "define internal void @KERNEL(ptr noalias %x, ptr noalias %z) noinline {\nentry:"
+        return "\n".join([head, *code.lines, "ret void", "}"])
+
+    def _axis(self, axis: int, source: str, to: str) -> None:
+        code, length = self.code, self.shape[axis]
+        if axis < len(self.shape) - 1:
+            with code.loop("0", length) as i:
+                there = code.add(to, code.times(i, self.strides[axis]))
+                self._axis(axis + 1, code.add(source, code.times(i, self.steps[axis])), there)
+            return
+        whole = length // self.width * self.width
+        with code.loop("0", whole, self.width) as j:
+            self._vector(code.add(source, j), code.add(to, code.times(j, self.strides[-1])), self.width)
+        if whole < length:
+            with code.loop(str(whole), length) as j:
+                self._vector(code.add(source, j), code.add(to, code.times(j, self.strides[-1])), 1)
+
+    def _vector(self, source: str, to: str, width: int) -> None:
+        code, step = self.code, self.strides[-1]
+        v = code.read(code.op(f"getelementptr {self.one}, ptr %x, i64 {source}"), self.one, self.size, width, None)
+        place = code.op(f"getelementptr {self.one}, ptr %z, i64 {to}")
+        if step == 1 or width == 1:
+            code.write(v, place, self.one, self.size, width, None)
+            return
+        for k in range(width):
+            one = code.op(f"extractelement {vector(self.one, width)} {v}, i64 {k}")
+            code.write(one, code.op(f"getelementptr {self.one}, ptr {place}, i64 {k * step}"), self.one, self.size, 1, None)
