@@ -47,6 +47,9 @@ class ScatterAdd:
         code.line(f"store {type_} {code.op(f'{add} {type_} {old}, {new}')}, ptr {place}, align {self.size}")
 
 
+MOST = 8  # steps between elements, up to which the zeros are written with them
+
+
 class Spaced:
     """The text of the function ``(x, z)`` that lays the elements of ``x`` out at the steps of a view of zeros."""
 
@@ -59,14 +62,50 @@ class Spaced:
         self.width = max(1, lanes // self.size)
         while self.width > self.shape[-1]:
             self.width //= 2
+        self.row = n.shape[-1] if n.shape else 1
+        rows = self.strides[:-1] == contiguous(n.shape)[:-1] and self.shape[:-1] == n.shape[:-1]
+        self.by_rows = rows and 1 < self.strides[-1] <= MOST and self.width > 1
 
     def text(self) -> str:
         code = self.code
-        code.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
-        code.line(f"call void @llvm.memset.p0.i64(ptr %z, i8 0, i64 {self.nbytes}, i1 false)")
-        self._axis(0, "0", str(self.view.offset))
+        if self.by_rows:
+            with code.loop("0", prod(self.shape[:-1])) as r:
+                self._row(code.times(r, self.shape[-1]), code.times(r, self.row))
+        else:
+            self._clear("0", self.nbytes // self.size)
+            self._axis(0, "0", str(self.view.offset))
         head = "define internal void @KERNEL(ptr noalias %x, ptr noalias %z) noinline {\nentry:"
         return "\n".join([head, *code.lines, "ret void", "}"])
+
+    def _clear(self, begin: str, count: int) -> None:
+        if count:
+            self.code.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+            at = self.code.op(f"getelementptr {self.one}, ptr %z, i64 {begin}")
+            self.code.line(f"call void @llvm.memset.p0.i64(ptr {at}, i8 0, i64 {count * self.size}, i1 false)")
+
+    def _row(self, source: str, to: str) -> None:
+        """A row whose elements are some way apart: whole vectors of them and of the zeros between."""
+        code, step, first, wide = self.code, self.strides[-1], self.view.offset, self.width
+        vectors = min(self.shape[-1] // wide, (self.row - first) // (step * wide))
+        done = vectors * wide
+        self._clear(to, first)
+        type_ = vector(self.one, wide)
+        if vectors:
+            with code.loop("0", done, wide) as j:
+                at = code.op(f"getelementptr {self.one}, ptr %x, i64 {code.add(source, j)}")
+                v = code.read(at, self.one, self.size, wide, None)
+                place = code.add(code.add(to, str(first)), code.times(j, step))
+                for k in range(step):
+                    lanes = [p // step if p % step == 0 else wide for p in range(k * wide, (k + 1) * wide)]
+                    chosen = f"<{wide} x i32> <{', '.join(f'i32 {i}' for i in lanes)}>"
+                    out = code.op(f"shufflevector {type_} {v}, {type_} zeroinitializer, {chosen}")
+                    there = code.op(f"getelementptr {self.one}, ptr %z, i64 {code.add(place, str(k * wide))}")
+                    code.write(out, there, self.one, self.size, wide, None)
+        end = first + done * step
+        self._clear(code.add(to, str(end)), self.row - end)
+        if done < self.shape[-1]:
+            with code.loop(str(done), self.shape[-1]) as j:
+                self._vector(code.add(source, j), code.add(to, code.add(str(first), code.times(j, step))), 1)
 
     def _axis(self, axis: int, source: str, to: str) -> None:
         code, length = self.code, self.shape[axis]
