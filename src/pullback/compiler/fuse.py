@@ -175,7 +175,9 @@ class Fusion:
     def _must_be_laid_out(self, n: Node) -> bool:
         """A view is computed with, mostly; its elements are put in order for whoever cannot."""
         users = self.users[n.number]
-        if n.number in self.wanted or any(u.kind in ("opaque", "view", "take", "scatter", "spaced", "scan") for u in users):
+        if n.number in self.wanted or any(
+            u.kind in ("opaque", "view", "take", "scatter", "spaced", "scan") for u in users
+        ):
             return True
         return any(u.kind == "product" for u in users) and not gemm_ready(n)
 

@@ -270,7 +270,8 @@ def _check_constant(n: Node) -> str:
 CHECKS: dict[str, Any] = {
     "input": lambda n: "", "constant": _check_constant, "map": _check_map, "cast": _check_cast, "fold": _check_fold,
     "view": _check_view, "pieces": _check_pieces, "take": _check_take, "scatter": _check_scatter,
-    "scan": _check_scan, "spaced": _check_spaced, "product": _check_product, "opaque": lambda n: "", "part": lambda n: "",
+    "spaced": _check_spaced, "scan": _check_scan, "product": _check_product, "opaque": lambda n: "",
+    "part": lambda n: "",
 }  # fmt: skip
 
 

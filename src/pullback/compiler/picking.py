@@ -18,7 +18,18 @@ from pullback.core.axes import one_axis
 from pullback.core.lowering import position
 from pullback.core.source import user_line
 
-__all__ = ["assigned", "block_of", "coordinates", "laid_apart", "numbers", "one_each", "picked", "put", "rows", "segments"]
+__all__ = [
+    "assigned",
+    "block_of",
+    "coordinates",
+    "laid_apart",
+    "numbers",
+    "one_each",
+    "picked",
+    "put",
+    "rows",
+    "segments",
+]
 
 
 # ---- by numbers of rows
@@ -84,7 +95,7 @@ def rows(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
     shape = tuple(op.acts.shape(op.name, [x.shape, at.shape], params))
     scatters = op.lower.symbol == "scatter"
     whole = shape if scatters else x.shape
-    if at.dtype.kind not in "iu" or not at.shape and not at.size:
+    if at.dtype.kind not in "iu":
         return t.opaque(op, args, params)
     axis = one_axis(len(whole), 0 if params["axis"] is None else params["axis"], op.name)
     batch = int(params["batch_dims"] or 0)

@@ -62,11 +62,15 @@ class Along:
             self.unit(u)
         names = [f"%a{i}" for i in range(len(self.node.args))]
         given = ", ".join(f"ptr noalias {p}" for p in (*names, "%z"))
-        head = f"define internal void @KERNEL({given}, i64 %lo, i64 %hi, ptr %partial, ptr noalias %scratch) noinline {{"
+        head = (
+            f"define internal void @KERNEL({given}, i64 %lo, i64 %hi, ptr %partial, ptr noalias %scratch) noinline {{"
+        )
         text = "\n".join([head, "entry:", *code.entry, *code.lines, "ret void", "}"])
         part = max(1, PART * unit // max(1, self.node.args[-1].size))
         arrays = (*self.node.args, self.node)
-        return Written(text, arrays, unit, part, 0, self.scratch, "", frozenset(code.declared), (*code.helpers.items(),))
+        return Written(
+            text, arrays, unit, part, 0, self.scratch, "", frozenset(code.declared), (*code.helpers.items(),)
+        )
 
     def units(self) -> int:
         """How many pieces of work there are."""
@@ -359,11 +363,9 @@ class Search(Along):
                 for k, rooms in enumerate(found):
                     here = code.add(at, str(k * width))
                     self._update(self._read(code.add(base, here), width), self._places(here, width, 1), rooms)
-        for k, at in enumerate(range(whole, self.length, width)):
-            mask = first_lanes(self.length - at, width)
-            self._update(
-                self._read(code.add(base, str(at)), width, mask), self._places(str(at), width, 1), found[k], mask
-            )
+        for k, left in enumerate(range(whole, self.length, width)):
+            mask, here = first_lanes(self.length - left, width), str(left)
+            self._update(self._read(code.add(base, here), width, mask), self._places(here, width, 1), found[k], mask)
         best, i = self._loaded(found[0], width)
         for rooms in found[1:]:
             best, i = self._merged(best, i, *self._loaded(rooms, width))
@@ -424,7 +426,7 @@ class Search(Along):
 
         def rooms(v: str) -> tuple[str, str]:
             at = code.times(code.op(f"sub nsw i64 {v}, {begin}"), width * 8)
-            return tuple(self.at("%scratch", code.add(at, str(ahead)), "i8") for ahead in (0, half))  # type: ignore
+            return self.at("%scratch", at, "i8"), self.at("%scratch", code.add(at, str(half)), "i8")
 
         def each(visit: Callable[[str], Any]) -> None:
             with code.loop(begin, stop) as v:

@@ -130,4 +130,6 @@ class Spaced:
             return
         for k in range(width):
             one = code.op(f"extractelement {vector(self.one, width)} {v}, i64 {k}")
-            code.write(one, code.op(f"getelementptr {self.one}, ptr {place}, i64 {k * step}"), self.one, self.size, 1, None)
+            code.write(
+                one, code.op(f"getelementptr {self.one}, ptr {place}, i64 {k * step}"), self.one, self.size, 1, None
+            )

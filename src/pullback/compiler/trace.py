@@ -14,7 +14,18 @@ from typing import Any, cast
 import numpy as np
 
 from pullback.compiler.graph import Fold, Graph, Node, Pieces, Shape, View, contiguous, fingerprint
-from pullback.compiler.picking import assigned, block_of, coordinates, laid_apart, numbers, one_each, picked, put, rows, segments
+from pullback.compiler.picking import (
+    assigned,
+    block_of,
+    coordinates,
+    laid_apart,
+    numbers,
+    one_each,
+    picked,
+    put,
+    rows,
+    segments,
+)
 from pullback.compiler.plain import Plain, fitting
 from pullback.core.axes import over
 from pullback.core.convert import as_value
@@ -35,8 +46,8 @@ OPERATORS = frozenset({
 
 
 PICKING = {
-    "take": rows, "scatter": rows, "take at": coordinates, "put at": coordinates, "segments": segments, "spread": segments,
-    "set": assigned,
+    "take": rows, "scatter": rows, "take at": coordinates, "put at": coordinates, "segments": segments,
+    "spread": segments, "set": assigned,
 }  # fmt: skip
 
 
@@ -321,10 +332,10 @@ class Trace:
         made = laid_apart(self, x, shape, index) if x.size else None
         if made is not None:
             return made
-        masks = [i for i in (index if type(index) is tuple else [index]) if getattr(i, "dtype", None) == bool]
+        parts = index if type(index) is tuple else (index,)
         if not x.size or x.dtype == bool:
             return self.opaque(op, [Symbol(self, x)], params)
-        if masks:
+        if any(isinstance(i, np.ndarray) and i.dtype == bool for i in parts):
             return one_each(self, Symbol(self, x), np.zeros((), x.dtype), shape, index)
         at, kept = numbers(shape, lambda along: along[index])
         return put(self, Symbol(self, x), at, shape, kept)

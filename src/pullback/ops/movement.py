@@ -19,8 +19,8 @@ from pullback.errors import ShapeError
 
 __all__ = [
     "as1d", "as2d", "as3d", "as4d", "as5d", "as_scalar", "broadcast_to", "expand_dims", "flatten", "flip", "moveaxis",
-    "ravel", "reshape", "reshape_as", "reverse", "reverse1d", "reverse2d", "reverse3d", "reverse4d", "squeeze", "swapaxes",
-    "transpose",
+    "ravel", "reshape", "reshape_as", "reverse", "reverse1d", "reverse2d", "reverse3d", "reverse4d", "squeeze",
+    "swapaxes", "transpose",
 ]  # fmt: skip
 
 

@@ -225,11 +225,7 @@ def ndtr(x: Any, /) -> Any:
     """
 
 
-@op(
-    Through("log_ndtr"),
-    acts=elementwise1,
-    d=partials(lambda g, z, x: g * np.exp(x * x * -0.5 - z) * (1 / ROOT_TWO_PI)),
-)
+@op(Through("log_ndtr"), acts=elementwise1, d=partials(lambda g, z, x: g * np.exp(x * x * -0.5 - z) / ROOT_TWO_PI))
 def log_ndtr(x: Any, /) -> Any:
     """The logarithm of ``ndtr``, precise far to the left.
 
@@ -415,7 +411,11 @@ def ive(v: Any, x: Any, /) -> Any:
     """
 
 
-@op(Through("i0"), acts=elementwise1, d=partials(lambda x: i1(x)))
+def _i0_slope(x: Any) -> Any:
+    return i1(x)
+
+
+@op(Through("i0"), acts=elementwise1, d=partials(_i0_slope))
 def i0(x: Any, /) -> Any:
     """The modified Bessel function of order 0.
 
