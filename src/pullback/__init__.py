@@ -114,9 +114,10 @@ from pullback.ops.movement import (
     as1d as as1d, as2d as as2d, as3d as as3d, as4d as as4d, as5d as as5d, as_scalar as as_scalar,
     broadcast_to as broadcast_to, expand_dims as expand_dims, flatten as flatten, flip as flip, moveaxis as moveaxis,
     ravel as ravel, reshape as reshape, reshape_as as reshape_as, reverse as reverse, reverse1d as reverse1d,
-    reverse2d as reverse2d, reverse3d as reverse3d, reverse4d as reverse4d, roll as roll, squeeze as squeeze,
-    swapaxes as swapaxes, tile as tile, transpose as transpose,
+    reverse2d as reverse2d, reverse3d as reverse3d, reverse4d as reverse4d, squeeze as squeeze, swapaxes as swapaxes,
+    transpose as transpose,
 )
+from pullback.ops.repeating import roll as roll, tile as tile
 from pullback.ops.joining import (
     concat as concat, concat1d as concat1d, concat2d as concat2d, concat3d as concat3d, concat4d as concat4d,
     concatenate as concatenate, slice as slice, slice1d as slice1d, slice2d as slice2d, slice3d as slice3d,

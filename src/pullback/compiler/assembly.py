@@ -16,7 +16,8 @@ from pullback.compiler.fuse import Fused, Kernel, fused, is_number, layout, work
 from pullback.compiler.graph import Graph, Node
 from pullback.compiler.kernels import Writer, Written
 from pullback.compiler.products import Plan, blas_call, declaration, planned, small_product
-from pullback.compiler.scatter import ScatterAdd
+from pullback.compiler.scans import scanned
+from pullback.compiler.scatter import ScatterAdd, Spaced
 
 ALIGN = 64
 WORTH_THREADS = 400_000  # vector work, in elements: below this, others come when it is done
@@ -64,11 +65,14 @@ class Assembler:
         self.declared: set[str] = set()
         self.helpers: dict[str, str] = {}
         self.writtens: dict[int, Written] = {}
+        self.scans: dict[int, Written] = {}
 
     def run(self) -> Assembly:
         for step in self.fused.steps:
             if isinstance(step, Kernel):
                 self.writtens[step.number] = Writer(step, self.fused, self.lanes).write()
+            elif step.kind == "scan":
+                self.scans[step.number] = scanned(step, self.lanes)
         self._lay_out()
         functions: list[str] = []
         code: Code | None = None
@@ -84,7 +88,9 @@ class Assembler:
             code = code or Code()
             if isinstance(step, Kernel):
                 self._call_kernel(code, step)
-            elif step.kind == "scatter":
+            elif step.kind == "scan":
+                self._call_scan(code, step)
+            elif step.kind in ("scatter", "spaced"):
                 self._call_scatter(code, step)
             else:
                 self._call_product(code, step)
@@ -142,6 +148,9 @@ class Assembler:
                 parts = max(1, -(-w.rows // w.part)) if w.rows else 1
                 self.place[-1 - 2 * step.number] = self._room(taken, rounded(w.partial * parts), at)
                 self.place[-2 - 2 * step.number] = self._room(taken, rounded(w.scratch) * self._workers(step), at)
+            elif step.kind == "scan":
+                need = rounded(self.scans[step.number].scratch) * self._scan_workers(step)
+                self.place[-1 - 2 * len(self.fused.steps) - step.number] = self._room(taken, need, at)
             elif step.kind == "product":
                 plan = planned(step)
                 need = rounded(plan.matrices.scratch)
@@ -268,9 +277,26 @@ class Assembler:
         parts = -(-w.rows // w.part)
         code.line(f"call void @parallel(ptr @{function}, ptr {context}, i64 {parts}, i64 {self.threads})")
 
+    def _scan_workers(self, n: Node) -> int:
+        w = self.scans[n.number]
+        return min(abs(self.threads), -(-w.rows // w.part)) if n.args[0].size >= WORTH_THREADS else 1
+
+    def _call_scan(self, code: Code, n: Node) -> None:
+        self.made.described.append(f"{n.name} {list(n.args[0].shape)} along {n.data[1]['axis']}")
+        w = self.scans[n.number]
+        name = self._named(w.body)
+        self.declared |= w.declared
+        scratch = code.op(f"getelementptr i8, ptr %arena, i64 {self.place[-1 - 2 * len(self.fused.steps) - n.number]}")
+        given = [f"ptr {p}" for p in (*(self._pointer(code, x) for x in w.arrays), scratch, scratch)]
+        if self._scan_workers(n) > 1:
+            self._by_threads(code, name, w, given)
+        else:
+            *arrays, partial, scratch = given
+            code.line(f"call void @{name}({', '.join(arrays)}, i64 0, i64 {w.rows}, {partial}, {scratch})")
+
     def _call_scatter(self, code: Code, n: Node) -> None:
-        self.made.described.append(f"scatter {list(n.args[0].shape)} into {list(n.shape)}")
-        scatter = ScatterAdd(n, self.lanes)
+        self.made.described.append(f"{n.kind} {list(n.args[0].shape)} into {list(n.shape)}")
+        scatter = (ScatterAdd if n.kind == "scatter" else Spaced)(n, self.lanes)
         name = self._named(scatter.text())
         self.declared |= scatter.code.declared
         code.line(f"call void @{name}({', '.join(f'ptr {self._pointer(code, x)}' for x in (*n.args, n))})")

@@ -344,7 +344,10 @@ def literal(x: Any, dtype: str, width: int) -> str:
         x = float(np.float32(x)) if dtype == "f4" else float(x)
         text = f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
     elif dtype == "b1":
-        text = "true" if x else "false"
+        text = "true" if x and x != -np.inf else "false"
+    elif abs(x) == np.inf:  # what a search for the largest or smallest begins with
+        bounds = np.iinfo(dtype)
+        text = str(bounds.max if x > 0 else bounds.min)
     else:
         text = str(int(x))
     return text if width == 1 else f"splat ({TYPES[dtype]} {text})"

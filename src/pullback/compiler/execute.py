@@ -46,7 +46,7 @@ class Executor:
 
 def performer(n: Node) -> Callable[..., Any]:
     """How a node is computed from the arrays of its arguments."""
-    if n.kind == "map" or n.kind == "opaque":
+    if n.kind in ("map", "opaque", "scan"):
         op, params = n.data
         return lambda *xs: op.perform([x[()] if not x.ndim else x for x in map(np.asarray, xs)], params)
     if n.kind == "fold":

@@ -29,7 +29,7 @@ CHEAP = frozenset({
     np.negative, np.absolute, np.logical_not, np.greater, np.less, np.greater_equal, np.less_equal, np.equal,
     np.not_equal,
 })  # fmt: skip
-CALLS = ("product", "scatter", "opaque", "part")  # steps of their own
+CALLS = ("product", "scatter", "spaced", "scan", "opaque", "part")  # steps of their own
 WITH_NUMBER = frozenset({np.add, np.subtract, np.multiply})
 
 
@@ -175,7 +175,9 @@ class Fusion:
     def _must_be_laid_out(self, n: Node) -> bool:
         """A view is computed with, mostly; its elements are put in order for whoever cannot."""
         users = self.users[n.number]
-        if n.number in self.wanted or any(u.kind in ("opaque", "view", "take", "scatter") for u in users):
+        if n.number in self.wanted or any(
+            u.kind in ("opaque", "view", "take", "scatter", "spaced", "scan") for u in users
+        ):
             return True
         return any(u.kind == "product" for u in users) and not gemm_ready(n)
 
@@ -245,6 +247,8 @@ class Fusion:
         row = n.kind in ("map", "cast") and k.split is not None and axes == k.axes[: k.split] and axes != k.axes
         if axes != k.axes and not row:
             return ""
+        if n.kind == "take" and (n.args[0].number in k.levels or k.levels.get(n.args[1].number) == ROW):
+            return ""  # rows, and their positions, are read from memory
         for u in needs:
             if row:
                 u = u._replace(steps=u.steps + (0,) * (len(k.axes) - len(axes)))

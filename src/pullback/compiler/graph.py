@@ -9,6 +9,8 @@ view        the elements of its argument elsewhere: ``data`` is a View of the ar
 pieces      its arguments at their places in a larger array, ``data.fill`` elsewhere; later ones lie on earlier ones
 take        rows of its first argument, at the positions along its axis 0 that the second one holds
 scatter     zeros with the rows of its first argument added at the positions that the second one holds
+spaced      zeros in which its argument lies as ``data``, a View of them
+scan        a running value along an axis, or where along it an extreme is; ``data`` is (op, params)
 product     the matrix product of the last two axes, the others being the same in both, ``data`` times if that is said;
             a third argument is added
 opaque      the op's own kernel; ``data`` is (op, params)
@@ -75,7 +77,7 @@ class Node:
     @property
     def name(self) -> str:
         """What is done, in a word."""
-        if self.kind in ("map", "opaque"):
+        if self.kind in ("map", "opaque", "scan"):
             name: str = self.data[0].name
             return name
         return self.data.op.name if self.kind == "fold" else self.kind
@@ -89,6 +91,7 @@ class Node:
             "fold": lambda: f" over {list(self.data.axes)}", "part": lambda: f" {self.data}",
             "view": lambda: f" from {self.data.offset} by {list(self.data.strides)}",
             "opaque": lambda: " by its NumPy kernel" + _params(self.data[1]), "map": lambda: _params(self.data[1]),
+            "scan": lambda: _params(self.data[1]),
         }.get(self.kind, lambda: "")()  # fmt: skip
         given = ", ".join(map(repr, self.args))
         return f"{self!r} = {self.name}({given}){how} : {self.dtype}{list(self.shape)}".replace("()", "", 1)
@@ -247,6 +250,15 @@ def _check_scatter(n: Node) -> str:
     return "" if rows.shape + n.shape[1:] == x.shape and rows.dtype == np.int64 else f"{x.shape} at {rows}."
 
 
+def _check_spaced(n: Node) -> str:
+    (x,) = n.args
+    return _check_view(Node("view", (n,), x.shape, n.dtype, n.data, 0))
+
+
+def _check_scan(n: Node) -> str:
+    return "" if n.shape == tuple(n.data[0].acts.shape(n.name, [a.shape for a in n.args], n.data[1])) else "its shape."
+
+
 def _check_cast(n: Node) -> str:
     return "" if n.shape == n.args[0].shape else "a cast keeps the shape."
 
@@ -258,7 +270,8 @@ def _check_constant(n: Node) -> str:
 CHECKS: dict[str, Any] = {
     "input": lambda n: "", "constant": _check_constant, "map": _check_map, "cast": _check_cast, "fold": _check_fold,
     "view": _check_view, "pieces": _check_pieces, "take": _check_take, "scatter": _check_scatter,
-    "product": _check_product, "opaque": lambda n: "", "part": lambda n: "",
+    "spaced": _check_spaced, "scan": _check_scan, "product": _check_product, "opaque": lambda n: "",
+    "part": lambda n: "",
 }  # fmt: skip
 
 

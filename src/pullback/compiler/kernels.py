@@ -7,6 +7,7 @@ depend on who did which part.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
 
@@ -256,9 +257,9 @@ class Writer(Folds):
                 if kept and node.number in self.fused.stored:
                     return self._vector_load(use, index, mask, width, axis)
                 if node.kind == "pieces":
-                    return self._pieces(node, index, mask, width, axis, hoisted)
+                    return self._pieces(node, index, mask, width, axis, value)
                 if node.kind == "take":
-                    return self._take(node, index, mask, width, axis)
+                    return self._take(node, index, mask, width, axis, value)
                 return self._computed(node, [value(u) for u in self.given(node)], width)
             if node.number in self.fused.virtual:
                 return self._computed(node, [value(taken(use, a)) for a in node.args], width)
@@ -277,7 +278,7 @@ class Writer(Folds):
                     self._store(v, n, self._place(use, index, axis), mask)
 
     def _pieces(
-        self, n: Node, index: str, mask: str | None, width: int, axis: int | None, hoisted: dict[Any, Value]
+        self, n: Node, index: str, mask: str | None, width: int, axis: int | None, value: Callable[[Use], Value]
     ) -> Value:
         """Each piece where it lies, the filling elsewhere."""
         code, dtype = self.code, code_of(n.dtype)
@@ -298,22 +299,25 @@ class Writer(Folds):
                 moved = code.op(f"sub {whole} {here}, {literal(first, 'i8', width)}")
                 near = code.op(f"icmp ult {whole} {moved}, {literal(last - first, 'i8', width)}")
                 inside = code.op(f"and {vector('i1', width)} {inside}, {near}")
-            got = self._guarded_load(use, index, inside, width, axis)
+            made = self.kernel.makes(use)
+            got = value(use) if made else self._guarded_load(use, index, inside, width, axis)
             v = v.like(code.op(f"select {vector('i1', width)} {inside}, {v.type} {got.name}, {v.type} {v.name}"))
         return v
 
-    def _take(self, n: Node, index: str, mask: str | None, width: int, axis: int | None) -> Value:
+    def _take(
+        self, n: Node, index: str, mask: str | None, width: int, axis: int | None, value: Callable[[Use], Value]
+    ) -> Value:
         """Elements of rows that are found by their positions: one row, or a row for each lane."""
         at, use = rows_of(n)
-        length = prod(n.args[0].shape[1:])
+        length, made = prod(n.args[0].shape[1:]), self.kernel.makes(at)
         if axis is None or at.steps[axis] == 0:
-            row = self._scalar_load(at).name
+            row = (value(at) if made else self._scalar_load(at)).name
             place = self.code.add(self._place(use, index, axis), self.code.times(row, length))
             step = 1 if axis is None else use.steps[axis]
             if step == 1 or width == 1:
                 return self._load(use.node, place, mask, width)
             return self._gather(use.node, place, step, mask, width)
-        rows = self._vector_load(at, index, mask, width, axis)
+        rows = value(at) if made else self._vector_load(at, index, mask, width, axis)
         return self._gather_at(use.node, self._place(use, index, axis), rows * length if length != 1 else rows, mask)
 
     def _computed(self, n: Node, args: list[Value], width: int) -> Value:

@@ -148,6 +148,8 @@ def _work(n: Node) -> int:
     """About how many vector instructions a node is."""
     if n.kind == "product":
         return n.size * n.args[0].shape[-1] // 4
+    if n.kind == "scan":
+        return n.args[0].size
     return n.size * work(n) if n.kind not in ("input", "constant") else 0
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.errors import ShapeError
 
-__all__ = ["Plain", "Positions", "fitting"]
+__all__ = ["Coordinates", "Plain", "Positions", "fitting"]
 
 
 class Plain:
@@ -41,6 +41,8 @@ class Positions:
 
     def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
         at = np.asarray(values[0], np.int64)
+        if at.size and at.view(np.uint64).max() < self.length:  # what is negative is larger than any
+            return at
         if at.size and not -self.length <= at.min() <= at.max() < self.length:
             wrong = next(i for i in at.ravel().tolist() if not -self.length <= i < self.length)
             raise ShapeError(f"{self.name}: {wrong} is out of range for an axis of length {self.length}.")
@@ -51,6 +53,28 @@ class Positions:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Positions) and other.length == self.length
+
+
+class Coordinates:
+    """Places in several axes, one vector each, as one number each; found to be within them.  As an op."""
+
+    variadic = False
+
+    def __init__(self, name: str, shape: tuple[int, ...]) -> None:
+        self.name, self.shape = f"positions of {name}", shape
+
+    def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
+        each = [
+            Positions(self.name.removeprefix("positions of "), n).perform([values[0][..., k]], {})
+            for k, n in enumerate(self.shape)
+        ]
+        return np.ravel_multi_index(each, self.shape) if len(each) > 1 else each[0]
+
+    def __hash__(self) -> int:
+        return hash((Coordinates, self.shape))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Coordinates) and other.shape == self.shape
 
 
 @lru_cache

@@ -79,6 +79,8 @@ def _ready(g: Graph, n: Node, args: list[Node]) -> Node:
         if known and code_of(n.dtype) in PRODUCTS:
             return _product(g, n, args)
         return g.add("opaque", args, n.shape, n.dtype, (BY_KERNEL[np.matmul], {}), n.line)
+    if n.kind == "scan" and not known:
+        return g.add("opaque", args, n.shape, n.dtype, n.data, n.line)
     if n.kind == "map" and not (
         known and _has_code(n.data[0], tuple(code_of(a.dtype) for a in args), code_of(n.dtype), Frozen(n.data[1]))
     ):
@@ -87,9 +89,9 @@ def _ready(g: Graph, n: Node, args: list[Node]) -> Node:
         (base,) = args[0].args
         if base.size == args[0].size:  # another shape of another shape
             return _settled(g, n, base)
-    if n.kind == "scatter" and code_of(n.dtype) not in PRODUCTS:
+    if n.kind == "scatter" and n.dtype == bool:
         known = False
-    if n.kind in ("cast", "view", "pieces", "take", "scatter") and not known:
+    if n.kind in ("cast", "view", "pieces", "take", "scatter", "spaced") and not known:
         return g.add("opaque", args, n.shape, n.dtype, (ByNumPy(n), {}), n.line)
     return g.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
 
@@ -124,7 +126,7 @@ def _folds(op: Any, dtype: str) -> bool:
         op.lower.emit(Lanes(code, 1), Value(code, "%x", dtype, 1), Value(code, "%y", dtype, 1))
     except CompileError:
         return False
-    return dtype[0] == "f" or abs(op.lower.start) != np.inf
+    return True
 
 
 def _opaque_fold(g: Graph, n: Node, args: list[Node]) -> Node:

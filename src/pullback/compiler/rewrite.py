@@ -61,6 +61,11 @@ def evaluated(n: Node, values: list[Any]) -> Any:
         return z
     if n.kind == "take":
         return values[0][values[1]]
+    if n.kind == "spaced":
+        z, step = np.zeros(n.size, n.dtype), n.dtype.itemsize
+        steps = [s * step for s in n.data.strides]
+        np.lib.stride_tricks.as_strided(z[n.data.offset :], values[0].shape, steps)[...] = values[0]
+        return z.reshape(n.shape)
     if n.kind == "scatter":
         z = np.zeros(n.shape, n.dtype)
         np.add.at(z, values[1], values[0])

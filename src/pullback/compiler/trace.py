@@ -14,11 +14,23 @@ from typing import Any, cast
 import numpy as np
 
 from pullback.compiler.graph import Fold, Graph, Node, Pieces, Shape, View, contiguous, fingerprint
-from pullback.compiler.plain import Plain, Positions, fitting
+from pullback.compiler.picking import (
+    assigned,
+    block_of,
+    coordinates,
+    laid_apart,
+    numbers,
+    one_each,
+    picked,
+    put,
+    rows,
+    segments,
+)
+from pullback.compiler.plain import Plain, fitting
 from pullback.core.axes import over
 from pullback.core.convert import as_value
 from pullback.core.interpreter import new_level
-from pullback.core.lowering import call, fold, made_of, opaque, pieces, scalar, view
+from pullback.core.lowering import call, fold, made_of, opaque, pieces, position, scalar, scan, view
 from pullback.core.source import user_line
 from pullback.core.tape import RAW
 from pullback.core.tensor import Tensor, Wrapped
@@ -31,6 +43,12 @@ BY_KIND = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 OPERATORS = frozenset({
     np.add, np.subtract, np.multiply, np.divide, np.floor_divide, np.remainder, np.power, np.negative, np.absolute,
 })  # fmt: skip
+
+
+PICKING = {
+    "take": rows, "scatter": rows, "take at": coordinates, "put at": coordinates, "segments": segments,
+    "spread": segments, "set": assigned,
+}  # fmt: skip
 
 
 class Followed(Exception):  # noqa: N818
@@ -143,6 +161,9 @@ class Trace:
     def symbol(self, x: Any) -> Symbol:
         return Symbol(self, self.node(x))
 
+    def wrapped(self, node: Node) -> Symbol:
+        return Symbol(self, node)
+
     def node(self, x: Any, dtype: Any = None) -> Node:
         """The node of an argument: a symbol's own, a constant for anything else."""
         if isinstance(x, Symbol) and x.trace is self:
@@ -188,10 +209,13 @@ class Trace:
             return tuple(self.symbol(z) for z in op.run([self.symbol(a) for a in args]).values)
         lower = op.lower
         if isinstance(lower, made_of):
-            return lower.formula(*([args] if op.variadic else args), **params)
+            made = lower.formula(*([args] if op.variadic else args), **params)
+            return self.symbol(made) if isinstance(made, RAW) else made
         if isinstance(lower, opaque):
             return self.opaque(op, args, params)
         dtypes = tuple(map(_kind, args))
+        if isinstance(lower, call) and lower.symbol in PICKING:
+            return PICKING[lower.symbol](self, op, args, params)
         dtype = result_dtype(op, dtypes, Frozen(params))
         if "c" in {dtype.kind, *(np.dtype(d).kind for d in dtypes)}:
             return self.opaque(op, args, params)
@@ -203,41 +227,14 @@ class Trace:
             return self.viewed(op, args[0], params)
         if isinstance(lower, pieces):
             return self.pieced(op, args, params, dtype)
+        if isinstance(lower, scan | position):
+            return self.scanned(op, args, params, dtype)
         if isinstance(lower, call) and lower.symbol == "gemm":
             op.acts.shape(op.name, [np.shape(a) for a in args], params)  # which says what does not fit
             return self.product(*(self.node(a, dtype) for a in args))
         if isinstance(lower, call) and lower.symbol == "cast":
             return Symbol(self, self.cast(self.node(args[0]), params["dtype"]))
-        if isinstance(lower, call) and lower.symbol in ("take", "scatter"):
-            return self.rows(op, args, params, dtype)
         return self.opaque(op, args, params)
-
-    def rows(self, op: Any, args: Sequence[Any], params: dict[str, Any], dtype: Any) -> Any:
-        """Whole rows by their positions, which are checked before; along other axes it is the kernel's business."""
-        x, at = (self.node(a) for a in args)
-        shape = tuple(op.acts.shape(op.name, [x.shape, at.shape], params))
-        if params["batch_dims"] == len(at.shape) - 1 > 0 and at.shape[-1] == 1:
-            return self.one_of_each_row(op, args, params, shape if op.lower.symbol == "scatter" else x.shape)
-        length = (shape if op.lower.symbol == "scatter" else x.shape)[0]
-        if params["axis"] not in (0, -len(x.shape)) or params["batch_dims"] or at.dtype.kind not in "iu":
-            return self.opaque(op, args, params)
-        checked = self.opaque(Positions(op.name, length), [Symbol(self, at)], {}).node
-        return Symbol(self, self.graph.add(op.lower.symbol, (x, checked), shape, dtype, None, user_line()))
-
-    def one_of_each_row(self, op: Any, args: Sequence[Any], params: dict[str, Any], whole: Shape) -> Any:
-        """One element of each row, or one put there: told by where it is, which joins what is done along the rows."""
-        x, at = (self.symbol(a) for a in args)
-        if params["axis"] not in (len(whole) - 1, -1) or len(at.shape) != len(whole) or at.dtype.kind not in "iu":
-            return self.opaque(op, args, params)
-        checked = self.opaque(Positions(op.name, whole[-1]), [at], {})
-        small = np.int32 if whole[-1] < 2**31 else np.int64  # as many lanes as the numbers have
-        here = np.astype(checked, small) == np.arange(whole[-1], dtype=small)
-        nothing = np.zeros((), x.dtype)
-        if op.lower.symbol == "scatter":
-            return np.where(here, x + nothing, nothing)  # 0 and -0 are 0
-        if x.dtype.kind == "f":  # the largest of it and nothing: 0 would change a -0
-            return np.max(np.where(here, x, np.full((), -np.inf, x.dtype)), axis=-1, keepdims=True)
-        return np.astype(np.sum(np.where(here, x, nothing), axis=-1, keepdims=True), x.dtype)
 
     def map(self, op: Any, args: Sequence[Any], params: dict[str, Any], dtype: Any, dtypes: Any) -> Symbol:
         shapes = [np.shape(a) for a in args]
@@ -290,16 +287,27 @@ class Trace:
             whole = np.zeros(source.shape, np.int8)
             made = np.asarray(op.run(whole, *params.values()))
         if not np.may_share_memory(made, whole):
-            return self.opaque(op, [x], params)
+            return self.elements(op, source, params)
         begin = laid_out_at(whole, source if base is not source else None)
         return Symbol(self, self.view(base, made.shape, made.__array_interface__["data"][0] - begin, made.strides))
+
+    def elements(self, op: Any, source: Node, params: dict[str, Any]) -> Any:
+        """What is no view picks elements: which, is told by the kernel, run on their places along each axis."""
+        at, kept = numbers(source.shape, lambda along: op.run(along, *params.values()))
+        if at.ndim or kept:
+            return picked(self, self.wrapped(source), at, kept)
+        whole, base = laid_out(source)
+        steps = np.array(whole.strides, np.int64) @ np.array(np.unravel_index(int(at), source.shape), np.int64)
+        return Symbol(self, self.view(base, (), int(steps) + (source.data.offset if base is not source else 0), ()))
 
     def pieced(self, op: Any, args: Sequence[Any], params: dict[str, Any], dtype: Any) -> Any:
         """The arguments at their places, where these are blocks; else the kernel itself."""
         nodes = [self.node(a, dtype) for a in args]
         shapes = [n.shape for n in nodes]
         shape = tuple(op.acts.shape(op.name, shapes, params))
-        found = [_block(index, shape) for index in op.lower.places(shapes, **params)]
+        found = [block_of(index, shape) for index in op.lower.places(shapes, **params)]
+        if found == [None] and op.lower.fill == 0:
+            return self.put_apart(op, nodes[0], params, shape)
         if any(block is None for block in found) or not nodes:
             return self.opaque(op, args, params)
         kept = [
@@ -310,6 +318,27 @@ class Trace:
         fill = params[op.lower.fill] if isinstance(op.lower.fill, str) else op.lower.fill
         data = Pieces(tuple(start for start, _ in kept), fill)
         return Symbol(self, self.graph.add("pieces", [n for _, n in kept], shape, dtype, data, user_line()))
+
+    def scanned(self, op: Any, args: Sequence[Any], params: dict[str, Any], dtype: Any) -> Any:
+        nodes = [self.node(a, dtype if isinstance(op.lower, scan) else None) for a in args]
+        shape = tuple(op.acts.shape(op.name, [n.shape for n in nodes], params))
+        if any(not n.size for n in nodes) or any(n.shape != nodes[0].shape for n in nodes):
+            return self.opaque(op, args, params)
+        return Symbol(self, self.graph.add("scan", nodes, shape, dtype, (op, params), user_line()))
+
+    def put_apart(self, op: Any, x: Node, params: dict[str, Any], shape: Shape) -> Any:
+        """One piece whose elements do not lie side by side."""
+        (index,) = op.lower.places([x.shape], **params)
+        made = laid_apart(self, x, shape, index) if x.size else None
+        if made is not None:
+            return made
+        parts = index if type(index) is tuple else (index,)
+        if not x.size or x.dtype == bool:
+            return self.opaque(op, [Symbol(self, x)], params)
+        if any(isinstance(i, np.ndarray) and i.dtype == bool for i in parts):
+            return one_each(self, Symbol(self, x), np.zeros((), x.dtype), shape, index)
+        at, kept = numbers(shape, lambda along: along[index])
+        return put(self, Symbol(self, x), at, shape, kept)
 
     def product(self, a: Node, b: Node) -> Symbol:
         row, column = len(a.shape) == 1, len(b.shape) == 1
@@ -370,33 +399,6 @@ def _may_not_fit(a: Any, kinds: list[Any]) -> bool:
     return any(not i.min <= a <= i.max for i in held)
 
 
-def _block(index: Any, shape: Shape) -> Any:
-    """Where a basic index begins, the shape of what it picks, and the same without axes picked by a number.
-
-    None if it is not a block: if it steps over elements, or picks them one by one.
-    """
-    parts = list(index) if type(index) is tuple else [index]
-    if any(not (isinstance(i, int | slice) or i is None or i is ...) for i in parts):
-        return None
-    if any(i is None for i in parts):
-        return None
-    named = sum(i is not ... for i in parts)
-    at = next((n for n, i in enumerate(parts) if i is ...), len(parts))
-    parts[at : at + 1] = [slice(None)] * (len(shape) - named)
-    start, block, thin = [], [], []
-    for i, length in zip(parts, shape, strict=True):
-        first, stop, step = (i, i + 1, 1) if isinstance(i, int) else i.indices(length)
-        if isinstance(i, int) and i < 0:
-            first, stop = i + length, i + length + 1
-        if step != 1:
-            return None
-        start.append(first)
-        block.append(max(stop - first, 0))
-        if not isinstance(i, int):
-            thin.append(block[-1])
-    return tuple(start), tuple(block), tuple(thin)
-
-
 class Frozen(dict[str, Any]):
     """Parameters that can be looked up."""
 
@@ -412,13 +414,10 @@ def result_dtype(op: Any, dtypes: tuple[Any, ...], params: Frozen) -> np.dtype[A
     """The dtype of an op on arguments of these: asked of the op itself, on one element each."""
     rank = 2 if isinstance(op.lower, call) and op.lower.symbol == "gemm" else 1 if isinstance(op.lower, fold) else 0
     values = [_example(d, (1,) * rank) for d in dtypes]
-    if isinstance(op.lower, call) and op.lower.symbol in ("take", "scatter"):
-        kind: np.dtype[Any] = dtypes[0]
-        return kind
     if isinstance(op.lower, view | pieces):
         common: np.dtype[Any] = np.result_type(*(_example(d) for d in dtypes))
         return common
-    given = {**params, "axis": 0} if isinstance(op.lower, fold) else dict(params)
+    given = {**params, "axis": 0} if isinstance(op.lower, fold | scan | position) else dict(params)
     with np.errstate(all="ignore"):
         dtype: np.dtype[Any] = np.asarray(op.perform(values, given)).dtype
     return dtype

@@ -5,6 +5,8 @@ fold(lambda s, acc, x: acc + x, 0)    a running value over the reduced axes: end
 view()                                the kernel gives a view of its input: no element is touched
 made_of(lambda x, axis: ...)          a composition in plain NumPy, which is compiled instead
 pieces(lambda shapes, axis: ...)      the inputs side by side: for each the index of its place in the result
+scan(lambda s, acc, x: acc + x, 0)    a running value along an axis
+position("gt")                        where along an axis the first of the largest or smallest is
 call("gemm")                          a library routine
 opaque()                              run the NumPy kernel between compiled pieces (the default)
 """
@@ -41,6 +43,24 @@ class pieces:
         self.places, self.fill = places, fill
 
 
+class scan:
+    """Each value from the one before and an element of each input; the first is the last input's first element.
+
+    ``start`` stands before it where the op's parameter ``exclusive`` says so.  ``regroups`` allows that values are put
+    together from partial ones, as sums may be.
+    """
+
+    def __init__(self, emit: Callable[..., Any], start: float, regroups: bool = False) -> None:
+        self.emit, self.start, self.regroups = emit, start, regroups
+
+
+class position:
+    """``word`` is how a better element compares with the best before it: ``gt`` or ``lt``."""
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+
+
 class call:
     def __init__(self, symbol: str) -> None:
         self.symbol = symbol
@@ -50,4 +70,4 @@ class opaque:
     pass
 
 
-Lowering = scalar | fold | view | made_of | pieces | call | opaque
+Lowering = scalar | fold | view | made_of | pieces | scan | position | call | opaque

@@ -10,6 +10,7 @@ import numpy as np
 from pullback.core.axes import folded, moves
 from pullback.core.calculus import constant, linear
 from pullback.core.composition import numbers
+from pullback.core.lowering import made_of
 from pullback.core.op import method, op
 from pullback.core.tensor import Tensor, concrete
 from pullback.errors import ArgumentError, ShapeError
@@ -126,6 +127,7 @@ def _to_space(g: Any, block_shape: Any, paddings: Any) -> Any:
     ),
     d=linear(_to_batch),
     run=_batch_to_space,
+    lower=made_of(_batch_to_space),
 )  # fmt: skip
 def batch_to_space_nd(x: Any, /, block_shape: Any, crops: Any) -> Any:
     """The batch laid out in blocks of ``block_shape`` in space, from which ``crops`` are cut off.
@@ -150,6 +152,7 @@ def batch_to_space_nd(x: Any, /, block_shape: Any, crops: Any) -> Any:
     ),
     d=linear(_to_space),
     run=_space_to_batch,
+    lower=made_of(_space_to_batch),
 )  # fmt: skip
 def space_to_batch_nd(x: Any, /, block_shape: Any, paddings: Any) -> Any:
     """Space, padded with zeros, cut into blocks of ``block_shape`` whose places become part of the batch.
@@ -235,6 +238,7 @@ def _to_width(g: Any, block_size: Any, data_format: Any) -> Any:
     ),
     d=linear(_to_depth),
     run=_depth_to_space,
+    lower=made_of(_depth_to_space),
 )  # fmt: skip
 def depth_to_space(x: Any, /, block_size: int, data_format: str = "NHWC") -> Any:
     """The depth of each pixel laid out as a block of pixels.
@@ -257,6 +261,7 @@ def depth_to_space(x: Any, /, block_size: int, data_format: str = "NHWC") -> Any
     ),
     d=linear(_to_width),
     run=_space_to_depth,
+    lower=made_of(_space_to_depth),
 )  # fmt: skip
 def space_to_depth(x: Any, /, block_size: int, data_format: str = "NHWC") -> Any:
     """Each block of pixels stacked into the depth of one pixel.

@@ -15,7 +15,7 @@ from pullback.core.adjoints import T
 from pullback.core.axes import Sample, Shape, broadcast, listed, moves, over
 from pullback.core.calculus import linear
 from pullback.core.kernels import columns_times_rows
-from pullback.core.lowering import call
+from pullback.core.lowering import call, made_of
 from pullback.core.op import WEAK, alias, method, op, operand
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError
@@ -192,6 +192,16 @@ def turned(equation: str) -> tuple[str, str]:
     return f"{out},{b}->{a}", f"{a},{out}->{b}"
 
 
+def composed(x: Any, y: Any, equation: str) -> Any:
+    """``contracted``, of ops."""
+    order_x, order_y, order, batch, rows, summed, columns = planned(equation)
+    if batch and summed and not rows and not columns:
+        both = np.transpose(x, order_x) * np.transpose(y, order_y)
+        z = np.sum(both, axis=tuple(range(batch, batch + summed)))
+        return np.transpose(z if z.dtype == both.dtype else np.astype(z, both.dtype), order)
+    return contracted(x, y, equation)
+
+
 def contract_dx(g: Any, y: Any, equation: str) -> Any:
     return product(g, y, turned(equation)[0])
 
@@ -241,6 +251,7 @@ def contract_examples(op: Any, args: Sequence[Any], on: Sequence[bool], params: 
     ),
     d=linear(contract_dx, contract_dy),
     run=contracted,
+    lower=made_of(composed),
 )
 def contract(x: Any, y: Any, /, equation: str) -> Any:
     """Two operands multiplied and summed as in ``einsum``, every label being in two of the three terms at least.

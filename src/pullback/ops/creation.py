@@ -11,6 +11,7 @@ import numpy as np
 from pullback.core.axes import leading, moves
 from pullback.core.calculus import linear, rule
 from pullback.core.convert import as_array, as_dtype, as_shape, get_default_dtype
+from pullback.core.lowering import made_of
 from pullback.core.op import op
 from pullback.core.tape import constant as _constant
 from pullback.core.tensor import Tensor, concrete
@@ -164,11 +165,18 @@ def fill(shape: Any, value: Any, dtype: Any = None) -> Any:
     return _constant(np.full(wanted, one))
 
 
+def _everywhere(x: Any, value: Any, dtype: Any, name: str) -> Any:
+    """One number, in the shape of ``x``."""
+    one = np.full((), value, x.dtype if dtype is None else as_dtype(dtype, name))
+    return np.broadcast_to(one, x.shape)
+
+
 @op(
     np.zeros_like,
     acts=moves(lambda s, dtype: s, [(((2, 3),), {}), (((),), {}), (((0, 2),), {})], leading),
     d=linear(lambda g: np.zeros_like(g)),
     run=lambda x, dtype=None: np.zeros_like(x, None if dtype is None else as_dtype(dtype, "zeros_like")),
+    lower=made_of(lambda x, dtype: _everywhere(x, 0, dtype, "zeros_like")),
 )
 def zeros_like(x: Any, /, dtype: Any = None) -> Any:
     """Zeros in the shape of ``x``.
@@ -183,6 +191,7 @@ def zeros_like(x: Any, /, dtype: Any = None) -> Any:
     acts=moves(lambda s, dtype: s, [(((2, 3),), {}), (((),), {}), (((0, 2),), {})], leading),
     d=rule(lambda g: np.zeros_like(g), jvp=lambda dx: np.zeros_like(dx)),
     run=lambda x, dtype=None: np.ones_like(x, None if dtype is None else as_dtype(dtype, "ones_like")),
+    lower=made_of(lambda x, dtype: _everywhere(x, 1, dtype, "ones_like")),
 )
 def ones_like(x: Any, /, dtype: Any = None) -> Any:
     """Ones in the shape of ``x``.
@@ -199,6 +208,7 @@ def ones_like(x: Any, /, dtype: Any = None) -> Any:
     run=lambda x, fill_value, dtype=None: np.full_like(
         x, fill_value, None if dtype is None else as_dtype(dtype, "full_like")
     ),
+    lower=made_of(lambda x, fill_value, dtype: _everywhere(x, fill_value, dtype, "full_like")),
 )
 def full_like(x: Any, /, fill_value: Any, dtype: Any = None) -> Any:
     """One value everywhere, in the shape of ``x``.

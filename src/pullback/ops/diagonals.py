@@ -10,6 +10,7 @@ import numpy as np
 
 from pullback.core.axes import Shape, moves
 from pullback.core.calculus import linear
+from pullback.core.lowering import view
 from pullback.core.op import op
 
 __all__ = ["diagonal_fill", "diagonal_part"]
@@ -41,6 +42,7 @@ def on_diagonal(x: Any, equation: str, shape: Shape) -> Any:
     ),
     d=linear(fill),
     run=lambda x, equation: np.einsum(equation, x),
+    lower=view(),
 )
 def diagonal_part(x: Any, /, equation: str) -> Any:
     """The elements whose indices agree along the axes that share a label.

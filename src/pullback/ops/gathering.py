@@ -218,6 +218,7 @@ def _put_back_nd(g: Any, x_shape: Shape, indices: Any) -> Any:
     ),
     d=linear(_put_back_nd, None),
     run=_gather_nd,
+    lower=call("take at"),
 )  # fmt: skip
 def gather_nd(x: Any, indices: Any, /) -> Any:
     """The slices of ``x`` at coordinates, which are along the last axis of ``indices``.
@@ -261,6 +262,7 @@ def _scatter_nd(indices: Any, updates: Any, shape: Any) -> Any:
     ),
     d=linear(None, lambda g, indices: gather_nd(g, indices)),
     run=_scatter_nd,
+    lower=call("put at"),
 )  # fmt: skip
 def scatter_nd(indices: Any, updates: Any, /, shape: Any) -> Any:
     """Zeros of ``shape`` with ``updates`` added at coordinates; what is named twice is added up.

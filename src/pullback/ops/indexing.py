@@ -11,7 +11,7 @@ from numpy import ndarray
 
 from pullback.core.axes import everywhere, examples, moves, one_axis
 from pullback.core.calculus import linear, rule
-from pullback.core.lowering import pieces, view
+from pullback.core.lowering import call, pieces, view
 from pullback.core.op import alias, method, op, operand
 from pullback.core.positions import index_each, is_advanced, separated
 from pullback.core.rebind import rebind
@@ -318,6 +318,7 @@ def _set_tangent(dx: Any, dy: Any, index: Any) -> Any:
         jvp=_set_tangent,
     ),
     run=_set,
+    lower=call("set"),
 )  # fmt: skip
 def set_item(x: Any, y: Any, /, index: Any) -> Any:
     """A copy of ``x`` in which ``y`` stands at ``index``.

@@ -19,8 +19,8 @@ from pullback.errors import ShapeError
 
 __all__ = [
     "as1d", "as2d", "as3d", "as4d", "as5d", "as_scalar", "broadcast_to", "expand_dims", "flatten", "flip", "moveaxis",
-    "ravel", "reshape", "reshape_as", "reverse", "reverse1d", "reverse2d", "reverse3d", "reverse4d", "roll", "squeeze",
-    "swapaxes", "tile", "transpose",
+    "ravel", "reshape", "reshape_as", "reverse", "reverse1d", "reverse2d", "reverse3d", "reverse4d", "squeeze",
+    "swapaxes", "transpose",
 ]  # fmt: skip
 
 
@@ -376,37 +376,6 @@ def reverse4d(x: Any, axis: Any = None) -> Any:
     return reverse(of_rank("reverse4d", x, 4), axis)
 
 
-def _opposite(shift: Any) -> Any:
-    return tuple(-n for n in shift) if isinstance(shift, list | tuple) else -shift
-
-
-def _rolled(op: Any, args: Any, on: Any, params: Any) -> Any:
-    x, axis = args[0], params["axis"]
-    rows = np.reshape(x, (x.shape[0], prod(x.shape[1:]))) if axis is None else x
-    return np.reshape(along_axis(op, [rows], on, {**params, "axis": 0 if axis is None else axis}), x.shape)
-
-
-@op(
-    np.roll,
-    acts=moves(
-        lambda s, shift, axis: np.roll(np.empty(s, bool), shift, axes(axis)).shape,
-        [
-            (((4,),), {"shift": 1}), (((2, 3),), {"shift": -2}), (((2, 3),), {"shift": [1, 2], "axis": [0, 1]}),
-            (((0, 2),), {"shift": 1, "axis": 1}),
-        ],
-        _rolled,
-    ),
-    d=linear(lambda g, shift, axis: np.roll(g, _opposite(shift), axes(axis))),
-    run=lambda x, shift, axis=None: np.roll(x, shift, axes(axis)),
-)  # fmt: skip
-def roll(x: Any, /, shift: Any, axis: Any = None) -> Any:
-    """The elements moved on by ``shift`` places; those pushed out come in again at the other end.
-
-    >>> roll(np.array([1.0, 2.0, 3.0]), 1)
-    array([3., 1., 2.])
-    """
-
-
 # ---- more of the same
 
 
@@ -448,52 +417,4 @@ def broadcast_to(x: Any, /, shape: Any) -> Any:
     >>> broadcast_to(np.array([1.0, 2.0]), [2, 2])
     array([[1., 2.],
            [1., 2.]])
-    """
-
-
-def _tiled(s: tuple[int, ...], reps: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Shape and repetitions of equal length."""
-    reps = (reps,) if np.ndim(reps) == 0 else tuple(reps)
-    n = max(len(s), len(reps))
-    return (1,) * (n - len(s)) + s, (1,) * (n - len(reps)) + reps
-
-
-def _tile_shape(s: tuple[int, ...], reps: Any) -> list[int]:
-    s, reps = _tiled(s, reps)
-    if min(reps, default=0) < 0:
-        raise ShapeError(f"tile: reps must not be negative, got {reps}.")
-    return [n * r for n, r in zip(s, reps, strict=True)]
-
-
-def _untile(g: Any, shape: tuple[int, ...], reps: Any) -> Any:
-    s, r = _tiled(shape, reps)
-    each = np.reshape(g, [n for pair in zip(r, s, strict=True) for n in pair])
-    return _back(np.sum(each, axis=tuple(range(0, 2 * len(s), 2))), shape)
-
-
-def _tile_each(op: Any, args: Any, on: Any, params: Any) -> Any:
-    (x,) = args
-    s, reps = _tiled(x.shape[1:], params["reps"])
-    return op.call([np.reshape(x, (x.shape[0], *s))], {"reps": (1, *reps)})
-
-
-@op(
-    np.tile,
-    acts=moves(
-        _tile_shape,
-        [
-            (((3,),), {"reps": [2]}), (((2, 2),), {"reps": (2, 3)}), (((2,),), {"reps": (2, 2)}),
-            (((2, 3),), {"reps": 2}), (((),), {"reps": (2,)}), (((0,),), {"reps": (2,)}), (((2,),), {"reps": (0,)}),
-            (((2, 3),), {"reps": [1, 1]}),
-        ],
-        _tile_each,
-    ),
-    d=linear(lambda g, x_shape, reps: _untile(g, x_shape, reps)),
-    run=np.tile,
-)  # fmt: skip
-def tile(x: Any, /, reps: Any) -> Any:
-    """``x`` repeated ``reps`` times along each axis.
-
-    >>> tile(np.array([1.0, 2.0]), [2])
-    array([1., 2., 1., 2.])
     """

@@ -11,6 +11,7 @@ from pullback.core.adjoints import along, axes, kept, nonzero, total
 from pullback.core.axes import Sample, reduces
 from pullback.core.calculus import rule
 from pullback.core.composition import numbers
+from pullback.core.lowering import made_of
 from pullback.core.op import method, op
 from pullback.errors import ArgumentError
 
@@ -28,6 +29,12 @@ def length(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return np.sqrt(add_reduce(x * x, axes(axis), None, None, keepdims))
 
 
+def composed_length(x: Any, axis: Any, keepdims: bool) -> Any:
+    if x.dtype.kind != "f":
+        x = np.abs(x) if x.dtype.kind == "c" else np.astype(x, np.dtype(float))
+    return np.sqrt(total(x * x, axis, keepdims))
+
+
 @op(
     length,
     acts=reduces(),
@@ -36,6 +43,7 @@ def length(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
         jvp=lambda dx, x, z, axis, keepdims: total(along(x, dx), axis, keepdims) / nonzero(z),
     ),
     run=length,
+    lower=made_of(composed_length),
     domain=(0.5, 2.0),
 )
 def euclidean_norm(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
@@ -50,6 +58,10 @@ def euclidean_norm(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
 
 def power_mean(x: Any, ord: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return add_reduce(np.abs(x) ** float(ord), axes(axis), None, None, keepdims) ** (1 / ord)
+
+
+def composed_mean(x: Any, ord: Any, axis: Any, keepdims: bool) -> Any:
+    return total(np.abs(x) ** float(ord), axis, keepdims) ** (1 / ord)
 
 
 class Powers(reduces):
@@ -67,6 +79,7 @@ class Powers(reduces):
         jvp=lambda dx, x, z, ord, axis, keepdims: total(along(power_slope(x, z, ord, axis), dx), axis, keepdims),
     ),
     run=power_mean,
+    lower=made_of(composed_mean),
     domain=(0.5, 2.0),
 )
 def p_norm(x: Any, /, ord: Any, axis: Any = None, keepdims: bool = False) -> Any:

@@ -14,7 +14,7 @@ from pullback.core.axes import Sample, Shape, over, reduces
 from pullback.core.calculus import constant, linear, rule
 from pullback.core.composition import own_words
 from pullback.core.kernels import add_reduce, max_reduce, quick_max, quick_sum, short_rows
-from pullback.core.lowering import fold, made_of
+from pullback.core.lowering import fold, made_of, position
 from pullback.core.op import alias, method, op
 from pullback.core.tape import RAW
 from pullback.core.tensor import may_be
@@ -406,6 +406,7 @@ def any(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
     acts=reduces(),
     d=constant(),
     run=lambda x, axis=None, keepdims=False: quick_sum(x != 0, axis, keepdims),
+    lower=made_of(lambda x, axis, keepdims: np.sum(x != 0, axis=axis, keepdims=keepdims)),
 )
 def count_nonzero(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
     """How many elements over ``axis`` are not 0.
@@ -415,7 +416,7 @@ def count_nonzero(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
     """
 
 
-def position(name: str) -> Any:
+def found(name: str) -> Any:
     """``argmax`` or ``argmin`` along one axis, which TensorFlow.js may write as a list."""
     find = getattr(np, name)
 
@@ -441,7 +442,7 @@ class OneAxis(reduces):
         return [(((4,),), {}), (((),), {}), (((3, 0),), {}), *((((2, 3),), way) for way in ways)]
 
 
-@op(np.argmax, acts=OneAxis(), d=constant(), run=position("argmax"))
+@op(np.argmax, acts=OneAxis(), d=constant(), run=found("argmax"), lower=position("gt"))
 def arg_max(x: Any, /, axis: Any = 0, keepdims: bool = False) -> Any:
     """Where along ``axis`` the largest element is, the first of several; ``axis=None`` counts through all elements.
 
@@ -450,7 +451,7 @@ def arg_max(x: Any, /, axis: Any = 0, keepdims: bool = False) -> Any:
     """
 
 
-@op(np.argmin, acts=OneAxis(), d=constant(), run=position("argmin"))
+@op(np.argmin, acts=OneAxis(), d=constant(), run=found("argmin"), lower=position("lt"))
 def arg_min(x: Any, /, axis: Any = 0, keepdims: bool = False) -> Any:
     """Where along ``axis`` the smallest element is, the first of several; ``axis=None`` counts through all elements.
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from pullback.core.axes import Sample, along_axis, moves, one_axis, scans
 from pullback.core.calculus import linear, rule
+from pullback.core.lowering import made_of, scan
 from pullback.core.op import op
 
 __all__ = ["cumprod", "cumsum"]
@@ -61,6 +62,7 @@ def sum_back(g: Any, axis: Any, exclusive: bool, reverse: bool) -> Any:
     acts=Running(),
     d=linear(sum_back),
     run=scanned(np.cumsum, 0, "cumsum"),
+    lower=scan(lambda s, acc, x: acc + x, start=0, regroups=True),
 )
 def cumsum(x: Any, /, axis: Any = 0, exclusive: bool = False, reverse: bool = False) -> Any:
     """The running sum along ``axis``; ``exclusive`` leaves out each element itself, ``reverse`` begins at the end.
@@ -70,6 +72,15 @@ def cumsum(x: Any, /, axis: Any = 0, exclusive: bool = False, reverse: bool = Fa
     >>> pb.cumsum(np.array([1.0, 2.0, 3.0]), exclusive=True, reverse=True)
     array([5., 3., 0.])
     """
+
+
+def delayed_by_pieces(x: Any, axis: Any, by: int) -> Any:
+    at = one_axis(x.ndim, axis, "delay")
+    if not x.shape[at]:
+        return x
+    nothing = np.zeros((*x.shape[:at], 1, *x.shape[at + 1 :]), x.dtype)
+    kept = along(x, at, slice(None, -1) if by > 0 else slice(1, None))
+    return np.concatenate([nothing, kept] if by > 0 else [kept, nothing], axis=at)
 
 
 def delay_back(g: Any, axis: Any, by: int) -> Any:
@@ -83,6 +94,7 @@ def delay_back(g: Any, axis: Any, by: int) -> Any:
     ),
     d=linear(delay_back),
     run=delayed,
+    lower=made_of(delayed_by_pieces),
 )
 def delay(x: Any, /, axis: Any, by: int) -> Any:
     """``x`` moved along ``axis`` by one place, later (``by=1``) or earlier (``by=-1``), with a 0 in the free place.
@@ -147,6 +159,7 @@ def recurrence_jvp(dx: Any, dy: Any, x: Any, z: Any, axis: Any, reverse: bool, a
         jvp=recurrence_jvp,
     ),
     run=recurred,
+    lower=scan(lambda s, acc, x, y: y + x * acc, start=0),
 )
 def recurrence(x: Any, y: Any, /, axis: Any = 0, reverse: bool = False, adjoint: bool = False) -> Any:
     """The running value ``z[i] = y[i] + x[i] * z[i-1]`` along ``axis``, beginning with ``z[0] = y[0]``.
@@ -175,6 +188,7 @@ def cumprod_jvp(dx: Any, x: Any, axis: Any, exclusive: bool, reverse: bool) -> A
     acts=Running(),
     d=rule(cumprod_vjp, jvp=cumprod_jvp),
     run=scanned(np.cumprod, 1, "cumprod"),
+    lower=scan(lambda s, acc, x: acc * x, start=1),
 )
 def cumprod(x: Any, /, axis: Any = 0, exclusive: bool = False, reverse: bool = False) -> Any:
     """The running product along ``axis``; ``exclusive`` leaves out each element itself, ``reverse`` begins at the end.

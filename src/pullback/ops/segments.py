@@ -12,6 +12,7 @@ from pullback.core.axes import Sample, everywhere, moves
 from pullback.core.calculus import linear, rule
 from pullback.core.composition import numbers
 from pullback.core.convert import as_array
+from pullback.core.lowering import call
 from pullback.core.op import method, op
 from pullback.core.rows import add_rows
 from pullback.core.tape import as_tensor
@@ -139,6 +140,7 @@ def _sum_back(g: Any, x_shape: Shape, segment_ids: Any) -> Any:
     ),
     d=linear(_sum_back, None),
     run=_spread,
+    lower=call("spread"),
 )  # fmt: skip
 def segment_spread(x: Any, segment_ids: Any, /) -> Any:
     """To each element what there is for its segment, and 0 if it has none: the adjoint of the sum.
@@ -172,6 +174,7 @@ FULL: list[Sample] = [
     acts=moves(_grouped, SAMPLES, _segments_each),
     d=linear(lambda g, segment_ids: segment_spread(g, segment_ids), None),
     run=_sum,
+    lower=call("segments"),
 )
 def unsorted_segment_sum(x: Any, segment_ids: Any, /, num_segments: int) -> Any:
     """The sum of the elements of each segment; ``segment_ids`` names it for each slice of ``x``.

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core import careful
 from pullback.core.adjoints import select
 from pullback.core.axes import Sample, broadcast, elementwise1, elementwise2
 from pullback.core.calculus import partials
+from pullback.core.lowering import scalar
 from pullback.core.memory import unscratched
 from pullback.core.op import alias, op
 from pullback.core.tensor import BY_KERNEL
@@ -94,16 +96,11 @@ def _orders(name: str, argument: str) -> Any:
 # ---- gamma and its kin
 
 
-def _polygamma_slope(n: Any, x: Any) -> Any:
+def _next_order(n: Any, x: Any) -> Any:
     return polygamma(n + 1, x)
 
 
-@op(
-    Through("polygamma"),
-    acts=Ordered(1, 2, 3),
-    d=partials(_orders("polygamma", "n"), _polygamma_slope),
-    domain=POSITIVE,
-)
+@op(Through("polygamma"), acts=Ordered(1, 2, 3), d=partials(_orders("polygamma", "n"), _next_order), domain=POSITIVE)
 def polygamma(n: Any, x: Any, /) -> Any:
     """The derivative of order ``n`` of ``digamma``.
 
@@ -171,12 +168,7 @@ def _zeta_slope(x: Any, q: Any) -> Any:
     return -(zeta(x + 1, q) * x.astype(q.dtype))
 
 
-@op(
-    Through("zeta"),
-    acts=Ordered(2, 3, 4),
-    d=partials(_orders("zeta", "x"), _zeta_slope),
-    domain=POSITIVE,
-)
+@op(Through("zeta"), acts=Ordered(2, 3, 4), d=partials(_orders("zeta", "x"), _zeta_slope), domain=POSITIVE)
 def zeta(x: Any, q: Any, /) -> Any:
     """The Hurwitz zeta function: the sum of ``(k + q) ** -x`` over all ``k`` from 0; no derivative in ``x``.
 
@@ -233,11 +225,7 @@ def ndtr(x: Any, /) -> Any:
     """
 
 
-@op(
-    Through("log_ndtr"),
-    acts=elementwise1,
-    d=partials(lambda g, z, x: g * np.exp(x * x * -0.5 - z) * (1 / ROOT_TWO_PI)),
-)
+@op(Through("log_ndtr"), acts=elementwise1, d=partials(lambda g, z, x: g * np.exp(x * x * -0.5 - z) / ROOT_TWO_PI))
 def log_ndtr(x: Any, /) -> Any:
     """The logarithm of ``ndtr``, precise far to the left.
 
@@ -258,7 +246,7 @@ def ndtri(x: Any, /) -> Any:
 # ---- logarithms with care
 
 
-@op(Through("expit"), acts=elementwise1, d=partials(lambda z: z - z * z))
+@op(Through("expit"), acts=elementwise1, d=partials(lambda z: z - z * z), lower=scalar(careful.expit))
 def expit(x: Any, /) -> Any:
     """``1 / (1 + exp(-x))``, the inverse of ``logit``.
 
@@ -267,7 +255,12 @@ def expit(x: Any, /) -> Any:
     """
 
 
-@op(Through("log_expit"), acts=elementwise1, d=partials(lambda g, z: -(g * np.expm1(z))))
+@op(
+    Through("log_expit"),
+    acts=elementwise1,
+    d=partials(lambda g, z: -(g * np.expm1(z))),
+    lower=scalar(careful.log_expit),
+)
 def log_expit(x: Any, /) -> Any:
     """The logarithm of ``expit``.
 
@@ -276,7 +269,13 @@ def log_expit(x: Any, /) -> Any:
     """
 
 
-@op(Through("logit"), acts=elementwise1, d=partials(lambda g, x: g / (x - x * x)), domain=SHARE)
+@op(
+    Through("logit"),
+    acts=elementwise1,
+    d=partials(lambda g, x: g / (x - x * x)),
+    domain=SHARE,
+    lower=scalar(careful.logit),
+)
 def logit(x: Any, /) -> Any:
     """``log(x / (1 - x))``.
 
@@ -296,6 +295,7 @@ def _log(x: Any, y: Any) -> Any:
     acts=elementwise2,
     d=partials(lambda g, x, y: g * _log(x, y), lambda g, x, y: g * x / select(x == 0, 1, y)),
     domain=POSITIVE,
+    lower=scalar(careful.xlogy),
 )
 def xlogy(x: Any, y: Any, /) -> Any:
     """``x * log(y)``, and 0 where ``x`` is 0, even if ``y`` is; there the derivatives are 0 too.
@@ -310,6 +310,7 @@ def xlogy(x: Any, y: Any, /) -> Any:
     acts=elementwise2,
     d=partials(lambda g, x, y: g * _log(x, y + 1), lambda g, x, y: g * x / select(x == 0, 1, y + 1)),
     domain=POSITIVE,
+    lower=scalar(careful.xlog1py),
 )
 def xlog1py(x: Any, y: Any, /) -> Any:
     """``x * log1p(y)``, and 0 where ``x`` is 0, even if ``y`` is -1; there the derivatives are 0 too.
@@ -319,7 +320,13 @@ def xlog1py(x: Any, y: Any, /) -> Any:
     """
 
 
-@op(Through("entr"), acts=elementwise1, d=partials(lambda g, x: -(g * np.log(x)) - g), domain=POSITIVE)
+@op(
+    Through("entr"),
+    acts=elementwise1,
+    d=partials(lambda g, x: -(g * np.log(x)) - g),
+    domain=POSITIVE,
+    lower=scalar(careful.entr),
+)
 def entr(x: Any, /) -> Any:
     """``-x * log(x)``, and 0 at 0: a term of the entropy.
 
@@ -333,6 +340,7 @@ def entr(x: Any, /) -> Any:
     acts=elementwise2,
     d=partials(lambda g, x, y: g * np.log(x / y) + g, lambda g, x, y: -(g * x / y)),
     domain=POSITIVE,
+    lower=scalar(careful.rel_entr),
 )
 def rel_entr(x: Any, y: Any, /) -> Any:
     """``x * log(x / y)``, and 0 where ``x`` is 0: a term of the relative entropy.
@@ -381,11 +389,7 @@ def _iv_slope(v: Any, x: Any) -> Any:
     return (iv(v - 1, x) + iv(v + 1, x)) * 0.5
 
 
-@op(
-    Through("iv"),
-    acts=Ordered(0, 1, 3),
-    d=partials(_orders("iv", "v"), _iv_slope),
-)
+@op(Through("iv"), acts=Ordered(0, 1, 3), d=partials(_orders("iv", "v"), _iv_slope))
 def iv(v: Any, x: Any, /) -> Any:
     """The modified Bessel function of the first kind, of order ``v``; no derivative in ``v``.
 
@@ -460,11 +464,7 @@ def _jv_slope(v: Any, x: Any) -> Any:
     return (jv(v - 1, x) - jv(v + 1, x)) * 0.5
 
 
-@op(
-    Through("jv"),
-    acts=Ordered(0, 1, 3),
-    d=partials(_orders("jv", "v"), _jv_slope),
-)
+@op(Through("jv"), acts=Ordered(0, 1, 3), d=partials(_orders("jv", "v"), _jv_slope))
 def jv(v: Any, x: Any, /) -> Any:
     """The Bessel function of the first kind, of order ``v``; no derivative in ``v``.
 

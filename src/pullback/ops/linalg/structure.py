@@ -11,6 +11,7 @@ import numpy as np
 from pullback.core.axes import Shape, leading, moves
 from pullback.core.calculus import linear
 from pullback.core.composition import numbers, own_words
+from pullback.core.lowering import made_of
 from pullback.core.op import op
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops.linalg.pieces import Matrices
@@ -31,6 +32,11 @@ def tensor_diagonal(x: Any) -> Any:
     shape = half_shape(x.shape)
     n = prod(shape)
     return x.reshape(n, n).diagonal().reshape(shape).copy()
+
+
+def composed_tensor_diagonal(x: Any) -> Any:
+    shape = half_shape(x.shape)
+    return np.reshape(composed_diagonal(np.reshape(x, (prod(shape), prod(shape))), 0), shape)
 
 
 def off_tensor_diagonal(g: Any) -> Any:
@@ -61,6 +67,7 @@ def diag_part_examples(op: Any, args: Any, on: Any, params: Any) -> Any:
     acts=moves(lambda s: s + s, [((s,), {}) for s in ((3,), (2, 3), (), (0,), (2, 1, 2))], diag_examples),
     d=linear(off_tensor_diagonal),
     run=on_tensor_diagonal,
+    lower=made_of(lambda x: np.reshape(composed_embedding(np.reshape(x, (-1,))), x.shape * 2)),
 )
 def diag(x: Any, /) -> Any:
     """Zeros with ``x`` on the diagonal: a matrix for a vector, a tensor of twice the rank for any other.
@@ -78,6 +85,7 @@ def diag(x: Any, /) -> Any:
     acts=moves(half_shape, [((s * 2,), {}) for s in ((3,), (2, 3), (), (0,))], diag_part_examples),
     d=linear(lambda g: diag(g)),
     run=tensor_diagonal,
+    lower=made_of(composed_tensor_diagonal),
 )
 def tensor_diag_part(x: Any, /) -> Any:
     """The diagonal of a tensor whose shape is another one twice: what ``diag`` was given.
@@ -99,6 +107,14 @@ def whole(name: str, k: Any) -> int:
 
 def diagonal(x: Any, k: int = 0) -> Any:
     return np.diagonal(x, k, -2, -1).copy()
+
+
+def composed_diagonal(x: Any, k: int) -> Any:
+    """Every so many of the elements in one row."""
+    *batch, m, n = x.shape
+    count, first = diagonal_length(m, n, k), max(k, 0) + max(-k, 0) * n
+    end = first + max(count - 1, 0) * (n + 1) + 1 if count else first
+    return np.reshape(x, (*batch, m * n))[..., first : end : n + 1]
 
 
 def diagonal_length(m: int, n: int, k: int) -> int:
@@ -125,6 +141,7 @@ WIDTHS: tuple[dict[str, Any], ...] = ({}, {"k": 1}, {"k": -2})
     acts=Diagonals(lambda m, n: (m, n), [(3, 3), (2, 4, 3), (0, 3), (2, 1, 2)], square=False, ways=WIDTHS),
     d=linear(onto_diagonal),
     run=diagonal,
+    lower=made_of(composed_diagonal),
 )
 def diag_part(x: Any, /, k: int = 0) -> Any:
     """The diagonals of matrices over the last two axes; ``k`` above the main one, or below it if negative.
@@ -142,6 +159,15 @@ def embedded(x: Any, k: int = 0, shape: Any = None) -> Any:
     i = np.arange(x.shape[-1])
     z[..., i + max(-k, 0), i + max(k, 0)] = x
     return z
+
+
+def composed_embedding(x: Any, k: int = 0, shape: Any = None) -> Any:
+    """Each row has one element of ``x``, or none."""
+    *batch, m, n = embedding_shape(x.shape, k, shape)
+    before = max(-k, 0)
+    if x.shape[-1] != m:
+        x = np.pad(x, [(0, 0)] * len(batch) + [(before, m - before - x.shape[-1])])
+    return np.where(np.eye(m, n, k, dtype=bool), np.expand_dims(x, -1), np.zeros((), x.dtype))
 
 
 def embedding_shape(x: Shape, k: int = 0, shape: Any = None) -> Shape:
@@ -173,6 +199,7 @@ def embedding_shape(x: Shape, k: int = 0, shape: Any = None) -> Shape:
     ),
     d=linear(lambda g, k: diag_part(g, k)),
     run=embedded,
+    lower=made_of(composed_embedding),
 )
 def diag_embed(x: Any, /, k: int = 0, shape: Any = None) -> Any:
     """Matrices with the vectors ``x`` on their ``k``-th diagonal; square and as small as can be, or of ``shape``.
@@ -221,6 +248,7 @@ BANDS = tuple({"num_lower": lower, "num_upper": upper} for lower, upper in ((1, 
     acts=Matrices(lambda m, n: (m, n), [(3, 3), (2, 4, 3), (0, 3)], square=False, ways=BANDS),
     d=linear(band_again),
     run=banded,
+    lower=made_of(banded),
 )
 def band_part(x: Any, /, num_lower: int, num_upper: int) -> Any:
     """A copy with zeros outside a band: ``num_lower`` diagonals below the main one stay, ``num_upper`` above it.

@@ -1,0 +1,128 @@
+"""Repeating: elements that come in again at the other end, and copies side by side."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from pullback.core.adjoints import axes
+from pullback.core.axes import along_axis, moves, over
+from pullback.core.calculus import linear
+from pullback.core.lowering import made_of
+from pullback.core.op import op
+from pullback.errors import ShapeError
+
+__all__ = ["roll", "tile"]
+
+
+def _opposite(shift: Any) -> Any:
+    return tuple(-n for n in shift) if isinstance(shift, list | tuple) else -shift
+
+
+def _rolled(op: Any, args: Any, on: Any, params: Any) -> Any:
+    x, axis = args[0], params["axis"]
+    rows = np.reshape(x, (x.shape[0], prod(x.shape[1:]))) if axis is None else x
+    return np.reshape(along_axis(op, [rows], on, {**params, "axis": 0 if axis is None else axis}), x.shape)
+
+
+def _by_halves(x: Any, shift: Any, axis: Any) -> Any:
+    """Along each axis, what is pushed out before what is not."""
+    if axis is None:
+        return np.reshape(_by_halves(np.reshape(x, (-1,)), shift, 0), x.shape)
+    given = axis if isinstance(axis, list | tuple) else (axis,)
+    for a, by in np.broadcast(given, shift):
+        (at,) = over(len(x.shape), int(a), "roll")
+        n, whole = x.shape[at], (slice(None),) * at
+        if n and by % n:
+            x = np.concatenate([x[(*whole, slice(n - by % n, None))], x[(*whole, slice(n - by % n))]], at)
+    return x
+
+
+@op(
+    np.roll,
+    acts=moves(
+        lambda s, shift, axis: np.roll(np.empty(s, bool), shift, axes(axis)).shape,
+        [
+            (((4,),), {"shift": 1}), (((2, 3),), {"shift": -2}), (((2, 3),), {"shift": [1, 2], "axis": [0, 1]}),
+            (((0, 2),), {"shift": 1, "axis": 1}),
+        ],
+        _rolled,
+    ),
+    d=linear(lambda g, shift, axis: np.roll(g, _opposite(shift), axes(axis))),
+    run=lambda x, shift, axis=None: np.roll(x, shift, axes(axis)),
+    lower=made_of(_by_halves),
+)  # fmt: skip
+def roll(x: Any, /, shift: Any, axis: Any = None) -> Any:
+    """The elements moved on by ``shift`` places; those pushed out come in again at the other end.
+
+    >>> roll(np.array([1.0, 2.0, 3.0]), 1)
+    array([3., 1., 2.])
+    """
+
+
+def _tiled(s: tuple[int, ...], reps: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shape and repetitions of equal length."""
+    reps = (reps,) if np.ndim(reps) == 0 else tuple(reps)
+    n = max(len(s), len(reps))
+    return (1,) * (n - len(s)) + s, (1,) * (n - len(reps)) + reps
+
+
+def _tile_shape(s: tuple[int, ...], reps: Any) -> list[int]:
+    s, reps = _tiled(s, reps)
+    if min(reps, default=0) < 0:
+        raise ShapeError(f"tile: reps must not be negative, got {reps}.")
+    return [n * r for n, r in zip(s, reps, strict=True)]
+
+
+def _untile(g: Any, shape: tuple[int, ...], reps: Any) -> Any:
+    s, r = _tiled(shape, reps)
+    each = np.reshape(g, [n for pair in zip(r, s, strict=True) for n in pair])
+    z = np.sum(each, axis=tuple(range(0, 2 * len(s), 2)))
+    return z if z.shape == shape else np.reshape(z, shape)
+
+
+def _tile_each(op: Any, args: Any, on: Any, params: Any) -> Any:
+    (x,) = args
+    s, reps = _tiled(x.shape[1:], params["reps"])
+    return op.call([np.reshape(x, (x.shape[0], *s))], {"reps": (1, *reps)})
+
+
+FEW = 4  # copies that are as quickly put side by side as spread
+
+
+def _side_by_side(x: Any, reps: Any) -> Any:
+    s, r = _tiled(x.shape, reps)
+    if max(r, default=1) <= FEW and min(r, default=1):
+        x = np.reshape(x, s)
+        for axis, times in enumerate(r):
+            x = np.concatenate([x] * times, axis) if times > 1 else x
+        return x
+    spread = np.broadcast_to(
+        np.reshape(x, [n for length in s for n in (1, length)]), [n for pair in zip(r, s, strict=True) for n in pair]
+    )
+    return np.reshape(spread, [n * times for n, times in zip(s, r, strict=True)])
+
+
+@op(
+    np.tile,
+    acts=moves(
+        _tile_shape,
+        [
+            (((3,),), {"reps": [2]}), (((2, 2),), {"reps": (2, 3)}), (((2,),), {"reps": (2, 2)}),
+            (((2, 3),), {"reps": 2}), (((),), {"reps": (2,)}), (((0,),), {"reps": (2,)}), (((2,),), {"reps": (0,)}),
+            (((2, 3),), {"reps": [1, 1]}),
+        ],
+        _tile_each,
+    ),
+    d=linear(lambda g, x_shape, reps: _untile(g, x_shape, reps)),
+    run=np.tile,
+    lower=made_of(_side_by_side),
+)  # fmt: skip
+def tile(x: Any, /, reps: Any) -> Any:
+    """``x`` repeated ``reps`` times along each axis.
+
+    >>> tile(np.array([1.0, 2.0]), [2])
+    array([1., 2., 1., 2.])
+    """

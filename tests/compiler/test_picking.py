@@ -1,0 +1,181 @@
+"""Elements picked by position and put back, compiled: the same as without, and without a NumPy kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.errors import ShapeError
+
+random = np.random.default_rng(6)
+cube, matrix, row = random.standard_normal((7, 9, 5)), random.standard_normal((40, 37)), random.standard_normal(203)
+some, pairs = np.array([3, 0, -1, 3]), np.array([[1, 1], [2, -3]])
+mask = matrix > 0.5
+
+
+def replaced(x: Any) -> Any:
+    z = x * 1
+    z[1:-1] = x[1:-1] * 2
+    z[0, 3] = 7
+    z[:, ::3] = x[:, :26:2]
+    z[..., -1] = x[0, 0]
+    z[mask] = -x[mask]
+    z[[5, 2], [1, 3]] = x[0, :2]
+    return z
+
+
+def program(f: Any, *args: Any) -> Any:
+    compiled = pb.compile(f, backend="llvm")
+    return compiled(*args), compiled.lower(*args)
+
+
+def same(f: Any, *args: Any, by_numpy: tuple[str, ...] = ()) -> None:
+    """Compiled as without, in three dtypes and with gradients; only what is named runs a NumPy kernel."""
+    for dtype in ("f8", "f4", "i4"):
+        given = [a.astype(dtype) if a.dtype.kind == "f" else a for a in args]
+        both: list[Any] = [(f, given)]
+        expected = f(*given)
+        if dtype[0] == "f" and expected.dtype.kind == "f":
+            w = random.standard_normal(expected.shape).astype(dtype)
+            both.append((lambda x, *more: pb.grad(lambda x: pb.sum(f(x, *more[:-1]) * more[-1]))(x), [*given, w]))
+        for g, xs in both:
+            expected, (found, made) = g(*xs), program(g, *xs)
+            assert (np.shape(found), found.dtype) == (np.shape(expected), expected.dtype)
+            tolerance = {"rtol": 1e-4, "atol": 1e-5} if dtype == "f4" else {"rtol": 1e-12, "atol": 1e-13}
+            np.testing.assert_allclose(found, expected, **tolerance)
+            kernels = [k for k in made.kernels if "NumPy" in k]
+            assert not [k for k in kernels if not k.startswith(by_numpy or "none")], kernels
+            made.graph.verify()
+            np.testing.assert_allclose(pb.compile(g, backend="numpy")(*xs), expected, **tolerance)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x[some], lambda x: x[:, some], lambda x: x[some, :, some], lambda x: x[some, some],
+        lambda x: x[..., pairs], lambda x: x[np.arange(7) % 2 == 0], lambda x: x[1, 2, 3] * x[-1, 0, -2],
+        lambda x: np.transpose(x)[3, 4], lambda x: x[1::3, ::-2], lambda x: x[2, ::2, None], lambda x: x[..., 1::2],
+        lambda x: x[-1, 1:8:3], lambda x: x[::-1, 3:4], lambda x: np.take(x, pairs, 1), lambda x: x[:, :, some][:, 2],
+        lambda x: x[5:2:-2, 1:9:9], lambda x: x[:, 8::5, ::4],
+    ],
+)  # fmt: skip
+def test_an_index_that_is_known(f: Any) -> None:
+    same(f, cube)
+
+
+@pytest.mark.parametrize("index", [slice(None, None, 2), slice(1, None, 3), slice(200, 3, -7), slice(0, 203, 202)])
+def test_steps_along_a_row(index: slice) -> None:
+    same(lambda x: x[index], row)
+
+
+def test_single_elements_of_single_elements() -> None:
+    same(lambda x: np.reshape(np.sum(x, keepdims=True), ()) + np.squeeze(np.max(x, keepdims=True)), matrix)
+    same(lambda x: np.sum(x)[()] + np.flip(np.sum(x)), matrix)
+
+
+@pytest.mark.parametrize(
+    ("f", "x", "at"),
+    [
+        *((lambda x, i, a=axis: pb.gather(x, i, a), cube, i) for axis in (0, 1, -1) for i in (some, pairs)),
+        (lambda x, i: pb.gather(x, i, 2, 1), cube, random.integers(-5, 5, (7, 3))),
+        (lambda x, i: pb.gather(x, i, 2, 2), cube, random.integers(-5, 5, (7, 9, 4))),
+        (lambda x, i: pb.gather(x, i, 1, -1), matrix, random.integers(-5, 5, (40, 1))),
+        (lambda x, i: np.take_along_axis(x, i, 1), matrix, random.integers(0, 37, (40, 5))),
+        (lambda x, i: np.take_along_axis(x, i, 0), matrix, random.integers(0, 40, (5, 37))),
+        (lambda x, i: pb.gather_nd(x, i), cube, np.array([[0, 1], [6, 8], [0, 1], [-1, 2]])),
+        (lambda x, i: pb.gather_nd(x, i), cube, np.array([[[0, 1, 2]], [[6, 8, 4]]])),
+        (lambda x, i: pb.scatter_nd(i, x, (4, 9, 5)), cube, np.array([[1], [1], [3], [0], [1], [2], [0]])),
+    ],
+)  # fmt: skip
+def test_positions_that_are_given(f: Any, x: Any, at: Any) -> None:
+    same(f, x, at, by_numpy=("positions of",))
+
+
+@pytest.mark.parametrize("ids", [np.array([0, 3, 3, -1, 9, 5, 0]), random.integers(-1, 7, (7, 9)).astype("i4")])
+def test_sums_of_segments(ids: Any) -> None:
+    same(lambda x, i: pb.unsorted_segment_sum(x, i, 6), cube, ids)
+    same(lambda x, i: pb.unsorted_segment_sum(x, i, 6), cube[..., 0].copy(), ids)
+
+
+def test_the_place_of_the_largest_is_known_to_be_inside() -> None:
+    same(lambda x: np.take_along_axis(x, pb.arg_max(x, 1, keepdims=True), 1), matrix)
+    same(lambda x: pb.gather(x, pb.arg_max(x, 1), 1), matrix)
+
+
+def test_assignment() -> None:
+    same(replaced, matrix)
+
+    def twice(x: Any, y: Any) -> Any:
+        z = x * 1
+        z[np.array([0, 2, 0])] = y  # the last one stays
+        return z
+
+    np.testing.assert_array_equal(pb.compile(twice)(np.zeros(3), np.array([1.0, 2.0, 3.0])), [3.0, 0.0, 2.0])
+
+
+def test_signs_of_zero_stay_where_nothing_is_added() -> None:
+    def step(x: Any, g: Any) -> Any:
+        return pb.grad(lambda x: pb.sum(x[::2] * g))(x)
+
+    def masked(x: Any, g: Any) -> Any:
+        return pb.grad(lambda x: pb.sum(x[np.arange(6) % 2 == 0] * g))(x)
+
+    for f in (step, masked):
+        found, expected = pb.compile(f)(np.ones(6), np.full(3, -0.0)), f(np.ones(6), np.full(3, -0.0))
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+
+
+def test_positions_outside_are_refused() -> None:
+    x = np.ones((3, 4))
+    for i, f in (
+        (np.array([4]), lambda x, i: pb.gather(x, i, 1)),
+        (np.array([[0], [-5], [1]]), lambda x, i: np.take_along_axis(x, i, 1)),
+        (np.array([[1, 4]]), pb.gather_nd),
+    ):
+        with pytest.raises(ShapeError, match="out of range"):
+            pb.compile(f)(x, i)
+        with pytest.raises((ShapeError, IndexError), match="out of range"):
+            pb.compile(lambda x, i=i, f=f: f(x, i))(x)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.einsum("ij,kj->ki", x, x), lambda x: np.einsum("ij,ij->i", x, x), lambda x: np.trace(x),
+        lambda x: np.diag(x, 1), lambda x: np.diag(x[:, 0], -2), lambda x: pb.diag(x[:5, :3]), lambda x: np.tril(x, 1),
+        lambda x: np.roll(x, 3), lambda x: np.roll(x, (1, -2), (0, 1)), lambda x: np.tile(x, (2, 3)),
+        lambda x: np.tile(x[0], (9, 1)), lambda x: np.repeat(x, 3, 0), lambda x: np.linalg.norm(x),
+        lambda x: pb.norm(x, 3, axis=1), lambda x: np.count_nonzero(x, 0), lambda x: np.zeros_like(x) - x,
+        lambda x: np.full_like(x, 3) * x, lambda x: np.max(x, 0) - np.min(x), lambda x: np.einsum("ii->i", x[:37]) * 2,
+    ],
+)  # fmt: skip
+def test_compositions(f: Any) -> None:
+    same(f, matrix, by_numpy=("matmul", "pow", "diagonal_fill"))
+
+
+def test_blocks() -> None:
+    x = random.standard_normal((4, 6, 2, 8))
+    same(lambda x: pb.depth_to_space(x, 2), x)
+    same(lambda x: pb.space_to_depth(x, 2, "NCHW"), x[..., :4].copy())
+    same(lambda x: pb.space_to_batch_nd(x, [2, 2], [[1, 1], [0, 2]]), x)
+    same(lambda x: pb.batch_to_space_nd(x, [2], [[1, 0]]), x)
+
+
+def test_functions_with_care_for_their_edges() -> None:
+    special = np.array([0.0, -0.0, 1.0, -1.0, 0.5, 0.65, np.inf, -np.inf, np.nan, 5e-324, 1e300, 30.0, -800.0])
+    for dtype in ("f4", "f8"):
+        with np.errstate(all="ignore"):
+            x = np.concatenate([special, random.random(99), random.standard_normal(99) * 3]).astype(dtype)
+        y = x[:, None]
+        for name in ("expit", "log_expit", "logit", "entr", "xlogy", "xlog1py", "rel_entr"):
+            f = getattr(pb.special, name)
+            args = (x, y) if name[0] in "xr" else (x,)
+            with np.errstate(all="ignore"):
+                expected = f(*args)
+            found, made = program(f, *args)
+            assert not [k for k in made.kernels if "NumPy" in k]
+            np.testing.assert_allclose(found, expected, rtol=4 * np.finfo(dtype).eps, err_msg=name)
+            np.testing.assert_array_equal(np.signbit(found[expected == 0]), np.signbit(expected[expected == 0]))

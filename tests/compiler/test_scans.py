@@ -1,0 +1,131 @@
+"""Running sums and products, and positions of extremes, as machine code."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback as pb
+
+random = np.random.default_rng(5)
+SHAPES = [(1,), (67,), (300,), (3, 5), (9, 70), (17, 1), (2, 131, 3), (4, 3, 300)]
+EVERY = [(shape, axis) for shape in SHAPES for axis in range(len(shape))]
+SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 5e-324])
+
+
+def natively(f: Any, *args: Any, **how: Any) -> Any:
+    """What a compiled function gives, none of which a NumPy kernel has done."""
+    compiled = pb.compile(f, backend="llvm", **how)
+    found = compiled(*args)
+    assert not [k for k in compiled.lower(*args).kernels if "NumPy" in k]
+    return found
+
+
+def drawn(shape: Any, dtype: str) -> Any:
+    x = random.standard_normal(shape) * 10
+    return x > 0 if dtype == "b1" else (np.abs(x) if dtype[0] == "u" else x).astype(dtype)
+
+
+def close(found: Any, expected: Any, scale: Any, ulps: float) -> None:
+    """Within so many units in the last place of the sum of all magnitudes."""
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    assert np.all(np.abs(found - expected) <= ulps * np.finfo(expected.dtype).eps * scale)
+
+
+@pytest.mark.parametrize(("shape", "axis"), EVERY)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_scans_of_floats(shape: Any, axis: int, dtype: str) -> None:
+    x, w = drawn(shape, dtype), drawn(shape, dtype)
+    size = np.abs(x).sum(axis, keepdims=True)
+    for exclusive, reverse in product((False, True), repeat=2):
+        way = axis, exclusive, reverse
+        close(natively(lambda x, way=way: pb.cumsum(x, *way), x), pb.cumsum(x, *way), size, 4)
+        near = (x * x.dtype.type(0.1)).clip(-2, 2)  # one after the other, as NumPy has it
+        np.testing.assert_array_equal(natively(lambda x, way=way: pb.cumprod(x, *way), near), pb.cumprod(near, *way))
+
+        def sums(x: Any, w: Any, way: Any = way) -> Any:
+            return pb.grad(lambda x: pb.sum(pb.cumsum(x, *way) * w))(x)
+
+        def products(x: Any, w: Any, way: Any = way) -> Any:
+            return pb.grad(lambda x: pb.sum(pb.cumprod(x, *way) * w))(x)
+
+        close(natively(sums, x, w), sums(x, w), np.abs(w).sum(axis, keepdims=True), 4)
+        small = (x * x.dtype.type(0.05)).clip(-0.9, 0.9)
+        close(natively(products, small, w), products(small, w), np.abs(w).sum(axis, keepdims=True), 64)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i4", "u2", "u8", "b1"])
+@pytest.mark.parametrize(("shape", "axis"), EVERY[::3])
+def test_scans_of_integers(shape: Any, axis: int, dtype: str) -> None:
+    x = drawn(shape, dtype)
+    for f in (lambda x: pb.cumsum(x, axis), lambda x: pb.cumprod(x, axis, True, True)):
+        found, expected = natively(f, x), f(x)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("length", [8, 200])
+def test_scans_keep_nan_infinities_and_signs_of_zero(length: int) -> None:
+    for first in SPECIAL:
+        x = np.where(random.random(length) < 0.05, random.choice(SPECIAL, length), 0.5)
+        x[0] = first
+        for f in (pb.cumsum, pb.cumprod, lambda x: pb.cumsum(x, 0, False, True)):
+            with np.errstate(invalid="ignore"):
+                found, expected = natively(f, x), f(x)
+            np.testing.assert_allclose(found, expected, rtol=1e-14)
+            known = ~np.isnan(expected)
+            np.testing.assert_array_equal(np.signbit(found[known]), np.signbit(expected[known]))
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((), None), *EVERY, ((9, 70), None)])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "i4", "i8", "u8", "b1"])
+def test_positions_of_extremes(shape: Any, axis: Any, dtype: str) -> None:
+    x = np.asarray(drawn(shape, dtype))
+    same = np.asarray(x > 0).astype(dtype)
+    given = [x, same]
+    if dtype[0] == "f":
+        lost = np.where(random.random(shape) < 0.1, random.choice(SPECIAL, shape), x).astype(dtype)
+        given += [np.asarray(lost), np.asarray(np.copysign(same * 0, x))]
+    for v in given:
+        for f in (lambda x: pb.arg_max(x, axis), lambda x: pb.arg_min(x, axis, keepdims=True)):
+            found, expected = natively(f, v), f(v)
+            assert (np.shape(found), found.dtype) == (np.shape(expected), expected.dtype)
+            np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("shape", [(400, 3), (400, 16), (400, 17), (33, 6)])
+def test_positions_in_short_rows(shape: Any) -> None:
+    for dtype in ("f4", "f8", "i4"):
+        x = np.round(drawn(shape, dtype) / 8)
+        np.testing.assert_array_equal(natively(lambda x: pb.arg_max(x, 1), x), np.argmax(x, 1))
+
+
+def test_scans_of_nothing_of_views_and_inside_programs() -> None:
+    assert pb.compile(pb.cumsum)(np.zeros((0, 3))).shape == (0, 3)
+    with pytest.raises(ValueError, match="empty"):
+        pb.compile(lambda x: pb.arg_max(x, 0))(np.zeros((0, 3)))
+
+    def program(x: Any) -> Any:
+        turned = np.cumsum(np.transpose(np.exp(x))[::2], 1)
+        best = pb.arg_max(turned, 0)
+        return turned[:, ::-1] * 2 + best, pb.one_hot(best, 4)
+
+    x = random.standard_normal((40, 9))
+    for found, expected in zip(natively(program, x), program(x), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_threads_change_nothing(axis: int) -> None:
+    x = random.standard_normal((700, 800))
+    for f in (lambda x: pb.cumsum(x, axis), lambda x: pb.cumprod(x, axis), lambda x: pb.arg_max(x, axis)):
+        np.testing.assert_array_equal(natively(f, x, threads=2), natively(f, x, threads=1))
+
+
+def test_a_scan_is_named_in_the_program() -> None:
+    program = pb.compile(lambda x: np.cumsum(x, 1), backend="llvm").lower(np.ones((2, 3)))
+    assert program.kernels == ["cumsum [2, 3] along 1"]
+    program.graph.verify()
