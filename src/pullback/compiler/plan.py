@@ -41,9 +41,9 @@ class Plan:
     def __init__(self, kernel: Kernel, fused: Fused, lanes: int) -> None:
         self.kernel, self.fused, self.lanes = kernel, fused, lanes
         self.split = kernel.split
+        self.block, self.across = 1, False  # rows at a time, and whether they are gone along side by side
         self.stored = [n for n in kernel.nodes if n.number in fused.stored and kernel.levels[n.number] != AFTER]
         self.after = [n for n in kernel.nodes if kernel.levels[n.number] == AFTER]
-        self.scratch_at: dict[int, int] = {}
 
     def given(self, n: Node) -> list[Use]:
         """The uses of a node's arguments along the axes of the kernel."""
@@ -161,7 +161,6 @@ class Plan:
                     if later and n.kind == "fold" and self.kernel.levels[n.number] == ROW:
                         later = self.stage[n.number] - 1 > self.stage[m.number]
                     if later and m not in found and m.number not in self.fused.stored and self._weight(m) >= HEAVY:
-                        self.scratch_at[m.number] = sum(self._row_bytes(x) for x in found)
                         found.append(m)
         return found
 
