@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from pullback.compiler.code import TYPES, Code, Value, code_of, splat, vector
 from pullback.compiler.fuse import Fused, Kernel, Use
 from pullback.compiler.graph import Node, contiguous
 from pullback.compiler.plan import Axis, Plan
 
 __all__ = ["Access"]
+
+AHEAD = 1 << 17  # bytes that are brought before they are used; more would drive out each other
 
 
 def idle(memory: str, width: int) -> str:
@@ -77,6 +81,17 @@ class Access(Plan):
             return self._load(use.node, self.code.op(f"select i1 {inside}, i64 {at}, i64 0"), None, 1)
         step = 0 if axis is None else use.steps[axis]
         return self._load(use.node, at, inside, width) if step == 1 else self._gather(use.node, at, step, inside, width)
+
+    def _fetch_ahead(self, index: str, width: int, axis: int) -> None:
+        """Have the memory bring what the next rows load, where these ones only use what is near already."""
+        rows, columns = self.axes
+        each = prod(a.length for a in columns) * sum(u.node.dtype.itemsize for u in self.loads if u.steps[axis])
+        for use in self.loads if self.block * each <= AHEAD else ():
+            step = use.steps[rows[-1].members[-1]] if rows else 0
+            if step and use.steps[axis] == 1 and width * use.node.dtype.itemsize >= 32:
+                at = self.code.add(self._place(use, index, axis), str(self.block * step))
+                pointer = self.code.op(f"getelementptr {self._kept_as(use.node)}, ptr {self.address(use.node)}, i64 {at}")
+                self.code.fetch(pointer)
 
     def _load(self, node: Node, at: str, mask: str | None, width: int) -> Value:
         dtype = code_of(node.dtype)

@@ -272,6 +272,8 @@ class Writer(Blocks):
                 return self._computed(node, [value(taken(use, a)) for a in node.args], width)
             return hoisted[use] if use in hoisted else self._full(use, index, mask, width, axis)
 
+        if 0 < number == self.passes - 1 and axis is not None and mask is None:
+            self._fetch_ahead(index, width, axis)
         for n in self._done_in(number):
             if n.kind == "fold":
                 (use,) = self.given(n)
