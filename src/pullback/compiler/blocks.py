@@ -39,15 +39,14 @@ class Blocks(Folds):
         self.rooms: dict[int, str] = {}
         self.tiles: dict[Any, int] = {}
 
-    def _choose(self, dtypes: list[Any]) -> None:
+    def _choose(self) -> None:
         """How many rows at a time, and in which way."""
         rows, columns = self.axes
         nodes, levels = self.kernel.nodes, self.kernel.levels
-        widest = max(d.itemsize for d in dtypes)
-        if self.split is None or widest < 4 or not any(n.kind == "fold" and levels[n.number] == ROW for n in nodes):
+        if self.split is None or self.widest < 4 or not any(n.kind == "fold" and levels[n.number] == ROW for n in nodes):
             return
-        count, lanes = prod(a.length for a in rows), self.lanes // widest
-        if count >= lanes >= 4 and self._is_worth_turning(dtypes, lanes):
+        count, lanes = prod(a.length for a in rows), self.lanes // self.widest
+        if count >= lanes >= 4 and self._is_worth_turning(lanes):
             self.across, self.block = True, lanes
         elif any(levels[n.number] == ROW and work(n) >= HEAVY for n in nodes):
             length = prod(a.length for a in columns)
@@ -56,13 +55,13 @@ class Blocks(Folds):
                 lanes //= 2
             self.block = lanes if lanes >= 4 else 1
 
-    def _is_worth_turning(self, dtypes: list[Any], lanes: int) -> bool:
+    def _is_worth_turning(self, lanes: int) -> bool:
         """Whether rows leave so many lanes empty that filling them is worth more than the turning costs."""
         _, columns = self.axes
         nodes = self.kernel.nodes
         if len(columns) != 1 or columns[0].length > SHORT * lanes or any(n.kind in ("pieces", "take") for n in nodes):
             return False
-        length, width = columns[0].length, self._width(dtypes, columns)
+        length, width = columns[0].length, self._width(columns)
         spent = -(-length // width) * (lanes if width == lanes else 0.7 * lanes)  # half a vector costs less than a whole
         tiles = sum(map(self._is_turned, self.loads)) + sum(self.kernel.levels[n.number] == FULL for n in self.stored)
         return sum(map(work, nodes)) * (1 - length / spent) >= TURNING * tiles
@@ -174,21 +173,21 @@ class Blocks(Folds):
 
     def _keep_rows(self, number: int) -> None:
         """Put down what this pass takes row by row; folds are there already."""
-        for n in self._rows_in(number):
-            if n.kind != "fold":
+        used = {u.node.number for use, stage in self.even.items() if stage <= number for u in self.leaves(use)}
+        for n in self.kernel.nodes:
+            if n.number in used and n.kind != "fold":
                 self._write(self.row_value(n), self._room_of(n, "0"), None)
 
-    def _rows_in(self, number: int) -> list[Node]:
-        """The values of rows that are known before a pass and used along the rows."""
-        used = {
-            u.node.number
-            for n in self.kernel.nodes
-            if n.kind == "fold" or self.kernel.levels[n.number] != ROW
-            for use in self.given(n)
-            for u in self.leaves(use)
-        }
-        known = [n for n in self.kernel.nodes if self.kernel.levels[n.number] == ROW and self.stage[n.number] <= number]
-        return [n for n in known if n.number in used]
+    def _row_scalar(self, use: Use) -> Value:
+        """What is the same all along a row, of this row."""
+        node = use.node
+        if is_number(node):
+            return self._number(node, 1)
+        if self.kernel.makes(use):
+            return self.row_value(node) if self.block == 1 else self._from_room(node, self.lane, 1)
+        if node.number in self.fused.virtual:
+            return self._computed(node, [self._row_scalar(taken(use, a)) for a in node.args], 1)
+        return self._scalar_load(use)
 
     # ---- rows side by side
 
@@ -238,8 +237,8 @@ class Blocks(Folds):
 
     def _hoisted_rows(self, number: int, inner: Axis) -> dict[Any, Value]:
         """What is the same all along the rows of a block."""
-        found: dict[Any, Value] = {u: self._row_of(u) for u in self.loads if u.steps[inner.members[-1]] == 0}
-        return found | {n.number: self.row_value(n) for n in self._rows_in(number)}
+        same = [u for u in self.loads if not u.steps[inner.members[-1]]]
+        return {u: self._row_of(u) for u in (*same, *(u for u, stage in self.even.items() if stage <= number))}
 
     def _loaded_across(self, use: Use, index: str) -> Value:
         """A vector of what lies in memory for every place."""

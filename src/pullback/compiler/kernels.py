@@ -46,9 +46,8 @@ class Writer(Blocks):
         rows, columns = self.axes
         count = prod(a.length for a in rows)
         width = prod(a.length for a in columns)
-        dtypes = [n.dtype for n in self.kernel.nodes] + [u.node.dtype for u in self.loads]
-        self._choose(dtypes)
-        self.width = self.block if self.across else self._width(dtypes, columns)
+        self._choose()
+        self.width = self.block if self.across else self._width(columns)
         self._lay_scratch()
         if self.flat:
             total = width
@@ -230,13 +229,11 @@ class Writer(Blocks):
     def _hoisted(self, number: int, columns: list[Axis]) -> dict[Any, Value]:
         """What is the same all along: loaded once, before the loop."""
         inner = columns[-1].members[-1] if columns else None
-        found: dict[Any, Value] = {}
-        for use in self.loads:
-            if inner is None or use.steps[inner] == 0:
-                found[use] = self._splat(self._scalar_load(use), self.width)
-        for n in self._rows_in(number):
-            v = self.row_value(n) if self.block == 1 else self._from_room(n, self.lane, 1)
-            found[n.number] = self._splat(v, self.width)
+        same = [use for use in self.loads if inner is None or not use.steps[inner]]
+        found: dict[Any, Value] = {use: self._splat(self._row_scalar(use), self.width) for use in same}
+        for use, stage in self.even.items():
+            if stage <= number:
+                found[use] = self._splat(self._row_scalar(use), self.width)
         return found
 
     def _columns(
@@ -255,9 +252,9 @@ class Writer(Blocks):
             node = use.node
             if is_number(node):
                 return self._number(node, width)
+            if use in hoisted:
+                return hoisted[use]
             if self.kernel.makes(use):
-                if self.kernel.levels[node.number] == ROW:
-                    return hoisted[node.number]
                 kept = self.stage[node.number] < number
                 if kept and node.number in self.scratch_at:
                     return self._load_scratch(node, index, None if self.across else mask, width)
@@ -270,7 +267,7 @@ class Writer(Blocks):
                 return self._computed(node, [value(u) for u in self.given(node)], width)
             if node.number in self.fused.virtual:
                 return self._computed(node, [value(taken(use, a)) for a in node.args], width)
-            return hoisted[use] if use in hoisted else self._full(use, index, mask, width, axis)
+            return self._full(use, index, mask, width, axis)
 
         if 0 < number == self.passes - 1 and axis is not None and mask is None:
             self._fetch_ahead(index, width, axis)

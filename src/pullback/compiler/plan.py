@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pullback.compiler.fuse import (
     AFTER,
@@ -184,10 +184,41 @@ class Plan:
     def _partial_size(self, n: Node) -> int:
         return -(-max(n.size, 1) * max(n.dtype.itemsize, 1) // 64) * 64
 
-    def _width(self, dtypes: list[Any], columns: list[Axis]) -> int:
+    @cached_property
+    def widest(self) -> int:
+        """Bytes of the largest of what is computed or loaded all along the rows."""
+        _, columns = self.axes
+        inner = columns[-1].members[-1] if columns else None
+        loaded = [u.node for u in self.loads if inner is None or u.steps[inner]]
+        made = [n for n in self.kernel.nodes if n.kind == "fold" or self.kernel.levels[n.number] != ROW]
+        return max((n.dtype.itemsize for n in (*made, *loaded)), default=8)
+
+    @cached_property
+    def even(self) -> dict[Use, int]:
+        """What is used all along the rows and is the same there, and the pass before which it is known."""
+        _, columns = self.axes
+        inner = columns[-1].members[-1] if columns else None
+        found: dict[Use, int] = {}
+
+        def look(use: Use) -> None:
+            here, node = self.kernel.makes(use), use.node
+            if inner is None or not use.steps[inner]:
+                if here or node.number in self.fused.virtual:
+                    made = [u.node.number for u in self.leaves(use) if self.kernel.makes(u)]
+                    found[use] = max((self.stage[m] for m in made), default=0)
+            elif node.number in self.fused.virtual and not here:
+                for a in node.args:
+                    look(taken(use, a))
+
+        for n in self.kernel.nodes:
+            if n.kind == "fold" or self.kernel.levels[n.number] != ROW:
+                for use in self.given(n):
+                    look(use)
+        return found
+
+    def _width(self, columns: list[Axis]) -> int:
         """Lanes: as many as the widest dtype has in a register, not more than there are elements along a row."""
-        widest = max((d.itemsize for d in dtypes), default=8)
-        lanes = max(1, self.lanes // widest)
+        lanes = max(1, self.lanes // self.widest)
         length = columns[-1].length if columns else 1
         while lanes > 1 and lanes // 2 >= length:
             lanes //= 2
