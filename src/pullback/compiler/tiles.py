@@ -5,9 +5,14 @@ A tile holds the first column of all its rows, then the second, and so on.  The 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from pullback.compiler.code import Code, first_lanes, vector
 
 __all__ = ["Tile"]
+
+FOUR = 4
 
 
 class Tile:
@@ -51,23 +56,38 @@ class Tile:
 
     def _read(self) -> None:
         code, rows = self.code, [self._row(str(r)) for r in range(self.height)]
-        for first, count, wide in self._panels():
+        with self._columns() as (first, count, wide):
             mask = first_lanes(count, wide)
-            read = [code.read(self._at(row, str(first)), self.memory, self.size, wide, mask) for row in rows]
-            for j, column in enumerate(self._mirrored(self._side_by_side(read, wide))[:count]):
-                code.write(column, self._column(first + j), self.memory, self.size, self.height, None)
+            read = [code.read(self._at(row, first), self.memory, self.size, wide, mask) for row in rows]
+            turned = self._mirrored(self._side_by_side(read, wide))
+            for j in range(count):
+                code.write(turned[j], self._column(first, j), self.memory, self.size, self.height, None)
 
     def _write(self) -> None:
         code, rows = self.code, [self._row(str(r)) for r in range(self.height)]
-        for first, count, wide in self._panels():
+        with self._columns() as (first, count, wide):
             mask = first_lanes(count, wide)
             columns = [
-                code.read(self._column(first + j), self.memory, self.size, self.height, None) for j in range(count)
+                code.read(self._column(first, j), self.memory, self.size, self.height, None) for j in range(count)
             ]
             turned = self._mirrored(columns + ["poison"] * (wide - count))
             for r in reversed(range(self.height)):
                 row = self._part(turned[r % wide], r // wide, wide)
-                code.write(row, self._at(rows[r], str(first)), self.memory, self.size, wide, mask)
+                code.write(row, self._at(rows[r], first), self.memory, self.size, wide, mask)
+
+    @contextmanager
+    def _columns(self) -> Iterator[tuple[str, int, int]]:
+        """Columns that are turned together: the first of them, how many, and the power of two that holds them.
+
+        Four at a time; the last four may have some in common with those before.
+        """
+        code, last = self.code, self.length - FOUR
+        if last <= 0:
+            yield "0", self.length, 1 << (self.length - 1).bit_length()
+            return
+        code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
+        with code.loop("0", self.length, FOUR) as i:
+            yield code.op(f"call i64 @llvm.smin.i64(i64 {i}, i64 {last})"), FOUR, FOUR
 
     def _one_by_one(self, to: str, of: str) -> None:
         """Element by element: of few bytes each, or far from each other."""
@@ -90,15 +110,10 @@ class Tile:
         offset = self.code.op(f"load i64, ptr {self.code.op(f'getelementptr i64, ptr %offsets, i64 {r}')}")
         return self._at("%array", offset)
 
-    def _column(self, j: int) -> str:
-        return self._at("%tile", str(j * self.height))
+    def _column(self, first: str, j: int) -> str:
+        return self._at("%tile", self.code.times(self.code.add(first, str(j)), self.height))
 
     # ---- vectors
-
-    def _panels(self) -> list[tuple[int, int, int]]:
-        """Columns that are turned together: the first of them, how many, and the power of two that holds them."""
-        counts = [(first, min(self.height, self.length - first)) for first in range(0, self.length, self.height)]
-        return [(first, count, 1 << (count - 1).bit_length()) for first, count in counts]
 
     def _side_by_side(self, rows: list[str], wide: int) -> list[str]:
         """Short rows in whole vectors: in the first one row 0, row ``wide``, row ``2 * wide``, and so on."""
