@@ -90,7 +90,9 @@ class Access(Plan):
             step = use.steps[rows[-1].members[-1]] if rows else 0
             if step and use.steps[axis] == 1 and width * use.node.dtype.itemsize >= 32:
                 at = self.code.add(self._place(use, index, axis), str(self.block * step))
-                pointer = self.code.op(f"getelementptr {self._kept_as(use.node)}, ptr {self.address(use.node)}, i64 {at}")
+                pointer = self.code.op(
+                    f"getelementptr {self._kept_as(use.node)}, ptr {self.address(use.node)}, i64 {at}"
+                )
                 self.code.fetch(pointer)
 
     def _load(self, node: Node, at: str, mask: str | None, width: int) -> Value:

@@ -8,17 +8,21 @@ done once for each of them does not count: they are taken one at a time.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from math import prod
 from typing import Any
 
-from pullback.compiler.code import TYPES, Value, code_of, literal, splat
+import numpy as np
+
+from pullback.compiler.code import TYPES, Code, Value, code_of, literal, splat
 from pullback.compiler.folds import Folds
 from pullback.compiler.fuse import FULL, ROW, Fused, Kernel, Use, is_number, taken, work
 from pullback.compiler.graph import Node
 from pullback.compiler.plan import HEAVY, Axis
 from pullback.compiler.tiles import Tile
+from pullback.compiler.vectormath import Lanes
 
-__all__ = ["Blocks"]
+__all__ = ["Blocks", "emitted"]
 
 SHORT = 2  # vectors of a row that may be turned
 TURNING = 2  # work that turning a tile is worth, for each of its vectors
@@ -43,7 +47,11 @@ class Blocks(Folds):
         """How many rows at a time, and in which way."""
         rows, columns = self.axes
         nodes, levels = self.kernel.nodes, self.kernel.levels
-        if self.split is None or self.widest < 4 or not any(n.kind == "fold" and levels[n.number] == ROW for n in nodes):
+        if (
+            self.split is None
+            or self.widest < 4
+            or not any(n.kind == "fold" and levels[n.number] == ROW for n in nodes)
+        ):
             return
         count, lanes = prod(a.length for a in rows), self.lanes // self.widest
         if count >= lanes >= 4 and self._is_worth_turning(lanes):
@@ -53,7 +61,7 @@ class Blocks(Folds):
             full = sum(u.node.dtype.itemsize for u in self.loads if u.steps[-1])
             while lanes > 1 and (lanes * full * length > NEAR or lanes // 2 >= count):
                 lanes //= 2
-            self.block = lanes if lanes >= 4 else 1
+            self.block = lanes if 2 * lanes >= self.lanes // self.widest else 1
 
     def _is_worth_turning(self, lanes: int) -> bool:
         """Whether rows leave so many lanes empty that filling them is worth more than the turning costs."""
@@ -62,7 +70,9 @@ class Blocks(Folds):
         if len(columns) != 1 or columns[0].length > SHORT * lanes or any(n.kind in ("pieces", "take") for n in nodes):
             return False
         length, width = columns[0].length, self._width(columns)
-        spent = -(-length // width) * (lanes if width == lanes else 0.7 * lanes)  # half a vector costs less than a whole
+        spent = -(-length // width) * (
+            lanes if width == lanes else 0.7 * lanes
+        )  # half a vector costs less than a whole
         tiles = sum(map(self._is_turned, self.loads)) + sum(self.kernel.levels[n.number] == FULL for n in self.stored)
         return sum(map(work, nodes)) * (1 - length / spent) >= TURNING * tiles
 
@@ -141,6 +151,15 @@ class Blocks(Folds):
             self.block_memo[use] = self._row_load(use)
         loaded: Value = self.block_memo[use]
         return loaded
+
+    def _computed(self, n: Node, args: list[Value], width: int) -> Value:
+        if n.kind == "view":
+            return args[0]
+        if n.kind == "cast":
+            return args[0].cast(code_of(n.dtype))
+        op, params = n.data
+        with self.code.exactly() if n.number in self.settled and op.kernel is np.multiply else nullcontext():
+            return emitted(self.code, op, params, args, width, code_of(n.dtype))
 
     def _scalar_load(self, use: Use) -> Value:
         if use not in self.row_memo:
@@ -268,5 +287,12 @@ class Blocks(Folds):
                     lanes = self._from_memory(read, code_of(n.dtype), self.block)
                     self._write(self._across(n, lanes), self._element(n, super()._columns_of(n), j), None)
 
-    def _computed(self, n: Node, args: list[Value], width: int) -> Value:
-        raise NotImplementedError
+
+def emitted(code: Code, op: Any, params: dict[str, Any], args: list[Value], width: int, dtype: str) -> Value:
+    """One element of an op, by its own lowering."""
+    formula = op.lower.emit
+    names = formula.__code__.co_varnames[1 + len(args) : formula.__code__.co_argcount]
+    made = formula(Lanes(code, width), *args, *(params[n] for n in names))
+    if not isinstance(made, Value):  # a constant, whatever the arguments are
+        made = Value(code, literal(made, dtype, width), dtype, width)
+    return made.cast(dtype)

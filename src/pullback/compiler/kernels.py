@@ -10,13 +10,12 @@ from __future__ import annotations
 from math import prod
 from typing import Any, NamedTuple
 
-from pullback.compiler.code import TYPES, Code, Value, code_of, first_lanes, literal, splat, vector
-from pullback.compiler.blocks import Blocks
+from pullback.compiler.blocks import Blocks, emitted
+from pullback.compiler.code import Value, code_of, first_lanes, literal, splat, vector
 from pullback.compiler.folds import Finish
-from pullback.compiler.fuse import ROW, Fused, Kernel, Use, is_number, placed, rows_of, taken
+from pullback.compiler.fuse import ROW, Use, is_number, placed, rows_of, taken
 from pullback.compiler.graph import Node
 from pullback.compiler.plan import Axis
-from pullback.compiler.vectormath import Lanes
 
 __all__ = ["Writer", "Written", "emitted"]
 
@@ -330,21 +329,3 @@ class Writer(Blocks):
             return self._gather(use.node, place, step, mask, width)
         rows = self._vector_load(at, index, mask, width, axis)
         return self._gather_at(use.node, self._place(use, index, axis), rows * length if length != 1 else rows, mask)
-
-    def _computed(self, n: Node, args: list[Value], width: int) -> Value:
-        if n.kind == "view":
-            return args[0]
-        if n.kind == "cast":
-            return args[0].cast(code_of(n.dtype))
-        op, params = n.data
-        return emitted(self.code, op, params, args, width, code_of(n.dtype))
-
-
-def emitted(code: Code, op: Any, params: dict[str, Any], args: list[Value], width: int, dtype: str) -> Value:
-    """One element of an op, by its own lowering."""
-    formula = op.lower.emit
-    names = formula.__code__.co_varnames[1 + len(args) : formula.__code__.co_argcount]
-    made = formula(Lanes(code, width), *args, *(params[n] for n in names))
-    if not isinstance(made, Value):  # a constant, whatever the arguments are
-        made = Value(code, literal(made, dtype, width), dtype, width)
-    return made.cast(dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cached_property
 from math import prod
 from typing import NamedTuple
@@ -133,6 +134,20 @@ class Plan:
             if self.kernel.levels[n.number] != ROW or n.kind == "fold"
         ]
         return max(last, default=0) + 1
+
+    @cached_property
+    def settled(self) -> frozenset[int]:
+        """Values that several passes compute: a product is not joined with a sum in one and rounded in another."""
+        counts: Counter[int] = Counter()
+        waiting, seen = list(self.kernel.nodes) if self.passes > 1 else [], set()
+        while waiting:
+            n = waiting.pop()
+            for a in dict.fromkeys(x.args[0] if x.kind == "view" else x for x in n.args):
+                counts[a.number] += 1
+                if a.number in self.fused.virtual and a.number not in seen:
+                    seen.add(a.number)
+                    waiting.append(a)
+        return frozenset(number for number, count in counts.items() if count > 1)
 
     def _done_in(self, number: int) -> list[Node]:
         """What is stored or folded in a pass."""
