@@ -47,11 +47,8 @@ class Blocks(Folds):
         """How many rows at a time, and in which way."""
         rows, columns = self.axes
         nodes, levels = self.kernel.nodes, self.kernel.levels
-        if (
-            self.split is None
-            or self.widest < 4
-            or not any(n.kind == "fold" and levels[n.number] == ROW for n in nodes)
-        ):
+        folds = [n for n in nodes if n.kind == "fold" and levels[n.number] == ROW]
+        if self.split is None or self.widest < 4 or not folds:
             return
         count, lanes = prod(a.length for a in rows), self.lanes // self.widest
         if count >= lanes >= 4 and self._is_worth_turning(lanes):
@@ -70,9 +67,8 @@ class Blocks(Folds):
         if len(columns) != 1 or columns[0].length > SHORT * lanes or any(n.kind in ("pieces", "take") for n in nodes):
             return False
         length, width = columns[0].length, self._width(columns)
-        spent = -(-length // width) * (
-            lanes if width == lanes else 0.7 * lanes
-        )  # half a vector costs less than a whole
+        each = lanes if width == lanes else 0.7 * lanes  # half a vector costs less than a whole
+        spent = -(-length // width) * each
         tiles = sum(map(self._is_turned, self.loads)) + sum(self.kernel.levels[n.number] == FULL for n in self.stored)
         return sum(map(work, nodes)) * (1 - length / spent) >= TURNING * tiles
 
