@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from pullback.compiler.code import TYPES, Code, Value, code_of, splat, vector
 from pullback.compiler.fuse import Fused, Kernel, Use
-from pullback.compiler.graph import Node
+from pullback.compiler.graph import Node, contiguous
 from pullback.compiler.plan import Axis, Plan
 
 __all__ = ["Access"]
+
+AHEAD = 1 << 17  # bytes that are brought before they are used; more would drive out each other
 
 
 def idle(memory: str, width: int) -> str:
@@ -23,11 +27,17 @@ class Access(Plan):
         self.code = Code()
         self.arrays: list[Node] = []
         self.places_of_row: dict[int, str] = {}
+        self.scratch_at: dict[int, int] = {}
+        self.lane = "0"  # of the row, among those whose values are kept at the same time
 
     def address(self, node: Node) -> str:
         if node not in self.arrays:
             self.arrays.append(node)
         return f"%a{self.arrays.index(node)}"
+
+    def _kept_as(self, n: Node) -> str:
+        """The type of an element in memory."""
+        return "i8" if n.dtype == bool else TYPES[code_of(n.dtype)]
 
     def offset(self, use: Use, places: dict[int, str]) -> str:
         """Where the elements of a use begin, given the place along each axis of the kernel that is known."""
@@ -72,9 +82,22 @@ class Access(Plan):
         step = 0 if axis is None else use.steps[axis]
         return self._load(use.node, at, inside, width) if step == 1 else self._gather(use.node, at, step, inside, width)
 
+    def _fetch_ahead(self, index: str, width: int, axis: int) -> None:
+        """Have the memory bring what the next rows load, where these ones only use what is near already."""
+        rows, columns = self.axes
+        each = prod(a.length for a in columns) * sum(u.node.dtype.itemsize for u in self.loads if u.steps[axis])
+        for use in self.loads if self.block * each <= AHEAD else ():
+            step = use.steps[rows[-1].members[-1]] if rows else 0
+            if step and use.steps[axis] == 1 and width * use.node.dtype.itemsize >= 32:
+                at = self.code.add(self._place(use, index, axis), str(self.block * step))
+                pointer = self.code.op(
+                    f"getelementptr {self._kept_as(use.node)}, ptr {self.address(use.node)}, i64 {at}"
+                )
+                self.code.fetch(pointer)
+
     def _load(self, node: Node, at: str, mask: str | None, width: int) -> Value:
         dtype = code_of(node.dtype)
-        memory = "i8" if dtype == "b1" else TYPES[dtype]
+        memory = self._kept_as(node)
         pointer = self.code.op(f"getelementptr {memory}, ptr {self.address(node)}, i64 {at}")
         return self._from_memory(self._read(pointer, memory, node.dtype.itemsize, mask, width), dtype, width)
 
@@ -93,8 +116,7 @@ class Access(Plan):
 
     def _gather_at(self, node: Node, at: str, places: Value, mask: str | None) -> Value:
         """An element for each lane, at its own place after ``at``."""
-        dtype, width = code_of(node.dtype), places.width
-        memory = "i8" if dtype == "b1" else TYPES[dtype]
+        dtype, memory, width = code_of(node.dtype), self._kept_as(node), places.width
         code = self.code
         base = code.op(f"getelementptr {memory}, ptr {self.address(node)}, i64 {at}")
         if width == 1:
@@ -116,16 +138,23 @@ class Access(Plan):
         size = 1 if v.dtype == "b1" else int(v.dtype[1])
         self.code.write(name, pointer, memory, size, v.width, mask)
 
+    def _in_row(self, index: str) -> str:
+        """The place in a row of a place along its last axis."""
+        split = self.split or 0
+        units = (0,) * split + contiguous(self.kernel.axes[split:])
+        for i, place in self.places_of_row.items():
+            index = self.code.add(index, self.code.times(place, units[i]))
+        return index
+
     def _scratch_place(self, n: Node, index: str) -> str:
-        memory = "i8" if n.dtype == bool else TYPES[code_of(n.dtype)]
-        base = self.code.op(f"getelementptr i8, ptr %scratch, i64 {self.scratch_at[n.number]}")
-        return self.code.op(f"getelementptr {memory}, ptr {base}, i64 {index}")
+        memory = self._kept_as(n)
+        row = self.code.add(str(self.scratch_at[n.number]), self.code.times(self.lane, self._row_bytes(n)))
+        base = self.code.op(f"getelementptr i8, ptr %scratch, i64 {row}")
+        return self.code.op(f"getelementptr {memory}, ptr {base}, i64 {self._in_row(index)}")
 
     def _load_scratch(self, n: Node, index: str, mask: str | None, width: int) -> Value:
-        dtype = code_of(n.dtype)
-        memory = "i8" if dtype == "b1" else TYPES[dtype]
-        read = self._read(self._scratch_place(n, index), memory, n.dtype.itemsize, mask, width)
-        return self._from_memory(read, dtype, width)
+        read = self._read(self._scratch_place(n, index), self._kept_as(n), n.dtype.itemsize, mask, width)
+        return self._from_memory(read, code_of(n.dtype), width)
 
     def _store_scratch(self, v: Value, n: Node, index: str, mask: str | None) -> None:
         self._write(v, self._scratch_place(n, index), mask)

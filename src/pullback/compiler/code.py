@@ -135,6 +135,11 @@ class Code:
         self.declared.add(f"declare void @{function}({type_}, ptr, i32, <{width} x i1>)")
         self.line(f"call void @{function}({type_} {value}, ptr {pointer}, i32 {size}, <{width} x i1> {mask})")
 
+    def fetch(self, pointer: str) -> None:
+        """Have memory brought near that is read soon; it need not exist."""
+        self.declared.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        self.line(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
+
     # ---- whole numbers
 
     def add(self, a: str, b: str) -> str:

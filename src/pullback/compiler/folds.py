@@ -5,7 +5,7 @@ from __future__ import annotations
 from pullback.compiler.access import Access
 from pullback.compiler.code import TYPES, Code, Value, code_of, literal, vector
 from pullback.compiler.fuse import Fused, Kernel
-from pullback.compiler.graph import Node, contiguous
+from pullback.compiler.graph import Node
 from pullback.compiler.vectormath import Lanes
 
 __all__ = ["Finish", "Folds"]
@@ -47,7 +47,7 @@ class Folds(Access):
         self.code.line(f"store {new.type} {new.name}, ptr {room}, align 64")
 
     def _fold_lanes(self, n: Node, v: Value, mask: str | None, index: str, axis: int | None) -> None:
-        if mask is not None:
+        if mask is not None and not (self.across and n.number in self.accumulators):  # rows that are not there
             name = self.code.op(
                 f"select <{v.width} x i1> {mask}, {v.type} {v.name}, {v.type} {self._identity(n, v.width)}"
             )
@@ -59,9 +59,8 @@ class Folds(Access):
                 n, self.accumulators[n.number] if n.number in self.accumulators else self.totals[n.number], v
             )
 
-    def _across(self, n: Node, room: str, width: int) -> Value:
-        """The lanes of an accumulator folded into one number, by halves."""
-        v = self._loaded(n, room)
+    def _across(self, n: Node, v: Value) -> Value:
+        """Lanes folded into one number, by halves."""
         code = self.code
         while v.width > 1:
             half = v.width // 2
@@ -81,29 +80,31 @@ class Folds(Access):
         code = self.code
         for n in self.after:
             if self._is_column(n):
-                memory = "i8" if n.dtype == bool else self._memory(n)
-                base = code.op(f"getelementptr i8, ptr %partial, i64 {self.partial_at[n.number]}")
-                with code.loop("0", n.size) as i:
+                memory, base = self._kept_as(n), self._columns_of(n)
+                with code.loop("0", self._columns_size(n)) as i:
                     at = code.op(f"getelementptr {memory}, ptr {base}, i64 {i}")
                     self._write(Value(code, self._identity(n, 1), code_of(n.dtype), 1), at, None)
+
+    def _columns_of(self, n: Node) -> str:
+        """Where a fold over the rows has its running values."""
+        return self.code.op(f"getelementptr i8, ptr %partial, i64 {self.partial_at[n.number]}")
+
+    def _columns_size(self, n: Node) -> int:
+        """How many there are, up to the end of the last vector."""
+        return self._partial_size(n) // n.dtype.itemsize
 
     def _end_after(self) -> None:
         for n in self.after:
             if not self._is_column(n):
                 at = self.code.op(f"getelementptr i8, ptr %partial, i64 {self.partial_at[n.number]}")
-                self._write(self._across(n, self.totals[n.number], self.width), at, None)
+                self._write(self._across(n, self._loaded(n, self.totals[n.number])), at, None)
 
     def _add_to_column(self, n: Node, v: Value, index: str, mask: str | None) -> None:
         code = self.code
-        split = self.split or 0
-        inner = {i: place for i, place in self.places_of_row.items() if i >= split}
-        units = (0,) * split + contiguous(self.kernel.axes[split:])
-        at = index
-        for i, place in inner.items():
-            at = code.add(at, code.times(place, units[i]))
-        memory = "i8" if n.dtype == bool else self._memory(n)
-        base = code.op(f"getelementptr i8, ptr %partial, i64 {self.partial_at[n.number]}")
-        pointer = code.op(f"getelementptr {memory}, ptr {base}, i64 {at}")
+        memory = self._kept_as(n)
+        pointer = code.op(f"getelementptr {memory}, ptr {self._columns_of(n)}, i64 {self._in_row(index)}")
+        if len(self.axes[1]) == 1:  # there is room for all lanes: the sum of the next row need not wait for this one
+            mask = None
         old = self._from_memory(self._read(pointer, memory, n.dtype.itemsize, mask, v.width), v.dtype, v.width)
         self._write(n.data.op.lower.emit(Lanes(code, v.width), old, v), pointer, mask)
 
@@ -120,7 +121,7 @@ class Finish:
         size = sum(map(writer._partial_size, writer.after))
         for number, n in enumerate(writer.after):
             dtype = code_of(n.dtype)
-            memory = "i8" if dtype == "b1" else writer._memory(n)
+            memory = writer._kept_as(n)
             with code.loop("0", max(n.size, 1)) as i:
                 room = code.room(memory)
                 writer._write(Value(code, writer._identity(n, 1), dtype, 1), room, None)

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
 
-from pullback.compiler.code import TYPES, Code, Value, code_of, first_lanes, literal, splat, vector
-from pullback.compiler.folds import Finish, Folds
-from pullback.compiler.fuse import ROW, Fused, Kernel, Use, is_number, placed, rows_of, taken
+from pullback.compiler.blocks import Blocks, emitted
+from pullback.compiler.code import Value, code_of, first_lanes, literal, splat, vector
+from pullback.compiler.folds import Finish
+from pullback.compiler.fuse import ROW, Use, is_number, placed, rows_of, taken
 from pullback.compiler.graph import Node
 from pullback.compiler.plan import Axis
-from pullback.compiler.vectormath import Lanes
 
 __all__ = ["Writer", "Written", "emitted"]
 
@@ -38,21 +38,17 @@ class Written(NamedTuple):
     helpers: tuple[tuple[str, str], ...]
 
 
-class Writer(Folds):
+class Writer(Blocks):
     """Writes one kernel."""
-
-    def __init__(self, kernel: Kernel, fused: Fused, lanes: int) -> None:
-        super().__init__(kernel, fused, lanes)
-        self.row_values: dict[int, Value] = {}
-        self.row_memo: dict[Any, Value] = {}
 
     def write(self) -> Written:
         code = self.code
         rows, columns = self.axes
         count = prod(a.length for a in rows)
         width = prod(a.length for a in columns)
-        dtypes = [n.dtype for n in self.kernel.nodes] + [u.node.dtype for u in self.loads]
-        self.width = self._width(dtypes, columns)
+        self._choose()
+        self.width = self.block if self.across else self._width(columns)
+        self._lay_scratch()
         if self.flat:
             total = width
             part = max(self.width, PART // self.width * self.width)
@@ -60,6 +56,7 @@ class Writer(Folds):
             total, part = count, max(1, PART // max(width, 1))
             if any(self._is_column(n) for n in self.after):
                 part = max(part, -(-count // 8))  # each part has a row of its own to add up in
+            part = -(-part // self.block) * self.block
         for n in self.after:
             size = self._partial_size(n)
             self.partial_at[n.number] = sum(map(self._partial_size, self.after[: self.after.index(n)]))
@@ -68,8 +65,13 @@ class Writer(Folds):
         if self.flat:
             self._flat(columns)
         else:
-            with code.loop("%lo", "%hi") as row:
-                self._row(row, rows, columns)
+            with code.loop("%lo", "%hi", self.block) as row:
+                if self.across:
+                    self._side_by_side(row, columns)
+                elif self.block > 1:
+                    self._one_by_one(row, rows, columns)
+                else:
+                    self._row(row, rows, columns)
         self._end_after()
         return self._packed(total, part)
 
@@ -79,23 +81,51 @@ class Writer(Folds):
         head = f"define internal void @KERNEL({params}i64 %lo, i64 %hi, ptr %partial, ptr %scratch) noinline {{\nentry:"
         body = "\n".join([head, *code.entry, *code.lines, "ret void", "}"])
         partial = sum(map(self._partial_size, self.after))
-        scratch = sum(self._row_bytes(n) for n in self.scratch_nodes)
         finish = Finish(self).text() if self.after else ""
         arrays = (*self.arrays, *(n for n in self.after))
-        return Written(
-            body, arrays, total, part, partial, scratch, finish, frozenset(code.declared), tuple(code.helpers.items())
-        )
+        declared, helpers = frozenset(code.declared), tuple(code.helpers.items())
+        return Written(body, arrays, total, part, partial, self.scratch, finish, declared, helpers)
 
     def _row(self, row: str, rows: list[Axis], columns: list[Axis]) -> None:
-        self.row_values = {}
+        """One row: every pass along it."""
+        self.row, self.row_values, self.row_memo = row, {}, {}
         self.places_of_row = self.places(row, rows)
-        self.row_memo = {}
         for number in range(self.passes):
             self._pass(number, columns)
-        for n in self.kernel.nodes:
-            if self.kernel.levels[n.number] == ROW and n.number in self.fused.stored:
-                use = Use(n, 0, self.kernel.natural(n))
-                self._store(self.row_value(n), n, self.offset(use, self.places_of_row), None)
+        self._store_rows()
+
+    def _one_by_one(self, row: str, rows: list[Axis], columns: list[Axis]) -> None:
+        """A block of rows: each pass along all of them, then what is computed of all at once."""
+        code = self.code
+        self._begin_block(row)
+        code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
+        count = code.op(f"call i64 @llvm.smin.i64(i64 {self.block}, i64 {code.op(f'sub i64 %hi, {row}')})")
+        for number in range(self.passes):
+            if self._done_in(number):
+                self._keep_rows(number)
+                with code.loop("0", count) as self.lane:
+                    self.row_memo = {}
+                    self.places_of_row = self.places(code.add(row, self.lane), rows)
+                    self._pass(number, columns)
+        self._store_rows()
+
+    def _side_by_side(self, row: str, columns: list[Axis]) -> None:
+        """A block of rows: each pass along all of them at the same time."""
+        code, (inner,) = self.code, columns
+        self._begin_block(row)
+        self._read_tiles(inner)
+        for number in range(self.passes):
+            done = self._done_in(number)
+            folds = [n for n in done if n.kind == "fold" and self.kernel.levels[n.number] == ROW]
+            self.accumulators = {n.number: self._accumulator(n) for n in folds}
+            if done:
+                hoisted = self._hoisted_rows(number, inner)
+                with code.loop("0", inner.length) as self.column:
+                    self._columns(code.times(self.column, self.block), self.row_mask, number, hoisted, self.block)
+            for n in folds:
+                self.row_values[n.number] = self._loaded(n, self.accumulators[n.number])
+        self._write_tiles(inner)
+        self._store_rows()
 
     def _flat(self, columns: list[Axis]) -> None:
         self.places_of_row = {}
@@ -128,7 +158,7 @@ class Writer(Folds):
 
     def _pass(self, number: int, columns: list[Axis]) -> None:
         """Once along a row."""
-        code, w = self.code, self.width
+        code = self.code
         done = self._done_in(number)
         self.accumulators: dict[int, str] = {}
         for n in done:
@@ -151,7 +181,11 @@ class Writer(Folds):
                 self._along(number, inner)
         for n in done:
             if n.number in self.accumulators:
-                self.row_values[n.number] = self._across(n, self.accumulators[n.number], w)
+                folded = self._across(n, self._loaded(n, self.accumulators[n.number]))
+                if self.block == 1:
+                    self.row_values[n.number] = folded
+                else:
+                    self._write(folded, self._room_of(n, self.lane), None)
 
     def _along(self, number: int, inner: Axis) -> None:
         code, w, axis = self.code, self.width, inner.members[-1]
@@ -195,42 +229,12 @@ class Writer(Folds):
     def _hoisted(self, number: int, columns: list[Axis]) -> dict[Any, Value]:
         """What is the same all along: loaded once, before the loop."""
         inner = columns[-1].members[-1] if columns else None
-        found: dict[Any, Value] = {}
-        for use in self.loads:
-            if inner is None or use.steps[inner] == 0:
-                found[use] = self._splat(self._scalar_load(use))
-        for n in self.kernel.nodes:
-            if self.kernel.levels[n.number] == ROW and self.stage[n.number] <= number:
-                found[n.number] = self._splat(self.row_value(n))
+        same = [use for use in self.loads if inner is None or not use.steps[inner]]
+        found: dict[Any, Value] = {use: self._splat(self._row_scalar(use), self.width) for use in same}
+        for use, stage in self.even.items():
+            if stage <= number:
+                found[use] = self._splat(self._row_scalar(use), self.width)
         return found
-
-    def _splat(self, v: Value) -> Value:
-        return Value(self.code, splat(self.code, v.name, TYPES[v.dtype], self.width), v.dtype, self.width)
-
-    def _scalar_load(self, use: Use) -> Value:
-        if use not in self.row_memo:
-            self.row_memo[use] = self._load(use.node, self.offset(use, self.places_of_row), None, 1)
-        return self.row_memo[use]
-
-    def row_value(self, n: Node) -> Value:
-        """A value of the row, as one number."""
-        if n.number not in self.row_values:
-            self.row_values[n.number] = self._computed(n, [self._row_of(u) for u in self.given(n)], 1)
-        return self.row_values[n.number]
-
-    def _row_of(self, use: Use) -> Value:
-        node = use.node
-        if is_number(node):
-            return self._number(node, 1)
-        if self.kernel.makes(use):
-            return self.row_value(node)
-        if node.number in self.fused.virtual:
-            return self._computed(node, [self._row_of(taken(use, a)) for a in node.args], 1)
-        return self._scalar_load(use)
-
-    def _number(self, node: Node, width: int) -> Value:
-        dtype = code_of(node.dtype)
-        return Value(self.code, literal(node.data.item(), dtype, width), dtype, width)
 
     def _columns(
         self, index: str, mask: str | None, number: int, hoisted: dict[Any, Value], width: int, axis: int | None = None
@@ -248,14 +252,14 @@ class Writer(Folds):
             node = use.node
             if is_number(node):
                 return self._number(node, width)
+            if use in hoisted:
+                return hoisted[use]
             if self.kernel.makes(use):
-                if self.kernel.levels[node.number] == ROW:
-                    return hoisted[node.number]
                 kept = self.stage[node.number] < number
                 if kept and node.number in self.scratch_at:
-                    return self._load_scratch(node, index, mask, width)
+                    return self._load_scratch(node, index, None if self.across else mask, width)
                 if kept and node.number in self.fused.stored:
-                    return self._vector_load(use, index, mask, width, axis)
+                    return self._full(use, index, mask, width, axis)
                 if node.kind == "pieces":
                     return self._pieces(node, index, mask, width, axis, value)
                 if node.kind == "take":
@@ -263,8 +267,10 @@ class Writer(Folds):
                 return self._computed(node, [value(u) for u in self.given(node)], width)
             if node.number in self.fused.virtual:
                 return self._computed(node, [value(taken(use, a)) for a in node.args], width)
-            return hoisted[use] if use in hoisted else self._vector_load(use, index, mask, width, axis)
+            return self._full(use, index, mask, width, axis)
 
+        if 0 < number == self.passes - 1 and axis is not None and mask is None:
+            self._fetch_ahead(index, width, axis)
         for n in self._done_in(number):
             if n.kind == "fold":
                 (use,) = self.given(n)
@@ -273,9 +279,17 @@ class Writer(Folds):
                 use = Use(n, 0, self.kernel.natural(n))
                 v = value(use)
                 if n in self.scratch_nodes:
-                    self._store_scratch(v, n, index, mask)
-                if n.number in self.fused.stored:
+                    self._store_scratch(v, n, index, None if self.across else mask)
+                if n.number in self.fused.stored and self.across:
+                    self._write(v, self._tile_place(n.number, n, index), None)
+                elif n.number in self.fused.stored:
                     self._store(v, n, self._place(use, index, axis), mask)
+
+    def _full(self, use: Use, index: str, mask: str | None, width: int, axis: int | None) -> Value:
+        """A vector of what lies in memory for every place."""
+        if self.across:
+            return self._loaded_across(use, index)
+        return self._vector_load(use, index, mask, width, axis)
 
     def _pieces(
         self, n: Node, index: str, mask: str | None, width: int, axis: int | None, value: Callable[[Use], Value]
@@ -319,21 +333,3 @@ class Writer(Folds):
             return self._gather(use.node, place, step, mask, width)
         rows = value(at) if made else self._vector_load(at, index, mask, width, axis)
         return self._gather_at(use.node, self._place(use, index, axis), rows * length if length != 1 else rows, mask)
-
-    def _computed(self, n: Node, args: list[Value], width: int) -> Value:
-        if n.kind == "view":
-            return args[0]
-        if n.kind == "cast":
-            return args[0].cast(code_of(n.dtype))
-        op, params = n.data
-        return emitted(self.code, op, params, args, width, code_of(n.dtype))
-
-
-def emitted(code: Code, op: Any, params: dict[str, Any], args: list[Value], width: int, dtype: str) -> Value:
-    """One element of an op, by its own lowering."""
-    formula = op.lower.emit
-    names = formula.__code__.co_varnames[1 + len(args) : formula.__code__.co_argcount]
-    made = formula(Lanes(code, width), *args, *(params[n] for n in names))
-    if not isinstance(made, Value):  # a constant, whatever the arguments are
-        made = Value(code, literal(made, dtype, width), dtype, width)
-    return made.cast(dtype)

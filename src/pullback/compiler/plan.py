@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cached_property
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pullback.compiler.fuse import (
     AFTER,
@@ -41,9 +42,9 @@ class Plan:
     def __init__(self, kernel: Kernel, fused: Fused, lanes: int) -> None:
         self.kernel, self.fused, self.lanes = kernel, fused, lanes
         self.split = kernel.split
+        self.block, self.across = 1, False  # rows at a time, and whether they are gone along side by side
         self.stored = [n for n in kernel.nodes if n.number in fused.stored and kernel.levels[n.number] != AFTER]
         self.after = [n for n in kernel.nodes if kernel.levels[n.number] == AFTER]
-        self.scratch_at: dict[int, int] = {}
 
     def given(self, n: Node) -> list[Use]:
         """The uses of a node's arguments along the axes of the kernel."""
@@ -134,6 +135,20 @@ class Plan:
         ]
         return max(last, default=0) + 1
 
+    @cached_property
+    def settled(self) -> frozenset[int]:
+        """Values that several passes compute: a product is not joined with a sum in one and rounded in another."""
+        counts: Counter[int] = Counter()
+        waiting, seen = list(self.kernel.nodes) if self.passes > 1 else [], set()
+        while waiting:
+            n = waiting.pop()
+            for a in dict.fromkeys(x.args[0] if x.kind == "view" else x for x in n.args):
+                counts[a.number] += 1
+                if a.number in self.fused.virtual and a.number not in seen:
+                    seen.add(a.number)
+                    waiting.append(a)
+        return frozenset(number for number, count in counts.items() if count > 1)
+
     def _done_in(self, number: int) -> list[Node]:
         """What is stored or folded in a pass."""
         k = self.kernel
@@ -161,7 +176,6 @@ class Plan:
                     if later and n.kind == "fold" and self.kernel.levels[n.number] == ROW:
                         later = self.stage[n.number] - 1 > self.stage[m.number]
                     if later and m not in found and m.number not in self.fused.stored and self._weight(m) >= HEAVY:
-                        self.scratch_at[m.number] = sum(self._row_bytes(x) for x in found)
                         found.append(m)
         return found
 
@@ -185,10 +199,41 @@ class Plan:
     def _partial_size(self, n: Node) -> int:
         return -(-max(n.size, 1) * max(n.dtype.itemsize, 1) // 64) * 64
 
-    def _width(self, dtypes: list[Any], columns: list[Axis]) -> int:
+    @cached_property
+    def widest(self) -> int:
+        """Bytes of the largest of what is computed or loaded all along the rows."""
+        _, columns = self.axes
+        inner = columns[-1].members[-1] if columns else None
+        loaded = [u.node for u in self.loads if inner is None or u.steps[inner]]
+        made = [n for n in self.kernel.nodes if n.kind == "fold" or self.kernel.levels[n.number] != ROW]
+        return max((n.dtype.itemsize for n in (*made, *loaded)), default=8)
+
+    @cached_property
+    def even(self) -> dict[Use, int]:
+        """What is used all along the rows and is the same there, and the pass before which it is known."""
+        _, columns = self.axes
+        inner = columns[-1].members[-1] if columns else None
+        found: dict[Use, int] = {}
+
+        def look(use: Use) -> None:
+            here, node = self.kernel.makes(use), use.node
+            if inner is None or not use.steps[inner]:
+                if here or node.number in self.fused.virtual:
+                    made = [u.node.number for u in self.leaves(use) if self.kernel.makes(u)]
+                    found[use] = max((self.stage[m] for m in made), default=0)
+            elif node.number in self.fused.virtual and not here:
+                for a in node.args:
+                    look(taken(use, a))
+
+        for n in self.kernel.nodes:
+            if n.kind == "fold" or self.kernel.levels[n.number] != ROW:
+                for use in self.given(n):
+                    look(use)
+        return found
+
+    def _width(self, columns: list[Axis]) -> int:
         """Lanes: as many as the widest dtype has in a register, not more than there are elements along a row."""
-        widest = max((d.itemsize for d in dtypes), default=8)
-        lanes = max(1, self.lanes // widest)
+        lanes = max(1, self.lanes // self.widest)
         length = columns[-1].length if columns else 1
         while lanes > 1 and lanes // 2 >= length:
             lanes //= 2
