@@ -38,7 +38,15 @@ CASES = {
     "rows": (pb.value_and_grad(softmax), R((700, 333))),
     "columns": (lambda x: pb.sum(np.exp(np.sin(x)), 0), R((5000, 77))),
     "elements": (lambda x: np.exp(np.sin(x)) + np.tanh(x), R((1000, 301))),
+    "few": (pb.value_and_grad(lambda x: pb.sum(np.exp(-x * x) * np.sin(x) * np.tanh(x))), R(12_345)),
+    "products": (lambda x: x @ W, R((7, 5, 64, 48))),
+    "turned products": (lambda x: x @ np.swapaxes(x[::-1], -1, -2), R((5, 3, 60, 50))),
+    "larger products": (lambda x: x @ WIDE, R((3, 2, 128, 48))),
+    "panels": (lambda x: x @ LARGE, R((100, 200)).astype("f4")),
+    "scatter": (pb.grad(lambda x: pb.sum(pb.gather(x, PLACES) ** 2)), R((5_001, 37))),
 }
+W, WIDE, LARGE = R((7, 1, 48, 64)), R((3, 1, 48, 320)), R((200, 256)).astype("f4")
+PLACES = np.random.default_rng(1).integers(0, 5_001, 9_000)
 
 
 @pytest.mark.parametrize(("f", "x"), CASES.values(), ids=CASES)
@@ -62,6 +70,14 @@ def test_others_take_part() -> None:
     f = pb.compile(lambda x: pb.sum(np.sin(np.exp(np.sin(x)))), threads=3)
     f(R(2_000_000))
     assert len(os.listdir("/proc/self/task")) >= 3
+
+
+def test_a_program_of_many_short_steps_wakes_those_who_are_to_take_part() -> None:
+    x = R((5, 64, 64)).astype("f4")
+    ir = pb.compile(lambda x: x @ x @ x @ x @ x, threads=2).lower(x).ir
+    assert ir.count("call void @parallel(") == 4
+    assert ir.count("call void @rouse(") == 1
+    assert "i1 true" not in ir  # none of them is worth it
 
 
 def test_small_work_is_not_shared_out() -> None:

@@ -12,15 +12,15 @@ from typing import Any
 
 from pullback.compiler.blocked import blocked, is_blocked
 from pullback.compiler.code import FLOATS, Code, code_of
-from pullback.compiler.fuse import Fused, Kernel, fused, is_number, layout, work
+from pullback.compiler.fuse import Fused, Kernel, fused, is_number, layout
 from pullback.compiler.graph import Graph, Node
 from pullback.compiler.kernels import Writer, Written
 from pullback.compiler.products import Plan, blas_call, declaration, planned, small_product
 from pullback.compiler.scans import scanned
 from pullback.compiler.scatter import ScatterAdd, Spaced
+from pullback.compiler.sharing import WORTH_SHARING, WORTH_WAKING, batched, cost, product_cost, task
 
 ALIGN = 64
-WORTH_THREADS = 400_000  # vector work, in elements: below this, others come when it is done
 
 
 @dataclass
@@ -66,6 +66,7 @@ class Assembler:
         self.helpers: dict[str, str] = {}
         self.writtens: dict[int, Written] = {}
         self.scans: dict[int, Written] = {}
+        self.shared = 0  # what is shared out in the segment that is being written: its cost
 
     def run(self) -> Assembly:
         for step in self.fused.steps:
@@ -110,6 +111,10 @@ class Assembler:
         name = f"run{len(self.made.segments)}"
         self.made.segments.append(Segment(name, slots=frozenset(self.touched)))
         self.touched.clear()
+        if self.shared >= WORTH_WAKING:
+            code.declared.add("declare void @rouse(i64)")
+            code.lines.insert(0, f"call void @rouse(i64 {self.threads})")
+        self.shared = 0
         self.declared |= code.declared
         return "\n".join([f"define void @{name}(ptr %slots, ptr %arena) {{", "entry:", *code.lines, "ret void", "}"])
 
@@ -153,10 +158,7 @@ class Assembler:
                 self.place[-1 - 2 * len(self.fused.steps) - step.number] = self._room(taken, need, at)
             elif step.kind == "product":
                 plan = planned(step)
-                need = rounded(plan.matrices.scratch)
-                if self._by_panels(plan):
-                    need = rounded(blocked(plan.matrices, self.lanes).scratch) * self._panel_workers(plan)
-                room = self._room(taken, need, at)
+                room = self._room(taken, self._product_scratch(plan) * self._product_workers(plan), at)
                 self.place[-1 - 2 * len(self.fused.steps) - step.number] = room
 
     def _over(self, n: Node, last: dict[int, int], at: int) -> Node | None:
@@ -219,7 +221,7 @@ class Assembler:
         scratch = code.op(f"getelementptr i8, ptr %arena, i64 {self.place[-2 - 2 * k.number]}")
         parts = -(-w.rows // w.part)
         if self._workers(k) > 1:
-            self._by_threads(code, name, w, [*given, f"ptr {partial}", f"ptr {scratch}"])
+            self._by_threads(code, name, w, [*given, f"ptr {partial}", f"ptr {scratch}"], cost(k))
         elif parts == 1:
             code.line(f"call void @{name}({args}i64 0, i64 {w.rows}, ptr {partial}, ptr {scratch})")
         else:
@@ -236,50 +238,39 @@ class Assembler:
     def _workers(self, k: Kernel) -> int:
         """How many threads may do parts of a kernel: one, if it is not worth the calling of others."""
         w = self.writtens[k.number]
-        worth = sum(work(n) for n in k.nodes) * prod(k.axes) >= WORTH_THREADS
+        worth = cost(k) >= WORTH_SHARING
         return min(abs(self.threads), -(-w.rows // w.part)) if worth and w.rows else 1
 
     def _by_panels(self, plan: Plan) -> bool:
         return not plan.is_small and is_blocked(plan.matrices, self.lanes)
 
-    def _panel_workers(self, plan: Plan) -> int:
-        """How many threads share the panels of a product."""
-        p = plan.matrices
-        worth = not plan.loop and p.m * p.n * p.k >= 8 * WORTH_THREADS
-        return min(abs(self.threads), blocked(p, self.lanes).rows) if worth else 1
+    def _product_scratch(self, plan: Plan) -> int:
+        return rounded(blocked(plan.matrices, self.lanes).scratch if self._by_panels(plan) else plan.matrices.scratch)
 
-    def _call_panels(self, code: Code, name: str, plan: Plan, given: list[str]) -> None:
-        panels = blocked(plan.matrices, self.lanes)
-        if self._panel_workers(plan) > 1:
-            self._by_threads(code, name, panels, given)
-        else:
-            *arrays, partial, scratch = given
-            code.line(f"call void @{name}({', '.join(arrays)}, i64 0, i64 {panels.rows}, {partial}, {scratch})")
+    def _product_workers(self, plan: Plan) -> int:
+        """How many threads share a product, by its panels, or many products."""
+        by_panels = self._by_panels(plan)
+        if product_cost(plan) < WORTH_SHARING or not (by_panels or plan.is_small):
+            return 1
+        parts = prod(plan.loop) if plan.loop else blocked(plan.matrices, self.lanes).rows if by_panels else 1
+        return min(abs(self.threads), parts)
 
-    def _by_threads(self, code: Code, name: str, w: Written, given: list[str]) -> None:
+    def _by_threads(self, code: Code, name: str, w: Written, given: list[str], its_cost: int) -> None:
         """Have the parts of a kernel done by whoever claims them; each thread has scratch memory of its own."""
+        self.shared += its_cost
         context = code.op(f"alloca [{len(given)} x ptr]")
         for i, pointer in enumerate(given):
             code.line(f"store {pointer}, ptr {code.op(f'getelementptr ptr, ptr {context}, i64 {i}')}")
-        task = Code()
-        task.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
-        places = [task.op(f"getelementptr ptr, ptr %context, i64 {i}") for i in range(len(given))]
-        loaded = [task.op(f"load ptr, ptr {place}") for place in places]
-        lo = task.times("%part", w.part)
-        hi = task.op(f"call i64 @llvm.smin.i64(i64 {task.add(lo, str(w.part))}, i64 {w.rows})")
-        partial = task.op(f"getelementptr i8, ptr {loaded[-2]}, i64 {task.times('%part', w.partial)}")
-        scratch = task.op(f"getelementptr i8, ptr {loaded[-1]}, i64 {task.times('%worker', rounded(w.scratch))}")
-        args = "".join(f"ptr {p}, " for p in loaded[:-2])
-        task.line(f"call void @{name}({args}i64 {lo}, i64 {hi}, ptr {partial}, ptr {scratch})")
+        body = task(name, w._replace(scratch=rounded(w.scratch)), len(given) - 2)
         head = "define internal void @KERNEL(ptr %context, i64 %part, i64 %worker) {\nentry:"
-        function = self._named("\n".join([head, *task.lines, "ret void", "}"]))
-        code.declared |= {*task.declared, "declare void @parallel(ptr, ptr, i64, i64)"}
-        parts = -(-w.rows // w.part)
-        code.line(f"call void @parallel(ptr @{function}, ptr {context}, i64 {parts}, i64 {self.threads})")
+        function = self._named("\n".join([head, *body.lines, "ret void", "}"]))
+        code.declared |= {*body.declared, "declare void @parallel(ptr, ptr, i64, i64, i1)"}
+        how = f"i64 {-(-w.rows // w.part)}, i64 {self.threads}, i1 {str(its_cost >= WORTH_WAKING).lower()}"
+        code.line(f"call void @parallel(ptr @{function}, ptr {context}, {how})")
 
     def _scan_workers(self, n: Node) -> int:
         w = self.scans[n.number]
-        return min(abs(self.threads), -(-w.rows // w.part)) if n.args[0].size >= WORTH_THREADS else 1
+        return min(abs(self.threads), -(-w.rows // w.part)) if cost(n) >= WORTH_SHARING else 1
 
     def _call_scan(self, code: Code, n: Node) -> None:
         self.made.described.append(f"{n.name} {list(n.args[0].shape)} along {n.data[1]['axis']}")
@@ -289,17 +280,28 @@ class Assembler:
         scratch = code.op(f"getelementptr i8, ptr %arena, i64 {self.place[-1 - 2 * len(self.fused.steps) - n.number]}")
         given = [f"ptr {p}" for p in (*(self._pointer(code, x) for x in w.arrays), scratch, scratch)]
         if self._scan_workers(n) > 1:
-            self._by_threads(code, name, w, given)
+            self._by_threads(code, name, w, given, cost(n))
         else:
             *arrays, partial, scratch = given
             code.line(f"call void @{name}({', '.join(arrays)}, i64 0, i64 {w.rows}, {partial}, {scratch})")
 
     def _call_scatter(self, code: Code, n: Node) -> None:
         self.made.described.append(f"{n.kind} {list(n.args[0].shape)} into {list(n.shape)}")
-        scatter = (ScatterAdd if n.kind == "scatter" else Spaced)(n, self.lanes)
-        name = self._named(scatter.text())
-        self.declared |= scatter.code.declared
-        code.line(f"call void @{name}({', '.join(f'ptr {self._pointer(code, x)}' for x in (*n.args, n))})")
+        given = [f"ptr {self._pointer(code, x)}" for x in (*n.args, n)]
+        if n.kind != "scatter":
+            spaced = Spaced(n, self.lanes)
+            name = self._named(spaced.text())
+            self.declared |= spaced.code.declared
+            code.line(f"call void @{name}({', '.join(given)})")
+            return
+        workers = min(abs(self.threads), n.shape[0]) if cost(n) >= WORTH_SHARING else 1
+        w = ScatterAdd(n, self.lanes).written(max(workers, 1))
+        name = self._named(w.body)
+        self.declared |= w.declared
+        if workers > 1:
+            self._by_threads(code, name, w, [*given, "ptr null", "ptr null"], cost(n))
+        else:
+            code.line(f"call void @{name}({', '.join(given)}, i64 0, i64 {w.rows}, ptr null, ptr null)")
 
     def _call_product(self, code: Code, n: Node) -> None:
         plan = planned(n)
@@ -313,6 +315,7 @@ class Assembler:
         t = FLOATS[code_of(n.dtype)]
         c = self._pointer(code, n.args[2]) if plan.adds else z
         panels = blocked(plan.matrices, self.lanes) if self._by_panels(plan) else None
+        scratch = "null"
         if plan.is_small or panels is not None:
             text, declared = (panels.body, panels.declared) if panels else small_product(plan.matrices, self.lanes)
             name = self._named(text)
@@ -324,18 +327,25 @@ class Assembler:
             code.declared.add("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
             code.line(f"call void @llvm.memmove.p0.p0.i64(ptr {z}, ptr {c}, i64 {n.nbytes}, i1 false)")
 
-        def call(a: str, b: str, c: str, z: str) -> None:
+        def call(code: Code, a: str, b: str, c: str, z: str, scratch: str) -> None:
             if plan.is_small:
                 code.line(f"call void @{name}(ptr {a}, ptr {b}, ptr {c}, ptr {z}, ptr {scratch})")
             elif panels is not None:
-                self._call_panels(code, name, plan, [f"ptr {x}" for x in (a, b, c, z, scratch, scratch)])
+                given = ", ".join(f"ptr {x}" for x in (a, b, c, z))
+                code.line(f"call void @{name}({given}, i64 0, i64 {panels.rows}, ptr {scratch}, ptr {scratch})")
             else:
                 self.declared.add(declaration(n.dtype))
                 code.line(blas_call(plan, a, b, z))
 
+        if self._product_workers(plan) > 1:
+            w = panels if panels is not None and not plan.loop else batched(plan, call, self._product_scratch(plan))
+            given = [f"ptr {x}" for x in (*pointers, c, z, scratch, scratch)]
+            self._by_threads(code, self._named(w.body), w, given, product_cost(plan))
+            return
+
         def looped(axes: list[int], a: str, b: str, c: str, z: str) -> None:
             if not axes:
-                call(a, b, c, z)
+                call(code, a, b, c, z, scratch)
                 return
             i, *rest = axes
             with code.loop("0", plan.loop[i]) as at:

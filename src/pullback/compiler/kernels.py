@@ -14,13 +14,14 @@ from typing import Any, NamedTuple
 from pullback.compiler.blocks import Blocks, emitted
 from pullback.compiler.code import Value, code_of, first_lanes, literal, splat, vector
 from pullback.compiler.folds import Finish
-from pullback.compiler.fuse import ROW, Use, is_number, placed, rows_of, taken
+from pullback.compiler.fuse import ROW, Use, is_number, placed, rows_of, taken, work
 from pullback.compiler.graph import Node
 from pullback.compiler.plan import Axis
 
 __all__ = ["Writer", "Written", "emitted"]
 
 PART = 16384  # elements of one part; their partial sums are added in order
+MANY = 64  # parts of fewer elements are made up to this number
 RUN = 4096  # elements along a row that are added up before they join the sum of the others
 
 
@@ -51,9 +52,9 @@ class Writer(Blocks):
         self._lay_scratch()
         if self.flat:
             total = width
-            part = max(self.width, PART // self.width * self.width)
+            part = max(self.width, self._part(width) // self.width * self.width)
         else:
-            total, part = count, max(1, PART // max(width, 1))
+            total, part = count, max(1, self._part(count * width) // max(width, 1))
             if any(self._is_column(n) for n in self.after):
                 part = max(part, -(-count // 8))  # each part has a row of its own to add up in
             part = -(-part // self.block) * self.block
@@ -74,6 +75,11 @@ class Writer(Blocks):
                     self._row(row, rows, columns)
         self._end_after()
         return self._packed(total, part)
+
+    def _part(self, size: int) -> int:
+        """Elements of one part: fewer, where each takes long, so that threads find enough parts; but not many parts."""
+        each = sum(work(n) for n in self.kernel.nodes)
+        return min(PART, max(PART // 16, 9 * PART // max(each, 1), size // MANY))
 
     def _packed(self, total: int, part: int) -> Written:
         code = self.code

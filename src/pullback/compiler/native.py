@@ -22,7 +22,7 @@ from pullback.compiler.graph import Graph, Node
 from pullback.compiler.guard import Guards
 from pullback.compiler.machine import blas, host, library
 from pullback.compiler.prepare import prepared
-from pullback.compiler.threads import get_num_threads, parallel, possible, usable
+from pullback.compiler.threads import get_num_threads, pool, possible, usable
 from pullback.errors import CompileError
 
 __all__ = ["Native"]
@@ -55,7 +55,7 @@ class Native:
         if names:
             imports = {k: v for k, v in blas().items() if f"@{k}(" in self.assembly.text}
             if "@parallel(" in self.assembly.text:
-                imports["parallel"] = parallel()
+                imports |= pool()
             kept = default_cache() if cache else NOTHING
             self.library, spent = library(self.assembly.text, names, imports, kept)
             self.addresses = self.library.addresses

@@ -1,4 +1,7 @@
-"""Zeros in which something lies: rows added at positions, one after the other, or elements at steps."""
+"""Zeros in which something lies: rows added at positions, one after the other, or elements at steps.
+
+Threads share out the places of rows: each goes through all rows and adds those that belong to its own.
+"""
 
 from __future__ import annotations
 
@@ -6,38 +9,55 @@ from math import prod
 
 from pullback.compiler.code import FLOATS, TYPES, Code, code_of, vector
 from pullback.compiler.graph import Node, contiguous
+from pullback.compiler.kernels import Written
 
 __all__ = ["ScatterAdd", "Spaced"]
 
 
 class ScatterAdd:
-    """The text of the function ``(x, rows, z)`` that adds the rows of ``x`` to zeros, at the positions ``rows``."""
+    """Adds the rows of ``x`` to zeros, at the positions ``rows``; a kernel whose rows are those of the result."""
 
     def __init__(self, n: Node, lanes: int) -> None:
         rows = n.args[1]
         self.dtype, self.code = code_of(n.dtype), Code()
-        self.rows, self.length, self.size = rows.size, prod(n.shape[1:]), int(self.dtype[1])
-        self.nbytes = n.nbytes
+        self.places, self.rows, self.length, self.size = n.shape[0], rows.size, prod(n.shape[1:]), int(self.dtype[1])
         self.width = max(1, lanes // self.size)
         while self.width > 1 and self.width > self.length:
             self.width //= 2
 
-    def text(self) -> str:
+    def written(self, parts: int) -> Written:
         code = self.code
         code.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
-        code.line(f"call void @llvm.memset.p0.i64(ptr %z, i8 0, i64 {self.nbytes}, i1 false)")
+        first, count = code.times("%lo", self.length * self.size), code.op("sub i64 %hi, %lo")
+        start = code.op(f"getelementptr i8, ptr %z, i64 {first}")
+        size = code.times(count, self.length * self.size)
+        code.line(f"call void @llvm.memset.p0.i64(ptr {start}, i8 0, i64 {size}, i1 false)")
         if self.rows and self.length:
             with code.loop("0", self.rows) as r:
                 row = code.op(f"load i64, ptr {code.op(f'getelementptr i64, ptr %rows, i64 {r}')}")
-                to, source = code.times(row, self.length), code.times(r, self.length)
-                whole = self.length // self.width * self.width
-                with code.loop("0", whole, self.width) as j:
-                    self._add(code.add(to, j), code.add(source, j), self.width)
-                if whole < self.length:
-                    with code.loop(str(whole), self.length) as j:
-                        self._add(code.add(to, j), code.add(source, j), 1)
-        head = "define internal void @KERNEL(ptr noalias %x, ptr noalias %rows, ptr noalias %z) noinline {\nentry:"
-        return "\n".join([head, *code.lines, "ret void", "}"])
+                if parts == 1:
+                    self._row(row, r)
+                else:
+                    mine, others = code.block("mine"), code.block("others")
+                    ahead = code.op(f"sub i64 {row}, %lo")
+                    code.branch(code.op(f"icmp ult i64 {ahead}, {count}"), mine, others)
+                    code.begin(mine)
+                    self._row(row, r)
+                    code.jump(others)
+                    code.begin(others)
+        params = "ptr noalias %x, ptr noalias %rows, ptr %z, i64 %lo, i64 %hi, ptr %partial, ptr %scratch"
+        body = "\n".join([f"define internal void @KERNEL({params}) noinline {{\nentry:", *code.lines, "ret void", "}"])
+        return Written(body, (), self.places, -(-self.places // parts), 0, 0, "", frozenset(code.declared), ())
+
+    def _row(self, row: str, r: str) -> None:
+        code = self.code
+        to, source = code.times(row, self.length), code.times(r, self.length)
+        whole = self.length // self.width * self.width
+        with code.loop("0", whole, self.width) as j:
+            self._add(code.add(to, j), code.add(source, j), self.width)
+        if whole < self.length:
+            with code.loop(str(whole), self.length) as j:
+                self._add(code.add(to, j), code.add(source, j), 1)
 
     def _add(self, to: str, source: str, width: int) -> None:
         code, one = self.code, TYPES[self.dtype]

@@ -7,8 +7,9 @@ meanwhile, from another thread of the interpreter, does its parts alone.
 
 The state of the pool is one word, ``how many may take part`` and ``how many parts are left``: whoever lowers it by one
 has a part.  Threads that have had nothing to do for a while sleep until the ``ticket`` changes (a futex, so this is
-for Linux; elsewhere the parts are done one after the other).  They are the system's own, not the interpreter's: they
-hold no lock of it, and are no hindrance when it ends.
+for Linux; elsewhere the parts are done one after the other).  Waking one takes longer than many a kernel does, so short
+kernels take those who are awake, and a program that is long enough wakes them all when it begins (``rouse``).  They are
+the system's own, not the interpreter's: they hold no lock of it, and are no hindrance when it ends.
 """
 
 from __future__ import annotations
@@ -141,7 +142,29 @@ out:
   ret void
 }
 
-define void @parallel(ptr %function, ptr %argument, i64 %count, i64 %most) {
+define void @rouse(i64 %most) {
+start:
+  ADDRESSES
+  %asleep = load atomic i64, ptr %sleepers seq_cst, align 8
+  %all.awake = icmp eq i64 %asleep, 0
+  br i1 %all.awake, label %out, label %look
+look:
+  %wish = load i64, ptr %wanted
+  %own = icmp slt i64 %most, 0
+  %negative = sub i64 0, %most
+  %asked = select i1 %own, i64 %negative, i64 %wish
+  %helpers = sub i64 %asked, 1
+  %some = icmp sgt i64 %helpers, 0
+  br i1 %some, label %wake, label %out
+wake:
+  %was = atomicrmw add ptr %ticket, i32 1 seq_cst
+  %woken = call i64 (i64, ...) @syscall(i64 FUTEX, ptr %ticket, i64 129, i64 %helpers)
+  br label %out
+out:
+  ret void
+}
+
+define void @parallel(ptr %function, ptr %argument, i64 %count, i64 %most, i1 %waking) {
 start:
   ADDRESSES
   %wish = load i64, ptr %wanted
@@ -171,8 +194,9 @@ open:
   store atomic i64 %word, ptr %work seq_cst, align 8
   %was = atomicrmw add ptr %ticket, i32 1 seq_cst
   %asleep = load atomic i64, ptr %sleepers seq_cst, align 8
-  %all.awake = icmp eq i64 %asleep, 0
-  br i1 %all.awake, label %mine, label %wake
+  %some.asleep = icmp ne i64 %asleep, 0
+  %are.woken = and i1 %some.asleep, %waking
+  br i1 %are.woken, label %wake, label %mine
 wake:
   %woken = call i64 (i64, ...) @syscall(i64 FUTEX, ptr %ticket, i64 129, i64 %helpers)
   br label %mine
@@ -221,15 +245,15 @@ def possible() -> bool:
 
 
 @lru_cache(1)
-def parallel() -> int:
-    """The address of the function that does the parts of a kernel."""
-    made, _ = library(_text(platform.machine()), ["parallel"], {"pool": _BASE}, default_cache())
+def pool() -> dict[str, int]:
+    """The addresses of the functions that do the parts of a kernel, and that wake those who are to take part."""
+    made, _ = library(_text(platform.machine()), ["parallel", "rouse"], {"pool": _BASE}, default_cache())
     # Threads may be in this code, and look at the state, when everything else is gone: both must be there for ever.
     made.keep()
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(STATE))
     os.register_at_fork(after_in_child=_forget)
     _set("wanted", get_num_threads())
-    return made.addresses["parallel"]
+    return made.addresses
 
 
 def _set(name: str, value: int) -> None:
