@@ -108,7 +108,7 @@ class Program:
         if not isinstance(self.run, Native):
             return None
         trees = Leaves(HOLE, args, leaves, self.structure)
-        found = self.run.entry(trees, otherwise) if not (self.reads or self.assigned) else None
+        found = self.run.entry(trees, otherwise, seen=True) if not (self.reads or self.assigned) else None
 
         def given(*values: Any) -> Any:
             if not watched():
@@ -194,7 +194,7 @@ class Compiled:
         return self if instance is None else MethodType(self, instance)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
-        call = self._call(args, kwargs)
+        call = self.called(args, kwargs)
         if call is None:  # a transform follows an argument: it sees the function itself
             return self.__wrapped__(*args, **kwargs)
         program, values, kind = call
@@ -213,12 +213,13 @@ class Compiled:
         in 1 step, 0 bytes of temporaries:
           kernel [3]: mul
         """
-        call = self._call(args, kwargs)
+        call = self.called(args, kwargs)
         if call is None:
             raise CompileError("lower: an argument is followed by a transform; there is no program then.")
         return call[0]
 
-    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Program, list[Any], int] | None:
+    def called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Program, list[Any], int] | None:
+        """The program for these arguments, their leaves and what they are; None if a transform follows one of them."""
         if watched():  # what it reads, assigns or draws is somebody's business
             return None
         values: list[Any] = []
@@ -252,13 +253,17 @@ class Compiled:
         try:
             ins = [follow(x, i in self.static or i - len(args) in self.static) for i, x in enumerate(args)]
             named = {k: follow(x, k in self.static_names) for k, x in kwargs.items()}
-            key = (*self._looked_up(enumerate(ins, 1)), *self._looked_up(named.items()), tuple(leaves))
+            key = (*self._looked_up(enumerate(ins, 1)), *self._looked_up(named.items()), self.mode(), tuple(leaves))
             program = self.programs.get(key)
             if program is None:
                 program = self._program(key, ins, named, leaves)
         except Followed:
             return None
         return program, values, kind
+
+    def mode(self) -> Any:
+        """What else a program depends on: nothing, unless something is switched on (see diagnostics)."""
+        return None
 
     def _looked_up(self, arguments: Any) -> list[Any]:
         """What is to be found again of the arguments, besides arrays: by its value."""
@@ -275,7 +280,7 @@ class Compiled:
 
     def _program(self, key: Any, ins: Any, named: Any, leaves: list[Leaf]) -> Program:
         program = self.programs[key] = Program(self.__wrapped__, ins, named, leaves, self.backend, self.options)
-        if not named:
+        if not (named or self.mode()):
             before = self.__call__ if len(self.programs) % MANY_TRACES else self._run  # no long way for the last
             self.__call__ = program.entry(ins, leaves, before) or self.__call__
         if len(self.programs) == MANY_TRACES + 1:

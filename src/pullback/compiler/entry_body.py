@@ -38,7 +38,11 @@ start:
   %got = alloca i64
   %right.count = icmp eq i64 %given, %expected
   %no.names = icmp eq ptr %names, null
-  %counted = and i1 %right.count, %no.names
+  %switch = pointer %plan 15
+  %switched = load i64, ptr %switch
+  %off = icmp eq i64 %switched, 0
+  %right = and i1 %right.count, %off
+  %counted = and i1 %right, %no.names
   br i1 %counted, label %begin, label %otherwise
 begin:
   store ptr %args, ptr %rooms

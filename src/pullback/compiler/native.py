@@ -87,18 +87,18 @@ class Native:
         found = self.entry(leaves, Fitting(self._kinds(self.inputs), self.entry(leaves, refused)))
         return found or self._by_hand
 
-    def entry(self, leaves: Leaves, otherwise: Callable[..., Any]) -> Callable[..., Any] | None:
+    def entry(self, leaves: Leaves, otherwise: Callable[..., Any], seen: bool = False) -> Callable[..., Any] | None:
         """A way into the program for these trees of arguments and results; None if there can be none."""
         segments = self.assembly.segments
         if len(segments) > 1 or any(s.opaque for s in segments) or not self.direct:
             return None
         run = self.addresses[segments[0].name] if segments else 0
-        results, seen = [], set(self.inputs) | set(self.constants)
+        results, taken = [], set(self.inputs) | set(self.constants)
         for place in self.outputs:
             n = self.slots[place]
-            results.append(Result(*((-1, place) if place in seen else (place, -1)), n.shape, n.dtype))
-            seen.add(place)
-        return self.segment(run, leaves, self.inputs, results, otherwise, arena=self.assembly.arena)
+            results.append(Result(*((-1, place) if place in taken else (place, -1)), n.shape, n.dtype))
+            taken.add(place)
+        return self.segment(run, leaves, self.inputs, results, otherwise, arena=self.assembly.arena, seen=seen)
 
     def hand(
         self, leaves: Leaves, otherwise: Callable[..., Any], given: Callable[..., Any]
@@ -106,7 +106,7 @@ class Native:
         """A function that looks at its arguments as an entry does, and gives their leaves to another function."""
         if not self.direct:
             return None
-        return entry(0, [], [0] * len(leaves.inputs), [], leaves, otherwise, hand=given)
+        return entry(0, [], [0] * len(leaves.inputs), [], leaves, otherwise, hand=given, seen=True)
 
     def segment(
         self, run: int, leaves: Leaves, inputs: Sequence[int], results: Sequence[Result], otherwise: Any, **how: Any

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.compiler.compiled import Compiled
 from pullback.core import tree
 from pullback.core.convert import float_of
 from pullback.core.tape import ARRAYS
@@ -63,8 +64,9 @@ def debug_nans() -> Iterator[None]:
     """In this block, in this thread, a gradient that is not finite is an error that says where that came from.
 
     It holds for ``grad`` and its family, ``variable_grads``, ``jvp``, ``vjp``, ``linearize``, ``jacobian``,
-    ``hessian``, ``hvp``, the sparse ones and ``GradientTape``.  A function whose result is not finite is run a second
-    time, under watch, for the report (see ``diagnose``), which is in the error as ``report``.
+    ``hessian``, ``hvp``, the sparse ones, ``GradientTape``, and for all that a compiled function gives.  A function
+    whose result is not finite is run a second time, under watch, for the report (see ``diagnose``), which is in the
+    error as ``report``.
 
     >>> import pullback as pb
     >>> with pb.debug_nans():
@@ -108,15 +110,65 @@ def _guarding_sparse(own: Any) -> Any:
     return lambda self, x: _looked_at(own, again, (self, x), {})
 
 
+def _guarding_compiled(own: Any) -> Any:
+    """The same for a program: if all it was given and read was finite, so must be what it gives and assigns."""
+
+    def run(self: Compiled, *args: Any, **kwargs: Any) -> Any:
+        call = self.called(args, kwargs) if switches.mode().guarded else None
+        if call is None or not _all_finite((args, kwargs, [v.held for v in call[0].reads])):
+            return own(self, *args, **kwargs)
+        variables = call[0].assigned
+        before = [v.held for v in variables]
+
+        def again(*args: Any, **kwargs: Any) -> Any:
+            after = [v.held for v in variables]
+            try:
+                _hold(variables, before)
+                return self.__wrapped__(*args, **kwargs), [v.held for v in variables]
+            finally:
+                _hold(variables, after)
+
+        out = own(self, *args, **kwargs)
+        if _all_finite((out, [v.held for v in variables])):
+            return out
+        # Python's own numbers are not divided by zero
+        plain, named = tree.mapped(lambda x: np.float64(x) if type(x) is float else x, (args, kwargs))
+        with np.errstate(all="ignore"):
+            again(*plain, **named)  # a gradient in it that is not finite is an error of its own
+            with switches.switched(guarded=False):
+                raise NanError(_traced(again, args, kwargs))
+
+    return run
+
+
+def _unguarded(own: Any) -> Any:
+    """The same function, in which nothing is looked at: while a program is written down there are no numbers."""
+
+    def unguarded(*args: Any) -> Any:
+        with switches.switched(guarded=False):
+            return own(*args)
+
+    return unguarded
+
+
+def _hold(variables: Sequence[Any], values: Sequence[Any]) -> None:
+    for v, held in zip(variables, values, strict=True):
+        v.held = held
+
+
 def _looked_at(call: Any, again: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What ``call`` gives; an error if it is not finite, with the report of ``again``."""
     if not switches.mode().guarded:
         return call(*args, **kwargs)
     with switches.switched(guarded=False), np.errstate(all="ignore"):
         out = call(*args, **kwargs)
-        if all(finite(v) for v in map(_numbers, tree.leaves(out)) if isinstance(v, (*ARRAYS, float))):
+        if _all_finite(out):
             return out
         raise NanError(_traced(again, args, kwargs))
+
+
+def _all_finite(out: Any) -> bool:
+    return all(finite(v) for v in map(_numbers, tree.leaves(out)) if isinstance(v, (*ARRAYS, float)))
 
 
 def _numbers(leaf: Any) -> Any:
@@ -144,6 +196,8 @@ switches.asking(GradientTape.__enter__, entering)
 switches.asking(GradientTape._pulled, pulling)
 ONE: Sequence[Any] = (Differentiated.pulled, Jacobian.__call__, jvp, hvp, variable_grads)
 BOTH: Sequence[Any] = (vjp, linearize)
+switches.asking(Compiled._run, _guarding_compiled)
+switches.asking(Compiled._program, _unguarded)
 switches.asking(SparseJacobian.__call__, _guarding_sparse)
 for _function in (*ONE, *BOTH):
     switches.asking(_function, _guarding_both if _function in BOTH else _guarding)

@@ -13,6 +13,8 @@ from threading import Lock
 from types import FunctionType
 from typing import Any
 
+from pullback.compiler.entry import all_seen
+
 __all__: list[str] = []
 
 
@@ -76,6 +78,8 @@ def _begin() -> None:
                 _swaps.append(_swap(*_wanted.pop()))
             for f, _, code in _swaps:
                 f.__code__ = code
+        if _blocks == 1:
+            all_seen(1)
 
 
 def _end() -> None:
@@ -85,3 +89,4 @@ def _end() -> None:
         if not _blocks:
             for f, code, _ in _swaps:
                 f.__code__ = code
+            all_seen(-1)
