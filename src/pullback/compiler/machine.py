@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import lru_cache
 from itertools import takewhile
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from pullback.compiler.cache import NOTHING
 from pullback.compiler.image import Loaded, packed, possible, taken_in, unpacked
 from pullback.errors import CompileError
 
-__all__ = ["Library", "TranslatorError", "blas", "host", "library", "object_code", "there"]
+__all__ = ["Library", "Processor", "TranslatorError", "blas", "host", "library", "object_code", "there"]
 
 _lock = threading.RLock()
 IMAGE, OBJECT = b"I", b"O"  # what kept code begins with
@@ -40,14 +40,35 @@ def there() -> bool:
     return ctypes.sizeof(ctypes.c_void_p) == 8
 
 
-class Host:
-    """The processor, as far as it is known without LLVM, whose import takes longer than loading a program."""
+class Processor(NamedTuple):
+    """What LLVM is to make code for, in its own words."""
 
-    def __init__(self) -> None:
+    triple: str
+    cpu: str = ""
+    features: str = ""
+
+    @property
+    def lanes(self) -> int:
+        """Bytes in a vector register: 16 are there on x86-64 and aarch64 in any case."""
+        there = self.features.split(",")
+        return 64 if "+avx512f" in there else 32 if "+avx2" in there else 16
+
+
+class Host:
+    """The processor, as far as it is known without LLVM, whose import takes longer than loading a program.
+
+    Of another one everything is told.
+    """
+
+    def __init__(self, processor: Processor | None = None) -> None:
         import llvmlite
 
+        self.processor = processor
         features: dict[str, bool] = getattr(np._core._multiarray_umath, "__cpu_features__", {})  # type: ignore[attr-defined]
         self.lanes = 64 if features.get("AVX512F") else 32 if features.get("AVX2") else 16
+        if processor is not None:
+            self.lanes, self.version = processor.lanes, f"{llvmlite.__version__} {processor}"
+            return
         about = os.path.join(os.path.dirname(llvmlite.__file__), "binding")
         built = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in os.scandir(about) if "llvmlite" in f.name]
         cpu = _cpu() if possible() else "\n".join(translator().cpu)
@@ -73,22 +94,28 @@ def host() -> Host:
 
 
 class Translator:
-    """LLVM, ready to make code for this processor."""
+    """LLVM, ready to make code for this processor, or for another one."""
 
-    def __init__(self) -> None:
+    def __init__(self, processor: Processor | None = None) -> None:
         import llvmlite.binding as llvm
 
         self.llvm = llvm
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        self.cpu = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+        if processor is None:
+            llvm.initialize_native_target()
+            llvm.initialize_native_asmprinter()
+            self.target = llvm.Target.from_default_triple()
+            self.cpu = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+        else:
+            llvm.initialize_all_targets()
+            llvm.initialize_all_asmprinters()
+            self.target = llvm.Target.from_triple(processor.triple)
+            self.cpu = processor.cpu, processor.features
         self.machine = self._machine(3)
         self.count = 0
 
     def _machine(self, effort: int) -> Any:
-        target = self.llvm.Target.from_default_triple()
         cpu, features = self.cpu
-        return target.create_target_machine(cpu=cpu, features=features, opt=effort, reloc="pic", codemodel="small")
+        return self.target.create_target_machine(cpu=cpu, features=features, opt=effort, reloc="pic", codemodel="small")
 
     def code(self, text: str, effort: int) -> tuple[bytes, dict[str, float]]:
         llvm = self.llvm
@@ -122,10 +149,10 @@ class TranslatorError(CompileError):
     """There is llvmlite, but it does not work here."""
 
 
-@lru_cache(1)
-def translator() -> Translator:
+@lru_cache(8)
+def translator(processor: Processor | None = None) -> Translator:
     try:
-        return Translator()
+        return Translator(processor)
     except (ImportError, OSError, RuntimeError) as error:
         raise TranslatorError(f"compile: llvmlite is installed, but could not be used: {error}") from error
 
@@ -140,7 +167,7 @@ def object_code(text: str, effort: int = 3) -> tuple[bytes, dict[str, float]]:
     """The object code of a module, and how many milliseconds each part of making it took."""
     with _lock:
         begin = perf_counter()
-        here = translator()
+        here = translator(host().processor)
         started = (perf_counter() - begin) * 1e3
         code, spent = here.code(text, effort)
     return code, {**({"start": started} if started > 1 else {}), **spent}
