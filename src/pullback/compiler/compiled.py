@@ -14,14 +14,15 @@ import numpy as np
 
 from pullback.compiler.entry import Leaves
 from pullback.compiler.execute import Executor
+from pullback.compiler.forms import Forms
 from pullback.compiler.graph import Graph, fingerprint
 from pullback.compiler.machine import TranslatorError, there
 from pullback.compiler.native import Native
 from pullback.compiler.rewrite import rewritten
 from pullback.compiler.threads import checked
-from pullback.compiler.trace import PLAIN_NUMBERS, Followed, Symbol, Trace
+from pullback.compiler.trace import ARRAY, PLAIN_NUMBERS, PYTHON, TENSOR, Followed, Trace
 from pullback.core import tree
-from pullback.core.convert import as_value
+from pullback.core.convert import as_array, as_value
 from pullback.core.tape import RAW, constant
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, watched, watching
@@ -30,7 +31,6 @@ from pullback.errors import ArgumentError, CompileError
 __all__ = ["compile"]
 
 BACKENDS = ("auto", "llvm", "numpy")
-PYTHON, ARRAY, TENSOR = 0, 1, 2  # what was given, and so what is given back
 MANY_TRACES = 8
 LARGE = 2**63  # integers from here on are no arrays
 
@@ -40,10 +40,11 @@ class Leaf(NamedTuple):
 
     shape: tuple[int, ...]
     dtype: Any
-    weak: Any  # the type of a Python number
+    weak: Any  # the type of a Python number; of a list of them the dtype that it has as a tensor
 
     def __str__(self) -> str:
-        return self.weak.__name__ if self.weak else f"{self.dtype}{list(self.shape)}"
+        kind = f"{self.dtype}{list(self.shape)}"
+        return kind if self.weak is None else f"list {kind}" if isinstance(self.weak, np.dtype) else self.weak.__name__
 
 
 class Hole:
@@ -64,23 +65,26 @@ class Program:
     ) -> None:
         begin = perf_counter()
         trace = Trace()
-        symbols = [Symbol(trace, trace.graph.input(*leaf[:2]), leaf.weak) for leaf in leaves]
+        symbols = [trace.given(*leaf) for leaf in leaves]
         source = iter(symbols)
 
         def fill(x: Any) -> Any:
             return next(source) if x is HOLE else x
 
         outputs: list[Any] = []
+        given: list[Any] = []
 
         def out(x: Any) -> Any:
             if not isinstance(x, Tensor | np.ndarray | np.generic):
                 return x
-            outputs.append(trace.node(x.read() if isinstance(x, Tensor) else x))
+            given.append(x.read() if isinstance(x, Tensor) else x)
+            outputs.append(trace.node(given[-1]))
             return HOLE
 
         with watching(trace):
             self.structure = tree.mapped(out, f(*tree.mapped(fill, args), **tree.mapped(fill, kwargs)))
         self.results = len(outputs)
+        self.forms = Forms(trace, leaves, given, outputs)
         self.reads = [v for v, _ in trace.reads.values()]
         self.assigned = [v for v, _ in trace.assigned.values()]
         outputs += [trace.node(value) for _, value in trace.assigned.values()]
@@ -95,24 +99,25 @@ class Program:
         self.run: Any = _runner(self.graph, backend, options)
         self.stats.update(self.run.stats)
 
-    def __call__(self, values: Sequence[Any], kind: int) -> Any:
+    def __call__(self, values: Sequence[Any], kinds: Sequence[int]) -> Any:
         out = self.run([*values, *(v.held.value for v in self.reads)])
         for v, new in zip(self.assigned, out[self.results :], strict=True):
             v.held = constant(new[()])
-        source = iter(out)
-        give = _tensor if kind == TENSOR else _array
-        return tree.mapped(lambda x: give(next(source)) if x is HOLE else x, self.structure)
+        source = iter([give(v) for give, v in zip(self.forms.given(kinds), out, strict=False)])
+        return tree.mapped(lambda x: next(source) if x is HOLE else x, self.structure)
 
     def entry(self, args: Any, leaves: Sequence[Leaf], otherwise: Callable[..., Any]) -> Callable[..., Any] | None:
         """A quicker way in for arguments like these, given by place; ``otherwise`` takes any others."""
         if not isinstance(self.run, Native):
             return None
         trees = Leaves(HOLE, args, leaves, self.structure)
-        found = self.run.entry(trees, otherwise, seen=True) if not (self.reads or self.assigned) else None
+        direct = not (self.reads or self.assigned) and self.forms.are_quick
+        found = self.run.entry(trees, otherwise, self.forms.floats) if direct else None
+        kinds = [PYTHON if x.weak else ARRAY for x in leaves]
 
         def given(*values: Any) -> Any:
             if not watched():
-                return self(values, ARRAY)
+                return self(values, kinds)
             plain = (x.weak(v) if x.weak else v for v, x in zip(values, leaves, strict=True))
             return self.function(*tree.mapped(lambda x: next(plain) if x is HOLE else x, args))
 
@@ -154,14 +159,6 @@ def _runner(graph: Graph, backend: str, options: dict[str, Any]) -> Any:
         return Executor(graph)
 
 
-def _tensor(v: Any) -> Any:
-    return constant(v[()])
-
-
-def _array(v: Any) -> Any:
-    return v[()]
-
-
 class Compiled:
     """What ``compile`` makes: keeps the name and docstring of ``f``."""
 
@@ -197,8 +194,8 @@ class Compiled:
         call = self.called(args, kwargs)
         if call is None:  # a transform follows an argument: it sees the function itself
             return self.__wrapped__(*args, **kwargs)
-        program, values, kind = call
-        return program(values, kind)
+        program, values, kinds = call
+        return program(values, kinds)
 
     def lower(self, *args: Any, **kwargs: Any) -> Program:
         """The program for these arguments, which is not run.
@@ -218,16 +215,16 @@ class Compiled:
             raise CompileError("lower: an argument is followed by a transform; there is no program then.")
         return call[0]
 
-    def called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Program, list[Any], int] | None:
+    def called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Program, list[Any], list[int]] | None:
         """The program for these arguments, their leaves and what they are; None if a transform follows one of them."""
         if watched():  # what it reads, assigns or draws is somebody's business
             return None
         values: list[Any] = []
         leaves: list[Leaf] = []
-        kind = PYTHON
+        kinds: list[int] = []
 
         def take(x: Any) -> Any:
-            nonlocal kind
+            kind = PYTHON
             if isinstance(x, Tensor):
                 if isinstance(x, Variable):
                     return x
@@ -235,16 +232,24 @@ class Compiled:
                 if x.level:
                     raise Followed
                 x = x.value
-            elif isinstance(x, RAW) or tree.is_number_list(x) or hasattr(type(x), "__array__"):
-                kind = max(kind, ARRAY)
+            elif isinstance(x, RAW) or hasattr(type(x), "__array__"):
+                kind = ARRAY
+            elif tree.is_number_list(x):
+                narrow = as_value(x)
+                wide = as_array(x, np.float64) if narrow.dtype.kind in "iuf" else narrow
+                return enter(wide, narrow.dtype, kind)
             elif type(x) not in PLAIN_NUMBERS or isinstance(x, bool) or (type(x) is int and not -LARGE <= x < LARGE):
                 return x
             weak = type(x) if type(x) in PLAIN_NUMBERS else None
             v = np.asarray(x, None if weak is not float else np.float64)[()] if weak else as_value(x)
             if not v.dtype.isnative:  # bytes in the other order
                 v = v.astype(v.dtype.newbyteorder("="))
+            return enter(v, weak, kind)
+
+        def enter(v: Any, weak: Any, kind: int) -> Any:
             values.append(v)
             leaves.append(Leaf(v.shape, v.dtype, weak))
+            kinds.append(kind)
             return HOLE
 
         def follow(x: Any, static: bool) -> Any:
@@ -253,15 +258,16 @@ class Compiled:
         try:
             ins = [follow(x, i in self.static or i - len(args) in self.static) for i, x in enumerate(args)]
             named = {k: follow(x, k in self.static_names) for k, x in kwargs.items()}
-            key = (*self._looked_up(enumerate(ins, 1)), *self._looked_up(named.items()), self.mode(), tuple(leaves))
+            found = *self._looked_up(enumerate(ins, 1)), *self._looked_up(named.items())
+            key = (*found, self._switched(), tuple(leaves))
             program = self.programs.get(key)
             if program is None:
                 program = self._program(key, ins, named, leaves)
         except Followed:
             return None
-        return program, values, kind
+        return program, values, kinds
 
-    def mode(self) -> Any:
+    def _switched(self) -> Any:
         """What else a program depends on: nothing, unless something is switched on (see diagnostics)."""
         return None
 
@@ -280,7 +286,7 @@ class Compiled:
 
     def _program(self, key: Any, ins: Any, named: Any, leaves: list[Leaf]) -> Program:
         program = self.programs[key] = Program(self.__wrapped__, ins, named, leaves, self.backend, self.options)
-        if not (named or self.mode()):
+        if not (named or self._switched()):
             before = self.__call__ if len(self.programs) % MANY_TRACES else self._run  # no long way for the last
             self.__call__ = program.entry(ins, leaves, before) or self.__call__
         if len(self.programs) == MANY_TRACES + 1:

@@ -69,6 +69,7 @@ class Result(NamedTuple):
     copied: int
     shape: tuple[int, ...]
     dtype: Any
+    python: bool = False  # a float of Python's
 
 
 def _address(function: Any) -> int:
@@ -227,7 +228,7 @@ def _kind(r: Result) -> tuple[int, ...]:
     size = dtype.itemsize
     for n in r.shape:
         size *= n
-    return (size, dtype.num, id(dtype), len(r.shape), *r.shape)
+    return (size, dtype.num, 0 if r.python else id(dtype), len(r.shape), *r.shape)
 
 
 def _taking(leaves: Leaves, inputs: Sequence[int]) -> tuple[list[tuple[int, ...]], list[Any], int]:

@@ -219,7 +219,17 @@ whole:
   br i1 %g.array, label %gave, label %number.made
 number.made:
   %g.dtype = pointer %its 4
-  %g.number = call ptr @PyArray_Scalar(ptr %g.memory, ptr %g.dtype, ptr null)
+  %is.float = icmp eq ptr %g.dtype, null
+  br i1 %is.float, label %float.made, label %numpy.made
+float.made:
+  %g.double = load double, ptr %g.memory
+  %g.float = call ptr @PyFloat_FromDouble(double %g.double)
+  br label %one.made
+numpy.made:
+  %g.scalar = call ptr @PyArray_Scalar(ptr %g.memory, ptr %g.dtype, ptr null)
+  br label %one.made
+one.made:
+  %g.number = phi ptr [%g.float, %float.made], [%g.scalar, %numpy.made]
   %g.object = getelementptr ptr, ptr %objects, i64 %g
   store ptr %g.number, ptr %g.object
   %no.number = icmp eq ptr %g.number, null
@@ -336,11 +346,11 @@ done:
   ret ptr %answer
 
 failed:
-  %known = phi i64 [%m.next, %array], [%results, %no.memory], [%results, %number.made], [%results, %tuple],
+  %known = phi i64 [%m.next, %array], [%results, %no.memory], [%results, %one.made], [%results, %tuple],
     [%results, %other.tuple], [%results, %list], [%results, %dict], [%results, %spoiled]
-  %stacked = phi i64 [0, %array], [0, %no.memory], [0, %number.made], [%height, %tuple],
+  %stacked = phi i64 [0, %array], [0, %no.memory], [0, %one.made], [%height, %tuple],
     [%height, %other.tuple], [%height, %list], [%height, %dict], [%height, %spoiled]
-  %still.held = phi i64 [0, %array], [0, %no.memory], [%holding, %number.made], [0, %tuple],
+  %still.held = phi i64 [0, %array], [0, %no.memory], [%holding, %one.made], [0, %tuple],
     [0, %other.tuple], [0, %list], [0, %dict], [0, %spoiled]
   br label %let.go
 let.go:

@@ -38,6 +38,7 @@ DECLARED = """
 @arenas = external global [16 x i64]
 declare ptr @PyArray_New(ptr, i32, ptr, i32, ptr, ptr, i32, i32, ptr)
 declare ptr @PyArray_Scalar(ptr, ptr, ptr)
+declare ptr @PyFloat_FromDouble(double)
 declare ptr @PyTuple_New(i64)
 declare ptr @PyType_GenericAlloc(ptr, i64)
 declare ptr @PyList_New(i64)

@@ -87,18 +87,25 @@ class Native:
         found = self.entry(leaves, Fitting(self._kinds(self.inputs), self.entry(leaves, refused)))
         return found or self._by_hand
 
-    def entry(self, leaves: Leaves, otherwise: Callable[..., Any], seen: bool = False) -> Callable[..., Any] | None:
-        """A way into the program for these trees of arguments and results; None if there can be none."""
+    def entry(
+        self, leaves: Leaves, otherwise: Callable[..., Any], floats: Sequence[bool] | None = None
+    ) -> Callable[..., Any] | None:
+        """A way into the program for these trees of arguments and results; None if there can be none.
+
+        ``floats`` are told for one that users come in by: which results are floats of Python's.
+        """
         segments = self.assembly.segments
         if len(segments) > 1 or any(s.opaque for s in segments) or not self.direct:
             return None
         run = self.addresses[segments[0].name] if segments else 0
         results, taken = [], set(self.inputs) | set(self.constants)
-        for place in self.outputs:
-            n = self.slots[place]
-            results.append(Result(*((-1, place) if place in taken else (place, -1)), n.shape, n.dtype))
+        for i, place in enumerate(self.outputs):
+            n, python = self.slots[place], floats is not None and floats[i]
+            results.append(Result(*((-1, place) if place in taken else (place, -1)), n.shape, n.dtype, python))
             taken.add(place)
-        return self.segment(run, leaves, self.inputs, results, otherwise, arena=self.assembly.arena, seen=seen)
+        return self.segment(
+            run, leaves, self.inputs, results, otherwise, arena=self.assembly.arena, seen=floats is not None
+        )
 
     def hand(
         self, leaves: Leaves, otherwise: Callable[..., Any], given: Callable[..., Any]

@@ -38,6 +38,7 @@ from pullback.core.variable import Variable
 from pullback.errors import PullbackError, SymbolValueError, VariableError
 
 PLAIN_NUMBERS = (bool, int, float, complex)
+PYTHON, ARRAY, TENSOR, GIVEN = 0, 1, 2, 3  # what is given, and so what is given back; the last is not known yet
 BY_KIND = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 # of Python numbers these give Python numbers, which do not widen arrays
 OPERATORS = frozenset({
@@ -72,18 +73,15 @@ class Symbol(Wrapped):
 
     @property
     def shape(self) -> Shape:
-        shape: Shape = self.node.shape
-        return shape
+        return cast("Shape", self.node.shape)
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        dtype: np.dtype[Any] = self.node.dtype
-        return dtype
+        return cast("np.dtype[Any]", self.node.dtype)
 
     @property
     def level(self) -> int:
-        level: int = self.trace.level
-        return level
+        return cast("int", self.trace.level)
 
     def interpret(self, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         return self.trace.perform(op, args, params)
@@ -99,6 +97,26 @@ class Symbol(Wrapped):
 
     def all_values(self) -> Any:
         return np.empty(0, self.dtype)
+
+    @property
+    def form(self) -> int:  # type: ignore[override]
+        return PYTHON if self.weak or self.node.number in self.trace.lists else GIVEN
+
+    def as_leaf(self) -> Symbol:
+        """Python's numbers are float64, as they are in Python."""
+        if self.form != PYTHON:
+            return self
+        node = self.trace.lists.get(self.node.number, self.node)
+        return Symbol(self.trace, node if node.dtype.kind in "fc" else self.trace.cast(node, np.dtype(np.float64)))
+
+    def in_form(self, form: int) -> Symbol:
+        if form == PYTHON and not self.shape:
+            return Symbol(self.trace, self.node, BY_KIND[self.dtype.kind])
+        if form == PYTHON:
+            self.trace.lists.setdefault(self.node.number, self.node)
+        elif form == GIVEN:
+            self.trace.given_back.add(self.node.number)
+        return self
 
     def beneath(self) -> Any:
         return self._concrete("the value")
@@ -126,15 +144,28 @@ class Trace:
     """One function being written down."""
 
     writes = True  # assignments too
+    form = GIVEN
 
     def __init__(self) -> None:
         self.level = new_level()
         self.graph = Graph()
         self.finished = False
+        self.lists: dict[int, Node] = {}  # which nodes are lists of Python's, and these as float64
+        self.tensors: set[int] = set()  # which constants are
+        self.given_back: set[int] = set()  # what is in the form of whatever the program is given
         self.reads: dict[int, tuple[Variable, Node]] = {}
         self.assigned: dict[int, tuple[Variable, Any]] = {}
         self.turn = self.symbol(np.zeros(()))
         self.latest = self.turn.node  # of what is done in turn
+
+    def given(self, shape: Shape, dtype: Any, weak: Any) -> Symbol:
+        """An argument: an array, a number (its type), or a list (the dtype it has as a tensor)."""
+        node = self.graph.input(shape, dtype)
+        if not isinstance(weak, np.dtype):
+            return Symbol(self, node, weak)
+        narrow = self.cast(node, weak)
+        self.lists[narrow.number] = node
+        return Symbol(self, narrow)
 
     # ---- what the variables ask, of whoever is watching
 
@@ -175,7 +206,9 @@ class Trace:
             x = x.read()
             if x.level:
                 raise Followed
-            x = x.value
+            made = self.graph.constant(x.value, dtype)
+            self.tensors.add(made.number)
+            return made
         return self.graph.constant(x if isinstance(x, RAW) or type(x) in PLAIN_NUMBERS else as_value(x), dtype)
 
     def weak(self, x: Any, strong: list[Any]) -> Any:

@@ -132,6 +132,16 @@ class Tensor:
         """The values under this level, of all examples."""
         return self.beneath()
 
+    form = 2  # what a transform that is given this gives back: a tensor (see transforms.grad)
+
+    def in_form(self, form: int) -> Any:
+        """What a transform gives back, in the form of what it was given."""
+        return self
+
+    def as_leaf(self) -> Any:
+        """What a tape makes a leaf of."""
+        return self
+
     def unfollowed(self, f: Any, args: Sequence[Any]) -> Any:
         """``f`` of what is beneath this level, which is the highest."""
         return unfollowed(f, *(a.beneath() if isinstance(a, Tensor) and a.level == self.level else a for a in args))

@@ -268,6 +268,12 @@ def watched() -> bool:
     return bool(_watchers.get())
 
 
+def written(v: Any) -> Any:
+    """An array as a symbol of the program that is being written down, in the form of whatever that will be given."""
+    writes = writer()
+    return constant(v) if writes is None else writes.symbol(v).in_form(writes.form)
+
+
 def highest_watcher() -> Any:
     """The watcher of the highest level; None if nothing follows variables."""
     watcher = max(_watchers.get(), key=lambda w: w.level, default=None)

@@ -79,4 +79,4 @@ def _strong(op: Any, t: Any, given: Any, shape: Any, moved: Any) -> Any:
 
 
 switches.asking(Dual.interpret, _interpreting)
-switches.asking(Compiled.mode, lambda own: lambda self: "strong_zero" if switches.mode().strong else None)
+switches.asking(Compiled._switched, lambda own: lambda self: "strong_zero" if switches.mode().strong else None)

@@ -14,6 +14,7 @@ from pullback.core.convert import as_array, as_value, bare, float_of
 from pullback.core.memory import node_of
 from pullback.core.tape import RAW, Tape, constant
 from pullback.core.tensor import Tensor
+from pullback.core.variable import written
 from pullback.errors import ArgumentError, DataError, GradientError, UnconnectedError
 
 __all__ = [
@@ -228,7 +229,9 @@ def _restored(cls: Any, f: Any, has_aux: bool, unconnected: str) -> Any:
 
 
 def kind_of(x: Any) -> int:
-    return TENSOR if isinstance(x, Tensor) else ARRAY if hasattr(x, "__array__") else PYTHON
+    if isinstance(x, Tensor):
+        return x.form
+    return ARRAY if hasattr(x, "__array__") else PYTHON
 
 
 def _own(d: Any, dtype: Any) -> Any:
@@ -260,7 +263,7 @@ def described(y: Any) -> str:
 def as_leaf(x: Any, face: str) -> Any:
     """What a tape makes a leaf of; Python's numbers are float64, as they are in Python."""
     if isinstance(x, Tensor):
-        return x.read()
+        return x.read().as_leaf()
     if hasattr(x, "__array__"):
         return as_value(x)
     try:
@@ -277,9 +280,11 @@ def given_back(v: Any, kind: int) -> Any:
         return v
     if kind == PYTHON and type(v) is float64:
         return float(v)  # six times quicker than v.tolist()
-    if isinstance(v, Tensor) or v is None:
+    if isinstance(v, Tensor):
+        return v.in_form(kind)
+    if v is None:
         return v
-    return v.tolist() if kind == PYTHON else constant(v)
+    return v.tolist() if kind == PYTHON else constant(v) if kind == TENSOR else written(v)
 
 
 def cut_text(tape: Tape) -> str:

@@ -1,0 +1,80 @@
+"""A compiled function gives tensors, arrays, numbers and lists where the function itself does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback as pb
+
+SQUARES = lambda x: pb.sum(x * x)
+CAPTURED, ARRAY = pb.tensor([2.0, 3.0]), np.ones(2, "f4")
+FUNCTIONS = {
+    "itself": lambda x: x, "operators": lambda x: (x * 2, x / 3 + 1), "op": pb.sin, "fold": pb.sum,
+    "tensor": lambda x: pb.ones((2,)), "array": lambda x: [np.ones(2), 1.5], "captured": lambda x: x * CAPTURED,
+    "several": lambda x: {"a": x, "b": pb.exp(x), "c": [np.float32(2) * 1.0]}, "grad": pb.grad(SQUARES),
+    "value and grad": pb.value_and_grad(SQUARES), "captured grad": pb.grad(lambda x: pb.sum(x * CAPTURED)),
+    "jvp": lambda x: pb.jvp(SQUARES, [x], [x]), "vjp": lambda x: pb.vjp(SQUARES, x)[0],
+    "hessian": pb.hessian(lambda x: pb.sum(x**3)), "grad of op": lambda x: pb.grad(SQUARES)(pb.cos(x)),
+    "vmap": lambda x: pb.vmap(pb.sin)(pb.stack([x, x])),
+}  # fmt: skip
+GIVEN = {
+    "float": 3.0, "int": 3, "list": [1.0, 2.0], "scalar": np.float64(3), "array": np.ones(2), "tensor": CAPTURED,
+    "tensor of rank 0": pb.tensor(3.0), "single": np.ones(2, "f4"),
+}  # fmt: skip
+NOT_OPS_OF_LISTS = ("operators", "captured")  # Python's own, or refused
+
+
+def described(x: Any) -> Any:
+    parts = pb.core.tree.branches(x)
+    if parts is not None:
+        return type(x), [described(y) for y in parts[0]]
+    return type(x), getattr(x, "dtype", None), getattr(x, "shape", None)
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+@pytest.mark.parametrize("given", GIVEN)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_results_are_of_the_same_kind(name: str, given: str, backend: str) -> None:
+    if given == "list" and name in NOT_OPS_OF_LISTS:
+        pytest.skip("what Python does with a list")
+    f, x = FUNCTIONS[name], GIVEN[given]
+    compiled = pb.compile(f, backend=backend)
+    expected = f(x)
+    for _ in range(2):  # written down, and called the quick way
+        found = compiled(x)
+        assert described(found) == described(expected)
+        for a, b in zip(pb.core.tree.leaves(found), pb.core.tree.leaves(expected), strict=True):
+            np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-6)
+
+
+def test_each_result_is_what_its_own_arguments_make_it() -> None:
+    f = pb.compile(lambda x, y, s: (x * 2.0, y * 2.0, x * y, s * 2.0, y * s))
+    for x, y in ((CAPTURED, ARRAY), (ARRAY, CAPTURED), (ARRAY, ARRAY)):
+        assert [type(z) for z in f(x, y, 0.5)] == [type(z) for z in (x, y, x * y, 0.5, y)]
+    assert len(f.programs) == 1
+
+
+def test_without_arguments() -> None:
+    v = pb.variable([1.0, 2.0], name="without arguments")
+    assert type(pb.compile(lambda: v * 2.0)()) is pb.Tensor
+    assert type(pb.compile(lambda: np.ones(2))()) is np.ndarray
+    assert type(pb.compile(lambda: pb.variable_grads(lambda: pb.sum(v * v)).value)()) is pb.Tensor
+
+
+def test_numbers_are_float64_to_a_transform_and_do_not_widen_otherwise() -> None:
+    single = np.ones(3, "f4")
+    f = pb.compile(lambda s: (pb.grad(lambda s: pb.sum(s * single))(s), s * single))
+    slope, scaled = f(0.1)
+    assert (slope, scaled.dtype) == (3.0, np.float32)
+    assert pb.compile(pb.grad(lambda x: pb.sum(x / 3.0)))([1.0, 2.0]) == [1 / 3, 1 / 3]
+
+
+def test_a_function_may_have_attributes_of_any_name() -> None:
+    def f(x: Any) -> Any:
+        return x * 2.0
+
+    f.mode = f.form = "its own"  # type: ignore[attr-defined]
+    assert pb.compile(f)(2.0) == 4.0
