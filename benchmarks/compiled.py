@@ -240,7 +240,7 @@ def run_threads(chosen: list[Program], given: Any) -> tuple[dict[str, Any], bool
     print(row(f"wall time, {count} threads", [f"one ÷ {count}", "bar", "jax ÷ ours", "bar", "", "ours, µs"]))
     found: dict[str, Any] = {}
     good = True
-    for p in (p for p in chosen if p.threads):
+    for p in chosen:
         its = apart(lambda p=p: threaded(p, given))
         times, failed = its["times"], its["failed"]
         ours = times.get("several")
@@ -249,7 +249,7 @@ def run_threads(chosen: list[Program], given: Any) -> tuple[dict[str, Any], bool
         verdict = "–" if gain is None or lead is None else "pass" if gain >= p.threads and lead >= 1 else "FAIL"
         if any(why.startswith("WRONG") for why in failed.values()):
             verdict, good = "WRONG", False
-        cells = [figure(gain), figure(p.threads), figure(lead), "1.00", verdict]
+        cells = [figure(gain), figure(p.threads or None), figure(lead), "1.00", verdict]
         print(row(p.title, [*cells, figure(median(ours) * 1e6 if ours else None)], noted(failed)), flush=True)
         found[p.key] = {"gain": gain, "lead": lead, "verdict": verdict, "failed": failed}
     return found, good

@@ -281,7 +281,7 @@ class Ours:
         if p.does != VARIABLES:
             step, args = self.compile(self.function(p, len(params))), (*params, *data)
             return lambda: step(*args)
-        variables = [pb.variable(w, name=f"w{i}") for i, w in enumerate(params)]
+        variables = [pb.variable(w) for w in params]
 
         @self.compile
         def train(*data: Any) -> Any:
