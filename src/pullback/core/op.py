@@ -159,7 +159,8 @@ class Op:
 
     def first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call before the function is written out, which is not yet done for arguments that would not use it."""
-        bound = self.bound(args, kwargs) if any(map(unusual, args)) else None
+        general = not self.shortcuts and any(map(unusual, args))
+        bound = self.bound(args, kwargs) if general else None
         return self.build(reflecting=False)(*args, **kwargs) if bound is None else dispatch(self, *bound)
 
     def build(self, reflecting: bool) -> Any:
