@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -78,3 +80,15 @@ def test_a_function_may_have_attributes_of_any_name() -> None:
 
     f.mode = f.form = "its own"  # type: ignore[attr-defined]
     assert pb.compile(f)(2.0) == 4.0
+
+
+def test_a_program_does_not_depend_on_what_was_done_before() -> None:
+    """The first op of a process is written down as the second: a square as a square."""
+    code = (
+        "import numpy as np, pullback as pb\n"
+        "f = pb.grad(lambda x: pb.sum((1 - x) ** 2 + x**0.5))\n"
+        "first, second = (str(pb.compile(f).lower(np.ones(3)).traced) for _ in range(2))\n"
+        "assert first == second, first\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert not done.returncode, done.stderr

@@ -43,6 +43,7 @@ CASES = {
     "turned products": (lambda x: x @ np.swapaxes(x[::-1], -1, -2), R((5, 3, 60, 50))),
     "larger products": (lambda x: x @ WIDE, R((3, 2, 128, 48))),
     "panels": (lambda x: x @ LARGE, R((100, 200)).astype("f4")),
+    "turned panels": (lambda x: x.T @ LARGE, R((200, 100)).astype("f4")),
     "scatter": (pb.grad(lambda x: pb.sum(pb.gather(x, PLACES) ** 2)), R((5_001, 37))),
 }
 W, WIDE, LARGE = R((7, 1, 48, 64)), R((3, 1, 48, 320)), R((200, 256)).astype("f4")

@@ -16,6 +16,7 @@ __all__ = ["blocked", "is_blocked"]
 
 LARGEST = 640**3  # multiplications; above, BLAS is quicker
 LEFT = 768 * 1024  # bytes of the left matrix that stay in the cache while panels go by
+TURNED = 2**16  # elements of a left matrix that lies transposed: of a larger one BLAS makes a copy in order, and wins
 DEPTH = {"f4": 320, "f8": 160}  # of a panel: what fits the first cache
 
 
@@ -41,7 +42,8 @@ def room(p: Product, lanes: int) -> int:
 def is_blocked(p: Product, lanes: int) -> bool:
     """Whether this is the quickest way, as was measured: for rows that lie in order and panels that are mostly full."""
     wide = panel_width(p, lanes)
-    if lanes < 32 or p.a.column != 1 or min(p.m, p.k) < 16 or (p.b.column != 1 and p.m < 64):
+    in_order = p.a.column == 1 or (p.a.row == 1 and p.m * p.k <= TURNED)
+    if lanes < 32 or not in_order or min(p.m, p.k) < 16 or (p.b.column != 1 and p.m < 64):
         return False
     full = p.n % wide == 0 or p.n >= 4 * wide
     kept = p.m * depth(p) * int(p.dtype[1]) <= LEFT or panels(p, lanes) == 1
