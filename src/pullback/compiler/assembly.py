@@ -19,6 +19,7 @@ from pullback.compiler.products import Plan, blas_call, declaration, planned, sm
 from pullback.compiler.scans import scanned
 from pullback.compiler.scatter import ScatterAdd, Spaced
 from pullback.compiler.sharing import WORTH_SHARING, WORTH_WAKING, batched, cost, product_cost, task
+from pullback.compiler.windowcalls import call_windows, window_rooms
 
 ALIGN = 64
 
@@ -93,6 +94,9 @@ class Assembler:
                 self._call_scan(code, step)
             elif step.kind in ("scatter", "spaced"):
                 self._call_scatter(code, step)
+            elif step.kind == "windows":
+                rooms = (self.place[self._own(step) - i] for i in range(2))
+                call_windows(self, code, step, *(code.op(f"getelementptr i8, ptr %arena, i64 {at}") for at in rooms))
             else:
                 self._call_product(code, step)
         if code is not None:
@@ -156,10 +160,17 @@ class Assembler:
             elif step.kind == "scan":
                 need = rounded(self.scans[step.number].scratch) * self._scan_workers(step)
                 self.place[-1 - 2 * len(self.fused.steps) - step.number] = self._room(taken, need, at)
+            elif step.kind == "windows":
+                for i, size in enumerate(window_rooms(step, self.lanes, self.threads)):
+                    self.place[self._own(step) - i] = self._room(taken, size, at)
             elif step.kind == "product":
                 plan = planned(step)
                 room = self._room(taken, self._product_scratch(plan) * self._product_workers(plan), at)
                 self.place[-1 - 2 * len(self.fused.steps) - step.number] = room
+
+    def _own(self, n: Node) -> int:
+        """The key of the room that windows need for themselves; the next one below is theirs too."""
+        return -2 - 4 * len(self.fused.steps) - len(self.graph.nodes) - 2 * n.number
 
     def _over(self, n: Node, last: dict[int, int], at: int) -> Node | None:
         """What a product is added to, if nobody asks for that afterwards: the sum may lie where it lay."""

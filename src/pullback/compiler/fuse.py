@@ -29,7 +29,7 @@ CHEAP = frozenset({
     np.negative, np.absolute, np.logical_not, np.greater, np.less, np.greater_equal, np.less_equal, np.equal,
     np.not_equal,
 })  # fmt: skip
-CALLS = ("product", "scatter", "spaced", "scan", "opaque", "part")  # steps of their own
+CALLS = ("product", "scatter", "spaced", "scan", "windows", "opaque", "part")  # steps of their own
 WITH_NUMBER = frozenset({np.add, np.subtract, np.multiply})
 
 
@@ -176,7 +176,7 @@ class Fusion:
         """A view is computed with, mostly; its elements are put in order for whoever cannot."""
         users = self.users[n.number]
         if n.number in self.wanted or any(
-            u.kind in ("opaque", "view", "take", "scatter", "spaced", "scan") for u in users
+            u.kind in ("opaque", "view", "take", "scatter", "spaced", "scan", "windows") for u in users
         ):
             return True
         return any(u.kind == "product" for u in users) and not gemm_ready(n)

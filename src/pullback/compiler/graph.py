@@ -13,6 +13,7 @@ spaced      zeros in which its argument lies as ``data``, a View of them
 scan        a running value along an axis, or where along it an extreme is; ``data`` is (op, params)
 product     the matrix product of the last two axes, the others being the same in both, ``data`` times if that is said;
             a third argument is added
+windows     something done to every window of an image; ``data`` says what, and writes it
 opaque      the op's own kernel; ``data`` is (op, params)
 part        one of the results of an opaque op that has several; ``data`` is its place
 
@@ -270,8 +271,8 @@ def _check_constant(n: Node) -> str:
 CHECKS: dict[str, Any] = {
     "input": lambda n: "", "constant": _check_constant, "map": _check_map, "cast": _check_cast, "fold": _check_fold,
     "view": _check_view, "pieces": _check_pieces, "take": _check_take, "scatter": _check_scatter,
-    "spaced": _check_spaced, "scan": _check_scan, "product": _check_product, "opaque": lambda n: "",
-    "part": lambda n: "",
+    "spaced": _check_spaced, "scan": _check_scan, "product": _check_product, "windows": lambda n: "",
+    "opaque": lambda n: "", "part": lambda n: "",
 }  # fmt: skip
 
 

@@ -157,6 +157,8 @@ def _work(n: Node) -> int:
         return n.size * n.args[0].shape[-1] // 4
     if n.kind == "scan":
         return n.args[0].size
+    if n.kind == "windows":
+        return int(n.data.work) // 4
     return n.size * work(n) if n.kind not in ("input", "constant") else 0
 
 

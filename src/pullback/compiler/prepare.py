@@ -15,6 +15,8 @@ from pullback.compiler.products import planned
 from pullback.compiler.rewrite import evaluated, without_dead
 from pullback.compiler.trace import Frozen
 from pullback.compiler.vectormath import Lanes
+from pullback.compiler.windowed import windowed
+from pullback.core.lowering import windows
 from pullback.core.tensor import BY_KERNEL
 from pullback.errors import CompileError
 
@@ -73,6 +75,8 @@ def _ready(g: Graph, n: Node, args: list[Node]) -> Node:
     if not n.size:  # nothing is to be computed
         return g.constant(np.zeros(n.shape, n.dtype))
     known = all(code_of(x.dtype) in TYPES for x in (n, *args))
+    if n.kind == "opaque" and isinstance(getattr(n.data[0], "lower", None), windows):
+        return windowed(g, n, args) or g.add("opaque", args, n.shape, n.dtype, n.data, n.line)
     if n.kind == "fold":
         return _fold(g, n, args[0]) if known and _folds(n.data.op, code_of(n.dtype)) else _opaque_fold(g, n, args)
     if n.kind == "product":

@@ -30,7 +30,7 @@ from pullback.compiler.plain import Plain, fitting
 from pullback.core.axes import over
 from pullback.core.convert import as_value
 from pullback.core.interpreter import new_level
-from pullback.core.lowering import call, fold, made_of, opaque, pieces, position, scalar, scan, view
+from pullback.core.lowering import call, fold, made_of, opaque, pieces, position, scalar, scan, view, windows
 from pullback.core.source import user_line
 from pullback.core.tape import RAW
 from pullback.core.tensor import Tensor, Wrapped
@@ -246,6 +246,8 @@ class Trace:
             return self.symbol(made) if isinstance(made, RAW) else made
         if isinstance(lower, opaque):
             return self.opaque(op, args, params)
+        if isinstance(lower, windows):
+            return self.windowed(op, args, params)
         dtypes = tuple(map(_kind, args))
         if isinstance(lower, call) and lower.symbol in PICKING:
             return PICKING[lower.symbol](self, op, args, params)
@@ -268,6 +270,15 @@ class Trace:
         if isinstance(lower, call) and lower.symbol == "cast":
             return Symbol(self, self.cast(self.node(args[0]), params["dtype"]))
         return self.opaque(op, args, params)
+
+    def windowed(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """An op on windows of floats is as large as it says; the kernel need not be asked."""
+        nodes = [self.node(a) for a in args]
+        kinds, ranks = {n.dtype for n in nodes}, {len(n.shape) for n in nodes}
+        if len(kinds) > 1 or len(ranks) > 1 or next(iter(kinds)).kind != "f":
+            return self.opaque(op, args, params)
+        shape = tuple(op.acts.shape(op.name, [n.shape for n in nodes], params))
+        return Symbol(self, self.graph.add("opaque", nodes, shape, nodes[0].dtype, (op, params), user_line()))
 
     def map(self, op: Any, args: Sequence[Any], params: dict[str, Any], dtype: Any, dtypes: Any) -> Symbol:
         shapes = [np.shape(a) for a in args]

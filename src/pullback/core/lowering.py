@@ -7,6 +7,7 @@ made_of(lambda x, axis: ...)          a composition in plain NumPy, which is com
 pieces(lambda shapes, axis: ...)      the inputs side by side: for each the index of its place in the result
 scan(lambda s, acc, x: acc + x, 0)    a running value along an axis
 position("gt")                        where along an axis the first of the largest or smallest is
+windows("convolve")                   something done to every window of an image, by this name
 call("gemm")                          a library routine
 opaque()                              run the NumPy kernel between compiled pieces (the default)
 """
@@ -61,6 +62,11 @@ class position:
         self.word = word
 
 
+class windows:
+    def __init__(self, symbol: str) -> None:
+        self.symbol = symbol
+
+
 class call:
     def __init__(self, symbol: str) -> None:
         self.symbol = symbol
@@ -70,4 +76,4 @@ class opaque:
     pass
 
 
-Lowering = scalar | fold | view | made_of | pieces | scan | position | call | opaque
+Lowering = scalar | fold | view | made_of | pieces | scan | position | windows | call | opaque

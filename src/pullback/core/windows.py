@@ -19,7 +19,7 @@ from pullback.errors import ArgumentError, ShapeError
 
 __all__ = [
     "BLOCK", "Windows", "channels_last", "filled", "framed", "laid", "layered_windows", "panes", "parts", "per_axis",
-    "planned", "unframed",
+    "placed", "planned", "unframed",
 ]  # fmt: skip
 
 Ints = tuple[int, ...]
@@ -215,7 +215,7 @@ def framed(x: Any, windows: Windows, fill: Any = 0) -> Any:
     reach, space = windows.reach, x.shape[1:-1]
     if reach == space and not any(windows.before):
         return x
-    inside, outside = _placed(windows, space)
+    inside, outside = placed(windows, space)
     if all(o == slice(0, n) for o, n in zip(outside, reach, strict=True)):
         return x[(slice(None), *inside)]
     e = np.full((x.shape[0], *reach, x.shape[-1]), fill, x.dtype) if fill else np.zeros(
@@ -231,7 +231,7 @@ def unframed(e: Any, windows: Windows, space: Ints) -> Any:
     >>> unframed(np.ones((1, 4, 1)), planned("pool", (2,), (3,), pad="same"), (2,)).shape
     (1, 2, 1)
     """
-    inside, outside = _placed(windows, space)
+    inside, outside = placed(windows, space)
     part = e[(slice(None), *outside)]
     if part.shape[1:-1] == space:
         return np.ascontiguousarray(part)
@@ -241,8 +241,12 @@ def unframed(e: Any, windows: Windows, space: Ints) -> Any:
 
 
 @lru_cache(1000)
-def _placed(windows: Windows, space: Ints) -> tuple[list[slice], list[slice]]:
-    """Which part of the array is in the frame, and where in the frame it is."""
+def placed(windows: Windows, space: Ints) -> tuple[list[slice], list[slice]]:
+    """Which part of the array is in the frame, and where in the frame it is.
+
+    >>> placed(planned("pool", (2,), (3,), pad="same"), (2,))
+    ([slice(0, 2, None)], [slice(1, 3, None)])
+    """
     inside, outside = [], []
     for b, r, n in zip(windows.before, windows.reach, space, strict=True):
         first, stop = max(-b, 0), max(min(n, r - b), 0)
@@ -291,7 +295,7 @@ def panes(x: Any, windows: Windows) -> Iterator[tuple[tuple[slice, ...], Any, in
     images, *space, channels = x.shape
     length, width = prod(windows.size) * channels, prod(windows.out[1:])
     height, layers = windows.out[0], windows.size[0]
-    inside, outside = _placed(windows, tuple(space))
+    inside, outside = placed(windows, tuple(space))
     whole = all(o == slice(0, n) for o, n in zip(outside, windows.reach, strict=True))
     layered = layered_windows(windows, channels, x.itemsize)
     step, more = (windows.dilations[0] * width, windows.dilations[0] * (layers - 1)) if layered else (0, 0)

@@ -24,6 +24,7 @@ from pullback.core.examples import (
     small_convolutions_filter,
     small_convolutions_input,
 )
+from pullback.core.lowering import windows as over_windows
 from pullback.core.op import method, op
 from pullback.core.windows import Windows, channels_last, framed, layered_windows, panes, parts, planned, unframed
 from pullback.core.winograd import pair_convolve, pair_convolve_filter, pairs_pay
@@ -137,10 +138,8 @@ def _to_filter_of_adjoint(g: Any, x: Any, windows: Windows) -> Any:
         lambda: _samples(0),
         products((None, None), (-1, -1)),
     ),
-    d=linear(
-        _to_image,
-        _to_filter,
-    ),
+    d=linear(_to_image, _to_filter),
+    lower=over_windows("convolve"),
     run=each(_convolve, small_convolutions),
 )
 def convolve(x: Any, filter: Any, /, windows: Windows) -> Any:
@@ -158,6 +157,7 @@ def convolve(x: Any, filter: Any, /, windows: Windows) -> Any:
         lambda g, filter, windows: convolve(g, filter, windows),
         _to_filter_of_adjoint,
     ),
+    lower=over_windows("convolve_input"),
     run=each(_convolve_input, small_convolutions_input),
 )
 def convolve_input(x: Any, filter: Any, /, windows: Windows, shape: Ints) -> Any:
@@ -179,6 +179,7 @@ def convolve_input(x: Any, filter: Any, /, windows: Windows, shape: Ints) -> Any
         lambda g, y, x_shape, windows: convolve_input(y, g, windows, x_shape),
         lambda g, x, windows: convolve(x, g, windows),
     ),
+    lower=over_windows("convolve_filter"),
     run=each(_convolve_filter, small_convolutions_filter),
 )
 def convolve_filter(x: Any, y: Any, /, windows: Windows) -> Any:
@@ -266,10 +267,8 @@ def _depthwise_to_filter_of_adjoint(g: Any, x: Any, windows: Windows) -> Any:
         lambda: _depthwise_samples(0),
         products_by_channel(1, (-1, -2), -1),
     ),
-    d=linear(
-        _depthwise_to_image,
-        _depthwise_to_filter,
-    ),
+    d=linear(_depthwise_to_image, _depthwise_to_filter),
+    lower=over_windows("depthwise"),
     run=_depthwise,
 )
 def depthwise(x: Any, filter: Any, /, windows: Windows) -> Any:
@@ -287,6 +286,7 @@ def depthwise(x: Any, filter: Any, /, windows: Windows) -> Any:
         lambda g, filter, windows: depthwise(g, filter, windows),
         _depthwise_to_filter_of_adjoint,
     ),
+    lower=over_windows("depthwise_input"),
     run=_depthwise_input,
 )
 def depthwise_input(x: Any, filter: Any, /, windows: Windows, shape: Ints) -> Any:
@@ -308,6 +308,7 @@ def depthwise_input(x: Any, filter: Any, /, windows: Windows, shape: Ints) -> An
         lambda g, y, x_shape, windows: depthwise_input(y, g, windows, x_shape),
         lambda g, x, windows: depthwise(x, g, windows),
     ),
+    lower=over_windows("depthwise_filter"),
     run=_depthwise_filter,
 )
 def depthwise_filter(x: Any, y: Any, /, windows: Windows) -> Any:

@@ -16,6 +16,7 @@ from pullback.core.axes import examples, folded, moves
 from pullback.core.calculus import constant, linear, rule
 from pullback.core.composition import numbers
 from pullback.core.convert import get_default_dtype
+from pullback.core.lowering import windows as over_windows
 from pullback.core.op import method, op
 from pullback.core.windows import Windows, channels_last, filled, framed, laid, per_axis, planned, unframed
 from pullback.errors import ArgumentError, ShapeError
@@ -122,6 +123,7 @@ def _taken_back(g: Any, source: Any, largest: Any, windows: Windows) -> Any:
     _largest,
     acts=moves(_results, [((x,), {"windows": w}) for x, w in SAMPLES], folded),
     d=rule(_back_to_largest, jvp=_tangent_of_largest),
+    lower=over_windows("largest"),
     run=_largest,
 )  # fmt: skip
 def largest_in_window(x: Any, /, windows: Windows) -> Any:
@@ -136,6 +138,7 @@ def largest_in_window(x: Any, /, windows: Windows) -> Any:
     _give_to_largest,
     acts=moves(lambda x, source, largest, windows: source, lambda: _with_source(False), folded),
     d=linear(_taken_back, None, None),
+    lower=over_windows("give"),
     run=_give_to_largest,
 )
 def give_to_largest(x: Any, source: Any, largest: Any, /, windows: Windows) -> Any:
@@ -152,6 +155,7 @@ def give_to_largest(x: Any, source: Any, largest: Any, /, windows: Windows) -> A
     _take_from_largest,
     acts=moves(lambda x, source, largest, windows: largest, lambda: _with_source(True), folded),
     d=linear(lambda g, source, largest, windows: give_to_largest(g, source, largest, windows), None, None),
+    lower=over_windows("take"),
     run=_take_from_largest,
 )
 def take_from_largest(x: Any, source: Any, largest: Any, /, windows: Windows) -> Any:
@@ -224,6 +228,7 @@ def _spread_back(g: Any, x_shape: Ints, windows: Windows) -> Any:
     _sums,
     acts=moves(_results, [((x,), {"windows": w}) for x, w in SAMPLES], folded),
     d=linear(_spread_back),
+    lower=over_windows("sums"),
     run=_sums,
 )
 def sum_of_windows(x: Any, /, windows: Windows) -> Any:
@@ -240,6 +245,7 @@ def sum_of_windows(x: Any, /, windows: Windows) -> Any:
         lambda x, windows, shape: shape, [((_results(x, w),), {"windows": w, "shape": x}) for x, w in SAMPLES], folded
     ),
     d=linear(lambda g, windows: sum_of_windows(g, windows)),
+    lower=over_windows("spread"),
     run=_spread,
 )
 def spread_over_windows(x: Any, /, windows: Windows, shape: Ints) -> Any:

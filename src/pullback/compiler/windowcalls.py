@@ -1,0 +1,72 @@
+"""Calls of what goes over windows: the room that it needs, and the threads that share its images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.compiler.code import Code
+from pullback.compiler.graph import Node
+from pullback.compiler.sharing import WORTH_SHARING
+
+__all__ = ["call_windows", "window_rooms"]
+
+
+def _cost(n: Node, call: Any) -> int:
+    """Nanoseconds, estimated as for matrix products."""
+    return int(call.work) * n.dtype.itemsize // 200
+
+
+def _workers(n: Node, call: Any, lanes: int, threads: int) -> int:
+    """How many threads share the images; examples are done one after the other."""
+    w = call.written(lanes)
+    alone = _cost(n, call) < WORTH_SHARING or _examples(n) > 1
+    return 1 if alone else min(abs(threads), -(-w.rows // w.part))
+
+
+def _examples(n: Node) -> int:
+    return int(getattr(n.data, "examples", 1))
+
+
+def window_rooms(n: Node, lanes: int, threads: int) -> tuple[int, int]:
+    """Bytes that a node needs for sums that are put together afterwards, and for itself."""
+    made = [(call.written(lanes), _workers(n, call, lanes, threads)) for call, _ in n.data.calls]
+    return max(w.partial * -(-w.rows // w.part) for w, _ in made), max(w.scratch * many for w, many in made)
+
+
+def call_windows(assembler: Any, code: Code, n: Node, partial: str, scratch: str) -> None:
+    """Write down the calls for a node, given the addresses of its rooms."""
+    assembler.made.described.append(n.data.described)
+    if not getattr(n.data, "all", True):  # not all pixels of the result are written
+        z = assembler._pointer(code, n)
+        code.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+        code.line(f"call void @llvm.memset.p0.i64(ptr {z}, i8 0, i64 {n.nbytes}, i1 false)")
+    if _examples(n) == 1:
+        _call_each(assembler, code, n, partial, scratch)
+        return
+    with code.loop("0", _examples(n)) as e:
+        _call_each(assembler, code, n, partial, scratch, e)
+
+
+def _call_each(assembler: Any, code: Code, n: Node, partial: str, scratch: str, e: str = "") -> None:
+    """The calls for one example."""
+
+    def address(x: Node) -> str:
+        whole: str = assembler._pointer(code, x)
+        return code.op(f"getelementptr i8, ptr {whole}, i64 {code.times(e, x.nbytes // x.shape[0])}") if e else whole
+
+    for call, args in n.data.calls:
+        w = call.written(assembler.lanes)
+        assembler.declared |= w.declared
+        name = assembler._named(w.body)
+        given = [f"ptr {address(x)}" for x in [n.args[i] for i in args] + ([] if w.finish else [n])]
+        if _workers(n, call, assembler.lanes, assembler.threads) > 1:
+            assembler._by_threads(code, name, w, [*given, f"ptr {partial}", f"ptr {scratch}"], _cost(n, call))
+        else:
+            part = w.part if w.partial else w.rows
+            for p in range(-(-w.rows // part)):
+                mine = code.op(f"getelementptr i8, ptr {partial}, i64 {p * w.partial}")
+                images = f"i64 {p * part}, i64 {min((p + 1) * part, w.rows)}"
+                code.line(f"call void @{name}({', '.join(given)}, {images}, ptr {mine}, ptr {scratch})")
+        if w.finish:
+            parts = -(-w.rows // w.part)
+            code.line(f"call void @{assembler._named(w.finish)}(ptr {address(n)}, ptr {partial}, i64 {parts})")
