@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pullback.compiler.access import Access
 from pullback.compiler.fuse import FULL, ROW, Use, is_number, taken
 from pullback.compiler.graph import Node
-from pullback.compiler.plan import Plan
 
 __all__ = ["InPlace"]
 
@@ -14,7 +14,7 @@ __all__ = ["InPlace"]
 class InPlace:
     """The order in which a kernel reads and writes the elements at one place."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Access) -> None:
         self.plan, self.kernel, self.fused = plan, plan.kernel, plan.fused
         self.natural = [n for n in plan.stored if self.kernel.levels[n.number] == FULL]
         self.elsewhere: set[int] = set()  # what is read at other places than where it would be written
