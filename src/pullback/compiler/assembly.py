@@ -6,22 +6,27 @@ give), or in the arena, planned by lifetime: what is no longer used makes room f
 
 from __future__ import annotations
 
+import re
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
+from pullback.compiler.arena import ALIGN, Layout, Value, laid_apart, laid_out, rounded, verify
 from pullback.compiler.blocked import blocked, is_blocked
 from pullback.compiler.code import FLOATS, Code, code_of
 from pullback.compiler.fuse import Fused, Kernel, fused, is_number, layout
 from pullback.compiler.graph import Graph, Node
+from pullback.compiler.inplace import InPlace
 from pullback.compiler.kernels import Writer, Written
 from pullback.compiler.products import Plan, blas_call, declaration, planned, small_product
 from pullback.compiler.scans import scanned
 from pullback.compiler.scatter import ScatterAdd, Spaced
+from pullback.compiler.schedule import Step, in_time
 from pullback.compiler.sharing import WORTH_SHARING, WORTH_WAKING, batched, cost, product_cost, task
 from pullback.compiler.windowcalls import call_windows, window_rooms
 
-ALIGN = 64
+STACK = 512  # bytes that a program takes from the stack for sums of parts
 
 
 @dataclass
@@ -45,37 +50,46 @@ class Assembly:
     functions: int = 0
     described: list[str] = field(default_factory=list)
     copies: list[tuple[int, Node]] = field(default_factory=list)
-
-
-def rounded(n: int) -> int:
-    return -(-n // ALIGN) * ALIGN
+    blocks: list[tuple[int, int]] = field(default_factory=list)  # of an arena whose values lie apart
 
 
 class Assembler:
     """Puts a module together."""
 
-    def __init__(self, graph: Graph, lanes: int, threads: int = 1) -> None:
+    def __init__(self, graph: Graph, lanes: int, threads: int = 1, apart: bool = False) -> None:
         self.graph, self.lanes = graph, lanes
+        self.apart = apart  # for tests: every value between walls of its own
         self.threads = threads  # at most; a negative number: exactly, whatever is set for all programs
         self.fused: Fused = fused(graph)
         self.made = Assembly()
         self.slot: dict[int, int] = {}
         self.touched: set[int] = set()  # slots, by the segment that is being written
-        self.place: dict[int, int] = {}  # in the arena
+        self.values: list[Value] = []  # that need memory besides the slots
+        self.results: dict[Hashable, tuple[int, Value]] = {}  # with their slots
+        self.over: dict[Hashable, Hashable] = {}  # which value is written over which
+        self.orders: dict[int, InPlace] = {}
+        self.allowed: dict[tuple[str, int, int], bool] = {}
+        self.layout = Layout({}, 0, [])
         self.bodies: dict[str, str] = {}
         self.declared: set[str] = set()
         self.helpers: dict[str, str] = {}
+        self.writers: dict[int, Writer] = {}
         self.writtens: dict[int, Written] = {}
         self.scans: dict[int, Written] = {}
         self.shared = 0  # what is shared out in the segment that is being written: its cost
+        self.stack = 0  # bytes on the stack, in the segment that is being written
 
     def run(self) -> Assembly:
         for step in self.fused.steps:
             if isinstance(step, Kernel):
-                self.writtens[step.number] = Writer(step, self.fused, self.lanes).write()
+                self.writers[step.number] = Writer(step, self.fused, self.lanes)
+                self.writtens[step.number] = self.writers[step.number].write()
             elif step.kind == "scan":
                 self.scans[step.number] = scanned(step, self.lanes)
+        self._in_time()
         self._lay_out()
+        self.writers.clear()
+        self.orders.clear()
         functions: list[str] = []
         code: Code | None = None
         for step in self.fused.steps:
@@ -95,8 +109,9 @@ class Assembler:
             elif step.kind in ("scatter", "spaced"):
                 self._call_scatter(code, step)
             elif step.kind == "windows":
-                rooms = (self.place[self._own(step) - i] for i in range(2))
-                call_windows(self, code, step, *(code.op(f"getelementptr i8, ptr %arena, i64 {at}") for at in rooms))
+                call_windows(
+                    self, code, step, *(self._at(code, (what, step.number)) for what in ("partial", "scratch"))
+                )
             else:
                 self._call_product(code, step)
         if code is not None:
@@ -120,9 +135,22 @@ class Assembler:
             code.lines.insert(0, f"call void @rouse(i64 {self.threads})")
         self.shared = 0
         self.declared |= code.declared
-        return "\n".join([f"define void @{name}(ptr %slots, ptr %arena) {{", "entry:", *code.lines, "ret void", "}"])
+        small = [f"%small = alloca [{self.stack} x i8], align {ALIGN}"] if self.stack else []
+        self.stack = 0
+        head = f"define void @{name}(ptr %slots, ptr %arena) {{"
+        return "\n".join([head, "entry:", *small, *code.lines, "ret void", "}"])
 
     # ---- where everything lies
+
+    def _in_time(self) -> None:
+        steps = []
+        for s in self.fused.steps:
+            own = s.nodes if isinstance(s, Kernel) else [s]
+            mine = {n.number for n in own}
+            stored = tuple(n for n in own if n.number in self.fused.stored)
+            read = tuple(n for n in self._touched(s) if n.number not in mine)
+            steps.append(Step(s, stored, read, isinstance(s, Node) and s.kind in ("opaque", "part")))
+        self.fused.steps[:] = [s.what for s in in_time(steps, {o.number for o in self.graph.outputs})]
 
     def _lay_out(self) -> None:
         for n in [*self.graph.inputs, *self.graph.outputs]:
@@ -137,46 +165,91 @@ class Assembler:
                 for m in (n, *n.args):
                     if m.number not in self.slot and m.kind != "constant":
                         self._give_slot(m)
+        self._ask_for_memory()
+        lay = laid_apart if self.apart else laid_out
+        self.layout = lay(self.values, self.over, self.results)
+        self.made.arena, self.made.blocks = self.layout.arena, self.layout.blocks
+
+    def _ask_for_memory(self) -> None:
+        """What is needed when: every value, and what kernels and products need for themselves."""
         last: dict[int, int] = {}
         for at, step in enumerate(self.fused.steps):
             for n in self._touched(step):
                 last[n.number] = at
-        taken: list[tuple[int, int, int]] = []  # offset, size, last step
+        wanted = {o.number for o in self.graph.outputs}
+        extent: dict[int, int] = {}  # bytes from where a value of the arena begins; what lay there before may be longer
         for at, step in enumerate(self.fused.steps):
-            taken = [t for t in taken if t[2] >= at]
-            for n in step.nodes if isinstance(step, Kernel) else [step]:
-                if n.number in self.fused.stored and n.number not in self.slot:
-                    over = self._over(n, last, at) if n.kind == "product" else None
-                    if over is None:
-                        self.place[n.number] = self._room(taken, rounded(n.nbytes), last.get(n.number, at))
-                    else:
-                        self.place[n.number] = self.place[over.number]
-                        taken.append((self.place[n.number], rounded(n.nbytes), last.get(n.number, at)))
-            if isinstance(step, Kernel):
-                w = self.writtens[step.number]
-                parts = max(1, -(-w.rows // w.part)) if w.rows else 1
-                self.place[-1 - 2 * step.number] = self._room(taken, rounded(w.partial * parts), at)
-                self.place[-2 - 2 * step.number] = self._room(taken, rounded(w.scratch) * self._workers(step), at)
-            elif step.kind == "scan":
-                need = rounded(self.scans[step.number].scratch) * self._scan_workers(step)
-                self.place[-1 - 2 * len(self.fused.steps) - step.number] = self._room(taken, need, at)
-            elif step.kind == "windows":
-                for i, size in enumerate(window_rooms(step, self.lanes, self.threads)):
-                    self.place[self._own(step) - i] = self._room(taken, size, at)
-            elif step.kind == "product":
-                plan = planned(step)
-                room = self._room(taken, self._product_scratch(plan) * self._product_workers(plan), at)
-                self.place[-1 - 2 * len(self.fused.steps) - step.number] = room
+            made = step.nodes if isinstance(step, Kernel) else [step]
+            made = [n for n in made if n.number in self.fused.stored and n.kind not in ("opaque", "part")]
+            spent = [n for n in self._touched(step) if n.number in extent and last[n.number] == at]
+            for z, x in self._places(step, [n for n in made if n.number in wanted or n.number not in self.slot], spent):
+                is_result = z.number in self.slot
+                if is_result and x.number in self.over:  # results are not aligned: what is often read had better be
+                    continue
+                if z.nbytes <= 2 * extent[x.number] <= (2 if is_result else 4) * z.nbytes:
+                    self.over[z.number] = x.number
+                    if not is_result:
+                        extent[z.number] = max(z.nbytes, extent[x.number])
+            for n in made:
+                if n.number not in self.slot:
+                    extent.setdefault(n.number, n.nbytes)
+                    self.values.append(Value(n.number, n.nbytes, at, last.get(n.number, at)))
+                elif n.number in wanted:
+                    here = Value(n.number, n.nbytes, at, len(self.fused.steps))
+                    self.results[n.number] = self.slot[n.number], here
+            for what, size in self._needs(step):
+                self.values.append(Value((what, step.number), size, at, at))
 
-    def _own(self, n: Node) -> int:
-        """The key of the room that windows need for themselves; the next one below is theirs too."""
-        return -2 - 4 * len(self.fused.steps) - len(self.graph.nodes) - 2 * n.number
+    def verify(self) -> None:
+        """Refuse a layout in which a value is written over another one that is needed."""
+        verify(self.layout, [*self.values, *(v for _, v in self.results.values())], self.over)
 
-    def _over(self, n: Node, last: dict[int, int], at: int) -> Node | None:
-        """What a product is added to, if nobody asks for that afterwards: the sum may lie where it lay."""
-        if len(n.args) < 3 or n.args[2].number not in self.place or last[n.args[2].number] != at:
-            return None
-        return n.args[2]
+    def _places(self, step: Any, made: list[Node], spent: list[Node]) -> Iterator[tuple[Node, Node]]:
+        """Which values may be written over which that are read for the last time, each of them once."""
+        if not made or not spent:
+            return
+        if isinstance(step, Kernel):
+            for z in sorted(made, key=lambda z: z.number not in self.slot):
+                x = max((x for x in spent if self._allows(step, z, x)), key=lambda x: x.number, default=None)
+                if x is not None:
+                    spent.remove(x)
+                    yield z, x
+        elif step.kind == "product" and len(step.args) > 2:
+            a, b, c = (layout(x)[0] for x in step.args)
+            if c in spent and c is not a and c is not b:  # h @ w + h reads h until the end
+                yield step, c
+
+    def _allows(self, k: Kernel, z: Node, x: Node) -> bool:
+        """Whether one array of a kernel may be written over another; the same for all kernels of the same text."""
+        w = self.writtens[k.number]
+        key = w.body, w.arrays.index(z), w.arrays.index(x)
+        if key not in self.allowed:
+            order = self.orders.get(k.number) or InPlace(self.writers[k.number])
+            self.orders[k.number] = order
+            self.allowed[key] = order.allows(z, x)
+        return self.allowed[key]
+
+    def _needs(self, step: Any) -> Iterator[tuple[str, int]]:
+        """What a step needs for itself, in bytes."""
+        if isinstance(step, Kernel):
+            w = self.writtens[step.number]
+            if w.partial and not self._is_on_stack(w):
+                yield "partial", w.partial * parts_of(w)
+            if w.scratch:
+                yield "scratch", rounded(w.scratch) * self._workers(step)
+        elif step.kind == "scan" and self.scans[step.number].scratch:
+            yield "scratch", rounded(self.scans[step.number].scratch) * self._scan_workers(step)
+        elif step.kind == "windows":
+            rooms = zip(("partial", "scratch"), window_rooms(step, self.lanes, self.threads), strict=True)
+            yield from ((what, size) for what, size in rooms if size)
+        elif step.kind == "product":
+            plan = planned(step)
+            if need := self._product_scratch(plan) * self._product_workers(plan):
+                yield "scratch", need
+
+    def _is_on_stack(self, w: Written) -> bool:
+        """Whether what the parts leave is little: a register or two."""
+        return not self.apart and w.partial * parts_of(w) <= STACK
 
     def _give_slot(self, n: Node) -> None:
         self.slot[n.number] = len(self.made.slots)
@@ -187,27 +260,25 @@ class Assembler:
             return [*self.writtens[step.number].arrays]
         return [step, *(layout(a)[0] if step.kind == "product" else a for a in step.args)]
 
-    def _room(self, taken: list[tuple[int, int, int]], size: int, until: int) -> int:
-        """The first gap that is wide enough."""
-        taken.sort()
-        at = 0
-        for offset, length, _ in taken:
-            if offset - at >= size:
-                break
-            at = max(at, offset + length)
-        if size:
-            taken.append((at, size, until))
-        self.made.arena = max(self.made.arena, at + size)
-        return at
-
     def _pointer(self, code: Code, n: Node, offset: int = 0) -> str:
-        if n.number in self.slot:
-            self.touched.add(self.slot[n.number])
-            at = code.op(f"getelementptr ptr, ptr %slots, i64 {self.slot[n.number]}")
-            base = code.op(f"load ptr, ptr {at}")
-        else:
-            base = code.op(f"getelementptr i8, ptr %arena, i64 {self.place[n.number]}")
+        base = self._slot(code, self.slot[n.number]) if n.number in self.slot else self._at(code, n.number)
         return base if not offset else code.op(f"getelementptr i8, ptr {base}, i64 {offset * n.dtype.itemsize}")
+
+    def _slot(self, code: Code, slot: int) -> str:
+        self.touched.add(slot)
+        return code.op(f"load ptr, ptr {code.op(f'getelementptr ptr, ptr %slots, i64 {slot}')}")
+
+    def _at(self, code: Code, key: Any) -> str:
+        """The room of a value, in the arena or in a result; of one that needs none, somewhere."""
+        room = self.layout.rooms.get(key)
+        if room is None or room.slot < 0:
+            return code.op(f"getelementptr i8, ptr %arena, i64 {room.offset if room else 0}")
+        base = self._slot(code, room.slot)
+        if not room.lined:
+            return base
+        code.declared.add("declare ptr @llvm.ptrmask.p0.i64(ptr, i64)")
+        ahead = code.op(f"getelementptr i8, ptr {base}, i64 {room.offset + ALIGN - 1}")
+        return code.op(f"call ptr @llvm.ptrmask.p0.i64(ptr {ahead}, i64 {-ALIGN})")
 
     # ---- calls
 
@@ -223,14 +294,15 @@ class Assembler:
             return
         self.declared |= w.declared
         self.helpers.update(w.helpers)
-        name = self._named(w.body)
+        name = self._named(self._overwriting(k, w))
         after = [n for n in k.nodes if k.levels[n.number] == "after"]
         arrays = w.arrays[: len(w.arrays) - len(after)]
         given = [f"ptr {self._pointer(code, n)}" for n in arrays]
         args = "".join(f"{pointer}, " for pointer in given)
-        partial = code.op(f"getelementptr i8, ptr %arena, i64 {self.place[-1 - 2 * k.number]}")
-        scratch = code.op(f"getelementptr i8, ptr %arena, i64 {self.place[-2 - 2 * k.number]}")
-        parts = -(-w.rows // w.part)
+        partial, parts = self._at(code, ("partial", k.number)), parts_of(w)
+        scratch = self._at(code, ("scratch", k.number))
+        if w.partial and self._is_on_stack(w):
+            self.stack, partial = max(self.stack, w.partial * parts), "%small"
         if self._workers(k) > 1:
             self._by_threads(code, name, w, [*given, f"ptr {partial}", f"ptr {scratch}"], cost(k))
         elif parts == 1:
@@ -245,6 +317,17 @@ class Assembler:
         if w.finish:
             outs = "".join(f"ptr {self._pointer(code, n)}, " for n in after)
             code.line(f"call void @{self._named(w.finish)}({outs}ptr {partial}, i64 {parts})")
+
+    def _overwriting(self, k: Kernel, w: Written) -> str:
+        """The text of a kernel, in which what is written over something else goes by the address of that."""
+        places: dict[Hashable, int] = {n.number: i for i, n in enumerate(w.arrays)}
+        body = w.body
+        for n in k.nodes:
+            if n.number in self.over:
+                head, _, rest = body.partition("\n")
+                rest = re.sub(rf"%a{places[n.number]}\b", f"%a{places[self.over[n.number]]}", rest)
+                body = f"{head}\n{rest}"
+        return body
 
     def _workers(self, k: Kernel) -> int:
         """How many threads may do parts of a kernel: one, if it is not worth the calling of others."""
@@ -288,7 +371,7 @@ class Assembler:
         w = self.scans[n.number]
         name = self._named(w.body)
         self.declared |= w.declared
-        scratch = code.op(f"getelementptr i8, ptr %arena, i64 {self.place[-1 - 2 * len(self.fused.steps) - n.number]}")
+        scratch = self._at(code, ("scratch", n.number))
         given = [f"ptr {p}" for p in (*(self._pointer(code, x) for x in w.arrays), scratch, scratch)]
         if self._scan_workers(n) > 1:
             self._by_threads(code, name, w, given, cost(n))
@@ -331,10 +414,8 @@ class Assembler:
             text, declared = (panels.body, panels.declared) if panels else small_product(plan.matrices, self.lanes)
             name = self._named(text)
             self.declared |= declared
-            scratch = code.op(
-                f"getelementptr i8, ptr %arena, i64 {self.place[-1 - 2 * len(self.fused.steps) - n.number]}"
-            )
-        elif plan.adds and c != z:
+            scratch = self._at(code, ("scratch", n.number))
+        elif plan.adds and n.number not in self.over:
             code.declared.add("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
             code.line(f"call void @llvm.memmove.p0.p0.i64(ptr {z}, ptr {c}, i64 {n.nbytes}, i1 false)")
 
@@ -368,6 +449,11 @@ class Assembler:
                 looped(rest, *moved)
 
         looped([*range(len(plan.loop))], pointers[0], pointers[1], c, z)
+
+
+def parts_of(w: Written) -> int:
+    """In how many parts a kernel is done."""
+    return max(1, -(-w.rows // w.part)) if w.rows else 1
 
 
 def described(k: Kernel, w: Written) -> str:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.compiler.graph import Graph, Node, contiguous
+from pullback.compiler.schedule import sequence
 from pullback.core.lowering import scalar
 
 FULL, ROW, AFTER = "full", "row", "after"
@@ -30,6 +31,8 @@ CHEAP = frozenset({
     np.not_equal,
 })  # fmt: skip
 CALLS = ("product", "scatter", "spaced", "scan", "windows", "opaque", "part")  # steps of their own
+STORED = (*CALLS, "view", "pieces", "take")  # they read memory
+AGAIN = 4  # instructions that are rather done again than their result stored
 WITH_NUMBER = frozenset({np.add, np.subtract, np.multiply})
 
 
@@ -286,49 +289,75 @@ class Fusion:
 
     def _ordered(self) -> list[Any]:
         """Kernels and calls, each after what it needs, in the order of the program where that leaves a choice."""
-        done, steps = 0, []
-        waiting: list[tuple[int, Any, int]] = [(k.nodes[-1].number, k, k.before) for k in self.kernels]
-        waiting += [(n.number, n, self.before[n.number]) for n, _ in self.others]
-        waiting.sort(key=lambda w: w[0])
-        made: set[int] = set()
-        while waiting:
-            left = []
-            for place, step, before in waiting:
-                ready = not before & ~done and all(a in made for a in self._calls_before(step))
-                if not ready:
-                    left.append((place, step, before))
-                    continue
-                steps.append(step)
-                if isinstance(step, Kernel):
-                    done |= 1 << step.number
-                else:
-                    made.add(step.number)
-            waiting = left
-        return steps
+        steps: list[Any] = [*self.kernels, *(n for n, _ in self.others)]
+        places = [s.nodes[-1].number if isinstance(s, Kernel) else s.number for s in steps]
+        maker = {n.number: i for i, k in enumerate(self.kernels) for n in k.nodes}
+        maker.update({n.number: i + len(self.kernels) for i, (n, _) in enumerate(self.others)})
+        needs = [{maker[n.number] for n in self._direct(s) if n.number in maker} - {i} for i, s in enumerate(steps)]
+        return [steps[i] for i in sequence(places, needs)]
 
-    def _calls_before(self, step: Any) -> set[int]:
-        """The library calls whose results a step takes directly."""
+    def _direct(self, step: Any) -> list[Node]:
+        """What a step takes from others."""
         if isinstance(step, Kernel):
-            nodes = [u.node for n in step.nodes for u in (self.needs(n) if n.kind != "view" else [used_as(n, n.shape)])]
-        else:
-            nodes = [self._memory_of(step, a) for a in step.args]
-        return {n.number for n in nodes if n.kind in CALLS}
+            return [u.node for n in step.nodes for u in (self.needs(n) if n.kind != "view" else [used_as(n, n.shape)])]
+        return [self._memory_of(step, a) for a in step.args]
 
 
 def fused(graph: Graph) -> Fused:
     """The kernels of a program."""
     first = Fusion(graph).run()
-    again = frozenset(n.number for n in graph.nodes if n.number in first.stored and _is_better_done_again(n, first))
-    return Fusion(graph, again).run() if again else first
+    again = Again(graph, first).run()
+    return Fusion(graph, frozenset(again)).run() if again else first
 
 
-def _is_better_done_again(n: Node, made: Fused) -> bool:
-    """Whether a stored value is one instruction from another stored one: it need not be stored as well."""
-    if n.kind != "map" or work(n) > 1 or n.number in made.virtual:
-        return False
-    sources = {a.number: a for a in n.args if not is_number(a)}
-    there = [a for a in sources.values() if a.shape == n.shape and (a.number in made.stored or a.kind == "input")]
-    return len(sources) == len(there) == 1
+class Again:
+    """Stored values that a few instructions make of other stored ones: better computed where they are used."""
+
+    def __init__(self, graph: Graph, made: Fused) -> None:
+        self.graph, self.made, self.users = graph, made, graph.users()
+        self.wanted = {o.number for o in graph.outputs}
+        self.found: set[int] = set()
+        self.until: dict[int, int] = {}  # the last node for which a value is needed
+        for n in reversed(graph.nodes):
+            self.until[n.number] = max((self._needed(u) for u in self.users[n.number]), default=n.number)
+
+    def _needed(self, u: Node) -> int:
+        passed_on = u.kind == "view" or u.number in self.made.virtual or u.number in self.found
+        return self.until[u.number] if passed_on else u.number
+
+    def run(self) -> set[int]:
+        for n in self.graph.nodes:
+            if n.number in self.made.stored and n.number not in self.wanted and n.number not in self.made.virtual:
+                self._look_at(n)
+        return self.found
+
+    def _look_at(self, n: Node) -> None:
+        cone: set[int] = set()
+        sources: dict[int, Node] = {}
+        waiting = [n]
+        while waiting and len(cone) <= AGAIN and len(sources) <= 2:
+            m = waiting.pop()
+            if is_number(m) or m.number in cone:
+                continue
+            if m is not n and (m.kind == "input" or m.number in self.made.stored):
+                sources[m.number] = m
+            elif m.kind not in ("map", "cast") or work(m) > 1 or any(u.kind in STORED for u in self.users[m.number]):
+                return
+            else:
+                cone.add(m.number)
+                waiting += m.args
+        if not 0 < len(sources) <= 2 or len(cone) > AGAIN or self.found & sources.keys():
+            return
+        if any(x.shape != n.shape for x in sources.values()):
+            return
+        end, start = self.until[n.number], max(sources)  # it would be computed where the last of them is
+        kept = 0  # bytes, for as long as they are kept
+        for x in sources.values():
+            others = (self._needed(u) for u in self.users[x.number] if u.number not in cone)
+            kept += x.nbytes * max(end - max(start, *others, 0), 0) if x.kind != "input" else 0
+        if kept <= n.nbytes * (end - start) // len(sources):
+            self.found |= cone
+            self.until.update({number: max(self.until[number], end) for number in sources})
 
 
 def work(n: Node) -> int:

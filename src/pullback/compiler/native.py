@@ -7,14 +7,14 @@ are pieces before and after them, each with an entry of its own; what is passed 
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.compiler.assembly import ALIGN, Assembler, Assembly
+from pullback.compiler.arena import ALIGN
+from pullback.compiler.assembly import Assembler, Assembly
 from pullback.compiler.cache import NOTHING, default_cache
 from pullback.compiler.entry import Leaves, Result, entry, trusted
 from pullback.compiler.fuse import work
@@ -47,7 +47,8 @@ class Native:
         begin = perf_counter()
         self.graph = graph = prepared(graph)
         own = -threads if threads is not None else max(usable(), get_num_threads())
-        self.assembly: Assembly = Assembler(graph, host().lanes, own if possible() else 1).run()
+        guarded = Guards().on
+        self.assembly: Assembly = Assembler(graph, host().lanes, own if possible() else 1, apart=guarded).run()
         self.stats = {"write": (perf_counter() - begin) * 1e3}
         names = [s.name for s in self.assembly.segments if s.name]
         self.addresses: dict[str, int] = {}
@@ -71,7 +72,7 @@ class Native:
         constants = ((i, n) for i, n in enumerate(self.slots) if n.kind == "constant")
         self.constants = {i: fitted(n.data, n.shape, n.dtype.newbyteorder("=")) for i, n in constants}
         self.long = sum(map(_work, graph.nodes)) > LONG
-        self.direct = trusted() and os.environ.get("PULLBACK_CANARY", "0") == "0"
+        self.direct = trusted() and not guarded
         self.run = self._runner()
 
     def __call__(self, values: Sequence[Any]) -> Any:
@@ -137,8 +138,8 @@ class Native:
                 arrays[i] = guards.copy(self.constants[i])
             elif arrays[i] is None and n.kind not in ("opaque", "part"):
                 arrays[i] = guards.empty(n.shape, n.dtype)
-        arena = guards.empty((self.assembly.arena + ALIGN,), np.dtype(np.uint8))
-        start = (arena.ctypes.data + ALIGN) // ALIGN * ALIGN  # as far back as can be: what is next may be a wall
+        arena = guards.arena(self.assembly.arena, self.assembly.blocks)
+        start = -(-arena.ctypes.data // ALIGN) * ALIGN
         kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
         for segment in self.assembly.segments:
             if segment.opaque is not None:

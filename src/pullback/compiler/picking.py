@@ -170,13 +170,15 @@ def block_of(index: Any, shape: Shape) -> Any:
     parts = list(index) if type(index) is tuple else [index]
     if any(not (isinstance(i, int | slice) or i is None or i is ...) for i in parts):
         return None
-    if any(i is None for i in parts):
-        return None
-    named = sum(i is not ... for i in parts)
+    named = sum(i is not ... and i is not None for i in parts)
     at = next((n for n, i in enumerate(parts) if i is ...), len(parts))
     parts[at : at + 1] = [slice(None)] * (len(shape) - named)
-    start, block, thin = [], [], []
-    for i, length in zip(parts, shape, strict=True):
+    start, block, thin, lengths = [], [], [], iter(shape)
+    for i in parts:
+        if i is None:
+            thin.append(1)
+            continue
+        length = next(lengths)
         first, stop, step = (i, i + 1, 1) if isinstance(i, int) else i.indices(length)
         if isinstance(i, int) and i < 0:
             first, stop = i + length, i + length + 1

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from pullback.compiler.code import TYPES, Code, Value, code_of
-from pullback.compiler.fuse import is_number, squeezed
+from pullback.compiler.fuse import gemm_ready, is_number, squeezed
 from pullback.compiler.graph import Fold, Graph, Node, View, contiguous, in_order
 from pullback.compiler.kernels import emitted
 from pullback.compiler.products import planned
@@ -23,6 +24,7 @@ from pullback.errors import CompileError
 __all__ = ["prepared"]
 
 PRODUCTS = ("f4", "f8")
+FEW = 8  # products that are added one by one
 
 
 def prepared(graph: Graph) -> Graph:
@@ -38,8 +40,11 @@ def prepared(graph: Graph) -> Graph:
         made[n.number] = new.input(n.shape, n.dtype)
     for n in graph.nodes:
         if n.kind != "input":
+            multiplied = any(u.kind == "product" for u in users[n.number])  # products take it as it lies
+            rules = RULES[1:] if multiplied else RULES
             args = [made[a.number] for a in n.args]
-            made[n.number] = _added(new, n, args, alone) or _stepped(new, n, args, alone) or _ready(new, n, args)
+            found = next((z for rule in rules if (z := rule(new, n, args, alone)) is not None), None)
+            made[n.number] = _ready(new, n, args) if found is None else found
     new.outputs = [made[o.number] for o in graph.outputs]
     return without_dead(new)
 
@@ -69,6 +74,49 @@ def _stepped(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
         if fits and not planned(p).is_small:
             return g.add("product", (*p.args, w), n.shape, n.dtype, -c.data.item(), n.line)
     return None
+
+
+def _turned_product(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
+    """A product that is only asked for transposed: that of the transposed matrices."""
+    if n.kind != "view" or not _is_plain_product(args[0]) or not alone(n.args[0]) or n.data.offset:
+        return None
+    *loop, rows, columns = contiguous(args[0].shape)
+    shape = (*args[0].shape[:-2], args[0].shape[-1], args[0].shape[-2])
+    if n.shape != shape or n.data.strides != (*loop, columns, rows):
+        return None
+    a, b = args[0].args
+    return g.add("product", (_turned(g, b), _turned(g, a)), shape, n.dtype, None, n.line)
+
+
+def _sum_of_products(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
+    """The sum of a few products, each added to those before it."""
+    if n.kind != "fold" or not _is_plain_product(args[0]) or not alone(n.args[0]) or n.data.op.kernel is not np.sum:
+        return None
+    a, b = args[0].args
+    loop = a.shape[:-2]
+    if n.data.axes != tuple(range(len(loop))) or not 1 < prod(loop) <= FEW or n.dtype != args[0].dtype:
+        return None
+    total: tuple[Node, ...] = ()
+    for place in np.ndindex(loop):
+        parts = [_matrix_at(g, x, place) for x in (a, b)]
+        total = (g.add("product", (*parts, *total), n.shape, n.dtype, None, n.line),)
+    return total[0]
+
+
+RULES = (_turned_product, _added, _stepped, _sum_of_products)
+
+
+def _is_plain_product(x: Node) -> bool:
+    """A product of matrices that lie as they can be taken, to which nothing is added."""
+    return x.kind == "product" and len(x.args) == 2 and all(a.kind != "view" or gemm_ready(a) for a in x.args)
+
+
+def _matrix_at(g: Graph, x: Node, place: tuple[int, ...]) -> Node:
+    """One matrix of many."""
+    steps = x.data.strides if x.kind == "view" else contiguous(x.shape)
+    base, offset = (x.args[0], x.data.offset) if x.kind == "view" else (x, 0)
+    offset += sum(i * s for i, s in zip(place, steps, strict=False))
+    return g.add("view", (base,), x.shape[-2:], x.dtype, View(offset, steps[-2:]), x.line)
 
 
 def _ready(g: Graph, n: Node, args: list[Node]) -> Node:
@@ -191,6 +239,12 @@ def _product(g: Graph, n: Node, args: list[Node]) -> Node:
     if not n.size or not a.size:
         return g.constant(np.zeros(n.shape, n.dtype))
     multiply, add = BY_KERNEL[np.multiply], BY_KERNEL[np.sum]
+    if b.shape[-1] == 1 and len(a.shape) == 2 and _lies_turned(a) and a.shape[0] <= a.shape[1]:
+        both = g.add("map", (_turned(g, a), b), a.shape[::-1], n.dtype, (multiply, {}), n.line)
+        return _reshaped(g, g.add("fold", (both,), a.shape[:1], n.dtype, Fold(add, (0,)), n.line), n.shape)
+    if a.shape[-2] == 1 and len(b.shape) == 2 and _lies_turned(b):
+        both = g.add("map", (a, _turned(g, b)), b.shape[::-1], n.dtype, (multiply, {}), n.line)
+        return _reshaped(g, g.add("fold", (both,), b.shape[1:], n.dtype, Fold(add, (1,)), n.line), n.shape)
     if b.shape[-1] == 1:
         turned = _turned(g, b)
         both = g.add("map", (a, turned), a.shape, n.dtype, (multiply, {}), n.line)
@@ -203,6 +257,11 @@ def _product(g: Graph, n: Node, args: list[Node]) -> Node:
         kept = (*b.shape[:-2], b.shape[-1])
         return _reshaped(g, g.add("fold", (both,), kept, n.dtype, Fold(add, (len(b.shape) - 2,)), n.line), n.shape)
     return g.add("product", args, n.shape, n.dtype, None, n.line)
+
+
+def _lies_turned(x: Node) -> bool:
+    """Whether a matrix is a transposed view: its columns lie in order, its rows do not."""
+    return x.kind == "view" and x.data.strides[-2] == 1 and x.data.strides[-1] >= x.shape[-2] > 1
 
 
 def _turned(g: Graph, x: Node) -> Node:
