@@ -10,12 +10,14 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
+from pullback.compiler.alike import Alike
 from pullback.compiler.blocked import blocked, is_blocked
 from pullback.compiler.code import FLOATS, Code, code_of
 from pullback.compiler.fuse import Fused, Kernel, fused, is_number, layout
 from pullback.compiler.graph import Graph, Node
-from pullback.compiler.kernels import Writer, Written
+from pullback.compiler.kernels import Written
 from pullback.compiler.products import Plan, blas_call, declaration, planned, small_product
+from pullback.compiler.rolled import rolled
 from pullback.compiler.scans import scanned
 from pullback.compiler.scatter import ScatterAdd, Spaced
 from pullback.compiler.sharing import WORTH_SHARING, WORTH_WAKING, batched, cost, product_cost, task
@@ -69,9 +71,10 @@ class Assembler:
         self.shared = 0  # what is shared out in the segment that is being written: its cost
 
     def run(self) -> Assembly:
+        alike = Alike(self.fused, self.lanes)
         for step in self.fused.steps:
             if isinstance(step, Kernel):
-                self.writtens[step.number] = Writer(step, self.fused, self.lanes).write()
+                self.writtens[step.number] = alike.written(step)
             elif step.kind == "scan":
                 self.scans[step.number] = scanned(step, self.lanes)
         self._lay_out()
@@ -116,7 +119,10 @@ class Assembler:
             code.lines.insert(0, f"call void @rouse(i64 {self.threads})")
         self.shared = 0
         self.declared |= code.declared
-        return "\n".join([f"define void @{name}(ptr %slots, ptr %arena) {{", "entry:", *code.lines, "ret void", "}"])
+        lines, parts = rolled(code.lines, f"{name}_calls")
+        if parts:
+            self.declared.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
+        return "\n".join([*parts, f"define void @{name}(ptr %slots, ptr %arena) {{", "entry:", *lines, "ret void", "}"])
 
     # ---- where everything lies
 
