@@ -326,7 +326,7 @@ def test_code_may_not_be_written_where_it_is_run() -> None:
 
 
 def test_without_a_working_llvm_numpy_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken() -> Any:
+    def broken(*_: Any) -> Any:
         raise machine.TranslatorError("compile: llvmlite is installed, but could not be used: a reason")
 
     monkeypatch.setattr(machine, "translator", broken)

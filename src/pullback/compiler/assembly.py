@@ -12,14 +12,16 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
+from pullback.compiler.alike import Alike
 from pullback.compiler.arena import ALIGN, Layout, Value, laid_apart, laid_out, rounded, verify
 from pullback.compiler.blocked import blocked, is_blocked
 from pullback.compiler.code import FLOATS, Code, code_of
 from pullback.compiler.fuse import Fused, Kernel, fused, is_number, layout
 from pullback.compiler.graph import Graph, Node
 from pullback.compiler.inplace import InPlace
-from pullback.compiler.kernels import Writer, Written
+from pullback.compiler.kernels import Written
 from pullback.compiler.products import Plan, blas_call, declaration, planned, small_product
+from pullback.compiler.rolled import rolled
 from pullback.compiler.scans import scanned
 from pullback.compiler.scatter import ScatterAdd, Spaced
 from pullback.compiler.schedule import Step, in_time
@@ -67,29 +69,27 @@ class Assembler:
         self.values: list[Value] = []  # that need memory besides the slots
         self.results: dict[Hashable, tuple[int, Value]] = {}  # with their slots
         self.over: dict[Hashable, Hashable] = {}  # which value is written over which
-        self.orders: dict[int, InPlace] = {}
+        self.orders: dict[str, InPlace] = {}
         self.allowed: dict[tuple[str, int, int], bool] = {}
         self.layout = Layout({}, 0, [])
         self.bodies: dict[str, str] = {}
         self.declared: set[str] = set()
         self.helpers: dict[str, str] = {}
-        self.writers: dict[int, Writer] = {}
         self.writtens: dict[int, Written] = {}
         self.scans: dict[int, Written] = {}
         self.shared = 0  # what is shared out in the segment that is being written: its cost
         self.stack = 0  # bytes on the stack, in the segment that is being written
 
     def run(self) -> Assembly:
+        self.alike = Alike(self.fused, self.lanes)
         for step in self.fused.steps:
             if isinstance(step, Kernel):
-                self.writers[step.number] = Writer(step, self.fused, self.lanes)
-                self.writtens[step.number] = self.writers[step.number].write()
+                self.writtens[step.number] = self.alike.written(step)
             elif step.kind == "scan":
                 self.scans[step.number] = scanned(step, self.lanes)
         self._in_time()
         self._lay_out()
-        self.writers.clear()
-        self.orders.clear()
+        self.alike.forget()
         functions: list[str] = []
         code: Code | None = None
         for step in self.fused.steps:
@@ -135,10 +135,13 @@ class Assembler:
             code.lines.insert(0, f"call void @rouse(i64 {self.threads})")
         self.shared = 0
         self.declared |= code.declared
+        lines, parts = rolled(code.lines, f"{name}_calls", "%small" if self.stack else "null")
+        if parts:
+            self.declared.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
         small = [f"%small = alloca [{self.stack} x i8], align {ALIGN}"] if self.stack else []
         self.stack = 0
         head = f"define void @{name}(ptr %slots, ptr %arena) {{"
-        return "\n".join([head, "entry:", *small, *code.lines, "ret void", "}"])
+        return "\n".join([*parts, head, "entry:", *small, *lines, "ret void", "}"])
 
     # ---- where everything lies
 
@@ -224,9 +227,9 @@ class Assembler:
         w = self.writtens[k.number]
         key = w.body, w.arrays.index(z), w.arrays.index(x)
         if key not in self.allowed:
-            order = self.orders.get(k.number) or InPlace(self.writers[k.number])
-            self.orders[k.number] = order
-            self.allowed[key] = order.allows(z, x)
+            writer, arrays = self.alike.writers[w.body]
+            order = self.orders.get(w.body) or self.orders.setdefault(w.body, InPlace(writer))
+            self.allowed[key] = order.allows(arrays[key[1]], arrays[key[2]])
         return self.allowed[key]
 
     def _needs(self, step: Any) -> Iterator[tuple[str, int]]:

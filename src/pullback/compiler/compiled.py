@@ -17,8 +17,7 @@ from pullback.compiler.execute import Executor
 from pullback.compiler.forms import Forms
 from pullback.compiler.graph import Graph, fingerprint
 from pullback.compiler.machine import TranslatorError, there
-from pullback.compiler.native import Native
-from pullback.compiler.rewrite import rewritten
+from pullback.compiler.native import Native, Source
 from pullback.compiler.threads import checked
 from pullback.compiler.trace import ARRAY, PLAIN_NUMBERS, PYTHON, TENSOR, Followed, Trace
 from pullback.core import tree
@@ -92,12 +91,10 @@ class Program:
         trace.finished = True
         self.function = f
         # variables are inputs too, found while tracing: they come after those that are given
-        self.traced = trace.graph
-        middle = perf_counter()
-        self.graph: Graph = rewritten(trace.graph)
-        self.stats = {"trace": (middle - begin) * 1e3, "rewrite": (perf_counter() - middle) * 1e3}
-        self.run: Any = _runner(self.graph, backend, options)
-        self.stats.update(self.run.stats)
+        self.source = Source(trace.graph)
+        self.stats = {"trace": (perf_counter() - begin) * 1e3}
+        self.run: Any = _runner(self.source, backend, options)
+        self.stats.update(rewrite=self.source.spent, **self.run.stats)
 
     def __call__(self, values: Sequence[Any], kinds: Sequence[int]) -> Any:
         out = self.run([*values, *(v.held.value for v in self.reads)])
@@ -124,6 +121,11 @@ class Program:
         return found or self.run.hand(trees, otherwise, given)
 
     @property
+    def graph(self) -> Graph:
+        """What is computed."""
+        return self.source.graph
+
+    @property
     def ir(self) -> str:
         """The program in LLVM's language; nothing where NumPy runs it."""
         return self.run.assembly.text if isinstance(self.run, Native) else ""
@@ -131,12 +133,12 @@ class Program:
     @property
     def kernels(self) -> list[str]:
         """What is done, step by step: which ops are one loop, which are library calls, which run their NumPy kernel."""
-        return self.run.assembly.described if isinstance(self.run, Native) else []
+        return [*self.run.recipe.described] if isinstance(self.run, Native) else []
 
     @property
     def temporaries(self) -> int:
         """Bytes of memory for what is neither given nor asked for."""
-        return self.run.assembly.arena if isinstance(self.run, Native) else 0
+        return self.run.recipe.arena if isinstance(self.run, Native) else 0
 
     def __str__(self) -> str:
         if not self.kernels:
@@ -145,18 +147,18 @@ class Program:
         return "\n".join([str(self.graph), "", head, *(f"  {k}" for k in self.kernels)])
 
 
-def _runner(graph: Graph, backend: str, options: dict[str, Any]) -> Any:
+def _runner(source: Source, backend: str, options: dict[str, Any]) -> Any:
     """What runs a graph: machine code, where there can be any."""
     if backend == "numpy" or (backend == "auto" and not there()):
-        return Executor(graph)
+        return Executor(source.graph)
     if not there():
         raise CompileError("compile: backend='llvm' needs the package llvmlite, which is not installed here.")
     try:
-        return Native(graph, **options)
+        return Native(source, **options)
     except TranslatorError:
         if backend == "llvm":
             raise
-        return Executor(graph)
+        return Executor(source.graph)
 
 
 class Compiled:

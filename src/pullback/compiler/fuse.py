@@ -12,6 +12,7 @@ axis.  A value made in the kernel can be used in it where it is made: where thes
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,6 +76,7 @@ class Fused(NamedTuple):
     virtual: set[int]  # numbers of those that are computed wherever they are used
 
 
+@lru_cache(4096)
 def squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Without the axes of length 1."""
     return tuple(n for n in shape if n != 1)
@@ -86,13 +88,16 @@ def is_number(node: Node) -> bool:
 
 def used_as(node: Node, shape: tuple[int, ...]) -> Use:
     """A node as it is broadcast to ``shape``, whose axes of length 1 are left out."""
-    steps = contiguous(node.shape) if node.kind != "view" else node.data.strides
-    steps = tuple(0 if n == 1 else s for n, s in zip(node.shape, steps, strict=True))
-    aligned = (0,) * (len(shape) - len(steps)) + steps
-    kept = tuple(s for s, n in zip(aligned, shape, strict=True) if n != 1)
     if node.kind == "view":
-        return Use(node.args[0], node.data.offset, kept)
-    return Use(node, 0, kept)
+        return Use(node.args[0], node.data.offset, _steps(node.shape, node.data.strides, shape))
+    return Use(node, 0, _steps(node.shape, contiguous(node.shape), shape))
+
+
+@lru_cache(4096)
+def _steps(own: tuple[int, ...], strides: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    steps = tuple(0 if n == 1 else s for n, s in zip(own, strides, strict=True))
+    aligned = (0,) * (len(shape) - len(steps)) + steps
+    return tuple(s for s, n in zip(aligned, shape, strict=True) if n != 1)
 
 
 def taken(use: Use, arg: Node) -> Use:
@@ -134,6 +139,7 @@ class Fusion:
         self.others: list[tuple[Node, int]] = []
         self.home: dict[int, Kernel] = {}
         self.before: dict[int, int] = {}  # of library calls
+        self.known: dict[int, list[Use]] = {}  # what nodes need, as far as that was asked
         self.virtual = {n.number for n in graph.nodes if self._is_virtual(n)}
 
     def _is_virtual(self, n: Node) -> bool:
@@ -160,10 +166,13 @@ class Fusion:
 
     def needs(self, n: Node) -> list[Use]:
         """The same for the arguments of a node, along its own axes; for a fold, along those of its argument."""
-        if n.kind in ("pieces", "take"):
-            return placed(n) if n.kind == "pieces" else rows_of(n)
-        shape = n.args[0].shape if n.kind == "fold" else n.shape
-        return [u for a in n.args for u in self.uses(used_as(a, shape))]
+        if n.number not in self.known:
+            if n.kind in ("pieces", "take"):
+                self.known[n.number] = placed(n) if n.kind == "pieces" else rows_of(n)
+            else:
+                shape = n.args[0].shape if n.kind == "fold" else n.shape
+                self.known[n.number] = [u for a in n.args for u in self.uses(used_as(a, shape))]
+        return self.known[n.number]
 
     def run(self) -> Fused:
         for n in self.graph.nodes:
@@ -381,6 +390,7 @@ def gemm_ready(x: Node) -> bool:
     return gemm_flag(shape, steps) is not None
 
 
+@lru_cache(4096)
 def gemm_flag(shape: tuple[int, ...], steps: tuple[int, ...]) -> Any:
     """Whether a matrix lies transposed, and the length of its rows in memory; None if BLAS cannot take it."""
     (m, n), (row, column) = shape, steps

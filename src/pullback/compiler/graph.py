@@ -24,14 +24,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from pullback.core.op import Op
 from pullback.errors import CompileError
 
 Shape = tuple[int, ...]
+EXACT = frozenset({int, bool, str, type(None), Op})  # equal only if they are the same, given that their types are
 
 
 class View(NamedTuple):
@@ -117,7 +120,7 @@ class Graph:
 
     def add(self, kind: str, args: Sequence[Node], shape: Shape, dtype: Any, data: Any = None, line: str = "") -> Node:
         """The node for this question: the one there is, or a new one."""
-        key = None if kind == "input" else (kind, tuple(id(a) for a in args), shape, dtype, fingerprint(data))
+        key = None if kind == "input" else (kind, tuple(map(id, args)), shape, dtype, fingerprint(data))
         found = self.known.get(key) if key is not None else None
         if found is not None:
             return found
@@ -177,28 +180,33 @@ def fingerprint(data: Any, otherwise: Any = id) -> Any:
     >>> fingerprint([0.0, {1}]) == fingerprint([-0.0, {1}])
     False
     """
+    kind = type(data)
+    if kind in EXACT:
+        return (kind, data)
+    if kind is View:
+        return data  # of whole numbers
     if isinstance(data, np.ndarray | np.generic):
         return ("array", data.shape, str(data.dtype), data.tobytes())
     if isinstance(data, dict):
-        return (type(data), *((k, fingerprint(v, otherwise)) for k, v in data.items()))
+        return (kind, *[(k, fingerprint(v, otherwise)) for k, v in data.items()])
     if isinstance(data, tuple | list):
-        return (type(data), *(fingerprint(x, otherwise) for x in data))
+        return (kind, *[fingerprint(x, otherwise) for x in data])
     if isinstance(data, float):
         return ("float", data.hex())  # 0.0 and -0.0 are not the same
     if isinstance(data, slice):
         return ("slice", fingerprint((data.start, data.stop, data.step), otherwise))
     if isinstance(data, set):
         return ("set", frozenset(data))
-    fields = getattr(data, "__dataclass_fields__", None)
-    if fields is not None and not isinstance(data, type) and not getattr(data, "whole", False):
-        return (type(data), *(fingerprint(getattr(data, f, None), otherwise) for f in fields))
+    fields = getattr(kind, "__dataclass_fields__", None)
+    if fields is not None and not getattr(kind, "whole", False):
+        return (kind, *[fingerprint(getattr(data, f, None), otherwise) for f in fields])
     try:
         hash(data)
     except TypeError:
         if otherwise is None:
             raise
         return ("this one", otherwise(data))
-    return (type(data), data)
+    return (kind, data)
 
 
 # ---- what is wrong with a node; nothing, for a good one
@@ -276,6 +284,7 @@ CHECKS: dict[str, Any] = {
 }  # fmt: skip
 
 
+@lru_cache(4096)
 def contiguous(shape: Shape) -> tuple[int, ...]:
     """The strides, in elements, of an array whose elements lie in order.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -38,11 +39,11 @@ class Guards:
         whole = self._walled(pages + mmap.PAGESIZE, [(pages - size, size)])
         return whole[pages - size : pages].view(dtype).reshape(shape)
 
-    def arena(self, size: int, blocks: list[tuple[int, int]]) -> Any:
+    def arena(self, size: int, blocks: Sequence[tuple[int, int]]) -> Any:
         """Memory for what lies between the steps; if walls are asked for, its blocks end where their pages do."""
         return self._walled(size, blocks) if self.on and size else np.empty(size + ALIGN, np.uint8)
 
-    def _walled(self, size: int, blocks: list[tuple[int, int]]) -> Any:
+    def _walled(self, size: int, blocks: Sequence[tuple[int, int]]) -> Any:
         """Pages with a closed one after each block, and a pattern where no block is."""
         whole = np.frombuffer(mmap.mmap(-1, size), np.uint8)
         protect = ctypes.CDLL(None, use_errno=True).mprotect

@@ -21,7 +21,10 @@ from pullback.compiler.cache import NOTHING
 from pullback.compiler.image import Loaded, packed, possible, taken_in, unpacked
 from pullback.errors import CompileError
 
-__all__ = ["Library", "Processor", "TranslatorError", "blas", "host", "library", "object_code", "there"]
+__all__ = [
+    "Library", "Processor", "TranslatorError", "blas", "code_key", "host", "library", "object_code", "recalled",
+    "there",
+]  # fmt: skip
 
 _lock = threading.RLock()
 IMAGE, OBJECT = b"I", b"O"  # what kept code begins with
@@ -206,17 +209,31 @@ def _known(name: str) -> int:
     raise OSError(f"{name} is in no library that is known")
 
 
+def code_key(text: str, cache: Any, effort: int = 3) -> bytes:
+    """The key under which the functions of a module are kept."""
+    version = getattr(sys.modules["pullback"], "__version__", "")
+    key: bytes = cache.key(text, host().version, version, str(effort))
+    return key
+
+
+def recalled(key: bytes, names: list[str], imports: dict[str, int], cache: Any) -> Library | None:
+    """The functions that are kept under a key."""
+    data: bytes | None = cache.get(key)
+    if data is not None:
+        with suppress(*NOT_LOADED):
+            return Library(data, names, imports)
+    return None
+
+
 def library(
     text: str, names: list[str], imports: dict[str, int], cache: Any = NOTHING, effort: int = 3
 ) -> tuple[Library, dict[str, float]]:
     """The functions of a module: out of the cache if it is there, else made, and kept."""
-    version = getattr(sys.modules["pullback"], "__version__", "")
-    key = cache.key(text, host().version, version, str(effort))
+    key = code_key(text, cache, effort)
     begin = perf_counter()
-    data: bytes | None = cache.get(key)
-    if data is not None:
-        with suppress(*NOT_LOADED):
-            return Library(data, names, imports), {"load": (perf_counter() - begin) * 1e3}
+    found = recalled(key, names, imports, cache)
+    if found is not None:
+        return found, {"load": (perf_counter() - begin) * 1e3}
     code, spent = object_code(text, effort)
     begin = perf_counter()
     image = taken_in(code) if possible() else None

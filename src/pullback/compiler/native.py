@@ -8,26 +8,27 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from pullback import compiler
 from pullback.compiler.arena import ALIGN
-from pullback.compiler.assembly import Assembler, Assembly
 from pullback.compiler.cache import NOTHING, default_cache
 from pullback.compiler.entry import Leaves, Result, entry, trusted
-from pullback.compiler.fuse import work
-from pullback.compiler.graph import Graph, Node
+from pullback.compiler.graph import Graph
 from pullback.compiler.guard import Guards
-from pullback.compiler.machine import blas, host, library
-from pullback.compiler.prepare import prepared
+from pullback.compiler.machine import blas, code_key, host, library, recalled
+from pullback.compiler.question import question
+from pullback.compiler.recipe import Kernel, Slot, arrays_of, packed, unpacked
+from pullback.compiler.rewrite import rewritten
 from pullback.compiler.threads import get_num_threads, pool, possible, usable
 from pullback.errors import CompileError
 
-__all__ = ["Native"]
+__all__ = ["Native", "Source"]
 
-LONG = 200_000  # work, in elements, from which on other threads of the interpreter may run meanwhile
 HOLE = object()
 
 
@@ -40,40 +41,103 @@ class Step(NamedTuple):
     gone: tuple[int, ...]
 
 
+class Source:
+    """A program as it was written down, and what it becomes on its way to machine code, when somebody asks."""
+
+    def __init__(self, traced: Graph) -> None:
+        self.traced = traced
+        self.spent = 0.0
+
+    @cached_property
+    def graph(self) -> Graph:
+        """Shortened."""
+        begin = perf_counter()
+        made = rewritten(self.traced)
+        self.spent = (perf_counter() - begin) * 1e3
+        return made
+
+    @cached_property
+    def prepared(self) -> Graph:
+        """Of nothing but what there is machine code for."""
+        return compiler.making.prepared(self.graph)
+
+
 class Native:
     """A graph as machine code."""
 
-    def __init__(self, graph: Graph, cache: bool = True, threads: int | None = None) -> None:
+    def __init__(self, source: Source, cache: bool = True, threads: int | None = None) -> None:
         begin = perf_counter()
-        self.graph = graph = prepared(graph)
+        self.source = source
         own = -threads if threads is not None else max(usable(), get_num_threads())
-        guarded = Guards().on
-        self.assembly: Assembly = Assembler(graph, host().lanes, own if possible() else 1, apart=guarded).run()
-        self.stats = {"write": (perf_counter() - begin) * 1e3}
-        names = [s.name for s in self.assembly.segments if s.name]
-        self.addresses: dict[str, int] = {}
+        self.threads = own if possible() else 1
+        self.stats: dict[str, float] = {}
         self.library: Any = None
+        self.addresses: dict[str, int] = {}
+        kept = default_cache() if cache else NOTHING
+        self.guarded = Guards().on
+        asked = question(source.traced, self.threads, self.guarded) if kept is not NOTHING else None
+        key = kept.key("program", *asked) if asked is not None else None
+        arrays = self._recalled(kept, key) if key is not None else None
+        if arrays is not None:
+            self.stats["load"] = (perf_counter() - begin) * 1e3
+        else:
+            arrays = self._made(kept, key)
+        self.slots: Sequence[Slot] = self.recipe.slots
+        self.inputs, self.outputs = self.recipe.inputs, self.recipe.outputs
+        self.constants = {
+            i: fitted(x, self.slots[i].shape, self.slots[i].dtype.newbyteorder("=")) for i, x in arrays.items()
+        }
+        self.direct = trusted() and not self.guarded
+        self.run = self._runner()
+
+    def _made(self, kept: Any, key: bytes | None) -> dict[int, Any]:
+        """Go through the compiler, and keep what comes out of it; the constants."""
+        begin = perf_counter()
+        assembly = self.assembly
+        self.recipe, arrays = compiler.making.recipe_of(self.source.traced, self.source.prepared, assembly)
+        self.stats = {"write": (perf_counter() - begin) * 1e3 - self.source.spent}
+        names = self._names()
         if names:
-            imports = {k: v for k, v in blas().items() if f"@{k}(" in self.assembly.text}
-            if "@parallel(" in self.assembly.text:
-                imports |= pool()
-            kept = default_cache() if cache else NOTHING
-            self.library, spent = library(self.assembly.text, names, imports, kept)
+            self.library, spent = library(assembly.text, names, self._imports(), kept)
             self.addresses = self.library.addresses
             self.stats.update(spent)
-        self.slots: list[Node] = list(self.assembly.slots)
-        self.places = {n.number: i for i, n in enumerate(self.slots)}
-        for o in graph.outputs:
-            if o.number not in self.places:  # a number that is a result
-                self.places[o.number] = len(self.slots)
-                self.slots.append(o)
-        self.inputs = [self.places[n.number] for n in graph.inputs]
-        self.outputs = [self.places[o.number] for o in graph.outputs]
-        constants = ((i, n) for i, n in enumerate(self.slots) if n.kind == "constant")
-        self.constants = {i: fitted(n.data, n.shape, n.dtype.newbyteorder("=")) for i, n in constants}
-        self.long = sum(map(_work, graph.nodes)) > LONG
-        self.direct = trusted() and not guarded
-        self.run = self._runner()
+        if key is not None:
+            self.recipe.code = code_key(assembly.text, kept).hex() if names else ""
+            text = packed(self.recipe, self.source.traced, arrays)
+            if text is not None:
+                kept.put(key, text)
+        return arrays
+
+    def _recalled(self, kept: Any, key: bytes) -> dict[int, Any] | None:
+        """Take the recipe and the code that were kept; the constants, or None if anything is missing or not right."""
+        data = kept.get(key)
+        if data is None:
+            return None
+        try:
+            self.recipe = unpacked(data)
+            arrays = arrays_of(self.recipe, self.source.traced)
+            names = self._names()
+            code = bytes.fromhex(self.recipe.code)
+        except (ValueError, LookupError):
+            return None
+        if names:
+            self.library = recalled(code, names, self._imports(), kept)
+            if self.library is None:
+                return None
+            self.addresses = self.library.addresses
+        return arrays
+
+    def _names(self) -> list[str]:
+        return [p.name for p in self.recipe.pieces if p.name]
+
+    def _imports(self) -> dict[str, int]:
+        found = {k: blas()[k] for k in self.recipe.imports if k != "parallel"}
+        return found | pool() if "parallel" in self.recipe.imports else found
+
+    @cached_property
+    def assembly(self) -> Any:
+        """The program as text; that of one whose code was kept is written when somebody wants to read it."""
+        return compiler.making.assembled(self.source.prepared, host().lanes, self.threads, self.guarded)
 
     def __call__(self, values: Sequence[Any]) -> Any:
         return self.run(*values)
@@ -81,7 +145,7 @@ class Native:
     def _runner(self) -> Callable[..., Any]:
         if not self.direct:
             return self._by_hand
-        if any(s.opaque for s in self.assembly.segments):
+        if any(p.kernel for p in self.recipe.pieces):
             pieces = Pieces(self)
             return pieces if pieces.complete else self._by_hand
         leaves = Leaves(HOLE, [HOLE] * len(self.inputs), self._kinds(self.inputs), (HOLE,) * len(self.outputs))
@@ -95,17 +159,17 @@ class Native:
 
         ``floats`` are told for one that users come in by: which results are floats of Python's.
         """
-        segments = self.assembly.segments
-        if len(segments) > 1 or any(s.opaque for s in segments) or not self.direct:
+        pieces = self.recipe.pieces
+        if len(pieces) > 1 or any(p.kernel for p in pieces) or not self.direct:
             return None
-        run = self.addresses[segments[0].name] if segments else 0
+        run = self.addresses[pieces[0].name] if pieces else 0
         results, taken = [], set(self.inputs) | set(self.constants)
         for i, place in enumerate(self.outputs):
             n, python = self.slots[place], floats is not None and floats[i]
             results.append(Result(*((-1, place) if place in taken else (place, -1)), n.shape, n.dtype, python))
             taken.add(place)
         return self.segment(
-            run, leaves, self.inputs, results, otherwise, arena=self.assembly.arena, seen=floats is not None
+            run, leaves, self.inputs, results, otherwise, arena=self.recipe.arena, seen=floats is not None
         )
 
     def hand(
@@ -122,7 +186,7 @@ class Native:
         """An entry for one piece; there is one slot more than the program knows of."""
         slots = [self.constants[i].ctypes.data if i in self.constants else 0 for i in range(len(self.slots) + 1)]
         held = self.library, self.constants
-        return entry(run, slots, inputs, results, leaves, otherwise, held=held, release=self.long, **how)
+        return entry(run, slots, inputs, results, leaves, otherwise, held=held, release=self.recipe.long, **how)
 
     def _kinds(self, places: Sequence[int]) -> list[tuple[tuple[int, ...], Any, Any]]:
         return [(self.slots[i].shape, self.slots[i].dtype, None) for i in places]
@@ -138,29 +202,18 @@ class Native:
                 arrays[i] = guards.copy(self.constants[i])
             elif arrays[i] is None and n.kind not in ("opaque", "part"):
                 arrays[i] = guards.empty(n.shape, n.dtype)
-        arena = guards.arena(self.assembly.arena, self.assembly.blocks)
+        arena = guards.arena(self.recipe.arena, self.recipe.blocks)
         start = -(-arena.ctypes.data // ALIGN) * ALIGN
         kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
-        for segment in self.assembly.segments:
-            if segment.opaque is not None:
-                for place, z in Opaque(self, segment.opaque).results(arrays):
+        for piece in self.recipe.pieces:
+            if piece.kernel is not None:
+                for place, z in Opaque(self, piece.kernel).results(arrays):
                     arrays[place] = guards.copy(z)
             else:
                 table = (ctypes.c_void_p * len(arrays))(*[0 if a is None else a.ctypes.data for a in arrays])
-                kind(self.addresses[segment.name])(table, start)
+                kind(self.addresses[piece.name])(table, start)
             guards.check()
         return [np.array(arrays[place])[()] for place in self.outputs]
-
-
-def _work(n: Node) -> int:
-    """About how many vector instructions a node is."""
-    if n.kind == "product":
-        return n.size * n.args[0].shape[-1] // 4
-    if n.kind == "scan":
-        return n.args[0].size
-    if n.kind == "windows":
-        return int(n.data.work) // 4
-    return n.size * work(n) if n.kind not in ("input", "constant") else 0
 
 
 def refused(*values: Any) -> Any:
@@ -187,24 +240,19 @@ class Fitting:
 class Opaque:
     """An op that runs its NumPy kernel."""
 
-    def __init__(self, native: Native, n: Node) -> None:
-        self.op, self.params = n.data
-        self.constants = [None if a.kind != "constant" else a.data[()] for a in n.args]
-        self.given = [native.places.get(a.number, -1) for a in n.args]
-        parts = [m for m in native.slots if m.kind == "part" and m.args[0] is n]
-        kinds = [(native.places[m.number], m.data, m.shape, m.dtype) for m in parts]
-        self.parts = kinds if parts else [(native.places[n.number], None, n.shape, n.dtype)]
+    def __init__(self, native: Native, kernel: Kernel) -> None:
+        at, otherwise, self.given, parts = kernel
+        source = native.source
+        self.op, self.params = (source.traced.nodes[at] if at >= 0 else source.prepared.nodes[otherwise]).data
+        self.parts = [(place, part, native.slots[place].shape, native.slots[place].dtype) for place, part in parts]
 
     def results(self, env: list[Any]) -> list[tuple[int, Any]]:
-        xs = [
-            c if c is not None else env[i][()] if not env[i].ndim else env[i]
-            for c, i in zip(self.constants, self.given, strict=True)
-        ]
+        xs = [env[i][()] if not env[i].ndim else env[i] for i in self.given]
         with np.errstate(all="ignore"):
             out = self.op.perform(xs, self.params)
         made = []
         for place, part, shape, dtype in self.parts:
-            z = out if part is None else out[part]
+            z = out if part < 0 else out[part]
             if type(z) is not np.ndarray or z.dtype != dtype or z.shape != shape:
                 z = np.asarray(z, dtype).reshape(shape)
             made.append((place, z if z.flags.owndata and not any(z is x for x in xs) else z.copy()))
@@ -219,19 +267,19 @@ class Pieces:
         self.inputs, self.outputs = native.inputs, native.outputs
         there = {*native.inputs, *native.constants}
         self.copied = [i in there or i in self.outputs[:at] for at, i in enumerate(self.outputs)]
-        self.size = native.assembly.arena + ALIGN
+        self.size = native.recipe.arena + ALIGN
         self.complete = True  # every piece has an entry
         self.spare: list[Any] = []  # memory for the pieces to use, one for each call that is under way
         steps: list[Step] = []
-        for s in native.assembly.segments:
-            if s.opaque is not None:
-                opaque = Opaque(native, s.opaque)
-                places = tuple(p[0] for p in opaque.parts)
-                steps.append(Step(opaque.results, tuple(i for i in opaque.given if i >= 0), places, ()))
+        for p in native.recipe.pieces:
+            if p.kernel is not None:
+                opaque = Opaque(native, p.kernel)
+                places = tuple(part[0] for part in opaque.parts)
+                steps.append(Step(opaque.results, tuple(opaque.given), places, ()))
             else:
-                given = tuple(sorted(s.slots & there - {*native.constants}))
-                places = tuple(sorted(s.slots - there))
-                steps.append(Step(self._entry(native, s.name, given, places), given, places, ()))
+                given = tuple(i for i in p.slots if i in there and i not in native.constants)
+                places = tuple(i for i in p.slots if i not in there)
+                steps.append(Step(self._entry(native, p.name, given, places), given, places, ()))
             there.update(places)
         last = {i: at for at, s in enumerate(steps) for i in (*s.given, *s.made)}
         kept = {*self.outputs, *native.constants}
@@ -239,7 +287,7 @@ class Pieces:
             s._replace(gone=tuple(i for i, at in last.items() if at == number and i not in kept))
             for number, s in enumerate(steps)
         ]
-        self.opaque = [s.opaque is not None for s in native.assembly.segments]
+        self.opaque = [p.kernel is not None for p in native.recipe.pieces]
 
     def _entry(self, native: Native, name: str, given: tuple[int, ...], places: tuple[int, ...]) -> Any:
         arena = len(native.slots)

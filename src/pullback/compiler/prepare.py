@@ -13,8 +13,8 @@ from pullback.compiler.fuse import gemm_ready, is_number, squeezed
 from pullback.compiler.graph import Fold, Graph, Node, View, contiguous, in_order
 from pullback.compiler.kernels import emitted
 from pullback.compiler.products import planned
+from pullback.compiler.results import NO_PARAMS, Frozen
 from pullback.compiler.rewrite import evaluated, without_dead
-from pullback.compiler.trace import Frozen
 from pullback.compiler.vectormath import Lanes
 from pullback.compiler.windowed import windowed
 from pullback.core.lowering import windows
@@ -133,9 +133,7 @@ def _ready(g: Graph, n: Node, args: list[Node]) -> Node:
         return g.add("opaque", args, n.shape, n.dtype, (BY_KERNEL[np.matmul], {}), n.line)
     if n.kind == "scan" and not known:
         return g.add("opaque", args, n.shape, n.dtype, n.data, n.line)
-    if n.kind == "map" and not (
-        known and _has_code(n.data[0], tuple(code_of(a.dtype) for a in args), code_of(n.dtype), Frozen(n.data[1]))
-    ):
+    if n.kind == "map" and not (known and _is_coded(n, args)):
         return g.add("opaque", args, n.shape, n.dtype, n.data, n.line)
     if n.kind == "view" and known and args[0].kind == "view" and in_order(args[0].shape, args[0].data):
         (base,) = args[0].args
@@ -158,6 +156,13 @@ class ByNumPy:
 
     def perform(self, values: Any, params: Any) -> Any:
         return evaluated(self.node, [np.asarray(v) for v in values])
+
+
+def _is_coded(n: Node, args: list[Node]) -> bool:
+    op, params = n.data
+    return _has_code(
+        op, tuple([code_of(a.dtype) for a in args]), code_of(n.dtype), Frozen(params) if params else NO_PARAMS
+    )
 
 
 @lru_cache(4096)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.graph import Fold, Graph, Node, View, contiguous, in_order
+from pullback.core.axes import together
 from pullback.core.tensor import BY_KERNEL
 
 SMALL = 1024  # constants up to this many elements are computed while compiling
@@ -100,7 +101,7 @@ def _map(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
     kernel = n.data[0].kernel
     bare = tuple(map(_bare, args))
     if bare != args:
-        shape = np.broadcast_shapes(*(a.shape for a in bare))
+        shape = together(*(a.shape for a in bare))
         like = Node("map", (), shape, n.dtype, n.data, 0, n.line)
         if shape == n.shape:
             return _better(g, like, bare)

@@ -7,13 +7,12 @@ levels above it, so they have written themselves down when they have been comput
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from math import prod
 from typing import Any, cast
 
 import numpy as np
 
-from pullback.compiler.graph import Fold, Graph, Node, Pieces, Shape, View, contiguous, fingerprint
+from pullback.compiler.graph import Fold, Graph, Node, Pieces, Shape, View, contiguous
 from pullback.compiler.picking import (
     assigned,
     block_of,
@@ -27,15 +26,16 @@ from pullback.compiler.picking import (
     segments,
 )
 from pullback.compiler.plain import Plain, fitting
-from pullback.core.axes import over
+from pullback.compiler.results import NO_PARAMS, Frozen, example, laid_out, laid_out_at, result_dtype, result_like
+from pullback.core.axes import over, together
 from pullback.core.convert import as_value
 from pullback.core.interpreter import new_level
 from pullback.core.lowering import call, fold, made_of, opaque, pieces, position, scalar, scan, view, windows
 from pullback.core.source import user_line
 from pullback.core.tape import RAW
-from pullback.core.tensor import Tensor, Wrapped
+from pullback.core.tensor import PLAIN, Tensor, Wrapped
 from pullback.core.variable import Variable
-from pullback.errors import PullbackError, SymbolValueError, VariableError
+from pullback.errors import SymbolValueError, VariableError
 
 PLAIN_NUMBERS = (bool, int, float, complex)
 PYTHON, ARRAY, TENSOR, GIVEN = 0, 1, 2, 3  # what is given, and so what is given back; the last is not known yet
@@ -140,6 +140,9 @@ class Symbol(Wrapped):
     __str__ = __repr__
 
 
+PLAIN.add(Symbol)
+
+
 class Trace:
     """One function being written down."""
 
@@ -155,6 +158,7 @@ class Trace:
         self.given_back: set[int] = set()  # what is in the form of whatever the program is given
         self.reads: dict[int, tuple[Variable, Node]] = {}
         self.assigned: dict[int, tuple[Variable, Any]] = {}
+        self.views: dict[Any, Any] = {}  # where elements are, of views that were asked for before
         self.turn = self.symbol(np.zeros(()))
         self.latest = self.turn.node  # of what is done in turn
 
@@ -214,7 +218,7 @@ class Trace:
     def weak(self, x: Any, strong: list[Any]) -> Any:
         """The dtype that a Python number gets among arrays; None for anything else, and if it is alone."""
         kind = _kind(x)
-        return None if isinstance(kind, np.dtype) or not strong else np.result_type(*strong, _example(kind))
+        return None if isinstance(kind, np.dtype) or not strong else np.result_type(*strong, example(kind))
 
     def cast(self, x: Node, dtype: Any) -> Node:
         return x if x.dtype == dtype else self.graph.add("cast", (x,), x.shape, dtype, None, user_line())
@@ -251,8 +255,8 @@ class Trace:
         dtypes = tuple(map(_kind, args))
         if isinstance(lower, call) and lower.symbol in PICKING:
             return PICKING[lower.symbol](self, op, args, params)
-        dtype = result_dtype(op, dtypes, Frozen(params))
-        if "c" in {dtype.kind, *(np.dtype(d).kind for d in dtypes)}:
+        dtype = result_dtype(op, dtypes, Frozen(params) if params else NO_PARAMS)
+        if dtype is None:
             return self.opaque(op, args, params)
         if isinstance(lower, scalar):
             return self.map(op, args, params, dtype, dtypes)
@@ -265,7 +269,7 @@ class Trace:
         if isinstance(lower, scan | position):
             return self.scanned(op, args, params, dtype)
         if isinstance(lower, call) and lower.symbol == "gemm":
-            op.acts.shape(op.name, [np.shape(a) for a in args], params)  # which says what does not fit
+            op.acts.shape(op.name, [_shape(a) for a in args], params)  # which says what does not fit
             return self.product(*(self.node(a, dtype) for a in args))
         if isinstance(lower, call) and lower.symbol == "cast":
             return Symbol(self, self.cast(self.node(args[0]), params["dtype"]))
@@ -281,7 +285,7 @@ class Trace:
         return Symbol(self, self.graph.add("opaque", nodes, shape, nodes[0].dtype, (op, params), user_line()))
 
     def map(self, op: Any, args: Sequence[Any], params: dict[str, Any], dtype: Any, dtypes: Any) -> Symbol:
-        shapes = [np.shape(a) for a in args]
+        shapes = [_shape(a) for a in args]
         shape = op.acts.shape(op.name, shapes, params)
         common = dtype if dtype.kind != "b" else self.compared(op, args, dtypes)
         if common is None:
@@ -301,11 +305,11 @@ class Trace:
         kinds = [d for _, d in mixed if isinstance(d, np.dtype)]
         floats = [d for d in kinds if d.kind == "f"]
         if floats:
-            return np.result_type(*floats, *(_example(d) for _, d in mixed if d is float))
+            return np.result_type(*floats, *(example(d) for _, d in mixed if d is float))
         # a Python integer may be none of theirs: it is compared all the same
         found = np.result_type(
             *kinds,
-            *(np.int64 if d is int and _may_not_fit(a, kinds) else _example(d) for a, d in mixed if d not in kinds),
+            *(np.int64 if d is int and _may_not_fit(a, kinds) else example(d) for a, d in mixed if d not in kinds),
         )
         whole = all(d is int or d is bool or d in kinds for _, d in mixed)
         return None if whole and found.kind == "f" else found  # int64 and uint64, which no dtype holds
@@ -322,18 +326,31 @@ class Trace:
     def viewed(self, op: Any, x: Any, params: dict[str, Any]) -> Any:
         """A view: where its elements are is told by the kernel itself, run on an array laid out like the argument."""
         source = self.node(x)
+        looks = (op, source.shape, *((source.args[0].size, source.data) if source.kind == "view" else ()))
+        key = looks, Frozen(params)
+        found = self.views.get(key)
+        if found is None:
+            found = self.views[key] = self._viewed(op, source, params)
+        whole, shape, where = found
+        if not prod(shape):
+            return Symbol(self, self.graph.constant(np.zeros(shape, source.dtype)))
+        if where is None:
+            return self.elements(op, source, params)
+        base = source.args[0] if source.kind == "view" and not whole else source
+        return Symbol(self, self.view(base, shape, *where))
+
+    def _viewed(self, op: Any, source: Node, params: dict[str, Any]) -> tuple[bool, Shape, Any]:
+        """Whether it is a view of the node, not of what that views; its shape; offset and strides, if it is one."""
         whole, base = laid_out(source)
         made = np.asarray(op.guarded(lambda: op.run(whole, *params.values()), [source], params))
-        if not made.size:
-            return Symbol(self, self.graph.constant(np.zeros(made.shape, source.dtype)))
-        if not np.may_share_memory(made, whole) and source.kind == "view":  # not of a view: of its elements, in order
-            base = source
+        if made.size and not np.may_share_memory(made, whole) and source.kind == "view":
+            base = source  # not of a view: of its elements, in order
             whole = np.zeros(source.shape, np.int8)
             made = np.asarray(op.run(whole, *params.values()))
-        if not np.may_share_memory(made, whole):
-            return self.elements(op, source, params)
+        if not made.size or not np.may_share_memory(made, whole):
+            return True, made.shape, None
         begin = laid_out_at(whole, source if base is not source else None)
-        return Symbol(self, self.view(base, made.shape, made.__array_interface__["data"][0] - begin, made.strides))
+        return base is source, made.shape, (made.__array_interface__["data"][0] - begin, made.strides)
 
     def elements(self, op: Any, source: Node, params: dict[str, Any]) -> Any:
         """What is no view picks elements: which, is told by the kernel, run on their places along each axis."""
@@ -390,7 +407,7 @@ class Trace:
             a = self.reshaped(a, (1, *a.shape))
         if column:
             b = self.reshaped(b, (*b.shape, 1))
-        loop = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        loop = together(a.shape[:-2], b.shape[:-2])
         a, b = self.spread(a, (*loop, *a.shape[-2:])), self.spread(b, (*loop, *b.shape[-2:]))
         shape = (*loop, a.shape[-2], b.shape[-1])
         z = self.graph.add("product", (a, b), shape, a.dtype, None, user_line())
@@ -435,75 +452,14 @@ def _kind(a: Any) -> Any:
     return a.weak or a.dtype if isinstance(a, Symbol) else a.dtype
 
 
+def _shape(a: Any) -> Shape:
+    shape: Shape = a.shape if isinstance(a, Symbol | np.ndarray) else np.shape(a)
+    return shape
+
+
 def _may_not_fit(a: Any, kinds: list[Any]) -> bool:
     """Whether a Python integer may be outside of what integers hold."""
     if isinstance(a, Symbol):
         return True
     held = [np.iinfo(d) for d in kinds if d.kind in "iu"]
     return any(not i.min <= a <= i.max for i in held)
-
-
-class Frozen(dict[str, Any]):
-    """Parameters that can be looked up."""
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return hash(fingerprint(dict(self)))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Frozen) and fingerprint(dict(self)) == fingerprint(dict(other))
-
-
-@lru_cache(4096)
-def result_dtype(op: Any, dtypes: tuple[Any, ...], params: Frozen) -> np.dtype[Any]:
-    """The dtype of an op on arguments of these: asked of the op itself, on one element each."""
-    rank = 2 if isinstance(op.lower, call) and op.lower.symbol == "gemm" else 1 if isinstance(op.lower, fold) else 0
-    values = [_example(d, (1,) * rank) for d in dtypes]
-    if isinstance(op.lower, view | pieces):
-        common: np.dtype[Any] = np.result_type(*(_example(d) for d in dtypes))
-        return common
-    given = {**params, "axis": 0} if isinstance(op.lower, fold | scan | position) else dict(params)
-    with np.errstate(all="ignore"):
-        dtype: np.dtype[Any] = np.asarray(op.perform(values, given)).dtype
-    return dtype
-
-
-def _example(d: Any, shape: Shape = (1,)) -> Any:
-    return d(1) if isinstance(d, type) else np.ones(shape or (1,), d)
-
-
-def laid_out(node: Node) -> tuple[Any, Node]:
-    """An array of one byte per element laid out as the node is in memory, and the node whose memory that is."""
-    if node.kind != "view":
-        return np.zeros(node.shape, np.int8), node
-    base = node.args[0]
-    flat = np.zeros(base.size, np.int8)
-    return np.lib.stride_tricks.as_strided(flat[node.data.offset :], node.shape, node.data.strides), base
-
-
-def laid_out_at(whole: Any, view: Node | None) -> int:
-    """Where the memory begins in which ``laid_out`` laid an array out."""
-    at: int = whole.__array_interface__["data"][0]
-    return at if view is None else at - view.data.offset
-
-
-def _diagonal(shape: Shape, dtype: Any) -> Any:
-    """Matrices that can be inverted, and more: positive and symmetric."""
-    if len(shape) < 2:
-        return np.ones(shape, dtype)
-    return np.broadcast_to(np.eye(*shape[-2:], dtype=dtype) * np.arange(1, shape[-1] + 1).astype(dtype), shape)
-
-
-def result_like(op: Any, likes: tuple[Any, ...], values: list[Any], params: dict[str, Any]) -> Any:
-    """Shape and dtype of the result, or a list of them: by running the kernel on numbers that it accepts."""
-    for make in (np.ones, _diagonal, np.zeros):  # positions of 1 may be outside, those of 0 are not
-        xs = [make(*like)[()] if v is None else v[()] for like, v in zip(likes, values, strict=True)]
-        try:
-            with np.errstate(all="ignore"):
-                out = op.perform(xs, params)
-            break
-        except PullbackError:
-            if make is np.zeros:
-                raise
-    if type(out) is tuple:
-        return [(np.shape(z), z.dtype) for z in out]
-    return np.shape(out), out.dtype

@@ -13,7 +13,7 @@ from pullback.compiler.code import FLOATS, code_of
 from pullback.compiler.convolution import Convolution, Examples, Interleaved, Laid
 from pullback.compiler.graph import Graph, Node, View, contiguous
 from pullback.compiler.pooling import Pooling
-from pullback.compiler.trace import laid_out, laid_out_at
+from pullback.compiler.results import laid_out, laid_out_at
 from pullback.core.windows import Windows
 
 __all__ = ["windowed"]

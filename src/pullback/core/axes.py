@@ -16,6 +16,7 @@ examples along its axis 0, the others are the same for all; the result has them 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -25,6 +26,9 @@ from pullback.errors import ArgumentError, ShapeError
 
 Shape = tuple[int, ...]
 Sample = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+together = lru_cache(1024)(np.broadcast_shapes)
 
 
 class Acts:
@@ -52,8 +56,11 @@ class broadcast(Acts):
         groups = left[1:-1].split("),(")
         self.core = [tuple(d for d in group.split(",") if d) for group in groups]
         self.out = tuple(d for d in right.strip("()").split(",") if d)
+        self.loose = not self.out and not any(self.core)  # no core axes
 
     def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+        if self.loose and len(shapes) == len(self.core) and shapes.count(shapes[0]) == len(shapes):
+            return shapes[0]
         size: dict[str, int] = {}
         loops = []
         for shape, core in zip(shapes, self.core, strict=True):
@@ -70,7 +77,7 @@ class broadcast(Acts):
                     )
             loops.append(shape[:split])
         try:
-            return np.broadcast_shapes(*loops) + tuple(size[d] for d in self.out)
+            return together(*loops) + tuple([size[d] for d in self.out])
         except ValueError:
             raise ShapeError(
                 f"{name}: shapes {listed(shapes)} do not broadcast. "

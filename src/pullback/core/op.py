@@ -302,6 +302,8 @@ class Op:
     def bound(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
         """The inputs and the parameters of a call; None if it is not as the signature says."""
         count = 1 if self.variadic else len(self.inputs)
+        if len(args) == count and not (kwargs or self.required or self.variadic):
+            return tuple(args), dict(self.params)
         given = dict(zip(self.params, args[count:], strict=False))
         if self.variadic or len(args) < count or len(args) > count + len(self.params) or given.keys() & kwargs.keys():
             return None

@@ -1,0 +1,63 @@
+"""Kernels that are alike are written once: those of every step of a loop, but for the arrays that they are given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.compiler.fuse import Fused, Kernel, is_number
+from pullback.compiler.graph import Node, fingerprint
+from pullback.compiler.kernels import Writer, Written
+
+__all__ = ["Alike"]
+
+
+class Alike:
+    """The kernels of one program that were written so far."""
+
+    def __init__(self, fused: Fused, lanes: int) -> None:
+        self.fused, self.lanes = fused, lanes
+        self.known: dict[Any, tuple[Written, list[int]]] = {}
+        self.writers: dict[str, tuple[Writer, tuple[Node, ...]]] = {}  # of each text, who wrote it, and for what arrays
+
+    def written(self, kernel: Kernel) -> Written:
+        """A kernel as text: that of one like it, with its own arrays, or a new one."""
+        look = Look(kernel, self.fused)
+        found = self.known.get(look.key)
+        if found is not None:
+            return found[0]._replace(arrays=tuple(look.nodes[place] for place in found[1]))
+        writer = Writer(kernel, self.fused, self.lanes)
+        made = writer.write()
+        self.writers.setdefault(made.body, (writer, made.arrays))
+        if all(a.number in look.places for a in made.arrays):
+            self.known[look.key] = made, [look.places[a.number] for a in made.arrays]
+        return made
+
+    def forget(self) -> None:
+        """Let go of what is of no use once the texts are there."""
+        self.known.clear()
+        self.writers.clear()
+
+
+class Look:
+    """Everything about a kernel that is in its text: its nodes, down to what lies in memory, in the order they come."""
+
+    def __init__(self, kernel: Kernel, fused: Fused) -> None:
+        self.kernel, self.fused = kernel, fused
+        self.nodes: list[Node] = []
+        self.places: dict[int, int] = {}
+        self.seen: list[Any] = []
+        own = [self._place(n) for n in kernel.nodes]
+        self.key = kernel.axes, kernel.split, tuple(own), tuple(self.seen)
+
+    def _place(self, n: Node) -> int:
+        if n.number in self.places:
+            return self.places[n.number]
+        level = self.kernel.levels.get(n.number)
+        virtual, stored = n.number in self.fused.virtual, n.number in self.fused.stored
+        through = level is not None or virtual or n.kind == "view"
+        args = [self._place(a) for a in n.args] if through else None
+        data = fingerprint(n.data) if through or is_number(n) else None
+        self.places[n.number] = place = len(self.nodes)
+        self.nodes.append(n)
+        self.seen.append((n.kind, n.shape, n.dtype, level, virtual, stored, data, args and tuple(args)))
+        return place
