@@ -41,7 +41,7 @@ class Access(Plan):
 
     def offset(self, use: Use, places: dict[int, str]) -> str:
         """Where the elements of a use begin, given the place along each axis of the kernel that is known."""
-        at = str(use.offset)
+        at = self.begin(use)
         for i, place in places.items():
             at = self.code.add(at, self.code.times(place, use.steps[i]))
         return at

@@ -300,7 +300,7 @@ class Assembler:
         name = self._named(self._overwriting(k, w))
         after = [n for n in k.nodes if k.levels[n.number] == "after"]
         arrays = w.arrays[: len(w.arrays) - len(after)]
-        given = [f"ptr {self._pointer(code, n)}" for n in arrays]
+        given = [f"ptr {self._pointer(code, n, at)}" for n, at in zip(arrays, w.ahead, strict=True)]
         args = "".join(f"{pointer}, " for pointer in given)
         partial, parts = self._at(code, ("partial", k.number)), parts_of(w)
         scratch = self._at(code, ("scratch", k.number))

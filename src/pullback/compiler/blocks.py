@@ -111,7 +111,7 @@ class Blocks(Folds):
 
     def _row_load(self, use: Use, at: str = "0") -> Value:
         """An element for each row of the block, ``at`` after where the row begins."""
-        at = self.code.add(str(use.offset), at)
+        at = self.code.add(self.begin(use), at)
         if self._same_for_rows(use):
             return self._splat(self._load(use.node, at, None, 1), self.block)
         if self._by_rows(use):
@@ -240,7 +240,7 @@ class Blocks(Folds):
         if ("room", places) not in self.block_memo:
             room = self.block_memo["room", places] = code.room(f"[{self.block} x i64]")
             code.line(f"store <{self.block} x i64> {places}, ptr {room}, align 64")
-        array = self._element(use.node, self.address(use.node), str(use.offset))
+        array = self._element(use.node, self.address(use.node), self.begin(use))
         tile = self._tile_place(key, use.node, "0")
         code.line(f"call void @{function}(ptr {array}, ptr {self.block_memo['room', places]}, ptr {tile})")
 

@@ -37,6 +37,7 @@ class Written(NamedTuple):
     finish: str  # the text of the function that puts the parts together, if there is anything to put
     declared: frozenset[str]
     helpers: tuple[tuple[str, str], ...]
+    ahead: tuple[int, ...] = ()  # where in the first arrays the addresses that it takes are, in elements
 
 
 class Writer(Blocks):
@@ -90,7 +91,8 @@ class Writer(Blocks):
         finish = Finish(self).text() if self.after else ""
         arrays = (*self.arrays, *(n for n in self.after))
         declared, helpers = frozenset(code.declared), tuple(code.helpers.items())
-        return Written(body, arrays, total, part, partial, self.scratch, finish, declared, helpers)
+        ahead = tuple(self.ahead.get(n.number, 0) for n in self.arrays)
+        return Written(body, arrays, total, part, partial, self.scratch, finish, declared, helpers, ahead)
 
     def _row(self, row: str, rows: list[Axis], columns: list[Axis]) -> None:
         """One row: every pass along it."""

@@ -77,6 +77,20 @@ class Plan:
         return list(found)
 
     @cached_property
+    def ahead(self) -> dict[int, int]:
+        """How far into the arrays that are only read the first use begins: their addresses are given from there, so
+        that the steps of a loop over ``x[0]``, ``x[1]``, … are the same kernel.
+        """
+        found: dict[int, int] = {}
+        for use in self.loads:
+            found[use.node.number] = min(use.offset, found.get(use.node.number, use.offset))
+        return {number: at for number, at in found.items() if at > 0 and number not in self.kernel.levels}
+
+    def begin(self, use: Use) -> str:
+        """Where the elements of a use begin, from the address that is given."""
+        return str(use.offset - self.ahead.get(use.node.number, 0))
+
+    @cached_property
     def guards(self) -> dict[int, list[list[tuple[int, int]]]]:
         """For the nodes that are pieces, and each piece: where it begins and ends along each axis of the kernel."""
         return {

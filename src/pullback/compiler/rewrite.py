@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.graph import Fold, Graph, Node, View, contiguous, in_order
+from pullback.compiler.graph import Fold, Graph, Node, Pieces, View, contiguous, in_order
+from pullback.compiler.joining import Joined, joined_sums
 from pullback.core.axes import together
 from pullback.core.tensor import BY_KERNEL
 
@@ -28,12 +29,23 @@ def _simplified(graph: Graph) -> Graph:
     made: dict[int, Node] = {}
     for n in graph.inputs:
         made[n.number] = new.input(n.shape, n.dtype)
+    sums = joined_sums(graph)
     for n in graph.nodes:
-        if n.kind != "input":
+        if n.number in sums:
+            made[n.number] = _joined(new, n, sums[n.number], made)
+        elif n.kind != "input":
             args = tuple(made[a.number] for a in n.args)
             made[n.number] = _better(new, n, args)
     new.outputs = [made[o.number] for o in graph.outputs]
     return new
+
+
+def _joined(g: Graph, n: Node, whole: Joined, made: dict[int, Node]) -> Node:
+    args = [made[a.number] for a, _ in whole.pieces]
+    starts = tuple(start for _, start in whole.pieces)
+    one = _better(g, Node("pieces", (), n.shape, n.dtype, Pieces(starts, 0.0), 0, n.line), tuple(args))
+    one = _two(g, n, np.add, one, g.constant(0.0, n.dtype))  # as the zeros of the others did: -0 becomes 0
+    return one if whole.other is None else _two(g, n, np.add, made[whole.other.number], one)
 
 
 def _better(g: Graph, n: Node, args: tuple[Node, ...]) -> Node:

@@ -1,0 +1,76 @@
+"""Sums of pieces that do not overlap, as the gradients of loops over rows are, and kernels that differ in an offset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback as pb
+
+
+def rows(x: Any) -> Any:
+    return sum(pb.sum(np.sin(x[i]) * (i + 1.0)) for i in range(len(x)))
+
+
+def gates(x: Any) -> Any:
+    n = x.shape[-1] // 3
+    a, b, c = x[..., :n], x[..., n : 2 * n], x[..., 2 * n :]
+    return pb.sum(np.tanh(a) * pb.sigmoid(b) + c * c)
+
+
+def some_rows(x: Any) -> Any:
+    return pb.sum(x[0] * x[2]) + pb.sum(np.exp(x[4]))
+
+
+def rows_and_all(x: Any) -> Any:
+    return rows(x) + pb.sum(x * x)
+
+
+def overlapping(x: Any) -> Any:
+    return pb.sum(x[1:] * x[:-1]) + pb.sum(x[2:5] ** 3)
+
+
+def all_twice(x: Any) -> Any:
+    return pb.sum(np.cos(x)) + rows(x) + pb.sum(x**3)
+
+
+@pytest.mark.parametrize("f", [rows, gates, some_rows, rows_and_all, overlapping, all_twice])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_gradients_of_parts_are_those_of_eager_code(f: Any, dtype: str) -> None:
+    x = np.random.default_rng(0).normal(size=(7, 4, 6)).astype(dtype)
+    expected = pb.grad(f)(x)
+    found = pb.compile(pb.grad(f), backend="llvm")(x)
+    np.testing.assert_allclose(found, expected, rtol=1e-5 if dtype == "float32" else 1e-13)
+    assert np.array_equal(found, pb.compile(pb.grad(f), backend="llvm")(np.asfortranarray(x)))
+
+
+def test_all_parts_are_put_together_at_once() -> None:
+    x = np.ones((50, 4, 6))
+    program = pb.compile(pb.grad(rows), backend="llvm").lower(x)
+    assert sum("pieces" in kernel for kernel in program.kernels) == 1
+    assert len(program.kernels) < 60
+
+
+def test_steps_that_differ_in_an_offset_are_one_function() -> None:
+    def loop(xs: Any) -> Any:
+        h = np.zeros((3, 8))
+        for i in range(20):
+            h = np.tanh(xs[i, 1] + h) * xs[i, 0]
+            h = pb.linalg.matrix_power(h.T @ h, 1)[:3] if i % 5 == 4 else h
+        return h
+
+    xs = np.random.default_rng(1).normal(size=(20, 2, 3, 8))
+    compiled = pb.compile(loop, backend="llvm")
+    np.testing.assert_allclose(compiled(xs), loop(xs), rtol=1e-12)
+
+
+def test_views_of_one_array_keep_their_distance() -> None:
+    def f(x: Any) -> Any:
+        return [np.exp(x[i + 1] - x[i]) + x[i + 3] for i in range(10)]
+
+    x = np.random.default_rng(2).normal(size=(13, 40))
+    program = pb.compile(f, backend="llvm")
+    for found, expected in zip(program(x), f(x), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-13)
