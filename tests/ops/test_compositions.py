@@ -255,7 +255,7 @@ WITHOUT = {
     "tensor6d", "zeros", "to_bool", "to_int", "lower_bound", "upper_bound", "multinomial", "rand",
     "random.standard_normal", "random.uniform_int", "random.seed", "random.bernoulli", "random.poisson",
     "random.categorical", "random.permutation", "image.non_max_suppression", "image.non_max_suppression_padded",
-    "signal.hann_window", "signal.hamming_window",
+    "signal.hann_window", "signal.hamming_window", "random.get_state", "random.set_state",
 }  # fmt: skip
 NARROWING = {"cast", "to_float"}  # differences of float32 say little; tested below
 OPS = {id(op.function) for op in REGISTRY.values()}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
-__all__ = ["entr", "expit", "log_expit", "logit", "rel_entr", "xlog1py", "xlogy"]
+import numpy as np
 
-LEAST = {"f4": 2.0**-126, "f8": 2.0**-1022}  # of full precision
+__all__ = ["entr", "expit", "log_expit", "logit", "rel_entr", "xlog1py", "xlogy"]
 
 
 def expit(s: Any, x: Any) -> Any:
@@ -45,6 +45,8 @@ def rel_entr(s: Any, x: Any, y: Any) -> Any:
     otherwise = s.select(nought, 0, s.select(known, inf, x + y))
     ratio = x / y
     near = s.logical_and(s.greater(ratio, 0.5), s.less(ratio, 2))
-    far = s.logical_or(s.less(ratio, LEAST[x.dtype]), s.equal(ratio, inf))  # too small or too large to be told
+    far = s.logical_or(
+        s.less(ratio, float(np.finfo(x.dtype).tiny)), s.equal(ratio, inf)
+    )  # too small or too large to be told
     log = s.select(near, s.log1p((x - y) / y), s.select(far, s.log(x) - s.log(y), s.log(ratio)))
     return s.select(usual, x * log, otherwise)
