@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 from measure import geometric_mean, interleaved, paired_ratio
-from programs import VARIABLES, Eager, Jit, Ours, Program, programs, truth
+from programs import Eager, Jit, Ours, Program, programs, truth
 
 import pullback as pb
 
@@ -115,7 +115,7 @@ def measured(p: Program, given: Any) -> dict[str, Any]:
         else:
             calls[name] = call
     found: dict[str, Any] = {"failed": failed, "times": interleaved(calls, given.rounds), "bytes": {}}
-    if OURS in calls and p.does != VARIABLES:
+    if OURS in calls:
         found["bytes"][OURS] = temporaries(libraries[OURS].lowered(p, params, data))
     if JAX in calls:
         found["bytes"][JAX] = libraries[JAX].temporaries(p, params, data)

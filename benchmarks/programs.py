@@ -281,6 +281,11 @@ class Ours:
         if p.does != VARIABLES:
             step, args = self.compile(self.function(p, len(params))), (*params, *data)
             return lambda: step(*args)
+        train, variables = self.trained(p, params)
+        return lambda: (train(*data), *variables)
+
+    def trained(self, p: Program, params: list[Any]) -> tuple[Any, list[Any]]:
+        """A step of gradient descent, and the variables that it changes."""
         variables = [pb.variable(w) for w in params]
 
         @self.compile
@@ -290,9 +295,11 @@ class Ours:
                 v.assign(v - RATE * grads[v.name])
             return value
 
-        return lambda: (train(*data), *variables)
+        return train, variables
 
     def lowered(self, p: Program, params: list[Any], data: list[Any]) -> Any:
+        if p.does == VARIABLES:
+            return self.trained(p, params)[0].lower(*data)
         return self.compile(self.function(p, len(params))).lower(*params, *data)
 
 

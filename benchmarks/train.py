@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import one_thread  # noqa: F401  # isort: skip
 import argparse
+import os
 import platform
 import sys
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from measure import paired_ratio
 
 import pullback as pb
 
+os.environ["PULLBACK_CACHE"] = "0"  # every library compiles for itself
 BATCH = 128
 SOME = 20  # steps after which the weights of all are compared
 
