@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import update_wrapper
 from inspect import Parameter, signature
 from time import perf_counter
@@ -147,6 +149,18 @@ class Program:
         return "\n".join([str(self.graph), "", head, *(f"  {k}" for k in self.kernels)])
 
 
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without the garbage collector: the nodes of a graph are many, and it would look for garbage among them."""
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if on:
+            gc.enable()
+
+
 def _runner(source: Source, backend: str, options: dict[str, Any]) -> Any:
     """What runs a graph: machine code, where there can be any."""
     if backend == "numpy" or (backend == "auto" and not there()):
@@ -287,7 +301,8 @@ class Compiled:
         return found
 
     def _program(self, key: Any, ins: Any, named: Any, leaves: list[Leaf]) -> Program:
-        program = self.programs[key] = Program(self.__wrapped__, ins, named, leaves, self.backend, self.options)
+        with uncollected():
+            program = self.programs[key] = Program(self.__wrapped__, ins, named, leaves, self.backend, self.options)
         if not (named or self._switched()):
             before = self.__call__ if len(self.programs) % MANY_TRACES else self._run  # no long way for the last
             self.__call__ = program.entry(ins, leaves, before) or self.__call__

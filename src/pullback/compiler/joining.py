@@ -33,6 +33,9 @@ def joined_sums(graph: Graph) -> dict[int, Joined]:
             continue
         leaves, sums = _leaves(n, users, asked)
         pieces = [leaf for leaf in leaves if _is_padded(leaf)]
+        if not pieces:  # nor are there any in a part of this sum
+            inner.update(sums)
+            continue
         others = [leaf for leaf in leaves if not _is_padded(leaf)]
         placed = [(a, start) for p in pieces for a, start in zip(p.args, p.data.starts, strict=True)]
         if len(pieces) > 1 and len(others) < 2 and _apart(placed):

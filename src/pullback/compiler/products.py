@@ -110,6 +110,18 @@ def _letter(dtype: str) -> str:
     return "s" if dtype == "f4" else "d"
 
 
+def _rows(m: int, most: int) -> int:
+    """How many rows at a time: nearly as many as there are registers for, so that none are left if that can be.
+
+    >>> _rows(16, 12), _rows(30, 12), _rows(17, 12), _rows(5, 12)
+    (8, 10, 9, 5)
+    """
+    if m <= most:
+        return max(m, 1)
+    evenly = [r for r in range(most, most // 2, -1) if m % r == 0]
+    return evenly[0] if evenly else -(-m // -(-m // most))
+
+
 @lru_cache(256)
 def small_product(product: Product, lanes: int) -> tuple[str, frozenset[str]]:
     """The text of a small product, and what it refers to."""
@@ -130,7 +142,7 @@ class SmallProduct:
         self.width = most
         registers = REGISTERS[lanes]
         self.vectors = 2 if product.n > self.width else 1
-        self.rows = min((registers - 2 - self.vectors) // self.vectors // 2 * 2, 12, max(product.m, 1))
+        self.rows = _rows(product.m, min((registers - 2 - self.vectors) // self.vectors // 2 * 2, 12))
 
     def text(self) -> str:
         p, code = self.p, self.code
