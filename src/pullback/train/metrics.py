@@ -117,15 +117,6 @@ def _of_class(x: Any, labels: Any) -> Any:
     return picked(np.reshape(x, -1), labels + n * np.arange(labels.size).reshape(labels.shape))
 
 
-def _highest(x: Any) -> Any:
-    """The number of the highest class, the first of them if there are more."""
-    if not _is_compiled(x):
-        return np.argmax(x, axis=-1)
-    n = x.shape[-1]
-    numbered = np.arange(n, dtype=np.promote_types(x.dtype, np.float32))  # whole numbers have no loops for minima
-    return np.min(np.where(x == np.max(x, axis=-1, keepdims=True), numbered, float(n)), axis=-1)
-
-
 # ---- numbers
 
 
@@ -360,7 +351,7 @@ def categorical_accuracy(y_true: Any, y_pred: Any) -> Any:
     array([1., 0.])
     """
     y, p = _pair("categorical_accuracy", y_true, y_pred)
-    return (_highest(y) == _highest(p)).astype(p.dtype)
+    return (np.argmax(y, axis=-1) == np.argmax(p, axis=-1)).astype(p.dtype)
 
 
 def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Any:
@@ -370,7 +361,7 @@ def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Any:
     array([1., 0.])
     """
     y, p = _labels("sparse_categorical_accuracy", y_true, y_pred)
-    return (y == _highest(p)).astype(p.dtype)
+    return (y == np.argmax(p, axis=-1)).astype(p.dtype)
 
 
 def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Any:
