@@ -143,6 +143,8 @@ def test_a_dataset_is_as_good_as_arrays() -> None:
     data = pb.data.Dataset.from_arrays((x, y)).batch(32)
     history = other.fit_dataset(data, epochs=2, validation_data=data)
     assert same(one, other)
+    pair = classifier().fit_dataset(data, epochs=1, validation_data=(x, y)).history["val_loss"]
+    assert pair == pytest.approx(history.history["val_loss"][:1], rel=1e-5)
     assert history.history["val_loss"][-1] == pytest.approx(other.evaluate(data)[0])
 
 
@@ -326,8 +328,29 @@ def test_ctrl_c_stops_after_the_step() -> None:
     before = signal.getsignal(signal.SIGINT)
     history = model.fit(x, y, epochs=5, callbacks={"on_batch_end": interrupt})
     assert history.stopped == "by Ctrl-C after step 2"
+    assert history.epochs == [0]
     assert history.steps == model.optimizer.iterations == 2
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_what_was_interrupted_in_an_epoch_goes_on_in_it(tmp_path) -> None:
+    x, y = points()
+    path = tmp_path / "run.safetensors"
+    whole, model = classifier(), classifier()
+    history = whole.fit(x, y, epochs=2)
+    pb.random.seed(1)
+    model = classifier()
+    ends = []
+
+    def interrupt(batch, logs):
+        if model.optimizer.iterations == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    told = {"on_batch_end": interrupt, "on_epoch_end": lambda epoch, logs: ends.append(epoch)}
+    model.fit(x, y, epochs=2, callbacks=[told, pb.callbacks.model_checkpoint(path, every=1)])
+    assert not ends  # an epoch that was broken off has no end
+    assert model.fit(x, y, epochs=2, resume=path).history == history.history
+    assert same(whole, model)
 
 
 def test_a_step_that_is_broken_off_leaves_nothing() -> None:

@@ -98,8 +98,9 @@ class Learner(Layer):
                 self._check(*given)
         batches = Dataset.from_arrays(rows)
         batches = batches.shuffle() if shuffle else batches
-        held = None if held is None else Dataset.from_arrays(held).batch(batch_size)
-        return self._train(batches.batch(batch_size), tuple, epochs, held, callbacks, verbose, resume)
+        data = None if held is None else Dataset.from_arrays(held).batch(batch_size)
+        measured = None if data is None else lambda: self._measured(data, batch_size)
+        return self._train(batches.batch(batch_size), tuple, epochs, measured, callbacks, verbose, resume)
 
     def fit_dataset(
         self,
@@ -132,7 +133,11 @@ class Learner(Layer):
                 self._check(*rows)
             return rows
 
-        return self._train(dataset, checked, epochs, validation_data, callbacks, verbose, resume)
+        held = validation_data
+        if held is not None and not isinstance(held, Dataset):
+            held = Dataset.from_arrays(self._rows(*_pair(held, f"{self.name}.fit_dataset: validation_data"))).batch(32)
+        measured = None if held is None else lambda: self._measured(held)
+        return self._train(dataset, checked, epochs, measured, callbacks, verbose, resume)
 
     def train_on_batch(self, x: Any, y: Any) -> list[float]:
         """One step with these examples; gives the loss before it, and the metrics.
@@ -162,7 +167,9 @@ class Learner(Layer):
             rows = self._rows(x, y)
             self._check(*rows)
             x = Dataset.from_arrays(rows).batch(batch_size)
-        found = list(self._measured(x).values())
+            found = list(self._measured(x, batch_size).values())
+        else:
+            found = list(self._measured(x).values())
         return found if self._metrics else found[0]
 
     def predict(self, x: Any, batch_size: int = 32) -> Any:
@@ -259,12 +266,13 @@ class Learner(Layer):
             programs[name] = compiled(function)
         return programs[name]
 
-    def _measured(self, batches: Any) -> dict[str, float]:
-        means, whole = Means(self._names()), 0
+    def _measured(self, batches: Any, whole: int | None = None) -> dict[str, float]:
+        """Means over batches; those of the size of the first one, or as large as is said, are compiled."""
+        means = Means(self._names())
         for batch in batches:
-            xs, ys = self._rows(*_pair(batch, "evaluate"))
+            xs, ys = self._rows(*_pair(batch, f"{self.name}.evaluate"))
             size = len(xs[0])
-            whole = max(whole, size)
+            whole = whole or size
             program = size == whole and not self._eager
             means.add((self._program("test", self._tested) if program else self._tested)(xs, ys), size)
         if not means.count:
@@ -277,11 +285,10 @@ class Learner(Layer):
     # ---- a training
 
     def _train(
-        self, batches: Dataset, rows: Any, epochs: int, held: Any, callbacks: Any, verbose: Any, resume: Any
+        self, batches: Dataset, rows: Any, epochs: int, measured: Any, callbacks: Any, verbose: Any, resume: Any
     ) -> History:
         whole_number(f"{self.name}.fit", "epochs", epochs)
-        measure = None if held is None else lambda: self._measured(held)
-        run = Run(self, batches, rows, epochs, measure, callbacks, verbose)
+        run = Run(self, batches, rows, epochs, measured, callbacks, verbose)
         if resume is not None:
             run.resume(resume)
         self._run, self.stop_training = run, False

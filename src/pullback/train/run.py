@@ -118,11 +118,12 @@ class Run:
             if self.history.stopped is None and self.measure is not None:
                 logs |= {f"val_{name}": value for name, value in self.measure().items()}
             progress.close(logs)
-        if self.history.stopped is None:
-            self.means, self.epoch = Means(means.names), epoch + 1
         self.history.add(epoch, logs)
+        if self.history.stopped is not None:  # an epoch that was broken off has no end
+            return logs
+        self.means, self.epoch = Means(means.names), epoch + 1
         self.callbacks.on_epoch_end(epoch, logs)
-        if model.stop_training and self.history.stopped is None:
+        if model.stop_training:
             self.history.stopped = self.callbacks.stopped or f"by a callback after epoch {epoch + 1}"
         return logs
 
