@@ -7,7 +7,9 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from pullback.errors import CheckpointError
+import numpy as np
+
+from pullback.errors import CheckpointError, DataError
 from pullback.train import optimizers, schedules
 from pullback.train.saving import load, put, save
 from pullback.train.structure import built, described
@@ -29,7 +31,8 @@ def _numbers(model: Any) -> dict[str, Any]:
     found: dict[str, Any] = {"weights": model.named_variables()}
     if model.optimizer is not None:
         called = {v.name: place for place, v in found["weights"].items()}
-        found["optimizer"] = {_renamed(key, called): x for key, x in model.optimizer.state_dict().items()}
+        state = model.optimizer.state_dict()  # of which another model may have a part
+        found["optimizer"] = {_renamed(k, called): x for k, x in state.items() if "/" not in k or _variable(k) in called}
     return found
 
 
@@ -52,20 +55,42 @@ def _renamed(key: str, called: Mapping[str, str]) -> str:
     return f"{called[variable]}/{slot}" if variable in called else key
 
 
+def _variable(key: str) -> str:
+    """The name of the variable that a slot belongs to."""
+    return key.rpartition("/")[0]
+
+
 def read_checkpoint(path: Any, model: Any) -> Any:
     """Put what is in the file into the model and its optimizer; gives the place in training and what callbacks know."""
     found = _opened(path, model.name)
     where = os.path.basename(os.fspath(path))
+    before = [(v, v.held) for v in model.variables]
     put(f"load: {where}", found["weights"], model.named_variables(), casts=False)
-    _put_state(model, found.get("optimizer"))
+    try:
+        _put_state(model, found.get("optimizer"))
+    except DataError as error:
+        for v, held in before:
+            v.held = held
+        raise CheckpointError(
+            f"load: {where} was written with another optimizer, so nothing was assigned. {error} "
+            "For the variables alone: model.set_weights(pb.train.load(path)['weights'])."
+        ) from error
     return (json.loads(found["training"]) if "training" in found else None), found.get("callbacks")
 
 
 def _put_state(model: Any, state: Any) -> None:
     if model.optimizer is None or state is None:
         return
-    names = {place: v.name for place, v in model.named_variables().items()}
-    model.optimizer.load_state_dict({_renamed(key, names): x for key, x in state.items()}, model.trainable_variables)
+    optimizer, places = model.optimizer, model.named_variables()
+    own = {v.name for v in places.values()}
+    names = {place: v.name for place, v in places.items()}
+    new = {_renamed(key, names): x for key, x in state.items()}
+    told = {_variable(key) for key in new}
+    # What is kept of variables of other models stays; what the file does not tell of begins anew.
+    now = {k: x for k, x in optimizer.state_dict().items() if "/" in k and _variable(k) not in told}
+    for key, x in now.items():
+        new[key] = np.full_like(x, optimizer.start_of(key)) if _variable(key) in own else x
+    optimizer.load_state_dict(new, [v for v in places.values() if v.name in told])
 
 
 def read_model(path: Any) -> Any:

@@ -257,10 +257,11 @@ class Learner(Layer):
         return self._trained if self._eager else self._program("train", self._trained)
 
     def _program(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The compiled form of a function of this model; made anew if other variables are trained than before."""
-        trained = [id(v) for v in self.trainable_variables]
-        if self._programs is None or self._programs[0] != trained:
-            self._programs = trained, {}
+        """The compiled form of a function of this model; made anew if it was changed, or learns with something else."""
+        made_of = [self.optimizer, *((layer, layer.trainable) for layer in self.every_layer())]
+        made_of += [id(v) for v in self.trainable_variables]
+        if self._programs is None or self._programs[0] != made_of:
+            self._programs = made_of, {}
         programs: dict[str, Callable[..., Any]] = self._programs[1]
         if name not in programs:
             programs[name] = compiled(function)
@@ -298,8 +299,9 @@ class Learner(Layer):
             self._run = None
 
     def _ready(self, what: str, trains: bool = True) -> None:
-        if self.optimizer is None:
+        if self.optimizer is None or not self._objectives:
             raise ArgumentError(f"{self.name}.{what}: say how to learn first: model.compile(optimizer, loss).")
+        self.optimizer = _optimizer(self.optimizer)  # which may have been set since
         if trains and self.variables and not self.trainable_variables:
             raise GradientError(
                 f"{self.name}.{what}: none of its {len(self.variables)} variables is trainable. "

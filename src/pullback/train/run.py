@@ -67,6 +67,7 @@ class Run:
         return {
             "epoch": self.epoch,
             "steps": self.steps,
+            "names": self.means.names,
             "sums": list(self.means.sums),
             "count": self.means.count,
             "data": self.batches.state(),
@@ -77,17 +78,27 @@ class Run:
         }
 
     def resume(self, path: Any) -> None:
-        """Go on from a checkpoint, if it is there."""
-        if not os.path.exists(path):
-            return
+        """Go on from a checkpoint, if it is there; if it does not fit, the model stays as it is."""
+        if os.path.exists(path):
+            kept = Kept(self.model)
+            with kept.unless_it_succeeds(None):
+                self._go_on_from(path)
+
+    def _go_on_from(self, path: Any) -> None:
         state, remembered = self.model.load_checkpoint(path)
         if state is None:
             raise DataError(f"{self.model.name}.fit: {os.fspath(path)!r} was not written during a training.")
+        if state["names"] != self.means.names:
+            raise DataError(
+                f"{self.model.name}.fit: {os.fspath(path)!r} was written in a training that measured "
+                f"{', '.join(state['names'])}; this one measures {', '.join(self.means.names)}. "
+                "Compile the model with the same metrics."
+            )
+        self.batches.resume(state["data"])
         self.epoch, self.steps = state["epoch"], state["steps"]
         self.means.sums, self.means.count = list(state["sums"]), state["count"]
         self.history.history, self.history.epochs = state["history"], state["epochs"]
         self.history.steps = self.steps
-        self.batches.resume(state["data"])
         self.callbacks.restore(remembered)
         random.set_state(state["random"])
         for generator, place in zip(self.model.generators(), state["generators"], strict=True):

@@ -209,6 +209,10 @@ class Optimizer:
     def __reduce__(self) -> Any:
         return _remade, (self._make, self.get_config(), self.state_dict())
 
+    def start_of(self, key: str) -> float:
+        """What a slot begins with; ``key`` is what ``state_dict`` calls it."""
+        return self._starts[key.rpartition("/")[2]]
+
     def slots(self, variables: Sequence[Variable] = ()) -> list[Variable]:
         """What it keeps, as variables: the number of the step, the learning rate, and the slots of these and others."""
         for v in variables:

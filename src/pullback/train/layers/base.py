@@ -223,6 +223,13 @@ class Layer(Made):
                 if isinstance(part, Layer):
                     yield from part._penalties(seen)
 
+    def every_layer(self) -> Iterator[Layer]:
+        """Itself and the layers it is made of, and theirs."""
+        yield self
+        for _, part in self.parts():
+            if isinstance(part, Layer):
+                yield from part.every_layer()
+
     def generators(self) -> Iterator[np.random.Generator]:
         """The random generators of layers with a seed of their own: a checkpoint says where they are."""
         yield from (x for x in vars(self).values() if isinstance(x, np.random.Generator))

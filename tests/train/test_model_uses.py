@@ -1,0 +1,149 @@
+"""Models as they are used: changed, nested, shared, frozen, copied, and taken from files of other models."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.errors import ArgumentError, CheckpointError, DataError, ShapeError
+
+layers = pb.layers
+
+
+def points(n: int = 90, seed: int = 0):
+    """Three clouds, and which point belongs to which."""
+    random = np.random.default_rng(seed)
+    kind = random.integers(0, 3, n)
+    x = random.normal(size=(n, 2)) * 0.3 + np.array([[0, 0], [2, 0], [0, 2]])[kind]
+    return x.astype(np.float32), kind
+
+
+def classifier(optimizer="adam", metrics=(), input_shape=(2,)):
+    model = pb.sequential([layers.dense(5, activation="tanh", input_shape=input_shape), layers.dense(3)])
+    model.compile(optimizer, "sparse_softmax_cross_entropy", metrics)
+    return model
+
+
+def same(a, b) -> bool:
+    return all(np.array_equal(u, v) for u, v in zip(a.get_weights(), b.get_weights(), strict=True))
+
+
+# ---- what was changed after a program was made
+
+
+def test_another_optimizer_is_used_from_then_on() -> None:
+    x, y = points()
+    model = classifier(optimizer="sgd")
+    model.fit(x, y)
+    model.optimizer = pb.train.adam(0.01)
+    model.fit(x, y, batch_size=30)
+    assert model.optimizer.iterations == 3
+    model.optimizer = "sgd"
+    model.fit(x, y, batch_size=30)
+    assert model.optimizer.iterations == 3
+    model.optimizer = "none"
+    with pytest.raises(ArgumentError, match="got 'none'"):
+        model.fit(x, y)
+
+
+def test_a_layer_that_is_added_counts_at_once() -> None:
+    x, _ = points()
+    model = classifier()
+    assert (model.predict(x) < 0).any()
+    model.add(layers.activation("relu"))
+    assert (model.predict(x) >= 0).all()
+
+
+def test_averages_of_a_frozen_layer_without_trained_variables_do_not_move() -> None:
+    x, y = points()
+    normal = layers.batch_normalization(center=False, scale=False)
+    model = pb.sequential([normal, layers.dense(3)])
+    model.compile("sgd", "sparse_softmax_cross_entropy")
+    model.fit(x, y)
+    normal.trainable, before = False, normal.get_weights()
+    model.fit(x, y)
+    np.testing.assert_array_equal(normal.get_weights(), before)
+
+
+# ---- files that do not fit, or only in part
+
+
+def test_the_state_of_another_optimizer_is_refused_and_nothing_changed(tmp_path) -> None:
+    x, y = points()
+    path = tmp_path / "run"
+    first = classifier()
+    first.fit(x, y)
+    first.save_checkpoint(path)
+    model = classifier("sgd")
+    before = model.get_weights()
+    with pytest.raises(CheckpointError, match="another optimizer, so nothing was assigned"):
+        model.load_checkpoint(path)
+    np.testing.assert_array_equal(model.get_weights()[0], before[0])
+    model.set_weights(pb.train.load(path)["weights"])
+    assert same(model, first)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "how", "said"),
+    [
+        (["accuracy"], {}, "measured loss; this one measures loss, accuracy"),
+        ([], {"batch_size": 45}, "another dataset"),
+        ([], {"shuffle": False}, "another dataset"),
+    ],
+)
+def test_a_checkpoint_of_another_training_is_refused_and_nothing_changed(tmp_path, metrics, how, said: str) -> None:
+    x, y = points()
+    path = tmp_path / "run"
+    classifier().fit(x, y, callbacks=pb.callbacks.model_checkpoint(path))
+    model = classifier(metrics=metrics)
+    before = model.get_weights()
+    with pytest.raises(DataError, match=said):
+        model.fit(x, y, epochs=2, resume=path, **how)
+    for now, then in zip(model.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(now, then)
+    assert model.optimizer.iterations == 0
+
+
+def test_what_was_trained_and_then_frozen_comes_back(tmp_path) -> None:
+    x, y = points()
+    model = classifier()
+    model.fit(x, y)
+    for last in (False, True):
+        model.layers[last].trainable = False
+        model.save(tmp_path / "model")
+        again = pb.load_model(tmp_path / "model")
+        assert same(again, model)
+        assert len(again.trainable_variables) == (0 if last else 2)
+
+
+def test_a_model_that_was_not_trained_yet_comes_back_with_its_optimizer(tmp_path) -> None:
+    x, y = points()
+    model = classifier()
+    model.save(tmp_path / "model")
+    model.save_checkpoint(tmp_path / "run")
+    again = pb.load_model(tmp_path / "model")
+    model.fit(x, y, shuffle=False)
+    again.fit(x, y, shuffle=False)
+    assert same(again, model)
+    model.load_checkpoint(tmp_path / "run")
+    assert model.optimizer.iterations == 0
+    model.fit(x, y, shuffle=False)
+    assert same(again, model)
+
+
+def test_an_optimizer_of_two_models_is_saved_by_the_part_of_each(tmp_path) -> None:
+    x, y = points()
+    optimizer = pb.train.momentum(0.1, 0.9)
+    one, other = classifier(optimizer), classifier(optimizer)
+    for model in (one, other):
+        model.fit(x, y)
+    one.save(tmp_path / "model")
+    kept = other.optimizer.state_dict()
+    one.load_checkpoint(tmp_path / "model")
+    assert same(pb.load_model(tmp_path / "model"), one)
+    for name, value in other.optimizer.state_dict().items():
+        np.testing.assert_array_equal(value, kept[name])
