@@ -147,3 +147,52 @@ def test_an_optimizer_of_two_models_is_saved_by_the_part_of_each(tmp_path) -> No
     assert same(pb.load_model(tmp_path / "model"), one)
     for name, value in other.optimizer.state_dict().items():
         np.testing.assert_array_equal(value, kept[name])
+
+
+# ---- models in models, layers in several places
+
+
+def test_models_in_a_model_have_a_summary_and_come_back(tmp_path, capsys) -> None:
+    x = pb.input([4])
+    encode, decode = layers.dense(2, name="code"), layers.dense(4)
+    encoder = pb.model(x, encode(x))
+    z = pb.input([2])
+    both = pb.model(x, pb.model(z, decode(z), name="decoder")(encoder(x)))
+    both.summary()
+    assert "decoder (wired)  (batch, 4)            12" in capsys.readouterr().out
+    both.save(tmp_path / "model")
+    again = pb.load_model(tmp_path / "model")
+    assert list(again.named_variables()) == list(both.named_variables())
+    np.testing.assert_array_equal(again.predict(np.eye(4)), both.predict(np.eye(4)))
+
+
+def test_a_layer_in_a_model_and_in_its_part_is_one_in_the_file_too(tmp_path) -> None:
+    x = pb.input([3])
+    shared = layers.dense(3)
+    model = pb.model(x, layers.add()(pb.sequential([shared])(x), shared(layers.activation("relu")(x))))
+    model.save(tmp_path / "model")
+    again = pb.load_model(tmp_path / "model")
+    assert len(again.variables) == 2
+    np.testing.assert_array_equal(again.predict(-np.eye(3)), model.predict(-np.eye(3)))
+
+
+def test_names_that_are_not_unique_are_refused_when_they_are_given() -> None:
+    with pytest.raises(ArgumentError, match="two layers are called 'a'"):
+        pb.sequential([layers.dense(3, name="a"), layers.dense(3, name="a")])
+    x = pb.input([3])
+    with pytest.raises(ArgumentError, match="two layers are called 'a'"):
+        pb.model(x, layers.dense(3, name="a")(layers.dense(3, name="a")(x)))
+    inner = pb.sequential([layers.dense(3, name="b", input_shape=[3])], name="a")
+    with pytest.raises(ArgumentError, match="two variables would be called 'a/b/kernel'"):
+        _ = pb.sequential([layers.dense(3, name="a/b", input_shape=[3]), inner]).variables
+
+
+def test_weights_of_one_layer_are_set_all_or_none() -> None:
+    model = classifier()
+    first = model.layers[0]
+    before = first.get_weights()
+    with pytest.raises(CheckpointError, match="nothing was assigned"):
+        first.set_weights([np.ones((2, 5)), np.ones(4)])
+    np.testing.assert_array_equal(first.get_weights()[0], before[0])
+    first.set_weights([np.ones((2, 5)), np.ones(5)])
+    assert all(np.all(w == 1) for w in model.get_weights()[:2])

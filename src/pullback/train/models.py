@@ -12,7 +12,6 @@ from pullback.errors import ArgumentError, ShapeError
 from pullback.train.checkpoints import read_model
 from pullback.train.layers.base import Layer, Pending
 from pullback.train.learning import Learner
-from pullback.train.saving import load_weights
 from pullback.train.summaries import summary
 
 __all__ = ["Model", "Sequential", "Wired", "load_model", "model", "sequential"]
@@ -75,10 +74,6 @@ class Model(Learner):
         with watching(Given({id(places[name]): value for name, value in params.items()})):
             return self(*inputs, training=training)
 
-    def set_weights(self, weights: Any) -> None:
-        """Take the values of all variables from a list, as ``get_weights`` gives it, or a dict by place."""
-        load_weights(self.named_variables(), weights)
-
     def build(self, *shapes: Any) -> None:
         """Make the variables for inputs of these shapes, which are without the batch: by running on zeros."""
         self._built = True
@@ -121,6 +116,7 @@ class Sequential(Model):
             raise ArgumentError(f"{self.name}.add: expected a layer, got {type(layer).__name__}.")
         if any(layer is one for one in self.stack):
             raise ArgumentError(f"{self.name}.add: layer '{layer.name}' is in it already; use pb.model to share one.")
+        _called([*self.stack, layer], self.name)  # which refuses a name that is there
         first, self._built = not self.stack, False
         self.stack.append(layer)
         if first:
@@ -170,7 +166,8 @@ class Wired(Model):
                     f"{self.name}: inputs and outputs are made by pb.input and by layers, got {type(x).__name__}."
                 )
         self._order = _in_order(self._inputs, self._outputs, self.name)
-        self._built = True
+        self._built, vars(self)["shapes"] = True, tuple(p.shape for p in self._inputs)
+        list(self.parts())  # which refuses two layers of one name
 
     def parts(self) -> Iterator[tuple[str, Any]]:
         layers = {id(step.layer): step.layer for step in vars(self).get("_order", ()) if step.layer is not None}

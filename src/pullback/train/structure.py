@@ -34,14 +34,17 @@ class Made:
         return cls(**config)
 
 
-def described(x: Any, where: str) -> Any:
+def described(x: Any, where: str, seen: dict[int, tuple[int, Any]] | None = None) -> Any:
     """``x`` as JSON can say it; ``where`` is for the error if it cannot.
+
+    What was ``seen`` before, such as a layer that is used in two places, is told of by its number.
 
     >>> described(pb.initializers.constant(0.5), "dense_1")
     {'kind': 'Constant', 'config': {'value': 0.5}}
     >>> described((1, 2.0), "dense_1")
     {'tuple': [1, 2.0]}
     """
+    seen = {} if seen is None else seen
     if isinstance(x, PLAIN):
         return x
     if isinstance(x, np.generic | np.ndarray):
@@ -49,46 +52,52 @@ def described(x: Any, where: str) -> Any:
     if isinstance(x, np.dtype) or (isinstance(x, type) and issubclass(x, np.generic)):
         return str(np.dtype(x))
     if isinstance(x, tuple | list):
-        inside = [described(one, where) for one in x]
+        inside = [described(one, where, seen) for one in x]
         return inside if isinstance(x, list) else {"tuple": inside}
     if isinstance(x, dict):
-        return {"dict": {str(key): described(one, f"{where}: {key}") for key, one in x.items()}}
+        return {"dict": {str(key): described(one, f"{where}: {key}", seen) for key, one in x.items()}}
     if isinstance(x, Made):
+        if id(x) in seen:
+            return {"same": seen[id(x)][0]}
         name = getattr(x, "name", where)
-        return {
-            "kind": type(x).__name__,
-            "config": {key: described(one, f"{name}: {key}") for key, one in x.get_config().items()},
-        }
+        config = {key: described(one, f"{name}: {key}", seen) for key, one in x.get_config().items()}
+        seen[id(x)] = len(seen), x
+        return {"kind": type(x).__name__, "config": config}
     if (made := getattr(x, "made", None)) is not None:
-        return {"call": made[0].__name__, "arguments": [described(one, where) for one in made[1]]}
+        return {"call": made[0].__name__, "arguments": [described(one, where, seen) for one in made[1]]}
     raise CheckpointError(
         f"save: {where} is {x!r}, which a file cannot hold: it holds numbers, and names of what pullback has. "
         "Use a name, or a layer class of your own; or write the variables alone: pb.train.save(path, model)."
     )
 
 
-def built(said: Any, where: str, makers: Mapping[str, Callable[..., Any]]) -> Any:
+def built(said: Any, where: str, makers: Mapping[str, Callable[..., Any]], before: list[Any] | None = None) -> Any:
     """What ``described`` told of; ``makers`` are the functions that may be called.
 
     >>> built({"kind": "Constant", "config": {"value": 0.5}}, "model.safetensors", {})
     Constant(value=0.5)
     """
+    before = [] if before is None else before  # what was made, in the order of ``described``
     if isinstance(said, list):
-        return [built(one, where, makers) for one in said]
+        return [built(one, where, makers, before) for one in said]
     if not isinstance(said, dict):
         return said
     if "array" in said:
         return np.array(said["array"], said["dtype"])[()]
     if "tuple" in said:
-        return tuple(built(one, where, makers) for one in said["tuple"])
+        return tuple(built(one, where, makers, before) for one in said["tuple"])
     if "dict" in said:
-        return {key: built(one, where, makers) for key, one in said["dict"].items()}
+        return {key: built(one, where, makers, before) for key, one in said["dict"].items()}
     if "call" in said and said["call"] in makers:
-        return makers[said["call"]](*[built(one, where, makers) for one in said["arguments"]])
+        return makers[said["call"]](*[built(one, where, makers, before) for one in said["arguments"]])
+    if "same" in said:
+        return before[said["same"]]
     kind = Made.kinds.get(said.get("kind", ""))
     if kind is None:
         raise CheckpointError(
             f"load_model: {where} has a {said.get('kind') or said.get('call')!r}, which is not known here. Import, or "
             "define, its class before."
         )
-    return kind.from_config({key: built(one, where, makers) for key, one in said["config"].items()})
+    made = kind.from_config({key: built(one, where, makers, before) for key, one in said["config"].items()})
+    before.append(made)
+    return made

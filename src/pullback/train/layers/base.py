@@ -17,6 +17,7 @@ from pullback.core.variable import Variable, named, watched_below
 from pullback.errors import ArgumentError, DataError, ShapeError
 from pullback.train.initializers import in_snake_case, initializer
 from pullback.train.regularizers import regularizer
+from pullback.train.saving import load_weights
 from pullback.train.structure import Made
 
 __all__ = ["Item", "Layer", "LayerError", "Pending", "input", "is_count", "one_of", "positive", "share", "whole_number"]
@@ -188,9 +189,14 @@ class Layer(Made):
         for name, part in self.parts():
             own = {f"{where}{name}": part} if isinstance(part, Variable) else part.named_variables(f"{where}{name}/")
             for key, v in own.items():
-                if id(v) not in seen:
-                    seen.add(id(v))
-                    found[key] = v
+                if id(v) in seen:
+                    continue
+                if key in found:
+                    raise ArgumentError(
+                        f"{self.name}: two variables would be called {key!r} in files. Give a layer another name."
+                    )
+                seen.add(id(v))
+                found[key] = v
         return found
 
     @property
@@ -246,6 +252,17 @@ class Layer(Made):
         [array([[1., 1.]], dtype=float32), array([0., 0.], dtype=float32)]
         """
         return [np.array(v.numpy()) for v in self.variables]
+
+    def set_weights(self, weights: Any) -> None:
+        """Take the values of all variables from a list, as ``get_weights`` gives it, or a dict by place.
+
+        >>> layer = pb.layers.dense(2, use_bias=False)
+        >>> layer.built_for([(1,)])
+        >>> layer.set_weights([np.array([[3.0, 4.0]])])
+        >>> layer(np.ones((1, 1), np.float32))
+        Tensor([[3., 4.]], dtype=float32)
+        """
+        load_weights(self.named_variables(), weights)
 
     def get_config(self) -> dict[str, Any]:
         """The arguments it was made with."""
