@@ -196,3 +196,106 @@ def test_weights_of_one_layer_are_set_all_or_none() -> None:
     np.testing.assert_array_equal(first.get_weights()[0], before[0])
     first.set_weights([np.ones((2, 5)), np.ones(5)])
     assert all(np.all(w == 1) for w in model.get_weights()[:2])
+
+
+# ---- classes and copies
+
+
+class Tower(pb.Model):
+    def __init__(self, units: int, depth: int = 1) -> None:
+        super().__init__()
+        self.units, self.depth = units, depth
+        self.steps = [layers.dense(units, activation="tanh") for _ in range(depth)]
+        self.last = layers.dense(3)
+
+    def call(self, x):
+        for step in self.steps:
+            x = step(x)
+        return self.last(x)
+
+
+class Forgetful(pb.Model):
+    def __init__(self, units: int) -> None:
+        super().__init__()
+        self.inner = layers.dense(units)
+
+
+def test_a_model_of_your_own_comes_back_from_its_file(tmp_path) -> None:
+    x, y = points()
+    model = Tower(4, depth=2)
+    model.compile("adam", "sparse_softmax_cross_entropy")
+    model.fit(x, y, shuffle=False)
+    model.save(tmp_path / "model")
+    again = pb.load_model(tmp_path / "model")
+    model.fit(x, y, shuffle=False)
+    again.fit(x, y, shuffle=False)
+    assert same(again, model)
+    with pytest.raises(CheckpointError, match="'units' is not known"):
+        Forgetful(3).save(tmp_path / "model")
+
+
+def test_a_model_without_a_shape_goes_on_from_a_checkpoint(tmp_path) -> None:
+    data = pb.data.Dataset.from_arrays(points()).batch(30)
+    path = tmp_path / "run"
+    classifier(input_shape=None).fit_dataset(data, callbacks=pb.callbacks.model_checkpoint(path))
+    history = classifier(input_shape=None).fit_dataset(data, epochs=2, resume=path)
+    assert history.epochs == [0, 1]
+    assert history.history["loss"][1] < history.history["loss"][0]
+
+
+def duplicate_by_file(model):
+    return pickle.loads(pickle.dumps(model))
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, duplicate_by_file])
+def test_a_copy_learns_by_itself_as_the_model_would(duplicate) -> None:
+    x, y = points()
+    inside = pb.input([2])
+    h = layers.batch_normalization()(layers.dense(4, kernel_regularizer="l2")(inside))
+    model = pb.model(inside, layers.dense(3)(layers.dropout(0.5, seed=1)(h)))
+    model.compile("adam", "sparse_softmax_cross_entropy")
+    model.fit(x, y, shuffle=False)
+    before = model.get_weights()
+    other = duplicate(model)
+    other.fit(x, y, shuffle=False)
+    for now, then in zip(model.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(now, then)
+    model.fit(x, y, shuffle=False)
+    assert same(other, model)
+    other.trainable = False
+    other.trainable = True
+    assert [v.trainable for v in other.variables] == [v.trainable for v in model.variables]
+
+
+# ---- what is given
+
+
+def test_plain_numbers_are_examples_of_one_number() -> None:
+    model = pb.sequential([layers.dense(1, kernel_initializer="ones", input_shape=[1])])
+    model.compile("sgd", "mse")
+    assert model.fit([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]).history["loss"] == [0.0]
+    np.testing.assert_array_equal(model.predict([1.0, 2.0]), [[1.0], [2.0]])
+
+
+@pytest.mark.parametrize(
+    ("x", "error", "said"),
+    [
+        (np.ones(2), ShapeError, r"For one example: x\[None\]"),
+        (np.ones(7), ShapeError, r"expected examples of shape \(2,\)"),
+        ([np.ones(2), np.ones(2)], ShapeError, "np.stack"),
+        (np.array([["a", "b"]]), DataError, "expected numbers, got dtype <U1"),
+    ],
+)
+def test_what_is_no_array_of_examples_is_refused(x, error, said: str) -> None:
+    with pytest.raises(error, match=said):
+        classifier().predict(x)
+
+
+def test_targets_of_validation_are_looked_at_before_training() -> None:
+    x, _ = points()
+    model = pb.sequential([layers.dense(2, input_shape=[2])])
+    model.compile("sgd", "mse")
+    before = model.get_weights()
+    with pytest.raises(ShapeError, match="same shape"):
+        model.fit(x, x, validation_data=(x, x[:, :1]))
+    np.testing.assert_array_equal(model.get_weights()[0], before[0])

@@ -14,7 +14,9 @@ from pullback.train import optimizers, schedules
 from pullback.train.saving import load, put, save
 from pullback.train.structure import built, described
 
-__all__ = ["read_checkpoint", "read_model", "write_checkpoint", "write_model"]
+__all__ = [
+    "read_checkpoint", "read_model", "with_variables", "without_variables", "write_checkpoint", "write_model",
+]  # fmt: skip
 
 
 def write_model(path: Any, model: Any) -> None:
@@ -28,11 +30,13 @@ def write_checkpoint(path: Any, model: Any, training: Any, callbacks: Any) -> No
 
 
 def _numbers(model: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {"weights": model.named_variables()}
+    found: dict[str, Any] = {"weights": model.named_variables(), "shapes": json.dumps(model.shapes)}
     if model.optimizer is not None:
         called = {v.name: place for place, v in found["weights"].items()}
         state = model.optimizer.state_dict()  # of which another model may have a part
-        found["optimizer"] = {_renamed(k, called): x for k, x in state.items() if "/" not in k or _variable(k) in called}
+        found["optimizer"] = {
+            _renamed(k, called): x for k, x in state.items() if "/" not in k or _variable(k) in called
+        }
     return found
 
 
@@ -64,6 +68,7 @@ def read_checkpoint(path: Any, model: Any) -> Any:
     """Put what is in the file into the model and its optimizer; gives the place in training and what callbacks know."""
     found = _opened(path, model.name)
     where = os.path.basename(os.fspath(path))
+    _build(model, found)
     before = [(v, v.held) for v in model.variables]
     put(f"load: {where}", found["weights"], model.named_variables(), casts=False)
     try:
@@ -104,6 +109,7 @@ def read_model(path: Any) -> Any:
         )
     makers = {name: getattr(schedules, name) for name in schedules.__all__}
     model = built(json.loads(found["model"]), where, makers)
+    _build(model, found)
     put(f"load_model: {where}", found["weights"], model.named_variables(), casts=False)
     if "learning" in found:
         said = json.loads(found["learning"])
@@ -111,6 +117,28 @@ def read_model(path: Any) -> Any:
         model.compile(getattr(optimizers, said["optimizer"])(**config), said["loss"], said["metrics"])
         _put_state(model, found.get("optimizer"))
     return model
+
+
+def _build(model: Any, found: Mapping[str, Any]) -> None:
+    """Make the variables of a model that has seen no input yet, for the shapes that the saved one had seen."""
+    shapes = json.loads(found.get("shapes", "[]"))
+    if shapes and not model.variables:
+        model.built_for([tuple(shape) for shape in shapes])
+
+
+def without_variables(model: Any) -> Any:
+    """What a copy of a model learns with: the kind and arguments of its optimizer, and its state by places."""
+    if model.optimizer is None:
+        return None
+    return model.optimizer.maker, model.optimizer.get_config(), _numbers(model)["optimizer"]
+
+
+def with_variables(model: Any) -> None:
+    """Make an optimizer of what ``without_variables`` gave, for the variables that the model has now."""
+    if model.optimizer is not None:
+        maker, config, state = model.optimizer
+        model.optimizer = maker(**config)
+        _put_state(model, state)
 
 
 def _opened(path: Any, what: str) -> dict[str, Any]:

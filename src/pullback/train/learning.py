@@ -12,7 +12,13 @@ from pullback.core.convert import as_array, as_number, get_default_dtype
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, DataError, GradientError, ShapeError
 from pullback.train import optimizers
-from pullback.train.checkpoints import read_checkpoint, write_checkpoint, write_model
+from pullback.train.checkpoints import (
+    read_checkpoint,
+    with_variables,
+    without_variables,
+    write_checkpoint,
+    write_model,
+)
 from pullback.train.datasets import Dataset
 from pullback.train.history import History
 from pullback.train.initializers import in_snake_case
@@ -96,6 +102,9 @@ class Learner(Layer):
         for given in (rows, held):
             if given is not None:
                 self._check(*given)
+        if held is not None:  # which comes in after an epoch: what does not fit is told now
+            with np.errstate(all="ignore"):
+                self._tested(*(tuple(a[:1] for a in group) for group in held))
         batches = Dataset.from_arrays(rows)
         batches = batches.shuffle() if shuffle else batches
         data = None if held is None else Dataset.from_arrays(held).batch(batch_size)
@@ -218,6 +227,16 @@ class Learner(Layer):
         place, remembered = read_checkpoint(path, self)
         return place, remembered
 
+    # ---- copies
+
+    def __getstate__(self) -> dict[str, Any]:
+        left = {key: x for key, x in vars(self).items() if key not in ("_programs", "_run", "optimizer")}
+        return left | {"optimizer": without_variables(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        with_variables(self)
+
     # ---- one step
 
     def _cost(self, xs: Sequence[Any], ys: Sequence[Any], training: bool) -> tuple[Any, list[Any]]:
@@ -313,7 +332,15 @@ class Learner(Layer):
     def _rows(self, x: Any, y: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Inputs and targets as tuples of arrays; floats have the dtype of the model."""
         dtype = next((v.dtype for v in self.variables if v.dtype.kind == "f"), get_default_dtype())
-        xs = tuple(_array(a, dtype, f"{self.name}: x") for a in _several(x))
+        several = _several(x)
+        if len(several) > self._most:
+            raise ShapeError(
+                f"{self.name}: a list of {len(several)} arrays is so many inputs, and it has {self._most}. "
+                "np.stack makes one array of the arrays of single examples."
+            )
+        xs = tuple(_array(a, dtype, f"{self.name}: x") for a in several)
+        if any(a.ndim == 1 for a in xs) and len(xs) == len(self.shapes):
+            xs = tuple(_examples(a, shape, self.name) for a, shape in zip(xs, self.shapes, strict=True))
         ys = () if y is None else tuple(_array(a, dtype, f"{self.name}: y") for a in _several(y))
         sizes = {len(a) for a in (*xs, *ys)}
         if len(sizes) > 1:
@@ -347,7 +374,19 @@ def _array(x: Any, dtype: Any, what: str) -> Any:
     made = np.asarray(as_array(x, what=what))
     if not made.ndim:
         raise ShapeError(f"{what}: expected an array of examples, got one number.")
+    if made.dtype.kind not in "fiubc":
+        raise DataError(f"{what}: expected numbers, got dtype {made.dtype}.")
     return made.astype(dtype, copy=False) if made.dtype.kind == "f" else made
+
+
+def _examples(x: Any, shape: Any, name: str) -> Any:
+    """Numbers are examples of one number, as in TensorFlow.js; one example alone is none."""
+    if x.ndim > 1 or not shape:
+        return x
+    if shape == (1,):
+        return x.reshape(-1, 1)
+    hint = " For one example: x[None]." if x.shape == shape else ""
+    raise ShapeError(f"{name}: expected examples of shape {shape}, the batch in front, got shape {x.shape}.{hint}")
 
 
 def _several(given: Any) -> Any:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from inspect import signature
 from typing import Any
 
 from pullback.core.convert import as_shape
 from pullback.core.variable import Variable, watching
-from pullback.errors import ArgumentError, ShapeError
+from pullback.errors import ArgumentError, CheckpointError, ShapeError
 from pullback.train.checkpoints import read_model
 from pullback.train.layers.base import Layer, Pending
 from pullback.train.learning import Learner
@@ -79,9 +80,23 @@ class Model(Learner):
         self._built = True
         try:
             self.output_shape(*shapes)
+            vars(self)["shapes"] = tuple(tuple(shape) for shape in shapes)
         except BaseException:
             self._built = False
             raise
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments it was made with, from the attributes that are called as these are."""
+        takes = [
+            p for p in signature(type(self)).parameters.values() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
+        ]
+        if lost := [p.name for p in takes if p.default is p.empty and not hasattr(self, p.name)]:
+            raise CheckpointError(
+                f"save: {self.name}: what {type(self).__name__} was given for {lost[0]!r} is not known. Keep it in an "
+                "attribute of that name, or write get_config; or write the variables alone: pb.train.save(path, model)."
+            )
+        found = {p.name: getattr(self, p.name) for p in takes if hasattr(self, p.name)}
+        return found | {"name": ""} if self.numbered and "name" in found else found
 
     def summary(self) -> None:
         """Print the layers, the shapes they give, and how many parameters they have."""
@@ -134,7 +149,7 @@ class Sequential(Model):
         for layer in self.stack:
             layer.built_for([shape])
             shape = layer.output_shape(shape)
-        self._built = True
+        self._built, vars(self)["shapes"] = True, (self.input_shape,)
 
     def call(self, x: Any, training: bool = False) -> Any:
         for layer in self.stack:
@@ -158,6 +173,7 @@ class Wired(Model):
     def __init__(self, inputs: Any, outputs: Any, name: str = "") -> None:
         super().__init__(name)
         self._single = isinstance(outputs, Pending)
+        self._order: list[Pending] = []  # before what it leads to, so that copying goes step by step
         self._inputs: list[Pending] = [inputs] if isinstance(inputs, Pending) else list(inputs)
         self._outputs: list[Pending] = [outputs] if isinstance(outputs, Pending) else list(outputs)
         for x in [*self._inputs, *self._outputs]:

@@ -209,6 +209,11 @@ class Optimizer:
     def __reduce__(self) -> Any:
         return _remade, (self._make, self.get_config(), self.state_dict())
 
+    @property
+    def maker(self) -> Callable[..., Optimizer]:
+        """The function that makes one like it of what ``get_config`` gives."""
+        return self._make
+
     def start_of(self, key: str) -> float:
         """What a slot begins with; ``key`` is what ``state_dict`` calls it."""
         return self._starts[key.rpartition("/")[2]]

@@ -18,6 +18,10 @@ def _hard_sigmoid(x: Any) -> Any:
     return np.clip(x * 0.2 + 0.5, 0.0, 1.0)
 
 
+def _linear(x: Any) -> Any:
+    return x
+
+
 def _softsign(x: Any) -> Any:
     return x / (np.abs(x) + 1.0)
 
@@ -27,7 +31,7 @@ NAMED: dict[str, Callable[[Any], Any]] = {
     "gelu": gaussian.gelu,
     "hard_sigmoid": _hard_sigmoid,
     "leaky_relu": activations.leaky_relu,
-    "linear": lambda x: x,
+    "linear": _linear,
     "log_softmax": activations.log_softmax,
     "relu": activations.relu,
     "relu6": activations.relu6,

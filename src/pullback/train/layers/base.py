@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
 from inspect import signature
 from math import inf
@@ -163,7 +164,7 @@ class Layer(Made):
         """
         values = initializer(initial, f"{self.name}: {name}")(tuple(shape), dtype or get_default_dtype())
         v = Variable(values, trainable, _free_name(f"{self.name}/{name}"))
-        self.__dict__.setdefault("_fixed", set()).update(() if trainable else {id(v)})
+        self.__dict__.setdefault("_fixed", []).extend(() if trainable else [v])
         if penalty is not None:
             self.__dict__.setdefault("_penalized", []).append((v, regularizer(penalty, f"{self.name}: {name}")))
         return v
@@ -269,9 +270,24 @@ class Layer(Made):
         config = super().get_config()
         return config | {"name": ""} if self.numbered else config
 
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Layer:
+        """One that learns by itself: its variables begin with the values that these have."""
+        for v in self.variables:
+            if id(v) not in memo:
+                memo[id(v)] = Variable(v.numpy(), v.trainable, _free_name(v.name))
+        made = memo[id(self)] = object.__new__(type(self))
+        made.__setstate__(deepcopy(self.__getstate__(), memo))
+        return made
+
     def _freeze(self) -> None:
         """Variables are trainable if their layer is, but for those that never are."""
-        fixed = self.__dict__.get("_fixed", ())
+        fixed = {id(v) for v in self.__dict__.get("_fixed", ())}
         for _, part in self.parts():
             if isinstance(part, Variable) and id(part) not in fixed:
                 part.trainable = self.trainable
