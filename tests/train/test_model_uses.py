@@ -299,3 +299,38 @@ def test_targets_of_validation_are_looked_at_before_training() -> None:
     with pytest.raises(ShapeError, match="same shape"):
         model.fit(x, x, validation_data=(x, x[:, :1]))
     np.testing.assert_array_equal(model.get_weights()[0], before[0])
+
+
+@pytest.mark.parametrize("wired", [False, True])
+@pytest.mark.parametrize("wrong", [-1, 10])
+def test_numbers_outside_of_a_table_are_refused_by_compiled_models_too(wired: bool, wrong: int) -> None:
+    parts = [layers.embedding(10, 2, name="words", input_shape=[3]), layers.flatten(), layers.dense(1)]
+    x = pb.input([3])
+    model = pb.model(x, parts[2](parts[1](parts[0](x)))) if wired else pb.sequential(parts)
+    model.compile("sgd", "mse")
+    words, y = np.ones((64, 3), int), np.ones(64)
+    words[50, 1] = wrong
+    data = pb.data.Dataset.from_arrays((words, y)).batch(32)
+    for use in (
+        model.predict,
+        lambda x: model.fit(x, y),
+        lambda _: model.fit_dataset(data),
+        lambda _: model.evaluate(data),
+    ):
+        with pytest.raises(ShapeError, match=f"layer 'words'.* from 0 to 9, got {wrong}"):
+            use(words)
+
+
+def test_batches_may_be_called_as_in_tensorflow_js() -> None:
+    x, y = points()
+    data = pb.data.Dataset.from_arrays({"xs": x, "ys": y}).batch(30)
+    model = classifier()
+    assert model.fit_dataset(data, validation_data=data).steps == 3
+    assert model.evaluate(data) > 0
+
+
+def test_a_layer_is_found_by_its_name_or_number() -> None:
+    model = classifier()
+    assert model.get_layer("dense_2") is model.get_layer(1) is model.get_layer(-1) is model.layers[1]
+    with pytest.raises(ArgumentError, match="no layer 'dense_3'; there are dense_1, dense_2"):
+        model.get_layer("dense_3")

@@ -346,6 +346,7 @@ class Learner(Layer):
         if len(sizes) > 1:
             shapes = ", ".join(str(a.shape) for a in (*xs, *ys))
             raise ShapeError(f"{self.name}: inputs and targets must have equally many examples, got shapes {shapes}.")
+        self.look_at(*xs)
         return xs, ys
 
     def _check(self, xs: tuple[Any, ...], ys: tuple[Any, ...]) -> None:
@@ -401,6 +402,8 @@ def _arrays(out: Any) -> Any:
 
 
 def _pair(given: Any, what: str) -> tuple[Any, Any]:
+    if isinstance(given, dict) and given.keys() == {"xs", "ys"}:  # TensorFlow.js's
+        return given["xs"], given["ys"]
     if not isinstance(given, tuple | list) or len(given) != 2:
         raise DataError(f"{what}: expected pairs of inputs and targets, got {type(given).__name__}.")
     return given[0], given[1]

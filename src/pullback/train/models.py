@@ -45,6 +45,19 @@ class Model(Learner):
         """The layers it is made of."""
         return [part for _, part in self.parts() if isinstance(part, Layer)]
 
+    def get_layer(self, which: str | int) -> Layer:
+        """The layer of this name in the model, as ``summary`` shows it, or of this number.
+
+        >>> pb.sequential([pb.layers.flatten(), pb.layers.dense(3)]).get_layer("dense_1").units
+        3
+        """
+        found = {name: part for name, part in self.parts() if isinstance(part, Layer)}
+        if isinstance(which, str) and which in found:
+            return found[which]
+        if isinstance(which, int) and -len(found) <= which < len(found):
+            return self.layers[which]
+        raise ArgumentError(f"{self.name}.get_layer: there is no layer {which!r}; there are {', '.join(found)}.")
+
     def params(self) -> dict[str, Any]:
         """The values of the trainable variables, by their places: what ``apply`` takes.
 
@@ -151,6 +164,10 @@ class Sequential(Model):
             shape = layer.output_shape(shape)
         self._built, vars(self)["shapes"] = True, (self.input_shape,)
 
+    def look_at(self, *xs: Any) -> None:
+        for first in self.stack[:1]:
+            first.look_at(*xs)
+
     def call(self, x: Any, training: bool = False) -> Any:
         for layer in self.stack:
             x = layer(x, training=training)
@@ -188,6 +205,12 @@ class Wired(Model):
     def parts(self) -> Iterator[tuple[str, Any]]:
         layers = {id(step.layer): step.layer for step in vars(self).get("_order", ()) if step.layer is not None}
         yield from _called(list(layers.values()), self.name).items()
+
+    def look_at(self, *xs: Any) -> None:
+        given = {id(p): x for p, x in zip(self._inputs, xs, strict=False)}
+        for step in self._order:
+            if step.layer is not None and all(id(p) in given for p in step.inputs):
+                step.layer.look_at(*[given[id(p)] for p in step.inputs])
 
     def call(self, *xs: Any, training: bool = False) -> Any:
         if len(xs) != len(self._inputs):

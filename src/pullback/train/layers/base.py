@@ -102,6 +102,9 @@ class Layer(Made):
         """What comes out for its inputs, which have the batch in front."""
         raise NotImplementedError(f"{type(self).__name__} has no call(x).")
 
+    def look_at(self, *xs: Any) -> None:
+        """Refuse numbers that it cannot take, of arrays that it will be given: compiled programs do not look."""
+
     # ---- what it is then
 
     def __call__(self, *inputs: Any, training: bool = False) -> Any:

@@ -13,7 +13,7 @@ from pullback.core.tensor import all_values, stripped
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops import gathering, random
 from pullback.train.layers.activations import activation_of
-from pullback.train.layers.base import Layer, positive, share
+from pullback.train.layers.base import Layer, LayerError, positive, share
 
 __all__ = [
     "Activation", "Dense", "Dropout", "Embedding", "Flatten", "GaussianNoise", "Permute", "RepeatVector", "Reshape",
@@ -233,10 +233,16 @@ class Embedding(Layer):
             "embeddings", size, self.embeddings_initializer, penalty=self.embeddings_regularizer
         )
 
-    def call(self, x: Any) -> Any:
-        known: Any = np.ravel(all_values(x))
+    def look_at(self, *xs: Any) -> None:
+        known: Any = np.ravel(all_values(xs[0]))
         wrong = known[(np.floor(known) != known) | (known < 0) | (known >= self.input_dim)]
         if wrong.size:
-            raise ShapeError(f"expected whole numbers from 0 to {self.input_dim - 1}, got {wrong[0]}.")
+            raise LayerError(
+                f"layer '{self.name}', given shape {xs[0].shape}: expected whole numbers from 0 to "
+                f"{self.input_dim - 1}, got {wrong[0]}."
+            )
+
+    def call(self, x: Any) -> Any:
+        self.look_at(x)
         places = stripped(x)
         return gathering.gather(self.embeddings, places if places.dtype.kind in "iu" else places.astype(np.int32))
