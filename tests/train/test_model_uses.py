@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -334,3 +335,17 @@ def test_a_layer_is_found_by_its_name_or_number() -> None:
     assert model.get_layer("dense_2") is model.get_layer(1) is model.get_layer(-1) is model.layers[1]
     with pytest.raises(ArgumentError, match="no layer 'dense_3'; there are dense_1, dense_2"):
         model.get_layer("dense_3")
+
+
+def test_a_class_that_is_called_as_one_of_ours_takes_only_its_own_place_in_files(tmp_path) -> None:
+    @dataclass(eq=False)
+    class Dense(layers.Layer):
+        factor: float
+
+        def call(self, x):
+            return x * self.factor
+
+    model = pb.sequential([layers.dense(2, input_shape=[2]), Dense(3.0)])
+    model.save(tmp_path / "model")
+    x = np.eye(2)
+    np.testing.assert_array_equal(pb.load_model(tmp_path / "model").predict(x), model.predict(x))

@@ -19,10 +19,14 @@ class Made:
     """What is made of arguments that are its fields, and can be made again of them."""
 
     kinds: ClassVar[dict[str, type[Made]]] = {}  # by the names of the classes: those of a program are found too
+    known_as: ClassVar[str]
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        Made.kinds[cls.__name__] = cls
+        other = Made.kinds.get(cls.__name__)  # a class of yours does not take the place of one of ours
+        taken = other is not None and other.__module__ != cls.__module__
+        cls.known_as = f"{cls.__module__}.{cls.__name__}" if taken else cls.__name__
+        Made.kinds[cls.known_as] = cls
 
     def get_config(self) -> dict[str, Any]:
         """The arguments it was made with."""
@@ -62,7 +66,7 @@ def described(x: Any, where: str, seen: dict[int, tuple[int, Any]] | None = None
         name = getattr(x, "name", where)
         config = {key: described(one, f"{name}: {key}", seen) for key, one in x.get_config().items()}
         seen[id(x)] = len(seen), x
-        return {"kind": type(x).__name__, "config": config}
+        return {"kind": x.known_as, "config": config}
     if (made := getattr(x, "made", None)) is not None:
         return {"call": made[0].__name__, "arguments": [described(one, where, seen) for one in made[1]]}
     raise CheckpointError(
