@@ -349,3 +349,20 @@ def test_a_class_that_is_called_as_one_of_ours_takes_only_its_own_place_in_files
     model.save(tmp_path / "model")
     x = np.eye(2)
     np.testing.assert_array_equal(pb.load_model(tmp_path / "model").predict(x), model.predict(x))
+
+
+@pytest.mark.parametrize("size", [0, None, "a"])
+def test_a_batch_size_is_a_count(size) -> None:
+    with pytest.raises(ArgumentError, match="batch_size must be an integer"):
+        classifier().predict(np.ones((4, 2)), batch_size=size)
+
+
+def test_a_program_is_looked_for_once_not_for_each_batch(monkeypatch) -> None:
+    x, y = points()
+    model = classifier()
+    model.evaluate(x, y, batch_size=1), model.predict(x, batch_size=1)
+    walks = []
+    every = model.every_layer
+    monkeypatch.setattr(model, "every_layer", lambda: walks.append(1) or every())
+    model.evaluate(x, y, batch_size=1), model.predict(x, batch_size=1)
+    assert len(walks) == 2

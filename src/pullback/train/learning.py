@@ -192,10 +192,10 @@ class Learner(Layer):
         xs, _ = self._rows(x, None)
         if not len(xs[0]):
             return _arrays(self(*xs))
-        made = []
-        for batch in Dataset.from_arrays(xs).batch(batch_size):
-            whole = len(batch[0]) == batch_size and not self._eager
-            made.append(_arrays(self._program("predict", self._predicted)(*batch) if whole else self(*batch)))
+        made, batches = [], Dataset.from_arrays(xs).batch(batch_size)
+        program = self if self._eager or len(xs[0]) < batch_size else self._program("predict", self._predicted)
+        for batch in batches:
+            made.append(_arrays((program if len(batch[0]) == batch_size else self)(*batch)))
         if isinstance(made[0], tuple):
             return tuple(np.concatenate(parts) for parts in zip(*made, strict=True))
         return np.concatenate(made)
@@ -288,13 +288,14 @@ class Learner(Layer):
 
     def _measured(self, batches: Any, whole: int | None = None) -> dict[str, float]:
         """Means over batches; those of the size of the first one, or as large as is said, are compiled."""
-        means = Means(self._names())
+        means, program = Means(self._names()), None
         for batch in batches:
             xs, ys = self._rows(*_pair(batch, f"{self.name}.evaluate"))
             size = len(xs[0])
             whole = whole or size
-            program = size == whole and not self._eager
-            means.add((self._program("test", self._tested) if program else self._tested)(xs, ys), size)
+            if program is None:
+                program = self._tested if self._eager else self._program("test", self._tested)
+            means.add((program if size == whole else self._tested)(xs, ys), size)
         if not means.count:
             raise DataError(f"{self.name}: there is nothing to evaluate: the dataset is empty.")
         return means.values()
