@@ -192,10 +192,9 @@ class Learner(Layer):
         xs, _ = self._rows(x, None)
         if not len(xs[0]):
             return _arrays(self(*xs))
-        made, batches = [], Dataset.from_arrays(xs).batch(batch_size)
+        batches = Dataset.from_arrays(xs).batch(batch_size)
         program = self if self._eager or len(xs[0]) < batch_size else self._program("predict", self._predicted)
-        for batch in batches:
-            made.append(_arrays((program if len(batch[0]) == batch_size else self)(*batch)))
+        made = [_arrays((program if len(batch[0]) == batch_size else self)(*batch)) for batch in batches]
         if isinstance(made[0], tuple):
             return tuple(np.concatenate(parts) for parts in zip(*made, strict=True))
         return np.concatenate(made)
