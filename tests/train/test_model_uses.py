@@ -366,3 +366,22 @@ def test_a_program_is_looked_for_once_not_for_each_batch(monkeypatch) -> None:
     monkeypatch.setattr(model, "every_layer", lambda: walks.append(1) or every())
     model.evaluate(x, y, batch_size=1), model.predict(x, batch_size=1)
     assert len(walks) == 2
+
+
+def test_layers_in_attributes_with_an_underscore_are_parts_too() -> None:
+    class Private(pb.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self._first = layers.dense(2, kernel_regularizer="l2")
+            self._rest = [layers.dense(3)]
+
+        def call(self, x):
+            return self._rest[0](self._first(x))
+
+    x, y = points()
+    model = Private()
+    model.compile("sgd", "sparse_softmax_cross_entropy")
+    for _ in range(2):
+        model.fit(x, y)
+        assert list(model.named_variables()) == ["_first/kernel", "_first/bias", "_rest/0/kernel", "_rest/0/bias"]
+        assert len(model.layers) == 2

@@ -24,6 +24,7 @@ from pullback.train.structure import Made
 __all__ = ["Item", "Layer", "LayerError", "Pending", "input", "is_count", "one_of", "positive", "share", "whole_number"]
 
 Shape = tuple[int, ...]
+OWN = ("_activate", "_fixed", "_gate", "_penalized", "_programs")  # attributes that hold parts a second time
 _made: Counter[str] = Counter()  # how many layers of each kind there were: for their names
 
 
@@ -177,7 +178,7 @@ class Layer(Made):
     def parts(self) -> Iterator[tuple[str, Any]]:
         """The variables and layers in its attributes, and in lists and dicts of them, with their names here."""
         for key, value in vars(self).items():
-            if not key.startswith("_"):
+            if key not in OWN:
                 yield from _found(key, value)
 
     def named_variables(self, where: str = "") -> dict[str, Variable]:
