@@ -91,3 +91,11 @@ def test_steps_that_differ_in_an_offset_do_not_write_over_what_they_read_further
     x, s = random.normal(size=count + ahead), random.normal(size=count)
     for found, expected in zip(pb.compile(f, backend="llvm")(x, s), f(x, s), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+@pytest.mark.parametrize("f", [gates, some_rows, rows_and_all, all_twice])
+def test_parts_without_elements(f: Any, backend: Any) -> None:
+    x = np.ones((7, 0, 6))
+    found = pb.compile(pb.value_and_grads(f), backend=backend)([x])
+    assert found[0] == 0.0 and found[1][0].shape == x.shape
