@@ -74,3 +74,28 @@ def test_views_of_one_array_keep_their_distance() -> None:
     program = pb.compile(f, backend="llvm")
     for found, expected in zip(program(x), f(x), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("ahead", [1, 64, 300])
+def test_steps_that_differ_in_an_offset_do_not_write_over_what_they_read_further_on(ahead: int) -> None:
+    count = 400
+
+    def f(x: Any, s: Any) -> Any:
+        y, sums = pb.cumsum(x), []
+        for at in (0, ahead):  # one kernel for both, and the second is the last to read y
+            s = pb.cumsum(np.sin(y[at : at + count] + s))
+            sums.append(s)
+        return sums
+
+    random = np.random.default_rng(3)
+    x, s = random.normal(size=count + ahead), random.normal(size=count)
+    for found, expected in zip(pb.compile(f, backend="llvm")(x, s), f(x, s), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+@pytest.mark.parametrize("f", [gates, some_rows, rows_and_all, all_twice])
+def test_parts_without_elements(f: Any, backend: Any) -> None:
+    x = np.ones((7, 0, 6))
+    found = pb.compile(pb.value_and_grads(f), backend=backend)([x])
+    assert found[0] == 0.0 and found[1][0].shape == x.shape

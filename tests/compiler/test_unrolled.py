@@ -115,3 +115,16 @@ def test_what_is_named_later_is_still_there() -> None:
         "call void @named_0(ptr %slots, ptr %arena, ptr null)", "%sk02 = getelementptr ptr, ptr %slots, i64 2",
         "%pk02 = load ptr, ptr %sk02", "%ak05 = getelementptr i8, ptr %arena, i64 320", *later,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "step", [lambda x: np.sin(x) * 0.5 + 1.0, lambda x: x * 0.5 + 1.0, lambda x: -abs(x), lambda x: x - x.mean() * 0.1]
+)
+def test_long_loops_are_several_kernels(step: Any) -> None:
+    def loop(x: Any) -> Any:
+        for _ in range(600):
+            x = step(x)
+        return x
+
+    x = np.linspace(-1.0, 1.0, 7)
+    np.testing.assert_allclose(pb.compile(loop, backend="llvm")(x), loop(x), rtol=1e-12, atol=1e-14)

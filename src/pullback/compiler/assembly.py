@@ -226,6 +226,8 @@ class Assembler:
         """Whether one array of a kernel may be written over another; the same for all kernels of the same text."""
         w = self.writtens[k.number]
         key = w.body, w.arrays.index(z), w.arrays.index(x)
+        if w.ahead[key[2]]:  # it is read from further on than it would be written, whatever those like it do
+            return False
         if key not in self.allowed:
             writer, arrays = self.alike.writers[w.body]
             order = self.orders.get(w.body) or self.orders.setdefault(w.body, InPlace(writer))

@@ -34,6 +34,8 @@ CHEAP = frozenset({
 CALLS = ("product", "scatter", "spaced", "scan", "windows", "opaque", "part")  # steps of their own
 STORED = (*CALLS, "view", "pieces", "take")  # they read memory
 AGAIN = 4  # instructions that are rather done again than their result stored
+DEEP = 160  # values that are computed one from the other in a kernel: each is a few calls deep when it is written
+REPEATED = 16  # the same of those that are computed wherever they are used
 WITH_NUMBER = frozenset({np.add, np.subtract, np.multiply})
 
 
@@ -140,7 +142,13 @@ class Fusion:
         self.home: dict[int, Kernel] = {}
         self.before: dict[int, int] = {}  # of library calls
         self.known: dict[int, list[Use]] = {}  # what nodes need, as far as that was asked
-        self.virtual = {n.number for n in graph.nodes if self._is_virtual(n)}
+        self.depth: dict[int, int] = {}  # how many values are computed one from the other up to a node
+        self.virtual: set[int] = set()
+        for n in graph.nodes:
+            depth = 1 + max((self.depth.get(a.number, 0) for a in n.args), default=0)
+            if depth <= REPEATED and self._is_virtual(n):
+                self.virtual.add(n.number)
+                self.depth[n.number] = depth
 
     def _is_virtual(self, n: Node) -> bool:
         """Cheap enough to be computed wherever it is used, and used only element by element."""
@@ -218,8 +226,9 @@ class Fusion:
         for u in needs:
             mask |= self._reach(u.node)
         near = [self.home[u.node.number] for u in needs if u.node.number in self.home]
+        own = 1 + max((self.depth[a.number] for a in n.args if a.number in self.virtual), default=0)
         for k in dict.fromkeys([*sorted(near, key=lambda k: -k.number), *self.kernels[: -NEAR - 1 : -1]]):
-            level = self._level(n, k, axes, needs)
+            level = self._level(n, k, axes, needs) if self._depth(needs, k) + own <= DEEP else ""
             if level and not any(
                 self._reach(u.node) >> k.number & 1 for u in needs if self.home.get(u.node.number) is not k
             ):
@@ -228,7 +237,11 @@ class Fusion:
             k = Kernel(len(self.kernels), axes)
             self.kernels.append(k)
             level = self._level(n, k, axes, needs)
+        self.depth[n.number] = self._depth(needs, k) + own
         self._join(n, k, level, mask)
+
+    def _depth(self, needs: list[Use], k: Kernel) -> int:
+        return max((self.depth[u.node.number] for u in needs if self.home.get(u.node.number) is k), default=0)
 
     def _join(self, n: Node, k: Kernel, level: str, mask: int) -> None:
         if n.kind == "fold" and level != FULL and k.axes == squeezed(n.args[0].shape):

@@ -38,7 +38,7 @@ def joined_sums(graph: Graph) -> dict[int, Joined]:
             continue
         others = [leaf for leaf in leaves if not _is_padded(leaf)]
         placed = [(a, start) for p in pieces for a, start in zip(p.args, p.data.starts, strict=True)]
-        if len(pieces) > 1 and len(others) < 2 and _apart(placed):
+        if len(pieces) > 1 and len(others) < 2 and placed and _apart(placed):  # pieces without elements are left out
             inner.update(sums)
             found[n.number] = Joined(placed, others[0] if others else None)
     return found
