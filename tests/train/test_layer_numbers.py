@@ -11,7 +11,7 @@ import pullback as pb
 from pullback import layers
 from pullback.train.summaries import summary
 
-DRAWN = pb.initializers.random_normal(std_dev=0.5, seed=3)
+DRAWN = pb.initializers.random_normal(stddev=0.5, seed=3)
 generator = np.random.default_rng(5)
 SEQUENCE = generator.normal(size=(3, 4, 2))
 IMAGE = generator.normal(size=(2, 5, 6, 3))

@@ -12,7 +12,7 @@ import pytest
 import pullback as pb
 from pullback import layers
 
-DRAWN = pb.initializers.random_normal(std_dev=0.5, seed=3)
+DRAWN = pb.initializers.random_normal(stddev=0.5, seed=3)
 SEQUENCE, IMAGE = (4, 2), (4, 5, 2)
 KERNEL = {"kernel_initializer": DRAWN, "kernel_regularizer": "l2"}
 BIAS = {"bias_initializer": DRAWN, "bias_regularizer": pb.regularizers.l1(0.1)}

@@ -107,32 +107,32 @@ class Identity(Initializer):
 class RandomNormal(Initializer):
     """Normal numbers.
 
-    >>> pb.initializers.random_normal(std_dev=0.1, seed=1)([2])
+    >>> pb.initializers.random_normal(stddev=0.1, seed=1)([2])
     array([ 0.17291036, -0.14284535], dtype=float32)
     """
 
     mean: float = 0.0
-    std_dev: float = 0.05
+    stddev: float = 0.05
     seed: Any = None
 
     def values(self, shape: Shape, dtype: Any) -> Any:
-        return random.normal(shape, self.mean, self.std_dev, dtype, self.seed)
+        return random.normal(shape, self.mean, self.stddev, dtype, self.seed)
 
 
 @dataclass(frozen=True)
 class TruncatedNormal(Initializer):
     """Normal numbers within two standard deviations.
 
-    >>> bool(np.all(np.abs(pb.initializers.truncated_normal(std_dev=0.5)([100])) <= 1.0))
+    >>> bool(np.all(np.abs(pb.initializers.truncated_normal(stddev=0.5)([100])) <= 1.0))
     True
     """
 
     mean: float = 0.0
-    std_dev: float = 0.05
+    stddev: float = 0.05
     seed: Any = None
 
     def values(self, shape: Shape, dtype: Any) -> Any:
-        return random.truncated_normal(shape, self.mean, self.std_dev, dtype, self.seed)
+        return random.truncated_normal(shape, self.mean, self.stddev, dtype, self.seed)
 
 
 @dataclass(frozen=True)
