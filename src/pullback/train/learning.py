@@ -247,11 +247,11 @@ class Learner(Layer):
             raise ArgumentError(
                 f"{self.name}: it has {len(outs)} outputs, {len(objectives)} losses and was given {len(ys)} targets."
             )
-        value = sum(loss(y, z) for loss, y, z in zip(objectives[1:], ys[1:], outs[1:], strict=True))
-        value = objectives[0](ys[0], outs[0]) + value if len(outs) > 1 else objectives[0](ys[0], outs[0])
-        penalty = self.penalties() if training else None
+        costs = [loss(y, z) for loss, y, z in zip(objectives, ys, outs, strict=True)]
+        if training and (penalty := self.penalties()) is not None:
+            costs.append(penalty)
         seen = stop_gradient(outs[0]) if isinstance(outs[0], Tensor) else outs[0]
-        return (value if penalty is None else value + penalty), [metric(ys[0], seen) for metric in self._metrics]
+        return sum(costs[1:], costs[0]), [metric(ys[0], seen) for metric in self._metrics]
 
     def _trained(self, xs: Any, ys: Any) -> list[Any]:
         metrics: list[Any] = []
