@@ -227,7 +227,7 @@ def test_setitem_of_a_constant() -> None:
     assert (u.tolist(), before.tolist()) == ([7.0, 0.0, 8.0], [1.0, 2.0, 3.0])
     assert t.dtype == np.float32
     t += 1
-    assert (t.tolist(), u.tolist()) == ([8.0, 1.0, 9.0], [7.0, 0.0, 8.0])
+    assert (t.tolist(), u.tolist()) == ([8.0, 1.0, 9.0], [8.0, 1.0, 9.0])
 
 
 def test_a_gradient_may_be_changed_afterwards() -> None:
@@ -242,7 +242,7 @@ def test_setitem_of_what_a_gradient_tape_recorded() -> None:
     with pb.GradientTape() as tape:
         y = x * x
         z = (y * y).sum()
-    with pytest.raises(ArgumentError, match=r"on a GradientTape .* pb\.clone"):
+    with pytest.raises(ArgumentError, match=r"on a GradientTape .* x\.copy"):
         y[0] = 5.0
     assert tape.gradient(z, x).tolist() == (4 * X**3).tolist()
     y[0] = 5.0  # the tape has answered, and let go of it
@@ -255,9 +255,13 @@ def setting(x: Any, index: Any, value: Any) -> Any:
 
 
 SETTING_REFUSED = {
-    "input": (lambda: pb.grad(lambda x: setting(x, 0, 1.0))(X), ArgumentError, r"input of the function.*pb\.clone"),
-    "big input": (lambda: pb.grad(lambda x: setting(x, 0, 1.0))(np.ones(80_000)), ArgumentError, r"pb\.clone"),
-    "variable": (lambda: setting(pb.variable([1.0], name="w"), 0, 1), VariableError, r"w\[...\] = value.*use assign"),
+    "input": (lambda: pb.grad(lambda x: setting(x, 0, 1.0))(X), ArgumentError, r"input of the function.*x\.copy"),
+    "big input": (lambda: pb.grad(lambda x: setting(x, 0, 1.0))(np.ones(80_000)), ArgumentError, r"x\.copy"),
+    "variable": (
+        lambda: setting(pb.variable([1.0], name="w"), 0, 1),
+        VariableError,
+        r"x\[...\] = value: w is .*use assign",
+    ),
     "int": (
         lambda: setting(pb.tensor([1], dtype="int32"), 0, 1.5),
         ArgumentError,

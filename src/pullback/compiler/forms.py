@@ -42,6 +42,7 @@ class Forms:
 
     def _fixed(self, x: Any) -> Any:
         """The form of a result that is always the same."""
+        x = x.read() if isinstance(x, Tensor) else x
         if not isinstance(x, Symbol):
             return _tensor if isinstance(x, Tensor) else _array
         return _plain if x.form == PYTHON else None

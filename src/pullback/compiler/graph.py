@@ -26,9 +26,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from pullback.core.op import Op
 from pullback.errors import CompileError
@@ -79,6 +80,17 @@ class Node:
         return self.size * self.dtype.itemsize
 
     @property
+    def strides(self) -> tuple[int, ...]:
+        """The strides that NumPy's array would have in its place, up to what lies between the elements of a view."""
+        if self.kind == "view":
+            return cast("tuple[int, ...]", self.data.strides)
+        if self.kind in ("map", "cast"):  # a ufunc lays out its result as its operands are
+            whole = [_like(a) for a in self.args if a.shape == self.shape]
+            if whole and self.shape:
+                return np.nditer([*whole, None], op_dtypes=[np.int8] * (len(whole) + 1)).operands[-1].strides
+        return contiguous(self.shape)
+
+    @property
     def name(self) -> str:
         """What is done, in a word."""
         if self.kind in ("map", "opaque", "scan"):
@@ -99,6 +111,11 @@ class Node:
         }.get(self.kind, lambda: "")()  # fmt: skip
         given = ", ".join(map(repr, self.args))
         return f"{self!r} = {self.name}({given}){how} : {self.dtype}{list(self.shape)}".replace("()", "", 1)
+
+
+def _like(node: Node) -> Any:
+    """An array without memory of its own that has the shape and the strides of a node."""
+    return as_strided(np.zeros(1, np.int8), node.shape, node.strides)
 
 
 def _shown(value: Any) -> str:

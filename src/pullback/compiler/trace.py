@@ -35,6 +35,7 @@ from pullback.core.source import user_line
 from pullback.core.tape import RAW
 from pullback.core.tensor import PLAIN, Tensor, Wrapped
 from pullback.core.variable import Variable
+from pullback.core.writes import HELD, INPUT, alias, freeze
 from pullback.errors import SymbolValueError, VariableError
 
 PLAIN_NUMBERS = (bool, int, float, complex)
@@ -166,10 +167,10 @@ class Trace:
         """An argument: an array, a number (its type), or a list (the dtype it has as a tensor)."""
         node = self.graph.input(shape, dtype)
         if not isinstance(weak, np.dtype):
-            return Symbol(self, node, weak)
+            return cast("Symbol", freeze(Symbol(self, node, weak), INPUT))
         narrow = self.cast(node, weak)
         self.lists[narrow.number] = node
-        return Symbol(self, narrow)
+        return cast("Symbol", freeze(Symbol(self, narrow), INPUT))
 
     # ---- what the variables ask, of whoever is watching
 
@@ -178,10 +179,12 @@ class Trace:
             return self.assigned[id(v)][1]
         if id(v) not in self.reads:
             self.reads[id(v)] = v, self.graph.input(v.shape, v.dtype)
-        return Symbol(self, self.reads[id(v)][1])
+        return freeze(Symbol(self, self.reads[id(v)][1]), HELD)
 
     def assign(self, v: Variable, value: Any) -> None:
         """Take an assignment: from now on the variable is this, and afterwards it will hold it."""
+        if isinstance(value, Tensor):
+            value = alias(value.read())
         if isinstance(value, Symbol) and value.weak:
             value = Symbol(self, self.node(value, v.dtype))
         new = value if isinstance(value, Tensor) else self.symbol(np.asarray(value, v.dtype))

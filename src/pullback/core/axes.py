@@ -298,6 +298,15 @@ def over(ndim: int, axis: Any, name: str = "axis") -> tuple[int, ...]:
     return found
 
 
+def fits(shape: Shape, into: Shape) -> bool:
+    """Whether something of one shape broadcasts to the other.
+
+    >>> fits((3,), (2, 3)), fits((2, 3), (3,))
+    (True, False)
+    """
+    return len(shape) <= len(into) and all(n in (1, m) for n, m in zip(shape[::-1], into[::-1], strict=False))
+
+
 def one_axis(ndim: int, axis: Any, name: str) -> int:
     """The one axis that is meant, counted from the front.
 

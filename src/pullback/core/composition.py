@@ -14,7 +14,6 @@ from pullback.core.tensor import Tensor
 from pullback.errors import DataError, PullbackError
 
 F = TypeVar("F", bound=Callable[..., Any])
-Shape = tuple[int, ...]
 
 
 def numbers(name: str, argument: str, x: Any) -> Any:
@@ -28,15 +27,6 @@ def numbers(name: str, argument: str, x: Any) -> Any:
         got = "text" if x.dtype.kind in "US" else f"an array of dtype {x.dtype}"
         raise DataError(f"{name}: {argument} must be numbers, got {got}.")
     return x
-
-
-def fits(shape: Shape, into: Shape) -> bool:
-    """Whether something of one shape broadcasts to the other.
-
-    >>> fits((3,), (2, 3)), fits((2, 3), (3,))
-    (True, False)
-    """
-    return len(shape) <= len(into) and all(n in (1, m) for n, m in zip(shape[::-1], into[::-1], strict=False))
 
 
 def own_words(name: str) -> Callable[[F], F]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from numpy import float32, float64, generic, ndarray
 
-from pullback.core.tensor import Tensor
+from pullback.core.tensor import LATER, Tensor
 
 # what NumPy computes with as it is, beside its other scalars
 PLAIN_VALUES = frozenset({ndarray, float64, float32, float, int, bool, complex})
@@ -46,6 +46,8 @@ def dispatch(op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         return op.settled(args, params)
     if top is None:
         return op.perform(args, params)
+    if op.is_moving:
+        return LATER["note_view"](top.interpret(op, tuple(args), params), args[0], op, params)
     return top.interpret(op, tuple(args), params)
 
 

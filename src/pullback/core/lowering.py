@@ -29,7 +29,20 @@ class fold:
 
 
 class view:
-    pass
+    """``put(base, value, **params)`` gives the base with a value written into its view; None for a read-only view.
+
+    By default every element of the base is in the view once, and the op's own adjoint takes the value back.
+    ``is_view(**params)`` says for which parameters NumPy gives a view and not a copy; ``by_layout``, that this also
+    depends on how the elements lie in memory.
+    """
+
+    def __init__(
+        self,
+        put: Callable[..., Any] | str | None = "adjoint",
+        is_view: Callable[..., bool] = lambda **params: True,
+        by_layout: bool = False,
+    ) -> None:
+        self.put, self.is_view, self.by_layout = put, is_view, by_layout
 
 
 class made_of:

@@ -17,14 +17,16 @@ from numpy import ndarray
 
 from pullback.core.axes import Acts, broadcast, elementwise1, elementwise2, listed, moves
 from pullback.core.calculus import Calculus
+from pullback.core.capture import COPIED, capture
 from pullback.core.convert import as_array, as_value
 from pullback.core.formula import Names, flattened, variant
 from pullback.core.interpreter import PLAIN_VALUES, dispatch
-from pullback.core.lowering import Lowering, opaque
+from pullback.core.lowering import Lowering, opaque, view
 from pullback.core.memory import LARGE, Large, keep, take
 from pullback.core.tape import ARRAYS, CAUGHT, RAW, Step, back_into, back_many, constant, fit, perform, place
-from pullback.core.templates import BINARY, MANY, NODE, OTHER_OPERAND, PLACE, UNARY, UNARY_WITH_PARAMS
+from pullback.core.templates import BINARY, MANY, NODE, OTHER_OPERAND, PLACE, PLACE_VIEW, UNARY, UNARY_WITH_PARAMS
 from pullback.core.tensor import BY_KERNEL, Tensor
+from pullback.core.writes import define_in_place, note_view
 from pullback.errors import ArgumentError, DataError, DefinitionError, PullbackError, ShapeError
 
 REGISTRY: dict[str, Op] = {}
@@ -89,6 +91,7 @@ class Op:
         self._read_signature(doc)
         self._check_names()
         self.variadic = d.each is not None
+        self.is_moving = isinstance(lower, view)
         self.elementwise = isinstance(acts, broadcast) and not acts.out and not any(acts.core)
         self.quick, self.shortcuts = run, shortcuts or {}
         binding = Names(self.name, self.inputs, tuple(self.params), self.variadic)
@@ -142,12 +145,13 @@ class Op:
         return lambda *a: kernel(*a[:n], **dict(zip(names, a[n:], strict=True)))
 
     def _become_operator(self) -> None:
-        word, _ = OPERATORS.get(self.kernel, (None, None))
+        word, sign = OPERATORS.get(self.kernel, (None, None))
         setattr(Tensor, self.name, self.function)
         if word:
             setattr(Tensor, f"__{word}__", self.function)
         if word in REFLECTED:
             setattr(Tensor, f"__r{word}__", self.reflected)
+            define_in_place(self.function, word, str(sign))
 
     # ---- written out at first use
 
@@ -185,7 +189,8 @@ class Op:
         return {
             "Tensor": Tensor, "dispatch": dispatch, "OP": self, "kernel": self.kernel, "run": self.run,
             "ndarray": ndarray, "place": place, "perform": perform, "trouble": self.trouble, "CAUGHT": CAUGHT,
-            "several": several, "Large": Large, "keep": keep, "take": take, **others,
+            "several": several, "Large": Large, "keep": keep, "take": take, "capture": capture, "COPIED": COPIED,
+            "note_view": note_view, **others,
             **{f"_{n}": d for n, d in self.params.items()}, **{k: self.__dict__.get(k) for k in STEPS},
         }  # fmt: skip
 
@@ -243,11 +248,16 @@ class Op:
             return UNARY.format(name=self.name, plain=NODE.format(v=plain, **node), above=above, array=array)
         if self.form == 1 and self.flows:
             given, packed = ", ".join(p), f"({''.join(n + ', ' for n in p)})"
+            node = {"v": "v", "m": "q", "step": "one", "x": "x", "y": packed, "pad": " " * 12}
+            placed = f"place(v, m.tape[v.shape, v.dtype], one, x.x, {packed})"
+            if self.is_moving:  # x[0] is a number, not a view
+                node["note"] = "if q.ndim: m.note(r)" if self.kernel is operator.getitem else "m.note(r)"
+                placed = f"note_view({placed}, x, OP, {{{items}}})"
             return UNARY_WITH_PARAMS.format(
                 name=self.name, params=signature, items=items,
                 run=f"run(x.value, {given})", array=f"run(x, {given})", above=f"{self.name}(x.value, {given})",
-                scalar="if not v.shape: v = v[()]" if isinstance(self.acts, moves) else "", given=packed,
-                node=PLACE.format(v="v", m="q", step="one", x="x", y=packed, pad=" " * 12),
+                scalar="if not v.shape: v = v[()]" if isinstance(self.acts, moves) else "", noted=placed,
+                node=PLACE_VIEW.format(items=items, **node) if self.is_moving else PLACE.format(**node),
             )  # fmt: skip
         if self.form == 2 and self.both:
             return self._binary(sign)
@@ -274,6 +284,8 @@ class Op:
         right = f"x {sign} y.value" if sign else f"{call}(x, y.value)"
         raw = "run({}, {})" if self.quick or not sign else f"{{}} {sign} {{}}"
         pad = {"pad": " " * 12, "v": "v", "m": "q"}
+        kept_y = "y.copy() if y.nbytes <= COPIED else capture(y, m.tape)" if self.left and self.left.needs[1] else "y"
+        kept_x = "x.copy() if x.nbytes <= COPIED else capture(x, m.tape)" if self.right and self.right.needs[0] else "x"
         return BINARY.format(
             name=self.name,
             same="m is q and m.small" if quick else "False",
@@ -288,9 +300,9 @@ class Op:
             raw_right=raw.format("x", "y.value"),
             both_fit=PLACE.format(**{**pad, "pad": " " * 16}, step=two, x="x", y="y"),
             left=NODE.format(v=left, step="left", **same),
-            left_array=PLACE.format(**pad, step=f"left if {same_shape} else left_fit", x="x", y="y"),
+            left_array=PLACE.format(**pad, step=f"left if {same_shape} else left_fit", x="x", y=kept_y),
             right=NODE.format(v=right, step="right", m="m", x="y", y="x"),
-            right_array=PLACE.format(**pad, step=f"right if {same_shape} else right_fit", x="y", y="x"),
+            right_array=PLACE.format(**pad, step=f"right if {same_shape} else right_fit", x="y", y=kept_x),
         )
 
     # ---- the general way
@@ -409,14 +421,17 @@ class Op:
                 return (self.both if quick and x.meta is m and y.meta is m else self.both_fit), x, y
             if on_x:
                 step = self.left if quick and nodes[0].meta is m else self.left_fit
-                return step, nodes[0], self._trimmed(values[1], step.needs[1])
+                return step, nodes[0], self._kept(values[1], step.needs[1], m)
             if on_y:
                 step = self.right if quick and nodes[1].meta is m else self.right_fit
-                return step, nodes[1], self._trimmed(values[0], step.needs[0])
+                return step, nodes[1], self._kept(values[0], step.needs[0], m)
             return None
         if not any(on and self.d.differentiable(i) for i, on in enumerate(live)):
             return None
-        kept = [self._trimmed(v, n) for v, n in zip(values, self.many.needs, strict=False)]
+        kept = [
+            self._trimmed(v, n) if on else self._kept(v, n, m)
+            for v, n, on in zip(values, self.many.needs, live, strict=False)
+        ]
         return self.many, (nodes, kept, live), tuple(params.values())
 
     @staticmethod
@@ -425,6 +440,12 @@ class Op:
         if needed or type(value) is not ndarray or value.nbytes < LARGE:
             return value
         return constant(value).meta
+
+    def _kept(self, value: Any, needed: bool, m: Any) -> Any:
+        """An operand that is on no tape, as the node keeps it."""
+        if needed and type(value) is ndarray:
+            return capture(value, m.tape)
+        return self._trimmed(value, needed)
 
     # ---- what other rooms ask of an op
 

@@ -16,6 +16,11 @@ NODE = (
 )
 # The same where the result may be big.
 PLACE = "if q.pool is not None: return place(v, q, {step}, {x}, {y})\n{pad}" + NODE
+# The same of a result that may be a view of its operand.
+PLACE_VIEW = (
+    "if q.pool is not None: return note_view(place(v, q, {step}, {x}, {y}), x, OP, {{{items}}})\n{pad}"
+    + NODE.replace("; m.push(r)", "\n{pad}{note}\n{pad}m.push(r)")
+)
 
 UNARY = """
 def {name}(x):
@@ -53,7 +58,7 @@ def {name}(x, {params}):
         except CAUGHT as error: raise trouble(OP, error, (x,), {{{items}}}) from None
         {scalar}
         if one.needs[0]: keep(x.x, x.value)
-        return place(v, m.tape[v.shape, v.dtype], one, x.x, {given})
+        return {noted}
     return dispatch(OP, (x,), {{{items}}})
 """
 
@@ -95,7 +100,7 @@ def {name}(x, y):
         m = x.meta
         if t is ndarray and m.pool is not None and y.dtype is m.dtype and y.shape == m.shape:
             if left.needs[0]: keep(x.x, x.value)
-            return place(kernel(x.value, y, out=take(m.pool)), m, left, x.x, y if left.needs[1] else m)
+            return place(kernel(x.value, y, out=take(m.pool)), m, left, x.x, capture(y, m.tape) if left.needs[1] else m)
     return dispatch(OP, (x, y), {{}})
 
 def reflected(y, x):

@@ -13,7 +13,7 @@ from pullback.errors import ArgumentError, BatchedValueError, TracedValueError
 
 BY_KERNEL: dict[Any, Any] = {}  # NumPy callable -> op; filled by the definitions of the ops
 NUMPY: dict[Any, Any] = {}  # NumPy callable -> what stands for it here; filled as functions are met
-LATER: dict[str, Any] = {}  # what rooms above this one put in: "constant", and "ufunc" and "function" of NumPy
+LATER: dict[str, Any] = {}  # what files above this one put in: "constant", "alias", "ufunc" and "function" of NumPy, …
 
 
 class Tensor:
@@ -29,7 +29,9 @@ class Tensor:
     """
 
     __slots__ = (
+        "__weakref__",  # by which a base knows its views
         "g",  # the cotangent, while the tape walks back
+        "links",  # base and views, for tensors that share memory in NumPy; not set for others (see writes.py)
         "meta",  # interned shape, dtype and tape: two tensors alike in all three share one object
         "value",  # ndarray, NumPy scalar, or (under transforms) a Tensor of a lower level
         "via",  # the variant of the op that made it, with its positional rules
@@ -38,9 +40,11 @@ class Tensor:
     )
 
     refers = False  # a variable is read before an op computes with it
+    is_variable = False
 
     if TYPE_CHECKING:  # the ops are put on the class where they are defined, as methods and operators
         g: Any
+        links: Any
         meta: Any
         via: Any
         value: Any
@@ -139,8 +143,8 @@ class Tensor:
         return self
 
     def as_leaf(self) -> Any:
-        """What a tape makes a leaf of."""
-        return self
+        """What a tape makes a leaf of: what is followed already keeps its value there, whatever is written to it."""
+        return LATER["alias"](self) if self.level else self
 
     def unfollowed(self, f: Any, args: Sequence[Any]) -> Any:
         """``f`` of what is beneath this level, which is the highest."""

@@ -14,6 +14,7 @@ import numpy as np
 from pullback.core.convert import as_array
 from pullback.core.tape import Tape, constant
 from pullback.core.tensor import PLAIN, Tensor, Wrapped
+from pullback.core.writes import HELD, freeze
 from pullback.errors import ArgumentError, BatchedValueError, VariableError
 
 _number = count()
@@ -33,9 +34,9 @@ class Variable(Wrapped):
     Tensor([3., 5.], dtype=float32)
     """
 
-    __slots__ = ("__weakref__", "_trainable", "held", "name")
+    __slots__ = ("_trainable", "held", "name")
 
-    refers = True
+    refers = is_variable = True
     held: Tensor
     name: str
 
@@ -50,7 +51,7 @@ class Variable(Wrapped):
                 f"variable: the name '{name}' is taken by a live variable of shape {_names[name].shape}. "
                 "Choose another, or let go of the first one."
             )
-        self.held = constant(values)
+        self.held = freeze(constant(values), HELD)
         self.trainable = trainable
         self.name = name if name is not None else _free_name()
         _names[self.name] = self
@@ -103,7 +104,7 @@ class Variable(Wrapped):
             raise VariableError(
                 f"{self.name}.assign: expected dtype {self.dtype}, got dtype {new.dtype}. Cast it first."
             )
-        self.held = constant(np.array(new)[()])
+        self.held = freeze(constant(np.array(new)[()]), HELD)
         return self
 
     def assign_add(self, delta: Any) -> Variable:
@@ -146,7 +147,7 @@ class Variable(Wrapped):
             made = by
         if made.shape != self.shape:
             raise VariableError(f"{self.name}.{what}: expected shape {self.shape}, got shape {by.shape}.")
-        self.held = constant(np.asarray(made)[()])
+        self.held = freeze(constant(np.asarray(made)[()]), HELD)
         return self
 
     # ---- out of the library

@@ -103,7 +103,7 @@ def pulling(own: Any) -> Any:
 
 
 def _report(tape: Any, known: Any, seeds: Any, sources: Any) -> NanReport:
-    nodes, notes = list(tape._tape.nodes), Notes(tape._tape)
+    nodes, notes = list(tape._tape.recorded()), Notes(tape._tape)
     wanted = [n for s in sources for n in tape._nodes(s) or [tape._node(s, known)] if n is not None]
     with unwatched(nodes), watched_below(tape._tape.level):
         try:

@@ -80,7 +80,7 @@ class Ran:
         results = [z.read() if isinstance(z, Tensor) else z for z in whole_leaves(y)]
         of = [f"[{i}]" for i in range(len(results))] if len(results) > 1 else [""]
         self.values = [self._result(f"the value{k}", z) for k, z in zip(of, results, strict=False) if is_number(z)]
-        self.nodes = [(self.monitor.note_of(r.value), r, self._kept(r)) for r in tape.nodes]
+        self.nodes = [(self.monitor.note_of(r.value), r, self._kept(r)) for r in tape.recorded()]
         if not self.back:
             return
         for z in results:

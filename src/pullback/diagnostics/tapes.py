@@ -26,7 +26,7 @@ class LookingTape(Tape):
         return super().leaf(value if monitor is None else monitor.lifted(value))
 
     def walk(self) -> None:
-        walk_back(_popped(self.nodes), self.looking)
+        walk_back(_popped(self.recorded()), self.looking)
 
     def close(self) -> None:
         while self.nodes:

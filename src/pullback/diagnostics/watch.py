@@ -118,11 +118,16 @@ def depth_of(x: Any) -> int:
 class Watched(Wrapped):
     """A value of which it is known how it came about."""
 
-    __slots__ = ("array", "monitor", "note")
+    __slots__ = ()
 
-    array: Any
-    monitor: Monitor
-    note: Note
+    array: Any = vars(Tensor)["value"]  # in the slots of any tensor, as for other transforms
+    monitor: Any = vars(Tensor)["y"]
+    note: Any = vars(Tensor)["via"]
+
+    def twin(self) -> Watched:
+        made = Watched()
+        made.array, made.monitor, made.note = self.array, self.monitor, self.note
+        return made
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -136,7 +141,8 @@ class Watched(Wrapped):
 
     @property
     def level(self) -> int:
-        return self.monitor.level
+        level: int = self.monitor.level
+        return level
 
     def beneath(self) -> Any:
         return self.array

@@ -15,6 +15,7 @@ import numpy as np
 from numpy import generic, ndarray
 
 from pullback.core.tensor import BY_KERNEL, LATER, NUMPY, Tensor, stripped
+from pullback.core.writes import fit_result, write
 from pullback.errors import ArgumentError
 from pullback.interop import (
     numpy_elements,
@@ -71,7 +72,7 @@ def without_rule(
     """The function on plain arrays, unless that loses a gradient.  ``unknown`` are parameters that our own has not."""
     out = kwargs.get("out", out)
     if any(True for _ in tensors([out])):
-        raise ArgumentError(f"{name}(out=): a Tensor never changes, so nothing can be written into it. Use the result.")
+        raise ArgumentError(f"{name}(out=): write the result into the tensor instead, as in x[...] = {name}(...).")
     followed = any(t.read().level and stripped(t) is not t.read() for t in tensors((args, kwargs)))
     if (unknown and followed) or (out is not None and traced(args, kwargs)):
         unknown = unknown or ["out"]
@@ -82,8 +83,8 @@ def without_rule(
 
 def in_place(name: str) -> ArgumentError:
     return ArgumentError(
-        f"{name} changes an array in place, and a Tensor never changes nor can its gradient follow into an array. "
-        "Make a new one: np.where, x[i] = v on a Tensor, or np.concatenate."
+        f"{name} changes an array in place in a way that a gradient cannot follow. "
+        "Write x[i] = v or x += v into a Tensor instead, or make a new one with np.where or np.concatenate."
     )
 
 
@@ -134,6 +135,9 @@ def under_signature(func: Any, call: Any) -> Any:
                 return call(*args, **kwargs)
         by_name = kwargs if open_ended else dict(zip(order, args, strict=False)) | kwargs
         first = list(args) if open_ended else [by_name.pop(n) for n in order[:least] if n in by_name]
+        out = by_name.get("out")
+        if isinstance(out, Tensor):
+            return into_tensor(f"{named(func)}(out=x)", out, stand_in(*first, **{**by_name, "out": None}))
         unknown = [k for k, v in by_name.items() if k not in takes and not more and not at_default(v, theirs.get(k))]
         if unknown:
             return without_rule(named(func), func, args, kwargs, unknown, by_name.get("out"))
@@ -173,6 +177,9 @@ def of_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, A
     name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
     if method == "at":
         raise in_place(name)
+    out = kwargs.get("out")
+    if out is not None and all(o is None or isinstance(o, Tensor) for o in out):
+        return into_tensors(name, ufunc if method == "__call__" else getattr(ufunc, method), args, kwargs)
     args = listed(args)
     call: Any
     said = {k: v for k, v in kwargs.items() if k not in USUAL or not same(v, USUAL[k])}
@@ -187,6 +194,28 @@ def of_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, A
     if call is None or unknown:
         return without_rule(name, getattr(ufunc, method), args, kwargs, unknown)
     return call(*args, **said)
+
+
+def into_tensors(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A ufunc with ``out=`` tensors: the results are written into them, where ``where=`` says so."""
+    outs = kwargs["out"]
+    masked = isinstance(function, np.ufunc) and "where" in kwargs
+    chosen = kwargs["where"] if masked else True
+    made = function(*args, **{k: v for k, v in kwargs.items() if k != "out" and not (k == "where" and masked)})
+    results = made if isinstance(made, tuple) else (made,)
+    given = tuple(
+        new
+        if out is None
+        else into_tensor(f"{name}(out=x)", out, new if chosen is True else np.where(chosen, new, out))
+        for out, new in zip(outs, results, strict=True)
+    )
+    return given if isinstance(made, tuple) else given[0]
+
+
+def into_tensor(what: str, out: Any, new: Any) -> Any:
+    """Write a result into the tensor ``out``, and return that."""
+    write(out, lambda _: fit_result(out, new, what), what)
+    return out
 
 
 def foreign(kind: type) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 
 from pullback.core.tape import as_tensor, constant
 from pullback.core.tensor import BY_KERNEL, Tensor, sizing, stripped, unfollowed
+from pullback.core.writes import link_part
 from pullback.errors import ShapeError
 from pullback.interop.numpy_arguments import aligned, lifted, stepped, wrapped
 from pullback.ops import conversion, elementwise, gathering, segments, sorting
@@ -68,6 +69,13 @@ def _resize(a: Any, /, new_shape: Any) -> Any:
 
 
 def _diagonal(a: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    def derive(a: Any) -> Any:
+        return _pick_diagonal(a, offset, axis1, axis2)
+
+    return link_part(derive(a), a, derive)  # a read-only view in NumPy
+
+
+def _pick_diagonal(a: Any, offset: int, axis1: int, axis2: int) -> Any:
     a = np.moveaxis(a, (axis1, axis2), (-2, -1))
     n = len(np.broadcast_to(0, a.shape[-2:]).diagonal(offset))
     i = np.arange(n)

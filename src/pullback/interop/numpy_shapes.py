@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.core.tensor import BY_KERNEL, Tensor, concrete, stripped
 from pullback.interop.numpy_arguments import aligned, lifted, ruleless
-from pullback.ops import blocks, gathering
+from pullback.ops import blocks, gathering, movement
 
 __all__: list[str] = []
 
@@ -169,6 +169,8 @@ def _pad(array: Any, /, pad_width: Any, mode: str = "constant", constant_values:
         pad_width = [asked.get(i, 0) for i in range(array.ndim)]
         pad_width = [width if np.ndim(width) else (width, width) for width in pad_width]
     widths = [(int(a), int(b)) for a, b in np.broadcast_to(concrete(lifted(pad_width)), (array.ndim, 2))]
+    if not any(map(any, widths)):
+        return np.copy(array)
     if mode == "constant":
         return _pad_constant(array, widths, lifted(constant_values))
     if mode not in BY_INDEX:
@@ -195,7 +197,7 @@ def _pad_constant(array: Any, widths: list[tuple[int, int]], values: Any) -> Any
 
 
 FUNCTIONS = {
-    np.ravel: lambda a, /: np.reshape(a, -1), np.rollaxis: _rollaxis,
+    np.ravel: movement.ravel, np.rollaxis: _rollaxis,
     np.matrix_transpose: lambda x, /: np.swapaxes(x, -1, -2),
     np.flipud: lambda m, /: np.flip(m, 0), np.fliplr: lambda m, /: np.flip(m, 1), np.rot90: _rot90, np.repeat: _repeat,
     np.roll: _roll,

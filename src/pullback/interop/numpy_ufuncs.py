@@ -75,7 +75,7 @@ CALLS = {
     np.exp2: lambda x: 2.0**x,
     np.deg2rad: lambda x: x * (pi / 180), np.radians: lambda x: x * (pi / 180),
     np.rad2deg: lambda x: x * (180 / pi), np.degrees: lambda x: x * (180 / pi),
-    np.fabs: np.absolute, np.positive: lambda x: x,
+    np.fabs: np.absolute, np.positive: np.copy,
     np.float_power: _float_power, np.fmax: _fmax, np.fmin: _fmin,
     np.heaviside: _heaviside, np.copysign: _copysign, np.sign: _sign,
     np.ldexp: lambda x, n: x * unfollowed(lambda n: np.ldexp(np.ones((), x.dtype), n), n),

@@ -15,7 +15,8 @@ from pullback.core.axes import Sample, Shape, broadcast, elementwise2, moves
 from pullback.core.calculus import linear, rule
 from pullback.core.convert import float_of
 from pullback.core.op import alias, op
-from pullback.core.tensor import Tensor
+from pullback.core.tensor import NUMPY, Tensor
+from pullback.core.writes import link_part
 from pullback.errors import ArgumentError
 
 __all__ = ["angle", "complex", "conj", "conjugate", "imag", "real"]
@@ -114,4 +115,21 @@ def complex(real: Any, imag: Any, /) -> Any:
 
 
 conjugate = alias("conjugate", conj)
-Tensor.real, Tensor.imag = property(real), property(imag)  # as NumPy has them
+
+
+def _real_part(x: Any) -> Any:
+    """``x.real``, a view of ``x`` as in NumPy."""
+    if not isinstance(x, Tensor) or not is_complex(x):
+        return x
+    return link_part(real(x), x, real, lambda base, value: complex(value, imag(base)))
+
+
+def _imaginary_part(x: Any) -> Any:
+    """``x.imag``, a view of ``x`` as in NumPy."""
+    if not isinstance(x, Tensor) or not is_complex(x):
+        return imag(x)
+    return link_part(imag(x), x, imag, lambda base, value: complex(real(base), value))
+
+
+Tensor.real, Tensor.imag = property(_real_part), property(_imaginary_part)  # as NumPy has them
+NUMPY[np.real], NUMPY[np.imag] = (lambda val: _real_part(val)), (lambda val: _imaginary_part(val))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from string import ascii_letters
 from typing import Any
 
@@ -33,6 +34,13 @@ def on_diagonal(x: Any, equation: str, shape: Shape) -> Any:
     return z
 
 
+def put_diagonal(base: Any, value: Any, equation: str) -> Any:
+    """The base with other elements on its diagonal."""
+    here = np.einsum(equation, np.arange(prod(base.shape)).reshape(base.shape))
+    flat: Any = np.reshape(base, (-1,))
+    return np.reshape(flat.set_item(np.reshape(value, (-1,)), here.reshape(-1)), base.shape)
+
+
 @op(
     lambda x, equation: np.einsum(equation, x),
     acts=moves(
@@ -42,7 +50,7 @@ def on_diagonal(x: Any, equation: str, shape: Shape) -> Any:
     ),
     d=linear(fill),
     run=lambda x, equation: np.einsum(equation, x),
-    lower=view(),
+    lower=view(put=put_diagonal),
 )
 def diagonal_part(x: Any, /, equation: str) -> Any:
     """The elements whose indices agree along the axes that share a label.

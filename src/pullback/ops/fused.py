@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.composition import fits, numbers, own_words
+from pullback.core.axes import fits
+from pullback.core.composition import numbers, own_words
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError
 

@@ -12,12 +12,12 @@ from numpy import ndarray
 from pullback.core.axes import everywhere, examples, moves, one_axis
 from pullback.core.calculus import linear, rule
 from pullback.core.lowering import call, pieces, view
-from pullback.core.op import alias, method, op, operand
+from pullback.core.op import REGISTRY, alias, method, op, operand
 from pullback.core.positions import index_each, is_advanced, separated
-from pullback.core.rebind import rebind
 from pullback.core.rows import add_rows, last_of_each
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor, sizing, stripped
+from pullback.core.writes import base_links, note_view, write
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
 
 __all__ = ["boolean_mask", "getitem", "scatter", "set_item"]
@@ -28,6 +28,7 @@ BASIC = (int, slice, type(None), type(...))
 
 
 def _is_basic(index: Any) -> bool:
+    """Whether NumPy gives a view for an index, and not a copy."""
     t = type(index)
     if t is slice or t is int:
         return True
@@ -106,6 +107,10 @@ def _put_back(g: Any, x_shape: tuple[int, ...], index: Any) -> Any:
     return scatter(g, x_shape, index)
 
 
+def _put_view(base: Any, value: Any, index: Any) -> Any:
+    return set_item(base, value, index)
+
+
 @op(
     _getitem,
     acts=moves(
@@ -122,7 +127,7 @@ def _put_back(g: Any, x_shape: tuple[int, ...], index: Any) -> Any:
     ),
     d=linear(_put_back, into=_add_at),
     run=_pick,
-    lower=view(),
+    lower=view(put=_put_view, is_view=_is_basic),
 )  # fmt: skip
 def getitem(x: Any, /, index: Any) -> Any:
     """``x[index]``: integers, slices, ``None``, ``...``, arrays of integers, and masks.
@@ -145,7 +150,10 @@ def _getitem_method(x: Any, index: Any) -> Any:
     if isinstance(index, Tensor) and index.level and index.ndim and index.dtype.kind in "iu":
         return x.gather(index)  # positions that another transform follows
     index = settled(index)
-    return _pick_each(x, index) if _is_batched(index) else getitem(x, index)
+    if _is_batched(index):
+        return _pick_each(x, index)
+    z = getitem(x, index)
+    return z if z.shape else note_view(z, x, REGISTRY["getitem"], {"index": index})  # x[0, ...] is a view without axes
 
 
 alias("__getitem__", _getitem_method)
@@ -329,10 +337,19 @@ def set_item(x: Any, y: Any, /, index: Any) -> Any:
 
 
 def _setitem_method(x: Any, index: Any, value: Any) -> None:
-    index, value = settled(index), operand(value)
+    index = settled(index)
+    if isinstance(value, Tensor) and _is_basic(index) and _is_view_at(value, x, index):
+        return  # the second half of x[index] += y: the view has been written to
+    value = operand(value)
     _check_kind(x, value)
     put = _set_each if _is_batched(index) else set_item
-    rebind(x, lambda old: put(old, value, index))
+    write(x, lambda old: put(old, value, index))
+
+
+def _is_view_at(value: Any, x: Any, index: Any) -> bool:
+    """Whether a tensor is ``x[index]`` itself."""
+    links = base_links(value)
+    return links is not None and links.base is x.read() and links.params == {"index": index}
 
 
 alias("__setitem__", _setitem_method)

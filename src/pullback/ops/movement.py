@@ -14,7 +14,8 @@ from pullback.core.axes import along_axis, axes_named, moves, over, spread_to_sh
 from pullback.core.calculus import linear
 from pullback.core.lowering import view
 from pullback.core.op import alias, method, of_rank, op, operand
-from pullback.core.tensor import NUMPY
+from pullback.core.tensor import NUMPY, Tensor
+from pullback.core.writes import is_contiguous
 from pullback.errors import ShapeError
 
 __all__ = [
@@ -65,7 +66,7 @@ def _reshaped(s: tuple[int, ...], shape: Any) -> tuple[int, ...]:
     ),
     d=linear(lambda g, x_shape: _back(g, x_shape)),
     run=lambda x, shape: _settled(x.reshape(shape)),
-    lower=view(),
+    lower=view(by_layout=True),
 )  # fmt: skip
 def reshape(x: Any, /, shape: Any) -> Any:
     """The elements of ``x``, in order, in another shape; a length of -1 is worked out.
@@ -126,15 +127,23 @@ def squeeze(x: Any, /, axis: Any = None) -> Any:
 
 @method
 def flatten(x: Any) -> Any:
-    """All elements in one row.
+    """A copy of all elements in one row.
 
     >>> flatten(np.ones((2, 3))).shape
     (6,)
     """
-    return reshape(x, (-1,))
+    return np.copy(reshape(x, (-1,)))
 
 
-ravel = alias("ravel", flatten)
+@method
+def ravel(x: Any, /) -> Any:
+    """All elements in one row; they share their memory with ``x`` if they lie there side by side.
+
+    >>> ravel(np.ones((2, 3))).shape
+    (6,)
+    """
+    z = reshape(x, (-1,))
+    return z if not isinstance(z, Tensor) or is_contiguous(x.read()) else np.copy(z)
 
 
 @method
@@ -409,7 +418,7 @@ def _spread_shape(s: tuple[int, ...], shape: Any) -> tuple[int, ...]:
     ),
     d=linear(lambda g, x_shape: _gathered(g, x_shape)),
     run=lambda x, shape: np.broadcast_to(x, shape),
-    lower=view(),
+    lower=view(put=None),
 )  # fmt: skip
 def broadcast_to(x: Any, /, shape: Any) -> Any:
     """``x`` repeated along axes of length 1 and new leading axes, without copying.

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.axes import over
-from pullback.core.composition import fits, numbers
+from pullback.core.axes import fits, over
+from pullback.core.composition import numbers
 from pullback.core.convert import as_number
 from pullback.core.op import method
 from pullback.core.tensor import Tensor

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.core.composition import fits, numbers
+from pullback.core.axes import fits
+from pullback.core.composition import numbers
 from pullback.core.convert import as_number
 from pullback.core.tape import as_tensor
 from pullback.core.tensor import Tensor

@@ -18,6 +18,7 @@ from pullback.core.convert import bare
 from pullback.core.interpreter import new_level
 from pullback.core.tape import ARRAYS, CAUGHT, constant
 from pullback.core.tensor import PLAIN, Tensor, Wrapped, stripped, unfollowed
+from pullback.core.writes import INPUT, freeze
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
 from pullback.transforms.arguments import paths
 from pullback.transforms.customop import CustomOp, Run
@@ -304,8 +305,10 @@ class _Given:
 
     def entered(self, number: int) -> Any:
         if self.axis is None:  # an array could not be indexed by what is different for each example
-            return constant(self.x) if type(self.x) is np.ndarray and self.x.dtype.kind in "fiubc" else self.x
-        return Batched(number, np.moveaxis(self.value, self.axis, 0) if self.axis else self.value)
+            if type(self.x) is np.ndarray and self.x.dtype.kind in "fiubc":
+                return freeze(constant(self.x), INPUT)
+            return self.x
+        return freeze(Batched(number, np.moveaxis(self.value, self.axis, 0) if self.axis else self.value), INPUT)
 
 
 def _given(where: Any, arg: Any, axes: Any, given: list[_Given]) -> Any:

@@ -10,6 +10,7 @@ from pullback.core.convert import bare
 from pullback.core.interpreter import new_level
 from pullback.core.memory import Large, Pool, node_of
 from pullback.core.tape import ARRAYS, Tape, add_cotangent
+from pullback.core.tensor import Tensor
 from pullback.core.variable import Recorder, Variable, Watcher, watched_below, watching
 from pullback.transforms.arguments import Arguments, AsIs, marked, unmarked
 from pullback.transforms.captured import captured
@@ -174,7 +175,7 @@ class RecomputedCall(Call):
     def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         number = new_level()
         duals = [p if t is None else Dual(number, bare(p), t) for p, t in zip(primals, tangents, strict=True)]
-        out = tree.leaves(self.body(duals))
+        out = [r.read() if isinstance(r, Tensor) else r for r in tree.leaves(self.body(duals))]
         return [r.tangent if isinstance(r, Dual) and r.number == number else None for r in out]
 
 

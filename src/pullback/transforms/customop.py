@@ -51,6 +51,7 @@ class CustomOp:
     """What the engine asks of any op, and ``run``, which is what makes one."""
 
     custom = True
+    is_moving = False
     follows = False  # whether the variables that the body reads are operands as well
 
     def __init__(self, name: str) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from pullback.core.convert import bare
 from pullback.core.interpreter import new_level
 from pullback.core.tensor import PLAIN, Tensor, Wrapped
+from pullback.core.writes import INPUT, freeze
 from pullback.errors import ArgumentError
 from pullback.transforms.grad import as_leaf
 from pullback.transforms.leaves import Inputs, Outputs, apart, settled
@@ -94,7 +95,7 @@ def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> 
     inputs = Inputs("jvp", args, [f"input {i + 1}" for i in range(len(args))])
     directions = inputs.directions(tangents, "tangent")
     number = new_level()
-    duals = [Dual(number, x, t) for x, t in zip(inputs.values, directions, strict=True)]
+    duals = [freeze(Dual(number, x, t), INPUT) for x, t in zip(inputs.values, directions, strict=True)]
     out = Outputs("jvp", f(*inputs.filled(duals)), inputs.kind)
     pairs = [parted(z, number) for z in out.given]
     values = [apart(z, inputs.values) for z, _ in pairs]
@@ -103,6 +104,7 @@ def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> 
 
 def parted(z: Any, number: int) -> tuple[Any, Any]:
     """The value of a result and its tangent, None if it does not depend on what was moved."""
+    z = z.read() if isinstance(z, Tensor) else z
     if isinstance(z, Dual) and z.number == number:
         return bare(z.primal), z.tangent
     return bare(as_leaf(z, "jvp")), None

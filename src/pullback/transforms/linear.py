@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.capture import check_captured
 from pullback.core.convert import bare, float_of
 from pullback.core.interpreter import new_level
 from pullback.core.memory import node_of
@@ -40,11 +41,13 @@ class Record:
         self.leaves: list[Tensor] = [node_of(t) for t in leaves]
         self.results: list[Tensor | None] = [node_of(z) if on else None for z, on in zip(results, held, strict=True)]
         self.values = [z.value if on else bare(as_leaf(z, "f")) for z, on in zip(results, held, strict=True)]
-        self.nodes = list(tape.nodes)
+        self.nodes = list(tape.recorded())
+        self.captured = list(tape.captured)
         self.lock = RLock()  # cotangents are put on the nodes while they are walked over
 
     def back(self, cotangents: Sequence[Any]) -> list[Any]:
         """The cotangent of each input, None where nothing came back; a cotangent that is None is zero."""
+        check_captured(self.captured)
         with self.lock, watched_below(self.level):
             try:
                 for node, g in zip(self.results, cotangents, strict=True):

@@ -16,9 +16,10 @@ from pullback.core import tree
 from pullback.core.calculus import total
 from pullback.core.convert import bare
 from pullback.core.interpreter import level_of
-from pullback.core.tape import ARRAYS, RAW, as_tensor, constant
+from pullback.core.tape import ARRAYS, RAW, constant
 from pullback.core.tensor import Tensor, unfollowed
 from pullback.core.variable import Variable, watched_below
+from pullback.core.writes import alias
 from pullback.errors import ArgumentError, CustomGradientError, ShapeError
 from pullback.transforms.captured import captured, line_of
 from pullback.transforms.custom import Customized, NestedCall
@@ -45,7 +46,7 @@ def stop_gradient(x: Any) -> Any:
     x = x.read()
     while isinstance(x, Tensor) and (beneath := x.stopped()) is not x:
         x = beneath.read() if isinstance(beneath, Tensor) else beneath
-    return as_tensor(x)
+    return alias(x) if level_of(x) else constant(x.value if isinstance(x, Tensor) else x)
 
 
 class PassedCall(NestedCall):

@@ -12,13 +12,12 @@ from typing import Any, NamedTuple
 
 from pullback.core.convert import bare
 from pullback.core.memory import Large, node_of
-from pullback.core.tape import Step, Tape
+from pullback.core.tape import Tape
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, Watcher
+from pullback.core.writes import twin
 
 __all__: list[str] = []
-
-SAME = Step(None, lambda g, z, x, y: g, needs=(False,), needs_z=False)
 
 
 class Recording(Tape):
@@ -35,7 +34,7 @@ class Recording(Tape):
 
     def resume(self) -> None:
         for m, pool, small in self.metas:
-            m.tape, m.push, m.pool, m.small = self, self.push, pool, small
+            m.tape, m.push, m.note, m.pool, m.small = self, self.push, self.views.append, pool, small
 
 
 class Follower(Watcher):
@@ -76,15 +75,8 @@ def follow(tape: Recording, t: Any) -> Tensor:
     """Make the user's own object a handle, as a big result is, and give its node on the tape, which is another one."""
     if not t.level:
         value = bare(t)
-    elif type(t) is Large:
-        value = Large()
-        value.value, value.meta, value.x, value.g = t.value, t.meta, t.x, None
-    elif type(t) is not Tensor:  # of another transform: another one like it
-        value = t.twin()
-    else:  # on a tape around this one, which sees a tensor that is the same
-        value = Tensor()
-        value.value, value.meta, value.via, value.x, value.y, value.g = t.value, t.meta, SAME, t, None, None
-        t.meta.push(value)
+    else:
+        value = twin(t)
     node = Tensor()
     node.value, node.meta = value, tape.meta_of(value)
     node.g = node.x = node.y = None

@@ -272,7 +272,7 @@ class GradientTape:
         assert self._tape is not None
         leaves = [node for _, nodes in self._watched.values() for node in nodes]
         leaves += [node_of(leaf) for _, reads in self._follower.leaves.values() for _, leaf in reads]
-        return {id(node): node for node in [*leaves, *self._tape.nodes]}
+        return {id(node): node for node in [*leaves, *self._tape.recorded()]}
 
     def _nodes(self, t: Any) -> list[Tensor]:
         """The leaves that stand for a variable or a watched tensor."""
@@ -332,7 +332,7 @@ class GradientTape:
     def _pulled(self, known: dict[int, Tensor], seeds: Sequence[tuple[Any, Any]], sources: Sequence[Any]) -> list[Any]:
         """The cotangent of each source, None for one not reached.  The tape stays as it is."""
         assert self._tape is not None
-        nodes = list(self._tape.nodes)
+        nodes = list(self._tape.recorded())
         wanted = [self._nodes(s) or [n for n in [self._node(s, known)] if n is not None] for s in sources]
         with unwatched(nodes), watched_below(self._tape.level):
             try:

@@ -1,0 +1,43 @@
+"""Arrays of the user's that a tape keeps for its rules: a gradient must see them as they were when they were used.
+
+A small array is copied.  Of a large one a sample of elements is kept, and compared before the backward pass: an array
+that was changed in place since is an error, and never a wrong gradient.  A change of single elements between those of
+the sample is not seen.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.core.source import user_line
+from pullback.errors import GradientError
+
+COPIED = 32 * 1024  # bytes; up to here a copy costs less than a microsecond or two
+SAMPLE = 127  # elements, spread evenly
+
+
+def capture(a: Any, tape: Any) -> Any:
+    """Return an array of the user's as a tape keeps it: a copy if it is small, else itself, to be checked later."""
+    if a.nbytes <= COPIED:
+        return a.copy()
+    tape.captured.append((a, _sample(a), user_line()))
+    return a
+
+
+def check_captured(captured: list[tuple[Any, bytes, str]]) -> None:
+    """Raise an error if an array was changed after it was captured."""
+    for a, before, line in captured:
+        if _sample(a) != before:
+            raise GradientError(
+                f"an array of shape {a.shape} was changed in place after it was used ({line}) and before the gradient "
+                "was computed, which needs its old values. Use a copy there: a.copy()."
+            )
+
+
+def _sample(a: Any) -> bytes:
+    step = a.size // SAMPLE
+    picked = a.reshape(-1)[::step] if a.flags.c_contiguous else a[np.unravel_index(range(0, a.size, step), a.shape)]
+    sample: bytes = picked.tobytes()
+    return sample

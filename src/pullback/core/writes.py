@@ -1,0 +1,584 @@
+"""In-place writes and views: ``x[i] = v``, ``x += y``, and what a write through a view changes.
+
+A write is a functional update: the new value is computed by ordinary ops, and the user's object stands for it from then
+on.  What was recorded before keeps the old value.
+
+A small tensor is its own tape node, so the user's object and the recorded operand are one object.  A write to it stores
+the new value in the object and a line in ``tape.writes``, by which the backward pass undoes it (``walk_writes``).
+Whoever looks at a tape in another way (``Tape.recorded``) first has the object replaced in every step by the version
+that the step saw (``resolve_writes``).  So a write takes constant time beside the update itself, and programs without
+writes pay nothing.  Other tensors (big ones, dual numbers, batches, symbols) are handles apart from what is recorded,
+and only change what they refer to.
+
+A view knows its base and how it is derived from it.  A write through a view is a write to its base; every other view of
+that base becomes a ``StaleView``, which is derived again when it is next used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from weakref import ref
+
+import numpy as np
+from numpy import ndarray
+
+from pullback.core.axes import fits
+from pullback.core.capture import check_captured
+from pullback.core.memory import Large, node_of
+from pullback.core.tape import SAME, TAPED, Tape, as_tensor
+from pullback.core.tensor import LATER, PLAIN, Tensor, Wrapped
+from pullback.errors import ArgumentError, ShapeError, VariableError
+
+__all__ = ["Reference", "StaleView", "alias", "assign", "define_in_place", "freeze", "link_view", "note_view", "write"]
+
+PRUNED = 32  # a base drops its dead views whenever it has twice as many as after the last time
+
+
+class Links:
+    """What a tensor shares memory with in NumPy: the base it is a view of, and its own views.
+
+    ``derive(base)`` gives the view's value and ``put(base, value)`` the base with that written into it; ``put`` is None
+    for a read-only view.  ``params`` are those of the op that made the view; ``by_step``: the view's own step tells all
+    this.  ``frozen`` is the reason why a tensor must not be written to.  ``strides`` are those that a tensor had before
+    its first write, where its own array does not tell.
+    """
+
+    __slots__ = ("base", "by_step", "derive", "frozen", "kind", "params", "put", "room", "strides", "views")
+
+    def __init__(
+        self, base: Any = None, derive: Any = None, put: Any = None, params: Any = None, by_step: bool = False
+    ) -> None:
+        self.base, self.derive, self.put, self.params, self.by_step = base, derive, put, params, by_step
+        self.views: list[Any] = []
+        self.room, self.kind, self.frozen = PRUNED, Tensor, ""
+        self.strides: Any = None
+
+
+def links_of(x: Any) -> Links:
+    """Return the links of a tensor, made when they are first asked for."""
+    try:
+        links: Links = x.links
+    except AttributeError:
+        links = x.links = Links()
+    return links
+
+
+# ---- views
+
+
+def link_view(view: Any, base: Any, derive: Any, put: Any, params: Any = None) -> None:
+    """Make ``view`` a view of ``base``."""
+    base = base.read()
+    view.links = Links(base, derive, put, params)
+    views = links_of(base)
+    if views.frozen:
+        return  # it is never written to
+    views.views.append(ref(view))
+    if len(views.views) > views.room:
+        views.views = [v for v in views.views if v() is not None]
+        views.room = max(PRUNED, 2 * len(views.views))
+
+
+def note_view(z: Any, base: Any, op: Any, params: dict[str, Any]) -> Any:
+    """Remember that ``z``, made by an op that moves elements, is a view of ``base`` if NumPy's is; return it."""
+    base = base.read()
+    if type(z) is Tensor and z.level and type(base) is Tensor:
+        z.meta.note(z)  # its step tells the rest
+    elif is_view(z, base, op, params):
+        link_view(z, base, *_ways(op, params))
+        if type(z) is Tensor and z.level:
+            z.meta.note(z)
+    return z
+
+
+def link_constant(z: Any) -> None:
+    """Remember of what a new tensor on no tape is a view: the ``note`` of such tensors."""
+    op = z.via.op
+    params = dict(zip(op.params, z.y, strict=True))
+    if is_view(z, z.x, op, params):
+        link_view(z, z.x, *_ways(op, params))
+
+
+def _ways(op: Any, params: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """How a view is derived from its base by an op, how it is written into it, and by which parameters."""
+    put = op.lower.put
+
+    def put_adjoint(base: Any, value: Any) -> Any:
+        """Every element of the base is in the view: the adjoint of the op takes them back to their places."""
+        return op.one.dx(value, None, base, tuple(params.values()))
+
+    def put_parts(base: Any, value: Any) -> Any:
+        return put(base, value, **params)
+
+    def derive(base: Any) -> Any:
+        return op.call([base], params)
+
+    return derive, put_adjoint if put == "adjoint" else put and put_parts, params
+
+
+def link_part(z: Any, base: Any, derive: Any, put: Any = None) -> Any:
+    """Make ``z``, which other ops than one made of ``base``, a view of it as NumPy's is; return it."""
+    if isinstance(z, Tensor) and isinstance(base, Tensor):
+        link_view(z, base, derive, put)
+        if type(z) is Tensor and z.level:
+            z.meta.note(z)
+    return z
+
+
+def is_view(z: Any, base: Any, op: Any, params: dict[str, Any]) -> bool:
+    """Return whether NumPy's result of a moving op shares memory with its argument."""
+    if not isinstance(z, Tensor):
+        return False
+    if not z.shape:  # x[0] is a number, x[0, ...] an array without axes
+        index = params.get("index", ...)
+        return index is ... or (type(index) is tuple and ... in index)
+    if not op.lower.is_view(**params):
+        return False
+    return not op.lower.by_layout or is_laid_out(base, lambda a: np.may_share_memory(a, op.run(a, *params.values())))
+
+
+def is_contiguous(x: Any) -> bool:
+    """Return whether the elements of a tensor lie in C order, side by side, in NumPy."""
+    return is_laid_out(x, lambda a: a.flags.c_contiguous)
+
+
+def is_laid_out(x: Any, has: Callable[[Any], bool]) -> bool:
+    """Return whether NumPy's array in the place of ``x`` is laid out in memory in a certain way."""
+    a = x
+    while isinstance(a, Tensor):
+        a = a.value  # value, primal, array and node are in the same slot
+    if isinstance(a, np.generic):
+        return False  # a number has no views
+    return bool(has(a if isinstance(a, ndarray) and a.ndim == x.ndim else layout(x, a)))
+
+
+def layout(x: Any, inner: Any) -> Any:
+    """An array laid out as NumPy's would be for a tensor of ``vmap`` or ``compile``, whose own memory is another.
+
+    A view is derived from its base's; anything else is contiguous, with its axes in the order of the ``inner`` array.
+    """
+    links = base_links(x)
+    if links is not None:
+        base = inner = links.base.read()
+        while isinstance(inner, Tensor):
+            inner = inner.value
+        return links.derive(layout(base, inner))
+    own: Links | None = getattr(x, "links", None)
+    strides = inner.strides if own is None or own.strides is None else own.strides
+    strides = strides[len(strides) - x.ndim :]
+    order = sorted(range(x.ndim), key=lambda i: -abs(strides[i]))
+    return np.empty([x.shape[i] for i in order], np.int8).transpose(np.argsort(order))
+
+
+def base_links(x: Any) -> Links | None:
+    """Return how a tensor is a view, or None if it is a view of nothing."""
+    links: Links | None = getattr(x, "links", None)
+    if links is not None and links.base is not None:
+        return links
+    if type(x) is not Tensor or not x.level or x.x is None:
+        return None
+    op = x.via.op
+    if op is None or not op.is_moving:
+        return None
+    params = dict(zip(op.params, x.y, strict=True))
+    return Links(x.x, *_ways(op, params), by_step=True) if is_view(x, x.x, op, params) else None
+
+
+def _pop_views(x: Any) -> Iterator[tuple[Any, Links]]:
+    """Give each live view of ``x``; it no longer counts as one until it is derived again."""
+    links: Links | None = getattr(x, "links", None)
+    if links is not None and links.views:
+        found, links.views = links.views, []
+        for weak in found:
+            view = weak()
+            if view is not None:
+                yield view, view.links
+    if type(x) is Tensor and x.level:
+        tape = x.meta.tape
+        _sort_views(tape)
+        _, noted = tape.viewed.pop(id(x), (None, ()))
+        for view in noted:
+            how = base_links(view) if type(view) is Tensor and view.x is x else None
+            if how is not None:
+                yield view, how
+
+
+def _sort_views(tape: Tape) -> None:
+    """Sort what was noted since the last write by the base it may be a view of."""
+    for view in tape.views[tape.sorted :]:
+        base = view.x
+        if type(base) is Tensor:
+            held = tape.viewed.get(id(base))
+            if held is None:
+                tape.viewed[id(base)] = base, [view]  # the base is kept, so that its id stays its own
+            else:
+                held[1].append(view)
+    tape.sorted = len(tape.views)
+
+
+class StaleView(Wrapped):
+    """A view whose base was written to.  It is derived from the base again when it is read."""
+
+    __slots__ = ()
+
+    refers = True
+    shape = property(lambda self: self.read().shape)
+    dtype = property(lambda self: self.read().dtype)
+    level = property(lambda self: self.read().level)
+
+    def read(self) -> Tensor:
+        links: Links = self.links
+        new = as_tensor(links.derive(links.base))
+        if links.kind is Tensor and self.x is not None and not self.meta.tape.level:
+            return new  # a GradientTape that does not record just now has the old value
+        self.__class__ = links.kind  # type: ignore[assignment]
+        assign(self, new.read())
+        if links.by_step and type(self) is Tensor and self.level and type(links.base) is Tensor:
+            del self.links
+            self.meta.note(self)
+        else:
+            link_view(self, links.base, links.derive, links.put, links.params)
+        return Tensor.read(self)
+
+
+PLAIN.add(StaleView)
+
+
+def _make_stale(view: Any, links: Links) -> None:
+    if type(view) is StaleView:
+        return
+    for inner, how in list(_pop_views(view)):
+        _make_stale(inner, how)
+    links.kind = type(view)
+    view.links = links
+    view.__class__ = StaleView
+
+
+# ---- writes
+
+
+class Reference(Wrapped):
+    """A tensor that was given a value of another transform: it refers to that, and is read before it is used."""
+
+    __slots__ = ()
+
+    refers = True
+    shape = property(lambda self: self.value.shape)
+    dtype = property(lambda self: self.value.dtype)
+    level = property(lambda self: self.value.level)
+
+    def read(self) -> Tensor:
+        held: Tensor = self.value.read()
+        return held
+
+
+PLAIN.add(Reference)
+
+
+FROZEN: dict[str, Links] = {}  # one for all tensors that are frozen for the same reason
+
+
+def freeze(x: Any, reason: str) -> Any:
+    """Refuse writes to ``x``, a new tensor, from now on; return it."""
+    links = FROZEN.get(reason)
+    if links is None:
+        links = FROZEN[reason] = Links()
+        links.frozen = reason
+    x.links = links
+    return x
+
+
+INPUT = (
+    "is an input of the function that is transformed, and NumPy would change the caller's array. "
+    "Copy it first: x = x.copy()."
+)
+HELD = "is the value of a variable, which is changed as a whole: use assign, assign_add or assign_sub."
+
+
+def check_writable(x: Any, what: str) -> None:
+    """Raise an error if a tensor that is no view must not be written to."""
+    links = getattr(x, "links", None)
+    reason = links.frozen if links is not None else ""
+    if not reason and type(x) in TAPED and node_of(x).x is None and x.level:
+        reason = INPUT
+    if not reason and not x.level and type(x) is Tensor and x.x is not None:
+        reason = (
+            "is on a GradientTape that may still be asked for a gradient, and stays as it is. "
+            "Write inside the block, or copy it first: x = x.copy()."
+        )
+    if reason:
+        error = VariableError if reason is HELD else ArgumentError
+        raise error(f"{what}: this tensor of shape {x.shape} {reason}")
+
+
+def write(x: Any, compute: Callable[[Any], Any], what: str = "x[...] = value") -> None:
+    """Let ``x``, and all that shares its memory in NumPy, hold ``compute(x)`` from now on.
+
+    ``what`` is how a message calls the write.
+    """
+    if x.is_variable:
+        raise VariableError(f"{what}: {x.name} {HELD}")
+    x = x.read()
+    links = base_links(x)
+    if links is None:
+        check_writable(x, what)
+        new = as_tensor(compute(x)).read()
+        stale = list(_pop_views(x))
+        if x.ndim:
+            _keep_layout(x, new)
+        assign(x, new)
+        for view, how in stale:
+            _make_stale(view, how)
+        return
+    put = links.put
+    if put is None:
+        raise ArgumentError(
+            f"{what}: this tensor of shape {x.shape} is a read-only view in NumPy, as of np.broadcast_to. "
+            "Copy it first: x = x.copy()."
+        )
+    check_root(links, what)
+    new = compute(x)
+    write(links.base, lambda base: put(base, new), what)
+    _make_stale(x, links)
+
+
+def _keep_layout(x: Any, new: Any) -> None:
+    """Let a new value lie in memory as the old one does: NumPy writes in place, and views depend on it."""
+    old, made = x, new
+    while isinstance(old.value, Tensor) and isinstance(made.value, Tensor):
+        old, made = old.value, made.value
+    a, b = old.value, made.value
+    if isinstance(a, ndarray) and isinstance(b, ndarray) and a.shape == b.shape == x.shape:
+        if a.strides != b.strides:
+            made.value = np.empty_like(a, b.dtype)
+            made.value[...] = b
+    elif x.ndim > 1 and not isinstance(a, np.generic | Tensor):
+        links = links_of(x)
+        links.strides = a.strides if links.strides is None else links.strides
+
+
+def check_root(links: Links, what: str) -> None:
+    """Raise an error if the tensor that a view leads to must not be written to: before anything is computed."""
+    base = links.base.read()
+    further = base_links(base)
+    if further is None:
+        check_writable(base, what)
+    else:
+        check_root(further, what)
+
+
+def assign(x: Any, new: Any) -> None:
+    """Let the object ``x`` stand for ``new``; steps that are recorded keep the value they saw."""
+    kind, made = type(x), type(new)
+    if kind is Tensor and x.level:
+        tape = x.meta.tape
+        if made is Tensor and new.level and new.meta.tape is tape:
+            tape.writes.append((len(tape.nodes), x, new, x.value, x.meta))
+            x.value, x.meta = new.value, new.meta
+            return
+        tape.writes.append((len(tape.nodes), x, None, x.value, x.meta))
+    elif kind in TAPED and made is Tensor and new.level:
+        nodes = new.meta.tape.nodes
+        if nodes and nodes[-1] is new:  # it was recorded just now: the object takes its place
+            nodes[-1] = x
+            x.__class__ = Tensor
+            _copy_slots(x, new)
+            return
+    elif kind is made or (kind in TAPED and made in TAPED):
+        x.__class__ = made
+        _copy_slots(x, new)
+        return
+    x.__class__ = Reference
+    x.value = new
+
+
+def _copy_slots(to: Any, of: Any) -> None:
+    for slot in ("g", "meta", "value", "via", "x", "y"):
+        if hasattr(of, slot):
+            setattr(to, slot, getattr(of, slot))
+
+
+def alias(x: Any) -> Any:
+    """Return a tensor of the same value that no write of the user's reaches: for what a transform inside keeps."""
+    return x if type(x) is Tensor and x.x is None else twin(x)  # an input is never written to
+
+
+def twin(x: Any) -> Any:
+    """Return another tensor of the same value, which the transform of ``x`` follows as well."""
+    if type(x) is Large:
+        handle = Large()
+        handle.value, handle.meta, handle.x, handle.g = x.value, x.meta, x.x, None
+        return handle
+    if type(x) is not Tensor:
+        return x.twin()
+    made = Tensor()
+    made.value, made.meta, made.via, made.x, made.y, made.g = x.value, x.meta, SAME, x, None, None
+    x.meta.push(made)
+    return made
+
+
+LATER["alias"] = alias
+LATER["note_view"] = note_view
+LATER["link_constant"] = link_constant
+
+
+class Version:
+    """What stands for a written tensor at one point of the tape; kept in the slot ``g`` of that tensor meanwhile."""
+
+    __slots__ = ("first", "g", "last", "node")
+
+    def __init__(self, first: Any, g: Any) -> None:
+        self.first = self.node = first
+        self.g, self.last = g, None
+
+
+class End:
+    """Marks the node of the last version of a written tensor, in its slot ``g``."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+
+
+def resolve_writes(tape: Tape) -> None:
+    """Replace each written tensor, in every step recorded so far, by the version that the step saw.
+
+    The object itself becomes the node of its last version, and a new node that of its first.
+    """
+    writes, nodes = tape.writes, tape.nodes
+    written: list[Any] = []
+    for _, x, new, value, meta in writes:
+        if type(x.g) is not Version:
+            first = Tensor()
+            first.value, first.meta, first.via, first.x, first.y, first.g = value, meta, x.via, x.x, x.y, None
+            x.g = Version(first, x.g)
+            written.append(x)
+        x.g.last = new
+    for x in written:
+        if x.g.last is not None:
+            x.g.last.g = End(x)
+    done, position, end = 0, writes[0][0], len(nodes)
+    for i, r in enumerate(nodes):
+        while position <= i:
+            _, x, new, _, _ = writes[done]
+            version = x.g
+            version.node = x if new is version.last else new
+            done += 1
+            position = writes[done][0] if done < len(writes) else end
+        x = r.x
+        if type(x) is Tensor:
+            if type(x.g) is Version:
+                r.x = x.g.node
+        elif x is not None:
+            _redirect(r, x)
+        y = r.y
+        if type(y) is Tensor and type(y.g) is Version:
+            r.y = y.g.node
+        elif isinstance(y, Wrapped) and r.via.plain.dy is not None:
+            r.y = _version(y)
+        g = r.g
+        if g is not None:
+            if type(g) is Version:
+                g.first.x, g.first.y = r.x, r.y
+                nodes[i] = g.first
+            elif type(g) is End:
+                r.g = None
+                nodes[i] = x = g.tensor
+                x.via, x.x, x.y = r.via, r.x, r.y
+    for x in written:
+        x.g = x.g.g
+    writes.clear()
+
+
+def _redirect(r: Any, x: Any) -> None:
+    """Let a step with several operands, or one that is not an ordinary tensor now, refer to what they were."""
+    if isinstance(x, Tensor):
+        if type(x.g) is Version:
+            r.x = x.g.node
+    elif type(x) is tuple:
+        operands, values, live = x
+        r.x = [_version(n) for n in operands], values, live
+    else:
+        x[:] = [_version(n) for n in x]
+
+
+def _version(node: Any) -> Any:
+    g = getattr(node, "g", None)
+    return g.node if type(g) is Version else node
+
+
+def walk_writes(tape: Tape) -> None:
+    """Walk back a tape with writes: each is undone when it is passed, and done again in the end."""
+    check_captured(tape.captured)
+    tape.captured.clear()
+    nodes, writes = tape.nodes, tape.writes
+    tape.writes = []
+    newest: dict[int, tuple[Any, Any, Any]] = {}
+    try:
+        for position, x, new, value, meta in reversed(writes):
+            tape.nodes = nodes[position:]  # what came after the write
+            del nodes[position:]
+            tape.walk()
+            newest.setdefault(id(x), (x, x.value, x.meta))
+            x.value, x.meta = value, meta
+            g, x.g = x.g, None
+            if new is not None:
+                new.g = g
+        tape.nodes = nodes
+        tape.walk()
+    finally:
+        tape.nodes = nodes
+        for x, value, meta in newest.values():  # the user may still hold it
+            x.value, x.meta = value, meta
+
+
+LATER["resolve_writes"] = resolve_writes
+LATER["walk_writes"] = walk_writes
+
+
+# ---- x += y
+
+
+def define_in_place(function: Any, word: str, sign: str) -> None:
+    """Give tensors the operator ``x += y`` (for the word ``add``), which writes ``function(x, y)`` into ``x``."""
+    what = f"x {sign}= value"
+
+    def in_place(x: Any, y: Any) -> Any:
+        new = function(x, y)
+        if type(x) is Tensor and type(new) is Tensor:  # the usual case: a step of a tape without views
+            m = x.meta
+            if new.meta is m and m.ndim and x.x is not None and m.tape.level:
+                tape, value = m.tape, new.value
+                if not tape.views and (m.ndim == 1 or (m.raw and value.strides == x.value.strides)):
+                    tape.writes.append((len(tape.nodes), x, new, x.value, m))
+                    x.value = value
+                    return x
+        if new is NotImplemented or not (x.shape or base_links(x.read())):
+            return new  # a tensor without axes is a number, as NumPy's scalars are
+        write(x, lambda old: fit_result(x, new, what), what)
+        return x
+
+    in_place.__name__ = f"__i{word}__"
+    setattr(Tensor, in_place.__name__, in_place)
+
+
+def fit_result(x: Any, new: Any, what: str) -> Any:
+    """Return a result as what ``x`` can hold, as NumPy's ``out=`` takes it; an error if it does not fit."""
+    new = as_tensor(new)
+    if new.shape != x.shape:
+        if not fits(new.shape, x.shape):
+            raise ShapeError(
+                f"{what}: the result has shape {new.shape}, which does not fit into x of shape {x.shape}. "
+                "Make a new tensor instead, as in x = x + value."
+            )
+        new = np.broadcast_to(new, x.shape)
+    if new.dtype != x.dtype:
+        if not np.can_cast(new.dtype, x.dtype, "same_kind"):
+            raise ArgumentError(
+                f"{what}: the result has dtype {new.dtype}, which x of dtype {x.dtype} cannot hold. "
+                "Make a new tensor instead, as in x = x + value, or cast x first."
+            )
+        new = np.astype(new, x.dtype)
+    return new

@@ -1,0 +1,535 @@
+"""Views and in-place writes: what a program means in NumPy it means here, under every transform."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from core.view_programs import SIZE, load, program
+from differences import gradient
+
+import pullback as pb
+from pullback.errors import ArgumentError, GradientError, PullbackError, ShapeError, VariableError
+
+X = np.array([0.3, -0.7, 0.9, 0.55, -0.25, 0.8])
+DIRECTION = np.arange(1.0, SIZE + 1)
+PROGRAMS = 5000 if os.environ.get("PULLBACK_LONG_TESTS") else 250
+BLOCK = 50
+
+
+def slopes(f: Callable[[Any], Any]) -> Any:
+    """The gradient of a NumPy program at ``X``, by central differences."""
+    return np.array([(f(X + 1e-6 * e) - f(X - 1e-6 * e)) / 2e-6 for e in np.eye(SIZE)])
+
+
+def by_plain_ops(f: Any) -> Any:
+    return f(pb.tensor(X)).numpy(), None
+
+
+def by_grad(f: Any) -> Any:
+    return pb.value_and_grad(f)(X)
+
+
+def by_jvp(f: Any) -> Any:
+    tangents = [pb.jvp(f, [X], [e]) for e in np.eye(SIZE)]
+    return tangents[0][0], np.array([t for _, t in tangents])
+
+
+def by_vmap(f: Any) -> Any:
+    return pb.vmap(f)(np.stack([X * 0.5, X]))[1], None
+
+
+def by_vmap_of_grad(f: Any) -> Any:
+    value, slope = pb.vmap(pb.value_and_grad(f))(np.stack([X * 0.5, X]))
+    return value[1], slope[1]
+
+
+def by_grad_of_vmap(f: Any) -> Any:
+    slope = pb.grad(lambda x: pb.sum(pb.vmap(f)(x)))(np.stack([X * 0.5, X]))
+    return None, slope[1]
+
+
+def by_tape(f: Any) -> Any:
+    x = pb.tensor(X)
+    with pb.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = f(x)
+    np.testing.assert_array_equal(tape.gradient(y, x).numpy(), tape.gradient(y, x).numpy())
+    return y.numpy(), tape.gradient(y, x).numpy()
+
+
+def by_jacobian(f: Any) -> Any:
+    return None, pb.jacobian(f)(X)
+
+
+def by_compile(f: Any) -> Any:
+    return pb.compile(pb.value_and_grad(f))(X)
+
+
+WAYS = [by_plain_ops, by_grad, by_jvp, by_vmap, by_vmap_of_grad, by_grad_of_vmap, by_tape, by_jacobian]
+
+
+def check_program(seed: int, way: Any) -> None:
+    text = program(seed)
+    by_numpy = load(text, np.zeros)
+    with np.errstate(all="ignore"):
+        expected, expected_slopes = by_numpy(X.copy()), slopes(by_numpy)
+    if not np.isfinite(expected) or np.max(np.abs(expected_slopes)) > 1e6:
+        return
+    value, slope = way(load(text, lambda shape: pb.zeros(shape, "float64")))
+    scale = max(1.0, float(np.max(np.abs(expected_slopes))))
+    if value is not None:
+        np.testing.assert_allclose(value, expected, rtol=1e-8, atol=1e-8, err_msg=f"{seed}\n{text}")
+    if slope is not None:
+        np.testing.assert_allclose(slope, expected_slopes, rtol=3e-4, atol=3e-4 * scale, err_msg=f"{seed}\n{text}")
+
+
+@pytest.mark.parametrize("first", range(0, PROGRAMS, BLOCK))
+@pytest.mark.parametrize("way", WAYS)
+def test_random_programs_with_views_and_writes_match_numpy(way: Any, first: int) -> None:
+    for seed in range(first, first + BLOCK):
+        check_program(seed, way)
+
+
+@pytest.mark.parametrize("first", range(0, PROGRAMS // 5, 10))
+def test_random_programs_with_views_and_writes_compiled_match_numpy(first: int) -> None:
+    for seed in range(first, first + 10):
+        check_program(seed, by_compile)
+
+
+@pytest.mark.parametrize("first", range(0, PROGRAMS // 5, BLOCK))
+def test_second_derivatives_of_random_programs_with_writes(first: int) -> None:
+    for seed in range(first, first + BLOCK):
+        f = load(program(seed), lambda shape: pb.zeros(shape, "float64"))
+        forward = pb.jvp(pb.grad(f), [X], [DIRECTION])[1]
+        reverse = pb.grad(lambda x, f=f: pb.sum(pb.grad(f)(x) * DIRECTION))(X)
+        np.testing.assert_allclose(forward, reverse, rtol=1e-7, atol=1e-7 * max(1.0, np.max(np.abs(forward))))
+
+
+# ---- programs as people write them
+
+
+def write_through_slice(x: Any) -> Any:
+    y = x * 1.0
+    z = y[:2]
+    z[0] = 100.0
+    return (y * y).sum()
+
+
+def normalize_rows(x: Any) -> Any:
+    m = np.reshape(x * 1.0, (2, 3))
+    for row in m:
+        row /= row.sum()
+    return (m * m * np.arange(6.0).reshape(2, 3)).sum()
+
+
+def write_element_of_row(x: Any) -> Any:
+    m = np.reshape(x * 1.0, (2, 3))
+    m[1][2] = 0
+    return (m**3).sum()
+
+
+def write_to_transpose(x: Any) -> Any:
+    m = np.reshape(x * 1.0, (2, 3))
+    m.T[0] = 0
+    return (m**3).sum()
+
+
+def write_diagonal(x: Any) -> Any:
+    m = np.outer(x[:3], x[3:]) * 1.0
+    d = m.ravel()[::4]
+    d[...] = 0
+    return (m * m).sum()
+
+
+def subtract_rows(x: Any) -> Any:
+    m = np.reshape(x * x, (2, 3))
+    r = m[0, :]
+    r -= m[1, :]
+    return (m**3).sum()
+
+
+def bump_in_helper(x: Any) -> Any:
+    def bump(a: Any) -> None:
+        a += x * x
+
+    y = x * 2.0
+    bump(y)
+    return (y * y).sum()
+
+
+def change_second_name(x: Any) -> Any:
+    y = x * x
+    best = y
+    y += 10
+    return (best * x).sum()
+
+
+def eliminate(x: Any) -> Any:
+    """Gauss elimination with views of rows."""
+    a = np.outer(x, x) * 0.1 + np.eye(6) * 2.0
+    b = x * 1.0
+    for i in range(6):
+        pivot = a[i]
+        b[i] /= pivot[i]
+        pivot /= pivot[i].copy()
+        for j in range(6):
+            if j != i:
+                row = a[j]
+                b[j] -= row[i] * b[i]
+                row -= row[i] * pivot
+    return (b * b).sum()
+
+
+def fill_buffer(x: Any) -> Any:
+    out = zeros_like_argument(x)
+    for i in range(len(out)):
+        out[i] = x[i] * x[-i]
+    return (out * out).sum()
+
+
+def zeros_like_argument(x: Any) -> Any:
+    return x * 0.0
+
+
+def write_views_of_views(x: Any) -> Any:
+    m = np.reshape(x * 1.0, (2, 3))
+    v = m[:, ::-1][1]
+    w = v[1:]
+    w *= v[:2]
+    m[0] += w.sum()
+    return (m * v).sum()
+
+
+def shift_in_place(x: Any) -> Any:
+    y = x * 1.0
+    y[1:] += y[:-1]
+    y[:-1] = y[1:]
+    y[::-1] -= y * 0.5
+    return (y**2).sum()
+
+
+def cumulate(x: Any) -> Any:
+    y = x * 1.0
+    for i in range(1, len(y)):
+        y[i] += y[i - 1] * x[i]
+    return (y * y).sum()
+
+
+def write_into_zero_axes(x: Any) -> Any:
+    y = x * 1.0
+    v = y[0, ...]
+    v[...] = x[1] * 3.0
+    v += 1.0
+    return (y * y).sum()
+
+
+def scalars_are_numbers(x: Any) -> Any:
+    y = x * 1.0
+    s = y[0]
+    t = s
+    s += 5.0
+    return (y * t).sum() + s
+
+
+def write_with_mask(x: Any) -> Any:
+    y = x * 1.0
+    y[y < 0] *= -2.0
+    c = y[[0, 1, 1]]
+    c += 7.0
+    return (y * y).sum() + (c * c).sum()
+
+
+WRITTEN = [
+    write_through_slice, normalize_rows, write_element_of_row, write_to_transpose, write_diagonal, subtract_rows,
+    bump_in_helper, change_second_name, eliminate, fill_buffer, write_views_of_views, shift_in_place, cumulate,
+    write_into_zero_axes, scalars_are_numbers, write_with_mask,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", WRITTEN)
+@pytest.mark.parametrize("way", [*WAYS, by_compile])
+def test_written_programs_match_numpy(f: Any, way: Any) -> None:
+    if f is write_with_mask and way not in (by_plain_ops, by_grad, by_jvp, by_tape, by_jacobian):
+        pytest.skip("a mask of values has no one shape there")
+    value, slope = way(f)
+    if value is not None:
+        np.testing.assert_allclose(value, f(X.copy()), rtol=1e-9)
+    if slope is not None:
+        np.testing.assert_allclose(slope, slopes(f), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("f", [write_through_slice, normalize_rows, shift_in_place])
+def test_writes_to_large_arrays_match_numpy(f: Any) -> None:
+    x = np.linspace(-1.0, 1.0, 120_000)
+
+    def whole(x: Any) -> Any:
+        m = np.reshape(x * 2.0, (2, 60_000))
+        before = (m * m).sum()
+        row, part = m[0], m[:, 10:20]
+        row[:6] += x[:6] * row[6:12]
+        part *= 3.0
+        return before + (m * m).sum() + f(row[12:18] * 1.0) + (part * row[:10]).sum()
+
+    value, slope = pb.value_and_grad(whole)(x)
+    np.testing.assert_allclose(value, whole(x.copy()), rtol=1e-9)
+    for i in (0, 3, 7, 12, 15, 70_000, 60_015):
+        e = np.zeros_like(x)
+        e[i] = 1e-5
+        np.testing.assert_allclose(slope[i], (whole(x + e) - whole(x - e)) / 2e-5, rtol=1e-3, atol=1e-3)
+
+
+# ---- which results share memory
+
+ALIASING: list[Callable[[Any], Any]] = [
+    lambda m: m[0], lambda m: m[:, 1], lambda m: m[..., None], lambda m: m[[0, 1]], lambda m: m[:, [0, 1]],
+    lambda m: m[m > -9], lambda m: m.T, lambda m: m.mT, lambda m: m.reshape(3, 2), lambda m: m.reshape(-1),
+    lambda m: m.T.reshape(-1), lambda m: m.ravel(), lambda m: m.T.ravel(), lambda m: m[:, ::2].ravel(),
+    lambda m: m.flatten(), lambda m: m.copy(), np.ravel, np.transpose, np.copy, np.squeeze,
+    lambda m: np.swapaxes(m, 0, 1), lambda m: np.moveaxis(m, 0, 1), lambda m: np.rollaxis(m, 1), np.flip, np.flipud,
+    np.fliplr, np.rot90, lambda m: np.expand_dims(m, 1), np.atleast_2d, np.atleast_3d, np.matrix_transpose,
+    lambda m: np.split(m, 3, axis=1)[1], lambda m: np.array_split(m, 2)[1], lambda m: np.hsplit(m, 3)[0],
+    lambda m: np.vsplit(m, 2)[1], lambda m: np.unstack(m)[1], lambda m: np.roll(m, 1), lambda m: np.tile(m, 1),
+    lambda m: np.repeat(m, 1), lambda m: np.concatenate([m]), lambda m: np.stack([m])[0], lambda m: np.take(m, 0, 0),
+    lambda m: np.where(True, m, m), np.positive, lambda m: m + 0, lambda m: np.sum(m, axis=()), np.conj,
+    lambda m: np.einsum("ij->ji", m), lambda m: m.astype(m.dtype), lambda m: np.pad(m, 0), lambda m: np.round(m, 12),
+    np.diagonal, lambda m: np.diag(m), np.asarray, np.real,
+    lambda m: np.take_along_axis(m, np.zeros((1, 3), int), 0), lambda m: np.max(m, axis=()), np.sort, np.nan_to_num,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(ALIASING)))
+@pytest.mark.parametrize("traced", [False, True])
+def test_results_share_memory_as_in_numpy(number: int, traced: bool) -> None:
+    f = ALIASING[number]
+
+    def write_result(m: Any) -> Any:
+        r = f(m)
+        try:
+            r[...] = 7.0
+        except (ValueError, TypeError):
+            return None
+        return m
+
+    def write_base(m: Any) -> Any:
+        r = f(m)
+        m[...] = 7.0
+        return r
+
+    for write in (write_result, write_base):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of NumPy's own, for views of broadcast arrays
+            expected = write(X.reshape(2, 3) * 1.0)
+        if traced:
+
+            def run(x: Any, write: Any = write) -> Any:
+                found = write(np.reshape(x, (2, 3)) * 1.0)
+                return (pb.sum(x * 0.0), found)
+
+            try:
+                _, found = pb.grad(run, has_aux=True)(X)
+            except PullbackError:  # np.asarray of a traced tensor
+                assert f is np.asarray
+                continue
+        else:
+            found = write(pb.tensor(X.reshape(2, 3)))
+        if expected is None:
+            assert found is None
+        elif f is not np.asarray:  # which gives a read-only array of the values
+            np.testing.assert_array_equal(np.asarray(found), expected)
+
+
+def test_real_and_imaginary_parts_are_views() -> None:
+    def f(x: Any) -> Any:
+        z = x * (1.0 + 2.0j)
+        z.real[:3] = x[3:] * x[:3]
+        z.imag[...] *= 2.0
+        return (z.real * z.real + z.imag).sum()
+
+    np.testing.assert_allclose(pb.grad(f)(X), slopes(f), rtol=1e-4)
+
+
+# ---- casting and broadcasting in x += y
+
+
+def test_in_place_result_is_cast_to_dtype_of_target() -> None:
+    t = u = pb.tensor([1.0, 2.0])
+    t += np.array([0.5, 0.5])
+    assert u.dtype == np.float32
+    assert u.tolist() == [1.5, 2.5]
+
+
+@pytest.mark.parametrize("change", [lambda t: t.__iadd__(np.ones((2, 2))), lambda t: t.__iadd__(np.ones((3, 1)))])
+def test_in_place_refuses_result_that_does_not_fit(change: Any) -> None:
+    with pytest.raises(ShapeError, match=r"x \+= value: the result has shape .* does not fit into x of shape \(2,\)"):
+        change(pb.tensor([1.0, 2.0]))
+
+
+def test_in_place_refuses_result_of_another_kind() -> None:
+    t = pb.tensor([1, 2], dtype="int32")
+    with pytest.raises(ArgumentError, match=r"x /= value: the result has dtype .* x of dtype int32 cannot hold"):
+        t /= 2
+    assert t.tolist() == [1, 2]
+
+
+def test_ufunc_out_with_where_writes_chosen_elements() -> None:
+    def f(x: Any) -> Any:
+        y = x * 2.0
+        given = np.add(y, x * x, out=y, where=np.arange(6) % 2 == 0)
+        assert given is y
+        return (y * y).sum()
+
+    np.testing.assert_allclose(pb.grad(f)(X), slopes(f), rtol=1e-4)
+
+
+def test_function_out_writes_into_tensor() -> None:
+    out = view = pb.zeros(3, "float64")
+    assert np.sum(pb.tensor(X.reshape(2, 3)), axis=0, out=out) is out
+    np.testing.assert_allclose(view.numpy(), X.reshape(2, 3).sum(0))
+
+
+# ---- what must not be written to
+
+REFUSED = {
+    "input": (lambda x: x.__iadd__(1.0), "is an input of the function"),
+    "element of input": (lambda x: x.__setitem__(0, 1.0), "is an input of the function"),
+    "view of input": (lambda x: x[1:].__setitem__(0, 1.0), "is an input of the function"),
+    "transposed view of input": (lambda x: x.reshape(2, 3).T.__imul__(2.0), "is an input of the function"),
+    "broadcast": (lambda x: np.broadcast_to(x * 1.0, (2, 6)).__setitem__(0, 1.0), "read-only view"),
+}
+TRANSFORMS: list[Any] = [
+    lambda f: pb.grad(f)(X), lambda f: pb.jvp(f, [X], [X]), lambda f: pb.vmap(f)(np.stack([X, X])),
+    lambda f: pb.compile(f)(X), lambda f: pb.jacobian(f)(X), lambda f: pb.grad(f)(np.zeros(120_000)[:6]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_writes_to_inputs_are_refused(name: str, transform: Any) -> None:
+    write, message = REFUSED[name]
+
+    def f(x: Any) -> Any:
+        write(x)
+        return x.sum()
+
+    with pytest.raises(ArgumentError, match=message):
+        transform(f)
+
+
+def test_numbers_are_not_written_in_place() -> None:
+    def f(x: Any) -> Any:
+        y = x
+        y += 1.0
+        return x * y
+
+    assert pb.grad(f)(3.0) == 7.0
+
+
+def test_views_of_variables_are_not_written_to() -> None:
+    w = pb.variable([1.0, 2.0], name="w of a view")
+    with pytest.raises(VariableError, match="use assign"):
+        w[:1][0] = 5.0
+    with pytest.raises(ArgumentError, match="input of the function"):
+        pb.variable_grads(lambda: w[:1].__iadd__(1.0).sum())
+
+
+def test_gradient_tape_keeps_what_it_recorded() -> None:
+    x = pb.tensor(X)
+    with pb.GradientTape() as tape:
+        tape.watch(x)
+        y = x * x
+        v = y[:2]
+        y *= 2.0
+        z = (y * v.sum()).sum()
+    with pytest.raises(ArgumentError, match=r"on a GradientTape .* x\.copy"):
+        y += 1.0
+    assert v.numpy() == pytest.approx(2 * X[:2] ** 2)
+
+    def f(x: Any) -> Any:
+        y = x * x * 2.0
+        return (y * y[:2].sum()).sum()
+
+    np.testing.assert_allclose(tape.gradient(z, x).numpy(), pb.grad(f)(X))
+
+
+# ---- transforms inside of others
+
+
+def test_write_inside_inner_gradient_to_outer_tensor() -> None:
+    def outer(x: Any) -> Any:
+        y = x * x
+
+        def inner(z: Any) -> Any:
+            a = (z * y).sum()
+            y[0] = 5.0
+            return a * a + (z * z * y).sum()
+
+        return (pb.grad(inner)(x * 2.0) * x).sum() + (y * y).sum()
+
+    def written_out(x: Any) -> Any:
+        y = x * x
+        w = np.concatenate([np.array([5.0]), y[1:]])
+        return ((2 * (2 * x * y).sum() * y + 4 * x * w) * x).sum() + (w * w).sum()
+
+    np.testing.assert_allclose(pb.grad(outer)(X), pb.grad(written_out)(X), rtol=1e-9)
+    np.testing.assert_allclose(pb.jvp(outer, [X], [X])[1], pb.grad(written_out)(X) @ X, rtol=1e-9)
+
+
+def test_outer_tensor_given_value_of_inner_transform_is_read_afterwards() -> None:
+    def outer(x: Any) -> Any:
+        y = x * x
+        v = y[1:]
+
+        def inner(z: Any) -> Any:
+            y[0] = z * z
+            return (y * y).sum()
+
+        slope = pb.grad(inner)(x[1])
+        return slope + (y * y).sum() + v.sum()
+
+    def written_out(x: Any) -> Any:
+        y = np.concatenate([x[1:2] ** 2, x[1:] ** 2])
+        return 4 * x[1] ** 3 + (y * y).sum() + y[1:].sum()
+
+    np.testing.assert_allclose(pb.grad(outer)(X), gradient(written_out, X), rtol=1e-5)
+
+
+# ---- arrays of the user's
+
+
+def test_small_captured_array_may_change_afterwards() -> None:
+    a = np.ones(6)
+
+    def f(x: Any) -> Any:
+        y = x * a + a @ x
+        a[:] = 7.0
+        return (y * y).sum()
+
+    expected = pb.grad(lambda x: ((x + x.sum()) ** 2).sum())(X)
+    np.testing.assert_allclose(pb.grad(f)(X), expected)
+
+
+@pytest.mark.parametrize("use", [lambda x, a: x * a, lambda x, a: a @ x, lambda x, a: np.where(a > 0, x * a, x)])
+def test_large_captured_array_that_changes_is_refused(use: Any) -> None:
+    x, a = np.ones(100), np.ones((100, 100))
+
+    def f(x: Any) -> Any:
+        y = use(x, a)
+        a[:] *= 2.0
+        return (y * y).sum()
+
+    with pytest.raises(GradientError, match=r"shape \(100, 100\) was changed in place after it was used .*a\.copy"):
+        pb.grad(f)(x)
+
+
+def test_captured_array_is_checked_at_every_pull() -> None:
+    a = np.ones(50_000)
+    _, pull = pb.vjp(lambda x: x * a, np.ones(50_000))
+    pull(np.ones(50_000))
+    a[:] = 3.0
+    with pytest.raises(GradientError, match="changed in place"):
+        pull(np.ones(50_000))
