@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import count
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 import numpy as np
 
 from pullback.core.convert import as_array
+from pullback.core.memory import SOLE, TRUSTED, node_of
+from pullback.core.rowsparse import RowSparse, collect_rows
 from pullback.core.tape import Tape, constant
 from pullback.core.tensor import PLAIN, Tensor, Wrapped
 from pullback.errors import ArgumentError, BatchedValueError, VariableError
@@ -103,8 +106,48 @@ class Variable(Wrapped):
             raise VariableError(
                 f"{self.name}.assign: expected dtype {self.dtype}, got dtype {new.dtype}. Cast it first."
             )
-        self.held = constant(np.array(new)[()])
+        self.hold(np.array(new)[()])
         return self
+
+    def hold(self, array: Any) -> None:
+        """Hold this very array from now on: it is not copied, and must be of the same shape and dtype."""
+        log_write(self)
+        self.held = constant(array)
+
+    def assign_rows(self, indices: Any, values: Any) -> Variable:
+        """Hold other values in these rows from now on; of several for one row the last one stays.
+
+        >>> import pullback as pb
+        >>> pb.variable([[1.0, 2.0], [3.0, 4.0]], name="t").assign_rows([1], [[5.0, 6.0]])
+        Variable([[1., 2.], [5., 6.]], dtype=float32, name='t')
+        """
+        if (by := writer()) is not None:
+            by.assign_rows(self, indices, values)
+            return self
+        rows = RowSparse(indices, self._taken(values, "assign_rows"), self.shape)
+        if rows.dtype != self.dtype:
+            raise VariableError(
+                f"{self.name}.assign_rows: expected dtype {self.dtype}, got dtype {rows.dtype}. Cast it first."
+            )
+        self.write_rows(rows.indices, rows.values)
+        return self
+
+    def write_rows(self, indices: Any, values: Any) -> None:
+        """Put rows that are known to fit in their places: in the array itself, where nobody else can see it."""
+        x = self.own_array()
+        if x is None:
+            x = np.array(self.held.value, order="C")
+            self.hold(x)
+        else:
+            log_rows(self, x, indices)
+        x[indices] = values
+
+    def own_array(self) -> Any:
+        """The array that is held, to write in, if nobody else can see it; else None."""
+        t = self.held
+        x = t.value
+        alone = _held_once(t) and _held_once(x) and x.base is None
+        return x if alone and x.flags.writeable and x.flags.c_contiguous else None
 
     def assign_add(self, delta: Any) -> Variable:
         """Add to what is held.
@@ -146,7 +189,7 @@ class Variable(Wrapped):
             made = by
         if made.shape != self.shape:
             raise VariableError(f"{self.name}.{what}: expected shape {self.shape}, got shape {by.shape}.")
-        self.held = constant(np.asarray(made)[()])
+        self.hold(np.asarray(made)[()])
         return self
 
     # ---- out of the library
@@ -162,6 +205,60 @@ class Variable(Wrapped):
 
 
 PLAIN.add(Variable)
+
+
+def _held_once(v: Any) -> bool:
+    """Whether the caller's local variable and one other place are all that hold ``v``."""
+    return TRUSTED and sys.getrefcount(v) == SOLE + 1
+
+
+# ---- writes that can be undone
+
+
+class WriteLog:
+    """What variables held before they were written to, to be undone: arrays, or the rows that were written over."""
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[Variable, Any, Any, Any]] = []  # before: the tensor; or the array, rows, their values
+
+    def undo(self) -> None:
+        """Let the variables hold again what they held, the latest write first.
+
+        Rows are put back only where the variable still holds the array that they were written in.
+        """
+        for v, before, rows, values in reversed(self.entries):
+            if rows is None:
+                v.held = before
+            elif v.held.value is before():
+                v.held.value[rows] = values
+        self.entries.clear()
+
+
+_log: ContextVar[WriteLog | None] = ContextVar("writes", default=None)
+
+
+@contextmanager
+def logging_writes() -> Iterator[WriteLog]:
+    """Every write to a variable in this block, in this thread, is noted in a log, which can undo it."""
+    token = _log.set(WriteLog())
+    try:
+        yield _log.get()  # type: ignore[misc]
+    finally:
+        _log.reset(token)
+
+
+def log_write(v: Variable) -> None:
+    """Note what a variable holds, which is about to hold another array."""
+    log = _log.get()
+    if log is not None:
+        log.entries.append((v, v.held, None, None))
+
+
+def log_rows(v: Variable, x: Any, rows: Any) -> None:
+    """Note the rows of an array that are about to be written over; the array itself is not kept alive by it."""
+    log = _log.get()
+    if log is not None:
+        log.entries.append((v, ref(x), rows, x[rows]))
 
 
 def writer() -> Any:
@@ -227,6 +324,12 @@ class Watcher:
         if not reads or reads[-1][0] is not value:
             reads.append((value, self.tape.leaf(value)))
         return reads[-1][1]
+
+    def collect_rows(self) -> None:
+        """Let leaves of which rows are picked collect these, in the backward pass that is to come."""
+        for v, reads in self.leaves.values():
+            for _, leaf in reads if v.shape and v.dtype.kind == "f" else ():
+                collect_rows(node_of(leaf))
 
 
 class Recorder:

@@ -12,7 +12,9 @@ from pullback.core.calculus import constant, linear, rule
 from pullback.core.convert import as_dtype, get_default_dtype
 from pullback.core.lowering import call, made_of
 from pullback.core.op import method, op, operand
-from pullback.core.positions import gather_each, gather_nd_each, numbered, scatter_each, scatter_nd_each, update_each
+from pullback.core.positions import (
+    gather_each, gather_nd_each, numbered, picked_rows, scatter_each, scatter_nd_each, update_each,
+)  # fmt: skip
 from pullback.core.rows import add_rows, last_of_each
 from pullback.core.tensor import sizing
 from pullback.errors import ArgumentError, ShapeError
@@ -121,7 +123,7 @@ def _put_back(g: Any, x_shape: Shape, indices: Any, axis: Any, batch_dims: Any) 
         ],
         gather_each,
     ),
-    d=linear(_put_back, None),
+    d=linear(_put_back, None, rows=picked_rows),
     run=_gather,
     lower=call("take"),
 )  # fmt: skip

@@ -13,7 +13,7 @@ from pullback.core.axes import everywhere, examples, moves, one_axis
 from pullback.core.calculus import linear, rule
 from pullback.core.lowering import call, pieces, view
 from pullback.core.op import alias, method, op, operand
-from pullback.core.positions import index_each, is_advanced, separated
+from pullback.core.positions import index_each, indexed_rows, is_advanced, separated
 from pullback.core.rebind import rebind
 from pullback.core.rows import add_rows, last_of_each
 from pullback.core.tape import constant
@@ -120,7 +120,7 @@ def _put_back(g: Any, x_shape: tuple[int, ...], index: Any) -> Any:
         ],
         lambda op, args, on, params: op.call(args, {"index": index_each(params["index"], len(args[0]))}),
     ),
-    d=linear(_put_back, into=_add_at),
+    d=linear(_put_back, into=_add_at, rows=indexed_rows),
     run=_pick,
     lower=view(),
 )  # fmt: skip

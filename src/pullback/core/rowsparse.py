@@ -1,0 +1,266 @@
+"""Gradients of tables of which few rows are used: the numbers of these rows and their values, instead of all rows.
+
+While a tape walks back, a leaf that collects rows holds a ``RowSum`` as its cotangent.  Ops that pick rows add theirs
+to it; whatever else flows back is added as an array, and then the cotangent is one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from pullback.core.convert import as_shape, as_value
+from pullback.core.rows import add_rows
+from pullback.core.tensor import Tensor, sizing, stripped
+from pullback.errors import ArgumentError, ShapeError
+
+LINEAR = frozenset({np.multiply, np.divide, np.negative, np.positive})  # these need not know the sums of repeated rows
+
+
+class RowSparse(NDArrayOperatorsMixin):
+    """An array that is zero but for some rows: the gradient of a table of which few rows were read.
+
+    ``indices`` are the numbers of the rows, a vector of integers; a row may come several times, and its values are
+    then added up.  ``values`` are the rows, of shape ``(len(indices), *shape[1:])``; ``shape`` is that of the whole.
+
+    Sums, and functions that leave zero as it is, give a ``RowSparse``; anything else gives the dense array.
+
+    >>> import numpy as np, pullback as pb
+    >>> g = pb.RowSparse([2, 0, 2], np.array([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]), (4, 2))
+    >>> np.asarray(g * 0.5)
+    array([[1., 1.],
+           [0., 0.],
+           [2., 2.],
+           [0., 0.]])
+    >>> table = pb.variable(np.ones((1000, 2)), name="table")
+    >>> _, grads = pb.variable_grads(lambda: pb.gather(table, [7, 7]).sum(), sparse=True)
+    >>> grads["table"].coalesce()
+    RowSparse(indices=[7], values=Tensor([[2., 2.]], dtype=float64), shape=(1000, 2))
+    """
+
+    __slots__ = ("_distinct", "indices", "shape", "values")
+
+    def __init__(self, indices: Any, values: Any, shape: Any) -> None:
+        shape = as_shape("RowSparse", shape)
+        at, values = stripped(indices), values if isinstance(values, Tensor) else np.asarray(as_value(values))
+        at = at if isinstance(at, Tensor) else np.asarray(at)
+        if not shape:
+            raise ShapeError("RowSparse: shape must have an axis of rows, got ().")
+        if at.ndim != 1 or (at.dtype.kind not in "iu" and at.size):
+            raise ArgumentError(f"RowSparse: indices must be a vector of integers, got {at.dtype} of shape {at.shape}.")
+        if values.shape != (*at.shape, *shape[1:]):
+            raise ShapeError(
+                f"RowSparse: values have shape {values.shape}; for {at.size} indices and shape {shape} they must have "
+                f"{(*at.shape, *shape[1:])}."
+            )
+        self._fill(_from_front(at, shape[0]), values, shape, False)
+
+    def _fill(self, indices: Any, values: Any, shape: tuple[int, ...], distinct: bool) -> None:
+        self.indices, self.values, self.shape, self._distinct = indices, values, shape, distinct
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The NumPy dtype of the elements."""
+        dtype: np.dtype[Any] = self.values.dtype
+        return dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def is_symbolic(self) -> bool:
+        """Whether the rows are not known yet, as while a program is compiled, or differ between examples of ``vmap``."""
+        return isinstance(self.indices, Tensor)
+
+    # ---- in other forms
+
+    def to_dense(self) -> Any:
+        """The whole array, zeros included: a tensor if ``values`` is one.
+
+        >>> import numpy as np, pullback as pb
+        >>> pb.RowSparse([1, 1], np.array([2.0, 3.0]), (3,)).to_dense()
+        array([0., 5., 0.])
+        """
+        if isinstance(self.values, Tensor) or self.is_symbolic:
+            return Tensor.scatter_add(self.values, self.indices, self.shape)
+        dense = np.zeros(self.shape, self.dtype)
+        if self.values.size:
+            add_rows(dense, self.indices, np.ascontiguousarray(self.values), True)
+        return dense
+
+    def numpy(self) -> Any:
+        """The whole array as a NumPy array.
+
+        >>> import pullback as pb
+        >>> pb.RowSparse([1], pb.tensor([2.0]), (3,)).numpy()
+        array([0., 2., 0.], dtype=float32)
+        """
+        return np.array(self.to_dense())
+
+    def coalesce(self) -> RowSparse:
+        """The same with every row once, in order.
+
+        >>> import numpy as np, pullback as pb
+        >>> pb.RowSparse([2, 0, 2], np.array([1.0, 2.0, 3.0]), (4,)).coalesce()
+        RowSparse(indices=[0, 2], values=array([2., 4.]), shape=(4,))
+        """
+        if self._distinct:
+            return self
+        order, first = sort_rows(sizing("RowSparse.coalesce", self.indices))
+        starts = np.flatnonzero(first)
+        rows = self.indices[order[starts]]
+        if isinstance(self.values, Tensor):
+            groups = np.empty(len(order), np.intp)
+            groups[order] = np.cumsum(first) - 1
+            sums = self.values.scatter_add(groups, (len(rows), *self.shape[1:]))
+        else:
+            sums = self.values.take(order, 0)
+            sums = sums if len(rows) == len(order) else np.add.reduceat(sums, starts, 0, self.dtype)
+        return make_rows(rows, sums, self.shape, True)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if copy is False:
+            raise ValueError("a RowSparse has no array of its own: np.asarray makes one.")
+        return np.asarray(self.to_dense(), dtype)
+
+    def __reduce__(self) -> Any:
+        return RowSparse, (self.indices, self.values, self.shape)
+
+    def __repr__(self) -> str:
+        at = self.indices if self.is_symbolic else np.array2string(self.indices, separator=", ", threshold=20)
+        return f"RowSparse(indices={at}, values={self.values!r}, shape={self.shape})"
+
+    # ---- arithmetic
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+        if "out" in kwargs or method == "at":
+            raise ArgumentError(
+                f"np.{ufunc.__name__}: a RowSparse is not changed in place. Take the result, as in g = g * 0.5, or "
+                "make an array of it with g.to_dense()."
+            )
+        if method == "__call__" and not kwargs and ufunc.nout == 1:
+            rows = _apply(ufunc, args)
+            if rows is not None:
+                return rows
+        made = [a.to_dense() if isinstance(a, RowSparse) else a for a in args]
+        return getattr(ufunc, method)(*made, **kwargs)
+
+    def __bool__(self) -> bool:
+        return bool(np.asarray(self))
+
+
+def make_rows(indices: Any, values: Any, shape: tuple[int, ...], distinct: bool = False) -> RowSparse:
+    """A ``RowSparse`` of what is known to fit; ``distinct`` says that no row comes twice and all are in order."""
+    made = RowSparse.__new__(RowSparse)
+    made._fill(indices, values, shape, distinct)
+    return made
+
+
+def sort_rows(indices: Any) -> tuple[Any, Any]:
+    """The order in which equal indices follow each other, and which of them are the first of their kind.
+
+    >>> sort_rows(np.array([2, 0, 2]))
+    (array([1, 0, 2]), array([ True,  True, False]))
+    """
+    order = np.argsort(indices, kind="stable")
+    at = indices[order]
+    first = np.ones(len(at), bool)
+    np.not_equal(at[1:], at[:-1], out=first[1:])
+    return order, first
+
+
+def _from_front(at: Any, length: int) -> Any:
+    """Positions counted from the front, checked to be within an axis."""
+    if isinstance(at, Tensor):
+        return at
+    at = at.astype(np.intp)
+    if at.size and (at.max() >= length or at.min() < -length):
+        wrong = next(i for i in at.tolist() if not -length <= i < length)
+        raise ShapeError(f"RowSparse: the index {wrong} is out of range for {length} rows.")
+    return np.where(at < 0, at + length, at)
+
+
+def _apply(ufunc: Any, args: tuple[Any, ...]) -> RowSparse | None:
+    """The rows of an elementwise function that leaves zero as it is; None if the result must be dense."""
+    if ufunc in (np.add, np.subtract) and all(isinstance(a, RowSparse) for a in args) and args[0].shape == args[1].shape:
+        x, y = args
+        parts = [(x.indices, x.values), (y.indices, y.values if ufunc is np.add else -y.values)]
+        return _join(parts, x.shape)
+    rows = [a for a in args if isinstance(a, RowSparse)]
+    numbers = [a for a in args if not isinstance(a, RowSparse)]
+    if len(rows) != 1 or any(np.ndim(a) or (isinstance(a, Tensor) and a.level) for a in numbers):
+        return None
+    (x,) = rows
+    with np.errstate(all="ignore"):
+        at_zero = np.asarray(ufunc(*(np.zeros((), x.dtype)[()] if a is x else a for a in args)))
+    if at_zero.dtype.kind != x.dtype.kind or at_zero != 0 or (x.is_symbolic and ufunc not in LINEAR):
+        return None
+    x = x if x.is_symbolic else x.coalesce()
+    made = ufunc(*(x.values if isinstance(a, RowSparse) else a for a in args))
+    return make_rows(x.indices, made, x.shape, x._distinct)
+
+
+def _join(parts: list[tuple[Any, Any]], shape: tuple[int, ...]) -> RowSparse:
+    if len(parts) == 1:
+        return make_rows(*parts[0], shape)
+    return make_rows(np.concatenate([at for at, _ in parts]), np.concatenate([rows for _, rows in parts]), shape)
+
+
+class RowSum:
+    """The cotangent of a leaf during a backward pass, as long as only rows were added to it."""
+
+    __slots__ = ("dtype", "parts", "shape")
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
+        self.shape, self.dtype = shape, dtype
+        self.parts: list[tuple[Any, Any]] = []
+
+    def add(self, indices: Any, values: Any) -> None:
+        """Add these rows."""
+        if not isinstance(indices, Tensor):
+            indices = np.where(indices < 0, indices + self.shape[0], indices)
+        self.parts.append((indices, values if values.dtype == self.dtype else values.astype(self.dtype)))
+
+    def __add__(self, dense: Any) -> Any:
+        """The sum with a cotangent that is an array: an array, too."""
+        if not self.parts:
+            return dense
+        rows = self.total()
+        if type(dense) is not ndarray or isinstance(rows.values, Tensor) or rows.is_symbolic:
+            return dense + rows.to_dense()
+        made = np.array(dense, order="C")
+        add_rows(made, rows.indices, rows.values)
+        return made
+
+    def total(self) -> Any:
+        """All rows; None if none were added."""
+        return _join(self.parts, self.shape) if self.parts else None
+
+
+def collect_rows(leaf: Any) -> None:
+    """Let a leaf of a tape collect the rows that are picked of it, in the backward pass that is to come."""
+    if leaf.g is None:
+        leaf.g = RowSum(leaf.shape, leaf.dtype)
+
+
+def back_rows(back: Any, rows: Any) -> Any:
+    """The ``back`` of an op of several inputs that picks rows of its first: ``rows(g, z, values, params)`` tells them.
+
+    Where they are not wanted, or it gives None, ``back`` is run.
+    """
+
+    def picking(r: Any) -> None:
+        (x, *_), values, _ = r.x
+        part = rows(r.g, r.value, values, r.y) if type(x.g) is RowSum else None
+        if part is None:
+            back(r)
+        else:
+            x.g.add(*part)
+
+    picking.rules = back.rules  # type: ignore[attr-defined]
+    return picking
