@@ -115,9 +115,7 @@ class RowSparse(NDArrayOperatorsMixin):
         starts = np.flatnonzero(first)
         rows = self.indices[order[starts]]
         if isinstance(self.values, Tensor):
-            groups = np.empty(len(order), np.intp)
-            groups[order] = np.cumsum(first) - 1
-            sums = self.values.scatter_add(groups, (len(rows), *self.shape[1:]))
+            sums = self.values.scatter_add(group_rows(self.indices, 0), (len(rows), *self.shape[1:]))
         else:
             sums = self.values.take(order, 0)
             sums = sums if len(rows) == len(order) else np.add.reduceat(sums, starts, 0, self.dtype)
@@ -172,6 +170,18 @@ def sort_rows(indices: Any) -> tuple[Any, Any]:
     first = np.ones(len(at), bool)
     np.not_equal(at[1:], at[:-1], out=first[1:])
     return order, first
+
+
+def group_rows(indices: Any, length: Any) -> Any:
+    """For each index the number of its group: equal rows of a table of this length are one, whatever their sign.
+
+    >>> group_rows(np.array([7, 1, -3, 7]), 10)
+    array([1, 0, 1, 1])
+    """
+    order, first = sort_rows(np.where(indices < 0, indices + length, indices))
+    groups = np.empty(len(order), np.int64)
+    groups[order] = np.cumsum(first) - 1
+    return groups
 
 
 def _from_front(at: Any, length: int) -> Any:

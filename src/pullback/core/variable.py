@@ -121,9 +121,6 @@ class Variable(Wrapped):
         >>> pb.variable([[1.0, 2.0], [3.0, 4.0]], name="t").assign_rows([1], [[5.0, 6.0]])
         Variable([[1., 2.], [5., 6.]], dtype=float32, name='t')
         """
-        if (by := writer()) is not None:
-            by.assign_rows(self, indices, values)
-            return self
         rows = RowSparse(indices, self._taken(values, "assign_rows"), self.shape)
         if rows.dtype != self.dtype:
             raise VariableError(
@@ -134,6 +131,9 @@ class Variable(Wrapped):
 
     def write_rows(self, indices: Any, values: Any) -> None:
         """Put rows that are known to fit in their places: in the array itself, where nobody else can see it."""
+        if (by := writer()) is not None:
+            by.assign_rows(self, indices, values)
+            return
         x = self.own_array()
         if x is None:
             x = np.array(self.held.value, order="C")
