@@ -56,7 +56,7 @@ class Calculus:
         return [None if f is None else self.names.compile(f, self.times) for f in self.formulas]
 
     def row_rule(self) -> Any:
-        """The positional rule of the rows that the cotangent of the first input is not zero in; None if there is none."""
+        """The positional rule that tells the rows of the first input with a cotangent; None if there is none."""
         return None if self.rows is None else self.names.compile(self.rows, False)
 
     def differentiable(self, i: int) -> bool:

@@ -14,40 +14,6 @@ On = Sequence[bool]
 Params = Mapping[str, Any]
 
 
-# ---- rows: which rows of x a cotangent g of what was picked belongs to, as (indices, values); None for other picks
-
-
-def picked_rows(g: Any, x_shape: tuple[int, ...], indices: Any, axis: Any, batch_dims: Any) -> Any:
-    """The rows that ``gather`` picked.
-
-    >>> picked_rows(np.ones((1, 2, 3)), (5, 3), np.array([[4, 0]]), 0, 0)
-    (array([4, 0]), array([[1., 1., 1.],
-           [1., 1., 1.]]))
-    """
-    if batch_dims or axis not in (0, None, -len(x_shape)):
-        return None
-    return np.reshape(indices, -1), np.reshape(g, (np.size(indices), *x_shape[1:]))
-
-
-def indexed_rows(g: Any, x_shape: tuple[int, ...], index: Any) -> Any:
-    """The rows that ``x[index]`` picked, where the index names whole rows, and not most of them.
-
-    >>> indexed_rows(np.ones(3), (5, 3), -1)
-    (array([-1]), array([[1., 1., 1.]]))
-    """
-    first, *others = index if type(index) is tuple and index else (index,)
-    if not x_shape or not all(i is Ellipsis or (isinstance(i, slice) and i == slice(None)) for i in others):
-        return None
-    if isinstance(first, slice):
-        first = np.arange(x_shape[0])[first]
-        return None if first.size * 2 > x_shape[0] else picked_rows(g, x_shape, first, 0, 0)
-    if isinstance(first, np.ndarray) and first.dtype.kind == "b":
-        return picked_rows(g, x_shape, np.flatnonzero(first), 0, 0) if first.ndim == 1 else None
-    if isinstance(first, np.ndarray) or type(first) is int:
-        return picked_rows(g, x_shape, np.asarray(first), 0, 0)
-    return None
-
-
 # ---- along one axis
 
 

@@ -112,13 +112,15 @@ class RowSparse(NDArrayOperatorsMixin):
         if self._distinct:
             return self
         order, first = sort_rows(sizing("RowSparse.coalesce", self.indices))
-        starts = np.flatnonzero(first)
-        rows = self.indices[order[starts]]
+        firsts = order[first]
+        rows = self.indices[firsts]
         if isinstance(self.values, Tensor):
             sums = self.values.scatter_add(group_rows(self.indices, 0), (len(rows), *self.shape[1:]))
         else:
-            sums = self.values.take(order, 0)
-            sums = sums if len(rows) == len(order) else np.add.reduceat(sums, starts, 0, self.dtype)
+            sums = self.values.take(firsts, 0)
+            again = ~first
+            if len(rows) < len(order):
+                add_rows(sums, np.cumsum(first)[again] - 1, self.values.take(order[again], 0))
         return make_rows(rows, sums, self.shape, True)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -197,7 +199,11 @@ def _from_front(at: Any, length: int) -> Any:
 
 def _apply(ufunc: Any, args: tuple[Any, ...]) -> RowSparse | None:
     """The rows of an elementwise function that leaves zero as it is; None if the result must be dense."""
-    if ufunc in (np.add, np.subtract) and all(isinstance(a, RowSparse) for a in args) and args[0].shape == args[1].shape:
+    if (
+        ufunc in (np.add, np.subtract)
+        and all(isinstance(a, RowSparse) for a in args)
+        and args[0].shape == args[1].shape
+    ):
         x, y = args
         parts = [(x.indices, x.values), (y.indices, y.values if ufunc is np.add else -y.values)]
         return _join(parts, x.shape)
@@ -274,3 +280,37 @@ def back_rows(back: Any, rows: Any) -> Any:
 
     picking.rules = back.rules  # type: ignore[attr-defined]
     return picking
+
+
+# ---- which rows of x a cotangent g of what was picked belongs to, as (indices, values); None for other picks
+
+
+def picked_rows(g: Any, x_shape: tuple[int, ...], indices: Any, axis: Any, batch_dims: Any) -> Any:
+    """The rows that ``gather`` picked.
+
+    >>> picked_rows(np.ones((1, 2, 3)), (5, 3), np.array([[4, 0]]), 0, 0)
+    (array([4, 0]), array([[1., 1., 1.],
+           [1., 1., 1.]]))
+    """
+    if batch_dims or axis not in (0, None, -len(x_shape)):
+        return None
+    return np.reshape(indices, -1), np.reshape(g, (np.size(indices), *x_shape[1:]))
+
+
+def indexed_rows(g: Any, x_shape: tuple[int, ...], index: Any) -> Any:
+    """The rows that ``x[index]`` picked, where the index names whole rows, and not most of them.
+
+    >>> indexed_rows(np.ones(3), (5, 3), -1)
+    (array([-1]), array([[1., 1., 1.]]))
+    """
+    first, *others = index if type(index) is tuple and index else (index,)
+    if not x_shape or not all(i is Ellipsis or (isinstance(i, slice) and i == slice(None)) for i in others):
+        return None
+    if isinstance(first, slice):
+        first = np.arange(x_shape[0])[first]
+        return None if first.size * 2 > x_shape[0] else picked_rows(g, x_shape, first, 0, 0)
+    if isinstance(first, np.ndarray) and first.dtype.kind == "b":
+        return picked_rows(g, x_shape, np.flatnonzero(first), 0, 0) if first.ndim == 1 else None
+    if isinstance(first, np.ndarray) or type(first) is int:
+        return picked_rows(g, x_shape, np.asarray(first), 0, 0)
+    return None

@@ -258,7 +258,7 @@ def log_rows(v: Variable, x: Any, rows: Any) -> None:
     """Note the rows of an array that are about to be written over; the array itself is not kept alive by it."""
     log = _log.get()
     if log is not None:
-        log.entries.append((v, ref(x), rows, x[rows]))
+        log.entries.append((v, ref(x), rows, x.take(rows, 0)))
 
 
 def writer() -> Any:

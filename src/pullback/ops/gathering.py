@@ -12,10 +12,9 @@ from pullback.core.calculus import constant, linear, rule
 from pullback.core.convert import as_dtype, get_default_dtype
 from pullback.core.lowering import call, made_of
 from pullback.core.op import method, op, operand
-from pullback.core.positions import (
-    gather_each, gather_nd_each, numbered, picked_rows, scatter_each, scatter_nd_each, update_each,
-)  # fmt: skip
+from pullback.core.positions import gather_each, gather_nd_each, numbered, scatter_each, scatter_nd_each, update_each
 from pullback.core.rows import add_rows, last_of_each
+from pullback.core.rowsparse import picked_rows
 from pullback.core.tensor import sizing
 from pullback.errors import ArgumentError, ShapeError
 

@@ -13,9 +13,10 @@ from pullback.core.axes import everywhere, examples, moves, one_axis
 from pullback.core.calculus import linear, rule
 from pullback.core.lowering import call, pieces, view
 from pullback.core.op import alias, method, op, operand
-from pullback.core.positions import index_each, indexed_rows, is_advanced, separated
+from pullback.core.positions import index_each, is_advanced, separated
 from pullback.core.rebind import rebind
 from pullback.core.rows import add_rows, last_of_each
+from pullback.core.rowsparse import indexed_rows
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor, sizing, stripped
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError

@@ -44,5 +44,5 @@ class RowStep(NamedTuple):
 
 def is_worth_it(g: RowSparse) -> bool:
     """Whether a step by rows is quicker than one on the whole: the table is large, and few of its rows are named."""
-    large = prod(g.shape) * g.dtype.itemsize >= LARGE
-    return large and 2 * g.indices.shape[0] <= g.shape[0]
+    few = g.shape[0] // (8 if g.is_symbolic else 2)  # compiled code goes through a whole table quickly
+    return prod(g.shape) * g.dtype.itemsize >= LARGE and g.indices.shape[0] <= few

@@ -111,16 +111,23 @@ def collected(g: Any) -> Any:
     if rows is None:
         return None
     by = writer()
-    known = 0 if by is None else by.level  # what a program that is being compiled knows only by its shape is no obstacle
+    known = (
+        0 if by is None else by.level
+    )  # what a program that is being compiled knows only by its shape is no obstacle
     if any(isinstance(part, Tensor) and part.level not in (0, known) for part in (rows.indices, rows.values)):
         return rows.to_dense()
     return rows
 
 
+def own_rows(d: RowSparse) -> RowSparse:
+    """Rows as they are given back: values that are a tensor of their own, whatever they were a view of."""
+    values = d.values if isinstance(d.values, Tensor) else constant(np.array(d.values))
+    return make_rows(d.indices, values, d.shape)
+
+
 def _for_variable(d: Any, v: Variable) -> Any:
     if isinstance(d, RowSparse):
-        values = d.values if isinstance(d.values, Tensor) else constant(np.array(d.values))
-        return make_rows(d.indices, values, d.shape)
+        return own_rows(d)
     if isinstance(d, RAW):
         d = np.array(d, float_of(v.dtype))[()]  # its own, whatever it was a view of
         return constant(d)
