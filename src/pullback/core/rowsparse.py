@@ -74,7 +74,7 @@ class RowSparse(NDArrayOperatorsMixin):
 
     @property
     def is_symbolic(self) -> bool:
-        """Whether the rows are not known yet, as while a program is compiled, or differ between examples of ``vmap``."""
+        """Whether the rows are not known yet: a program is being compiled, or they differ between examples."""
         return isinstance(self.indices, Tensor)
 
     # ---- in other forms
@@ -87,10 +87,11 @@ class RowSparse(NDArrayOperatorsMixin):
         array([0., 5., 0.])
         """
         if isinstance(self.values, Tensor) or self.is_symbolic:
-            return Tensor.scatter_add(self.values, self.indices, self.shape)
+            kind: Any = Tensor
+            return kind.scatter_add(self.values, self.indices, self.shape)
         dense = np.zeros(self.shape, self.dtype)
         if self.values.size:
-            add_rows(dense, self.indices, np.ascontiguousarray(self.values), True)
+            add_rows(dense, self.indices, self.values, True)
         return dense
 
     def numpy(self) -> Any:
@@ -199,15 +200,10 @@ def _from_front(at: Any, length: int) -> Any:
 
 def _apply(ufunc: Any, args: tuple[Any, ...]) -> RowSparse | None:
     """The rows of an elementwise function that leaves zero as it is; None if the result must be dense."""
-    if (
-        ufunc in (np.add, np.subtract)
-        and all(isinstance(a, RowSparse) for a in args)
-        and args[0].shape == args[1].shape
-    ):
-        x, y = args
-        parts = [(x.indices, x.values), (y.indices, y.values if ufunc is np.add else -y.values)]
-        return _join(parts, x.shape)
     rows = [a for a in args if isinstance(a, RowSparse)]
+    if ufunc in (np.add, np.subtract) and len(rows) == 2 and rows[0].shape == rows[1].shape:
+        x, y = rows
+        return _join([(x.indices, x.values), (y.indices, y.values if ufunc is np.add else -y.values)], x.shape)
     numbers = [a for a in args if not isinstance(a, RowSparse)]
     if len(rows) != 1 or any(np.ndim(a) or (isinstance(a, Tensor) and a.level) for a in numbers):
         return None
