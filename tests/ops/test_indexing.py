@@ -333,6 +333,27 @@ GATHERED = {
 }
 
 
+WIDE = np.random.default_rng(0).normal(size=(300, 64))
+SHORT = {
+    "gather": (lambda x, i: pb.gather(x, i), lambda x, i: x[i]),
+    "index": (lambda x, i: x[i], lambda x, i: x[i]),
+    "nd": (lambda x, i: pb.gather_nd(x, i[:, None]), lambda x, i: x[i]),
+    "along": (lambda x, i: pb.take_along_axis(x, np.tile(i[:, None], (1, 64)), 0), lambda x, i: x[i]),
+    "batches": (lambda x, i: pb.gather(x.T, np.tile(i, (64, 1)), 1, 1), lambda x, i: x.T[:, i]),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint64])
+@pytest.mark.parametrize("name", SHORT)
+def test_gathered_by_indices_of_a_short_dtype(name: str, dtype: Any) -> None:
+    ours, numpys = SHORT[name]
+    i = np.array([3, 100, 3, 0], dtype)
+    np.testing.assert_array_equal(ours(pb.tensor(WIDE), i).numpy(), numpys(WIDE, i))
+    want = np.zeros_like(WIDE)
+    np.add.at(want, i.astype(int), 2 * WIDE[i])
+    np.testing.assert_array_equal(pb.grad(lambda x: (ours(x, i) ** 2).sum())(WIDE), want)
+
+
 @pytest.mark.parametrize("name", GATHERED)
 def test_gathered(name: str) -> None:
     ours, numpys = GATHERED[name]

@@ -56,7 +56,12 @@ class RowSparse(NDArrayOperatorsMixin):
                 f"RowSparse: values have shape {values.shape}; for {at.size} indices and shape {shape} they must have "
                 f"{(*at.shape, *shape[1:])}."
             )
-        self._fill(_from_front(at, shape[0]), values, shape, False)
+        if not isinstance(at, Tensor):
+            wrong = at[(at >= shape[0]) | (at < -shape[0])]
+            if wrong.size:
+                raise ShapeError(f"RowSparse: the index {wrong[0]} is out of range for {shape[0]} rows.")
+            at = from_front(at, shape[0])
+        self._fill(at, values, shape, False)
 
     def _fill(self, indices: Any, values: Any, shape: tuple[int, ...], distinct: bool) -> None:
         self.indices, self.values, self.shape, self._distinct = indices, values, shape, distinct
@@ -181,20 +186,19 @@ def group_rows(indices: Any, length: Any) -> Any:
     >>> group_rows(np.array([7, 1, -3, 7]), 10)
     array([1, 0, 1, 1])
     """
-    order, first = sort_rows(np.where(indices < 0, indices + length, indices))
+    order, first = sort_rows(from_front(indices, length))
     groups = np.empty(len(order), np.int64)
     groups[order] = np.cumsum(first) - 1
     return groups
 
 
-def _from_front(at: Any, length: int) -> Any:
-    """Positions counted from the front, checked to be within an axis."""
-    if isinstance(at, Tensor):
-        return at
-    at = at.astype(np.intp)
-    if at.size and (at.max() >= length or at.min() < -length):
-        wrong = next(i for i in at.tolist() if not -length <= i < length)
-        raise ShapeError(f"RowSparse: the index {wrong} is out of range for {length} rows.")
+def from_front(indices: Any, length: int) -> Any:
+    """Positions along an axis of this length, counted from the front.
+
+    >>> from_front(np.array([-1, 2], np.int8), 1000)
+    array([999,   2])
+    """
+    at = indices.astype(np.intp)
     return np.where(at < 0, at + length, at)
 
 
@@ -235,7 +239,7 @@ class RowSum:
     def add(self, indices: Any, values: Any) -> None:
         """Add these rows."""
         if not isinstance(indices, Tensor):
-            indices = np.where(indices < 0, indices + self.shape[0], indices)
+            indices = from_front(indices, self.shape[0])
         self.parts.append((indices, values if values.dtype == self.dtype else values.astype(self.dtype)))
 
     def __add__(self, dense: Any) -> Any:
@@ -281,10 +285,10 @@ def back_rows(back: Any, rows: Any) -> Any:
 # ---- which rows of x a cotangent g of what was picked belongs to, as (indices, values); None for other picks
 
 
-def picked_rows(g: Any, x_shape: tuple[int, ...], indices: Any, axis: Any, batch_dims: Any) -> Any:
+def rows_of_gather(g: Any, x_shape: tuple[int, ...], indices: Any, axis: Any, batch_dims: Any) -> Any:
     """The rows that ``gather`` picked.
 
-    >>> picked_rows(np.ones((1, 2, 3)), (5, 3), np.array([[4, 0]]), 0, 0)
+    >>> rows_of_gather(np.ones((1, 2, 3)), (5, 3), np.array([[4, 0]]), 0, 0)
     (array([4, 0]), array([[1., 1., 1.],
            [1., 1., 1.]]))
     """
@@ -293,10 +297,10 @@ def picked_rows(g: Any, x_shape: tuple[int, ...], indices: Any, axis: Any, batch
     return np.reshape(indices, -1), np.reshape(g, (np.size(indices), *x_shape[1:]))
 
 
-def indexed_rows(g: Any, x_shape: tuple[int, ...], index: Any) -> Any:
+def rows_of_index(g: Any, x_shape: tuple[int, ...], index: Any) -> Any:
     """The rows that ``x[index]`` picked, where the index names whole rows, and not most of them.
 
-    >>> indexed_rows(np.ones(3), (5, 3), -1)
+    >>> rows_of_index(np.ones(3), (5, 3), -1)
     (array([-1]), array([[1., 1., 1.]]))
     """
     first, *others = index if type(index) is tuple and index else (index,)
@@ -304,9 +308,9 @@ def indexed_rows(g: Any, x_shape: tuple[int, ...], index: Any) -> Any:
         return None
     if isinstance(first, slice):
         first = np.arange(x_shape[0])[first]
-        return None if first.size * 2 > x_shape[0] else picked_rows(g, x_shape, first, 0, 0)
+        return None if first.size * 2 > x_shape[0] else rows_of_gather(g, x_shape, first, 0, 0)
     if isinstance(first, np.ndarray) and first.dtype.kind == "b":
-        return picked_rows(g, x_shape, np.flatnonzero(first), 0, 0) if first.ndim == 1 else None
+        return rows_of_gather(g, x_shape, np.flatnonzero(first), 0, 0) if first.ndim == 1 else None
     if isinstance(first, np.ndarray) or type(first) is int:
-        return picked_rows(g, x_shape, np.asarray(first), 0, 0)
+        return rows_of_gather(g, x_shape, np.asarray(first), 0, 0)
     return None

@@ -121,7 +121,8 @@ class Variable(Wrapped):
         >>> pb.variable([[1.0, 2.0], [3.0, 4.0]], name="t").assign_rows([1], [[5.0, 6.0]])
         Variable([[1., 2.], [5., 6.]], dtype=float32, name='t')
         """
-        rows = RowSparse(indices, self._taken(values, "assign_rows"), self.shape)
+        symbolic = writer() is not None and isinstance(values, Tensor)
+        rows = RowSparse(indices, values if symbolic else self._taken(values, "assign_rows"), self.shape)
         if rows.dtype != self.dtype:
             raise VariableError(
                 f"{self.name}.assign_rows: expected dtype {self.dtype}, got dtype {rows.dtype}. Cast it first."

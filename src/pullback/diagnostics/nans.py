@@ -11,6 +11,7 @@ import numpy as np
 from pullback.compiler.compiled import Compiled
 from pullback.core import tree
 from pullback.core.convert import float_of
+from pullback.core.rowsparse import RowSparse
 from pullback.core.tape import ARRAYS
 from pullback.diagnostics import switches
 from pullback.diagnostics.findings import NanReport
@@ -173,6 +174,8 @@ def _all_finite(out: Any) -> bool:
 
 def _numbers(leaf: Any) -> Any:
     """Those that are stored of a sparse array; anything else as it is."""
+    if isinstance(leaf, RowSparse):
+        return leaf.values
     return leaf.data if hasattr(leaf, "nnz") else leaf
 
 

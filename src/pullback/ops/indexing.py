@@ -16,7 +16,7 @@ from pullback.core.op import alias, method, op, operand
 from pullback.core.positions import index_each, is_advanced, separated
 from pullback.core.rebind import rebind
 from pullback.core.rows import add_rows, last_of_each
-from pullback.core.rowsparse import indexed_rows
+from pullback.core.rowsparse import rows_of_index
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor, sizing, stripped
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
@@ -121,7 +121,7 @@ def _put_back(g: Any, x_shape: tuple[int, ...], index: Any) -> Any:
         ],
         lambda op, args, on, params: op.call(args, {"index": index_each(params["index"], len(args[0]))}),
     ),
-    d=linear(_put_back, into=_add_at, rows=indexed_rows),
+    d=linear(_put_back, into=_add_at, rows=rows_of_index),
     run=_pick,
     lower=view(),
 )  # fmt: skip

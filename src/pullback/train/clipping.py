@@ -96,7 +96,7 @@ def _values(grads: Any, name: str) -> list[Any]:
     out: list[Any] = []
 
     def enter(g: Any) -> None:
-        g = _summed(g)
+        g = _sum_rows(g)
         out.append(value_of(g.values if isinstance(g, RowSparse) else g, name))
 
     tree.mapped(enter, grads, whole=tree.is_number_list)
@@ -104,7 +104,7 @@ def _values(grads: Any, name: str) -> list[Any]:
 
 
 def _over(grads: Any, name: str, clip: Any) -> Any:
-    grads = tree.mapped(_summed, grads, whole=tree.is_number_list)
+    grads = tree.mapped(_sum_rows, grads, whole=tree.is_number_list)
     made = iter(clip(_values(grads, name)))
 
     def give(g: Any) -> Any:
@@ -115,7 +115,7 @@ def _over(grads: Any, name: str, clip: Any) -> Any:
     return tree.mapped(give, grads, whole=tree.is_number_list)
 
 
-def _summed(g: Any) -> Any:
+def _sum_rows(g: Any) -> Any:
     """A gradient; a row-sparse one with each row once, so that its values can be clipped: the others are zero."""
     if not isinstance(g, RowSparse):
         return g

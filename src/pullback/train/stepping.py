@@ -246,7 +246,7 @@ class Optimizer:
             return
         steps = self.iterations + 1
         numbers = self._numbers(self._rate_now(steps - 1), steps)
-        ready = [self._ready(self._plain(v, g)) for v, g in pairs]
+        ready = [self._prepare(self._plain(v, g)) for v, g in pairs]
         for (v, _), given, g in zip(pairs, ready, self._clipped(ready), strict=True):
             slots = self._kept.of(v)
             if isinstance(given, RowStep):
@@ -264,7 +264,7 @@ class Optimizer:
         """The same, while a program is being compiled: what changes from step to step is read and assigned there."""
         steps = self._steps.read() + 1
         numbers = self._numbers_of(self._rate_of(steps), steps)
-        ready = [self._ready(g) for _, g in pairs]
+        ready = [self._prepare(g) for _, g in pairs]
         for (v, _), given, g in zip(pairs, ready, self._clipped(ready), strict=True):
             slots = self._kept.of(v)
             if isinstance(given, RowStep):
@@ -275,7 +275,7 @@ class Optimizer:
                 target.assign(new)
         self._steps.assign(steps)
 
-    def _ready(self, g: Any) -> Any:
+    def _prepare(self, g: Any) -> Any:
         """A gradient as the rule takes it: for the rows that it names, or for all."""
         if not isinstance(g, RowSparse):
             return g

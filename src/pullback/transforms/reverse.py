@@ -21,7 +21,7 @@ from pullback.errors import ArgumentError, GradientError, UnconnectedError
 from pullback.transforms.directions import unit_pulls
 from pullback.transforms.grad import UNREACHED, cut_text, directionless
 from pullback.transforms.recording import Follower, Recording, become, follow, stages, unwatched
-from pullback.transforms.variables import collected, own_rows
+from pullback.transforms.variables import finish_cotangent, own_rows
 
 __all__ = ["GradientTape"]
 
@@ -360,7 +360,7 @@ class GradientTape:
                 for r in reversed(nodes):
                     if r.g is not None:
                         r.via.plain.run_back(r)
-                found = [[g for g in (collected(n.g) for n in group) if g is not None] for group in wanted]
+                found = [[g for g in (finish_cotangent(n.g) for n in group) if g is not None] for group in wanted]
             finally:
                 for r in known.values():
                     r.g = None

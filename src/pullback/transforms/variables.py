@@ -64,7 +64,7 @@ def _pulled_variables(tape: Tape, f: Callable[[], Any], var_list: Any, sparse: b
     tape.walk()
     out: dict[str, Any] = {}
     for v, reads in watcher.leaves.values():
-        terms = [collected(node_of(leaf).g) for _, leaf in reads]
+        terms = [finish_cotangent(node_of(leaf).g) for _, leaf in reads]
         terms = [g for g in terms if g is not None]
         if terms:
             out[v.name] = _for_variable(total(terms), v)
@@ -103,7 +103,7 @@ def _scalar_result(tape: Tape, y: Any, read: int) -> Any:
     return y
 
 
-def collected(g: Any) -> Any:
+def finish_cotangent(g: Any) -> Any:
     """A cotangent after the backward pass: rows as a ``RowSparse``, dense where a transform follows their values."""
     if type(g) is not RowSum:
         return g
@@ -111,9 +111,7 @@ def collected(g: Any) -> Any:
     if rows is None:
         return None
     by = writer()
-    known = (
-        0 if by is None else by.level
-    )  # what a program that is being compiled knows only by its shape is no obstacle
+    known = 0 if by is None else by.level  # rows may be symbols of a program that is being compiled
     if any(isinstance(part, Tensor) and part.level not in (0, known) for part in (rows.indices, rows.values)):
         return rows.to_dense()
     return rows
