@@ -408,6 +408,23 @@ def test_fit_undoes_a_row_sparse_step_that_is_broken_off():
         np.testing.assert_array_equal(a, b)
 
 
+def test_fit_that_undoes_steps_does_not_change_what_a_callback_saw():
+    model = embedder(train.sgd(0.5), eager=True)
+    y = Y.copy()
+    y[33] = np.inf
+    seen: list[Any] = []
+
+    def look(batch: int, logs: Any) -> None:
+        table = np.asarray(model.variables[0])
+        seen.append((table, table.copy()))
+
+    with pytest.raises(NanError):
+        model.fit(X, y, batch_size=16, shuffle=False, verbose=0, callbacks={"onBatchEnd": look})
+    assert len(seen) == 2
+    for table, before in seen:
+        np.testing.assert_array_equal(table, before)
+
+
 def test_fit_with_a_regularized_embedding_trains_the_whole_table():
     pb.random.seed(1)
     table = pb.layers.embedding(20_000, 8, embeddings_regularizer="l2", input_shape=[3])

@@ -111,7 +111,9 @@ class Variable(Wrapped):
 
     def hold(self, array: Any) -> None:
         """Hold this very array from now on: it is not copied, and must be of the same shape and dtype."""
-        log_write(self)
+        log = _log.get()
+        if log is not None:
+            log.entries.append((self, self.held, None, None))
         self.held = constant(array)
 
     def assign_rows(self, indices: Any, values: Any) -> Variable:
@@ -139,8 +141,8 @@ class Variable(Wrapped):
         if x is None:
             x = np.array(self.held.value, order="C")
             self.hold(x)
-        else:
-            log_rows(self, x, indices)
+        elif (log := _log.get()) is not None:  # which does not keep the array alive
+            log.entries.append((self, ref(x), indices, x.take(indices, 0)))
         x[indices] = values
 
     def own_array(self) -> Any:
@@ -227,12 +229,13 @@ class WriteLog:
 
         Rows are put back only where the variable still holds the array that they were written in.
         """
-        for v, before, rows, values in reversed(self.entries):
+        entries, self.entries = self.entries, []
+        for v, before, rows, values in reversed(entries):
             if rows is None:
                 v.held = before
             elif v.held.value is before():
-                v.held.value[rows] = values
-        self.entries.clear()
+                v.write_rows(rows, values)
+        self.entries.clear()  # nor is this a write
 
 
 _log: ContextVar[WriteLog | None] = ContextVar("writes", default=None)
@@ -248,18 +251,9 @@ def logging_writes() -> Iterator[WriteLog]:
         _log.reset(token)
 
 
-def log_write(v: Variable) -> None:
-    """Note what a variable holds, which is about to hold another array."""
-    log = _log.get()
-    if log is not None:
-        log.entries.append((v, v.held, None, None))
-
-
-def log_rows(v: Variable, x: Any, rows: Any) -> None:
-    """Note the rows of an array that are about to be written over; the array itself is not kept alive by it."""
-    log = _log.get()
-    if log is not None:
-        log.entries.append((v, ref(x), rows, x.take(rows, 0)))
+def is_logged() -> bool:
+    """Whether writes to variables are noted in a log just now."""
+    return _log.get() is not None
 
 
 def writer() -> Any:

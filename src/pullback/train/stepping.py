@@ -13,7 +13,7 @@ from pullback.core.memory import BLOCK
 from pullback.core.rowsparse import RowSparse, make_rows
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, log_write, named, writer
+from pullback.core.variable import Variable, is_logged, named, writer
 from pullback.errors import ArgumentError, DataError, GradientError, ShapeError, TracedValueError, VariableError
 from pullback.train.clipping import checked, global_norm_within, norms_within, value_of, values_within
 from pullback.train.rowsteps import RowStep, is_worth_it
@@ -413,9 +413,7 @@ def _plain(x: Any, g: Any) -> bool:
 
 def _in_blocks(rule: Any, v: Variable, g: Any, slots: list[Slot], numbers: tuple[Any, ...]) -> None:
     targets: tuple[Variable, ...] = (v, *slots)
-    for target in targets:
-        log_write(target)
-    owned = [target.own_array() for target in targets]
+    owned = [None if is_logged() else target.own_array() for target in targets]  # what is logged must stay as it is
     given = [np.ascontiguousarray(target.held.value) for target in targets]
     new = [np.empty_like(x) if own is None else own for x, own in zip(given, owned, strict=True)]
     ins, outs, gradient = [x.reshape(-1) for x in given], [x.reshape(-1) for x in new], g.reshape(-1)
@@ -425,4 +423,4 @@ def _in_blocks(rule: Any, v: Variable, g: Any, slots: list[Slot], numbers: tuple
         for out, part in zip(outs, made, strict=True):
             out[at] = part
     for target, x in zip(targets, new, strict=True):
-        target.held = constant(x)
+        target.hold(x)
