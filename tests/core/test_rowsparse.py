@@ -85,6 +85,12 @@ def test_rowsparse_coalesce_equals_add_at(count: int):
     assert len(set(g.coalesce().indices.tolist())) == len(g.coalesce().indices)
 
 
+def test_rowsparse_of_a_shape_that_no_memory_holds():
+    g = pb.RowSparse([2**61, 5, 2**61], [1.0, 2.0, 3.0], (2**62,))
+    assert g.coalesce().indices.tolist() == [5, 2**61]
+    assert (g * 2).values.tolist() == [4, 8]
+
+
 # ---- arithmetic
 
 

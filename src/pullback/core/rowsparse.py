@@ -168,13 +168,19 @@ def make_rows(indices: Any, values: Any, shape: tuple[int, ...], distinct: bool 
 
 
 def sort_rows(indices: Any) -> tuple[Any, Any]:
-    """The order in which equal indices follow each other, and which of them are the first of their kind.
+    """The order in which equal indices, none of them negative, follow each other; which are the first of their kind.
 
     >>> sort_rows(np.array([2, 0, 2]))
     (array([1, 0, 2]), array([ True,  True, False]))
     """
-    order = np.argsort(indices, kind="stable")
-    at = indices[order]
+    bits = len(indices).bit_length()
+    if indices.max(initial=0) < 2 ** (62 - bits):  # one number for row and position: quicker sorted than by argsort
+        keys = (indices.astype(np.int64) << bits) | np.arange(len(indices))
+        keys.sort()
+        order, at = keys & ((1 << bits) - 1), keys >> bits
+    else:
+        order = np.argsort(indices, kind="stable")
+        at = indices[order]
     first = np.ones(len(at), bool)
     np.not_equal(at[1:], at[:-1], out=first[1:])
     return order, first
