@@ -1,4 +1,4 @@
-"""A training step on an embedding table: what it costs on a short table and on a long one, of which as few rows are read.
+"""A training step on an embedding table: its cost on a short one and on a long one, of which as many rows are read.
 
 A ratio is the time on the long table divided by that on the short one: it should stay near 1, as both steps read and
 change the same number of rows.  The tables of all ways are compared after some steps: WRONG fails the run.  Process CPU

@@ -122,11 +122,26 @@ def test_lazy_adam_steps_as_adam_does_where_rows_are_named(how: str):
     np.testing.assert_allclose(results[1], results[0], rtol=1e-6)  # all rows but two have had no gradient at all
 
 
+@pytest.mark.parametrize("how", ["eager", "compiled"])
+@pytest.mark.parametrize("rows", [[1], [1, 1], [0, 1, 2]])
+def test_lazy_optimizer_is_lazy_on_small_tables_too(rows: list[int], how: str):
+    v = pb.variable(np.ones((3, 2)))
+    optimizer = train.sgd(0.1, weight_decay=1.0, lazy=True)
+
+    def step(at: Any) -> None:
+        optimizer.minimize(lambda: pb.gather(v, at).sum())
+
+    (pb.compile(step) if how == "compiled" else step)(np.array(rows))
+    expected = np.ones((3, 2))
+    for row in set(rows):
+        expected[row] = 1 - 0.1 - 0.1 * rows.count(row)
+    np.testing.assert_allclose(v.numpy(), expected)
+
+
 def test_lazy_is_part_of_the_configuration():
     optimizer = train.adam(0.1, lazy=True)
     assert optimizer.get_config()["lazy"] is True
-    assert pickle.loads(pickle.dumps(optimizer)).updates_rows
-    assert not train.adam(0.1).updates_rows
+    assert pickle.loads(pickle.dumps(optimizer)).get_config()["lazy"] is True
     with pytest.raises(ArgumentError, match="adam: lazy must be True or False, got 'yes'"):
         train.adam(0.1, lazy="yes")  # type: ignore[typeddict-item]
 
@@ -366,7 +381,7 @@ def test_fit_by_rows_equals_fit_of_the_whole_table(make: Any, eager: bool, monke
     models = []
     for by_rows in (True, False):
         if not by_rows:
-            monkeypatch.setattr("pullback.train.stepping.is_worth_it", lambda g: False)
+            monkeypatch.setattr("pullback.train.stepping.has_few_rows", lambda g: False)
         models.append(embedder(make(), eager))
         models[-1].fit(X, Y, epochs=3, batch_size=16, shuffle=False, verbose=0)
     for a, b in zip(*(m.get_weights() for m in models), strict=True):

@@ -158,7 +158,7 @@ class Trace:
         self.given_back: set[int] = set()  # what is in the form of whatever the program is given
         self.reads: dict[int, tuple[Variable, Node]] = {}
         self.assigned: dict[int, tuple[Variable, Any]] = {}
-        self.written_rows: dict[int, tuple[Variable, Any, Any]] = {}  # of variables that are the same elsewhere
+        self.written_rows: dict[int, tuple[Variable, Any, Any]] = {}  # variable, indices, rows
         self.views: dict[Any, Any] = {}  # where elements are, of views that were asked for before
         self.turn = self.symbol(np.zeros(()))
         self.latest = self.turn.node  # of what is done in turn

@@ -304,7 +304,7 @@ def rows_of_gather(g: Any, x_shape: tuple[int, ...], indices: Any, axis: Any, ba
 
 
 def rows_of_index(g: Any, x_shape: tuple[int, ...], index: Any) -> Any:
-    """The rows that ``x[index]`` picked, where the index names whole rows, and not most of them.
+    """The rows that ``x[index]`` picked, where the index names whole rows by integers or a mask.
 
     >>> rows_of_index(np.ones(3), (5, 3), -1)
     (array([-1]), array([[1., 1., 1.]]))
@@ -312,9 +312,6 @@ def rows_of_index(g: Any, x_shape: tuple[int, ...], index: Any) -> Any:
     first, *others = index if type(index) is tuple and index else (index,)
     if not x_shape or not all(i is Ellipsis or (isinstance(i, slice) and i == slice(None)) for i in others):
         return None
-    if isinstance(first, slice):
-        first = np.arange(x_shape[0])[first]
-        return None if first.size * 2 > x_shape[0] else rows_of_gather(g, x_shape, first, 0, 0)
     if isinstance(first, np.ndarray) and first.dtype.kind == "b":
         return rows_of_gather(g, x_shape, np.flatnonzero(first), 0, 0) if first.ndim == 1 else None
     if isinstance(first, np.ndarray) or type(first) is int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import count
@@ -235,7 +235,7 @@ class WriteLog:
                 v.held = before
             elif v.held.value is before():
                 v.write_rows(rows, values)
-        self.entries.clear()  # nor is this a write
+        self.entries.clear()  # what undoing wrote is not to be undone
 
 
 _log: ContextVar[WriteLog | None] = ContextVar("writes", default=None)
@@ -320,10 +320,10 @@ class Watcher:
             reads.append((value, self.tape.leaf(value)))
         return reads[-1][1]
 
-    def collect_rows(self) -> None:
-        """Let leaves of which rows are picked collect these, in the backward pass that is to come."""
+    def collect_rows(self, wanted: Callable[[Variable], bool]) -> None:
+        """Let the leaves of wanted variables collect the rows that are picked of them, in the coming backward pass."""
         for v, reads in self.leaves.values():
-            for _, leaf in reads if v.shape and v.dtype.kind == "f" else ():
+            for _, leaf in reads if v.shape and v.dtype.kind == "f" and wanted(v) else ():
                 collect_rows(node_of(leaf))
 
 

@@ -12,7 +12,7 @@ from pullback.core.tensor import unfollowed
 from pullback.core.variable import Variable
 from pullback.ops.gathering import gather, scatter_add
 
-__all__ = ["RowStep", "is_worth_it"]
+__all__ = ["RowStep", "has_few_rows", "is_large"]
 
 
 class RowStep(NamedTuple):
@@ -42,7 +42,12 @@ class RowStep(NamedTuple):
             target.write_rows(self.indices, new)
 
 
-def is_worth_it(g: RowSparse) -> bool:
+def is_large(x: Any) -> bool:
+    """Whether a table is so large that a step by rows may be quicker than one on the whole."""
+    return bool(prod(x.shape) * x.dtype.itemsize >= LARGE)
+
+
+def has_few_rows(g: RowSparse) -> bool:
     """Whether a step by rows is quicker than one on the whole: the table is large, and few of its rows are named."""
     few = g.shape[0] // (8 if g.is_symbolic else 2)  # compiled code goes through a whole table quickly
-    return prod(g.shape) * g.dtype.itemsize >= LARGE and g.indices.shape[0] <= few
+    return is_large(g) and g.indices.size <= few

@@ -16,7 +16,7 @@ from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, is_logged, named, writer
 from pullback.errors import ArgumentError, DataError, GradientError, ShapeError, TracedValueError, VariableError
 from pullback.train.clipping import checked, global_norm_within, norms_within, value_of, values_within
-from pullback.train.rowsteps import RowStep, is_worth_it
+from pullback.train.rowsteps import RowStep, has_few_rows, is_large
 from pullback.train.slots import Kept, Slot
 from pullback.train.trees import in_order
 from pullback.transforms.grad import ValueAndGrads, given_back, kind_of
@@ -79,7 +79,7 @@ class Optimizer:
         lazy = options.get("lazy", False)
         if not isinstance(lazy, bool):
             raise ArgumentError(f"{name}: lazy must be True or False, got {lazy!r}.")
-        self.updates_rows: bool = lazy or (row_wise and not decay)  # of row-sparse gradients only the rows are used
+        self._lazy, self._row_wise = lazy, row_wise and not decay
         self._kept = Kept(starts)
         self._steps = Slot(np.int64(0), COUNTED)
         rate = config[RATE]
@@ -98,15 +98,19 @@ class Optimizer:
 
         ``f`` returns a scalar, which is given back if ``return_cost``.
         """
-        value, grads = self.compute_gradients(f, var_list, sparse=self.updates_rows)
+        value, grads = self.compute_gradients(f, var_list, sparse=self.wants_rows)
         self._step([(self._variable(name), g) for name, g in grads.items() if g is not None])
         return value if return_cost else None
 
     def compute_gradients(
-        self, f: Callable[[], Any], var_list: Sequence[Variable] | None = None, *, sparse: bool = False
+        self, f: Callable[[], Any], var_list: Sequence[Variable] | None = None, *, sparse: Any = False
     ) -> ValueAndGrads:
         """The value of ``f()`` and its gradients by name, as ``variable_grads`` gives them."""
         return variable_grads(f, var_list, sparse=sparse)
+
+    def wants_rows(self, v: Variable) -> bool:
+        """Whether a row-sparse gradient of ``v`` is of use: the step is to change only the rows that it names."""
+        return self._lazy or (self._row_wise and is_large(v))
 
     def apply_gradients(self, grads: Any) -> None:
         """One step with these gradients: a dict by name (or variable), a list of ``{"name": …, "tensor": …}``, or of
@@ -279,7 +283,7 @@ class Optimizer:
         """A gradient as the rule takes it: for the rows that it names, or for all."""
         if not isinstance(g, RowSparse):
             return g
-        return RowStep.of(g) if self.updates_rows and is_worth_it(g) else g.to_dense()
+        return RowStep.of(g) if self._lazy or (self._row_wise and has_few_rows(g)) else g.to_dense()
 
     def _clipped(self, ready: list[Any]) -> list[Any]:
         grads = [g.sums if isinstance(g, RowStep) else g for g in ready]
@@ -349,7 +353,7 @@ class Optimizer:
                 f"{self.name}: the gradient of '{v.name}' is followed by a transform (a tape, vmap, …), which ends at "
                 "a variable. Make the step outside of it, or use update(params, grads, state), which it can follow."
             )
-        return make_rows(g.indices, t.value, g.shape) if isinstance(g, RowSparse) else t.value
+        return make_rows(g.indices, t.value, g.shape, g._distinct) if isinstance(g, RowSparse) else t.value
 
     def _gradient(self, g: Any, x: Any, where: str) -> Any:
         """A gradient that fits what it is of."""

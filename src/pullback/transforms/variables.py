@@ -26,13 +26,17 @@ UNREACHED = (
 
 
 def variable_grads(
-    f: Callable[[], Any], var_list: Sequence[Variable] | None = None, *, sparse: bool = False
+    f: Callable[[], Any],
+    var_list: Sequence[Variable] | None = None,
+    *,
+    sparse: bool | Callable[[Variable], bool] = False,
 ) -> ValueAndGrads:
     """The value of ``f()`` and its gradients by the trainable variables it reads, as a dict by name.
 
     ``f`` must return a scalar.  Listed variables that are not trainable map to ``None``.
     ``sparse=True``: the gradient of a variable of which ``f`` only picks rows (by ``gather``, ``x[indices]`` or an
-    embedding) is a ``RowSparse``, and what it costs does not depend on how many rows there are.
+    embedding) is a ``RowSparse``, and what it costs does not depend on how many rows there are; a function instead
+    says of each variable whether this is wanted.
 
     >>> import pullback as pb
     >>> a, x = pb.variable([3.0, 4.0], name="a"), pb.tensor([1.0, 2.0])
@@ -53,14 +57,14 @@ def variable_grads(
     return ValueAndGrads(given_back(value, TENSOR), out | dict.fromkeys(frozen))
 
 
-def _pulled_variables(tape: Tape, f: Callable[[], Any], var_list: Any, sparse: bool) -> tuple[Any, dict[str, Any]]:
+def _pulled_variables(tape: Tape, f: Callable[[], Any], var_list: Any, sparse: Any) -> tuple[Any, dict[str, Any]]:
     with watching(Watcher(tape, var_list)) as watcher:
         y = f()
     y = _scalar_result(tape, y, len(watcher.leaves))
     value = y.value
     y.g, y = float_of(y.dtype).type(1), None
     if sparse:
-        watcher.collect_rows()
+        watcher.collect_rows(sparse if callable(sparse) else lambda v: True)
     tape.walk()
     out: dict[str, Any] = {}
     for v, reads in watcher.leaves.values():
