@@ -92,6 +92,21 @@ def test_sparse_gradient_of_other_uses_is_dense(pick: Any):
     np.testing.assert_allclose(g.numpy(), dense.numpy(), rtol=1e-13)
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_sparse_gradient_of_random_sums_equals_dense(seed: int):
+    random = np.random.default_rng(seed)
+    t = table()
+    chosen = [list(PICKS.values())[i] for i in random.integers(0, len(PICKS), random.integers(1, 4))]
+    chosen += [list(DENSE.values())[i] for i in random.integers(0, len(DENSE), random.integers(0, 2))]
+    order = random.permutation(len(chosen))
+
+    def f() -> Any:
+        terms = [np.sin(chosen[i](t)).sum() for i in order]
+        return sum(terms[1:], terms[0]) * terms[-1]
+
+    np.testing.assert_allclose(np.asarray(gradient(f, t)), gradient(f, t, False).numpy(), rtol=1e-7, atol=1e-12)
+
+
 def test_sparse_gradients_of_several_variables_and_reads():
     t, w = table(), pb.variable(np.ones(3))
 
