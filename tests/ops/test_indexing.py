@@ -333,6 +333,22 @@ GATHERED = {
 }
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gathered_several_times_from_one_table(dtype: Any) -> None:
+    x = np.random.default_rng(0).normal(size=(50, 4)).astype(dtype)
+    indices = [np.array([3, 3, -1]), np.array([[0, 7], [7, 3]]), np.array(5), np.array([], int)]
+
+    def f(x: Any, *at: Any) -> Any:
+        return sum(np.sum(pb.gather(x, i)) * (k + 1.0) for k, i in enumerate(at)) + np.sum(x * x)
+
+    want = 2 * x
+    for k, i in enumerate(indices):
+        np.add.at(want, i, k + 1.0)
+    compiled = pb.compile(lambda x, *at: pb.grad(lambda x: f(x, *at))(x))
+    for made in (pb.grad(lambda x: f(x, *indices))(x), compiled(x, *indices)):
+        np.testing.assert_allclose(made, want, rtol=1e-6)
+
+
 WIDE = np.random.default_rng(0).normal(size=(300, 64))
 SHORT = {
     "gather": (lambda x, i: pb.gather(x, i), lambda x, i: x[i]),

@@ -13,6 +13,7 @@ from numpy import ndarray
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from pullback.core.convert import as_shape, as_value
+from pullback.core.memory import sole
 from pullback.core.rows import add_rows
 from pullback.core.tensor import Tensor, sizing, stripped
 from pullback.errors import ArgumentError, ShapeError
@@ -273,16 +274,22 @@ def collect_rows(leaf: Any) -> None:
 def back_rows(back: Any, rows: Any) -> Any:
     """The ``back`` of an op of several inputs that picks rows of its first: ``rows(g, z, values, params)`` tells them.
 
-    Where they are not wanted, or it gives None, ``back`` is run.
+    They are added to a ``RowSum``, or into an array that nobody else holds; otherwise ``back`` is run.
     """
 
     def picking(r: Any) -> None:
         (x, *_), values, _ = r.x
-        part = rows(r.g, r.value, values, r.y) if type(x.g) is RowSum else None
+        e, x.g = x.g, None
+        own = type(e) is ndarray and sole(e) and e.base is None
+        own = own and not any(isinstance(v, Tensor) for v in (r.g, *values))
+        part = rows(r.g, r.value, values, r.y) if own or type(e) is RowSum else None
+        x.g = e
         if part is None:
             back(r)
+        elif own:
+            add_rows(e, *part)
         else:
-            x.g.add(*part)
+            e.add(*part)
 
     picking.rules = back.rules  # type: ignore[attr-defined]
     return picking
