@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pullback.core.tensor import Tensor as Tensor
 from pullback.core.variable import Variable as Variable, variable as variable
+from pullback.core.rowsparse import RowSparse as RowSparse
 from pullback.core.convert import (
     default_dtype as default_dtype, get_default_dtype as get_default_dtype, set_default_dtype as set_default_dtype,
 )

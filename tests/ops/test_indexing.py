@@ -337,6 +337,43 @@ GATHERED = {
 }
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gathered_several_times_from_one_table(dtype: Any) -> None:
+    x = np.random.default_rng(0).normal(size=(50, 4)).astype(dtype)
+    indices = [np.array([3, 3, -1]), np.array([[0, 7], [7, 3]]), np.array(5), np.array([], int)]
+
+    def f(x: Any, *at: Any) -> Any:
+        return sum(np.sum(pb.gather(x, i)) * (k + 1.0) for k, i in enumerate(at)) + np.sum(x * x)
+
+    want = 2 * x
+    for k, i in enumerate(indices):
+        np.add.at(want, i, k + 1.0)
+    compiled = pb.compile(lambda x, *at: pb.grad(lambda x: f(x, *at))(x))
+    for made in (pb.grad(lambda x: f(x, *indices))(x), compiled(x, *indices)):
+        np.testing.assert_allclose(made, want, rtol=1e-6)
+
+
+WIDE = np.random.default_rng(0).normal(size=(300, 64))
+SHORT = {
+    "gather": (lambda x, i: pb.gather(x, i), lambda x, i: x[i]),
+    "index": (lambda x, i: x[i], lambda x, i: x[i]),
+    "nd": (lambda x, i: pb.gather_nd(x, i[:, None]), lambda x, i: x[i]),
+    "along": (lambda x, i: pb.take_along_axis(x, np.tile(i[:, None], (1, 64)), 0), lambda x, i: x[i]),
+    "batches": (lambda x, i: pb.gather(x.T, np.tile(i, (64, 1)), 1, 1), lambda x, i: x.T[:, i]),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint64])
+@pytest.mark.parametrize("name", SHORT)
+def test_gathered_by_indices_of_a_short_dtype(name: str, dtype: Any) -> None:
+    ours, numpys = SHORT[name]
+    i = np.array([3, 100, 3, 0], dtype)
+    np.testing.assert_array_equal(ours(pb.tensor(WIDE), i).numpy(), numpys(WIDE, i))
+    want = np.zeros_like(WIDE)
+    np.add.at(want, i.astype(int), 2 * WIDE[i])
+    np.testing.assert_array_equal(pb.grad(lambda x: (ours(x, i) ** 2).sum())(WIDE), want)
+
+
 @pytest.mark.parametrize("name", GATHERED)
 def test_gathered(name: str) -> None:
     ours, numpys = GATHERED[name]

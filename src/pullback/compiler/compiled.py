@@ -24,7 +24,8 @@ from pullback.compiler.threads import checked
 from pullback.compiler.trace import ARRAY, PLAIN_NUMBERS, PYTHON, TENSOR, Followed, Trace
 from pullback.core import tree
 from pullback.core.convert import as_array, as_value
-from pullback.core.tape import RAW, constant
+from pullback.core.rowsparse import RowSparse
+from pullback.core.tape import RAW
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, watched, watching
 from pullback.errors import ArgumentError, CompileError
@@ -76,6 +77,8 @@ class Program:
         given: list[Any] = []
 
         def out(x: Any) -> Any:
+            if isinstance(x, RowSparse):
+                x = x.to_dense()
             if not isinstance(x, Tensor | np.ndarray | np.generic):
                 return x
             given.append(x.read() if isinstance(x, Tensor) else x)
@@ -89,6 +92,8 @@ class Program:
         self.reads = [v for v, _ in trace.reads.values()]
         self.assigned = [v for v, _ in trace.assigned.values()]
         outputs += [trace.node(value) for _, value in trace.assigned.values()]
+        self.written_rows = [v for v, _, _ in trace.written_rows.values()]
+        outputs += [trace.node(part) for _, *parts in trace.written_rows.values() for part in parts]
         trace.graph.outputs = outputs
         trace.finished = True
         self.function = f
@@ -100,8 +105,11 @@ class Program:
 
     def __call__(self, values: Sequence[Any], kinds: Sequence[int]) -> Any:
         out = self.run([*values, *(v.held.value for v in self.reads)])
-        for v, new in zip(self.assigned, out[self.results :], strict=True):
-            v.held = constant(new[()])
+        made = iter(out[self.results :])
+        for v in self.assigned:
+            v.hold(next(made)[()])
+        for v in self.written_rows:
+            v.write_rows(next(made), next(made))
         source = iter([give(v) for give, v in zip(self.forms.given(kinds), out, strict=False)])
         return tree.mapped(lambda x: next(source) if x is HOLE else x, self.structure)
 
@@ -110,7 +118,7 @@ class Program:
         if not isinstance(self.run, Native):
             return None
         trees = Leaves(HOLE, args, leaves, self.structure)
-        direct = not (self.reads or self.assigned) and self.forms.are_quick
+        direct = not (self.reads or self.assigned or self.written_rows) and self.forms.are_quick
         found = self.run.entry(trees, otherwise, self.forms.floats) if direct else None
         kinds = [PYTHON if x.weak else ARRAY for x in leaves]
 

@@ -159,6 +159,7 @@ class Trace:
         self.given_back: set[int] = set()  # what is in the form of whatever the program is given
         self.reads: dict[int, tuple[Variable, Node]] = {}
         self.assigned: dict[int, tuple[Variable, Any]] = {}
+        self.written_rows: dict[int, tuple[Variable, Any, Any]] = {}  # variable, indices, rows
         self.views: dict[Any, Any] = {}  # where elements are, of views that were asked for before
         self.turn = self.symbol(np.zeros(()))
         self.latest = self.turn.node  # of what is done in turn
@@ -175,6 +176,9 @@ class Trace:
     # ---- what the variables ask, of whoever is watching
 
     def seen(self, v: Variable, value: Any) -> Any:
+        if id(v) in self.written_rows:  # whoever reads it now must see all of it
+            _, at, rows = self.written_rows.pop(id(v))
+            self.assign(v, self._with_rows(v, at, rows))
         if id(v) in self.assigned:
             return self.assigned[id(v)][1]
         if id(v) not in self.reads:
@@ -192,7 +196,19 @@ class Trace:
             raise VariableError(
                 f"{v.name}.assign: expected {v.dtype} of shape {v.shape}, got {new.dtype} of shape {new.shape}."
             )
+        self.written_rows.pop(id(v), None)
         self.assigned[id(v)] = v, new
+
+    def assign_rows(self, v: Variable, at: Any, rows: Any) -> None:
+        """Take an assignment to rows: they are written into the variable's own array after the program has run."""
+        if id(v) in self.assigned or id(v) in self.written_rows:
+            self.assign(v, self._with_rows(v, at, rows))
+        else:
+            self.written_rows[id(v)] = v, at, self.symbol(rows)
+
+    def _with_rows(self, v: Variable, at: Any, rows: Any) -> Any:
+        whole: Any = self.seen(v, None)
+        return whole.tensor_scatter_update(np.expand_dims(at, -1), rows)
 
     # ---- nodes
 

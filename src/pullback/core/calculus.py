@@ -5,6 +5,8 @@
     linear(adjoint, ...)          linear in each input: an adjoint per input; the jvp is the op itself
     linear(each=adjoint)          the same for a list of inputs: one adjoint giving the list of cotangents
     linear(adjoint, into=add)     ``add(acc, g, *params)`` adds the cotangent into an array instead of making one
+    linear(adjoint, rows=part)    ``part`` gives the rows of the first input that the cotangent is not zero in, as
+                                  ``(indices, values)``, or None where it is not so simple
     rule(vjp, ..., jvp=...)       anything else: both written out, the tangents of x, y being ``dx``, ``dy``
     constant()                    the derivative is zero wherever it exists
 
@@ -28,6 +30,7 @@ class Calculus:
     formulas: tuple[Any, ...] = ()
     each: Formula | None = None
     into: Formula | None = None
+    rows: Formula | None = None
     times = False
     flows = True  # False: nothing ever flows back
     names: Names
@@ -41,7 +44,7 @@ class Calculus:
             raise DefinitionError(
                 f"{names.op}: {len(names.inputs)} inputs {names.inputs} but {len(self.formulas)} formulas."
             )
-        for formula in self.formulas:
+        for formula in (*self.formulas, self.rows):
             names.check(formula)
 
     def vjps(self) -> list[Any]:
@@ -51,6 +54,10 @@ class Calculus:
         if self.each is not None:
             return [self.names.compile(self.each, False)]
         return [None if f is None else self.names.compile(f, self.times) for f in self.formulas]
+
+    def row_rule(self) -> Any:
+        """The positional rule that tells the rows of the first input with a cotangent; None if there is none."""
+        return None if self.rows is None else self.names.compile(self.rows, False)
 
     def differentiable(self, i: int) -> bool:
         """Whether the op has a derivative in its input number ``i``."""
@@ -100,8 +107,11 @@ class partials(Calculus):
 
 
 class linear(Calculus):
-    def __init__(self, *adjoints: Formula | None, each: Formula | None = None, into: Formula | None = None) -> None:
-        self.formulas, self.each, self.into = adjoints, each, into
+    def __init__(
+        self, *adjoints: Formula | None, each: Formula | None = None, into: Formula | None = None,
+        rows: Formula | None = None,
+    ) -> None:  # fmt: skip
+        self.formulas, self.each, self.into, self.rows = adjoints, each, into, rows
 
     def jvp(self, op: Any, z: Any, inputs: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Any:
         if self.each is not None:  # linear in all inputs together

@@ -321,7 +321,7 @@ def _pull(a: Any, rule: Any, blockwise: bool, values: Any, meta: Any) -> None:
         d = rule(*[_wrapped(v, meta) for v in values])
         a.g = d.v if type(d) is Scratch else d
         return
-    if blockwise and a.meta is meta:
+    if blockwise and a.meta is meta and type(e) is ndarray:
         total = _added_blockwise(e, rule, values, meta)
         if total is not None:
             a.g = total

@@ -210,7 +210,7 @@ class Op:
 
         if self.form == 1:
             (dx,) = vjps
-            self.one = step(0, dx=dx) if d.into is None else step(0, back=back_into(dx, d.into))
+            self.one = step(0, dx=dx) if d.into is None else step(0, back=back_into(dx, d.into, d.row_rule()))
         elif self.form == 2:
             dx, dy = vjps
             straight, crossed = "g, z, x, y", "g, z, y, x"  # crossed: the tensor is the second operand
@@ -231,7 +231,7 @@ class Op:
             def rules(g: Any, z: Any, args: Any, p: Any, live: Any) -> list[Any]:
                 return [f(g, z, args, p) if f and on else None for f, on in zip(vjps, live, strict=True)]
 
-            self.many = step(*range(len(self.inputs)), back=back_many(rules))
+            self.many = step(*range(len(self.inputs)), back=back_many(rules, d.row_rule()))
 
     def _source(self) -> str:
         """The text of the function users call, chosen by form."""

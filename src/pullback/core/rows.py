@@ -31,6 +31,7 @@ def add_rows(into: Any, rows: Any, values: Any, fresh: bool = False) -> None:
            [2., 2.]])
     """
     width = prod(into.shape[1:])
+    rows = rows.astype(np.intp, copy=False)  # short integers would overflow
     if not into.flags.c_contiguous or values.dtype != into.dtype:
         np.add.at(into, rows, values)
         return

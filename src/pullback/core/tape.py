@@ -23,6 +23,7 @@ from pullback.core.convert import as_value, bare
 from pullback.core.interpreter import dispatch, new_level
 from pullback.core.kernels import column_sum, ones
 from pullback.core.memory import IDLE, KEPT, LARGE, Large, Pool, Scratch, back_large, keep, node_of, on_scratch, sole
+from pullback.core.rowsparse import RowSum, back_rows
 from pullback.core.source import user_place
 from pullback.core.tensor import LATER, Tensor
 from pullback.errors import GradientError
@@ -425,8 +426,11 @@ def place(z: Any, m: Meta, step: Any, x: Any, y: Any) -> Any:
     return h
 
 
-def back_many(rules: Any) -> Any:
-    """The ``back`` of an op of any number of inputs, from ``rules(g, z, values, params, live)``."""
+def back_many(rules: Any, rows: Any = None) -> Any:
+    """The ``back`` of an op of any number of inputs, from ``rules(g, z, values, params, live)``.
+
+    ``rows`` tells which rows of the first operand it picks, for a leaf that collects them.
+    """
 
     def back(r: Tensor) -> None:
         nodes, values, live = r.x
@@ -436,11 +440,14 @@ def back_many(rules: Any) -> Any:
                 a.g = d if a.g is None else a.g + d
 
     back.rules = rules  # type: ignore[attr-defined]
-    return back
+    return back if rows is None else back_rows(back, rows)
 
 
-def back_into(dx: Any, into: Any) -> Any:
-    """The ``back`` of an op that can add its cotangent into one that is there, when nobody else holds that."""
+def back_into(dx: Any, into: Any, rows: Any = None) -> Any:
+    """The ``back`` of an op that can add its cotangent into one that is there, when nobody else holds that.
+
+    ``rows`` tells which rows of the operand it picks, for a leaf that collects them.
+    """
 
     def back(r: Tensor) -> None:
         x = r.x
@@ -449,6 +456,9 @@ def back_into(dx: Any, into: Any) -> Any:
             x.g = dx(r.g, r.value, x.value, r.y)
         elif type(e) is ndarray and sole(e) and e.base is None and isinstance(r.g, RAW):
             into(e, r.g, *r.y)
+            x.g = e
+        elif type(e) is RowSum and rows is not None and (part := rows(r.g, r.value, x.value, r.y)) is not None:
+            e.add(*part)
             x.g = e
         else:
             x.g = e + dx(r.g, r.value, x.value, r.y)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import count
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 import numpy as np
 
 from pullback.core.convert import as_array
+from pullback.core.memory import SOLE, TRUSTED, node_of
+from pullback.core.rowsparse import RowSparse, collect_rows
 from pullback.core.tape import Tape, constant
 from pullback.core.tensor import PLAIN, Tensor, Wrapped
 from pullback.core.writes import HELD, freeze
@@ -104,8 +107,51 @@ class Variable(Wrapped):
             raise VariableError(
                 f"{self.name}.assign: expected dtype {self.dtype}, got dtype {new.dtype}. Cast it first."
             )
-        self.held = freeze(constant(np.array(new)[()]), HELD)
+        self.hold(np.array(new)[()])
         return self
+
+    def hold(self, array: Any) -> None:
+        """Hold this very array from now on: it is not copied, and must be of the same shape and dtype."""
+        log = _log.get()
+        if log is not None:
+            log.entries.append((self, self.held, None, None))
+        self.held = freeze(constant(array), HELD)
+
+    def assign_rows(self, indices: Any, values: Any) -> Variable:
+        """Hold other values in these rows from now on; of several for one row the last one stays.
+
+        >>> import pullback as pb
+        >>> pb.variable([[1.0, 2.0], [3.0, 4.0]], name="t").assign_rows([1], [[5.0, 6.0]])
+        Variable([[1., 2.], [5., 6.]], dtype=float32, name='t')
+        """
+        symbolic = writer() is not None and isinstance(values, Tensor)
+        rows = RowSparse(indices, values if symbolic else self._taken(values, "assign_rows"), self.shape)
+        if rows.dtype != self.dtype:
+            raise VariableError(
+                f"{self.name}.assign_rows: expected dtype {self.dtype}, got dtype {rows.dtype}. Cast it first."
+            )
+        self.write_rows(rows.indices, rows.values)
+        return self
+
+    def write_rows(self, indices: Any, values: Any) -> None:
+        """Put rows that are known to fit in their places: in the array itself, where nobody else can see it."""
+        if (by := writer()) is not None:
+            by.assign_rows(self, indices, values)
+            return
+        x = self.own_array()
+        if x is None:
+            x = np.array(self.held.value, order="C")
+            self.hold(x)
+        elif (log := _log.get()) is not None:  # which does not keep the array alive
+            log.entries.append((self, ref(x), indices, x.take(indices, 0)))
+        x[indices] = values
+
+    def own_array(self) -> Any:
+        """The array that is held, to write in, if nobody else can see it; else None."""
+        t = self.held
+        x = t.value
+        alone = _held_once(t) and _held_once(x) and x.base is None
+        return x if alone and x.flags.writeable and x.flags.c_contiguous else None
 
     def assign_add(self, delta: Any) -> Variable:
         """Add to what is held.
@@ -147,7 +193,7 @@ class Variable(Wrapped):
             made = by
         if made.shape != self.shape:
             raise VariableError(f"{self.name}.{what}: expected shape {self.shape}, got shape {by.shape}.")
-        self.held = freeze(constant(np.asarray(made)[()]), HELD)
+        self.hold(np.asarray(made)[()])
         return self
 
     # ---- out of the library
@@ -163,6 +209,52 @@ class Variable(Wrapped):
 
 
 PLAIN.add(Variable)
+
+
+def _held_once(v: Any) -> bool:
+    """Whether the caller's local variable and one other place are all that hold ``v``."""
+    return TRUSTED and sys.getrefcount(v) == SOLE + 1
+
+
+# ---- writes that can be undone
+
+
+class WriteLog:
+    """What variables held before they were written to, to be undone: arrays, or the rows that were written over."""
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[Variable, Any, Any, Any]] = []  # before: the tensor; or the array, rows, their values
+
+    def undo(self) -> None:
+        """Let the variables hold again what they held, the latest write first.
+
+        Rows are put back only where the variable still holds the array that they were written in.
+        """
+        entries, self.entries = self.entries, []
+        for v, before, rows, values in reversed(entries):
+            if rows is None:
+                v.held = before
+            elif v.held.value is before():
+                v.write_rows(rows, values)
+        self.entries.clear()  # what undoing wrote is not to be undone
+
+
+_log: ContextVar[WriteLog | None] = ContextVar("writes", default=None)
+
+
+@contextmanager
+def logging_writes() -> Iterator[WriteLog]:
+    """Every write to a variable in this block, in this thread, is noted in a log, which can undo it."""
+    token = _log.set(WriteLog())
+    try:
+        yield _log.get()  # type: ignore[misc]
+    finally:
+        _log.reset(token)
+
+
+def is_logged() -> bool:
+    """Whether writes to variables are noted in a log just now."""
+    return _log.get() is not None
 
 
 def writer() -> Any:
@@ -228,6 +320,12 @@ class Watcher:
         if not reads or reads[-1][0] is not value:
             reads.append((value, self.tape.leaf(value)))
         return reads[-1][1]
+
+    def collect_rows(self, wanted: Callable[[Variable], bool]) -> None:
+        """Let the leaves of wanted variables collect the rows that are picked of them, in the coming backward pass."""
+        for v, reads in self.leaves.values():
+            for _, leaf in reads if v.shape and v.dtype.kind == "f" and wanted(v) else ():
+                collect_rows(node_of(leaf))
 
 
 class Recorder:

@@ -11,6 +11,7 @@ import numpy as np
 from pullback.compiler.compiled import Compiled
 from pullback.core import tree
 from pullback.core.convert import float_of
+from pullback.core.rowsparse import RowSparse
 from pullback.core.tape import ARRAYS
 from pullback.diagnostics import switches
 from pullback.diagnostics.findings import NanReport
@@ -117,7 +118,7 @@ def _guarding_compiled(own: Any) -> Any:
         call = self.called(args, kwargs) if switches.mode().guarded else None
         if call is None or not _all_finite((args, kwargs, [v.held for v in call[0].reads])):
             return own(self, *args, **kwargs)
-        variables = call[0].assigned
+        variables = [*call[0].assigned, *call[0].written_rows]
         before = [v.held for v in variables]
 
         def again(*args: Any, **kwargs: Any) -> Any:
@@ -153,7 +154,7 @@ def _unguarded(own: Any) -> Any:
 
 def _hold(variables: Sequence[Any], values: Sequence[Any]) -> None:
     for v, held in zip(variables, values, strict=True):
-        v.held = held
+        v.hold(held.value)
 
 
 def _looked_at(call: Any, again: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -173,6 +174,8 @@ def _all_finite(out: Any) -> bool:
 
 def _numbers(leaf: Any) -> Any:
     """Those that are stored of a sparse array; anything else as it is."""
+    if isinstance(leaf, RowSparse):
+        return leaf.values
     return leaf.data if hasattr(leaf, "nnz") else leaf
 
 

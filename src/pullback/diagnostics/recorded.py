@@ -93,8 +93,8 @@ def entering(own: Any) -> Any:
 def pulling(own: Any) -> Any:
     """The way back, which looks at what it gives."""
 
-    def pulled(self: Any, known: Any, seeds: Any, sources: Any) -> Any:
-        out = own(self, known, seeds, sources)
+    def pulled(self: Any, known: Any, seeds: Any, sources: Any, sparse: bool = False) -> Any:
+        out = own(self, known, seeds, sources, sparse)
         if switches.mode().guarded and not all(d is None or finite(d) for d in out):
             raise NanError(_report(self, known, seeds, sources))
         return out

@@ -14,6 +14,7 @@ from pullback.core.lowering import call, made_of
 from pullback.core.op import method, op, operand
 from pullback.core.positions import gather_each, gather_nd_each, numbered, scatter_each, scatter_nd_each, update_each
 from pullback.core.rows import add_rows, last_of_each
+from pullback.core.rowsparse import rows_of_gather
 from pullback.core.tensor import sizing
 from pullback.errors import ArgumentError, ShapeError
 
@@ -73,6 +74,7 @@ def _row_numbers(indices: Any, batch: int, length: int) -> Any:
     """The positions in the batches laid end to end."""
     if not batch:
         return indices
+    indices = indices.astype(np.intp)  # short integers would overflow
     starts = np.arange(prod(indices.shape[:batch])).reshape(indices.shape[:batch] + (1,) * (indices.ndim - batch))
     return starts * length + np.where(indices < 0, indices + length, indices)
 
@@ -121,7 +123,7 @@ def _put_back(g: Any, x_shape: Shape, indices: Any, axis: Any, batch_dims: Any) 
         ],
         gather_each,
     ),
-    d=linear(_put_back, None),
+    d=linear(_put_back, None, rows=rows_of_gather),
     run=_gather,
     lower=call("take"),
 )  # fmt: skip
@@ -175,7 +177,7 @@ def scatter_add(x: Any, indices: Any, /, shape: Shape, axis: Any = 0, batch_dims
 def _coordinates(name: str, indices: Any, shape: Shape) -> Any:
     """The row number, in ``shape`` with its leading axes laid out flat, of each vector of coordinates."""
     depth = _depth(name, indices.shape, shape)
-    indices = _integers(name, indices)
+    indices = _integers(name, indices).astype(np.intp)
     rows: Any = np.zeros(indices.shape[:-1], np.intp)
     for k, n in enumerate(shape[:depth]):
         at = _within(name, indices[..., k], n, f"axis {k}")

@@ -15,6 +15,7 @@ from pullback.core.lowering import call, pieces, view
 from pullback.core.op import REGISTRY, alias, method, op, operand
 from pullback.core.positions import index_each, is_advanced, separated
 from pullback.core.rows import add_rows, last_of_each
+from pullback.core.rowsparse import rows_of_index
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor, sizing, stripped
 from pullback.core.writes import base_links, note_view, write
@@ -125,7 +126,7 @@ def _put_view(base: Any, value: Any, index: Any) -> Any:
         ],
         lambda op, args, on, params: op.call(args, {"index": index_each(params["index"], len(args[0]))}),
     ),
-    d=linear(_put_back, into=_add_at),
+    d=linear(_put_back, into=_add_at, rows=rows_of_index),
     run=_pick,
     lower=view(put=_put_view, is_view=_is_basic),
 )  # fmt: skip

@@ -75,7 +75,7 @@ def read_checkpoint(path: Any, model: Any) -> Any:
         _put_state(model, found.get("optimizer"))
     except DataError as error:
         for v, held in before:
-            v.held = held
+            v.hold(held.value)
         raise CheckpointError(
             f"load: {where} was written with another optimizer, so nothing was assigned. {error} "
             "For the variables alone: model.set_weights(pb.train.load(path)['weights'])."

@@ -9,6 +9,7 @@ import numpy as np
 
 from pullback.core import tree
 from pullback.core.convert import as_number
+from pullback.core.rowsparse import RowSparse, make_rows
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError
 from pullback.transforms.grad import as_leaf, given_back, kind_of
@@ -93,13 +94,32 @@ def _shortened(g: Any, length: Any, limit: float) -> Any:
 
 def _values(grads: Any, name: str) -> list[Any]:
     out: list[Any] = []
-    tree.mapped(lambda g: out.append(value_of(g, name)), grads, whole=tree.is_number_list)
+
+    def enter(g: Any) -> None:
+        g = _sum_rows(g)
+        out.append(value_of(g.values if isinstance(g, RowSparse) else g, name))
+
+    tree.mapped(enter, grads, whole=tree.is_number_list)
     return out
 
 
 def _over(grads: Any, name: str, clip: Any) -> Any:
+    grads = tree.mapped(_sum_rows, grads, whole=tree.is_number_list)
     made = iter(clip(_values(grads, name)))
-    return tree.mapped(lambda g: given_back(next(made), kind_of(g)), grads, whole=tree.is_number_list)
+
+    def give(g: Any) -> Any:
+        if isinstance(g, RowSparse):
+            return make_rows(g.indices, given_back(next(made), kind_of(g.values)), g.shape, True)
+        return given_back(next(made), kind_of(g))
+
+    return tree.mapped(give, grads, whole=tree.is_number_list)
+
+
+def _sum_rows(g: Any) -> Any:
+    """A gradient; a row-sparse one with each row once, so that its values can be clipped: the others are zero."""
+    if not isinstance(g, RowSparse):
+        return g
+    return g.to_dense() if g.is_symbolic else g.coalesce()
 
 
 def value_of(x: Any, name: str) -> Any:

@@ -260,7 +260,7 @@ class Learner(Layer):
             value, metrics[:] = self._cost(xs, ys, True)
             return value
 
-        value, grads = variable_grads(cost, self.trainable_variables)
+        value, grads = variable_grads(cost, self.trainable_variables, sparse=self.optimizer.wants_rows)
         self.optimizer.apply_gradients(grads)
         return [value, *metrics]
 

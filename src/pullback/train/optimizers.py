@@ -11,7 +11,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from pullback.core.convert import as_number
-from pullback.train.stepping import Clips, Optimizer, Options
+from pullback.train.stepping import Common, Optimizer, Options
 
 __all__ = ["adadelta", "adagrad", "adam", "adamax", "adamw", "lion", "momentum", "rmsprop", "sgd"]
 
@@ -30,7 +30,7 @@ def sgd(learning_rate: Any, **options: Unpack[Options]) -> Optimizer:
     def rule(x: Any, g: Any, rate: Any) -> Any:
         return (x - rate * g,)
 
-    return Optimizer(sgd, {"learning_rate": learning_rate}, rule, _rate, {}, options)
+    return Optimizer(sgd, {"learning_rate": learning_rate}, rule, _rate, {}, options, row_wise=True)
 
 
 def momentum(learning_rate: Any, momentum: float, use_nesterov: bool = False, **options: Unpack[Options]) -> Optimizer:
@@ -71,7 +71,7 @@ def adagrad(learning_rate: Any, initial_accumulator_value: float = 0.1, **option
         return x - rate * g / np.sqrt(squares + EPSILON), squares
 
     config = {"learning_rate": learning_rate, "initial_accumulator_value": initial_accumulator_value}
-    return Optimizer(adagrad, config, rule, _rate, {"accumulator": start}, options)
+    return Optimizer(adagrad, config, rule, _rate, {"accumulator": start}, options, row_wise=True)
 
 
 def adadelta(
@@ -118,7 +118,7 @@ def adamw(
     beta2: float = 0.999,
     epsilon: float | None = None,
     weight_decay: float = 0.01,
-    **options: Unpack[Clips],
+    **options: Unpack[Common],
 ) -> Optimizer:
     """``adam`` with weights that decay by themselves: by ``learning_rate * weight_decay`` of what they are.
 

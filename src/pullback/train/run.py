@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.variable import Variable
+from pullback.core.variable import Variable, WriteLog, logging_writes
 from pullback.diagnostics.nans import diagnose
 from pullback.errors import DataError, NanError
 from pullback.ops import random
@@ -181,14 +181,14 @@ class Run:
 
 
 class Kept:
-    """The values that a model and its optimizer had before the latest two steps, and the batches of these.
+    """What the latest two steps wrote over in a model and its optimizer, and the batches of these steps.
 
-    They are references, not copies: a step makes new arrays.
+    Of variables that hold a new array after a step it is the old one; where rows were written into one, the old rows.
     """
 
     def __init__(self, model: Any) -> None:
         self.all = [*model.variables, *model.optimizer.slots(model.trainable_variables)]
-        self.before: list[tuple[list[tuple[Variable, Any]], Any]] = []
+        self.before: list[tuple[WriteLog, Any]] = []
 
     def values(self) -> list[tuple[Variable, Any]]:
         return [(v, v.held) for v in self.all]
@@ -200,19 +200,19 @@ class Kept:
     @contextmanager
     def unless_it_succeeds(self, batch: Any) -> Iterator[None]:
         """If a step is broken off, nothing of it stays."""
-        values = self.values()
-        self.before = [*self.before[-1:], (values, batch)]
-        try:
-            yield
-        except BaseException:
-            self.put(values)
-            raise
+        with logging_writes() as log:
+            self.before = [*self.before[-1:], (log, batch)]
+            try:
+                yield
+            except BaseException:
+                log.undo()
+                raise
 
     def back_to_finite(self) -> Any:
         """Take the latest step back, and the one before if its gradients were the cause; gives the batch that was."""
-        for values, batch in reversed(self.before):
-            self.put(values)
-            if all(np.all(np.isfinite(held.value)) for _, held in values):
+        for log, batch in reversed(self.before):
+            log.undo()
+            if all(np.all(np.isfinite(v.held.value)) for v in self.all):
                 return batch
         return self.before[-1][1]
 

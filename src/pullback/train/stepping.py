@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
@@ -10,12 +9,14 @@ import numpy as np
 
 from pullback.core import tree
 from pullback.core.convert import as_number
-from pullback.core.memory import BLOCK, SOLE, TRUSTED
+from pullback.core.memory import BLOCK
+from pullback.core.rowsparse import RowSparse, make_rows
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, named, writer
+from pullback.core.variable import Variable, is_logged, named, writer
 from pullback.errors import ArgumentError, DataError, GradientError, ShapeError, TracedValueError, VariableError
 from pullback.train.clipping import checked, global_norm_within, norms_within, value_of, values_within
+from pullback.train.rowsteps import RowStep, has_few_rows, is_large
 from pullback.train.slots import Kept, Slot
 from pullback.train.trees import in_order
 from pullback.transforms.grad import ValueAndGrads, given_back, kind_of
@@ -28,15 +29,16 @@ RATE = "learning_rate"
 CLIPS = {"clip_value": values_within, "clip_norm": norms_within, "clip_global_norm": global_norm_within}
 
 
-class Clips(TypedDict, total=False):
-    """How gradients are clipped before a step."""
+class Common(TypedDict, total=False):
+    """What every optimizer takes besides its own arguments, but for ``weight_decay``."""
 
-    clip_value: float  # element by element,
+    clip_value: float  # gradients are clipped before a step: element by element,
     clip_norm: float  # each by its own norm,
     clip_global_norm: float  # or all by their norm together
+    lazy: bool  # a row-sparse gradient changes the rows that it names, and nothing is done to the others
 
 
-class Options(Clips, total=False):
+class Options(Common, total=False):
     """What every optimizer takes besides its own arguments."""
 
     weight_decay: float  # every step takes learning_rate * weight_decay of each parameter away
@@ -61,6 +63,7 @@ class Optimizer:
         numbers: Callable[[Any, Any], tuple[Any, ...]],
         starts: dict[str, float],
         options: Options,
+        row_wise: bool = False,  # where the gradient is zero, the rule leaves everything as it is
     ) -> None:
         name = make.__name__
         unknown = options.keys() - Options.__annotations__.keys()
@@ -73,6 +76,10 @@ class Optimizer:
         self._rule: Callable[..., tuple[Any, ...]]
         self._numbers: Callable[[Any, Any], tuple[Any, ...]]
         self._rule, self._numbers = decayed(rule, numbers, decay) if decay else (rule, numbers)
+        lazy = options.get("lazy", False)
+        if not isinstance(lazy, bool):
+            raise ArgumentError(f"{name}: lazy must be True or False, got {lazy!r}.")
+        self._lazy, self._row_wise = lazy, row_wise and not decay
         self._kept = Kept(starts)
         self._steps = Slot(np.int64(0), COUNTED)
         rate = config[RATE]
@@ -91,17 +98,26 @@ class Optimizer:
 
         ``f`` returns a scalar, which is given back if ``return_cost``.
         """
-        value, grads = self.compute_gradients(f, var_list)
+        value, grads = self.compute_gradients(f, var_list, sparse=self.wants_rows)
         self._step([(self._variable(name), g) for name, g in grads.items() if g is not None])
         return value if return_cost else None
 
-    def compute_gradients(self, f: Callable[[], Any], var_list: Sequence[Variable] | None = None) -> ValueAndGrads:
+    def compute_gradients(
+        self, f: Callable[[], Any], var_list: Sequence[Variable] | None = None, *, sparse: Any = False
+    ) -> ValueAndGrads:
         """The value of ``f()`` and its gradients by name, as ``variable_grads`` gives them."""
-        return variable_grads(f, var_list)
+        return variable_grads(f, var_list, sparse=sparse)
+
+    def wants_rows(self, v: Variable) -> bool:
+        """Whether a row-sparse gradient of ``v`` is of use: the step is to change only the rows that it names."""
+        return self._lazy or (self._row_wise and is_large(v))
 
     def apply_gradients(self, grads: Any) -> None:
         """One step with these gradients: a dict by name (or variable), a list of ``{"name": …, "tensor": …}``, or of
         ``(gradient, variable)`` pairs.  A gradient of ``None`` leaves its variable as it is.
+
+        A ``RowSparse`` does what the dense gradient does; only the rows that it names are touched where that is enough
+        (``sgd`` and ``adagrad`` without ``weight_decay``), or if the optimizer was made with ``lazy=True``.
         """
         pairs = [self._pair(v, g) for v, g in self._listed(grads) if g is not None]
         if not pairs:
@@ -234,30 +250,43 @@ class Optimizer:
             return
         steps = self.iterations + 1
         numbers = self._numbers(self._rate_now(steps - 1), steps)
-        grads = self._clipped([self._plain(v, g) for v, g in pairs])
-        for (v, _), g in zip(pairs, grads, strict=True):
+        ready = [self._prepare(self._plain(v, g)) for v, g in pairs]
+        for (v, _), given, g in zip(pairs, ready, self._clipped(ready), strict=True):
             slots = self._kept.of(v)
+            if isinstance(given, RowStep):
+                given.update(self._rule, g, (v, *slots), lambda x: x.held.value, numbers)
+                continue
             if g.size > BLOCK and _plain(v.held.value, g):
                 _in_blocks(self._rule, v, g, slots, numbers)
                 continue
             made = self._rule(v.held.value, g, *[s.held.value for s in slots], *numbers)
-            v.held = constant(made[0])
-            for s, new in zip(slots, made[1:], strict=True):
-                s.held = constant(new)
-        self._steps.held = constant(np.int64(steps))
+            for target, new in zip((v, *slots), made, strict=True):
+                target.hold(new)
+        self._steps.hold(np.int64(steps))
 
     def _write_down(self, pairs: list[tuple[Variable, Any]]) -> None:
         """The same, while a program is being compiled: what changes from step to step is read and assigned there."""
         steps = self._steps.read() + 1
         numbers = self._numbers_of(self._rate_of(steps), steps)
-        for (v, _), g in zip(pairs, self._clipped([g for _, g in pairs]), strict=True):
+        ready = [self._prepare(g) for _, g in pairs]
+        for (v, _), given, g in zip(pairs, ready, self._clipped(ready), strict=True):
             slots = self._kept.of(v)
+            if isinstance(given, RowStep):
+                given.update(self._rule, g, (v, *slots), lambda x: x.read(), _cast(numbers, v.dtype))
+                continue
             made = self._rule(v.read(), g, *[s.read() for s in slots], *_cast(numbers, v.dtype))
             for target, new in zip((v, *slots), made, strict=True):
                 target.assign(new)
         self._steps.assign(steps)
 
-    def _clipped(self, grads: list[Any]) -> list[Any]:
+    def _prepare(self, g: Any) -> Any:
+        """A gradient as the rule takes it: for the rows that it names, or for all."""
+        if not isinstance(g, RowSparse):
+            return g
+        return RowStep.of(g) if self._lazy or (self._row_wise and has_few_rows(g)) else g.to_dense()
+
+    def _clipped(self, ready: list[Any]) -> list[Any]:
+        grads = [g.sums if isinstance(g, RowStep) else g for g in ready]
         for clip, limit in self._clips:
             grads = clip(grads, limit)
         return grads
@@ -312,23 +341,26 @@ class Optimizer:
         return found
 
     def _pair(self, v: Variable, g: Any) -> tuple[Variable, Any]:
-        g = value_of(g, f"the gradient of '{v.name}'")
+        g = g if isinstance(g, RowSparse) else value_of(g, f"the gradient of '{v.name}'")
         return v, self._gradient(g, self._trained(v, f"variable '{v.name}'"), f"the gradient of '{v.name}'")
 
     def _plain(self, v: Variable, g: Any) -> Any:
         """A gradient as an array, refused while a transform follows it."""
-        t = g.read() if isinstance(g, Tensor) else constant(g)
+        values = g.values if isinstance(g, RowSparse) else g
+        t = values.read() if isinstance(values, Tensor) else constant(values)
         if t.level:
             raise TracedValueError(
                 f"{self.name}: the gradient of '{v.name}' is followed by a transform (a tape, vmap, …), which ends at "
                 "a variable. Make the step outside of it, or use update(params, grads, state), which it can follow."
             )
-        return t.value
+        return make_rows(g.indices, t.value, g.shape, g._distinct) if isinstance(g, RowSparse) else t.value
 
     def _gradient(self, g: Any, x: Any, where: str) -> Any:
         """A gradient that fits what it is of."""
         if g.shape != x.shape:
             raise ShapeError(f"{self.name}: {where} has shape {g.shape}, expected {x.shape}.")
+        if isinstance(g, RowSparse):
+            return g if g.dtype == x.dtype else make_rows(g.indices, g.values.astype(x.dtype), g.shape)
         return g if g.dtype == x.dtype else g.astype(x.dtype)
 
     def _trained(self, x: Any, where: str) -> Any:
@@ -383,22 +415,9 @@ def _plain(x: Any, g: Any) -> bool:
     return bool(x.flags.c_contiguous and g.flags.c_contiguous)
 
 
-def _held_once(v: Any) -> bool:
-    """Whether the caller's local variable and one other place are all that hold ``v``."""
-    return TRUSTED and sys.getrefcount(v) == SOLE + 1
-
-
-def _own(v: Variable) -> Any:
-    """The variable's own array to write in, if nobody else can see it; else None."""
-    t = v.held
-    x = t.value
-    alone = _held_once(t) and _held_once(x) and x.base is None
-    return x if alone and x.flags.writeable and x.flags.c_contiguous else None
-
-
 def _in_blocks(rule: Any, v: Variable, g: Any, slots: list[Slot], numbers: tuple[Any, ...]) -> None:
     targets: tuple[Variable, ...] = (v, *slots)
-    owned = [_own(target) for target in targets]
+    owned = [None if is_logged() else target.own_array() for target in targets]  # what is logged must stay as it is
     given = [np.ascontiguousarray(target.held.value) for target in targets]
     new = [np.empty_like(x) if own is None else own for x, own in zip(given, owned, strict=True)]
     ins, outs, gradient = [x.reshape(-1) for x in given], [x.reshape(-1) for x in new], g.reshape(-1)
@@ -408,4 +427,4 @@ def _in_blocks(rule: Any, v: Variable, g: Any, slots: list[Slot], numbers: tuple
         for out, part in zip(outs, made, strict=True):
             out[at] = part
     for target, x in zip(targets, new, strict=True):
-        target.held = constant(x)
+        target.hold(x)

@@ -13,6 +13,7 @@ from pullback.core.calculus import total
 from pullback.core.convert import bare, float_of
 from pullback.core.interpreter import new_level
 from pullback.core.memory import node_of
+from pullback.core.rowsparse import RowSparse, collect_rows
 from pullback.core.tape import RAW, TAPED, add_cotangent, constant
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, watched_below, watching
@@ -20,6 +21,7 @@ from pullback.errors import ArgumentError, GradientError, UnconnectedError
 from pullback.transforms.directions import unit_pulls
 from pullback.transforms.grad import UNREACHED, cut_text, directionless
 from pullback.transforms.recording import Follower, Recording, become, follow, stages, unwatched
+from pullback.transforms.variables import finish_cotangent, own_rows
 
 __all__ = ["GradientTape"]
 
@@ -184,13 +186,20 @@ class GradientTape:
     # ---- the way back
 
     def gradient(
-        self, target: Any, sources: Any, output_gradients: Any = None, unconnected_gradients: str = "none"
+        self,
+        target: Any,
+        sources: Any,
+        output_gradients: Any = None,
+        unconnected_gradients: str = "none",
+        *,
+        sparse: bool = False,
     ) -> Any:
         """The gradient of the target, of the sum of all in a tree of them, by each of the sources, in their structure.
 
         Sources are variables, watched tensors, or tensors computed in the block.  ``output_gradients`` has the
         structure of the target.  A source that is not reached gives ``None``; ``unconnected_gradients`` may ask for
-        ``"zero"``, or for an error with ``"raise"``.
+        ``"zero"``, or for an error with ``"raise"``.  ``sparse=True``: the gradient of a variable or watched tensor
+        of which only rows were picked is a ``RowSparse``.
 
         >>> import pullback as pb
         >>> v = pb.variable([1.0, 2.0])
@@ -202,7 +211,7 @@ class GradientTape:
         self._ready("gradient", unconnected_gradients)
         flat, known = self._sources(sources), self._known()
         seeds = [(self._node(t, known), self._seed(t, dy)) for t, dy in self._targets(target, output_gradients)]
-        found = self._pulled(known, seeds, flat)
+        found = self._pulled(known, seeds, flat, sparse)
         out = [self._given(d, s, unconnected_gradients) for d, s in zip(found, flat, strict=True)]
         if not self._persistent:
             self._spend()
@@ -329,7 +338,13 @@ class GradientTape:
             )
         return seed if seed.dtype == dtype else seed.astype(dtype)
 
-    def _pulled(self, known: dict[int, Tensor], seeds: Sequence[tuple[Any, Any]], sources: Sequence[Any]) -> list[Any]:
+    def _pulled(
+        self,
+        known: dict[int, Tensor],
+        seeds: Sequence[tuple[Any, Any]],
+        sources: Sequence[Any],
+        sparse: bool = False,
+    ) -> list[Any]:
         """The cotangent of each source, None for one not reached.  The tape stays as it is."""
         assert self._tape is not None
         nodes = list(self._tape.recorded())
@@ -339,10 +354,13 @@ class GradientTape:
                 for node, seed in seeds:
                     if node is not None:
                         add_cotangent(node, seed)
+                for n in {id(n): n for group in wanted for n in group}.values() if sparse else ():
+                    if n.x is None and n.shape and n.dtype.kind == "f":  # a leaf
+                        collect_rows(n)
                 for r in reversed(nodes):
                     if r.g is not None:
                         r.via.plain.run_back(r)
-                found = [[n.g for n in group if n.g is not None] for group in wanted]
+                found = [[g for g in (finish_cotangent(n.g) for n in group) if g is not None] for group in wanted]
             finally:
                 for r in known.values():
                     r.g = None
@@ -354,6 +372,8 @@ class GradientTape:
             if unconnected == "raise":
                 raise UnconnectedError(UNREACHED + (cut_text(self._tape) if self._tape is not None else ""))
             return None if unconnected == "none" else constant(np.zeros(source.shape, dtype))
+        if isinstance(d, RowSparse):
+            return own_rows(d)
         d = bare(d)
         if isinstance(d, RAW):
             return constant(np.array(d, dtype))  # its own, whatever it was a view of

@@ -10,9 +10,10 @@ import numpy as np
 from pullback.core.calculus import total
 from pullback.core.convert import float_of
 from pullback.core.memory import node_of
+from pullback.core.rowsparse import RowSparse, RowSum, make_rows
 from pullback.core.tape import RAW, Tape, constant
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, Watcher, watching
+from pullback.core.variable import Variable, Watcher, watching, writer
 from pullback.errors import ArgumentError, GradientError, UnconnectedError
 from pullback.transforms.grad import TENSOR, ValueAndGrads, cut_text, described, given_back
 
@@ -24,10 +25,18 @@ UNREACHED = (
 )
 
 
-def variable_grads(f: Callable[[], Any], var_list: Sequence[Variable] | None = None) -> ValueAndGrads:
+def variable_grads(
+    f: Callable[[], Any],
+    var_list: Sequence[Variable] | None = None,
+    *,
+    sparse: bool | Callable[[Variable], bool] = False,
+) -> ValueAndGrads:
     """The value of ``f()`` and its gradients by the trainable variables it reads, as a dict by name.
 
     ``f`` must return a scalar.  Listed variables that are not trainable map to ``None``.
+    ``sparse=True``: the gradient of a variable of which ``f`` only picks rows (by ``gather``, ``x[indices]`` or an
+    embedding) is a ``RowSparse``, and what it costs does not depend on how many rows there are; a function instead
+    says of each variable whether this is wanted.
 
     >>> import pullback as pb
     >>> a, x = pb.variable([3.0, 4.0], name="a"), pb.tensor([1.0, 2.0])
@@ -42,22 +51,24 @@ def variable_grads(f: Callable[[], Any], var_list: Sequence[Variable] | None = N
     frozen = _frozen(var_list)
     tape = Tape.open()
     try:
-        value, out = _pulled_variables(tape, f, var_list)
+        value, out = _pulled_variables(tape, f, var_list, sparse)
     finally:
         tape.close()
     return ValueAndGrads(given_back(value, TENSOR), out | dict.fromkeys(frozen))
 
 
-def _pulled_variables(tape: Tape, f: Callable[[], Any], var_list: Any) -> tuple[Any, dict[str, Any]]:
+def _pulled_variables(tape: Tape, f: Callable[[], Any], var_list: Any, sparse: Any) -> tuple[Any, dict[str, Any]]:
     with watching(Watcher(tape, var_list)) as watcher:
         y = f()
     y = _scalar_result(tape, y, len(watcher.leaves))
     value = y.value
     y.g, y = float_of(y.dtype).type(1), None
+    if sparse:
+        watcher.collect_rows(sparse if callable(sparse) else lambda v: True)
     tape.walk()
     out: dict[str, Any] = {}
     for v, reads in watcher.leaves.values():
-        terms = [node_of(leaf).g for _, leaf in reads]
+        terms = [finish_cotangent(node_of(leaf).g) for _, leaf in reads]
         terms = [g for g in terms if g is not None]
         if terms:
             out[v.name] = _for_variable(total(terms), v)
@@ -96,7 +107,29 @@ def _scalar_result(tape: Tape, y: Any, read: int) -> Any:
     return y
 
 
+def finish_cotangent(g: Any) -> Any:
+    """A cotangent after the backward pass: rows as a ``RowSparse``, dense where a transform follows their values."""
+    if type(g) is not RowSum:
+        return g
+    rows = g.total()
+    if rows is None:
+        return None
+    by = writer()
+    known = 0 if by is None else by.level  # rows may be symbols of a program that is being compiled
+    if any(isinstance(part, Tensor) and part.level not in (0, known) for part in (rows.indices, rows.values)):
+        return rows.to_dense()
+    return rows
+
+
+def own_rows(d: RowSparse) -> RowSparse:
+    """Rows as they are given back: values that are a tensor of their own, whatever they were a view of."""
+    values = d.values if isinstance(d.values, Tensor) else constant(np.array(d.values))
+    return make_rows(d.indices, values, d.shape)
+
+
 def _for_variable(d: Any, v: Variable) -> Any:
+    if isinstance(d, RowSparse):
+        return own_rows(d)
     if isinstance(d, RAW):
         d = np.array(d, float_of(v.dtype))[()]  # its own, whatever it was a view of
         return constant(d)
