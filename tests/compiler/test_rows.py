@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.compiler.machine import host, there
+from pullback.compiler.machine import there
+from pullback.compiler.target import MAX_ISA, get_target, isa_names
 from pullback.compiler.threads import possible
 
 pytestmark = pytest.mark.skipif(not there(), reason="llvmlite is not installed")
@@ -114,10 +115,10 @@ def test_rows_of_doubles(f: Any, count: int, length: int) -> None:
     compare(f, drawn(count, length, "f8"))
 
 
-@pytest.mark.parametrize("lanes", [16, 32])
+@pytest.mark.parametrize("isa", isa_names())
 @pytest.mark.parametrize("f", CASES)
-def test_narrower_registers(f: Any, lanes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host(), "lanes", min(lanes, host().lanes))
+def test_narrower_registers(f: Any, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MAX_ISA, isa)
     compare(f, drawn(37, 5, "f4"))
 
 
@@ -164,7 +165,7 @@ def test_the_numbers_do_not_depend_on_the_threads(f: Any, length: int, dtype: st
 
 
 def test_short_rows_are_turned() -> None:
-    if host().lanes < 32:
+    if get_target().vector_bytes < 32:
         pytest.skip("short vectors leave few lanes empty")
     assert "@tile_in_" in compare(log_sum_exp, drawn(37, 3, "f4")).ir
     assert "@tile_in_" not in compare(log_sum_exp, drawn(37, 100, "f4")).ir
