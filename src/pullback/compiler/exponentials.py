@@ -293,7 +293,7 @@ class Exponentials(Pieces):
             t = high + low
             low = (high - t) + low
             d = t + 2.0
-            lower = (2.0 - d) + t
+            lower = ((2.0 - d) + t) + low
             over = 1.0 / d
             q = t * over
             left = self.fma(-q, d, t) + self.fma(-q, lower, low)
