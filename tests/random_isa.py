@@ -29,7 +29,8 @@ BITS = 20  # of a value that is exact in float32 whatever the order of additions
 
 # Where a step of rounding may be a leap of the result, only values are used that have none.
 LEAPING: list[Callable[..., Any]] = [
-    np.abs, pb.relu, np.sign, np.floor, np.rint, lambda x: np.maximum(x, 0.5), lambda x: pb.clip_by_value(x, -1.0, 1.0),
+    np.abs, pb.relu, np.sign, np.floor, lambda x: np.rint(x * 1.0), lambda x: np.maximum(x, 0.5),
+    lambda x: pb.clip_by_value(x, -1.0, 1.0),
     lambda x: np.where(x > 0.25, x, -x), lambda x: x % 2.0, pb.elu, pb.selu, lambda x: np.logical_not(x), pb.leaky_relu,
 ]  # fmt: skip
 SMOOTH: list[Callable[..., Any]] = [

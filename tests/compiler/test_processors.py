@@ -163,3 +163,11 @@ def test_a_program_that_llvm_refuses_is_run_by_numpy(monkeypatch: pytest.MonkeyP
     assert seen[0].filename == __file__
     with pytest.raises(pb.errors.CompileError, match="LLVM refused"):
         pb.compile(lambda x: x * 2.0, backend="llvm")(np.ones(3))
+
+
+def test_a_program_for_a_blas_that_is_not_there_is_run_by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pullback.compiler.native.blas", dict)
+    x = np.full((700, 700), 0.5)
+    assert pb.compile(lambda x: x @ x)(x)[0, 0] == 175.0
+    with pytest.raises(pb.errors.CompileError, match="matrix products for OpenBLAS, which is not in NumPy's own"):
+        pb.compile(lambda x: x @ x, backend="llvm")(x)

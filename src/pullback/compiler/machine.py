@@ -130,7 +130,7 @@ class InvalidCodeError(CompileError):
 
 
 class TranslatorError(CompileError):
-    """There is llvmlite, but it does not work here."""
+    """There is llvmlite, but what a program needs is not here."""
 
 
 @lru_cache(8)

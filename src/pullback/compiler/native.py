@@ -20,7 +20,7 @@ from pullback.compiler.cache import NOTHING, default_cache
 from pullback.compiler.entry import Leaves, Result, entry, trusted
 from pullback.compiler.graph import Graph
 from pullback.compiler.guard import Guards
-from pullback.compiler.machine import blas, code_key, library, recalled
+from pullback.compiler.machine import TranslatorError, blas, code_key, library, recalled
 from pullback.compiler.question import question
 from pullback.compiler.recipe import Kernel, Slot, arrays_of, packed, unpacked
 from pullback.compiler.rewrite import rewritten
@@ -132,7 +132,12 @@ class Native:
         return [p.name for p in self.recipe.pieces if p.name]
 
     def _imports(self) -> dict[str, int]:
-        found = {k: blas()[k] for k in self.recipe.imports if k != "parallel"}
+        wanted = [k for k in self.recipe.imports if k != "parallel"]
+        if not {*wanted} <= blas().keys():
+            raise TranslatorError(
+                "compile: this program has matrix products for OpenBLAS, which is not in NumPy's own package here."
+            )
+        found = {k: blas()[k] for k in wanted}
         return found | pool() if "parallel" in self.recipe.imports else found
 
     @cached_property
