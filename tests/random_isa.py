@@ -21,7 +21,8 @@ import numpy as np
 import pullback as pb
 
 LENGTHS = [0, 1, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65]
-MOST = 6000  # elements of a value
+FAR = [4095, 4096, 4097, 16_400, 40_001]  # some arrays are done in parts
+MOST, MOST_FAR = 6000, 50_000  # elements of a value
 FLOATS = ["f4", "f8"]
 DTYPES = ["f4", "f8", "f4", "f8", "f4", "f8", "i8", "i4", "i2", "u1", "?"]
 SPECIAL = [np.nan, np.inf, -np.inf, -0.0]
@@ -75,6 +76,8 @@ class Program:
         self.random = np.random.default_rng(seed)
         self.leaps_allowed = self.random.random() < 0.65
         self.gradient = self.random.random() < 0.4
+        self.far = self.number(0, 49) == 0
+        self.most = MOST_FAR if self.far else MOST
         self.special = not self.gradient and self.random.random() < 0.1
         self.inputs: list[Any] = []
         self.constants: list[bool] = []  # of the values: whether they are captured
@@ -96,8 +99,8 @@ class Program:
     def shape(self) -> tuple[int, ...]:
         shape: tuple[int, ...] = ()
         for _ in range(self.number(0 if self.number(0, 9) == 0 else 1, 3)):
-            length = self.choice(LENGTHS)
-            shape = (*shape, length if prod(shape) * length <= MOST else self.number(1, 3))
+            length = self.choice(FAR if self.far and not self.number(0, 2) else LENGTHS)
+            shape = (*shape, length if prod(shape) * length <= self.most else self.number(1, 3))
         return shape
 
     def array(self, shape: tuple[int, ...], dtype: str) -> Any:
@@ -136,7 +139,7 @@ class Program:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             made = np.asarray(function(*(pb.tensor(k.value) for k in given)))
-        if made.size > MOST or made.dtype.kind not in "fiub":
+        if made.size > self.most or made.dtype.kind not in "fiub":
             raise ValueError("of no use")
         scale = max([_largest(made), *(k.scale for k in given)])
         if made.dtype.kind in "iub" and scale > 100:
@@ -316,7 +319,7 @@ class Program:
         i = self.pick(lambda k: bool(k.value.ndim) and k.value.dtype.kind == "f")
         k = self.known[i]
         x = k.value
-        if 1 in (x.shape[0], x.shape[-1], x.shape[max(0, x.ndim - 2)]):
+        if 1 in (x.shape[0], x.shape[-1], x.shape[max(0, x.ndim - 2)]) or x.size * max(x.shape) > 40 * MOST_FAR:
             return
         kind = self.number(0, 4)
         grid = 2 * k.grid + 3
@@ -337,7 +340,7 @@ class Program:
 
     def outer(self) -> None:
         i = self.pick(lambda k: k.value.ndim == 1)
-        j = self.pick(lambda k: k.value.ndim == 1)
+        j = self.pick(lambda k: k.value.ndim == 1 and k.value.size * self.known[i].value.size <= self.most)
         self.add(lambda x, y: x[:, None] * y, i, j, grid=self.known[i].grid + self.known[j].grid)
 
     def cast(self) -> None:
@@ -450,7 +453,7 @@ def _error(x: Any) -> float:
 
 def _fits(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     try:
-        return prod(np.broadcast_shapes(a, b)) <= MOST
+        return prod(np.broadcast_shapes(a, b)) <= MOST_FAR
     except ValueError:
         return False
 
