@@ -115,6 +115,13 @@ def test_one_row_longer_than_a_vector(length: int, dtype: str, isa: str, monkeyp
         np.testing.assert_allclose(found, expected, 1e-6)
 
 
+def test_positions_of_the_largest_that_wrap() -> None:
+    x = np.zeros((300, 4))
+    x[200] = 1.0  # as int8, -56
+    f = lambda x: np.take(x[:, 0], np.argmax(x, 0).astype(np.int8))
+    np.testing.assert_array_equal(program(f, x + np.arange(300.0)[:, None] * 1e-3)[0], [0.244] * 4)
+
+
 def test_axis_of_length_one_along_which_positions_are_known() -> None:
     at = np.zeros((3, 9), np.int64)
     f = lambda x: np.take_along_axis(x, at, 0)

@@ -13,7 +13,7 @@ from pullback.compiler import entry_code, machine, threads
 from pullback.compiler.assembly import Assembler
 from pullback.compiler.machine import object_code
 from pullback.compiler.prepare import prepared
-from pullback.compiler.target import ARM, MAX_ISA, X86, Target, get_target, isa_names, list_targets
+from pullback.compiler.target import ARM, MAX_ISA, X86, Target, get_target, isa_names, list_targets, own_target
 
 pytestmark = pytest.mark.skipif(not machine.there(), reason="needs llvmlite")
 
@@ -105,7 +105,7 @@ def test_list_targets_by_features(features: Any, isas: list[str], fma: bool) -> 
 
 
 def test_max_isa_is_the_least_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = get_target()
+    own = own_target()
     for isa in isa_names():
         monkeypatch.setenv(MAX_ISA, isa.upper())
         assert get_target().vector_bytes == min(own.vector_bytes, LINUX[isa].vector_bytes)
