@@ -319,7 +319,7 @@ class Program:
         i = self.pick(lambda k: bool(k.value.ndim) and k.value.dtype.kind == "f")
         k = self.known[i]
         x = k.value
-        if 1 in (x.shape[0], x.shape[-1], x.shape[max(0, x.ndim - 2)]) or x.size * max(x.shape) > 40 * MOST_FAR:
+        if x.size * max(x.shape) > 40 * MOST_FAR:
             return
         kind = self.number(0, 4)
         grid = 2 * k.grid + 3
