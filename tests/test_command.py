@@ -14,7 +14,10 @@ import numpy as np
 import pytest
 
 from pullback.command import main
+from pullback.command.info import facts
 from pullback.command.tour import EXAMPLES, dedented
+from pullback.compiler.machine import there
+from pullback.compiler.target import get_target, isa_names
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMAND = str(Path(sys.executable).with_name("pullback"))
@@ -91,6 +94,19 @@ def test_info_says_what_is_absent(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     monkeypatch.setattr("pullback.command.info.version", absent)
     assert main(["info"]) == 0
     assert re.search(r"^llvmlite +absent$", capsys.readouterr().out, re.MULTILINE)
+
+
+@pytest.mark.skipif(not there(), reason="llvmlite is not installed")
+def test_info_says_what_is_compiled_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULLBACK_MAX_ISA", isa_names()[0])
+    told = facts()["compiled for"]
+    assert told.startswith(f"{isa_names()[0]}, 128 bits")
+    assert ("no FMA" in told) == (not get_target().has_fma)
+    monkeypatch.setenv("PULLBACK_MAX_ISA", "sse9")
+    assert "choose one of" in facts()["compiled for"]
+    monkeypatch.delenv("PULLBACK_MAX_ISA")
+    monkeypatch.setattr("pullback.command.info.find_blas", dict)
+    assert "no OpenBLAS" in facts()["compiled for"]
 
 
 def absent(package: str) -> str:

@@ -18,6 +18,7 @@ from pullback.compiler import cache as caches
 from pullback.compiler import machine
 from pullback.compiler.cache import Cache, default_cache
 from pullback.compiler.image import Image, Loaded, packed, possible, taken_in
+from pullback.compiler.target import own_target
 
 KEY = Cache("", 0).key("question")
 
@@ -339,9 +340,9 @@ def test_without_a_working_llvm_numpy_does_it(monkeypatch: pytest.MonkeyPatch) -
 def test_a_processor_that_says_little_is_no_trouble(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str) -> None:
     (tmp_path / "cpuinfo").write_text(text)
     monkeypatch.setattr(machine, "CPUINFO", str(tmp_path / "cpuinfo"))
-    assert machine._cpu() == (text.strip() or "\n".join(machine.translator().cpu))
+    assert machine._cpu() == (text.strip() or "\n".join(machine.translator(own_target()).cpu))
     monkeypatch.setattr(machine, "CPUINFO", str(tmp_path / "absent"))
-    assert machine._cpu() == "\n".join(machine.translator().cpu)
+    assert machine._cpu() == "\n".join(machine.translator(own_target()).cpu)
 
 
 @pytest.mark.parametrize(("value", "expected"), [("inf", 256 << 20), ("nan", 256 << 20), ("x", 256 << 20), ("0", 0)])

@@ -143,6 +143,13 @@ def test_python_numbers_do_not_widen() -> None:
     assert len(f.programs) == 1  # another number is no other program
 
 
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+def test_joined_integers_do_not_widen_a_float(backend: str) -> None:
+    x, n = pb.tensor([1.5], dtype="float32"), pb.tensor([2], dtype="int64")
+    for f in (lambda x, n: np.concatenate([n, x]), lambda x, n: np.stack([x, n]), lambda x, n: pb.concat([n, x, n])):
+        assert pb.compile(f, backend=backend)(x, n).dtype == f(x, n).dtype == np.float32
+
+
 def test_constants_are_captured_by_value() -> None:
     c = np.ones(3)
     f = pb.compile(lambda x: x + c)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.compiler.machine import host
+from pullback.compiler.target import MAX_ISA, isa_names
 from pullback.compiler.threads import possible
 
 R = np.random.default_rng(3).normal
@@ -100,9 +100,9 @@ def test_large_filters(channels: int, dtype: str, strides: int) -> None:
     agree(f, R(size=(2, 8, 9, channels)).astype(dtype), R(size=(3, 3, channels, channels)).astype(dtype), dtype=dtype)
 
 
-@pytest.mark.parametrize("lanes", [16, 32])
-def test_narrower_vectors(lanes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host(), "lanes", lanes)
+@pytest.mark.parametrize("isa", isa_names())
+def test_narrower_vectors(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MAX_ISA, isa)
     agree(
         orders(lambda x, w: pb.max_pool(pb.conv2d(x, w, 1, "same"), 2, 2)), R(size=(2, 6, 7, 3)), R(size=(3, 3, 3, 21))
     )

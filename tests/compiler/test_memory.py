@@ -18,7 +18,7 @@ pytest.importorskip("llvmlite")
 
 from pullback.compiler.arena import Layout, Room, Value, laid_apart, laid_out, verify
 from pullback.compiler.assembly import Assembler
-from pullback.compiler.machine import host
+from pullback.compiler.target import get_target
 
 Function = Callable[..., Any]
 
@@ -43,7 +43,7 @@ def compared(f: Function, *args: Any, rtol: float = 1e-4) -> Any:
             held = [*got, *args]
             assert not any(np.shares_memory(held[i], a) for i in range(len(got)) for a in held[i + 1 :])
     program = compiled.lower(*args)
-    assembler = Assembler(program.run.source.prepared, host().lanes)
+    assembler = Assembler(program.run.source.prepared, get_target())
     assembler.run()
     assembler.verify()
     return program
@@ -91,7 +91,7 @@ ELSEWHERE: dict[str, Function] = {
 @pytest.mark.parametrize("name", [*IN_PLACE, *ELSEWHERE])
 def test_what_is_read_is_what_was_written(name: str, size: int) -> None:
     f = {**IN_PLACE, **ELSEWHERE}[name]
-    assembler = Assembler(compared(after(f), *drawn((size, size), (size, size))).run.source.prepared, host().lanes)
+    assembler = Assembler(compared(after(f), *drawn((size, size), (size, size))).run.source.prepared, get_target())
     assembler.run()
     matrix = size * size * 4
     lying = {v.key: v for v in assembler.values}

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from isas import RUNNABLE
 
 import pullback as pb
+from pullback.compiler.target import MAX_ISA
 from pullback.errors import ShapeError
 
 random = np.random.default_rng(6)
@@ -92,6 +94,38 @@ def test_single_elements_of_single_elements() -> None:
 )  # fmt: skip
 def test_positions_that_are_given(f: Any, x: Any, at: Any) -> None:
     same(f, x, at, by_numpy=("positions of",))
+
+
+@pytest.mark.parametrize("isa", RUNNABLE)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("length", [3, 5, 9, 17, 33, 65, 100])
+def test_one_row_longer_than_a_vector(length: int, dtype: str, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MAX_ISA, isa)
+    monkeypatch.setenv("PULLBACK_CANARY", "1")
+    x, at = random.standard_normal((2, length)).astype(dtype), np.array([1])
+
+    def f(x: Any, at: Any) -> Any:
+        return (
+            np.take(x, 0, 0), x[[1]], x[np.array(-1)], pb.gather(x, at), np.take(x, at[0], 0),
+            pb.segment_sum(x, np.array([0, 0])), pb.unsorted_segment_sum(x, at - np.array([0, 1]), 2),
+            pb.grad(lambda x: pb.sum(x[[1]] ** 2))(x),
+        )  # fmt: skip
+
+    for found, expected in zip(program(f, x, at)[0], f(x, at), strict=True):
+        np.testing.assert_allclose(found, expected, 1e-6)
+
+
+def test_positions_of_the_largest_that_wrap() -> None:
+    x = np.zeros((300, 4))
+    x[200] = 1.0  # as int8, -56
+    f = lambda x: np.take(x[:, 0], np.argmax(x, 0).astype(np.int8))
+    np.testing.assert_array_equal(program(f, x + np.arange(300.0)[:, None] * 1e-3)[0], [0.244] * 4)
+
+
+def test_axis_of_length_one_along_which_positions_are_known() -> None:
+    at = np.zeros((3, 9), np.int64)
+    f = lambda x: np.take_along_axis(x, at, 0)
+    np.testing.assert_array_equal(program(f, matrix[:1, :9])[0], f(matrix[:1, :9]))
 
 
 @pytest.mark.parametrize("ids", [np.array([0, 3, 3, -1, 9, 5, 0]), random.integers(-1, 7, (7, 9)).astype("i4")])

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from isas import RUNNABLE
 
 import pullback as pb
+from pullback.compiler.target import MAX_ISA
 
 random = np.random.default_rng(5)
 SHAPES = [(1,), (67,), (300,), (3, 5), (9, 70), (17, 1), (2, 131, 3), (4, 3, 300)]
@@ -94,6 +96,24 @@ def test_positions_of_extremes(shape: Any, axis: Any, dtype: str) -> None:
             found, expected = natively(f, v), f(v)
             assert (np.shape(found), found.dtype) == (np.shape(expected), expected.dtype)
             np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("isa", RUNNABLE)
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u1"])
+@pytest.mark.parametrize("inner", [2, 4, 8, 16, 32, 64])
+def test_positions_along_an_axis_before_one_of_a_vector(
+    inner: int, dtype: str, isa: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(MAX_ISA, isa)
+    monkeypatch.setenv("PULLBACK_CANARY", "1")
+    x, y = drawn((5, 3, inner), dtype), drawn((3, inner), dtype)
+
+    def f(x: Any, y: Any) -> Any:
+        largest = np.expand_dims(np.argmax(x, 1), 1)
+        return largest, np.take_along_axis(x, largest, 1), np.argmin(x, 1), np.argmax(y, 0), np.argmin(y, 0)
+
+    for found, expected in zip(pb.compile(f, backend="llvm")(x, y), f(x, y), strict=True):
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("shape", [(400, 3), (400, 16), (400, 17), (33, 6)])

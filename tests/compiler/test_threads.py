@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -55,7 +56,7 @@ def test_the_numbers_do_not_depend_on_the_threads(f: Any, x: Any) -> None:
     alone = pb.compile(f, threads=1)(x)
     many = pb.compile(f, threads=5)
     shared = pb.compile(f)
-    assert "@parallel(" in many.lower(x).ir
+    assert re.search(r"@parallel\(|@[sd]gemm\(", many.lower(x).ir)  # panels of short vectors are left to BLAS
     assert "@parallel(" not in pb.compile(f, threads=1).lower(x).ir
     results = []
     for n in (1, 2, 3, 8):

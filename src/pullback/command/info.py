@@ -11,10 +11,13 @@ import numpy as np
 
 from pullback import __version__
 from pullback.compiler.cache import described
+from pullback.compiler.machine import blas as find_blas
 from pullback.compiler.machine import there
+from pullback.compiler.target import MAX_ISA, get_target
 from pullback.compiler.threads import get_num_threads
 from pullback.core.memory import TRUSTED
 from pullback.core.op import REGISTRY
+from pullback.errors import CompileError
 
 __all__ = ["facts", "run"]
 
@@ -30,6 +33,19 @@ def installed(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return "absent"
+
+
+def describe_target() -> str:
+    """The CPU that programs are compiled for, and what it lacks."""
+    try:
+        target = get_target()
+    except CompileError as error:
+        return str(error)
+    capped = f" (by {MAX_ISA})" if target.cpu else ""
+    lacks = [] if target.has_fma else ["no FMA: functions are slow, as the C library rounds their products and sums"]
+    if not find_blas():
+        lacks.append("no OpenBLAS in NumPy's package: NumPy runs programs with large matrix products")
+    return "; ".join([f"{target}{capped}", *lacks])
 
 
 def facts() -> dict[str, str]:
@@ -55,6 +71,7 @@ def facts() -> dict[str, str]:
         "blas": f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip(),
         "threads": f"{usable} of {os.cpu_count()} cores usable; {', '.join(limits) or 'BLAS threads not limited'}",
         "compiled by": f"machine code, {get_num_threads()} threads" if there() else "NumPy: no llvmlite",
+        "compiled for": describe_target() if there() else "nothing: no llvmlite",
         "compiled code": described(),
         "recycled buffers": "on" if TRUSTED else "off: this interpreter's reference counts cannot be trusted",
     }

@@ -8,6 +8,7 @@ from pullback.compiler.code import TYPES, Code, Value, code_of, splat, vector
 from pullback.compiler.fuse import Fused, Kernel, Use
 from pullback.compiler.graph import Node, contiguous
 from pullback.compiler.plan import Axis, Plan
+from pullback.compiler.target import Target
 
 __all__ = ["Access"]
 
@@ -22,8 +23,8 @@ def idle(memory: str, width: int) -> str:
 class Access(Plan):
     """The text of a kernel, as far as it touches memory."""
 
-    def __init__(self, kernel: Kernel, fused: Fused, lanes: int) -> None:
-        super().__init__(kernel, fused, lanes)
+    def __init__(self, kernel: Kernel, fused: Fused, target: Target) -> None:
+        super().__init__(kernel, fused, target)
         self.code = Code()
         self.arrays: list[Node] = []
         self.places_of_row: dict[int, str] = {}

@@ -7,6 +7,7 @@ from typing import Any
 from pullback.compiler.fuse import Fused, Kernel, is_number
 from pullback.compiler.graph import Node, fingerprint
 from pullback.compiler.kernels import Writer, Written
+from pullback.compiler.target import Target
 
 __all__ = ["Alike"]
 
@@ -14,8 +15,8 @@ __all__ = ["Alike"]
 class Alike:
     """The kernels of one program that were written so far."""
 
-    def __init__(self, fused: Fused, lanes: int) -> None:
-        self.fused, self.lanes = fused, lanes
+    def __init__(self, fused: Fused, target: Target) -> None:
+        self.fused, self.target = fused, target
         self.known: dict[Any, tuple[Written, list[int], list[int]]] = {}
         self.writers: dict[str, tuple[Writer, tuple[Node, ...]]] = {}  # of each text, who wrote it, and for what arrays
 
@@ -29,7 +30,7 @@ class Alike:
             moved = [look.begins.get(n.number, 0) for n in arrays]
             ahead = tuple(at + new - old for at, new, old in zip(made.ahead, moved, begins, strict=False))
             return made._replace(arrays=arrays, ahead=ahead)
-        writer = Writer(kernel, self.fused, self.lanes)
+        writer = Writer(kernel, self.fused, self.target)
         made = writer.write()
         self.writers.setdefault(made.body, (writer, made.arrays))
         if all(a.number in look.places for a in made.arrays):

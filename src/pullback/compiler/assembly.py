@@ -26,6 +26,7 @@ from pullback.compiler.scans import scanned
 from pullback.compiler.scatter import ScatterAdd, Spaced
 from pullback.compiler.schedule import Step, in_time
 from pullback.compiler.sharing import WORTH_SHARING, WORTH_WAKING, batched, cost, product_cost, task
+from pullback.compiler.target import Target
 from pullback.compiler.windowcalls import call_windows, window_rooms
 
 STACK = 512  # bytes that a program takes from the stack for sums of parts
@@ -58,8 +59,8 @@ class Assembly:
 class Assembler:
     """Puts a module together."""
 
-    def __init__(self, graph: Graph, lanes: int, threads: int = 1, apart: bool = False) -> None:
-        self.graph, self.lanes = graph, lanes
+    def __init__(self, graph: Graph, target: Target, threads: int = 1, apart: bool = False) -> None:
+        self.graph, self.target = graph, target
         self.apart = apart  # for tests: every value between walls of its own
         self.threads = threads  # at most; a negative number: exactly, whatever is set for all programs
         self.fused: Fused = fused(graph)
@@ -81,12 +82,12 @@ class Assembler:
         self.stack = 0  # bytes on the stack, in the segment that is being written
 
     def run(self) -> Assembly:
-        self.alike = Alike(self.fused, self.lanes)
+        self.alike = Alike(self.fused, self.target)
         for step in self.fused.steps:
             if isinstance(step, Kernel):
                 self.writtens[step.number] = self.alike.written(step)
             elif step.kind == "scan":
-                self.scans[step.number] = scanned(step, self.lanes)
+                self.scans[step.number] = scanned(step, self.target)
         self._in_time()
         self._lay_out()
         self.alike.forget()
@@ -245,7 +246,7 @@ class Assembler:
         elif step.kind == "scan" and self.scans[step.number].scratch:
             yield "scratch", rounded(self.scans[step.number].scratch) * self._scan_workers(step)
         elif step.kind == "windows":
-            rooms = zip(("partial", "scratch"), window_rooms(step, self.lanes, self.threads), strict=True)
+            rooms = zip(("partial", "scratch"), window_rooms(step, self.target, self.threads), strict=True)
             yield from ((what, size) for what, size in rooms if size)
         elif step.kind == "product":
             plan = planned(step)
@@ -341,17 +342,17 @@ class Assembler:
         return min(abs(self.threads), -(-w.rows // w.part)) if worth and w.rows else 1
 
     def _by_panels(self, plan: Plan) -> bool:
-        return not plan.is_small and is_blocked(plan.matrices, self.lanes)
+        return not plan.is_small and is_blocked(plan.matrices, self.target)
 
     def _product_scratch(self, plan: Plan) -> int:
-        return rounded(blocked(plan.matrices, self.lanes).scratch if self._by_panels(plan) else plan.matrices.scratch)
+        return rounded(blocked(plan.matrices, self.target).scratch if self._by_panels(plan) else plan.matrices.scratch)
 
     def _product_workers(self, plan: Plan) -> int:
         """How many threads share a product, by its panels, or many products."""
         by_panels = self._by_panels(plan)
         if product_cost(plan) < WORTH_SHARING or not (by_panels or plan.is_small):
             return 1
-        parts = prod(plan.loop) if plan.loop else blocked(plan.matrices, self.lanes).rows if by_panels else 1
+        parts = prod(plan.loop) if plan.loop else blocked(plan.matrices, self.target).rows if by_panels else 1
         return min(abs(self.threads), parts)
 
     def _by_threads(self, code: Code, name: str, w: Written, given: list[str], its_cost: int) -> None:
@@ -388,13 +389,13 @@ class Assembler:
         self.made.described.append(f"{n.kind} {list(n.args[0].shape)} into {list(n.shape)}")
         given = [f"ptr {self._pointer(code, x)}" for x in (*n.args, n)]
         if n.kind != "scatter":
-            spaced = Spaced(n, self.lanes)
+            spaced = Spaced(n, self.target)
             name = self._named(spaced.text())
             self.declared |= spaced.code.declared
             code.line(f"call void @{name}({', '.join(given)})")
             return
         workers = min(abs(self.threads), n.shape[0]) if cost(n) >= WORTH_SHARING else 1
-        w = ScatterAdd(n, self.lanes).written(max(workers, 1))
+        w = ScatterAdd(n, self.target).written(max(workers, 1))
         name = self._named(w.body)
         self.declared |= w.declared
         if workers > 1:
@@ -413,10 +414,10 @@ class Assembler:
         z = self._pointer(code, n)
         t = FLOATS[code_of(n.dtype)]
         c = self._pointer(code, n.args[2]) if plan.adds else z
-        panels = blocked(plan.matrices, self.lanes) if self._by_panels(plan) else None
+        panels = blocked(plan.matrices, self.target) if self._by_panels(plan) else None
         scratch = "null"
         if plan.is_small or panels is not None:
-            text, declared = (panels.body, panels.declared) if panels else small_product(plan.matrices, self.lanes)
+            text, declared = (panels.body, panels.declared) if panels else small_product(plan.matrices, self.target)
             name = self._named(text)
             self.declared |= declared
             scratch = self._at(code, ("scratch", n.number))

@@ -10,7 +10,8 @@ from functools import lru_cache
 
 from pullback.compiler.code import FLOATS, Code, first_lanes, literal, vector
 from pullback.compiler.kernels import Written
-from pullback.compiler.products import REGISTERS, Product
+from pullback.compiler.products import Product, multiply_add
+from pullback.compiler.target import Target
 
 __all__ = ["blocked", "is_blocked"]
 
@@ -20,13 +21,13 @@ TURNED = 2**16  # elements of a left matrix that lies transposed: of a larger on
 DEPTH = {"f4": 320, "f8": 160}  # of a panel: what fits the first cache
 
 
-def panel_width(p: Product, lanes: int) -> int:
-    return 2 * lanes // int(p.dtype[1])
+def panel_width(p: Product, target: Target) -> int:
+    return 2 * target.vector_bytes // int(p.dtype[1])
 
 
-def panels(p: Product, lanes: int) -> int:
+def panels(p: Product, target: Target) -> int:
     """How many panels of columns there are."""
-    return -(-p.n // panel_width(p, lanes))
+    return -(-p.n // panel_width(p, target))
 
 
 def depth(p: Product) -> int:
@@ -34,40 +35,40 @@ def depth(p: Product) -> int:
     return -(-p.k // -(-p.k // DEPTH[p.dtype]))
 
 
-def room(p: Product, lanes: int) -> int:
+def room(p: Product, target: Target) -> int:
     """Bytes for one panel."""
-    return -(-depth(p) * panel_width(p, lanes) * int(p.dtype[1]) // 64) * 64
+    return -(-depth(p) * panel_width(p, target) * int(p.dtype[1]) // 64) * 64
 
 
-def is_blocked(p: Product, lanes: int) -> bool:
+def is_blocked(p: Product, target: Target) -> bool:
     """Whether this is the quickest way, as was measured: for rows that lie in order and panels that are mostly full."""
-    wide = panel_width(p, lanes)
+    wide = panel_width(p, target)
     in_order = p.a.column == 1 or (p.a.row == 1 and p.m * p.k <= TURNED)
-    if lanes < 32 or not in_order or min(p.m, p.k) < 16 or (p.b.column != 1 and p.m < 64):
+    if target.vector_bytes < 32 or not in_order or min(p.m, p.k) < 16 or (p.b.column != 1 and p.m < 64):
         return False
     full = p.n % wide == 0 or p.n >= 4 * wide
-    kept = p.m * depth(p) * int(p.dtype[1]) <= LEFT or panels(p, lanes) == 1
+    kept = p.m * depth(p) * int(p.dtype[1]) <= LEFT or panels(p, target) == 1
     return full and kept and p.m * p.n * p.k <= LARGEST
 
 
 @lru_cache(256)
-def blocked(p: Product, lanes: int) -> Written:
+def blocked(p: Product, target: Target) -> Written:
     """A product as a kernel whose rows are the panels: its arrays are left, right, what is added, and the result."""
-    writer = BlockedProduct(p, lanes)
+    writer = BlockedProduct(p, target)
     text = writer.text()
-    return Written(text, (), panels(p, lanes), 1, 0, room(p, lanes), "", frozenset(writer.code.declared), ())
+    return Written(text, (), panels(p, target), 1, 0, room(p, target), "", frozenset(writer.code.declared), ())
 
 
 class BlockedProduct:
     """Writes one product."""
 
-    def __init__(self, p: Product, lanes: int) -> None:
-        self.p, self.code = p, Code()
+    def __init__(self, p: Product, target: Target) -> None:
+        self.p, self.target, self.code = p, target, Code()
         self.type, self.size = FLOATS[p.dtype], int(p.dtype[1])
-        self.width = lanes // self.size
+        self.width = target.vector_bytes // self.size
         self.vector = vector(self.type, self.width)
         self.depth = depth(p)
-        most = (REGISTERS[lanes] - 3) // 2  # two registers of the panel and one of the left matrix are taken
+        most = (target.registers - 3) // 2  # two registers of the panel and one of the left matrix are taken
         blocks = -(-p.m // most)
         self.rows = -(-p.m // blocks)
 
@@ -144,7 +145,7 @@ class BlockedProduct:
             self._at("%a", code.add(code.times(code.add(i, str(r)), p.a.row), str(first * p.a.column)))
             for r in range(rows)
         ]
-        fma = f"llvm.fma.v{self.width}f{self.size * 8}"
+        fma = multiply_add(self.target, self.size, self.width)
         with code.loop("0", deep) as k:
             along = code.times(k, 2 * self.width)
             right = [

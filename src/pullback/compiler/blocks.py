@@ -19,6 +19,7 @@ from pullback.compiler.folds import Folds
 from pullback.compiler.fuse import FULL, ROW, Fused, Kernel, Use, is_number, taken, work
 from pullback.compiler.graph import Node
 from pullback.compiler.plan import HEAVY, Axis
+from pullback.compiler.target import Target
 from pullback.compiler.tiles import Tile
 from pullback.compiler.vectormath import Lanes
 
@@ -32,8 +33,8 @@ NEAR = 16384  # bytes of rows that stay in the nearest cache from one pass to th
 class Blocks(Folds):
     """The text of a kernel, as far as it is about rows."""
 
-    def __init__(self, kernel: Kernel, fused: Fused, lanes: int) -> None:
-        super().__init__(kernel, fused, lanes)
+    def __init__(self, kernel: Kernel, fused: Fused, target: Target) -> None:
+        super().__init__(kernel, fused, target)
         self.row_values: dict[int, Value] = {}
         self.row_memo: dict[Any, Value] = {}  # loaded for a row
         self.block_memo: dict[Any, Any] = {}  # loaded for a block of them
@@ -50,7 +51,7 @@ class Blocks(Folds):
         folds = [n for n in nodes if n.kind == "fold" and levels[n.number] == ROW]
         if self.split is None or self.widest < 4 or not folds:
             return
-        count, lanes = prod(a.length for a in rows), self.lanes // self.widest
+        count, lanes = prod(a.length for a in rows), self.target.vector_bytes // self.widest
         if count >= lanes >= 4 and self._is_worth_turning(lanes):
             self.across, self.block = True, lanes
         elif any(levels[n.number] == ROW and work(n) >= HEAVY for n in nodes):
@@ -58,7 +59,7 @@ class Blocks(Folds):
             full = sum(u.node.dtype.itemsize for u in self.loads if u.steps[-1])
             while lanes > 1 and (lanes * full * length > NEAR or lanes // 2 >= count):
                 lanes //= 2
-            self.block = lanes if 2 * lanes >= self.lanes // self.widest else 1
+            self.block = lanes if 2 * lanes >= self.target.vector_bytes // self.widest else 1
 
     def _is_worth_turning(self, lanes: int) -> bool:
         """Whether rows leave so many lanes empty that filling them is worth more than the turning costs."""

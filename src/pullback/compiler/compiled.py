@@ -18,7 +18,7 @@ from pullback.compiler.entry import Leaves
 from pullback.compiler.execute import Executor
 from pullback.compiler.forms import Forms
 from pullback.compiler.graph import Graph, fingerprint
-from pullback.compiler.machine import TranslatorError, there
+from pullback.compiler.machine import InvalidCodeError, TranslatorError, there
 from pullback.compiler.native import Native, Source
 from pullback.compiler.threads import checked
 from pullback.compiler.trace import ARRAY, PLAIN_NUMBERS, PYTHON, TENSOR, Followed, Trace
@@ -177,9 +177,11 @@ def _runner(source: Source, backend: str, options: dict[str, Any]) -> Any:
         raise CompileError("compile: backend='llvm' needs the package llvmlite, which is not installed here.")
     try:
         return Native(source, **options)
-    except TranslatorError:
+    except (TranslatorError, InvalidCodeError) as error:
         if backend == "llvm":
             raise
+        if isinstance(error, InvalidCodeError):
+            warn(f"{error} NumPy runs the program instead. Please report this.", RuntimeWarning, stacklevel=6)
         return Executor(source.graph)
 
 

@@ -18,7 +18,8 @@ from pullback.compiler.code import first_lanes, splat, vector
 from pullback.compiler.frames import Framed
 from pullback.compiler.graph import contiguous
 from pullback.compiler.kernels import Written
-from pullback.compiler.products import REGISTERS
+from pullback.compiler.products import multiply_add
+from pullback.compiler.target import Target
 from pullback.core.windows import Windows
 
 __all__ = ["Convolution", "Examples", "Interleaved", "Laid"]
@@ -80,8 +81,8 @@ class Convolution(NamedTuple):
         """What is called one after the other, and with which arguments."""
         return [(self, (0, 1))]
 
-    def written(self, lanes: int) -> Written:
-        return _written(self, lanes)
+    def written(self, target: Target) -> Written:
+        return _written(self, target)
 
 
 class Interleaved(NamedTuple):
@@ -127,8 +128,8 @@ class Examples(NamedTuple):
 
 
 @lru_cache(256)
-def _written(c: Convolution, lanes: int) -> Written:
-    return Sliding(c, lanes).write()
+def _written(c: Convolution, target: Target) -> Written:
+    return Sliding(c, target).write()
 
 
 class Tiling(NamedTuple):
@@ -143,10 +144,10 @@ class Tiling(NamedTuple):
 class Sliding(Framed):
     """Writes one convolution."""
 
-    def __init__(self, c: Convolution, lanes: int) -> None:
+    def __init__(self, c: Convolution, target: Target) -> None:
         super().__init__(c.dtype, c.space, c.channels, c.windows)
-        self.c = c
-        self.width = lanes // self.size
+        self.c, self.target = c, target
+        self.width = target.vector_bytes // self.size
         while self.width > 4 and self.width // 2 >= c.depth:
             self.width //= 2
         self.vector = vector(self.type, self.width)
@@ -162,7 +163,7 @@ class Sliding(Framed):
             taps.append(Axis(c.channels, 1, 1))
         along, summed = (taps, pixels) if c.of_filter else (joined(pixels), taps)
         self.along = [a for a in along if a.length > 1] or along[-1:]
-        self.tile, self.vectors, steps = tiling(self, summed, lanes)
+        self.tile, self.vectors, steps = tiling(self, summed, target)
         short = summed.pop(len(c.space) - 1)
         self.taken = [(i * short.step, i * short.rows) for i in range(steps)]  # at once
         summed.insert(len(c.space) - 1, Axis(short.length // steps, short.step * steps, short.rows * steps))
@@ -318,7 +319,7 @@ class Sliding(Framed):
     def _multiply(self, x: str, y: str, rooms: list[list[str]], last: int) -> None:
         """A few steps at once: what is at a place is read once, and goes to all results that it is part of."""
         code, t = self.code, self.vector
-        fma = f"llvm.fma.v{self.width}f{self.size * 8}"
+        fma = multiply_add(self.target, self.size, self.width)
         right = [
             [self._read(self.at(y, str(rows * self.across + v * self.width)), v, last) for v in range(self.vectors)]
             for _, rows in self.taken
@@ -394,7 +395,7 @@ def meeting(rows: list[tuple[int, ...]], along: list[Axis], taken: list[tuple[in
     return sorted(found.items())
 
 
-def tiling(s: Sliding, summed: list[Axis], lanes: int) -> Tiling:
+def tiling(s: Sliding, summed: list[Axis], target: Target) -> Tiling:
     """The tiles that should take the least time: many sums at once, few of them twice, and little to be read."""
     columns, lengths = -(-s.c.depth // s.width), [a.length for a in s.along]
     short, all_steps = summed[len(s.c.space) - 1], prod(a.length for a in summed)
@@ -403,7 +404,7 @@ def tiling(s: Sliding, summed: list[Axis], lanes: int) -> Tiling:
     for vectors in (v for v in (2, 1, 3, 4, 5, 7) if columns % v == 0 == wide % v):
         far = all_steps * vectors * s.width * s.size > NEAR
         for steps in (n for n in range(7, 0, -1) if short.length % n == 0):
-            most = (REGISTERS[lanes] - 2) // vectors - steps  # what is on the right, and one on the left, is there too
+            most = (target.registers - 2) // vectors - steps  # what is on the right, and one on the left, is there too
             most = most if steps == 1 else min(most, LONGEST // (vectors * steps))
             taken = [(i * short.step, 0) for i in range(steps)]
             for tile in _even(lengths, most):

@@ -279,24 +279,25 @@ class Exponentials(Pieces):
     # ---- hyperbolic
 
     def tanh(self, x: Value) -> Value:
-        """By expm1(2 * x): t / (t + 2)."""
+        """By t = expm1(2 * x): t / (t + 2); in f8 with half of t, which is in two parts: t / (t + 1)."""
         with self.code.exactly():
             a = self.at_most(self.absolute(self._real(x)), 10.0 if x.dtype == "f4" else 20.0)
             part = self._reduced(a + a, careful=x.dtype == "f8")
-            scale = self.power_of_two(part.bits)
             if x.dtype == "f4":
+                scale = self.power_of_two(part.bits)
                 t = self.fma(scale, self._tail(part), self.fma(scale, part.r, scale - 1.0))
                 return self.copysign(t / (t + 2.0), x)
-            less, more = scale - 1.0, scale * part.r
+            scale = self.power_of_two(part.bits, halved=1)
+            less, more = scale - 0.5, scale * part.r
             high = less + more
             low = self.fma(scale, self._tail(part), (less - high) + more)
             t = high + low
             low = (high - t) + low
-            d = t + 2.0
-            lower = (2.0 - d) + t
+            d = t + 1.0
+            lower = (1.0 - d) + t
             over = 1.0 / d
             q = t * over
-            left = self.fma(-q, d, t) + self.fma(-q, lower, low)
+            left = self.fma(-q, d, t) + self.fma(-q, lower, low * over)  # low is in t and in d, and 1 - q is 1 / d
             return self.copysign(self.fma(left, over, q), x)
 
     def _hyperbolic(self, x: Value) -> tuple[Value, ...]:

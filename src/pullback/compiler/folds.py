@@ -6,6 +6,7 @@ from pullback.compiler.access import Access
 from pullback.compiler.code import TYPES, Code, Value, code_of, literal, vector
 from pullback.compiler.fuse import Fused, Kernel
 from pullback.compiler.graph import Node
+from pullback.compiler.target import Target
 from pullback.compiler.vectormath import Lanes
 
 __all__ = ["Finish", "Folds"]
@@ -14,8 +15,8 @@ __all__ = ["Finish", "Folds"]
 class Folds(Access):
     """The text of a kernel, as far as it folds."""
 
-    def __init__(self, kernel: Kernel, fused: Fused, lanes: int) -> None:
-        super().__init__(kernel, fused, lanes)
+    def __init__(self, kernel: Kernel, fused: Fused, target: Target) -> None:
+        super().__init__(kernel, fused, target)
         self.width = 1
         self.accumulators: dict[int, str] = {}
         self.totals: dict[int, str] = {}

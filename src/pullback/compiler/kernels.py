@@ -333,7 +333,7 @@ class Writer(Blocks):
         at, use = rows_of(n)
         length, made = prod(n.args[0].shape[1:]), self.kernel.makes(at)
         if axis is None or at.steps[axis] == 0:
-            row = (value(at) if made else self._scalar_load(at)).name
+            row = (value(at) if made else self._row_scalar(at)).name
             place = self.code.add(self._place(use, index, axis), self.code.times(row, length))
             step = 1 if axis is None else use.steps[axis]
             if step == 1 or width == 1:

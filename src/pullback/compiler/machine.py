@@ -1,6 +1,6 @@
 """The one door to llvmlite: text becomes object code, and object code becomes functions that can be called.
 
-Also here: what is known of the processor, and where NumPy keeps its BLAS, whose matrix product compiled programs call.
+Also here: where NumPy keeps its BLAS, whose matrix product compiled programs call.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from contextlib import suppress
 from functools import lru_cache
 from itertools import takewhile
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from pullback.compiler.cache import NOTHING
 from pullback.compiler.image import Loaded, packed, possible, taken_in, unpacked
+from pullback.compiler.target import Target, cpu_features, get_target, own_target
 from pullback.errors import CompileError
 
 __all__ = [
-    "Library", "Processor", "TranslatorError", "blas", "code_key", "host", "library", "object_code", "recalled",
-    "there",
+    "InvalidCodeError", "Library", "TranslatorError", "blas", "code_key", "describe_translator", "library",
+    "object_code", "recalled", "there",
 ]  # fmt: skip
 
 _lock = threading.RLock()
@@ -43,41 +44,17 @@ def there() -> bool:
     return ctypes.sizeof(ctypes.c_void_p) == 8
 
 
-class Processor(NamedTuple):
-    """What LLVM is to make code for, in its own words."""
+@lru_cache(8)
+def describe_translator(target: Target) -> str:
+    """Everything that machine code depends on besides its text: LLVM, the CPU and what is used of it."""
+    import llvmlite
 
-    triple: str
-    cpu: str = ""
-    features: str = ""
-
-    @property
-    def lanes(self) -> int:
-        """Bytes in a vector register: 16 are there on x86-64 and aarch64 in any case."""
-        there = self.features.split(",")
-        return 64 if "+avx512f" in there else 32 if "+avx2" in there else 16
-
-
-class Host:
-    """The processor, as far as it is known without LLVM, whose import takes longer than loading a program.
-
-    Of another one everything is told.
-    """
-
-    def __init__(self, processor: Processor | None = None) -> None:
-        import llvmlite
-
-        self.processor = processor
-        features: dict[str, bool] = getattr(np._core._multiarray_umath, "__cpu_features__", {})  # type: ignore[attr-defined]
-        self.lanes = 64 if features.get("AVX512F") else 32 if features.get("AVX2") else 16
-        if processor is not None:
-            self.lanes, self.version = processor.lanes, f"{llvmlite.__version__} {processor}"
-            return
-        about = os.path.join(os.path.dirname(llvmlite.__file__), "binding")
-        built = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in os.scandir(about) if "llvmlite" in f.name]
-        cpu = _cpu() if possible() else "\n".join(translator().cpu)
-        self.version = (
-            f"{llvmlite.__version__} {sorted(built)} {sys.platform} {cpu} {sorted(k for k in features if features[k])}"
-        )
+    if target.triple:
+        return f"{llvmlite.__version__} {tuple(target)}"
+    about = os.path.join(os.path.dirname(llvmlite.__file__), "binding")
+    built = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in os.scandir(about) if "llvmlite" in f.name]
+    cpu = _cpu() if possible() else "\n".join(translator(target).cpu)
+    return f"{llvmlite.__version__} {sorted(built)} {sys.platform} {cpu} {sorted(cpu_features())} {tuple(target)}"
 
 
 def _cpu() -> str:
@@ -88,31 +65,27 @@ def _cpu() -> str:
     except OSError:
         first = ""
     found = [line for line in first.splitlines() if line.startswith(SAME_FOR_ALL)]
-    return "\n".join(found or translator().cpu)
-
-
-@lru_cache(1)
-def host() -> Host:
-    return Host()
+    return "\n".join(found or translator(own_target()).cpu)
 
 
 class Translator:
-    """LLVM, ready to make code for this processor, or for another one."""
+    """LLVM, ready to make code for a target."""
 
-    def __init__(self, processor: Processor | None = None) -> None:
+    def __init__(self, target: Target) -> None:
         import llvmlite.binding as llvm
 
         self.llvm = llvm
-        if processor is None:
+        if target.triple:
+            llvm.initialize_all_targets()
+            llvm.initialize_all_asmprinters()
+            self.target = llvm.Target.from_triple(target.triple)
+        else:
             llvm.initialize_native_target()
             llvm.initialize_native_asmprinter()
             self.target = llvm.Target.from_default_triple()
+        self.cpu = target.cpu, target.features
+        if not target.cpu:
             self.cpu = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
-        else:
-            llvm.initialize_all_targets()
-            llvm.initialize_all_asmprinters()
-            self.target = llvm.Target.from_triple(processor.triple)
-            self.cpu = processor.cpu, processor.features
         self.machine = self._machine(3)
         self.count = 0
 
@@ -123,7 +96,11 @@ class Translator:
     def code(self, text: str, effort: int) -> tuple[bytes, dict[str, float]]:
         llvm = self.llvm
         begin = perf_counter()
-        module = llvm.parse_assembly(text)
+        try:
+            module = llvm.parse_assembly(text)
+            module.verify()  # on a module that is not right, code generation would end the process
+        except RuntimeError as error:
+            raise InvalidCodeError(f"compile: LLVM refused the code that was made: {str(error).strip()}") from error
         parsed = perf_counter()
         builder = llvm.create_pass_builder(self.machine, llvm.create_pipeline_tuning_options(speed_level=2))
         passes = llvm.create_new_module_pass_manager()
@@ -148,29 +125,33 @@ class Translator:
         return builder.add_current_process().link(_linker(), f"program{self.count}")
 
 
+class InvalidCodeError(CompileError):
+    """What was given to LLVM is not a module: a mistake of the compiler's."""
+
+
 class TranslatorError(CompileError):
-    """There is llvmlite, but it does not work here."""
+    """There is llvmlite, but what a program needs is not here."""
 
 
 @lru_cache(8)
-def translator(processor: Processor | None = None) -> Translator:
+def translator(target: Target) -> Translator:
     try:
-        return Translator(processor)
+        return Translator(target)
     except (ImportError, OSError, RuntimeError) as error:
         raise TranslatorError(f"compile: llvmlite is installed, but could not be used: {error}") from error
 
 
 @lru_cache(1)
 def _linker() -> Any:
-    here = translator()
+    here = translator(own_target())
     return here.llvm.create_lljit_compiler(here.machine, use_jit_link=False)
 
 
-def object_code(text: str, effort: int = 3) -> tuple[bytes, dict[str, float]]:
+def object_code(text: str, effort: int = 3, target: Target | None = None) -> tuple[bytes, dict[str, float]]:
     """The object code of a module, and how many milliseconds each part of making it took."""
     with _lock:
         begin = perf_counter()
-        here = translator(host().processor)
+        here = translator(target or get_target())
         started = (perf_counter() - begin) * 1e3
         code, spent = here.code(text, effort)
     return code, {**({"start": started} if started > 1 else {}), **spent}
@@ -186,7 +167,7 @@ class Library:
             self.addresses = {name: self.held.addresses[name] for name in names}
         elif data[:1] == OBJECT:
             with _lock:
-                self.held = translator().linked(data[1:], names, imports)
+                self.held = translator(own_target()).linked(data[1:], names, imports)
                 self.addresses = {name: self.held[name] for name in names}
         else:
             raise ValueError("neither an image nor object code")
@@ -209,10 +190,10 @@ def _known(name: str) -> int:
     raise OSError(f"{name} is in no library that is known")
 
 
-def code_key(text: str, cache: Any, effort: int = 3) -> bytes:
+def code_key(text: str, cache: Any, effort: int = 3, target: Target | None = None) -> bytes:
     """The key under which the functions of a module are kept."""
     version = getattr(sys.modules["pullback"], "__version__", "")
-    key: bytes = cache.key(text, host().version, version, str(effort))
+    key: bytes = cache.key(text, describe_translator(target or get_target()), version, str(effort))
     return key
 
 
@@ -226,15 +207,20 @@ def recalled(key: bytes, names: list[str], imports: dict[str, int], cache: Any) 
 
 
 def library(
-    text: str, names: list[str], imports: dict[str, int], cache: Any = NOTHING, effort: int = 3
+    text: str,
+    names: list[str],
+    imports: dict[str, int],
+    cache: Any = NOTHING,
+    effort: int = 3,
+    target: Target | None = None,
 ) -> tuple[Library, dict[str, float]]:
     """The functions of a module: out of the cache if it is there, else made, and kept."""
-    key = code_key(text, cache, effort)
+    key = code_key(text, cache, effort, target)
     begin = perf_counter()
     found = recalled(key, names, imports, cache)
     if found is not None:
         return found, {"load": (perf_counter() - begin) * 1e3}
-    code, spent = object_code(text, effort)
+    code, spent = object_code(text, effort, target)
     begin = perf_counter()
     image = taken_in(code) if possible() else None
     made = None

@@ -9,15 +9,16 @@ from pullback.compiler.fuse import work
 from pullback.compiler.graph import Graph, Node
 from pullback.compiler.prepare import prepared
 from pullback.compiler.recipe import Kernel, Piece, Recipe, Slot
+from pullback.compiler.target import Target
 
 __all__ = ["assembled", "prepared", "recipe_of"]
 
 LONG = 200_000  # work, in elements, from which on other threads of the interpreter may run meanwhile
 
 
-def assembled(graph: Graph, lanes: int, threads: int, apart: bool) -> Assembly:
-    """A prepared graph as text, for vectors of so many bytes and at most so many threads."""
-    return Assembler(graph, lanes, threads, apart=apart).run()
+def assembled(graph: Graph, target: Target, threads: int, apart: bool) -> Assembly:
+    """A prepared graph as text, for a target and at most so many threads."""
+    return Assembler(graph, target, threads, apart=apart).run()
 
 
 def recipe_of(traced: Graph, graph: Graph, assembly: Assembly) -> tuple[Recipe, dict[int, Any]]:

@@ -20,10 +20,11 @@ from pullback.compiler.cache import NOTHING, default_cache
 from pullback.compiler.entry import Leaves, Result, entry, trusted
 from pullback.compiler.graph import Graph
 from pullback.compiler.guard import Guards
-from pullback.compiler.machine import blas, code_key, host, library, recalled
+from pullback.compiler.machine import TranslatorError, blas, code_key, library, recalled
 from pullback.compiler.question import question
 from pullback.compiler.recipe import Kernel, Slot, arrays_of, packed, unpacked
 from pullback.compiler.rewrite import rewritten
+from pullback.compiler.target import get_target
 from pullback.compiler.threads import get_num_threads, pool, possible, usable
 from pullback.errors import CompileError
 
@@ -67,7 +68,7 @@ class Native:
 
     def __init__(self, source: Source, cache: bool = True, threads: int | None = None) -> None:
         begin = perf_counter()
-        self.source = source
+        self.source, self.target = source, get_target()
         own = -threads if threads is not None else max(usable(), get_num_threads())
         self.threads = own if possible() else 1
         self.stats: dict[str, float] = {}
@@ -98,11 +99,11 @@ class Native:
         self.stats = {"write": (perf_counter() - begin) * 1e3 - self.source.spent}
         names = self._names()
         if names:
-            self.library, spent = library(assembly.text, names, self._imports(), kept)
+            self.library, spent = library(assembly.text, names, self._imports(), kept, target=self.target)
             self.addresses = self.library.addresses
             self.stats.update(spent)
         if key is not None:
-            self.recipe.code = code_key(assembly.text, kept).hex() if names else ""
+            self.recipe.code = code_key(assembly.text, kept, target=self.target).hex() if names else ""
             text = packed(self.recipe, self.source.traced, arrays)
             if text is not None:
                 kept.put(key, text)
@@ -131,13 +132,18 @@ class Native:
         return [p.name for p in self.recipe.pieces if p.name]
 
     def _imports(self) -> dict[str, int]:
-        found = {k: blas()[k] for k in self.recipe.imports if k != "parallel"}
+        wanted = [k for k in self.recipe.imports if k != "parallel"]
+        if not {*wanted} <= blas().keys():
+            raise TranslatorError(
+                "compile: this program has matrix products for OpenBLAS, which is not in NumPy's own package here."
+            )
+        found = {k: blas()[k] for k in wanted}
         return found | pool() if "parallel" in self.recipe.imports else found
 
     @cached_property
     def assembly(self) -> Any:
         """The program as text; that of one whose code was kept is written when somebody wants to read it."""
-        return compiler.making.assembled(self.source.prepared, host().lanes, self.threads, self.guarded)
+        return compiler.making.assembled(self.source.prepared, self.target, self.threads, self.guarded)
 
     def __call__(self, values: Sequence[Any]) -> Any:
         return self.run(*values)

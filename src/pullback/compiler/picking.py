@@ -55,13 +55,18 @@ def checked(t: Any, op: Any, at: Any) -> Any:
     node = source = t.node(at)
     if node.kind == "constant":
         return t.symbol(np.asarray(op.perform([node.data], {})))
-    while source.kind in ("view", "cast"):
+    while source.kind == "view" or (source.kind == "cast" and _holds_positions(source.dtype, op)):
         (source,) = source.args
     if isinstance(op, Positions) and source.kind == "scan" and isinstance(source.data[0].lower, position):
         axis = source.data[1]["axis"]
         if isinstance(axis, int) and source.args[0].shape and source.args[0].shape[axis] <= op.length:
             return np.astype(t.wrapped(node), np.int64)  # they are positions along an axis that is not longer
     return t.opaque(op, [at], {})
+
+
+def _holds_positions(dtype: Any, op: Any) -> bool:
+    """Whether positions along an axis are the same numbers in a dtype."""
+    return isinstance(op, Positions) and dtype.kind in "iu" and np.iinfo(dtype).max >= op.length - 1
 
 
 def numbers(shape: Shape, pick: Callable[[Any], Any]) -> tuple[Any, int]:

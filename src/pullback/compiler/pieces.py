@@ -87,10 +87,10 @@ class Pieces:
         shifted = self.fma(x, scale, ROUND[x.dtype])
         return shifted - ROUND[x.dtype], shifted.as_bits()
 
-    def power_of_two(self, bits: Value) -> Value:
-        """2 to the number these bits end in."""
+    def power_of_two(self, bits: Value, halved: int = 0) -> Value:
+        """2 to the number these bits end in, halved so many times."""
         dtype = f"f{bits.dtype[1]}"
-        return ((bits << MANTISSA[dtype]) + BITS_OF_ONE[dtype]).as_floats()
+        return ((bits << MANTISSA[dtype]) + (BITS_OF_ONE[dtype] - (halved << MANTISSA[dtype]))).as_floats()
 
     def absolute(self, x: Value) -> Value:
         if x.kind == "f":

@@ -23,6 +23,7 @@ from pullback.compiler.fuse import (
     work,
 )
 from pullback.compiler.graph import Node
+from pullback.compiler.target import Target
 
 __all__ = ["Axis", "Plan"]
 
@@ -39,8 +40,8 @@ class Axis(NamedTuple):
 class Plan:
     """What is to be known of a kernel before it can be written."""
 
-    def __init__(self, kernel: Kernel, fused: Fused, lanes: int) -> None:
-        self.kernel, self.fused, self.lanes = kernel, fused, lanes
+    def __init__(self, kernel: Kernel, fused: Fused, target: Target) -> None:
+        self.kernel, self.fused, self.target = kernel, fused, target
         self.split = kernel.split
         self.block, self.across = 1, False  # rows at a time, and whether they are gone along side by side
         self.stored = [n for n in kernel.nodes if n.number in fused.stored and kernel.levels[n.number] != AFTER]
@@ -247,7 +248,7 @@ class Plan:
 
     def _width(self, columns: list[Axis]) -> int:
         """Lanes: as many as the widest dtype has in a register, not more than there are elements along a row."""
-        lanes = max(1, self.lanes // self.widest)
+        lanes = max(1, self.target.vector_bytes // self.widest)
         length = columns[-1].length if columns else 1
         while lanes > 1 and lanes // 2 >= length:
             lanes //= 2

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from pullback.compiler.code import Value, first_lanes, literal, vector
 from pullback.compiler.frames import Framed
 from pullback.compiler.kernels import Written
+from pullback.compiler.target import Target
 from pullback.compiler.vectormath import Lanes
 from pullback.core.windows import Windows
 
@@ -50,22 +51,22 @@ class Pooling(NamedTuple):
         """What is called, and with which arguments."""
         return [(self, (0, 1, 2) if self.symbol in ("give", "take") else (0,))]
 
-    def written(self, lanes: int) -> Written:
-        return _written(self, lanes)
+    def written(self, target: Target) -> Written:
+        return _written(self, target)
 
 
 @lru_cache(256)
-def _written(p: Pooling, lanes: int) -> Written:
-    return Pool(p, lanes).write()
+def _written(p: Pooling, target: Target) -> Written:
+    return Pool(p, target).write()
 
 
 class Pool(Framed):
     """Writes one pooling."""
 
-    def __init__(self, p: Pooling, lanes: int) -> None:
+    def __init__(self, p: Pooling, target: Target) -> None:
         super().__init__(p.dtype, p.space, p.channels, p.windows)
         self.p = p
-        self.width = lanes // self.size
+        self.width = target.vector_bytes // self.size
         while self.width > 1 and self.width // 2 >= p.channels:
             self.width //= 2
         self.vector = vector(self.type, self.width)

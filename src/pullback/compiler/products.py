@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from pullback.compiler.code import FLOATS, Code, code_of, first_lanes, literal, vector
 from pullback.compiler.fuse import gemm_flag, layout
 from pullback.compiler.graph import Node, contiguous
+from pullback.compiler.target import Target
 
 SMALL = 96**3  # multiplications; above, others are quicker
-REGISTERS = {64: 32, 32: 16, 16: 16}  # by bytes in a register
 
 
 class Matrix(NamedTuple):
@@ -123,24 +123,30 @@ def _rows(m: int, most: int) -> int:
 
 
 @lru_cache(256)
-def small_product(product: Product, lanes: int) -> tuple[str, frozenset[str]]:
+def small_product(product: Product, target: Target) -> tuple[str, frozenset[str]]:
     """The text of a small product, and what it refers to."""
-    writer = SmallProduct(product, lanes)
+    writer = SmallProduct(product, target)
     return writer.text(), frozenset(writer.code.declared)
+
+
+def multiply_add(target: Target, size: int, width: int) -> str:
+    """LLVM's function for x * y + z of sums of products: rounded once where the CPU has an instruction for it."""
+    type_ = f"f{size * 8}" if width == 1 else f"v{width}f{size * 8}"
+    return f"llvm.{'fma' if target.has_fma else 'fmuladd'}.{type_}"
 
 
 class SmallProduct:
     """The text of one product: ``(a, b, c, result, scratch)``."""
 
-    def __init__(self, product: Product, lanes: int) -> None:
-        self.p, self.code = product, Code()
+    def __init__(self, product: Product, target: Target) -> None:
+        self.p, self.target, self.code = product, target, Code()
         self.type = FLOATS[product.dtype]
         self.size = int(product.dtype[1])
-        most = lanes // self.size
+        most = target.vector_bytes // self.size
         while most > 4 and most // 2 >= product.n:
             most //= 2
         self.width = most
-        registers = REGISTERS[lanes]
+        registers = target.registers
         self.vectors = 2 if product.n > self.width else 1
         self.rows = _rows(product.m, min((registers - 2 - self.vectors) // self.vectors // 2 * 2, 12))
 
@@ -195,7 +201,7 @@ class SmallProduct:
             for v in range(vectors):
                 start = self._read("%c", self._place(i, r, j, v), mask) if p.adds else "zeroinitializer"
                 code.line(f"store {type_} {start}, ptr {rooms[r][v]}, align 64")
-        fma = f"llvm.fma.v{self.width}f{self.size * 8}" if self.width > 1 else f"llvm.fma.f{self.size * 8}"
+        fma = multiply_add(self.target, self.size, self.width)
         with code.loop("0", p.k) as k:
             along = code.add(code.times(k, self.b_row), j)
             right = [self._read(self.b, code.add(along, str(v * self.width)), mask) for v in range(vectors)]

@@ -16,7 +16,8 @@ import numpy as np
 
 from pullback.compiler.cache import summed
 from pullback.compiler.graph import Graph, fingerprint
-from pullback.compiler.machine import host
+from pullback.compiler.machine import describe_translator
+from pullback.compiler.target import get_target
 from pullback.core.lowering import windows
 from pullback.core.op import REGISTRY, Op
 
@@ -37,7 +38,7 @@ def question(graph: Graph, *more: Any) -> list[str] | None:
     about = _compiler()
     if about is None:
         return None
-    lines = [about, host().version, repr(more)]
+    lines = [about, describe_translator(get_target()), repr(more)]
     seen: dict[Any, int] = {}
     dtypes: dict[Any, str] = {}
     ops: dict[int, str] = {}

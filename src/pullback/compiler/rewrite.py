@@ -117,7 +117,7 @@ def _map(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
         like = Node("map", (), shape, n.dtype, n.data, 0, n.line)
         if shape == n.shape:
             return _better(g, like, bare)
-        if all(a.kind == "constant" for a in bare):
+        if all(a.kind == "constant" and a.size == 1 for a in bare):
             return _repeated(g, _better(g, like, bare), n)
     if kernel is np.negative and args[0].kind == "map" and args[0].data[0].kernel is np.negative:
         return args[0].args[0]

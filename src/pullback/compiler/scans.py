@@ -15,6 +15,7 @@ from typing import Any
 from pullback.compiler.code import TYPES, Code, Value, code_of, first_lanes, literal, splat, vector
 from pullback.compiler.graph import Node
 from pullback.compiler.kernels import Written
+from pullback.compiler.target import Target
 from pullback.compiler.vectormath import Lanes
 from pullback.core.lowering import position
 
@@ -28,15 +29,15 @@ BLOCK = 4096  # bytes of neighbours that are done together: what was written las
 PART = 32768  # elements, about, that a thread takes at a time
 
 
-def scanned(n: Node, lanes: int) -> Written:
+def scanned(n: Node, target: Target) -> Written:
     """The kernel for a node: its arrays are the arguments and the result."""
-    return (Search if isinstance(n.data[0].lower, position) else Scan)(n, lanes).written()
+    return (Search if isinstance(n.data[0].lower, position) else Scan)(n, target).written()
 
 
 class Along:
     """A kernel whose rows are pieces of work that are independent of each other."""
 
-    def __init__(self, n: Node, lanes: int) -> None:
+    def __init__(self, n: Node, target: Target) -> None:
         self.node, self.code, self.lower = n, Code(), n.data[0].lower
         x, axis = n.args[-1], n.data[1]["axis"]
         if isinstance(axis, list | tuple):
@@ -48,7 +49,7 @@ class Along:
         self.inner = 1 if whole else prod(x.shape[at + 1 :])
         self.dtype = "u1" if x.dtype == bool else code_of(x.dtype)
         self.size, self.one = x.dtype.itemsize, TYPES[self.dtype]
-        self.width = max(1, lanes // self.size)
+        self.width = max(1, target.vector_bytes // self.size)
         self.columns = max(1, BLOCK // (self.size * self.width))  # vectors of a block
         self.scratch = 0
 
@@ -112,8 +113,8 @@ class Along:
 class Scan(Along):
     """A running value: each from the one before."""
 
-    def __init__(self, n: Node, lanes: int) -> None:
-        super().__init__(n, lanes)
+    def __init__(self, n: Node, target: Target) -> None:
+        super().__init__(n, target)
         params = n.data[1]
         self.lag = bool(params.get("adjoint"))  # all but the last argument are taken one place before
         self.back = bool(params.get("reverse")) != self.lag
@@ -270,10 +271,10 @@ class Scan(Along):
 class Search(Along):
     """The position of the first of the largest, or smallest; a NaN is before all."""
 
-    def __init__(self, n: Node, lanes: int) -> None:
-        super().__init__(n, lanes)
+    def __init__(self, n: Node, target: Target) -> None:
+        super().__init__(n, target)
         self.index = "i4" if self.length < 2**31 and self.size < 8 else "i8"
-        self.width = max(1, lanes // max(self.size, int(self.index[1])))
+        self.width = max(1, target.vector_bytes // max(self.size, int(self.index[1])))
         self.columns = max(1, BLOCK // 4 // (self.size * self.width))
         self.short = self.inner == 1 and self.length <= SHORT and self.outer >= self.width > 1 and self.size >= 4
         if self.inner > 1 and self.vectors > 1:
@@ -289,7 +290,7 @@ class Search(Along):
             self._rows(u)
         elif self.inner == 1:
             self._row(u)
-        elif self.inner < self.width:
+        elif self.vectors == 1:
             self._few(u)
         else:
             self._many(*self.block(u))
@@ -410,7 +411,7 @@ class Search(Along):
         self._write(self._loaded(rooms, width)[1], first)
 
     def _few(self, u: str) -> None:
-        """Neighbours that are fewer than lanes."""
+        """Neighbours that fill one vector at most."""
         code, mask = self.code, first_lanes(self.inner, self.width)
         base = code.times(u, self.length * self.inner)
         rooms = self._begin(self._read(base, self.width, mask))

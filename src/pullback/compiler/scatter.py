@@ -10,6 +10,7 @@ from math import prod
 from pullback.compiler.code import FLOATS, TYPES, Code, code_of, vector
 from pullback.compiler.graph import Node, contiguous
 from pullback.compiler.kernels import Written
+from pullback.compiler.target import Target
 
 __all__ = ["ScatterAdd", "Spaced"]
 
@@ -17,11 +18,11 @@ __all__ = ["ScatterAdd", "Spaced"]
 class ScatterAdd:
     """Adds the rows of ``x`` to zeros, at the positions ``rows``; a kernel whose rows are those of the result."""
 
-    def __init__(self, n: Node, lanes: int) -> None:
+    def __init__(self, n: Node, target: Target) -> None:
         rows = n.args[1]
         self.dtype, self.code = code_of(n.dtype), Code()
         self.places, self.rows, self.length, self.size = n.shape[0], rows.size, prod(n.shape[1:]), int(self.dtype[1])
-        self.width = max(1, lanes // self.size)
+        self.width = max(1, target.vector_bytes // self.size)
         while self.width > 1 and self.width > self.length:
             self.width //= 2
 
@@ -73,13 +74,13 @@ MOST = 8  # steps between elements, up to which the zeros are written with them
 class Spaced:
     """The text of the function ``(x, z)`` that lays the elements of ``x`` out at the steps of a view of zeros."""
 
-    def __init__(self, n: Node, lanes: int) -> None:
+    def __init__(self, n: Node, target: Target) -> None:
         (x,) = n.args
         self.code, self.view, self.nbytes = Code(), n.data, n.nbytes
         self.shape, self.steps = x.shape or (1,), contiguous(x.shape) or (1,)
         self.strides = n.data.strides or (1,)
         self.one, self.size = "i8" if n.dtype == bool else TYPES[code_of(n.dtype)], n.dtype.itemsize
-        self.width = max(1, lanes // self.size)
+        self.width = max(1, target.vector_bytes // self.size)
         while self.width > self.shape[-1]:
             self.width //= 2
         self.row = n.shape[-1] if n.shape else 1

@@ -7,6 +7,7 @@ from typing import Any
 from pullback.compiler.code import Code
 from pullback.compiler.graph import Node
 from pullback.compiler.sharing import WORTH_SHARING
+from pullback.compiler.target import Target
 
 __all__ = ["call_windows", "window_rooms"]
 
@@ -16,9 +17,9 @@ def _cost(n: Node, call: Any) -> int:
     return int(call.work) * n.dtype.itemsize // 200
 
 
-def _workers(n: Node, call: Any, lanes: int, threads: int) -> int:
+def _workers(n: Node, call: Any, target: Target, threads: int) -> int:
     """How many threads share the images; examples are done one after the other."""
-    w = call.written(lanes)
+    w = call.written(target)
     alone = _cost(n, call) < WORTH_SHARING or _examples(n) > 1
     return 1 if alone else min(abs(threads), -(-w.rows // w.part))
 
@@ -27,9 +28,9 @@ def _examples(n: Node) -> int:
     return int(getattr(n.data, "examples", 1))
 
 
-def window_rooms(n: Node, lanes: int, threads: int) -> tuple[int, int]:
+def window_rooms(n: Node, target: Target, threads: int) -> tuple[int, int]:
     """Bytes that a node needs for sums that are put together afterwards, and for itself."""
-    made = [(call.written(lanes), _workers(n, call, lanes, threads)) for call, _ in n.data.calls]
+    made = [(call.written(target), _workers(n, call, target, threads)) for call, _ in n.data.calls]
     return max(w.partial * -(-w.rows // w.part) for w, _ in made), max(w.scratch * many for w, many in made)
 
 
@@ -55,11 +56,11 @@ def _call_each(assembler: Any, code: Code, n: Node, partial: str, scratch: str, 
         return code.op(f"getelementptr i8, ptr {whole}, i64 {code.times(e, x.nbytes // x.shape[0])}") if e else whole
 
     for call, args in n.data.calls:
-        w = call.written(assembler.lanes)
+        w = call.written(assembler.target)
         assembler.declared |= w.declared
         name = assembler._named(w.body)
         given = [f"ptr {address(x)}" for x in [n.args[i] for i in args] + ([] if w.finish else [n])]
-        if _workers(n, call, assembler.lanes, assembler.threads) > 1:
+        if _workers(n, call, assembler.target, assembler.threads) > 1:
             assembler._by_threads(code, name, w, [*given, f"ptr {partial}", f"ptr {scratch}"], _cost(n, call))
         else:
             part = w.part if w.partial else w.rows

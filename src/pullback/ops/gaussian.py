@@ -20,6 +20,7 @@ from pullback.core.tape import ARRAYS, constant
 __all__ = ["erf", "gelu"]
 
 SMALL, BLOCK = 256, 8192  # elements: one by one up to here; as many as stay in cache
+GELU_END = 30.0  # beyond, the tanh in it is 1
 PEAK = 2 / math.sqrt(math.pi)
 
 
@@ -132,5 +133,6 @@ def gelu(x: Any, approximate: bool = False) -> Any:
     x = numbers("gelu", "x", x if isinstance(x, ARRAYS) else constant(as_value(x, "gelu")))
     half = x * 0.5
     if approximate:
-        return half + half * np.tanh((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi))
+        near = x if x.dtype.kind == "c" else np.clip(x, -GELU_END, GELU_END)  # so that a cube is finite
+        return half + half * np.tanh((near + near * near * near * 0.044715) * math.sqrt(2 / math.pi))
     return half + half * erf(x * math.sqrt(0.5))

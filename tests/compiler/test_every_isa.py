@@ -1,0 +1,49 @@
+"""Code for every instruction set that this CPU can run: the tests of the compiler, and random programs.
+
+In the usual run this is a sample; with ``PULLBACK_LONG_TESTS=1`` it is every test and 20,000 programs each.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import random_isa
+from isas import LONG, RUNNABLE
+
+from pullback.compiler.machine import there
+from pullback.compiler.target import MAX_ISA, own_target
+
+HERE = Path(__file__)
+PROGRAMS, AT_ONCE = (20_000, 500) if LONG else (40, 40)
+SAMPLE = "1" if LONG else "40"
+
+pytestmark = [
+    pytest.mark.skipif(not there(), reason="llvmlite is not installed"),
+    pytest.mark.skipif(MAX_ISA in os.environ, reason="these tests choose it themselves"),
+]
+
+
+def run(isa: str, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A Python of its own, so that a crash is seen."""
+    return subprocess.run(
+        [sys.executable, *command], env={**os.environ, MAX_ISA: isa, **environment}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("first", range(0, PROGRAMS, AT_ONCE))
+@pytest.mark.parametrize("isa", RUNNABLE)
+def test_random_programs(isa: str, first: int) -> None:
+    done = run(isa, random_isa.__file__, str(first), str(AT_ONCE), PULLBACK_CANARY="1")
+    assert done.returncode == 0, f"{isa}, seed {done.stdout.split()[-1:]}, exit {done.returncode}: {done.stderr}"
+
+
+@pytest.mark.parametrize("isa", [isa for isa in RUNNABLE if isa != own_target().isa])
+def test_tests_of_the_compiler(isa: str) -> None:
+    flags = ["-q", "-n", "0", "-p", "no:cacheprovider"]
+    done = run(isa, "-m", "pytest", *flags, str(HERE.parent), PULLBACK_TEST_SAMPLE=SAMPLE)
+    assert done.returncode == 0, f"{isa}, exit {done.returncode}: {done.stdout[-4000:]}{done.stderr[-1000:]}"
