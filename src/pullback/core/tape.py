@@ -110,7 +110,7 @@ class Step:
     ``blockwise`` that they may be run on parts of the arrays.
     """
 
-    __slots__ = ("_complex", "_large", "back", "blockwise", "dx", "dy", "needs", "needs_z", "op", "plain")
+    __slots__ = ("_complex", "_floats", "_large", "back", "blockwise", "dx", "dy", "needs", "needs_z", "op", "plain")
 
     def __init__(
         self, op: Any, dx: Any = None, dy: Any = None, *, back: Any = None,
@@ -121,6 +121,7 @@ class Step:
         self.plain: Step = self  # the same step where values are small
         self._large: Step | None = None
         self._complex: Step | None = None
+        self._floats: Step | None = None
 
     @property
     def complex(self) -> Step:
@@ -128,6 +129,13 @@ class Step:
         if self._complex is None:
             self._complex = conjugated(self)
         return self._complex
+
+    @property
+    def floats(self) -> Step:
+        """The same step for integer operands of an elementwise op whose result is a float."""
+        if self._floats is None:
+            self._floats = widened(self)
+        return self._floats
 
     @property
     def large(self) -> Step:
@@ -275,6 +283,8 @@ class Tape(dict[Any, Any]):
             self.cut(op.name)
             return as_tensor(z)
         step, x, y = placed
+        if op.elementwise and m.dtype.kind in "fc" and any(getattr(v, "dtype", m.dtype).kind in "iub" for v in values):
+            step = step.floats
         for a, needed in zip(args, step.needs, strict=False):
             if needed and type(a) is Large:
                 keep(a.x, a.value)
@@ -472,6 +482,28 @@ def conjugated(step: Step) -> Step:
             lambda g, *more: [None if d is None else np.conjugate(d) for d in rules(np.conjugate(g), *more)]
         )
     return step if rules is None and dx is None else made
+
+
+def widened(step: Step) -> Step:
+    """The step whose rules see integers as floats, as the kernel did: their own arithmetic would wrap around."""
+    dx, dy, rules = step.dx, step.dy, getattr(step.back, "rules", None)
+    made = Step(step.op, needs=step.needs, needs_z=step.needs_z)
+    if rules is not None:
+        enters = [step.op.d.differentiable(i) for i in range(len(step.op.inputs))]
+        made.back = back_many(
+            lambda g, z, args, *more: rules(
+                g, z, [as_float(a, z.dtype) if on else a for a, on in zip(args, enters, strict=True)], *more
+            )
+        )
+    else:
+        made.dx = lambda g, z, x, y: fit(dx(g, z, as_float(x, z.dtype), as_float(y, z.dtype)), x)
+        made.dy = dy and (lambda g, z, x, y: fit(dy(g, z, as_float(x, z.dtype), as_float(y, z.dtype)), y))
+    return made
+
+
+def as_float(x: Any, dtype: Any) -> Any:
+    """Integers and bools as numbers of ``dtype``; anything else as it is."""
+    return x.astype(dtype) if isinstance(x, ARRAYS) and x.dtype.kind in "iub" else x
 
 
 def fit(g: Any, x: Any) -> Any:

@@ -33,12 +33,20 @@ SELU_DEPTH = SELU_SCALE * 1.6732632423543772  # the limit to the left is -SELU_D
 # ---- with a kink at 0
 
 
-def _relu(x: Any) -> Any:
+def _zero(name: str, x: Any) -> Any:
+    """0 as an array of the dtype of floats ``x``, for other real numbers Python's; complex numbers have no sign."""
     zero = ZERO.get(x.dtype)
     if zero is None:
         if x.dtype.kind == "c":
-            raise ArgumentError("relu: complex numbers have no order; take x.real or pb.abs(x) first.")
-        return np.maximum(x, 0)
+            raise ArgumentError(f"{name}: complex numbers have no order; take x.real or pb.abs(x) first.")
+        return 0
+    return zero
+
+
+def _relu(x: Any) -> Any:
+    zero = ZERO.get(x.dtype)
+    if zero is None:
+        return np.maximum(x, _zero("relu", x))
     if x.size > 8192:
         n, axis = 1, x.ndim
         while n < 64 and axis > 1:
@@ -70,7 +78,7 @@ def relu(x: Any, /) -> Any:
 
 
 def _relu6(x: Any) -> Any:
-    return np.minimum(np.maximum(x, ZERO.get(x.dtype, 0)), 6)
+    return np.minimum(np.maximum(x, _zero("relu6", x)), 6)
 
 
 @op(
@@ -99,8 +107,8 @@ def _given(alpha: Any, otherwise: float) -> float:
 
 
 def _leaky_relu(x: Any, alpha: Any = 0.2) -> Any:
-    a = _given(alpha, 0.2)
-    return np.maximum(x, x * a) if 0 < a <= 1 else select(x > 0, x, x * a)
+    a, zero = _given(alpha, 0.2), _zero("leaky_relu", x)
+    return np.maximum(x, x * a) if 0 < a <= 1 else select(x > zero, x, x * a)
 
 
 @op(
@@ -119,7 +127,7 @@ def leaky_relu(x: Any, /, alpha: float = 0.2) -> Any:
 
 
 def _prelu(x: Any, alpha: Any) -> Any:
-    return select(x < 0, x * alpha, x)
+    return select(x < _zero("prelu", x), x * alpha, x)
 
 
 @op(
@@ -137,7 +145,7 @@ def prelu(x: Any, alpha: Any, /) -> Any:
 
 
 def _elu(x: Any) -> Any:
-    zero = ZERO.get(x.dtype, 0)
+    zero = _zero("elu", x)
     return np.maximum(x, zero) + np.expm1(np.minimum(x, zero))
 
 
@@ -156,7 +164,8 @@ def elu(x: Any, /) -> Any:
 
 
 def _selu(x: Any) -> Any:
-    zero = ZERO.get(x.dtype, 0)
+    zero = _zero("selu", x)
+    x = x if x.dtype.kind == "f" else x.astype(float)
     return np.maximum(x, zero) * SELU_SCALE + np.expm1(np.minimum(x, zero)) * SELU_DEPTH
 
 
@@ -175,7 +184,7 @@ def selu(x: Any, /) -> Any:
 
 
 def _step(x: Any, alpha: Any = 0.0) -> Any:
-    z = select(np.isnan(x), x, select(x > 0, 1, _given(alpha, 0.0)))
+    z = select(np.isnan(x), x, select(x > _zero("step", x), 1, _given(alpha, 0.0)))
     return z.astype(x.dtype) if x.dtype.kind == "f" else z
 
 
@@ -198,9 +207,21 @@ def step(x: Any, /, alpha: float = 0.0) -> Any:
 
 
 def _sigmoid(x: Any) -> Any:
-    one, top = ONE_AND_TOP.get(x.dtype) or (1, 11.0)
+    known = ONE_AND_TOP.get(x.dtype)
+    if known is None:
+        if x.dtype.kind == "c":
+            return _complex_sigmoid(x)
+        z = _sigmoid(x.astype(np.result_type(x.dtype, np.float32)))
+        return z.astype(x.dtype) if x.dtype.kind == "f" else z
+    one, top = known
     e = np.exp(np.minimum(x, top))  # no overflow to the right, full precision to the left
     return e / (e + one)
+
+
+def _complex_sigmoid(x: Any) -> Any:
+    right = x.real >= 0
+    e = np.exp(select(right, -x, x))  # of the side on which it does not overflow
+    return select(right, 1, e) / (e + 1)
 
 
 def _share(e: Any) -> Any:
@@ -222,7 +243,7 @@ def sigmoid(x: Any, /) -> Any:
 
 
 def _softplus(x: Any) -> Any:
-    return np.logaddexp(x, ZERO.get(x.dtype, 0))
+    return np.logaddexp(x, _zero("softplus", x))
 
 
 @op(
@@ -240,7 +261,7 @@ def softplus(x: Any, /) -> Any:
 
 
 def _log_sigmoid(x: Any) -> Any:
-    return -np.logaddexp(-x, ZERO.get(x.dtype, 0))
+    return -np.logaddexp(-x, _zero("log_sigmoid", x))
 
 
 @op(
