@@ -474,6 +474,12 @@ def conjugated(step: Step) -> Step:
     """
     dx, dy, rules = step.dx or getattr(step.back, "dx", None), step.dy, getattr(step.back, "rules", None)
     made = Step(step.op, needs=step.needs, needs_z=step.needs_z)
+    if step.op is not None and step.op.d.adjoint:
+        if dx is None:
+            return step  # which undoes widening itself
+        made.dx = lambda g, z, x, y: fit(dx(g, z, x, y), x)
+        made.dy = dy and (lambda g, z, x, y: fit(dy(g, z, x, y), y))
+        return made
     if dx is not None:
         made.dx = lambda g, z, x, y: fit(np.conjugate(dx(np.conjugate(g), z, x, y)), x)
         made.dy = dy and (lambda g, z, x, y: fit(np.conjugate(dy(np.conjugate(g), z, x, y)), y))
