@@ -79,6 +79,8 @@ def _subscripts(axes: Any) -> str:
 
 
 def _norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    if axis is None and ord in ("f", "fro") and x.ndim == 2:
+        return norms.euclidean_norm(x, None, keepdims)
     if axis is None and (ord is None or x.ndim == 1 or not x.ndim):
         return _vector_norm(x, keepdims=keepdims, ord=2 if ord is None else ord)
     axes = over(x.ndim, axis, "np.linalg.norm")

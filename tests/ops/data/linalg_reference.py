@@ -128,6 +128,10 @@ def eig(xp: Any, x: Any) -> Any:
     return real(xp, projected) + (xp.abs(w) ** 3).sum() + (xp.abs(v) ** 4).sum()
 
 
+def slogdet(xp: Any, sign: Any, size: Any) -> Any:
+    return real(xp, sign) + weighed(xp, size)
+
+
 def complex_definite(xp: Any, x: Any) -> Any:
     eye = np.eye(x.shape[-1])
     return x @ h(xp, x) + (torch.tensor(eye) if xp is torch else eye)
@@ -147,7 +151,7 @@ CASES |= {
     "complex inv": (lambda xp, x: real(xp, xp.linalg.inv(x)), C_BATCH),
     "complex solve": (lambda xp, x: real(xp, xp.linalg.solve(x, x[..., :2] * x[..., 1:])), C_BATCH),
     "complex det": (lambda xp, x: real(xp, xp.linalg.det(x)), C_BATCH),
-    "complex slogdet": (lambda xp, x: real(xp, xp.linalg.slogdet(x)[0]) + weighed(xp, xp.linalg.slogdet(x)[1]), C_BATCH),
+    "complex slogdet": (lambda xp, x: slogdet(xp, *xp.linalg.slogdet(x)), C_BATCH),
     "complex pinv, tall": (lambda xp, x: real(xp, xp.linalg.pinv(x)), C_TALL),
     "complex pinv, wide": (lambda xp, x: real(xp, xp.linalg.pinv(x)), C_WIDE),
     "complex lstsq": (lambda xp, x: real(xp, xp.linalg.lstsq(x, x[:, :2] ** 2)[0]), C_TALL),

@@ -201,7 +201,9 @@ def both_of_qr(x: Any, complete: bool = False) -> Any:
     run=clear("qr", both_of_qr, DIVERGED),
 )
 def joined_qr(x: Any, /, complete: bool = False) -> Any:
-    """What ``qr`` gives for a matrix that is not wide: Q, under it the transpose of R; ``complete`` as LAPACK is called.
+    """What ``qr`` gives for a matrix that is not wide: Q, under it the transpose of R.
+
+    ``complete`` is how LAPACK is called.
 
     >>> joined_qr(np.array([[3.0], [4.0]])).shape
     (3, 1)

@@ -14,7 +14,7 @@ from pullback.core.adjoints import H
 from pullback.core.calculus import rule
 from pullback.core.composition import numbers
 from pullback.core.op import op
-from pullback.errors import MatrixError, ShapeError
+from pullback.errors import ShapeError
 from pullback.ops.linalg.pieces import (
     DIVERGED,
     SQUARE,
@@ -103,11 +103,11 @@ class Eigh(NamedTuple):
 def eigh(x: Any, uplo: str = "L") -> Eigh:
     """The eigenvalues of symmetric or Hermitian matrices, in ascending order, and their eigenvectors as columns.
 
-    What is decomposed is the mean of ``x`` and its (conjugate) transpose, so that gradients are symmetric too.  The sign
-    of an eigenvector is a matter of chance, of complex ones its phase; a gradient says how it moves with its sign kept,
-    and a function that depends on phases is refused.  Equal eigenvalues have no eigenvectors of their own: the gradient
-    of what depends on these is infinite or NaN there, and so is the second derivative of eigenvalues.  First derivatives
-    of the eigenvalues alone are fine.  ``uplo`` ("L" or "U") is the triangle that LAPACK is given.
+    What is decomposed is the mean of ``x`` and its (conjugate) transpose, so that gradients are symmetric too.  The
+    sign of an eigenvector is a matter of chance, of complex ones its phase; a gradient says how it moves with its sign
+    kept, and a function that depends on phases is refused.  Equal eigenvalues have no eigenvectors of their own: the
+    gradient of what depends on these is infinite or NaN there, and so is the second derivative of eigenvalues.  First
+    derivatives of the eigenvalues alone are fine.  ``uplo`` ("L" or "U") is the triangle that LAPACK is given.
 
     >>> w, v = pb.linalg.eigh(np.array([[2.0, 0.0], [0.0, 1.0]]))
     >>> w
@@ -174,27 +174,17 @@ def eig_back(g: Any, z: Any) -> Any:
     real = pivots(v)
     kept = dv - v * np.real(along) - real * imaginary(np.imag(along) / np.real(np.sum(v * real, -2, keepdims=True)))
     turn = per_gap(H(v) @ kept, np.conjugate(differences(w))) + on_diagonal(dw)
-    return by_vectors(H(v), turn @ H(v))
+    return np.linalg.solve(H(v), turn @ H(v))
 
 
 @unwarned
 def eig_moved(dx: Any, z: Any) -> Any:
     w, v = z[..., 0, :], z[..., 1:, :]
-    turn = by_vectors(v, dx @ v)
+    turn = np.linalg.solve(v, dx @ v)
     moved = v @ per_gap(turn, differences(w))
     real, along = pivots(v), np.sum(np.conjugate(v) * moved, -2, keepdims=True)
     turned = np.imag(np.sum(moved * real, -2, keepdims=True)) / np.real(np.sum(v * real, -2, keepdims=True))
     return joined(diagonal_row(turn), moved - v * np.real(along) - v * imaginary(turned))
-
-
-def by_vectors(v: Any, x: Any) -> Any:
-    """``inv(v) @ x``, for a matrix of eigenvectors."""
-    try:
-        return np.linalg.solve(v, x)
-    except np.linalg.LinAlgError:
-        raise MatrixError(
-            f"eig: the gradient needs linearly independent eigenvectors; a matrix of shape {v.shape} has fewer."
-        ) from None
 
 
 @op(
@@ -228,9 +218,9 @@ def eig(x: Any) -> Eig:
     """The eigenvalues of square matrices, in no order, and their eigenvectors as columns; both are complex.
 
     The vectors are as LAPACK makes them, of length 1 and with their largest element real, and gradients say how they
-    move so; those of functions that do not depend on lengths and phases are PyTorch's and JAX's.  Equal eigenvalues have
-    no eigenvectors of their own: gradients are infinite or NaN there.  (``np.linalg.eig`` of a tensor gives real numbers
-    where NumPy does: where no eigenvalue has an imaginary part.)
+    move so; those of functions that do not depend on lengths and phases are PyTorch's and JAX's.  Equal eigenvalues
+    have no eigenvectors of their own: gradients are infinite or NaN there.  (``np.linalg.eig`` of a tensor gives real
+    numbers where NumPy does: where no eigenvalue has an imaginary part.)
 
     >>> w, v = pb.linalg.eig(np.array([[2.0, 1.0], [0.0, 1.0]]))
     >>> w
@@ -261,9 +251,9 @@ def eigvals(x: Any, /) -> Any:
 
 def eigvals_back(g: Any, x: Any) -> Any:
     v = eig(x).eigenvectors
-    return by_vectors(H(v), g[..., :, None] * H(v))
+    return np.linalg.solve(H(v), g[..., :, None] * H(v))
 
 
 def eigvals_moved(dx: Any, x: Any) -> Any:
     v = eig(x).eigenvectors
-    return diagonal_row(by_vectors(v, dx @ v))[..., 0, :]
+    return diagonal_row(np.linalg.solve(v, dx @ v))[..., 0, :]
