@@ -104,6 +104,13 @@ def as_number(name: str, argument: str, x: Any, least: float = -np.inf, most: fl
     return made
 
 
+def several(name: str, tensors: Any) -> Any:
+    """The list of tensors that an op of many inputs is given."""
+    if not isinstance(tensors, list | tuple | ndarray | Tensor):
+        raise ArgumentError(f"{name}: tensors must be a list of tensors, got {type(tensors).__name__}.")
+    return tensors
+
+
 def check_real(name: str, x: Any, argument: str = "") -> None:
     """Refuse complex numbers, where only real ones have a meaning.
 

@@ -50,7 +50,7 @@ def matrix(x: Any, name: str) -> Any:
 # ---- symmetric matrices
 
 
-def both_of_eigh(x: Any, uplo: str = "L") -> Any:
+def both_of_eigh(x: Any, uplo: Any = "L") -> Any:
     w, v = np.linalg.eigh(symmetric(x), uplo)
     return joined(w[..., None, :], v)
 
@@ -117,7 +117,7 @@ def eigh(x: Any, uplo: str = "L") -> Eigh:
     return Eigh(real_part(z[..., 0, :]), z[..., 1:, :])
 
 
-def values_of_eigh(x: Any, uplo: str = "L") -> Any:
+def values_of_eigh(x: Any, uplo: Any = "L") -> Any:
     return np.linalg.eigvalsh(symmetric(x), uplo)
 
 

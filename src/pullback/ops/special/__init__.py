@@ -1,10 +1,8 @@
-"""Special functions.  SciPy computes them, the derivatives are ours; this is the one door by which SciPy comes in."""
+"""Special functions.  SciPy computes them, the derivatives are ours."""
 
 from __future__ import annotations
 
 import math
-import sys
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,12 +11,11 @@ from pullback.core import careful
 from pullback.core.adjoints import select
 from pullback.core.axes import Sample, broadcast, elementwise1, elementwise2
 from pullback.core.calculus import partials
-from pullback.core.convert import check_real
 from pullback.core.lowering import scalar
-from pullback.core.memory import unscratched
 from pullback.core.op import alias, op
-from pullback.core.tensor import BY_KERNEL
-from pullback.errors import ArgumentError, MissingPackageError, NoRuleError
+from pullback.errors import NoRuleError
+from pullback.ops.special.door import OfOrder, Real, Through
+from pullback.ops.special.door import known as known
 
 __all__ = [
     "beta", "betaln", "digamma", "entr", "erfc", "erfcinv", "erfcx", "erfinv", "exp1", "expi", "expit", "gamma",
@@ -30,65 +27,6 @@ ROOT_PI = math.sqrt(math.pi)
 ROOT_TWO_PI = math.sqrt(2 * math.pi)
 POSITIVE = (0.5, 3.0)
 SHARE = (0.1, 0.9)
-
-
-@cache
-def _door() -> Any:
-    """SciPy's special functions.  From now on they are known when called on tensors, too."""
-    try:
-        import scipy.special
-    except ImportError:
-        raise MissingPackageError(
-            "pb.special needs SciPy, which is not installed. Install it with: pip install 'pullback[scipy]'"
-        ) from None
-    for kernel, its in [*BY_KERNEL.items()]:
-        if isinstance(kernel, Through):
-            BY_KERNEL[getattr(scipy.special, kernel.name)] = its
-    return scipy.special
-
-
-def known(ufunc: Any) -> Any:
-    """The op that does what this function of SciPy does, or None."""
-    if "scipy.special" in sys.modules:
-        _door()
-    return BY_KERNEL.get(ufunc)
-
-
-class Through:
-    """A function of SciPy by its name: looked up at the first call, and kept to the dtype of its arguments."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __call__(self, *args: Any) -> Any:
-        values = unscratched(args)
-        floats = [v.dtype for v in values if hasattr(v, "dtype") and v.dtype.kind in "fc"]
-        kind = np.result_type(*floats or [np.float64], *[v for v in values if type(v) is complex])
-        if not floats:  # SciPy computes with the shortest float that holds these integers
-            values = [v.astype(np.float64) if hasattr(v, "dtype") else v for v in values]
-        z = getattr(_door(), self.name)(*values)
-        return z if z.dtype == kind else z.astype(kind)
-
-
-class Real(Through):
-    """One that refuses complex numbers: SciPy does not know it of them, or there is no rule for its derivative."""
-
-    def __call__(self, *args: Any) -> Any:
-        for x in args:
-            check_real(self.name, x)
-        return super().__call__(*args)
-
-
-class OfOrder(Through):
-    """One whose first argument is an order, which is real also where ``x`` is complex."""
-
-    def __call__(self, *args: Any) -> Any:
-        order, x = args
-        if getattr(order, "dtype", None) is not None and order.dtype.kind == "c":
-            if np.any(order.imag):
-                raise ArgumentError(f"{self.name}: the order must be real, got dtype {order.dtype}.")
-            order = order.real  # it was made complex together with x
-        return super().__call__(order, x)
 
 
 class Ordered(broadcast):
@@ -124,12 +62,7 @@ def _next_order(n: Any, x: Any) -> Any:
     return polygamma(n + 1, x)
 
 
-@op(
-    Real("polygamma"),
-    acts=Ordered(1, 2, 3),
-    d=partials(_orders("polygamma", "n"), _next_order),
-    domain=POSITIVE,
-)
+@op(Real("polygamma"), acts=Ordered(1, 2, 3), d=partials(_orders("polygamma", "n"), _next_order), domain=POSITIVE)
 def polygamma(n: Any, x: Any, /) -> Any:
     """The derivative of order ``n`` of ``digamma``.
 
@@ -227,12 +160,7 @@ def erfcx(x: Any, /) -> Any:
     """
 
 
-@op(
-    Real("erfinv"),
-    acts=elementwise1,
-    d=partials(lambda g, z: g * np.exp(z * z) * (ROOT_PI / 2)),
-    domain=SHARE,
-)
+@op(Real("erfinv"), acts=elementwise1, d=partials(lambda g, z: g * np.exp(z * z) * (ROOT_PI / 2)), domain=SHARE)
 def erfinv(x: Any, /) -> Any:
     """The number whose ``erf`` is ``x``.
 
@@ -241,12 +169,7 @@ def erfinv(x: Any, /) -> Any:
     """
 
 
-@op(
-    Real("erfcinv"),
-    acts=elementwise1,
-    d=partials(lambda g, z: g * np.exp(z * z) * (-ROOT_PI / 2)),
-    domain=SHARE,
-)
+@op(Real("erfcinv"), acts=elementwise1, d=partials(lambda g, z: g * np.exp(z * z) * (-ROOT_PI / 2)), domain=SHARE)
 def erfcinv(x: Any, /) -> Any:
     """The number whose ``erfc`` is ``x``.
 
@@ -273,12 +196,7 @@ def log_ndtr(x: Any, /) -> Any:
     """
 
 
-@op(
-    Real("ndtri"),
-    acts=elementwise1,
-    d=partials(lambda g, z: g * np.exp(z * z * 0.5) * ROOT_TWO_PI),
-    domain=SHARE,
-)
+@op(Real("ndtri"), acts=elementwise1, d=partials(lambda g, z: g * np.exp(z * z * 0.5) * ROOT_TWO_PI), domain=SHARE)
 def ndtri(x: Any, /) -> Any:
     """The number below which the share ``x`` of the standard normal distribution is.
 
