@@ -97,6 +97,12 @@ def test_numeric_pad_with_unequal_filter_or_stride(size: Any, strides: Any) -> N
     close(pb.conv3d(volume, g, (2, *strides), 1), by_loops(volume, g, (2, *strides), ((1, 1),) * 3, (1,) * 3))
 
 
+def test_transposed_with_a_numeric_pad_and_unequal_filter() -> None:
+    y, f, x = drawn(1, 5, 3, 2), drawn(2, 3, 1, 2), drawn(1, 4, 5, 1)
+    z = pb.conv2d_transpose(y, f, (1, 4, 5, 1), [1, 2], 1)
+    close(np.vdot(z, x), np.vdot(y, pb.conv2d(x, f, [1, 2], 1)))
+
+
 def test_numeric_pad_counts_each_axis_by_its_own_window() -> None:
     assert pb.conv2d(np.ones((1, 4, 5, 1)), np.ones((2, 3, 1, 1)), [1, 2], 1).shape == (1, 5, 3, 1)
 

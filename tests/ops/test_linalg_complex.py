@@ -31,6 +31,14 @@ def slope(f: Callable[[Any], Any], x: Any, d: Any) -> Any:
 
 Z, Z2, Z_TALL, Z_BATCH = (rng.normal(size=s) + 1j * rng.normal(size=s) for s in ((3, 3), (3, 3), (4, 2), (2, 3, 3)))
 ONE_VALUED: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "eigh": (lambda x: (lambda w, v: (v * np.exp(w)) @ h(v))(*np.linalg.eigh(x)), Z),
+    "eigh, U": (lambda x: np.abs(np.linalg.eigh(x, "U")[1]) ** 2, Z),
+    "svd": (lambda x: (lambda u, s, v: (u * np.sin(s)) @ v)(*np.linalg.svd(x)), Z),
+    "svd, thin": (lambda x: (lambda u, s, v: (u * np.sin(s)) @ v)(*np.linalg.svd(x, False)), Z_TALL),
+    "svd, full": (lambda x: (lambda u: u[:, 2:] @ h(u[:, 2:]))(np.linalg.svd(x)[0]), Z_TALL),
+    "svd, hermitian": (lambda x: np.abs(np.linalg.svd(x, hermitian=True)[2]) ** 2, Z),
+    "pinv, hermitian": (lambda x: np.linalg.pinv(x, hermitian=True), Z),
+    "qr, complete": (lambda x: (lambda q: q[:, 2:] @ h(q[:, 2:]))(np.linalg.qr(x, "complete")[0]), Z_TALL),
     "inv": (np.linalg.inv, Z_BATCH),
     "det": (np.linalg.det, Z_BATCH),
     "solve": (lambda x: np.linalg.solve(x, Z2), Z_BATCH),
