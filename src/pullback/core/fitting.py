@@ -41,9 +41,13 @@ def all_widened(op: Any) -> Any:
     return lambda rules: lambda g, z, args, *more: rules(g, z, floats_of(op, z, args), *more)
 
 
-def floats_of(op: Any, z: Any, args: Any) -> list[Any]:
-    """The inputs of an op with the float result ``z``, integers that enter it as floats."""
-    return [as_float(x, z.dtype) if op.d.differentiable(i) else x for i, x in enumerate(args)]
+def floats_of(op: Any, z: Any, args: Any) -> Any:
+    """The inputs of an op with the result ``z``: if that is a float, integers that enter it as floats."""
+    dtype = z.dtype
+    for x in args:
+        if getattr(x, "dtype", dtype) is not dtype and x.dtype.kind in "iub" and dtype.kind in "fc":
+            return [as_float(x, dtype) if op.d.differentiable(i) else x for i, x in enumerate(args)]
+    return args
 
 
 def as_float(x: Any, dtype: Any) -> Any:

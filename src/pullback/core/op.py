@@ -450,7 +450,7 @@ class Op:
     # ---- what other rooms ask of an op
 
     def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Any:
-        if self.elementwise and self.flows and z.dtype.kind in "fc":
+        if self.elementwise and self.flows:
             primals = floats_of(self, z, primals)
         return self.d.jvp(self, z, primals, tangents, params)
 

@@ -33,14 +33,11 @@ SELU_DEPTH = SELU_SCALE * 1.6732632423543772  # the limit to the left is -SELU_D
 # ---- with a kink at 0
 
 
-def _zero(name: str, x: Any) -> Any:
-    """0 as an array of the dtype of floats ``x``, for other real numbers Python's; complex numbers have no sign."""
-    zero = ZERO.get(x.dtype)
-    if zero is None:
-        if x.dtype.kind == "c":
-            raise ArgumentError(f"{name}: complex numbers have no order; take x.real or pb.abs(x) first.")
-        return 0
-    return zero
+def _zero(name: str, x: Any) -> int:
+    """0, for numbers that are not among ZERO; complex ones have no sign, and are refused."""
+    if x.dtype.kind == "c":
+        raise ArgumentError(f"{name}: complex numbers have no order; take x.real or pb.abs(x) first.")
+    return 0
 
 
 def _relu(x: Any) -> Any:
@@ -78,7 +75,8 @@ def relu(x: Any, /) -> Any:
 
 
 def _relu6(x: Any) -> Any:
-    return np.minimum(np.maximum(x, _zero("relu6", x)), 6)
+    zero = ZERO.get(x.dtype)
+    return np.minimum(np.maximum(x, _zero("relu6", x) if zero is None else zero), 6)
 
 
 @op(
@@ -107,8 +105,10 @@ def _given(alpha: Any, otherwise: float) -> float:
 
 
 def _leaky_relu(x: Any, alpha: Any = 0.2) -> Any:
-    a, zero = _given(alpha, 0.2), _zero("leaky_relu", x)
-    return np.maximum(x, x * a) if 0 < a <= 1 else select(x > zero, x, x * a)
+    a = _given(alpha, 0.2)
+    if x.dtype not in ZERO:
+        _zero("leaky_relu", x)
+    return np.maximum(x, x * a) if 0 < a <= 1 else select(x > 0, x, x * a)
 
 
 @op(
@@ -127,7 +127,9 @@ def leaky_relu(x: Any, /, alpha: float = 0.2) -> Any:
 
 
 def _prelu(x: Any, alpha: Any) -> Any:
-    return select(x < _zero("prelu", x), x * alpha, x)
+    if x.dtype not in ZERO:
+        _zero("prelu", x)
+    return select(x < 0, x * alpha, x)
 
 
 @op(
@@ -145,7 +147,9 @@ def prelu(x: Any, alpha: Any, /) -> Any:
 
 
 def _elu(x: Any) -> Any:
-    zero = _zero("elu", x)
+    zero = ZERO.get(x.dtype)
+    if zero is None:
+        zero = _zero("elu", x)
     return np.maximum(x, zero) + np.expm1(np.minimum(x, zero))
 
 
@@ -164,8 +168,9 @@ def elu(x: Any, /) -> Any:
 
 
 def _selu(x: Any) -> Any:
-    zero = _zero("selu", x)
-    x = x if x.dtype.kind == "f" else x.astype(float)
+    zero = ZERO.get(x.dtype)
+    if zero is None:
+        zero, x = _zero("selu", x), x if x.dtype.kind == "f" else x.astype(float)
     return np.maximum(x, zero) * SELU_SCALE + np.expm1(np.minimum(x, zero)) * SELU_DEPTH
 
 
@@ -243,7 +248,7 @@ def sigmoid(x: Any, /) -> Any:
 
 
 def _softplus(x: Any) -> Any:
-    return np.logaddexp(x, _zero("softplus", x))
+    return np.logaddexp(x, _zero("softplus", x) if x.dtype not in ZERO else ZERO[x.dtype])
 
 
 @op(
@@ -261,7 +266,7 @@ def softplus(x: Any, /) -> Any:
 
 
 def _log_sigmoid(x: Any) -> Any:
-    return -np.logaddexp(-x, _zero("log_sigmoid", x))
+    return -np.logaddexp(-x, _zero("log_sigmoid", x) if x.dtype not in ZERO else ZERO[x.dtype])
 
 
 @op(
