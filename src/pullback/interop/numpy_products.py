@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.axes import over
+from pullback.core.convert import check_real
 from pullback.core.tape import as_tensor, constant
 from pullback.core.tensor import stripped
 from pullback.errors import ArgumentError, ShapeError
@@ -165,6 +166,8 @@ def _correlate(a: Any, v: Any, /, mode: str = "valid") -> Any:
 
 def _interp(x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None) -> Any:
     x, xp, fp = aligned((x, xp, fp))
+    check_real("np.interp", x, "x")
+    check_real("np.interp", xp, "xp")
     n = len(xp)
     here, known = stripped(x), stripped(xp)
     i = np.clip(np.searchsorted(known, here, side="right") - 1, 0, max(n - 2, 0))
