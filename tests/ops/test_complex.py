@@ -240,3 +240,16 @@ def test_bad_parts_are_refused() -> None:
         pb.complex(np.ones(2), np.ones(3))
     with pytest.raises(ArgumentError, match="log_sum_exp: expected real numbers, got dtype complex128"):
         pb.log_sum_exp(Z)
+
+
+def test_numpys_elementwise_functions_keep_or_refuse_imaginary_parts() -> None:
+    for f in (np.sinc, np.exp2, lambda z: np.float_power(z, 2.0), np.nan_to_num):
+        np.testing.assert_allclose(f(pb.tensor(Z)).numpy(), f(Z), rtol=1e-13)
+    with pytest.raises(ArgumentError, match=r"np\.heaviside: expected real numbers, got dtype complex128"):
+        np.heaviside(pb.tensor(Z), 0.5)
+    with pytest.raises(ArgumentError, match=r"np\.interp: expected real numbers for x, got dtype complex128"):
+        np.interp(pb.tensor(Z), [0.0, 1.0], [0.0, 1.0])
+    with pytest.raises(ArgumentError, match="hypot: expected real numbers, got dtype complex128"):
+        pb.hypot(Z, Z)
+    with pytest.raises(ArgumentError, match="sigmoid_cross_entropy_with_logits: expected real numbers for logits"):
+        pb.losses.sigmoid_cross_entropy_with_logits(X, Z)
