@@ -203,3 +203,51 @@ def test_sources_that_the_tape_does_not_follow_are_refused() -> None:
         assert pb.gradients(x * 2.0, v)[0] is None  # followed, and not reached
     with pytest.raises(GradientError, match="make it an argument of the function"):
         pb.grad(lambda x: pb.gradients(x * v, v)[0])(2.0)
+
+
+def in_place(x: Any) -> Any:
+    y = x * 1.0
+    z = y[1:]
+    w = y * y
+    z[0] = w[2] * 2.0
+    y += np.sin(y)
+    y.ravel()[::2] *= x[0]
+    return np.sum(y * w)
+
+
+def test_gradients_of_programs_that_write_in_place() -> None:
+    exact = pb.grad(in_place)
+    assert_allclose(pb.grad(lambda x: np.sum(pb.gradients(in_place(x), x)[0] ** 2))(X), _of_square(in_place))
+    x = pb.tensor(X)
+    with pb.GradientTape() as tape:
+        tape.watch(x)
+        y = x * 2.0
+        before = np.sum(y * y)
+        y[0] = x[1] * 3.0
+        after = np.sum(y * y)
+        first, second = pb.gradients(before, x)[0], pb.gradients(after, x)[0]
+        by_y = pb.gradients(after, y)[0]
+        whole = pb.gradients(in_place(x), x)[0]
+    _, b, c = X
+    assert_allclose(first.numpy(), 8 * X)
+    assert_allclose(second.numpy(), [0, 26 * b, 8 * c])
+    assert_allclose(by_y.numpy(), 2 * np.array([3 * b, 2 * b, 2 * c]))
+    assert_allclose(whole.numpy(), exact(X))
+    assert_allclose(tape.gradient(after, x).numpy(), [0, 26 * b, 8 * c])
+
+
+def test_aux_of_functions_that_write_in_place() -> None:
+    def f(x: Any) -> Any:
+        y = x * 1.0
+        view = y[:2]
+        y[0] = 10.0
+        return np.sum(y * y), {"view": view, "y": y}
+
+    for aux in (
+        pb.grad(f, has_aux=True)(X)[1],
+        pb.vjp(f, X, has_aux=True)[2],
+        pb.jvp(f, [X], [X], has_aux=True)[2],
+        pb.jacobian(f, has_aux=True)(X)[1],
+    ):
+        assert_allclose(aux["view"], [10.0, X[1]])
+        assert_allclose(aux["y"], [10.0, X[1], X[2]])

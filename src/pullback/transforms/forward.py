@@ -127,8 +127,9 @@ def push_once(xs: Sequence[Any], tangents: Sequence[Any], call: Call) -> tuple[A
         y, aux = split_aux("jvp", y)
 
         def value(t: Any) -> Any:
-            mine = isinstance(t, Dual) and t.number == number
-            return given_back(apart(bare(t.primal), inputs.values), kind) if mine else t
+            now = t.read() if isinstance(t, Tensor) and not t.is_variable else t  # a view may be stale
+            mine = isinstance(now, Dual) and now.number == number
+            return given_back(apart(bare(now.primal), inputs.values), kind) if mine else t
 
         aux = tree.mapped(value, aux)
     out = Outputs("jvp", y, kind)

@@ -271,7 +271,12 @@ def kind_of(x: Any) -> int:
 
 def detach_aux(aux: Any, tape: Tape, taken: Sequence[Any], kind: int) -> Any:
     """What ``f`` returned beside its result, with plain values in the place of the tensors of a tape."""
-    return tree.mapped(lambda t: given_back(apart(t.value, taken), kind) if tape.holds(t) else t, aux)
+
+    def detach(t: Any) -> Any:
+        now = t.read() if isinstance(t, Tensor) and not t.is_variable else t  # a view may be stale
+        return given_back(apart(now.value, taken), kind) if tape.holds(now) else t
+
+    return tree.mapped(detach, aux)
 
 
 def kind_of_passed(call: Call) -> int:

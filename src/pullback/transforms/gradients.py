@@ -15,7 +15,7 @@ from pullback.core import tree
 from pullback.core.bundle import ALL, ONE, PICK
 from pullback.core.convert import bare, float_of
 from pullback.core.memory import node_of
-from pullback.core.tape import TAPED, Step, Tape, as_tensor, constant, fit, place
+from pullback.core.tape import SAME, TAPED, Step, Tape, as_tensor, constant, fit, place
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, leaves_on
 from pullback.errors import ArgumentError, GradientError, UnconnectedError
@@ -138,8 +138,9 @@ class Walk:
 
     def __init__(self, tape: Tape, sources: Sequence[Sequence[Any]], stops: set[int]) -> None:
         self.tape, self.sources, self.stops = tape, sources, stops
-        self.nodes = list(tape.nodes)
+        self.nodes = list(tape.recorded())
         self.cotangents: dict[int, Any] = {}
+        self.tensors: dict[int, Tensor] = {}
 
     def back(self, seeds: Sequence[tuple[Any, Any]]) -> list[Any]:
         """The cotangent of each source, None for one not reached."""
@@ -185,14 +186,25 @@ class Walk:
             step.back(r)
         elif rules is not None:
             nodes, values, live = r.x
-            tensors = [n if on else v for n, v, on in zip(nodes, values, live, strict=True)]
-            for n, t, on, d in zip(nodes, tensors, live, rules(g, r, tensors, r.y, live), strict=True):
+            tensors = [self._tensor(n) if on else v for n, v, on in zip(nodes, values, live, strict=True)]
+            for n, t, on, d in zip(nodes, tensors, live, rules(g, self._tensor(r), tensors, r.y, live), strict=True):
                 if on and d is not None:
                     yield n, fit(d, t)
         else:
-            yield r.x, dx(g, r, r.x, r.y)
+            z, x = self._tensor(r), self._tensor(r.x)
+            y = r.y if step.dy is None else self._tensor(r.y)
+            yield r.x, dx(g, z, x, y)
             if step.dy is not None:
-                yield r.y, step.dy(g, r, r.x, r.y)
+                yield r.y, step.dy(g, z, x, y)
+
+    def _tensor(self, node: Any) -> Tensor:
+        """A tensor on the tape of the value that a node had, whatever the user has written to it since."""
+        made = self.tensors.get(id(node))
+        if made is None:
+            made = self.tensors[id(node)] = Tensor()
+            made.value, made.meta, made.via, made.x, made.y, made.g = node.value, node.meta, SAME, node, None, None
+            made.meta.push(made)
+        return made
 
     def _guard(self, r: Any, d: Any) -> Any:
         """What a gradient of the user's own gave, which it computed from values: its derivative is not known here."""
