@@ -208,6 +208,7 @@ if TYPE_CHECKING:
     from pullback.transforms.checkpoint import recompute_grad as recompute_grad
     from pullback.transforms.custom import custom_grad as custom_grad
     from pullback.transforms.custom import custom_gradient as custom_gradient
+    from pullback.transforms.gradients import gradients as gradients
     from pullback.transforms.implicit import custom_fixed_point as custom_fixed_point
     from pullback.transforms.implicit import custom_root as custom_root
     from pullback.transforms.jacobian import hessian as hessian
@@ -226,6 +227,7 @@ if TYPE_CHECKING:
     from pullback.transforms.override import override_gradient as override_gradient
     from pullback.transforms.override import register_gradient as register_gradient
     from pullback.transforms.reverse import GradientTape as GradientTape
+    from pullback.transforms.reverse import UnconnectedGradients as UnconnectedGradients
     from pullback.transforms.sparse import sparse_hessian as sparse_hessian
     from pullback.transforms.sparse import sparse_jacobian as sparse_jacobian
 
@@ -241,6 +243,7 @@ _ROOMS = {
     "transforms.batch": ["vmap"],
     "transforms.checkpoint": ["checkpoint", "recompute_grad"],
     "transforms.custom": ["custom_grad", "custom_gradient"],
+    "transforms.gradients": ["gradients"],
     "transforms.implicit": ["custom_fixed_point", "custom_root"],
     "transforms.jacobian": ["hessian", "hvp", "jacobian"],
     "transforms.linear": ["linearize", "vjp"],
@@ -255,7 +258,7 @@ _ROOMS = {
         "tap_gradient",
     ],
     "transforms.override": ["override_gradient", "register_gradient"],
-    "transforms.reverse": ["GradientTape"],
+    "transforms.reverse": ["GradientTape", "UnconnectedGradients"],
     "transforms.sparse": ["sparse_hessian", "sparse_jacobian"],
     "train": [
         "train",

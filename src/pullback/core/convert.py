@@ -139,13 +139,16 @@ def bare(x: Any, what: str = "tensor") -> Any:
     return x if x.level else x.value
 
 
-def float_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype of a gradient: that of its input, float32 for integers and bools.
+def float_of(dtype: np.dtype[Any], value: np.dtype[Any] | None = None) -> np.dtype[Any]:
+    """The dtype of a gradient: that of its input; for integers and bools float32, or float64 where the value has it.
 
-    >>> float_of(np.dtype(int))
-    dtype('float32')
+    >>> float_of(np.dtype(int)), float_of(np.dtype(int), np.dtype(float))
+    (dtype('float32'), dtype('float64'))
     """
-    return dtype if dtype.kind in "fc" else np.dtype(np.float32)
+    if dtype.kind in "fc":
+        return dtype
+    wide = value is not None and value.kind in "fc" and value.itemsize > (8 if value.kind == "c" else 4)
+    return np.dtype(np.float64 if wide else np.float32)
 
 
 def as_array(data: Any, dtype: Any = None, what: str = "tensor") -> Any:

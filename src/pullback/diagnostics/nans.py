@@ -20,11 +20,11 @@ from pullback.diagnostics.running import Examined, Ran, Result, is_number
 from pullback.diagnostics.steps import finite
 from pullback.diagnostics.watch import Monitor
 from pullback.errors import NanError
-from pullback.transforms.forward import jvp
+from pullback.transforms.forward import jvp, push_once
 from pullback.transforms.grad import Differentiated, as_leaf
-from pullback.transforms.jacobian import Jacobian, hvp
+from pullback.transforms.jacobian import Jacobian, times_hessian
 from pullback.transforms.leaves import whole_mapped
-from pullback.transforms.linear import linearize, vjp
+from pullback.transforms.linear import record_pull, record_push
 from pullback.transforms.reverse import GradientTape
 from pullback.transforms.sparse import SparseJacobian
 from pullback.transforms.variables import variable_grads
@@ -88,16 +88,16 @@ def _guarding(own: Any) -> Any:
 def _guarding_both(own: Any) -> Any:
     """The same for a function that gives another one beside the value."""
 
-    def guarded(f: Any, *args: Any) -> Any:
-        y, move = _looked_at(own, own, (f, *args), {})
+    def guarded(xs: Any, call: Any) -> Any:
+        y, move, aux = _looked_at(own, own, (xs, call), {})
 
-        def again(f: Any, args: Any, given: Any) -> Any:
-            return own(f, *args)[1](*given)
+        def again(xs: Any, call: Any, given: Any) -> Any:
+            return own(xs, call)[1](*given)
 
         def moved(*given: Any) -> Any:
-            return _looked_at(lambda *_: move(*given), again, (f, args, given), {})
+            return _looked_at(lambda *_: move(*given), again, (xs, call, given), {})
 
-        return y, moved
+        return y, moved, aux
 
     return guarded
 
@@ -105,10 +105,10 @@ def _guarding_both(own: Any) -> Any:
 def _guarding_sparse(own: Any) -> Any:
     """The same for a matrix of SciPy's, of which nobody knows how it came about: its product with ones tells."""
 
-    def again(self: SparseJacobian, x: Any) -> Any:
-        return jvp(self.differentiated(), [x], [np.ones(x.shape, float_of(x.dtype))])
+    def again(self: SparseJacobian, x: Any, call: Any) -> Any:
+        return jvp(self.differentiated(call), [x], [np.ones(x.shape, float_of(x.dtype))])
 
-    return lambda self, x: _looked_at(own, again, (self, x), {})
+    return lambda self, x, call: _looked_at(own, again, (self, x, call), {})
 
 
 def _guarding_compiled(own: Any) -> Any:
@@ -197,10 +197,10 @@ def _traced(own: Any, args: Any, kwargs: Any) -> NanReport | str:
 
 switches.asking(GradientTape.__enter__, entering)
 switches.asking(GradientTape._pulled, pulling)
-ONE: Sequence[Any] = (Differentiated.pulled, Jacobian.__call__, jvp, hvp, variable_grads)
-BOTH: Sequence[Any] = (vjp, linearize)
+ONE: Sequence[Any] = (Differentiated.pulled, Jacobian.at, push_once, times_hessian, variable_grads)
+BOTH: Sequence[Any] = (record_pull, record_push)
 switches.asking(Compiled._run, _guarding_compiled)
 switches.asking(Compiled._program, _unguarded)
-switches.asking(SparseJacobian.__call__, _guarding_sparse)
+switches.asking(SparseJacobian.at, _guarding_sparse)
 for _function in (*ONE, *BOTH):
     switches.asking(_function, _guarding_both if _function in BOTH else _guarding)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial, update_wrapper
-from types import MethodType
+from types import DynamicClassAttribute, MethodType
 from typing import Any
 
 import numpy as np
@@ -277,6 +277,12 @@ class CustomGrad(Customized):
         except (TypeError, ValueError):
             save = None
         self.by_keyword = save is not None and save.kind is save.KEYWORD_ONLY
+
+    @DynamicClassAttribute
+    def __signature__(self) -> inspect.Signature:
+        """What can be given: the arguments of ``f`` without ``save``."""
+        own = inspect.signature(self.__wrapped__)
+        return own.replace(parameters=[p for p in own.parameters.values() if p.name != "save"])
 
     def __call__(self, *inputs: Any) -> Any:
         if any(isinstance(x, str | bytes) for x in inputs):

@@ -157,7 +157,7 @@ def gradient_for(d: Any, x: Any, face: str, name: Callable[[], str], line: Calla
             f"{face}: the gradient of '{name()}' must have its shape {x.shape}, got shape {d.shape}; "
             f"nothing is broadcast here ({line()})."
         )
-    wanted = float_of(x.dtype)
+    wanted = float_of(x.dtype, d.dtype)
     if d.dtype.kind not in ("fc" if wanted.kind == "c" else "f"):
         raise CustomGradientError(
             f"{face}: the gradient of '{name()}' must be a float like {wanted}, got {d.dtype}. Cast it ({line()})."

@@ -21,6 +21,7 @@ from pullback.core.tensor import Tensor, unfollowed
 from pullback.core.variable import Variable, watched_below
 from pullback.core.writes import alias
 from pullback.errors import ArgumentError, CustomGradientError, ShapeError
+from pullback.transforms.arguments import is_leaf
 from pullback.transforms.captured import captured, line_of
 from pullback.transforms.custom import Customized, NestedCall
 from pullback.transforms.customop import CustomOp, Run
@@ -34,12 +35,29 @@ __all__ = [
 def stop_gradient(x: Any) -> Any:
     """The value of ``x``, which no transform follows any further.
 
+    ``x`` is a tensor, an array or a number, or a tree of them; what is no number in a tree stays as it is.
+
     >>> import pullback as pb
     >>> pb.grad(lambda x: pb.stop_gradient(x) * x)(3.0)
     3.0
+    >>> pb.grad(lambda p: pb.stop_gradient(p)["w"] * p["w"])({"w": 3.0})
+    {'w': 3.0}
     """
+    if isinstance(x, (Tensor, *RAW)):
+        return _stop(x)
+    if is_leaf(x) or tree.branches(x) is None:
+        return constant(x)
+    return tree.mapped(_stop, x)
+
+
+def _stop(x: Any) -> Any:
+    if isinstance(x, np.ndarray) and x.dtype == object:  # NumPy's arrays of tensors
+        made = np.empty(x.shape, object)
+        for i in np.ndindex(x.shape):
+            made[i] = _stop(x[i])
+        return made
     if not isinstance(x, Tensor):
-        return x if isinstance(x, RAW) else constant(x)
+        return x
     if isinstance(x, Variable):
         with watched_below(inf, above=0):  # those who only note what is read do not count this
             x = x.read()
