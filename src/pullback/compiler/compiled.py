@@ -23,7 +23,8 @@ from pullback.compiler.native import Native, Source
 from pullback.compiler.threads import checked
 from pullback.compiler.trace import ARRAY, PLAIN_NUMBERS, PYTHON, TENSOR, Followed, Trace
 from pullback.core import tree
-from pullback.core.convert import as_array, as_value
+from pullback.core.callers import reveal
+from pullback.core.convert import as_array, as_value, has_tensors, join_array
 from pullback.core.rowsparse import RowSparse
 from pullback.core.tape import RAW
 from pullback.core.tensor import Tensor
@@ -81,6 +82,7 @@ class Program:
                 x = x.to_dense()
             if not isinstance(x, Tensor | np.ndarray | np.generic):
                 return x
+            x = join_array(x)
             given.append(x.read() if isinstance(x, Tensor) else x)
             outputs.append(trace.node(given[-1]))
             return HOLE
@@ -259,6 +261,8 @@ class Compiled:
                     raise Followed
                 x = x.value
             elif isinstance(x, RAW) or hasattr(type(x), "__array__"):
+                if has_tensors(x):
+                    raise Followed
                 kind = ARRAY
             elif tree.is_number_list(x):
                 narrow = as_value(x)
@@ -311,8 +315,12 @@ class Compiled:
         return found
 
     def _program(self, key: Any, ins: Any, named: Any, leaves: list[Leaf]) -> Program:
-        with uncollected():
-            program = self.programs[key] = Program(self.__wrapped__, ins, named, leaves, self.backend, self.options)
+        try:
+            with uncollected():
+                program = self.programs[key] = Program(self.__wrapped__, ins, named, leaves, self.backend, self.options)
+        except Exception as error:
+            reveal(error)
+            raise
         if not (named or self._switched()):
             before = self.__call__ if len(self.programs) % MANY_TRACES else self._run  # no long way for the last
             self.__call__ = program.entry(ins, leaves, before) or self.__call__

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from sys import _getframe
 from typing import Any, cast
 
 import numpy as np
@@ -28,6 +29,7 @@ from pullback.compiler.picking import (
 from pullback.compiler.plain import Plain, fitting
 from pullback.compiler.results import NO_PARAMS, Frozen, example, laid_out, laid_out_at, result_dtype, result_like
 from pullback.core.axes import over, together
+from pullback.core.callers import MEANS, explain_refusal
 from pullback.core.convert import as_value
 from pullback.core.interpreter import new_level
 from pullback.core.lowering import call, fold, made_of, opaque, pieces, position, scalar, scan, view, windows
@@ -62,6 +64,8 @@ class Symbol(Wrapped):
 
     __slots__ = ()
 
+    stands_for_numbers = True
+    has_derivative = False
     node: Any = vars(Tensor)["value"]  # in the slots of any tensor: so a GradientTape can make it a handle of its own
     trace: Any = vars(Tensor)["y"]
     weak: Any = vars(Tensor)["via"]  # the type of a Python number, which does not widen arrays, that it stands for
@@ -78,6 +82,8 @@ class Symbol(Wrapped):
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        if not self.node.shape and id(_getframe(1).f_code) in MEANS:
+            raise AttributeError("dtype")
         return cast("np.dtype[Any]", self.node.dtype)
 
     @property
@@ -123,9 +129,11 @@ class Symbol(Wrapped):
         return self._concrete("the value")
 
     def _concrete(self, what: str) -> Any:
+        purpose, cure = explain_refusal(self.dtype)
         raise SymbolValueError(
             f"{what} of a tensor of shape {self.shape} was asked for while a function is being compiled "
-            f"({user_line()}): there are only shapes and dtypes then. Choose with where(condition, x, y), or name "
+            f"({user_line()}){purpose}: there are only shapes and dtypes then. {cure and cure + '. '}"
+            "Choose with where(condition, x, y), or name "
             "the argument that decides in static_argnums."
         )
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from pullback.core.tensor import Tensor, concrete
+from pullback.core.tensor import OBJECT, Tensor, concrete
 from pullback.errors import ArgumentError, DataError, TracedValueError
 
 _default: ContextVar[np.dtype[Any] | None] = ContextVar("default_dtype", default=None)
@@ -134,9 +134,87 @@ def as_value(x: Any, what: str = "tensor") -> Any:
 def bare(x: Any, what: str = "tensor") -> Any:
     """What a level works on: an array or NumPy scalar, or a tensor that some transform follows."""
     if not isinstance(x, Tensor):
-        return as_value(x, what)
+        try:
+            return as_value(x, what)
+        except (DataError, TracedValueError):
+            x = _array_inside(x)
+            if not has_tensors(x):
+                made = _numbers_in(x)
+                if made is None:
+                    raise
+                return made
+            x = join_tensors(x)
     x = x.read()
     return x if x.level else x.value
+
+
+def _array_inside(x: Any) -> Any:
+    """What another library's container holds: a tensor, or an object array of tensors."""
+    held = getattr(x, "data", None)
+    return held if isinstance(held, Tensor) else np.asarray(x) if hasattr(x, "__array__") else x
+
+
+def _numbers_in(x: Any) -> Any:
+    """The numbers of an object array as NumPy makes of traced ones, in an array; None if there is something else."""
+    made = np.array(x.tolist()) if isinstance(x, ndarray) and x.dtype is OBJECT else np.array(None)
+    return made[()] if made.dtype.kind in "fiubc" else None
+
+
+def has_tensors(x: Any) -> bool:
+    """Whether there are tensors in nested lists, or in an object array.
+
+    >>> import pullback as pb
+    >>> has_tensors([[1.0], [pb.tensor(2.0)]]), has_tensors([1.0, 2.0])
+    (True, False)
+    """
+    if isinstance(x, list | tuple):
+        return not {*map(type, x)} <= {float, int, bool} and any(map(has_tensors, x))
+    return isinstance(x, Tensor) or (type(x) is ndarray and x.dtype is OBJECT and any(map(has_tensors, x.flat)))
+
+
+def join_tensors(x: Any, like: Any = None) -> Any:
+    """Nested lists with tensors in them, or the object array NumPy makes of these, as one tensor; else ``x`` itself.
+
+    Python's floats among them get the dtype ``like``, that of the tensors.
+
+    >>> import pullback as pb
+    >>> join_tensors([pb.tensor(1.0), 2.0])
+    Tensor([1., 2.], dtype=float32)
+    """
+    if not has_tensors(x):
+        return x
+    items = x.tolist() if isinstance(x, ndarray) else x
+    if isinstance(items, Tensor):  # the array, or what was given, is of rank 0
+        return items
+    like = like or _float_among(items)
+    return np.stack([_join_item(item, like) for item in items])
+
+
+def join_array(x: Any) -> Any:
+    """An object array of tensors as one tensor; anything else as it is: a list may be a tree.
+
+    >>> join_array([1.0])
+    [1.0]
+    """
+    return join_tensors(x) if type(x) is ndarray and x.dtype is OBJECT else x
+
+
+def _join_item(x: Any, like: Any) -> Any:
+    """A part of what is to be joined: a tensor, or an array of plain numbers."""
+    if has_tensors(x):
+        return join_tensors(x, like)
+    made = as_value(x)
+    weak = not isinstance(x, ndarray | np.generic) and made.dtype.kind == "f" and like is not None
+    return made.astype(like) if weak else made
+
+
+def _float_among(x: Any) -> Any:
+    """The float dtype of the tensors in nested lists; None if they have integers."""
+    if isinstance(x, Tensor):
+        return x.dtype if x.dtype.kind == "f" else None
+    found = [_float_among(item) for item in x] if isinstance(x, list | tuple) else []
+    floats = [dtype for dtype in found if dtype is not None]
+    return np.result_type(*floats) if floats else None
 
 
 def float_of(dtype: np.dtype[Any], value: np.dtype[Any] | None = None) -> np.dtype[Any]:
@@ -163,6 +241,10 @@ def as_array(data: Any, dtype: Any = None, what: str = "tensor") -> Any:
         if type(data) is not ndarray and isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
             raise DataError(f"{what}: an array with masked elements, of which nothing is known. Use its filled(value).")
         made = np.asarray(data)
+        if has_tensors(made):
+            raise TracedValueError(
+                f"{what}: an object array with traced tensors would lose their gradients. Use pb.stack."
+            )
         if made.dtype.kind not in "fiubcU":
             raise DataError(f"{what}: expected numbers or bools, got an array of dtype {made.dtype}.")
         return made if dtype is None else _cast(made, as_dtype(dtype, what))

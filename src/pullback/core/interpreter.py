@@ -13,7 +13,8 @@ from typing import Any
 
 from numpy import float32, float64, generic, ndarray
 
-from pullback.core.tensor import LATER, Tensor
+from pullback.core.tensor import LATER, OBJECT, Tensor
+from pullback.core.weak import is_weak, weaken
 
 # what NumPy computes with as it is, beside its other scalars
 PLAIN_VALUES = frozenset({ndarray, float64, float32, float, int, bool, complex})
@@ -40,15 +41,20 @@ def dispatch(op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
                     top, level = a, its
                 if not its and not a.meta.raw:  # its inner tape is closed: what it holds
                     settled = False
+        elif type(a) is ndarray:
+            if a.dtype is OBJECT:  # which NumPy makes of traced numbers
+                settled = False
         elif type(a) not in PLAIN_VALUES and not isinstance(a, generic):  # lists, and arrays with ideas of their own
             settled = False
     if not settled:  # from the start: what was read may go the quick way
         return op.settled(args, params)
     if top is None:
         return op.perform(args, params)
+    z = top.interpret(op, tuple(args), params)
     if op.is_moving:
-        return LATER["note_view"](top.interpret(op, tuple(args), params), args[0], op, params)
-    return top.interpret(op, tuple(args), params)
+        return LATER["note_view"](z, args[0], op, params)
+    numbers = top.stands_for_numbers or op.chooses or type(args[-1]) is float or type(args[0]) is float
+    return weaken(z) if numbers and is_weak(op, args) else z
 
 
 def level_of(x: Any) -> int:

@@ -7,6 +7,7 @@ importing is quick and the hot path looks nothing up.
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from itertools import repeat
 from types import CodeType, FunctionType
@@ -18,15 +19,16 @@ from numpy import ndarray
 from pullback.core.axes import Acts, broadcast, elementwise1, elementwise2, listed, moves
 from pullback.core.calculus import Calculus
 from pullback.core.capture import COPIED, capture
-from pullback.core.convert import as_array, as_value, several
+from pullback.core.convert import as_value, bare, join_tensors, several
 from pullback.core.fitting import fit, floats_of
 from pullback.core.formula import Expr, Names, flattened, halves_bytes, variant
-from pullback.core.interpreter import PLAIN_VALUES, dispatch
+from pullback.core.interpreter import dispatch
 from pullback.core.lowering import Lowering, opaque, view
 from pullback.core.memory import LARGE, Large, keep, take
-from pullback.core.tape import ARRAYS, CAUGHT, RAW, Step, back_into, back_many, constant, perform, place
+from pullback.core.operands import call_prepared
+from pullback.core.tape import ARRAYS, CAUGHT, RAW, Step, as_tensor, back_into, back_many, constant, perform, place
 from pullback.core.templates import BINARY, MANY, NODE, OTHER_OPERAND, PLACE, PLACE_VIEW, UNARY, UNARY_WITH_PARAMS
-from pullback.core.tensor import BY_KERNEL, Tensor
+from pullback.core.tensor import BY_KERNEL, OBJECT, Tensor
 from pullback.core.writes import define_in_place, note_view
 from pullback.errors import ArgumentError, DataError, DefinitionError, PullbackError, ShapeError
 
@@ -93,6 +95,7 @@ class Op:
         self.flows = d.flows
         # which inputs enter the result's dtype: not conditions and positions
         self.mixing = repeat(True) if self.variadic or not self.flows else [f is not None for f in d.formulas]
+        self.chooses = self.elementwise and isinstance(self.mixing, list) and not all(self.mixing)
         self.form = 3 if binding.signature == "g, z, args, p" else len(self.inputs)
         self.run = run or self._kernel_call()
         self.space: dict[str, Any] = {"OP": self}
@@ -140,7 +143,9 @@ class Op:
 
     def _become_operator(self) -> None:
         word, sign = OPERATORS.get(self.kernel, (None, None))
-        setattr(Tensor, self.name, self.function)
+        public = getattr(sys.modules.get(self.function.__module__), "__all__", (self.name,))
+        # an op that only others are made of is no method for users, but other files reach it so
+        setattr(Tensor, self.name if self.name in public else f"_{self.name}", self.function)
         if word:
             setattr(Tensor, f"__{word}__", self.function)
         if word in REFLECTED:
@@ -186,7 +191,7 @@ class Op:
             "Tensor": Tensor, "dispatch": dispatch, "OP": self, "kernel": self.kernel, "run": self.run,
             "ndarray": ndarray, "place": place, "perform": perform, "trouble": self.trouble, "CAUGHT": CAUGHT,
             "several": several, "Large": Large, "keep": keep, "take": take, "capture": capture, "COPIED": COPIED,
-            "note_view": note_view, **others,
+            "note_view": note_view, "OBJECT": OBJECT, **others,
             **{f"_{n}": d for n, d in self.params.items()}, **{k: self.__dict__.get(k) for k in STEPS},
         }  # fmt: skip
 
@@ -321,25 +326,8 @@ class Op:
         return tuple(args[:count]), {**self.params, **given, **kwargs}
 
     def settled(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        """From the start, with variables read and lists made tensors."""
-        floats = {a.dtype for a in args if isinstance(a, ARRAYS) and a.dtype.kind == "f"}
-        wide = np.result_type(*floats) if floats else None
-        ready = [a.read() if isinstance(a, Tensor) else self._listed(a, i, wide) for i, a in enumerate(args)]
-        return self.call(ready, params)
-
-    def _listed(self, a: Any, i: int, wide: Any) -> Any:
-        """A list as a tensor of its neighbours' float dtype; whole numbers stay integers where positions are meant.
-
-        Of another kind of array, whose signs may mean something else (``np.matrix``), the values in a plain one.
-        """
-        if not isinstance(a, list | tuple):
-            return a if type(a) in PLAIN_VALUES else as_value(a, self.name)
-        made = as_value(a, self.name)
-        if wide is not None and made.dtype.kind == "f":
-            made = as_array(a, wide, self.name)[()]
-        if self.flows and not self.d.differentiable(i) and made.dtype.kind == "f" and np.all(made == np.floor(made)):
-            made = np.array(a, np.int64)
-        return constant(made)
+        """From the start, with operands that are more than arrays and tensors made ready."""
+        return call_prepared(self, args, params)
 
     def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
         """The value, from arrays and numbers."""
@@ -501,12 +489,12 @@ def operand(x: Any, what: str = "tensor") -> Any:
     >>> operand([1.0, 2.0]).shape, operand(3).shape
     ((2,), ())
     """
-    if hasattr(x, "shape"):
-        return x
+    if isinstance(x, ARRAYS):
+        return join_tensors(x)
     if type(x) in WEAK or isinstance(x, range):
         return np.asarray(x)[()]
-    made = as_value(x, what)
-    return constant(made) if isinstance(x, list | tuple) else made
+    made = bare(x, what)
+    return as_tensor(made) if isinstance(x, list | tuple) else made
 
 
 def of_rank(name: str, x: Any, rank: int, argument: str = "x") -> Any:

@@ -7,8 +7,8 @@ from os.path import basename, dirname
 from types import FrameType
 
 _OURS = dirname(dirname(__file__))
-_NUMPY = dirname(sys.modules["numpy"].__file__ or "numpy")
-NOT_THE_USER = (_OURS, _NUMPY, "<op ", "<rule ")
+NUMPY_FILES = dirname(sys.modules["numpy"].__file__ or "numpy")
+NOT_THE_USER = (_OURS, NUMPY_FILES, "<op ", "<rule ")
 
 
 _users: dict[str, str] = {}  # the last part of a path if it is the user's, for those that were asked about

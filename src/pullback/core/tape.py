@@ -19,7 +19,7 @@ import numpy as np
 from numpy import float64, generic, ndarray
 
 from pullback.core.capture import check_captured
-from pullback.core.convert import as_value, bare
+from pullback.core.convert import as_value, bare, has_tensors, join_tensors
 from pullback.core.fitting import all_conjugated, all_widened, conjugated, fit, same, widened
 from pullback.core.interpreter import dispatch, new_level
 from pullback.core.memory import IDLE, KEPT, LARGE, Large, Pool, back_large, keep, node_of, on_scratch, sole
@@ -265,6 +265,8 @@ class Tape(dict[Any, Any]):
         r.value = value
         r.g = r.x = r.y = None
         if not m.small and m.dtype.kind not in "fiubc":
+            if t is ndarray and has_tensors(value):
+                return self.leaf(join_tensors(value))
             raise GradientError(f"an input of dtype {m.dtype} has no gradient; only numbers have.")
         return r
 
@@ -510,6 +512,9 @@ def constant(x: Any) -> Tensor:
 
 def as_tensor(x: Any) -> Tensor:
     """A tensor as it is, anything else as a constant."""
+    if isinstance(x, Tensor):
+        return x
+    x = bare(x)
     return x if isinstance(x, Tensor) else constant(x)
 
 

@@ -49,7 +49,7 @@ def {name}(x, {params}):
             v = {above}
             q = m.tape.meta_of(v)
             {node}
-    elif type(x) is ndarray and x.ndim:
+    elif type(x) is ndarray and x.ndim and x.dtype is not OBJECT:
         try: return {array}
         except CAUGHT as error: raise trouble(OP, error, (x,), {{{items}}}) from None
     elif type(x) is Large and x.meta.pool is not None:
@@ -93,7 +93,9 @@ def {name}(x, y):
             except CAUGHT as error: raise trouble(OP, error, (x, y), {{}}) from None
             q = m.tape[v.shape, v.dtype]
             {right_array}
-    elif t is ndarray and type(x) is ndarray and x.dtype is y.dtype and x.ndim and y.ndim{wide}:
+    elif (
+        t is ndarray and type(x) is ndarray and x.dtype is y.dtype and x.ndim and y.ndim and x.dtype is not OBJECT{wide}
+    ):
         try: return {arrays}
         except CAUGHT as error: raise trouble(OP, error, (x, y), {{}}) from None
     elif {large}:

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pullback.core.callers import MEANS, explain_refusal, is_formatting, takes_elements
 from pullback.core.printing import tensor_repr, tensor_text
-from pullback.errors import ArgumentError, BatchedValueError, TracedValueError
+from pullback.core.source import user_line
+from pullback.errors import ArgumentError, BatchedValueError, SymbolValueError, TracedValueError
 
+OBJECT = np.dtype(object)
 BY_KERNEL: dict[Any, Any] = {}  # NumPy callable -> op; filled by the definitions of the ops
 NUMPY: dict[Any, Any] = {}  # NumPy callable -> what stands for it here; filled as functions are met
+INSTEAD = {  # what to do when a plain value is refused
+    "np.asarray": "Stay with pullback or NumPy functions (np.stack joins arrays, np.array only numbers)",
+    "float": "Stay with pullback or NumPy functions (np.sin for math.sin; np.array without a dtype)",
+}
+VALUELESS = (BatchedValueError, SymbolValueError)  # there is no one value
 LATER: dict[str, Any] = {}  # what files above this one put in: "constant", "alias", "ufunc" and "function" of NumPy, …
 
 
@@ -41,6 +50,7 @@ class Tensor:
 
     refers = False  # a variable is read before an op computes with it
     is_variable = False
+    stands_for_numbers = False  # a symbol of a program that is being compiled may be a Python number
 
     if TYPE_CHECKING:  # the ops are put on the class where they are defined, as methods and operators
         g: Any
@@ -67,7 +77,10 @@ class Tensor:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The NumPy dtype of the elements."""
-        dtype: np.dtype[Any] = self.meta.dtype
+        m = self.meta
+        if not m.shape and id(_getframe(1).f_code) in MEANS:
+            raise AttributeError("dtype")  # which np.mean of an object array would cast the tensor to
+        dtype: np.dtype[Any] = m.dtype
         return dtype
 
     @property
@@ -117,6 +130,11 @@ class Tensor:
         """Perform ``op``, this being the argument of the highest level."""
         return self.meta.tape.record(op, args, params)
 
+    @property
+    def has_derivative(self) -> bool:
+        """Whether this level differentiates this tensor."""
+        return bool(self.level)
+
     def beneath(self) -> Any:
         """What this level wraps: an array, a NumPy scalar, or a tensor of a lower level."""
         return self.value
@@ -135,6 +153,8 @@ class Tensor:
     def all_values(self) -> Any:
         """The values under this level, of all examples."""
         return self.beneath()
+
+    __pandas_priority__ = 5000  # above a DataFrame's: pandas leaves its operators to ours, which take its values
 
     form = 2  # what a transform that is given this gives back: a tensor (see transforms.grad)
 
@@ -172,7 +192,31 @@ class Tensor:
             return stand_in(*args, **kwargs)
         return LATER["function"](func, args, kwargs)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+    @property
+    def __array__(self) -> Any:
+        """How NumPy makes an array of a tensor: by its values, unless a transform follows them.
+
+        A traced number has no such method, so ``np.array([x[0], x[1]])`` holds the tensors themselves, as objects.
+        """
+        t = self.read()
+        if not t.level:
+            return t._values
+        if takes_elements():
+            return t._elements
+        if not t.shape:
+            raise AttributeError("__array__")
+        return t._values
+
+    def _elements(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """An object array of the elements, which NumPy can take apart and join."""
+        made = np.empty(self.shape, object)
+        for index in np.ndindex(self.shape):
+            made[index] = self[index] if index else self
+        return made
+
+    def _values(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if dtype is not None and np.dtype(dtype) is OBJECT and self.level:
+            return self._elements()
         values = np.asarray(self._concrete("np.asarray"))
         if copy or (dtype is not None and values.dtype != dtype):
             return values.astype(dtype or values.dtype, copy=True)
@@ -192,10 +236,11 @@ class Tensor:
         """The plain value, refused while a transform follows this tensor."""
         t = self.read()
         if t.level:
-            joining = " (np.stack joins tensors, np.array cannot)" if what == "np.asarray" else ""
+            purpose, cure = explain_refusal(t.dtype)
+            usual = INSTEAD.get(what, "Stay with pullback or NumPy functions")
             raise TracedValueError(
-                f"{what}() of a traced tensor of shape {self.shape} would lose its gradient. "
-                f"Stay with pullback or NumPy functions{joining}, or say stop_gradient(x) first if that is meant."
+                f"{what}() of a traced tensor of shape {t.shape} would lose its gradient{purpose}. "
+                f"{cure or usual}, or say stop_gradient(x) first if that is meant ({user_line()})."
             )
         return t.value
 
@@ -212,10 +257,20 @@ class Tensor:
         return self._concrete("tolist").tolist()
 
     def __float__(self) -> float:
-        return float(self._concrete("float"))
+        return float(self._number("float"))
 
     def __int__(self) -> int:
-        return int(self._concrete("int"))
+        return int(self._number("int"))
+
+    def _number(self, what: str) -> Any:
+        """The plain value for ``float`` and ``int``; ``"%.3f" % x`` writes that of a traced tensor, too."""
+        if not self.level or not is_formatting(depth=3):
+            return self._concrete(what)
+        try:
+            return concrete(self)
+        except VALUELESS as error:
+            cure = "An f-string, f'{x:.3f}', writes what is known of it."
+            raise type(error)(f"text % x: {error} {cure}") from None
 
     def __complex__(self) -> complex:
         return complex(self._concrete("complex"))
@@ -227,6 +282,15 @@ class Tensor:
 
     def __bool__(self) -> bool:
         return bool(concrete(self))
+
+    def __floor__(self) -> Any:
+        return _whole(np.floor(self))
+
+    def __ceil__(self) -> Any:
+        return _whole(np.ceil(self))
+
+    def __trunc__(self) -> Any:
+        return _whole(np.trunc(self))
 
     def __len__(self) -> int:
         if not self.shape:
@@ -261,25 +325,51 @@ class Tensor:
     # ---- printing
 
     def __str__(self) -> str:
-        return tensor_text(np.asarray(concrete(self)))
+        return self.to_string()
 
     def __repr__(self) -> str:
-        return tensor_repr(np.asarray(concrete(self)), type(self).__name__)
+        try:
+            return tensor_repr(np.asarray(concrete(self)), type(self).__name__)
+        except VALUELESS:  # many examples, or a program that is being compiled: what is beneath has words for it
+            return f"{type(self).__name__}({self.read().beneath()!r})"
 
     def to_string(self, verbose: bool = False) -> str:
         """The text of ``print``, with dtype, rank and shape when ``verbose``."""
-        return tensor_text(np.asarray(concrete(self)), verbose)
+        try:
+            return tensor_text(np.asarray(concrete(self)), verbose)
+        except VALUELESS:
+            return repr(self)
 
     def print(self, verbose: bool = False) -> None:
         """Write the values to standard output, as TensorFlow.js does."""
         print(self.to_string(verbose))
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec else str(self)
+        if not spec:
+            return str(self)
+        if self.shape:
+            raise ArgumentError(
+                f"f'{{x:{spec}}}': a tensor of shape {self.shape} has no one number to write. Write an element, x[i], "
+                "or the whole as f'{x}'."
+            )
+        try:
+            return format(concrete(self).item(), spec)
+        except VALUELESS:
+            return repr(self)
 
 
 ORDINARY = (Tensor, np.ndarray, np.generic)
 PLAIN: set[type] = {Tensor, np.ndarray, np.float64, np.float32, float, int}  # an op may be called with these at once
+
+
+def is_foreign(kind: type) -> bool:
+    """Whether values of this type are another library's arrays, which have their own idea of operators and ufuncs.
+
+    Those of pandas are not: they leave operators to a tensor, which computes with their values.
+    """
+    return (
+        hasattr(kind, "__array_ufunc__") and not issubclass(kind, ORDINARY) and not hasattr(kind, "__pandas_priority__")
+    )
 
 
 def concrete(x: Any) -> Any:
@@ -325,6 +415,12 @@ def all_values(x: Any) -> Any:
     while isinstance(x, Tensor):
         x = x.read().all_values()
     return x
+
+
+def _whole(x: Any) -> Any:
+    """A rounded number as Python's integer, as ``math.floor`` gives; of many examples the tensor."""
+    values = stripped(x)
+    return x if isinstance(values, Tensor) else int(values)
 
 
 def may_be(condition: Any) -> bool:

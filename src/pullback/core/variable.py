@@ -6,17 +6,20 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary, ref
 
 import numpy as np
 
+from pullback.core.callers import is_called_by
 from pullback.core.convert import as_array
 from pullback.core.memory import SOLE, TRUSTED, node_of
 from pullback.core.rowsparse import RowSparse, collect_rows
 from pullback.core.tape import Tape, constant
 from pullback.core.tensor import PLAIN, Tensor, Wrapped
+from pullback.core.weak import Weak
 from pullback.core.writes import HELD, freeze
 from pullback.errors import ArgumentError, BatchedValueError, VariableError
 
@@ -173,7 +176,7 @@ class Variable(Wrapped):
 
     def _taken(self, value: Any, what: str) -> Any:
         """What was given to hold or to add, as an array; Python's numbers get the dtype that is held."""
-        kept = isinstance(value, np.ndarray | np.generic | Tensor)
+        kept = isinstance(value, np.ndarray | np.generic | Tensor) and not isinstance(value, Weak)
         try:
             return as_array(value, what=f"{self.name}.{what}", dtype=None if kept else self.dtype)
         except BatchedValueError:
@@ -292,7 +295,14 @@ def _as_variable(t: Tensor, trainable: bool = True, name: str | None = None, dty
     return Variable(t, trainable, name, dtype)
 
 
-Tensor.variable = _as_variable
+def _variable_method(t: Tensor) -> Any:
+    """TensorFlow.js's method, hidden from xarray, which takes what has this attribute for an array of its own."""
+    if is_called_by("xarray"):
+        raise AttributeError("variable")
+    return partial(_as_variable, t)
+
+
+Tensor.variable = property(_variable_method)
 
 
 class Watcher:

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core import tree
 from pullback.core.calculus import total
-from pullback.core.convert import bare
+from pullback.core.convert import bare, join_array
 from pullback.core.tensor import Tensor, all_values
 from pullback.diagnostics.running import is_number
 from pullback.errors import ArgumentError, GradientError, GradientMismatchError
@@ -94,7 +95,7 @@ class Check:
             x = next(fixed)
             return next(moved) if movable(x) else x
 
-        out = self.f(*(whole_mapped(fill, a) for a in self.args))
+        out = tree.mapped(join_array, self.f(*(whole_mapped(fill, a) for a in self.args)))
         return [y for y in whole_leaves(out) if movable(y) or (isinstance(y, Tensor) and y.dtype.kind in "fc")]
 
     def compare(self, f: Scalar, xs: list[Any], order: int, now: int, modes: Sequence[str], path: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.convert import float_of
+from pullback.core.convert import float_of, join_array
 from pullback.core.memory import node_of
 from pullback.core.tape import ARRAYS, Tape, add_cotangent
 from pullback.core.tensor import Tensor
@@ -76,7 +76,7 @@ class Ran:
         for given in self.inputs:
             if given.note is not None:
                 given.note.label = given.name
-        results = [z.read() if isinstance(z, Tensor) else z for z in whole_leaves(y)]
+        results = [z.read() if isinstance(z, Tensor) else z for z in map(join_array, whole_leaves(y))]
         of = [f"[{i}]" for i in range(len(results))] if len(results) > 1 else [""]
         self.values = [self._result(f"the value{k}", z) for k, z in zip(of, results, strict=False) if is_number(z)]
         self.nodes = [(self.monitor.note_of(r.value), r, self._kept(r)) for r in tape.recorded()]

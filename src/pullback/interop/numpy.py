@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy import generic, ndarray
 
-from pullback.core.tensor import BY_KERNEL, LATER, NUMPY, Tensor, stripped
+from pullback.core.tensor import BY_KERNEL, LATER, NUMPY, Tensor, is_foreign, stripped
 from pullback.core.writes import fit_result, write
 from pullback.errors import ArgumentError
 from pullback.interop import (
@@ -172,7 +171,7 @@ def same(value: Any, default: Any) -> bool:
 
 def of_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A ufunc without an op, with parameters, with lists, or one of its methods."""
-    if any(foreign(type(a)) for a in (*args, *(kwargs.get("out") or ()))):
+    if any(is_foreign(type(a)) for a in (*args, *(kwargs.get("out") or ()))):
         return NotImplemented
     name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
     if method == "at":
@@ -216,11 +215,6 @@ def into_tensor(what: str, out: Any, new: Any) -> Any:
     """Write a result into the tensor ``out``, and return that."""
     write(out, lambda _: fit_result(out, new, what), what)
     return out
-
-
-def foreign(kind: type) -> bool:
-    """Another library's array, which has its own idea of ufuncs."""
-    return hasattr(kind, "__array_ufunc__") and not issubclass(kind, Tensor | ndarray | generic)
 
 
 def listed(args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -210,6 +210,15 @@ def _nan_to_num(x: Any, /, nan: float = 0.0, posinf: Any = None, neginf: Any = N
     return np.where(values == -np.inf, limits.min if neginf is None else neginf, x)
 
 
+def _real_if_close(a: Any, /, tol: float = 100) -> Any:
+    """The real part, if the imaginary one is of rounding errors only: of plain values, as it decides on the dtype."""
+    if a.dtype.kind != "c":
+        return a
+    values = np.asarray(sizing("np.real_if_close", np.imag(a)))
+    limit = np.finfo(a.dtype).eps * tol if tol > 1 else tol
+    return np.real(a) if np.all(np.absolute(values) < limit) else a
+
+
 # ---- making
 
 
@@ -272,5 +281,6 @@ FUNCTIONS = {
     np.shape: lambda a, /: lifted(a).shape, np.ndim: lambda a, /: lifted(a).ndim,
     np.result_type: _of_kind(np.result_type), np.common_type: _of_kind(np.common_type),
     np.iscomplexobj: lambda x, /: x.dtype.kind == "c", np.isrealobj: lambda x, /: x.dtype.kind != "c",
-    np.size: lambda a, /, axis=None: a.size if axis is None else a.shape[axis],
+    np.fix: np.trunc, np.real_if_close: _real_if_close,
+    np.size: lambda a, /, axis=None: np.size(np.broadcast_to(False, a.shape), axis),
 }  # fmt: skip

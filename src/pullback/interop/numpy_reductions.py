@@ -159,7 +159,8 @@ def _nanmean(a: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
 def _nanvar(a: Any, /, axis: Any = None, ddof: float = 0, keepdims: bool = False, *, correction: Any = None) -> Any:
     x = _filled(a - _nanmean(a, axis, True), 0)
     n = _present(a, axis, keepdims) - (ddof if correction is None else correction)
-    return np.sum(x * x, axis=axis, keepdims=keepdims) / n
+    squares = np.real(x * np.conjugate(x)) if x.dtype.kind == "c" else x * x
+    return np.sum(squares, axis=axis, keepdims=keepdims) / n
 
 
 def _nanstd(a: Any, /, axis: Any = None, ddof: float = 0, keepdims: bool = False, *, correction: Any = None) -> Any:

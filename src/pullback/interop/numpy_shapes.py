@@ -158,6 +158,12 @@ def _meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy") -> Any:
     return blocks.meshgrid(*aligned(xi), indexing=indexing, sparse=sparse)
 
 
+def _sliding_window_view(x: Any, /, window_shape: Any, axis: Any = None) -> Any:
+    """NumPy is asked where the windows are, on the numbers of the elements; a tensor cannot be written through them."""
+    numbers = np.reshape(np.arange(x.size), x.shape)
+    return np.reshape(x, -1)[np.lib.stride_tricks.sliding_window_view(numbers, window_shape, axis)]
+
+
 # ---- padding
 
 BY_INDEX = ("edge", "reflect", "symmetric", "wrap")
@@ -208,5 +214,5 @@ FUNCTIONS = {
     np.vsplit: _split(np.split, 0), np.hsplit: _split(np.split, 1), np.dsplit: _split(np.split, 2),
     np.unstack: _unstack, np.atleast_1d: _at_least(np.atleast_1d), np.atleast_2d: _at_least(np.atleast_2d),
     np.atleast_3d: _at_least(np.atleast_3d), np.broadcast_arrays: _broadcast_arrays, np.meshgrid: _meshgrid,
-    np.pad: _pad,
+    np.pad: _pad, np.lib.stride_tricks.sliding_window_view: _sliding_window_view,
 }  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.convert import check_real
-from pullback.core.tensor import BY_KERNEL, may_be, stripped, unfollowed
+from pullback.core.tensor import BY_KERNEL, Tensor, may_be, stripped, unfollowed
 from pullback.ops import reductions
 from pullback.ops.elementwise import sign
 
@@ -92,6 +92,15 @@ FUNCTIONS = {
     np.sinc: _sinc,
     np.linalg.vecdot: lambda x1, x2, /, *, axis=-1: _vecdot(x1, x2, axis),
 }  # fmt: skip
+
+
+def _method(ufunc: Any) -> Any:
+    return lambda self: ufunc(self)
+
+
+for _ufunc in CALLS:  # NumPy calls methods of these names on the elements of object arrays
+    if "O->O" in _ufunc.types and not hasattr(Tensor, _ufunc.__name__):
+        setattr(Tensor, _ufunc.__name__, _method(_ufunc))
 
 
 # ---- methods of ufuncs

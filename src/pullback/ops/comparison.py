@@ -53,13 +53,16 @@ def not_equal(x: Any, y: Any, /) -> Any:
     """
 
 
-def _unless_none(compare: Any) -> Any:
-    """The operator: no tensor is ``None``, so Python may answer by identity, in ``x in [None, y]`` as well."""
-    return lambda x, y: NotImplemented if y is None else compare(x, y)
+NUMBERS = (float, int, Tensor, np.ndarray, np.generic, complex, list, tuple)
 
 
-setattr(Tensor, "__eq__", _unless_none(equal))  # noqa: B010
-setattr(Tensor, "__ne__", _unless_none(not_equal))  # noqa: B010
+def _of_numbers(compare: Any) -> Any:
+    """The operator: of anything that is no number Python asks the other operand, and then answers by identity."""
+    return lambda x, y: compare(x, y) if isinstance(y, NUMBERS) or hasattr(y, "__array__") else NotImplemented
+
+
+setattr(Tensor, "__eq__", _of_numbers(equal))  # noqa: B010
+setattr(Tensor, "__ne__", _of_numbers(not_equal))  # noqa: B010
 
 
 @op(np.less, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.less(x, y)))

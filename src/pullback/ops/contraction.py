@@ -421,7 +421,7 @@ def reduced(x: Any, term: str, want: str) -> Any:
         return x
     once = "".join(dict.fromkeys(term))
     if once != term:
-        x = getattr(Tensor, "diagonal_part")(x, f"{term}->{once}")  # noqa: B009  # an op of another room
+        x = getattr(Tensor, "_diagonal_part")(x, f"{term}->{once}")  # noqa: B009  # an op of another room
     gone = tuple(i for i, label in enumerate(once) if label not in want)
     if gone:
         x = np.sum(x, axis=gone)

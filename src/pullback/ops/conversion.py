@@ -9,10 +9,10 @@ import numpy as np
 from pullback.core.axes import elementwise1, leading, moves
 from pullback.core.calculus import constant as no_derivative
 from pullback.core.calculus import linear, partials
-from pullback.core.convert import as_dtype, as_value
+from pullback.core.convert import as_dtype, bare, join_array
 from pullback.core.lowering import call, scalar
 from pullback.core.op import alias, method, op
-from pullback.core.tape import ARRAYS, constant
+from pullback.core.tape import ARRAYS, as_tensor
 from pullback.core.tensor import NUMPY
 
 __all__ = ["clone", "identity", "cast", "astype", "to_float", "to_int", "to_bool"]
@@ -52,7 +52,7 @@ def _as_float(x: Any, dtype: Any, source: Any) -> Any:
 def cast_to_float(x: Any, /, dtype: Any, source: Any) -> Any:
     """``cast`` to a float or complex dtype; ``source`` is the dtype that the cotangent gets.
 
-    >>> pb.tensor([1.5]).cast_to_float(np.float64, np.float32).dtype
+    >>> cast_to_float(pb.tensor([1.5]), np.float64, np.float32).dtype
     dtype('float64')
     """
 
@@ -71,7 +71,7 @@ def _as_whole(x: Any, dtype: Any) -> Any:
 def cast_to_whole(x: Any, /, dtype: Any) -> Any:
     """``cast`` to integers or bools, which have no derivative.
 
-    >>> pb.tensor([1.5]).cast_to_whole(np.int32)
+    >>> cast_to_whole(pb.tensor([1.5]), np.int32)
     Tensor([1], dtype=int32)
     """
 
@@ -86,7 +86,7 @@ def cast(x: Any, dtype: Any) -> Any:
     Tensor([1, -1], dtype=int32)
     """
     made = as_dtype(dtype, "cast")
-    x = x if isinstance(x, ARRAYS) else constant(as_value(x, "cast"))
+    x = join_array(x) if isinstance(x, ARRAYS) else as_tensor(bare(x, "cast"))
     if made.kind not in "fc":
         return cast_to_whole(x, made)
     return cast_to_float(x, made, x.dtype if x.dtype.kind in "fc" else made)

@@ -31,8 +31,7 @@ from pullback.core.winograd import pair_convolve, pair_convolve_filter, pairs_pa
 from pullback.errors import ArgumentError, ShapeError
 
 __all__ = [
-    "conv1d", "conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose", "convolve", "convolve_filter",
-    "convolve_input", "depthwise", "depthwise_conv2d", "depthwise_filter", "depthwise_input", "separable_conv2d",
+    "conv1d", "conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose", "depthwise_conv2d", "separable_conv2d",
 ]  # fmt: skip
 
 Ints = tuple[int, ...]

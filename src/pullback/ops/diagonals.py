@@ -14,7 +14,7 @@ from pullback.core.calculus import linear
 from pullback.core.lowering import view
 from pullback.core.op import op
 
-__all__ = ["diagonal_fill", "diagonal_part"]
+__all__: list[str] = []
 
 
 def diagonal_examples(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:

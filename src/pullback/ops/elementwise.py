@@ -10,9 +10,10 @@ from numpy import ndarray
 from pullback.core.adjoints import along, nonzero, nothing, select
 from pullback.core.axes import elementwise1, elementwise2, elementwise3, leading, moves
 from pullback.core.calculus import partials, rule
+from pullback.core.convert import join_array
 from pullback.core.lowering import scalar
 from pullback.core.op import alias, method, op
-from pullback.core.tape import ARRAYS, constant
+from pullback.core.tape import ARRAYS, as_tensor
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError
 
@@ -101,7 +102,7 @@ def add_n(tensors: Any) -> Any:
         raise ArgumentError(f"add_n: tensors must be a list of tensors, got {got}. Write add_n([x, y]).")
     if not tensors:
         raise ArgumentError("add_n: tensors is an empty list; give at least one tensor.")
-    z = tensors[0] if isinstance(tensors[0], ARRAYS) else constant(tensors[0])
+    z = join_array(tensors[0]) if isinstance(tensors[0], ARRAYS) else as_tensor(tensors[0])
     for x in tensors[1:]:
         z = add(z, x)
     return z

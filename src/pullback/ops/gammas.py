@@ -13,7 +13,7 @@ from pullback.core.convert import check_real
 from pullback.core.gammas import density_slope, share_slope
 from pullback.core.op import op
 
-__all__ = ["gamma_density_slope", "gamma_draw", "gamma_share_slope"]
+__all__: list[str] = []
 
 
 class _Orders(moves):
@@ -49,7 +49,7 @@ def _density_by_at(g: Any, alpha: Any, at: Any, n: int) -> Any:
 def gamma_density_slope(alpha: Any, at: Any, /, n: int) -> Any:
     """The derivative of order ``n`` by ``alpha`` of the density of Gamma(alpha, 1), divided by the density.
 
-    >>> pb.tensor([1.0]).gamma_density_slope([1.0], 1)
+    >>> gamma_density_slope(pb.tensor([1.0]), [1.0], 1)
     Tensor([0.5772157], dtype=float32)
     """
 
@@ -66,7 +66,7 @@ def _share_by_at(g: Any, z: Any, alpha: Any, at: Any, n: int) -> Any:
 def gamma_share_slope(alpha: Any, at: Any, /, n: int) -> Any:
     """The derivative of order ``n`` by ``alpha`` of the distribution function of Gamma(alpha, 1), by the density.
 
-    >>> pb.tensor([1.0]).gamma_share_slope([1.0], 0)
+    >>> gamma_share_slope(pb.tensor([1.0]), [1.0], 0)
     Tensor([1.7182819], dtype=float32)
     """
 
@@ -109,6 +109,6 @@ def gamma_draw(alpha: Any, draw: Any, origin: Any, /) -> Any:
 
     So the derivative by ``alpha`` is minus that of the distribution function, divided by the density.
 
-    >>> pb.tensor(np.array([2.0])).gamma_draw(np.array([1.0]), np.array([1.0]))
+    >>> gamma_draw(pb.tensor(np.array([2.0])), np.array([1.0]), np.array([1.0]))
     Tensor([2.14619322], dtype=float64)
     """

@@ -19,7 +19,7 @@ from pullback.core.tensor import sizing
 from pullback.errors import ArgumentError, ShapeError
 
 __all__ = [
-    "TopK", "gather", "gather_nd", "one_hot", "repeat", "scatter_add", "scatter_nd", "take", "take_along_axis",
+    "TopK", "gather", "gather_nd", "one_hot", "repeat", "scatter_nd", "take", "take_along_axis",
     "tensor_scatter_update", "topk",
 ]  # fmt: skip
 

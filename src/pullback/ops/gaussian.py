@@ -11,11 +11,11 @@ from numpy import ndarray
 from pullback.core.axes import elementwise1
 from pullback.core.calculus import partials
 from pullback.core.composition import numbers
-from pullback.core.convert import as_value
+from pullback.core.convert import bare, join_array
 from pullback.core.lowering import scalar
 from pullback.core.memory import unscratched
 from pullback.core.op import method, op
-from pullback.core.tape import ARRAYS, constant
+from pullback.core.tape import ARRAYS, as_tensor
 from pullback.errors import ArgumentError
 
 __all__ = ["erf", "gelu"]
@@ -133,7 +133,7 @@ def gelu(x: Any, approximate: bool = False) -> Any:
     >>> pb.gelu(np.array([-1.0, 0.0, 1.0]))
     array([-0.15865525,  0.        ,  0.84134475])
     """
-    x = numbers("gelu", "x", x if isinstance(x, ARRAYS) else constant(as_value(x, "gelu")))
+    x = numbers("gelu", "x", join_array(x) if isinstance(x, ARRAYS) else as_tensor(bare(x, "gelu")))
     half = x * 0.5
     if approximate:
         near = x if x.dtype.kind == "c" else np.clip(x, -GELU_END, GELU_END)  # so that a cube is finite

@@ -21,7 +21,7 @@ from pullback.core.tensor import Tensor, sizing, stripped
 from pullback.core.writes import base_links, note_view, write
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
 
-__all__ = ["boolean_mask", "getitem", "scatter", "set_item"]
+__all__ = ["boolean_mask"]
 
 ALL = slice(None)
 EMPTY = np.empty(0, np.intp)

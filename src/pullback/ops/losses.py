@@ -191,7 +191,7 @@ def _toward(g: Any, x: Any, delta: Any) -> Any:
 def huber(x: Any, /, delta: float = 1.0) -> Any:
     """Half the square of ``x`` up to ``delta``, and from there on a straight line.
 
-    >>> pb.tensor([0.5, 3.0]).huber()
+    >>> huber(pb.tensor([0.5, 3.0]))
     Tensor([0.125, 2.5], dtype=float32)
     """
 

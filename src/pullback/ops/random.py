@@ -284,7 +284,7 @@ def gamma(shape: Any = None, alpha: Any = 1.0, beta: Any = 1.0, dtype: Any = Non
     )  # fmt: skip
     if isinstance(alpha, Tensor):
         whole: Any = np.broadcast_to(_narrow(alpha, kind), wanted)
-        z = whole.gamma_draw(draw, origin[()])
+        z = whole._gamma_draw(draw, origin[()])
     else:
         z = _tensor(draw)
     return z / _narrow(beta, kind) if isinstance(beta, Tensor) or not np.all(beta == 1) else z

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
+from sys import _getframe
 from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
 from pullback.core import tree
+from pullback.core.callers import MEANS, explain_refusal, reveal
 from pullback.core.convert import bare
 from pullback.core.interpreter import new_level
 from pullback.core.tape import ARRAYS, CAUGHT, constant
@@ -48,6 +50,8 @@ class Batched(Wrapped):
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        if self.array.ndim == 1 and id(_getframe(1).f_code) in MEANS:
+            raise AttributeError("dtype")
         dtype: np.dtype[Any] = self.array.dtype
         return dtype
 
@@ -55,6 +59,8 @@ class Batched(Wrapped):
     def level(self) -> int:
         level: int = self.number
         return level
+
+    has_derivative = False  # in what lies beneath
 
     def beneath(self) -> Any:
         return self._concrete("a plain value")
@@ -78,9 +84,11 @@ class Batched(Wrapped):
             if self.dtype.kind in "iu"
             else ""
         )
+        purpose, cure = explain_refusal(self.dtype)
         raise BatchedValueError(
             f"{what}{'' if ' ' in what else '()'} of a value that is different for each of {self.array.shape[0]} "
-            f"examples of vmap. {picking}Python can only take one way for all of them: use where(condition, x, y) to "
+            f"examples of vmap{purpose}. {cure and cure + '. '}{picking}"
+            "Python can only take one way for all of them: use where(condition, x, y) to "
             "choose for each example, or give what decides to the function with in_axes=None."
         )
 
@@ -260,7 +268,11 @@ class Mapped:
             v = np.float64(v) if wide and type(v) is float else v  # a number is as wide as the examples
             return given_back(left(v, axis, number, size), kind)
 
-        y = self.__wrapped__(*tree.mapped(entered, ins), **tree.mapped(entered, named))
+        try:
+            y = self.__wrapped__(*tree.mapped(entered, ins), **tree.mapped(entered, named))
+        except Exception as error:
+            reveal(error)
+            raise
         return _placed("out_axes", self.out_axes, y, placed)
 
     def _axes_of(self, args: tuple[Any, ...]) -> Sequence[Any]:

@@ -10,7 +10,6 @@ from pullback.core.convert import bare
 from pullback.core.interpreter import new_level
 from pullback.core.memory import Large, Pool, node_of
 from pullback.core.tape import ARRAYS, Tape, add_cotangent
-from pullback.core.tensor import Tensor
 from pullback.core.variable import Recorder, Variable, Watcher, watched_below, watching
 from pullback.transforms.arguments import Arguments, AsIs, marked, unmarked
 from pullback.transforms.captured import captured
@@ -175,7 +174,7 @@ class RecomputedCall(Call):
     def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         number = new_level()
         duals = [p if t is None else Dual(number, bare(p), t) for p, t in zip(primals, tangents, strict=True)]
-        out = [r.read() if isinstance(r, Tensor) else r for r in tree.leaves(self.body(duals))]
+        out = [bare(z) for z in tree.leaves(self.body(duals))]
         return [r.tangent if isinstance(r, Dual) and r.number == number else None for r in out]
 
 
@@ -187,7 +186,7 @@ def _made_by(t: Any) -> Again | None:
 
 def _seed(tape: Tape, results: list[Any], dys: list[Any]) -> None:
     """A function of its own, so that no local holds a big tensor, and so its buffer, while the tape is walked."""
-    for z, dy in zip(results, dys, strict=True):
+    for z, dy in zip(map(bare, results), dys, strict=True):
         if tape.holds(z):
             add_cotangent(node_of(z), dy)
 

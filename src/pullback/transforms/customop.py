@@ -52,6 +52,7 @@ class CustomOp:
 
     custom = True
     is_moving = False
+    chooses = False
     follows = False  # whether the variables that the body reads are operands as well
 
     def __init__(self, name: str) -> None:

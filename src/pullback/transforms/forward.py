@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from sys import _getframe
 from typing import Any
 
 import numpy as np
 
 from pullback.core import tree
-from pullback.core.convert import bare, float_of
+from pullback.core.callers import MEANS, reveal
+from pullback.core.convert import bare, float_of, join_array
 from pullback.core.interpreter import new_level
 from pullback.core.tensor import PLAIN, Tensor, Wrapped
 from pullback.core.writes import INPUT, freeze
@@ -42,6 +44,8 @@ class Dual(Wrapped):
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        if not self.primal.shape and id(_getframe(1).f_code) in MEANS:
+            raise AttributeError("dtype")
         dtype: np.dtype[Any] = self.primal.dtype
         return dtype
 
@@ -49,6 +53,10 @@ class Dual(Wrapped):
     def level(self) -> int:
         level: int = self.number
         return level
+
+    @property
+    def has_derivative(self) -> bool:
+        return self.tangent is not None
 
     def beneath(self) -> Any:
         return self.primal
@@ -122,11 +130,16 @@ def push_once(xs: Sequence[Any], tangents: Sequence[Any], call: Call) -> tuple[A
     number = new_level()
     duals = [freeze(Dual(number, x, t), INPUT) for x, t in zip(inputs.values, directions, strict=True)]
     kind = max(inputs.kind, kind_of_passed(call))
-    y, aux = call(*inputs.filled(duals)), None
+    try:
+        y, aux = call(*inputs.filled(duals)), None
+    except Exception as error:
+        reveal(error)
+        raise
     if call.has_aux:
         y, aux = split_aux("jvp", y)
 
         def value(t: Any) -> Any:
+            t = join_array(t)
             now = t.read() if isinstance(t, Tensor) and not t.is_variable else t  # a view may be stale
             mine = isinstance(now, Dual) and now.number == number
             return given_back(apart(bare(now.primal), inputs.values), kind) if mine else t

@@ -12,7 +12,8 @@ import numpy as np
 from numpy import float64, ndarray
 
 from pullback.core import tree
-from pullback.core.convert import as_array, as_value, bare, float_of
+from pullback.core.callers import reveal
+from pullback.core.convert import as_array, bare, float_of, join_array
 from pullback.core.interpreter import level_of
 from pullback.core.memory import node_of
 from pullback.core.tape import RAW, Tape, constant
@@ -100,6 +101,9 @@ class Differentiated(Derivative):
         tape = Tape.open()
         try:
             return self._pulled(tape, xs, dy, call)
+        except Exception as error:
+            reveal(error)
+            raise
         finally:
             tape.close()
 
@@ -196,6 +200,7 @@ class Differentiated(Derivative):
 
     def _on_tape(self, tape: Tape, y: Any) -> Any:
         """The result as a tensor; an error where ``f`` gave none, or one that does not depend on the inputs."""
+        y = join_array(y)
         if isinstance(y, Tensor):
             y = y.read()
             if tape.holds(y):
@@ -206,7 +211,7 @@ class Differentiated(Derivative):
                     f"{self.face}(f): f must return one tensor, got {described(y)}. "
                     "Compute it from its inputs with pullback or NumPy functions; has_aux=True returns more beside it."
                 )
-            y = constant(y)
+            y = constant(bare(y))
         if self.unconnected == "raise":
             raise UnconnectedError(UNREACHED + cut_text(tape))
         return y
@@ -273,6 +278,7 @@ def detach_aux(aux: Any, tape: Tape, taken: Sequence[Any], kind: int) -> Any:
     """What ``f`` returned beside its result, with plain values in the place of the tensors of a tape."""
 
     def detach(t: Any) -> Any:
+        t = join_array(t)
         now = t.read() if isinstance(t, Tensor) and not t.is_variable else t  # a view may be stale
         return given_back(apart(now.value, taken), kind) if tape.holds(now) else t
 
@@ -322,7 +328,7 @@ def as_leaf(x: Any, face: str) -> Any:
     if isinstance(x, Tensor):
         return x.read().as_leaf()
     if hasattr(x, "__array__"):
-        return as_value(x)
+        return bare(x)
     try:
         return as_array(x, np.float64, what=face)[()]
     except DataError:

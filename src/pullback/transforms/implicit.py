@@ -17,6 +17,7 @@ import numpy as np
 from numpy import ndarray
 
 from pullback.core import tree
+from pullback.core.convert import join_array
 from pullback.core.interpreter import level_of
 from pullback.core.tape import ARRAYS, RAW, as_tensor
 from pullback.core.tensor import Tensor, concrete, unfollowed
@@ -156,7 +157,7 @@ class Implicit:
     def _rest(self, unknowns: Unknowns, arguments: Arguments, values: Sequence[Any], x: Any) -> Any:
         _, *params = unmarked(arguments.filled(values))
         y = self.f(_as_tensors(unknowns.parted(x)), *params)
-        y = tree.mapped(lambda part: part if isinstance(part, Tensor) else _plain(part), y)
+        y = tree.mapped(lambda part: part if isinstance(part, Tensor) else _plain(part), tree.mapped(join_array, y))
         if not unknowns.fits(y):
             got = [np.shape(leaf) for leaf in tree.leaves(y)]
             raise ShapeError(
@@ -188,7 +189,7 @@ class Implicit:
 
 def _plain(x: Any) -> Any:
     """Tensors and numbers as arrays."""
-    return concrete(x) if isinstance(x, ARRAYS) else as_leaf(x, "custom_root")
+    return concrete(join_array(x)) if isinstance(x, ARRAYS) else as_leaf(x, "custom_root")
 
 
 def _as_tensors(x: Any) -> Any:

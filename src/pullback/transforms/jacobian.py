@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.callers import reveal
 from pullback.core.convert import float_of
 from pullback.core.interpreter import new_level
 from pullback.core.tape import Tape
@@ -30,6 +31,9 @@ def opened() -> Iterator[Tape]:
     tape = Tape.open()
     try:
         yield tape
+    except Exception as error:
+        reveal(error)
+        raise
     finally:
         tape.close()
 

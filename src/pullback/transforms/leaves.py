@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import tree
-from pullback.core.convert import bare, float_of
+from pullback.core.convert import bare, float_of, join_array
 from pullback.core.tape import ARRAYS
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, DataError, GradientError, ShapeError
@@ -81,7 +81,7 @@ class Outputs:
 
     def __init__(self, face: str, y: Any, kind: int) -> None:
         self.face, self.kind, self.structure = face, kind, y
-        self.given = whole_leaves(y)
+        self.given = [join_array(leaf) for leaf in whole_leaves(y)]
         for leaf in self.given:
             if not isinstance(leaf, (*ARRAYS, int, float, complex, list)):
                 raise GradientError(

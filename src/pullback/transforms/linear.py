@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.callers import reveal
 from pullback.core.capture import check_captured
 from pullback.core.convert import bare, float_of
 from pullback.core.interpreter import new_level
@@ -138,6 +139,9 @@ def _recorded(face: str, xs: Sequence[Any], call: Call) -> Linear:
     tape = Recording(new_level())
     try:
         return Linear(face, xs, call, tape)
+    except Exception as error:
+        reveal(error)
+        raise
     finally:
         tape.pause()  # whoever still holds a tensor of it holds a constant
 

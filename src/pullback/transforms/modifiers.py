@@ -14,7 +14,7 @@ import numpy as np
 
 from pullback.core import tree
 from pullback.core.calculus import total
-from pullback.core.convert import bare
+from pullback.core.convert import bare, join_array
 from pullback.core.interpreter import level_of
 from pullback.core.tape import ARRAYS, RAW, constant
 from pullback.core.tensor import Tensor, unfollowed
@@ -51,11 +51,7 @@ def stop_gradient(x: Any) -> Any:
 
 
 def _stop(x: Any) -> Any:
-    if isinstance(x, np.ndarray) and x.dtype == object:  # NumPy's arrays of tensors
-        made = np.empty(x.shape, object)
-        for i in np.ndindex(x.shape):
-            made[i] = _stop(x[i])
-        return made
+    x = join_array(x)
     if not isinstance(x, Tensor):
         return x
     if isinstance(x, Variable):
@@ -156,6 +152,7 @@ class Modified(CustomOp):
 
 def _modified(name: str, x: Any, change: Callable[..., Any], settings: Sequence[Any] = (), linear: bool = False) -> Any:
     """``x``, an array or a tree of them, with what flows back to its floats changed."""
+    x = tree.mapped(join_array, x)
     leaves = tree.leaves(x)
     at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, ARRAYS) and leaf.dtype.kind in "fc"]
     for i in at:
@@ -179,6 +176,7 @@ def _setting(face: str, name: str, given: Any) -> Any:
     """A number, or an array of them, by which gradients are changed."""
     if isinstance(given, int | float) and not isinstance(given, bool | Tensor):
         return np.float64(given)
+    given = join_array(given)
     if not isinstance(given, ARRAYS) or given.dtype.kind not in "fiu":
         got = f"dtype {given.dtype}" if isinstance(given, ARRAYS) else type(given).__name__
         raise ArgumentError(f"{face}: {name} must be a number or an array of them, got {got}.")
@@ -233,6 +231,7 @@ def clip_gradient(x: Any, low: Any, high: Any) -> Any:
     )
     if _known(low, high) and not np.all(low <= high):
         raise ArgumentError(f"clip_gradient: low must not be above high, got low={low} and high={high}.")
+    x = tree.mapped(join_array, x)
     if any(isinstance(leaf, ARRAYS) and leaf.dtype.kind == "c" for leaf in tree.leaves(x)):
         raise ArgumentError("clip_gradient: complex numbers have no order; use clip_gradient_norm.")
     return _modified("clip_gradient", x, lambda dys, settings: [np.clip(dy, *settings) for dy in dys], [low, high])
@@ -290,6 +289,7 @@ def tap_gradient(x: Any, callback: Callable[[Any], Any]) -> Any:
     """
     if not callable(callback):
         raise ArgumentError(f"tap_gradient: callback must be a function, got {type(callback).__name__}.")
+    x = tree.mapped(join_array, x)
     form = tree.mapped(lambda leaf: leaf.dtype.kind if isinstance(leaf, ARRAYS) else "", x)
 
     def show(*plain: Any) -> Any:

@@ -11,7 +11,8 @@ import numpy as np
 
 from pullback.core import tree
 from pullback.core.calculus import total
-from pullback.core.convert import bare, float_of
+from pullback.core.callers import reveal
+from pullback.core.convert import bare, float_of, has_tensors
 from pullback.core.interpreter import new_level
 from pullback.core.memory import node_of
 from pullback.core.rowsparse import RowSparse, collect_rows
@@ -80,9 +81,11 @@ class GradientTape:
         self._watching.__enter__()
         return self
 
-    def __exit__(self, *raised: Any) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         self._stop()
         self._watching.__exit__(None, None, None)
+        if error is not None:
+            reveal(error)
 
     def _stop(self) -> None:
         """From now on the tensors of this tape are constants, and those that were watched what they were before."""
@@ -305,7 +308,9 @@ class GradientTape:
 
     def _one(self, face: str, what: str, given: Any) -> None:
         if not isinstance(given, Tensor):
-            raise ArgumentError(f"GradientTape.{face}: the {what} must be one tensor, got {type(given).__name__}.")
+            cure = " Join its numbers inside of the block: pb.stack(array)." if has_tensors(given) else ""
+            got = type(given).__name__
+            raise ArgumentError(f"GradientTape.{face}: the {what} must be one tensor, got {got}.{cure}")
 
     def _from(self, target: Any, known: dict[int, Tensor], sources: Sequence[Any]) -> Any:
         """How to take a cotangent of the target back to the sources."""
@@ -369,7 +374,7 @@ class GradientTape:
     def _targets(self, target: Any, output_gradients: Any) -> list[tuple[Any, Any]]:
         """Each target with its cotangent, None for ones."""
         if output_gradients is None:
-            return [(t, None) for t in tree.leaves(target)]
+            return [pair for t in tree.leaves(target) for pair in _numbered(t, None)]
         pairs: list[tuple[Any, Any]] = []
         try:
             tree.mapped(lambda t, dy: pairs.append((t, dy)), target, output_gradients)
@@ -378,7 +383,7 @@ class GradientTape:
                 "GradientTape.gradient: output_gradients must have the structure of the target; "
                 f"expected {len(tree.leaves(target))} of them, got {len(tree.leaves(output_gradients))}."
             ) from None
-        return pairs
+        return [pair for t, dy in pairs for pair in _numbered(t, dy)]
 
     def _seed(self, target: Any, dy: Any) -> Any:
         if not isinstance(target, Tensor):
@@ -448,3 +453,16 @@ class GradientTape:
         """A jacobian in the shape of the target followed by that of the source; without a target it has no elements."""
         shape, dtype = target.shape + source.shape, block_dtype(target, float_of(source.dtype))
         return self._given(np.zeros(shape) if d is None and not target.size else d, shape, dtype, unconnected)
+
+
+def _numbered(target: Any, dy: Any) -> list[tuple[Any, Any]]:
+    """A target with its cotangent; the object array that NumPy makes of traced numbers is as many targets."""
+    if not isinstance(target, np.ndarray) or not has_tensors(target):
+        return [(target, dy)]
+    dys = [None] * target.size if dy is None else np.reshape(dy, -1)
+    if len(dys) != target.size:
+        raise GradientError(
+            f"GradientTape.gradient: output_gradients has shape {np.shape(dy)}, but its target {target.shape}; "
+            "they must be the same."
+        )
+    return [(t, d) for t, d in zip(target.flat, dys, strict=True) if isinstance(t, Tensor)]

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from pullback.core.calculus import total
-from pullback.core.convert import float_of
+from pullback.core.callers import reveal
+from pullback.core.convert import float_of, join_array
 from pullback.core.memory import node_of
 from pullback.core.rowsparse import RowSparse, RowSum, make_rows
 from pullback.core.tape import RAW, Tape, constant
@@ -68,6 +69,9 @@ def variable_grads(
     tape = Tape.open()
     try:
         value, out, aux = _pulled_variables(tape, f, var_list, sparse, has_aux)
+    except Exception as error:
+        reveal(error)
+        raise
     finally:
         tape.close()
     y = given_back(value, TENSOR)
@@ -124,6 +128,7 @@ def _frozen(var_list: Any) -> list[str]:
 
 
 def _scalar_result(tape: Tape, y: Any, watcher: CountingWatcher) -> Any:
+    y = join_array(y)
     if not isinstance(y, Tensor):
         raise GradientError(f"variable_grads(f): f must return a tensor, a scalar, got {described(y)}.")
     y = y.read()

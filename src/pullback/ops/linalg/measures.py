@@ -60,7 +60,7 @@ def cond(x: Any, p: Any = None) -> Any:
     d=constant(),
     run=clear(
         "matrix_rank",
-        lambda x, tol, hermitian, rtol: np.linalg.matrix_rank(x, tol, hermitian, rtol=rtol),
+        lambda x, tol, hermitian, rtol: np.asarray(np.linalg.matrix_rank(x, tol, hermitian, rtol=rtol)),
         DIVERGED,
     ),
 )

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pullback.core.convert import as_shape, get_default_dtype
+from pullback.core.convert import as_shape, get_default_dtype, join_array
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, named, watched_below
 from pullback.errors import ArgumentError, DataError, ShapeError
@@ -116,7 +116,10 @@ class Layer(Made):
             raise ArgumentError(f"layer '{self.name}': expected {self._least}{exactly} input(s), got {len(inputs)}.")
         if any(isinstance(x, Pending) for x in inputs):
             return Pending.of(self, inputs).results()
-        xs = [x if isinstance(x, Tensor | np.ndarray) else np.asarray(x, _dtype_of(x, self.name)) for x in inputs]
+        xs = [
+            join_array(x) if isinstance(x, Tensor | np.ndarray) else np.asarray(x, _dtype_of(x, self.name))
+            for x in inputs
+        ]
         if not self._built:
             self.built_for([x.shape[1:] for x in xs])
         self._check_rank(xs[0].shape)

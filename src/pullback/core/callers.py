@@ -1,0 +1,173 @@
+"""Who asks for a plain value: Python, NumPy and SciPy call ``float(x)`` or ``x.dtype`` without saying what it is for.
+
+The caller's frame tells: the instruction it is at, and the function it belongs to.  It is looked at only where a
+traced tensor would otherwise have to be refused, so ordinary computations do not pay for it.
+"""
+
+from __future__ import annotations
+
+import sys
+from dis import opmap
+from inspect import unwrap
+from opcode import _nb_ops  # type: ignore[attr-defined]
+from os.path import basename, sep
+from types import CodeType, FrameType, TracebackType
+from typing import Any
+
+from numpy._core import _methods as methods
+from numpy.lib import _nanfunctions_impl as nans
+
+from pullback.core.source import NOT_THE_USER, NUMPY_FILES
+from pullback.errors import ArgumentError, BatchedValueError, PullbackError, SymbolValueError, TracedValueError
+
+_SCIPY = f"{sep}scipy{sep}"
+_REMAINDERS = {n for n, (_, sign) in enumerate(_nb_ops) if sign in ("%", "%=")}
+_WRITES = {opmap[name] for name in ("STORE_SUBSCR", "STORE_SLICE") if name in opmap}
+# The code of what gives `ret.dtype.type(ret / n)`, a plain number, unless what was added up has no dtype: tensors hide
+# theirs from it.  By identity, as to hash code is slow.
+MEANS = frozenset(
+    id(unwrap(getattr(module, name)).__code__)
+    for module, names in ((methods, ("_mean", "_var", "_std")), (nans, ("_divide_by_count", "nanstd")))
+    for name in names
+)
+# which take an array apart and use its elements: np.r_ and np.c_; np.vectorize; the products of pandas
+_TAKING_APART = {"numpy": ("AxisConcatenator.", "vectorize."), "pandas": ("DataFrame.dot", "Series.dot")}
+
+ROOTS = "Solve it with plain numbers and let the equation give the derivative: pb.custom_root(f, solve)"
+STEPS = (
+    "Write the steps with NumPy's functions in a Python loop (such as Runge-Kutta with fixed steps), or give the "
+    "result a gradient with pb.custom_gradient"
+)
+NODES = (
+    "Sum over fixed nodes (np.polynomial.legendre.leggauss) or use np.trapezoid, or give the result a gradient with "
+    "pb.custom_gradient"
+)
+MINIMA = "At the minimum the gradient is zero: pb.custom_root(pb.grad(loss), solve) has the derivative of the solution"
+ADVICE = {
+    **dict.fromkeys(
+        ["brentq", "brenth", "ridder", "bisect", "newton", "toms748", "root_scalar", "fsolve", "root", "fixed_point"],
+        ROOTS,
+    ),
+    **dict.fromkeys(["minimize", "minimize_scalar", "least_squares", "leastsq", "curve_fit", "fminbound"], MINIMA),
+    **dict.fromkeys(["odeint", "solve_ivp", "ode", "solve_bvp"], STEPS),
+    **dict.fromkeys(["quad", "dblquad", "tplquad", "nquad", "fixed_quad", "quad_vec", "cubature"], NODES),
+}
+
+OF_OBJECTS = "Make one tensor of traced numbers first, pb.stack(array), or call the function of this name in pb"
+DEFAULT = "Compute with NumPy's functions, or give the result a gradient with pb.custom_gradient"
+REFUSALS = (TracedValueError, BatchedValueError, SymbolValueError)
+
+
+def _instruction(frame: FrameType) -> tuple[int, int]:
+    """The operation that a frame is performing, and its argument."""
+    code, at = frame.f_code.co_code, frame.f_lasti
+    return code[at], code[at + 1]
+
+
+def is_formatting(depth: int = 2) -> bool:
+    """Whether the caller of the caller is at ``text % x``.
+
+    Of all left operands only text asks the right one for a number; others hand the operator over to the tensor.
+    """
+    operation, argument = _instruction(sys._getframe(depth))
+    return operation == opmap["BINARY_OP"] and argument in _REMAINDERS
+
+
+def is_operator() -> bool:
+    """Whether the code outside of the library is at an operator, so that Python would ask the other operand next."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(NOT_THE_USER):
+        frame = frame.f_back
+    return frame is not None and _instruction(frame)[0] in (opmap["BINARY_OP"], opmap["COMPARE_OP"])
+
+
+def is_called_by(package: str, depth: int = 2) -> bool:
+    """Whether the caller of the caller is in the files of a package."""
+    return _is_in(package, sys._getframe(depth).f_code)
+
+
+def _is_in(package: str, code: CodeType) -> bool:
+    return f"{sep}{package}{sep}" in code.co_filename
+
+
+def takes_elements(depth: int = 2) -> bool:
+    """Whether the caller of the caller takes an array apart: ``np.r_[...]``, ``np.vectorize``, ``df @ x``."""
+    code = sys._getframe(depth).f_code
+    return any(code.co_qualname.startswith(names) and _is_in(p, code) for p, names in _TAKING_APART.items())
+
+
+# ---- what to say when a value is refused
+
+
+def explain_refusal(dtype: Any) -> tuple[str, str]:
+    """What the plain value is wanted for, and what to do instead; empty if that is not known."""
+    frame: FrameType | None = sys._getframe(1)
+    by_numpy = ""
+    while frame is not None and frame.f_code.co_filename.startswith(NOT_THE_USER):
+        if frame.f_code.co_filename.startswith(NUMPY_FILES):
+            by_numpy = frame.f_code.co_name
+        frame = frame.f_back
+    if frame is None:
+        return "", ""
+    if by_numpy:
+        return f" (in NumPy's {by_numpy})", OF_OBJECTS
+    if _instruction(frame)[0] in _WRITES and _SCIPY not in frame.f_code.co_filename:
+        line = f"{basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+        made = f'out = pb.zeros(shape, "{dtype}")'
+        cure = f"Make out a tensor, which takes traced values: {made}; or collect them in a list for np.array(list)"
+        return f" (out[...] = x at {line}, where out is a NumPy array)", cure
+    name, called = "", frame
+    while frame is not None and _SCIPY in frame.f_code.co_filename:
+        name, called, frame = frame.f_code.co_name, frame, frame.f_back
+    if not name:
+        return "", ""
+    return f" (scipy.{_package(called.f_code)}.{name} computes with plain numbers)", ADVICE.get(name, DEFAULT)
+
+
+def _package(code: CodeType) -> str:
+    """The public package of SciPy's that a function of it is in."""
+    return code.co_filename.rpartition(_SCIPY)[2].partition(sep)[0]
+
+
+# what SciPy's C code says when it has printed a refusal and gone on
+_SWALLOWING = "Result from function call is not a proper array of floats"
+_HIDING = "setting an array element with a sequence"  # what NumPy says in front of a refusal
+_OBJECTS = (  # what NumPy says of object arrays: no loop for them, no method of the elements, no cast to numbers
+    "loop of ufunc does not support argument", "not supported for the input types", "from dtype('O') to dtype(",
+    "array type object is unsupported in linalg",
+)  # fmt: skip
+
+
+def reveal(error: BaseException) -> None:
+    """Raise what an error is about, if it was made by C code that knows nothing of tensors; else do nothing."""
+    if isinstance(error, PullbackError):
+        return
+    cause, text = error.__cause__, str(error)
+    if isinstance(cause, REFUSALS) and (isinstance(error, SystemError) or text.startswith(_HIDING)):
+        raise cause from None
+    fails = isinstance(error, TypeError) and any(words in text for words in _OBJECTS)
+    by_numpy = isinstance(error, AttributeError) and _function_in(NUMPY_FILES, error.__traceback__)
+    if fails or (by_numpy and by_numpy != "__getattr__"):  # that is of a misspelt np.name
+        raise ArgumentError(
+            f"{f'NumPy, in {by_numpy}: ' if by_numpy else ''}{text}. np.array makes an object array of traced numbers, "
+            f"for which NumPy has arithmetic, but not every function. {OF_OBJECTS}."
+        ) from error
+    if text.startswith(_SWALLOWING):
+        name = _function_in(_SCIPY, error.__traceback__)
+        raise TracedValueError(
+            f"SciPy's {name} got something else than plain numbers from the function. If that is a traced tensor, its "
+            f"gradient would be lost. {ADVICE.get(name, DEFAULT)}."
+        ) from error
+
+
+def _function_in(files: str, traceback: TracebackType | None) -> str:
+    """The name of the function that the user called, on the way to an error in these files; empty if it is not there.
+
+    The innermost frame must be one of theirs.
+    """
+    name = ""
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        name = (name or code.co_name) if files in code.co_filename else ""
+        traceback = traceback.tb_next
+    return name
