@@ -208,6 +208,7 @@ if TYPE_CHECKING:
     from pullback.transforms.checkpoint import recompute_grad as recompute_grad
     from pullback.transforms.custom import custom_grad as custom_grad
     from pullback.transforms.custom import custom_gradient as custom_gradient
+    from pullback.transforms.customjvp import custom_jvp as custom_jvp
     from pullback.transforms.implicit import custom_fixed_point as custom_fixed_point
     from pullback.transforms.implicit import custom_root as custom_root
     from pullback.transforms.jacobian import hessian as hessian
@@ -241,6 +242,7 @@ _ROOMS = {
     "transforms.batch": ["vmap"],
     "transforms.checkpoint": ["checkpoint", "recompute_grad"],
     "transforms.custom": ["custom_grad", "custom_gradient"],
+    "transforms.customjvp": ["custom_jvp"],
     "transforms.implicit": ["custom_fixed_point", "custom_root"],
     "transforms.jacobian": ["hessian", "hvp", "jacobian"],
     "transforms.linear": ["linearize", "vjp"],

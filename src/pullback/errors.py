@@ -25,6 +25,7 @@ __all__ = [
     "MissingPackageError",
     "NanError",
     "NoRuleError",
+    "PrecisionWarning",
     "PullbackError",
     "ShapeError",
     "SymbolValueError",
@@ -152,6 +153,14 @@ class UnconnectedError(GradientError):
 
 class CustomGradientError(GradientError):
     """A gradient written by the user returned too few gradients, or one of the wrong shape or kind."""
+
+
+class PrecisionWarning(UserWarning):
+    """A gradient written by the user is narrower than its input, such as float32 for float64: digits are lost.
+
+    The gradient is cast to the dtype of the input.  Compute it in that dtype: Python's numbers and ``dy`` are as wide
+    as the input, a NumPy array made with ``dtype="float32"`` is not.
+    """
 
 
 class GradientMismatchError(CustomGradientError):

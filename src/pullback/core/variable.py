@@ -374,6 +374,5 @@ def written(v: Any) -> Any:
 
 
 def highest_watcher() -> Any:
-    """The watcher of the highest level; None if nothing follows variables."""
-    watcher = max(_watchers.get(), key=lambda w: w.level, default=None)
-    return watcher if watcher is not None and watcher.level else None
+    """The watcher of the highest level that follows variables onto a tape; None if there is none."""
+    return max((w for w in _watchers.get() if w.level and not w.writes), key=lambda w: w.level, default=None)

@@ -82,6 +82,11 @@ class Arguments:
             return parts[1]([self._settled(branch) for branch in parts[0]])
         return bare(x) if hasattr(x, "__array__") else x
 
+    def float_width(self) -> np.dtype[Any]:
+        """The dtype that a Python number has beside these inputs: that of the widest float, else float64."""
+        floats = [x.dtype for x in self.flat if x.dtype.kind == "f"]
+        return np.result_type(*floats) if floats else np.dtype(float)
+
     def filled(self, values: Sequence[Any]) -> list[Any]:
         """The arguments with these inputs, as tensors."""
         if self.plain:

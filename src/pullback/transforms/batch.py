@@ -31,6 +31,7 @@ class Batched(Wrapped):
     """Many examples that look like one; they lie along axis 0 of ``array``."""
 
     __slots__ = ()
+    differentiates = False
 
     array: Any = vars(Tensor)["value"]  # in the slots of any tensor: so a GradientTape can make it a handle of its own
     number: Any = vars(Tensor)["y"]
@@ -188,12 +189,11 @@ class BatchedOp(CustomOp):
     def __init__(self, op: Any, number: int, on: Sequence[bool], size: int) -> None:
         super().__init__(op.name)
         self.op, self.number, self.on, self.size = op, number, on, size
-        self.follows = op.follows
+        self.follows, self.states_jvp, self.cure = op.follows, op.states_jvp, op.cure
 
     def run(self, values: Sequence[Any]) -> Run:
-        inner = self.op.run([Batched(self.number, v) if b else v for v, b in zip(values, self.on, strict=True)])
+        inner = self.op.run_reduced([Batched(self.number, v) if b else v for v, b in zip(values, self.on, strict=True)])
         zs = tuple(left(z, 0, self.number, self.size) for z in inner.values)
-        self.op.check_levels(zs, self.below(values), inner.variables)
         on = [*self.on, *(False for _ in inner.variables)]
 
         def back(dys: list[Any]) -> list[Any]:
@@ -219,6 +219,13 @@ class BatchedOp(CustomOp):
     def lost(self, ds: Sequence[Any], level: int) -> Exception:
         lost: Exception = self.op.lost(ds, level)
         return lost
+
+    def lost_in_body(self, highest: int, read: Sequence[Any]) -> Exception:
+        lost: Exception = self.op.lost_in_body(highest, read)
+        return lost
+
+    def check_variables(self, variables: Sequence[Any]) -> None:
+        self.op.check_variables(variables)
 
 
 class Mapped:
