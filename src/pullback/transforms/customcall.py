@@ -1,4 +1,4 @@
-"""One call of a function with a gradient of its own: how its body and gradient function are run, and what is checked."""
+"""One call of a function with a gradient of its own: how its body and gradient function are run and checked."""
 
 from __future__ import annotations
 

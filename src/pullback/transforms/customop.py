@@ -189,7 +189,7 @@ class CustomOp:
         args = args if within else ()  # big operands are not kept by a function that saved nothing of them
         kept = values if self.states_jvp else [like(v) for v in values]
 
-        def checked_back(gs: list[Any]) -> list[Any]:
+        def checked_back(gs: list[Any]) -> Sequence[Any]:
             dys = [np.zeros(z.shape, float_of(z.dtype))[()] if g is None else g for g, z in zip(gs, likes, strict=True)]
             since = len(tape.nodes)
             with watched_below(level):
@@ -311,9 +311,11 @@ def _derivative(d: Any, x: Any, what: Callable[[], str], line: Callable[[], str]
         raise CustomGradientError(f"{what()} must be a float like {wanted}, got {d.dtype}. Cast it ({line()}).")
     if d.dtype == wanted:
         return d.view() if type(d) is ndarray else d  # a view: it may be the user's own array
-    if d.dtype.kind == wanted.kind and d.dtype.itemsize < min(wanted.itemsize, *(dy.dtype.itemsize for dy in dys), 99):
-        message = (
-            f"{what()} is {d.dtype}, but the input is {wanted}: digits are lost. Compute it in {wanted} ({line()})."
+    widths = [wanted.itemsize, *(dy.dtype.itemsize for dy in dys)]
+    if dys and d.dtype.kind == wanted.kind and d.dtype.itemsize < min(widths):
+        warn(
+            f"{what()} is {d.dtype}, but the input is {wanted}: digits are lost. Compute it in {wanted} ({line()}).",
+            PrecisionWarning,
+            stacklevel=2,
         )
-        warn(message, PrecisionWarning, stacklevel=2)
     return d.astype(wanted)

@@ -25,6 +25,7 @@ from pullback.transforms.captured import captured, line_of
 from pullback.transforms.custom import Customized
 from pullback.transforms.customcall import NestedCall
 from pullback.transforms.customop import CustomOp, Run
+from pullback.transforms.leaves import is_leaf
 
 __all__ = [
     "clip_gradient", "clip_gradient_norm", "grad_pass_through", "reverse_gradient", "scale_gradient", "stop_gradient",
@@ -35,12 +36,20 @@ __all__ = [
 def stop_gradient(x: Any) -> Any:
     """The value of ``x``, which no transform follows any further.
 
+    x: a tensor, an array, a number or a list of numbers, or a tree; what is no tensor in a tree stays as it is.
+
     >>> import pullback as pb
     >>> pb.grad(lambda x: pb.stop_gradient(x) * x)(3.0)
     3.0
+    >>> pb.grad(lambda p: pb.stop_gradient(p)["w"] * p["w"])({"w": 3.0})
+    {'w': 3.0}
     """
     if not isinstance(x, Tensor):
-        return x if isinstance(x, RAW) else constant(x)
+        if isinstance(x, RAW):
+            return x
+        if is_leaf(x) or tree.branches(x) is None:
+            return constant(x)
+        return tree.mapped(lambda leaf: stop_gradient(leaf) if isinstance(leaf, Tensor) else leaf, x)
     if isinstance(x, Variable):
         with watched_below(inf, above=0):  # those who only note what is read do not count this
             x = x.read()
