@@ -188,6 +188,7 @@ if TYPE_CHECKING:
     from pullback.diagnostics.paths import explain as explain
     from pullback.diagnostics.program import trace as trace
     from pullback.diagnostics.zeros import strong_zero as strong_zero
+    from pullback.interop.dlpack import from_dlpack as from_dlpack
     from pullback.ops.recurrent import CellState as CellState
     from pullback.ops.recurrent import basic_lstm_cell as basic_lstm_cell
     from pullback.ops.recurrent import moving_average as moving_average
@@ -238,6 +239,7 @@ _ROOMS = {
     "diagnostics.paths": ["explain"],
     "diagnostics.program": ["trace"],
     "diagnostics.zeros": ["strong_zero"],
+    "interop.dlpack": ["from_dlpack"],
     "ops.recurrent": ["CellState", "basic_lstm_cell", "moving_average", "multi_rnn_cell"],
     "transforms.batch": ["vmap"],
     "transforms.checkpoint": ["checkpoint", "recompute_grad"],
