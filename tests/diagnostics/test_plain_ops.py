@@ -11,7 +11,6 @@ import pullback as pb
 from pullback.core.op import REGISTRY
 from pullback.errors import NanError
 
-
 ZERO = pb.tensor([1.0, 0.0])
 V = pb.variable([0.0], name="debugged")
 

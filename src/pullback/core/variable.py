@@ -375,4 +375,7 @@ def written(v: Any) -> Any:
 
 def highest_watcher() -> Any:
     """The watcher of the highest level that follows variables onto a tape; None if there is none."""
-    return max((w for w in _watchers.get() if w.level and not w.writes), key=lambda w: w.level, default=None)
+    watchers = _watchers.get()
+    if not watchers:
+        return None
+    return max((w for w in watchers if w.level and not w.writes), key=lambda w: w.level, default=None)

@@ -211,9 +211,10 @@ switches.asking(SparseJacobian.__call__, _guarding_sparse)
 switches.asking(variable_grads, _guarding(unnamed))
 switches.asking(Differentiated.pulled, _guarding(_of_gradients))
 switches.asking(jvp, _guarding(_of_list))
-for _function in (Jacobian.__call__, hvp):
-    switches.asking(_function, _guarding(_of_function))
-for _function in (Mapped.__call__, Customized.__call__, Recomputed.__call__):
-    switches.asking(_function, _guarding_values)
-for _function in (vjp, linearize):
-    switches.asking(_function, _guarding_both)
+switches.asking(Jacobian.__call__, _guarding(_of_function))
+switches.asking(hvp, _guarding(_of_function))
+switches.asking(Mapped.__call__, _guarding_values)
+switches.asking(Customized.__call__, _guarding_values)
+switches.asking(Recomputed.__call__, _guarding_values)
+switches.asking(vjp, _guarding_both)
+switches.asking(linearize, _guarding_both)

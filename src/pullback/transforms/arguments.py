@@ -13,6 +13,7 @@ from pullback.core import tree
 from pullback.core.convert import as_array, bare
 from pullback.core.tape import ARRAYS, as_tensor
 from pullback.core.tensor import Tensor
+from pullback.core.variable import writer
 
 __all__: list[str] = []
 
@@ -109,7 +110,10 @@ class Arguments:
 
     def given_back(self, z: Any) -> Any:
         """Arrays for arrays; Tensors as soon as a Tensor was given."""
-        return as_tensor(z) if self.given_tensor or not self.flat else z
+        if self.given_tensor or not self.flat:
+            return as_tensor(z)
+        writes = writer() if isinstance(z, Tensor) else None
+        return z if writes is None else z.in_form(writes.form)
 
 
 def paths(name: str, x: Any) -> Iterator[tuple[str, Any]]:

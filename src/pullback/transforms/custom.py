@@ -40,6 +40,7 @@ class Customized:
             raise ArgumentError(f"{self.face}(f): f must be a function, got {type(f).__name__}.")
         self.__name__ = self.__qualname__ = type(f).__name__
         update_wrapper(self, f)
+        self.ways: dict[Any, str] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.outcome(Arguments(args), kwargs)

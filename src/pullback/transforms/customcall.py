@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, Protocol
 
@@ -11,6 +12,7 @@ import numpy as np
 from pullback.core import tree
 from pullback.core.convert import bare
 from pullback.core.tape import ARRAYS, as_tensor
+from pullback.core.tensor import Tensor
 from pullback.core.variable import Recorder, Variable, watching
 from pullback.errors import ArgumentError, CustomGradientError
 from pullback.transforms.arguments import Arguments, paths
@@ -29,6 +31,7 @@ class Owner(Protocol):
 
     face: str
     rule: Callable[..., Any] | None
+    ways: dict[Any, str]  # how ``f`` takes ``save``, by what it is called with
     __name__: str
     __wrapped__: Callable[..., Any]
 
@@ -48,14 +51,14 @@ class Call(CustomOp):
         self.cure = f"State the tangent: {owner.face}(f, jvp=rule), or @{name}.defjvp above the rule."
 
     def run(self, values: Sequence[Any]) -> Run:
-        scope = Scope(values)
-        with scope.open(), watching(Recorder()) as recorder:
+        scope = Scope(values) if any(isinstance(v, Tensor) for v in values) else None
+        with scope.open() if scope is not None else nullcontext(), watching(Recorder()) as recorder:
             out = self.body(values)
         read = [v for v in recorder.read.values() if v.trainable]
         self.structure, self.grad_func = self.split(out)
         zs = self.results_in(self.structure)
         run = self.gradient(values, zs, self.grad_func, read)
-        return run._replace(back=_in_scope(scope, run.back)) if scope.tapes else run
+        return run if scope is None or not scope.tapes else run._replace(back=_in_scope(scope, run.back))
 
     def body(self, values: Sequence[Any]) -> Any:
         return self.f(*self.arguments.filled(values), **self.kwargs)
@@ -73,16 +76,18 @@ class Call(CustomOp):
 
     def results_in(self, value: Any) -> tuple[Any, ...]:
         """The results in ``value``, as the engine takes them; Python's numbers are as wide as the inputs."""
+        if isinstance(value, ARRAYS):
+            return (bare(value),)
         return tuple(self._result(z) for z in tree.leaves(value)) if value is not None else (self._result(None),)
 
     def _result(self, z: Any) -> Any:
+        if isinstance(z, ARRAYS):
+            return bare(z)
         if is_number(z):
             return np.asarray(z, self.arguments.float_width() if isinstance(z, int | float) else None)[()]
-        if not isinstance(z, ARRAYS):
-            raise CustomGradientError(
-                f"{self.name}: the value must be a tensor, got {type(z).__name__} ({line_of(self.f)})."
-            )
-        return bare(z)
+        raise CustomGradientError(
+            f"{self.name}: the value must be a tensor, got {type(z).__name__} ({line_of(self.f)})."
+        )
 
     def gradient(self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Any, read: list[Variable]) -> Run:
         """The run, with the way back that ``grad_func`` is."""
@@ -124,6 +129,8 @@ class Call(CustomOp):
     def _matched(self, out: Any, grad_func: Any) -> list[Any]:
         """The gradients in the order of the inputs: in the structure of the arguments, or in a flat list."""
         count = len(self.arguments.flat)
+        if isinstance(out, ARRAYS) and count == 1:
+            return [out]
         args = [a for a in self.arguments.tree if any(isinstance(x, ARRAYS) for x in tree.leaves(a))]
         found = _aligned(args, out)
         if found is None and len(args) == 1:
@@ -197,28 +204,32 @@ class SavingCall(Call):
 
         self.saved = saved
         args = self.arguments.filled(values)
-        way = way_to_pass(self.f, "save", len(args), self.kwargs)
+        key = len(args), *self.kwargs
+        way = self.owner.ways.get(key)
+        if way is None:
+            way = self.owner.ways[key] = way_to_pass(self.f, "save", len(args), self.kwargs)
         if way == BY_POSITION:
             return self.f(*args, save, **self.kwargs)
         return self.f(*args, **self.kwargs, **{"save": save} if way == BY_KEYWORD else {})
 
     def gradient(self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Any, read: list[Variable]) -> Run:
-        saved, likes, structure = self.saved, [like(v) for v in values], self.structure
-        self.accepting = accepting = accepts(grad_func, "variables")
+        saved, count = self.saved, len(zs)
+        form = tree.mapped(lambda _: 0, self.structure) if count > 1 else None
+        self.accepting = accepting = not read or accepts(grad_func, "variables")
         followed = read if accepting else []
-        apart = len(zs) == 1 or takes_separately(grad_func, len(zs), ("saved", "variables"))
-        form = None if apart else tree.mapped(lambda _: 0, structure)
-        way = way_to_pass(grad_func, "saved", len(zs) if apart else 1, ("variables",))
-        likes += [like(v) for v in followed]
+        likes = [like(v) for v in [*values, *followed]]
 
         def back(dys: list[Any]) -> list[Any]:
-            tensors = list(map(as_tensor, dys))
-            given = tensors if apart else [tree.replaced(form, tensors)]
+            given = list(map(as_tensor, dys))
+            if count > 1 and not takes_separately(grad_func, count, ("saved", "variables")):
+                given = [tree.replaced(form, given)]
+            way = way_to_pass(grad_func, "saved", len(given), ("variables",))
             named = {"variables": followed} if followed else {}
             if way == BY_KEYWORD:
                 named["saved"] = saved[0]
-            out = grad_func(*given, *([saved[0]] if way == BY_POSITION else ()), **named)
-            ds = self.gradients(out, likes, followed, grad_func, dys, missing=False)
+            elif way == BY_POSITION:
+                given.append(saved[0])
+            ds = self.gradients(grad_func(*given, **named), likes, followed, grad_func, dys, missing=False)
             return ds if accepting else [*ds, *(None for _ in read)]
 
         return Run(zs, back, read)

@@ -24,7 +24,7 @@ from pullback.core.interpreter import level_of
 from pullback.core.memory import node_of
 from pullback.core.tape import ARRAYS, Tape, constant
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, highest_watcher, watched_below
+from pullback.core.variable import Variable, highest_watcher, watched, watched_below
 from pullback.errors import CustomGradientError, PrecisionWarning
 from pullback.transforms.enclosing import Scope, is_made_from, scopes
 from pullback.transforms.grad import grads
@@ -176,7 +176,7 @@ class CustomOp:
             return self.apply(values)
         self.records.append((tape, args))
         try:
-            with watched_below(tape.level) if self.follows else nullcontext():
+            with watched_below(tape.level) if self.follows and watched() else nullcontext():
                 zs, back, variables = self.traced(values)
         finally:
             self.records.pop()

@@ -12,6 +12,7 @@ from pullback.core.tensor import all_values
 
 __all__: list[str] = []
 
+NUMBERS = np.array([0.75, -1.25, 1.0, -0.5, 1.5])
 NEAR = 1e-3  # relative; iterative solvers are linear no more than about this
 Rule = Callable[[list[Any]], Sequence[Any]]
 
@@ -32,7 +33,7 @@ def is_linear(rule: Rule, likes: Sequence[Any]) -> bool | None:
     (True, False)
     """
     given = [_signed(x) for x in likes]
-    factor = -64.0 if any(d.dtype.itemsize <= 2 for d in given) else -(2.0**20)
+    factor = -64.0 if any(d.dtype.itemsize <= 2 for d in given) else -4096.0
     with np.errstate(all="ignore"):
         expected = list(rule(given))
         if any(d is not None and np.size(all_values(d)) < d.size for d in expected):
@@ -43,9 +44,7 @@ def is_linear(rule: Rule, likes: Sequence[Any]) -> bool | None:
 
 def _signed(x: Any) -> Any:
     """Numbers of both signs in the shape of ``x`` and the dtype of its derivatives."""
-    random = np.random.default_rng(1)
-    numbers = random.uniform(0.5, 1.5, x.shape) * np.where(random.random(x.shape) < 0.5, -1.0, 1.0)
-    return np.asarray(numbers).astype(float_of(x.dtype))[()]
+    return np.resize(NUMBERS, x.shape).astype(float_of(x.dtype))[()]
 
 
 def _is_scaled(got: Any, expected: Any, factor: float) -> bool:
@@ -55,6 +54,8 @@ def _is_scaled(got: Any, expected: Any, factor: float) -> bool:
     if got.shape != expected.shape:
         return False
     wanted = expected * expected.dtype.type(factor)
+    if np.array_equal(got, wanted):
+        return True
     known = np.isfinite(got) & np.isfinite(wanted)
     small = np.isfinite(wanted) & (np.abs(wanted) < np.sqrt(np.finfo(wanted.dtype).max))
     if np.any(small & ~known):  # nothing overflows in a linear rule whose result is small
