@@ -167,8 +167,9 @@ def test_custom_jvp_captured_tensors_and_variables_are_named():
 def test_custom_jvp_rule_that_is_not_linear_is_not_transposed():
     f = pb.custom_jvp(lambda x: x * 2, jvp=lambda p, t: (p[0], np.abs(t[0])))
     assert pb.jvp(f, [2.0], [-3.0])[1] == 3.0
-    with pytest.raises(CustomGradientError, match=r"not linear in the tangents.*Use custom_grad"):
-        pb.grad(f)(2.0)
+    for derivative in (pb.grad(f), pb.compile(pb.grad(f)), pb.vmap(pb.grad(f))):
+        with pytest.raises(CustomGradientError, match=r"not linear in the tangents.*Use custom_grad"):
+            derivative(np.ones(2))
 
 
 # ---- gradient functions that are not linear in dy
@@ -236,6 +237,22 @@ def test_linear_gradient_functions_are_transposed(forward, dtype):
     scale = np.asarray(1e6, dtype)
     f = pb.custom_grad(lambda x, save: (x * 2.0, lambda dy, saved: dy * 2.0 * scale / scale))
     assert_allclose(forward(f), [2.0, 2.0], rtol=1e-6)
+
+
+def test_stated_tangent_is_not_that_of_what_is_made_of_the_function():
+    f = pb.custom_grad(
+        lambda x: (x * 2, lambda dy: dy * 2), jvp=lambda primals, tangents: (primals[0], tangents[0] * 9)
+    )
+    assert pb.jvp(pb.straight_through(f), [1.0], [1.0]) == (2.0, 1.0)
+    assert pb.jvp(pb.recompute_grad(f), [1.0], [1.0]) == (2.0, 9.0)
+
+
+def test_custom_jvp_of_integers_has_float_tangents():
+    seen = []
+    f = pb.custom_jvp(lambda x, n: x * n, jvp=lambda p, t: (p[0] * p[1], seen.append(t[1].dtype) or t[0] * p[1]))
+    assert pb.jvp(lambda x: f(x, np.array(3)), [2.0], [1.0]) == (6.0, 3.0)
+    assert pb.grad(lambda x: f(x, np.array(3)))(2.0) == 3.0
+    assert {d.kind for d in seen} == {"f"}
 
 
 def test_clip_gradient_passes_tangents_in_linearize_as_in_jvp():

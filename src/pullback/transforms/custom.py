@@ -33,14 +33,15 @@ class Customized:
     __wrapped__: Callable[..., Any]
     face = ""
     call: type[Call]
-    rule: Callable[..., Any] | None = None  # of the tangent, if it is stated
+    rule: Callable[..., Any] | None  # of the tangent, if it is stated
+    ways: dict[Any, str]  # how ``f`` takes ``save``
 
     def __init__(self, f: Callable[..., Any]) -> None:
         if not callable(f):
             raise ArgumentError(f"{self.face}(f): f must be a function, got {type(f).__name__}.")
         self.__name__ = self.__qualname__ = type(f).__name__
         update_wrapper(self, f)
-        self.ways: dict[Any, str] = {}
+        self.rule, self.ways = None, {}  # after it: f may be such a function itself
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.outcome(Arguments(args), kwargs)

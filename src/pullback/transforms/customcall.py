@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pullback.core import tree
-from pullback.core.convert import bare
+from pullback.core.convert import bare, float_of
 from pullback.core.tape import ARRAYS, as_tensor
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Recorder, Variable, watching
@@ -165,7 +165,9 @@ class Call(CustomOp):
         rule = self.owner.rule
         if rule is None:
             return super().jvp(z, primals, tangents, params)
-        moved = [np.zeros_like(p) if t is None else t for p, t in zip(primals, tangents, strict=True)]
+        moved = [
+            np.zeros(p.shape, float_of(p.dtype)) if t is None else t for p, t in zip(primals, tangents, strict=True)
+        ]
         given, along = (tuple(self.arguments.filled([bare(v) for v in vs])) for vs in (primals, moved))
         scope = Scope(primals)
         with scope.open():

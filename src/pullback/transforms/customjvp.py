@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from pullback.core import tree
 from pullback.core.calculus import total
-from pullback.core.variable import Recorder, Variable, watching
+from pullback.core.variable import Recorder, Variable, watched_below, watching
 from pullback.errors import ArgumentError, CustomGradientError
 from pullback.transforms.captured import captured, captured_variables, line_of
 from pullback.transforms.custom import Customized
 from pullback.transforms.customcall import Call
 from pullback.transforms.customop import Run, transpose
 from pullback.transforms.enclosing import Scope
-from pullback.transforms.linearity import is_linear
+from pullback.transforms.linearity import is_linear, sample
 
 __all__ = ["custom_jvp"]
 
@@ -33,7 +34,7 @@ class TangentCall(Call):
         tangents = partial(self._tangents, zs, values)
 
         def back(dys: list[Any]) -> list[Any]:
-            if is_linear(tangents, values) is False:
+            if self._is_linear(tangents, values) is False:
                 raise CustomGradientError(
                     f"{self.name}: the rule of the tangent is not linear in the tangents: for -c times the tangents it "
                     "does not return -c times the tangent. So it cannot be transposed for reverse mode (grad, vjp). "
@@ -42,6 +43,14 @@ class TangentCall(Call):
             return [*transpose(tangents, dys, values), *(None for _ in read)]
 
         return Run(zs, back, read)
+
+    def _is_linear(self, tangents: Callable[[Sequence[Any]], Sequence[Any]], values: Sequence[Any]) -> bool | None:
+        linear = is_linear(tangents, values)
+        if linear is None:  # a program is being compiled: there are no numbers but those that stand for them
+            with suppress(Exception), watched_below(0):
+                xs = [sample(x) for x in values]
+                linear = is_linear(partial(self._tangents, self.results_in(self.body(xs)), xs), xs)
+        return linear
 
     def _tangents(self, zs: Sequence[Any], values: Sequence[Any], ts: Sequence[Any]) -> Sequence[Any]:
         return self.jvp(zs, values, ts, {})
