@@ -152,7 +152,20 @@ class UnconnectedError(GradientError):
 
 
 class CustomGradientError(GradientError):
-    """A gradient written by the user returned too few gradients, or one of the wrong shape or kind."""
+    """A gradient or tangent written by the user has the wrong number, shape or kind, or cannot be transposed.
+
+    Forward mode transposes a gradient function, for which it must be linear in ``dy``; else state the tangent.
+
+    >>> import pullback as pb
+    >>> f = pb.custom_grad(lambda x: (x * 2, lambda dy: pb.abs(dy)))
+    >>> pb.jvp(f, [1.0], [1.0])
+    Traceback (most recent call last):
+    ...
+    pullback.errors.CustomGradientError: custom_grad(<lambda>): the gradient function is not linear in dy: ...
+    >>> _ = f.defjvp(lambda primals, tangents: (primals[0] * 2, tangents[0] * 2))
+    >>> pb.jvp(f, [1.0], [1.0])
+    (2.0, 2.0)
+    """
 
 
 class PrecisionWarning(UserWarning):
@@ -176,7 +189,7 @@ class GradientMismatchError(CustomGradientError):
 
 
 class NanError(GradientError):
-    """A gradient is NaN or infinite, under ``debug_nans``.  The message is the report of where that came from.
+    """A gradient or value is NaN or infinite, under ``debug_nans``.  The message is the report of where that came from.
 
     ``report`` is the same with fields, as of ``diagnose``.
 
@@ -196,7 +209,16 @@ class NanError(GradientError):
 class CapturedError(GradientError):
     """The body of a custom gradient uses a traced tensor or variable that is not one of its inputs.
 
-    Its gradient would be lost in silence.  Pass it as an input, or use ``stop_gradient`` on it.
+    Its gradient would be lost in silence.  Pass it as an input, or use ``stop_gradient`` on it.  A variable may also be
+    given its gradient, by a gradient function with a parameter ``variables``.
+
+    >>> import pullback as pb
+    >>> pb.grad(lambda w: pb.custom_grad(lambda x: (x * w, lambda dy: dy * w))(2.0))(3.0)
+    Traceback (most recent call last):
+    ...
+    pullback.errors.CapturedError: custom_grad(<lambda>): the body uses the traced tensor 'w', not one of its inputs, ...
+    >>> pb.grad(lambda w: pb.custom_grad(lambda x, w: (x * w, lambda dy: [dy * w, dy * x]))(2.0, w))(3.0)
+    2.0
     """
 
 
