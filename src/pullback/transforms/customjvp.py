@@ -16,7 +16,7 @@ from pullback.transforms.custom import Customized
 from pullback.transforms.customcall import Call
 from pullback.transforms.customop import Run, transpose
 from pullback.transforms.enclosing import Scope
-from pullback.transforms.linearity import is_linear, sample
+from pullback.transforms.linearity import has_values, is_linear, sample
 
 __all__ = ["custom_jvp"]
 
@@ -45,7 +45,7 @@ class TangentCall(Call):
         return Run(zs, back, read)
 
     def _is_linear(self, tangents: Callable[[Sequence[Any]], Sequence[Any]], values: Sequence[Any]) -> bool | None:
-        linear = is_linear(tangents, values)
+        linear = is_linear(tangents, values) if all(map(has_values, values)) else None
         if linear is None:  # a program is being compiled: there are no numbers but those that stand for them
             with suppress(Exception), watched_below(0):
                 xs = [sample(x) for x in values]

@@ -28,7 +28,7 @@ from pullback.core.variable import Variable, highest_watcher, watched, watched_b
 from pullback.errors import CustomGradientError, PrecisionWarning
 from pullback.transforms.enclosing import Scope, is_made_from, scopes
 from pullback.transforms.grad import grads
-from pullback.transforms.linearity import is_linear, sample
+from pullback.transforms.linearity import has_values, is_linear, sample
 
 __all__: list[str] = []
 
@@ -230,7 +230,7 @@ class CustomOp:
 
     def check_linear(self, back: Back, xs: Sequence[Any], zs: Sequence[Any]) -> None:
         """Refuse to transpose a way back that is not linear in the cotangents."""
-        linear = is_linear(back, zs)
+        linear = is_linear(back, zs) if all(map(has_values, xs)) else None
         if linear is None:  # a program is being compiled: there are no numbers but those that stand for them
             with suppress(Exception), watched_below(0):
                 run = self.run([sample(x) for x in xs])

@@ -8,13 +8,18 @@ from typing import Any
 import numpy as np
 
 from pullback.core.convert import float_of
-from pullback.core.tensor import all_values
+from pullback.core.tensor import Tensor, all_values
 
 __all__: list[str] = []
 
 NUMBERS = np.array([0.75, -1.25, 1.0, -0.5, 1.5])
 NEAR = 1e-3  # relative; iterative solvers are linear no more than about this
 Rule = Callable[[list[Any]], Sequence[Any]]
+
+
+def has_values(x: Any) -> bool:
+    """Whether the numbers of a tensor are known: while a function is being compiled there are none."""
+    return not isinstance(x, Tensor) or np.size(all_values(x)) >= x.size
 
 
 def sample(x: Any) -> Any:
@@ -36,7 +41,7 @@ def is_linear(rule: Rule, likes: Sequence[Any]) -> bool | None:
     factor = -64.0 if any(d.dtype.itemsize <= 2 for d in given) else -4096.0
     with np.errstate(all="ignore"):
         expected = list(rule(given))
-        if any(d is not None and np.size(all_values(d)) < d.size for d in expected):
+        if not all(map(has_values, expected)):
             return None
         got = rule([(d * factor).astype(d.dtype)[()] for d in given])
         return all(_is_scaled(a, b, factor) for a, b in zip(got, expected, strict=True))
