@@ -1,6 +1,6 @@
 """Every exception the library raises on purpose.
 
-Each is a :class:`PullbackError` and also a ``ValueError``, ``TypeError`` or ``ImportError``, so that code written for
+Each is a :class:`PullbackError` and also a ``ValueError``, ``TypeError``, ``ImportError`` or warning, so that code for
 NumPy catches it too.
 The docstrings are the errors page: what happened, an example, and the cure.
 """
@@ -168,7 +168,7 @@ class CustomGradientError(GradientError):
     """
 
 
-class PrecisionWarning(UserWarning):
+class PrecisionWarning(PullbackError, UserWarning):  # noqa: N818
     """A gradient written by the user is narrower than its input, such as float32 for float64: digits are lost.
 
     The gradient is cast to the dtype of the input.  Compute it in that dtype: Python's numbers and ``dy`` are as wide
