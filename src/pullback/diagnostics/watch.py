@@ -181,7 +181,7 @@ class WatchedOp(CustomOp):
     def __init__(self, op: Any, monitor: Monitor, given: Sequence[Any]) -> None:
         super().__init__(op.name)
         self.op, self.monitor, self.given = op, monitor, given
-        self.follows, self.states_jvp, self.cure = op.follows, op.states_jvp, op.cure
+        self.follows, self.states_jvp = op.follows, op.states_jvp
         self.made: list[Note | None] = []  # how the results came about, inside
 
     def run(self, values: Sequence[Any]) -> Run:
@@ -213,6 +213,10 @@ class WatchedOp(CustomOp):
     def lost_in_body(self, highest: int, read: Sequence[Any]) -> Exception:
         lost: Exception = self.op.lost_in_body(highest, read)
         return lost
+
+    def advise(self) -> str:
+        advice: str = self.op.advise()
+        return advice
 
     def check_variables(self, variables: Sequence[Any]) -> None:
         self.op.check_variables(variables)

@@ -189,7 +189,7 @@ class BatchedOp(CustomOp):
     def __init__(self, op: Any, number: int, on: Sequence[bool], size: int) -> None:
         super().__init__(op.name)
         self.op, self.number, self.on, self.size = op, number, on, size
-        self.follows, self.states_jvp, self.cure = op.follows, op.states_jvp, op.cure
+        self.follows, self.states_jvp = op.follows, op.states_jvp
 
     def run(self, values: Sequence[Any]) -> Run:
         inner = self.op.run_reduced([Batched(self.number, v) if b else v for v, b in zip(values, self.on, strict=True)])
@@ -223,6 +223,10 @@ class BatchedOp(CustomOp):
     def lost_in_body(self, highest: int, read: Sequence[Any]) -> Exception:
         lost: Exception = self.op.lost_in_body(highest, read)
         return lost
+
+    def advise(self) -> str:
+        advice: str = self.op.advise()
+        return advice
 
     def check_variables(self, variables: Sequence[Any]) -> None:
         self.op.check_variables(variables)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from functools import partial
 from typing import Any, Protocol
 
@@ -47,13 +46,15 @@ class Call(CustomOp):
         super().__init__(f"{owner.face}({owner.__name__})")
         self.owner, self.f, self.arguments, self.kwargs = owner, owner.__wrapped__, arguments, kwargs
         self.states_jvp = owner.rule is not None
-        name = owner.__name__ if owner.__name__.isidentifier() else "f"
-        self.cure = f"State the tangent: {owner.face}(f, jvp=rule), or @{name}.defjvp above the rule."
 
     def run(self, values: Sequence[Any]) -> Run:
         scope = Scope(values) if any(isinstance(v, Tensor) for v in values) else None
-        with scope.open() if scope is not None else nullcontext(), watching(Recorder()) as recorder:
-            out = self.body(values)
+        with watching(Recorder()) as recorder:
+            if scope is None:
+                out = self.body(values)
+            else:
+                with scope.open():
+                    out = self.body(values)
         read = [v for v in recorder.read.values() if v.trainable]
         self.structure, self.grad_func = self.split(out)
         zs = self.results_in(self.structure)
@@ -160,6 +161,10 @@ class Call(CustomOp):
         return captured(self.name, "the body", [self.f], highest, self.kwargs, read)
 
     # ---- forward mode
+
+    def advise(self) -> str:
+        name = self.owner.__name__ if self.owner.__name__.isidentifier() else "f"
+        return f"State the tangent: {self.owner.face}(f, jvp=rule), or @{name}.defjvp above the rule."
 
     def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         rule = self.owner.rule

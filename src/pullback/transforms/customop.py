@@ -83,7 +83,6 @@ class CustomOp:
     follows = False  # whether the variables that the body reads are operands as well
     states_jvp = False  # whether ``jvp`` is a rule of its own, and not the transpose of the way back
     limit: int | None = None  # while the op is applied: the highest level of its inputs
-    cure = "Use reverse mode."  # what to do if the way back cannot be transposed
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -100,6 +99,10 @@ class CustomOp:
     def lost_in_body(self, highest: int, read: Sequence[Variable]) -> Exception:
         """The error for results that are differentiated at a higher level than the inputs have."""
         return self.lost((), highest + 1)
+
+    def advise(self) -> str:
+        """What to do if the way back cannot be transposed."""
+        return "Use reverse mode."
 
     def check_variables(self, variables: Sequence[Variable]) -> None:
         """Refuse variables that are followed and for which the gradient function gives nothing."""
@@ -238,7 +241,7 @@ class CustomOp:
         if linear is False:
             raise CustomGradientError(
                 f"{self.name}: the gradient function is not linear in dy: for -c * dy it does not return -c times what "
-                f"it returns for dy. So it cannot be transposed for forward mode (jvp, linearize, hvp). {self.cure}"
+                f"it returns for dy. So it cannot be transposed for forward mode (jvp, linearize, hvp). {self.advise()}"
             )
 
     def __repr__(self) -> str:
