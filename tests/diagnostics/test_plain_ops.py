@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -176,3 +178,21 @@ def test_debug_nans_and_override_gradient_in_any_order():
 @pb.register_gradient("debugged_straight")
 def straight(op, dy):
     return dy
+
+
+def test_debug_nans_of_an_op_that_is_first_used_under_an_override():
+    code = (
+        "import numpy as np, pullback as pb\n"
+        "pb.register_gradient('same')(lambda op, dy: dy)\n"
+        "with pb.override_gradient({'log': 'same'}):\n"
+        "    with pb.debug_nans():\n"
+        "        try: pb.log(pb.tensor([0.0]))\n"
+        "        except pb.errors.NanError: print('found')\n"
+        "with np.errstate(all='ignore'): print(pb.log(pb.tensor([0.0])).numpy(), pb.grad(pb.log)(2.0))\n"
+        "with pb.debug_nans():\n"
+        "    try: pb.log(pb.tensor([0.0]))\n"
+        "    except pb.errors.NanError: print('found')\n"
+        "with np.errstate(all='ignore'): print(pb.log(pb.tensor([0.0])).numpy(), pb.grad(pb.log)(2.0))\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split("\n") == ["found", "[-inf] 0.5", "found", "[-inf] 0.5", ""]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from threading import Lock
 from types import FunctionType
 from typing import Any
@@ -21,15 +22,15 @@ from pullback.diagnostics import switches
 from pullback.diagnostics.looking import Names, look_for_new
 from pullback.transforms.arguments import parameters_of
 from pullback.transforms.customop import is_differentiated
-from pullback.transforms.override import _perform
+from pullback.transforms.override import _perform, _stand_in, _stand_in_reflected
 
 __all__: list[str] = []
 
 _lock = Lock()
 _blocks = 0
+_modules = {"pullback.ops.creation"}  # those that were looked through; what makes tensors of numbers computes nothing
 _guards: dict[int, tuple[Any, Any, Any]] = {}  # a function, its code, and the code that looks
-CREATION = "pullback.ops.creation"  # what makes tensors of numbers computes nothing
-STUBS = (first_call.__code__, first_reflected.__code__)
+NOT_THEIRS = tuple(f.__code__ for f in (first_call, first_reflected, _stand_in, _stand_in_reflected))
 
 
 @contextmanager
@@ -38,8 +39,12 @@ def guarding() -> Iterator[None]:
     global _blocks
     with _lock:
         _blocks += 1
-        for f in _functions():
-            _install(f)
+        for f in _new_functions():
+            if id(f) not in _guards:
+                _guards[id(f)] = switches.swap(f, partial(_look, f))
+        for f, own, looking in _guards.values():
+            if f.__code__ is own:  # else an override of its gradient that is open has put another one there
+                f.__code__ = looking
     try:
         yield
     finally:
@@ -51,34 +56,28 @@ def guarding() -> Iterator[None]:
                         f.__code__ = own
 
 
-def _functions() -> Iterator[Any]:
-    """What a program calls: ops that are written out, functions made of ops, and NumPy's protocols."""
+def _new_functions() -> Iterator[Any]:
+    """What a program calls and is not yet known: ops that are written out, functions made of ops, NumPy's protocols."""
     for op in REGISTRY.values():
-        yield from _of_op(op)
-    for name, module in list(sys.modules.items()):
-        if name.startswith("pullback.ops.") and name != CREATION:
-            for f in (vars(module).get(public) for public in getattr(module, "__all__", ())):
-                if type(f) is FunctionType and not hasattr(f, "op") and not f.__code__.co_freevars:
-                    yield f
-    yield Tensor.__array_ufunc__
-    yield Tensor.__array_function__
+        if id(op.function) not in _guards:
+            yield from _of_op(op)
+    for name in [n for n in sys.modules if n.startswith("pullback.ops.") and n not in _modules]:
+        _modules.add(name)
+        for f in (vars(sys.modules[name]).get(public) for public in getattr(sys.modules[name], "__all__", ())):
+            if type(f) is FunctionType and not hasattr(f, "op") and not f.__code__.co_freevars:
+                yield f
+    if id(Tensor.__array_ufunc__) not in _guards:
+        yield Tensor.__array_ufunc__
+        yield Tensor.__array_function__
 
 
 def _of_op(op: Op) -> Iterator[Any]:
     for f in (op.function, op.reflected):
-        if f is not None and f.__code__ not in STUBS:
+        if f is not None and f.__code__ not in NOT_THEIRS:
             yield f
 
 
-def _install(f: Any) -> None:
-    if id(f) not in _guards:
-        _guards[id(f)] = switches.swap(f, lambda own: _look(own, f))
-    _, own, looking = _guards[id(f)]
-    if f.__code__ is own:  # an override of its gradient that is open has put another one there
-        f.__code__ = looking
-
-
-def _look(own: Any, f: Any) -> Any:
+def _look(f: Any, own: Any) -> Any:
     """The function that looks at what ``own``, the code of ``f``, gives."""
 
     def looking(*args: Any, **kwargs: Any) -> Any:
@@ -124,9 +123,10 @@ def _building(own: Any) -> Any:
     def build(self: Op, reflecting: bool) -> Any:
         made = own(self, reflecting)
         with _lock:
-            if _blocks:
-                for f in _of_op(self):
-                    _install(f)
+            if _blocks and id(self.function) not in _guards:
+                for f in _of_op(self):  # it has just been written out
+                    guard = _guards[id(f)] = switches.swap(f, partial(_look, f))
+                    f.__code__ = guard[2]
         return made
 
     return build
