@@ -15,7 +15,7 @@ from numpy import ndarray
 
 from pullback.core import tree
 from pullback.core.convert import bare
-from pullback.core.interpreter import new_level
+from pullback.core.interpreter import level_of, new_level
 from pullback.core.tape import ARRAYS, CAUGHT, constant
 from pullback.core.tensor import PLAIN, Tensor, Wrapped, stripped, unfollowed
 from pullback.core.writes import INPUT, freeze
@@ -204,15 +204,22 @@ class BatchedOp(CustomOp):
 
     def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         """The op's own way forward, which need not be the transpose of its way back."""
-        xs, ts = (
-            [Batched(self.number, bare(v)) if b and v is not None else v for v, b in zip(values, self.on, strict=True)]
-            for values in (primals, tangents)
-        )
+        xs = [Batched(self.number, bare(v)) if b else v for v, b in zip(primals, self.on, strict=True)]
+        ts = [None if t is None else self._tangent(bare(t), b) for t, b in zip(tangents, self.on, strict=True)]
         moved = self.op.jvp([Batched(self.number, bare(y)) for y in z], xs, ts, params)
+        self.op.check_tangents(moved, self.number + 1)
         return [None if t is None else left(t, 0, self.number, self.size) for t in moved]
+
+    def _tangent(self, t: Any, on: bool) -> Any:
+        """A tangent for each example, also of a transform that was begun later; as it is where it is one for all."""
+        if not on and level_of(t) < self.number:
+            return t
+        return Batched(self.number, t if on else np.broadcast_to(t, (self.size, *t.shape)))
 
     def _pulled(self, d: Any, on: bool) -> Any:
         """The cotangent of an input: for each example, or the sum over them where it is the same for all."""
+        if level_of(d) > self.number:
+            raise self.lost((d,), self.number + 1)
         whole = left(d, 0, self.number, self.size)
         return whole if on else np.sum(whole, axis=0)
 

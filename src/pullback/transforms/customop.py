@@ -75,6 +75,17 @@ def is_differentiated(x: Any, above: int) -> bool:
     return False
 
 
+def levels_of(x: Any) -> set[int]:
+    """The levels of all transforms that follow ``x``."""
+    found = set[int]()
+    while isinstance(x, Tensor):
+        x = x.read()
+        if x.level:
+            found.add(x.level)
+        x = x.all_values()
+    return found
+
+
 class CustomOp:
     """What the engine asks of any op, and ``run``, which is what makes one."""
 
@@ -145,19 +156,30 @@ class CustomOp:
     def run_reduced(self, values: Sequence[Any]) -> Run:
         """A run whose results do not follow what an enclosing function made from the inputs of this one."""
         run, within = self.run(values), scopes()
-        if not within:
-            return run
-        highest = self.below(values)
-        return run._replace(values=tuple(self.reduce_level(z, highest, self.records, within) for z in run.values))
+        if within:
+            highest = self.below(values)
+            zs = tuple(self.reduce_level(z, highest, self.records, within) for z in run.values)
+            run = run._replace(values=zs)
+        self.check_limit(run.values)
+        return run
+
+    def check_limit(self, results: Sequence[Any]) -> None:
+        """Leave the op to a captured value of a higher level than the inputs have, if nothing differentiates there."""
+        top = max(results, key=level_of, default=None)
+        if self.limit and level_of(top) > self.limit and not is_differentiated(top, self.limit):
+            raise HigherLevelError(self, top)
+
+    def check_tangents(self, tangents: Sequence[Any], number: int) -> None:
+        """Refuse tangents that are of the level ``number`` or a higher one: the rule captured a traced tensor."""
+        if any(level_of(t) >= number for t in tangents):
+            self.check_limit(tangents)
+            raise self.lost(tangents, number)
 
     def run_checked(self, values: Sequence[Any]) -> Run:
         """A run whose results depend on nothing that is differentiated but the inputs."""
         run, highest = self.run_reduced(values), self.below(values)
         if any(is_differentiated(z, highest) for z in run.values):
             raise self.lost_in_body(highest, run.variables)
-        top = max(run.values, key=level_of, default=None)
-        if self.limit and level_of(top) > self.limit:
-            raise HigherLevelError(self, top)
         return run
 
     def reduce_level(
@@ -197,10 +219,11 @@ class CustomOp:
             since = len(tape.nodes)
             with watched_below(level):
                 ds = self.transposable(back, kept, likes, dys) if is_transposing() else back(dys)
-            highest = max([level - 1, *map(level_of, dys)])  # a cotangent may be of a transform that was begun later
-            if any(level_of(d) > highest for d in ds):
+            if any(level_of(d) >= level for d in ds):
+                known = set[int]().union(*map(levels_of, dys))  # a cotangent may be of a transform that was begun later
+                highest = max([level - 1, *known])
                 ds = [self.reduce_level(d, highest, [(tape, args)], within, since) for d in ds]
-                if any(level_of(d) > highest for d in ds):
+                if any(level_of(d) > highest or any(n > level for n in levels_of(d) - known) for d in ds):
                     raise self.lost(ds, level)
             if any(d is None and n is not None for d, n in zip(ds, nodes, strict=True)):
                 tape.cut(self.name)
