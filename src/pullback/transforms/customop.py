@@ -26,7 +26,7 @@ from pullback.core.tape import ARRAYS, Tape, constant
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, highest_watcher, watched, watched_below
 from pullback.errors import CustomGradientError, PrecisionWarning
-from pullback.transforms.enclosing import Scope, is_made_from, scopes
+from pullback.transforms.enclosing import Scope, is_made_from, pause, scopes
 from pullback.transforms.grad import grads
 from pullback.transforms.linearity import has_values, is_linear, sample
 
@@ -77,13 +77,21 @@ def is_differentiated(x: Any, above: int) -> bool:
 
 def levels_of(x: Any) -> set[int]:
     """The levels of all transforms that follow ``x``."""
-    found = set[int]()
+    return {t.level for t in _chain(x)}
+
+
+def _at_level(x: Any, level: int) -> Any:
+    """What ``x`` is at a level; None if it is nothing there."""
+    return next((t for t in _chain(x) if t.level == level), None)
+
+
+def _chain(x: Any) -> Iterator[Any]:
+    """``x`` as each of its levels sees it, from the highest down."""
     while isinstance(x, Tensor):
         x = x.read()
         if x.level:
-            found.add(x.level)
+            yield x
         x = x.all_values()
-    return found
 
 
 class CustomOp:
@@ -182,14 +190,12 @@ class CustomOp:
             raise self.lost_in_body(highest, run.variables)
         return run
 
-    def reduce_level(
-        self, z: Any, highest: int, records: Sequence[Any], within: Sequence[Scope], since: int | None = None
-    ) -> Any:
+    def reduce_level(self, z: Any, highest: int, records: Sequence[Any], within: Sequence[Scope]) -> Any:
         """``z`` without the levels of tapes on which it was made from nothing but the operands of this op."""
         while within and isinstance(z, Tensor) and is_differentiated(z, highest):
             z = z.read()
             operands = next((args for tape, args in records if tape.holds(z)), None)
-            if operands is None or not is_made_from(z, operands, within, since):
+            if operands is None or not is_made_from(z, operands, within):
                 break
             z = bare(z.value)
         return z
@@ -217,13 +223,19 @@ class CustomOp:
         def checked_back(gs: list[Any]) -> Sequence[Any]:
             dys = [np.zeros(z.shape, float_of(z.dtype))[()] if g is None else g for g, z in zip(gs, likes, strict=True)]
             since = len(tape.nodes)
-            with watched_below(level):
-                ds = self.transposable(back, kept, likes, dys) if is_transposing() else back(dys)
+
+            def run_back() -> Sequence[Any]:
+                with watched_below(level):
+                    return self.transposable(back, kept, likes, dys) if is_transposing() else back(dys)
+
+            ds = run_back()
             if any(level_of(d) >= level for d in ds):
+                own = [t for t in (_at_level(d, level) for d in ds) if t is not None]
+                if within and all(tape.holds(t) and is_made_from(t, args, within, since) for t in own):
+                    with pause(tape):  # what an enclosing function made of the operands is a constant on the way back
+                        ds = run_back()
                 known = set[int]().union(*map(levels_of, dys))  # a cotangent may be of a transform that was begun later
-                highest = max([level - 1, *known])
-                ds = [self.reduce_level(d, highest, [(tape, args)], within, since) for d in ds]
-                if any(level_of(d) > highest or any(n > level for n in levels_of(d) - known) for d in ds):
+                if any(n >= level for d in ds for n in levels_of(d) - known):
                     raise self.lost(ds, level)
             if any(d is None and n is not None for d, n in zip(ds, nodes, strict=True)):
                 tape.cut(self.name)

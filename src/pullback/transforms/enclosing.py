@@ -59,7 +59,7 @@ _scopes: ContextVar[tuple[Scope, ...]] = ContextVar("enclosing custom gradients"
 scopes = _scopes.get
 
 
-def is_made_from(z: Any, operands: Sequence[Any], within: Sequence[Scope], since: int | None) -> bool:
+def is_made_from(z: Any, operands: Sequence[Any], within: Sequence[Scope], since: int | None = None) -> bool:
     """Whether a tensor was made inside of enclosing functions, from nothing but ``operands``.
 
     What was put on its tape from the length ``since`` on counts as made inside; ``None`` if nothing is.
@@ -81,6 +81,19 @@ def is_made_from(z: Any, operands: Sequence[Any], within: Sequence[Scope], since
             return False
         waiting += _operands(node, tape)
     return True
+
+
+@contextmanager
+def pause(tape: Tape) -> Iterator[None]:
+    """In this block the tensors of a tape, whoever holds them, are constants."""
+    metas = [(m, m.tape, m.push, m.pool, m.small) for m in [*tape.values(), *tape.above.values()]]
+    for m, *_ in metas:
+        m.detach()
+    try:
+        yield
+    finally:
+        for m, *before in metas:
+            m.tape, m.push, m.pool, m.small = before
 
 
 def _operands(node: Any, tape: Tape) -> list[Any]:

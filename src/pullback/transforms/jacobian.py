@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.convert import bare, float_of
+from pullback.core.convert import float_of
 from pullback.core.interpreter import new_level
 from pullback.core.tape import Tape
 from pullback.core.tensor import Tensor
@@ -69,7 +69,7 @@ class Jacobian:
             check_real(self.face, made)
             blocks = self._blocks(made, number)
         inputs = made.inputs
-        rows = [[given_back(bare(d), inputs.kind) for d in row] for row in blocks]  # its tape is closed by now
+        rows = [[given_back(d, inputs.kind) for d in row] for row in blocks]
         return made.outputs.placed([inputs.filled(row)[0] for row in rows])
 
     def _blocks(self, made: Linear, number: int) -> list[list[Any]]:
@@ -195,5 +195,5 @@ def hvp(f: Callable[..., Any], x: Any, v: Any) -> Any:
         inputs = made.inputs
         tangents = inputs.directions((v,), "vector")
         moved = made.record.transposed(second).back(tangents)
-    found = [settled(d, value, tangents) for d, value in zip(moved, inputs.values, strict=True)]
+        found = [settled(d, value, tangents) for d, value in zip(moved, inputs.values, strict=True)]
     return inputs.given_back(found)[0]
