@@ -86,14 +86,14 @@ def is_made_from(z: Any, operands: Sequence[Any], within: Sequence[Scope], since
 @contextmanager
 def pause(tape: Tape) -> Iterator[None]:
     """In this block the tensors of a tape, whoever holds them, are constants."""
-    metas = [(m, m.tape, m.push, m.pool, m.small) for m in [*tape.values(), *tape.above.values()]]
+    metas = [(m, m.tape, m.push, m.note, m.pool, m.small) for m in [*tape.values(), *tape.above.values()]]
     for m, *_ in metas:
         m.detach()
     try:
         yield
     finally:
         for m, *before in metas:
-            m.tape, m.push, m.pool, m.small = before
+            m.tape, m.push, m.note, m.pool, m.small = before
 
 
 def _operands(node: Any, tape: Tape) -> list[Any]:
