@@ -24,7 +24,7 @@ OPTIONAL = {"llvmlite", "scipy", "ray", "dask", "distributed", "matplotlib", "py
 
 # The only imports inside functions: file (from src/pullback) -> modules.
 DOORS: dict[str, set[str]] = {
-    "ops/special.py": {"scipy.special"},
+    "ops/special/door.py": {"scipy.special"},
     "transforms/sparse.py": {"scipy.sparse"},
     "compiler/machine.py": {"llvmlite", "llvmlite.binding"},
     "train/files.py": {"pyarrow.parquet"},

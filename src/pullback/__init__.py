@@ -210,6 +210,7 @@ if TYPE_CHECKING:
     from pullback.transforms.custom import custom_grad as custom_grad
     from pullback.transforms.custom import custom_gradient as custom_gradient
     from pullback.transforms.customjvp import custom_jvp as custom_jvp
+    from pullback.transforms.gradients import gradients as gradients
     from pullback.transforms.implicit import custom_fixed_point as custom_fixed_point
     from pullback.transforms.implicit import custom_root as custom_root
     from pullback.transforms.jacobian import hessian as hessian
@@ -228,6 +229,7 @@ if TYPE_CHECKING:
     from pullback.transforms.override import override_gradient as override_gradient
     from pullback.transforms.override import register_gradient as register_gradient
     from pullback.transforms.reverse import GradientTape as GradientTape
+    from pullback.transforms.reverse import UnconnectedGradients as UnconnectedGradients
     from pullback.transforms.sparse import sparse_hessian as sparse_hessian
     from pullback.transforms.sparse import sparse_jacobian as sparse_jacobian
 
@@ -245,6 +247,7 @@ _ROOMS = {
     "transforms.checkpoint": ["checkpoint", "recompute_grad"],
     "transforms.custom": ["custom_grad", "custom_gradient"],
     "transforms.customjvp": ["custom_jvp"],
+    "transforms.gradients": ["gradients"],
     "transforms.implicit": ["custom_fixed_point", "custom_root"],
     "transforms.jacobian": ["hessian", "hvp", "jacobian"],
     "transforms.linear": ["linearize", "vjp"],
@@ -259,7 +262,7 @@ _ROOMS = {
         "tap_gradient",
     ],
     "transforms.override": ["override_gradient", "register_gradient"],
-    "transforms.reverse": ["GradientTape"],
+    "transforms.reverse": ["GradientTape", "UnconnectedGradients"],
     "transforms.sparse": ["sparse_hessian", "sparse_jacobian"],
     "train": [
         "train",

@@ -302,11 +302,13 @@ def test_memory_does_not_grow_over_ever_new_shapes_and_constants() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint8, bool])
-def test_integer_inputs_get_float32_gradients(dtype: Any) -> None:
+def test_integer_inputs_get_float_gradients_as_wide_as_the_value(dtype: Any) -> None:
     x = np.array([1, 0, 3]).astype(dtype)
-    d = pb.grad(lambda x: x * 2.5)(x)
-    assert d.dtype == np.float32
-    close(d, [2.5] * 3)
+    for factor, width in ((np.float32(2.5), np.float32), (np.float64(2.5), np.float64)):
+        d = pb.grad(lambda x, factor=factor: x * factor)(x)
+        assert d.dtype == width
+        close(d, [2.5] * 3)
+    assert pb.grad(lambda x: x * 2.5)(pb.tensor(x)).dtype == np.float32  # as in TensorFlow.js
     d = pb.grad(lambda x: np.sum(x * x))(np.array([1, 2, 3]))
     assert d.dtype == np.float32
     close(d, [2, 4, 6])

@@ -9,6 +9,7 @@ import pytest
 from scipy import special
 
 import pullback as pb
+from pullback.errors import ArgumentError
 
 INF, NAN = np.inf, np.nan
 SCALE, ALPHA = 1.0507009873554805, 1.6732632423543772
@@ -103,6 +104,24 @@ def test_lists_numbers_integers_and_methods(name):
     grad = pb.grad(f)(np.array([1, -2], np.int32))
     assert grad.dtype == np.float32
     np.testing.assert_allclose(grad, pb.grad(f)(np.array([1.0, -2.0])), rtol=1e-5, atol=1e-7)
+
+
+def test_sigmoid_of_integers_and_complex_numbers():
+    y = pb.tensor(np.array([12, 20, 50]))
+    want = special.expit([12.0, 20.0, 50.0])
+    for x in (y, y + 0 * y, np.array([12, 20, 50])):
+        np.testing.assert_allclose(np.asarray(pb.sigmoid(x)), want, rtol=1e-14)
+    z = np.array([12 + 0.2j, -3 + 0.5j, 800 + 1j, -800 - 1j])
+    with np.errstate(over="ignore"):
+        np.testing.assert_allclose(pb.sigmoid(z), [*1 / (1 + np.exp(-z[:2])), 1, 0], rtol=1e-14, atol=1e-300)
+
+
+@pytest.mark.parametrize("name", ["relu", "relu6", "leaky_relu", "elu", "selu", "step", "softplus", "log_sigmoid"])
+def test_complex_numbers_have_no_order(name):
+    with pytest.raises(ArgumentError, match=f"{name}: complex numbers have no order; take x.real or pb.abs"):
+        getattr(pb, name)(np.array([1j]))
+    with pytest.raises(ArgumentError, match="prelu: complex numbers have no order"):
+        pb.prelu(np.array([1j]), 0.5)
 
 
 def test_sigmoid_keeps_small_values():

@@ -118,7 +118,7 @@ def test_dtypes(f, left, right, out):
     if np.dtype(out).kind == "f":
         gradients = pb.grads(lambda x, y: pb.sum(f(x, y)))([x, y])
         assert [g.dtype for g in gradients] == [
-            np.dtype(d) if np.dtype(d).kind == "f" else np.float32 for d in (left, right)
+            np.dtype(d) if np.dtype(d).kind == "f" else np.dtype(out) for d in (left, right)
         ]
 
 

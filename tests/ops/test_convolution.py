@@ -80,6 +80,42 @@ def test_conv2d_is_its_definition(strides: Any, dilations: Any, pad: Any, pairs:
     close(pb.depthwise_conv2d(x, deep, strides, pad, "NHWC", dilations), want)
 
 
+@pytest.mark.parametrize(("size", "strides"), [((2, 3), (1, 2)), ((3, 2), (1, 1)), ((3, 2), (2, 1)), ((1, 4), (3, 1))])
+def test_numeric_pad_with_unequal_filter_or_stride(size: Any, strides: Any) -> None:
+    x, f, deep = drawn(2, 4, 5, 2), drawn(*size, 2, 3), drawn(*size, 2, 2)
+    pairs, ones = ((1, 1), (1, 1)), (1, 1)
+    for conv, kernel in ((pb.conv2d, f), (pb.depthwise_conv2d, deep)):
+        call = lambda x, f, conv=conv: conv(x, f, strides, 1)
+        want = by_loops(x, kernel, strides, pairs, ones, depthwise=conv is pb.depthwise_conv2d)
+        close(call(x, kernel), want)
+        close(pb.compile(call)(x, kernel), want)
+        checked(call, x, kernel)
+        grads = lambda x, f, call=call: pb.grads(call)([x, f])
+        for a, b in zip(pb.compile(grads)(x, kernel), grads(x, kernel), strict=True):
+            close(a, b)
+    volume, g = drawn(1, 3, 4, 5, 1), drawn(2, *size, 1, 2)
+    close(pb.conv3d(volume, g, (2, *strides), 1), by_loops(volume, g, (2, *strides), ((1, 1),) * 3, (1,) * 3))
+
+
+def test_transposed_with_a_numeric_pad_and_unequal_filter() -> None:
+    y, f, x = drawn(1, 5, 3, 2), drawn(2, 3, 1, 2), drawn(1, 4, 5, 1)
+    z = pb.conv2d_transpose(y, f, (1, 4, 5, 1), [1, 2], 1)
+    close(np.vdot(z, x), np.vdot(y, pb.conv2d(x, f, [1, 2], 1)))
+
+
+def test_numeric_pad_counts_each_axis_by_its_own_window() -> None:
+    assert pb.conv2d(np.ones((1, 4, 5, 1)), np.ones((2, 3, 1, 1)), [1, 2], 1).shape == (1, 5, 3, 1)
+
+
+def test_same_over_three_axes_with_a_stride_longer_than_the_filter() -> None:
+    x, f = drawn(1, 3, 3, 2, 1), drawn(2, 2, 1, 1, 2)
+    conv = lambda x, f: pb.conv3d(x, f, 2, "same")
+    want = by_loops(x, f, (2, 2, 2), ((0, 1), (0, 1), (0, 0)), (1,) * 3)
+    close(conv(x, f), want)
+    close(pb.compile(conv)(x, f), want)
+    checked(conv, x, f)
+
+
 @pytest.mark.parametrize(("stride", "dilation", "pad", "pairs"), [
     (1, 1, "valid", (0, 0)), (2, 1, "same", (1, 1)), (1, 2, 2, (2, 2)), (3, 1, [[1, 0]], (1, 0)),
 ])  # fmt: skip
@@ -109,12 +145,6 @@ def test_rounding_of_the_number_of_windows(mode: Any, out: int) -> None:
     want = by_loops(x, f, (2, 2), ((1, 2), (1, 2)), (1, 1))[:, :out, :out]
     close(pb.conv2d(x, f, 2, 1, "NHWC", 1, mode), want)
     checked(lambda x, f: pb.conv2d(x, f, 2, 1, "NHWC", 1, mode), x, f)
-
-
-def test_a_number_as_pad_counts_by_the_first_axis_as_tfjs_does() -> None:
-    x, f = drawn(1, 4, 4, 1), drawn(3, 2, 1, 1)
-    assert pb.conv2d(x, f, 1, 1).shape == (1, 4, 4, 1)
-    assert pb.conv2d(x, f, 1, [[1, 1], [1, 1]]).shape == (1, 4, 5, 1)
 
 
 def test_big_images_are_done_in_parts() -> None:

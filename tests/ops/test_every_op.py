@@ -14,7 +14,7 @@ import pullback as pb
 from pullback.core.formula import parameters
 from pullback.core.lowering import fold, scalar
 from pullback.core.op import REGISTRY
-from pullback.errors import UnconnectedError
+from pullback.errors import PullbackError, UnconnectedError
 
 H = 1e-6
 OPS = list(REGISTRY.values())
@@ -457,3 +457,87 @@ def test_fold_lowering_is_the_kernel(op: Any, inputs: Any, params: Any) -> None:
         acc = op.lower.emit(Scalars(), acc, rows[..., i])
     want = op.call([x], params)
     close(acc.reshape(want.shape), want, 1e-12, 1e-12)
+
+
+# ------------------------------------------------------------------ other kinds of numbers
+
+
+OF_ANY_SIGN = {"joined_eig", "joined_eigh", "joined_svd"}  # complex LAPACK may choose other signs than the real one
+
+
+def complex_inputs(op: Any, xs: list[Any], which: int) -> list[Any]:
+    """The same inputs, one of them with an imaginary part."""
+    x, rng = xs[which], random(op, "imaginary", which)
+    side = rng.uniform(0.1, 0.5, x.shape) * rng.choice([-1.0, 1.0], x.shape)
+    return [*xs[:which], np.asarray(x + 1j * side), *xs[which + 1 :]]
+
+
+@every_case
+def test_complex_inputs_are_right_or_refused(op: Any, inputs: Any, params: Any) -> None:
+    """A complex input gives the continuation of the real function, with right derivatives, or an error of ours."""
+    xs = drawn(op, inputs)
+    for which in [i for i, x in enumerate(xs) if x.dtype.kind == "f"]:
+        zs = complex_inputs(op, xs, which)
+        f = lambda z, zs=zs, which=which: op.call([*zs[:which], z, *zs[which + 1 :]], params)
+        try:
+            value = f(zs[which])
+        except PullbackError:
+            for refused in (lambda z, f=f: f(pb.tensor(z)), lambda z, f=f: pb.jvp(f, [z], [z]), pb.compile(f)):
+                with pytest.raises(PullbackError):
+                    refused(zs[which])
+            continue
+        if op.name not in OF_ANY_SIGN:
+            close(f(xs[which] + 0j), op.call(xs, params), 1e-11, 1e-12)
+        if not op.flows or not op.d.differentiable(which):
+            continue
+        rng = random(op, "complex", which)
+        t, dy = normal(rng, zs[which]), normal(rng, value)
+        try:
+            tangent, grad = pb.jvp(f, [zs[which]], [t])[1], pb.grad(f)(zs[which], dy)
+        except PullbackError:
+            continue
+        want = along(f, [zs[which]], [t])
+        close(tangent, want)
+        close(inner([grad], [t]), inner([dy], [want]))
+
+
+WHOLE = {"b": [0, 1], "i": [0, 1, 2, 3, 5, 11, 12, 20, 50, -1, -2, -12, -50], "u": [0, 1, 2, 3, 5, 11, 12, 20, 50]}
+ORDERED = {"polygamma", "zeta", "iv", "ive", "jv"}  # the order has no derivative
+
+
+@every_elementwise_op
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", ["int64", "int32", "int16", "int8", "uint8", "bool"])
+def test_integers_give_what_floats_give(op: Any, dtype: str) -> None:
+    """Wherever the result is a float: as tensors, on a tape, compiled, after other dtypes were seen."""
+    samples, params = op.acts.samples()[0]
+    numbers = np.array(WHOLE[np.dtype(dtype).kind], dtype)
+    on = [is_shape(x) or x.dtype.kind == "f" for x in samples]
+    xs = [np.roll(numbers, i) if on[i] else np.resize(x, numbers.shape) for i, x in enumerate(samples)]
+    floats, short = ([x.astype(kind) if on[i] else x for i, x in enumerate(xs)] for kind in (np.float64, np.float32))
+    f = lambda *a: op.call(a, params)
+    try:
+        f(*map(pb.tensor, short))
+        want, out = f(*floats), f(*map(pb.tensor, xs))
+    except PullbackError:  # bits are of integers only, and some functions refuse bools
+        return
+    if out.dtype.kind != "f":
+        return
+    near = (1e-12, 1e-13) if out.dtype == np.float64 else (2e-5, 1e-6)
+    close(out, want, *near)
+    for got in (
+        f(*[pb.tensor(x) + 0 * pb.tensor(x) if x.dtype.kind in "iu" else pb.tensor(x) for x in xs]),
+        pb.compile(f)(*xs),
+    ):
+        assert got.dtype == out.dtype
+        close(got, out, *near)
+    live = [i for i in range(len(xs)) if on[i] and op.flows and op.d.differentiable(i) and op.name not in ORDERED]
+    if live:
+        of = lambda base: lambda *some: f(*[dict(zip(live, some, strict=True)).get(i, x) for i, x in enumerate(base)])
+        value, grads = pb.value_and_grads(of(xs))([xs[i] for i in live])
+        close(value, want, *near)
+        for got, d in zip(grads, pb.grads(of(floats))([floats[i] for i in live]), strict=True):
+            close(got, d.astype(np.float32), 1e-4, 1e-5)
+        moved = [np.ones(numbers.shape) for _ in live]
+        tangent = pb.jvp(of(xs), [xs[i] for i in live], moved)[1]
+        close(tangent, pb.jvp(of(floats), [floats[i] for i in live], moved)[1].astype(tangent.dtype), 1e-4, 1e-5)

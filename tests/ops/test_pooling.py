@@ -94,12 +94,57 @@ def test_pool_with_gaps(kind: str, of: Any) -> None:
     close(pb.pool(x - 9, 2, kind, "same", 2), by_loops(around, (2, 2), (1, 1), ((0, 0),) * 2, (2, 2), of))
 
 
-def test_equal_elements_share_the_cotangent() -> None:
-    x = np.array([1.0, 1.0, 0.0, 1.0]).reshape(1, 2, 2, 1)
-    close(pb.grad(lambda x: pb.max_pool(x, 2))(x).ravel(), [1 / 3, 1 / 3, 0, 1 / 3])
-    close(pb.jvp(lambda x: pb.max_pool(x, 2), [x], [np.arange(4.0).reshape(x.shape)])[1].ravel(), [(0 + 1 + 3) / 3])
-    many = np.zeros((1, 20, 20, 1))  # more equal elements than a byte counts
-    close(pb.grad(lambda x: pb.max_pool(x, 20))(many), np.full(many.shape, 1 / 400))
+@pytest.mark.parametrize("wrap", [lambda f: f, pb.compile, lambda f: lambda x: pb.vmap(f)(x[None])[0]],
+                         ids=["eager", "compiled", "vmap"])  # fmt: skip
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_ties_go_to_the_first(wrap: Any, dtype: str) -> None:
+    first = lambda f, x: wrap(pb.grad(f))(x).ravel()
+    x = np.array([1.0, 1.0, 0.0, 1.0], dtype).reshape(1, 2, 2, 1)
+    pool = lambda x: pb.max_pool(x, 2)
+    close(first(pool, x), [1, 0, 0, 0])
+    moved = lambda t: pb.jvp(pool, [x], [t])[1]
+    close(wrap(moved)(np.arange(5.0, 9.0, dtype=dtype).reshape(x.shape)).ravel(), [5])
+    many = np.zeros((1, 20, 20, 1), dtype)
+    close(first(lambda x: pb.max_pool(x, 20), many), [1, *[0] * 399])
+    close(first(lambda x: pb.max_pool1d(x, 2, 2, "same"), np.ones((1, 5, 1), dtype)), [1, 0, 1, 0, 1])
+    close(first(lambda x: pb.max_pool1d(x, 2), np.ones((1, 4, 1), dtype)), [1, 1, 1, 0])
+    close(first(lambda x: pb.max_pool3d(x, 2, 2), np.ones((1, 2, 2, 4, 1), dtype)), [1, 0, 1, *[0] * 13])
+    close(first(lambda x: pb.max_pool(x, 2, 1, 1), np.full((1, 1, 1, 1), -np.inf, dtype)), [4])  # not to the padding
+    close(first(lambda x: pb.pool(x, 2, "max", "valid", 2), np.ones((1, 3, 3, 1), dtype)), [1, *[0] * 8])
+
+
+@pytest.mark.parametrize(("kind", "of"), [("max", np.max), ("avg", np.mean)])
+@pytest.mark.parametrize(("size", "strides", "pad"), [((2, 3), (1, 2), 1), ((3, 2), (2, 1), 1), ((4, 2), (1, 3), 1)])
+def test_numeric_pad_with_unequal_windows(kind: str, of: Any, size: Any, strides: Any, pad: int) -> None:
+    x = drawn(2, 4, 5, 2)
+    pool = lambda x: getattr(pb, f"{kind}_pool")(x, size, strides, pad)
+    want = by_loops(x, size, strides, ((pad, pad),) * 2, (1, 1), of)
+    close(pool(x), want)
+    close(pb.compile(pool)(x), want)
+    close(pb.max_pool_with_argmax(x, size, strides, pad).result, pb.max_pool(x, size, strides, pad))
+    checked(pool, x)
+    close(pb.compile(pb.grad(pool))(x), pb.grad(pool)(x))
+    volume = drawn(1, 4, 3, 5, 1)
+    close(
+        getattr(pb, f"{kind}_pool3d")(volume, (2, *size), (1, *strides), 1),
+        by_loops(volume, (2, *size), (1, *strides), ((1, 1),) * 3, (1,) * 3, of),
+    )
+
+
+@pytest.mark.parametrize(("kind", "of"), [("max", np.max), ("avg", np.mean)])
+def test_same_over_three_axes_with_a_stride_longer_than_the_window(kind: str, of: Any) -> None:
+    x = drawn(1, 3, 3, 2, 1)
+    pool = lambda x: getattr(pb, f"{kind}_pool3d")(x, (2, 2, 1), 2, "same")
+    want = by_loops(x, (2, 2, 1), (2, 2, 2), ((0, 1), (0, 1), (0, 0)), (1,) * 3, of)
+    close(pool(x), want)
+    close(pb.compile(pool)(x), want)
+    checked(pool, x)
+
+
+@pytest.mark.parametrize("pool", [pb.max_pool, pb.avg_pool, pb.max_pool_with_argmax])
+def test_a_window_of_nothing_but_padding_is_refused(pool: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"with pad=2 a window of \(2, 2\) over \(3, 3\) has nothing but padding"):
+        pool(np.ones((1, 3, 3, 1)), 2, 1, 2)
 
 
 def test_largest_of_integers_and_of_negatives_beside_the_padding() -> None:

@@ -11,7 +11,7 @@ import pytest
 import scipy.special
 
 import pullback as pb
-from pullback.errors import MissingPackageError, NoRuleError
+from pullback.errors import ArgumentError, MissingPackageError, NoRuleError
 
 UNARY = [
     "digamma", "entr", "erfc", "erfcinv", "erfcx", "erfinv", "exp1", "expi", "expit", "gamma", "gammaln", "i0", "i0e",
@@ -114,3 +114,63 @@ def test_without_scipy_the_extra_is_named() -> None:
 def test_scipy_is_not_imported_before_it_is_needed() -> None:
     program = "import sys, pullback; print('scipy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "False\n"
+
+
+# ---- complex numbers
+
+Z = np.array([0.7 + 0.4j, -1.2 + 0.3j, 2.0 - 0.5j])
+OF_COMPLEX = {
+    "gamma": lambda s, z: s.gamma(z), "erfc": lambda s, z: s.erfc(z), "erfcx": lambda s, z: s.erfcx(z),
+    "ndtr": lambda s, z: s.ndtr(z), "log_ndtr": lambda s, z: s.log_ndtr(z), "expi": lambda s, z: s.expi(z),
+    "exp1": lambda s, z: s.exp1(z), "xlogy": lambda s, z: s.xlogy(z * z, z), "xlog1py": lambda s, z: s.xlog1py(z, z),
+    "iv": lambda s, z: s.iv(1, z), "jv": lambda s, z: s.jv(2, z), "jv of a real order": lambda s, z: s.jv(0.5, z),
+    "xlogy of a Python number": lambda s, z: s.xlogy(np.real(z), 2j) + z,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_COMPLEX)
+def test_complex_arguments_keep_their_imaginary_part(name: str) -> None:
+    f, t, h = OF_COMPLEX[name], np.array([1 + 2j, -0.5j, 0.3 - 1j]), 1e-6
+    value = f(pb.special, Z)
+    np.testing.assert_allclose(value, f(scipy.special, Z), rtol=1e-13)
+    assert f(pb.special, pb.tensor(Z.astype(np.complex64))).dtype == np.complex64
+    slope = (f(scipy.special, Z + h * t) - f(scipy.special, Z - h * t)) / (2 * h)
+    for g in (lambda z: f(pb.special, z), pb.compile(lambda z: f(pb.special, z))):
+        np.testing.assert_allclose(pb.jvp(g, [Z], [t])[1], slope, rtol=1e-6)
+        dy = np.array([0.3 - 0.2j, 1.0, 2j])
+        np.testing.assert_allclose(np.vdot(pb.grad(g)(Z, dy), t).real, np.vdot(dy, slope).real, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["gammaln", "j0", "i1e", "expit", "entr", "erfinv", "ndtri"])
+def test_complex_arguments_are_refused_where_there_is_no_rule(name: str) -> None:
+    with pytest.raises(ArgumentError, match=f"{name}: expected real numbers, got dtype complex128"):
+        getattr(pb.special, name)(Z)
+    with pytest.raises(ArgumentError, match="polygamma: expected real numbers"):
+        pb.grad(pb.special.digamma)(Z, Z)
+    with pytest.raises(ArgumentError, match="jv: the order must be real"):
+        pb.special.jv(Z, Z)
+    with pytest.raises(ArgumentError, match=r"erf: expected real numbers; of complex ones use 1 - pb\.special\.erfc"):
+        pb.erf(np.zeros(500) + 1j)
+
+
+DEPTH = """
+import sys, pullback as pb
+deepest = depth = 0
+def watch(frame, event, arg):
+    global depth, deepest
+    depth += {"call": 1, "return": -1}.get(event, 0)
+    deepest = max(deepest, depth)
+f = {FUNCTION}
+f(1.5)
+sys.setprofile(watch)
+pb.grad(f)(1.5)
+sys.setprofile(None)
+print(deepest)
+"""
+
+
+@pytest.mark.parametrize("call", ["gammaln(x)", "polygamma(1, x)", "jv(1, x)", "iv(1, x)", "j0(x)", "beta(x, 2.0)"])
+def test_rules_that_call_their_own_op_are_written_out_without_recursion(call: str) -> None:
+    script = DEPTH.replace("{FUNCTION}", f"lambda x: pb.special.{call}")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 100

@@ -167,7 +167,7 @@ def test_nests_with_vmap_inside_and_outside():
     assert_allclose(pb.grad(pb.recompute_grad(lambda x: pb.vmap(pb.grad(g))(x).sum()))(x), second)
     assert_allclose(pb.vmap(pb.grad(pb.grad(g)))(x), second)
     assert_allclose(pb.vmap(lambda t: pb.jvp(g, [x], [t])[1])(np.eye(3)), np.diag(first))
-    assert_allclose(pb.vmap(lambda t: pb.grad(g)(x, t))(np.eye(3)), np.diag(first))
+    assert_allclose(pb.vmap(lambda t: pb.grad(g)(x, dy=t))(np.eye(3)), np.diag(first))
 
 
 def test_variables_with_vmap_forward_mode_and_tapes():

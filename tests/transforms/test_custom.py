@@ -135,10 +135,12 @@ def test_no_inputs():
 
 
 def test_integer_inputs_get_float_gradients():
-    f = pb.custom_grad(lambda x, save: (x * 1.0, lambda dy, saved: dy * 3))
+    f = pb.custom_grad(lambda x, save: (x * 1.0, lambda dy, saved: dy / 3))
     got = pb.grad(f)(np.array([1, 2]))
-    assert got.dtype == np.float32
-    assert got.tolist() == [3, 3]
+    assert got.dtype == np.float64
+    assert got.tolist() == [1 / 3, 1 / 3]
+    g = pb.custom_grad(lambda x, save: (pb.cast(x, "float32"), lambda dy, saved: dy * 3))
+    assert pb.grad(g)(np.array([1, 2])).dtype == np.float32
 
 
 @pytest.mark.parametrize("width", [np.float16, np.float32, np.float64])

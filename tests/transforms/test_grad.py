@@ -56,8 +56,8 @@ def product(x, y):
         (np.float32(2.0), np.float32(12.0)),
         (np.array(2.0), np.float64(12.0)),
         (np.zeros((0, 3)), np.zeros((0, 3))),
-        (np.array([1, 2]), np.array([3, 12], np.float32)),
-        (np.array([True, False]), np.array([3, 0], np.float32)),
+        (np.array([1, 2]), np.array([3.0, 12.0])),
+        (np.array([True, False]), np.array([3.0, 0.0])),
         (2.0, 12.0),
         (2, 12.0),
         ([1.0, 2.0], [3.0, 12.0]),
@@ -224,7 +224,7 @@ def test_an_input_that_is_not_reached_is_an_error():
     for f in (lambda x: pb.tensor(1.0), lambda x: pb.tensor(2.0) * 3):
         with pytest.raises(UnconnectedError, match=UNREACHED):
             pb.grad(f)(2.0)
-    with pytest.raises(UnconnectedError, match=UNREACHED + r" Input 2 of 2 is not reached\."):
+    with pytest.raises(UnconnectedError, match=UNREACHED + r" Not reached: y \(1 of 2 inputs\)\."):
         pb.grads(lambda x, y: x * x)([2.0, 3.0])
 
 
@@ -233,6 +233,25 @@ def test_the_error_says_where_the_path_was_cut():
         pb.grad(lambda x: pb.stop_gradient(x) * 2)(2.0)
     with pytest.raises(UnconnectedError, match=r"greater \(test_grad\.py:\d+\)"):
         pb.grad(lambda x: (x > 0) * 1.0)(np.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("call", "names"),
+    [
+        (lambda: pb.grad(lambda p: p["w"] * 2)({"w": 1.0, "b": 2.0}), r"p\['b'\] \(1 of 2 inputs\)"),
+        (
+            lambda: pb.grad(lambda p: p["a"][0] * 1)({"a": [1.0, {"k": 2.0}], "c": 3.0}),
+            r"p\['a'\]\[1\]\['k'\], p\['c'\] \(2 of 3",
+        ),
+        (lambda: pb.grad(lambda pair: pair.w * 2)(Pair(1.0, 2.0)), r"pair\.b"),
+        (lambda: pb.grads(lambda x, p: x * 2)([1.0, {"w": 1.0}]), r"p\['w'\] \(1 of 2"),
+        (lambda: pb.grad(lambda a, b, c: a * b, argnums=(0, 2))(1.0, 2.0, 3.0), r"c \(1 of 2"),
+        (lambda: pb.grad(lambda a, **k: a * 1, argnames=("a", "k"))(1.0, k=2.0), r"k \(1 of 2"),
+    ],
+)
+def test_unconnected_inputs_are_named_by_their_key(call, names):
+    with pytest.raises(UnconnectedError, match=f"Not reached: {names}"):
+        call()
 
 
 @pytest.mark.parametrize(("how", "expected"), [("zero", [4.0, 0.0]), ("none", [4.0, None])])
@@ -291,6 +310,8 @@ def test_grads_wants_a_list_that_is_not_empty(face):
         face(cube)(pb.tensor(1.0))
     with pytest.raises(GradientError, match="the list of inputs is empty"):
         face(lambda: pb.tensor(1.0))([])
+    with pytest.raises(ArgumentError, match="xs must be a list of inputs, got NoneType"):
+        face(cube)()
 
 
 def test_text_objects_and_ragged_lists_have_no_gradient():
@@ -302,6 +323,39 @@ def test_text_objects_and_ragged_lists_have_no_gradient():
         pb.grad(cube)([[1, 2], [3]])
     with pytest.raises(GradientError, match="<U1 has no gradient"):
         pb.grad(cube)(np.array(["a"]))
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (
+            lambda: pb.grads(product)([1.0, object()]),
+            r"grads: argument y \(input 2 of 2\): .*, got object",
+        ),
+        (
+            lambda: pb.grads(product)([1.0, {"a": [object()]}]),
+            r"argument y\['a'\]\[0\] \(.*\): .*, got object",
+        ),
+        (
+            lambda: pb.value_and_grads(product)(["abc", 1.0]),
+            r"value_and_grads: argument x \(input 1 of 2\): .* text",
+        ),
+        (
+            lambda: pb.grad(cube)({"w": 1.0, "n": None, "s": "abc"}),
+            r"grad: argument x\['s'\] \(input 2 of 2\): .* text",
+        ),
+        (lambda: pb.grad(product, argnums=1)(1.0, object()), r"grad: argument y: expected .*, got object"),
+        (lambda: pb.grads(product)([1.0, None]), r"grads: argument y \(input 2 of 2\): expected .*, got NoneType"),
+    ],
+)
+def test_an_input_without_numbers_is_named(call, says):
+    with pytest.raises(DataError, match=says):
+        call()
+
+
+def test_an_array_without_numbers_is_named():
+    with pytest.raises(GradientError, match=r"grads: argument y \(input 2 of 2\): .* dtype <U1 has no gradient"):
+        pb.grads(product)([1.0, np.array(["a"])])
 
 
 @pytest.mark.parametrize("convert", [float, int, np.asarray, lambda x: x.numpy(), lambda x: x.item(), pickle.dumps])
@@ -437,7 +491,73 @@ def test_wrapped_functions_keep_their_identity_and_pickle(face):
         pickle.dumps(face(lambda x: x))
 
 
+# ---- integers
+
+
+@pytest.mark.parametrize("x", [np.array([1, 2]), np.array([3, 4], np.uint8), np.array([True, False]), np.int32(3)])
+def test_gradient_of_integer_arrays_is_as_wide_as_the_value(x):
+    wide, narrow = (lambda x: x / 3.0), (lambda x: pb.cast(x, "float32") / 3)
+    for f, dtype in ((wide, np.float64), (narrow, np.float32)):
+        assert pb.grad(f)(x).dtype == dtype
+        assert pb.vjp(f, x)[1](np.ones(x.shape))[0].dtype == dtype
+        assert pb.jacobian(f)(x).dtype == dtype
+        assert pb.jacobian(f, "forward")(x).dtype == dtype
+        assert pb.compile(pb.grad(f))(x).dtype == dtype
+    assert np.all(pb.grad(wide)(x) == 1 / 3)
+    assert pb.grad(lambda x: pb.tensor(np.float64(1.0)), unconnected="zero")(x).dtype == np.float64
+    assert pb.jvp(wide, [x], [np.full(x.shape, 0.1)])[1].dtype == np.float64
+
+
+def test_second_derivative_of_integer_arrays_is_as_wide_as_the_value():
+    x = np.array([1, 2])
+    f = lambda x: np.sum((x / 3.0) ** 3)
+    exact = np.diag(6 * (x / 3.0) / 9)
+    assert_allclose(pb.hessian(f)(x), exact, rtol=1e-15)
+    assert_allclose(pb.hvp(f, x, np.ones(2)), exact.sum(1), rtol=1e-15)
+    assert_allclose(pb.sparse_jacobian(pb.grad(f))(x).toarray(), exact, rtol=1e-15)
+
+
+def test_gradient_of_integer_tensors_is_float32():
+    x = pb.tensor(np.array([1, 2]))
+    f = lambda x: x / 3.0
+    assert pb.grad(f)(x).dtype == np.float32
+    assert pb.vjp(f, x)[1](np.ones(2))[0].dtype == np.float32
+    assert pb.jacobian(f)(x).dtype == np.float32
+
+
 # ---- stop_gradient
+
+
+def test_stop_gradient_of_trees():
+    def f(p):
+        q = pb.stop_gradient(p)
+        assert type(q) is type(p)
+        return p["w"] * q["w"] + p["b"][0] * q["b"][0] * q["n"]
+
+    got = pb.grad(f, unconnected="zero")({"w": 3.0, "b": [2.0, {}], "n": 5})
+    assert got == {"w": 3.0, "b": [10.0, {}], "n": 0.0}
+
+
+def test_stop_gradient_of_other_trees():
+    x = np.float64(3.0)
+    assert pb.grad(lambda x: pb.stop_gradient((x, x * 2))[1] * x)(x) == 6
+    assert pb.grad(lambda x: pb.stop_gradient(Pair(x, "text")).w * x)(x) == 3
+    assert pb.grad(lambda x: pb.stop_gradient([x, {"a": Layer(x, None)}])[1]["a"].w * x)(x) == 3
+    assert pb.jvp(lambda x: pb.stop_gradient([x])[0] * x, [2.0], [1.0]) == (4.0, 2.0)
+    assert pb.vmap(pb.grad(lambda x: pb.stop_gradient({"x": x})["x"] * x))(np.array([1.0, 2.0])).tolist() == [1.0, 2.0]
+    assert pb.compile(pb.grad(lambda x: pb.stop_gradient({"x": x})["x"] * x))(3.0) == 3.0
+
+    def of_objects(x):
+        both = np.empty(2, object)
+        both[0], both[1] = x, 2.0
+        return pb.stop_gradient(both)[0] * pb.stop_gradient({"a": both})["a"][0] * x
+
+    assert pb.grad(of_objects)(x) == 9
+    kept = {"n": 1, "text": "a", "array": np.ones(2), "none": None}
+    assert pb.stop_gradient(kept)["array"] is kept["array"]
+    assert pb.stop_gradient({"n": 1, "none": None}) == {"n": 1, "none": None}
+    with pytest.raises(DataError):
+        pb.stop_gradient(object())
 
 
 def test_stop_gradient_gives_the_value_and_no_path():

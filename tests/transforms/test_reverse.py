@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import pullback as pb
-from pullback.errors import ArgumentError, CustomGradientError, GradientError, UnconnectedError
+from pullback.errors import ArgumentError, CustomGradientError, GradientError, ShapeError, UnconnectedError
 
 
 class Pair(NamedTuple):
@@ -254,6 +254,13 @@ def test_dtypes():
         tape.watch([a, b, n])
         y = a * b * n
     assert [g.dtype for g in tape.gradient(y, [a, b, n])] == [np.float64, np.float32, np.float32]
+
+
+def test_no_target_reaches_nothing():
+    x = pb.tensor(1.0)
+    with pb.GradientTape() as tape:
+        tape.watch(x)
+    assert tape.gradient([], x) is None
 
 
 def test_gradients_are_arrays_of_their_own():
@@ -526,3 +533,79 @@ def test_objects_do_not_pile_up():
     gc.collect()
     assert len(gc.get_objects()) - before < 30 * 4  # each result and its metadata, and not the graph behind it
     assert float(kept[0]) == float(z) == 6
+
+
+# ---- TensorFlow's other names
+
+
+def test_unconnected_gradients_enum():
+    x, y = pb.tensor(1.0), pb.tensor([1.0, 2.0])
+    with pb.GradientTape(persistent=True) as tape:
+        tape.watch([x, y])
+        z = x * 2.0
+    assert tape.gradient(z, y, unconnected_gradients=pb.UnconnectedGradients.NONE) is None
+    assert tape.gradient(z, y, unconnected_gradients=pb.UnconnectedGradients.ZERO).tolist() == [0.0, 0.0]
+    assert tape.jacobian(z, y, unconnected_gradients=pb.UnconnectedGradients.ZERO).tolist() == [0.0, 0.0]
+    assert pb.grads(lambda x, y: x * x, unconnected=pb.UnconnectedGradients.NONE)([3.0, 5.0]) == [6.0, None]
+
+
+def test_jacobian_of_a_complex_target():
+    x = pb.tensor(np.array([0.5, -1.0]))
+    with pb.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = np.exp(1j * x) * x[::-1]
+        z = np.exp(1j * x) * np.exp(1j * x)
+        w = z * z
+    J = tape.jacobian(y, x)
+    assert J.dtype == np.complex128
+    assert_allclose(J.numpy(), pb.jacobian(lambda x: np.exp(1j * x) * x[::-1])(x.numpy()))
+    assert_allclose(tape.jacobian(w, z).numpy(), np.diag(2 * z.numpy()))
+
+
+def test_batch_jacobian_is_the_jacobian_of_each_example():
+    a = np.array([[1.0, 2.0], [3.0, -4.0], [0.5, 0.25]])
+    x, w = pb.tensor(a), pb.tensor([[1.0, 2.0, 3.0], [0.5, -1.0, 1.0]], dtype="float64")
+    f = lambda x: np.tanh(x @ w.numpy())
+    with pb.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = np.tanh(x @ w)
+        cube = pb.reshape(y, (3, 3, 1)) * pb.reshape(x, (3, 1, 2))
+        number = np.sum(x * x, axis=1)
+    got = tape.batch_jacobian(y, x)
+    assert isinstance(got, pb.Tensor)
+    assert_allclose(got.numpy(), pb.vmap(pb.jacobian(f))(a))
+    assert tape.batch_jacobian(cube, x).shape == (3, 3, 2, 2)
+    assert_allclose(tape.batch_jacobian(number, x).numpy(), 2 * a)
+    narrow = pb.tensor(a.astype("f4"))
+    with pb.GradientTape() as tape:
+        tape.watch(narrow)
+        y = np.tanh(narrow @ w.astype("float32")) * np.float64(2.0)
+    assert_allclose(tape.batch_jacobian(y, narrow).numpy(), 2 * pb.vmap(pb.jacobian(f))(a), atol=1e-5)
+
+
+def test_batch_jacobian_refuses_what_it_cannot_answer():
+    x, other = pb.tensor([[1.0, 2.0], [3.0, 4.0]]), pb.tensor([[1.0], [1.0]])
+    with pb.GradientTape(persistent=True) as tape:
+        tape.watch([x, other])
+        centred = x - np.mean(x, axis=0)
+        total = np.sum(x)
+        turned = x * 1j
+        y = x * 2.0
+    with pytest.raises(GradientError, match="an example of the target depends on other examples of the source"):
+        tape.batch_jacobian(centred, x)
+    with pytest.raises(ShapeError, match=r"got the shapes \(\) and \(2, 2\)"):
+        tape.batch_jacobian(total, x)
+    with pytest.raises(GradientError, match="the target has complex numbers"):
+        tape.batch_jacobian(turned, x)
+    with pytest.raises(ArgumentError, match="the source must be one tensor, got list"):
+        tape.batch_jacobian(y, [x])
+    assert tape.batch_jacobian(y, other) is None
+    assert tape.batch_jacobian(y, other, unconnected_gradients="zero").shape == (2, 2, 1)
+
+
+def test_batch_jacobian_of_nothing():
+    x = pb.tensor(np.ones((0, 2)))
+    with pb.GradientTape() as tape:
+        tape.watch(x)
+        y = x * 2.0
+    assert tape.batch_jacobian(y, x).shape == (0, 2, 2)

@@ -279,3 +279,28 @@ def test_another_thread_is_not_watched():
 
     assert pb.variable_grads(f).grads["v"].item() == 4
     assert seen == [6]
+
+
+def test_has_aux_gives_the_value_and_what_f_returned_beside_it():
+    v = pb.variable([1.0, 2.0], name="v")
+    (value, aux), grads = pb.variable_grads(lambda: (np.sum(v * v), {"v": v * 3, "note": "kept"}), has_aux=True)
+    assert value.item() == 5.0
+    assert grads["v"].tolist() == [2.0, 4.0]
+    assert aux["v"].tolist() == [3.0, 6.0]
+    assert aux["note"] == "kept"
+    with pytest.raises(GradientError, match=r"variable_grads\(f, has_aux=True\): f must return \(y, aux\), got Tensor"):
+        pb.variable_grads(lambda: np.sum(v * v), has_aux=True)
+
+
+def test_errors_say_which_entry_and_how_many_variables():
+    a, b = pb.variable(1.0, trainable=False, name="frozen_a"), pb.variable(1.0, trainable=False, name="frozen_b")
+    with pytest.raises(GradientError, match=r"var_list has no trainable variable among its 2 \(frozen_a, frozen_b\)"):
+        pb.variable_grads(lambda: a * b, [a, b])
+    with pytest.raises(GradientError, match=r"var_list has no trainable variable among its 0; .*"):
+        pb.variable_grads(lambda: a * b, [])
+    with pytest.raises(ArgumentError, match=r"var_list must be a list of variables, got float as var_list\[1\] of 2"):
+        pb.variable_grads(lambda: a * b, [a, 1.0])
+    with pytest.raises(
+        UnconnectedError, match=r"read 0 trainable variables.*It read 2 that are .*: frozen_a, frozen_b"
+    ):
+        pb.variable_grads(lambda: a * b)

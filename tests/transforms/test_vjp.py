@@ -206,3 +206,73 @@ def test_an_error_in_f_leaves_nothing_behind() -> None:
 def test_refusals(call: Any, error: Any, says: str) -> None:
     with pytest.raises(error, match=says):
         call()
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: pb.vjp(np.multiply, 1.0, object()), r"vjp: argument .* \(input 2 of 2\): expected .*, got object"),
+        (
+            lambda: pb.vjp(lambda x, p: x, 1.0, {"a": object()}),
+            r"vjp: argument p\['a'\] \(input 2 of 2\): .*, got object",
+        ),
+        (lambda: pb.jvp(lambda x, y: x, [1.0, "abc"], [1.0, 1.0]), r"jvp: argument y .*: expected numbers, got text"),
+        (lambda: pb.jacobian(lambda x, y: x, argnums=1)(1.0, object()), r"jacobian: argument y: .*, got object"),
+        (lambda: pb.hvp(lambda p: p["a"], {"a": object()}, {"a": 1.0}), r"hvp: argument .*\['a'\]: .*, got object"),
+    ],
+)
+def test_an_input_without_numbers_is_named(call: Any, says: str) -> None:
+    with pytest.raises(DataError, match=says):
+        call()
+
+
+# ---- has_aux
+
+
+def test_has_aux_gives_what_f_returned_beside_its_result() -> None:
+    f = lambda x: (x**3, {"square": x * x, "note": "kept"})
+    x = np.array([1.0, 2.0])
+    y, pull, aux = pb.vjp(f, x, has_aux=True)
+    np.testing.assert_allclose(pull(np.ones(2))[0], 3 * x**2)
+    np.testing.assert_allclose(y, x**3)
+    y, push, aux_of_push = pb.linearize(f, x, has_aux=True)
+    np.testing.assert_allclose(push(np.ones(2)), 3 * x**2)
+    y, moved, aux_of_jvp = pb.jvp(f, [x], [np.ones(2)], has_aux=True)
+    np.testing.assert_allclose(moved, 3 * x**2)
+    J, aux_of_jacobian = pb.jacobian(f, has_aux=True)(x)
+    np.testing.assert_allclose(J, np.diag(3 * x**2))
+    J, aux_of_forward = pb.jacobian(f, "forward", has_aux=True)(x)
+    np.testing.assert_allclose(J, np.diag(3 * x**2))
+    H, aux_of_hessian = pb.hessian(lambda x: (np.sum(x**3), f(x)[1]), has_aux=True)(x)
+    np.testing.assert_allclose(H, np.diag(6 * x))
+    for got in (aux, aux_of_push, aux_of_jvp, aux_of_jacobian, aux_of_forward, aux_of_hessian):
+        assert got["note"] == "kept"
+        assert type(got["square"]) is np.ndarray
+        np.testing.assert_allclose(got["square"], x * x)
+
+
+def test_has_aux_of_inner_transforms_keeps_its_path() -> None:
+    def f(x: Any) -> Any:
+        _, pull, aux = pb.vjp(lambda t: (t * t, t * x), x, has_aux=True)
+        J, more = pb.jacobian(lambda t: (t * t, t * x), has_aux=True)(x)
+        _, moved, last = pb.jvp(lambda t: (t * t, t * x), [x], [1.0], has_aux=True)
+        return pull(1.0)[0] * aux + J * more + moved * last  # three times 2x x**2
+
+    assert pb.grad(f)(2.0) == 72.0
+    assert pb.compile(f)(2.0) == 48.0
+    assert pb.vmap(pb.grad(f))(np.array([2.0])).tolist() == [72.0]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda f: pb.vjp(f, 1.0, has_aux=True),
+        lambda f: pb.linearize(f, 1.0, has_aux=True),
+        lambda f: pb.jvp(f, [1.0], [1.0], has_aux=True),
+        lambda f: pb.jacobian(f, has_aux=True)(1.0),
+        lambda f: pb.hessian(f, has_aux=True)(1.0),
+    ],
+)
+def test_has_aux_wants_a_pair(call: Any) -> None:
+    with pytest.raises(GradientError, match=r"has_aux=True\): f must return \(y, aux\), got"):
+        call(lambda x: x * x)

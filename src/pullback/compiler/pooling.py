@@ -1,7 +1,7 @@
 """Pooling: the largest element of every window or the sum of it, and the ways back.
 
 All channels of a window are looked at side by side, as vectors.  What is done, and in which order, is what the kernels
-of the ops do: of several that are the largest each has an equal share, and NaN is larger than anything.
+of the ops do: of several that are the largest the first counts, and NaN is larger than anything.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import lru_cache
 from itertools import product
-from math import inf, prod
+from math import inf, nan, prod
 from typing import Any, NamedTuple
 
 from pullback.compiler.code import Value, first_lanes, literal, vector
@@ -80,7 +80,10 @@ class Pool(Framed):
         p, code = self.p, self.code
         images = {"largest": ["%x"], "sums": ["%x"], "take": ["%x", "%s"], "give": ["%s"], "spread": []}[p.symbol]
         names = [*(("%x", "%s", "%y") if p.symbol in ("give", "take") else ("%x",)), "%z"]
-        fills = {"%x": -inf if p.symbol == "largest" else 0.0, "%s": -inf}
+        fills = {
+            "%x": -inf if p.symbol == "largest" else 0.0,
+            "%s": nan,
+        }  # of the source nothing outside is the largest
         frames = {name: self._frame(i) for i, name in enumerate([*images, "%z"])} if self.framed else {}
         for name in images:
             if self.framed:
@@ -209,36 +212,41 @@ class Pool(Framed):
         g = g if not self.apart else self._number(0.0) + g  # 0 of -0, as for those that are added to 0
         self._each(place, lambda p: self._put(g, self.at(at["%z"], p), mask))
 
-    def _hit(self, source: str, place: str, largest: Value, mask: str | None) -> Value:
-        """1 where an element is the largest, else 0."""
-        hit = self._read(self.at(source, place), mask).compare("oeq", largest)
-        return Lanes(self.code, self.width).select(hit, self._number(1.0), self._number(0.0))
+    def _variable(self, start: str) -> str:
+        """A place for a vector that changes from one element of a window to the next."""
+        room = self.code.room(self.vector)
+        self._assign(room, self._value(start))
+        return room
 
-    def _shared(self, x: Value, count: Value) -> Value:
-        lanes = Lanes(self.code, self.width)
-        return x / lanes.select(count.compare("ogt", 1.0), count, self._number(1.0))
+    def _assign(self, room: str, x: Value) -> None:
+        self.code.line(f"store {self.vector} {x.name}, ptr {room}, align 64")
+
+    def _current(self, room: str) -> Value:
+        return self._value(self.code.op(f"load {self.vector}, ptr {room}, align 64"))
 
     def _give(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
         g, largest = (self._read(self.at(at[name], row), mask) for name in ("%x", "%y"))
-        count = self._folded(place, lambda p: self._hit(at["%s"], p, largest, mask), lambda a, b: a + b, 0.0)
-        share = self._shared(g, count)
-        self._each(
-            place, lambda p: self._put(share * self._hit(at["%s"], p, largest, mask), self.at(at["%z"], p), mask)
-        )
+        lanes, zero = Lanes(self.code, self.width), self._number(0.0)
+        left = self._variable(g.name)  # what no element has received yet
+
+        def give(p: str) -> None:
+            hit = self._read(self.at(at["%s"], p), mask).compare("oeq", largest)
+            rest = self._current(left)
+            self._put(lanes.select(hit, rest, zero), self.at(at["%z"], p), mask)
+            self._assign(left, lanes.select(hit, zero, rest))
+
+        self._each(place, give)
 
     def _take(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
-        code, t = self.code, self.vector
         largest = self._read(self.at(at["%y"], row), mask)
-        rooms = [code.room(t) for _ in range(2)]
-        for room in rooms:
-            code.line(f"store {t} zeroinitializer, ptr {room}, align 64")
+        lanes, zero = Lanes(self.code, self.width), self._number(0.0)
+        total, left = self._variable(zero.name), self._variable(self._number(1.0).name)  # left: 0 once it is found
 
-        def add(p: str) -> None:
-            hit = self._hit(at["%s"], p, largest, mask)
-            for room, more in zip(rooms, (self._read(self.at(at["%x"], p), mask) * hit, hit), strict=True):
-                total = self._value(code.op(f"load {t}, ptr {room}, align 64")) + more
-                code.line(f"store {t} {total.name}, ptr {room}, align 64")
+        def take(p: str) -> None:
+            hit = self._read(self.at(at["%s"], p), mask).compare("oeq", largest)
+            rest, x = self._current(left), self._read(self.at(at["%x"], p), mask)
+            self._assign(total, self._current(total) + lanes.select(hit, x * rest, zero))
+            self._assign(left, lanes.select(hit, zero, rest))
 
-        self._each(place, add)
-        total, count = (self._value(code.op(f"load {t}, ptr {room}, align 64")) for room in rooms)
-        self._write(self._shared(total, count), self.at(at["%z"], row), mask)
+        self._each(place, take)
+        self._write(self._current(total), self.at(at["%z"], row), mask)

@@ -115,6 +115,16 @@ def T(x: Any) -> Any:
     return x.T if type(x) is ndarray and x.ndim == 2 else np.swapaxes(x, -1, -2)
 
 
+def H(x: Any) -> Any:
+    """The matrix transpose, of complex numbers conjugated: the adjoint matrix.
+
+    >>> H(np.array([[1.0, 2j]]))
+    array([[1.-0.j],
+           [0.-2.j]])
+    """
+    return np.conjugate(T(x)) if x.dtype.kind == "c" else T(x)
+
+
 def select(condition: Any, x: Any, y: Any) -> Any:
     """``np.where``, with NumPy scalars for rank 0 as everywhere in the engine.
 

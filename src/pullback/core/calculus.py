@@ -8,6 +8,7 @@
     linear(adjoint, rows=part)    ``part`` gives the rows of the first input that the cotangent is not zero in, as
                                   ``(indices, values)``, or None where it is not so simple
     rule(vjp, ..., jvp=...)       anything else: both written out, the tangents of x, y being ``dx``, ``dy``
+    rule(..., adjoint=True)       the same, with vjps that are adjoints of complex numbers too: nothing is conjugated
     constant()                    the derivative is zero wherever it exists
 
 A formula's parameter names say what it needs (see formula.py).  Formulas are plain NumPy and operators.
@@ -32,6 +33,7 @@ class Calculus:
     into: Formula | None = None
     rows: Formula | None = None
     times = False
+    adjoint = False  # whether the vjps conjugate what they must, where numbers are complex
     flows = True  # False: nothing ever flows back
     names: Names
 
@@ -128,8 +130,8 @@ class linear(Calculus):
 class rule(Calculus):
     """Neither elementwise nor linear: the vjp (one formula per input) and the jvp are both written out."""
 
-    def __init__(self, *vjps: Formula | None, jvp: Formula) -> None:
-        self.formulas, self._jvp = vjps, jvp
+    def __init__(self, *vjps: Formula | None, jvp: Formula, adjoint: bool = False) -> None:
+        self.formulas, self._jvp, self.adjoint = vjps, jvp, adjoint
 
     def bind(self, names: Names) -> None:
         super().bind(names)

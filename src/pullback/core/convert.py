@@ -104,6 +104,26 @@ def as_number(name: str, argument: str, x: Any, least: float = -np.inf, most: fl
     return made
 
 
+def several(name: str, tensors: Any) -> Any:
+    """The list of tensors that an op of many inputs is given."""
+    if not isinstance(tensors, list | tuple | ndarray | Tensor):
+        raise ArgumentError(f"{name}: tensors must be a list of tensors, got {type(tensors).__name__}.")
+    return tensors
+
+
+def check_real(name: str, x: Any, argument: str = "") -> None:
+    """Refuse complex numbers, where only real ones have a meaning.
+
+    >>> check_real("huber", np.array([1j]))
+    Traceback (most recent call last):
+    ...
+    pullback.errors.ArgumentError: huber: expected real numbers, got dtype complex128.
+    """
+    dtype = x.dtype if hasattr(x, "dtype") else np.result_type(x)
+    if dtype.kind == "c":
+        raise ArgumentError(f"{name}: expected real numbers{argument and f' for {argument}'}, got dtype {dtype}.")
+
+
 def as_value(x: Any, what: str = "tensor") -> Any:
     """An array, or a NumPy scalar for rank 0, which is ten times quicker than a 0-d array.  Nothing is copied."""
     if type(x) is ndarray and x.ndim and x.dtype.kind in "fiubc":
@@ -119,13 +139,16 @@ def bare(x: Any, what: str = "tensor") -> Any:
     return x if x.level else x.value
 
 
-def float_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype of a gradient: that of its input, float32 for integers and bools.
+def float_of(dtype: np.dtype[Any], value: np.dtype[Any] | None = None) -> np.dtype[Any]:
+    """The dtype of a gradient: that of its input; for integers and bools float32, or float64 where the value has it.
 
-    >>> float_of(np.dtype(int))
-    dtype('float32')
+    >>> float_of(np.dtype(int)), float_of(np.dtype(int), np.dtype(float))
+    (dtype('float32'), dtype('float64'))
     """
-    return dtype if dtype.kind in "fc" else np.dtype(np.float32)
+    if dtype.kind in "fc":
+        return dtype
+    wide = value is not None and value.kind in "fc" and value.itemsize > (8 if value.kind == "c" else 4)
+    return np.dtype(np.float64 if wide else np.float32)
 
 
 def as_array(data: Any, dtype: Any = None, what: str = "tensor") -> Any:

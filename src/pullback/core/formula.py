@@ -63,6 +63,11 @@ for _name, _text in {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "pow": 
     _sign(_name, _text)
 
 
+def halves_bytes(kernel: Any) -> bool:
+    """Whether a ufunc of two inputs has half precision for bytes, as NumPy's quotients and angles have."""
+    return isinstance(kernel, np.ufunc) and "ee->e" in kernel.types and "bb->b" not in kernel.types
+
+
 def parameters(formula: Formula) -> tuple[str, ...]:
     """The names a formula asks for.
 

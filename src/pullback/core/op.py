@@ -18,12 +18,13 @@ from numpy import ndarray
 from pullback.core.axes import Acts, broadcast, elementwise1, elementwise2, listed, moves
 from pullback.core.calculus import Calculus
 from pullback.core.capture import COPIED, capture
-from pullback.core.convert import as_array, as_value
-from pullback.core.formula import Names, flattened, variant
+from pullback.core.convert import as_array, as_value, several
+from pullback.core.fitting import fit, floats_of
+from pullback.core.formula import Expr, Names, flattened, halves_bytes, variant
 from pullback.core.interpreter import PLAIN_VALUES, dispatch
 from pullback.core.lowering import Lowering, opaque, view
 from pullback.core.memory import LARGE, Large, keep, take
-from pullback.core.tape import ARRAYS, CAUGHT, RAW, Step, back_into, back_many, constant, fit, perform, place
+from pullback.core.tape import ARRAYS, CAUGHT, RAW, Step, back_into, back_many, constant, perform, place
 from pullback.core.templates import BINARY, MANY, NODE, OTHER_OPERAND, PLACE, PLACE_VIEW, UNARY, UNARY_WITH_PARAMS
 from pullback.core.tensor import BY_KERNEL, Tensor
 from pullback.core.writes import define_in_place, note_view
@@ -53,13 +54,6 @@ def unusual(x: Any) -> bool:
 def first_call(*args: Any, **kwargs: Any) -> Any:
     """The code of an op's function until it is written out; its globals are the op's own."""
     return OP.first(args, kwargs)  # type: ignore[name-defined]  # noqa: F821
-
-
-def several(name: str, tensors: Any) -> Any:
-    """The list of tensors that an op of many inputs is given."""
-    if not isinstance(tensors, list | tuple | ndarray | Tensor):
-        raise ArgumentError(f"{name}: tensors must be a list of tensors, got {type(tensors).__name__}.")
-    return tensors
 
 
 def first_reflected(*args: Any) -> Any:
@@ -163,6 +157,8 @@ class Op:
 
     def first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call before the function is written out, which is not yet done for arguments that would not use it."""
+        if any(type(a) is Expr for a in args):  # a rule that calls an op; writing that op out might come back here
+            raise TypeError(f"{self.name}: an op is called, not flattened")
         general = not self.shortcuts and any(map(unusual, args))
         bound = self.bound(args, kwargs) if general else None
         return self.build(reflecting=False)(*args, **kwargs) if bound is None else dispatch(self, *bound)
@@ -292,6 +288,7 @@ class Op:
             weak="m.small" if quick else "False",
             large="type(x) is Large" if quick and self.left and isinstance(self.run, np.ufunc) else "False",
             fast="plain" if quick else "direct",
+            wide=' and x.dtype.kind == "f"' if halves_bytes(self.kernel) else "",
             shortcuts="".join(f"\n            if y == {c!r}: return other{n}(x)" for n, c in enumerate(self.shortcuts)),
             both=NODE.format(v=both, step="both", **same),
             raw=raw.format("x.value", "y.value"),
@@ -400,6 +397,9 @@ class Op:
         if any(getattr(a, "dtype", np.dtype(float)).kind in "USOMm" for a in args):
             got = " and ".join(str(a.dtype) for a in args if hasattr(a, "dtype"))
             return DataError(f"{op.name}: expected numbers or bools, got {got}.")
+        found = next((a.dtype for a in args if getattr(a, "dtype", np.dtype(float)).kind == "c"), None)
+        if found is not None and "not supported for the input types" in str(error):
+            return ArgumentError(f"{op.name}: expected real numbers, got dtype {found}.")
         given = f" with {', '.join(f'{k}={v!r}' for k, v in params.items())}" if params else ""
         kind = ArgumentError if isinstance(error, TypeError) else ShapeError
         dtypes = " and ".join(str(getattr(a, "dtype", type(a).__name__)) for a in args)
@@ -450,6 +450,8 @@ class Op:
     # ---- what other rooms ask of an op
 
     def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Any:
+        if self.elementwise and self.flows:
+            primals = floats_of(self, z, primals)
         return self.d.jvp(self, z, primals, tangents, params)
 
     def __repr__(self) -> str:

@@ -20,9 +20,9 @@ from numpy import float64, generic, ndarray
 
 from pullback.core.capture import check_captured
 from pullback.core.convert import as_value, bare
+from pullback.core.fitting import all_conjugated, all_widened, conjugated, fit, same, widened
 from pullback.core.interpreter import dispatch, new_level
-from pullback.core.kernels import column_sum, ones
-from pullback.core.memory import IDLE, KEPT, LARGE, Large, Pool, Scratch, back_large, keep, node_of, on_scratch, sole
+from pullback.core.memory import IDLE, KEPT, LARGE, Large, Pool, back_large, keep, node_of, on_scratch, sole
 from pullback.core.rowsparse import RowSum, back_rows
 from pullback.core.source import user_place
 from pullback.core.tensor import LATER, Tensor
@@ -111,7 +111,7 @@ class Step:
     ``blockwise`` that they may be run on parts of the arrays.
     """
 
-    __slots__ = ("_complex", "_large", "back", "blockwise", "dx", "dy", "needs", "needs_z", "op", "plain")
+    __slots__ = ("_complex", "_floats", "_large", "back", "blockwise", "dx", "dy", "needs", "needs_z", "op", "plain")
 
     def __init__(
         self, op: Any, dx: Any = None, dy: Any = None, *, back: Any = None,
@@ -122,13 +122,22 @@ class Step:
         self.plain: Step = self  # the same step where values are small
         self._large: Step | None = None
         self._complex: Step | None = None
+        self._floats: Step | None = None
 
     @property
     def complex(self) -> Step:
         """The same step for a node with a complex value."""
         if self._complex is None:
-            self._complex = conjugated(self)
+            as_it_is = getattr(getattr(self.op, "d", None), "adjoint", False)
+            self._complex = variant_of(self, *((same, same) if as_it_is else (conjugated, all_conjugated)))
         return self._complex
+
+    @property
+    def floats(self) -> Step:
+        """The same step for integer operands of an elementwise op whose result is a float."""
+        if self._floats is None:
+            self._floats = variant_of(self, widened, all_widened(self.op))
+        return self._floats
 
     @property
     def large(self) -> Step:
@@ -276,6 +285,8 @@ class Tape(dict[Any, Any]):
             self.cut(op.name)
             return as_tensor(z)
         step, x, y = placed
+        if op.elementwise and m.dtype.kind in "fc" and any(getattr(v, "dtype", m.dtype).kind in "iub" for v in values):
+            step = step.floats
         for a, needed in zip(args, step.needs, strict=False):
             if needed and type(a) is Large:
                 keep(a.x, a.value)
@@ -467,47 +478,19 @@ def back_into(dx: Any, into: Any, rows: Any = None) -> Any:
     return back
 
 
-def conjugated(step: Step) -> Step:
-    """The step of a complex result: what flows back is the adjoint ``conj(rule(conj(g)))``, real for a real operand.
-
-    So one rule, written as if numbers were real, serves both.  A gradient that the user gave is taken as it is.
-    """
+def variant_of(step: Step, change: Any, change_all: Any) -> Step:
+    """The step with changed rules, whose cotangents fit their operands; one whose rules are the user's as it is."""
     dx, dy, rules = step.dx or getattr(step.back, "dx", None), step.dy, getattr(step.back, "rules", None)
+    if dx is None and rules is None:
+        return step
     made = Step(step.op, needs=step.needs, needs_z=step.needs_z)
-    if dx is not None:
-        made.dx = lambda g, z, x, y: fit(np.conjugate(dx(np.conjugate(g), z, x, y)), x)
-        made.dy = dy and (lambda g, z, x, y: fit(np.conjugate(dy(np.conjugate(g), z, x, y)), y))
-    elif rules is not None:
-        made.back = back_many(
-            lambda g, *more: [None if d is None else np.conjugate(d) for d in rules(np.conjugate(g), *more)]
-        )
-    return step if rules is None and dx is None else made
-
-
-def fit(g: Any, x: Any) -> Any:
-    """Undo broadcasting and widening: the cotangent of ``x`` has its shape and dtype.  Once, here, for every op."""
-    shape = x.shape
-    have = g.shape
-    if have != shape:
-        if type(g) is Scratch:
-            g = g.v
-        if len(have) == 2 and len(shape) == 1 and shape[0] == have[1] and type(g) is ndarray and have[0] <= 4096:
-            g = ones(have[0], g.dtype).dot(g)
-        elif len(shape) == 1 and len(have) > 2 and shape[0] == have[-1] and type(g) is ndarray:
-            g = column_sum(g)
-        else:
-            extra = len(have) - len(shape)
-            axes = (*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and have[i + extra] != 1))
-            if axes:
-                g = np.add.reduce(g, axes) if isinstance(g, ndarray) else np.sum(g, axis=axes)
-            if g.shape != shape:
-                g = np.reshape(g, shape) if len(shape) <= len(have) else np.broadcast_to(g, shape)
-    if g.dtype != x.dtype:
-        if g.dtype.kind == "c" and x.dtype.kind != "c":
-            g = np.real(g)  # a real number moves along the real axis only
-        if isinstance(g, RAW) and (x.dtype.kind == "f" or g.dtype.kind == x.dtype.kind == "c"):
-            g = g.astype(x.dtype)
-    return g
+    if dx is None:
+        made.back = back_many(change_all(rules))
+        return made
+    first, second = change(dx), dy and change(dy)
+    made.dx = lambda g, z, x, y: fit(first(g, z, x, y), x)
+    made.dy = second and (lambda g, z, x, y: fit(second(g, z, x, y), y))
+    return made
 
 
 # ---- tensors on no tape

@@ -93,7 +93,7 @@ def {name}(x, y):
             except CAUGHT as error: raise trouble(OP, error, (x, y), {{}}) from None
             q = m.tape[v.shape, v.dtype]
             {right_array}
-    elif t is ndarray and type(x) is ndarray and x.dtype is y.dtype and x.ndim and y.ndim:
+    elif t is ndarray and type(x) is ndarray and x.dtype is y.dtype and x.ndim and y.ndim{wide}:
         try: return {arrays}
         except CAUGHT as error: raise trouble(OP, error, (x, y), {{}}) from None
     elif {large}:

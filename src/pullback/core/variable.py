@@ -373,6 +373,12 @@ def written(v: Any) -> Any:
     return constant(v) if writes is None else writes.symbol(v).in_form(writes.form)
 
 
+def leaves_on(v: Variable, tape: Tape) -> list[Any] | None:
+    """The tensors that stand for a variable on a tape, one for each value that was read; None if it is not followed."""
+    watchers = [w for w in _watchers.get() if isinstance(w, Watcher) and w.tape is tape and w.wants(v)]
+    return [leaf for w in watchers for _, leaf in w.leaves.get(id(v), (v, []))[1]] if watchers else None
+
+
 def highest_watcher() -> Any:
     """The watcher of the highest level that follows variables onto a tape; None if there is none."""
     watchers = _watchers.get()

@@ -132,12 +132,10 @@ def planned(
     """The windows of ``size`` over ``space``.  ``both`` says that strides and dilations may both be other than 1.
 
     ``pad`` is "same", "valid", a number, or a pair (before, after) for each axis, batch and channels included or not.
-    Two habits of TensorFlow.js are kept, for programs that were written with it: with a number, both axes of an image
-    count their windows by the size and the stride of the first one; and "same" over three axes leaves the excess out
-    on both sides where the stride is longer than the window.
+    Each axis counts its windows by its own size and stride, as in TensorFlow and PyTorch.
 
-    >>> planned("conv2d", (5, 5), (3, 3), 1, 1).before
-    (1, 1)
+    >>> planned("conv2d", (4, 5), (2, 3), [1, 2], 1).out
+    (5, 3)
     """
     return _planned(
         name, space, size, _hashable(strides), _hashable(pad), _hashable(dilations), rounding, last, both
@@ -165,7 +163,7 @@ def _planned(
     if word == "same":
         out = tuple(ceil(n / s) for n, s in zip(space, strides, strict=True))
         more = [(m - 1) * s + k - n for m, s, k, n in zip(out, strides, wide, space, strict=True)]
-        return Windows(size, strides, dilations, tuple((n if axes > 2 else max(n, 0)) // 2 for n in more), out)
+        return Windows(size, strides, dilations, tuple(max(n, 0) // 2 for n in more), out)
     pairs = ((0, 0),) * axes if word == "valid" else _pairs(name, pad, axes, last)
     room = [n + a + b for n, (a, b) in zip(space, pairs, strict=True)]
     if any(k > n for k, n in zip(wide, room, strict=True)):
@@ -173,10 +171,7 @@ def _planned(
             f"{name}: a window of {wide} does not fit into {tuple(space)} with pad={pad!r}. "
             "Use a smaller window or filter, or more padding."
         )
-    counts = zip(room, wide, strides, strict=True)
-    if axes == 2 and not isinstance(pad, str | tuple):
-        counts = zip(room, (wide[0],) * 2, (strides[0],) * 2, strict=True)
-    out = tuple(ROUNDING[rounding]((n - k) / s) + 1 for n, k, s in counts)
+    out = tuple(ROUNDING[rounding]((n - k) / s) + 1 for n, k, s in zip(room, wide, strides, strict=True))
     if min(out) < 1:
         raise ShapeError(f"{name}: no window of {wide} fits into {tuple(space)} with pad={pad!r}.")
     return Windows(size, strides, dilations, tuple(a for a, _ in pairs), out)

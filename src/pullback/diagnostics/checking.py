@@ -10,9 +10,9 @@ import numpy as np
 from pullback.core.calculus import total
 from pullback.core.convert import bare
 from pullback.core.tensor import Tensor, all_values
-from pullback.diagnostics.running import is_number, named_leaves
+from pullback.diagnostics.running import is_number
 from pullback.errors import ArgumentError, GradientError, GradientMismatchError
-from pullback.transforms.arguments import parameters_of
+from pullback.transforms.arguments import named_leaves, parameters_of
 from pullback.transforms.compare import along, listed, mismatches, movable, widened
 from pullback.transforms.forward import jvp
 from pullback.transforms.grad import as_leaf, grads

@@ -18,14 +18,15 @@ from pullback.diagnostics.looking import Names, Naming, all_finite, look_at, loo
 from pullback.diagnostics.recorded import entering, pulling
 from pullback.diagnostics.running import Examined, Ran, is_number, named_leaves
 from pullback.errors import NanError
+from pullback.transforms.argnums import Call
 from pullback.transforms.arguments import parameters_of
 from pullback.transforms.batch import Mapped
 from pullback.transforms.checkpoint import Recomputed
 from pullback.transforms.custom import Customized
-from pullback.transforms.forward import jvp
+from pullback.transforms.forward import jvp, push_once
 from pullback.transforms.grad import Differentiated
-from pullback.transforms.jacobian import Jacobian, hvp
-from pullback.transforms.linear import linearize, vjp
+from pullback.transforms.jacobian import Jacobian, times_hessian
+from pullback.transforms.linear import record_pull, record_push
 from pullback.transforms.reverse import GradientTape
 from pullback.transforms.sparse import SparseJacobian
 from pullback.transforms.variables import variable_grads
@@ -106,16 +107,16 @@ def _guarding_values(own: Any) -> Any:
 def _guarding_both(own: Any) -> Any:
     """The same for a function that gives another one beside the value."""
 
-    def guarded(f: Any, *args: Any) -> Any:
-        y, move = look_at(own, own, (f, *args), {}, _of_function)
+    def guarded(xs: Any, call: Any) -> Any:
+        y, move, aux = look_at(own, own, (xs, call), {})
 
-        def again(f: Any, args: Any, given: Any) -> Any:
-            return own(f, *args)[1](*given)
+        def again(xs: Any, call: Any, given: Any) -> Any:
+            return own(xs, call)[1](*given)
 
         def moved(*given: Any) -> Any:
-            return look_at(lambda *_: move(*given), again, (f, args, given), {})
+            return look_at(lambda *_: move(*given), again, (xs, call, given), {})
 
-        return y, moved
+        return y, moved, aux
 
     return guarded
 
@@ -123,10 +124,10 @@ def _guarding_both(own: Any) -> Any:
 def _guarding_sparse(own: Any) -> Any:
     """The same for a matrix of SciPy's, of which nobody knows how it came about: its product with ones tells."""
 
-    def again(self: SparseJacobian, x: Any) -> Any:
-        return jvp(self.differentiated(), [x], [np.ones(x.shape, float_of(x.dtype))])
+    def again(self: SparseJacobian, x: Any, call: Any) -> Any:
+        return jvp(self.differentiated(call), [x], [np.ones(x.shape, float_of(x.dtype))])
 
-    return lambda self, x: look_at(own, again, (self, x), {})
+    return lambda self, x, call: look_at(own, again, (self, x, call), {})
 
 
 def _guarding_compiled(own: Any) -> Any:
@@ -181,17 +182,15 @@ def _of_function(args: tuple[Any, ...]) -> Names:
     return Names(_name(f), ["", *parameters_of(f, len(args) - 1)])
 
 
-def _of_list(args: tuple[Any, ...]) -> Names:
-    """``f`` or what was made of it, and then the list of its arguments."""
-    f = _program(args[0])
-    return Names(_name(f), ["", parameters_of(f, len(args[1]))])
-
-
 def _of_gradients(args: tuple[Any, ...]) -> Names:
-    """The same for what gives the value and the gradients of its arguments."""
-    names = _of_list(args)
-    leaves = [label for name, x in zip(names.arguments[1], args[1], strict=True) for label, _ in named_leaves(name, x)]
-    return Names(names.function, names.arguments, ["the value", *(f"the gradient of {label}" for label in leaves)])
+    """The same for what gives the value and the gradients of a list of arguments; not of those that are chosen."""
+    self, xs, *rest = args
+    if any(isinstance(r, Call) for r in rest):
+        return Names()
+    f = _program(self)
+    names = parameters_of(f, len(xs))
+    leaves = [label for name, x in zip(names, xs, strict=True) for label, _ in named_leaves(name, x)]
+    return Names(_name(f), ["", names], ["the value", *(f"the gradient of {label}" for label in leaves)])
 
 
 def _program(f: Any) -> Any:
@@ -207,14 +206,14 @@ switches.asking(GradientTape.__enter__, entering)
 switches.asking(GradientTape._pulled, pulling)
 switches.asking(Compiled._run, _guarding_compiled)
 switches.asking(Compiled._program, _unguarded)
-switches.asking(SparseJacobian.__call__, _guarding_sparse)
-switches.asking(variable_grads, _guarding(unnamed))
+switches.asking(SparseJacobian.at, _guarding_sparse)
 switches.asking(Differentiated.pulled, _guarding(_of_gradients))
-switches.asking(jvp, _guarding(_of_list))
-switches.asking(Jacobian.__call__, _guarding(_of_function))
-switches.asking(hvp, _guarding(_of_function))
+switches.asking(Jacobian.at, _guarding(unnamed))
+switches.asking(push_once, _guarding(unnamed))
+switches.asking(times_hessian, _guarding(unnamed))
+switches.asking(variable_grads, _guarding(unnamed))
 switches.asking(Mapped.__call__, _guarding_values)
 switches.asking(Customized.__call__, _guarding_values)
 switches.asking(Recomputed.__call__, _guarding_values)
-switches.asking(vjp, _guarding_both)
-switches.asking(linearize, _guarding_both)
+switches.asking(record_pull, _guarding_both)
+switches.asking(record_push, _guarding_both)

@@ -12,8 +12,9 @@ import numpy as np
 from pullback.core.op import Op
 from pullback.core.tape import ARRAYS
 from pullback.core.tensor import all_values
-from pullback.diagnostics.running import Examined, Ran, Result, is_number, named_leaves
+from pullback.diagnostics.running import Examined, Ran, Result, is_number
 from pullback.diagnostics.watch import STOPPED, Note
+from pullback.transforms.arguments import named_leaves
 
 __all__ = ["explain"]
 

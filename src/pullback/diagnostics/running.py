@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from pullback.core import tree
 from pullback.core.convert import float_of
 from pullback.core.memory import node_of
 from pullback.core.tape import ARRAYS, Tape, add_cotangent
@@ -16,9 +15,9 @@ from pullback.core.variable import Watcher, watching
 from pullback.diagnostics.steps import operands
 from pullback.diagnostics.watch import Monitor, Note
 from pullback.errors import ArgumentError
-from pullback.transforms.arguments import keys_of, parameters_of
+from pullback.transforms.arguments import named_leaves, parameters_of
 from pullback.transforms.grad import as_leaf
-from pullback.transforms.leaves import is_leaf, whole_leaves, whole_mapped
+from pullback.transforms.leaves import whole_leaves, whole_mapped
 
 __all__: list[str] = []
 
@@ -107,17 +106,6 @@ class Ran:
 
 def is_number(x: Any) -> bool:
     return isinstance(x, (*ARRAYS, int, float, complex, list)) or hasattr(x, "__array__")
-
-
-def named_leaves(name: str, x: Any) -> Iterator[tuple[str, Any]]:
-    """The leaves of a tree, each with how one would write it; a list of nothing but numbers is one."""
-    parts = None if x is None or is_leaf(x) or tree.is_number_list(x) else tree.branches(x)
-    if parts is None:
-        if x is not None:
-            yield name, x
-        return
-    for key, branch in zip(keys_of(x, len(parts[0])), parts[0], strict=True):
-        yield from named_leaves(name + key, branch)
 
 
 class Examined:

@@ -16,8 +16,9 @@ from pullback.core.axes import reduces
 from pullback.core.bundle import ALL, ONE
 from pullback.core.calculus import linear
 from pullback.core.convert import bare
+from pullback.core.fitting import fit
 from pullback.core.interpreter import new_level
-from pullback.core.tape import ARRAYS, fit
+from pullback.core.tape import ARRAYS
 from pullback.core.tensor import all_values
 from pullback.transforms.forward import Dual, parted
 from pullback.transforms.linearity import is_linear

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from pullback.core.adjoints import T
+from pullback.core.adjoints import H
 from pullback.core.op import operand
-from pullback.core.tensor import Tensor, all_values, stripped
+from pullback.core.tensor import Tensor, all_values, may_be, stripped, unfollowed
 from pullback.errors import ArgumentError, ShapeError
-from pullback.interop.numpy_arguments import aligned, no_rule, ruleless, tensors, traced
+from pullback.interop.numpy_arguments import aligned, no_rule, ruleless, traced
 from pullback.ops import linalg
 
 __all__: list[str] = []
@@ -24,32 +25,73 @@ def _kind(function: Any) -> Any:
 
 
 def _mirrored(x: Any, UPLO: str = "L") -> Any:
-    """The symmetric matrix that one triangle means: NumPy does not read the other."""
+    """The symmetric (Hermitian) matrix that one triangle means: NumPy does not read the other."""
     x = operand(x)
-    if UPLO.upper() not in ("L", "U"):
-        raise ArgumentError(f"np.linalg: UPLO must be 'L' or 'U', got {UPLO!r}.")
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         return x  # the op says what is wrong
-    half = np.tril(x) if UPLO.upper() == "L" else np.triu(x)
-    return half + T(half - half * np.eye(x.shape[-1], dtype=x.dtype))
+    half = np.tril(x) if UPLO == "L" else np.triu(x)
+    diagonal = half * np.eye(x.shape[-1], dtype=x.dtype)
+    strict = half - diagonal
+    return strict + H(strict) + (np.real(diagonal) if x.dtype.kind == "c" else diagonal)
+
+
+def _triangle(UPLO: Any) -> str:
+    if not isinstance(UPLO, str) or UPLO.upper() not in ("L", "U"):
+        raise ArgumentError(f"np.linalg: UPLO must be 'L' or 'U', got {UPLO!r}.")
+    return UPLO.upper()
+
+
+def _valued(z: Any, run: Any, *args: Any) -> Any:
+    """``z`` with the last digits of the value that NumPy computes by ``run``."""
+    return unfollowed(run, *args) + (z - stripped(z))
 
 
 def _cholesky(a: Any, /, *, upper: bool = False) -> Any:
-    z = linalg.cholesky(_mirrored(a, "U" if upper else "L"))
-    return T(z) if upper else z
+    return linalg.cholesky(_mirrored(a, "U" if upper else "L"), bool(upper))
 
 
 def _eigh(a: Any, /, UPLO: str = "L") -> Any:
-    return _kind(np.linalg.eigh)(*linalg.eigh(_mirrored(a, UPLO)))
+    uplo = _triangle(UPLO)
+    return _kind(np.linalg.eigh)(*linalg.eigh(_mirrored(a, uplo), uplo))
 
 
 def _eigvalsh(a: Any, /, UPLO: str = "L") -> Any:
-    return linalg.eigvalsh(_mirrored(a, UPLO))
+    uplo = _triangle(UPLO)
+    return linalg.eigvalsh(_mirrored(a, uplo), uplo)
+
+
+def _eig(a: Any, /) -> Any:
+    w, v = linalg.eig(a)
+    return _kind(np.linalg.eig)(*((np.real(w), np.real(v)) if _are_real(a, w) else (w, v)))
+
+
+def _eigvals(a: Any, /) -> Any:
+    w = linalg.eigvals(a)
+    return np.real(w) if _are_real(a, w) else w
+
+
+def _are_real(a: Any, w: Any) -> bool:
+    """Whether NumPy gives real eigenvalues: of real matrices where no imaginary part is left."""
+    return a.dtype.kind != "c" and not may_be(np.imag(w) != 0)
 
 
 def _svd(a: Any, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+    if hermitian:
+        return _hermitian_svd(a, compute_uv)
     z = linalg.svd(a, full_matrices, compute_uv)
     return _kind(np.linalg.svd)(*z) if compute_uv else z
+
+
+def _hermitian_svd(a: Any, compute_uv: bool) -> Any:
+    """As NumPy does it: the absolute values of the eigenvalues in descending order, their signs in ``Vh``."""
+    if not compute_uv:
+        return np.sort(np.abs(_eigvalsh(a)))[..., ::-1]
+    s, u = _eigh(a)
+    signs = np.copysign(np.ones((), s.dtype), stripped(s))
+    order = np.argsort(np.abs(stripped(s)))[..., ::-1]
+    s, signs = np.take_along_axis(np.abs(s), order, axis=-1), np.take_along_axis(signs, order, axis=-1)
+    u = np.take_along_axis(u, np.broadcast_to(np.expand_dims(order, -2), u.shape), axis=-1)
+    return _kind(np.linalg.svd)(u, s, H(u * np.expand_dims(signs, -2)))
 
 
 def _qr(a: Any, /, mode: str = "reduced") -> Any:
@@ -62,8 +104,11 @@ def _qr(a: Any, /, mode: str = "reduced") -> Any:
     return _kind(np.linalg.qr)(*linalg.qr(a, mode == "complete"))
 
 
-def _pinv(a: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
-    return linalg.pinv(a, rcond if rcond is not None else rtol if rtol is not None else 1e-15)
+def _pinv(a: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._NoValue) -> Any:
+    if rcond is not None and rtol is not np._NoValue:
+        raise ArgumentError(f"np.linalg.pinv: rtol and rcond mean the same; got rcond={rcond!r} and rtol={rtol!r}.")
+    cut = rcond if rcond is not None else 1e-15 if rtol is np._NoValue else rtol
+    return linalg.pinv(_mirrored(a) if hermitian else a, cut, bool(hermitian))
 
 
 def _lstsq(a: Any, b: Any, /, rcond: Any = None) -> Any:
@@ -74,7 +119,12 @@ def _lstsq(a: Any, b: Any, /, rcond: Any = None) -> Any:
     rows, columns = a.shape
     rank = stripped(rank)
     known = columns < rows and np.all(all_values(rank) == columns)  # NumPy leaves out what is 0, or not of one solution
-    return x, np.reshape(residuals, -1)[: None if known else 0], rank if isinstance(rank, Tensor) else int(rank), s
+    residuals = np.reshape(residuals, -1)[: None if known else 0]
+    if a.size and np.size(all_values(rank)):
+        s = _valued(s, lambda a, b: np.linalg.lstsq(a, b, rcond)[3], a, b)
+        if known:
+            residuals = _valued(residuals, lambda a, b: np.linalg.lstsq(a, b, rcond)[1], a, b)
+    return x, residuals, rank if isinstance(rank, Tensor) else int(rank), s
 
 
 def _solve(a: Any, b: Any, /) -> Any:
@@ -85,26 +135,33 @@ def _multi_dot(arrays: Any, /) -> Any:
     return linalg.multi_dot(aligned(arrays))
 
 
-def _unless_complex(function: Any, ours: Any) -> Any:
-    """Ours for real numbers; complex matrices have no rule, and are NumPy's business while nobody follows them."""
+def _tensorinv(a: Any, /, ind: int = 2) -> Any:
+    if ind <= 0:
+        raise ArgumentError(f"np.linalg.tensorinv: ind must be a positive integer, got {ind!r}.")
+    before, after = a.shape[:ind], a.shape[ind:]
+    if prod(before) != prod(after):
+        raise ShapeError(f"np.linalg.tensorinv: {before} and {after} do not have as many elements; ind={ind}.")
+    return np.reshape(linalg.inv(np.reshape(a, (prod(before), prod(after)))), (*after, *before))
 
-    def of(*args: Any, **kwargs: Any) -> Any:
-        if any(t.dtype.kind == "c" for t in tensors(args)):
-            return ruleless(f"np.linalg.{function.__name__}", function, args, kwargs)
-        return ours(*args, **kwargs)
 
-    of.__wrapped__ = ours  # type: ignore[attr-defined]  # whose signature it has
-    return of
+def _tensorsolve(a: Any, b: Any, /, axes: Any = None) -> Any:
+    a, b = aligned((a, b))
+    if axes is not None:
+        last = [int(k) % a.ndim for k in axes]
+        a = np.transpose(a, [*(k for k in range(a.ndim) if k not in last), *last])
+    out = a.shape[b.ndim :]
+    if a.size != prod(out) ** 2:
+        raise ShapeError(f"np.linalg.tensorsolve: {a.shape} is not a square of the size of {b.shape}.")
+    return np.reshape(linalg.solve(np.reshape(a, (prod(out), prod(out))), np.reshape(b, (-1,))), out)
 
 
 FUNCTIONS = {
-    function: _unless_complex(function, ours)
-    for function, ours in {
-        np.linalg.inv: linalg.inv, np.linalg.solve: _solve, np.linalg.pinv: _pinv, np.linalg.lstsq: _lstsq,
-        np.linalg.det: linalg.det, np.linalg.slogdet: lambda a, /: _kind(np.linalg.slogdet)(*linalg.slogdet(a)),
-        np.linalg.cond: lambda x, /, p=None: linalg.cond(x, p),
-        np.linalg.cholesky: _cholesky, np.linalg.qr: _qr, np.linalg.eigh: _eigh, np.linalg.eigvalsh: _eigvalsh,
-        np.linalg.svd: _svd, np.linalg.svdvals: linalg.svdvals, np.linalg.matrix_rank: linalg.matrix_rank,
-        np.linalg.matrix_power: lambda a, /, n: linalg.matrix_power(a, n), np.linalg.multi_dot: _multi_dot,
-    }.items()
+    np.linalg.inv: linalg.inv, np.linalg.solve: _solve, np.linalg.pinv: _pinv, np.linalg.lstsq: _lstsq,
+    np.linalg.det: linalg.det, np.linalg.slogdet: lambda a, /: _kind(np.linalg.slogdet)(*linalg.slogdet(a)),
+    np.linalg.cond: lambda x, /, p=None: linalg.cond(x, p),
+    np.linalg.cholesky: _cholesky, np.linalg.qr: _qr, np.linalg.eigh: _eigh, np.linalg.eigvalsh: _eigvalsh,
+    np.linalg.eig: _eig, np.linalg.eigvals: _eigvals,
+    np.linalg.svd: _svd, np.linalg.svdvals: linalg.svdvals, np.linalg.matrix_rank: linalg.matrix_rank,
+    np.linalg.matrix_power: lambda a, /, n: linalg.matrix_power(a, n), np.linalg.multi_dot: _multi_dot,
+    np.linalg.tensorinv: _tensorinv, np.linalg.tensorsolve: _tensorsolve,
 }  # fmt: skip

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.axes import over
+from pullback.core.convert import check_real
 from pullback.core.tape import as_tensor, constant
 from pullback.core.tensor import stripped
 from pullback.errors import ArgumentError, ShapeError
@@ -79,6 +80,8 @@ def _subscripts(axes: Any) -> str:
 
 
 def _norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    if axis is None and ord in ("f", "fro") and x.ndim == 2:
+        return norms.euclidean_norm(x, None, keepdims)
     if axis is None and (ord is None or x.ndim == 1 or not x.ndim):
         return _vector_norm(x, keepdims=keepdims, ord=2 if ord is None else ord)
     axes = over(x.ndim, axis, "np.linalg.norm")
@@ -163,6 +166,8 @@ def _correlate(a: Any, v: Any, /, mode: str = "valid") -> Any:
 
 def _interp(x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None) -> Any:
     x, xp, fp = aligned((x, xp, fp))
+    check_real("np.interp", x, "x")
+    check_real("np.interp", xp, "xp")
     n = len(xp)
     here, known = stripped(x), stripped(xp)
     i = np.clip(np.searchsorted(known, here, side="right") - 1, 0, max(n - 2, 0))

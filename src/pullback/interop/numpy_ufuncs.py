@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.convert import check_real
 from pullback.core.tensor import BY_KERNEL, may_be, stripped, unfollowed
 from pullback.ops import reductions
 from pullback.ops.elementwise import sign
@@ -21,7 +22,7 @@ def _float_power(x: Any, y: Any) -> Any:
 
 
 def _wide(x: Any) -> Any:
-    return np.astype(x, np.float64) if hasattr(x, "dtype") else x
+    return np.astype(x, np.result_type(x.dtype, np.float64)) if hasattr(x, "dtype") else x
 
 
 def _fmax(x: Any, y: Any) -> Any:
@@ -40,6 +41,7 @@ def _sign(x: Any) -> Any:
 
 
 def _heaviside(x: Any, h: Any) -> Any:
+    check_real("np.heaviside", x)
     return np.where(np.equal(x, 0), h, (np.sign(x) + 1) / 2)
 
 

@@ -33,12 +33,17 @@ SELU_DEPTH = SELU_SCALE * 1.6732632423543772  # the limit to the left is -SELU_D
 # ---- with a kink at 0
 
 
+def _zero(name: str, x: Any) -> int:
+    """0, for numbers that are not among ZERO; complex ones have no sign, and are refused."""
+    if x.dtype.kind == "c":
+        raise ArgumentError(f"{name}: complex numbers have no order; take x.real or pb.abs(x) first.")
+    return 0
+
+
 def _relu(x: Any) -> Any:
     zero = ZERO.get(x.dtype)
     if zero is None:
-        if x.dtype.kind == "c":
-            raise ArgumentError("relu: complex numbers have no order; take x.real or pb.abs(x) first.")
-        return np.maximum(x, 0)
+        return np.maximum(x, _zero("relu", x))
     if x.size > 8192:
         n, axis = 1, x.ndim
         while n < 64 and axis > 1:
@@ -70,7 +75,8 @@ def relu(x: Any, /) -> Any:
 
 
 def _relu6(x: Any) -> Any:
-    return np.minimum(np.maximum(x, ZERO.get(x.dtype, 0)), 6)
+    zero = ZERO.get(x.dtype)
+    return np.minimum(np.maximum(x, _zero("relu6", x) if zero is None else zero), 6)
 
 
 @op(
@@ -100,6 +106,8 @@ def _given(alpha: Any, otherwise: float) -> float:
 
 def _leaky_relu(x: Any, alpha: Any = 0.2) -> Any:
     a = _given(alpha, 0.2)
+    if x.dtype not in ZERO:
+        _zero("leaky_relu", x)
     return np.maximum(x, x * a) if 0 < a <= 1 else select(x > 0, x, x * a)
 
 
@@ -119,6 +127,8 @@ def leaky_relu(x: Any, /, alpha: float = 0.2) -> Any:
 
 
 def _prelu(x: Any, alpha: Any) -> Any:
+    if x.dtype not in ZERO:
+        _zero("prelu", x)
     return select(x < 0, x * alpha, x)
 
 
@@ -137,7 +147,9 @@ def prelu(x: Any, alpha: Any, /) -> Any:
 
 
 def _elu(x: Any) -> Any:
-    zero = ZERO.get(x.dtype, 0)
+    zero = ZERO.get(x.dtype)
+    if zero is None:
+        zero = _zero("elu", x)
     return np.maximum(x, zero) + np.expm1(np.minimum(x, zero))
 
 
@@ -156,7 +168,9 @@ def elu(x: Any, /) -> Any:
 
 
 def _selu(x: Any) -> Any:
-    zero = ZERO.get(x.dtype, 0)
+    zero = ZERO.get(x.dtype)
+    if zero is None:
+        zero, x = _zero("selu", x), x if x.dtype.kind == "f" else x.astype(float)
     return np.maximum(x, zero) * SELU_SCALE + np.expm1(np.minimum(x, zero)) * SELU_DEPTH
 
 
@@ -175,7 +189,7 @@ def selu(x: Any, /) -> Any:
 
 
 def _step(x: Any, alpha: Any = 0.0) -> Any:
-    z = select(np.isnan(x), x, select(x > 0, 1, _given(alpha, 0.0)))
+    z = select(np.isnan(x), x, select(x > _zero("step", x), 1, _given(alpha, 0.0)))
     return z.astype(x.dtype) if x.dtype.kind == "f" else z
 
 
@@ -198,9 +212,21 @@ def step(x: Any, /, alpha: float = 0.0) -> Any:
 
 
 def _sigmoid(x: Any) -> Any:
-    one, top = ONE_AND_TOP.get(x.dtype) or (1, 11.0)
+    known = ONE_AND_TOP.get(x.dtype)
+    if known is None:
+        if x.dtype.kind == "c":
+            return _complex_sigmoid(x)
+        z = _sigmoid(x.astype(np.result_type(x.dtype, np.float32)))
+        return z.astype(x.dtype) if x.dtype.kind == "f" else z
+    one, top = known
     e = np.exp(np.minimum(x, top))  # no overflow to the right, full precision to the left
     return e / (e + one)
+
+
+def _complex_sigmoid(x: Any) -> Any:
+    right = x.real >= 0
+    e = np.exp(select(right, -x, x))  # of the side on which it does not overflow
+    return select(right, 1, e) / (e + 1)
 
 
 def _share(e: Any) -> Any:
@@ -222,7 +248,7 @@ def sigmoid(x: Any, /) -> Any:
 
 
 def _softplus(x: Any) -> Any:
-    return np.logaddexp(x, ZERO.get(x.dtype, 0))
+    return np.logaddexp(x, _zero("softplus", x) if x.dtype not in ZERO else ZERO[x.dtype])
 
 
 @op(
@@ -240,7 +266,7 @@ def softplus(x: Any, /) -> Any:
 
 
 def _log_sigmoid(x: Any) -> Any:
-    return -np.logaddexp(-x, ZERO.get(x.dtype, 0))
+    return -np.logaddexp(-x, _zero("log_sigmoid", x) if x.dtype not in ZERO else ZERO[x.dtype])
 
 
 @op(

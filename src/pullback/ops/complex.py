@@ -71,6 +71,11 @@ def conj(x: Any, /) -> Any:
     """
 
 
+def angle_of(x: Any) -> Any:
+    """``np.angle``, of short integers not in half precision."""
+    return np.angle(x if x.dtype.kind in "fc" else x.astype(np.result_type(x.dtype, np.float32)))
+
+
 @op(
     np.angle,
     acts=parts,
@@ -80,6 +85,7 @@ def conj(x: Any, /) -> Any:
             np.imag(np.conjugate(np.sign(x)) * dx) / nonzero(np.absolute(x)) if is_complex(x) else nothing(dx)
         ),
     ),
+    run=angle_of,
     domain=(0.5, 2.0),
 )
 def angle(x: Any, /) -> Any:

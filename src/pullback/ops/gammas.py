@@ -9,6 +9,7 @@ import numpy as np
 
 from pullback.core.axes import Sample, elementwise2, everywhere, moves
 from pullback.core.calculus import partials
+from pullback.core.convert import check_real
 from pullback.core.gammas import density_slope, share_slope
 from pullback.core.op import op
 
@@ -29,6 +30,8 @@ def _in_kind(compute: Callable[[Any, Any, int], Any]) -> Any:
     """The kernel of a slope: computed in float64, given in the dtype of the inputs."""
 
     def run(alpha: Any, at: Any, n: int) -> Any:
+        check_real("gamma", alpha, "alpha")
+        check_real("gamma", at)
         return compute(alpha, at, n).astype(np.result_type(alpha, at))
 
     return run
@@ -70,6 +73,8 @@ def gamma_share_slope(alpha: Any, at: Any, /, n: int) -> Any:
 
 def _carried(alpha: Any, draw: Any, origin: Any) -> Any:
     """From ``origin`` to ``alpha`` along the curve on which the distribution function is constant (Runge-Kutta)."""
+    for x in (alpha, draw, origin):
+        check_real("gamma", x)
     if np.array_equal(alpha, origin):
         return draw
     far = np.max(np.abs(alpha / origin - 1), initial=0.0)

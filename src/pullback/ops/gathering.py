@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback.core.axes import leading, moves, one_axis
 from pullback.core.calculus import constant, linear, rule
-from pullback.core.convert import as_dtype, get_default_dtype
+from pullback.core.convert import as_dtype, check_real, get_default_dtype
 from pullback.core.lowering import call, made_of
 from pullback.core.op import method, op, operand
 from pullback.core.positions import gather_each, gather_nd_each, numbered, scatter_each, scatter_nd_each, update_each
@@ -277,6 +277,8 @@ def scatter_nd(indices: Any, updates: Any, /, shape: Any) -> Any:
 def _scatter_update(tensor: Any, indices: Any, updates: Any) -> Any:
     name = "tensor_scatter_update"
     _update_shape(name, indices.shape, updates.shape, tensor.shape)
+    if tensor.dtype.kind != "c":
+        check_real(name, updates, "updates, as the tensor has them")
     z = np.array(tensor, order="C")  # its rows are written to
     _as_rows(z, indices.shape[-1])[_coordinates(name, indices, tensor.shape)] = updates
     return z

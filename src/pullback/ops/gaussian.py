@@ -16,6 +16,7 @@ from pullback.core.lowering import scalar
 from pullback.core.memory import unscratched
 from pullback.core.op import method, op
 from pullback.core.tape import ARRAYS, constant
+from pullback.errors import ArgumentError
 
 __all__ = ["erf", "gelu"]
 
@@ -96,6 +97,8 @@ def _erf_double(x: Any) -> Any:
 def _erf(x: Any) -> Any:
     x = unscratched(x)
     dtype = x.dtype if x.dtype.kind == "f" else np.dtype(float)
+    if x.dtype.kind == "c":
+        raise ArgumentError("erf: expected real numbers; of complex ones use 1 - pb.special.erfc(x).")
     if type(x) is not ndarray:
         return dtype.type(math.erf(x))
     flat = x.reshape(-1)

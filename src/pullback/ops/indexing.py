@@ -254,7 +254,7 @@ def scatter(x: Any, /, shape: Any, index: Any) -> Any:
 # ---- assignment
 
 
-KEEPS = {"b": "b", "i": "biu", "u": "biu"}  # what fits without loss of kind, and so of gradient
+KEEPS = {"b": "b", "i": "biu", "u": "biu", "f": "biuf"}  # what fits without loss of kind, and so of gradient
 
 
 def _check_kind(x: Any, y: Any) -> None:

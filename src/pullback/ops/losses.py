@@ -11,7 +11,7 @@ from pullback.core.adjoints import nonzero, select
 from pullback.core.axes import elementwise2, leading, moves, over
 from pullback.core.calculus import partials
 from pullback.core.composition import numbers, picked
-from pullback.core.convert import as_array, as_number
+from pullback.core.convert import as_array, as_number, check_real
 from pullback.core.kernels import quick_max, quick_sum
 from pullback.core.lowering import scalar
 from pullback.core.op import op
@@ -165,6 +165,7 @@ def hinge_loss(labels: Any, predictions: Any, weights: Any = None, reduction: An
 
 
 def _huber(x: Any, delta: Any = 1.0) -> Any:
+    check_real("huber", x)
     size = np.abs(x)
     near = np.minimum(size, delta)
     return (size - near * 0.5) * near
@@ -235,6 +236,9 @@ def _sigmoid(x: Any) -> Any:
 
 
 def _sigmoid_cross_entropy(labels: Any, logits: Any) -> Any:
+    check_real("sigmoid_cross_entropy_with_logits", logits, "logits")
+    if hasattr(logits, "dtype") and logits.dtype.kind != "f":  # the negative of an unsigned integer wraps around
+        logits = logits.astype(np.result_type(logits.dtype, np.float32))
     return np.maximum(logits, 0) - logits * labels + np.log1p(np.exp(-np.abs(logits)))
 
 

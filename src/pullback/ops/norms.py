@@ -22,11 +22,14 @@ add_reduce: Any = np.add.reduce
 
 
 def length(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    if x.dtype.kind != "f":  # squares of small integers overflow
-        x = np.abs(x) if x.dtype.kind == "c" else x.astype(float)
-    if axis is None and not keepdims and x.ndim == 1:
-        return np.sqrt(x.dot(x))
-    return np.sqrt(add_reduce(x * x, axes(axis), None, None, keepdims))
+    if x.dtype.kind not in "fc":  # squares of small integers overflow
+        x = x.astype(float)
+    if axis is None:  # as NumPy does it, to the last digit
+        flat = x.ravel(order="K")
+        z = np.sqrt(flat.dot(flat) if x.dtype.kind == "f" else flat.real.dot(flat.real) + flat.imag.dot(flat.imag))
+        return z.reshape((1,) * x.ndim) if keepdims else z
+    square = x * x if x.dtype.kind == "f" else (x.conj() * x).real
+    return np.sqrt(add_reduce(square, axes(axis), None, None, keepdims))
 
 
 def composed_length(x: Any, axis: Any, keepdims: bool) -> Any:

@@ -1,6 +1,6 @@
 """Pooling: the largest or the mean element of every window.
 
-Of several elements that are the largest of their window each receives an equal share of the cotangent, as for ``max``.
+Of several elements that are the largest of their window the first receives the cotangent, as in other libraries.
 What lies outside of the image is no element of a window: it is never the largest, and the mean does not count it.
 """
 
@@ -60,41 +60,47 @@ def _largest(x: Any, windows: Windows) -> Any:
     return _reduced(framed(x, windows, filled(x.dtype)), windows, np.maximum)
 
 
-def _shares(source: Any, largest: Any, windows: Windows) -> tuple[list[Any], Any]:
-    """For each element of a window where it is the largest, and how many there are; None if never more than one."""
-    frame = framed(source, windows, filled(source.dtype))
-    hits = [frame[index] == largest for _, index in windows.offsets()]
-    count = hits[0].astype(np.uint8 if len(hits) < 256 else np.int64)
-    for hit in hits[1:]:
-        np.add(count, hit.view(np.uint8), out=count)
-    if not count.size or count.max() < 2:
-        return hits, None
-    shares = count.astype(source.dtype)
-    return hits, shares if count.min() else np.maximum(shares, 1)  # none is the largest where one is NaN
+def _first_largest(source: Any, largest: Any, windows: Windows) -> list[Any]:
+    """For each element of a window, in which windows it is the first of the largest; in none where one is NaN."""
+    frame = framed(source, windows, np.nan if source.dtype.kind == "f" else filled(source.dtype))
+    hits: list[Any] = []
+    for _, index in windows.offsets():
+        hit = frame[index] == largest
+        if not hits:
+            left = ~hit  # the windows whose largest element is still to come
+        else:
+            hit &= left
+            left ^= hit
+        hits.append(hit)
+    return hits
+
+
+def _choice(x: Any) -> Any:
+    """What keeps elements of ``x`` where a condition holds: a product is quicker, but infinity times 0 is NaN."""
+    return np.multiply if np.isfinite(x).all() else lambda x, hit: np.where(hit, x, x.dtype.type(0))
 
 
 def _give_to_largest(x: Any, source: Any, largest: Any, windows: Windows) -> Any:
-    hits, count = _shares(source, largest, windows)
-    x = x if count is None else x / count
+    hits = _first_largest(source, largest, windows)
     wide = [(k - 1) * d + 1 for k, d in zip(windows.size, windows.dilations, strict=True)]
     apart = all(s >= k for s, k in zip(windows.strides, wide, strict=True))
     make = np.empty if windows.strides == windows.size and apart else np.zeros  # every element is in a window, or not
-    e = make((source.shape[0], *windows.reach, source.shape[-1]), x.dtype)
+    e, chosen = make((source.shape[0], *windows.reach, source.shape[-1]), x.dtype), _choice(x)
     for hit, (_, index) in zip(hits, windows.offsets(), strict=True):
         if apart:
-            np.multiply(x, hit, out=e[index])
+            e[index] = chosen(x, hit)
         else:
-            e[index] += x * hit
+            e[index] += chosen(x, hit)
     return unframed(e, windows, source.shape[1:-1])
 
 
 def _take_from_largest(x: Any, source: Any, largest: Any, windows: Windows) -> Any:
-    hits, count = _shares(source, largest, windows)
+    hits = _first_largest(source, largest, windows)
     frame = framed(x, windows)
-    z = np.zeros(largest.shape, x.dtype)
+    z, chosen = np.zeros(largest.shape, x.dtype), _choice(frame)
     for hit, (_, index) in zip(hits, windows.offsets(), strict=True):
-        z += frame[index] * hit
-    return z if count is None else z / count
+        z += chosen(frame[index], hit)
+    return z
 
 
 def _with_source(down: bool) -> list[Any]:
@@ -256,6 +262,24 @@ def spread_over_windows(x: Any, /, windows: Windows, shape: Ints) -> Any:
     """
 
 
+def _refuse_empty_windows(name: str, windows: Windows, space: Ints, pad: Any) -> None:
+    if _has_empty_window(windows, space):
+        raise ArgumentError(
+            f"{name}: with pad={pad!r} a window of {windows.size} over {space} has nothing but padding. "
+            "Use a pad smaller than the window, or another dim_rounding_mode."
+        )
+
+
+@lru_cache(1000)
+def _has_empty_window(windows: Windows, space: Ints) -> bool:
+    """Whether a window lies outside of an image that has elements: there is neither a largest nor a mean."""
+    for k, s, d, b, out, n in zip(*windows, space, strict=True):
+        taps = np.arange(out)[:, None] * s + np.arange(k) * d - b
+        if n and not np.all(np.any((taps >= 0) & (taps < n), axis=1)):
+            return True
+    return False
+
+
 @lru_cache(100)
 def _counts(windows: Windows, space: Ints, dtype: Any) -> Any:
     """How many elements of the image are in each window; NaN for none, of which there is no mean."""
@@ -284,6 +308,7 @@ def _pooled(
     windows = planned(
         name, x.shape[1:-1], per_axis(name, "filter_size", size, axes), strides, pad, dilations, rounding, last
     )  # fmt: skip
+    _refuse_empty_windows(name, windows, x.shape[1:-1], pad)
     if outside:
         pairs = [(b, max(r - b - n, 0)) for b, r, n in zip(windows.before, windows.reach, x.shape[1:-1], strict=True)]
         x = np.pad(x, ((0, 0), *pairs, (0, 0)))
@@ -401,6 +426,7 @@ def max_pool_with_argmax(
     if x.ndim != 4:
         raise ShapeError(f"{name}: x must have rank 4, got shape {x.shape}.")
     windows = planned(name, x.shape[1:-1], per_axis(name, "filter_size", filter_size, 2), strides, pad)
+    _refuse_empty_windows(name, windows, x.shape[1:-1], pad)
     return PoolWithArgmax(largest_in_window(x, windows), largest_places(x, windows, bool(include_batch_in_index)))
 
 

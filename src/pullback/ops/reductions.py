@@ -13,12 +13,12 @@ from pullback.core.adjoints import along, axes, counted, inverse, kept, kept_sha
 from pullback.core.axes import Sample, Shape, over, reduces
 from pullback.core.calculus import constant, linear, rule
 from pullback.core.composition import own_words
+from pullback.core.convert import check_real
 from pullback.core.kernels import add_reduce, max_reduce, quick_max, quick_sum, short_rows
 from pullback.core.lowering import fold, made_of, position
 from pullback.core.op import alias, method, op
 from pullback.core.tape import RAW
 from pullback.core.tensor import may_be
-from pullback.errors import ArgumentError
 
 __all__ = [
     "Moments", "all", "any", "arg_max", "arg_min", "argmax", "argmin", "count_nonzero", "log_sum_exp",
@@ -307,8 +307,7 @@ def settled(z: Any) -> bool:
 def log_of_sum(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """The largest element is taken out first, so that nothing overflows."""
     axis = axes(axis)
-    if x.dtype.kind == "c":
-        raise ArgumentError(f"log_sum_exp: expected real numbers, got dtype {x.dtype}.")
+    check_real("log_sum_exp", x)
     if x.dtype.kind != "f":
         x = x.astype(float)
     if short_rows(x, axis):  # everything down the columns
@@ -328,6 +327,7 @@ def log_of_sum(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 def composed_log_of_sum(x: Any, axis: Any, keepdims: bool) -> Any:
+    check_real("log_sum_exp", x)
     if x.dtype.kind != "f":
         x = np.astype(x, np.float64)
     none = np.full(kept_shape(x.shape, axes(axis)), -inf, x.dtype) if not x.size else None

@@ -10,6 +10,7 @@ import numpy as np
 from pullback.core.axes import aligned, along_axis, everywhere, leading, moves, one_axis, one_by_one
 from pullback.core.calculus import constant
 from pullback.core.composition import numbers, own_words
+from pullback.core.convert import check_real
 from pullback.core.op import alias, method, op, operand
 from pullback.core.tape import constant as tensor_of
 from pullback.core.tensor import Tensor, sizing, stripped
@@ -175,6 +176,7 @@ def upper_bound(sorted_sequence: Any, values: Any) -> Any:
 
 def _in_top_k(predictions: Any, targets: Any, k: Any = 1) -> Any:
     _targeted(predictions.shape, targets.shape, k)
+    check_real("in_top_k", predictions, "predictions")
     n = predictions.shape[-1]
     at = targets.astype(np.intp)
     if np.any((at != targets) | (at < 0) | (at >= n)):

@@ -126,6 +126,37 @@ def paths(name: str, x: Any) -> Iterator[tuple[str, Any]]:
         yield from paths(name + key, branch)
 
 
+def is_leaf(x: Any) -> bool:
+    """Whether ``x`` is one tensor and no tree: an array, a number, or a list of nothing but numbers."""
+    return isinstance(x, ARRAYS) or (x is not None and tree.is_tensor_data(x))
+
+
+def named_leaves(name: str, x: Any) -> Iterator[tuple[str, Any]]:
+    """The leaves of a tree, each with how one would write it; a list of nothing but numbers is one."""
+    parts = None if x is None or is_leaf(x) or tree.is_number_list(x) else tree.branches(x)
+    if parts is None:
+        if x is not None:
+            yield name, x
+        return
+    for key, branch in zip(keys_of(x, len(parts[0])), parts[0], strict=True):
+        yield from named_leaves(name + key, branch)
+
+
+def names_of(names: Sequence[str], xs: Sequence[Any]) -> list[str]:
+    """How one would write each of the leaves of several arguments."""
+    found = []
+    for name, x in zip(names, xs, strict=True):
+        found += [name] if x is None else [path for path, _ in named_leaves(name, x)]
+    return found
+
+
+def name_input(error: Exception, face: str, names: Sequence[str], xs: Sequence[Any], i: int) -> Exception:
+    """An error about the leaf ``i`` of the arguments, that says which it is."""
+    paths = names_of(names, xs)
+    which = f" (input {i + 1} of {len(paths)})" if len(paths) > 1 else ""
+    return type(error)(f"{face}: argument {paths[i]}{which}: {str(error).removeprefix(f'{face}: ')}")
+
+
 def keys_of(x: Any, count: int) -> list[str]:
     """How one would write each of the branches of a tree."""
     if isinstance(x, dict):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial, update_wrapper
-from types import MethodType
+from types import DynamicClassAttribute, MethodType
 from typing import Any
 
 import numpy as np
@@ -175,6 +176,12 @@ class CustomGrad(Stated):
 
     face = "custom_grad"
     call = SavingCall
+
+    @DynamicClassAttribute
+    def __signature__(self) -> inspect.Signature:
+        """What can be given: the arguments of ``f`` without ``save``."""
+        own = inspect.signature(self.__wrapped__)
+        return own.replace(parameters=[p for p in own.parameters.values() if p.name != "save"])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if any(isinstance(x, str | bytes) for x in args):

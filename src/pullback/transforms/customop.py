@@ -345,6 +345,7 @@ def _derivative(d: Any, x: Any, what: Callable[[], str], line: Callable[[], str]
         raise CustomGradientError(
             f"{what()} must have its shape {x.shape}, got shape {d.shape}; nothing is broadcast here ({line()})."
         )
+    wanted = float_of(x.dtype, d.dtype)
     if d.dtype.kind not in ("fc" if wanted.kind == "c" else "f"):
         raise CustomGradientError(f"{what()} must be a float like {wanted}, got {d.dtype}. Cast it ({line()}).")
     if d.dtype == wanted:

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.convert import bare
+from pullback.core.convert import bare, float_of
+from pullback.core.tensor import all_values
+from pullback.errors import GradientError
 from pullback.transforms.batch import Batched, left
 
 __all__: list[str] = []
@@ -22,8 +24,8 @@ Back = Callable[[Any], Sequence[Any]]  # a cotangent to those of the inputs, Non
 class Units:
     """All unit vectors of a shape, made as they are asked for."""
 
-    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
-        self.shape, self.dtype, self.size = shape, dtype, prod(shape)
+    def __init__(self, shape: tuple[int, ...], dtype: Any, one: complex) -> None:
+        self.shape, self.dtype, self.one, self.size = shape, dtype, one, prod(shape)
 
     def __len__(self) -> int:
         return self.size
@@ -31,21 +33,64 @@ class Units:
     def __getitem__(self, these: slice) -> Any:
         numbers = np.arange(self.size)[these]
         made = np.zeros((len(numbers), self.size), self.dtype)
-        made[np.arange(len(numbers)), numbers] = 1
+        made[np.arange(len(numbers)), numbers] = self.one
         return made.reshape(-1, *self.shape)
 
 
-def unit_pulls(back: Back, shape: tuple[int, ...], dtype: Any, widest: int, number: int, count: int) -> Sequence[Any]:
-    """Every unit vector of ``shape`` pulled back to each of ``count`` inputs, along axis 0.
+class UnitsOfExamples(Units):
+    """All unit vectors of one example, each for all examples at once."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
+        super().__init__(shape[1:], dtype, 1)
+        self.count = shape[0]
+
+    def __getitem__(self, these: slice) -> Any:
+        return np.repeat(super().__getitem__(these)[:, None], self.count, axis=1)
+
+
+def unit_pulls(
+    back: Back, shape: tuple[int, ...], dtype: Any, widest: int, number: int, count: int, one: complex = 1
+) -> Sequence[Any]:
+    """Every unit vector of ``shape``, times ``one``, pulled back to each of ``count`` inputs, along axis 0.
 
     Where there is but one direction, because the shape is (), there is no axis for it.
     """
     if not shape:
-        return [None if d is None else bare(d) for d in back(dtype.type(1))]
-    chunks = list(passes(back, Units(shape, dtype), widest, number))
+        return [None if d is None else bare(d) for d in back(dtype.type(one))]
+    chunks = list(passes(back, Units(shape, dtype, one), widest, number))
     if len(chunks) == 1:
         return chunks[0]
     return [_joined(rows) for rows in zip(*chunks, strict=True)] or [None] * count
+
+
+def example_pulls(face: str, back: Back, y: Any, widest: int, number: int) -> list[Any]:
+    """The jacobian of each example of ``y``, along axis 0, by the same example of each input.
+
+    What flows back to an example is asked for all of them at once, so none may depend on another.
+    """
+    chunks = list(passes(back, UnitsOfExamples(y.shape, float_of(y.dtype)), widest, number))
+    found = []
+    for i, rows in enumerate(zip(*chunks, strict=True)):
+        d = _joined(rows)
+        if d is not None:
+            d = np.moveaxis(d, 0, 1)  # examples, elements of y, the rest of x
+            dtype = float_of(y.dtype)
+            weights = np.random.default_rng(0).standard_normal((*d.shape[:2], *(1,) * (d.ndim - 2))).astype(dtype)
+            mixed = back(weights.reshape(y.shape))[i]
+            _check_apart(face, all_values(np.sum(weights * d, axis=1)), all_values(mixed), dtype)
+            d = np.reshape(d, y.shape + d.shape[2:])
+        found.append(d)
+    return found or [None]
+
+
+def _check_apart(face: str, expected: Any, mixed: Any, dtype: Any) -> None:
+    """Raise where examples move each other: then a weighted sum of all of them is not that of their jacobians."""
+    near = np.sqrt(max(np.finfo(dtype).eps, np.finfo(mixed.dtype).eps))
+    if expected.size and np.any(np.abs(mixed - expected) > near * (np.max(np.abs(expected)) + np.max(np.abs(mixed)))):
+        raise GradientError(
+            f"{face}: an example of the target depends on other examples of the source. "
+            "Use jacobian, which has the derivatives by all of them."
+        )
 
 
 def _joined(rows: Sequence[Any]) -> Any:

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.convert import bare
+from pullback.core import tree
+from pullback.core.convert import bare, float_of
 from pullback.core.interpreter import new_level
 from pullback.core.tensor import PLAIN, Tensor, Wrapped
 from pullback.core.writes import INPUT, freeze
 from pullback.errors import ArgumentError
-from pullback.transforms.grad import as_leaf
-from pullback.transforms.leaves import Inputs, Outputs, apart, settled
+from pullback.transforms.argnums import Call, call_by_all
+from pullback.transforms.grad import apart, as_leaf, given_back, kind_of_passed, split_aux
+from pullback.transforms.leaves import Inputs, Outputs, settled
 
 __all__ = ["jvp"]
 
@@ -75,33 +77,68 @@ class Dual(Wrapped):
 PLAIN.add(Dual)
 
 
-def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """The value of ``f(*args)`` and its derivative in the direction of ``tangents``.
+def jvp(
+    f: Callable[..., Any],
+    args: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    argnums: Any = None,
+    argnames: Any = None,
+    has_aux: bool = False,
+    **kwargs: Any,
+) -> tuple[Any, ...]:
+    """The value of ``f(*args, **kwargs)`` and its derivative in the direction of ``tangents``.
 
     Both are lists or tuples with one entry for each argument of ``f``, which may be trees; so may its result.
+    ``argnums`` and ``argnames`` choose the arguments that move: ``tangents`` has one entry for each of those.
+    ``has_aux=True``: ``f`` returns ``(y, aux)`` and the result is ``(y, tangent, aux)``.
 
-    >>> jvp(lambda x: x * x, [3.0], [1.0])
+    >>> import pullback as pb
+    >>> pb.jvp(lambda x: x * x, [3.0], [1.0])
     (9.0, 6.0)
-    >>> jvp(lambda p: (p["a"] * p["b"], p["a"]), [{"a": 2.0, "b": 5.0}], [{"a": 1.0, "b": 0.0}])
+    >>> pb.jvp(lambda p: (p["a"] * p["b"], p["a"]), [{"a": 2.0, "b": 5.0}], [{"a": 1.0, "b": 0.0}])
     ((10.0, 2.0), (5.0, 1.0))
+    >>> pb.jvp(lambda x, n: x**n, [2.0, 3], [1.0], argnums=0)
+    (8.0, 12.0)
     """
-    if not callable(f):
-        raise ArgumentError(f"jvp(f, args, tangents): f must be a function, got {type(f).__name__}.")
     for name, given in (("args", args), ("tangents", tangents)):
         if not isinstance(given, list | tuple):
             raise ArgumentError(
                 f"jvp: {name} must be a list with one entry per input of f, got {type(given).__name__}."
             )
-    if len(args) != len(tangents):
-        raise ArgumentError(f"jvp: {len(args)} args but {len(tangents)} tangents; each input needs its own.")
-    inputs = Inputs("jvp", args, [f"input {i + 1}" for i in range(len(args))])
+    call, _ = call_by_all("jvp(f, args, tangents)", f, args, kwargs, argnums, argnames)
+    call.has_aux = has_aux
+    if len(call.xs) != len(tangents):
+        raise ArgumentError(
+            f"jvp: {len(call.xs)} args but {len(tangents)} tangents; each input that moves needs its own. "
+            "argnums chooses those that move."
+        )
+    y, moved, aux = push_once(call.xs, tangents, call)
+    return (y, moved, aux) if has_aux else (y, moved)
+
+
+def push_once(xs: Sequence[Any], tangents: Sequence[Any], call: Call) -> tuple[Any, Any, Any]:
+    """The value of a call, its tangent, and aux."""
+    inputs = Inputs("jvp", xs, call)
     directions = inputs.directions(tangents, "tangent")
     number = new_level()
     duals = [freeze(Dual(number, x, t), INPUT) for x, t in zip(inputs.values, directions, strict=True)]
-    out = Outputs("jvp", f(*inputs.filled(duals)), inputs.kind)
+    kind = max(inputs.kind, kind_of_passed(call))
+    y, aux = call(*inputs.filled(duals)), None
+    if call.has_aux:
+        y, aux = split_aux("jvp", y)
+
+        def value(t: Any) -> Any:
+            now = t.read() if isinstance(t, Tensor) and not t.is_variable else t  # a view may be stale
+            mine = isinstance(now, Dual) and now.number == number
+            return given_back(apart(bare(now.primal), inputs.values), kind) if mine else t
+
+        aux = tree.mapped(value, aux)
+    out = Outputs("jvp", y, kind)
     pairs = [parted(z, number) for z in out.given]
     values = [apart(z, inputs.values) for z, _ in pairs]
-    return out.given_back(values), out.given_back([settled(t, z, directions) for z, t in pairs])
+    moved = [settled(t, z.shape, float_of(z.dtype), directions) for z, t in pairs]
+    return out.given_back(values), out.given_back(moved), aux
 
 
 def parted(z: Any, number: int) -> tuple[Any, Any]:

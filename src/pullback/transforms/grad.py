@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from inspect import Parameter, Signature
 from os.path import basename
+from types import DynamicClassAttribute
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,11 +13,14 @@ from numpy import float64, ndarray
 
 from pullback.core import tree
 from pullback.core.convert import as_array, as_value, bare, float_of
+from pullback.core.interpreter import level_of
 from pullback.core.memory import node_of
 from pullback.core.tape import RAW, Tape, constant
 from pullback.core.tensor import Tensor
 from pullback.core.variable import written
 from pullback.errors import ArgumentError, DataError, GradientError, UnconnectedError
+from pullback.transforms.argnums import Call, Cotangent, Derivative, signature_of
+from pullback.transforms.arguments import name_input, names_of, parameters_of
 
 __all__ = [
     "ValueAndGrad",
@@ -59,57 +64,75 @@ class ValueAndGrads(NamedTuple):
     grads: Any
 
 
-class Differentiated:
-    """A function that gives derivatives of ``f``: keeps its name and docstring, and pickles when ``f`` does."""
+class Differentiated(Derivative):
+    """A function that gives derivatives of ``f``."""
 
-    face = "grad"
+    has_dy = True
 
-    def __init__(self, f: Callable[..., Any], *, has_aux: bool = False, unconnected: str = "raise") -> None:
-        if not callable(f):
-            raise ArgumentError(f"{self.face}(f): f must be a function, got {type(f).__name__}.")
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        argnums: Any = None,
+        argnames: Any = None,
+        has_aux: bool = False,
+        unconnected: str = "raise",
+    ) -> None:
+        Derivative.__init__(self, f, argnums, argnames)
         if unconnected not in ("raise", "zero", "none"):
             raise ArgumentError(f"{self.face}: unconnected must be 'raise', 'zero' or 'none', got {unconnected!r}.")
-        self.__wrapped__, self.has_aux, self.unconnected = f, has_aux, unconnected
-        self.__name__ = getattr(f, "__name__", type(f).__name__)
-        self.__qualname__ = getattr(f, "__qualname__", self.__name__)
-        self.__doc__ = getattr(f, "__doc__", None)
+        self.has_aux, self.unconnected = has_aux, unconnected
 
-    def __reduce__(self) -> Any:
-        return _restored, (type(self), self.__wrapped__, self.has_aux, self.unconnected)
+    def options(self) -> dict[str, Any]:
+        return {**super().options(), "has_aux": self.has_aux, "unconnected": self.unconnected}
 
-    def __repr__(self) -> str:
-        return f"<{self.face} of {self.__name__}>"
+    def pull_chosen(self, args: tuple[Any, ...], dy: Any, kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
+        """The same as ``pulled`` for a call with arguments that are passed on to ``f``."""
+        args, dy = self.split_dy(args, dy)
+        if len(args) == 1 and not kwargs and self.selection is None:
+            value, out, aux = self.pulled(args, dy)
+            return value, out[0], aux
+        call = self.bind(args, kwargs)
+        value, out, aux = self.pulled(call.xs, dy, call)
+        return value, self.pack(out), aux
 
-    def pulled(self, xs: Sequence[Any], dy: Any) -> tuple[Any, list[Any], Any]:
+    def pulled(self, xs: Sequence[Any], dy: Any, call: Call | None = None) -> tuple[Any, list[Any], Any]:
         """Value, gradients and aux of one call, each in the form of what was given."""
         tape = Tape.open()
         try:
-            return self._pulled(tape, xs, dy)
+            return self._pulled(tape, xs, dy, call)
         finally:
             tape.close()
 
-    def _pulled(self, tape: Tape, xs: Sequence[Any], dy: Any) -> tuple[Any, list[Any], Any]:
+    def _pulled(self, tape: Tape, xs: Sequence[Any], dy: Any, call: Call | None) -> tuple[Any, list[Any], Any]:
         """A function of its own, so that no local of it holds a tensor when the tape is closed."""
         args: list[Any] = []
         leaves: list[Any] = []
         kind, least, plain = PYTHON, TENSOR, True  # plain: every x is one leaf
-        for x in xs:
-            k = KIND.get(type(x))
-            if k is None:
-                plain = False
-                k = self._enter(tape, x, args, leaves)
-            else:
-                t = tape.leaf(x)
-                args.append(t)
-                leaves.append(t)
-            if k > kind:
-                kind = k
-            if k < least:
-                least = k
-        y = self.__wrapped__(*args)
+        try:
+            for x in xs:
+                k = KIND.get(type(x))
+                if k is None:
+                    plain = False
+                    k = self._enter(tape, x, args, leaves)
+                else:
+                    t = tape.leaf(x)
+                    args.append(t)
+                    leaves.append(t)
+                if k > kind:
+                    kind = k
+                if k < least:
+                    least = k
+        except (DataError, GradientError) as error:
+            raise name_input(error, self.face, self._parameters(xs, call), xs, len(leaves)) from None
+        if call is None:
+            y = self.__wrapped__(*args)
+        else:
+            plain = False
+            kind = max(kind, kind_of_passed(call))
+            y = call(*args)
         aux = None
         if self.has_aux:
-            y, aux = self._split(y)
+            y, aux = split_aux(self.face, y)
         if type(y) is not Tensor or y.meta.tape is not tape:
             y = self._on_tape(tape, y)
         value, m = y.value, y.meta
@@ -123,22 +146,25 @@ class Differentiated:
         if m.tape is tape:
             tape.walk()
         out: list[Any] = []
+        is_input = False
         for t in leaves:
             d = t.g if type(t) is Tensor else t.x.g
             m = t.meta
+            if t.value is value:
+                is_input = True
             if d is None:
-                d = self._missing(tape, t, len(out), len(leaves))
+                d = self._missing(tape, leaves, len(out), xs, call, value)
             elif type(d) is not m.kind or (
                 m.ndim and (d.dtype is not m.dtype or d.base is not None or (d is seed and dy is not None))
             ):
-                d = _own(d, m.dtype)
+                d = _own(d, float_of(m.dtype, value.dtype))
             out.append(d)
         if kind and len(out) > 1 and len({*map(id, out)}) < len(out):
             out = [d.copy() if isinstance(d, ndarray) else d for d in out]  # one array, given twice
         if aux is not None:
-            aux = tree.mapped(lambda t: given_back(_apart(t.value, leaves), kind) if tape.holds(t) else t, aux)
-        if type(value) is ndarray:
-            value = _apart(value, leaves)
+            aux = detach_aux(aux, tape, [t.value for t in leaves], kind)
+        if type(value) is ndarray and (value.base is not None or is_input):
+            value = value.copy()  # the caller's own
         if not plain:
             return given_back(value, kind), self._in_form(xs, out), aux
         if least == ARRAY == kind:
@@ -162,10 +188,9 @@ class Differentiated:
         args.append(enter(x) if tree.is_tensor_data(x) else tree.mapped(enter, x, whole=tree.is_number_list))
         return max(kinds)
 
-    def _split(self, y: Any) -> tuple[Any, Any]:
-        if not isinstance(y, tuple | list) or len(y) != 2:
-            raise GradientError(f"{self.face}(f, has_aux=True): f must return (y, aux), got {described(y)}.")
-        return y[0], y[1]
+    def _parameters(self, xs: Sequence[Any], call: Call | None) -> list[str]:
+        """What the signature of ``f`` calls the arguments that are differentiated by."""
+        return parameters_of(self.__wrapped__, len(xs)) if call is None else call.names
 
     # ---- the result of f
 
@@ -206,26 +231,36 @@ class Differentiated:
 
     # ---- out
 
-    def _missing(self, tape: Tape, t: Any, i: int, n: int) -> Any:
+    def _missing(self, tape: Tape, leaves: list[Any], i: int, xs: Sequence[Any], call: Call | None, value: Any) -> Any:
+        """The gradient of the leaf ``i``, which was not reached."""
         if self.unconnected == "raise":
-            which = f" Input {i + 1} of {n} is not reached." if n > 1 else ""
+            names = names_of(self._parameters(xs, call), xs)
+            lost = [name for name, t in zip(names, leaves, strict=True) if node_of(t).g is None]
+            which = f" Not reached: {', '.join(lost)} ({len(lost)} of {len(leaves)} inputs)." if len(leaves) > 1 else ""
             raise UnconnectedError(UNREACHED + which + cut_text(tape))
         if self.unconnected == "none":
             return None
-        return np.zeros(t.shape, float_of(t.dtype))[()]
+        t = leaves[i]
+        return np.zeros(t.shape, float_of(t.dtype, value.dtype))[()]
 
     def _in_form(self, xs: Sequence[Any], out: list[Any]) -> list[Any]:
         """The gradients in the structure of the inputs, each in the form of its own input."""
         source = iter(out)
 
         def give(leaf: Any) -> Any:
-            return given_back(next(source), kind_of(leaf))
+            d, kind = next(source), kind_of(leaf)
+            if kind == TENSOR and leaf.dtype.kind in "iub" and d is not None:
+                d = d.astype(gradient_dtype(leaf, [d]))
+            return given_back(d, kind)
 
         return [give(x) if tree.is_tensor_data(x) else tree.mapped(give, x, whole=tree.is_number_list) for x in xs]
 
 
-def _restored(cls: Any, f: Any, has_aux: bool, unconnected: str) -> Any:
-    return cls(f, has_aux=has_aux, unconnected=unconnected)
+def split_aux(face: str, out: Any) -> tuple[Any, Any]:
+    """The result of ``f`` and what it returned beside it, where ``has_aux`` says so."""
+    if not isinstance(out, tuple | list) or len(out) != 2:
+        raise GradientError(f"{face}(f, has_aux=True): f must return (y, aux), got {described(out)}.")
+    return out[0], out[1]
 
 
 def kind_of(x: Any) -> int:
@@ -234,17 +269,39 @@ def kind_of(x: Any) -> int:
     return ARRAY if hasattr(x, "__array__") else PYTHON
 
 
-def _own(d: Any, dtype: Any) -> Any:
-    """A cotangent as an array of its own with its input's dtype; an integer's is float32."""
-    wanted = float_of(dtype)
+def detach_aux(aux: Any, tape: Tape, taken: Sequence[Any], kind: int) -> Any:
+    """What ``f`` returned beside its result, with plain values in the place of the tensors of a tape."""
+
+    def detach(t: Any) -> Any:
+        now = t.read() if isinstance(t, Tensor) and not t.is_variable else t  # a view may be stale
+        return given_back(apart(now.value, taken), kind) if tape.holds(now) else t
+
+    return tree.mapped(detach, aux)
+
+
+def kind_of_passed(call: Call) -> int:
+    """What kind of thing was passed on to ``f``: its value is an array where that is one."""
+    passed = call.passed
+    return max((kind_of(leaf) for leaf in tree.leaves(passed)), default=PYTHON) if passed else PYTHON
+
+
+def gradient_dtype(x: Any, results: Sequence[Any]) -> Any:
+    """The dtype of the gradient of ``results`` by ``x``; of an integer Tensor it is float32, as in TensorFlow.js."""
+    if isinstance(x, Tensor) and not level_of(x):
+        return float_of(x.dtype)
+    return np.result_type(float_of(x.dtype), *(float_of(x.dtype, z.dtype) for z in results))
+
+
+def _own(d: Any, wanted: Any) -> Any:
+    """A cotangent as an array of its own, in the dtype of the gradient."""
     if d.dtype != wanted:
         return d.astype(wanted)
     return d.copy() if type(d) is ndarray else d  # it was a view, or the caller's dy itself
 
 
-def _apart(v: Any, leaves: list[Any]) -> Any:
-    """A result as the caller's own array: neither an input itself nor a view."""
-    return v.copy() if type(v) is ndarray and (v.base is not None or any(v is t.value for t in leaves)) else v
+def apart(v: Any, taken: Sequence[Any]) -> Any:
+    """An array of its own: neither a view nor one of ``taken``, which are somebody else's."""
+    return v.copy() if type(v) is ndarray and (v.base is not None or any(v is t for t in taken)) else v
 
 
 def directionless(returned: str, dtype: Any, dy: str) -> str:
@@ -298,39 +355,87 @@ def cut_text(tape: Tape) -> str:
 class Grad(Differentiated):
     face = "grad"
 
-    def __call__(self, x: Any, dy: Any = None) -> Any:
-        _, out, aux = self.pulled((x,), dy)
-        return (out[0], aux) if self.has_aux else out[0]
-
-
-class Grads(Differentiated):
-    face = "grads"
-
-    def __call__(self, xs: Sequence[Any], dy: Any = None) -> Any:
-        _, out, aux = self.pulled(_listed(xs, self.face), dy)
-        return (out, aux) if self.has_aux else out
+    def __call__(self, *args: Any, dy: Any = None, **kwargs: Any) -> Any:
+        if len(args) == 1 and dy is None and not kwargs and self.selection is None:
+            _, out, aux = self.pulled(args, dy)
+            return (out[0], aux) if self.has_aux else out[0]
+        _, grad, aux = self.pull_chosen(args, dy, kwargs)
+        return (grad, aux) if self.has_aux else grad
 
 
 class ValueGrad(Differentiated):
     face = "value_and_grad"
 
-    def __call__(self, x: Any, dy: Any = None) -> ValueAndGrad:
-        value, out, aux = self.pulled((x,), dy)
-        return new_tuple(ValueAndGrad, ((value, aux) if self.has_aux else value, out[0]))
+    def __call__(self, *args: Any, dy: Any = None, **kwargs: Any) -> ValueAndGrad:
+        if len(args) == 1 and dy is None and not kwargs and self.selection is None:
+            value, out, aux = self.pulled(args, dy)
+            return new_tuple(ValueAndGrad, ((value, aux) if self.has_aux else value, out[0]))
+        value, grad, aux = self.pull_chosen(args, dy, kwargs)
+        return ValueAndGrad((value, aux) if self.has_aux else value, grad)
 
 
-class ValueGrads(Differentiated):
+class ByList(Differentiated):
+    """A function that takes the arguments of ``f`` in a list, and differentiates by all of them."""
+
+    def pull_list(self, xs: Any, dy: Any, more: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
+        if more:
+            raise ArgumentError(
+                f"{self.face}(f)(xs, dy=None): {2 + len(more)} arguments were given by position. "
+                f"Give those of f in one list, {self.face}(f)([x, y, z]), or use {self.face[:-1]}(f, argnums=(0, 1))."
+            )
+        if not isinstance(xs, list | tuple):
+            got = type(xs).__name__
+            raise ArgumentError(
+                f"{self.face}(f)(xs): xs must be a list of inputs, got {got}. Write {self.face}(f)([x])."
+            )
+        if not xs:
+            raise GradientError(
+                f"{self.face}(f)(xs): the list of inputs is empty; there is nothing to differentiate by."
+            )
+        if dy is not None:
+            self.check_dy(len(xs))
+        if not kwargs:
+            return self.pulled(xs, dy)
+        return self.pulled(xs, dy, Call(self.__wrapped__, tuple(xs), kwargs, range(len(xs))))
+
+    @DynamicClassAttribute
+    def __signature__(self) -> Signature:
+        taken = signature_of(self.__wrapped__)
+        named = [] if taken is None else [p for p in taken.parameters.values() if p.kind >= p.KEYWORD_ONLY]
+        xs = Parameter("xs", Parameter.POSITIONAL_ONLY)
+        return Signature([xs, Cotangent("dy", Parameter.POSITIONAL_OR_KEYWORD, default=None), *named])
+
+
+class Grads(ByList):
+    face = "grads"
+
+    def __call__(self, xs: Any = None, /, dy: Any = None, *more: Any, **kwargs: Any) -> Any:
+        _, out, aux = self.pull_list(xs, dy, more, kwargs)
+        return (out, aux) if self.has_aux else out
+
+
+class ValueGrads(ByList):
     face = "value_and_grads"
 
-    def __call__(self, xs: Sequence[Any], dy: Any = None) -> ValueAndGrads:
-        value, out, aux = self.pulled(_listed(xs, self.face), dy)
+    def __call__(self, xs: Any = None, /, dy: Any = None, *more: Any, **kwargs: Any) -> ValueAndGrads:
+        value, out, aux = self.pull_list(xs, dy, more, kwargs)
         return new_tuple(ValueAndGrads, ((value, aux) if self.has_aux else value, out))
 
 
-def grad(f: Callable[..., Any], *, has_aux: bool = False, unconnected: str = "raise") -> Grad:
-    """``f(x)`` to ``g(x, dy=None)``, its gradient.
+def grad(
+    f: Callable[..., Any],
+    argnums: Any = None,
+    *,
+    argnames: Any = None,
+    has_aux: bool = False,
+    unconnected: str = "raise",
+) -> Grad:
+    """``f(x)`` to ``g(x, dy=None, **kwargs)``, its gradient.
 
     ``f`` gets Tensors and returns one tensor; without ``dy`` the gradient is that of ``sum(f(x))``.
+    ``argnums`` and ``argnames`` choose the arguments to differentiate by, by number and by name; then ``g`` is called
+    as ``f`` is, with ``dy=`` besides, and passes the other arguments on.  One gives its gradient, a tuple of them a
+    tuple.  Without them ``g`` takes one argument, and passes keywords on to ``f``.
     ``has_aux=True``: ``f`` returns ``(y, aux)`` and the result is ``(gradient, aux)``.
     ``unconnected`` says what to do if ``f`` does not reach ``x``: ``"raise"``, ``"zero"`` or ``"none"``.
 
@@ -339,12 +444,16 @@ def grad(f: Callable[..., Any], *, has_aux: bool = False, unconnected: str = "ra
     12.0
     >>> pb.grad(lambda x: np.sin(x) * x)(np.array([0.0, 1.0]))
     array([0.        , 1.38177329])
+    >>> pb.grad(lambda w, x, y: (w * x - y) ** 2, argnums=0)(2.0, 3.0, 5.0)
+    6.0
     """
-    return Grad(f, has_aux=has_aux, unconnected=unconnected)
+    return Grad(f, argnums, argnames, has_aux, unconnected)
 
 
 def grads(f: Callable[..., Any], *, has_aux: bool = False, unconnected: str = "raise") -> Grads:
-    """``f(x1, x2, ...)`` to ``g([x1, x2, ...], dy=None)``, the list of gradients.
+    """``f(x1, x2, ...)`` to ``g([x1, x2, ...], dy=None, **kwargs)``, the list of gradients.
+
+    Keywords are passed on to ``f``; ``has_aux`` and ``unconnected`` are those of ``grad``.
 
     >>> import pullback as pb
     >>> pb.grads(lambda x, y: x * y)([2.0, 5.0])
@@ -353,31 +462,35 @@ def grads(f: Callable[..., Any], *, has_aux: bool = False, unconnected: str = "r
     return Grads(f, has_aux=has_aux, unconnected=unconnected)
 
 
-def value_and_grad(f: Callable[..., Any], *, has_aux: bool = False, unconnected: str = "raise") -> ValueGrad:
-    """``f(x)`` to ``g(x, dy=None)``, its value and gradient as a named tuple; ``has_aux``: ``((y, aux), grad)``.
+def value_and_grad(
+    f: Callable[..., Any],
+    argnums: Any = None,
+    *,
+    argnames: Any = None,
+    has_aux: bool = False,
+    unconnected: str = "raise",
+) -> ValueGrad:
+    """``f(x)`` to ``g(x, dy=None, **kwargs)``, its value and gradient as a named tuple.
+
+    The arguments are those of ``grad``; with ``has_aux`` the result is ``((y, aux), grad)``.
 
     >>> import pullback as pb
     >>> value, grad = pb.value_and_grad(lambda x: x**2)(3.0)
     >>> value, grad
     (9.0, 6.0)
+    >>> pb.value_and_grad(lambda w, x: w * x, argnums=(0, 1))(2.0, 3.0)
+    ValueAndGrad(value=6.0, grad=(3.0, 2.0))
     """
-    return ValueGrad(f, has_aux=has_aux, unconnected=unconnected)
+    return ValueGrad(f, argnums, argnames, has_aux, unconnected)
 
 
 def value_and_grads(f: Callable[..., Any], *, has_aux: bool = False, unconnected: str = "raise") -> ValueGrads:
-    """``f(x1, x2, ...)`` to ``g([x1, x2, ...], dy=None)``, its value and the list of gradients as a named tuple.
+    """``f(x1, x2, ...)`` to ``g([x1, x2, ...], dy=None, **kwargs)``: a named tuple of its value and the gradients.
+
+    Keywords are passed on to ``f``; ``has_aux`` and ``unconnected`` are those of ``grad``.
 
     >>> import pullback as pb
     >>> pb.value_and_grads(lambda a, b: a * b)([2.0, 3.0])
     ValueAndGrads(value=6.0, grads=[3.0, 2.0])
     """
     return ValueGrads(f, has_aux=has_aux, unconnected=unconnected)
-
-
-def _listed(xs: Any, face: str) -> Any:
-    if not isinstance(xs, list | tuple):
-        got = type(xs).__name__
-        raise ArgumentError(f"{face}(f)(xs): xs must be a list of inputs, got {got}. Write {face}(f)([x]).")
-    if not xs:
-        raise GradientError(f"{face}(f)(xs): the list of inputs is empty; there is nothing to differentiate by.")
-    return xs

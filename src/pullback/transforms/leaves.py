@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy import ndarray
 
 from pullback.core import tree
 from pullback.core.convert import bare, float_of
 from pullback.core.tape import ARRAYS
 from pullback.core.tensor import Tensor
-from pullback.errors import ArgumentError, GradientError, ShapeError
-from pullback.transforms.arguments import keys_of
-from pullback.transforms.grad import as_leaf, described, given_back, kind_of
+from pullback.errors import ArgumentError, DataError, GradientError, ShapeError
+from pullback.transforms.argnums import Call
+from pullback.transforms.arguments import is_leaf, keys_of, name_input
+from pullback.transforms.grad import apart, as_leaf, described, given_back, gradient_dtype, kind_of
 
 __all__: list[str] = []
 
@@ -22,10 +22,14 @@ __all__: list[str] = []
 class Inputs:
     """The arguments of one call: the numbers in them, and how to give something back in their form."""
 
-    def __init__(self, face: str, args: Sequence[Any], names: Sequence[str]) -> None:
-        self.face, self.args, self.names = face, args, names
+    def __init__(self, face: str, args: Sequence[Any], call: Call) -> None:
+        self.face, self.args, self.names = face, args, [f"input {i + 1}" for i in range(len(args))]
         self.given: list[Any] = [leaf for a in args for leaf in whole_leaves(a)]
-        self.values = [bare(as_leaf(leaf, face)) for leaf in self.given]
+        try:
+            self.values = [bare(as_leaf(leaf, face)) for leaf in self.given]
+        except DataError:
+            self._name_wrong(call)
+            raise
         self.kind = max(map(kind_of, self.given), default=0)
         if not self.values:
             raise GradientError(f"{face}: there is no input to differentiate by; give a tensor, an array or a number.")
@@ -34,6 +38,21 @@ class Inputs:
                 raise GradientError(
                     f"{face}: an input of dtype {v.dtype} has no derivative, only numbers have; got {leaf!r}."
                 )
+
+    def _name_wrong(self, call: Call) -> None:
+        """Raise the error of the first input that has no numbers, with its name."""
+        for i, leaf in enumerate(self.given):
+            try:
+                as_leaf(leaf, self.face)
+            except DataError as error:
+                raise name_input(error, self.face, call.names, self.args, i) from None
+
+    def gradient_dtypes(self, results: Sequence[Any]) -> list[Any]:
+        """The dtype of the gradient of several results by each number in the arguments."""
+        return [
+            v.dtype if v.dtype.kind in "fc" else gradient_dtype(leaf if isinstance(leaf, Tensor) else v, results)
+            for leaf, v in zip(self.given, self.values, strict=True)
+        ]
 
     def filled(self, new: Sequence[Any]) -> list[Any]:
         """The arguments with others in the place of the numbers."""
@@ -96,10 +115,6 @@ def whole_mapped(f: Callable[..., Any], x: Any) -> Any:
     return f(x) if is_leaf(x) else tree.mapped(f, x, whole=tree.is_number_list)
 
 
-def is_leaf(x: Any) -> bool:
-    return isinstance(x, ARRAYS) or (x is not None and tree.is_tensor_data(x))
-
-
 def paired(face: str, what: str, name: str, x: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
     """Each leaf of a tree with its counterpart in another one, which must be built alike, and how one would name it."""
     parts = None if x is None or is_leaf(x) or tree.is_number_list(x) else tree.branches(x)
@@ -136,23 +151,17 @@ def alike(face: str, what: str, name: str, x: Any, t: Any) -> Any:
         raise ShapeError(
             f"{face}: {name} has shape {x.shape}, but its {what} has shape {t.shape}; they must be the same."
         )
-    wanted = float_of(x.dtype)
+    wanted = float_of(x.dtype, t.dtype)
     if t.dtype.kind not in ("fiubc" if wanted.kind == "c" else "fiub"):
         raise GradientError(f"{face}: the {what} of {name} must be real numbers as it is itself, got dtype {t.dtype}.")
     return t if t.dtype == wanted else t.astype(wanted)
 
 
-def settled(d: Any, value: Any, taken: Sequence[Any] = ()) -> Any:
-    """A derivative as the caller's own array, in the dtype of its input; zeros where nothing came back."""
-    wanted = float_of(value.dtype)
+def settled(d: Any, shape: tuple[int, ...], dtype: Any, taken: Sequence[Any] = ()) -> Any:
+    """A derivative as the caller's own array of this shape and dtype; zeros where nothing came back."""
     if d is None:
-        return np.zeros(value.shape, wanted)[()]
+        return np.zeros(shape, dtype)[()]
     d = bare(d)
-    if d.dtype != wanted:
-        return d.astype(wanted)
+    if d.dtype != dtype:
+        return d.astype(dtype)
     return apart(d, taken)
-
-
-def apart(v: Any, taken: Sequence[Any]) -> Any:
-    """An array of its own: neither a view nor one of ``taken``, which are somebody else's."""
-    return v.copy() if type(v) is ndarray and (v.base is not None or any(v is t for t in taken)) else v

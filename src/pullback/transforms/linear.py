@@ -20,10 +20,10 @@ from pullback.core.memory import node_of
 from pullback.core.tape import Tape, add_cotangent
 from pullback.core.tensor import Tensor
 from pullback.core.variable import watched_below
-from pullback.errors import ArgumentError
+from pullback.transforms.argnums import Call, call_by_all
 from pullback.transforms.customop import transposing
-from pullback.transforms.grad import as_leaf
-from pullback.transforms.leaves import Inputs, Outputs, alike, apart, paired, settled
+from pullback.transforms.grad import apart, as_leaf, detach_aux, kind_of_passed, split_aux
+from pullback.transforms.leaves import Inputs, Outputs, alike, paired, settled
 from pullback.transforms.recording import Recording
 
 __all__ = ["linearize", "vjp"]
@@ -114,14 +114,18 @@ def _zero(x: Any) -> Any:
 class Linear:
     """A function at a point: its inputs and outputs, and the record of how one became the other."""
 
-    def __init__(self, face: str, f: Callable[..., Any], args: Sequence[Any], tape: Tape) -> None:
-        if not callable(f):
-            raise ArgumentError(f"{face}: f must be a function, got {type(f).__name__}.")
-        self.face = face
-        self.inputs = Inputs(face, args, [f"input {i + 1}" for i in range(len(args))])
+    aux: Any = None
+
+    def __init__(self, face: str, xs: Sequence[Any], call: Call, tape: Tape) -> None:
+        self.inputs = Inputs(face, xs, call)
+        kind = max(self.inputs.kind, kind_of_passed(call))
 
         def run(leaves: list[Any]) -> list[Any]:
-            self.outputs = Outputs(face, f(*self.inputs.filled(leaves)), self.inputs.kind)
+            y = call(*self.inputs.filled(leaves))
+            if call.has_aux:
+                y, aux = split_aux(face, y)
+                self.aux = detach_aux(aux, tape, self.inputs.values, kind)
+            self.outputs = Outputs(face, y, kind)
             return self.outputs.given
 
         self.record = Record(tape, run, self.inputs.values)
@@ -132,19 +136,29 @@ class Linear:
         return self.outputs.given_back([apart(z, self.inputs.values) for z in self.record.values])
 
 
-def _recorded(face: str, f: Callable[..., Any], args: Sequence[Any]) -> Linear:
+def _recorded(face: str, xs: Sequence[Any], call: Call) -> Linear:
     tape = Recording(new_level())
     try:
-        return Linear(face, f, args, tape)
+        return Linear(face, xs, call, tape)
     finally:
         tape.pause()  # whoever still holds a tensor of it holds a constant
 
 
-def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
-    """The value of ``f(*args)``, and ``pull``, which takes a cotangent of the value back to one of each argument.
+def vjp(
+    f: Callable[..., Any],
+    /,
+    *args: Any,
+    argnums: Any = None,
+    argnames: Any = None,
+    has_aux: bool = False,
+    **kwargs: Any,
+) -> tuple[Any, ...]:
+    """The value of ``f(*args, **kwargs)``, and ``pull``, which takes a cotangent of the value back to the arguments.
 
     ``f`` is run once; ``pull`` may be called many times, under ``vmap`` as well, and it can be differentiated.  It
-    takes what is built like the value, and always gives a tuple, with one entry for each argument.
+    takes what is built like the value, and gives a tuple with one entry for each positional argument.
+    ``argnums`` and ``argnames`` choose other arguments to differentiate by: one gives its cotangent, a tuple of them a
+    tuple.  ``has_aux=True``: ``f`` returns ``(y, aux)`` and the result is ``(y, pull, aux)``.
 
     >>> import numpy as np, pullback as pb
     >>> y, pull = pb.vjp(lambda x, w: x * w, np.array([1.0, 2.0]), 3.0)
@@ -152,8 +166,21 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[A
     array([3., 6.])
     >>> pull(np.array([1.0, 10.0]))
     (array([ 3., 30.]), 21.0)
+    >>> y, pull = pb.vjp(lambda x, w: x * w, np.array([1.0, 2.0]), 3.0, argnums=1)
+    >>> pull(np.array([1.0, 10.0]))
+    21.0
     """
-    made = _recorded("vjp", f, args)
+    call, selection = call_by_all("vjp", f, args, kwargs, argnums, argnames)
+    call.has_aux = has_aux
+    y, back, aux = record_pull(call.xs, call)
+
+    pull = back if selection is None else lambda dy: selection.pack(back(dy))
+    return (y, pull, aux) if has_aux else (y, pull)
+
+
+def record_pull(xs: Sequence[Any], call: Call) -> tuple[Any, Callable[[Any], tuple[Any, ...]], Any]:
+    """The value of a call, how to take a cotangent of it back to ``xs``, and aux."""
+    made = _recorded("vjp", xs, call)
     inputs, outputs, record = made.inputs, made.outputs, made.record
     y = made.value
 
@@ -162,26 +189,43 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[A
         gs = [alike("vjp: pull", "cotangent", *row) for row in rows]
         taken: list[Any] = [*gs]
         ds = []
-        for d, x in zip(record.back(gs), inputs.values, strict=True):
-            ds.append(settled(d, x, taken))
+        for d, x, dtype in zip(record.back(gs), inputs.values, inputs.gradient_dtypes(record.values), strict=True):
+            ds.append(settled(d, x.shape, dtype, taken))
             taken.append(ds[-1])
         return inputs.given_back(ds)
 
-    return y, pull
+    return y, pull, made.aux
 
 
-def linearize(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[..., Any]]:
-    """The value of ``f(*args)``, and ``push``, which takes a tangent of each argument to that of the value.
+def linearize(
+    f: Callable[..., Any],
+    /,
+    *args: Any,
+    argnums: Any = None,
+    argnames: Any = None,
+    has_aux: bool = False,
+    **kwargs: Any,
+) -> tuple[Any, ...]:
+    """The value of ``f(*args, **kwargs)``, and ``push``, which takes tangents of the arguments to that of the value.
 
     As ``jvp``, for many tangents at the same point: ``f`` is run once, and only what is linear in the tangents is left
-    to do in ``push``.
+    to do in ``push``.  It takes a tangent for each positional argument, or for each that ``argnums`` and ``argnames``
+    choose.  ``has_aux=True``: ``f`` returns ``(y, aux)`` and the result is ``(y, push, aux)``.
 
     >>> import numpy as np, pullback as pb
     >>> y, push = pb.linearize(np.sin, 0.0)
     >>> y, push(1.0), push(2.0)
     (0.0, 1.0, 2.0)
     """
-    made = _recorded("linearize", f, args)
+    call, _ = call_by_all("linearize", f, args, kwargs, argnums, argnames)
+    call.has_aux = has_aux
+    y, push, aux = record_push(call.xs, call)
+    return (y, push, aux) if has_aux else (y, push)
+
+
+def record_push(xs: Sequence[Any], call: Call) -> tuple[Any, Callable[..., Any], Any]:
+    """The value of a call, how to take tangents of ``xs`` to that of the value, and aux."""
+    made = _recorded("linearize", xs, call)
     inputs, outputs = made.inputs, made.outputs
     y, values = made.value, made.record.values
     tape = Recording(new_level())
@@ -192,6 +236,7 @@ def linearize(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[..., Any
 
     def push(*tangents: Any) -> Any:
         ts = inputs.directions(tangents, "tangent")
-        return outputs.given_back([settled(d, z, ts) for d, z in zip(forward.back(ts), values, strict=True)])
+        moved = zip(forward.back(ts), values, strict=True)
+        return outputs.given_back([settled(d, z.shape, float_of(z.dtype), ts) for d, z in moved])
 
-    return y, push
+    return y, push, made.aux

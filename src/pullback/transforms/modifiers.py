@@ -21,11 +21,11 @@ from pullback.core.tensor import Tensor, unfollowed
 from pullback.core.variable import Variable, watched_below
 from pullback.core.writes import alias
 from pullback.errors import ArgumentError, CustomGradientError, ShapeError
+from pullback.transforms.arguments import is_leaf
 from pullback.transforms.captured import captured, line_of
 from pullback.transforms.custom import Customized
 from pullback.transforms.customcall import NestedCall
 from pullback.transforms.customop import CustomOp, Run
-from pullback.transforms.leaves import is_leaf
 
 __all__ = [
     "clip_gradient", "clip_gradient_norm", "grad_pass_through", "reverse_gradient", "scale_gradient", "stop_gradient",
@@ -36,7 +36,7 @@ __all__ = [
 def stop_gradient(x: Any) -> Any:
     """The value of ``x``, which no transform follows any further.
 
-    x: a tensor, an array, a number or a list of numbers, or a tree; what is no tensor in a tree stays as it is.
+    ``x`` is a tensor, an array or a number, or a tree of them; what is no number in a tree stays as it is.
 
     >>> import pullback as pb
     >>> pb.grad(lambda x: pb.stop_gradient(x) * x)(3.0)
@@ -44,12 +44,21 @@ def stop_gradient(x: Any) -> Any:
     >>> pb.grad(lambda p: pb.stop_gradient(p)["w"] * p["w"])({"w": 3.0})
     {'w': 3.0}
     """
+    if isinstance(x, (Tensor, *RAW)):
+        return _stop(x)
+    if is_leaf(x) or tree.branches(x) is None:
+        return constant(x)
+    return tree.mapped(_stop, x)
+
+
+def _stop(x: Any) -> Any:
+    if isinstance(x, np.ndarray) and x.dtype == object:  # NumPy's arrays of tensors
+        made = np.empty(x.shape, object)
+        for i in np.ndindex(x.shape):
+            made[i] = _stop(x[i])
+        return made
     if not isinstance(x, Tensor):
-        if isinstance(x, RAW):
-            return x
-        if is_leaf(x) or tree.branches(x) is None:
-            return constant(x)
-        return tree.mapped(lambda leaf: stop_gradient(leaf) if isinstance(leaf, Tensor) else leaf, x)
+        return x
     if isinstance(x, Variable):
         with watched_below(inf, above=0):  # those who only note what is read do not count this
             x = x.read()

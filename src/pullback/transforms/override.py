@@ -17,8 +17,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from pullback.core.convert import bare
+from pullback.core.fitting import fit
 from pullback.core.op import REGISTRY, Op
-from pullback.core.tape import ARRAYS, as_tensor, fit
+from pullback.core.tape import ARRAYS, as_tensor
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, CustomGradientError, GradientError
 from pullback.transforms.arguments import Arguments

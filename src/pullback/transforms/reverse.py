@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,26 @@ from pullback.core.rowsparse import RowSparse, collect_rows
 from pullback.core.tape import RAW, TAPED, add_cotangent, constant
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, watched_below, watching
-from pullback.errors import ArgumentError, GradientError, UnconnectedError
-from pullback.transforms.directions import unit_pulls
+from pullback.errors import ArgumentError, GradientError, ShapeError, UnconnectedError
+from pullback.transforms.directions import example_pulls, unit_pulls
 from pullback.transforms.grad import UNREACHED, cut_text, directionless
+from pullback.transforms.jacobian import block_dtype, join_parts
 from pullback.transforms.recording import Follower, Recording, become, follow, stages, unwatched
 from pullback.transforms.variables import finish_cotangent, own_rows
 
-__all__ = ["GradientTape"]
+__all__ = ["GradientTape", "UnconnectedGradients"]
+
+
+class UnconnectedGradients(StrEnum):
+    """TensorFlow's names for what ``unconnected`` may be: ``NONE`` is ``"none"``, ``ZERO`` is ``"zero"``.
+
+    >>> import pullback as pb
+    >>> pb.grads(lambda x, y: x * x, unconnected=pb.UnconnectedGradients.ZERO)([3.0, 5.0])
+    [6.0, 0.0]
+    """
+
+    NONE = "none"
+    ZERO = "zero"
 
 
 class GradientTape:
@@ -212,7 +226,9 @@ class GradientTape:
         flat, known = self._sources(sources), self._known()
         seeds = [(self._node(t, known), self._seed(t, dy)) for t, dy in self._targets(target, output_gradients)]
         found = self._pulled(known, seeds, flat, sparse)
-        out = [self._given(d, s, unconnected_gradients) for d, s in zip(found, flat, strict=True)]
+        out = [
+            self._given(d, s.shape, float_of(s.dtype), unconnected_gradients) for d, s in zip(found, flat, strict=True)
+        ]
         if not self._persistent:
             self._spend()
         return tree.replaced(sources, out) if out else sources
@@ -231,24 +247,70 @@ class GradientTape:
         [[2.0, 0.0], [0.0, 4.0]]
         """
         self._ready("jacobian", unconnected_gradients)
-        if not isinstance(target, Tensor):
-            raise ArgumentError(f"GradientTape.jacobian: the target must be one tensor, got {type(target).__name__}.")
-        if target.dtype.kind == "c":
-            raise GradientError(
-                f"GradientTape.jacobian: the target has complex numbers ({target.dtype}). "
-                "Ask for the jacobians of pb.real(y) and pb.imag(y)."
-            )
+        self._one("jacobian", "target", target)
         flat, known = self._sources(sources), self._known()
-        node = self._node(target, known)
-
-        def back(seed: Any) -> list[Any]:
-            return self._pulled(known, [(node, seed)], flat)
-
-        found = unit_pulls(back, target.shape, float_of(target.dtype), self._widest(), new_level(), len(flat))
-        out = [self._shaped(d, target, s, unconnected_gradients) for d, s in zip(found, flat, strict=True)]
+        dtype, level = float_of(target.dtype), new_level()
+        back = self._from(target, known, flat)
+        parts = [
+            unit_pulls(back, target.shape, dtype, self._widest(), level, len(flat), one)
+            for one in ((1, 1j) if dtype.kind == "c" else (1,))
+        ]
+        out = []
+        for i, s in enumerate(flat):
+            found = [None if part[i] is None else np.reshape(part[i], target.shape + s.shape) for part in parts]
+            d = join_parts("GradientTape.jacobian", found[0], found[-1], target, s)
+            out.append(self._shaped(d, target, s, unconnected_gradients))
         if not self._persistent:
             self._spend()
         return tree.replaced(sources, out)
+
+    def batch_jacobian(self, target: Any, source: Any, unconnected_gradients: str = "none") -> Any:
+        """The jacobian of each example by itself, where axis 0 of the target and of the source are the examples.
+
+        Its shape is (examples, rest of the target's, rest of the source's).  It takes as many passes as one example of
+        the target has elements.  An example of the target must depend on its own example of the source alone: where
+        others move it too, that is an error.
+
+        >>> import pullback as pb
+        >>> x = pb.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> with pb.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = x * x
+        >>> tape.batch_jacobian(y, x).tolist()
+        [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
+        """
+        name = "GradientTape.batch_jacobian"
+        self._ready("batch_jacobian", unconnected_gradients)
+        for what, t in (("target", target), ("source", source)):
+            self._one("batch_jacobian", what, t)
+            if t.dtype.kind == "c":
+                raise GradientError(f"{name}: the {what} has complex numbers ({t.dtype}). Use jacobian.")
+        if not target.ndim or not source.ndim or target.shape[0] != source.shape[0]:
+            raise ShapeError(
+                f"{name}: axis 0 of target and source are the examples, as many in both; got the shapes "
+                f"{target.shape} and {source.shape}."
+            )
+        known, shape = self._known(), target.shape + source.shape[1:]
+        back = self._from(target, known, [source])
+        (found,) = example_pulls(name, back, target, self._widest(), new_level())
+        out = self._given(
+            np.zeros(shape) if found is None and not target.size else found,
+            shape,
+            float_of(source.dtype),
+            unconnected_gradients,
+        )
+        if not self._persistent:
+            self._spend()
+        return out
+
+    def _one(self, face: str, what: str, given: Any) -> None:
+        if not isinstance(given, Tensor):
+            raise ArgumentError(f"GradientTape.{face}: the {what} must be one tensor, got {type(given).__name__}.")
+
+    def _from(self, target: Any, known: dict[int, Tensor], sources: Sequence[Any]) -> Any:
+        """How to take a cotangent of the target back to the sources."""
+        node = self._node(target, known)
+        return lambda seed: self._pulled(known, [(node, seed)], sources)
 
     def _ready(self, what: str, unconnected: str) -> None:
         if unconnected not in ("none", "zero", "raise"):
@@ -366,12 +428,11 @@ class GradientTape:
                     r.g = None
         return [total(terms) if terms else None for terms in found]
 
-    def _given(self, d: Any, source: Any, unconnected: str) -> Any:
-        dtype = float_of(source.dtype)
+    def _given(self, d: Any, shape: tuple[int, ...], dtype: Any, unconnected: str) -> Any:
         if d is None:
             if unconnected == "raise":
                 raise UnconnectedError(UNREACHED + (cut_text(self._tape) if self._tape is not None else ""))
-            return None if unconnected == "none" else constant(np.zeros(source.shape, dtype))
+            return None if unconnected == "none" else constant(np.zeros(shape, dtype))
         if isinstance(d, RowSparse):
             return own_rows(d)
         d = bare(d)
@@ -384,9 +445,6 @@ class GradientTape:
         return max((r.meta.size * r.meta.dtype.itemsize for r in self._tape.nodes), default=0)
 
     def _shaped(self, d: Any, target: Any, source: Any, unconnected: str) -> Any:
-        """A jacobian in the shape of the target followed by that of the source."""
-        shape = target.shape + source.shape
-        if d is None and target.size:
-            d = self._given(None, source, unconnected)
-            return None if d is None else constant(np.zeros(shape, float_of(source.dtype)))
-        return self._given(np.zeros(shape) if d is None else np.reshape(d, shape), source, unconnected)
+        """A jacobian in the shape of the target followed by that of the source; without a target it has no elements."""
+        shape, dtype = target.shape + source.shape, block_dtype(target, float_of(source.dtype))
+        return self._given(np.zeros(shape) if d is None and not target.size else d, shape, dtype, unconnected)

@@ -7,7 +7,7 @@ band is wide, however long it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, update_wrapper
+from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -17,6 +17,7 @@ from pullback.core.convert import float_of
 from pullback.core.interpreter import level_of, new_level
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, MissingPackageError, ShapeError, TracedValueError
+from pullback.transforms.argnums import Call, Derivative, WholeCall
 from pullback.transforms.colouring import coloured
 from pullback.transforms.directions import passes
 from pullback.transforms.grad import grad
@@ -81,22 +82,21 @@ class Plan:
         return self._directions
 
 
-PLANS: WeakKeyDictionary[Callable[..., Any], dict[str, Plan]] = WeakKeyDictionary()
+PLANS: WeakKeyDictionary[Callable[..., Any], dict[Any, Plan]] = WeakKeyDictionary()
 
 
-class SparseJacobian:
-    """What ``sparse_jacobian`` makes: keeps the name and docstring of ``f``, and pickles when ``f`` does."""
+class SparseJacobian(Derivative):
+    """What ``sparse_jacobian`` makes."""
 
-    __name__: str
-    __qualname__: str
-    __wrapped__: Callable[..., Any]
     face = "sparse_jacobian"
 
-    def __init__(self, f: Callable[..., Any]) -> None:
-        if not callable(f):
-            raise ArgumentError(f"{self.face}(f): f must be a function, got {type(f).__name__}.")
-        self.__name__ = self.__qualname__ = type(f).__name__
-        update_wrapper(self, f)
+    def __init__(self, f: Callable[..., Any], *, argnums: Any = None, argnames: Any = None) -> None:
+        super().__init__(f, argnums, argnames)
+        if self.selection is not None and len(self.selection.chosen) != 1:
+            raise ArgumentError(
+                f"{self.face}: one argument can be chosen, got {len(self.selection.chosen)}; use "
+                f"{self.face.removeprefix('sparse_')} for several."
+            )
         try:  # whoever asks for the same function again need not wait again
             self._plans = PLANS.setdefault(f, {})
         except TypeError:  # some functions cannot be looked up
@@ -105,34 +105,38 @@ class SparseJacobian:
     @property
     def _plan(self) -> Plan | None:
         """The plan of the last run."""
-        return self._plans.get(self.face)
+        return self._plans.get(self._key)
 
-    def __reduce__(self) -> Any:
-        return type(self), (self.__wrapped__,)
+    @property
+    def _key(self) -> Any:
+        return self.face, self.selection and self.selection.chosen[0]
 
-    def __repr__(self) -> str:
-        return f"<{self.face} of {self.__name__}>"
-
-    def differentiated(self) -> Callable[..., Any]:
+    def differentiated(self, call: Call) -> Callable[..., Any]:
         """The function whose jacobian is asked for."""
-        return self.__wrapped__
+        return call
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        call = self.bind(args, kwargs)
+        return self.at(call.xs[0], call)
+
+    def at(self, x: Any, call: Call) -> Any:
+        """The derivatives of a call by ``x``."""
         sparse = _door()
         self._one("x", whole_leaves(x))
         number = new_level()  # lower than the tapes', whose steps see many directions as one
         with opened() as tape:
-            made = Linear(self.face, self.differentiated(), (x,), tape)
+            made = Linear(self.face, (x,), WholeCall(self.differentiated(call), (x,)), tape)
             self._one("the result of f", made.record.values)
             check_real(self.face, made)
+            (dtype,) = made.inputs.gradient_dtypes(made.record.values)
             back, seen, plan = made.record, Outline(made.record), self._plan
             if plan is not None and not plan.pushes and seen.steady and seen.same(plan.back):
-                data = self._compressed(back, plan, number)
+                data = self._compressed(back, plan, number, dtype)
             else:
                 with opened() as second:
                     forward = back.transposed(second)
                     plan = self._planned(seen, forward, sparse)
-                    data = self._compressed(forward if plan.pushes else back, plan, number)
+                    data = self._compressed(forward if plan.pushes else back, plan, number, dtype)
         return sparse.csr_array((data, plan.indices.copy(), plan.starts.copy()), shape=plan.shape)
 
     def _one(self, what: str, leaves: Sequence[Any]) -> None:
@@ -153,14 +157,14 @@ class SparseJacobian:
         seen, plan = Outline(forward), self._plan
         if plan is None or not seen.same(plan.forward):
             places = pattern(forward, sparse, self.face).T.tocsr()
-            plan = self._plans[self.face] = Plan(places, back.kept(), seen.kept())
+            plan = self._plans[self._key] = Plan(places, back.kept(), seen.kept())
         return plan
 
     @staticmethod
-    def _compressed(record: Record, plan: Plan, number: int) -> Any:
+    def _compressed(record: Record, plan: Plan, number: int, dtype: Any) -> Any:
         """The numbers at the places of the pattern."""
-        value, leaf = record.values[0], record.leaves[0]
-        data = np.zeros(len(plan.indices), float_of(leaf.dtype))
+        value = record.values[0]
+        data = np.zeros(len(plan.indices), dtype)
         seeds = plan.directions(float_of(value.dtype)).reshape(plan.passes, *value.shape)
         first = 0
         for (rows,) in passes(record.only(0), seeds, record.widest, number):
@@ -181,11 +185,9 @@ class SparseHessian(SparseJacobian):
 
     face = "sparse_hessian"
 
-    def differentiated(self) -> Callable[..., Any]:
-        f = self.__wrapped__
-
+    def differentiated(self, call: Call) -> Callable[..., Any]:
         def scalar(x: Any) -> Any:
-            y = f(x)
+            y = call(x)
             if isinstance(y, Tensor) and y.shape:
                 raise ShapeError(f"{self.face}: f must return one number, got a tensor of shape {y.shape}. Sum it.")
             return y
@@ -195,9 +197,10 @@ class SparseHessian(SparseJacobian):
         return gradient
 
 
-def sparse_jacobian(f: Callable[..., Any]) -> SparseJacobian:
+def sparse_jacobian(f: Callable[..., Any], *, argnums: Any = None, argnames: Any = None) -> SparseJacobian:
     """``f(x)`` to ``J(x)``, its jacobian as a sparse array of SciPy's (CSR), with a row for each element of ``f(x)``.
 
+    ``argnums`` or ``argnames`` chooses the one argument to differentiate by; then ``J`` is called as ``f`` is.
     Which places may differ from zero is found from the recorded program: both branches of a ``where`` count, and what
     an op mixes in a way it does not tell counts as mixed throughout.  The pattern is kept for further calls, and found
     anew as soon as ``f`` runs otherwise: another shape, another way through its ``if``, other positions picked.
@@ -207,15 +210,17 @@ def sparse_jacobian(f: Callable[..., Any]) -> SparseJacobian:
     >>> J.nnz, J.toarray().tolist()
     (4, [[2.0, 1.0, 0.0], [0.0, 3.0, 2.0]])
     """
-    return SparseJacobian(f)
+    return SparseJacobian(f, argnums=argnums, argnames=argnames)
 
 
-def sparse_hessian(f: Callable[..., Any]) -> SparseHessian:
+def sparse_hessian(f: Callable[..., Any], *, argnums: Any = None, argnames: Any = None) -> SparseHessian:
     """``f(x)``, which is one number, to ``H(x)``, its hessian as a sparse array of SciPy's (CSR).
+
+    ``argnums`` or ``argnames`` chooses the one argument to differentiate by; then ``H`` is called as ``f`` is.
 
     >>> import numpy as np, pullback as pb
     >>> H = pb.sparse_hessian(lambda x: pb.sum(x[1:] * x[:-1] ** 2))(np.array([1.0, 2.0, 3.0]))
     >>> H.toarray().tolist()
     [[4.0, 2.0, 0.0], [2.0, 6.0, 4.0], [0.0, 4.0, 0.0]]
     """
-    return SparseHessian(f)
+    return SparseHessian(f, argnums=argnums, argnames=argnames)

@@ -15,7 +15,7 @@ from pullback.core.tape import RAW, Tape, constant
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, Watcher, watching, writer
 from pullback.errors import ArgumentError, GradientError, UnconnectedError
-from pullback.transforms.grad import TENSOR, ValueAndGrads, cut_text, described, given_back
+from pullback.transforms.grad import TENSOR, ValueAndGrads, cut_text, described, detach_aux, given_back, split_aux
 
 __all__ = ["variable_grads"]
 
@@ -25,15 +25,31 @@ UNREACHED = (
 )
 
 
+class CountingWatcher(Watcher):
+    """Follows the variables that are wanted, and notes the others that were read."""
+
+    def __init__(self, tape: Tape, wanted: Any) -> None:
+        super().__init__(tape, wanted)
+        self.others: dict[int, Variable] = {}
+
+    def wants(self, v: Variable) -> bool:
+        wanted = super().wants(v)
+        if not wanted:
+            self.others[id(v)] = v
+        return wanted
+
+
 def variable_grads(
     f: Callable[[], Any],
     var_list: Sequence[Variable] | None = None,
     *,
+    has_aux: bool = False,
     sparse: bool | Callable[[Variable], bool] = False,
 ) -> ValueAndGrads:
     """The value of ``f()`` and its gradients by the trainable variables it reads, as a dict by name.
 
-    ``f`` must return a scalar.  Listed variables that are not trainable map to ``None``.
+    ``f`` must return a scalar.  ``var_list`` says which variables; listed ones that are not trainable map to ``None``.
+    ``has_aux=True``: ``f`` returns ``(y, aux)`` and the value of the result is ``(y, aux)``.
     ``sparse=True``: the gradient of a variable of which ``f`` only picks rows (by ``gather``, ``x[indices]`` or an
     embedding) is a ``RowSparse``, and what it costs does not depend on how many rows there are; a function instead
     says of each variable whether this is wanted.
@@ -51,16 +67,23 @@ def variable_grads(
     frozen = _frozen(var_list)
     tape = Tape.open()
     try:
-        value, out = _pulled_variables(tape, f, var_list, sparse)
+        value, out, aux = _pulled_variables(tape, f, var_list, sparse, has_aux)
     finally:
         tape.close()
-    return ValueAndGrads(given_back(value, TENSOR), out | dict.fromkeys(frozen))
+    y = given_back(value, TENSOR)
+    return ValueAndGrads((y, aux) if has_aux else y, out | dict.fromkeys(frozen))
 
 
-def _pulled_variables(tape: Tape, f: Callable[[], Any], var_list: Any, sparse: Any) -> tuple[Any, dict[str, Any]]:
-    with watching(Watcher(tape, var_list)) as watcher:
+def _pulled_variables(
+    tape: Tape, f: Callable[[], Any], var_list: Any, sparse: Any, has_aux: bool
+) -> tuple[Any, dict[str, Any], Any]:
+    with watching(CountingWatcher(tape, var_list)) as watcher:
         y = f()
-    y = _scalar_result(tape, y, len(watcher.leaves))
+    aux = None
+    if has_aux:
+        y, aux = split_aux("variable_grads", y)
+        aux = detach_aux(aux, tape, (), TENSOR)
+    y = _scalar_result(tape, y, watcher)
     value = y.value
     y.g, y = float_of(y.dtype).type(1), None
     if sparse:
@@ -71,34 +94,46 @@ def _pulled_variables(tape: Tape, f: Callable[[], Any], var_list: Any, sparse: A
         terms = [finish_cotangent(node_of(leaf).g) for _, leaf in reads]
         terms = [g for g in terms if g is not None]
         if terms:
-            out[v.name] = _for_variable(total(terms), v)
+            out[v.name] = _for_variable(total(terms), float_of(v.dtype))
     if not out:
         raise UnconnectedError(UNREACHED + cut_text(tape))
-    return value, out
+    return value, out, aux
 
 
 def _frozen(var_list: Any) -> list[str]:
     """The names of the listed variables that are not trainable; checks the list."""
     if var_list is None:
         return []
-    if not isinstance(var_list, list | tuple) or not all(isinstance(v, Variable) for v in var_list):
+    if not isinstance(var_list, list | tuple):
         got = type(var_list).__name__
         raise ArgumentError(f"variable_grads(f, var_list): var_list must be a list of variables, got {got}.")
+    for i, v in enumerate(var_list):
+        if not isinstance(v, Variable):
+            raise ArgumentError(
+                f"variable_grads(f, var_list): var_list must be a list of variables, got {type(v).__name__} as "
+                f"var_list[{i}] of {len(var_list)}. Make one with pb.variable."
+            )
     frozen = [v.name for v in var_list if not v.trainable]
     if len(frozen) == len(var_list):
+        names = f" ({', '.join(frozen)})" if frozen else ""
         raise GradientError(
-            f"variable_grads: var_list has no trainable variable among its {len(var_list)}; there is nothing to do."
+            f"variable_grads(f, var_list): var_list has no trainable variable among its {len(var_list)}{names}; there "
+            "is nothing to differentiate by. Set v.trainable = True, or list others."
         )
     return frozen
 
 
-def _scalar_result(tape: Tape, y: Any, read: int) -> Any:
+def _scalar_result(tape: Tape, y: Any, watcher: CountingWatcher) -> Any:
     if not isinstance(y, Tensor):
         raise GradientError(f"variable_grads(f): f must return a tensor, a scalar, got {described(y)}.")
     y = y.read()
     if not tape.holds(y):
-        if not read:
-            raise UnconnectedError("variable_grads(f): f read 0 trainable variables, so there is no gradient.")
+        if not watcher.leaves:
+            others = [v.name for v in watcher.others.values()]
+            read = (
+                f" It read {len(others)} that are not trainable or not listed: {', '.join(others)}." if others else ""
+            )
+            raise UnconnectedError(f"variable_grads(f): f read 0 trainable variables, so there is no gradient.{read}")
         raise UnconnectedError(UNREACHED + cut_text(tape))
     if y.ndim:
         raise GradientError(
@@ -127,10 +162,7 @@ def own_rows(d: RowSparse) -> RowSparse:
     return make_rows(d.indices, values, d.shape)
 
 
-def _for_variable(d: Any, v: Variable) -> Any:
+def _for_variable(d: Any, dtype: Any) -> Any:
     if isinstance(d, RowSparse):
         return own_rows(d)
-    if isinstance(d, RAW):
-        d = np.array(d, float_of(v.dtype))[()]  # its own, whatever it was a view of
-        return constant(d)
-    return d
+    return constant(np.array(d, dtype)[()]) if isinstance(d, RAW) else d  # its own, whatever it was a view of

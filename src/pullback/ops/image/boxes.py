@@ -10,7 +10,7 @@ import numpy as np
 from pullback.core.axes import moves
 from pullback.core.calculus import constant
 from pullback.core.composition import numbers
-from pullback.core.convert import as_number
+from pullback.core.convert import as_number, check_real
 from pullback.core.op import op
 from pullback.core.tape import constant as tensor_of
 from pullback.core.tensor import Tensor, stripped
@@ -53,6 +53,8 @@ def _suppressed(
     sigma: Any = 0.0,
 ) -> Any:  # fmt: skip
     (room,) = _stays(boxes.shape, scores.shape, max_output_size, iou_threshold, score_threshold, sigma)
+    check_real("non_max_suppression", boxes, "boxes")
+    check_real("non_max_suppression", scores, "scores")
     chosen = np.full(room, -1, np.int32)
     boxes, scores = boxes.astype(float), scores.astype(float)  # thresholds are compared as they are, not rounded
     left = np.flatnonzero(scores > score_threshold)

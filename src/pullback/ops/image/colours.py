@@ -9,7 +9,7 @@ import numpy as np
 from pullback.core.axes import moves, one_by_one
 from pullback.core.calculus import constant
 from pullback.core.composition import numbers
-from pullback.core.convert import as_number
+from pullback.core.convert import as_number, check_real
 from pullback.core.op import op
 from pullback.errors import ArgumentError, ShapeError
 
@@ -67,6 +67,7 @@ def _best_threshold(grey: Any) -> float:
 
 def _threshold(image: Any, method: Any = "binary", inverted: Any = False, thresh_value: Any = 0.5) -> Any:
     _black_and_white(image.shape, method, inverted, thresh_value)
+    check_real("threshold", image, "image")
     grey = image if image.dtype.kind == "f" else image.astype(np.float32)
     if image.shape[2] == 3:
         red, green, blue = LUMA.astype(grey.dtype)

@@ -10,6 +10,7 @@ import numpy as np
 
 from pullback.core.axes import Sample, moves
 from pullback.core.calculus import linear
+from pullback.core.convert import check_real
 from pullback.core.op import op
 from pullback.core.rows import add_rows
 from pullback.errors import ArgumentError, ShapeError
@@ -118,6 +119,7 @@ def _unlerp(x: Any, mixed: Any, axis: int, n: int) -> Any:
 
 
 def _floats(x: Any) -> Any:
+    check_real("resize", x, "images")
     return x if x.dtype.kind == "f" else x.astype(np.float32)
 
 

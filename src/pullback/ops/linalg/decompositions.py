@@ -1,4 +1,4 @@
-"""Decompositions: QR, eigenvalues of symmetric matrices, singular values.
+"""Decompositions: QR and singular values.
 
 An op has one result, so the parts of a decomposition are computed as one, with their rows on top of each other, and
 taken apart by slices.  So they are computed once, and one rule knows the cotangents of all of them.
@@ -10,151 +10,50 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.core.adjoints import T
+from pullback.core.adjoints import H, T
 from pullback.core.axes import Shape
 from pullback.core.calculus import rule
 from pullback.core.composition import numbers
 from pullback.core.op import op
-from pullback.core.tensor import all_values, unfollowed
+from pullback.core.tensor import all_values, stripped, unfollowed
 from pullback.errors import ArgumentError, MatrixError, ShapeError
+from pullback.ops.linalg.eigenvalues import joined, matrix
 from pullback.ops.linalg.pieces import (
     ANY,
     DIVERGED,
-    SQUARE,
     TALL,
     Matrices,
     below,
+    check_phase,
     clear,
+    complex_matrices,
     diagonal_row,
     differences,
     divided,
+    imaginary,
+    is_complex,
+    matrices,
     on_diagonal,
     per_gap,
-    symmetric,
+    real_part,
     unwarned,
 )  # fmt: skip
 from pullback.ops.linalg.triangular import triangular_solve
 
-__all__ = ["QR", "SVD", "Eigh", "eigh", "eigvalsh", "gram_schmidt", "qr", "svd", "svdvals"]
-
-
-def joined(*parts: Any) -> Any:
-    """Matrices of as many columns, one over the other."""
-    return np.concatenate(parts, axis=-2)
-
-
-def matrix(x: Any, name: str) -> Any:
-    x = numbers(name, "x", x)
-    if x.ndim < 2:
-        raise ShapeError(f"{name}: x must be a matrix, or several over its last two axes; got shape {x.shape}.")
-    return x
-
-
-# ---- eigenvalues
-
-
-def both_of_eigh(x: Any) -> Any:
-    w, v = np.linalg.eigh(symmetric(x))
-    return joined(w[..., None, :], v)
-
-
-@unwarned
-def eigh_back(g: Any, z: Any) -> Any:
-    w, v = z[..., 0, :], z[..., 1:, :]
-    turn = per_gap(T(v) @ g[..., 1:, :], differences(w))
-    return symmetric(v @ (turn + on_diagonal(g[..., 0, :])) @ T(v))
-
-
-@unwarned
-def eigh_moved(dx: Any, z: Any) -> Any:
-    w, v = z[..., 0, :], z[..., 1:, :]
-    turn = T(v) @ symmetric(dx) @ v
-    return joined(diagonal_row(turn), v @ per_gap(turn, differences(w)))
-
-
-@op(
-    both_of_eigh,
-    acts=Matrices(lambda m, n: (n + 1, n), SQUARE),
-    d=rule(lambda g, z: eigh_back(g, z), jvp=lambda dx, z: eigh_moved(dx, z)),
-    run=clear("eigh", both_of_eigh, DIVERGED),
-)
-def joined_eigh(x: Any, /) -> Any:
-    """What ``eigh`` gives: a row of eigenvalues, and under it the matrix of eigenvectors.
-
-    >>> joined_eigh(np.diag([1.0, 2.0]))
-    array([[1., 2.],
-           [1., 0.],
-           [0., 1.]])
-    """
-
-
-class Eigh(NamedTuple):
-    """Eigenvalues and eigenvectors, as ``eigh`` gives them.
-
-    >>> pb.linalg.eigh(np.eye(2)).eigenvalues
-    array([1., 1.])
-    """
-
-    eigenvalues: Any
-    eigenvectors: Any
-
-
-def eigh(x: Any) -> Eigh:
-    """The eigenvalues of symmetric matrices, in ascending order, and their eigenvectors as columns.
-
-    What is decomposed is the mean of ``x`` and its transpose, so that gradients are symmetric too.  The sign of an
-    eigenvector is a matter of chance; a gradient says how it moves with its sign kept.  Equal eigenvalues have no
-    eigenvectors of their own: the gradient of what depends on these is infinite or NaN there, and so is the second
-    derivative of eigenvalues.  First derivatives of the eigenvalues alone are fine.
-
-    >>> w, v = pb.linalg.eigh(np.array([[2.0, 0.0], [0.0, 1.0]]))
-    >>> w
-    array([1., 2.])
-    """
-    z = joined_eigh(matrix(x, "eigh"))
-    return Eigh(z[..., 0, :], z[..., 1:, :])
-
-
-def values_of_eigh(x: Any) -> Any:
-    return np.linalg.eigvalsh(symmetric(x))
-
-
-@op(
-    values_of_eigh,
-    acts=Matrices(lambda m, n: (n,), SQUARE),
-    d=rule(lambda g, x: eigvalsh_back(g, x), jvp=lambda dx, x: eigvalsh_moved(dx, x)),
-    run=clear("eigvalsh", values_of_eigh, DIVERGED),
-)
-def eigvalsh(x: Any, /) -> Any:
-    """The eigenvalues of symmetric matrices, in ascending order.
-
-    The mean of ``x`` and its transpose is meant.  Second derivatives need eigenvalues that differ.
-
-    >>> pb.linalg.eigvalsh(np.array([[2.0, 0.0], [0.0, 1.0]]))
-    array([1., 2.])
-    """
-
-
-def eigvalsh_back(g: Any, x: Any) -> Any:
-    v = eigh(x).eigenvectors
-    return (v * g[..., None, :]) @ T(v)
-
-
-def eigvalsh_moved(dx: Any, x: Any) -> Any:
-    v = eigh(x).eigenvectors
-    return np.sum(v * (symmetric(dx) @ v), axis=-2)
+__all__ = ["QR", "SVD", "gram_schmidt", "qr", "svd", "svdvals"]
 
 
 # ---- singular values
 
 
-def all_of_svd(x: Any) -> Any:
-    u, s, v = np.linalg.svd(x, full_matrices=False)
-    return joined(u, s[..., None, :], T(v))
+def all_of_svd(x: Any, full: bool = False) -> Any:
+    u, s, v = np.linalg.svd(x, full_matrices=full)
+    k = s.shape[-1]
+    return joined(u[..., :k], s[..., None, :], H(v[..., :k, :]))
 
 
 def svd_parts(z: Any, m: int) -> tuple[Any, Any, Any]:
-    return z[..., :m, :], z[..., m, :], z[..., m + 1 :, :]
+    return z[..., :m, :], real_part(z[..., m, :]), z[..., m + 1 :, :]
 
 
 def square_gaps(s: Any) -> Any:
@@ -164,7 +63,7 @@ def square_gaps(s: Any) -> Any:
 
 def beside(x: Any, q: Any) -> Any:
     """The part of the columns ``x`` that is at right angles to those of ``q``."""
-    return x - q @ (T(q) @ x)
+    return x - q @ (H(q) @ x)
 
 
 @unwarned
@@ -172,13 +71,18 @@ def svd_back(g: Any, z: Any, x_shape: Shape) -> Any:
     m, n = x_shape[-2:]
     (u, s, v), (du, ds, dv) = svd_parts(z, m), svd_parts(g, m)
     gaps, row = square_gaps(s), s[..., None, :]
-    left, right = per_gap(T(u) @ du, gaps), per_gap(T(v) @ dv, gaps)
-    turn = (left + T(left)) * row + s[..., :, None] * (right + T(right)) + on_diagonal(ds)
-    dx = u @ turn @ T(v)
+    by_u, by_v = H(u) @ du, H(v) @ dv
+    left, right = per_gap(by_u, gaps), per_gap(by_v, gaps)
+    turn = (left + H(left)) * row + s[..., :, None] * (right + H(right)) + on_diagonal(ds)
+    if is_complex(u):  # each pair of vectors may turn together; against each other they turn as the product does
+        phases, others = np.imag(diagonal_row(by_u)), np.imag(diagonal_row(by_v))
+        check_phase("svd", phases + others, g)
+        turn = turn + on_diagonal(imaginary(divided(phases - others, 2 * row))[..., 0, :])
+    dx = u @ turn @ H(v)
     if m > n:
-        dx = dx + divided(beside(du, u), row) @ T(v)
+        dx = dx + divided(beside(du, u), row) @ H(v)
     if n > m:
-        dx = dx + u @ T(divided(beside(dv, v), row))
+        dx = dx + u @ H(divided(beside(dv, v), row))
     return dx
 
 
@@ -187,25 +91,28 @@ def svd_moved(dx: Any, z: Any) -> Any:
     m, n = dx.shape[-2:]
     u, s, v = svd_parts(z, m)
     gaps, row = square_gaps(s), s[..., None, :]
-    turn = T(u) @ dx @ v
+    turn = H(u) @ dx @ v
     scaled, other = turn * row, s[..., :, None] * turn
-    du = u @ per_gap(scaled + T(scaled), gaps)
-    dv = v @ per_gap(other + T(other), gaps)
+    du = u @ per_gap(scaled + H(scaled), gaps)
+    dv = v @ per_gap(other + H(other), gaps)
+    if is_complex(u):
+        phases = imaginary(divided(np.imag(diagonal_row(turn)), 2 * row))
+        du, dv = du + u * phases, dv - v * phases
     if m > n:
         du = du + divided(beside(dx @ v, u), row)
     if n > m:
-        dv = dv + divided(beside(T(dx) @ u, v), row)
-    return joined(du, diagonal_row(turn), dv)
+        dv = dv + divided(beside(H(dx) @ u, v), row)
+    return joined(du, real_part(diagonal_row(turn)), dv)
 
 
 @op(
     all_of_svd,
-    acts=Matrices(lambda m, n: (m + 1 + n, min(m, n)), ANY, square=False),
-    d=rule(lambda g, z, x_shape: svd_back(g, z, x_shape), jvp=lambda dx, z: svd_moved(dx, z)),
+    acts=Matrices(lambda m, n: (m + 1 + n, min(m, n)), ANY, square=False, complex=None),
+    d=rule(lambda g, z, x_shape: svd_back(g, z, x_shape), jvp=lambda dx, z: svd_moved(dx, z), adjoint=True),
     run=clear("svd", all_of_svd, DIVERGED),
 )
-def joined_svd(x: Any, /) -> Any:
-    """What ``svd`` gives: U, under it the row of singular values, under that V.
+def joined_svd(x: Any, /, full: bool = False) -> Any:
+    """What ``svd`` gives: U, under it the row of singular values, under that V; ``full`` is how LAPACK is called.
 
     >>> joined_svd(np.array([[2.0]])).shape
     (3, 1)
@@ -229,7 +136,8 @@ def svd(x: Any, full_matrices: bool = False, compute_uv: bool = True) -> Any:
 
     Without ``compute_uv`` the singular values alone.  With ``full_matrices`` the bases ``U`` and ``Vh`` are completed;
     a gradient of what depends on the choice of the added vectors has no meaning.  The signs of pairs of vectors are a
-    matter of chance; a gradient says how they move with their signs kept.  Equal singular values, and for matrices
+    matter of chance, of complex ones their phases; a gradient says how they move with their signs kept, and a function
+    that depends on phases is refused.  Equal singular values, and for matrices
     that are not square those that are 0, have no vectors of their own: the gradient of what depends on these is
     infinite or NaN there.  First derivatives of the singular values alone are fine.
 
@@ -243,19 +151,19 @@ def svd(x: Any, full_matrices: bool = False, compute_uv: bool = True) -> Any:
         return svdvals(x)
     x = matrix(x, "svd")
     m, n = x.shape[-2:]
-    u, s, v = svd_parts(joined_svd(x), m)
+    u, s, v = svd_parts(joined_svd(x, bool(full_matrices)), m)
     if full_matrices and m != n:
         if m > n:
             u = completed(u, unfollowed(lambda x: np.linalg.svd(x)[0][..., n:], x))
         else:
-            v = completed(v, unfollowed(lambda x: T(np.linalg.svd(x)[2])[..., m:], x))
-    return SVD(u, s, T(v))
+            v = completed(v, unfollowed(lambda x: H(np.linalg.svd(x)[2])[..., m:], x))
+    return SVD(u, s, H(v))
 
 
 @op(
     np.linalg.svdvals,
     acts=Matrices(lambda m, n: (min(m, n),), ANY, square=False),
-    d=rule(lambda g, x: svdvals_back(g, x), jvp=lambda dx, x: svdvals_moved(dx, x)),
+    d=rule(lambda g, x: svdvals_back(g, x), jvp=lambda dx, x: svdvals_moved(dx, x), adjoint=True),
     run=clear("svdvals", np.linalg.svdvals, DIVERGED),
 )
 def svdvals(x: Any, /) -> Any:
@@ -273,25 +181,29 @@ def svdvals_back(g: Any, x: Any) -> Any:
 
 def svdvals_moved(dx: Any, x: Any) -> Any:
     u, _, v = svd(x)
-    return np.sum((T(u) @ dx) * v, axis=-1)
+    moved = H(u) @ dx
+    return np.sum(np.real(moved * np.conjugate(v)) if is_complex(v) else moved * v, axis=-1)
 
 
 # ---- QR
 
 
-def both_of_qr(x: Any) -> Any:
-    q, r = np.linalg.qr(x)
-    return joined(q, T(r))
+def both_of_qr(x: Any, complete: bool = False) -> Any:
+    q, r = np.linalg.qr(x, "complete" if complete else "reduced")
+    n = x.shape[-1]
+    return joined(q[..., :n], T(r[..., :n, :]))
 
 
 @op(
     both_of_qr,
     acts=Matrices(lambda m, n: (m + n, n), TALL, square=False),
-    d=rule(lambda g, z, x_shape: qr_back(g, z, x_shape[-2]), jvp=lambda dx, z: qr_moved(dx, z)),
+    d=rule(lambda g, z, x_shape: qr_back(g, z, x_shape[-2]), jvp=lambda dx, z: qr_moved(dx, z), adjoint=True),
     run=clear("qr", both_of_qr, DIVERGED),
 )
-def joined_qr(x: Any, /) -> Any:
-    """What ``qr`` gives for a matrix that is not wide: Q, and under it the transpose of R.
+def joined_qr(x: Any, /, complete: bool = False) -> Any:
+    """What ``qr`` gives for a matrix that is not wide: Q, under it the transpose of R.
+
+    ``complete`` is how LAPACK is called.
 
     >>> joined_qr(np.array([[3.0], [4.0]])).shape
     (3, 1)
@@ -300,26 +212,83 @@ def joined_qr(x: Any, /) -> Any:
 
 def qr_back(g: Any, z: Any, m: int) -> Any:
     q, r = z[..., :m, :], T(z[..., m:, :])
-    dq, dr = g[..., :m, :], T(g[..., m:, :])
-    turn = r @ T(dr) - T(dq) @ q
-    strict = turn * below(turn.shape[-1], -1, turn.dtype)
-    return T(over_triangle(r, dq + q @ (strict + T(strict) + on_diagonal(diagonal_row(turn)[..., 0, :])), False))
+    return qr_adjoint(q, r, g[..., :m, :], T(g[..., m:, :]))
+
+
+def qr_adjoint(q: Any, r: Any, dq: Any, dr: Any) -> Any:
+    """The cotangent of a matrix that is not wide from those of its Q and R."""
+    turn = r @ H(dr) - H(dq) @ q
+    strict = turn * below(turn.shape[-1], -1, np.finfo(turn.dtype).dtype)
+    whole = strict + H(strict) + on_diagonal(real_part(diagonal_row(turn))[..., 0, :])
+    return H(over_triangle(r, dq + q @ whole))
 
 
 def qr_moved(dx: Any, z: Any) -> Any:
     m = dx.shape[-2]
     q, r = z[..., :m, :], T(z[..., m:, :])
-    c = T(over_triangle(r, dx, True))
-    b = T(q) @ c
-    strict = b * below(b.shape[-1], -1, b.dtype)
-    up = b - strict + T(strict)
-    return joined(c - q @ up, T(up @ r))
+    dq, dr = qr_tangents(q, r, dx)
+    return joined(dq, T(dr))
 
 
-def over_triangle(r: Any, x: Any, trans: bool) -> Any:
-    """The transpose of ``x`` divided by R; where R is singular the columns of the matrix were dependent."""
+def qr_tangents(q: Any, r: Any, dx: Any) -> tuple[Any, Any]:
+    """The tangents of Q and R from that of a matrix that is not wide."""
+    c = H(over_triangle(r, dx, True))
+    b = H(q) @ c
+    strict = b * below(b.shape[-1], -1, np.finfo(b.dtype).dtype)
+    up = b - strict + H(strict)
+    if is_complex(up):  # the diagonal of R stays real
+        up = up - on_diagonal(imaginary(np.imag(diagonal_row(b)))[..., 0, :])
+    return c - q @ up, up @ r
+
+
+def both_of_wide_qr(x: Any) -> Any:
+    return np.concatenate(np.linalg.qr(x), axis=-1)
+
+
+def wide_samples() -> list[Any]:
+    return [((fill(*shape),), {}) for fill in (matrices, complex_matrices) for shape in ((2, 4), (3, 2, 3))]
+
+
+class Wide(Matrices):
+    """Matrices with more columns than rows."""
+
+    def samples(self) -> list[Any]:
+        return wide_samples()
+
+
+@op(
+    both_of_wide_qr,
+    acts=Wide(lambda m, n: (m, m + n), (), square=False),
+    d=rule(lambda g, z, x: wide_qr_back(g, z, x), jvp=lambda dx, z, x: wide_qr_moved(dx, z, x), adjoint=True),
+    run=clear("qr", both_of_wide_qr, DIVERGED),
+)
+def joined_wide_qr(x: Any, /) -> Any:
+    """What ``qr`` gives for a matrix of more columns than rows: Q, and beside it R.
+
+    >>> joined_wide_qr(np.array([[3.0, 4.0]])).shape
+    (1, 3)
+    """
+
+
+def wide_qr_back(g: Any, z: Any, x: Any) -> Any:
+    """R beyond its first square is Q's adjoint times those columns of ``x``."""
+    m = x.shape[-2]
+    q, r = z[..., :m], z[..., m : 2 * m]
+    dq, dr, rest = g[..., :m], g[..., m : 2 * m], g[..., 2 * m :]
+    return np.concatenate([qr_adjoint(q, r, dq + x[..., m:] @ H(rest), dr), q @ rest], axis=-1)
+
+
+def wide_qr_moved(dx: Any, z: Any, x: Any) -> Any:
+    m = x.shape[-2]
+    q = z[..., :m]
+    dq, dr = qr_tangents(q, z[..., m : 2 * m], dx[..., :m])
+    return np.concatenate([dq, dr, H(dq) @ x[..., m:] + H(q) @ dx[..., m:]], axis=-1)
+
+
+def over_triangle(r: Any, x: Any, adjoint: bool = False) -> Any:
+    """R, or its adjoint, divided into the adjoint of ``x``; where R is singular the columns were dependent."""
     try:
-        return triangular_solve(r, T(x), False, trans)
+        return triangular_solve(np.conjugate(r) if adjoint and is_complex(r) else r, H(x), False, adjoint)
     except MatrixError:
         n = r.shape[-1]
         raise MatrixError(
@@ -353,9 +322,9 @@ def qr(x: Any, full_matrices: bool = False) -> QR:
     x = matrix(x, "qr")
     m, n = x.shape[-2:]
     if m < n:
-        q, r = qr(x[..., :m])
-        return QR(q, np.concatenate([r, T(q) @ x[..., m:]], axis=-1))
-    z = joined_qr(x)
+        z = joined_wide_qr(x)
+        return QR(z[..., :m], z[..., m:])
+    z = joined_qr(x, bool(full_matrices))
     q, r = z[..., :m, :], T(z[..., m:, :])
     if full_matrices and m > n:
         q = completed(q, unfollowed(lambda x: np.linalg.qr(x, mode="complete")[0][..., n:], x))
@@ -365,14 +334,15 @@ def qr(x: Any, full_matrices: bool = False) -> QR:
 
 def completed(q: Any, more: Any) -> Any:
     """A basis with ``more`` columns, which stay at right angles to ``q`` however that moves."""
-    return np.concatenate([q, orthonormal(beside(more, q))], axis=-1)
+    moving = orthonormal(beside(more, q))
+    return np.concatenate([q, more + (moving - stripped(moving))], axis=-1)
 
 
 def orthonormal(x: Any) -> Any:
     """Columns made orthonormal from the first on, each on its own side."""
     q, r = qr(x)
-    one = np.ones((), q.dtype)
-    return q * np.where(diagonal_row(r) < 0, -one, one)
+    one = np.ones((), np.finfo(q.dtype).dtype)
+    return q * np.where(real_part(diagonal_row(r)) < 0, -one, one)
 
 
 def gram_schmidt(xs: Any) -> Any:

@@ -11,7 +11,8 @@ from pullback.core.calculus import constant
 from pullback.core.composition import own_words
 from pullback.core.op import op
 from pullback.errors import ArgumentError
-from pullback.ops.linalg.decompositions import matrix, svdvals
+from pullback.ops.linalg.decompositions import svdvals
+from pullback.ops.linalg.eigenvalues import matrix
 from pullback.ops.linalg.pieces import ANY, DIVERGED, Matrices, clear
 from pullback.ops.linalg.solving import inv
 

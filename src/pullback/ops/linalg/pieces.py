@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.adjoints import T
+from pullback.core.adjoints import H, T
 from pullback.core.axes import Acts, Sample, Shape, broadcast, leading, listed
-from pullback.errors import ArgumentError, MatrixError, ShapeError
+from pullback.core.tensor import all_values
+from pullback.errors import GradientError, MatrixError, ShapeError
 
 __all__: list[str] = []
 
@@ -36,14 +37,30 @@ def positive(*shape: int) -> Any:
     return x @ T(x) + np.eye(shape[-1]) + 1e-3 * np.sin(x)
 
 
+def complex_matrices(*shape: int) -> Any:
+    """Matrices for the generated tests, of complex numbers.
+
+    >>> np.linalg.cond(complex_matrices(3, 3)) < 10
+    np.True_
+    """
+    return matrices(*shape) + 0.5j * np.cos(np.arange(1.0, 1.0 + prod(shape)) ** 1.3).reshape(shape)
+
+
+def complex_positive(*shape: int) -> Any:
+    """The same, positive definite but not quite Hermitian."""
+    x = complex_matrices(*shape)
+    return x @ H(x) + np.eye(shape[-1]) + 1e-3 * np.sin(x)
+
+
 class Matrices(Acts):
     """One matrix over the last two axes, with any axes before; ``out(m, n)`` is what becomes of the two."""
 
     def __init__(
         self, out: Callable[..., Sequence[int]], shapes: Sequence[Shape], square: bool = True, fill: Any = matrices,
-        ways: Sequence[dict[str, Any]] = ({},),
+        ways: Sequence[dict[str, Any]] = ({},), complex: Any = complex_matrices,
     ) -> None:  # fmt: skip
         self.out, self.shapes, self.square, self.fill, self.ways = out, shapes, square, fill, ways
+        self.complex = complex  # the same of complex numbers, for one more sample; or None
 
     def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
         (x,) = shapes
@@ -58,7 +75,12 @@ class Matrices(Acts):
         return leading(op, args, on, params)
 
     def samples(self) -> list[Sample]:
-        return [((self.fill(*shape),), way) for way in self.ways for shape in self.shapes]
+        made: list[Sample] = [((self.fill(*shape),), way) for way in self.ways for shape in self.shapes]
+        if self.complex is not None:
+            made += [
+                ((self.complex(*shape),), self.ways[0]) for shape in self.shapes if len(shape) == 3 or shape[0] == 4
+            ]
+        return made
 
 
 SQUARE: tuple[Shape, ...] = ((3, 3), (1, 1), (2, 3, 3), (0, 2, 2), (0, 0))
@@ -104,7 +126,8 @@ class Systems(Acts):
             ((3, 3), (3, 2)), ((3, 3), (3,)), ((2, 3, 3), (3,)), ((2, 3, 3), (2, 3, 1)), ((2, 1, 2, 2), (3, 2, 2)),
             ((2, 2), (3, 2, 4)), ((0, 2, 2), (2, 1)), ((0, 0), (0, 2)), ((1, 1), (1,)),
         ]  # fmt: skip
-        return [((matrices(*x), y), way) for way in self.ways for x, y in pairs]
+        made: list[Sample] = [((matrices(*x), y), way) for way in self.ways for x, y in pairs]
+        return made + [((complex_matrices(2, 3, 3), y), way) for way in self.ways for y in ((3,), (2, 3, 1))]
 
 
 # ---- errors
@@ -115,8 +138,6 @@ def clear(name: str, run: Callable[..., Any], trouble: str) -> Callable[..., Any
 
     def run_clearly(*args: Any) -> Any:
         try:
-            if any(a.dtype.kind == "c" for a in args if isinstance(a, np.ndarray)):
-                raise ArgumentError(f"{name}: complex matrices have no rule here; use np.linalg on plain arrays.")
             return run(*args)
         except np.linalg.LinAlgError as error:
             if isinstance(error, MatrixError) or "dimension" in str(error):
@@ -136,13 +157,45 @@ DIVERGED = "the iteration did not converge; look for NaN or infinity in x"
 
 
 def symmetric(x: Any) -> Any:
-    """The mean of a matrix and its transpose.
+    """The mean of a matrix and its transpose, of complex numbers conjugated.
 
     >>> symmetric(np.array([[1.0, 2.0], [4.0, 5.0]]))
     array([[1., 3.],
            [3., 5.]])
     """
-    return (x + T(x)) * np.array(0.5, x.dtype if x.dtype.kind == "f" else float)
+    return (x + H(x)) * np.array(0.5, np.finfo(x.dtype).dtype if x.dtype.kind in "fc" else float)
+
+
+def is_complex(x: Any) -> bool:
+    return bool(x.dtype.kind == "c")
+
+
+def real_part(x: Any) -> Any:
+    """Numbers that are real, of whichever dtype, as real ones.
+
+    >>> real_part(np.array([1 + 0j, 2]))
+    array([1., 2.])
+    """
+    return np.real(x) if is_complex(x) else x
+
+
+def imaginary(x: Any) -> Any:
+    """``1j`` times real numbers, or 0 where no complex numbers are meant."""
+    return x * np.array(1j, np.result_type(x.dtype, np.complex64))
+
+
+def check_phase(name: str, turned: Any, g: Any) -> None:
+    """Refuse a function that depends on the phases of complex vectors, which LAPACK chooses as it likes.
+
+    ``turned`` is how much the function changes when each vector turns, ``g`` the cotangent of all of them.
+    """
+    by, size = np.abs(all_values(turned)), np.abs(all_values(g))
+    if by.size and by.max() > np.finfo(by.dtype).eps ** 0.4 * max(size.max(), 1.0):
+        raise GradientError(
+            f"{name}: of complex matrices each vector may be multiplied by any number of absolute value 1, and the "
+            "function that is differentiated depends on which one it was. Take what does not, such as abs(v), "
+            "v @ v.conj().T, or vectors divided by one of their elements."
+        )
 
 
 @lru_cache(256)

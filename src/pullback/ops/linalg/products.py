@@ -33,9 +33,14 @@ def matrix_power(x: Any, n: int) -> Any:
         return matrix_power(inv(x), -n)
     if n == 0:
         return np.zeros_like(x) + np.eye(x.shape[-1], dtype=x.dtype)
-    half = matrix_power(x, n // 2) if n > 1 else None
-    square = x if half is None else half @ half
-    return square @ x if n > 1 and n % 2 else square
+    if n == 3:
+        return (x @ x) @ x
+    square, result = x, x if n % 2 else None  # in the order in which NumPy multiplies
+    while n := n // 2:
+        square = square @ square
+        if n % 2:
+            result = square if result is None else result @ square
+    return result
 
 
 @lru_cache(256)

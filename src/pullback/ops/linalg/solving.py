@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.core.adjoints import T
+from pullback.core.adjoints import H, T
+from pullback.core.axes import moves
 from pullback.core.calculus import rule
 from pullback.core.composition import numbers, own_words
 from pullback.core.convert import as_number
 from pullback.core.op import op
 from pullback.errors import ShapeError
 from pullback.ops.linalg.decompositions import svdvals
-from pullback.ops.linalg.pieces import DIVERGED, SINGULAR, SQUARE, UNSOLVED, Matrices, Systems, clear, same_square
+from pullback.ops.linalg.pieces import (
+    DIVERGED,
+    SINGULAR,
+    SQUARE,
+    UNSOLVED,
+    Matrices,
+    Systems,
+    clear,
+    complex_matrices,
+    imaginary,
+    is_complex,
+    matrices,
+    real_part,
+    same_square,
+)  # fmt: skip
 from pullback.ops.linalg.triangular import into_rows, lifted, lowered
 
 __all__ = ["LeastSquares", "SlogDet", "det", "inv", "lstsq", "pinv", "slogdet", "solve"]
@@ -66,25 +82,26 @@ def inv(x: Any, /) -> Any:
     """
 
 
-def pseudo_inverse(x: Any, rtol: Any = None) -> Any:
+def pseudo_inverse(x: Any, rtol: Any = None, hermitian: bool = False) -> Any:
     if rtol is not None:
         as_number("pinv", "rtol", rtol, 0)
     if rtol is None and x.ndim > 1:
-        rtol = max(x.shape[-2:]) * np.finfo(x.dtype if x.dtype.kind == "f" else float).eps
-    return np.linalg.pinv(x, rtol=rtol)
+        rtol = max(x.shape[-2:]) * np.finfo(x.dtype if x.dtype.kind in "fc" else float).eps
+    return np.linalg.pinv(x, rtol=rtol, hermitian=bool(hermitian))
 
 
 @op(
     pseudo_inverse,
     acts=Matrices(lambda m, n: (n, m), [(3, 3), (4, 2), (2, 4), (2, 3, 2), (0, 2, 3)], square=False),
-    d=rule(lambda g, x, z: pinv_back(g, x, z), jvp=lambda dx, x, z: pinv_moved(dx, x, z)),
+    d=rule(lambda g, x, z: pinv_back(g, x, z), jvp=lambda dx, x, z: pinv_moved(dx, x, z), adjoint=True),
     run=clear("pinv", pseudo_inverse, DIVERGED),
 )
-def pinv(x: Any, /, rtol: Any = None) -> Any:
+def pinv(x: Any, /, rtol: Any = None, hermitian: bool = False) -> Any:
     """The pseudo-inverse of matrices of any shape; singular values under ``rtol`` times the largest count as 0.
 
     Its derivative exists where the rank does not change nearby, so always at full rank; it is right where the values
     that count as 0 are.  Without ``rtol`` it is the larger side times the precision of the dtype.
+    ``hermitian`` says that the matrices are symmetric or Hermitian, which is quicker.
 
     >>> pb.linalg.pinv(np.array([[2.0, 0.0], [0.0, 0.0]]))
     array([[0.5, 0. ],
@@ -93,13 +110,13 @@ def pinv(x: Any, /, rtol: Any = None) -> Any:
 
 
 def pinv_back(g: Any, x: Any, z: Any) -> Any:
-    h, t = T(g), T(z)
+    h, t = H(g), H(z)
     a, b = h @ z @ t, t @ z @ h
     return a - x @ (z @ a) + b - (b @ z) @ x - t @ g @ t
 
 
 def pinv_moved(dx: Any, x: Any, z: Any) -> Any:
-    d, t = T(dx), T(z)
+    d, t = H(dx), H(z)
     a, b = z @ t @ d, d @ t @ z
     return a - (a @ x) @ z + b - z @ (x @ b) - z @ dx @ z
 
@@ -133,10 +150,50 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> LeastSquares:
         )
     s = svdvals(a)
     rtol = max(a.shape[-2:]) * np.finfo(s.dtype).eps if rcond is None else as_number("lstsq", "rcond", rcond, 0)
-    x = pinv(a, rtol) @ b
-    off = b - a @ x
+    x = least_squares(a, b, rtol) if a.ndim == 2 and b.ndim < 3 else pinv(a, rtol) @ b
+    off = np.absolute(b - a @ x)
     rank = np.sum(s > s[..., :1] * rtol, axis=-1)
     return LeastSquares(x, np.sum(off * off, axis=-1 if b.ndim == 1 else -2), rank, s)
+
+
+def least_squares_solution(a: Any, b: Any, rtol: float) -> Any:
+    if not a.size:  # LAPACK's is not always defined there
+        return pinv(a, rtol) @ b
+    return np.linalg.lstsq(a, b, rtol)[0]
+
+
+def least_squares_samples() -> list[Any]:
+    right = [np.cos(np.arange(1.0, 1.0 + prod(shape))).reshape(shape) for shape in ((4,), (4, 2), (2,), (2, 3), (4, 2))]
+    left = [matrices(4, 2), matrices(4, 2), matrices(2, 4), matrices(2, 2), complex_matrices(4, 2)]
+    return [((a, b), {"rtol": 1e-12}) for a, b in zip(left, right, strict=True)]
+
+
+@op(
+    least_squares_solution,
+    acts=moves(lambda a, b, rtol: (a[1], *b[1:]), least_squares_samples),
+    d=rule(
+        lambda g, a, b, rtol: least_squares_back(g, a, b, pinv(a, rtol)),
+        lambda g, a, rtol: H(pinv(a, rtol)) @ g,
+        jvp=lambda da, db, a, b, rtol: least_squares_moved(da, db, a, b, pinv(a, rtol)),
+        adjoint=True,
+    ),
+    run=clear("lstsq", least_squares_solution, DIVERGED),
+)
+def least_squares(a: Any, b: Any, /, rtol: float) -> Any:
+    """The shortest ``x`` that makes ``a @ x`` as near to ``b`` as can be, for one matrix.
+
+    >>> least_squares(np.array([[1.0], [1.0]]), np.array([1.0, 3.0]), 1e-15)
+    array([2.])
+    """
+
+
+def least_squares_back(g: Any, a: Any, b: Any, inverse: Any) -> Any:
+    outer = g[:, None] * np.conjugate(b) if b.ndim == 1 else g @ H(b)
+    return pinv_back(outer, a, inverse)
+
+
+def least_squares_moved(da: Any, db: Any, a: Any, b: Any, inverse: Any) -> Any:
+    return inverse @ db + pinv_moved(da, a, inverse) @ b
 
 
 # ---- determinants
@@ -174,10 +231,12 @@ def cofactor_matrix(x: Any) -> Any:
         return np.linalg.det(x)[..., None, None] * T(np.linalg.inv(x))
     except np.linalg.LinAlgError:  # a singular one has cofactors too, by products of all other singular values
         u, s, v = np.linalg.svd(x)
+        signs = np.linalg.det(u) * np.linalg.det(v)
+        u, v = np.conjugate(u), np.conjugate(v)  # the transposed inverse, not the adjoint one
         ones = np.ones_like(s[..., :1])
         before = np.cumprod(np.concatenate([ones, s[..., :-1]], axis=-1), axis=-1)
         after = np.cumprod(np.concatenate([ones, s[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
-        return (np.linalg.det(u) * np.linalg.det(v))[..., None, None] * ((u * (before * after)[..., None, :]) @ v)
+        return signs[..., None, None] * ((u * (before * after)[..., None, :]) @ v)
 
 
 @op(
@@ -208,8 +267,9 @@ def sign_and_logarithm(x: Any) -> Any:
     sign_and_logarithm,
     acts=Matrices(lambda m, n: (2,), SQUARE),
     d=rule(
-        lambda g, x: g[..., 1, None, None] * T(inv(x)),
-        jvp=lambda dx, x: logarithm_moved(np.sum(T(inv(x)) * dx, axis=(-2, -1))),
+        lambda g, x, z: slogdet_back(g, x, z),
+        jvp=lambda dx, x, z: slogdet_moved(np.sum(T(inv(x)) * dx, axis=(-2, -1)), z),
+        adjoint=True,
     ),
     run=clear("slogdet", sign_and_logarithm, SINGULAR),
 )
@@ -221,8 +281,18 @@ def joined_slogdet(x: Any, /) -> Any:
     """
 
 
-def logarithm_moved(t: Any) -> Any:
-    return np.stack([np.zeros_like(t), t], axis=-1)
+def slogdet_back(g: Any, x: Any, z: Any) -> Any:
+    size = g[..., 1]
+    if is_complex(x):  # the sign moves around the circle
+        size = np.real(size) + imaginary(np.imag(np.conjugate(z[..., 0]) * g[..., 0]))
+    return size[..., None, None] * H(inv(x))
+
+
+def slogdet_moved(t: Any, z: Any) -> Any:
+    """From the tangent of the logarithm of the determinant."""
+    if not is_complex(t):
+        return np.stack([np.zeros_like(t), t], axis=-1)
+    return np.stack([z[..., 0] * imaginary(np.imag(t)), np.real(t) + imaginary(np.zeros_like(np.real(t)))], axis=-1)
 
 
 class SlogDet(NamedTuple):
@@ -239,11 +309,12 @@ class SlogDet(NamedTuple):
 def slogdet(x: Any) -> SlogDet:
     """The sign and the logarithm of the absolute value of the determinant, which alone might overflow.
 
-    The gradient is the transposed inverse, so there is none for a singular matrix, whose logarithm is ``-inf``.
+    The gradient is the transposed inverse, so there is none for a singular matrix, whose logarithm is ``-inf``.  Of
+    complex matrices the sign is a number of absolute value 1, with a gradient of its own.
 
     >>> sign, log = pb.linalg.slogdet(np.array([[0.0, 2.0], [1.0, 0.0]]))
     >>> print(sign, round(float(log), 6))
     -1.0 0.693147
     """
     z = joined_slogdet(x)
-    return SlogDet(z[..., 0], z[..., 1])
+    return SlogDet(z[..., 0], real_part(z[..., 1]))

@@ -6,11 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.adjoints import T
+from pullback.core.adjoints import H, T
 from pullback.core.calculus import rule
 from pullback.core.op import op
 from pullback.errors import ArgumentError, MatrixError
-from pullback.ops.linalg.pieces import SQUARE, Matrices, Systems, below, clear, eye, positive, symmetric
+from pullback.ops.linalg.pieces import (
+    SQUARE,
+    Matrices,
+    Systems,
+    below,
+    clear,
+    complex_positive,
+    eye,
+    positive,
+    symmetric,
+)  # fmt: skip
 
 __all__ = ["cholesky", "triangular_solve"]
 
@@ -117,26 +127,32 @@ def substituted_moved(dx: Any, dy: Any, x: Any, z: Any, vector: bool, lower: boo
 # ---- Cholesky
 
 
-def cholesky_factor(x: Any) -> Any:
-    return np.linalg.cholesky(symmetric(x))
+def cholesky_factor(x: Any, upper: bool = False) -> Any:
+    return np.linalg.cholesky(symmetric(x), upper=bool(upper))
 
 
 def half(x: Any) -> Any:
     """The lower triangle with half of the diagonal."""
     n = x.shape[-1]
-    return x * (below(n, 0, x.dtype) - eye(n, x.dtype) / 2)
+    kind = np.finfo(x.dtype).dtype
+    return x * (below(n, 0, kind) - eye(n, kind) / 2)
 
 
 @op(
     cholesky_factor,
-    acts=Matrices(lambda m, n: (m, n), SQUARE, fill=positive),
-    d=rule(lambda g, z: cholesky_back(g, z), jvp=lambda dx, z: cholesky_moved(dx, z)),
+    acts=Matrices(lambda m, n: (m, n), SQUARE, fill=positive, ways=({}, {"upper": True}), complex=complex_positive),
+    d=rule(
+        lambda g, z, upper: cholesky_back(H(g), H(z)) if upper else cholesky_back(g, z),
+        jvp=lambda dx, z, upper: H(cholesky_moved(dx, H(z))) if upper else cholesky_moved(dx, z),
+        adjoint=True,
+    ),
     run=clear("cholesky", cholesky_factor, "a matrix is not positive definite; try adding a little to the diagonal"),
 )
-def cholesky(x: Any, /) -> Any:
-    """The lower triangular ``L`` with ``L @ L.T = x``, for symmetric positive definite matrices.
+def cholesky(x: Any, /, upper: bool = False) -> Any:
+    """The lower triangular ``L`` with ``L @ L.T = x``, for symmetric (Hermitian) positive definite matrices.
 
-    What is factored is the mean of ``x`` and its transpose, so that gradients are symmetric too.
+    What is factored is the mean of ``x`` and its (conjugate) transpose, so that gradients are symmetric too.  With
+    ``upper`` it is the (conjugate) transpose of ``L``.
 
     >>> pb.linalg.cholesky(np.array([[4.0, 2.0], [2.0, 10.0]]))
     array([[2., 0.],
@@ -146,9 +162,9 @@ def cholesky(x: Any, /) -> Any:
 
 def cholesky_back(g: Any, z: Any) -> Any:
     w = np.linalg.inv(z)
-    return symmetric(T(w) @ half(T(z) @ g) @ w)
+    return symmetric(H(w) @ half(H(z) @ g) @ w)
 
 
 def cholesky_moved(dx: Any, z: Any) -> Any:
     w = np.linalg.inv(z)
-    return z @ half(w @ symmetric(dx) @ T(w))
+    return z @ half(w @ symmetric(dx) @ H(w))

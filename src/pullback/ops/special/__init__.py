@@ -1,10 +1,8 @@
-"""Special functions.  SciPy computes them, the derivatives are ours; this is the one door by which SciPy comes in."""
+"""Special functions.  SciPy computes them, the derivatives are ours."""
 
 from __future__ import annotations
 
 import math
-import sys
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,10 +12,10 @@ from pullback.core.adjoints import select
 from pullback.core.axes import Sample, broadcast, elementwise1, elementwise2
 from pullback.core.calculus import partials
 from pullback.core.lowering import scalar
-from pullback.core.memory import unscratched
 from pullback.core.op import alias, op
-from pullback.core.tensor import BY_KERNEL
-from pullback.errors import MissingPackageError, NoRuleError
+from pullback.errors import NoRuleError
+from pullback.ops.special.door import OfOrder, Real, Through
+from pullback.ops.special.door import known as known
 
 __all__ = [
     "beta", "betaln", "digamma", "entr", "erfc", "erfcinv", "erfcx", "erfinv", "exp1", "expi", "expit", "gamma",
@@ -29,42 +27,6 @@ ROOT_PI = math.sqrt(math.pi)
 ROOT_TWO_PI = math.sqrt(2 * math.pi)
 POSITIVE = (0.5, 3.0)
 SHARE = (0.1, 0.9)
-
-
-@cache
-def _door() -> Any:
-    """SciPy's special functions.  From now on they are known when called on tensors, too."""
-    try:
-        import scipy.special
-    except ImportError:
-        raise MissingPackageError(
-            "pb.special needs SciPy, which is not installed. Install it with: pip install 'pullback[scipy]'"
-        ) from None
-    for kernel, its in [*BY_KERNEL.items()]:
-        if isinstance(kernel, Through):
-            BY_KERNEL[getattr(scipy.special, kernel.name)] = its
-    return scipy.special
-
-
-def known(ufunc: Any) -> Any:
-    """The op that does what this function of SciPy does, or None."""
-    if "scipy.special" in sys.modules:
-        _door()
-    return BY_KERNEL.get(ufunc)
-
-
-class Through:
-    """A function of SciPy by its name: looked up at the first call, and kept to the dtype of its arguments."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __call__(self, *args: Any) -> Any:
-        values = unscratched(args)
-        z = getattr(_door(), self.name)(*values)
-        floats = [v.dtype for v in values if hasattr(v, "dtype") and v.dtype.kind == "f"]
-        kind = np.result_type(*floats) if floats else np.dtype(np.float64)
-        return z if z.dtype == kind else z.astype(kind)
 
 
 class Ordered(broadcast):
@@ -100,7 +62,7 @@ def _next_order(n: Any, x: Any) -> Any:
     return polygamma(n + 1, x)
 
 
-@op(Through("polygamma"), acts=Ordered(1, 2, 3), d=partials(_orders("polygamma", "n"), _next_order), domain=POSITIVE)
+@op(Real("polygamma"), acts=Ordered(1, 2, 3), d=partials(_orders("polygamma", "n"), _next_order), domain=POSITIVE)
 def polygamma(n: Any, x: Any, /) -> Any:
     """The derivative of order ``n`` of ``digamma``.
 
@@ -118,7 +80,7 @@ def digamma(x: Any, /) -> Any:
     """
 
 
-@op(Through("gammaln"), acts=elementwise1, d=partials(lambda x: digamma(x)), domain=POSITIVE)
+@op(Real("gammaln"), acts=elementwise1, d=partials(lambda x: digamma(x)), domain=POSITIVE)
 def gammaln(x: Any, /) -> Any:
     """The logarithm of the absolute value of the gamma function.
 
@@ -137,7 +99,7 @@ def gamma(x: Any, /) -> Any:
 
 
 @op(
-    Through("betaln"),
+    Real("betaln"),
     acts=elementwise2,
     d=partials(lambda x, y: digamma(x) - digamma(x + y), lambda x, y: digamma(y) - digamma(x + y)),
     domain=POSITIVE,
@@ -151,7 +113,7 @@ def betaln(x: Any, y: Any, /) -> Any:
 
 
 @op(
-    Through("beta"),
+    Real("beta"),
     acts=elementwise2,
     d=partials(lambda z, x, y: z * (digamma(x) - digamma(x + y)), lambda z, x, y: z * (digamma(y) - digamma(x + y))),
     domain=POSITIVE,
@@ -168,7 +130,7 @@ def _zeta_slope(x: Any, q: Any) -> Any:
     return -(zeta(x + 1, q) * x.astype(q.dtype))
 
 
-@op(Through("zeta"), acts=Ordered(2, 3, 4), d=partials(_orders("zeta", "x"), _zeta_slope), domain=POSITIVE)
+@op(Real("zeta"), acts=Ordered(2, 3, 4), d=partials(_orders("zeta", "x"), _zeta_slope), domain=POSITIVE)
 def zeta(x: Any, q: Any, /) -> Any:
     """The Hurwitz zeta function: the sum of ``(k + q) ** -x`` over all ``k`` from 0; no derivative in ``x``.
 
@@ -198,7 +160,7 @@ def erfcx(x: Any, /) -> Any:
     """
 
 
-@op(Through("erfinv"), acts=elementwise1, d=partials(lambda g, z: g * np.exp(z * z) * (ROOT_PI / 2)), domain=SHARE)
+@op(Real("erfinv"), acts=elementwise1, d=partials(lambda g, z: g * np.exp(z * z) * (ROOT_PI / 2)), domain=SHARE)
 def erfinv(x: Any, /) -> Any:
     """The number whose ``erf`` is ``x``.
 
@@ -207,7 +169,7 @@ def erfinv(x: Any, /) -> Any:
     """
 
 
-@op(Through("erfcinv"), acts=elementwise1, d=partials(lambda g, z: g * np.exp(z * z) * (-ROOT_PI / 2)), domain=SHARE)
+@op(Real("erfcinv"), acts=elementwise1, d=partials(lambda g, z: g * np.exp(z * z) * (-ROOT_PI / 2)), domain=SHARE)
 def erfcinv(x: Any, /) -> Any:
     """The number whose ``erfc`` is ``x``.
 
@@ -234,7 +196,7 @@ def log_ndtr(x: Any, /) -> Any:
     """
 
 
-@op(Through("ndtri"), acts=elementwise1, d=partials(lambda g, z: g * np.exp(z * z * 0.5) * ROOT_TWO_PI), domain=SHARE)
+@op(Real("ndtri"), acts=elementwise1, d=partials(lambda g, z: g * np.exp(z * z * 0.5) * ROOT_TWO_PI), domain=SHARE)
 def ndtri(x: Any, /) -> Any:
     """The number below which the share ``x`` of the standard normal distribution is.
 
@@ -246,7 +208,7 @@ def ndtri(x: Any, /) -> Any:
 # ---- logarithms with care
 
 
-@op(Through("expit"), acts=elementwise1, d=partials(lambda z: z - z * z), lower=scalar(careful.expit))
+@op(Real("expit"), acts=elementwise1, d=partials(lambda z: z - z * z), lower=scalar(careful.expit))
 def expit(x: Any, /) -> Any:
     """``1 / (1 + exp(-x))``, the inverse of ``logit``.
 
@@ -256,7 +218,7 @@ def expit(x: Any, /) -> Any:
 
 
 @op(
-    Through("log_expit"),
+    Real("log_expit"),
     acts=elementwise1,
     d=partials(lambda g, z: -(g * np.expm1(z))),
     lower=scalar(careful.log_expit),
@@ -270,7 +232,7 @@ def log_expit(x: Any, /) -> Any:
 
 
 @op(
-    Through("logit"),
+    Real("logit"),
     acts=elementwise1,
     d=partials(lambda g, x: g / (x - x * x)),
     domain=SHARE,
@@ -286,7 +248,7 @@ def logit(x: Any, /) -> Any:
 
 def _log(x: Any, y: Any) -> Any:
     """``log(y)``, but 0 where the product with ``x`` is 0 whatever ``y`` is."""
-    nought = (x == 0) & (y <= 0)
+    nought = (x == 0) & (y == 0 if np.result_type(y).kind == "c" else y <= 0)
     return np.log(select(nought, 1, y))
 
 
@@ -321,7 +283,7 @@ def xlog1py(x: Any, y: Any, /) -> Any:
 
 
 @op(
-    Through("entr"),
+    Real("entr"),
     acts=elementwise1,
     d=partials(lambda g, x: -(g * np.log(x)) - g),
     domain=POSITIVE,
@@ -336,7 +298,7 @@ def entr(x: Any, /) -> Any:
 
 
 @op(
-    Through("rel_entr"),
+    Real("rel_entr"),
     acts=elementwise2,
     d=partials(lambda g, x, y: g * np.log(x / y) + g, lambda g, x, y: -(g * x / y)),
     domain=POSITIVE,
@@ -351,7 +313,7 @@ def rel_entr(x: Any, y: Any, /) -> Any:
 
 
 @op(
-    Through("kl_div"),
+    Real("kl_div"),
     acts=elementwise2,
     d=partials(lambda g, x, y: g * np.log(x / y), lambda g, x, y: g - g * x / y),
     domain=POSITIVE,
@@ -389,7 +351,7 @@ def _iv_slope(v: Any, x: Any) -> Any:
     return (iv(v - 1, x) + iv(v + 1, x)) * 0.5
 
 
-@op(Through("iv"), acts=Ordered(0, 1, 3), d=partials(_orders("iv", "v"), _iv_slope))
+@op(OfOrder("iv"), acts=Ordered(0, 1, 3), d=partials(_orders("iv", "v"), _iv_slope))
 def iv(v: Any, x: Any, /) -> Any:
     """The modified Bessel function of the first kind, of order ``v``; no derivative in ``v``.
 
@@ -402,7 +364,7 @@ def _ive_slope(v: Any, x: Any) -> Any:
     return (ive(v - 1, x) + ive(v + 1, x)) * 0.5 - np.sign(x) * ive(v, x)
 
 
-@op(Through("ive"), acts=Ordered(0, 1, 3), d=partials(_orders("ive", "v"), _ive_slope), domain=POSITIVE)
+@op(Real("ive"), acts=Ordered(0, 1, 3), d=partials(_orders("ive", "v"), _ive_slope), domain=POSITIVE)
 def ive(v: Any, x: Any, /) -> Any:
     """``exp(-abs(x)) * iv(v, x)``, without overflow.
 
@@ -415,7 +377,7 @@ def _i0_slope(x: Any) -> Any:
     return i1(x)
 
 
-@op(Through("i0"), acts=elementwise1, d=partials(_i0_slope))
+@op(Real("i0"), acts=elementwise1, d=partials(_i0_slope))
 def i0(x: Any, /) -> Any:
     """The modified Bessel function of order 0.
 
@@ -424,7 +386,7 @@ def i0(x: Any, /) -> Any:
     """
 
 
-@op(Through("i1"), acts=elementwise1, d=partials(lambda x: (i0(x) + iv(2, x)) * 0.5))
+@op(Real("i1"), acts=elementwise1, d=partials(lambda x: (i0(x) + iv(2, x)) * 0.5))
 def i1(x: Any, /) -> Any:
     """The modified Bessel function of order 1.
 
@@ -437,7 +399,7 @@ def _i0e_slope(z: Any, x: Any) -> Any:
     return i1e(x) - np.sign(x) * z
 
 
-@op(Through("i0e"), acts=elementwise1, d=partials(_i0e_slope), domain=POSITIVE)
+@op(Real("i0e"), acts=elementwise1, d=partials(_i0e_slope), domain=POSITIVE)
 def i0e(x: Any, /) -> Any:
     """``exp(-abs(x)) * i0(x)``, without overflow.
 
@@ -447,7 +409,7 @@ def i0e(x: Any, /) -> Any:
 
 
 @op(
-    Through("i1e"),
+    Real("i1e"),
     acts=elementwise1,
     d=partials(lambda z, x: (i0e(x) + ive(2, x)) * 0.5 - np.sign(x) * z),
     domain=POSITIVE,
@@ -464,7 +426,7 @@ def _jv_slope(v: Any, x: Any) -> Any:
     return (jv(v - 1, x) - jv(v + 1, x)) * 0.5
 
 
-@op(Through("jv"), acts=Ordered(0, 1, 3), d=partials(_orders("jv", "v"), _jv_slope))
+@op(OfOrder("jv"), acts=Ordered(0, 1, 3), d=partials(_orders("jv", "v"), _jv_slope))
 def jv(v: Any, x: Any, /) -> Any:
     """The Bessel function of the first kind, of order ``v``; no derivative in ``v``.
 
@@ -473,7 +435,7 @@ def jv(v: Any, x: Any, /) -> Any:
     """
 
 
-@op(Through("j0"), acts=elementwise1, d=partials(lambda g, x: -(g * jv(1, x))))
+@op(Real("j0"), acts=elementwise1, d=partials(lambda g, x: -(g * jv(1, x))))
 def j0(x: Any, /) -> Any:
     """The Bessel function of order 0.
 
@@ -482,7 +444,7 @@ def j0(x: Any, /) -> Any:
     """
 
 
-@op(Through("j1"), acts=elementwise1, d=partials(lambda x: (j0(x) - jv(2, x)) * 0.5))
+@op(Real("j1"), acts=elementwise1, d=partials(lambda x: (j0(x) - jv(2, x)) * 0.5))
 def j1(x: Any, /) -> Any:
     """The Bessel function of order 1.
 

@@ -1,0 +1,81 @@
+"""Rules made to fit: broadcasting undone, and the variants for complex numbers and for integers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy import generic, ndarray
+
+from pullback.core.kernels import column_sum, ones
+from pullback.core.memory import Scratch
+from pullback.core.tensor import Tensor
+
+RAW = (ndarray, generic)
+
+
+def same(rule: Any) -> Any:
+    return rule
+
+
+def conjugated(rule: Any) -> Any:
+    """The rule of a complex result: what flows back is the adjoint ``conj(rule(conj(g)))``.
+
+    So one rule, written as if numbers were real, serves both.
+    """
+    return lambda g, *more: np.conjugate(rule(np.conjugate(g), *more))
+
+
+def all_conjugated(rules: Any) -> Any:
+    """The same for the rules of an op of any number of inputs."""
+    return lambda g, *more: [None if d is None else np.conjugate(d) for d in rules(np.conjugate(g), *more)]
+
+
+def widened(rule: Any) -> Any:
+    """The rule that sees integers as floats, as the kernel did: their own arithmetic would wrap around."""
+    return lambda g, z, x, y: rule(g, z, as_float(x, z.dtype), as_float(y, z.dtype))
+
+
+def all_widened(op: Any) -> Any:
+    """The same for the rules of an op of any number of inputs; conditions stay what they are."""
+    return lambda rules: lambda g, z, args, *more: rules(g, z, floats_of(op, z, args), *more)
+
+
+def floats_of(op: Any, z: Any, args: Any) -> Any:
+    """The inputs of an op with the result ``z``: if that is a float, integers that enter it as floats."""
+    dtype = z.dtype
+    for x in args:
+        if getattr(x, "dtype", dtype) is not dtype and x.dtype.kind in "iub" and dtype.kind in "fc":
+            return [as_float(x, dtype) if op.d.differentiable(i) else x for i, x in enumerate(args)]
+    return args
+
+
+def as_float(x: Any, dtype: Any) -> Any:
+    """Integers and bools as numbers of ``dtype``; anything else as it is."""
+    return x.astype(dtype) if isinstance(x, (Tensor, *RAW)) and x.dtype.kind in "iub" else x
+
+
+def fit(g: Any, x: Any) -> Any:
+    """Undo broadcasting and widening: the cotangent of ``x`` has its shape and dtype.  Once, here, for every op."""
+    shape = x.shape
+    have = g.shape
+    if have != shape:
+        if type(g) is Scratch:
+            g = g.v
+        if len(have) == 2 and len(shape) == 1 and shape[0] == have[1] and type(g) is ndarray and have[0] <= 4096:
+            g = ones(have[0], g.dtype).dot(g)
+        elif len(shape) == 1 and len(have) > 2 and shape[0] == have[-1] and type(g) is ndarray:
+            g = column_sum(g)
+        else:
+            extra = len(have) - len(shape)
+            axes = (*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and have[i + extra] != 1))
+            if axes:
+                g = np.add.reduce(g, axes) if isinstance(g, ndarray) else np.sum(g, axis=axes)
+            if g.shape != shape:
+                g = np.reshape(g, shape) if len(shape) <= len(have) else np.broadcast_to(g, shape)
+    if g.dtype != x.dtype:
+        if g.dtype.kind == "c" and x.dtype.kind != "c":
+            g = np.real(g)  # a real number moves along the real axis only
+        if isinstance(g, RAW) and (x.dtype.kind == "f" or g.dtype.kind == x.dtype.kind == "c"):
+            g = g.astype(x.dtype)
+    return g

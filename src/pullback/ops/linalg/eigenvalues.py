@@ -1,0 +1,259 @@
+"""Eigenvalues and eigenvectors, of symmetric (Hermitian) matrices and of any square ones.
+
+An op has one result, so eigenvalues and eigenvectors are computed as one array, the values as a row above the matrix of
+vectors, and taken apart by slices.  So they are computed once, and one rule knows the cotangents of both.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.core.adjoints import H
+from pullback.core.calculus import rule
+from pullback.core.composition import numbers
+from pullback.core.op import op
+from pullback.errors import ShapeError
+from pullback.ops.linalg.pieces import (
+    DIVERGED,
+    SQUARE,
+    Matrices,
+    check_phase,
+    clear,
+    diagonal_row,
+    differences,
+    imaginary,
+    is_complex,
+    on_diagonal,
+    per_gap,
+    real_part,
+    symmetric,
+    unwarned,
+)  # fmt: skip
+
+__all__ = ["Eig", "Eigh", "eig", "eigh", "eigvals", "eigvalsh"]
+
+
+def joined(*parts: Any) -> Any:
+    """Matrices of as many columns, one over the other."""
+    return np.concatenate(parts, axis=-2)
+
+
+def matrix(x: Any, name: str) -> Any:
+    x = numbers(name, "x", x)
+    if x.ndim < 2:
+        raise ShapeError(f"{name}: x must be a matrix, or several over its last two axes; got shape {x.shape}.")
+    return x
+
+
+# ---- symmetric matrices
+
+
+def both_of_eigh(x: Any, uplo: Any = "L") -> Any:
+    w, v = np.linalg.eigh(symmetric(x), uplo)
+    return joined(w[..., None, :], v)
+
+
+@unwarned
+def eigh_back(g: Any, z: Any) -> Any:
+    w, v, dv = real_part(z[..., 0, :]), z[..., 1:, :], g[..., 1:, :]
+    turn = H(v) @ dv
+    if is_complex(v):
+        check_phase("eigh", np.imag(diagonal_row(turn)), dv)
+    return symmetric(v @ (per_gap(turn, differences(w)) + on_diagonal(g[..., 0, :])) @ H(v))
+
+
+@unwarned
+def eigh_moved(dx: Any, z: Any) -> Any:
+    w, v = real_part(z[..., 0, :]), z[..., 1:, :]
+    turn = H(v) @ symmetric(dx) @ v
+    return joined(diagonal_row(turn), v @ per_gap(turn, differences(w)))
+
+
+@op(
+    both_of_eigh,
+    acts=Matrices(lambda m, n: (n + 1, n), SQUARE, complex=None),
+    d=rule(lambda g, z: eigh_back(g, z), jvp=lambda dx, z: eigh_moved(dx, z), adjoint=True),
+    run=clear("eigh", both_of_eigh, DIVERGED),
+)
+def joined_eigh(x: Any, /, uplo: str = "L") -> Any:
+    """What ``eigh`` gives: a row of eigenvalues, and under it the matrix of eigenvectors.
+
+    ``uplo`` is the triangle that LAPACK is given; the signs of the vectors may depend on it.
+
+    >>> joined_eigh(np.diag([1.0, 2.0]))
+    array([[1., 2.],
+           [1., 0.],
+           [0., 1.]])
+    """
+
+
+class Eigh(NamedTuple):
+    """Eigenvalues and eigenvectors, as ``eigh`` gives them.
+
+    >>> pb.linalg.eigh(np.eye(2)).eigenvalues
+    array([1., 1.])
+    """
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+def eigh(x: Any, uplo: str = "L") -> Eigh:
+    """The eigenvalues of symmetric or Hermitian matrices, in ascending order, and their eigenvectors as columns.
+
+    What is decomposed is the mean of ``x`` and its (conjugate) transpose, so that gradients are symmetric too.  The
+    sign of an eigenvector is a matter of chance, of complex ones its phase; a gradient says how it moves with its sign
+    kept, and a function that depends on phases is refused.  Equal eigenvalues have no eigenvectors of their own: the
+    gradient of what depends on these is infinite or NaN there, and so is the second derivative of eigenvalues.  First
+    derivatives of the eigenvalues alone are fine.  ``uplo`` ("L" or "U") is the triangle that LAPACK is given.
+
+    >>> w, v = pb.linalg.eigh(np.array([[2.0, 0.0], [0.0, 1.0]]))
+    >>> w
+    array([1., 2.])
+    """
+    z = joined_eigh(matrix(x, "eigh"), uplo)
+    return Eigh(real_part(z[..., 0, :]), z[..., 1:, :])
+
+
+def values_of_eigh(x: Any, uplo: Any = "L") -> Any:
+    return np.linalg.eigvalsh(symmetric(x), uplo)
+
+
+@op(
+    values_of_eigh,
+    acts=Matrices(lambda m, n: (n,), SQUARE),
+    d=rule(lambda g, x: eigvalsh_back(g, x), jvp=lambda dx, x: eigvalsh_moved(dx, x), adjoint=True),
+    run=clear("eigvalsh", values_of_eigh, DIVERGED),
+)
+def eigvalsh(x: Any, /, uplo: str = "L") -> Any:
+    """The eigenvalues of symmetric or Hermitian matrices, in ascending order.
+
+    The mean of ``x`` and its (conjugate) transpose is meant; ``uplo`` is the triangle of it that LAPACK is given.
+    Second derivatives need eigenvalues that differ.
+
+    >>> pb.linalg.eigvalsh(np.array([[2.0, 0.0], [0.0, 1.0]]))
+    array([1., 2.])
+    """
+
+
+def eigvalsh_back(g: Any, x: Any) -> Any:
+    v = eigh(x).eigenvectors
+    return (v * g[..., None, :]) @ H(v)
+
+
+def eigvalsh_moved(dx: Any, x: Any) -> Any:
+    v = eigh(x).eigenvectors
+    moved = symmetric(dx) @ v
+    return np.sum(np.real(np.conjugate(v) * moved) if is_complex(v) else v * moved, axis=-2)
+
+
+# ---- any square matrices
+
+
+def both_of_eig(x: Any) -> Any:
+    w, v = np.linalg.eig(x)
+    z = joined(w[..., None, :], v)
+    return z.astype(np.result_type(z.dtype, np.complex64))
+
+
+def pivots(v: Any) -> Any:
+    """Which element of each vector LAPACK makes real: the largest, as ones among zeros."""
+    if not v.shape[-1]:
+        return v == 0
+    size = np.abs(v) * (np.imag(v) == 0) + np.abs(v)  # of several large ones the real one
+    best = np.argmax(size, axis=-2)
+    return np.reshape(np.arange(v.shape[-1]), (-1, 1)) == np.expand_dims(best, -2)
+
+
+@unwarned
+def eig_back(g: Any, z: Any) -> Any:
+    w, v, dw, dv = z[..., 0, :], z[..., 1:, :], g[..., 0, :], g[..., 1:, :]
+    along = diagonal_row(H(v) @ dv)  # the vectors keep their length, and one of their elements real
+    real = pivots(v)
+    kept = dv - v * np.real(along) - real * imaginary(np.imag(along) / np.real(np.sum(v * real, -2, keepdims=True)))
+    turn = per_gap(H(v) @ kept, np.conjugate(differences(w))) + on_diagonal(dw)
+    return np.linalg.solve(H(v), turn @ H(v))
+
+
+@unwarned
+def eig_moved(dx: Any, z: Any) -> Any:
+    w, v = z[..., 0, :], z[..., 1:, :]
+    turn = np.linalg.solve(v, dx @ v)
+    moved = v @ per_gap(turn, differences(w))
+    real, along = pivots(v), np.sum(np.conjugate(v) * moved, -2, keepdims=True)
+    turned = np.imag(np.sum(moved * real, -2, keepdims=True)) / np.real(np.sum(v * real, -2, keepdims=True))
+    return joined(diagonal_row(turn), moved - v * np.real(along) - v * imaginary(turned))
+
+
+@op(
+    both_of_eig,
+    acts=Matrices(lambda m, n: (n + 1, n), SQUARE),
+    d=rule(lambda g, z: eig_back(g, z), jvp=lambda dx, z: eig_moved(dx, z), adjoint=True),
+    run=clear("eig", both_of_eig, DIVERGED),
+)
+def joined_eig(x: Any, /) -> Any:
+    """What ``eig`` gives: a row of eigenvalues, and under it the matrix of eigenvectors; always complex.
+
+    >>> joined_eig(np.diag([1.0, 2.0]))
+    array([[1.+0.j, 2.+0.j],
+           [1.+0.j, 0.+0.j],
+           [0.+0.j, 1.+0.j]])
+    """
+
+
+class Eig(NamedTuple):
+    """Eigenvalues and eigenvectors, as ``eig`` gives them.
+
+    >>> pb.linalg.eig(np.array([[0.0, -1.0], [1.0, 0.0]])).eigenvalues
+    array([0.+1.j, 0.-1.j])
+    """
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+def eig(x: Any) -> Eig:
+    """The eigenvalues of square matrices, in no order, and their eigenvectors as columns; both are complex.
+
+    The vectors are as LAPACK makes them, of length 1 and with their largest element real, and gradients say how they
+    move so; those of functions that do not depend on lengths and phases are PyTorch's and JAX's.  Equal eigenvalues
+    have no eigenvectors of their own: gradients are infinite or NaN there.  (``np.linalg.eig`` of a tensor gives real
+    numbers where NumPy does: where no eigenvalue has an imaginary part.)
+
+    >>> w, v = pb.linalg.eig(np.array([[2.0, 1.0], [0.0, 1.0]]))
+    >>> w
+    array([2.+0.j, 1.+0.j])
+    """
+    z = joined_eig(matrix(x, "eig"))
+    return Eig(z[..., 0, :], z[..., 1:, :])
+
+
+def values_of_eig(x: Any) -> Any:
+    w = np.linalg.eigvals(x)
+    return w.astype(np.result_type(w.dtype, np.complex64))
+
+
+@op(
+    values_of_eig,
+    acts=Matrices(lambda m, n: (n,), SQUARE),
+    d=rule(lambda g, x: eigvals_back(g, x), jvp=lambda dx, x: eigvals_moved(dx, x), adjoint=True),
+    run=clear("eigvals", values_of_eig, DIVERGED),
+)
+def eigvals(x: Any, /) -> Any:
+    """The eigenvalues of square matrices, in no order; they are complex.
+
+    >>> pb.linalg.eigvals(np.array([[0.0, -4.0], [1.0, 0.0]]))
+    array([0.+2.j, 0.-2.j])
+    """
+
+
+def eigvals_back(g: Any, x: Any) -> Any:
+    v = eig(x).eigenvectors
+    return np.linalg.solve(H(v), g[..., :, None] * H(v))
+
+
+def eigvals_moved(dx: Any, x: Any) -> Any:
+    v = eig(x).eigenvectors
+    return diagonal_row(np.linalg.solve(v, dx @ v))[..., 0, :]

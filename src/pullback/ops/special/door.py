@@ -1,0 +1,75 @@
+"""SciPy's special functions by name: the one place where SciPy is imported."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from pullback.core.convert import check_real
+from pullback.core.memory import unscratched
+from pullback.core.tensor import BY_KERNEL
+from pullback.errors import ArgumentError, MissingPackageError
+
+__all__: list[str] = []
+
+
+@cache
+def _door() -> Any:
+    """SciPy's special functions.  From now on they are known when called on tensors, too."""
+    try:
+        import scipy.special
+    except ImportError:
+        raise MissingPackageError(
+            "pb.special needs SciPy, which is not installed. Install it with: pip install 'pullback[scipy]'"
+        ) from None
+    for kernel, its in [*BY_KERNEL.items()]:
+        if isinstance(kernel, Through):
+            BY_KERNEL[getattr(scipy.special, kernel.name)] = its
+    return scipy.special
+
+
+def known(ufunc: Any) -> Any:
+    """The op that does what this function of SciPy does, or None."""
+    if "scipy.special" in sys.modules:
+        _door()
+    return BY_KERNEL.get(ufunc)
+
+
+class Through:
+    """A function of SciPy by its name: looked up at the first call, and kept to the dtype of its arguments."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, *args: Any) -> Any:
+        values = unscratched(args)
+        floats = [v.dtype for v in values if hasattr(v, "dtype") and v.dtype.kind in "fc"]
+        kind = np.result_type(*floats or [np.float64], *[v for v in values if type(v) is complex])
+        if not floats:  # SciPy computes with the shortest float that holds these integers
+            values = [v.astype(np.float64) if hasattr(v, "dtype") else v for v in values]
+        z = getattr(_door(), self.name)(*values)
+        return z if z.dtype == kind else z.astype(kind)
+
+
+class Real(Through):
+    """One that refuses complex numbers: SciPy does not know it of them, or there is no rule for its derivative."""
+
+    def __call__(self, *args: Any) -> Any:
+        for x in args:
+            check_real(self.name, x)
+        return super().__call__(*args)
+
+
+class OfOrder(Through):
+    """One whose first argument is an order, which is real also where ``x`` is complex."""
+
+    def __call__(self, *args: Any) -> Any:
+        order, x = args
+        if getattr(order, "dtype", None) is not None and order.dtype.kind == "c":
+            if np.any(order.imag):
+                raise ArgumentError(f"{self.name}: the order must be real, got dtype {order.dtype}.")
+            order = order.real  # it was made complex together with x
+        return super().__call__(order, x)

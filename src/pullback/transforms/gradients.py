@@ -1,0 +1,249 @@
+"""``gradients``: TensorFlow 1's way of asking, while a tape is recording, for the derivatives of what is on it.
+
+The rules of the steps are run on the tensors of the tape themselves, and not on their values.  So what they compute is
+recorded on the same tape, and can be differentiated once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core import tree
+from pullback.core.bundle import ALL, ONE, PICK
+from pullback.core.convert import bare, float_of
+from pullback.core.memory import node_of
+from pullback.core.tape import SAME, TAPED, Step, Tape, as_tensor, constant, fit, place
+from pullback.core.tensor import Tensor
+from pullback.core.variable import Variable, leaves_on
+from pullback.errors import ArgumentError, GradientError, UnconnectedError
+from pullback.transforms.grad import UNREACHED, cut_text, directionless
+from pullback.transforms.recording import unwatched
+
+__all__ = ["gradients"]
+
+
+def gradients(
+    ys: Any,
+    xs: Any,
+    grad_ys: Any = None,
+    *,
+    unconnected_gradients: str = "none",
+    stop_gradients: Any = None,
+) -> list[Any]:
+    """The gradient of the sum of all ``ys`` by each of ``xs``, as a list, while a tape is recording.
+
+    ``ys`` and ``xs`` are tensors, or lists of them, computed inside ``with pb.GradientTape()`` or in a function that is
+    being differentiated; ``xs`` may be variables.  ``grad_ys`` has a cotangent for each of ``ys``, ``None`` for ones.
+    ``unconnected_gradients`` says what to give for one that is not reached: ``"none"``, ``"zero"`` or ``"raise"``.
+    Nothing flows past the tensors in ``stop_gradients``.  The result is on the tape as well: ``gradients`` of it are
+    second derivatives.
+
+    >>> import pullback as pb
+    >>> x = pb.tensor(3.0)
+    >>> with pb.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     y = x**3
+    ...     (first,) = pb.gradients(y, x)
+    ...     (second,) = pb.gradients(first, x)
+    >>> first.item(), second.item()
+    (27.0, 18.0)
+    """
+    if unconnected_gradients not in ("none", "zero", "raise"):
+        raise ArgumentError(
+            f"gradients: unconnected_gradients must be 'none', 'zero' or 'raise', got {unconnected_gradients!r}."
+        )
+    targets, sources = _tensors("ys", ys), _tensors("xs", xs)
+    tape = _tape_of(targets)
+    seeds = _seeds(targets, grad_ys)
+    stops = {id(node_of(t.read())) for t in _tensors("stop_gradients", stop_gradients)}
+    walk = Walk(tape, [_nodes(i, x, tape) for i, x in enumerate(sources)], stops)
+    found = walk.back([(node_of(y.read()), g) for y, g in zip(targets, seeds, strict=True) if tape.holds(y.read())])
+    return [_give(d, x, float_of(x.dtype), tape, unconnected_gradients) for d, x in zip(found, sources, strict=True)]
+
+
+def _tensors(what: str, given: Any) -> list[Any]:
+    found = tree.leaves(given)
+    for t in found:
+        if not isinstance(t, Tensor):
+            raise ArgumentError(
+                f"gradients(ys, xs): {what} must be tensors or variables, got {type(t).__name__}. "
+                "For the gradient of a function use pb.grad."
+            )
+    return found
+
+
+def _tape_of(targets: Sequence[Any]) -> Tape:
+    """The tape that all targets were recorded on, or those of them that were recorded."""
+    tapes = {id(t.meta.tape): t.meta.tape for t in (y.read() for y in targets) if type(t) in TAPED and t.level}
+    if len(tapes) != 1:
+        what = "ys are on different tapes" if tapes else "ys are on no tape that is recording"
+        raise GradientError(
+            f"gradients(ys, xs): {what}, and tensors alone do not know how they were computed. Compute ys and ask for "
+            "their gradients inside 'with pb.GradientTape() as tape: tape.watch(xs)', or in a function given to "
+            "pb.grad; of a function f use pb.grads(f)(xs)."
+        )
+    (tape,) = tapes.values()
+    found: Tape = tape
+    return found
+
+
+def _seeds(targets: Sequence[Any], grad_ys: Any) -> list[Any]:
+    given = [None] * len(targets) if grad_ys is None else grad_ys
+    given = given if isinstance(given, list | tuple) else [given]
+    if len(given) != len(targets):
+        raise ArgumentError(f"gradients: {len(targets)} ys but {len(given)} grad_ys; give one for each, or None.")
+    found = []
+    for y, g in zip(targets, given, strict=True):
+        dtype = float_of(y.dtype)
+        if g is None and dtype.kind == "c":
+            raise GradientError(directionless("gradients: ys has", dtype, "grad_ys"))
+        seed = np.ones(y.shape, dtype)[()] if g is None else bare(g, "grad_ys")
+        if seed.shape != y.shape:
+            raise GradientError(
+                f"gradients: grad_ys has shape {seed.shape}, but its y has shape {y.shape}; they must be the same."
+            )
+        found.append(seed if seed.dtype == dtype else seed.astype(dtype))
+    return found
+
+
+def _nodes(i: int, x: Any, tape: Tape) -> list[Any]:
+    """What stands for ``x`` on the tape: a variable is a leaf each time that it was read with another value."""
+    if isinstance(x, Variable):
+        leaves = leaves_on(x, tape)
+    else:
+        leaves = [x.read()] if tape.holds(x.read()) else None
+    if leaves is None:
+        raise GradientError(
+            f"gradients(ys, xs): xs[{i}], of shape {x.shape}, is not followed by the tape that ys are on, so it is not "
+            "known whether they depend on it. Call tape.watch(x) before it is used, or make it an argument of the "
+            "function that is differentiated."
+        )
+    return [node_of(leaf) for leaf in leaves]
+
+
+def _give(d: Any, x: Any, dtype: Any, tape: Tape, unconnected: str) -> Any:
+    if d is None:
+        if unconnected == "raise":
+            raise UnconnectedError(UNREACHED + cut_text(tape))
+        return None if unconnected == "none" else constant(np.zeros(x.shape, dtype))
+    d = as_tensor(d)
+    return d if d.dtype == dtype else d.astype(dtype)
+
+
+class Walk:
+    """A backward pass over what a tape holds now, which records on the same tape."""
+
+    def __init__(self, tape: Tape, sources: Sequence[Sequence[Any]], stops: set[int]) -> None:
+        self.tape, self.sources, self.stops = tape, sources, stops
+        self.nodes = list(tape.recorded())
+        self.cotangents: dict[int, Any] = {}
+        self.tensors: dict[int, Tensor] = {}
+
+    def back(self, seeds: Sequence[tuple[Any, Any]]) -> list[Any]:
+        """The cotangent of each source, None for one not reached."""
+        with unwatched(self.nodes):
+            reached = self._find_reached()
+            for node, g in seeds:
+                self._add(node, g)
+            for r in reversed(self.nodes):
+                g = self.cotangents.get(id(r))
+                if g is not None and id(r) in reached and id(r) not in self.stops:
+                    for node, d in self._pull(r, g):
+                        if d is not None and id(node) in reached:
+                            self._add(node, d)
+        found = [[g for n in group if (g := self.cotangents.get(id(n))) is not None] for group in self.sources]
+        return [sum(terms[1:], terms[0]) if terms else None for terms in found]
+
+    def _find_reached(self) -> set[int]:
+        """The nodes that depend on the sources."""
+        reached = {id(n) for group in self.sources for n in group}
+        for r in self.nodes:
+            if id(r) not in self.stops and any(id(n) in reached for n in _operands(r)):
+                reached.add(id(r))
+        return reached
+
+    def _add(self, node: Any, d: Any) -> None:
+        if type(d) is Picked:
+            self.cotangents.setdefault(id(node), [None] * node.value)[d.place] = d.cotangent
+            return
+        before = self.cotangents.get(id(node))
+        self.cotangents[id(node)] = d if before is None else before + d
+
+    def _pull(self, r: Any, g: Any) -> Iterator[tuple[Any, Any]]:
+        """Each operand of a step and its part of the cotangent."""
+        step = r.via.plain
+        rules = getattr(step.back, "rules", None)
+        dx: Any = step.dx or getattr(step.back, "dx", None)
+        if step is PICK:
+            yield r.x, Picked(r.y, g)
+        elif step is ONE or step is ALL:
+            ds = r.y([g] if step is ONE else g)
+            yield from ((n, self._guard(r, d)) for n, d in zip(r.x, ds, strict=True) if n is not None)
+        elif step is UNKNOWN:
+            step.back(r)
+        elif rules is not None:
+            nodes, values, live = r.x
+            tensors = [self._tensor(n) if on else v for n, v, on in zip(nodes, values, live, strict=True)]
+            for n, t, on, d in zip(nodes, tensors, live, rules(g, self._tensor(r), tensors, r.y, live), strict=True):
+                if on and d is not None:
+                    yield n, fit(d, t)
+        else:
+            z, x = self._tensor(r), self._tensor(r.x)
+            y = r.y if step.dy is None else self._tensor(r.y)
+            yield r.x, dx(g, z, x, y)
+            if step.dy is not None:
+                yield r.y, step.dy(g, z, x, y)
+
+    def _tensor(self, node: Any) -> Tensor:
+        """A tensor on the tape of the value that a node had, whatever the user has written to it since."""
+        made = self.tensors.get(id(node))
+        if made is None:
+            made = self.tensors[id(node)] = Tensor()
+            made.value, made.meta, made.via, made.x, made.y, made.g = node.value, node.meta, SAME, node, None, None
+            made.meta.push(made)
+        return made
+
+    def _guard(self, r: Any, d: Any) -> Any:
+        """What a gradient of the user's own gave, which it computed from values: its derivative is not known here."""
+        if d is None:
+            return None
+        value = d.value if self.tape.holds(d) else bare(d)
+        return place(value, self.tape.meta_of(value), UNKNOWN, [*_operands(r)], None)
+
+
+class Picked:
+    """The cotangent of one result of a step that has several."""
+
+    def __init__(self, place: int, cotangent: Any) -> None:
+        self.place, self.cotangent = place, cotangent
+
+
+def _operands(r: Any) -> Iterator[Any]:
+    """The nodes that a step was computed from."""
+    step = r.via.plain
+    if step is ONE or step is ALL or step is UNKNOWN:
+        yield from (n for n in r.x if n is not None)
+    elif hasattr(step.back, "rules"):
+        yield from (n for n, on in zip(r.x[0], r.x[2], strict=True) if on)
+    elif step is PICK or step.dx is not None or hasattr(step.back, "dx"):
+        yield r.x
+        if step.dy is not None:
+            yield r.y
+    else:
+        raise GradientError(
+            "gradients(ys, xs): a step on this tape, such as an assignment x[i] = v, can only be gone back over when "
+            "the tape is complete. Use tape.gradient after the block, or pb.grad."
+        )
+
+
+def _refuse(r: Any) -> None:
+    raise GradientError(
+        "gradients(ys, xs): a second derivative through a custom gradient is not known on the same tape. "
+        "Nest two tapes, tape.gradient in the block of another one, or pb.grad of pb.grad."
+    )
+
+
+UNKNOWN = Step(None, None, back=_refuse, needs_z=False)
