@@ -13,10 +13,11 @@ from pullback.core.tape import ARRAYS
 from pullback.core.tensor import all_values
 from pullback.diagnostics import switches
 from pullback.diagnostics.findings import NanReport
-from pullback.diagnostics.running import Result, is_number, named_leaves
+from pullback.diagnostics.running import Result, is_number
 from pullback.diagnostics.steps import finite
 from pullback.diagnostics.watch import Monitor
 from pullback.errors import NanError
+from pullback.transforms.arguments import named_leaves
 from pullback.transforms.grad import as_leaf
 from pullback.transforms.leaves import whole_mapped
 

@@ -16,10 +16,10 @@ from pullback.diagnostics.entrypoints import guarding
 from pullback.diagnostics.findings import NanReport
 from pullback.diagnostics.looking import Names, Naming, all_finite, look_at, look_for_new, trace_back, unnamed
 from pullback.diagnostics.recorded import entering, pulling
-from pullback.diagnostics.running import Examined, Ran, is_number, named_leaves
+from pullback.diagnostics.running import Examined, Ran, is_number
 from pullback.errors import NanError
 from pullback.transforms.argnums import Call
-from pullback.transforms.arguments import parameters_of
+from pullback.transforms.arguments import named_leaves, parameters_of
 from pullback.transforms.batch import Mapped
 from pullback.transforms.checkpoint import Recomputed
 from pullback.transforms.custom import Customized
