@@ -188,6 +188,7 @@ if TYPE_CHECKING:
     from pullback.diagnostics.paths import explain as explain
     from pullback.diagnostics.program import trace as trace
     from pullback.diagnostics.zeros import strong_zero as strong_zero
+    from pullback.interop.dlpack import from_dlpack as from_dlpack
     from pullback.ops.recurrent import CellState as CellState
     from pullback.ops.recurrent import basic_lstm_cell as basic_lstm_cell
     from pullback.ops.recurrent import moving_average as moving_average
@@ -208,6 +209,7 @@ if TYPE_CHECKING:
     from pullback.transforms.checkpoint import recompute_grad as recompute_grad
     from pullback.transforms.custom import custom_grad as custom_grad
     from pullback.transforms.custom import custom_gradient as custom_gradient
+    from pullback.transforms.customjvp import custom_jvp as custom_jvp
     from pullback.transforms.gradients import gradients as gradients
     from pullback.transforms.implicit import custom_fixed_point as custom_fixed_point
     from pullback.transforms.implicit import custom_root as custom_root
@@ -239,10 +241,12 @@ _ROOMS = {
     "diagnostics.paths": ["explain"],
     "diagnostics.program": ["trace"],
     "diagnostics.zeros": ["strong_zero"],
+    "interop.dlpack": ["from_dlpack"],
     "ops.recurrent": ["CellState", "basic_lstm_cell", "moving_average", "multi_rnn_cell"],
     "transforms.batch": ["vmap"],
     "transforms.checkpoint": ["checkpoint", "recompute_grad"],
     "transforms.custom": ["custom_grad", "custom_gradient"],
+    "transforms.customjvp": ["custom_jvp"],
     "transforms.gradients": ["gradients"],
     "transforms.implicit": ["custom_fixed_point", "custom_root"],
     "transforms.jacobian": ["hessian", "hvp", "jacobian"],

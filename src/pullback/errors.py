@@ -1,6 +1,6 @@
 """Every exception the library raises on purpose.
 
-Each is a :class:`PullbackError` and also a ``ValueError``, ``TypeError`` or ``ImportError``, so that code written for
+Each is a :class:`PullbackError` and also a ``ValueError``, ``TypeError``, ``ImportError`` or warning, so that code for
 NumPy catches it too.
 The docstrings are the errors page: what happened, an example, and the cure.
 """
@@ -25,6 +25,7 @@ __all__ = [
     "MissingPackageError",
     "NanError",
     "NoRuleError",
+    "PrecisionWarning",
     "PullbackError",
     "ShapeError",
     "SymbolValueError",
@@ -151,7 +152,28 @@ class UnconnectedError(GradientError):
 
 
 class CustomGradientError(GradientError):
-    """A gradient written by the user returned too few gradients, or one of the wrong shape or kind."""
+    """A gradient or tangent written by the user has the wrong number, shape or kind, or cannot be transposed.
+
+    Forward mode transposes a gradient function, for which it must be linear in ``dy``; else state the tangent.
+
+    >>> import pullback as pb
+    >>> f = pb.custom_grad(lambda x: (x * 2, lambda dy: pb.abs(dy)))
+    >>> pb.jvp(f, [1.0], [1.0])
+    Traceback (most recent call last):
+    ...
+    pullback.errors.CustomGradientError: custom_grad(<lambda>): the gradient function is not linear in dy: ...
+    >>> _ = f.defjvp(lambda primals, tangents: (primals[0] * 2, tangents[0] * 2))
+    >>> pb.jvp(f, [1.0], [1.0])
+    (2.0, 2.0)
+    """
+
+
+class PrecisionWarning(PullbackError, UserWarning):  # noqa: N818
+    """A gradient written by the user is narrower than its input, such as float32 for float64: digits are lost.
+
+    The gradient is cast to the dtype of the input.  Compute it in that dtype: Python's numbers and ``dy`` are as wide
+    as the input, a NumPy array made with ``dtype="float32"`` is not.
+    """
 
 
 class GradientMismatchError(CustomGradientError):
@@ -167,7 +189,7 @@ class GradientMismatchError(CustomGradientError):
 
 
 class NanError(GradientError):
-    """A gradient is NaN or infinite, under ``debug_nans``.  The message is the report of where that came from.
+    """A gradient or value is NaN or infinite, under ``debug_nans``.  The message is the report of where that came from.
 
     ``report`` is the same with fields, as of ``diagnose``.
 
@@ -187,7 +209,16 @@ class NanError(GradientError):
 class CapturedError(GradientError):
     """The body of a custom gradient uses a traced tensor or variable that is not one of its inputs.
 
-    Its gradient would be lost in silence.  Pass it as an input, or use ``stop_gradient`` on it.
+    Its gradient would be lost in silence.  Pass it as an input, or use ``stop_gradient`` on it.  A variable may also be
+    given its gradient, by a gradient function with a parameter ``variables``.
+
+    >>> import pullback as pb
+    >>> pb.grad(lambda w: pb.custom_grad(lambda x: (x * w, lambda dy: dy * w))(2.0))(3.0)
+    Traceback (most recent call last):
+    ...
+    pullback.errors.CapturedError: custom_grad(<lambda>): the body uses the traced tensor 'w', ...
+    >>> pb.grad(lambda w: pb.custom_grad(lambda x, w: (x * w, lambda dy: [dy * w, dy * x]))(2.0, w))(3.0)
+    2.0
     """
 
 

@@ -143,3 +143,12 @@ def test_in_a_compiled_function() -> None:
             return pb.grad(lambda x: pb.sum(pb.where(x > 0, pb.sqrt(x), 0.0)))(x)
 
     np.testing.assert_array_equal(pb.compile(slope)(np.array([0.0, 4.0])), [0.0, 0.25])
+
+
+def test_strong_zero_leaves_a_custom_gradient_that_is_not_linear_as_it_is():
+    clipped = pb.custom_grad(lambda x: (x * 1.0, lambda dy: pb.clip_by_value(dy, -1.0, 1.0) / x))
+    linear = pb.custom_grad(lambda x: (x * 1.0, lambda dy: dy / x))
+    weights = np.array([0.0, 5.0])
+    with pb.strong_zero():
+        assert pb.grad(lambda x: pb.sum(clipped(x) * weights))(np.array([0.0, 1.0]))[1] == 1.0
+        assert pb.grad(lambda x: pb.sum(linear(x) * weights))(np.array([0.0, 1.0])).tolist() == [0.0, 5.0]

@@ -274,6 +274,14 @@ def test_gradient_of_a_norm_at_zero_is_zero(ord):
     assert rows[1].any()
 
 
+@pytest.mark.parametrize("f", [pb.norm, np.linalg.norm, lambda x: pb.norm(x, 3), pb.std, lambda x: pb.sum(pb.abs(x))])
+def test_second_derivative_of_norms_and_std_at_zero_is_zero(f):
+    zeros, ones = np.zeros(2), np.ones(2)
+    for second in (pb.hessian(f)(zeros), pb.compile(pb.hessian(f))(zeros), pb.hvp(f, zeros, ones)):
+        np.testing.assert_array_equal(second, np.zeros_like(second))
+    np.testing.assert_array_equal(pb.jvp(pb.grad(f), [zeros], [ones])[1], zeros)
+
+
 def test_norm_of_integers_does_not_overflow():
     assert pb.norm(np.array([70000, 0], np.int32)) == 70000
     assert pb.norm(np.array([0, 3, 0, 4.0]), 0) == 2

@@ -25,6 +25,8 @@ import pullback as pb
 
 # Cases that we answer otherwise on purpose: id -> one line of reason.
 EXCUSED: dict[str, str] = {
+    "customGrad/5": "a Python number is taken as the gradient of a scalar",
+    "customGrad/9": "a Python number is taken as the value",
     "abs/11": "tfjs gives dy * sign(real part) for a complex input; ours is dy * z / abs(z), as in PyTorch",
     "conv2d/6": "tfjs counts the windows of the second axis by the filter of the first: 4 for 5",
     "conv2d/8": "tfjs counts the windows of the second axis by the filter and the stride of the first: 2 for 5",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import pickle
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,14 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import pullback as pb
-from pullback.errors import ArgumentError, CapturedError, CustomGradientError, DataError, UnconnectedError
+from pullback.errors import (
+    ArgumentError,
+    CapturedError,
+    CustomGradientError,
+    DataError,
+    PrecisionWarning,
+    UnconnectedError,
+)
 
 
 @pb.custom_grad
@@ -136,12 +144,22 @@ def test_integer_inputs_get_float_gradients():
 
 
 @pytest.mark.parametrize("width", [np.float16, np.float32, np.float64])
-def test_a_float_gradient_of_another_width_is_cast(width):
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_float_gradient_of_another_width_is_cast_and_warns_if_narrower(width, dtype):
     f = pb.custom_grad(lambda x, save: (x * x, lambda dy, saved: np.full(2, 7, width)))
-    for dtype in (np.float32, np.float64):
+    narrower = np.dtype(width).itemsize < np.dtype(dtype).itemsize
+    message = rf"custom_grad\(<lambda>\): the gradient of 'x' is {np.dtype(width)}, but the input is {np.dtype(dtype)}"
+    with pytest.warns(PrecisionWarning, match=message) if narrower else nullcontext():
         got = pb.grad(f)(np.ones(2, dtype))
-        assert got.dtype == dtype
-        assert got.tolist() == [7, 7]
+    assert got.dtype == dtype
+    assert got.tolist() == [7, 7]
+
+
+def test_float32_gradient_of_a_float32_value_does_not_warn():
+    narrow = pb.custom_grad(lambda x: (pb.cast(x, "float32"), lambda dy: dy * 2))
+    assert pb.grad(lambda x: narrow(x).sum())(np.ones(2)).tolist() == [2, 2]
+    weak = pb.custom_gradient(lambda x: (x * 2.0, lambda dy: dy * 2.0))
+    assert pb.grad(weak)(1.0) == 2.0
 
 
 def test_numbers_among_the_inputs_do_not_widen():
@@ -230,7 +248,13 @@ def test_the_line_is_that_of_the_gradient_function():
         (lambda x: x, r"f must return \(value, grad_func\), got Tensor"),
         (lambda x: None, r"f must return \(value, grad_func\), got NoneType"),
         (lambda x: (x, x), r"f must return \(value, grad_func\), got tuple of \(Tensor, Tensor\)"),
-        (lambda x: (3, lambda dy, saved: dy), r"the value must be a tensor, got int"),
+        (lambda x: ("text", lambda dy, saved: dy), r"the value must be a tensor, got str"),
+        (lambda x: (True, lambda dy, saved: dy), r"the value must be a tensor, got bool"),
+        (lambda x: {"value": x}, r"f must return \(value, grad_func\), got dict with 'value'"),
+        (
+            lambda x: {"value": x, "gradFunc": x},
+            r"f must return \(value, grad_func\), got dict with 'value', 'gradFunc'",
+        ),
         (lambda x: (None, lambda dy, saved: dy), r"the value must be a tensor, got NoneType"),
     ],
 )

@@ -242,3 +242,25 @@ def test_the_callback_sees_plain_tensors():
 def test_what_cannot_be_meant(call, error, told):
     with pytest.raises(error, match=told):
         call()
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda x: [x], lambda x: (x, 1.0), lambda x: {"w": x, "name": "text", "none": None}, lambda x: [[x], {}]]
+)
+def test_stop_gradient_of_a_tree_stops_every_tensor_in_it(wrap):
+    def f(x):
+        stopped = pb.stop_gradient(wrap(x))
+        assert type(stopped) is type(wrap(x))
+        leaf = next(t for t in pb.core.tree.leaves(stopped) if isinstance(t, pb.Tensor))
+        return leaf * x
+
+    assert pb.grad(f)(3.0) == 3.0
+    assert pb.jvp(f, [3.0], [1.0]) == (9.0, 3.0)
+    assert_allclose(pb.vmap(pb.grad(f))(np.array([1.0, 2.0])), [1.0, 2.0])
+
+
+def test_stop_gradient_of_a_tree_leaves_what_is_no_tensor():
+    given = {"n": 3, "rate": 0.1, "text": "a", "array": np.ones(2), "none": None}
+    stopped = pb.stop_gradient(given)
+    assert (stopped["n"], stopped["rate"], stopped["text"], stopped["none"]) == (3, 0.1, "a", None)
+    assert stopped["array"] is given["array"]

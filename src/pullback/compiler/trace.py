@@ -63,6 +63,7 @@ class Symbol(Wrapped):
     """A node of the program that is being written down."""
 
     __slots__ = ()
+    differentiates = False
 
     stands_for_numbers = True
     has_derivative = False
@@ -270,7 +271,7 @@ class Trace:
                 "There are values only in what the function returns: return it."
             )
         if op.custom:
-            return tuple(self.symbol(z) for z in op.run([self.symbol(a) for a in args]).values)
+            return tuple(self.symbol(z) for z in op.run_checked([self.symbol(a) for a in args]).values)
         lower = op.lower
         if isinstance(lower, made_of):
             made = lower.formula(*([args] if op.variadic else args), **params)

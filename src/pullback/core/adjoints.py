@@ -64,6 +64,15 @@ def nonzero(z: Any) -> Any:
     return z + (z == 0)
 
 
+def inverse(z: Any) -> Any:
+    """``1 / z``, and 0 where ``z`` is 0, with derivatives of 0 there.
+
+    >>> inverse(np.array([0.0, 2.0]))
+    array([0. , 0.5])
+    """
+    return (z != 0) / nonzero(z)
+
+
 def spread(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
     """The adjoint of a sum: every element receives the cotangent of the sum it entered.
 

@@ -51,6 +51,7 @@ class Tensor:
     refers = False  # a variable is read before an op computes with it
     is_variable = False
     stands_for_numbers = False  # a symbol of a program that is being compiled may be a Python number
+    differentiates = True  # whether the transform that follows it takes derivatives: vmap and compile do not
 
     if TYPE_CHECKING:  # the ops are put on the class where they are defined, as methods and operators
         g: Any

@@ -390,6 +390,8 @@ def leaves_on(v: Variable, tape: Tape) -> list[Any] | None:
 
 
 def highest_watcher() -> Any:
-    """The watcher of the highest level; None if nothing follows variables."""
-    watcher = max(_watchers.get(), key=lambda w: w.level, default=None)
-    return watcher if watcher is not None and watcher.level else None
+    """The watcher of the highest level that follows variables onto a tape; None if there is none."""
+    watchers = _watchers.get()
+    if not watchers:
+        return None
+    return max((w for w in watchers if w.level and not w.writes), key=lambda w: w.level, default=None)

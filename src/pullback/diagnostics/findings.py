@@ -122,7 +122,8 @@ class NanReport:
 
     ``found`` says whether there is any.  ``op``, ``phase``, ``where`` (``file.py:12``), ``file``, ``line``, ``index``,
     ``example`` (under ``vmap``), ``inputs`` and ``output`` are those of the first op that made one; ``chain`` leads
-    from there to the result; ``suggestion`` says what helps.  ``forward`` and ``backward`` are the first such op of the
+    from there to the result; ``suggestion`` says what helps.  ``arguments`` are the names of the arguments on which
+    that op depends.  ``forward`` and ``backward`` are the first such op of the
     program and of the way back, each with the same fields, or None.
 
     >>> import pullback as pb
@@ -131,7 +132,7 @@ class NanReport:
     ('log', 'forward', [np.float64(0.0)])
     """
 
-    def __init__(self, results: Sequence[Result], notes: Sequence[Note]) -> None:
+    def __init__(self, results: Sequence[Result], notes: Sequence[Note], function: str = "") -> None:
         found = [(result, visits(result.note)) for result in results if result.note is not None]
         self.bad = [result.name for result, seen in found if seen]
         self.bad += [r.name for r in results if r.note is None and r.value is not None and not finite(r.value)]
@@ -150,6 +151,8 @@ class NanReport:
         self.inputs = event.inputs if event else []
         self.output = event.output if event else None
         self.chain: list[Link] = event.chain if event else []
+        self.function = function
+        self.arguments = _arguments(event.note) if event else []
         self.suggestion = _suggestion(event, notes) if event else ""
 
     def __bool__(self) -> bool:
@@ -166,11 +169,28 @@ class NanReport:
             lines.append(f"{again} {self.backward}.")
         if self.forward is None and self.backward is None:
             return f"{lines[0]}\nIt was not computed from the arguments by ops that could be followed."
+        if self.function and self.arguments:
+            several = "s" * (len(self.arguments) > 1)
+            lines.append(f"It depends on the argument{several} {' and '.join(self.arguments)} of {self.function}.")
         events = [e for e in (self.forward, self.backward) if e is not None and len(e.chain) > 1]
         lines += [f"From there: {' -> '.join(map(str, e.chain))}." for e in events]
         return "\n".join([*lines, self.suggestion])
 
     __repr__ = __str__
+
+
+def _arguments(note: Note) -> list[str]:
+    """How the user calls the arguments that an op was computed from."""
+    names: dict[str, None] = {}
+    seen, waiting = set[int](), [note]
+    while waiting:
+        n = waiting.pop()
+        if id(n) not in seen:
+            seen.add(id(n))
+            waiting += [a for a in [*n.args, n.owner] if isinstance(a, Note)]
+            if n.label:
+                names[n.label] = None
+    return sorted(names)
 
 
 def _earliest(seen: Sequence[Visit]) -> Event | None:

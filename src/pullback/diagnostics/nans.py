@@ -11,19 +11,21 @@ import numpy as np
 from pullback.compiler.compiled import Compiled
 from pullback.core import tree
 from pullback.core.convert import float_of
-from pullback.core.rowsparse import RowSparse
-from pullback.core.tape import ARRAYS
 from pullback.diagnostics import switches
+from pullback.diagnostics.entrypoints import guarding
 from pullback.diagnostics.findings import NanReport
+from pullback.diagnostics.looking import Names, Naming, all_finite, look_at, look_for_new, trace_back, unnamed
 from pullback.diagnostics.recorded import entering, pulling
-from pullback.diagnostics.running import Examined, Ran, Result, is_number
-from pullback.diagnostics.steps import finite
-from pullback.diagnostics.watch import Monitor
+from pullback.diagnostics.running import Examined, Ran, is_number
 from pullback.errors import NanError
+from pullback.transforms.argnums import Call
+from pullback.transforms.arguments import named_leaves, parameters_of
+from pullback.transforms.batch import Mapped
+from pullback.transforms.checkpoint import Recomputed
+from pullback.transforms.custom import Customized
 from pullback.transforms.forward import jvp, push_once
-from pullback.transforms.grad import Differentiated, as_leaf
+from pullback.transforms.grad import Differentiated
 from pullback.transforms.jacobian import Jacobian, times_hessian
-from pullback.transforms.leaves import whole_mapped
 from pullback.transforms.linear import record_pull, record_push
 from pullback.transforms.reverse import GradientTape
 from pullback.transforms.sparse import SparseJacobian
@@ -62,40 +64,57 @@ def diagnose(f: Callable[..., Any]) -> Diagnosed:
 
 @contextmanager
 def debug_nans() -> Iterator[None]:
-    """In this block, in this thread, a gradient that is not finite is an error that says where that came from.
+    """In this block, in this thread, a NaN or infinity that comes up is an error that says where it came from.
 
     It holds for ``grad`` and its family, ``variable_grads``, ``jvp``, ``vjp``, ``linearize``, ``jacobian``,
-    ``hessian``, ``hvp``, the sparse ones, ``GradientTape``, and for all that a compiled function gives.  A function
-    whose result is not finite is run a second time, under watch, for the report (see ``diagnose``), which is in the
-    error as ``report``.
+    ``hessian``, ``hvp``, the sparse ones, ``GradientTape``, and for all that a compiled function gives.  Where no
+    gradient is taken it holds for ops and functions of tensors, ``vmap`` and functions with a gradient of their own:
+    a result must have no NaN, and no infinity unless one was given.  A function whose result is not finite is run a
+    second time, under watch, for the report (see ``diagnose``), which is in the error as ``report``.
 
     >>> import pullback as pb
     >>> with pb.debug_nans():
     ...     pb.grad(lambda x: pb.sqrt(x))(0.0)
     Traceback (most recent call last):
     ...
-    pullback.errors.NanError: Not finite: ...
+    pullback.errors.NanError: Not finite: the gradient of x...
+    >>> with pb.debug_nans():
+    ...     pb.tensor([1.0, 0.0]).log()
+    Traceback (most recent call last):
+    ...
+    pullback.errors.NanError: Not finite: the result...
     """
-    with switches.switched(guarded=True):
+    with guarding(), switches.switched(guarded=True):
         yield
 
 
-def _guarding(own: Any) -> Any:
-    """The same function, which looks at what it gives; only the outermost one of a call does."""
-    return lambda *args, **kwargs: _looked_at(own, own, args, kwargs)
+def _guarding(naming: Naming) -> Any:
+    """Makes of a function the same one, which looks at what it gives; only the outermost one of a call does."""
+    return lambda own: lambda *args, **kwargs: look_at(own, own, args, kwargs, naming)
+
+
+def _guarding_values(own: Any) -> Any:
+    """The same for a function that takes no gradient: what it was given may be infinite, and so may what it gives."""
+
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        if not switches.mode().guarded:
+            return own(*args, **kwargs)
+        return look_for_new(own, args, kwargs, _of_function, is_number)
+
+    return guarded
 
 
 def _guarding_both(own: Any) -> Any:
     """The same for a function that gives another one beside the value."""
 
     def guarded(xs: Any, call: Any) -> Any:
-        y, move, aux = _looked_at(own, own, (xs, call), {})
+        y, move, aux = look_at(own, own, (xs, call), {})
 
         def again(xs: Any, call: Any, given: Any) -> Any:
             return own(xs, call)[1](*given)
 
         def moved(*given: Any) -> Any:
-            return _looked_at(lambda *_: move(*given), again, (xs, call, given), {})
+            return look_at(lambda *_: move(*given), again, (xs, call, given), {})
 
         return y, moved, aux
 
@@ -108,7 +127,7 @@ def _guarding_sparse(own: Any) -> Any:
     def again(self: SparseJacobian, x: Any, call: Any) -> Any:
         return jvp(self.differentiated(call), [x], [np.ones(x.shape, float_of(x.dtype))])
 
-    return lambda self, x, call: _looked_at(own, again, (self, x, call), {})
+    return lambda self, x, call: look_at(own, again, (self, x, call), {})
 
 
 def _guarding_compiled(own: Any) -> Any:
@@ -116,7 +135,7 @@ def _guarding_compiled(own: Any) -> Any:
 
     def run(self: Compiled, *args: Any, **kwargs: Any) -> Any:
         call = self.called(args, kwargs) if switches.mode().guarded else None
-        if call is None or not _all_finite((args, kwargs, [v.held for v in call[0].reads])):
+        if call is None or not all_finite((args, kwargs, [v.held for v in call[0].reads])):
             return own(self, *args, **kwargs)
         variables = [*call[0].assigned, *call[0].written_rows]
         before = [v.held for v in variables]
@@ -130,14 +149,14 @@ def _guarding_compiled(own: Any) -> Any:
                 _hold(variables, after)
 
         out = own(self, *args, **kwargs)
-        if _all_finite((out, [v.held for v in variables])):
+        if all_finite((out, [v.held for v in variables])):
             return out
         # Python's own numbers are not divided by zero
         plain, named = tree.mapped(lambda x: np.float64(x) if type(x) is float else x, (args, kwargs))
         with np.errstate(all="ignore"):
             again(*plain, **named)  # a gradient in it that is not finite is an error of its own
             with switches.switched(guarded=False):
-                raise NanError(_traced(again, args, kwargs))
+                raise NanError(trace_back(again, args, kwargs))
 
     return run
 
@@ -157,50 +176,44 @@ def _hold(variables: Sequence[Any], values: Sequence[Any]) -> None:
         v.hold(held.value)
 
 
-def _looked_at(call: Any, again: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What ``call`` gives; an error if it is not finite, with the report of ``again``."""
-    if not switches.mode().guarded:
-        return call(*args, **kwargs)
-    with switches.switched(guarded=False), np.errstate(all="ignore"):
-        out = call(*args, **kwargs)
-        if _all_finite(out):
-            return out
-        raise NanError(_traced(again, args, kwargs))
+def _of_function(args: tuple[Any, ...]) -> Names:
+    """``f`` or what was made of it, and then its arguments."""
+    f = _program(args[0])
+    return Names(_name(f), ["", *parameters_of(f, len(args) - 1)])
 
 
-def _all_finite(out: Any) -> bool:
-    return all(finite(v) for v in map(_numbers, tree.leaves(out)) if isinstance(v, (*ARRAYS, float)))
+def _of_gradients(args: tuple[Any, ...]) -> Names:
+    """The same for what gives the value and the gradients of a list of arguments; not of those that are chosen."""
+    self, xs, *rest = args
+    if any(isinstance(r, Call) for r in rest):
+        return Names()
+    f = _program(self)
+    names = parameters_of(f, len(xs))
+    leaves = [label for name, x in zip(names, xs, strict=True) for label, _ in named_leaves(name, x)]
+    return Names(_name(f), ["", names], ["the value", *(f"the gradient of {label}" for label in leaves)])
 
 
-def _numbers(leaf: Any) -> Any:
-    """Those that are stored of a sparse array; anything else as it is."""
-    if isinstance(leaf, RowSparse):
-        return leaf.values
-    return leaf.data if hasattr(leaf, "nnz") else leaf
+def _program(f: Any) -> Any:
+    """The function that a transformed one was made of."""
+    return getattr(f, "__wrapped__", f)
 
 
-def _traced(own: Any, args: Any, kwargs: Any) -> NanReport | str:
-    """The report of a second run of a function that gives gradients."""
-    monitor = Monitor()
-
-    def lift(x: Any) -> Any:
-        return monitor.lifted(as_leaf(x, "debug_nans")) if is_number(x) else x
-
-    # a list is one of inputs here, also if they are plain numbers
-    given = [
-        type(a)(whole_mapped(lift, x) for x in a) if type(a) in (list, tuple) else whole_mapped(lift, a) for a in args
-    ]
-    out = monitor.run(own, *given, **kwargs)
-    report = NanReport([Result("the result", v, monitor.note_of(v)) for v in tree.leaves(out)], monitor.notes)
-    return report or "Not finite: the result; but a second run, to find out why, gave finite numbers."
+def _name(f: Any) -> str:
+    return getattr(f, "__name__", type(f).__name__)
 
 
 switches.asking(GradientTape.__enter__, entering)
 switches.asking(GradientTape._pulled, pulling)
-ONE: Sequence[Any] = (Differentiated.pulled, Jacobian.at, push_once, times_hessian, variable_grads)
-BOTH: Sequence[Any] = (record_pull, record_push)
 switches.asking(Compiled._run, _guarding_compiled)
 switches.asking(Compiled._program, _unguarded)
 switches.asking(SparseJacobian.at, _guarding_sparse)
-for _function in (*ONE, *BOTH):
-    switches.asking(_function, _guarding_both if _function in BOTH else _guarding)
+switches.asking(Differentiated.pulled, _guarding(_of_gradients))
+switches.asking(Jacobian.at, _guarding(unnamed))
+switches.asking(push_once, _guarding(unnamed))
+switches.asking(times_hessian, _guarding(unnamed))
+switches.asking(variable_grads, _guarding(unnamed))
+switches.asking(Mapped.__call__, _guarding_values)
+switches.asking(Customized.__call__, _guarding_values)
+switches.asking(Recomputed.__call__, _guarding_values)
+switches.asking(record_pull, _guarding_both)
+switches.asking(record_push, _guarding_both)

@@ -21,6 +21,7 @@ from pullback.core.interpreter import new_level
 from pullback.core.tape import ARRAYS
 from pullback.core.tensor import all_values
 from pullback.transforms.forward import Dual, parted
+from pullback.transforms.linearity import is_linear
 
 __all__: list[str] = []
 
@@ -77,8 +78,16 @@ def _by_operand(r: Any, step: Any, dx: Any, strong: bool) -> Iterator[tuple[Any,
 def _strongly(back: Any, gs: Any) -> list[Any]:
     """A gradient that the user gave is linear in the cotangents: it is its own derivative, in their direction.
 
-    As a tangent a cotangent of zero stays zero through all that the gradient function does with it.
+    As a tangent a cotangent of zero stays zero through all that the gradient function does with it.  One that is not
+    linear, such as a clipped one, is left as it is.
     """
+
+    def rule(some: list[Any]) -> Any:
+        source = iter(some)
+        return back([g if g is None else next(source) for g in gs])
+
+    if is_linear(rule, [g for g in gs if g is not None]) is False:
+        return list(back(gs))
     number = new_level()
     duals = [g if g is None else Dual(number, np.ones_like(g), bare(g)) for g in gs]
     moved = [d if d is None else parted(d, number) for d in back(duals)]

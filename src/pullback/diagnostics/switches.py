@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import count
 from threading import Lock
 from types import FunctionType
 from typing import Any
@@ -33,6 +34,7 @@ OFF = Mode()
 _mode: ContextVar[Mode] = ContextVar("diagnostics", default=OFF)
 mode = _mode.get
 _lock = Lock()
+_number = count()
 _blocks = 0
 _wanted: list[tuple[Any, Callable[[Any], Any]]] = []  # functions that are to ask, and what they are then
 _swaps: list[tuple[FunctionType, Any, Any]] = []  # the same when first used: a function, its code, the code that asks
@@ -46,10 +48,11 @@ def asking(f: Any, make: Callable[[Any], Any]) -> None:
     _wanted.append((f, make))
 
 
-def _swap(f: Any, make: Callable[[Any], Any]) -> tuple[FunctionType, Any, Any]:
+def swap(f: Any, make: Callable[[Any], Any]) -> tuple[FunctionType, Any, Any]:
+    """A function, its code, and code that calls ``make`` of what the function is."""
     own = FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
     own.__kwdefaults__ = f.__kwdefaults__
-    name = f"_asking_{f.__qualname__.replace('.', '_')}"
+    name = f"_asking_{next(_number)}"
     f.__globals__[name] = make(own)
     source = f"lambda *args, **kwargs: {name}(*args, **kwargs)"
     made = eval(compile(source, f"<op {name}>", "eval"))  # by its file name it is ours
@@ -75,7 +78,7 @@ def _begin() -> None:
         _blocks += 1
         if _blocks == 1 or _wanted:  # a tool that is first asked for in the block of another one comes later
             while _wanted:
-                _swaps.append(_swap(*_wanted.pop()))
+                _swaps.append(swap(*_wanted.pop()))
             for f, _, code in _swaps:
                 f.__code__ = code
         if _blocks == 1:

@@ -119,6 +119,7 @@ class Watched(Wrapped):
     """A value of which it is known how it came about."""
 
     __slots__ = ()
+    differentiates = False
 
     array: Any = vars(Tensor)["value"]  # in the slots of any tensor, as for other transforms
     monitor: Any = vars(Tensor)["y"]
@@ -179,17 +180,25 @@ class WatchedOp(CustomOp):
 
     def __init__(self, op: Any, monitor: Monitor, given: Sequence[Any]) -> None:
         super().__init__(op.name)
-        self.op, self.monitor, self.given, self.follows = op, monitor, given, op.follows
+        self.op, self.monitor, self.given = op, monitor, given
+        self.follows, self.states_jvp = op.follows, op.states_jvp
         self.made: list[Note | None] = []  # how the results came about, inside
 
     def run(self, values: Sequence[Any]) -> Run:
-        inner = self.op.run([self._passed(v, note) for v, note in zip(values, self.given, strict=True)])
+        inner = self.op.run_reduced([self._passed(v, note) for v, note in zip(values, self.given, strict=True)])
         self.made = [self.monitor.note_of(z) for z in inner.values]
 
         def back(dys: list[Any]) -> list[Any]:
             return [self._bare(d) for d in inner.back([self.monitor.lifted(dy) for dy in dys])]
 
         return Run(tuple(map(self._bare, inner.values)), back, inner.variables)
+
+    def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+        """The op's own way forward, which need not be the transpose of its way back."""
+        xs = [self._passed(bare(v), note) for v, note in zip(primals, self.given, strict=True)]
+        ts = [None if t is None else self.monitor.lifted(t) for t in tangents]
+        moved = self.op.jvp([self.monitor.lifted(y) for y in z], xs, ts, params)
+        return [None if t is None else self._bare(bare(t)) for t in moved]
 
     def _passed(self, v: Any, note: Any) -> Any:
         return self.monitor.noted(v, PASSED, None, (note,), {}) if isinstance(note, Note) else v
@@ -200,6 +209,17 @@ class WatchedOp(CustomOp):
     def lost(self, ds: Sequence[Any], level: int) -> Exception:
         lost: Exception = self.op.lost(ds, level)
         return lost
+
+    def lost_in_body(self, highest: int, read: Sequence[Any]) -> Exception:
+        lost: Exception = self.op.lost_in_body(highest, read)
+        return lost
+
+    def advise(self) -> str:
+        advice: str = self.op.advise()
+        return advice
+
+    def check_variables(self, variables: Sequence[Any]) -> None:
+        self.op.check_variables(variables)
 
 
 class Monitor:

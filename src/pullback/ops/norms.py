@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.adjoints import along, axes, kept, nonzero, total
+from pullback.core.adjoints import along, axes, inverse, kept, nonzero, total
 from pullback.core.axes import Sample, reduces
 from pullback.core.calculus import rule
 from pullback.core.composition import numbers
@@ -42,8 +42,8 @@ def composed_length(x: Any, axis: Any, keepdims: bool) -> Any:
     length,
     acts=reduces(),
     d=rule(
-        lambda g, x, z, axis: x * kept(g / nonzero(z), x.shape, axis),
-        jvp=lambda dx, x, z, axis, keepdims: total(along(x, dx), axis, keepdims) / nonzero(z),
+        lambda g, x, z, axis: x * kept(g * inverse(z), x.shape, axis),
+        jvp=lambda dx, x, z, axis, keepdims: total(along(x, dx), axis, keepdims) * inverse(z),
     ),
     run=length,
     lower=made_of(composed_length),

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.core.adjoints import along, axes, counted, kept, kept_shape, nonzero, spread, total
+from pullback.core.adjoints import along, axes, counted, inverse, kept, kept_shape, spread, total
 from pullback.core.axes import Sample, Shape, over, reduces
 from pullback.core.calculus import constant, linear, rule
 from pullback.core.composition import own_words
@@ -134,10 +134,10 @@ def var(x: Any, /, axis: Any = None, keepdims: bool = False, ddof: Any = 0) -> A
     acts=reduces(empty=False),
     d=rule(
         lambda g, x, z, axis, ddof: (
-            centred(x, axis) * kept(g / nonzero(z) * per(x.shape, axis, ddof, g.dtype), x.shape, axis)
+            centred(x, axis) * kept(g * inverse(z) * per(x.shape, axis, ddof, g.dtype), x.shape, axis)
         ),
         jvp=lambda dx, x, z, axis, keepdims, ddof: (
-            total(along(centred(x, axis), dx), axis, keepdims) / nonzero(z) * per(x.shape, axis, ddof, z.dtype)
+            total(along(centred(x, axis), dx), axis, keepdims) * inverse(z) * per(x.shape, axis, ddof, z.dtype)
         ),
     ),
     run=lambda x, axis=None, keepdims=False, ddof=0: np.sqrt(quick_var(x, axis, keepdims, ddof)),

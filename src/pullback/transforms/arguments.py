@@ -13,6 +13,7 @@ from pullback.core import tree
 from pullback.core.convert import as_array, bare
 from pullback.core.tape import ARRAYS, as_tensor
 from pullback.core.tensor import Tensor
+from pullback.core.variable import writer
 
 __all__: list[str] = []
 
@@ -82,6 +83,11 @@ class Arguments:
             return parts[1]([self._settled(branch) for branch in parts[0]])
         return bare(x) if hasattr(x, "__array__") else x
 
+    def float_width(self) -> np.dtype[Any]:
+        """The dtype that a Python number has beside these inputs: that of the widest float, else float64."""
+        floats = [x.dtype for x in self.flat if x.dtype.kind == "f"]
+        return np.result_type(*floats) if floats else np.dtype(float)
+
     def filled(self, values: Sequence[Any]) -> list[Any]:
         """The arguments with these inputs, as tensors."""
         if self.plain:
@@ -104,7 +110,10 @@ class Arguments:
 
     def given_back(self, z: Any) -> Any:
         """Arrays for arrays; Tensors as soon as a Tensor was given."""
-        return as_tensor(z) if self.given_tensor or not self.flat else z
+        if self.given_tensor or not self.flat:
+            return as_tensor(z)
+        writes = writer() if isinstance(z, Tensor) else None
+        return z if writes is None else z.in_form(writes.form)
 
 
 def paths(name: str, x: Any) -> Iterator[tuple[str, Any]]:

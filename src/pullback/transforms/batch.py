@@ -17,7 +17,7 @@ from numpy import ndarray
 from pullback.core import tree
 from pullback.core.callers import MEANS, explain_refusal, reveal
 from pullback.core.convert import bare
-from pullback.core.interpreter import new_level
+from pullback.core.interpreter import level_of, new_level
 from pullback.core.tape import ARRAYS, CAUGHT, constant
 from pullback.core.tensor import PLAIN, Tensor, Wrapped, stripped, unfollowed
 from pullback.core.writes import INPUT, freeze
@@ -33,6 +33,7 @@ class Batched(Wrapped):
     """Many examples that look like one; they lie along axis 0 of ``array``."""
 
     __slots__ = ()
+    differentiates = False
 
     array: Any = vars(Tensor)["value"]  # in the slots of any tensor: so a GradientTape can make it a handle of its own
     number: Any = vars(Tensor)["y"]
@@ -196,12 +197,11 @@ class BatchedOp(CustomOp):
     def __init__(self, op: Any, number: int, on: Sequence[bool], size: int) -> None:
         super().__init__(op.name)
         self.op, self.number, self.on, self.size = op, number, on, size
-        self.follows = op.follows
+        self.follows, self.states_jvp = op.follows, op.states_jvp
 
     def run(self, values: Sequence[Any]) -> Run:
-        inner = self.op.run([Batched(self.number, v) if b else v for v, b in zip(values, self.on, strict=True)])
+        inner = self.op.run_reduced([Batched(self.number, v) if b else v for v, b in zip(values, self.on, strict=True)])
         zs = tuple(left(z, 0, self.number, self.size) for z in inner.values)
-        self.op.check_levels(zs, self.below(values), inner.variables)
         on = [*self.on, *(False for _ in inner.variables)]
 
         def back(dys: list[Any]) -> list[Any]:
@@ -212,21 +212,39 @@ class BatchedOp(CustomOp):
 
     def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         """The op's own way forward, which need not be the transpose of its way back."""
-        xs, ts = (
-            [Batched(self.number, bare(v)) if b and v is not None else v for v, b in zip(values, self.on, strict=True)]
-            for values in (primals, tangents)
-        )
+        xs = [Batched(self.number, bare(v)) if b else v for v, b in zip(primals, self.on, strict=True)]
+        ts = [None if t is None else self._tangent(bare(t), b) for t, b in zip(tangents, self.on, strict=True)]
         moved = self.op.jvp([Batched(self.number, bare(y)) for y in z], xs, ts, params)
+        self.op.check_tangents(moved, self.number + 1)
         return [None if t is None else left(t, 0, self.number, self.size) for t in moved]
+
+    def _tangent(self, t: Any, on: bool) -> Any:
+        """A tangent for each example, also of a transform that was begun later; as it is where it is one for all."""
+        if not on and level_of(t) < self.number:
+            return t
+        return Batched(self.number, t if on else np.broadcast_to(t, (self.size, *t.shape)))
 
     def _pulled(self, d: Any, on: bool) -> Any:
         """The cotangent of an input: for each example, or the sum over them where it is the same for all."""
+        if level_of(d) > self.number:
+            raise self.lost((d,), self.number + 1)
         whole = left(d, 0, self.number, self.size)
         return whole if on else np.sum(whole, axis=0)
 
     def lost(self, ds: Sequence[Any], level: int) -> Exception:
         lost: Exception = self.op.lost(ds, level)
         return lost
+
+    def lost_in_body(self, highest: int, read: Sequence[Any]) -> Exception:
+        lost: Exception = self.op.lost_in_body(highest, read)
+        return lost
+
+    def advise(self) -> str:
+        advice: str = self.op.advise()
+        return advice
+
+    def check_variables(self, variables: Sequence[Any]) -> None:
+        self.op.check_variables(variables)
 
 
 class Mapped:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -40,6 +40,18 @@ def captured(
     return CapturedError(
         f"{face}: {where} uses {what}, not one of its inputs, so its gradient would be lost. "
         f"Pass it as an input, or use stop_gradient on it ({line_of(functions[-1])})."
+    )
+
+
+VARIABLES = "Give grad_func a parameter 'variables' and let it return (input_grads, variable_grads), pass"
+
+
+def captured_variables(face: str, variables: Sequence[Variable], f: Any, cure: str = VARIABLES) -> Exception:
+    """The error for variables that are followed, of which a gradient function knows nothing."""
+    names = " and ".join(f"the variable '{v.name}'" for v in variables)
+    return CapturedError(
+        f"{face}: the body uses {names}, not one of its inputs, so its gradient would be lost. "
+        f"{cure} it as an input, or use stop_gradient on it ({line_of(f)})."
     )
 
 

@@ -13,8 +13,9 @@ from pullback.core.tape import ARRAYS, Tape, add_cotangent
 from pullback.core.variable import Recorder, Variable, Watcher, watched_below, watching
 from pullback.transforms.arguments import Arguments, AsIs, marked, unmarked
 from pullback.transforms.captured import captured
-from pullback.transforms.custom import Call, Customized
-from pullback.transforms.customop import Run
+from pullback.transforms.custom import Customized
+from pullback.transforms.customcall import Call
+from pullback.transforms.customop import Back, Run
 from pullback.transforms.forward import Dual
 
 __all__ = ["checkpoint", "recompute_grad"]
@@ -140,12 +141,11 @@ class RecomputedCall(Call):
     def run(self, values: Sequence[Any]) -> Run:
         with watching(Noted()) as noted:
             self.structure = self.body(values)
-        zs = self.checked(self.structure, values, noted.trainable)
-        return Run(zs, Again(self, values, noted), noted.trainable)
+        return Run(self.results_in(self.structure), Again(self, values, noted), noted.trainable)
 
     def traced(self, values: Sequence[Any]) -> Run:
         if not self.below(values):
-            return self.run(values)
+            return self.run_checked(values)
         with watching(Noted()) as noted:  # the lowest level runs it; here nothing is kept
             zs = self.apply(values)
         noted.first = {k: v.read() for k, v in noted.read.items()}  # as this level sees them, and not the lowest
@@ -170,6 +170,9 @@ class RecomputedCall(Call):
 
     def lost(self, ds: Sequence[Any], level: int) -> Exception:
         return captured(self.name, "the function", [self.f], level - 1, {}, ())
+
+    def transposable(self, back: Back, xs: Sequence[Any], zs: Sequence[Any], dys: list[Any]) -> Sequence[Any]:
+        return back(dys)  # the steps inside are looked at one by one
 
     def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         number = new_level()

@@ -13,214 +13,17 @@ from typing import Any
 import numpy as np
 
 from pullback.core import tree
-from pullback.core.convert import bare, float_of
-from pullback.core.interpreter import level_of
-from pullback.core.tape import ARRAYS, as_tensor
+from pullback.core.convert import float_of
+from pullback.core.tape import constant
 from pullback.core.tensor import concrete, unfollowed
-from pullback.core.variable import Recorder, Variable, watched_below, watching
-from pullback.errors import ArgumentError, CustomGradientError, DataError, GradientMismatchError, SymbolValueError
-from pullback.transforms.arguments import Arguments, paths
-from pullback.transforms.captured import captured, line_of
+from pullback.core.variable import Variable, watched_below, watching
+from pullback.errors import ArgumentError, DataError, GradientMismatchError, SymbolValueError
+from pullback.transforms.arguments import Arguments
+from pullback.transforms.captured import line_of
 from pullback.transforms.compare import along, listed, mismatches, movable, widened
-from pullback.transforms.customop import CustomOp, Run, gradient_for, like
+from pullback.transforms.customcall import Call, NestedCall, SavingCall
 
 __all__ = ["custom_grad", "custom_gradient"]
-
-
-class Call(CustomOp):
-    """One call of a function with its own gradient."""
-
-    structure: Any  # of the results
-    grad_func: Any
-
-    def __init__(self, owner: Customized, arguments: Arguments, kwargs: dict[str, Any]) -> None:
-        super().__init__(f"{owner.face}({owner.__name__})")
-        self.owner, self.f, self.arguments, self.kwargs = owner, owner.__wrapped__, arguments, kwargs
-
-    def run(self, values: Sequence[Any]) -> Run:
-        out, read = self.performed(values)
-        self.structure, self.grad_func = self._split(out)
-        zs = self.checked(self.structure, values, read)
-        return self.gradient(values, zs, self.grad_func, read)
-
-    def performed(self, values: Sequence[Any]) -> tuple[Any, list[Variable]]:
-        """What the body gives, and the trainable variables it read."""
-        with watching(Recorder()) as recorder:
-            out = self.body(values)
-        return out, [v for v in recorder.read.values() if v.trainable]
-
-    def checked(self, value: Any, values: Sequence[Any], read: list[Variable]) -> tuple[Any, ...]:
-        """The results in ``value``, which depend on nothing but the inputs."""
-        zs = tuple(self._result(z) for z in self.results(value))
-        self.check_levels(zs, self.below(values), read)
-        return zs
-
-    def check_levels(self, zs: Sequence[Any], highest: int, read: Sequence[Variable]) -> None:
-        if any(level_of(z) > highest for z in zs):
-            raise captured(self.name, "the body", [self.f], highest, self.kwargs, read)
-
-    def body(self, values: Sequence[Any]) -> Any:
-        return self.f(*self.arguments.filled(values), **self.kwargs)
-
-    def results(self, value: Any) -> list[Any]:
-        return tree.leaves(value)
-
-    def gradient(self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Any, read: list[Variable]) -> Run:
-        """The run, with the way back that ``grad_func`` is."""
-        raise NotImplementedError
-
-    def lost(self, ds: Sequence[Any], level: int) -> Exception:
-        return captured(self.name, "the gradient function", [self.grad_func], level - 1, {}, ())
-
-    def _split(self, out: Any) -> tuple[Any, Any]:
-        if not isinstance(out, tuple | list) or len(out) != 2 or not callable(out[1]):
-            got = type(out).__name__
-            if isinstance(out, tuple | list):
-                got = f"{got} of ({', '.join(type(part).__name__ for part in out)})"
-            raise CustomGradientError(f"{self.name}: f must return (value, grad_func), got {got} ({line_of(self.f)}).")
-        return out[0], out[1]
-
-    def _result(self, z: Any) -> Any:
-        if not isinstance(z, ARRAYS):
-            raise CustomGradientError(
-                f"{self.name}: the value must be a tensor, got {type(z).__name__} ({line_of(self.f)})."
-            )
-        return bare(z)
-
-    def named(self, i: int) -> str:
-        return self.arguments.names(self.f)[i]
-
-    def wrong_count(self, got: int, grad_func: Any) -> Exception:
-        names = self.arguments.names(self.f)
-        expected = f"{len(names)} gradient{'s' * (len(names) != 1)}, one for each input ({', '.join(names)})"
-        return CustomGradientError(
-            f"{self.name}: the gradient function must return {expected}; got {got} ({line_of(grad_func)})."
-        )
-
-
-class SavingCall(Call):
-    """A call in the manner of TensorFlow.js: ``f(*inputs, save)`` with ``grad_func(dy, saved)``."""
-
-    owner: CustomGrad
-    saved: Any
-
-    def body(self, values: Sequence[Any]) -> Any:
-        saved: list[Any] = [[]]
-
-        def save(kept: Any) -> None:
-            if not isinstance(kept, list | tuple | dict):
-                got = type(kept).__name__
-                raise ArgumentError(
-                    f"{self.name}: save takes a list, tuple or dict of tensors, got {got}. Write save([x])."
-                )
-            saved[0] = tree.mapped(lambda t: t, kept)  # a copy: the user may change his list
-
-        self.saved = saved
-        args = self.arguments.filled(values)
-        return self.f(*args, save=save) if self.owner.by_keyword else self.f(*args, save)
-
-    def results(self, value: Any) -> list[Any]:
-        return [value]  # one tensor, and not a tree of them
-
-    def gradient(self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Any, read: list[Variable]) -> Run:
-        saved, likes = self.saved, [like(v) for v in values]
-
-        def back(dys: list[Any]) -> list[Any]:
-            out = grad_func(as_tensor(dys[0]), saved[0])
-            ds = list(out) if isinstance(out, list | tuple) else [out]
-            if len(ds) != len(likes):
-                raise self.wrong_count(len(ds), grad_func)
-            line = partial(line_of, grad_func)
-            return [
-                gradient_for(d, x, self.name, partial(self.named, i), line)
-                for i, (d, x) in enumerate(zip(ds, likes, strict=True))
-            ]
-
-        return Run(zs, back)
-
-
-class NestedCall(Call):
-    """A call in the manner of TensorFlow: trees in and out, ``grad_fn(*dys, variables=...)``."""
-
-    follows = True
-
-    def gradient(self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Any, read: list[Variable]) -> Run:
-        if read and not _accepts_variables(grad_func):
-            names = " and ".join(f"'{v.name}'" for v in read)
-            raise ArgumentError(
-                f"{self.name}: f reads the trainable variable{'s' * (len(read) > 1)} {names}, so grad_fn must accept "
-                "the keyword 'variables' and return (input_grads, variable_grads). "
-                f"Add variables=None to it, pass them as inputs, or use stop_gradient ({line_of(grad_func)})."
-            )
-        line, likes = partial(line_of, grad_func), [like(v) for v in [*values, *read]]
-
-        def back(dys: list[Any]) -> list[Any]:
-            out = grad_func(*map(as_tensor, dys), **{"variables": read} if read else {})
-            out, more = self._parted(out, read, grad_func) if read else (out, [])
-            count = len(likes) - len(read)
-            names = [*(partial(self.named, i) for i in range(count)), *(partial(str, v.name) for v in read)]
-            return [
-                None if d is None else gradient_for(d, x, self.name, name, line)
-                for d, x, name in zip([*self._matched(out, grad_func), *more], likes, names, strict=True)
-            ]
-
-        return Run(zs, back, read)
-
-    def _parted(self, out: Any, read: list[Variable], grad_func: Any) -> tuple[Any, Sequence[Any]]:
-        """The gradients of the inputs and those of the variables."""
-        names = ", ".join(v.name for v in read)
-        if not isinstance(out, tuple | list) or len(out) != 2:
-            raise CustomGradientError(
-                f"{self.name}: f reads variables ({names}), so the gradient function must return "
-                f"(input_grads, variable_grads); got {type(out).__name__} ({line_of(grad_func)})."
-            )
-        more = [out[1]] if isinstance(out[1], ARRAYS) else out[1]
-        if not isinstance(more, list | tuple) or len(more) != len(read):
-            got = len(more) if isinstance(more, list | tuple) else type(more).__name__
-            raise CustomGradientError(
-                f"{self.name}: variable_grads must be a list with one gradient for each of {len(read)} variables "
-                f"({names}); got {got} ({line_of(grad_func)})."
-            )
-        return out[0], more
-
-    def _matched(self, out: Any, grad_func: Any) -> list[Any]:
-        """The gradients in the order of the inputs: in the structure of the arguments, or in a flat list."""
-        count = len(self.arguments.flat)
-        args = [a for a in self.arguments.tree if any(isinstance(x, ARRAYS) for x in tree.leaves(a))]
-        found = _aligned(args, out)
-        if found is None and len(args) == 1:
-            found = _aligned(args[0], out)
-        if found is None and isinstance(out, list | tuple) and len(out) == count:
-            found = list(out)
-        if found is None:
-            raise self.wrong_count(len([*paths("", out)]), grad_func)
-        return found
-
-
-def _aligned(arg: Any, d: Any) -> list[Any] | None:
-    """For each input in a tree what stands in its place in another; None if they are built differently."""
-    parts = None if arg is None else tree.branches(arg)
-    if parts is None:
-        single = tree.branches(d) is None
-        return ([d] if single else None) if isinstance(arg, ARRAYS) else []
-    if d is None:  # no gradient for anything in here
-        return [None for x in tree.leaves(arg) if isinstance(x, ARRAYS)]
-    others = tree.branches(d)
-    if others is None or len(others[0]) != len(parts[0]) or isinstance(arg, dict) != isinstance(d, dict):
-        return None
-    if isinstance(arg, dict) and {*arg} != {*d}:
-        return None
-    rows = [(arg[k], d[k]) for k in arg] if isinstance(arg, dict) else zip(parts[0], others[0], strict=True)
-    found = [_aligned(a, b) for a, b in rows]
-    return None if any(f is None for f in found) else [x for f in found for x in f or ()]
-
-
-def _accepts_variables(grad_func: Any) -> bool:
-    try:
-        parameters = inspect.signature(grad_func).parameters
-    except (TypeError, ValueError):
-        return True
-    return "variables" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 
 class Customized:
@@ -231,12 +34,15 @@ class Customized:
     __wrapped__: Callable[..., Any]
     face = ""
     call: type[Call]
+    rule: Callable[..., Any] | None  # of the tangent, if it is stated
+    ways: dict[Any, str]  # how ``f`` takes ``save``
 
     def __init__(self, f: Callable[..., Any]) -> None:
         if not callable(f):
             raise ArgumentError(f"{self.face}(f): f must be a function, got {type(f).__name__}.")
         self.__name__ = self.__qualname__ = type(f).__name__
         update_wrapper(self, f)
+        self.rule, self.ways = None, {}  # after it: f may be such a function itself
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.outcome(Arguments(args), kwargs)
@@ -256,56 +62,76 @@ class Customized:
         found: Any = sys.modules.get(self.__module__)
         for part in self.__qualname__.split("."):
             found = getattr(found, part, None)
-        return self.__qualname__ if found is self else (type(self), (self.__wrapped__,))
+        return self.__qualname__ if found is self else (type(self), self.settings())
+
+    def settings(self) -> tuple[Any, ...]:
+        """What it was made with."""
+        return (self.__wrapped__,)
 
     def __repr__(self) -> str:
         return f"<{self.face} {self.__name__}>"
 
 
-class CustomGrad(Customized):
-    """What ``custom_grad`` makes."""
+class Held:
+    """Gives variables other values than they hold, for a comparison."""
 
-    face = "custom_grad"
-    call = SavingCall
+    level = 0
+    writes = False
 
-    def __init__(self, f: Callable[..., Any], check: bool = False) -> None:
+    def __init__(self, values: dict[int, Any]) -> None:
+        self.values = values
+
+    def seen(self, v: Variable, value: Any) -> Any:
+        return constant(self.values[id(v)]) if id(v) in self.values else value
+
+
+class Stated(Customized):
+    """A function whose gradient is stated, may be compared with finite differences, and may state its tangent."""
+
+    def __init__(self, f: Callable[..., Any], check: bool = False, jvp: Callable[..., Any] | None = None) -> None:
         super().__init__(f)
         self.check = check
         self._agreed: set[Any] = set()
-        try:
-            save = inspect.signature(f).parameters.get("save")
-        except (TypeError, ValueError):
-            save = None
-        self.by_keyword = save is not None and save.kind is save.KEYWORD_ONLY
+        if jvp is not None:
+            self.defjvp(jvp)
 
-    @DynamicClassAttribute
-    def __signature__(self) -> inspect.Signature:
-        """What can be given: the arguments of ``f`` without ``save``."""
-        own = inspect.signature(self.__wrapped__)
-        return own.replace(parameters=[p for p in own.parameters.values() if p.name != "save"])
+    def defjvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """State the tangent: ``rule(primals, tangents)`` returns ``(value, tangent)``.  It may be a decorator.
 
-    def __call__(self, *inputs: Any) -> Any:
-        if any(isinstance(x, str | bytes) for x in inputs):
-            raise DataError(f"{self.face}({self.__name__}): the inputs must be tensors or numbers, got text.")
+        >>> import pullback as pb
+        >>> @pb.custom_grad
+        ... def clipped(x):
+        ...     return pb.clone(x), lambda dy: pb.clip_by_value(dy, -1.0, 1.0)
+        >>> @clipped.defjvp
+        ... def clipped_jvp(primals, tangents):
+        ...     return primals[0], tangents[0]
+        >>> pb.grad(lambda x: clipped(x) * 5.0)(2.0), pb.jvp(lambda x: clipped(x) * 5.0, [2.0], [1.0])
+        (1.0, (10.0, 5.0))
+        """
+        if not callable(rule):
+            raise ArgumentError(f"{self.face}({self.__name__}): jvp must be a function, got {type(rule).__name__}.")
+        self.rule = rule
+        return rule
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.check:
-            self._compare(inputs)
-        return super().__call__(*inputs)
+            self._compare(args, kwargs)
+        return super().__call__(*args, **kwargs)
 
-    def __reduce__(self) -> Any:
-        found = super().__reduce__()
-        return found if isinstance(found, str) else (CustomGrad, (self.__wrapped__, self.check))
+    def settings(self) -> tuple[Any, ...]:
+        return self.__wrapped__, self.check, self.rule
 
-    def _compare(self, inputs: Sequence[Any]) -> None:
+    def _compare(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Compare with finite differences, once for each combination of shapes and dtypes; under vmap, of one example.
 
         While a function is compiled there are no values to compare at.
         """
-        arguments = Arguments(inputs)
+        arguments = Arguments(args)
         signature = tuple((x.shape, x.dtype.char) for x in arguments.flat)
 
         def compared(*plain: Any) -> Any:
             if signature not in self._agreed:
-                self._compare_at(arguments, plain)
+                self._compare_at(arguments, plain, kwargs)
                 self._agreed.add(signature)
             return np.True_
 
@@ -313,35 +139,84 @@ class CustomGrad(Customized):
             with suppress(SymbolValueError):
                 unfollowed(compared, *arguments.flat)
 
-    def _compare_at(self, arguments: Arguments, plain: Sequence[Any]) -> None:
-        xs = [widened(x) for x in plain]
-        call = SavingCall(self, arguments, {})
+    def _compare_at(self, arguments: Arguments, plain: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        call = self.call(self, arguments, kwargs)
         with watched_below(0):
-            (z,), back, _ = call.run(xs)
-            dy = widened(np.random.default_rng(0).standard_normal(z.shape).astype(float_of(z.dtype)))
-            ds = [concrete(d) for d in back([dy])]
-            told = mismatches(lambda xs: along(dy, call.run(xs).values[0]), xs, lambda i, v: along(ds[i], v))
+            run = call.run([widened(x) for x in plain])
+            count, read = len(plain), list(run.variables)
+            xs = [*map(widened, plain), *(widened(v.held.value) for v in read)]
+            random = np.random.default_rng(0)
+            dys = [
+                widened(random.standard_normal(z.shape).astype(float_of(z.dtype))) * (z.dtype.kind in "fc")
+                for z in map(concrete, run.values)
+            ]
+            ds = [d if d is None else concrete(d) for d in run.back(dys)]
+            given = [i for i, d in enumerate(ds) if d is not None]
+
+            def weighted(moved: Sequence[Any]) -> float:
+                at = list(xs)
+                for i, x in zip(given, moved, strict=True):
+                    at[i] = x
+                with watching(Held({id(v): x for v, x in zip(read, at[count:], strict=True)})):
+                    zs = call.run(at[:count]).values
+                return sum(along(dy, concrete(z)) for dy, z in zip(dys, zs, strict=True))
+
+            told = mismatches(weighted, [xs[i] for i in given], lambda i, v: along(ds[given[i]], v))
         if any(told):
-            names = [n for n, x in zip(arguments.names(self.__wrapped__), xs, strict=True) if movable(x)]
+            names = [*arguments.names(self.__wrapped__), *(v.name for v in read)]
+            names = [names[i] for i in given if movable(xs[i])]
             line = line_of(call.grad_func)
             raise GradientMismatchError(
                 f"{call.name}, check=True: not what finite differences say ({line}): {'; '.join(listed(names, told))}."
             )
 
 
-class CustomGradient(Customized):
+class CustomGrad(Stated):
+    """What ``custom_grad`` makes."""
+
+    face = "custom_grad"
+    call = SavingCall
+
+    @DynamicClassAttribute
+    def __signature__(self) -> inspect.Signature:
+        """What can be given: the arguments of ``f`` without ``save``."""
+        own = inspect.signature(self.__wrapped__)
+        return own.replace(parameters=[p for p in own.parameters.values() if p.name != "save"])
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if any(isinstance(x, str | bytes) for x in args):
+            raise DataError(
+                f"{self.face}({self.__name__}): the inputs must be tensors or numbers, got text. "
+                "Give it as a keyword argument, which is passed on as it is."
+            )
+        if "save" in kwargs:
+            raise ArgumentError(f"{self.face}({self.__name__}): save is given to f, not by the caller.")
+        return super().__call__(*args, **kwargs)
+
+
+class CustomGradient(Stated):
     """What ``custom_gradient`` makes."""
 
     face = "custom_gradient"
     call = NestedCall
 
 
-def custom_grad(f: Callable[..., Any] | None = None, *, check: bool = False) -> Any:
+def custom_grad(
+    f: Callable[..., Any] | None = None, *, check: bool = False, jvp: Callable[..., Any] | None = None
+) -> Any:
     """``f(*inputs, save)``, which returns ``(value, grad_func)``, to a function of the inputs with that gradient.
 
-    ``grad_func(dy, saved)`` returns one gradient per input; ``saved`` is what ``save`` was given.  The gradient
-    function is itself differentiated for higher orders.
-    ``check=True`` compares with finite differences on each new signature.
+    f: called with the inputs as tensors and, if it has a parameter ``save`` or needs one argument more, with ``save``,
+        which takes a list, tuple or dict of tensors to keep.  It returns ``(value, grad_func)``, or an object or dict
+        with ``value`` and ``grad_func`` (or ``gradFunc``).  The value may be several tensors.
+    check: compare with finite differences on each new combination of shapes and dtypes.
+    jvp: the rule of forward mode, ``rule(primals, tangents)`` to ``(value, tangent)``.  Without it the gradient
+        function is transposed, for which it must be linear in ``dy``.
+
+    ``grad_func(dy, saved)`` returns one gradient per input; ``saved`` is what ``save`` was given, and may be left out.
+    For several values it takes one ``dy`` each, or all in one argument.  If it has a parameter ``variables``, it is
+    given the trainable variables that ``f`` read, and returns ``(input_grads, variable_grads)``.  Keyword arguments
+    are passed on to ``f`` and not differentiated.  The gradient function is itself differentiated for higher orders.
 
     >>> import pullback as pb
     >>> @pb.custom_grad
@@ -352,15 +227,21 @@ def custom_grad(f: Callable[..., Any] | None = None, *, check: bool = False) -> 
     Tensor
         [0, 1, 1, 2]
     """
-    return partial(CustomGrad, check=check) if f is None else CustomGrad(f, check)
+    return partial(CustomGrad, check=check, jvp=jvp) if f is None else CustomGrad(f, check, jvp)
 
 
-def custom_gradient(f: Callable[..., Any]) -> Any:
+def custom_gradient(
+    f: Callable[..., Any] | None = None, *, check: bool = False, jvp: Callable[..., Any] | None = None
+) -> Any:
     """``f(*args, **kwargs)``, which returns ``(value, grad_fn)``, to a function with that gradient.
 
-    Arguments and value may be trees.  ``grad_fn(*dys)`` gets one cotangent per result and returns one gradient per
-    input, ``None`` where there is none.  If ``f`` reads trainable variables, ``grad_fn`` gets them as ``variables`` and
-    returns ``(input_grads, variable_grads)``.
+    f: called with the inputs as tensors; arguments and value may be trees, keyword arguments are passed on.
+    check: compare with finite differences on each new combination of shapes and dtypes.
+    jvp: the rule of forward mode, as in ``custom_grad``.
+
+    ``grad_fn(*dys)`` gets one cotangent per result and returns one gradient per input, ``None`` where there is none.
+    If ``f`` reads trainable variables, ``grad_fn`` gets them as ``variables`` and returns
+    ``(input_grads, variable_grads)``.
 
     >>> import pullback as pb
     >>> @pb.custom_gradient
@@ -370,4 +251,4 @@ def custom_gradient(f: Callable[..., Any]) -> Any:
     >>> pb.grad(log1pexp)(100.0)
     1.0
     """
-    return CustomGradient(f)
+    return partial(CustomGradient, check=check, jvp=jvp) if f is None else CustomGradient(f, check, jvp)

@@ -7,9 +7,11 @@ the same reason a traced tensor that it captured shows at once: a result has a h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from typing import Any, NamedTuple
+from warnings import warn
 
 import numpy as np
 from numpy import ndarray
@@ -21,18 +23,24 @@ from pullback.core.convert import bare, float_of
 from pullback.core.interpreter import level_of
 from pullback.core.memory import node_of
 from pullback.core.tape import ARRAYS, Tape, constant
-from pullback.core.variable import Variable, highest_watcher, watched_below
-from pullback.errors import CustomGradientError
+from pullback.core.tensor import Tensor
+from pullback.core.variable import Variable, highest_watcher, watched, watched_below
+from pullback.errors import CustomGradientError, PrecisionWarning
+from pullback.transforms.enclosing import Scope, is_made_from, pause, scopes
 from pullback.transforms.grad import grads
+from pullback.transforms.linearity import has_values, is_linear, sample
 
 __all__: list[str] = []
+
+
+Back = Callable[[list[Any]], Sequence[Any]]
 
 
 class Run(NamedTuple):
     """One run of a body: its results, the variables it read, and the way back to all of them."""
 
     values: tuple[Any, ...]
-    back: Callable[[list[Any]], list[Any]]
+    back: Back
     variables: Sequence[Variable] = ()
 
 
@@ -47,6 +55,45 @@ def like(x: Any) -> Like:
     return Like(x.shape, x.dtype)
 
 
+class HigherLevelError(Exception):
+    """A body captured a value of a higher level than its inputs have: that level must perform the op."""
+
+    def __init__(self, op: CustomOp, by: Any) -> None:
+        super().__init__(op.name)
+        self.op, self.by = op, by
+
+
+def is_differentiated(x: Any, above: int) -> bool:
+    """Whether a transform of a higher level than ``above`` differentiates ``x``; ``vmap`` and ``compile`` do not."""
+    while isinstance(x, Tensor):
+        x = x.read()
+        if x.level <= above:
+            return False
+        if x.differentiates:
+            return True
+        x = x.all_values()
+    return False
+
+
+def levels_of(x: Any) -> set[int]:
+    """The levels of all transforms that follow ``x``."""
+    return {t.level for t in _chain(x)}
+
+
+def _at_level(x: Any, level: int) -> Any:
+    """What ``x`` is at a level; None if it is nothing there."""
+    return next((t for t in _chain(x) if t.level == level), None)
+
+
+def _chain(x: Any) -> Iterator[Any]:
+    """``x`` as each of its levels sees it, from the highest down."""
+    while isinstance(x, Tensor):
+        x = x.read()
+        if x.level:
+            yield x
+        x = x.all_values()
+
+
 class CustomOp:
     """What the engine asks of any op, and ``run``, which is what makes one."""
 
@@ -54,9 +101,12 @@ class CustomOp:
     is_moving = False
     chooses = False
     follows = False  # whether the variables that the body reads are operands as well
+    states_jvp = False  # whether ``jvp`` is a rule of its own, and not the transpose of the way back
+    limit: int | None = None  # while the op is applied: the highest level of its inputs
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.records: list[tuple[Tape, Sequence[Any]]] = []  # the tapes it is being put on, each with its operands
 
     def run(self, values: Sequence[Any]) -> Run:
         """Perform the body on the values, and say what it captured."""
@@ -66,20 +116,41 @@ class CustomOp:
         """The error for gradients that are of the level being differentiated, or a higher one."""
         raise NotImplementedError
 
-    def check_levels(self, zs: Sequence[Any], highest: int, read: Sequence[Variable]) -> None:
-        """Refuse results of a higher level than the inputs have: the body captured a traced tensor."""
-        if any(level_of(z) > highest for z in zs):
-            raise self.lost(zs, highest + 1)
+    def lost_in_body(self, highest: int, read: Sequence[Variable]) -> Exception:
+        """The error for results that are differentiated at a higher level than the inputs have."""
+        return self.lost((), highest + 1)
+
+    def advise(self) -> str:
+        """What to do if the way back cannot be transposed."""
+        return "Use reverse mode."
+
+    def check_variables(self, variables: Sequence[Variable]) -> None:
+        """Refuse variables that are followed and for which the gradient function gives nothing."""
 
     def apply(self, args: Sequence[Any]) -> tuple[Any, ...]:
         """The results, each an array or a tensor of the highest level there is."""
         args = [bare(a) for a in args]
+        if self.limit is not None:
+            return self._apply(args)
+        self.limit = self.below(args)
+        try:
+            return self._apply(args)
+        except HigherLevelError as found:
+            if found.op is not self:
+                raise
+            self.limit, self.records = None, []
+            results: tuple[Any, ...] = found.by.interpret(self, tuple(args), {})
+            return results
+        finally:
+            self.limit = None
+
+    def _apply(self, args: Sequence[Any]) -> tuple[Any, ...]:
         top: Any = max(args, key=level_of, default=None)
         watcher = highest_watcher() if self.follows else None
         if watcher is not None and watcher.level > level_of(top):
             return self.record(watcher.tape, args, args, {})
         if not level_of(top):
-            return self.run(args).values
+            return self.run_checked(args).values
         results: tuple[Any, ...] = top.interpret(self, tuple(args), {})
         return results
 
@@ -91,26 +162,82 @@ class CustomOp:
         watcher = highest_watcher() if self.follows else None
         return max([*map(level_of, values), watcher.level if watcher is not None else 0])
 
+    def run_reduced(self, values: Sequence[Any]) -> Run:
+        """A run whose results do not follow what an enclosing function made from the inputs of this one."""
+        run, within = self.run(values), scopes()
+        if within:
+            highest = self.below(values)
+            zs = tuple(self.reduce_level(z, highest, self.records, within) for z in run.values)
+            run = run._replace(values=zs)
+        self.check_limit(run.values)
+        return run
+
+    def check_limit(self, results: Sequence[Any]) -> None:
+        """Leave the op to a captured value of a higher level than the inputs have, if nothing differentiates there."""
+        top = max(results, key=level_of, default=None)
+        if self.limit and level_of(top) > self.limit and not is_differentiated(top, self.limit):
+            raise HigherLevelError(self, top)
+
+    def check_tangents(self, tangents: Sequence[Any], number: int) -> None:
+        """Refuse tangents that are of the level ``number`` or a higher one: the rule captured a traced tensor."""
+        if any(level_of(t) >= number for t in tangents):
+            self.check_limit(tangents)
+            raise self.lost(tangents, number)
+
+    def run_checked(self, values: Sequence[Any]) -> Run:
+        """A run whose results depend on nothing that is differentiated but the inputs."""
+        run, highest = self.run_reduced(values), self.below(values)
+        if any(is_differentiated(z, highest) for z in run.values):
+            raise self.lost_in_body(highest, run.variables)
+        return run
+
+    def reduce_level(self, z: Any, highest: int, records: Sequence[Any], within: Sequence[Scope]) -> Any:
+        """``z`` without the levels of tapes on which it was made from nothing but the operands of this op."""
+        while within and isinstance(z, Tensor) and is_differentiated(z, highest):
+            z = z.read()
+            operands = next((args for tape, args in records if tape.holds(z)), None)
+            if operands is None or not is_made_from(z, operands, within):
+                break
+            z = bare(z.value)
+        return z
+
     def record(self, tape: Tape, args: Sequence[Any], values: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
         """Perform the op one level down, and put its node on the tape."""
         values = [bare(v) for v in values]
         if not tape.level:
             return self.apply(values)
-        with watched_below(tape.level) if self.follows else nullcontext():
-            zs, back, variables = self.traced(values)
+        self.records.append((tape, args))
+        try:
+            with watched_below(tape.level) if self.follows and watched() else nullcontext():
+                zs, back, variables = self.traced(values)
+        finally:
+            self.records.pop()
         operands = [*args, *(v.read() for v in variables)]
         nodes = [node_of(a) if tape.holds(a) else None for a in operands]
         if all(n is None for n in nodes):  # only a variable could have brought it here, and none was read
             return zs
-        level, likes = tape.level, [like(z) for z in zs]
+        self.check_variables([v for v, n in zip(variables, nodes[len(args) :], strict=True) if n is not None])
+        level, likes, within = tape.level, [like(z) for z in zs], scopes()
+        args = args if within else ()  # big operands are not kept by a function that saved nothing of them
+        kept = values if self.states_jvp else [like(v) for v in values]
 
-        def checked_back(gs: list[Any]) -> list[Any]:
+        def checked_back(gs: list[Any]) -> Sequence[Any]:
             dys = [np.zeros(z.shape, float_of(z.dtype))[()] if g is None else g for g, z in zip(gs, likes, strict=True)]
-            with watched_below(level):
-                ds = back(dys)
-            highest = max([level - 1, *map(level_of, dys)])  # a cotangent may be of a transform that was begun later
-            if any(level_of(d) > highest for d in ds):
-                raise self.lost(ds, level)
+            since = len(tape.nodes)
+
+            def run_back() -> Sequence[Any]:
+                with watched_below(level):
+                    return self.transposable(back, kept, likes, dys) if is_transposing() else back(dys)
+
+            ds = run_back()
+            if any(level_of(d) >= level for d in ds):
+                own = [t for t in (_at_level(d, level) for d in ds) if t is not None]
+                if within and all(tape.holds(t) and is_made_from(t, args, within, since) for t in own):
+                    with pause(tape):  # what an enclosing function made of the operands is a constant on the way back
+                        ds = run_back()
+                known = set[int]().union(*map(levels_of, dys))  # a cotangent may be of a transform that was begun later
+                if any(n >= level for d in ds for n in levels_of(d) - known):
+                    raise self.lost(ds, level)
             if any(d is None and n is not None for d, n in zip(ds, nodes, strict=True)):
                 tape.cut(self.name)
             return ds
@@ -120,49 +247,115 @@ class CustomOp:
 
     def traced(self, values: Sequence[Any]) -> Run:
         """A run whose results come from the op itself, so that lower levels see its gradient and not its body's."""
-        run = self.run(values)
+        run = self.run_checked(values)
         return run._replace(values=self.apply(values)) if self.below(values) else run
+
+    # ---- forward mode
 
     def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         """The way back is linear in the cotangents: its transpose, applied to the tangents, is the way forward."""
         back = self.run([bare(p) for p in primals]).back
+        self.check_linear(back, primals, z)
+        return transpose(lambda dys: back(dys)[: len(tangents)], tangents, z)
 
-        def paired(*dys: Any) -> Any:
-            terms = [
-                np.sum(along(d, t))
-                for d, t in zip(back(list(dys)), tangents, strict=False)
-                if not (d is None or t is None)
-            ]
-            return total(terms) if terms else constant(0.0)
+    def transposable(self, back: Back, xs: Sequence[Any], zs: Sequence[Like], dys: list[Any]) -> Sequence[Any]:
+        """What flows back, by a rule that may be transposed: that of the stated tangent, if there is one."""
+        with transposing(False):
+            if self.states_jvp:
+                empty = [np.broadcast_to(np.zeros((), z.dtype), z.shape) for z in zs]
+                return transpose(lambda ts: self.jvp(empty, xs, ts, {}), dys, xs)
+            self.check_linear(back, xs, zs)
+            return back(dys)
 
-        moved: list[Any] = grads(paired, unconnected="zero")([np.ones(y.shape, float_of(y.dtype)) for y in z])
-        highest = max([self.below(primals), *map(level_of, tangents)])
-        if any(level_of(m) > highest for m in moved):
-            raise self.lost(moved, highest + 1)
-        return moved
+    def check_linear(self, back: Back, xs: Sequence[Any], zs: Sequence[Any]) -> None:
+        """Refuse to transpose a way back that is not linear in the cotangents."""
+        linear = is_linear(back, zs) if all(map(has_values, xs)) else None
+        if linear is None:  # a program is being compiled: there are no numbers but those that stand for them
+            with suppress(Exception), watched_below(0):
+                run = self.run([sample(x) for x in xs])
+                linear = is_linear(run.back, run.values)
+        if linear is False:
+            raise CustomGradientError(
+                f"{self.name}: the gradient function is not linear in dy: for -c * dy it does not return -c times what "
+                f"it returns for dy. So it cannot be transposed for forward mode (jvp, linearize, hvp). {self.advise()}"
+            )
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
 
 
-def gradient_for(d: Any, x: Any, face: str, name: Callable[[], str], line: Callable[[], str]) -> Any:
-    """A gradient that the user returned for input ``x``, checked, as the engine takes it."""
+def transpose(rule: Back, along_these: Sequence[Any], likes: Sequence[Any]) -> list[Any]:
+    """The transpose of a linear rule, which takes numbers like ``likes``, applied to ``along_these``."""
+
+    def paired(*given: Any) -> Any:
+        terms = [
+            np.sum(along(d, t))
+            for d, t in zip(rule(list(given)), along_these, strict=True)
+            if not (d is None or t is None)
+        ]
+        return total(terms) if terms else constant(0.0)
+
+    ones = [np.ones(y.shape, float_of(y.dtype))[()] for y in likes]
+    found: list[Any] = grads(paired, unconnected="zero")(ones) if ones else []
+    return found
+
+
+_transposing: ContextVar[bool] = ContextVar("transposing", default=False)
+is_transposing = _transposing.get
+
+
+@contextmanager
+def transposing(on: bool = True) -> Iterator[None]:
+    """In this block the way back through a record is itself recorded, to be transposed."""
+    token = _transposing.set(on)
+    try:
+        yield
+    finally:
+        _transposing.reset(token)
+
+
+def is_number(x: Any) -> bool:
+    """Whether ``x`` is a number of Python's own; a bool is none."""
+    return isinstance(x, int | float | complex) and not isinstance(x, bool | np.generic | Tensor)
+
+
+def gradient_for(
+    d: Any, x: Any, face: str, name: Callable[[], str], line: Callable[[], str], dys: Sequence[Any] = ()
+) -> Any:
+    """A gradient that the user returned for input ``x``, checked, as the engine takes it.
+
+    One that is narrower than its input and than the cotangents ``dys`` has lost digits, which is a warning.
+    """
+    return _derivative(d, x, lambda: f"{face}: the gradient of '{name()}'", line, dys)
+
+
+def tangent_for(t: Any, z: Any, face: str, line: Callable[[], str]) -> Any:
+    """A tangent that the user returned for a result ``z``, checked, as the engine takes it."""
+    return _derivative(t, z, lambda: f"{face}: the tangent of the value", line, ())
+
+
+def _derivative(d: Any, x: Any, what: Callable[[], str], line: Callable[[], str], dys: Sequence[Any]) -> Any:
+    wanted = float_of(x.dtype)
+    if is_number(d) and not x.shape and (wanted.kind == "c" or not isinstance(d, complex)):
+        return wanted.type(d)
     if not isinstance(d, ARRAYS):
         got = "None" if d is None else type(d).__name__
-        raise CustomGradientError(
-            f"{face}: the gradient of '{name()}' must be a tensor of shape {x.shape}, got {got} ({line()})."
-        )
+        raise CustomGradientError(f"{what()} must be a tensor of shape {x.shape}, got {got} ({line()}).")
     d = bare(d)
     if d.shape != x.shape:
         raise CustomGradientError(
-            f"{face}: the gradient of '{name()}' must have its shape {x.shape}, got shape {d.shape}; "
-            f"nothing is broadcast here ({line()})."
+            f"{what()} must have its shape {x.shape}, got shape {d.shape}; nothing is broadcast here ({line()})."
         )
     wanted = float_of(x.dtype, d.dtype)
     if d.dtype.kind not in ("fc" if wanted.kind == "c" else "f"):
-        raise CustomGradientError(
-            f"{face}: the gradient of '{name()}' must be a float like {wanted}, got {d.dtype}. Cast it ({line()})."
+        raise CustomGradientError(f"{what()} must be a float like {wanted}, got {d.dtype}. Cast it ({line()}).")
+    if d.dtype == wanted:
+        return d.view() if type(d) is ndarray else d  # a view: it may be the user's own array
+    widths = [wanted.itemsize, *(dy.dtype.itemsize for dy in dys)]
+    if dys and d.dtype.kind == wanted.kind and d.dtype.itemsize < min(widths):
+        warn(
+            f"{what()} is {d.dtype}, but the input is {wanted}: digits are lost. Compute it in {wanted} ({line()}).",
+            PrecisionWarning,
+            stacklevel=2,
         )
-    if d.dtype != wanted:
-        return d.astype(wanted)
-    return d.view() if type(d) is ndarray else d  # a view: it may be the user's own array
+    return d.astype(wanted)

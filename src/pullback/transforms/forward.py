@@ -70,6 +70,8 @@ class Dual(Wrapped):
         tangents = [a.tangent if on else None for a, on in zip(args, mine, strict=True)]
         z = op.call(primals, params)
         t = op.jvp(z, primals, tangents, params) if any(t is not None for t in tangents) else None
+        if op.custom and t is not None:
+            op.check_tangents(t, self.number)
         if type(z) is tuple:  # an op with several results
             return tuple(self._made(*zt) for zt in zip(z, t or [None] * len(z), strict=True))
         return self._made(z, t)

@@ -22,6 +22,7 @@ from pullback.core.tape import Tape, add_cotangent
 from pullback.core.tensor import Tensor
 from pullback.core.variable import watched_below
 from pullback.transforms.argnums import Call, call_by_all
+from pullback.transforms.customop import transposing
 from pullback.transforms.grad import apart, as_leaf, detach_aux, kind_of_passed, split_aux
 from pullback.transforms.leaves import Inputs, Outputs, alike, paired, settled
 from pullback.transforms.recording import Recording
@@ -98,7 +99,8 @@ class Record:
     def transposed(self, tape: Tape) -> Record:
         """The way back as a record of its own, whose way back is the way forward."""
         ones = [np.ones(v.shape, float_of(v.dtype))[()] for v in self.values]  # any numbers: it is linear in them
-        made = Record(tape, self._pulled, ones)
+        with transposing():
+            made = Record(tape, self._pulled, ones)
         made.turned = True
         return made
 

@@ -23,7 +23,8 @@ from pullback.core.writes import alias
 from pullback.errors import ArgumentError, CustomGradientError, ShapeError
 from pullback.transforms.arguments import is_leaf
 from pullback.transforms.captured import captured, line_of
-from pullback.transforms.custom import Customized, NestedCall
+from pullback.transforms.custom import Customized
+from pullback.transforms.customcall import NestedCall
 from pullback.transforms.customop import CustomOp, Run
 
 __all__ = [
@@ -129,7 +130,7 @@ class Modified(CustomOp):
 
     def __init__(self, name: str, change: Callable[..., Sequence[Any]], count: int, linear: bool) -> None:
         super().__init__(name)
-        self.change, self.count, self.linear = change, count, linear
+        self.change, self.count, self.states_jvp = change, count, not linear
 
     def run(self, values: Sequence[Any]) -> Run:
         settings = values[self.count :]
@@ -142,7 +143,7 @@ class Modified(CustomOp):
         return Run(tuple(values[: self.count]), back)
 
     def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
-        if self.linear:
+        if not self.states_jvp:
             return super().jvp(z, primals, tangents, params)
         return tangents[: self.count]  # what has no transpose is passed as the identity
 

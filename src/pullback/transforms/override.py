@@ -75,7 +75,7 @@ class Overridden(CustomOp):
                 ]
             line = partial(line_of, self.fn)
             return [
-                None if d is None else gradient_for(d, x, self.name, partial(self._named, i), line)
+                None if d is None else gradient_for(d, x, self.name, partial(self._named, i), line, dys)
                 for i, (d, x) in enumerate(zip(ds, values, strict=True))
             ]
 

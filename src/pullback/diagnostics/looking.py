@@ -1,0 +1,108 @@
+"""Looking at what a call gives: if it is not finite, the call is run once more under watch, for the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core import tree
+from pullback.core.rowsparse import RowSparse
+from pullback.core.tape import ARRAYS
+from pullback.core.tensor import all_values
+from pullback.diagnostics import switches
+from pullback.diagnostics.findings import NanReport
+from pullback.diagnostics.running import Result, is_number
+from pullback.diagnostics.steps import finite
+from pullback.diagnostics.watch import Monitor
+from pullback.errors import NanError
+from pullback.transforms.arguments import named_leaves
+from pullback.transforms.grad import as_leaf
+from pullback.transforms.leaves import whole_mapped
+
+__all__: list[str] = []
+
+
+class Names:
+    """What the user calls a function and its arguments; a list of names is for an argument that is a list of inputs."""
+
+    def __init__(self, function: str = "", arguments: Sequence[Any] = (), results: Sequence[str] = ()) -> None:
+        self.function, self.arguments, self.results = function, arguments, results
+
+
+Naming = Callable[[tuple[Any, ...]], Names]
+
+
+def unnamed(args: tuple[Any, ...]) -> Names:
+    return Names()
+
+
+def look_at(call: Any, again: Any, args: tuple[Any, ...], kwargs: dict[str, Any], naming: Naming = unnamed) -> Any:
+    """What ``call`` gives; an error if it is not finite, with the report of ``again``."""
+    if not switches.mode().guarded:
+        return call(*args, **kwargs)
+    with switches.switched(guarded=False), np.errstate(all="ignore"):
+        out = call(*args, **kwargs)
+        if all_finite(out):
+            return out
+        raise NanError(trace_back(again, args, kwargs, naming(args)))
+
+
+def look_for_new(call: Any, args: tuple[Any, ...], kwargs: dict[str, Any], naming: Naming, lifts: Any) -> Any:
+    """What ``call`` gives; an error if there is NaN in it, or an infinity that was not in what it was given."""
+    with switches.switched(guarded=False), np.errstate(all="ignore"):
+        out = call(*args, **kwargs)
+        if all_finite(out) or not (_has_nan(out) or all_finite((args, kwargs))):
+            return out
+        raise NanError(trace_back(call, args, kwargs, naming(args), lifts))
+
+
+def all_finite(out: Any) -> bool:
+    return all(finite(v) for v in map(_numbers, tree.leaves(out)) if isinstance(v, (*ARRAYS, float)))
+
+
+def _has_nan(out: Any) -> bool:
+    leaves = [np.asarray(all_values(v)) for v in map(_numbers, tree.leaves(out)) if isinstance(v, (*ARRAYS, float))]
+    return any(v.dtype.kind in "fc" and bool(np.isnan(v).any()) for v in leaves)
+
+
+def _numbers(leaf: Any) -> Any:
+    """Those that are stored of a sparse array; anything else as it is."""
+    if isinstance(leaf, RowSparse):
+        return leaf.values
+    return leaf.data if hasattr(leaf, "nnz") else leaf
+
+
+def trace_back(
+    call: Any, args: Any, kwargs: Any, names: Names | None = None, lifts: Callable[[Any], bool] = is_number
+) -> NanReport | str:
+    """The report of a second run.  ``lifts`` says what is to be followed in what the function is given."""
+    monitor, names = Monitor(), names or Names()
+
+    def lift(x: Any, label: str) -> Any:
+        if not lifts(x):
+            return x
+        made = monitor.lifted(as_leaf(x, "debug_nans"))
+        if monitor.watches(made):
+            made.note.label = label
+        return made
+
+    def lift_all(a: Any, name: Any) -> Any:
+        if type(a) in (list, tuple) and type(name) is list:  # a list of inputs, also if they are plain numbers
+            return type(a)(lift_all(x, n) for x, n in zip(a, name, strict=True))
+        labels = iter([label for label, _ in named_leaves(name, a)])
+        return whole_mapped(lambda x: lift(x, next(labels, "")), a)
+
+    given = []
+    for i, a in enumerate(args):
+        name = names.arguments[i] if i < len(names.arguments) else ""
+        if type(a) in (list, tuple) and type(name) is not list:
+            name = [f"{name}[{k}]" if name else "" for k in range(len(a))] if lifts is is_number else name
+        given.append(lift_all(a, name))
+    out = monitor.run(call, *given, **kwargs)
+    leaves = tree.leaves(out)
+    called = names.results if len(names.results) == len(leaves) else ["the result"] * len(leaves)
+    results = [Result(name, v, monitor.note_of(v)) for name, v in zip(called, leaves, strict=True)]
+    report = NanReport(results, monitor.notes, names.function)
+    return report or "Not finite: the result; but a second run, to find out why, gave finite numbers."

@@ -1,0 +1,321 @@
+"""One call of a function with a gradient of its own: how its body and gradient function are run and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from pullback.core import tree
+from pullback.core.convert import bare, float_of
+from pullback.core.tape import ARRAYS, as_tensor
+from pullback.core.tensor import Tensor
+from pullback.core.variable import Recorder, Variable, watching
+from pullback.errors import ArgumentError, CustomGradientError
+from pullback.transforms.arguments import Arguments, paths
+from pullback.transforms.captured import captured, captured_variables, line_of
+from pullback.transforms.customop import Back, CustomOp, Run, gradient_for, is_number, like, tangent_for
+from pullback.transforms.enclosing import Scope
+from pullback.transforms.signatures import BY_KEYWORD, BY_POSITION, accepts, takes_separately, way_to_pass
+
+__all__: list[str] = []
+
+GRAD_FUNC = ("grad_func", "gradFunc", "grad_fn")  # what the gradient function is called in a dict or an object
+
+
+class Owner(Protocol):
+    """What a call asks of the function it is a call of."""
+
+    face: str
+    rule: Callable[..., Any] | None
+    ways: dict[Any, str]  # how ``f`` takes ``save``, by what it is called with
+    __name__: str
+    __wrapped__: Callable[..., Any]
+
+
+class Call(CustomOp):
+    """One call of a function with its own gradient."""
+
+    follows = True
+    structure: Any  # of the results
+    grad_func: Any
+
+    def __init__(self, owner: Owner, arguments: Arguments, kwargs: dict[str, Any]) -> None:
+        super().__init__(f"{owner.face}({owner.__name__})")
+        self.owner, self.f, self.arguments, self.kwargs = owner, owner.__wrapped__, arguments, kwargs
+        self.states_jvp = owner.rule is not None
+
+    def run(self, values: Sequence[Any]) -> Run:
+        scope = Scope(values) if any(isinstance(v, Tensor) for v in values) else None
+        with watching(Recorder()) as recorder:
+            if scope is None:
+                out = self.body(values)
+            else:
+                with scope.open():
+                    out = self.body(values)
+        read = [v for v in recorder.read.values() if v.trainable]
+        self.structure, self.grad_func = self.split(out)
+        zs = self.results_in(self.structure)
+        run = self.gradient(values, zs, self.grad_func, read)
+        return run if scope is None or not scope.tapes else run._replace(back=_in_scope(scope, run.back))
+
+    def body(self, values: Sequence[Any]) -> Any:
+        return self.f(*self.arguments.filled(values), **self.kwargs)
+
+    def split(self, out: Any) -> tuple[Any, Any]:
+        """The value and the gradient function in what the body returned."""
+        found = _by_name(out)
+        if found is None and isinstance(out, tuple | list) and len(out) == 2:
+            found = out[0], out[1]
+        if found is None or not callable(found[1]):
+            raise CustomGradientError(
+                f"{self.name}: f must return (value, grad_func), got {_described(out)} ({line_of(self.f)})."
+            )
+        return found
+
+    def results_in(self, value: Any) -> tuple[Any, ...]:
+        """The results in ``value``, as the engine takes them; Python's numbers are as wide as the inputs."""
+        if isinstance(value, ARRAYS):
+            return (bare(value),)
+        return tuple(self._result(z) for z in tree.leaves(value)) if value is not None else (self._result(None),)
+
+    def _result(self, z: Any) -> Any:
+        if isinstance(z, ARRAYS):
+            return bare(z)
+        if is_number(z):
+            return np.asarray(z, self.arguments.float_width() if isinstance(z, int | float) else None)[()]
+        raise CustomGradientError(
+            f"{self.name}: the value must be a tensor, got {type(z).__name__} ({line_of(self.f)})."
+        )
+
+    def gradient(self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Any, read: list[Variable]) -> Run:
+        """The run, with the way back that ``grad_func`` is."""
+        raise NotImplementedError
+
+    # ---- what the gradient function returned
+
+    def gradients(
+        self, out: Any, likes: Sequence[Any], read: list[Variable], grad_func: Any, dys: Sequence[Any], missing: bool
+    ) -> list[Any]:
+        """One gradient for each input and variable, checked; ``None`` only where ``missing`` ones are allowed."""
+        out, more = self._parted(out, read, grad_func) if read else (out, [])
+        count, line = len(likes) - len(read), partial(line_of, grad_func)
+        names = [*(partial(self.named, i) for i in range(count)), *(partial(str, v.name) for v in read)]
+        return [
+            None if d is None and (missing or i >= count) else gradient_for(d, x, self.name, name, line, dys)
+            for i, (d, x, name) in enumerate(zip([*self._matched(out, grad_func), *more], likes, names, strict=True))
+        ]
+
+    def _parted(self, out: Any, read: list[Variable], grad_func: Any) -> tuple[Any, Sequence[Any]]:
+        """The gradients of the inputs and those of the variables."""
+        names = ", ".join(v.name for v in read)
+        if not isinstance(out, tuple | list) or len(out) != 2:
+            raise CustomGradientError(
+                f"{self.name}: f reads variables ({names}), so the gradient function must return "
+                f"(input_grads, variable_grads); got {type(out).__name__} ({line_of(grad_func)})."
+            )
+        more = [out[1]] if isinstance(out[1], ARRAYS) or is_number(out[1]) else out[1]
+        if isinstance(more, dict):  # by name, as variable_grads gives them
+            more = [more.get(v.name) for v in read]
+        if not isinstance(more, list | tuple) or len(more) != len(read):
+            got = len(more) if isinstance(more, list | tuple) else type(more).__name__
+            raise CustomGradientError(
+                f"{self.name}: variable_grads must be a list with one gradient for each of {len(read)} variables "
+                f"({names}); got {got} ({line_of(grad_func)})."
+            )
+        return out[0], more
+
+    def _matched(self, out: Any, grad_func: Any) -> list[Any]:
+        """The gradients in the order of the inputs: in the structure of the arguments, or in a flat list."""
+        count = len(self.arguments.flat)
+        if isinstance(out, ARRAYS) and count == 1:
+            return [out]
+        args = [a for a in self.arguments.tree if any(isinstance(x, ARRAYS) for x in tree.leaves(a))]
+        found = _aligned(args, out)
+        if found is None and len(args) == 1:
+            found = _aligned(args[0], out)
+        if found is None and isinstance(out, list | tuple) and len(out) == count:
+            found = list(out)
+        if found is None:
+            raise self._wrong_count(len([*paths("", out)]), grad_func)
+        return found
+
+    def _wrong_count(self, got: int, grad_func: Any) -> Exception:
+        names = self.arguments.names(self.f)
+        expected = f"{len(names)} gradient{'s' * (len(names) != 1)}, one for each input ({', '.join(names)})"
+        return CustomGradientError(
+            f"{self.name}: the gradient function must return {expected}; got {got} ({line_of(grad_func)})."
+        )
+
+    def named(self, i: int) -> str:
+        return self.arguments.names(self.f)[i]
+
+    # ---- what was captured
+
+    def lost(self, ds: Sequence[Any], level: int) -> Exception:
+        return captured(self.name, "the gradient function", [self.grad_func], level - 1, {}, ())
+
+    def lost_in_body(self, highest: int, read: Sequence[Variable]) -> Exception:
+        return captured(self.name, "the body", [self.f], highest, self.kwargs, read)
+
+    # ---- forward mode
+
+    def advise(self) -> str:
+        name = self.owner.__name__ if self.owner.__name__.isidentifier() else "f"
+        return f"State the tangent: {self.owner.face}(f, jvp=rule), or @{name}.defjvp above the rule."
+
+    def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+        rule = self.owner.rule
+        if rule is None:
+            return super().jvp(z, primals, tangents, params)
+        moved = [
+            np.zeros(p.shape, float_of(p.dtype)) if t is None else t for p, t in zip(primals, tangents, strict=True)
+        ]
+        given, along = (tuple(self.arguments.filled([bare(v) for v in vs])) for vs in (primals, moved))
+        scope = Scope(primals)
+        with scope.open():
+            out = rule(given, tuple(tree.mapped(_only_tensors, t) for t in along), **self.kwargs)
+        if not isinstance(out, tuple | list) or len(out) != 2:
+            raise CustomGradientError(
+                f"{self.name}: the rule of the tangent must return (value, tangent), got {_described(out)} "
+                f"({line_of(rule)})."
+            )
+        ts = [out[1]] if isinstance(out[1], ARRAYS) or out[1] is None else _with_gaps(out[1])
+        if len(ts) != len(z):
+            raise CustomGradientError(
+                f"{self.name}: the rule of the tangent must return {len(z)} tangent{'s' * (len(z) != 1)}, one for each "
+                f"result; got {len(ts)} ({line_of(rule)})."
+            )
+        line = partial(line_of, rule)
+        return [None if t is None else tangent_for(t, y, self.name, line) for t, y in zip(ts, z, strict=True)]
+
+
+class SavingCall(Call):
+    """A call in the manner of TensorFlow.js: ``f(*inputs, save)`` with ``grad_func(dy, saved)``."""
+
+    saved: Any
+    accepting = True  # whether the gradient function takes the variables that the body reads
+
+    def body(self, values: Sequence[Any]) -> Any:
+        saved: list[Any] = [[]]
+
+        def save(kept: Any) -> None:
+            if not isinstance(kept, list | tuple | dict):
+                got = type(kept).__name__
+                raise ArgumentError(
+                    f"{self.name}: save takes a list, tuple or dict of tensors, got {got}. Write save([x])."
+                )
+            saved[0] = tree.mapped(lambda t: t, kept)  # a copy: the user may change his list
+
+        self.saved = saved
+        args = self.arguments.filled(values)
+        key = len(args), *self.kwargs
+        way = self.owner.ways.get(key)
+        if way is None:
+            way = self.owner.ways[key] = way_to_pass(self.f, "save", len(args), self.kwargs)
+        if way == BY_POSITION:
+            return self.f(*args, save, **self.kwargs)
+        return self.f(*args, **self.kwargs, **{"save": save} if way == BY_KEYWORD else {})
+
+    def gradient(self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Any, read: list[Variable]) -> Run:
+        saved, count = self.saved, len(zs)
+        form = tree.mapped(lambda _: 0, self.structure) if count > 1 else None
+        self.accepting = accepting = not read or accepts(grad_func, "variables")
+        followed = read if accepting else []
+        likes = [like(v) for v in [*values, *followed]]
+
+        def back(dys: list[Any]) -> list[Any]:
+            given = list(map(as_tensor, dys))
+            if count > 1 and not takes_separately(grad_func, count, ("saved", "variables")):
+                given = [tree.replaced(form, given)]
+            way = way_to_pass(grad_func, "saved", len(given), ("variables",))
+            named = {"variables": followed} if followed else {}
+            if way == BY_KEYWORD:
+                named["saved"] = saved[0]
+            elif way == BY_POSITION:
+                given.append(saved[0])
+            ds = self.gradients(grad_func(*given, **named), likes, followed, grad_func, dys, missing=False)
+            return ds if accepting else [*ds, *(None for _ in read)]
+
+        return Run(zs, back, read)
+
+    def check_variables(self, variables: Sequence[Variable]) -> None:
+        if variables and not self.accepting:
+            raise captured_variables(self.name, variables, self.f)
+
+
+class NestedCall(Call):
+    """A call in the manner of TensorFlow: trees in and out, ``grad_fn(*dys, variables=...)``."""
+
+    def gradient(self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Any, read: list[Variable]) -> Run:
+        if read and not accepts(grad_func, "variables"):
+            names = " and ".join(f"'{v.name}'" for v in read)
+            raise ArgumentError(
+                f"{self.name}: f reads the trainable variable{'s' * (len(read) > 1)} {names}, so grad_fn must accept "
+                "the keyword 'variables' and return (input_grads, variable_grads). "
+                f"Add variables=None to it, pass them as inputs, or use stop_gradient ({line_of(grad_func)})."
+            )
+        likes = [like(v) for v in [*values, *read]]
+
+        def back(dys: list[Any]) -> list[Any]:
+            out = grad_func(*map(as_tensor, dys), **{"variables": read} if read else {})
+            return self.gradients(out, likes, read, grad_func, dys, missing=True)
+
+        return Run(zs, back, read)
+
+
+def _in_scope(scope: Scope, back: Back) -> Back:
+    """The same way back, of which all that is recorded counts as made by this run."""
+
+    def scoped(dys: list[Any]) -> Sequence[Any]:
+        with scope.open():
+            return back(dys)
+
+    return scoped
+
+
+def _by_name(out: Any) -> tuple[Any, Any] | None:
+    """Value and gradient function of a dict or an object that has both by name."""
+    if isinstance(out, dict):
+        found = [out[k] for k in GRAD_FUNC if k in out]
+        return (out["value"], found[0]) if found and "value" in out else None
+    if isinstance(out, ARRAYS) or not hasattr(out, "value"):
+        return None
+    found = [getattr(out, k) for k in GRAD_FUNC if hasattr(out, k)]
+    return (out.value, found[0]) if found else None
+
+
+def _described(out: Any) -> str:
+    kind = type(out).__name__
+    if isinstance(out, dict):
+        return f"{kind} with {', '.join(map(repr, out)) or 'no keys'}"
+    return f"{kind} of ({', '.join(type(part).__name__ for part in out)})" if isinstance(out, tuple | list) else kind
+
+
+def _only_tensors(x: Any) -> Any:
+    return x if isinstance(x, ARRAYS) else None
+
+
+def _with_gaps(x: Any) -> list[Any]:
+    """The leaves of a tree, ``None`` too."""
+    return [leaf for _, leaf in paths("", x)]
+
+
+def _aligned(arg: Any, d: Any) -> list[Any] | None:
+    """For each input in a tree what stands in its place in another; None if they are built differently."""
+    parts = None if arg is None else tree.branches(arg)
+    if parts is None:
+        single = tree.branches(d) is None
+        return ([d] if single else None) if isinstance(arg, ARRAYS) else []
+    if d is None:  # no gradient for anything in here
+        return [None for x in tree.leaves(arg) if isinstance(x, ARRAYS)]
+    others = tree.branches(d)
+    if others is None or len(others[0]) != len(parts[0]) or isinstance(arg, dict) != isinstance(d, dict):
+        return None
+    if isinstance(arg, dict) and {*arg} != {*d}:
+        return None
+    rows = [(arg[k], d[k]) for k in arg] if isinstance(arg, dict) else zip(parts[0], others[0], strict=True)
+    found = [_aligned(a, b) for a, b in rows]
+    return None if any(f is None for f in found) else [x for f in found for x in f or ()]

@@ -1,0 +1,102 @@
+"""Custom gradients inside one another: which captured tensors were made from the inputs of the enclosing function.
+
+TensorFlow states a second derivative by a custom gradient inside of a gradient function.  The body of the inner one
+uses what the outer function was given and has computed.  That is no lost gradient if all of it was computed from the
+inputs of the inner one: then the gradient that the inner one states is the whole derivative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from pullback.core.memory import node_of
+from pullback.core.tape import TAPED, Tape
+from pullback.core.tensor import Tensor
+
+__all__: list[str] = []
+
+
+class Scope:
+    """The tensors that one run of a function with a gradient of its own was given, and those it has made."""
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self.inputs: list[Any] = []
+        for v in values:
+            while isinstance(v, Tensor):
+                v = v.read()
+                if v.level and type(v) in TAPED:
+                    self.inputs.append(node_of(v))
+                v = v.all_values()
+        self.tapes: list[Tape] = list({id(n.meta.tape): n.meta.tape for n in self.inputs}.values())
+        self.spans: list[tuple[Tape, int, int]] = []  # the nodes from one length of a tape to another
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """What is recorded in this block, by the body or the gradient function, was made by this run."""
+        if not self.tapes:
+            yield
+            return
+        begun = [(tape, len(tape.nodes)) for tape in self.tapes]
+        self.spans += [(tape, start, -1) for tape, start in begun]
+        at = len(self.spans) - len(begun)
+        token = _scopes.set((*_scopes.get(), self))
+        try:
+            yield
+        finally:
+            _scopes.reset(token)
+            self.spans[at : at + len(begun)] = [(tape, start, len(tape.nodes)) for tape, start in begun]
+
+    def nodes_on(self, tape: Tape) -> Iterator[Any]:
+        for of, start, end in self.spans:
+            if of is tape:
+                yield from tape.nodes[start : None if end < 0 else end]
+
+
+_scopes: ContextVar[tuple[Scope, ...]] = ContextVar("enclosing custom gradients", default=())
+scopes = _scopes.get
+
+
+def is_made_from(z: Any, operands: Sequence[Any], within: Sequence[Scope], since: int | None = None) -> bool:
+    """Whether a tensor was made inside of enclosing functions, from nothing but ``operands``.
+
+    What was put on its tape from the length ``since`` on counts as made inside; ``None`` if nothing is.
+    """
+    tape = z.meta.tape
+    inputs = {id(n) for scope in within for n in scope.inputs}
+    inside = {id(n) for scope in within for n in scope.nodes_on(tape)}
+    inside |= set() if since is None else {id(n) for n in tape.nodes[since:]}
+    ends = {id(node_of(a)) for a in operands if tape.holds(a)}
+    waiting, seen = [node_of(z)], set[int]()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if id(node) in ends and (id(node) in inputs or id(node) in inside):
+            continue
+        if id(node) not in inside:
+            return False
+        waiting += _operands(node, tape)
+    return True
+
+
+@contextmanager
+def pause(tape: Tape) -> Iterator[None]:
+    """In this block the tensors of a tape, whoever holds them, are constants."""
+    metas = [(m, m.tape, m.push, m.note, m.pool, m.small) for m in [*tape.values(), *tape.above.values()]]
+    for m, *_ in metas:
+        m.detach()
+    try:
+        yield
+    finally:
+        for m, *before in metas:
+            m.tape, m.push, m.note, m.pool, m.small = before
+
+
+def _operands(node: Any, tape: Tape) -> list[Any]:
+    """The operands of a node that are on its tape."""
+    given = node.x[0] if type(node.x) is tuple else node.x if isinstance(node.x, list) else (node.x, node.y)
+    return [node_of(a) for a in given if isinstance(a, Tensor) and tape.holds(node_of(a))]
