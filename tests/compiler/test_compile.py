@@ -339,3 +339,18 @@ def test_products_of_all_sizes(m: int, k: int, n: int, dtype: Any) -> None:
     same(lambda a, b, c: c + a @ b, a, b, c, **loose)
     same(lambda a, b, c: c - 0.25 * (a @ b), a, b, c, **loose)
     same(lambda a, b: pb.sum(pb.stack([a, a * 2.0]) @ b, 0), a, b, **loose)
+
+
+@pytest.mark.parametrize("batch", [(2,), (3, 2), (1, 2), (2, 1)])
+@pytest.mark.parametrize(("m", "k", "n"), [(1, 2, 1), (2, 1, 1), (1, 1, 2), (1, 1, 1), (3, 1, 1), (1, 5, 1)])
+def test_gradient_of_batched_products_with_axes_of_length_1(batch: Any, m: int, k: int, n: int) -> None:
+    x, w = normal(*batch, m, k), normal(*batch, k, n)
+    same(lambda x, w: pb.sum((x @ w) ** 2), x, w)
+    gradients = pb.grads(lambda x, w: pb.sum((x @ w) ** 2))
+    same(lambda x, w: gradients([x, w]), x, w)
+
+
+def test_gradient_of_dot_products_of_vectors_in_a_batch() -> None:
+    x = np.array([1.0, 2.0, 3.0, 4.0]).reshape(2, 1, 2)
+    gradient = pb.compile(pb.grad(lambda w: np.sum((x @ w) ** 2)))(np.ones((2, 2, 1)))
+    np.testing.assert_array_equal(gradient.ravel(), [6.0, 12.0, 42.0, 56.0])
