@@ -11,6 +11,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
+from pullback.compiler.call_table import CallList, Constant, Operand
 from pullback.compiler.code import FLOATS, Code, code_of, first_lanes, literal, vector
 from pullback.compiler.fuse import gemm_flag, layout
 from pullback.compiler.graph import Node, contiguous
@@ -96,14 +97,16 @@ def declaration(dtype: Any) -> str:
     return f"declare void @{letter}gemm(i32, i32, i32, i64, i64, i64, {t}, ptr, i64, ptr, i64, {t}, ptr, i64)"
 
 
-def blas_call(plan: Plan, a: str, b: str, z: str) -> str:
+def call_blas(code: CallList, plan: Plan, a: Operand, b: Operand, z: Operand) -> None:
+    """Call BLAS for one product."""
     p, t = plan.matrices, FLOATS[plan.matrices.dtype]
     (turned_a, row_a), (turned_b, row_b) = plan.flags
-    return (
-        f"call void @{_letter(p.dtype)}gemm(i32 101, i32 {112 if turned_a else 111}, i32 {112 if turned_b else 111}, "
-        f"i64 {p.m}, i64 {p.n}, i64 {p.k}, {t} {literal(p.times, p.dtype, 1)}, ptr {a}, i64 {row_a}, "
-        f"ptr {b}, i64 {row_b}, {t} {'1.0' if p.adds else '0.0'}, ptr {z}, i64 {p.n})"
-    )
+    flags = [Constant("i32", str(flag)) for flag in (101, 112 if turned_a else 111, 112 if turned_b else 111)]
+    lengths = [Constant("i64", str(length)) for length in (p.m, p.n, p.k, row_a, row_b, p.n)]
+    alpha = Constant(t, str(literal(p.times, p.dtype, 1)))
+    beta = Constant(t, "1.0" if p.adds else "0.0")
+    args = [*flags, *lengths[:3], alpha, a, lengths[3], b, lengths[4], beta, z, lengths[5]]
+    code.call_void(f"{_letter(p.dtype)}gemm", args)
 
 
 def _letter(dtype: str) -> str:
