@@ -22,6 +22,7 @@ from pullback.errors import ArgumentError, BatchedValueError, VariableError
 
 _number = count()
 _names: WeakValueDictionary[str, Variable] = WeakValueDictionary()
+_flag_changes = 0
 # Only reading a variable asks this; ops on tensors never do.  Outermost first: each wraps what the one before gave.
 _watchers: ContextVar[tuple[Any, ...]] = ContextVar("watchers", default=())
 
@@ -66,7 +67,9 @@ class Variable(Wrapped):
 
     @trainable.setter
     def trainable(self, value: bool) -> None:
+        global _flag_changes
         self._trainable = bool(value)
+        _flag_changes += 1
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -260,6 +263,11 @@ def is_logged() -> bool:
 def writer() -> Any:
     """Who writes down what is assigned or drawn, instead of it being done now: a program that is being compiled."""
     return next((w for w in _watchers.get() if w.writes), None)
+
+
+def flag_changes() -> int:
+    """How often a variable was made trainable or not: while this is the same, all are as they were."""
+    return _flag_changes
 
 
 def named(name: str) -> Variable | None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from pullback.core import environment
 from pullback.core.convert import bare
 from pullback.core.fitting import fit
 from pullback.core.op import REGISTRY, Op
@@ -170,12 +171,23 @@ def override_gradient(gradients: Mapping[str, str]) -> Iterator[None]:
     token = _chosen.set({**_chosen.get(), **chosen})
     for name in chosen:
         _begin(REGISTRY[name])
+    environment.change_blocks(1)
     try:
         yield
     finally:
+        environment.change_blocks(-1)
         for name in chosen:
             _end(REGISTRY[name])
         _chosen.reset(token)
+
+
+def _overridden() -> Any:
+    """Which ops have which gradients here; None if all have their own."""
+    chosen = _chosen.get()
+    return ("gradients", *((op, GRADIENTS[name]) for op, name in sorted(chosen.items()))) if chosen else None
+
+
+environment.add_part(_overridden)
 
 
 def _found(name: str) -> Op:
