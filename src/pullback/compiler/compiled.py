@@ -96,6 +96,7 @@ class Program:
         outputs += [trace.node(value) for _, value in trace.assigned.values()]
         self.written_rows = [v for v, _, _ in trace.written_rows.values()]
         outputs += [trace.node(part) for _, *parts in trace.written_rows.values() for part in parts]
+        outputs += [trace.latest] if trace.keeps_latest else []
         trace.graph.outputs = outputs
         trace.finished = True
         self.function = f

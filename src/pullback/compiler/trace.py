@@ -163,6 +163,7 @@ class Trace:
         self.views: dict[Any, Any] = {}  # where elements are, of views that were asked for before
         self.turn = self.symbol(np.zeros(()))
         self.latest = self.turn.node  # of what is done in turn
+        self.keeps_latest = False  # whether that is done even if no result needs it
 
     def given(self, shape: Shape, dtype: Any, weak: Any) -> Symbol:
         """An argument: an array, a number (its type), or a list (the dtype it has as a tensor)."""

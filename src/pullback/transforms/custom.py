@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial, update_wrapper
 from types import MethodType
 from typing import Any
@@ -16,9 +15,9 @@ from pullback.core import tree
 from pullback.core.convert import bare, float_of
 from pullback.core.interpreter import level_of
 from pullback.core.tape import ARRAYS, as_tensor
-from pullback.core.tensor import concrete, unfollowed
-from pullback.core.variable import Recorder, Variable, watched_below, watching
-from pullback.errors import ArgumentError, CustomGradientError, DataError, GradientMismatchError, SymbolValueError
+from pullback.core.tensor import concrete
+from pullback.core.variable import Recorder, Variable, call_with_values, watched_below, watching
+from pullback.errors import ArgumentError, CustomGradientError, DataError, GradientMismatchError
 from pullback.transforms.arguments import Arguments, paths
 from pullback.transforms.captured import captured, line_of
 from pullback.transforms.compare import along, listed, mismatches, movable, widened
@@ -292,20 +291,18 @@ class CustomGrad(Customized):
     def _compare(self, inputs: Sequence[Any]) -> None:
         """Compare with finite differences, once for each combination of shapes and dtypes; under vmap, of one example.
 
-        While a function is compiled there are no values to compare at.
+        In a compiled function they are compared when it is first run.
         """
         arguments = Arguments(inputs)
         signature = tuple((x.shape, x.dtype.char) for x in arguments.flat)
 
-        def compared(*plain: Any) -> Any:
+        def compare(*plain: Any) -> None:
             if signature not in self._agreed:
                 self._compare_at(arguments, plain)
                 self._agreed.add(signature)
-            return np.True_
 
         if signature not in self._agreed:
-            with suppress(SymbolValueError):
-                unfollowed(compared, *arguments.flat)
+            call_with_values(compare, *arguments.flat)
 
     def _compare_at(self, arguments: Arguments, plain: Sequence[Any]) -> None:
         xs = [widened(x) for x in plain]
