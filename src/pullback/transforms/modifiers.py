@@ -260,8 +260,8 @@ def tap_gradient(x: Any, callback: Callable[[Any], Any]) -> Any:
     """``x``; on every way back ``callback`` is called with what flows back to it, to look at.
 
     It gets a tensor with plain values, or a tree of them if ``x`` is one; what it returns is not used.  Inside ``vmap``
-    it is called for each example, and in a compiled function on every run.  A second order goes back through the point once more, so it calls once more; forward
-    mode does not go back.
+    it is called for each example, and in a compiled function on every run.  A second order goes back through the point
+    once more, so it calls once more; forward mode does not go back.
 
     >>> import pullback as pb
     >>> seen = []
