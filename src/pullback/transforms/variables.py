@@ -130,7 +130,7 @@ def own_rows(d: RowSparse) -> RowSparse:
 def _for_variable(d: Any, v: Variable) -> Any:
     if isinstance(d, RowSparse):
         return own_rows(d)
+    wanted = float_of(v.dtype)
     if isinstance(d, RAW):
-        d = np.array(d, float_of(v.dtype))[()]  # its own, whatever it was a view of
-        return constant(d)
-    return d
+        return constant(np.array(d, wanted)[()])  # its own, whatever it was a view of
+    return d if d.dtype == wanted else d.astype(wanted)
