@@ -440,6 +440,13 @@ def test_gradient_of_batched_products_with_axes_of_length_1(batch: Any, m: int, 
     same(lambda x, w: gradients([x, w]), x, w)
 
 
+@pytest.mark.parametrize(("batch", "k", "n"), [(2, 2, 2), (3, 1, 2), (2, 5, 3), (4, 3, 17), (2, 130, 90)])
+def test_product_of_one_row_that_is_repeated_along_the_batch(batch: int, k: int, n: int) -> None:
+    v, m = normal(k), normal(1, k, n)
+    same(lambda v, m: np.broadcast_to(v, (batch, 1, k)) @ np.broadcast_to(m, (batch, k, n)), v, m)
+    same(lambda v, m: np.broadcast_to(v, (batch, 4, k)) @ m, v, m)
+
+
 def test_gradient_of_dot_products_of_vectors_in_a_batch() -> None:
     x = np.array([1.0, 2.0, 3.0, 4.0]).reshape(2, 1, 2)
     gradient = pb.compile(pb.grad(lambda w: np.sum((x @ w) ** 2)))(np.ones((2, 2, 1)))

@@ -157,7 +157,7 @@ class Draw:
             lambda xs, x: x[(*before, at)],
             lambda xs, x: x[(*before, mask)],
             lambda xs, x: np.take_along_axis(x, along, axis),
-            lambda xs, x: pb.gather(x, np.abs(at), axis),
+            lambda xs, x: pb.gather(x, at % max(n, 1), axis),
             lambda xs, x: pb.unsorted_segment_sum(x, segments, max(parts, 1)),
             lambda xs, x: x * np.argmax(x, axis, keepdims=True),
         ])  # fmt: skip

@@ -75,14 +75,16 @@ def planned(n: Node) -> Plan:
     """The plan of a product."""
     a, b = n.args[:2]
     (base_a, at_a, steps_a), (base_b, at_b, steps_b) = layout(a), layout(b)
-    m, loop = a.shape[-2], n.shape[:-2]
+    (m, k), loop = a.shape[-2:], n.shape[:-2]
     if loop and not any(steps_b[:-2]) and _rows_go_on(a.shape, steps_a):  # one product with all rows
-        m, loop = m * prod(loop), ()
+        whole = m * prod(loop)
+        if gemm_flag((whole, k), steps_a[-2:]) is not None:  # not so if one row is repeated
+            m, loop = whole, ()
     matrices = Product(
-        code_of(n.dtype), m, b.shape[-1], a.shape[-1], Matrix(*steps_a[-2:]), Matrix(*steps_b[-2:]), len(n.args) > 2,
+        code_of(n.dtype), m, b.shape[-1], k, Matrix(*steps_a[-2:]), Matrix(*steps_b[-2:]), len(n.args) > 2,
         1.0 if n.data is None else n.data,
     )  # fmt: skip
-    flags = [gemm_flag(x.shape[-2:], s[-2:]) for x, s in ((a, steps_a), (b, steps_b))]
+    flags = [gemm_flag(shape, steps[-2:]) for shape, steps in (((m, k), steps_a), (b.shape[-2:], steps_b))]
     return Plan([(base_a, at_a), (base_b, at_b)], matrices, loop, [steps_a, steps_b], contiguous(n.shape), flags)
 
 
