@@ -317,7 +317,10 @@ def reciprocal(x: Any, /) -> Any:
 def _power(x: Any, y: Any) -> Any:
     """``np.power``, with products for the commonest exponents: a power takes many times as long."""
     if type(y) in (int, float) and y in (2, 3) and hasattr(x, "dtype"):
-        return x * x if y == 2 else x * x * x
+        if x.dtype.kind in "fc" or (type(y) is int and x.dtype.kind != "b"):
+            return x * x if y == 2 else x * x * x
+        if type(y) is int and y == 2:
+            return np.square(x)  # as NumPy's x ** 2 does
     return np.power(x, y)
 
 
@@ -439,6 +442,7 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Any:
 
 
 def _round(x: Any, decimals: int = 0) -> Any:
+    x = x.astype(np.float32) if x.dtype.kind == "b" else x  # of which NumPy makes floats of 16 bits
     return np.rint(x) if not decimals and x.dtype.kind == "f" else np.round(x, decimals)
 
 

@@ -286,6 +286,7 @@ def _log_softmax(x: Any) -> Any:
         return x.log_softmax()
     if not x.size:
         return x
+    x = x if x.dtype.kind in "fc" else x.astype(np.float64)
     x = x - quick_max(x, -1, True)
     return x - np.log(quick_sum(np.exp(x), -1, True))
 
