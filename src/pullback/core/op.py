@@ -20,7 +20,7 @@ from pullback.core.calculus import Calculus
 from pullback.core.capture import COPIED, capture
 from pullback.core.convert import as_array, as_value, several
 from pullback.core.fitting import fit, floats_of
-from pullback.core.formula import Expr, Names, flattened, halves_bytes, variant
+from pullback.core.formula import Expr, Names, flattened, halves_bytes, is_product, variant
 from pullback.core.interpreter import PLAIN_VALUES, dispatch
 from pullback.core.lowering import Lowering, opaque, view
 from pullback.core.memory import LARGE, Large, keep, take
@@ -87,8 +87,7 @@ class Op:
         self.variadic = d.each is not None
         self.is_moving = isinstance(lower, view)
         self.elementwise = isinstance(acts, broadcast) and not acts.out and not any(acts.core)
-        self.quick, self.shortcuts = run, shortcuts or {}
-        self.is_product = isinstance(kernel, np.ufunc) and bool(flattened(run, "x"))
+        self.quick, self.shortcuts, self.is_product = run, shortcuts or {}, is_product(kernel, run)
         binding = Names(self.name, self.inputs, tuple(self.params), self.variadic)
         d.bind(binding)
         self.flows = d.flows

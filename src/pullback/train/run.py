@@ -166,8 +166,8 @@ class Run:
                 self.history.stopped = self.callbacks.stopped or f"by a callback after step {self.steps}"
                 break
         if step is not None and (spoilt := kept.spoilt()):  # after the last step no loss would show it
-            names = f"{', '.join(spoilt)} {'is' if len(spoilt) == 1 else 'are'}"
-            raise self._diagnosed(kept, f"{names} not finite after epoch {self.epoch + 1}, batch {number + 1}")
+            which = f"{', '.join(spoilt)} {'is' if len(spoilt) == 1 else 'are'}"
+            raise self._diagnosed(kept, f"{which} not finite after epoch {self.epoch + 1}, batch {number + 1}")
 
     def _diagnosed(self, kept: Kept, what: str) -> NanError:
         """An error that says where numbers came from that are not finite; the model is as it was before it had them."""
