@@ -24,9 +24,6 @@ __all__ = [
 ]  # fmt: skip
 
 
-# ---- arithmetic
-
-
 @op(np.add, acts=elementwise2, d=partials(1, 1), lower=scalar(lambda s, x, y: x + y))
 def add(x: Any, y: Any, /) -> Any:
     """The sum ``x + y``, element by element.
@@ -316,12 +313,10 @@ def reciprocal(x: Any, /) -> Any:
 
 def _power(x: Any, y: Any) -> Any:
     """``np.power``, with products for the commonest exponents: a power takes many times as long."""
-    if type(y) in (int, float) and y in (2, 3) and hasattr(x, "dtype"):
-        if x.dtype.kind in "fc" or (type(y) is int and x.dtype.kind != "b"):
-            return x * x if y == 2 else x * x * x
-        if type(y) is int and y == 2:
-            return np.square(x)  # as NumPy's x ** 2 does
-    return np.power(x, y)
+    kinds = {int: "iufc", float: "fc"}.get(type(y))
+    if kinds and y in (2, 3) and hasattr(x, "dtype") and x.dtype.kind in kinds:
+        return x * x if y == 2 else x * x * x
+    return np.square(x) if type(y) is int and y == 2 else np.power(x, y)  # of bools NumPy's x ** 2 is no power
 
 
 def _base_slope(x: Any, y: Any) -> Any:
@@ -442,8 +437,8 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Any:
 
 
 def _round(x: Any, decimals: int = 0) -> Any:
-    x = x.astype(np.float32) if x.dtype.kind == "b" else x  # of which NumPy makes floats of 16 bits
-    return np.rint(x) if not decimals and x.dtype.kind == "f" else np.round(x, decimals)
+    floats = np.astype(x, np.float32) if x.dtype.kind == "b" else x
+    return np.rint(x) if not decimals and x.dtype.kind == "f" else np.round(floats, decimals)
 
 
 @op(
