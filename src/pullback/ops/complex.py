@@ -87,7 +87,6 @@ def angle_of(x: Any) -> Any:
     ),
     run=angle_of,
     domain=(0.5, 2.0),
-    run=lambda x: np.angle(x if x.dtype.kind in "fc" or x.dtype.itemsize > 1 else x.astype(np.float32)),
 )
 def angle(x: Any, /) -> Any:
     """The angle from the positive real axis, between -π and π; its derivative at 0 is 0.
