@@ -21,6 +21,7 @@ __all__ = [
     "DefinitionError",
     "GradientError",
     "GradientMismatchError",
+    "IntegerRangeError",
     "MatrixError",
     "MissingPackageError",
     "NanError",
@@ -81,6 +82,25 @@ class ShapeError(PullbackError, ValueError):
     ...
     pullback.errors.ShapeError: add: shapes (2,) and (3,) do not broadcast. ...
     """
+
+
+class IntegerRangeError(PullbackError, OverflowError, ValueError):
+    """A Python integer does not fit the dtype of the array that it is computed with.  Also an ``OverflowError``.
+
+    >>> import numpy as np, pullback as pb
+    >>> pb.tensor(np.array([7, 8], np.uint8)) // -3
+    Traceback (most recent call last):
+    ...
+    pullback.errors.IntegerRangeError: floor_div: Python integer -3 out of bounds for uint8. ...
+    """
+
+    @classmethod
+    def of(cls, name: str, error: OverflowError) -> IntegerRangeError:
+        """What NumPy says, with the name of the op and the cure."""
+        return cls(
+            f"{name}: {error}. Python's numbers take the dtype of the array: cast that first, as in "
+            "x.astype('int64'), or give the number a dtype of its own, as in np.int64(-3)."
+        )
 
 
 class MatrixError(PullbackError, LinAlgError):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 
 import pullback as pb
 from pullback.errors import ArgumentError, CompileError, SymbolValueError, VariableError
+from pullback.transforms.override import GRADIENTS
 
 R = np.random.default_rng(0)
 
@@ -321,6 +324,93 @@ def test_a_program_can_be_read() -> None:
     assert {"trace", "rewrite", "write"} <= {*program.stats}
 
 
+# ------------------------------------------------------------------ what is part of the key
+
+
+@pytest.fixture
+def doubled() -> Iterator[str]:
+    """A registered gradient: twice the cotangent."""
+    GRADIENTS["doubled for compile"] = lambda op, dy: dy * 2.0
+    yield "doubled for compile"
+    del GRADIENTS["doubled for compile"]
+
+
+@pytest.mark.parametrize("backend", ["auto", "numpy"])
+def test_override_gradient_is_part_of_the_key(doubled: str, backend: str) -> None:
+    x = np.array([0.5, 1.0])
+    for first_inside in (False, True):
+        f = pb.compile(pb.grad(lambda x: pb.sum(pb.sin(x))), backend=backend)
+        if not first_inside:
+            for _ in range(2):
+                np.testing.assert_allclose(f(x), np.cos(x))
+        for _ in range(2):
+            with pb.override_gradient({"sin": doubled}):
+                for _ in range(2):
+                    np.testing.assert_array_equal(f(x), [2.0, 2.0])
+            for _ in range(2):
+                np.testing.assert_allclose(f(x), np.cos(x))
+        assert len(f.programs) == 2
+
+
+def test_override_gradient_of_another_thread_is_not_seen(doubled: str) -> None:
+    x = np.array([0.5, 1.0])
+    f = pb.compile(pb.grad(lambda x: pb.sum(pb.sin(x))))
+    f(x)
+    found: list[Any] = []
+    with pb.override_gradient({"sin": doubled}):
+        thread = threading.Thread(target=lambda: found.append(f(x)))
+        thread.start()
+        thread.join()
+        np.testing.assert_array_equal(f(x), [2.0, 2.0])
+    np.testing.assert_allclose(found[0], np.cos(x))
+
+
+def test_gradient_registered_anew_is_part_of_the_key(doubled: str) -> None:
+    f = pb.compile(pb.grad(lambda x: pb.sin(x)))
+    with pb.override_gradient({"sin": doubled}):
+        assert f(1.0) == 2.0
+        GRADIENTS[doubled] = lambda op, dy: dy * 3.0
+        assert f(1.0) == 3.0
+
+
+def test_default_dtype_is_part_of_the_key() -> None:
+    f = pb.compile(lambda x: x * pb.ones((2,)))
+    x = np.ones(2, np.float32)
+    for _ in range(2):
+        assert f(x).dtype == np.float32
+        with pb.default_dtype("float64"):
+            assert [f(x).dtype for _ in range(2)] == [np.float64] * 2
+    pb.set_default_dtype("float64")
+    try:
+        assert [f(x).dtype for _ in range(2)] == [np.float64] * 2
+        with pb.default_dtype("float32"):
+            assert f(x).dtype == np.float32
+        assert f(x).dtype == np.float64
+        g = pb.compile(lambda x: x * pb.ones((2,)))
+        assert [g(x).dtype for _ in range(2)] == [np.float64] * 2
+    finally:
+        pb.set_default_dtype("float32")
+    assert [g(x).dtype for _ in range(2)] == [np.float32] * 2
+    assert f(x).dtype == np.float32
+    assert len(f.programs) == len(g.programs) == 2
+
+
+@pytest.mark.parametrize("args", [(), (np.float64(2.0),), (2.0,)])
+def test_trainable_flags_are_part_of_the_key(args: Any) -> None:
+    a, b = pb.variable(2.0), pb.variable(3.0)
+    f = pb.compile(lambda *x: sorted(pb.variable_grads(lambda: a * b * 1.0).grads))
+    both = sorted([a.name, b.name])
+    assert f(*args) == f(*args) == both
+    for _ in range(2):
+        b.trainable = False
+        assert f(*args) == f(*args) == [a.name]
+        b.trainable = True
+        assert f(*args) == f(*args) == both
+    a.trainable = False
+    assert f(*args) == [b.name]
+    assert len(f.programs) == 3
+
+
 # ------------------------------------------------------------------ products
 
 
@@ -339,3 +429,25 @@ def test_products_of_all_sizes(m: int, k: int, n: int, dtype: Any) -> None:
     same(lambda a, b, c: c + a @ b, a, b, c, **loose)
     same(lambda a, b, c: c - 0.25 * (a @ b), a, b, c, **loose)
     same(lambda a, b: pb.sum(pb.stack([a, a * 2.0]) @ b, 0), a, b, **loose)
+
+
+@pytest.mark.parametrize("batch", [(2,), (3, 2), (1, 2), (2, 1)])
+@pytest.mark.parametrize(("m", "k", "n"), [(1, 2, 1), (2, 1, 1), (1, 1, 2), (1, 1, 1), (3, 1, 1), (1, 5, 1)])
+def test_gradient_of_batched_products_with_axes_of_length_1(batch: Any, m: int, k: int, n: int) -> None:
+    x, w = normal(*batch, m, k), normal(*batch, k, n)
+    same(lambda x, w: pb.sum((x @ w) ** 2), x, w)
+    gradients = pb.grads(lambda x, w: pb.sum((x @ w) ** 2))
+    same(lambda x, w: gradients([x, w]), x, w)
+
+
+@pytest.mark.parametrize(("batch", "k", "n"), [(2, 2, 2), (3, 1, 2), (2, 5, 3), (4, 3, 17), (2, 130, 90)])
+def test_product_of_one_row_that_is_repeated_along_the_batch(batch: int, k: int, n: int) -> None:
+    v, m = normal(k), normal(1, k, n)
+    same(lambda v, m: np.broadcast_to(v, (batch, 1, k)) @ np.broadcast_to(m, (batch, k, n)), v, m)
+    same(lambda v, m: np.broadcast_to(v, (batch, 4, k)) @ m, v, m)
+
+
+def test_gradient_of_dot_products_of_vectors_in_a_batch() -> None:
+    x = np.array([1.0, 2.0, 3.0, 4.0]).reshape(2, 1, 2)
+    gradient = pb.compile(pb.grad(lambda w: np.sum((x @ w) ** 2)))(np.ones((2, 2, 1)))
+    np.testing.assert_array_equal(gradient.ravel(), [6.0, 12.0, 42.0, 56.0])

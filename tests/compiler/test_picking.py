@@ -213,3 +213,11 @@ def test_functions_with_care_for_their_edges() -> None:
             assert not [k for k in made.kernels if "NumPy" in k]
             np.testing.assert_allclose(found, expected, rtol=4 * np.finfo(dtype).eps, err_msg=name)
             np.testing.assert_array_equal(np.signbit(found[expected == 0]), np.signbit(expected[expected == 0]))
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_take_along_axis_at_constant_indices_that_are_all_the_same(axis: int) -> None:
+    x, at = np.arange(8.0).reshape(2, 2, 2), np.zeros((2, 2, 2), int)
+    np.testing.assert_array_equal(
+        pb.compile(lambda x: np.take_along_axis(x, at, axis))(x), np.take_along_axis(x, at, axis)
+    )

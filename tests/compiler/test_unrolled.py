@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.compiler.rolled import LEAST, rolled
+from pullback.compiler.call_table import ARENA, LEAST, STACK, Address, CallList, Constant, Local
 
 STEPS = 60
 
@@ -70,19 +70,15 @@ def test_the_length_of_a_loop_is_not_that_of_its_text() -> None:
         assert short.count(what) == long.count(what) < STEPS
 
 
-def slots(count: int, kind: str = "k0") -> list[str]:
-    lines = []
+def add_calls(code: CallList, count: int, function: str = "k0") -> None:
     for i in range(count):
-        lines += [
-            f"%s{kind}{i} = getelementptr ptr, ptr %slots, i64 {i % 3}", f"%p{kind}{i} = load ptr, ptr %s{kind}{i}",
-            f"%a{kind}{i} = getelementptr i8, ptr %arena, i64 {64 * i}",
-            f"call void @{kind}(ptr %p{kind}{i}, i64 7, ptr %a{kind}{i})",
-        ]  # fmt: skip
-    return lines
+        code.call_void(function, [Address.of_slot(i % 3), Constant("i64", "7"), Address(ARENA, 64 * i)])
 
 
 def test_a_run_of_calls_is_a_table() -> None:
-    lines, (function,) = rolled(slots(LEAST), "many")
+    code = CallList()
+    add_calls(code, LEAST)
+    lines, (function,) = code.render("many", False)
     assert lines == ["call void @many_0(ptr %slots, ptr %arena, ptr null)"]
     words = [0, 2, 0, 0, 3, 64 << 16, 0, 4, 128 << 16, 0, 2, 192 << 16]
     assert f"[{', '.join(f'i64 {w}' for w in words)}, " in function
@@ -90,31 +86,59 @@ def test_a_run_of_calls_is_a_table() -> None:
 
 
 def test_addresses_may_be_on_the_stack_or_rounded_to_a_line() -> None:
-    each = ["%s = getelementptr ptr, ptr %slots, i64 0", "%p = load ptr, ptr %s"]
-    each += ["%q = getelementptr i8, ptr %p, i64 63", "%r = call ptr @llvm.ptrmask.p0.i64(ptr %q, i64 -64)"]
-    lines, (function,) = rolled([*each, "call void @k(ptr %r, ptr %small)"] * LEAST, "lined", "%small")
-    assert lines == ["call void @lined_0(ptr %slots, ptr %arena, ptr %small)"]
+    code = CallList()
+    for _ in range(LEAST):
+        code.call_void("k", [Address.of_slot(0, 63, rounded=True), Address(STACK)])
+    lines, (function,) = code.render("rounded", True)
+    assert lines == ["call void @rounded_0(ptr %slots, ptr %arena, ptr %small)"]
     assert f"[i64 0, i64 {(63 << 16) + (1 << 15) + 2}, i64 1, " in function
     assert function.count("ptrmask") == 1
 
 
 def test_a_few_calls_are_left_as_they_are() -> None:
-    few = slots(LEAST - 1)
-    assert rolled(few, "few") == (few, [])
-    apart = [*slots(LEAST // 2), "%x = add i64 1, 2", *slots(LEAST // 2, "k1")]
-    assert rolled(apart, "apart") == (apart, [])
-    kinds = [line for i in range(LEAST) for line in slots(1, f"k{i}")]
-    assert rolled(kinds, "kinds") == (kinds, [])
+    few, apart, kinds = CallList(), CallList(), CallList()
+    add_calls(few, LEAST - 1)
+    add_calls(apart, LEAST // 2)
+    apart.op("add i64 1, 2")
+    add_calls(apart, LEAST // 2, "k1")
+    for i in range(LEAST):
+        add_calls(kinds, 1, f"k{i}")
+    for code, count in ((few, LEAST - 1), (apart, LEAST), (kinds, LEAST)):
+        lines, functions = code.render("few", False)
+        assert sum(line.startswith("call void @k") for line in lines) == count
+        assert functions == []
 
 
-def test_what_is_named_later_is_still_there() -> None:
-    later = ["%y = load i64, ptr %ak05", "call void @other(ptr %pk02, i64 %y)"]
-    lines, functions = rolled([*slots(LEAST), *later], "named")
-    assert len(functions) == 1
-    assert lines == [
-        "call void @named_0(ptr %slots, ptr %arena, ptr null)", "%sk02 = getelementptr ptr, ptr %slots, i64 2",
-        "%pk02 = load ptr, ptr %sk02", "%ak05 = getelementptr i8, ptr %arena, i64 320", *later,
-    ]  # fmt: skip
+def test_calls_without_addresses_and_calls_that_cannot_be_rows() -> None:
+    code = CallList()
+    add_calls(code, LEAST)
+    code.call_void("other", [Local("ptr", code.pointer(Address.of_slot(2))), Address(ARENA, 320)])
+    code.call_void("further", [Address.of_slot(1, 63, rounded=True).further(8)])
+    code.call_void("wake", [Constant("i64", "2")], first=True)
+    lines, (function,) = code.render("mixed", False)
+    assert "call void @wake(i64 2)" in function
+    assert lines[0] == "call void @mixed_0(ptr %slots, ptr %arena, ptr null)"
+    assert [line for line in lines if line.startswith("call void")] == [
+        lines[0],
+        "call void @other(ptr %v2, ptr %v3)",
+        lines[-1],
+    ]
+    assert "@further" in lines[-1]
+
+
+def test_unrolled_loop_with_shared_kernels_compiles() -> None:
+    def f(h: Any) -> Any:
+        outs = []
+        for _ in range(16):
+            o = h @ np.ones((2, 128))
+            outs.append(o - pb.logsumexp(o, axis=1, keepdims=True))
+            h = np.tanh(h @ np.ones((2, 2)))
+        return outs
+
+    h = drawn(46, 2)
+    for threads in (1, 2):
+        for got, wanted in zip(pb.compile(f, backend="llvm", threads=threads)(h), f(h), strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize(

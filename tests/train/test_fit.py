@@ -262,6 +262,28 @@ def test_a_gradient_that_is_not_finite_is_found_a_step_later(eager: bool) -> Non
     assert model.optimizer.iterations == 1
 
 
+@pytest.mark.parametrize("eager", [False, True])
+@pytest.mark.parametrize("stops", [False, True])
+def test_fit_finds_weights_that_the_last_batch_has_made_not_finite(eager: bool, stops: bool) -> None:
+    x, y = np.ones((12, 2), np.float32), np.ones((12, 1), np.float32)
+    x[11, 0] = -np.inf  # the sigmoid is finite there, the gradient of the kernel is not
+
+    class Saved(pb.callbacks.Callback):
+        def on_batch_end(self, batch, logs):
+            self.model.stop_training = stops and batch == 2
+
+        def on_epoch_end(self, epoch, logs):
+            pytest.fail("a callback must not be given such weights to save")
+
+    model = pb.sequential([layers.dense(1, activation="sigmoid", kernel_initializer="ones", input_shape=[2])])
+    model.compile("sgd", "mse", eager=eager)
+    told = r"dense\S*/kernel is not finite after epoch 1, batch 3\. The model is as it was (.|\n)*the input itself"
+    with pytest.raises(NanError, match=told):
+        model.fit(x, y, batch_size=4, shuffle=False, callbacks=[Saved()])
+    assert all(np.all(np.isfinite(w)) for w in model.get_weights())
+    assert model.optimizer.iterations == 2
+
+
 @pytest.mark.parametrize(
     ("change", "error", "said"),
     [

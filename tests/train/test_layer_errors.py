@@ -146,3 +146,25 @@ def test_each_example_of_vmap_has_no_statistics_of_its_own() -> None:
     layer = layers.batch_normalization(name="normal")
     with pytest.raises(pb.errors.BatchedValueError, match=r"normal/moving_mean\.assign: .* different for each example"):
         pb.vmap(lambda x: layer(x[None], training=True)[0])(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("make", "proposed"),
+    [
+        (lambda: layers.dense(2, "rleu"), "relu"),
+        (lambda: layers.dense(2, activation="softMx"), "softmax"),
+        (lambda: pb.initializers.initializer("glorot_unifrom"), "glorot_uniform"),
+        (lambda: pb.initializers.initializer("zeroes"), "zeros"),
+        (lambda: pb.initializers.variance_scaling(mode="fan_inn"), "fan_in"),
+        (lambda: regularizers.regularizer("l1_l3"), "l1l2"),
+        (lambda: pb.sequential([layers.dense(2)]).compile("adma", "mse"), "adam"),
+        (lambda: pb.sequential([layers.dense(2)]).compile("adam", "mean_squarederror"), "mean_squared_error"),
+        (lambda: pb.sequential([layers.dense(2, name="hidden")]).get_layer("hiden"), "hidden"),
+        (lambda: pb.train.sgd(0.1, weight_decy=0.1), "weight_decay"),
+        (lambda: pb.callbacks.custom_callback({"onEpochEnds": print}), "on_epoch_end"),
+        (lambda: pb.losses.mean_squared_error(ROWS, ROWS, reduction="summ"), "SUM"),
+    ],
+)
+def test_misspelt_name_proposes_the_nearest(make: Any, proposed: str) -> None:
+    with pytest.raises(ArgumentError, match=rf"Did you mean (.* or )?'{proposed}'"):
+        make()

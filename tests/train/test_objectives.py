@@ -287,3 +287,21 @@ def test_unknown_names_list_the_known():
         metric_of("precise", loss_of("mse"))
     with pytest.raises(ArgumentError, match=r"loss: a loss or metric gives one number .* this one gave NoneType"):
         loss_of(lambda y, p: None)(ANY, OTHER)
+
+
+@pytest.mark.parametrize(
+    ("given", "proposed"),
+    [
+        ("mean_square_eror", "mean_squared_error"),
+        ("meanSquaredErorr", "mean_squared_error"),
+        ("catagorical_crossentropy", "categorical_crossentropy"),
+        ("acuracy", "accuracy"),
+        ("precison", "precision"),
+    ],
+)
+def test_misspelt_loss_or_metric_proposes_the_nearest_name(given, proposed):
+    with pytest.raises(ArgumentError, match=rf"got '{given}'\. Did you mean '{proposed}'"):
+        metric_of(given, loss_of("mse"))
+    if "error" in proposed or "entropy" in proposed:
+        with pytest.raises(ArgumentError, match=rf"got '{given}'\. Did you mean '{proposed}'"):
+            loss_of(given)

@@ -89,6 +89,18 @@ def test_twenty_compiled_steps_are_twenty_eager_ones_by_one_program(make: Any) -
 
 
 @every_optimizer
+def test_compiled_step_casts_float64_data_for_float32_variables(make: Any) -> None:
+    eager, compiled = Line(make()), Line(make())
+    program = pb.compile(compiled.step)
+    for _ in range(3):
+        costs = [line(X.astype(np.float64), Y.astype(np.float64)) for line in (eager.step, program)]
+        assert costs[0].dtype == costs[1].dtype == np.float64
+        near(*([float(c)] for c in costs))
+    near(eager.values(), compiled.values())
+    assert {v.dtype for v in compiled.values()} == {np.dtype(np.float32)}
+
+
+@every_optimizer
 def test_the_functional_form_does_the_same(make: Any) -> None:
     line, optimizer = Line(make()), make()
     params = dict(zip("wb", line.values(), strict=True))

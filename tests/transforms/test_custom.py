@@ -652,6 +652,9 @@ def test_check_under_vmap_and_in_what_is_compiled():
     assert_allclose(pb.compile(pb.grad(lambda x: cubed(3.0)(x).sum()))(x), 3 * x**2)
     with pytest.raises(CustomGradientError, match=r"check=True: .*'x' is off by .* at \[1\]"):
         pb.vmap(cubed(3.003))(x)
+    wrong = pb.compile(pb.grad(lambda x: cubed(3.003)(x).sum()))
+    with pytest.raises(CustomGradientError, match=r"check=True: .*'x' is off by"):
+        wrong(x)
 
 
 # ---- the function itself

@@ -217,6 +217,65 @@ def test_the_callback_sees_plain_tensors():
     assert [g.item() for g in seen] == [12, 12]  # 3x² on the first way back, 6x on the second
 
 
+@pytest.mark.parametrize("backend", ["auto", "numpy"])
+def test_tap_gradient_in_a_compiled_function_sees_the_values_of_every_run(backend):
+    seen = []
+    f = pb.compile(pb.grad(lambda x: (pb.tap_gradient(x * 1.0, seen.append) ** 2).sum()), backend=backend)
+    for x in (X, 2 * X, X):
+        assert_allclose(f(x), 2 * x)
+    assert_allclose([g.numpy() for g in seen], [2 * X, 4 * X, 2 * X])
+    assert {type(g) for g in seen} == {pb.Tensor}
+    seen.clear()
+    value = pb.compile(lambda x: pb.value_and_grad(lambda x: pb.tap_gradient(x, seen.append) ** 2)(x).value)
+    assert [value(2.0), value(3.0)] == [4.0, 9.0]  # the gradient is no result, and is seen all the same
+    assert [g.item() for g in seen] == [4.0, 6.0]
+
+
+def test_tap_gradient_in_a_compiled_function_with_transforms_and_in_order():
+    seen = []
+
+    def show(name):
+        return lambda g: seen.append((name, g.item()))
+
+    tapped = lambda x: pb.tap_gradient(pb.tap_gradient(x, show("inner")) * 3.0, show("outer")) ** 2
+    for f, x in (
+        (pb.grad(tapped), np.float64(2.0)),
+        (pb.vmap(pb.grad(tapped)), X),
+        (pb.grad(pb.grad(tapped)), np.float64(2.0)),
+    ):
+        f(x)
+        wanted, seen[:] = seen[:], []
+        compiled = pb.compile(f)
+        for _ in range(2):
+            assert_allclose(compiled(x), f(x))
+        assert seen == wanted * 4
+        seen.clear()
+
+
+def test_tap_gradient_in_a_compiled_training_step():
+    w, seen = pb.variable(2.0), []
+
+    @pb.compile
+    def step(rate):
+        (d,) = pb.variable_grads(lambda: pb.tap_gradient(w * 1.0, seen.append) ** 2).grads.values()
+        w.assign_sub(d * rate)
+
+    step(0.25)
+    step(0.25)
+    assert [g.item() for g in seen] == [4.0, 2.0]
+    assert w.numpy() == 0.5
+
+
+def test_callback_of_a_compiled_function_may_raise():
+    def refuse(g):
+        raise ValueError(f"got {g.item()}")
+
+    f = pb.compile(pb.grad(lambda x: pb.tap_gradient(x, refuse) ** 2))
+    for x in (1.0, 2.0):
+        with pytest.raises(ValueError, match=f"got {2 * x}"):
+            f(x)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "told"),
     [

@@ -320,3 +320,36 @@ def test_overridden_gradients_nest():
         assert_allclose(pb.jvp(pb.vmap(sine), [X], [V])[1], 2 * np.cos(X) * V)
         assert_allclose(pb.vmap(lambda x, t: pb.jvp(sine, [x], [t])[1])(X, V), 2 * np.cos(X) * V)
         assert_allclose(pb.grad(lambda x: pb.recompute_grad(sine)(x).sum())(X), 2 * np.cos(X))
+
+
+@pytest.mark.parametrize("unconnected", ["zero", "none"])
+def test_result_that_only_an_outer_transform_follows_is_unconnected(unconnected):
+    nothing = 0.0 if unconnected == "zero" else None
+
+    def f(v):
+        value, d = pb.value_and_grad(lambda x: v * 3.0, unconnected=unconnected)(1.0)
+        return value * v, d
+
+    def value(v):
+        return f(v)[0]
+
+    assert f(np.float64(2.0)) == (12.0, nothing)
+    assert pb.grad(value)(2.0) == 12.0
+    assert pb.grad(pb.grad(value))(2.0) == 6.0
+    assert pb.jvp(value, [2.0], [1.0]) == (12.0, 12.0)
+    assert_allclose(pb.vmap(value)(np.array([1.0, 2.0])), [3.0, 12.0])
+    assert pb.compile(value)(2.0) == 12.0
+    assert pb.compile(pb.grad(value))(2.0) == 12.0
+    zeros = pb.vmap(lambda v: f(v)[1])(np.ones(3))
+    assert zeros is None if nothing is None else zeros.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_unconnected_gradient_is_zero_under_every_transform():
+    def g(v):
+        return pb.grad(lambda x: v * 1.0, unconnected="zero")(1.0)
+
+    assert pb.vmap(g)(np.ones(3)).tolist() == [0.0, 0.0, 0.0]
+    assert pb.jvp(g, [1.0], [1.0]) == (0.0, 0.0)
+    assert pb.compile(g)(1.0) == 0.0
+    assert pb.grad(lambda v: g(v) * v)(1.0) == 0.0
+    assert pb.vmap(lambda v: pb.hvp(lambda x: v * 1.0, 1.0, 1.0))(np.ones(2)).tolist() == [0.0, 0.0]

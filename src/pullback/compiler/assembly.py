@@ -15,13 +15,13 @@ from typing import Any
 from pullback.compiler.alike import Alike
 from pullback.compiler.arena import ALIGN, Layout, Value, laid_apart, laid_out, rounded, verify
 from pullback.compiler.blocked import blocked, is_blocked
-from pullback.compiler.code import FLOATS, Code, code_of
+from pullback.compiler.call_table import ARENA, STACK, Address, CallList, Constant, Local, Operand
+from pullback.compiler.code import FLOATS, code_of
 from pullback.compiler.fuse import Fused, Kernel, fused, is_number, layout
 from pullback.compiler.graph import Graph, Node
 from pullback.compiler.inplace import InPlace
 from pullback.compiler.kernels import Written
-from pullback.compiler.products import Plan, blas_call, declaration, planned, small_product
-from pullback.compiler.rolled import rolled
+from pullback.compiler.products import Plan, call_blas, declaration, planned, small_product
 from pullback.compiler.scans import scanned
 from pullback.compiler.scatter import ScatterAdd, Spaced
 from pullback.compiler.schedule import Step, in_time
@@ -29,7 +29,8 @@ from pullback.compiler.sharing import WORTH_SHARING, WORTH_WAKING, batched, cost
 from pullback.compiler.target import Target
 from pullback.compiler.windowcalls import call_windows, window_rooms
 
-STACK = 512  # bytes that a program takes from the stack for sums of parts
+STACK_BYTES = 512  # that a program takes from the stack for sums of parts
+NULL = Constant("ptr", "null")
 
 
 @dataclass
@@ -92,7 +93,7 @@ class Assembler:
         self._lay_out()
         self.alike.forget()
         functions: list[str] = []
-        code: Code | None = None
+        code: CallList | None = None
         for step in self.fused.steps:
             if isinstance(step, Node) and step.kind in ("opaque", "part"):
                 if code is not None:
@@ -102,7 +103,7 @@ class Assembler:
                     self.made.described.append(f"{step.name} {list(step.shape)} by its NumPy kernel")
                     self.made.segments.append(Segment(opaque=step))
                 continue
-            code = code or Code()
+            code = code or CallList()
             if isinstance(step, Kernel):
                 self._call_kernel(code, step)
             elif step.kind == "scan":
@@ -110,9 +111,7 @@ class Assembler:
             elif step.kind in ("scatter", "spaced"):
                 self._call_scatter(code, step)
             elif step.kind == "windows":
-                call_windows(
-                    self, code, step, *(self._at(code, (what, step.number)) for what in ("partial", "scratch"))
-                )
+                call_windows(self, code, step, *(self._at((what, step.number)) for what in ("partial", "scratch")))
             else:
                 self._call_product(code, step)
         if code is not None:
@@ -127,18 +126,16 @@ class Assembler:
         self.made.functions = len(self.bodies)
         return self.made
 
-    def _closed(self, code: Code) -> str:
+    def _closed(self, code: CallList) -> str:
         name = f"run{len(self.made.segments)}"
         self.made.segments.append(Segment(name, slots=frozenset(self.touched)))
         self.touched.clear()
         if self.shared >= WORTH_WAKING:
             code.declared.add("declare void @rouse(i64)")
-            code.lines.insert(0, f"call void @rouse(i64 {self.threads})")
+            code.call_void("rouse", [whole(self.threads)], first=True)
         self.shared = 0
+        lines, parts = code.render(f"{name}_calls", self.stack > 0)
         self.declared |= code.declared
-        lines, parts = rolled(code.lines, f"{name}_calls", "%small" if self.stack else "null")
-        if parts:
-            self.declared.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
         small = [f"%small = alloca [{self.stack} x i8], align {ALIGN}"] if self.stack else []
         self.stack = 0
         head = f"define void @{name}(ptr %slots, ptr %arena) {{"
@@ -255,7 +252,7 @@ class Assembler:
 
     def _is_on_stack(self, w: Written) -> bool:
         """Whether what the parts leave is little: a register or two."""
-        return not self.apart and w.partial * parts_of(w) <= STACK
+        return not self.apart and w.partial * parts_of(w) <= STACK_BYTES
 
     def _give_slot(self, n: Node) -> None:
         self.slot[n.number] = len(self.made.slots)
@@ -266,25 +263,21 @@ class Assembler:
             return [*self.writtens[step.number].arrays]
         return [step, *(layout(a)[0] if step.kind == "product" else a for a in step.args)]
 
-    def _pointer(self, code: Code, n: Node, offset: int = 0) -> str:
-        base = self._slot(code, self.slot[n.number]) if n.number in self.slot else self._at(code, n.number)
-        return base if not offset else code.op(f"getelementptr i8, ptr {base}, i64 {offset * n.dtype.itemsize}")
+    def _pointer(self, n: Node, offset: int = 0) -> Address:
+        """Where a value lies, from one of its elements on."""
+        base = self._slot(self.slot[n.number]) if n.number in self.slot else self._at(n.number)
+        return base.further(offset * n.dtype.itemsize)
 
-    def _slot(self, code: Code, slot: int) -> str:
+    def _slot(self, slot: int, offset: int = 0, rounded: bool = False) -> Address:
         self.touched.add(slot)
-        return code.op(f"load ptr, ptr {code.op(f'getelementptr ptr, ptr %slots, i64 {slot}')}")
+        return Address.of_slot(slot, offset, rounded)
 
-    def _at(self, code: Code, key: Any) -> str:
+    def _at(self, key: Any) -> Address:
         """The room of a value, in the arena or in a result; of one that needs none, somewhere."""
         room = self.layout.rooms.get(key)
         if room is None or room.slot < 0:
-            return code.op(f"getelementptr i8, ptr %arena, i64 {room.offset if room else 0}")
-        base = self._slot(code, room.slot)
-        if not room.lined:
-            return base
-        code.declared.add("declare ptr @llvm.ptrmask.p0.i64(ptr, i64)")
-        ahead = code.op(f"getelementptr i8, ptr {base}, i64 {room.offset + ALIGN - 1}")
-        return code.op(f"call ptr @llvm.ptrmask.p0.i64(ptr {ahead}, i64 {-ALIGN})")
+            return Address(ARENA, room.offset if room else 0)
+        return self._slot(room.slot, room.offset + ALIGN - 1, True) if room.lined else self._slot(room.slot)
 
     # ---- calls
 
@@ -292,7 +285,7 @@ class Assembler:
         """The name of a function; the same text is the same function."""
         return self.bodies.setdefault(body, f"k{len(self.bodies)}")
 
-    def _call_kernel(self, code: Code, k: Kernel) -> None:
+    def _call_kernel(self, code: CallList, k: Kernel) -> None:
         w = self.writtens[k.number]
         self.made.kernels += 1
         self.made.described.append(described(k, w))
@@ -303,26 +296,26 @@ class Assembler:
         name = self._named(self._overwriting(k, w))
         after = [n for n in k.nodes if k.levels[n.number] == "after"]
         arrays = w.arrays[: len(w.arrays) - len(after)]
-        given = [f"ptr {self._pointer(code, n, at)}" for n, at in zip(arrays, w.ahead, strict=True)]
-        args = "".join(f"{pointer}, " for pointer in given)
-        partial, parts = self._at(code, ("partial", k.number)), parts_of(w)
-        scratch = self._at(code, ("scratch", k.number))
+        given: list[Operand] = [self._pointer(n, at) for n, at in zip(arrays, w.ahead, strict=True)]
+        partial, parts = self._at(("partial", k.number)), parts_of(w)
+        scratch = self._at(("scratch", k.number))
         if w.partial and self._is_on_stack(w):
-            self.stack, partial = max(self.stack, w.partial * parts), "%small"
+            self.stack, partial = max(self.stack, w.partial * parts), Address(STACK)
         if self._workers(k) > 1:
-            self._by_threads(code, name, w, [*given, f"ptr {partial}", f"ptr {scratch}"], cost(k))
+            self._by_threads(code, name, w, [*given, partial, scratch], cost(k))
         elif parts == 1:
-            code.line(f"call void @{name}({args}i64 0, i64 {w.rows}, ptr {partial}, ptr {scratch})")
+            code.call_void(name, [*given, whole(0), whole(w.rows), partial, scratch])
         else:
             code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
+            given = [Local("ptr", code.pointer(x)) for x in given]
+            first, own = code.pointer(partial), Local("ptr", code.pointer(scratch))
             with code.loop("0", parts) as p:
                 lo = code.times(p, w.part)
                 hi = code.op(f"call i64 @llvm.smin.i64(i64 {code.add(lo, str(w.part))}, i64 {w.rows})")
-                mine = code.op(f"getelementptr i8, ptr {partial}, i64 {code.times(p, w.partial)}")
-                code.line(f"call void @{name}({args}i64 {lo}, i64 {hi}, ptr {mine}, ptr {scratch})")
+                mine = code.op(f"getelementptr i8, ptr {first}, i64 {code.times(p, w.partial)}")
+                code.call_void(name, [*given, Local("i64", lo), Local("i64", hi), Local("ptr", mine), own])
         if w.finish:
-            outs = "".join(f"ptr {self._pointer(code, n)}, " for n in after)
-            code.line(f"call void @{self._named(w.finish)}({outs}ptr {partial}, i64 {parts})")
+            code.call_void(self._named(w.finish), [*map(self._pointer, after), partial, whole(parts)])
 
     def _overwriting(self, k: Kernel, w: Written) -> str:
         """The text of a kernel, in which what is written over something else goes by the address of that."""
@@ -355,12 +348,13 @@ class Assembler:
         parts = prod(plan.loop) if plan.loop else blocked(plan.matrices, self.target).rows if by_panels else 1
         return min(abs(self.threads), parts)
 
-    def _by_threads(self, code: Code, name: str, w: Written, given: list[str], its_cost: int) -> None:
+    def _by_threads(self, code: CallList, name: str, w: Written, given: list[Operand], its_cost: int) -> None:
         """Have the parts of a kernel done by whoever claims them; each thread has scratch memory of its own."""
         self.shared += its_cost
         context = code.op(f"alloca [{len(given)} x ptr]")
-        for i, pointer in enumerate(given):
-            code.line(f"store {pointer}, ptr {code.op(f'getelementptr ptr, ptr {context}, i64 {i}')}")
+        for i, x in enumerate(given):
+            pointer = code.pointer(x)
+            code.line(f"store ptr {pointer}, ptr {code.op(f'getelementptr ptr, ptr {context}, i64 {i}')}")
         body = task(name, w._replace(scratch=rounded(w.scratch)), len(given) - 2)
         head = "define internal void @KERNEL(ptr %context, i64 %part, i64 %worker) {\nentry:"
         function = self._named("\n".join([head, *body.lines, "ret void", "}"]))
@@ -372,89 +366,96 @@ class Assembler:
         w = self.scans[n.number]
         return min(abs(self.threads), -(-w.rows // w.part)) if cost(n) >= WORTH_SHARING else 1
 
-    def _call_scan(self, code: Code, n: Node) -> None:
+    def _call_scan(self, code: CallList, n: Node) -> None:
         self.made.described.append(f"{n.name} {list(n.args[0].shape)} along {n.data[1]['axis']}")
         w = self.scans[n.number]
         name = self._named(w.body)
         self.declared |= w.declared
-        scratch = self._at(code, ("scratch", n.number))
-        given = [f"ptr {p}" for p in (*(self._pointer(code, x) for x in w.arrays), scratch, scratch)]
+        scratch = self._at(("scratch", n.number))
+        arrays = [self._pointer(x) for x in w.arrays]
         if self._scan_workers(n) > 1:
-            self._by_threads(code, name, w, given, cost(n))
+            self._by_threads(code, name, w, [*arrays, scratch, scratch], cost(n))
         else:
-            *arrays, partial, scratch = given
-            code.line(f"call void @{name}({', '.join(arrays)}, i64 0, i64 {w.rows}, {partial}, {scratch})")
+            code.call_void(name, [*arrays, whole(0), whole(w.rows), scratch, scratch])
 
-    def _call_scatter(self, code: Code, n: Node) -> None:
+    def _call_scatter(self, code: CallList, n: Node) -> None:
         self.made.described.append(f"{n.kind} {list(n.args[0].shape)} into {list(n.shape)}")
-        given = [f"ptr {self._pointer(code, x)}" for x in (*n.args, n)]
+        given = [self._pointer(x) for x in (*n.args, n)]
         if n.kind != "scatter":
             spaced = Spaced(n, self.target)
             name = self._named(spaced.text())
             self.declared |= spaced.code.declared
-            code.line(f"call void @{name}({', '.join(given)})")
+            code.call_void(name, given)
             return
         workers = min(abs(self.threads), n.shape[0]) if cost(n) >= WORTH_SHARING else 1
         w = ScatterAdd(n, self.target).written(max(workers, 1))
         name = self._named(w.body)
         self.declared |= w.declared
         if workers > 1:
-            self._by_threads(code, name, w, [*given, "ptr null", "ptr null"], cost(n))
+            self._by_threads(code, name, w, [*given, NULL, NULL], cost(n))
         else:
-            code.line(f"call void @{name}({', '.join(given)}, i64 0, i64 {w.rows}, ptr null, ptr null)")
+            code.call_void(name, [*given, whole(0), whole(w.rows), NULL, NULL])
 
-    def _call_product(self, code: Code, n: Node) -> None:
+    def _call_product(self, code: CallList, n: Node) -> None:
         plan = planned(n)
         self.made.described.append(
             f"product {list(n.args[0].shape)} @ {list(n.args[1].shape)}{' added' if plan.adds else ''}"
         )
         if not n.size:
             return
-        pointers = [self._pointer(code, base, offset) for base, offset in plan.bases]
-        z = self._pointer(code, n)
+        a, b = (self._pointer(base, offset) for base, offset in plan.bases)
+        z = self._pointer(n)
         t = FLOATS[code_of(n.dtype)]
-        c = self._pointer(code, n.args[2]) if plan.adds else z
+        c = self._pointer(n.args[2]) if plan.adds else z
         panels = blocked(plan.matrices, self.target) if self._by_panels(plan) else None
-        scratch = "null"
+        scratch: Operand = NULL
         if plan.is_small or panels is not None:
             text, declared = (panels.body, panels.declared) if panels else small_product(plan.matrices, self.target)
             name = self._named(text)
             self.declared |= declared
-            scratch = self._at(code, ("scratch", n.number))
+            scratch = self._at(("scratch", n.number))
         elif plan.adds and n.number not in self.over:
             code.declared.add("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
-            code.line(f"call void @llvm.memmove.p0.p0.i64(ptr {z}, ptr {c}, i64 {n.nbytes}, i1 false)")
+            code.call_void("llvm.memmove.p0.p0.i64", [z, c, whole(n.nbytes), Constant("i1", "false")])
 
-        def call(code: Code, a: str, b: str, c: str, z: str, scratch: str) -> None:
+        def call(code: CallList, a: Operand, b: Operand, c: Operand, z: Operand, scratch: Operand) -> None:
             if plan.is_small:
-                code.line(f"call void @{name}(ptr {a}, ptr {b}, ptr {c}, ptr {z}, ptr {scratch})")
+                code.call_void(name, [a, b, c, z, scratch])
             elif panels is not None:
-                given = ", ".join(f"ptr {x}" for x in (a, b, c, z))
-                code.line(f"call void @{name}({given}, i64 0, i64 {panels.rows}, ptr {scratch}, ptr {scratch})")
+                code.call_void(name, [a, b, c, z, whole(0), whole(panels.rows), scratch, scratch])
             else:
                 self.declared.add(declaration(n.dtype))
-                code.line(blas_call(plan, a, b, z))
+                call_blas(code, plan, a, b, z)
 
         if self._product_workers(plan) > 1:
             w = panels if panels is not None and not plan.loop else batched(plan, call, self._product_scratch(plan))
-            given = [f"ptr {x}" for x in (*pointers, c, z, scratch, scratch)]
-            self._by_threads(code, self._named(w.body), w, given, product_cost(plan))
+            self._by_threads(code, self._named(w.body), w, [a, b, c, z, scratch, scratch], product_cost(plan))
             return
 
-        def looped(axes: list[int], a: str, b: str, c: str, z: str) -> None:
+        def looped(axes: list[int], pointers: list[Operand]) -> None:
             if not axes:
-                call(code, a, b, c, z, scratch)
+                call(code, *pointers)
                 return
             i, *rest = axes
             with code.loop("0", plan.loop[i]) as at:
-                ahead = [*(s[i] for s in plan.steps), plan.out[i], plan.out[i]]
+                ahead = [*(s[i] for s in plan.steps), plan.out[i], plan.out[i], 0]
                 moved = [
-                    code.op(f"getelementptr {t}, ptr {p}, i64 {code.times(at, s)}") if s else p
-                    for p, s in zip((a, b, c, z), ahead, strict=True)
+                    Local("ptr", code.op(f"getelementptr {t}, ptr {code.pointer(p)}, i64 {code.times(at, s)}"))
+                    if s
+                    else p
+                    for p, s in zip(pointers, ahead, strict=True)
                 ]
-                looped(rest, *moved)
+                looped(rest, moved)
 
-        looped([*range(len(plan.loop))], pointers[0], pointers[1], c, z)
+        given: list[Operand] = [a, b, c, z, scratch]
+        if plan.loop:  # computed once, before the loop
+            given = [Local("ptr", code.pointer(p)) for p in given]
+        looped([*range(len(plan.loop))], given)
+
+
+def whole(value: int) -> Constant:
+    """A whole number as an operand."""
+    return Constant("i64", str(value))
 
 
 def parts_of(w: Written) -> int:

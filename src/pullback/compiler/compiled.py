@@ -25,10 +25,11 @@ from pullback.compiler.trace import ARRAY, PLAIN_NUMBERS, PYTHON, TENSOR, Follow
 from pullback.core import tree
 from pullback.core.callers import reveal
 from pullback.core.convert import as_array, as_value, has_tensors, join_array
+from pullback.core.environment import environment, process_environment, word_of
 from pullback.core.rowsparse import RowSparse
 from pullback.core.tape import RAW
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, watched, watching
+from pullback.core.variable import Variable, flag_changes, watched, watching
 from pullback.errors import ArgumentError, CompileError
 
 __all__ = ["compile"]
@@ -92,10 +93,12 @@ class Program:
         self.results = len(outputs)
         self.forms = Forms(trace, leaves, given, outputs)
         self.reads = [v for v, _ in trace.reads.values()]
+        self.trained, self.flag_changes = self.trainable_flags(), flag_changes()
         self.assigned = [v for v, _ in trace.assigned.values()]
         outputs += [trace.node(value) for _, value in trace.assigned.values()]
         self.written_rows = [v for v, _, _ in trace.written_rows.values()]
         outputs += [trace.node(part) for _, *parts in trace.written_rows.values() for part in parts]
+        outputs += [trace.latest] if trace.keeps_latest else []
         trace.graph.outputs = outputs
         trace.finished = True
         self.function = f
@@ -115,22 +118,43 @@ class Program:
         source = iter([give(v) for give, v in zip(self.forms.given(kinds), out, strict=False)])
         return tree.mapped(lambda x: next(source) if x is HOLE else x, self.structure)
 
-    def entry(self, args: Any, leaves: Sequence[Leaf], otherwise: Callable[..., Any]) -> Callable[..., Any] | None:
-        """A quicker way in for arguments like these, given by place; ``otherwise`` takes any others."""
+    def trainable_flags(self) -> tuple[bool, ...]:
+        """Which of the variables that it reads are trainable."""
+        return tuple([v.trainable for v in self.reads])
+
+    def is_current(self) -> bool:
+        """Whether the variables that it reads are trainable, or not, as they were when it was traced."""
+        now = flag_changes()
+        if now != self.flag_changes:
+            if self.trainable_flags() != self.trained:
+                return False
+            self.flag_changes = now
+        return True
+
+    def entry(
+        self, args: Any, leaves: Sequence[Leaf], otherwise: Callable[..., Any], run: Callable[..., Any], switch: int
+    ) -> Callable[..., Any] | None:
+        """A quicker way in for arguments like these, given by place.
+
+        ``otherwise`` takes any others, ``run`` those that this is not the program for any more; ``switch`` is the word
+        that tells whether the environment is the program's.
+        """
         if not isinstance(self.run, Native):
             return None
         trees = Leaves(HOLE, args, leaves, self.structure)
         direct = not (self.reads or self.assigned or self.written_rows) and self.forms.are_quick
-        found = self.run.entry(trees, otherwise, self.forms.floats) if direct else None
+        found = self.run.entry(trees, otherwise, self.forms.floats, switch) if direct else None
         kinds = [PYTHON if x.weak else ARRAY for x in leaves]
 
         def given(*values: Any) -> Any:
-            if not watched():
+            unwatched = not watched()
+            if unwatched and self.is_current():
                 return self(values, kinds)
             plain = (x.weak(v) if x.weak else v for v, x in zip(values, leaves, strict=True))
-            return self.function(*tree.mapped(lambda x: next(plain) if x is HOLE else x, args))
+            again = run if unwatched else self.function
+            return again(*tree.mapped(lambda x: next(plain) if x is HOLE else x, args))
 
-        return found or self.run.hand(trees, otherwise, given)
+        return found or self.run.hand(trees, otherwise, given, switch)
 
     @property
     def graph(self) -> Graph:
@@ -289,17 +313,16 @@ class Compiled:
             ins = [follow(x, i in self.static or i - len(args) in self.static) for i, x in enumerate(args)]
             named = {k: follow(x, k in self.static_names) for k, x in kwargs.items()}
             found = *self._looked_up(enumerate(ins, 1)), *self._looked_up(named.items())
-            key = (*found, self._switched(), tuple(leaves))
+            key = (*found, environment(), tuple(leaves))
             program = self.programs.get(key)
+            while program is not None and not program.is_current():
+                key = (*key[:-1], program.trainable_flags(), key[-1])
+                program = self.programs.get(key)
             if program is None:
                 program = self._program(key, ins, named, leaves)
         except Followed:
             return None
         return program, values, kinds
-
-    def _switched(self) -> Any:
-        """What else a program depends on: nothing, unless something is switched on (see diagnostics)."""
-        return None
 
     def _looked_up(self, arguments: Any) -> list[Any]:
         """What is to be found again of the arguments, besides arrays: by its value."""
@@ -321,9 +344,10 @@ class Compiled:
         except Exception as error:
             reveal(error)
             raise
-        if not (named or self._switched()):
+        traced_in = environment()
+        if not named and traced_in == process_environment():
             before = self.__call__ if len(self.programs) % MANY_TRACES else self._run  # no long way for the last
-            self.__call__ = program.entry(ins, leaves, before) or self.__call__
+            self.__call__ = program.entry(ins, leaves, before, self._run, word_of(traced_in)) or self.__call__
         if len(self.programs) == MANY_TRACES + 1:
             warn(f"{self.__name__} was compiled {MANY_TRACES + 1} times, for {self._changing()}.", stacklevel=4)
         return program

@@ -25,7 +25,7 @@ from pullback.compiler.entry_code import TEXT
 from pullback.compiler.machine import library
 from pullback.core import tree
 
-__all__ = ["Leaves", "Result", "all_seen", "entry", "trusted"]
+__all__ = ["Leaves", "Result", "entry", "trusted"]
 
 # words at the beginning of a plan
 HEAD = ("run", "arguments", "takes", "results", "slots", "arena", "arena_from", "release", "rooms", "steps", "takes_at",
@@ -136,12 +136,7 @@ def _imports() -> dict[str, int]:
     }
 
 
-SWITCHED = (ctypes.c_int64 * 2)()  # nothing is ever looked at; how many blocks of code want to see every call
-
-
-def all_seen(change: int) -> None:
-    """While more blocks have begun (1) than ended (-1), in any thread, no call of a user takes the quick way in."""
-    SWITCHED[1] += change
+ALWAYS = ctypes.c_int64()  # read by entries that hold in every environment
 
 
 ARENAS = (ctypes.c_int64 * 16)()  # memory that programs use for themselves, kept for the next: address and size of each
@@ -156,14 +151,14 @@ def _code() -> Any:
 def entry(
     run: int, slots: Sequence[int], inputs: Sequence[int], results: Sequence[Result], leaves: Leaves,
     otherwise: Callable[..., Any], *, arena: int = 0, held: Any = None, release: bool = False, arena_from: int = -1,
-    hand: Callable[..., Any] | None = None, seen: bool = False,
+    hand: Callable[..., Any] | None = None, switch: int | None = None,
 ) -> Callable[..., Any] | None:  # fmt: skip
     """A function that runs a program, for arguments like ``leaves``; ``otherwise`` is called with any others.
 
     ``run`` is the address of its code, 0 if there is nothing to do; ``slots`` has the addresses of constants and 0
     elsewhere; ``inputs`` says which slots the arguments go to.  With ``hand`` nothing is run: that function is given
-    the leaves of the arguments.  One that is ``seen`` hands everything on while ``all_seen``.  None if there is
-    something in the trees that can only be taken apart, or put together, in Python.
+    the leaves of the arguments.  ``switch`` is the address of a word; while that is not 0, everything is handed on.
+    None if there is something in the trees that can only be taken apart, or put together, in Python.
     """
     numbers = all(weak is None or (weak, dtype) in NUMBERS for _, dtype, weak in leaves.inputs)
     plain = all(_is_plain(dtype) for dtype in (*(x[1] for x in leaves.inputs), *(r.dtype for r in results)))
@@ -182,7 +177,7 @@ def entry(
         "run": run or code.addresses["nothing"], "arguments": len(leaves.arguments), "takes": len(takes),
         "results": len(results), "slots": len(slots), "arena": arena, "arena_from": arena_from, "release": int(release),
         "rooms": rooms, "steps": len(steps) // 3, "hand": int(hand is not None),
-        "switch": ctypes.addressof(SWITCHED) + 8 * seen,
+        "switch": ctypes.addressof(ALWAYS) if switch is None else switch,
     }  # fmt: skip
     flat = [w for t in takes for w in t]
     at = len(HEAD)

@@ -20,6 +20,7 @@ import numpy as np
 from pullback.compiler.graph import Graph, Node, contiguous
 from pullback.compiler.schedule import sequence
 from pullback.core.lowering import scalar
+from pullback.errors import CompileError
 
 FULL, ROW, AFTER = "full", "row", "after"
 NEAR = 4  # kernels that are looked at besides those a node's arguments come from
@@ -286,6 +287,8 @@ class Fusion:
         if n.kind != "fold":
             return FULL
         folded = self._folded(n)
+        if not folded:
+            raise CompileError(f"the graph is wrong at {n}: a fold over axes of length 1 is no fold.")
         trailing, leading = [*range(len(axes) - len(folded), len(axes))], [*range(len(folded))]
         if folded == leading == trailing:
             return AFTER

@@ -86,7 +86,7 @@ class Node:
             return cast("tuple[int, ...]", self.data.strides)
         if self.kind in ("map", "cast"):  # a ufunc lays out its result as its operands are
             whole = [_like(a) for a in self.args if a.shape == self.shape]
-            if whole and self.shape:
+            if whole and self.shape and self.size:
                 return np.nditer([*whole, None], op_dtypes=[np.int8] * (len(whole) + 1)).operands[-1].strides
         return contiguous(self.shape)
 

@@ -159,11 +159,16 @@ class Native:
         return found or self._by_hand
 
     def entry(
-        self, leaves: Leaves, otherwise: Callable[..., Any], floats: Sequence[bool] | None = None
+        self,
+        leaves: Leaves,
+        otherwise: Callable[..., Any],
+        floats: Sequence[bool] | None = None,
+        switch: int | None = None,
     ) -> Callable[..., Any] | None:
         """A way into the program for these trees of arguments and results; None if there can be none.
 
-        ``floats`` are told for one that users come in by: which results are floats of Python's.
+        ``floats`` and ``switch`` are told for one that users come in by: which results are floats of Python's, and the
+        word that tells whether the environment is the program's.
         """
         pieces = self.recipe.pieces
         if len(pieces) > 1 or any(p.kernel for p in pieces) or not self.direct:
@@ -174,17 +179,15 @@ class Native:
             n, python = self.slots[place], floats is not None and floats[i]
             results.append(Result(*((-1, place) if place in taken else (place, -1)), n.shape, n.dtype, python))
             taken.add(place)
-        return self.segment(
-            run, leaves, self.inputs, results, otherwise, arena=self.recipe.arena, seen=floats is not None
-        )
+        return self.segment(run, leaves, self.inputs, results, otherwise, arena=self.recipe.arena, switch=switch)
 
     def hand(
-        self, leaves: Leaves, otherwise: Callable[..., Any], given: Callable[..., Any]
+        self, leaves: Leaves, otherwise: Callable[..., Any], given: Callable[..., Any], switch: int
     ) -> Callable[..., Any] | None:
         """A function that looks at its arguments as an entry does, and gives their leaves to another function."""
         if not self.direct:
             return None
-        return entry(0, [], [0] * len(leaves.inputs), [], leaves, otherwise, hand=given, seen=True)
+        return entry(0, [], [0] * len(leaves.inputs), [], leaves, otherwise, hand=given, switch=switch)
 
     def segment(
         self, run: int, leaves: Leaves, inputs: Sequence[int], results: Sequence[Result], otherwise: Any, **how: Any

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.errors import ShapeError
+from pullback.errors import IntegerRangeError, ShapeError
 
 __all__ = ["Coordinates", "Plain", "Positions", "fitting"]
 
@@ -84,10 +84,13 @@ def fitting(dtype: Any) -> Plain:
     >>> fitting(np.dtype(np.uint8)).perform([np.int64(-3)], {})
     Traceback (most recent call last):
     ...
-    OverflowError: Python integer -3 out of bounds for uint8
+    pullback.errors.IntegerRangeError: a compiled function: Python integer -3 out of bounds for uint8. ...
     """
 
     def fitted(x: Any) -> Any:
-        return np.asarray(int(x), dtype)[()]
+        try:
+            return np.asarray(int(x), dtype)[()]
+        except OverflowError as error:
+            raise IntegerRangeError.of("a compiled function", error) from None
 
     return Plain(fitted)

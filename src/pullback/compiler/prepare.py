@@ -17,6 +17,7 @@ from pullback.compiler.results import NO_PARAMS, Frozen
 from pullback.compiler.rewrite import evaluated, without_dead
 from pullback.compiler.vectormath import Lanes
 from pullback.compiler.windowed import windowed
+from pullback.core.axes import together
 from pullback.core.lowering import windows
 from pullback.core.tensor import BY_KERNEL
 from pullback.errors import CompileError
@@ -243,25 +244,24 @@ def _product(g: Graph, n: Node, args: list[Node]) -> Node:
     a, b = args
     if not n.size or not a.size:
         return g.constant(np.zeros(n.shape, n.dtype))
-    multiply, add = BY_KERNEL[np.multiply], BY_KERNEL[np.sum]
     if b.shape[-1] == 1 and len(a.shape) == 2 and _lies_turned(a) and a.shape[0] <= a.shape[1]:
-        both = g.add("map", (_turned(g, a), b), a.shape[::-1], n.dtype, (multiply, {}), n.line)
-        return _reshaped(g, g.add("fold", (both,), a.shape[:1], n.dtype, Fold(add, (0,)), n.line), n.shape)
+        return _sum_along(g, n, _turned(g, a), b, 0)
     if a.shape[-2] == 1 and len(b.shape) == 2 and _lies_turned(b):
-        both = g.add("map", (a, _turned(g, b)), b.shape[::-1], n.dtype, (multiply, {}), n.line)
-        return _reshaped(g, g.add("fold", (both,), b.shape[1:], n.dtype, Fold(add, (1,)), n.line), n.shape)
+        return _sum_along(g, n, a, _turned(g, b), 1)
     if b.shape[-1] == 1:
-        turned = _turned(g, b)
-        both = g.add("map", (a, turned), a.shape, n.dtype, (multiply, {}), n.line)
-        return _reshaped(
-            g, g.add("fold", (both,), a.shape[:-1], n.dtype, Fold(add, (len(a.shape) - 1,)), n.line), n.shape
-        )
+        return _sum_along(g, n, a, _turned(g, b), len(a.shape) - 1)
     if a.shape[-2] == 1 and len(squeezed(n.shape)) == 1:
-        turned = _turned(g, a)
-        both = g.add("map", (turned, b), b.shape, n.dtype, (multiply, {}), n.line)
-        kept = (*b.shape[:-2], b.shape[-1])
-        return _reshaped(g, g.add("fold", (both,), kept, n.dtype, Fold(add, (len(b.shape) - 2,)), n.line), n.shape)
+        return _sum_along(g, n, _turned(g, a), b, len(b.shape) - 2)
     return g.add("product", args, n.shape, n.dtype, None, n.line)
+
+
+def _sum_along(g: Graph, n: Node, x: Node, y: Node, axis: int) -> Node:
+    """The product ``n`` as the sum of ``x * y`` along an axis."""
+    shape = together(x.shape, y.shape)
+    both = g.add("map", (x, y), shape, n.dtype, (BY_KERNEL[np.multiply], {}), n.line)
+    kept = shape[:axis] + shape[axis + 1 :]
+    fold = Node("fold", (), kept, n.dtype, Fold(BY_KERNEL[np.sum], (axis,)), 0, n.line)
+    return _reshaped(g, _fold(g, fold, both), n.shape)
 
 
 def _lies_turned(x: Node) -> bool:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
+from pullback.compiler.call_table import CallList, Constant, Operand
 from pullback.compiler.code import FLOATS, Code, code_of, first_lanes, literal, vector
 from pullback.compiler.fuse import gemm_flag, layout
 from pullback.compiler.graph import Node, contiguous
@@ -74,14 +75,16 @@ def planned(n: Node) -> Plan:
     """The plan of a product."""
     a, b = n.args[:2]
     (base_a, at_a, steps_a), (base_b, at_b, steps_b) = layout(a), layout(b)
-    m, loop = a.shape[-2], n.shape[:-2]
+    (m, k), loop = a.shape[-2:], n.shape[:-2]
     if loop and not any(steps_b[:-2]) and _rows_go_on(a.shape, steps_a):  # one product with all rows
-        m, loop = m * prod(loop), ()
+        whole = m * prod(loop)
+        if gemm_flag((whole, k), steps_a[-2:]) is not None:  # not so if one row is repeated
+            m, loop = whole, ()
     matrices = Product(
-        code_of(n.dtype), m, b.shape[-1], a.shape[-1], Matrix(*steps_a[-2:]), Matrix(*steps_b[-2:]), len(n.args) > 2,
+        code_of(n.dtype), m, b.shape[-1], k, Matrix(*steps_a[-2:]), Matrix(*steps_b[-2:]), len(n.args) > 2,
         1.0 if n.data is None else n.data,
     )  # fmt: skip
-    flags = [gemm_flag(x.shape[-2:], s[-2:]) for x, s in ((a, steps_a), (b, steps_b))]
+    flags = [gemm_flag(shape, steps[-2:]) for shape, steps in (((m, k), steps_a), (b.shape[-2:], steps_b))]
     return Plan([(base_a, at_a), (base_b, at_b)], matrices, loop, [steps_a, steps_b], contiguous(n.shape), flags)
 
 
@@ -96,14 +99,16 @@ def declaration(dtype: Any) -> str:
     return f"declare void @{letter}gemm(i32, i32, i32, i64, i64, i64, {t}, ptr, i64, ptr, i64, {t}, ptr, i64)"
 
 
-def blas_call(plan: Plan, a: str, b: str, z: str) -> str:
+def call_blas(code: CallList, plan: Plan, a: Operand, b: Operand, z: Operand) -> None:
+    """Call BLAS for one product."""
     p, t = plan.matrices, FLOATS[plan.matrices.dtype]
     (turned_a, row_a), (turned_b, row_b) = plan.flags
-    return (
-        f"call void @{_letter(p.dtype)}gemm(i32 101, i32 {112 if turned_a else 111}, i32 {112 if turned_b else 111}, "
-        f"i64 {p.m}, i64 {p.n}, i64 {p.k}, {t} {literal(p.times, p.dtype, 1)}, ptr {a}, i64 {row_a}, "
-        f"ptr {b}, i64 {row_b}, {t} {'1.0' if p.adds else '0.0'}, ptr {z}, i64 {p.n})"
-    )
+    flags = [Constant("i32", str(flag)) for flag in (101, 112 if turned_a else 111, 112 if turned_b else 111)]
+    lengths = [Constant("i64", str(length)) for length in (p.m, p.n, p.k, row_a, row_b, p.n)]
+    alpha = Constant(t, str(literal(p.times, p.dtype, 1)))
+    beta = Constant(t, "1.0" if p.adds else "0.0")
+    args = [*flags, *lengths[:3], alpha, a, lengths[3], b, lengths[4], beta, z, lengths[5]]
+    code.call_void(f"{_letter(p.dtype)}gemm", args)
 
 
 def _letter(dtype: str) -> str:

@@ -99,8 +99,11 @@ def _constant(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
     return _repeated(g, g.constant(flat[0]), n)
 
 
-def _repeated(g: Graph, number: Node, n: Node) -> Node:
-    return g.add("view", (number,), n.shape, n.dtype, View(0, (0,) * len(n.shape)), n.line)
+def _repeated(g: Graph, x: Node, n: Node) -> Node:
+    """``x``, which is no view, broadcast to the shape of ``n``."""
+    steps = (0 if length == 1 else step for length, step in zip(x.shape, contiguous(x.shape), strict=True))
+    strides = (*(0,) * (len(n.shape) - len(x.shape)), *steps)
+    return g.add("view", (x,), n.shape, n.dtype, View(0, strides), n.line)
 
 
 def _bare(a: Node) -> Node:

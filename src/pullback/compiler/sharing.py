@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from pullback.compiler.call_table import CallList, Local
 from pullback.compiler.code import FLOATS, Code
 from pullback.compiler.fuse import Kernel, work
 from pullback.compiler.graph import Node
@@ -53,7 +54,7 @@ def task(name: str, w: Written, arrays: int) -> Code:
 
 def batched(plan: Plan, call: Any, scratch: int) -> Written:
     """A row of products as a kernel whose rows are the products; ``call`` writes one of them."""
-    code, t = Code(), FLOATS[plan.matrices.dtype]
+    code, t = CallList(), FLOATS[plan.matrices.dtype]
     count = prod(plan.loop)
     with code.loop("%lo", "%hi") as i:
         pointers, left = ["%a", "%b", "%c", "%z"], i
@@ -65,7 +66,8 @@ def batched(plan: Plan, call: Any, scratch: int) -> Written:
                 code.op(f"getelementptr {t}, ptr {p}, i64 {code.times(at, s)}") if s else p
                 for p, s in zip(pointers, ahead, strict=True)
             ]
-        call(code, *pointers, "%scratch")
+        call(code, *(Local("ptr", p) for p in (*pointers, "%scratch")))
+    lines, _ = code.render("", False)
     params = "ptr %a, ptr %b, ptr %c, ptr %z, i64 %lo, i64 %hi, ptr %partial, ptr %scratch"
-    body = "\n".join([f"define internal void @KERNEL({params}) noinline {{\nentry:", *code.lines, "ret void", "}"])
+    body = "\n".join([f"define internal void @KERNEL({params}) noinline {{\nentry:", *lines, "ret void", "}"])
     return Written(body, (), count, -(-count // BATCHES), 0, scratch, "", frozenset(code.declared), ())

@@ -35,7 +35,7 @@ from pullback.core.interpreter import new_level
 from pullback.core.lowering import call, fold, made_of, opaque, pieces, position, scalar, scan, view, windows
 from pullback.core.source import user_line
 from pullback.core.tape import RAW
-from pullback.core.tensor import PLAIN, Tensor, Wrapped
+from pullback.core.tensor import BY_KERNEL, PLAIN, Tensor, Wrapped
 from pullback.core.variable import Variable
 from pullback.core.writes import HELD, INPUT, alias, freeze
 from pullback.errors import SymbolValueError, VariableError
@@ -172,6 +172,7 @@ class Trace:
         self.views: dict[Any, Any] = {}  # where elements are, of views that were asked for before
         self.turn = self.symbol(np.zeros(()))
         self.latest = self.turn.node  # of what is done in turn
+        self.keeps_latest = False  # whether that is done even if no result needs it
 
     def given(self, shape: Shape, dtype: Any, weak: Any) -> Symbol:
         """An argument: an array, a number (its type), or a list (the dtype it has as a tensor)."""
@@ -272,12 +273,20 @@ class Trace:
             )
         if op.custom:
             return tuple(self.symbol(z) for z in op.run_checked([self.symbol(a) for a in args]).values)
+        try:
+            return self._perform(op, args, params)
+        except OverflowError as error:
+            raise op.trouble(op, error, args, params) from None
+
+    def _perform(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         lower = op.lower
-        if isinstance(lower, made_of):
+        if isinstance(lower, made_of) and not any(map(_is_rare_float, args)):
             made = lower.formula(*([args] if op.variadic else args), **params)
             return self.symbol(made) if isinstance(made, RAW) else made
-        if isinstance(lower, opaque):
+        if isinstance(lower, opaque | made_of):
             return self.opaque(op, args, params)
+        if op.kernel is np.power and type(args[1]) is int and args[1] == 2 and _kind(args[0]) in (bool, np.dtype(bool)):
+            return self.perform(BY_KERNEL[np.square], args[:1], {})  # whose dtype is another, as in NumPy
         if isinstance(lower, windows):
             return self.windowed(op, args, params)
         dtypes = tuple(map(_kind, args))
@@ -478,6 +487,12 @@ def _kind(a: Any) -> Any:
     if type(a) in PLAIN_NUMBERS:
         return type(a)
     return a.weak or a.dtype if isinstance(a, Symbol) else a.dtype
+
+
+def _is_rare_float(a: Any) -> bool:
+    """Whether there is no code for floats of this width: NumPy's kernels compute some results with wider ones."""
+    dtype = getattr(a, "dtype", None)
+    return dtype is not None and dtype.kind == "f" and dtype.itemsize not in (4, 8)
 
 
 def _shape(a: Any) -> Shape:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.compiler.code import Code
+from pullback.compiler.call_table import Address, CallList, Constant, Local, Operand
 from pullback.compiler.graph import Node
 from pullback.compiler.sharing import WORTH_SHARING
 from pullback.compiler.target import Target
@@ -34,13 +34,13 @@ def window_rooms(n: Node, target: Target, threads: int) -> tuple[int, int]:
     return max(w.partial * -(-w.rows // w.part) for w, _ in made), max(w.scratch * many for w, many in made)
 
 
-def call_windows(assembler: Any, code: Code, n: Node, partial: str, scratch: str) -> None:
+def call_windows(assembler: Any, code: CallList, n: Node, partial: Address, scratch: Address) -> None:
     """Write down the calls for a node, given the addresses of its rooms."""
     assembler.made.described.append(n.data.described)
     if not getattr(n.data, "all", True):  # not all pixels of the result are written
-        z = assembler._pointer(code, n)
         code.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
-        code.line(f"call void @llvm.memset.p0.i64(ptr {z}, i8 0, i64 {n.nbytes}, i1 false)")
+        size = [Constant("i8", "0"), Constant("i64", str(n.nbytes)), Constant("i1", "false")]
+        code.call_void("llvm.memset.p0.i64", [assembler._pointer(n), *size])
     if _examples(n) == 1:
         _call_each(assembler, code, n, partial, scratch)
         return
@@ -48,26 +48,28 @@ def call_windows(assembler: Any, code: Code, n: Node, partial: str, scratch: str
         _call_each(assembler, code, n, partial, scratch, e)
 
 
-def _call_each(assembler: Any, code: Code, n: Node, partial: str, scratch: str, e: str = "") -> None:
+def _call_each(assembler: Any, code: CallList, n: Node, partial: Address, scratch: Address, e: str = "") -> None:
     """The calls for one example."""
 
-    def address(x: Node) -> str:
-        whole: str = assembler._pointer(code, x)
-        return code.op(f"getelementptr i8, ptr {whole}, i64 {code.times(e, x.nbytes // x.shape[0])}") if e else whole
+    def address(x: Node) -> Operand:
+        start: Address = assembler._pointer(x)
+        if not e:
+            return start
+        ahead = code.times(e, x.nbytes // x.shape[0])
+        return Local("ptr", code.op(f"getelementptr i8, ptr {code.pointer(start)}, i64 {ahead}"))
 
     for call, args in n.data.calls:
         w = call.written(assembler.target)
         assembler.declared |= w.declared
         name = assembler._named(w.body)
-        given = [f"ptr {address(x)}" for x in [n.args[i] for i in args] + ([] if w.finish else [n])]
+        given = [address(x) for x in [n.args[i] for i in args] + ([] if w.finish else [n])]
         if _workers(n, call, assembler.target, assembler.threads) > 1:
-            assembler._by_threads(code, name, w, [*given, f"ptr {partial}", f"ptr {scratch}"], _cost(n, call))
+            assembler._by_threads(code, name, w, [*given, partial, scratch], _cost(n, call))
         else:
             part = w.part if w.partial else w.rows
             for p in range(-(-w.rows // part)):
-                mine = code.op(f"getelementptr i8, ptr {partial}, i64 {p * w.partial}")
-                images = f"i64 {p * part}, i64 {min((p + 1) * part, w.rows)}"
-                code.line(f"call void @{name}({', '.join(given)}, {images}, ptr {mine}, ptr {scratch})")
+                images = [Constant("i64", str(i)) for i in (p * part, min((p + 1) * part, w.rows))]
+                code.call_void(name, [*given, *images, partial.further(p * w.partial), scratch])
         if w.finish:
-            parts = -(-w.rows // w.part)
-            code.line(f"call void @{assembler._named(w.finish)}(ptr {address(n)}, ptr {partial}, i64 {parts})")
+            parts = Constant("i64", str(-(-w.rows // w.part)))
+            code.call_void(assembler._named(w.finish), [address(n), partial, parts])

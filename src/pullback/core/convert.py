@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
+from pullback.core import environment
 from pullback.core.tensor import OBJECT, Tensor, concrete
 from pullback.errors import ArgumentError, DataError, TracedValueError
 
@@ -33,6 +34,7 @@ def set_default_dtype(dtype: Any) -> None:
     """
     global _process_default
     _process_default = _as_float(dtype)
+    environment.change_process()
 
 
 @contextmanager
@@ -45,10 +47,19 @@ def default_dtype(dtype: Any) -> Iterator[None]:
     dtype('float64')
     """
     token = _default.set(_as_float(dtype))
+    environment.change_blocks(1)
     try:
         yield
     finally:
+        environment.change_blocks(-1)
         _default.reset(token)
+
+
+def _unusual(dtype: np.dtype[Any]) -> Any:
+    return None if dtype == np.float32 else ("default dtype", dtype)
+
+
+environment.add_part(lambda: _unusual(get_default_dtype()), lambda: _unusual(_process_default))
 
 
 def _as_float(dtype: Any) -> np.dtype[Any]:

@@ -146,6 +146,11 @@ def flattened(formula: Any, *operands: str) -> str | None:
         return None
 
 
+def is_product(kernel: Any, run: Any) -> bool:
+    """Whether an op of NumPy's is run as plain arithmetic, which of bools gives bools where NumPy gives numbers."""
+    return isinstance(kernel, np.ufunc) and flattened(run, "x") is not None
+
+
 def positional(op: str, signature: str, body: str, formula: Any, **more: Any) -> Callable[..., Any]:
     code = compile(f"lambda {signature}: {body}", f"<rule {op}>", "eval")
     made: Callable[..., Any] = eval(code, {**UFUNCS, "formula": formula, **more})

@@ -21,7 +21,7 @@ from pullback.core.calculus import Calculus
 from pullback.core.capture import COPIED, capture
 from pullback.core.convert import as_value, bare, join_tensors, several
 from pullback.core.fitting import fit, floats_of
-from pullback.core.formula import Expr, Names, flattened, halves_bytes, variant
+from pullback.core.formula import Expr, Names, flattened, halves_bytes, is_product, variant
 from pullback.core.interpreter import dispatch
 from pullback.core.lowering import Lowering, opaque, view
 from pullback.core.memory import LARGE, Large, keep, take
@@ -30,7 +30,7 @@ from pullback.core.tape import ARRAYS, CAUGHT, RAW, Step, as_tensor, back_into, 
 from pullback.core.templates import BINARY, MANY, NODE, OTHER_OPERAND, PLACE, PLACE_VIEW, UNARY, UNARY_WITH_PARAMS
 from pullback.core.tensor import BY_KERNEL, OBJECT, Tensor
 from pullback.core.writes import define_in_place, note_view
-from pullback.errors import ArgumentError, DataError, DefinitionError, PullbackError, ShapeError
+from pullback.errors import ArgumentError, DataError, DefinitionError, IntegerRangeError, PullbackError, ShapeError
 
 REGISTRY: dict[str, Op] = {}
 F = TypeVar("F", bound=Callable[..., Any])
@@ -89,7 +89,7 @@ class Op:
         self.variadic = d.each is not None
         self.is_moving = isinstance(lower, view)
         self.elementwise = isinstance(acts, broadcast) and not acts.out and not any(acts.core)
-        self.quick, self.shortcuts = run, shortcuts or {}
+        self.quick, self.shortcuts, self.is_product = run, shortcuts or {}, is_product(kernel, run)
         binding = Names(self.name, self.inputs, tuple(self.params), self.variadic)
         d.bind(binding)
         self.flows = d.flows
@@ -287,6 +287,8 @@ class Op:
         pad = {"pad": " " * 12, "v": "v", "m": "q"}
         kept_y = "y.copy() if y.nbytes <= COPIED else capture(y, m.tape)" if self.left and self.left.needs[1] else "y"
         kept_x = "x.copy() if x.nbytes <= COPIED else capture(x, m.tape)" if self.right and self.right.needs[0] else "x"
+        # not for integers, whose power may have another dtype than their product
+        shortcut = "\n            if y == {!r} and (m.small or m.pool is not None): return other{}(x)"
         return BINARY.format(
             name=self.name,
             same="m is q and m.small" if quick else "False",
@@ -294,7 +296,7 @@ class Op:
             large="type(x) is Large" if quick and self.left and isinstance(self.run, np.ufunc) else "False",
             fast="plain" if quick else "direct",
             wide=' and x.dtype.kind == "f"' if halves_bytes(self.kernel) else "",
-            shortcuts="".join(f"\n            if y == {c!r}: return other{n}(x)" for n, c in enumerate(self.shortcuts)),
+            shortcuts="".join(shortcut.format(c, n) for n, c in enumerate(self.shortcuts)),
             both=NODE.format(v=both, step="both", **same),
             raw=raw.format("x.value", "y.value"),
             arrays=raw.format("x", "y"),
@@ -337,7 +339,8 @@ class Op:
         if not self.elementwise or not any(isinstance(v, RAW) for v in values):  # a kernel may ask for dtypes
             values = [v if isinstance(v, RAW) else np.asarray(v, self._weak(v, values))[()] for v in values]
         inputs = [list(values)] if self.variadic else values
-        z = self.guarded(lambda: self.run(*inputs, *params.values()), values, params)
+        run = self.kernel if self.is_product and values[0].dtype == bool else self.run  # a product is bool
+        z = self.guarded(lambda: run(*inputs, *params.values()), values, params)
         short = getattr(z, "dtype", None) == np.float16 and "dtype" not in params  # and nobody asked for that
         if short and not any(getattr(v, "dtype", None) == np.float16 for v in values):
             wider = [np.asarray(v).astype(np.float32)[()] for v in values]  # NumPy has short floats for bools and bytes
@@ -373,8 +376,8 @@ class Op:
     @staticmethod
     def trouble(op: Op, error: Exception, args: Sequence[Any], params: dict[str, Any]) -> Exception:
         """The error of ours that says what NumPy's did: by shape if the shapes do not fit, else with its words."""
-        if isinstance(error, PullbackError):
-            return error
+        if isinstance(error, PullbackError | OverflowError):
+            return error if isinstance(error, PullbackError) else IntegerRangeError.of(op.name, error)
         shapes = [getattr(a, "shape", ()) for a in args]
         try:
             op.acts.shape(op.name, shapes, params)

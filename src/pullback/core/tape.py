@@ -30,7 +30,7 @@ from pullback.errors import GradientError
 
 RAW = (ndarray, generic)
 ARRAYS = (Tensor, *RAW)
-CAUGHT = (ValueError, TypeError, IndexError)  # what NumPy complains with
+CAUGHT = (ValueError, TypeError, IndexError, OverflowError)  # what NumPy complains with
 FLOAT = ((), np.dtype(float))
 METAS = 128  # metas a closed tape keeps warm; closing looks at each of them
 COMPLEX = ()  # the pool of complex numbers: never recycled, but their nodes are placed with care

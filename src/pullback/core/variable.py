@@ -18,13 +18,14 @@ from pullback.core.convert import as_array
 from pullback.core.memory import SOLE, TRUSTED, node_of
 from pullback.core.rowsparse import RowSparse, collect_rows
 from pullback.core.tape import Tape, constant
-from pullback.core.tensor import PLAIN, Tensor, Wrapped
+from pullback.core.tensor import PLAIN, Tensor, Wrapped, unfollowed
 from pullback.core.weak import Weak
 from pullback.core.writes import HELD, freeze
 from pullback.errors import ArgumentError, BatchedValueError, VariableError
 
 _number = count()
 _names: WeakValueDictionary[str, Variable] = WeakValueDictionary()
+_flag_changes = 0
 # Only reading a variable asks this; ops on tensors never do.  Outermost first: each wraps what the one before gave.
 _watchers: ContextVar[tuple[Any, ...]] = ContextVar("watchers", default=())
 
@@ -69,7 +70,9 @@ class Variable(Wrapped):
 
     @trainable.setter
     def trainable(self, value: bool) -> None:
+        global _flag_changes
         self._trainable = bool(value)
+        _flag_changes += 1
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -263,6 +266,32 @@ def is_logged() -> bool:
 def writer() -> Any:
     """Who writes down what is assigned or drawn, instead of it being done now: a program that is being compiled."""
     return next((w for w in _watchers.get() if w.writes), None)
+
+
+def call_with_values(f: Any, *args: Any) -> None:
+    """Call ``f`` with the plain arrays under all levels; in a program that is being compiled, whenever that is run.
+
+    >>> import pullback as pb
+    >>> call_with_values(print, pb.tensor(2.0))
+    2.0
+    """
+    program = writer()
+
+    def run(*given: Any) -> Any:
+        if writer() is None:  # while it is written down there are no values
+            f(*given)
+        return np.zeros(())
+
+    if program is None:
+        unfollowed(run, *args)
+    else:
+        unfollowed(lambda _, *given: run(*given), program.every_time(), *args)
+        program.keeps_latest = True
+
+
+def flag_changes() -> int:
+    """How often a variable was made trainable or not: while this is the same, all are as they were."""
+    return _flag_changes
 
 
 def named(name: str) -> Variable | None:

@@ -14,7 +14,7 @@ from threading import Lock
 from types import FunctionType
 from typing import Any
 
-from pullback.compiler.entry import all_seen
+from pullback.core import environment
 
 __all__: list[str] = []
 
@@ -33,6 +33,7 @@ class Mode:
 OFF = Mode()
 _mode: ContextVar[Mode] = ContextVar("diagnostics", default=OFF)
 mode = _mode.get
+environment.add_part(lambda: "strong zero" if mode().strong else None)
 _lock = Lock()
 _number = count()
 _blocks = 0
@@ -82,7 +83,7 @@ def _begin() -> None:
             for f, _, code in _swaps:
                 f.__code__ = code
         if _blocks == 1:
-            all_seen(1)
+            environment.change_blocks(1)
 
 
 def _end() -> None:
@@ -92,4 +93,4 @@ def _end() -> None:
         if not _blocks:
             for f, code, _ in _swaps:
                 f.__code__ = code
-            all_seen(-1)
+            environment.change_blocks(-1)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.compiled import Compiled
 from pullback.core.adjoints import select
 from pullback.core.calculus import linear, total
 from pullback.diagnostics import switches, tapes
@@ -79,4 +78,3 @@ def _strong(op: Any, t: Any, given: Any, shape: Any, moved: Any) -> Any:
 
 
 switches.asking(Dual.interpret, _interpreting)
-switches.asking(Compiled._switched, lambda own: lambda self: "strong_zero" if switches.mode().strong else None)

@@ -56,9 +56,12 @@ class Matrices(broadcast):
 
 
 def times(x: Any, y: Any) -> Any:
-    """``dot`` is quicker than ``@`` for small matrices; many columns times rows have a way of their own."""
+    """``dot`` is quicker than ``@`` for small matrices; many columns times rows have a way of their own.
+
+    But for a matrix of one element ``dot`` is a multiple, of which BLAS makes 0 where 0 times NaN or infinity is NaN.
+    """
     if type(x) is ndarray and type(y) is ndarray:
-        if x.ndim == 2 and y.ndim == 2:
+        if x.ndim == 2 and y.ndim == 2 and (len(y) > 1 or (x.size > 1 and y.size > 1)):
             return x.dot(y)
         if x.ndim == y.ndim == 3 and x.shape[2] == 1 and x.shape[0] == y.shape[0] and y.shape[1] == 1:
             return columns_times_rows(x[:, :, 0], y[:, 0])
@@ -73,7 +76,7 @@ def batch_sum(x: Any) -> Any:
 def into_left(g: Any, y: Any) -> Any:
     """The cotangent of ``x`` in ``x @ y``.  Which operands were vectors is told by the ranks."""
     if type(g) is ndarray and type(y) is ndarray and g.ndim == 2 and y.ndim == 2:
-        return g.dot(y.T)
+        return g.dot(y.T) if g.shape[1] > 1 or (g.size > 1 and y.size > 1) else np.matmul(g, y.T)
     if y.ndim == 1:
         return g[..., None] * y
     if g.ndim < y.ndim:  # x was a vector
@@ -86,7 +89,7 @@ def into_left(g: Any, y: Any) -> Any:
 def into_right(g: Any, x: Any) -> Any:
     """The same for ``y``."""
     if type(g) is ndarray and type(x) is ndarray and g.ndim == 2 and x.ndim == 2:
-        return x.T.dot(g)
+        return x.T.dot(g) if len(g) > 1 or (g.size > 1 and x.size > 1) else np.matmul(x.T, g)
     if x.ndim == 1:
         if type(g) is ndarray or not g.ndim:
             return g[..., None, :] * x[:, None] if g.ndim else g * x

@@ -25,9 +25,6 @@ __all__ = [
 ]  # fmt: skip
 
 
-# ---- arithmetic
-
-
 @op(np.add, acts=elementwise2, d=partials(1, 1), lower=scalar(lambda s, x, y: x + y))
 def add(x: Any, y: Any, /) -> Any:
     """The sum ``x + y``, element by element.
@@ -317,9 +314,10 @@ def reciprocal(x: Any, /) -> Any:
 
 def _power(x: Any, y: Any) -> Any:
     """``np.power``, with products for the commonest exponents: a power takes many times as long."""
-    if type(y) in (int, float) and y in (2, 3) and hasattr(x, "dtype"):
+    kinds = {int: "iufc", float: "fc"}.get(type(y))
+    if kinds and y in (2, 3) and hasattr(x, "dtype") and x.dtype.kind in kinds:
         return x * x if y == 2 else x * x * x
-    return np.power(x, y)
+    return np.square(x) if type(y) is int and y == 2 else np.power(x, y)  # of bools NumPy's x ** 2 is no power
 
 
 def _base_slope(x: Any, y: Any) -> Any:
@@ -440,7 +438,8 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Any:
 
 
 def _round(x: Any, decimals: int = 0) -> Any:
-    return np.rint(x) if not decimals and x.dtype.kind == "f" else np.round(x, decimals)
+    floats = np.astype(x, np.float32) if x.dtype.kind == "b" else x
+    return np.rint(x) if not decimals and x.dtype.kind == "f" else np.round(floats, decimals)
 
 
 @op(

@@ -8,6 +8,7 @@ import numpy as np
 
 from pullback.core.axes import fits
 from pullback.core.composition import numbers, own_words
+from pullback.core.suggestions import did_you_mean
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError
 
@@ -23,7 +24,10 @@ def _finished(name: str, z: Any, bias: Any, activation: Any, weights: Any, alpha
     """The bias added and the activation applied; every op is a method of Tensor, so it is found by its name."""
     activation = "linear" if activation is None else activation
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
-        raise ArgumentError(f"{name}: activation must be one of {', '.join(ACTIVATIONS)}, got {activation!r}.")
+        raise ArgumentError(
+            f"{name}: activation must be one of {', '.join(ACTIVATIONS)}, got {activation!r}."
+            f"{did_you_mean(activation, ACTIVATIONS)}"
+        )
     if activation == "prelu" and weights is None:
         raise ArgumentError(f"{name}: activation 'prelu' needs prelu_activation_weights.")
     if bias is not None:

@@ -15,6 +15,7 @@ from pullback.core.convert import as_array, as_number, check_real
 from pullback.core.kernels import quick_max, quick_sum
 from pullback.core.lowering import scalar
 from pullback.core.op import op
+from pullback.core.suggestions import did_you_mean
 from pullback.core.tape import RAW
 from pullback.core.tensor import Tensor, all_values, may_be, stripped
 from pullback.errors import ArgumentError, ShapeError
@@ -49,7 +50,10 @@ def _reduction(name: str, reduction: Any) -> Reduction:
         return Reduction[reduction.upper()] if isinstance(reduction, str) else Reduction(reduction)
     except (KeyError, ValueError, TypeError):
         known = ", ".join(f"{r.name} ({r.value})" for r in Reduction)
-        raise ArgumentError(f"{name}: reduction must be one of {known}, got {reduction!r}.") from None
+        raise ArgumentError(
+            f"{name}: reduction must be one of {known}, got {reduction!r}."
+            f"{did_you_mean(reduction, Reduction.__members__)}"
+        ) from None
 
 
 # ---- one loss per element
@@ -282,6 +286,7 @@ def _log_softmax(x: Any) -> Any:
         return x.log_softmax()
     if not x.size:
         return x
+    x = x if x.dtype.kind in "fc" else x.astype(np.float64)
     x = x - quick_max(x, -1, True)
     return x - np.log(quick_sum(np.exp(x), -1, True))
 

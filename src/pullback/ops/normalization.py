@@ -144,5 +144,6 @@ def local_response_normalization(
     )
     channels = np.arange(x.shape[-1])
     near = np.abs(channels[:, None] - channels) <= radius
-    dtype = x.dtype if x.dtype.kind == "f" else np.float32
+    dtype = x.dtype if x.dtype.kind == "f" else np.dtype(np.float32)
+    x = np.astype(x, dtype)
     return x * (np.matmul(x * x, near.astype(dtype)) * alpha + bias) ** -beta

@@ -257,8 +257,8 @@ def unsorted_segment_mean(x: Any, segment_ids: Any, num_segments: int) -> Any:
     x, ids = numbers(name, "x", x), _whole(name, "segment_ids", segment_ids)
     _rest(name, x.shape, ids.shape)
     z = unsorted_segment_sum(x, ids, _length(name, "num_segments", num_segments))
-    dtype = z.dtype if z.dtype.kind == "f" else np.float32
-    return z / np.maximum(_counts(ids, z.shape[0], z.ndim - 1, dtype), 1)
+    dtype = z.dtype if z.dtype.kind in "fc" else np.dtype(np.float64)  # as the mean of integers has
+    return np.astype(z, dtype) / np.maximum(_counts(ids, z.shape[0], z.ndim - 1, dtype), 1)
 
 
 @method

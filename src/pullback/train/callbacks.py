@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pullback.core.convert import as_number
+from pullback.core.suggestions import did_you_mean
 from pullback.errors import ArgumentError, DataError
 from pullback.train.hooks import Callback, CallbackList, LambdaCallback, Logs
 from pullback.train.logs import CsvFile
@@ -73,7 +74,7 @@ class Monitoring(Remembering):
             without = self.monitor.startswith("val_") and not any(name.startswith("val_") for name in logs)
             raise DataError(
                 f"callbacks.{self.kind}: there is no {self.monitor!r} to monitor; there are {', '.join(logs)}."
-                f"{cure if without else ''}"
+                f"{cure if without else did_you_mean(self.monitor, logs)}"
             )
         return float(logs[self.monitor])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pullback.core.suggestions import did_you_mean
 from pullback.errors import ArgumentError
 from pullback.train.initializers import in_snake_case
 
@@ -81,7 +82,9 @@ class LambdaCallback(Callback):
         for given, function in {**(functions or {}), **more}.items():
             name = in_snake_case(given)
             if name not in HOOKS:
-                raise ArgumentError(f"callbacks: there is no hook {given!r}; there are {', '.join(HOOKS)}.")
+                raise ArgumentError(
+                    f"callbacks: there is no hook {given!r}; there are {', '.join(HOOKS)}.{did_you_mean(name, HOOKS)}"
+                )
             if not callable(function):
                 raise ArgumentError(f"callbacks: {given} must be a function, got {type(function).__name__}.")
             setattr(self, name, function)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.convert import as_number, get_default_dtype
+from pullback.core.suggestions import did_you_mean
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops import random
 from pullback.train.structure import Made
@@ -195,7 +196,10 @@ class VarianceScaling(Initializer):
         ):
             if given not in known:
                 said = ", ".join(known)
-                raise ArgumentError(f"initializers.variance_scaling: {name} must be one of {said}, got {given!r}.")
+                raise ArgumentError(
+                    f"initializers.variance_scaling: {name} must be one of {said}, got {given!r}."
+                    f"{did_you_mean(given, known)}"
+                )
 
     def values(self, shape: Shape, dtype: Any) -> Any:
         fans = _fans(shape)
@@ -290,7 +294,9 @@ def initializer(given: Any, what: str = "initializer") -> Callable[[Shape, Any],
     if isinstance(given, str):
         name = in_snake_case(given)
         if name not in NAMED:
-            raise ArgumentError(f"{what}: there is no initialiser {given!r}; there are {', '.join(NAMED)}.")
+            raise ArgumentError(
+                f"{what}: there is no initialiser {given!r}; there are {', '.join(NAMED)}.{did_you_mean(name, NAMED)}"
+            )
         return NAMED[name]()
     if not callable(given):
         raise ArgumentError(

@@ -9,6 +9,7 @@ import numpy as np
 
 from pullback.compiler.compiled import compile as compiled
 from pullback.core.convert import as_array, as_number, get_default_dtype
+from pullback.core.suggestions import did_you_mean
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, DataError, GradientError, ShapeError
 from pullback.train import optimizers
@@ -367,8 +368,11 @@ def _optimizer(given: Any) -> Optimizer:
         return made
     if isinstance(given, Optimizer):
         return given
-    known = ", ".join(optimizers.__all__)
-    raise ArgumentError(f"compile: optimizer must be one of pb.train's, or one of the names {known}; got {given!r}.")
+    known = optimizers.__all__
+    raise ArgumentError(
+        f"compile: optimizer must be one of pb.train's, or one of the names {', '.join(known)}; got {given!r}."
+        f"{did_you_mean(given, known)}"
+    )
 
 
 def _array(x: Any, dtype: Any, what: str) -> Any:

@@ -8,6 +8,7 @@ from inspect import signature
 from typing import Any
 
 from pullback.core.convert import as_shape
+from pullback.core.suggestions import did_you_mean
 from pullback.core.variable import Variable, watching
 from pullback.errors import ArgumentError, CheckpointError, ShapeError
 from pullback.train.checkpoints import read_model
@@ -56,7 +57,10 @@ class Model(Learner):
             return found[which]
         if isinstance(which, int) and -len(found) <= which < len(found):
             return self.layers[which]
-        raise ArgumentError(f"{self.name}.get_layer: there is no layer {which!r}; there are {', '.join(found)}.")
+        raise ArgumentError(
+            f"{self.name}.get_layer: there is no layer {which!r}; there are {', '.join(found)}."
+            f"{did_you_mean(which, found)}"
+        )
 
     def params(self) -> dict[str, Any]:
         """The values of the trainable variables, by their places: what ``apply`` takes.
@@ -81,6 +85,7 @@ class Model(Learner):
         if unknown := [name for name in params if name not in places]:
             raise ArgumentError(
                 f"{self.name}.apply: there is no variable {unknown[0]!r}; there are {', '.join(places) or 'none yet'}."
+                f"{did_you_mean(unknown[0], places)}"
             )
         for name, value in params.items():
             if value.shape != places[name].shape:

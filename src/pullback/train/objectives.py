@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.suggestions import did_you_mean
 from pullback.core.tensor import all_values
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops import losses
@@ -125,8 +126,7 @@ def loss_of(given: Any, what: str = "compile: loss") -> Objective:
     if isinstance(given, Objective):
         return given
     if not callable(given) or isinstance(given, str):
-        known = ", ".join([*LOSSES, *SHORT])
-        raise ArgumentError(f"{what}: expected a function of (y_true, y_pred), or one of {known}; got {given!r}.")
+        raise _unknown(what, given, [*LOSSES, *SHORT])
     return Objective(_called(given, "loss"), partial(_own, given))
 
 
@@ -148,8 +148,7 @@ def metric_of(given: Any, objective: Objective, what: str = "compile: metrics") 
     if isinstance(given, Metric):
         return given
     if not callable(given) or isinstance(given, str):
-        known = ", ".join([*ACCURACIES, *THRESHOLDED, *METRICS, *LOSSES, *SHORT])
-        raise ArgumentError(f"{what}: expected a function of (y_true, y_pred), or one of {known}; got {given!r}.")
+        raise _unknown(what, given, [*ACCURACIES, *THRESHOLDED, *METRICS, *LOSSES, *SHORT])
     return Metric(_called(given, "metric"), partial(_own, given))
 
 
@@ -194,6 +193,13 @@ def _named(given: Any) -> str | None:
         if given is function:
             return name
     return next((name for name, one in {**METRICS, **THRESHOLDED}.items() if given is one), None)
+
+
+def _unknown(what: str, given: Any, known: list[str]) -> ArgumentError:
+    return ArgumentError(
+        f"{what}: expected a function of (y_true, y_pred), or one of {', '.join(known)}; got {given!r}."
+        f"{did_you_mean(given, known)}"
+    )
 
 
 def _called(given: Any, otherwise: str) -> str:

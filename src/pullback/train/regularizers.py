@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.convert import as_number
+from pullback.core.suggestions import did_you_mean
 from pullback.errors import ArgumentError
 from pullback.train.initializers import in_snake_case
 from pullback.train.structure import Made
@@ -88,7 +89,9 @@ def regularizer(given: Any, what: str = "regularizer") -> Callable[[Any], Any]:
     if isinstance(given, str):
         name = in_snake_case(given)
         if name not in NAMED:
-            raise ArgumentError(f"{what}: there is no regulariser {given!r}; there are {', '.join(NAMED)}.")
+            raise ArgumentError(
+                f"{what}: there is no regulariser {given!r}; there are {', '.join(NAMED)}.{did_you_mean(name, NAMED)}"
+            )
         return NAMED[name]()
     if not callable(given):
         raise ArgumentError(

@@ -151,7 +151,7 @@ class Run:
             with kept.unless_it_succeeds((xs, ys)):
                 values = [float(v) for v in step(xs, ys)]
             if not math.isfinite(values[0]):
-                raise self._diagnosed(kept, number)
+                raise self._diagnosed(kept, f"the loss is not finite in epoch {self.epoch + 1}, batch {number + 1}")
             self.steps += 1
             self.history.steps = self.steps
             means.add(values, len(xs[0]))
@@ -161,21 +161,21 @@ class Run:
                 self.callbacks.on_batch_end(number, logs)
             if asked():
                 self.history.stopped = f"by Ctrl-C after step {self.steps}"
-                return
+                break
             if model.stop_training:
                 self.history.stopped = self.callbacks.stopped or f"by a callback after step {self.steps}"
-                return
+                break
+        if step is not None and (spoilt := kept.spoilt()):  # after the last step no loss would show it
+            which = f"{', '.join(spoilt)} {'is' if len(spoilt) == 1 else 'are'}"
+            raise self._diagnosed(kept, f"{which} not finite after epoch {self.epoch + 1}, batch {number + 1}")
 
-    def _diagnosed(self, kept: Kept, number: int) -> NanError:
-        """What to say of a loss that is not finite; the model is as it was before it had such numbers."""
+    def _diagnosed(self, kept: Kept, what: str) -> NanError:
+        """An error that says where numbers came from that are not finite; the model is as it was before it had them."""
         model, (xs, ys) = self.model, kept.back_to_finite()
         good = kept.values()
         report = diagnose(lambda *xs: model._cost(xs, ys, True)[0])(*xs)
         kept.put(good)
-        error = NanError(
-            f"{model.name}.fit: the loss is not finite in epoch {self.epoch + 1}, batch {number + 1}. "
-            f"The model is as it was after its last finite step.\n{report}"
-        )
+        error = NanError(f"{model.name}.fit: {what}. The model is as it was after its last finite step.\n{report}")
         error.report = report
         return error
 
@@ -188,10 +188,15 @@ class Kept:
 
     def __init__(self, model: Any) -> None:
         self.all = [*model.variables, *model.optimizer.slots(model.trainable_variables)]
+        self.finite = [v for v in model.variables if _is_finite(v.held.value)]
         self.before: list[tuple[WriteLog, Any]] = []
 
     def values(self) -> list[tuple[Variable, Any]]:
         return [(v, v.held) for v in self.all]
+
+    def spoilt(self) -> list[str]:
+        """The names of the model's variables that were finite at first and are not any more."""
+        return [v.name for v in self.finite if not _is_finite(v.held.value)]
 
     def put(self, values: list[tuple[Variable, Any]]) -> None:
         for v, held in values:
@@ -212,9 +217,13 @@ class Kept:
         """Take the latest step back, and the one before if its gradients were the cause; gives the batch that was."""
         for log, batch in reversed(self.before):
             log.undo()
-            if all(np.all(np.isfinite(v.held.value)) for v in self.all):
+            if all(_is_finite(v.held.value) for v in self.all):
                 return batch
         return self.before[-1][1]
+
+
+def _is_finite(x: Any) -> bool:
+    return bool(np.all(np.isfinite(x)))
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from pullback.core import tree
 from pullback.core.convert import as_number
 from pullback.core.memory import BLOCK
 from pullback.core.rowsparse import RowSparse, make_rows
+from pullback.core.suggestions import did_you_mean
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, is_logged, named, writer
@@ -68,8 +69,10 @@ class Optimizer:
         name = make.__name__
         unknown = options.keys() - Options.__annotations__.keys()
         if unknown:
-            known = ", ".join([*config, *Options.__annotations__])
-            raise ArgumentError(f"{name}: unknown argument '{min(unknown)}'; it takes {known}.")
+            known, first = [*config, *Options.__annotations__], min(unknown)
+            raise ArgumentError(
+                f"{name}: unknown argument '{first}'; it takes {', '.join(known)}.{did_you_mean(first, known)}"
+            )
         self.name, self._make, self._config, self._starts = name, make, {**config, **options}, starts
         self._clips = [(clip, checked(f"{name}: {k}", options[k])) for k, clip in CLIPS.items() if k in options]  # type: ignore[literal-required]
         decay = as_number(name, "weight_decay", options.get("weight_decay", 0.0), 0)

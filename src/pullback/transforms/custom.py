@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial, update_wrapper
 from types import DynamicClassAttribute, MethodType
 from typing import Any
@@ -15,9 +14,9 @@ import numpy as np
 from pullback.core import tree
 from pullback.core.convert import float_of
 from pullback.core.tape import constant
-from pullback.core.tensor import concrete, unfollowed
-from pullback.core.variable import Variable, watched_below, watching
-from pullback.errors import ArgumentError, DataError, GradientMismatchError, SymbolValueError
+from pullback.core.tensor import concrete
+from pullback.core.variable import Variable, call_with_values, watched_below, watching
+from pullback.errors import ArgumentError, DataError, GradientMismatchError
 from pullback.transforms.arguments import Arguments
 from pullback.transforms.captured import line_of
 from pullback.transforms.compare import along, listed, mismatches, movable, widened
@@ -124,20 +123,18 @@ class Stated(Customized):
     def _compare(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Compare with finite differences, once for each combination of shapes and dtypes; under vmap, of one example.
 
-        While a function is compiled there are no values to compare at.
+        In a compiled function they are compared when it is first run.
         """
         arguments = Arguments(args)
         signature = tuple((x.shape, x.dtype.char) for x in arguments.flat)
 
-        def compared(*plain: Any) -> Any:
+        def compare(*plain: Any) -> None:
             if signature not in self._agreed:
                 self._compare_at(arguments, plain, kwargs)
                 self._agreed.add(signature)
-            return np.True_
 
         if signature not in self._agreed:
-            with suppress(SymbolValueError):
-                unfollowed(compared, *arguments.flat)
+            call_with_values(compare, *arguments.flat)
 
     def _compare_at(self, arguments: Arguments, plain: Sequence[Any], kwargs: dict[str, Any]) -> None:
         call = self.call(self, arguments, kwargs)

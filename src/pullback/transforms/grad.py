@@ -211,10 +211,9 @@ class Differentiated(Derivative):
                     f"{self.face}(f): f must return one tensor, got {described(y)}. "
                     "Compute it from its inputs with pullback or NumPy functions; has_aux=True returns more beside it."
                 )
-            y = constant(bare(y))
         if self.unconnected == "raise":
             raise UnconnectedError(UNREACHED + cut_text(tape))
-        return y
+        return tape.leaf(bare(y))  # so that it is no input, and whoever follows its value still does
 
     def _seed(self, dy: Any, value: Any) -> Any:
         """The cotangent to begin with: ones, or ``dy`` if it has the shape of the result."""

@@ -17,8 +17,8 @@ from pullback.core.calculus import total
 from pullback.core.convert import bare, join_array
 from pullback.core.interpreter import level_of
 from pullback.core.tape import ARRAYS, RAW, constant
-from pullback.core.tensor import Tensor, unfollowed
-from pullback.core.variable import Variable, watched_below
+from pullback.core.tensor import Tensor
+from pullback.core.variable import Variable, call_with_values, watched_below
 from pullback.core.writes import alias
 from pullback.errors import ArgumentError, CustomGradientError, ShapeError
 from pullback.transforms.arguments import is_leaf
@@ -278,8 +278,8 @@ def tap_gradient(x: Any, callback: Callable[[Any], Any]) -> Any:
     """``x``; on every way back ``callback`` is called with what flows back to it, to look at.
 
     It gets a tensor with plain values, or a tree of them if ``x`` is one; what it returns is not used.  Inside ``vmap``
-    it is called for each example.  A second order goes back through the point once more, so it calls once more; forward
-    mode does not go back.
+    it is called for each example, and in a compiled function on every run.  A second order goes back through the point
+    once more, so it calls once more; forward mode does not go back.
 
     >>> import pullback as pb
     >>> seen = []
@@ -293,14 +293,13 @@ def tap_gradient(x: Any, callback: Callable[[Any], Any]) -> Any:
     x = tree.mapped(join_array, x)
     form = tree.mapped(lambda leaf: leaf.dtype.kind if isinstance(leaf, ARRAYS) else "", x)
 
-    def show(*plain: Any) -> Any:
+    def show(*plain: Any) -> None:
         source = iter(plain)
         callback(tree.mapped(lambda kind: constant(next(source)) if kind and kind in "fc" else None, form))
-        return np.float64(0)
 
     def change(dys: Sequence[Any], settings: Sequence[Any]) -> Sequence[Any]:
         if dys:
-            unfollowed(show, *dys)
+            call_with_values(show, *dys)
         return dys
 
     return _modified("tap_gradient", x, change)

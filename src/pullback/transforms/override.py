@@ -16,9 +16,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from pullback.core import environment
 from pullback.core.convert import bare
 from pullback.core.fitting import fit
 from pullback.core.op import REGISTRY, Op
+from pullback.core.suggestions import did_you_mean
 from pullback.core.tape import ARRAYS, as_tensor
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, CustomGradientError, GradientError
@@ -170,12 +172,23 @@ def override_gradient(gradients: Mapping[str, str]) -> Iterator[None]:
     token = _chosen.set({**_chosen.get(), **chosen})
     for name in chosen:
         _begin(REGISTRY[name])
+    environment.change_blocks(1)
     try:
         yield
     finally:
+        environment.change_blocks(-1)
         for name in chosen:
             _end(REGISTRY[name])
         _chosen.reset(token)
+
+
+def _overridden() -> Any:
+    """Which ops have which gradients here; None if all have their own."""
+    chosen = _chosen.get()
+    return ("gradients", *((op, GRADIENTS[name]) for op, name in sorted(chosen.items()))) if chosen else None
+
+
+environment.add_part(_overridden)
 
 
 def _found(name: str) -> Op:
@@ -187,16 +200,8 @@ def _found(name: str) -> Op:
 
 
 def _unknown(kind: str, name: Any, known: Iterable[str], cure: str) -> Exception:
-    near = sorted(known, key=lambda other: -_likeness(str(name), other))[:3]
-    near = [other for other in near if _likeness(str(name), other) > 0.4]
-    hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    hint = did_you_mean(name, known)
     return GradientError(f"override_gradient: there is no {kind} named {name!r}.{hint} {cure}")
-
-
-def _likeness(name: str, other: str) -> float:
-    """How many pairs of neighbouring letters two names share, from 0 to 1."""
-    ours, theirs = ({a + b for a, b in zip(f" {n}", f"{n} ", strict=True)} for n in (name, other))
-    return 2 * len(ours & theirs) / (len(ours) + len(theirs))
 
 
 def _begin(op: Op) -> None:

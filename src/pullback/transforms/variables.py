@@ -170,4 +170,6 @@ def own_rows(d: RowSparse) -> RowSparse:
 def _for_variable(d: Any, dtype: Any) -> Any:
     if isinstance(d, RowSparse):
         return own_rows(d)
-    return constant(np.array(d, dtype)[()]) if isinstance(d, RAW) else d  # its own, whatever it was a view of
+    if isinstance(d, RAW):
+        return constant(np.array(d, dtype)[()])  # its own, whatever it was a view of
+    return d if d.dtype == dtype else d.astype(dtype)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.suggestions import did_you_mean
 from pullback.errors import ArgumentError
 from pullback.ops import activations, gaussian
 from pullback.train.initializers import in_snake_case
@@ -54,5 +55,8 @@ def activation_of(given: Any, what: str) -> Callable[[Any], Any]:
     """
     name = in_snake_case(given) if isinstance(given, str) else None
     if given is not None and name not in NAMED and not callable(given):
-        raise ArgumentError(f"{what}: activation must be a function or one of {', '.join(NAMED)}, got {given!r}.")
+        raise ArgumentError(
+            f"{what}: activation must be a function or one of {', '.join(NAMED)}, got {given!r}."
+            f"{did_you_mean(name, NAMED)}"
+        )
     return NAMED["linear"] if given is None else NAMED[name] if name else given

@@ -1,0 +1,41 @@
+"""The known names that are most like one that was not found, for error messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+__all__: list[str] = []
+
+LIKE = 0.5  # names that are less alike are no help
+
+
+def did_you_mean(name: Any, known: Iterable[str]) -> str:
+    """A sentence that proposes up to three names, to be added to a message; nothing if none is like ``name``.
+
+    >>> did_you_mean("mean_square_eror", ["mean_squared_error", "hinge"])
+    " Did you mean 'mean_squared_error'?"
+    >>> did_you_mean("xyz", ["mean_squared_error", "hinge"])
+    ''
+    """
+    if not isinstance(name, str):
+        return ""
+    likeness = {other: _likeness(name.lower(), other.lower()) for other in known}
+    near = sorted((other for other in likeness if likeness[other] > LIKE), key=lambda other: -likeness[other])[:3]
+    best = [other for other in near if likeness[other] > 0.8 * likeness[near[0]]]
+    return f" Did you mean {' or '.join(map(repr, best))}?" if best else ""
+
+
+def _likeness(name: str, other: str) -> float:
+    """1 without the share of letters that must be changed, left out, added or exchanged; underscores do not count."""
+    a, b = (n.replace("_", "").replace(" ", "") for n in (name, other))
+    before, last = list(range(len(b) + 1)), list(range(len(b) + 1))
+    for i in range(1, len(a) + 1):
+        row = [i]
+        for j in range(1, len(b) + 1):
+            best = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1]))
+            if i > 1 and j > 1 and a[i - 1] == b[j - 2] and a[i - 2] == b[j - 1]:
+                best = min(best, before[j - 2] + 1)
+            row.append(best)
+        before, last = last, row
+    return 1 - last[-1] / max(len(a), len(b), 1)

@@ -1,0 +1,144 @@
+"""Dtypes: what is compiled gives results of the dtypes, and the numbers, that eager code gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.core.op import REGISTRY
+from pullback.errors import IntegerRangeError
+
+BACKENDS = pytest.mark.parametrize("backend", ["auto", "numpy"])
+ALIKE = ["bool", "uint8", "int32", "int64", "float16", "float32"]
+MIXED = [("bool", "float32"), ("uint8", "float16"), ("int64", "float32"), ("float32", "float64"), ("uint8", "int8")]
+LOOSE = {"float16": 2e-2, "float32": 1e-4, "complex64": 1e-4, "uint8": 1e-6, "int8": 1e-6, "bool": 1e-6}
+
+
+def cast(x: Any, dtype: str) -> Any:
+    return x > np.median(x) if dtype == "bool" else (np.abs(x) * 2).astype(dtype)
+
+
+def attempt(f: Any, args: Any) -> Any:
+    """Results with their dtypes, or the kind of error."""
+    try:
+        made = f(*args)
+    except Exception as error:
+        return type(error).__name__
+    return [np.asarray(z) for z in (made if isinstance(made, tuple | list) else [made])]
+
+
+OPS = [op for op in REGISTRY.values() if not op.name.startswith("gamma_")]  # whose iterations take only floats
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_every_op_has_one_dtype_eager_and_compiled(op: Any) -> None:
+    inputs, params = op.acts.samples()[0]
+    random = np.random.default_rng(0)
+    floats = [i for i, x in enumerate(inputs) if isinstance(x, tuple | list) or x.dtype.kind == "f"]
+    drawn = [random.uniform(*op.domain, size=x) if isinstance(x, tuple | list) else x for x in inputs]
+    dtypes = [(d,) * len(floats) for d in ALIKE]
+    if len(floats) == 2:
+        dtypes += [*MIXED, *((b, a) for a, b in MIXED)]
+    for chosen in dtypes:
+        xs = [np.asarray(x) for x in drawn]
+        for i, d in zip(floats, chosen, strict=True):
+            xs[i] = cast(xs[i], d)
+        f = lambda *args: op.call(list(args), params)
+        for args in (xs, [pb.tensor(x) for x in xs]):
+            want, got = attempt(f, args), attempt(pb.compile(f, backend="numpy"), args)
+            if isinstance(want, str) or isinstance(got, str):
+                assert isinstance(want, str) == isinstance(got, str), (chosen, want, got)
+                continue
+            assert [z.dtype for z in got] == [z.dtype for z in want], chosen
+            for a, b in zip(got, want, strict=True):
+                loose = max([LOOSE.get(d, 1e-9) for d in (str(b.dtype), *chosen)])
+                np.testing.assert_allclose(a, b, rtol=loose, atol=loose, err_msg=str(chosen))
+
+
+# ------------------------------------------------------------------ hard points
+
+
+@BACKENDS
+@pytest.mark.parametrize("f", [np.mean, np.average, pb.mean, np.var, np.std, lambda x: np.mean(x, 0, keepdims=True)])
+def test_mean_and_variance_of_float16_do_not_overflow_where_numpy_does_not(f: Any, backend: str) -> None:
+    large = np.full((100, 2), 60000.0, np.float16)
+    for x in (large, np.linspace(-1, 1, 200).astype(np.float16).reshape(100, 2) * 200):
+        with np.errstate(all="ignore"):
+            want, got = f(pb.tensor(x)), pb.compile(f, backend=backend)(x)
+        assert got.dtype == want.dtype == np.float16
+        np.testing.assert_array_equal(got, want)
+
+
+@BACKENDS
+def test_powers_of_bools_and_integers_have_numpys_dtypes(backend: str) -> None:
+    for x in (np.array([False, True]), np.array([2, 3], np.int32), np.array([2, 3], np.uint8)):
+        for f in (
+            lambda x: x**2, lambda x: x**3, lambda x: x**2.0, lambda x: x**3.0, lambda x: x**0.5, np.square,
+            lambda x: x**x,
+        ):  # fmt: skip
+            want = f(x)
+            for got in (f(pb.tensor(x)).numpy(), pb.compile(f, backend=backend)(x)):
+                if want.dtype != np.float16:  # floats of 16 bits for bools and bytes are made longer
+                    assert got.dtype == want.dtype
+                np.testing.assert_allclose(got, want, rtol=1e-3)
+
+
+@BACKENDS
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x // -3, lambda x: x + -3, lambda x: -3 * x, lambda x: x % -3, lambda x: x - 300, lambda x: x & 300,
+        lambda x: np.maximum(x, -1), lambda x: -3 // x,
+    ],
+)  # fmt: skip
+def test_python_integer_that_an_unsigned_array_does_not_hold_is_refused_with_the_cure(f: Any, backend: str) -> None:
+    x = np.array([7, 8], np.uint8)
+    told = r"\w+: Python integer -?\d+ out of bounds for uint8\. .* cast that first, as in x\.astype\('int64'\)"
+    with pytest.raises(IntegerRangeError, match=told):
+        f(pb.tensor(x))
+    with pytest.raises(IntegerRangeError, match=told):
+        pb.compile(f, backend=backend)(x)
+    with pytest.raises(OverflowError):
+        f(pb.tensor(x))
+
+
+@BACKENDS
+def test_traced_integer_that_an_unsigned_array_does_not_hold_is_refused_with_the_cure(backend: str) -> None:
+    f = pb.compile(lambda x, n: x // n, backend=backend)
+    np.testing.assert_array_equal(f(np.array([7, 8], np.uint8), 3), [2, 2])
+    with pytest.raises(IntegerRangeError, match="Python integer -3 out of bounds for uint8"):
+        f(np.array([7, 8], np.uint8), -3)
+
+
+@BACKENDS
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("zero", [np.array([False]), np.array([0.0])])
+def test_zero_times_nan_is_nan_in_products_of_one_element(zero: Any, dtype: Any, backend: str) -> None:
+    y = np.full((1, 17), np.nan, dtype)
+    f = lambda x, y: (np.tensordot(x, y, 1), np.tensordot(y.T, x, 1), np.einsum("i,ij->j", x, y), x[None] @ y)
+    with np.errstate(all="ignore"):
+        for z in (*f(pb.tensor(zero), pb.tensor(y)), *pb.compile(f, backend=backend)(zero, y)):
+            assert np.isnan(np.asarray(z)).all()
+        for g in (pb.grad, lambda f: pb.compile(pb.grad(f), backend=backend)):
+            assert np.isnan(g(lambda w: pb.sum(w @ y * 0.0))(np.ones((1, 1), dtype))).all()
+
+
+@BACKENDS
+def test_mean_of_segments_of_integers_is_float64(backend: str) -> None:
+    ids = np.array([0, 1, 0])
+    f = lambda x: pb.unsorted_segment_mean(x, ids, 2)
+    for x in (np.array([1, 2, 4]), np.array([1, 2, 4], np.uint8), np.array([True, False, False])):
+        for z in (f(x), f(pb.tensor(x)).numpy(), pb.compile(f, backend=backend)(x)):
+            assert z.dtype == np.float64
+            np.testing.assert_array_equal(z, f(x))
+
+
+@BACKENDS
+def test_integers_do_not_widen_floats_that_they_are_joined_with(backend: str) -> None:
+    x, y = np.arange(2), np.ones(2, np.float32)
+    for f in (lambda x, y: pb.concat([x, y]), lambda x, y: pb.stack([y, x])):
+        assert f(pb.tensor(x), pb.tensor(y)).dtype == pb.compile(f, backend=backend)(x, y).dtype == np.float32
