@@ -27,7 +27,7 @@ from pullback.transforms.leaves import whole_mapped
 from pullback.transforms.linear import linearize, vjp
 from pullback.transforms.reverse import GradientTape
 from pullback.transforms.sparse import SparseJacobian
-from pullback.transforms.variables import variable_grads
+from pullback.transforms.variables import differentiate_by_variables
 
 __all__ = ["debug_nans", "diagnose"]
 
@@ -197,7 +197,7 @@ def _traced(own: Any, args: Any, kwargs: Any) -> NanReport | str:
 
 switches.asking(GradientTape.__enter__, entering)
 switches.asking(GradientTape._pulled, pulling)
-ONE: Sequence[Any] = (Differentiated.pulled, Jacobian.__call__, jvp, hvp, variable_grads)
+ONE: Sequence[Any] = (Differentiated.pulled, Jacobian.__call__, jvp, hvp, differentiate_by_variables)
 BOTH: Sequence[Any] = (vjp, linearize)
 switches.asking(Compiled._run, _guarding_compiled)
 switches.asking(Compiled._program, _unguarded)

@@ -13,11 +13,11 @@ from pullback.core.memory import node_of
 from pullback.core.rowsparse import RowSparse, RowSum, make_rows
 from pullback.core.tape import RAW, Tape, constant
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, Watcher, watching, writer
+from pullback.core.variable import Variable, Watcher, by_name, watching, writer
 from pullback.errors import ArgumentError, GradientError, UnconnectedError
 from pullback.transforms.grad import TENSOR, ValueAndGrads, cut_text, described, given_back
 
-__all__ = ["variable_grads"]
+__all__ = ["NamedGradients", "differentiate_by_variables", "variable_grads"]
 
 UNREACHED = (
     "Cannot compute gradient of y=f() with respect to any trainable variable. "
@@ -46,18 +46,38 @@ def variable_grads(
         19 Tensor
         [1, 4]
     """
+    frozen = _frozen(var_list)
+    value, grads = differentiate_by_variables(f, var_list, sparse)
+    return ValueAndGrads(value, NamedGradients(by_name([*grads, *frozen], "variable_grads"), grads))
+
+
+class NamedGradients(dict[str, Any]):
+    """Gradients by the names of their variables, which it knows: another variable may be given the same name."""
+
+    def __init__(self, variables: dict[str, Variable], grads: dict[Variable, Any]) -> None:
+        super().__init__({name: grads.get(v) for name, v in variables.items()})
+        self.variables = variables
+
+    def __reduce__(self) -> Any:
+        return dict, (dict(self),)
+
+
+def differentiate_by_variables(
+    f: Callable[[], Any], var_list: Sequence[Variable] | None = None, sparse: Any = False
+) -> ValueAndGrads:
+    """The value of ``f()`` and its gradients by the trainable variables it reads, as a dict by variable."""
     if not callable(f):
         raise ArgumentError(f"variable_grads(f): f must be a function, got {type(f).__name__}.")
-    frozen = _frozen(var_list)
+    _frozen(var_list)
     tape = Tape.open()
     try:
         value, out = _pulled_variables(tape, f, var_list, sparse)
     finally:
         tape.close()
-    return ValueAndGrads(given_back(value, TENSOR), out | dict.fromkeys(frozen))
+    return ValueAndGrads(given_back(value, TENSOR), out)
 
 
-def _pulled_variables(tape: Tape, f: Callable[[], Any], var_list: Any, sparse: Any) -> tuple[Any, dict[str, Any]]:
+def _pulled_variables(tape: Tape, f: Callable[[], Any], var_list: Any, sparse: Any) -> tuple[Any, dict[Any, Any]]:
     with watching(Watcher(tape, var_list)) as watcher:
         y = f()
     y = _scalar_result(tape, y, len(watcher.leaves))
@@ -66,25 +86,25 @@ def _pulled_variables(tape: Tape, f: Callable[[], Any], var_list: Any, sparse: A
     if sparse:
         watcher.collect_rows(sparse if callable(sparse) else lambda v: True)
     tape.walk()
-    out: dict[str, Any] = {}
+    out: dict[Any, Any] = {}
     for v, reads in watcher.leaves.values():
         terms = [finish_cotangent(node_of(leaf).g) for _, leaf in reads]
         terms = [g for g in terms if g is not None]
         if terms:
-            out[v.name] = _for_variable(total(terms), v)
+            out[v] = _for_variable(total(terms), v)
     if not out:
         raise UnconnectedError(UNREACHED + cut_text(tape))
     return value, out
 
 
-def _frozen(var_list: Any) -> list[str]:
-    """The names of the listed variables that are not trainable; checks the list."""
+def _frozen(var_list: Any) -> list[Variable]:
+    """The listed variables that are not trainable; checks the list."""
     if var_list is None:
         return []
     if not isinstance(var_list, list | tuple) or not all(isinstance(v, Variable) for v in var_list):
         got = type(var_list).__name__
         raise ArgumentError(f"variable_grads(f, var_list): var_list must be a list of variables, got {got}.")
-    frozen = [v.name for v in var_list if not v.trainable]
+    frozen = [v for v in var_list if not v.trainable]
     if len(frozen) == len(var_list):
         raise GradientError(
             f"variable_grads: var_list has no trainable variable among its {len(var_list)}; there is nothing to do."
