@@ -52,7 +52,7 @@ class Recurrent(Layer):
 
     def __call__(self, *inputs: Any, initial_state: Any = None, training: bool = False, **unknown: Any) -> Any:
         begin = initial_state if isinstance(initial_state, list | tuple) else [initial_state]
-        return super().__call__(*inputs, *(() if initial_state is None else begin), training=training)
+        return super().__call__(*inputs, *(() if initial_state is None else begin), training=training, **unknown)
 
     def build(self, shape: Any, *_: Any) -> None:
         width = self.gates * self.units
