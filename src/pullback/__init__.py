@@ -171,6 +171,8 @@ from pullback.ops.random import (
 
 from pullback import errors as errors
 from pullback import interop as interop
+from pullback.names import answers as _answers
+from pullback.names.table import ALIASES as _ALIASES, MODULES as _MODULES
 # fmt: on
 
 __version__ = "0.1.0"
@@ -280,12 +282,21 @@ _LATER = {name: room for room, names in _ROOMS.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
+    name = _ALIASES.get(name, name)
+    if name in globals():
+        return globals()[name]
     if name not in _LATER:
-        raise AttributeError(f"module 'pullback' has no attribute '{name}'")
+        raise _answers.name_error("pb", name)
     room = _import_module(f"pullback.{_LATER[name]}")
-    value = globals()[name] = room if _LATER[name] == name else getattr(room, name)
+    value = room if _LATER[name] == name else _answers.check_keywords(getattr(room, name))
+    globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_LATER})
+
+
+# ---- Names of other libraries are answered with those here
+
+_answers.install_answers(*[name for name, module in _MODULES.items() if not module.startswith("pullback.train")])

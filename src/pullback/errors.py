@@ -1,11 +1,13 @@
 """Every exception the library raises on purpose.
 
-Each is a :class:`PullbackError` and also a ``ValueError``, ``TypeError``, ``ImportError`` or warning, so that code for
-NumPy catches it too.
+Each is a :class:`PullbackError` and also a ``ValueError``, ``TypeError``, ``ImportError``, ``AttributeError`` or a
+warning, so that code written for NumPy catches it too.
 The docstrings are the errors page: what happened, an example, and the cure.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from numpy.linalg import LinAlgError
 
@@ -23,6 +25,7 @@ __all__ = [
     "GradientMismatchError",
     "IntegerRangeError",
     "MatrixError",
+    "MissingNameError",
     "MissingPackageError",
     "NanError",
     "NoRuleError",
@@ -123,6 +126,27 @@ class ConvergenceError(PullbackError, ValueError):
     ...
     pullback.errors.ConvergenceError: custom_fixed_point: after 1000 steps x still moves by 1. ...
     """
+
+
+class MissingNameError(PullbackError, AttributeError):
+    """A name that there is not: the message says what it is called here, or which ones look like it.
+
+    >>> import pullback as pb
+    >>> pb.jit
+    Traceback (most recent call last):
+    ...
+    pullback.errors.MissingNameError: module 'pullback' has no attribute 'jit'. pb.jit is pb.compile.
+    >>> hasattr(pb, "jit")
+    False
+    """
+
+    def __init__(self, message: str, answer: Callable[[], str] | None = None) -> None:
+        super().__init__(message, name="")  # a name that is set keeps Python from adding a proposal of its own
+        self.answer = answer
+
+    def __str__(self) -> str:
+        said = super().__str__()
+        return said if self.answer is None else f"{said}. {self.answer()}"
 
 
 class MissingPackageError(PullbackError, ImportError):
@@ -269,7 +293,7 @@ class NoRuleError(PullbackError, TypeError):
 
 
 class VariableError(PullbackError, ValueError):
-    """A variable's name is taken, or a value of another shape or dtype was assigned.
+    """A value of another shape or dtype was assigned, or two variables have one name where it must tell them apart.
 
     >>> import pullback as pb
     >>> pb.variable([1.0, 2.0], name="w").assign([1.0])

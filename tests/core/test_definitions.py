@@ -90,6 +90,28 @@ def test_a_kernel_belongs_to_one_op() -> None:
     assert BY_KERNEL[np.sin] is REGISTRY["sin"]
 
 
+def test_an_op_that_is_defined_again_at_its_place_replaces_the_former() -> None:
+    def cell(factor: float) -> Any:
+        def scaled_kernel(x: Any) -> Any:
+            return x * factor
+
+        @op(scaled_kernel, acts=elementwise1, d=partials(lambda g: g * factor))
+        def scaled_here(x: Any, /) -> Any:
+            """``x`` times a factor."""
+
+        return scaled_here
+
+    cell(2.0)
+    assert pb.grad(cell(3.0))(1.0) == 3
+    assert (pb.tensor(1.0).scaled_here().item(), REGISTRY["scaled_here"].function(1.0)) == (3, 3)
+
+    def scaled_here(x: Any, /) -> Any:
+        """Another function of the same name."""
+
+    with pytest.raises(DefinitionError, match="scaled_here: defined twice"):
+        op(lambda x: x, acts=elementwise1, d=partials(1))(scaled_here)
+
+
 # ------------------------------------------------------------------ accepted
 
 

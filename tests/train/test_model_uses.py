@@ -385,3 +385,18 @@ def test_layers_in_attributes_with_an_underscore_are_parts_too() -> None:
         model.fit(x, y)
         assert list(model.named_variables()) == ["_first/kernel", "_first/bias", "_rest/0/kernel", "_rest/0/bias"]
         assert len(model.layers) == 2
+
+
+def test_a_layer_class_that_is_defined_again_takes_the_place_of_the_former(tmp_path):
+    def cell(factor):
+        @dataclass(eq=False)
+        class ScaledInACell(pb.layers.Layer):
+            def call(self, x):
+                return x * factor
+
+        return ScaledInACell
+
+    pytest.importorskip("safetensors")
+    pb.sequential([cell(2.0)(input_shape=[2], name="scaled")]).save(tmp_path / "model")
+    cell(3.0)
+    assert pb.load_model(tmp_path / "model").predict(np.ones((1, 2))).tolist() == [[3, 3]]

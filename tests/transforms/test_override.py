@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from itertools import count
 from threading import Barrier, Thread
 
@@ -178,12 +179,70 @@ def test_nothing_is_left_of_it_afterwards():
     assert pb.tan.__code__ is code
 
 
+# ---- cells that are run twice
+
+CELL = """
+@pb.register_gradient("{name}")
+def {function}(op, dy):
+    return dy * {factor}
+"""
+
+
+def run_cell(function, factor, module="__main__"):
+    """Run a notebook's cell; each run has a file name of its own, and there is no such file."""
+    text = CELL.format(name="test_override cell", function=function, factor=factor)
+    code = compile(text, f"/tmp/ipykernel_1/{next(_number)}.py", "exec")
+    exec(code, {"pb": pb, "__name__": module})
+
+
+def derivative(name):
+    with pb.override_gradient({"sin": name}):
+        return pb.grad(lambda x: pb.sin(x))(0.0)
+
+
+def test_a_cell_that_registers_a_gradient_may_be_run_again_and_edited():
+    for function, factor in (("first", 2), ("first", 2), ("first", 3), ("renamed", 4)):
+        run_cell(function, factor)
+        assert derivative("test_override cell") == factor
+    with pytest.raises(GradientError, match=r"the name 'test_override cell' is taken \(\d+\.py:2\)\. Choose another"):
+        run_cell("first", 5, module="elsewhere")
+    assert derivative("test_override cell") == 4
+
+
+def test_a_gradient_registered_at_the_same_line_again_replaces_the_former():
+    def register(factor):
+        pb.register_gradient("test_override line")(lambda op, dy: dy * factor)
+
+    for factor in (2, 3):
+        register(factor)
+        assert derivative("test_override line") == factor
+    with pytest.raises(GradientError, match="the name 'test_override line' is taken"):
+        pb.register_gradient("test_override line")(lambda op, dy: dy)
+
+
+def test_a_reloaded_module_registers_its_gradients_again(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    path = tmp_path / "gradients_of_a_module.py"
+    path.write_text("import pullback as pb\n" + CELL.format(name="test_override module", function="own", factor=2))
+    module = importlib.import_module("gradients_of_a_module")
+    path.write_text("import pullback as pb\n\n" + CELL.format(name="test_override module", function="own", factor=33))
+    importlib.reload(module)
+    assert derivative("test_override module") == 33
+
+
+def test_an_error_in_a_block_leaves_nothing_behind():
+    with pytest.raises(ZeroDivisionError), pb.override_gradient({"sin": TEN, "cos": TEN}):
+        1 / 0
+    assert (pb.grad(lambda x: pb.sin(x))(0.0), pb.grad(lambda x: pb.cos(x))(0.0)) == (1, 0)
+
+
 # ---- bad input
 
 
 def test_a_name_is_registered_once():
     with pytest.raises(GradientError, match=rf"the name '{TEN}' is taken \(test_override\.py:\d+\)"):
         pb.register_gradient(TEN)(lambda op, dy: dy)
+    assert pb.grad(lambda x: pb.sin(x))(0.0) == 1
     with pytest.raises(ArgumentError, match="the name must be text, got int"):
         pb.register_gradient(3)
     with pytest.raises(ArgumentError, match="expected a function, got int"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import operator
 import pickle
 from threading import Thread
 
@@ -11,7 +12,14 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.errors import ArgumentError, DataError, GradientError, UnconnectedError, VariableError
+from pullback.errors import (
+    ArgumentError,
+    BatchedValueError,
+    DataError,
+    GradientError,
+    UnconnectedError,
+    VariableError,
+)
 
 # ---- variables
 
@@ -54,17 +62,135 @@ def test_methods_make_variables():
     assert (v.name, v.trainable) == ("frozen", False)
 
 
-def test_names_are_unique_among_the_living():
-    first = pb.variable(1.0, name="same")
-    with pytest.raises(
-        VariableError, match=r"the name 'same' is taken by a live variable of shape \(\)\. Choose another"
-    ):
-        pb.variable([2.0], name="same")
-    del first
+def test_a_name_may_be_given_again_and_the_newest_variable_has_it():
+    def cell():
+        w = pb.variable([1.0, 2.0], name="cell/w")
+        return w, pb.variable_grads(lambda: (w * w).sum()).grads["cell/w"].tolist()
+
+    kept, first = cell()
+    again, second = cell()
+    assert first == second == [2, 4]
+    assert kept.name == again.name == "cell/w"
+    pb.train.sgd(0.5).minimize(lambda: (kept * kept).sum())  # by the variable, whoever else has its name
+    assert (kept.tolist(), again.tolist()) == ([0, 0], [1, 2])
+    grads = pb.variable_grads(lambda: (kept + 1.0).sum()).grads
+    grads["cell/w"] = grads["cell/w"] * 3.0
+    pb.train.sgd(1.0).apply_gradients(grads)  # which know their variables
+    assert (kept.tolist(), again.tolist()) == ([-3, -3], [1, 2])
+    assert type(pickle.loads(pickle.dumps(grads))) is type(copy.copy(grads)) is dict
+    assert len({pb.variable(0.0).name for _ in range(5)}) == 5
+
+
+def test_two_live_variables_of_one_name_are_refused_where_names_tell_them_apart(tmp_path):
+    first, second = pb.variable(1.0, name="same"), pb.variable([2.0], name="same")
+    message = (
+        r": two variables are named 'same', of shape \(\) made at test_variables\.py:\d+ and of shape \(1,\) made at "
+        r"test_variables\.py:\d+; it needs names that tell them apart\. Give one another name"
+    )
+    optimizer = pb.train.adam(0.1)
+    optimizer.minimize(lambda: first * 1.0 * second.sum())
+    for what, call in {
+        "variable_grads": lambda: pb.variable_grads(lambda: first * 1.0 * second.sum()),
+        "save": lambda: pb.train.save(tmp_path / "two", [first, second]),
+        "sgd": lambda: pb.train.sgd(0.1).apply_gradients({"same": pb.tensor(1.0)}),
+        r"adam\.state_dict": optimizer.state_dict,
+        r"adam\.load_state_dict": lambda: optimizer.load_state_dict({}),
+    }.items():
+        with pytest.raises(VariableError, match=what + message):
+            call()
+    frozen = pb.variable(1.0, trainable=False, name="same")
+    with pytest.raises(VariableError, match="variable_grads: two variables are named 'same'"):
+        pb.variable_grads(lambda: first * frozen, [first, frozen])
+    assert pb.variable_grads(lambda: first * 2.0).grads["same"].item() == 2  # only one is there
+    pb.train.save(tmp_path / "by_place", {"a": first, "b": second})
+    optimizer.apply_gradients({first: pb.tensor(1.0)})
+
+
+def test_an_older_variable_has_the_name_when_the_newer_is_gone():
+    older = pb.variable(3.0, name="ages")
+    newer = pb.variable(4.0, name="ages")
+    assert newer.item() == 4
+    del newer
     gc.collect()
-    assert pb.variable(2.0, name="same").item() == 2
-    names = {pb.variable(0.0).name for _ in range(5)}
-    assert len(names) == 5
+    pb.train.sgd(1.0).apply_gradients({"ages": pb.tensor(1.0)})
+    assert older.item() == 2
+
+
+IN_PLACE = {
+    "+=": operator.iadd, "-=": operator.isub, "*=": operator.imul, "/=": operator.itruediv,
+    "//=": operator.ifloordiv, "%=": operator.imod, "**=": operator.ipow, "@=": operator.imatmul,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sign", IN_PLACE)
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_in_place_arithmetic_assigns_to_the_variable(sign, compiled):
+    start, by = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32), np.array([[0.5, 3.0], [2.0, 1.0]], np.float32)
+    v = pb.variable(start)
+    alias = v
+
+    def step(by):
+        nonlocal v
+        v = IN_PLACE[sign](v, by)
+        return v * 1.0
+
+    (pb.compile(step) if compiled else step)(by)
+    assert v is alias
+    np.testing.assert_allclose(alias.numpy(), IN_PLACE[sign](start.copy(), by), rtol=1e-6)
+    assert alias.dtype == np.float32
+
+
+def test_gradient_descent_written_with_minus_equals():
+    w, b = pb.variable([0.0, 0.0], name="descent/w"), pb.variable(0.0, name="descent/b")
+    x, y = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], "float32"), np.array([1.0, 2.0, 3.0], "float32")
+    for _ in range(200):
+        grads = pb.variable_grads(lambda: pb.mean((x @ w + b - y) ** 2)).grads
+        for v in (w, b):
+            v -= 0.5 * grads[v.name]
+    np.testing.assert_allclose(w.numpy(), [1, 2], atol=1e-2)
+
+
+def test_in_place_arithmetic_casts_as_numpy_does():
+    v, n = pb.variable([1.0, 2.0], name="narrow"), pb.variable([1, 2], name="whole", dtype="int32")
+    v += np.array([0.1, 0.2])
+    v *= np.float64(2)
+    v += 1
+    v -= np.array([1, 1])
+    assert v.dtype == np.float32
+    n += 3
+    n *= np.array([2, 2])
+    assert (n.dtype, n.tolist()) == (np.int32, [8, 10])
+    with pytest.raises(VariableError, match=r"whole \+=: the variable is int32, got float64\. Cast it first"):
+        n += 0.5
+    with pytest.raises(VariableError, match=r"whole\.assign_sub: the variable is int32, got float32\. Cast it first"):
+        n.assign_sub(pb.tensor([0.5, 0.5]))
+    with pytest.raises(VariableError, match=r"whole /=: the variable is int32, and the result would be float64"):
+        n /= 2
+    with pytest.raises(VariableError, match=r"whole \*\*=: .*negative integer powers"):
+        n **= -1
+    with pytest.raises(VariableError, match=r"narrow \+=: expected shape \(2,\), got shape \(3,\)"):
+        v += [1.0, 2.0, 3.0]
+    assert n.tolist() == [8, 10]
+
+
+def test_in_place_arithmetic_under_transforms_is_as_assign_add():
+    v = pb.variable(2.0, name="counted")
+
+    def f(x):
+        nonlocal v
+        v += 1.0
+        return x * v
+
+    assert pb.grad(f)(1.0) == 3
+    assert pb.variable_grads(lambda: f(5.0)).grads["counted"].item() == 5
+    assert v.item() == 4
+    with pytest.raises(TypeError, match=r"counted \*=.* would lose its gradient"):
+        pb.grad(lambda x: operator.imul(v, x) * x)(pb.tensor(2.0))
+    with pytest.raises(BatchedValueError, match=r"counted -=: the value is different for each example of vmap"):
+        pb.vmap(lambda x: operator.isub(v, x))(np.ones(3))
+    program = pb.compile(lambda d: operator.iadd(v, d) * 1.0)
+    assert [float(program(1.0)), float(program(np.float64(2.0)))] == [5, 7]
+    assert v.item() == 7
 
 
 @pytest.mark.parametrize(

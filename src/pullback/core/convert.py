@@ -78,7 +78,10 @@ def as_dtype(dtype: Any, what: str = "dtype") -> np.dtype[Any]:
     try:
         made = np.dtype(str if isinstance(dtype, str) and dtype == "string" else dtype)
     except TypeError:
-        raise ArgumentError(f"{what}: {dtype!r} is not a dtype; try 'float32', 'float64', 'int32' or 'bool'.") from None
+        shape = " A shape is one argument: (2, 3), not 2, 3." if isinstance(dtype, int) else ""
+        raise ArgumentError(
+            f"{what}: {dtype!r} is not a dtype; try 'float32', 'float64', 'int32' or 'bool'.{shape}"
+        ) from None
     if made.kind not in "fiubcUS":
         raise ArgumentError(f"{what}: tensors hold numbers and bools, not {made}.")
     return made

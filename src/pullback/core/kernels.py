@@ -52,20 +52,22 @@ def quick_sum(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     >>> quick_sum(np.array([[1.0, 2.0], [3.0, 4.0]]), 1)
     array([3., 7.])
     """
-    ndim = x.ndim
-    if ndim == 2 and x.dtype.char in "fd":
+    ndim, dtype = x.ndim, x.dtype
+    if ndim == 2 and dtype.char in "fd":
         if axis == 1 or axis == -1:
             n = x.shape[1]
             if n <= ROWS:
-                z = x.dot(ones(n, x.dtype))
+                z = x.dot(ones(n, dtype))
                 return z.reshape(-1, 1) if keepdims else z
         elif axis == 0 or axis == -2:
             n = x.shape[0]
             if n <= ROWS:
-                z = ones(n, x.dtype).dot(x)
+                z = ones(n, dtype).dot(x)
                 return z.reshape(1, -1) if keepdims else z
-    elif ndim == 1 and not keepdims and x.size <= LONG and (axis is None or axis == 0) and x.dtype.char in "fd":
-        return x.dot(ones(x.size, x.dtype))
+    elif ndim == 1 and not keepdims and (axis is None or axis == 0) and dtype.char in "fd":
+        n = x.size
+        if n <= LONG:
+            return x.dot(ones(n, dtype))
     return add_reduce(x, tuple(axis) if type(axis) is list else axis, None, None, keepdims)
 
 

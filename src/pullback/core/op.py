@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy import ndarray
 
+from pullback.core import templates
 from pullback.core.axes import Acts, broadcast, elementwise1, elementwise2, listed, moves
 from pullback.core.calculus import Calculus
 from pullback.core.capture import COPIED, capture
@@ -26,11 +27,13 @@ from pullback.core.interpreter import dispatch
 from pullback.core.lowering import Lowering, opaque, view
 from pullback.core.memory import LARGE, Large, keep, take
 from pullback.core.operands import call_prepared
+from pullback.core.source import is_defined_again
 from pullback.core.tape import ARRAYS, CAUGHT, RAW, Step, as_tensor, back_into, back_many, constant, perform, place
 from pullback.core.templates import BINARY, MANY, NODE, OTHER_OPERAND, PLACE, PLACE_VIEW, UNARY, UNARY_WITH_PARAMS
-from pullback.core.tensor import BY_KERNEL, OBJECT, Tensor
+from pullback.core.tensor import BY_KERNEL, NUMPY, OBJECT, Tensor
 from pullback.core.writes import define_in_place, note_view
 from pullback.errors import ArgumentError, DataError, DefinitionError, IntegerRangeError, PullbackError, ShapeError
+from pullback.names.answers import call_error
 
 REGISTRY: dict[str, Op] = {}
 F = TypeVar("F", bound=Callable[..., Any])
@@ -85,7 +88,7 @@ class Op:
         self.name = doc.__name__
         self.kernel, self.acts, self.d, self.lower, self.domain = kernel, acts, d, lower, domain
         self._read_signature(doc)
-        self._check_names()
+        self._check_names(doc)
         self.variadic = d.each is not None
         self.is_moving = isinstance(lower, view)
         self.elementwise = isinstance(acts, broadcast) and not acts.out and not any(acts.core)
@@ -105,6 +108,7 @@ class Op:
         self.function.__wrapped__ = doc  # type: ignore[attr-defined]
         self.function.op = self  # type: ignore[attr-defined]
         REGISTRY[self.name] = BY_KERNEL[kernel] = self
+        NUMPY.pop(kernel, None)  # which stood for a former definition
         self._become_operator()
 
     def _read_signature(self, doc: Any) -> None:
@@ -117,16 +121,16 @@ class Op:
         if not self.inputs or len(self.inputs) > optional:
             raise DefinitionError(f"{self.name}: inputs come first, without defaults, and are closed by '/'.")
 
-    def _check_names(self) -> None:
+    def _check_names(self, doc: Any) -> None:
         if self.name in Tensor.__slots__:
             raise DefinitionError(f"{self.name}: a tensor keeps its own things under this name; choose another.")
         if {"g", "z", "p", "args"} & {*self.inputs, *self.params}:
             raise DefinitionError(f"{self.name}: 'g', 'z', 'p' and 'args' are reserved names.")
-        if self.name in REGISTRY:
+        former, other = REGISTRY.get(self.name), BY_KERNEL.get(self.kernel)
+        if former is not None and not is_defined_again(doc, former.function.__wrapped__):  # type: ignore[attr-defined]
             raise DefinitionError(f"{self.name}: defined twice; an op lives in exactly one place.")
-        if self.kernel in BY_KERNEL:
-            other = BY_KERNEL[self.kernel].name
-            raise DefinitionError(f"{self.name}: its kernel is already that of {other}, found by it.")
+        if other is not None and other is not former:
+            raise DefinitionError(f"{self.name}: its kernel is already that of {other.name}, found by it.")
 
     def _stub(self, code: Any, doc: Any) -> FunctionType:
         """A function that is written out when it is first called; its globals are ``self.space``."""
@@ -136,10 +140,8 @@ class Op:
 
     def _kernel_call(self) -> Any:
         kernel, names = self.kernel, tuple(self.params)
-        if not names:
-            return kernel
         n = 1 if self.variadic else len(self.inputs)
-        return lambda *a: kernel(*a[:n], **dict(zip(names, a[n:], strict=True)))
+        return (lambda *a: kernel(*a[:n], **dict(zip(names, a[n:], strict=True)))) if names else kernel
 
     def _become_operator(self) -> None:
         word, sign = OPERATORS.get(self.kernel, (None, None))
@@ -174,8 +176,7 @@ class Op:
             if "one" not in self.__dict__:
                 self._steps()
             made: dict[str, Any] = {**self._names()}
-            source = self._source()
-            exec(compile(source, f"<op {self.name}>", "exec"), made)
+            exec(compile(self._source(), f"<op {self.name}>", "exec"), made)
             self.space.update(made)
             function, other = made[self.name], made.get("reflected")
             self.function.__defaults__ = function.__defaults__
@@ -191,8 +192,9 @@ class Op:
             "Tensor": Tensor, "dispatch": dispatch, "OP": self, "kernel": self.kernel, "run": self.run,
             "ndarray": ndarray, "place": place, "perform": perform, "trouble": self.trouble, "CAUGHT": CAUGHT,
             "several": several, "Large": Large, "keep": keep, "take": take, "capture": capture, "COPIED": COPIED,
-            "note_view": note_view, "OBJECT": OBJECT, **others,
-            **{f"_{n}": d for n, d in self.params.items()}, **{k: self.__dict__.get(k) for k in STEPS},
+            "note_view": note_view, "OBJECT": OBJECT, "refuse": call_error, "REQUIRED": templates.REQUIRED, **others,
+            **{f"_{n}": templates.REQUIRED if n in self.required else d for n, d in self.params.items()},
+            **{k: self.__dict__.get(k) for k in STEPS},
         }  # fmt: skip
 
     def _steps(self) -> None:
@@ -237,27 +239,26 @@ class Op:
     def _source(self) -> str:
         """The text of the function users call, chosen by form."""
         p = list(self.params)
-        signature = ", ".join(n if n in self.required else f"{n}=_{n}" for n in p)
         items = ", ".join(f"{n!r}: {n}" for n in p)
-        _, sign = OPERATORS.get(self.kernel, (None, None))
+        word, sign = OPERATORS.get(self.kernel, (None, None))
+        signature, check = templates.parameters(p, self.required, not word)  # Python calls operators without keywords
         if self.form == 1 and not p and self.acts is elementwise1 and self.flows:
             node = {"m": "m", "step": "one", "x": "x", "y": "None"}
             plain = f"{sign}x.value" if sign else flattened(self.quick, "x.value") or "run(x.value)"
-            above = f"{sign}x.value" if sign else f"{self.name}(x.value)"
-            above = NODE.format(v=above, **node)
+            above = NODE.format(v=f"{sign}x.value" if sign else f"{self.name}(x.value)", **node)
             array = plain.replace("x.value", "x")
             return UNARY.format(name=self.name, plain=NODE.format(v=plain, **node), above=above, array=array)
         if self.form == 1 and self.flows:
             given, packed = ", ".join(p), f"({''.join(n + ', ' for n in p)})"
             node = {"v": "v", "m": "q", "step": "one", "x": "x", "y": packed, "pad": " " * 12}
-            placed = f"place(v, m.tape[v.shape, v.dtype], one, x.x, {packed})"
+            placed = f"place(v, m.tape[_s, v.dtype], one, x.x, {packed})"
             if self.is_moving:  # x[0] is a number, not a view
                 node["note"] = "if q.ndim: m.note(r)" if self.kernel is operator.getitem else "m.note(r)"
                 placed = f"note_view({placed}, x, OP, {{{items}}})"
             return UNARY_WITH_PARAMS.format(
-                name=self.name, params=signature, items=items,
+                name=self.name, params=f"{signature}, " * bool(p), items=items, **check,
                 run=f"run(x.value, {given})", array=f"run(x, {given})", above=f"{self.name}(x.value, {given})",
-                scalar="if not v.shape: v = v[()]" if isinstance(self.acts, moves) else "", noted=placed,
+                scalar="; v = v if _s else v[()]" if isinstance(self.acts, moves) else "", noted=placed,
                 node=PLACE_VIEW.format(items=items, **node) if self.is_moving else PLACE.format(**node),
             )  # fmt: skip
         if self.form == 2 and self.both:
@@ -267,7 +268,8 @@ class Op:
             args = f"{names} if type({names}) is list else several(OP.name, {names})"
         else:
             names, args = ", ".join(self.inputs), f"({''.join(n + ', ' for n in self.inputs)})"
-        source = MANY.format(name=self.name, signature=f"{names}, {signature}" if p else names, args=args, items=items)
+        names = f"{names}, {signature}" if p else names
+        source = MANY.format(name=self.name, signature=names, args=args, items=items, **check)
         return source + OTHER_OPERAND if len(self.inputs) == 2 else source
 
     def _binary(self, sign: str | None) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
-from os.path import basename, dirname
+from functools import partial
+from os.path import basename, dirname, exists
 from types import FrameType
+from typing import Any
 
 _OURS = dirname(dirname(__file__))
 NUMPY_FILES = dirname(sys.modules["numpy"].__file__ or "numpy")
@@ -32,3 +34,23 @@ def user_line() -> str:
     """The same as ``file.py:12``."""
     name, line = user_place()
     return f"{_users.get(name, name)}:{line}"
+
+
+def is_defined_again(new: Any, old: Any) -> bool:
+    """Whether a function is ``old`` defined anew: its cell was run again, its module reloaded, its line came again."""
+    new, old = _plain_function(new), _plain_function(old)
+    code, before = getattr(new, "__code__", None), getattr(old, "__code__", None)
+    if new is old or code is None or before is None or new.__module__ != old.__module__:
+        return new is old
+    if not exists(code.co_filename) and not exists(before.co_filename):
+        return True  # cells of a notebook, or lines typed in
+    if new.__qualname__ != old.__qualname__:
+        return False
+    at_top = "<" not in new.__qualname__  # neither within a function nor a lambda: the name tells which it is
+    return at_top or (code.co_filename, code.co_firstlineno) == (before.co_filename, before.co_firstlineno)
+
+
+def _plain_function(f: Any) -> Any:
+    while isinstance(f, partial):
+        f = f.func
+    return f if hasattr(f, "__code__") else vars(type(f)).get("__call__", f)

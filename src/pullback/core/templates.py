@@ -4,11 +4,16 @@ For two small tensors of one shape, dtype and tape, ``x * y`` is one NumPy multi
 node; nothing is looked up.  Everything else takes the general way (``dispatch``).  The names in the text are:
 
 m, q           metas; ``m is q`` proves same shape, dtype, tape and kind of value
+unknown        keywords that the op does not take
 kernel, run    what computes the value; ``run`` may be a quicker way than the kernel that names the op
 one, both, …   the steps: variants of the op's rules by which operands are on the tape (see op.py)
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+
+REQUIRED = object()  # the default of a parameter that has none, so that a call without it comes to be refused
 
 # One node, by slot stores.  {v} is how its value is computed, {m} its meta.
 NODE = (
@@ -36,14 +41,14 @@ def {name}(x):
 """
 
 UNARY_WITH_PARAMS = """
-def {name}(x, {params}):
+def {name}(x, {params}{unknown}):{refuse}
     if type(x) is Tensor:
         m = x.meta
         if m.raw:
             try: v = {run}
             except CAUGHT as error: raise trouble(OP, error, (x,), {{{items}}}) from None
-            {scalar}
-            q = m.tape[v.shape, v.dtype]
+            _s = v.shape{scalar}
+            q = m.tape[_s, v.dtype]
             {node}
         if m.small:
             v = {above}
@@ -56,7 +61,7 @@ def {name}(x, {params}):
         m = x.meta
         try: v = {run}
         except CAUGHT as error: raise trouble(OP, error, (x,), {{{items}}}) from None
-        {scalar}
+        _s = v.shape{scalar}
         if one.needs[0]: keep(x.x, x.value)
         return {noted}
     return dispatch(OP, (x,), {{{items}}})
@@ -116,7 +121,7 @@ def reflected(y, x):
 """
 
 MANY = """
-def {name}({signature}):
+def {name}({signature}, {unknown}):{refuse}
     return perform(OP, {args}, {{{items}}})
 """
 
@@ -124,3 +129,12 @@ OTHER_OPERAND = """
 def reflected(y, x):
     return dispatch(OP, (x, y), {})
 """
+
+
+def parameters(names: Sequence[str], required: Sequence[str], checked: bool) -> tuple[str, dict[str, str]]:
+    """The parameters in a function's signature, and the text that refuses keywords that it does not take."""
+    if not checked:
+        return ", ".join(names), {"unknown": "", "refuse": ""}
+    misses = "".join(f" or {n} is REQUIRED" for n in required)
+    refuse = f"\n    if unknown{misses}: raise refuse(OP.function, unknown, OP.required)"
+    return ", ".join(f"{n}=_{n}" for n in names), {"unknown": "**unknown", "refuse": refuse}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from itertools import count
 from typing import Any
-from weakref import WeakValueDictionary, ref
+from weakref import ref
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from pullback.core.callers import is_called_by
 from pullback.core.convert import as_array
 from pullback.core.memory import SOLE, TRUSTED, node_of
 from pullback.core.rowsparse import RowSparse, collect_rows
+from pullback.core.source import user_line
 from pullback.core.tape import Tape, constant
 from pullback.core.tensor import PLAIN, Tensor, Wrapped, unfollowed
 from pullback.core.weak import Weak
@@ -24,14 +25,14 @@ from pullback.core.writes import HELD, freeze
 from pullback.errors import ArgumentError, BatchedValueError, VariableError
 
 _number = count()
-_names: WeakValueDictionary[str, Variable] = WeakValueDictionary()
+_live: dict[str, list[ref[Variable]]] = {}  # the live variables of each name, oldest first
 _flag_changes = 0
 # Only reading a variable asks this; ops on tensors never do.  Outermost first: each wraps what the one before gave.
 _watchers: ContextVar[tuple[Any, ...]] = ContextVar("watchers", default=())
 
 
 class Variable(Wrapped):
-    """A tensor that can be assigned to, with a name of its own.
+    """A tensor that can be assigned to, with a name.  ``v += d`` and its kin assign in place.
 
     >>> import pullback as pb
     >>> w = pb.variable([1.0, 2.0], name="weights")
@@ -41,11 +42,12 @@ class Variable(Wrapped):
     Tensor([3., 5.], dtype=float32)
     """
 
-    __slots__ = ("_trainable", "held", "name")
+    __slots__ = ("_trainable", "held", "made_at", "name")
 
     refers = is_variable = True
     held: Tensor
     name: str
+    made_at: str  # the user's line, for messages
 
     def __init__(self, initial: Any, trainable: bool = True, name: str | None = None, dtype: Any = None) -> None:
         values = np.array(as_array(initial, dtype, "variable"))[()]
@@ -53,15 +55,11 @@ class Variable(Wrapped):
             raise VariableError(f"variable: expected numbers, got dtype {values.dtype}.")
         if name is not None and not isinstance(name, str):
             raise ArgumentError(f"variable: the name must be text, got {type(name).__name__}.")
-        if name is not None and name in _names:
-            raise VariableError(
-                f"variable: the name '{name}' is taken by a live variable of shape {_names[name].shape}. "
-                "Choose another, or let go of the first one."
-            )
         self.held = freeze(constant(values), HELD)
         self.trainable = trainable
         self.name = name if name is not None else _free_name()
-        _names[self.name] = self
+        self.made_at = user_line()
+        _live.setdefault(self.name, []).append(ref(self, partial(_forget, self.name)))
 
     @property
     def trainable(self) -> bool:
@@ -106,7 +104,7 @@ class Variable(Wrapped):
         if (by := writer()) is not None:
             by.assign(self, value)
             return self
-        new = self._taken(value, "assign")
+        new = self._taken(value, f"{self.name}.assign")
         if new.shape != self.shape:
             raise VariableError(f"{self.name}.assign: expected shape {self.shape}, got shape {new.shape}.")
         if new.dtype != self.dtype:
@@ -131,7 +129,7 @@ class Variable(Wrapped):
         Variable([[1., 2.], [5., 6.]], dtype=float32, name='t')
         """
         symbolic = writer() is not None and isinstance(values, Tensor)
-        rows = RowSparse(indices, values if symbolic else self._taken(values, "assign_rows"), self.shape)
+        rows = RowSparse(indices, values if symbolic else self._taken(values, f"{self.name}.assign_rows"), self.shape)
         if rows.dtype != self.dtype:
             raise VariableError(
                 f"{self.name}.assign_rows: expected dtype {self.dtype}, got dtype {rows.dtype}. Cast it first."
@@ -166,7 +164,7 @@ class Variable(Wrapped):
         >>> pb.variable(1.0, name="n").assign_add(2.0)
         Variable(3., dtype=float32, name='n')
         """
-        return self._assign_changed(np.add, delta, "assign_add")
+        return self._assign_changed(np.add, delta, f"{self.name}.assign_add")
 
     def assign_sub(self, delta: Any) -> Variable:
         """Subtract from what is held.
@@ -175,32 +173,68 @@ class Variable(Wrapped):
         >>> pb.variable(1.0, name="m").assign_sub(2.0)
         Variable(-1., dtype=float32, name='m')
         """
-        return self._assign_changed(np.subtract, delta, "assign_sub")
+        return self._assign_changed(np.subtract, delta, f"{self.name}.assign_sub")
+
+    def __iadd__(self, other: Any) -> Variable:
+        return self._assign_changed(np.add, other, f"{self.name} +=")
+
+    def __isub__(self, other: Any) -> Variable:
+        return self._assign_changed(np.subtract, other, f"{self.name} -=")
+
+    def __imul__(self, other: Any) -> Variable:
+        return self._assign_changed(np.multiply, other, f"{self.name} *=")
+
+    def __itruediv__(self, other: Any) -> Variable:
+        return self._assign_changed(np.true_divide, other, f"{self.name} /=")
+
+    def __ifloordiv__(self, other: Any) -> Variable:
+        return self._assign_changed(np.floor_divide, other, f"{self.name} //=")
+
+    def __imod__(self, other: Any) -> Variable:
+        return self._assign_changed(np.mod, other, f"{self.name} %=")
+
+    def __ipow__(self, other: Any) -> Variable:
+        return self._assign_changed(np.power, other, f"{self.name} **=")
+
+    def __imatmul__(self, other: Any) -> Variable:
+        return self._assign_changed(np.matmul, other, f"{self.name} @=")
 
     def _taken(self, value: Any, what: str) -> Any:
         """What was given to hold or to add, as an array; Python's numbers get the dtype that is held."""
         kept = isinstance(value, np.ndarray | np.generic | Tensor) and not isinstance(value, Weak)
         try:
-            return as_array(value, what=f"{self.name}.{what}", dtype=None if kept else self.dtype)
+            return as_array(value, what=what, dtype=None if kept else self.dtype)
         except BatchedValueError:
             raise BatchedValueError(
-                f"{self.name}.{what}: the value is different for each example of vmap, but a variable holds one. "
+                f"{what}: the value is different for each example of vmap, but a variable holds one. "
                 "Return it from the function, and assign what you make of it outside of vmap."
             ) from None
 
     def _assign_changed(self, change: Any, delta: Any, what: str) -> Variable:
+        """Hold ``change(held, delta)``; the delta, and what comes out, is cast as NumPy's in-place arithmetic casts."""
+        by: Any = delta if writer() is not None and isinstance(delta, Tensor) else self._taken(delta, what)
+        self._check_cast(delta if isinstance(delta, Tensor) else np.asarray(delta), what)
         if writer() is not None:
-            by: Any = delta if isinstance(delta, Tensor) else self._taken(delta, what)
-            return self.assign(change(self.read(), by if by.dtype == self.dtype else np.astype(by, self.dtype)))
-        by = self._taken(delta, what)
+            new = change(self.read(), by if by.dtype == self.dtype else np.astype(by, self.dtype))
+            self._check_changed(new, by, what)
+            return self.assign(new)
         try:
-            made = change(self.held.value, by.astype(self.dtype, copy=False))
-        except ValueError:
-            made = by
-        if made.shape != self.shape:
-            raise VariableError(f"{self.name}.{what}: expected shape {self.shape}, got shape {by.shape}.")
-        self.hold(np.asarray(made)[()])
+            new = change(self.held.value, by.astype(self.dtype, copy=False))
+        except ValueError as error:
+            raise VariableError(f"{what}: expected shape {self.shape}, got shape {by.shape}. {error}") from None
+        self._check_changed(new, by, what)
+        self.hold(np.asarray(new)[()])
         return self
+
+    def _check_cast(self, by: Any, what: str) -> None:
+        if by.dtype.kind in "fiubc" and not np.can_cast(by.dtype, self.dtype, "same_kind"):
+            raise VariableError(f"{what}: the variable is {self.dtype}, got {by.dtype}. Cast it first.")
+
+    def _check_changed(self, new: Any, by: Any, what: str) -> None:
+        if new.shape != self.shape:
+            raise VariableError(f"{what}: expected shape {self.shape}, got shape {by.shape}.")
+        if new.dtype != self.dtype:
+            raise VariableError(f"{what}: the variable is {self.dtype}, and the result would be {new.dtype}.")
 
     # ---- out of the library
 
@@ -295,22 +329,67 @@ def flag_changes() -> int:
 
 
 def named(name: str) -> Variable | None:
-    """The live variable of this name, if there is one."""
-    return _names.get(name)
+    """The newest live variable of this name, if there is one."""
+    same = _same_named(name)
+    return same[-1] if same else None
+
+
+def only_named(name: str, what: str) -> Variable | None:
+    """The live variable of this name, if there is one; refused if there are several."""
+    return by_name(_same_named(name), what).get(name)
+
+
+def by_name(variables: Iterable[Variable], what: str) -> dict[str, Variable]:
+    """Variables by their names; refused if two have the same one, which ``what`` needs to tell them apart.
+
+    >>> [*by_name([Variable(0.0, name="left"), Variable(1.0, name="right")], "save")]
+    ['left', 'right']
+    """
+    found: dict[str, Variable] = {}
+    for v in variables:
+        other = found.setdefault(v.name, v)
+        if other is not v:
+            raise VariableError(
+                f"{what}: two variables are named '{v.name}', of shape {other.shape} made at {_made_at(other)} and of "
+                f"shape {v.shape} made at {_made_at(v)}; it needs names that tell them apart. "
+                "Give one another name, or let go of the one that is not meant."
+            )
+    return found
+
+
+def _made_at(v: Variable) -> str:
+    return getattr(v, "made_at", "an unknown line")
+
+
+def _same_named(name: str) -> list[Variable]:
+    return [v for one in _live.get(name, ()) if (v := one()) is not None]
+
+
+def _forget(name: str, gone: ref[Variable]) -> None:
+    """Take a variable that is no more out of the register."""
+    same = _live[name]
+    same.remove(gone)
+    if not same:
+        del _live[name]
 
 
 def _restored(values: Any, trainable: bool, name: str) -> Variable:
-    return Variable(values, trainable, None if name in _names else name)
+    return Variable(values, trainable, None if _same_named(name) else name)
 
 
 def _free_name() -> str:
-    while (name := f"Variable_{next(_number)}") in _names:
+    while (name := f"Variable_{next(_number)}") in _live:
         pass
     return name
 
 
 def variable(initial: Any, trainable: bool = True, name: str | None = None, dtype: Any = None) -> Variable:
     """A variable: a tensor that can be assigned to and that ``variable_grads`` differentiates by.
+
+    ``initial`` is what it holds at first, copied.
+    ``trainable`` says whether ``variable_grads`` and ``GradientTape`` follow it.
+    ``name`` is its key in the dict of ``variable_grads`` and in files; the newest variable of a name has it.
+    ``dtype`` is that of the numbers; without it Python's numbers have the default one, and arrays their own.
 
     >>> import pullback as pb
     >>> pb.variable([1.0, 2.0], name="b")

@@ -29,7 +29,7 @@ from pullback.transforms.jacobian import Jacobian, times_hessian
 from pullback.transforms.linear import record_pull, record_push
 from pullback.transforms.reverse import GradientTape
 from pullback.transforms.sparse import SparseJacobian
-from pullback.transforms.variables import variable_grads
+from pullback.transforms.variables import differentiate_by_variables
 
 __all__ = ["debug_nans", "diagnose"]
 
@@ -211,7 +211,7 @@ switches.asking(Differentiated.pulled, _guarding(_of_gradients))
 switches.asking(Jacobian.at, _guarding(unnamed))
 switches.asking(push_once, _guarding(unnamed))
 switches.asking(times_hessian, _guarding(unnamed))
-switches.asking(variable_grads, _guarding(unnamed))
+switches.asking(differentiate_by_variables, _guarding(unnamed))
 switches.asking(Mapped.__call__, _guarding_values)
 switches.asking(Customized.__call__, _guarding_values)
 switches.asking(Recomputed.__call__, _guarding_values)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pullback.names.answers import install_answers as _install_answers
+from pullback.names.table import MODULES as _MODULES
 from pullback.train import callbacks as callbacks
 from pullback.train import data as data
 from pullback.train import initializers as initializers
@@ -35,3 +37,5 @@ from pullback.train.schedules import one_cycle as one_cycle
 from pullback.train.schedules import step_decay as step_decay
 from pullback.train.schedules import warm_up as warm_up
 from pullback.train.stepping import Optimizer as Optimizer
+
+_install_answers(*[name for name, module in _MODULES.items() if module.startswith("pullback.train")])

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.variable import by_name
 from pullback.errors import CheckpointError, DataError
 from pullback.train import optimizers, schedules
 from pullback.train.saving import load, put, save
@@ -32,6 +33,7 @@ def write_checkpoint(path: Any, model: Any, training: Any, callbacks: Any) -> No
 def _numbers(model: Any) -> dict[str, Any]:
     found: dict[str, Any] = {"weights": model.named_variables(), "shapes": json.dumps(model.shapes)}
     if model.optimizer is not None:
+        by_name(found["weights"].values(), f"{model.name}.save")
         called = {v.name: place for place, v in found["weights"].items()}
         state = model.optimizer.state_dict()  # of which another model may have a part
         found["optimizer"] = {

@@ -13,12 +13,12 @@ import numpy as np
 from pullback.core import tree
 from pullback.core.convert import as_number
 from pullback.core.tape import constant
-from pullback.core.variable import Variable, named, writer
+from pullback.core.variable import Variable, writer
 from pullback.errors import ArgumentError, CompileError, GradientError, MissingPackageError
 from pullback.train.clipping import value_of
 from pullback.train.trees import in_order
 from pullback.transforms.grad import ValueAndGrads, given_back, kind_of, value_and_grad
-from pullback.transforms.variables import variable_grads
+from pullback.transforms.variables import differentiate_by_variables, variable_grads
 
 __all__ = ["LBFGS", "Solution", "lbfgs"]
 
@@ -89,17 +89,16 @@ class LBFGS:
         """Go down to a minimum of ``f()`` by the trainable variables it reads; with ``return_cost`` its value there."""
         if writer() is not None:
             raise CompileError("lbfgs.minimize decides by values how to go on; compile the function f, not this call.")
-        value, grads = self.compute_gradients(f, var_list)
-        variables = [named(name) for name, g in grads.items() if g is not None]
-        xs = [v for v in variables if v is not None]
+        value, grads = differentiate_by_variables(f, var_list)
+        xs = [*grads]
         _floats(v.dtype for v in xs)
         begin = [v.numpy() for v in xs]
 
         def at(values: list[Any]) -> tuple[float, list[Any]]:
             for v, x in zip(xs, values, strict=True):
                 v.assign(x)
-            cost, grads = variable_grads(f, xs)
-            return float(cost), [grads.get(v.name, np.zeros(v.shape)) for v in xs]  # a branch may not read all
+            cost, grads = differentiate_by_variables(f, xs)
+            return float(cost), [grads.get(v, np.zeros(v.shape)) for v in xs]  # a branch may not read all
 
         try:
             made = self._run(at, begin)

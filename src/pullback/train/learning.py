@@ -28,7 +28,7 @@ from pullback.train.objectives import Metric, Objective, check_labels, loss_of, 
 from pullback.train.run import Means, Run
 from pullback.train.stepping import Optimizer
 from pullback.transforms.modifiers import stop_gradient
-from pullback.transforms.variables import variable_grads
+from pullback.transforms.variables import differentiate_by_variables
 
 __all__ = ["Learner"]
 
@@ -261,7 +261,7 @@ class Learner(Layer):
             value, metrics[:] = self._cost(xs, ys, True)
             return value
 
-        value, grads = variable_grads(cost, self.trainable_variables, sparse=self.optimizer.wants_rows)
+        value, grads = differentiate_by_variables(cost, self.trainable_variables, self.optimizer.wants_rows)
         self.optimizer.apply_gradients(grads)
         return [value, *metrics]
 

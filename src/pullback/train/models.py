@@ -11,6 +11,7 @@ from pullback.core.convert import as_shape
 from pullback.core.suggestions import did_you_mean
 from pullback.core.variable import Variable, watching
 from pullback.errors import ArgumentError, CheckpointError, ShapeError
+from pullback.names.answers import check_keywords
 from pullback.train.checkpoints import read_model
 from pullback.train.layers.base import Layer, Pending
 from pullback.train.learning import Learner
@@ -19,6 +20,7 @@ from pullback.train.summaries import summary
 __all__ = ["Model", "Sequential", "Wired", "load_model", "model", "sequential"]
 
 
+@check_keywords
 class Model(Learner):
     """What can be trained: ``pb.sequential`` and ``pb.model`` make one.
 
@@ -134,6 +136,7 @@ class Given:
         return self.values.get(id(v), value)
 
 
+@check_keywords
 class Sequential(Model):
     """Layers in a row; what ``sequential`` makes."""
 
@@ -189,6 +192,7 @@ class Sequential(Model):
         return model
 
 
+@check_keywords
 class Wired(Model):
     """Layers that were applied to each other's results; what ``model`` makes."""
 

@@ -22,7 +22,7 @@ from pullback.core.convert import as_array
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor
 from pullback.core.tree import branches, mapped
-from pullback.core.variable import Variable
+from pullback.core.variable import Variable, by_name
 from pullback.errors import ArgumentError, CheckpointError, DataError, MissingPackageError
 from pullback.train.stages import is_plain_list
 
@@ -68,7 +68,7 @@ def save(path: Any, tree: Any) -> None:
            [1.]]), 'step': 7}
     """
     tensors: dict[str, Any] = {}
-    opened = _opened(tree)
+    opened = _opened("save", tree)
     structure = _described(opened, "", tensors)
     _places("save", opened)
     sums = {name: zlib.crc32(x) for name, x in tensors.items()}
@@ -77,18 +77,16 @@ def save(path: Any, tree: Any) -> None:
     _replace(Path(os.fspath(path)), written)
 
 
-def _opened(tree: Any) -> Any:
+def _opened(what: str, tree: Any) -> Any:
     """The tree itself; of a model, its variables; variables alone or in a list, by their names."""
     if branches(tree) is None and callable(getattr(tree, "named_variables", None)):
         return tree.named_variables()
     if branches(tree) is None and isinstance(getattr(tree, "variables", None), list | tuple):
-        return _opened(list(tree.variables))
+        return _opened(what, list(tree.variables))
     if isinstance(tree, Variable):
         tree = [tree]
     if isinstance(tree, list | tuple) and tree and all(isinstance(v, Variable) for v in tree):
-        by_name = {v.name: v for v in tree}
-        if len(by_name) == len({id(v) for v in tree}):
-            return by_name
+        return by_name(tree, what)
     return tree
 
 
@@ -206,7 +204,7 @@ def load_weights(into: Any, weights: Any, names: Any = None) -> Any:
             raise ArgumentError(
                 f"load_weights: names must be a list of {len(weights)}, one for each weight, got {said}."
             )
-        called = list(_places("load_weights", _opened(into)) if names is None else names)
+        called = list(_places("load_weights", _opened("load_weights", into)) if names is None else names)
         if len(called) != len(weights) or len(set(called)) != len(called):
             raise CheckpointError(
                 f"load_weights: {len(weights)} weights for {len(called)} places: {', '.join(called)}. "
@@ -297,7 +295,7 @@ def _renamed(what: str, found: dict[str, Any], names: Any) -> dict[str, Any]:
 
 def put(what: str, found: dict[str, Any], into: Any, casts: bool) -> Any:
     """Assign and replace, after everything was found to fit."""
-    opened = _opened(into)
+    opened = _opened(what, into)
     places = _places(what, opened)
     both = sorted(places.keys() & found.keys())
     parts = {

@@ -11,17 +11,17 @@ from pullback.core import tree
 from pullback.core.convert import as_number
 from pullback.core.memory import BLOCK
 from pullback.core.rowsparse import RowSparse, make_rows
-from pullback.core.suggestions import did_you_mean
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, is_logged, named, writer
+from pullback.core.variable import Variable, by_name, is_logged, only_named, writer
 from pullback.errors import ArgumentError, DataError, GradientError, ShapeError, TracedValueError, VariableError
+from pullback.names.answers import keyword_error
 from pullback.train.clipping import checked, global_norm_within, norms_within, value_of, values_within
 from pullback.train.rowsteps import RowStep, has_few_rows, is_large
 from pullback.train.slots import Kept, Slot
 from pullback.train.trees import in_order
 from pullback.transforms.grad import ValueAndGrads, given_back, kind_of
-from pullback.transforms.variables import variable_grads
+from pullback.transforms.variables import NamedGradients, differentiate_by_variables, variable_grads
 
 __all__ = ["Optimizer", "Options"]
 
@@ -69,10 +69,7 @@ class Optimizer:
         name = make.__name__
         unknown = options.keys() - Options.__annotations__.keys()
         if unknown:
-            known, first = [*config, *Options.__annotations__], min(unknown)
-            raise ArgumentError(
-                f"{name}: unknown argument '{first}'; it takes {', '.join(known)}.{did_you_mean(first, known)}"
-            )
+            raise keyword_error(name, min(unknown), [*config, *Options.__annotations__])
         self.name, self._make, self._config, self._starts = name, make, {**config, **options}, starts
         self._clips = [(clip, checked(f"{name}: {k}", options[k])) for k, clip in CLIPS.items() if k in options]  # type: ignore[literal-required]
         decay = as_number(name, "weight_decay", options.get("weight_decay", 0.0), 0)
@@ -101,8 +98,8 @@ class Optimizer:
 
         ``f`` returns a scalar, which is given back if ``return_cost``.
         """
-        value, grads = self.compute_gradients(f, var_list, sparse=self.wants_rows)
-        self._step([(self._variable(name), g) for name, g in grads.items() if g is not None])
+        value, grads = differentiate_by_variables(f, var_list, self.wants_rows)
+        self._step([*grads.items()])
         return value if return_cost else None
 
     def compute_gradients(
@@ -190,6 +187,7 @@ class Optimizer:
 
     def state_dict(self) -> dict[str, Any]:
         """What it keeps, as numbers and arrays of their own: slots are named ``variable/slot``."""
+        by_name((v for v, _ in self._kept), f"{self.name}.state_dict")
         state: dict[str, Any] = {COUNTED: self.iterations}
         if self._schedule is None:
             state[RATE] = self.learning_rate
@@ -201,10 +199,11 @@ class Optimizer:
         Nothing is changed unless all of it fits: the slots of ``var_list`` (or of the variables met so far), neither
         less nor more, of the same shapes and dtypes.
         """
-        known = {v.name: v for v, _ in self._kept} | {v.name: v for v in var_list or ()}
+        what = f"{self.name}.load_state_dict"
+        known = by_name([*(v for v, _ in self._kept), *(var_list or ())], what)
         for key in state:
             name, _, slot = key.rpartition("/")
-            v = named(name) if var_list is None and slot in self._starts else None
+            v = only_named(name, what) if var_list is None and slot in self._starts else None
             known |= {} if v is None else {name: v}
         numbers = {COUNTED} | ({RATE} if self._schedule is None else set())
         slots = {f"{name}/{slot}": (v, i) for name, v in known.items() for i, slot in enumerate(self._starts)}
@@ -218,7 +217,7 @@ class Optimizer:
         wanted = numbers | slots.keys()
         if wanted != values.keys() or different:
             missing, extra = wanted - values.keys(), values.keys() - wanted
-            raise DataError(f"{self.name}.load_state_dict: {_differences('the state', missing, extra, different)}")
+            raise DataError(f"{what}: {_differences('the state', missing, extra, different)}")
         if self._schedule is None:
             self._rate.assign(np.float64(self._checked_rate(values[RATE].item())))
         self._steps.assign(np.int64(values[COUNTED]))
@@ -320,7 +319,8 @@ class Optimizer:
 
     def _listed(self, grads: Any) -> Iterable[tuple[Variable, Any]]:
         if isinstance(grads, Mapping):
-            return [(self._variable(key), g) for key, g in grads.items()]
+            known = grads.variables if isinstance(grads, NamedGradients) else {}
+            return [(self._variable(known.get(key, key)), g) for key, g in grads.items()]
         pairs: list[tuple[Variable, Any]] = []
         for item in grads if isinstance(grads, Iterable) and not isinstance(grads, Tensor | np.ndarray) else [grads]:
             if isinstance(item, Mapping) and item.keys() == {"name", "tensor"}:
@@ -335,7 +335,7 @@ class Optimizer:
         return pairs
 
     def _variable(self, key: Any) -> Variable:
-        found = key if isinstance(key, Variable) else named(key) if isinstance(key, str) else None
+        found = key if isinstance(key, Variable) else only_named(key, self.name) if isinstance(key, str) else None
         if found is None:
             raise VariableError(
                 f"{self.name}: there is no variable named {key!r}. "

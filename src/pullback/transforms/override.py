@@ -20,6 +20,7 @@ from pullback.core import environment
 from pullback.core.convert import bare
 from pullback.core.fitting import fit
 from pullback.core.op import REGISTRY, Op
+from pullback.core.source import is_defined_again
 from pullback.core.suggestions import did_you_mean
 from pullback.core.tape import ARRAYS, as_tensor
 from pullback.core.tensor import Tensor
@@ -124,7 +125,8 @@ def register_gradient(name: str) -> Callable[[F], F]:
     """Give a gradient a name, by which ``override_gradient`` finds it.
 
     The function is called as ``fn(op, dy)``, with ``op.name``, ``op.inputs``, ``op.outputs`` and ``op.attrs``, and
-    returns one gradient per input: a bare tensor for one, ``None`` where there is none.
+    returns one gradient per input: a bare tensor for one, ``None`` where there is none.  A function that is defined
+    again, as by a notebook's cell that is run twice, takes the place of the former; another one may not have its name.
 
     >>> import pullback as pb
     >>> @pb.register_gradient("doubled")
@@ -140,7 +142,7 @@ def register_gradient(name: str) -> Callable[[F], F]:
     def register(fn: F) -> F:
         if not callable(fn):
             raise ArgumentError(f"register_gradient('{name}'): expected a function, got {type(fn).__name__}.")
-        if name in GRADIENTS:
+        if name in GRADIENTS and not is_defined_again(fn, GRADIENTS[name]):
             line = line_of(GRADIENTS[name])
             raise GradientError(f"register_gradient: the name '{name}' is taken ({line}). Choose another.")
         GRADIENTS[name] = fn
@@ -169,16 +171,19 @@ def override_gradient(gradients: Mapping[str, str]) -> Iterator[None]:
         if gradient not in GRADIENTS:
             raise _unknown("gradient", gradient, GRADIENTS, "Register it with pb.register_gradient.")
         chosen[_found(name).name] = gradient
+    ops = [REGISTRY[name] for name in chosen]
+    begun: list[Op] = []
     token = _chosen.set({**_chosen.get(), **chosen})
-    for name in chosen:
-        _begin(REGISTRY[name])
     environment.change_blocks(1)
     try:
+        for op in ops:
+            _begin(op)
+            begun.append(op)
         yield
     finally:
         environment.change_blocks(-1)
-        for name in chosen:
-            _end(REGISTRY[name])
+        for op in begun:
+            _end(op)
         _chosen.reset(token)
 
 
@@ -206,13 +211,12 @@ def _unknown(kind: str, name: Any, known: Iterable[str], cure: str) -> Exception
 
 def _begin(op: Op) -> None:
     with _lock:
+        op.build(False)
         _blocks[op.name] = _blocks.get(op.name, 0) + 1
         if _blocks[op.name] > 1:
             return
-        op.build(False)
         functions = _functions(op)
-        if op.name not in _own:
-            _own[op.name] = [FunctionType(f.__code__, op.space, op.name, f.__defaults__) for f in functions]
+        _own[op.name] = [FunctionType(f.__code__, op.space, op.name, f.__defaults__) for f in functions]
         op.space["OVERRIDDEN"] = _perform
         for f, stand_in in zip(functions, (_stand_in, _stand_in_reflected), strict=False):
             f.__code__ = stand_in.__code__

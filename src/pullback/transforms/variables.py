@@ -14,11 +14,11 @@ from pullback.core.memory import node_of
 from pullback.core.rowsparse import RowSparse, RowSum, make_rows
 from pullback.core.tape import RAW, Tape, constant
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, Watcher, watching, writer
+from pullback.core.variable import Variable, Watcher, by_name, watching, writer
 from pullback.errors import ArgumentError, GradientError, UnconnectedError
 from pullback.transforms.grad import TENSOR, ValueAndGrads, cut_text, described, detach_aux, given_back, split_aux
 
-__all__ = ["variable_grads"]
+__all__ = ["NamedGradients", "differentiate_by_variables", "variable_grads"]
 
 UNREACHED = (
     "Cannot compute gradient of y=f() with respect to any trainable variable. "
@@ -63,9 +63,29 @@ def variable_grads(
         19 Tensor
         [1, 4]
     """
+    frozen = _frozen(var_list)
+    value, grads = differentiate_by_variables(f, var_list, sparse, has_aux)
+    return ValueAndGrads(value, NamedGradients(by_name([*grads, *frozen], "variable_grads"), grads))
+
+
+class NamedGradients(dict[str, Any]):
+    """Gradients by the names of their variables, which it knows: another variable may be given the same name."""
+
+    def __init__(self, variables: dict[str, Variable], grads: dict[Variable, Any]) -> None:
+        super().__init__({name: grads.get(v) for name, v in variables.items()})
+        self.variables = variables
+
+    def __reduce__(self) -> Any:
+        return dict, (dict(self),)
+
+
+def differentiate_by_variables(
+    f: Callable[[], Any], var_list: Sequence[Variable] | None = None, sparse: Any = False, has_aux: bool = False
+) -> ValueAndGrads:
+    """The value of ``f()`` and its gradients by the trainable variables it reads, as a dict by variable."""
     if not callable(f):
         raise ArgumentError(f"variable_grads(f): f must be a function, got {type(f).__name__}.")
-    frozen = _frozen(var_list)
+    _frozen(var_list)
     tape = Tape.open()
     try:
         value, out, aux = _pulled_variables(tape, f, var_list, sparse, has_aux)
@@ -75,12 +95,12 @@ def variable_grads(
     finally:
         tape.close()
     y = given_back(value, TENSOR)
-    return ValueAndGrads((y, aux) if has_aux else y, out | dict.fromkeys(frozen))
+    return ValueAndGrads((y, aux) if has_aux else y, out)
 
 
 def _pulled_variables(
     tape: Tape, f: Callable[[], Any], var_list: Any, sparse: Any, has_aux: bool
-) -> tuple[Any, dict[str, Any], Any]:
+) -> tuple[Any, dict[Variable, Any], Any]:
     with watching(CountingWatcher(tape, var_list)) as watcher:
         y = f()
     aux = None
@@ -93,19 +113,19 @@ def _pulled_variables(
     if sparse:
         watcher.collect_rows(sparse if callable(sparse) else lambda v: True)
     tape.walk()
-    out: dict[str, Any] = {}
+    out: dict[Any, Any] = {}
     for v, reads in watcher.leaves.values():
         terms = [finish_cotangent(node_of(leaf).g) for _, leaf in reads]
         terms = [g for g in terms if g is not None]
         if terms:
-            out[v.name] = _for_variable(total(terms), float_of(v.dtype))
+            out[v] = _for_variable(total(terms), float_of(v.dtype))
     if not out:
         raise UnconnectedError(UNREACHED + cut_text(tape))
     return value, out, aux
 
 
-def _frozen(var_list: Any) -> list[str]:
-    """The names of the listed variables that are not trainable; checks the list."""
+def _frozen(var_list: Any) -> list[Variable]:
+    """The listed variables that are not trainable; checks the list."""
     if var_list is None:
         return []
     if not isinstance(var_list, list | tuple):
@@ -117,9 +137,9 @@ def _frozen(var_list: Any) -> list[str]:
                 f"variable_grads(f, var_list): var_list must be a list of variables, got {type(v).__name__} as "
                 f"var_list[{i}] of {len(var_list)}. Make one with pb.variable."
             )
-    frozen = [v.name for v in var_list if not v.trainable]
+    frozen = [v for v in var_list if not v.trainable]
     if len(frozen) == len(var_list):
-        names = f" ({', '.join(frozen)})" if frozen else ""
+        names = f" ({', '.join(v.name for v in frozen)})" if frozen else ""
         raise GradientError(
             f"variable_grads(f, var_list): var_list has no trainable variable among its {len(var_list)}{names}; there "
             "is nothing to differentiate by. Set v.trainable = True, or list others."

@@ -16,6 +16,7 @@ from pullback.core.convert import as_shape, get_default_dtype, join_array
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, named, watched_below
 from pullback.errors import ArgumentError, DataError, ShapeError
+from pullback.names.answers import keyword_error
 from pullback.train.initializers import in_snake_case, initializer
 from pullback.train.regularizers import regularizer
 from pullback.train.saving import load_weights
@@ -108,7 +109,9 @@ class Layer(Made):
 
     # ---- what it is then
 
-    def __call__(self, *inputs: Any, training: bool = False) -> Any:
+    def __call__(self, *inputs: Any, training: bool = False, **unknown: Any) -> Any:
+        for keyword in unknown:
+            raise keyword_error(f"layer '{self.name}'", keyword, ["training"])
         if self.several and len(inputs) == 1 and isinstance(inputs[0], list | tuple):
             inputs = tuple(inputs[0]) if all(isinstance(x, GIVEN) for x in inputs[0]) else inputs
         if not self._least <= len(inputs) <= self._most:

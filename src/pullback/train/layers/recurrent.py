@@ -50,9 +50,9 @@ class Recurrent(Layer):
         positive(self, "units")
         self._activate = activation_of(self.activation, self.name)
 
-    def __call__(self, *inputs: Any, initial_state: Any = None, training: bool = False) -> Any:
+    def __call__(self, *inputs: Any, initial_state: Any = None, training: bool = False, **unknown: Any) -> Any:
         begin = initial_state if isinstance(initial_state, list | tuple) else [initial_state]
-        return super().__call__(*inputs, *(() if initial_state is None else begin), training=training)
+        return super().__call__(*inputs, *(() if initial_state is None else begin), training=training, **unknown)
 
     def build(self, shape: Any, *_: Any) -> None:
         width = self.gates * self.units
@@ -231,8 +231,8 @@ class Bidirectional(Layer):
         config = self.layer.get_config() | {"name": f"{self.layer.name}_backward"}
         self.backward = type(self.layer)(**config | {"go_backwards": not self.layer.go_backwards})
 
-    def __call__(self, *inputs: Any, initial_state: Any = None, training: bool = False) -> Any:
-        return super().__call__(*inputs, *(initial_state or ()), training=training)
+    def __call__(self, *inputs: Any, initial_state: Any = None, training: bool = False, **unknown: Any) -> Any:
+        return super().__call__(*inputs, *(initial_state or ()), training=training, **unknown)
 
     def build(self, shape: Any, *_: Any) -> None:
         self.layer.built_for([shape])

@@ -1,0 +1,274 @@
+"""Errors about missing names and keywords, which say what the name is here: by the table, or by likeness."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial, wraps
+from importlib import import_module
+from inspect import CO_VARKEYWORDS, Parameter, signature
+from types import FunctionType, ModuleType
+from typing import Any, NoReturn
+
+import numpy as np
+
+from pullback.errors import ArgumentError, MissingNameError
+from pullback.names.table import FUNCTIONS, FURTHER, INSTANCES, KEYWORDS, METHODS, MODULES, UNNEEDED_KEYWORDS
+
+__all__ = ["install_answers", "call_error", "check_keywords", "keyword_error", "name_error"]
+
+_classes: set[type] = set()  # those whose methods check their keywords
+_TABLE = {name: answer for names in FUNCTIONS.values() for name, answer in names.items()} | FURTHER
+
+
+def _normalize(name: str) -> str:
+    """A name without capitals and underscores, in which spellings differ."""
+    return name.replace("_", "").lower()
+
+
+def _find_nearest(name: str, names: Iterable[str], cutoff: float = 0.7) -> list[str]:
+    """The names that look most like this one, at most three."""
+    by_lower = {other.lower(): other for other in names}
+    find = import_module("difflib").get_close_matches  # only errors need it, and it takes time to import
+    return [by_lower[near] for near in find(name.lower(), by_lower, 3, cutoff)]
+
+
+def _join_names(names: Iterable[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+# ---- names in modules
+
+
+def name_error(module: str, name: str) -> MissingNameError:
+    """The error for a missing attribute of a public module, such as ``"pb.train"``.
+
+    The explanation is computed when the message is read: most lookups are probes by ``hasattr``.
+    """
+    message = f"module '{MODULES[module]}' has no attribute '{name}'"
+    if name.startswith("_"):  # asked for by Python, IPython, pickle and the like, not by people
+        return MissingNameError(message)
+    return MissingNameError(message, partial(_explain_name, module, name))
+
+
+def _explain_name(module: str, name: str) -> str:
+    inside = module.partition(".")[2]
+    listed = _TABLE.get(f"{inside}.{name}") or _TABLE.get(name)
+    if listed:
+        return f"{module}.{name} is {listed}."
+    public = _list_public_names()
+    spelt = [(n, other) for other in (module, *public) for n in public[other] if _normalize(n) == _normalize(name)]
+    for n, other in sorted(spelt, key=lambda pair: (pair[1] != module, pair[0] != name, pair[0] != pair[0].lower())):
+        return f"{module}.{name} is {other}.{n}."
+    if callable(getattr(np, name, None)):
+        return f"{module}.{name} is np.{name}: NumPy's functions take tensors where they have a derivative."
+    for other in (module, *public):
+        if near := _find_nearest(name, public[other], 0.7 if other == module else 0.8):
+            return f"Did you mean {_join_names(f'{other}.{n}' for n in near)}?"
+    return f"dir({module}) lists what there is."
+
+
+def _list_public_names() -> dict[str, list[str]]:
+    """The names in every public module; imports those that are not yet imported."""
+    return {module: _public_names(import_module(path)) for module, path in MODULES.items()}
+
+
+def _public_names(module: ModuleType) -> list[str]:
+    return [n for n in getattr(module, "__all__", None) or dir(module) if not n.startswith("_")]
+
+
+def install_answers(*modules: str) -> None:
+    """Make public modules explain missing names, and their functions and classes explain unknown keywords."""
+    for name in modules:
+        module = sys.modules[MODULES[name]]
+        namespace = vars(module)
+        namespace.setdefault("__getattr__", partial(_raise_name_error, name))
+        for attribute in _public_names(module):
+            if _is_own(namespace.get(attribute)):
+                namespace[attribute] = check_keywords(namespace[attribute])
+
+
+def _is_own(thing: Any) -> bool:
+    return (getattr(thing, "__module__", None) or "").startswith("pullback.")
+
+
+def _raise_name_error(module: str, name: str) -> NoReturn:
+    raise name_error(module, name)
+
+
+# ---- names of methods
+
+
+class _MissingMethod:
+    """A descriptor under the name that a method has in another library: getting it raises an AttributeError."""
+
+    def __init__(self, name: str, answer: str) -> None:
+        self.name, self.answer = name, answer
+
+    def __get__(self, instance: Any, owner: type) -> NoReturn:
+        raise MissingNameError(f"'{owner.__name__}' object has no attribute '{self.name}'. {self.answer}")
+
+
+class _MissingSlot(_MissingMethod):
+    """The same for a class with slots, where setting the attribute would fail with a less helpful error."""
+
+    def __set__(self, instance: Any, value: Any) -> NoReturn:
+        self.__get__(instance, type(instance))
+
+
+def _install_missing_methods(cls: type) -> None:
+    """Put a descriptor on a class for each name that its methods have in other libraries.
+
+    A ``__getattr__`` would need no descriptors, but would make every attribute of the class slower to get.
+    """
+    known = next((part.__name__ for part in cls.__mro__ if part.__name__ in METHODS), None)
+    if known is None:
+        return
+    x = INSTANCES[known]
+    answers = {_to_camel_case(name): f"{x}.{name}" for name in vars(cls) if "_" in name.strip("_") and name[0] != "_"}
+    if cls.__name__ == known:
+        answers |= METHODS[known]
+        cls.__dir__ = _list_attributes  # type: ignore[method-assign, assignment]
+    kind = _MissingSlot if hasattr(cls, "__slots__") else _MissingMethod
+    for name in answers.keys() - {*dir(cls)}:
+        setattr(cls, name, kind(name, f"{x}.{name} is {answers[name]}."))
+
+
+def _list_attributes(self: Any) -> list[str]:
+    """``dir(instance)`` without the descriptors of missing methods."""
+    parts = type(self).__mro__
+    return [n for n in object.__dir__(self) if not any(isinstance(vars(part).get(n), _MissingMethod) for part in parts)]
+
+
+def _to_camel_case(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part[:1].upper() + part[1:] for part in rest)
+
+
+# ---- keyword arguments
+
+
+def check_keywords(thing: Any) -> Any:
+    """Wrap a public function so that it explains unknown keywords; of a class, wrap the methods in place.
+
+    The functions of ops are not wrapped: their generated text has the check.
+    """
+    if isinstance(thing, type):
+        if not issubclass(thing, BaseException | tuple):
+            for part in thing.__mro__:
+                _check_methods(part)
+        return thing
+    if not isinstance(thing, FunctionType) or hasattr(thing, "op") or not _takes_keywords(thing):
+        return thing
+    if "checked" not in vars(thing):
+        made = _wrap(thing)
+        made.__qualname__ += ".checked"  # by which pickle finds it
+        thing.checked = made.checked = made  # type: ignore[attr-defined]
+    return vars(thing)["checked"]
+
+
+def _takes_keywords(function: FunctionType) -> bool:
+    """Whether a function takes more than one argument; a single one is hardly ever given by keyword."""
+    inner: Any = function
+    while hasattr(inner, "__wrapped__"):
+        inner = inner.__wrapped__
+    code = inner.__code__
+    return bool(code.co_argcount + code.co_kwonlyargcount > 1 or code.co_flags & CO_VARKEYWORDS)
+
+
+def _wrap(function: Any) -> Any:
+    @wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs) if kwargs else function(*args)  # the latter makes no dict
+        except TypeError as error:
+            if kwargs and (unknown := _find_unknown(function, kwargs)):
+                raise call_error(function, unknown) from None
+            if args and _is_about_the_call(error) and (settings := _format_settings(function, args[-1])):
+                message = f"{_displayed_name(function)}() takes its settings as keywords: {settings}."
+                raise ArgumentError(message) from None
+            raise
+
+    return checked
+
+
+def _is_about_the_call(error: TypeError) -> bool:
+    """Whether an error is of ours, or of Python's that the arguments do not fit; not one of the user's code inside."""
+    caught_at = error.__traceback__
+    return isinstance(error, ArgumentError) or (caught_at is not None and caught_at.tb_next is None)
+
+
+def _check_methods(cls: type) -> None:
+    if cls in _classes or not _is_own(cls):
+        return
+    _classes.add(cls)
+    engine = hasattr(cls, "__array_ufunc__")  # of tensors, only the methods that were put there by ops
+    for name, method in list(vars(cls).items()):
+        if not isinstance(method, FunctionType) or (name.startswith("_") and name != "__init__"):
+            continue
+        if method.__module__ != cls.__module__:
+            setattr(cls, name, check_keywords(method))
+        elif _takes_keywords(method) and (name == "__init__" or not engine):
+            setattr(cls, name, _wrap(method))
+    _install_missing_methods(cls)
+
+
+def _find_unknown(function: Callable[..., Any], kwargs: Mapping[str, Any]) -> list[str]:
+    """The keywords that a function does not take; of one with ``**options``, those that an argument is missing for."""
+    takes = signature(function).parameters
+    unknown = [name for name in kwargs if name not in takes]
+    if any(p.kind is Parameter.VAR_KEYWORD for p in takes.values()):
+        needs = [p.name for p in takes.values() if p.default is p.empty and p.name not in kwargs]
+        return [name for name in unknown if _find_equivalents(name, needs)]
+    return unknown
+
+
+def _format_settings(function: Callable[..., Any], given: Any) -> str:
+    """The keywords that TensorFlow.js's dict of settings stands for, as text; empty if it is no such dict."""
+    takes = [*signature(function).parameters]
+    if not isinstance(given, dict) or not given or not all(isinstance(key, str) for key in given):
+        return ""
+    meant = [_find_equivalents(key, takes) for key in given]
+    return ", ".join(f"{names[0]}=…" for names in meant) if all(meant) else ""
+
+
+def call_error(function: Callable[..., Any], unknown: Iterable[str], needs: Iterable[str] = ()) -> ArgumentError:
+    """The error for a call with unknown keywords or, if there are none, without the arguments that it needs."""
+    parameters = signature(function).parameters.values()
+    kinds = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+    takes = [p.name for p in parameters if p.kind in kinds and p.name != "self"]
+    for first in unknown:
+        return keyword_error(_displayed_name(function), first, takes)
+    return ArgumentError(
+        f"{_displayed_name(function)}() missing a required positional argument: it needs {', '.join(needs)}."
+    )
+
+
+def _displayed_name(function: Callable[..., Any]) -> str:
+    """The name of a function; that of the class for an ``__init__``."""
+    *_, owner, name = ["", *function.__qualname__.removesuffix(".checked").split(".")]
+    return owner if name == "__init__" else name
+
+
+def keyword_error(called: str, unknown: str, takes: Iterable[str]) -> ArgumentError:
+    """The error for one keyword that is not among those that something takes."""
+    return ArgumentError(
+        f"{called}() got an unexpected keyword argument '{unknown}'. {_explain_keyword(unknown, [*takes])}"
+    )
+
+
+def _explain_keyword(unknown: str, takes: list[str]) -> str:
+    if same := _find_equivalents(unknown, takes):
+        return f"It is '{same[0]}' here."
+    if unknown in UNNEEDED_KEYWORDS:
+        return f"{UNNEEDED_KEYWORDS[unknown]}."
+    if near := _find_nearest(unknown, takes):
+        return f"Did you mean {_join_names(f'{n!r}' for n in near)}?"
+    return f"It takes {', '.join(takes)}." if takes else "It takes none."
+
+
+def _find_equivalents(name: str, takes: list[str]) -> list[str]:
+    """The names here that a keyword of another library may stand for, the likeliest first."""
+    spelt = [other for other in takes if _normalize(other) == _normalize(name)]
+    return spelt or [other for other in KEYWORDS.get(name, ()) if other in takes]
