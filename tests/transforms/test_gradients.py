@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from core.view_programs import SIZE, load, program
 from numpy.testing import assert_allclose
 
 import pullback as pb
@@ -251,3 +252,14 @@ def test_aux_of_functions_that_write_in_place() -> None:
     ):
         assert_allclose(aux["view"], [10.0, X[1]])
         assert_allclose(aux["y"], [10.0, X[1], X[2]])
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_gradients_of_random_programs_with_views_and_writes(seed: int) -> None:
+    f = load(program(seed), pb.zeros)
+    x, weights = np.random.default_rng(seed).uniform(0.3, 1.5, SIZE), np.arange(1.0, SIZE + 1)
+
+    def second(gradient: Any) -> Any:
+        return pb.grad(lambda x: np.sum(gradient(x) * weights), unconnected="zero")(x)
+
+    assert_allclose(second(lambda x: pb.gradients(f(x), x)[0]), second(pb.grad(f)), rtol=1e-9, atol=1e-12)
