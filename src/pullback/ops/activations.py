@@ -147,7 +147,7 @@ def prelu(x: Any, alpha: Any, /) -> Any:
 
 
 def _elu(x: Any) -> Any:
-    zero = ZERO.get(x.dtype)
+    zero: Any = ZERO.get(x.dtype)
     if zero is None:
         zero = _zero("elu", x)
     return np.maximum(x, zero) + np.expm1(np.minimum(x, zero))
@@ -168,7 +168,7 @@ def elu(x: Any, /) -> Any:
 
 
 def _selu(x: Any) -> Any:
-    zero = ZERO.get(x.dtype)
+    zero: Any = ZERO.get(x.dtype)
     if zero is None:
         zero, x = _zero("selu", x), x if x.dtype.kind == "f" else x.astype(float)
     return np.maximum(x, zero) * SELU_SCALE + np.expm1(np.minimum(x, zero)) * SELU_DEPTH
