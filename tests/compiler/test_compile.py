@@ -153,6 +153,12 @@ def test_joined_integers_do_not_widen_a_float(backend: str) -> None:
         assert pb.compile(f, backend=backend)(x, n).dtype == f(x, n).dtype == np.float32
 
 
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+def test_another_shape_of_what_was_computed_of_nothing(backend: str) -> None:
+    f = lambda x: np.reshape(np.tanh(x) * 2.0, (-1, 3)) + 1.0
+    assert pb.compile(f, backend=backend)(np.zeros((0, 3, 2))).shape == (0, 3)
+
+
 def test_constants_are_captured_by_value() -> None:
     c = np.ones(3)
     f = pb.compile(lambda x: x + c)
