@@ -194,6 +194,7 @@ CASES: dict[str, tuple[Any, ...]] = {
     ),
     "linalg.trace": (lambda x: linalg.trace(x, 1), (2, 3, 3)),
     "linalg.eigh": (lambda x: parts(linalg.eigh(x + x.T).eigenvalues, abs(linalg.eigh(x + x.T).eigenvectors)), (3, 3)),
+    "linalg.eig": (lambda x: parts(*map(abs, linalg.eig(well(x)))), (3, 3)),
     "linalg.gram_schmidt": (lambda x: linalg.gram_schmidt(well(x)), (3, 3)),
     "linalg.qr": (lambda x: parts(*linalg.qr(x + np.eye(4, 3))), (4, 3)),
     "linalg.qr-wide": (lambda x: parts(*linalg.qr(x + np.eye(2, 4))), (2, 4)),

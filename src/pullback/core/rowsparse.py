@@ -94,7 +94,7 @@ class RowSparse(NDArrayOperatorsMixin):
         """
         if isinstance(self.values, Tensor) or self.is_symbolic:
             kind: Any = Tensor
-            return kind.scatter_add(self.values, self.indices, self.shape)
+            return kind._scatter_add(self.values, self.indices, self.shape)
         dense = np.zeros(self.shape, self.dtype)
         if self.values.size:
             add_rows(dense, self.indices, self.values, True)
@@ -122,7 +122,7 @@ class RowSparse(NDArrayOperatorsMixin):
         firsts = order[first]
         rows = self.indices[firsts]
         if isinstance(self.values, Tensor):
-            sums = self.values.scatter_add(group_rows(self.indices, 0), (len(rows), *self.shape[1:]))
+            sums = self.values._scatter_add(group_rows(self.indices, 0), (len(rows), *self.shape[1:]))
         else:
             sums = self.values.take(firsts, 0)
             again = ~first

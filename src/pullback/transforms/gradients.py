@@ -14,8 +14,9 @@ import numpy as np
 from pullback.core import tree
 from pullback.core.bundle import ALL, ONE, PICK
 from pullback.core.convert import bare, float_of
+from pullback.core.fitting import fit
 from pullback.core.memory import node_of
-from pullback.core.tape import SAME, TAPED, Step, Tape, as_tensor, constant, fit, place
+from pullback.core.tape import SAME, TAPED, Step, Tape, as_tensor, constant, place
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, leaves_on
 from pullback.errors import ArgumentError, GradientError, UnconnectedError
