@@ -521,7 +521,8 @@ def walk_writes(tape: Tape) -> None:
             tape.nodes = nodes[position:]  # what came after the write
             del nodes[position:]
             tape.walk()
-            newest.setdefault(id(x), (x, x.value, x.meta))
+            if id(x) not in newest:
+                newest[id(x)] = x, x.value, x.meta
             x.value, x.meta = value, meta
             g, x.g = x.g, None
             if new is not None:
