@@ -4,9 +4,9 @@ A write is a functional update: the new value is computed by ordinary ops, and t
 on.  What was recorded before keeps the old value.
 
 A small tensor is its own tape node, so the user's object and the recorded operand are one object.  A write to it stores
-the new value in the object and a line in ``tape.writes``, by which the backward pass undoes it (``walk_writes``).
-Whoever looks at a tape in another way (``Tape.recorded``) first has the object replaced in every step by the version
-that the step saw (``resolve_writes``).  So a write takes constant time beside the update itself, and programs without
+the new value in the object and puts a node on the tape, at which the backward pass undoes it (``undo_write``).  Whoever
+looks at a tape in another way (``Tape.recorded``) first has the object replaced in every step by the version that the
+step saw (``resolve_writes``).  So a write takes constant time beside the update itself, and programs without
 writes pay nothing.  Other tensors (big ones, dual numbers, batches, symbols) are handles apart from what is recorded,
 and only change what they refer to.
 
@@ -24,9 +24,8 @@ import numpy as np
 from numpy import ndarray
 
 from pullback.core.axes import fits
-from pullback.core.capture import check_captured
 from pullback.core.memory import Large, node_of
-from pullback.core.tape import SAME, TAPED, Tape, as_tensor
+from pullback.core.tape import SAME, TAPED, Step, Tape, as_tensor
 from pullback.core.tensor import LATER, PLAIN, Tensor, Wrapped
 from pullback.errors import ArgumentError, ShapeError, VariableError
 
@@ -374,10 +373,10 @@ def assign(x: Any, new: Any) -> None:
     if kind is Tensor and x.level:
         tape = x.meta.tape
         if made is Tensor and new.level and new.meta.tape is tape:
-            tape.writes.append((len(tape.nodes), x, new, x.value, x.meta))
+            record_write(x, new)
             x.value, x.meta = new.value, new.meta
             return
-        tape.writes.append((len(tape.nodes), x, None, x.value, x.meta))
+        record_write(x, None)
     elif kind in TAPED and made is Tensor and new.level:
         nodes = new.meta.tape.nodes
         if nodes and nodes[-1] is new:  # it was recorded just now: the object takes its place
@@ -447,26 +446,26 @@ def resolve_writes(tape: Tape) -> None:
 
     The object itself becomes the node of its last version, and a new node that of its first.
     """
-    writes, nodes = tape.writes, tape.nodes
+    nodes = tape.nodes
     written: list[Any] = []
-    for _, x, new, value, meta in writes:
-        if type(x.g) is not Version:
-            first = Tensor()
-            first.value, first.meta, first.via, first.x, first.y, first.g = value, meta, x.via, x.x, x.y, None
-            x.g = Version(first, x.g)
-            written.append(x)
-        x.g.last = new
+    for w in nodes:
+        if w.via is WRITE:
+            x = w.x
+            if type(x.g) is not Version:
+                first = Tensor()
+                first.value, first.meta, first.via, first.x, first.y, first.g = w.value, w.meta, x.via, x.x, x.y, None
+                x.g = Version(first, x.g)
+                written.append(x)
+            x.g.last = w.y
     for x in written:
         if x.g.last is not None:
             x.g.last.g = End(x)
-    done, position, end = 0, writes[0][0], len(nodes)
-    for i, r in enumerate(nodes):
-        while position <= i:
-            _, x, new, _, _ = writes[done]
-            version = x.g
-            version.node = x if new is version.last else new
-            done += 1
-            position = writes[done][0] if done < len(writes) else end
+    steps: list[Any] = []
+    for r in nodes:
+        if r.via is WRITE:
+            version = r.x.g
+            version.node = r.x if r.y is version.last else r.y
+            continue
         x = r.x
         if type(x) is Tensor:
             if type(x.g) is Version:
@@ -479,17 +478,19 @@ def resolve_writes(tape: Tape) -> None:
         elif isinstance(y, Wrapped) and r.via.plain.dy is not None:
             r.y = _version(y)
         g = r.g
-        if g is not None:
-            if type(g) is Version:
-                g.first.x, g.first.y = r.x, r.y
-                nodes[i] = g.first
-            elif type(g) is End:
-                r.g = None
-                nodes[i] = x = g.tensor
-                x.via, x.x, x.y = r.via, r.x, r.y
+        if type(g) is Version:
+            g.first.x, g.first.y = r.x, r.y
+            r = g.first
+        elif type(g) is End:
+            r.g = None
+            x = g.tensor
+            x.via, x.x, x.y = r.via, r.x, r.y
+            r = x
+        steps.append(r)
+    nodes[:] = steps
     for x in written:
         x.g = x.g.g
-    writes.clear()
+    tape.has_writes = False
 
 
 def _redirect(r: Any, x: Any) -> None:
@@ -509,34 +510,37 @@ def _version(node: Any) -> Any:
     return g.node if type(g) is Version else node
 
 
-def walk_writes(tape: Tape) -> None:
-    """Walk back a tape with writes: each is undone when it is passed, and done again in the end."""
-    check_captured(tape.captured)
-    tape.captured.clear()
-    nodes, writes = tape.nodes, tape.writes
-    tape.writes = []
-    newest: dict[int, tuple[Any, Any, Any]] = {}
-    try:
-        for position, x, new, value, meta in reversed(writes):
-            tape.nodes = nodes[position:]  # what came after the write
-            del nodes[position:]
-            tape.walk()
-            if id(x) not in newest:
-                newest[id(x)] = x, x.value, x.meta
-            x.value, x.meta = value, meta
-            g, x.g = x.g, None
-            if new is not None:
-                new.g = g
-        tape.nodes = nodes
-        tape.walk()
-    finally:
-        tape.nodes = nodes
-        for x, value, meta in newest.values():  # the user may still hold it
-            x.value, x.meta = value, meta
+def record_write(x: Any, new: Any) -> None:
+    """Put on the tape of ``x`` that it stands for ``new``, a node of the same tape, from now on; None for any other."""
+    w = Tensor()
+    w.via, w.x, w.y, w.value, w.meta, w.g = WRITE, x, new, x.value, x.meta, True  # not None: the walk stops here
+    w.meta.push(w)
+    w.meta.tape.has_writes = True
+
+
+def undo_write(w: Any) -> None:
+    """Give a written tensor its old value back, and its cotangent to the node of the new value."""
+    x = w.x
+    written = w.meta.tape.written
+    if id(x) not in written:
+        written[id(x)] = x, x.value, x.meta
+    if w.y is not None:
+        w.y.g = x.g
+    x.g, x.value, x.meta = None, w.value, w.meta
+
+
+WRITE = Step(None, None, back=undo_write, needs_z=False)
+
+
+def redo_writes(tape: Tape) -> None:
+    """Give written tensors their newest value again after a backward pass: the user may still hold them."""
+    for x, value, meta in tape.written.values():
+        x.value, x.meta = value, meta
+    tape.written.clear()
 
 
 LATER["resolve_writes"] = resolve_writes
-LATER["walk_writes"] = walk_writes
+LATER["redo_writes"] = redo_writes
 
 
 # ---- x += y
@@ -553,7 +557,10 @@ def define_in_place(function: Any, word: str, sign: str) -> None:
             if new.meta is m and m.ndim and x.x is not None and m.tape.level:
                 tape, value = m.tape, new.value
                 if not tape.views and (m.ndim == 1 or (m.raw and value.strides == x.value.strides)):
-                    tape.writes.append((len(tape.nodes), x, new, x.value, m))
+                    w = Tensor()
+                    w.via, w.x, w.y, w.value, w.meta, w.g = WRITE, x, new, x.value, m, True  # as record_write does
+                    m.push(w)
+                    tape.has_writes = True
                     x.value = value
                     return x
         if new is NotImplemented or not (x.shape or base_links(x.read())):
