@@ -136,7 +136,7 @@ def under_signature(func: Any, call: Any) -> Any:
         first = list(args) if open_ended else [by_name.pop(n) for n in order[:least] if n in by_name]
         out = by_name.get("out")
         if isinstance(out, Tensor):
-            return into_tensor(f"{named(func)}(out=x)", out, stand_in(*first, **{**by_name, "out": None}))
+            return write_result(f"{named(func)}(out=x)", out, stand_in(*first, **{**by_name, "out": None}))
         unknown = [k for k, v in by_name.items() if k not in takes and not more and not at_default(v, theirs.get(k))]
         if unknown:
             return without_rule(named(func), func, args, kwargs, unknown, by_name.get("out"))
@@ -178,7 +178,7 @@ def of_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, A
         raise in_place(name)
     out = kwargs.get("out")
     if out is not None and all(o is None or isinstance(o, Tensor) for o in out):
-        return into_tensors(name, ufunc if method == "__call__" else getattr(ufunc, method), args, kwargs)
+        return write_results(name, ufunc if method == "__call__" else getattr(ufunc, method), args, kwargs)
     args = listed(args)
     call: Any
     said = {k: v for k, v in kwargs.items() if k not in USUAL or not same(v, USUAL[k])}
@@ -195,7 +195,7 @@ def of_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, A
     return call(*args, **said)
 
 
-def into_tensors(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def write_results(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A ufunc with ``out=`` tensors: the results are written into them, where ``where=`` says so."""
     outs = kwargs["out"]
     masked = isinstance(function, np.ufunc) and "where" in kwargs
@@ -205,13 +205,13 @@ def into_tensors(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[s
     given = tuple(
         new
         if out is None
-        else into_tensor(f"{name}(out=x)", out, new if chosen is True else np.where(chosen, new, out))
+        else write_result(f"{name}(out=x)", out, new if chosen is True else np.where(chosen, new, out))
         for out, new in zip(outs, results, strict=True)
     )
     return given if isinstance(made, tuple) else given[0]
 
 
-def into_tensor(what: str, out: Any, new: Any) -> Any:
+def write_result(what: str, out: Any, new: Any) -> Any:
     """Write a result into the tensor ``out``, and return that."""
     write(out, lambda _: fit_result(out, new, what), what)
     return out
