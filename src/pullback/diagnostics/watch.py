@@ -25,7 +25,7 @@ from pullback.core.tensor import Tensor, Wrapped, all_values
 from pullback.diagnostics import tapes
 from pullback.diagnostics.steps import operands, parts
 from pullback.transforms.batch import Batched
-from pullback.transforms.customop import CustomOp, Run
+from pullback.transforms.customop import Run, WrappingOp
 
 __all__: list[str] = []
 
@@ -175,7 +175,7 @@ class Watched(Wrapped):
         return monitor.noted(bare(z), op.name, op, given, params)
 
 
-class WatchedOp(CustomOp):
+class WatchedOp(WrappingOp):
     """A function with a gradient of its own, whose body is watched; one level down it is such a function again."""
 
     def __init__(self, op: Any, monitor: Monitor, given: Sequence[Any]) -> None:
@@ -205,21 +205,6 @@ class WatchedOp(CustomOp):
 
     def _bare(self, x: Any) -> Any:
         return x.array if self.monitor.watches(x) else x
-
-    def lost(self, ds: Sequence[Any], level: int) -> Exception:
-        lost: Exception = self.op.lost(ds, level)
-        return lost
-
-    def lost_in_body(self, highest: int, read: Sequence[Any]) -> Exception:
-        lost: Exception = self.op.lost_in_body(highest, read)
-        return lost
-
-    def advise(self) -> str:
-        advice: str = self.op.advise()
-        return advice
-
-    def check_variables(self, variables: Sequence[Any]) -> None:
-        self.op.check_variables(variables)
 
 
 class Monitor:

@@ -23,7 +23,7 @@ from pullback.core.tensor import PLAIN, Tensor, Wrapped, stripped, unfollowed
 from pullback.core.writes import INPUT, freeze
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
 from pullback.transforms.arguments import paths
-from pullback.transforms.customop import CustomOp, Run
+from pullback.transforms.customop import Run, WrappingOp
 from pullback.transforms.grad import as_leaf, described, given_back, kind_of
 
 __all__ = ["vmap"]
@@ -191,7 +191,7 @@ def _of_constant(x: Any) -> Any:
 PLAIN.add(Batched)
 
 
-class BatchedOp(CustomOp):
+class BatchedOp(WrappingOp):
     """A function with a gradient of its own, for all examples at once; one level down it is such a function again."""
 
     def __init__(self, op: Any, number: int, on: Sequence[bool], size: int) -> None:
@@ -230,21 +230,6 @@ class BatchedOp(CustomOp):
             raise self.lost((d,), self.number + 1)
         whole = left(d, 0, self.number, self.size)
         return whole if on else np.sum(whole, axis=0)
-
-    def lost(self, ds: Sequence[Any], level: int) -> Exception:
-        lost: Exception = self.op.lost(ds, level)
-        return lost
-
-    def lost_in_body(self, highest: int, read: Sequence[Any]) -> Exception:
-        lost: Exception = self.op.lost_in_body(highest, read)
-        return lost
-
-    def advise(self) -> str:
-        advice: str = self.op.advise()
-        return advice
-
-    def check_variables(self, variables: Sequence[Any]) -> None:
-        self.op.check_variables(variables)
 
 
 class Mapped:

@@ -319,6 +319,27 @@ def is_number(x: Any) -> bool:
     return isinstance(x, int | float | complex) and not isinstance(x, bool | np.generic | Tensor)
 
 
+class WrappingOp(CustomOp):
+    """An op that performs another one in a way of its own; what is wrong with it is said in that one's words."""
+
+    op: Any
+
+    def lost(self, ds: Sequence[Any], level: int) -> Exception:
+        lost: Exception = self.op.lost(ds, level)
+        return lost
+
+    def lost_in_body(self, highest: int, read: Sequence[Any]) -> Exception:
+        lost: Exception = self.op.lost_in_body(highest, read)
+        return lost
+
+    def advise(self) -> str:
+        advice: str = self.op.advise()
+        return advice
+
+    def check_variables(self, variables: Sequence[Any]) -> None:
+        self.op.check_variables(variables)
+
+
 def gradient_for(
     d: Any, x: Any, face: str, name: Callable[[], str], line: Callable[[], str], dys: Sequence[Any] = ()
 ) -> Any:
