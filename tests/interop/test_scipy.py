@@ -40,3 +40,18 @@ def test_scipy_of_traced_values_says_what_to_use(name: str) -> None:
 def test_brentq_inside_custom_root() -> None:
     root = pb.custom_root(lambda z, a: z**2 - a, lambda f, z0, a: optimize.brentq(f, 0, 5, args=(a,)))
     np.testing.assert_allclose(pb.grad(lambda a: root(1.0, a))(2.0), 0.5 / np.sqrt(2.0))
+
+
+def test_error_after_a_refusal_that_scipy_went_on_from_says_what_to_use() -> None:
+    calls = 0
+
+    def residual(z: float, x: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls > 1:  # C code goes on with the refusal set, and then anything may fail
+            raise AttributeError("'numpy.float64' object has no attribute 'shape'")
+        return z**2 - x[0]
+
+    with pytest.raises(TypeError, match=r"pb\.custom_root"):
+        pb.grad(lambda x: x[0] * optimize.brentq(residual, 0, 5, args=(x,)))(X)
+    assert calls > 1

@@ -7,6 +7,7 @@ traced tensor would otherwise have to be refused, so ordinary computations do no
 from __future__ import annotations
 
 import sys
+from contextvars import ContextVar
 from dis import opmap
 from inspect import unwrap
 from opcode import _nb_ops  # type: ignore[attr-defined]
@@ -98,6 +99,10 @@ def takes_elements(depth: int = 2) -> bool:
 
 # ---- what to say when a value is refused
 
+# The last call into SciPy that was refused a value, by the id of its frame: C code may go on with the error set, and
+# whatever is called then fails in a way of its own.
+_refused: ContextVar[tuple[int, str, str]] = ContextVar("refused", default=(0, "", ""))
+
 
 def explain_refusal(dtype: Any) -> tuple[str, str]:
     """What the plain value is wanted for, and what to do instead; empty if that is not known."""
@@ -121,7 +126,9 @@ def explain_refusal(dtype: Any) -> tuple[str, str]:
         name, called, frame = frame.f_code.co_name, frame, frame.f_back
     if not name:
         return "", ""
-    return f" (scipy.{_package(called.f_code)}.{name} computes with plain numbers)", ADVICE.get(name, DEFAULT)
+    purpose = f" (scipy.{_package(called.f_code)}.{name} computes with plain numbers)"
+    _refused.set((id(called), purpose, ADVICE.get(name, DEFAULT)))
+    return purpose, ADVICE.get(name, DEFAULT)
 
 
 def _package(code: CodeType) -> str:
@@ -145,6 +152,9 @@ def reveal(error: BaseException) -> None:
     cause, text = error.__cause__, str(error)
     if isinstance(cause, REFUSALS) and (isinstance(error, SystemError) or text.startswith(_HIDING)):
         raise cause from None
+    frame, purpose, cure = _refused.get()
+    if _is_from(frame, error.__traceback__):
+        raise TracedValueError(f"float() of a traced tensor would lose its gradient{purpose}. {cure}.") from None
     fails = isinstance(error, TypeError) and any(words in text for words in _OBJECTS)
     by_numpy = isinstance(error, AttributeError) and _function_in(NUMPY_FILES, error.__traceback__)
     if fails or (by_numpy and by_numpy != "__getattr__"):  # that is of a misspelt np.name
@@ -158,6 +168,15 @@ def reveal(error: BaseException) -> None:
             f"SciPy's {name} got something else than plain numbers from the function. If that is a traced tensor, its "
             f"gradient would be lost. {ADVICE.get(name, DEFAULT)}."
         ) from error
+
+
+def _is_from(frame: int, traceback: TracebackType | None) -> bool:
+    """Whether an error was raised in a frame, given by its id, or in what that called."""
+    while traceback is not None:
+        if id(traceback.tb_frame) == frame:
+            return True
+        traceback = traceback.tb_next
+    return False
 
 
 def _function_in(files: str, traceback: TracebackType | None) -> str:
