@@ -47,3 +47,8 @@ def test_tests_of_the_compiler(isa: str) -> None:
     flags = ["-q", "-n", "0", "-p", "no:cacheprovider"]
     done = run(isa, "-m", "pytest", *flags, str(HERE.parent), PULLBACK_TEST_SAMPLE=SAMPLE)
     assert done.returncode == 0, f"{isa}, exit {done.returncode}: {done.stdout[-4000:]}{done.stderr[-1000:]}"
+
+
+@pytest.mark.parametrize("seed", [5249])  # in a kernel, an array of nothing but padding, which has no operands
+def test_random_programs_that_once_failed(seed: int) -> None:
+    assert [*random_isa.run(seed, 1)] == []

@@ -90,5 +90,6 @@ class Look:
             data = fingerprint(n.data._replace(offset=n.data.offset - self.begins[n.args[0].number]))
         self.places[n.number] = place = len(self.nodes)
         self.nodes.append(n)
-        self.seen.append((n.kind, n.shape, n.dtype, level, virtual, stored, data, args and tuple(args)))
+        operands = None if args is None else tuple(args)
+        self.seen.append((n.kind, n.shape, n.dtype, level, virtual, stored, data, operands))
         return place
