@@ -44,7 +44,7 @@ QUICK_CALL = 1.1  # µs: a call whose kernel takes next to nothing
 def compiler() -> Callable[..., Any]:
     found = getattr(pb, "compile", None)
     if found is None:
-        from pullback.compiler.compiled import compile as found
+        from pullback.compiler.api import compile as found
     return found
 
 

@@ -1,4 +1,4 @@
-"""Write src/pullback/compiler/coefficients.py: the polynomials of the vector maths, fitted with mpmath.
+"""Write src/pullback/compiler/math/coefficients.py: the polynomials of the vector maths, fitted with mpmath.
 
 What is fitted is what is left of a function when its first terms, which are exact, are taken away: so the error is
 small beside the result wherever that is small.

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.code import TYPES, Code, Value, vector
-from pullback.compiler.machine import library
-from pullback.compiler.vectormath import Lanes
+from pullback.compiler.codegen.builder import TYPES, Code, Value, vector
+from pullback.compiler.math.functions import Lanes
+from pullback.compiler.runtime.llvm import library
 
 UNARY = [
     "exp", "exp2", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "arcsin", "arccos", "arctan",

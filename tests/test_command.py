@@ -16,7 +16,7 @@ import pytest
 from pullback.command import main
 from pullback.command.info import facts
 from pullback.command.tour import EXAMPLES, dedented
-from pullback.compiler.machine import there
+from pullback.compiler.runtime.llvm import there
 from pullback.compiler.target import get_target, isa_names
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -181,9 +181,9 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from pullback import train as train
-    from pullback.compiler.compiled import compile as compile
-    from pullback.compiler.threads import get_num_threads as get_num_threads
-    from pullback.compiler.threads import set_num_threads as set_num_threads
+    from pullback.compiler.api import compile as compile
+    from pullback.compiler.runtime.threads import get_num_threads as get_num_threads
+    from pullback.compiler.runtime.threads import set_num_threads as set_num_threads
     from pullback.diagnostics.checking import check_grads as check_grads
     from pullback.diagnostics.nans import debug_nans as debug_nans
     from pullback.diagnostics.nans import diagnose as diagnose
@@ -236,8 +236,8 @@ if TYPE_CHECKING:
     from pullback.transforms.sparse import sparse_jacobian as sparse_jacobian
 
 _ROOMS = {
-    "compiler.compiled": ["compile"],
-    "compiler.threads": ["get_num_threads", "set_num_threads"],
+    "compiler.api": ["compile"],
+    "compiler.runtime.threads": ["get_num_threads", "set_num_threads"],
     "diagnostics.checking": ["check_grads"],
     "diagnostics.nans": ["debug_nans", "diagnose"],
     "diagnostics.paths": ["explain"],

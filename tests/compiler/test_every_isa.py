@@ -14,7 +14,7 @@ import pytest
 import random_isa
 from isas import LONG, RUNNABLE
 
-from pullback.compiler.machine import there
+from pullback.compiler.runtime.llvm import there
 from pullback.compiler.target import MAX_ISA, own_target
 
 HERE = Path(__file__)

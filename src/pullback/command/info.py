@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from pullback import __version__
-from pullback.compiler.cache import described
-from pullback.compiler.machine import blas as find_blas
-from pullback.compiler.machine import there
+from pullback.compiler.runtime.disk_cache import described
+from pullback.compiler.runtime.llvm import blas as find_blas
+from pullback.compiler.runtime.llvm import there
+from pullback.compiler.runtime.threads import get_num_threads
 from pullback.compiler.target import MAX_ISA, get_target
-from pullback.compiler.threads import get_num_threads
 from pullback.core.memory import TRUSTED
 from pullback.core.op import REGISTRY
 from pullback.errors import CompileError

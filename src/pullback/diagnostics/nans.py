@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.compiled import Compiled
+from pullback.compiler.api import Compiled
 from pullback.core import tree
 from pullback.core.convert import float_of
 from pullback.diagnostics import switches

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.compiled import compile as compiled
+from pullback.compiler.api import compile as compiled
 from pullback.core.convert import as_array, as_number, get_default_dtype
 from pullback.core.suggestions import did_you_mean
 from pullback.core.tensor import Tensor

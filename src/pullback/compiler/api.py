@@ -1,0 +1,399 @@
+"""``compile``: a function becomes a program, one for each signature it is called with."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import update_wrapper
+from inspect import Parameter, signature
+from time import perf_counter
+from types import MethodType
+from typing import Any, NamedTuple
+from warnings import warn
+
+import numpy as np
+
+from pullback.compiler.frontend.output_kinds import Forms
+from pullback.compiler.frontend.trace import ARRAY, PLAIN_NUMBERS, PYTHON, TENSOR, Followed, Trace
+from pullback.compiler.ir.graph import Graph, fingerprint
+from pullback.compiler.runtime.abi.entry import Leaves
+from pullback.compiler.runtime.executable import Native, Source
+from pullback.compiler.runtime.llvm import InvalidCodeError, TranslatorError, there
+from pullback.compiler.runtime.numpy_executor import Executor
+from pullback.compiler.runtime.threads import checked
+from pullback.core import tree
+from pullback.core.callers import reveal
+from pullback.core.convert import as_array, as_value, has_tensors, join_array
+from pullback.core.environment import environment, process_environment, word_of
+from pullback.core.rowsparse import RowSparse
+from pullback.core.tape import RAW
+from pullback.core.tensor import Tensor
+from pullback.core.variable import Variable, flag_changes, watched, watching
+from pullback.errors import ArgumentError, CompileError
+
+__all__ = ["compile"]
+
+BACKENDS = ("auto", "llvm", "numpy")
+MANY_TRACES = 8
+LARGE = 2**63  # integers from here on are no arrays
+
+
+class Leaf(NamedTuple):
+    """What a program knows of an argument before it is called with it."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+    weak: Any  # the type of a Python number; of a list of them the dtype that it has as a tensor
+
+    def __str__(self) -> str:
+        kind = f"{self.dtype}{list(self.shape)}"
+        return kind if self.weak is None else f"list {kind}" if isinstance(self.weak, np.dtype) else self.weak.__name__
+
+
+class Hole:
+    """Stands in a tree for an array."""
+
+    def __repr__(self) -> str:
+        return "*"
+
+
+HOLE = Hole()
+
+
+class Program:
+    """A function for one signature: how it was written down, and how it is run."""
+
+    def __init__(
+        self, f: Callable[..., Any], args: Any, kwargs: Any, leaves: Sequence[Leaf], backend: str, options: Any
+    ) -> None:
+        begin = perf_counter()
+        trace = Trace()
+        symbols = [trace.given(*leaf) for leaf in leaves]
+        source = iter(symbols)
+
+        def fill(x: Any) -> Any:
+            return next(source) if x is HOLE else x
+
+        outputs: list[Any] = []
+        given: list[Any] = []
+
+        def out(x: Any) -> Any:
+            if isinstance(x, RowSparse):
+                x = x.to_dense()
+            if not isinstance(x, Tensor | np.ndarray | np.generic):
+                return x
+            x = join_array(x)
+            given.append(x.read() if isinstance(x, Tensor) else x)
+            outputs.append(trace.node(given[-1]))
+            return HOLE
+
+        with watching(trace):
+            self.structure = tree.mapped(out, f(*tree.mapped(fill, args), **tree.mapped(fill, kwargs)))
+        self.results = len(outputs)
+        self.forms = Forms(trace, leaves, given, outputs)
+        self.reads = [v for v, _ in trace.reads.values()]
+        self.trained, self.flag_changes = self.trainable_flags(), flag_changes()
+        self.assigned = [v for v, _ in trace.assigned.values()]
+        outputs += [trace.node(value) for _, value in trace.assigned.values()]
+        self.written_rows = [v for v, _, _ in trace.written_rows.values()]
+        outputs += [trace.node(part) for _, *parts in trace.written_rows.values() for part in parts]
+        outputs += [trace.latest] if trace.keeps_latest else []
+        trace.graph.outputs = outputs
+        trace.finished = True
+        self.function = f
+        # variables are inputs too, found while tracing: they come after those that are given
+        self.source = Source(trace.graph)
+        self.stats = {"trace": (perf_counter() - begin) * 1e3}
+        self.run: Any = _runner(self.source, backend, options)
+        self.stats.update(rewrite=self.source.spent, **self.run.stats)
+
+    def __call__(self, values: Sequence[Any], kinds: Sequence[int]) -> Any:
+        out = self.run([*values, *(v.held.value for v in self.reads)])
+        made = iter(out[self.results :])
+        for v in self.assigned:
+            v.hold(next(made)[()])
+        for v in self.written_rows:
+            v.write_rows(next(made), next(made))
+        source = iter([give(v) for give, v in zip(self.forms.given(kinds), out, strict=False)])
+        return tree.mapped(lambda x: next(source) if x is HOLE else x, self.structure)
+
+    def trainable_flags(self) -> tuple[bool, ...]:
+        """Which of the variables that it reads are trainable."""
+        return tuple([v.trainable for v in self.reads])
+
+    def is_current(self) -> bool:
+        """Whether the variables that it reads are trainable, or not, as they were when it was traced."""
+        now = flag_changes()
+        if now != self.flag_changes:
+            if self.trainable_flags() != self.trained:
+                return False
+            self.flag_changes = now
+        return True
+
+    def entry(
+        self, args: Any, leaves: Sequence[Leaf], otherwise: Callable[..., Any], run: Callable[..., Any], switch: int
+    ) -> Callable[..., Any] | None:
+        """A quicker way in for arguments like these, given by place.
+
+        ``otherwise`` takes any others, ``run`` those that this is not the program for any more; ``switch`` is the word
+        that tells whether the environment is the program's.
+        """
+        if not isinstance(self.run, Native):
+            return None
+        trees = Leaves(HOLE, args, leaves, self.structure)
+        direct = not (self.reads or self.assigned or self.written_rows) and self.forms.are_quick
+        found = self.run.entry(trees, otherwise, self.forms.floats, switch) if direct else None
+        kinds = [PYTHON if x.weak else ARRAY for x in leaves]
+
+        def given(*values: Any) -> Any:
+            unwatched = not watched()
+            if unwatched and self.is_current():
+                return self(values, kinds)
+            plain = (x.weak(v) if x.weak else v for v, x in zip(values, leaves, strict=True))
+            again = run if unwatched else self.function
+            return again(*tree.mapped(lambda x: next(plain) if x is HOLE else x, args))
+
+        return found or self.run.hand(trees, otherwise, given, switch)
+
+    @property
+    def graph(self) -> Graph:
+        """What is computed."""
+        return self.source.graph
+
+    @property
+    def ir(self) -> str:
+        """The program in LLVM's language; nothing where NumPy runs it."""
+        return self.run.assembly.text if isinstance(self.run, Native) else ""
+
+    @property
+    def kernels(self) -> list[str]:
+        """What is done, step by step: which ops are one loop, which are library calls, which run their NumPy kernel."""
+        return [*self.run.recipe.described] if isinstance(self.run, Native) else []
+
+    @property
+    def temporaries(self) -> int:
+        """Bytes of memory for what is neither given nor asked for."""
+        return self.run.recipe.arena if isinstance(self.run, Native) else 0
+
+    def __str__(self) -> str:
+        if not self.kernels:
+            return str(self.graph)
+        head = f"in {len(self.kernels)} step{'s' * (len(self.kernels) > 1)}, {self.temporaries} bytes of temporaries:"
+        return "\n".join([str(self.graph), "", head, *(f"  {k}" for k in self.kernels)])
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without the garbage collector: the nodes of a graph are many, and it would look for garbage among them."""
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if on:
+            gc.enable()
+
+
+def _runner(source: Source, backend: str, options: dict[str, Any]) -> Any:
+    """What runs a graph: machine code, where there can be any."""
+    if backend == "numpy" or (backend == "auto" and not there()):
+        return Executor(source.graph)
+    if not there():
+        raise CompileError("compile: backend='llvm' needs the package llvmlite, which is not installed here.")
+    try:
+        return Native(source, **options)
+    except (TranslatorError, InvalidCodeError) as error:
+        if backend == "llvm":
+            raise
+        if isinstance(error, InvalidCodeError):
+            warn(f"{error} NumPy runs the program instead. Please report this.", RuntimeWarning, stacklevel=6)
+        return Executor(source.graph)
+
+
+class Compiled:
+    """What ``compile`` makes: keeps the name and docstring of ``f``."""
+
+    # A call goes straight to the entry of the newest program, and from there to the one before it, without a Python
+    # frame: the interpreter finds what is to be called in a slot of the instance.
+    __slots__ = ("__call__", "__dict__", "__weakref__")
+
+    __call__: Callable[..., Any]
+    __name__: str
+    __qualname__: str
+    __wrapped__: Callable[..., Any]
+
+    def __init__(
+        self, f: Callable[..., Any], static_argnums: Any, static_argnames: Any, backend: str, **options: Any
+    ) -> None:
+        if not callable(f):
+            raise ArgumentError(f"compile(f): f must be a function, got {type(f).__name__}.")
+        if backend not in BACKENDS:
+            raise ArgumentError(f"compile: backend must be one of {', '.join(BACKENDS)}, got {backend!r}.")
+        self.static, self.static_names = _static(f, static_argnums, static_argnames)
+        if options.get("threads") is not None:
+            checked("compile: threads", options["threads"])
+        self.backend, self.options = backend, options
+        self.programs: dict[Any, Program] = {}
+        self.__call__ = self._run
+        self.__name__ = self.__qualname__ = type(f).__name__
+        update_wrapper(self, f)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
+        call = self.called(args, kwargs)
+        if call is None:  # a transform follows an argument: it sees the function itself
+            return self.__wrapped__(*args, **kwargs)
+        program, values, kinds = call
+        return program(values, kinds)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Program:
+        """The program for these arguments, which is not run.
+
+        >>> import numpy as np, pullback as pb
+        >>> print(pb.compile(lambda x: x * 2.0 * 1.0).lower(np.ones(3)))
+        %0 = input 0 : float64[3]
+        %1 = constant 2.0 : float64[]
+        %2 = mul(%0, %1) : float64[3]   # ...
+        return %2
+        <BLANKLINE>
+        in 1 step, 0 bytes of temporaries:
+          kernel [3]: mul
+        """
+        call = self.called(args, kwargs)
+        if call is None:
+            raise CompileError("lower: an argument is followed by a transform; there is no program then.")
+        return call[0]
+
+    def called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Program, list[Any], list[int]] | None:
+        """The program for these arguments, their leaves and what they are; None if a transform follows one of them."""
+        if watched():  # what it reads, assigns or draws is somebody's business
+            return None
+        values: list[Any] = []
+        leaves: list[Leaf] = []
+        kinds: list[int] = []
+
+        def take(x: Any) -> Any:
+            kind = PYTHON
+            if isinstance(x, Tensor):
+                if isinstance(x, Variable):
+                    return x
+                kind, x = TENSOR, x.read()
+                if x.level:
+                    raise Followed
+                x = x.value
+            elif isinstance(x, RAW) or hasattr(type(x), "__array__"):
+                if has_tensors(x):
+                    raise Followed
+                kind = ARRAY
+            elif tree.is_number_list(x):
+                narrow = as_value(x)
+                wide = as_array(x, np.float64) if narrow.dtype.kind in "iuf" else narrow
+                return enter(wide, narrow.dtype, kind)
+            elif type(x) not in PLAIN_NUMBERS or isinstance(x, bool) or (type(x) is int and not -LARGE <= x < LARGE):
+                return x
+            weak = type(x) if type(x) in PLAIN_NUMBERS else None
+            v = np.asarray(x, None if weak is not float else np.float64)[()] if weak else as_value(x)
+            if not v.dtype.isnative:  # bytes in the other order
+                v = v.astype(v.dtype.newbyteorder("="))
+            return enter(v, weak, kind)
+
+        def enter(v: Any, weak: Any, kind: int) -> Any:
+            values.append(v)
+            leaves.append(Leaf(v.shape, v.dtype, weak))
+            kinds.append(kind)
+            return HOLE
+
+        def follow(x: Any, static: bool) -> Any:
+            return x if static else tree.mapped(take, x, whole=tree.is_number_list)
+
+        try:
+            ins = [follow(x, i in self.static or i - len(args) in self.static) for i, x in enumerate(args)]
+            named = {k: follow(x, k in self.static_names) for k, x in kwargs.items()}
+            found = *self._looked_up(enumerate(ins, 1)), *self._looked_up(named.items())
+            key = (*found, environment(), tuple(leaves))
+            program = self.programs.get(key)
+            while program is not None and not program.is_current():
+                key = (*key[:-1], program.trainable_flags(), key[-1])
+                program = self.programs.get(key)
+            if program is None:
+                program = self._program(key, ins, named, leaves)
+        except Followed:
+            return None
+        return program, values, kinds
+
+    def _looked_up(self, arguments: Any) -> list[Any]:
+        """What is to be found again of the arguments, besides arrays: by its value."""
+        found = []
+        for name, x in arguments:
+            try:
+                found.append((name, fingerprint(x, None)))
+            except TypeError as error:
+                raise ArgumentError(
+                    f"{self.__name__}: argument {name} has no arrays in it and cannot be told from others like it, as "
+                    f"it is not hashable ({error}). Give it a __hash__, or make it a dataclass."
+                ) from None
+        return found
+
+    def _program(self, key: Any, ins: Any, named: Any, leaves: list[Leaf]) -> Program:
+        try:
+            with uncollected():
+                program = self.programs[key] = Program(self.__wrapped__, ins, named, leaves, self.backend, self.options)
+        except Exception as error:
+            reveal(error)
+            raise
+        traced_in = environment()
+        if not named and traced_in == process_environment():
+            before = self.__call__ if len(self.programs) % MANY_TRACES else self._run  # no long way for the last
+            self.__call__ = program.entry(ins, leaves, before, self._run, word_of(traced_in)) or self.__call__
+        if len(self.programs) == MANY_TRACES + 1:
+            warn(f"{self.__name__} was compiled {MANY_TRACES + 1} times, for {self._changing()}.", stacklevel=4)
+        return program
+
+    def _changing(self) -> str:
+        """Which arguments were different from call to call."""
+        seen = [key[-1] for key in self.programs]
+        for i, column in enumerate(zip(*seen, strict=False)):
+            if len({*column}) > 1:
+                return f"argument {i + 1} was {', '.join(dict.fromkeys(map(str, column)))}"
+        return "the structure of its arguments, or a static one, changes"
+
+
+def _static(f: Callable[..., Any], numbers: Any, names: Any) -> tuple[set[int], set[str]]:
+    """Static arguments by place and by name, whichever way they are named and given."""
+    places = {numbers} if isinstance(numbers, int) else {*numbers}
+    words = {names} if isinstance(names, str) else {*names}
+    try:
+        parameters = list(signature(f).parameters.values()) if places or words else []
+    except (TypeError, ValueError):  # a function that does not tell
+        return places, words
+    ordered = [p.name for p in parameters if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
+    unknown = words - {p.name for p in parameters}
+    if unknown and not any(p.kind is Parameter.VAR_KEYWORD for p in parameters):
+        raise ArgumentError(f"compile: static_argnames has {min(unknown)!r}, which is no argument of the function.")
+    starred = any(p.kind is Parameter.VAR_POSITIONAL for p in parameters)
+    named = {ordered[i] for i in places if -len(ordered) <= i < len(ordered) and not (starred and i < 0)}
+    return places | {i for i, name in enumerate(ordered) if name in words | named}, words | named
+
+
+def compile(
+    f: Callable[..., Any] | None = None,
+    *,
+    static_argnums: Any = (),
+    static_argnames: Any = (),
+    backend: str = "auto",
+    threads: int | None = None,
+    cache: bool = True,
+) -> Any:
+    """``f`` as a program: it is run once for each signature of shapes and dtypes, to be written down.
+
+    >>> import numpy as np, pullback as pb
+    >>> step = pb.compile(pb.value_and_grad(lambda x: pb.sum(np.sin(x) * x)))
+    >>> step(np.array([0.0, 1.0])).grad
+    array([0.        , 1.38177329])
+    """
+    if f is None:
+        return lambda f: Compiled(f, static_argnums, static_argnames, backend, threads=threads, cache=cache)
+    return Compiled(f, static_argnums, static_argnames, backend, threads=threads, cache=cache)

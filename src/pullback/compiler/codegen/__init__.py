@@ -1,0 +1,1 @@
+"""From kernels in order to one LLVM module."""

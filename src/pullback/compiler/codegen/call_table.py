@@ -1,0 +1,254 @@
+"""Functions that call others, and long runs of their calls as a table and a loop.
+
+A call is a record until its function is rendered.  A run of calls that differ in nothing but addresses becomes rows of
+a table, which a loop goes through: a loop that is unrolled a hundred times does not need a hundred texts.  In the table
+an address is one word: an offset, a bit that says whether it is rounded down to a line of the cache, and in the last 15
+bits the number of its base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pullback.compiler.codegen.builder import Code
+from pullback.compiler.schedule.memory import ALIGN
+
+__all__ = ["Address", "CallList", "Constant", "Local", "Operand"]
+
+LEAST = 48  # calls; fewer are as quickly compiled one by one
+SHARED = 4  # how many calls there must be for each that is of another kind
+ARENA, STACK, FIRST = 0, 1, 2  # numbers of bases: the arena, the stack of the function, the program's first slot
+MOST = 1 << 12  # slots, whose addresses are laid out on the stack after those of the arena and the stack
+ROUNDED = 1 << 15
+
+
+class Address(NamedTuple):
+    """A place in memory: ``offset`` bytes from a base, rounded down to a line of the cache, and ``ahead`` bytes on."""
+
+    base: int
+    offset: int = 0
+    rounded: bool = False
+    ahead: int = 0
+
+    @classmethod
+    def of_slot(cls, slot: int, offset: int = 0, rounded: bool = False) -> Address:
+        """A place in the array of a slot."""
+        return cls(slot + FIRST, offset, rounded)
+
+    def further(self, count: int) -> Address:
+        """The place ``count`` bytes further on."""
+        if self.rounded:
+            return self._replace(ahead=self.ahead + count)
+        return self._replace(offset=self.offset + count)
+
+    @property
+    def has_word(self) -> bool:
+        """Whether it can be a word of a table."""
+        return not self.ahead and self.base < FIRST + MOST
+
+    @property
+    def word(self) -> int:
+        return (self.offset << 16) + (ROUNDED if self.rounded else 0) + self.base
+
+
+class Constant(NamedTuple):
+    """An operand that is known while compiling, such as ``i64 3`` or ``ptr null``."""
+
+    type: str
+    value: str
+
+
+class Local(NamedTuple):
+    """An operand that an instruction of the calling function has made."""
+
+    type: str
+    name: str
+
+
+Operand = Address | Constant | Local
+Kind = tuple[str, tuple[Constant | None, ...]]  # of a call: the function, and its constants between the addresses
+
+
+class Call(NamedTuple):
+    """A call of a function that returns nothing."""
+
+    function: str
+    args: tuple[Operand, ...]
+
+    @property
+    def addresses(self) -> list[Address]:
+        return [a for a in self.args if isinstance(a, Address)]
+
+    @property
+    def kind(self) -> Kind | None:
+        """What it has in common with other rows of a table; None if it cannot be a row."""
+        if any(isinstance(a, Local) or (isinstance(a, Address) and not a.has_word) for a in self.args):
+            return None
+        return self.function, tuple(a if isinstance(a, Constant) else None for a in self.args)
+
+
+class CallList(Code):
+    """The body of a function ``(ptr %slots, ptr %arena)`` that does little but call others.
+
+    Its own ``lines`` are the text after the last call; ``%small`` is its memory on the stack.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts: list[list[str] | Call] = []
+
+    def call_void(self, function: str, args: Sequence[Operand], first: bool = False) -> None:
+        """Call a function, after everything there is so far or before it."""
+        made = Call(function, tuple(args))
+        if first:
+            self.parts.insert(0, made)
+            return
+        self._close_text()
+        self.parts.append(made)
+
+    def pointer(self, at: Operand) -> str:
+        """The name of an operand that is a pointer; an address is computed here."""
+        if isinstance(at, Constant):
+            return at.value
+        if isinstance(at, Local):
+            return at.name
+        if at.base >= FIRST:
+            base = self.op(f"load ptr, ptr {self.op(f'getelementptr ptr, ptr %slots, i64 {at.base - FIRST}')}")
+        else:
+            base = "%arena" if at.base == ARENA else "%small"
+        made = self._step(base, at.offset)
+        if not at.rounded:
+            return made
+        self.declared.add("declare ptr @llvm.ptrmask.p0.i64(ptr, i64)")
+        return self._step(self.op(f"call ptr @llvm.ptrmask.p0.i64(ptr {made}, i64 {-ALIGN})"), at.ahead)
+
+    def render(self, name: str, has_stack: bool) -> tuple[list[str], list[str]]:
+        """The lines of the function, and the functions ``name_0``, ``name_1``, … that go through tables of calls."""
+        self._close_text()
+        parts, self.parts = self.parts, []
+        functions: list[str] = []
+        run: list[Call] = []
+
+        def close() -> None:
+            kinds = {call.kind for call in run}
+            if len(run) < max(LEAST, SHARED * len(kinds)):
+                for call in run:
+                    self._write(call)
+            else:
+                self.declared.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
+                if any(a.rounded for call in run for a in call.addresses):
+                    self.declared.add("declare ptr @llvm.ptrmask.p0.i64(ptr, i64)")
+                table = f"{name}_{len(functions)}"
+                functions.append(_table(table, run))
+                self.line(f"call void @{table}(ptr %slots, ptr %arena, ptr {'%small' if has_stack else 'null'})")
+            run.clear()
+
+        for part in parts:
+            if isinstance(part, Call) and part.kind is not None:
+                run.append(part)
+                continue
+            close()
+            if isinstance(part, Call):
+                self._write(part)
+            else:
+                self.lines += part
+        close()
+        return self.lines, functions
+
+    def _close_text(self) -> None:
+        if self.lines:
+            self.parts.append(self.lines)
+            self.lines = []
+
+    def _step(self, base: str, count: int) -> str:
+        return self.op(f"getelementptr i8, ptr {base}, i64 {count}") if count else base
+
+    def _write(self, call: Call) -> None:
+        args = [f"{a.type} {a.value}" if isinstance(a, Constant) else _typed(a, self.pointer(a)) for a in call.args]
+        self.line(f"call void @{call.function}({', '.join(args)})")
+
+
+def _typed(operand: Address | Local, name: str) -> str:
+    return f"{'ptr' if isinstance(operand, Address) else operand.type} {name}"
+
+
+def _table(name: str, run: list[Call]) -> str:
+    """A table of calls, and the function that goes through it."""
+    kinds: dict[Kind, int] = {}
+    rows = []
+    rounded: set[tuple[int, int]] = set()  # the addresses that may have to be, by kind and place
+    for call in run:
+        if call.kind is not None:
+            number = kinds.setdefault(call.kind, len(kinds))
+            rows += [number, *(a.word for a in call.addresses)]
+            rounded.update((number, i) for i, a in enumerate(call.addresses) if a.rounded)
+    last = max([FIRST - 1, *(a.base for call in run for a in call.addresses)])
+    cases = " ".join(f"i64 {n}, label %kind{n}" for n in range(1, len(kinds)))
+    lines = [
+        f"@{name}_rows = private unnamed_addr constant [{len(rows)} x i64] [{', '.join(f'i64 {w}' for w in rows)}]",
+        f'define internal void @{name}(ptr %slots, ptr %arena, ptr %small) noinline "no-jump-tables"="true" {{',
+        "entry:",
+        f"%bases = alloca [{last + 1} x ptr]",
+        "store ptr %arena, ptr %bases",
+        "%second = getelementptr ptr, ptr %bases, i64 1",
+        "store ptr %small, ptr %second",
+        f"%others = getelementptr ptr, ptr %bases, i64 {FIRST}",
+        f"call void @llvm.memcpy.p0.p0.i64(ptr %others, ptr %slots, i64 {8 * (last + 1 - FIRST)}, i1 false)",
+        "br label %next",
+        "next:",
+        f"%row = phi ptr [@{name}_rows, %entry], [%following, %done]",
+        "%kind = load i64, ptr %row",
+        f"switch i64 %kind, label %kind0 [{cases}]",
+    ]
+    ways = []
+    for (function, constants), number in kinds.items():
+        lines.append(f"kind{number}:")
+        args = []
+        count = 0
+        for constant in constants:
+            if constant is None:
+                lines += _read_address(number, count, (number, count) in rounded)
+                args.append(f"ptr %p{number}.{count}")
+                count += 1
+            else:
+                args.append(f"{constant.type} {constant.value}")
+        lines += [
+            f"call void @{function}({', '.join(args)})",
+            f"%following{number} = getelementptr i64, ptr %row, i64 {count + 1}",
+            "br label %done",
+        ]
+        ways.append(f"[%following{number}, %kind{number}]")
+    lines += [
+        "done:",
+        f"%following = phi ptr {', '.join(ways)}",
+        f"%all = icmp eq ptr %following, getelementptr (i64, ptr @{name}_rows, i64 {len(rows)})",
+        "br i1 %all, label %out, label %next",
+        "out:",
+        "ret void",
+        "}",
+    ]
+    return "\n".join(lines)
+
+
+def _read_address(kind: int, place: int, rounded: bool) -> list[str]:
+    """The instructions that make ``%p`` of an address in the row."""
+    x = f"{kind}.{place}"
+    lines = [
+        f"%at{x} = getelementptr i64, ptr %row, i64 {place + 1}",
+        f"%word{x} = load i64, ptr %at{x}",
+        f"%number{x} = and i64 %word{x}, {ROUNDED - 1}",
+        f"%base.at{x} = getelementptr ptr, ptr %bases, i64 %number{x}",
+        f"%base{x} = load ptr, ptr %base.at{x}",
+        f"%offset{x} = ashr i64 %word{x}, 16",
+        f"%{'exact' if rounded else 'p'}{x} = getelementptr i8, ptr %base{x}, i64 %offset{x}",
+    ]
+    if rounded:
+        lines += [
+            f"%bit{x} = lshr i64 %word{x}, 15",
+            f"%one{x} = and i64 %bit{x}, 1",
+            f"%less{x} = mul i64 %one{x}, {ALIGN - 1}",
+            f"%mask{x} = xor i64 %less{x}, -1",
+            f"%p{x} = call ptr @llvm.ptrmask.p0.i64(ptr %exact{x}, i64 %mask{x})",
+        ]
+    return lines

@@ -1,0 +1,95 @@
+"""Kernels that are alike are written once: those of every step of a loop, but for the arrays that they are given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.compiler.codegen.loops.kernel import Writer, Written
+from pullback.compiler.ir.graph import Node, fingerprint
+from pullback.compiler.schedule.fuse import Fused, Kernel, is_number
+from pullback.compiler.target import Target
+
+__all__ = ["Alike"]
+
+
+class Alike:
+    """The kernels of one program that were written so far."""
+
+    def __init__(self, fused: Fused, target: Target) -> None:
+        self.fused, self.target = fused, target
+        self.known: dict[Any, tuple[Written, list[int], list[int]]] = {}
+        self.writers: dict[str, tuple[Writer, tuple[Node, ...]]] = {}  # of each text, who wrote it, and for what arrays
+
+    def written(self, kernel: Kernel) -> Written:
+        """A kernel as text: that of one like it, with its own arrays, or a new one."""
+        look = Look(kernel, self.fused)
+        found = self.known.get(look.key)
+        if found is not None:
+            made, places, begins = found
+            arrays = tuple(look.nodes[place] for place in places)
+            moved = [look.begins.get(n.number, 0) for n in arrays]
+            ahead = tuple(at + new - old for at, new, old in zip(made.ahead, moved, begins, strict=False))
+            return made._replace(arrays=arrays, ahead=ahead)
+        writer = Writer(kernel, self.fused, self.target)
+        made = writer.write()
+        self.writers.setdefault(made.body, (writer, made.arrays))
+        if all(a.number in look.places for a in made.arrays):
+            begins = [look.begins.get(a.number, 0) for a in made.arrays]
+            self.known[look.key] = made, [look.places[a.number] for a in made.arrays], begins
+        return made
+
+    def forget(self) -> None:
+        """Let go of what is of no use once the texts are there."""
+        self.known.clear()
+        self.writers.clear()
+
+
+class Look:
+    """Everything about a kernel that is in its text: its nodes, down to what lies in memory, in the order they come."""
+
+    def __init__(self, kernel: Kernel, fused: Fused) -> None:
+        self.kernel, self.fused = kernel, fused
+        self.nodes: list[Node] = []
+        self.places: dict[int, int] = {}
+        self.seen: list[Any] = []
+        self.begins: dict[int, int] = {}  # where the views of an array begin that is given from there
+        if not any(n.kind in ("pieces", "take") for n in kernel.nodes):
+            self._find_begins()
+        own = [self._place(n) for n in kernel.nodes]
+        self.key = kernel.axes, kernel.split, tuple(own), tuple(self.seen)
+
+    def _find_begins(self) -> None:
+        """A kernel reads arrays as they are, or views of them: those that it only reads by views."""
+        whole: set[int] = set()
+        waiting, met = list(self.kernel.nodes), set()
+        while waiting:
+            n = waiting.pop()
+            if n.number in met:
+                continue
+            met.add(n.number)
+            if n.number not in self.kernel.levels and n.number not in self.fused.virtual and n.kind != "view":
+                continue  # it lies in memory
+            for a in n.args:
+                if n.kind == "view":
+                    self.begins[a.number] = min(n.data.offset, self.begins.get(a.number, n.data.offset))
+                else:
+                    whole.add(a.number)
+                waiting.append(a)
+        for number in whole | self.kernel.levels.keys():
+            self.begins.pop(number, None)
+
+    def _place(self, n: Node) -> int:
+        if n.number in self.places:
+            return self.places[n.number]
+        level = self.kernel.levels.get(n.number)
+        virtual, stored = n.number in self.fused.virtual, n.number in self.fused.stored
+        through = level is not None or virtual or n.kind == "view"
+        args = [self._place(a) for a in n.args] if through else None
+        data = fingerprint(n.data) if through or is_number(n) else None
+        if n.kind == "view" and n.args[0].number in self.begins:
+            data = fingerprint(n.data._replace(offset=n.data.offset - self.begins[n.args[0].number]))
+        self.places[n.number] = place = len(self.nodes)
+        self.nodes.append(n)
+        operands = None if args is None else tuple(args)
+        self.seen.append((n.kind, n.shape, n.dtype, level, virtual, stored, data, operands))
+        return place

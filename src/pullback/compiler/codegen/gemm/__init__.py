@@ -1,0 +1,1 @@
+"""LLVM code of matrix products."""

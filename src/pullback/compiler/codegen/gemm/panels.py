@@ -1,0 +1,185 @@
+"""Matrix products of middling size: of the right matrix a panel of columns at a time is laid out for the cache.
+
+A panel is as wide as two registers and as deep as the first cache holds.  Rows of the left matrix go along it, a dozen
+at a time, their sums in registers.  Panels are independent of each other, so threads may share them out.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from pullback.compiler.codegen.builder import FLOATS, Code, first_lanes, literal, vector
+from pullback.compiler.codegen.gemm.small import Product, multiply_add
+from pullback.compiler.codegen.loops.kernel import Written
+from pullback.compiler.target import Target
+
+__all__ = ["blocked", "is_blocked"]
+
+LARGEST = 640**3  # multiplications; above, BLAS is quicker
+LEFT = 768 * 1024  # bytes of the left matrix that stay in the cache while panels go by
+TURNED = 2**16  # elements of a left matrix that lies transposed: of a larger one BLAS makes a copy in order, and wins
+DEPTH = {"f4": 320, "f8": 160}  # of a panel: what fits the first cache
+
+
+def panel_width(p: Product, target: Target) -> int:
+    return 2 * target.vector_bytes // int(p.dtype[1])
+
+
+def panels(p: Product, target: Target) -> int:
+    """How many panels of columns there are."""
+    return -(-p.n // panel_width(p, target))
+
+
+def depth(p: Product) -> int:
+    """How deep panels are: of equal depth, not deeper than the cache allows."""
+    return -(-p.k // -(-p.k // DEPTH[p.dtype]))
+
+
+def room(p: Product, target: Target) -> int:
+    """Bytes for one panel."""
+    return -(-depth(p) * panel_width(p, target) * int(p.dtype[1]) // 64) * 64
+
+
+def is_blocked(p: Product, target: Target) -> bool:
+    """Whether this is the quickest way, as was measured: for rows that lie in order and panels that are mostly full."""
+    wide = panel_width(p, target)
+    in_order = p.a.column == 1 or (p.a.row == 1 and p.m * p.k <= TURNED)
+    if target.vector_bytes < 32 or not in_order or min(p.m, p.k) < 16 or (p.b.column != 1 and p.m < 64):
+        return False
+    full = p.n % wide == 0 or p.n >= 4 * wide
+    kept = p.m * depth(p) * int(p.dtype[1]) <= LEFT or panels(p, target) == 1
+    return full and kept and p.m * p.n * p.k <= LARGEST
+
+
+@lru_cache(256)
+def blocked(p: Product, target: Target) -> Written:
+    """A product as a kernel whose rows are the panels: its arrays are left, right, what is added, and the result."""
+    writer = BlockedProduct(p, target)
+    text = writer.text()
+    return Written(text, (), panels(p, target), 1, 0, room(p, target), "", frozenset(writer.code.declared), ())
+
+
+class BlockedProduct:
+    """Writes one product."""
+
+    def __init__(self, p: Product, target: Target) -> None:
+        self.p, self.target, self.code = p, target, Code()
+        self.type, self.size = FLOATS[p.dtype], int(p.dtype[1])
+        self.width = target.vector_bytes // self.size
+        self.vector = vector(self.type, self.width)
+        self.depth = depth(p)
+        most = (target.registers - 3) // 2  # two registers of the panel and one of the left matrix are taken
+        blocks = -(-p.m // most)
+        self.rows = -(-p.m // blocks)
+
+    def text(self) -> str:
+        p, code, wide = self.p, self.code, 2 * self.width
+        whole = p.n // wide
+        if whole:
+            stop = code.op(f"call i64 @llvm.smin.i64(i64 %hi, i64 {whole})")
+            code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
+            some, done = code.block("some"), code.block("done")
+            code.branch(code.op(f"icmp slt i64 %lo, {stop}"), some, done)
+            code.begin(some)
+            with code.loop("%lo", stop) as panel:
+                self._panel(code.times(panel, wide), wide)
+            code.jump(done)
+            code.begin(done)
+        if whole * wide < p.n:
+            last, end = code.block("last"), code.block("end")
+            code.branch(code.op(f"icmp sgt i64 %hi, {whole}"), last, end)
+            code.begin(last)
+            self._panel(str(whole * wide), p.n - whole * wide)
+            code.jump(end)
+            code.begin(end)
+        params = "ptr noalias %a, ptr noalias %b, ptr %c, ptr %z, i64 %lo, i64 %hi, ptr %partial, ptr noalias %scratch"
+        head = f"define internal void @KERNEL({params}) noinline {{"
+        return "\n".join([head, "entry:", *code.entry, *code.lines, "ret void", "}"])
+
+    def _panel(self, j: str, columns: int) -> None:
+        """All rows of a few columns, from ``j`` on, block by block along the shared axis."""
+        for first in range(0, self.p.k, self.depth):
+            deep = min(self.depth, self.p.k - first)
+            self._lay_out(first, deep, j, columns)
+            self._all_rows(first, deep, j, columns)
+
+    def _lay_out(self, first: int, deep: int, j: str, columns: int) -> None:
+        p, code = self.p, self.code
+        with code.loop("0", deep) as k:
+            source = code.add(code.times(code.add(k, str(first)), p.b.row), code.times(j, p.b.column))
+            for v in range(2):
+                left = min(max(columns - v * self.width, 0), self.width)
+                value = self._taken(source, v * self.width, left)
+                to = code.add(code.times(k, 2 * self.width), str(v * self.width))
+                code.line(f"store {self.vector} {value}, ptr {self._at('%scratch', to)}, align 64")
+
+    def _taken(self, source: str, ahead: int, count: int) -> str:
+        """Elements of a row of the right matrix; zeros where there are none."""
+        p, code = self.p, self.code
+        if not count:
+            return "zeroinitializer"
+        if p.b.column == 1:
+            return self._read(self._at("%b", code.add(source, str(ahead))), count)
+        base = self._at("%b", code.add(source, str(ahead * p.b.column)))
+        steps = ", ".join(f"i64 {i * p.b.column}" for i in range(self.width))
+        pointers = code.op(f"getelementptr {self.type}, ptr {base}, <{self.width} x i64> <{steps}>")
+        return code.gather(pointers, self.type, self.size, self.width, first_lanes(count, self.width))
+
+    def _all_rows(self, first: int, deep: int, j: str, columns: int) -> None:
+        p, code = self.p, self.code
+        whole = p.m // self.rows * self.rows
+        if whole:
+            with code.loop("0", whole, self.rows) as i:
+                self._block(i, self.rows, first, deep, j, columns)
+        if whole < p.m:
+            self._block(str(whole), p.m - whole, first, deep, j, columns)
+
+    def _block(self, i: str, rows: int, first: int, deep: int, j: str, columns: int) -> None:
+        """A few rows, with their sums in registers."""
+        p, code = self.p, self.code
+        counts = [c for c in (min(columns, self.width), columns - self.width) if c > 0]
+        rooms = [[code.room(self.vector) for _ in counts] for _ in range(rows)]
+        for room in (r for row in rooms for r in row):
+            code.line(f"store {self.vector} zeroinitializer, ptr {room}, align 64")
+        starts = [
+            self._at("%a", code.add(code.times(code.add(i, str(r)), p.a.row), str(first * p.a.column)))
+            for r in range(rows)
+        ]
+        fma = multiply_add(self.target, self.size, self.width)
+        with code.loop("0", deep) as k:
+            along = code.times(k, 2 * self.width)
+            right = [
+                code.op(f"load {self.vector}, ptr {self._at('%scratch', place)}, align 64")
+                for place in [code.add(along, str(v * self.width)) for v in range(len(counts))]
+            ]
+            step = code.times(k, p.a.column)
+            for r in range(rows):
+                one = code.op(f"load {self.type}, ptr {self._at(starts[r], step)}, align {self.size}")
+                lane = code.op(f"insertelement {self.vector} poison, {self.type} {one}, i64 0")
+                zeros = f"<{self.width} x i32> zeroinitializer"
+                left = code.op(f"shufflevector {self.vector} {lane}, {self.vector} poison, {zeros}")
+                for v in range(len(counts)):
+                    so_far = code.op(f"load {self.vector}, ptr {rooms[r][v]}, align 64")
+                    new = code.call(fma, self.vector, [(self.vector, x) for x in (left, right[v], so_far)])
+                    code.line(f"store {self.vector} {new}, ptr {rooms[r][v]}, align 64")
+        for r in range(rows):
+            for v, count in enumerate(counts):
+                place = code.add(code.add(code.times(code.add(i, str(r)), p.n), j), str(v * self.width))
+                self._finish(code.op(f"load {self.vector}, ptr {rooms[r][v]}, align 64"), place, count, first)
+
+    def _finish(self, total: str, place: str, count: int, first: int) -> None:
+        """Put a sum where it belongs, on top of what was there from other blocks, or is to be added."""
+        p, code = self.p, self.code
+        if p.times != 1.0:
+            total = code.op(f"fmul {self.vector} {total}, {literal(p.times, p.dtype, self.width)}")
+        if first or p.adds:
+            before = self._read(self._at("%z" if first else "%c", place), count)
+            total = code.op(f"fadd {self.vector} {before}, {total}")
+        mask = first_lanes(count, self.width)
+        code.write(total, self._at("%z", place), self.type, self.size, self.width, mask)
+
+    def _read(self, pointer: str, count: int) -> str:
+        return self.code.read(pointer, self.type, self.size, self.width, first_lanes(count, self.width))
+
+    def _at(self, base: str, place: str) -> str:
+        return self.code.op(f"getelementptr {self.type}, ptr {base}, i64 {place}")

@@ -1,0 +1,238 @@
+"""Small matrix products, written out for their sizes: BLAS takes longer to begin than these take to be done.
+
+A block of rows by a few vectors of columns stays in registers while the shared axis is run along.  The left matrix may
+lie in any way, its elements are taken one by one; of the right one whole vectors are taken, so one that lies transposed
+is laid out anew first.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import Any, NamedTuple
+
+from pullback.compiler.codegen.builder import FLOATS, Code, code_of, first_lanes, literal, vector
+from pullback.compiler.codegen.call_table import CallList, Constant, Operand
+from pullback.compiler.ir.graph import Node, contiguous
+from pullback.compiler.schedule.fuse import gemm_flag, layout
+from pullback.compiler.target import Target
+
+SMALL = 96**3  # multiplications; above, others are quicker
+
+
+class Matrix(NamedTuple):
+    """How a matrix lies: elements from one row, and from one column, to the next."""
+
+    row: int
+    column: int
+
+
+class Product(NamedTuple):
+    """Everything that the text of a product depends on."""
+
+    dtype: str
+    m: int
+    n: int
+    k: int
+    a: Matrix
+    b: Matrix
+    adds: bool  # something is added, laid out as the result is
+    times: float = 1.0
+
+    @property
+    def is_small(self) -> bool:
+        if self.times != 1.0:
+            return False
+        packed = self.b.column == 1 or self.m >= 8
+        return self.m * self.n * self.k <= SMALL and packed and self.n >= 4
+
+    @property
+    def scratch(self) -> int:
+        """Bytes for the right matrix laid out anew."""
+        return 0 if self.b.column == 1 else -(-self.k * self.n * int(self.dtype[1]) // 64) * 64
+
+
+class Plan(NamedTuple):
+    """How a product of two nodes is computed: where their elements lie, and what is gone through one by one."""
+
+    bases: list[tuple[Node, int]]
+    matrices: Product
+    loop: tuple[int, ...]
+    steps: list[tuple[int, ...]]
+    out: tuple[int, ...]
+    flags: list[Any]
+
+    @property
+    def adds(self) -> bool:
+        return self.matrices.adds
+
+    @property
+    def is_small(self) -> bool:
+        return self.matrices.is_small
+
+
+def planned(n: Node) -> Plan:
+    """The plan of a product."""
+    a, b = n.args[:2]
+    (base_a, at_a, steps_a), (base_b, at_b, steps_b) = layout(a), layout(b)
+    (m, k), loop = a.shape[-2:], n.shape[:-2]
+    if loop and not any(steps_b[:-2]) and _rows_go_on(a.shape, steps_a):  # one product with all rows
+        whole = m * prod(loop)
+        if gemm_flag((whole, k), steps_a[-2:]) is not None:  # not so if one row is repeated
+            m, loop = whole, ()
+    matrices = Product(
+        code_of(n.dtype), m, b.shape[-1], k, Matrix(*steps_a[-2:]), Matrix(*steps_b[-2:]), len(n.args) > 2,
+        1.0 if n.data is None else n.data,
+    )  # fmt: skip
+    flags = [gemm_flag(shape, steps[-2:]) for shape, steps in (((m, k), steps_a), (b.shape[-2:], steps_b))]
+    return Plan([(base_a, at_a), (base_b, at_b)], matrices, loop, [steps_a, steps_b], contiguous(n.shape), flags)
+
+
+def _rows_go_on(shape: tuple[int, ...], steps: tuple[int, ...]) -> bool:
+    """Whether the rows of one matrix are followed by those of the next."""
+    return all(steps[i] == steps[i + 1] * shape[i + 1] for i in range(len(shape) - 2)) and steps[-1] == 1
+
+
+def declaration(dtype: Any) -> str:
+    """What LLVM must know of BLAS's product."""
+    t, letter = FLOATS[code_of(dtype)], _letter(code_of(dtype))
+    return f"declare void @{letter}gemm(i32, i32, i32, i64, i64, i64, {t}, ptr, i64, ptr, i64, {t}, ptr, i64)"
+
+
+def call_blas(code: CallList, plan: Plan, a: Operand, b: Operand, z: Operand) -> None:
+    """Call BLAS for one product."""
+    p, t = plan.matrices, FLOATS[plan.matrices.dtype]
+    (turned_a, row_a), (turned_b, row_b) = plan.flags
+    flags = [Constant("i32", str(flag)) for flag in (101, 112 if turned_a else 111, 112 if turned_b else 111)]
+    lengths = [Constant("i64", str(length)) for length in (p.m, p.n, p.k, row_a, row_b, p.n)]
+    alpha = Constant(t, str(literal(p.times, p.dtype, 1)))
+    beta = Constant(t, "1.0" if p.adds else "0.0")
+    args = [*flags, *lengths[:3], alpha, a, lengths[3], b, lengths[4], beta, z, lengths[5]]
+    code.call_void(f"{_letter(p.dtype)}gemm", args)
+
+
+def _letter(dtype: str) -> str:
+    return "s" if dtype == "f4" else "d"
+
+
+def _rows(m: int, most: int) -> int:
+    """How many rows at a time: nearly as many as there are registers for, so that none are left if that can be.
+
+    >>> _rows(16, 12), _rows(30, 12), _rows(17, 12), _rows(5, 12)
+    (8, 10, 9, 5)
+    """
+    if m <= most:
+        return max(m, 1)
+    evenly = [r for r in range(most, most // 2, -1) if m % r == 0]
+    return evenly[0] if evenly else -(-m // -(-m // most))
+
+
+@lru_cache(256)
+def small_product(product: Product, target: Target) -> tuple[str, frozenset[str]]:
+    """The text of a small product, and what it refers to."""
+    writer = SmallProduct(product, target)
+    return writer.text(), frozenset(writer.code.declared)
+
+
+def multiply_add(target: Target, size: int, width: int) -> str:
+    """LLVM's function for x * y + z of sums of products: rounded once where the CPU has an instruction for it."""
+    type_ = f"f{size * 8}" if width == 1 else f"v{width}f{size * 8}"
+    return f"llvm.{'fma' if target.has_fma else 'fmuladd'}.{type_}"
+
+
+class SmallProduct:
+    """The text of one product: ``(a, b, c, result, scratch)``."""
+
+    def __init__(self, product: Product, target: Target) -> None:
+        self.p, self.target, self.code = product, target, Code()
+        self.type = FLOATS[product.dtype]
+        self.size = int(product.dtype[1])
+        most = target.vector_bytes // self.size
+        while most > 4 and most // 2 >= product.n:
+            most //= 2
+        self.width = most
+        registers = target.registers
+        self.vectors = 2 if product.n > self.width else 1
+        self.rows = _rows(product.m, min((registers - 2 - self.vectors) // self.vectors // 2 * 2, 12))
+
+    def text(self) -> str:
+        p, code = self.p, self.code
+        self.b, self.b_row = "%b", p.b.row
+        if p.b.column != 1:
+            self._lay_out()
+        block = self.width * self.vectors
+        whole = p.n // block * block
+        if whole:
+            with code.loop("0", whole, block) as j:
+                self._columns(j, self.vectors, None)
+        at = whole
+        while at < p.n:
+            left = p.n - at
+            mask = None if left >= self.width else left
+            self._columns(str(at), 1, mask)
+            at += self.width
+        params = "ptr noalias %a, ptr noalias %b, ptr %c, ptr %z, ptr noalias %scratch"
+        head = f"define internal void @KERNEL({params}) noinline {{"
+        return "\n".join([head, "entry:", *code.entry, *code.lines, "ret void", "}"])
+
+    def _lay_out(self) -> None:
+        p, code = self.p, self.code
+        with code.loop("0", p.k) as i, code.loop("0", p.n) as j:
+            source = code.add(code.times(i, p.b.row), code.times(j, p.b.column))
+            v = code.op(f"load {self.type}, ptr {self._at('%b', source)}")
+            code.line(f"store {self.type} {v}, ptr {self._at('%scratch', code.add(code.times(i, p.n), j))}")
+        self.b, self.b_row = "%scratch", p.n
+
+    def _at(self, base: str, place: str) -> str:
+        return self.code.op(f"getelementptr {self.type}, ptr {base}, i64 {place}")
+
+    def _columns(self, j: str, vectors: int, mask: int | None) -> None:
+        """All rows of a few vectors of columns."""
+        p, code = self.p, self.code
+        whole = p.m // self.rows * self.rows
+        if whole > self.rows:
+            with code.loop("0", whole, self.rows) as i:
+                self._block(i, j, self.rows, vectors, mask)
+        elif whole:
+            self._block("0", j, self.rows, vectors, mask)
+        if whole < p.m:
+            self._block(str(whole), j, p.m - whole, vectors, mask)
+
+    def _block(self, i: str, j: str, rows: int, vectors: int, mask: int | None) -> None:
+        p, code = self.p, self.code
+        type_ = vector(self.type, self.width)
+        rooms = [[code.room(type_) for _ in range(vectors)] for _ in range(rows)]
+        for r in range(rows):
+            for v in range(vectors):
+                start = self._read("%c", self._place(i, r, j, v), mask) if p.adds else "zeroinitializer"
+                code.line(f"store {type_} {start}, ptr {rooms[r][v]}, align 64")
+        fma = multiply_add(self.target, self.size, self.width)
+        with code.loop("0", p.k) as k:
+            along = code.add(code.times(k, self.b_row), j)
+            right = [self._read(self.b, code.add(along, str(v * self.width)), mask) for v in range(vectors)]
+            for r in range(rows):
+                place = code.add(code.times(code.add(i, str(r)), p.a.row), code.times(k, p.a.column))
+                one = code.op(f"load {self.type}, ptr {self._at('%a', place)}")
+                first = code.op(f"insertelement {type_} poison, {self.type} {one}, i64 0")
+                left = code.op(f"shufflevector {type_} {first}, {type_} poison, <{self.width} x i32> zeroinitializer")
+                for v in range(vectors):
+                    so_far = code.op(f"load {type_}, ptr {rooms[r][v]}, align 64")
+                    new = code.call(fma, type_, [(type_, left), (type_, right[v]), (type_, so_far)])
+                    code.line(f"store {type_} {new}, ptr {rooms[r][v]}, align 64")
+        for r in range(rows):
+            for v in range(vectors):
+                done = code.op(f"load {type_}, ptr {rooms[r][v]}, align 64")
+                self._write(done, self._at("%z", self._place(i, r, j, v)), mask)
+
+    def _place(self, i: str, row: int, j: str, v: int) -> str:
+        code = self.code
+        return code.add(code.add(code.times(code.add(i, str(row)), self.p.n), j), str(v * self.width))
+
+    def _read(self, base: str, place: str, mask: int | None) -> str:
+        return self.code.read(self._at(base, place), self.type, self.size, self.width, self._mask(mask))
+
+    def _write(self, value: str, pointer: str, mask: int | None) -> None:
+        self.code.write(value, pointer, self.type, self.size, self.width, self._mask(mask))
+
+    def _mask(self, count: int | None) -> str | None:
+        return None if count is None else first_lanes(count, self.width)

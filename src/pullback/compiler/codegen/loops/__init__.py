@@ -1,0 +1,1 @@
+"""LLVM code of elementwise and reduction kernels."""

@@ -1,0 +1,157 @@
+"""Rows turned into columns and back: so many short rows at once that each column of them fills a vector.
+
+A tile holds the first column of all its rows, then the second, and so on.  The rows lie wherever ``%offsets`` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pullback.compiler.codegen.builder import Code, first_lanes, vector
+
+__all__ = ["Tile"]
+
+FOUR = 4
+
+
+class Tile:
+    """A function that reads or writes tiles of one shape, being written."""
+
+    def __init__(self, memory: str, size: int, height: int, length: int, step: int = 1) -> None:
+        self.memory, self.size, self.height, self.length = memory, size, height, length
+        self.step = step  # from one element of a row to the next
+        self.code = Code()
+
+    def reader(self, code: Code) -> str:
+        """The name of the function that reads a tile, told to who calls it."""
+        name = f"tile_in_{self.memory}_{self.height}x{self.length}_{self.step}"
+        if name not in code.helpers:
+            if self.size < 4 or self.step != 1:
+                self._one_by_one("tile", "row")
+            else:
+                self._read()
+            self._told(code, name)
+        return name
+
+    def writer(self, code: Code) -> str:
+        """The same for writing one.
+
+        Rows go from the last to the first: those that are not there have the place of the last one that is, which is
+        so written after them.
+        """
+        name = f"tile_out_{self.memory}_{self.height}x{self.length}"
+        if name not in code.helpers:
+            if self.size < 4:
+                self._one_by_one("row", "tile")
+            else:
+                self._write()
+            self._told(code, name)
+        return name
+
+    def _told(self, code: Code, name: str) -> None:
+        head = f"define internal void @{name}(ptr noalias %array, ptr noalias %offsets, ptr noalias %tile) noinline {{"
+        code.helpers[name] = "\n".join([head, "entry:", *self.code.lines, "ret void", "}"])
+        code.declared |= self.code.declared
+
+    def _read(self) -> None:
+        code, rows = self.code, [self._row(str(r)) for r in range(self.height)]
+        with self._columns() as (first, count, wide):
+            mask = first_lanes(count, wide)
+            read = [code.read(self._at(row, first), self.memory, self.size, wide, mask) for row in rows]
+            turned = self._mirrored(self._side_by_side(read, wide))
+            for j in range(count):
+                code.write(turned[j], self._column(first, j), self.memory, self.size, self.height, None)
+
+    def _write(self) -> None:
+        code, rows = self.code, [self._row(str(r)) for r in range(self.height)]
+        with self._columns() as (first, count, wide):
+            mask = first_lanes(count, wide)
+            columns = [
+                code.read(self._column(first, j), self.memory, self.size, self.height, None) for j in range(count)
+            ]
+            turned = self._mirrored(columns + ["poison"] * (wide - count))
+            for r in reversed(range(self.height)):
+                row = self._part(turned[r % wide], r // wide, wide)
+                code.write(row, self._at(rows[r], first), self.memory, self.size, wide, mask)
+
+    @contextmanager
+    def _columns(self) -> Iterator[tuple[str, int, int]]:
+        """Columns that are turned together: the first of them, how many, and the power of two that holds them.
+
+        Four at a time; the last four may have some in common with those before.
+        """
+        code, last = self.code, self.length - FOUR
+        if last <= 0:
+            yield "0", self.length, 1 << (self.length - 1).bit_length()
+            return
+        code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
+        with code.loop("0", self.length, FOUR) as i:
+            yield code.op(f"call i64 @llvm.smin.i64(i64 {i}, i64 {last})"), FOUR, FOUR
+
+    def _one_by_one(self, to: str, of: str) -> None:
+        """Element by element: of few bytes each, or far from each other."""
+        code, height = self.code, self.height
+        with code.loop("0", height) as i:
+            r = code.op(f"sub i64 {height - 1}, {i}")
+            row = self._row(r)
+            with code.loop("0", self.length) as j:
+                place = self._at("%tile", code.add(code.times(j, height), r))
+                places = {"tile": place, "row": self._at(row, code.times(j, self.step))}
+                v = code.op(f"load {self.memory}, ptr {places[of]}, align {self.size}")
+                code.line(f"store {self.memory} {v}, ptr {places[to]}, align {self.size}")
+
+    # ---- places
+
+    def _at(self, base: str, index: str) -> str:
+        return self.code.op(f"getelementptr {self.memory}, ptr {base}, i64 {index}")
+
+    def _row(self, r: str) -> str:
+        offset = self.code.op(f"load i64, ptr {self.code.op(f'getelementptr i64, ptr %offsets, i64 {r}')}")
+        return self._at("%array", offset)
+
+    def _column(self, first: str, j: int) -> str:
+        return self._at("%tile", self.code.times(self.code.add(first, str(j)), self.height))
+
+    # ---- vectors
+
+    def _side_by_side(self, rows: list[str], wide: int) -> list[str]:
+        """Short rows in whole vectors: in the first one row 0, row ``wide``, row ``2 * wide``, and so on."""
+        groups = [rows[i::wide] for i in range(wide)]
+        while wide < self.height:
+            pairs = [zip(group[::2], group[1::2], strict=True) for group in groups]
+            groups = [[self._two(a, b, wide) for a, b in pair] for pair in pairs]
+            wide *= 2
+        return [v for (v,) in groups]
+
+    def _two(self, a: str, b: str, wide: int) -> str:
+        if wide > 1:
+            return self._shuffled(a, b, wide, range(2 * wide))
+        v = self.code.op(f"insertelement <2 x {self.memory}> poison, {self.memory} {a}, i64 0")
+        return self.code.op(f"insertelement <2 x {self.memory}> {v}, {self.memory} {b}, i64 1")
+
+    def _mirrored(self, vectors: list[str]) -> list[str]:
+        """The squares that so many vectors hold, each along its diagonal: halves change places, then quarters, …"""
+        lanes, step = range(self.height), len(vectors) // 2
+        vectors = list(vectors)
+        while step:
+            low = [i + (self.height - step if i & step else 0) for i in lanes]
+            high = [i + (self.height if i & step else step) for i in lanes]
+            for i in range(len(vectors)):
+                if not i & step:
+                    a, b = vectors[i], vectors[i + step]
+                    vectors[i], vectors[i + step] = (self._shuffled(a, b, self.height, by) for by in (low, high))
+            step //= 2
+        return vectors
+
+    def _part(self, v: str, number: int, wide: int) -> str:
+        """One of the short rows of a vector."""
+        if wide == self.height:
+            return v
+        if wide == 1:
+            return self.code.op(f"extractelement {vector(self.memory, self.height)} {v}, i64 {number}")
+        return self._shuffled(v, "poison", self.height, range(number * wide, number * wide + wide))
+
+    def _shuffled(self, a: str, b: str, wide: int, lanes: range | list[int]) -> str:
+        kind, chosen = vector(self.memory, wide), ", ".join(f"i32 {i}" for i in lanes)
+        return self.code.op(f"shufflevector {kind} {a}, {kind} {b}, <{len(lanes)} x i32> <{chosen}>")

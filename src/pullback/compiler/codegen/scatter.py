@@ -1,0 +1,156 @@
+"""Zeros in which something lies: rows added at positions, one after the other, or elements at steps.
+
+Threads share out the places of rows: each goes through all rows and adds those that belong to its own.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from pullback.compiler.codegen.builder import FLOATS, TYPES, Code, code_of, vector
+from pullback.compiler.codegen.loops.kernel import Written
+from pullback.compiler.ir.graph import Node, contiguous
+from pullback.compiler.target import Target
+
+__all__ = ["ScatterAdd", "Spaced"]
+
+
+class ScatterAdd:
+    """Adds the rows of ``x`` to zeros, at the positions ``rows``; a kernel whose rows are those of the result."""
+
+    def __init__(self, n: Node, target: Target) -> None:
+        rows = n.args[1]
+        self.dtype, self.code = code_of(n.dtype), Code()
+        self.places, self.rows, self.length, self.size = n.shape[0], rows.size, prod(n.shape[1:]), int(self.dtype[1])
+        self.width = max(1, target.vector_bytes // self.size)
+        while self.width > 1 and self.width > self.length:
+            self.width //= 2
+
+    def written(self, parts: int) -> Written:
+        code = self.code
+        code.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+        first, count = code.times("%lo", self.length * self.size), code.op("sub i64 %hi, %lo")
+        start = code.op(f"getelementptr i8, ptr %z, i64 {first}")
+        size = code.times(count, self.length * self.size)
+        code.line(f"call void @llvm.memset.p0.i64(ptr {start}, i8 0, i64 {size}, i1 false)")
+        if self.rows and self.length:
+            with code.loop("0", self.rows) as r:
+                row = code.op(f"load i64, ptr {code.op(f'getelementptr i64, ptr %rows, i64 {r}')}")
+                if parts == 1:
+                    self._row(row, r)
+                else:
+                    mine, others = code.block("mine"), code.block("others")
+                    ahead = code.op(f"sub i64 {row}, %lo")
+                    code.branch(code.op(f"icmp ult i64 {ahead}, {count}"), mine, others)
+                    code.begin(mine)
+                    self._row(row, r)
+                    code.jump(others)
+                    code.begin(others)
+        params = "ptr noalias %x, ptr noalias %rows, ptr %z, i64 %lo, i64 %hi, ptr %partial, ptr %scratch"
+        body = "\n".join([f"define internal void @KERNEL({params}) noinline {{\nentry:", *code.lines, "ret void", "}"])
+        return Written(body, (), self.places, -(-self.places // parts), 0, 0, "", frozenset(code.declared), ())
+
+    def _row(self, row: str, r: str) -> None:
+        code = self.code
+        to, source = code.times(row, self.length), code.times(r, self.length)
+        whole = self.length // self.width * self.width
+        with code.loop("0", whole, self.width) as j:
+            self._add(code.add(to, j), code.add(source, j), self.width)
+        if whole < self.length:
+            with code.loop(str(whole), self.length) as j:
+                self._add(code.add(to, j), code.add(source, j), 1)
+
+    def _add(self, to: str, source: str, width: int) -> None:
+        code, one = self.code, TYPES[self.dtype]
+        type_, add = vector(one, width), "fadd" if self.dtype in FLOATS else "add"
+        place, other = (code.op(f"getelementptr {one}, ptr {p}, i64 {at}") for p, at in (("%z", to), ("%x", source)))
+        old, new = (code.op(f"load {type_}, ptr {p}, align {self.size}") for p in (place, other))
+        code.line(f"store {type_} {code.op(f'{add} {type_} {old}, {new}')}, ptr {place}, align {self.size}")
+
+
+MOST = 8  # steps between elements, up to which the zeros are written with them
+
+
+class Spaced:
+    """The text of the function ``(x, z)`` that lays the elements of ``x`` out at the steps of a view of zeros."""
+
+    def __init__(self, n: Node, target: Target) -> None:
+        (x,) = n.args
+        self.code, self.view, self.nbytes = Code(), n.data, n.nbytes
+        self.shape, self.steps = x.shape or (1,), contiguous(x.shape) or (1,)
+        self.strides = n.data.strides or (1,)
+        self.one, self.size = "i8" if n.dtype == bool else TYPES[code_of(n.dtype)], n.dtype.itemsize
+        self.width = max(1, target.vector_bytes // self.size)
+        while self.width > self.shape[-1]:
+            self.width //= 2
+        self.row = n.shape[-1] if n.shape else 1
+        rows = self.strides[:-1] == contiguous(n.shape)[:-1] and self.shape[:-1] == n.shape[:-1]
+        self.by_rows = rows and 1 < self.strides[-1] <= MOST and self.width > 1
+
+    def text(self) -> str:
+        code = self.code
+        if self.by_rows:
+            with code.loop("0", prod(self.shape[:-1])) as r:
+                self._row(code.times(r, self.shape[-1]), code.times(r, self.row))
+        else:
+            self._clear("0", self.nbytes // self.size)
+            self._axis(0, "0", str(self.view.offset))
+        head = "define internal void @KERNEL(ptr noalias %x, ptr noalias %z) noinline {\nentry:"
+        return "\n".join([head, *code.lines, "ret void", "}"])
+
+    def _clear(self, begin: str, count: int) -> None:
+        if count:
+            self.code.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+            at = self.code.op(f"getelementptr {self.one}, ptr %z, i64 {begin}")
+            self.code.line(f"call void @llvm.memset.p0.i64(ptr {at}, i8 0, i64 {count * self.size}, i1 false)")
+
+    def _row(self, source: str, to: str) -> None:
+        """A row whose elements are some way apart: whole vectors of them and of the zeros between."""
+        code, step, first, wide = self.code, self.strides[-1], self.view.offset, self.width
+        vectors = min(self.shape[-1] // wide, (self.row - first) // (step * wide))
+        done = vectors * wide
+        self._clear(to, first)
+        type_ = vector(self.one, wide)
+        if vectors:
+            with code.loop("0", done, wide) as j:
+                at = code.op(f"getelementptr {self.one}, ptr %x, i64 {code.add(source, j)}")
+                v = code.read(at, self.one, self.size, wide, None)
+                place = code.add(code.add(to, str(first)), code.times(j, step))
+                for k in range(step):
+                    lanes = [p // step if p % step == 0 else wide for p in range(k * wide, (k + 1) * wide)]
+                    chosen = f"<{wide} x i32> <{', '.join(f'i32 {i}' for i in lanes)}>"
+                    out = code.op(f"shufflevector {type_} {v}, {type_} zeroinitializer, {chosen}")
+                    there = code.op(f"getelementptr {self.one}, ptr %z, i64 {code.add(place, str(k * wide))}")
+                    code.write(out, there, self.one, self.size, wide, None)
+        end = first + done * step
+        self._clear(code.add(to, str(end)), self.row - end)
+        if done < self.shape[-1]:
+            with code.loop(str(done), self.shape[-1]) as j:
+                self._vector(code.add(source, j), code.add(to, code.add(str(first), code.times(j, step))), 1)
+
+    def _axis(self, axis: int, source: str, to: str) -> None:
+        code, length = self.code, self.shape[axis]
+        if axis < len(self.shape) - 1:
+            with code.loop("0", length) as i:
+                there = code.add(to, code.times(i, self.strides[axis]))
+                self._axis(axis + 1, code.add(source, code.times(i, self.steps[axis])), there)
+            return
+        whole = length // self.width * self.width
+        with code.loop("0", whole, self.width) as j:
+            self._vector(code.add(source, j), code.add(to, code.times(j, self.strides[-1])), self.width)
+        if whole < length:
+            with code.loop(str(whole), length) as j:
+                self._vector(code.add(source, j), code.add(to, code.times(j, self.strides[-1])), 1)
+
+    def _vector(self, source: str, to: str, width: int) -> None:
+        code, step = self.code, self.strides[-1]
+        v = code.read(code.op(f"getelementptr {self.one}, ptr %x, i64 {source}"), self.one, self.size, width, None)
+        place = code.op(f"getelementptr {self.one}, ptr %z, i64 {to}")
+        if step == 1 or width == 1:
+            code.write(v, place, self.one, self.size, width, None)
+            return
+        for k in range(width):
+            one = code.op(f"extractelement {vector(self.one, width)} {v}, i64 {k}")
+            code.write(
+                one, code.op(f"getelementptr {self.one}, ptr {place}, i64 {k * step}"), self.one, self.size, 1, None
+            )

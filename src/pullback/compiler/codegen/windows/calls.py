@@ -1,0 +1,75 @@
+"""Calls of what goes over windows: the room that it needs, and the threads that share its images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.compiler.codegen.call_table import Address, CallList, Constant, Local, Operand
+from pullback.compiler.codegen.parallel import WORTH_SHARING
+from pullback.compiler.ir.graph import Node
+from pullback.compiler.target import Target
+
+__all__ = ["call_windows", "window_rooms"]
+
+
+def _cost(n: Node, call: Any) -> int:
+    """Nanoseconds, estimated as for matrix products."""
+    return int(call.work) * n.dtype.itemsize // 200
+
+
+def _workers(n: Node, call: Any, target: Target, threads: int) -> int:
+    """How many threads share the images; examples are done one after the other."""
+    w = call.written(target)
+    alone = _cost(n, call) < WORTH_SHARING or _examples(n) > 1
+    return 1 if alone else min(abs(threads), -(-w.rows // w.part))
+
+
+def _examples(n: Node) -> int:
+    return int(getattr(n.data, "examples", 1))
+
+
+def window_rooms(n: Node, target: Target, threads: int) -> tuple[int, int]:
+    """Bytes that a node needs for sums that are put together afterwards, and for itself."""
+    made = [(call.written(target), _workers(n, call, target, threads)) for call, _ in n.data.calls]
+    return max(w.partial * -(-w.rows // w.part) for w, _ in made), max(w.scratch * many for w, many in made)
+
+
+def call_windows(assembler: Any, code: CallList, n: Node, partial: Address, scratch: Address) -> None:
+    """Write down the calls for a node, given the addresses of its rooms."""
+    assembler.made.described.append(n.data.described)
+    if not getattr(n.data, "all", True):  # not all pixels of the result are written
+        code.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+        size = [Constant("i8", "0"), Constant("i64", str(n.nbytes)), Constant("i1", "false")]
+        code.call_void("llvm.memset.p0.i64", [assembler._pointer(n), *size])
+    if _examples(n) == 1:
+        _call_each(assembler, code, n, partial, scratch)
+        return
+    with code.loop("0", _examples(n)) as e:
+        _call_each(assembler, code, n, partial, scratch, e)
+
+
+def _call_each(assembler: Any, code: CallList, n: Node, partial: Address, scratch: Address, e: str = "") -> None:
+    """The calls for one example."""
+
+    def address(x: Node) -> Operand:
+        start: Address = assembler._pointer(x)
+        if not e:
+            return start
+        ahead = code.times(e, x.nbytes // x.shape[0])
+        return Local("ptr", code.op(f"getelementptr i8, ptr {code.pointer(start)}, i64 {ahead}"))
+
+    for call, args in n.data.calls:
+        w = call.written(assembler.target)
+        assembler.declared |= w.declared
+        name = assembler._named(w.body)
+        given = [address(x) for x in [n.args[i] for i in args] + ([] if w.finish else [n])]
+        if _workers(n, call, assembler.target, assembler.threads) > 1:
+            assembler._by_threads(code, name, w, [*given, partial, scratch], _cost(n, call))
+        else:
+            part = w.part if w.partial else w.rows
+            for p in range(-(-w.rows // part)):
+                images = [Constant("i64", str(i)) for i in (p * part, min((p + 1) * part, w.rows))]
+                code.call_void(name, [*given, *images, partial.further(p * w.partial), scratch])
+        if w.finish:
+            parts = Constant("i64", str(-(-w.rows // w.part)))
+            code.call_void(assembler._named(w.finish), [address(n), partial, parts])

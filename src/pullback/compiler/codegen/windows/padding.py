@@ -1,0 +1,68 @@
+"""Images, and what lies around them: an image is copied into a frame if its windows reach beyond it."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from math import prod
+
+from pullback.compiler.codegen.builder import FLOATS, Code, literal
+from pullback.compiler.ir.graph import contiguous
+from pullback.core.windows import Windows, placed
+
+__all__ = ["Framed"]
+
+
+class Framed:
+    """A function that goes over windows, image by image."""
+
+    def __init__(self, dtype: str, space: tuple[int, ...], channels: int, windows: Windows) -> None:
+        self.dtype, self.space, self.channels, self.windows, self.code = dtype, space, channels, windows, Code()
+        self.type, self.size = FLOATS[dtype], int(dtype[1])
+        before, reach = windows.before, windows.reach
+        self.inside, self.outside = placed(windows, space)
+        self.framed = any(b > 0 or r - b > n for b, r, n in zip(before, reach, space, strict=True))
+        self.frame = reach if self.framed else space
+        self.units = contiguous((*self.frame, channels))
+        self.image = prod(space) * channels
+        self.room = -(-prod(self.frame) * channels * self.size // 64) * 64 if self.framed else 0  # bytes of a frame
+        self.first = 0 if self.framed else -sum(b * u for b, u in zip(before, self.units, strict=False))
+
+    def at(self, base: str, place: str) -> str:
+        return base if place == "0" else self.code.op(f"getelementptr {self.type}, ptr {base}, i64 {place}")
+
+    def function(self, params: str) -> str:
+        code = self.code
+        head = f"define internal void @KERNEL({params}) noinline {{"
+        return "\n".join([head, "entry:", *code.entry, *code.lines, "ret void", "}"])
+
+    def zeros(self, pointer: str, size: int) -> None:
+        """So many bytes of zeros."""
+        self.code.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+        self.code.line(f"call void @llvm.memset.p0.i64(ptr {pointer}, i8 0, i64 {size}, i1 false)")
+
+    def filled(self, pointer: str, number: float) -> None:
+        """A frame full of one number."""
+        if not number:
+            self.zeros(pointer, self.room)
+            return
+        with self.code.loop("0", self.room // self.size) as i:
+            self.code.line(f"store {self.type} {literal(number, self.dtype, 1)}, ptr {self.at(pointer, i)}")
+
+    def copied(self, image: str, frame: str, back: bool = False) -> None:
+        """The image into the middle of its frame, or back from there."""
+        code, steps = self.code, contiguous((*self.space, self.channels))
+        lengths = [i.stop - i.start for i in self.inside]
+        if not prod(lengths):
+            return
+        code.declared.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
+        axes = [*zip(self.inside, self.outside, steps, self.units, strict=False)]
+        there, here = str(sum(i.start * s for i, _, s, _ in axes)), str(sum(o.start * u for _, o, _, u in axes))
+        with ExitStack() as loops:
+            for length, (_, _, step, unit) in zip(lengths[:-1], axes, strict=False):
+                i = loops.enter_context(code.loop("0", length))
+                there, here = code.add(there, code.times(i, step)), code.add(here, code.times(i, unit))
+            ends = [self.at(frame, here), self.at(image, there)]
+            to, source = reversed(ends) if back else ends
+            where = f"ptr align {self.size} {to}, ptr align {self.size} {source}"
+            size = lengths[-1] * self.channels * self.size
+            code.line(f"call void @llvm.memcpy.p0.p0.i64({where}, i64 {size}, i1 false)")

@@ -1,0 +1,252 @@
+"""Pooling: the largest element of every window or the sum of it, and the ways back.
+
+All channels of a window are looked at side by side, as vectors.  What is done, and in which order, is what the kernels
+of the ops do: of several that are the largest the first counts, and NaN is larger than anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import lru_cache
+from itertools import product
+from math import inf, nan, prod
+from typing import Any, NamedTuple
+
+from pullback.compiler.codegen.builder import Value, first_lanes, literal, vector
+from pullback.compiler.codegen.loops.kernel import Written
+from pullback.compiler.codegen.windows.padding import Framed
+from pullback.compiler.math.functions import Lanes
+from pullback.compiler.target import Target
+from pullback.core.windows import Windows
+
+__all__ = ["Pooling"]
+
+UNROLLED = 16  # elements of a window that are written one after the other
+
+
+class Pooling(NamedTuple):
+    """Everything that the text depends on."""
+
+    symbol: str  # largest, sums, spread, give, take: as the ops call it
+    dtype: str
+    images: int
+    space: tuple[int, ...]
+    channels: int
+    windows: Windows
+
+    @property
+    def work(self) -> int:
+        """About how many elements are looked at."""
+        return 2 * self.images * prod(self.windows.out) * prod(self.windows.size) * self.channels
+
+    @property
+    def described(self) -> str:
+        """In a line, for whoever reads a program."""
+        shape = [self.images, *self.space, self.channels]
+        return f"{self.symbol} {shape} by {list(self.windows.size)} at {list(self.windows.out)}"
+
+    @property
+    def calls(self) -> list[tuple[Any, tuple[int, ...]]]:
+        """What is called, and with which arguments."""
+        return [(self, (0, 1, 2) if self.symbol in ("give", "take") else (0,))]
+
+    def written(self, target: Target) -> Written:
+        return _written(self, target)
+
+
+@lru_cache(256)
+def _written(p: Pooling, target: Target) -> Written:
+    return Pool(p, target).write()
+
+
+class Pool(Framed):
+    """Writes one pooling."""
+
+    def __init__(self, p: Pooling, target: Target) -> None:
+        super().__init__(p.dtype, p.space, p.channels, p.windows)
+        self.p = p
+        self.width = target.vector_bytes // self.size
+        while self.width > 1 and self.width // 2 >= p.channels:
+            self.width //= 2
+        self.vector = vector(self.type, self.width)
+        w = p.windows
+        wide = [(k - 1) * d + 1 for k, d in zip(w.size, w.dilations, strict=True)]
+        self.apart = all(s >= k for s, k in zip(w.strides, wide, strict=True))  # no element is in two windows
+        self.covers = self.apart and w.strides == w.size and w.reach == self.frame  # and each is in one
+        self.taps = [d * u for d, u in zip(w.dilations, self.units, strict=False)]
+
+    def write(self) -> Written:
+        p, code = self.p, self.code
+        images = {"largest": ["%x"], "sums": ["%x"], "take": ["%x", "%s"], "give": ["%s"], "spread": []}[p.symbol]
+        names = [*(("%x", "%s", "%y") if p.symbol in ("give", "take") else ("%x",)), "%z"]
+        fills = {
+            "%x": -inf if p.symbol == "largest" else 0.0,
+            "%s": nan,
+        }  # of the source nothing outside is the largest
+        frames = {name: self._frame(i) for i, name in enumerate([*images, "%z"])} if self.framed else {}
+        for name in images:
+            if self.framed:
+                self.filled(frames[name], fills[name])
+        with code.loop("%lo", "%hi") as n:
+            given, results = code.times(n, self.image), code.times(n, prod(p.windows.out) * p.channels)
+            at: dict[str, str] = {}
+            for name in images:
+                at[name] = self.at(name, given)
+                if self.framed:
+                    self.copied(at[name], frames[name])
+                    at[name] = frames[name]
+            for name in (n for n in names if n not in images):
+                at[name] = self.at(name, results)
+            if p.symbol in ("give", "spread"):
+                self._back(at, self.at("%z", given), frames.get("%z"))
+            else:
+                self._windows(at)
+        params = "".join(f"ptr noalias {name}, " for name in names)
+        body = self.function(f"{params}i64 %lo, i64 %hi, ptr noalias %partial, ptr noalias %scratch")
+        scratch = self.room * len(frames)
+        part = max(1, min(p.images, 16384 // max(self.image, 1)))
+        return Written(body, (), p.images, part, 0, scratch, "", frozenset(code.declared), ())
+
+    def _frame(self, i: int) -> str:
+        return self.code.op(f"getelementptr i8, ptr %scratch, i64 {i * self.room}")
+
+    def _back(self, at: dict[str, str], image: str, frame: str | None) -> None:
+        """Into an image: zeros where no window is."""
+        whole = self.image * self.size
+        if frame is None:
+            if not self.covers:
+                self.zeros(image, whole)
+            self._windows({**at, "%z": image})
+            return
+        if not self.covers:
+            self.zeros(frame, self.room)
+        self._windows({**at, "%z": frame})
+        if prod(i.stop - i.start for i in self.inside) * self.channels < self.image:
+            self.zeros(image, whole)
+        self.copied(image, frame, back=True)
+
+    def _windows(self, at: dict[str, str]) -> None:
+        """Every window, a vector of channels at a time."""
+        p, code, w = self.p, self.code, self.p.windows
+        way: Callable[..., None] = getattr(self, f"_{p.symbol}")
+        place, row = str(self.first), "0"
+        with ExitStack() as loops:
+            for length, stride, unit in zip(w.out, w.strides, self.units, strict=False):
+                i = loops.enter_context(code.loop("0", length))
+                place = code.add(place, code.times(i, stride * unit))
+                row = code.add(code.times(row, length), i)
+            row = code.times(row, p.channels)
+            whole = p.channels // self.width * self.width
+            if whole:
+                with code.loop("0", whole, self.width) as c:
+                    way(at, code.add(place, c), code.add(row, c), None)
+            if whole < p.channels:
+                mask = first_lanes(p.channels - whole, self.width)
+                way(at, code.add(place, str(whole)), code.add(row, str(whole)), mask)
+
+    # ---- one window
+
+    def _read(self, pointer: str, mask: str | None) -> Value:
+        return self._value(self.code.read(pointer, self.type, self.size, self.width, mask))
+
+    def _write(self, x: Value, pointer: str, mask: str | None) -> None:
+        self.code.write(x.name, pointer, self.type, self.size, self.width, mask)
+
+    def _value(self, name: str) -> Value:
+        return Value(self.code, name, self.dtype, self.width)
+
+    def _number(self, x: float) -> Value:
+        return self._value(literal(x, self.dtype, self.width))
+
+    def _each(self, first: str, do: Callable[[str], None]) -> None:
+        """``do`` something with the place of each element of a window."""
+        size = self.p.windows.size
+        if prod(size) <= UNROLLED:
+            for at in product(*map(range, size)):
+                do(self.code.add(first, str(sum(i * t for i, t in zip(at, self.taps, strict=True)))))
+            return
+        with ExitStack() as loops:
+            for k, tap in zip(size, self.taps, strict=True):
+                first = self.code.add(first, self.code.times(loops.enter_context(self.code.loop("0", k)), tap))
+            do(first)
+
+    def _folded(self, first: str, take: Callable[[str], Value], join: Callable[..., Value], start: float) -> Value:
+        """One axis after the other, the first one innermost."""
+        size, code = self.p.windows.size, self.code
+
+        def along(axis: int, place: str) -> Value:
+            if axis < 0:
+                return take(place)
+            k, tap = size[axis], self.taps[axis]
+            if prod(size) <= UNROLLED:
+                total = along(axis - 1, place)
+                for ahead in range(tap, k * tap, tap):
+                    total = join(total, along(axis - 1, code.add(place, str(ahead))))
+                return total
+            room = code.room(self.vector)
+            code.line(f"store {self.vector} {literal(start, self.dtype, self.width)}, ptr {room}, align 64")
+            with code.loop("0", k) as i:
+                more = along(axis - 1, code.add(place, code.times(i, tap)))
+                before = self._value(code.op(f"load {self.vector}, ptr {room}, align 64"))
+                code.line(f"store {self.vector} {join(before, more).name}, ptr {room}, align 64")
+            return self._value(code.op(f"load {self.vector}, ptr {room}, align 64"))
+
+        return along(len(size) - 1, first)
+
+    def _largest(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
+        lanes = Lanes(self.code, self.width)
+        z = self._folded(place, lambda p: self._read(self.at(at["%x"], p), mask), lanes.maximum, -inf)
+        self._write(z, self.at(at["%z"], row), mask)
+
+    def _sums(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
+        z = self._folded(place, lambda p: self._read(self.at(at["%x"], p), mask), lambda a, b: a + b, -0.0)
+        self._write(z, self.at(at["%z"], row), mask)
+
+    def _put(self, x: Value, pointer: str, mask: str | None) -> None:
+        """On top of what is there, if other windows may have put something there."""
+        self._write(x if self.apart else self._read(pointer, mask) + x, pointer, mask)
+
+    def _spread(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
+        g = self._read(self.at(at["%x"], row), mask)
+        g = g if not self.apart else self._number(0.0) + g  # 0 of -0, as for those that are added to 0
+        self._each(place, lambda p: self._put(g, self.at(at["%z"], p), mask))
+
+    def _variable(self, start: str) -> str:
+        """A place for a vector that changes from one element of a window to the next."""
+        room = self.code.room(self.vector)
+        self._assign(room, self._value(start))
+        return room
+
+    def _assign(self, room: str, x: Value) -> None:
+        self.code.line(f"store {self.vector} {x.name}, ptr {room}, align 64")
+
+    def _current(self, room: str) -> Value:
+        return self._value(self.code.op(f"load {self.vector}, ptr {room}, align 64"))
+
+    def _give(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
+        g, largest = (self._read(self.at(at[name], row), mask) for name in ("%x", "%y"))
+        lanes, zero = Lanes(self.code, self.width), self._number(0.0)
+        left = self._variable(g.name)  # what no element has received yet
+
+        def give(p: str) -> None:
+            hit = self._read(self.at(at["%s"], p), mask).compare("oeq", largest)
+            rest = self._current(left)
+            self._put(lanes.select(hit, rest, zero), self.at(at["%z"], p), mask)
+            self._assign(left, lanes.select(hit, zero, rest))
+
+        self._each(place, give)
+
+    def _take(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
+        largest = self._read(self.at(at["%y"], row), mask)
+        lanes, zero = Lanes(self.code, self.width), self._number(0.0)
+        total, left = self._variable(zero.name), self._variable(self._number(1.0).name)  # left: 0 once it is found
+
+        def take(p: str) -> None:
+            hit = self._read(self.at(at["%s"], p), mask).compare("oeq", largest)
+            rest, x = self._current(left), self._read(self.at(at["%x"], p), mask)
+            self._assign(total, self._current(total) + lanes.select(hit, x * rest, zero))
+            self._assign(left, lanes.select(hit, zero, rest))
+
+        self._each(place, take)
+        self._write(self._current(total), self.at(at["%z"], row), mask)

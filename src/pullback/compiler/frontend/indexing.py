@@ -1,0 +1,243 @@
+"""Picking and putting by position, written down as rows of a matrix: the positions become the numbers of its rows.
+
+What is known while a function is written down (an array that was captured, the index of ``x[index]``) is looked at
+then; positions that are computed are checked by NumPy in every call, as they may be outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from pullback.compiler.frontend.host_ops import Coordinates, Positions
+from pullback.compiler.ir.graph import Node, Pieces, Shape, View
+from pullback.core.axes import one_axis
+from pullback.core.lowering import position
+from pullback.core.source import user_line
+
+__all__ = [
+    "assigned",
+    "block_of",
+    "coordinates",
+    "laid_apart",
+    "numbers",
+    "one_each",
+    "picked",
+    "put",
+    "rows",
+    "segments",
+]
+
+
+# ---- by numbers of rows
+
+
+def picked(t: Any, x: Any, at: Any, kept: int) -> Any:
+    """The rows of ``x`` at these places, all axes but the last ``kept`` being counted through as one."""
+    rest = x.shape[len(x.shape) - kept :]
+    flat, at = t.node(np.reshape(x, (prod(x.shape[: len(x.shape) - kept]), *rest))), t.node(at)
+    return t.wrapped(t.graph.add("take", (flat, at), (*at.shape, *rest), flat.dtype, None, user_line()))
+
+
+def put(t: Any, x: Any, at: Any, shape: Shape, kept: int) -> Any:
+    """Zeros of ``shape`` with the rows of ``x`` added at these places, counted in the same way."""
+    whole, rest = prod(shape[: len(shape) - kept]), shape[len(shape) - kept :]
+    x, at = t.node(x), t.node(at)
+    made = t.graph.add("scatter", (x, at), (whole, *rest), x.dtype, None, user_line())
+    return np.reshape(t.wrapped(made), shape)
+
+
+def checked(t: Any, op: Any, at: Any) -> Any:
+    """What an op makes of positions: now if they are known, else in every call."""
+    node = source = t.node(at)
+    if node.kind == "constant":
+        return t.symbol(np.asarray(op.perform([node.data], {})))
+    while source.kind == "view" or (source.kind == "cast" and _holds_positions(source.dtype, op)):
+        (source,) = source.args
+    if isinstance(op, Positions) and source.kind == "scan" and isinstance(source.data[0].lower, position):
+        axis = source.data[1]["axis"]
+        if isinstance(axis, int) and source.args[0].shape and source.args[0].shape[axis] <= op.length:
+            return np.astype(t.wrapped(node), np.int64)  # they are positions along an axis that is not longer
+    return t.opaque(op, [at], {})
+
+
+def _holds_positions(dtype: Any, op: Any) -> bool:
+    """Whether positions along an axis are the same numbers in a dtype."""
+    return isinstance(op, Positions) and dtype.kind in "iu" and np.iinfo(dtype).max >= op.length - 1
+
+
+def numbers(shape: Shape, pick: Callable[[Any], Any]) -> tuple[Any, int]:
+    """Which elements of an array of this shape are picked, and how many of its last axes are picked whole.
+
+    >>> numbers((3, 4), lambda x: x[np.array([2, 0])])
+    (array([2, 0]), 1)
+    """
+    places = np.indices(shape, sparse=True)
+    found = sum(
+        np.asarray(pick(np.broadcast_to(along, shape)), np.int64) * prod(shape[i + 1 :])
+        for i, along in enumerate(places)
+    )
+    made = np.asarray(found, np.int64)
+    for kept in range(len(shape) - 1, 0, -1):
+        rest = shape[len(shape) - kept :]
+        block = prod(rest)
+        if made.ndim >= kept and made.shape[made.ndim - kept :] == rest and block:
+            lines = made.reshape(-1, block)
+            if not np.any(lines[:, :1] % block) and np.array_equal(lines, lines[:, :1] + np.arange(block)):
+                return lines[:, 0].reshape(made.shape[: made.ndim - kept]) // block, kept
+    return made, 0
+
+
+# ---- along one axis
+
+
+def rows(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """``gather``, or ``scatter`` as its adjoint: along an axis, the axes before it being counted through."""
+    x, at = (t.symbol(a) for a in args)
+    shape = tuple(op.acts.shape(op.name, [x.shape, at.shape], params))
+    scatters = op.lower.symbol == "scatter"
+    whole = shape if scatters else x.shape
+    if at.dtype.kind not in "iu":
+        return t.opaque(op, args, params)
+    axis = one_axis(len(whole), 0 if params["axis"] is None else params["axis"], op.name)
+    batch = int(params["batch_dims"] or 0)
+    batch = batch + len(at.shape) if batch < 0 else batch
+    given = checked(t, Positions(op.name, whole[axis]), at)
+    if batch == len(at.shape) - 1 == len(whole) - 1 > 0 and at.shape[-1] == 1:
+        return _one_of_each_row(x, given, whole, scatters)
+    kept, between = len(whole) - 1 - axis, axis - batch
+    if axis:
+        inner = at.shape[batch:]
+        starts = np.arange(prod(whole[:axis])).reshape(whole[:axis] + (1,) * len(inner)) * whole[axis]
+        given = np.reshape(given, at.shape[:batch] + (1,) * between + inner) + starts
+    return put(t, x, given, whole, kept) if scatters else picked(t, x, given, kept)
+
+
+def _one_of_each_row(x: Any, at: Any, whole: Shape, scatters: bool) -> Any:
+    """One element of each row, or one put there: told by where it is, which joins what is done along the rows."""
+    small = np.int32 if whole[-1] < 2**31 else np.int64  # as many lanes as the numbers have
+    here = np.astype(at, small) == np.arange(whole[-1], dtype=small)
+    nothing = np.zeros((), x.dtype)
+    if scatters:
+        return np.where(here, x + nothing, nothing)  # 0 and -0 are 0
+    if x.dtype.kind == "f":  # the largest of it and nothing: 0 would change a -0
+        return np.max(np.where(here, x, np.full((), -np.inf, x.dtype)), axis=-1, keepdims=True)
+    return np.astype(np.sum(np.where(here, x, nothing), axis=-1, keepdims=True), x.dtype)
+
+
+# ---- by coordinates
+
+
+def coordinates(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """``gather_nd``, or ``scatter_nd`` as its adjoint."""
+    scatters = op.lower.symbol == "put at"
+    at, x = (t.symbol(a) for a in (args if scatters else reversed(args)))
+    shape = tuple(op.acts.shape(op.name, [np.shape(a) for a in args], params))
+    whole = shape if scatters else x.shape
+    if at.dtype.kind not in "iu" or not at.size or not at.shape[-1]:
+        return t.opaque(op, args, params)
+    depth = at.shape[-1]
+    given = checked(t, Coordinates(op.name, whole[:depth]), at)
+    kept = len(whole) - depth
+    return put(t, x, given, whole, kept) if scatters else picked(t, x, given, kept)
+
+
+# ---- by segment
+
+
+def segments(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """The sum of each segment, or its adjoint.  What is in no segment is put in one more, which is left out."""
+    x, ids = (t.symbol(a) for a in args)
+    shape = tuple(op.acts.shape(op.name, [x.shape, ids.shape], params))
+    many = x.shape[0] if op.lower.symbol == "spread" else shape[0]
+    if ids.dtype.kind not in "iu" or ids.dtype == np.uint64 or x.dtype == bool or not (many and x.size):
+        return t.opaque(op, args, params)
+    ids = np.astype(ids, np.int64)
+    inside = (ids >= 0) & (ids < many)
+    if op.lower.symbol == "spread":
+        kept = len(x.shape) - 1
+        found = picked(t, x, np.where(inside, ids, 0), kept)
+        return np.where(np.reshape(inside, ids.shape + (1,) * kept), found, np.zeros((), x.dtype))
+    return put(t, x, np.where(inside, ids, many), (many + 1, *shape[1:]), len(shape) - 1)[:many]
+
+
+# ---- by an index of integers and slices
+
+
+def block_of(index: Any, shape: Shape) -> Any:
+    """Where a basic index begins, the shape of what it picks, and the same without axes picked by a number.
+
+    None if it is not a block: if it steps over elements, or picks them one by one.
+    """
+    parts = list(index) if type(index) is tuple else [index]
+    if any(not (isinstance(i, int | slice) or i is None or i is ...) for i in parts):
+        return None
+    named = sum(i is not ... and i is not None for i in parts)
+    at = next((n for n, i in enumerate(parts) if i is ...), len(parts))
+    parts[at : at + 1] = [slice(None)] * (len(shape) - named)
+    start, block, thin, lengths = [], [], [], iter(shape)
+    for i in parts:
+        if i is None:
+            thin.append(1)
+            continue
+        length = next(lengths)
+        first, stop, step = (i, i + 1, 1) if isinstance(i, int) else i.indices(length)
+        if isinstance(i, int) and i < 0:
+            first, stop = i + length, i + length + 1
+        if step != 1:
+            return None
+        start.append(first)
+        block.append(max(stop - first, 0))
+        if not isinstance(i, int):
+            thin.append(block[-1])
+    return tuple(start), tuple(block), tuple(thin)
+
+
+def assigned(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """A copy of ``x`` in which ``y`` stands at an index, which names no place twice."""
+    x, y = (t.symbol(a) for a in args)
+    index, shape = params["index"], x.shape
+    due = np.broadcast_to(np.True_, shape)[index].shape
+    if len(y.shape) > len(due) and prod(y.shape[: len(y.shape) - len(due)]) == 1:
+        y = np.reshape(y, y.shape[len(y.shape) - len(due) :])
+    fits = len(y.shape) <= len(due) and all(n in (1, m) for n, m in zip(y.shape[::-1], due[::-1], strict=False))
+    if not (fits and prod(due) and np.can_cast(y.dtype, x.dtype, "same_kind")) or "c" in (x.dtype.kind, y.dtype.kind):
+        return t.opaque(op, args, params)
+    y = np.broadcast_to(np.astype(y, x.dtype), due)
+    found = block_of(index, shape)
+    if found is not None:
+        start, block, _ = found
+        data = Pieces(((0,) * len(shape), start), 0)
+        parts = (t.node(x), t.node(np.reshape(y, block)))
+        return t.wrapped(t.graph.add("pieces", parts, shape, x.dtype, data, user_line()))
+    here = np.zeros(shape, bool)
+    here[index] = True
+    if np.count_nonzero(here) != prod(due):
+        return t.opaque(op, args, params)  # of several for one place the last one stays
+    return one_each(t, y, x, shape, index)
+
+
+def one_each(t: Any, x: Any, otherwise: Any, shape: Shape, index: Any) -> Any:
+    """``x`` at an index that names no place twice, and ``otherwise`` elsewhere."""
+    at = np.zeros(shape, np.int64)
+    at[index] = np.arange(1, prod(x.shape) + 1).reshape(x.shape)
+    return np.where(at > 0, picked(t, x, np.maximum(at - 1, 0), 0), otherwise)
+
+
+def laid_apart(t: Any, x: Node, shape: Shape, index: Any) -> Any:
+    """Zeros of ``shape`` with ``x`` at an index that picks a view of them; None if it picks elements one by one."""
+    whole = np.zeros(shape, np.int8)
+    there = whole[index]
+    if not np.may_share_memory(there, whole):
+        return None
+    begin = there.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    return spaced(t, x, shape, View(begin, there.strides), there.shape)
+
+
+def spaced(t: Any, x: Node, shape: Shape, view: View, lengths: Shape) -> Any:
+    """Zeros of ``shape`` in which ``x`` lies where a view of them lies."""
+    laid = t.node(np.reshape(np.broadcast_to(t.wrapped(x), lengths), lengths))
+    return t.wrapped(t.graph.add("spaced", (laid,), shape, x.dtype, view, user_line()))

@@ -1,0 +1,92 @@
+"""What a program gives back: tensors, arrays, or numbers and lists of Python's, as the function itself would.
+
+An op gives a tensor if anything it takes is one, or a list; a transform gives back what it was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pullback.compiler.frontend.trace import PYTHON, TENSOR, Symbol, Trace
+from pullback.compiler.ir.graph import Node
+from pullback.core.tape import constant
+from pullback.core.tensor import Tensor
+
+__all__ = ["Forms"]
+
+
+def _tensor(v: Any) -> Any:
+    return constant(v[()])
+
+
+def _array(v: Any) -> Any:
+    return v[()]
+
+
+def _plain(v: Any) -> Any:
+    return v.tolist()
+
+
+class Forms:
+    """The forms of the results of one program."""
+
+    def __init__(self, trace: Trace, leaves: Sequence[Any], given: Sequence[Any], outputs: Sequence[Node]) -> None:
+        self.trace, self.outputs = trace, list(outputs)
+        self.lists = [isinstance(leaf[2], np.dtype) for leaf in leaves]
+        self.fixed: list[Any] = [self._fixed(x) for x in given]
+        self.known: dict[int, list[Callable[[Any], Any]]] = {}
+
+    def _fixed(self, x: Any) -> Any:
+        """The form of a result that is always the same."""
+        x = x.read() if isinstance(x, Tensor) else x
+        if not isinstance(x, Symbol):
+            return _tensor if isinstance(x, Tensor) else _array
+        return _plain if x.form == PYTHON else None
+
+    @cached_property
+    def takes(self) -> list[int]:
+        """Which arguments each result was computed from, as bits; -1 if from a tensor in any case."""
+        held = 0 if not any(self.lists) else sum(1 << i for i, x in enumerate(self.lists) if x)
+        found: dict[int, int] = {}
+        for n in self.trace.graph.nodes:
+            bits = 0
+            for a in n.args:
+                bits |= found[a.number]
+            if n.kind == "input":
+                bits = 1 << n.data if n.data < len(self.lists) else -1
+            if n.number in self.trace.tensors or bits & held:
+                bits = -1
+            found[n.number] = bits
+        return [0 if n.number in self.trace.given_back else found[n.number] for n in self.outputs]
+
+    @cached_property
+    def floats(self) -> list[bool]:
+        """Which results are floats of Python's."""
+        double = np.dtype(np.float64)
+        pairs = zip(self.fixed, self.outputs, strict=True)
+        return [fixed is _plain and not n.shape and n.dtype == double for fixed, n in pairs]
+
+    @property
+    def are_quick(self) -> bool:
+        """Whether nothing but arrays and floats is given for arrays and numbers."""
+        rows = zip(self.fixed, self.takes, self.floats, strict=True)
+        return not any(self.lists) and all(
+            fixed is _array or is_float or (fixed is None and takes >= 0) for fixed, takes, is_float in rows
+        )
+
+    def given(self, kinds: Sequence[int]) -> list[Callable[[Any], Any]]:
+        """What makes each result what it is to be, if this is given."""
+        tensors = sum(1 << i for i, kind in enumerate(kinds) if kind == TENSOR)
+        found = self.known.get(tensors)
+        if found is None:
+            whole = _tensor if tensors or any(self.lists) else _array
+            back = self.trace.given_back
+            found = self.known[tensors] = [
+                fixed or (whole if n.number in back else _tensor if takes < 0 or takes & tensors else _array)
+                for fixed, takes, n in zip(self.fixed, self.takes, self.outputs, strict=True)
+            ]
+        return found

@@ -1,0 +1,516 @@
+"""Tracing: the function is run once on Symbols, which write down every op they meet.
+
+A Symbol is a tensor without values, of the lowest level there is in the program: gradients, tangents and batches are
+levels above it, so they have written themselves down when they have been computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from sys import _getframe
+from typing import Any, cast
+
+import numpy as np
+
+from pullback.compiler.frontend.host_ops import Plain, fitting
+from pullback.compiler.frontend.indexing import (
+    assigned,
+    block_of,
+    coordinates,
+    laid_apart,
+    numbers,
+    one_each,
+    picked,
+    put,
+    rows,
+    segments,
+)
+from pullback.compiler.frontend.result_inference import (
+    NO_PARAMS,
+    Frozen,
+    example,
+    laid_out,
+    laid_out_at,
+    result_dtype,
+    result_like,
+)
+from pullback.compiler.ir.graph import Fold, Graph, Node, Pieces, Shape, View, contiguous
+from pullback.core.axes import over, together
+from pullback.core.callers import MEANS, explain_refusal
+from pullback.core.convert import as_value
+from pullback.core.interpreter import new_level
+from pullback.core.lowering import call, fold, made_of, opaque, pieces, position, scalar, scan, view, windows
+from pullback.core.source import user_line
+from pullback.core.tape import RAW
+from pullback.core.tensor import BY_KERNEL, PLAIN, Tensor, Wrapped
+from pullback.core.variable import Variable
+from pullback.core.writes import HELD, INPUT, alias, freeze
+from pullback.errors import SymbolValueError, VariableError
+
+PLAIN_NUMBERS = (bool, int, float, complex)
+PYTHON, ARRAY, TENSOR, GIVEN = 0, 1, 2, 3  # what is given, and so what is given back; the last is not known yet
+BY_KIND = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
+# of Python numbers these give Python numbers, which do not widen arrays
+OPERATORS = frozenset({
+    np.add, np.subtract, np.multiply, np.divide, np.floor_divide, np.remainder, np.power, np.negative, np.absolute,
+})  # fmt: skip
+
+
+PICKING = {
+    "take": rows, "scatter": rows, "take at": coordinates, "put at": coordinates, "segments": segments,
+    "spread": segments, "set": assigned,
+}  # fmt: skip
+
+
+class Followed(Exception):  # noqa: N818
+    """What a function takes is a tensor that some transform follows: it must see the function itself."""
+
+
+class Symbol(Wrapped):
+    """A node of the program that is being written down."""
+
+    __slots__ = ()
+    differentiates = False
+
+    stands_for_numbers = True
+    has_derivative = False
+    node: Any = vars(Tensor)["value"]  # in the slots of any tensor: so a GradientTape can make it a handle of its own
+    trace: Any = vars(Tensor)["y"]
+    weak: Any = vars(Tensor)["via"]  # the type of a Python number, which does not widen arrays, that it stands for
+
+    def __init__(self, trace: Trace, node: Node, weak: Any = None) -> None:
+        self.trace, self.node, self.weak = trace, node, weak
+
+    def twin(self) -> Symbol:
+        return Symbol(self.trace, self.node, self.weak)
+
+    @property
+    def shape(self) -> Shape:
+        return cast("Shape", self.node.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        if not self.node.shape and id(_getframe(1).f_code) in MEANS:
+            raise AttributeError("dtype")
+        return cast("np.dtype[Any]", self.node.dtype)
+
+    @property
+    def level(self) -> int:
+        return cast("int", self.trace.level)
+
+    def interpret(self, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        return self.trace.perform(op, args, params)
+
+    def unfollowed(self, f: Any, args: Sequence[Any]) -> Any:
+        return self.trace.opaque(Plain(f), args, {})
+
+    def stopped(self) -> Any:
+        return self
+
+    def stripped(self) -> Any:
+        return self
+
+    def all_values(self) -> Any:
+        return np.empty(0, self.dtype)
+
+    @property
+    def form(self) -> int:  # type: ignore[override]
+        return PYTHON if self.weak or self.node.number in self.trace.lists else GIVEN
+
+    def as_leaf(self) -> Symbol:
+        """Python's numbers are float64, as they are in Python."""
+        if self.form != PYTHON:
+            return self
+        node = self.trace.lists.get(self.node.number, self.node)
+        return Symbol(self.trace, node if node.dtype.kind in "fc" else self.trace.cast(node, np.dtype(np.float64)))
+
+    def in_form(self, form: int) -> Symbol:
+        if form == PYTHON and not self.shape:
+            return Symbol(self.trace, self.node, BY_KIND[self.dtype.kind])
+        if form == PYTHON:
+            self.trace.lists.setdefault(self.node.number, self.node)
+        elif form == GIVEN:
+            self.trace.given_back.add(self.node.number)
+        return self
+
+    def beneath(self) -> Any:
+        return self._concrete("the value")
+
+    def _concrete(self, what: str) -> Any:
+        purpose, cure = explain_refusal(self.dtype)
+        raise SymbolValueError(
+            f"{what} of a tensor of shape {self.shape} was asked for while a function is being compiled "
+            f"({user_line()}){purpose}: there are only shapes and dtypes then. {cure and cure + '. '}"
+            "Choose with where(condition, x, y), or name "
+            "the argument that decides in static_argnums."
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self._concrete("bool()"))
+
+    def __index__(self) -> int:
+        return int(self._concrete("the index"))
+
+    def __repr__(self) -> str:
+        return f"<symbol {self.node!r}: {self.dtype}{list(self.shape)}>"
+
+    __str__ = __repr__
+
+
+PLAIN.add(Symbol)
+
+
+class Trace:
+    """One function being written down."""
+
+    writes = True  # assignments too
+    form = GIVEN
+
+    def __init__(self) -> None:
+        self.level = new_level()
+        self.graph = Graph()
+        self.finished = False
+        self.lists: dict[int, Node] = {}  # which nodes are lists of Python's, and these as float64
+        self.tensors: set[int] = set()  # which constants are
+        self.given_back: set[int] = set()  # what is in the form of whatever the program is given
+        self.reads: dict[int, tuple[Variable, Node]] = {}
+        self.assigned: dict[int, tuple[Variable, Any]] = {}
+        self.written_rows: dict[int, tuple[Variable, Any, Any]] = {}  # variable, indices, rows
+        self.views: dict[Any, Any] = {}  # where elements are, of views that were asked for before
+        self.turn = self.symbol(np.zeros(()))
+        self.latest = self.turn.node  # of what is done in turn
+        self.keeps_latest = False  # whether that is done even if no result needs it
+
+    def given(self, shape: Shape, dtype: Any, weak: Any) -> Symbol:
+        """An argument: an array, a number (its type), or a list (the dtype it has as a tensor)."""
+        node = self.graph.input(shape, dtype)
+        if not isinstance(weak, np.dtype):
+            return cast("Symbol", freeze(Symbol(self, node, weak), INPUT))
+        narrow = self.cast(node, weak)
+        self.lists[narrow.number] = node
+        return cast("Symbol", freeze(Symbol(self, narrow), INPUT))
+
+    # ---- what the variables ask, of whoever is watching
+
+    def seen(self, v: Variable, value: Any) -> Any:
+        if id(v) in self.written_rows:  # whoever reads it now must see all of it
+            _, at, rows = self.written_rows.pop(id(v))
+            self.assign(v, self._with_rows(v, at, rows))
+        if id(v) in self.assigned:
+            return self.assigned[id(v)][1]
+        if id(v) not in self.reads:
+            self.reads[id(v)] = v, self.graph.input(v.shape, v.dtype)
+        return freeze(Symbol(self, self.reads[id(v)][1]), HELD)
+
+    def assign(self, v: Variable, value: Any) -> None:
+        """Take an assignment: from now on the variable is this, and afterwards it will hold it."""
+        if isinstance(value, Tensor):
+            value = alias(value.read())
+        if isinstance(value, Symbol) and value.weak:
+            value = Symbol(self, self.node(value, v.dtype))
+        new = value if isinstance(value, Tensor) else self.symbol(np.asarray(value, v.dtype))
+        if new.shape != v.shape or new.dtype != v.dtype:
+            raise VariableError(
+                f"{v.name}.assign: expected {v.dtype} of shape {v.shape}, got {new.dtype} of shape {new.shape}."
+            )
+        self.written_rows.pop(id(v), None)
+        self.assigned[id(v)] = v, new
+
+    def assign_rows(self, v: Variable, at: Any, rows: Any) -> None:
+        """Take an assignment to rows: they are written into the variable's own array after the program has run."""
+        if id(v) in self.assigned or id(v) in self.written_rows:
+            self.assign(v, self._with_rows(v, at, rows))
+        else:
+            self.written_rows[id(v)] = v, at, self.symbol(rows)
+
+    def _with_rows(self, v: Variable, at: Any, rows: Any) -> Any:
+        whole: Any = self.seen(v, None)
+        return whole.tensor_scatter_update(np.expand_dims(at, -1), rows)
+
+    # ---- nodes
+
+    def symbol(self, x: Any) -> Symbol:
+        return Symbol(self, self.node(x))
+
+    def wrapped(self, node: Node) -> Symbol:
+        return Symbol(self, node)
+
+    def node(self, x: Any, dtype: Any = None) -> Node:
+        """The node of an argument: a symbol's own, a constant for anything else."""
+        if isinstance(x, Symbol) and x.trace is self:
+            if x.weak is int and dtype is not None and dtype.kind in "iu" and dtype != x.dtype:
+                return cast("Node", self.opaque(fitting(dtype), [Symbol(self, x.node)], {}).node)
+            own: Node = x.node
+            return own if dtype is None else self.cast(own, dtype)
+        if isinstance(x, Tensor):
+            x = x.read()
+            if x.level:
+                raise Followed
+            made = self.graph.constant(x.value, dtype)
+            self.tensors.add(made.number)
+            return made
+        return self.graph.constant(x if isinstance(x, RAW) or type(x) in PLAIN_NUMBERS else as_value(x), dtype)
+
+    def weak(self, x: Any, strong: list[Any]) -> Any:
+        """The dtype that a Python number gets among arrays; None for anything else, and if it is alone."""
+        kind = _kind(x)
+        return None if isinstance(kind, np.dtype) or not strong else np.result_type(*strong, example(kind))
+
+    def cast(self, x: Node, dtype: Any) -> Node:
+        return x if x.dtype == dtype else self.graph.add("cast", (x,), x.shape, dtype, None, user_line())
+
+    def view(self, x: Node, shape: Shape, offset: int, strides: Sequence[int]) -> Node:
+        return self.graph.add("view", (x,), shape, x.dtype, View(offset, tuple(strides)), user_line())
+
+    def reshaped(self, x: Node, shape: Shape) -> Node:
+        return x if x.shape == shape else self.view(x, shape, 0, contiguous(shape))
+
+    def every_time(self) -> Symbol:
+        """A symbol for what must be done in every call, one after the other, whatever else it takes: draws."""
+        return self.turn
+
+    # ---- ops
+
+    def perform(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Write down ``op``, and give the symbol of its result."""
+        if self.finished:
+            raise SymbolValueError(
+                f"{op.name} ({user_line()}) was given a tensor that is left over from a function that was compiled. "
+                "There are values only in what the function returns: return it."
+            )
+        if op.custom:
+            return tuple(self.symbol(z) for z in op.run_checked([self.symbol(a) for a in args]).values)
+        try:
+            return self._perform(op, args, params)
+        except OverflowError as error:
+            raise op.trouble(op, error, args, params) from None
+
+    def _perform(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        lower = op.lower
+        if isinstance(lower, made_of) and not any(map(_is_rare_float, args)):
+            made = lower.formula(*([args] if op.variadic else args), **params)
+            return self.symbol(made) if isinstance(made, RAW) else made
+        if isinstance(lower, opaque | made_of):
+            return self.opaque(op, args, params)
+        if op.kernel is np.power and type(args[1]) is int and args[1] == 2 and _kind(args[0]) in (bool, np.dtype(bool)):
+            return self.perform(BY_KERNEL[np.square], args[:1], {})  # whose dtype is another, as in NumPy
+        if isinstance(lower, windows):
+            return self.windowed(op, args, params)
+        dtypes = tuple(map(_kind, args))
+        if isinstance(lower, call) and lower.symbol in PICKING:
+            return PICKING[lower.symbol](self, op, args, params)
+        dtype = result_dtype(op, dtypes, Frozen(params) if params else NO_PARAMS)
+        if dtype is None:
+            return self.opaque(op, args, params)
+        if isinstance(lower, scalar):
+            return self.map(op, args, params, dtype, dtypes)
+        if isinstance(lower, fold):
+            return self.fold(op, args[0], params, dtype)
+        if isinstance(lower, view):
+            return self.viewed(op, args[0], params)
+        if isinstance(lower, pieces):
+            return self.pieced(op, args, params, dtype)
+        if isinstance(lower, scan | position):
+            return self.scanned(op, args, params, dtype)
+        if isinstance(lower, call) and lower.symbol == "gemm":
+            op.acts.shape(op.name, [_shape(a) for a in args], params)  # which says what does not fit
+            return self.product(*(self.node(a, dtype) for a in args))
+        if isinstance(lower, call) and lower.symbol == "cast":
+            return Symbol(self, self.cast(self.node(args[0]), params["dtype"]))
+        return self.opaque(op, args, params)
+
+    def windowed(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """An op on windows of floats is as large as it says; the kernel need not be asked."""
+        nodes = [self.node(a) for a in args]
+        kinds, ranks = {n.dtype for n in nodes}, {len(n.shape) for n in nodes}
+        if len(kinds) > 1 or len(ranks) > 1 or next(iter(kinds)).kind != "f":
+            return self.opaque(op, args, params)
+        shape = tuple(op.acts.shape(op.name, [n.shape for n in nodes], params))
+        return Symbol(self, self.graph.add("opaque", nodes, shape, nodes[0].dtype, (op, params), user_line()))
+
+    def map(self, op: Any, args: Sequence[Any], params: dict[str, Any], dtype: Any, dtypes: Any) -> Symbol:
+        shapes = [_shape(a) for a in args]
+        shape = op.acts.shape(op.name, shapes, params)
+        common = dtype if dtype.kind != "b" else self.compared(op, args, dtypes)
+        if common is None:
+            return cast("Symbol", self.opaque(op, [self.symbol(a) for a in args], params))
+        wanted = [common if mixes else None for mixes, _ in zip(op.mixing, args, strict=False)]
+        nodes = [
+            self.node(a, w if not isinstance(d, np.dtype) or w != d else None)
+            for a, w, d in zip(args, wanted, dtypes, strict=True)
+        ]
+        number = op.kernel in OPERATORS and not any(isinstance(d, np.dtype) for d in dtypes)
+        weak = BY_KIND[dtype.kind] if number else None
+        return Symbol(self, self.graph.add("map", nodes, shape, dtype, (op, params), user_line()), weak)
+
+    def compared(self, op: Any, args: Sequence[Any], dtypes: Any) -> Any:
+        """The dtype in which arguments are compared; None if that is the kernel's business."""
+        mixed = [(a, d) for a, d, mixes in zip(args, dtypes, op.mixing, strict=False) if mixes]
+        kinds = [d for _, d in mixed if isinstance(d, np.dtype)]
+        floats = [d for d in kinds if d.kind == "f"]
+        if floats:
+            return np.result_type(*floats, *(example(d) for _, d in mixed if d is float))
+        # a Python integer may be none of theirs: it is compared all the same
+        found = np.result_type(
+            *kinds,
+            *(np.int64 if d is int and _may_not_fit(a, kinds) else example(d) for a, d in mixed if d not in kinds),
+        )
+        whole = all(d is int or d is bool or d in kinds for _, d in mixed)
+        return None if whole and found.kind == "f" else found  # int64 and uint64, which no dtype holds
+
+    def fold(self, op: Any, x: Any, params: dict[str, Any], dtype: Any) -> Symbol:
+        source = self.node(x, dtype)
+        if not source.size and abs(op.lower.start) == np.inf:  # of nothing there is no largest: the kernel says so
+            return cast("Symbol", self.opaque(op, [x], params))
+        axes = over(len(source.shape), params["axis"], op.name)
+        left = tuple(n for i, n in enumerate(source.shape) if i not in axes)
+        made = self.graph.add("fold", (source,), left, dtype, Fold(op, axes), user_line()) if axes else source
+        return Symbol(self, self.reshaped(made, op.acts.shape(op.name, [source.shape], params)))
+
+    def viewed(self, op: Any, x: Any, params: dict[str, Any]) -> Any:
+        """A view: where its elements are is told by the kernel itself, run on an array laid out like the argument."""
+        source = self.node(x)
+        looks = (op, source.shape, *((source.args[0].size, source.data) if source.kind == "view" else ()))
+        key = looks, Frozen(params)
+        found = self.views.get(key)
+        if found is None:
+            found = self.views[key] = self._viewed(op, source, params)
+        whole, shape, where = found
+        if not prod(shape):
+            return Symbol(self, self.graph.constant(np.zeros(shape, source.dtype)))
+        if where is None:
+            return self.elements(op, source, params)
+        base = source.args[0] if source.kind == "view" and not whole else source
+        return Symbol(self, self.view(base, shape, *where))
+
+    def _viewed(self, op: Any, source: Node, params: dict[str, Any]) -> tuple[bool, Shape, Any]:
+        """Whether it is a view of the node, not of what that views; its shape; offset and strides, if it is one."""
+        whole, base = laid_out(source)
+        made = np.asarray(op.guarded(lambda: op.run(whole, *params.values()), [source], params))
+        if made.size and not np.may_share_memory(made, whole) and source.kind == "view":
+            base = source  # not of a view: of its elements, in order
+            whole = np.zeros(source.shape, np.int8)
+            made = np.asarray(op.run(whole, *params.values()))
+        if not made.size or not np.may_share_memory(made, whole):
+            return True, made.shape, None
+        begin = laid_out_at(whole, source if base is not source else None)
+        return base is source, made.shape, (made.__array_interface__["data"][0] - begin, made.strides)
+
+    def elements(self, op: Any, source: Node, params: dict[str, Any]) -> Any:
+        """What is no view picks elements: which, is told by the kernel, run on their places along each axis."""
+        at, kept = numbers(source.shape, lambda along: op.run(along, *params.values()))
+        if at.ndim or kept:
+            return picked(self, self.wrapped(source), at, kept)
+        whole, base = laid_out(source)
+        steps = np.array(whole.strides, np.int64) @ np.array(np.unravel_index(int(at), source.shape), np.int64)
+        return Symbol(self, self.view(base, (), int(steps) + (source.data.offset if base is not source else 0), ()))
+
+    def pieced(self, op: Any, args: Sequence[Any], params: dict[str, Any], dtype: Any) -> Any:
+        """The arguments at their places, where these are blocks; else the kernel itself."""
+        nodes = [self.node(a, dtype) for a in args]
+        shapes = [n.shape for n in nodes]
+        shape = tuple(op.acts.shape(op.name, shapes, params))
+        found = [block_of(index, shape) for index in op.lower.places(shapes, **params)]
+        if found == [None] and op.lower.fill == 0:
+            return self.put_apart(op, nodes[0], params, shape)
+        if any(block is None for block in found) or not nodes:
+            return self.opaque(op, args, params)
+        kept = [
+            (start, self.reshaped(self.spread(n, thin), block))
+            for (start, block, thin), n in zip(found, nodes, strict=True)
+            if prod(block)
+        ]
+        fill = params[op.lower.fill] if isinstance(op.lower.fill, str) else op.lower.fill
+        data = Pieces(tuple(start for start, _ in kept), fill)
+        return Symbol(self, self.graph.add("pieces", [n for _, n in kept], shape, dtype, data, user_line()))
+
+    def scanned(self, op: Any, args: Sequence[Any], params: dict[str, Any], dtype: Any) -> Any:
+        nodes = [self.node(a, dtype if isinstance(op.lower, scan) else None) for a in args]
+        shape = tuple(op.acts.shape(op.name, [n.shape for n in nodes], params))
+        if any(not n.size for n in nodes) or any(n.shape != nodes[0].shape for n in nodes):
+            return self.opaque(op, args, params)
+        return Symbol(self, self.graph.add("scan", nodes, shape, dtype, (op, params), user_line()))
+
+    def put_apart(self, op: Any, x: Node, params: dict[str, Any], shape: Shape) -> Any:
+        """One piece whose elements do not lie side by side."""
+        (index,) = op.lower.places([x.shape], **params)
+        made = laid_apart(self, x, shape, index) if x.size else None
+        if made is not None:
+            return made
+        parts = index if type(index) is tuple else (index,)
+        if not x.size or x.dtype == bool:
+            return self.opaque(op, [Symbol(self, x)], params)
+        if any(isinstance(i, np.ndarray) and i.dtype == bool for i in parts):
+            return one_each(self, Symbol(self, x), np.zeros((), x.dtype), shape, index)
+        at, kept = numbers(shape, lambda along: along[index])
+        return put(self, Symbol(self, x), at, shape, kept)
+
+    def product(self, a: Node, b: Node) -> Symbol:
+        row, column = len(a.shape) == 1, len(b.shape) == 1
+        if row:
+            a = self.reshaped(a, (1, *a.shape))
+        if column:
+            b = self.reshaped(b, (*b.shape, 1))
+        loop = together(a.shape[:-2], b.shape[:-2])
+        a, b = self.spread(a, (*loop, *a.shape[-2:])), self.spread(b, (*loop, *b.shape[-2:]))
+        shape = (*loop, a.shape[-2], b.shape[-1])
+        z = self.graph.add("product", (a, b), shape, a.dtype, None, user_line())
+        kept = shape[:-2] + (() if row else shape[-2:-1]) + (() if column else shape[-1:])
+        return Symbol(self, self.reshaped(z, kept))
+
+    def spread(self, x: Node, shape: Shape) -> Node:
+        """Broadcast to ``shape``."""
+        if x.shape == shape:
+            return x
+        whole, base = laid_out(x)
+        offset = x.data.offset if base is not x else 0
+        return self.view(base, shape, offset, np.broadcast_to(whole, shape).strides)
+
+    def opaque(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """What runs its NumPy kernel: its shape and dtype are found by running it once, here."""
+        strong = [d for d in map(_kind, args) if isinstance(d, np.dtype)]
+        nodes = [self.latest if a is self.turn else self.node(a, self.weak(a, strong)) for a in args]
+        likes = result_like(
+            op,
+            tuple((n.shape, n.dtype) for n in nodes),
+            [n.data if n.kind == "constant" else None for n in nodes],
+            params,
+        )
+        if isinstance(likes, list):
+            whole = self.graph.add("opaque", nodes, (), np.dtype(bool), (op, params), user_line())
+            return tuple(
+                Symbol(self, self.graph.add("part", (whole,), shape, dtype, i))
+                for i, (shape, dtype) in enumerate(likes)
+            )
+        shape, dtype = likes
+        made = self.graph.add("opaque", nodes, shape, dtype, (op, params), user_line())
+        if any(a is self.turn for a in args):
+            self.latest = made
+        return Symbol(self, made)
+
+
+def _kind(a: Any) -> Any:
+    """The dtype of an argument; for a Python number its type."""
+    if type(a) in PLAIN_NUMBERS:
+        return type(a)
+    return a.weak or a.dtype if isinstance(a, Symbol) else a.dtype
+
+
+def _is_rare_float(a: Any) -> bool:
+    """Whether there is no code for floats of this width: NumPy's kernels compute some results with wider ones."""
+    dtype = getattr(a, "dtype", None)
+    return dtype is not None and dtype.kind == "f" and dtype.itemsize not in (4, 8)
+
+
+def _shape(a: Any) -> Shape:
+    shape: Shape = a.shape if isinstance(a, Symbol | np.ndarray) else np.shape(a)
+    return shape
+
+
+def _may_not_fit(a: Any, kinds: list[Any]) -> bool:
+    """Whether a Python integer may be outside of what integers hold."""
+    if isinstance(a, Symbol):
+        return True
+    held = [np.iinfo(d) for d in kinds if d.kind in "iu"]
+    return any(not i.min <= a <= i.max for i in held)

@@ -1,0 +1,1 @@
+"""Scalar functions on vectors of lanes, as LLVM code."""

@@ -1,0 +1,77 @@
+"""Sums of arrays that are zero but for places of their own: one array with all of these in it.
+
+The gradient of ``x[0]``, ``x[1]``, … is such a sum, of as many arrays of the size of ``x``.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from pullback.compiler.ir.graph import Graph, Node
+
+__all__ = ["Joined", "joined_sums"]
+
+
+class Joined(NamedTuple):
+    """A sum of pieces that do not overlap, and of at most one array that is no such piece."""
+
+    pieces: list[tuple[Node, tuple[int, ...]]]  # what lies where
+    other: Node | None
+
+
+def joined_sums(graph: Graph) -> dict[int, Joined]:
+    """By the number of its last addition, each sum that can be had at once."""
+    users = graph.users()
+    asked = {o.number for o in graph.outputs}
+    inner: set[int] = set()  # additions that are a part of a longer sum
+    found: dict[int, Joined] = {}
+    for n in reversed(graph.nodes):
+        if n.number in inner or not _is_sum(n):
+            continue
+        leaves, sums = _leaves(n, users, asked)
+        pieces = [leaf for leaf in leaves if _is_padded(leaf)]
+        if not pieces:  # nor are there any in a part of this sum
+            inner.update(sums)
+            continue
+        others = [leaf for leaf in leaves if not _is_padded(leaf)]
+        placed = [(a, start) for p in pieces for a, start in zip(p.args, p.data.starts, strict=True)]
+        if len(pieces) > 1 and len(others) < 2 and placed and _apart(placed):  # pieces without elements are left out
+            inner.update(sums)
+            found[n.number] = Joined(placed, others[0] if others else None)
+    return found
+
+
+def _is_sum(n: Node) -> bool:
+    adds = n.kind == "map" and n.data[0].kernel is np.add and n.dtype.kind == "f"
+    return adds and all(a.shape == n.shape and a.dtype == n.dtype for a in n.args)
+
+
+def _is_padded(n: Node) -> bool:
+    return n.kind == "pieces" and n.data.fill == 0.0 and not np.signbit(n.data.fill)
+
+
+def _leaves(root: Node, users: dict[int, list[Node]], asked: set[int]) -> tuple[list[Node], list[int]]:
+    """What is added up, and the numbers of the additions that nobody else asks for."""
+    leaves: list[Node] = []
+    sums: list[int] = []
+    todo = list(reversed(root.args))
+    while todo:
+        n = todo.pop()
+        if _is_sum(n) and len(users[n.number]) == 1 and n.number not in asked:
+            sums.append(n.number)
+            todo.extend(reversed(n.args))
+        else:
+            leaves.append(n)
+    return leaves, sums
+
+
+def _apart(placed: list[tuple[Node, tuple[int, ...]]]) -> bool:
+    """Whether the pieces follow each other along some axis."""
+    for axis in range(len(placed[0][1])):
+        spans = sorted((start[axis], start[axis] + a.shape[axis]) for a, start in placed)
+        if all(end <= begin for (_, end), (begin, _) in pairwise(spans)):
+            return True
+    return False

@@ -1,0 +1,1 @@
+"""From an LLVM module to a function that can be called: linking, caching, calling."""

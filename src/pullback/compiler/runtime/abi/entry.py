@@ -1,0 +1,289 @@
+"""The way into a program: a function of the interpreter's own kind, in machine code.
+
+There is one such function for all programs.  What it is to do for one of them is written in a plan, a row of whole
+numbers: how the arguments must look, where their memory goes in the table of slots, which arrays are to be made for the
+results, and how these are put together.  Arguments that do not look so are handed on, to the function that comes next.
+
+It reads the fields of arrays directly, so all of this is only done where these are found to be what is expected.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import struct
+import sys
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from types import BuiltinFunctionType, FunctionType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.compiler.runtime.abi.entry_code import TEXT
+from pullback.compiler.runtime.disk_cache import default_cache
+from pullback.compiler.runtime.llvm import library
+from pullback.core import tree
+
+__all__ = ["Leaves", "Result", "entry", "trusted"]
+
+# words at the beginning of a plan
+HEAD = ("run", "arguments", "takes", "results", "slots", "arena", "arena_from", "release", "rooms", "steps", "takes_at",
+        "results_at", "steps_at", "slots_at", "hand", "switch")  # fmt: skip
+# how an argument is looked at
+ARRAY, SCALAR, LIST, TUPLE, DICT, SAME, WHOLE = range(7)
+# how the result is put together
+RESULT, MAKE_TUPLE, MAKE_OTHER_TUPLE, MAKE_LIST, MAKE_DICT, OBJECT = range(6)
+FLOAT_AT = object.__basicsize__  # where the number is in a Python float and in NumPy's scalars
+FASTCALL_WITH_NAMES = 0x82
+# what is recognised by being the same object: two that are equal need not be one, but one never becomes another
+UNCHANGING = (
+    type(None), bool, int, float, complex, str, bytes, type, np.dtype, np.ufunc, FunctionType, BuiltinFunctionType,
+)  # fmt: skip
+KEYS = (str, int, bytes)  # of dicts: those that are found without running anything in Python
+
+NUMBERS = ((float, np.dtype(np.float64)), (int, np.dtype(np.int64)))  # numbers of Python that are read where they lie
+LARGEST = 16  # bytes of a number: a scalar is made from a place of this size
+MOST_WORDS = 1 << 14  # on the stack; a program with more arguments or slots than that has no entry
+
+
+class Method(ctypes.Structure):
+    """How the interpreter is told of a function."""
+
+    _fields_ = (("name", ctypes.c_char_p), ("call", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
+
+
+class Leaves(NamedTuple):
+    """What is given and what is to be given back: trees, in which ``hole`` stands for an array."""
+
+    hole: Any
+    arguments: Sequence[Any]  # trees, one for each argument
+    inputs: Sequence[tuple[tuple[int, ...], Any, Any]]  # of the holes: shape, dtype, the type of a number or None
+    result: Any
+
+
+class Result(NamedTuple):
+    """An array that is made for a result: where it is written, or what is copied to it afterwards."""
+
+    slot: int
+    copied: int
+    shape: tuple[int, ...]
+    dtype: Any
+    python: bool = False  # a float of Python's
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+@lru_cache(1)
+def _numpy_functions() -> Any:
+    """NumPy's table of functions for programs in C."""
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return ctypes.cast(pointer(np._core._multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))  # type: ignore[attr-defined]
+
+
+@lru_cache(1)
+def trusted() -> bool:
+    """Whether arrays and the interpreter are laid out here as the entry takes them to be: looked at, on examples."""
+    sizes = object.__basicsize__, bytes.__basicsize__, list.__basicsize__, tuple.__basicsize__
+    if sys.implementation.name != "cpython" or sizes not in ((16, 33, 40, 24), (16, 33, 40, 32)):
+        return False
+    if sys.platform == "win32" or sys.byteorder != "little" or ctypes.sizeof(ctypes.c_void_p) != 8:
+        return False
+    examples = np.zeros((2, 3)), np.zeros((4, 5, 6), "f4").T, np.zeros(3, ">i8"), np.zeros(()), np.zeros(9, bool)[::2]
+    return all(map(_as_expected, examples))
+
+
+def _as_expected(x: Any) -> bool:
+    at = id(x)
+
+    def word(place: int) -> int:
+        return ctypes.c_int64.from_address(place).value
+
+    def half(place: int) -> int:
+        return ctypes.c_int32.from_address(place).value
+
+    dims, single = word(at + 32), np.float32(2.5)
+    table = _numpy_functions()
+    return (
+        word(at + 8) == id(np.ndarray) == table[2]
+        and word(at + 16) == x.ctypes.data
+        and half(at + 24) == x.ndim
+        and all(word(dims + 8 * i) == n for i, n in enumerate(x.shape))
+        and word(at + 56) == id(x.dtype)
+        and half(at + 64) == x.flags.num
+        and chr(ctypes.c_uint8.from_address(id(x.dtype) + 26).value) == x.dtype.byteorder
+        and half(id(x.dtype) + 28) == x.dtype.num
+        and ctypes.c_float.from_address(id(single) + FLOAT_AT).value == 2.5
+        and ctypes.c_double.from_address(id(1.5) + FLOAT_AT).value == 1.5
+    )
+
+
+@lru_cache(1)
+def _imports() -> dict[str, int]:
+    """Everything that the code refers to."""
+    table, api = _numpy_functions(), ctypes.pythonapi
+    found = {name: _address(getattr(api, name)) for name in re.findall(r"declare .*@(Py(?!Array)\w+)", TEXT)}
+    kinds = {"ndarray": np.ndarray, "list_type": list, "tuple_type": tuple, "dict_type": dict}
+    return {
+        **found,
+        **{name: id(kind) for name, kind in kinds.items()},
+        "PyArray_New": table[93],
+        "PyArray_Scalar": table[60],
+        "arenas": ctypes.addressof(ARENAS),
+    }
+
+
+ALWAYS = ctypes.c_int64()  # read by entries that hold in every environment
+
+
+ARENAS = (ctypes.c_int64 * 16)()  # memory that programs use for themselves, kept for the next: address and size of each
+
+
+@lru_cache(1)
+def _code() -> Any:
+    # A few branches: done well enough without effort, in a fifth of the time.
+    return library(TEXT, ["entry", "nothing"], _imports(), default_cache(), effort=0)[0]
+
+
+def entry(
+    run: int, slots: Sequence[int], inputs: Sequence[int], results: Sequence[Result], leaves: Leaves,
+    otherwise: Callable[..., Any], *, arena: int = 0, held: Any = None, release: bool = False, arena_from: int = -1,
+    hand: Callable[..., Any] | None = None, switch: int | None = None,
+) -> Callable[..., Any] | None:  # fmt: skip
+    """A function that runs a program, for arguments like ``leaves``; ``otherwise`` is called with any others.
+
+    ``run`` is the address of its code, 0 if there is nothing to do; ``slots`` has the addresses of constants and 0
+    elsewhere; ``inputs`` says which slots the arguments go to.  With ``hand`` nothing is run: that function is given
+    the leaves of the arguments.  ``switch`` is the address of a word; while that is not 0, everything is handed on.
+    None if there is something in the trees that can only be taken apart, or put together, in Python.
+    """
+    numbers = all(weak is None or (weak, dtype) in NUMBERS for _, dtype, weak in leaves.inputs)
+    plain = all(_is_plain(dtype) for dtype in (*(x[1] for x in leaves.inputs), *(r.dtype for r in results)))
+    if not (trusted() and numbers and plain and _can_be_taken(tuple(leaves.arguments), leaves.hole)):
+        return None
+    if hand is None and not _can_be_built(leaves.result):
+        return None
+    takes, objects, rooms = _taking(leaves, inputs)
+    slots = [*slots, 0]  # the last is where results go that are copied
+    made = [w for r in results for w in (r.slot, r.copied, *_kind(r))]
+    steps, more = _building(leaves) if hand is None else ([], [])
+    if rooms + len(slots) + 2 * len(takes) + 4 * len(results) + len(steps) > MOST_WORDS:
+        return None
+    code = _code()
+    head = {
+        "run": run or code.addresses["nothing"], "arguments": len(leaves.arguments), "takes": len(takes),
+        "results": len(results), "slots": len(slots), "arena": arena, "arena_from": arena_from, "release": int(release),
+        "rooms": rooms, "steps": len(steps) // 3, "hand": int(hand is not None),
+        "switch": ctypes.addressof(ALWAYS) if switch is None else switch,
+    }  # fmt: skip
+    flat = [w for t in takes for w in t]
+    at = len(HEAD)
+    for name, part in (("takes_at", flat), ("results_at", made), ("steps_at", steps), ("slots_at", [*slots])):
+        head[name] = at
+        at += len(part)
+    words = [*(head[name] for name in HEAD), *flat, *made, *steps, *slots]
+    plan = struct.pack(f"<{len(words)}q", *words)
+    method = Method(b"program", code.addresses["entry"], FASTCALL_WITH_NAMES, None)
+    new = ctypes.pythonapi.PyCFunction_NewEx
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    function: Callable[..., Any] = new(
+        ctypes.addressof(method), (plan, otherwise, hand, method, code, held, objects, more), None
+    )
+    return function
+
+
+def _is_plain(dtype: Any) -> bool:
+    """Whether the elements are bytes that may be copied, and a number is no longer than is thought of."""
+    return np.dtype(dtype).kind in "biufc" and np.dtype(dtype).itemsize <= LARGEST
+
+
+def _can_be_taken(x: Any, hole: Any) -> bool:
+    """Whether an argument's tree is of lists, tuples of any kind and dicts; what else is in it must stay as it is."""
+    if type(x) is dict and not all(type(key) in KEYS for key in x):
+        return False
+    if isinstance(x, tuple) or type(x) in (list, dict):
+        return all(_can_be_taken(y, hole) for y in (x.values() if type(x) is dict else x))
+    return x is hole or type(x) in UNCHANGING
+
+
+def _can_be_built(x: Any) -> bool:
+    """Whether a result's tree is of lists, tuples, named tuples and dicts, and no others like these."""
+    if type(x) in (list, tuple, dict) or (
+        isinstance(x, tuple) and hasattr(x, "_fields") and type(x).__bases__ == (tuple,)
+    ):
+        return all(map(_can_be_built, x.values() if type(x) is dict else x))
+    return tree.branches(x) is None
+
+
+def _kind(r: Result) -> tuple[int, ...]:
+    dtype = np.dtype(r.dtype)
+    size = dtype.itemsize
+    for n in r.shape:
+        size *= n
+    return (size, dtype.num, 0 if r.python else id(dtype), len(r.shape), *r.shape)
+
+
+def _taking(leaves: Leaves, inputs: Sequence[int]) -> tuple[list[tuple[int, ...]], list[Any], int]:
+    """What is looked at, one after the other; the objects named there; how many lists and the like there are."""
+    takes: list[tuple[int, ...]] = []
+    objects: list[Any] = []
+    source = iter(zip(inputs, leaves.inputs, strict=True))
+    rooms = 1
+
+    def named(x: Any) -> int:
+        objects.append(x)
+        return id(x)
+
+    def take(x: Any, room: int, index: int, key: int) -> None:
+        nonlocal rooms
+        if x is leaves.hole:
+            slot, (shape, dtype, weak) = next(source)
+            if weak is not None:
+                takes.append((SCALAR if weak is float else WHOLE, room, index, key, slot, named(weak), 0, 0, 0))
+                return
+            dtype = np.dtype(dtype)
+            alone = 0 if shape else named(dtype.type)
+            takes.append((ARRAY, room, index, key, slot, named(dtype), dtype.num, len(shape), alone, *shape))
+            return
+        if not isinstance(x, list | tuple | dict):
+            takes.append((SAME, room, index, key, 0, named(x), 0, 0, 0))
+            return
+        mine, rooms = rooms, rooms + 1
+        kind = LIST if type(x) is list else DICT if type(x) is dict else TUPLE
+        takes.append((kind, room, index, key, mine, named(type(x)), len(x), 0, 0))
+        for i, (k, y) in enumerate(x.items() if type(x) is dict else enumerate(x)):
+            take(y, mine, i, named(k) if type(x) is dict else 0)
+
+    for i, x in enumerate(leaves.arguments):
+        take(x, 0, i, 0)
+    return takes, objects, rooms
+
+
+def _building(leaves: Leaves) -> tuple[list[int], list[Any]]:
+    """The steps that put the result together, and the objects that are named in them."""
+    steps: list[int] = []
+    objects: list[Any] = []
+    count = 0
+
+    def build(x: Any) -> None:
+        nonlocal count
+        if x is leaves.hole:
+            steps.extend((RESULT, count, 0))
+            count += 1
+            return
+        parts = [*x.values()] if type(x) is dict else x if isinstance(x, list | tuple) else None
+        if parts is None:
+            objects.append(x)
+            steps.extend((OBJECT, 0, id(x)))
+            return
+        for y in parts:
+            build(y)
+        objects.append(type(x) if type(x) is not dict else tuple(x))
+        plain: dict[Any, int] = {tuple: MAKE_TUPLE, list: MAKE_LIST, dict: MAKE_DICT}
+        steps.extend((plain.get(type(x), MAKE_OTHER_TUPLE), len(parts), id(objects[-1])))
+
+    build(leaves.result)
+    return steps, objects

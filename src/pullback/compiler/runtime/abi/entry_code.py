@@ -1,0 +1,271 @@
+"""The machine code of the way into a program (see ``entry``), written in LLVM's language with a few words of our own.
+
+``%x = word P I`` and ``%x = pointer P I`` load the I-th of 8 bytes each from P; ``%x = field T P N`` loads a T that
+lies N bytes from P; ``%x = at P N`` is N bytes from P.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pullback.compiler.runtime.abi.entry_body import ENTRY
+
+__all__ = ["TEXT"]
+
+TUPLE = tuple.__basicsize__  # where the items of a tuple begin
+# From Python 3.14 on a tuple remembers its hash; -1 is that of one that was not asked for it yet.
+UNHASHED = f"%hash = at %typed {TUPLE - 8}\n  store i64 -1, ptr %hash" if TUPLE > 24 else ""
+
+WORDS = (
+    (r"(%[\w.]+) = word (\S+) (\S+)", r"\1.a = getelementptr i64, ptr \2, i64 \3\n  \1 = load i64, ptr \1.a"),
+    (r"(%[\w.]+) = pointer (\S+) (\S+)", r"\1.a = getelementptr ptr, ptr \2, i64 \3\n  \1 = load ptr, ptr \1.a"),
+    (r"(%[\w.]+) = field (\S+) (\S+) (\S+)", r"\1.a = getelementptr i8, ptr \3, i64 \4\n  \1 = load \2, ptr \1.a"),
+    (r"(%[\w.]+) = at (\S+) (\S+)", r"\1 = getelementptr i8, ptr \2, i64 \3"),
+)
+
+
+def spelled(text: str) -> str:
+    for word, meaning in WORDS:
+        text = re.sub(word, meaning, text)
+    return text
+
+
+DECLARED = """
+@ndarray = external global i8
+@list_type = external global i8
+@tuple_type = external global i8
+@dict_type = external global i8
+@arenas = external global [16 x i64]
+declare ptr @PyArray_New(ptr, i32, ptr, i32, ptr, ptr, i32, i32, ptr)
+declare ptr @PyArray_Scalar(ptr, ptr, ptr)
+declare ptr @PyFloat_FromDouble(double)
+declare ptr @PyTuple_New(i64)
+declare ptr @PyType_GenericAlloc(ptr, i64)
+declare ptr @PyList_New(i64)
+declare ptr @PyDict_New()
+declare i32 @PyDict_SetItem(ptr, ptr, ptr)
+declare ptr @PyDict_GetItemWithError(ptr, ptr)
+declare i64 @PyLong_AsLongLong(ptr)
+declare ptr @PyErr_Occurred()
+declare void @PyErr_Clear()
+declare ptr @PyErr_NoMemory()
+declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+declare void @Py_IncRef(ptr)
+declare void @Py_DecRef(ptr)
+declare ptr @aligned_alloc(i64, i64)
+declare void @free(ptr)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+"""
+
+# An array must be one exactly, of the right dtype, in order and aligned (flags 1 and 256); one without axes may be a
+# scalar.  Whatever memory it has goes to the table of slots, the object itself to those that must be kept meanwhile.
+TAKE = """
+define internal i1 @take(ptr %t, ptr %rooms, ptr %slots, ptr %kept, ptr %number) {
+start:
+  %kind = word %t 0
+  %room = word %t 1
+  %container = pointer %rooms %room
+  %key = pointer %t 3
+  %slot = word %t 4
+  %object = pointer %t 5
+  %count = word %t 6
+  %by.place = icmp eq ptr %key, null
+  br i1 %by.place, label %placed, label %named
+placed:
+  %index = word %t 2
+  %item = pointer %container %index
+  br label %have
+named:
+  %found = call ptr @PyDict_GetItemWithError(ptr %container, ptr %key)
+  %absent = icmp eq ptr %found, null
+  br i1 %absent, label %wrong, label %have
+have:
+  %x = phi ptr [%item, %placed], [%found, %named]
+  %type = field ptr %x 8
+  %its = icmp eq ptr %type, %object
+  switch i64 %kind, label %array
+    [i64 1, label %scalar i64 2, label %list i64 3, label %tuple i64 4, label %dict i64 5, label %same
+     i64 6, label %whole]
+
+array:
+  %is.array = icmp eq ptr %type, @ndarray
+  br i1 %is.array, label %looks, label %other
+other:
+  %alone = pointer %t 8
+  %is.alone = icmp eq ptr %type, %alone
+  br i1 %is.alone, label %inside, label %no
+looks:
+  %flags = field i32 %x 64
+  %two = and i32 %flags, 257
+  %good = icmp eq i32 %two, 257
+  %axes = field i32 %x 24
+  %rank = word %t 7
+  %rank.32 = trunc i64 %rank to i32
+  %ranked = icmp eq i32 %axes, %rank.32
+  %both = and i1 %good, %ranked
+  br i1 %both, label %typed, label %no
+typed:
+  %dtype = field ptr %x 56
+  %same.dtype = icmp eq ptr %dtype, %object
+  br i1 %same.dtype, label %shaped, label %equal
+equal:
+  %order = field i8 %dtype 26
+  %native = icmp ne i8 %order, 62
+  %theirs = field i32 %dtype 28
+  %ours = trunc i64 %count to i32
+  %equal.dtype = icmp eq i32 %theirs, %ours
+  %is.equal = and i1 %native, %equal.dtype
+  br i1 %is.equal, label %shaped, label %no
+shaped:
+  %lengths = field ptr %x 32
+  br label %axis
+axis:
+  %i = phi i64 [0, %shaped], [%i.next, %length]
+  %more = icmp slt i64 %i, %rank
+  br i1 %more, label %length, label %memory
+length:
+  %has = word %lengths %i
+  %i.at = add i64 %i, 9
+  %must = word %t %i.at
+  %i.next = add i64 %i, 1
+  %fits = icmp eq i64 %has, %must
+  br i1 %fits, label %axis, label %no
+memory:
+  %data = field ptr %x 16
+  br label %put
+
+scalar:
+  br i1 %its, label %inside, label %no
+inside:
+  %within = at %x 16
+  br label %put
+whole:
+  br i1 %its, label %read, label %no
+read:
+  %value = call i64 @PyLong_AsLongLong(ptr %x)
+  store i64 %value, ptr %number
+  %odd = icmp eq i64 %value, -1
+  br i1 %odd, label %asked, label %put
+asked:
+  %error = call ptr @PyErr_Occurred()
+  %failed = icmp ne ptr %error, null
+  br i1 %failed, label %wrong, label %put
+put:
+  %where = phi ptr [%data, %memory], [%within, %inside], [%number, %read], [%number, %asked]
+  %into = getelementptr ptr, ptr %slots, i64 %slot
+  store ptr %where, ptr %into
+  store ptr %x, ptr %kept
+  ret i1 true
+
+list:
+  %is.list = icmp eq ptr %type, @list_type
+  br i1 %is.list, label %long, label %no
+long:
+  %listed = field ptr %x 24
+  br label %sized
+tuple:
+  %items = at %x TUPLE
+  br i1 %its, label %sized, label %no
+dict:
+  %is.dict = icmp eq ptr %type, @dict_type
+  br i1 %is.dict, label %sized, label %no
+sized:
+  %opened = phi ptr [%listed, %long], [%items, %tuple], [%x, %dict]
+  %size = field i64 %x 16
+  %room.to = getelementptr ptr, ptr %rooms, i64 %slot
+  store ptr %opened, ptr %room.to
+  store ptr null, ptr %kept
+  %right = icmp eq i64 %size, %count
+  ret i1 %right
+same:
+  store ptr null, ptr %kept
+  %is.same = icmp eq ptr %x, %object
+  ret i1 %is.same
+wrong:
+  call void @PyErr_Clear()
+  ret i1 false
+no:
+  ret i1 false
+}
+"""
+
+# Memory that programs use for themselves is kept for the next one, up to 64 MB a piece; the interpreter's lock is held.
+ARENA = """
+define internal ptr @arena_taken(i64 %need, ptr %got) {
+start:
+  %nothing = icmp eq i64 %need, 0
+  store i64 %need, ptr %got
+  br i1 %nothing, label %none, label %look
+none:
+  ret ptr null
+look:
+  %i = phi i64 [0, %start], [%i.next, %next]
+  %more = icmp slt i64 %i, 16
+  br i1 %more, label %one, label %new
+one:
+  %i.size = add i64 %i, 1
+  %size = word @arenas %i.size
+  %enough = icmp sge i64 %size, %need
+  %half = lshr i64 %size, 2
+  %near = icmp sle i64 %half, %need
+  %fits = and i1 %enough, %near
+  br i1 %fits, label %take, label %next
+next:
+  %i.next = add i64 %i, 2
+  br label %look
+take:
+  %kept = pointer @arenas %i
+  store i64 0, ptr %size.a
+  store i64 %size, ptr %got
+  ret ptr %kept
+new:
+  %made = call ptr @aligned_alloc(i64 64, i64 %need)
+  ret ptr %made
+}
+
+define internal void @arena_given(ptr %arena, i64 %size) {
+start:
+  %nothing = icmp eq ptr %arena, null
+  br i1 %nothing, label %done, label %look
+look:
+  %i = phi i64 [0, %start], [%i.next, %next]
+  %more = icmp slt i64 %i, 16
+  br i1 %more, label %one, label %full
+one:
+  %i.size = add i64 %i, 1
+  %there = word @arenas %i.size
+  %empty = icmp eq i64 %there, 0
+  br i1 %empty, label %keep, label %next
+next:
+  %i.next = add i64 %i, 2
+  br label %look
+full:
+  %oldest = pointer @arenas 0
+  call void @free(ptr %oldest)
+  %first = getelementptr i64, ptr @arenas, i64 2
+  call void @llvm.memmove.p0.p0.i64(ptr @arenas, ptr %first, i64 112, i1 false)
+  br label %keep
+keep:
+  %place = phi i64 [%i, %one], [14, %full]
+  %large = icmp sgt i64 %size, 67108864
+  %size.at = add i64 %place, 1
+  %to = getelementptr i64, ptr @arenas, i64 %place
+  %to.size = getelementptr i64, ptr @arenas, i64 %size.at
+  store i64 0, ptr %to.size
+  br i1 %large, label %away, label %stay
+stay:
+  store ptr %arena, ptr %to
+  store i64 %size, ptr %to.size
+  ret void
+away:
+  call void @free(ptr %arena)
+  ret void
+done:
+  ret void
+}
+declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
+"""
+
+TEXT = spelled((DECLARED + TAKE + ARENA + ENTRY).replace("UNHASHED", UNHASHED).replace("TUPLE", str(TUPLE)))

@@ -1,0 +1,117 @@
+"""The question to which a compiled program is the answer: everything it depends on, in text that another process finds.
+
+What a function was written down as, before anything was done to it, decides what becomes of it; so do the compiler
+itself, which is told by its files, the processor, and NumPy, which computes constants.  What cannot be put in words
+makes no question, and the program is compiled as if nothing were kept.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from pullback.compiler.ir.graph import Graph, fingerprint
+from pullback.compiler.runtime.disk_cache import summed
+from pullback.compiler.runtime.llvm import describe_translator
+from pullback.compiler.target import get_target
+from pullback.core.lowering import windows
+from pullback.core.op import REGISTRY, Op
+
+__all__ = ["question"]
+
+PACKAGE = __name__.split(".")[0]
+ROOMS = ("compiler", "core", "ops")  # whose files decide what becomes of a graph
+PLAIN = (int, float, complex, bool, str, bytes, type(None), type(...))
+SHORT = 64  # bytes that are said as they are
+
+
+class Unsaid(Exception):  # noqa: N818
+    """There is something whose meaning ends with this process."""
+
+
+def question(graph: Graph, *more: Any) -> list[str] | None:
+    """What the program for ``graph``, as it was traced, depends on; None if that cannot be said."""
+    about = _compiler()
+    if about is None:
+        return None
+    lines = [about, describe_translator(get_target()), repr(more)]
+    seen: dict[Any, int] = {}
+    dtypes: dict[Any, str] = {}
+    ops: dict[int, str] = {}
+    try:
+        for n in graph.nodes:
+            dtype = dtypes.get(n.dtype) or dtypes.setdefault(n.dtype, said(n.dtype))
+            data = n.data
+            if n.kind == "opaque" and not isinstance(getattr(data[0], "lower", None), windows):
+                # which ones are the same matters; what they do only where it is known to the compiler
+                how = f"{seen.setdefault(fingerprint(data), len(seen))} {_known(data)}"
+            elif n.kind == "map" and not data[1]:
+                how = ops.get(id(data[0])) or ops.setdefault(id(data[0]), said(data[0]))
+            else:
+                how = said(data)
+            lines.append(f"{n.kind} {[a.number for a in n.args]} {n.shape} {dtype} {how}")
+    except Unsaid:
+        return None
+    lines.append(f"{[n.number for n in graph.inputs]} {[n.number for n in graph.outputs]}")
+    return lines
+
+
+def _known(data: tuple[Any, dict[str, Any]]) -> str:
+    try:
+        return said(data)
+    except Unsaid:
+        return f"? {data[0].name!r}"
+
+
+def said(x: Any) -> str:
+    """A value in words that are the same only for what does the same.
+
+    >>> said((1, True, -0.0, np.float32(2.0)))
+    "tuple(1,True,-0.0,'<f4'()00000040,)"
+    """
+    kind: Any = type(x)
+    if kind in PLAIN:
+        return repr(x)
+    if isinstance(x, np.ndarray | np.generic):
+        data = x.tobytes()
+        return f"{_dtype(x.dtype)!r}{x.shape}{data.hex() if len(data) <= SHORT else summed(data).hex()}"
+    if kind is Op:
+        name, home = x.name, x.function.__module__.split(".")
+        if REGISTRY.get(name) is x and home[0] == PACKAGE and home[1] in ROOMS:
+            return f"op {name}"
+    elif kind is dict:
+        return f"dict({''.join(f'{said(k)}:{said(v)},' for k, v in x.items())})"
+    elif kind in (tuple, list) or (isinstance(x, tuple) and kind.__module__.split(".")[0] == PACKAGE):
+        return f"{kind.__name__}({''.join(f'{said(y)},' for y in x)})"
+    elif kind is slice:
+        return f"slice({said(x.start)},{said(x.stop)},{said(x.step)})"
+    elif isinstance(x, np.dtype):
+        return f"dtype {_dtype(x)}"
+    elif kind is type and x.__module__ in ("builtins", "numpy"):
+        return f"type {x.__module__}.{x.__qualname__}"
+    raise Unsaid(x)
+
+
+def _dtype(dtype: Any) -> str:
+    """The name of a dtype, where it says all there is to it."""
+    name: str = dtype.str
+    if dtype.kind not in "biufcSU":
+        raise Unsaid(dtype)
+    return name
+
+
+@lru_cache(1)
+def _compiler() -> str | None:
+    """Which compiler this is, told as Python tells whether a file has changed; None if its files are not to be seen."""
+    package = sys.modules[PACKAGE]
+    here = os.path.dirname(str(package.__file__))
+    try:
+        files = [file for room in ROOMS for file in os.scandir(os.path.join(here, room)) if file.name.endswith(".py")]
+        seen = sorted((f.path, f.stat().st_size, f.stat().st_mtime_ns) for f in files)
+    except OSError:
+        return None
+    return f"{package.__version__} {seen} {sys.version} {np.__version__} {np.__file__}" if seen else None

@@ -1,0 +1,340 @@
+"""A program that is loaded, and how it is called.
+
+Most programs are one piece of machine code and are called through one entry.  Where ops run their NumPy kernels there
+are pieces before and after them, each with an entry of its own; what is passed between them are arrays.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.compiler.ir.graph import Graph
+from pullback.compiler.passes.simplify import rewritten
+from pullback.compiler.runtime.abi.entry import Leaves, Result, entry, trusted
+from pullback.compiler.runtime.cache_key import question
+from pullback.compiler.runtime.disk_cache import NOTHING, default_cache
+from pullback.compiler.runtime.guard_pages import Guards
+from pullback.compiler.runtime.llvm import TranslatorError, blas, code_key, library, recalled
+from pullback.compiler.runtime.manifest import Kernel, Slot, arrays_of, packed, unpacked
+from pullback.compiler.runtime.threads import get_num_threads, pool, possible, usable
+from pullback.compiler.schedule.memory import ALIGN
+from pullback.compiler.target import get_target
+from pullback.errors import CompileError
+
+__all__ = ["Native", "Source"]
+
+HOLE = object()
+
+
+class Step(NamedTuple):
+    """One piece of a program that is in several: slots in, slots out, slots that nobody asks for any more."""
+
+    call: Callable[..., Any]
+    given: tuple[int, ...]
+    made: tuple[int, ...]
+    gone: tuple[int, ...]
+
+
+class Source:
+    """A program as it was written down, and what it becomes on its way to machine code, when somebody asks."""
+
+    def __init__(self, traced: Graph) -> None:
+        self.traced = traced
+        self.spent = 0.0
+
+    @cached_property
+    def graph(self) -> Graph:
+        """Shortened."""
+        begin = perf_counter()
+        made = rewritten(self.traced)
+        self.spent = (perf_counter() - begin) * 1e3
+        return made
+
+    @cached_property
+    def prepared(self) -> Graph:
+        """Of nothing but what there is machine code for."""
+        from pullback.compiler import pipeline  # not needed by a program found in the disk cache
+
+        return pipeline.prepared(self.graph)
+
+
+class Native:
+    """A graph as machine code."""
+
+    def __init__(self, source: Source, cache: bool = True, threads: int | None = None) -> None:
+        begin = perf_counter()
+        self.source, self.target = source, get_target()
+        own = -threads if threads is not None else max(usable(), get_num_threads())
+        self.threads = own if possible() else 1
+        self.stats: dict[str, float] = {}
+        self.library: Any = None
+        self.addresses: dict[str, int] = {}
+        kept = default_cache() if cache else NOTHING
+        self.guarded = Guards().on
+        asked = question(source.traced, self.threads, self.guarded) if kept is not NOTHING else None
+        key = kept.key("program", *asked) if asked is not None else None
+        arrays = self._recalled(kept, key) if key is not None else None
+        if arrays is not None:
+            self.stats["load"] = (perf_counter() - begin) * 1e3
+        else:
+            arrays = self._made(kept, key)
+        self.slots: Sequence[Slot] = self.recipe.slots
+        self.inputs, self.outputs = self.recipe.inputs, self.recipe.outputs
+        self.constants = {
+            i: fitted(x, self.slots[i].shape, self.slots[i].dtype.newbyteorder("=")) for i, x in arrays.items()
+        }
+        self.direct = trusted() and not self.guarded
+        self.run = self._runner()
+
+    def _made(self, kept: Any, key: bytes | None) -> dict[int, Any]:
+        """Go through the compiler, and keep what comes out of it; the constants."""
+        from pullback.compiler import pipeline  # not needed by a program found in the disk cache
+
+        begin = perf_counter()
+        assembly = self.assembly
+        self.recipe, arrays = pipeline.recipe_of(self.source.traced, self.source.prepared, assembly)
+        self.stats = {"write": (perf_counter() - begin) * 1e3 - self.source.spent}
+        names = self._names()
+        if names:
+            self.library, spent = library(assembly.text, names, self._imports(), kept, target=self.target)
+            self.addresses = self.library.addresses
+            self.stats.update(spent)
+        if key is not None:
+            self.recipe.code = code_key(assembly.text, kept, target=self.target).hex() if names else ""
+            text = packed(self.recipe, self.source.traced, arrays)
+            if text is not None:
+                kept.put(key, text)
+        return arrays
+
+    def _recalled(self, kept: Any, key: bytes) -> dict[int, Any] | None:
+        """Take the recipe and the code that were kept; the constants, or None if anything is missing or not right."""
+        data = kept.get(key)
+        if data is None:
+            return None
+        try:
+            self.recipe = unpacked(data)
+            arrays = arrays_of(self.recipe, self.source.traced)
+            names = self._names()
+            code = bytes.fromhex(self.recipe.code)
+        except (ValueError, LookupError):
+            return None
+        if names:
+            self.library = recalled(code, names, self._imports(), kept)
+            if self.library is None:
+                return None
+            self.addresses = self.library.addresses
+        return arrays
+
+    def _names(self) -> list[str]:
+        return [p.name for p in self.recipe.pieces if p.name]
+
+    def _imports(self) -> dict[str, int]:
+        wanted = [k for k in self.recipe.imports if k != "parallel"]
+        if not {*wanted} <= blas().keys():
+            raise TranslatorError(
+                "compile: this program has matrix products for OpenBLAS, which is not in NumPy's own package here."
+            )
+        found = {k: blas()[k] for k in wanted}
+        return found | pool() if "parallel" in self.recipe.imports else found
+
+    @cached_property
+    def assembly(self) -> Any:
+        """The program as text; that of one whose code was kept is written when somebody wants to read it."""
+        from pullback.compiler import pipeline  # not needed by a program found in the disk cache
+
+        return pipeline.assembled(self.source.prepared, self.target, self.threads, self.guarded)
+
+    def __call__(self, values: Sequence[Any]) -> Any:
+        return self.run(*values)
+
+    def _runner(self) -> Callable[..., Any]:
+        if not self.direct:
+            return self._by_hand
+        if any(p.kernel for p in self.recipe.pieces):
+            pieces = Pieces(self)
+            return pieces if pieces.complete else self._by_hand
+        leaves = Leaves(HOLE, [HOLE] * len(self.inputs), self._kinds(self.inputs), (HOLE,) * len(self.outputs))
+        found = self.entry(leaves, Fitting(self._kinds(self.inputs), self.entry(leaves, refused)))
+        return found or self._by_hand
+
+    def entry(
+        self,
+        leaves: Leaves,
+        otherwise: Callable[..., Any],
+        floats: Sequence[bool] | None = None,
+        switch: int | None = None,
+    ) -> Callable[..., Any] | None:
+        """A way into the program for these trees of arguments and results; None if there can be none.
+
+        ``floats`` and ``switch`` are told for one that users come in by: which results are floats of Python's, and the
+        word that tells whether the environment is the program's.
+        """
+        pieces = self.recipe.pieces
+        if len(pieces) > 1 or any(p.kernel for p in pieces) or not self.direct:
+            return None
+        run = self.addresses[pieces[0].name] if pieces else 0
+        results, taken = [], set(self.inputs) | set(self.constants)
+        for i, place in enumerate(self.outputs):
+            n, python = self.slots[place], floats is not None and floats[i]
+            results.append(Result(*((-1, place) if place in taken else (place, -1)), n.shape, n.dtype, python))
+            taken.add(place)
+        return self.segment(run, leaves, self.inputs, results, otherwise, arena=self.recipe.arena, switch=switch)
+
+    def hand(
+        self, leaves: Leaves, otherwise: Callable[..., Any], given: Callable[..., Any], switch: int
+    ) -> Callable[..., Any] | None:
+        """A function that looks at its arguments as an entry does, and gives their leaves to another function."""
+        if not self.direct:
+            return None
+        return entry(0, [], [0] * len(leaves.inputs), [], leaves, otherwise, hand=given, switch=switch)
+
+    def segment(
+        self, run: int, leaves: Leaves, inputs: Sequence[int], results: Sequence[Result], otherwise: Any, **how: Any
+    ) -> Callable[..., Any] | None:
+        """An entry for one piece; there is one slot more than the program knows of."""
+        slots = [self.constants[i].ctypes.data if i in self.constants else 0 for i in range(len(self.slots) + 1)]
+        held = self.library, self.constants
+        return entry(run, slots, inputs, results, leaves, otherwise, held=held, release=self.recipe.long, **how)
+
+    def _kinds(self, places: Sequence[int]) -> list[tuple[tuple[int, ...], Any, Any]]:
+        return [(self.slots[i].shape, self.slots[i].dtype, None) for i in places]
+
+    def _by_hand(self, *values: Any) -> list[Any]:
+        """Without an entry: every piece is called through ctypes."""
+        guards = Guards()
+        arrays: list[Any] = [None] * len(self.slots)
+        for place, v in zip(self.inputs, values, strict=True):
+            arrays[place] = guards.copy(fitted(v, self.slots[place].shape, self.slots[place].dtype))
+        for i, n in enumerate(self.slots):
+            if i in self.constants:
+                arrays[i] = guards.copy(self.constants[i])
+            elif arrays[i] is None and n.kind not in ("opaque", "part"):
+                arrays[i] = guards.empty(n.shape, n.dtype)
+        arena = guards.arena(self.recipe.arena, self.recipe.blocks)
+        start = -(-arena.ctypes.data // ALIGN) * ALIGN
+        kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+        for piece in self.recipe.pieces:
+            if piece.kernel is not None:
+                for place, z in Opaque(self, piece.kernel).results(arrays):
+                    arrays[place] = guards.copy(z)
+            else:
+                table = (ctypes.c_void_p * len(arrays))(*[0 if a is None else a.ctypes.data for a in arrays])
+                kind(self.addresses[piece.name])(table, start)
+            guards.check()
+        return [np.array(arrays[place])[()] for place in self.outputs]
+
+
+def refused(*values: Any) -> Any:
+    raise CompileError(
+        f"a program was called with {', '.join(f'{v.dtype}{list(v.shape)}' for v in values)}, not its own."
+    )
+
+
+def fitted(v: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """An array as a program takes it: of this dtype in the machine's order of bytes, aligned, its elements in order."""
+    return np.require(np.asarray(v, dtype), None, ["C", "A"]).reshape(shape)
+
+
+class Fitting:
+    """Arguments that are not quite as a program takes them, made so."""
+
+    def __init__(self, kinds: Sequence[tuple[tuple[int, ...], Any, Any]], call: Any) -> None:
+        self.kinds, self.call = kinds, call
+
+    def __call__(self, *values: Any) -> Any:
+        return self.call(*(fitted(v, shape, dtype) for v, (shape, dtype, _) in zip(values, self.kinds, strict=True)))
+
+
+class Opaque:
+    """An op that runs its NumPy kernel."""
+
+    def __init__(self, native: Native, kernel: Kernel) -> None:
+        at, otherwise, self.given, parts = kernel
+        source = native.source
+        self.op, self.params = (source.traced.nodes[at] if at >= 0 else source.prepared.nodes[otherwise]).data
+        self.parts = [(place, part, native.slots[place].shape, native.slots[place].dtype) for place, part in parts]
+
+    def results(self, env: list[Any]) -> list[tuple[int, Any]]:
+        xs = [env[i][()] if not env[i].ndim else env[i] for i in self.given]
+        with np.errstate(all="ignore"):
+            out = self.op.perform(xs, self.params)
+        made = []
+        for place, part, shape, dtype in self.parts:
+            z = out if part < 0 else out[part]
+            if type(z) is not np.ndarray or z.dtype != dtype or z.shape != shape:
+                z = np.asarray(z, dtype).reshape(shape)
+            made.append((place, z if z.flags.owndata and not any(z is x for x in xs) else z.copy()))
+        return made
+
+
+class Pieces:
+    """A program in several pieces."""
+
+    def __init__(self, native: Native) -> None:
+        self.start = [native.constants.get(i) for i in range(len(native.slots))]
+        self.inputs, self.outputs = native.inputs, native.outputs
+        there = {*native.inputs, *native.constants}
+        self.copied = [i in there or i in self.outputs[:at] for at, i in enumerate(self.outputs)]
+        self.size = native.recipe.arena + ALIGN
+        self.complete = True  # every piece has an entry
+        self.spare: list[Any] = []  # memory for the pieces to use, one for each call that is under way
+        steps: list[Step] = []
+        for p in native.recipe.pieces:
+            if p.kernel is not None:
+                opaque = Opaque(native, p.kernel)
+                places = tuple(part[0] for part in opaque.parts)
+                steps.append(Step(opaque.results, tuple(opaque.given), places, ()))
+            else:
+                given = tuple(i for i in p.slots if i in there and i not in native.constants)
+                places = tuple(i for i in p.slots if i not in there)
+                steps.append(Step(self._entry(native, p.name, given, places), given, places, ()))
+            there.update(places)
+        last = {i: at for at, s in enumerate(steps) for i in (*s.given, *s.made)}
+        kept = {*self.outputs, *native.constants}
+        self.steps = [
+            s._replace(gone=tuple(i for i, at in last.items() if at == number and i not in kept))
+            for number, s in enumerate(steps)
+        ]
+        self.opaque = [p.kernel is not None for p in native.recipe.pieces]
+
+    def _entry(self, native: Native, name: str, given: tuple[int, ...], places: tuple[int, ...]) -> Any:
+        arena = len(native.slots)
+        kinds = [*native._kinds(given), ((self.size,), np.dtype(np.uint8), None)]
+        leaves = Leaves(HOLE, [HOLE] * len(kinds), kinds, (HOLE,) * len(places))
+        results = [Result(i, -1, native.slots[i].shape, native.slots[i].dtype) for i in places]
+
+        def make(otherwise: Callable[..., Any]) -> Any:
+            inputs = [*given, arena]
+            return native.segment(native.addresses[name], leaves, inputs, results, otherwise, arena_from=arena)
+
+        found = make(Fitting(kinds, make(refused)))
+        self.complete &= found is not None
+        return found
+
+    def __call__(self, *values: Any) -> list[Any]:
+        env = list(self.start)
+        for place, v in zip(self.inputs, values, strict=True):
+            env[place] = np.asarray(v)
+        try:
+            arena = self.spare.pop()
+        except IndexError:  # all are in use
+            arena = np.empty(self.size, np.uint8)
+        try:
+            for step, opaque in zip(self.steps, self.opaque, strict=True):
+                if opaque:
+                    for place, z in step.call(env):
+                        env[place] = z
+                else:
+                    for place, z in zip(step.made, step.call(*[env[i] for i in step.given], arena), strict=True):
+                        env[place] = z
+                for i in step.gone:
+                    env[i] = None
+        finally:
+            self.spare.append(arena)
+        return [np.array(env[i])[()] if copied else env[i] for i, copied in zip(self.outputs, self.copied, strict=True)]

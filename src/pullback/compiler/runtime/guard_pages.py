@@ -1,0 +1,72 @@
+"""Memory with a wall behind it, for tests: a program that reads or writes past the end of an array is stopped there.
+
+With ``PULLBACK_CANARY=1`` every array of a program lies at the very end of a page, and the next page may not be
+touched.  What lies before it on its page is filled with a pattern, which is looked at when the program is done.  The
+values between the steps of a program do not share memory then: each is walled in like an array.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.compiler.schedule.memory import ALIGN
+from pullback.errors import CompileError
+
+__all__ = ["Guards"]
+
+PATTERN = 0xA5
+
+
+class Guards:
+    """Arrays between walls, if these are asked for; plain ones if not."""
+
+    def __init__(self) -> None:
+        self.on = os.environ.get("PULLBACK_CANARY", "0") != "0" and hasattr(mmap, "MAP_ANONYMOUS")
+        self.around: list[Any] = []  # what lies before and after arrays
+
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        """A new array; what is in it is not a number, where there can be something that is not."""
+        if not self.on:
+            return np.empty(shape, dtype)
+        size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        pages = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE + mmap.PAGESIZE
+        whole = self._walled(pages + mmap.PAGESIZE, [(pages - size, size)])
+        return whole[pages - size : pages].view(dtype).reshape(shape)
+
+    def arena(self, size: int, blocks: Sequence[tuple[int, int]]) -> Any:
+        """Memory for what lies between the steps; if walls are asked for, its blocks end where their pages do."""
+        return self._walled(size, blocks) if self.on and size else np.empty(size + ALIGN, np.uint8)
+
+    def _walled(self, size: int, blocks: Sequence[tuple[int, int]]) -> Any:
+        """Pages with a closed one after each block, and a pattern where no block is."""
+        whole = np.frombuffer(mmap.mmap(-1, size), np.uint8)
+        protect = ctypes.CDLL(None, use_errno=True).mprotect
+        protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+        begin = 0
+        for offset, length in blocks:
+            wall = -(-(offset + length) // mmap.PAGESIZE) * mmap.PAGESIZE
+            whole[begin:wall] = PATTERN
+            whole[offset : offset + length] = 0xFF
+            self.around += [whole[begin:offset], whole[offset + length : wall]]
+            begin = wall + mmap.PAGESIZE
+            if protect(whole.ctypes.data + wall, mmap.PAGESIZE, 0):
+                raise OSError(ctypes.get_errno(), "a page cannot be closed")
+        return whole
+
+    def copy(self, x: Any) -> Any:
+        if not self.on:
+            return x
+        made = self.empty(x.shape, x.dtype)
+        made[...] = x
+        return made
+
+    def check(self) -> None:
+        """Refuse what was written before the beginning of an array, or between its end and the wall."""
+        if any((near != PATTERN).any() for near in self.around):
+            raise CompileError("a program wrote outside of an array: before its beginning, or just after its end.")

@@ -1,0 +1,256 @@
+"""The one door to llvmlite: text becomes object code, and object code becomes functions that can be called.
+
+Also here: where NumPy keeps its BLAS, whose matrix product compiled programs call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+from contextlib import suppress
+from functools import lru_cache
+from itertools import takewhile
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from pullback.compiler.runtime.abi.object_loader import Loaded, packed, possible, taken_in, unpacked
+from pullback.compiler.runtime.disk_cache import NOTHING
+from pullback.compiler.target import Target, cpu_features, get_target, own_target
+from pullback.errors import CompileError
+
+__all__ = [
+    "InvalidCodeError", "Library", "TranslatorError", "blas", "code_key", "describe_translator", "library",
+    "object_code", "recalled", "there",
+]  # fmt: skip
+
+_lock = threading.RLock()
+IMAGE, OBJECT = b"I", b"O"  # what kept code begins with
+NOT_LOADED = OSError, ValueError, KeyError  # no memory that can be run, an unknown function, no image at all
+CPUINFO = "/proc/cpuinfo"
+SAME_FOR_ALL = ("vendor_id", "cpu family", "model", "stepping", "flags", "CPU ", "Features")  # of cores of one machine
+
+
+@lru_cache(1)
+def there() -> bool:
+    """Whether machine code can be made here."""
+    try:
+        import llvmlite  # noqa: F401
+    except ImportError:
+        return False
+    return ctypes.sizeof(ctypes.c_void_p) == 8
+
+
+@lru_cache(8)
+def describe_translator(target: Target) -> str:
+    """Everything that machine code depends on besides its text: LLVM, the CPU and what is used of it."""
+    import llvmlite
+
+    if target.triple:
+        return f"{llvmlite.__version__} {tuple(target)}"
+    about = os.path.join(os.path.dirname(llvmlite.__file__), "binding")
+    built = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in os.scandir(about) if "llvmlite" in f.name]
+    cpu = _cpu() if possible() else "\n".join(translator(target).cpu)
+    return f"{llvmlite.__version__} {sorted(built)} {sys.platform} {cpu} {sorted(cpu_features())} {tuple(target)}"
+
+
+def _cpu() -> str:
+    """What Linux says of the first core, or what LLVM says where that cannot be read."""
+    try:
+        with open(CPUINFO) as file:
+            first = "".join(takewhile(str.strip, file))
+    except OSError:
+        first = ""
+    found = [line for line in first.splitlines() if line.startswith(SAME_FOR_ALL)]
+    return "\n".join(found or translator(own_target()).cpu)
+
+
+class Translator:
+    """LLVM, ready to make code for a target."""
+
+    def __init__(self, target: Target) -> None:
+        import llvmlite.binding as llvm
+
+        self.llvm = llvm
+        if target.triple:
+            llvm.initialize_all_targets()
+            llvm.initialize_all_asmprinters()
+            self.target = llvm.Target.from_triple(target.triple)
+        else:
+            llvm.initialize_native_target()
+            llvm.initialize_native_asmprinter()
+            self.target = llvm.Target.from_default_triple()
+        self.cpu = target.cpu, target.features
+        if not target.cpu:
+            self.cpu = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+        self.machine = self._machine(3)
+        self.count = 0
+
+    def _machine(self, effort: int) -> Any:
+        cpu, features = self.cpu
+        return self.target.create_target_machine(cpu=cpu, features=features, opt=effort, reloc="pic", codemodel="small")
+
+    def code(self, text: str, effort: int) -> tuple[bytes, dict[str, float]]:
+        llvm = self.llvm
+        begin = perf_counter()
+        try:
+            module = llvm.parse_assembly(text)
+            module.verify()  # on a module that is not right, code generation would end the process
+        except RuntimeError as error:
+            raise InvalidCodeError(f"compile: LLVM refused the code that was made: {str(error).strip()}") from error
+        parsed = perf_counter()
+        builder = llvm.create_pass_builder(self.machine, llvm.create_pipeline_tuning_options(speed_level=2))
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_sroa_pass()
+        passes.add_instruction_combine_pass()
+        passes.add_simplify_cfg_pass()
+        passes.run(module, builder)
+        improved = perf_counter()
+        code: bytes = (self.machine if effort == 3 else self._machine(effort)).emit_object(module)
+        done = perf_counter()
+        spent = {"parse": parsed - begin, "passes": improved - parsed, "codegen": done - improved}
+        return code, {name: seconds * 1e3 for name, seconds in spent.items()}
+
+    def linked(self, code: bytes, names: list[str], imports: dict[str, int]) -> Any:
+        """What LLVM's own linker makes of object code."""
+        self.count += 1
+        builder = self.llvm.JITLibraryBuilder().add_object_img(code)
+        for name in names:
+            builder = builder.export_symbol(name)
+        for name, address in imports.items():
+            builder = builder.import_symbol(name, address)
+        return builder.add_current_process().link(_linker(), f"program{self.count}")
+
+
+class InvalidCodeError(CompileError):
+    """What was given to LLVM is not a module: a mistake of the compiler's."""
+
+
+class TranslatorError(CompileError):
+    """There is llvmlite, but what a program needs is not here."""
+
+
+@lru_cache(8)
+def translator(target: Target) -> Translator:
+    try:
+        return Translator(target)
+    except (ImportError, OSError, RuntimeError) as error:
+        raise TranslatorError(f"compile: llvmlite is installed, but could not be used: {error}") from error
+
+
+@lru_cache(1)
+def _linker() -> Any:
+    here = translator(own_target())
+    return here.llvm.create_lljit_compiler(here.machine, use_jit_link=False)
+
+
+def object_code(text: str, effort: int = 3, target: Target | None = None) -> tuple[bytes, dict[str, float]]:
+    """The object code of a module, and how many milliseconds each part of making it took."""
+    with _lock:
+        begin = perf_counter()
+        here = translator(target or get_target())
+        started = (perf_counter() - begin) * 1e3
+        code, spent = here.code(text, effort)
+    return code, {**({"start": started} if started > 1 else {}), **spent}
+
+
+class Library:
+    """Object code in memory, and the addresses of its functions.  The memory is given back when this goes."""
+
+    def __init__(self, data: bytes, names: list[str], imports: dict[str, int]) -> None:
+        if data[:1] == IMAGE:
+            image = unpacked(data[1:])
+            self.held: Any = Loaded(image, {name: imports.get(name) or _known(name) for name in image.imports})
+            self.addresses = {name: self.held.addresses[name] for name in names}
+        elif data[:1] == OBJECT:
+            with _lock:
+                self.held = translator(own_target()).linked(data[1:], names, imports)
+                self.addresses = {name: self.held[name] for name in names}
+        else:
+            raise ValueError("neither an image nor object code")
+
+    def keep(self) -> None:
+        """Never give the memory back, not even when the interpreter ends."""
+        for x in (self, *(() if isinstance(self.held, Loaded) else (_linker(),))):
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(x))
+
+
+@lru_cache(256)
+def _known(name: str) -> int:
+    """The address of a function of the C library."""
+    for library in (None, "libm.so.6"):
+        try:
+            function: Any = getattr(ctypes.CDLL(library), name)
+            return ctypes.cast(function, ctypes.c_void_p).value or 0
+        except (OSError, AttributeError):
+            continue
+    raise OSError(f"{name} is in no library that is known")
+
+
+def code_key(text: str, cache: Any, effort: int = 3, target: Target | None = None) -> bytes:
+    """The key under which the functions of a module are kept."""
+    version = getattr(sys.modules["pullback"], "__version__", "")
+    key: bytes = cache.key(text, describe_translator(target or get_target()), version, str(effort))
+    return key
+
+
+def recalled(key: bytes, names: list[str], imports: dict[str, int], cache: Any) -> Library | None:
+    """The functions that are kept under a key."""
+    data: bytes | None = cache.get(key)
+    if data is not None:
+        with suppress(*NOT_LOADED):
+            return Library(data, names, imports)
+    return None
+
+
+def library(
+    text: str,
+    names: list[str],
+    imports: dict[str, int],
+    cache: Any = NOTHING,
+    effort: int = 3,
+    target: Target | None = None,
+) -> tuple[Library, dict[str, float]]:
+    """The functions of a module: out of the cache if it is there, else made, and kept."""
+    key = code_key(text, cache, effort, target)
+    begin = perf_counter()
+    found = recalled(key, names, imports, cache)
+    if found is not None:
+        return found, {"load": (perf_counter() - begin) * 1e3}
+    code, spent = object_code(text, effort, target)
+    begin = perf_counter()
+    image = taken_in(code) if possible() else None
+    made = None
+    if image is not None:
+        data = IMAGE + packed(image)
+        with suppress(*NOT_LOADED):
+            made = Library(data, names, imports)
+    if made is None:  # LLVM's own linker
+        data = OBJECT + code
+        made = Library(data, names, imports)
+    loaded = perf_counter()
+    cache.put(key, data)
+    return made, {**spent, "load": (loaded - begin) * 1e3, "keep": (perf_counter() - loaded) * 1e3}
+
+
+@lru_cache(1)
+def blas() -> dict[str, int]:
+    """The addresses of the matrix products in NumPy's own BLAS; empty if it has none that can be found."""
+    package = os.path.dirname(np.__file__)
+    for folder in (os.path.join(os.path.dirname(package), "numpy.libs"), os.path.join(package, ".dylibs")):
+        for file in os.listdir(folder) if os.path.isdir(folder) else []:
+            if "openblas" not in file:
+                continue
+            try:
+                found = {}
+                loaded = ctypes.CDLL(os.path.join(folder, file))
+                for letter in "sd":
+                    function: Any = getattr(loaded, f"scipy_cblas_{letter}gemm64_")
+                    found[f"{letter}gemm"] = ctypes.cast(function, ctypes.c_void_p).value or 0
+                return found
+            except (OSError, AttributeError):
+                continue
+    return {}

@@ -1,0 +1,417 @@
+"""Which nodes are computed together: a kernel is one pass over an array, or a few over each of its rows.
+
+A kernel has axes, those of its largest values without the ones of length 1.  A value in it is computed at every place
+of these axes (``FULL``), or once for each row (``ROW``): the leading axes, up to ``split``.  A fold over the trailing
+axes gives a value for each row, which later passes over the same row may use while the row is in the cache.  A fold
+over all axes, or over the leading ones, is only known when the kernel is done (``AFTER``).
+
+How a value is used is said in steps: how far one goes in its elements, laid out in order, for one place along each
+axis.  A value made in the kernel can be used in it where it is made: where these are its own steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.compiler.ir.graph import Graph, Node, contiguous
+from pullback.compiler.schedule.order import sequence
+from pullback.core.lowering import scalar
+from pullback.errors import CompileError
+
+FULL, ROW, AFTER = "full", "row", "after"
+NEAR = 4  # kernels that are looked at besides those a node's arguments come from
+WORK = {
+    "exp": 6, "log": 8, "tanh": 8, "sin": 8, "cos": 8, "erf": 12, "sigmoid": 8, "log1p": 10, "pow": 24, "div": 3,
+    "sqrt": 3,
+}  # fmt: skip
+CHEAP = frozenset({
+    np.negative, np.absolute, np.logical_not, np.greater, np.less, np.greater_equal, np.less_equal, np.equal,
+    np.not_equal,
+})  # fmt: skip
+CALLS = ("product", "scatter", "spaced", "scan", "windows", "opaque", "part")  # steps of their own
+STORED = (*CALLS, "view", "pieces", "take")  # they read memory
+AGAIN = 4  # instructions that are rather done again than their result stored
+DEEP = 160  # values that are computed one from the other in a kernel: each is a few calls deep when it is written
+REPEATED = 16  # the same of those that are computed wherever they are used
+WITH_NUMBER = frozenset({np.add, np.subtract, np.multiply})
+
+
+class Use(NamedTuple):
+    """A value, and the steps by which its elements are taken along each axis."""
+
+    node: Node
+    offset: int
+    steps: tuple[int, ...]
+
+
+class Kernel:
+    """Nodes that are computed together."""
+
+    def __init__(self, number: int, axes: tuple[int, ...]) -> None:
+        self.number, self.axes = number, axes
+        self.split: int | None = None
+        self.nodes: list[Node] = []
+        self.levels: dict[int, str] = {}
+        self.before = 0  # the kernels that must have run, as bits
+
+    def natural(self, node: Node) -> tuple[int, ...]:
+        """The steps by which a value is made."""
+        if self.levels[node.number] == FULL:
+            return contiguous(self.axes)
+        split = self.split or 0
+        return contiguous(self.axes[:split]) + (0,) * (len(self.axes) - split)
+
+    def makes(self, use: Use) -> bool:
+        """Whether a value is made here, in time, at the place where it is used."""
+        level = self.levels.get(use.node.number)
+        return level in (FULL, ROW) and use.offset == 0 and use.steps == self.natural(use.node)
+
+
+class Fused(NamedTuple):
+    """The program as kernels and library calls, in order."""
+
+    steps: list[Any]  # Kernels, and nodes of other kinds
+    stored: set[int]  # numbers of the nodes that lie in memory
+    virtual: set[int]  # numbers of those that are computed wherever they are used
+
+
+@lru_cache(4096)
+def squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Without the axes of length 1."""
+    return tuple(n for n in shape if n != 1)
+
+
+def is_number(node: Node) -> bool:
+    return node.kind == "constant" and node.size == 1
+
+
+def used_as(node: Node, shape: tuple[int, ...]) -> Use:
+    """A node as it is broadcast to ``shape``, whose axes of length 1 are left out."""
+    if node.kind == "view":
+        return Use(node.args[0], node.data.offset, _steps(node.shape, node.data.strides, shape))
+    return Use(node, 0, _steps(node.shape, contiguous(node.shape), shape))
+
+
+@lru_cache(4096)
+def _steps(own: tuple[int, ...], strides: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    steps = tuple(0 if n == 1 else s for n, s in zip(own, strides, strict=True))
+    aligned = (0,) * (len(shape) - len(steps)) + steps
+    return tuple(s for s, n in zip(aligned, shape, strict=True) if n != 1)
+
+
+def taken(use: Use, arg: Node) -> Use:
+    """The use of an argument of ``use.node`` at the same places: axis by axis, through the axes of the node."""
+    node = use.node
+    lengths = squeezed(node.shape)
+    units = contiguous(lengths)
+    inner = used_as(arg, node.shape)
+    by_unit = dict(zip(units, inner.steps, strict=True))
+    return Use(inner.node, inner.offset, tuple(by_unit[s] if s else 0 for s in use.steps))
+
+
+def placed(n: Node) -> list[Use]:
+    """The arguments of ``pieces`` along the axes of the result, beginning where they would begin outside of them."""
+    uses = []
+    for a, start in zip(n.args, n.data.starts, strict=True):
+        steps = a.data.strides if a.kind == "view" else contiguous(a.shape)
+        offset = (a.data.offset if a.kind == "view" else 0) - sum(s * at for s, at in zip(steps, start, strict=True))
+        kept = tuple(s for s, length in zip(steps, n.shape, strict=True) if length != 1)
+        uses.append(Use(a.args[0] if a.kind == "view" else a, offset, kept))
+    return uses
+
+
+def rows_of(n: Node) -> list[Use]:
+    """The arguments of ``take`` along the axes of the result: the positions, and the rows without where they begin."""
+    x, at = n.args
+    before = squeezed(at.shape)
+    after = squeezed(x.shape[1:])
+    return [Use(at, 0, contiguous(before) + (0,) * len(after)), Use(x, 0, (0,) * len(before) + contiguous(after))]
+
+
+class Fusion:
+    """Kernels being put together, node by node."""
+
+    def __init__(self, graph: Graph, again: frozenset[int] = frozenset()) -> None:
+        self.graph, self.again, self.users = graph, again, graph.users()
+        self.wanted = {o.number for o in graph.outputs}
+        self.kernels: list[Kernel] = []
+        self.others: list[tuple[Node, int]] = []
+        self.home: dict[int, Kernel] = {}
+        self.before: dict[int, int] = {}  # of library calls
+        self.known: dict[int, list[Use]] = {}  # what nodes need, as far as that was asked
+        self.depth: dict[int, int] = {}  # how many values are computed one from the other up to a node
+        self.virtual: set[int] = set()
+        for n in graph.nodes:
+            depth = 1 + max((self.depth.get(a.number, 0) for a in n.args), default=0)
+            if depth <= REPEATED and self._is_virtual(n):
+                self.virtual.add(n.number)
+                self.depth[n.number] = depth
+
+    def _is_virtual(self, n: Node) -> bool:
+        """Cheap enough to be computed wherever it is used, and used only element by element."""
+        if n.kind not in ("map", "cast") or n.number in self.wanted:
+            return False
+        if any(u.kind not in ("map", "cast", "fold") for u in self.users[n.number]):
+            return False
+        if n.kind == "cast" or n.dtype == bool or n.number in self.again:
+            return True
+        kernel = n.data[0].kernel
+        return kernel in CHEAP or (kernel in WITH_NUMBER and any(is_number(a) for a in n.args))
+
+    def uses(self, use: Use) -> Iterator[Use]:
+        """What is computed or stored elsewhere, of what a use needs: virtual nodes are looked through."""
+        node = use.node
+        if is_number(node):
+            return
+        if node.number in self.virtual:
+            for arg in node.args:
+                yield from self.uses(taken(use, arg))
+        else:
+            yield use
+
+    def needs(self, n: Node) -> list[Use]:
+        """The same for the arguments of a node, along its own axes; for a fold, along those of its argument."""
+        if n.number not in self.known:
+            if n.kind in ("pieces", "take"):
+                self.known[n.number] = placed(n) if n.kind == "pieces" else rows_of(n)
+            else:
+                shape = n.args[0].shape if n.kind == "fold" else n.shape
+                self.known[n.number] = [u for a in n.args for u in self.uses(used_as(a, shape))]
+        return self.known[n.number]
+
+    def run(self) -> Fused:
+        for n in self.graph.nodes:
+            if n.kind in ("map", "cast", "fold", "pieces", "take") and n.number not in self.virtual:
+                self._place(n)
+            elif n.kind in CALLS:
+                self._call(n)
+            elif n.kind == "view" and self._must_be_laid_out(n):
+                self._place(n)
+        return Fused(self._ordered(), self._stored(), self.virtual)
+
+    def _must_be_laid_out(self, n: Node) -> bool:
+        """A view is computed with, mostly; its elements are put in order for whoever cannot."""
+        users = self.users[n.number]
+        if n.number in self.wanted or any(
+            u.kind in ("opaque", "view", "take", "scatter", "spaced", "scan", "windows") for u in users
+        ):
+            return True
+        return any(u.kind == "product" for u in users) and not gemm_ready(n)
+
+    def _call(self, n: Node) -> None:
+        mask = 0
+        for a in n.args:
+            mask |= self._reach(self._memory_of(n, a))
+        self.before[n.number] = mask
+        self.others.append((n, mask))
+
+    def _memory_of(self, call: Node, a: Node) -> Node:
+        """The node whose memory a call reads for an argument."""
+        return layout(a)[0] if call.kind == "product" else a
+
+    def _reach(self, node: Node) -> int:
+        """The kernels that must have run before a node is there."""
+        if node.number in self.home:
+            k = self.home[node.number]
+            return k.before | 1 << k.number
+        return self.before.get(node.number, 0)
+
+    def _place(self, n: Node) -> None:
+        needs = [Use(n.args[0], n.data.offset, used_as(n, n.shape).steps)] if n.kind == "view" else self.needs(n)
+        axes = squeezed(n.args[0].shape if n.kind == "fold" else n.shape)
+        mask = 0
+        for u in needs:
+            mask |= self._reach(u.node)
+        near = [self.home[u.node.number] for u in needs if u.node.number in self.home]
+        own = 1 + max((self.depth[a.number] for a in n.args if a.number in self.virtual), default=0)
+        for k in dict.fromkeys([*sorted(near, key=lambda k: -k.number), *self.kernels[: -NEAR - 1 : -1]]):
+            level = self._level(n, k, axes, needs) if self._depth(needs, k) + own <= DEEP else ""
+            if level and not any(
+                self._reach(u.node) >> k.number & 1 for u in needs if self.home.get(u.node.number) is not k
+            ):
+                break
+        else:
+            k = Kernel(len(self.kernels), axes)
+            self.kernels.append(k)
+            level = self._level(n, k, axes, needs)
+        self.depth[n.number] = self._depth(needs, k) + own
+        self._join(n, k, level, mask)
+
+    def _depth(self, needs: list[Use], k: Kernel) -> int:
+        return max((self.depth[u.node.number] for u in needs if self.home.get(u.node.number) is k), default=0)
+
+    def _join(self, n: Node, k: Kernel, level: str, mask: int) -> None:
+        if n.kind == "fold" and level != FULL and k.axes == squeezed(n.args[0].shape):
+            folded = self._folded(n)
+            if 0 < len(folded) < len(k.axes):
+                k.split = folded[0] if level == ROW else len(folded)
+        k.nodes.append(n)
+        k.levels[n.number] = level
+        self.home[n.number] = k
+        new = mask & ~(1 << k.number) & ~k.before
+        if new:
+            k.before |= new
+            for other in self.kernels:
+                if other.before >> k.number & 1:
+                    other.before |= k.before
+            for number, before in self.before.items():
+                if before >> k.number & 1:
+                    self.before[number] = before | k.before
+
+    def _folded(self, n: Node) -> list[int]:
+        """The axes that are folded, counted without those of length 1."""
+        shape = n.args[0].shape
+        kept = [i for i, length in enumerate(shape) if length != 1]
+        return [kept.index(a) for a in n.data.axes if shape[a] != 1]
+
+    def _level(self, n: Node, k: Kernel, axes: tuple[int, ...], needs: list[Use]) -> str:
+        """At which level a node could be computed in a kernel; nothing if it cannot."""
+        row = n.kind in ("map", "cast") and k.split is not None and axes == k.axes[: k.split] and axes != k.axes
+        if axes != k.axes and not row:
+            return ""
+        if n.kind == "take" and (n.args[0].number in k.levels or k.levels.get(n.args[1].number) == ROW):
+            return ""  # rows, and their positions, are read from memory
+        for u in needs:
+            if row:
+                u = u._replace(steps=u.steps + (0,) * (len(k.axes) - len(axes)))
+            if u.node.number in k.levels and not k.makes(u):
+                return ""
+            if row and k.levels.get(u.node.number) == FULL:
+                return ""
+        if row:
+            return ROW if any(u.node.number in k.levels for u in needs) else ""
+        if n.kind != "fold":
+            return FULL
+        folded = self._folded(n)
+        if not folded:
+            raise CompileError(f"the graph is wrong at {n}: a fold over axes of length 1 is no fold.")
+        trailing, leading = [*range(len(axes) - len(folded), len(axes))], [*range(len(folded))]
+        if folded == leading == trailing:
+            return AFTER
+        if folded == trailing:
+            return ROW if k.split in (None, folded[0]) else ""
+        return AFTER if folded == leading and k.split in (None, len(folded)) else ""
+
+    def _stored(self) -> set[int]:
+        """What lies in memory: what is asked for, and what is used where it is not made."""
+        stored = set(self.wanted)
+        for n, _ in self.others:
+            stored.add(n.number)
+            stored.update(self._memory_of(n, a).number for a in n.args)
+        for k in self.kernels:
+            for n in k.nodes:
+                if n.kind == "view":
+                    stored.update((n.number, n.args[0].number))
+                    continue
+                for u in self.needs(n):
+                    if self.home.get(u.node.number) is not k:
+                        stored.add(u.node.number)
+        return stored
+
+    def _ordered(self) -> list[Any]:
+        """Kernels and calls, each after what it needs, in the order of the program where that leaves a choice."""
+        steps: list[Any] = [*self.kernels, *(n for n, _ in self.others)]
+        places = [s.nodes[-1].number if isinstance(s, Kernel) else s.number for s in steps]
+        maker = {n.number: i for i, k in enumerate(self.kernels) for n in k.nodes}
+        maker.update({n.number: i + len(self.kernels) for i, (n, _) in enumerate(self.others)})
+        needs = [{maker[n.number] for n in self._direct(s) if n.number in maker} - {i} for i, s in enumerate(steps)]
+        return [steps[i] for i in sequence(places, needs)]
+
+    def _direct(self, step: Any) -> list[Node]:
+        """What a step takes from others."""
+        if isinstance(step, Kernel):
+            return [u.node for n in step.nodes for u in (self.needs(n) if n.kind != "view" else [used_as(n, n.shape)])]
+        return [self._memory_of(step, a) for a in step.args]
+
+
+def fused(graph: Graph) -> Fused:
+    """The kernels of a program."""
+    first = Fusion(graph).run()
+    again = Again(graph, first).run()
+    return Fusion(graph, frozenset(again)).run() if again else first
+
+
+class Again:
+    """Stored values that a few instructions make of other stored ones: better computed where they are used."""
+
+    def __init__(self, graph: Graph, made: Fused) -> None:
+        self.graph, self.made, self.users = graph, made, graph.users()
+        self.wanted = {o.number for o in graph.outputs}
+        self.found: set[int] = set()
+        self.until: dict[int, int] = {}  # the last node for which a value is needed
+        for n in reversed(graph.nodes):
+            self.until[n.number] = max((self._needed(u) for u in self.users[n.number]), default=n.number)
+
+    def _needed(self, u: Node) -> int:
+        passed_on = u.kind == "view" or u.number in self.made.virtual or u.number in self.found
+        return self.until[u.number] if passed_on else u.number
+
+    def run(self) -> set[int]:
+        for n in self.graph.nodes:
+            if n.number in self.made.stored and n.number not in self.wanted and n.number not in self.made.virtual:
+                self._look_at(n)
+        return self.found
+
+    def _look_at(self, n: Node) -> None:
+        cone: set[int] = set()
+        sources: dict[int, Node] = {}
+        waiting = [n]
+        while waiting and len(cone) <= AGAIN and len(sources) <= 2:
+            m = waiting.pop()
+            if is_number(m) or m.number in cone:
+                continue
+            if m is not n and (m.kind == "input" or m.number in self.made.stored):
+                sources[m.number] = m
+            elif m.kind not in ("map", "cast") or work(m) > 1 or any(u.kind in STORED for u in self.users[m.number]):
+                return
+            else:
+                cone.add(m.number)
+                waiting += m.args
+        if not 0 < len(sources) <= 2 or len(cone) > AGAIN or self.found & sources.keys():
+            return
+        if any(x.shape != n.shape for x in sources.values()):
+            return
+        end, start = self.until[n.number], max(sources)  # it would be computed where the last of them is
+        kept = 0  # bytes, for as long as they are kept
+        for x in sources.values():
+            others = (self._needed(u) for u in self.users[x.number] if u.number not in cone)
+            kept += x.nbytes * max(end - max(start, *others, 0), 0) if x.kind != "input" else 0
+        if kept <= n.nbytes * (end - start) // len(sources):
+            self.found |= cone
+            self.until.update({number: max(self.until[number], end) for number in sources})
+
+
+def work(n: Node) -> int:
+    """About how many instructions a node costs per vector."""
+    return WORK.get(n.name, 1) if n.kind == "map" and isinstance(n.data[0].lower, scalar) else 1
+
+
+# ---- operands of matrix products
+
+
+def layout(x: Node) -> tuple[Node, int, tuple[int, ...]]:
+    """The memory of an operand of a product, where it begins in it, and its steps."""
+    if x.kind == "view" and gemm_ready(x):
+        return x.args[0], x.data.offset, x.data.strides
+    return x, 0, contiguous(x.shape)
+
+
+def gemm_ready(x: Node) -> bool:
+    """Whether BLAS can take a view as it lies: one of the last two axes goes by single steps, the other by rows."""
+    steps, shape = x.data.strides[-2:], x.shape[-2:]
+    return gemm_flag(shape, steps) is not None
+
+
+@lru_cache(4096)
+def gemm_flag(shape: tuple[int, ...], steps: tuple[int, ...]) -> Any:
+    """Whether a matrix lies transposed, and the length of its rows in memory; None if BLAS cannot take it."""
+    (m, n), (row, column) = shape, steps
+    if (column == 1 or n == 1) and (row >= n or m == 1):
+        return False, max(row if m > 1 else n, n, 1)
+    if (row == 1 or m == 1) and (column >= m or n == 1):
+        return True, max(column if n > 1 else m, m, 1)
+    return None

@@ -1,0 +1,75 @@
+"""Which results of a kernel may be written over what it reads: each element is read for the last time before that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pullback.compiler.codegen.loops.access import Access
+from pullback.compiler.ir.graph import Node
+from pullback.compiler.schedule.fuse import FULL, ROW, Use, is_number, taken
+
+__all__ = ["InPlace"]
+
+
+class InPlace:
+    """The order in which a kernel reads and writes the elements at one place."""
+
+    def __init__(self, plan: Access) -> None:
+        self.plan, self.kernel, self.fused = plan, plan.kernel, plan.fused
+        self.natural = [n for n in plan.stored if self.kernel.levels[n.number] == FULL]
+        self.elsewhere: set[int] = set()  # what is read at other places than where it would be written
+        self.read: dict[int, int] = {}  # when a value is read for the last time
+        self.written: dict[int, int] = {}
+        if self.natural:
+            self._follow()
+
+    def _follow(self) -> None:
+        steps = self.kernel.natural(self.natural[0])
+        self.elsewhere = {u.node.number for u in self.plan.loads if u.offset or u.steps != steps}
+        self.elsewhere |= {n.args[0].number for n in self.kernel.nodes if n.kind == "take"}
+        time = 0
+        for number in range(self.plan.passes):
+            seen: set[Use] = set()  # in a pass an element is read once, and then in a register
+            for n in self.plan._done_in(number):
+                uses = self.plan.given(n) if n.kind == "fold" else [Use(n, 0, self.kernel.natural(n))]
+                for node in self._reads(uses, number, seen):
+                    self.read[node.number] = time
+                if n.kind != "fold":
+                    self.written[n.number] = time
+                time += 1
+
+    def _reads(self, uses: list[Use], number: int, seen: set[Use]) -> Iterator[Node]:
+        """What is loaded for some values in a pass."""
+        plan, kernel = self.plan, self.kernel
+        waiting = list(uses)
+        while waiting:
+            use = waiting.pop()
+            node = use.node
+            if use in seen or is_number(node):
+                continue
+            seen.add(use)
+            if kernel.makes(use):
+                if kernel.levels[node.number] == ROW:
+                    continue
+                kept = plan.stage[node.number] < number
+                if kept and (node.number in plan.scratch_at or node.number in self.fused.stored):
+                    continue
+                if node.kind in ("pieces", "take"):  # they read on their own
+                    yield from (u.node for u in plan.given(node))
+                else:
+                    waiting += plan.given(node)
+            elif node.number in self.fused.virtual:
+                waiting += [taken(use, a) for a in node.args]
+            else:
+                yield node
+
+    def allows(self, z: Node, x: Node) -> bool:
+        """Whether a result may be written where something lies that nobody else will read."""
+        return (
+            self.kernel.levels.get(z.number) == FULL
+            and x.number not in self.elsewhere
+            and x.number not in self.kernel.levels
+            and x.dtype.itemsize == z.dtype.itemsize
+            and x.number in self.read
+            and self.read[x.number] <= self.written[z.number]
+        )

@@ -1,0 +1,88 @@
+"""When each step is done, where that leaves a choice: so that few values are kept waiting at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from heapq import heapify, heappop, heappush
+from typing import Any, NamedTuple
+
+from pullback.compiler.ir.graph import Node
+
+__all__ = ["Step", "in_time", "sequence"]
+
+
+class Step(NamedTuple):
+    """A kernel or a call, with the values it leaves in memory and those it takes from there."""
+
+    what: Any
+    stored: tuple[Node, ...]
+    read: tuple[Node, ...]
+    fixed: bool = False  # not to be moved
+
+
+def in_time(steps: list[Step], wanted: set[int]) -> list[Step]:
+    """The same steps: what is cheap to keep is made late, and results that nobody waits for are written early."""
+    return _hastened(_delayed(steps, wanted), wanted)
+
+
+def _delayed(steps: list[Step], wanted: set[int]) -> list[Step]:
+    """A step is done just before the first that waits for it, or before what it reads is let go."""
+    maker = {n.number: at for at, s in enumerate(steps) for n in s.stored}
+    readers: list[list[int]] = [[] for _ in steps]  # of what a step makes
+    last: dict[int, int] = {}  # the last to read a value, of the steps that have been looked at
+    for at, s in enumerate(steps):
+        for n in s.read:
+            if n.number in maker:
+                readers[maker[n.number]].append(at)
+    when = [*range(len(steps))]
+    for at in reversed(range(len(steps))):
+        s = steps[at]
+        if readers[at] and not s.fixed and not any(n.number in wanted for n in s.stored):
+            kept = [n.number for n in s.read if n.number in maker and n.number not in wanted]
+            if all(n in last for n in kept):
+                when[at] = min(*(when[i] for i in readers[at]), *(when[last[n]] for n in kept), len(steps))
+        for n in s.read:
+            last[n.number] = max(last.get(n.number, at), at, key=lambda i: when[i])
+    needs = [{maker[n.number] for n in s.read if n.number in maker} for s in steps]
+    return [steps[at] for at in sequence([(w, at) for at, w in enumerate(when)], needs)]
+
+
+def sequence(wishes: Sequence[Any], needs: Sequence[Collection[int]]) -> list[int]:
+    """Numbers from 0 on, each after those it needs, and otherwise by what is wished for them.
+
+    >>> sequence([0, 1, 2], [{2}, set(), set()])
+    [1, 2, 0]
+    """
+    missing = [len(those) for those in needs]
+    waiting: list[list[int]] = [[] for _ in needs]
+    for i, those in enumerate(needs):
+        for other in those:
+            waiting[other].append(i)
+    ready = [(wishes[i], i) for i, count in enumerate(missing) if not count]
+    heapify(ready)
+    found = []
+    while ready:
+        _, i = heappop(ready)
+        found.append(i)
+        for other in waiting[i]:
+            missing[other] -= 1
+            if not missing[other]:
+                heappush(ready, (wishes[other], other))
+    return found
+
+
+def _hastened(steps: list[Step], wanted: set[int]) -> list[Step]:
+    """Results that nobody waits for are written as soon as they can be, where less is kept waiting for them then."""
+    maker = {n.number: at for at, s in enumerate(steps) for n in s.stored}
+    read = {n.number for s in steps for n in s.read}
+
+    def when(at: int) -> tuple[int, int, int]:
+        s = steps[at]
+        if s.fixed or any(n.number not in wanted or n.number in read for n in s.stored):
+            return at, 0, 0
+        kept = sum(n.nbytes for n in s.read if n.number in maker and n.number not in wanted)
+        if kept < sum(n.nbytes for n in s.stored):
+            return at, 0, 0
+        return max((maker[n.number] for n in s.read if n.number in maker), default=-1), 1, at
+
+    return [steps[at] for at in sorted(range(len(steps)), key=when)]

@@ -1,0 +1,181 @@
+"""Kernels by rows: many rows at a time give what one row after the other gives, whatever their number and length."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.compiler.codegen.module import Assembler
+from pullback.compiler.runtime.llvm import there
+from pullback.compiler.runtime.threads import possible
+from pullback.compiler.target import MAX_ISA, X86, isa_names
+
+pytestmark = pytest.mark.skipif(not there(), reason="llvmlite is not installed")
+
+SIZES = [(1, 3), (1, 100), (5, 3), (16, 10), (37, 2), (37, 3), (37, 10), (35, 20), (37, 100), (9, 2500)]
+
+
+def log_sum_exp(x: Any, weights: Any, scale: Any) -> Any:
+    return pb.value_and_grad(lambda x: pb.sum(pb.log_sum_exp(x, 1)))(x)
+
+
+def labels(x: Any, weights: Any, scale: Any) -> Any:
+    """Something of 8 bytes for each row, whatever the rows are made of."""
+    at = np.arange(len(x))[:, None] % x.shape[1]
+    return pb.value_and_grad(lambda x: pb.sum(np.take_along_axis(pb.log_softmax(x), at, 1)))(x)
+
+
+def logistic(x: Any, weights: Any, scale: Any) -> Any:
+    """A sum for each row, and one for each column of what was computed of that."""
+    return pb.value_and_grad(lambda w: pb.sum(np.log1p(np.exp(-weights[:, 0] * (x @ w)))))(scale)
+
+
+def norm(*xs: Any) -> Any:
+    """Several folds over rows and over columns, and one over everything."""
+
+    def loss(x: Any, weights: Any, scale: Any) -> Any:
+        centred = x - pb.mean(x, 1, keepdims=True)
+        return pb.sum(np.exp(centred / np.sqrt(pb.mean(centred**2, 1, keepdims=True) + 1e-3) * scale) * weights)
+
+    return pb.value_and_grads(loss)(list(xs))
+
+
+def of_rows(x: Any, weights: Any, scale: Any) -> Any:
+    """Values of rows of several dtypes, and truth values of all elements."""
+    largest, smallest = pb.max(x, 1), pb.min(x, 1)
+    spread = np.log1p(np.exp(largest - smallest))
+    above = x * weights > spread[:, None] * 0.5
+    return spread, above, pb.any(above, 1), pb.all(above, 1), pb.sum(above, 1), np.tanh(pb.prod(x, 1)), largest > 1.0
+
+
+def two_kinds(x: Any, weights: Any, scale: Any) -> Any:
+    wide = np.exp(x.astype("float64") * 0.5)
+    return pb.softmax(x) * pb.log(pb.sum(wide, 1, keepdims=True)).astype("float32"), weights * 2.0
+
+
+def turned(x: Any, weights: Any, scale: Any) -> Any:
+    """Elements of a row that lie far from each other; and neighbours that belong to different rows."""
+    return pb.softmax(weights.reshape(x.shape[::-1]).T * x)
+
+
+def steps(x: Any, weights: Any, scale: Any) -> Any:
+    return pb.softmax(x[::-2, ::-1] * weights[::-2, :]) / scale
+
+
+def nested(x: Any, weights: Any, scale: Any) -> Any:
+    """Rows along two axes, of which something is the same along one."""
+    factors = np.array([[1.0], [2.0], [0.5]], x.dtype)
+    return pb.log_softmax(x[:, None, :] * scale * factors) + pb.log_sum_exp(x, 1)[:, None, None]
+
+
+def two_axes(x: Any, weights: Any, scale: Any) -> Any:
+    """Rows of two axes that are not one: what is kept of the first pass has a place for each."""
+    e = np.exp(x[:, None, :] * np.array([[0.5], [0.25]], x.dtype) + scale)
+    return e / np.log(pb.sum(e, (1, 2), keepdims=True))
+
+
+CASES = [log_sum_exp, labels, logistic, norm, of_rows, two_kinds, turned, steps, nested, two_axes]
+
+
+def drawn(count: int, length: int, dtype: str) -> list[Any]:
+    random = np.random.default_rng(count * 1000 + length)
+    shapes = (count, length), (count, length), (length,)
+    return [random.uniform(-2, 2, shape).astype(dtype) for shape in shapes]
+
+
+def compare(f: Any, xs: list[Any]) -> Any:
+    with np.errstate(all="ignore"):
+        expected = pb.core.tree.leaves(f(*xs))
+    compiled = pb.compile(f, threads=1)
+    found = pb.core.tree.leaves(compiled(*xs))
+    tolerance = 3e-6 if xs[0].dtype == np.float32 else 1e-13
+    for a, b in zip(found, expected, strict=True):
+        assert (a.dtype, a.shape) == (b.dtype, b.shape)
+        size = np.abs(b[np.isfinite(b)]).max(initial=1) if b.dtype.kind == "f" else 1
+        np.testing.assert_allclose(a, b, rtol=10 * tolerance, atol=tolerance * size)
+    return compiled.lower(*xs)
+
+
+@pytest.fixture(autouse=True)
+def walls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULLBACK_CANARY", "1")
+
+
+@pytest.mark.parametrize("f", CASES)
+@pytest.mark.parametrize(("count", "length"), SIZES)
+def test_rows_of_any_number_and_length(f: Any, count: int, length: int) -> None:
+    compare(f, drawn(count, length, "f4"))
+
+
+@pytest.mark.parametrize("f", [f for f in CASES if f is not two_kinds])
+@pytest.mark.parametrize(("count", "length"), [(3, 4), (8, 3), (21, 10), (37, 100)])
+def test_rows_of_doubles(f: Any, count: int, length: int) -> None:
+    compare(f, drawn(count, length, "f8"))
+
+
+@pytest.mark.parametrize("isa", isa_names())
+@pytest.mark.parametrize("f", CASES)
+def test_narrower_registers(f: Any, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MAX_ISA, isa)
+    compare(f, drawn(37, 5, "f4"))
+
+
+@pytest.mark.parametrize("f", [log_sum_exp, logistic, norm, of_rows])
+def test_no_rows(f: Any) -> None:
+    xs = drawn(0, 7, "f8")
+    if f is norm:
+        assert np.array_equal(pb.compile(f)(*xs)[1][2], np.zeros(7))
+    elif f is of_rows:
+        assert [a.shape for a in pb.compile(f)(*xs)] == [(0,), (0, 7), *[(0,)] * 5]
+    else:
+        compare(f, xs)
+
+
+@pytest.mark.parametrize("f", [log_sum_exp, labels, logistic, of_rows, turned])
+@pytest.mark.parametrize("length", [3, 10, 100])
+def test_what_is_not_finite_stays_in_its_row(f: Any, length: int) -> None:
+    x, weights, scale = drawn(37, length, "f4")
+    special = [np.nan, np.inf, -np.inf, 1e30, -1e30, -0.0]
+    for i, v in enumerate(special):
+        x[5 * i, i % length] = v
+    x[31] = np.inf
+    x[33] = -np.inf
+    x[36] = np.nan  # a row of the last block, which is not full
+    if f is logistic:
+        with np.errstate(all="ignore"):
+            expected = np.log1p(np.exp(-weights[:, 0] * np.sum(x * scale, 1)))
+        found = pb.compile(lambda x, w: np.log1p(np.exp(-weights[:, 0] * (x @ w))))(x, scale)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    else:
+        compare(f, [x, weights, scale])
+
+
+@pytest.mark.skipif(not possible(), reason="threads are for Linux")
+@pytest.mark.parametrize(
+    ("f", "length", "dtype"),
+    [(log_sum_exp, 3, "f4"), (logistic, 10, "f4"), (norm, 10, "f4"), (norm, 3, "f8"), (logistic, 100, "f8")],
+)
+def test_the_numbers_do_not_depend_on_the_threads(f: Any, length: int, dtype: str) -> None:
+    xs = drawn(200_000 // length + 5, length, dtype)
+    alone, many = (pb.compile(f, threads=n) for n in (1, 3))
+    assert "@parallel(" in many.lower(*xs).ir
+    assert all(map(np.array_equal, *(pb.core.tree.leaves(g(*xs)) for g in (alone, many))))
+
+
+def test_short_rows_are_turned() -> None:
+    (target,) = (t for t in X86 if t.isa == "avx2")
+    for length, is_turned in ((3, True), (100, False)):
+        program = pb.compile(log_sum_exp, backend="llvm").lower(*drawn(37, length, "f4"))
+        text = Assembler(program.run.source.prepared, target).run().text
+        assert ("@tile_in_" in text) == is_turned
+
+
+def test_sums_of_many_columns_are_as_good_as_those_of_numpy() -> None:
+    x, weights, _ = drawn(200_000, 3, "f4")
+    f = pb.compile(lambda x, w: pb.sum(np.exp(x) * pb.log_sum_exp(x + w, 1)[:, None], 0))
+    wide = [a.astype("f8") for a in (x, weights)]
+    exact = np.sum(np.exp(wide[0]) * np.asarray(pb.log_sum_exp(wide[0] + wide[1], 1))[:, None], 0)
+    np.testing.assert_allclose(f(x, weights), exact, rtol=2e-6)

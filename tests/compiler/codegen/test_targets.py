@@ -1,0 +1,174 @@
+"""Code for other processors than this one: it can be made for all, and run where this one has what it asks for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.compiler.codegen.module import Assembler
+from pullback.compiler.passes.legalize import prepared
+from pullback.compiler.runtime import llvm, threads
+from pullback.compiler.runtime.abi import entry_code
+from pullback.compiler.runtime.llvm import object_code
+from pullback.compiler.target import ARM, MAX_ISA, X86, Target, get_target, isa_names, list_targets, own_target
+
+pytestmark = pytest.mark.skipif(not llvm.there(), reason="needs llvmlite")
+
+LINUX = {
+    **{t.isa: t._replace(triple="x86_64-unknown-linux-gnu") for t in X86},
+    **{t.isa: t._replace(triple="aarch64-unknown-linux-gnu") for t in ARM},
+}
+ELF_MACHINE = {"x86_64": 0x3E, "aarch64": 0xB7}
+
+R = np.random.default_rng(0).standard_normal
+PLACES = np.random.default_rng(1).integers(0, 50, 90)
+
+
+def chain(x: Any) -> Any:
+    return pb.sum(np.tanh(np.sin(x) * np.exp(-x * x) + np.log(1.0 + x * x)))
+
+
+PROGRAMS = {
+    "chain f4": (pb.value_and_grad(chain), R(1003).astype("f4")),
+    "chain f8": (pb.value_and_grad(chain), R(1003)),
+    "softmax": (pb.grad(lambda x: pb.sum(pb.softmax(x) ** 2)), R((37, 21)).astype("f4")),
+    "more functions": (lambda x: np.cbrt(x) + np.arcsinh(x) * pb.erf(x) + np.log2(1 + x * x) ** 1.5, R(333)),
+    "small product": (lambda x: np.tanh(x @ x), R((30, 30))),
+    "product": (lambda x: np.tanh(x @ x.T), R((130, 120)).astype("f4")),
+    "columns": (lambda x: pb.sum(x, 0) + pb.max(x, 0), R((45, 33))),
+    "turned": (lambda x: np.transpose(x, (2, 0, 1)) * 2.0, R((5, 6, 7)).astype("f4")),
+    "gather and scatter": (pb.grad(lambda x: pb.sum(pb.gather(x, PLACES) ** 2)), R((50, 7))),
+    "whole numbers": (lambda x: pb.where(x > 0, x % 7, -x) // 2, np.arange(-40, 61)),
+}
+
+
+everywhere = pytest.mark.parametrize("target", LINUX.values(), ids=LINUX)
+
+
+def checked(code: bytes, target: Target) -> None:
+    assert code[:4] == b"\x7fELF"
+    assert int.from_bytes(code[18:20], "little") == ELF_MACHINE[target.triple.split("-")[0]]
+
+
+@everywhere
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_there_is_code_for_every_processor(name: str, target: Target) -> None:
+    f, x = PROGRAMS[name]
+    graph = prepared(pb.compile(f, backend="numpy").lower(x).graph)
+    text = Assembler(graph, target, 2).run().text
+    code, _ = object_code(text, target=target)
+    checked(code, target)
+
+
+@everywhere
+def test_the_way_in_and_the_threads_too(target: Target) -> None:
+    for text in (entry_code.TEXT, threads._text(target.triple.split("-")[0])):
+        checked(object_code(text, target=target)[0], target)
+
+
+@pytest.mark.parametrize("isa", isa_names())
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_can_be_run_here_gives_the_same(name: str, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MAX_ISA, isa)
+    f, x = PROGRAMS[name]
+    compiled = pb.compile(f, backend="llvm", cache=False, threads=1)
+    lanes = get_target().vector_bytes // x.dtype.itemsize
+    assert f"<{lanes} x " in compiled.lower(x).ir
+    assert f"<{2 * lanes} x double>" not in compiled.lower(x).ir
+    tolerance = 2e-5 if x.dtype == "f4" else 1e-12
+    for a, b in zip(pb.core.tree.leaves(compiled(x)), pb.core.tree.leaves(f(x)), strict=True):
+        np.testing.assert_allclose(a, b, tolerance, tolerance)
+
+
+# ------------------------------------------------------------------ which one
+
+
+@pytest.mark.parametrize(
+    ("features", "isas", "fma"),
+    [
+        ((), ["sse2"], False),
+        (("SSE42",), ["sse2", "sse4"], False),
+        (("SSE42", "AVX"), ["sse2", "sse4", "avx"], False),
+        (("SSE42", "AVX", "FMA3"), ["sse2", "sse4", "avx"], True),
+        (("SSE42", "AVX", "AVX2"), ["sse2", "sse4", "avx", "avx2"], False),
+        (("SSE42", "AVX", "AVX2", "FMA3", "AVX512F"), ["sse2", "sse4", "avx", "avx2", "avx512"], True),
+    ],
+)
+def test_list_targets_by_features(features: Any, isas: list[str], fma: bool) -> None:
+    found = list_targets("x86_64", features)
+    assert [t.isa for t in found] == isas
+    assert (found[-1].has_fma, found[-1].cpu) == (fma, "")  # the CPU itself, with whatever else it has
+    assert [t.isa for t in list_targets("aarch64", features)] == ["neon"]
+
+
+def test_max_isa_is_the_least_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = own_target()
+    for isa in isa_names():
+        monkeypatch.setenv(MAX_ISA, isa.upper())
+        assert get_target().vector_bytes == min(own.vector_bytes, LINUX[isa].vector_bytes)
+    assert get_target() == own
+
+
+def test_max_isa_that_is_not_known_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MAX_ISA, "sse9")
+    with pytest.raises(pb.errors.CompileError, match=f"PULLBACK_MAX_ISA=sse9 .*: choose one of {isa_names()[0]}"):
+        pb.compile(np.sin)(np.ones(3))
+
+
+def test_max_isa_is_part_of_what_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PULLBACK_CACHE", "1")
+    monkeypatch.setenv("PULLBACK_CACHE_DIR", str(tmp_path))
+    seen = set()
+    for isa in isa_names():
+        monkeypatch.setenv(MAX_ISA, isa)
+        program = pb.compile(lambda x: np.tanh(x) * 3.0, backend="llvm").lower(np.ones(40))
+        assert ("codegen" in program.stats) == (get_target() not in seen)
+        seen.add(get_target())
+
+
+def test_products_without_fma_instructions_are_no_calls() -> None:
+    graph = prepared(pb.compile(lambda x, y: x @ y, backend="numpy").lower(R((20, 20)), R((20, 20))).graph)
+    texts = {isa: Assembler(graph, target, 1).run().text for isa, target in LINUX.items()}
+    assert {isa: "llvm.fmuladd" in text for isa, text in texts.items()} == {
+        isa: not target.has_fma for isa, target in LINUX.items()
+    }
+
+
+# ------------------------------------------------------------------ what LLVM would not survive
+
+
+def test_code_that_is_not_valid_is_refused_before_llvm_aborts() -> None:
+    lines = ["br i1 %c, label %a, label %b", "a:", "%x = add i64 1, 2", "br label %b", "b:", "%y = add i64 %x, 1"]
+    text = "\n".join(["define void @f(i1 %c) {", *lines, "ret void", "}"])
+    with pytest.raises(llvm.InvalidCodeError, match=r"LLVM refused .* does not dominate all uses"):
+        object_code(text)
+    with pytest.raises(llvm.InvalidCodeError, match="LLVM refused"):
+        object_code("define nonsense")
+
+
+def test_a_program_that_llvm_refuses_is_run_by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = Assembler.run
+
+    def wrong(self: Assembler) -> Any:
+        made = right(self)
+        made.text = made.text.replace("ret void", "ret i64 0", 1)
+        return made
+
+    monkeypatch.setattr(Assembler, "run", wrong)
+    with pytest.warns(RuntimeWarning, match=r"(?s)LLVM refused .* NumPy runs the program instead") as seen:
+        assert pb.compile(lambda x: x * 2.0)(np.ones(3)).tolist() == [2.0, 2.0, 2.0]
+    assert seen[0].filename == __file__
+    with pytest.raises(pb.errors.CompileError, match="LLVM refused"):
+        pb.compile(lambda x: x * 2.0, backend="llvm")(np.ones(3))
+
+
+def test_a_program_for_a_blas_that_is_not_there_is_run_by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pullback.compiler.runtime.executable.blas", dict)
+    x = np.full((700, 700), 0.5)
+    assert pb.compile(lambda x: x @ x)(x)[0, 0] == 175.0
+    with pytest.raises(pb.errors.CompileError, match="matrix products for OpenBLAS, which is not in NumPy's own"):
+        pb.compile(lambda x: x @ x, backend="llvm")(x)

@@ -1,0 +1,221 @@
+"""Every function on lanes: its error, special values, and the signs of zeros, at every width."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import lanes
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.compiler.codegen.builder import Code, Value, known, literal
+from pullback.compiler.math.functions import Lanes
+from pullback.compiler.runtime.llvm import there
+from pullback.core.lowering import fold, scalar
+from pullback.core.op import REGISTRY
+from pullback.errors import CompileError
+
+pytestmark = pytest.mark.skipif(not there(), reason="llvmlite is not installed")
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = ROOT / "docs" / "accuracy.md"
+FOUND = {
+    cells[0].strip("`"): dict(zip(lanes.BOUND, map(float, cells[1:]), strict=True))
+    for line in PAGE.read_text("utf-8").splitlines()
+    if line.startswith("| `")
+    for cells in [[cell.strip() for cell in line.strip("|").split("|")]]
+}
+FLOATS = [(dtype, width) for dtype, widths in lanes.WIDTHS.items() for width in widths]
+INTEGERS = [(dtype, width) for dtype in ("i1", "i2", "i4", "i8", "u1", "u4", "u8", "b1") for width in (1, 16)]
+
+
+def same(got: Any, want: Any) -> Any:
+    """To the bit, but for what a NaN carries."""
+    if want.dtype.kind != "f":
+        return got == want
+    return (got == want) & (np.signbit(got) == np.signbit(want)) | np.isnan(got) & np.isnan(want)
+
+
+def numpys(name: str, *xs: Any) -> Any:
+    with np.errstate(all="ignore"):
+        return lanes.wanted(name, *xs).astype(xs[0].dtype) if name == "erf" else getattr(np, name)(*xs)
+
+
+def show(bad: Any, *columns: Any) -> str:
+    return str([tuple(c[i] for c in columns) for i in np.flatnonzero(bad)[:5]])
+
+
+def test_the_page_has_every_function_within_its_bounds() -> None:
+    assert sorted(FOUND) == sorted(lanes.ROUNDED)
+    assert all(found[dtype] <= bound for found in FOUND.values() for dtype, bound in lanes.BOUND.items())
+
+
+def test_the_page_says_what_its_script_says() -> None:
+    script, page = runpy.run_path(str(ROOT / "script" / "accuracy_table.py")), PAGE.read_text("utf-8")
+    assert page.startswith(script["HEAD"])
+    assert page.endswith(script["FOOT"])
+
+
+def test_every_function_that_a_lowering_uses_is_tested_here() -> None:
+    formulas = [op.lower.emit for op in REGISTRY.values() if isinstance(op.lower, scalar | fold)]
+    used = {name for formula in formulas for name in formula.__code__.co_names}
+    assert {"exp", "power", "floor_divide", "erf"} <= used
+    functions = {name for name in used if isinstance(getattr(np, name, None), np.ufunc) or hasattr(Lanes, name)}
+    assert functions <= {*lanes.ROUNDED, *lanes.EXACT, "select"}
+
+
+@pytest.mark.parametrize("dtype", lanes.BOUND)
+@pytest.mark.parametrize("name", lanes.ROUNDED)
+def test_errors_are_not_larger_than_the_page_says(name: str, dtype: str) -> None:
+    if dtype == "f8" and not lanes.PRECISE:
+        pytest.skip("long double has no more digits than double here")
+    found, where = lanes.error(name, dtype, lanes.WIDTHS[dtype][-1], *lanes.arguments(name, dtype))
+    assert found <= FOUND[name][dtype], where
+
+
+@pytest.mark.parametrize(("dtype", "width"), FLOATS)
+def test_every_width_gives_the_same(dtype: str, width: int) -> None:
+    widest = lanes.WIDTHS[dtype][-1]
+    for name in lanes.ROUNDED:
+        xs = lanes.arguments(name, dtype, 1, 400)
+        got, want = lanes.machine(dtype, width)(name, *xs), lanes.machine(dtype, widest)(name, *xs)
+        bad = ~same(got, want)
+        assert not bad.any(), (name, show(bad, *xs, got, want))
+
+
+@pytest.mark.parametrize("dtype", lanes.BOUND)
+@pytest.mark.parametrize("name", lanes.ROUNDED)
+def test_zeros_infinities_and_nans_are_those_of_numpy(name: str, dtype: str) -> None:
+    xs = lanes.arguments(name, dtype, 2)
+    got, want = lanes.machine(dtype, lanes.WIDTHS[dtype][-1])(name, *xs), numpys(name, *xs)
+    special = ~np.isfinite(want) | (want == 0) | ~np.isfinite(got) | (got == 0)
+    edge = np.isinf(got) != np.isinf(want)  # at the largest number the last place decides
+    edge &= np.maximum(np.abs(np.nan_to_num(got)), np.abs(np.nan_to_num(want))) == np.finfo(dtype).max
+    tiny = (np.abs(got) <= 2 * np.finfo(dtype).smallest_subnormal) & (np.signbit(got) == np.signbit(want))
+    bad = special & ~same(got, want) & ~edge & ~(tiny & (np.abs(want) <= 2 * np.finfo(dtype).smallest_subnormal))
+    assert not bad.any(), show(bad, *xs, got, want)
+
+
+@pytest.mark.parametrize(("dtype", "width"), FLOATS)
+def test_what_is_exact_is_what_numpy_gives(dtype: str, width: int) -> None:
+    for name in lanes.machine(dtype, width).functions:
+        if name in lanes.EXACT:
+            xs = lanes.arguments(name, dtype, 3, 1000)
+            got, want = lanes.machine(dtype, width)(name, *xs), numpys(name, *xs)
+            bad = ~same(got, want)
+            assert not bad.any(), (name, show(bad, *xs, got, want))
+
+
+@pytest.mark.parametrize(("dtype", "width"), INTEGERS)
+def test_integers_and_bools_are_what_numpy_gives(dtype: str, width: int) -> None:
+    x, y = lanes.wholes(dtype)
+    for name in lanes.machine(dtype, width).functions:
+        xs = (x, y)[: lanes.arity(name)]
+        got, want = lanes.machine(dtype, width)(name, *xs), numpys(name, *xs)
+        assert got.dtype == want.dtype
+        assert not (got != want).any(), (name, show(got != want, *xs, got, want))
+
+
+@pytest.mark.parametrize("dtype", lanes.BOUND)
+def test_a_lane_does_not_depend_on_its_neighbours(dtype: str) -> None:
+    width = lanes.WIDTHS[dtype][-1]
+    usual = np.linspace(0.3, 0.9, width).astype(dtype)
+    for name in lanes.ROUNDED:
+        alone = lanes.machine(dtype, width)(name, *[usual] * lanes.arity(name))
+        for rare in (np.nan, np.inf, -1e300, 0.0):
+            xs = usual.copy()
+            with np.errstate(all="ignore"):
+                xs[1] = rare
+            beside = lanes.machine(dtype, width)(name, *[xs] * lanes.arity(name))
+            assert same(np.delete(beside, 1), np.delete(alone, 1)).all(), (name, rare)
+
+
+@pytest.mark.parametrize(
+    ("exponent", "dtype"),
+    [(2, "f4"), (3, "f8"), (4, "f8"), (6, "f4"), (8, "f4"), (0, "f8"), (np.inf, "f4"), (np.nan, "f8"), (2.5, "f4")]
+    + [(exponent, dtype) for exponent in (-0.5, 1.5, -1, -2) for dtype in lanes.BOUND],
+)
+def test_powers_with_a_number_that_is_known(exponent: float, dtype: str) -> None:
+    made = lanes.Machine(dtype, 4, {"it": (lambda s, x: s.power(x, exponent), 1)})
+    x = lanes.points(dtype, 500)
+    got, want = made("it", x), lanes.wanted("power", x, np.full_like(x, exponent))
+    assert lanes.ulps(got, want).max() <= lanes.BOUND[dtype]
+    assert (np.signbit(got) == np.signbit(want))[(got == 0) & (want == 0)].all()
+
+
+@pytest.mark.parametrize("dtype", lanes.BOUND)
+def test_the_power_of_a_half_is_the_square_root(dtype: str) -> None:
+    made = lanes.Machine(dtype, 4, {"it": (lambda s, x: s.power(x, 0.5), 1)})
+    x = lanes.points(dtype, 500)
+    assert same(made("it", x), numpys("sqrt", x)).all()
+
+
+def test_integers_to_a_small_power_are_multiplied_and_to_others_have_no_code() -> None:
+    made = lanes.Machine("i4", 4, {"it": (lambda s, x: s.power(x, 3), 1)})
+    x = np.arange(-5, 7, dtype=np.int32)
+    assert (made("it", x) == x**3).all()
+    code = Code()
+    with pytest.raises(CompileError, match="powers of integers"):
+        Lanes(code, 4).power(Value(code, "%x", "i4", 4), Value(code, "%y", "i4", 4))
+
+
+@pytest.mark.parametrize("bound", [0.0, -1.5, np.inf])
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+def test_bounds_that_are_known(name: str, bound: float) -> None:
+    made = lanes.Machine("f4", 16, {"it": (lambda s, x: getattr(s, name)(x, bound), 1)})
+    x = lanes.points("f4", 200)
+    assert same(made("it", x), getattr(np, name)(x, np.full_like(x, bound))).all()
+
+
+def test_choices_between_numbers_have_the_dtype_of_what_was_compared() -> None:
+    code = Code()
+    s, x = Lanes(code, 4), Value(code, "%x", "f4", 4)
+    assert s.select(s.greater(x, 0), 1, -1).dtype == "f4"
+
+
+def test_sine_and_cosine_of_the_same_angle_share_their_work() -> None:
+    one, both = Code(), Code()
+    Lanes(one, 8).sin(Value(one, "%x", "f8", 8))
+    s, x = Lanes(both, 8), Value(both, "%x", "f8", 8)
+    s.sin(x), s.cos(x)
+    assert len(both.lines) < 1.4 * len(one.lines)
+    both.begin("elsewhere")
+    assert not both.shared
+
+
+def test_numbers_that_are_written_in_the_text_are_known() -> None:
+    code = Code()
+    assert known(Value(code, literal(-2.5, "f4", 8), "f4", 8)) == -2.5
+    assert known(Value(code, literal(7, "i8", 1), "i8", 1)) == 7
+    assert known(Value(code, literal(True, "b1", 4), "b1", 4)) == 1
+    assert known(Value(code, "%x", "f8", 4)) is None
+
+
+def test_what_has_no_machine_code_says_so() -> None:
+    code = Code()
+    with pytest.raises(CompileError, match="no machine code for spherical_bessel"):
+        Lanes(code, 4).spherical_bessel
+    with pytest.raises(CompileError, match="for floats only"):
+        Lanes(code, 4).exp(Value(code, "%x", "i4", 4))
+    with pytest.raises(CompileError, match="integers and bools only"):
+        Lanes(code, 4).bitwise_and(Value(code, "%x", "f4", 4), 1)
+    with pytest.raises(CompileError, match="division of bools"):
+        Lanes(code, 4).remainder(Value(code, "%x", "b1", 4), Value(code, "%y", "b1", 4))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "name", ["sigmoid", "log_sigmoid", "softplus", "elu", "selu", "relu", "leaky_relu", "step", "sign"]
+)
+def test_activations_are_what_they_are_without_compiling(name: str, dtype: Any) -> None:
+    x = lanes.points(np.dtype(dtype).str[1:], 300)
+    op = getattr(pb, name)
+    with np.errstate(all="ignore"):
+        want = op(x)
+    got = pb.compile(op)(x)
+    apart = lanes.ulps(got, want.astype(np.float64 if dtype is np.float32 else np.longdouble))
+    signs = (got == 0) & (want == 0) & (np.signbit(got) != np.signbit(want))
+    assert not signs.any(), show(signs, x, got, want)
+    assert apart.max() <= 4, show(apart > 4, x, got, want)

@@ -1,0 +1,359 @@
+"""Object code on disk: found again, never believed when it could be another's, and nobody's trouble when it fails."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.compiler.runtime import disk_cache, llvm
+from pullback.compiler.runtime.abi.object_loader import Image, Loaded, packed, possible, taken_in
+from pullback.compiler.runtime.disk_cache import Cache, default_cache
+from pullback.compiler.target import own_target
+
+KEY = Cache("", 0).key("question")
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Cache:
+    return Cache(str(tmp_path / "kept"), 1 << 20)
+
+
+def only_file(cache: Cache) -> Path:
+    (path,) = Path(cache.path).iterdir()
+    return path
+
+
+def test_what_is_kept_is_found(cache: Cache) -> None:
+    assert cache.get(KEY) is None
+    cache.put(KEY, b"answer")
+    assert cache.get(KEY) == b"answer"
+    assert cache.get(cache.key("another question")) is None
+    assert Cache(cache.path, 1 << 20).get(KEY) == b"answer"
+
+
+def test_keys_differ_where_questions_do() -> None:
+    c = Cache("", 0)
+    assert len({c.key("ab", "c"), c.key("a", "bc"), c.key("abc"), c.key("ab", "c", "")}) == 4
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions of another kind")
+def test_nobody_else_may_read_it(cache: Cache) -> None:
+    cache.put(KEY, b"answer")
+    assert stat.S_IMODE(os.stat(cache.path).st_mode) == 0o700
+    assert stat.S_IMODE(only_file(cache).stat().st_mode) == 0o600
+
+
+DAMAGE = {
+    "cut short": lambda b: b[:-1],
+    "empty": lambda b: b"",
+    "only the head": lambda b: b[:72],
+    "longer": lambda b: b + b"!",
+    "a bit of the body": lambda b: b[:-2] + bytes([b[-2] ^ 1]) + b[-1:],
+    "a bit of the sum": lambda b: b[:50] + bytes([b[50] ^ 1]) + b[51:],
+    "a bit of the key": lambda b: b[:20] + bytes([b[20] ^ 1]) + b[21:],
+    "another kind of file": lambda b: b"pullbacX" + b[8:],
+    "noise": lambda b: os.urandom(len(b)),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_file_is_not_believed_and_is_replaced(cache: Cache, damage: Any) -> None:
+    cache.put(KEY, b"the answer")
+    path = only_file(cache)
+    path.write_bytes(damage(path.read_bytes()))
+    assert cache.get(KEY) is None
+    assert not path.exists()
+    cache.put(KEY, b"the answer")
+    assert cache.get(KEY) == b"the answer"
+
+
+def test_an_answer_to_another_question_is_not_believed(cache: Cache) -> None:
+    cache.put(KEY, b"answer")
+    path = only_file(cache)
+    other = cache.key("another question")
+    path.rename(cache._file(other))
+    assert cache.get(other) is None
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions of another kind")
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+def test_a_file_that_others_may_write_is_not_believed(cache: Cache, mode: int) -> None:
+    cache.put(KEY, b"answer")
+    only_file(cache).chmod(mode)
+    assert cache.get(KEY) is None
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions of another kind")
+def test_a_directory_that_others_may_write_is_not_used(cache: Cache) -> None:
+    cache.put(KEY, b"answer")
+    os.chmod(cache.path, 0o770)
+    assert cache.get(KEY) is None
+    cache.put(cache.key("more"), b"answer")
+    assert len(list(Path(cache.path).iterdir())) == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such owners")
+def test_what_another_user_left_is_not_believed(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.put(KEY, b"answer")
+    me = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: me + 1)
+    assert cache.get(KEY) is None
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such links")
+def test_a_link_is_not_followed(cache: Cache, tmp_path: Path) -> None:
+    cache.put(KEY, b"answer")
+    path = only_file(cache)
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    assert cache.get(KEY) is None
+
+
+@pytest.mark.parametrize("call", ["open", "replace", "makedirs", "lstat", "scandir", "utime", "unlink"])
+def test_no_failure_of_the_disk_is_raised(cache: Cache, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    cache.put(KEY, b"answer")
+
+    def full(*args: Any, **kwargs: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, call, full)
+    cache.written = cache.most
+    cache.put(cache.key("more"), b"answer")
+    assert cache.get(KEY) in (None, b"answer")
+    monkeypatch.undo()
+    assert cache.get(KEY) == b"answer"
+    assert not [p for p in Path(cache.path).iterdir() if p.suffix != ".code" and call != "unlink" and call != "replace"]
+
+
+def test_those_not_used_for_the_longest_time_go_first(tmp_path: Path) -> None:
+    cache = Cache(str(tmp_path / "kept"), 10_000)
+    keys = [cache.key(str(i)) for i in range(9)]
+    for age, key in enumerate(keys):
+        cache.put(key, bytes(1000))
+        os.utime(cache._file(key), (1000 + age, 1000 + age))
+    assert cache.get(keys[0])  # used again: now the newest
+    cache.put(cache.key("large"), bytes(3000))
+    left = [key for key in keys if cache.get(key)]
+    assert keys[0] in left
+    assert keys[-1] in left
+    assert keys[1] not in left
+    assert sum(p.stat().st_size for p in Path(cache.path).iterdir()) <= 10_000
+    cache.put(cache.key("larger than all"), bytes(20_000))
+    assert cache.get(cache.key("larger than all")) is None
+
+
+def test_the_environment_says_where_and_how_much(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("PULLBACK_CACHE", raising=False)
+    monkeypatch.setenv("PULLBACK_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("PULLBACK_CACHE_SIZE", "1.5")
+    assert (default_cache().path, default_cache().most) == (str(tmp_path), 3 << 19)
+    monkeypatch.setenv("PULLBACK_CACHE", "0")
+    assert default_cache().get(default_cache().key("x")) is None
+    assert disk_cache.described() == "not kept on disk"
+
+
+# ---- programs
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.delenv("PULLBACK_CACHE", raising=False)
+    monkeypatch.setenv("PULLBACK_CACHE_DIR", str(tmp_path / "kept"))
+    return tmp_path / "kept"
+
+
+def answer(**options: Any) -> Any:
+    return pb.compile(lambda x: x * 2.0 + 1.25, **options)(np.arange(5.0))
+
+
+def test_a_program_is_loaded_where_it_was_kept(kept: Path) -> None:
+    first = answer()
+    files = {p: p.read_bytes() for p in kept.iterdir()}
+    assert files
+    program = pb.compile(lambda x: x * 2.0 + 1.25).lower(np.arange(5.0))
+    assert "codegen" not in program.stats
+    np.testing.assert_array_equal(answer(), first)
+    assert {p: p.read_bytes() for p in kept.iterdir()} == files
+
+
+def test_a_program_may_ask_not_to_be_kept(kept: Path) -> None:
+    np.testing.assert_array_equal(answer(cache=False), [1.25, 3.25, 5.25, 7.25, 9.25])
+    assert "codegen" in pb.compile(lambda x: x * 2.0 + 1.25, cache=False).lower(np.arange(5.0)).stats
+
+
+def test_a_damaged_program_is_compiled_again(kept: Path) -> None:
+    first = answer()
+    for path in kept.iterdir():
+        path.write_bytes(path.read_bytes()[:-40] + bytes(40))
+    program = pb.compile(lambda x: x * 2.0 + 1.25).lower(np.arange(5.0))
+    assert "codegen" in program.stats
+    np.testing.assert_array_equal(answer(), first)
+
+
+def test_a_place_that_cannot_be_written_is_no_trouble(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a directory")
+    monkeypatch.setenv("PULLBACK_CACHE_DIR", str(tmp_path / "file" / "below"))
+    np.testing.assert_array_equal(answer(), [1.25, 3.25, 5.25, 7.25, 9.25])
+
+
+CHILD = """
+import sys, numpy as np, pullback as pb
+for i in range(6):
+    f = pb.compile(pb.value_and_grad(lambda x: pb.sum(x * x * float(i + 1))))
+    assert f(np.ones(4)).value == 4.0 * (i + 1)
+print("llvmlite.binding" in sys.modules)
+"""
+
+
+def test_several_processes_at_once(kept: Path) -> None:
+    children = [
+        subprocess.Popen([sys.executable, "-c", CHILD], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    for child in children:
+        _, problem = child.communicate(timeout=120)
+        assert child.returncode == 0, problem
+    assert all(p.suffix == ".code" for p in kept.iterdir())
+
+
+@pytest.mark.skipif(not possible(), reason="images are for ELF on x86-64")
+def test_llvm_is_not_imported_for_what_is_kept(kept: Path) -> None:
+    said = [
+        subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True, timeout=120, check=True).stdout
+        for _ in "12"
+    ]
+    assert said == ["True\n", "False\n"]
+
+
+# ---- object code as an image
+
+
+PROGRAM = "define double @twice(double %x) {\n  %y = fadd double %x, %x\n  ret double %y\n}\n"
+OUTSIDE = (
+    "declare double @cbrt(double)\n@there = external global double\ndefine double @twice(double %x) {\n"
+    "  %t = load double, ptr @there\n  %y = call double @cbrt(double %x)\n"
+    "  %z = fmul double %y, %t\n  ret double %z\n}\n"
+)
+# A table of addresses that must be written when it is loaded: an image has none.
+ABSOLUTE = "@table = constant [1 x ptr] [ptr @twice]\n" + PROGRAM
+WRITABLE = "@count = global double 2.0\n" + PROGRAM.replace("fadd double %x, %x", "fmul double %x, 2.0")
+
+
+def twice(made: llvm.Library) -> Any:
+    return ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(made.addresses["twice"])
+
+
+@pytest.mark.skipif(not possible(), reason="images are for ELF on x86-64")
+def test_an_image_does_what_the_object_code_does() -> None:
+    two = ctypes.c_double(2.0)
+    for text, expected in ((PROGRAM, 54.0), (OUTSIDE, 6.0)):
+        made, _ = llvm.library(text, ["twice"], {"there": ctypes.addressof(two)})
+        assert isinstance(made.held, Loaded)
+        assert twice(made)(27.0) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("text", [ABSOLUTE, WRITABLE])
+def test_what_an_image_cannot_have_is_left_to_llvm(text: str, cache: Cache) -> None:
+    for _ in range(2):  # as it is made, and as it is kept
+        made, _ = llvm.library(text, ["twice"], {}, cache)
+        assert not isinstance(made.held, Loaded)
+        assert twice(made)(1.5) == 3.0
+
+
+def test_memory_that_may_not_be_run_is_left_to_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any) -> Any:
+        raise OSError(13, "Permission denied")
+
+    monkeypatch.setattr(llvm, "Loaded", type("Refusing", (), {"__new__": refused}))
+    made, _ = llvm.library(PROGRAM, ["twice"], {})
+    assert twice(made)(1.5) == 3.0
+
+
+@pytest.mark.skipif(not possible(), reason="images are for ELF on x86-64")
+def test_no_object_file_is_read_beyond_its_end() -> None:
+    code, _ = llvm.object_code(OUTSIDE)
+    assert taken_in(code) is not None
+    assert all(taken_in(code[:n]) is None for n in range(0, len(code) - 64, 7))
+    random = np.random.default_rng(0)
+    for _ in range(2000):  # an image or nothing, whatever it says of itself
+        at, value = random.integers(len(code)), random.integers(256)
+        changed = bytearray(code)
+        changed[at] = value
+        image = taken_in(bytes(changed))
+        assert image is None or all(0 <= place < len(image.code) for place in image.exports.values())
+
+
+BODIES = {
+    "empty": b"",
+    "neither": b"?" + bytes(100),
+    "too short": b"I\x01",
+    "no image": b"I" + bytes(100),
+    "beyond the end": b"I" + packed(Image(b"\xc3", {"twice": 0}, [])).replace(b"twice 0", b"twice 9"),
+    "in the table": b"I" + packed(Image(bytes(16), {"twice": 3}, ["cbrt"])),
+    "not the function": b"I" + packed(Image(b"\xc3", {"thrice": 0}, [])),
+    "an unknown one": b"I" + packed(Image(bytes(8) + b"\xc3", {"twice": 8}, ["no_such_function"])),
+}
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_a_whole_file_with_nonsense_in_it_is_made_again(cache: Cache, body: bytes) -> None:
+    llvm.library(PROGRAM, ["twice"], {}, cache)
+    (path,) = Path(cache.path).iterdir()
+    key = path.read_bytes()[8:40]
+    cache.put(key, body)
+    made, spent = llvm.library(PROGRAM, ["twice"], {}, cache)
+    assert "codegen" in spent
+    assert twice(made)(1.5) == 3.0
+    assert cache.get(key) != body
+
+
+@pytest.mark.skipif(not possible(), reason="images are for ELF on x86-64")
+def test_code_may_not_be_written_where_it_is_run() -> None:
+    made, _ = llvm.library(PROGRAM, ["twice"], {})
+    at = made.addresses["twice"]
+    ranges = [line.split(" ", 2)[:2] for line in Path("/proc/self/maps").read_text().splitlines()]
+    (rights,) = [r for where, r in ranges if int(where.split("-")[0], 16) <= at < int(where.split("-")[1], 16)]
+    assert rights.startswith("r-x")
+
+
+def test_without_a_working_llvm_numpy_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> Any:
+        raise llvm.TranslatorError("compile: llvmlite is installed, but could not be used: a reason")
+
+    monkeypatch.setattr(llvm, "translator", broken)
+    np.testing.assert_array_equal(answer(cache=False), [1.25, 3.25, 5.25, 7.25, 9.25])
+    with pytest.raises(pb.errors.CompileError, match="could not be used: a reason"):
+        answer(cache=False, backend="llvm")
+
+
+@pytest.mark.parametrize("text", ["", "flags\t: fpu\n"])
+def test_a_processor_that_says_little_is_no_trouble(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str) -> None:
+    (tmp_path / "cpuinfo").write_text(text)
+    monkeypatch.setattr(llvm, "CPUINFO", str(tmp_path / "cpuinfo"))
+    assert llvm._cpu() == (text.strip() or "\n".join(llvm.translator(own_target()).cpu))
+    monkeypatch.setattr(llvm, "CPUINFO", str(tmp_path / "absent"))
+    assert llvm._cpu() == "\n".join(llvm.translator(own_target()).cpu)
+
+
+@pytest.mark.parametrize(("value", "expected"), [("inf", 256 << 20), ("nan", 256 << 20), ("x", 256 << 20), ("0", 0)])
+def test_a_size_that_is_none_is_not_used(monkeypatch: pytest.MonkeyPatch, value: str, expected: int) -> None:
+    monkeypatch.setenv("PULLBACK_CACHE_SIZE", value)
+    assert disk_cache.limit() == expected
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no such files")
+def test_a_pipe_is_not_waited_for(cache: Cache) -> None:
+    cache.put(KEY, b"answer")
+    path = only_file(cache)
+    path.unlink()
+    os.mkfifo(path, 0o600)
+    assert cache.get(KEY) is None

@@ -1,0 +1,282 @@
+"""Where the values of a compiled program lie: what may share memory, and what must not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback as pb
+
+pytest.importorskip("llvmlite")
+
+from pullback.compiler.codegen.module import Assembler
+from pullback.compiler.schedule.memory import Layout, Room, Value, laid_apart, laid_out, verify
+from pullback.compiler.target import get_target
+
+Function = Callable[..., Any]
+
+
+def drawn(*shapes: tuple[int, ...], dtype: Any = "f4") -> list[Any]:
+    random = np.random.default_rng(0)
+    return [(random.normal(size=shape) * 0.3).astype(dtype) for shape in shapes]
+
+
+def compared(f: Function, *args: Any, rtol: float = 1e-4) -> Any:
+    """The program of a function, which gives what the function gives, for any number of threads and twice."""
+    before = [a.copy() for a in args]
+    want = [np.asarray(w) for w in pb.core.tree.leaves(f(*args))]
+    for threads in (1, 2):
+        compiled = pb.compile(f, backend="llvm", threads=threads)
+        for _ in range(2):
+            got = pb.core.tree.leaves(compiled(*args))
+            for a, b in zip(got, want, strict=True):
+                np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol * np.abs(b).max(initial=0))
+            for a, b in zip(args, before, strict=True):
+                np.testing.assert_array_equal(a, b)  # inputs are not written
+            held = [*got, *args]
+            assert not any(np.shares_memory(held[i], a) for i in range(len(got)) for a in held[i + 1 :])
+    program = compiled.lower(*args)
+    assembler = Assembler(program.run.source.prepared, get_target())
+    assembler.run()
+    assembler.verify()
+    return program
+
+
+# ------------------------------------------------------------------ in place
+
+
+@pytest.mark.parametrize("size", [16, 64, 128])
+def test_a_product_is_not_written_over_what_it_reads(size: int) -> None:
+    def f(x: Any, w: Any) -> Any:
+        h = np.tanh(x)
+        left = h @ w + h
+        k = np.tanh(left)
+        return np.sum((w @ k + k) ** 2, 1)
+
+    compared(f, *drawn((size, size), (size, size)))
+
+
+def after(f: Function) -> Function:
+    """A function of the product of two matrices, and a sum in which what it gives is used up."""
+    return lambda x, w: np.sum(f(x @ w) @ w, 1)
+
+
+IN_PLACE: dict[str, Function] = {
+    "element by element": np.tanh,
+    "with itself": lambda y: y * y + y,
+    "softmax: three passes": pb.softmax,
+    "a row's sum and the row": lambda y: y * np.sum(y, 1, keepdims=True),
+    "the sum over rows": lambda y: np.tanh(y) + np.sum(np.tanh(y), 0) * 0.0,
+    "rows normed": lambda y: (y - np.mean(y, 1, keepdims=True)) / (1.0 + np.std(y, 1, keepdims=True)),
+}
+ELSEWHERE: dict[str, Function] = {
+    "turned": lambda y: np.tanh(y) + y.T,
+    "backwards": lambda y: y[::-1] * y,
+    "backwards along rows": lambda y: y[:, ::-1] * y,
+    "its neighbour": lambda y: np.tanh(y) + pb.concat([y[1:], y[:1]], 0),
+    "its first row": lambda y: np.tanh(y) + y[0],
+    "its first column": lambda y: np.tanh(y) + y[:, :1],
+    "rows by position": lambda y: np.tanh(y) + pb.gather(y, np.arange(len(y) - 1, -1, -1)),
+}
+
+
+@pytest.mark.parametrize("size", [24, 150])
+@pytest.mark.parametrize("name", [*IN_PLACE, *ELSEWHERE])
+def test_what_is_read_is_what_was_written(name: str, size: int) -> None:
+    f = {**IN_PLACE, **ELSEWHERE}[name]
+    assembler = Assembler(compared(after(f), *drawn((size, size), (size, size))).run.source.prepared, get_target())
+    assembler.run()
+    matrix = size * size * 4
+    lying = {v.key: v for v in assembler.values}
+    kernels = [z for z, x in assembler.over.items() if {lying[z].size, lying[x].size} == {matrix}]
+    assert bool(kernels) == (name in IN_PLACE)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("n", [37, 5000])
+def test_two_results_of_what_is_read_once(dtype: str, n: int) -> None:
+    def f(x: Any, w: Any) -> Any:
+        y = x @ w
+        a, b = np.tanh(y), np.exp(-y * y)
+        return a @ w, b @ w, (y > 0) * 1.0, y.astype("f4")
+
+    compared(f, *drawn((n, 16), (16, 16), dtype=dtype))
+
+
+def test_a_value_is_not_read_in_a_later_pass_than_it_is_overwritten_in() -> None:
+    def f(x: Any, w: Any) -> Any:
+        y = x @ w
+        early = np.tanh(y)
+        total = np.sum(early, 1, keepdims=True)
+        return early @ w, (y * total) @ w
+
+    compared(f, *drawn((70, 32), (32, 32)))
+
+
+def test_chains_end_in_results() -> None:
+    def f(x: Any) -> Any:
+        return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+
+    program = compared(pb.value_and_grad(f), *drawn((1000,), dtype="f8"), rtol=1e-12)
+    assert program.temporaries <= 8064  # one of the two parts of the gradient; the other one lies in the result
+
+
+# ------------------------------------------------------------------ results that are not written yet
+
+
+def network(*args: Any) -> Any:
+    *ws, x, y = args
+
+    def loss(*ws: Any) -> Any:
+        h = x
+        for w in ws[:-1]:
+            h = np.tanh(h @ w)
+        return np.mean((h @ ws[-1] - y) ** 2)
+
+    value, slopes = pb.value_and_grads(loss)(list(ws))
+    return value, *(w - 0.1 * g for w, g in zip(ws, slopes, strict=True))
+
+
+@pytest.mark.parametrize("widths", [(300, 96, 10), (50, 40, 30, 20), (8, 4, 2)])
+@pytest.mark.parametrize("batch", [3, 64])
+def test_a_step_of_training_needs_little_besides_its_results(widths: tuple[int, ...], batch: int) -> None:
+    ws = drawn(*pairwise(widths))
+    x, y = drawn((batch, widths[0]), (batch, widths[-1]))
+    program = compared(network, *ws, x, y)
+    if widths == (300, 96, 10):  # the activations lie where the new weights will be; a product needs a panel
+        assert program.temporaries < 1.5 * batch * 96 * 4 + 16384
+
+
+def test_results_are_memory_across_numpy_kernels() -> None:
+    def f(x: Any, w: Any) -> Any:
+        h = np.tanh(x @ w)
+        small = pb.linalg.inv(h.T @ h + np.eye(8, dtype="f4"))
+        return np.exp(h @ small), np.sum(small)
+
+    program = compared(f, *drawn((500, 8), (8, 8)))
+    assert program.temporaries <= 500 * 8 * 4
+
+
+# ------------------------------------------------------------------ less to be stored
+
+
+SHORTER: dict[str, tuple[Function, list[tuple[int, ...]], list[str]]] = {
+    "turned": (lambda a, b: (a @ b).T, [(40, 30), (30, 20)], ["product [20, 30] @ [30, 40]"]),
+    "a sum of few": (
+        lambda a, b: np.sum(a @ b, 0), [(3, 40, 30), (3, 30, 20)],
+        ["product [40, 30] @ [30, 20]", *["product [40, 30] @ [30, 20] added"] * 2],
+    ),
+    "columns by a vector": (lambda a, v: a.T @ v, [(200, 30), (200,)], ["kernel [200, 30] by rows of [30]: mul, sum"]),
+    "a vector by columns": (lambda a, v: v @ a.T, [(200, 30), (30,)], ["kernel [200, 30] by rows of [30]: mul, sum"]),
+    "a new axis": (pb.grad(lambda x: np.sum(x[..., None, :] ** 3)), [(20, 30)], ["kernel [20, 30]: mul, mul, view"]),
+    "padded twice": (
+        pb.grad(lambda x: np.sum(x[1:] ** 3) + np.sum(np.exp(x[1:]))), [(50,)],
+        ["kernel [49]: exp, mul, add", "kernel [50]: pieces"],
+    ),
+    "to the power of 0": (lambda x: x**0.0, [(50,)], ["kernel [50]: view"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHORTER)
+def test_shorter_programs(name: str) -> None:
+    f, shapes, kernels = SHORTER[name]
+    assert compared(f, *drawn(*shapes)).kernels == kernels
+
+
+def test_nan_to_the_power_of_0_is_1() -> None:
+    x = np.array([np.nan, np.inf, 0.0, -0.0, -2.0])
+    np.testing.assert_array_equal(pb.compile(lambda x: x**0.0)(x), x**0.0)
+
+
+def test_what_a_few_instructions_give_again_is_not_stored() -> None:
+    def f(x: Any, v: Any, w: Any) -> Any:
+        def loss(w: Any) -> Any:
+            return np.sum(pb.relu(pb.relu(x @ w) @ v) ** 2)
+
+        return pb.grad(loss)(w)
+
+    program = compared(f, *drawn((100, 50), (40, 40), (50, 40)))
+    assert program.temporaries <= 3 * 100 * 40 * 4  # where the first layer is positive can be seen in what it gave
+
+
+def test_steps_come_in_an_order_in_which_they_can() -> None:
+    def f(x: Any, w: Any) -> Any:
+        early = [np.tanh(x @ w * (i + 1.0)) for i in range(12)]
+        crossed = [early[i] @ w + early[-1 - i] @ w for i in range(12)]
+        sums = [np.sum(c * e, 1) for c, e in zip(crossed, early[3:] + early[:3], strict=True)]
+        return *sums, early[5], sum(crossed)
+
+    compared(f, *drawn((30, 30), (30, 30)))
+
+
+# ------------------------------------------------------------------ layouts
+
+
+def test_layouts_are_looked_at() -> None:
+    a, b, c = Value("a", 100, 0, 2), Value("b", 100, 2, 3), Value("c", 100, 3, 4)
+    here, there = Room(-1, 0), Room(-1, 64)
+    verify(Layout({"a": here, "b": here, "c": Room(-1, 128)}, 256, []), [a, b, c], {"b": "a"})
+    for rooms, over in (
+        ({"a": here, "b": here, "c": Room(-1, 128)}, {}),
+        ({"a": here, "b": there, "c": Room(-1, 256)}, {"b": "a"}),
+        ({"a": here, "b": Room(-1, 128), "c": Room(-1, 128)}, {}),
+        ({"a": Room(3, 0, False), "b": Room(3, 512), "c": here}, {}),
+    ):
+        with pytest.raises(pb.errors.CompileError, match="is needed"):
+            verify(Layout(rooms, 512, []), [a, b, c], over)
+
+
+@pytest.mark.parametrize("count", [10, 300])
+def test_layouts_of_many_values(count: int) -> None:
+    random = np.random.default_rng(count)
+    first = random.integers(0, count, count)
+    values = [
+        Value(i, int(random.integers(1, 9)) * 64, int(f), int(f + random.integers(0, 9))) for i, f in enumerate(first)
+    ]
+    results = {"z": (7, Value("z", 1000, count + 9, count + 10))}
+    layout = laid_out(values, {}, results)
+    verify(layout, [*values, results["z"][1]], {})
+    assert any(room.slot == 7 and room.lined for room in layout.rooms.values())
+    needed = max(sum(v.size for v in values if v.first <= t <= v.last) for t in range(count + 9))
+    assert layout.arena <= 1.2 * needed
+    apart = laid_apart(values, {}, results)
+    assert all(size == v.size for (_, size), v in zip(apart.blocks, sorted(values, key=lambda v: v.first), strict=True))
+
+
+# ------------------------------------------------------------------ walls
+
+
+WRONG = (
+    "import sys, numpy as np, pullback as pb\n"
+    "from pullback.compiler.codegen.module import Assembler\n"
+    "right = Assembler._pointer\n"
+    "def wrong(self, n, offset=0):\n"
+    "    moved = n.number not in self.slot and self.layout.rooms[n.number].slot < 0\n"
+    "    return right(self, n, offset + (int(sys.argv[1]) if moved else 0))\n"
+    "Assembler._pointer = wrong\n"
+    "f = pb.compile(lambda x, w: np.tanh(np.tanh(x @ w) @ w), cache=False)\n"
+    "try:\n"
+    "    f(np.ones((9, 5)), np.ones((5, 5)))\n"
+    "except pb.errors.CompileError as error:\n"
+    "    print(error)\n"
+)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="pages are closed by mprotect")
+@pytest.mark.parametrize(
+    ("moved", "code", "said"), [(0, 0, ""), (-1, 0, "wrote outside"), (1, 0, "wrote outside"), (9, -11, "")]
+)
+def test_values_between_steps_are_walled_in(moved: int, code: int, said: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WRONG, str(moved)], env={**os.environ, "PULLBACK_CANARY": "1"}, timeout=60, check=False,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, bool(done.stdout)) == (code, bool(said)), done.stderr
+    assert said in done.stdout
