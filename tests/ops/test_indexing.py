@@ -9,8 +9,8 @@ import pytest
 from differences import gradient, slope
 
 import pullback as pb
-from pullback.core.rows import add_rows
 from pullback.errors import ArgumentError, ShapeError, VariableError
+from pullback.numerics.rows import add_rows
 
 X = np.array([1.0, 2.0, 3.0])
 M = np.arange(1.0, 13.0).reshape(3, 4)

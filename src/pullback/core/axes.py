@@ -8,9 +8,7 @@ moves(shape, samples, batch)      anything else: the op says it itself
 
 A sample is ``(inputs, params)``; an input is a shape, to be filled with numbers of the op's domain, or an array.
 
-Batching: ``batch(op, args, on, params)`` performs the op on many examples at once.  An argument that is ``on`` has the
-examples along its axis 0, the others are the same for all; the result has them along its axis 0.  Whatever is in
-``args`` may be a tensor, so a batch rule is plain NumPy too.
+Batching rules are in ``numerics/batching.py``.
 """
 
 from __future__ import annotations
@@ -22,7 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.errors import ArgumentError, ShapeError
+from pullback.errors import ShapeError
+from pullback.numerics.axis_arguments import listed, one_axis, over
+from pullback.numerics.batching import one_by_one
 
 Shape = tuple[int, ...]
 Sample = tuple[tuple[Any, ...], dict[str, Any]]
@@ -184,151 +184,6 @@ class moves(Acts):
 
     def samples(self) -> list[Sample]:
         return list(self._samples() if callable(self._samples) else self._samples)
-
-
-def one_by_one(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
-    """The op on each example by itself: what always works."""
-    n = examples(args, on)
-    each = [op.call([a[i] if b else a for a, b in zip(args, on, strict=True)], params) for i in range(n)]
-    if not n:  # no example to learn from what results are like: one of zeros
-        blank = [np.zeros(a.shape[1:], a.dtype) if b else a for a, b in zip(args, on, strict=True)]
-        return tree_of_rows(lambda *rows: np.stack(rows)[:0], [op.call(blank, params)])
-    return tree_of_rows(lambda *rows: np.stack(rows), each)
-
-
-def leading(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
-    """For an op of one input that takes any axes before those it works on: the examples are one more of them."""
-    return op.call(args, params)
-
-
-def folded(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
-    """For an op whose inputs and result all begin with a batch: the examples are laid end to end along it.
-
-    ``shape``, where it is a parameter, is that of the result.
-    """
-    many = everywhere(args, on)
-    n, batch = many[0].shape[:2]
-    if "shape" in params:
-        params = {**params, "shape": (n * batch, *params["shape"][1:])}
-    z = op.call([np.reshape(a, (n * batch, *a.shape[2:])) for a in many], params)
-    return np.reshape(z, (n, batch, *z.shape[1:]))
-
-
-def aligned(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
-    """The same for an op of several inputs, which go together along these axes."""
-    return op.call(everywhere(args, on), params)
-
-
-def along_axis(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
-    """For an op that works along ``axis`` of all its inputs, which have the same rank."""
-    many = everywhere(args, on)
-    return op.call(many, {**params, "axis": inner(np.ndim(many[0]) - 1, params["axis"], op.name)})
-
-
-def axes_named(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
-    """For an op of one input whose parameters are all axes: every one that is named comes after the examples."""
-    rank = np.ndim(args[0]) - 1
-    return op.call(args, {name: inner(rank, axis, op.name) for name, axis in params.items()})
-
-
-def to_shape(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
-    """For an op of one input that only changes the shape."""
-    return np.reshape(args[0], _shape_of_all(op, args[0], params))
-
-
-def spread_to_shape(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
-    """For an op that repeats elements up to a ``shape``: the axes of the examples are lined up from the last."""
-    (x,) = args
-    wanted = _shape_of_all(op, x, params)
-    return op.call([np.reshape(x, (x.shape[0], *(1,) * (len(wanted) - x.ndim), *x.shape[1:]))], {"shape": wanted})
-
-
-def _shape_of_all(op: Any, x: Any, params: Mapping[str, Any]) -> Shape:
-    return (x.shape[0], *op.guarded(lambda: op.acts.shape(op.name, [x.shape[1:]], params), [x], params))
-
-
-def tree_of_rows(join: Callable[..., Any], each: Sequence[Any]) -> Any:
-    """The results of all examples joined; of an op with several results, each of them."""
-    return tuple(join(*rows) for rows in zip(*each, strict=True)) if type(each[0]) is tuple else join(*each)
-
-
-def examples(args: Sequence[Any], on: Sequence[bool]) -> int:
-    """How many examples there are."""
-    return next(int(a.shape[0]) for a, b in zip(args, on, strict=True) if b)
-
-
-def everywhere(args: Sequence[Any], on: Sequence[bool]) -> list[Any]:
-    """All arguments with the examples along axis 0; those that are the same for all are repeated, without copying.
-
-    >>> [a.shape for a in everywhere([np.ones((2, 3)), np.ones(4)], [True, False])]
-    [(2, 3), (2, 4)]
-    """
-    n = examples(args, on)
-    if any(type(a) in (bool, int, float, complex) for a in args):  # Python's numbers do not widen arrays
-        kind = np.result_type(*(a if type(a) in (bool, int, float, complex) else a.dtype for a in args))
-        args = [a if b or hasattr(a, "dtype") else np.asarray(a, kind) for a, b in zip(args, on, strict=True)]
-    return [a if b else np.broadcast_to(a, (n, *np.shape(a))) for a, b in zip(args, on, strict=True)]
-
-
-def listed(shapes: Sequence[Shape]) -> str:
-    """
-    >>> listed([(2,), (3,)])
-    '(2,) and (3,)'
-    """
-    return " and ".join(map(str, shapes))
-
-
-def over(ndim: int, axis: Any, name: str = "axis") -> tuple[int, ...]:
-    """The axes meant by ``axis``, as sorted non-negative integers.
-
-    >>> over(3, None), over(3, -1), over(3, (2, 0))
-    ((0, 1, 2), (2,), (0, 2))
-    """
-    if axis is None:
-        return tuple(range(ndim))
-    axes = (axis,) if not isinstance(axis, tuple | list) else axis
-    for a in axes:
-        if isinstance(a, bool) or not hasattr(a, "__index__"):
-            raise ArgumentError(f"{name}: axis must be an integer or a tuple of them, got {axis!r}.")
-        if not -ndim <= a < ndim:
-            raise ShapeError(f"{name}: axis {a} is out of range for rank {ndim}; use {-ndim} to {ndim - 1}.")
-    found = tuple(sorted(int(a) % ndim for a in axes))
-    if len({*found}) != len(found):
-        raise ShapeError(f"{name}: an axis is named twice in {axis!r}.")
-    return found
-
-
-def fits(shape: Shape, into: Shape) -> bool:
-    """Whether something of one shape broadcasts to the other.
-
-    >>> fits((3,), (2, 3)), fits((2, 3), (3,))
-    (True, False)
-    """
-    return len(shape) <= len(into) and all(n in (1, m) for n, m in zip(shape[::-1], into[::-1], strict=False))
-
-
-def one_axis(ndim: int, axis: Any, name: str) -> int:
-    """The one axis that is meant, counted from the front.
-
-    >>> one_axis(3, -1, "concat")
-    2
-    """
-    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
-        raise ArgumentError(f"{name}: axis must be one integer, got {axis!r}.")
-    return over(ndim, axis, name)[0]
-
-
-def inner(ndim: int, axis: Any, name: str) -> Any:
-    """Axes of one example, of rank ``ndim``, as axes of all of them; in the order in which they are given.
-
-    >>> inner(3, -1, "roll"), inner(3, [-1, 0], "roll"), inner(2, None, "roll")
-    (3, (3, 1), (1, 2))
-    """
-    axis = list(axis) if isinstance(axis, range) else axis
-    found = over(ndim, axis, name)
-    if isinstance(axis, tuple | list):
-        return tuple(int(a) % ndim + 1 for a in axis)
-    return tuple(a + 1 for a in found) if axis is None else found[0] + 1
 
 
 elementwise1 = broadcast("()->()")

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy import generic, ndarray
 
-from pullback.core.kernels import column_sum, ones
 from pullback.core.memory import Scratch
 from pullback.core.tensor import Tensor
+from pullback.numerics.small_arrays import column_sum, ones
 
 RAW = (ndarray, generic)
 

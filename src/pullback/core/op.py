@@ -17,7 +17,7 @@ import numpy as np
 from numpy import ndarray
 
 from pullback.core import templates
-from pullback.core.axes import Acts, broadcast, elementwise1, elementwise2, listed, moves
+from pullback.core.axes import Acts, broadcast, elementwise1, elementwise2, moves
 from pullback.core.calculus import Calculus
 from pullback.core.capture import COPIED, capture
 from pullback.core.convert import as_value, bare, join_tensors, several
@@ -34,6 +34,7 @@ from pullback.core.tensor import BY_KERNEL, NUMPY, OBJECT, Tensor
 from pullback.core.writes import define_in_place, note_view
 from pullback.errors import ArgumentError, DataError, DefinitionError, IntegerRangeError, PullbackError, ShapeError
 from pullback.names.answers import call_error
+from pullback.numerics.axis_arguments import listed
 
 REGISTRY: dict[str, Op] = {}
 F = TypeVar("F", bound=Callable[..., Any])

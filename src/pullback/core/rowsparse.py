@@ -14,9 +14,9 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from pullback.core.convert import as_shape, as_value
 from pullback.core.memory import sole
-from pullback.core.rows import add_rows
 from pullback.core.tensor import Tensor, sizing, stripped
 from pullback.errors import ArgumentError, ShapeError
+from pullback.numerics.rows import add_rows
 
 LINEAR = frozenset({np.multiply, np.divide, np.negative, np.positive})  # these need not know the sums of repeated rows
 

@@ -23,11 +23,11 @@ from weakref import ref
 import numpy as np
 from numpy import ndarray
 
-from pullback.core.axes import fits
 from pullback.core.memory import Large, node_of
 from pullback.core.tape import SAME, TAPED, Step, Tape, as_tensor
 from pullback.core.tensor import LATER, PLAIN, Tensor, Wrapped
 from pullback.errors import ArgumentError, ShapeError, VariableError
+from pullback.numerics.axis_arguments import fits
 
 __all__ = ["Reference", "StaleView", "alias", "assign", "define_in_place", "freeze", "link_view", "note_view", "write"]
 

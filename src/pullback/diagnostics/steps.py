@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.adjoints import select, spread
 from pullback.core.axes import reduces
 from pullback.core.bundle import ALL, ONE
 from pullback.core.calculus import linear
@@ -20,6 +19,7 @@ from pullback.core.fitting import fit
 from pullback.core.interpreter import new_level
 from pullback.core.tape import ARRAYS
 from pullback.core.tensor import all_values
+from pullback.numerics.adjoints import select, spread
 from pullback.transforms.forward import Dual, parted
 from pullback.transforms.linearity import is_linear
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.axes import one_by_one
 from pullback.core.bundle import PICK
 from pullback.core.convert import bare
 from pullback.core.interpreter import new_level
@@ -24,6 +23,7 @@ from pullback.core.tape import RAW, add_cotangent
 from pullback.core.tensor import Tensor, Wrapped, all_values
 from pullback.diagnostics import tapes
 from pullback.diagnostics.steps import operands, parts
+from pullback.numerics.batching import one_by_one
 from pullback.transforms.batch import Batched
 from pullback.transforms.customop import Run, WrappingOp
 

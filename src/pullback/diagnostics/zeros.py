@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.adjoints import select
 from pullback.core.calculus import linear, total
 from pullback.diagnostics import switches, tapes
 from pullback.diagnostics.steps import finite, products
+from pullback.numerics.adjoints import select
 from pullback.transforms.forward import Dual
 
 __all__ = ["strong_zero"]

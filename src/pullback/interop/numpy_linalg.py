@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.adjoints import H
 from pullback.core.op import operand
 from pullback.core.tensor import Tensor, all_values, may_be, stripped, unfollowed
 from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import aligned, no_rule, ruleless, traced
+from pullback.numerics.adjoints import H
 from pullback.ops import linalg
 
 __all__: list[str] = []

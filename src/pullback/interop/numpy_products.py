@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.axes import over
 from pullback.core.convert import check_real
 from pullback.core.tape import as_tensor, constant
 from pullback.core.tensor import stripped
 from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import aligned
+from pullback.numerics.axis_arguments import over
 from pullback.ops import contraction, linalg, norms
 from pullback.ops.contraction import einsum
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.adjoints import counted
-from pullback.core.axes import over
 from pullback.core.tape import as_tensor, constant
 from pullback.core.tensor import BY_KERNEL, all_values, stripped
 from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import aligned
 from pullback.interop.numpy_shapes import along
+from pullback.numerics.adjoints import counted
+from pullback.numerics.axis_arguments import over
 
 __all__: list[str] = []
 

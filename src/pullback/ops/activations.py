@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from pullback.core.adjoints import nothing, select
-from pullback.core.axes import Sample, elementwise1, elementwise2, leading, moves, over
+from pullback.core.axes import Sample, elementwise1, elementwise2, moves
 from pullback.core.calculus import partials, rule
-from pullback.core.kernels import quick_max, quick_sum, zeros
 from pullback.core.lowering import made_of, scalar
 from pullback.core.memory import Scratch, like, scratch, unscratched
 from pullback.core.op import alias, method, op
 from pullback.errors import ArgumentError
+from pullback.numerics.adjoints import nothing, select
+from pullback.numerics.axis_arguments import over
+from pullback.numerics.batching import leading
+from pullback.numerics.small_arrays import quick_max, quick_sum, zeros
 
 __all__ = [
     "relu", "relu6", "leaky_relu", "prelu", "elu", "selu", "step",

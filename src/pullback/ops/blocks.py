@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.axes import folded, moves
+from pullback.core.axes import moves
 from pullback.core.calculus import constant, linear
 from pullback.core.composition import numbers
 from pullback.core.lowering import made_of
 from pullback.core.op import method, op
 from pullback.core.tensor import Tensor, concrete
 from pullback.errors import ArgumentError, ShapeError
+from pullback.numerics.batching import folded
 
 __all__ = [
     "batch_to_space_nd", "broadcast_args", "depth_to_space", "ensure_shape", "meshgrid", "space_to_batch_nd",

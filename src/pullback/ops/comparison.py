@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.adjoints import select
 from pullback.core.axes import Sample, broadcast, elementwise1, elementwise2
 from pullback.core.calculus import constant, partials
 from pullback.core.lowering import scalar
 from pullback.core.op import alias, op
 from pullback.core.tensor import Tensor
+from pullback.numerics.adjoints import select
 
 __all__ = [
     "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.adjoints import nonzero, nothing
 from pullback.core.axes import Sample, Shape, broadcast, elementwise2, moves
 from pullback.core.calculus import linear, rule
 from pullback.core.convert import float_of
@@ -18,6 +17,7 @@ from pullback.core.op import alias, op
 from pullback.core.tensor import NUMPY, Tensor
 from pullback.core.writes import link_part
 from pullback.errors import ArgumentError
+from pullback.numerics.adjoints import nonzero, nothing
 
 __all__ = ["angle", "complex", "conj", "conjugate", "imag", "real"]
 

@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from pullback.core.adjoints import T
-from pullback.core.axes import Sample, Shape, broadcast, listed, moves, over
+from pullback.core.axes import Sample, Shape, broadcast, moves
 from pullback.core.calculus import linear
-from pullback.core.kernels import columns_times_rows
 from pullback.core.lowering import call, made_of
 from pullback.core.op import WEAK, alias, method, op, operand
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError
+from pullback.numerics.adjoints import T
+from pullback.numerics.axis_arguments import listed, over
+from pullback.numerics.small_arrays import columns_times_rows
 
 __all__ = ["dot", "einsum", "inner", "mat_mul", "matmul", "outer", "outer_product", "tensordot", "vdot"]
 

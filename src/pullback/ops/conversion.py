@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.axes import elementwise1, leading, moves
+from pullback.core.axes import elementwise1, moves
 from pullback.core.calculus import constant as no_derivative
 from pullback.core.calculus import linear, partials
 from pullback.core.convert import as_dtype, bare, join_array
@@ -14,6 +14,7 @@ from pullback.core.lowering import call, scalar
 from pullback.core.op import alias, method, op
 from pullback.core.tape import ARRAYS, as_tensor
 from pullback.core.tensor import NUMPY
+from pullback.numerics.batching import leading
 
 __all__ = ["clone", "identity", "cast", "astype", "to_float", "to_int", "to_bool"]
 

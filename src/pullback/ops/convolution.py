@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 
 from pullback.core.axes import moves
-from pullback.core.blas import add_turned_products, aligned, sum_of_products
 from pullback.core.calculus import linear
 from pullback.core.composition import numbers
-from pullback.core.examples import (
+from pullback.core.lowering import windows as over_windows
+from pullback.core.op import method, op
+from pullback.errors import ArgumentError, ShapeError
+from pullback.numerics.batched_windows import (
     each,
     products,
     products_by_channel,
@@ -24,11 +26,9 @@ from pullback.core.examples import (
     small_convolutions_filter,
     small_convolutions_input,
 )
-from pullback.core.lowering import windows as over_windows
-from pullback.core.op import method, op
-from pullback.core.windows import Windows, channels_last, framed, layered_windows, panes, parts, planned, unframed
-from pullback.core.winograd import pair_convolve, pair_convolve_filter, pairs_pay
-from pullback.errors import ArgumentError, ShapeError
+from pullback.numerics.blas import add_turned_products, aligned, sum_of_products
+from pullback.numerics.windows import Windows, channels_last, framed, layered_windows, panes, parts, planned, unframed
+from pullback.numerics.winograd import pair_convolve, pair_convolve_filter, pairs_pay
 
 __all__ = [
     "conv1d", "conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose", "depthwise_conv2d", "separable_conv2d",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.axes import leading, moves
+from pullback.core.axes import moves
 from pullback.core.calculus import linear, rule
 from pullback.core.convert import as_array, as_dtype, as_shape, get_default_dtype
 from pullback.core.lowering import made_of
@@ -16,6 +16,7 @@ from pullback.core.op import op
 from pullback.core.tape import constant as _constant
 from pullback.core.tensor import Tensor, concrete
 from pullback.errors import ArgumentError, ShapeError
+from pullback.numerics.batching import leading
 
 __all__ = [
     "constant", "eye", "fill", "full_like", "linspace", "ones", "ones_like", "range", "scalar", "tensor", "tensor1d",

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from pullback.core.adjoints import along, nonzero, nothing, select
-from pullback.core.axes import elementwise1, elementwise2, elementwise3, leading, moves
+from pullback.core.axes import elementwise1, elementwise2, elementwise3, moves
 from pullback.core.calculus import partials, rule
 from pullback.core.convert import join_array
 from pullback.core.lowering import scalar
@@ -16,6 +15,8 @@ from pullback.core.op import alias, method, op
 from pullback.core.tape import ARRAYS, as_tensor
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError
+from pullback.numerics.adjoints import along, nonzero, nothing, select
+from pullback.numerics.batching import leading
 
 __all__ = [
     "add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "div_no_nan", "add_n",

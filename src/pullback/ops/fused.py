@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.axes import fits
 from pullback.core.composition import numbers, own_words
 from pullback.core.suggestions import did_you_mean
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError
+from pullback.numerics.axis_arguments import fits
 
 __all__ = ["conv2d", "depthwise_conv2d", "mat_mul"]
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.axes import Sample, elementwise2, everywhere, moves
+from pullback.core.axes import Sample, elementwise2, moves
 from pullback.core.calculus import partials
 from pullback.core.convert import check_real
-from pullback.core.gammas import density_slope, share_slope
 from pullback.core.op import op
+from pullback.numerics.batching import everywhere
+from pullback.numerics.gammas import density_slope, share_slope
 
 __all__: list[str] = []
 

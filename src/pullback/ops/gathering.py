@@ -7,16 +7,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.core.axes import leading, moves, one_axis
+from pullback.core.axes import moves
 from pullback.core.calculus import constant, linear, rule
 from pullback.core.convert import as_dtype, check_real, get_default_dtype
 from pullback.core.lowering import call, made_of
 from pullback.core.op import method, op, operand
-from pullback.core.positions import gather_each, gather_nd_each, numbered, scatter_each, scatter_nd_each, update_each
-from pullback.core.rows import add_rows, last_of_each
 from pullback.core.rowsparse import rows_of_gather
 from pullback.core.tensor import sizing
 from pullback.errors import ArgumentError, ShapeError
+from pullback.numerics.axis_arguments import one_axis
+from pullback.numerics.batching import leading
+from pullback.numerics.positions import (
+    gather_each,
+    gather_nd_each,
+    numbered,
+    scatter_each,
+    scatter_nd_each,
+    update_each,
+)
+from pullback.numerics.rows import add_rows, last_of_each
 
 __all__ = [
     "TopK", "gather", "gather_nd", "one_hot", "repeat", "scatter_nd", "take", "take_along_axis",

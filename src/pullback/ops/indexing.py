@@ -9,17 +9,19 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from pullback.core.axes import everywhere, examples, moves, one_axis
+from pullback.core.axes import moves
 from pullback.core.calculus import linear, rule
 from pullback.core.lowering import call, pieces, view
 from pullback.core.op import REGISTRY, alias, method, op, operand
-from pullback.core.positions import index_each, is_advanced, separated
-from pullback.core.rows import add_rows, last_of_each
 from pullback.core.rowsparse import rows_of_index
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor, sizing, stripped
 from pullback.core.writes import base_links, note_view, write
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
+from pullback.numerics.axis_arguments import one_axis
+from pullback.numerics.batching import everywhere, examples
+from pullback.numerics.positions import index_each, is_advanced, separated
+from pullback.numerics.rows import add_rows, last_of_each
 
 __all__ = ["boolean_mask"]
 

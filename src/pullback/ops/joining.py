@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from pullback.core.axes import along_axis, everywhere, moves, one_axis
+from pullback.core.axes import moves
 from pullback.core.calculus import linear
 from pullback.core.lowering import made_of, pieces
 from pullback.core.op import alias, method, of_rank, op, operand
 from pullback.core.tensor import Tensor, concrete, stripped
 from pullback.errors import ArgumentError, ShapeError
+from pullback.numerics.axis_arguments import one_axis
+from pullback.numerics.batching import along_axis, everywhere
 
 __all__ = [
     "concat", "concat1d", "concat2d", "concat3d", "concat4d", "concatenate", "slice", "slice1d", "slice2d", "slice3d",

@@ -7,18 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.adjoints import nonzero, select
-from pullback.core.axes import elementwise2, leading, moves, over
+from pullback.core.axes import elementwise2, moves
 from pullback.core.calculus import partials
 from pullback.core.composition import numbers, picked
 from pullback.core.convert import as_array, as_number, check_real
-from pullback.core.kernels import quick_max, quick_sum
 from pullback.core.lowering import scalar
 from pullback.core.op import op
 from pullback.core.suggestions import did_you_mean
 from pullback.core.tape import RAW
 from pullback.core.tensor import Tensor, all_values, may_be, stripped
 from pullback.errors import ArgumentError, ShapeError
+from pullback.numerics.adjoints import nonzero, select
+from pullback.numerics.axis_arguments import over
+from pullback.numerics.batching import leading
+from pullback.numerics.small_arrays import quick_max, quick_sum
 
 __all__ = [
     "Reduction", "absolute_difference", "compute_weighted_loss", "cosine_distance", "hinge_loss", "huber_loss",

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.axes import folded, moves
+from pullback.core.axes import moves
 from pullback.core.calculus import linear, rule
 from pullback.core.composition import numbers
 from pullback.core.op import method, op
-from pullback.core.windows import Windows, channels_last, framed, laid, planned, unframed
 from pullback.errors import ShapeError
+from pullback.numerics.batching import folded
+from pullback.numerics.windows import Windows, channels_last, framed, laid, planned, unframed
 
 __all__ = ["dilation2d"]
 

@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from pullback.core.adjoints import axes
-from pullback.core.axes import along_axis, axes_named, moves, over, spread_to_shape, to_shape
+from pullback.core.axes import moves
 from pullback.core.calculus import linear
 from pullback.core.lowering import view
 from pullback.core.op import alias, method, of_rank, op, operand
 from pullback.core.tensor import NUMPY, Tensor
 from pullback.core.writes import is_contiguous
 from pullback.errors import ShapeError
+from pullback.numerics.adjoints import axes
+from pullback.numerics.axis_arguments import over
+from pullback.numerics.batching import along_axis, axes_named, spread_to_shape, to_shape
 
 __all__ = [
     "as1d", "as2d", "as3d", "as4d", "as5d", "as_scalar", "broadcast_to", "expand_dims", "flatten", "flip", "moveaxis",

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.axes import fits, over
 from pullback.core.composition import numbers
 from pullback.core.convert import as_number
 from pullback.core.op import method
 from pullback.core.tensor import Tensor
 from pullback.errors import ShapeError
+from pullback.numerics.axis_arguments import fits, over
 
 __all__ = [
     "batch_norm", "batch_norm2d", "batch_norm3d", "batch_norm4d", "layer_norm", "local_response_normalization",

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.adjoints import along, axes, inverse, kept, nonzero, total
 from pullback.core.axes import Sample, reduces
 from pullback.core.calculus import rule
 from pullback.core.composition import numbers
 from pullback.core.lowering import made_of
 from pullback.core.op import method, op
 from pullback.errors import ArgumentError
+from pullback.numerics.adjoints import along, axes, inverse, kept, nonzero, total
 
 __all__ = ["euclidean_norm", "norm"]
 

@@ -12,14 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.core.axes import examples, folded, moves
+from pullback.core.axes import moves
 from pullback.core.calculus import constant, linear, rule
 from pullback.core.composition import numbers
 from pullback.core.convert import get_default_dtype
 from pullback.core.lowering import windows as over_windows
 from pullback.core.op import method, op
-from pullback.core.windows import Windows, channels_last, filled, framed, laid, per_axis, planned, unframed
 from pullback.errors import ArgumentError, ShapeError
+from pullback.numerics.batching import examples, folded
+from pullback.numerics.windows import Windows, channels_last, filled, framed, laid, per_axis, planned, unframed
 
 __all__ = [
     "PoolWithArgmax", "avg_pool", "avg_pool1d", "avg_pool3d", "max_pool", "max_pool1d", "max_pool3d",

@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.axes import one_axis
 from pullback.core.composition import numbers, picked
 from pullback.core.convert import as_dtype, as_number, as_shape, get_default_dtype
 from pullback.core.op import method
@@ -29,6 +28,7 @@ from pullback.core.tape import TAPED, constant
 from pullback.core.tensor import Tensor, all_values, concrete, may_be, stripped, unfollowed
 from pullback.core.variable import writer
 from pullback.errors import ArgumentError, ShapeError
+from pullback.numerics.axis_arguments import one_axis
 
 __all__ = [
     "bernoulli", "categorical", "dropout", "exponential", "gamma", "get_state", "multinomial", "normal", "permutation",

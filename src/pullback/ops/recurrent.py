@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.core.axes import fits
 from pullback.core.composition import numbers
 from pullback.core.convert import as_number
 from pullback.core.tape import as_tensor
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError
+from pullback.numerics.axis_arguments import fits
 
 __all__ = ["CellState", "basic_lstm_cell", "moving_average", "multi_rnn_cell"]
 

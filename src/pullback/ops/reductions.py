@@ -9,16 +9,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.core.adjoints import along, axes, counted, inverse, kept, kept_shape, spread, total
-from pullback.core.axes import Sample, Shape, over, reduces
+from pullback.core.axes import Sample, Shape, reduces
 from pullback.core.calculus import constant, linear, rule
 from pullback.core.composition import own_words
 from pullback.core.convert import check_real
-from pullback.core.kernels import add_reduce, max_reduce, quick_max, quick_sum, short_rows
 from pullback.core.lowering import fold, made_of, position
 from pullback.core.op import alias, method, op
 from pullback.core.tape import RAW
 from pullback.core.tensor import may_be
+from pullback.numerics.adjoints import along, axes, counted, inverse, kept, kept_shape, spread, total
+from pullback.numerics.axis_arguments import over
+from pullback.numerics.small_arrays import add_reduce, max_reduce, quick_max, quick_sum, short_rows
 
 __all__ = [
     "Moments", "all", "any", "arg_max", "arg_min", "argmax", "argmin", "count_nonzero", "log_sum_exp",

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.adjoints import axes
-from pullback.core.axes import along_axis, moves, over
+from pullback.core.axes import moves
 from pullback.core.calculus import linear
 from pullback.core.lowering import made_of
 from pullback.core.op import op
 from pullback.errors import ShapeError
+from pullback.numerics.adjoints import axes
+from pullback.numerics.axis_arguments import over
+from pullback.numerics.batching import along_axis
 
 __all__ = ["roll", "tile"]
 

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.axes import Sample, along_axis, moves, one_axis, scans
+from pullback.core.axes import Sample, moves, scans
 from pullback.core.calculus import linear, rule
 from pullback.core.lowering import made_of, scan
 from pullback.core.op import op
+from pullback.numerics.axis_arguments import one_axis
+from pullback.numerics.batching import along_axis
 
 __all__ = ["cumprod", "cumsum"]
 

@@ -7,17 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.adjoints import nonzero
-from pullback.core.axes import Sample, everywhere, moves
+from pullback.core.axes import Sample, moves
 from pullback.core.calculus import linear, rule
 from pullback.core.composition import numbers
 from pullback.core.convert import as_array
 from pullback.core.lowering import call
 from pullback.core.op import method, op
-from pullback.core.rows import add_rows
 from pullback.core.tape import as_tensor
 from pullback.core.tensor import Tensor, all_values, concrete, sizing, stripped
 from pullback.errors import ArgumentError, ShapeError
+from pullback.numerics.adjoints import nonzero
+from pullback.numerics.batching import everywhere
+from pullback.numerics.rows import add_rows
 
 __all__ = [
     "bincount", "dense_bincount", "segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.axes import Sample, Shape, leading, moves
+from pullback.core.axes import Sample, Shape, moves
 from pullback.core.calculus import linear
 from pullback.core.composition import numbers, own_words
 from pullback.core.convert import as_dtype, as_number, get_default_dtype
@@ -16,6 +16,7 @@ from pullback.core.op import op
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor, concrete
 from pullback.errors import ArgumentError, ShapeError
+from pullback.numerics.batching import leading
 
 __all__ = ["frame", "hamming_window", "hann_window", "overlap_and_add", "stft"]
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.core.axes import aligned, along_axis, everywhere, leading, moves, one_axis, one_by_one
+from pullback.core.axes import moves
 from pullback.core.calculus import constant
 from pullback.core.composition import numbers, own_words
 from pullback.core.convert import check_real
@@ -15,6 +15,8 @@ from pullback.core.op import alias, method, op, operand
 from pullback.core.tape import constant as tensor_of
 from pullback.core.tensor import Tensor, sizing, stripped
 from pullback.errors import ArgumentError, ShapeError
+from pullback.numerics.axis_arguments import one_axis
+from pullback.numerics.batching import aligned, along_axis, everywhere, leading, one_by_one
 
 __all__ = [
     "SetDifference", "Unique", "argsort", "in_top_k", "intersect1d", "isin", "lower_bound", "search_sorted",

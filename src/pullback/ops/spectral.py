@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.axes import Acts, Sample, Shape, over
+from pullback.core.axes import Acts, Sample, Shape
 from pullback.core.calculus import linear
 from pullback.core.composition import numbers, own_words
 from pullback.core.op import op
 from pullback.errors import ArgumentError, ShapeError
+from pullback.numerics.axis_arguments import over
 
 __all__ = [
     "fft", "fft2", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft", "irfft2",

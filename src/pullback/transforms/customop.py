@@ -16,7 +16,6 @@ from warnings import warn
 import numpy as np
 from numpy import ndarray
 
-from pullback.core.adjoints import along
 from pullback.core.bundle import place_all
 from pullback.core.calculus import total
 from pullback.core.convert import bare, float_of
@@ -26,6 +25,7 @@ from pullback.core.tape import ARRAYS, Tape, constant
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, highest_watcher, watched, watched_below
 from pullback.errors import CustomGradientError, PrecisionWarning
+from pullback.numerics.adjoints import along
 from pullback.transforms.enclosing import Scope, is_made_from, pause, scopes
 from pullback.transforms.grad import grads
 from pullback.transforms.linearity import has_values, is_linear, sample

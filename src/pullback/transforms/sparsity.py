@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.core.axes import broadcast, over, reduces, scans
+from pullback.core.axes import broadcast, reduces, scans
 from pullback.core.calculus import linear
 from pullback.core.tape import CAUGHT, RAW
 from pullback.core.tensor import Tensor
 from pullback.errors import GradientError
+from pullback.numerics.axis_arguments import over
 from pullback.transforms.colouring import coloured
 from pullback.transforms.linear import Record
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from pullback.compiler.frontend.host_ops import Coordinates, Positions
 from pullback.compiler.ir.graph import Node, Pieces, Shape, View
-from pullback.core.axes import one_axis
 from pullback.core.lowering import position
 from pullback.core.source import user_line
+from pullback.numerics.axis_arguments import one_axis
 
 __all__ = [
     "assigned",

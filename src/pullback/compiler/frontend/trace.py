@@ -36,7 +36,7 @@ from pullback.compiler.frontend.result_inference import (
     result_like,
 )
 from pullback.compiler.ir.graph import Fold, Graph, Node, Pieces, Shape, View, contiguous
-from pullback.core.axes import over, together
+from pullback.core.axes import together
 from pullback.core.callers import MEANS, explain_refusal
 from pullback.core.convert import as_value
 from pullback.core.interpreter import new_level
@@ -47,6 +47,7 @@ from pullback.core.tensor import BY_KERNEL, PLAIN, Tensor, Wrapped
 from pullback.core.variable import Variable
 from pullback.core.writes import HELD, INPUT, alias, freeze
 from pullback.errors import SymbolValueError, VariableError
+from pullback.numerics.axis_arguments import over
 
 PLAIN_NUMBERS = (bool, int, float, complex)
 PYTHON, ARRAY, TENSOR, GIVEN = 0, 1, 2, 3  # what is given, and so what is given back; the last is not known yet

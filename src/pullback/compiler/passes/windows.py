@@ -14,7 +14,7 @@ from pullback.compiler.codegen.windows.convolution import Convolution, Examples,
 from pullback.compiler.codegen.windows.pooling import Pooling
 from pullback.compiler.frontend.result_inference import laid_out, laid_out_at
 from pullback.compiler.ir.graph import Graph, Node, View, contiguous
-from pullback.core.windows import Windows
+from pullback.numerics.windows import Windows
 
 __all__ = ["windowed"]
 

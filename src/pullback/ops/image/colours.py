@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.axes import moves, one_by_one
+from pullback.core.axes import moves
 from pullback.core.calculus import constant
 from pullback.core.composition import numbers
 from pullback.core.convert import as_number, check_real
 from pullback.core.op import op
 from pullback.errors import ArgumentError, ShapeError
+from pullback.numerics.batching import one_by_one
 
 __all__ = ["grayscale_to_rgb", "rgb_to_grayscale", "threshold"]
 

@@ -12,8 +12,8 @@ from pullback.core.axes import Sample, moves
 from pullback.core.calculus import linear
 from pullback.core.convert import check_real
 from pullback.core.op import op
-from pullback.core.rows import add_rows
 from pullback.errors import ArgumentError, ShapeError
+from pullback.numerics.rows import add_rows
 
 __all__ = ["resize_bilinear", "resize_nearest_neighbor"]
 

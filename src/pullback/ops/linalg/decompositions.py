@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.core.adjoints import H, T
 from pullback.core.axes import Shape
 from pullback.core.calculus import rule
 from pullback.core.composition import numbers
 from pullback.core.op import op
 from pullback.core.tensor import all_values, stripped, unfollowed
 from pullback.errors import ArgumentError, MatrixError, ShapeError
+from pullback.numerics.adjoints import H, T
 from pullback.ops.linalg.eigenvalues import joined, matrix
 from pullback.ops.linalg.pieces import (
     ANY,

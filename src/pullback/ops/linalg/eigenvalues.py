@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.core.adjoints import H
 from pullback.core.calculus import rule
 from pullback.core.composition import numbers
 from pullback.core.op import op
 from pullback.errors import ShapeError
+from pullback.numerics.adjoints import H
 from pullback.ops.linalg.pieces import (
     DIVERGED,
     SQUARE,

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.adjoints import H, T
-from pullback.core.axes import Acts, Sample, Shape, broadcast, leading, listed
+from pullback.core.axes import Acts, Sample, Shape, broadcast
 from pullback.core.tensor import all_values
 from pullback.errors import GradientError, MatrixError, ShapeError
+from pullback.numerics.adjoints import H, T
+from pullback.numerics.axis_arguments import listed
+from pullback.numerics.batching import leading
 
 __all__: list[str] = []
 

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.core.adjoints import H, T
 from pullback.core.axes import moves
 from pullback.core.calculus import rule
 from pullback.core.composition import numbers, own_words
 from pullback.core.convert import as_number
 from pullback.core.op import op
 from pullback.errors import ShapeError
+from pullback.numerics.adjoints import H, T
 from pullback.ops.linalg.decompositions import svdvals
 from pullback.ops.linalg.pieces import (
     DIVERGED,

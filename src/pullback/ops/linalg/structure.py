@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.axes import Shape, leading, moves
+from pullback.core.axes import Shape, moves
 from pullback.core.calculus import linear
 from pullback.core.composition import numbers, own_words
 from pullback.core.lowering import made_of
 from pullback.core.op import op
 from pullback.errors import ArgumentError, ShapeError
+from pullback.numerics.batching import leading
 from pullback.ops.linalg.pieces import Matrices
 
 __all__ = ["band_part", "diag", "diag_embed", "diag_part", "tensor_diag_part", "trace"]

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.adjoints import H, T
 from pullback.core.calculus import rule
 from pullback.core.op import op
 from pullback.errors import ArgumentError, MatrixError
+from pullback.numerics.adjoints import H, T
 from pullback.ops.linalg.pieces import (
     SQUARE,
     Matrices,

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core import careful
-from pullback.core.adjoints import select
 from pullback.core.axes import Sample, broadcast, elementwise1, elementwise2
 from pullback.core.calculus import partials
 from pullback.core.lowering import scalar
 from pullback.core.op import alias, op
 from pullback.errors import NoRuleError
+from pullback.numerics import stable_formulas
+from pullback.numerics.adjoints import select
 from pullback.ops.special.door import OfOrder, Real, Through
 from pullback.ops.special.door import known as known
 
@@ -208,7 +208,7 @@ def ndtri(x: Any, /) -> Any:
 # ---- logarithms with care
 
 
-@op(Real("expit"), acts=elementwise1, d=partials(lambda z: z - z * z), lower=scalar(careful.expit))
+@op(Real("expit"), acts=elementwise1, d=partials(lambda z: z - z * z), lower=scalar(stable_formulas.expit))
 def expit(x: Any, /) -> Any:
     """``1 / (1 + exp(-x))``, the inverse of ``logit``.
 
@@ -221,7 +221,7 @@ def expit(x: Any, /) -> Any:
     Real("log_expit"),
     acts=elementwise1,
     d=partials(lambda g, z: -(g * np.expm1(z))),
-    lower=scalar(careful.log_expit),
+    lower=scalar(stable_formulas.log_expit),
 )
 def log_expit(x: Any, /) -> Any:
     """The logarithm of ``expit``.
@@ -236,7 +236,7 @@ def log_expit(x: Any, /) -> Any:
     acts=elementwise1,
     d=partials(lambda g, x: g / (x - x * x)),
     domain=SHARE,
-    lower=scalar(careful.logit),
+    lower=scalar(stable_formulas.logit),
 )
 def logit(x: Any, /) -> Any:
     """``log(x / (1 - x))``.
@@ -257,7 +257,7 @@ def _log(x: Any, y: Any) -> Any:
     acts=elementwise2,
     d=partials(lambda g, x, y: g * _log(x, y), lambda g, x, y: g * x / select(x == 0, 1, y)),
     domain=POSITIVE,
-    lower=scalar(careful.xlogy),
+    lower=scalar(stable_formulas.xlogy),
 )
 def xlogy(x: Any, y: Any, /) -> Any:
     """``x * log(y)``, and 0 where ``x`` is 0, even if ``y`` is; there the derivatives are 0 too.
@@ -272,7 +272,7 @@ def xlogy(x: Any, y: Any, /) -> Any:
     acts=elementwise2,
     d=partials(lambda g, x, y: g * _log(x, y + 1), lambda g, x, y: g * x / select(x == 0, 1, y + 1)),
     domain=POSITIVE,
-    lower=scalar(careful.xlog1py),
+    lower=scalar(stable_formulas.xlog1py),
 )
 def xlog1py(x: Any, y: Any, /) -> Any:
     """``x * log1p(y)``, and 0 where ``x`` is 0, even if ``y`` is -1; there the derivatives are 0 too.
@@ -287,7 +287,7 @@ def xlog1py(x: Any, y: Any, /) -> Any:
     acts=elementwise1,
     d=partials(lambda g, x: -(g * np.log(x)) - g),
     domain=POSITIVE,
-    lower=scalar(careful.entr),
+    lower=scalar(stable_formulas.entr),
 )
 def entr(x: Any, /) -> Any:
     """``-x * log(x)``, and 0 at 0: a term of the entropy.
@@ -302,7 +302,7 @@ def entr(x: Any, /) -> Any:
     acts=elementwise2,
     d=partials(lambda g, x, y: g * np.log(x / y) + g, lambda g, x, y: -(g * x / y)),
     domain=POSITIVE,
-    lower=scalar(careful.rel_entr),
+    lower=scalar(stable_formulas.rel_entr),
 )
 def rel_entr(x: Any, y: Any, /) -> Any:
     """``x * log(x / y)``, and 0 where ``x`` is 0: a term of the relative entropy.

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.axes import one_axis
 from pullback.errors import ArgumentError, ShapeError
+from pullback.numerics.axis_arguments import one_axis
 from pullback.ops import elementwise, joining
 from pullback.train.layers.base import Layer
 

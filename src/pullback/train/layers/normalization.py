@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.axes import over
 from pullback.core.convert import as_number
 from pullback.core.variable import Variable
 from pullback.errors import ArgumentError
+from pullback.numerics.axis_arguments import over
 from pullback.ops import normalization
 from pullback.train.layers.base import Layer
 from pullback.transforms.modifiers import stop_gradient

@@ -20,7 +20,7 @@ from pullback.compiler.codegen.loops.kernel import Written
 from pullback.compiler.codegen.windows.padding import Framed
 from pullback.compiler.ir.graph import contiguous
 from pullback.compiler.target import Target
-from pullback.core.windows import Windows
+from pullback.numerics.windows import Windows
 
 __all__ = ["Convolution", "Examples", "Interleaved", "Laid"]
 

@@ -7,7 +7,7 @@ from math import prod
 
 from pullback.compiler.codegen.builder import FLOATS, Code, literal
 from pullback.compiler.ir.graph import contiguous
-from pullback.core.windows import Windows, placed
+from pullback.numerics.windows import Windows, placed
 
 __all__ = ["Framed"]
 

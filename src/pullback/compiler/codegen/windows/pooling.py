@@ -18,7 +18,7 @@ from pullback.compiler.codegen.loops.kernel import Written
 from pullback.compiler.codegen.windows.padding import Framed
 from pullback.compiler.math.functions import Lanes
 from pullback.compiler.target import Target
-from pullback.core.windows import Windows
+from pullback.numerics.windows import Windows
 
 __all__ = ["Pooling"]
 

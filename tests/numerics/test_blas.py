@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.core import blas
+from pullback.numerics import blas
 
 
 def by_taps(x: Any, filter: Any) -> Any:

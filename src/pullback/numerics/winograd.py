@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.blas import aligned
-from pullback.core.windows import BLOCK, Windows, framed
+from pullback.numerics.blas import aligned
+from pullback.numerics.windows import BLOCK, Windows, framed
 
 __all__ = ["pair_convolve", "pair_convolve_filter", "pairs_pay"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from pullback.core.axes import over
+from pullback.numerics.axis_arguments import over
 
 QUICK = frozenset({ndarray, np.float64, np.float32})
 

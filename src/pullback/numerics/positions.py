@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.axes import everywhere, examples, one_axis
+from pullback.numerics.axis_arguments import one_axis
+from pullback.numerics.batching import everywhere, examples
 
 Args = Sequence[Any]
 On = Sequence[bool]

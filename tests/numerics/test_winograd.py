@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.core.windows import Windows, planned
-from pullback.core.winograd import pair_convolve, pair_convolve_filter, pairs_pay
+from pullback.numerics.windows import Windows, planned
+from pullback.numerics.winograd import pair_convolve, pair_convolve_filter, pairs_pay
 from pullback.ops import convolution
 
 RANDOM = np.random.default_rng(7)

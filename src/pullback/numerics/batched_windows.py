@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.axes import everywhere, examples, folded, one_by_one
-from pullback.core.windows import BLOCK, Windows, framed, laid, parts, unframed
+from pullback.numerics.batching import everywhere, examples, folded, one_by_one
+from pullback.numerics.windows import BLOCK, Windows, framed, laid, parts, unframed
 
 __all__ = [
     "each", "products", "products_by_channel", "small_convolutions", "small_convolutions_filter",

@@ -1,0 +1,1 @@
+"""Plain NumPy routines that ops share."""

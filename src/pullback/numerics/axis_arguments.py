@@ -1,0 +1,71 @@
+"""``axis`` arguments: checked, and as non-negative integers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.errors import ArgumentError, ShapeError
+
+Shape = tuple[int, ...]
+
+
+def listed(shapes: Sequence[Shape]) -> str:
+    """
+    >>> listed([(2,), (3,)])
+    '(2,) and (3,)'
+    """
+    return " and ".join(map(str, shapes))
+
+
+def over(ndim: int, axis: Any, name: str = "axis") -> tuple[int, ...]:
+    """The axes meant by ``axis``, as sorted non-negative integers.
+
+    >>> over(3, None), over(3, -1), over(3, (2, 0))
+    ((0, 1, 2), (2,), (0, 2))
+    """
+    if axis is None:
+        return tuple(range(ndim))
+    axes = (axis,) if not isinstance(axis, tuple | list) else axis
+    for a in axes:
+        if isinstance(a, bool) or not hasattr(a, "__index__"):
+            raise ArgumentError(f"{name}: axis must be an integer or a tuple of them, got {axis!r}.")
+        if not -ndim <= a < ndim:
+            raise ShapeError(f"{name}: axis {a} is out of range for rank {ndim}; use {-ndim} to {ndim - 1}.")
+    found = tuple(sorted(int(a) % ndim for a in axes))
+    if len({*found}) != len(found):
+        raise ShapeError(f"{name}: an axis is named twice in {axis!r}.")
+    return found
+
+
+def fits(shape: Shape, into: Shape) -> bool:
+    """Whether something of one shape broadcasts to the other.
+
+    >>> fits((3,), (2, 3)), fits((2, 3), (3,))
+    (True, False)
+    """
+    return len(shape) <= len(into) and all(n in (1, m) for n, m in zip(shape[::-1], into[::-1], strict=False))
+
+
+def one_axis(ndim: int, axis: Any, name: str) -> int:
+    """The one axis that is meant, counted from the front.
+
+    >>> one_axis(3, -1, "concat")
+    2
+    """
+    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
+        raise ArgumentError(f"{name}: axis must be one integer, got {axis!r}.")
+    return over(ndim, axis, name)[0]
+
+
+def inner(ndim: int, axis: Any, name: str) -> Any:
+    """Axes of one example, of rank ``ndim``, as axes of all of them; in the order in which they are given.
+
+    >>> inner(3, -1, "roll"), inner(3, [-1, 0], "roll"), inner(2, None, "roll")
+    (3, (3, 1), (1, 2))
+    """
+    axis = list(axis) if isinstance(axis, range) else axis
+    found = over(ndim, axis, name)
+    if isinstance(axis, tuple | list):
+        return tuple(int(a) % ndim + 1 for a in axis)
+    return tuple(a + 1 for a in found) if axis is None else found[0] + 1
