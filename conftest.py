@@ -10,7 +10,7 @@ import pytest
 import pullback
 
 # Examples that show what an optional package does, by a part of their names.
-NEEDED = {"train.saving": "safetensors", "Dataset.from_parquet": "pyarrow"}
+NEEDED = {"train.io.saving": "safetensors", "Dataset.from_parquet": "pyarrow"}
 
 
 @pytest.fixture(autouse=True)

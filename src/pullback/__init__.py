@@ -201,11 +201,11 @@ if TYPE_CHECKING:
     from pullback.train import layers as layers
     from pullback.train import metrics as metrics
     from pullback.train import regularizers as regularizers
-    from pullback.train.layers.base import input as input
-    from pullback.train.models import Model as Model
-    from pullback.train.models import load_model as load_model
-    from pullback.train.models import model as model
-    from pullback.train.models import sequential as sequential
+    from pullback.train.nn.layers.base import input as input
+    from pullback.train.nn.models import Model as Model
+    from pullback.train.nn.models import load_model as load_model
+    from pullback.train.nn.models import model as model
+    from pullback.train.nn.models import sequential as sequential
     from pullback.transforms.batch import vmap as vmap
     from pullback.transforms.checkpoint import checkpoint as checkpoint
     from pullback.transforms.checkpoint import recompute_grad as recompute_grad
@@ -275,8 +275,8 @@ _ROOMS = {
         "metrics",
         "regularizers",
     ],  # a room of its own, and some in it
-    "train.layers.base": ["input"],
-    "train.models": ["Model", "load_model", "model", "sequential"],
+    "train.nn.layers.base": ["input"],
+    "train.nn.models": ["Model", "load_model", "model", "sequential"],
 }
 _LATER = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -1,4 +1,4 @@
-"""The known names that are most like one that was not found, for error messages."""
+"""Names that users write: converted to snake case, and the nearest known name for error messages."""
 
 from __future__ import annotations
 
@@ -24,6 +24,14 @@ def did_you_mean(name: Any, known: Iterable[str]) -> str:
     near = sorted((other for other in likeness if likeness[other] > LIKE), key=lambda other: -likeness[other])[:3]
     best = [other for other in near if likeness[other] > 0.8 * likeness[near[0]]]
     return f" Did you mean {' or '.join(map(repr, best))}?" if best else ""
+
+
+def snake_case(name: str) -> str:
+    """
+    >>> snake_case("meanSquaredError")
+    'mean_squared_error'
+    """
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
 
 
 def _likeness(name: str, other: str) -> float:

@@ -1,7 +1,0 @@
-"""What ``pb.data`` has: datasets."""
-
-from __future__ import annotations
-
-from pullback.train.datasets import Dataset as Dataset
-
-__all__ = ["Dataset"]

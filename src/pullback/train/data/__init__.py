@@ -1,0 +1,7 @@
+"""What ``pb.data`` has: datasets."""
+
+from __future__ import annotations
+
+from pullback.train.data.dataset import Dataset as Dataset
+
+__all__ = ["Dataset"]

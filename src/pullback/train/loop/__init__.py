@@ -1,0 +1,1 @@
+"""The training loop: fit, callbacks, metrics, history, progress."""

@@ -1,0 +1,1 @@
+"""Layers, models, initializers and regularizers."""

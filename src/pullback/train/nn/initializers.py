@@ -1,0 +1,307 @@
+"""What variables begin with: functions of a shape and a dtype, by TensorFlow.js's names.
+
+A ``seed`` gives the same numbers every time; without one they are drawn as ``pb.random.seed`` says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pullback.core.convert import as_number, get_default_dtype
+from pullback.core.suggestions import did_you_mean, snake_case
+from pullback.errors import ArgumentError, ShapeError
+from pullback.ops import random
+from pullback.train.io.structure import Made
+
+__all__ = [
+    "Constant", "Identity", "Initializer", "Ones", "Orthogonal", "RandomNormal", "RandomUniform", "TruncatedNormal",
+    "VarianceScaling", "Zeros", "constant", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform", "identity",
+    "initializer", "lecun_normal", "lecun_uniform", "ones", "orthogonal", "random_normal", "random_uniform",
+    "truncated_normal", "variance_scaling", "zeros",
+]  # fmt: skip
+
+Shape = tuple[int, ...]
+SHARE_WITHIN_TWO = 0.87962566103423978  # the standard deviation of a normal number that is kept within two of its own
+
+
+@dataclass(frozen=True)
+class Initializer(Made):
+    """What initialisers are made of: arguments as fields, and ``values(shape, dtype)``.
+
+    >>> pb.initializers.Initializer.__call__(pb.initializers.ones(), [2])
+    array([1., 1.], dtype=float32)
+    """
+
+    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+        made = self.values(tuple(shape), np.dtype(dtype or get_default_dtype()))
+        return np.asarray(made, dtype or get_default_dtype())
+
+    def values(self, shape: Shape, dtype: Any) -> Any:
+        """The numbers to begin with."""
+        raise NotImplementedError(f"{type(self).__name__} has no values(shape, dtype).")
+
+
+@dataclass(frozen=True)
+class Zeros(Initializer):
+    """Nothing but zeros.
+
+    >>> pb.initializers.zeros()([2])
+    array([0., 0.], dtype=float32)
+    """
+
+    def values(self, shape: Shape, dtype: Any) -> Any:
+        return np.zeros(shape, dtype)
+
+
+@dataclass(frozen=True)
+class Ones(Initializer):
+    """Nothing but ones.
+
+    >>> pb.initializers.ones()([2])
+    array([1., 1.], dtype=float32)
+    """
+
+    def values(self, shape: Shape, dtype: Any) -> Any:
+        return np.ones(shape, dtype)
+
+
+@dataclass(frozen=True)
+class Constant(Initializer):
+    """One number, or an array of the shape that is wanted.
+
+    >>> pb.initializers.constant(0.5)([2])
+    array([0.5, 0.5], dtype=float32)
+    """
+
+    value: Any = 0.0
+
+    def values(self, shape: Shape, dtype: Any) -> Any:
+        given = np.asarray(self.value, dtype)
+        if given.shape not in ((), shape):
+            raise ShapeError(f"initializers.constant: expected one number or shape {shape}, got {given.shape}.")
+        return np.broadcast_to(given, shape).copy()
+
+
+@dataclass(frozen=True)
+class Identity(Initializer):
+    """A square matrix that changes nothing, times ``gain``.
+
+    >>> pb.initializers.identity()([2, 2])
+    array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+
+    gain: float = 1.0
+
+    def values(self, shape: Shape, dtype: Any) -> Any:
+        if len(shape) != 2 or shape[0] != shape[1]:
+            raise ShapeError(f"initializers.identity: expected a square matrix, got shape {shape}.")
+        return self.gain * np.eye(shape[0], dtype=dtype)
+
+
+@dataclass(frozen=True)
+class RandomNormal(Initializer):
+    """Normal numbers.
+
+    >>> pb.initializers.random_normal(stddev=0.1, seed=1)([2])
+    array([ 0.17291036, -0.14284535], dtype=float32)
+    """
+
+    mean: float = 0.0
+    stddev: float = 0.05
+    seed: Any = None
+
+    def values(self, shape: Shape, dtype: Any) -> Any:
+        return random.normal(shape, self.mean, self.stddev, dtype, self.seed)
+
+
+@dataclass(frozen=True)
+class TruncatedNormal(Initializer):
+    """Normal numbers within two standard deviations.
+
+    >>> bool(np.all(np.abs(pb.initializers.truncated_normal(stddev=0.5)([100])) <= 1.0))
+    True
+    """
+
+    mean: float = 0.0
+    stddev: float = 0.05
+    seed: Any = None
+
+    def values(self, shape: Shape, dtype: Any) -> Any:
+        return random.truncated_normal(shape, self.mean, self.stddev, dtype, self.seed)
+
+
+@dataclass(frozen=True)
+class RandomUniform(Initializer):
+    """Numbers between two, each as likely as any other.
+
+    >>> bool(np.all(np.abs(pb.initializers.random_uniform(-1.0, 1.0)([100])) <= 1.0))
+    True
+    """
+
+    minval: float = -0.05
+    maxval: float = 0.05
+    seed: Any = None
+
+    def values(self, shape: Shape, dtype: Any) -> Any:
+        return random.uniform(shape, self.minval, self.maxval, dtype, self.seed)
+
+
+@dataclass(frozen=True)
+class Orthogonal(Initializer):
+    """A matrix with orthogonal columns (or rows), of any length ``gain``.
+
+    >>> q = pb.initializers.orthogonal(seed=1)([3, 2])
+    >>> (q.T @ q).round(5) + 0.0
+    array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+
+    gain: float = 1.0
+    seed: Any = None
+
+    def values(self, shape: Shape, dtype: Any) -> Any:
+        if len(shape) < 2:
+            raise ShapeError(f"initializers.orthogonal: expected at least rank 2, got shape {shape}.")
+        rows, columns = math.prod(shape[:-1]), shape[-1]
+        drawn = np.asarray(random.normal([max(rows, columns), min(rows, columns)], dtype=np.float64, seed=self.seed))
+        q, r = np.linalg.qr(drawn)
+        q = q * np.sign(np.diagonal(r))  # so that every orthogonal matrix is as likely as any other
+        return self.gain * (q if rows >= columns else q.T).reshape(shape)
+
+
+@dataclass(frozen=True)
+class VarianceScaling(Initializer):
+    """Numbers whose variance is ``scale`` divided by how many inputs, or outputs, or both on average, there are.
+
+    >>> pb.initializers.variance_scaling(2.0, "fan_in", "normal")
+    VarianceScaling(scale=2.0, mode='fan_in', distribution='normal', seed=None)
+    """
+
+    scale: float = 1.0
+    mode: str = "fan_in"
+    distribution: str = "normal"
+    seed: Any = None
+
+    def __post_init__(self) -> None:
+        as_number("initializers.variance_scaling", "scale", self.scale, 0)
+        for name, given, known in (
+            ("mode", self.mode, ("fan_in", "fan_out", "fan_avg")),
+            ("distribution", self.distribution, ("normal", "uniform")),
+        ):
+            if given not in known:
+                said = ", ".join(known)
+                raise ArgumentError(
+                    f"initializers.variance_scaling: {name} must be one of {said}, got {given!r}."
+                    f"{did_you_mean(given, known)}"
+                )
+
+    def values(self, shape: Shape, dtype: Any) -> Any:
+        fans = _fans(shape)
+        variance = self.scale / max(1.0, fans[("fan_in", "fan_out", "fan_avg").index(self.mode)])
+        if self.distribution == "uniform":
+            limit = math.sqrt(3 * variance)
+            return random.uniform(shape, -limit, limit, dtype, self.seed)
+        return random.truncated_normal(shape, 0.0, math.sqrt(variance) / SHARE_WITHIN_TWO, dtype, self.seed)
+
+
+def _fans(shape: Shape) -> tuple[float, float, float]:
+    """How many inputs an output has, outputs an input, and both on average; filters have them for each place."""
+    if len(shape) < 2:
+        inputs = outputs = math.prod(shape)
+    else:
+        places = math.prod(shape[:-2])
+        inputs, outputs = places * shape[-2], places * shape[-1]
+    return inputs, outputs, (inputs + outputs) / 2
+
+
+def glorot_uniform(seed: Any = None) -> VarianceScaling:
+    """Uniform numbers that keep the variance on the way forward and back: for ``tanh``, ``sigmoid``, ``softmax``.
+
+    >>> float(np.abs(pb.initializers.glorot_uniform()([3, 3])).max()) <= 1.0
+    True
+    """
+    return VarianceScaling(1.0, "fan_avg", "uniform", seed)
+
+
+def glorot_normal(seed: Any = None) -> VarianceScaling:
+    """Normal numbers that keep the variance on the way forward and back.
+
+    >>> pb.initializers.glorot_normal()([3, 3]).shape
+    (3, 3)
+    """
+    return VarianceScaling(1.0, "fan_avg", "normal", seed)
+
+
+def he_uniform(seed: Any = None) -> VarianceScaling:
+    """Uniform numbers that keep the variance through ``relu``.
+
+    >>> pb.initializers.he_uniform()([3, 3]).shape
+    (3, 3)
+    """
+    return VarianceScaling(2.0, "fan_in", "uniform", seed)
+
+
+def he_normal(seed: Any = None) -> VarianceScaling:
+    """Normal numbers that keep the variance through ``relu``.
+
+    >>> pb.initializers.he_normal()([3, 3]).shape
+    (3, 3)
+    """
+    return VarianceScaling(2.0, "fan_in", "normal", seed)
+
+
+def lecun_uniform(seed: Any = None) -> VarianceScaling:
+    """Uniform numbers that keep the variance on the way forward: for ``selu``.
+
+    >>> pb.initializers.lecun_uniform()([3, 3]).shape
+    (3, 3)
+    """
+    return VarianceScaling(1.0, "fan_in", "uniform", seed)
+
+
+def lecun_normal(seed: Any = None) -> VarianceScaling:
+    """Normal numbers that keep the variance on the way forward: for ``selu``.
+
+    >>> pb.initializers.lecun_normal()([3, 3]).shape
+    (3, 3)
+    """
+    return VarianceScaling(1.0, "fan_in", "normal", seed)
+
+
+zeros, ones, constant, identity, orthogonal = Zeros, Ones, Constant, Identity, Orthogonal
+random_normal, random_uniform, truncated_normal = RandomNormal, RandomUniform, TruncatedNormal
+variance_scaling = VarianceScaling
+NAMED: dict[str, Callable[..., Initializer]] = {
+    "zeros": zeros, "ones": ones, "constant": constant, "identity": identity, "orthogonal": orthogonal,
+    "random_normal": random_normal, "random_uniform": random_uniform, "truncated_normal": truncated_normal,
+    "variance_scaling": variance_scaling, "glorot_uniform": glorot_uniform, "glorot_normal": glorot_normal,
+    "he_uniform": he_uniform, "he_normal": he_normal, "lecun_uniform": lecun_uniform, "lecun_normal": lecun_normal,
+}  # fmt: skip
+
+
+def initializer(given: Any, what: str = "initializer") -> Callable[[Shape, Any], Any]:
+    """What a layer was given to begin with: a name (TensorFlow.js's too), an initialiser, or any function.
+
+    >>> pb.initializers.initializer("glorotUniform")
+    VarianceScaling(scale=1.0, mode='fan_avg', distribution='uniform', seed=None)
+    """
+    if isinstance(given, str):
+        name = snake_case(given)
+        if name not in NAMED:
+            raise ArgumentError(
+                f"{what}: there is no initialiser {given!r}; there are {', '.join(NAMED)}.{did_you_mean(name, NAMED)}"
+            )
+        return NAMED[name]()
+    if not callable(given):
+        raise ArgumentError(
+            f"{what}: an initialiser is a name, one of pb.initializers, or a function of shape and dtype; "
+            f"got {type(given).__name__}."
+        )
+    made: Callable[[Shape, Any], Any] = given
+    return made

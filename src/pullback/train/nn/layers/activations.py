@@ -1,0 +1,61 @@
+"""Activations by their names, for the layers that end with one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.core.suggestions import did_you_mean, snake_case
+from pullback.errors import ArgumentError
+from pullback.ops import activations, gaussian
+
+__all__ = ["activation_of"]
+
+
+def _hard_sigmoid(x: Any) -> Any:
+    return np.clip(x * 0.2 + 0.5, 0.0, 1.0)
+
+
+def _linear(x: Any) -> Any:
+    return x
+
+
+def _softsign(x: Any) -> Any:
+    return x / (np.abs(x) + 1.0)
+
+
+NAMED: dict[str, Callable[[Any], Any]] = {
+    "elu": activations.elu,
+    "gelu": gaussian.gelu,
+    "hard_sigmoid": _hard_sigmoid,
+    "leaky_relu": activations.leaky_relu,
+    "linear": _linear,
+    "log_softmax": activations.log_softmax,
+    "relu": activations.relu,
+    "relu6": activations.relu6,
+    "selu": activations.selu,
+    "sigmoid": activations.sigmoid,
+    "silu": activations.silu,
+    "softmax": activations.softmax,
+    "softplus": activations.softplus,
+    "softsign": _softsign,
+    "swish": activations.swish,
+    "tanh": np.tanh,
+}
+
+
+def activation_of(given: Any, what: str) -> Callable[[Any], Any]:
+    """The function that is meant by a name, by ``None`` (none), or by itself.
+
+    >>> activation_of("tanh", "dense")(0.0)
+    np.float64(0.0)
+    """
+    name = snake_case(given) if isinstance(given, str) else None
+    if given is not None and name not in NAMED and not callable(given):
+        raise ArgumentError(
+            f"{what}: activation must be a function or one of {', '.join(NAMED)}, got {given!r}."
+            f"{did_you_mean(name, NAMED)}"
+        )
+    return NAMED["linear"] if given is None else NAMED[name] if name else given

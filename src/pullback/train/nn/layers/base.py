@@ -1,0 +1,423 @@
+"""What every layer is: a small object with arguments, variables made for the first shape it sees, and a function."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass, field
+from inspect import signature
+from math import inf
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pullback.core.convert import as_shape, get_default_dtype, join_array
+from pullback.core.suggestions import snake_case
+from pullback.core.tensor import Tensor
+from pullback.core.variable import Variable, named, watched_below
+from pullback.errors import ArgumentError, DataError, ShapeError
+from pullback.names.answers import keyword_error
+from pullback.train.io.saving import load_weights
+from pullback.train.io.structure import Made
+from pullback.train.nn.initializers import initializer
+from pullback.train.nn.regularizers import regularizer
+
+__all__ = ["Item", "Layer", "LayerError", "Pending", "input", "is_count", "one_of", "positive", "share", "whole_number"]
+
+Shape = tuple[int, ...]
+OWN = ("_activate", "_fixed", "_gate", "_penalized", "_programs")  # attributes that hold parts a second time
+_made: Counter[str] = Counter()  # how many layers of each kind there were: for their names
+
+
+@dataclass(eq=False)
+class Layer(Made):
+    """What layers are made of; a layer of your own has its arguments as fields, ``build`` and ``call``.
+
+    ``build(shape)`` makes the variables for inputs of this shape, which is without the batch; ``call(x)``, or
+    ``call(x, training)``, is the function.  Variables and layers in its attributes are its parts.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(eq=False)
+    ... class Scale(pb.layers.Layer):
+    ...     start: float = 1.0
+    ...     def build(self, shape):
+    ...         self.factor = self.weight("factor", shape, pb.initializers.constant(self.start))
+    ...     def call(self, x):
+    ...         return x * self.factor
+    >>> scale = Scale(2.0, name="scale")
+    >>> scale(np.ones((1, 3), np.float32))
+    Tensor([[2., 2., 2.]], dtype=float32)
+    >>> scale.variables
+    [Variable([2., 2., 2.], dtype=float32, name='scale/factor')]
+    """
+
+    name: str = field(default="", kw_only=True)
+    trainable: bool = field(default=True, kw_only=True)
+    input_shape: Any = field(default=None, kw_only=True)  # of one example
+
+    whole = True  # among the arguments of a function it is one thing, not a tree of its fields
+    rank: ClassVar[int | None] = None  # of one example, where only one will do
+    several: ClassVar[bool] = False  # whether a list of arrays is several inputs
+    shapes: ClassVar[Any] = ()  # of the inputs it was built for, without the batch
+    _takes_training = False
+    _least, _most = 0, inf  # how many inputs ``call`` takes
+    _built = False
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        takes = dict(list(signature(cls.call).parameters.items())[1:])
+        cls._takes_training = takes.pop("training", None) is not None
+        places = [p for p in takes.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        cls._least = sum(p.default is p.empty for p in places)
+        cls._most = inf if any(p.kind is p.VAR_POSITIONAL for p in takes.values()) else len(places)
+
+    def __post_init__(self) -> None:
+        kind = self.kind
+        if not isinstance(self.name, str):
+            raise ArgumentError(f"{kind}: the name must be text, got {type(self.name).__name__}.")
+        self.numbered = not self.name  # named by its kind
+        if self.numbered:
+            _made[kind] += 1
+            self.name = f"{kind}_{_made[kind]}"
+        if self.input_shape is not None:
+            self.input_shape = as_shape(f"{self.name}: input_shape", self.input_shape)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        if name == "trainable":
+            self._freeze()
+            for _, part in self.parts():
+                if isinstance(part, Layer):
+                    part.trainable = value
+
+    @property
+    def kind(self) -> str:
+        """What its name begins with: ``"conv2d"`` of a ``Conv2d``."""
+        return snake_case(type(self).__name__)
+
+    # ---- what a layer says
+
+    def build(self, *shapes: Any, **_: Any) -> None:
+        """Make the variables for inputs of these shapes; a layer without any has nothing to do."""
+
+    def call(self, *xs: Any, **settings: Any) -> Any:
+        """What comes out for its inputs, which have the batch in front."""
+        raise NotImplementedError(f"{type(self).__name__} has no call(x).")
+
+    def look_at(self, *xs: Any) -> None:
+        """Refuse numbers that it cannot take, of arrays that it will be given: compiled programs do not look."""
+
+    # ---- what it is then
+
+    def __call__(self, *inputs: Any, training: bool = False, **unknown: Any) -> Any:
+        for keyword in unknown:
+            raise keyword_error(f"layer '{self.name}'", keyword, ["training"])
+        if self.several and len(inputs) == 1 and isinstance(inputs[0], list | tuple):
+            inputs = tuple(inputs[0]) if all(isinstance(x, GIVEN) for x in inputs[0]) else inputs
+        if not self._least <= len(inputs) <= self._most:
+            exactly = "" if self._least == self._most else " or more" if self._most == inf else f" to {self._most}"
+            raise ArgumentError(f"layer '{self.name}': expected {self._least}{exactly} input(s), got {len(inputs)}.")
+        if any(isinstance(x, Pending) for x in inputs):
+            return Pending.of(self, inputs).results()
+        xs = [
+            join_array(x) if isinstance(x, Tensor | np.ndarray) else np.asarray(x, _dtype_of(x, self.name))
+            for x in inputs
+        ]
+        if not self._built:
+            self.built_for([x.shape[1:] for x in xs])
+        self._check_rank(xs[0].shape)
+        try:
+            call: Any = self.call
+            return call(*xs, training=training) if self._takes_training else call(*xs)
+        except ShapeError as error:
+            if isinstance(error, LayerError):
+                raise  # the innermost layer is named
+            shapes = " and ".join(str(x.shape) for x in xs)
+            raise LayerError(f"layer '{self.name}', given shape {shapes}: {error}") from error
+
+    def built_for(self, shapes: Any) -> None:
+        """Make the variables for inputs of these shapes, without the batch; once."""
+        if self._built:
+            return
+        self._check_rank((0, *shapes[0]))
+        try:
+            with watched_below(-1):  # variables begin with plain numbers, even in a function that is being compiled
+                self.build(*shapes)
+        except LayerError:
+            raise
+        except ShapeError as error:
+            raise LayerError(f"layer '{self.name}', given shape {shapes[0]} for each example: {error}") from error
+        self._built = True
+        vars(self)["shapes"] = tuple(tuple(shape) for shape in shapes)
+        if not self.trainable:
+            self.trainable = False  # what was made just now is not trained either
+
+    def output_shape(self, *shapes: Any) -> Any:
+        """The shape of one result for an example of this shape: that of zeros.  Of several results, their shapes."""
+        with np.errstate(all="ignore"):  # what it does to zeros is nobody's concern
+            out = self(*[np.zeros((1, *shape), get_default_dtype()) for shape in shapes])
+        return tuple(y.shape[1:] for y in out) if isinstance(out, tuple) else tuple(out.shape[1:])
+
+    def _check_rank(self, shape: Shape) -> None:
+        if self.rank is not None and len(shape) != self.rank + 1:
+            raise LayerError(
+                f"layer '{self.name}': expected rank {self.rank + 1}, the batch included, got shape "
+                f"{('batch', *shape[1:])}. layers.reshape or flatten may help."
+            )
+
+    def weight(
+        self, name: str, shape: Any, initial: Any, trainable: bool = True, dtype: Any = None, penalty: Any = None
+    ) -> Variable:
+        """A variable of this layer, to be kept in an attribute; ``trainable=False`` is for statistics and the like.
+
+        A ``penalty``, a regulariser, is what large values of it cost: a part of the loss.
+        """
+        values = initializer(initial, f"{self.name}: {name}")(tuple(shape), dtype or get_default_dtype())
+        v = Variable(values, trainable, _free_name(f"{self.name}/{name}"))
+        self.__dict__.setdefault("_fixed", []).extend(() if trainable else [v])
+        if penalty is not None:
+            self.__dict__.setdefault("_penalized", []).append((v, regularizer(penalty, f"{self.name}: {name}")))
+        return v
+
+    # ---- its parts
+
+    def parts(self) -> Iterator[tuple[str, Any]]:
+        """The variables and layers in its attributes, and in lists and dicts of them, with their names here."""
+        for key, value in vars(self).items():
+            if key not in OWN:
+                yield from _found(key, value)
+
+    def named_variables(self, where: str = "") -> dict[str, Variable]:
+        """Every variable by its place in this layer, as ``"dense_1/kernel"`` in a model: so it is called in files.
+
+        >>> model = pb.sequential([pb.layers.dense(3), pb.layers.dense(1, use_bias=False)])
+        >>> model.build([2])
+        >>> {name: v.shape for name, v in model.named_variables().items()}
+        {'dense_1/kernel': (2, 3), 'dense_1/bias': (3,), 'dense_2/kernel': (3, 1)}
+        """
+        found: dict[str, Variable] = {}
+        seen: set[int] = set()
+        for name, part in self.parts():
+            own = {f"{where}{name}": part} if isinstance(part, Variable) else part.named_variables(f"{where}{name}/")
+            for key, v in own.items():
+                if id(v) in seen:
+                    continue
+                if key in found:
+                    raise ArgumentError(
+                        f"{self.name}: two variables would be called {key!r} in files. Give a layer another name."
+                    )
+                seen.add(id(v))
+                found[key] = v
+        return found
+
+    @property
+    def variables(self) -> list[Variable]:
+        """All variables, those that no gradient is taken by included."""
+        return list(self.named_variables().values())
+
+    @property
+    def trainable_variables(self) -> list[Variable]:
+        """The variables that training changes."""
+        return [v for v in self.variables if v.trainable]
+
+    def penalties(self) -> Any:
+        """The sum of what the regularisers ask for, to be added to the loss; None if there are none.
+
+        >>> layer = pb.layers.dense(2, kernel_initializer="ones", kernel_regularizer=pb.regularizers.l2(0.5))
+        >>> y = layer(np.ones((1, 3), np.float32))
+        >>> layer.penalties()
+        Tensor(3., dtype=float32)
+        """
+        found = [cost(v) for v, cost in self._penalties(set())]
+        return sum(found[1:], found[0]) if found else None
+
+    def _penalties(self, seen: set[int]) -> Iterator[tuple[Variable, Any]]:
+        """The variables and their regularisers, of this layer and of its parts; those of a shared one once."""
+        if id(self) not in seen:
+            seen.add(id(self))
+            yield from self.__dict__.get("_penalized", ())
+            for _, part in self.parts():
+                if isinstance(part, Layer):
+                    yield from part._penalties(seen)
+
+    def every_layer(self) -> Iterator[Layer]:
+        """Itself and the layers it is made of, and theirs."""
+        yield self
+        for _, part in self.parts():
+            if isinstance(part, Layer):
+                yield from part.every_layer()
+
+    def generators(self) -> Iterator[np.random.Generator]:
+        """The random generators of layers with a seed of their own: a checkpoint says where they are."""
+        yield from (x for x in vars(self).values() if isinstance(x, np.random.Generator))
+        for _, part in self.parts():
+            if isinstance(part, Layer):
+                yield from part.generators()
+
+    def get_weights(self) -> list[Any]:
+        """The values of all variables, as Keras gives them.
+
+        >>> layer = pb.layers.dense(2, kernel_initializer="ones", input_shape=[1])
+        >>> layer.built_for([(1,)])
+        >>> layer.get_weights()
+        [array([[1., 1.]], dtype=float32), array([0., 0.], dtype=float32)]
+        """
+        return [np.array(v.numpy()) for v in self.variables]
+
+    def set_weights(self, weights: Any) -> None:
+        """Take the values of all variables from a list, as ``get_weights`` gives it, or a dict by place.
+
+        >>> layer = pb.layers.dense(2, use_bias=False)
+        >>> layer.built_for([(1,)])
+        >>> layer.set_weights([np.array([[3.0, 4.0]])])
+        >>> layer(np.ones((1, 1), np.float32))
+        Tensor([[3., 4.]], dtype=float32)
+        """
+        load_weights(self.named_variables(), weights)
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments it was made with."""
+        config = super().get_config()
+        return config | {"name": ""} if self.numbered else config
+
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Layer:
+        """One that learns by itself: its variables begin with the values that these have."""
+        for v in self.variables:
+            if id(v) not in memo:
+                memo[id(v)] = Variable(v.numpy(), v.trainable, _free_name(v.name))
+        made = memo[id(self)] = object.__new__(type(self))
+        made.__setstate__(deepcopy(self.__getstate__(), memo))
+        return made
+
+    def _freeze(self) -> None:
+        """Variables are trainable if their layer is, but for those that never are."""
+        fixed = {id(v) for v in self.__dict__.get("_fixed", ())}
+        for _, part in self.parts():
+            if isinstance(part, Variable) and id(part) not in fixed:
+                part.trainable = self.trainable
+
+
+class LayerError(ShapeError):
+    """A shape does not fit a layer, which the message names."""
+
+
+class Pending:
+    """What a layer will give: its shape is known, without the batch.  ``input`` makes the first, layers the others."""
+
+    def __init__(self, shape: Shape, layer: Layer | None, inputs: tuple[Pending, ...], dtype: Any = None) -> None:
+        self.shape, self.layer, self.inputs, self.dtype = shape, layer, inputs, dtype
+
+    @classmethod
+    def of(cls, layer: Layer, inputs: Any) -> Pending:
+        strange = [type(x).__name__ for x in inputs if not isinstance(x, Pending)]
+        if strange:
+            raise ArgumentError(
+                f"layer '{layer.name}': got what another layer will give together with {strange[0]}. "
+                "Make it an input of the model: pb.input(shape)."
+            )
+        shapes = [x.shape for x in inputs]
+        layer.built_for(shapes)
+        return cls(layer.output_shape(*shapes), layer, tuple(inputs))
+
+    def results(self) -> Any:
+        """Itself; of several results each one."""
+        if not (self.shape and isinstance(self.shape[0], tuple)):
+            return self
+        return tuple(Pending.of(Item(i), [self]) for i in range(len(self.shape)))
+
+    def __repr__(self) -> str:
+        made = "input" if self.layer is None else self.layer.name
+        return f"Pending(shape={('batch', *self.shape)}, {made})"
+
+
+GIVEN = (Tensor, np.ndarray, Pending)
+
+
+@dataclass(eq=False)
+class Item(Layer):
+    """One of several results of a layer, in a model that is wired."""
+
+    index: int
+    several = True
+
+    def call(self, *xs: Any) -> Any:
+        return xs[self.index]
+
+    def output_shape(self, *shapes: Any) -> Any:
+        return shapes[0][self.index]
+
+
+def input(shape: Any, dtype: Any = None) -> Pending:
+    """What a model is given: arrays of this shape, which is that of one example.
+
+    >>> x = pb.input([8])
+    >>> pb.layers.dense(3)(x)
+    Pending(shape=('batch', 3), dense...)
+    """
+    return Pending(as_shape("input: shape", shape), None, (), dtype)
+
+
+def _found(key: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Variable | Layer):
+        yield key, value
+    elif isinstance(value, list | tuple | dict):
+        for inner, x in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _found(f"{key}/{inner}", x)
+
+
+def _dtype_of(x: Any, name: str) -> Any:
+    """Lists of Python's floats are of the default dtype."""
+    kind = np.asarray(x).dtype
+    if kind.kind not in "fiub":
+        raise DataError(f"layer '{name}': expected numbers, got dtype {kind}.")
+    return get_default_dtype() if kind.kind == "f" else kind
+
+
+def _free_name(name: str) -> str:
+    """The name, or that with a number if a live variable has it: names go by the process, places by the model."""
+    number, free = 1, name
+    while named(free) is not None:
+        number += 1
+        free = f"{name}_{number}"
+    return free
+
+
+def positive(layer: Layer, *names: str) -> None:
+    """Refuse what is no count: these arguments must be positive whole numbers."""
+    for name in names:
+        whole_number(layer.name, name, getattr(layer, name))
+
+
+def whole_number(what: str, argument: str, value: Any) -> None:
+    """Refuse what is not 1, 2, 3, …"""
+    if not is_count(value):
+        raise ArgumentError(f"{what}: {argument} must be a positive whole number, got {value!r}.")
+
+
+def is_count(value: Any) -> bool:
+    """Whether this is a positive whole number."""
+    return not isinstance(value, bool) and isinstance(value, int | np.integer) and bool(value > 0)
+
+
+def one_of(layer: Layer, name: str, *choices: str) -> None:
+    """Refuse what is not among these; TensorFlow.js's spelling is."""
+    value = getattr(layer, name)
+    made = snake_case(value) if isinstance(value, str) else value
+    if made not in choices:
+        raise ArgumentError(f"{layer.name}: {name} must be {' or '.join(map(repr, choices))}, got {value!r}.")
+    setattr(layer, name, made)
+
+
+def share(layer: Layer, *names: str) -> None:
+    """Refuse what is no share: these arguments must be numbers from 0 on and less than 1."""
+    for name in names:
+        value = getattr(layer, name)
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 <= value < 1:
+            raise ArgumentError(f"{layer.name}: {name} must be a number, at least 0 and less than 1, got {value!r}.")

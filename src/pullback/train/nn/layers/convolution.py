@@ -1,0 +1,246 @@
+"""Layers that look at neighbours: convolutions of signals (batch, steps, channels) and of images (…, channels)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pullback.errors import ArgumentError
+from pullback.ops import convolution
+from pullback.train.nn.layers.activations import activation_of
+from pullback.train.nn.layers.base import Layer, is_count, one_of, positive
+
+__all__ = ["Conv1d", "Conv2d", "Conv2dTranspose", "DepthwiseConv2d", "SeparableConv2d", "lengths"]
+
+
+def lengths(layer: Layer, name: str, axes: int) -> tuple[int, ...]:
+    """An argument that is one positive whole number, or one for each axis."""
+    given = getattr(layer, name)
+    made = tuple(given) if isinstance(given, list | tuple) else (given,) * axes
+    if len(made) != axes or not all(map(is_count, made)):
+        each = f", or {axes} of them" if axes > 1 else ""
+        raise ArgumentError(f"{layer.name}: {name} must be a positive whole number{each}, got {given!r}.")
+    return tuple(int(n) for n in made)
+
+
+class Sliding(Layer):
+    """What layers with filters share; each of them says in which order it takes these arguments."""
+
+    kernel_size: Any
+    strides: Any
+    padding: str
+    dilation_rate: Any
+    activation: Any
+    use_bias: bool
+    bias_initializer: Any
+    bias_regularizer: Any
+
+    rank = 3
+    paddings: tuple[str, ...] = ("valid", "same")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        axes = self.rank - 1
+        self._size = lengths(self, "kernel_size", axes)
+        self._strides = lengths(self, "strides", axes)
+        self._dilation = lengths(self, "dilation_rate", axes)
+        one_of(self, "padding", *self.paddings)
+        if max(self._strides) > 1 and max(self._dilation) > 1:
+            raise ArgumentError(
+                f"{self.name}: strides or dilation_rate must be 1, got {self.strides!r} and {self.dilation_rate!r}."
+            )
+        self._activate = activation_of(self.activation, self.name)
+
+    def build_bias(self, channels: int) -> None:
+        """The bias of each channel of the result, if it is wanted."""
+        if self.use_bias:
+            self.bias = self.weight("bias", (channels,), self.bias_initializer, penalty=self.bias_regularizer)
+
+    def finished(self, y: Any) -> Any:
+        """What the filters found, with bias and activation."""
+        return self._activate(y + self.bias if self.use_bias else y)
+
+
+@dataclass(eq=False)
+class Convolution(Sliding):
+    """What convolutions of all channels share."""
+
+    filters: int
+    kernel_size: Any
+    strides: Any = 1
+    padding: str = "valid"
+    dilation_rate: Any = 1
+    activation: Any = None
+    use_bias: bool = True
+    kernel_initializer: Any = "glorot_uniform"
+    bias_initializer: Any = "zeros"
+    kernel_regularizer: Any = None
+    bias_regularizer: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive(self, "filters")
+
+    def build(self, shape: Any) -> None:
+        size = (*self._size, shape[-1], self.filters)
+        self.kernel = self.weight("kernel", size, self.kernel_initializer, penalty=self.kernel_regularizer)
+        self.build_bias(self.filters)
+
+
+@dataclass(eq=False)
+class Conv1d(Convolution):
+    """Filters that slide along sequences (batch, steps, channels).
+
+    ``padding`` is "valid", "same", or "causal": then no step sees a later one.
+
+    >>> pb.layers.conv1d(8, kernel_size=3, padding="same")(np.ones((2, 10, 4))).shape
+    (2, 10, 8)
+    """
+
+    rank = 2
+    paddings = ("valid", "same", "causal")
+
+    def call(self, x: Any) -> Any:
+        pad: Any = self.padding
+        if pad == "causal":
+            x, pad = np.pad(x, [(0, 0), (self._dilation[0] * (self._size[0] - 1), 0), (0, 0)]), "valid"
+        y = convolution.conv1d(x, self.kernel, self._strides[0], pad, dilation=self._dilation[0])
+        return self.finished(y)
+
+
+@dataclass(eq=False)
+class Conv2d(Convolution):
+    """Filters that slide over images (batch, height, width, channels).
+
+    >>> pb.layers.conv2d(8, kernel_size=3, strides=2, activation="relu")(np.ones((2, 9, 9, 3))).shape
+    (2, 4, 4, 8)
+    """
+
+    def call(self, x: Any) -> Any:
+        y = convolution.conv2d(x, self.kernel, self._strides, self.padding, dilations=self._dilation)
+        return self.finished(y)
+
+
+@dataclass(eq=False)
+class Conv2dTranspose(Sliding):
+    """The way back of a convolution's shape: each pixel spreads a filter, so images become larger with ``strides``.
+
+    >>> pb.layers.conv2d_transpose(8, kernel_size=3, strides=2, padding="same")(np.ones((2, 4, 4, 3))).shape
+    (2, 8, 8, 8)
+    """
+
+    filters: int
+    kernel_size: Any
+    strides: Any = 1
+    padding: str = "valid"
+    activation: Any = None
+    use_bias: bool = True
+    kernel_initializer: Any = "glorot_uniform"
+    bias_initializer: Any = "zeros"
+    kernel_regularizer: Any = None
+    bias_regularizer: Any = None
+    dilation_rate = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive(self, "filters")
+
+    def build(self, shape: Any) -> None:
+        size = (*self._size, self.filters, shape[-1])
+        self.kernel = self.weight("kernel", size, self.kernel_initializer, penalty=self.kernel_regularizer)
+        self.build_bias(self.filters)
+
+    def call(self, x: Any) -> Any:
+        beyond = [
+            0 if self.padding == "same" else max(n - s, 0) for n, s in zip(self._size, self._strides, strict=True)
+        ]
+        space = [n * s + more for n, s, more in zip(x.shape[1:3], self._strides, beyond, strict=True)]
+        shape = [x.shape[0], *space, self.filters]
+        return self.finished(convolution.conv2d_transpose(x, self.kernel, shape, self._strides, self.padding))
+
+
+@dataclass(eq=False)
+class DepthwiseConv2d(Sliding):
+    """Each channel of images with ``depth_multiplier`` filters of its own.
+
+    >>> pb.layers.depthwise_conv2d(kernel_size=3, depth_multiplier=2)(np.ones((2, 8, 8, 3))).shape
+    (2, 6, 6, 6)
+    """
+
+    kernel_size: Any
+    strides: Any = 1
+    padding: str = "valid"
+    depth_multiplier: int = 1
+    dilation_rate: Any = 1
+    activation: Any = None
+    use_bias: bool = True
+    depthwise_initializer: Any = "glorot_uniform"
+    bias_initializer: Any = "zeros"
+    depthwise_regularizer: Any = None
+    bias_regularizer: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive(self, "depth_multiplier")
+
+    def build(self, shape: Any) -> None:
+        size = (*self._size, shape[-1], self.depth_multiplier)
+        self.depthwise_kernel = self.weight(
+            "depthwise_kernel", size, self.depthwise_initializer, penalty=self.depthwise_regularizer
+        )
+        self.build_bias(shape[-1] * self.depth_multiplier)
+
+    def call(self, x: Any) -> Any:
+        y = convolution.depthwise_conv2d(
+            x, self.depthwise_kernel, self._strides, self.padding, dilations=self._dilation
+        )
+        return self.finished(y)
+
+
+@dataclass(eq=False)
+class SeparableConv2d(Sliding):
+    """Each channel of images with filters of its own, then ``filters`` mixtures of what they find.
+
+    >>> layer = pb.layers.separable_conv2d(8, kernel_size=3)
+    >>> layer(np.ones((2, 8, 8, 3))).shape
+    (2, 6, 6, 8)
+    >>> {name: v.shape for name, v in layer.named_variables().items()}
+    {'depthwise_kernel': (3, 3, 3, 1), 'pointwise_kernel': (1, 1, 3, 8), 'bias': (8,)}
+    """
+
+    filters: int
+    kernel_size: Any
+    strides: Any = 1
+    padding: str = "valid"
+    depth_multiplier: int = 1
+    dilation_rate: Any = 1
+    activation: Any = None
+    use_bias: bool = True
+    depthwise_initializer: Any = "glorot_uniform"
+    pointwise_initializer: Any = "glorot_uniform"
+    bias_initializer: Any = "zeros"
+    depthwise_regularizer: Any = None
+    pointwise_regularizer: Any = None
+    bias_regularizer: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive(self, "filters", "depth_multiplier")
+
+    def build(self, shape: Any) -> None:
+        deep, wide = (*self._size, shape[-1], self.depth_multiplier), (1, 1, shape[-1] * self.depth_multiplier)
+        self.depthwise_kernel = self.weight(
+            "depthwise_kernel", deep, self.depthwise_initializer, penalty=self.depthwise_regularizer
+        )
+        self.pointwise_kernel = self.weight(
+            "pointwise_kernel", (*wide, self.filters), self.pointwise_initializer, penalty=self.pointwise_regularizer
+        )
+        self.build_bias(self.filters)
+
+    def call(self, x: Any) -> Any:
+        y = convolution.separable_conv2d(
+            x, self.depthwise_kernel, self.pointwise_kernel, self._strides, self.padding, self._dilation
+        )
+        return self.finished(y)

@@ -1,0 +1,248 @@
+"""Layers of numbers without places: dense ones, activations, shapes, chance, tables of vectors."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pullback.core.convert import as_number
+from pullback.core.tensor import all_values, stripped
+from pullback.errors import ArgumentError, ShapeError
+from pullback.ops import gathering, random
+from pullback.train.nn.layers.activations import activation_of
+from pullback.train.nn.layers.base import Layer, LayerError, positive, share
+
+__all__ = [
+    "Activation", "Dense", "Dropout", "Embedding", "Flatten", "GaussianNoise", "Permute", "RepeatVector", "Reshape",
+]  # fmt: skip
+
+
+@dataclass(eq=False)
+class Dense(Layer):
+    """``activation(x @ kernel + bias)``, along the last axis.
+
+    >>> layer = pb.layers.dense(2, activation="relu", kernel_initializer="ones")
+    >>> layer(np.array([[1.0, 2.0], [-3.0, 1.0]], np.float32))
+    Tensor([[3., 3.], [0., 0.]], dtype=float32)
+    """
+
+    units: int
+    activation: Any = None
+    use_bias: bool = True
+    kernel_initializer: Any = "glorot_uniform"
+    bias_initializer: Any = "zeros"
+    kernel_regularizer: Any = None
+    bias_regularizer: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive(self, "units")
+        self._activate = activation_of(self.activation, self.name)
+
+    def build(self, shape: Any) -> None:
+        if not shape:
+            raise ShapeError("there is no axis of features; layers.reshape([1]) makes one.")
+        size = (shape[-1], self.units)
+        self.kernel = self.weight("kernel", size, self.kernel_initializer, penalty=self.kernel_regularizer)
+        if self.use_bias:
+            self.bias = self.weight("bias", (self.units,), self.bias_initializer, penalty=self.bias_regularizer)
+
+    def call(self, x: Any) -> Any:
+        y = x @ self.kernel
+        return self._activate(y + self.bias if self.use_bias else y)
+
+
+@dataclass(eq=False)
+class Activation(Layer):
+    """A function of each number, or of each row, by its name or itself.
+
+    >>> pb.layers.activation("relu")(np.array([[-1.0, 2.0]]))
+    array([[0., 2.]])
+    """
+
+    activation: Any
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._activate = activation_of(self.activation, self.name)
+
+    def call(self, x: Any) -> Any:
+        return self._activate(x)
+
+
+@dataclass(eq=False)
+class Flatten(Layer):
+    """Every example as one row.
+
+    >>> pb.layers.flatten()(np.ones((2, 3, 4))).shape
+    (2, 12)
+    """
+
+    def call(self, x: Any) -> Any:
+        return np.reshape(x, (x.shape[0], math.prod(x.shape[1:])))
+
+
+@dataclass(eq=False)
+class Reshape(Layer):
+    """Every example in another shape; one length may be -1, which is what the others leave.
+
+    >>> pb.layers.reshape([2, -1])(np.ones((5, 6))).shape
+    (5, 2, 3)
+    """
+
+    target_shape: Any
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        given = self.target_shape
+        lengths = given if isinstance(given, list | tuple) else [given]
+        whole = all(isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= -1 for n in lengths)
+        if not whole or list(lengths).count(-1) > 1:
+            raise ArgumentError(f"{self.name}: target_shape must be lengths, of which one may be -1, got {given!r}.")
+        self.target_shape = tuple(int(n) for n in lengths)
+
+    def call(self, x: Any) -> Any:
+        size, known = math.prod(x.shape[1:]), math.prod(n for n in self.target_shape if n != -1)
+        rest = size // known if known else 0
+        shape = tuple(rest if n == -1 else n for n in self.target_shape)
+        if math.prod(shape) != size:
+            raise ShapeError(f"{size} numbers do not fill the shape {self.target_shape}.")
+        return np.reshape(x, (x.shape[0], *shape))
+
+
+@dataclass(eq=False)
+class Permute(Layer):
+    """The axes of every example in another order; the first is 1, as in Keras.
+
+    >>> pb.layers.permute([2, 1])(np.ones((5, 3, 4))).shape
+    (5, 4, 3)
+    """
+
+    dims: Any
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        given = self.dims
+        if not isinstance(given, list | tuple) or sorted(given) != list(range(1, len(given) + 1)):
+            raise ArgumentError(f"{self.name}: dims must be each of 1, 2, ... once, got {given!r}.")
+        self.dims = tuple(given)
+
+    def call(self, x: Any) -> Any:
+        if x.ndim != len(self.dims) + 1:
+            raise ShapeError(f"expected rank {len(self.dims) + 1}, the batch included, for dims {self.dims}.")
+        return np.transpose(x, (0, *self.dims))
+
+
+@dataclass(eq=False)
+class RepeatVector(Layer):
+    """Every example ``n`` times, one after the other: a sequence from one vector.
+
+    >>> pb.layers.repeat_vector(3)(np.ones((2, 5))).shape
+    (2, 3, 5)
+    """
+
+    n: int
+    rank = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive(self, "n")
+
+    def call(self, x: Any) -> Any:
+        return np.broadcast_to(np.expand_dims(x, 1), (x.shape[0], self.n, x.shape[1]))
+
+
+@dataclass(eq=False)
+class Chance(Layer):
+    """What layers that draw numbers share: with a seed, a generator that goes on from call to call."""
+
+    seed: Any = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        seed = self.seed
+        whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0
+        if not (seed is None or whole or isinstance(seed, np.random.Generator)):
+            raise ArgumentError(f"{self.name}: seed must be a whole number of 0 or more, or None, got {seed!r}.")
+        self._generator = None if seed is None else np.random.default_rng(seed)
+
+
+@dataclass(eq=False)
+class Dropout(Chance):
+    """In training a share ``rate`` of the inputs is zero, the others larger for it; otherwise nothing happens.
+
+    ``noise_shape`` has length 1, and None for the length that there is, along axes that are dropped together.
+
+    >>> pb.layers.dropout(0.5)(np.ones((1, 3)))
+    array([[1., 1., 1.]])
+    """
+
+    rate: float
+    noise_shape: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        share(self, "rate")
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        return random.dropout(x, self.rate, self.noise_shape, self._generator) if training and self.rate else x
+
+
+@dataclass(eq=False)
+class GaussianNoise(Chance):
+    """In training normal numbers of this standard deviation are added; otherwise nothing happens.
+
+    >>> pb.layers.gaussian_noise(0.5)(np.ones((1, 3)))
+    array([[1., 1., 1.]])
+    """
+
+    stddev: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        as_number(self.name, "stddev", self.stddev, 0)
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        return x + random.normal(x.shape, 0.0, self.stddev, x.dtype, self._generator) if training else x
+
+
+@dataclass(eq=False)
+class Embedding(Layer):
+    """A vector for each whole number from 0 to ``input_dim - 1``: a row of a table that is learned.
+
+    >>> layer = pb.layers.embedding(3, 2, embeddings_initializer=pb.initializers.constant([[0, 1], [2, 3], [4, 5]]))
+    >>> layer(np.array([[2, 0]]))
+    Tensor([[[4., 5.], [0., 1.]]], dtype=float32)
+    """
+
+    input_dim: int
+    output_dim: int
+    embeddings_initializer: Any = "random_uniform"
+    embeddings_regularizer: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive(self, "input_dim", "output_dim")
+
+    def build(self, shape: Any) -> None:
+        size = (self.input_dim, self.output_dim)
+        self.embeddings = self.weight(
+            "embeddings", size, self.embeddings_initializer, penalty=self.embeddings_regularizer
+        )
+
+    def look_at(self, *xs: Any) -> None:
+        known: Any = np.ravel(all_values(xs[0]))
+        wrong = known[(np.floor(known) != known) | (known < 0) | (known >= self.input_dim)]
+        if wrong.size:
+            raise LayerError(
+                f"layer '{self.name}', given shape {xs[0].shape}: expected whole numbers from 0 to "
+                f"{self.input_dim - 1}, got {wrong[0]}."
+            )
+
+    def call(self, x: Any) -> Any:
+        self.look_at(x)
+        places = stripped(x)
+        return gathering.gather(self.embeddings, places if places.dtype.kind in "iu" else places.astype(np.int32))

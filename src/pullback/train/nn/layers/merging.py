@@ -1,0 +1,151 @@
+"""Layers with several inputs, ``layer(x, y)`` or ``layer([x, y])``: sums, products, and the like."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from pullback.errors import ArgumentError, ShapeError
+from pullback.numerics.axis_arguments import one_axis
+from pullback.ops import elementwise, joining
+from pullback.train.nn.layers.base import Layer
+
+__all__ = ["Add", "Average", "Concatenate", "Dot", "Maximum", "Minimum", "Multiply", "Subtract"]
+
+
+class Merging(Layer):
+    """What layers with several inputs share."""
+
+    several = True
+
+
+@dataclass(eq=False)
+class Add(Merging):
+    """The sum of its inputs.
+
+    >>> pb.layers.add()(np.array([[1.0]]), np.array([[2.0]]))
+    array([[3.]])
+    """
+
+    def call(self, x: Any, y: Any, *others: Any) -> Any:
+        return reduce(elementwise.add, (x, y, *others))
+
+
+@dataclass(eq=False)
+class Subtract(Merging):
+    """The first less the second.
+
+    >>> pb.layers.subtract()(np.array([[1.0]]), np.array([[2.0]]))
+    array([[-1.]])
+    """
+
+    def call(self, x: Any, y: Any) -> Any:
+        return elementwise.sub(x, y)
+
+
+@dataclass(eq=False)
+class Multiply(Merging):
+    """The product of its inputs.
+
+    >>> pb.layers.multiply()(np.array([[3.0]]), np.array([[2.0]]))
+    array([[6.]])
+    """
+
+    def call(self, x: Any, y: Any, *others: Any) -> Any:
+        return reduce(elementwise.mul, (x, y, *others))
+
+
+@dataclass(eq=False)
+class Average(Merging):
+    """The mean of its inputs.
+
+    >>> pb.layers.average()(np.array([[1.0]]), np.array([[2.0]]))
+    array([[1.5]])
+    """
+
+    def call(self, x: Any, y: Any, *others: Any) -> Any:
+        return reduce(elementwise.add, (x, y, *others)) / (2 + len(others))
+
+
+@dataclass(eq=False)
+class Maximum(Merging):
+    """The largest of its inputs, place by place.
+
+    >>> pb.layers.maximum()(np.array([[1.0, 5.0]]), np.array([[2.0, 3.0]]))
+    array([[2., 5.]])
+    """
+
+    def call(self, x: Any, y: Any, *others: Any) -> Any:
+        return reduce(elementwise.maximum, (x, y, *others))
+
+
+@dataclass(eq=False)
+class Minimum(Merging):
+    """The smallest of its inputs, place by place.
+
+    >>> pb.layers.minimum()(np.array([[1.0, 5.0]]), np.array([[2.0, 3.0]]))
+    array([[1., 3.]])
+    """
+
+    def call(self, x: Any, y: Any, *others: Any) -> Any:
+        return reduce(elementwise.minimum, (x, y, *others))
+
+
+@dataclass(eq=False)
+class Concatenate(Merging):
+    """Its inputs side by side along ``axis``.
+
+    >>> pb.layers.concatenate()(np.ones((5, 2)), np.ones((5, 3))).shape
+    (5, 5)
+    """
+
+    axis: int = -1
+
+    def call(self, x: Any, y: Any, *others: Any) -> Any:
+        return joining.concat([x, y, *others], self.axis)
+
+
+@dataclass(eq=False)
+class Dot(Merging):
+    """The products of two inputs, summed along an axis of each; ``axes`` is one number or a pair, 0 is the batch.
+
+    With ``normalize`` both have length 1 first: then it is how similar they are.
+
+    >>> pb.layers.dot(-1)(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
+    array([[11.]])
+    """
+
+    axes: Any
+    normalize: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        given = self.axes
+        pair = tuple(given) if isinstance(given, list | tuple) else (given, given)
+        if len(pair) != 2 or not all(isinstance(i, int) and not isinstance(i, bool) and i for i in pair):
+            raise ArgumentError(f"{self.name}: axes must be one or two axes, not that of the batch, got {given!r}.")
+        self._axes = pair
+
+    def call(self, x: Any, y: Any) -> Any:
+        if x.ndim < 2 or y.ndim < 2:
+            raise ShapeError("expected at least rank 2, the batch included.")
+        i, j = one_axis(x.ndim, self._axes[0], "dot"), one_axis(y.ndim, self._axes[1], "dot")
+        if x.shape[i] != y.shape[j]:
+            raise ShapeError(
+                f"the lengths {x.shape[i]} along axis {i} and {y.shape[j]} along axis {j} must be the same."
+            )
+        if self.normalize:
+            x, y = _of_length_one(x, i), _of_length_one(y, j)
+        a, b = np.moveaxis(x, i, -1), np.moveaxis(y, j, -1)
+        rest, others = a.shape[1:-1], b.shape[1:-1]
+        a = np.reshape(a, (a.shape[0], int(np.prod(rest)), a.shape[-1]))
+        b = np.reshape(b, (b.shape[0], int(np.prod(others)), b.shape[-1]))
+        return np.reshape(a @ np.swapaxes(b, 1, 2), (x.shape[0], *(rest + others or (1,))))
+
+
+def _of_length_one(x: Any, axis: int) -> Any:
+    """What is along an axis with length 1; zeros stay, as in TensorFlow."""
+    return x / np.sqrt(np.maximum(np.sum(x * x, axis=axis, keepdims=True), 1e-12))

@@ -1,0 +1,124 @@
+"""Layers that bring numbers to mean 0 and variance 1: over the batch, or over each example."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pullback.core.convert import as_number
+from pullback.core.variable import Variable
+from pullback.errors import ArgumentError
+from pullback.numerics.axis_arguments import over
+from pullback.ops import normalization
+from pullback.train.nn.layers.base import Layer
+from pullback.transforms.modifiers import stop_gradient
+
+__all__ = ["BatchNormalization", "LayerNormalization"]
+
+
+@dataclass(eq=False)
+class BatchNormalization(Layer):
+    """Each feature with mean 0 and variance 1 over the batch, then a scale and an offset that are learned.
+
+    In training mean and variance are those of the batch, and moving averages of them are kept: those are taken
+    otherwise, and always in a layer that is frozen.
+
+    >>> layer = pb.layers.batch_normalization(momentum=0.5)
+    >>> x = np.array([[1.0], [3.0]], np.float32)
+    >>> layer(x, training=True)
+    Tensor([[-0.9995004], [0.9995004]], dtype=float32)
+    >>> layer.moving_mean, layer(np.ones((1, 1), np.float32))
+    (Variable([1.], dtype=float32, name='batch_normalization...'), Tensor([[0.]], dtype=float32))
+    """
+
+    axis: int = -1
+    momentum: float = 0.99
+    epsilon: float = 1e-3
+    center: bool = True
+    scale: bool = True
+    beta_initializer: Any = "zeros"
+    gamma_initializer: Any = "ones"
+    moving_mean_initializer: Any = "zeros"
+    moving_variance_initializer: Any = "ones"
+    beta_regularizer: Any = None
+    gamma_regularizer: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        as_number(self.name, "momentum", self.momentum, 0, 1)
+        as_number(self.name, "epsilon", self.epsilon, 0)
+
+    def build(self, shape: Any) -> None:
+        (axis,) = over(len(shape) + 1, self.axis, self.name)
+        if not axis:
+            raise ArgumentError(f"{self.name}: axis 0 is the batch, over which is averaged; take another.")
+        size = (shape[axis - 1],)
+        if self.scale:
+            self.gamma = self.weight("gamma", size, self.gamma_initializer, penalty=self.gamma_regularizer)
+        if self.center:
+            self.beta = self.weight("beta", size, self.beta_initializer, penalty=self.beta_regularizer)
+        self.moving_mean = self.weight("moving_mean", size, self.moving_mean_initializer, trainable=False)
+        self.moving_variance = self.weight("moving_variance", size, self.moving_variance_initializer, trainable=False)
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        (axis,) = over(x.ndim, self.axis, self.name)
+        rest = tuple(i for i in range(x.ndim) if i != axis)
+        shape = tuple(n if i == axis else 1 for i, n in enumerate(x.shape))  # of one number for each feature
+        if training and self.trainable and math.prod(x.shape[i] for i in rest):
+            mean = np.mean(x, axis=rest, keepdims=True)
+            centred = x - mean
+            variance = np.mean(centred * centred, axis=rest, keepdims=True)
+            self._move(self.moving_mean, mean)
+            self._move(self.moving_variance, variance)
+        else:
+            centred = x - np.reshape(self.moving_mean, shape)
+            variance = np.reshape(self.moving_variance, shape)
+        factor = 1.0 / np.sqrt(variance + self.epsilon)
+        y = centred * (np.reshape(self.gamma, shape) * factor if self.scale else factor)
+        return y + np.reshape(self.beta, shape) if self.center else y
+
+    def _move(self, average: Variable, new: Any) -> None:
+        """The average a little nearer to what this batch has; no gradient goes that way."""
+        old, new = stop_gradient(average), np.reshape(stop_gradient(new), average.shape)
+        average.assign(np.astype(old * self.momentum + new * (1.0 - self.momentum), average.dtype))
+
+
+@dataclass(eq=False)
+class LayerNormalization(Layer):
+    """Each example with mean 0 and variance 1 over ``axis``, then a scale and an offset that are learned.
+
+    >>> pb.layers.layer_normalization(epsilon=0.0)(np.array([[1.0, 3.0], [10.0, 30.0]]))
+    Tensor([[-1., 1.], [-1., 1.]], dtype=float64)
+    """
+
+    axis: Any = -1
+    epsilon: float = 1e-3
+    center: bool = True
+    scale: bool = True
+    beta_initializer: Any = "zeros"
+    gamma_initializer: Any = "ones"
+    beta_regularizer: Any = None
+    gamma_regularizer: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        as_number(self.name, "epsilon", self.epsilon, 0)
+
+    def build(self, shape: Any) -> None:
+        self._axes = over(len(shape) + 1, self.axis, self.name)
+        if 0 in self._axes:
+            raise ArgumentError(f"{self.name}: axis 0 is the batch; take axes of the examples.")
+        size = tuple(shape[i - 1] for i in self._axes)
+        if self.scale:
+            self.gamma = self.weight("gamma", size, self.gamma_initializer, penalty=self.gamma_regularizer)
+        if self.center:
+            self.beta = self.weight("beta", size, self.beta_initializer, penalty=self.beta_regularizer)
+
+    def call(self, x: Any) -> Any:
+        shape = tuple(n if i in self._axes else 1 for i, n in enumerate(x.shape))
+        gamma = np.reshape(self.gamma, shape) if self.scale else None
+        beta = np.reshape(self.beta, shape) if self.center else None
+        return normalization.layer_norm(x, beta, gamma, self._axes, self.epsilon)

@@ -1,0 +1,280 @@
+"""Layers with a memory, for sequences (batch, steps, features); gates and weights are in Keras's order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pullback.errors import ArgumentError, ShapeError
+from pullback.ops import joining
+from pullback.train.nn.initializers import initializer
+from pullback.train.nn.layers.activations import activation_of
+from pullback.train.nn.layers.base import Layer, one_of, positive
+
+__all__ = ["Bidirectional", "Gru", "Lstm", "SimpleRnn", "TimeDistributed"]
+
+States = tuple[Any, ...]  # h, and c of an LSTM
+Cell = Callable[[Any, States], States]  # from what one step brings to the next states
+
+
+@dataclass(eq=False)
+class Recurrent(Layer):
+    """What layers with a memory share: a cell, which is applied to one step after the other.
+
+    They give the last ``h``, or all with ``return_sequences``; with ``return_state`` the last states too.
+    """
+
+    units: int
+    activation: Any = "tanh"
+    use_bias: bool = field(default=True, kw_only=True)
+    kernel_initializer: Any = field(default="glorot_uniform", kw_only=True)
+    recurrent_initializer: Any = field(default="orthogonal", kw_only=True)
+    bias_initializer: Any = field(default="zeros", kw_only=True)
+    kernel_regularizer: Any = field(default=None, kw_only=True)
+    recurrent_regularizer: Any = field(default=None, kw_only=True)
+    bias_regularizer: Any = field(default=None, kw_only=True)
+    return_sequences: bool = field(default=False, kw_only=True)
+    return_state: bool = field(default=False, kw_only=True)
+    go_backwards: bool = field(default=False, kw_only=True)
+
+    rank = 2
+    several = True  # the sequence, and the states to begin with
+    gates = 1
+    states = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive(self, "units")
+        self._activate = activation_of(self.activation, self.name)
+
+    def __call__(self, *inputs: Any, initial_state: Any = None, training: bool = False, **unknown: Any) -> Any:
+        begin = initial_state if isinstance(initial_state, list | tuple) else [initial_state]
+        return super().__call__(*inputs, *(() if initial_state is None else begin), training=training, **unknown)
+
+    def build(self, shape: Any, *_: Any) -> None:
+        width = self.gates * self.units
+        self.kernel = self.weight(
+            "kernel", (shape[-1], width), self.kernel_initializer, penalty=self.kernel_regularizer
+        )
+        self.recurrent_kernel = self.weight(
+            "recurrent_kernel", (self.units, width), self.recurrent_initializer, penalty=self.recurrent_regularizer
+        )
+        if self.use_bias:
+            self.bias = self.weight("bias", *self.bias_begins(width), penalty=self.bias_regularizer)
+
+    def bias_begins(self, width: int) -> tuple[Any, Any]:
+        """The shape of the bias and its initialiser."""
+        return (width,), self.bias_initializer
+
+    def call(self, x: Any, *states: Any) -> Any:
+        if not x.shape[1]:
+            raise ShapeError("there are no steps in the sequence.")
+        states = self._beginning(x, states)
+        brought = self.projected(np.swapaxes(x, 0, 1))  # of all steps in one product
+        cell, outputs = self.cell(), []
+        for at in range(len(brought))[:: -1 if self.go_backwards else 1]:
+            states = cell(brought[at], states)
+            outputs.append(states[0])
+        y = joining.stack(outputs, 1) if self.return_sequences else states[0]
+        return (y, *states) if self.return_state else y
+
+    def _beginning(self, x: Any, states: States) -> States:
+        size = (x.shape[0], self.units)
+        if not states:
+            return (np.zeros(size, x.dtype),) * self.states
+        if len(states) != self.states or any(s.shape != size for s in states):
+            got = " and ".join(str(s.shape) for s in states)
+            raise ShapeError(f"expected {self.states} initial state(s) of shape {size}, got {got}.")
+        return states
+
+    def projected(self, x: Any) -> Any:
+        """What the inputs bring to the gates."""
+        return x @ self.kernel + self.bias if self.use_bias else x @ self.kernel
+
+    def cell(self) -> Cell:
+        """The function that is applied at each step."""
+        raise NotImplementedError(f"{type(self).__name__} has no cell().")
+
+
+@dataclass(eq=False)
+class SimpleRnn(Recurrent):
+    """``h = activation(x @ kernel + h @ recurrent_kernel + bias)``, step by step.
+
+    >>> pb.layers.simple_rnn(3)(np.ones((2, 5, 4))).shape
+    (2, 3)
+    >>> pb.layers.simple_rnn(3, return_sequences=True)(np.ones((2, 5, 4))).shape
+    (2, 5, 3)
+    """
+
+    def cell(self) -> Cell:
+        recurrent = self.recurrent_kernel
+        return lambda x, states: (self._activate(x + states[0] @ recurrent),)
+
+
+@dataclass(eq=False)
+class Gated(Recurrent):
+    """What layers with gates share."""
+
+    recurrent_activation: Any = "sigmoid"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._gate = activation_of(self.recurrent_activation, self.name)
+
+
+@dataclass(eq=False)
+class Lstm(Gated):
+    """Long short-term memory: gates say what enters the memory ``c``, what stays in it, and what is shown of it.
+
+    ``unit_forget_bias`` begins with a memory that keeps: 1 is the bias of that gate.
+
+    >>> layer = pb.layers.lstm(3, return_state=True)
+    >>> [y.shape for y in layer(np.ones((2, 5, 4)))]
+    [(2, 3), (2, 3), (2, 3)]
+    >>> layer.kernel.shape
+    (4, 12)
+    """
+
+    unit_forget_bias: bool = True
+    gates = 4
+    states = 2
+
+    def bias_begins(self, width: int) -> tuple[Any, Any]:
+        if not self.unit_forget_bias:
+            return super().bias_begins(width)
+        begin, units = initializer(self.bias_initializer, f"{self.name}: bias"), self.units
+
+        def values(shape: Any, dtype: Any) -> Any:
+            made = np.array(begin(shape, dtype))
+            made[units : 2 * units] = 1
+            return made
+
+        return (width,), values
+
+    def cell(self) -> Cell:
+        recurrent, activate, gate = self.recurrent_kernel, self._activate, self._gate
+
+        def step(x: Any, states: States) -> States:
+            h, c = states
+            enter, stay, new, show = joining.split(x + h @ recurrent, 4, 1)
+            c = gate(stay) * c + gate(enter) * activate(new)
+            return gate(show) * activate(c), c
+
+        return step
+
+
+@dataclass(eq=False)
+class Gru(Gated):
+    """Gated recurrent unit: one gate says how much stays, the other how much of it makes what is new.
+
+    ``reset_after`` is whether the second comes after the product with the recurrent kernel, as in Keras 3 and cuDNN;
+    it is not in TensorFlow.js.
+
+    >>> pb.layers.gru(3)(np.ones((2, 5, 4))).shape
+    (2, 3)
+    """
+
+    reset_after: bool = False
+    gates = 3
+
+    def bias_begins(self, width: int) -> tuple[Any, Any]:
+        return ((2, width) if self.reset_after else (width,)), self.bias_initializer
+
+    def projected(self, x: Any) -> Any:
+        return x @ self.kernel + self.bias[0] if self.use_bias and self.reset_after else super().projected(x)
+
+    def cell(self) -> Cell:
+        recurrent, activate, gate, units = self.recurrent_kernel, self._activate, self._gate, self.units
+        later = self.bias[1] if self.use_bias and self.reset_after else None
+        for_gates, for_new = recurrent[:, : 2 * units], recurrent[:, 2 * units :]
+
+        def after(x: Any, states: States) -> States:
+            (h,) = states
+            memory = h @ recurrent if later is None else h @ recurrent + later
+            stay, use, new = joining.split(x, 3, 1)
+            stay_h, use_h, new_h = joining.split(memory, 3, 1)
+            return mixed(h, gate(stay + stay_h), new + gate(use + use_h) * new_h)
+
+        def before(x: Any, states: States) -> States:
+            (h,) = states
+            stay, use = joining.split(gate(x[:, : 2 * units] + h @ for_gates), 2, 1)
+            return mixed(h, stay, x[:, 2 * units :] + (use * h) @ for_new)
+
+        def mixed(h: Any, stay: Any, new: Any) -> States:
+            new = activate(new)
+            return (new + stay * (h - new),)
+
+        return after if self.reset_after else before
+
+
+@dataclass(eq=False)
+class Bidirectional(Layer):
+    """A recurrent layer, and one like it that goes backwards; ``merge_mode`` is "concat", "sum", "mul" or "ave".
+
+    >>> pb.layers.bidirectional(pb.layers.lstm(3))(np.ones((2, 5, 4))).shape
+    (2, 6)
+    """
+
+    layer: Any
+    merge_mode: str = "concat"
+    rank = 2
+    several = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.layer, Recurrent):
+            raise ArgumentError(f"{self.name}: expected a recurrent layer, got {type(self.layer).__name__}.")
+        one_of(self, "merge_mode", "concat", "sum", "mul", "ave")
+        config = self.layer.get_config() | {"name": f"{self.layer.name}_backward"}
+        self.backward = type(self.layer)(**config | {"go_backwards": not self.layer.go_backwards})
+
+    def __call__(self, *inputs: Any, initial_state: Any = None, training: bool = False, **unknown: Any) -> Any:
+        return super().__call__(*inputs, *(initial_state or ()), training=training, **unknown)
+
+    def build(self, shape: Any, *_: Any) -> None:
+        self.layer.built_for([shape])
+        self.backward.built_for([shape])
+
+    def call(self, x: Any, *states: Any, training: bool = False) -> Any:
+        half = len(states) // 2
+        there = self.layer(x, *states[:half], training=training)
+        back = self.backward(x, *states[half:], training=training)
+        if not self.layer.return_state:
+            return self._merged(there, back)
+        return (self._merged(there[0], back[0]), *there[1:], *back[1:])
+
+    def _merged(self, x: Any, y: Any) -> Any:
+        if self.layer.return_sequences:
+            y = np.flip(y, 1)  # the same steps side by side
+        if self.merge_mode == "concat":
+            return joining.concat([x, y], -1)
+        return x * y if self.merge_mode == "mul" else x + y if self.merge_mode == "sum" else (x + y) / 2
+
+
+@dataclass(eq=False)
+class TimeDistributed(Layer):
+    """A layer that is applied to every step of sequences (batch, steps, …) by itself.
+
+    >>> pb.layers.time_distributed(pb.layers.flatten())(np.ones((2, 5, 3, 4))).shape
+    (2, 5, 12)
+    """
+
+    layer: Any
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.layer, Layer):
+            raise ArgumentError(f"{self.name}: expected a layer, got {type(self.layer).__name__}.")
+
+    def build(self, shape: Any) -> None:
+        if not shape:
+            raise ShapeError("there is no axis of steps.")
+        self.layer.built_for([shape[1:]])
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        batch, steps, *rest = x.shape
+        y = self.layer(np.reshape(x, (batch * steps, *rest)), training=training)
+        return np.reshape(y, (batch, steps, *y.shape[1:]))

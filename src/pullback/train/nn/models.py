@@ -1,0 +1,323 @@
+"""Models: layers in a row, layers that are wired, or a class of your own; each a tree of variables and a function."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from inspect import signature
+from typing import Any
+
+from pullback.core.convert import as_shape
+from pullback.core.suggestions import did_you_mean
+from pullback.core.variable import Variable, watching
+from pullback.errors import ArgumentError, CheckpointError, ShapeError
+from pullback.names.answers import check_keywords
+from pullback.train.io.checkpoints import read_model
+from pullback.train.loop.trainer import Learner
+from pullback.train.nn.layers.base import Layer, Pending
+from pullback.train.nn.summary import summary
+
+__all__ = ["Model", "Sequential", "Wired", "load_model", "model", "sequential"]
+
+
+@check_keywords
+class Model(Learner):
+    """What can be trained: ``pb.sequential`` and ``pb.model`` make one.
+
+    A model of your own has its layers in attributes, and ``call``.
+
+    >>> class Twice(pb.Model):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.inner = pb.layers.dense(3)
+    ...         self.outer = pb.layers.dense(1)
+    ...     def call(self, x):
+    ...         return self.outer(np.tanh(self.inner(x))) + 1.0
+    >>> model = Twice()
+    >>> model(np.ones((5, 2))).shape
+    (5, 1)
+    >>> list(model.named_variables())
+    ['inner/kernel', 'inner/bias', 'outer/kernel', 'outer/bias']
+    """
+
+    def __init__(self, name: str = "", trainable: bool = True, input_shape: Any = None) -> None:
+        Layer.__init__(self, name=name, trainable=trainable, input_shape=input_shape)
+
+    @property
+    def layers(self) -> list[Layer]:
+        """The layers it is made of."""
+        return [part for _, part in self.parts() if isinstance(part, Layer)]
+
+    def get_layer(self, which: str | int) -> Layer:
+        """The layer of this name in the model, as ``summary`` shows it, or of this number.
+
+        >>> pb.sequential([pb.layers.flatten(), pb.layers.dense(3)]).get_layer("dense_1").units
+        3
+        """
+        found = {name: part for name, part in self.parts() if isinstance(part, Layer)}
+        if isinstance(which, str) and which in found:
+            return found[which]
+        if isinstance(which, int) and -len(found) <= which < len(found):
+            return self.layers[which]
+        raise ArgumentError(
+            f"{self.name}.get_layer: there is no layer {which!r}; there are {', '.join(found)}."
+            f"{did_you_mean(which, found)}"
+        )
+
+    def params(self) -> dict[str, Any]:
+        """The values of the trainable variables, by their places: what ``apply`` takes.
+
+        >>> pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[2])]).params()
+        {'dense_1/kernel': Tensor([[1.], [1.]], dtype=float32), 'dense_1/bias': Tensor([0.], dtype=float32)}
+        """
+        return {name: v.held for name, v in self.named_variables().items() if v.trainable}
+
+    def apply(self, params: Mapping[str, Any], *inputs: Any, training: bool = False) -> Any:
+        """The model as a function of its parameters: with these values in place of its own.
+
+        Every transformation applies to it.
+
+        >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[2])])
+        >>> x = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
+        >>> slopes = pb.vmap(lambda x: pb.grad(lambda p: model.apply(p, x[None])[0, 0])(model.params()))(x)
+        >>> slopes["dense_1/kernel"].shape
+        (2, 2, 1)
+        """
+        places = self.named_variables()
+        if unknown := [name for name in params if name not in places]:
+            raise ArgumentError(
+                f"{self.name}.apply: there is no variable {unknown[0]!r}; there are {', '.join(places) or 'none yet'}."
+                f"{did_you_mean(unknown[0], places)}"
+            )
+        for name, value in params.items():
+            if value.shape != places[name].shape:
+                raise ShapeError(f"{self.name}.apply: {name} has shape {value.shape}, expected {places[name].shape}.")
+        with watching(Given({id(places[name]): value for name, value in params.items()})):
+            return self(*inputs, training=training)
+
+    def build(self, *shapes: Any) -> None:
+        """Make the variables for inputs of these shapes, which are without the batch: by running on zeros."""
+        self._built = True
+        try:
+            self.output_shape(*shapes)
+            vars(self)["shapes"] = tuple(tuple(shape) for shape in shapes)
+        except BaseException:
+            self._built = False
+            raise
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments it was made with, from the attributes that are called as these are."""
+        takes = [
+            p for p in signature(type(self)).parameters.values() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
+        ]
+        if lost := [p.name for p in takes if p.default is p.empty and not hasattr(self, p.name)]:
+            raise CheckpointError(
+                f"save: {self.name}: what {type(self).__name__} was given for {lost[0]!r} is not known. Keep it in an "
+                "attribute of that name, or write get_config; or write the variables alone: pb.train.save(path, model)."
+            )
+        found = {p.name: getattr(self, p.name) for p in takes if hasattr(self, p.name)}
+        return found | {"name": ""} if self.numbered and "name" in found else found
+
+    def summary(self) -> None:
+        """Print the layers, the shapes they give, and how many parameters they have."""
+        print(summary(self))
+
+
+class Given:
+    """Reads of some variables give what was given for them."""
+
+    level = 0
+    writes = False
+
+    def __init__(self, values: dict[int, Any]) -> None:
+        self.values = values
+
+    def seen(self, v: Variable, value: Any) -> Any:
+        return self.values.get(id(v), value)
+
+
+@check_keywords
+class Sequential(Model):
+    """Layers in a row; what ``sequential`` makes."""
+
+    def __init__(self, layers: Sequence[Layer] = (), name: str = "") -> None:
+        super().__init__(name)
+        self.stack: list[Layer] = []
+        for layer in layers:
+            self.add(layer)
+
+    def add(self, layer: Layer) -> None:
+        """Put one more layer at the end."""
+        if not isinstance(layer, Layer):
+            raise ArgumentError(f"{self.name}.add: expected a layer, got {type(layer).__name__}.")
+        if any(layer is one for one in self.stack):
+            raise ArgumentError(f"{self.name}.add: layer '{layer.name}' is in it already; use pb.model to share one.")
+        _called([*self.stack, layer], self.name)  # which refuses a name that is there
+        first, self._built = not self.stack, False
+        self.stack.append(layer)
+        if first:
+            self.input_shape = layer.input_shape
+        if self.input_shape is not None:
+            self.built_for([self.input_shape])
+
+    def parts(self) -> Iterator[tuple[str, Any]]:
+        yield from _called(vars(self).get("stack", ()), self.name).items()
+
+    def build(self, shape: Any) -> None:
+        if not self.stack:
+            raise ShapeError(f"{self.name} has no layers yet; add some.")
+        shape = self.input_shape = as_shape(f"{self.name}.build", shape)
+        for layer in self.stack:
+            layer.built_for([shape])
+            shape = layer.output_shape(shape)
+        self._built, vars(self)["shapes"] = True, (self.input_shape,)
+
+    def look_at(self, *xs: Any) -> None:
+        for first in self.stack[:1]:
+            first.look_at(*xs)
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        for layer in self.stack:
+            x = layer(x, training=training)
+        return x
+
+    def get_config(self) -> dict[str, Any]:
+        return {"layers": self.stack, "name": "" if self.numbered else self.name, "input_shape": self.input_shape}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Sequential:
+        model = cls(config["layers"], config["name"])
+        if config["input_shape"] is not None:
+            model.built_for([config["input_shape"]])
+        return model
+
+
+@check_keywords
+class Wired(Model):
+    """Layers that were applied to each other's results; what ``model`` makes."""
+
+    def __init__(self, inputs: Any, outputs: Any, name: str = "") -> None:
+        super().__init__(name)
+        self._single = isinstance(outputs, Pending)
+        self._order: list[Pending] = []  # before what it leads to, so that copying goes step by step
+        self._inputs: list[Pending] = [inputs] if isinstance(inputs, Pending) else list(inputs)
+        self._outputs: list[Pending] = [outputs] if isinstance(outputs, Pending) else list(outputs)
+        for x in [*self._inputs, *self._outputs]:
+            if not isinstance(x, Pending):
+                raise ArgumentError(
+                    f"{self.name}: inputs and outputs are made by pb.input and by layers, got {type(x).__name__}."
+                )
+        self._order = _in_order(self._inputs, self._outputs, self.name)
+        self._built, vars(self)["shapes"] = True, tuple(p.shape for p in self._inputs)
+        list(self.parts())  # which refuses two layers of one name
+
+    def parts(self) -> Iterator[tuple[str, Any]]:
+        layers = {id(step.layer): step.layer for step in vars(self).get("_order", ()) if step.layer is not None}
+        yield from _called(list(layers.values()), self.name).items()
+
+    def look_at(self, *xs: Any) -> None:
+        given = {id(p): x for p, x in zip(self._inputs, xs, strict=False)}
+        for step in self._order:
+            if step.layer is not None and all(id(p) in given for p in step.inputs):
+                step.layer.look_at(*[given[id(p)] for p in step.inputs])
+
+    def call(self, *xs: Any, training: bool = False) -> Any:
+        if len(xs) != len(self._inputs):
+            raise ArgumentError(f"{self.name}: expected {len(self._inputs)} inputs, got {len(xs)}.")
+        values = {id(p): x for p, x in zip(self._inputs, xs, strict=True)}
+        for step in self._order:
+            if step.layer is not None:
+                values[id(step)] = step.layer(*[values[id(p)] for p in step.inputs], training=training)
+        out = [values[id(p)] for p in self._outputs]
+        return out[0] if self._single else tuple(out)
+
+    def get_config(self) -> dict[str, Any]:
+        every = [*self._inputs, *self._order]
+        number = {id(p): i for i, p in enumerate(every)}
+        layers = {id(layer): i for i, layer in enumerate(self.layers)}
+        return {
+            "layers": self.layers,
+            "inputs": [p.shape for p in self._inputs],
+            "steps": [[layers[id(p.layer)], [number[id(x)] for x in p.inputs]] for p in self._order],
+            "outputs": [number[id(p)] for p in self._outputs],
+            "single": self._single,
+            "name": "" if self.numbered else self.name,
+        }
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Wired:
+        every = [Pending(tuple(shape), None, ()) for shape in config["inputs"]]
+        inputs = list(every)
+        for layer, given in config["steps"]:
+            every.append(Pending.of(config["layers"][layer], [every[i] for i in given]))
+        outputs = [every[i] for i in config["outputs"]]
+        return cls(inputs, outputs[0] if config["single"] else outputs, config["name"])
+
+
+def _called(layers: Sequence[Layer], name: str) -> dict[str, Layer]:
+    """The layers by their names in the model: the one that was given, or the kind and which of that kind it is."""
+    counts: Counter[str] = Counter()
+    found: dict[str, Layer] = {}
+    for layer in layers:
+        counts[layer.kind] += 1
+        called = f"{layer.kind}_{counts[layer.kind]}" if layer.numbered else layer.name
+        if called in found:
+            raise ArgumentError(f"{name}: two layers are called {called!r}. Give one another name.")
+        found[called] = layer
+    return found
+
+
+def _in_order(inputs: list[Pending], outputs: list[Pending], name: str) -> list[Pending]:
+    """Every step after those it needs."""
+    order: list[Pending] = []
+    done = {id(p) for p in inputs}
+    todo = [(p, False) for p in reversed(outputs)]
+    while todo:
+        step, ready = todo.pop()
+        if ready:
+            order.append(step)
+        elif id(step) not in done:
+            done.add(id(step))
+            if step.layer is None:
+                raise ArgumentError(f"{name}: an output needs an input of shape {step.shape} that is not among inputs.")
+            todo.append((step, True))
+            todo.extend((p, False) for p in reversed(step.inputs))
+    return order
+
+
+def sequential(layers: Sequence[Layer] = (), name: str = "") -> Sequential:
+    """A model of layers in a row.
+
+    >>> model = pb.sequential([pb.layers.dense(4, activation="relu", input_shape=[3]), pb.layers.dense(1)])
+    >>> model(np.ones((2, 3))).shape
+    (2, 1)
+    """
+    return Sequential(layers, name)
+
+
+def model(inputs: Any, outputs: Any, name: str = "") -> Wired:
+    """A model from what it is given to what it gives: layers applied to ``pb.input`` and to each other's results.
+
+    >>> x = pb.input([3])
+    >>> h = pb.layers.dense(3, activation="tanh")(x)
+    >>> both = pb.model(inputs=x, outputs=[pb.layers.dense(1)(h), pb.layers.dense(2)(h)])
+    >>> [y.shape for y in both(np.ones((5, 3)))]
+    [(5, 1), (5, 2)]
+    """
+    return Wired(inputs, outputs, name)
+
+
+def load_model(path: Any) -> Any:
+    """The model that ``model.save`` wrote: its layers and variables, and what it learns with unless that is a function.
+
+    Layers of your own are found by the names of their classes, which must be there already.
+
+    >>> import os, tempfile
+    >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[2])])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(os.path.join(folder, "model.safetensors"))
+    ...     again = pb.load_model(os.path.join(folder, "model.safetensors"))
+    >>> again.predict([[1.0, 2.0]])
+    array([[3.]], dtype=float32)
+    """
+    return read_model(path)

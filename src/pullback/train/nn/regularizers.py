@@ -1,0 +1,101 @@
+"""What large weights cost: functions of a variable, each a part of the loss, by TensorFlow.js's names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from pullback.core.convert import as_number
+from pullback.core.suggestions import did_you_mean, snake_case
+from pullback.errors import ArgumentError
+from pullback.train.io.structure import Made
+
+__all__ = ["L1", "L1L2", "L2", "Regularizer", "l1", "l1_l2", "l2", "regularizer"]
+
+
+@dataclass(frozen=True)
+class Regularizer(Made):
+    """What regularisers are made of: arguments as fields, and what they make of a variable.
+
+    >>> isinstance(pb.regularizers.l2(), pb.regularizers.Regularizer)
+    True
+    """
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            as_number(f"regularizers.{type(self).__name__.lower()}", field.name, getattr(self, field.name), 0)
+
+    def __call__(self, x: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} has no __call__(x).")
+
+
+@dataclass(frozen=True)
+class L1(Regularizer):
+    """``l1`` times the sum of sizes: many weights become zero.
+
+    >>> pb.regularizers.l1(0.5)(np.array([1.0, -3.0]))
+    np.float64(2.0)
+    """
+
+    l1: float = 0.01
+
+    def __call__(self, x: Any) -> Any:
+        return np.sum(np.abs(x)) * self.l1
+
+
+@dataclass(frozen=True)
+class L2(Regularizer):
+    """``l2`` times the sum of squares: weights stay small.
+
+    >>> pb.regularizers.l2(0.5)(np.array([1.0, -3.0]))
+    np.float64(5.0)
+    """
+
+    l2: float = 0.01
+
+    def __call__(self, x: Any) -> Any:
+        return np.sum(x * x) * self.l2
+
+
+@dataclass(frozen=True)
+class L1L2(Regularizer):
+    """The sum of both.
+
+    >>> pb.regularizers.l1_l2(l1=0.5, l2=0.5)(np.array([1.0, -3.0]))
+    np.float64(7.0)
+    """
+
+    l1: float = 0.01
+    l2: float = 0.01
+
+    def __call__(self, x: Any) -> Any:
+        return np.sum(np.abs(x)) * self.l1 + np.sum(x * x) * self.l2
+
+
+l1, l2, l1_l2 = L1, L2, L1L2
+NAMED: dict[str, Callable[..., Regularizer]] = {"l1": l1, "l2": l2, "l1_l2": l1_l2, "l1l2": l1_l2}
+
+
+def regularizer(given: Any, what: str = "regularizer") -> Callable[[Any], Any]:
+    """What a layer was given to keep weights small: a name, a regulariser, or any function of a variable.
+
+    >>> pb.regularizers.regularizer("l1l2")
+    L1L2(l1=0.01, l2=0.01)
+    """
+    if isinstance(given, str):
+        name = snake_case(given)
+        if name not in NAMED:
+            raise ArgumentError(
+                f"{what}: there is no regulariser {given!r}; there are {', '.join(NAMED)}.{did_you_mean(name, NAMED)}"
+            )
+        return NAMED[name]()
+    if not callable(given):
+        raise ArgumentError(
+            f"{what}: a regulariser is a name, one of pb.regularizers, or a function of the variable; "
+            f"got {type(given).__name__}."
+        )
+    made: Callable[[Any], Any] = given
+    return made

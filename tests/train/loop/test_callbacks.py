@@ -1,0 +1,355 @@
+"""Callbacks, called as fit calls them: when they stop, save, write and change the learning rate, and how they go on."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.errors import ArgumentError, DataError
+from pullback.train.loop.callbacks import CallbackList
+
+
+class FakeModel:
+    """As much of a model as callbacks use."""
+
+    def __init__(self, rate=0.1):
+        self.stop_training = False
+        self.optimizer = pb.train.sgd(rate)
+        self.weight = np.zeros(1)
+        self.saved = []
+
+    def get_weights(self):
+        return [self.weight.copy()]
+
+    def set_weights(self, weights):
+        self.weight = weights[0].copy()
+
+    def save_checkpoint(self, path):
+        self.saved.append(path)
+
+
+def run(callbacks, values, name="val_loss", model=None, start=0, state=None):
+    """The epochs of a fit whose monitored number has these values; the number of epochs and the list of callbacks."""
+    model = model or FakeModel()
+    listed = CallbackList(callbacks, model)
+    if state is not None:
+        listed.restore(state)
+    listed.on_train_begin({})
+    done = start
+    for epoch, value in enumerate(values[start:], start):
+        listed.on_epoch_begin(epoch, {})
+        for batch in range(2):
+            listed.on_batch_begin(batch, {})
+            model.weight = model.weight + 1
+            listed.on_batch_end(batch, {"loss": float(value)})
+        listed.on_epoch_end(epoch, {"loss": 1.0, name: float(value)})
+        done = epoch + 1
+        if model.stop_training:
+            break
+    after = listed.state()
+    listed.on_train_end({})
+    return model, listed, done, after
+
+
+# ---- early stopping
+
+
+@pytest.mark.parametrize(
+    ("options", "values", "epochs", "stops"),
+    [
+        ({}, [3, 2, 1, 1, 0], 4, True),  # the same is not better
+        ({}, [3, 2, 1], 3, False),
+        ({"patience": 2}, [3, 4, 2, 3, 3, 0], 5, True),
+        ({"patience": 2}, [3, 4, 2, 3, 1, 2], 6, False),
+        ({"min_delta": 0.5}, [3, 2, 1.6, 0], 3, True),
+        ({"min_delta": -0.5}, [3, 2, 1.6, 0], 3, True),
+        ({"mode": "max"}, [1, 2, 3, 2, 5], 4, True),
+        ({"baseline": 1.5, "patience": 3}, [3, 2.5, 2, 1.9], 3, True),
+        ({"baseline": 2.2, "patience": 3}, [3, 2.5, 2, 1.9, 3, 3, 3, 3], 7, True),
+        ({"patience": 2}, [np.nan, 2, np.nan, 1, np.nan, np.nan, 0], 6, True),
+        ({"patience": 1}, [np.nan, np.nan, 0], 2, True),
+    ],
+)
+def test_it_stops_when_nothing_gets_better(options, values, epochs, stops):
+    model, listed, done, _ = run(pb.callbacks.early_stopping(**options), values)
+    assert (done, model.stop_training, listed.stopped is not None) == (epochs, stops, stops)
+
+
+@pytest.mark.parametrize("name", ["acc", "val_accuracy", "val_top_k_categorical_accuracy", "precision", "val_recall"])
+def test_what_should_rise_is_known_by_its_name(name):
+    assert run(pb.callbacks.early_stopping(name), [0.5, 0.6, 0.7, 0.6, 0.9], name)[2] == 4
+    assert run(pb.callbacks.early_stopping(name, mode="min"), [0.5, 0.6, 0.7], name)[2] == 2
+
+
+def test_it_says_why_and_leaves_the_best_weights():
+    stopping = pb.callbacks.early_stopping(patience=1, restore_best_weights=True)
+    model, listed, _, _ = run(stopping, [3, 1.5, 2])
+    assert listed.stopped == "early_stopping: val_loss was best, 1.5, after epoch 2"
+    assert model.weight == [4.0]  # two batches in each of two epochs
+    assert run(pb.callbacks.early_stopping(patience=1), [3, 1.5, 2])[0].weight == [6.0]
+    _, listed, done, state = run(stopping, [9, 8, 7])  # the next fit begins anew
+    assert (done, listed.stopped) == (3, None)
+    assert run(stopping, [0, 9, 8], start=1, state=state)[2] == 2  # 9 and 8 are not better than 7
+    assert run(stopping, [9, 8])[2] == 2
+    assert stopping.best == 8
+
+
+@pytest.mark.parametrize("cut", range(1, 6))
+@pytest.mark.parametrize("late", [False, True])
+def test_early_stopping_goes_on_exactly(cut, late, tmp_path):
+    values = [3, 2, 4, 1, 2, 3, 0]
+
+    def make():
+        return [pb.callbacks.early_stopping(patience=2, restore_best_weights=True)]
+
+    whole = run(make(), values)
+    model, _, _, state = run(make(), values[:cut])
+    model.weight = np.array([2.0 * cut])  # as a checkpoint has it, before the best is restored
+    pb.train.save(tmp_path / "state", state)
+    state = pb.train.load(tmp_path / "state")
+    if late:  # restored by a hook of the beginning
+        callbacks = make()
+        listed = CallbackList(callbacks, None)
+        again = run(
+            [{"on_train_begin": lambda logs: listed.restore(state)}, *callbacks], values, start=cut, model=model
+        )
+    else:
+        again = run(make(), values, start=cut, state=state, model=model)
+    assert again[2] == whole[2] == 6
+    assert again[0].weight == whole[0].weight == [8.0]
+
+
+def test_what_is_not_there_cannot_be_monitored():
+    with pytest.raises(DataError) as caught:
+        run(pb.callbacks.early_stopping("val_acc"), [1.0], "accuracy")
+    assert str(caught.value) == (
+        "callbacks.early_stopping: there is no 'val_acc' to monitor; there are loss, accuracy. There is no validation: "
+        "give fit validation_data or validation_split."
+    )
+    with pytest.raises(DataError, match=r"model_checkpoint: there is no 'acc' to monitor; there are loss, val_loss\.$"):
+        run(pb.callbacks.model_checkpoint("a", "acc", save_best_only=True), [1.0])
+
+
+# ---- checkpoints
+
+
+def test_a_checkpoint_is_saved_after_each_epoch_or_when_it_is_the_best():
+    assert run(pb.callbacks.model_checkpoint("{epoch}-{val_loss:.2f}"), [3, 1, 2])[0].saved == [
+        "1-3.00",
+        "2-1.00",
+        "3-2.00",
+    ]
+    best = pb.callbacks.model_checkpoint("{epoch:02d}", save_best_only=True)
+    assert run(best, [3, 1, 2, 1, 0.5])[0].saved == ["01", "02", "05"]
+    risen = pb.callbacks.model_checkpoint("{epoch}", "val_acc", save_best_only=True)
+    assert run(risen, [0.3, 0.1, 0.5], "val_acc")[0].saved == ["1", "3"]
+
+
+def test_checkpoints_each_so_many_steps_go_on_counting():
+    def make():
+        return pb.callbacks.model_checkpoint("{epoch}-{loss:g}", every=3)
+
+    assert run(make(), [1, 2, 3, 4, 5])[0].saved == ["2-2", "3-3", "5-5"]
+    model, _, _, state = run(make(), [1, 2])
+    assert run(make(), [1, 2, 3, 4, 5], start=2, state=state, model=model)[0].saved == ["2-2", "3-3", "5-5"]
+
+
+def test_checkpoints_remember_the_best():
+    def make():
+        return pb.callbacks.model_checkpoint("{epoch}", save_best_only=True)
+
+    model, _, _, state = run(make(), [3, 1])
+    assert run(make(), [3, 1, 2, 0], start=2, state=state, model=model)[0].saved == ["1", "2", "4"]
+
+
+def test_a_checkpoint_has_what_the_others_remember_after_the_epoch():
+    seen = []
+    stopping = pb.callbacks.early_stopping(patience=5)
+    model = FakeModel()
+    model.save_checkpoint = lambda path: seen.append(stopping.state()["wait"])
+    run([pb.callbacks.model_checkpoint("a"), stopping], [3, 1, 2, 2], model=model)
+    assert seen == [0, 0, 1, 2]
+
+
+def test_paths_that_cannot_be_written():
+    with pytest.raises(
+        DataError, match=r"'\{accuracy\}' cannot be filled in: 'accuracy'; there are epoch, loss, val_loss"
+    ):
+        run(pb.callbacks.model_checkpoint("{accuracy}"), [1.0])
+    for callback in (pb.callbacks.model_checkpoint("no/folder/a"), pb.callbacks.csv_logger("no/folder/a")):
+        with pytest.raises(FileNotFoundError, match="there is no folder 'no/folder'"):
+            run(callback, [])
+
+
+def test_only_checkpoints_by_step_cost_something_at_each_batch():
+    assert not CallbackList([pb.callbacks.model_checkpoint("a"), pb.callbacks.early_stopping()], None).has_batch_hooks
+    assert CallbackList(pb.callbacks.model_checkpoint("a", every=2), None).has_batch_hooks
+    assert CallbackList({"onBatchEnd": print}, None).has_batch_hooks
+
+
+# ---- CSV
+
+
+def rows(path, separator=","):
+    with open(path, newline="") as file:
+        return list(csv.reader(file, delimiter=separator))
+
+
+def test_a_row_is_in_the_file_after_each_epoch(tmp_path):
+    path, seen = tmp_path / "log.csv", []
+    look = pb.callbacks.lambda_callback(on_epoch_end=lambda epoch, logs: seen.append(len(rows(path, ";"))))
+    run([pb.callbacks.csv_logger(path, separator=";"), look], [0.25, 1 / 3])
+    assert seen == [2, 3]
+    assert rows(path, ";") == [["epoch", "loss", "val_loss"], ["0", "1.0", "0.25"], ["1", "1.0", repr(1 / 3)]]
+
+
+@pytest.mark.parametrize(("append", "epochs"), [(False, ["0"]), (True, ["0", "1", "0"])])
+def test_another_fit_writes_a_new_file_or_goes_on(append, epochs, tmp_path):
+    path = tmp_path / "log.csv"
+    run(pb.callbacks.csv_logger(path), [1, 2])
+    run(pb.callbacks.csv_logger(path, append=append), [3])
+    assert [row[0] for row in rows(path)] == ["epoch", *epochs]
+
+
+def test_a_resumed_fit_writes_the_rows_of_an_uninterrupted_one(tmp_path):
+    path, whole = tmp_path / "log.csv", tmp_path / "whole.csv"
+    run(pb.callbacks.csv_logger(whole), [1, 2, 3, 4])
+    state = run(pb.callbacks.csv_logger(path), [1, 2])[3]  # the checkpoint
+    run(pb.callbacks.csv_logger(path), [1, 2, 9])  # went on until it was killed
+    with open(path, "a") as file:
+        file.write("3,1.0")  # in the middle of a row
+    run(pb.callbacks.csv_logger(path), [1, 2, 3, 4], start=2, state=state)
+    assert path.read_text() == whole.read_text()
+    path.unlink()
+    run(pb.callbacks.csv_logger(path), [1, 2, 3], start=2, state=state)
+    assert [row[0] for row in rows(path)] == ["epoch", "2"]
+    assert [file.name for file in tmp_path.iterdir() if file.name.endswith("unfinished")] == []
+
+
+def test_half_a_row_is_not_gone_on_with(tmp_path):
+    path = tmp_path / "log.csv"
+    run(pb.callbacks.csv_logger(path), [1, 2])
+    path.write_text(path.read_text()[:-2])  # killed while it wrote 2.0
+    run(pb.callbacks.csv_logger(path, append=True), [3])
+    assert rows(path)[1:] == [["0", "1.0", "1.0"], ["0", "1.0", "3.0"]]
+
+
+def test_columns_have_to_stay(tmp_path):
+    path = tmp_path / "log.csv"
+    run(pb.callbacks.csv_logger(path), [1], "val_loss")
+    with pytest.raises(
+        DataError, match=r"'log.csv' has the columns epoch, loss, val_loss, but there are epoch, loss, acc"
+    ):
+        run(pb.callbacks.csv_logger(path, append=True), [1], "acc")
+    logger = pb.callbacks.csv_logger(path)
+    logger.on_epoch_end(0, {"loss": 1.0, "acc": 1.0})
+    with pytest.raises(DataError, match="there is no 'acc' in this epoch's logs"):
+        logger.on_epoch_end(1, {"loss": 1.0})
+    logger.on_train_end({})
+
+
+# ---- learning rates
+
+
+def rates(callback, values, **more):
+    seen = []
+    look = {"on_epoch_end": lambda epoch, logs: seen.append(round(model.optimizer.learning_rate, 6))}
+    model = more.pop("model", None) or FakeModel()
+    return seen, run([callback, look], values, model=model, **more)
+
+
+def test_the_learning_rate_follows_a_function_of_the_epoch():
+    assert rates(pb.callbacks.learning_rate_schedule(lambda epoch: 1 / (epoch + 1)), [1] * 4)[0] == [
+        1,
+        0.5,
+        0.333333,
+        0.25,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "values", "expected"),
+    [
+        ({"patience": 1}, [2, 1, 1, 1], [0.1, 0.1, 0.05, 0.025]),
+        ({"patience": 2}, [2, 3, 3, 1, 1, 1], [0.1, 0.1, 0.05, 0.05, 0.05, 0.025]),
+        ({"patience": 1, "cooldown": 2}, [2, 2, 2, 2, 2], [0.1, 0.05, 0.05, 0.025, 0.025]),
+        ({"patience": 1, "min_lr": 0.04}, [2, 2, 2, 2], [0.1, 0.05, 0.04, 0.04]),
+        ({"patience": 1, "min_delta": 0.5}, [2, 1.6, 1.6], [0.1, 0.05, 0.025]),
+        ({"patience": 1, "mode": "max"}, [2, 3, 1], [0.1, 0.1, 0.05]),
+    ],
+)
+def test_the_learning_rate_gets_smaller_on_a_plateau(options, values, expected):
+    assert rates(pb.callbacks.reduce_lr_on_plateau(factor=0.5, **options), values)[0] == expected
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3, 4])
+def test_a_plateau_goes_on_after_a_pause(cut):
+    values = [2, 2, 2, 2, 1, 1, 1]
+
+    def make():
+        return pb.callbacks.reduce_lr_on_plateau(factor=0.5, patience=2, cooldown=1)
+
+    whole = rates(make(), values)[0]
+    first, (model, _, _, state) = rates(make(), values[:cut])
+    assert first + rates(make(), values, start=cut, state=state, model=model)[0] == whole
+
+
+# ---- own ones, and what is refused
+
+
+def test_hooks_are_called_in_order_with_what_belongs_to_them():
+    called = []
+
+    class Own(pb.callbacks.Callback):
+        def on_train_begin(self, logs):
+            called.append(("train", logs))
+
+        def on_epoch_end(self, epoch, logs):
+            called.append((epoch, logs["loss"]))
+            self.model.stop_training = epoch == 1
+
+    functions = {"onEpochBegin": lambda epoch, logs: called.append(f"begin {epoch}")}
+    more = pb.callbacks.custom_callback(
+        {"onBatchEnd": lambda batch, logs: called.append(batch)}, on_train_end=called.append
+    )
+    assert run([Own(), functions, more], [1, 1, 1])[2] == 2
+    assert called == [("train", {}), "begin 0", 0, 1, (0, 1.0), "begin 1", 0, 1, (1, 1.0), {}]
+
+
+def test_callbacks_go_on_by_their_kind():
+    def make(patience):
+        return pb.callbacks.early_stopping(patience=patience)
+
+    state = run([make(5), make(6), {"on_epoch_end": print}], [3, 4, 4])[3]
+    assert {name: kept["wait"] for name, kept in state.items()} == {"early_stopping_1": 2, "early_stopping_2": 2}
+    listed = CallbackList([pb.callbacks.reduce_lr_on_plateau(), make(7)], FakeModel())
+    listed.restore(state)
+    assert [callback.wait for callback in listed.callbacks] == [0, 2]
+    with pytest.raises(DataError, match=r"early_stopping.restore: expected a state of best, wait, .* got 'rows'"):
+        make(1).restore({"rows": 3})
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: CallbackList([3], None), "callbacks: expected one of pb.callbacks, or a dict of functions as in"),
+        (
+            lambda: CallbackList({"on_epoch": print}, None),
+            "there is no hook 'on_epoch'; there are on_train_begin, on_e",
+        ),
+        (lambda: CallbackList({"onEpochEnd": 3}, None), "onEpochEnd must be a function, got int"),
+        (lambda: pb.callbacks.early_stopping(patience=-1), "early_stopping: patience must be a whole number from 0 on"),
+        (lambda: pb.callbacks.early_stopping(mode="up"), "early_stopping: mode must be auto, min or max, got 'up'"),
+        (lambda: pb.callbacks.model_checkpoint("a", every=0), "model_checkpoint: every must be a whole number from 1"),
+        (lambda: pb.callbacks.model_checkpoint("a", every=2, save_best_only=True), "give every or save_best_only"),
+        (lambda: pb.callbacks.learning_rate_schedule(0.1), "expected a function of the number of the epoch, got float"),
+        (lambda: pb.callbacks.reduce_lr_on_plateau(factor=1.0), "factor must be less than 1"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(make, said):
+    with pytest.raises(ArgumentError) as caught:
+        make()
+    assert said in str(caught.value)

@@ -1,0 +1,307 @@
+"""Losses and metrics by name: against formulas written by hand, eager and compiled, and what they refuse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax, softmax
+
+import pullback as pb
+from pullback.errors import ArgumentError, DataError, ShapeError
+from pullback.train.loop.objectives import check_labels, loss_of, metric_of, metrics_of
+
+RNG = np.random.default_rng(0)
+LABELS = np.array([2, 0, 1, 2, 1])
+ONE_HOT = np.eye(3)[LABELS]
+LOGITS = RNG.normal(size=(5, 3)) * 2
+SHARES = softmax(LOGITS, axis=-1)
+SCALED = SHARES * np.array([[1.0], [2.0], [0.5], [1.0], [3.0]])  # Keras makes them sum to 1
+ANY, OTHER = RNG.normal(size=(5, 3)), RNG.normal(size=(5, 3))
+COUNTS = RNG.integers(0, 5, (5, 3)).astype(float)
+ONES = (RNG.random((5, 3)) < 0.5).astype(float)
+POSITIVE = RNG.random((5, 3)) * 3 + 0.1
+
+
+def cosine(y, p):
+    return -(y * p).sum(-1) / np.linalg.norm(y, axis=-1) / np.linalg.norm(p, axis=-1)
+
+
+def entropy(y, p):
+    return -(y * np.log(p) + (1 - y) * np.log(1 - p)).mean(-1)
+
+
+def huber(x):
+    return np.where(np.abs(x) < 1, 0.5 * x**2, np.abs(x) - 0.5)
+
+
+# name: labels, predictions, what Keras gives for each example
+CASES = {
+    "mean_squared_error": (ANY, OTHER, ((ANY - OTHER) ** 2).mean(-1)),
+    "mean_absolute_error": (ANY, OTHER, np.abs(ANY - OTHER).mean(-1)),
+    "mean_absolute_percentage_error": (ANY, OTHER, 100 * np.abs((ANY - OTHER) / ANY).mean(-1)),
+    "mean_squared_logarithmic_error": (
+        COUNTS, POSITIVE, ((np.log1p(np.maximum(COUNTS, 1e-7)) - np.log1p(POSITIVE)) ** 2).mean(-1),
+    ),
+    "huber_loss": (ANY, OTHER * 3, huber(ANY - OTHER * 3).mean(-1)),
+    "logcosh": (ANY, OTHER, np.log(np.cosh(ANY - OTHER)).mean(-1)),
+    "hinge": (ONES * 2 - 1, OTHER, np.maximum(1 - (ONES * 2 - 1) * OTHER, 0).mean(-1)),
+    "squared_hinge": (ONES, OTHER, (np.maximum(1 - (ONES * 2 - 1) * OTHER, 0) ** 2).mean(-1)),
+    "categorical_hinge": (
+        ONE_HOT, ANY, np.maximum(1 + ((1 - ONE_HOT) * ANY).max(-1) - (ONE_HOT * ANY).sum(-1), 0),
+    ),
+    "kullback_leibler_divergence": (ONE_HOT, SHARES, -np.log(SHARES[range(5), LABELS])),
+    "poisson": (COUNTS, POSITIVE, (POSITIVE - COUNTS * np.log(POSITIVE + 1e-7)).mean(-1)),
+    "cosine_proximity": (ANY, OTHER, cosine(ANY, OTHER)),
+    "binary_crossentropy": (ONES, SHARES, entropy(ONES, SHARES)),
+    "categorical_crossentropy": (ONE_HOT, SCALED, -np.log(SHARES[range(5), LABELS])),
+    "sparse_categorical_crossentropy": (LABELS, SCALED, -np.log(SHARES[range(5), LABELS])),
+    "sigmoid_cross_entropy": (ONES, LOGITS, entropy(ONES, 1 / (1 + np.exp(-LOGITS)))),
+    "softmax_cross_entropy": (ONE_HOT, LOGITS, -log_softmax(LOGITS, -1)[range(5), LABELS]),
+    "sparse_softmax_cross_entropy": (LABELS, LOGITS, -log_softmax(LOGITS, -1)[range(5), LABELS]),
+}  # fmt: skip
+HITS = (np.argmax(LOGITS, -1) == LABELS).astype(float)
+WIDE, WIDE_LABELS = RNG.normal(size=(20, 9)), RNG.integers(0, 9, 20)
+AMONG_5 = np.array([label in np.argsort(row)[-5:] for label, row in zip(WIDE_LABELS, WIDE, strict=True)], float)
+MEASURES = {
+    "categorical_accuracy": (ONE_HOT, LOGITS, HITS),
+    "sparse_categorical_accuracy": (LABELS, LOGITS, HITS),
+    "top_k_categorical_accuracy": (np.eye(9)[WIDE_LABELS], WIDE, AMONG_5),
+    "sparse_top_k_categorical_accuracy": (WIDE_LABELS, WIDE, AMONG_5),
+    "binary_accuracy": (ONES, SHARES, ((SHARES > 0.5) == ONES).mean(-1)),
+    "precision": (ONES, SHARES, ONES[SHARES > 0.5].mean()),
+    "recall": (ONES, SHARES, (SHARES > 0.5)[ONES == 1].mean()),
+    "r2_score": (ANY, OTHER, 1 - ((ANY - OTHER) ** 2).sum() / ((ANY - ANY.mean()) ** 2).sum()),
+}
+
+
+def in_camel_case(name):
+    first, *rest = name.split("_")
+    return first + "".join(word.title() for word in rest)
+
+
+@pytest.mark.parametrize("name", [*CASES, *MEASURES])
+def test_it_gives_what_the_formula_gives_for_each_example(name):
+    y, p, expected = (CASES | MEASURES)[name]
+    np.testing.assert_allclose(getattr(pb.metrics, name)(y, p), expected, rtol=2e-6, atol=1e-6)
+    metric = metric_of(in_camel_case(name), loss_of("mse"))
+    assert metric.name == name
+    np.testing.assert_allclose(metric(y, p), np.mean(expected), rtol=2e-6)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_loss_is_the_mean_with_the_right_gradient(name):
+    y, p, expected = CASES[name]
+    for called in (name, in_camel_case(name), getattr(pb.metrics, name)):
+        loss = loss_of(called)
+        assert (loss.name, loss.sparse) == (name, name.startswith("sparse"))
+        np.testing.assert_allclose(loss(y, p), np.mean(expected), rtol=2e-6)
+    pb.check_grads(lambda p: loss_of(name)(y, p), [p])
+
+
+@pytest.mark.parametrize("name", [*CASES, *MEASURES])
+def test_eager_and_compiled_are_alike_and_stay_in_float32(name):
+    y, p, _ = (CASES | MEASURES)[name]
+    metric, p = metric_of(name, loss_of("mse")), p.astype(np.float32)
+    eager = metric(y, p)  # labels are float64 or int64
+    compiled = pb.compile(metric)(y, p)
+    assert eager.dtype == compiled.dtype == np.float32
+    np.testing.assert_allclose(compiled, eager, rtol=1e-5)
+    if name in CASES:
+        of = pb.grad(lambda p: metric(y, p))
+        np.testing.assert_allclose(pb.compile(of)(p), of(p), rtol=1e-4, atol=1e-6)
+        assert of(p).dtype == np.float32
+
+
+@pytest.mark.parametrize("name", ["binary_crossentropy", "categorical_crossentropy", "sparse_categorical_crossentropy"])
+def test_probabilities_of_0_and_1_are_clipped_as_keras_does(name):
+    y, p = {"binary": ([[0.0]], [[1.0]]), "categorical": ([[1.0, 0]], [[0.0, 1]]), "sparse": ([0], [[0.0, 1]])}[
+        name.split("_")[0]
+    ]
+    assert loss_of(name)(np.array(y), np.array(p)) == pytest.approx(-np.log(1e-7), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("short", "name"),
+    [
+        ("mse", "mean_squared_error"), ("MAE", "mean_absolute_error"), ("huber", "huber_loss"),
+        (pb.losses.sparse_softmax_cross_entropy, "sparse_softmax_cross_entropy"),
+        (pb.losses.absolute_difference, "mean_absolute_error"),
+    ],
+)  # fmt: skip
+def test_there_are_other_ways_to_say_it(short, name):
+    assert loss_of(short) == loss_of(name)
+
+
+@pytest.mark.parametrize(
+    ("loss", "y", "p"),
+    [
+        ("mse", np.array([1.0, 2.0, 4.0]), np.array([[1.0], [1.0], [1.0]])),
+        ("mse", np.array([[1.0], [2.0], [4.0]]), np.array([1.0, 1.0, 1.0])),
+        (lambda y, p: (y - p) ** 2, np.array([1.0, 2.0, 4.0]), np.array([[1.0], [1.0], [1.0]])),
+        (lambda y, p: pb.mean((y - p) ** 2), np.array([1.0, 2.0, 4.0]), np.array([[1.0], [1.0], [1.0]])),
+    ],
+)
+def test_labels_without_a_last_axis_are_not_broadcast(loss, y, p):
+    assert float(loss_of(loss)(y, p)) == pytest.approx(10 / 3)
+    assert float(metric_of(loss, loss_of("mse"))(y, p)) == pytest.approx(10 / 3)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint8, np.float32])
+@pytest.mark.parametrize("shape", [(5,), (5, 1)])
+def test_labels_may_be_any_whole_numbers_and_have_an_axis_of_one(dtype, shape):
+    y = LABELS.astype(dtype).reshape(shape)
+    for name in ("sparse_categorical_crossentropy", "sparse_softmax_cross_entropy", "sparse_categorical_accuracy"):
+        function = getattr(pb.metrics, name)
+        np.testing.assert_array_equal(function(y, SHARES), function(LABELS, SHARES))
+        np.testing.assert_allclose(pb.compile(function)(y, SHARES), function(LABELS, SHARES), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["categorical_accuracy", "sparse_categorical_accuracy"])
+def test_of_classes_that_are_equally_high_the_first_is_meant(name):
+    p = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [-1.0, -2.0, -1.0]], np.float32)
+    y = np.array([0, 1, 0, 2, 2])
+    function, y = getattr(pb.metrics, name), y if name.startswith("sparse") else np.eye(3)[y]
+    np.testing.assert_array_equal(function(y, p), [1, 0, 1, 0, 0])
+    np.testing.assert_array_equal(pb.compile(function)(y, p), [1, 0, 1, 0, 0])
+
+
+@pytest.mark.parametrize("impossible", [-np.inf, -1e30])
+def test_a_class_that_cannot_be_does_no_harm(impossible):
+    y, p = np.array([0, 1]), np.array([[1.0, 2.0, impossible], [impossible, 1.0, 1.0]], np.float32)
+    loss = loss_of("sparse_softmax_cross_entropy")
+    expected = (np.log1p(np.e) + np.log(2)) / 2
+    of = pb.grad(lambda p: loss(y, p))
+    for value, gradient in ((loss(y, p), of(p)), (pb.compile(loss)(y, p), pb.compile(of)(p))):
+        assert value == pytest.approx(expected, rel=1e-6)
+        np.testing.assert_allclose(gradient, (softmax(p, -1) - np.eye(3)[y]) / 2, atol=1e-6)
+
+
+def test_labels_of_sequences():
+    y, p = LABELS.reshape(5, 1).repeat(2, 1), np.stack([SHARES, SHARES], 1)
+    expected = -np.log(SHARES[range(5), LABELS])
+    np.testing.assert_allclose(
+        pb.metrics.sparse_categorical_crossentropy(y, p), np.stack([expected, expected], 1), rtol=1e-6
+    )
+
+
+def test_own_functions_keep_float32():
+    loss = loss_of(lambda y, p: (y - p) ** 2)
+    assert loss.name == "loss"
+    assert loss(ANY, OTHER.astype(np.float32)).dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("loss", "y", "p", "expected"),
+    [
+        ("binary_crossentropy", [[1], [0], [1]], [[0.4], [0.4], [0.7]], 2 / 3),
+        ("sigmoid_cross_entropy", [1, 0, 1], [[0.4], [-0.4], [0.7]], 1.0),  # the threshold of logits is 0
+        ("sigmoid_cross_entropy", [[1, 0]], [[0.4, 0.4]], 0.5),
+        ("mse", [1, 0], [[0.4], [0.4]], 0.5),
+        ("categorical_crossentropy", [[0, 1], [1, 0]], [[0.4, 0.6], [0.4, 0.6]], 0.5),
+        ("sparse_categorical_crossentropy", [1, 0], [[0.4, 0.6], [0.4, 0.6]], 0.5),
+        ("sparse_softmax_cross_entropy", [[1], [0]], [[-3.0, 2.0], [2.0, -3.0]], 1.0),
+        (lambda y, p: p, [1, 0], [[0.4, 0.6], [0.4, 0.6]], 0.5),  # by the shapes alone
+    ],
+)
+def test_accuracy_is_the_one_that_keras_chooses(loss, y, p, expected):
+    metric = metric_of("acc", loss_of(loss))
+    y, p = np.array(y), np.array(p, np.float32)
+    assert metric(y, p) == pytest.approx(expected)
+    assert pb.compile(metric)(y, p) == pytest.approx(expected)
+
+
+def test_precision_and_recall_of_logits_and_of_nothing():
+    y, logits = np.array([1.0, 0.0]), np.array([0.3, -0.3])
+    for name in ("precision", "recall"):
+        assert metric_of(name, loss_of("sigmoid_cross_entropy"))(y, logits) == 1.0
+        assert metric_of(name, loss_of("mse"))(y * 0, logits) == 0.0
+
+
+def test_among_fewer_classes_than_are_asked_for_every_one_is():
+    for function in (pb.metrics.top_k_categorical_accuracy, pb.compile(pb.metrics.top_k_categorical_accuracy)):
+        np.testing.assert_array_equal(function(ONE_HOT, LOGITS), np.ones(5))
+
+
+def test_metrics_have_names_of_their_own():
+    def loss(y, p):
+        return p
+
+    named = metrics_of(["accuracy", "MSE", loss, lambda y, p: p, "accuracy"], loss_of("mse"))
+    assert [metric.name for metric in named] == ["accuracy", "mean_squared_error", "loss_2", "metric", "accuracy_2"]
+    assert metrics_of(None, loss_of("mse")) == []
+    assert [metric.name for metric in metrics_of("acc", loss_of("mse"))] == ["acc"]
+
+
+@pytest.mark.parametrize(
+    ("y", "said"),
+    [
+        ([0, 3], "cross_entropy: labels must be 0 to 2, as there are 3 classes; the smallest is 0, the largest 3."),
+        ([-1, 2], "labels must be 0 to 2, as there are 3 classes; the smallest is -1, the largest 2."),
+        ([0.5, 2.0], "whole numbers, 0 to 2, as there are 3 classes; the smallest is 0.5, the largest 2.0."),
+        ([0.0, np.nan], "labels must be whole numbers, 0 to 2"),
+        (["a", "b"], "labels must be numbers of classes, 0 to 2, got dtype <U1."),
+    ],
+)
+def test_labels_that_are_no_classes_are_refused(y, said):
+    loss = loss_of("sparse_softmax_cross_entropy")
+    with pytest.raises(DataError) as caught:
+        check_labels(loss, np.array(y), (None, 3))
+    assert said in str(caught.value)
+    if np.array(y).dtype.kind != "U":
+        with pytest.raises(DataError, match="3 classes"):
+            loss(np.array(y), np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("y", [np.array([True, False]), np.array([0.0, 2.0]), np.array([], int), pb.tensor([1, 2])])
+def test_labels_that_are_classes_are_not(y):
+    check_labels(loss_of("sparse_categorical_crossentropy"), y, (None, 3))
+    check_labels(loss_of("mse"), y - 7 if y.dtype != bool else y, (None, 3))
+
+
+@pytest.mark.parametrize(
+    ("loss", "y", "p", "said"),
+    [
+        ("mse", (4, 2), (4, 3), "mean_squared_error: y_true of shape (4, 2) and y_pred of shape (4, 3) must have"),
+        ("categorical_crossentropy", (4,), (4, 3), "For labels that are numbers of classes there are the sparse_ ones"),
+        ("sparse_categorical_crossentropy", (4, 3), (4, 3), "sparse_categorical_crossentropy: y_true of shape (4, 3)"),
+        ("sparse_categorical_crossentropy", (4, 3), (4, 3), "expected labels of shape (4,) or (4, 1), each label the"),
+        ("sparse_categorical_crossentropy", (4, 3), (4, 3), "For one-hot labels there are those without sparse_."),
+        ("sparse_softmax_cross_entropy", (5,), (4, 3), "y_true of shape (5,) and y_pred of shape (4, 3)"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_refused(loss, y, p, said):
+    with pytest.raises(ShapeError) as caught:
+        loss_of(loss)(np.zeros(y), np.zeros(p))
+    assert said in str(caught.value)
+    with pytest.raises(ShapeError) as caught:
+        pb.compile(loss_of(loss))(np.zeros(y), np.zeros(p))
+    assert said in str(caught.value)
+
+
+def test_unknown_names_list_the_known():
+    with pytest.raises(ArgumentError, match=r"compile: loss: .*mean_squared_error, .*, mse, .*; got 'square'"):
+        loss_of("square")
+    with pytest.raises(ArgumentError, match=r"compile: loss: expected a function .* got 3"):
+        loss_of(3)
+    with pytest.raises(ArgumentError, match=r"compile: metrics: .*accuracy, acc, .*recall, .*; got 'precise'"):
+        metric_of("precise", loss_of("mse"))
+    with pytest.raises(ArgumentError, match=r"loss: a loss or metric gives one number .* this one gave NoneType"):
+        loss_of(lambda y, p: None)(ANY, OTHER)
+
+
+@pytest.mark.parametrize(
+    ("given", "proposed"),
+    [
+        ("mean_square_eror", "mean_squared_error"),
+        ("meanSquaredErorr", "mean_squared_error"),
+        ("catagorical_crossentropy", "categorical_crossentropy"),
+        ("acuracy", "accuracy"),
+        ("precison", "precision"),
+    ],
+)
+def test_misspelt_loss_or_metric_proposes_the_nearest_name(given, proposed):
+    with pytest.raises(ArgumentError, match=rf"got '{given}'\. Did you mean '{proposed}'"):
+        metric_of(given, loss_of("mse"))
+    if "error" in proposed or "entropy" in proposed:
+        with pytest.raises(ArgumentError, match=rf"got '{given}'\. Did you mean '{proposed}'"):
+            loss_of(given)

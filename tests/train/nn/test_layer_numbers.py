@@ -1,0 +1,504 @@
+"""Layers against formulas that are written out in NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback import layers
+from pullback.train.nn.summary import summary
+
+DRAWN = pb.initializers.random_normal(stddev=0.5, seed=3)
+generator = np.random.default_rng(5)
+SEQUENCE = generator.normal(size=(3, 4, 2))
+IMAGE = generator.normal(size=(2, 5, 6, 3))
+
+
+def close(y: Any, z: Any) -> None:
+    np.testing.assert_allclose(np.asarray(y), z, rtol=1e-5, atol=1e-6)
+
+
+def sigmoid(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def weights(layer: Any) -> list[Any]:
+    return [np.asarray(v, np.float64) for v in layer.variables]
+
+
+def convolved(x: Any, kernel: Any, step: tuple[int, int] = (1, 1), apart: tuple[int, int] = (1, 1)) -> Any:
+    """Each window by itself, without padding."""
+    height, width = kernel.shape[:2]
+    tall, wide = (height - 1) * apart[0] + 1, (width - 1) * apart[1] + 1
+    rows, columns = range(0, x.shape[1] - tall + 1, step[0]), range(0, x.shape[2] - wide + 1, step[1])
+    out = np.zeros((len(x), len(rows), len(columns), kernel.shape[-1]))
+    for i, top in enumerate(rows):
+        for j, left in enumerate(columns):
+            window = x[:, top : top + tall : apart[0], left : left + wide : apart[1]]
+            out[:, i, j] = np.einsum("bhwc,hwcf->bf", window, kernel)
+    return out
+
+
+# ---- without places
+
+
+def test_dense_and_its_activations() -> None:
+    layer = layers.dense(3, "tanh", bias_initializer=DRAWN)
+    y = layer(SEQUENCE)
+    kernel, bias = weights(layer)
+    close(y, np.tanh(SEQUENCE @ kernel + bias))
+    close(layers.dense(3, lambda x: x * 2, kernel_initializer="ones")(np.ones((1, 2))), [[4.0] * 3])
+
+
+@pytest.mark.parametrize(
+    ("name", "formula"),
+    [
+        ("softmax", softmax),
+        ("hardSigmoid", lambda x: np.clip(0.2 * x + 0.5, 0, 1)),
+        ("softsign", lambda x: x / (1 + abs(x))),
+        ("relu6", lambda x: np.clip(x, 0, 6)),
+        ("swish", lambda x: x * sigmoid(x)),
+        (np.square, lambda x: x * x),
+        (None, lambda x: x),
+    ],
+)
+def test_activation(name: Any, formula: Any) -> None:
+    close(layers.activation(name)(3 * SEQUENCE), formula(3 * SEQUENCE))
+
+
+def test_shapes() -> None:
+    close(layers.flatten()(IMAGE), IMAGE.reshape(2, -1))
+    close(layers.reshape([-1, 9])(IMAGE), IMAGE.reshape(2, 10, 9))
+    close(layers.reshape(90)(IMAGE), IMAGE.reshape(2, 90))
+    close(layers.permute([3, 1, 2])(IMAGE), IMAGE.transpose(0, 3, 1, 2))
+    close(layers.repeat_vector(3)(SEQUENCE[:, 0]), np.stack([SEQUENCE[:, 0]] * 3, 1))
+
+
+def test_embedding_of_integers_and_of_whole_floats() -> None:
+    layer = layers.embedding(5, 3)
+    at = np.array([[0, 4, 4], [2, 0, 1]])
+    y = layer(at)
+    (table,) = weights(layer)
+    close(y, table[at])
+    close(layer(at.astype(np.float32)), table[at])
+    close(layer(at.tolist()), table[at])
+    grads = pb.variable_grads(lambda: pb.sum(layer(at))).grads
+    close(next(iter(grads.values())), np.bincount(at.ravel(), minlength=5)[:, None] * np.ones(3))
+
+
+# ---- chance
+
+
+def test_dropout_in_training_only() -> None:
+    x = np.ones((200, 50), np.float32)
+    layer = layers.dropout(0.25, seed=4)
+    assert layer(x) is x
+    first, second = (np.asarray(layer(x, training=True)) for _ in range(2))
+    assert sorted({*first.ravel().tolist()}) == pytest.approx([0.0, 4 / 3])
+    assert np.mean(first == 0) == pytest.approx(0.25, abs=0.02)
+    assert (first != second).any()  # drawn anew, even with a seed
+    again = layers.dropout(0.25, seed=4)
+    np.testing.assert_array_equal(again(x, training=True), first)
+    np.testing.assert_array_equal(again(x, training=True), second)
+    third = layers.dropout(0.25, seed=4)
+    compiled = pb.compile(lambda x: third(x, training=True))
+    np.testing.assert_array_equal(compiled(x), first)
+    np.testing.assert_array_equal(compiled(x), second)
+    rows = np.asarray(layers.dropout(0.5, [None, 1])(x, training=True))
+    assert np.all(rows == rows[:, :1])
+    assert {*rows[:, 0].tolist()} == {0.0, 2.0}
+
+
+def test_noise_in_training_only() -> None:
+    x = np.full((200, 50), 3.0, np.float32)
+    layer = layers.gaussian_noise(0.5, seed=4)
+    assert layer(x) is x
+    noisy = np.asarray(layer(x, training=True))
+    assert noisy.mean() == pytest.approx(3, abs=0.03)
+    assert noisy.std() == pytest.approx(0.5, abs=0.02)
+
+
+# ---- convolutions
+
+
+@pytest.mark.parametrize(
+    ("settings", "pads", "step", "apart"),
+    [
+        ({}, (0, 0, 0, 0), (1, 1), (1, 1)),
+        ({"strides": [1, 2]}, (0, 0, 0, 0), (1, 2), (1, 1)),
+        ({"dilation_rate": 2}, (0, 0, 0, 0), (1, 1), (2, 2)),
+        ({"padding": "same"}, (0, 1, 1, 1), (1, 1), (1, 1)),
+        ({"padding": "same", "strides": 2}, (0, 1, 0, 1), (2, 2), (1, 1)),
+    ],
+)
+def test_conv2d(settings: Any, pads: Any, step: Any, apart: Any) -> None:
+    layer = layers.conv2d(4, [2, 3], bias_initializer=DRAWN, **settings)
+    y = layer(IMAGE)
+    kernel, bias = weights(layer)
+    padded = np.pad(IMAGE, [(0, 0), pads[:2], pads[2:], (0, 0)])
+    close(y, convolved(padded, kernel, step, apart) + bias)
+
+
+def test_conv2d_by_channel() -> None:
+    layer = layers.depthwise_conv2d(2, depth_multiplier=2, use_bias=False)
+    y = layer(IMAGE)
+    (kernel,) = weights(layer)
+    parts = [convolved(IMAGE[..., c : c + 1], kernel[:, :, c : c + 1]) for c in range(3)]
+    close(y, np.concatenate(parts, -1))
+    mixing = layers.separable_conv2d(4, 2, depth_multiplier=2, depthwise_initializer=pb.initializers.constant(kernel))
+    y = mixing(IMAGE)
+    _, pointwise, bias = weights(mixing)
+    close(y, np.concatenate(parts, -1) @ pointwise[0, 0] + bias)
+
+
+@pytest.mark.parametrize(("padding", "before", "apart"), [("valid", 0, 1), ("same", 1, 1), ("causal", 4, 2)])
+def test_conv1d(padding: str, before: int, apart: int) -> None:
+    layer = layers.conv1d(3, 3, padding=padding, dilation_rate=apart, activation="relu")
+    y = layer(SEQUENCE)
+    kernel, bias = weights(layer)
+    after = 1 if padding == "same" else 0
+    padded = np.pad(SEQUENCE, [(0, 0), (before, after), (0, 0)])
+    close(y, np.maximum(convolved(padded[:, None], kernel[None], apart=(1, apart))[:, 0] + bias, 0))
+
+
+@pytest.mark.parametrize(("padding", "size"), [("valid", (11, 13)), ("same", (10, 12))])
+def test_conv2d_transpose(padding: str, size: Any) -> None:
+    layer = layers.conv2d_transpose(4, 3, strides=2, padding=padding, bias_initializer=DRAWN)
+    y = layer(IMAGE)
+    kernel, bias = weights(layer)
+    whole = np.zeros((2, 11, 13, 4))
+    for i in range(5):
+        for j in range(6):
+            whole[:, 2 * i : 2 * i + 3, 2 * j : 2 * j + 3] += np.einsum("bc,hwfc->bhwf", IMAGE[:, i, j], kernel)
+    close(y, whole[:, : size[0], : size[1]] + bias)
+    assert layers.conv2d_transpose(4, 1, strides=3, padding=padding)(IMAGE).shape == (2, 15, 18, 4)
+
+
+def test_pooling() -> None:
+    windows = IMAGE[:, :4].reshape(2, 2, 2, 3, 2, 3)
+    close(layers.max_pooling2d()(IMAGE), windows.max((2, 4)))
+    close(layers.average_pooling2d(2)(IMAGE), windows.mean((2, 4)))
+    close(layers.max_pooling2d([1, 2], 1)(IMAGE), np.maximum(IMAGE[:, :, :-1], IMAGE[:, :, 1:]))
+    pairs = SEQUENCE.reshape(3, 2, 2, 2)
+    close(layers.max_pooling1d()(SEQUENCE), pairs.max(2))
+    close(layers.average_pooling1d()(SEQUENCE), pairs.mean(2))
+    assert layers.max_pooling2d(2, padding="same")(IMAGE).shape == (2, 3, 3, 3)
+    close(layers.global_max_pooling2d()(IMAGE), IMAGE.max((1, 2)))
+    close(layers.global_average_pooling2d()(IMAGE), IMAGE.mean((1, 2)))
+    close(layers.global_max_pooling1d()(SEQUENCE), SEQUENCE.max(1))
+    close(layers.global_average_pooling1d()(SEQUENCE), SEQUENCE.mean(1))
+
+
+def test_larger_images() -> None:
+    close(layers.up_sampling2d([2, 3])(IMAGE), IMAGE.repeat(2, 1).repeat(3, 2))
+    line = np.array([0.0, 1.0]).reshape(1, 1, 2, 1)
+    close(layers.up_sampling2d([1, 2], "bilinear")(line)[0, 0, :, 0], [0.0, 0.25, 0.75, 1.0])
+    close(layers.zero_padding2d([1, 2])(IMAGE), np.pad(IMAGE, [(0, 0), (1, 1), (2, 2), (0, 0)]))
+    close(layers.zero_padding2d([[1, 0], [2, 3]])(IMAGE), np.pad(IMAGE, [(0, 0), (1, 0), (2, 3), (0, 0)]))
+
+
+# ---- normalisation
+
+
+def test_batch_normalization() -> None:
+    layer = layers.batch_normalization(momentum=0.9, epsilon=0.01, gamma_initializer=DRAWN, beta_initializer=DRAWN)
+    y = layer(IMAGE, training=True)
+    gamma, beta, mean, variance = weights(layer)
+    m, v = IMAGE.mean((0, 1, 2)), IMAGE.var((0, 1, 2))
+    close(y, (IMAGE - m) / np.sqrt(v + 0.01) * gamma + beta)
+    close(mean, 0.1 * m)
+    close(variance, 0.9 + 0.1 * v)
+    close(layer(IMAGE), (IMAGE - mean) / np.sqrt(variance + 0.01) * gamma + beta)
+    close(layer.moving_mean, mean)  # nothing moves but in training
+    assert [v.name.split("/")[1] for v in layer.trainable_variables] == ["gamma", "beta"]
+    along = layers.batch_normalization(axis=1, center=False, scale=False, epsilon=0.0)
+    along_rows = (IMAGE - IMAGE.mean((0, 2, 3), keepdims=True)) / IMAGE.std((0, 2, 3), keepdims=True)
+    close(along(IMAGE, training=True), along_rows)
+    assert [v.shape for v in along.variables] == [(5,), (5,)]
+
+
+def normalizing(momentum: float = 0.5) -> Any:
+    begin = pb.initializers.glorot_uniform(seed=1)
+    return pb.sequential(
+        [
+            layers.dense(4, kernel_initializer=begin, use_bias=False, input_shape=[2]),
+            layers.batch_normalization(momentum=momentum),
+            layers.dense(1, kernel_initializer=begin),
+        ]
+    )
+
+
+def test_moving_averages_move_once_under_every_transform() -> None:
+    x = SEQUENCE[:, 0].astype(np.float32)
+
+    def after(step: Any) -> Any:
+        model = normalizing()
+        step(model, lambda: pb.mean(model(x, training=True) ** 2))
+        return model.layers[1].get_weights()[2:]
+
+    def applied(model: Any) -> Any:
+        return lambda p: pb.mean(model.apply(p, x, training=True) ** 2)
+
+    expected = after(lambda model, loss: loss())
+    assert abs(expected[0]).min() > 0
+    for step in (
+        lambda model, loss: pb.variable_grads(loss),
+        lambda model, loss: pb.compile(loss)(),
+        lambda model, loss: pb.compile(lambda: pb.variable_grads(loss).value)(),
+        lambda model, loss: pb.grad(applied(model))(model.params()),
+        lambda model, loss: pb.compile(lambda p: pb.grad(applied(model))(p))(model.params()),
+        lambda model, loss: pb.jvp(applied(model), [model.params()], [model.params()]),
+        lambda model, loss: pb.hessian(applied(model))(model.params()),
+    ):
+        for got, due in zip(after(step), expected, strict=True):
+            close(got, due)
+
+
+def test_steps_with_moving_averages_are_the_same_when_compiled() -> None:
+    x, found = SEQUENCE[:, 0].astype(np.float32), []
+    for compiled in (False, True):
+        model, optimizer = normalizing(), pb.train.momentum(0.05, 0.9)
+
+        def step(model: Any = model, optimizer: Any = optimizer) -> Any:
+            return optimizer.minimize(lambda: pb.mean((model(x, training=True) - 1) ** 2), return_cost=True)
+
+        run = pb.compile(step) if compiled else step
+        costs = [float(run()) for _ in range(6)]
+        assert costs[-1] < costs[0]
+        found.append([costs, *model.get_weights()])
+    for eager, made in zip(*found, strict=True):
+        np.testing.assert_allclose(made, eager, rtol=1e-4, atol=1e-5)
+
+
+def test_layer_normalization() -> None:
+    layer = layers.layer_normalization(axis=[1, 2], epsilon=0.01, gamma_initializer=DRAWN, beta_initializer=DRAWN)
+    y = layer(SEQUENCE)
+    gamma, beta = weights(layer)
+    assert gamma.shape == (4, 2)
+    m, v = SEQUENCE.mean((1, 2), keepdims=True), SEQUENCE.var((1, 2), keepdims=True)
+    close(y, (SEQUENCE - m) / np.sqrt(v + 0.01) * gamma + beta)
+
+
+# ---- with a memory
+
+
+def remembered(layer: Any, x: Any, h: Any, c: Any = None) -> tuple[Any, Any]:
+    """The states of every step, one step after the other, by the formulas of Keras."""
+    kernel, recurrent, bias = weights(layer)
+    hs, u = [], layer.units
+    for t in range(x.shape[1]):
+        if layer.kind == "simple_rnn":
+            h = np.tanh(x[:, t] @ kernel + h @ recurrent + bias)
+        elif layer.kind == "lstm":
+            i, f, n, o = np.split(x[:, t] @ kernel + h @ recurrent + bias, 4, 1)
+            c = sigmoid(f) * c + sigmoid(i) * np.tanh(n)
+            h = sigmoid(o) * np.tanh(c)
+        else:
+            b, later = bias if layer.reset_after else (bias, np.zeros(3 * u))
+            a, m = x[:, t] @ kernel + b, h @ recurrent + later
+            z, r = sigmoid(a[:, :u] + m[:, :u]), sigmoid(a[:, u : 2 * u] + m[:, u : 2 * u])
+            used = r * m[:, 2 * u :] if layer.reset_after else (r * h) @ recurrent[:, 2 * u :]
+            h = z * h + (1 - z) * np.tanh(a[:, 2 * u :] + used)
+        hs.append(h)
+    return np.stack(hs, 1), c
+
+
+@pytest.mark.parametrize(
+    ("make", "settings"),
+    [
+        (layers.simple_rnn, {}),
+        (layers.lstm, {}),
+        (layers.lstm, {"unit_forget_bias": False}),
+        (layers.gru, {}),
+        (layers.gru, {"reset_after": True}),
+    ],
+)
+def test_recurrent(make: Any, settings: Any) -> None:
+    shared = {"bias_initializer": DRAWN, **settings}
+    layer = make(3, return_sequences=True, return_state=True, **shared)
+    begin = [generator.normal(size=(3, 3)) for _ in range(layer.states)]
+    y, *states = layer(SEQUENCE, initial_state=begin)
+    hs, c = remembered(layer, SEQUENCE, *begin)
+    close(y, hs)
+    close(states[0], hs[:, -1])
+    if layer.kind == "lstm":
+        close(states[1], c)
+        assert (weights(layer)[2][3:6] == 1).all() == ("unit_forget_bias" not in settings)
+    last, backward = make(3, **shared), make(3, go_backwards=True, return_sequences=True, **shared)
+    zeros = [np.zeros((3, 3))] * layer.states
+    for other in (last, backward):
+        other.built_for([SEQUENCE.shape[1:]])
+        for v, w in zip(other.variables, layer.variables, strict=True):
+            v.assign(w)
+    close(last(SEQUENCE), remembered(layer, SEQUENCE, *zeros)[0][:, -1])
+    close(last(SEQUENCE, *begin), hs[:, -1])
+    close(last(SEQUENCE.tolist()), last(SEQUENCE))
+    close(backward(SEQUENCE), remembered(layer, SEQUENCE[:, ::-1], *zeros)[0])
+
+
+@pytest.mark.parametrize(
+    ("mode", "merged"),
+    [
+        ("concat", lambda x, y: np.concatenate([x, y], -1)),
+        ("sum", np.add),
+        ("mul", np.multiply),
+        ("ave", lambda x, y: (x + y) / 2),
+    ],
+)
+def test_bidirectional(mode: str, merged: Any) -> None:
+    layer = layers.bidirectional(layers.gru(2, return_sequences=True, return_state=True), mode)
+    begin = [generator.normal(size=(3, 2)) for _ in range(2)]
+    y, there, back = layer(SEQUENCE, initial_state=begin)
+    assert list(layer.named_variables())[::3] == ["layer/kernel", "backward/kernel"]
+    first = remembered(layer.layer, SEQUENCE, begin[0])[0]
+    second = remembered(layer.backward, SEQUENCE[:, ::-1], begin[1])[0]
+    close(y, merged(first, second[:, ::-1]))
+    close(there, first[:, -1])
+    close(back, second[:, -1])
+
+
+def test_time_distributed() -> None:
+    layer = layers.time_distributed(layers.conv2d(2, 2))
+    film = np.stack([IMAGE, 2 * IMAGE, -IMAGE], 1)
+    y = layer(film)
+    close(y, np.stack([layer.layer(film[:, t]) for t in range(3)], 1))
+
+
+# ---- attention
+
+
+def test_attention() -> None:
+    query, value, key = (generator.normal(size=(2, n, m)) for n, m in ((4, 3), (5, 2), (5, 3)))
+    close(layers.attention()([query, value, key]), softmax(query @ key.transpose(0, 2, 1)) @ value)
+    close(layers.attention()(query, key), softmax(query @ key.transpose(0, 2, 1)) @ key)
+    scaled = layers.attention(use_scale=True, causal=True)
+    scaled.built_for([query.shape[1:]])
+    scaled.scale.assign(0.5)
+    scores = np.where(np.tri(4, 5, dtype=bool), query @ key.transpose(0, 2, 1) / 2, -np.inf)
+    close(scaled(query, value, key), softmax(scores) @ value)
+    dropping = layers.attention(dropout=0.5, seed=1)
+    assert not np.allclose(dropping(query, value, key, training=True), dropping(query, value, key))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_multi_head_attention(causal: bool) -> None:
+    query, value, key = (generator.normal(size=(2, n, m)) for n, m in ((4, 6), (5, 2), (5, 3)))
+    settings = {"value_dim": 2, "output_dim": 7, "bias_initializer": DRAWN, "causal": causal}
+    layer = layers.multi_head_attention(3, 4, return_attention_scores=True, **settings)
+    y, seen = layer(query, value, key)
+    named = {name: np.asarray(v, np.float64) for name, v in layer.named_variables().items()}
+    assert named["attention_output/kernel"].shape == (3, 2, 7)
+
+    def heads(name: str, x: Any) -> Any:
+        return np.einsum("btd,dhk->bhtk", x, named[f"{name}/kernel"]) + named[f"{name}/bias"][:, None]
+
+    scores = heads("query", query) @ heads("key", key).transpose(0, 1, 3, 2) / 2
+    due = softmax(np.where(np.tri(4, 5, dtype=bool), scores, -np.inf) if causal else scores)
+    close(seen, due)
+    mixed = np.einsum("bhtk,hkd->btd", due @ heads("value", value), named["attention_output/kernel"])
+    close(y, mixed + named["attention_output/bias"])
+    alone = layers.multi_head_attention(2, 3)
+    close(alone(query), alone(query, query, query))
+
+
+def test_positional_encoding() -> None:
+    y = layers.positional_encoding(100.0)(np.zeros((1, 3, 5)))[0]
+    for step in range(3):
+        for feature in range(5):
+            angle = step / 100.0 ** ((feature // 2) / 3)
+            close(y[step, feature], np.cos(angle) if feature % 2 else np.sin(angle))
+
+
+# ---- several inputs
+
+
+@pytest.mark.parametrize(
+    ("make", "formula"),
+    [
+        (layers.add, lambda x, y, z: x + y + z),
+        (layers.multiply, lambda x, y, z: x * y * z),
+        (layers.average, lambda x, y, z: (x + y + z) / 3),
+        (layers.maximum, lambda x, y, z: np.maximum(np.maximum(x, y), z)),
+        (layers.minimum, lambda x, y, z: np.minimum(np.minimum(x, y), z)),
+        (layers.concatenate, lambda x, y, z: np.concatenate([x, y, z], -1)),
+    ],
+)
+def test_merging(make: Any, formula: Any) -> None:
+    xs = [generator.normal(size=(2, 3)) for _ in range(3)]
+    close(make()(*xs), formula(*xs))
+    close(make()(xs), formula(*xs))
+
+
+def test_differences_and_products_of_two() -> None:
+    x, y = generator.normal(size=(2, 4, 3)), generator.normal(size=(2, 3, 5))
+    close(layers.subtract()(x, x[:, ::-1]), x - x[:, ::-1])
+    close(layers.concatenate(axis=1)(x, x[:, :1]), np.concatenate([x, x[:, :1]], 1))
+    close(layers.dot([2, 1])(x, y), x @ y)
+    a, b = x[:, 0], x[:, 1]
+    close(layers.dot(1)(a, b), (a * b).sum(1, keepdims=True))
+    lengths = np.sqrt((a * a).sum(1) * (b * b).sum(1))[:, None]
+    close(layers.dot(-1, normalize=True)(a, b), (a * b).sum(1, keepdims=True) / lengths)
+
+
+# ---- what large weights cost
+
+
+def test_penalties_are_summed_over_the_parts_once() -> None:
+    shared = layers.dense(2, kernel_initializer="ones", kernel_regularizer=pb.regularizers.l2(0.5))
+    other = layers.dense(
+        2, kernel_initializer="ones", kernel_regularizer=lambda w: pb.sum(w) * 3, bias_regularizer="l1"
+    )
+    x = pb.input([2])
+    model = pb.model(x, other(layers.bidirectional(layers.simple_rnn(1))(layers.reshape([1, 2])(shared(shared(x))))))
+    assert float(model.penalties()) == pytest.approx(2 + 12)
+    grads = pb.variable_grads(model.penalties).grads
+    close(grads[shared.kernel.name], np.ones((2, 2)))
+    close(grads[other.kernel.name], np.full((2, 2), 3.0))
+    twice = pb.Model()
+    twice.here = twice.there = shared
+    assert float(twice.penalties()) == pytest.approx(2)
+    assert layers.dense(2).penalties() is None
+    for name, due in (("l1", 0.06), ("l2", 0.18), ("l1l2", 0.24), (pb.regularizers.l1_l2(1, 0), 6.0)):
+        one = layers.dense(2, kernel_initializer=pb.initializers.constant(-3.0), kernel_regularizer=name)
+        one.built_for([(1,)])
+        assert float(one.penalties()) == pytest.approx(due)
+
+
+# ---- in models
+
+
+def test_several_results_in_a_wired_model() -> None:
+    x = pb.input([4, 2])
+    y, h, c = layers.lstm(3, return_sequences=True, return_state=True)(x)
+    assert (y.shape, h.shape, c.shape) == ((4, 3), (3,), (3,))
+    decoded = layers.lstm(3)(y, initial_state=[h, c])
+    model = pb.model(x, [decoded, layers.add()([h, c])])
+    last, total = model(SEQUENCE)
+    encoder, decoder = (part for part in model.layers if part.kind == "lstm")
+    hs, cs = remembered(encoder, SEQUENCE, np.zeros((3, 3)), np.zeros((3, 3)))
+    close(total, hs[:, -1] + cs)
+    close(last, remembered(decoder, hs, hs[:, -1], cs)[0][:, -1])
+    assert "(batch, 4, 3), (batch, 3), (batch, 3)" in summary(model)
+
+
+def test_a_model_of_two_inputs_is_built_for_both() -> None:
+    class Compared(pb.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.seen = layers.dense(3, use_bias=False)
+            self.similar = layers.dot(-1, normalize=True)
+
+        def call(self, x: Any, y: Any) -> Any:
+            return self.similar(self.seen(x), self.seen(y))
+
+    model = Compared()
+    close(model(SEQUENCE[:, 0], 2 * SEQUENCE[:, 0]), np.ones((3, 1)))
+    assert list(model.named_variables()) == ["seen/kernel"]
