@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.ir.graph import Graph, fingerprint
+from pullback.compiler.ir.kinds import MAP, OPAQUE
 from pullback.compiler.runtime.disk_cache import summed
 from pullback.compiler.runtime.llvm import describe_translator
 from pullback.compiler.target import get_target
@@ -46,14 +47,14 @@ def question(graph: Graph, *more: Any) -> list[str] | None:
         for n in graph.nodes:
             dtype = dtypes.get(n.dtype) or dtypes.setdefault(n.dtype, said(n.dtype))
             data = n.data
-            if n.kind == "opaque" and not isinstance(getattr(data[0], "lower", None), windows):
+            if n.kind is OPAQUE and not isinstance(getattr(data[0], "lower", None), windows):
                 # which ones are the same matters; what they do only where it is known to the compiler
                 how = f"{seen.setdefault(fingerprint(data), len(seen))} {_known(data)}"
-            elif n.kind == "map" and not data[1]:
+            elif n.kind is MAP and not data[1]:
                 how = ops.get(id(data[0])) or ops.setdefault(id(data[0]), said(data[0]))
             else:
                 how = said(data)
-            lines.append(f"{n.kind} {[a.number for a in n.args]} {n.shape} {dtype} {how}")
+            lines.append(f"{n.kind.name} {[a.number for a in n.args]} {n.shape} {dtype} {how}")
     except Unsaid:
         return None
     lines.append(f"{[n.number for n in graph.inputs]} {[n.number for n in graph.outputs]}")
