@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -25,7 +26,7 @@ from pullback.core.op import REGISTRY, Op
 __all__ = ["question"]
 
 PACKAGE = __name__.split(".")[0]
-ROOMS = ("compiler", "core", "ops")  # whose files decide what becomes of a graph
+PACKAGES = ("compiler", "core", "numerics", "ops")  # whose files decide what becomes of a graph
 PLAIN = (int, float, complex, bool, str, bytes, type(None), type(...))
 SHORT = 64  # bytes that are said as they are
 
@@ -82,7 +83,7 @@ def said(x: Any) -> str:
         return f"{_dtype(x.dtype)!r}{x.shape}{data.hex() if len(data) <= SHORT else summed(data).hex()}"
     if kind is Op:
         name, home = x.name, x.function.__module__.split(".")
-        if REGISTRY.get(name) is x and home[0] == PACKAGE and home[1] in ROOMS:
+        if REGISTRY.get(name) is x and home[0] == PACKAGE and home[1] in PACKAGES:
             return f"op {name}"
     elif kind is dict:
         return f"dict({''.join(f'{said(k)}:{said(v)},' for k, v in x.items())})"
@@ -107,12 +108,22 @@ def _dtype(dtype: Any) -> str:
 
 @lru_cache(1)
 def _compiler() -> str | None:
-    """Which compiler this is, told as Python tells whether a file has changed; None if its files are not to be seen."""
+    """Return the version of the compiler, by size and time of its files; None if they cannot be read."""
     package = sys.modules[PACKAGE]
     here = os.path.dirname(str(package.__file__))
     try:
-        files = [file for room in ROOMS for file in os.scandir(os.path.join(here, room)) if file.name.endswith(".py")]
-        seen = sorted((f.path, f.stat().st_size, f.stat().st_mtime_ns) for f in files)
+        found = sorted(file for name in PACKAGES for file in _list_files(os.path.join(here, name)))
     except OSError:
         return None
-    return f"{package.__version__} {seen} {sys.version} {np.__version__} {np.__file__}" if seen else None
+    return f"{package.__version__} {found} {sys.version} {np.__version__} {np.__file__}" if found else None
+
+
+def _list_files(folder: str) -> Iterator[tuple[str, int, int]]:
+    """Yield path, size and time of the Python files in a directory and those below it."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                about = entry.stat()
+                yield entry.path, about.st_size, about.st_mtime_ns
+            elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():
+                yield from _list_files(entry.path)
