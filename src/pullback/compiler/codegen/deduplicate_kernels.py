@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.compiler.codegen.loops.kernel import Writer, Written
-from pullback.compiler.ir.graph import Node, fingerprint
+from pullback.compiler.ir.graph import Node, fingerprint, is_number
 from pullback.compiler.ir.kinds import VIEW
-from pullback.compiler.schedule.fuse import READS, Fused, Kernel, is_number
+from pullback.compiler.schedule.fuse import READS, Fused, Kernel
 from pullback.compiler.target import Target
 
 __all__ = ["Alike"]

@@ -16,15 +16,16 @@ from pullback.compiler.codegen.builder import FLOATS, code_of
 from pullback.compiler.codegen.call_table import ARENA, STACK, Address, CallList, Constant, Local, Operand
 from pullback.compiler.codegen.deduplicate_kernels import Alike
 from pullback.compiler.codegen.gemm.panels import blocked, is_blocked
-from pullback.compiler.codegen.gemm.small import Plan, call_blas, declaration, planned, small_product
+from pullback.compiler.codegen.gemm.small import call_blas, declaration, small_product
 from pullback.compiler.codegen.loops.kernel import Written
 from pullback.compiler.codegen.parallel import WORTH_SHARING, WORTH_WAKING, batched, cost, product_cost, task
 from pullback.compiler.codegen.scan import scanned
 from pullback.compiler.codegen.scatter import ScatterAdd, Spaced
 from pullback.compiler.codegen.windows.calls import call_windows, window_rooms
-from pullback.compiler.ir.graph import Graph, Node
+from pullback.compiler.ir.graph import Graph, Node, is_number
 from pullback.compiler.ir.kinds import CONSTANT, OPAQUE, PRODUCT, SCAN, SCATTER, SPACED, WINDOWS, Kind
-from pullback.compiler.schedule.fuse import Fused, Kernel, fused, is_number, layout
+from pullback.compiler.ir.products import Plan, layout, planned
+from pullback.compiler.schedule.fuse import Fused, Kernel, fused
 from pullback.compiler.schedule.in_place import InPlace
 from pullback.compiler.schedule.memory import ALIGN, Layout, Value, laid_apart, laid_out, rounded, verify
 from pullback.compiler.schedule.order import Step, in_time

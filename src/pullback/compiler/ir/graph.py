@@ -224,3 +224,14 @@ def in_order(shape: Shape, view: View) -> bool:
 def resolve_view(x: Node) -> tuple[Node, int, tuple[int, ...]]:
     """Return the node whose memory holds the elements of ``x``, the offset of the first one in it, and the strides."""
     return (x.args[0], x.data.offset, x.data.strides) if x.kind is VIEW else (x, 0, contiguous(x.shape))
+
+
+@lru_cache(4096)
+def squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return a shape without its axes of length 1."""
+    return tuple(n for n in shape if n != 1)
+
+
+def is_number(node: Node) -> bool:
+    """Return whether a node is a constant of one element."""
+    return node.kind is CONSTANT and node.size == 1

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.codegen.builder import TYPES, Code, Value, code_of
-from pullback.compiler.codegen.gemm.small import planned
 from pullback.compiler.codegen.loops.kernel import emitted
 from pullback.compiler.frontend.result_inference import NO_PARAMS, Frozen
-from pullback.compiler.ir.graph import Fold, Graph, Node, View, contiguous, in_order, resolve_view
+from pullback.compiler.ir.graph import Fold, Graph, Node, View, contiguous, in_order, is_number, resolve_view, squeezed
 from pullback.compiler.ir.kinds import (
     CAST,
     CONSTANT,
@@ -30,10 +29,10 @@ from pullback.compiler.ir.kinds import (
     VIEW,
     Kind,
 )
+from pullback.compiler.ir.products import gemm_ready, planned
 from pullback.compiler.math.functions import Lanes
 from pullback.compiler.passes.simplify import without_dead
 from pullback.compiler.passes.windows import windowed
-from pullback.compiler.schedule.fuse import gemm_ready, is_number, squeezed
 from pullback.core.axes import together
 from pullback.core.lowering import windows
 from pullback.core.tensor import BY_KERNEL

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.codegen.builder import FLOATS, code_of
-from pullback.compiler.codegen.windows.convolution import Convolution, Examples, Interleaved, Laid
-from pullback.compiler.codegen.windows.pooling import Pooling
 from pullback.compiler.frontend.result_inference import laid_out, laid_out_at
 from pullback.compiler.ir.graph import Graph, Node, View, resolve_view
 from pullback.compiler.ir.kinds import VIEW, WINDOWS
+from pullback.compiler.ir.windows import Convolution, Examples, Interleaved, Laid, Pooling
 from pullback.numerics.windows import Windows
 
 __all__ = ["windowed"]

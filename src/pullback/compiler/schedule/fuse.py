@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.compiler.ir.graph import Graph, Node, contiguous, resolve_view
-from pullback.compiler.ir.kinds import CAST, CONSTANT, FOLD, INPUT, MAP, PIECES, PRODUCT, TAKE, VIEW, Kind
+from pullback.compiler.ir.graph import Graph, Node, contiguous, is_number, resolve_view, squeezed
+from pullback.compiler.ir.kinds import CAST, FOLD, INPUT, MAP, PIECES, PRODUCT, TAKE, VIEW, Kind
+from pullback.compiler.ir.products import gemm_ready, layout
 from pullback.compiler.schedule.order import sequence
 from pullback.core.lowering import scalar
 from pullback.errors import CompileError
@@ -76,16 +77,6 @@ class Fused(NamedTuple):
     steps: list[Any]  # Kernels, and nodes of other kinds
     stored: set[int]  # numbers of the nodes that lie in memory
     virtual: set[int]  # numbers of those that are computed wherever they are used
-
-
-@lru_cache(4096)
-def squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Without the axes of length 1."""
-    return tuple(n for n in shape if n != 1)
-
-
-def is_number(node: Node) -> bool:
-    return node.kind is CONSTANT and node.size == 1
 
 
 def used_as(node: Node, shape: tuple[int, ...]) -> Use:
@@ -389,30 +380,3 @@ class Again:
 def work(n: Node) -> int:
     """About how many instructions a node costs per vector."""
     return WORK.get(n.name, 1) if n.kind is MAP and isinstance(n.data[0].lower, scalar) else 1
-
-
-# ---- operands of matrix products
-
-
-def layout(x: Node) -> tuple[Node, int, tuple[int, ...]]:
-    """The memory of an operand of a product, where it begins in it, and its steps."""
-    if x.kind is VIEW and gemm_ready(x):
-        return x.args[0], x.data.offset, x.data.strides
-    return x, 0, contiguous(x.shape)
-
-
-def gemm_ready(x: Node) -> bool:
-    """Whether BLAS can take a view as it lies: one of the last two axes goes by single steps, the other by rows."""
-    steps, shape = x.data.strides[-2:], x.shape[-2:]
-    return gemm_flag(shape, steps) is not None
-
-
-@lru_cache(4096)
-def gemm_flag(shape: tuple[int, ...], steps: tuple[int, ...]) -> Any:
-    """Whether a matrix lies transposed, and the length of its rows in memory; None if BLAS cannot take it."""
-    (m, n), (row, column) = shape, steps
-    if (column == 1 or n == 1) and (row >= n or m == 1):
-        return False, max(row if m > 1 else n, n, 1)
-    if (row == 1 or m == 1) and (column >= m or n == 1):
-        return True, max(column if n > 1 else m, m, 1)
-    return None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pullback.compiler.codegen.loops.access import Access
-from pullback.compiler.ir.graph import Node
+from pullback.compiler.ir.graph import Node, is_number
 from pullback.compiler.ir.kinds import FOLD, TAKE
-from pullback.compiler.schedule.fuse import FULL, READS, ROW, Use, is_number, taken
+from pullback.compiler.schedule.fuse import FULL, READS, ROW, Use, taken
+from pullback.compiler.schedule.loops import Plan
 
 __all__ = ["InPlace"]
 
@@ -15,7 +15,7 @@ __all__ = ["InPlace"]
 class InPlace:
     """The order in which a kernel reads and writes the elements at one place."""
 
-    def __init__(self, plan: Access) -> None:
+    def __init__(self, plan: Plan) -> None:
         self.plan, self.kernel, self.fused = plan, plan.kernel, plan.fused
         self.natural = [n for n in plan.stored if self.kernel.levels[n.number] == FULL]
         self.elsewhere: set[int] = set()  # what is read at other places than where it would be written
@@ -53,7 +53,7 @@ class InPlace:
                 if kernel.levels[node.number] == ROW:
                     continue
                 kept = plan.stage[node.number] < number
-                if kept and (node.number in plan.scratch_at or node.number in self.fused.stored):
+                if kept and (node in plan.scratch_nodes or node.number in self.fused.stored):
                     continue
                 if node.kind in READS:  # they read on their own
                     yield from (u.node for u in plan.given(node))

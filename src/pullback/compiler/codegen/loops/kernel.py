@@ -12,12 +12,12 @@ from math import prod
 from typing import Any, NamedTuple
 
 from pullback.compiler.codegen.builder import Value, code_of, first_lanes, literal, splat, vector
-from pullback.compiler.codegen.loops.plan import Axis
 from pullback.compiler.codegen.loops.reductions import Finish
 from pullback.compiler.codegen.loops.row_blocks import Blocks, emitted
-from pullback.compiler.ir.graph import Node
+from pullback.compiler.ir.graph import Node, is_number
 from pullback.compiler.ir.kinds import FOLD, PIECES, TAKE
-from pullback.compiler.schedule.fuse import ROW, Use, is_number, placed, rows_of, taken, work
+from pullback.compiler.schedule.fuse import ROW, Use, placed, rows_of, taken, work
+from pullback.compiler.schedule.loops import Axis
 
 __all__ = ["Writer", "Written", "emitted"]
 

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.codegen.builder import TYPES, Code, Value, code_of, literal, splat
-from pullback.compiler.codegen.loops.plan import HEAVY, Axis
 from pullback.compiler.codegen.loops.reductions import Folds
 from pullback.compiler.codegen.loops.transpose import Tile
-from pullback.compiler.ir.graph import Node
+from pullback.compiler.ir.graph import Node, is_number
 from pullback.compiler.ir.kinds import CAST, FOLD, VIEW
 from pullback.compiler.math.functions import Lanes
-from pullback.compiler.schedule.fuse import FULL, READS, ROW, Fused, Kernel, Use, is_number, taken, work
+from pullback.compiler.schedule.fuse import FULL, READS, ROW, Fused, Kernel, Use, taken, work
+from pullback.compiler.schedule.loops import HEAVY, Axis
 from pullback.compiler.target import Target
 
 __all__ = ["Blocks", "emitted"]

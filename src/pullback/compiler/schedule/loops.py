@@ -7,22 +7,9 @@ from functools import cached_property
 from math import prod
 from typing import NamedTuple
 
-from pullback.compiler.ir.graph import Node
+from pullback.compiler.ir.graph import Node, is_number, squeezed
 from pullback.compiler.ir.kinds import FOLD, PIECES, VIEW
-from pullback.compiler.schedule.fuse import (
-    AFTER,
-    FULL,
-    READS,
-    ROW,
-    Fused,
-    Kernel,
-    Use,
-    is_number,
-    squeezed,
-    taken,
-    used_as,
-    work,
-)
+from pullback.compiler.schedule.fuse import AFTER, FULL, READS, ROW, Fused, Kernel, Use, taken, used_as, work
 from pullback.compiler.target import Target
 
 __all__ = ["Axis", "Plan"]
