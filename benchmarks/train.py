@@ -96,7 +96,7 @@ def ours(task: Task) -> tuple[Callable[[], Any], Callable[[Any], Any], Callable[
             layers.append(pb.layers.dense(kernel.shape[1], activation=None if last else "relu", input_shape=shape))
         shape = None
     model = pb.sequential(layers)
-    model.built_for([task.x.shape[1:]])
+    model.build_for([task.x.shape[1:]])
     model.set_weights(task.weights)
     model.compile(getattr(pb.train, task.optimizer)(task.rate), "sparse_softmax_cross_entropy")
 
