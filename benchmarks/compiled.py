@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import sys
 
+from isa import add_isa_option
+
 if "--threads" not in sys.argv:
     import one_thread  # noqa: F401
 
@@ -336,6 +338,7 @@ def parse_arguments(argv: list[str] | None) -> Any:
     parser.add_argument("--torch-compile", action="store_true", help="time torch.compile as well (slow to compile)")
     parser.add_argument("--first-call", action="store_true", help="the time of first calls instead, in fresh processes")
     parser.add_argument("--threads", type=int, default=1, help="one thread against so many, in wall time")
+    add_isa_option(parser)
     parser.add_argument("--traceback", action="store_true", help="show where a workload failed")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)

@@ -8,6 +8,7 @@ within a round.
 from __future__ import annotations
 
 import one_thread
+from isa import add_isa_option
 
 # isort: split
 import argparse
@@ -61,6 +62,7 @@ def parse_arguments(argv: list[str] | None) -> Any:
     parser.add_argument("--rounds", type=int, default=30, help="rounds per workload (default 30)")
     parser.add_argument("--only", metavar="KEYS", default=",".join(keys), help="which workloads: " + ",".join(keys))
     parser.add_argument("--peers", metavar="NAMES", default=",".join(PEERS), help="which peers: " + ",".join(PEERS))
+    add_isa_option(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
     given = parser.parse_args(argv)
     given.only = given.only.split(",")

@@ -8,6 +8,7 @@ time on one core, medians of paired rounds.
 from __future__ import annotations
 
 import one_thread  # noqa: F401  # isort: skip
+from isa import add_isa_option  # isort: skip
 import argparse
 import platform
 import sys
@@ -78,6 +79,7 @@ def measure(name: str, way: str, rows: int, rounds: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_isa_option(parser)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--rows", default="256,2048", help="how many rows a step reads")
     options = parser.parse_args()

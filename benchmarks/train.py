@@ -7,6 +7,7 @@ steps, before anything is timed: WRONG fails the run.  Process CPU time on one c
 from __future__ import annotations
 
 import one_thread  # noqa: F401  # isort: skip
+from isa import add_isa_option  # isort: skip
 import argparse
 import os
 import platform
@@ -277,6 +278,7 @@ def _restart(name: str, task: Task, made: Any) -> Any:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_isa_option(parser)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", default="", help="tasks whose name begins so")
     parser.add_argument("--peers", default="torch,jax")

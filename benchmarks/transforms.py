@@ -7,6 +7,7 @@ timed.  One core, one thread, process CPU time, medians of the ratios within a r
 from __future__ import annotations
 
 import one_thread
+from isa import add_isa_option
 
 # isort: split
 import argparse
@@ -145,6 +146,7 @@ def is_close(a: Any, b: Any) -> bool:
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="transforms.py", description=__doc__)
+    add_isa_option(parser)
     parser.add_argument("--rounds", type=int, default=30, help="rounds per program (default 30)")
     given = parser.parse_args(argv)
     if given.rounds < 1:
