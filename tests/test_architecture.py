@@ -20,7 +20,7 @@ PACKAGE = ROOT / "src" / "pullback"
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 # Packages that may be absent. Each comes in by the files named for it in DOORS, and there alone.
-OPTIONAL = {"llvmlite", "scipy", "ray", "dask", "distributed", "matplotlib", "pyarrow", "safetensors", "tqdm"}
+OPTIONAL = {"llvmlite", "scipy", "matplotlib", "pyarrow", "safetensors", "tqdm"}
 
 # The only imports inside functions: file (from src/pullback) -> modules.
 DOORS: dict[str, set[str]] = {
