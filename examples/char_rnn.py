@@ -1,7 +1,7 @@
 """A recurrent network learns to spell from the texts of this repository, keeping little of a long sequence in memory.
 
-The sequence is cut into pieces.  With ``recompute_grad`` the way back computes each piece again instead of having kept
-everything inside it: the same gradients, in less memory.
+The sequence is cut into pieces.  With ``recompute_grad`` the backward pass computes each piece again instead of
+keeping every value inside it: the same gradients, in less memory.
 """
 
 from __future__ import annotations

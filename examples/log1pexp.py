@@ -30,7 +30,7 @@ assert kept == 1.0
 report = pb.diagnose(naive)(1000.0)
 print("\nWhy the naive one is lost:", report, sep="\n")
 assert report.op == "exp"
-assert report.backward.operands == [0.0, np.inf]  # 0 * inf, on the way back through exp
+assert report.backward.operands == [0.0, np.inf]  # 0 * inf, in the backward pass through exp
 
 print("\nWhere both work they agree:")
 for order, (f, g) in enumerate([(naive, stable), (pb.grad(naive), pb.grad(stable))]):
