@@ -26,6 +26,7 @@ __all__ = [
     "IntegerRangeError",
     "MatrixError",
     "MissingNameError",
+    "MissingImportError",
     "MissingPackageError",
     "NanError",
     "NoRuleError",
@@ -147,6 +148,16 @@ class MissingNameError(PullbackError, AttributeError):
     def __str__(self) -> str:
         message = super().__str__()
         return message if self.answer is None else f"{message}. {self.answer()}"
+
+
+class MissingImportError(PullbackError, ImportError):
+    """``from pullback import jit``: a name that there is not, with what it is called here.
+
+    >>> from pullback import jit
+    Traceback (most recent call last):
+    ...
+    pullback.errors.MissingImportError: cannot import name 'jit' from 'pullback'. pb.jit is pb.compile.
+    """
 
 
 class MissingPackageError(PullbackError, ImportError):

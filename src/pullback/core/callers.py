@@ -173,8 +173,9 @@ def reveal(error: BaseException) -> None:
 
 def _is_of_ufunc(error: BaseException) -> bool:
     """Whether a ufunc of two operands did not find the method of its name on a Python number in an object array."""
-    missing = isinstance(error, AttributeError) and type(error.obj) in (float, int, bool, complex)
-    return missing and isinstance(getattr(np, error.name or "", None), np.ufunc)
+    if not isinstance(error, AttributeError) or type(error.obj) not in (float, int, bool, complex):
+        return False
+    return isinstance(getattr(np, error.name or "", None), np.ufunc)
 
 
 def _is_from(frame: int, traceback: TracebackType | None) -> bool:
