@@ -36,6 +36,7 @@ __all__ = [
     "SymbolValueError",
     "TracedValueError",
     "UnconnectedError",
+    "UnrecordedGradientWarning",
     "VariableError",
 ]
 
@@ -228,6 +229,14 @@ class PrecisionWarning(PullbackError, UserWarning):  # noqa: N818
 
     The gradient is cast to the dtype of the input.  Compute it in that dtype: Python's numbers and ``dy`` are as wide
     as the input, a NumPy array made with ``dtype="float32"`` is not.
+    """
+
+
+class UnrecordedGradientWarning(PullbackError, UserWarning):  # noqa: N818
+    """A persistent tape was asked for a gradient inside of its own block, and does not record how that is computed.
+
+    To this tape the gradient is a constant, so what is computed with it in the block has no derivative through it.
+    Nest a second tape to differentiate a gradient.
     """
 
 
