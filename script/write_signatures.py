@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -22,6 +23,7 @@ from pullback.core.tensor import Tensor
 from pullback.names.table import ALIASES
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "pullback"
+CONFIG = SOURCE.parents[1] / "pyproject.toml"
 TRANSFORMS = {  # written by hand, in signatures/transforms.pyi
     node.name if isinstance(node, ast.FunctionDef | ast.ClassDef) else "checkpoint"
     for node in ast.parse((SOURCE / "signatures" / "transforms.pyi").read_text("utf-8")).body
@@ -326,13 +328,19 @@ def files() -> dict[Path, str]:
     return texts | {SOURCE / "signatures" / f"{name}.pyi": module_text(name) for name in MODULES}
 
 
-def formatted(text: str) -> str:
-    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", "x.pyi", "-"]
-    return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
+def format_stubs(texts: dict[Path, str]) -> dict[Path, str]:
+    """The same files as ruff lays them out."""
+    with TemporaryDirectory() as folder:
+        drafts = {path: Path(folder) / f"{path.parent.name}_{path.name}" for path in texts}
+        for path, text in texts.items():
+            drafts[path].write_text(text, "utf-8")
+        command = [sys.executable, "-m", "ruff", "format", "--quiet", "--config", str(CONFIG), folder]
+        subprocess.run(command, check=True)
+        return {path: draft.read_text("utf-8") for path, draft in drafts.items()}
 
 
 if __name__ == "__main__":
-    texts = {path: formatted(text) for path, text in files().items()}
+    texts = format_stubs(files())
     if "--check" not in sys.argv:
         for path, text in texts.items():
             path.write_text(text, "utf-8")

@@ -19,6 +19,7 @@ import pullback as pb
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SIGNATURES = ROOT / "src" / "pullback" / "signatures"
+CACHE = ROOT / ".mypy_cache" / "user_code"
 CHECKED = ("ordinary.py", "mistakes.py")
 
 
@@ -28,8 +29,9 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 def run_mypy(_: Path) -> set[tuple[str, int]]:
-    """Return the file and line of every error that mypy --strict reports; what is cached of the library is used."""
-    done = run(sys.executable, "-m", "mypy", "--strict", "--no-error-summary", *(str(HERE / name) for name in CHECKED))
+    """Return the file and line of every error that mypy --strict reports."""
+    flags = ["--strict", "--follow-imports=silent", "--no-error-summary", "--config-file=", f"--cache-dir={CACHE}"]
+    done = run(sys.executable, "-m", "mypy", *flags, *(str(HERE / name) for name in CHECKED))
     assert not done.stderr, done.stderr
     found = re.findall(r"^(.+\.py):(\d+): error:", done.stdout, re.MULTILINE)
     return {(Path(file).name, int(line)) for file, line in found}
