@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
+from warnings import warn
 
 import numpy as np
 
@@ -16,10 +17,10 @@ from pullback.core.convert import bare, float_of, has_tensors
 from pullback.core.interpreter import new_level
 from pullback.core.memory import node_of
 from pullback.core.rowsparse import RowSparse, collect_rows
-from pullback.core.tape import RAW, TAPED, add_cotangent, constant
+from pullback.core.tape import RAW, TAPED, add_cotangent, constant, walk_again
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, watched_below, watching
-from pullback.errors import ArgumentError, GradientError, ShapeError, UnconnectedError
+from pullback.errors import ArgumentError, GradientError, ShapeError, UnconnectedError, UnrecordedGradientWarning
 from pullback.transforms.directions import example_pulls, unit_pulls
 from pullback.transforms.grad import UNREACHED, cut_text, directionless
 from pullback.transforms.jacobian import block_dtype, join_parts
@@ -45,7 +46,8 @@ class GradientTape:
     """Records what is computed in a ``with`` block, and differentiates it afterwards.
 
     Trainable variables that are read are followed by themselves; tensors when they are given to ``watch``.
-    A tape answers once, unless it is ``persistent``.  Tapes nest for higher derivatives.
+    A tape answers once, unless it is ``persistent``.  Tapes nest for higher derivatives: a tape does not record the
+    gradients that are taken from it, and warns if that is done inside of its block.
 
     >>> import pullback as pb
     >>> x = pb.tensor(3.0)
@@ -322,6 +324,13 @@ class GradientTape:
             raise ArgumentError(
                 f"GradientTape.{what}: unconnected_gradients must be 'none', 'zero' or 'raise', got {unconnected!r}."
             )
+        if self._recording and self._persistent:
+            warn(
+                f"GradientTape.{what}: inside of the block of a persistent tape the gradient is a constant to it: "
+                "what is computed with it there has no derivative through it. Nest a second tape for that.",
+                UnrecordedGradientWarning,
+                stacklevel=4,  # above the check of keywords
+            )
         if self._spent:
             raise GradientError(
                 f"GradientTape.{what}: this tape has answered already and its graph is gone. "
@@ -424,9 +433,7 @@ class GradientTape:
                 for n in {id(n): n for group in wanted for n in group}.values() if sparse else ():
                     if n.x is None and n.shape and n.dtype.kind == "f":  # a leaf
                         collect_rows(n)
-                for r in reversed(nodes):
-                    if r.g is not None:
-                        r.via.plain.run_back(r)
+                walk_again(nodes)
                 found = [[g for g in (finish_cotangent(n.g) for n in group) if g is not None] for group in wanted]
             finally:
                 for r in known.values():
