@@ -454,13 +454,20 @@ class Watcher:
 
 
 class Recorder:
-    """Notes which variables are read, and changes nothing."""
+    """Notes which variables are read in its ``with`` block, and changes nothing."""
 
     level = 0
     writes = False
 
     def __init__(self) -> None:
         self.read: dict[int, Variable] = {}
+
+    def __enter__(self) -> Recorder:
+        self.token = _watchers.set((*_watchers.get(), self))
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        _watchers.reset(self.token)
 
     def seen(self, v: Variable, value: Any) -> Any:
         self.read[id(v)] = v
