@@ -51,7 +51,7 @@ from pullback.names.answers import call_error
 from pullback.numerics.axis_arguments import listed
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike, Value
+    from pullback.typing import Operand, TensorLike, Value
 
 REGISTRY: dict[str, Op] = {}
 F = TypeVar("F", bound=Callable[..., Any])
@@ -69,12 +69,12 @@ WEAK = (float, int, bool, complex)  # Python's numbers, which do not widen array
 STEPS = ("one", "both", "both_fit", "fit_x", "fit_y", "left", "left_fit", "right", "right_fit", "many")
 
 
-def unusual(x: Any) -> bool:
+def unusual(x: object) -> bool:
     """Whether an argument takes the general way anyhow, so that no quick one need be written out for it."""
     return isinstance(x, Tensor) and not x.refers and (type(x) is not Tensor or not x.meta.raw)
 
 
-def first_call(*args: Any, **kwargs: Any) -> Any:
+def first_call(*args: object, **kwargs: object) -> Any:
     """The code of an op's function until it is written out; its globals are the op's own."""
     return OP.first(args, kwargs)  # type: ignore[name-defined]  # noqa: F821
 
@@ -101,8 +101,16 @@ class Op:
     many: Any
 
     def __init__(
-        self, kernel: Any, run: Any, acts: Acts, d: Calculus, lower: Lowering, doc: Any, shortcuts: Any, domain: Any
-    ) -> None:  # fmt: skip
+        self,
+        kernel: Callable[..., Any],
+        run: Any,
+        acts: Acts,
+        d: Calculus,
+        lower: Lowering,
+        doc: Callable[..., Any],
+        shortcuts: Any,
+        domain: tuple[Any, ...],
+    ) -> None:
         self.name = doc.__name__
         self.kernel, self.acts, self.d, self.lower, self.domain = kernel, acts, d, lower, domain
         self._read_signature(doc)
@@ -129,7 +137,7 @@ class Op:
         NUMPY.pop(kernel, None)  # which stood for a former definition
         self._become_operator()
 
-    def _read_signature(self, doc: Any) -> None:
+    def _read_signature(self, doc: Callable[..., Any]) -> None:
         code, defaults = doc.__code__, doc.__defaults__ or ()
         names = code.co_varnames[: code.co_argcount]
         optional = len(names) - len(defaults)
@@ -139,7 +147,7 @@ class Op:
         if not self.inputs or len(self.inputs) > optional:
             raise DefinitionError(f"{self.name}: inputs come first, without defaults, and are closed by '/'.")
 
-    def _check_names(self, doc: Any) -> None:
+    def _check_names(self, doc: Callable[..., Any]) -> None:
         if self.name in Tensor.__slots__:
             raise DefinitionError(f"{self.name}: a tensor keeps its own things under this name; choose another.")
         if {"g", "z", "p", "args"} & {*self.inputs, *self.params}:
@@ -150,7 +158,7 @@ class Op:
         if other is not None and other is not former:
             raise DefinitionError(f"{self.name}: its kernel is already that of {other.name}, found by it.")
 
-    def _stub(self, code: Any, doc: Any) -> FunctionType:
+    def _stub(self, code: Callable[..., Any], doc: Callable[..., Any]) -> FunctionType:
         """A function that is written out when it is first called; its globals are ``self.space``."""
         made = FunctionType(code.__code__, self.space, self.name)
         made.__doc__, made.__module__, made.__qualname__ = doc.__doc__, doc.__module__, doc.__qualname__
@@ -229,7 +237,7 @@ class Op:
             parts = self.elementwise and not (fitted or self.params or any(n.endswith("_shape") for n in asked))
             return Step(self, needs=needs, needs_z="z" in asked, blockwise=parts, **rules)
 
-        def fitting(loose: Step, *of: int, **rules: Any) -> Step:
+        def fitting(loose: Step, *of: int, **rules: object) -> Step:
             """The step with rules that undo broadcasting, beside the same without that."""
             made = step(*of, fitted=True, crossed=loose.crossed, **rules)
             made.loose = loose
@@ -269,7 +277,7 @@ class Op:
             each = vjps[0]
             return lambda g, z, args, p, live: each(g, z, args, p)
 
-        def rules(g: Any, z: Any, args: Any, p: Any, live: Any) -> list[Any]:
+        def rules(g: Value, z: Any, args: Any, p: Any, live: Any) -> list[Any]:
             return [f(g, z, args, p) if f and on else None for f, on in zip(vjps, live, strict=True)]
 
         return rules
@@ -387,7 +395,7 @@ class Op:
             return self.perform(wider, params)
         return z[()] if type(z) is ndarray and not z.ndim else z
 
-    def _weak(self, number: Any, values: list[Any]) -> Any:
+    def _weak(self, number: complex, values: list[Any]) -> Any:
         """The dtype of a Python number among arrays: theirs, when there is one that can hold it."""
         among = [v.dtype for v in values if isinstance(v, RAW)]
         return np.result_type(*among, number) if among and self.variadic else None
@@ -466,13 +474,13 @@ class Op:
         return self.many, (nodes, kept, live), tuple(params.values())
 
     @staticmethod
-    def _trimmed(value: Any, needed: bool) -> Any:
+    def _trimmed(value: Operand, needed: bool) -> Any:
         """A big operand that no rule asks for is not kept; only its shape and dtype are."""
         if needed or type(value) is not ndarray or value.nbytes < LARGE:
             return value
         return constant(value).meta
 
-    def _kept(self, value: Any, needed: bool, m: Any) -> Any:
+    def _kept(self, value: Value, needed: bool, m: Any) -> Any:
         """An operand that is on no tape, as the node keeps it."""
         if needed and type(value) is ndarray:
             return capture(value, m.tape)
@@ -480,7 +488,7 @@ class Op:
 
     # ---- what other rooms ask of an op
 
-    def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Any:
+    def jvp(self, z: Value, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Any:
         if self.elementwise and self.flows:
             primals = floats_of(self, z, primals)
         return self.d.jvp(self, z, primals, tangents, params)
@@ -490,7 +498,7 @@ class Op:
 
 
 def op(
-    kernel: Any, *, acts: Acts, d: Calculus, lower: Lowering | None = None, run: Any = None,
+    kernel: Callable[..., Any], *, acts: Acts, d: Calculus, lower: Lowering | None = None, run: Any = None,
     shortcuts: dict[Any, Any] | None = None, domain: tuple[float, float] = (-2.0, 2.0),
 ) -> Callable[[F], F]:  # fmt: skip
     """Declare an op.  The decorated function gives its name, signature and documentation.

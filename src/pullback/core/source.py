@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import partial
 from os.path import basename, dirname, exists
 from types import FrameType
@@ -36,7 +37,7 @@ def user_line() -> str:
     return f"{_users.get(name, name)}:{line}"
 
 
-def is_defined_again(new: Any, old: Any) -> bool:
+def is_defined_again(new: Callable[..., Any], old: Callable[..., Any]) -> bool:
     """Whether a function is ``old`` defined anew: its cell was run again, its module reloaded, its line came again."""
     new, old = _plain_function(new), _plain_function(old)
     code, before = getattr(new, "__code__", None), getattr(old, "__code__", None)
@@ -50,7 +51,7 @@ def is_defined_again(new: Any, old: Any) -> bool:
     return at_top or (code.co_filename, code.co_firstlineno) == (before.co_filename, before.co_firstlineno)
 
 
-def _plain_function(f: Any) -> Any:
+def _plain_function(f: Callable[..., Any]) -> Any:
     while isinstance(f, partial):
         f = f.func
     return f if hasattr(f, "__code__") else vars(type(f)).get("__call__", f)

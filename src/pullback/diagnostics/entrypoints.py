@@ -7,7 +7,7 @@ program itself calls is looked at: what goes on inside of such a call is the lib
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from threading import Lock
@@ -77,10 +77,10 @@ def _of_op(op: Op) -> Iterator[Any]:
             yield f
 
 
-def _look(f: Any, own: Any) -> Any:
+def _look(f: Callable[..., Any], own: Callable[..., Any]) -> Any:
     """The function that looks at what ``own``, the code of ``f``, gives."""
 
-    def looking(*args: Any, **kwargs: Any) -> Any:
+    def looking(*args: object, **kwargs: object) -> Any:
         if not _blocks and f.__code__ is _guards[id(f)][2]:  # an override that outlived the block has put it back
             f.__code__ = _guards[id(f)][1]
         if not switches.mode().guarded or _is_differentiated(args, kwargs):
@@ -90,18 +90,18 @@ def _look(f: Any, own: Any) -> Any:
     return looking
 
 
-def _is_differentiated(args: Any, kwargs: Any) -> bool:
+def _is_differentiated(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return any(isinstance(x, Tensor) and is_differentiated(x, 0) for x in tree.leaves((args, kwargs)))
 
 
-def _is_followed(x: Any) -> bool:
+def _is_followed(x: object) -> bool:
     """Whether an argument of an op is numbers to compute with, and not an axis or a shape."""
     if tree.is_number_list(x):
         return any(isinstance(n, float) for n in tree.leaves(x))
     return isinstance(x, float) or (isinstance(x, ARRAYS) and x.dtype.kind in "fc")
 
 
-def _names(f: Any, own: Any, args: tuple[Any, ...]) -> Names:
+def _names(f: Callable[..., Any], own: Callable[..., Any], args: tuple[Any, ...]) -> Names:
     """What a program calls the arguments of ``f``, whose signature only ``own`` has while a block is open."""
     if f is Tensor.__array_ufunc__:
         _, ufunc, _, *given = args
@@ -117,7 +117,7 @@ def _names(f: Any, own: Any, args: tuple[Any, ...]) -> Names:
     return Names(op.name, op.inputs[::-1] if f is op.reflected else [*op.inputs, *op.params])
 
 
-def _building(own: Any) -> Any:
+def _building(own: Callable[..., Any]) -> Any:
     """The same for an op that is written out while a block is open."""
 
     def build(self: Op, reflecting: bool) -> Any:
@@ -132,7 +132,7 @@ def _building(own: Any) -> Any:
     return build
 
 
-def _first(own: Any) -> Any:
+def _first(own: Callable[..., Any]) -> Any:
     def first(self: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not switches.mode().guarded:
             return own(self, args, kwargs)
@@ -142,14 +142,14 @@ def _first(own: Any) -> Any:
     return first
 
 
-def _overridden(own: Any) -> Any:
+def _overridden(own: Callable[..., Any]) -> Any:
     """The same for an op whose gradient is overridden."""
 
     def perform(op: Op, reflected: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not switches.mode().guarded or _is_differentiated(args, kwargs):
             return own(op, reflected, args, kwargs)
 
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: Tensor, **kwargs: object) -> Any:
             return own(op, reflected, args, kwargs)
 
         return look_for_new(call, args, kwargs, lambda args: Names(op.name, [*op.inputs, *op.params]), _is_followed)

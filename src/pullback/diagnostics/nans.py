@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,10 @@ from pullback.transforms.reverse import GradientTape
 from pullback.transforms.sparse import SparseJacobian
 from pullback.transforms.variables import differentiate_by_variables
 
+if TYPE_CHECKING:
+    from pullback.core.tensor import Tensor
+    from pullback.typing import Value
+
 __all__ = ["debug_nans", "diagnose"]
 
 
@@ -39,7 +43,7 @@ class Diagnosed(Examined):
 
     face = "diagnose"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> NanReport:
+    def __call__(self, *args: object, **kwargs: object) -> NanReport:
         ran = Ran(self.__wrapped__, args, kwargs)
         return NanReport([*ran.values, *ran.gradients], ran.monitor.notes)
 
@@ -93,10 +97,10 @@ def _guarding(naming: Naming) -> Any:
     return lambda own: lambda *args, **kwargs: look_at(own, own, args, kwargs, naming)
 
 
-def _guarding_values(own: Any) -> Any:
+def _guarding_values(own: Callable[..., Any]) -> Any:
     """The same for a function that takes no gradient: what it was given may be infinite, and so may what it gives."""
 
-    def guarded(*args: Any, **kwargs: Any) -> Any:
+    def guarded(*args: object, **kwargs: object) -> Any:
         if not switches.mode().guarded:
             return own(*args, **kwargs)
         return look_for_new(own, args, kwargs, _of_function, is_number)
@@ -109,11 +113,11 @@ def _guarding_both(naming: Naming) -> Any:
     return lambda own: _guard_both(own, naming)
 
 
-def _guard_both(own: Any, naming: Naming) -> Any:
-    def guarded(xs: Any, call: Any) -> Any:
+def _guard_both(own: Callable[..., Any], naming: Naming) -> Any:
+    def guarded(xs: Value, call: Callable[..., Any]) -> Any:
         y, move, aux = look_at(own, own, (xs, call), {}, naming)
 
-        def again(xs: Any, call: Any, given: Any) -> Any:
+        def again(xs: Value, call: Callable[..., Any], given: Any) -> Any:
             return own(xs, call)[1](*given)
 
         def moved(*given: Any) -> Any:
@@ -124,26 +128,26 @@ def _guard_both(own: Any, naming: Naming) -> Any:
     return guarded
 
 
-def _guarding_sparse(own: Any) -> Any:
+def _guarding_sparse(own: Callable[..., Any]) -> Any:
     """The same for a matrix of SciPy's, of which nobody knows how it came about: its product with ones tells."""
 
-    def again(self: SparseJacobian, x: Any, call: Any) -> Any:
+    def again(self: SparseJacobian, x: Tensor, call: WholeCall) -> Any:
         return jvp(self.differentiated(call), [x], [np.ones(x.shape, float_of(x.dtype))])
 
     return lambda self, x, call: look_at(own, again, (self, x, call), {})
 
 
-def _guarding_compiled(own: Any) -> Any:
+def _guarding_compiled(own: Callable[..., Any]) -> Any:
     """The same for a program: if all it was given and read was finite, so must be what it gives and assigns."""
 
-    def run(self: Compiled, *args: Any, **kwargs: Any) -> Any:
+    def run(self: Compiled, *args: object, **kwargs: object) -> Any:
         call = self.called(args, kwargs) if switches.mode().guarded else None
         if call is None or not all_finite((args, kwargs, [v.held for v in call[0].reads])):
             return own(self, *args, **kwargs)
         variables = [*call[0].assigned, *call[0].written_rows]
         before = [v.held for v in variables]
 
-        def again(*args: Any, **kwargs: Any) -> Any:
+        def again(*args: object, **kwargs: object) -> Any:
             after = [v.held for v in variables]
             try:
                 _hold(variables, before)
@@ -164,10 +168,10 @@ def _guarding_compiled(own: Any) -> Any:
     return run
 
 
-def _unguarded(own: Any) -> Any:
+def _unguarded(own: Callable[..., Any]) -> Any:
     """The same function, in which nothing is looked at: while a program is written down there are no numbers."""
 
-    def unguarded(*args: Any) -> Any:
+    def unguarded(*args: object) -> Any:
         with switches.switched(guarded=False):
             return own(*args)
 
@@ -233,7 +237,7 @@ def _program(f: Any) -> Any:
     return getattr(f, "__wrapped__", f)
 
 
-def _name(f: Any) -> str:
+def _name(f: Callable[..., Any]) -> str:
     return getattr(f, "__name__", type(f).__name__)
 
 

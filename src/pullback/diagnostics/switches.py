@@ -41,7 +41,7 @@ _wanted: list[tuple[Any, Callable[[Any], Any]]] = []  # functions that are to as
 _swaps: list[tuple[FunctionType, Any, Any]] = []  # the same when first used: a function, its code, the code that asks
 
 
-def asking(f: Any, make: Callable[[Any], Any]) -> None:
+def asking(f: Callable[..., Any], make: Callable[[Any], Any]) -> None:
     """While something is on, calling ``f``, under whatever name it is known, calls ``make`` of what it is.
 
     Its code is exchanged and not the attribute of a class: classes that change too often are slow for ever after.

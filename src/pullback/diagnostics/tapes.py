@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 from pullback.core.interpreter import new_level
 from pullback.core.tape import Tape, add_cotangent, forget, walk_again
 from pullback.diagnostics import switches
 from pullback.diagnostics.steps import parts
+
+if TYPE_CHECKING:
+    from pullback.typing import Value
 
 __all__: list[str] = []
 
@@ -20,7 +23,7 @@ class LookingTape(Tape):
 
     looking: switches.Mode
 
-    def leaf(self, value: Any) -> Any:
+    def leaf(self, value: Value) -> Any:
         monitor = self.looking.monitor
         return super().leaf(value if monitor is None else monitor.lifted(value))
 
@@ -52,7 +55,7 @@ def walk_back(nodes: Iterable[Any], mode: switches.Mode, turned: bool = False) -
                 add_cotangent(a, d)
 
 
-def _opening(own: Any) -> Any:
+def _opening(own: Callable[..., Any]) -> Any:
     def open() -> Tape:
         mode = switches.mode()
         if mode.monitor is None and not mode.strong:
@@ -64,7 +67,7 @@ def _opening(own: Any) -> Any:
     return open
 
 
-def _walking(own: Any) -> Any:
+def _walking(own: Callable[..., Any]) -> Any:
     def walk(nodes: list[Any], keep: bool = True, transposed: bool = False) -> None:
         mode = switches.mode()
         if mode.monitor is None and not mode.strong:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,10 @@ from pullback.diagnostics import switches, tapes
 from pullback.diagnostics.steps import finite, products
 from pullback.numerics.adjoints import select
 from pullback.transforms.forward import Dual
+
+if TYPE_CHECKING:
+    from pullback.core.op import Op
+    from pullback.typing import Array, Shape, Value
 
 __all__ = ["strong_zero"]
 
@@ -38,7 +42,7 @@ def strong_zero() -> Iterator[None]:
         yield
 
 
-def _interpreting(own: Any) -> Any:
+def _interpreting(own: Callable[..., Any]) -> Any:
     def interpret(self: Dual, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         made = own(self, op, args, params)
         if op.custom or type(made) is tuple or not switches.mode().strong:
@@ -50,7 +54,7 @@ def _interpreting(own: Any) -> Any:
     return interpret
 
 
-def _tangent(self: Dual, op: Any, args: tuple[Any, ...], params: dict[str, Any], made: Dual) -> Any:
+def _tangent(self: Dual, op: Op, args: tuple[Any, ...], params: dict[str, Any], made: Dual) -> Any:
     """The tangent again, from one input after the other, each without what its zeros would bring in."""
     mine = [isinstance(a, Dual) and a.number == self.number for a in args]
     primals = [a.primal if on else a for a, on in zip(args, mine, strict=True)]
@@ -59,7 +63,7 @@ def _tangent(self: Dual, op: Any, args: tuple[Any, ...], params: dict[str, Any],
         if not on or a.tangent is None:
             continue
 
-        def moved(t: Any, change: Any, i: int = i) -> Any:
+        def moved(t: Array, change: Callable[..., Any], i: int = i) -> Any:
             at = [p if j == i else change(p) for j, p in enumerate(primals)]
             return op.jvp(made.primal, at, [t if j == i else None for j in range(len(at))], params)
 
@@ -69,7 +73,7 @@ def _tangent(self: Dual, op: Any, args: tuple[Any, ...], params: dict[str, Any],
     return np.broadcast_to(total(terms), made.shape) if terms else None
 
 
-def _strong(op: Any, t: Any, given: Any, shape: Any, moved: Any) -> Any:
+def _strong(op: Op, t: Value, given: Array, shape: Shape, moved: Callable[..., Any]) -> Any:
     if op.elementwise:
         return select(np.broadcast_to(given == 0, shape), 0, np.broadcast_to(t, shape))
     if isinstance(op.d, linear) and len(op.inputs) > 1:

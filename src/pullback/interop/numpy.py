@@ -8,8 +8,8 @@ integers or truth values, which carry no gradient; otherwise it is refused.  Not
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from pullback.interop import (
 )
 from pullback.interop.numpy_arguments import aligned, no_rule, ruleless, tensors, traced, unwrapped
 from pullback.ops import special
+
+if TYPE_CHECKING:
+    from pullback.typing import Value
 
 __all__: list[str] = []
 
@@ -53,7 +56,7 @@ NOTHING = np._NoValue  # how NumPy writes that a parameter is not given
 Names = Mapping[str, inspect.Parameter]
 
 
-def named(function: Any) -> str:
+def named(function: Callable[..., Any]) -> str:
     """
     >>> named(np.linalg.norm)
     'np.linalg.norm'
@@ -66,8 +69,13 @@ def named(function: Any) -> str:
 
 
 def without_rule(
-    name: str, run: Callable[..., Any], args: Any, kwargs: Any, unknown: Any = (), out: Any = None
-) -> Any:  # fmt: skip
+    name: str,
+    run: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    unknown: Sequence[str] = (),
+    out: Any = None,
+) -> Any:
     """The function on plain arrays, unless that loses a gradient.  ``unknown`` are parameters that our own has not."""
     out = kwargs.get("out", out)
     if any(True for _ in tensors([out])):
@@ -90,7 +98,7 @@ def in_place(name: str) -> ArgumentError:
 # ---- functions
 
 
-def of_function(func: Any, args: Any, kwargs: Any) -> Any:
+def of_function(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A function that is met for the first time, or that has no rule."""
     if func in IN_PLACE:
         raise in_place(named(func))
@@ -110,7 +118,7 @@ def found(func: Any) -> Any:
     return BY_KERNEL[func].function if func in BY_KERNEL else None
 
 
-def under_signature(func: Any, call: Any) -> Any:
+def under_signature(func: Callable[..., Any], call: Callable[..., Any]) -> Any:
     """``call`` with NumPy's parameters: by position or name, those it does not know left at their defaults."""
     ours = inspect.signature(call).parameters
     try:
@@ -125,7 +133,7 @@ def under_signature(func: Any, call: Any) -> Any:
     more = any(p.kind is p.VAR_KEYWORD for p in ours.values())
     lead = agreeing(ours, order, least)
 
-    def stand_in(*args: Any, **kwargs: Any) -> Any:
+    def stand_in(*args: object, **kwargs: object) -> Any:
         if open_ended or least <= len(args) <= lead:
             for k, v in kwargs.items():
                 if (k not in takes and not more) or v is NOTHING:
@@ -155,14 +163,14 @@ def agreeing(ours: Names, order: list[str], inputs: int) -> int:
     return n
 
 
-def at_default(value: Any, parameter: inspect.Parameter | None) -> bool:
+def at_default(value: object, parameter: inspect.Parameter | None) -> bool:
     """Whether a parameter has its default value."""
     if value is None or value is NOTHING:
         return True
     return same(value, parameter.default if parameter is not None else None)
 
 
-def same(value: Any, default: Any) -> bool:
+def same(value: object, default: object) -> bool:
     return value is default or (isinstance(value, str | bool) and value == default)
 
 
@@ -195,7 +203,7 @@ def of_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, A
     return call(*args, **said)
 
 
-def write_results(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def write_results(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A ufunc with ``out=`` tensors: the results are written into them, where ``where=`` says so."""
     outs = kwargs["out"]
     masked = isinstance(function, np.ufunc) and "where" in kwargs
@@ -211,7 +219,7 @@ def write_results(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[
     return given if isinstance(made, tuple) else given[0]
 
 
-def write_result(what: str, out: Any, new: Any) -> Any:
+def write_result(what: str, out: Value, new: Value) -> Any:
     """Write a result into the tensor ``out``, and return that."""
     write(out, lambda _: fit_result(out, new, what), what)
     return out

@@ -18,7 +18,7 @@ def listed(shapes: Sequence[Shape]) -> str:
     return " and ".join(map(str, shapes))
 
 
-def over(ndim: int, axis: Any, name: str = "axis") -> tuple[int, ...]:
+def over(ndim: int, axis: object, name: str = "axis") -> tuple[int, ...]:
     """The axes meant by ``axis``, as sorted non-negative integers.
 
     >>> over(3, None), over(3, -1), over(3, (2, 0))
@@ -58,7 +58,7 @@ def one_axis(ndim: int, axis: Any, name: str) -> int:
     return over(ndim, axis, name)[0]
 
 
-def inner(ndim: int, axis: Any, name: str) -> Any:
+def inner(ndim: int, axis: object, name: str) -> Any:
     """Axes of one example, of rank ``ndim``, as axes of all of them; in the order in which they are given.
 
     >>> inner(3, -1, "roll"), inner(3, [-1, 0], "roll"), inner(2, None, "roll")

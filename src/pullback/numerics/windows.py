@@ -10,12 +10,15 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import product
 from math import ceil, floor, prod, trunc
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from pullback.errors import ArgumentError, ShapeError
+
+if TYPE_CHECKING:
+    from pullback.typing import Array, Lengths
 
 __all__ = [
     "BLOCK", "Windows", "channels_last", "filled", "framed", "laid", "layered_windows", "panes", "parts", "per_axis",
@@ -77,7 +80,7 @@ def _offsets(windows: Windows) -> list[tuple[Ints, tuple[Any, ...]]]:
     return found
 
 
-def filled(dtype: Any) -> Any:
+def filled(dtype: np.dtype[Any]) -> Any:
     """What is never the largest: minus infinity, or the least integer.
 
     >>> filled(np.dtype("i1"))
@@ -109,7 +112,7 @@ def per_axis(name: str, argument: str, given: Any, axes: int) -> Ints:
     return numbers * (axes if len(numbers) == 1 else 1)
 
 
-def channels_last(name: str, data_format: Any, axes: int) -> bool:
+def channels_last(name: str, data_format: str | None, axes: int) -> bool:
     """Whether the channels are the last axis.
 
     >>> channels_last("conv2d", "NCHW", 2)
@@ -121,14 +124,21 @@ def channels_last(name: str, data_format: Any, axes: int) -> bool:
     return bool(data_format != first)
 
 
-def _hashable(given: Any) -> Any:
+def _hashable(given: object) -> Any:
     return tuple(map(_hashable, given)) if isinstance(given, list | tuple) else given
 
 
 def planned(
-    name: str, space: Ints, size: Ints, strides: Any = 1, pad: Any = "valid", dilations: Any = 1, rounding: Any = None,
-    last: bool = True, both: bool = False,
-) -> Windows:  # fmt: skip
+    name: str,
+    space: Ints,
+    size: Ints,
+    strides: Any = 1,
+    pad: object = "valid",
+    dilations: Lengths = 1,
+    rounding: str | None = None,
+    last: bool = True,
+    both: bool = False,
+) -> Windows:
     """The windows of ``size`` over ``space``.  ``both`` says that strides and dilations may both be other than 1.
 
     ``pad`` is "same", "valid", a number, or a pair (before, after) for each axis, batch and channels included or not.
@@ -144,8 +154,16 @@ def planned(
 
 @lru_cache(1000)
 def _planned(
-    name: str, space: Ints, size: Ints, strides: Any, pad: Any, dilations: Any, rounding: Any, last: bool, both: bool
-) -> Windows:  # fmt: skip
+    name: str,
+    space: Ints,
+    size: Ints,
+    strides: Any,
+    pad: object,
+    dilations: Any,
+    rounding: str | None,
+    last: bool,
+    both: bool,
+) -> Windows:
     axes = len(space)
     strides, dilations = per_axis(name, "strides", strides, axes), per_axis(name, "dilations", dilations, axes)
     if not both and max(strides) > 1 and max(dilations) > 1:
@@ -201,7 +219,7 @@ def _pairs(name: str, pad: Any, axes: int, last: bool) -> tuple[tuple[int, int],
 # ---- arrays
 
 
-def framed(x: Any, windows: Windows, fill: Any = 0) -> Any:
+def framed(x: Array, windows: Windows, fill: float = 0) -> Any:
     """The part of ``x`` that the windows reach, with ``fill`` outside of it; ``x`` itself if that is all.
 
     >>> framed(np.ones((1, 2, 1)), planned("pool", (2,), (3,), pad="same")).ravel()
@@ -220,7 +238,7 @@ def framed(x: Any, windows: Windows, fill: Any = 0) -> Any:
     return e
 
 
-def unframed(e: Any, windows: Windows, space: Ints) -> Any:
+def unframed(e: Array, windows: Windows, space: Ints) -> Any:
     """The adjoint of ``framed``: of a frame, what belongs to ``x``; 0 where no window reached.
 
     >>> unframed(np.ones((1, 4, 1)), planned("pool", (2,), (3,), pad="same"), (2,)).shape
@@ -250,7 +268,7 @@ def placed(windows: Windows, space: Ints) -> tuple[list[slice], list[slice]]:
     return inside, outside
 
 
-def laid(frame: Any, windows: Windows, layered: bool = False) -> Any:
+def laid(frame: Array, windows: Windows, layered: bool = False) -> Any:
     """Every window of a frame, as a view: (batch, *out, *size, channels); or every layer, (batch, height, *out[1:], …).
 
     >>> laid(np.arange(3.0).reshape(1, 3, 1), planned("pool", (3,), (2,)))[0, :, :, 0]
@@ -276,7 +294,7 @@ def parts(images: int, each: int) -> Iterator[slice]:
     return (slice(i, min(i + step, images)) for i in range(0, images, step))
 
 
-def panes(x: Any, windows: Windows) -> Iterator[tuple[tuple[slice, ...], Any, int]]:
+def panes(x: Array, windows: Windows) -> Iterator[tuple[tuple[slice, ...], Any, int]]:
     """The windows of ``x`` as rows of matrices, a part at a time that stays in the cache: where, they, and a step.
 
     Where windows follow each other closely only their layers along the first axis are laid out: they overlap, so that
@@ -329,7 +347,7 @@ def layered_windows(windows: Windows, channels: int, itemsize: int) -> bool:
     return len(windows.size) > 1 and windows.strides[0] == 1 and windows.size[0] > 1 and big and run >= 8 * RUN
 
 
-def _rows(view: Any, axes: int, length: int, room: Any) -> Any:
+def _rows(view: Array, axes: int, length: int, room: Array) -> Any:
     """Windows as the rows of a matrix, in ``room`` if they must be copied.
 
     Where little lies together they are copied one position of the window at a time.

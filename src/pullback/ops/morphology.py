@@ -15,7 +15,7 @@ from pullback.numerics.batching import folded
 from pullback.numerics.windows import Windows, channels_last, framed, laid, planned, unframed
 
 if TYPE_CHECKING:
-    from pullback.typing import Lengths, Padding, TensorLike
+    from pullback.typing import Array, Lengths, Padding, TensorLike, Value
 
 __all__ = ["dilation2d"]
 
@@ -33,15 +33,15 @@ def _all(x: Ints, w: Windows) -> Ints:
     return (x[0], *w.out, *w.size, x[-1])
 
 
-def _windowed(x: Any, windows: Windows, fill: float = 0.0) -> Any:
+def _windowed(x: Array, windows: Windows, fill: float = 0.0) -> Any:
     return laid(framed(x, windows, fill), windows).copy()
 
 
-def _merged_back(g: Any, x_shape: Ints, windows: Windows) -> Any:
+def _merged_back(g: Value, x_shape: Ints, windows: Windows) -> Any:
     return merged(g, windows, x_shape)
 
 
-def _windows_tangent(dx: Any, windows: Windows) -> Any:
+def _windows_tangent(dx: Array, windows: Windows) -> Any:
     return windowed(dx, windows)
 
 

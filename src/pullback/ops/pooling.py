@@ -6,6 +6,7 @@ What lies outside of the image is no element of a window: it is never the larges
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,7 +24,8 @@ from pullback.numerics.batching import examples, folded
 from pullback.numerics.windows import Windows, channels_last, filled, framed, laid, per_axis, planned, unframed
 
 if TYPE_CHECKING:
-    from pullback.typing import Lengths, Padding, TensorLike
+    from pullback.core.op import Op
+    from pullback.typing import Array, Lengths, Padding, TensorLike, Value
 
 __all__ = [
     "PoolWithArgmax", "avg_pool", "avg_pool1d", "avg_pool3d", "max_pool", "max_pool1d", "max_pool3d",
@@ -46,7 +48,7 @@ def _results(x: Ints, windows: Windows) -> Ints:
 # ---- the largest
 
 
-def _reduced(frame: Any, windows: Windows, ufunc: Any) -> Any:
+def _reduced(frame: Array, windows: Windows, ufunc: Callable[..., Any]) -> Any:
     """What ``ufunc`` makes of each window, one axis after the other: first along whole rows, which is quick."""
     z = frame
     for axis, (k, s, d, n) in enumerate(
@@ -60,11 +62,11 @@ def _reduced(frame: Any, windows: Windows, ufunc: Any) -> Any:
     return z.copy() if max(windows.size) == 1 else z
 
 
-def _largest(x: Any, windows: Windows) -> Any:
+def _largest(x: Array, windows: Windows) -> Any:
     return _reduced(framed(x, windows, filled(x.dtype)), windows, np.maximum)
 
 
-def _first_largest(source: Any, largest: Any, windows: Windows) -> list[Any]:
+def _first_largest(source: Array, largest: Array, windows: Windows) -> list[Any]:
     """For each element of a window, in which windows it is the first of the largest; in none where one is NaN."""
     frame = framed(source, windows, np.nan if source.dtype.kind == "f" else filled(source.dtype))
     hits: list[Any] = []
@@ -79,12 +81,12 @@ def _first_largest(source: Any, largest: Any, windows: Windows) -> list[Any]:
     return hits
 
 
-def _choice(x: Any) -> Any:
+def _choice(x: Array) -> Any:
     """What keeps elements of ``x`` where a condition holds: a product is quicker, but infinity times 0 is NaN."""
     return np.multiply if np.isfinite(x).all() else lambda x, hit: np.where(hit, x, x.dtype.type(0))
 
 
-def _give_to_largest(x: Any, source: Any, largest: Any, windows: Windows) -> Any:
+def _give_to_largest(x: Array, source: Array, largest: Array, windows: Windows) -> Any:
     hits = _first_largest(source, largest, windows)
     wide = [(k - 1) * d + 1 for k, d in zip(windows.size, windows.dilations, strict=True)]
     apart = all(s >= k for s, k in zip(windows.strides, wide, strict=True))
@@ -98,7 +100,7 @@ def _give_to_largest(x: Any, source: Any, largest: Any, windows: Windows) -> Any
     return unframed(e, windows, source.shape[1:-1])
 
 
-def _take_from_largest(x: Any, source: Any, largest: Any, windows: Windows) -> Any:
+def _take_from_largest(x: Array, source: Array, largest: Array, windows: Windows) -> Any:
     hits = _first_largest(source, largest, windows)
     frame = framed(x, windows)
     z, chosen = np.zeros(largest.shape, x.dtype), _choice(frame)
@@ -117,15 +119,15 @@ def _with_source(down: bool) -> list[Any]:
     return made
 
 
-def _back_to_largest(g: Any, x: Any, z: Any, windows: Windows) -> Any:
+def _back_to_largest(g: Value, x: Value, z: Value, windows: Windows) -> Any:
     return give_to_largest(g, x, z, windows)
 
 
-def _tangent_of_largest(dx: Any, x: Any, z: Any, windows: Windows) -> Any:
+def _tangent_of_largest(dx: Value, x: Array, z: Array, windows: Windows) -> Any:
     return take_from_largest(dx, x, z, windows)
 
 
-def _taken_back(g: Any, source: Any, largest: Any, windows: Windows) -> Any:
+def _taken_back(g: Value, source: Value, largest: Value, windows: Windows) -> Any:
     return take_from_largest(g, source, largest, windows)
 
 
@@ -178,7 +180,7 @@ def take_from_largest(x: TensorLike, source: TensorLike, largest: TensorLike, /,
     """
 
 
-def _places(x: Any, windows: Windows, include_batch: bool = False) -> Any:
+def _places(x: Array, windows: Windows, include_batch: bool = False) -> Any:
     axes = len(windows.size)
     view = laid(framed(x, windows, filled(x.dtype)), windows)
     rows = np.moveaxis(view, -1, axes + 1).reshape(*view.shape[: axes + 1], x.shape[-1], prod(windows.size))
@@ -190,7 +192,7 @@ def _places(x: Any, windows: Windows, include_batch: bool = False) -> Any:
     return (place * x.shape[-1] + np.arange(x.shape[-1])).astype(np.int32)
 
 
-def _places_in_batch(op: Any, args: Any, on: Any, params: Any) -> Any:
+def _places_in_batch(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     """Of many examples each counts from its own beginning."""
     places = folded(op, args, on, params)
     if not params["include_batch"]:
@@ -219,18 +221,18 @@ def largest_places(x: TensorLike, /, windows: Windows, include_batch: bool = Fal
 # ---- sums
 
 
-def _sums(x: Any, windows: Windows) -> Any:
+def _sums(x: Array, windows: Windows) -> Any:
     return _reduced(framed(x, windows), windows, np.add)
 
 
-def _spread(x: Any, windows: Windows, shape: Ints) -> Any:
+def _spread(x: Array, windows: Windows, shape: Ints) -> Any:
     e = np.zeros((shape[0], *windows.reach, shape[-1]), x.dtype)
     for _, index in windows.offsets():
         e[index] += x
     return unframed(e, windows, shape[1:-1])
 
 
-def _spread_back(g: Any, x_shape: Ints, windows: Windows) -> Any:
+def _spread_back(g: Value, x_shape: Ints, windows: Windows) -> Any:
     return spread_over_windows(g, windows, x_shape)
 
 
@@ -266,7 +268,7 @@ def spread_over_windows(x: TensorLike, /, windows: Windows, shape: Ints) -> Any:
     """
 
 
-def _refuse_empty_windows(name: str, windows: Windows, space: Ints, pad: Any) -> None:
+def _refuse_empty_windows(name: str, windows: Windows, space: Ints, pad: object) -> None:
     if _has_empty_window(windows, space):
         raise ArgumentError(
             f"{name}: with pad={pad!r} a window of {windows.size} over {space} has nothing but padding. "
@@ -285,7 +287,7 @@ def _has_empty_window(windows: Windows, space: Ints) -> bool:
 
 
 @lru_cache(100)
-def _counts(windows: Windows, space: Ints, dtype: Any) -> Any:
+def _counts(windows: Windows, space: Ints, dtype: np.dtype[Any]) -> Any:
     """How many elements of the image are in each window; NaN for none, of which there is no mean."""
     count = _sums(np.ones((1, *space, 1), dtype), windows)
     if count.size and (count == count.flat[0]).all():
@@ -297,9 +299,18 @@ def _counts(windows: Windows, space: Ints, dtype: Any) -> Any:
 
 
 def _pooled(
-    name: str, kind: str, axes: int, x: Any, size: Any, strides: Any, pad: Any, rounding: Any, data_format: Any = None,
-    dilations: Any = 1, outside: bool = False,
-) -> Any:  # fmt: skip
+    name: str,
+    kind: str,
+    axes: int,
+    x: Any,
+    size: Any,
+    strides: Any,
+    pad: Any,
+    rounding: Any,
+    data_format: str | None = None,
+    dilations: Any = 1,
+    outside: bool = False,
+) -> Any:
     """Either pooling of either layout; ``outside`` says that zeros around the image are elements like others."""
     x, last = numbers(name, "x", x), channels_last(name, data_format, axes)
     alone = x.ndim == axes + 1

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from functools import partial
 from threading import Lock
 from types import FunctionType, MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from pullback.errors import ArgumentError, CustomGradientError, GradientError
 from pullback.transforms.arguments import Arguments
 from pullback.transforms.captured import captured, line_of
 from pullback.transforms.customop import CustomOp, Run, gradient_for
+
+if TYPE_CHECKING:
+    from pullback.typing import Operand, TensorLike
 
 __all__ = ["override_gradient", "register_gradient"]
 
@@ -91,12 +94,12 @@ class Overridden(CustomOp):
         return captured(self.name, "the gradient function", [self.fn], level - 1, {}, ())
 
 
-def _stand_in(*args: Any, **kwargs: Any) -> Any:
+def _stand_in(*args: TensorLike, **kwargs: object) -> Any:
     """The code of an op's function while some block overrides it; its globals are the op's own."""
     return OVERRIDDEN(OP, False, args, kwargs)  # type: ignore[name-defined]  # noqa: F821
 
 
-def _stand_in_reflected(*args: Any, **kwargs: Any) -> Any:
+def _stand_in_reflected(*args: Operand, **kwargs: object) -> Any:
     return OVERRIDDEN(OP, True, args, kwargs)  # type: ignore[name-defined]  # noqa: F821
 
 
@@ -204,7 +207,7 @@ def _found(name: str) -> Op:
     raise _unknown("op", name, REGISTRY, "Only ops have a gradient to override; a function made of ops has theirs.")
 
 
-def _unknown(kind: str, name: Any, known: Iterable[str], cure: str) -> Exception:
+def _unknown(kind: str, name: str, known: Iterable[str], cure: str) -> Exception:
     hint = did_you_mean(name, known)
     return GradientError(f"override_gradient: there is no {kind} named {name!r}.{hint} {cure}")
 
