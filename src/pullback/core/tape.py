@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy import float64, generic, ndarray
 
+from pullback.core import hooks
 from pullback.core.capture import check_captured
 from pullback.core.convert import as_value, bare, has_tensors, join_tensors
 from pullback.core.fitting import all_conjugated, all_widened, conjugated, fit, same, widened
@@ -295,6 +296,10 @@ class Tape(dict[Any, Any]):
 
     @staticmethod
     def open() -> Tape:
+        """Return an empty tape for a new level."""
+        if hooks.blocks and (observer := hooks.find("open_tape")) is not None:
+            observed: Tape = observer.open_tape()
+            return observed
         try:
             tape = FREE.pop()  # not "if FREE": another thread may take the last one in between
         except IndexError:
@@ -473,6 +478,9 @@ def walk_again(nodes: list[Tensor], keep: bool = True, transposed: bool = False)
 
     ``transposed`` says that they are those of a backward pass, so that this one computes tangents.
     """
+    if hooks.blocks and (observer := hooks.find("walk")) is not None:
+        observer.walk(nodes, keep, transposed)
+        return
     for r in reversed(nodes):
         g = r.g
         if g is None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pullback.core import hooks
 from pullback.core.callers import MEANS, explain_refusal, is_formatting, takes_elements
 from pullback.core.printing import tensor_repr, tensor_text
 from pullback.core.source import user_line
@@ -174,6 +175,8 @@ class Tensor:
     # ---- NumPy's protocols
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+        if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+            return observer.run_call("ufunc", Tensor.__array_ufunc__, self, ufunc, method, *args, **kwargs)
         op = BY_KERNEL.get(ufunc)
         if (
             method == "__call__"
@@ -186,6 +189,8 @@ class Tensor:
         return LATER["ufunc"](ufunc, method, args, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+            return observer.run_call("numpy function", Tensor.__array_function__, self, func, types, args, kwargs)
         if len(types) > 1 and not all(issubclass(t, ORDINARY) for t in types):
             return NotImplemented  # another library's array may know better
         stand_in = NUMPY.get(func)

@@ -13,6 +13,7 @@ from numpy import ndarray
 
 from pullback.core.axes import Sample, Shape, broadcast, moves
 from pullback.core.calculus import linear
+from pullback.core.hooks import observable
 from pullback.core.lowering import call, made_of
 from pullback.core.op import WEAK, alias, method, op, operand
 from pullback.core.tensor import Tensor
@@ -433,6 +434,7 @@ def reduced(x: Any, term: str, want: str) -> Any:
     return x if left == want else np.transpose(x, tuple(left.index(label) for label in want))
 
 
+@observable
 def einsum(equation: str, *operands: Any) -> Any:
     """Products summed over labelled axes: labels that are not in the result are summed over.
 

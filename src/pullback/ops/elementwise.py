@@ -10,6 +10,7 @@ from numpy import ndarray
 from pullback.core.axes import elementwise1, elementwise2, elementwise3, moves
 from pullback.core.calculus import partials, rule
 from pullback.core.convert import join_array
+from pullback.core.hooks import observable
 from pullback.core.lowering import scalar
 from pullback.core.op import alias, method, op
 from pullback.core.tape import ARRAYS, as_tensor
@@ -89,6 +90,7 @@ def div_no_nan(x: Any, y: Any, /) -> Any:
     """
 
 
+@observable
 def add_n(tensors: Any) -> Any:
     """The sum of a list of tensors.
 

@@ -11,6 +11,7 @@ from pullback.core.axes import Sample, moves
 from pullback.core.calculus import linear, rule
 from pullback.core.composition import numbers
 from pullback.core.convert import as_array
+from pullback.core.hooks import observable
 from pullback.core.lowering import call
 from pullback.core.op import method, op
 from pullback.core.tape import as_tensor
@@ -387,6 +388,7 @@ def _counted(name: str, x: Any, weights: Any, size: Any) -> tuple[Any, Any, int]
     return found, np.reshape(weights, found.shape), bins
 
 
+@observable
 def bincount(x: Any, weights: Any = None, size: int | None = None) -> Any:
     """How often each number from 0 to ``size - 1`` is in ``x``, or the sum of its weights.
 
@@ -397,6 +399,7 @@ def bincount(x: Any, weights: Any = None, size: int | None = None) -> Any:
     return unsorted_segment_sum(np.reshape(weights, -1), np.reshape(found, -1), bins)
 
 
+@observable
 def dense_bincount(x: Any, weights: Any = None, size: int | None = None, binary_output: bool = False) -> Any:
     """``bincount`` of a vector, or of each row of a matrix; ``binary_output`` tells only what is there, as 1.
 
@@ -418,6 +421,7 @@ def dense_bincount(x: Any, weights: Any = None, size: int | None = None, binary_
 # ---- from coordinates and values
 
 
+@observable
 def sparse_to_dense(sparse_indices: Any, sparse_values: Any, output_shape: Any, default_value: Any = 0) -> Any:
     """``default_value`` everywhere but at these coordinates, where the values are; named twice, the last one counts.
 

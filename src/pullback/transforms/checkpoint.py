@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.core import tree
+from pullback.core import hooks, tree
 from pullback.core.convert import bare
 from pullback.core.interpreter import new_level
 from pullback.core.memory import Large, Pool, node_of
@@ -201,6 +201,8 @@ class Recomputed(Customized):
     call = RecomputedCall
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+            return observer.run_call("function", Recomputed.__call__, self, *args, **kwargs)
         if not kwargs and all(isinstance(a, ARRAYS) for a in args):
             return self.outcome(Arguments(args), {})
         named = tree.mapped(lambda leaf: leaf if isinstance(leaf, ARRAYS) else AsIs(leaf), kwargs)

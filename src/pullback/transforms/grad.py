@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import float64, ndarray
 
-from pullback.core import tree
+from pullback.core import hooks, tree
 from pullback.core.callers import reveal
 from pullback.core.convert import as_array, bare, float_of, join_array
 from pullback.core.interpreter import level_of
@@ -98,6 +98,11 @@ class Differentiated(Derivative):
 
     def pulled(self, xs: Sequence[Any], dy: Any, call: Call | None = None) -> tuple[Any, list[Any], Any]:
         """Value, gradients and aux of one call, each in the form of what was given."""
+        if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+            observed: tuple[Any, list[Any], Any] = observer.run_call(
+                "gradients", Differentiated.pulled, self, xs, dy, call
+            )
+            return observed
         tape = Tape.open()
         try:
             return self._pulled(tape, xs, dy, call)

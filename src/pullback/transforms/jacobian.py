@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core import hooks
 from pullback.core.callers import reveal
 from pullback.core.convert import float_of
 from pullback.core.interpreter import new_level
@@ -70,6 +71,9 @@ class Jacobian(Derivative):
 
     def at(self, xs: Sequence[Any], call: Call) -> tuple[Any, Any]:
         """The derivatives of a call by ``xs``, and aux."""
+        if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+            observed: tuple[Any, Any] = observer.run_call("jacobian", Jacobian.at, self, xs, call)
+            return observed
         number = new_level()  # lower than the tapes', whose steps see many cotangents as one
         with opened() as tape:
             made = Linear(self.face, xs, call, tape)
@@ -286,6 +290,9 @@ def hvp(f: Callable[..., Any], x: Any, v: Any, /, *, argnums: Any = None, argnam
 
 def times_hessian(xs: Sequence[Any], vs: Sequence[Any], call: Call) -> tuple[Any, ...]:
     """The hessian of a call by ``xs``, times ``vs``."""
+    if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+        observed: tuple[Any, ...] = observer.run_call("hvp", times_hessian, xs, vs, call)
+        return observed
 
     def scalar(*xs: Any) -> Any:
         y = call(*xs)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core import hooks
 from pullback.core.callers import reveal
 from pullback.core.capture import check_captured
 from pullback.core.convert import bare, float_of
@@ -159,6 +160,9 @@ def vjp(
 
 def record_pull(xs: Sequence[Any], call: Call) -> tuple[Any, Callable[[Any], tuple[Any, ...]], Any]:
     """The value of a call, how to take a cotangent of it back to ``xs``, and aux."""
+    if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+        observed: tuple[Any, Any, Any] = observer.run_call("vjp", record_pull, xs, call)
+        return observed
     made = _recorded("vjp", xs, call)
     inputs, outputs, record = made.inputs, made.outputs, made.record
     y = made.value
@@ -204,6 +208,9 @@ def linearize(
 
 def record_push(xs: Sequence[Any], call: Call) -> tuple[Any, Callable[..., Any], Any]:
     """The value of a call, how to take tangents of ``xs`` to that of the value, and aux."""
+    if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+        observed: tuple[Any, Any, Any] = observer.run_call("linearize", record_push, xs, call)
+        return observed
     made = _recorded("linearize", xs, call)
     inputs, outputs = made.inputs, made.outputs
     y, values = made.value, made.record.values

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core import tree
+from pullback.core import hooks, tree
 from pullback.core.calculus import total
 from pullback.core.callers import reveal
 from pullback.core.convert import bare, float_of, has_tensors
@@ -73,6 +73,8 @@ class GradientTape:
             self._spent = False
             self._tape = Recording(new_level())
             self._follower = Follower(self._tape, self._accessed)
+            if hooks.blocks and (observer := hooks.find("record_lines")) is not None:
+                observer.record_lines(self._tape)
         else:  # go on with what was recorded
             self._tape.level = new_level()
             self._tape.resume()
@@ -413,6 +415,9 @@ class GradientTape:
         sparse: bool = False,
     ) -> list[Any]:
         """The cotangent of each source, None for one not reached.  The tape stays as it is."""
+        if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+            observed: list[Any] = observer.run_call("tape", GradientTape._pulled, self, known, seeds, sources, sparse)
+            return observed
         assert self._tape is not None
         nodes = list(self._tape.recorded())
         wanted = [self._nodes(s) or [n for n in [self._node(s, known)] if n is not None] for s in sources]

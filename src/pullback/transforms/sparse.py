@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from pullback.core import hooks
 from pullback.core.convert import float_of
 from pullback.core.interpreter import level_of, new_level
 from pullback.core.tensor import Tensor
@@ -121,6 +122,8 @@ class SparseJacobian(Derivative):
 
     def at(self, x: Any, call: Call) -> Any:
         """The derivatives of a call by ``x``."""
+        if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+            return observer.run_call("sparse jacobian", SparseJacobian.at, self, x, call)
         sparse = _door()
         self._one("x", whole_leaves(x))
         number = new_level()  # lower than the tapes', whose steps see many directions as one

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core import hooks
 from pullback.core.calculus import total
 from pullback.core.callers import reveal
 from pullback.core.convert import float_of, join_array
@@ -83,6 +84,11 @@ def differentiate_by_variables(
     f: Callable[[], Any], var_list: Sequence[Variable] | None = None, sparse: Any = False, has_aux: bool = False
 ) -> ValueAndGrads:
     """The value of ``f()`` and its gradients by the trainable variables it reads, as a dict by variable."""
+    if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+        observed: ValueAndGrads = observer.run_call(
+            "variables", differentiate_by_variables, f, var_list, sparse, has_aux
+        )
+        return observed
     if not callable(f):
         raise ArgumentError(f"variable_grads(f): f must be a function, got {type(f).__name__}.")
     _frozen(var_list)

@@ -11,6 +11,7 @@ from pullback.core.axes import moves
 from pullback.core.calculus import constant
 from pullback.core.composition import numbers
 from pullback.core.convert import as_number, check_real
+from pullback.core.hooks import observable
 from pullback.core.op import op
 from pullback.core.tape import constant as tensor_of
 from pullback.core.tensor import Tensor, stripped
@@ -123,6 +124,7 @@ def _like(x: Any, made: Any) -> Any:
     return tensor_of(made) if isinstance(x, Tensor) and not isinstance(made, Tensor) else made
 
 
+@observable
 def non_max_suppression(
     boxes: Any, scores: Any, max_output_size: int, iou_threshold: float | None = 0.5,
     score_threshold: float | None = -inf,
@@ -149,6 +151,7 @@ class ScoredSuppression(NamedTuple):
     selected_scores: Any
 
 
+@observable
 def non_max_suppression_with_score(
     boxes: Any, scores: Any, max_output_size: int, iou_threshold: float | None = 0.5,
     score_threshold: float | None = -inf, soft_nms_sigma: float | None = 0.0,
@@ -184,6 +187,7 @@ class PaddedSuppression(NamedTuple):
     valid_outputs: Any
 
 
+@observable
 def non_max_suppression_padded(
     boxes: Any, scores: Any, max_output_size: int, iou_threshold: float | None = 0.5,
     score_threshold: float | None = -inf, pad_to_max_output_size: bool = False,

@@ -10,6 +10,7 @@ from pullback.core.axes import moves
 from pullback.core.calculus import constant
 from pullback.core.composition import numbers
 from pullback.core.convert import as_number, check_real
+from pullback.core.hooks import observable
 from pullback.core.op import op
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.batching import one_by_one
@@ -28,6 +29,7 @@ def _coloured(name: str, image: Any, depth: int) -> Any:
     return image
 
 
+@observable
 def grayscale_to_rgb(image: Any) -> Any:
     """Grey pictures with three equal colours.
 
@@ -39,6 +41,7 @@ def grayscale_to_rgb(image: Any) -> Any:
     return np.tile(image, (1,) * (image.ndim - 1) + (3,))
 
 
+@observable
 def rgb_to_grayscale(image: Any) -> Any:
     """How bright coloured pictures are; integers stay integers.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from pullback.core.composition import numbers, picked
 from pullback.core.convert import as_array, as_number
+from pullback.core.hooks import observable
 from pullback.core.op import of_rank
 from pullback.core.tensor import Tensor, all_values, may_be, stripped
 from pullback.errors import ArgumentError, ShapeError
@@ -73,6 +74,7 @@ def _neighbours(at: Any, length: int) -> tuple[Any, Any, Any]:
     return low, np.minimum(low + 1, length - 1), at - low
 
 
+@observable
 def crop_and_resize(
     image: Any, boxes: Any, box_ind: Any, crop_size: Any, method: str | None = "bilinear",
     extrapolation_value: Any = 0,
@@ -156,6 +158,7 @@ def _folded(at: Any, length: int, mode: str) -> Any:
     return at * slope + (held - here * slope)
 
 
+@observable
 def transform(
     image: Any, transforms: Any, interpolation: str | None = "nearest", fill_mode: str | None = "constant",
     fill_value: Any = 0, output_shape: Any = None,
@@ -214,6 +217,7 @@ def transform(
 # ---- rotated and mirrored
 
 
+@observable
 def rotate_with_offset(image: Any, radians: float, fill_value: Any = 0, center: Any = 0.5) -> Any:
     """Pictures turned by ``radians`` around ``center``, which is one share of both sides or two, ``[x, y]``.
 
@@ -252,6 +256,7 @@ def rotate_with_offset(image: Any, radians: float, fill_value: Any = 0, center: 
     return np.where(inside[..., None], z, fill)
 
 
+@observable
 def flip_left_right(image: Any) -> Any:
     """Pictures as in a mirror.
 

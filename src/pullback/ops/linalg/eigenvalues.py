@@ -12,6 +12,7 @@ import numpy as np
 
 from pullback.core.calculus import rule
 from pullback.core.composition import numbers
+from pullback.core.hooks import observable
 from pullback.core.op import op
 from pullback.errors import ShapeError
 from pullback.numerics.adjoints import H
@@ -100,6 +101,7 @@ class Eigh(NamedTuple):
     eigenvectors: Any
 
 
+@observable
 def eigh(x: Any, uplo: str = "L") -> Eigh:
     """The eigenvalues of symmetric or Hermitian matrices, in ascending order, and their eigenvectors as columns.
 
@@ -214,6 +216,7 @@ class Eig(NamedTuple):
     eigenvectors: Any
 
 
+@observable
 def eig(x: Any) -> Eig:
     """The eigenvalues of square matrices, in no order, and their eigenvectors as columns; both are complex.
 

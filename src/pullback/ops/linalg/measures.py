@@ -9,6 +9,7 @@ import numpy as np
 
 from pullback.core.calculus import constant
 from pullback.core.composition import own_words
+from pullback.core.hooks import observable
 from pullback.core.op import op
 from pullback.errors import ArgumentError
 from pullback.ops.linalg.decompositions import svdvals
@@ -19,6 +20,7 @@ from pullback.ops.linalg.solving import inv
 __all__ = ["cond", "matrix_norm", "matrix_rank"]
 
 
+@observable
 def matrix_norm(x: Any, ord: Any = "fro", keepdims: bool = False) -> Any:
     """The norm of matrices over the last two axes.
 

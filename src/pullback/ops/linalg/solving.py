@@ -11,6 +11,7 @@ from pullback.core.axes import moves
 from pullback.core.calculus import rule
 from pullback.core.composition import numbers, own_words
 from pullback.core.convert import as_number
+from pullback.core.hooks import observable
 from pullback.core.op import op
 from pullback.errors import ShapeError
 from pullback.numerics.adjoints import H, T
@@ -306,6 +307,7 @@ class SlogDet(NamedTuple):
     logabsdet: Any
 
 
+@observable
 def slogdet(x: Any) -> SlogDet:
     """The sign and the logarithm of the absolute value of the determinant, which alone might overflow.
 
