@@ -23,7 +23,7 @@ from pullback.core.capture import check_captured
 from pullback.core.convert import as_value, bare, has_tensors, join_tensors
 from pullback.core.fitting import all_conjugated, all_widened, conjugated, fit, same, widened
 from pullback.core.interpreter import dispatch, new_level
-from pullback.core.memory import IDLE, KEPT, LARGE, Large, Pool, back_large, keep, node_of, on_scratch, sole
+from pullback.core.memory import IDLE, KEPT, LARGE, Large, Pool, add_large, keep, node_of, on_scratch, sole
 from pullback.core.rowsparse import RowSum
 from pullback.core.source import user_place
 from pullback.core.tensor import LATER, Tensor
@@ -156,7 +156,8 @@ class Step:
     def large(self) -> Step:
         """The same step for a node with a big value."""
         if self._large is None:
-            made = Step(self.op, back=back_large(self))
+            otherwise = self.back if self.dx is None else self.add_cotangents
+            made = Step(self.op, back=add_large(self.dx, self.dy, self.blockwise, otherwise))
             made.plain = self
             self._large = made
         return self._large

@@ -208,14 +208,14 @@ def _of_function(args: tuple[Any, ...]) -> Names:
 
 
 def _of_gradients(args: tuple[Any, ...]) -> Names:
-    """The same for what gives the value and the gradients of a list of arguments; not of those that are chosen."""
-    self, xs, *rest = args
+    """The same in a session that gives value and gradients by a list of arguments; not by those that are chosen."""
+    _, body, xs, *rest = args
     if any(isinstance(r, Call) for r in rest):
         return Names()
-    f = _program(self)
+    f = _program(body.__self__)
     names = parameters_of(f, len(xs))
     leaves = [label for name, x in zip(names, xs, strict=True) for label, _ in named_leaves(name, x)]
-    return Names(_name(f), ["", names], ["the value", *(f"the gradient of {label}" for label in leaves)])
+    return Names(_name(f), ["", "", names], ["the value", *(f"the gradient of {label}" for label in leaves)])
 
 
 def _program(f: Any) -> Any:

@@ -22,9 +22,10 @@ from pullback.transforms.argnums import Call, Derivative, WholeCall
 from pullback.transforms.colouring import coloured
 from pullback.transforms.directions import passes
 from pullback.transforms.grad import grad
-from pullback.transforms.jacobian import check_real, opened
+from pullback.transforms.jacobian import check_real
 from pullback.transforms.leaves import whole_leaves
 from pullback.transforms.linear import Linear, Record
+from pullback.transforms.session import open_tape
 from pullback.transforms.sparsity import Outline, pattern
 
 __all__ = ["sparse_hessian", "sparse_jacobian"]
@@ -127,7 +128,7 @@ class SparseJacobian(Derivative):
         sparse = _door()
         self._one("x", whole_leaves(x))
         number = new_level()  # lower than the tapes', whose steps see many directions as one
-        with opened() as tape:
+        with open_tape() as tape:
             made = Linear(self.face, (x,), WholeCall(self.differentiated(call), (x,)), tape)
             self._one("the result of f", made.record.values)
             check_real(self.face, made)
@@ -136,7 +137,7 @@ class SparseJacobian(Derivative):
             if plan is not None and not plan.pushes and seen.steady and seen.same(plan.back):
                 data = self._compressed(back, plan, number, dtype)
             else:
-                with opened() as second:
+                with open_tape() as second:
                     forward = back.transposed(second)
                     plan = self._planned(seen, forward, sparse)
                     data = self._compressed(forward if plan.pushes else back, plan, number, dtype)
