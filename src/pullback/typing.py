@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from pullback.core.tensor import Tensor
 
 __all__ = [
-    "Array", "ArrayLike", "ArrayOrNumber", "Axis", "DType", "Function", "Index", "Lengths", "Nested", "Padding",
-    "Params", "Seed", "Shape", "ShapeLike", "SupportsArray", "TensorLike", "TensorOrNested", "Tree", "Value",
+    "ArgNames", "ArgNums", "Array", "ArrayLike", "ArrayOrNumber", "Axis", "DType", "Function", "Index", "Lengths", "Nested", "Operand",
+    "Padding", "Params", "Seed", "Shape", "ShapeLike", "SupportsArray", "TensorLike", "TensorOrNested", "Tree", "Value",
 ]  # fmt: skip
 
 
@@ -34,16 +34,19 @@ ArrayLike: TypeAlias = SupportsArray | complex  # an op of these gives an array
 ArrayOrNumber: TypeAlias = Array | complex
 Nested: TypeAlias = list[Any] | tuple[Any, ...]  # nested lists of numbers, which become a Tensor
 Value: TypeAlias = "Tensor | Array"  # what ops compute with
+Operand: TypeAlias = "Tensor | Array | complex"  # the same, and numbers
 TensorOrNested: TypeAlias = "Tensor | Nested"  # an op of these gives a Tensor
 TensorLike: TypeAlias = "Tensor | ArrayLike | Nested"  # whatever a tensor can be made of
 Shape: TypeAlias = tuple[int, ...]
 ShapeLike: TypeAlias = "int | Sequence[int] | Array"
+ArgNums: TypeAlias = int | Sequence[int] | None  # which arguments to differentiate by, by number
+ArgNames: TypeAlias = str | Sequence[str] | None  # the same by name
 Axis: TypeAlias = int | Sequence[int] | None  # one axis, several, or all
 Lengths: TypeAlias = int | Sequence[int]  # one number for all axes, or one for each
 Padding: TypeAlias = str | int | Sequence[Any]  # "same", "valid", or how much
 Seed: TypeAlias = "int | np.random.Generator | Value | None"
 Index: TypeAlias = "int | slice | EllipsisType | Value | Sequence[Any] | None"  # what stands in x[…]
-Tree: TypeAlias = Any  # dicts, lists, tuples, named tuples and dataclasses of tensors
+Tree: TypeAlias = object  # dicts, lists, tuples, named tuples and dataclasses of tensors
 Function: TypeAlias = Callable[..., Any]
 Params: TypeAlias = Mapping[str, Any]  # the parameters of an op beside its inputs
 DType: TypeAlias = "DTypeLike | None"
