@@ -15,11 +15,11 @@ from pullback.core.tape import ARRAYS
 from pullback.core.tensor import BY_KERNEL, Tensor
 from pullback.core.variable import writer
 from pullback.diagnostics.findings import NanReport
-from pullback.diagnostics.looking import Names, all_finite, look_at, look_for_new, trace_back
+from pullback.diagnostics.looking import Names, Naming, all_finite, look_at, look_for_new, trace_back, unnamed
 from pullback.diagnostics.recorded import Push, check_pulled
 from pullback.diagnostics.running import Examined, Ran, is_number
 from pullback.errors import NanError
-from pullback.transforms.argnums import Call
+from pullback.transforms.argnums import Call, WholeCall
 from pullback.transforms.arguments import named_leaves, parameters_of
 from pullback.transforms.customop import is_differentiated
 from pullback.transforms.forward import jvp
@@ -115,12 +115,8 @@ class NanGuard(hooks.CallObserver):
         tape.push = Push(tape.nodes)
 
 
-def _check_gradients(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return look_at(function, function, args, kwargs, _of_gradients)
-
-
-def _check_derivatives(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return look_at(function, function, args, kwargs)
+def _check_derivatives(naming: Naming) -> Any:
+    return lambda function, args, kwargs: look_at(function, function, args, kwargs, naming)
 
 
 def _check_values(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -139,21 +135,25 @@ def _check_ops(naming: Callable[[Any, tuple[Any, ...]], Names]) -> Any:
     return check
 
 
-def _check_both(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _check_both(naming: Naming) -> Any:
     """The same for a function that gives another one beside the value, whose results are looked at as well."""
-    y, move, aux = look_at(function, function, args, kwargs)
 
-    def again(*args: Any) -> Any:
-        *before, given = args
-        return function(*before)[1](*given)
+    def check(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        y, move, aux = look_at(function, function, args, kwargs, naming)
 
-    def move_checked(*given: Any) -> Any:
-        if not isinstance(hooks.find("run_call"), NanGuard):
-            return move(*given)
-        with hooks.observe(without=NanGuard):
-            return look_at(lambda *_: move(*given), again, (*args, given), {})
+        def again(*args: Any) -> Any:
+            *before, given = args
+            return function(*before)[1](*given)
 
-    return y, move_checked, aux
+        def move_checked(*given: Any) -> Any:
+            if not isinstance(hooks.find("run_call"), NanGuard):
+                return move(*given)
+            with hooks.observe(without=NanGuard):
+                return look_at(lambda *_: move(*given), again, (*args, given), {}, naming)
+
+        return y, move_checked, aux
+
+    return check
 
 
 def _check_sparse(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -208,14 +208,46 @@ def _of_function(args: tuple[Any, ...]) -> Names:
 
 
 def _of_gradients(args: tuple[Any, ...]) -> Names:
-    """The same in a session that gives value and gradients by a list of arguments; not by those that are chosen."""
-    _, body, xs, *rest = args
-    if any(isinstance(r, Call) for r in rest):
-        return Names()
-    f = _program(body.__self__)
-    names = parameters_of(f, len(xs))
+    """What gives the value and the gradients of a list of arguments, or of those that are chosen."""
+    _, body, xs, _, given = args
+    call = given if isinstance(given, Call) else WholeCall(_program(body.__self__), xs)
+    return _of_call(call, xs, ["", "", None], ["the value"], "the gradient of {}")
+
+
+def _of_jacobian(args: tuple[Any, ...]) -> Names:
+    _, xs, call = args
+    return _of_call(call, xs, ["", None], [], "the derivative by {}")
+
+
+def _of_tangent(args: tuple[Any, ...]) -> Names:
+    xs, _, call = args
+    return _of_call(call, xs, [None], ["the value", "the tangent"])
+
+
+def _of_hessian_product(args: tuple[Any, ...]) -> Names:
+    xs, _, call = args
+    return _of_call(call, xs, [None], [], "the product for {}")
+
+
+def _of_pull(args: tuple[Any, ...]) -> Names:
+    xs, call, *given = args
+    return _of_call(call, xs, [None], [], "the gradient of {}" if given else "")
+
+
+def _of_push(args: tuple[Any, ...]) -> Names:
+    xs, call, *_ = args
+    return _of_call(call, xs, [None], [])
+
+
+def _of_call(call: Call, xs: Sequence[Any], arguments: list[Any], results: list[str], each: str = "") -> Names:
+    """The names of a call of ``f`` that is differentiated by ``xs``, whose names are in place of None in ``arguments``.
+
+    The results are those that are given and, if ``each`` is a text, one for each leaf of ``xs``.
+    """
+    names, f = call.names, _program(call.f)
     leaves = [label for name, x in zip(names, xs, strict=True) for label, _ in named_leaves(name, x)]
-    return Names(_name(f), ["", "", names], ["the value", *(f"the gradient of {label}" for label in leaves)])
+    given = [names if name is None else name for name in arguments]
+    return Names(_name(f), given, [*results, *(each.format(label) for label in leaves if each)])
 
 
 def _program(f: Any) -> Any:
@@ -258,13 +290,13 @@ def _is_followed(x: Any) -> bool:
 
 # How each entry of the engine is checked.
 CALLS: dict[str, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]] = {
-    "gradients": _check_gradients,
-    "jacobian": _check_derivatives,
-    "jvp": _check_derivatives,
-    "hvp": _check_derivatives,
-    "variables": _check_derivatives,
-    "vjp": _check_both,
-    "linearize": _check_both,
+    "gradients": _check_derivatives(_of_gradients),
+    "jacobian": _check_derivatives(_of_jacobian),
+    "jvp": _check_derivatives(_of_tangent),
+    "hvp": _check_derivatives(_of_hessian_product),
+    "variables": _check_derivatives(unnamed),
+    "vjp": _check_both(_of_pull),
+    "linearize": _check_both(_of_push),
     "sparse jacobian": _check_sparse,
     "tape": check_pulled,
     "function": _check_values,
