@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from pullback.compiler.codegen.builder import FLOATS, code_of
+from pullback.compiler.builder import FLOATS, code_of
 from pullback.compiler.codegen.call_table import ARENA, STACK, Address, CallList, Constant, Local, Operand
 from pullback.compiler.codegen.deduplicate_kernels import Alike
 from pullback.compiler.codegen.gemm.panels import blocked, is_blocked

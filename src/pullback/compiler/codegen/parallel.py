@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from pullback.compiler.codegen.builder import FLOATS, Code
+from pullback.compiler.builder import FLOATS, Code
 from pullback.compiler.codegen.call_table import CallList, Local
 from pullback.compiler.codegen.gemm.small import Plan
 from pullback.compiler.codegen.loops.kernel import Written

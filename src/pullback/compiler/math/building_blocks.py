@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.compiler.codegen.builder import Code, Value
+from pullback.compiler.builder import Code, Value
 from pullback.errors import CompileError
 
 __all__ = ["BITS_OF_ONE", "LEAST", "LN2", "MANTISSA", "ROUND", "Pieces"]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from pullback.compiler.codegen.builder import Value, known
+from pullback.compiler.builder import Value, known
 from pullback.compiler.math.powers import Powers
 from pullback.compiler.math.trigonometry import Circular
 from pullback.errors import CompileError

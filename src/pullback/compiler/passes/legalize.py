@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.codegen.builder import TYPES, Code, Value, code_of
+from pullback.compiler.builder import TYPES, Code, Value, code_of
 from pullback.compiler.codegen.gemm.small import planned
 from pullback.compiler.codegen.loops.kernel import emitted
 from pullback.compiler.frontend.result_inference import NO_PARAMS, Frozen

@@ -11,7 +11,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
-from pullback.compiler.codegen.builder import FLOATS, Code, code_of, first_lanes, literal, vector
+from pullback.compiler.builder import FLOATS, Code, code_of, first_lanes, literal, vector
 from pullback.compiler.codegen.call_table import CallList, Constant, Operand
 from pullback.compiler.ir.graph import Node, contiguous
 from pullback.compiler.schedule.fuse import gemm_flag, layout

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
 
-from pullback.compiler.codegen.builder import Value, code_of, first_lanes, literal, splat, vector
+from pullback.compiler.builder import Value, code_of, first_lanes, literal, splat, vector
 from pullback.compiler.codegen.loops.plan import Axis
 from pullback.compiler.codegen.loops.reductions import Finish
 from pullback.compiler.codegen.loops.row_blocks import Blocks, emitted

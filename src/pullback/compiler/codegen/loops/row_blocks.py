@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.codegen.builder import TYPES, Code, Value, code_of, literal, splat
+from pullback.compiler.builder import TYPES, Code, Value, code_of, literal, splat
 from pullback.compiler.codegen.loops.plan import HEAVY, Axis
 from pullback.compiler.codegen.loops.reductions import Folds
 from pullback.compiler.codegen.loops.transpose import Tile

@@ -13,7 +13,7 @@ from itertools import product
 from math import inf, nan, prod
 from typing import Any, NamedTuple
 
-from pullback.compiler.codegen.builder import Value, first_lanes, literal, vector
+from pullback.compiler.builder import Value, first_lanes, literal, vector
 from pullback.compiler.codegen.loops.kernel import Written
 from pullback.compiler.codegen.windows.padding import Framed
 from pullback.compiler.math.functions import Lanes
