@@ -8,7 +8,7 @@ from pullback.compiler.codegen.module import Assembler, Assembly
 from pullback.compiler.ir.graph import Graph, Node
 from pullback.compiler.passes.legalize import prepared
 from pullback.compiler.runtime.manifest import Kernel, Piece, Recipe, Slot
-from pullback.compiler.schedule.fuse import work
+from pullback.compiler.schedule.cost import estimate_cost
 from pullback.compiler.target import Target
 
 __all__ = ["assembled", "prepared", "recipe_of"]
@@ -63,4 +63,4 @@ def _work(n: Node) -> int:
         return n.args[0].size
     if n.kind == "windows":
         return int(n.data.work) // 4
-    return n.size * work(n) if n.kind not in ("input", "constant") else 0
+    return n.size * estimate_cost(n) if n.kind not in ("input", "constant") else 0

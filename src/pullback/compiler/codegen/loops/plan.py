@@ -8,6 +8,7 @@ from math import prod
 from typing import NamedTuple
 
 from pullback.compiler.ir.graph import Node
+from pullback.compiler.schedule.cost import estimate_cost
 from pullback.compiler.schedule.fuse import (
     AFTER,
     FULL,
@@ -21,7 +22,6 @@ from pullback.compiler.schedule.fuse import (
     squeezed,
     taken,
     used_as,
-    work,
 )
 from pullback.compiler.target import Target
 
@@ -196,7 +196,7 @@ class Plan:
 
     def _weight(self, n: Node) -> int:
         """The work of computing a full value again, from what is loaded."""
-        total = work(n)
+        total = estimate_cost(n)
         for use in self.given(n):
             for u in self.leaves(use):
                 if self.kernel.levels.get(u.node.number) == FULL:
