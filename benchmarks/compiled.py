@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import sys
 
+from isa import add_isa_option
+
 if "--threads" not in sys.argv:
     import one_thread  # noqa: F401
 
@@ -30,8 +32,8 @@ from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
-from measure import geometric_mean, interleaved, paired_ratio
-from programs import Eager, Jit, Ours, Program, programs, truth
+from measure import compute_paired_ratio, geometric_mean, time_interleaved
+from programs import Eager, Jit, Ours, Program, compute_expected, list_programs
 
 import pullback as pb
 
@@ -41,31 +43,31 @@ COLD, WARM = 0.5, 0.1  # of jax.jit's first call
 QUICK_CALL = 1.1  # µs: a call whose kernel takes next to nothing
 
 
-def compiler() -> Callable[..., Any]:
+def get_compile() -> Callable[..., Any]:
     found = getattr(pb, "compile", None)
     if found is None:
         from pullback.compiler.api import compile as found
     return found
 
 
-def with_options(**options: Any) -> Callable[..., Any]:
+def bind_compile_options(**options: Any) -> Callable[..., Any]:
     """The compiler with these options; refuses those that it does not have."""
-    known = inspect.signature(compiler()).parameters
+    known = inspect.signature(get_compile()).parameters
     missing = [name for name in options if name not in known]
     if missing:
         raise NotImplementedError(f"compile has no {', '.join(missing)}=")
-    return lambda f: compiler()(f, **options)
+    return lambda f: get_compile()(f, **options)
 
 
-def plain_ours() -> Ours:
-    return Ours(compiler())
+def make_ours() -> Ours:
+    return Ours(get_compile())
 
 
 # ---- one workload
 
 
-def wrong(found: Any, expected: list[Any], dtype: Any, tolerance: float) -> str:
-    """What is wrong with these results; nothing, for good ones."""
+def find_error(found: Any, expected: list[Any], dtype: Any, tolerance: float) -> str:
+    """Return what is wrong with these results, or an empty string."""
     found = list(found)
     if len(found) != len(expected):
         return f"{len(found)} results, not {len(expected)}"
@@ -79,32 +81,32 @@ def wrong(found: Any, expected: list[Any], dtype: Any, tolerance: float) -> str:
     return ""
 
 
-def temporaries(program: Any) -> int:
+def count_temporaries(program: Any) -> int:
     """Bytes that a program of ours needs besides arguments, constants and results, between NumPy kernels too."""
     run = program.run
     known = {*getattr(run, "inputs", ()), *getattr(run, "outputs", ()), *getattr(run, "constants", ())}
     return int(program.temporaries) + sum(n.nbytes for i, n in enumerate(getattr(run, "slots", ())) if i not in known)
 
 
-def contestants(given: Any) -> dict[str, Callable[[], Any]]:
-    """How each library is set up; not done yet, so that one that fails is only missed where it fails."""
-    found: dict[str, Callable[[], Any]] = {OURS: plain_ours, JAX: Jit, TORCH: Eager}
+def list_contestants(given: Any) -> dict[str, Callable[[], Any]]:
+    """Return for each library a function that sets it up, so that one that fails is missing only where it fails."""
+    found: dict[str, Callable[[], Any]] = {OURS: make_ours, JAX: Jit, TORCH: Eager}
     if given.torch_compile:
         found[TORCH_COMPILE] = lambda: Eager(compiled=True)
     return {name: make for name, make in found.items() if name not in given.without}
 
 
-def measured(p: Program, given: Any) -> dict[str, Any]:
-    """One workload: the times of all who give the right numbers, what is wrong with the others, and temporaries."""
+def measure_program(p: Program, given: Any) -> dict[str, Any]:
+    """Return the times of all libraries with right results, what is wrong with the others, and temporaries."""
     params, data = p.data()
     dtype, tolerance = params[0].dtype, p.tolerance if params[0].dtype == "f4" else 1e-9
-    expected = truth(p, params, data)
+    expected = compute_expected(p, params, data)
     calls, failed, libraries = {}, {}, {}
-    for name, make in contestants(given).items():
+    for name, make in list_contestants(given).items():
         try:
             libraries[name] = make()
             call = libraries[name].call(p, params, data)
-            problem = wrong(call(), expected, dtype, tolerance)
+            problem = find_error(call(), expected, dtype, tolerance)
         except Exception as error:
             if given.traceback:
                 traceback.print_exc()
@@ -114,28 +116,29 @@ def measured(p: Program, given: Any) -> dict[str, Any]:
             failed[name] = f"WRONG: {problem}"
         else:
             calls[name] = call
-    found: dict[str, Any] = {"failed": failed, "times": interleaved(calls, given.rounds), "bytes": {}}
+    found: dict[str, Any] = {"failed": failed, "times": time_interleaved(calls, given.rounds), "bytes": {}}
     if OURS in calls:
-        found["bytes"][OURS] = temporaries(libraries[OURS].lowered(p, params, data))
+        found["bytes"][OURS] = count_temporaries(libraries[OURS].lowered(p, params, data))
     if JAX in calls:
         found["bytes"][JAX] = libraries[JAX].temporaries(p, params, data)
     return found
 
 
-def threaded(p: Program, given: Any) -> dict[str, Any]:
-    """One thread and several, in wall time."""
+def measure_threads(p: Program, given: Any) -> dict[str, Any]:
+    """Return wall times with one thread and with several."""
     params, data = p.data()
     dtype, tolerance = params[0].dtype, p.tolerance if params[0].dtype == "f4" else 1e-9
     libraries = {
-        "one": lambda: Ours(with_options(threads=1)), "several": lambda: Ours(with_options(threads=given.threads)),
+        "one": lambda: Ours(bind_compile_options(threads=1)),
+        "several": lambda: Ours(bind_compile_options(threads=given.threads)),
         JAX: Jit,
-    }  # fmt: skip
+    }
     calls, failed, results = {}, {}, {}
     for name, make in libraries.items():
         try:
             calls[name] = make().call(p, params, data)
             results[name] = calls[name]()
-            problem = wrong(results[name], truth(p, params, data), dtype, tolerance)
+            problem = find_error(results[name], compute_expected(p, params, data), dtype, tolerance)
         except Exception as error:
             problem = f"{type(error).__name__}: {error}".splitlines()[0]
         if problem:
@@ -143,11 +146,11 @@ def threaded(p: Program, given: Any) -> dict[str, Any]:
             calls.pop(name, None)
     if not failed and any(not np.array_equal(a, b) for a, b in zip(results["one"], results["several"], strict=True)):
         failed["several"] = "WRONG: other numbers than with one thread"
-    return {"failed": failed, "times": interleaved(calls, given.rounds, clock=perf_counter)}
+    return {"failed": failed, "times": time_interleaved(calls, given.rounds, clock=perf_counter)}
 
 
-def apart(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What ``work`` gives, done in a process of its own: a crash costs one row, and memory is given back."""
+def run_in_process(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return what ``work`` returns in a process of its own: a crash costs one row, and memory is freed."""
     if not hasattr(os, "fork"):
         return work()
     reader, writer = os.pipe()
@@ -180,33 +183,33 @@ def apart(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 # ---- tables
 
 
-def row(title: str, cells: list[str], note: str = "") -> str:
+def format_row(title: str, cells: list[str], note: str = "") -> str:
     return f"{title:<34}" + "".join(f"{cell:>12}" for cell in cells) + (f"   {note}" if note else "")
 
 
-def figure(x: float | None) -> str:
+def format_ratio(x: float | None) -> str:
     return "–" if x is None else f"{x:.2f}" if x < 10 else f"{x:.1f}" if x < 100 else f"{x:.0f}"
 
 
-def kilobytes(x: int | None) -> str:
+def format_kilobytes(x: int | None) -> str:
     return "–" if x is None else f"{x / 1024:.0f}"
 
 
-def noted(failed: dict[str, str]) -> str:
+def format_failures(failed: dict[str, str]) -> str:
     return "; ".join(f"{name}: {why[:140]}" for name, why in failed.items())
 
 
 def run_times(chosen: list[Program], given: Any) -> tuple[dict[str, Any], bool]:
-    names = [name for name in contestants(given) if name not in (OURS, JAX)]
+    names = [name for name in list_contestants(given) if name not in (OURS, JAX)]
     head = [f"{JAX} ÷ ours", "bar", "", *(f"{name} ÷" for name in names), "ours, µs", "temp., KB", "XLA's, KB"]
-    print(row("peer's time ÷ ours; above 1 we win", head))
+    print(format_row("peer's time ÷ ours; above 1 we win", head))
     found: dict[str, Any] = {}
     good, met, memory = True, 0, 0
     for p in chosen:
-        its = apart(lambda p=p: measured(p, given))
+        its = run_in_process(lambda p=p: measure_program(p, given))
         times, failed, sizes = its["times"], its["failed"], its["bytes"]
         ours = times.get(OURS)
-        ratios = {name: paired_ratio(t, ours) for name, t in times.items() if ours and name != OURS}
+        ratios = {name: compute_paired_ratio(t, ours) for name, t in times.items() if ours and name != OURS}
         took = median(ours) * 1e6 if ours else None
         verdict = "–" if JAX not in ratios else "pass" if ratios[JAX] >= p.bar else "FAIL"
         if p.key == "call" and took and verdict == "pass" and took > QUICK_CALL:
@@ -219,8 +222,16 @@ def run_times(chosen: list[Program], given: Any) -> tuple[dict[str, Any], bool]:
         met += verdict == "pass"
         less = sizes.get(OURS), sizes.get(JAX)
         memory += None not in less and less[0] <= less[1]
-        cells = [figure(ratios.get(JAX)), figure(p.bar), verdict, *(figure(ratios.get(name)) for name in names)]
-        print(row(p.title, [*cells, figure(took), *map(kilobytes, less)], noted(failed)), flush=True)
+        cells = [
+            format_ratio(ratios.get(JAX)),
+            format_ratio(p.bar),
+            verdict,
+            *(format_ratio(ratios.get(name)) for name in names),
+        ]
+        print(
+            format_row(p.title, [*cells, format_ratio(took), *map(format_kilobytes, less)], format_failures(failed)),
+            flush=True,
+        )
         found[p.key] = {
             "ratios": ratios,
             "bar": p.bar,
@@ -230,27 +241,30 @@ def run_times(chosen: list[Program], given: Any) -> tuple[dict[str, Any], bool]:
             "failed": failed,
         }
     known = [its["ratios"][JAX] for its in found.values() if JAX in its["ratios"]]
-    mean = f"; geometric mean of the ratios {figure(geometric_mean(known))}" if known else ""
+    mean = f"; geometric mean of the ratios {format_ratio(geometric_mean(known))}" if known else ""
     print(f"\n{met} of {len(chosen)} reach their bar{mean}; {memory} need no more temporaries than XLA")
     return found, good
 
 
 def run_threads(chosen: list[Program], given: Any) -> tuple[dict[str, Any], bool]:
     count = given.threads
-    print(row(f"wall time, {count} threads", [f"one ÷ {count}", "bar", "jax ÷ ours", "bar", "", "ours, µs"]))
+    print(format_row(f"wall time, {count} threads", [f"one ÷ {count}", "bar", "jax ÷ ours", "bar", "", "ours, µs"]))
     found: dict[str, Any] = {}
     good = True
     for p in chosen:
-        its = apart(lambda p=p: threaded(p, given))
+        its = run_in_process(lambda p=p: measure_threads(p, given))
         times, failed = its["times"], its["failed"]
         ours = times.get("several")
-        gain = paired_ratio(times["one"], ours) if ours and "one" in times else None
-        lead = paired_ratio(times[JAX], ours) if ours and JAX in times else None
+        gain = compute_paired_ratio(times["one"], ours) if ours and "one" in times else None
+        lead = compute_paired_ratio(times[JAX], ours) if ours and JAX in times else None
         verdict = "–" if gain is None or lead is None else "pass" if gain >= p.threads and lead >= 1 else "FAIL"
         if any(why.startswith("WRONG") for why in failed.values()):
             verdict, good = "WRONG", False
-        cells = [figure(gain), figure(p.threads or None), figure(lead), "1.00", verdict]
-        print(row(p.title, [*cells, figure(median(ours) * 1e6 if ours else None)], noted(failed)), flush=True)
+        cells = [format_ratio(gain), format_ratio(p.threads or None), format_ratio(lead), "1.00", verdict]
+        print(
+            format_row(p.title, [*cells, format_ratio(median(ours) * 1e6 if ours else None)], format_failures(failed)),
+            flush=True,
+        )
         found[p.key] = {"gain": gain, "lead": lead, "verdict": verdict, "failed": failed}
     return found, good
 
@@ -258,11 +272,11 @@ def run_threads(chosen: list[Program], given: Any) -> tuple[dict[str, Any], bool
 # ---- the first call
 
 
-def first_call(key: str, library: str) -> float:
+def time_first_call(key: str, library: str) -> float:
     """CPU time of the first call of one program, in this process, by a library that has compiled another one before."""
-    p = next(p for p in programs() if p.key == key)
+    p = next(p for p in list_programs() if p.key == key)
     params, data = p.data()
-    made = Jit() if library == JAX else plain_ours()
+    made = Jit() if library == JAX else make_ours()
     small = Program("small", "", 0.0, lambda n, x: n.sum(x * x), lambda: ([np.ones(3, "f4")], []))
     made.call(small, *small.data())()
     call = made.call(p, params, data)
@@ -271,8 +285,8 @@ def first_call(key: str, library: str) -> float:
     return process_time() - begin
 
 
-def fresh(key: str, library: str, cache: str) -> float | str:
-    """The same in a new process, with object code kept in this directory."""
+def time_first_call_in_process(key: str, library: str, cache: str) -> float | str:
+    """Return the same in a new process, with object code cached in this directory."""
     command = [sys.executable, __file__, "--child", key, library]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PULLBACK_CACHE_DIR": cache})
     if done.returncode:
@@ -282,7 +296,7 @@ def fresh(key: str, library: str, cache: str) -> float | str:
 
 def run_first_calls(chosen: list[Program], given: Any) -> tuple[dict[str, Any], bool]:
     head = [JAX, "ours, cold", "÷ jax", f"≤ {COLD}", "ours, warm", "÷ jax", f"≤ {WARM}"]
-    print(row("first call, ms of CPU time", head))
+    print(format_row("first call, ms of CPU time", head))
     found: dict[str, Any] = {}
     stems: set[str] = set()
     for p in chosen:
@@ -292,20 +306,20 @@ def run_first_calls(chosen: list[Program], given: Any) -> tuple[dict[str, Any], 
         stems.add(stem)
         taken: dict[str, list[Any]] = {"jax": [], "cold": [], "warm": []}
         with tempfile.TemporaryDirectory() as folder:
-            fresh(p.key, OURS, f"{folder}/full")
+            time_first_call_in_process(p.key, OURS, f"{folder}/full")
             for number in range(given.rounds):
-                taken["jax"].append(fresh(p.key, JAX, folder))
-                taken["cold"].append(fresh(p.key, OURS, f"{folder}/{number}"))
-                taken["warm"].append(fresh(p.key, OURS, f"{folder}/full"))
+                taken["jax"].append(time_first_call_in_process(p.key, JAX, folder))
+                taken["cold"].append(time_first_call_in_process(p.key, OURS, f"{folder}/{number}"))
+                taken["warm"].append(time_first_call_in_process(p.key, OURS, f"{folder}/full"))
         problems = {name: [t for t in ts if isinstance(t, str)] for name, ts in taken.items()}
         failed = {name: its[0] for name, its in problems.items() if its}
         times = {name: median(ts) for name, ts in taken.items() if name not in failed}
-        cells = [figure(times["jax"] * 1e3) if "jax" in times else "–"]
+        cells = [format_ratio(times["jax"] * 1e3) if "jax" in times else "–"]
         for name, bar in (("cold", COLD), ("warm", WARM)):
             ratio = times[name] / times["jax"] if name in times and "jax" in times else None
             verdict = "–" if ratio is None else "pass" if ratio <= bar else "FAIL"
-            cells += [figure(times[name] * 1e3) if name in times else "–", figure(ratio), verdict]
-        print(row(p.title.split(", 1e")[0], cells, noted(failed)), flush=True)
+            cells += [format_ratio(times[name] * 1e3) if name in times else "–", format_ratio(ratio), verdict]
+        print(format_row(p.title.split(", 1e")[0], cells, format_failures(failed)), flush=True)
         found[p.key] = {"seconds": times, "failed": failed}
     return found, True
 
@@ -313,8 +327,8 @@ def run_first_calls(chosen: list[Program], given: Any) -> tuple[dict[str, Any], 
 # ---- the command
 
 
-def arguments(argv: list[str] | None) -> Any:
-    keys = [p.key for p in programs()]
+def parse_arguments(argv: list[str] | None) -> Any:
+    keys = [p.key for p in list_programs()]
     parser = argparse.ArgumentParser(
         prog="compiled.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -324,6 +338,7 @@ def arguments(argv: list[str] | None) -> Any:
     parser.add_argument("--torch-compile", action="store_true", help="time torch.compile as well (slow to compile)")
     parser.add_argument("--first-call", action="store_true", help="the time of first calls instead, in fresh processes")
     parser.add_argument("--threads", type=int, default=1, help="one thread against so many, in wall time")
+    add_isa_option(parser)
     parser.add_argument("--traceback", action="store_true", help="show where a workload failed")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
@@ -336,15 +351,15 @@ def arguments(argv: list[str] | None) -> Any:
     unknown = [prefix for prefix in prefixes if not any(key.startswith(prefix) for key in keys)]
     if unknown:
         parser.error(f"--only: no {', '.join(unknown)} among {', '.join(keys)}")
-    given.chosen = [p for p in programs() if p.key.startswith(prefixes)]
+    given.chosen = [p for p in list_programs() if p.key.startswith(prefixes)]
     return given
 
 
 def main(argv: list[str] | None = None) -> int:
-    given = arguments(argv)
+    given = parse_arguments(argv)
     warnings.simplefilter("ignore")  # the peers'
     if given.child:
-        print(first_call(*given.child))
+        print(time_first_call(*given.child))
         return 0
     for name in (JAX, TORCH):
         try:

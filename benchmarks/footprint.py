@@ -1,4 +1,4 @@
-"""What pullback costs besides time: its import, and the memory of gradients of big arrays.
+"""Import time, and peak memory of gradients of large arrays.
 
 Import time is that of the statement in a fresh interpreter, ``import pullback`` against ``import numpy``, in turn.
 Memory is the peak of what NumPy and Python allocate during one call, results included and inputs not.
@@ -27,7 +27,7 @@ import pullback as pb
 MEGABYTE = 1e6
 
 
-def import_seconds(module: str, cache: str) -> float:
+def time_import(module: str, cache: str) -> float:
     """How long ``import module`` takes in a fresh interpreter, with its bytecode kept in ``cache``."""
     code = f"from time import perf_counter as now; start = now(); import {module}; print(now() - start)"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
@@ -36,9 +36,9 @@ def import_seconds(module: str, cache: str) -> float:
     return float(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout)
 
 
-def import_ratio(rounds: int) -> dict[str, float]:
+def measure_import_ratio(rounds: int) -> dict[str, float]:
     with TemporaryDirectory() as cache:
-        rows = [(import_seconds("numpy", cache), import_seconds("pullback", cache)) for _ in range(rounds + 1)]
+        rows = [(time_import("numpy", cache), time_import("pullback", cache)) for _ in range(rounds + 1)]
     rows = rows[1:]  # the first writes the bytecode
     return {
         "import numpy, ms": median(numpy for numpy, _ in rows) * 1e3,
@@ -47,7 +47,7 @@ def import_ratio(rounds: int) -> dict[str, float]:
     }
 
 
-def peak_bytes(call: Callable[[], Any]) -> int:
+def measure_peak(call: Callable[[], Any]) -> int:
     """The most that is allocated at once while ``call`` runs, above what there was before."""
     gc.collect()
     tracemalloc.start()
@@ -59,12 +59,12 @@ def peak_bytes(call: Callable[[], Any]) -> int:
         tracemalloc.stop()
 
 
-def chain_memory() -> dict[str, float]:
+def measure_chain() -> dict[str, float]:
     """The chain of 10 ops on 1e6 float32, first call (no buffers kept from earlier)."""
     random = np.random.default_rng(0)
     x, w = (random.uniform(0.1, 1, 10**6).astype("f4") for _ in range(2))
-    ours = peak_bytes(lambda: pb.value_and_grads(lambda x, w: big(pb, x, w))([x, w]))
-    hand = peak_bytes(lambda: big_by_hand(x, w))
+    ours = measure_peak(lambda: pb.value_and_grads(lambda x, w: big(pb, x, w))([x, w]))
+    hand = measure_peak(lambda: big_by_hand(x, w))
     return {
         "10 ops on 1e6 float32: peak, MB": ours / MEGABYTE,
         "10 ops on 1e6 float32: peak by hand, MB": hand / MEGABYTE,
@@ -72,8 +72,8 @@ def chain_memory() -> dict[str, float]:
     }
 
 
-def additions_memory() -> dict[str, float]:
-    """20 additions of 8 MB: nothing of them is needed on the way back."""
+def measure_additions() -> dict[str, float]:
+    """20 additions of 8 MB: the backward pass needs none of their values."""
     x = np.ones(10**6)
 
     def additions(x: Any) -> Any:
@@ -82,16 +82,16 @@ def additions_memory() -> dict[str, float]:
             y = y + x
         return pb.sum(y)
 
-    peak = peak_bytes(lambda: pb.grad(additions)(x))
+    peak = measure_peak(lambda: pb.grad(additions)(x))
     return {"20 additions of 8 MB: arrays alive at once": peak / x.nbytes}
 
 
 def layer(x: Any) -> Any:
-    """Some arithmetic that keeps half a dozen arrays for the way back."""
+    """Some arithmetic that keeps half a dozen arrays for the backward pass."""
     return x + 0.1 * pb.tanh(pb.exp(-x * x) * pb.sin(x) + pb.log(1 + x * x) * pb.cos(x))
 
 
-def repeated(f: Callable[[Any], Any], times: int) -> Callable[[Any], Any]:
+def repeat_layer(f: Callable[[Any], Any], times: int) -> Callable[[Any], Any]:
     def chain(x: Any) -> Any:
         for _ in range(times):
             x = f(x)
@@ -100,27 +100,27 @@ def repeated(f: Callable[[Any], Any], times: int) -> Callable[[Any], Any]:
     return chain
 
 
-def halved(times: int) -> Callable[[Any], Any]:
+def checkpoint_halves(times: int) -> Callable[[Any], Any]:
     """The chain of layers of which each half is computed again, and each half of that."""
     if times == 1:
         return layer
-    first, second = (pb.recompute_grad(halved(n)) for n in (times // 2, times - times // 2))
+    first, second = (pb.recompute_grad(checkpoint_halves(n)) for n in (times // 2, times - times // 2))
     return lambda x: second(first(x))
 
 
-def recomputed_memory() -> dict[str, float]:
-    """A chain of 100 layers of 0.8 MB, with what is in between computed again on the way back."""
+def measure_recompute() -> dict[str, float]:
+    """A chain of 100 layers of 0.8 MB, with intermediate values computed again in the backward pass."""
     x = np.linspace(0, 1, 10**5)
     chains = {
-        "10 parts": repeated(pb.recompute_grad(repeated(layer, 10)), 10),
-        "each layer": repeated(pb.recompute_grad(layer), 100),
-        "nested halves": halved(100),
+        "10 parts": repeat_layer(pb.recompute_grad(repeat_layer(layer, 10)), 10),
+        "each layer": repeat_layer(pb.recompute_grad(layer), 100),
+        "nested halves": checkpoint_halves(100),
     }
 
     def peak(chain: Callable[[Any], Any]) -> int:
-        return peak_bytes(lambda: pb.grad(lambda x: pb.sum(chain(x)))(x))
+        return measure_peak(lambda: pb.grad(lambda x: pb.sum(chain(x)))(x))
 
-    plain = peak(repeated(layer, 100))
+    plain = peak(repeat_layer(layer, 100))
     return {f"100 layers, recompute_grad of {name} ÷ plain": peak(chain) / plain for name, chain in chains.items()}
 
 
@@ -131,7 +131,7 @@ def main(argv: list[str] | None = None) -> int:
     given = parser.parse_args(argv)
     if given.rounds < 1:
         parser.error("--rounds must be at least 1")
-    found = chain_memory() | additions_memory() | recomputed_memory() | import_ratio(given.rounds)
+    found = measure_chain() | measure_additions() | measure_recompute() | measure_import_ratio(given.rounds)
     for name, figure in found.items():
         print(f"{name:<52}{figure:>8.2f}")
     if given.json:

@@ -10,31 +10,31 @@ from numpy.lib.stride_tricks import sliding_window_view
 # ---- convolutions by hand: all windows as the rows of one matrix
 
 
-def _rows(x: Any, k: int) -> Any:
+def _make_rows(x: Any, k: int) -> Any:
     padded = np.pad(x, ((0, 0), (k // 2, k // 2), (k // 2, k // 2), (0, 0)))
     windows = sliding_window_view(padded, (k, k), (1, 2))  # type: ignore[call-overload]
     return windows.transpose(0, 1, 2, 4, 5, 3).reshape(-1, k * k * x.shape[-1])
 
 
-def _convolved(x: Any, w: Any) -> tuple[Any, Any]:
-    rows = _rows(x, len(w))
+def _convolve(x: Any, w: Any) -> tuple[Any, Any]:
+    rows = _make_rows(x, len(w))
     return (rows @ w.reshape(-1, w.shape[-1])).reshape(*x.shape[:3], -1), rows
 
 
-def _back_to_image(g: Any, w: Any) -> Any:
-    return _convolved(g, w[::-1, ::-1].swapaxes(2, 3))[0]
+def _image_cotangent(g: Any, w: Any) -> Any:
+    return _convolve(g, w[::-1, ::-1].swapaxes(2, 3))[0]
 
 
-def _back_to_filter(g: Any, rows: Any, w: Any) -> Any:
+def _filter_cotangent(g: Any, rows: Any, w: Any) -> Any:
     return (rows.T @ g.reshape(-1, g.shape[-1])).reshape(w.shape)
 
 
-def _pooled(x: Any) -> Any:
+def _max_pool(x: Any) -> Any:
     top = np.maximum(x[:, ::2], x[:, 1::2])
     return np.maximum(top[:, :, ::2], top[:, :, 1::2])
 
 
-def _back_through_pool(g: Any, x: Any, z: Any) -> Any:
+def _pool_cotangent(g: Any, x: Any, z: Any) -> Any:
     d = np.empty_like(x)
     for i in (0, 1):
         for j in (0, 1):
@@ -50,9 +50,9 @@ def convolution(n, x, w):
 
 
 def convolution_by_hand(x, w):
-    z, rows = _convolved(x, w)
+    z, rows = _convolve(x, w)
     g = np.ones_like(z)
-    return np.sum(z), [_back_to_image(g, w), _back_to_filter(g, rows, w)]
+    return np.sum(z), [_image_cotangent(g, w), _filter_cotangent(g, rows, w)]
 
 
 def convolution_data() -> list[Any]:
@@ -72,12 +72,12 @@ def network(n, w1, b1, w2, b2, w3, b3, images, labels):
 
 
 def network_by_hand(w1, b1, w2, b2, w3, b3, images, labels):
-    y1, rows1 = _convolved(images, w1)
+    y1, rows1 = _convolve(images, w1)
     y1 = np.maximum(y1 + b1, 0)
-    p1 = _pooled(y1)
-    y2, rows2 = _convolved(p1, w2)
+    p1 = _max_pool(y1)
+    y2, rows2 = _convolve(p1, w2)
     y2 = np.maximum(y2 + b2, 0)
-    p2 = _pooled(y2)
+    p2 = _max_pool(y2)
     flat = p2.reshape(len(labels), -1)
     logits = flat @ w3 + b3
     top = logits.max(1, keepdims=True)
@@ -85,10 +85,10 @@ def network_by_hand(w1, b1, w2, b2, w3, b3, images, labels):
     total = weights.sum(1, keepdims=True)
     value = np.mean(np.log(total[:, 0]) + top[:, 0] - (logits * labels).sum(1))
     g = (weights / total - labels) / len(labels)
-    g2 = _back_through_pool((g @ w3.T).reshape(p2.shape), y2, p2)
-    g1 = _back_through_pool(_back_to_image(g2, w2), y1, p1)
+    g2 = _pool_cotangent((g @ w3.T).reshape(p2.shape), y2, p2)
+    g1 = _pool_cotangent(_image_cotangent(g2, w2), y1, p1)
     return value, [
-        _back_to_filter(g1, rows1, w1), g1.sum((0, 1, 2)), _back_to_filter(g2, rows2, w2), g2.sum((0, 1, 2)),
+        _filter_cotangent(g1, rows1, w1), g1.sum((0, 1, 2)), _filter_cotangent(g2, rows2, w2), g2.sum((0, 1, 2)),
         flat.T @ g, g.sum(0),
     ]  # fmt: skip
 
@@ -109,17 +109,17 @@ def network_data() -> tuple[list[Any], tuple[Any, ...]]:
 # ---- rows of a table
 
 
-def gathering(n, table, positions, weights):
+def gather_rows(n, table, positions, weights):
     return n.sum(n.gather(table, positions) * weights)
 
 
-def gathering_by_hand(table, positions, weights):
+def gather_rows_by_hand(table, positions, weights):
     d = np.zeros_like(table)
     np.add.at(d, positions, weights)
     return np.sum(table[positions] * weights), [d]
 
 
-def gathering_data() -> tuple[list[Any], tuple[Any, ...]]:
+def gather_rows_data() -> tuple[list[Any], tuple[Any, ...]]:
     random = np.random.default_rng(0)
     table = random.normal(size=(10000, 64)).astype("f4")
     return [table], (random.integers(0, 10000, 4096), random.normal(size=(4096, 64)).astype("f4"))

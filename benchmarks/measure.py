@@ -1,4 +1,4 @@
-"""How time is taken: contestants in turn, process CPU time, ratios within a round."""
+"""Timing: contestants in turn, process CPU time, ratios within a round."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["agree", "geometric_mean", "interleaved", "paired_ratio"]
+__all__ = ["is_close", "geometric_mean", "time_interleaved", "compute_paired_ratio"]
 
 Clock = Callable[[], float]
 
 
-def repetitions(call: Callable[[], Any], least: float, clock: Clock = process_time) -> int:
+def count_repetitions(call: Callable[[], Any], least: float, clock: Clock = process_time) -> int:
     """How many calls take at least ``least`` seconds; warms up on the way."""
     call()
     count = 1
@@ -28,11 +28,11 @@ def repetitions(call: Callable[[], Any], least: float, clock: Clock = process_ti
         count = max(2 * count, int(count * least / max(taken, 1e-6)))
 
 
-def interleaved(
+def time_interleaved(
     calls: Mapping[str, Callable[[], Any]], rounds: int, least: float = 0.004, clock: Clock = process_time
 ) -> dict[str, list[float]]:
     """Seconds per call of each contestant in each round; each round begins with another one."""
-    counts = {name: repetitions(call, least, clock) for name, call in calls.items()}
+    counts = {name: count_repetitions(call, least, clock) for name, call in calls.items()}
     names = list(calls)
     times: dict[str, list[float]] = {name: [] for name in names}
     gc.collect()
@@ -48,17 +48,17 @@ def interleaved(
     return times
 
 
-def paired_ratio(numerator: list[float], denominator: list[float]) -> float:
+def compute_paired_ratio(numerator: list[float], denominator: list[float]) -> float:
     """The median of the ratios within each round: what slows the machine down slows both."""
     return median(a / b for a, b in zip(numerator, denominator, strict=True))
 
 
-def agree(ours: Any, theirs: Any, tolerance: float) -> bool:
+def is_close(ours: Any, theirs: Any, tolerance: float) -> bool:
     """Whether value and gradients are the same numbers, within ``tolerance`` of the largest of each."""
     (value, grads), (their_value, their_grads) = ours, theirs
     pairs = [(value, their_value), *zip(grads, their_grads, strict=True)]
-    return all(_close(np.asarray(a), np.asarray(b), tolerance) for a, b in pairs)
+    return all(_is_array_close(np.asarray(a), np.asarray(b), tolerance) for a, b in pairs)
 
 
-def _close(a: Any, b: Any, tolerance: float) -> bool:
+def _is_array_close(a: Any, b: Any, tolerance: float) -> bool:
     return a.shape == b.shape and a.dtype == b.dtype and bool(np.abs(a - b).max() <= tolerance * np.abs(b).max())

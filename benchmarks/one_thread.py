@@ -6,7 +6,9 @@ import os
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
     os.environ[_name] = "1"
-os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+_flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+if _flags not in os.environ.get("XLA_FLAGS", ""):  # a child process inherits them
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_flags}".strip()
 os.environ["JAX_PLATFORMS"] = "cpu"
 
 CORE: int | None = None  # which one; None where the system cannot be asked for it

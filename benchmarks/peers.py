@@ -1,4 +1,4 @@
-"""The libraries that are compared, each behind the same small face; an absent one says so.
+"""The libraries that are compared, each behind the same small interface; an absent one is reported.
 
 A peer turns a program of workloads.py and its data into a call without arguments that gives the value and the
 gradients, in the way the library's own documentation writes it.
@@ -141,7 +141,7 @@ class Jax(Peer):
 PEERS: dict[str, type[Peer]] = {peer.name: peer for peer in (Torch, Autograd, Jax)}
 
 
-def installed(names: list[str]) -> tuple[list[Peer], list[str]]:
+def find_installed(names: list[str]) -> tuple[list[Peer], list[str]]:
     """The peers that can be imported, and the names of those that cannot."""
     present: list[Peer] = []
     absent: list[str] = []

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from images import gathering, gathering_data, network, network_data
+from images import gather_rows, gather_rows_data, network, network_data
 from peers import Jax, Torch
 from workloads import rosenbrock
 
@@ -120,40 +120,40 @@ def mixture(n, means, log_scales, scores, points):
     return n.mean(n.log_sum_exp(inside + n.log_softmax(scores), 1))
 
 
-def nothing(n, x):
+def identity(n, x):
     return n.sum(x)
 
 
 # ---- their data
 
 
-def drawn(*shapes: tuple[int, ...], dtype: str = "f4", scale: float = 1.0) -> list[Any]:
+def draw(*shapes: tuple[int, ...], dtype: str = "f4", scale: float = 1.0) -> list[Any]:
     random = np.random.default_rng(0)
     return [(random.normal(size=shape) * scale).astype(dtype) for shape in shapes]
 
 
 def vector(n: int, dtype: str) -> tuple[list[Any], list[Any]]:
-    return drawn((n,), dtype=dtype), []
+    return draw((n,), dtype=dtype), []
 
 
-def labelled(rows: int, classes: int) -> tuple[list[Any], list[Any]]:
-    return drawn((rows, classes)), [np.random.default_rng(1).integers(0, classes, rows).astype("i4")]
+def draw_labels(rows: int, classes: int) -> tuple[list[Any], list[Any]]:
+    return draw((rows, classes)), [np.random.default_rng(1).integers(0, classes, rows).astype("i4")]
 
 
 def regression_data(dtype: str) -> tuple[list[Any], list[Any]]:
-    x, y, w = drawn((10000, 100), (10000,), (100,), dtype=dtype)
+    x, y, w = draw((10000, 100), (10000,), (100,), dtype=dtype)
     return [w * np.asarray(0.1, dtype)], [x, np.sign(y)]
 
 
 def mlp_data(inputs: int, hidden: int, outputs: int, batch: int, one_hot: bool = False) -> tuple[list[Any], list[Any]]:
-    w1, b1, w2, b2 = drawn((inputs, hidden), (hidden,), (hidden, outputs), (outputs,), scale=0.05)
-    (images,), (labels,) = drawn((batch, inputs)), labelled(batch, outputs)[1]
+    w1, b1, w2, b2 = draw((inputs, hidden), (hidden,), (hidden, outputs), (outputs,), scale=0.05)
+    (images,), (labels,) = draw((batch, inputs)), draw_labels(batch, outputs)[1]
     return [w1, b1, w2, b2], [images, np.eye(outputs, dtype="f4")[labels] if one_hot else labels]
 
 
 def hessian_data() -> tuple[list[Any], list[Any]]:
     parameters, data = mlp_data(784, 256, 10, 128)
-    return parameters, [*data, *drawn(*(p.shape for p in parameters), scale=0.1)]
+    return parameters, [*data, *draw(*(p.shape for p in parameters), scale=0.1)]
 
 
 def options(n: int, dtype: str) -> tuple[list[Any], list[Any]]:
@@ -163,24 +163,24 @@ def options(n: int, dtype: str) -> tuple[list[Any], list[Any]]:
 
 
 def recurrent_data() -> tuple[list[Any], list[Any]]:
-    *parameters, h, xs = drawn((32, 32), (32, 32), (32,), (16, 32), (50, 16, 32), scale=0.3)
+    *parameters, h, xs = draw((32, 32), (32, 32), (32,), (16, 32), (50, 16, 32), scale=0.3)
     return parameters, [h, xs]
 
 
 def attention_data() -> tuple[list[Any], list[Any]]:
-    return drawn(*[(64, 64)] * 4, scale=0.125), drawn((4, 64, 64), (4, 64, 64))
+    return draw(*[(64, 64)] * 4, scale=0.125), draw((4, 64, 64), (4, 64, 64))
 
 
 def mixture_data(dtype: str) -> tuple[list[Any], list[Any]]:
-    *parameters, points = drawn((8, 4), (8, 4), (8,), (20000, 4), dtype=dtype)
+    *parameters, points = draw((8, 4), (8, 4), (8,), (20000, 4), dtype=dtype)
     return parameters, [points]
 
 
-def both(data: Callable[[], tuple[Any, Any]]) -> Callable[[], tuple[list[Any], list[Any]]]:
+def pair_data(data: Callable[[], tuple[Any, Any]]) -> Callable[[], tuple[list[Any], list[Any]]]:
     return lambda: tuple(list(part) for part in data())  # type: ignore[return-value]
 
 
-def programs() -> Iterator[Program]:
+def list_programs() -> Iterator[Program]:
     """All of them, in the order of the table."""
     sizes = (10**2, 10**4, 10**5, 10**6, 10**7)
     for key, title, f, bar in (
@@ -192,13 +192,13 @@ def programs() -> Iterator[Program]:
                 data, quicker = partial(vector, n, dtype), 1.6 if n >= 10**5 and f is not polynomial else 0
                 named = f"{title}, {dtype}, 1e{round(math.log10(n))}"
                 yield Program(f"{key}/{dtype}/{n:.0e}".replace("+0", ""), named, bar, f, data, threads=quicker)
-    labels = partial(labelled, 1024, 1000)
+    labels = partial(draw_labels, 1024, 1000)
     yield Program("xent", "cross-entropy 1024×1000, labels", 1.2, cross_entropy, labels, threads=1.6)
     yield Program("xent/one_hot", "cross-entropy 1024×1000, one-hot", 1.2, cross_entropy_one_hot, labels)
-    normed = lambda: (drawn((1024, 768), (768,), (768,)), drawn((1024, 768)))
+    normed = lambda: (draw((1024, 768), (768,), (768,)), draw((1024, 768)))
     yield Program("layernorm", "layernorm 1024×768", 2.5, layer_norm, normed, threads=1.6)
     for dtype in ("f4", "f8"):
-        rows = lambda dtype=dtype: (drawn((1000, 1000), dtype=dtype), [])
+        rows = lambda dtype=dtype: (draw((1000, 1000), dtype=dtype), [])
         yield Program(f"logsumexp/{dtype}", f"logsumexp 1000×1000, {dtype}", 1.05, log_sum_exp, rows, threads=1.6)
     for dtype in ("f4", "f8"):
         data, title = partial(regression_data, dtype), f"logistic regression, {dtype}"
@@ -217,14 +217,14 @@ def programs() -> Iterator[Program]:
     yield Program("attention", "attention 4×64×64, 4 heads", 1.0, attention, attention_data)
     for dtype in ("f4", "f8"):
         yield Program(f"mixture/{dtype}", f"Gaussian mixture, {dtype}", 1.5, mixture, partial(mixture_data, dtype))
-    yield Program("gather", "gather, scatter 4096 of 10000×64", 1.5, gathering, both(gathering_data))
-    yield Program("convnet", "conv net step, batch 16", 1.0, network, both(network_data), UPDATE)
+    yield Program("gather", "gather, scatter 4096 of 10000×64", 1.5, gather_rows, pair_data(gather_rows_data))
+    yield Program("convnet", "conv net step, batch 16", 1.0, network, pair_data(network_data), UPDATE)
     yield Program("hessian", "MLP hessian-vector product", 1.0, mlp, hessian_data, HESSIAN)
     many = partial(mlp_data, 784, 256, 10, 128, True)
     yield Program("examples", "MLP per-example, 784-256-10, 128", 1.0, mlp_one_hot, many, EXAMPLES)
     few = partial(mlp_data, 64, 64, 10, 256, True)
     yield Program("examples/small", "MLP per-example, 64-64-10, 256", 1.0, mlp_one_hot, few, EXAMPLES)
-    yield Program("call", "call overhead: sum, n = 10", 5.0, nothing, partial(vector, 10, "f8"))
+    yield Program("call", "call overhead: sum, n = 10", 5.0, identity, partial(vector, 10, "f8"))
     yield Program("call/chain", "call overhead: chain, n = 10", 5.0, chain, partial(vector, 10, "f8"))
 
 
@@ -418,7 +418,7 @@ class Eager(Torch):
         return call
 
 
-def truth(p: Program, params: list[Any], data: list[Any]) -> list[Any]:
+def compute_expected(p: Program, params: list[Any], data: list[Any]) -> list[Any]:
     """The results in float64, op by op."""
     wide = lambda x: x.astype("f8") if x.dtype.kind == "f" else x
     does = UPDATE if p.does == VARIABLES else p.does

@@ -8,6 +8,7 @@ time on one core, medians of paired rounds.
 from __future__ import annotations
 
 import one_thread  # noqa: F401  # isort: skip
+from isa import add_isa_option  # isort: skip
 import argparse
 import platform
 import sys
@@ -17,7 +18,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from measure import interleaved, paired_ratio
+from measure import compute_paired_ratio, time_interleaved
 
 import pullback as pb
 
@@ -30,12 +31,12 @@ OPTIMIZERS: dict[str, Callable[[], pb.train.Optimizer]] = {
 }
 
 
-def batches(length: int, rows: int) -> Iterator[Any]:
+def draw_batches(length: int, rows: int) -> Iterator[Any]:
     random = np.random.default_rng(0)
     return cycle([random.integers(0, length, rows) for _ in range(50)])
 
 
-def stepper(way: str, optimizer: pb.train.Optimizer, table: pb.Variable) -> Callable[[Any], Any]:
+def make_step(way: str, optimizer: pb.train.Optimizer, table: pb.Variable) -> Callable[[Any], Any]:
     """A step that takes row numbers."""
 
     def step(at: Any) -> Any:
@@ -53,8 +54,8 @@ def is_right(name: str) -> bool:
     found = {}
     for way in ("eager", "compiled") if "lazy" in name else ("eager", "compiled", "dense"):
         table = pb.variable(start)
-        step = stepper(way, OPTIMIZERS[name](), table)
-        for at, _ in zip(batches(50, 64), range(5), strict=False):
+        step = make_step(way, OPTIMIZERS[name](), table)
+        for at, _ in zip(draw_batches(50, 64), range(5), strict=False):
             step(at)
         found[way] = table.numpy()
     good = all(np.allclose(x, found["eager"], rtol=1e-5, atol=1e-6) for x in found.values())
@@ -63,21 +64,22 @@ def is_right(name: str) -> bool:
     return good
 
 
-def measured(name: str, way: str, rows: int, rounds: int) -> None:
+def measure(name: str, way: str, rows: int, rounds: int) -> None:
     calls = {}
     for length in LENGTHS:
         table = pb.variable(np.ones((length, WIDTH), np.float32))
-        step, source = stepper(way, OPTIMIZERS[name](), table), batches(length, rows)
+        step, source = make_step(way, OPTIMIZERS[name](), table), draw_batches(length, rows)
         calls[str(length)] = lambda step=step, source=source: step(next(source))
-    times = interleaved(calls, rounds)
+    times = time_interleaved(calls, rounds)
     short, long = (times[str(length)] for length in LENGTHS)
-    ratio = paired_ratio(long, short)
+    ratio = compute_paired_ratio(long, short)
     figures = "  ".join(f"{median(seconds) * 1e3:8.3f} ms" for seconds in (short, long))
     print(f"{name + ', ' + way:24}{rows:6} rows  {figures}   {ratio:5.2f}" + ("" if ratio <= BAR else "  above"))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_isa_option(parser)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--rows", default="256,2048", help="how many rows a step reads")
     options = parser.parse_args()
@@ -87,7 +89,7 @@ def main() -> None:
     for rows in map(int, options.rows.split(",")):
         for name in OPTIMIZERS:
             for way in ("eager", "compiled"):
-                measured(name, way, rows, options.rounds)
+                measure(name, way, rows, options.rounds)
     sys.exit(0 if all(good) else 1)
 
 

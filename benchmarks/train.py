@@ -7,6 +7,7 @@ steps, before anything is timed: WRONG fails the run.  Process CPU time on one c
 from __future__ import annotations
 
 import one_thread  # noqa: F401  # isort: skip
+from isa import add_isa_option  # isort: skip
 import argparse
 import os
 import platform
@@ -18,7 +19,7 @@ from time import process_time
 from typing import Any
 
 import numpy as np
-from measure import paired_ratio
+from measure import compute_paired_ratio
 
 import pullback as pb
 
@@ -44,7 +45,7 @@ class Task:
     tolerance: float = 1e-3
 
 
-def tasks() -> list[Task]:
+def list_tasks() -> list[Task]:
     random = np.random.default_rng(0)
 
     def weights(*shapes: tuple[int, ...]) -> list[Any]:
@@ -96,7 +97,7 @@ def ours(task: Task) -> tuple[Callable[[], Any], Callable[[Any], Any], Callable[
             layers.append(pb.layers.dense(kernel.shape[1], activation=None if last else "relu", input_shape=shape))
         shape = None
     model = pb.sequential(layers)
-    model.built_for([task.x.shape[1:]])
+    model.build_for([task.x.shape[1:]])
     model.set_weights(task.weights)
     model.compile(getattr(pb.train, task.optimizer)(task.rate), "sparse_softmax_cross_entropy")
 
@@ -218,7 +219,7 @@ CONTESTANTS = {"pullback": ours, "torch": torch_eager, "jax": jax_jit}
 # ---- measuring
 
 
-def trained(task: Task, made: Any) -> tuple[float, int]:
+def time_training(task: Task, made: Any) -> tuple[float, int]:
     """Seconds and epochs: one epoch, or as many as it takes to reach the goal, which is looked at after each."""
     epoch, predict, _ = made
     begin, epochs, right = process_time(), 0, -1.0
@@ -233,7 +234,7 @@ def trained(task: Task, made: Any) -> tuple[float, int]:
     return process_time() - begin, epochs
 
 
-def measured(task: Task, names: list[str], rounds: int) -> bool:
+def measure_task(task: Task, names: list[str], rounds: int) -> bool:
     found: dict[str, list[float]] = {name: [] for name in names}
     epochs: dict[str, int] = {}
     after: dict[str, list[Any]] = {}
@@ -254,8 +255,8 @@ def measured(task: Task, names: list[str], rounds: int) -> bool:
         for name in names[turn:] + names[:turn]:
             made = CONTESTANTS[name](task)
             made[0]()  # compiled and warm, as in the middle of a training
-            made = _again(name, task, made)
-            seconds, epochs[name] = trained(task, made)
+            made = _restart(name, task, made)
+            seconds, epochs[name] = time_training(task, made)
             found[name].append(seconds)
     steps = {name: -(-len(task.x) // task.batch) * epochs[name] for name in names}
     print(f"\n{task.name}")
@@ -264,19 +265,20 @@ def measured(task: Task, names: list[str], rounds: int) -> bool:
         line = f"  {name:9} {seconds:7.3f} s, {epochs[name]} epoch{'s' * (epochs[name] > 1)}"
         line += f", {seconds / steps[name] * 1e6:7.0f} µs a step"
         if name != "pullback":
-            ratio = paired_ratio(found[name], found["pullback"])
+            ratio = compute_paired_ratio(found[name], found["pullback"])
             line += f"   {ratio:5.2f}  (bar {task.bars[name]})" + ("" if ratio >= task.bars[name] else "  below")
         print(line)
     return good
 
 
-def _again(name: str, task: Task, made: Any) -> Any:
+def _restart(name: str, task: Task, made: Any) -> Any:
     """From the first weights on, for a goal; otherwise it just goes on."""
     return made if task.test is None else CONTESTANTS[name](task)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_isa_option(parser)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", default="", help="tasks whose name begins so")
     parser.add_argument("--peers", default="torch,jax")
@@ -289,8 +291,8 @@ def main() -> None:
         except ImportError:
             print(f"{name} is not installed")
     print(f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.machine()}, one thread")
-    chosen = [task for task in tasks() if task.name.lower().startswith(options.only.lower())]
-    good = [measured(task, names, options.rounds) for task in chosen]
+    chosen = [task for task in list_tasks() if task.name.lower().startswith(options.only.lower())]
+    good = [measure_task(task, names, options.rounds) for task in chosen]
     sys.exit(0 if all(good) else 1)
 
 

@@ -1,4 +1,4 @@
-"""Functions of functions: hessians and per-example gradients against torch.func, sparse jacobians against a gradient.
+"""Transformations: hessians and per-example gradients against torch.func, sparse jacobians against a gradient.
 
 A ratio is the peer's time divided by ours: above 1, pullback is quicker.  All results are compared before anything is
 timed.  One core, one thread, process CPU time, medians of the ratios within a round.
@@ -7,6 +7,7 @@ timed.  One core, one thread, process CPU time, medians of the ratios within a r
 from __future__ import annotations
 
 import one_thread
+from isa import add_isa_option
 
 # isort: split
 import argparse
@@ -19,7 +20,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from measure import interleaved, paired_ratio
+from measure import compute_paired_ratio, time_interleaved
 
 import pullback as pb
 
@@ -27,7 +28,7 @@ Call = Callable[[], Any]
 OURS = "pullback"
 
 
-def torch_or_nothing() -> Any:
+def import_torch() -> Any:
     try:
         import torch
     except ImportError:
@@ -129,14 +130,14 @@ def sparse(rng: Any, size: int, rounds: int) -> None:
             start = process_time()
             pb.sparse_jacobian(f)(x)
             firsts.append(process_time() - start)
-        times = interleaved({"gradient": partial(gradient, x), "jacobian": partial(jacobian, x)}, rounds)
+        times = time_interleaved({"gradient": partial(gradient, x), "jacobian": partial(jacobian, x)}, rounds)
         later = sorted(times["jacobian"])[rounds // 2]
         first = sorted(firsts)[2] / sorted(times["gradient"])[rounds // 2]
-        ratio = paired_ratio(times["jacobian"], times["gradient"])
+        ratio = compute_paired_ratio(times["jacobian"], times["gradient"])
         print(f"{title:<48}{first:>12.1f}{ratio:>12.1f}{later * 1e6:>12.0f}")
 
 
-def agree(a: Any, b: Any) -> bool:
+def is_close(a: Any, b: Any) -> bool:
     pairs = zip(a, b, strict=True) if isinstance(a, list | tuple) else [(a, b)]
     return all(
         x.shape == y.shape and x.dtype == y.dtype and np.abs(x - y).max() <= 1e-4 * np.abs(y).max() for x, y in pairs
@@ -145,12 +146,13 @@ def agree(a: Any, b: Any) -> bool:
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="transforms.py", description=__doc__)
+    add_isa_option(parser)
     parser.add_argument("--rounds", type=int, default=30, help="rounds per program (default 30)")
     given = parser.parse_args(argv)
     if given.rounds < 1:
         parser.error("--rounds must be at least 1")
     warnings.simplefilter("ignore")  # the peers'
-    rng, torch = np.random.default_rng(0), torch_or_nothing()
+    rng, torch = np.random.default_rng(0), import_torch()
     where = "one thread" if one_thread.CORE is None else f"one thread on core {one_thread.CORE}"
     print(f"numpy {np.__version__}{'' if torch is None else f', torch {torch.__version__}'}; {where}")
     if torch is None:
@@ -160,10 +162,12 @@ def main(argv: list[str] | None = None) -> int:
     for title, calls in (hessians(rng, torch) | per_example(rng, torch)).items():
         expected = calls[OURS]()
         for name, call in calls.items():
-            if not agree(call(), expected):
+            if not is_close(call(), expected):
                 raise SystemExit(f"{title}: {name} gives other numbers than pullback")
-        times = interleaved(calls, given.rounds)
-        cells = [f"{paired_ratio(times[n], times[OURS]):.2f}" if n in times else "–" for n in ("torch", "a loop")]
+        times = time_interleaved(calls, given.rounds)
+        cells = [
+            f"{compute_paired_ratio(times[n], times[OURS]):.2f}" if n in times else "–" for n in ("torch", "a loop")
+        ]
         ours = sorted(times[OURS])[given.rounds // 2] * 1e6
         print(f"{title:<48}" + "".join(f"{cell:>12}" for cell in cells) + f"{ours:>12.0f}", flush=True)
     sparse(rng, 10_000, given.rounds)

@@ -16,9 +16,9 @@ from images import (
     convolution,
     convolution_by_hand,
     convolution_data,
-    gathering,
-    gathering_by_hand,
-    gathering_data,
+    gather_rows,
+    gather_rows_by_hand,
+    gather_rows_data,
     network,
     network_by_hand,
     network_data,
@@ -265,7 +265,7 @@ def _lstm_data(steps: int, size: int, batch: int) -> tuple[list[Any], tuple[Any,
 IMAGES = "images and tables"
 
 
-def workloads() -> list[Workload]:
+def list_workloads() -> list[Workload]:
     """All of them, with their data."""
     random = np.random.default_rng(0)
     ten, hundred = random.uniform(0.1, 1, 10), random.uniform(0.1, 1, 100)
@@ -290,6 +290,7 @@ def workloads() -> list[Workload]:
             ("conv2d",), IMAGES,
         ),
         Workload(
-            "gather", "gather 4096 of 10000×64", gathering, gathering_by_hand, *gathering_data(), single, (), IMAGES,
+            "gather", "gather 4096 of 10000×64", gather_rows, gather_rows_by_hand, *gather_rows_data(), single, (),
+            IMAGES,
         ),
     ]  # fmt: skip

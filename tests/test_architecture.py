@@ -1,4 +1,4 @@
-"""The plan of the house: who imports whom, how long a file may be, what every public name shows."""
+"""Import contracts, deferred imports, docstrings and examples of public names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PACKAGE = ROOT / "src" / "pullback"
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 # Packages that may be absent. Each comes in by the files named for it in DOORS, and there alone.
-OPTIONAL = {"llvmlite", "scipy", "ray", "dask", "distributed", "matplotlib", "pyarrow", "safetensors", "tqdm"}
+OPTIONAL = {"llvmlite", "scipy", "matplotlib", "pyarrow", "safetensors", "tqdm"}
 
 # The only imports inside functions: file (from src/pullback) -> modules.
 DOORS: dict[str, set[str]] = {
@@ -40,7 +40,7 @@ def name(path: Path) -> str:
     return path.relative_to(PACKAGE).as_posix()
 
 
-def imported(node: ast.AST) -> list[str]:
+def list_imports(node: ast.AST) -> list[str]:
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom):
@@ -52,7 +52,7 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text("utf-8"))
 
 
-def inside_functions(module: ast.Module) -> Iterator[ast.AST]:
+def walk_function_bodies(module: ast.Module) -> Iterator[ast.AST]:
     for node in ast.walk(module):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield from (inner for statement in node.body for inner in ast.walk(statement))
@@ -64,7 +64,7 @@ def test_import_contracts_hold() -> None:
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-def test_nothing_is_left_for_later() -> None:
+def test_no_todo_comments() -> None:
     later = re.compile(r"\b(TODO|FIXME|XXX)\b")
     found = [
         f"{name(path)}:{number}: {line.strip()}"
@@ -75,18 +75,18 @@ def test_nothing_is_left_for_later() -> None:
     assert not found, "\n".join(found)
 
 
-def test_imports_stand_at_the_top() -> None:
+def test_imports_are_at_module_level() -> None:
     found = {
         f"{name(path)}:{node.lineno}: {module}"
         for path in FILES
-        for node in inside_functions(tree(path))
-        for module in imported(node)
+        for node in walk_function_bodies(tree(path))
+        for module in list_imports(node)
         if module not in DOORS.get(name(path), set())
     }
     assert not found, "\n".join(sorted(found))
 
 
-def test_variables_are_written_to_by_hold() -> None:
+def test_variables_are_assigned_through_hold() -> None:
     """What a log of writes does not know of cannot be undone."""
     found = [
         f"{name(path)}:{node.lineno}"
@@ -100,44 +100,47 @@ def test_variables_are_written_to_by_hold() -> None:
     assert not found, "assigns to variable.held, say variable.hold(array): " + ", ".join(found)
 
 
-def test_optional_packages_come_in_by_their_door() -> None:
+def test_optional_packages_are_imported_in_one_module() -> None:
     found = {
         f"{name(path)}:{node.lineno}: {module}"
         for path in FILES
         for node in ast.walk(tree(path))
-        for module in imported(node)
+        for module in list_imports(node)
         if module.split(".")[0] in OPTIONAL and module not in DOORS.get(name(path), set())
     }
     assert not found, "\n".join(sorted(found))
 
 
-def test_every_door_is_used() -> None:
+def test_listed_optional_imports_exist() -> None:
     used = {
-        (name(path), module) for path in FILES for node in inside_functions(tree(path)) for module in imported(node)
+        (name(path), module)
+        for path in FILES
+        for node in walk_function_bodies(tree(path))
+        for module in list_imports(node)
     }
     assert not {(file, module) for file, modules in DOORS.items() for module in modules} - used
 
 
-def public(module: ModuleType) -> Iterator[tuple[str, object]]:
-    """Every name that the package exports; its rooms, which are modules of it too, say what they are by themselves."""
+def list_public_names(module: ModuleType) -> Iterator[tuple[str, object]]:
+    """Every name that the package exports; modules are skipped."""
     for attribute in dir(module):
         value = getattr(module, attribute)
         if not attribute.startswith("_") and not isinstance(value, ModuleType) and attribute != "TYPE_CHECKING":
             yield f"{module.__name__}.{attribute}", value
 
 
-def shows_nothing(value: object) -> bool:
+def lacks_example(value: object) -> bool:
     """Constants and NumPy's own objects have no docstring of ours."""
     own = not (getattr(value, "__module__", None) or "").startswith("numpy")
     return callable(value) and own and ">>>" not in (value.__doc__ or "")
 
 
-def test_every_public_name_shows_an_example() -> None:
-    silent = [where for where, value in public(pullback) if shows_nothing(value)]
+def test_public_docstrings_have_examples() -> None:
+    silent = [where for where, value in list_public_names(pullback) if lacks_example(value)]
     assert not silent, "no docstring with a >>> example: " + ", ".join(silent)
 
 
-def is_found(value: object) -> bool:
+def is_doctested(value: object) -> bool:
     """Does doctest find it? Only functions and classes, in the module that they say is theirs."""
     if ">>>" not in (value.__doc__ or ""):
         return True
@@ -147,12 +150,12 @@ def is_found(value: object) -> bool:
     return kind and any(other is value or other is checked for other in vars(home).values() if other is not None)
 
 
-def test_every_public_example_is_run() -> None:
-    lost = [where for where, value in public(pullback) if callable(value) and not is_found(value)]
+def test_public_examples_are_doctests() -> None:
+    lost = [where for where, value in list_public_names(pullback) if callable(value) and not is_doctested(value)]
     assert not lost, "doctest does not see the examples of " + ", ".join(lost)
 
 
-def test_what_is_opened_later_is_told_to_type_checkers() -> None:
+def test_lazy_names_are_visible_to_type_checkers() -> None:
     block = next(n for n in tree(PACKAGE / "__init__.py").body if isinstance(n, ast.If))
     told = {alias.name: n.module for n in block.body if isinstance(n, ast.ImportFrom) for alias in n.names}
     homes = {name: "pullback" if room == name else f"pullback.{room}" for name, room in pullback._LATER.items()}
@@ -160,5 +163,5 @@ def test_what_is_opened_later_is_told_to_type_checkers() -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=name)
-def test_a_file_says_what_it_is_for(path: Path) -> None:
+def test_modules_have_docstrings(path: Path) -> None:
     assert ast.get_docstring(tree(path)), f"{name(path)} does not begin with a docstring"

@@ -56,11 +56,11 @@ def chapters(text: str) -> list[str]:
     return re.split(r"^\d+\. ", text, flags=re.MULTILINE)[1:]
 
 
-def test_tour_takes_less_than_five_seconds(tour: tuple[str, float]) -> None:
+def test_tour_time(tour: tuple[str, float]) -> None:
     assert tour[1] < 5
 
 
-def test_tour_shows_the_code_it_runs(tour: tuple[str, float]) -> None:
+def test_tour_shows_code(tour: tuple[str, float]) -> None:
     shown = chapters(tour[0])
     assert len(shown) == len(EXAMPLES)
     for chapter, (title, code) in zip(shown, EXAMPLES.items(), strict=True):
@@ -69,12 +69,12 @@ def test_tour_shows_the_code_it_runs(tour: tuple[str, float]) -> None:
 
 
 @pytest.mark.parametrize("number", range(len(PRINTED)))
-def test_tour_prints_what_the_documentation_says(tour: tuple[str, float], number: int) -> None:
+def test_tour_output(tour: tuple[str, float], number: int) -> None:
     printed = re.findall(r"^Tensor\n    \[?([^\]\n]*)\]?$", chapters(tour[0])[number], re.MULTILINE)
     assert printed == PRINTED[number]
 
 
-def test_tour_ends_in_a_loss_that_falls(tour: tuple[str, float]) -> None:
+def test_tour_training_loss_decreases(tour: tuple[str, float]) -> None:
     last = chapters(tour[0])[-1]
     losses = [float(loss) for loss in re.findall(r"^step +\d+: loss (\S+)$", last, re.MULTILINE)]
     assert len(losses) > 3
@@ -82,7 +82,7 @@ def test_tour_ends_in_a_loss_that_falls(tour: tuple[str, float]) -> None:
     assert losses[-1] < losses[0] / 3
 
 
-def test_info_says_versions_cpu_blas_and_threads(capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_versions_cpu_blas_threads(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info"]) == 0
     facts = dict(re.split(r"  +", line, maxsplit=1) for line in capsys.readouterr().out.splitlines())
     assert {"pullback", "python", "llvmlite", "cpu features", "blas", "threads"} <= facts.keys()
@@ -90,14 +90,14 @@ def test_info_says_versions_cpu_blas_and_threads(capsys: pytest.CaptureFixture[s
     assert facts["python"].startswith(".".join(map(str, sys.version_info[:3])))
 
 
-def test_info_says_what_is_absent(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_missing_packages(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("pullback.command.info.version", absent)
     assert main(["info"]) == 0
     assert re.search(r"^llvmlite +absent$", capsys.readouterr().out, re.MULTILINE)
 
 
 @pytest.mark.skipif(not there(), reason="llvmlite is not installed")
-def test_info_says_what_is_compiled_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_info_compile_target(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULLBACK_MAX_ISA", isa_names()[0])
     told = facts()["compiled for"]
     assert told.startswith(f"{isa_names()[0]}, 128 bits")
@@ -115,7 +115,7 @@ def absent(package: str) -> str:
     raise PackageNotFoundError(package)
 
 
-def test_bench_prints_ratios_and_says_which_peers_are_absent(tmp_path: Path) -> None:
+def test_bench_ratios_and_missing_peers(tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
     hidden = tmp_path / "torch.py"
     hidden.write_text("raise ImportError('hidden for this test')\n")
@@ -130,27 +130,25 @@ def test_bench_prints_ratios_and_says_which_peers_are_absent(tmp_path: Path) -> 
     assert all(ratios["by hand"] > 0 for ratios in found["ratios"].values())
 
 
-def test_bench_refuses_what_it_does_not_know() -> None:
+def test_bench_unknown_benchmark() -> None:
     done = run("bench", "--only", "nonsense", cwd=ROOT)
     assert done.returncode == 2
     assert "no nonsense among chain, constants" in done.stderr
 
 
-def test_bench_footprint_has_options_of_its_own() -> None:
+def test_bench_footprint_options() -> None:
     done = run("bench", "footprint", "--help", cwd=ROOT)
     assert done.returncode == 0
     assert "import pullback" in done.stdout
 
 
-def test_bench_without_the_repository_says_so(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bench_outside_repository(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("pullback.command.bench.find", lambda: None)
     assert main(["bench"]) == 1
     assert "there is no benchmarks/ here" in capsys.readouterr().err
 
 
-def test_bench_finds_the_repository_one_stands_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bench_finds_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pullback.command import bench
 
     monkeypatch.setattr(bench, "__file__", str(tmp_path / "a" / "b" / "c" / "installed.py"))
@@ -163,7 +161,7 @@ def test_bench_finds_the_repository_one_stands_in(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("arguments", [[], ["nonsense"]])
-def test_a_command_is_required(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_is_required(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
     assert stopped.value.code == 2
@@ -171,6 +169,6 @@ def test_a_command_is_required(arguments: list[str], capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize("workload", ["chain", "rosenbrock", "mlp", "lstm", "big"])
-def test_every_benchmark_agrees_with_the_program_written_by_hand(workload: str) -> None:
+def test_benchmark_results_equal_handwritten(workload: str) -> None:
     done = run("bench", "--rounds", "1", "--only", workload, "--peers", "", cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr

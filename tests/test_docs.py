@@ -32,7 +32,7 @@ def test_generated_page_is_up_to_date(script: str) -> None:
 
 
 @pytest.mark.parametrize(("ours", "theirs"), CALLED.items(), ids=CALLED)
-def test_what_tensorflow_js_has_is_listed_under_its_name(ours: str, theirs: str) -> None:
+def test_ops_table_has_tensorflow_js_name(ours: str, theirs: str) -> None:
     assert BY_NAME[ours][1] == f"`{theirs}`"
 
 
@@ -46,11 +46,11 @@ def test_what_tensorflow_js_has_is_listed_under_its_name(ours: str, theirs: str)
         "special.jv": ["`special.jv`", "–", "`scipy.special.jv`", "x", "any", "opaque"],
     }.items(),
 )
-def test_a_row(name: str, facts: list[str]) -> None:
+def test_ops_table_row(name: str, facts: list[str]) -> None:
     assert BY_NAME[name] == facts
 
 
-def test_every_op_has_a_row() -> None:
+def test_ops_table_is_complete() -> None:
     rooms = {name.rpartition(".")[2] for name in BY_NAME}
     built_in = {name for name, op in REGISTRY.items() if op.function.__module__.startswith("pullback.ops")}
     assert not built_in - rooms

@@ -12,7 +12,7 @@ import pytest
 EXAMPLES = sorted((Path(__file__).resolve().parent.parent / "examples").glob("*.py"))
 
 
-def test_there_are_examples() -> None:
+def test_examples_exist() -> None:
     assert EXAMPLES
 
 
@@ -24,5 +24,5 @@ def test_example_runs(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_example_asserts_its_own_claim(path: Path) -> None:
+def test_example_has_assertions(path: Path) -> None:
     assert re.search(r"^ *assert ", path.read_text("utf-8"), re.MULTILINE)

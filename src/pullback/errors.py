@@ -40,7 +40,7 @@ __all__ = [
 
 
 class PullbackError(Exception):
-    """Base class: ``except PullbackError`` catches everything of ours.
+    """Base class of all exceptions of the library: ``except PullbackError`` catches every one.
 
     >>> issubclass(ShapeError, PullbackError) and issubclass(ShapeError, ValueError)
     True
@@ -55,7 +55,7 @@ class DefinitionError(PullbackError, TypeError):
 
 
 class ArgumentError(PullbackError, TypeError):
-    """An argument is of a kind that cannot be meant, such as a number where a function is due.
+    """An argument is of the wrong kind, such as a number where a function is expected.
 
     >>> import pullback as pb
     >>> pb.grad(5)
@@ -99,7 +99,7 @@ class IntegerRangeError(PullbackError, OverflowError, ValueError):
 
     @classmethod
     def of(cls, name: str, error: OverflowError) -> IntegerRangeError:
-        """What NumPy says, with the name of the op and the cure."""
+        """Return the error with NumPy's message, the name of the op and what to do."""
         return cls(
             f"{name}: {error}. Python's numbers take the dtype of the array: cast that first, as in "
             "x.astype('int64'), or give the number a dtype of its own, as in np.int64(-3)."
@@ -118,7 +118,7 @@ class MatrixError(PullbackError, LinAlgError):
 
 
 class ConvergenceError(PullbackError, ValueError):
-    """A solver did not arrive: it says so itself, or its steps did not become small.
+    """A solver did not converge: it reports so itself, or its steps did not become small.
 
     >>> import pullback as pb
     >>> pb.custom_fixed_point(lambda x: x + 1)(0.0)
@@ -129,7 +129,7 @@ class ConvergenceError(PullbackError, ValueError):
 
 
 class MissingNameError(PullbackError, AttributeError):
-    """A name that there is not: the message says what it is called here, or which ones look like it.
+    """A name does not exist: the message says what it is called here, or which names are similar.
 
     >>> import pullback as pb
     >>> pb.jit
@@ -145,12 +145,12 @@ class MissingNameError(PullbackError, AttributeError):
         self.answer = answer
 
     def __str__(self) -> str:
-        said = super().__str__()
-        return said if self.answer is None else f"{said}. {self.answer()}"
+        message = super().__str__()
+        return message if self.answer is None else f"{message}. {self.answer()}"
 
 
 class MissingPackageError(PullbackError, ImportError):
-    """What was asked for is computed by a package that is not installed; the message says which extra brings it.
+    """A function needs a package that is not installed; the message says which extra installs it.
 
     >>> issubclass(MissingPackageError, ImportError)
     True
@@ -158,7 +158,7 @@ class MissingPackageError(PullbackError, ImportError):
 
 
 class GradientError(PullbackError, ValueError):
-    """A gradient was asked for in a way that cannot be answered: ``f`` returns no tensor, ``dy`` has another shape.
+    """A gradient cannot be computed for these arguments: ``f`` returns no tensor, ``dy`` has another shape.
 
     >>> import pullback as pb
     >>> pb.grad(lambda x: (x, x))(1.0)
@@ -169,7 +169,7 @@ class GradientError(PullbackError, ValueError):
 
 
 class BatchedValueError(PullbackError, TypeError):
-    """Python asked for one value where ``vmap`` has one for each example: in an ``if``, as a number, as a shape.
+    """One value is needed (in an ``if``, as a number, as a shape) where ``vmap`` has one for each example.
 
     >>> import numpy as np, pullback as pb
     >>> pb.vmap(lambda x: x if x > 0 else -x)(np.ones(3))
@@ -187,7 +187,7 @@ class BatchedValueError(PullbackError, TypeError):
 class UnconnectedError(GradientError):
     """The result does not depend on an input in a way that could be differentiated.
 
-    The message says where the path was cut.  ``unconnected="zero"`` or ``"none"`` asks for an answer instead.
+    The message says where the path was cut.  ``unconnected="zero"`` or ``"none"`` gives a result instead.
 
     >>> import pullback as pb
     >>> pb.grads(lambda x, y: x * x, unconnected="zero")([3.0, 5.0])
@@ -221,7 +221,7 @@ class PrecisionWarning(PullbackError, UserWarning):  # noqa: N818
 
 
 class GradientMismatchError(CustomGradientError):
-    """A gradient is not what finite differences say.  The message tells the worst element of each argument.
+    """A gradient is not what finite differences say.  The message names the worst element of each argument.
 
     >>> import pullback as pb
     >>> wrong = pb.custom_grad(lambda x, save: (x * x, lambda dy, saved: dy))
@@ -253,7 +253,7 @@ class NanError(GradientError):
 class CapturedError(GradientError):
     """The body of a custom gradient uses a traced tensor or variable that is not one of its inputs.
 
-    Its gradient would be lost in silence.  Pass it as an input, or use ``stop_gradient`` on it.  A variable may also be
+    Its gradient would be lost.  Pass it as an input, or use ``stop_gradient`` on it.  A variable may also be
     given its gradient, by a gradient function with a parameter ``variables``.
 
     >>> import pullback as pb
@@ -282,7 +282,7 @@ class CompileError(PullbackError, ValueError):
 
 
 class SymbolValueError(CompileError, TypeError):
-    """Python asked for a value while ``compile`` was writing down what is done: there are only shapes and dtypes then.
+    """A value is needed while ``compile`` traces a function, when only shapes and dtypes are known.
 
     ``where`` chooses by value; an argument that decides what the program is belongs in ``static_argnums``.
     """

@@ -12,11 +12,11 @@ import pytest
 
 import pullback as pb
 from pullback.core.op import REGISTRY, Op
-from pullback.core.tape import Step, Tape
+from pullback.core.tape import Tape
 from pullback.transforms.forward import Dual
 from pullback.transforms.grad import Differentiated
 
-ENGINE = (Tape.open, Step.run_back, Dual.interpret, Differentiated.pulled, pb.jvp, pb.vjp, pb.variable_grads)
+ENGINE = (Tape.open, Dual.interpret, Differentiated.pulled, pb.jvp, pb.vjp, pb.variable_grads)
 OWN = [f.__code__ for f in ENGINE]
 DIFFERENTIABLE = sorted(name for name, op in REGISTRY.items() if op.flows)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pullback.compiler.codegen.module import Assembler, Assembly
 from pullback.compiler.ir.graph import Graph, Node
+from pullback.compiler.ir.kinds import CONSTANT, PART, PRODUCT, SCAN, WINDOWS, Kind
 from pullback.compiler.passes.legalize import prepared
 from pullback.compiler.runtime.manifest import Kernel, Piece, Recipe, Slot
 from pullback.compiler.schedule.cost import estimate_cost
@@ -29,10 +31,10 @@ def recipe_of(traced: Graph, graph: Graph, assembly: Assembly) -> tuple[Recipe, 
         if o.number not in places:  # a number that is a result
             places[o.number] = len(nodes)
             nodes.append(o)
-    source = {id(n.data): n.number for n in traced.nodes if n.kind in ("map", "opaque", "scan")}
+    source = {id(n.data): n.number for n in traced.nodes if n.kind.has_params}
     parts: dict[int, list[tuple[int, int]]] = {}
     for n in nodes:
-        if n.kind == "part":
+        if n.kind is PART:
             parts.setdefault(n.args[0].number, []).append((places[n.number], n.data))
 
     def kernel(n: Node) -> Kernel:
@@ -52,15 +54,18 @@ def recipe_of(traced: Graph, graph: Graph, assembly: Assembly) -> tuple[Recipe, 
         long=sum(map(_work, graph.nodes)) > LONG,
         described=tuple(assembly.described),
     )
-    return recipe, {i: n.data for i, n in enumerate(nodes) if n.kind == "constant"}
+    return recipe, {i: n.data for i, n in enumerate(nodes) if n.kind is CONSTANT}
 
 
 def _work(n: Node) -> int:
     """About how many vector instructions a node is."""
-    if n.kind == "product":
-        return n.size * n.args[0].shape[-1] // 4
-    if n.kind == "scan":
-        return n.args[0].size
-    if n.kind == "windows":
-        return int(n.data.work) // 4
-    return n.size * estimate_cost(n) if n.kind not in ("input", "constant") else 0
+    if n.kind in CALL_WORK:
+        return CALL_WORK[n.kind](n)
+    return 0 if n.kind.is_leaf else n.size * estimate_cost(n)
+
+
+CALL_WORK: dict[Kind, Callable[[Node], int]] = {
+    PRODUCT: lambda n: n.size * n.args[0].shape[-1] // 4,
+    SCAN: lambda n: n.args[0].size,
+    WINDOWS: lambda n: int(n.data.work) // 4,
+}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.core.tape import FLOAT, Step, Tape, add_cotangent, place
+from pullback.core.tape import FLOAT, Step, Tape, place
 from pullback.core.tensor import Tensor
 
 __all__ = ["place_all"]
@@ -32,19 +32,45 @@ def place_all(tape: Tape, zs: Sequence[Any], nodes: Sequence[Any], back: Back) -
     return tuple(place(z, tape.meta_of(z), PICK, bundle, i) for i, z in enumerate(zs))
 
 
-def _spread(nodes: Sequence[Any], back: Back, gs: list[Any]) -> None:
-    for node, d in zip(nodes, back(gs), strict=True):
-        if node is not None and d is not None:
-            add_cotangent(node, d)
+class Picked(list[Any]):
+    """The cotangents of several results, as far as they are known; of two of them the sum."""
+
+    def __add__(self, other: Any) -> Any:
+        for i, d in enumerate(other):
+            if d is not None:
+                self[i] = d
+        return self
 
 
-def _back_pick(r: Tensor) -> None:
-    bundle = r.x
-    if bundle.g is None:
-        bundle.g = [None] * bundle.value
-    bundle.g[r.y] = r.g
+class CustomStep(Step):
+    """A step whose cotangents are computed by a function of the user's, in the slot ``y`` of its nodes."""
+
+    __slots__ = ()
+
+    is_custom = True
+
+    def cotangents(self, r: Tensor) -> list[Any]:
+        return list(r.y([r.g]))
 
 
-ONE = Step(None, None, back=lambda r: _spread(r.x, r.y, [r.g]), needs_z=False)
-ALL = Step(None, None, back=lambda r: _spread(r.x, r.y, r.g), needs_z=False)
-PICK = Step(None, None, back=_back_pick, needs_z=False)
+class BundleStep(CustomStep):
+    """The same for a step with several results."""
+
+    __slots__ = ()
+
+    def cotangents(self, r: Tensor) -> list[Any]:
+        return list(r.y(r.g))
+
+
+class PickStep(Step):
+    """The step from several results to one of them, whose number is in the slot ``y``."""
+
+    __slots__ = ()
+
+    def cotangents(self, r: Tensor) -> list[Any]:
+        picked = Picked([None] * r.x.value)
+        picked[r.y] = r.g
+        return [picked]
+
+
+ONE, ALL, PICK = CustomStep(None, needs_z=False), BundleStep(None, needs_z=False), PickStep(None, needs_z=False)

@@ -295,7 +295,7 @@ def back_large(step: Any) -> Any:
     def back(r: Tensor) -> None:
         meta = r.meta
         if step.dx is None or type(r.g) is not ndarray or meta.pool is None:
-            step.run_back(r)
+            step.add_cotangents(r)
         elif step.dy is None:
             _pull(r.x, step.dx, step.blockwise, (r.g, r.value, r.x.value, r.y), meta)
         else:

@@ -27,8 +27,21 @@ from pullback.core.interpreter import dispatch
 from pullback.core.lowering import Lowering, opaque, view
 from pullback.core.memory import LARGE, Large, keep, take
 from pullback.core.operands import call_prepared
+from pullback.core.rowsparse import add_rows_picked
 from pullback.core.source import is_defined_again
-from pullback.core.tape import ARRAYS, CAUGHT, RAW, Step, as_tensor, back_into, back_many, constant, perform, place
+from pullback.core.tape import (
+    ARRAYS,
+    CAUGHT,
+    RAW,
+    LooseStep,
+    Step,
+    add_into,
+    add_many,
+    as_tensor,
+    constant,
+    perform,
+    place,
+)
 from pullback.core.templates import BINARY, MANY, NODE, OTHER_OPERAND, PLACE, PLACE_VIEW, UNARY, UNARY_WITH_PARAMS
 from pullback.core.tensor import BY_KERNEL, NUMPY, OBJECT, Tensor
 from pullback.core.writes import define_in_place, note_view
@@ -206,36 +219,56 @@ class Op:
         if not self.flows:
             return
 
-        def step(*of: int, dx: Any = None, dy: Any = None, back: Any = None, fitted: bool = False) -> Step:
+        def step(*of: int, fitted: bool = False, **rules: Any) -> Step:
             asked = frozenset().union(*map(d.asked, of))
             needs = repeat(self.inputs[0] in asked) if self.variadic else tuple(n in asked for n in self.inputs)
             parts = self.elementwise and not (fitted or self.params or any(n.endswith("_shape") for n in asked))
-            return Step(self, dx, dy, back=back, needs=needs, needs_z="z" in asked, blockwise=parts)
+            return Step(self, needs=needs, needs_z="z" in asked, blockwise=parts, **rules)
+
+        def fitting(loose: Step, *of: int, **rules: Any) -> Step:
+            """The step with rules that undo broadcasting, beside the same without that."""
+            made = step(*of, fitted=True, crossed=loose.crossed, **rules)
+            made.loose = loose
+            return made
 
         if self.form == 1:
             (dx,) = vjps
-            self.one = step(0, dx=dx) if d.into is None else step(0, back=back_into(dx, d.into, d.row_rule()))
+            if d.into is None:
+                self.one = step(0, dx=dx)
+            else:
+                self.one = step(0, rule=dx, back=add_into(dx, d.into, d.row_rule()))
         elif self.form == 2:
             dx, dy = vjps
             straight, crossed = "g, z, x, y", "g, z, y, x"  # crossed: the tensor is the second operand
             fx, fy = variant(name, dx, straight, fit, "x"), variant(name, dy, straight, fit, "y")
             back, fback = variant(name, dy, crossed), variant(name, dy, crossed, fit, "y")
             if dx and dy:
-                self.both, self.both_fit = step(0, 1, dx=dx, dy=dy), step(0, 1, dx=fx, dy=fy, fitted=True)
-                self.fit_x, self.fit_y = step(0, 1, dx=fx, dy=dy, fitted=True), step(0, 1, dx=dx, dy=fy, fitted=True)
+                self.both = step(0, 1, dx=dx, dy=dy)
+                self.both_fit = fitting(self.both, 0, 1, dx=fx, dy=fy)
+                self.fit_x, self.fit_y = fitting(self.both, 0, 1, dx=fx, dy=dy), fitting(self.both, 0, 1, dx=dx, dy=fy)
             if dx:
-                self.left, self.left_fit = step(0, dx=dx), step(0, dx=fx, fitted=True)
+                self.left = step(0, dx=dx)
+                self.left_fit = fitting(self.left, 0, dx=fx)
             if dy:
-                self.right, self.right_fit = step(1, dx=back), step(1, dx=fback, fitted=True)
-        elif self.variadic:
-            each = vjps[0]
-            self.many = step(0, back=back_many(lambda g, z, args, p, live: each(g, z, args, p)))
+                self.right = step(1, dx=back, crossed=True)
+                self.right_fit = fitting(self.right, 1, dx=fback)
         else:
+            rules = self._rules_of_many(vjps)
+            add, rows = add_many(rules), d.row_rule()
+            inputs = range(1 if self.variadic else len(self.inputs))
+            self.many = step(*inputs, rules=rules, back=add if rows is None else add_rows_picked(add, rows))
+            self.many.loose = LooseStep(self, rules=rules)
 
-            def rules(g: Any, z: Any, args: Any, p: Any, live: Any) -> list[Any]:
-                return [f(g, z, args, p) if f and on else None for f, on in zip(vjps, live, strict=True)]
+    def _rules_of_many(self, vjps: Sequence[Any]) -> Callable[..., Any]:
+        """The rules of an op of any number of inputs as one function, which gives a cotangent for each of them."""
+        if self.variadic:
+            each = vjps[0]
+            return lambda g, z, args, p, live: each(g, z, args, p)
 
-            self.many = step(*range(len(self.inputs)), back=back_many(rules, d.row_rule()))
+        def rules(g: Any, z: Any, args: Any, p: Any, live: Any) -> list[Any]:
+            return [f(g, z, args, p) if f and on else None for f, on in zip(vjps, live, strict=True)]
+
+        return rules
 
     def _source(self) -> str:
         """The text of the function users call, chosen by form."""

@@ -271,7 +271,7 @@ def collect_rows(leaf: Any) -> None:
         leaf.g = RowSum(leaf.shape, leaf.dtype)
 
 
-def back_rows(back: Any, rows: Any) -> Any:
+def add_rows_picked(back: Any, rows: Any) -> Any:
     """The ``back`` of an op of several inputs that picks rows of its first: ``rows(g, z, values, params)`` tells them.
 
     They are added to a ``RowSum``, or into an array that nobody else holds; otherwise ``back`` is run.
@@ -291,7 +291,6 @@ def back_rows(back: Any, rows: Any) -> Any:
         else:
             e.add(*part)
 
-    picking.rules = back.rules  # type: ignore[attr-defined]
     return picking
 
 

@@ -23,7 +23,7 @@ from pullback.core.convert import as_value, bare, has_tensors, join_tensors
 from pullback.core.fitting import all_conjugated, all_widened, conjugated, fit, same, widened
 from pullback.core.interpreter import dispatch, new_level
 from pullback.core.memory import IDLE, KEPT, LARGE, Large, Pool, back_large, keep, node_of, on_scratch, sole
-from pullback.core.rowsparse import RowSum, back_rows
+from pullback.core.rowsparse import RowSum
 from pullback.core.source import user_place
 from pullback.core.tensor import LATER, Tensor
 from pullback.errors import GradientError
@@ -106,20 +106,32 @@ class Meta:
 class Step:
     """One variant of an op: which operands are on the tape, and whether broadcasting must be undone.
 
-    ``dx`` and ``dy`` are positional rules ``(g, z, x, y)``.  Where there is no ``dx``, ``back(node)`` does it all.
-    ``needs`` says of each input whether the rules ask for its value, ``needs_z`` the same of the result;
-    ``blockwise`` that they may be run on parts of the arrays.
+    ``dx`` and ``dy`` are positional rules ``(g, z, x, y)``, which ``Tape.walk`` calls itself.  Where there is no
+    ``dx``, the walk calls ``back(node)``, which adds the cotangents to those of the operands, in place where it can;
+    the rules are then ``rule``, of the same form, or ``rules(g, z, values, params, live)`` for any number of inputs.
+    Everybody else asks for ``operands``, ``values`` and ``cotangents`` of a node.
+
+    ``needs`` says of each input whether the rules read its value, ``needs_z`` the same of the result;
+    ``blockwise`` that they may be run on parts of the arrays; ``crossed`` that the first operand is the op's second
+    input, the other one being a constant.
     """
 
-    __slots__ = ("_complex", "_floats", "_large", "back", "blockwise", "dx", "dy", "needs", "needs_z", "op", "plain")
+    __slots__ = (
+        "_complex", "_floats", "_large", "back", "blockwise", "crossed", "dx", "dy", "loose", "needs", "needs_z", "op",
+        "plain", "rule", "rules",
+    )  # fmt: skip
+
+    is_custom = False  # whether its cotangents are computed by a function of the user's
 
     def __init__(
-        self, op: Any, dx: Any = None, dy: Any = None, *, back: Any = None,
-        needs: Any = (), needs_z: bool = True, blockwise: bool = False,
+        self, op: Any, dx: Any = None, dy: Any = None, *, rule: Any = None, rules: Any = None, back: Any = None,
+        needs: Any = (), needs_z: bool = True, blockwise: bool = False, crossed: bool = False,
     ) -> None:  # fmt: skip
-        self.op, self.dx, self.dy, self.back = op, dx, dy, back
-        self.needs, self.needs_z, self.blockwise = needs, needs_z, blockwise
+        self.op, self.dx, self.dy, self.rule, self.rules = op, dx, dy, dx or rule, rules
+        self.back = back or self.add_cotangents
+        self.needs, self.needs_z, self.blockwise, self.crossed = needs, needs_z, blockwise, crossed
         self.plain: Step = self  # the same step where values are small
+        self.loose: Step = self  # the same step without undoing broadcasting
         self._large: Step | None = None
         self._complex: Step | None = None
         self._floats: Step | None = None
@@ -143,19 +155,96 @@ class Step:
     def large(self) -> Step:
         """The same step for a node with a big value."""
         if self._large is None:
-            made = Step(self.op, None, back=back_large(self))
+            made = Step(self.op, back=back_large(self))
             made.plain = self
             self._large = made
         return self._large
 
-    def run_back(self, r: Tensor) -> None:
-        """The plain way back through one node, whatever its values are."""
-        if self.dx is None:
-            self.back(r)
-            return
-        y = r.y if self.dy is None else r.y.value
-        for a, rule in ((r.x, self.dx),) if self.dy is None else ((r.x, self.dx), (r.y, self.dy)):
-            add_cotangent(a, rule(r.g, r.value, r.x.value, y))
+    @property
+    def has_two_inputs(self) -> bool:
+        """Whether the slots ``x`` and ``y`` of its nodes hold the two inputs of an op."""
+        return self.op is not None and self.op.form == 2
+
+    def operands(self, r: Tensor) -> list[Any]:
+        """Return for each input of the op that made ``r`` its node, None for one that is on no tape."""
+        if type(r.x) is tuple:
+            nodes, _, live = r.x
+            return [node if on else None for node, on in zip(nodes, live, strict=True)]
+        if type(r.x) is list:
+            return r.x
+        if self.dy is not None:
+            return [r.x, r.y]
+        if not self.has_two_inputs:
+            return [r.x]
+        return [None, r.x] if self.crossed else [r.x, None]
+
+    def values(self, r: Tensor) -> list[Any]:
+        """Return the values of the inputs of the op that made ``r``; of those that no rule reads, shape and dtype."""
+        if type(r.x) is tuple:
+            return list(r.x[1])
+        if type(r.x) is list:
+            return [None if node is None else node.value for node in r.x]
+        if self.dy is not None:
+            return [r.x.value, r.y.value]
+        if not self.has_two_inputs:
+            return [r.x.value]
+        return [r.y, r.x.value] if self.crossed else [r.x.value, r.y]
+
+    def cotangents(self, r: Tensor) -> list[Any]:
+        """Return for each input of the op that made ``r`` its part of the cotangent ``r.g``, None if it has none."""
+        if self.rules is not None:
+            _, values, live = r.x
+            ds = self.rules(r.g, r.value, values, r.y, live)
+            return [fit(d, v) if on and d is not None else None for d, v, on in zip(ds, values, live, strict=True)]
+        if self.dy is not None:
+            g, z, x, y = r.g, r.value, r.x.value, r.y.value
+            return [self.dx(g, z, x, y), self.dy(g, z, x, y)]
+        d = self.rule(r.g, r.value, r.x.value, r.y)
+        if not self.has_two_inputs:
+            return [d]
+        return [None, d] if self.crossed else [d, None]
+
+    def add_cotangents(self, r: Tensor) -> None:
+        """Add the cotangents of a node's inputs to those that they have, whatever its values are."""
+        for node, d in zip(self.operands(r), self.cotangents(r), strict=True):
+            if node is not None and d is not None:
+                add_cotangent(node, d)
+
+
+class LooseStep(Step):
+    """A step of an op of many inputs whose cotangents have the shapes that the rules give."""
+
+    __slots__ = ()
+
+    def cotangents(self, r: Tensor) -> list[Any]:
+        _, values, live = r.x
+        ds = self.rules(r.g, r.value, values, r.y, live)
+        return [d if on else None for d, on in zip(ds, live, strict=True)]
+
+
+def substitute(r: Tensor, g: Any, z: Any, change: Any) -> Tensor:
+    """Return a stand-in for the node ``r``, for its step to compute other cotangents from.
+
+    ``g`` is its cotangent, ``z`` its result, and ``change(node, value)`` gives the value of each input.
+    """
+
+    def operand(node: Any, value: Any) -> Tensor:
+        made = Tensor()
+        made.value = change(node, value)
+        return made
+
+    step, made = r.via.plain, Tensor()
+    made.g, made.value, made.x, made.y = g, z, r.x, r.y
+    if type(r.x) is tuple:
+        nodes, values, live = r.x
+        made.x = nodes, [change(n if on else None, v) for n, v, on in zip(nodes, values, live, strict=True)], live
+    elif type(r.x) is not list:
+        made.x = operand(r.x, r.x.value)
+        if step.dy is not None:
+            made.y = operand(r.y, r.y.value)
+        elif step.has_two_inputs:
+            made.y = change(None, r.y)
+    return made
 
 
 SAME = Step(None, lambda g, z, x, y: g, needs=(False,), needs_z=False)  # a tensor of the same value
@@ -379,6 +468,37 @@ class Tape(dict[Any, Any]):
             r.x = r.y = None
 
 
+def walk_again(nodes: list[Tensor], keep: bool = True, transposed: bool = False) -> None:
+    """Walk back over nodes that stay as they are; ``keep`` says whether their cotangents are read afterwards.
+
+    ``transposed`` says that they are those of a backward pass, so that this one computes tangents.
+    """
+    for r in reversed(nodes):
+        g = r.g
+        if g is None:
+            continue
+        s = r.via.plain
+        dx, dy = s.dx, s.dy
+        if dx is None:
+            d = e = None  # stale locals would hide that an array has one holder
+            s.back(r)
+        elif dy is None:
+            x = r.x
+            d = dx(g, r.value, x.value, r.y)
+            e = x.g
+            x.g = d if e is None else e + d
+        else:
+            x, y, z = r.x, r.y, r.value
+            d = dx(g, z, x.value, y.value)
+            e = x.g
+            x.g = d if e is None else e + d
+            d = dy(g, z, x.value, y.value)
+            e = y.g
+            y.g = d if e is None else e + d
+        if not keep:
+            r.g = None
+
+
 def perform(op: Any, args: Any, params: dict[str, Any]) -> Any:
     """Perform an op of any number of inputs, quickly where all are plain values of one tape and one float dtype."""
     values: list[Any] = []
@@ -447,25 +567,8 @@ def place(z: Any, m: Meta, step: Any, x: Any, y: Any) -> Any:
     return h
 
 
-def back_many(rules: Any, rows: Any = None) -> Any:
-    """The ``back`` of an op of any number of inputs, from ``rules(g, z, values, params, live)``.
-
-    ``rows`` tells which rows of the first operand it picks, for a leaf that collects them.
-    """
-
-    def back(r: Tensor) -> None:
-        nodes, values, live = r.x
-        for a, v, on, d in zip(nodes, values, live, rules(r.g, r.value, values, r.y, live), strict=True):
-            if on and d is not None:
-                d = fit(d, v)
-                a.g = d if a.g is None else a.g + d
-
-    back.rules = rules  # type: ignore[attr-defined]
-    return back if rows is None else back_rows(back, rows)
-
-
-def back_into(dx: Any, into: Any, rows: Any = None) -> Any:
-    """The ``back`` of an op that can add its cotangent into one that is there, when nobody else holds that.
+def add_into(rule: Any, into: Any, rows: Any = None) -> Any:
+    """Return the ``back`` of an op that can add its cotangent into one that is there, when nobody else holds that.
 
     ``rows`` tells which rows of the operand it picks, for a leaf that collects them.
     """
@@ -474,7 +577,7 @@ def back_into(dx: Any, into: Any, rows: Any = None) -> Any:
         x = r.x
         e, x.g = x.g, None
         if e is None:
-            x.g = dx(r.g, r.value, x.value, r.y)
+            x.g = rule(r.g, r.value, x.value, r.y)
         elif type(e) is ndarray and sole(e) and e.base is None and isinstance(r.g, RAW):
             into(e, r.g, *r.y)
             x.g = e
@@ -482,23 +585,35 @@ def back_into(dx: Any, into: Any, rows: Any = None) -> Any:
             e.add(*part)
             x.g = e
         else:
-            x.g = e + dx(r.g, r.value, x.value, r.y)
+            x.g = e + rule(r.g, r.value, x.value, r.y)
 
-    back.dx = dx  # type: ignore[attr-defined]
+    return back
+
+
+def add_many(rules: Any) -> Any:
+    """Return the ``back`` of an op of any number of inputs, from ``rules(g, z, values, params, live)``."""
+
+    def back(r: Tensor) -> None:
+        nodes, values, live = r.x
+        for a, v, on, d in zip(nodes, values, live, rules(r.g, r.value, values, r.y, live), strict=True):
+            if on and d is not None:
+                d = fit(d, v)
+                a.g = d if a.g is None else a.g + d
+
     return back
 
 
 def variant_of(step: Step, change: Any, change_all: Any) -> Step:
-    """The step with changed rules, whose cotangents fit their operands; one whose rules are the user's as it is."""
-    dx, dy, rules = step.dx or getattr(step.back, "dx", None), step.dy, getattr(step.back, "rules", None)
-    if dx is None and rules is None:
+    """Return the step with changed rules, whose cotangents fit their operands; one of the user's rules as it is."""
+    if step.rule is None and step.rules is None:
         return step
-    made = Step(step.op, needs=step.needs, needs_z=step.needs_z)
-    if dx is None:
-        made.back = back_many(change_all(rules))
+    made = Step(step.op, needs=step.needs, needs_z=step.needs_z, crossed=step.crossed)
+    if step.rule is None:
+        made.rules = change_all(step.rules)
+        made.back = add_many(made.rules)
         return made
-    first, second = change(dx), dy and change(dy)
-    made.dx = lambda g, z, x, y: fit(first(g, z, x, y), x)
+    first, second = change(step.rule), step.dy and change(step.dy)
+    made.dx = made.rule = lambda g, z, x, y: fit(first(g, z, x, y), x)
     made.dy = second and (lambda g, z, x, y: fit(second(g, z, x, y), y))
     return made
 

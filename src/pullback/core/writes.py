@@ -105,7 +105,7 @@ def _ways(op: Any, params: dict[str, Any]) -> tuple[Any, Any, Any]:
 
     def put_adjoint(base: Any, value: Any) -> Any:
         """Every element of the base is in the view: the adjoint of the op takes them back to their places."""
-        return op.one.dx(value, None, base, tuple(params.values()))
+        return op.one.rule(value, None, base, tuple(params.values()))
 
     def put_parts(base: Any, value: Any) -> Any:
         return put(base, value, **params)
@@ -529,7 +529,7 @@ def undo_write(w: Any) -> None:
     x.g, x.value, x.meta = None, w.value, w.meta
 
 
-WRITE = Step(None, None, back=undo_write, needs_z=False)
+WRITE = Step(None, back=undo_write, needs_z=False)
 
 
 def redo_writes(tape: Tape) -> None:

@@ -51,8 +51,8 @@ class Notes:
     def forward(self, r: Any) -> None:
         """A node, with the operands that are kept."""
         step = r.via.plain
-        operands = r.x[0] if type(r.x) is tuple else r.x if isinstance(r.x, list) else (r.x, r.y)
-        given = [self._operand(a) for a in operands if isinstance(a, ARRAYS)]
+        inputs = [v if node is None else node for node, v in zip(step.operands(r), step.values(r), strict=True)]
+        given = [self._operand(a) for a in inputs if isinstance(a, ARRAYS)]
         value = r.value if isinstance(r.value, ARRAYS) else 0.0  # a big one that nobody asks for is not kept
         note = self.values[id(r)] = self.add(getattr(step.op, "name", "custom gradient"), step.op, given, value)
         note.file, note.line = self.places.get(id(r), ("", 0))

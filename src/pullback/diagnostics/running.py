@@ -12,7 +12,6 @@ from pullback.core.memory import node_of
 from pullback.core.tape import ARRAYS, Tape, add_cotangent
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Watcher, watching
-from pullback.diagnostics.steps import operands
 from pullback.diagnostics.watch import Monitor, Note
 from pullback.errors import ArgumentError
 from pullback.transforms.arguments import named_leaves, parameters_of
@@ -100,7 +99,7 @@ class Ran:
         step = r.via.plain
         if step.op is None:  # a gradient that the user gave keeps what it will
             return []
-        kept = [v for v, needed in zip(operands(r), step.needs, strict=False) if needed]
+        kept = [v for v, needed in zip(r.via.plain.values(r), step.needs, strict=False) if needed]
         return [v for v in [*kept, *([r.value] if step.needs_z else [])] if isinstance(v, ARRAYS)]
 
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from pullback.core.axes import reduces
-from pullback.core.bundle import ALL, ONE
+from pullback.core.bundle import ONE
 from pullback.core.calculus import linear
 from pullback.core.convert import bare
 from pullback.core.fitting import fit
 from pullback.core.interpreter import new_level
-from pullback.core.tape import ARRAYS
+from pullback.core.tape import ARRAYS, substitute
 from pullback.core.tensor import all_values
 from pullback.numerics.adjoints import select, spread
 from pullback.transforms.forward import Dual, parted
@@ -25,54 +25,34 @@ from pullback.transforms.linearity import is_linear
 
 __all__: list[str] = []
 
-# Steps that undo broadcasting, and the same ones without that.
-LOOSE = {"both_fit": "both", "fit_x": "both", "fit_y": "both", "left_fit": "left", "right_fit": "right"}
 Change = Callable[[Any], Any]
 
 
 def parts(r: Any, strong: bool = False) -> Iterator[tuple[Any, Any]]:
-    """What one node gives back: each operand that is on the tape with its part of the cotangent."""
+    """Each operand of a node that is on the tape with its part of the cotangent."""
     step = r.via.plain
-    dx, rules = step.dx or getattr(step.back, "dx", None), getattr(step.back, "rules", None)
-    if dx is not None:
-        yield from _by_operand(r, _loose(step) if strong else step, dx, strong)
-    elif rules is not None:
-        nodes, values, live = r.x
-        for i, (a, v, on, d) in enumerate(
-            zip(nodes, values, live, rules(r.g, r.value, values, r.y, live), strict=True)
-        ):
-            if on and d is not None:
-                if strong:
-
-                    def again(g: Any, change: Change, i: int = i) -> Any:
-                        return rules(g, r.value, [*map(change, values)], r.y, live)[i]
-
-                    d = strengthened(step.op, d, r.g, v.shape, _named(step.op, r.y), again)
-                yield a, fit(d, v)
-    elif step is ONE or step is ALL:  # a gradient that the user gave
-        gs = [r.g] if step is ONE else r.g
-        ds = r.y(gs)
-        if strong and not all(d is None or finite(d) for d in ds):
-            ds = _strongly(r.y, gs)
-        for a, d in zip(r.x, ds, strict=True):
-            if a is not None and d is not None:
-                yield a, d
-    else:
-        step.back(r)
+    ds = strong_cotangents(r, step.loose) if strong else step.cotangents(r)
+    for a, d in zip(step.operands(r), ds, strict=True):
+        if a is not None and d is not None:
+            yield a, d
 
 
-def _by_operand(r: Any, step: Any, dx: Any, strong: bool) -> Iterator[tuple[Any, Any]]:
-    x, two = r.x.value, step.dy is not None
-    y = r.y.value if two else r.y
-    for a, rule in ((r.x, step.dx or dx), (r.y, step.dy)) if two else ((r.x, step.dx or dx),):
-        d = rule(r.g, r.value, x, y)
-        if strong:
+def strong_cotangents(r: Any, step: Any) -> list[Any]:
+    """The cotangents of the inputs of a step, where zeros of ``r.g`` give zero; ``step`` undoes no broadcasting."""
+    ds = step.cotangents(r)
+    if step.is_custom:
+        return _strongly(r.y, [r.g] if step is ONE else r.g) if not all(d is None or finite(d) for d in ds) else ds
+    if step.op is None:
+        return list(ds)
+    params = _named(step.op, r.y)
 
-            def again(g: Any, change: Change, rule: Any = rule) -> Any:
-                return rule(g, r.value, change(x), change(y))
+    def fitted(i: int, d: Any, value: Any) -> Any:
+        def again(g: Any, change: Change) -> Any:
+            return step.cotangents(substitute(r, g, r.value, lambda _, v: change(v)))[i]
 
-            d = fit(strengthened(step.op, d, r.g, a.value.shape, _named(step.op, r.y), again), a.value)
-        yield a, d
+        return fit(strengthened(step.op, d, r.g, value.shape, params, again), value)
+
+    return [None if d is None else fitted(i, d, v) for i, (d, v) in enumerate(zip(ds, step.values(r), strict=True))]
 
 
 def _strongly(back: Any, gs: Any) -> list[Any]:
@@ -92,27 +72,6 @@ def _strongly(back: Any, gs: Any) -> list[Any]:
     duals = [g if g is None else Dual(number, np.ones_like(g), bare(g)) for g in gs]
     moved = [d if d is None else parted(d, number) for d in back(duals)]
     return [d if d is None else np.zeros_like(d[0]) if d[1] is None else bare(d[1]) for d in moved]
-
-
-def operands(r: Any) -> list[Any]:
-    """The values of the inputs of the op that made a node, in order; of some only shape and dtype are kept."""
-    step, op = r.via.plain, r.via.plain.op
-    if type(r.x) is tuple:
-        return list(r.x[1])
-    if op.form == 1:
-        return [r.x.value]
-    if step.dy is not None:
-        return [r.x.value, r.y.value]
-    crossed = step in (vars(op).get("right"), vars(op).get("right_fit"))
-    return [r.y, r.x.value] if crossed else [r.x.value, r.y]
-
-
-def _loose(step: Any) -> Any:
-    """The same step with broadcasting still to be undone: zeros must be seen before they are summed up."""
-    if getattr(step.op, "form", 0) != 2:
-        return step
-    known = vars(step.op)  # it is one of them, so they are written out
-    return next((known[free] for fitted, free in LOOSE.items() if known.get(fitted) is step), step)
 
 
 def _named(op: Any, params: Any) -> dict[str, Any]:

@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from pullback.core.interpreter import new_level
-from pullback.core.tape import Step, Tape, add_cotangent, forget
+from pullback.core.tape import Tape, add_cotangent, forget, walk_again
 from pullback.diagnostics import switches
 from pullback.diagnostics.steps import parts
-from pullback.transforms.linear import Record
 
 __all__: list[str] = []
 
@@ -66,36 +65,25 @@ def _opening(own: Any) -> Any:
 
 
 def _walking(own: Any) -> Any:
-    def walk(self: Record) -> None:
+    def walk(nodes: list[Any], keep: bool = True, transposed: bool = False) -> None:
         mode = switches.mode()
         if mode.monitor is None and not mode.strong:
-            return own(self)  # type: ignore[no-any-return]
-        walk_back(_left(self.nodes), mode, self.turned)
-        return None
+            own(nodes, keep, transposed)
+        else:
+            walk_back(_left(nodes, keep), mode, transposed)
 
     return walk
 
 
-def _left(nodes: list[Any]) -> Iterable[Any]:
+def _left(nodes: list[Any], keep: bool) -> Iterable[Any]:
     for r in reversed(nodes):
         yield r
-        r.g = None
-
-
-def _stepping(own: Any) -> Any:
-    def run_back(self: Step, r: Any) -> None:
-        mode = switches.mode()
-        if mode.monitor is None and not mode.strong:
-            own(self, r)
-        else:
-            walk_back([r], mode)
-
-    return run_back
+        if not keep:
+            r.g = None
 
 
 # Whoever switches something on that tapes must know takes it from here.
 switched = switches.switched
 
 switches.asking(Tape.open, _opening)
-switches.asking(Record._walk, _walking)
-switches.asking(Step.run_back, _stepping)
+switches.asking(walk_again, _walking)

@@ -22,7 +22,7 @@ from pullback.core.source import NOT_THE_USER
 from pullback.core.tape import RAW, add_cotangent
 from pullback.core.tensor import Tensor, Wrapped, all_values
 from pullback.diagnostics import tapes
-from pullback.diagnostics.steps import operands, parts
+from pullback.diagnostics.steps import parts
 from pullback.numerics.batching import one_by_one
 from pullback.transforms.batch import Batched
 from pullback.transforms.customop import Run, WrappingOp
@@ -263,7 +263,7 @@ class Monitor:
         note, op = self.note_of(r.value), r.via.plain.op
         if note is None or not isinstance(op, Op) or note.op is op:
             return note
-        args = [self.note_of(v) or v for v in operands(r)]
+        args = [self.note_of(v) or v for v in r.via.plain.values(r)]
         made = Note(note.number, op.name, op, args, {}, note.value)
         made.file, made.line, made.inherited, made.owner = note.file, note.line, note.inherited, note.owner
         made.outside, made.example, made.turned = note.outside, note.example, note.turned

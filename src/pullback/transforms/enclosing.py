@@ -97,6 +97,8 @@ def pause(tape: Tape) -> Iterator[None]:
 
 
 def _operands(node: Any, tape: Tape) -> list[Any]:
-    """The operands of a node that are on its tape."""
-    given = node.x[0] if type(node.x) is tuple else node.x if isinstance(node.x, list) else (node.x, node.y)
+    """The operands of a node that are on its tape; a leaf has none."""
+    if node.x is None:
+        return []
+    given = node.via.plain.operands(node)
     return [node_of(a) for a in given if isinstance(a, Tensor) and tape.holds(node_of(a))]

@@ -6,17 +6,16 @@ recorded on the same tape, and can be differentiated once more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from pullback.core import tree
-from pullback.core.bundle import ALL, ONE, PICK
+from pullback.core.bundle import PICK
 from pullback.core.convert import bare, float_of
-from pullback.core.fitting import fit
 from pullback.core.memory import node_of
-from pullback.core.tape import SAME, TAPED, Step, Tape, as_tensor, constant, place
+from pullback.core.tape import SAME, TAPED, Step, Tape, as_tensor, constant, place, substitute
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, leaves_on
 from pullback.errors import ArgumentError, GradientError, UnconnectedError
@@ -152,7 +151,7 @@ class Walk:
             for r in reversed(self.nodes):
                 g = self.cotangents.get(id(r))
                 if g is not None and id(r) in reached and id(r) not in self.stops:
-                    for node, d in self._pull(r, g):
+                    for node, d in zip(r.via.plain.operands(r), self._pull(r, g), strict=True):
                         if d is not None and id(node) in reached:
                             self._add(node, d)
         found = [[g for n in group if (g := self.cotangents.get(id(n))) is not None] for group in self.sources]
@@ -167,36 +166,20 @@ class Walk:
         return reached
 
     def _add(self, node: Any, d: Any) -> None:
-        if type(d) is Picked:
-            self.cotangents.setdefault(id(node), [None] * node.value)[d.place] = d.cotangent
-            return
         before = self.cotangents.get(id(node))
         self.cotangents[id(node)] = d if before is None else before + d
 
-    def _pull(self, r: Any, g: Any) -> Iterator[tuple[Any, Any]]:
-        """Each operand of a step and its part of the cotangent."""
+    def _pull(self, r: Any, g: Any) -> list[Any]:
+        """The part of the cotangent of each operand of a step, recorded on the tape."""
         step = r.via.plain
-        rules = getattr(step.back, "rules", None)
-        dx: Any = step.dx or getattr(step.back, "dx", None)
+        if step.is_custom:
+            return [self._guard(r, d) for d in step.cotangents(substitute(r, g, r.value, lambda _, v: v))]
         if step is PICK:
-            yield r.x, Picked(r.y, g)
-        elif step is ONE or step is ALL:
-            ds = r.y([g] if step is ONE else g)
-            yield from ((n, self._guard(r, d)) for n, d in zip(r.x, ds, strict=True) if n is not None)
-        elif step is UNKNOWN:
-            step.back(r)
-        elif rules is not None:
-            nodes, values, live = r.x
-            tensors = [self._tensor(n) if on else v for n, v, on in zip(nodes, values, live, strict=True)]
-            for n, t, on, d in zip(nodes, tensors, live, rules(g, self._tensor(r), tensors, r.y, live), strict=True):
-                if on and d is not None:
-                    yield n, fit(d, t)
-        else:
-            z, x = self._tensor(r), self._tensor(r.x)
-            y = r.y if step.dy is None else self._tensor(r.y)
-            yield r.x, dx(g, z, x, y)
-            if step.dy is not None:
-                yield r.y, step.dy(g, z, x, y)
+            return list(step.cotangents(substitute(r, g, r.value, lambda _, v: v)))
+        return list(step.cotangents(substitute(r, g, self._tensor(r), self._operand)))
+
+    def _operand(self, node: Any, value: Any) -> Any:
+        return value if node is None else self._tensor(node)
 
     def _tensor(self, node: Any) -> Tensor:
         """A tensor on the tape of the value that a node had, whatever the user has written to it since."""
@@ -212,39 +195,24 @@ class Walk:
         if d is None:
             return None
         value = d.value if self.tape.holds(d) else bare(d)
-        return place(value, self.tape.meta_of(value), UNKNOWN, [*_operands(r)], None)
+        return place(value, self.tape.meta_of(value), UNKNOWN, _operands(r), None)
 
 
-class Picked:
-    """The cotangent of one result of a step that has several."""
-
-    def __init__(self, place: int, cotangent: Any) -> None:
-        self.place, self.cotangent = place, cotangent
-
-
-def _operands(r: Any) -> Iterator[Any]:
+def _operands(r: Any) -> list[Any]:
     """The nodes that a step was computed from."""
-    step = r.via.plain
-    if step is ONE or step is ALL or step is UNKNOWN:
-        yield from (n for n in r.x if n is not None)
-    elif hasattr(step.back, "rules"):
-        yield from (n for n, on in zip(r.x[0], r.x[2], strict=True) if on)
-    elif step is PICK or step.dx is not None or hasattr(step.back, "dx"):
-        yield r.x
-        if step.dy is not None:
-            yield r.y
-    else:
+    return [node for node in r.via.plain.operands(r) if node is not None]
+
+
+class UnknownStep(Step):
+    """The step from the operands of a custom gradient to what that gave: its own derivative is not known."""
+
+    __slots__ = ()
+
+    def cotangents(self, r: Tensor) -> list[Any]:
         raise GradientError(
-            "gradients(ys, xs): a step on this tape, such as an assignment x[i] = v, can only be gone back over when "
-            "the tape is complete. Use tape.gradient after the block, or pb.grad."
+            "gradients(ys, xs): a second derivative through a custom gradient is not known on the same tape. "
+            "Nest two tapes, tape.gradient in the block of another one, or pb.grad of pb.grad."
         )
 
 
-def _refuse(r: Any) -> None:
-    raise GradientError(
-        "gradients(ys, xs): a second derivative through a custom gradient is not known on the same tape. "
-        "Nest two tapes, tape.gradient in the block of another one, or pb.grad of pb.grad."
-    )
-
-
-UNKNOWN = Step(None, None, back=_refuse, needs_z=False)
+UNKNOWN = UnknownStep(None, needs_z=False)

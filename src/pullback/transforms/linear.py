@@ -18,7 +18,7 @@ from pullback.core.capture import check_captured
 from pullback.core.convert import bare, float_of
 from pullback.core.interpreter import new_level
 from pullback.core.memory import node_of
-from pullback.core.tape import Tape, add_cotangent
+from pullback.core.tape import Tape, add_cotangent, walk_again
 from pullback.core.tensor import Tensor
 from pullback.core.variable import watched_below
 from pullback.transforms.argnums import Call, call_by_all
@@ -55,36 +55,11 @@ class Record:
                 for node, g in zip(self.results, cotangents, strict=True):
                     if node is not None and g is not None:
                         add_cotangent(node, g)
-                self._walk()
+                walk_again(self.nodes, keep=False, transposed=self.turned)
                 return [leaf.g for leaf in self.leaves]
             finally:
                 for r in [*self.nodes, *self.leaves]:
                     r.g = None
-
-    def _walk(self) -> None:
-        for r in reversed(self.nodes):
-            g = r.g
-            if g is None:
-                continue
-            s = r.via.plain
-            dx, dy = s.dx, s.dy
-            if dx is None:
-                d = e = None  # stale locals would hide that an array has one holder
-                s.back(r)
-            elif dy is None:
-                x = r.x
-                d = dx(g, r.value, x.value, r.y)
-                e = x.g
-                x.g = d if e is None else e + d
-            else:
-                x, y, z = r.x, r.y, r.value
-                d = dx(g, z, x.value, y.value)
-                e = x.g
-                x.g = d if e is None else e + d
-                d = dy(g, z, x.value, y.value)
-                e = y.g
-                y.g = d if e is None else e + d
-            r.g = None
 
     def only(self, k: int) -> Callable[[Any], list[Any]]:
         """The way back from the result ``k`` alone."""

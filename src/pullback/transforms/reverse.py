@@ -16,7 +16,7 @@ from pullback.core.convert import bare, float_of, has_tensors
 from pullback.core.interpreter import new_level
 from pullback.core.memory import node_of
 from pullback.core.rowsparse import RowSparse, collect_rows
-from pullback.core.tape import RAW, TAPED, add_cotangent, constant
+from pullback.core.tape import RAW, TAPED, add_cotangent, constant, walk_again
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, watched_below, watching
 from pullback.errors import ArgumentError, GradientError, ShapeError, UnconnectedError
@@ -424,9 +424,7 @@ class GradientTape:
                 for n in {id(n): n for group in wanted for n in group}.values() if sparse else ():
                     if n.x is None and n.shape and n.dtype.kind == "f":  # a leaf
                         collect_rows(n)
-                for r in reversed(nodes):
-                    if r.g is not None:
-                        r.via.plain.run_back(r)
+                walk_again(nodes)
                 found = [[g for g in (finish_cotangent(n.g) for n in group) if g is not None] for group in wanted]
             finally:
                 for r in known.values():

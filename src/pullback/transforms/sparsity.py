@@ -15,7 +15,7 @@ import numpy as np
 
 from pullback.core.axes import broadcast, reduces, scans
 from pullback.core.calculus import linear
-from pullback.core.tape import CAUGHT, RAW
+from pullback.core.tape import CAUGHT, RAW, substitute
 from pullback.core.tensor import Tensor
 from pullback.errors import GradientError
 from pullback.numerics.axis_arguments import over
@@ -52,19 +52,8 @@ def operands(r: Tensor) -> tuple[Any, list[Operand], dict[str, Any]]:
     """The op of a step, or None for a gradient of the user's own, its inputs and its parameters."""
     step = r.via.plain
     op = step.op
-    if op is None:
-        nodes = r.x if isinstance(r.x, list | tuple) else [r.x]
-        return None, [Operand(n, None) for n in nodes], {}
-    if op.form == 1:
-        return op, [Operand(r.x, r.x.value)], dict(zip(op.params, r.y or (), strict=True))
-    if op.form == 2:
-        if step.dy is not None:
-            return op, [Operand(r.x, r.x.value), Operand(r.y, r.y.value)], {}
-        live, other = Operand(r.x, r.x.value), Operand(None, r.y)
-        return op, [other, live] if step is op.right or step is op.right_fit else [live, other], {}
-    nodes, values, live = r.x
-    found = [Operand(n if on else None, v) for n, v, on in zip(nodes, values, live, strict=True)]
-    return op, found, dict(zip(op.params, r.y or (), strict=True))
+    found = [Operand(*pair) for pair in zip(step.operands(r), step.values(r), strict=True)]
+    return op, found, {} if op is None or op.form == 2 else dict(zip(op.params, r.y or (), strict=True))
 
 
 # ---- what a program is like, so that two runs of one function can be compared
@@ -284,15 +273,15 @@ def _tried(a: Operand) -> Any:
 
 
 def _pulled(r: Tensor, k: int, g: Any) -> Any:
-    """The rule of the step for its input ``k``."""
-    step = r.via.plain
-    rules = getattr(step.back, "rules", None)
-    if rules is not None:
-        _, values, live = r.x
-        return rules(g, r.value, values, r.y, live)[k]
-    if step.dy is None:
-        return (step.dx or step.back.dx)(g, r.value, r.x.value, r.y)
-    return (step.dx, step.dy)[k](g, r.value, r.x.value, r.y.value)
+    """The cotangent of the input ``k`` of a step for the cotangent ``g`` of its result, in the precision of ``g``."""
+    return r.via.plain.cotangents(substitute(r, g, r.value, lambda _, v: _widen(v, g.dtype)))[k]
+
+
+def _widen(v: Any, dtype: Any) -> Any:
+    """An input of a step in another precision; zeros for one of which only shape and dtype are kept."""
+    if getattr(v, "dtype", np.dtype(bool)).kind != "f" or isinstance(v, Tensor):
+        return v
+    return v.astype(dtype) if isinstance(v, RAW) else np.broadcast_to(np.zeros((), dtype), v.shape)
 
 
 def _moved(f: Any, shape: tuple[int, ...], out: tuple[int, ...]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -120,19 +121,19 @@ def test_another_compiler_asks_again(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [run(PROGRAMS["gradient"], X)[1] for _ in "12"] == [False, True]
 
 
-def test_the_files_of_the_compiler_say_which_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_cache_key_changes_with_any_file_of_the_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def about() -> str | None:
         return cache_key._compiler.__wrapped__()
 
-    for room in cache_key.ROOMS:
-        (tmp_path / room).mkdir()
-        (tmp_path / room / "file.py").write_text("x = 1")
+    assert all(repr(str(path)) in (about() or "") for path in Path(pb.__file__).parent.glob("compiler/**/*.py"))
+    for package in cache_key.PACKAGES:
+        (tmp_path / package / "inner").mkdir(parents=True)
+        (tmp_path / package / "inner" / "file.py").write_text("x = 1")
     assert about() != (monkeypatch.setattr(pb, "__file__", str(tmp_path / "__init__.py")) or about())
     before = about()
-    (tmp_path / "ops" / "file.py").write_text("x = 12")
+    (tmp_path / "ops" / "inner" / "file.py").write_text("x = 12")
     assert before != about() is not None
-    (tmp_path / "ops" / "file.py").unlink()
-    (tmp_path / "ops").rmdir()
+    shutil.rmtree(tmp_path / "ops")
     assert about() is None
 
 

@@ -335,7 +335,7 @@ def test_recurrent(make: Any, settings: Any) -> None:
     last, backward = make(3, **shared), make(3, go_backwards=True, return_sequences=True, **shared)
     zeros = [np.zeros((3, 3))] * layer.states
     for other in (last, backward):
-        other.built_for([SEQUENCE.shape[1:]])
+        other.build_for([SEQUENCE.shape[1:]])
         for v, w in zip(other.variables, layer.variables, strict=True):
             v.assign(w)
     close(last(SEQUENCE), remembered(layer, SEQUENCE, *zeros)[0][:, -1])
@@ -380,7 +380,7 @@ def test_attention() -> None:
     close(layers.attention()([query, value, key]), softmax(query @ key.transpose(0, 2, 1)) @ value)
     close(layers.attention()(query, key), softmax(query @ key.transpose(0, 2, 1)) @ key)
     scaled = layers.attention(use_scale=True, causal=True)
-    scaled.built_for([query.shape[1:]])
+    scaled.build_for([query.shape[1:]])
     scaled.scale.assign(0.5)
     scores = np.where(np.tri(4, 5, dtype=bool), query @ key.transpose(0, 2, 1) / 2, -np.inf)
     close(scaled(query, value, key), softmax(scores) @ value)
@@ -468,7 +468,7 @@ def test_penalties_are_summed_over_the_parts_once() -> None:
     assert layers.dense(2).penalties() is None
     for name, due in (("l1", 0.06), ("l2", 0.18), ("l1l2", 0.24), (pb.regularizers.l1_l2(1, 0), 6.0)):
         one = layers.dense(2, kernel_initializer=pb.initializers.constant(-3.0), kernel_regularizer=name)
-        one.built_for([(1,)])
+        one.build_for([(1,)])
         assert float(one.penalties()) == pytest.approx(due)
 
 

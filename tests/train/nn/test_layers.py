@@ -159,7 +159,7 @@ def given(case: str, batch: int = 3, dtype: Any = np.float32) -> tuple[Any, list
     else:
         xs = [generator.normal(size=(batch, *shape)).astype(dtype) for shape in shapes]
     layer = make()
-    layer.built_for(shapes)
+    layer.build_for(shapes)
     return layer, xs
 
 
@@ -266,7 +266,7 @@ def test_double_precision(case: str) -> None:
 def test_its_arguments_make_it_again(case: str) -> None:
     layer, xs = given(case)
     again = type(layer)(**layer.get_config())
-    again.built_for([x.shape[1:] for x in xs])
+    again.build_for([x.shape[1:] for x in xs])
     assert repr(again.get_config()) == repr(layer.get_config())
     for v, w in zip(again.variables, layer.variables, strict=True):
         assert v is not w or case.startswith(("bidirectional", "time_distributed"))  # which were given a layer
@@ -287,7 +287,7 @@ def test_frozen_layers_have_no_gradients(case: str) -> None:
         np.testing.assert_array_equal(was, now)
     make, shapes = CASES[case]
     late = type(layer)(**make().get_config() | {"trainable": False})
-    late.built_for(shapes)
+    late.build_for(shapes)
     assert late.trainable_variables == []
 
 

@@ -445,7 +445,7 @@ def test_fit_with_a_regularized_embedding_trains_the_whole_table():
     table = pb.layers.embedding(20_000, 8, embeddings_regularizer="l2", input_shape=[3])
     model = pb.sequential([table, pb.layers.flatten(), pb.layers.dense(1)])
     model.compile(train.sgd(0.5), "mean_squared_error")
-    model.built_for([(3,)])
+    model.build_for([(3,)])
     before = model.get_weights()[0]
     model.fit(X, Y, batch_size=64, verbose=0)
     np.testing.assert_allclose(model.get_weights()[0][600:], before[600:] * (1 - 0.5 * 2 * 0.01), rtol=1e-5)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.compiler.codegen.loops.kernel import Writer, Written
-from pullback.compiler.ir.graph import Node, fingerprint
-from pullback.compiler.schedule.fuse import Fused, Kernel, is_number
+from pullback.compiler.ir.graph import Node, fingerprint, is_number
+from pullback.compiler.ir.kinds import VIEW
+from pullback.compiler.schedule.fuse import READS, Fused, Kernel
 from pullback.compiler.target import Target
 
 __all__ = ["Alike"]
@@ -53,7 +54,7 @@ class Look:
         self.places: dict[int, int] = {}
         self.seen: list[Any] = []
         self.begins: dict[int, int] = {}  # where the views of an array begin that is given from there
-        if not any(n.kind in ("pieces", "take") for n in kernel.nodes):
+        if not any(n.kind in READS for n in kernel.nodes):
             self._find_begins()
         own = [self._place(n) for n in kernel.nodes]
         self.key = kernel.axes, kernel.split, tuple(own), tuple(self.seen)
@@ -67,10 +68,10 @@ class Look:
             if n.number in met:
                 continue
             met.add(n.number)
-            if n.number not in self.kernel.levels and n.number not in self.fused.virtual and n.kind != "view":
+            if n.number not in self.kernel.levels and n.number not in self.fused.virtual and n.kind is not VIEW:
                 continue  # it lies in memory
             for a in n.args:
-                if n.kind == "view":
+                if n.kind is VIEW:
                     self.begins[a.number] = min(n.data.offset, self.begins.get(a.number, n.data.offset))
                 else:
                     whole.add(a.number)
@@ -83,10 +84,10 @@ class Look:
             return self.places[n.number]
         level = self.kernel.levels.get(n.number)
         virtual, stored = n.number in self.fused.virtual, n.number in self.fused.stored
-        through = level is not None or virtual or n.kind == "view"
+        through = level is not None or virtual or n.kind is VIEW
         args = [self._place(a) for a in n.args] if through else None
         data = fingerprint(n.data) if through or is_number(n) else None
-        if n.kind == "view" and n.args[0].number in self.begins:
+        if n.kind is VIEW and n.args[0].number in self.begins:
             data = fingerprint(n.data._replace(offset=n.data.offset - self.begins[n.args[0].number]))
         self.places[n.number] = place = len(self.nodes)
         self.nodes.append(n)

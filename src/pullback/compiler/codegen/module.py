@@ -7,7 +7,7 @@ give), or in the arena, planned by lifetime: what is no longer used makes room f
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -16,14 +16,16 @@ from pullback.compiler.builder import FLOATS, code_of
 from pullback.compiler.codegen.call_table import ARENA, STACK, Address, CallList, Constant, Local, Operand
 from pullback.compiler.codegen.deduplicate_kernels import Alike
 from pullback.compiler.codegen.gemm.panels import blocked, is_blocked
-from pullback.compiler.codegen.gemm.small import Plan, call_blas, declaration, planned, small_product
+from pullback.compiler.codegen.gemm.small import call_blas, declaration, small_product
 from pullback.compiler.codegen.loops.kernel import Written
 from pullback.compiler.codegen.parallel import WORTH_SHARING, WORTH_WAKING, batched, cost, product_cost, task
 from pullback.compiler.codegen.scan import scanned
 from pullback.compiler.codegen.scatter import ScatterAdd, Spaced
 from pullback.compiler.codegen.windows.calls import call_windows, window_rooms
-from pullback.compiler.ir.graph import Graph, Node
-from pullback.compiler.schedule.fuse import Fused, Kernel, fused, is_number, layout
+from pullback.compiler.ir.graph import Graph, Node, is_number
+from pullback.compiler.ir.kinds import CONSTANT, OPAQUE, PRODUCT, SCAN, SCATTER, SPACED, WINDOWS, Kind
+from pullback.compiler.ir.products import Plan, layout, planned
+from pullback.compiler.schedule.fuse import Fused, Kernel, fused
 from pullback.compiler.schedule.in_place import InPlace
 from pullback.compiler.schedule.memory import ALIGN, Layout, Value, laid_apart, laid_out, rounded, verify
 from pullback.compiler.schedule.order import Step, in_time
@@ -87,7 +89,7 @@ class Assembler:
         for step in self.fused.steps:
             if isinstance(step, Kernel):
                 self.writtens[step.number] = self.alike.written(step)
-            elif step.kind == "scan":
+            elif step.kind is SCAN:
                 self.scans[step.number] = scanned(step, self.target)
         self._in_time()
         self._lay_out()
@@ -95,25 +97,19 @@ class Assembler:
         functions: list[str] = []
         code: CallList | None = None
         for step in self.fused.steps:
-            if isinstance(step, Node) and step.kind in ("opaque", "part"):
+            if isinstance(step, Node) and step.kind.runs_on_host:
                 if code is not None:
                     functions.append(self._closed(code))
                     code = None
-                if step.kind == "opaque":
+                if step.kind is OPAQUE:
                     self.made.described.append(f"{step.name} {list(step.shape)} by its NumPy kernel")
                     self.made.segments.append(Segment(opaque=step))
                 continue
             code = code or CallList()
             if isinstance(step, Kernel):
                 self._call_kernel(code, step)
-            elif step.kind == "scan":
-                self._call_scan(code, step)
-            elif step.kind in ("scatter", "spaced"):
-                self._call_scatter(code, step)
-            elif step.kind == "windows":
-                call_windows(self, code, step, *(self._at((what, step.number)) for what in ("partial", "scratch")))
             else:
-                self._call_product(code, step)
+                CALLS[step.kind](self, code, step)
         if code is not None:
             functions.append(self._closed(code))
         bodies = [
@@ -150,21 +146,21 @@ class Assembler:
             mine = {n.number for n in own}
             stored = tuple(n for n in own if n.number in self.fused.stored)
             read = tuple(n for n in self._touched(s) if n.number not in mine)
-            steps.append(Step(s, stored, read, isinstance(s, Node) and s.kind in ("opaque", "part")))
+            steps.append(Step(s, stored, read, isinstance(s, Node) and s.kind.runs_on_host))
         self.fused.steps[:] = [s.what for s in in_time(steps, {o.number for o in self.graph.outputs})]
 
     def _lay_out(self) -> None:
         for n in [*self.graph.inputs, *self.graph.outputs]:
-            if n.number not in self.slot and n.kind != "constant":
+            if n.number not in self.slot and n.kind is not CONSTANT:
                 self._give_slot(n)
         users = self.graph.users()
         for n in self.graph.nodes:
-            if n.kind == "constant":
-                if not is_number(n) or any(u.kind not in ("map", "cast", "fold") for u in users[n.number]):
+            if n.kind is CONSTANT:
+                if not is_number(n) or any(u.kind.reads_memory for u in users[n.number]):
                     self._give_slot(n)
-            elif n.kind in ("opaque", "part"):
+            elif n.kind.runs_on_host:
                 for m in (n, *n.args):
-                    if m.number not in self.slot and m.kind != "constant":
+                    if m.number not in self.slot and m.kind is not CONSTANT:
                         self._give_slot(m)
         self._ask_for_memory()
         lay = laid_apart if self.apart else laid_out
@@ -181,7 +177,7 @@ class Assembler:
         extent: dict[int, int] = {}  # bytes from where a value of the arena begins; what lay there before may be longer
         for at, step in enumerate(self.fused.steps):
             made = step.nodes if isinstance(step, Kernel) else [step]
-            made = [n for n in made if n.number in self.fused.stored and n.kind not in ("opaque", "part")]
+            made = [n for n in made if n.number in self.fused.stored and not n.kind.runs_on_host]
             spent = [n for n in self._touched(step) if n.number in extent and last[n.number] == at]
             for z, x in self._places(step, [n for n in made if n.number in wanted or n.number not in self.slot], spent):
                 is_result = z.number in self.slot
@@ -215,7 +211,7 @@ class Assembler:
                 if x is not None:
                     spent.remove(x)
                     yield z, x
-        elif step.kind == "product" and len(step.args) > 2:
+        elif step.kind is PRODUCT and len(step.args) > 2:
             a, b, c = (layout(x)[0] for x in step.args)
             if c in spent and c is not a and c is not b:  # h @ w + h reads h until the end
                 yield step, c
@@ -240,12 +236,12 @@ class Assembler:
                 yield "partial", w.partial * parts_of(w)
             if w.scratch:
                 yield "scratch", rounded(w.scratch) * self._workers(step)
-        elif step.kind == "scan" and self.scans[step.number].scratch:
+        elif step.kind is SCAN and self.scans[step.number].scratch:
             yield "scratch", rounded(self.scans[step.number].scratch) * self._scan_workers(step)
-        elif step.kind == "windows":
+        elif step.kind is WINDOWS:
             rooms = zip(("partial", "scratch"), window_rooms(step, self.target, self.threads), strict=True)
             yield from ((what, size) for what, size in rooms if size)
-        elif step.kind == "product":
+        elif step.kind is PRODUCT:
             plan = planned(step)
             if need := self._product_scratch(plan) * self._product_workers(plan):
                 yield "scratch", need
@@ -261,7 +257,7 @@ class Assembler:
     def _touched(self, step: Any) -> list[Node]:
         if isinstance(step, Kernel):
             return [*self.writtens[step.number].arrays]
-        return [step, *(layout(a)[0] if step.kind == "product" else a for a in step.args)]
+        return [step, *(layout(a)[0] if step.kind is PRODUCT else a for a in step.args)]
 
     def _pointer(self, n: Node, offset: int = 0) -> Address:
         """Where a value lies, from one of its elements on."""
@@ -378,15 +374,19 @@ class Assembler:
         else:
             code.call_void(name, [*arrays, whole(0), whole(w.rows), scratch, scratch])
 
+    def _describe_scatter(self, n: Node) -> list[Operand]:
+        self.made.described.append(f"{n.name} {list(n.args[0].shape)} into {list(n.shape)}")
+        return [self._pointer(x) for x in (*n.args, n)]
+
+    def _call_spaced(self, code: CallList, n: Node) -> None:
+        given = self._describe_scatter(n)
+        spaced = Spaced(n, self.target)
+        name = self._named(spaced.text())
+        self.declared |= spaced.code.declared
+        code.call_void(name, given)
+
     def _call_scatter(self, code: CallList, n: Node) -> None:
-        self.made.described.append(f"{n.kind} {list(n.args[0].shape)} into {list(n.shape)}")
-        given = [self._pointer(x) for x in (*n.args, n)]
-        if n.kind != "scatter":
-            spaced = Spaced(n, self.target)
-            name = self._named(spaced.text())
-            self.declared |= spaced.code.declared
-            code.call_void(name, given)
-            return
+        given = self._describe_scatter(n)
         workers = min(abs(self.threads), n.shape[0]) if cost(n) >= WORTH_SHARING else 1
         w = ScatterAdd(n, self.target).written(max(workers, 1))
         name = self._named(w.body)
@@ -451,6 +451,19 @@ class Assembler:
         if plan.loop:  # computed once, before the loop
             given = [Local("ptr", code.pointer(p)) for p in given]
         looped([*range(len(plan.loop))], given)
+
+    def _call_windows(self, code: CallList, n: Node) -> None:
+        call_windows(self, code, n, *(self._at((what, n.number)) for what in ("partial", "scratch")))
+
+
+# How the steps that are no kernels are emitted.
+CALLS: dict[Kind, Callable[[Assembler, CallList, Node], None]] = {
+    SCAN: Assembler._call_scan,
+    SCATTER: Assembler._call_scatter,
+    SPACED: Assembler._call_spaced,
+    WINDOWS: Assembler._call_windows,
+    PRODUCT: Assembler._call_product,
+}
 
 
 def whole(value: int) -> Constant:

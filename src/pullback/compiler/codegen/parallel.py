@@ -11,9 +11,9 @@ from typing import Any
 
 from pullback.compiler.builder import FLOATS, Code
 from pullback.compiler.codegen.call_table import CallList, Local
-from pullback.compiler.codegen.gemm.small import Plan
 from pullback.compiler.codegen.loops.kernel import Written
 from pullback.compiler.ir.graph import Node
+from pullback.compiler.ir.products import Plan
 from pullback.compiler.schedule.fuse import Kernel
 
 __all__ = ["WORTH_SHARING", "WORTH_WAKING", "batched", "cost", "product_cost", "task"]

@@ -14,6 +14,7 @@ import numpy as np
 
 from pullback.compiler.frontend.host_ops import Coordinates, Positions
 from pullback.compiler.ir.graph import Node, Pieces, Shape, View
+from pullback.compiler.ir.kinds import CAST, CONSTANT, PIECES, SCAN, SCATTER, SPACED, TAKE, VIEW
 from pullback.core.lowering import position
 from pullback.core.source import user_line
 from pullback.numerics.axis_arguments import one_axis
@@ -39,25 +40,25 @@ def picked(t: Any, x: Any, at: Any, kept: int) -> Any:
     """The rows of ``x`` at these places, all axes but the last ``kept`` being counted through as one."""
     rest = x.shape[len(x.shape) - kept :]
     flat, at = t.node(np.reshape(x, (prod(x.shape[: len(x.shape) - kept]), *rest))), t.node(at)
-    return t.wrapped(t.graph.add("take", (flat, at), (*at.shape, *rest), flat.dtype, None, user_line()))
+    return t.wrapped(t.graph.add(TAKE, (flat, at), (*at.shape, *rest), flat.dtype, None, user_line()))
 
 
 def put(t: Any, x: Any, at: Any, shape: Shape, kept: int) -> Any:
     """Zeros of ``shape`` with the rows of ``x`` added at these places, counted in the same way."""
     whole, rest = prod(shape[: len(shape) - kept]), shape[len(shape) - kept :]
     x, at = t.node(x), t.node(at)
-    made = t.graph.add("scatter", (x, at), (whole, *rest), x.dtype, None, user_line())
+    made = t.graph.add(SCATTER, (x, at), (whole, *rest), x.dtype, None, user_line())
     return np.reshape(t.wrapped(made), shape)
 
 
 def checked(t: Any, op: Any, at: Any) -> Any:
     """What an op makes of positions: now if they are known, else in every call."""
     node = source = t.node(at)
-    if node.kind == "constant":
+    if node.kind is CONSTANT:
         return t.symbol(np.asarray(op.perform([node.data], {})))
-    while source.kind == "view" or (source.kind == "cast" and _holds_positions(source.dtype, op)):
+    while source.kind is VIEW or (source.kind is CAST and _holds_positions(source.dtype, op)):
         (source,) = source.args
-    if isinstance(op, Positions) and source.kind == "scan" and isinstance(source.data[0].lower, position):
+    if isinstance(op, Positions) and source.kind is SCAN and isinstance(source.data[0].lower, position):
         axis = source.data[1]["axis"]
         if isinstance(axis, int) and source.args[0].shape and source.args[0].shape[axis] <= op.length:
             return np.astype(t.wrapped(node), np.int64)  # they are positions along an axis that is not longer
@@ -212,7 +213,7 @@ def assigned(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> An
         start, block, _ = found
         data = Pieces(((0,) * len(shape), start), 0)
         parts = (t.node(x), t.node(np.reshape(y, block)))
-        return t.wrapped(t.graph.add("pieces", parts, shape, x.dtype, data, user_line()))
+        return t.wrapped(t.graph.add(PIECES, parts, shape, x.dtype, data, user_line()))
     here = np.zeros(shape, bool)
     here[index] = True
     if np.count_nonzero(here) != prod(due):
@@ -240,4 +241,4 @@ def laid_apart(t: Any, x: Node, shape: Shape, index: Any) -> Any:
 def spaced(t: Any, x: Node, shape: Shape, view: View, lengths: Shape) -> Any:
     """Zeros of ``shape`` in which ``x`` lies where a view of them lies."""
     laid = t.node(np.reshape(np.broadcast_to(t.wrapped(x), lengths), lengths))
-    return t.wrapped(t.graph.add("spaced", (laid,), shape, x.dtype, view, user_line()))
+    return t.wrapped(t.graph.add(SPACED, (laid,), shape, x.dtype, view, user_line()))

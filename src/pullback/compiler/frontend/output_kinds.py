@@ -13,6 +13,7 @@ import numpy as np
 
 from pullback.compiler.frontend.trace import PYTHON, TENSOR, Symbol, Trace
 from pullback.compiler.ir.graph import Node
+from pullback.compiler.ir.kinds import INPUT
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor
 
@@ -56,7 +57,7 @@ class Forms:
             bits = 0
             for a in n.args:
                 bits |= found[a.number]
-            if n.kind == "input":
+            if n.kind is INPUT:
                 bits = 1 << n.data if n.data < len(self.lists) else -1
             if n.number in self.trace.tensors or bits & held:
                 bits = -1

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.ir.graph import Node, Shape, fingerprint
+from pullback.compiler.ir.kinds import VIEW
 from pullback.core.lowering import call, fold, pieces, position, scan, view
 from pullback.errors import PullbackError
 
@@ -60,7 +61,7 @@ def example(d: Any, shape: Shape = (1,)) -> Any:
 
 def laid_out(node: Node) -> tuple[Any, Node]:
     """An array of one byte per element laid out as the node is in memory, and the node whose memory that is."""
-    if node.kind != "view":
+    if node.kind is not VIEW:
         return np.zeros(node.shape, np.int8), node
     base = node.args[0]
     flat = np.zeros(base.size, np.int8)

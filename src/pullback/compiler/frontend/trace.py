@@ -36,6 +36,7 @@ from pullback.compiler.frontend.result_inference import (
     result_like,
 )
 from pullback.compiler.ir.graph import Fold, Graph, Node, Pieces, Shape, View, contiguous
+from pullback.compiler.ir.kinds import CAST, CONSTANT, FOLD, MAP, OPAQUE, PART, PIECES, PRODUCT, SCAN, VIEW
 from pullback.core.axes import together
 from pullback.core.callers import MEANS, explain_refusal
 from pullback.core.convert import as_value
@@ -259,10 +260,10 @@ class Trace:
         return None if isinstance(kind, np.dtype) or not strong else np.result_type(*strong, example(kind))
 
     def cast(self, x: Node, dtype: Any) -> Node:
-        return x if x.dtype == dtype else self.graph.add("cast", (x,), x.shape, dtype, None, user_line())
+        return x if x.dtype == dtype else self.graph.add(CAST, (x,), x.shape, dtype, None, user_line())
 
     def view(self, x: Node, shape: Shape, offset: int, strides: Sequence[int]) -> Node:
-        return self.graph.add("view", (x,), shape, x.dtype, View(offset, tuple(strides)), user_line())
+        return self.graph.add(VIEW, (x,), shape, x.dtype, View(offset, tuple(strides)), user_line())
 
     def reshaped(self, x: Node, shape: Shape) -> Node:
         return x if x.shape == shape else self.view(x, shape, 0, contiguous(shape))
@@ -328,7 +329,7 @@ class Trace:
         if len(kinds) > 1 or len(ranks) > 1 or next(iter(kinds)).kind != "f":
             return self.opaque(op, args, params)
         shape = tuple(op.acts.shape(op.name, [n.shape for n in nodes], params))
-        return Symbol(self, self.graph.add("opaque", nodes, shape, nodes[0].dtype, (op, params), user_line()))
+        return Symbol(self, self.graph.add(OPAQUE, nodes, shape, nodes[0].dtype, (op, params), user_line()))
 
     def map(self, op: Any, args: Sequence[Any], params: dict[str, Any], dtype: Any, dtypes: Any) -> Symbol:
         shapes = [_shape(a) for a in args]
@@ -343,7 +344,7 @@ class Trace:
         ]
         number = op.kernel in OPERATORS and not any(isinstance(d, np.dtype) for d in dtypes)
         weak = BY_KIND[dtype.kind] if number else None
-        return Symbol(self, self.graph.add("map", nodes, shape, dtype, (op, params), user_line()), weak)
+        return Symbol(self, self.graph.add(MAP, nodes, shape, dtype, (op, params), user_line()), weak)
 
     def compared(self, op: Any, args: Sequence[Any], dtypes: Any) -> Any:
         """The dtype in which arguments are compared; None if that is the kernel's business."""
@@ -366,13 +367,13 @@ class Trace:
             return cast("Symbol", self.opaque(op, [x], params))
         axes = over(len(source.shape), params["axis"], op.name)
         left = tuple(n for i, n in enumerate(source.shape) if i not in axes)
-        made = self.graph.add("fold", (source,), left, dtype, Fold(op, axes), user_line()) if axes else source
+        made = self.graph.add(FOLD, (source,), left, dtype, Fold(op, axes), user_line()) if axes else source
         return Symbol(self, self.reshaped(made, op.acts.shape(op.name, [source.shape], params)))
 
     def viewed(self, op: Any, x: Any, params: dict[str, Any]) -> Any:
         """A view: where its elements are is told by the kernel itself, run on an array laid out like the argument."""
         source = self.node(x)
-        looks = (op, source.shape, *((source.args[0].size, source.data) if source.kind == "view" else ()))
+        looks = (op, source.shape, *((source.args[0].size, source.data) if source.kind is VIEW else ()))
         key = looks, Frozen(params)
         found = self.views.get(key)
         if found is None:
@@ -382,14 +383,14 @@ class Trace:
             return Symbol(self, self.graph.constant(np.zeros(shape, source.dtype)))
         if where is None:
             return self.elements(op, source, params)
-        base = source.args[0] if source.kind == "view" and not whole else source
+        base = source.args[0] if source.kind is VIEW and not whole else source
         return Symbol(self, self.view(base, shape, *where))
 
     def _viewed(self, op: Any, source: Node, params: dict[str, Any]) -> tuple[bool, Shape, Any]:
         """Whether it is a view of the node, not of what that views; its shape; offset and strides, if it is one."""
         whole, base = laid_out(source)
         made = np.asarray(op.guarded(lambda: op.run(whole, *params.values()), [source], params))
-        if made.size and not np.may_share_memory(made, whole) and source.kind == "view":
+        if made.size and not np.may_share_memory(made, whole) and source.kind is VIEW:
             base = source  # not of a view: of its elements, in order
             whole = np.zeros(source.shape, np.int8)
             made = np.asarray(op.run(whole, *params.values()))
@@ -424,14 +425,14 @@ class Trace:
         ]
         fill = params[op.lower.fill] if isinstance(op.lower.fill, str) else op.lower.fill
         data = Pieces(tuple(start for start, _ in kept), fill)
-        return Symbol(self, self.graph.add("pieces", [n for _, n in kept], shape, dtype, data, user_line()))
+        return Symbol(self, self.graph.add(PIECES, [n for _, n in kept], shape, dtype, data, user_line()))
 
     def scanned(self, op: Any, args: Sequence[Any], params: dict[str, Any], dtype: Any) -> Any:
         nodes = [self.node(a, dtype if isinstance(op.lower, scan) else None) for a in args]
         shape = tuple(op.acts.shape(op.name, [n.shape for n in nodes], params))
         if any(not n.size for n in nodes) or any(n.shape != nodes[0].shape for n in nodes):
             return self.opaque(op, args, params)
-        return Symbol(self, self.graph.add("scan", nodes, shape, dtype, (op, params), user_line()))
+        return Symbol(self, self.graph.add(SCAN, nodes, shape, dtype, (op, params), user_line()))
 
     def put_apart(self, op: Any, x: Node, params: dict[str, Any], shape: Shape) -> Any:
         """One piece whose elements do not lie side by side."""
@@ -456,7 +457,7 @@ class Trace:
         loop = together(a.shape[:-2], b.shape[:-2])
         a, b = self.spread(a, (*loop, *a.shape[-2:])), self.spread(b, (*loop, *b.shape[-2:]))
         shape = (*loop, a.shape[-2], b.shape[-1])
-        z = self.graph.add("product", (a, b), shape, a.dtype, None, user_line())
+        z = self.graph.add(PRODUCT, (a, b), shape, a.dtype, None, user_line())
         kept = shape[:-2] + (() if row else shape[-2:-1]) + (() if column else shape[-1:])
         return Symbol(self, self.reshaped(z, kept))
 
@@ -475,17 +476,16 @@ class Trace:
         likes = result_like(
             op,
             tuple((n.shape, n.dtype) for n in nodes),
-            [n.data if n.kind == "constant" else None for n in nodes],
+            [n.data if n.kind is CONSTANT else None for n in nodes],
             params,
         )
         if isinstance(likes, list):
-            whole = self.graph.add("opaque", nodes, (), np.dtype(bool), (op, params), user_line())
+            whole = self.graph.add(OPAQUE, nodes, (), np.dtype(bool), (op, params), user_line())
             return tuple(
-                Symbol(self, self.graph.add("part", (whole,), shape, dtype, i))
-                for i, (shape, dtype) in enumerate(likes)
+                Symbol(self, self.graph.add(PART, (whole,), shape, dtype, i)) for i, (shape, dtype) in enumerate(likes)
             )
         shape, dtype = likes
-        made = self.graph.add("opaque", nodes, shape, dtype, (op, params), user_line())
+        made = self.graph.add(OPAQUE, nodes, shape, dtype, (op, params), user_line())
         if any(a is self.turn for a in args):
             self.latest = made
         return Symbol(self, made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -9,14 +10,29 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.builder import TYPES, Code, Value, code_of
-from pullback.compiler.codegen.gemm.small import planned
 from pullback.compiler.frontend.result_inference import NO_PARAMS, Frozen
-from pullback.compiler.ir.graph import Fold, Graph, Node, View, contiguous, in_order
+from pullback.compiler.ir.graph import Fold, Graph, Node, View, contiguous, in_order, is_number, resolve_view, squeezed
+from pullback.compiler.ir.kinds import (
+    CAST,
+    CONSTANT,
+    FOLD,
+    INPUT,
+    MAP,
+    OPAQUE,
+    PIECES,
+    PRODUCT,
+    SCAN,
+    SCATTER,
+    SPACED,
+    TAKE,
+    VIEW,
+    Kind,
+)
+from pullback.compiler.ir.products import gemm_ready, planned
 from pullback.compiler.math.cost import count_instructions
 from pullback.compiler.math.functions import Lanes
-from pullback.compiler.passes.simplify import evaluated, without_dead
+from pullback.compiler.passes.simplify import without_dead
 from pullback.compiler.passes.windows import windowed
-from pullback.compiler.schedule.fuse import gemm_ready, is_number, squeezed
 from pullback.core.axes import together
 from pullback.core.lowering import windows
 from pullback.core.tensor import BY_KERNEL
@@ -40,8 +56,8 @@ def prepared(graph: Graph) -> Graph:
     for n in graph.inputs:
         made[n.number] = new.input(n.shape, n.dtype)
     for n in graph.nodes:
-        if n.kind != "input":
-            multiplied = any(u.kind == "product" for u in users[n.number])  # products take it as it lies
+        if n.kind is not INPUT:
+            multiplied = any(u.kind is PRODUCT for u in users[n.number])  # products take it as it lies
             rules = RULES[1:] if multiplied else RULES
             args = [made[a.number] for a in n.args]
             found = next((z for rule in rules if (z := rule(new, n, args, alone)) is not None), None)
@@ -52,46 +68,46 @@ def prepared(graph: Graph) -> Graph:
 
 def _added(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
     """A product that is added to something of its own shape, and asked for by nobody else: one step."""
-    if n.kind != "map" or n.data[0].kernel is not np.add or args[0].dtype != args[1].dtype:
+    if n.kind is not MAP or n.data[0].kernel is not np.add or args[0].dtype != args[1].dtype:
         return None
     for p, other, source in ((args[1], args[0], n.args[1]), (args[0], args[1], n.args[0])):
-        fits = p.kind == "product" and len(p.args) == 2 and alone(source) and other.shape == p.shape == n.shape
-        if fits and (other.kind == "product" or planned(p).is_small) and other.kind not in ("constant", "view"):
-            return g.add("product", (*p.args, other), p.shape, p.dtype, None, n.line)
+        fits = p.kind is PRODUCT and len(p.args) == 2 and alone(source) and other.shape == p.shape == n.shape
+        if fits and (other.kind is PRODUCT or planned(p).is_small) and other.kind not in (CONSTANT, VIEW):
+            return g.add(PRODUCT, (*p.args, other), p.shape, p.dtype, None, n.line)
     return None
 
 
 def _stepped(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
     """``w - c * (a @ b)``, as in a step of training: BLAS does it in one go, into a copy of ``w``."""
-    if n.kind != "map" or n.data[0].kernel is not np.subtract or args[0].shape != n.shape or not alone(n.args[1]):
+    if n.kind is not MAP or n.data[0].kernel is not np.subtract or args[0].shape != n.shape or not alone(n.args[1]):
         return None
     w, m = args
-    if n.args[1].kind != "map" or len(n.args[1].args) != 2:  # made of something else
+    if n.args[1].kind is not MAP or len(n.args[1].args) != 2:  # made of something else
         return None
-    if m.kind != "map" or m.data[0].kernel is not np.multiply or w.dtype != m.dtype or w.kind in ("constant", "view"):
+    if m.kind is not MAP or m.data[0].kernel is not np.multiply or w.dtype != m.dtype or w.kind in (CONSTANT, VIEW):
         return None
     for c, p, source in (*zip(m.args, m.args[::-1], n.args[1].args[::-1], strict=True),):
-        fits = is_number(c) and p.kind == "product" and len(p.args) == 2 and p.shape == n.shape and alone(source)
+        fits = is_number(c) and p.kind is PRODUCT and len(p.args) == 2 and p.shape == n.shape and alone(source)
         if fits and not planned(p).is_small:
-            return g.add("product", (*p.args, w), n.shape, n.dtype, -c.data.item(), n.line)
+            return g.add(PRODUCT, (*p.args, w), n.shape, n.dtype, -c.data.item(), n.line)
     return None
 
 
 def _turned_product(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
     """A product that is only asked for transposed: that of the transposed matrices."""
-    if n.kind != "view" or not _is_plain_product(args[0]) or not alone(n.args[0]) or n.data.offset:
+    if n.kind is not VIEW or not _is_plain_product(args[0]) or not alone(n.args[0]) or n.data.offset:
         return None
     *loop, rows, columns = contiguous(args[0].shape)
     shape = (*args[0].shape[:-2], args[0].shape[-1], args[0].shape[-2])
     if n.shape != shape or n.data.strides != (*loop, columns, rows):
         return None
     a, b = args[0].args
-    return g.add("product", (_turned(g, b), _turned(g, a)), shape, n.dtype, None, n.line)
+    return g.add(PRODUCT, (_turned(g, b), _turned(g, a)), shape, n.dtype, None, n.line)
 
 
 def _sum_of_products(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
     """The sum of a few products, each added to those before it."""
-    if n.kind != "fold" or not _is_plain_product(args[0]) or not alone(n.args[0]) or n.data.op.kernel is not np.sum:
+    if n.kind is not FOLD or not _is_plain_product(args[0]) or not alone(n.args[0]) or n.data.op.kernel is not np.sum:
         return None
     a, b = args[0].args
     loop = a.shape[:-2]
@@ -100,7 +116,7 @@ def _sum_of_products(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | 
     total: tuple[Node, ...] = ()
     for place in np.ndindex(loop):
         parts = [_matrix_at(g, x, place) for x in (a, b)]
-        total = (g.add("product", (*parts, *total), n.shape, n.dtype, None, n.line),)
+        total = (g.add(PRODUCT, (*parts, *total), n.shape, n.dtype, None, n.line),)
     return total[0]
 
 
@@ -109,42 +125,78 @@ RULES = (_turned_product, _added, _stepped, _sum_of_products)
 
 def _is_plain_product(x: Node) -> bool:
     """A product of matrices that lie as they can be taken, to which nothing is added."""
-    return x.kind == "product" and len(x.args) == 2 and all(a.kind != "view" or gemm_ready(a) for a in x.args)
+    return x.kind is PRODUCT and len(x.args) == 2 and all(a.kind is not VIEW or gemm_ready(a) for a in x.args)
 
 
 def _matrix_at(g: Graph, x: Node, place: tuple[int, ...]) -> Node:
     """One matrix of many."""
-    steps = x.data.strides if x.kind == "view" else contiguous(x.shape)
-    base, offset = (x.args[0], x.data.offset) if x.kind == "view" else (x, 0)
+    base, offset, steps = resolve_view(x)
     offset += sum(i * s for i, s in zip(place, steps, strict=False))
-    return g.add("view", (base,), x.shape[-2:], x.dtype, View(offset, steps[-2:]), x.line)
+    return g.add(VIEW, (base,), x.shape[-2:], x.dtype, View(offset, steps[-2:]), x.line)
 
 
 def _ready(g: Graph, n: Node, args: list[Node]) -> Node:
+    """Return a node that there is machine code for, or that runs on the host."""
     if not n.size:  # nothing is to be computed
         return g.constant(np.zeros(n.shape, n.dtype))
-    known = all(code_of(x.dtype) in TYPES for x in (n, *args))
-    if n.kind == "opaque" and isinstance(getattr(n.data[0], "lower", None), windows):
-        return windowed(g, n, args) or g.add("opaque", args, n.shape, n.dtype, n.data, n.line)
-    if n.kind == "fold":
-        return _fold(g, n, args[0]) if known and _folds(n.data.op, code_of(n.dtype)) else _opaque_fold(g, n, args)
-    if n.kind == "product":
-        if known and code_of(n.dtype) in PRODUCTS:
-            return _product(g, n, args)
-        return g.add("opaque", args, n.shape, n.dtype, (BY_KERNEL[np.matmul], {}), n.line)
-    if n.kind == "scan" and not known:
-        return g.add("opaque", args, n.shape, n.dtype, n.data, n.line)
-    if n.kind == "map" and not (known and _is_coded(n, args)):
-        return g.add("opaque", args, n.shape, n.dtype, n.data, n.line)
-    if n.kind == "view" and known and args[0].kind == "view" and in_order(args[0].shape, args[0].data):
-        (base,) = args[0].args
-        if base.size == args[0].size:  # another shape of another shape
-            return _settled(g, n, base)
-    if n.kind == "scatter" and n.dtype == bool:
-        known = False
-    if n.kind in ("cast", "view", "pieces", "take", "scatter", "spaced") and not known:
-        return g.add("opaque", args, n.shape, n.dtype, (ByNumPy(n), {}), n.line)
+    has_types = all(code_of(x.dtype) in TYPES for x in (n, *args))
+    legalize = LEGALIZE.get(n.kind)
+    return _keep(g, n, args) if legalize is None else legalize(g, n, args, has_types)
+
+
+def _keep(g: Graph, n: Node, args: list[Node]) -> Node:
     return g.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
+
+
+def _run_on_host(g: Graph, n: Node, args: list[Node]) -> Node:
+    """Return the host op for a node: its own op where it has one, else the NumPy code of its kind."""
+    return g.add(OPAQUE, args, n.shape, n.dtype, n.data if n.kind.has_params else (ByNumPy(n), {}), n.line)
+
+
+def _legalize_opaque(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
+    of_windows = isinstance(getattr(n.data[0], "lower", None), windows)
+    return (windowed(g, n, args) if of_windows else None) or _keep(g, n, args)
+
+
+def _legalize_fold(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
+    if has_types and _folds(n.data.op, code_of(n.dtype)):
+        return _fold(g, n, args[0])
+    op, axes = n.data
+    given = {**op.params, "axis": axes, "keepdims": False}
+    return g.add(OPAQUE, args, n.shape, n.dtype, (op, {k: given[k] for k in op.params}), n.line)
+
+
+def _legalize_product(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
+    if has_types and code_of(n.dtype) in PRODUCTS:
+        return _product(g, n, args)
+    return g.add(OPAQUE, args, n.shape, n.dtype, (BY_KERNEL[np.matmul], {}), n.line)
+
+
+def _legalize_map(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
+    return _keep(g, n, args) if has_types and _is_coded(n, args) else _run_on_host(g, n, args)
+
+
+def _legalize_view(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
+    (x,) = args
+    if has_types and x.kind is VIEW and in_order(x.shape, x.data) and x.args[0].size == x.size:
+        return _settled(g, n, x.args[0])  # another shape of another shape
+    return _legalize_by_types(g, n, args, has_types)
+
+
+def _legalize_scatter(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
+    return _legalize_by_types(g, n, args, has_types and n.dtype != bool)
+
+
+def _legalize_by_types(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
+    return _keep(g, n, args) if has_types else _run_on_host(g, n, args)
+
+
+# Of the kinds that may have to be changed: a graph, a node, its new arguments, and whether all have machine types.
+LEGALIZE: dict[Kind, Callable[[Graph, Node, list[Node], bool], Node]] = {
+    OPAQUE: _legalize_opaque, FOLD: _legalize_fold, PRODUCT: _legalize_product, MAP: _legalize_map,
+    VIEW: _legalize_view, SCATTER: _legalize_scatter,
+    **dict.fromkeys((SCAN, CAST, PIECES, TAKE, SPACED), _legalize_by_types),
+}  # fmt: skip
 
 
 class ByNumPy:
@@ -153,10 +205,10 @@ class ByNumPy:
     variadic = False
 
     def __init__(self, n: Node) -> None:
-        self.node, self.name = n, n.kind
+        self.node, self.name = n, n.kind.name
 
     def perform(self, values: Any, params: Any) -> Any:
-        return evaluated(self.node, [np.asarray(v) for v in values])
+        return self.node.kind.evaluate(self.node, *values)
 
 
 def _is_coded(n: Node, args: list[Node]) -> bool:
@@ -175,12 +227,6 @@ def _folds(op: Any, dtype: str) -> bool:
     return True
 
 
-def _opaque_fold(g: Graph, n: Node, args: list[Node]) -> Node:
-    op, axes = n.data
-    given = {**op.params, "axis": axes, "keepdims": False}
-    return g.add("opaque", args, n.shape, n.dtype, (op, {k: given[k] for k in op.params}), n.line)
-
-
 def _fold(g: Graph, n: Node, x: Node) -> Node:
     """A fold over any axes as folds over leading or trailing ones."""
     if not x.size:
@@ -192,39 +238,38 @@ def _fold(g: Graph, n: Node, x: Node) -> Node:
     trailing = [a for a, b in zip(reversed(inner), reversed(axes), strict=False) if a == b]
     leading = len(axes) == sum(a == b for a, b in zip(inner, axes, strict=False))
     if leading or len(trailing) == len(axes):
-        return g.add("fold", (x,), n.shape, n.dtype, Fold(n.data.op, n.data.axes), n.line)
+        return g.add(FOLD, (x,), n.shape, n.dtype, Fold(n.data.op, n.data.axes), n.line)
     if trailing:
         kept = tuple(length for i, length in enumerate(x.shape) if i not in trailing)
-        x = g.add("fold", (x,), kept, n.dtype, Fold(n.data.op, tuple(sorted(trailing))), n.line)
+        x = g.add(FOLD, (x,), kept, n.dtype, Fold(n.data.op, tuple(sorted(trailing))), n.line)
         axes = [a - sum(t < a for t in trailing) for a in n.data.axes if a not in trailing]
-        return _fold(g, Node("fold", (), n.shape, n.dtype, Fold(n.data.op, tuple(axes)), 0, n.line), x)
+        return _fold(g, Node(FOLD, (), n.shape, n.dtype, Fold(n.data.op, tuple(axes)), 0, n.line), x)
     order = [i for i in range(len(x.shape)) if i not in n.data.axes] + list(n.data.axes)
-    steps = x.data.strides if x.kind == "view" else contiguous(x.shape)
-    base, offset = (x.args[0], x.data.offset) if x.kind == "view" else (x, 0)
+    base, offset, steps = resolve_view(x)
     turned = g.add(
-        "view", (base,), tuple(x.shape[i] for i in order), x.dtype, View(offset, tuple(steps[i] for i in order)), n.line
+        VIEW, (base,), tuple(x.shape[i] for i in order), x.dtype, View(offset, tuple(steps[i] for i in order)), n.line
     )
     last = tuple(range(len(order) - len(n.data.axes), len(order)))
-    return g.add("fold", (turned,), n.shape, n.dtype, Fold(n.data.op, last), n.line)
+    return g.add(FOLD, (turned,), n.shape, n.dtype, Fold(n.data.op, last), n.line)
 
 
 def _summed(g: Graph, n: Node, x: Node) -> Node:
     """A sum of one element each: 0 is added, as -0 would be left of it otherwise."""
     if n.data.op.kernel is not np.sum or n.dtype.kind != "f":
         return x
-    return g.add("map", (x, g.constant(0.0, n.dtype)), x.shape, n.dtype, (BY_KERNEL[np.add], {}), n.line)
+    return g.add(MAP, (x, g.constant(0.0, n.dtype)), x.shape, n.dtype, (BY_KERNEL[np.add], {}), n.line)
 
 
 def _settled(g: Graph, n: Node, base: Node) -> Node:
     """A view of ``base``, or that itself if nothing is different."""
     same = base.shape == n.shape and in_order(n.shape, n.data)
-    return base if same else g.add("view", (base,), n.shape, n.dtype, n.data, n.line)
+    return base if same else g.add(VIEW, (base,), n.shape, n.dtype, n.data, n.line)
 
 
 def _reshaped(g: Graph, x: Node, shape: tuple[int, ...]) -> Node:
-    if x.kind == "view" and in_order(x.shape, x.data) and x.args[0].size == x.size:
+    if x.kind is VIEW and in_order(x.shape, x.data) and x.args[0].size == x.size:
         x = x.args[0]
-    return x if x.shape == shape else g.add("view", (x,), shape, x.dtype, View(0, contiguous(shape)), x.line)
+    return x if x.shape == shape else g.add(VIEW, (x,), shape, x.dtype, View(0, contiguous(shape)), x.line)
 
 
 def _product(g: Graph, n: Node, args: list[Node]) -> Node:
@@ -240,29 +285,28 @@ def _product(g: Graph, n: Node, args: list[Node]) -> Node:
         return _sum_along(g, n, a, _turned(g, b), len(a.shape) - 1)
     if a.shape[-2] == 1 and len(squeezed(n.shape)) == 1:
         return _sum_along(g, n, _turned(g, a), b, len(b.shape) - 2)
-    return g.add("product", args, n.shape, n.dtype, None, n.line)
+    return g.add(PRODUCT, args, n.shape, n.dtype, None, n.line)
 
 
 def _sum_along(g: Graph, n: Node, x: Node, y: Node, axis: int) -> Node:
     """The product ``n`` as the sum of ``x * y`` along an axis."""
     shape = together(x.shape, y.shape)
-    both = g.add("map", (x, y), shape, n.dtype, (BY_KERNEL[np.multiply], {}), n.line)
+    both = g.add(MAP, (x, y), shape, n.dtype, (BY_KERNEL[np.multiply], {}), n.line)
     kept = shape[:axis] + shape[axis + 1 :]
-    fold = Node("fold", (), kept, n.dtype, Fold(BY_KERNEL[np.sum], (axis,)), 0, n.line)
+    fold = Node(FOLD, (), kept, n.dtype, Fold(BY_KERNEL[np.sum], (axis,)), 0, n.line)
     return _reshaped(g, _fold(g, fold, both), n.shape)
 
 
 def _lies_turned(x: Node) -> bool:
     """Whether a matrix is a transposed view: its columns lie in order, its rows do not."""
-    return x.kind == "view" and x.data.strides[-2] == 1 and x.data.strides[-1] >= x.shape[-2] > 1
+    return x.kind is VIEW and x.data.strides[-2] == 1 and x.data.strides[-1] >= x.shape[-2] > 1
 
 
 def _turned(g: Graph, x: Node) -> Node:
     """The last two axes exchanged."""
-    steps = x.data.strides if x.kind == "view" else contiguous(x.shape)
-    base, offset = (x.args[0], x.data.offset) if x.kind == "view" else (x, 0)
+    base, offset, steps = resolve_view(x)
     shape = (*x.shape[:-2], x.shape[-1], x.shape[-2])
     if base is x and 1 in x.shape[-2:]:  # a row as a column is the same elements in the same order
         return _reshaped(g, x, shape)
     view = View(offset, (*steps[:-2], steps[-1], steps[-2]))
-    return g.add("view", (base,), shape, x.dtype, view, x.line)
+    return g.add(VIEW, (base,), shape, x.dtype, view, x.line)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pullback.compiler.ir.graph import Graph, Node
+from pullback.compiler.ir.kinds import MAP, PIECES
 
 __all__ = ["Joined", "joined_sums"]
 
@@ -45,12 +46,12 @@ def joined_sums(graph: Graph) -> dict[int, Joined]:
 
 
 def _is_sum(n: Node) -> bool:
-    adds = n.kind == "map" and n.data[0].kernel is np.add and n.dtype.kind == "f"
+    adds = n.kind is MAP and n.data[0].kernel is np.add and n.dtype.kind == "f"
     return adds and all(a.shape == n.shape and a.dtype == n.dtype for a in n.args)
 
 
 def _is_padded(n: Node) -> bool:
-    return n.kind == "pieces" and n.data.fill == 0.0 and not np.signbit(n.data.fill)
+    return n.kind is PIECES and n.data.fill == 0.0 and not np.signbit(n.data.fill)
 
 
 def _leaves(root: Node, users: dict[int, list[Node]], asked: set[int]) -> tuple[list[Node], list[int]]:

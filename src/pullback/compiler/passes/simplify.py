@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.ir.graph import Fold, Graph, Node, Pieces, View, contiguous, in_order
+from pullback.compiler.ir.graph import Fold, Graph, Node, Pieces, View, contiguous, in_order, resolve_view
+from pullback.compiler.ir.kinds import CAST, CONSTANT, FOLD, INPUT, MAP, PIECES, PRODUCT, VIEW, Kind
 from pullback.compiler.passes.merge_padded_sums import Joined, joined_sums
 from pullback.core.axes import together
 from pullback.core.tensor import BY_KERNEL
@@ -33,7 +34,7 @@ def _simplified(graph: Graph) -> Graph:
     for n in graph.nodes:
         if n.number in sums:
             made[n.number] = _joined(new, n, sums[n.number], made)
-        elif n.kind != "input":
+        elif n.kind is not INPUT:
             args = tuple(made[a.number] for a in n.args)
             made[n.number] = _better(new, n, args)
     new.outputs = [made[o.number] for o in graph.outputs]
@@ -43,49 +44,23 @@ def _simplified(graph: Graph) -> Graph:
 def _joined(g: Graph, n: Node, whole: Joined, made: dict[int, Node]) -> Node:
     args = [made[a.number] for a, _ in whole.pieces]
     starts = tuple(start for _, start in whole.pieces)
-    one = _better(g, Node("pieces", (), n.shape, n.dtype, Pieces(starts, 0.0), 0, n.line), tuple(args))
+    one = _better(g, Node(PIECES, (), n.shape, n.dtype, Pieces(starts, 0.0), 0, n.line), tuple(args))
     one = _two(g, n, np.add, one, g.constant(0.0, n.dtype))  # as the zeros of the others did: -0 becomes 0
     return one if whole.other is None else _two(g, n, np.add, made[whole.other.number], one)
 
 
 def _better(g: Graph, n: Node, args: tuple[Node, ...]) -> Node:
-    if n.kind in ("map", "cast", "pieces") and n.size <= SMALL and all(a.kind == "constant" for a in args):
-        return g.constant(evaluated(n, [a.data for a in args]))
+    if n.kind.propagates_constants and n.size <= SMALL and all(a.kind is CONSTANT for a in args):
+        return g.constant(_evaluated(n, [a.data for a in args]))
     return SIMPLER.get(n.kind, lambda g, n, args: None)(g, n, args) or g.add(
         n.kind, args, n.shape, n.dtype, n.data, n.line
     )
 
 
-def evaluated(n: Node, values: list[Any]) -> Any:
-    """The value of a node, by NumPy.
-
-    >>> evaluated(Node("cast", (), (1,), np.dtype(int), None, 0), [np.array([1.5])])
-    array([1])
-    """
-    if n.kind == "cast":
-        return values[0].astype(n.dtype)
-    if n.kind == "view":
-        flat, step = np.ascontiguousarray(values[0]).reshape(-1)[n.data.offset :], n.dtype.itemsize
-        return np.lib.stride_tricks.as_strided(flat, n.shape, [s * step for s in n.data.strides], writeable=False)
-    if n.kind == "pieces":
-        z = np.full(n.shape, n.data.fill, n.dtype)
-        for v, start in zip(values, n.data.starts, strict=True):
-            z[tuple(slice(s, s + length) for s, length in zip(start, v.shape, strict=True))] = v
-        return z
-    if n.kind == "take":
-        return values[0][values[1]]
-    if n.kind == "spaced":
-        z, step = np.zeros(n.size, n.dtype), n.dtype.itemsize
-        steps = [s * step for s in n.data.strides]
-        np.lib.stride_tricks.as_strided(z[n.data.offset :], values[0].shape, steps)[...] = values[0]
-        return z.reshape(n.shape)
-    if n.kind == "scatter":
-        z = np.zeros(n.shape, n.dtype)
-        np.add.at(z, values[1], values[0])
-        return z
-    op, params = n.data
+def _evaluated(n: Node, values: list[Any]) -> Any:
+    """Return the value of a node whose arguments are constants, in its own shape and dtype."""
     with np.errstate(all="ignore"):
-        return np.broadcast_to(op.perform([v[()] for v in values], params), n.shape).astype(n.dtype, copy=False)
+        return np.broadcast_to(n.kind.evaluate(n, *values), n.shape).astype(n.dtype, copy=False)
 
 
 # ---- one constructor per kind that has something to say
@@ -103,12 +78,12 @@ def _repeated(g: Graph, x: Node, n: Node) -> Node:
     """``x``, which is no view, broadcast to the shape of ``n``."""
     steps = (0 if length == 1 else step for length, step in zip(x.shape, contiguous(x.shape), strict=True))
     strides = (*(0,) * (len(n.shape) - len(x.shape)), *steps)
-    return g.add("view", (x,), n.shape, n.dtype, View(0, strides), n.line)
+    return g.add(VIEW, (x,), n.shape, n.dtype, View(0, strides), n.line)
 
 
 def _bare(a: Node) -> Node:
     """The number that a view repeats, if it does that."""
-    repeats = a.kind == "view" and a.args[0].kind == "constant" and a.args[0].size == 1
+    repeats = a.kind is VIEW and a.args[0].kind is CONSTANT and a.args[0].size == 1
     return a.args[0] if repeats else a
 
 
@@ -117,12 +92,12 @@ def _map(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
     bare = tuple(map(_bare, args))
     if bare != args:
         shape = together(*(a.shape for a in bare))
-        like = Node("map", (), shape, n.dtype, n.data, 0, n.line)
+        like = Node(MAP, (), shape, n.dtype, n.data, 0, n.line)
         if shape == n.shape:
             return _better(g, like, bare)
-        if all(a.kind == "constant" and a.size == 1 for a in bare):
+        if all(a.kind is CONSTANT and a.size == 1 for a in bare):
             return _repeated(g, _better(g, like, bare), n)
-    if kernel is np.negative and args[0].kind == "map" and args[0].data[0].kernel is np.negative:
+    if kernel is np.negative and args[0].kind is MAP and args[0].data[0].kernel is np.negative:
         return args[0].args[0]
     if kernel is np.copy:
         return args[0]
@@ -131,8 +106,8 @@ def _map(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
     if kernel is np.add and all(map(_is_padded, args)) and args[0].data == args[1].data:
         (x,), (y,) = (a.args for a in args)
         if x.shape == y.shape and x.dtype == y.dtype == n.dtype and args[0].shape == n.shape:
-            inner = _better(g, Node("map", (), x.shape, n.dtype, n.data, 0, n.line), (x, y))
-            return g.add("pieces", (inner,), n.shape, n.dtype, args[0].data, n.line)
+            inner = _better(g, Node(MAP, (), x.shape, n.dtype, n.data, 0, n.line), (x, y))
+            return g.add(PIECES, (inner,), n.shape, n.dtype, args[0].data, n.line)
     if len(args) == 2 and args[0].shape == n.shape and args[0].dtype == n.dtype:
         neutral = NEUTRAL.get(kernel)
         if neutral is not None and _is_number(args[1], neutral):
@@ -147,19 +122,19 @@ NEUTRAL: dict[Any, float] = {np.multiply: 1.0, np.divide: 1.0, np.subtract: 0.0,
 
 
 def _is_number(n: Node, value: float) -> bool:
-    return n.kind == "constant" and n.size == 1 and n.data.item() == value and not np.signbit(n.data.item())
+    return n.kind is CONSTANT and n.size == 1 and n.data.item() == value and not np.signbit(n.data.item())
 
 
 def _is_padded(n: Node) -> bool:
     """One piece in zeros, as the derivative of what was taken from an array."""
-    return n.kind == "pieces" and len(n.args) == 1 and n.data.fill == 0 and not np.signbit(n.data.fill)
+    return n.kind is PIECES and len(n.args) == 1 and n.data.fill == 0 and not np.signbit(n.data.fill)
 
 
 def _cast(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
     (x,) = args
     if x.dtype == n.dtype:
         return x
-    if x.kind == "cast" and np.can_cast(x.args[0].dtype, x.dtype, "safe") and x.args[0].dtype == n.dtype:
+    if x.kind is CAST and np.can_cast(x.args[0].dtype, x.dtype, "safe") and x.args[0].dtype == n.dtype:
         return x.args[0]
     return None
 
@@ -168,17 +143,17 @@ def _view(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
     (x,) = args
     if x.shape == n.shape and in_order(n.shape, n.data):
         return x
-    if x.kind == "constant" and x.size == 1 and n.size > SMALL:
-        return g.add("view", args, n.shape, n.dtype, View(0, (0,) * len(n.shape)), n.line)
+    if x.kind is CONSTANT and x.size == 1 and n.size > SMALL:
+        return g.add(VIEW, args, n.shape, n.dtype, View(0, (0,) * len(n.shape)), n.line)
     return None
 
 
 def _fold(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
     """The sum over an axis along which all are the same is one of them, times how many there are."""
     (x,) = args
-    if x.kind == "product":
+    if x.kind is PRODUCT:
         return _sum_of_products(g, n, x)
-    if x.kind != "view" or n.data.op.kernel is not np.sum or n.dtype.kind != "f":
+    if x.kind is not VIEW or n.data.op.kernel is not np.sum or n.dtype.kind != "f":
         return None
     repeated = [a for a in n.data.axes if x.data.strides[a] == 0 and x.shape[a] > 1]
     times = prod(x.shape[a] for a in repeated)
@@ -189,16 +164,16 @@ def _fold(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
     view = View(x.data.offset, tuple(x.data.strides[i] for i in keep))
     base = x.args[0]
     inner = (
-        base if base.shape == shape and in_order(shape, view) else g.add("view", (base,), shape, x.dtype, view, n.line)
+        base if base.shape == shape and in_order(shape, view) else g.add(VIEW, (base,), shape, x.dtype, view, n.line)
     )
     axes = tuple(keep.index(a) for a in n.data.axes if a not in repeated)
-    folded = g.add("fold", (inner,), n.shape, n.dtype, Fold(n.data.op, axes), n.line) if axes else inner
+    folded = g.add(FOLD, (inner,), n.shape, n.dtype, Fold(n.data.op, axes), n.line) if axes else inner
     many = _two(g, n, np.multiply, folded, g.constant(times, n.dtype))
     return many if axes else _two(g, n, np.add, many, g.constant(0.0, n.dtype))  # a sum of -0 is 0
 
 
 def _two(g: Graph, n: Node, kernel: Any, x: Node, y: Node) -> Node:
-    return _better(g, Node("map", (), n.shape, n.dtype, (BY_KERNEL[kernel], {}), 0, n.line), (x, y))
+    return _better(g, Node(MAP, (), n.shape, n.dtype, (BY_KERNEL[kernel], {}), 0, n.line), (x, y))
 
 
 def _sum_of_products(g: Graph, n: Node, x: Node) -> Node | None:
@@ -206,20 +181,16 @@ def _sum_of_products(g: Graph, n: Node, x: Node) -> Node | None:
     loop = len(x.shape) - 2
     if n.data.op.kernel is not np.sum or n.data.axes != tuple(range(loop)) or not loop or n.dtype != x.dtype:
         return None
-    (a, at_a, steps_a), (b, at_b, steps_b) = map(_laid, x.args)
+    (a, at_a, steps_a), (b, at_b, steps_b) = map(resolve_view, x.args)
     shape_a, shape_b = (arg.shape for arg in x.args)
     along_a, along_b = (*steps_a[:-2], steps_a[-1]), steps_b[:-1]
     lengths = (*shape_a[:-2], shape_a[-1])
     if not (_one_axis(lengths, along_a) and _one_axis(lengths, along_b)):
         return None
     k = prod(lengths)
-    left = g.add("view", (a,), (shape_a[-2], k), n.dtype, View(at_a, (steps_a[-2], steps_a[-1])), n.line)
-    right = g.add("view", (b,), (k, shape_b[-1]), n.dtype, View(at_b, steps_b[-2:]), n.line)
-    return g.add("product", (left, right), n.shape, n.dtype, None, n.line)
-
-
-def _laid(x: Node) -> tuple[Node, int, tuple[int, ...]]:
-    return (x.args[0], x.data.offset, x.data.strides) if x.kind == "view" else (x, 0, contiguous(x.shape))
+    left = g.add(VIEW, (a,), (shape_a[-2], k), n.dtype, View(at_a, (steps_a[-2], steps_a[-1])), n.line)
+    right = g.add(VIEW, (b,), (k, shape_b[-1]), n.dtype, View(at_b, steps_b[-2:]), n.line)
+    return g.add(PRODUCT, (left, right), n.shape, n.dtype, None, n.line)
 
 
 def _one_axis(lengths: tuple[int, ...], steps: tuple[int, ...]) -> bool:
@@ -232,8 +203,8 @@ def _pieces(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
     return args[-1] if args and args[-1].shape == n.shape and args[-1].dtype == n.dtype else None
 
 
-SIMPLER: dict[str, Any] = {
-    "constant": _constant, "map": _map, "cast": _cast, "view": _view, "fold": _fold, "pieces": _pieces,
+SIMPLER: dict[Kind, Any] = {
+    CONSTANT: _constant, MAP: _map, CAST: _cast, VIEW: _view, FOLD: _fold, PIECES: _pieces,
 }  # fmt: skip
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.builder import FLOATS, code_of
-from pullback.compiler.codegen.windows.convolution import Convolution, Examples, Interleaved, Laid
-from pullback.compiler.codegen.windows.pooling import Pooling
 from pullback.compiler.frontend.result_inference import laid_out, laid_out_at
-from pullback.compiler.ir.graph import Graph, Node, View, contiguous
+from pullback.compiler.ir.graph import Graph, Node, View, resolve_view
+from pullback.compiler.ir.kinds import VIEW, WINDOWS
+from pullback.compiler.ir.windows import Convolution, Examples, Interleaved, Laid, Pooling
 from pullback.numerics.windows import Windows
 
 __all__ = ["windowed"]
@@ -42,7 +42,7 @@ def windowed(g: Graph, n: Node, args: list[Node]) -> Node | None:
 
 def _called(g: Graph, n: Node, args: list[Node], data: Any) -> Node:
     several = len(n.shape) > len(n.data[1]["windows"].size) + 2
-    return g.add("windows", args, n.shape, n.dtype, Examples(data, n.shape[0]) if several else data, n.line)
+    return g.add(WINDOWS, args, n.shape, n.dtype, Examples(data, n.shape[0]) if several else data, n.line)
 
 
 def _convolution(x: Node, filter: Node, windows: Windows, apart: bool, laid: Laid | None = None) -> Convolution:
@@ -66,13 +66,9 @@ def _by_panels(g: Graph, n: Node, x: Node, filter: Node, how: Convolution) -> No
     wide = PANEL // n.dtype.itemsize
     if filter.nbytes < LARGE or len(filter.shape) != len(how.space) + 2 or how.depth % wide or how.apart:
         return _called(g, n, [x, filter], how)
-    base, offset, steps = (
-        (filter.args[0], filter.data.offset, filter.data.strides)
-        if filter.kind == "view"
-        else (filter, 0, contiguous(filter.shape))
-    )
+    base, offset, steps = resolve_view(filter)
     view = View(offset, (wide * steps[-1], *steps))
-    panels = g.add("view", (base,), (how.depth // wide, *filter.shape[:-1], wide), n.dtype, view, filter.line)
+    panels = g.add(VIEW, (base,), (how.depth // wide, *filter.shape[:-1], wide), n.dtype, view, filter.line)
     return _called(g, n, [x, panels], how._replace(panel=wide))
 
 
@@ -119,7 +115,7 @@ def _seen(g: Graph, filter: Node, taps: list[slice], apart: bool) -> Node:
     if not apart:
         part = part.swapaxes(-1, -2)
     view = View(part.__array_interface__["data"][0] - begin, part.strides)
-    return g.add("view", (base,), part.shape, filter.dtype, view, filter.line)
+    return g.add(VIEW, (base,), part.shape, filter.dtype, view, filter.line)
 
 
 def _interleaved(g: Graph, n: Node, y: Node, filter: Node, windows: Windows, apart: bool) -> Node:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from pullback.compiler.ir.graph import Graph, fingerprint
+from pullback.compiler.ir.kinds import MAP, OPAQUE
 from pullback.compiler.runtime.disk_cache import summed
 from pullback.compiler.runtime.llvm import describe_translator
 from pullback.compiler.target import get_target
@@ -24,7 +26,7 @@ from pullback.core.op import REGISTRY, Op
 __all__ = ["question"]
 
 PACKAGE = __name__.split(".")[0]
-ROOMS = ("compiler", "core", "ops")  # whose files decide what becomes of a graph
+PACKAGES = ("compiler", "core", "numerics", "ops")  # whose files decide what becomes of a graph
 PLAIN = (int, float, complex, bool, str, bytes, type(None), type(...))
 SHORT = 64  # bytes that are said as they are
 
@@ -46,14 +48,14 @@ def question(graph: Graph, *more: Any) -> list[str] | None:
         for n in graph.nodes:
             dtype = dtypes.get(n.dtype) or dtypes.setdefault(n.dtype, said(n.dtype))
             data = n.data
-            if n.kind == "opaque" and not isinstance(getattr(data[0], "lower", None), windows):
+            if n.kind is OPAQUE and not isinstance(getattr(data[0], "lower", None), windows):
                 # which ones are the same matters; what they do only where it is known to the compiler
                 how = f"{seen.setdefault(fingerprint(data), len(seen))} {_known(data)}"
-            elif n.kind == "map" and not data[1]:
+            elif n.kind is MAP and not data[1]:
                 how = ops.get(id(data[0])) or ops.setdefault(id(data[0]), said(data[0]))
             else:
                 how = said(data)
-            lines.append(f"{n.kind} {[a.number for a in n.args]} {n.shape} {dtype} {how}")
+            lines.append(f"{n.kind.name} {[a.number for a in n.args]} {n.shape} {dtype} {how}")
     except Unsaid:
         return None
     lines.append(f"{[n.number for n in graph.inputs]} {[n.number for n in graph.outputs]}")
@@ -81,7 +83,7 @@ def said(x: Any) -> str:
         return f"{_dtype(x.dtype)!r}{x.shape}{data.hex() if len(data) <= SHORT else summed(data).hex()}"
     if kind is Op:
         name, home = x.name, x.function.__module__.split(".")
-        if REGISTRY.get(name) is x and home[0] == PACKAGE and home[1] in ROOMS:
+        if REGISTRY.get(name) is x and home[0] == PACKAGE and home[1] in PACKAGES:
             return f"op {name}"
     elif kind is dict:
         return f"dict({''.join(f'{said(k)}:{said(v)},' for k, v in x.items())})"
@@ -106,12 +108,22 @@ def _dtype(dtype: Any) -> str:
 
 @lru_cache(1)
 def _compiler() -> str | None:
-    """Which compiler this is, told as Python tells whether a file has changed; None if its files are not to be seen."""
+    """Return the version of the compiler, by size and time of its files; None if they cannot be read."""
     package = sys.modules[PACKAGE]
     here = os.path.dirname(str(package.__file__))
     try:
-        files = [file for room in ROOMS for file in os.scandir(os.path.join(here, room)) if file.name.endswith(".py")]
-        seen = sorted((f.path, f.stat().st_size, f.stat().st_mtime_ns) for f in files)
+        found = sorted(file for name in PACKAGES for file in _list_files(os.path.join(here, name)))
     except OSError:
         return None
-    return f"{package.__version__} {seen} {sys.version} {np.__version__} {np.__file__}" if seen else None
+    return f"{package.__version__} {found} {sys.version} {np.__version__} {np.__file__}" if found else None
+
+
+def _list_files(folder: str) -> Iterator[tuple[str, int, int]]:
+    """Yield path, size and time of the Python files in a directory and those below it."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                about = entry.stat()
+                yield entry.path, about.st_size, about.st_mtime_ns
+            elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():
+                yield from _list_files(entry.path)

@@ -214,7 +214,7 @@ class Native:
         for i, n in enumerate(self.slots):
             if i in self.constants:
                 arrays[i] = guards.copy(self.constants[i])
-            elif arrays[i] is None and n.kind not in ("opaque", "part"):
+            elif arrays[i] is None and not n.kind.runs_on_host:
                 arrays[i] = guards.empty(n.shape, n.dtype)
         arena = guards.arena(self.recipe.arena, self.recipe.blocks)
         start = -(-arena.ctypes.data // ALIGN) * ALIGN

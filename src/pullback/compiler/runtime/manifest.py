@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.compiler.ir.graph import Graph
+from pullback.compiler.ir.kinds import CONSTANT, KINDS, Kind
 from pullback.compiler.runtime.disk_cache import summed
 
 __all__ = ["Kernel", "Piece", "Recipe", "Slot", "arrays_of", "packed", "unpacked"]
@@ -23,7 +24,7 @@ MOST = 1 << 20  # bytes of constants that are kept, of those that are not in the
 class Slot(NamedTuple):
     """An array that the program is given, or makes."""
 
-    kind: str
+    kind: Kind
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
@@ -81,14 +82,14 @@ def packed(recipe: Recipe, traced: Graph, arrays: dict[int, Any]) -> bytes | Non
     """As text, with the constants; None if it is too long, or there are arrays of another kind in it."""
     if any(s.dtype.kind not in "biufc" for s in recipe.slots):
         return None
-    there = {_looks(n.data): n.number for n in traced.nodes if n.kind == "constant"} if arrays else {}
+    there = {_looks(n.data): n.number for n in traced.nodes if n.kind is CONSTANT} if arrays else {}
     found = [(slot, there.get(_looks(x), -1), x) for slot, x in arrays.items()]
     if sum(x.nbytes for _, at, x in found if at < 0) > MOST:
         return None
     recipe = replace(
         recipe, constants=tuple(Constant(i, at, "" if at >= 0 else x.tobytes().hex()) for i, at, x in found)
     )
-    slots = [(s.kind, s.shape, s.dtype.str) for s in recipe.slots]
+    slots = [(s.kind.name, s.shape, s.dtype.str) for s in recipe.slots]
     return json.dumps({**vars(recipe), "slots": slots}, separators=(",", ":")).encode()
 
 
@@ -103,7 +104,7 @@ def arrays_of(recipe: Recipe, traced: Graph) -> dict[int, Any]:
         _, shape, dtype = recipe.slots[slot]
         if at < 0:
             found[slot] = (np.frombuffer(bytes.fromhex(text), dtype) if text else np.zeros(0, dtype)).reshape(shape)
-        elif traced.nodes[at].kind == "constant" and (traced.nodes[at].shape, traced.nodes[at].dtype) == (shape, dtype):
+        elif traced.nodes[at].kind is CONSTANT and (traced.nodes[at].shape, traced.nodes[at].dtype) == (shape, dtype):
             found[slot] = traced.nodes[at].data
         else:
             raise ValueError("no recipe of this graph")
@@ -116,7 +117,9 @@ def unpacked(data: bytes) -> Recipe:
         found = json.loads(data)
         if found.keys() != {f.name for f in fields(Recipe)}:
             raise ValueError("no recipe: there is something else in it")
-        found["slots"] = tuple(Slot(kind, tuple(shape), np.dtype(dtype)) for kind, shape, dtype in found["slots"])
+        found["slots"] = tuple(
+            Slot(KINDS[kind], tuple(shape), np.dtype(dtype)) for kind, shape, dtype in found["slots"]
+        )
         found["pieces"] = tuple(Piece(a, b, Kernel(*c) if c is not None else None) for a, b, c in found["pieces"])
         found["constants"] = tuple(Constant(*c) for c in found["constants"])
         made = Recipe(**found)

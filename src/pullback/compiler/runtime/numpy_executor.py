@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pullback.compiler.ir.graph import Graph, Node
-from pullback.compiler.passes.simplify import evaluated
+from pullback.compiler.ir.graph import Graph
+from pullback.compiler.ir.kinds import CONSTANT
 
 __all__ = ["Executor"]
 
@@ -23,14 +24,14 @@ class Executor:
         last = {a.number: n.number for n in graph.nodes for a in n.args}
         kept = {o.number for o in graph.outputs}
         self.steps: list[Step] = []
-        self.start: list[Any] = [n.data if n.kind == "constant" else None for n in graph.nodes]
+        self.start: list[Any] = [n.data if n.kind is CONSTANT else None for n in graph.nodes]
         self.inputs = [n.number for n in graph.inputs]
         self.outputs = [o.number for o in graph.outputs]
         for n in graph.nodes:
-            if n.kind not in ("input", "constant"):
+            if not n.kind.is_leaf:
                 spent = {a.number for a in n.args if last[a.number] == n.number and a.number not in kept}
-                gone = tuple(i for i in spent if graph.nodes[i].kind not in ("input", "constant"))
-                self.steps.append((n.number, performer(n), tuple(a.number for a in n.args), gone))
+                gone = tuple(i for i in spent if not graph.nodes[i].kind.is_leaf)
+                self.steps.append((n.number, partial(n.kind.evaluate, n), tuple(a.number for a in n.args), gone))
 
     def __call__(self, values: Sequence[Any]) -> list[Any]:
         env = list(self.start)
@@ -42,19 +43,3 @@ class Executor:
                 for i in gone:
                     env[i] = None
         return [np.array(env[i]) for i in self.outputs]
-
-
-def performer(n: Node) -> Callable[..., Any]:
-    """How a node is computed from the arrays of its arguments."""
-    if n.kind in ("map", "opaque", "scan"):
-        op, params = n.data
-        return lambda *xs: op.perform([x[()] if not x.ndim else x for x in map(np.asarray, xs)], params)
-    if n.kind == "fold":
-        op, axes = n.data
-        given = {**op.params, "axis": axes, "keepdims": False}
-        return lambda x: op.perform([x], {k: given[k] for k in op.params})
-    if n.kind == "product":
-        return lambda a, b, *c: np.matmul(a, b) + c[0] if c else np.matmul(a, b)
-    if n.kind == "part":
-        return lambda zs: zs[n.data]
-    return lambda *xs: evaluated(n, [np.asarray(x) for x in xs])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pullback.compiler.builder import code_of
 from pullback.compiler.frontend.result_inference import NO_PARAMS, Frozen
-from pullback.compiler.ir.graph import Node
+from pullback.compiler.ir.graph import Node, is_number
+from pullback.compiler.ir.kinds import MAP
 from pullback.compiler.math.cost import count_instructions
 from pullback.core.lowering import scalar
 
@@ -15,10 +16,10 @@ PER_UNIT = 4  # instructions of a long computation that take as long as a cheap 
 
 def estimate_cost(n: Node) -> int:
     """Return about how much work a node is per vector; 1 for the cheapest."""
-    if n.kind != "map" or not isinstance(n.data[0].lower, scalar):
+    if n.kind is not MAP or not isinstance(n.data[0].lower, scalar):
         return 1
     op, params = n.data
     dtypes = tuple([code_of(a.dtype) for a in n.args])
-    constants = tuple([a.data.item() if a.kind == "constant" and a.data.size == 1 else None for a in n.args])
+    constants = tuple([a.data.item() if is_number(a) else None for a in n.args])
     count = count_instructions(op, dtypes, code_of(n.dtype), Frozen(params) if params else NO_PARAMS, constants)
     return max(1, ((count or 0) + PER_UNIT // 2) // PER_UNIT)

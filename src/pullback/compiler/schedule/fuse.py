@@ -11,13 +11,15 @@ axis.  A value made in the kernel can be used in it where it is made: where thes
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.compiler.ir.graph import Graph, Node, contiguous
+from pullback.compiler.ir.graph import Graph, Node, contiguous, is_number, resolve_view, squeezed
+from pullback.compiler.ir.kinds import CAST, FOLD, INPUT, PIECES, PRODUCT, TAKE, VIEW, Kind
+from pullback.compiler.ir.products import gemm_ready, layout
 from pullback.compiler.schedule.cost import estimate_cost
 from pullback.compiler.schedule.order import sequence
 from pullback.errors import CompileError
@@ -28,8 +30,6 @@ CHEAP = frozenset({
     np.negative, np.absolute, np.logical_not, np.greater, np.less, np.greater_equal, np.less_equal, np.equal,
     np.not_equal,
 })  # fmt: skip
-CALLS = ("product", "scatter", "spaced", "scan", "windows", "opaque", "part")  # steps of their own
-STORED = (*CALLS, "view", "pieces", "take")  # they read memory
 AGAIN = 4  # instructions that are rather done again than their result stored
 DEEP = 160  # values that are computed one from the other in a kernel: each is a few calls deep when it is written
 REPEATED = 16  # the same of those that are computed wherever they are used
@@ -80,21 +80,10 @@ class Fused(NamedTuple):
     virtual: set[int]  # numbers of those that are computed wherever they are used
 
 
-@lru_cache(4096)
-def squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Without the axes of length 1."""
-    return tuple(n for n in shape if n != 1)
-
-
-def is_number(node: Node) -> bool:
-    return node.kind == "constant" and node.size == 1
-
-
 def used_as(node: Node, shape: tuple[int, ...]) -> Use:
     """A node as it is broadcast to ``shape``, whose axes of length 1 are left out."""
-    if node.kind == "view":
-        return Use(node.args[0], node.data.offset, _steps(node.shape, node.data.strides, shape))
-    return Use(node, 0, _steps(node.shape, contiguous(node.shape), shape))
+    base, offset, strides = resolve_view(node)
+    return Use(base, offset, _steps(node.shape, strides, shape))
 
 
 @lru_cache(4096)
@@ -118,10 +107,9 @@ def placed(n: Node) -> list[Use]:
     """The arguments of ``pieces`` along the axes of the result, beginning where they would begin outside of them."""
     uses = []
     for a, start in zip(n.args, n.data.starts, strict=True):
-        steps = a.data.strides if a.kind == "view" else contiguous(a.shape)
-        offset = (a.data.offset if a.kind == "view" else 0) - sum(s * at for s, at in zip(steps, start, strict=True))
-        kept = tuple(s for s, length in zip(steps, n.shape, strict=True) if length != 1)
-        uses.append(Use(a.args[0] if a.kind == "view" else a, offset, kept))
+        base, offset, steps = resolve_view(a)
+        offset -= sum(s * at for s, at in zip(steps, start, strict=True))
+        uses.append(Use(base, offset, tuple(s for s, length in zip(steps, n.shape, strict=True) if length != 1)))
     return uses
 
 
@@ -131,6 +119,10 @@ def rows_of(n: Node) -> list[Use]:
     before = squeezed(at.shape)
     after = squeezed(x.shape[1:])
     return [Use(at, 0, contiguous(before) + (0,) * len(after)), Use(x, 0, (0,) * len(before) + contiguous(after))]
+
+
+# Kinds that read memory in a kernel, element by element: where.
+READS: dict[Kind, Callable[[Node], list[Use]]] = {PIECES: placed, TAKE: rows_of}
 
 
 class Fusion:
@@ -154,11 +146,11 @@ class Fusion:
 
     def _is_virtual(self, n: Node) -> bool:
         """Cheap enough to be computed wherever it is used, and used only element by element."""
-        if n.kind not in ("map", "cast") or n.number in self.wanted:
+        if not n.kind.is_elementwise or n.number in self.wanted:
             return False
-        if any(u.kind not in ("map", "cast", "fold") for u in self.users[n.number]):
+        if any(u.kind.reads_memory for u in self.users[n.number]):
             return False
-        if n.kind == "cast" or n.dtype == bool or n.number in self.again:
+        if n.kind is CAST or n.dtype == bool or n.number in self.again:
             return True
         kernel = n.data[0].kernel
         return kernel in CHEAP or (kernel in WITH_NUMBER and any(is_number(a) for a in n.args))
@@ -177,31 +169,29 @@ class Fusion:
     def needs(self, n: Node) -> list[Use]:
         """The same for the arguments of a node, along its own axes; for a fold, along those of its argument."""
         if n.number not in self.known:
-            if n.kind in ("pieces", "take"):
-                self.known[n.number] = placed(n) if n.kind == "pieces" else rows_of(n)
+            if n.kind in READS:
+                self.known[n.number] = READS[n.kind](n)
             else:
-                shape = n.args[0].shape if n.kind == "fold" else n.shape
+                shape = n.args[0].shape if n.kind is FOLD else n.shape
                 self.known[n.number] = [u for a in n.args for u in self.uses(used_as(a, shape))]
         return self.known[n.number]
 
     def run(self) -> Fused:
         for n in self.graph.nodes:
-            if n.kind in ("map", "cast", "fold", "pieces", "take") and n.number not in self.virtual:
+            if n.kind.fuses and n.number not in self.virtual:
                 self._place(n)
-            elif n.kind in CALLS:
+            elif n.kind.is_call:
                 self._call(n)
-            elif n.kind == "view" and self._must_be_laid_out(n):
+            elif n.kind is VIEW and self._must_be_laid_out(n):
                 self._place(n)
         return Fused(self._ordered(), self._stored(), self.virtual)
 
     def _must_be_laid_out(self, n: Node) -> bool:
         """A view is computed with, mostly; its elements are put in order for whoever cannot."""
         users = self.users[n.number]
-        if n.number in self.wanted or any(
-            u.kind in ("opaque", "view", "take", "scatter", "spaced", "scan", "windows") for u in users
-        ):
+        if n.number in self.wanted or any(u.kind.needs_contiguous for u in users):
             return True
-        return any(u.kind == "product" for u in users) and not gemm_ready(n)
+        return any(u.kind is PRODUCT for u in users) and not gemm_ready(n)
 
     def _call(self, n: Node) -> None:
         mask = 0
@@ -212,7 +202,7 @@ class Fusion:
 
     def _memory_of(self, call: Node, a: Node) -> Node:
         """The node whose memory a call reads for an argument."""
-        return layout(a)[0] if call.kind == "product" else a
+        return layout(a)[0] if call.kind is PRODUCT else a
 
     def _reach(self, node: Node) -> int:
         """The kernels that must have run before a node is there."""
@@ -222,8 +212,8 @@ class Fusion:
         return self.before.get(node.number, 0)
 
     def _place(self, n: Node) -> None:
-        needs = [Use(n.args[0], n.data.offset, used_as(n, n.shape).steps)] if n.kind == "view" else self.needs(n)
-        axes = squeezed(n.args[0].shape if n.kind == "fold" else n.shape)
+        needs = [Use(n.args[0], n.data.offset, used_as(n, n.shape).steps)] if n.kind is VIEW else self.needs(n)
+        axes = squeezed(n.args[0].shape if n.kind is FOLD else n.shape)
         mask = 0
         for u in needs:
             mask |= self._reach(u.node)
@@ -246,7 +236,7 @@ class Fusion:
         return max((self.depth[u.node.number] for u in needs if self.home.get(u.node.number) is k), default=0)
 
     def _join(self, n: Node, k: Kernel, level: str, mask: int) -> None:
-        if n.kind == "fold" and level != FULL and k.axes == squeezed(n.args[0].shape):
+        if n.kind is FOLD and level != FULL and k.axes == squeezed(n.args[0].shape):
             folded = self._folded(n)
             if 0 < len(folded) < len(k.axes):
                 k.split = folded[0] if level == ROW else len(folded)
@@ -271,10 +261,10 @@ class Fusion:
 
     def _level(self, n: Node, k: Kernel, axes: tuple[int, ...], needs: list[Use]) -> str:
         """At which level a node could be computed in a kernel; nothing if it cannot."""
-        row = n.kind in ("map", "cast") and k.split is not None and axes == k.axes[: k.split] and axes != k.axes
+        row = n.kind.is_elementwise and k.split is not None and axes == k.axes[: k.split] and axes != k.axes
         if axes != k.axes and not row:
             return ""
-        if n.kind == "take" and (n.args[0].number in k.levels or k.levels.get(n.args[1].number) == ROW):
+        if n.kind is TAKE and (n.args[0].number in k.levels or k.levels.get(n.args[1].number) == ROW):
             return ""  # rows, and their positions, are read from memory
         for u in needs:
             if row:
@@ -285,7 +275,7 @@ class Fusion:
                 return ""
         if row:
             return ROW if any(u.node.number in k.levels for u in needs) else ""
-        if n.kind != "fold":
+        if n.kind is not FOLD:
             return FULL
         folded = self._folded(n)
         if not folded:
@@ -305,7 +295,7 @@ class Fusion:
             stored.update(self._memory_of(n, a).number for a in n.args)
         for k in self.kernels:
             for n in k.nodes:
-                if n.kind == "view":
+                if n.kind is VIEW:
                     stored.update((n.number, n.args[0].number))
                     continue
                 for u in self.needs(n):
@@ -325,7 +315,9 @@ class Fusion:
     def _direct(self, step: Any) -> list[Node]:
         """What a step takes from others."""
         if isinstance(step, Kernel):
-            return [u.node for n in step.nodes for u in (self.needs(n) if n.kind != "view" else [used_as(n, n.shape)])]
+            return [
+                u.node for n in step.nodes for u in (self.needs(n) if n.kind is not VIEW else [used_as(n, n.shape)])
+            ]
         return [self._memory_of(step, a) for a in step.args]
 
 
@@ -348,7 +340,7 @@ class Again:
             self.until[n.number] = max((self._needed(u) for u in self.users[n.number]), default=n.number)
 
     def _needed(self, u: Node) -> int:
-        passed_on = u.kind == "view" or u.number in self.made.virtual or u.number in self.found
+        passed_on = u.kind is VIEW or u.number in self.made.virtual or u.number in self.found
         return self.until[u.number] if passed_on else u.number
 
     def run(self) -> set[int]:
@@ -365,12 +357,12 @@ class Again:
             m = waiting.pop()
             if is_number(m) or m.number in cone:
                 continue
-            if m is not n and (m.kind == "input" or m.number in self.made.stored):
+            if m is not n and (m.kind is INPUT or m.number in self.made.stored):
                 sources[m.number] = m
             elif (
-                m.kind not in ("map", "cast")
+                not m.kind.is_elementwise
                 or estimate_cost(m) > 1
-                or any(u.kind in STORED for u in self.users[m.number])
+                or any(u.kind.reads_memory for u in self.users[m.number])
             ):
                 return
             else:
@@ -384,34 +376,7 @@ class Again:
         kept = 0  # bytes, for as long as they are kept
         for x in sources.values():
             others = (self._needed(u) for u in self.users[x.number] if u.number not in cone)
-            kept += x.nbytes * max(end - max(start, *others, 0), 0) if x.kind != "input" else 0
+            kept += x.nbytes * max(end - max(start, *others, 0), 0) if x.kind is not INPUT else 0
         if kept <= n.nbytes * (end - start) // len(sources):
             self.found |= cone
             self.until.update({number: max(self.until[number], end) for number in sources})
-
-
-# ---- operands of matrix products
-
-
-def layout(x: Node) -> tuple[Node, int, tuple[int, ...]]:
-    """The memory of an operand of a product, where it begins in it, and its steps."""
-    if x.kind == "view" and gemm_ready(x):
-        return x.args[0], x.data.offset, x.data.strides
-    return x, 0, contiguous(x.shape)
-
-
-def gemm_ready(x: Node) -> bool:
-    """Whether BLAS can take a view as it lies: one of the last two axes goes by single steps, the other by rows."""
-    steps, shape = x.data.strides[-2:], x.shape[-2:]
-    return gemm_flag(shape, steps) is not None
-
-
-@lru_cache(4096)
-def gemm_flag(shape: tuple[int, ...], steps: tuple[int, ...]) -> Any:
-    """Whether a matrix lies transposed, and the length of its rows in memory; None if BLAS cannot take it."""
-    (m, n), (row, column) = shape, steps
-    if (column == 1 or n == 1) and (row >= n or m == 1):
-        return False, max(row if m > 1 else n, n, 1)
-    if (row == 1 or m == 1) and (column >= m or n == 1):
-        return True, max(column if n > 1 else m, m, 1)
-    return None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pullback.compiler.codegen.loops.access import Access
-from pullback.compiler.ir.graph import Node
-from pullback.compiler.schedule.fuse import FULL, ROW, Use, is_number, taken
+from pullback.compiler.ir.graph import Node, is_number
+from pullback.compiler.ir.kinds import FOLD, TAKE
+from pullback.compiler.schedule.fuse import FULL, READS, ROW, Use, taken
+from pullback.compiler.schedule.loops import Plan
 
 __all__ = ["InPlace"]
 
@@ -14,7 +15,7 @@ __all__ = ["InPlace"]
 class InPlace:
     """The order in which a kernel reads and writes the elements at one place."""
 
-    def __init__(self, plan: Access) -> None:
+    def __init__(self, plan: Plan) -> None:
         self.plan, self.kernel, self.fused = plan, plan.kernel, plan.fused
         self.natural = [n for n in plan.stored if self.kernel.levels[n.number] == FULL]
         self.elsewhere: set[int] = set()  # what is read at other places than where it would be written
@@ -26,15 +27,15 @@ class InPlace:
     def _follow(self) -> None:
         steps = self.kernel.natural(self.natural[0])
         self.elsewhere = {u.node.number for u in self.plan.loads if u.offset or u.steps != steps}
-        self.elsewhere |= {n.args[0].number for n in self.kernel.nodes if n.kind == "take"}
+        self.elsewhere |= {n.args[0].number for n in self.kernel.nodes if n.kind is TAKE}
         time = 0
         for number in range(self.plan.passes):
             seen: set[Use] = set()  # in a pass an element is read once, and then in a register
             for n in self.plan._done_in(number):
-                uses = self.plan.given(n) if n.kind == "fold" else [Use(n, 0, self.kernel.natural(n))]
+                uses = self.plan.given(n) if n.kind is FOLD else [Use(n, 0, self.kernel.natural(n))]
                 for node in self._reads(uses, number, seen):
                     self.read[node.number] = time
-                if n.kind != "fold":
+                if n.kind is not FOLD:
                     self.written[n.number] = time
                 time += 1
 
@@ -52,9 +53,9 @@ class InPlace:
                 if kernel.levels[node.number] == ROW:
                     continue
                 kept = plan.stage[node.number] < number
-                if kept and (node.number in plan.scratch_at or node.number in self.fused.stored):
+                if kept and (node in plan.scratch_nodes or node.number in self.fused.stored):
                     continue
-                if node.kind in ("pieces", "take"):  # they read on their own
+                if node.kind in READS:  # they read on their own
                     yield from (u.node for u in plan.given(node))
                 else:
                     waiting += plan.given(node)

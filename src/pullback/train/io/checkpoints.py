@@ -1,80 +1,139 @@
-"""Models in files: structure as JSON, numbers by their places, the optimizer's state, the place in a training."""
+"""Write and read models and checkpoints: structure as JSON, variables, optimizer state, the position in a training."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from pullback.core.variable import by_name
+from pullback.core.variable import Variable, by_name
 from pullback.errors import CheckpointError, DataError
 from pullback.train.io.saving import load, put, save
 from pullback.train.io.structure import built, described
 from pullback.train.optim import optimizers, schedules
+from pullback.train.optim.step import Optimizer
+from pullback.typing import Shape
 
 __all__ = [
-    "read_checkpoint", "read_model", "with_variables", "without_variables", "write_checkpoint", "write_model",
+    "OptimizerCopy", "StoredModel", "TrainingSettings", "copy_optimizer", "read_checkpoint", "read_model",
+    "restore_optimizer", "write_checkpoint", "write_model",
 ]  # fmt: skip
 
-
-def write_model(path: Any, model: Any) -> None:
-    """Everything that ``read_model`` needs to make the model again."""
-    save(path, {"model": json.dumps(described(model, model.name)), **_numbers(model), **_learning(model)})
+Path = str | os.PathLike[str]
 
 
-def write_checkpoint(path: Any, model: Any, training: Any, callbacks: Any) -> None:
-    """Everything that goes on from here needs; the model itself is made by the program that reads it."""
-    save(path, {**_numbers(model), "training": json.dumps(training), "callbacks": callbacks})
+class StoredModel(Protocol):
+    """What a file needs of a model."""
+
+    name: str
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """The shapes of its inputs without the batch; empty before it has variables."""
+
+    @property
+    def variables(self) -> list[Variable]:
+        """All variables."""
+
+    def named_variables(self) -> dict[str, Variable]:
+        """All variables by their places in the model."""
+
+    def build_for(self, shapes: Sequence[Shape]) -> None:
+        """Make the variables for inputs of these shapes."""
 
 
-def _numbers(model: Any) -> dict[str, Any]:
+class TrainingSettings(NamedTuple):
+    """What a model was compiled with; losses and metrics by their names."""
+
+    optimizer: Optimizer
+    losses: list[str]
+    metrics: list[str]
+
+
+class OptimizerCopy(NamedTuple):
+    """An optimizer without its variables: how it is made, and its state by places in the model."""
+
+    make: Callable[..., Optimizer]
+    config: dict[str, Any]
+    state: dict[str, Any]
+
+
+# ---- write
+
+
+def write_model(
+    path: Path, model: StoredModel, optimizer: Optimizer | None, names: tuple[list[str], list[str]] | None
+) -> None:
+    """Write everything that ``read_model`` needs; ``names`` are those of losses and metrics, if all have one."""
+    content = {"model": json.dumps(described(model, model.name)), **_collect_values(model, optimizer)}
+    if optimizer is not None and names is not None:
+        content |= _describe_training(optimizer, *names)
+    save(path, content)
+
+
+def write_checkpoint(
+    path: Path,
+    model: StoredModel,
+    optimizer: Optimizer | None,
+    training: Mapping[str, Any] | None,
+    callbacks: Mapping[str, Any] | None,
+) -> None:
+    """Write what resuming a training needs; the program that resumes makes the model itself."""
+    save(path, {**_collect_values(model, optimizer), "training": json.dumps(training), "callbacks": callbacks})
+
+
+def _collect_values(model: StoredModel, optimizer: Optimizer | None) -> dict[str, Any]:
+    """Return the variables by their places, the shapes of the inputs, and the optimizer's state."""
     found: dict[str, Any] = {"weights": model.named_variables(), "shapes": json.dumps(model.shapes)}
-    if model.optimizer is not None:
-        by_name(found["weights"].values(), f"{model.name}.save")
-        called = {v.name: place for place, v in found["weights"].items()}
-        state = model.optimizer.state_dict()  # of which another model may have a part
-        found["optimizer"] = {
-            _renamed(k, called): x for k, x in state.items() if "/" not in k or _variable(k) in called
-        }
+    if optimizer is not None:
+        found["optimizer"] = _collect_state(model, optimizer)
     return found
 
 
-def _learning(model: Any) -> dict[str, Any]:
-    """What it learns with, if names say it all; else the program that reads it says it again."""
-    if model.optimizer is None or not all(one.named for one in (*model._objectives, *model._metrics)):
-        return {}
+def _collect_state(model: StoredModel, optimizer: Optimizer) -> dict[str, Any]:
+    """Return the optimizer's state of this model's variables, slots named by the places of their variables."""
+    variables = model.named_variables()
+    by_name(variables.values(), f"{model.name}.save")
+    places = {v.name: place for place, v in variables.items()}
+    state = optimizer.state_dict()  # may have slots of another model's variables too
+    return {_rename_slot(k, places): x for k, x in state.items() if "/" not in k or _variable_name(k) in places}
+
+
+def _describe_training(optimizer: Optimizer, losses: list[str], metrics: list[str]) -> dict[str, Any]:
     try:
-        config = described(model.optimizer.get_config(), "optimizer")
+        config = described(optimizer.get_config(), "optimizer")
     except CheckpointError:  # a learning rate that is a function of the user's
         return {}
-    losses, metrics = ([one.name for one in group] for group in (model._objectives, model._metrics))
-    said = {"optimizer": model.optimizer.name, "config": config, "loss": losses, "metrics": metrics}
-    return {"learning": json.dumps(said)}
+    training = {"optimizer": optimizer.name, "config": config, "loss": losses, "metrics": metrics}
+    return {"learning": json.dumps(training)}
 
 
-def _renamed(key: str, called: Mapping[str, str]) -> str:
-    """A slot's name with the name of its variable replaced."""
+def _rename_slot(key: str, names: Mapping[str, str]) -> str:
+    """Return a slot's name with the name of its variable replaced."""
     variable, _, slot = key.rpartition("/")
-    return f"{called[variable]}/{slot}" if variable in called else key
+    return f"{names[variable]}/{slot}" if variable in names else key
 
 
-def _variable(key: str) -> str:
-    """The name of the variable that a slot belongs to."""
+def _variable_name(key: str) -> str:
+    """Return the name of the variable that a slot belongs to."""
     return key.rpartition("/")[0]
 
 
-def read_checkpoint(path: Any, model: Any) -> Any:
-    """Put what is in the file into the model and its optimizer; gives the place in training and what callbacks know."""
-    found = _opened(path, model.name)
+# ---- read
+
+
+def read_checkpoint(path: Path, model: StoredModel, optimizer: Optimizer | None) -> tuple[Any, Any]:
+    """Load a file into the model and its optimizer; return the position in training and the callbacks' state."""
+    found = _load_values(path, model.name)
     where = os.path.basename(os.fspath(path))
     _build(model, found)
     before = [(v, v.held) for v in model.variables]
     put(f"load: {where}", found["weights"], model.named_variables(), casts=False)
     try:
-        _put_state(model, found.get("optimizer"))
+        _load_state(model, optimizer, found.get("optimizer"))
     except DataError as error:
         for v, held in before:
             v.hold(held.value)
@@ -85,24 +144,9 @@ def read_checkpoint(path: Any, model: Any) -> Any:
     return (json.loads(found["training"]) if "training" in found else None), found.get("callbacks")
 
 
-def _put_state(model: Any, state: Any) -> None:
-    if model.optimizer is None or state is None:
-        return
-    optimizer, places = model.optimizer, model.named_variables()
-    own = {v.name for v in places.values()}
-    names = {place: v.name for place, v in places.items()}
-    new = {_renamed(key, names): x for key, x in state.items()}
-    told = {_variable(key) for key in new}
-    # What is kept of variables of other models stays; what the file does not tell of begins anew.
-    now = {k: x for k, x in optimizer.state_dict().items() if "/" in k and _variable(k) not in told}
-    for key, x in now.items():
-        new[key] = np.full_like(x, optimizer.start_of(key)) if _variable(key) in own else x
-    optimizer.load_state_dict(new, [v for v in places.values() if v.name in told])
-
-
-def read_model(path: Any) -> Any:
-    """The model that ``write_model`` wrote, with its variables, and what it learns with if that was named."""
-    found = _opened(path, "load_model")
+def read_model(path: Path) -> tuple[Any, TrainingSettings | None]:
+    """Return the model that ``write_model`` wrote, and what it was compiled with if the file has that."""
+    found = _load_values(path, "load_model")
     where = os.path.basename(os.fspath(path))
     if "model" not in found:
         raise CheckpointError(
@@ -113,37 +157,15 @@ def read_model(path: Any) -> Any:
     model = built(json.loads(found["model"]), where, makers)
     _build(model, found)
     put(f"load_model: {where}", found["weights"], model.named_variables(), casts=False)
-    if "learning" in found:
-        said = json.loads(found["learning"])
-        config = built(said["config"], where, makers)
-        model.compile(getattr(optimizers, said["optimizer"])(**config), said["loss"], said["metrics"])
-        _put_state(model, found.get("optimizer"))
-    return model
+    if "learning" not in found:
+        return model, None
+    training = json.loads(found["learning"])
+    optimizer = getattr(optimizers, training["optimizer"])(**built(training["config"], where, makers))
+    _load_state(model, optimizer, found.get("optimizer"))
+    return model, TrainingSettings(optimizer, training["loss"], training["metrics"])
 
 
-def _build(model: Any, found: Mapping[str, Any]) -> None:
-    """Make the variables of a model that has seen no input yet, for the shapes that the saved one had seen."""
-    shapes = json.loads(found.get("shapes", "[]"))
-    if shapes and not model.variables:
-        model.built_for([tuple(shape) for shape in shapes])
-
-
-def without_variables(model: Any) -> Any:
-    """What a copy of a model learns with: the kind and arguments of its optimizer, and its state by places."""
-    if model.optimizer is None:
-        return None
-    return model.optimizer.maker, model.optimizer.get_config(), _numbers(model)["optimizer"]
-
-
-def with_variables(model: Any) -> None:
-    """Make an optimizer of what ``without_variables`` gave, for the variables that the model has now."""
-    if model.optimizer is not None:
-        maker, config, state = model.optimizer
-        model.optimizer = maker(**config)
-        _put_state(model, state)
-
-
-def _opened(path: Any, what: str) -> dict[str, Any]:
+def _load_values(path: Path, what: str) -> dict[str, Any]:
     found = load(path)
     if not isinstance(found, dict) or not isinstance(found.get("weights"), dict):
         raise CheckpointError(
@@ -151,3 +173,41 @@ def _opened(path: Any, what: str) -> dict[str, Any]:
             "pb.train.load reads other safetensors files."
         )
     return found
+
+
+def _build(model: StoredModel, found: Mapping[str, Any]) -> None:
+    """Make the variables of a model without any, for the input shapes of the saved one."""
+    shapes = json.loads(found.get("shapes", "[]"))
+    if shapes and not model.variables:
+        model.build_for([tuple(shape) for shape in shapes])
+
+
+def _load_state(model: StoredModel, optimizer: Optimizer | None, state: Mapping[str, Any] | None) -> None:
+    """Load an optimizer's state, in which slots are named by places in the model."""
+    if optimizer is None or state is None:
+        return
+    variables = model.named_variables()
+    own = {v.name for v in variables.values()}
+    names = {place: v.name for place, v in variables.items()}
+    new = {_rename_slot(key, names): x for key, x in state.items()}
+    stored = {_variable_name(key) for key in new}
+    # Slots of other models' variables stay; those of this model that the file does not have start anew.
+    now = {k: x for k, x in optimizer.state_dict().items() if "/" in k and _variable_name(k) not in stored}
+    for key, x in now.items():
+        new[key] = np.full_like(x, optimizer.start_of(key)) if _variable_name(key) in own else x
+    optimizer.load_state_dict(new, [v for v in variables.values() if v.name in stored])
+
+
+# ---- copies of models
+
+
+def copy_optimizer(model: StoredModel, optimizer: Optimizer) -> OptimizerCopy:
+    """Return what ``restore_optimizer`` needs to make the same optimizer for a copy of the model."""
+    return OptimizerCopy(optimizer.maker, optimizer.get_config(), _collect_state(model, optimizer))
+
+
+def restore_optimizer(model: StoredModel, copy: OptimizerCopy) -> Optimizer:
+    """Return the optimizer that ``copy_optimizer`` was given, for the variables of this model."""
+    optimizer = copy.make(**copy.config)
+    _load_state(model, optimizer, copy.state)
+    return optimizer

@@ -1,4 +1,4 @@
-"""One training: epochs and steps, what is measured on the way, where it can stop, and from where it can go on."""
+"""One call of ``fit``: epochs and steps, what is measured, when it stops, and how it resumes from a checkpoint."""
 
 from __future__ import annotations
 
@@ -7,63 +7,99 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from types import FrameType
+from typing import Any, Protocol
 
 import numpy as np
 
+from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, WriteLog, logging_writes
 from pullback.diagnostics.nans import diagnose
 from pullback.errors import DataError, NanError
 from pullback.ops import random
 from pullback.train.data.dataset import Dataset
+from pullback.train.io.checkpoints import Path
 from pullback.train.loop.callback import CallbackList
+from pullback.train.loop.examples import Arrays, Examples
 from pullback.train.loop.history import History
-from pullback.train.loop.progress import bar
+from pullback.train.loop.model import TrainableModel
+from pullback.train.loop.progress import Progress, bar
+from pullback.train.optim.step import Optimizer
+from pullback.typing import Array
 
-__all__ = ["Means", "Run"]
+__all__ = ["RunningMeans", "Stepper", "TrainingRun"]
 
 
-class Means:
-    """Means over the examples of many batches, added up in float64."""
+class Stepper(Protocol):
+    """What a run needs of a trainer."""
+
+    stop_training: bool
+
+    @property
+    def model(self) -> TrainableModel:
+        """The model that is trained."""
+
+    @property
+    def metric_names(self) -> list[str]:
+        """The names of the numbers that a step returns."""
+
+    def get_optimizer(self) -> Optimizer:
+        """Return the optimizer."""
+
+    def make_train_step(self) -> Callable[[Arrays, Arrays], list[Any]]:
+        """Return the function that makes one step."""
+
+    def compute_loss(self, xs: Arrays, ys: Arrays, training: bool) -> tuple[Any, list[Any]]:
+        """Return the loss and the metrics of a batch."""
+
+    def load_checkpoint(self, path: Path) -> tuple[Any, Any]:
+        """Load a checkpoint; return the position in training and the callbacks' state."""
+
+
+class RunningMeans:
+    """Means of named numbers over the examples of many batches, summed in float64."""
 
     def __init__(self, names: list[str]) -> None:
         self.names, self.sums, self.count = names, [0.0] * len(names), 0
 
-    def add(self, values: Any, size: int) -> None:
+    def add(self, values: Sequence[Any], size: int) -> None:
+        """Add the means of a batch of this size."""
         for i, v in enumerate(values):
             self.sums[i] += float(v) * size
         self.count += size
 
-    def values(self) -> dict[str, float]:
+    def compute(self) -> dict[str, float]:
+        """Return the means by name."""
         return {name: total / self.count for name, total in zip(self.names, self.sums, strict=True)}
 
 
-class Run:
-    """A training that is going on, of a model on the batches of a dataset."""
+class TrainingRun:
+    """One training of a model on the batches of a dataset, from its first epoch or a checkpoint to its end."""
 
     def __init__(
         self,
-        model: Any,
+        trainer: Stepper,
         batches: Dataset,
-        rows: Callable[[Any], Any],
+        convert: Callable[[Any], Examples],
         epochs: int,
-        measure: Callable[[], dict[str, float]] | None,
+        validate: Callable[[], dict[str, float]] | None,
         callbacks: Any,
-        verbose: Any,
+        verbose: int | str,
     ) -> None:
-        self.model, self.batches, self.rows = model, batches, rows  # what makes inputs and targets of a batch
-        self.epochs, self.measure, self.verbose = epochs, measure, verbose
-        self.callbacks = CallbackList(callbacks, model)
+        self.trainer, self.model = trainer, trainer.model
+        self.batches, self.convert = batches, convert  # from an element of the dataset to inputs and targets
+        self.epochs, self.validate, self.verbose = epochs, validate, verbose
+        self.callbacks = CallbackList(callbacks, self.model)
         self.history = History()
         self.epoch = self.steps = 0
-        self.means = Means(model._names())
+        self.means = RunningMeans(trainer.metric_names)
 
-    # ---- where it is
+    # ---- position
 
     def state(self) -> dict[str, Any]:
-        """Everything that decides how it goes on, but for what the model and its optimizer hold."""
+        """Return the position in training, without what the model, its optimizer and the callbacks hold."""
         return {
             "epoch": self.epoch,
             "steps": self.steps,
@@ -77,15 +113,14 @@ class Run:
             "epochs": self.history.epochs,
         }
 
-    def resume(self, path: Any) -> None:
-        """Go on from a checkpoint, if it is there; if it does not fit, the model stays as it is."""
+    def resume(self, path: Path) -> None:
+        """Continue from a checkpoint, if the file exists; if it does not fit, the model stays as it is."""
         if os.path.exists(path):
-            kept = Kept(self.model)
-            with kept.unless_it_succeeds(None):
-                self._go_on_from(path)
+            with StepUndo(self.model, self.trainer.get_optimizer()).record(None):
+                self._load(path)
 
-    def _go_on_from(self, path: Any) -> None:
-        state, remembered = self.model.load_checkpoint(path)
+    def _load(self, path: Path) -> None:
+        state, remembered = self.trainer.load_checkpoint(path)
         if state is None:
             raise DataError(f"{self.model.name}.fit: {os.fspath(path)!r} was not written during a training.")
         if state["names"] != self.means.names:
@@ -101,152 +136,157 @@ class Run:
         self.history.steps = self.steps
         self.callbacks.restore(remembered)
         random.set_state(state["random"])
-        for generator, place in zip(self.model.generators(), state["generators"], strict=True):
-            generator.bit_generator.state = place
+        for generator, position in zip(self.model.generators(), state["generators"], strict=True):
+            generator.bit_generator.state = position
 
-    # ---- on it goes
+    # ---- training
 
-    def go(self) -> History:
+    def train(self) -> History:
+        """Train until the last epoch, or until a callback or Ctrl-C stops it."""
         began = time.perf_counter()
         self.callbacks.on_train_begin({})
         logs: dict[str, float] = {}
-        with stoppable() as asked, np.errstate(all="ignore"):  # a loss that is not finite is diagnosed
+        with defer_sigint() as is_interrupted, np.errstate(all="ignore"):  # a loss that is not finite is diagnosed
             while self.epoch < self.epochs and not self.history.stopped:
-                logs = self._epoch_of(asked)
+                logs = self._train_epoch(is_interrupted)
         self.callbacks.on_train_end(logs)
         self.history.seconds = time.perf_counter() - began
         return self.history
 
-    def _epoch_of(self, asked: Callable[[], bool]) -> dict[str, float]:
-        model, means, epoch = self.model, self.means, self.epoch
+    def _train_epoch(self, is_interrupted: Callable[[], bool]) -> dict[str, float]:
+        means, epoch = self.means, self.epoch
         if not means.count:
             self.callbacks.on_epoch_begin(epoch, {})
-        with bar(_length(self.batches), epoch, self.epochs, self.verbose) as progress:
-            self._steps_of(progress, asked)
+        with bar(_find_length(self.batches), epoch, self.epochs, self.verbose) as progress:
+            self._train_batches(progress, is_interrupted)
             if not means.count:
-                raise DataError(f"{model.name}.fit: the dataset is empty: epoch {epoch + 1} has no batch.")
-            logs = means.values()
-            if self.history.stopped is None and self.measure is not None:
-                logs |= {f"val_{name}": value for name, value in self.measure().items()}
+                raise DataError(f"{self.model.name}.fit: the dataset is empty: epoch {epoch + 1} has no batch.")
+            logs = means.compute()
+            if self.history.stopped is None and self.validate is not None:
+                logs |= {f"val_{name}": value for name, value in self.validate().items()}
             progress.close(logs)
         self.history.add(epoch, logs)
-        if self.history.stopped is not None:  # an epoch that was broken off has no end
+        if self.history.stopped is not None:  # an epoch that was interrupted has no end
             return logs
-        self.means, self.epoch = Means(means.names), epoch + 1
+        self.means, self.epoch = RunningMeans(means.names), epoch + 1
         self.callbacks.on_epoch_end(epoch, logs)
-        if model.stop_training:
+        if self.trainer.stop_training:
             self.history.stopped = self.callbacks.stopped or f"by a callback after epoch {epoch + 1}"
         return logs
 
-    def _steps_of(self, progress: Any, asked: Callable[[], bool]) -> None:
-        """The batches of an epoch, or of what is left of it."""
-        model, means, step = self.model, self.means, None
-        names, watched = means.names, self.callbacks.has_batch_hooks
+    def _train_batches(self, progress: Progress, is_interrupted: Callable[[], bool]) -> None:
+        """Train on the batches of an epoch, or on those that are left of it."""
+        trainer, means, step = self.trainer, self.means, None
+        names, has_batch_hooks = means.names, self.callbacks.has_batch_hooks
         for number, batch in enumerate(self.batches):
-            xs, ys = self.rows(batch)
-            if watched:
+            xs, ys = self.convert(batch)
+            if has_batch_hooks:
                 self.callbacks.on_batch_begin(number, {})
             if step is None:
-                step, kept = model._step(), Kept(model)
-            with kept.unless_it_succeeds((xs, ys)):
+                step, undo = trainer.make_train_step(), StepUndo(self.model, trainer.get_optimizer())
+            with undo.record((xs, ys)):
                 values = [float(v) for v in step(xs, ys)]
             if not math.isfinite(values[0]):
-                raise self._diagnosed(kept, f"the loss is not finite in epoch {self.epoch + 1}, batch {number + 1}")
+                raise self._diagnose(undo, f"the loss is not finite in epoch {self.epoch + 1}, batch {number + 1}")
             self.steps += 1
             self.history.steps = self.steps
             means.add(values, len(xs[0]))
             progress.step(values[0], dict(zip(names[1:], values[1:], strict=True)))
-            if watched:
+            if has_batch_hooks:
                 logs = {"batch": number, "size": len(xs[0]), **dict(zip(names, values, strict=True))}
                 self.callbacks.on_batch_end(number, logs)
-            if asked():
+            if is_interrupted():
                 self.history.stopped = f"by Ctrl-C after step {self.steps}"
                 break
-            if model.stop_training:
+            if trainer.stop_training:
                 self.history.stopped = self.callbacks.stopped or f"by a callback after step {self.steps}"
                 break
-        if step is not None and (spoilt := kept.spoilt()):  # after the last step no loss would show it
+        if step is not None and (spoilt := undo.find_nonfinite()):  # after the last step no loss would show it
             which = f"{', '.join(spoilt)} {'is' if len(spoilt) == 1 else 'are'}"
-            raise self._diagnosed(kept, f"{which} not finite after epoch {self.epoch + 1}, batch {number + 1}")
+            raise self._diagnose(undo, f"{which} not finite after epoch {self.epoch + 1}, batch {number + 1}")
 
-    def _diagnosed(self, kept: Kept, what: str) -> NanError:
-        """An error that says where numbers came from that are not finite; the model is as it was before it had them."""
-        model, (xs, ys) = self.model, kept.back_to_finite()
-        good = kept.values()
-        report = diagnose(lambda *xs: model._cost(xs, ys, True)[0])(*xs)
-        kept.put(good)
-        error = NanError(f"{model.name}.fit: {what}. The model is as it was after its last finite step.\n{report}")
+    def _diagnose(self, undo: StepUndo, what: str) -> NanError:
+        """Return an error that says where NaN or infinity came from; the model is put back before it had them."""
+        xs, ys = undo.undo_to_finite()
+        before = undo.get_values()
+        report = diagnose(lambda *xs: self.trainer.compute_loss(xs, ys, True)[0])(*xs)
+        undo.set_values(before)
+        error = NanError(f"{self.model.name}.fit: {what}. The model is as it was after its last finite step.\n{report}")
         error.report = report
         return error
 
 
-class Kept:
-    """What the latest two steps wrote over in a model and its optimizer, and the batches of these steps.
+class StepUndo:
+    """Undoes the latest two steps: logs what they wrote over in the model and its optimizer, and their batches.
 
-    Of variables that hold a new array after a step it is the old one; where rows were written into one, the old rows.
+    Of a variable that holds a new array after a step the log has the old one; where rows were written, the old rows.
     """
 
-    def __init__(self, model: Any) -> None:
-        self.all = [*model.variables, *model.optimizer.slots(model.trainable_variables)]
-        self.finite = [v for v in model.variables if _is_finite(v.held.value)]
-        self.before: list[tuple[WriteLog, Any]] = []
+    def __init__(self, model: TrainableModel, optimizer: Optimizer) -> None:
+        self._all = [*model.variables, *optimizer.slots(model.trainable_variables)]
+        self._finite = [v for v in model.variables if _is_finite(v.held.value)]
+        self._steps: list[tuple[WriteLog, Examples | None]] = []
 
-    def values(self) -> list[tuple[Variable, Any]]:
-        return [(v, v.held) for v in self.all]
+    def get_values(self) -> list[tuple[Variable, Tensor]]:
+        """Return what all variables hold now."""
+        return [(v, v.held) for v in self._all]
 
-    def spoilt(self) -> list[str]:
-        """The names of the model's variables that were finite at first and are not any more."""
-        return [v.name for v in self.finite if not _is_finite(v.held.value)]
-
-    def put(self, values: list[tuple[Variable, Any]]) -> None:
+    def set_values(self, values: list[tuple[Variable, Tensor]]) -> None:
+        """Put back what ``get_values`` returned."""
         for v, held in values:
             v.held = held
 
+    def find_nonfinite(self) -> list[str]:
+        """Return the names of the model's variables that were finite at first and are not any more."""
+        return [v.name for v in self._finite if not _is_finite(v.held.value)]
+
     @contextmanager
-    def unless_it_succeeds(self, batch: Any) -> Iterator[None]:
-        """If a step is broken off, nothing of it stays."""
+    def record(self, batch: Examples | None) -> Iterator[None]:
+        """Log the writes of a step in a ``with`` block; undo them if it raises."""
         with logging_writes() as log:
-            self.before = [*self.before[-1:], (log, batch)]
+            self._steps = [*self._steps[-1:], (log, batch)]
             try:
                 yield
             except BaseException:
                 log.undo()
                 raise
 
-    def back_to_finite(self) -> Any:
-        """Take the latest step back, and the one before if its gradients were the cause; gives the batch that was."""
-        for log, batch in reversed(self.before):
+    def undo_to_finite(self) -> Examples:
+        """Undo the latest step, and the one before if its gradients were the cause; return the batch of the cause."""
+        for log, batch in reversed(self._steps):
             log.undo()
-            if all(_is_finite(v.held.value) for v in self.all):
+            if batch is not None and all(_is_finite(v.held.value) for v in self._all):
                 return batch
-        return self.before[-1][1]
+        latest = self._steps[-1][1]
+        assert latest is not None  # only resuming records without a batch
+        return latest
 
 
-def _is_finite(x: Any) -> bool:
+def _is_finite(x: Array) -> bool:
     return bool(np.all(np.isfinite(x)))
 
 
 @contextmanager
-def stoppable() -> Iterator[Callable[[], bool]]:
-    """In this block Ctrl-C is a wish, which the function that is given tells of; a second one breaks off."""
-    wishes: list[int] = []
+def defer_sigint() -> Iterator[Callable[[], bool]]:
+    """Give a function that says whether Ctrl-C was pressed in this block; a second Ctrl-C interrupts at once."""
+    received: list[int] = []
 
-    def noted(number: int, frame: Any) -> None:
-        if wishes:
+    def handle(number: int, frame: FrameType | None) -> None:
+        if received:
             raise KeyboardInterrupt
-        wishes.append(number)
+        received.append(number)
 
     if threading.current_thread() is not threading.main_thread():  # only there can signals be handled
         yield lambda: False
         return
-    before = signal.signal(signal.SIGINT, noted)
+    before = signal.signal(signal.SIGINT, handle)
     try:
-        yield lambda: bool(wishes)
+        yield lambda: bool(received)
     finally:
         signal.signal(signal.SIGINT, before)
 
 
-def _length(batches: Dataset) -> int | None:
+def _find_length(batches: Dataset) -> int | None:
     try:
         return len(batches)
     except TypeError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from inspect import signature
 from typing import Any
 
@@ -12,16 +13,19 @@ from pullback.core.suggestions import did_you_mean
 from pullback.core.variable import Variable, watching
 from pullback.errors import ArgumentError, CheckpointError, ShapeError
 from pullback.names.answers import check_keywords
-from pullback.train.io.checkpoints import read_model
-from pullback.train.loop.trainer import Learner
+from pullback.train.data.dataset import Dataset
+from pullback.train.io.checkpoints import Path, read_model
+from pullback.train.loop.history import History
+from pullback.train.loop.trainer import Trainer
 from pullback.train.nn.layers.base import Layer, Pending
 from pullback.train.nn.summary import summary
+from pullback.train.optim.step import Optimizer
 
 __all__ = ["Model", "Sequential", "Wired", "load_model", "model", "sequential"]
 
 
 @check_keywords
-class Model(Learner):
+class Model(Layer):
     """What can be trained: ``pb.sequential`` and ``pb.model`` make one.
 
     A model of your own has its layers in attributes, and ``call``.
@@ -100,7 +104,7 @@ class Model(Learner):
         self._built = True
         try:
             self.output_shape(*shapes)
-            vars(self)["shapes"] = tuple(tuple(shape) for shape in shapes)
+            self._shapes = tuple(tuple(shape) for shape in shapes)
         except BaseException:
             self._built = False
             raise
@@ -121,6 +125,153 @@ class Model(Learner):
     def summary(self) -> None:
         """Print the layers, the shapes they give, and how many parameters they have."""
         print(summary(self))
+
+    # ---- training
+
+    @cached_property
+    def _trainer(self) -> Trainer:
+        return Trainer(self)
+
+    @property
+    def optimizer(self) -> Any:
+        """The optimizer that ``compile`` was given; another one, or its name, can be set."""
+        return self._trainer.optimizer
+
+    @optimizer.setter
+    def optimizer(self, optimizer: Optimizer | str | None) -> None:
+        self._trainer.optimizer = optimizer
+
+    @property
+    def stop_training(self) -> bool:
+        """Whether training is to end after this step; callbacks set it."""
+        return self._trainer.stop_training
+
+    @stop_training.setter
+    def stop_training(self, stop: bool) -> None:
+        self._trainer.stop_training = stop
+
+    def compile(self, optimizer: Optimizer | str, loss: Any, metrics: Any = (), eager: bool = False) -> None:
+        """Set how to train: an optimizer or its name, a loss (or one for each output) and metrics, names or functions.
+
+        A training step is compiled, unless ``eager``; both give the same numbers.
+
+        >>> model = pb.sequential([pb.layers.dense(1, input_shape=[2])])
+        >>> model.compile(optimizer=pb.train.adam(0.01), loss="mean_squared_error", metrics=["mae"])
+        """
+        self._trainer.compile(optimizer, loss, metrics, eager)
+
+    def fit(
+        self,
+        x: Any,
+        y: Any,
+        epochs: int = 1,
+        batch_size: int = 32,
+        validation_split: float = 0.0,
+        validation_data: Any = None,
+        callbacks: Any = (),
+        shuffle: bool = True,
+        verbose: int | str = "auto",
+        resume: Path | None = None,
+    ) -> History:
+        """Train on arrays for ``epochs`` epochs; the last ``validation_split`` of the examples only validate.
+
+        Ctrl-C stops after the current step.  A loss that is not finite raises an error that says where that came from,
+        and leaves the model as it was before.  ``resume`` is a file that ``callbacks.model_checkpoint`` writes: if it
+        exists, training continues from it.
+
+        >>> pb.random.seed(0)
+        >>> x = np.linspace(-1, 1, 64, dtype=np.float32).reshape(-1, 1)
+        >>> model = pb.sequential([pb.layers.dense(1, input_shape=[1])])
+        >>> model.compile("sgd", "mean_squared_error")
+        >>> history = model.fit(x, 3 * x + 1, epochs=200, batch_size=16)
+        >>> model.predict(np.array([[0.0], [1.0]])).round(1)
+        array([[1.],
+               [4.]], dtype=float32)
+        """
+        return self._trainer.fit(
+            x, y, epochs, batch_size, validation_split, validation_data, callbacks, shuffle, verbose, resume
+        )
+
+    def fit_dataset(
+        self,
+        dataset: Dataset,
+        epochs: int = 1,
+        validation_data: Any = None,
+        callbacks: Any = (),
+        verbose: int | str = "auto",
+        resume: Path | None = None,
+    ) -> History:
+        """Train on the batches of a dataset: pairs of inputs and targets.
+
+        >>> x = np.linspace(-1, 1, 64, dtype=np.float32).reshape(-1, 1)
+        >>> model = pb.sequential([pb.layers.dense(1, input_shape=[1])])
+        >>> model.compile("sgd", "mean_squared_error")
+        >>> data = pb.data.Dataset.from_arrays((x, 3 * x)).shuffle(seed=1).batch(16)
+        >>> model.fit_dataset(data, epochs=2).epochs
+        [0, 1]
+        """
+        return self._trainer.fit_dataset(dataset, epochs, validation_data, callbacks, verbose, resume)
+
+    def train_on_batch(self, x: Any, y: Any) -> list[float]:
+        """Make one step with these examples; return the loss before it, and the metrics.
+
+        >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="zeros", input_shape=[1])])
+        >>> model.compile("sgd", "mean_squared_error")
+        >>> model.train_on_batch(np.ones((2, 1)), np.ones((2, 1)))
+        [1.0]
+        """
+        return self._trainer.train_on_batch(x, y)
+
+    def evaluate(self, x: Any, y: Any = None, batch_size: int = 32) -> Any:
+        """Return the mean loss over arrays, or over a dataset of batches; with metrics a list of the loss and these.
+
+        >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[1])])
+        >>> model.compile("sgd", "mean_squared_error", metrics=["mae"])
+        >>> model.evaluate(np.ones((2, 1)), np.zeros((2, 1)))
+        [1.0, 1.0]
+        """
+        return self._trainer.evaluate(x, y, batch_size)
+
+    def predict(self, x: Any, batch_size: int = 32) -> Any:
+        """Return the outputs for these examples, as arrays.
+
+        >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[2])])
+        >>> model.predict([[1.0, 2.0], [3.0, 4.0]])
+        array([[3.],
+               [7.]], dtype=float32)
+        """
+        return self._trainer.predict(x, batch_size)
+
+    # ---- files and copies
+
+    def save(self, path: Path) -> None:
+        """Write the model to a file: layers, variables, and what it is compiled with.  ``pb.load_model`` reads it.
+
+        >>> import os, tempfile
+        >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[2])])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "model.safetensors")
+        ...     model.save(path)
+        ...     pb.load_model(path).predict([[1.0, 2.0]])
+        array([[3.]], dtype=float32)
+        """
+        self._trainer.save_model(path)
+
+    def save_checkpoint(self, path: Path) -> None:
+        """Write variables, the optimizer's state and the position in training, for ``fit(resume=path)``."""
+        self._trainer.save_checkpoint(path)
+
+    def load_checkpoint(self, path: Path) -> tuple[Any, Any]:
+        """Load variables and the optimizer's state; return the position in training and the callbacks' state."""
+        return self._trainer.load_checkpoint(path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        own = {key: x for key, x in vars(self).items() if key != "_trainer"}
+        return own | {"_trainer": self._trainer.export_state()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update({key: x for key, x in state.items() if key != "_trainer"})
+        self._trainer.import_state(state["_trainer"])
 
 
 class Given:
@@ -158,7 +309,7 @@ class Sequential(Model):
         if first:
             self.input_shape = layer.input_shape
         if self.input_shape is not None:
-            self.built_for([self.input_shape])
+            self.build_for([self.input_shape])
 
     def parts(self) -> Iterator[tuple[str, Any]]:
         yield from _called(vars(self).get("stack", ()), self.name).items()
@@ -168,13 +319,13 @@ class Sequential(Model):
             raise ShapeError(f"{self.name} has no layers yet; add some.")
         shape = self.input_shape = as_shape(f"{self.name}.build", shape)
         for layer in self.stack:
-            layer.built_for([shape])
+            layer.build_for([shape])
             shape = layer.output_shape(shape)
-        self._built, vars(self)["shapes"] = True, (self.input_shape,)
+        self._built, self._shapes = True, (shape,)
 
-    def look_at(self, *xs: Any) -> None:
+    def check_inputs(self, *xs: Any) -> None:
         for first in self.stack[:1]:
-            first.look_at(*xs)
+            first.check_inputs(*xs)
 
     def call(self, x: Any, training: bool = False) -> Any:
         for layer in self.stack:
@@ -188,7 +339,7 @@ class Sequential(Model):
     def from_config(cls, config: Mapping[str, Any]) -> Sequential:
         model = cls(config["layers"], config["name"])
         if config["input_shape"] is not None:
-            model.built_for([config["input_shape"]])
+            model.build_for([config["input_shape"]])
         return model
 
 
@@ -208,18 +359,18 @@ class Wired(Model):
                     f"{self.name}: inputs and outputs are made by pb.input and by layers, got {type(x).__name__}."
                 )
         self._order = _in_order(self._inputs, self._outputs, self.name)
-        self._built, vars(self)["shapes"] = True, tuple(p.shape for p in self._inputs)
+        self._built, self._shapes = True, tuple(p.shape for p in self._inputs)
         list(self.parts())  # which refuses two layers of one name
 
     def parts(self) -> Iterator[tuple[str, Any]]:
         layers = {id(step.layer): step.layer for step in vars(self).get("_order", ()) if step.layer is not None}
         yield from _called(list(layers.values()), self.name).items()
 
-    def look_at(self, *xs: Any) -> None:
+    def check_inputs(self, *xs: Any) -> None:
         given = {id(p): x for p, x in zip(self._inputs, xs, strict=False)}
         for step in self._order:
             if step.layer is not None and all(id(p) in given for p in step.inputs):
-                step.layer.look_at(*[given[id(p)] for p in step.inputs])
+                step.layer.check_inputs(*[given[id(p)] for p in step.inputs])
 
     def call(self, *xs: Any, training: bool = False) -> Any:
         if len(xs) != len(self._inputs):
@@ -307,7 +458,7 @@ def model(inputs: Any, outputs: Any, name: str = "") -> Wired:
     return Wired(inputs, outputs, name)
 
 
-def load_model(path: Any) -> Any:
+def load_model(path: Path) -> Any:
     """The model that ``model.save`` wrote: its layers and variables, and what it learns with unless that is a function.
 
     Layers of your own are found by the names of their classes, which must be there already.
@@ -320,4 +471,7 @@ def load_model(path: Any) -> Any:
     >>> again.predict([[1.0, 2.0]])
     array([[3.]], dtype=float32)
     """
-    return read_model(path)
+    model, training = read_model(path)
+    if training is not None:
+        model.compile(training.optimizer, training.losses, training.metrics)
+    return model

@@ -9,8 +9,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 from pullback.compiler.builder import FLOATS, Code, first_lanes, literal, vector
-from pullback.compiler.codegen.gemm.small import Product, multiply_add
+from pullback.compiler.codegen.gemm.small import multiply_add
 from pullback.compiler.codegen.loops.kernel import Written
+from pullback.compiler.ir.products import Product
 from pullback.compiler.target import Target
 
 __all__ = ["blocked", "is_blocked"]

@@ -8,89 +8,12 @@ is laid out anew first.
 from __future__ import annotations
 
 from functools import lru_cache
-from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 from pullback.compiler.builder import FLOATS, Code, code_of, first_lanes, literal, vector
 from pullback.compiler.codegen.call_table import CallList, Constant, Operand
-from pullback.compiler.ir.graph import Node, contiguous
-from pullback.compiler.schedule.fuse import gemm_flag, layout
+from pullback.compiler.ir.products import Plan, Product
 from pullback.compiler.target import Target
-
-SMALL = 96**3  # multiplications; above, others are quicker
-
-
-class Matrix(NamedTuple):
-    """How a matrix lies: elements from one row, and from one column, to the next."""
-
-    row: int
-    column: int
-
-
-class Product(NamedTuple):
-    """Everything that the text of a product depends on."""
-
-    dtype: str
-    m: int
-    n: int
-    k: int
-    a: Matrix
-    b: Matrix
-    adds: bool  # something is added, laid out as the result is
-    times: float = 1.0
-
-    @property
-    def is_small(self) -> bool:
-        if self.times != 1.0:
-            return False
-        packed = self.b.column == 1 or self.m >= 8
-        return self.m * self.n * self.k <= SMALL and packed and self.n >= 4
-
-    @property
-    def scratch(self) -> int:
-        """Bytes for the right matrix laid out anew."""
-        return 0 if self.b.column == 1 else -(-self.k * self.n * int(self.dtype[1]) // 64) * 64
-
-
-class Plan(NamedTuple):
-    """How a product of two nodes is computed: where their elements lie, and what is gone through one by one."""
-
-    bases: list[tuple[Node, int]]
-    matrices: Product
-    loop: tuple[int, ...]
-    steps: list[tuple[int, ...]]
-    out: tuple[int, ...]
-    flags: list[Any]
-
-    @property
-    def adds(self) -> bool:
-        return self.matrices.adds
-
-    @property
-    def is_small(self) -> bool:
-        return self.matrices.is_small
-
-
-def planned(n: Node) -> Plan:
-    """The plan of a product."""
-    a, b = n.args[:2]
-    (base_a, at_a, steps_a), (base_b, at_b, steps_b) = layout(a), layout(b)
-    (m, k), loop = a.shape[-2:], n.shape[:-2]
-    if loop and not any(steps_b[:-2]) and _rows_go_on(a.shape, steps_a):  # one product with all rows
-        whole = m * prod(loop)
-        if gemm_flag((whole, k), steps_a[-2:]) is not None:  # not so if one row is repeated
-            m, loop = whole, ()
-    matrices = Product(
-        code_of(n.dtype), m, b.shape[-1], k, Matrix(*steps_a[-2:]), Matrix(*steps_b[-2:]), len(n.args) > 2,
-        1.0 if n.data is None else n.data,
-    )  # fmt: skip
-    flags = [gemm_flag(shape, steps[-2:]) for shape, steps in (((m, k), steps_a), (b.shape[-2:], steps_b))]
-    return Plan([(base_a, at_a), (base_b, at_b)], matrices, loop, [steps_a, steps_b], contiguous(n.shape), flags)
-
-
-def _rows_go_on(shape: tuple[int, ...], steps: tuple[int, ...]) -> bool:
-    """Whether the rows of one matrix are followed by those of the next."""
-    return all(steps[i] == steps[i + 1] * shape[i + 1] for i in range(len(shape) - 2)) and steps[-1] == 1
 
 
 def declaration(dtype: Any) -> str:

@@ -12,11 +12,12 @@ from math import prod
 from typing import Any, NamedTuple
 
 from pullback.compiler.builder import Value, code_of, first_lanes, literal, splat, vector
-from pullback.compiler.codegen.loops.plan import Axis
 from pullback.compiler.codegen.loops.reductions import Finish
 from pullback.compiler.codegen.loops.row_blocks import Blocks
-from pullback.compiler.ir.graph import Node
-from pullback.compiler.schedule.fuse import ROW, Use, is_number, placed, rows_of, taken
+from pullback.compiler.ir.graph import Node, is_number
+from pullback.compiler.ir.kinds import FOLD, PIECES, TAKE
+from pullback.compiler.schedule.fuse import ROW, Use, placed, rows_of, taken
+from pullback.compiler.schedule.loops import Axis
 
 __all__ = ["Writer", "Written"]
 
@@ -123,7 +124,7 @@ class Writer(Blocks):
         self._read_tiles(inner)
         for number in range(self.passes):
             done = self._done_in(number)
-            folds = [n for n in done if n.kind == "fold" and self.kernel.levels[n.number] == ROW]
+            folds = [n for n in done if n.kind is FOLD and self.kernel.levels[n.number] == ROW]
             self.accumulators = {n.number: self._accumulator(n) for n in folds}
             if done:
                 hoisted = self._hoisted_rows(number, inner)
@@ -169,7 +170,7 @@ class Writer(Blocks):
         done = self._done_in(number)
         self.accumulators: dict[int, str] = {}
         for n in done:
-            if n.kind == "fold" and self.kernel.levels[n.number] == ROW:
+            if n.kind is FOLD and self.kernel.levels[n.number] == ROW:
                 self.accumulators[n.number] = self._accumulator(n)
         if not done:
             return
@@ -267,9 +268,9 @@ class Writer(Blocks):
                     return self._load_scratch(node, index, None if self.across else mask, width)
                 if kept and node.number in self.fused.stored:
                     return self._full(use, index, mask, width, axis)
-                if node.kind == "pieces":
+                if node.kind is PIECES:
                     return self._pieces(node, index, mask, width, axis, value)
-                if node.kind == "take":
+                if node.kind is TAKE:
                     return self._take(node, index, mask, width, axis, value)
                 return self._computed(node, [value(u) for u in self.given(node)], width)
             if node.number in self.fused.virtual:
@@ -279,7 +280,7 @@ class Writer(Blocks):
         if 0 < number == self.passes - 1 and axis is not None and mask is None:
             self._fetch_ahead(index, width, axis)
         for n in self._done_in(number):
-            if n.kind == "fold":
+            if n.kind is FOLD:
                 (use,) = self.given(n)
                 self._fold_lanes(n, value(use), mask, index, axis)
             else:

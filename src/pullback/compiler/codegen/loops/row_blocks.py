@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.builder import TYPES, Value, code_of, literal, splat
-from pullback.compiler.codegen.loops.plan import HEAVY, Axis
 from pullback.compiler.codegen.loops.reductions import Folds
 from pullback.compiler.codegen.loops.transpose import Tile
-from pullback.compiler.ir.graph import Node
+from pullback.compiler.ir.graph import Node, is_number
+from pullback.compiler.ir.kinds import CAST, FOLD, VIEW
 from pullback.compiler.math.functions import emit_scalar
 from pullback.compiler.schedule.cost import estimate_cost
-from pullback.compiler.schedule.fuse import FULL, ROW, Fused, Kernel, Use, is_number, taken
+from pullback.compiler.schedule.fuse import FULL, READS, ROW, Fused, Kernel, Use, taken
+from pullback.compiler.schedule.loops import HEAVY, Axis
 from pullback.compiler.target import Target
 
 __all__ = ["Blocks"]
@@ -49,7 +50,7 @@ class Blocks(Folds):
         """How many rows at a time, and in which way."""
         rows, columns = self.axes
         nodes, levels = self.kernel.nodes, self.kernel.levels
-        folds = [n for n in nodes if n.kind == "fold" and levels[n.number] == ROW]
+        folds = [n for n in nodes if n.kind is FOLD and levels[n.number] == ROW]
         if self.split is None or self.widest < 4 or not folds:
             return
         count, lanes = prod(a.length for a in rows), self.target.vector_bytes // self.widest
@@ -66,7 +67,7 @@ class Blocks(Folds):
         """Whether rows leave so many lanes empty that filling them is worth more than the turning costs."""
         _, columns = self.axes
         nodes = self.kernel.nodes
-        if len(columns) != 1 or columns[0].length > SHORT * lanes or any(n.kind in ("pieces", "take") for n in nodes):
+        if len(columns) != 1 or columns[0].length > SHORT * lanes or any(n.kind in READS for n in nodes):
             return False
         length, width = columns[0].length, self._width(columns)
         each = lanes if width == lanes else 0.7 * lanes  # half a vector costs less than a whole
@@ -128,7 +129,7 @@ class Blocks(Folds):
     def row_value(self, n: Node) -> Value:
         """What is computed once for each row, with a lane for each row of the block."""
         if n.number not in self.row_values:
-            if n.kind == "fold":
+            if n.kind is FOLD:
                 made = self._from_room(n, "0", self.block)
             else:
                 made = self._computed(n, [self._row_of(u) for u in self.given(n)], self.block)
@@ -151,9 +152,9 @@ class Blocks(Folds):
         return loaded
 
     def _computed(self, n: Node, args: list[Value], width: int) -> Value:
-        if n.kind == "view":
+        if n.kind is VIEW:
             return args[0]
-        if n.kind == "cast":
+        if n.kind is CAST:
             return args[0].cast(code_of(n.dtype))
         op, params = n.data
         with self.code.exactly() if n.number in self.settled and op.kernel is np.multiply else nullcontext():
@@ -192,7 +193,7 @@ class Blocks(Folds):
         """Put down what this pass takes row by row; folds are there already."""
         used = {u.node.number for use, stage in self.even.items() if stage <= number for u in self.leaves(use)}
         for n in self.kernel.nodes:
-            if n.number in used and n.kind != "fold":
+            if n.number in used and n.kind is not FOLD:
                 self._write(self.row_value(n), self._room_of(n, "0"), None)
 
     def _row_scalar(self, use: Use) -> Value:

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pullback.compiler.codegen.call_table import Address, CallList, Constant, Local, Operand
+from pullback.compiler.codegen.loops.kernel import Written
 from pullback.compiler.codegen.parallel import WORTH_SHARING
+from pullback.compiler.codegen.windows.convolution import emit_convolution
+from pullback.compiler.codegen.windows.pooling import emit_pooling
 from pullback.compiler.ir.graph import Node
+from pullback.compiler.ir.windows import Convolution, Pooling
 from pullback.compiler.target import Target
 
 __all__ = ["call_windows", "window_rooms"]
+
+
+EMIT: dict[type, Callable[..., Written]] = {Convolution: emit_convolution, Pooling: emit_pooling}
+
+
+def emit_windows(call: Any, target: Target) -> Written:
+    """Return the code of one call that a node of windows makes."""
+    return EMIT[type(call)](call, target)
 
 
 def _cost(n: Node, call: Any) -> int:
@@ -19,7 +32,7 @@ def _cost(n: Node, call: Any) -> int:
 
 def _workers(n: Node, call: Any, target: Target, threads: int) -> int:
     """How many threads share the images; examples are done one after the other."""
-    w = call.written(target)
+    w = emit_windows(call, target)
     alone = _cost(n, call) < WORTH_SHARING or _examples(n) > 1
     return 1 if alone else min(abs(threads), -(-w.rows // w.part))
 
@@ -30,7 +43,7 @@ def _examples(n: Node) -> int:
 
 def window_rooms(n: Node, target: Target, threads: int) -> tuple[int, int]:
     """Bytes that a node needs for sums that are put together afterwards, and for itself."""
-    made = [(call.written(target), _workers(n, call, target, threads)) for call, _ in n.data.calls]
+    made = [(emit_windows(call, target), _workers(n, call, target, threads)) for call, _ in n.data.calls]
     return max(w.partial * -(-w.rows // w.part) for w, _ in made), max(w.scratch * many for w, many in made)
 
 
@@ -59,7 +72,7 @@ def _call_each(assembler: Any, code: CallList, n: Node, partial: Address, scratc
         return Local("ptr", code.op(f"getelementptr i8, ptr {code.pointer(start)}, i64 {ahead}"))
 
     for call, args in n.data.calls:
-        w = call.written(assembler.target)
+        w = emit_windows(call, assembler.target)
         assembler.declared |= w.declared
         name = assembler._named(w.body)
         given = [address(x) for x in [n.args[i] for i in args] + ([] if w.finish else [n])]

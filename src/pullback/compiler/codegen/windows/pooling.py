@@ -11,52 +11,22 @@ from contextlib import ExitStack
 from functools import lru_cache
 from itertools import product
 from math import inf, nan, prod
-from typing import Any, NamedTuple
 
 from pullback.compiler.builder import Value, first_lanes, literal, vector
 from pullback.compiler.codegen.loops.kernel import Written
 from pullback.compiler.codegen.windows.padding import Framed
+from pullback.compiler.ir.windows import Pooling
 from pullback.compiler.math.functions import Lanes
 from pullback.compiler.target import Target
-from pullback.numerics.windows import Windows
 
-__all__ = ["Pooling"]
+__all__ = ["emit_pooling"]
 
 UNROLLED = 16  # elements of a window that are written one after the other
 
 
-class Pooling(NamedTuple):
-    """Everything that the text depends on."""
-
-    symbol: str  # largest, sums, spread, give, take: as the ops call it
-    dtype: str
-    images: int
-    space: tuple[int, ...]
-    channels: int
-    windows: Windows
-
-    @property
-    def work(self) -> int:
-        """About how many elements are looked at."""
-        return 2 * self.images * prod(self.windows.out) * prod(self.windows.size) * self.channels
-
-    @property
-    def described(self) -> str:
-        """In a line, for whoever reads a program."""
-        shape = [self.images, *self.space, self.channels]
-        return f"{self.symbol} {shape} by {list(self.windows.size)} at {list(self.windows.out)}"
-
-    @property
-    def calls(self) -> list[tuple[Any, tuple[int, ...]]]:
-        """What is called, and with which arguments."""
-        return [(self, (0, 1, 2) if self.symbol in ("give", "take") else (0,))]
-
-    def written(self, target: Target) -> Written:
-        return _written(self, target)
-
-
 @lru_cache(256)
-def _written(p: Pooling, target: Target) -> Written:
+def emit_pooling(p: Pooling, target: Target) -> Written:
+    """Return the code of a pooling op or its gradient."""
     return Pool(p, target).write()
 
 

@@ -144,7 +144,7 @@ class MultiHeadAttention(Chance):
     def _heads(self, name: str, shape_in: Any, shape_out: Any) -> Heads:
         begins = self.kernel_initializer, self.bias_initializer
         heads = Heads(shape_in, shape_out, self.use_bias, *begins, name=f"{self.name}/{name}")
-        heads.built_for([shape_in])
+        heads.build_for([shape_in])
         return heads
 
     def call(self, query: Any, value: Any = None, key: Any = None, training: bool = False) -> Any:

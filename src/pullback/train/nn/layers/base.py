@@ -18,15 +18,17 @@ from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, named, watched_below
 from pullback.errors import ArgumentError, DataError, ShapeError
 from pullback.names.answers import keyword_error
+from pullback.train.arguments import check_count
 from pullback.train.io.saving import load_weights
 from pullback.train.io.structure import Made
 from pullback.train.nn.initializers import initializer
 from pullback.train.nn.regularizers import regularizer
 
-__all__ = ["Item", "Layer", "LayerError", "Pending", "input", "is_count", "one_of", "positive", "share", "whole_number"]
+__all__ = ["Item", "Layer", "LayerError", "Pending", "input", "one_of", "positive", "share"]
 
 Shape = tuple[int, ...]
-OWN = ("_activate", "_fixed", "_gate", "_penalized", "_programs")  # attributes that hold parts a second time
+OWN = ("_activate", "_fixed", "_gate", "_penalized")  # attributes that hold parts a second time
+UNBUILT: tuple[Shape, ...] = ()
 _made: Counter[str] = Counter()  # how many layers of each kind there were: for their names
 
 
@@ -59,18 +61,19 @@ class Layer(Made):
     whole = True  # among the arguments of a function it is one thing, not a tree of its fields
     rank: ClassVar[int | None] = None  # of one example, where only one will do
     several: ClassVar[bool] = False  # whether a list of arrays is several inputs
-    shapes: ClassVar[Any] = ()  # of the inputs it was built for, without the batch
     _takes_training = False
-    _least, _most = 0, inf  # how many inputs ``call`` takes
+    min_inputs: ClassVar[int] = 0  # of ``call``
+    max_inputs: ClassVar[float] = inf
     _built = False
+    _shapes = UNBUILT
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         takes = dict(list(signature(cls.call).parameters.items())[1:])
         cls._takes_training = takes.pop("training", None) is not None
         places = [p for p in takes.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        cls._least = sum(p.default is p.empty for p in places)
-        cls._most = inf if any(p.kind is p.VAR_POSITIONAL for p in takes.values()) else len(places)
+        cls.min_inputs = sum(p.default is p.empty for p in places)
+        cls.max_inputs = inf if any(p.kind is p.VAR_POSITIONAL for p in takes.values()) else len(places)
 
     def __post_init__(self) -> None:
         kind = self.kind
@@ -96,6 +99,11 @@ class Layer(Made):
         """What its name begins with: ``"conv2d"`` of a ``Conv2d``."""
         return snake_case(type(self).__name__)
 
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """The shapes of the inputs it was built for, without the batch; empty before it is built."""
+        return self._shapes
+
     # ---- what a layer says
 
     def build(self, *shapes: Any, **_: Any) -> None:
@@ -105,7 +113,7 @@ class Layer(Made):
         """What comes out for its inputs, which have the batch in front."""
         raise NotImplementedError(f"{type(self).__name__} has no call(x).")
 
-    def look_at(self, *xs: Any) -> None:
+    def check_inputs(self, *xs: Any) -> None:
         """Refuse numbers that it cannot take, of arrays that it will be given: compiled programs do not look."""
 
     # ---- what it is then
@@ -115,9 +123,10 @@ class Layer(Made):
             raise keyword_error(f"layer '{self.name}'", keyword, ["training"])
         if self.several and len(inputs) == 1 and isinstance(inputs[0], list | tuple):
             inputs = tuple(inputs[0]) if all(isinstance(x, GIVEN) for x in inputs[0]) else inputs
-        if not self._least <= len(inputs) <= self._most:
-            exactly = "" if self._least == self._most else " or more" if self._most == inf else f" to {self._most}"
-            raise ArgumentError(f"layer '{self.name}': expected {self._least}{exactly} input(s), got {len(inputs)}.")
+        least, most = self.min_inputs, self.max_inputs
+        if not least <= len(inputs) <= most:
+            further = "" if least == most else " or more" if most == inf else f" to {most}"
+            raise ArgumentError(f"layer '{self.name}': expected {least}{further} input(s), got {len(inputs)}.")
         if any(isinstance(x, Pending) for x in inputs):
             return Pending.of(self, inputs).results()
         xs = [
@@ -125,7 +134,7 @@ class Layer(Made):
             for x in inputs
         ]
         if not self._built:
-            self.built_for([x.shape[1:] for x in xs])
+            self.build_for([x.shape[1:] for x in xs])
         self._check_rank(xs[0].shape)
         try:
             call: Any = self.call
@@ -136,7 +145,7 @@ class Layer(Made):
             shapes = " and ".join(str(x.shape) for x in xs)
             raise LayerError(f"layer '{self.name}', given shape {shapes}: {error}") from error
 
-    def built_for(self, shapes: Any) -> None:
+    def build_for(self, shapes: Any) -> None:
         """Make the variables for inputs of these shapes, without the batch; once."""
         if self._built:
             return
@@ -149,7 +158,7 @@ class Layer(Made):
         except ShapeError as error:
             raise LayerError(f"layer '{self.name}', given shape {shapes[0]} for each example: {error}") from error
         self._built = True
-        vars(self)["shapes"] = tuple(tuple(shape) for shape in shapes)
+        self._shapes = tuple(tuple(shape) for shape in shapes)
         if not self.trainable:
             self.trainable = False  # what was made just now is not trained either
 
@@ -259,7 +268,7 @@ class Layer(Made):
         """The values of all variables, as Keras gives them.
 
         >>> layer = pb.layers.dense(2, kernel_initializer="ones", input_shape=[1])
-        >>> layer.built_for([(1,)])
+        >>> layer.build_for([(1,)])
         >>> layer.get_weights()
         [array([[1., 1.]], dtype=float32), array([0., 0.], dtype=float32)]
         """
@@ -269,7 +278,7 @@ class Layer(Made):
         """Take the values of all variables from a list, as ``get_weights`` gives it, or a dict by place.
 
         >>> layer = pb.layers.dense(2, use_bias=False)
-        >>> layer.built_for([(1,)])
+        >>> layer.build_for([(1,)])
         >>> layer.set_weights([np.array([[3.0, 4.0]])])
         >>> layer(np.ones((1, 1), np.float32))
         Tensor([[3., 4.]], dtype=float32)
@@ -323,7 +332,7 @@ class Pending:
                 "Make it an input of the model: pb.input(shape)."
             )
         shapes = [x.shape for x in inputs]
-        layer.built_for(shapes)
+        layer.build_for(shapes)
         return cls(layer.output_shape(*shapes), layer, tuple(inputs))
 
     def results(self) -> Any:
@@ -392,18 +401,7 @@ def _free_name(name: str) -> str:
 def positive(layer: Layer, *names: str) -> None:
     """Refuse what is no count: these arguments must be positive whole numbers."""
     for name in names:
-        whole_number(layer.name, name, getattr(layer, name))
-
-
-def whole_number(what: str, argument: str, value: Any) -> None:
-    """Refuse what is not 1, 2, 3, …"""
-    if not is_count(value):
-        raise ArgumentError(f"{what}: {argument} must be a positive whole number, got {value!r}.")
-
-
-def is_count(value: Any) -> bool:
-    """Whether this is a positive whole number."""
-    return not isinstance(value, bool) and isinstance(value, int | np.integer) and bool(value > 0)
+        check_count(layer.name, name, getattr(layer, name))
 
 
 def one_of(layer: Layer, name: str, *choices: str) -> None:

@@ -9,8 +9,9 @@ import numpy as np
 
 from pullback.errors import ArgumentError
 from pullback.ops import convolution
+from pullback.train.arguments import is_count
 from pullback.train.nn.layers.activations import activation_of
-from pullback.train.nn.layers.base import Layer, is_count, one_of, positive
+from pullback.train.nn.layers.base import Layer, one_of, positive
 
 __all__ = ["Conv1d", "Conv2d", "Conv2dTranspose", "DepthwiseConv2d", "SeparableConv2d", "lengths"]
 

@@ -233,7 +233,7 @@ class Embedding(Layer):
             "embeddings", size, self.embeddings_initializer, penalty=self.embeddings_regularizer
         )
 
-    def look_at(self, *xs: Any) -> None:
+    def check_inputs(self, *xs: Any) -> None:
         known: Any = np.ravel(all_values(xs[0]))
         wrong = known[(np.floor(known) != known) | (known < 0) | (known >= self.input_dim)]
         if wrong.size:
@@ -243,6 +243,6 @@ class Embedding(Layer):
             )
 
     def call(self, x: Any) -> Any:
-        self.look_at(x)
+        self.check_inputs(x)
         places = stripped(x)
         return gathering.gather(self.embeddings, places if places.dtype.kind in "iu" else places.astype(np.int32))

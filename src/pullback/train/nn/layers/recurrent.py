@@ -235,8 +235,8 @@ class Bidirectional(Layer):
         return super().__call__(*inputs, *(initial_state or ()), training=training, **unknown)
 
     def build(self, shape: Any, *_: Any) -> None:
-        self.layer.built_for([shape])
-        self.backward.built_for([shape])
+        self.layer.build_for([shape])
+        self.backward.build_for([shape])
 
     def call(self, x: Any, *states: Any, training: bool = False) -> Any:
         half = len(states) // 2
@@ -272,7 +272,7 @@ class TimeDistributed(Layer):
     def build(self, shape: Any) -> None:
         if not shape:
             raise ShapeError("there is no axis of steps.")
-        self.layer.built_for([shape[1:]])
+        self.layer.build_for([shape[1:]])
 
     def call(self, x: Any, training: bool = False) -> Any:
         batch, steps, *rest = x.shape

@@ -7,22 +7,10 @@ from functools import cached_property
 from math import prod
 from typing import NamedTuple
 
-from pullback.compiler.ir.graph import Node
+from pullback.compiler.ir.graph import Node, is_number, squeezed
+from pullback.compiler.ir.kinds import FOLD, PIECES, VIEW
 from pullback.compiler.schedule.cost import estimate_cost
-from pullback.compiler.schedule.fuse import (
-    AFTER,
-    FULL,
-    ROW,
-    Fused,
-    Kernel,
-    Use,
-    is_number,
-    placed,
-    rows_of,
-    squeezed,
-    taken,
-    used_as,
-)
+from pullback.compiler.schedule.fuse import AFTER, FULL, READS, ROW, Fused, Kernel, Use, taken, used_as
 from pullback.compiler.target import Target
 
 __all__ = ["Axis", "Plan"]
@@ -49,11 +37,11 @@ class Plan:
 
     def given(self, n: Node) -> list[Use]:
         """The uses of a node's arguments along the axes of the kernel."""
-        if n.kind == "view":
+        if n.kind is VIEW:
             return [Use(n.args[0], n.data.offset, used_as(n, n.shape).steps)]
-        if n.kind in ("pieces", "take"):
-            return placed(n) if n.kind == "pieces" else rows_of(n)
-        shape = n.args[0].shape if n.kind == "fold" else n.shape
+        if n.kind in READS:
+            return READS[n.kind](n)
+        shape = n.args[0].shape if n.kind is FOLD else n.shape
         uses = [used_as(a, shape) for a in n.args]
         missing = len(self.kernel.axes) - len(squeezed(shape))
         return [u._replace(steps=u.steps + (0,) * missing) for u in uses]
@@ -100,7 +88,7 @@ class Plan:
                 for a, start in zip(n.args, n.data.starts, strict=True)
             ]
             for n in self.kernel.nodes
-            if n.kind == "pieces"
+            if n.kind is PIECES
         }
 
     @cached_property
@@ -137,16 +125,16 @@ class Plan:
         found: dict[int, int] = {}
         for n in self.kernel.nodes:
             known = [found[u.node.number] for use in self.given(n) for u in self.leaves(use) if u.node.number in found]
-            found[n.number] = max(known, default=0) + (n.kind == "fold" and self.kernel.levels[n.number] == ROW)
+            found[n.number] = max(known, default=0) + (n.kind is FOLD and self.kernel.levels[n.number] == ROW)
         return found
 
     @cached_property
     def passes(self) -> int:
         """How often a row is gone along."""
         last = [
-            self.stage[n.number] - (n.kind == "fold" and self.kernel.levels[n.number] == ROW)
+            self.stage[n.number] - (n.kind is FOLD and self.kernel.levels[n.number] == ROW)
             for n in self.kernel.nodes
-            if self.kernel.levels[n.number] != ROW or n.kind == "fold"
+            if self.kernel.levels[n.number] != ROW or n.kind is FOLD
         ]
         return max(last, default=0) + 1
 
@@ -157,7 +145,7 @@ class Plan:
         waiting, seen = list(self.kernel.nodes) if self.passes > 1 else [], set()
         while waiting:
             n = waiting.pop()
-            for a in dict.fromkeys(x.args[0] if x.kind == "view" else x for x in n.args):
+            for a in dict.fromkeys(x.args[0] if x.kind is VIEW else x for x in n.args):
                 counts[a.number] += 1
                 if a.number in self.fused.virtual and a.number not in seen:
                     seen.add(a.number)
@@ -171,7 +159,7 @@ class Plan:
         for n in k.nodes:
             level = k.levels[n.number]
             if level == ROW:
-                if n.kind == "fold" and self.stage[n.number] == number + 1:
+                if n.kind is FOLD and self.stage[n.number] == number + 1:
                     out.append(n)
             elif self.stage[n.number] == number and (
                 level == AFTER or n.number in self.fused.stored or n in self.scratch_nodes
@@ -188,7 +176,7 @@ class Plan:
                 for u in self.leaves(use):
                     m = u.node
                     later = self.kernel.levels.get(m.number) == FULL and self.stage[n.number] > self.stage[m.number]
-                    if later and n.kind == "fold" and self.kernel.levels[n.number] == ROW:
+                    if later and n.kind is FOLD and self.kernel.levels[n.number] == ROW:
                         later = self.stage[n.number] - 1 > self.stage[m.number]
                     if later and m not in found and m.number not in self.fused.stored and self._weight(m) >= HEAVY:
                         found.append(m)
@@ -220,7 +208,7 @@ class Plan:
         _, columns = self.axes
         inner = columns[-1].members[-1] if columns else None
         loaded = [u.node for u in self.loads if inner is None or u.steps[inner]]
-        made = [n for n in self.kernel.nodes if n.kind == "fold" or self.kernel.levels[n.number] != ROW]
+        made = [n for n in self.kernel.nodes if n.kind is FOLD or self.kernel.levels[n.number] != ROW]
         return max((n.dtype.itemsize for n in (*made, *loaded)), default=8)
 
     @cached_property
@@ -241,7 +229,7 @@ class Plan:
                     look(taken(use, a))
 
         for n in self.kernel.nodes:
-            if n.kind == "fold" or self.kernel.levels[n.number] != ROW:
+            if n.kind is FOLD or self.kernel.levels[n.number] != ROW:
                 for use in self.given(n):
                     look(use)
         return found

@@ -1,0 +1,286 @@
+"""The kinds of graph nodes: one record each, with all that the compiler knows of a kind below code generation.
+
+INPUT       an argument of the program; ``data`` is its place among the inputs
+CONSTANT    an array or a number that the program holds; ``data`` is the array
+MAP         one element from one element of each argument, which broadcast; ``data`` is (op, params)
+CAST        the same numbers in another dtype
+FOLD        a reduction over ``data.axes``, which vanish; ``data`` is a Fold
+VIEW        the elements of its argument at other places: ``data`` is a View of the argument's elements in C order
+PIECES      its arguments at their places in a larger array, ``data.fill`` elsewhere; later ones cover earlier ones
+TAKE        rows of its first argument, at the positions along its axis 0 that the second one holds
+SCATTER     zeros with the rows of its first argument added at the positions that the second one holds
+SPACED      zeros in which its argument lies as ``data``, a View of them
+SCAN        a running value along an axis, or the position of an extreme; ``data`` is (op, params)
+PRODUCT     the matrix product of the last two axes, the others being the same in both; multiplied by ``data`` if that
+            is a number; a third argument is added
+WINDOWS     a function of every window of an image; ``data`` says which, and emits it
+OPAQUE      a host op, run by its NumPy kernel; ``data`` is (op, params)
+PART        one of the results of a host op that has several; ``data`` is its place
+
+What only a later stage knows of a kind, such as how it is emitted, is in a table of that stage, keyed by the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+if TYPE_CHECKING:
+    from pullback.compiler.ir.graph import Node, View
+
+__all__ = [
+    "CAST", "CONSTANT", "FOLD", "INPUT", "KINDS", "MAP", "OPAQUE", "PART", "PIECES", "PRODUCT", "SCAN", "SCATTER",
+    "SPACED", "TAKE", "VIEW", "WINDOWS", "Kind",
+]  # fmt: skip
+
+
+def _find_no_problem(n: Node) -> str:
+    return ""
+
+
+def _describe_nothing(n: Node) -> str:
+    return ""
+
+
+def _find_no_op(n: Node) -> Any:
+    return None
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Kind:
+    """What is known of all nodes of one kind."""
+
+    name: str
+    evaluate: Callable[..., Any]  # of a node and the arrays of its arguments: its value, by NumPy
+    check: Callable[[Node], str] = _find_no_problem  # what is wrong with a node; empty for a good one
+    describe: Callable[[Node], str] = _describe_nothing  # what its printed line says besides its arguments
+    get_op: Callable[[Node], Any] = _find_no_op  # the op of a node, None for a kind without
+    is_leaf: bool = False  # it has no arguments: a value that exists before the program runs
+    is_elementwise: bool = False  # an element depends on one element of each argument
+    has_params: bool = False  # ``data`` is (op, params)
+    fuses: bool = False  # it is computed in a loop kernel, together with others
+    is_call: bool = False  # it is a step of its own: a library call, a function of its own, a host op
+    runs_on_host: bool = False  # it is made by NumPy, not by compiled code
+    reads_memory: bool = False  # its arguments must be stored, not only computed in registers
+    needs_contiguous: bool = False  # its arguments must be stored in C order: it takes no views
+    propagates_constants: bool = False  # computed while compiling, where its arguments are constants
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> str:
+        return self.name.upper()  # pickled and copied by reference: kinds are compared by identity
+
+
+# ---- values, by NumPy
+
+
+def _evaluate_input(n: Node) -> Any:
+    raise TypeError("the value of an input is given, not computed")
+
+
+def _evaluate_constant(n: Node) -> Any:
+    return n.data
+
+
+def _evaluate_op(n: Node, *values: Any) -> Any:
+    op, params = n.data
+    return op.perform([x[()] if not x.ndim else x for x in map(np.asarray, values)], params)
+
+
+def _evaluate_cast(n: Node, x: Any) -> Any:
+    return np.asarray(x).astype(n.dtype)
+
+
+def _evaluate_fold(n: Node, x: Any) -> Any:
+    op, axes = n.data
+    given = {**op.params, "axis": axes, "keepdims": False}
+    return op.perform([x], {k: given[k] for k in op.params})
+
+
+def _evaluate_view(n: Node, x: Any) -> Any:
+    flat, step = np.ascontiguousarray(x).reshape(-1)[n.data.offset :], n.dtype.itemsize
+    return as_strided(flat, n.shape, [s * step for s in n.data.strides], writeable=False)
+
+
+def _evaluate_pieces(n: Node, *values: Any) -> Any:
+    z = np.full(n.shape, n.data.fill, n.dtype)
+    for v, start in zip(values, n.data.starts, strict=True):
+        z[tuple(slice(s, s + length) for s, length in zip(start, np.shape(v), strict=True))] = v
+    return z
+
+
+def _evaluate_take(n: Node, x: Any, rows: Any) -> Any:
+    return np.asarray(x)[rows]
+
+
+def _evaluate_scatter(n: Node, x: Any, rows: Any) -> Any:
+    z = np.zeros(n.shape, n.dtype)
+    np.add.at(z, rows, x)
+    return z
+
+
+def _evaluate_spaced(n: Node, x: Any) -> Any:
+    z, step = np.zeros(n.size, n.dtype), n.dtype.itemsize
+    as_strided(z[n.data.offset :], np.shape(x), [s * step for s in n.data.strides])[...] = x
+    return z.reshape(n.shape)
+
+
+def _evaluate_product(n: Node, a: Any, b: Any, *added: Any) -> Any:
+    z = np.matmul(a, b)
+    if n.data is not None:
+        z = z * n.data
+    return z + added[0] if added else z
+
+
+def _evaluate_windows(n: Node, *values: Any) -> Any:
+    raise TypeError("windows are made for code generation; before that they are host ops")
+
+
+def _evaluate_part(n: Node, values: Any) -> Any:
+    return values[n.data]
+
+
+# ---- what is wrong with a node; nothing, for a good one
+
+
+def _check_map(n: Node) -> str:
+    try:
+        shape = np.broadcast_shapes(*(a.shape for a in n.args))
+    except ValueError:
+        return "its arguments do not broadcast."
+    return "" if shape == n.shape else f"its arguments make {shape}."
+
+
+def _check_fold(n: Node) -> str:
+    (x,) = n.args
+    left = tuple(length for i, length in enumerate(x.shape) if i not in n.data.axes)
+    return "" if left == n.shape else f"folding {x.shape} leaves {left}."
+
+
+def _check_view(n: Node) -> str:
+    return _check_extent(n.shape, n.data, n.args[0].size)
+
+
+def _check_extent(shape: tuple[int, ...], view: View, size: int) -> str:
+    """What is wrong with a view of this shape of ``size`` elements."""
+    reach = [(length - 1) * step for length, step in zip(shape, view.strides, strict=True)]
+    low, high = view.offset + sum(min(r, 0) for r in reach), view.offset + sum(max(r, 0) for r in reach)
+    inside = 0 in shape or 0 <= low <= high < size
+    return "" if inside else f"it reaches from {low} to {high} in {size} elements."
+
+
+def _check_product(n: Node) -> str:
+    a, b, *more = (x.shape for x in n.args)
+    if any(shape != n.shape for shape in more):
+        return f"what is added must have its shape, not {more[0]}."
+    fits = len(a) == len(b) > 1 and a[:-2] == b[:-2] and a[-1] == b[-2]
+    return "" if fits and n.shape == (*a[:-1], b[-1]) else f"{a} @ {b} is not {n.shape}."
+
+
+def _check_pieces(n: Node) -> str:
+    for a, start in zip(n.args, n.data.starts, strict=True):
+        ends = [s + length for s, length in zip(start, a.shape, strict=True)]
+        if min(start, default=0) < 0 or any(e > whole for e, whole in zip(ends, n.shape, strict=True)):
+            return f"{a.shape} at {start} does not lie in it."
+    return ""
+
+
+def _check_take(n: Node) -> str:
+    x, rows = n.args
+    return "" if rows.shape + x.shape[1:] == n.shape and rows.dtype == np.int64 else f"{x.shape} at {rows}."
+
+
+def _check_scatter(n: Node) -> str:
+    x, rows = n.args
+    return "" if rows.shape + n.shape[1:] == x.shape and rows.dtype == np.int64 else f"{x.shape} at {rows}."
+
+
+def _check_spaced(n: Node) -> str:
+    return _check_extent(n.args[0].shape, n.data, n.size)
+
+
+def _check_scan(n: Node) -> str:
+    return "" if n.shape == tuple(n.data[0].acts.shape(n.name, [a.shape for a in n.args], n.data[1])) else "its shape."
+
+
+def _check_cast(n: Node) -> str:
+    return "" if n.shape == n.args[0].shape else "a cast keeps the shape."
+
+
+def _check_constant(n: Node) -> str:
+    return "" if (n.data.shape, n.data.dtype) == (n.shape, n.dtype) else f"it holds {n.data.dtype}{n.data.shape}."
+
+
+# ---- printing
+
+
+def _describe_place(n: Node) -> str:
+    return f" {n.data}"
+
+
+def _describe_constant(n: Node) -> str:
+    return f" {n.data.item()!r}" if n.data.size == 1 else f" of {n.data.size} numbers"
+
+
+def _describe_params(n: Node) -> str:
+    return "".join(f" {k}={v!r:.40}" for k, v in n.data[1].items())
+
+
+def _describe_opaque(n: Node) -> str:
+    return " by its NumPy kernel" + _describe_params(n)
+
+
+def _describe_fold(n: Node) -> str:
+    return f" over {list(n.data.axes)}"
+
+
+def _describe_view(n: Node) -> str:
+    return f" from {n.data.offset} by {list(n.data.strides)}"
+
+
+def _get_op_of_params(n: Node) -> Any:
+    return n.data[0]
+
+
+def _get_op_of_fold(n: Node) -> Any:
+    return n.data.op
+
+
+# ---- the kinds
+
+INPUT = Kind("input", _evaluate_input, describe=_describe_place, is_leaf=True)
+CONSTANT = Kind("constant", _evaluate_constant, _check_constant, _describe_constant, is_leaf=True)
+MAP = Kind(
+    "map", _evaluate_op, _check_map, _describe_params, _get_op_of_params, is_elementwise=True, has_params=True,
+    fuses=True, propagates_constants=True,
+)  # fmt: skip
+CAST = Kind(
+    "cast", _evaluate_cast, _check_cast, is_elementwise=True, fuses=True, propagates_constants=True
+)  # fmt: skip
+FOLD = Kind("fold", _evaluate_fold, _check_fold, _describe_fold, _get_op_of_fold, fuses=True)
+VIEW = Kind("view", _evaluate_view, _check_view, _describe_view, reads_memory=True, needs_contiguous=True)
+PIECES = Kind("pieces", _evaluate_pieces, _check_pieces, fuses=True, reads_memory=True, propagates_constants=True)
+TAKE = Kind("take", _evaluate_take, _check_take, fuses=True, reads_memory=True, needs_contiguous=True)
+SCATTER = Kind("scatter", _evaluate_scatter, _check_scatter, is_call=True, reads_memory=True, needs_contiguous=True)
+SPACED = Kind("spaced", _evaluate_spaced, _check_spaced, is_call=True, reads_memory=True, needs_contiguous=True)
+SCAN = Kind(
+    "scan", _evaluate_op, _check_scan, _describe_params, _get_op_of_params, has_params=True, is_call=True,
+    reads_memory=True, needs_contiguous=True,
+)  # fmt: skip
+PRODUCT = Kind("product", _evaluate_product, _check_product, is_call=True, reads_memory=True)
+WINDOWS = Kind("windows", _evaluate_windows, is_call=True, reads_memory=True, needs_contiguous=True)
+OPAQUE = Kind(
+    "opaque", _evaluate_op, describe=_describe_opaque, get_op=_get_op_of_params, has_params=True, is_call=True,
+    runs_on_host=True, reads_memory=True, needs_contiguous=True,
+)  # fmt: skip
+PART = Kind("part", _evaluate_part, describe=_describe_place, is_call=True, runs_on_host=True, reads_memory=True)
+
+_ALL = (
+    INPUT, CONSTANT, MAP, CAST, FOLD, VIEW, PIECES, TAKE, SCATTER, SPACED, SCAN, PRODUCT, WINDOWS, OPAQUE, PART
+)  # fmt: skip
+KINDS = {kind.name: kind for kind in _ALL}

@@ -1,0 +1,65 @@
+"""Records of node kinds."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pullback.compiler.ir import kinds
+from pullback.compiler.ir.graph import Graph, Node, Pieces, View
+from pullback.compiler.ir.kinds import KINDS, Kind
+
+X = np.arange(6.0).reshape(2, 3)
+F8 = np.dtype("f8")
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=repr)
+def test_kind_is_pickled_and_copied_by_reference(kind: Kind) -> None:
+    assert pickle.loads(pickle.dumps(kind)) is copy.deepcopy(kind) is KINDS[kind.name] is kind
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=repr)
+def test_kind_is_leaf_fused_call_or_view(kind: Kind) -> None:
+    assert sum((kind.is_leaf, kind.fuses, kind.is_call, kind is kinds.VIEW)) == 1
+    assert kind.is_call or not kind.runs_on_host
+
+
+CASES: dict[str, tuple[Kind, list[Any], tuple[int, ...], Any, Any]] = {
+    "cast": (kinds.CAST, [X + 0.5], (2, 3), None, X),
+    "view": (kinds.VIEW, [X], (3, 2), View(0, (1, 3)), X.T),
+    "pieces": (kinds.PIECES, [X[:1]], (2, 3), Pieces(((1, 0),), 7.0), [[7, 7, 7], [0, 1, 2]]),
+    "take": (kinds.TAKE, [X, np.array([1, 1])], (2, 3), None, X[[1, 1]]),
+    "scatter": (kinds.SCATTER, [X, np.array([1, 1])], (2, 3), None, [[0, 0, 0], [3, 5, 7]]),
+    "spaced": (kinds.SPACED, [X[0]], (2, 3), View(1, (2,)), [[0, 0, 0], [1, 0, 2]]),
+    "product": (kinds.PRODUCT, [X, X.T], (2, 2), None, X @ X.T),
+    "product_added": (kinds.PRODUCT, [X, X.T, np.eye(2)], (2, 2), -0.5, np.eye(2) - 0.5 * (X @ X.T)),
+}
+
+
+def node(kind: Kind, values: list[Any], shape: tuple[int, ...], data: Any) -> Node:
+    graph = Graph()
+    dtype = np.dtype(int) if kind is kinds.CAST else F8
+    return graph.add(kind, [graph.constant(v) for v in values], shape, dtype, data)
+
+
+@pytest.mark.parametrize(("kind", "values", "shape", "data", "expected"), CASES.values(), ids=CASES)
+def test_evaluate(kind: Kind, values: list[Any], shape: tuple[int, ...], data: Any, expected: Any) -> None:
+    n = node(kind, values, shape, data)
+    assert not kind.check(n)
+    np.testing.assert_array_equal(kind.evaluate(n, *values), expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "data"),
+    [
+        ("cast", (3, 2), None), ("view", (3, 2), View(4, (1, 3))), ("pieces", (1, 3), Pieces(((1, 0),), 0.0)),
+        ("take", (2, 2), None), ("scatter", (2, 2), None), ("spaced", (2, 2), View(1, (2,))), ("product", (2, 3), None),
+    ],
+)  # fmt: skip
+def test_check_finds_wrong_shape(name: str, shape: tuple[int, ...], data: Any) -> None:
+    kind, values, *_ = CASES[name]
+    assert kind.check(node(kind, values, shape, data))
