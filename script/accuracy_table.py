@@ -31,8 +31,8 @@ Exact, of the floats, integers and bools that NumPy has them for: {", ".join(f"`
 
 - **Sums in a logarithm.** `logaddexp` and `logaddexp2` add the larger argument and a logarithm; they are measured in
   ulps of these where they are larger than the result: near 0 they take each other away, in NumPy too.
-- **For large arguments the C library is called**, lane by lane: `sin`, `cos` and `tan` beyond 1e5 (float32) and 1e9 (float64),
-  `arcsinh` and `arccosh` beyond 1e18 and 1e150, `power` where the result or the base is not a number of full
+- **For large arguments the C library is called**, lane by lane: `sin`, `cos` and `tan` beyond 1e5 (float32) and 1e9
+  (float64), `arcsinh` and `arccosh` beyond 1e18 and 1e150, `power` where the result or the base is not a number of full
   precision, `fmod` and its kin where the quotient has more digits than a number. All else is done in vectors.
 - **Powers** with an exponent that is known when the program is made are products, roots and quotients if it is a small
   whole number, 0.5, -0.5, 1.5, -1 or -2, within the same bounds. As in NumPy, `x ** 0.5` is the square root of -0 and

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -13,10 +13,13 @@ from pullback.core.tape import as_tensor
 from pullback.core.tensor import Tensor
 from pullback.errors import DataError, PullbackError
 
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike, Value
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def numbers(name: str, argument: str, x: Any) -> Any:
+def numbers(name: str, argument: str, x: TensorLike) -> Value:
     """An argument as ``operand`` gives it, checked to be numbers or bools.
 
     >>> numbers("batch_norm", "mean", [1.0, 2.0]).shape

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from itertools import repeat
 from types import CodeType, FunctionType
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy import ndarray
@@ -49,6 +49,9 @@ from pullback.core.writes import define_in_place, note_view
 from pullback.errors import ArgumentError, DataError, DefinitionError, IntegerRangeError, PullbackError, ShapeError
 from pullback.names.answers import call_error
 from pullback.numerics.axis_arguments import listed
+
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike, Value
 
 REGISTRY: dict[str, Op] = {}
 F = TypeVar("F", bound=Callable[..., Any])
@@ -161,8 +164,8 @@ class Op:
     def _become_operator(self) -> None:
         word, sign = OPERATORS.get(self.kernel, (None, None))
         public = getattr(sys.modules.get(self.function.__module__), "__all__", (self.name,))
-        # an op that only others are made of is no method for users, but other files reach it so
-        setattr(Tensor, self.name if self.name in public else f"_{self.name}", self.function)
+        if self.name in public:  # an op that only others are made of is no method
+            setattr(Tensor, self.name, self.function)
         if word:
             setattr(Tensor, f"__{word}__", self.function)
         if word in REFLECTED:
@@ -521,7 +524,7 @@ def method(function: F) -> F:
     return alias(function.__name__, function)
 
 
-def operand(x: Any, what: str = "tensor") -> Any:
+def operand(x: TensorLike, what: str = "tensor") -> Value:
     """An argument of a composition as something that has a shape; lists become tensors, as they do for ops.
 
     ``what`` is the function that refuses what cannot be one.
@@ -529,15 +532,18 @@ def operand(x: Any, what: str = "tensor") -> Any:
     >>> operand([1.0, 2.0]).shape, operand(3).shape
     ((2,), ())
     """
+    made: Value
     if isinstance(x, ARRAYS):
-        return join_tensors(x)
+        made = join_tensors(x)
+        return made
     if type(x) in WEAK or isinstance(x, range):
-        return weaken_value(np.asarray(x)[()])
+        made = weaken_value(np.asarray(x)[()])
+        return made
     made = bare(x, what)
     return as_tensor(made) if isinstance(x, list | tuple) else made
 
 
-def of_rank(name: str, x: Any, rank: int, argument: str = "x") -> Any:
+def of_rank(name: str, x: TensorLike, rank: int, argument: str = "x") -> Value:
     """An argument as ``operand`` gives it, checked to have this rank.
 
     >>> of_rank("pad1d", [1.0, 2.0], 1).shape

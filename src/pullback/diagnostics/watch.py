@@ -241,7 +241,7 @@ class Monitor:
         """How a value came about, also of one that is under other levels."""
         while isinstance(x, Tensor):
             if self.watches(x):
-                return x.note  # type: ignore[no-any-return]
+                return x.note  # type: ignore[attr-defined, no-any-return]
             x = x.read().all_values()
         return None
 

@@ -294,7 +294,7 @@ class _Given:
 
     def __init__(self, x: Any, axis: Any, where: Any, whole: Any) -> None:
         self.x, self.axis, self.where, self.whole = x, axis, where, whole
-        self.value = x if axis is None else bare(as_leaf(x, "vmap"))
+        self.value: Any = x if axis is None else bare(as_leaf(x, "vmap"))
         rank = np.ndim(self.value) if axis is not None else 0
         if axis is not None and not -rank <= axis < rank:
             if isinstance(where, str):

@@ -144,8 +144,9 @@ def push_once(xs: Sequence[Any], tangents: Sequence[Any], call: Call) -> tuple[A
         def value(t: Any) -> Any:
             t = join_array(t)
             now = t.read() if isinstance(t, Tensor) and not t.is_variable else t  # a view may be stale
-            mine = isinstance(now, Dual) and now.number == number
-            return given_back(apart(bare(now.primal), inputs.values), kind) if mine else t
+            if not isinstance(now, Dual) or now.number != number:
+                return t
+            return given_back(apart(bare(now.primal), inputs.values), kind)
 
         aux = tree.mapped(value, aux)
     out = Outputs("jvp", y, kind)

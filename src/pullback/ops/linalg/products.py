@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,11 +14,14 @@ from pullback.errors import ArgumentError, ShapeError
 from pullback.ops.linalg.pieces import same_square
 from pullback.ops.linalg.solving import inv
 
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike
+
 __all__ = ["matrix_power", "multi_dot"]
 
 
 @own_words("matrix_power")
-def matrix_power(x: Any, n: int) -> Any:
+def matrix_power(x: TensorLike, n: int) -> Any:
     """Square matrices multiplied by themselves ``n`` times; negative ``n`` are powers of the inverse.
 
     >>> pb.linalg.matrix_power(np.array([[1.0, 1.0], [0.0, 1.0]]), 3)
