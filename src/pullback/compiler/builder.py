@@ -7,8 +7,9 @@ what could change a result, and not where ``exact`` says so.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ TYPES = {
 COMPARE = {"gt": "ogt", "lt": "olt", "ge": "oge", "le": "ole", "eq": "oeq", "ne": "une"}
 
 
+@lru_cache(256)
 def code_of(dtype: Any) -> str:
     """The short name of a dtype: kind and bytes.
 
@@ -59,6 +61,13 @@ class Code:
         """A call of a function that is declared, with (type, value) for each argument."""
         self.declared.add(f"declare {result} @{function}({', '.join(t for t, _ in args)})")
         return self.op(f"call {result} @{function}({', '.join(f'{t} {v}' for t, v in args)})")
+
+    def add_helper(self, name: str, write: Callable[[], tuple[dict[str, str], set[str]]]) -> None:
+        """Have a function in the module, unless it is there: ``write`` gives texts by name and what they declare."""
+        if name not in self.helpers:
+            helpers, declared = write()
+            self.helpers.update(helpers)
+            self.declared |= declared
 
     def block(self, base: str) -> str:
         """The name of a new block."""
