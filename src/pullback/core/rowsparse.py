@@ -14,7 +14,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from pullback.core.convert import as_shape, as_value
 from pullback.core.memory import sole
-from pullback.core.tensor import Tensor, sizing, stripped
+from pullback.core.tensor import LATER, Tensor, sizing, stripped
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.rows import add_rows
 
@@ -93,8 +93,7 @@ class RowSparse(NDArrayOperatorsMixin):
         array([0., 5., 0.])
         """
         if isinstance(self.values, Tensor) or self.is_symbolic:
-            kind: Any = Tensor
-            return kind._scatter_add(self.values, self.indices, self.shape)
+            return LATER["scatter_add"](self.values, self.indices, self.shape)
         dense = np.zeros(self.shape, self.dtype)
         if self.values.size:
             add_rows(dense, self.indices, self.values, True)
@@ -126,7 +125,7 @@ class RowSparse(NDArrayOperatorsMixin):
         firsts = order[first]
         rows = self.indices[firsts]
         if isinstance(self.values, Tensor):
-            sums = self.values._scatter_add(group_rows(self.indices, 0), (len(rows), *self.shape[1:]))
+            sums = LATER["scatter_add"](self.values, group_rows(self.indices, 0), (len(rows), *self.shape[1:]))
         else:
             sums = self.values.take(firsts, 0)
             again = ~first

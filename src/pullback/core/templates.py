@@ -5,6 +5,8 @@ node; nothing is looked up.  Everything else takes the general way (``dispatch``
 
 m, q           metas; ``m is q`` proves same shape, dtype, tape and kind of value
 unknown        keywords that the op does not take
+Tensor, …      the types whose values go the quick way: ``Tensor``, ``ndarray`` and ``Large``; None while the op is
+               observed (see hooks.py), so that all calls come to ``dispatch`` or ``perform``, which tell the observer
 kernel, run    what computes the value; ``run`` may be a quicker way than the kernel that names the op
 one, both, …   the steps: variants of the op's rules by which operands are on the tape (see op.py)
 """
@@ -17,7 +19,7 @@ REQUIRED = object()  # the default of a parameter that has none, so that a call 
 
 # One node, by slot stores.  {v} is how its value is computed, {m} its meta.
 NODE = (
-    "r = Tensor(); r.value = {v}; r.meta = {m}; r.via = {step}; r.x = {x}; r.y = {y}; r.g = None; m.push(r); return r"
+    "r = new_node(); r.value = {v}; r.meta = {m}; r.via = {step}; r.x = {x}; r.y = {y}; r.g = None; m.push(r); return r"
 )
 # The same where the result may be big.
 PLACE = "if q.pool is not None: return place(v, q, {step}, {x}, {y})\n{pad}" + NODE

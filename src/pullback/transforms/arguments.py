@@ -55,7 +55,8 @@ class Arguments:
         leaves = args if self.plain else [*self._leaves(list(args))]
         self.given_tensor = any(isinstance(leaf, Tensor) for leaf in leaves)
         if self.plain:
-            self.flat = self.tree = [bare(a) for a in args]
+            self.flat: list[Any] = [bare(a) for a in args]
+            self.tree: list[Any] = self.flat
         else:
             floats = [leaf.dtype for leaf in leaves if isinstance(leaf, ARRAYS) and leaf.dtype.kind == "f"]
             self.width = np.result_type(*floats) if floats else np.dtype(float)
@@ -98,8 +99,8 @@ class Arguments:
 
     def release(self) -> None:
         """Keep the structure only: big inputs are not kept by a function that saved nothing of them."""
-        self.tree = tree.mapped(lambda x: HERE if isinstance(x, ARRAYS) else x, self.tree)
         self.flat = [HERE] * len(self.flat)
+        self.tree = self.flat if self.plain else tree.mapped(lambda x: HERE if isinstance(x, ARRAYS) else x, self.tree)
 
     def names(self, f: Any) -> list[str]:
         """The name of each input in the signature of ``f``."""

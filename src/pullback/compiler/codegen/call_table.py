@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pullback.compiler.codegen.builder import Code
-from pullback.compiler.schedule.memory import ALIGN
+from pullback.compiler.builder import Code
+from pullback.compiler.target import ALIGN
 
 __all__ = ["Address", "CallList", "Constant", "Local", "Operand"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from pullback.compiler.codegen.builder import FLOATS, Code, first_lanes, literal, vector
+from pullback.compiler.builder import FLOATS, Code, first_lanes, literal, vector
 from pullback.compiler.codegen.gemm.small import multiply_add
 from pullback.compiler.codegen.loops.kernel import Written
 from pullback.compiler.ir.products import Product

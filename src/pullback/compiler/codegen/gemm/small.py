@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from pullback.compiler.codegen.builder import FLOATS, Code, code_of, first_lanes, literal, vector
+from pullback.compiler.builder import FLOATS, Code, code_of, first_lanes, literal, vector
 from pullback.compiler.codegen.call_table import CallList, Constant, Operand
 from pullback.compiler.ir.products import Plan, Product
 from pullback.compiler.target import Target
@@ -32,6 +32,11 @@ def call_blas(code: CallList, plan: Plan, a: Operand, b: Operand, z: Operand) ->
     beta = Constant(t, "1.0" if p.adds else "0.0")
     args = [*flags, *lengths[:3], alpha, a, lengths[3], b, lengths[4], beta, z, lengths[5]]
     code.call_void(f"{_letter(p.dtype)}gemm", args)
+
+
+def blas_name(dtype: Any) -> str:
+    """Return the name of the BLAS function for products of a dtype."""
+    return f"{_letter(code_of(dtype))}gemm"
 
 
 def _letter(dtype: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from pullback.compiler.codegen.builder import TYPES, Code, Value, code_of, splat, vector
+from pullback.compiler.builder import TYPES, Code, Value, code_of, splat, vector
 from pullback.compiler.ir.graph import Node, contiguous
 from pullback.compiler.schedule.fuse import Fused, Kernel, Use
 from pullback.compiler.schedule.loops import Axis, Plan

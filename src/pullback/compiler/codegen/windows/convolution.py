@@ -14,7 +14,7 @@ from itertools import product
 from math import isqrt, prod
 from typing import NamedTuple
 
-from pullback.compiler.codegen.builder import first_lanes, splat, vector
+from pullback.compiler.builder import first_lanes, splat, vector
 from pullback.compiler.codegen.gemm.small import multiply_add
 from pullback.compiler.codegen.loops.kernel import Written
 from pullback.compiler.codegen.windows.padding import Framed
