@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.codegen.builder import TYPES, Code, Value, vector
+from pullback.compiler.builder import TYPES, Code, Value, vector
 from pullback.compiler.math.functions import Lanes
 from pullback.compiler.runtime.llvm import library
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from pullback.core.tensor import Tensor
 
 __all__ = [
-    "ArgNames", "ArgNums", "Array", "ArrayLike", "ArrayOrNumber", "Axis", "DType", "Function", "Index", "Lengths",
-    "Nested", "Operand", "Padding", "Params", "Seed", "Shape", "ShapeLike", "SupportsArray", "TensorLike",
-    "TensorOrNested", "Tree", "Value",
+    "ArgNames", "ArgNums", "Array", "ArrayLike", "ArrayOrNumber", "Axis", "DType", "Function",
+    "Index", "Lengths", "Nested", "Operand", "Padding", "Params", "Seed", "Shape",
+    "ShapeLike", "SupportsArray", "TensorLike", "TensorOrNested", "Tree", "Value",
 ]  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
+from pullback.core import hooks
 from pullback.core.op import REGISTRY, operand
 from pullback.core.tape import as_tensor
 from pullback.core.tensor import Tensor
@@ -46,7 +47,9 @@ def own_words(name: str) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         @wraps(function)
-        def call(*args: TensorLike, **kwargs: object) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+                return observer.run_call("composition", call, *args, **kwargs)
             try:
                 return function(*args, **kwargs)
             except PullbackError as error:

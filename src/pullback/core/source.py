@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import linecache
 import sys
 from collections.abc import Callable
 from functools import partial
 from os.path import basename, dirname, exists
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 _OURS = dirname(dirname(__file__))
@@ -37,7 +38,13 @@ def user_line() -> str:
     return f"{_users.get(name, name)}:{line}"
 
 
-def is_defined_again(new: Callable[..., Any], old: Callable[..., Any]) -> bool:
+def compile_text(text: str, name: str, mode: str) -> CodeType:
+    """Compile generated source text, which tracebacks and debuggers then show under the file name ``name``."""
+    linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
+    return compile(text, name, mode)
+
+
+def is_defined_again(new: Any, old: Any) -> bool:
     """Whether a function is ``old`` defined anew: its cell was run again, its module reloaded, its line came again."""
     new, old = _plain_function(new), _plain_function(old)
     code, before = getattr(new, "__code__", None), getattr(old, "__code__", None)

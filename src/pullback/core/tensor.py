@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pullback.core import hooks
 from pullback.core.callers import MEANS, explain_refusal, is_formatting, takes_elements
 from pullback.core.printing import tensor_repr, tensor_text
 from pullback.core.source import user_line
@@ -16,7 +17,7 @@ from pullback.errors import ArgumentError, BatchedValueError, SymbolValueError, 
 
 if TYPE_CHECKING:
     from pullback.signatures.tensor_ops import TensorOps
-    from pullback.typing import TensorLike, Value
+    from pullback.typing import Value
 else:  # the ops are put on the class where they are defined, as methods and operators
     TensorOps = object
 
@@ -177,7 +178,9 @@ class Tensor(TensorOps):
 
     # ---- NumPy's protocols
 
-    def __array_ufunc__(self, ufunc: Callable[..., Any], method: str, *args: TensorLike, **kwargs: object) -> Any:
+    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+        if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+            return observer.run_call("ufunc", Tensor.__array_ufunc__, self, ufunc, method, *args, **kwargs)
         op = BY_KERNEL.get(ufunc)
         if (
             method == "__call__"
@@ -189,9 +192,9 @@ class Tensor(TensorOps):
             return op.function(*args)
         return LATER["ufunc"](ufunc, method, args, kwargs)
 
-    def __array_function__(
-        self, func: Callable[..., Any], types: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+            return observer.run_call("numpy function", Tensor.__array_function__, self, func, types, args, kwargs)
         if len(types) > 1 and not all(issubclass(t, ORDINARY) for t in types):
             return NotImplemented  # another library's array may know better
         stand_in = NUMPY.get(func)

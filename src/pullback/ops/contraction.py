@@ -14,7 +14,7 @@ from numpy import ndarray
 from pullback.core.axes import Sample, Shape, broadcast, moves
 from pullback.core.calculus import linear
 from pullback.core.lowering import call, made_of
-from pullback.core.op import REGISTRY, WEAK, alias, method, op, operand
+from pullback.core.op import REGISTRY, WEAK, alias, method, observable, op, operand
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.adjoints import T
 from pullback.numerics.axis_arguments import listed, over
@@ -436,6 +436,7 @@ def reduced(x: Value, term: str, want: str) -> Any:
     return x if left == want else np.transpose(x, tuple(left.index(label) for label in want))
 
 
+@observable
 def einsum(equation: str, *operands: TensorLike) -> Any:
     """Products summed over labelled axes: labels that are not in the result are summed over.
 

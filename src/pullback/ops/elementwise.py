@@ -12,7 +12,7 @@ from pullback.core.axes import elementwise1, elementwise2, elementwise3, moves
 from pullback.core.calculus import partials, rule
 from pullback.core.convert import join_array
 from pullback.core.lowering import scalar
-from pullback.core.op import alias, method, op
+from pullback.core.op import alias, method, observable, op
 from pullback.core.tape import ARRAYS, as_tensor
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError
@@ -93,6 +93,7 @@ def div_no_nan(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
+@observable
 def add_n(tensors: Sequence[TensorLike]) -> Any:
     """The sum of a list of tensors.
 

@@ -13,7 +13,7 @@ from pullback.core.calculus import linear, rule
 from pullback.core.composition import numbers
 from pullback.core.convert import as_array
 from pullback.core.lowering import call
-from pullback.core.op import method, op
+from pullback.core.op import method, observable, op
 from pullback.core.tape import as_tensor
 from pullback.core.tensor import Tensor, all_values, concrete, sizing, stripped
 from pullback.errors import ArgumentError, ShapeError
@@ -392,6 +392,7 @@ def _counted(name: str, x: TensorLike, weights: TensorLike | None, size: int | N
     return found, np.reshape(weights, found.shape), bins
 
 
+@observable
 def bincount(x: TensorLike, weights: TensorLike | None = None, size: int | None = None) -> Any:
     """How often each number from 0 to ``size - 1`` is in ``x``, or the sum of its weights.
 
@@ -402,6 +403,7 @@ def bincount(x: TensorLike, weights: TensorLike | None = None, size: int | None 
     return unsorted_segment_sum(np.reshape(weights, -1), np.reshape(found, -1), bins)
 
 
+@observable
 def dense_bincount(
     x: TensorLike, weights: TensorLike | None = None, size: int | None = None, binary_output: bool = False
 ) -> Any:
@@ -425,6 +427,7 @@ def dense_bincount(
 # ---- from coordinates and values
 
 
+@observable
 def sparse_to_dense(
     sparse_indices: TensorLike, sparse_values: TensorLike, output_shape: ShapeLike, default_value: TensorLike | None = 0
 ) -> Any:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import ndarray
 
-from pullback.core import tree
+from pullback.core import hooks, tree
 from pullback.core.callers import MEANS, explain_refusal, reveal
 from pullback.core.convert import bare
 from pullback.core.interpreter import level_of, new_level
@@ -263,7 +263,9 @@ class Mapped:
     def __repr__(self) -> str:
         return f"<vmap of {self.__name__}>"
 
-    def __call__(self, *args: Value, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+            return observer.run_call("function", Mapped.__call__, self, *args, **kwargs)
         number = new_level()
         given: list[_Given] = []
         ins = [_given(n, arg, axes, given) for n, (arg, axes) in enumerate(zip(args, self._axes_of(args), strict=True))]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.compiler.codegen.builder import Code, Value, known, literal
+from pullback.compiler.builder import Code, Value, known, literal
 from pullback.compiler.math.functions import Lanes
 from pullback.compiler.runtime.llvm import there
 from pullback.core.lowering import fold, scalar

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pullback.compiler.codegen.builder import Code
+from pullback.compiler.builder import Code
 from pullback.compiler.target import ALIGN
 
 __all__ = ["Address", "CallList", "Constant", "Local", "Operand"]

@@ -8,7 +8,7 @@ from pullback.compiler.codegen.module import Module
 from pullback.compiler.ir.graph import Graph, Node
 from pullback.compiler.ir.kinds import CONSTANT, PART, PRODUCT, SCAN, WINDOWS, Kind
 from pullback.compiler.runtime.manifest import Contents, HostOp, Manifest, Piece, Slot
-from pullback.compiler.schedule.fuse import work
+from pullback.compiler.schedule.cost import estimate_cost
 from pullback.compiler.schedule.memory import Memory
 
 __all__ = ["collect_contents"]
@@ -56,7 +56,7 @@ def _count_instructions(n: Node) -> int:
     """Return about how many vector instructions a node is."""
     if n.kind in CALL_COSTS:
         return CALL_COSTS[n.kind](n)
-    return 0 if n.kind.is_leaf else n.size * work(n)
+    return 0 if n.kind.is_leaf else n.size * estimate_cost(n)
 
 
 CALL_COSTS: dict[Kind, Callable[[Node], int]] = {

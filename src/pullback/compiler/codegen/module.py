@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pullback.compiler.codegen.builder import FLOATS, code_of
+from pullback.compiler.builder import FLOATS, code_of
 from pullback.compiler.codegen.call_table import ARENA, STACK, Address, CallList, Constant, Local, Operand
 from pullback.compiler.codegen.gemm.panels import blocked
 from pullback.compiler.codegen.gemm.small import blas_name, call_blas, declaration, small_product

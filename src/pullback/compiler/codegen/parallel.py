@@ -9,12 +9,12 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from pullback.compiler.codegen.builder import FLOATS, Code
+from pullback.compiler.builder import FLOATS, Code
 from pullback.compiler.codegen.call_table import CallList, Local
 from pullback.compiler.codegen.loops.kernel import Written
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.ir.products import Plan
-from pullback.compiler.schedule.fuse import Kernel, work
+from pullback.compiler.schedule.fuse import Kernel
 
 __all__ = ["WORTH_SHARING", "WORTH_WAKING", "batched", "cost", "product_cost", "task"]
 
@@ -27,7 +27,7 @@ def cost(step: Kernel | Node) -> int:
     """About how long one thread takes for a kernel, a scan, or for rows that are added at positions."""
     if isinstance(step, Kernel):
         widest = max((n.dtype.itemsize for n in step.nodes), default=1)
-        return sum(work(n) for n in step.nodes) * prod(step.axes) * widest // 100
+        return step.cost * prod(step.axes) * widest // 100
     return (step.nbytes + 2 * step.args[0].nbytes) // 20
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
-from pullback.compiler.codegen.builder import TYPES, Code, Value, code_of, first_lanes, literal, splat, vector
+from pullback.compiler.builder import TYPES, Code, Value, code_of, first_lanes, literal, splat, vector
 from pullback.compiler.codegen.loops.kernel import Written
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.math.functions import Lanes

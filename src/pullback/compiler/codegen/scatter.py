@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import prod
 
-from pullback.compiler.codegen.builder import FLOATS, TYPES, Code, code_of, vector
+from pullback.compiler.builder import FLOATS, TYPES, Code, code_of, vector
 from pullback.compiler.codegen.loops.kernel import Written
 from pullback.compiler.ir.graph import Node, contiguous
 from pullback.compiler.target import Target

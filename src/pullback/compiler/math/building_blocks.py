@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.compiler.codegen.builder import Code, Value
+from pullback.compiler.builder import Code, Value
 from pullback.errors import CompileError
 
 __all__ = ["BITS_OF_ONE", "LEAST", "LN2", "MANTISSA", "ROUND", "Pieces"]
@@ -158,14 +158,14 @@ class Pieces:
         """A call of a function with this body; it is written once."""
         code, x = self.code, xs[0]
         full = f"{name}_{x.suffix}"
-        if full not in code.helpers:
-            if full not in _written:
-                _written[full] = self._function(full, body, xs)
-            helpers, declared = _written[full]
-            code.helpers.update(helpers)
-            code.declared |= declared
+        code.add_helper(full, lambda: self._written_once(full, body, xs))
         args = ", ".join(f"{a.type} {a.name}" for a in xs)
         return x.like(code.op(f"call {x.type} @{full}({args})"))
+
+    def _written_once(self, name: str, body: Callable[..., Value], xs: Sequence[Value]) -> Written:
+        if name not in _written:
+            _written[name] = self._function(name, body, xs)
+        return _written[name]
 
     def _function(self, name: str, body: Callable[..., Value], xs: Sequence[Value]) -> Written:
         """Its text and that of those it calls, and what they declare."""

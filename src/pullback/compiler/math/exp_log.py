@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pullback.compiler.codegen.builder import Value
+from pullback.compiler.builder import Value
 from pullback.compiler.math import coefficients as fit
 from pullback.compiler.math.building_blocks import BITS_OF_ONE, LEAST, LN2, MANTISSA, Pieces
 

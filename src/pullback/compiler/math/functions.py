@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from pullback.compiler.codegen.builder import Value, known
+from pullback.compiler.builder import Code, Value, known, literal
 from pullback.compiler.math.powers import Powers
 from pullback.compiler.math.trigonometry import Circular
 from pullback.errors import CompileError
 
-__all__ = ["Lanes"]
+__all__ = ["Lanes", "emit_scalar"]
 
 
 class Lanes(Powers, Circular):
@@ -178,3 +178,13 @@ class Lanes(Powers, Circular):
         q = self.select(none, 0, x / safe)
         r = self.select(none, 0, x - (x / safe) * safe)
         return (q, r) if opposite is None else (self.select(opposite, -x, q), r)
+
+
+def emit_scalar(code: Code, op: Any, params: dict[str, Any], args: list[Value], width: int, dtype: str) -> Value:
+    """Emit the lowering of a scalar op, and return its result in the dtype that is asked for."""
+    formula = op.lower.emit
+    names = formula.__code__.co_varnames[1 + len(args) : formula.__code__.co_argcount]
+    made = formula(Lanes(code, width), *args, *(params[n] for n in names))
+    if not isinstance(made, Value):  # a constant, whatever the arguments are
+        made = Value(code, literal(made, dtype, width), dtype, width)
+    return made.cast(dtype)

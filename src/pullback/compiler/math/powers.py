@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from pullback.compiler.codegen.builder import Value, known
+from pullback.compiler.builder import Value, known
 from pullback.compiler.math import coefficients as fit
 from pullback.compiler.math.building_blocks import LEAST, LN2, ROUND
 from pullback.compiler.math.exp_log import LOG2E, Exponentials

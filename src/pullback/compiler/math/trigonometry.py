@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from pullback.compiler.codegen.builder import Value
+from pullback.compiler.builder import Value
 from pullback.compiler.math import coefficients as fit
 from pullback.compiler.math.building_blocks import Pieces
 

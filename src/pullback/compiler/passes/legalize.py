@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.codegen.builder import TYPES, Code, Value, code_of
-from pullback.compiler.codegen.loops.kernel import emitted
+from pullback.compiler.builder import TYPES, Code, Value, code_of
 from pullback.compiler.frontend.result_inference import NO_PARAMS, Frozen
 from pullback.compiler.ir.graph import Fold, Graph, Node, View, contiguous, in_order, is_number, resolve_view, squeezed
 from pullback.compiler.ir.kinds import (
@@ -30,6 +29,7 @@ from pullback.compiler.ir.kinds import (
     Kind,
 )
 from pullback.compiler.ir.products import gemm_ready, planned
+from pullback.compiler.math.cost import count_instructions
 from pullback.compiler.math.functions import Lanes
 from pullback.compiler.passes.simplify import without_dead
 from pullback.compiler.passes.windows import windowed
@@ -213,20 +213,8 @@ class ByNumPy:
 
 def _is_coded(n: Node, args: list[Node]) -> bool:
     op, params = n.data
-    return _has_code(
-        op, tuple([code_of(a.dtype) for a in args]), code_of(n.dtype), Frozen(params) if params else NO_PARAMS
-    )
-
-
-@lru_cache(4096)
-def _has_code(op: Any, dtypes: tuple[str, ...], dtype: str, params: Frozen) -> bool:
-    """Whether the lowering of an op can be written for these dtypes: it is tried."""
-    code = Code()
-    try:
-        emitted(code, op, params, [Value(code, f"%x{i}", d, 1) for i, d in enumerate(dtypes)], 1, dtype)
-    except CompileError:
-        return False
-    return True
+    dtypes = tuple([code_of(a.dtype) for a in args])
+    return count_instructions(op, dtypes, code_of(n.dtype), Frozen(params) if params else NO_PARAMS) is not None
 
 
 @lru_cache(4096)

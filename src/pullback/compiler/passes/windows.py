@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.codegen.builder import FLOATS, code_of
+from pullback.compiler.builder import FLOATS, code_of
 from pullback.compiler.frontend.result_inference import laid_out, laid_out_at
 from pullback.compiler.ir.graph import Graph, Node, View, resolve_view
 from pullback.compiler.ir.kinds import VIEW, WINDOWS

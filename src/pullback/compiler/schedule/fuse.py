@@ -12,24 +12,20 @@ axis.  A value made in the kernel can be used in it where it is made: where thes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pullback.compiler.ir.graph import Graph, Node, contiguous, is_number, resolve_view, squeezed
-from pullback.compiler.ir.kinds import CAST, FOLD, INPUT, MAP, PIECES, PRODUCT, TAKE, VIEW, Kind
+from pullback.compiler.ir.kinds import CAST, FOLD, INPUT, PIECES, PRODUCT, TAKE, VIEW, Kind
 from pullback.compiler.ir.products import gemm_ready, layout
+from pullback.compiler.schedule.cost import estimate_cost
 from pullback.compiler.schedule.order import sequence
-from pullback.core.lowering import scalar
 from pullback.errors import CompileError
 
 FULL, ROW, AFTER = "full", "row", "after"
 NEAR = 4  # kernels that are looked at besides those a node's arguments come from
-WORK = {
-    "exp": 6, "log": 8, "tanh": 8, "sin": 8, "cos": 8, "erf": 12, "sigmoid": 8, "log1p": 10, "pow": 24, "div": 3,
-    "sqrt": 3,
-}  # fmt: skip
 CHEAP = frozenset({
     np.negative, np.absolute, np.logical_not, np.greater, np.less, np.greater_equal, np.less_equal, np.equal,
     np.not_equal,
@@ -63,6 +59,11 @@ class Kernel:
         """The shape of its loops, and its ops."""
         rows = f" by rows of {list(self.axes[self.split :])}" if self.split else ""
         return f"kernel {list(self.axes)}{rows}: {', '.join(n.name for n in self.nodes)}"
+
+    @cached_property
+    def cost(self) -> int:
+        """The cost of all its nodes; to be used when no more nodes are added."""
+        return sum(map(estimate_cost, self.nodes))
 
     def natural(self, node: Node) -> tuple[int, ...]:
         """The steps by which a value is made."""
@@ -367,7 +368,11 @@ class Again:
                 continue
             if m is not n and (m.kind is INPUT or m.number in self.made.stored):
                 sources[m.number] = m
-            elif not m.kind.is_elementwise or work(m) > 1 or any(u.kind.reads_memory for u in self.users[m.number]):
+            elif (
+                not m.kind.is_elementwise
+                or estimate_cost(m) > 1
+                or any(u.kind.reads_memory for u in self.users[m.number])
+            ):
                 return
             else:
                 cone.add(m.number)
@@ -384,8 +389,3 @@ class Again:
         if kept <= n.nbytes * (end - start) // len(sources):
             self.found |= cone
             self.until.update({number: max(self.until[number], end) for number in sources})
-
-
-def work(n: Node) -> int:
-    """About how many instructions a node costs per vector."""
-    return WORK.get(n.name, 1) if n.kind is MAP and isinstance(n.data[0].lower, scalar) else 1

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from pullback.compiler.ir.graph import Node, is_number, squeezed
 from pullback.compiler.ir.kinds import FOLD, PIECES, VIEW
-from pullback.compiler.schedule.fuse import AFTER, FULL, READS, ROW, Fused, Kernel, Use, taken, used_as, work
+from pullback.compiler.schedule.cost import estimate_cost
+from pullback.compiler.schedule.fuse import AFTER, FULL, READS, ROW, Fused, Kernel, Use, taken, used_as
 from pullback.compiler.target import Target
 
 __all__ = ["Axis", "Plan"]
@@ -183,7 +184,7 @@ class Plan:
 
     def _weight(self, n: Node) -> int:
         """The work of computing a full value again, from what is loaded."""
-        total = work(n)
+        total = estimate_cost(n)
         for use in self.given(n):
             for u in self.leaves(use):
                 if self.kernel.levels.get(u.node.number) == FULL:

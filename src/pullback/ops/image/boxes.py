@@ -11,7 +11,7 @@ from pullback.core.axes import moves
 from pullback.core.calculus import constant
 from pullback.core.composition import numbers
 from pullback.core.convert import as_number, check_real
-from pullback.core.op import op
+from pullback.core.op import observable, op
 from pullback.core.tape import constant as tensor_of
 from pullback.core.tensor import Tensor, stripped
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
@@ -140,6 +140,7 @@ def _like(x: Any, made: Value) -> Any:
     return tensor_of(made) if isinstance(x, Tensor) and not isinstance(made, Tensor) else made
 
 
+@observable
 def non_max_suppression(
     boxes: TensorLike, scores: TensorLike, max_output_size: int, iou_threshold: float | None = 0.5,
     score_threshold: float | None = -inf,
@@ -166,6 +167,7 @@ class ScoredSuppression(NamedTuple):
     selected_scores: Any
 
 
+@observable
 def non_max_suppression_with_score(
     boxes: TensorLike, scores: TensorLike, max_output_size: int, iou_threshold: float | None = 0.5,
     score_threshold: float | None = -inf, soft_nms_sigma: float | None = 0.0,
@@ -201,6 +203,7 @@ class PaddedSuppression(NamedTuple):
     valid_outputs: Any
 
 
+@observable
 def non_max_suppression_padded(
     boxes: TensorLike, scores: TensorLike, max_output_size: int, iou_threshold: float | None = 0.5,
     score_threshold: float | None = -inf, pad_to_max_output_size: bool = False,

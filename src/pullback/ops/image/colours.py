@@ -11,7 +11,7 @@ from pullback.core.axes import moves
 from pullback.core.calculus import constant
 from pullback.core.composition import numbers
 from pullback.core.convert import as_number, check_real
-from pullback.core.op import op
+from pullback.core.op import observable, op
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.batching import one_by_one
 
@@ -33,6 +33,7 @@ def _coloured(name: str, image: TensorLike, depth: int) -> Value:
     return image
 
 
+@observable
 def grayscale_to_rgb(image: TensorLike) -> Any:
     """Grey pictures with three equal colours.
 
@@ -44,6 +45,7 @@ def grayscale_to_rgb(image: TensorLike) -> Any:
     return np.tile(image, (1,) * (image.ndim - 1) + (3,))
 
 
+@observable
 def rgb_to_grayscale(image: TensorLike) -> Any:
     """How bright coloured pictures are; integers stay integers.
 

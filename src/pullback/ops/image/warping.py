@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.core.composition import numbers, picked
 from pullback.core.convert import as_array, as_number
-from pullback.core.op import of_rank
+from pullback.core.op import observable, of_rank
 from pullback.core.tensor import Tensor, all_values, may_be, stripped
 from pullback.errors import ArgumentError, ShapeError
 
@@ -77,6 +77,7 @@ def _neighbours(at: Value, length: int) -> tuple[Any, Any, Any]:
     return low, np.minimum(low + 1, length - 1), at - low
 
 
+@observable
 def crop_and_resize(
     image: TensorLike,
     boxes: TensorLike,
@@ -164,6 +165,7 @@ def _folded(at: Value, length: int, mode: str) -> Any:
     return at * slope + (held - here * slope)
 
 
+@observable
 def transform(
     image: TensorLike,
     transforms: TensorLike,
@@ -226,6 +228,7 @@ def transform(
 # ---- rotated and mirrored
 
 
+@observable
 def rotate_with_offset(
     image: TensorLike,
     radians: float,
@@ -269,6 +272,7 @@ def rotate_with_offset(
     return np.where(inside[..., None], z, fill)
 
 
+@observable
 def flip_left_right(image: TensorLike) -> Any:
     """Pictures as in a mirror.
 

@@ -13,7 +13,7 @@ import numpy as np
 from pullback.core.axes import Shape
 from pullback.core.calculus import rule
 from pullback.core.composition import numbers
-from pullback.core.op import op
+from pullback.core.op import observable, op
 from pullback.core.tensor import all_values, stripped, unfollowed
 from pullback.errors import ArgumentError, MatrixError, ShapeError
 from pullback.numerics.adjoints import H, T
@@ -134,6 +134,7 @@ class SVD(NamedTuple):
     Vh: Any
 
 
+@observable
 def svd(x: TensorLike, full_matrices: bool = False, compute_uv: bool = True) -> Any:
     """The singular values of matrices, in descending order, between orthonormal ``U`` and ``Vh``.
 
@@ -311,6 +312,7 @@ class QR(NamedTuple):
     R: Any
 
 
+@observable
 def qr(x: TensorLike, full_matrices: bool = False) -> QR:
     """Orthonormal columns ``Q`` and an upper triangular ``R`` with ``Q @ R = x``, for matrices of any shape.
 
@@ -348,6 +350,7 @@ def orthonormal(x: Value) -> Any:
     return q * np.where(real_part(diagonal_row(r)) < 0, -one, one)
 
 
+@observable
 def gram_schmidt(xs: TensorLike) -> Any:
     """Vectors made orthonormal one after the other: the rows of a matrix, or a list, which gives a list.
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from pullback.core.calculus import rule
 from pullback.core.composition import numbers
-from pullback.core.op import op
+from pullback.core.op import observable, op
 from pullback.errors import ShapeError
 from pullback.numerics.adjoints import H
 from pullback.ops.linalg.pieces import (
@@ -103,6 +103,7 @@ class Eigh(NamedTuple):
     eigenvectors: Any
 
 
+@observable
 def eigh(x: TensorLike, uplo: str = "L") -> Eigh:
     """The eigenvalues of symmetric or Hermitian matrices, in ascending order, and their eigenvectors as columns.
 
@@ -217,6 +218,7 @@ class Eig(NamedTuple):
     eigenvectors: Any
 
 
+@observable
 def eig(x: TensorLike) -> Eig:
     """The eigenvalues of square matrices, in no order, and their eigenvectors as columns; both are complex.
 

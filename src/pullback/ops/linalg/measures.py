@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback.core.calculus import constant
 from pullback.core.composition import own_words
-from pullback.core.op import op
+from pullback.core.op import observable, op
 from pullback.errors import ArgumentError
 from pullback.ops.linalg.decompositions import svdvals
 from pullback.ops.linalg.eigenvalues import matrix
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["cond", "matrix_norm", "matrix_rank"]
 
 
+@observable
 def matrix_norm(x: TensorLike, ord: str | float = "fro", keepdims: bool = False) -> Any:
     """The norm of matrices over the last two axes.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.composition import numbers, own_words
+from pullback.core.op import observable
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops.linalg.pieces import same_square
 from pullback.ops.linalg.solving import inv
@@ -68,6 +69,7 @@ def shifted(order: Any, by: int) -> Any:
     return tuple(shifted(part, by) for part in order) if isinstance(order, tuple) else order + by
 
 
+@observable
 def multi_dot(arrays: Sequence[Any]) -> Any:
     """The product of several matrices, multiplied in the order that takes the least work; the ends may be vectors.
 

@@ -11,7 +11,7 @@ from pullback.core.axes import moves
 from pullback.core.calculus import rule
 from pullback.core.composition import numbers, own_words
 from pullback.core.convert import as_number
-from pullback.core.op import op
+from pullback.core.op import observable, op
 from pullback.errors import ShapeError
 from pullback.numerics.adjoints import H, T
 from pullback.ops.linalg.decompositions import svdvals
@@ -309,6 +309,7 @@ class SlogDet(NamedTuple):
     logabsdet: Any
 
 
+@observable
 def slogdet(x: TensorLike) -> SlogDet:
     """The sign and the logarithm of the absolute value of the determinant, which alone might overflow.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from pullback.compiler.codegen.builder import FLOATS, Code, code_of, first_lanes, literal, vector
+from pullback.compiler.builder import FLOATS, Code, code_of, first_lanes, literal, vector
 from pullback.compiler.codegen.call_table import CallList, Constant, Operand
 from pullback.compiler.ir.products import Plan, Product
 from pullback.compiler.target import Target

@@ -11,15 +11,15 @@ from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
 
-from pullback.compiler.codegen.builder import Value, code_of, first_lanes, literal, splat, vector
+from pullback.compiler.builder import Value, code_of, first_lanes, literal, splat, vector
 from pullback.compiler.codegen.loops.reductions import Finish
-from pullback.compiler.codegen.loops.row_blocks import Blocks, emitted
+from pullback.compiler.codegen.loops.row_blocks import Blocks
 from pullback.compiler.ir.graph import Node, is_number
 from pullback.compiler.ir.kinds import FOLD, PIECES, TAKE
-from pullback.compiler.schedule.fuse import ROW, Use, placed, rows_of, taken, work
+from pullback.compiler.schedule.fuse import ROW, Use, placed, rows_of, taken
 from pullback.compiler.schedule.loops import Axis
 
-__all__ = ["Writer", "Written", "emitted"]
+__all__ = ["Writer", "Written"]
 
 PART = 16384  # elements of one part; their partial sums are added in order
 MANY = 64  # parts of fewer elements are made up to this number
@@ -80,8 +80,7 @@ class Writer(Blocks):
 
     def _part(self, size: int) -> int:
         """Elements of one part: fewer, where each takes long, so that threads find enough parts; but not many parts."""
-        each = sum(work(n) for n in self.kernel.nodes)
-        return min(PART, max(PART // 16, 9 * PART // max(each, 1), size // MANY))
+        return min(PART, max(PART // 16, 9 * PART // max(self.kernel.cost, 1), size // MANY))
 
     def _packed(self, total: int, part: int) -> Written:
         code = self.code

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pullback.compiler.codegen.builder import TYPES, Code, Value, code_of, literal, vector
+from pullback.compiler.builder import TYPES, Code, Value, code_of, literal, vector
 from pullback.compiler.codegen.loops.access import Access
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.math.functions import Lanes

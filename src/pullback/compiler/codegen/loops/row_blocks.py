@@ -14,21 +14,21 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.codegen.builder import TYPES, Code, Value, code_of, literal, splat
+from pullback.compiler.builder import TYPES, Value, code_of, literal, splat
 from pullback.compiler.codegen.loops.reductions import Folds
 from pullback.compiler.codegen.loops.transpose import Tile
 from pullback.compiler.ir.graph import Node, is_number
 from pullback.compiler.ir.kinds import CAST, FOLD, VIEW
-from pullback.compiler.math.functions import Lanes
-from pullback.compiler.schedule.fuse import FULL, READS, ROW, Fused, Kernel, Use, taken, work
+from pullback.compiler.math.functions import emit_scalar
+from pullback.compiler.schedule.cost import estimate_cost
+from pullback.compiler.schedule.fuse import FULL, READS, ROW, Fused, Kernel, Use, taken
 from pullback.compiler.schedule.loops import HEAVY, Axis
 from pullback.compiler.target import Target
 
-__all__ = ["Blocks", "emitted"]
+__all__ = ["Blocks"]
 
 SHORT = 2  # vectors of a row that may be turned
 TURNING = 2  # work that turning a tile is worth, for each of its vectors
-NEAR = 16384  # bytes of rows that stay in the nearest cache from one pass to the next
 
 
 class Blocks(Folds):
@@ -55,10 +55,10 @@ class Blocks(Folds):
         count, lanes = prod(a.length for a in rows), self.target.vector_bytes // self.widest
         if count >= lanes >= 4 and self._is_worth_turning(lanes):
             self.across, self.block = True, lanes
-        elif any(levels[n.number] == ROW and work(n) >= HEAVY for n in nodes):
+        elif any(levels[n.number] == ROW and estimate_cost(n) >= HEAVY for n in nodes):
             length = prod(a.length for a in columns)
             full = sum(u.node.dtype.itemsize for u in self.loads if u.steps[-1])
-            while lanes > 1 and (lanes * full * length > NEAR or lanes // 2 >= count):
+            while lanes > 1 and (2 * lanes * full * length > self.target.first_cache or lanes // 2 >= count):
                 lanes //= 2
             self.block = lanes if 2 * lanes >= self.target.vector_bytes // self.widest else 1
 
@@ -72,7 +72,7 @@ class Blocks(Folds):
         each = lanes if width == lanes else 0.7 * lanes  # half a vector costs less than a whole
         spent = -(-length // width) * each
         tiles = sum(map(self._is_turned, self.loads)) + sum(self.kernel.levels[n.number] == FULL for n in self.stored)
-        return sum(map(work, nodes)) * (1 - length / spent) >= TURNING * tiles
+        return self.kernel.cost * (1 - length / spent) >= TURNING * tiles
 
     # ---- a block of rows
 
@@ -157,7 +157,7 @@ class Blocks(Folds):
             return args[0].cast(code_of(n.dtype))
         op, params = n.data
         with self.code.exactly() if n.number in self.settled and op.kernel is np.multiply else nullcontext():
-            return emitted(self.code, op, params, args, width, code_of(n.dtype))
+            return emit_scalar(self.code, op, params, args, width, code_of(n.dtype))
 
     def _scalar_load(self, use: Use) -> Value:
         if use not in self.row_memo:
@@ -284,13 +284,3 @@ class Blocks(Folds):
                     read = code.read(at, self._kept_as(n), n.dtype.itemsize, self.block, None)
                     lanes = self._from_memory(read, code_of(n.dtype), self.block)
                     self._write(self._across(n, lanes), self._element(n, super()._columns_of(n), j), None)
-
-
-def emitted(code: Code, op: Any, params: dict[str, Any], args: list[Value], width: int, dtype: str) -> Value:
-    """One element of an op, by its own lowering."""
-    formula = op.lower.emit
-    names = formula.__code__.co_varnames[1 + len(args) : formula.__code__.co_argcount]
-    made = formula(Lanes(code, width), *args, *(params[n] for n in names))
-    if not isinstance(made, Value):  # a constant, whatever the arguments are
-        made = Value(code, literal(made, dtype, width), dtype, width)
-    return made.cast(dtype)

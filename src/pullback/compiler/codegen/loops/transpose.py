@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pullback.compiler.codegen.builder import Code, first_lanes, vector
+from pullback.compiler.builder import Code, first_lanes, vector
 
 __all__ = ["Tile"]
 

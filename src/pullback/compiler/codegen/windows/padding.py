@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from math import prod
 
-from pullback.compiler.codegen.builder import FLOATS, Code, literal
+from pullback.compiler.builder import FLOATS, Code, literal
 from pullback.compiler.ir.graph import contiguous
 from pullback.numerics.windows import Windows, placed
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import product
 from math import inf, nan, prod
 
-from pullback.compiler.codegen.builder import Value, first_lanes, literal, vector
+from pullback.compiler.builder import Value, first_lanes, literal, vector
 from pullback.compiler.codegen.loops.kernel import Written
 from pullback.compiler.codegen.windows.padding import Framed
 from pullback.compiler.ir.windows import Pooling

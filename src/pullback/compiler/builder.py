@@ -7,8 +7,9 @@ what could change a result, and not where ``exact`` says so.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ TYPES = {
 COMPARE = {"gt": "ogt", "lt": "olt", "ge": "oge", "le": "ole", "eq": "oeq", "ne": "une"}
 
 
+@lru_cache(256)
 def code_of(dtype: Any) -> str:
     """The short name of a dtype: kind and bytes.
 
@@ -59,6 +61,13 @@ class Code:
         """A call of a function that is declared, with (type, value) for each argument."""
         self.declared.add(f"declare {result} @{function}({', '.join(t for t, _ in args)})")
         return self.op(f"call {result} @{function}({', '.join(f'{t} {v}' for t, v in args)})")
+
+    def add_helper(self, name: str, write: Callable[[], tuple[dict[str, str], set[str]]]) -> None:
+        """Have a function in the module, unless it is there: ``write`` gives texts by name and what they declare."""
+        if name not in self.helpers:
+            helpers, declared = write()
+            self.helpers.update(helpers)
+            self.declared |= declared
 
     def block(self, base: str) -> str:
         """The name of a new block."""
@@ -127,9 +136,14 @@ class Code:
         return self.call(f"llvm.masked.gather.v{width}{_letter(memory)}.v{width}p0", type_, lanes)
 
     def write(self, value: str, pointer: str, memory: str, size: int, width: int, mask: str | None) -> None:
+        """Store a vector of elements of this type and size in bytes, in the lanes that the mask names."""
         type_ = vector(memory, width)
         if mask is None:
             self.line(f"store {type_} {value}, ptr {pointer}, align {size}")
+            return
+        if mask == first_lanes(1, width):  # LLVM 20 stores too many bytes for a masked store of one truncated lane
+            element = self.op(f"extractelement {type_} {value}, i64 0")
+            self.line(f"store {memory} {element}, ptr {pointer}, align {size}")
             return
         function = f"llvm.masked.store.v{width}{_letter(memory)}.p0"
         self.declared.add(f"declare void @{function}({type_}, ptr, i32, <{width} x i1>)")

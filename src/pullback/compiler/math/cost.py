@@ -1,0 +1,59 @@
+"""The cost of a scalar op: a count of the instructions that its lowering emits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from pullback.compiler.builder import Code, Value, literal
+from pullback.compiler.math.functions import emit_scalar
+from pullback.errors import CompileError
+
+__all__ = ["count_instructions"]
+
+DIVISIONS = ("fdiv", "sdiv", "udiv", "frem", "srem", "urem")
+SLOW = 12  # instructions that take about as long as a division or a root
+LIBRARY_CALL = 40  # the same of a call of the C library
+
+
+class InstructionCounter(Code):
+    """A builder that counts instructions, weighted by how long they take, and keeps none of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.total = 0
+
+    def op(self, text: str) -> str:
+        self.total += SLOW if text.startswith(DIVISIONS) else 1
+        return f"%{self.fresh()}"
+
+    def call(self, function: str, result: str, args: Sequence[tuple[str, str]]) -> str:
+        if not function.startswith("llvm."):
+            self.total += LIBRARY_CALL
+        else:
+            self.total += SLOW if function.startswith("llvm.sqrt") else 1
+        return f"%{self.fresh()}"
+
+    def add_helper(self, name: str, write: Any) -> None:
+        """Ignore helper functions: they are for rare arguments."""
+
+
+@lru_cache(4096)
+def count_instructions(
+    op: Any, dtypes: tuple[str, ...], dtype: str, params: Any, constants: tuple[Any, ...] = ()
+) -> int | None:
+    """Return the weighted number of instructions of an op per vector, or None if it cannot be emitted for these dtypes.
+
+    ``constants`` has for each argument its value if that is a known number, else None.
+    """
+    code = InstructionCounter()
+    args = [Value(code, f"%x{i}", d, 1) for i, d in enumerate(dtypes)]
+    for x, number in zip(args, constants, strict=False):
+        if number is not None:
+            x.name = literal(number, x.dtype, 1)
+    try:
+        emit_scalar(code, op, params, args, 1, dtype)
+    except CompileError:
+        return None
+    return code.total

@@ -1,0 +1,25 @@
+"""The cost of a node per element, in units of a cheap vector instruction with its share of loads and stores."""
+
+from __future__ import annotations
+
+from pullback.compiler.builder import code_of
+from pullback.compiler.frontend.result_inference import NO_PARAMS, Frozen
+from pullback.compiler.ir.graph import Node, is_number
+from pullback.compiler.ir.kinds import MAP
+from pullback.compiler.math.cost import count_instructions
+from pullback.core.lowering import scalar
+
+__all__ = ["estimate_cost"]
+
+PER_UNIT = 4  # instructions of a long computation that take as long as a cheap one with its loads and stores
+
+
+def estimate_cost(n: Node) -> int:
+    """Return about how much work a node is per vector; 1 for the cheapest."""
+    if n.kind is not MAP or not isinstance(n.data[0].lower, scalar):
+        return 1
+    op, params = n.data
+    dtypes = tuple([code_of(a.dtype) for a in n.args])
+    constants = tuple([a.data.item() if is_number(a) else None for a in n.args])
+    count = count_instructions(op, dtypes, code_of(n.dtype), Frozen(params) if params else NO_PARAMS, constants)
+    return max(1, ((count or 0) + PER_UNIT // 2) // PER_UNIT)
