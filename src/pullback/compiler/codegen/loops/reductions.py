@@ -5,7 +5,7 @@ from __future__ import annotations
 from pullback.compiler.builder import TYPES, Code, Value, code_of, literal, vector
 from pullback.compiler.codegen.loops.access import Access
 from pullback.compiler.ir.graph import Node
-from pullback.compiler.math.functions import Lanes
+from pullback.compiler.math.functions import VectorFunctions
 from pullback.compiler.schedule.fuse import Fused, Kernel
 from pullback.compiler.target import Target
 
@@ -44,7 +44,7 @@ class Folds(Access):
         return Value(self.code, name, code_of(n.dtype), self.width)
 
     def _fold_into(self, n: Node, room: str, v: Value) -> None:
-        new = n.data.op.lower.emit(Lanes(self.code, self.width), self._loaded(n, room), v)
+        new = n.data.op.lower.emit(VectorFunctions(self.code), self._loaded(n, room), v)
         self.code.line(f"store {new.type} {new.name}, ptr {room}, align 64")
 
     def _fold_lanes(self, n: Node, v: Value, mask: str | None, index: str, axis: int | None) -> None:
@@ -66,7 +66,7 @@ class Folds(Access):
         while v.width > 1:
             half = v.width // 2
             parts = [Value(code, self._half(v, at, half), v.dtype, half) for at in (0, half)]
-            v = n.data.op.lower.emit(Lanes(code, half), *parts)
+            v = n.data.op.lower.emit(VectorFunctions(code), *parts)
         return v
 
     def _half(self, v: Value, at: int, half: int) -> str:
@@ -107,7 +107,7 @@ class Folds(Access):
         if len(self.axes[1]) == 1:  # there is room for all lanes: the sum of the next row need not wait for this one
             mask = None
         old = self._from_memory(self._read(pointer, memory, n.dtype.itemsize, mask, v.width), v.dtype, v.width)
-        self._write(n.data.op.lower.emit(Lanes(code, v.width), old, v), pointer, mask)
+        self._write(n.data.op.lower.emit(VectorFunctions(code), old, v), pointer, mask)
 
 
 class Finish:
@@ -133,7 +133,7 @@ class Finish:
                     part, total = (
                         writer._from_memory(code.op(f"load {memory}, ptr {x}"), dtype, 1) for x in (at, room)
                     )
-                    writer._write(n.data.op.lower.emit(Lanes(code, 1), total, part), room, None)
+                    writer._write(n.data.op.lower.emit(VectorFunctions(code), total, part), room, None)
                 total = writer._from_memory(code.op(f"load {memory}, ptr {room}"), dtype, 1)
                 writer._write(total, code.op(f"getelementptr {memory}, ptr %o{number}, i64 {i}"), None)
         writer.code = own

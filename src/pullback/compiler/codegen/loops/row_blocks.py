@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.builder import TYPES, Value, code_of, literal, splat
+from pullback.compiler.builder import TYPES, Value, code_of, constant, literal, splat
 from pullback.compiler.codegen.loops.reductions import Folds
 from pullback.compiler.codegen.loops.transpose import Tile
 from pullback.compiler.ir.graph import Node, is_number
@@ -167,7 +167,7 @@ class Blocks(Folds):
 
     def _number(self, node: Node, width: int) -> Value:
         dtype = code_of(node.dtype)
-        return Value(self.code, literal(node.data.item(), dtype, width), dtype, width)
+        return constant(self.code, node.data.item(), dtype, width)
 
     def _store_rows(self) -> None:
         """What is wanted of the values of rows: they lie in the order of the rows."""
