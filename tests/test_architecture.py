@@ -26,7 +26,15 @@ OPTIONAL = {"llvmlite", "scipy", "matplotlib", "pyarrow", "safetensors", "tqdm"}
 DOORS: dict[str, set[str]] = {
     "ops/special/door.py": {"scipy.special"},
     "transforms/sparse.py": {"scipy.sparse"},
-    "compiler/runtime/executable.py": {"pullback.compiler"},
+    "compiler/pipeline.py": {
+        "pullback.compiler.codegen.contents",
+        "pullback.compiler.codegen.kernels",
+        "pullback.compiler.codegen.module",
+        "pullback.compiler.passes.legalize",
+        "pullback.compiler.schedule.fuse",
+        "pullback.compiler.schedule.memory",
+        "pullback.compiler.schedule.order",
+    },
     "compiler/runtime/llvm.py": {"llvmlite", "llvmlite.binding"},
     "train/data/files.py": {"pyarrow.parquet"},
     "train/loop/history.py": {"matplotlib.pyplot"},

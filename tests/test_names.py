@@ -183,6 +183,20 @@ def test_every_room_answers(room: object, name: str, answer: str) -> None:
     assert not hasattr(room, name)
 
 
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("from pullback import jit", "cannot import name 'jit' from 'pullback'. pb.jit is pb.compile."),
+        ("from pullback import grad, grda", "cannot import name 'grda' from 'pullback'. Did you mean pb.grad"),
+        ("from pullback.train import SGD", "cannot import name 'SGD' from 'pullback.train'. .* is pb.train.sgd."),
+    ],
+)
+def test_from_import_of_a_missing_name_is_answered(statement: str, message: str) -> None:
+    with pytest.raises(ImportError, match=message) as caught:
+        exec(statement, {})
+    assert isinstance(caught.value, PullbackError)
+
+
 def test_probes_are_answered_shortly_and_load_nothing() -> None:
     code = (
         "import sys, pullback as pb; assert not hasattr(pb, 'nonsense') and not hasattr(pb, '_repr_html_');"

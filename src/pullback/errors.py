@@ -26,6 +26,7 @@ __all__ = [
     "IntegerRangeError",
     "MatrixError",
     "MissingNameError",
+    "MissingImportError",
     "MissingPackageError",
     "NanError",
     "NoRuleError",
@@ -35,6 +36,7 @@ __all__ = [
     "SymbolValueError",
     "TracedValueError",
     "UnconnectedError",
+    "UnrecordedGradientWarning",
     "VariableError",
 ]
 
@@ -149,6 +151,16 @@ class MissingNameError(PullbackError, AttributeError):
         return message if self.answer is None else f"{message}. {self.answer()}"
 
 
+class MissingImportError(PullbackError, ImportError):
+    """``from pullback import jit``: a name that there is not, with what it is called here.
+
+    >>> from pullback import jit
+    Traceback (most recent call last):
+    ...
+    pullback.errors.MissingImportError: cannot import name 'jit' from 'pullback'. pb.jit is pb.compile.
+    """
+
+
 class MissingPackageError(PullbackError, ImportError):
     """A function needs a package that is not installed; the message says which extra installs it.
 
@@ -217,6 +229,14 @@ class PrecisionWarning(PullbackError, UserWarning):  # noqa: N818
 
     The gradient is cast to the dtype of the input.  Compute it in that dtype: Python's numbers and ``dy`` are as wide
     as the input, a NumPy array made with ``dtype="float32"`` is not.
+    """
+
+
+class UnrecordedGradientWarning(PullbackError, UserWarning):  # noqa: N818
+    """A persistent tape was asked for a gradient inside of its own block, and does not record how that is computed.
+
+    To this tape the gradient is a constant, so what is computed with it in the block has no derivative through it.
+    Nest a second tape to differentiate a gradient.
     """
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -59,6 +61,61 @@ def test_weak_where_keeps_the_dtype_and_the_digits(name: str, dtype: Any) -> Non
         np.testing.assert_allclose(value, expected, rtol=4 * np.finfo(dtype).eps)
 
 
+FUNCTIONS_OF_NUMBERS = {
+    f"{module.__name__.rpartition('.')[2]}.{name}": getattr(module, name)
+    for module in (pb, pb.special, pb.math, pb.losses)
+    for name in dir(module)
+    if getattr(getattr(module, name), "__module__", "").startswith("pullback.ops")
+    and not isinstance(getattr(module, name), type)
+    and not name.startswith("_")
+    and name not in ("dropout", "truncated_normal", "multinomial")
+}
+
+
+def _results_of_numbers(f: Any) -> list[Any]:
+    """The float results of a function, of one to three Python numbers; none if it does not take them."""
+    found: list[Any] = []
+    for args in ((0.3,), (0.3, 0.2), (0.3, 0.2, 0.1), (1,), (1, 2), ([0.3, 0.2],), (0.3, (2,))):
+        with np.errstate(all="ignore"), suppress(Exception):
+            made = f(*args)
+            found += made if isinstance(made, list | tuple) else [made]
+    return [r for r in found if isinstance(r, pb.Tensor | np.ndarray | np.generic) and r.dtype.kind in "fc"]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS_OF_NUMBERS)
+def test_result_of_python_numbers_does_not_widen_float32(name: str) -> None:
+    for result in _results_of_numbers(FUNCTIONS_OF_NUMBERS[name]):
+        if result.dtype == np.float32 or name in ("pullback.complex", "losses.hinge_loss"):
+            continue
+        x = np.ones(result.shape, np.float32)
+        for z in (pb.tensor(x) * result, result * pb.tensor(x), np.asarray(x) * result, pb.add(result, x)):
+            assert z.dtype in (np.float32, np.complex64)
+        assert (pb.tensor(x.astype(float)) * result).dtype in (np.float64, np.complex128)
+
+
+def test_results_of_python_numbers_are_plain_values() -> None:
+    z = pb.maximum(1.0, 2.0)
+    assert isinstance(z, np.float64)
+    assert repr(z) == "np.float64(2.0)"
+    assert repr(pb.add(1, 2)) == "np.int64(3)"
+    assert repr(pickle.loads(pickle.dumps(z)) * np.float32(1)) == "np.float32(2.0)"
+    assert (-z + 1.0) * np.float32(1) == np.float32(-1)
+    assert (np.exp(z) * np.float32(1)).dtype == np.float32
+    assert (np.sum(z) * np.ones(1, "float32")).dtype == np.float32
+    assert pb.grad(lambda x: x * z)(2.0) == 2.0
+    assert pb.grad(lambda x: x * z)(np.float32(2.0)).dtype == np.float32
+
+
+def test_result_of_python_numbers_is_assigned_to_a_float32_variable() -> None:
+    v = pb.variable([0.0])
+    v.assign(pb.stack([0.5]))
+    v.assign_add(pb.stack([1.0]))
+    assert v.numpy() == [1.5]
+    w = pb.variable(0.0)
+    w.assign(pb.maximum(0.5, 0.2))
+    assert w.dtype == np.float32
+
+
 def test_weak_tensor_alone_is_float64() -> None:
     made = pb.where(pb.tensor(X) > 0, 1.0, 0.1)
     assert made.dtype == made.numpy().dtype == np.float64
@@ -85,6 +142,10 @@ def test_compiled_python_numbers_are_as_weak_as_eager_ones() -> None:
         lambda t, a: pb.where(t > 0, a, 0.1) * t,
         lambda t, a: (t > 0) * a * t,
         lambda t, a: pb.maximum(a, 0.5) * t,
+        lambda t, a: np.maximum(a, 0.5) * t,
+        lambda t, a: pb.stack([a, 0.5]) * t,
+        lambda t, a: pb.sum(pb.stack([a, 0.5])) * t,
+        lambda t, a: pb.div(2, 3) * t * a,
     ):
         eager, compiled = f(pb.tensor(t), 0.3), pb.compile(f, backend="numpy")(pb.tensor(t), 0.3)
         assert eager.dtype == compiled.dtype

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -362,6 +363,36 @@ def recorded_overflow(x):
         e = pb.exp(x)  # recorded overflow
         y = pb.log(1 + e) + x * x
     return tape.gradient(y, x)
+
+
+def weighted_root(a, b):
+    return pb.sum(pb.sqrt(b) * a)
+
+
+ZERO = np.array([0.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("call", "result"),
+    {
+        "grad": (lambda: pb.grad(weighted_root, argnums=1)(ZERO, ZERO), "the gradient of b"),
+        "grad by name": (lambda: pb.grad(weighted_root, argnames="b")(ZERO, b=ZERO), "the gradient of b"),
+        "grad by both": (lambda: pb.grad(weighted_root, argnums=(0, 1))(ZERO, ZERO), "the gradient of b"),
+        "jacobian": (lambda: pb.jacobian(weighted_root, argnums=1)(ZERO, ZERO), "the derivative by b"),
+        "jacobian of one argument": (lambda: pb.jacobian(lambda b: pb.sqrt(b))(ZERO), "the derivative by b"),
+        "hessian": (lambda: pb.hessian(weighted_root, argnums=1)(ZERO, ZERO), "the derivative by b"),
+        "jvp": (lambda: pb.jvp(weighted_root, [ZERO, ZERO], [ZERO, ZERO + 1]), "the tangent"),
+        "jvp argnums": (lambda: pb.jvp(weighted_root, [ZERO, ZERO], [ZERO + 1], argnums=1), "the tangent"),
+        "hvp": (lambda: pb.hvp(weighted_root, (ZERO, ZERO), ZERO + 1, argnums=1), "the product for b"),
+        "vjp": (lambda: pb.vjp(weighted_root, ZERO, ZERO)[1](1.0), "the gradient of b"),
+        "linearize": (lambda: pb.linearize(weighted_root, ZERO, ZERO)[1](ZERO, ZERO + 1), "the result"),
+    }.values(),
+)
+def test_debug_nans_names_the_argument(call, result):
+    with pytest.raises(NanError) as caught, pb.debug_nans():
+        call()
+    assert str(caught.value).startswith(f"Not finite: {result}.")
+    assert re.search(r"depends on the arguments? .*\bb\b.* of ", str(caught.value))
 
 
 def test_debug_nans_of_a_gradient_tape():

@@ -369,6 +369,10 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "array of rows": (lambda x: np.array([x, x]), "np.stack joins arrays"),
     "sum of rows": (lambda x: np.sum([x, x]), r"in NumPy's sum.*pb.stack"),
     "a ufunc of a mixed array": (lambda x: np.sin(np.array([x[0], 1.0])), r"no callable sin method.*pb.stack\(array\)"),
+    "a ufunc of two mixed arrays": (
+        lambda x: np.hypot(np.array([x[0], 1.0]), np.array([1.0, x[1]])),
+        r"'float' object has no attribute 'hypot'.*pb.stack\(array\)",
+    ),
     "a ufunc without a loop": (lambda x: np.logaddexp(np.array([x[0]]), 1.0), "'logaddexp' not supported.*pb.stack"),
     "solve": (lambda x: np.linalg.solve(np.array([[x[0]]]), np.ones(1)), "'solve1?'.*pb.stack"),
     "interp": (lambda x: np.interp(np.array([x[0]]), X, X), "from dtype.*pb.stack"),

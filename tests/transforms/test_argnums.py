@@ -27,6 +27,10 @@ def slope(w: Any, x: Any = X, y: Any = Y) -> Any:
     return 2 * x.T @ (x @ w - y)
 
 
+def square(x: Any) -> Any:
+    return x * x
+
+
 def scaled(x: Any, t: Any = 1.0) -> Any:
     return x * t**2
 
@@ -266,6 +270,27 @@ def test_value_has_the_form_of_all_that_was_given() -> None:
 def test_wrong_choices_are_refused_when_wrapped(face: Any, f: Any, how: Any, says: str) -> None:
     with pytest.raises(ArgumentError, match=f"{face.__name__}: .*{says}"):
         face(f, **how)
+
+
+@pytest.mark.parametrize("face", [pb.grad, pb.value_and_grad, pb.jacobian, pb.hessian])
+@pytest.mark.parametrize("x", [2.0, np.ones(3), pb.tensor([1.0])])
+def test_call_with_the_point_says_what_to_write(face: Any, x: Any) -> None:
+    with pytest.raises(ArgumentError, match=rf"The derivative at a point is {face.__name__}\(f\)\(x\)\."):
+        face(square, x)
+
+
+@pytest.mark.parametrize(
+    "face",
+    [pb.grad, pb.grads, pb.value_and_grad, pb.value_and_grads, pb.jacobian, pb.hessian, pb.sparse_jacobian, pb.compile],
+)
+def test_call_with_points_says_what_to_write(face: Any) -> None:
+    with pytest.raises(ArgumentError, match=rf"returns one that takes the arguments: {face.__name__}\(f\)\("):
+        face(square, np.ones(3), np.ones(3))
+
+
+def test_jvp_without_lists_says_what_to_write() -> None:
+    with pytest.raises(ArgumentError, match=r"For one input it is jvp\(f, \[x\], \[v\]\)"):
+        pb.jvp(square, np.ones(3), np.ones(3))
 
 
 def test_chosen_argument_that_was_not_given_is_refused() -> None:

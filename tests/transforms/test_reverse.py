@@ -10,7 +10,14 @@ import pytest
 from numpy.testing import assert_allclose
 
 import pullback as pb
-from pullback.errors import ArgumentError, CustomGradientError, GradientError, ShapeError, UnconnectedError
+from pullback.errors import (
+    ArgumentError,
+    CustomGradientError,
+    GradientError,
+    ShapeError,
+    UnconnectedError,
+    UnrecordedGradientWarning,
+)
 
 
 class Pair(NamedTuple):
@@ -156,6 +163,7 @@ def test_use_of_other_transforms_in_the_block():
     assert tape.gradient(y, x).item() == 18 * 6 + 27 * 7
 
 
+@pytest.mark.filterwarnings("ignore::pullback.errors.UnrecordedGradientWarning")
 def test_custom_gradients_with_variables():
     v = pb.variable(2.0, name="v")
 
@@ -308,13 +316,15 @@ def test_a_tape_that_answered_in_its_block_is_over():
         assert float(x * 2) == 6  # not recorded any more
 
 
-def test_a_persistent_tape_answers_in_its_block_and_after():
+def test_gradient_inside_of_the_block_of_its_own_persistent_tape_warns():
     x = pb.tensor(3.0)
     with pb.GradientTape(persistent=True) as tape:
         tape.watch(x)
         y = x * x
-        assert tape.gradient(y, x).item() == 6
+        with pytest.warns(UnrecordedGradientWarning, match="Nest a second tape") as caught:
+            assert tape.gradient(y, x).item() == 6
         z = y * x
+    assert caught[0].filename == __file__
     assert tape.gradient(z, x).item() == 27
     assert tape.gradient(y, x).item() == 6
 
@@ -370,6 +380,7 @@ def test_the_outer_tape_sees_what_the_inner_one_recorded():
     assert inner.gradient(u, x) is None
 
 
+@pytest.mark.filterwarnings("ignore::pullback.errors.UnrecordedGradientWarning")
 def test_an_intermediate_of_one_tape_watched_by_another():
     x = pb.tensor(2.0)
     with pb.GradientTape(persistent=True) as outer:

@@ -60,6 +60,7 @@ def test_what_is_given_comes_back() -> None:
     ("call", "error", "told"),
     [
         (lambda: pb.vmap(3), ArgumentError, r"vmap\(f\): f must be a function, got int"),
+        (lambda: pb.vmap(np.sin, np.ones(2)), ArgumentError, r"in_axes must be integers.*is vmap\(f\)\(x\)"),
         (lambda: pb.vmap(np.sin, in_axes=0.5), ArgumentError, "in_axes must be integers or None, .* got 0.5"),
         (lambda: pb.vmap(np.sin, out_axes=True), ArgumentError, "out_axes must be integers or None, .* got True"),
         (lambda: pb.vmap(np.sin, 3)(X), ShapeError, r"axis 3 of argument 1, which has shape \(2, 3, 4\)"),

@@ -17,11 +17,14 @@ import numpy as np
 from pullback.compiler.frontend.output_kinds import Forms
 from pullback.compiler.frontend.trace import ARRAY, PLAIN_NUMBERS, PYTHON, TENSOR, Followed, Trace
 from pullback.compiler.ir.graph import Graph, fingerprint
+from pullback.compiler.passes.simplify import simplify
+from pullback.compiler.pipeline import Stages, compile_graph, lower
 from pullback.compiler.runtime.abi.entry import Leaves
-from pullback.compiler.runtime.executable import Native, Source
+from pullback.compiler.runtime.executable import Executable
 from pullback.compiler.runtime.llvm import InvalidCodeError, TranslatorError, there
 from pullback.compiler.runtime.numpy_executor import Executor
-from pullback.compiler.runtime.threads import checked
+from pullback.compiler.runtime.threads import checked, choose_options
+from pullback.compiler.target import Options, Target, get_target
 from pullback.core import tree
 from pullback.core.callers import reveal
 from pullback.core.convert import as_array, as_value, has_tensors, join_array
@@ -103,10 +106,13 @@ class Program:
         trace.finished = True
         self.function = f
         # variables are inputs too, found while tracing: they come after those that are given
-        self.source = Source(trace.graph)
-        self.stats = {"trace": (perf_counter() - begin) * 1e3}
-        self.run: Any = _runner(self.source, backend, options)
-        self.stats.update(rewrite=self.source.spent, **self.run.stats)
+        self.traced = trace.graph
+        self.stats = {"trace": (perf_counter() - begin) * 1e3, "rewrite": 0.0}
+        self.target = get_target() if backend != "numpy" else None
+        self.options = choose_options(options["threads"])
+        self.known_stages: Stages | None = None
+        self.run: Any = _runner(self.traced, backend, self.target, self.options, options["cache"])
+        self.stats.update(self.run.stats)
 
     def __call__(self, values: Sequence[Any], kinds: Sequence[int]) -> Any:
         out = self.run([*values, *(v.held.value for v in self.reads)])
@@ -139,7 +145,7 @@ class Program:
         ``otherwise`` takes any others, ``run`` those that this is not the program for any more; ``switch`` is the word
         that tells whether the environment is the program's.
         """
-        if not isinstance(self.run, Native):
+        if not isinstance(self.run, Executable):
             return None
         trees = Leaves(HOLE, args, leaves, self.structure)
         direct = not (self.reads or self.assigned or self.written_rows) and self.forms.are_quick
@@ -157,24 +163,43 @@ class Program:
         return found or self.run.hand(trees, otherwise, given, switch)
 
     @property
+    def stages(self) -> Stages:
+        """The program in each form that the compiler gives it, from the traced graph to LLVM text.
+
+        >>> import numpy as np, pullback as pb
+        >>> stages = pb.compile(lambda x: np.tanh(x * 1.0) + 1.0).lower(np.ones(3)).stages
+        >>> print(stages.simplified)
+        %0 = input 0 : float64[3]
+        %1 = constant 1.0 : float64[]
+        %2 = tanh(%0) : float64[3]   # ...
+        %3 = add(%2, %1) : float64[3]   # ...
+        return %3
+        >>> print(stages.fused)
+        kernel [3]: tanh, add
+        """
+        if self.known_stages is None:
+            self.known_stages = lower(self.traced, self.target or get_target(), self.options)
+        return self.known_stages
+
+    @property
     def graph(self) -> Graph:
-        """What is computed."""
-        return self.source.graph
+        """What is computed: the simplified graph."""
+        return simplify(self.traced)
 
     @property
     def ir(self) -> str:
         """The program in LLVM's language; nothing where NumPy runs it."""
-        return self.run.assembly.text if isinstance(self.run, Native) else ""
+        return self.stages.module.text if isinstance(self.run, Executable) else ""
 
     @property
     def kernels(self) -> list[str]:
         """What is done, step by step: which ops are one loop, which are library calls, which run their NumPy kernel."""
-        return [*self.run.recipe.described] if isinstance(self.run, Native) else []
+        return [*self.run.manifest.described] if isinstance(self.run, Executable) else []
 
     @property
     def temporaries(self) -> int:
         """Bytes of memory for what is neither given nor asked for."""
-        return self.run.recipe.arena if isinstance(self.run, Native) else 0
+        return self.run.manifest.arena if isinstance(self.run, Executable) else 0
 
     def __str__(self) -> str:
         if not self.kernels:
@@ -195,20 +220,20 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _runner(source: Source, backend: str, options: dict[str, Any]) -> Any:
+def _runner(traced: Graph, backend: str, target: Target | None, options: Options, use_cache: bool) -> Any:
     """What runs a graph: machine code, where there can be any."""
-    if backend == "numpy" or (backend == "auto" and not there()):
-        return Executor(source.graph)
+    if target is None or (backend == "auto" and not there()):
+        return Executor(simplify(traced))
     if not there():
         raise CompileError("compile: backend='llvm' needs the package llvmlite, which is not installed here.")
     try:
-        return Native(source, **options)
+        return compile_graph(traced, target, options, use_cache)
     except (TranslatorError, InvalidCodeError) as error:
         if backend == "llvm":
             raise
         if isinstance(error, InvalidCodeError):
             warn(f"{error} NumPy runs the program instead. Please report this.", RuntimeWarning, stacklevel=6)
-        return Executor(source.graph)
+        return Executor(simplify(traced))
 
 
 class Compiled:

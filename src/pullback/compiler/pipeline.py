@@ -1,71 +1,86 @@
-"""The part of the compiler that a program goes through when nothing is kept of it; opened when that is so."""
+"""The compiler from beginning to end: simplify, legalize, fuse, emit kernels, schedule, plan memory, emit, link.
+
+Each stage is a function from one record to the next, in a package of its own.  The graph that they begin with is traced
+by ``frontend``; the disk cache is around all of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from time import perf_counter
+from typing import Any, NamedTuple
 
-from pullback.compiler.codegen.module import Assembler, Assembly
-from pullback.compiler.ir.graph import Graph, Node
-from pullback.compiler.ir.kinds import CONSTANT, PART, PRODUCT, SCAN, WINDOWS, Kind
-from pullback.compiler.passes.legalize import prepared
-from pullback.compiler.runtime.manifest import Kernel, Piece, Recipe, Slot
-from pullback.compiler.schedule.cost import estimate_cost
-from pullback.compiler.target import Target
+from pullback.compiler.ir.graph import Graph
+from pullback.compiler.passes.simplify import simplify
+from pullback.compiler.runtime.cache_key import make_cache_key
+from pullback.compiler.runtime.disk_cache import NOTHING, default_cache
+from pullback.compiler.runtime.executable import Executable
+from pullback.compiler.runtime.link import Linked, link, load, store
+from pullback.compiler.runtime.manifest import Contents
+from pullback.compiler.target import Options, Target
 
-__all__ = ["assembled", "prepared", "recipe_of"]
-
-LONG = 200_000  # work, in elements, from which on other threads of the interpreter may run meanwhile
-
-
-def assembled(graph: Graph, target: Target, threads: int, apart: bool) -> Assembly:
-    """A prepared graph as text, for a target and at most so many threads."""
-    return Assembler(graph, target, threads, apart=apart).run()
+__all__ = ["Stages", "build", "compile_graph", "lower"]
 
 
-def recipe_of(traced: Graph, graph: Graph, assembly: Assembly) -> tuple[Recipe, dict[int, Any]]:
-    """How a program is run, and its constants: of the graph as it was traced, as it was prepared, and put together."""
-    nodes = list(assembly.slots)
-    places = {n.number: i for i, n in enumerate(nodes)}
-    for o in graph.outputs:
-        if o.number not in places:  # a number that is a result
-            places[o.number] = len(nodes)
-            nodes.append(o)
-    source = {id(n.data): n.number for n in traced.nodes if n.kind.has_params}
-    parts: dict[int, list[tuple[int, int]]] = {}
-    for n in nodes:
-        if n.kind is PART:
-            parts.setdefault(n.args[0].number, []).append((places[n.number], n.data))
+class Stages(NamedTuple):
+    """A program in every form that it has on its way to machine code; ``print`` shows them one after the other."""
 
-    def kernel(n: Node) -> Kernel:
-        given = [places[a.number] for a in n.args]
-        return Kernel(source.get(id(n.data), -1), n.number, given, parts.get(n.number) or [(places[n.number], -1)])
+    traced: Graph
+    simplified: Graph
+    legalized: Graph
+    fused: Any
+    kernels: Any
+    scheduled: Any
+    memory: Any
+    module: Any
+    contents: Contents
+    stats: dict[str, float]  # milliseconds
 
-    recipe = Recipe(
-        imports=tuple(k for k in ("sgemm", "dgemm", "parallel") if f"@{k}(" in assembly.text),
-        pieces=tuple(
-            Piece(s.name, sorted(s.slots), None if s.opaque is None else kernel(s.opaque)) for s in assembly.segments
-        ),
-        slots=tuple(Slot(n.kind, n.shape, n.dtype) for n in nodes),
-        inputs=tuple(places[n.number] for n in graph.inputs),
-        outputs=tuple(places[o.number] for o in graph.outputs),
-        arena=assembly.arena,
-        blocks=tuple(assembly.blocks),
-        long=sum(map(_work, graph.nodes)) > LONG,
-        described=tuple(assembly.described),
-    )
-    return recipe, {i: n.data for i, n in enumerate(nodes) if n.kind is CONSTANT}
+    def __str__(self) -> str:
+        return "\n\n".join(f"# {name}\n{_print(form)}" for name, form in self._asdict().items() if name != "stats")
 
 
-def _work(n: Node) -> int:
-    """About how many vector instructions a node is."""
-    if n.kind in CALL_WORK:
-        return CALL_WORK[n.kind](n)
-    return 0 if n.kind.is_leaf else n.size * estimate_cost(n)
+def _print(form: Any) -> str:
+    return "\n".join(map(str, form)) if type(form) is tuple else str(form)
 
 
-CALL_WORK: dict[Kind, Callable[[Node], int]] = {
-    PRODUCT: lambda n: n.size * n.args[0].shape[-1] // 4,
-    SCAN: lambda n: n.args[0].size,
-    WINDOWS: lambda n: int(n.data.work) // 4,
-}
+def lower(traced: Graph, target: Target, options: Options) -> Stages:
+    """Return a traced graph in every form, up to LLVM text."""
+    # Imported here: a program that the disk cache has needs none of these, and loads in less time than they do.
+    from pullback.compiler.codegen.contents import collect_contents
+    from pullback.compiler.codegen.kernels import emit_kernels
+    from pullback.compiler.codegen.module import emit_module
+    from pullback.compiler.passes.legalize import legalize
+    from pullback.compiler.schedule.fuse import fuse
+    from pullback.compiler.schedule.memory import plan_memory
+    from pullback.compiler.schedule.order import schedule
+
+    begin = perf_counter()
+    simplified = simplify(traced)
+    middle = perf_counter()
+    legalized = legalize(simplified)
+    fused = fuse(legalized)
+    kernels = emit_kernels(fused, target, options)
+    scheduled = schedule(kernels.steps, legalized.outputs)
+    memory = plan_memory(legalized, scheduled, options.guarded)
+    module = emit_module(kernels, scheduled, memory)
+    contents = collect_contents(traced, legalized, memory, module)
+    stats = {"rewrite": (middle - begin) * 1e3, "write": (perf_counter() - middle) * 1e3}
+    return Stages(traced, simplified, legalized, fused, kernels, scheduled, memory, module, contents, stats)
+
+
+def build(traced: Graph, target: Target, options: Options, cache: Any = NOTHING) -> Linked:
+    """Return the machine code of a traced graph; ``cache`` may have that of the same LLVM text."""
+    stages = lower(traced, target, options)
+    linked = link(stages.module.text, stages.contents, target, cache)
+    return linked._replace(stats={**stages.stats, **linked.stats})
+
+
+def compile_graph(traced: Graph, target: Target, options: Options, use_cache: bool = True) -> Executable:
+    """Return the executable of a traced graph: loaded from the disk cache, or built and stored there."""
+    cache = default_cache() if use_cache else NOTHING
+    key = make_cache_key(cache, traced, target, options)
+    linked = load(cache, key, traced, lambda: lower(traced, target, options).legalized)
+    if linked is None:
+        linked = build(traced, target, options, cache)
+        store(cache, key, linked, traced)
+    return Executable(linked, options.guarded)

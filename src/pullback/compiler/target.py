@@ -15,9 +15,12 @@ import numpy as np
 
 from pullback.errors import CompileError
 
-__all__ = ["MAX_ISA", "Target", "cpu_features", "get_target", "isa_names", "list_targets", "own_target"]
+__all__ = [
+    "ALIGN", "MAX_ISA", "Options", "Target", "cpu_features", "get_target", "isa_names", "list_targets", "own_target",
+]  # fmt: skip
 
 MAX_ISA = "PULLBACK_MAX_ISA"
+ALIGN = 64  # bytes of a cache line, to which memory is aligned
 
 
 class Target(NamedTuple):
@@ -34,6 +37,13 @@ class Target(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.isa}, {self.vector_bytes * 8} bits, {self.registers} registers"
+
+
+class Options(NamedTuple):
+    """What else code depends on, besides the program and the target."""
+
+    threads: int = 1  # at most; a negative number: exactly, whatever is set for all programs
+    guarded: bool = False  # every value between guard pages, for tests
 
 
 # In order: who has one has those before it.

@@ -15,6 +15,7 @@ from os.path import basename, sep
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
+import numpy as np
 from numpy._core import _methods as methods
 from numpy.lib import _nanfunctions_impl as nans
 
@@ -157,7 +158,7 @@ def reveal(error: BaseException) -> None:
         raise TracedValueError(f"float() of a traced tensor would lose its gradient{purpose}. {cure}.") from None
     fails = isinstance(error, TypeError) and any(words in text for words in _OBJECTS)
     by_numpy = isinstance(error, AttributeError) and _function_in(NUMPY_FILES, error.__traceback__)
-    if fails or (by_numpy and by_numpy != "__getattr__"):  # that is of a misspelt np.name
+    if fails or _is_of_ufunc(error) or (by_numpy and by_numpy != "__getattr__"):  # that is of a misspelt np.name
         raise ArgumentError(
             f"{f'NumPy, in {by_numpy}: ' if by_numpy else ''}{text}. np.array makes an object array of traced numbers, "
             f"for which NumPy has arithmetic, but not every function. {OF_OBJECTS}."
@@ -168,6 +169,13 @@ def reveal(error: BaseException) -> None:
             f"SciPy's {name} got something else than plain numbers from the function. If that is a traced tensor, its "
             f"gradient would be lost. {ADVICE.get(name, DEFAULT)}."
         ) from error
+
+
+def _is_of_ufunc(error: BaseException) -> bool:
+    """Whether a ufunc of two operands did not find the method of its name on a Python number in an object array."""
+    if not isinstance(error, AttributeError) or type(error.obj) not in (float, int, bool, complex):
+        return False
+    return isinstance(getattr(np, error.name or "", None), np.ufunc)
 
 
 def _is_from(frame: int, traceback: TracebackType | None) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 from numpy import float32, float64, generic, ndarray
 
 from pullback.core.tensor import LATER, OBJECT, Tensor
-from pullback.core.weak import is_weak, weaken
+from pullback.core.weak import WEAK_TYPES, are_numbers, is_weak, weaken, weaken_value
 
 # what NumPy computes with as it is, beside its other scalars
 PLAIN_VALUES = frozenset({ndarray, float64, float32, float, int, bool, complex})
@@ -44,12 +44,13 @@ def dispatch(op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         elif type(a) is ndarray:
             if a.dtype is OBJECT:  # which NumPy makes of traced numbers
                 settled = False
-        elif type(a) not in PLAIN_VALUES and not isinstance(a, generic):  # lists, and arrays with ideas of their own
-            settled = False
+        elif type(a) not in PLAIN_VALUES and (type(a) in WEAK_TYPES or not isinstance(a, generic)):
+            settled = False  # lists, weak numbers, and arrays of other libraries
     if not settled:  # from the start: what was read may go the quick way
         return op.settled(args, params)
     if top is None:
-        return op.perform(args, params)
+        z = op.perform(args, params)
+        return weaken_value(z) if are_numbers(args) else z
     z = top.interpret(op, tuple(args), params)
     if op.is_moving:
         return LATER["note_view"](z, args[0], op, params)

@@ -44,6 +44,7 @@ from pullback.core.tape import (
 )
 from pullback.core.templates import BINARY, MANY, NODE, OTHER_OPERAND, PLACE, PLACE_VIEW, UNARY, UNARY_WITH_PARAMS
 from pullback.core.tensor import BY_KERNEL, NUMPY, OBJECT, Tensor
+from pullback.core.weak import weaken_value
 from pullback.core.writes import define_in_place, note_view
 from pullback.errors import ArgumentError, DataError, DefinitionError, IntegerRangeError, PullbackError, ShapeError
 from pullback.names.answers import call_error
@@ -531,7 +532,7 @@ def operand(x: Any, what: str = "tensor") -> Any:
     if isinstance(x, ARRAYS):
         return join_tensors(x)
     if type(x) in WEAK or isinstance(x, range):
-        return np.asarray(x)[()]
+        return weaken_value(np.asarray(x)[()])
     made = bare(x, what)
     return as_tensor(made) if isinstance(x, list | tuple) else made
 

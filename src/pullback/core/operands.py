@@ -12,7 +12,7 @@ from pullback.core.convert import as_array, bare
 from pullback.core.interpreter import PLAIN_VALUES
 from pullback.core.tape import ARRAYS, constant
 from pullback.core.tensor import OBJECT, Tensor, is_foreign
-from pullback.core.weak import Weak, weaken
+from pullback.core.weak import WEAK_TYPES, Weak, weaken
 
 
 def call_prepared(op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -20,7 +20,7 @@ def call_prepared(op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
     other = next((a for a in args if is_foreign(type(a))), None)
     if other is not None and is_operator():
         return _defer(op, args, other)
-    dtypes = [a.dtype for a in args if isinstance(a, ARRAYS) and type(a) is not Weak]
+    dtypes = [a.dtype for a in args if isinstance(a, ARRAYS) and type(a) is not Weak and type(a) not in WEAK_TYPES]
     floats = {d for d in dtypes if d.kind == "f"}
     wide = np.result_type(*floats) if floats else None
     ready = [
@@ -43,6 +43,8 @@ def _as_operand(op: Any, a: Any, i: int, wide: Any) -> Any:
 
     Of another kind of array, whose signs may mean something else (``np.matrix``), the values in a plain one.
     """
+    if type(a) in WEAK_TYPES:
+        return a.item()
     if not isinstance(a, list | tuple):
         plain = type(a) in PLAIN_VALUES and getattr(a, "dtype", None) is not OBJECT
         return a if plain else bare(a, op.name)

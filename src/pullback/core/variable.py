@@ -20,10 +20,11 @@ from pullback.core.rowsparse import RowSparse, collect_rows
 from pullback.core.source import user_line
 from pullback.core.tape import Tape, constant
 from pullback.core.tensor import PLAIN, Tensor, Wrapped, unfollowed
-from pullback.core.weak import Weak
+from pullback.core.weak import WEAK_TYPES, Weak
 from pullback.core.writes import HELD, freeze
 from pullback.errors import ArgumentError, BatchedValueError, VariableError
 
+WEAK = (Weak, *WEAK_TYPES)
 _number = count()
 _live: dict[str, list[ref[Variable]]] = {}  # the live variables of each name, oldest first
 _flag_changes = 0
@@ -201,7 +202,7 @@ class Variable(Wrapped):
 
     def _taken(self, value: Any, what: str) -> Any:
         """What was given to hold or to add, as an array; Python's numbers get the dtype that is held."""
-        kept = isinstance(value, np.ndarray | np.generic | Tensor) and not isinstance(value, Weak)
+        kept = isinstance(value, np.ndarray | np.generic | Tensor) and not isinstance(value, WEAK)
         try:
             return as_array(value, what=what, dtype=None if kept else self.dtype)
         except BatchedValueError:
@@ -447,13 +448,20 @@ class Watcher:
 
 
 class Recorder:
-    """Notes which variables are read, and changes nothing."""
+    """Notes which variables are read in its ``with`` block, and changes nothing."""
 
     level = 0
     writes = False
 
     def __init__(self) -> None:
         self.read: dict[int, Variable] = {}
+
+    def __enter__(self) -> Recorder:
+        self.token = _watchers.set((*_watchers.get(), self))
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        _watchers.reset(self.token)
 
     def seen(self, v: Variable, value: Any) -> Any:
         self.read[id(v)] = v

@@ -1,12 +1,20 @@
-"""Tensors that are floats because of Python's numbers alone, and do not widen what they meet: ``(x > 0) * 0.5``."""
+"""Results of Python numbers alone, which do not widen what they meet: ``(x > 0) * 0.5``, ``pb.maximum(1.0, 2.0)``.
+
+A number is a NumPy scalar of a class of its own, an array is a tensor of the class ``Weak``.
+"""
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
 
-from pullback.core.tensor import PLAIN, Tensor, Wrapped
+from pullback.core.tensor import LATER, PLAIN, Tensor, Wrapped
+
+OWN_NUMBERS = frozenset({float, int, bool, complex, np.bool_})
+ARRAYS = (np.ndarray, np.generic, Tensor)
+NUMBERS, WHOLE = {float, int, bool, complex}, {"i", "u", "b"}
 
 
 class Weak(Wrapped):
@@ -65,31 +73,114 @@ class Weak(Wrapped):
 PLAIN.add(Weak)
 
 
+class WeakFloat(np.float64):
+    """A float64 that takes the dtype of the floats it is computed with.
+
+    >>> WeakFloat(2.0) * np.ones(2, "float32")
+    array([2., 2.], dtype=float32)
+    """
+
+
+class WeakInt(np.int64):
+    """An int64 that takes the dtype of what it is computed with."""
+
+
+class WeakComplex(np.complex128):
+    """A complex128 that takes the precision of what it is computed with."""
+
+
+WEAK_NUMBERS: dict[type, Any] = {np.float64: WeakFloat, np.int64: WeakInt, np.complex128: WeakComplex}
+WEAK_TYPES = frozenset(WEAK_NUMBERS.values())
+
+
+def as_python_number(x: Any) -> Any:
+    """A weak number, or those in a list, as Python numbers; anything else as it is."""
+    if type(x) is list or type(x) is tuple:
+        return type(x)(map(as_python_number, x))
+    return x.item() if type(x) in WEAK_TYPES else x
+
+
+def _call(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """A function of weak numbers as Python numbers; the results are weak again, if there are no arrays beside them."""
+    plain = [as_python_number(a) for a in args]
+    z = function(*plain, **{name: as_python_number(a) for name, a in kwargs.items()})
+    if any(isinstance(a, ARRAYS) and type(a) is not np.bool_ for a in (*plain, *kwargs.values())):
+        return z
+    return type(z)(map(_weaken_result, z)) if type(z) in (list, tuple) else _weaken_result(z)
+
+
+def _weaken_result(z: Any) -> Any:
+    return weaken_value(np.asarray(z)[()] if type(z) in NUMBERS else z)
+
+
+def _call_ufunc(self: Any, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+    return _call(getattr(ufunc, method), *args, **kwargs)
+
+
+def _call_function(self: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    is_ours = any(issubclass(t, Tensor) for t in types)
+    return NotImplemented if is_ours else _call(function, *args, **kwargs)
+
+
+def _define_methods(kind: Any, plain: type) -> None:
+    """Give a class of weak numbers its methods: NumPy does not know scalars that have a second base class."""
+    kind.__array_ufunc__, kind.__array_function__ = _call_ufunc, _call_function
+    kind.__reduce__ = lambda self: (kind, (self.item(),))
+    kind.__repr__ = lambda self: repr(plain(self))
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
+        apply = getattr(operator, name)
+        setattr(kind, f"__{name}__", lambda self, other, apply=apply: _call(apply, self, other))
+        setattr(kind, f"__r{name}__", lambda self, other, apply=apply: _call(apply, other, self))
+    for name in ("neg", "pos", "abs"):
+        apply = getattr(operator, name)
+        setattr(kind, f"__{name}__", lambda self, apply=apply: weaken_value(apply(plain(self))))
+
+
+for _plain, _weak in WEAK_NUMBERS.items():
+    _define_methods(_weak, _plain)
+
+
+def stands_for_number(x: Any) -> bool:
+    """Whether ``x`` is a Python number, or stands for one while a function is compiled."""
+    return _kind_of(x) in NUMBERS
+
+
+def weaken_value(z: Any) -> Any:
+    """A value that was computed from nothing but Python numbers, as one that does not widen what it meets."""
+    if type(z) is np.ndarray:
+        return weaken(LATER["constant"](z)) if z.dtype.kind == "f" else z
+    made = WEAK_NUMBERS.get(type(z))
+    return z if made is None else made(z)
+
+
+def are_numbers(args: Any) -> bool:
+    """Whether there are arguments, and all are Python numbers, or bools that NumPy made of comparing them."""
+    return bool(args) and {*map(type, args)} <= OWN_NUMBERS
+
+
 def weaken(z: Any) -> Any:
     """A result that was computed from nothing but Python's floats, integers and weak tensors, as a weak tensor.
 
     One that is differentiated, because the integers are, is left as it is: transforms tell their own tensors by type.
     """
-    weak = isinstance(z, Tensor) and not z.refers and not z.has_derivative and z.dtype.kind == "f"
-    return Weak(z) if weak else z
+    if not isinstance(z, Tensor) or z.refers or z.has_derivative or z.dtype.kind != "f" or stands_for_number(z):
+        return z
+    return Weak(z)
 
 
 def is_weak(op: Any, args: Any) -> bool:
-    """Whether the result is float because of Python's floats alone: beside them are only integers and bools.
+    """Whether a float result is one because of Python numbers alone: beside them are only integers and bools.
 
     Of ``where`` the condition does not count.
     """
-    if not op.elementwise:
-        return False
-    kinds = [_kind(a) for a in args]
-    mixed = [kind for kind, mixes in zip(kinds, op.mixing, strict=False) if mixes]
-    return float in mixed and not {*mixed} - WHOLE - NUMBERS and not {*kinds} <= NUMBERS
+    kinds = [_kind_of(a) for a in args]
+    if {*kinds} <= NUMBERS:
+        return True
+    mixed = {kind for kind, mixes in zip(kinds, op.mixing, strict=False) if mixes}
+    return op.elementwise and float in mixed and not mixed - WHOLE - NUMBERS
 
 
-NUMBERS, WHOLE = {float, int, bool}, {"i", "u", "b"}
-
-
-def _kind(a: Any) -> Any:
+def _kind_of(a: Any) -> Any:
     """The type of a Python number, which a symbol of ``compile`` may stand for; of anything else the kind of dtype."""
     if type(a) in NUMBERS:
         return type(a)

@@ -18,7 +18,7 @@ from pullback.diagnostics.looking import Names, Naming, all_finite, look_at, loo
 from pullback.diagnostics.recorded import entering, pulling
 from pullback.diagnostics.running import Examined, Ran, is_number
 from pullback.errors import NanError
-from pullback.transforms.argnums import Call
+from pullback.transforms.argnums import Call, WholeCall
 from pullback.transforms.arguments import named_leaves, parameters_of
 from pullback.transforms.batch import Mapped
 from pullback.transforms.checkpoint import Recomputed
@@ -104,17 +104,20 @@ def _guarding_values(own: Any) -> Any:
     return guarded
 
 
-def _guarding_both(own: Any) -> Any:
+def _guarding_both(naming: Naming) -> Any:
     """The same for a function that gives another one beside the value."""
+    return lambda own: _guard_both(own, naming)
 
+
+def _guard_both(own: Any, naming: Naming) -> Any:
     def guarded(xs: Any, call: Any) -> Any:
-        y, move, aux = look_at(own, own, (xs, call), {})
+        y, move, aux = look_at(own, own, (xs, call), {}, naming)
 
         def again(xs: Any, call: Any, given: Any) -> Any:
             return own(xs, call)[1](*given)
 
         def moved(*given: Any) -> Any:
-            return look_at(lambda *_: move(*given), again, (xs, call, given), {})
+            return look_at(lambda *_: move(*given), again, (xs, call, given), {}, naming)
 
         return y, moved, aux
 
@@ -183,14 +186,46 @@ def _of_function(args: tuple[Any, ...]) -> Names:
 
 
 def _of_gradients(args: tuple[Any, ...]) -> Names:
-    """The same for what gives the value and the gradients of a list of arguments; not of those that are chosen."""
-    self, xs, *rest = args
-    if any(isinstance(r, Call) for r in rest):
-        return Names()
-    f = _program(self)
-    names = parameters_of(f, len(xs))
+    """What gives the value and the gradients of a list of arguments, or of those that are chosen."""
+    self, xs, _, *rest = args
+    call = rest[0] if rest and isinstance(rest[0], Call) else WholeCall(_program(self), xs)
+    return _of_call(call, xs, ["", None], ["the value"], "the gradient of {}")
+
+
+def _of_jacobian(args: tuple[Any, ...]) -> Names:
+    _, xs, call = args
+    return _of_call(call, xs, ["", None], [], "the derivative by {}")
+
+
+def _of_tangent(args: tuple[Any, ...]) -> Names:
+    xs, _, call = args
+    return _of_call(call, xs, [None], ["the value", "the tangent"])
+
+
+def _of_hessian_product(args: tuple[Any, ...]) -> Names:
+    xs, _, call = args
+    return _of_call(call, xs, [None], [], "the product for {}")
+
+
+def _of_pull(args: tuple[Any, ...]) -> Names:
+    xs, call, *given = args
+    return _of_call(call, xs, [None], [], "the gradient of {}" if given else "")
+
+
+def _of_push(args: tuple[Any, ...]) -> Names:
+    xs, call, *_ = args
+    return _of_call(call, xs, [None], [])
+
+
+def _of_call(call: Call, xs: Sequence[Any], arguments: list[Any], results: list[str], each: str = "") -> Names:
+    """The names of a call of ``f`` that is differentiated by ``xs``, whose names are in place of None in ``arguments``.
+
+    The results are those that are given and, if ``each`` is a text, one for each leaf of ``xs``.
+    """
+    names, f = call.names, _program(call.f)
     leaves = [label for name, x in zip(names, xs, strict=True) for label, _ in named_leaves(name, x)]
-    return Names(_name(f), ["", names], ["the value", *(f"the gradient of {label}" for label in leaves)])
+    given = [names if name is None else name for name in arguments]
+    return Names(_name(f), given, [*results, *(each.format(label) for label in leaves if each)])
 
 
 def _program(f: Any) -> Any:
@@ -208,12 +243,12 @@ switches.asking(Compiled._run, _guarding_compiled)
 switches.asking(Compiled._program, _unguarded)
 switches.asking(SparseJacobian.at, _guarding_sparse)
 switches.asking(Differentiated.pulled, _guarding(_of_gradients))
-switches.asking(Jacobian.at, _guarding(unnamed))
-switches.asking(push_once, _guarding(unnamed))
-switches.asking(times_hessian, _guarding(unnamed))
+switches.asking(Jacobian.at, _guarding(_of_jacobian))
+switches.asking(push_once, _guarding(_of_tangent))
+switches.asking(times_hessian, _guarding(_of_hessian_product))
 switches.asking(differentiate_by_variables, _guarding(unnamed))
 switches.asking(Mapped.__call__, _guarding_values)
 switches.asking(Customized.__call__, _guarding_values)
 switches.asking(Recomputed.__call__, _guarding_values)
-switches.asking(record_pull, _guarding_both)
-switches.asking(record_push, _guarding_both)
+switches.asking(record_pull, _guarding_both(_of_pull))
+switches.asking(record_push, _guarding_both(_of_push))

@@ -25,6 +25,13 @@ def _wide(x: Any) -> Any:
     return np.astype(x, np.result_type(x.dtype, np.float64)) if hasattr(x, "dtype") else x
 
 
+def _as_float(x: Any) -> Any:
+    """Integers and bools in the float dtype that NumPy's ufuncs give them, but at least float32; the rest as it is."""
+    if not hasattr(x, "dtype") or x.dtype.kind not in "iub":
+        return x
+    return np.astype(x, np.result_type(x.dtype, np.float32 if x.dtype.itemsize == 1 else np.float16))
+
+
 def _fmax(x: Any, y: Any) -> Any:
     return np.where(np.isnan(x), y, np.where(np.isnan(y), x, np.maximum(x, y)))
 
@@ -42,11 +49,18 @@ def _sign(x: Any) -> Any:
 
 def _heaviside(x: Any, h: Any) -> Any:
     check_real("np.heaviside", x)
+    x, h = _as_float(x), _as_float(h)
     return np.where(np.equal(x, 0), h, (np.sign(x) + 1) / 2)
 
 
 def _copysign(x: Any, y: Any) -> Any:
+    x = _as_float(x)
     return np.absolute(x) * unfollowed(lambda x, y: np.copysign(np.ones_like(x), y), x, y)
+
+
+def _ldexp(x: Any, n: Any) -> Any:
+    x = _as_float(x)
+    return x * unfollowed(lambda n: np.ldexp(np.ones((), x.dtype), n), n)
 
 
 def _conjugate(x: Any) -> Any:
@@ -54,13 +68,16 @@ def _conjugate(x: Any) -> Any:
 
 
 def _modf(x: Any) -> Any:
+    x = _as_float(x)
     whole = np.trunc(x)
     return x - whole, whole
 
 
 def _vecdot(x: Any, y: Any, axis: int = -1, keepdims: bool = False) -> Any:
     x, y = np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1)
-    z = np.sum(_conjugate(x) * y, axis=-1)
+    products = _conjugate(x) * y
+    z = np.sum(products, axis=-1)
+    z = z if z.dtype == products.dtype else np.astype(z, products.dtype)  # a sum of short integers is int64
     return np.expand_dims(z, axis) if keepdims else z
 
 
@@ -74,15 +91,15 @@ def _sinc(x: Any, /) -> Any:
 
 
 CALLS = {
-    np.exp2: lambda x: 2.0**x,
-    np.deg2rad: lambda x: x * (pi / 180), np.radians: lambda x: x * (pi / 180),
-    np.rad2deg: lambda x: x * (180 / pi), np.degrees: lambda x: x * (180 / pi),
-    np.fabs: np.absolute, np.positive: np.copy,
+    np.exp2: lambda x: 2.0 ** _as_float(x),
+    np.deg2rad: lambda x: _as_float(x) * (pi / 180), np.radians: lambda x: _as_float(x) * (pi / 180),
+    np.rad2deg: lambda x: _as_float(x) * (180 / pi), np.degrees: lambda x: _as_float(x) * (180 / pi),
+    np.fabs: lambda x: np.absolute(_as_float(x)), np.positive: np.copy,
     np.float_power: _float_power, np.fmax: _fmax, np.fmin: _fmin,
     np.heaviside: _heaviside, np.copysign: _copysign, np.sign: _sign,
-    np.ldexp: lambda x, n: x * unfollowed(lambda n: np.ldexp(np.ones((), x.dtype), n), n),
+    np.ldexp: _ldexp,
     np.divmod: lambda x, y: (x // y, x % y), np.modf: _modf,
-    np.rint: np.round, np.trunc: lambda x: np.where(np.less(x, 0), np.ceil(x), np.floor(x)),
+    np.rint: lambda x: np.round(_as_float(x)), np.trunc: lambda x: np.where(np.less(x, 0), np.ceil(x), np.floor(x)),
     np.vecdot: _vecdot,
     np.matvec: lambda x, y: np.squeeze(np.matmul(x, np.expand_dims(y, -1)), -1),
     np.vecmat: lambda x, y: np.squeeze(np.matmul(np.expand_dims(_conjugate(x), -2), y), -2),

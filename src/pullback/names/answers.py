@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from dis import opmap
 from functools import partial, wraps
 from importlib import import_module
 from inspect import CO_VARKEYWORDS, Parameter, signature
@@ -12,11 +13,21 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from pullback.errors import ArgumentError, MissingNameError
-from pullback.names.table import FUNCTIONS, FURTHER, INSTANCES, KEYWORDS, METHODS, MODULES, UNNEEDED_KEYWORDS
+from pullback.errors import ArgumentError, MissingImportError, MissingNameError
+from pullback.names.table import (
+    FUNCTIONS,
+    FUNCTIONS_OF_FUNCTIONS,
+    FURTHER,
+    INSTANCES,
+    KEYWORDS,
+    METHODS,
+    MODULES,
+    UNNEEDED_KEYWORDS,
+)
 
 __all__ = ["install_answers", "call_error", "check_keywords", "keyword_error", "name_error"]
 
+_IMPORT_FROM = opmap["IMPORT_FROM"]
 _classes: set[type] = set()  # those whose methods check their keywords
 _TABLE = {name: answer for names in FUNCTIONS.values() for name, answer in names.items()} | FURTHER
 
@@ -41,11 +52,16 @@ def _join_names(names: Iterable[str]) -> str:
 # ---- names in modules
 
 
-def name_error(module: str, name: str) -> MissingNameError:
-    """The error for a missing attribute of a public module, such as ``"pb.train"``.
+def name_error(module: str, name: str) -> MissingNameError | MissingImportError:
+    """The error for a missing attribute of a public module, such as ``"pb.train"``, in the caller's caller.
 
-    The explanation is computed when the message is read: most lookups are probes by ``hasattr``.
+    The explanation is computed when the message is read: most lookups are probes by ``hasattr``.  In
+    ``from module import name`` it is an ImportError: Python replaces an AttributeError by a bare one.
     """
+    caller = sys._getframe(2)
+    if caller.f_code.co_code[caller.f_lasti] == _IMPORT_FROM:
+        message = f"cannot import name '{name}' from '{MODULES[module]}'"
+        return MissingImportError(f"{message}. {_explain_name(module, name)}", name=MODULES[module])
     message = f"module '{MODULES[module]}' has no attribute '{name}'"
     if name.startswith("_"):  # asked for by Python, IPython, pickle and the like, not by people
         return MissingNameError(message)
@@ -185,9 +201,8 @@ def _wrap(function: Any) -> Any:
         except TypeError as error:
             if kwargs and (unknown := _find_unknown(function, kwargs)):
                 raise call_error(function, unknown) from None
-            if args and _is_about_the_call(error) and (settings := _format_settings(function, args[-1])):
-                message = f"{_displayed_name(function)}() takes its settings as keywords: {settings}."
-                raise ArgumentError(message) from None
+            if args and _is_about_the_call(error) and (answer := _explain_arguments(function, args)):
+                raise ArgumentError(f"{_displayed_name(function)}() {answer}.") from None
             raise
 
     return checked
@@ -222,6 +237,21 @@ def _find_unknown(function: Callable[..., Any], kwargs: Mapping[str, Any]) -> li
         needs = [p.name for p in takes.values() if p.default is p.empty and p.name not in kwargs]
         return [name for name in unknown if _find_equivalents(name, needs)]
     return unknown
+
+
+def _explain_arguments(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
+    """What is wrong with arguments by position that do not fit; empty if nothing is known of them."""
+    if settings := _format_settings(function, args[-1]):
+        return f"takes its settings as keywords: {settings}"
+    call = FUNCTIONS_OF_FUNCTIONS.get(_displayed_name(function))
+    if call is None or len(args) <= _count_positional(function):
+        return ""
+    return f"takes a function, and returns one that takes the arguments: {call}"
+
+
+def _count_positional(function: Callable[..., Any]) -> int:
+    kinds = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(p.kind in kinds for p in signature(function).parameters.values())
 
 
 def _format_settings(function: Callable[..., Any], given: Any) -> str:

@@ -7,7 +7,10 @@ and ``dataset.`` name in an answer exists: a test looks them up.  Spellings that
 
 from __future__ import annotations
 
-__all__ = ["FUNCTIONS", "FURTHER", "INSTANCES", "KEYWORDS", "METHODS", "MODULES", "ALIASES", "UNNEEDED_KEYWORDS"]
+__all__ = [
+    "ALIASES", "FUNCTIONS", "FUNCTIONS_OF_FUNCTIONS", "FURTHER", "INSTANCES", "KEYWORDS", "METHODS", "MODULES",
+    "UNNEEDED_KEYWORDS",
+]  # fmt: skip
 
 MODULES = {  # the public modules, and where they are
     "pb": "pullback",
@@ -465,6 +468,22 @@ KEYWORDS: dict[str, tuple[str, ...]] = {  # a keyword elsewhere: what it may be 
     "train": ("training",),
     "filepath": ("path",),
     "filename": ("path",),
+}
+
+FUNCTIONS_OF_FUNCTIONS = {  # what takes f alone, and the call of what it returns: other libraries take both at once
+    "compile": "compile(f)(x)",
+    "custom_grad": "custom_grad(f)(x)",
+    "custom_gradient": "custom_gradient(f)(x)",
+    "grad": "grad(f)(x), or grad(f, argnums=(0, 1))(x, y)",
+    "grads": "grads(f)([x, y])",
+    "hessian": "hessian(f)(x), or hessian(f, argnums=(0, 1))(x, y)",
+    "jacobian": "jacobian(f)(x), or jacobian(f, argnums=(0, 1))(x, y)",
+    "recompute_grad": "recompute_grad(f)(x)",
+    "sparse_hessian": "sparse_hessian(f)(x)",
+    "sparse_jacobian": "sparse_jacobian(f)(x)",
+    "value_and_grad": "value_and_grad(f)(x), or value_and_grad(f, argnums=(0, 1))(x, y)",
+    "value_and_grads": "value_and_grads(f)([x, y])",
+    "vmap": "vmap(f)(x)",
 }
 
 UNNEEDED_KEYWORDS = {  # keywords that are nothing here

@@ -145,8 +145,8 @@ def together(*xs: Any) -> list[Any]:
     """The operands as things that have a shape; a Python number takes the dtype of the others, if it can."""
     ready = [x if hasattr(x, "dtype") or type(x) in WEAK else operand(x) for x in xs]
     dtypes = [x.dtype for x in ready if hasattr(x, "dtype")]
-    if len(dtypes) == len(ready):
-        return ready
+    if not dtypes or len(dtypes) == len(ready):
+        return [operand(x) for x in ready]
     return [x if hasattr(x, "dtype") else np.asarray(x, np.result_type(x, *dtypes))[()] for x in ready]
 
 

@@ -192,10 +192,15 @@ def _several(face: str, what: str, given: Any, kinds: Any, one: str) -> Sequence
     """What was chosen as a list; a single one need not be in a list."""
     found = given if isinstance(given, list | tuple) else (given,)
     if any(not isinstance(x, kinds) or isinstance(x, bool) for x in found):
-        raise ArgumentError(f"{face}: {what} must be {one} or a tuple of them, got {given!r}.")
+        raise ArgumentError(f"{face}: {what} must be {one} or a tuple of them, got {given!r}.{point_hint(face, given)}")
     if not found:
         raise ArgumentError(f"{face}: {what} is empty, so there is nothing to differentiate by.")
     return found
+
+
+def point_hint(face: str, given: Any) -> str:
+    """What to write, where a setting is something that could be meant as the argument of ``f``."""
+    return "" if isinstance(given, str | bool) else f" The derivative at a point is {face}(f)(x)."
 
 
 class Derivative:

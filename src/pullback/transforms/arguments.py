@@ -98,8 +98,8 @@ class Arguments:
 
     def release(self) -> None:
         """Keep the structure only: big inputs are not kept by a function that saved nothing of them."""
-        self.tree = tree.mapped(lambda x: HERE if isinstance(x, ARRAYS) else x, self.tree)
         self.flat = [HERE] * len(self.flat)
+        self.tree = self.flat if self.plain else tree.mapped(lambda x: HERE if isinstance(x, ARRAYS) else x, self.tree)
 
     def names(self, f: Any) -> list[str]:
         """The name of each input in the signature of ``f``."""

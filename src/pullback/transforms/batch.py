@@ -354,8 +354,9 @@ def _size(given: list[_Given]) -> int:
 
 def _checked_axes(name: str, axes: Any) -> None:
     for axis in tree.leaves(axes):
-        if isinstance(axis, bool) or not hasattr(axis, "__index__"):
-            raise ArgumentError(f"vmap: {name} must be integers or None, or a tree of them, got {axis!r}.")
+        if isinstance(axis, bool) or not hasattr(axis, "__index__") or np.ndim(axis):
+            hint = " The result for the examples in x is vmap(f)(x)." if hasattr(axis, "shape") else ""
+            raise ArgumentError(f"vmap: {name} must be integers or None, or a tree of them, got {axis!r}.{hint}")
 
 
 def _placed(name: str, axes: Any, value: Any, f: Callable[[Any, Any], Any]) -> Any:

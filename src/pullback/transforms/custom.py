@@ -14,7 +14,7 @@ import numpy as np
 from pullback.core import tree
 from pullback.core.convert import float_of
 from pullback.core.tape import constant
-from pullback.core.tensor import concrete
+from pullback.core.tensor import Tensor, concrete
 from pullback.core.variable import Variable, call_with_values, watched_below, watching
 from pullback.errors import ArgumentError, DataError, GradientMismatchError
 from pullback.transforms.arguments import Arguments
@@ -49,10 +49,12 @@ class Customized:
     def outcome(self, arguments: Arguments, kwargs: dict[str, Any]) -> Any:
         """What one call gives, in the form of what was given."""
         call = self.call(self, arguments, kwargs)
-        zs = iter(call.apply(arguments.flat))
+        zs = call.apply(arguments.flat)
         arguments.release()
         structure, call.structure = call.structure, None
-        return tree.mapped(lambda _: arguments.given_back(next(zs)), structure)
+        if isinstance(structure, Tensor):
+            return arguments.given_back(zs[0])
+        return tree.replaced(structure, [arguments.given_back(z) for z in zs])
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)

@@ -12,7 +12,7 @@ from pullback.core import tree
 from pullback.core.convert import bare, float_of
 from pullback.core.tape import ARRAYS, as_tensor
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Recorder, Variable, watching
+from pullback.core.variable import Recorder, Variable
 from pullback.errors import ArgumentError, CustomGradientError
 from pullback.transforms.arguments import Arguments, paths
 from pullback.transforms.captured import captured, captured_variables, line_of
@@ -49,7 +49,7 @@ class Call(CustomOp):
 
     def run(self, values: Sequence[Any]) -> Run:
         scope = Scope(values) if any(isinstance(v, Tensor) for v in values) else None
-        with watching(Recorder()) as recorder:
+        with Recorder() as recorder:
             if scope is None:
                 out = self.body(values)
             else:
@@ -207,7 +207,8 @@ class SavingCall(Call):
                 raise ArgumentError(
                     f"{self.name}: save takes a list, tuple or dict of tensors, got {got}. Write save([x])."
                 )
-            saved[0] = tree.mapped(lambda t: t, kept)  # a copy: the user may change his list
+            flat = type(kept) is list and all(isinstance(t, Tensor) for t in kept)
+            saved[0] = [*kept] if flat else tree.mapped(lambda t: t, kept)  # a copy: the user may change his list
 
         self.saved = saved
         args = self.arguments.filled(values)

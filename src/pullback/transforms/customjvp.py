@@ -9,7 +9,7 @@ from typing import Any
 
 from pullback.core import tree
 from pullback.core.calculus import total
-from pullback.core.variable import Recorder, Variable, watched_below, watching
+from pullback.core.variable import Recorder, Variable, watched_below
 from pullback.errors import ArgumentError, CustomGradientError
 from pullback.transforms.captured import captured, captured_variables, line_of
 from pullback.transforms.custom import Customized
@@ -27,7 +27,7 @@ class TangentCall(Call):
     owner: CustomJvp
 
     def run(self, values: Sequence[Any]) -> Run:
-        with Scope(values).open(), watching(Recorder()) as recorder:
+        with Scope(values).open(), Recorder() as recorder:
             self.structure = self.body(values)
         zs = self.results_in(self.structure)
         read = [v for v in recorder.read.values() if v.trainable]

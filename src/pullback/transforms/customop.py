@@ -174,9 +174,10 @@ class CustomOp:
 
     def check_limit(self, results: Sequence[Any]) -> None:
         """Leave the op to a captured value of a higher level than the inputs have, if nothing differentiates there."""
-        top = max(results, key=level_of, default=None)
-        if self.limit and level_of(top) > self.limit and not is_differentiated(top, self.limit):
-            raise HigherLevelError(self, top)
+        if self.limit:
+            top = max(results, key=level_of, default=None)
+            if level_of(top) > self.limit and not is_differentiated(top, self.limit):
+                raise HigherLevelError(self, top)
 
     def check_tangents(self, tangents: Sequence[Any], number: int) -> None:
         """Refuse tangents that are of the level ``number`` or a higher one: the rule captured a traced tensor."""
@@ -186,9 +187,11 @@ class CustomOp:
 
     def run_checked(self, values: Sequence[Any]) -> Run:
         """A run whose results depend on nothing that is differentiated but the inputs."""
-        run, highest = self.run_reduced(values), self.below(values)
-        if any(is_differentiated(z, highest) for z in run.values):
-            raise self.lost_in_body(highest, run.variables)
+        run = self.run_reduced(values)
+        if any(isinstance(z, Tensor) for z in run.values):
+            highest = self.below(values)
+            if any(is_differentiated(z, highest) for z in run.values):
+                raise self.lost_in_body(highest, run.variables)
         return run
 
     def reduce_level(self, z: Any, highest: int, records: Sequence[Any], within: Sequence[Scope]) -> Any:
@@ -226,6 +229,8 @@ class CustomOp:
             since = len(tape.nodes)
 
             def run_back() -> Sequence[Any]:
+                if not watched() and not is_transposing():
+                    return back(dys)
                 with watched_below(level):
                     return self.transposable(back, kept, likes, dys) if is_transposing() else back(dys)
 

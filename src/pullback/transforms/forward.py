@@ -112,7 +112,8 @@ def jvp(
     for name, given in (("args", args), ("tangents", tangents)):
         if not isinstance(given, list | tuple):
             raise ArgumentError(
-                f"jvp: {name} must be a list with one entry per input of f, got {type(given).__name__}."
+                f"jvp: {name} must be a list with one entry per input of f, got {type(given).__name__}. "
+                "For one input it is jvp(f, [x], [v])."
             )
     call, _ = call_by_all("jvp(f, args, tangents)", f, args, kwargs, argnums, argnames)
     call.has_aux = has_aux

@@ -14,7 +14,7 @@ from pullback.core.interpreter import new_level
 from pullback.core.tape import Tape
 from pullback.core.tensor import Tensor, all_values
 from pullback.errors import ArgumentError, GradientError, ShapeError
-from pullback.transforms.argnums import Call, Derivative, WholeCall, call_by_all
+from pullback.transforms.argnums import Call, Derivative, WholeCall, call_by_all, point_hint
 from pullback.transforms.directions import unit_pulls
 from pullback.transforms.grad import given_back, grad, grads
 from pullback.transforms.leaves import settled
@@ -53,9 +53,10 @@ class Jacobian(Derivative):
         has_aux: bool = False,
     ) -> None:
         super().__init__(f, argnums, argnames)
-        if mode not in MODES:
-            number: Any = mode
-            hint = "" if isinstance(number, str) else f" Write argnums={mode!r} to choose arguments."
+        given: Any = mode
+        if not isinstance(given, str) or mode not in MODES:
+            is_number = isinstance(given, int | tuple)
+            hint = f" Write argnums={mode!r} to choose arguments." if is_number else point_hint(self.face, given)
             raise ArgumentError(f"{self.face}: mode must be 'auto', 'forward' or 'reverse', got {mode!r}.{hint}")
         self.mode, self.has_aux = mode, has_aux
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
+from warnings import warn
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from pullback.core.rowsparse import RowSparse, collect_rows
 from pullback.core.tape import RAW, TAPED, add_cotangent, constant, walk_again
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, watched_below, watching
-from pullback.errors import ArgumentError, GradientError, ShapeError, UnconnectedError
+from pullback.errors import ArgumentError, GradientError, ShapeError, UnconnectedError, UnrecordedGradientWarning
 from pullback.transforms.directions import example_pulls, unit_pulls
 from pullback.transforms.grad import UNREACHED, cut_text, directionless
 from pullback.transforms.jacobian import block_dtype, join_parts
@@ -45,7 +46,8 @@ class GradientTape:
     """Records what is computed in a ``with`` block, and differentiates it afterwards.
 
     Trainable variables that are read are followed by themselves; tensors when they are given to ``watch``.
-    A tape answers once, unless it is ``persistent``.  Tapes nest for higher derivatives.
+    A tape answers once, unless it is ``persistent``.  Tapes nest for higher derivatives: a tape does not record the
+    gradients that are taken from it, and warns if that is done inside of its block.
 
     >>> import pullback as pb
     >>> x = pb.tensor(3.0)
@@ -321,6 +323,13 @@ class GradientTape:
         if unconnected not in ("none", "zero", "raise"):
             raise ArgumentError(
                 f"GradientTape.{what}: unconnected_gradients must be 'none', 'zero' or 'raise', got {unconnected!r}."
+            )
+        if self._recording and self._persistent:
+            warn(
+                f"GradientTape.{what}: inside of the block of a persistent tape the gradient is a constant to it: "
+                "what is computed with it there has no derivative through it. Nest a second tape for that.",
+                UnrecordedGradientWarning,
+                stacklevel=4,  # above the check of keywords
             )
         if self._spent:
             raise GradientError(

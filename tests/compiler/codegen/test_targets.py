@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,12 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.compiler.codegen.module import Assembler
-from pullback.compiler.passes.legalize import prepared
+from pullback.compiler.codegen.module import Emitter
+from pullback.compiler.pipeline import lower
 from pullback.compiler.runtime import llvm, threads
 from pullback.compiler.runtime.abi import entry_code
 from pullback.compiler.runtime.llvm import object_code
-from pullback.compiler.target import ARM, MAX_ISA, X86, Target, get_target, isa_names, list_targets, own_target
+from pullback.compiler.target import ARM, MAX_ISA, X86, Options, Target, get_target, isa_names, list_targets, own_target
 
 pytestmark = pytest.mark.skipif(not llvm.there(), reason="needs llvmlite")
 
@@ -58,8 +59,8 @@ def checked(code: bytes, target: Target) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_there_is_code_for_every_processor(name: str, target: Target) -> None:
     f, x = PROGRAMS[name]
-    graph = prepared(pb.compile(f, backend="numpy").lower(x).graph)
-    text = Assembler(graph, target, 2).run().text
+    traced = pb.compile(f, backend="numpy").lower(x).traced
+    text = lower(traced, target, Options(threads=2)).module.text
     code, _ = object_code(text, target=target)
     checked(code, target)
 
@@ -131,8 +132,8 @@ def test_max_isa_is_part_of_what_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 def test_products_without_fma_instructions_are_no_calls() -> None:
-    graph = prepared(pb.compile(lambda x, y: x @ y, backend="numpy").lower(R((20, 20)), R((20, 20))).graph)
-    texts = {isa: Assembler(graph, target, 1).run().text for isa, target in LINUX.items()}
+    traced = pb.compile(lambda x, y: x @ y, backend="numpy").lower(R((20, 20)), R((20, 20))).traced
+    texts = {isa: lower(traced, target, Options()).module.text for isa, target in LINUX.items()}
     assert {isa: "llvm.fmuladd" in text for isa, text in texts.items()} == {
         isa: not target.has_fma for isa, target in LINUX.items()
     }
@@ -151,14 +152,13 @@ def test_code_that_is_not_valid_is_refused_before_llvm_aborts() -> None:
 
 
 def test_a_program_that_llvm_refuses_is_run_by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = Assembler.run
+    right = Emitter.emit
 
-    def wrong(self: Assembler) -> Any:
-        made = right(self)
-        made.text = made.text.replace("ret void", "ret i64 0", 1)
-        return made
+    def wrong(self: Emitter, steps: Any) -> Any:
+        made = right(self, steps)
+        return replace(made, text=made.text.replace("ret void", "ret i64 0", 1))
 
-    monkeypatch.setattr(Assembler, "run", wrong)
+    monkeypatch.setattr(Emitter, "emit", wrong)
     with pytest.warns(RuntimeWarning, match=r"(?s)LLVM refused .* NumPy runs the program instead") as seen:
         assert pb.compile(lambda x: x * 2.0)(np.ones(3)).tolist() == [2.0, 2.0, 2.0]
     assert seen[0].filename == __file__
@@ -167,7 +167,7 @@ def test_a_program_that_llvm_refuses_is_run_by_numpy(monkeypatch: pytest.MonkeyP
 
 
 def test_a_program_for_a_blas_that_is_not_there_is_run_by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pullback.compiler.runtime.executable.blas", dict)
+    monkeypatch.setattr("pullback.compiler.runtime.link.blas", dict)
     x = np.full((700, 700), 0.5)
     assert pb.compile(lambda x: x @ x)(x)[0, 0] == 175.0
     with pytest.raises(pb.errors.CompileError, match="matrix products for OpenBLAS, which is not in NumPy's own"):

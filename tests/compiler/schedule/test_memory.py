@@ -16,9 +16,9 @@ import pullback as pb
 
 pytest.importorskip("llvmlite")
 
-from pullback.compiler.codegen.module import Assembler
-from pullback.compiler.schedule.memory import Layout, Room, Value, laid_apart, laid_out, verify
-from pullback.compiler.target import get_target
+from pullback.compiler.pipeline import lower
+from pullback.compiler.schedule.arena import Layout, Room, Value, laid_apart, laid_out, verify
+from pullback.compiler.target import Options, get_target
 
 Function = Callable[..., Any]
 
@@ -43,9 +43,7 @@ def compared(f: Function, *args: Any, rtol: float = 1e-4) -> Any:
             held = [*got, *args]
             assert not any(np.shares_memory(held[i], a) for i in range(len(got)) for a in held[i + 1 :])
     program = compiled.lower(*args)
-    assembler = Assembler(program.run.source.prepared, get_target())
-    assembler.run()
-    assembler.verify()
+    lower(program.traced, get_target(), Options()).memory.verify()
     return program
 
 
@@ -91,11 +89,11 @@ ELSEWHERE: dict[str, Function] = {
 @pytest.mark.parametrize("name", [*IN_PLACE, *ELSEWHERE])
 def test_what_is_read_is_what_was_written(name: str, size: int) -> None:
     f = {**IN_PLACE, **ELSEWHERE}[name]
-    assembler = Assembler(compared(after(f), *drawn((size, size), (size, size))).run.source.prepared, get_target())
-    assembler.run()
+    program = compared(after(f), *drawn((size, size), (size, size)))
+    memory = lower(program.traced, get_target(), Options()).memory
     matrix = size * size * 4
-    lying = {v.key: v for v in assembler.values}
-    kernels = [z for z, x in assembler.over.items() if {lying[z].size, lying[x].size} == {matrix}]
+    lying = {v.key: v for v in memory.values}
+    kernels = [z for z, x in memory.over.items() if {lying[z].size, lying[x].size} == {matrix}]
     assert bool(kernels) == (name in IN_PLACE)
 
 
@@ -255,12 +253,12 @@ def test_layouts_of_many_values(count: int) -> None:
 
 WRONG = (
     "import sys, numpy as np, pullback as pb\n"
-    "from pullback.compiler.codegen.module import Assembler\n"
-    "right = Assembler._pointer\n"
+    "from pullback.compiler.codegen.module import Emitter\n"
+    "right = Emitter._pointer\n"
     "def wrong(self, n, offset=0):\n"
-    "    moved = n.number not in self.slot and self.layout.rooms[n.number].slot < 0\n"
+    "    moved = n.number not in self.memory.slot and self.memory.layout.rooms[n.number].slot < 0\n"
     "    return right(self, n, offset + (int(sys.argv[1]) if moved else 0))\n"
-    "Assembler._pointer = wrong\n"
+    "Emitter._pointer = wrong\n"
     "f = pb.compile(lambda x, w: np.tanh(np.tanh(x @ w) @ w), cache=False)\n"
     "try:\n"
     "    f(np.ones((9, 5)), np.ones((5, 5)))\n"

@@ -1,4 +1,4 @@
-"""Datasets: what comes, in which order, how much is read for it, and exactly where one goes on."""
+"""Datasets: elements, order, how much is read, and resuming."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Any]:
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES)
-def test_every_position_is_resumed_exactly(source: Callable[[], Any], pipeline: str) -> None:
+def test_resume_at_every_position(source: Callable[[], Any], pipeline: str) -> None:
     made = lambda: PIPELINES[pipeline](source())
     data = made()
     epochs = [list(data), list(data)]
@@ -104,7 +104,7 @@ def test_every_position_is_resumed_exactly(source: Callable[[], Any], pipeline: 
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES)
-def test_the_length_is_what_comes(pipeline: str) -> None:
+def test_len_equals_number_of_elements(pipeline: str) -> None:
     data = PIPELINES[pipeline](arrays())
     assert len(data) == len(list(data))
 
@@ -112,7 +112,7 @@ def test_the_length_is_what_comes(pipeline: str) -> None:
 @pytest.mark.parametrize(
     "pipeline", ["rows", "batch", "dropped", "shuffled", "mapped", "mapped batches", "repeated", "ahead"]
 )
-def test_a_stream_gives_what_arrays_give_but_for_the_order(pipeline: str) -> None:
+def test_stream_has_same_elements_as_arrays(pipeline: str) -> None:
     a, b = (list(PIPELINES[pipeline](made())) for made in (arrays, stream))
     assert [(x.shape, x.dtype, np.shape(y), y.dtype) for x, y in a] == [
         (x.shape, x.dtype, np.shape(y), y.dtype) for x, y in b
@@ -125,7 +125,7 @@ def test_a_stream_gives_what_arrays_give_but_for_the_order(pipeline: str) -> Non
 
 
 @pytest.mark.parametrize("made", [arrays, stream])
-def test_epochs_differ_and_the_seed_decides(made: Callable[[], Any]) -> None:
+def test_shuffle_order_depends_on_seed_and_epoch(made: Callable[[], Any]) -> None:
     data, again, other = (made().shuffle(N, seed=seed) for seed in (3, 3, 4))
     epochs = [labels(data) for _ in range(3)]
     assert epochs == [labels(again) for _ in range(3)]
@@ -137,7 +137,7 @@ def test_epochs_differ_and_the_seed_decides(made: Callable[[], Any]) -> None:
     assert labels(made().shuffle(N, seed=3).repeat(3)) == [*epochs[0], *epochs[1], *epochs[2]]
 
 
-def test_without_a_seed_the_seed_of_the_process_decides_and_the_state_keeps_it() -> None:
+def test_shuffle_without_seed_uses_global_seed_and_state_keeps_it() -> None:
     pb.random.seed(11)
     data, other = arrays().shuffle(), arrays().shuffle()
     first = labels(data)
@@ -148,13 +148,13 @@ def test_without_a_seed_the_seed_of_the_process_decides_and_the_state_keeps_it()
     assert labels(arrays().shuffle().resume(state)) == labels(data)
 
 
-def test_a_buffer_mixes_no_further_than_it_holds() -> None:
+def test_shuffle_buffer_limits_displacement() -> None:
     places = labels(stream().shuffle(5, seed=0))
     assert places != sorted(places)
     assert all(y < place + 5 for place, y in enumerate(places))
 
 
-def test_breaking_off_begins_another_epoch_and_the_state_follows_the_latest_reader() -> None:
+def test_break_starts_next_epoch_and_state_follows_latest_reader() -> None:
     data = arrays().shuffle(seed=0).batch(4)
     whole = [list(data) for _ in range(3)]
     data = arrays().shuffle(seed=0).batch(4)
@@ -170,10 +170,10 @@ def test_breaking_off_begins_another_epoch_and_the_state_follows_the_latest_read
     assert data.state()["position"] == 1
 
 
-# ---- what elements are
+# ---- elements
 
 
-def test_trees_keep_their_structure_and_dtypes() -> None:
+def test_trees_keep_structure_and_dtypes() -> None:
     data = Dataset.from_arrays({"x": X.astype(np.float64), "more": [pb.tensor(X), None], "y": [0.5] * N, "n": [1] * N})
     for made in (data.batch(2), data.map(lambda e: e).batch(2)):
         batch = next(iter(made))
@@ -184,21 +184,21 @@ def test_trees_keep_their_structure_and_dtypes() -> None:
         assert [batch["x"].shape, batch["y"].shape] == [(2, 3), (2,)]
 
 
-def test_a_list_of_two_float64_columns_is_two_parts_in_every_way() -> None:
+def test_list_of_two_float64_columns_is_a_tree_of_two_leaves() -> None:
     columns = [np.arange(4.0), np.arange(4.0)]
     for data in (Dataset.from_arrays(columns), Dataset.from_arrays(columns).map(lambda e: e)):
         assert [x.shape for x in next(iter(data.batch(2)))] == [(2,), (2,)]
 
 
-def test_generated_lists_of_numbers_are_arrays() -> None:
+def test_from_generator_converts_lists_of_numbers_to_arrays() -> None:
     x, y, said = next(iter(Dataset.from_generator(lambda: iter([([1.0, 2.0], True, "a")] * 3)).batch(3)))
     assert (x.shape, x.dtype, y.dtype, said.tolist()) == ((3, 2), np.float32, np.bool_, ["a"] * 3)
 
 
-# ---- no more than is needed
+# ---- laziness
 
 
-def test_arrays_are_not_copied_and_cannot_be_spoilt() -> None:
+def test_from_arrays_gives_read_only_views() -> None:
     x, _ = next(iter(arrays().batch(4)))
     assert np.shares_memory(x, X)
     with pytest.raises(ValueError, match="read-only"):
@@ -219,7 +219,7 @@ def test_arrays_are_not_copied_and_cannot_be_spoilt() -> None:
         (lambda d: d.prefetch(3), 1, 5),
     ],
 )
-def test_a_stream_is_read_no_further_than_it_must(pipeline: Callable[[Any], Any], wanted: int, most: int) -> None:
+def test_stream_is_read_lazily(pipeline: Callable[[Any], Any], wanted: int, most: int) -> None:
     read = []
 
     def numbers() -> Iterator[int]:
@@ -234,7 +234,7 @@ def test_a_stream_is_read_no_further_than_it_must(pipeline: Callable[[Any], Any]
     assert len(read) <= most
 
 
-def test_resuming_does_not_read_what_was_read() -> None:
+def test_resume_skips_without_reading() -> None:
     touched = []
     data = lambda: arrays().map(lambda x, y: touched.append(int(y)) or y).batch(4).prefetch()
     whole = data()
@@ -247,14 +247,14 @@ def test_resuming_does_not_read_what_was_read() -> None:
     assert touched[0] == 8
 
 
-# ---- the thread of prefetch
+# ---- prefetch
 
 
 def threads() -> list[threading.Thread]:
     return [t for t in threading.enumerate() if t.name == "pullback-prefetch"]
 
 
-def test_prefetch_works_elsewhere_and_leaves_no_thread() -> None:
+def test_prefetch_uses_a_thread_and_ends_it() -> None:
     where = []
     data = arrays().map(lambda x, y: where.append(threading.current_thread()) or y).prefetch(1).prefetch(2)
     assert list(data) == list(range(N))
@@ -273,7 +273,7 @@ def test_prefetch_works_elsewhere_and_leaves_no_thread() -> None:
     assert not threads()
 
 
-def test_an_exception_comes_out_in_its_place_and_ends_the_thread() -> None:
+def test_prefetch_raises_at_the_failing_element_and_ends_thread() -> None:
     def broken(x: Any, y: Any) -> Any:
         if y == 5:
             raise KeyError("five")
@@ -289,21 +289,21 @@ def test_an_exception_comes_out_in_its_place_and_ends_the_thread() -> None:
     assert data.state()["position"] == 5
 
 
-def test_prefetch_knows_the_readers_settings() -> None:
+def test_prefetch_thread_inherits_context_variables() -> None:
     with pb.default_dtype("float64"):
         assert next(iter(Dataset.from_generator(lambda: iter([1.0])).batch(1).prefetch())).dtype == np.float64
 
 
-def test_a_process_ends_while_elements_are_being_made() -> None:
+def test_prefetch_does_not_block_process_exit() -> None:
     code = "import pullback as pb; r = iter(pb.data.Dataset.from_arrays(list(range(99))).prefetch(1)); print(next(r))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert (run.stdout, run.stderr, run.returncode) == ("0\n", "", 0)
 
 
-# ---- ends
+# ---- lengths
 
 
-def test_what_never_ends_and_what_is_empty() -> None:
+def test_endless_and_empty_datasets() -> None:
     endless = arrays().repeat()
     assert labels(endless.skip(N * 4 + 1).take(3)) == [1, 2, 3]
     assert repr(endless) == "Dataset(23 rows > repeat())"
@@ -325,7 +325,7 @@ def written(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_csv_columns_labels_dtypes(tmp_path: Path) -> None:
+def test_from_csv_columns_labels_dtypes(tmp_path: Path) -> None:
     path = written(tmp_path, '\ufeffa, b ,city,ok\r\n1,,"Bern, CH",true\r\n\r\n2.5,3,Rome,0\r\n')
     data = Dataset.from_csv(path, label=["b", "ok"], dtypes={"city": str, "ok": bool})
     batch, label = next(iter(data.batch(5)))
@@ -338,7 +338,7 @@ def test_csv_columns_labels_dtypes(tmp_path: Path) -> None:
     assert len(list(Dataset.from_csv(path, columns=["a"]).skip(1))) == 1
 
 
-def test_csv_without_header_and_with_another_delimiter(tmp_path: Path) -> None:
+def test_from_csv_without_header_and_with_delimiter(tmp_path: Path) -> None:
     path = written(tmp_path, "1;2\n3;4\n")
     data = Dataset.from_csv(path, names=["x", "y"], delimiter=";", dtypes="int32")
     batch = next(iter(data.batch(2)))
@@ -363,7 +363,7 @@ def test_csv_without_header_and_with_another_delimiter(tmp_path: Path) -> None:
         ("a,b\n1,2\n", {"dtypes": complex}, "not complex128"),
     ],
 )
-def test_csv_that_cannot_be_read(tmp_path: Path, text: str, arguments: Any, message: str) -> None:
+def test_from_csv_errors(tmp_path: Path, text: str, arguments: Any, message: str) -> None:
     with pytest.raises((DataError, ArgumentError), match=message):
         list(Dataset.from_csv(written(tmp_path, text), **arguments))
 
@@ -371,7 +371,7 @@ def test_csv_that_cannot_be_read(tmp_path: Path, text: str, arguments: Any, mess
 # ---- Parquet
 
 
-def test_parquet_reads_columns_and_row_groups(tmp_path: Path) -> None:
+def test_from_parquet_reads_needed_columns_and_row_groups(tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     path = tmp_path / "rows.parquet"
     columns = {
@@ -398,7 +398,7 @@ def test_parquet_reads_columns_and_row_groups(tmp_path: Path) -> None:
         Dataset.from_parquet(written(tmp_path, "a,b\n"))
 
 
-def test_parquet_without_pyarrow_says_what_to_install() -> None:
+def test_from_parquet_without_pyarrow_raises_missing_package() -> None:
     code = (
         "import sys; sys.modules['pyarrow'] = None; import pullback as pb\n"
         "try: pb.data.Dataset.from_parquet('x.parquet')\n"
@@ -408,7 +408,7 @@ def test_parquet_without_pyarrow_says_what_to_install() -> None:
     assert run.stdout.endswith("which is not installed. Install it with: pip install pyarrow\n")
 
 
-# ---- bad input
+# ---- errors
 
 
 @pytest.mark.parametrize(
@@ -432,13 +432,13 @@ def test_parquet_without_pyarrow_says_what_to_install() -> None:
         (lambda: len(arrays().repeat()), ArgumentError, "is inf"),
         (lambda: list(Dataset.from_generator(lambda: iter([X[0], X[0, :2]])).batch(2)), ShapeError, "element 1 of a"),
         (lambda: list(Dataset.from_generator(lambda: iter([(1,), (1, 2)])).batch(2)), DataError, "2 parts, element 0"),
-        (lambda: arrays().resume(3), ArgumentError, "expected what state"),
+        (lambda: arrays().resume(3), ArgumentError, "expected a dict with epoch"),
         (lambda: arrays().resume(arrays().take(3).state()), DataError, "state is of another dataset"),
         (lambda: arrays().resume(arrays().shuffle(seed=1).state()), DataError, "state is of another dataset"),
         (lambda: arrays().resume({"epoch": 0, "position": 24, "length": 23}), DataError, "24 is after the end, at 23"),
         (lambda: arrays().resume({"epoch": 0, "position": -1, "length": 23}), ArgumentError, "resume: position must"),
     ],
 )
-def test_bad_input_is_told(call: Callable[[], Any], error: type[Exception], message: str) -> None:
+def test_dataset_errors(call: Callable[[], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()

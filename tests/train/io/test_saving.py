@@ -1,4 +1,4 @@
-"""Saved and loaded: the same numbers, in the same structure, or an error that tells every difference."""
+"""Saving and loading trees: the same values and structure, or an error that lists every difference."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def same(a: Any, b: Any) -> bool:
         [None, None],
     ],
 )
-def test_a_tree_comes_back_as_it_was(path: Path, tree: Any) -> None:
+def test_save_load_roundtrip_of_trees(path: Path, tree: Any) -> None:
     pb.train.save(path, tree)
     assert same(pb.train.load(path), tree)
     assert same(pb.train.load(path, into=tree), tree)
     assert os.listdir(path.parent) == [path.name]
 
 
-def test_dataclasses_and_named_tuples_are_dicts_unless_one_is_given(path: Path) -> None:
+def test_load_gives_dicts_for_dataclasses_and_named_tuples(path: Path) -> None:
     tree = Pair(Layer(np.ones(2), pb.tensor([1.0])), [2.0, 3.0])
     pb.train.save(path, tree)
     loaded = pb.train.load(path)
@@ -76,7 +76,7 @@ def test_dataclasses_and_named_tuples_are_dicts_unless_one_is_given(path: Path) 
     assert made.right.tolist() == [2, 3]
 
 
-def test_variables_are_found_by_name_whatever_their_order(path: Path) -> None:
+def test_load_into_variables_matches_by_name(path: Path) -> None:
     w, b = pb.variable([[1.0, 2.0]], name="saving/w"), pb.variable(3, name="saving/b", dtype="int32")
     pb.train.save(path, [w, b])
     w.assign([[0.0, 0.0]])
@@ -100,7 +100,7 @@ def test_variables_are_found_by_name_whatever_their_order(path: Path) -> None:
     assert pb.train.load(path, into=w) is w
 
 
-def test_a_tree_of_variables_and_numbers_is_assigned_in_place(path: Path) -> None:
+def test_load_into_tree_assigns_variables_in_place(path: Path) -> None:
     tree = {"w": pb.variable([1.0]), "slots": [np.ones(2), pb.tensor(2.0)], "step": 3}
     pb.train.save(path, tree)
     other = {"step": 0, "slots": [np.zeros(2), pb.tensor(0.0)], "w": pb.variable([0.0])}
@@ -113,11 +113,11 @@ def test_a_tree_of_variables_and_numbers_is_assigned_in_place(path: Path) -> Non
     assert float(made["slots"][1]) == 2
 
 
-def test_training_goes_on_from_a_file_as_if_it_had_not_stopped(path: Path) -> None:
+def test_optimizer_state_resumes_from_file(path: Path) -> None:
     x = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
 
     def trained(saved: Any = None) -> Any:
-        """Two epochs of four steps, of which a file is written after the sixth, or what remains after it."""
+        """Train two epochs of four steps and save after the sixth, or resume after it."""
         w, optimizer = pb.variable(np.zeros(3, np.float32), name="fit/w"), pb.train.adam(0.1)
         data = pb.data.Dataset.from_arrays((x, x @ np.float32([1, -2, 3]))).shuffle(seed=4).batch(6).prefetch()
         if saved is not None:
@@ -138,10 +138,10 @@ def test_training_goes_on_from_a_file_as_if_it_had_not_stopped(path: Path) -> No
     assert np.array_equal(trained(saved), whole)
 
 
-# ---- what does not fit
+# ---- differences
 
 
-def test_every_difference_is_listed_and_nothing_is_assigned(path: Path) -> None:
+def test_load_lists_all_differences_and_assigns_nothing(path: Path) -> None:
     pb.train.save(path, {"a": np.ones(2), "b": np.ones((2, 3)), "c": np.ones(1), "n": 3, "x": np.ones(1)})
     a = pb.variable(np.zeros(2))
     into = {"a": a, "b": np.zeros((3, 2)), "c": np.zeros(1, np.float32), "n": "text", "y": np.zeros(1), "z": 1}
@@ -154,7 +154,7 @@ def test_every_difference_is_listed_and_nothing_is_assigned(path: Path) -> None:
     assert a.numpy().tolist() == [0, 0]
 
 
-def test_names_of_the_file_may_be_others(path: Path) -> None:
+def test_load_with_names_map(path: Path) -> None:
     pb.train.save(path, {"dense": {"kernel": np.ones(2)}, "b": np.zeros(1)})
     into = {"w": np.zeros(2), "b": np.ones(1)}
     made = pb.train.load(path, into, names={"dense/kernel": "w"})
@@ -167,7 +167,7 @@ def test_names_of_the_file_may_be_others(path: Path) -> None:
         pb.train.load(path, names={"dense/kernel": "w"})
 
 
-def test_files_of_others_are_read_by_name(path: Path) -> None:
+def test_load_foreign_safetensors_file(path: Path) -> None:
     import safetensors.numpy
 
     safetensors.numpy.save_file({"model.w": np.ones(2), "model.b": np.zeros(1)}, path)
@@ -178,10 +178,10 @@ def test_files_of_others_are_read_by_name(path: Path) -> None:
     assert into[1].numpy().tolist() == [0]
 
 
-# ---- Keras's lists
+# ---- load_weights
 
 
-def test_weight_lists_go_in_by_order_or_name() -> None:
+def test_load_weights_by_order_or_name() -> None:
     kernel, bias = pb.variable(np.zeros((2, 1), np.float32), name="k"), pb.variable(np.zeros(1, np.float32), name="b")
     weights = [np.array([[1.0], [2.0]]), np.array([3.0])]  # float64, which is cast
     for weighed, names in [
@@ -208,7 +208,7 @@ def test_weight_lists_go_in_by_order_or_name() -> None:
         pb.train.load_weights([kernel, bias], weights[0])
 
 
-# ---- what cannot be written
+# ---- save errors
 
 
 @pytest.mark.parametrize(
@@ -222,9 +222,7 @@ def test_weight_lists_go_in_by_order_or_name() -> None:
         ({"a": {"b": 1.0}, "a/b": 2.0}, DataError, "two parts of the tree are both called 'a/b'"),
     ],
 )
-def test_what_a_file_cannot_hold_is_told_and_the_former_file_stays(
-    path: Path, tree: Any, error: Any, message: str
-) -> None:
+def test_save_error_keeps_previous_file(path: Path, tree: Any, error: Any, message: str) -> None:
     pb.train.save(path, {"former": 1})
     with pytest.raises(error, match=message):
         pb.train.save(path, tree)
@@ -232,29 +230,29 @@ def test_what_a_file_cannot_hold_is_told_and_the_former_file_stays(
     assert os.listdir(path.parent) == [path.name]
 
 
-def test_a_traced_tensor_is_not_saved(path: Path) -> None:
+def test_save_traced_tensor_raises(path: Path) -> None:
     with pytest.raises(TracedValueError):
         pb.grad(lambda x: pb.train.save(path, {"x": x}))(1.0)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
-def test_a_file_may_be_read_by_whom_other_files_may(path: Path) -> None:
+def test_save_file_permissions_follow_umask(path: Path) -> None:
     pb.train.save(path, 1)
     (path.parent / "other").touch()
     assert path.stat().st_mode == (path.parent / "other").stat().st_mode
 
 
-def test_folders_and_files_must_be_there(path: Path) -> None:
+def test_missing_folder_or_file_raises(path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no folder"):
         pb.train.save(path.parent / "none" / "x", 1)
     with pytest.raises(FileNotFoundError, match="no file"):
         pb.train.load(path)
 
 
-# ---- damage
+# ---- damaged files
 
 
-def test_a_damaged_file_is_told(path: Path) -> None:
+def test_load_damaged_file_raises(path: Path) -> None:
     pb.train.save(path, {"w": np.arange(100.0), "b": np.ones(3)})
     whole = path.read_bytes()
     for end in (0, 5, 60, len(whole) // 2, len(whole) - 1):
@@ -268,11 +266,11 @@ def test_a_damaged_file_is_told(path: Path) -> None:
     with pytest.raises(CheckpointError, match="not a whole"):
         pb.train.load(path)
     path.write_bytes(whole.replace(b'\\"format\\": 1', b'\\"format\\": 9'))
-    with pytest.raises(CheckpointError, match="is of format 9, this version reads format 1"):
+    with pytest.raises(CheckpointError, match="has format 9, this version reads 1"):
         pb.train.load(path)
 
 
-def test_a_write_that_fails_leaves_the_former_file_and_nothing_else(path: Path, monkeypatch: Any) -> None:
+def test_failed_write_keeps_previous_file_only(path: Path, monkeypatch: Any) -> None:
     pb.train.save(path, {"step": 1})
     left, fresh = (path.with_name(f".{path.name}.{name}.unfinished") for name in ("old", "new"))
     for file in (left, fresh):
@@ -297,7 +295,7 @@ for step in range(10**9):
 """
 
 
-def test_the_last_checkpoint_loads_after_the_writer_was_killed(path: Path) -> None:
+def test_checkpoint_loads_after_writer_was_killed(path: Path) -> None:
     random = np.random.default_rng(0)
     for _ in range(int(os.environ.get("PULLBACK_KILLS", "4"))):
         with subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE) as writer:
@@ -311,7 +309,7 @@ def test_the_last_checkpoint_loads_after_the_writer_was_killed(path: Path) -> No
         assert np.all(saved["b"] == saved["step"])
 
 
-def test_without_safetensors_the_extra_is_named() -> None:
+def test_save_without_safetensors_raises_missing_package() -> None:
     code = (
         "import sys; sys.modules['safetensors'] = None; import pullback as pb\n"
         "for f in (lambda: pb.train.save('x', 1), lambda: pb.train.load('x')):\n"

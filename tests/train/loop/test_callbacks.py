@@ -1,4 +1,4 @@
-"""Callbacks, called as fit calls them: when they stop, save, write and change the learning rate, and how they go on."""
+"""Callbacks, called as fit calls them: early stopping, checkpoints, CSV logs, learning rates, and resuming."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pullback.train.loop.callbacks import CallbackList
 
 
 class FakeModel:
-    """As much of a model as callbacks use."""
+    """The part of a model that callbacks use."""
 
     def __init__(self, rate=0.1):
         self.stop_training = False
@@ -32,7 +32,7 @@ class FakeModel:
 
 
 def run(callbacks, values, name="val_loss", model=None, start=0, state=None):
-    """The epochs of a fit whose monitored number has these values; the number of epochs and the list of callbacks."""
+    """Run the epochs of a fit whose monitored number has these values."""
     model = model or FakeModel()
     listed = CallbackList(callbacks, model)
     if state is not None:
@@ -73,24 +73,24 @@ def run(callbacks, values, name="val_loss", model=None, start=0, state=None):
         ({"patience": 1}, [np.nan, np.nan, 0], 2, True),
     ],
 )
-def test_it_stops_when_nothing_gets_better(options, values, epochs, stops):
+def test_early_stopping_by_patience(options, values, epochs, stops):
     model, listed, done, _ = run(pb.callbacks.early_stopping(**options), values)
     assert (done, model.stop_training, listed.stopped is not None) == (epochs, stops, stops)
 
 
 @pytest.mark.parametrize("name", ["acc", "val_accuracy", "val_top_k_categorical_accuracy", "precision", "val_recall"])
-def test_what_should_rise_is_known_by_its_name(name):
+def test_monitor_mode_auto_follows_metric_name(name):
     assert run(pb.callbacks.early_stopping(name), [0.5, 0.6, 0.7, 0.6, 0.9], name)[2] == 4
     assert run(pb.callbacks.early_stopping(name, mode="min"), [0.5, 0.6, 0.7], name)[2] == 2
 
 
-def test_it_says_why_and_leaves_the_best_weights():
+def test_early_stopping_reason_and_best_weights():
     stopping = pb.callbacks.early_stopping(patience=1, restore_best_weights=True)
     model, listed, _, _ = run(stopping, [3, 1.5, 2])
     assert listed.stopped == "early_stopping: val_loss was best, 1.5, after epoch 2"
     assert model.weight == [4.0]  # two batches in each of two epochs
     assert run(pb.callbacks.early_stopping(patience=1), [3, 1.5, 2])[0].weight == [6.0]
-    _, listed, done, state = run(stopping, [9, 8, 7])  # the next fit begins anew
+    _, listed, done, state = run(stopping, [9, 8, 7])  # the next fit starts from the beginning
     assert (done, listed.stopped) == (3, None)
     assert run(stopping, [0, 9, 8], start=1, state=state)[2] == 2  # 9 and 8 are not better than 7
     assert run(stopping, [9, 8])[2] == 2
@@ -99,7 +99,7 @@ def test_it_says_why_and_leaves_the_best_weights():
 
 @pytest.mark.parametrize("cut", range(1, 6))
 @pytest.mark.parametrize("late", [False, True])
-def test_early_stopping_goes_on_exactly(cut, late, tmp_path):
+def test_early_stopping_state_resumes(cut, late, tmp_path):
     values = [3, 2, 4, 1, 2, 3, 0]
 
     def make():
@@ -122,7 +122,7 @@ def test_early_stopping_goes_on_exactly(cut, late, tmp_path):
     assert again[0].weight == whole[0].weight == [8.0]
 
 
-def test_what_is_not_there_cannot_be_monitored():
+def test_monitor_unknown_name_raises():
     with pytest.raises(DataError) as caught:
         run(pb.callbacks.early_stopping("val_acc"), [1.0], "accuracy")
     assert str(caught.value) == (
@@ -136,7 +136,7 @@ def test_what_is_not_there_cannot_be_monitored():
 # ---- checkpoints
 
 
-def test_a_checkpoint_is_saved_after_each_epoch_or_when_it_is_the_best():
+def test_model_checkpoint_every_epoch_or_best_only():
     assert run(pb.callbacks.model_checkpoint("{epoch}-{val_loss:.2f}"), [3, 1, 2])[0].saved == [
         "1-3.00",
         "2-1.00",
@@ -148,7 +148,7 @@ def test_a_checkpoint_is_saved_after_each_epoch_or_when_it_is_the_best():
     assert run(risen, [0.3, 0.1, 0.5], "val_acc")[0].saved == ["1", "3"]
 
 
-def test_checkpoints_each_so_many_steps_go_on_counting():
+def test_model_checkpoint_every_n_steps_resumes_count():
     def make():
         return pb.callbacks.model_checkpoint("{epoch}-{loss:g}", every=3)
 
@@ -157,7 +157,7 @@ def test_checkpoints_each_so_many_steps_go_on_counting():
     assert run(make(), [1, 2, 3, 4, 5], start=2, state=state, model=model)[0].saved == ["2-2", "3-3", "5-5"]
 
 
-def test_checkpoints_remember_the_best():
+def test_model_checkpoint_state_keeps_best():
     def make():
         return pb.callbacks.model_checkpoint("{epoch}", save_best_only=True)
 
@@ -165,7 +165,7 @@ def test_checkpoints_remember_the_best():
     assert run(make(), [3, 1, 2, 0], start=2, state=state, model=model)[0].saved == ["1", "2", "4"]
 
 
-def test_a_checkpoint_has_what_the_others_remember_after_the_epoch():
+def test_model_checkpoint_runs_after_other_callbacks():
     seen = []
     stopping = pb.callbacks.early_stopping(patience=5)
     model = FakeModel()
@@ -174,7 +174,7 @@ def test_a_checkpoint_has_what_the_others_remember_after_the_epoch():
     assert seen == [0, 0, 1, 2]
 
 
-def test_paths_that_cannot_be_written():
+def test_callback_path_errors():
     with pytest.raises(
         DataError, match=r"'\{accuracy\}' cannot be filled in: 'accuracy'; there are epoch, loss, val_loss"
     ):
@@ -184,7 +184,7 @@ def test_paths_that_cannot_be_written():
             run(callback, [])
 
 
-def test_only_checkpoints_by_step_cost_something_at_each_batch():
+def test_batch_hooks_only_for_checkpoints_by_step():
     assert not CallbackList([pb.callbacks.model_checkpoint("a"), pb.callbacks.early_stopping()], None).has_batch_hooks
     assert CallbackList(pb.callbacks.model_checkpoint("a", every=2), None).has_batch_hooks
     assert CallbackList({"onBatchEnd": print}, None).has_batch_hooks
@@ -198,7 +198,7 @@ def rows(path, separator=","):
         return list(csv.reader(file, delimiter=separator))
 
 
-def test_a_row_is_in_the_file_after_each_epoch(tmp_path):
+def test_csv_logger_flushes_after_each_epoch(tmp_path):
     path, seen = tmp_path / "log.csv", []
     look = pb.callbacks.lambda_callback(on_epoch_end=lambda epoch, logs: seen.append(len(rows(path, ";"))))
     run([pb.callbacks.csv_logger(path, separator=";"), look], [0.25, 1 / 3])
@@ -207,18 +207,18 @@ def test_a_row_is_in_the_file_after_each_epoch(tmp_path):
 
 
 @pytest.mark.parametrize(("append", "epochs"), [(False, ["0"]), (True, ["0", "1", "0"])])
-def test_another_fit_writes_a_new_file_or_goes_on(append, epochs, tmp_path):
+def test_csv_logger_overwrites_or_appends(append, epochs, tmp_path):
     path = tmp_path / "log.csv"
     run(pb.callbacks.csv_logger(path), [1, 2])
     run(pb.callbacks.csv_logger(path, append=append), [3])
     assert [row[0] for row in rows(path)] == ["epoch", *epochs]
 
 
-def test_a_resumed_fit_writes_the_rows_of_an_uninterrupted_one(tmp_path):
+def test_csv_logger_of_resumed_fit_equals_uninterrupted(tmp_path):
     path, whole = tmp_path / "log.csv", tmp_path / "whole.csv"
     run(pb.callbacks.csv_logger(whole), [1, 2, 3, 4])
     state = run(pb.callbacks.csv_logger(path), [1, 2])[3]  # the checkpoint
-    run(pb.callbacks.csv_logger(path), [1, 2, 9])  # went on until it was killed
+    run(pb.callbacks.csv_logger(path), [1, 2, 9])  # continued until it was killed
     with open(path, "a") as file:
         file.write("3,1.0")  # in the middle of a row
     run(pb.callbacks.csv_logger(path), [1, 2, 3, 4], start=2, state=state)
@@ -229,7 +229,7 @@ def test_a_resumed_fit_writes_the_rows_of_an_uninterrupted_one(tmp_path):
     assert [file.name for file in tmp_path.iterdir() if file.name.endswith("unfinished")] == []
 
 
-def test_half_a_row_is_not_gone_on_with(tmp_path):
+def test_csv_logger_drops_truncated_row(tmp_path):
     path = tmp_path / "log.csv"
     run(pb.callbacks.csv_logger(path), [1, 2])
     path.write_text(path.read_text()[:-2])  # killed while it wrote 2.0
@@ -237,7 +237,7 @@ def test_half_a_row_is_not_gone_on_with(tmp_path):
     assert rows(path)[1:] == [["0", "1.0", "1.0"], ["0", "1.0", "3.0"]]
 
 
-def test_columns_have_to_stay(tmp_path):
+def test_csv_logger_with_other_columns_raises(tmp_path):
     path = tmp_path / "log.csv"
     run(pb.callbacks.csv_logger(path), [1], "val_loss")
     with pytest.raises(
@@ -261,7 +261,7 @@ def rates(callback, values, **more):
     return seen, run([callback, look], values, model=model, **more)
 
 
-def test_the_learning_rate_follows_a_function_of_the_epoch():
+def test_learning_rate_schedule_callback():
     assert rates(pb.callbacks.learning_rate_schedule(lambda epoch: 1 / (epoch + 1)), [1] * 4)[0] == [
         1,
         0.5,
@@ -281,12 +281,12 @@ def test_the_learning_rate_follows_a_function_of_the_epoch():
         ({"patience": 1, "mode": "max"}, [2, 3, 1], [0.1, 0.1, 0.05]),
     ],
 )
-def test_the_learning_rate_gets_smaller_on_a_plateau(options, values, expected):
+def test_reduce_lr_on_plateau(options, values, expected):
     assert rates(pb.callbacks.reduce_lr_on_plateau(factor=0.5, **options), values)[0] == expected
 
 
 @pytest.mark.parametrize("cut", [1, 2, 3, 4])
-def test_a_plateau_goes_on_after_a_pause(cut):
+def test_reduce_lr_on_plateau_state_resumes(cut):
     values = [2, 2, 2, 2, 1, 1, 1]
 
     def make():
@@ -297,10 +297,10 @@ def test_a_plateau_goes_on_after_a_pause(cut):
     assert first + rates(make(), values, start=cut, state=state, model=model)[0] == whole
 
 
-# ---- own ones, and what is refused
+# ---- custom callbacks and errors
 
 
-def test_hooks_are_called_in_order_with_what_belongs_to_them():
+def test_callback_hooks_order_and_arguments():
     called = []
 
     class Own(pb.callbacks.Callback):
@@ -319,7 +319,7 @@ def test_hooks_are_called_in_order_with_what_belongs_to_them():
     assert called == [("train", {}), "begin 0", 0, 1, (0, 1.0), "begin 1", 0, 1, (1, 1.0), {}]
 
 
-def test_callbacks_go_on_by_their_kind():
+def test_callback_states_are_matched_by_kind():
     def make(patience):
         return pb.callbacks.early_stopping(patience=patience)
 
@@ -341,15 +341,15 @@ def test_callbacks_go_on_by_their_kind():
             "there is no hook 'on_epoch'; there are on_train_begin, on_e",
         ),
         (lambda: CallbackList({"onEpochEnd": 3}, None), "onEpochEnd must be a function, got int"),
-        (lambda: pb.callbacks.early_stopping(patience=-1), "early_stopping: patience must be a whole number from 0 on"),
+        (lambda: pb.callbacks.early_stopping(patience=-1), "early_stopping: patience must be an integer of 0 or more"),
         (lambda: pb.callbacks.early_stopping(mode="up"), "early_stopping: mode must be auto, min or max, got 'up'"),
-        (lambda: pb.callbacks.model_checkpoint("a", every=0), "model_checkpoint: every must be a whole number from 1"),
+        (lambda: pb.callbacks.model_checkpoint("a", every=0), "model_checkpoint: every must be an integer of 1"),
         (lambda: pb.callbacks.model_checkpoint("a", every=2, save_best_only=True), "give every or save_best_only"),
         (lambda: pb.callbacks.learning_rate_schedule(0.1), "expected a function of the number of the epoch, got float"),
         (lambda: pb.callbacks.reduce_lr_on_plateau(factor=1.0), "factor must be less than 1"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(make, said):
+def test_callback_argument_errors(make, said):
     with pytest.raises(ArgumentError) as caught:
         make()
     assert said in str(caught.value)

@@ -1,4 +1,4 @@
-"""Models learn: compile, fit, evaluate, predict, and everything that may go wrong or be taken up again."""
+"""Models: compile, fit, evaluate, predict, errors, interruption, resuming and files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ layers = pb.layers
 
 
 def points(n: int = 90, seed: int = 0):
-    """Three clouds, and which point belongs to which."""
+    """Return points of three clusters and the cluster of each."""
     random = np.random.default_rng(seed)
     kind = random.integers(0, 3, n)
     x = random.normal(size=(n, 2)) * 0.3 + np.array([[0, 0], [2, 0], [0, 2]])[kind]
@@ -38,11 +38,11 @@ def same(a, b) -> bool:
     return all(np.array_equal(u, v) for u, v in zip(a.get_weights(), b.get_weights(), strict=True))
 
 
-# ---- it learns
+# ---- training
 
 
 @pytest.mark.parametrize("eager", [False, True])
-def test_it_learns_to_tell_clouds_apart(eager: bool) -> None:
+def test_fit_learns_classification(eager: bool) -> None:
     x, y = points()
     model = classifier(eager=eager)
     history = model.fit(x, y, epochs=30, batch_size=16, validation_split=0.2)
@@ -59,7 +59,7 @@ def test_it_learns_to_tell_clouds_apart(eager: bool) -> None:
 @pytest.mark.parametrize(
     "optimizer", ["sgd", "momentum", "adam", "rmsprop", pb.train.adamw(0.01, clip_global_norm=1.0)]
 )
-def test_eager_and_compiled_give_the_same_numbers(optimizer) -> None:
+def test_fit_eager_equals_compiled(optimizer) -> None:
     x, y = points()
     made = []
     for eager in (False, True):
@@ -74,7 +74,7 @@ def test_eager_and_compiled_give_the_same_numbers(optimizer) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)
 
 
-def test_the_same_seed_gives_the_same_bits() -> None:
+def test_fit_is_deterministic_with_seed() -> None:
     x, y = points()
     one, other, another = classifier(dropout=0.2), None, None
     one.fit(x, y, epochs=2)
@@ -96,14 +96,14 @@ print(zlib.crc32(b"".join(w.tobytes() for w in model.get_weights())))
 """
 
 
-def test_and_in_another_process() -> None:
+def test_fit_is_deterministic_across_processes() -> None:
     command = [sys.executable, "-c", BITS, os.path.dirname(__file__)]
     found = {subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2)}
     assert len(found) == 1
     assert found.pop().strip().isdigit()
 
 
-def test_means_are_over_examples_not_over_batches() -> None:
+def test_evaluate_means_are_weighted_by_batch_size() -> None:
     model = pb.sequential([layers.dense(1, kernel_initializer="ones", use_bias=False, input_shape=[1])])
     model.compile("sgd", "mean_squared_error", metrics=["mae"])
     x = np.arange(5.0).reshape(-1, 1)
@@ -112,14 +112,14 @@ def test_means_are_over_examples_not_over_batches() -> None:
     assert isinstance(loss, float)
 
 
-def test_predictions_do_not_depend_on_batches() -> None:
+def test_predict_is_independent_of_batch_size() -> None:
     model, (x, _) = classifier(), points(50)
     np.testing.assert_allclose(model.predict(x, batch_size=7), model.predict(x, batch_size=50), rtol=1e-5)
     assert model.predict(x[:0]).shape == (0, 3)
     assert model.predict(x).dtype == np.float32
 
 
-def test_wide_numbers_and_tensors_are_taken() -> None:
+def test_fit_takes_float64_and_tensors() -> None:
     x, y = points()
     for xs, ys in ((x.astype(np.float64), y.astype(np.int8)), (pb.tensor(x), pb.tensor(y)), (x.tolist(), y.tolist())):
         model = classifier()
@@ -129,14 +129,14 @@ def test_wide_numbers_and_tensors_are_taken() -> None:
         assert same(model, reference)
 
 
-def test_a_model_of_float64() -> None:
+def test_fit_float64_model() -> None:
     with pb.default_dtype("float64"):
         model, (x, y) = classifier(), points()
         model.fit(x, y, epochs=1)
     assert {w.dtype for w in model.get_weights()} == {np.dtype("float64")}
 
 
-def test_a_dataset_is_as_good_as_arrays() -> None:
+def test_fit_dataset_equals_fit() -> None:
     x, y = points()
     one, other = classifier(), classifier()
     one.fit(x, y, epochs=2, shuffle=False)
@@ -148,7 +148,7 @@ def test_a_dataset_is_as_good_as_arrays() -> None:
     assert history.history["val_loss"][-1] == pytest.approx(other.evaluate(data)[0])
 
 
-def test_several_inputs_and_outputs() -> None:
+def test_fit_several_inputs_and_outputs() -> None:
     random = np.random.default_rng(0)
     a, b = random.normal(size=(2, 64, 3)).astype(np.float32)
     u, v = pb.input([3]), pb.input([3])
@@ -163,7 +163,7 @@ def test_several_inputs_and_outputs() -> None:
         model.fit((a, b), targets[0])
 
 
-def test_a_frozen_layer_stays_and_melts_again() -> None:
+def test_fit_freeze_and_unfreeze_layer() -> None:
     x, y = points()
     model = classifier()
     first, last = model.layers[0], model.layers[-1]
@@ -178,14 +178,14 @@ def test_a_frozen_layer_stays_and_melts_again() -> None:
     assert not np.array_equal(first.kernel.numpy(), kernel)
 
 
-def test_one_batch_at_a_time() -> None:
+def test_train_on_batch() -> None:
     x, y = points()
     model = classifier(metrics=())
     losses = [model.train_on_batch(x, y)[0] for _ in range(20)]
     assert losses[-1] < 0.5 * losses[0]
 
 
-def test_every_transformation_applies_to_a_model() -> None:
+def test_model_apply_under_transforms() -> None:
     model, (x, y) = classifier(), points(6)
     params = model.params()
 
@@ -203,7 +203,7 @@ def test_every_transformation_applies_to_a_model() -> None:
     np.testing.assert_allclose(compiled["dense_1/kernel"], whole["dense_1/kernel"], rtol=1e-4, atol=1e-6)
 
 
-def test_apply_refuses_what_is_not_there() -> None:
+def test_model_apply_errors() -> None:
     model = classifier()
     with pytest.raises(ArgumentError, match="there is no variable 'dense_9/kernel'; there are dense_1/kernel"):
         model.apply({"dense_9/kernel": np.ones(2)}, np.ones((1, 2)))
@@ -211,14 +211,14 @@ def test_apply_refuses_what_is_not_there() -> None:
         model.apply({"dense_2/bias": np.ones(2)}, np.ones((1, 2)))
 
 
-# ---- what goes wrong
+# ---- errors
 
 
 @pytest.mark.parametrize("eager", [False, True])
-def test_a_loss_that_is_not_finite_is_diagnosed_and_the_model_kept(eager: bool) -> None:
+def test_fit_nonfinite_loss_raises_and_restores_model(eager: bool) -> None:
     x, y = points(64)
     x = np.abs(x) + 1
-    x[40] = -1.0  # of which the logarithm is NaN
+    x[40] = -1.0  # its logarithm is NaN
 
     @dataclass(eq=False)
     class Logarithm(layers.Layer):
@@ -236,11 +236,11 @@ def test_a_loss_that_is_not_finite_is_diagnosed_and_the_model_kept(eager: bool) 
     assert caught.value.report.op == "log"
     assert same(model, reference)
     assert model.optimizer.iterations == 2
-    model.fit(x[:32], y[:32])  # it can go on
+    model.fit(x[:32], y[:32])  # training can continue
 
 
 @pytest.mark.parametrize("eager", [False, True])
-def test_a_gradient_that_is_not_finite_is_found_a_step_later(eager: bool) -> None:
+def test_fit_nonfinite_gradient_is_found_a_step_later(eager: bool) -> None:
     x = np.ones((64, 1), np.float32)
     x[20] = 0.0  # the root is finite there, its derivative is not
 
@@ -264,7 +264,7 @@ def test_a_gradient_that_is_not_finite_is_found_a_step_later(eager: bool) -> Non
 
 @pytest.mark.parametrize("eager", [False, True])
 @pytest.mark.parametrize("stops", [False, True])
-def test_fit_finds_weights_that_the_last_batch_has_made_not_finite(eager: bool, stops: bool) -> None:
+def test_fit_nonfinite_weights_after_last_batch(eager: bool, stops: bool) -> None:
     x, y = np.ones((12, 2), np.float32), np.ones((12, 1), np.float32)
     x[11, 0] = -np.inf  # the sigmoid is finite there, the gradient of the kernel is not
 
@@ -302,7 +302,7 @@ def test_fit_finds_weights_that_the_last_batch_has_made_not_finite(eager: bool, 
         (lambda m, x, y: m.compile("sgd", "worst"), ArgumentError, "got 'worst'"),
     ],
 )  # fmt: skip
-def test_bad_input_is_refused_and_changes_nothing(change, error, said: str) -> None:
+def test_fit_bad_input_raises_and_changes_nothing(change, error, said: str) -> None:
     model, (x, y) = classifier(), points()
     before = model.get_weights()
     with pytest.raises(error, match=said):
@@ -312,20 +312,20 @@ def test_bad_input_is_refused_and_changes_nothing(change, error, said: str) -> N
 
 
 @pytest.mark.parametrize("batches", [[], [np.ones((2, 2))]])
-def test_a_dataset_must_have_pairs(batches) -> None:
+def test_fit_dataset_without_pairs_raises(batches) -> None:
     data = pb.data.Dataset.from_generator(lambda: iter(batches))
     said = "expected pairs of inputs and targets" if batches else "the dataset is empty: epoch 1 has no batch"
     with pytest.raises(DataError, match=said):
         classifier().fit_dataset(data)
 
 
-def test_labels_of_a_dataset_are_looked_at() -> None:
+def test_fit_dataset_checks_labels() -> None:
     x, y = points()
     with pytest.raises(DataError, match="labels must be 0 to 2"):
         classifier().fit_dataset(pb.data.Dataset.from_arrays((x, y * 2)).batch(32))
 
 
-def test_a_model_must_be_told_how_and_have_something_to_train() -> None:
+def test_fit_before_compile_or_all_frozen_raises() -> None:
     model, (x, y) = pb.sequential([layers.dense(3, input_shape=[2])]), points()
     with pytest.raises(ArgumentError, match=r"fit: say how to learn first: model.compile\(optimizer, loss\)"):
         model.fit(x, y)
@@ -336,10 +336,10 @@ def test_a_model_must_be_told_how_and_have_something_to_train() -> None:
     assert isinstance(model.evaluate(x, y), float)
 
 
-# ---- stopped, and taken up again
+# ---- interruption and resuming
 
 
-def test_ctrl_c_stops_after_the_step() -> None:
+def test_fit_sigint_stops_after_step() -> None:
     x, y = points()
     model = classifier()
 
@@ -355,7 +355,7 @@ def test_ctrl_c_stops_after_the_step() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_what_was_interrupted_in_an_epoch_goes_on_in_it(tmp_path) -> None:
+def test_fit_resumes_within_epoch_after_sigint(tmp_path) -> None:
     x, y = points()
     path = tmp_path / "run.safetensors"
     whole, model = classifier(), classifier()
@@ -370,12 +370,12 @@ def test_what_was_interrupted_in_an_epoch_goes_on_in_it(tmp_path) -> None:
 
     told = {"on_batch_end": interrupt, "on_epoch_end": lambda epoch, logs: ends.append(epoch)}
     model.fit(x, y, epochs=2, callbacks=[told, pb.callbacks.model_checkpoint(path, every=1)])
-    assert not ends  # an epoch that was broken off has no end
+    assert not ends  # an interrupted epoch has no end
     assert model.fit(x, y, epochs=2, resume=path).history == history.history
     assert same(whole, model)
 
 
-def test_a_step_that_is_broken_off_leaves_nothing() -> None:
+def test_fit_interrupted_step_is_undone() -> None:
     x, y = points()
     model = classifier(eager=True)
     model.fit(x, y)
@@ -391,7 +391,7 @@ def test_a_step_that_is_broken_off_leaves_nothing() -> None:
     assert all(np.array_equal(a, b) for a, b in zip(before, model.get_weights(), strict=True))
 
 
-def test_a_callback_stops() -> None:
+def test_fit_callback_stops_training() -> None:
     model, (x, y) = classifier(), points()
 
     def stop(epoch, logs):
@@ -402,9 +402,9 @@ def test_a_callback_stops() -> None:
     assert history.stopped
 
 
-def test_early_stopping_gives_the_best_weights_back() -> None:
+def test_fit_early_stopping_restores_best_weights() -> None:
     x, y = points()
-    y = np.random.default_rng(0).permutation(y)  # nothing that could be learned, but by heart
+    y = np.random.default_rng(0).permutation(y)  # random labels, so that it overfits
     model = classifier()
     stopping = pb.callbacks.early_stopping(patience=3, restore_best_weights=True)
     history = model.fit(x, y, epochs=50, validation_split=0.3, callbacks=[stopping])
@@ -412,7 +412,7 @@ def test_early_stopping_gives_the_best_weights_back() -> None:
     assert model.evaluate(x[63:], y[63:])[0] == pytest.approx(min(history.history["val_loss"]), rel=1e-5)
 
 
-def test_a_schedule_of_epochs_reaches_compiled_steps() -> None:
+def test_fit_learning_rate_schedule_in_compiled_steps() -> None:
     x, y = points()
     model = classifier(optimizer=pb.train.sgd(0.1))
     rates = []
@@ -430,7 +430,7 @@ class KilledError(Exception):
 
 @pytest.mark.parametrize("at", [4, 6, 7])  # of 6 steps an epoch: in the first one, at its end, in the second
 @pytest.mark.parametrize(("eager", "noise"), [(False, None), (True, None), (False, 5)])
-def test_a_resumed_training_is_the_same_as_one_that_went_on(tmp_path, at: int, eager: bool, noise) -> None:
+def test_fit_resumed_equals_uninterrupted(tmp_path, at: int, eager: bool, noise) -> None:
     x, y = points()
     path = tmp_path / "run.safetensors"
 
@@ -464,7 +464,7 @@ def test_a_resumed_training_is_the_same_as_one_that_went_on(tmp_path, at: int, e
     assert resumed.steps == whole.steps
 
 
-def test_resume_begins_where_there_is_no_file_yet(tmp_path) -> None:
+def test_fit_resume_without_file_starts_anew(tmp_path) -> None:
     x, y = points()
     path = tmp_path / "run.safetensors"
     model = classifier()
@@ -477,7 +477,7 @@ def test_resume_begins_where_there_is_no_file_yet(tmp_path) -> None:
 # ---- files
 
 
-def test_a_model_comes_back_from_its_file(tmp_path) -> None:
+def test_save_and_load_sequential_model(tmp_path) -> None:
     x, y = points()
     rate = pb.train.warm_up(pb.train.cosine_decay(0.1, steps=50), steps=5)
     model = classifier(optimizer=pb.train.adam(rate))
@@ -491,7 +491,7 @@ def test_a_model_comes_back_from_its_file(tmp_path) -> None:
     assert same(model, again)
 
 
-def test_a_wired_model_comes_back_from_its_file(tmp_path) -> None:
+def test_save_and_load_functional_model(tmp_path) -> None:
     u, v = pb.input([2]), pb.input([2])
     shared = layers.dense(4, activation="relu", name="shared")
     out = layers.dense(1)(layers.add()(shared(u), shared(v)))
@@ -503,7 +503,7 @@ def test_a_wired_model_comes_back_from_its_file(tmp_path) -> None:
     assert np.array_equal(again.predict((x, 2 * x)), model.predict((x, 2 * x)))
 
 
-def test_a_layer_of_your_own_comes_back_from_its_file(tmp_path) -> None:
+def test_save_and_load_custom_layer(tmp_path) -> None:
     @dataclass(eq=False)
     class Shift(layers.Layer):
         by: float = 1.0
@@ -516,7 +516,7 @@ def test_a_layer_of_your_own_comes_back_from_its_file(tmp_path) -> None:
     assert pb.load_model(tmp_path / "model.safetensors").predict([[1.0, 2.0, 3.0]]).tolist() == [[3.5, 4.5, 5.5]]
 
 
-def test_functions_do_not_go_into_files(tmp_path) -> None:
+def test_save_model_with_function_argument(tmp_path) -> None:
     model = pb.sequential([layers.dense(1, activation=lambda x: x * 2, input_shape=[1])])
     with pytest.raises(CheckpointError, match=r"dense_.*: activation is <function.*names of what pullback has"):
         model.save(tmp_path / "model.safetensors")
@@ -525,7 +525,7 @@ def test_functions_do_not_go_into_files(tmp_path) -> None:
     assert sorted(pb.train.load(tmp_path / "weights.safetensors")) == ["dense_1/bias", "dense_1/kernel"]
 
 
-def test_the_file_of_another_model_is_refused(tmp_path) -> None:
+def test_load_checkpoint_of_other_model_raises(tmp_path) -> None:
     path = tmp_path / "model.safetensors"
     classifier().save(path)
     other = pb.sequential([layers.dense(16, input_shape=[2]), layers.dense(4), layers.dense(1)])
@@ -537,7 +537,7 @@ def test_the_file_of_another_model_is_refused(tmp_path) -> None:
     assert all(np.array_equal(a, b) for a, b in zip(before, other.get_weights(), strict=True))
 
 
-def test_a_damaged_file_is_refused(tmp_path) -> None:
+def test_load_damaged_model_raises(tmp_path) -> None:
     path = tmp_path / "model.safetensors"
     model = classifier()
     model.save(path)

@@ -1,4 +1,4 @@
-"""What a training was like: its numbers and their picture; and what a model is made of, as a table."""
+"""History: numbers and plots; and model summaries."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import pullback as pb
 from pullback.errors import DataError, MissingPackageError
 from pullback.train.loop.history import History
-from pullback.train.nn.summary import summary
+from pullback.train.nn.summary import format_summary
 
 
 def made(*names):
@@ -21,7 +21,7 @@ def made(*names):
     return history
 
 
-def test_numbers_are_kept_by_name_and_epoch():
+def test_history_add():
     history = made("loss", "val_loss")
     assert history.epochs == [0, 1, 2]
     assert history.history["loss"] == pytest.approx([1, 1 / 2, 1 / 3])
@@ -31,7 +31,7 @@ def test_numbers_are_kept_by_name_and_epoch():
     assert math.isnan(history.history["val_loss"][3])
 
 
-def test_it_is_short_to_read():
+def test_history_repr():
     assert repr(made("loss")) == "History(3 epochs, 20 steps, 1.2 s; loss 1 → 0.3333)"
     history = History(stopped="Ctrl-C")
     assert repr(history) == "History(0 epochs, 0 steps, 0.0 s; stopped: Ctrl-C)"
@@ -55,7 +55,7 @@ def drawn(ax):
     }
 
 
-def test_a_picture_has_every_number(pyplot, tmp_path):
+def test_history_plot_has_every_number(pyplot, tmp_path):
     ax = made("loss", "acc", "val_loss", "val_acc").plot()
     left, right = (drawn(one) for one in ax.figure.axes)
     assert {name: style for name, (style, _, _) in left.items()} == {"loss": "-", "val_loss": "--"}
@@ -67,7 +67,7 @@ def test_a_picture_has_every_number(pyplot, tmp_path):
     assert (tmp_path / "picture.png").stat().st_size > 1000
 
 
-def test_a_picture_in_given_axes(pyplot):
+def test_history_plot_in_given_axes(pyplot):
     ax = pyplot.figure().subplots()
     assert made("loss", "val_loss").plot(ax) is ax
     assert list(drawn(ax)) == ["loss", "val_loss"]
@@ -75,7 +75,7 @@ def test_a_picture_in_given_axes(pyplot):
     assert list(drawn(made("acc").plot())) == ["acc"]
 
 
-def test_what_cannot_be_drawn(monkeypatch):
+def test_history_plot_errors(monkeypatch):
     with pytest.raises(DataError, match="there is no epoch to draw yet"):
         History().plot()
     monkeypatch.setitem(sys.modules, "matplotlib", None)
@@ -88,8 +88,8 @@ def test_what_cannot_be_drawn(monkeypatch):
 
 
 def table(model):
-    """The rows of the table: name and kind, shape, parameters."""
-    lines = summary(model).splitlines()
+    """Return the rows of the summary: name and kind, shape, parameters."""
+    lines = format_summary(model).splitlines()
     cut = lines[1].index("Output shape")
     return [(line[:cut].strip(), *line[cut:].rsplit(maxsplit=1)) for line in lines[3:-2]], lines[-1]
 
@@ -98,7 +98,7 @@ def in_words(rows):
     return [(name, shape.strip(), count) for name, shape, count in rows]
 
 
-def test_a_sequential_model():
+def test_summary_sequential():
     model = pb.sequential([pb.layers.flatten(input_shape=[28, 28]), pb.layers.dense(256), pb.layers.dense(10)])
     model.layers[1].trainable = False
     rows, totals = table(model)
@@ -110,13 +110,13 @@ def test_a_sequential_model():
     assert totals == "Parameters: 203,530, of which trainable 2,570, not trainable 200,960"
 
 
-def test_a_wired_model_counts_shared_layers_once():
+def test_summary_functional_counts_shared_layers_once():
     x, shared = pb.input([3]), pb.layers.dense(3, name="shared")
     model = pb.model(x, pb.layers.dense(1)(shared(shared(x))), name="twice")
     rows, totals = table(model)
     assert in_words(rows) == [("shared (dense)", "(batch, 3)", "12"), ("dense_2 (dense)", "(batch, 1)", "4")]
     assert totals.startswith("Parameters: 16,")
-    assert summary(model).startswith("Model 'twice' (wired)\n")
+    assert format_summary(model).startswith("Model 'twice' (functional)\n")
 
 
 class Own(pb.Model):
@@ -130,7 +130,7 @@ class Own(pb.Model):
         return self.outer(self.inner(x, training=training) * self.scale)
 
 
-def test_a_model_of_ones_own():
+def test_summary_custom_model():
     model = Own(input_shape=[3])
     model(np.ones((1, 3)))
     rows, totals = table(model)
@@ -143,10 +143,10 @@ def test_a_model_of_ones_own():
     assert "call" not in vars(model.inner)
     without = Own()
     without(np.ones((1, 3)))
-    assert table(without)[0] == rows  # it was built for what it was given
+    assert table(without)[0] == rows  # it was built for the input
 
 
-def test_variables_in_two_layers_are_counted_once():
+def test_summary_counts_shared_variables_once():
     model = Own()
     model(np.ones((1, 3)))
     model.again = pb.sequential([*model.inner.layers, model.outer])
@@ -161,7 +161,7 @@ def test_variables_in_two_layers_are_counted_once():
 
 
 @pytest.mark.parametrize("model", [pb.sequential([pb.layers.dense(2), pb.layers.dense(1)]), Own()])
-def test_a_model_that_is_not_built_says_so(model):
+def test_summary_of_unbuilt_model(model):
     rows, totals = table(model)
     assert in_words(rows)[0][1:] == in_words(rows)[-1][1:] == ("?", "?")
     assert totals == "Not built yet: parameters are made for the first input. Give input_shape, or call it once."

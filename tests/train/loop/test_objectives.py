@@ -1,4 +1,4 @@
-"""Losses and metrics by name: against formulas written by hand, eager and compiled, and what they refuse."""
+"""Losses and metrics by name: against formulas, eager and compiled, and their errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scipy.special import log_softmax, softmax
 
 import pullback as pb
 from pullback.errors import ArgumentError, DataError, ShapeError
-from pullback.train.loop.objectives import check_labels, loss_of, metric_of, metrics_of
+from pullback.train.loop.objectives import check_labels, find_loss, find_metric, find_metrics
 
 RNG = np.random.default_rng(0)
 LABELS = np.array([2, 0, 1, 2, 1])
@@ -34,7 +34,7 @@ def huber(x):
     return np.where(np.abs(x) < 1, 0.5 * x**2, np.abs(x) - 0.5)
 
 
-# name: labels, predictions, what Keras gives for each example
+# name: labels, predictions, Keras's result for each example
 CASES = {
     "mean_squared_error": (ANY, OTHER, ((ANY - OTHER) ** 2).mean(-1)),
     "mean_absolute_error": (ANY, OTHER, np.abs(ANY - OTHER).mean(-1)),
@@ -80,28 +80,28 @@ def in_camel_case(name):
 
 
 @pytest.mark.parametrize("name", [*CASES, *MEASURES])
-def test_it_gives_what_the_formula_gives_for_each_example(name):
+def test_metric_equals_formula_per_example(name):
     y, p, expected = (CASES | MEASURES)[name]
     np.testing.assert_allclose(getattr(pb.metrics, name)(y, p), expected, rtol=2e-6, atol=1e-6)
-    metric = metric_of(in_camel_case(name), loss_of("mse"))
+    metric = find_metric(in_camel_case(name), find_loss("mse"))
     assert metric.name == name
     np.testing.assert_allclose(metric(y, p), np.mean(expected), rtol=2e-6)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_loss_is_the_mean_with_the_right_gradient(name):
+def test_loss_mean_and_gradient(name):
     y, p, expected = CASES[name]
     for called in (name, in_camel_case(name), getattr(pb.metrics, name)):
-        loss = loss_of(called)
+        loss = find_loss(called)
         assert (loss.name, loss.sparse) == (name, name.startswith("sparse"))
         np.testing.assert_allclose(loss(y, p), np.mean(expected), rtol=2e-6)
-    pb.check_grads(lambda p: loss_of(name)(y, p), [p])
+    pb.check_grads(lambda p: find_loss(name)(y, p), [p])
 
 
 @pytest.mark.parametrize("name", [*CASES, *MEASURES])
-def test_eager_and_compiled_are_alike_and_stay_in_float32(name):
+def test_loss_eager_equals_compiled_in_float32(name):
     y, p, _ = (CASES | MEASURES)[name]
-    metric, p = metric_of(name, loss_of("mse")), p.astype(np.float32)
+    metric, p = find_metric(name, find_loss("mse")), p.astype(np.float32)
     eager = metric(y, p)  # labels are float64 or int64
     compiled = pb.compile(metric)(y, p)
     assert eager.dtype == compiled.dtype == np.float32
@@ -113,11 +113,11 @@ def test_eager_and_compiled_are_alike_and_stay_in_float32(name):
 
 
 @pytest.mark.parametrize("name", ["binary_crossentropy", "categorical_crossentropy", "sparse_categorical_crossentropy"])
-def test_probabilities_of_0_and_1_are_clipped_as_keras_does(name):
+def test_crossentropy_clips_probabilities_as_keras(name):
     y, p = {"binary": ([[0.0]], [[1.0]]), "categorical": ([[1.0, 0]], [[0.0, 1]]), "sparse": ([0], [[0.0, 1]])}[
         name.split("_")[0]
     ]
-    assert loss_of(name)(np.array(y), np.array(p)) == pytest.approx(-np.log(1e-7), rel=1e-6)
+    assert find_loss(name)(np.array(y), np.array(p)) == pytest.approx(-np.log(1e-7), rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -128,8 +128,8 @@ def test_probabilities_of_0_and_1_are_clipped_as_keras_does(name):
         (pb.losses.absolute_difference, "mean_absolute_error"),
     ],
 )  # fmt: skip
-def test_there_are_other_ways_to_say_it(short, name):
-    assert loss_of(short) == loss_of(name)
+def test_loss_names_and_aliases(short, name):
+    assert find_loss(short) == find_loss(name)
 
 
 @pytest.mark.parametrize(
@@ -141,14 +141,14 @@ def test_there_are_other_ways_to_say_it(short, name):
         (lambda y, p: pb.mean((y - p) ** 2), np.array([1.0, 2.0, 4.0]), np.array([[1.0], [1.0], [1.0]])),
     ],
 )
-def test_labels_without_a_last_axis_are_not_broadcast(loss, y, p):
-    assert float(loss_of(loss)(y, p)) == pytest.approx(10 / 3)
-    assert float(metric_of(loss, loss_of("mse"))(y, p)) == pytest.approx(10 / 3)
+def test_labels_without_last_axis_are_not_broadcast(loss, y, p):
+    assert float(find_loss(loss)(y, p)) == pytest.approx(10 / 3)
+    assert float(find_metric(loss, find_loss("mse"))(y, p)) == pytest.approx(10 / 3)
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.uint8, np.float32])
 @pytest.mark.parametrize("shape", [(5,), (5, 1)])
-def test_labels_may_be_any_whole_numbers_and_have_an_axis_of_one(dtype, shape):
+def test_sparse_labels_dtypes_and_last_axis(dtype, shape):
     y = LABELS.astype(dtype).reshape(shape)
     for name in ("sparse_categorical_crossentropy", "sparse_softmax_cross_entropy", "sparse_categorical_accuracy"):
         function = getattr(pb.metrics, name)
@@ -157,7 +157,7 @@ def test_labels_may_be_any_whole_numbers_and_have_an_axis_of_one(dtype, shape):
 
 
 @pytest.mark.parametrize("name", ["categorical_accuracy", "sparse_categorical_accuracy"])
-def test_of_classes_that_are_equally_high_the_first_is_meant(name):
+def test_accuracy_ties_take_first_class(name):
     p = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [-1.0, -2.0, -1.0]], np.float32)
     y = np.array([0, 1, 0, 2, 2])
     function, y = getattr(pb.metrics, name), y if name.startswith("sparse") else np.eye(3)[y]
@@ -166,9 +166,9 @@ def test_of_classes_that_are_equally_high_the_first_is_meant(name):
 
 
 @pytest.mark.parametrize("impossible", [-np.inf, -1e30])
-def test_a_class_that_cannot_be_does_no_harm(impossible):
+def test_crossentropy_with_impossible_class(impossible):
     y, p = np.array([0, 1]), np.array([[1.0, 2.0, impossible], [impossible, 1.0, 1.0]], np.float32)
-    loss = loss_of("sparse_softmax_cross_entropy")
+    loss = find_loss("sparse_softmax_cross_entropy")
     expected = (np.log1p(np.e) + np.log(2)) / 2
     of = pb.grad(lambda p: loss(y, p))
     for value, gradient in ((loss(y, p), of(p)), (pb.compile(loss)(y, p), pb.compile(of)(p))):
@@ -176,7 +176,7 @@ def test_a_class_that_cannot_be_does_no_harm(impossible):
         np.testing.assert_allclose(gradient, (softmax(p, -1) - np.eye(3)[y]) / 2, atol=1e-6)
 
 
-def test_labels_of_sequences():
+def test_sparse_labels_of_sequences():
     y, p = LABELS.reshape(5, 1).repeat(2, 1), np.stack([SHARES, SHARES], 1)
     expected = -np.log(SHARES[range(5), LABELS])
     np.testing.assert_allclose(
@@ -184,8 +184,8 @@ def test_labels_of_sequences():
     )
 
 
-def test_own_functions_keep_float32():
-    loss = loss_of(lambda y, p: (y - p) ** 2)
+def test_user_loss_keeps_float32():
+    loss = find_loss(lambda y, p: (y - p) ** 2)
     assert loss.name == "loss"
     assert loss(ANY, OTHER.astype(np.float32)).dtype == np.float32
 
@@ -203,33 +203,33 @@ def test_own_functions_keep_float32():
         (lambda y, p: p, [1, 0], [[0.4, 0.6], [0.4, 0.6]], 0.5),  # by the shapes alone
     ],
 )
-def test_accuracy_is_the_one_that_keras_chooses(loss, y, p, expected):
-    metric = metric_of("acc", loss_of(loss))
+def test_accuracy_is_chosen_as_in_keras(loss, y, p, expected):
+    metric = find_metric("acc", find_loss(loss))
     y, p = np.array(y), np.array(p, np.float32)
     assert metric(y, p) == pytest.approx(expected)
     assert pb.compile(metric)(y, p) == pytest.approx(expected)
 
 
-def test_precision_and_recall_of_logits_and_of_nothing():
+def test_precision_and_recall_of_logits_and_without_positives():
     y, logits = np.array([1.0, 0.0]), np.array([0.3, -0.3])
     for name in ("precision", "recall"):
-        assert metric_of(name, loss_of("sigmoid_cross_entropy"))(y, logits) == 1.0
-        assert metric_of(name, loss_of("mse"))(y * 0, logits) == 0.0
+        assert find_metric(name, find_loss("sigmoid_cross_entropy"))(y, logits) == 1.0
+        assert find_metric(name, find_loss("mse"))(y * 0, logits) == 0.0
 
 
-def test_among_fewer_classes_than_are_asked_for_every_one_is():
+def test_top_k_with_fewer_classes_than_k():
     for function in (pb.metrics.top_k_categorical_accuracy, pb.compile(pb.metrics.top_k_categorical_accuracy)):
         np.testing.assert_array_equal(function(ONE_HOT, LOGITS), np.ones(5))
 
 
-def test_metrics_have_names_of_their_own():
+def test_metrics_get_unique_names():
     def loss(y, p):
         return p
 
-    named = metrics_of(["accuracy", "MSE", loss, lambda y, p: p, "accuracy"], loss_of("mse"))
+    named = find_metrics(["accuracy", "MSE", loss, lambda y, p: p, "accuracy"], find_loss("mse"))
     assert [metric.name for metric in named] == ["accuracy", "mean_squared_error", "loss_2", "metric", "accuracy_2"]
-    assert metrics_of(None, loss_of("mse")) == []
-    assert [metric.name for metric in metrics_of("acc", loss_of("mse"))] == ["acc"]
+    assert find_metrics(None, find_loss("mse")) == []
+    assert [metric.name for metric in find_metrics("acc", find_loss("mse"))] == ["acc"]
 
 
 @pytest.mark.parametrize(
@@ -242,8 +242,8 @@ def test_metrics_have_names_of_their_own():
         (["a", "b"], "labels must be numbers of classes, 0 to 2, got dtype <U1."),
     ],
 )
-def test_labels_that_are_no_classes_are_refused(y, said):
-    loss = loss_of("sparse_softmax_cross_entropy")
+def test_sparse_labels_out_of_range_raise(y, said):
+    loss = find_loss("sparse_softmax_cross_entropy")
     with pytest.raises(DataError) as caught:
         check_labels(loss, np.array(y), (None, 3))
     assert said in str(caught.value)
@@ -253,9 +253,9 @@ def test_labels_that_are_no_classes_are_refused(y, said):
 
 
 @pytest.mark.parametrize("y", [np.array([True, False]), np.array([0.0, 2.0]), np.array([], int), pb.tensor([1, 2])])
-def test_labels_that_are_classes_are_not(y):
-    check_labels(loss_of("sparse_categorical_crossentropy"), y, (None, 3))
-    check_labels(loss_of("mse"), y - 7 if y.dtype != bool else y, (None, 3))
+def test_sparse_labels_in_range_are_accepted(y):
+    check_labels(find_loss("sparse_categorical_crossentropy"), y, (None, 3))
+    check_labels(find_loss("mse"), y - 7 if y.dtype != bool else y, (None, 3))
 
 
 @pytest.mark.parametrize(
@@ -269,24 +269,24 @@ def test_labels_that_are_classes_are_not(y):
         ("sparse_softmax_cross_entropy", (5,), (4, 3), "y_true of shape (5,) and y_pred of shape (4, 3)"),
     ],
 )
-def test_shapes_that_do_not_fit_are_refused(loss, y, p, said):
+def test_metric_shape_errors(loss, y, p, said):
     with pytest.raises(ShapeError) as caught:
-        loss_of(loss)(np.zeros(y), np.zeros(p))
+        find_loss(loss)(np.zeros(y), np.zeros(p))
     assert said in str(caught.value)
     with pytest.raises(ShapeError) as caught:
-        pb.compile(loss_of(loss))(np.zeros(y), np.zeros(p))
+        pb.compile(find_loss(loss))(np.zeros(y), np.zeros(p))
     assert said in str(caught.value)
 
 
-def test_unknown_names_list_the_known():
+def test_unknown_loss_lists_known_names():
     with pytest.raises(ArgumentError, match=r"compile: loss: .*mean_squared_error, .*, mse, .*; got 'square'"):
-        loss_of("square")
+        find_loss("square")
     with pytest.raises(ArgumentError, match=r"compile: loss: expected a function .* got 3"):
-        loss_of(3)
+        find_loss(3)
     with pytest.raises(ArgumentError, match=r"compile: metrics: .*accuracy, acc, .*recall, .*; got 'precise'"):
-        metric_of("precise", loss_of("mse"))
+        find_metric("precise", find_loss("mse"))
     with pytest.raises(ArgumentError, match=r"loss: a loss or metric gives one number .* this one gave NoneType"):
-        loss_of(lambda y, p: None)(ANY, OTHER)
+        find_loss(lambda y, p: None)(ANY, OTHER)
 
 
 @pytest.mark.parametrize(
@@ -299,9 +299,9 @@ def test_unknown_names_list_the_known():
         ("precison", "precision"),
     ],
 )
-def test_misspelt_loss_or_metric_proposes_the_nearest_name(given, proposed):
+def test_misspelt_loss_or_metric_suggests_nearest_name(given, proposed):
     with pytest.raises(ArgumentError, match=rf"got '{given}'\. Did you mean '{proposed}'"):
-        metric_of(given, loss_of("mse"))
+        find_metric(given, find_loss("mse"))
     if "error" in proposed or "entropy" in proposed:
         with pytest.raises(ArgumentError, match=rf"got '{given}'\. Did you mean '{proposed}'"):
-            loss_of(given)
+            find_loss(given)

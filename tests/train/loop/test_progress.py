@@ -1,4 +1,4 @@
-"""What is shown of an epoch: bars where there is a terminal, lines where they are asked for, else nothing."""
+"""Progress of an epoch: bars in a terminal, lines if verbose, else nothing."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def without_tqdm(monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
-    progress._door.cache_clear()
+    progress._import_tqdm.cache_clear()
     yield
-    progress._door.cache_clear()
+    progress._import_tqdm.cache_clear()
 
 
 def epoch(verbose, stream, steps=3, count=3):
-    """What an epoch writes to a stream."""
-    with redirect_stderr(stream), progress.bar(steps, 1, 5, verbose) as shown:
+    """Return what an epoch writes to a stream."""
+    with redirect_stderr(stream), progress.make_progress(steps, 1, 5, verbose) as shown:
         for _ in range(count):
             shown.step(np.float32(0.5), {"accuracy": 0.25})
         shown.close({"loss": 1 / 3, "accuracy": 0.5, "val_loss": 1e-7})
@@ -45,7 +45,7 @@ LINE = r"Epoch 2/5 - 0\.\d s - \d+(\.\d)? [µm]s/step - loss: 0\.3333 - accuracy
 
 
 @pytest.mark.parametrize("verbose", ["auto", 1, True])
-def test_a_terminal_has_a_bar(verbose):
+def test_progress_bar_in_terminal(verbose):
     last = epoch(verbose, Terminal()).split("\r")[-1]
     assert re.fullmatch(
         r"Epoch 2/5: 100%\|[█#]+\| 3/3 \[00:00<00:00, \d+(\.\d)? [µm]s/step, "
@@ -55,11 +55,11 @@ def test_a_terminal_has_a_bar(verbose):
 
 
 @pytest.mark.parametrize("size", [(0, 0), (24, 0), (24, 120)])
-def test_a_real_terminal_has_a_bar(size):
+def test_progress_bar_in_pty(size):
     pty, termios = pytest.importorskip("pty"), pytest.importorskip("termios")
     code = """
 from pullback.train.loop import progress
-with progress.bar(2, 0, 1, "auto") as shown:
+with progress.make_progress(2, 0, 1, "auto") as shown:
     shown.step(0.5, {})
     shown.close({"loss": 0.5})
 """
@@ -72,22 +72,22 @@ with progress.bar(2, 0, 1, "auto") as shown:
     assert re.search(r"Epoch 1/1:  50%\|.+\| 1/2 \[.*/step, loss=0\.5\]", shown)
 
 
-def test_a_bar_without_an_end():
+def test_progress_bar_without_total():
     assert "Epoch 2/5: 7 steps [00:00, " in epoch("auto", Terminal(), steps=None, count=7)
 
 
-def test_numbers_are_drawn_now_and_then(monkeypatch):
-    monkeypatch.setattr(progress, "REDRAWN", 0.0)
+def test_progress_bar_redraws_at_intervals(monkeypatch):
+    monkeypatch.setattr(progress, "REDRAW_SECONDS", 0.0)
     shown = epoch("auto", Terminal())
     for step in (1, 2, 3):
         assert re.search(rf"\| {step}/3 \[[^\]]*loss=0\.5, accuracy=0\.25\]", shown)
 
 
-def test_a_bar_is_closed_when_something_is_raised():
+def test_progress_bar_closes_on_error():
     stream = Terminal()
 
     def interrupted():
-        with redirect_stderr(stream), progress.bar(3, 0, 1, "auto") as shown:
+        with redirect_stderr(stream), progress.make_progress(3, 0, 1, "auto") as shown:
             shown.step(0.5, {})
             raise KeyboardInterrupt
 
@@ -103,32 +103,32 @@ SHOWN = {"nothing": r"", "a line": LINE}
     ("verbose", "shown"),
     [("auto", "nothing"), (0, "nothing"), (False, "nothing"), (1, "a line"), (True, "a line"), (2, "a line")],
 )
-def test_without_a_terminal_there_are_lines_at_most(verbose, shown):
+def test_progress_without_terminal_prints_lines_at_most(verbose, shown):
     assert re.fullmatch(SHOWN[shown], epoch(verbose, io.StringIO()))
 
 
 @pytest.mark.parametrize(("verbose", "shown"), [(0, "nothing"), (2, "a line")])
-def test_a_terminal_without_a_bar(verbose, shown):
+def test_progress_line_in_terminal(verbose, shown):
     assert re.fullmatch(SHOWN[shown], epoch(verbose, Terminal()))
 
 
 @pytest.mark.parametrize(("verbose", "shown"), [("auto", "nothing"), (0, "nothing"), (1, "a line"), (2, "a line")])
 @pytest.mark.usefixtures("without_tqdm")
-def test_without_tqdm_there_are_lines_at_most(verbose, shown):
+def test_progress_without_tqdm_prints_lines_at_most(verbose, shown):
     assert re.fullmatch(SHOWN[shown], epoch(verbose, Terminal()))
 
 
-def test_tqdm_is_not_opened_before_it_is_needed():
+def test_tqdm_is_imported_lazily():
     code = "import sys, pullback as pb; pb.callbacks; print([m in sys.modules for m in ('tqdm', 'matplotlib')])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[False, False]"
 
 
 @pytest.mark.parametrize("verbose", [0, 2, "auto"])
-def test_a_step_that_is_not_drawn_costs_nothing(verbose, monkeypatch):
-    monkeypatch.setattr(progress, "REDRAWN", 1e9)
+def test_progress_step_without_redraw_is_cheap(verbose, monkeypatch):
+    monkeypatch.setattr(progress, "REDRAW_SECONDS", 1e9)
     loss, metrics, best = np.float32(0.5), {"accuracy": 0.5}, np.inf
-    with redirect_stderr(Terminal()), progress.bar(10**9, 0, 1, verbose) as shown:
+    with redirect_stderr(Terminal()), progress.make_progress(10**9, 0, 1, verbose) as shown:
         for _ in range(20):
             began = time.process_time()
             for _ in range(1000):
@@ -138,11 +138,11 @@ def test_a_step_that_is_not_drawn_costs_nothing(verbose, monkeypatch):
 
 
 @pytest.mark.parametrize("verbose", ["auto", 2])
-def test_validation_is_no_part_of_the_time_of_a_step(verbose, monkeypatch):
+def test_progress_step_time_excludes_validation(verbose, monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(progress, "perf_counter", lambda: clock[0])
     stream = Terminal()
-    with redirect_stderr(stream), progress.bar(2, 0, 1, verbose) as shown:
+    with redirect_stderr(stream), progress.make_progress(2, 0, 1, verbose) as shown:
         for _ in range(2):
             clock[0] += 0.005
             shown.step(0.5, {})
@@ -153,11 +153,11 @@ def test_validation_is_no_part_of_the_time_of_a_step(verbose, monkeypatch):
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(2.5, "1.25 s"), (0.0025, "1.2 ms"), (5e-6, "2 µs")])
-def test_the_time_of_a_step(seconds, said):
-    assert progress._each(seconds, 2) == f"{said}/step"
+def test_progress_formats_step_time(seconds, said):
+    assert progress._format_time_per_step(seconds, 2) == f"{said}/step"
 
 
 @pytest.mark.parametrize("verbose", [3, "loud", None])
-def test_other_words_are_refused(verbose):
+def test_progress_verbose_errors(verbose):
     with pytest.raises(ArgumentError, match=r'fit: verbose must be "auto", 0, 1 or 2'):
-        progress.bar(1, 0, 1, verbose)
+        progress.make_progress(1, 0, 1, verbose)

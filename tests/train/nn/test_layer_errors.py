@@ -1,4 +1,4 @@
-"""Layers: what they refuse, and how they say it."""
+"""Errors of layers."""
 
 from __future__ import annotations
 
@@ -58,17 +58,17 @@ ROWS, SEQUENCE, IMAGE = np.ones((2, 3)), np.ones((2, 4, 3)), np.ones((2, 5, 5, 3
         (lambda: layers.multi_head_attention(2, 3, value_dim=0), "value_dim must be a positive whole number, got 0."),
         (lambda: layers.attention(dropout=-0.5), "dropout must be a number, at least 0 and less than 1, got -0.5."),
         (lambda: layers.dot(0), "axes must be one or two axes, not that of the batch, got 0."),
-        (lambda: layers.dense(2, kernel_regularizer="l3")(ROWS), "kernel: there is no regulariser 'l3'; there are l1"),
-        (lambda: layers.dense(2, bias_regularizer=3)(ROWS), "bias: a regulariser is a name, one of pb.regularizers,"),
+        (lambda: layers.dense(2, kernel_regularizer="l3")(ROWS), "kernel: there is no regularizer 'l3'; there are l1"),
+        (lambda: layers.dense(2, bias_regularizer=3)(ROWS), "bias: a regularizer is a name, one of pb.regularizers,"),
         (lambda: regularizers.l2(-1), "regularizers.l2: l2 must be a number of 0 or more, got -1."),
-        (lambda: layers.dense(2, kernel_initializer="one")(ROWS), "kernel: there is no initialiser 'one'; there are"),
+        (lambda: layers.dense(2, kernel_initializer="one")(ROWS), "kernel: there is no initializer 'one'; there are"),
         (lambda: layers.dense(2, name="out")(ROWS, ROWS), "layer 'out': expected 1 input(s), got 2."),
         (lambda: layers.add(name="sum")(ROWS), "layer 'sum': expected 2 or more input(s), got 1."),
         (lambda: layers.subtract(name="less")([ROWS] * 3), "layer 'less': expected 2 input(s), got 3."),
         (lambda: layers.attention(name="look")(SEQUENCE), "layer 'look': expected 2 to 3 input(s), got 1."),
     ],
 )
-def test_arguments_that_cannot_be_meant(make: Any, said: str) -> None:
+def test_layer_argument_errors(make: Any, said: str) -> None:
     with pytest.raises(ArgumentError, match=re.escape(said)):
         make()
 
@@ -112,14 +112,14 @@ def test_arguments_that_cannot_be_meant(make: Any, said: str) -> None:
         (lambda **n: layers.dot(-1, **n), [np.ones(3), np.ones(3)], "expected at least rank 2, the batch included."),
     ],
 )
-def test_shapes_that_do_not_fit_name_the_layer(make: Any, inputs: Any, said: str) -> None:
+def test_layer_shape_errors_name_the_layer(make: Any, inputs: Any, said: str) -> None:
     with pytest.raises(ShapeError) as error:
         make(name="mine")(*inputs)
     assert "layer 'mine'" in str(error.value)
     assert said in str(error.value)
 
 
-def test_what_a_layer_was_not_built_for() -> None:
+def test_layer_rejects_other_input_shape_than_built() -> None:
     layer = layers.dense(2, name="first")
     layer(ROWS)
     with pytest.raises(
@@ -133,7 +133,7 @@ def test_what_a_layer_was_not_built_for() -> None:
         layer([["a"]])
 
 
-def test_layers_are_built_where_they_are_first_called() -> None:
+def test_layer_is_built_at_first_call_in_transforms() -> None:
     x = np.ones((4, 3), np.float32)
     for transform in (pb.compile, pb.vmap, lambda f: lambda x: pb.grad(lambda x: pb.sum(f(x)))(x)):
         model = pb.sequential([layers.reshape([1, 3]), layers.lstm(2), layers.batch_normalization(), layers.dense(1)])
@@ -142,7 +142,7 @@ def test_layers_are_built_where_they_are_first_called() -> None:
         assert len(pb.variable_grads(lambda model=model: pb.sum(model(x))).grads) == 7
 
 
-def test_each_example_of_vmap_has_no_statistics_of_its_own() -> None:
+def test_batch_normalization_in_vmap_raises() -> None:
     layer = layers.batch_normalization(name="normal")
     with pytest.raises(pb.errors.BatchedValueError, match=r"normal/moving_mean\.assign: .* different for each example"):
         pb.vmap(lambda x: layer(x[None], training=True)[0])(ROWS)
@@ -165,6 +165,6 @@ def test_each_example_of_vmap_has_no_statistics_of_its_own() -> None:
         (lambda: pb.losses.mean_squared_error(ROWS, ROWS, reduction="summ"), "SUM"),
     ],
 )
-def test_misspelt_name_proposes_the_nearest(make: Any, proposed: str) -> None:
+def test_misspelt_name_suggests_nearest(make: Any, proposed: str) -> None:
     with pytest.raises(ArgumentError, match=rf"Did you mean (.* or )?'{proposed}'"):
         make()

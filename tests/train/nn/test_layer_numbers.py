@@ -9,7 +9,7 @@ import pytest
 
 import pullback as pb
 from pullback import layers
-from pullback.train.nn.summary import summary
+from pullback.train.nn.summary import format_summary
 
 DRAWN = pb.initializers.random_normal(stddev=0.5, seed=3)
 generator = np.random.default_rng(5)
@@ -35,7 +35,7 @@ def weights(layer: Any) -> list[Any]:
 
 
 def convolved(x: Any, kernel: Any, step: tuple[int, int] = (1, 1), apart: tuple[int, int] = (1, 1)) -> Any:
-    """Each window by itself, without padding."""
+    """Return each window, without padding."""
     height, width = kernel.shape[:2]
     tall, wide = (height - 1) * apart[0] + 1, (width - 1) * apart[1] + 1
     rows, columns = range(0, x.shape[1] - tall + 1, step[0]), range(0, x.shape[2] - wide + 1, step[1])
@@ -47,10 +47,10 @@ def convolved(x: Any, kernel: Any, step: tuple[int, int] = (1, 1), apart: tuple[
     return out
 
 
-# ---- without places
+# ---- dense
 
 
-def test_dense_and_its_activations() -> None:
+def test_dense_with_activations() -> None:
     layer = layers.dense(3, "tanh", bias_initializer=DRAWN)
     y = layer(SEQUENCE)
     kernel, bias = weights(layer)
@@ -74,7 +74,7 @@ def test_activation(name: Any, formula: Any) -> None:
     close(layers.activation(name)(3 * SEQUENCE), formula(3 * SEQUENCE))
 
 
-def test_shapes() -> None:
+def test_flatten_reshape_permute_repeat() -> None:
     close(layers.flatten()(IMAGE), IMAGE.reshape(2, -1))
     close(layers.reshape([-1, 9])(IMAGE), IMAGE.reshape(2, 10, 9))
     close(layers.reshape(90)(IMAGE), IMAGE.reshape(2, 90))
@@ -82,7 +82,7 @@ def test_shapes() -> None:
     close(layers.repeat_vector(3)(SEQUENCE[:, 0]), np.stack([SEQUENCE[:, 0]] * 3, 1))
 
 
-def test_embedding_of_integers_and_of_whole_floats() -> None:
+def test_embedding_of_integers_and_integral_floats() -> None:
     layer = layers.embedding(5, 3)
     at = np.array([[0, 4, 4], [2, 0, 1]])
     y = layer(at)
@@ -94,7 +94,7 @@ def test_embedding_of_integers_and_of_whole_floats() -> None:
     close(next(iter(grads.values())), np.bincount(at.ravel(), minlength=5)[:, None] * np.ones(3))
 
 
-# ---- chance
+# ---- random layers
 
 
 def test_dropout_in_training_only() -> None:
@@ -104,7 +104,7 @@ def test_dropout_in_training_only() -> None:
     first, second = (np.asarray(layer(x, training=True)) for _ in range(2))
     assert sorted({*first.ravel().tolist()}) == pytest.approx([0.0, 4 / 3])
     assert np.mean(first == 0) == pytest.approx(0.25, abs=0.02)
-    assert (first != second).any()  # drawn anew, even with a seed
+    assert (first != second).any()  # drawn again, even with a seed
     again = layers.dropout(0.25, seed=4)
     np.testing.assert_array_equal(again(x, training=True), first)
     np.testing.assert_array_equal(again(x, training=True), second)
@@ -117,7 +117,7 @@ def test_dropout_in_training_only() -> None:
     assert {*rows[:, 0].tolist()} == {0.0, 2.0}
 
 
-def test_noise_in_training_only() -> None:
+def test_gaussian_noise_in_training_only() -> None:
     x = np.full((200, 50), 3.0, np.float32)
     layer = layers.gaussian_noise(0.5, seed=4)
     assert layer(x) is x
@@ -147,7 +147,7 @@ def test_conv2d(settings: Any, pads: Any, step: Any, apart: Any) -> None:
     close(y, convolved(padded, kernel, step, apart) + bias)
 
 
-def test_conv2d_by_channel() -> None:
+def test_depthwise_and_separable_conv2d() -> None:
     layer = layers.depthwise_conv2d(2, depth_multiplier=2, use_bias=False)
     y = layer(IMAGE)
     (kernel,) = weights(layer)
@@ -197,7 +197,7 @@ def test_pooling() -> None:
     close(layers.global_average_pooling1d()(SEQUENCE), SEQUENCE.mean(1))
 
 
-def test_larger_images() -> None:
+def test_up_sampling_and_zero_padding() -> None:
     close(layers.up_sampling2d([2, 3])(IMAGE), IMAGE.repeat(2, 1).repeat(3, 2))
     line = np.array([0.0, 1.0]).reshape(1, 1, 2, 1)
     close(layers.up_sampling2d([1, 2], "bilinear")(line)[0, 0, :, 0], [0.0, 0.25, 0.75, 1.0])
@@ -205,7 +205,7 @@ def test_larger_images() -> None:
     close(layers.zero_padding2d([[1, 0], [2, 3]])(IMAGE), np.pad(IMAGE, [(0, 0), (1, 0), (2, 3), (0, 0)]))
 
 
-# ---- normalisation
+# ---- normalization
 
 
 def test_batch_normalization() -> None:
@@ -217,7 +217,7 @@ def test_batch_normalization() -> None:
     close(mean, 0.1 * m)
     close(variance, 0.9 + 0.1 * v)
     close(layer(IMAGE), (IMAGE - mean) / np.sqrt(variance + 0.01) * gamma + beta)
-    close(layer.moving_mean, mean)  # nothing moves but in training
+    close(layer.moving_mean, mean)  # updated in training only
     assert [v.name.split("/")[1] for v in layer.trainable_variables] == ["gamma", "beta"]
     along = layers.batch_normalization(axis=1, center=False, scale=False, epsilon=0.0)
     along_rows = (IMAGE - IMAGE.mean((0, 2, 3), keepdims=True)) / IMAGE.std((0, 2, 3), keepdims=True)
@@ -236,7 +236,7 @@ def normalizing(momentum: float = 0.5) -> Any:
     )
 
 
-def test_moving_averages_move_once_under_every_transform() -> None:
+def test_moving_averages_update_once_under_every_transform() -> None:
     x = SEQUENCE[:, 0].astype(np.float32)
 
     def after(step: Any) -> Any:
@@ -262,7 +262,7 @@ def test_moving_averages_move_once_under_every_transform() -> None:
             close(got, due)
 
 
-def test_steps_with_moving_averages_are_the_same_when_compiled() -> None:
+def test_moving_averages_in_compiled_steps() -> None:
     x, found = SEQUENCE[:, 0].astype(np.float32), []
     for compiled in (False, True):
         model, optimizer = normalizing(), pb.train.momentum(0.05, 0.9)
@@ -287,11 +287,11 @@ def test_layer_normalization() -> None:
     close(y, (SEQUENCE - m) / np.sqrt(v + 0.01) * gamma + beta)
 
 
-# ---- with a memory
+# ---- recurrent
 
 
 def remembered(layer: Any, x: Any, h: Any, c: Any = None) -> tuple[Any, Any]:
-    """The states of every step, one step after the other, by the formulas of Keras."""
+    """Return the states of every step, by Keras's formulas."""
     kernel, recurrent, bias = weights(layer)
     hs, u = [], layer.units
     for t in range(x.shape[1]):
@@ -431,13 +431,13 @@ def test_positional_encoding() -> None:
         (layers.concatenate, lambda x, y, z: np.concatenate([x, y, z], -1)),
     ],
 )
-def test_merging(make: Any, formula: Any) -> None:
+def test_merge_layers(make: Any, formula: Any) -> None:
     xs = [generator.normal(size=(2, 3)) for _ in range(3)]
     close(make()(*xs), formula(*xs))
     close(make()(xs), formula(*xs))
 
 
-def test_differences_and_products_of_two() -> None:
+def test_subtract_and_dot() -> None:
     x, y = generator.normal(size=(2, 4, 3)), generator.normal(size=(2, 3, 5))
     close(layers.subtract()(x, x[:, ::-1]), x - x[:, ::-1])
     close(layers.concatenate(axis=1)(x, x[:, :1]), np.concatenate([x, x[:, :1]], 1))
@@ -448,10 +448,10 @@ def test_differences_and_products_of_two() -> None:
     close(layers.dot(-1, normalize=True)(a, b), (a * b).sum(1, keepdims=True) / lengths)
 
 
-# ---- what large weights cost
+# ---- regularizers
 
 
-def test_penalties_are_summed_over_the_parts_once() -> None:
+def test_penalties_count_shared_layers_once() -> None:
     shared = layers.dense(2, kernel_initializer="ones", kernel_regularizer=pb.regularizers.l2(0.5))
     other = layers.dense(
         2, kernel_initializer="ones", kernel_regularizer=lambda w: pb.sum(w) * 3, bias_regularizer="l1"
@@ -475,7 +475,7 @@ def test_penalties_are_summed_over_the_parts_once() -> None:
 # ---- in models
 
 
-def test_several_results_in_a_wired_model() -> None:
+def test_functional_model_with_layer_of_several_outputs() -> None:
     x = pb.input([4, 2])
     y, h, c = layers.lstm(3, return_sequences=True, return_state=True)(x)
     assert (y.shape, h.shape, c.shape) == ((4, 3), (3,), (3,))
@@ -486,10 +486,10 @@ def test_several_results_in_a_wired_model() -> None:
     hs, cs = remembered(encoder, SEQUENCE, np.zeros((3, 3)), np.zeros((3, 3)))
     close(total, hs[:, -1] + cs)
     close(last, remembered(decoder, hs, hs[:, -1], cs)[0][:, -1])
-    assert "(batch, 4, 3), (batch, 3), (batch, 3)" in summary(model)
+    assert "(batch, 4, 3), (batch, 3), (batch, 3)" in format_summary(model)
 
 
-def test_a_model_of_two_inputs_is_built_for_both() -> None:
+def test_model_of_two_inputs_is_built_for_both() -> None:
     class Compared(pb.Model):
         def __init__(self) -> None:
             super().__init__()

@@ -1,4 +1,4 @@
-"""What holds of every layer: gradients, the same numbers when compiled, examples by themselves, its arguments."""
+"""Properties of every layer: gradients, compiled equals eager, independent examples, config, files."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ every = pytest.mark.parametrize("case", CASES)
 
 
 def given(case: str, batch: int = 3, dtype: Any = np.float32) -> tuple[Any, list[Any]]:
-    """The layer, made and built, and numbers for it."""
+    """Return the built layer and inputs for it."""
     make, shapes = CASES[case]
     generator = np.random.default_rng(len(case))
     if case.startswith("embedding"):
@@ -177,14 +177,14 @@ def same(y: Any, z: Any, **how: Any) -> None:
 
 
 def cost(y: Any) -> Any:
-    """One number in which every result has a share of its own."""
+    """Return a scalar to which every output contributes differently."""
     total: Any = 0.0
     for z in y if isinstance(y, tuple) else (y,):
         total = total + pb.sum(z * np.cos(np.arange(z.size, dtype=z.dtype)).reshape(z.shape))
     return total
 
 
-def test_there_is_a_case_for_every_layer_and_every_argument() -> None:
+def test_cases_cover_every_layer_and_argument() -> None:
     kinds = {name for name, value in vars(layers).items() if isinstance(value, type) and name.islower()}
     assert kinds == {case.split(",")[0] for case in CASES}
     common = {"name", "trainable", "input_shape"}
@@ -204,7 +204,7 @@ def _is(value: Any, default: Any) -> bool:
 
 
 @every
-def test_gradients_are_right(case: str) -> None:
+def test_layer_gradients(case: str) -> None:
     layer, xs = given(case, 2, np.float64)
     model = pb.model(inputs := [pb.input(x.shape[1:]) for x in xs], layer(*inputs))
     params = {name: np.asarray(v, np.float64) for name, v in model.params().items()}
@@ -213,7 +213,7 @@ def test_gradients_are_right(case: str) -> None:
 
 
 @every
-def test_compiled_is_the_same(case: str) -> None:
+def test_layer_compiled_equals_eager(case: str) -> None:
     layer, xs = given(case)
     same(pb.compile(lambda *xs: layer(*xs))(*xs), layer(*xs))
     if layer.trainable_variables:
@@ -229,7 +229,7 @@ def test_compiled_is_the_same(case: str) -> None:
 
 
 @every
-def test_each_example_is_by_itself(case: str) -> None:
+def test_layer_examples_are_independent(case: str) -> None:
     layer, xs = given(case)
 
     def alone(*xs: Any) -> Any:
@@ -240,7 +240,7 @@ def test_each_example_is_by_itself(case: str) -> None:
 
 
 @every
-def test_batches_of_none_and_output_shapes(case: str) -> None:
+def test_layer_empty_batch_and_output_shape(case: str) -> None:
     layer, xs = given(case, 0)
     shapes = layer.output_shape(*[x.shape[1:] for x in xs])
     several = isinstance(layer(*xs), tuple)
@@ -252,7 +252,7 @@ def test_batches_of_none_and_output_shapes(case: str) -> None:
 
 
 @every
-def test_double_precision(case: str) -> None:
+def test_layer_float64(case: str) -> None:
     with pb.default_dtype("float64"):
         layer, xs = given(case, 2, np.float64)
         assert {v.dtype.name for v in layer.variables} <= {"float64"}
@@ -263,7 +263,7 @@ def test_double_precision(case: str) -> None:
 
 
 @every
-def test_its_arguments_make_it_again(case: str) -> None:
+def test_layer_config_roundtrip(case: str) -> None:
     layer, xs = given(case)
     again = type(layer)(**layer.get_config())
     again.build_for([x.shape[1:] for x in xs])
@@ -275,7 +275,7 @@ def test_its_arguments_make_it_again(case: str) -> None:
 
 
 @every
-def test_frozen_layers_have_no_gradients(case: str) -> None:
+def test_frozen_layer_has_no_gradients(case: str) -> None:
     layer, xs = given(case)
     layer.trainable = False
     assert layer.trainable_variables == []
@@ -292,7 +292,7 @@ def test_frozen_layers_have_no_gradients(case: str) -> None:
 
 
 @every
-def test_a_file_holds_it(case: str, tmp_path: Any) -> None:
+def test_layer_save_and_load(case: str, tmp_path: Any) -> None:
     pytest.importorskip("safetensors")
     layer, xs = given(case)
     made = layer(*(inputs := [pb.input(x.shape[1:]) for x in xs]))

@@ -1,4 +1,4 @@
-"""Models as they are used: changed, nested, shared, frozen, copied, and taken from files of other models."""
+"""Models that are changed, nested, shared, frozen, copied, and loaded from files of other models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ layers = pb.layers
 
 
 def points(n: int = 90, seed: int = 0):
-    """Three clouds, and which point belongs to which."""
+    """Return points of three clusters and the cluster of each."""
     random = np.random.default_rng(seed)
     kind = random.integers(0, 3, n)
     x = random.normal(size=(n, 2)) * 0.3 + np.array([[0, 0], [2, 0], [0, 2]])[kind]
@@ -33,10 +33,10 @@ def same(a, b) -> bool:
     return all(np.array_equal(u, v) for u, v in zip(a.get_weights(), b.get_weights(), strict=True))
 
 
-# ---- what was changed after a program was made
+# ---- changes after compilation
 
 
-def test_another_optimizer_is_used_from_then_on() -> None:
+def test_model_optimizer_can_be_replaced() -> None:
     x, y = points()
     model = classifier(optimizer="sgd")
     model.fit(x, y)
@@ -51,7 +51,7 @@ def test_another_optimizer_is_used_from_then_on() -> None:
         model.fit(x, y)
 
 
-def test_a_layer_that_is_added_counts_at_once() -> None:
+def test_added_layer_invalidates_compiled_predict() -> None:
     x, _ = points()
     model = classifier()
     assert (model.predict(x) < 0).any()
@@ -59,7 +59,7 @@ def test_a_layer_that_is_added_counts_at_once() -> None:
     assert (model.predict(x) >= 0).all()
 
 
-def test_averages_of_a_frozen_layer_without_trained_variables_do_not_move() -> None:
+def test_frozen_batch_normalization_keeps_averages() -> None:
     x, y = points()
     normal = layers.batch_normalization(center=False, scale=False)
     model = pb.sequential([normal, layers.dense(3)])
@@ -70,10 +70,10 @@ def test_averages_of_a_frozen_layer_without_trained_variables_do_not_move() -> N
     np.testing.assert_array_equal(normal.get_weights(), before)
 
 
-# ---- files that do not fit, or only in part
+# ---- mismatched files
 
 
-def test_the_state_of_another_optimizer_is_refused_and_nothing_changed(tmp_path) -> None:
+def test_load_checkpoint_of_other_optimizer_raises_and_changes_nothing(tmp_path) -> None:
     x, y = points()
     path = tmp_path / "run"
     first = classifier()
@@ -96,7 +96,7 @@ def test_the_state_of_another_optimizer_is_refused_and_nothing_changed(tmp_path)
         ([], {"shuffle": False}, "another dataset"),
     ],
 )
-def test_a_checkpoint_of_another_training_is_refused_and_nothing_changed(tmp_path, metrics, how, said: str) -> None:
+def test_resume_from_other_training_raises_and_changes_nothing(tmp_path, metrics, how, said: str) -> None:
     x, y = points()
     path = tmp_path / "run"
     classifier().fit(x, y, callbacks=pb.callbacks.model_checkpoint(path))
@@ -109,7 +109,7 @@ def test_a_checkpoint_of_another_training_is_refused_and_nothing_changed(tmp_pat
     assert model.optimizer.iterations == 0
 
 
-def test_what_was_trained_and_then_frozen_comes_back(tmp_path) -> None:
+def test_save_and_load_partly_frozen_model(tmp_path) -> None:
     x, y = points()
     model = classifier()
     model.fit(x, y)
@@ -121,7 +121,7 @@ def test_what_was_trained_and_then_frozen_comes_back(tmp_path) -> None:
         assert len(again.trainable_variables) == (0 if last else 2)
 
 
-def test_a_model_that_was_not_trained_yet_comes_back_with_its_optimizer(tmp_path) -> None:
+def test_save_and_load_untrained_model_with_optimizer(tmp_path) -> None:
     x, y = points()
     model = classifier()
     model.save(tmp_path / "model")
@@ -136,7 +136,7 @@ def test_a_model_that_was_not_trained_yet_comes_back_with_its_optimizer(tmp_path
     assert same(again, model)
 
 
-def test_an_optimizer_of_two_models_is_saved_by_the_part_of_each(tmp_path) -> None:
+def test_optimizer_shared_by_two_models_is_saved_per_model(tmp_path) -> None:
     x, y = points()
     optimizer = pb.train.momentum(0.1, 0.9)
     one, other = classifier(optimizer), classifier(optimizer)
@@ -150,24 +150,24 @@ def test_an_optimizer_of_two_models_is_saved_by_the_part_of_each(tmp_path) -> No
         np.testing.assert_array_equal(value, kept[name])
 
 
-# ---- models in models, layers in several places
+# ---- nested models and shared layers
 
 
-def test_models_in_a_model_have_a_summary_and_come_back(tmp_path, capsys) -> None:
+def test_nested_models_summary_save_and_load(tmp_path, capsys) -> None:
     x = pb.input([4])
     encode, decode = layers.dense(2, name="code"), layers.dense(4)
     encoder = pb.model(x, encode(x))
     z = pb.input([2])
     both = pb.model(x, pb.model(z, decode(z), name="decoder")(encoder(x)))
     both.summary()
-    assert "decoder (wired)  (batch, 4)            12" in capsys.readouterr().out
+    assert "decoder (functional)       (batch, 4)            12" in capsys.readouterr().out
     both.save(tmp_path / "model")
     again = pb.load_model(tmp_path / "model")
     assert list(again.named_variables()) == list(both.named_variables())
     np.testing.assert_array_equal(again.predict(np.eye(4)), both.predict(np.eye(4)))
 
 
-def test_a_layer_in_a_model_and_in_its_part_is_one_in_the_file_too(tmp_path) -> None:
+def test_layer_shared_with_nested_model_is_saved_once(tmp_path) -> None:
     x = pb.input([3])
     shared = layers.dense(3)
     model = pb.model(x, layers.add()(pb.sequential([shared])(x), shared(layers.activation("relu")(x))))
@@ -177,7 +177,7 @@ def test_a_layer_in_a_model_and_in_its_part_is_one_in_the_file_too(tmp_path) -> 
     np.testing.assert_array_equal(again.predict(-np.eye(3)), model.predict(-np.eye(3)))
 
 
-def test_names_that_are_not_unique_are_refused_when_they_are_given() -> None:
+def test_duplicate_layer_names_raise() -> None:
     with pytest.raises(ArgumentError, match="two layers are called 'a'"):
         pb.sequential([layers.dense(3, name="a"), layers.dense(3, name="a")])
     x = pb.input([3])
@@ -188,7 +188,7 @@ def test_names_that_are_not_unique_are_refused_when_they_are_given() -> None:
         _ = pb.sequential([layers.dense(3, name="a/b", input_shape=[3]), inner]).variables
 
 
-def test_weights_of_one_layer_are_set_all_or_none() -> None:
+def test_set_weights_of_layer_is_all_or_nothing() -> None:
     model = classifier()
     first = model.layers[0]
     before = first.get_weights()
@@ -221,7 +221,7 @@ class Forgetful(pb.Model):
         self.inner = layers.dense(units)
 
 
-def test_a_model_of_your_own_comes_back_from_its_file(tmp_path) -> None:
+def test_save_and_load_custom_model(tmp_path) -> None:
     x, y = points()
     model = Tower(4, depth=2)
     model.compile("adam", "sparse_softmax_cross_entropy")
@@ -235,7 +235,7 @@ def test_a_model_of_your_own_comes_back_from_its_file(tmp_path) -> None:
         Forgetful(3).save(tmp_path / "model")
 
 
-def test_a_model_without_a_shape_goes_on_from_a_checkpoint(tmp_path) -> None:
+def test_unbuilt_model_loads_checkpoint(tmp_path) -> None:
     data = pb.data.Dataset.from_arrays(points()).batch(30)
     path = tmp_path / "run"
     classifier(input_shape=None).fit_dataset(data, callbacks=pb.callbacks.model_checkpoint(path))
@@ -249,7 +249,7 @@ def duplicate_by_file(model):
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, duplicate_by_file])
-def test_a_copy_learns_by_itself_as_the_model_would(duplicate) -> None:
+def test_copied_model_trains_independently(duplicate) -> None:
     x, y = points()
     inside = pb.input([2])
     h = layers.batch_normalization()(layers.dense(4, kernel_regularizer="l2")(inside))
@@ -268,10 +268,10 @@ def test_a_copy_learns_by_itself_as_the_model_would(duplicate) -> None:
     assert [v.trainable for v in other.variables] == [v.trainable for v in model.variables]
 
 
-# ---- what is given
+# ---- inputs
 
 
-def test_plain_numbers_are_examples_of_one_number() -> None:
+def test_one_dimensional_input_gets_feature_axis() -> None:
     model = pb.sequential([layers.dense(1, kernel_initializer="ones", input_shape=[1])])
     model.compile("sgd", "mse")
     assert model.fit([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]).history["loss"] == [0.0]
@@ -287,12 +287,12 @@ def test_plain_numbers_are_examples_of_one_number() -> None:
         (np.array([["a", "b"]]), DataError, "expected numbers, got dtype <U1"),
     ],
 )
-def test_what_is_no_array_of_examples_is_refused(x, error, said: str) -> None:
+def test_input_without_batch_axis_raises(x, error, said: str) -> None:
     with pytest.raises(error, match=said):
         classifier().predict(x)
 
 
-def test_targets_of_validation_are_looked_at_before_training() -> None:
+def test_validation_data_is_checked_before_training() -> None:
     x, _ = points()
     model = pb.sequential([layers.dense(2, input_shape=[2])])
     model.compile("sgd", "mse")
@@ -302,12 +302,12 @@ def test_targets_of_validation_are_looked_at_before_training() -> None:
     np.testing.assert_array_equal(model.get_weights()[0], before[0])
 
 
-@pytest.mark.parametrize("wired", [False, True])
+@pytest.mark.parametrize("functional", [False, True])
 @pytest.mark.parametrize("wrong", [-1, 10])
-def test_numbers_outside_of_a_table_are_refused_by_compiled_models_too(wired: bool, wrong: int) -> None:
+def test_embedding_out_of_range_raises_in_compiled_model(functional: bool, wrong: int) -> None:
     parts = [layers.embedding(10, 2, name="words", input_shape=[3]), layers.flatten(), layers.dense(1)]
     x = pb.input([3])
-    model = pb.model(x, parts[2](parts[1](parts[0](x)))) if wired else pb.sequential(parts)
+    model = pb.model(x, parts[2](parts[1](parts[0](x)))) if functional else pb.sequential(parts)
     model.compile("sgd", "mse")
     words, y = np.ones((64, 3), int), np.ones(64)
     words[50, 1] = wrong
@@ -322,7 +322,7 @@ def test_numbers_outside_of_a_table_are_refused_by_compiled_models_too(wired: bo
             use(words)
 
 
-def test_batches_may_be_called_as_in_tensorflow_js() -> None:
+def test_dataset_batches_as_xs_ys_dict() -> None:
     x, y = points()
     data = pb.data.Dataset.from_arrays({"xs": x, "ys": y}).batch(30)
     model = classifier()
@@ -330,14 +330,14 @@ def test_batches_may_be_called_as_in_tensorflow_js() -> None:
     assert model.evaluate(data) > 0
 
 
-def test_a_layer_is_found_by_its_name_or_number() -> None:
+def test_get_layer_by_name_or_number() -> None:
     model = classifier()
     assert model.get_layer("dense_2") is model.get_layer(1) is model.get_layer(-1) is model.layers[1]
     with pytest.raises(ArgumentError, match="no layer 'dense_3'; there are dense_1, dense_2"):
         model.get_layer("dense_3")
 
 
-def test_a_class_that_is_called_as_one_of_ours_takes_only_its_own_place_in_files(tmp_path) -> None:
+def test_custom_layer_with_builtin_name_is_saved_by_module(tmp_path) -> None:
     @dataclass(eq=False)
     class Dense(layers.Layer):
         factor: float
@@ -352,12 +352,12 @@ def test_a_class_that_is_called_as_one_of_ours_takes_only_its_own_place_in_files
 
 
 @pytest.mark.parametrize("size", [0, None, "a"])
-def test_a_batch_size_is_a_count(size) -> None:
+def test_batch_size_must_be_a_count(size) -> None:
     with pytest.raises(ArgumentError, match="batch_size must be an integer"):
         classifier().predict(np.ones((4, 2)), batch_size=size)
 
 
-def test_a_program_is_looked_for_once_not_for_each_batch(monkeypatch) -> None:
+def test_compiled_program_is_looked_up_once_per_call(monkeypatch) -> None:
     x, y = points()
     model = classifier()
     model.evaluate(x, y, batch_size=1), model.predict(x, batch_size=1)
@@ -368,7 +368,7 @@ def test_a_program_is_looked_for_once_not_for_each_batch(monkeypatch) -> None:
     assert len(walks) == 2
 
 
-def test_layers_in_attributes_with_an_underscore_are_parts_too() -> None:
+def test_layers_in_private_attributes_are_parts() -> None:
     class Private(pb.Model):
         def __init__(self) -> None:
             super().__init__()
@@ -387,7 +387,7 @@ def test_layers_in_attributes_with_an_underscore_are_parts_too() -> None:
         assert len(model.layers) == 2
 
 
-def test_a_layer_class_that_is_defined_again_takes_the_place_of_the_former(tmp_path):
+def test_redefined_layer_class_replaces_registered_one(tmp_path):
     def cell(factor):
         @dataclass(eq=False)
         class ScaledInACell(pb.layers.Layer):

@@ -17,7 +17,7 @@ def rosenbrock(x: Any) -> Any:
     return pb.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
 
 
-def test_variables_come_to_the_minimum() -> None:
+def test_lbfgs_minimizes_variables() -> None:
     x, y = pb.variable(np.array([-1.2, 1.0, 0.5])), pb.variable(np.array(4.0))
     frozen = pb.variable(np.array(3.0), trainable=False)
     cost = train.lbfgs(200).minimize(lambda: rosenbrock(x) + (y - frozen) ** 2, return_cost=True)
@@ -27,14 +27,14 @@ def test_variables_come_to_the_minimum() -> None:
     assert float(frozen) == 3.0
 
 
-def test_only_listed_variables_move_and_float32_stays() -> None:
+def test_lbfgs_var_list_and_float32() -> None:
     a, b = pb.variable([1.0, 2.0]), pb.variable(1.0)
     assert train.lbfgs().minimize(lambda: ((a - b) ** 2).sum(), [a]) is None
     np.testing.assert_allclose(a.numpy(), 1.0, atol=1e-5)
     assert (float(b), a.dtype) == (1.0, np.float32)
 
 
-def test_a_tree_comes_to_the_minimum() -> None:
+def test_lbfgs_solves_trees() -> None:
     params = {"x": np.array([-1.2, 1.0]), "y": [2.0, 3.0], "z": 1.0}
     found = train.lbfgs().solve(lambda p: rosenbrock(p["x"]) + (p["y"] ** 2).sum() + (p["z"] - 2.0) ** 2, params)
     np.testing.assert_allclose(found.params["x"], 1.0, atol=1e-4)
@@ -46,14 +46,14 @@ def test_a_tree_comes_to_the_minimum() -> None:
     assert params["z"] == 1.0
 
 
-def test_few_iterations_are_not_enough() -> None:
+def test_lbfgs_max_iterations_does_not_converge() -> None:
     found = train.lbfgs(max_iterations=2).solve(rosenbrock, np.array([-1.2, 1.0]))
     assert not found.converged
     assert found.iterations == 2
     assert "ITERATIONS" in found.message.upper()
 
 
-def test_after_an_exception_the_variables_are_as_before() -> None:
+def test_lbfgs_exception_restores_variables() -> None:
     x, calls = pb.variable(np.array([-1.2, 1.0])), []
 
     def f() -> Any:
@@ -67,7 +67,7 @@ def test_after_an_exception_the_variables_are_as_before() -> None:
     assert x.tolist() == [-1.2, 1.0]
 
 
-def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lbfgs_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     x = pb.variable(np.array([1.0]))
     with pytest.raises(ArgumentError, match="max_iterations must be a number of 1 or more, got 0"):
         train.lbfgs(0)

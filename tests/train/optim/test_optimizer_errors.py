@@ -1,4 +1,4 @@
-"""Optimizers: what they refuse, and how they say it."""
+"""Errors of optimizers."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from pullback.errors import ArgumentError, DataError, GradientError, ShapeError,
         ),
     ],
 )
-def test_arguments_that_cannot_be_meant(make: Any, said: str) -> None:
+def test_optimizer_argument_errors(make: Any, said: str) -> None:
     with pytest.raises(ArgumentError) as error:
         make()
     assert said in str(error.value)
 
 
-def test_gradients_that_do_not_fit() -> None:
+def test_apply_gradients_errors() -> None:
     v, n = pb.variable([1.0, 2.0], name="fit_v"), pb.variable(np.arange(2), name="fit_n")
     optimizer = train.adam(0.1)
     for kind, given, said in (

@@ -1,4 +1,4 @@
-"""Optimizers: the rules, in all their forms, and what they keep."""
+"""Optimizers: update rules, eager, compiled and functional, and their state."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ every_optimizer = pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIM
 
 
 class Line:
-    """A line through the data, by variables, with an optimizer of its own."""
+    """A linear fit by variables, with its own optimizer."""
 
     def __init__(self, optimizer: train.Optimizer, dtype: str = "float32") -> None:
         w = np.random.default_rng(2).normal(size=(4, 3))
@@ -71,11 +71,11 @@ def near(got: Any, want: Any, tolerance: float = 2e-6) -> None:
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=tolerance)
 
 
-# ---- one rule in all forms
+# ---- eager, compiled, functional
 
 
 @every_optimizer
-def test_twenty_compiled_steps_are_twenty_eager_ones_by_one_program(make: Any) -> None:
+def test_compiled_steps_equal_eager_steps_with_one_program(make: Any) -> None:
     eager, compiled = Line(make()), Line(make())
     program = pb.compile(compiled.step)
     costs = [[float(line(X, Y)) for line in (eager.step, program)] for _ in range(20)]
@@ -101,7 +101,7 @@ def test_compiled_step_casts_float64_data_for_float32_variables(make: Any) -> No
 
 
 @every_optimizer
-def test_the_functional_form_does_the_same(make: Any) -> None:
+def test_update_equals_minimize(make: Any) -> None:
     line, optimizer = Line(make()), make()
     params = dict(zip("wb", line.values(), strict=True))
     state, gradient = optimizer.init(params), pb.grad(lambda p: loss(p, X, Y))
@@ -119,7 +119,7 @@ def test_the_functional_form_does_the_same(make: Any) -> None:
     assert optimizer.iterations == 0
 
 
-def test_a_compiled_step_follows_a_new_learning_rate() -> None:
+def test_compiled_step_uses_new_learning_rate() -> None:
     eager, compiled = Line(train.adam(0.1)), Line(train.adam(0.1))
     program = pb.compile(compiled.step)
     for rate in (0.1, 0.01, 0.5):
@@ -130,7 +130,7 @@ def test_a_compiled_step_follows_a_new_learning_rate() -> None:
     assert len(program.programs) == 1
 
 
-def test_eager_and_compiled_steps_may_take_turns() -> None:
+def test_eager_and_compiled_steps_share_state() -> None:
     eager, mixed = Line(train.adam(0.1)), Line(train.adam(0.1))
     program = pb.compile(mixed.step)
     for i in range(6):
@@ -139,7 +139,7 @@ def test_eager_and_compiled_steps_may_take_turns() -> None:
     near(eager.values(), mixed.values())
 
 
-def test_a_step_can_be_differentiated() -> None:
+def test_update_is_differentiable() -> None:
     optimizer = train.momentum(0.1, 0.9)
     start = np.array([1.0, -2.0])
 
@@ -153,7 +153,7 @@ def test_a_step_can_be_differentiated() -> None:
 
 
 @pytest.mark.parametrize("params", [2.0, [1.0, 2.0], (np.float32(1), {"a": pb.tensor([1.0])}), [None, np.ones(2)]])
-def test_what_is_given_comes_back(params: Any) -> None:
+def test_update_keeps_kinds_of_leaves(params: Any) -> None:
     optimizer = train.adam(0.5)
     after, state = optimizer.update(params, params, optimizer.init(params))
     assert _kinds(after) == _kinds(params)
@@ -175,7 +175,7 @@ def _numbers(tree: Any) -> list[float]:
     return np.ravel(tree).tolist()
 
 
-def test_a_gradient_of_none_leaves_its_parameter() -> None:
+def test_gradient_of_none_leaves_parameter() -> None:
     optimizer, params = train.adam(0.1), {"a": np.ones(2), "b": np.ones(2)}
     after, state = optimizer.update(params, {"a": np.ones(2), "b": None}, optimizer.init(params))
     assert (after["a"] != 1).all()
@@ -185,7 +185,7 @@ def test_a_gradient_of_none_leaves_its_parameter() -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @every_optimizer
-def test_the_dtype_stays(make: Any, dtype: str) -> None:
+def test_optimizer_keeps_dtype(make: Any, dtype: str) -> None:
     v, optimizer = pb.variable(np.ones(2, dtype)), make()
     optimizer.apply_gradients({v.name: np.ones(2)})
     assert v.dtype == dtype
@@ -193,10 +193,10 @@ def test_the_dtype_stays(make: Any, dtype: str) -> None:
     assert {after.dtype, *(x.dtype for k, x in state.items() if k != "iterations")} == {np.dtype(dtype)}
 
 
-# ---- the rules themselves (TensorFlow.js's are in tests/parity)
+# ---- update rules (TensorFlow.js's are in tests/parity)
 
 
-def test_adamw_and_lion_by_the_book() -> None:
+def test_adamw_and_lion_formulas() -> None:
     grads = np.random.default_rng(3).normal(size=(5, 2))
     w, v = pb.variable(np.ones(2)), pb.variable(np.ones(2))
     adamw, lion = train.adamw(0.1, weight_decay=0.2), train.lion(0.1, weight_decay=0.2)
@@ -221,20 +221,20 @@ def test_adamw_and_lion_by_the_book() -> None:
         ({"clip_global_norm": 9.0}, [[3.0, 0.0], [4.0]]),
     ],
 )
-def test_gradients_are_clipped_before_a_step(option: Any, want: Any) -> None:
+def test_optimizer_clips_gradients(option: Any, want: Any) -> None:
     a, b = pb.variable([0.0, 0.0]), pb.variable([0.0])
     train.sgd(1.0, **option).apply_gradients({a.name: [3.0, 0.0], b.name: [4.0]})
     assert [(-a.numpy()).tolist(), (-b.numpy()).tolist()] == want
 
 
-def test_a_norm_does_not_overflow() -> None:
+def test_global_norm_does_not_overflow() -> None:
     grads = [np.full(4, 1e30, np.float32)]
     assert train.global_norm(grads) == pytest.approx(2e30)
     np.testing.assert_allclose(train.clip_norms(grads, 1.0)[0], 0.5)
     assert train.clip_norms(grads, 1.0)[0].dtype == np.float32
 
 
-def test_nothing_is_clipped_to_nothing() -> None:
+def test_clipping_empty_trees() -> None:
     assert train.clip_global_norm({"a": np.zeros(2)}, 1.0)["a"].tolist() == [0.0, 0.0]
     assert type(train.clip_values(pb.tensor([5.0]), 1.0)) is pb.Tensor
     assert train.clip_values(5.0, 1.0) == 1.0
@@ -243,7 +243,7 @@ def test_nothing_is_clipped_to_nothing() -> None:
 # ---- variables
 
 
-def test_gradients_can_be_given_in_four_forms() -> None:
+def test_apply_gradients_argument_forms() -> None:
     v, optimizer = pb.variable([1.0, 2.0]), train.sgd(1.0)
     g = pb.tensor([0.5, 0.5])
     for given in ({v.name: g}, {v: g}, [{"name": v.name, "tensor": g}], [(g, v)], zip([g], [v], strict=True)):
@@ -253,7 +253,7 @@ def test_gradients_can_be_given_in_four_forms() -> None:
     assert optimizer.iterations == 5
 
 
-def test_slots_belong_to_the_variable_not_to_its_place() -> None:
+def test_slots_belong_to_the_variable_not_its_index() -> None:
     a, b = pb.variable([1.0]), pb.variable([1.0])
     optimizer = train.momentum(0.1, 0.5)
     for names in ([a, b], [b, a], [b], [a]):
@@ -262,7 +262,7 @@ def test_slots_belong_to_the_variable_not_to_its_place() -> None:
     assert optimizer.state_dict()[f"{b.name}/momentum"] == [17.5]
 
 
-def test_slots_go_with_their_variable() -> None:
+def test_slots_are_freed_with_their_variable() -> None:
     v, optimizer = pb.variable([1.0]), train.adam(0.1)
     optimizer.apply_gradients({v.name: [1.0]})
     assert len(optimizer.state_dict()) == 4
@@ -271,7 +271,7 @@ def test_slots_go_with_their_variable() -> None:
     assert set(optimizer.state_dict()) == {"iterations", "learning_rate"}
 
 
-def test_a_new_variable_in_the_place_of_an_old_one_begins_anew() -> None:
+def test_new_variable_at_same_address_gets_new_slots() -> None:
     optimizer, places = train.momentum(0.5, 0.9), set()
     for _ in range(20):
         v = pb.variable([1.0])
@@ -279,27 +279,27 @@ def test_a_new_variable_in_the_place_of_an_old_one_begins_anew() -> None:
         optimizer.apply_gradients({v: [1.0]})
         assert v.tolist() == [0.5]
         del v
-    assert len(places) < 20  # or nothing was found out
+    assert len(places) < 20  # otherwise the test shows nothing
 
 
-def test_two_optimizers_may_train_one_variable() -> None:
+def test_two_optimizers_on_one_variable() -> None:
     v = pb.variable([1.0])
     for optimizer in (train.adam(0.1), train.adam(0.1)):
         optimizer.apply_gradients({v.name: [1.0]})
     np.testing.assert_allclose(v.numpy(), 0.8, rtol=1e-5)
 
 
-def test_frozen_and_unlisted_variables_stay() -> None:
+def test_frozen_and_unlisted_variables_are_unchanged() -> None:
     a, b, c = pb.variable(1.0), pb.variable(1.0, trainable=False), pb.variable(1.0)
     train.sgd(0.1).minimize(lambda: a * b * c, var_list=[a, b])
     assert [float(a) != 1, float(b), float(c)] == [True, 1.0, 1.0]
 
 
-def test_a_transform_is_told_that_it_ends_at_a_variable() -> None:
+def test_step_inside_transform_raises() -> None:
     v, optimizer = pb.variable(3.0), train.sgd(0.1)
     with pb.GradientTape() as tape:
         optimizer.apply_gradients({v: 6.0})
-        with pytest.raises(TracedValueError, match=r"sgd: the gradient of '.*' is followed by a transform"):
+        with pytest.raises(TracedValueError, match=r"sgd: the gradient of '.*' is traced by a transform"):
             optimizer.minimize(lambda: v * v)
         y = v * 2.0
     assert float(v) == pytest.approx(2.4)
@@ -310,7 +310,7 @@ def test_a_transform_is_told_that_it_ends_at_a_variable() -> None:
 
 @pytest.mark.parametrize("size", [3, 100_000])
 @pytest.mark.parametrize("hold", [lambda v: v.read(), np.asarray, lambda v: pb.reshape(v, [-1, 1]), lambda v: v[1:]])
-def test_a_tensor_that_someone_holds_never_changes(size: int, hold: Any) -> None:
+def test_step_does_not_change_tensors_read_before(size: int, hold: Any) -> None:
     v, optimizer = pb.variable(np.ones(size)), train.momentum(0.1, 0.9)
     for _ in range(2):
         held = hold(v)
@@ -327,7 +327,7 @@ def test_a_tensor_that_someone_holds_never_changes(size: int, hold: Any) -> None
 
 @every_optimizer
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_big_variables_are_trained_like_small_ones(make: Any, order: Any) -> None:
+def test_large_variables_are_updated_in_blocks_like_small_ones(make: Any, order: Any) -> None:
     x, g = np.random.default_rng(4).normal(size=(2, 300, 200))
     v, optimizer = pb.variable(np.asarray(x, order=order)), make()
     params, state = v.numpy(), optimizer.init(v.numpy())
@@ -342,13 +342,13 @@ def test_big_variables_are_trained_like_small_ones(make: Any, order: Any) -> Non
 
 
 @every_optimizer
-def test_training_goes_on_from_a_saved_state(make: Any) -> None:
+def test_load_state_dict_resumes_training(make: Any) -> None:
     whole, first = Line(make()), Line(make())
     for _ in range(3):
         whole.step(X, Y)
         first.step(X, Y)
     saved = {k: x.copy() if isinstance(x, np.ndarray) else x for k, x in first.optimizer.state_dict().items()}
-    first.step(X, Y)  # what was saved is not what goes on
+    first.step(X, Y)  # changes after saving must not matter
     again, values = make(), whole.values()
     first.w.assign(values[0])
     first.b.assign(values[1])
@@ -362,7 +362,7 @@ def test_training_goes_on_from_a_saved_state(make: Any) -> None:
     assert again.iterations == 6
 
 
-def test_a_compiled_step_goes_on_from_a_loaded_state() -> None:
+def test_load_state_dict_into_compiled_step() -> None:
     line = Line(train.adam(0.1))
     program, begin = pb.compile(line.step), line.values()
     saved = line.optimizer.state_dict()
@@ -389,7 +389,7 @@ def test_a_compiled_step_goes_on_from_a_loaded_state() -> None:
         (lambda s, a: s.update({"iterations": np.ones(2)}), "'iterations' is not one number"),
     ],
 )
-def test_a_state_that_does_not_fit_changes_nothing(change: Any, said: str) -> None:
+def test_load_state_dict_mismatch_changes_nothing(change: Any, said: str) -> None:
     a, optimizer = pb.variable([1.0, 2.0]), train.adam(0.1)
     optimizer.apply_gradients({a: [1.0, 1.0]})
     state = optimizer.state_dict()
@@ -402,7 +402,7 @@ def test_a_state_that_does_not_fit_changes_nothing(change: Any, said: str) -> No
     assert repr(optimizer.state_dict()) == before
 
 
-def test_the_arguments_are_told() -> None:
+def test_get_config_and_repr() -> None:
     optimizer = train.adam(0.1, clip_norm=1.0)
     optimizer.set_learning_rate(0.2)
     config = optimizer.get_config()
@@ -412,7 +412,7 @@ def test_the_arguments_are_told() -> None:
 
 
 @every_optimizer
-def test_a_copy_goes_its_own_way(make: Any) -> None:
+def test_deepcopy_of_optimizer_is_independent(make: Any) -> None:
     v, optimizer = pb.variable([1.0, 2.0]), make()
     optimizer.apply_gradients({v: [1.0, 3.0]})
     before = repr(optimizer.state_dict())
@@ -423,7 +423,7 @@ def test_a_copy_goes_its_own_way(make: Any) -> None:
     assert made.iterations == 2
 
 
-def test_an_optimizer_pickles() -> None:
+def test_pickle_optimizer() -> None:
     v, optimizer = pb.variable([1.0, 2.0]), train.momentum(0.1, 0.9, clip_norm=1.0)
     optimizer.apply_gradients({v: [1.0, 3.0]})
     made = pickle.loads(pickle.dumps(optimizer))
@@ -431,10 +431,10 @@ def test_an_optimizer_pickles() -> None:
     assert repr(made.state_dict()) == repr(optimizer.state_dict())
 
 
-# ---- the room
+# ---- the package
 
 
-def test_training_is_not_imported_before_it_is_asked_for() -> None:
+def test_train_is_imported_lazily() -> None:
     code = (
         "import sys, pullback as pb; assert not [m for m in sys.modules if m.startswith('pullback.train')]; "
         "assert 'train' in dir(pb); pb.train.sgd(0.1); assert 'scipy' not in sys.modules"
@@ -442,7 +442,7 @@ def test_training_is_not_imported_before_it_is_asked_for() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_every_public_name_shows_an_example_that_is_run() -> None:
+def test_every_public_name_of_train_has_a_doctest() -> None:
     public = {
         n: x for n, x in vars(train).items() if not n.startswith("_") and (inspect.isclass(x) or inspect.isroutine(x))
     }

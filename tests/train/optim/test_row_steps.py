@@ -1,4 +1,4 @@
-"""Steps of optimizers with row-sparse gradients: the same numbers as with dense ones, and only rows are touched."""
+"""Optimizer steps with row-sparse gradients: equal to dense ones, touching only rows."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def loss(table: pb.Variable, weights: pb.Variable, at: Any) -> Any:
 
 
 def train_by(optimizer: train.Optimizer, how: str, dtype: Any = np.float32) -> tuple[list[Any], dict[str, Any]]:
-    """What variables and slots are after some steps: by dense gradients, by minimize, or by that compiled."""
+    """Return variables and slots after some steps: by dense gradients, by minimize, or by compiled minimize."""
     table, weights = variables(dtype)
 
     def step(at: Any) -> None:
@@ -93,7 +93,7 @@ def test_row_sparse_step_in_float64_is_exact(name: str, how: str):
 
 @pytest.mark.parametrize("how", ["eager", "compiled"])
 @pytest.mark.parametrize("name", ["adam", "adamw", "momentum", "sgd decayed", "rmsprop"])
-def test_lazy_optimizer_leaves_rows_that_are_not_named(name: str, how: str):
+def test_lazy_optimizer_leaves_other_rows(name: str, how: str):
     plain = OPTIMIZERS[name]()
     lazy = plain.maker(**plain.get_config() | {"lazy": True})
     got, state = train_by(lazy, how)
@@ -105,7 +105,7 @@ def test_lazy_optimizer_leaves_rows_that_are_not_named(name: str, how: str):
 
 
 @pytest.mark.parametrize("how", ["eager", "compiled"])
-def test_lazy_adam_steps_as_adam_does_where_rows_are_named(how: str):
+def test_lazy_adam_equals_adam_in_touched_rows(how: str):
     at = np.array([5, 5, 7])
     results = []
     for lazy in (False, True):
@@ -124,7 +124,7 @@ def test_lazy_adam_steps_as_adam_does_where_rows_are_named(how: str):
 
 @pytest.mark.parametrize("how", ["eager", "compiled"])
 @pytest.mark.parametrize("rows", [[1], [1, 1], [0, 1, 2]])
-def test_lazy_optimizer_is_lazy_on_small_tables_too(rows: list[int], how: str):
+def test_lazy_optimizer_on_small_tables(rows: list[int], how: str):
     v = pb.variable(np.ones((3, 2)))
     optimizer = train.sgd(0.1, weight_decay=1.0, lazy=True)
 
@@ -146,12 +146,12 @@ def test_lazy_is_part_of_the_configuration():
         train.adam(0.1, lazy="yes")  # type: ignore[typeddict-item]
 
 
-# ---- in place, but never what somebody else can see
+# ---- in place, without changing arrays seen elsewhere
 
 
 @pytest.mark.parametrize("how", ["eager", "compiled"])
 @pytest.mark.parametrize("name", ["sgd", "adagrad"])
-def test_row_sparse_step_makes_no_array_of_the_tables_size(name: str, how: str):
+def test_row_sparse_step_allocates_no_table(name: str, how: str):
     v = pb.variable(np.zeros((200_000, 8), np.float32))
     optimizer = OPTIMIZERS[name]()
 
@@ -171,7 +171,7 @@ def test_row_sparse_step_makes_no_array_of_the_tables_size(name: str, how: str):
 
 
 @pytest.mark.parametrize("how", ["eager", "compiled"])
-def test_row_sparse_step_does_not_change_what_others_hold(how: str):
+def test_row_sparse_step_does_not_change_tensors_read_before(how: str):
     v = pb.variable(TABLE)
     optimizer = train.sgd(0.1)
 
@@ -200,14 +200,14 @@ def test_row_sparse_step_does_not_change_what_a_tape_recorded():
     np.testing.assert_array_equal(tape.gradient(y, v).numpy(), before)
 
 
-def test_row_sparse_step_on_an_array_that_was_given_copies_it():
+def test_row_sparse_step_copies_user_array_first():
     given = TABLE.copy()
     v = pb.variable(given)
     train.sgd(0.1).minimize(lambda: (pb.gather(v, BATCHES[0]) ** 2).sum())
     np.testing.assert_array_equal(given, TABLE)
 
 
-def test_row_sparse_gradient_of_an_array_is_the_callers_own():
+def test_row_sparse_gradient_is_owned_by_caller():
     v = pb.variable(TABLE)
     grads = pb.variable_grads(lambda: (pb.gather(v, BATCHES[0]) ** 2).sum(), sparse=True).grads
     before = grads[v.name].numpy()
@@ -215,7 +215,7 @@ def test_row_sparse_gradient_of_an_array_is_the_callers_own():
     np.testing.assert_array_equal(grads[v.name].numpy(), before)
 
 
-# ---- in programs
+# ---- compiled programs
 
 
 def test_compiled_program_with_two_row_sparse_steps():
@@ -237,7 +237,7 @@ def test_compiled_program_with_two_row_sparse_steps():
     np.testing.assert_allclose(tables[1][1], tables[0][1], rtol=1e-4, atol=1e-2)
 
 
-def test_compiled_program_gives_the_table_as_it_was_before_the_step():
+def test_compiled_program_returns_table_before_step():
     v = pb.variable(TABLE)
     optimizer = train.sgd(0.1)
 
@@ -276,7 +276,7 @@ def test_compiled_step_with_captured_indices():
     np.testing.assert_allclose(v.numpy(), w.numpy(), rtol=1e-6)
 
 
-# ---- what is given
+# ---- arguments
 
 
 def test_apply_gradients_takes_row_sparse_gradients_of_another_dtype():
@@ -296,24 +296,24 @@ def test_apply_gradients_with_no_rows_changes_nothing_but_the_count():
     assert optimizer.iterations == 1
 
 
-def test_apply_gradients_refuses_row_sparse_gradients_that_do_not_fit():
+def test_apply_gradients_row_sparse_errors():
     v = pb.variable(TABLE, name="row table")
     with pytest.raises(ShapeError, match=r"the gradient of 'row table' has shape \(3, 8\), expected \(20000, 8\)"):
         train.sgd(0.1).apply_gradients({v: pb.RowSparse([1], np.ones((1, 8)), (3, 8))})
 
 
-def test_apply_gradients_refuses_row_sparse_gradients_that_are_followed():
+def test_apply_gradients_traced_row_sparse_raises():
     v = pb.variable(TABLE)
 
     def f(s: Any) -> Any:
         train.sgd(0.1).apply_gradients({v: pb.RowSparse([1], np.ones((1, 8)) * s, SHAPE)})
         return s
 
-    with pytest.raises(TracedValueError, match="is followed by a transform"):
+    with pytest.raises(TracedValueError, match="is traced by a transform"):
         pb.grad(f)(1.0)
 
 
-def test_update_takes_row_sparse_gradients_as_dense_ones():
+def test_update_densifies_row_sparse_gradients():
     optimizer = train.adam(0.1)
     params = {"t": TABLE[:5]}
     g = pb.RowSparse([1, 1], np.ones((2, 8), np.float32), (5, 8))
@@ -350,7 +350,7 @@ def test_assign_rows(compiled: bool):
     assert float(total) == 10
 
 
-def test_assign_rows_refuses_what_does_not_fit():
+def test_assign_rows_errors():
     v = pb.variable(np.zeros((4, 2)), name="rows of")
     with pytest.raises(ShapeError, match="the index 4 is out of range for 4 rows"):
         v.assign_rows([4], [[1.0, 2.0]])
@@ -377,7 +377,7 @@ Y = RANDOM.normal(size=(64, 1)).astype(np.float32)
 
 @pytest.mark.parametrize("eager", [False, True])
 @pytest.mark.parametrize("make", [lambda: train.sgd(0.5), lambda: train.adagrad(0.5), lambda: train.adam(0.01)])
-def test_fit_by_rows_equals_fit_of_the_whole_table(make: Any, eager: bool, monkeypatch: pytest.MonkeyPatch):
+def test_fit_row_sparse_equals_dense(make: Any, eager: bool, monkeypatch: pytest.MonkeyPatch):
     models = []
     for by_rows in (True, False):
         if not by_rows:
@@ -390,7 +390,7 @@ def test_fit_by_rows_equals_fit_of_the_whole_table(make: Any, eager: bool, monke
 
 @pytest.mark.parametrize("eager", [False, True])
 @pytest.mark.parametrize("make", [lambda: train.sgd(0.5), lambda: train.adagrad(0.5)])
-def test_fit_undoes_row_sparse_steps_that_were_not_finite(make: Any, eager: bool):
+def test_fit_undoes_nonfinite_row_sparse_steps(make: Any, eager: bool):
     good = embedder(make(), eager)
     good.fit(X[:32], Y[:32], batch_size=16, shuffle=False, verbose=0)
     model = embedder(make(), eager)
@@ -406,7 +406,7 @@ def test_fit_undoes_row_sparse_steps_that_were_not_finite(make: Any, eager: bool
         np.testing.assert_array_equal(a, b)
 
 
-def test_fit_undoes_a_row_sparse_step_that_is_broken_off():
+def test_fit_undoes_interrupted_row_sparse_step():
     model = embedder(train.sgd(0.5), eager=True)
     model.fit(X, Y, batch_size=16, verbose=0)
     before = model.get_weights()
@@ -423,7 +423,7 @@ def test_fit_undoes_a_row_sparse_step_that_is_broken_off():
         np.testing.assert_array_equal(a, b)
 
 
-def test_fit_that_undoes_steps_does_not_change_what_a_callback_saw():
+def test_fit_undo_does_not_change_arrays_seen_by_callbacks():
     model = embedder(train.sgd(0.5), eager=True)
     y = Y.copy()
     y[33] = np.inf

@@ -1,4 +1,4 @@
-"""Learning rates by the number of the step."""
+"""Learning-rate schedules."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCHEDULES = {
 
 
 @pytest.mark.parametrize(("schedule", "rates"), SCHEDULES.values(), ids=SCHEDULES)
-def test_the_rate_at_a_step(schedule: Any, rates: dict[int, float]) -> None:
+def test_schedule_rate_at_step(schedule: Any, rates: dict[int, float]) -> None:
     steps = np.array([*rates], np.float64)
     made = [schedule(step) for step in rates]
     np.testing.assert_allclose(made, [*rates.values()], atol=1e-12)
@@ -45,7 +45,7 @@ def test_the_rate_at_a_step(schedule: Any, rates: dict[int, float]) -> None:
         (lambda: train.Schedule("s", 3), "rate must be a function of a step, got int."),
     ],
 )
-def test_what_is_refused(make: Any, said: str) -> None:
+def test_schedule_errors(make: Any, said: str) -> None:
     with pytest.raises(ArgumentError) as error:
         make()
     assert said in str(error.value)

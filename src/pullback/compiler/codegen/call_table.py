@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pullback.compiler.builder import Code
-from pullback.compiler.schedule.memory import ALIGN
+from pullback.compiler.target import ALIGN
 
 __all__ = ["Address", "CallList", "Constant", "Local", "Operand"]
 

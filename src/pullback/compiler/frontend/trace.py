@@ -46,6 +46,7 @@ from pullback.core.source import user_line
 from pullback.core.tape import RAW
 from pullback.core.tensor import BY_KERNEL, PLAIN, Tensor, Wrapped
 from pullback.core.variable import Variable
+from pullback.core.weak import Weak, stands_for_number
 from pullback.core.writes import HELD, INPUT, alias, freeze
 from pullback.errors import SymbolValueError, VariableError
 from pullback.numerics.axis_arguments import over
@@ -103,6 +104,11 @@ class Symbol(Wrapped):
 
     def interpret(self, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         return self.trace.perform(op, args, params)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+        """NumPy's result, which is strong where all arguments are Python numbers: ``np.exp(0.5)`` is a float64."""
+        z = super().__array_ufunc__(ufunc, method, *args, **kwargs)
+        return z.read() if type(z) is Weak and all(map(stands_for_number, args)) else z
 
     def unfollowed(self, f: Any, args: Sequence[Any]) -> Any:
         return self.trace.opaque(Plain(f), args, {})

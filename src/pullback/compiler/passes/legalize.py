@@ -38,13 +38,13 @@ from pullback.core.lowering import windows
 from pullback.core.tensor import BY_KERNEL
 from pullback.errors import CompileError
 
-__all__ = ["prepared"]
+__all__ = ["legalize"]
 
 PRODUCTS = ("f4", "f8")
 FEW = 8  # products that are added one by one
 
 
-def prepared(graph: Graph) -> Graph:
+def legalize(graph: Graph) -> Graph:
     """The same graph, of nodes that there is machine code for; all others are opaque."""
     new = Graph()
     made: dict[int, Node] = {}
@@ -140,8 +140,8 @@ def _ready(g: Graph, n: Node, args: list[Node]) -> Node:
     if not n.size:  # nothing is to be computed
         return g.constant(np.zeros(n.shape, n.dtype))
     has_types = all(code_of(x.dtype) in TYPES for x in (n, *args))
-    legalize = LEGALIZE.get(n.kind)
-    return _keep(g, n, args) if legalize is None else legalize(g, n, args, has_types)
+    rule = LEGALIZE.get(n.kind)
+    return _keep(g, n, args) if rule is None else rule(g, n, args, has_types)
 
 
 def _keep(g: Graph, n: Node, args: list[Node]) -> Node:

@@ -20,7 +20,7 @@ from pullback.core.tensor import BY_KERNEL
 SMALL = 1024  # constants up to this many elements are computed while compiling
 
 
-def rewritten(graph: Graph) -> Graph:
+def simplify(graph: Graph) -> Graph:
     """A shorter graph for the same program."""
     return without_dead(_simplified(graph))
 

@@ -17,13 +17,13 @@ import numpy as np
 
 from pullback.compiler.ir.graph import Graph, fingerprint
 from pullback.compiler.ir.kinds import MAP, OPAQUE
-from pullback.compiler.runtime.disk_cache import summed
+from pullback.compiler.runtime.disk_cache import NOTHING, summed
 from pullback.compiler.runtime.llvm import describe_translator
-from pullback.compiler.target import get_target
+from pullback.compiler.target import Options, Target
 from pullback.core.lowering import windows
 from pullback.core.op import REGISTRY, Op
 
-__all__ = ["question"]
+__all__ = ["make_cache_key"]
 
 PACKAGE = __name__.split(".")[0]
 PACKAGES = ("compiler", "core", "numerics", "ops")  # whose files decide what becomes of a graph
@@ -35,12 +35,18 @@ class Unsaid(Exception):  # noqa: N818
     """There is something whose meaning ends with this process."""
 
 
-def question(graph: Graph, *more: Any) -> list[str] | None:
-    """What the program for ``graph``, as it was traced, depends on; None if that cannot be said."""
+def make_cache_key(cache: Any, graph: Graph, target: Target, options: Options) -> bytes | None:
+    """Return the key of the program for a traced graph; None if it cannot be kept."""
+    lines = None if cache is NOTHING else _describe(graph, target, options)
+    return None if lines is None else cache.key("program", *lines)
+
+
+def _describe(graph: Graph, target: Target, options: Options) -> list[str] | None:
+    """Return all that a program depends on as text; None if some of it has a meaning in this process only."""
     about = _compiler()
     if about is None:
         return None
-    lines = [about, describe_translator(get_target()), repr(more)]
+    lines = [about, describe_translator(target), repr(tuple(options))]
     seen: dict[Any, int] = {}
     dtypes: dict[Any, str] = {}
     ops: dict[int, str] = {}

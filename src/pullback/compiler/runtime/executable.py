@@ -8,26 +8,18 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from functools import cached_property
-from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.compiler.ir.graph import Graph
-from pullback.compiler.passes.simplify import rewritten
 from pullback.compiler.runtime.abi.entry import Leaves, Result, entry, trusted
-from pullback.compiler.runtime.cache_key import question
-from pullback.compiler.runtime.disk_cache import NOTHING, default_cache
 from pullback.compiler.runtime.guard_pages import Guards
-from pullback.compiler.runtime.llvm import TranslatorError, blas, code_key, library, recalled
-from pullback.compiler.runtime.manifest import Kernel, Slot, arrays_of, packed, unpacked
-from pullback.compiler.runtime.threads import get_num_threads, pool, possible, usable
-from pullback.compiler.schedule.memory import ALIGN
-from pullback.compiler.target import get_target
+from pullback.compiler.runtime.link import Linked
+from pullback.compiler.runtime.manifest import HostOp, Slot
+from pullback.compiler.target import ALIGN
 from pullback.errors import CompileError
 
-__all__ = ["Native", "Source"]
+__all__ = ["Executable"]
 
 HOLE = object()
 
@@ -41,114 +33,19 @@ class Step(NamedTuple):
     gone: tuple[int, ...]
 
 
-class Source:
-    """A program as it was written down, and what it becomes on its way to machine code, when somebody asks."""
+class Executable:
+    """A program whose machine code is in memory."""
 
-    def __init__(self, traced: Graph) -> None:
-        self.traced = traced
-        self.spent = 0.0
-
-    @cached_property
-    def graph(self) -> Graph:
-        """Shortened."""
-        begin = perf_counter()
-        made = rewritten(self.traced)
-        self.spent = (perf_counter() - begin) * 1e3
-        return made
-
-    @cached_property
-    def prepared(self) -> Graph:
-        """Of nothing but what there is machine code for."""
-        from pullback.compiler import pipeline  # not needed by a program found in the disk cache
-
-        return pipeline.prepared(self.graph)
-
-
-class Native:
-    """A graph as machine code."""
-
-    def __init__(self, source: Source, cache: bool = True, threads: int | None = None) -> None:
-        begin = perf_counter()
-        self.source, self.target = source, get_target()
-        own = -threads if threads is not None else max(usable(), get_num_threads())
-        self.threads = own if possible() else 1
-        self.stats: dict[str, float] = {}
-        self.library: Any = None
-        self.addresses: dict[str, int] = {}
-        kept = default_cache() if cache else NOTHING
-        self.guarded = Guards().on
-        asked = question(source.traced, self.threads, self.guarded) if kept is not NOTHING else None
-        key = kept.key("program", *asked) if asked is not None else None
-        arrays = self._recalled(kept, key) if key is not None else None
-        if arrays is not None:
-            self.stats["load"] = (perf_counter() - begin) * 1e3
-        else:
-            arrays = self._made(kept, key)
-        self.slots: Sequence[Slot] = self.recipe.slots
-        self.inputs, self.outputs = self.recipe.inputs, self.recipe.outputs
+    def __init__(self, linked: Linked, guarded: bool = False) -> None:
+        self.manifest, arrays, self.host_ops = linked.contents
+        self.library, self.addresses, self.stats = linked.library, linked.addresses, linked.stats
+        self.slots: Sequence[Slot] = self.manifest.slots
+        self.inputs, self.outputs = self.manifest.inputs, self.manifest.outputs
         self.constants = {
             i: fitted(x, self.slots[i].shape, self.slots[i].dtype.newbyteorder("=")) for i, x in arrays.items()
         }
-        self.direct = trusted() and not self.guarded
+        self.direct = trusted() and not guarded
         self.run = self._runner()
-
-    def _made(self, kept: Any, key: bytes | None) -> dict[int, Any]:
-        """Go through the compiler, and keep what comes out of it; the constants."""
-        from pullback.compiler import pipeline  # not needed by a program found in the disk cache
-
-        begin = perf_counter()
-        assembly = self.assembly
-        self.recipe, arrays = pipeline.recipe_of(self.source.traced, self.source.prepared, assembly)
-        self.stats = {"write": (perf_counter() - begin) * 1e3 - self.source.spent}
-        names = self._names()
-        if names:
-            self.library, spent = library(assembly.text, names, self._imports(), kept, target=self.target)
-            self.addresses = self.library.addresses
-            self.stats.update(spent)
-        if key is not None:
-            self.recipe.code = code_key(assembly.text, kept, target=self.target).hex() if names else ""
-            text = packed(self.recipe, self.source.traced, arrays)
-            if text is not None:
-                kept.put(key, text)
-        return arrays
-
-    def _recalled(self, kept: Any, key: bytes) -> dict[int, Any] | None:
-        """Take the recipe and the code that were kept; the constants, or None if anything is missing or not right."""
-        data = kept.get(key)
-        if data is None:
-            return None
-        try:
-            self.recipe = unpacked(data)
-            arrays = arrays_of(self.recipe, self.source.traced)
-            names = self._names()
-            code = bytes.fromhex(self.recipe.code)
-        except (ValueError, LookupError):
-            return None
-        if names:
-            self.library = recalled(code, names, self._imports(), kept)
-            if self.library is None:
-                return None
-            self.addresses = self.library.addresses
-        return arrays
-
-    def _names(self) -> list[str]:
-        return [p.name for p in self.recipe.pieces if p.name]
-
-    def _imports(self) -> dict[str, int]:
-        wanted = [k for k in self.recipe.imports if k != "parallel"]
-        if not {*wanted} <= blas().keys():
-            raise TranslatorError(
-                "compile: this program has matrix products for OpenBLAS, which is not in NumPy's own package here."
-            )
-        found = {k: blas()[k] for k in wanted}
-        return found | pool() if "parallel" in self.recipe.imports else found
-
-    @cached_property
-    def assembly(self) -> Any:
-        """The program as text; that of one whose code was kept is written when somebody wants to read it."""
-        from pullback.compiler import pipeline  # not needed by a program found in the disk cache
-
-        return pipeline.assembled(self.source.prepared, self.target, self.threads, self.guarded)
 
     def __call__(self, values: Sequence[Any]) -> Any:
         return self.run(*values)
@@ -156,7 +53,7 @@ class Native:
     def _runner(self) -> Callable[..., Any]:
         if not self.direct:
             return self._by_hand
-        if any(p.kernel for p in self.recipe.pieces):
+        if any(p.host_op for p in self.manifest.pieces):
             pieces = Pieces(self)
             return pieces if pieces.complete else self._by_hand
         leaves = Leaves(HOLE, [HOLE] * len(self.inputs), self._kinds(self.inputs), (HOLE,) * len(self.outputs))
@@ -175,8 +72,8 @@ class Native:
         ``floats`` and ``switch`` are told for one that users come in by: which results are floats of Python's, and the
         word that tells whether the environment is the program's.
         """
-        pieces = self.recipe.pieces
-        if len(pieces) > 1 or any(p.kernel for p in pieces) or not self.direct:
+        pieces = self.manifest.pieces
+        if len(pieces) > 1 or any(p.host_op for p in pieces) or not self.direct:
             return None
         run = self.addresses[pieces[0].name] if pieces else 0
         results, taken = [], set(self.inputs) | set(self.constants)
@@ -184,7 +81,7 @@ class Native:
             n, python = self.slots[place], floats is not None and floats[i]
             results.append(Result(*((-1, place) if place in taken else (place, -1)), n.shape, n.dtype, python))
             taken.add(place)
-        return self.segment(run, leaves, self.inputs, results, otherwise, arena=self.recipe.arena, switch=switch)
+        return self.segment(run, leaves, self.inputs, results, otherwise, arena=self.manifest.arena, switch=switch)
 
     def hand(
         self, leaves: Leaves, otherwise: Callable[..., Any], given: Callable[..., Any], switch: int
@@ -200,7 +97,7 @@ class Native:
         """An entry for one piece; there is one slot more than the program knows of."""
         slots = [self.constants[i].ctypes.data if i in self.constants else 0 for i in range(len(self.slots) + 1)]
         held = self.library, self.constants
-        return entry(run, slots, inputs, results, leaves, otherwise, held=held, release=self.recipe.long, **how)
+        return entry(run, slots, inputs, results, leaves, otherwise, held=held, release=self.manifest.long, **how)
 
     def _kinds(self, places: Sequence[int]) -> list[tuple[tuple[int, ...], Any, Any]]:
         return [(self.slots[i].shape, self.slots[i].dtype, None) for i in places]
@@ -216,12 +113,13 @@ class Native:
                 arrays[i] = guards.copy(self.constants[i])
             elif arrays[i] is None and not n.kind.runs_on_host:
                 arrays[i] = guards.empty(n.shape, n.dtype)
-        arena = guards.arena(self.recipe.arena, self.recipe.blocks)
+        arena = guards.arena(self.manifest.arena, self.manifest.blocks)
         start = -(-arena.ctypes.data // ALIGN) * ALIGN
         kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
-        for piece in self.recipe.pieces:
-            if piece.kernel is not None:
-                for place, z in Opaque(self, piece.kernel).results(arrays):
+        ops = iter(self.host_ops)
+        for piece in self.manifest.pieces:
+            if piece.host_op is not None:
+                for place, z in HostCall(self, piece.host_op, next(ops)).results(arrays):
                     arrays[place] = guards.copy(z)
             else:
                 table = (ctypes.c_void_p * len(arrays))(*[0 if a is None else a.ctypes.data for a in arrays])
@@ -251,13 +149,13 @@ class Fitting:
         return self.call(*(fitted(v, shape, dtype) for v, (shape, dtype, _) in zip(values, self.kinds, strict=True)))
 
 
-class Opaque:
-    """An op that runs its NumPy kernel."""
+class HostCall:
+    """The call of an op that NumPy runs."""
 
-    def __init__(self, native: Native, kernel: Kernel) -> None:
-        at, otherwise, self.given, parts = kernel
-        source = native.source
-        self.op, self.params = (source.traced.nodes[at] if at >= 0 else source.prepared.nodes[otherwise]).data
+    def __init__(self, native: Executable, host_op: HostOp, op: tuple[Any, dict[str, Any]]) -> None:
+        self.op, self.params = op
+        self.given = host_op.given
+        parts = host_op.parts
         self.parts = [(place, part, native.slots[place].shape, native.slots[place].dtype) for place, part in parts]
 
     def results(self, env: list[Any]) -> list[tuple[int, Any]]:
@@ -276,18 +174,19 @@ class Opaque:
 class Pieces:
     """A program in several pieces."""
 
-    def __init__(self, native: Native) -> None:
+    def __init__(self, native: Executable) -> None:
         self.start = [native.constants.get(i) for i in range(len(native.slots))]
         self.inputs, self.outputs = native.inputs, native.outputs
         there = {*native.inputs, *native.constants}
         self.copied = [i in there or i in self.outputs[:at] for at, i in enumerate(self.outputs)]
-        self.size = native.recipe.arena + ALIGN
+        self.size = native.manifest.arena + ALIGN
         self.complete = True  # every piece has an entry
         self.spare: list[Any] = []  # memory for the pieces to use, one for each call that is under way
         steps: list[Step] = []
-        for p in native.recipe.pieces:
-            if p.kernel is not None:
-                opaque = Opaque(native, p.kernel)
+        ops = iter(native.host_ops)
+        for p in native.manifest.pieces:
+            if p.host_op is not None:
+                opaque = HostCall(native, p.host_op, next(ops))
                 places = tuple(part[0] for part in opaque.parts)
                 steps.append(Step(opaque.results, tuple(opaque.given), places, ()))
             else:
@@ -301,9 +200,9 @@ class Pieces:
             s._replace(gone=tuple(i for i, at in last.items() if at == number and i not in kept))
             for number, s in enumerate(steps)
         ]
-        self.opaque = [p.kernel is not None for p in native.recipe.pieces]
+        self.opaque = [p.host_op is not None for p in native.manifest.pieces]
 
-    def _entry(self, native: Native, name: str, given: tuple[int, ...], places: tuple[int, ...]) -> Any:
+    def _entry(self, native: Executable, name: str, given: tuple[int, ...], places: tuple[int, ...]) -> Any:
         arena = len(native.slots)
         kinds = [*native._kinds(given), ((self.size,), np.dtype(np.uint8), None)]
         leaves = Leaves(HOLE, [HOLE] * len(kinds), kinds, (HOLE,) * len(places))

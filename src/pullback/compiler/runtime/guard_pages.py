@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.schedule.memory import ALIGN
+from pullback.compiler.target import ALIGN
 from pullback.errors import CompileError
 
 __all__ = ["Guards"]

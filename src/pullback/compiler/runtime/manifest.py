@@ -7,6 +7,7 @@ the compiler to find out what the compiler knew.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from pullback.compiler.ir.graph import Graph
 from pullback.compiler.ir.kinds import CONSTANT, KINDS, Kind
 from pullback.compiler.runtime.disk_cache import summed
 
-__all__ = ["Kernel", "Piece", "Recipe", "Slot", "arrays_of", "packed", "unpacked"]
+__all__ = ["Contents", "HostOp", "Manifest", "Piece", "Slot", "pack", "unpack"]
 
 MOST = 1 << 20  # bytes of constants that are kept, of those that are not in the graph as it was traced
 
@@ -36,11 +37,11 @@ class Slot(NamedTuple):
         return size
 
 
-class Kernel(NamedTuple):
-    """An op that runs its NumPy kernel: where in the traced graph it is, or else in the prepared one."""
+class HostOp(NamedTuple):
+    """An op that NumPy runs: its node in the traced graph, or else in the legalized one, and its slots."""
 
     traced: int
-    prepared: int
+    legal: int
     given: list[int]  # slots
     parts: list[tuple[int, int]]  # the slot of each result that is asked for, and its place; -1 for the only one
 
@@ -50,7 +51,7 @@ class Piece(NamedTuple):
 
     name: str
     slots: list[int]
-    kernel: Kernel | None
+    host_op: HostOp | None
 
 
 class Constant(NamedTuple):
@@ -61,8 +62,8 @@ class Constant(NamedTuple):
     bytes: str
 
 
-@dataclass
-class Recipe:
+@dataclass(frozen=True)
+class Manifest:
     """Everything but the machine code."""
 
     code: str = ""  # the key under which that is kept
@@ -78,51 +79,79 @@ class Recipe:
     described: tuple[str, ...] = ()
 
 
-def packed(recipe: Recipe, traced: Graph, arrays: dict[int, Any]) -> bytes | None:
-    """As text, with the constants; None if it is too long, or there are arrays of another kind in it."""
-    if any(s.dtype.kind not in "biufc" for s in recipe.slots):
+class Contents(NamedTuple):
+    """What a program consists of besides machine code."""
+
+    manifest: Manifest
+    constants: dict[int, Any]  # arrays, by slot
+    host_ops: tuple[tuple[Any, dict[str, Any]], ...]  # op and parameters of each, in order
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name}: {value}" for name, value in vars(self.manifest).items())
+
+
+def pack(contents: Contents, traced: Graph) -> bytes | None:
+    """Return a manifest as text, with the constants.
+
+    None if these are too large, or of a dtype that cannot be written.
+    """
+    manifest, arrays, _ = contents
+    if any(s.dtype.kind not in "biufc" for s in manifest.slots):
         return None
     there = {_looks(n.data): n.number for n in traced.nodes if n.kind is CONSTANT} if arrays else {}
     found = [(slot, there.get(_looks(x), -1), x) for slot, x in arrays.items()]
     if sum(x.nbytes for _, at, x in found if at < 0) > MOST:
         return None
-    recipe = replace(
-        recipe, constants=tuple(Constant(i, at, "" if at >= 0 else x.tobytes().hex()) for i, at, x in found)
+    manifest = replace(
+        manifest, constants=tuple(Constant(i, at, "" if at >= 0 else x.tobytes().hex()) for i, at, x in found)
     )
-    slots = [(s.kind.name, s.shape, s.dtype.str) for s in recipe.slots]
-    return json.dumps({**vars(recipe), "slots": slots}, separators=(",", ":")).encode()
+    slots = [(s.kind.name, s.shape, s.dtype.str) for s in manifest.slots]
+    return json.dumps({**vars(manifest), "slots": slots}, separators=(",", ":")).encode()
 
 
 def _looks(x: Any) -> Any:
     return x.shape, x.dtype.str, summed(x.tobytes())
 
 
-def arrays_of(recipe: Recipe, traced: Graph) -> dict[int, Any]:
-    """The constants of a recipe that was kept; a ValueError if they are not as it says."""
+def unpack(data: bytes, traced: Graph, get_legalized: Callable[[], Graph]) -> Contents:
+    """Return the contents of a program that was packed; ValueError or LookupError if they are not of this graph."""
+    manifest = _unpack_manifest(data)
+    return Contents(manifest, _unpack_constants(manifest, traced), _find_host_ops(manifest, traced, get_legalized))
+
+
+def _unpack_constants(manifest: Manifest, traced: Graph) -> dict[int, Any]:
     found = {}
-    for slot, at, text in recipe.constants:
-        _, shape, dtype = recipe.slots[slot]
+    for slot, at, text in manifest.constants:
+        _, shape, dtype = manifest.slots[slot]
         if at < 0:
             found[slot] = (np.frombuffer(bytes.fromhex(text), dtype) if text else np.zeros(0, dtype)).reshape(shape)
         elif traced.nodes[at].kind is CONSTANT and (traced.nodes[at].shape, traced.nodes[at].dtype) == (shape, dtype):
             found[slot] = traced.nodes[at].data
         else:
-            raise ValueError("no recipe of this graph")
+            raise ValueError("no manifest of this graph")
     return found
 
 
-def unpacked(data: bytes) -> Recipe:
-    """The recipe again; a ValueError if this is none."""
+def _find_host_ops(
+    manifest: Manifest, traced: Graph, get_legalized: Callable[[], Graph]
+) -> tuple[tuple[Any, dict[str, Any]], ...]:
+    wanted = [p.host_op for p in manifest.pieces if p.host_op is not None]
+    legalized = get_legalized() if any(h.traced < 0 for h in wanted) else None
+    nodes = [traced.nodes[h.traced] if legalized is None or h.traced >= 0 else legalized.nodes[h.legal] for h in wanted]
+    return tuple(n.data for n in nodes)
+
+
+def _unpack_manifest(data: bytes) -> Manifest:
     try:
         found = json.loads(data)
-        if found.keys() != {f.name for f in fields(Recipe)}:
-            raise ValueError("no recipe: there is something else in it")
+        if found.keys() != {f.name for f in fields(Manifest)}:
+            raise ValueError("no manifest: there is something else in it")
         found["slots"] = tuple(
             Slot(KINDS[kind], tuple(shape), np.dtype(dtype)) for kind, shape, dtype in found["slots"]
         )
-        found["pieces"] = tuple(Piece(a, b, Kernel(*c) if c is not None else None) for a, b, c in found["pieces"])
+        found["pieces"] = tuple(Piece(a, b, HostOp(*c) if c is not None else None) for a, b, c in found["pieces"])
         found["constants"] = tuple(Constant(*c) for c in found["constants"])
-        made = Recipe(**found)
+        made = Manifest(**found)
         named = [
             *made.inputs,
             *made.outputs,
@@ -130,7 +159,7 @@ def unpacked(data: bytes) -> Recipe:
             *(i for p in made.pieces for i in p.slots),
         ]
         if not all(0 <= i < len(made.slots) for i in named):
-            raise ValueError("no recipe: it names slots that it does not have")
+            raise ValueError("no manifest: it names slots that it does not have")
     except (TypeError, AttributeError, KeyError) as error:
-        raise ValueError(f"no recipe: {error}") from None
+        raise ValueError(f"no manifest: {error}") from None
     return made

@@ -23,7 +23,9 @@ from functools import lru_cache
 from typing import Any
 
 from pullback.compiler.runtime.disk_cache import default_cache
+from pullback.compiler.runtime.guard_pages import Guards
 from pullback.compiler.runtime.llvm import library
+from pullback.compiler.target import Options
 from pullback.errors import ArgumentError
 
 __all__ = ["get_num_threads", "set_num_threads"]
@@ -308,3 +310,9 @@ def checked(what: str, n: Any) -> int:
     if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MOST:
         raise ArgumentError(f"{what} must be a whole number from 1 to {MOST}, got {n!r}.")
     return n
+
+
+def choose_options(threads: int | None) -> Options:
+    """Return the options of programs that are compiled now, for ``threads`` threads, or as many as are set."""
+    wanted = -threads if threads is not None else max(usable(), get_num_threads())
+    return Options(wanted if possible() else 1, Guards().on)

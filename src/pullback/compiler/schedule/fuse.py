@@ -59,6 +59,12 @@ class Kernel:
         """The cost of all its nodes; to be used when no more nodes are added."""
         return sum(map(estimate_cost, self.nodes))
 
+    @property
+    def name(self) -> str:
+        """The shape of its loops, and its ops."""
+        rows = f" by rows of {list(self.axes[self.split :])}" if self.split else ""
+        return f"kernel {list(self.axes)}{rows}: {', '.join(n.name for n in self.nodes)}"
+
     def natural(self, node: Node) -> tuple[int, ...]:
         """The steps by which a value is made."""
         if self.levels[node.number] == FULL:
@@ -78,6 +84,9 @@ class Fused(NamedTuple):
     steps: list[Any]  # Kernels, and nodes of other kinds
     stored: set[int]  # numbers of the nodes that lie in memory
     virtual: set[int]  # numbers of those that are computed wherever they are used
+
+    def __str__(self) -> str:
+        return "\n".join(s.name if isinstance(s, Kernel) else f"{s!r} = {s.name}" for s in self.steps)
 
 
 def used_as(node: Node, shape: tuple[int, ...]) -> Use:
@@ -321,8 +330,8 @@ class Fusion:
         return [self._memory_of(step, a) for a in step.args]
 
 
-def fused(graph: Graph) -> Fused:
-    """The kernels of a program."""
+def fuse(graph: Graph) -> Fused:
+    """Return the kernels and the library calls of a legalized graph."""
     first = Fusion(graph).run()
     again = Again(graph, first).run()
     return Fusion(graph, frozenset(again)).run() if again else first

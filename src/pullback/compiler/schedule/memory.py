@@ -1,156 +1,102 @@
-"""Where the values between the steps of a program lie: by lifetime, in one block of memory and in results to come.
+"""Plan where every value of a program is: in an array that the program is given, or in the arena, by lifetime.
 
-A result is memory that the caller gets in the end; until it is written, values that are gone by then may lie in it.  A
-value may also take the very place of one that is read for the last time where it is made, element by element.
+Inputs, results, constants and what host ops take and give have slots: arrays that the program is called with.
 """
 
 from __future__ import annotations
 
-import mmap
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
-from pullback.errors import CompileError
+from pullback.compiler.ir.graph import Graph, Node, is_number
+from pullback.compiler.ir.kinds import CONSTANT
+from pullback.compiler.schedule.arena import Layout, Value, laid_apart, laid_out, verify
+from pullback.compiler.schedule.order import Step
 
-__all__ = ["ALIGN", "Layout", "Room", "Value", "laid_apart", "laid_out", "rounded", "verify"]
-
-ALIGN = 64
-ARENA = -1
-LARGEST = 64  # values that are placed first, the larger ones before the others; the rest in the order of time
-HOSTS = 32  # results that are tried
+__all__ = ["Memory", "plan_memory"]
 
 
-class Value(NamedTuple):
-    """Memory that is asked for: from the step that writes it to the last one that reads it."""
+class Memory(NamedTuple):
+    """The memory of a program: its slots, and the layout of all other values."""
 
-    key: Hashable
-    size: int
-    first: int
-    last: int
+    slots: list[Node]
+    slot: dict[int, int]  # by the number of a node
+    values: list[Value]  # that need memory besides the slots
+    results: dict[Hashable, tuple[int, Value]]  # with their slots
+    over: dict[Hashable, Hashable]  # which value is written over which
+    layout: Layout
 
+    def verify(self) -> None:
+        """Raise CompileError if a value is written over another one that is still needed."""
+        verify(self.layout, [*self.values, *(v for _, v in self.results.values())], self.over)
 
-class Room(NamedTuple):
-    """A place in the arena, or in the array of a slot: at its beginning, or from where a line of the cache is."""
-
-    slot: int
-    offset: int
-    lined: bool = True
-
-
-class Layout(NamedTuple):
-    """The rooms of all values, and how long the arena is."""
-
-    rooms: dict[Hashable, Room]
-    arena: int
-    blocks: list[tuple[int, int]]  # of an arena whose values lie apart: where each begins, and its size
-
-
-class Region:
-    """Memory in which rooms are given away, each for some time."""
-
-    def __init__(self, size: float, until: float) -> None:
-        self.size, self.until = size, until
-        self.taken: list[tuple[int, int, int, int]] = []  # offset, end, first and last step
-
-    def offset(self, v: Value) -> int | None:
-        """The first gap that is wide enough while a value is needed."""
-        at = 0
-        for offset, end, first, last in self.taken:
-            if first <= v.last and v.first <= last:
-                if offset - at >= v.size:
-                    break
-                at = max(at, end)
-        return at if at + v.size <= self.size else None
-
-    def take(self, v: Value, offset: int) -> None:
-        self.taken.append((offset, offset + rounded(v.size), v.first, v.last))
-        self.taken.sort()
-
-    def forget(self, step: int) -> None:
-        """What is gone before a step is in nobody's way after it."""
-        self.taken = [t for t in self.taken if t[3] >= step]
+    def __str__(self) -> str:
+        lines = [f"slot {i}: {n!r} {n.dtype}{list(n.shape)}" for i, n in enumerate(self.slots)]
+        for v in self.values:
+            room, name = self.layout.rooms[v.key], _describe_key(v.key)
+            where = f"slot {room.slot}" if room.slot >= 0 else "arena"
+            over = f", over {_describe_key(self.over[v.key])}" if v.key in self.over else ""
+            lines.append(f"{name}: {v.size} bytes at {where} + {room.offset}, steps {v.first} to {v.last}{over}")
+        return "\n".join([*lines, f"arena: {self.layout.arena} bytes"])
 
 
-def rounded(n: int) -> int:
-    return -(-n // ALIGN) * ALIGN
+def _describe_key(key: Hashable) -> str:
+    return " of step ".join(map(str, key)) if isinstance(key, tuple) else f"%{key}"
 
 
-def joined(
-    values: Iterable[Value], over: dict[Hashable, Hashable], results: dict[Hashable, Value]
-) -> tuple[list[Value], dict[Hashable, Hashable]]:
-    """Values that take each other's places as one, named by the first; and whose place every value has."""
-    whose: dict[Hashable, Hashable] = {}
-    found: dict[Hashable, Value] = {}
-    for v in sorted((*values, *results.values()), key=lambda v: v.first):
-        root = whose.get(over.get(v.key), v.key) if v.key in over else v.key
-        whose[v.key] = root
-        before = found.get(root, v)
-        found[root] = before._replace(size=max(before.size, v.size), last=max(before.last, v.last))
-    return list(found.values()), whose
+def plan_memory(graph: Graph, steps: Sequence[Step], guarded: bool = False) -> Memory:
+    """Return the memory of a program whose steps are done in this order.
+
+    With ``guarded`` every value has pages of its own, for tests.
+    """
+    slots = _give_slots(graph)
+    slot = {n.number: i for i, n in enumerate(slots)}
+    values: list[Value] = []
+    results: dict[Hashable, tuple[int, Value]] = {}
+    over: dict[Hashable, Hashable] = {}
+    last = {n.number: at for at, step in enumerate(steps) for n in (*step.stored, *step.read)}
+    wanted = {o.number for o in graph.outputs}
+    extent: dict[int, int] = {}  # bytes from where a value of the arena begins; what was there before may be longer
+    for at, step in enumerate(steps):
+        made = [n for n in step.stored if not n.kind.runs_on_host]
+        spent = [n for n in step.read if n.number in extent and last[n.number] == at]
+        free = [n for n in made if n.number in wanted or n.number not in slot]
+        for z, x in _find_overwrites(step, sorted(free, key=lambda z: z.number not in slot), spent):
+            is_result = z.number in slot
+            if is_result and x.number in over:  # results are not aligned: what is often read had better be
+                continue
+            if z.nbytes <= 2 * extent[x.number] <= (2 if is_result else 4) * z.nbytes:
+                over[z.number] = x.number
+                if not is_result:
+                    extent[z.number] = max(z.nbytes, extent[x.number])
+        for n in made:
+            if n.number not in slot:
+                extent.setdefault(n.number, n.nbytes)
+                values.append(Value(n.number, n.nbytes, at, last.get(n.number, at)))
+            elif n.number in wanted:
+                results[n.number] = slot[n.number], Value(n.number, n.nbytes, at, len(steps))
+        values += [Value((what, step.number), size, at, at) for what, size in step.scratch]
+    layout = (laid_apart if guarded else laid_out)(values, over, results)
+    return Memory(slots, slot, values, results, over, layout)
 
 
-def laid_out(values: list[Value], over: dict[Hashable, Hashable], results: dict[Hashable, tuple[int, Value]]) -> Layout:
-    """Rooms for values, of which some lie over others (``over``), some in results: by key, their slots and sizes."""
-    groups, whose = joined(values, over, {k: v for k, (_, v) in results.items()})
-    by_root = {g.key: g for g in groups}
-    homes = {whose[k]: (slot, v) for k, (slot, v) in results.items()}
-    arena = Region(float("inf"), float("inf"))
-    # a result is free until it is written, or what it is written over
-    hosts = {slot: Region(v.size - ALIGN + 1, by_root[root].first) for root, (slot, v) in homes.items()}
-    tried = sorted(sorted(hosts, key=lambda s: -hosts[s].size)[:HOSTS], key=lambda s: hosts[s].size)
-    free = sorted((g for g in groups if g.key not in homes), key=lambda g: (-g.size, g.first))
-    found = {root: Room(slot, 0, False) for root, (slot, _) in homes.items()}
-    length = 0
-
-    def place(g: Value) -> int:
-        for slot in tried:
-            if g.last < hosts[slot].until:
-                offset = hosts[slot].offset(g)
-                if offset is not None:
-                    hosts[slot].take(g, offset)
-                    found[g.key] = Room(slot, offset)
-                    return 0
-        offset = arena.offset(g)
-        assert offset is not None
-        arena.take(g, offset)
-        found[g.key] = Room(ARENA, offset)
-        return offset + rounded(g.size)
-
-    for g in free[:LARGEST]:
-        length = max(length, place(g))
-    for g in sorted(free[LARGEST:], key=lambda g: g.first):
-        for region in (arena, *(hosts[s] for s in tried)):
-            region.forget(g.first)
-        length = max(length, place(g))
-    return Layout({k: found[root] for k, root in whose.items()}, length, [])
+def _give_slots(graph: Graph) -> list[Node]:
+    """Return the nodes that have slots, in the order of the slots."""
+    found: dict[int, Node] = {n.number: n for n in (*graph.inputs, *graph.outputs) if n.kind is not CONSTANT}
+    users = graph.users()
+    for n in graph.nodes:
+        if n.kind is CONSTANT:
+            if not is_number(n) or any(u.kind.reads_memory for u in users[n.number]):
+                found[n.number] = n
+        elif n.kind.runs_on_host:
+            found.update((m.number, m) for m in (n, *n.args) if m.kind is not CONSTANT)
+    return list(found.values())
 
 
-def laid_apart(
-    values: list[Value], over: dict[Hashable, Hashable], results: dict[Hashable, tuple[int, Value]]
-) -> Layout:
-    """The same with a room of its own for every value, at the end of pages of its own, and a page between them."""
-    groups, whose = joined(values, over, {k: v for k, (_, v) in results.items()})
-    homes = {whose[k]: slot for k, (slot, _) in results.items()}
-    found, blocks, at = {}, [], 0
-    for g in groups:
-        if g.key in homes:
-            found[g.key] = Room(homes[g.key], 0, False)
-            continue
-        end = at + -(-rounded(g.size) // mmap.PAGESIZE) * mmap.PAGESIZE
-        found[g.key] = Room(ARENA, end - rounded(g.size))
-        blocks.append((end - rounded(g.size), g.size))
-        at = end + mmap.PAGESIZE
-    return Layout({k: found[root] for k, root in whose.items()}, at, blocks)
-
-
-def verify(layout: Layout, values: Iterable[Value], over: dict[Hashable, Hashable]) -> None:
-    """Refuse a layout in which a value is written while another one is needed that lies there."""
-    open_: list[tuple[Room, Value]] = []
-    for room, v in sorted(((layout.rooms[v.key], v) for v in values if v.size), key=lambda pair: pair[0]):
-        open_ = [(r, o) for r, o in open_ if r.slot == room.slot and (r.offset + o.size > room.offset or not r.lined)]
-        for r, o in open_:
-            early, late = sorted((o, v), key=lambda v: v.first)
-            same = r == room and over.get(late.key) == early.key and early.last == late.first
-            if late.first <= early.last and not same:
-                raise CompileError(f"the value {late.key} is written over {early.key}, which is needed.")
-        open_.append((room, v))
+def _find_overwrites(step: Step, made: list[Node], spent: list[Node]) -> Iterator[tuple[Node, Node]]:
+    """Yield which values of a step may be written over which that it reads for the last time, each of them once."""
+    for z in made if spent else ():
+        x = max((x for x in spent if step.may_overwrite(z, x)), key=lambda x: x.number, default=None)
+        if x is not None:
+            spent.remove(x)
+            yield z, x

@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
 from pullback.compiler.ir.graph import Node
 
-__all__ = ["Step", "in_time", "sequence"]
+__all__ = ["Step", "schedule", "sequence"]
+
+
+def _never(z: Node, x: Node) -> bool:
+    return False
 
 
 class Step(NamedTuple):
-    """A kernel or a call, with the values it leaves in memory and those it takes from there."""
+    """A kernel or a call, with the values that it stores and reads, and the memory that it needs besides them."""
 
     what: Any
     stored: tuple[Node, ...]
     read: tuple[Node, ...]
     fixed: bool = False  # not to be moved
+    scratch: tuple[tuple[str, int], ...] = ()  # names and bytes
+    may_overwrite: Callable[[Node, Node], bool] = _never  # whether a value may be written over one that is read
+
+    @property
+    def number(self) -> int:
+        number: int = self.what.number
+        return number
+
+    def __str__(self) -> str:
+        stored, read = (", ".join(map(repr, nodes)) for nodes in (self.stored, self.read))
+        return f"{stored} = {self.what.name}({read})"
 
 
-def in_time(steps: list[Step], wanted: set[int]) -> list[Step]:
-    """The same steps: what is cheap to keep is made late, and results that nobody waits for are written early."""
-    return _hastened(_delayed(steps, wanted), wanted)
+def schedule(steps: Sequence[Step], outputs: Sequence[Node]) -> tuple[Step, ...]:
+    """Return the steps in the order in which they are done.
+
+    What is cheap to keep is made late, and results that no other step reads are written early.
+    """
+    wanted = {o.number for o in outputs}
+    return tuple(_hastened(_delayed(list(steps), wanted), wanted))
 
 
 def _delayed(steps: list[Step], wanted: set[int]) -> list[Step]:

@@ -1,4 +1,4 @@
-"""What ``pb.data`` has: datasets."""
+"""Datasets: ``pb.data``."""
 
 from __future__ import annotations
 

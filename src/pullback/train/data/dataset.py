@@ -1,35 +1,35 @@
-"""Datasets: data in batches, in a seeded order, never more of it in memory than is needed."""
+"""Datasets: elements from arrays, generators and files, shuffled, batched and mapped without holding all in memory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from operator import index
 from typing import Any
 
 from pullback.core.convert import get_default_dtype
 from pullback.errors import ArgumentError, DataError
 from pullback.ops.random import uniform_int
-from pullback.train.data.files import csv_rows, parquet_rows
+from pullback.train.arguments import as_whole_number
+from pullback.train.data.files import open_csv, open_parquet
 from pullback.train.data.stages import (
-    Ahead,
-    Arrays,
-    Batches,
-    Generated,
-    Mapped,
-    Repeated,
-    Shuffled,
-    Skipped,
+    ArraySource,
+    Batch,
+    GeneratorSource,
+    Map,
+    Prefetch,
+    Repeat,
+    Shuffle,
+    Skip,
     Stage,
-    Taken,
+    Take,
 )
 
 __all__ = ["Dataset"]
 
 
 @dataclass
-class Place:
-    """Where a reader is: which epoch, how many elements of it were given, whether that were all."""
+class Position:
+    """The position of a reader: the epoch, how many of its elements were read, and whether those were all."""
 
     epoch: int
     position: int
@@ -37,10 +37,10 @@ class Place:
 
 
 class Dataset:
-    """Elements to go through, once for each epoch; made by ``from_arrays``, ``from_generator``, ``from_csv`` and
+    """Elements to iterate over, once for each epoch; made by ``from_arrays``, ``from_generator``, ``from_csv`` and
     ``from_parquet``.
 
-    Every method gives another dataset; nothing is read or computed before it is asked for.
+    Every method returns another dataset; elements are read and computed when they are iterated over.
 
     >>> x, y = np.arange(10.0).reshape(5, 2), np.arange(5)
     >>> data = pb.data.Dataset.from_arrays((x, y)).shuffle(seed=1).batch(2)
@@ -53,35 +53,35 @@ class Dataset:
     (1, 2) (1,)
     """
 
-    __slots__ = ("_continues", "_place", "_stage")
+    __slots__ = ("_continues", "_position", "_stage")
 
     def __init__(self, stage: Stage) -> None:
-        if not isinstance(stage, Stage):  # what a user gives, who looks for from_arrays
+        if not isinstance(stage, Stage):  # a user who wants from_arrays
             raise ArgumentError(
                 f"Dataset: got {type(stage).__name__}. Use Dataset.from_arrays, from_generator, from_csv or "
                 "from_parquet."
             )
         self._stage = stage
-        self._place = Place(0, 0)
-        self._continues = True  # the next reader begins at this place, not with the epoch after it
+        self._position = Position(0, 0)
+        self._continues = True  # whether the next reader starts at this position, not with the next epoch
 
-    # ---- from where
+    # ---- sources
 
     @classmethod
     def from_arrays(cls, arrays: Any) -> Dataset:
-        """The rows of an array, or of all arrays of a tuple, dict or other tree: one row of each makes an element.
+        """Return a dataset of the rows of an array, or of a tree of arrays: an element is one row of each.
 
-        The arrays are not copied, so that one may be a ``np.memmap`` of a file larger than memory.
-        Batches in their order are read-only views of them.
+        The arrays are not copied: one may be a ``np.memmap`` of a file larger than memory.
+        Batches that are not shuffled are read-only views of them.
 
         >>> list(pb.data.Dataset.from_arrays({"x": [[1.0, 2.0], [3.0, 4.0]], "y": [0, 1]}))[1]
         {'x': array([3., 4.], dtype=float32), 'y': np.int64(1)}
         """
-        return cls(Arrays(arrays))
+        return cls(ArraySource(arrays))
 
     @classmethod
     def from_generator(cls, function: Callable[[], Iterable[Any]]) -> Dataset:
-        """What a generator function gives; it is called anew for every epoch.
+        """Return a dataset of what a generator function yields; it is called once for every epoch.
 
         >>> def squares():
         ...     for i in range(5):
@@ -94,7 +94,7 @@ class Dataset:
                 f"from_generator: expected a function that returns an iterator, got {type(function).__name__}. "
                 "An iterator serves one epoch only: give the generator function itself, without calling it."
             )
-        return cls(Generated(function))
+        return cls(GeneratorSource(function))
 
     @classmethod
     def from_csv(
@@ -106,10 +106,10 @@ class Dataset:
         names: Any = None,
         delimiter: str = ",",
     ) -> Dataset:
-        """The rows of a CSV file as dicts by column; with ``label``, as pairs of such a dict and the label.
+        """Return a dataset of the rows of a CSV file: dicts by column; with ``label``, pairs of a dict and the label.
 
         Columns are floats of the default dtype (an empty cell is NaN) unless ``dtypes``, one or a dict by column, says
-        otherwise; ``names`` are for a file whose first line is data already.
+        otherwise; ``names`` gives the column names of a file without a header line.
 
         >>> import pathlib, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -120,11 +120,11 @@ class Dataset:
         [(array([[5.1, 3.5],
                [6.2, 2.9]], dtype=float32), array([0, 1]))]
         """
-        return cls(csv_rows(path, columns, label, dtypes, names, delimiter, get_default_dtype()))
+        return cls(open_csv(path, columns, label, dtypes, names, delimiter, get_default_dtype()))
 
     @classmethod
     def from_parquet(cls, path: Any, columns: Any = None, label: Any = None) -> Dataset:
-        """The rows of a Parquet file, as of ``from_csv``, with the dtypes of the file.  Needs pyarrow.
+        """Return a dataset of the rows of a Parquet file, like ``from_csv``, with the file's dtypes.  Needs pyarrow.
 
         >>> import pathlib, tempfile
         >>> import pyarrow, pyarrow.parquet
@@ -134,97 +134,97 @@ class Dataset:
         ...     list(pb.data.Dataset.from_parquet(path, label="kind").batch(2))
         [({'width': array([3.5, 2.9])}, array([0, 1]))]
         """
-        return cls(parquet_rows(path, columns, label))
+        return cls(open_parquet(path, columns, label))
 
-    # ---- made into others
+    # ---- stages
 
     def shuffle(
         self, buffer_size: int | None = None, seed: int | None = None, reshuffle_each_iteration: bool = True
     ) -> Dataset:
-        """The elements in an order that ``seed`` decides, another one in each epoch.
+        """Shuffle the elements, in another order in each epoch.
 
-        Arrays are shuffled as a whole.  Of a generator or file ``buffer_size`` elements are held and mixed.
-        Without a seed one is drawn as ``pb.random.seed`` says.
+        Arrays are shuffled as a whole; elements of a generator or file are shuffled in a buffer of ``buffer_size``.
+        Without a ``seed`` one is drawn from the generator that ``pb.random.seed`` seeds.
 
         >>> data = pb.data.Dataset.from_arrays(np.arange(5)).shuffle(seed=3)
         >>> [int(x) for x in data], [int(x) for x in data]
         ([4, 2, 1, 3, 0], [1, 4, 0, 2, 3])
         """
         if buffer_size is not None:
-            buffer_size = _whole("shuffle", "buffer_size", buffer_size, 1)
+            buffer_size = as_whole_number("shuffle", "buffer_size", buffer_size, 1)
         elif self._stage.rows(0) is None:
             raise ArgumentError(
-                f"shuffle: {self!r} can only be read in order, so that elements are mixed in a buffer. Give its "
+                f"shuffle: {self!r} can only be read in order, so that it is shuffled in a buffer. Give its "
                 "buffer_size, such as shuffle(1000, seed=0)."
             )
-        seed = int(uniform_int([], 0, 2**31 - 1)) if seed is None else _whole("shuffle", "seed", seed, 0)
-        return Dataset(Shuffled(self._stage, buffer_size, seed, bool(reshuffle_each_iteration)))
+        seed = int(uniform_int([], 0, 2**31 - 1)) if seed is None else as_whole_number("shuffle", "seed", seed, 0)
+        return Dataset(Shuffle(self._stage, buffer_size, seed, bool(reshuffle_each_iteration)))
 
     def batch(self, batch_size: int, drop_remainder: bool = False) -> Dataset:
-        """Groups of ``batch_size`` elements, stacked; the last may be smaller, or is left out by ``drop_remainder``.
+        """Stack every ``batch_size`` elements to a batch; the last may be smaller, or is dropped by ``drop_remainder``.
 
         >>> list(pb.data.Dataset.from_arrays(np.arange(5)).batch(2))
         [array([0, 1]), array([2, 3]), array([4])]
         """
-        return Dataset(Batches(self._stage, _whole("batch", "batch_size", batch_size, 1), bool(drop_remainder)))
+        return Dataset(Batch(self._stage, as_whole_number("batch", "batch_size", batch_size, 1), bool(drop_remainder)))
 
     def map(self, function: Callable[..., Any]) -> Dataset:
-        """``function`` of each element; an element that is a tuple gives it several arguments.
+        """Apply ``function`` to each element; the parts of a tuple are its arguments.
 
-        What it gives should depend on nothing else, so that resuming is exact.
+        Its result should depend on nothing else, so that resuming is exact.
 
         >>> list(pb.data.Dataset.from_arrays((np.arange(3), np.ones(3))).map(lambda x, y: x + y))
         [np.float64(1.0), np.float64(2.0), np.float64(3.0)]
         """
         if not callable(function):
             raise ArgumentError(f"map: expected a function, got {type(function).__name__}.")
-        return Dataset(Mapped(self._stage, function))
+        return Dataset(Map(self._stage, function))
 
     def prefetch(self, buffer_size: int = 2) -> Dataset:
-        """The same; up to ``buffer_size`` elements are made ahead in a thread, while the present one is used.
+        """Compute up to ``buffer_size`` elements ahead, in a thread, while the current one is used.
 
         >>> list(pb.data.Dataset.from_arrays(np.arange(5)).batch(2).prefetch())
         [array([0, 1]), array([2, 3]), array([4])]
         """
-        return Dataset(Ahead(self._stage, _whole("prefetch", "buffer_size", buffer_size, 1)))
+        return Dataset(Prefetch(self._stage, as_whole_number("prefetch", "buffer_size", buffer_size, 1)))
 
     def take(self, count: int) -> Dataset:
-        """The first ``count`` elements of each epoch.
+        """Keep the first ``count`` elements of each epoch.
 
         >>> [int(x) for x in pb.data.Dataset.from_arrays(np.arange(5)).take(2)]
         [0, 1]
         """
-        return Dataset(Taken(self._stage, _whole("take", "count", count, 0)))
+        return Dataset(Take(self._stage, as_whole_number("take", "count", count, 0)))
 
     def skip(self, count: int) -> Dataset:
-        """All but the first ``count`` elements of each epoch.
+        """Leave out the first ``count`` elements of each epoch.
 
         >>> [int(x) for x in pb.data.Dataset.from_arrays(np.arange(5)).skip(3)]
         [3, 4]
         """
-        return Dataset(Skipped(self._stage, _whole("skip", "count", count, 0)))
+        return Dataset(Skip(self._stage, as_whole_number("skip", "count", count, 0)))
 
     def repeat(self, count: int | None = None) -> Dataset:
-        """``count`` epochs as one, shuffled as epochs are; without a count they never end.
+        """Make ``count`` epochs one, each shuffled in its own order; without a count it never ends.
 
         >>> list(pb.data.Dataset.from_arrays(np.arange(3)).repeat(2).batch(4))
         [array([0, 1, 2, 0]), array([1, 2])]
         """
-        return Dataset(Repeated(self._stage, None if count is None else _whole("repeat", "count", count, 0)))
+        return Dataset(Repeat(self._stage, None if count is None else as_whole_number("repeat", "count", count, 0)))
 
     # ---- reading
 
     def __iter__(self) -> Iterator[Any]:
         if not self._continues:
-            self._place = Place(self._place.epoch + 1, 0)
+            self._position = Position(self._position.epoch + 1, 0)
         self._continues = False
-        return _read(self._stage, self._place)
+        return _iterate(self._stage, self._position)
 
     def __len__(self) -> int:
         n = self._stage.length()
         if isinstance(n, int):
             return n
-        # A TypeError, which list() takes for an answer.
+        # ArgumentError is a TypeError, which list() takes as "no length hint".
         raise ArgumentError(f"len: the length of {self!r} is {'not known before it was read' if n is None else n}.")
 
     def __bool__(self) -> bool:
@@ -233,10 +233,10 @@ class Dataset:
     def __repr__(self) -> str:
         return f"Dataset({self._stage!r})"
 
-    # ---- where it is
+    # ---- position
 
     def state(self) -> dict[str, int]:
-        """Where the latest reader is: a few integers, from which ``resume`` goes on exactly there.
+        """Return the position of the latest reader, as a dict of integers that ``resume`` takes.
 
         >>> data = pb.data.Dataset.from_arrays(np.arange(6)).batch(2)
         >>> for batch in data:
@@ -244,19 +244,19 @@ class Dataset:
         >>> data.state()
         {'epoch': 0, 'position': 1, 'length': 3}
         """
-        place = self._place
-        made = {"epoch": place.epoch, "position": place.position}
-        if place.ended:
-            made = {"epoch": place.epoch + 1, "position": 0}
+        position = self._position
+        made = {"epoch": position.epoch, "position": position.position}
+        if position.ended:
+            made = {"epoch": position.epoch + 1, "position": 0}
         n = self._stage.length()
         if isinstance(n, int):
             made["length"] = n
         return made | {f"seed_{i}": seed for i, seed in enumerate(self._stage.seeds())}
 
     def resume(self, state: Any) -> Dataset:
-        """Go on where ``state`` was taken: the next reader gives the rest of that epoch.  Returns the dataset.
+        """Continue where ``state`` was taken: the next reader gives the rest of that epoch.  Returns the dataset.
 
-        The orders are those of the state's seeds.  Arrays and Parquet files are not read up to there; generators are.
+        Shuffles use the state's seeds.  Arrays and Parquet files skip to the position; generators are run up to it.
 
         >>> data = pb.data.Dataset.from_arrays(np.arange(6)).shuffle(seed=0).batch(2)
         >>> reader = iter(data)
@@ -265,40 +265,30 @@ class Dataset:
         >>> bool((next(iter(again)) == second).all())
         True
         """
-        mine = self.state()
+        own = self.state()
         if not isinstance(state, dict) or not {"epoch", "position"} <= state.keys():
-            raise ArgumentError(f"resume: expected what state() gave, a dict with epoch and position, got {state!r}.")
-        if state.keys() != mine.keys() or state.get("length") != mine.get("length"):
+            raise ArgumentError(f"resume: expected a dict with epoch and position, from state(), got {state!r}.")
+        if state.keys() != own.keys() or state.get("length") != own.get("length"):
             raise DataError(
-                f"resume: the state is of another dataset: {state!r}, and that of this one is {mine!r}. "
-                "Make the dataset with the same steps and as many elements."
+                f"resume: the state is of another dataset: {state!r}, and that of this one is {own!r}. "
+                "Make the dataset with the same stages and as many elements."
             )
-        numbers = {name: _whole("resume", name, value, 0) for name, value in state.items()}
+        numbers = {name: as_whole_number("resume", name, value, 0) for name, value in state.items()}
         if numbers["position"] > numbers.get("length", numbers["position"]):
             raise DataError(f"resume: position {numbers['position']} is after the end, at {numbers['length']}.")
         seeds = [value for name, value in sorted(numbers.items(), key=_seed_number) if name.startswith("seed_")]
-        self._stage = self._stage.reseeded(seeds)
-        self._place = Place(numbers["epoch"], numbers["position"])
+        self._stage = self._stage.with_seeds(seeds)
+        self._position = Position(numbers["epoch"], numbers["position"])
         self._continues = True
         return self
 
 
-def _read(stage: Stage, place: Place) -> Iterator[Any]:
-    for element in stage.elements(place.epoch, place.position):
-        place.position += 1
+def _iterate(stage: Stage, position: Position) -> Iterator[Any]:
+    for element in stage.elements(position.epoch, position.position):
+        position.position += 1
         yield element
-    place.ended = True
+    position.ended = True
 
 
 def _seed_number(item: tuple[str, int]) -> int:
     return int(item[0].removeprefix("seed_")) if item[0].startswith("seed_") else -1
-
-
-def _whole(what: str, argument: str, value: Any, least: int) -> int:
-    try:
-        number = index(value)
-    except TypeError:
-        number = -1
-    if isinstance(value, bool) or number < least:
-        raise ArgumentError(f"{what}: {argument} must be an integer of {least} or more, got {value!r}.")
-    return number

@@ -1,4 +1,4 @@
-"""Rows from files, a part at a time: CSV, and Parquet, for which this is the door that pyarrow comes in by."""
+"""Rows of CSV and Parquet files, read in blocks; the only module that imports pyarrow."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ import numpy as np
 from pullback.core.convert import as_dtype
 from pullback.core.tree import mapped
 from pullback.errors import ArgumentError, DataError, MissingPackageError
-from pullback.train.data.stages import Stage, flat, regrouped
+from pullback.train.data.stages import Stage, flatten, regroup
 
-ROWS = 256  # read at once where elements are asked for one by one
-WORDS = {"true": True, "1": True, "false": False, "0": False}
+BLOCK_ROWS = 256  # read at once where elements are read one by one
+BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
-def chosen(what: str, there: list[str], columns: Any, labels: list[str]) -> list[str]:
-    """The columns that are read; all but the labels if none are named."""
-    if twice := sorted({name for name in there if there.count(name) > 1}):
+def choose_columns(what: str, file_columns: list[str], columns: Any, labels: list[str]) -> list[str]:
+    """Return the columns to read; all but the labels if none are named."""
+    if twice := sorted({name for name in file_columns if file_columns.count(name) > 1}):
         raise DataError(f"{what}: the column names must differ, but {twice} come more than once. Give names=[...].")
-    wanted = [name for name in there if name not in labels] if columns is None else list(columns)
-    if missing := [name for name in [*wanted, *labels] if name not in there]:
-        raise DataError(f"{what}: there is no column {', '.join(map(repr, missing))}. The columns are {there}.")
+    wanted = [name for name in file_columns if name not in labels] if columns is None else list(columns)
+    if missing := [name for name in [*wanted, *labels] if name not in file_columns]:
+        raise DataError(f"{what}: there is no column {', '.join(map(repr, missing))}. The columns are {file_columns}.")
     return wanted
 
 
-def with_label(columns: dict[str, Any], names: list[str], label: Any) -> Any:
-    """A block as it is given to users: a dict of columns, beside the label if there is one."""
+def pair_with_label(columns: dict[str, Any], names: list[str], label: Any) -> Any:
+    """Return a block as users get it: a dict of columns, in a pair with the label if there is one."""
     features = {name: columns[name] for name in names}
     if label is None:
         return features
     return features, columns[label] if isinstance(label, str) else {name: columns[name] for name in label}
 
 
-def labels_of(label: Any) -> list[str]:
-    """The names of the columns that are labels."""
+def list_labels(label: Any) -> list[str]:
+    """Return the names of the columns that are labels."""
     return [] if label is None else [label] if isinstance(label, str) else list(label)
 
 
 @dataclass(frozen=True)
-class FileRows(Stage):
-    """What files of rows have in common: they are read in blocks."""
+class FileSource(Stage):
+    """The base of files of rows, which are read in blocks."""
 
     path: str
     columns: list[str]
@@ -56,8 +56,8 @@ class FileRows(Stage):
         return os.path.basename(self.path)
 
     def _stream(self, epoch: int, start: int) -> Iterator[Any]:
-        for block in self._stream_blocks(epoch, start, ROWS):
-            for i in range(len(flat(block)[0])):
+        for block in self._stream_blocks(epoch, start, BLOCK_ROWS):
+            for i in range(len(flatten(block)[0])):
                 yield mapped(lambda x, i=i: x[i], block)
 
 
@@ -65,10 +65,10 @@ class FileRows(Stage):
 
 
 @dataclass(frozen=True, repr=False)
-class Csv(FileRows):
+class CsvSource(FileSource):
     """The rows of a CSV file."""
 
-    there: list[str]
+    file_columns: list[str]
     header: bool
     dtypes: dict[str, np.dtype[Any]]
     delimiter: str
@@ -76,71 +76,78 @@ class Csv(FileRows):
     def _stream_blocks(self, epoch: int, start: int, size: int) -> Iterator[Any]:
         with open(self.path, newline="", encoding="utf-8-sig") as file:
             lines = csv.reader(file, delimiter=self.delimiter)
-            rows = filter(None, lines)  # blank lines are none
-            next(islice(rows, start + self.header, start + self.header), None)  # reads past them
-            while group := self._next(rows, lines, size):
-                columns = {name: self._column(name, group) for name in [*self.columns, *labels_of(self.label)]}
-                yield with_label(columns, self.columns, self.label)
+            rows = filter(None, lines)  # skips blank lines
+            next(islice(rows, start + self.header, start + self.header), None)  # skips the header and the first rows
+            while group := self._read_group(rows, lines, size):
+                columns = {
+                    name: self._convert_column(name, group) for name in [*self.columns, *list_labels(self.label)]
+                }
+                yield pair_with_label(columns, self.columns, self.label)
 
-    def _next(self, rows: Iterator[list[str]], lines: Any, size: int) -> list[tuple[int, list[str]]]:
+    def _read_group(self, rows: Iterator[list[str]], lines: Any, size: int) -> list[tuple[int, list[str]]]:
         group = []
         for row in islice(rows, size):
-            if len(row) != len(self.there):
+            if len(row) != len(self.file_columns):
                 raise DataError(
-                    f"from_csv: {self!r}, line {lines.line_num}: expected {len(self.there)} cells, got {len(row)}."
+                    f"from_csv: {self!r}, line {lines.line_num}: expected {len(self.file_columns)} cells, "
+                    f"got {len(row)}."
                 )
             group.append((lines.line_num, row))
         return group
 
-    def _column(self, name: str, group: list[tuple[int, list[str]]]) -> Any:
-        i, dtype = self.there.index(name), self.dtypes[name]
+    def _convert_column(self, name: str, group: list[tuple[int, list[str]]]) -> Any:
+        i, dtype = self.file_columns.index(name), self.dtypes[name]
         cells = [row[i].strip() for _, row in group]
         if dtype.kind == "U":
             return np.array(cells, dtype)
         if dtype.kind == "f":
             cells = [cell or "nan" for cell in cells]
         try:
-            return np.array([WORDS[cell.lower()] for cell in cells] if dtype.kind == "b" else cells, dtype)
+            return np.array([BOOLEANS[cell.lower()] for cell in cells] if dtype.kind == "b" else cells, dtype)
         except (ValueError, KeyError, OverflowError):
-            line, cell = next((n, cell) for (n, _), cell in zip(group, cells, strict=True) if not _reads(cell, dtype))
+            line, cell = next(
+                (n, cell) for (n, _), cell in zip(group, cells, strict=True) if not _is_readable(cell, dtype)
+            )
             raise DataError(
                 f"from_csv: {self!r}, line {line}, column {name!r}: {cell!r} is not {dtype}. Give the column another "
                 f"dtype, such as dtypes={{{name!r}: str}}, or leave it out with columns=[...]."
             ) from None
 
 
-def _reads(cell: str, dtype: np.dtype[Any]) -> bool:
+def _is_readable(cell: str, dtype: np.dtype[Any]) -> bool:
     try:
-        return cell.lower() in WORDS if dtype.kind == "b" else bool(np.array([cell], dtype).size)
+        return cell.lower() in BOOLEANS if dtype.kind == "b" else bool(np.array([cell], dtype).size)
     except (ValueError, OverflowError):
         return False
 
 
-def csv_rows(path: Any, columns: Any, label: Any, dtypes: Any, names: Any, delimiter: str, default: Any) -> Csv:
-    """The rows of a CSV file, of which only the first line is read now."""
+def open_csv(path: Any, columns: Any, label: Any, dtypes: Any, names: Any, delimiter: str, default: Any) -> CsvSource:
+    """Return the rows of a CSV file; only its first line is read now."""
     path = os.fspath(path)
     with open(path, newline="", encoding="utf-8-sig") as file:
         first = next(filter(None, csv.reader(file, delimiter=delimiter)), None)
     if first is None:
         raise DataError(f"from_csv: {os.path.basename(path)} is empty.")
-    there = [cell.strip() for cell in first] if names is None else list(names)
-    if len(there) != len(first):
-        raise DataError(f"from_csv: names has {len(there)} names, but the first line has {len(first)} cells: {first}.")
-    wanted = chosen("from_csv", there, columns, labels_of(label))
-    given = dtypes if isinstance(dtypes, dict) else dict.fromkeys(there, default if dtypes is None else dtypes)
-    if unknown := [name for name in given if name not in there]:
-        raise ArgumentError(f"from_csv: dtypes names {unknown}, but the columns are {there}.")
-    kinds = {name: as_dtype(given.get(name, default), "from_csv") for name in there}
+    file_columns = [cell.strip() for cell in first] if names is None else list(names)
+    if len(file_columns) != len(first):
+        raise DataError(
+            f"from_csv: names has {len(file_columns)} names, but the first line has {len(first)} cells: {first}."
+        )
+    wanted = choose_columns("from_csv", file_columns, columns, list_labels(label))
+    given = dtypes if isinstance(dtypes, dict) else dict.fromkeys(file_columns, default if dtypes is None else dtypes)
+    if unknown := [name for name in given if name not in file_columns]:
+        raise ArgumentError(f"from_csv: dtypes names {unknown}, but the columns are {file_columns}.")
+    kinds = {name: as_dtype(given.get(name, default), "from_csv") for name in file_columns}
     if complex_ones := [name for name, dtype in kinds.items() if dtype.kind not in "fiubU"]:
         raise ArgumentError(f"from_csv: columns hold floats, integers, bools or text, not {kinds[complex_ones[0]]}.")
-    return Csv(path, wanted, label, there, names is None, kinds, delimiter)
+    return CsvSource(path, wanted, label, file_columns, names is None, kinds, delimiter)
 
 
 # ---- Parquet
 
 
 @cache
-def _door() -> Any:
+def _import_parquet() -> Any:
     try:
         import pyarrow.parquet
     except ImportError:
@@ -151,8 +158,8 @@ def _door() -> Any:
 
 
 @dataclass(frozen=True, repr=False)
-class Parquet(FileRows):
-    """The rows of a Parquet file; of the file only the columns and row groups that are needed are read."""
+class ParquetSource(FileSource):
+    """The rows of a Parquet file; only the needed columns and row groups are read."""
 
     number: int
 
@@ -160,11 +167,11 @@ class Parquet(FileRows):
         return self.number
 
     def _stream_blocks(self, epoch: int, start: int, size: int) -> Iterator[Any]:
-        return regrouped(self._blocks(start, size), size)
+        return regroup(self._read_blocks(start, size), size)
 
-    def _blocks(self, start: int, size: int) -> Iterator[Any]:
-        read = list(dict.fromkeys([*self.columns, *labels_of(self.label)]))
-        with _door().ParquetFile(self.path) as file:
+    def _read_blocks(self, start: int, size: int) -> Iterator[Any]:
+        read = list(dict.fromkeys([*self.columns, *list_labels(self.label)]))
+        with _import_parquet().ParquetFile(self.path) as file:
             group = 0
             while group < file.num_row_groups and file.metadata.row_group(group).num_rows <= start:
                 start -= file.metadata.row_group(group).num_rows
@@ -174,10 +181,10 @@ class Parquet(FileRows):
                 left = part.slice(min(start, len(part)))
                 start = max(0, start - len(part))
                 if len(left):
-                    columns = {name: self._column(name, left.column(name)) for name in read}
-                    yield with_label(columns, self.columns, self.label)
+                    columns = {name: self._convert_column(name, left.column(name)) for name in read}
+                    yield pair_with_label(columns, self.columns, self.label)
 
-    def _column(self, name: str, column: Any) -> Any:
+    def _convert_column(self, name: str, column: Any) -> Any:
         made = column.to_numpy(zero_copy_only=False)
         if made.dtype.kind == "O" and all(isinstance(x, str) for x in made):
             return made.astype(str)
@@ -190,15 +197,15 @@ class Parquet(FileRows):
         return made
 
 
-def parquet_rows(path: Any, columns: Any, label: Any) -> Parquet:
-    """The rows of a Parquet file, of which only the description is read now."""
+def open_parquet(path: Any, columns: Any, label: Any) -> ParquetSource:
+    """Return the rows of a Parquet file; only its metadata is read now."""
     path = os.fspath(path)
-    parquet = _door()
+    parquet = _import_parquet()
     try:
         with parquet.ParquetFile(path) as file:
-            number, there = file.metadata.num_rows, list(file.schema_arrow.names)
+            number, file_columns = file.metadata.num_rows, list(file.schema_arrow.names)
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:  # pyarrow's errors are of these kinds
         raise DataError(f"from_parquet: {os.path.basename(path)} cannot be read as Parquet: {error}") from None
-    return Parquet(path, chosen("from_parquet", there, columns, labels_of(label)), label, number)
+    return ParquetSource(path, choose_columns("from_parquet", file_columns, columns, list_labels(label)), label, number)

@@ -1,4 +1,4 @@
-"""The stages that a dataset goes through.  Each can begin in any epoch at any element: that is all resuming needs."""
+"""The stages of a dataset's pipeline; each can start at any element of any epoch, which is what resuming needs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from pullback.core.convert import as_array
 from pullback.core.tree import mapped, replaced
 from pullback.errors import ArgumentError, DataError, ShapeError
 
-FOREVER = 2**32  # more than the epochs that an endless repetition comes to
+ENDLESS = 2**32  # epochs that an endless repetition reserves; it never gets through them
 NUMBERS = {bool, int, float}
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Elements that can be had in any order: which ones, one of them, many of them as one block."""
+class RowAccess:
+    """Random access to elements: their order, a function that gets one, and a function that gets many as one block."""
 
     order: Any  # a range or an array of indices
     at: Callable[[int], Any]
@@ -32,51 +32,51 @@ class Rows:
 
 @dataclass(frozen=True)
 class Stage:
-    """What all stages can do.  Those with rows need say no more; streams say how their elements come."""
+    """The base of all stages.  One with random access defines ``rows``; one that is a stream defines ``_stream``."""
 
-    def rows(self, epoch: int) -> Rows | None:
-        """Access in any order; None for a stream."""
+    def rows(self, epoch: int) -> RowAccess | None:
+        """Return random access to the elements of an epoch; None for a stream."""
         return None
 
     def length(self) -> int | float | None:
-        """How many elements an epoch has; None if nobody knows, infinite if it has no end."""
+        """Return how many elements an epoch has; None if that is not known, infinity if it does not end."""
         rows = self.rows(0)
         return None if rows is None else len(rows.order)
 
     def elements(self, epoch: int, start: int) -> Iterator[Any]:
-        """The elements of an epoch from number ``start`` on."""
+        """Return the elements of an epoch from number ``start`` on."""
         rows = self.rows(epoch)
         return self._stream(epoch, start) if rows is None else map(rows.at, rows.order[start:])
 
     def blocks(self, epoch: int, start: int, size: int) -> Iterator[Any]:
-        """The same with ``size`` elements in one; only the last block may be smaller."""
+        """Return the elements of an epoch in blocks of ``size``; only the last block may be smaller."""
         rows = self.rows(epoch)
         if rows is None:
             return self._stream_blocks(epoch, start, size)
         return (rows.block(rows.order[i : i + size]) for i in range(start, len(rows.order), size))
 
     def _stream(self, epoch: int, start: int) -> Iterator[Any]:
-        """The elements of what has no rows."""
+        """Return the elements of a stream."""
         raise NotImplementedError
 
     def _stream_blocks(self, epoch: int, start: int, size: int) -> Iterator[Any]:
-        """The blocks of what has no rows."""
+        """Return the blocks of a stream."""
         elements = self._stream(epoch, start)
         while group := list(islice(elements, size)):
-            yield stacked(group)
+            yield stack_elements(group)
 
     def seeds(self) -> list[int]:
-        """The seeds of all that is left to chance, from the source on."""
+        """Return the seeds of all shuffles, from the source on."""
         return []
 
-    def reseeded(self, seeds: list[int]) -> Stage:
-        """The same with other seeds."""
+    def with_seeds(self, seeds: list[int]) -> Stage:
+        """Return the same stage with other seeds."""
         return self
 
 
 @dataclass(frozen=True)
-class Later(Stage):
-    """A stage after another one."""
+class DerivedStage(Stage):
+    """A stage that changes the elements of another one."""
 
     source: Stage
 
@@ -86,23 +86,23 @@ class Later(Stage):
     def seeds(self) -> list[int]:
         return self.source.seeds()
 
-    def reseeded(self, seeds: list[int]) -> Stage:
-        return replace(self, source=self.source.reseeded(seeds))
+    def with_seeds(self, seeds: list[int]) -> Stage:
+        return replace(self, source=self.source.with_seeds(seeds))
 
 
 # ---- sources
 
 
-class Arrays(Stage):
-    """Trees of arrays of equal length; an element is one row of each."""
+class ArraySource(Stage):
+    """A tree of arrays of equal length; an element is one row of each."""
 
     def __init__(self, tree: Any) -> None:
-        object.__setattr__(self, "tree", mapped(self._taken, tree, whole=is_plain_list))
-        lengths = {len(x) for x in flat(self.tree)}
+        object.__setattr__(self, "tree", mapped(self._as_rows, tree, whole=is_plain_list))
+        lengths = {len(x) for x in flatten(self.tree)}
         if not lengths:
             raise DataError(f"from_arrays: expected arrays or a tree of arrays, got {tree!r}.")
         if len(lengths) > 1:
-            shapes = ", ".join(str(x.shape) for x in flat(self.tree))
+            shapes = ", ".join(str(x.shape) for x in flatten(self.tree))
             raise ShapeError(f"from_arrays: the arrays must have the same number of rows, got shapes {shapes}.")
         object.__setattr__(self, "size", lengths.pop())
 
@@ -110,32 +110,32 @@ class Arrays(Stage):
     size: int
 
     @staticmethod
-    def _taken(x: Any) -> Any:
-        made = as_leaf(x, "from_arrays")
+    def _as_rows(x: Any) -> Any:
+        made = as_leaf_array(x, "from_arrays")
         if not made.ndim:
             raise ShapeError(f"from_arrays: expected arrays with rows, got a single number: {x!r}.")
         seen = made.view()
-        seen.flags.writeable = False  # a batch in order is a part of the user's own array
+        seen.flags.writeable = False  # a batch in order is a view of the user's array
         return seen
 
     def __repr__(self) -> str:
         return f"{self.size} rows"
 
-    def rows(self, epoch: int) -> Rows:
-        return Rows(range(self.size), self._at, self._block)
+    def rows(self, epoch: int) -> RowAccess:
+        return RowAccess(range(self.size), self._at, self._block)
 
     def _at(self, i: int) -> Any:
         return mapped(lambda x: x[i], self.tree)
 
     def _block(self, indices: Any) -> Any:
-        if isinstance(indices, range):  # in order, so that nothing need be copied
+        if isinstance(indices, range):  # in order: views, no copies
             return mapped(lambda x: x[indices.start : indices.stop], self.tree)
         return mapped(lambda x: x.take(indices, axis=0), self.tree)
 
 
 @dataclass(frozen=True)
-class Generated(Stage):
-    """What a function's iterator gives; the function is called for every epoch."""
+class GeneratorSource(Stage):
+    """The elements of the iterator that a function returns; the function is called once for every epoch."""
 
     function: Callable[[], Iterable[Any]]
 
@@ -151,12 +151,12 @@ class Generated(Stage):
         return islice(made, start, None)
 
 
-# ---- in another order, in groups, changed
+# ---- shuffle, batch, map
 
 
 @dataclass(frozen=True)
-class Shuffled(Later):
-    """In an order that the seed and the epoch decide; a stream is mixed within a buffer."""
+class Shuffle(DerivedStage):
+    """The elements in an order that depends on the seed and the epoch; a stream is shuffled within a buffer."""
 
     buffer: int | None
     seed: int
@@ -165,39 +165,39 @@ class Shuffled(Later):
     def __repr__(self) -> str:
         return f"{self.source!r} > shuffle"
 
-    def _chance(self, epoch: int) -> np.random.Generator:
+    def _make_generator(self, epoch: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, epoch if self.reshuffle else 0])
 
-    def rows(self, epoch: int) -> Rows | None:
+    def rows(self, epoch: int) -> RowAccess | None:
         rows = self.source.rows(epoch)
         if rows is None:
             return None
-        return replace(rows, order=self._chance(epoch).permutation(np.asarray(rows.order, dtype=np.intp)))
+        return replace(rows, order=self._make_generator(epoch).permutation(np.asarray(rows.order, dtype=np.intp)))
 
     def _stream(self, epoch: int, start: int) -> Iterator[Any]:
-        return islice(self._mixed(epoch), start, None)
+        return islice(self._shuffle_stream(epoch), start, None)
 
-    def _mixed(self, epoch: int) -> Iterator[Any]:
-        chance = self._chance(epoch)
+    def _shuffle_stream(self, epoch: int) -> Iterator[Any]:
+        generator = self._make_generator(epoch)
         source = self.source.elements(epoch, 0)
         held = list(islice(source, self.buffer))
         for element in source:
-            i = int(chance.integers(len(held)))
+            i = int(generator.integers(len(held)))
             chosen, held[i] = held[i], element
             yield chosen
-        for i in chance.permutation(len(held)):
+        for i in generator.permutation(len(held)):
             yield held[i]
 
     def seeds(self) -> list[int]:
         return [*self.source.seeds(), self.seed]
 
-    def reseeded(self, seeds: list[int]) -> Stage:
-        return replace(self, source=self.source.reseeded(seeds[:-1]), seed=seeds[-1])
+    def with_seeds(self, seeds: list[int]) -> Stage:
+        return replace(self, source=self.source.with_seeds(seeds[:-1]), seed=seeds[-1])
 
 
 @dataclass(frozen=True)
-class Batches(Later):
-    """Groups of elements, stacked along a new first axis."""
+class Batch(DerivedStage):
+    """Batches of elements, stacked along a new first axis."""
 
     size: int
     drop: bool
@@ -205,10 +205,10 @@ class Batches(Later):
     def __repr__(self) -> str:
         return f"{self.source!r} > batch({self.size})"
 
-    def _number(self, n: int) -> int:
+    def _count_batches(self, n: int) -> int:
         return n // self.size if self.drop else -(-n // self.size)
 
-    def rows(self, epoch: int) -> Rows | None:
+    def rows(self, epoch: int) -> RowAccess | None:
         rows = self.source.rows(epoch)
         if rows is None:
             return None
@@ -216,57 +216,59 @@ class Batches(Later):
         def at(i: int) -> Any:
             return rows.block(rows.order[i * self.size : (i + 1) * self.size])
 
-        return Rows(range(self._number(len(rows.order))), at, lambda which: stacked([at(i) for i in which]))
+        return RowAccess(
+            range(self._count_batches(len(rows.order))), at, lambda which: stack_elements([at(i) for i in which])
+        )
 
     def length(self) -> int | float | None:
         n = self.source.length()
-        return self._number(n) if isinstance(n, int) else n
+        return self._count_batches(n) if isinstance(n, int) else n
 
     def _stream(self, epoch: int, start: int) -> Iterator[Any]:
         for block in self.source.blocks(epoch, start * self.size, self.size):
-            if not self.drop or len(flat(block)[0]) == self.size:
+            if not self.drop or len(flatten(block)[0]) == self.size:
                 yield block
 
 
 @dataclass(frozen=True)
-class Mapped(Later):
-    """A function of each element; a tuple gives the function more arguments."""
+class Map(DerivedStage):
+    """A function of each element; the parts of a tuple are its arguments."""
 
     function: Callable[..., Any]
 
     def __repr__(self) -> str:
         return f"{self.source!r} > map"
 
-    def _of(self, element: Any) -> Any:
+    def _apply(self, element: Any) -> Any:
         return self.function(*element) if isinstance(element, tuple) else self.function(element)
 
-    def rows(self, epoch: int) -> Rows | None:
+    def rows(self, epoch: int) -> RowAccess | None:
         rows = self.source.rows(epoch)
         if rows is None:
             return None
 
         def at(i: int) -> Any:
-            return self._of(rows.at(i))
+            return self._apply(rows.at(i))
 
-        return Rows(rows.order, at, lambda which: stacked([at(i) for i in which]))
+        return RowAccess(rows.order, at, lambda which: stack_elements([at(i) for i in which]))
 
     def _stream(self, epoch: int, start: int) -> Iterator[Any]:
-        return map(self._of, self.source.elements(epoch, start))
+        return map(self._apply, self.source.elements(epoch, start))
 
 
-# ---- a part, or several times
+# ---- take, skip, repeat
 
 
 @dataclass(frozen=True)
-class Taken(Later):
-    """The first elements, up to a number of them."""
+class Take(DerivedStage):
+    """The first ``count`` elements."""
 
     count: int
 
     def __repr__(self) -> str:
         return f"{self.source!r} > take({self.count})"
 
-    def rows(self, epoch: int) -> Rows | None:
+    def rows(self, epoch: int) -> RowAccess | None:
         rows = self.source.rows(epoch)
         return None if rows is None else replace(rows, order=rows.order[: self.count])
 
@@ -286,15 +288,15 @@ class Taken(Later):
 
 
 @dataclass(frozen=True)
-class Skipped(Later):
-    """All but the first elements."""
+class Skip(DerivedStage):
+    """All but the first ``count`` elements."""
 
     count: int
 
     def __repr__(self) -> str:
         return f"{self.source!r} > skip({self.count})"
 
-    def rows(self, epoch: int) -> Rows | None:
+    def rows(self, epoch: int) -> RowAccess | None:
         rows = self.source.rows(epoch)
         return None if rows is None else replace(rows, order=rows.order[self.count :])
 
@@ -310,8 +312,8 @@ class Skipped(Later):
 
 
 @dataclass(frozen=True)
-class Repeated(Later):
-    """Several epochs of the source as one; without a number, for ever."""
+class Repeat(DerivedStage):
+    """``count`` epochs of the source as one; without a count, endlessly many."""
 
     count: int | None
 
@@ -326,36 +328,36 @@ class Repeated(Later):
             return np.inf
         return None if n is None else n * self.count
 
-    def _epochs(self, epoch: int, start: int, begin: Callable[[int, int], Iterator[Any]]) -> Iterator[Any]:
-        """The source's epochs, from where ``start`` falls if one can count that far, else from the first."""
+    def _iterate_epochs(self, epoch: int, start: int, begin: Callable[[int, int], Iterator[Any]]) -> Iterator[Any]:
+        """Iterate over the source's epochs: from the one with element ``start``, or all if its length is not known."""
         n = self.source.length()
         first, start = divmod(start, n) if isinstance(n, int) and n else (0, start)
-        base = epoch * (FOREVER if self.count is None else self.count)
+        base = epoch * (ENDLESS if self.count is None else self.count)
         for i in count(first) if self.count is None else range(first, self.count):
             seen = 0
             source = begin(base + i, start if isinstance(n, int) else 0)
             for seen, element in enumerate(source, 1):  # noqa: B007
                 yield element
             if not seen and not start:
-                return  # an empty source, of which for ever is never
+                return  # an empty source stays empty however often it is repeated
             start = 0
 
     def _stream(self, epoch: int, start: int) -> Iterator[Any]:
-        given = self._epochs(epoch, start, self.source.elements)
+        given = self._iterate_epochs(epoch, start, self.source.elements)
         return given if isinstance(self.source.length(), int) else islice(given, start, None)
 
     def _stream_blocks(self, epoch: int, start: int, size: int) -> Iterator[Any]:
         if not isinstance(self.source.length(), int):
             return super()._stream_blocks(epoch, start, size)
-        return regrouped(self._epochs(epoch, start, lambda e, s: self.source.blocks(e, s, size)), size)
+        return regroup(self._iterate_epochs(epoch, start, lambda e, s: self.source.blocks(e, s, size)), size)
 
 
-# ---- ahead of time
+# ---- prefetch
 
 
 @dataclass(frozen=True)
-class Ahead(Later):
-    """The next elements are made in a thread while the present one is used."""
+class Prefetch(DerivedStage):
+    """The same elements; the next ones are computed in a thread while the current one is used."""
 
     size: int
 
@@ -363,14 +365,14 @@ class Ahead(Later):
         return f"{self.source!r} > prefetch({self.size})"
 
     def _stream(self, epoch: int, start: int) -> Iterator[Any]:
-        return _ahead(lambda: self.source.elements(epoch, start), self.size)
+        return _prefetch(lambda: self.source.elements(epoch, start), self.size)
 
     def _stream_blocks(self, epoch: int, start: int, size: int) -> Iterator[Any]:
-        return _ahead(lambda: self.source.blocks(epoch, start, size), self.size)
+        return _prefetch(lambda: self.source.blocks(epoch, start, size), self.size)
 
 
-def _ahead(begin: Callable[[], Iterator[Any]], size: int) -> Iterator[Any]:
-    """What the iterator gives, made in a thread that ends with this generator."""
+def _prefetch(begin: Callable[[], Iterator[Any]], size: int) -> Iterator[Any]:
+    """Iterate over what a thread computes ahead; the thread ends with this generator."""
     ready: queue.Queue[tuple[bool, Any]] = queue.Queue(size)
     stop = threading.Event()
 
@@ -384,7 +386,7 @@ def _ahead(begin: Callable[[], Iterator[Any]], size: int) -> Iterator[Any]:
         except BaseException as error:
             ready.put((False, error))
 
-    # The same settings as the reader's, such as the default dtype.
+    # With the context variables of the reader, such as the default dtype.
     thread = threading.Thread(target=copy_context().run, args=(produce,), name="pullback-prefetch", daemon=True)
     thread.start()
     try:
@@ -398,9 +400,9 @@ def _ahead(begin: Callable[[], Iterator[Any]], size: int) -> Iterator[Any]:
                 raise element
     finally:
         stop.set()
-        while not ready.empty():  # a producer that waits for room goes on, and sees that it should stop
+        while not ready.empty():  # wakes a producer that waits for room, so that it sees the event
             ready.get_nowait()
-        if not sys.is_finalizing():  # at the end of the process the thread does not run any more
+        if not sys.is_finalizing():  # then daemon threads do not run any more
             thread.join()
 
 
@@ -408,19 +410,19 @@ def _ahead(begin: Callable[[], Iterator[Any]], size: int) -> Iterator[Any]:
 
 
 def is_plain_list(tree: Any) -> bool:
-    """Whether a part of an element is a list of nothing but Python's own numbers, and so one array."""
+    """Return whether a part of an element is a nested list of Python numbers, which counts as one array."""
     return type(tree) is list and bool(tree) and all(type(x) in NUMBERS or is_plain_list(x) for x in tree)
 
 
-def flat(tree: Any) -> list[Any]:
-    """The leaves; a list of numbers is one leaf."""
+def flatten(tree: Any) -> list[Any]:
+    """Return the leaves of a tree; a list of numbers is one leaf."""
     found: list[Any] = []
     mapped(found.append, tree, whole=is_plain_list)
     return found
 
 
-def as_leaf(x: Any, what: str) -> Any:
-    """An array of what was given: Python's floats get the default dtype, integers and bools stay what they are."""
+def as_leaf_array(x: Any, what: str) -> Any:
+    """Return a leaf as an array: Python floats get the default dtype, integers and bools keep theirs."""
     if isinstance(x, str):
         return np.asarray(x)
     made = as_array(x, what=what)
@@ -430,9 +432,9 @@ def as_leaf(x: Any, what: str) -> Any:
     return made
 
 
-def stacked(elements: list[Any]) -> Any:
-    """One block of many elements: each leaf with a new first axis."""
-    columns = [flat(element) for element in elements]
+def stack_elements(elements: list[Any]) -> Any:
+    """Return many elements as one block: each leaf with a new first axis."""
+    columns = [flatten(element) for element in elements]
     first = columns[0]
     for i, column in enumerate(columns):
         if len(column) != len(first):
@@ -442,7 +444,7 @@ def stacked(elements: list[Any]) -> Any:
             )
     made = []
     for part in zip(*columns, strict=True):
-        arrays = [as_leaf(x, "batch") for x in part]
+        arrays = [as_leaf_array(x, "batch") for x in part]
         for i, x in enumerate(arrays):
             if x.shape != arrays[0].shape:
                 raise ShapeError(
@@ -454,21 +456,21 @@ def stacked(elements: list[Any]) -> Any:
     return replaced(whole, made)
 
 
-def regrouped(blocks: Iterator[Any], size: int) -> Iterator[Any]:
-    """Blocks of any lengths as blocks of one length; only the last may be smaller."""
+def regroup(blocks: Iterator[Any], size: int) -> Iterator[Any]:
+    """Return blocks of any lengths as blocks of one length; only the last may be smaller."""
     held: list[Any] = []
     number = 0
     for block in blocks:
         held.append(block)
-        number += len(flat(block)[0])
+        number += len(flatten(block)[0])
         while number >= size:
-            whole = held[0] if len(held) == 1 else _joined(held)
+            whole = held[0] if len(held) == 1 else _concatenate(held)
             yield mapped(lambda x: x[:size], whole)
             held = [mapped(lambda x: x[size:], whole)]
             number -= size
     if number:
-        yield _joined(held)
+        yield _concatenate(held)
 
 
-def _joined(blocks: list[Any]) -> Any:
+def _concatenate(blocks: list[Any]) -> Any:
     return mapped(lambda *parts: np.concatenate(parts), *blocks)

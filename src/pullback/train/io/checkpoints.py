@@ -11,8 +11,8 @@ import numpy as np
 
 from pullback.core.variable import Variable, by_name
 from pullback.errors import CheckpointError, DataError
-from pullback.train.io.saving import load, put, save
-from pullback.train.io.structure import built, described
+from pullback.train.io.saving import assign_all, load, save
+from pullback.train.io.structure import describe, rebuild
 from pullback.train.optim import optimizers, schedules
 from pullback.train.optim.step import Optimizer
 from pullback.typing import Shape
@@ -68,7 +68,7 @@ def write_model(
     path: Path, model: StoredModel, optimizer: Optimizer | None, names: tuple[list[str], list[str]] | None
 ) -> None:
     """Write everything that ``read_model`` needs; ``names`` are those of losses and metrics, if all have one."""
-    content = {"model": json.dumps(described(model, model.name)), **_collect_values(model, optimizer)}
+    content = {"model": json.dumps(describe(model, model.name)), **_collect_values(model, optimizer)}
     if optimizer is not None and names is not None:
         content |= _describe_training(optimizer, *names)
     save(path, content)
@@ -104,7 +104,7 @@ def _collect_state(model: StoredModel, optimizer: Optimizer) -> dict[str, Any]:
 
 def _describe_training(optimizer: Optimizer, losses: list[str], metrics: list[str]) -> dict[str, Any]:
     try:
-        config = described(optimizer.get_config(), "optimizer")
+        config = describe(optimizer.get_config(), "optimizer")
     except CheckpointError:  # a learning rate that is a function of the user's
         return {}
     training = {"optimizer": optimizer.name, "config": config, "loss": losses, "metrics": metrics}
@@ -131,7 +131,7 @@ def read_checkpoint(path: Path, model: StoredModel, optimizer: Optimizer | None)
     where = os.path.basename(os.fspath(path))
     _build(model, found)
     before = [(v, v.held) for v in model.variables]
-    put(f"load: {where}", found["weights"], model.named_variables(), casts=False)
+    assign_all(f"load: {where}", found["weights"], model.named_variables(), casts=False)
     try:
         _load_state(model, optimizer, found.get("optimizer"))
     except DataError as error:
@@ -154,13 +154,13 @@ def read_model(path: Path) -> tuple[Any, TrainingSettings | None]:
             "model.load_checkpoint(path)."
         )
     makers = {name: getattr(schedules, name) for name in schedules.__all__}
-    model = built(json.loads(found["model"]), where, makers)
+    model = rebuild(json.loads(found["model"]), where, makers)
     _build(model, found)
-    put(f"load_model: {where}", found["weights"], model.named_variables(), casts=False)
+    assign_all(f"load_model: {where}", found["weights"], model.named_variables(), casts=False)
     if "learning" not in found:
         return model, None
     training = json.loads(found["learning"])
-    optimizer = getattr(optimizers, training["optimizer"])(**built(training["config"], where, makers))
+    optimizer = getattr(optimizers, training["optimizer"])(**rebuild(training["config"], where, makers))
     _load_state(model, optimizer, found.get("optimizer"))
     return model, TrainingSettings(optimizer, training["loss"], training["metrics"])
 
@@ -194,7 +194,7 @@ def _load_state(model: StoredModel, optimizer: Optimizer | None, state: Mapping[
     # Slots of other models' variables stay; those of this model that the file does not have start anew.
     now = {k: x for k, x in optimizer.state_dict().items() if "/" in k and _variable_name(k) not in stored}
     for key, x in now.items():
-        new[key] = np.full_like(x, optimizer.start_of(key)) if _variable_name(key) in own else x
+        new[key] = np.full_like(x, optimizer.get_initial_value(key)) if _variable_name(key) in own else x
     optimizer.load_state_dict(new, [v for v in variables.values() if v.name in stored])
 
 

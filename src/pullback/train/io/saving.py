@@ -1,6 +1,6 @@
-"""Saving and loading: numbers in one safetensors file, their structure as JSON in its header, and no pickle.
+"""Save and load trees of arrays: one safetensors file, with the structure as JSON in its header and no pickle.
 
-This is the one door by which safetensors comes in.
+The only module that imports safetensors.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["load", "load_weights", "save"]
 
 FORMAT = 1
 HEADER = "pullback"  # the key of our JSON in the header of the file
-NUMBERS = (bool, int, float, str)  # held in the JSON itself; NumPy's scalars are arrays
+SCALARS = (bool, int, float, str)  # written into the JSON itself; NumPy scalars are written as arrays
 DTYPES = {
     "float64", "float32", "float16", "bool",
     "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8",
@@ -39,7 +39,7 @@ STALE = 3600  # seconds after which an unfinished file was left by a process tha
 
 
 @cache
-def _door() -> Any:
+def _import_safetensors() -> Any:
     try:
         import safetensors.numpy
     except ImportError:
@@ -50,14 +50,14 @@ def _door() -> Any:
     return safetensors
 
 
-# ---- out
+# ---- save
 
 
 def save(path: Any, tree: Any) -> None:
     """Write variables, or a tree of variables, arrays and numbers, to a safetensors file.
 
-    Variables alone, or in a list, are stored by their names, everything else by its place in the tree, as in
-    ``"layers/0/kernel"``.  Whatever happens meanwhile, there is either the former file or the whole new one.
+    Variables alone, or in a list, are stored by their names, everything else by its path in the tree, as in
+    ``"layers/0/kernel"``.  The file is replaced atomically: after a crash there is the old one or the whole new one.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -68,21 +68,21 @@ def save(path: Any, tree: Any) -> None:
            [1.]]), 'step': 7}
     """
     tensors: dict[str, Any] = {}
-    opened = _opened("save", tree)
-    structure = _described(opened, "", tensors)
-    _places("save", opened)
+    stored = _as_tree("save", tree)
+    structure = _describe(stored, "", tensors)
+    _collect_leaves("save", stored)
     sums = {name: zlib.crc32(x) for name, x in tensors.items()}
     header = {"format": FORMAT, "tree": structure, "crc32": sums}
-    written = _door().numpy.save(tensors, metadata={HEADER: json.dumps(header)})
-    _replace(Path(os.fspath(path)), written)
+    content = _import_safetensors().numpy.save(tensors, metadata={HEADER: json.dumps(header)})
+    _write_atomically(Path(os.fspath(path)), content)
 
 
-def _opened(what: str, tree: Any) -> Any:
-    """The tree itself; of a model, its variables; variables alone or in a list, by their names."""
+def _as_tree(what: str, tree: Any) -> Any:
+    """Return the tree to store: of a model its variables, of variables alone or in a list a dict by name."""
     if branches(tree) is None and callable(getattr(tree, "named_variables", None)):
         return tree.named_variables()
     if branches(tree) is None and isinstance(getattr(tree, "variables", None), list | tuple):
-        return _opened(what, list(tree.variables))
+        return _as_tree(what, list(tree.variables))
     if isinstance(tree, Variable):
         tree = [tree]
     if isinstance(tree, list | tuple) and tree and all(isinstance(v, Variable) for v in tree):
@@ -91,7 +91,7 @@ def _opened(what: str, tree: Any) -> Any:
 
 
 def _branches(tree: Any) -> list[tuple[Any, Any]] | None:
-    """The children of a node by their keys; None for a leaf."""
+    """Return the children of a node with their keys; None for a leaf."""
     parts = None if is_plain_list(tree) else branches(tree)
     if parts is None:
         return None
@@ -102,35 +102,35 @@ def _branches(tree: Any) -> list[tuple[Any, Any]] | None:
     return list(zip(names, parts[0], strict=True)) if names else list(enumerate(parts[0]))
 
 
-def _described(tree: Any, where: str, tensors: dict[str, Any]) -> Any:
-    """What JSON says of the tree; its arrays are put among ``tensors``."""
+def _describe(tree: Any, where: str, tensors: dict[str, Any]) -> Any:
+    """Return the structure of a tree as JSON data; its arrays are added to ``tensors``."""
     if tree is None:
         return None
-    if type(tree) in NUMBERS:
+    if type(tree) in SCALARS:
         return {"number": tree}
     children = _branches(tree)
     if children is None:
         name = where or "value"
-        tensors[name] = _written(tree, name)
+        tensors[name] = _as_storable(tree, name)
         return {"tensor": name}
     for key, _ in children:
         if type(key) not in (str, int):
             raise DataError(f"save: keys must be text or integers, got {key!r}{f' in {where!r}' if where else ''}.")
-    below = [(key, _described(child, f"{where}/{key}" if where else str(key), tensors)) for key, child in children]
+    below = [(key, _describe(child, f"{where}/{key}" if where else str(key), tensors)) for key, child in children]
     if isinstance(tree, list | tuple) and not hasattr(tree, "_fields"):
         return {"list" if isinstance(tree, list) else "tuple": [child for _, child in below]}
     return {"dict": below}
 
 
-def _written(x: Any, name: str) -> Any:
+def _as_storable(x: Any, name: str) -> Any:
     made = as_array(x, what=f"save: {name!r}")
     if made.dtype.name not in DTYPES:
         raise DataError(f"save: {name!r} has dtype {made.dtype}, which safetensors does not hold. Cast it first.")
     return np.ascontiguousarray(made, made.dtype.newbyteorder("=")).reshape(made.shape)
 
 
-def _replace(path: Path, content: bytes) -> None:
-    """Write a file beside ``path``, which takes its place when all of it is on the disk."""
+def _write_atomically(path: Path, content: bytes) -> None:
+    """Write a file beside ``path`` and rename it to ``path`` when all of it is on the disk."""
     if not path.parent.is_dir():
         raise FileNotFoundError(f"save: there is no folder '{path.parent}'. Make it first.")
     for left in path.parent.glob(f".{escape(path.name)}.*.unfinished"):
@@ -145,7 +145,7 @@ def _replace(path: Path, content: bytes) -> None:
         os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
-    if os.name == "posix":  # the new name is on the disk when the folder is
+    if os.name == "posix":  # the rename is on the disk when the folder is
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -153,15 +153,15 @@ def _replace(path: Path, content: bytes) -> None:
             os.close(folder)
 
 
-# ---- in
+# ---- load
 
 
 def load(path: Any, into: Any = None, names: Mapping[str, str] | None = None) -> Any:
-    """Read what ``save`` wrote, or any safetensors file; with ``into``, put it into those variables or that tree.
+    """Read what ``save`` wrote, or any safetensors file; with ``into``, load it into those variables or that tree.
 
-    Every name, shape and dtype of ``into`` must fit, or nothing is assigned and the error lists what does not.
-    Variables are assigned; arrays are replaced in the tree that is returned.  ``names`` says what names of the file
-    are called in ``into``.
+    Every name, shape and dtype of ``into`` must match, or nothing is assigned and the error lists the differences.
+    Variables are assigned; arrays are replaced in the tree that is returned.  ``names`` maps names in the file to
+    names in ``into``.
 
     >>> import os, tempfile
     >>> w, b = pb.variable([1.0, 2.0], name="w1"), pb.variable(0.5, name="b1")
@@ -176,17 +176,17 @@ def load(path: Any, into: Any = None, names: Mapping[str, str] | None = None) ->
     tensors, structure = _read(path)
     if into is None:
         if names is not None:
-            raise ArgumentError("load: names says what is called what in into, which is missing.")
-        return tensors if structure is None else _rebuilt(structure, tensors, where)
-    found = dict(tensors) if structure is None else dict(_named(_rebuilt(structure, tensors, where)))
-    return put(f"load: {where}", _renamed("load", found, names), into, casts=False)
+            raise ArgumentError("load: names maps names in the file to names in into, which is missing.")
+        return tensors if structure is None else _rebuild(structure, tensors, where)
+    found = dict(tensors) if structure is None else dict(_iterate_leaves(_rebuild(structure, tensors, where)))
+    return assign_all(f"load: {where}", _rename("load", found, names), into, casts=False)
 
 
 def load_weights(into: Any, weights: Any, names: Any = None) -> Any:
-    """Put a list of weights, as Keras's ``get_weights()`` gives, or a dict of them by name, into variables or a tree.
+    """Load a list of weights, as Keras's ``get_weights()`` returns, or a dict by name, into variables or a tree.
 
-    ``names`` says what they are called in ``into``: for a list one name each, for a dict a map of its names; without
-    it a list goes in order.  Floats of another width are cast.  Nothing is assigned unless all of it fits.
+    ``names`` are their names in ``into``: for a list one name each, for a dict a map of its names; without it a list
+    goes in order.  Floats of another width are cast.  Nothing is assigned unless everything matches.
 
     >>> kernel, bias = pb.variable(np.zeros((2, 1)), name="kernel"), pb.variable(np.zeros(1), name="bias")
     >>> pb.train.load_weights([kernel, bias], [np.array([3.0]), np.array([[1.0], [2.0]])], ["bias", "kernel"])
@@ -197,14 +197,14 @@ def load_weights(into: Any, weights: Any, names: Any = None) -> Any:
     Variable([7.], dtype=float64, name='bias')
     """
     if isinstance(weights, Mapping):
-        found = _renamed("load_weights", dict(weights), names)
+        found = _rename("load_weights", dict(weights), names)
     elif isinstance(weights, list | tuple):
         if isinstance(names, Mapping) or (names is not None and len(names) != len(weights)):
-            said = "a map" if isinstance(names, Mapping) else f"{len(names)} names"
+            given = "a map" if isinstance(names, Mapping) else f"{len(names)} names"
             raise ArgumentError(
-                f"load_weights: names must be a list of {len(weights)}, one for each weight, got {said}."
+                f"load_weights: names must be a list of {len(weights)}, one for each weight, got {given}."
             )
-        called = list(_places("load_weights", _opened("load_weights", into)) if names is None else names)
+        called = list(_collect_leaves("load_weights", _as_tree("load_weights", into)) if names is None else names)
         if len(called) != len(weights) or len(set(called)) != len(called):
             raise CheckpointError(
                 f"load_weights: {len(weights)} weights for {len(called)} places: {', '.join(called)}. "
@@ -214,34 +214,34 @@ def load_weights(into: Any, weights: Any, names: Any = None) -> Any:
     else:
         raise ArgumentError(f"load_weights: weights must be a list or a dict by name, got {type(weights).__name__}.")
     found = {name: as_array(x, what=f"load_weights: {name!r}") for name, x in found.items()}
-    return put("load_weights", found, into, casts=True)
+    return assign_all("load_weights", found, into, casts=True)
 
 
 def _read(path: Any) -> tuple[dict[str, Any], Any]:
-    """The arrays of a file by name, and the structure if we wrote it."""
-    safetensors, where = _door(), os.path.basename(os.fspath(path))
+    """Return the arrays of a file by name, and the structure if ``save`` wrote it."""
+    safetensors, where = _import_safetensors(), os.path.basename(os.fspath(path))
     if not os.path.isfile(path):
         raise FileNotFoundError(f"load: there is no file {os.fspath(path)!r}.")
     try:
         with safetensors.safe_open(os.fspath(path), framework="np") as file:
             header = (file.metadata() or {}).get(HEADER)
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        said = None if header is None else json.loads(header)
-        sums = {} if said is None else said["crc32"]
+        metadata = None if header is None else json.loads(header)
+        sums = {} if metadata is None else metadata["crc32"]
     except (safetensors.SafetensorError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(
             f"load: {where} is not a whole safetensors file with numbers that NumPy knows ({error}). "
             "It was cut short, changed, or is something else; load an earlier one."
         ) from None
-    if said is not None and said.get("format") != FORMAT:
-        raise CheckpointError(f"load: {where} is of format {said.get('format')}, this version reads format {FORMAT}.")
+    if metadata is not None and metadata.get("format") != FORMAT:
+        raise CheckpointError(f"load: {where} has format {metadata.get('format')}, this version reads {FORMAT}.")
     if wrong := sorted(name for name, crc in sums.items() if name not in tensors or zlib.crc32(tensors[name]) != crc):
         raise CheckpointError(f"load: {where} is damaged: {', '.join(wrong)} is not what was written.")
-    return tensors, None if said is None else said["tree"]
+    return tensors, None if metadata is None else metadata["tree"]
 
 
-def _rebuilt(structure: Any, tensors: dict[str, Any], where: str) -> Any:
-    """The tree that the JSON tells of.  Named tuples and dataclasses were written as dicts."""
+def _rebuild(structure: Any, tensors: dict[str, Any], where: str) -> Any:
+    """Return the tree that the JSON describes.  Named tuples and dataclasses were written as dicts."""
     if structure is None:
         return None
     ((kind, inside),) = structure.items()
@@ -250,34 +250,34 @@ def _rebuilt(structure: Any, tensors: dict[str, Any], where: str) -> Any:
     if kind == "tensor":
         return tensors[inside][()]
     if kind == "dict":
-        return {key: _rebuilt(child, tensors, where) for key, child in inside}
-    made = [_rebuilt(child, tensors, where) for child in inside]
+        return {key: _rebuild(child, tensors, where) for key, child in inside}
+    made = [_rebuild(child, tensors, where) for child in inside]
     return tuple(made) if kind == "tuple" else made
 
 
-def _named(tree: Any, where: str = "") -> Iterator[tuple[str, Any]]:
-    """Every leaf with the name that it has in a file."""
+def _iterate_leaves(tree: Any, where: str = "") -> Iterator[tuple[str, Any]]:
+    """Iterate over the leaves with their names in a file."""
     if tree is None:
         return
-    children = None if type(tree) in NUMBERS else _branches(tree)
+    children = None if type(tree) in SCALARS else _branches(tree)
     if children is None:
         yield where or "value", tree
         return
     for key, child in children:
-        yield from _named(child, f"{where}/{key}" if where else str(key))
+        yield from _iterate_leaves(child, f"{where}/{key}" if where else str(key))
 
 
-def _places(what: str, tree: Any) -> dict[str, Any]:
-    """The leaves by their names, which must differ."""
+def _collect_leaves(what: str, tree: Any) -> dict[str, Any]:
+    """Return the leaves by their names; raise an error if two are the same."""
     places: dict[str, Any] = {}
-    for name, leaf in _named(tree):
+    for name, leaf in _iterate_leaves(tree):
         if name in places:
             raise DataError(f"{what}: two parts of the tree are both called {name!r}. Rename a key.")
         places[name] = leaf
     return places
 
 
-def _renamed(what: str, found: dict[str, Any], names: Any) -> dict[str, Any]:
+def _rename(what: str, found: dict[str, Any], names: Any) -> dict[str, Any]:
     if names is None:
         return found
     if not isinstance(names, Mapping):
@@ -290,31 +290,31 @@ def _renamed(what: str, found: dict[str, Any], names: Any) -> dict[str, Any]:
     return made
 
 
-# ---- does it fit?
+# ---- assign
 
 
-def put(what: str, found: dict[str, Any], into: Any, casts: bool) -> Any:
-    """Assign and replace, after everything was found to fit."""
-    opened = _opened(what, into)
-    places = _places(what, opened)
+def assign_all(what: str, found: dict[str, Any], into: Any, casts: bool) -> Any:
+    """Assign variables and replace arrays, after checking that all names, shapes and dtypes match."""
+    tree = _as_tree(what, into)
+    places = _collect_leaves(what, tree)
     both = sorted(places.keys() & found.keys())
     parts = {
         "missing": sorted(places.keys() - found.keys()),
         "extra": sorted(found.keys() - places.keys()),
-        "different": [f"{name} ({said})" for name in both if (said := _misfit(places[name], found[name], casts))],
+        "different": [f"{name} ({why})" for name in both if (why := _find_mismatch(places[name], found[name], casts))],
     }
     if any(parts.values()):
-        said = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in parts.items() if names)
-        raise CheckpointError(f"{what} does not fit, so nothing was assigned. {said}.")
-    new = iter([_filled(place, found[name]) for name, place in places.items()])
-    return mapped(lambda _: next(new), into, whole=is_plain_list) if opened is into else into
+        differences = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in parts.items() if names)
+        raise CheckpointError(f"{what} does not fit, so nothing was assigned. {differences}.")
+    new = iter([_fill(place, found[name]) for name, place in places.items()])
+    return mapped(lambda _: next(new), into, whole=is_plain_list) if tree is into else into
 
 
-def _misfit(place: Any, x: Any, casts: bool) -> str:
-    """What is wrong with ``x`` in this place; nothing if it fits."""
-    if type(place) in NUMBERS or type(x) in NUMBERS:
+def _find_mismatch(place: Any, x: Any, casts: bool) -> str:
+    """Return why ``x`` does not fit this leaf; an empty text if it does."""
+    if type(place) in SCALARS or type(x) in SCALARS:
         same = type(x) is type(place) or (type(x) is int and type(place) is float)
-        return "" if same else f"{_said(x)}, expected {_said(place)}"
+        return "" if same else f"{_describe_value(x)}, expected {_describe_value(place)}"
     wanted = as_array(place, what="load")
     if x.shape != wanted.shape:
         return f"shape {x.shape}, expected {wanted.shape}"
@@ -322,13 +322,13 @@ def _misfit(place: Any, x: Any, casts: bool) -> str:
     return "" if fits else f"dtype {x.dtype}, expected {wanted.dtype}"
 
 
-def _said(x: Any) -> str:
-    return type(x).__name__ if type(x) in NUMBERS else f"an array of shape {np.shape(x)}"
+def _describe_value(x: Any) -> str:
+    return type(x).__name__ if type(x) in SCALARS else f"an array of shape {np.shape(x)}"
 
 
-def _filled(place: Any, x: Any) -> Any:
-    """The place with its new value: a variable is assigned to, anything else is made anew."""
-    if type(place) in NUMBERS:
+def _fill(place: Any, x: Any) -> Any:
+    """Return the leaf with its new value: a variable is assigned to, anything else is replaced."""
+    if type(place) in SCALARS:
         return type(place)(x)
     made = np.asarray(x, as_array(place, what="load").dtype)
     if isinstance(place, Variable):

@@ -1,4 +1,4 @@
-"""What a file can say of an object: its kind and its arguments, as JSON.  No code is in it, and none is run by it."""
+"""Objects as JSON: their class and constructor arguments; files contain no code, and loading them runs none."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ import numpy as np
 
 from pullback.errors import CheckpointError
 
-__all__ = ["Made", "built", "described"]
+__all__ = ["Configurable", "rebuild", "describe"]
 
 PLAIN = (bool, int, float, str, type(None))
 
 
-class Made:
-    """What is made of arguments that are its fields, and can be made again of them."""
+class Configurable:
+    """An object whose constructor arguments are its fields, so that it can be written to a file and made again."""
 
-    kinds: ClassVar[dict[str, type[Made]]] = {}  # by the names of the classes: those of a program are found too
-    known_as: ClassVar[str]
+    registry: ClassVar[dict[str, type[Configurable]]] = {}  # all subclasses by name, the user's too
+    registered_name: ClassVar[str]
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        other = Made.kinds.get(cls.__name__)  # a class of yours does not take the place of one of ours
+        other = Configurable.registry.get(cls.__name__)  # a user's class does not replace one of the library
         taken = other is not None and other.__module__ != cls.__module__
-        cls.known_as = f"{cls.__module__}.{cls.__name__}" if taken else cls.__name__
-        Made.kinds[cls.known_as] = cls
+        cls.registered_name = f"{cls.__module__}.{cls.__name__}" if taken else cls.__name__
+        Configurable.registry[cls.registered_name] = cls
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments it was made with."""
+        """Return the arguments it was made with."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Any:
-        """The same made again."""
+        """Return an object made with these arguments."""
         return cls(**config)
 
 
-def described(x: Any, where: str, seen: dict[int, tuple[int, Any]] | None = None) -> Any:
-    """``x`` as JSON can say it; ``where`` is for the error if it cannot.
+def describe(x: Any, where: str, seen: dict[int, tuple[int, Any]] | None = None) -> Any:
+    """Return an object as JSON data; ``where`` names it in the error if that is not possible.
 
-    What was ``seen`` before, such as a layer that is used in two places, is told of by its number.
+    An object that was ``seen`` before, such as a layer used twice, is referred to by its number.
 
-    >>> described(pb.initializers.constant(0.5), "dense_1")
+    >>> describe(pb.initializers.constant(0.5), "dense_1")
     {'kind': 'Constant', 'config': {'value': 0.5}}
-    >>> described((1, 2.0), "dense_1")
+    >>> describe((1, 2.0), "dense_1")
     {'tuple': [1, 2.0]}
     """
     seen = {} if seen is None else seen
@@ -56,52 +56,56 @@ def described(x: Any, where: str, seen: dict[int, tuple[int, Any]] | None = None
     if isinstance(x, np.dtype) or (isinstance(x, type) and issubclass(x, np.generic)):
         return str(np.dtype(x))
     if isinstance(x, tuple | list):
-        inside = [described(one, where, seen) for one in x]
-        return inside if isinstance(x, list) else {"tuple": inside}
+        items = [describe(item, where, seen) for item in x]
+        return items if isinstance(x, list) else {"tuple": items}
     if isinstance(x, dict):
-        return {"dict": {str(key): described(one, f"{where}: {key}", seen) for key, one in x.items()}}
-    if isinstance(x, Made):
-        if id(x) in seen:
-            return {"same": seen[id(x)][0]}
-        name = getattr(x, "name", where)
-        config = {key: described(one, f"{name}: {key}", seen) for key, one in x.get_config().items()}
-        seen[id(x)] = len(seen), x
-        return {"kind": x.known_as, "config": config}
-    if (made := getattr(x, "made", None)) is not None:
-        return {"call": made[0].__name__, "arguments": [described(one, where, seen) for one in made[1]]}
+        return {"dict": {str(key): describe(item, f"{where}: {key}", seen) for key, item in x.items()}}
+    if isinstance(x, Configurable):
+        return _describe_configurable(x, where, seen)
+    if (constructor := getattr(x, "constructor", None)) is not None:
+        return {"call": constructor[0].__name__, "arguments": [describe(item, where, seen) for item in constructor[1]]}
     raise CheckpointError(
         f"save: {where} is {x!r}, which a file cannot hold: it holds numbers, and names of what pullback has. "
         "Use a name, or a layer class of your own; or write the variables alone: pb.train.save(path, model)."
     )
 
 
-def built(said: Any, where: str, makers: Mapping[str, Callable[..., Any]], before: list[Any] | None = None) -> Any:
-    """What ``described`` told of; ``makers`` are the functions that may be called.
+def _describe_configurable(x: Configurable, where: str, seen: dict[int, tuple[int, Any]]) -> dict[str, Any]:
+    if id(x) in seen:
+        return {"same": seen[id(x)][0]}
+    name = getattr(x, "name", where)
+    config = {key: describe(item, f"{name}: {key}", seen) for key, item in x.get_config().items()}
+    seen[id(x)] = len(seen), x
+    return {"kind": x.registered_name, "config": config}
 
-    >>> built({"kind": "Constant", "config": {"value": 0.5}}, "model.safetensors", {})
+
+def rebuild(data: Any, where: str, makers: Mapping[str, Callable[..., Any]], before: list[Any] | None = None) -> Any:
+    """Return the object that ``describe`` described; ``makers`` are the functions that may be called.
+
+    >>> rebuild({"kind": "Constant", "config": {"value": 0.5}}, "model.safetensors", {})
     Constant(value=0.5)
     """
-    before = [] if before is None else before  # what was made, in the order of ``described``
-    if isinstance(said, list):
-        return [built(one, where, makers, before) for one in said]
-    if not isinstance(said, dict):
-        return said
-    if "array" in said:
-        return np.array(said["array"], said["dtype"])[()]
-    if "tuple" in said:
-        return tuple(built(one, where, makers, before) for one in said["tuple"])
-    if "dict" in said:
-        return {key: built(one, where, makers, before) for key, one in said["dict"].items()}
-    if "call" in said and said["call"] in makers:
-        return makers[said["call"]](*[built(one, where, makers, before) for one in said["arguments"]])
-    if "same" in said:
-        return before[said["same"]]
-    kind = Made.kinds.get(said.get("kind", ""))
+    before = [] if before is None else before  # the objects made so far, in the order of ``describe``
+    if isinstance(data, list):
+        return [rebuild(item, where, makers, before) for item in data]
+    if not isinstance(data, dict):
+        return data
+    if "array" in data:
+        return np.array(data["array"], data["dtype"])[()]
+    if "tuple" in data:
+        return tuple(rebuild(data["tuple"], where, makers, before))
+    if "dict" in data:
+        return {key: rebuild(item, where, makers, before) for key, item in data["dict"].items()}
+    if "call" in data and data["call"] in makers:
+        return makers[data["call"]](*rebuild(data["arguments"], where, makers, before))
+    if "same" in data:
+        return before[data["same"]]
+    kind = Configurable.registry.get(data.get("kind", ""))
     if kind is None:
         raise CheckpointError(
-            f"load_model: {where} has a {said.get('kind') or said.get('call')!r}, which is not known here. Import, or "
+            f"load_model: {where} has a {data.get('kind') or data.get('call')!r}, which is not known here. Import, or "
             "define, its class before."
         )
-    made = kind.from_config({key: built(one, where, makers, before) for key, one in said["config"].items()})
-    before.append(made)
-    return made
+    result = kind.from_config({key: rebuild(item, where, makers, before) for key, item in data["config"].items()})
+    before.append(result)
+    return result

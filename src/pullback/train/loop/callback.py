@@ -1,4 +1,4 @@
-"""What a callback is, and how all those of a ``fit`` are called as one."""
+"""The base class of callbacks, and the list that calls all callbacks of a ``fit``."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ HOOKS = ("on_train_begin", "on_epoch_begin", "on_batch_begin", "on_batch_end", "
 
 
 class Callback:
-    """What callbacks are made of; one of your own has some of these methods.
+    """The base class of callbacks; one of your own defines some of these methods.
 
-    ``self.model`` is the model in training; ``self.model.stop_training = True`` ends it.  ``logs`` has numbers by
+    ``self.model`` is the model in training; ``self.model.stop_training = True`` stops it.  ``logs`` has numbers by
     name: ``loss``, the metrics, and those of the validation with ``val_`` in front.
 
     >>> class Printing(pb.callbacks.Callback):
@@ -28,47 +28,47 @@ class Callback:
     """
 
     model: Any = None
-    stopped: str | None = None  # why it ended the training, if it did
-    last = False  # whether its turn is after the others', as it looks at what they have done
+    stopped: str | None = None  # why it stopped the training, if it did
+    last = False  # whether it is called after the others, as it reads what they have done
 
     @property
     def kind(self) -> str:
-        """What it is called, in messages and in checkpoints."""
+        """Its name in messages and checkpoints."""
         return snake_case(type(self).__name__)
 
     def on_train_begin(self, logs: Logs) -> None:
-        """Before the first epoch."""
+        """Called before the first epoch."""
 
     def on_epoch_begin(self, epoch: int, logs: Logs) -> None:
-        """Before the first batch of an epoch; the first epoch is 0."""
+        """Called before the first batch of an epoch; the first epoch is 0."""
 
     def on_batch_begin(self, batch: int, logs: Logs) -> None:
-        """Before a step."""
+        """Called before a step."""
 
     def on_batch_end(self, batch: int, logs: Logs) -> None:
-        """After a step."""
+        """Called after a step."""
 
     def on_epoch_end(self, epoch: int, logs: Logs) -> None:
-        """After an epoch and its validation."""
+        """Called after an epoch and its validation."""
 
     def on_train_end(self, logs: Logs) -> None:
-        """After the last epoch, or where training was stopped."""
+        """Called after the last epoch, or when training was stopped."""
 
     def state(self) -> dict[str, Any]:
-        """What it has to know to go on later, as numbers, text and arrays."""
+        """Return what it needs to continue later, as numbers, text and arrays."""
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what ``state`` gave."""
+        """Continue from what ``state`` returned."""
 
     def stop(self, why: str) -> None:
-        """End the training, and say why."""
+        """Stop the training, for this reason."""
         self.stopped = why
         self.model.stop_training = True
 
 
 class LambdaCallback(Callback):
-    """A callback made of functions; TensorFlow.js's names are known too, as in ``onEpochEnd``.
+    """A callback made of functions by hook; TensorFlow.js's names work too, as in ``onEpochEnd``.
 
     >>> shown = pb.callbacks.lambda_callback(on_epoch_end=lambda epoch, logs: print(epoch, logs))
     >>> shown.on_epoch_end(3, {"loss": 0.5})
@@ -90,71 +90,71 @@ class LambdaCallback(Callback):
 
 
 class CallbackList:
-    """All callbacks of a ``fit``, called as one.
+    """All callbacks of a ``fit``: each hook calls that hook of every callback.
 
-    They are given as one or as a list of them, or of dicts of functions: ``{"onEpochEnd": f}``.
+    Takes one callback or a list; a callback may be a dict of functions: ``{"onEpochEnd": f}``.
 
     >>> both = CallbackList([{"on_epoch_end": lambda epoch, logs: print(epoch)}, Callback()], model=None)
     >>> both.on_epoch_end(3, {})
     3
-    >>> both.has_batch_hooks  # whether logs have to be made for every batch
+    >>> both.has_batch_hooks  # whether logs are needed for every batch
     False
     """
 
     def __init__(self, given: Any, model: Any) -> None:
         listed = given if isinstance(given, list | tuple) else [] if given is None else [given]
-        self.callbacks = sorted((_one(callback) for callback in listed), key=lambda callback: callback.last)
+        self.callbacks = sorted((_as_callback(callback) for callback in listed), key=lambda callback: callback.last)
         for callback in self.callbacks:
             callback.model, callback.stopped = model, None
-        self._of = {hook: [getattr(c, hook) for c in self.callbacks if _has(c, hook)] for hook in HOOKS}
-        self.has_batch_hooks = bool(self._of["on_batch_begin"] or self._of["on_batch_end"])
+        self._hooks = {hook: [getattr(c, hook) for c in self.callbacks if _overrides_hook(c, hook)] for hook in HOOKS}
+        self.has_batch_hooks = bool(self._hooks["on_batch_begin"] or self._hooks["on_batch_end"])
 
     def on_train_begin(self, logs: Logs) -> None:
-        """Before the first epoch."""
-        for hook in self._of["on_train_begin"]:
+        """Called before the first epoch."""
+        for hook in self._hooks["on_train_begin"]:
             hook(logs)
 
     def on_epoch_begin(self, epoch: int, logs: Logs) -> None:
-        """Before an epoch."""
-        for hook in self._of["on_epoch_begin"]:
+        """Called before an epoch."""
+        for hook in self._hooks["on_epoch_begin"]:
             hook(epoch, logs)
 
     def on_batch_begin(self, batch: int, logs: Logs) -> None:
-        """Before a step."""
-        for hook in self._of["on_batch_begin"]:
+        """Called before a step."""
+        for hook in self._hooks["on_batch_begin"]:
             hook(batch, logs)
 
     def on_batch_end(self, batch: int, logs: Logs) -> None:
-        """After a step."""
-        for hook in self._of["on_batch_end"]:
+        """Called after a step."""
+        for hook in self._hooks["on_batch_end"]:
             hook(batch, logs)
 
     def on_epoch_end(self, epoch: int, logs: Logs) -> None:
-        """After an epoch."""
-        for hook in self._of["on_epoch_end"]:
+        """Called after an epoch."""
+        for hook in self._hooks["on_epoch_end"]:
             hook(epoch, logs)
 
     def on_train_end(self, logs: Logs) -> None:
-        """After the last epoch."""
-        for hook in self._of["on_train_end"]:
+        """Called after the last epoch."""
+        for hook in self._hooks["on_train_end"]:
             hook(logs)
 
     @property
     def stopped(self) -> str | None:
-        """Why the training was ended, if a callback said so."""
+        """Why a callback stopped the training; None if none did."""
         return next((callback.stopped for callback in self.callbacks if callback.stopped), None)
 
     def state(self) -> dict[str, Any]:
-        """What all of them have to know to go on, by their kinds and which of that kind they are."""
-        return {name: state for name, callback in self._named().items() if (state := callback.state())}
+        """Return the states of all callbacks, by kind and number within the kind."""
+        return {name: state for name, callback in self._name_callbacks().items() if (state := callback.state())}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from what ``state`` gave; callbacks that are new begin, those that are gone are forgotten."""
-        for name, callback in self._named().items():
+        """Restore the states of those callbacks that have one; new callbacks start from the beginning."""
+        for name, callback in self._name_callbacks().items():
             if name in state:
                 callback.restore(state[name])
 
-    def _named(self) -> dict[str, Callback]:
+    def _name_callbacks(self) -> dict[str, Callback]:
         named: dict[str, Callback] = {}
         for callback in self.callbacks:
             number = sum(other.kind == callback.kind for other in named.values()) + 1
@@ -162,7 +162,7 @@ class CallbackList:
         return named
 
 
-def _one(given: Any) -> Callback:
+def _as_callback(given: Any) -> Callback:
     if isinstance(given, Callback):
         return given
     if isinstance(given, Mapping):
@@ -173,6 +173,6 @@ def _one(given: Any) -> Callback:
     )
 
 
-def _has(callback: Callback, hook: str) -> bool:
-    """Whether the hook does something."""
+def _overrides_hook(callback: Callback, hook: str) -> bool:
+    """Return whether a callback defines this hook."""
     return hook in vars(callback) or getattr(type(callback), hook) is not getattr(Callback, hook)

@@ -1,4 +1,4 @@
-"""Callbacks: what ``fit`` calls between batches and epochs, by TensorFlow.js's names and Keras's arguments."""
+"""Callbacks of ``fit``: early stopping, checkpoints, CSV logs, learning rates; with Keras's arguments."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-import numpy as np
-
 from pullback.core.convert import as_number
 from pullback.core.suggestions import did_you_mean
 from pullback.errors import ArgumentError, DataError
+from pullback.train.arguments import as_whole_number
 from pullback.train.loop.callback import Callback, CallbackList, LambdaCallback, Logs
 from pullback.train.loop.csv_log import CsvFile
 
@@ -21,40 +20,40 @@ __all__ = [
 ]  # fmt: skip
 
 
-class Remembering(Callback):
-    """Callbacks that remember: from the beginning at each ``fit``, unless they are to go on."""
+class StatefulCallback(Callback):
+    """A callback with a state: reset at the beginning of each ``fit``, unless it is resumed."""
 
-    begins: ClassVar[Mapping[str, Any]] = {}
-    _goes_on = False
+    initial_state: ClassVar[Mapping[str, Any]] = {}
+    _is_resumed = False
 
     def __init__(self) -> None:
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
-        vars(self).update(self.begins)
+    def _reset(self) -> None:
+        vars(self).update(self.initial_state)
 
     def on_train_begin(self, logs: Logs) -> None:
-        if not self._goes_on:
-            self._begin()
+        if not self._is_resumed:
+            self._reset()
 
     def on_train_end(self, logs: Logs) -> None:
-        self._goes_on = False
+        self._is_resumed = False
 
     def state(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.begins}
+        return {name: getattr(self, name) for name in self.initial_state}
 
     def restore(self, state: dict[str, Any]) -> None:
-        if state.keys() != self.begins.keys():
+        if state.keys() != self.initial_state.keys():
             raise DataError(
-                f"callbacks.{self.kind}.restore: expected a state of {', '.join(self.begins)}, got "
+                f"callbacks.{self.kind}.restore: expected a state of {', '.join(self.initial_state)}, got "
                 f"{', '.join(map(repr, state)) or 'nothing'}."
             )
         vars(self).update(state)
-        self._goes_on = True
+        self._is_resumed = True
 
 
-class Monitoring(Remembering):
-    """Callbacks that look whether a number gets better."""
+class MonitorCallback(StatefulCallback):
+    """A callback that watches whether a number of the logs improves."""
 
     best: float | None
 
@@ -64,11 +63,11 @@ class Monitoring(Remembering):
             raise ArgumentError(f"callbacks.{self.kind}: mode must be auto, min or max, got {mode!r}.")
         self.monitor = monitor
         self.min_delta = abs(as_number(f"callbacks.{self.kind}", "min_delta", min_delta))
-        rising = monitor.removeprefix("val_").endswith(("acc", "accuracy", "precision", "recall", "r2_score"))
-        self.sign = 1.0 if mode == "max" or (mode == "auto" and rising) else -1.0
+        improves_upward = monitor.removeprefix("val_").endswith(("acc", "accuracy", "precision", "recall", "r2_score"))
+        self.sign = 1.0 if mode == "max" or (mode == "auto" and improves_upward) else -1.0
 
-    def value(self, logs: Logs) -> float:
-        """What is looked at."""
+    def get_monitored(self, logs: Logs) -> float:
+        """Return the number that is monitored."""
         if self.monitor not in logs:
             cure = " There is no validation: give fit validation_data or validation_split."
             without = self.monitor.startswith("val_") and not any(name.startswith("val_") for name in logs)
@@ -78,22 +77,22 @@ class Monitoring(Remembering):
             )
         return float(logs[self.monitor])
 
-    def better(self, value: float, than: float | None) -> bool:
-        """Whether a value is better than another by more than ``min_delta``."""
-        return value == value and (than is None or self.sign * (value - than) > self.min_delta)  # NaN never is
+    def is_better(self, value: float, than: float | None) -> bool:
+        """Return whether a value is better than another by more than ``min_delta``."""
+        return value == value and (than is None or self.sign * (value - than) > self.min_delta)  # NaN is never better
 
 
-class EarlyStopping(Monitoring):
-    """Stop when a number has not got better for ``patience`` epochs.
+class EarlyStopping(MonitorCallback):
+    """Stop when a number has not improved for ``patience`` epochs.
 
-    It has to get better by more than ``min_delta``, and than ``baseline``, if there is one, to be waited for.
-    ``restore_best_weights`` leaves the model as it was after the best epoch.
+    Only a change of more than ``min_delta``, and beyond ``baseline`` if there is one, counts as an improvement.
+    ``restore_best_weights`` sets the weights to those after the best epoch.
 
     >>> pb.callbacks.early_stopping(monitor="val_loss", patience=3).patience
     3
     """
 
-    begins: ClassVar[Mapping[str, Any]] = {"best": None, "wait": 0, "best_epoch": 0, "weights": None}
+    initial_state: ClassVar[Mapping[str, Any]] = {"best": None, "wait": 0, "best_epoch": 0, "weights": None}
     wait: int
     best_epoch: int
     weights: list[Any] | None
@@ -108,17 +107,17 @@ class EarlyStopping(Monitoring):
         restore_best_weights: bool = False,
     ) -> None:
         super().__init__(monitor, mode, min_delta)
-        self.patience = _count("early_stopping", "patience", patience, 0)
+        self.patience = as_whole_number("callbacks.early_stopping", "patience", patience, 0)
         self.baseline, self.restore_best_weights = baseline, restore_best_weights
 
     def on_epoch_end(self, epoch: int, logs: Logs) -> None:
-        value = self.value(logs)
+        value = self.get_monitored(logs)
         self.wait += 1
-        if self.better(value, self.best):
+        if self.is_better(value, self.best):
             self.best, self.best_epoch = value, epoch
             if self.restore_best_weights:
                 self.weights = self.model.get_weights()
-            if self.baseline is None or self.better(value, self.baseline):
+            if self.baseline is None or self.is_better(value, self.baseline):
                 self.wait = 0
                 return
         if self.wait >= self.patience and epoch > 0:
@@ -133,18 +132,18 @@ class EarlyStopping(Monitoring):
             self.model.set_weights(self.weights)
 
 
-class ModelCheckpoint(Monitoring):
-    """Save the training after each epoch, or each ``every`` steps: weights, optimizer, and the place in it.
+class ModelCheckpoint(MonitorCallback):
+    """Save a checkpoint after each epoch, or every ``every`` steps: weights, optimizer state, position in training.
 
-    The path may have ``{epoch}``, from 1 on, and names of ``logs`` in it, as in ``"{epoch:03d}-{val_loss:.3f}"``.
-    ``save_best_only`` saves when ``monitor`` is better than ever before.  Other callbacks have their turn first, so
-    that what they remember is saved as it is after the epoch.
+    The path may contain ``{epoch}``, from 1 on, and names of ``logs``, as in ``"{epoch:03d}-{val_loss:.3f}"``.
+    ``save_best_only`` saves only when ``monitor`` is better than ever before.  Other callbacks are called first, so
+    that their state is saved as it is after the epoch.
 
     >>> pb.callbacks.model_checkpoint("best.safetensors", save_best_only=True).monitor
     'val_loss'
     """
 
-    begins: ClassVar[Mapping[str, Any]] = {"best": None, "steps": 0, "epoch": 0}
+    initial_state: ClassVar[Mapping[str, Any]] = {"best": None, "steps": 0, "epoch": 0}
     last = True
     steps: int
     epoch: int
@@ -159,13 +158,13 @@ class ModelCheckpoint(Monitoring):
     ) -> None:
         super().__init__(monitor, mode)
         self.path, self.save_best_only = os.fspath(path), save_best_only
-        self.every = every if every is None else _count("model_checkpoint", "every", every, 1)
+        self.every = every if every is None else as_whole_number("callbacks.model_checkpoint", "every", every, 1)
         if every is not None:
             if save_best_only:
                 raise ArgumentError(
-                    "callbacks.model_checkpoint: what is best is known after an epoch; give every or save_best_only."
+                    "callbacks.model_checkpoint: the best is known only after an epoch; give every or save_best_only."
                 )
-            vars(self)["on_batch_end"] = self._step  # otherwise nothing is to be done for a batch
+            vars(self)["on_batch_end"] = self._step  # a hook only where it is needed: logs of batches take time
 
     def on_train_begin(self, logs: Logs) -> None:
         super().on_train_begin(logs)
@@ -184,8 +183,8 @@ class ModelCheckpoint(Monitoring):
             return
         self.epoch = epoch
         if self.save_best_only:
-            value = self.value(logs)
-            if not self.better(value, self.best):
+            value = self.get_monitored(logs)
+            if not self.is_better(value, self.best):
                 return
             self.best = value
         self._save(logs)
@@ -201,10 +200,10 @@ class ModelCheckpoint(Monitoring):
         self.model.save_checkpoint(path)
 
 
-class CsvLogger(Remembering):
+class CsvLogger(StatefulCallback):
     """Write a row of numbers to a CSV file after each epoch.
 
-    A training that is resumed goes on with the file, without rows of epochs that are trained again.
+    A resumed training appends to the file, after removing the rows of epochs that are trained again.
 
     >>> import os, pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -217,7 +216,7 @@ class CsvLogger(Remembering):
     0,0.5,0.75
     """
 
-    begins: ClassVar[Mapping[str, Any]] = {"rows": 0}
+    initial_state: ClassVar[Mapping[str, Any]] = {"rows": 0}
     rows: int
 
     def __init__(self, path: Any, separator: str = ",", append: bool = False) -> None:
@@ -232,8 +231,8 @@ class CsvLogger(Remembering):
 
     def on_epoch_end(self, epoch: int, logs: Logs) -> None:
         if self._file is None:
-            keep = epoch if self._goes_on else None
-            self._file = CsvFile(self.path, self.separator, ["epoch", *logs], self.append or self._goes_on, keep)
+            keep = epoch if self._is_resumed else None
+            self._file = CsvFile(self.path, self.separator, ["epoch", *logs], self.append or self._is_resumed, keep)
         self._file.write({"epoch": epoch, **logs})
         self.rows += 1
 
@@ -245,7 +244,7 @@ class CsvLogger(Remembering):
 
 
 class LearningRateSchedule(Callback):
-    """Set the learning rate before each epoch: a function of its number, the first being 0.
+    """Set the learning rate before each epoch, by a function of its number; the first is 0.
 
     >>> pb.callbacks.learning_rate_schedule(lambda epoch: 0.1 / (epoch + 1)).function(1)
     0.05
@@ -263,16 +262,16 @@ class LearningRateSchedule(Callback):
         self.model.optimizer.set_learning_rate(self.function(epoch))
 
 
-class ReduceLrOnPlateau(Monitoring):
-    """Multiply the learning rate by ``factor`` when a number has not got better for ``patience`` epochs.
+class ReduceLrOnPlateau(MonitorCallback):
+    """Multiply the learning rate by ``factor`` when a number has not improved for ``patience`` epochs.
 
-    For ``cooldown`` epochs from then on nothing is counted; the rate does not get below ``min_lr``.
+    Afterwards no epochs are counted for ``cooldown`` epochs; the rate never gets below ``min_lr``.
 
     >>> pb.callbacks.reduce_lr_on_plateau(factor=0.5, patience=3).factor
     0.5
     """
 
-    begins: ClassVar[Mapping[str, Any]] = {"best": None, "wait": 0, "rest": 0}
+    initial_state: ClassVar[Mapping[str, Any]] = {"best": None, "wait": 0, "rest": 0}
     wait: int
     rest: int
 
@@ -291,15 +290,15 @@ class ReduceLrOnPlateau(Monitoring):
         self.factor = as_number(name, "factor", factor, 0, 1)
         if self.factor == 1:
             raise ArgumentError(f"{name}: factor must be less than 1, or the rate stays as it is.")
-        self.patience = _count("reduce_lr_on_plateau", "patience", patience, 0)
-        self.cooldown = _count("reduce_lr_on_plateau", "cooldown", cooldown, 0)
+        self.patience = as_whole_number("callbacks.reduce_lr_on_plateau", "patience", patience, 0)
+        self.cooldown = as_whole_number("callbacks.reduce_lr_on_plateau", "cooldown", cooldown, 0)
         self.min_lr = as_number(name, "min_lr", min_lr, 0)
 
     def on_epoch_end(self, epoch: int, logs: Logs) -> None:
-        value = self.value(logs)
+        value = self.get_monitored(logs)
         if self.rest:
             self.rest -= 1
-        if self.better(value, self.best):
+        if self.is_better(value, self.best):
             self.best, self.wait = value, 0
         elif not self.rest:
             self.wait += 1
@@ -310,16 +309,10 @@ class ReduceLrOnPlateau(Monitoring):
 
 
 def _check_folder(name: str, path: str) -> None:
-    """Say before the training, not after the first epoch of it, that there is no place to write to."""
+    """Raise an error before the training if the folder to write to does not exist."""
     folder = os.path.dirname(path) or "."
     if "{" not in folder and not os.path.isdir(folder):
         raise FileNotFoundError(f"callbacks.{name}: there is no folder '{folder}'. Make it first.")
-
-
-def _count(name: str, argument: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ArgumentError(f"callbacks.{name}: {argument} must be a whole number from {least} on, got {value!r}.")
-    return int(value)
 
 
 early_stopping, model_checkpoint, csv_logger = EarlyStopping, ModelCheckpoint, CsvLogger

@@ -1,4 +1,4 @@
-"""A CSV file that grows by a row at a time, and can be gone on with."""
+"""A CSV file that is written row by row, and can be continued."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ __all__ = ["CsvFile"]
 
 
 class CsvFile:
-    """Rows of numbers under names, the first of which is the epoch's; each is on its way to the disk when written.
+    """Rows of numbers under a header, the first column being the epoch; flushed after each row.
 
-    With ``append`` a file that is there goes on; with ``before`` without its rows from this epoch on.
+    ``append`` continues an existing file; ``before`` removes its rows from this epoch on.
     """
 
     def __init__(self, path: str, separator: str, names: list[str], append: bool, before: int | None) -> None:
         self.path, self.names = path, names
-        kept = self._kept(separator, before) if append and os.path.exists(path) else []
+        kept = self._read_kept_rows(separator, before) if append and os.path.exists(path) else []
         unfinished = f"{path}.unfinished"
         with open(unfinished, "w", newline="", encoding="utf-8") as file:
             csv.writer(file, delimiter=separator, lineterminator="\n").writerows(kept or [names])
-        os.replace(unfinished, path)  # all of what is kept, whatever happens meanwhile
-        self._file = open(path, "a", newline="", encoding="utf-8")  # noqa: SIM115  # open while there are epochs
+        os.replace(unfinished, path)  # atomic: a crash does not lose the rows that are kept
+        self._file = open(path, "a", newline="", encoding="utf-8")  # noqa: SIM115  # stays open between epochs
         self._writer = csv.writer(self._file, delimiter=separator, lineterminator="\n")
 
-    def _kept(self, separator: str, before: int | None) -> list[list[str]]:
+    def _read_kept_rows(self, separator: str, before: int | None) -> list[list[str]]:
         with open(self.path, newline="", encoding="utf-8") as file:
             text = file.read()
-        whole = text[: text.rfind("\n") + 1]  # without a row that was being written when the process ended
+        whole = text[: text.rfind("\n") + 1]  # without a row that was cut off by a crash
         rows = [row for row in csv.reader(whole.splitlines(), delimiter=separator) if row]
         if rows and rows[0] != self.names:
             raise DataError(
@@ -41,12 +41,12 @@ class CsvFile:
         return [row for i, row in enumerate(rows) if i == 0 or before is None or int(row[0]) < before]
 
     def write(self, row: Mapping[str, Any]) -> None:
-        """One more row."""
+        """Write one more row."""
         if missing := [name for name in self.names if name not in row]:
             raise DataError(f"callbacks.csv_logger: there is no {', '.join(map(repr, missing))} in this epoch's logs.")
         self._writer.writerow([row[name] for name in self.names])
         self._file.flush()
 
     def close(self) -> None:
-        """No more rows."""
+        """Close the file."""
         self._file.close()

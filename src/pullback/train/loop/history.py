@@ -1,7 +1,4 @@
-"""What a training was like: the numbers of each epoch, and a picture of them.
-
-This is the one door by which matplotlib comes in.
-"""
+"""The result of ``fit``: the numbers of each epoch, and a plot of them; the only module that imports matplotlib."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ __all__ = ["History"]
 
 @dataclass(repr=False)
 class History:
-    """What ``fit`` gives: the numbers of each epoch by name, as in ``history.history["val_loss"]``.
+    """What ``fit`` returns: the numbers of each epoch by name, as in ``history.history["val_loss"]``.
 
     >>> history = History()
     >>> history.add(0, {"loss": 0.5, "val_loss": 0.75})
@@ -31,10 +28,10 @@ class History:
     history: dict[str, list[float]] = field(default_factory=dict)
     steps: int = 0
     seconds: float = 0.0
-    stopped: str | None = None  # why before the last epoch, if it was
+    stopped: str | None = None  # why training was stopped before the last epoch, if it was
 
     def add(self, epoch: int, logs: Mapping[str, Any]) -> None:
-        """The numbers of one more epoch; what an epoch has no number of is NaN there."""
+        """Add the numbers of one more epoch; a name without a number in some epoch is NaN there."""
         for name in logs:
             self.history.setdefault(name, [float("nan")] * len(self.epochs))
         self.epochs.append(epoch)
@@ -43,20 +40,20 @@ class History:
 
     def __repr__(self) -> str:
         count = f"{len(self.epochs)} epoch{'s' * (len(self.epochs) != 1)}"
-        numbers = ", ".join(f"{name} {_span(values)}" for name, values in self.history.items())
+        numbers = ", ".join(f"{name} {_format_span(values)}" for name, values in self.history.items())
         parts = [f"{count}, {self.steps} steps, {self.seconds:.1f} s", numbers]
         parts.append(f"stopped: {self.stopped}" if self.stopped else "")
         return f"History({'; '.join(filter(None, parts))})"
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw every number over the epochs, those of the validation dashed, and give matplotlib's axes.
+        """Plot every number over the epochs, those of the validation dashed; return matplotlib's axes.
 
-        Losses are on the left, metrics on an axis of their own on the right.  Needs matplotlib: extra ``plot``.
+        Losses use the left axis, metrics the right one.  Needs matplotlib: extra ``plot``.
         """
         if not self.epochs:
             raise DataError("history.plot: there is no epoch to draw yet.")
         if ax is None:
-            _, ax = _door().subplots()
+            _, ax = _import_pyplot().subplots()
         names = [name for name in self.history if not name.startswith("val_")]
         names += [name for name in self.history if name.startswith("val_") and name[4:] not in names]
         metrics = [name for name in names if name not in ("loss", "val_loss")]
@@ -77,11 +74,11 @@ class History:
         return ax
 
 
-def _span(values: list[float]) -> str:
+def _format_span(values: list[float]) -> str:
     return f"{values[0]:.4g}" if len(values) == 1 else f"{values[0]:.4g} → {values[-1]:.4g}"
 
 
-def _door() -> Any:
+def _import_pyplot() -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError:

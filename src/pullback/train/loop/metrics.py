@@ -1,7 +1,7 @@
-"""How far predictions are from what was to be predicted, one number for each example: ``pb.metrics``.
+"""Losses and metrics of predictions, one number for each example: ``pb.metrics``.
 
-By TensorFlow.js's names and formulas.  ``y_true`` takes the dtype of ``y_pred``, and of ``(batch,)`` and ``(batch, 1)``
-one is read as the other; nothing else is broadcast.
+With TensorFlow.js's names and formulas.  ``y_true`` is cast to the dtype of ``y_pred``; shapes ``(batch,)`` and
+``(batch, 1)`` match, nothing else is broadcast.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ EPSILON = 1e-7  # Keras's: keeps logarithms finite
 Shape = tuple[int, ...]
 
 
-# ---- what is given
+# ---- arguments
 
 
-def _pair(name: str, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
-    """Both in the shape and dtype of the predictions."""
+def _match_predictions(name: str, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+    """Return labels and predictions in the shape and dtype of the predictions."""
     y, p = numbers(name, "y_true", y_true), numbers(name, "y_pred", y_pred)
     if p.dtype.kind != "f":
         p = p.astype(get_default_dtype())
     if y.dtype != p.dtype:
         y = y.astype(p.dtype)
-    return like(name, y, p), p
+    return match_shape(name, y, p), p
 
 
-def like(name: str, y: Any, p: Any) -> Any:
-    """``y`` in the shape of the predictions, if it is that but for a last axis of length 1."""
+def match_shape(name: str, y: Any, p: Any) -> Any:
+    """Return ``y`` in the shape of the predictions, from which it may differ by a last axis of length 1."""
     if y.shape == p.shape:
         return y
     if y.shape != (*p.shape, 1) and p.shape != (*y.shape, 1):
@@ -56,12 +56,12 @@ def like(name: str, y: Any, p: Any) -> Any:
 
 
 def _is_sparse(y: Any, p: Any) -> bool:
-    """Whether labels have the shape of numbers of classes: that of the predictions, with one or no last axis."""
+    """Return whether labels have the shape of class numbers: the predictions' shape, its last axis gone or 1."""
     return len(p.shape) > 0 and y.shape in (p.shape[:-1], (*p.shape[:-1], 1)) and y.shape != p.shape
 
 
-def _labels(name: str, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
-    """The numbers of the classes as integers, one for each example, and the predictions."""
+def _match_classes(name: str, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+    """Return class numbers as integers, one for each example, and the predictions."""
     y, p = stripped(numbers(name, "y_true", y_true)), numbers(name, "y_pred", y_pred)
     if not p.shape or y.shape not in (p.shape[:-1], (*p.shape[:-1], 1)):
         cure = " For one-hot labels there are those without sparse_." if y.shape == p.shape else ""
@@ -77,7 +77,7 @@ def _labels(name: str, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
 
 
 def check_range(name: str, labels: Any, classes: int) -> None:
-    """Refuse labels that are not numbers of classes."""
+    """Raise an error for labels that are not class numbers."""
     labels = np.asarray(labels)
     if labels.dtype.kind not in "iubf":
         raise DataError(f"{name}: labels must be numbers of classes, 0 to {classes - 1}, got dtype {labels.dtype}.")
@@ -94,23 +94,23 @@ def check_range(name: str, labels: Any, classes: int) -> None:
     )
 
 
-def _mean(x: Any) -> Any:
-    """The mean along the last axis, of which there may be none."""
+def _mean_last_axis(x: Any) -> Any:
+    """Return the mean along the last axis, if there is one."""
     if not x.shape:
         return x
     return np.reshape(x, x.shape[:-1]) if x.shape[-1] == 1 else np.mean(x, axis=-1)
 
 
-# ---- classes: compiled programs compare with all of them rather than leave their loops to look one up
+# ---- classes: in compiled programs a comparison with all classes fuses, an indexed load does not
 
 
 def _is_compiled(x: Any) -> bool:
-    """Whether a program is being compiled, in which there are no values yet."""
+    """Return whether ``x`` belongs to a program that is being traced, and so has no values yet."""
     return bool(np.size(all_values(x)) < x.size)
 
 
-def _of_class(x: Any, labels: Any) -> Any:
-    """What there is for the class of each label."""
+def _select_class(x: Any, labels: Any) -> Any:
+    """Return the entry of each label's class."""
     n = x.shape[-1]
     if _is_compiled(x) or _is_compiled(labels):
         return np.sum(np.where(np.expand_dims(labels, -1) == np.arange(n), x, 0.0), axis=-1)
@@ -126,8 +126,8 @@ def mean_squared_error(y_true: Any, y_pred: Any) -> Any:
     >>> pb.metrics.mean_squared_error(np.array([[0.0, 2.0], [1.0, 1.0]]), np.array([[1.0, 2.0], [1.0, 3.0]]))
     array([0.5, 2. ])
     """
-    y, p = _pair("mean_squared_error", y_true, y_pred)
-    return _mean(np.square(p - y))
+    y, p = _match_predictions("mean_squared_error", y_true, y_pred)
+    return _mean_last_axis(np.square(p - y))
 
 
 def mean_absolute_error(y_true: Any, y_pred: Any) -> Any:
@@ -136,8 +136,8 @@ def mean_absolute_error(y_true: Any, y_pred: Any) -> Any:
     >>> pb.metrics.mean_absolute_error(np.array([[0.0, 2.0], [1.0, 1.0]]), np.array([[1.0, 2.0], [1.0, 3.0]]))
     array([0.5, 1. ])
     """
-    y, p = _pair("mean_absolute_error", y_true, y_pred)
-    return _mean(np.abs(p - y))
+    y, p = _match_predictions("mean_absolute_error", y_true, y_pred)
+    return _mean_last_axis(np.abs(p - y))
 
 
 def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> Any:
@@ -146,8 +146,8 @@ def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> Any:
     >>> pb.metrics.mean_absolute_percentage_error(np.array([[10.0, 20.0]]), np.array([[11.0, 24.0]]))
     array([15.])
     """
-    y, p = _pair("mean_absolute_percentage_error", y_true, y_pred)
-    return _mean(np.abs((y - p) / np.maximum(np.abs(y), EPSILON))) * 100.0
+    y, p = _match_predictions("mean_absolute_percentage_error", y_true, y_pred)
+    return _mean_last_axis(np.abs((y - p) / np.maximum(np.abs(y), EPSILON))) * 100.0
 
 
 def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Any:
@@ -156,18 +156,18 @@ def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Any:
     >>> pb.metrics.mean_squared_logarithmic_error(np.array([[0.0]]), np.array([[np.e - 1]])).round(6)
     array([1.])
     """
-    y, p = _pair("mean_squared_logarithmic_error", y_true, y_pred)
-    return _mean(np.square(np.log1p(np.maximum(p, EPSILON)) - np.log1p(np.maximum(y, EPSILON))))
+    y, p = _match_predictions("mean_squared_logarithmic_error", y_true, y_pred)
+    return _mean_last_axis(np.square(np.log1p(np.maximum(p, EPSILON)) - np.log1p(np.maximum(y, EPSILON))))
 
 
 def huber_loss(y_true: Any, y_pred: Any) -> Any:
-    """The mean of half the squares of differences up to 1, and of straight lines from there on.
+    """The mean Huber loss: half the square of differences up to 1, linear beyond.
 
     >>> pb.metrics.huber_loss(np.array([[0.0, 0.0]]), np.array([[1.0, 3.0]]))
     array([1.5])
     """
-    y, p = _pair("huber_loss", y_true, y_pred)
-    return _mean(losses.huber_loss(y, p, reduction=losses.Reduction.NONE))
+    y, p = _match_predictions("huber_loss", y_true, y_pred)
+    return _mean_last_axis(losses.huber_loss(y, p, reduction=losses.Reduction.NONE))
 
 
 def logcosh(y_true: Any, y_pred: Any) -> Any:
@@ -176,80 +176,80 @@ def logcosh(y_true: Any, y_pred: Any) -> Any:
     >>> pb.metrics.logcosh(np.array([[0.0]]), np.array([[1.0]]))
     array([0.43378083])
     """
-    y, p = _pair("logcosh", y_true, y_pred)
+    y, p = _match_predictions("logcosh", y_true, y_pred)
     x = p - y
-    return _mean(x + activations.softplus(x * -2.0) - math.log(2.0))
+    return _mean_last_axis(x + activations.softplus(x * -2.0) - math.log(2.0))
 
 
 def poisson(y_true: Any, y_pred: Any) -> Any:
-    """The mean of ``y_pred - y_true * log(y_pred)``: of counts, up to what does not depend on the prediction.
+    """The mean of ``y_pred - y_true * log(y_pred)``: the Poisson log-likelihood of counts, up to a constant.
 
     >>> pb.metrics.poisson(np.array([[1.0]]), np.array([[1.0]])).round(6)
     array([1.])
     """
-    y, p = _pair("poisson", y_true, y_pred)
-    return _mean(p - y * np.log(p + EPSILON))
+    y, p = _match_predictions("poisson", y_true, y_pred)
+    return _mean_last_axis(p - y * np.log(p + EPSILON))
 
 
 def cosine_proximity(y_true: Any, y_pred: Any) -> Any:
-    """The cosine of the angle between both, negative so that smaller is nearer.
+    """The negative cosine of the angle between both.
 
     >>> pb.metrics.cosine_proximity(np.array([[3.0, 4.0]]), np.array([[6.0, 8.0]]))
     array([-1.])
     """
-    y, p = _pair("cosine_proximity", y_true, y_pred)
-    return -np.sum(_unit(y) * _unit(p), axis=-1)
+    y, p = _match_predictions("cosine_proximity", y_true, y_pred)
+    return -np.sum(_normalize(y) * _normalize(p), axis=-1)
 
 
-def _unit(x: Any) -> Any:
+def _normalize(x: Any) -> Any:
     return x / np.sqrt(np.maximum(np.sum(np.square(x), axis=-1, keepdims=True), EPSILON))
 
 
 def r2_score(y_true: Any, y_pred: Any) -> Any:
-    """The share of the variance of ``y_true`` that is predicted, as one number for all examples.
+    """The coefficient of determination: the share of the variance of ``y_true`` that is predicted, for all examples.
 
     >>> pb.metrics.r2_score(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 4.0]))
     np.float64(0.5)
     """
-    y, p = _pair("r2_score", y_true, y_pred)
+    y, p = _match_predictions("r2_score", y_true, y_pred)
     left = np.sum(np.square(y - p))
     return 1.0 - left / np.sum(np.square(y - np.mean(y)))
 
 
-# ---- sides of a margin
+# ---- margins
 
 
 def hinge(y_true: Any, y_pred: Any) -> Any:
-    """How far predictions are from the right side of the margin; labels are -1 and 1, or 0 and 1.
+    """The mean of ``max(1 - y_true * y_pred, 0)``; labels are -1 and 1, or 0 and 1.
 
     >>> pb.metrics.hinge(np.array([[-1.0, 1.0]]), np.array([[0.5, 2.0]]))
     array([0.75])
     """
-    return _mean(_short_of_margin("hinge", y_true, y_pred))
+    return _mean_last_axis(_compute_hinge("hinge", y_true, y_pred))
 
 
 def squared_hinge(y_true: Any, y_pred: Any) -> Any:
-    """The mean of the squares of what ``hinge`` takes the mean of.
+    """The mean of ``max(1 - y_true * y_pred, 0) ** 2``; labels are -1 and 1, or 0 and 1.
 
     >>> pb.metrics.squared_hinge(np.array([[-1.0, 1.0]]), np.array([[0.5, 2.0]]))
     array([1.125])
     """
-    return _mean(np.square(_short_of_margin("squared_hinge", y_true, y_pred)))
+    return _mean_last_axis(np.square(_compute_hinge("squared_hinge", y_true, y_pred)))
 
 
-def _short_of_margin(name: str, y_true: Any, y_pred: Any) -> Any:
-    y, p = _pair(name, y_true, y_pred)
+def _compute_hinge(name: str, y_true: Any, y_pred: Any) -> Any:
+    y, p = _match_predictions(name, y_true, y_pred)
     y = np.where(np.all((y == 0) | (y == 1)), y * 2.0 - 1.0, y)  # Keras takes labels 0 and 1 as well
     return np.maximum(1.0 - y * p, 0.0)
 
 
 def categorical_hinge(y_true: Any, y_pred: Any) -> Any:
-    """How much less than 1 the right class is ahead of the next one; labels are one-hot.
+    """``max(1 + (highest wrong class) - (right class), 0)``; labels are one-hot.
 
     >>> pb.metrics.categorical_hinge(np.array([[0.0, 1.0, 0.0]]), np.array([[0.3, 0.9, 0.1]]))
     array([0.4])
     """
-    y, p = _pair("categorical_hinge", y_true, y_pred)
+    y, p = _match_predictions("categorical_hinge", y_true, y_pred)
     return np.maximum(np.max((1.0 - y) * p, axis=-1) - np.sum(y * p, axis=-1) + 1.0, 0.0)
 
 
@@ -257,14 +257,14 @@ def categorical_hinge(y_true: Any, y_pred: Any) -> Any:
 
 
 def binary_crossentropy(y_true: Any, y_pred: Any) -> Any:
-    """The cross entropy of probabilities, every element being a question of its own.
+    """The mean cross entropy of probabilities, each element being an independent yes or no.
 
     >>> pb.metrics.binary_crossentropy(np.array([[1.0], [0.0]]), np.array([[0.5], [0.0]])).round(6)
     array([0.693147, 0.      ])
     """
-    y, p = _pair("binary_crossentropy", y_true, y_pred)
+    y, p = _match_predictions("binary_crossentropy", y_true, y_pred)
     p = np.clip(p, EPSILON, 1.0 - EPSILON)
-    return -_mean(y * np.log(p) + (1.0 - y) * np.log(1.0 - p))
+    return -_mean_last_axis(y * np.log(p) + (1.0 - y) * np.log(1.0 - p))
 
 
 def categorical_crossentropy(y_true: Any, y_pred: Any) -> Any:
@@ -273,7 +273,7 @@ def categorical_crossentropy(y_true: Any, y_pred: Any) -> Any:
     >>> pb.metrics.categorical_crossentropy(np.array([[0.0, 1.0]]), np.array([[0.5, 0.5]]))
     array([0.69314718])
     """
-    y, p = _pair("categorical_crossentropy", y_true, y_pred)
+    y, p = _match_predictions("categorical_crossentropy", y_true, y_pred)
     p = p / np.sum(p, axis=-1, keepdims=True)
     return -np.sum(y * np.log(np.clip(p, EPSILON, 1.0 - EPSILON)), axis=-1)
 
@@ -284,17 +284,17 @@ def sparse_categorical_crossentropy(y_true: Any, y_pred: Any) -> Any:
     >>> pb.metrics.sparse_categorical_crossentropy(np.array([1]), np.array([[0.5, 0.5]]))
     array([0.69314718])
     """
-    y, p = _labels("sparse_categorical_crossentropy", y_true, y_pred)
-    return -np.log(np.clip(_of_class(p, y) / np.sum(p, axis=-1), EPSILON, 1.0 - EPSILON))
+    y, p = _match_classes("sparse_categorical_crossentropy", y_true, y_pred)
+    return -np.log(np.clip(_select_class(p, y) / np.sum(p, axis=-1), EPSILON, 1.0 - EPSILON))
 
 
 def kullback_leibler_divergence(y_true: Any, y_pred: Any) -> Any:
-    """How much is lost by taking the distribution ``y_pred`` for ``y_true``.
+    """The Kullback-Leibler divergence of ``y_pred`` from ``y_true``: the sum of ``y_true * log(y_true / y_pred)``.
 
     >>> pb.metrics.kullback_leibler_divergence(np.array([[0.0, 1.0]]), np.array([[0.5, 0.5]]))
     array([0.69314718])
     """
-    y, p = _pair("kullback_leibler_divergence", y_true, y_pred)
+    y, p = _match_predictions("kullback_leibler_divergence", y_true, y_pred)
     return np.sum(y * np.log(np.clip(y, EPSILON, 1.0) / np.clip(p, EPSILON, 1.0)), axis=-1)
 
 
@@ -307,8 +307,8 @@ def sigmoid_cross_entropy(y_true: Any, y_pred: Any) -> Any:
     >>> pb.metrics.sigmoid_cross_entropy(np.array([[1.0]]), np.array([[-1000.0]]))
     array([1000.])
     """
-    y, p = _pair("sigmoid_cross_entropy", y_true, y_pred)
-    return _mean(losses.sigmoid_cross_entropy_with_logits(y, p))
+    y, p = _match_predictions("sigmoid_cross_entropy", y_true, y_pred)
+    return _mean_last_axis(losses.sigmoid_cross_entropy_with_logits(y, p))
 
 
 def softmax_cross_entropy(y_true: Any, y_pred: Any) -> Any:
@@ -317,7 +317,7 @@ def softmax_cross_entropy(y_true: Any, y_pred: Any) -> Any:
     >>> pb.metrics.softmax_cross_entropy(np.array([[0.0, 1.0]]), np.array([[1000.0, 1000.0]]))
     array([0.69314718])
     """
-    y, p = _pair("softmax_cross_entropy", y_true, y_pred)
+    y, p = _match_predictions("softmax_cross_entropy", y_true, y_pred)
     return losses.softmax_cross_entropy_with_logits(y, p)
 
 
@@ -327,91 +327,91 @@ def sparse_softmax_cross_entropy(y_true: Any, y_pred: Any) -> Any:
     >>> pb.metrics.sparse_softmax_cross_entropy(np.array([1]), np.array([[1000.0, 1000.0]]))
     array([0.69314718])
     """
-    y, p = _labels("sparse_softmax_cross_entropy", y_true, y_pred)
-    return -_of_class(activations.log_softmax(p), y)
+    y, p = _match_classes("sparse_softmax_cross_entropy", y_true, y_pred)
+    return -_select_class(activations.log_softmax(p), y)
 
 
-# ---- right or wrong
+# ---- accuracy
 
 
 def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Any:
-    """The share of elements on the right side of the threshold; labels are 0 and 1.
+    """The share of elements that are on the right side of the threshold; labels are 0 and 1.
 
     >>> pb.metrics.binary_accuracy(np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([[0.9, 0.6], [0.7, 0.8]]))
     array([0.5, 1. ])
     """
-    y, p = _pair("binary_accuracy", y_true, y_pred)
-    return _mean((y == (p > threshold).astype(p.dtype)).astype(p.dtype))
+    y, p = _match_predictions("binary_accuracy", y_true, y_pred)
+    return _mean_last_axis((y == (p > threshold).astype(p.dtype)).astype(p.dtype))
 
 
 def categorical_accuracy(y_true: Any, y_pred: Any) -> Any:
-    """1 where the class that is highest is the right one, 0 where not; labels are one-hot.
+    """1 where the highest class is the right one, else 0; labels are one-hot.
 
     >>> pb.metrics.categorical_accuracy(np.array([[0.0, 1.0], [0.0, 1.0]]), np.array([[0.3, 0.7], [0.6, 0.4]]))
     array([1., 0.])
     """
-    y, p = _pair("categorical_accuracy", y_true, y_pred)
+    y, p = _match_predictions("categorical_accuracy", y_true, y_pred)
     return (np.argmax(y, axis=-1) == np.argmax(p, axis=-1)).astype(p.dtype)
 
 
 def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Any:
-    """1 where the class that is highest is the right one, 0 where not; labels are numbers of classes.
+    """1 where the highest class is the right one, else 0; labels are class numbers.
 
     >>> pb.metrics.sparse_categorical_accuracy(np.array([1, 1]), np.array([[0.3, 0.7], [0.6, 0.4]]))
     array([1., 0.])
     """
-    y, p = _labels("sparse_categorical_accuracy", y_true, y_pred)
+    y, p = _match_classes("sparse_categorical_accuracy", y_true, y_pred)
     return (y == np.argmax(p, axis=-1)).astype(p.dtype)
 
 
 def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Any:
-    """1 where the right class is among the ``k`` highest, 0 where not; labels are one-hot.
+    """1 where the right class is among the ``k`` highest, else 0; labels are one-hot.
 
     >>> pb.metrics.top_k_categorical_accuracy(np.array([[0.0, 0.0, 1.0]]), np.array([[0.1, 0.6, 0.3]]), k=2)
     array([1.])
     """
-    y, p = _pair("top_k_categorical_accuracy", y_true, y_pred)
-    return _in_top(np.argmax(y, axis=-1), p, k)
+    y, p = _match_predictions("top_k_categorical_accuracy", y_true, y_pred)
+    return _is_in_top_k(np.argmax(y, axis=-1), p, k)
 
 
 def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Any:
-    """1 where the right class is among the ``k`` highest, 0 where not; labels are numbers of classes.
+    """1 where the right class is among the ``k`` highest, else 0; labels are class numbers.
 
     >>> pb.metrics.sparse_top_k_categorical_accuracy(np.array([2]), np.array([[0.1, 0.6, 0.3]]), k=2)
     array([1.])
     """
-    y, p = _labels("sparse_top_k_categorical_accuracy", y_true, y_pred)
-    return _in_top(y, p, k)
+    y, p = _match_classes("sparse_top_k_categorical_accuracy", y_true, y_pred)
+    return _is_in_top_k(y, p, k)
 
 
-def _in_top(labels: Any, p: Any, k: int) -> Any:
+def _is_in_top_k(labels: Any, p: Any, k: int) -> Any:
     return sorting.in_top_k(p, labels, min(k, p.shape[-1])).astype(p.dtype)
 
 
 def precision(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Any:
-    """The share of what is predicted to be 1 that is; one number for all examples, 0 if none is predicted to be.
+    """True positives over predicted positives; one number for all examples, 0 if there are no predicted positives.
 
-    ``fit`` and ``evaluate`` show its mean over batches, which is not that of all examples at once.
+    ``fit`` and ``evaluate`` show its mean over batches, which differs from the precision over all examples.
 
     >>> pb.metrics.precision(np.array([1.0, 0.0, 1.0, 1.0]), np.array([0.9, 0.8, 0.7, 0.1])).round(3)
     np.float64(0.667)
     """
-    return _share("precision", y_true, y_pred, threshold, of_predicted=True)
+    return _compute_share("precision", y_true, y_pred, threshold, of_predicted=True)
 
 
 def recall(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Any:
-    """The share of what is 1 that is predicted to be; one number for all examples, 0 if none is.
+    """True positives over actual positives; one number for all examples, 0 if there are no actual positives.
 
-    ``fit`` and ``evaluate`` show its mean over batches, which is not that of all examples at once.
+    ``fit`` and ``evaluate`` show its mean over batches, which differs from the recall over all examples.
 
     >>> pb.metrics.recall(np.array([1.0, 0.0, 1.0, 1.0]), np.array([0.9, 0.8, 0.7, 0.1])).round(3)
     np.float64(0.667)
     """
-    return _share("recall", y_true, y_pred, threshold, of_predicted=False)
+    return _compute_share("recall", y_true, y_pred, threshold, of_predicted=False)
 
 
-def _share(name: str, y_true: Any, y_pred: Any, threshold: float, of_predicted: bool) -> Any:
-    y, p = _pair(name, y_true, y_pred)
+def _compute_share(name: str, y_true: Any, y_pred: Any, threshold: float, of_predicted: bool) -> Any:
+    y, p = _match_predictions(name, y_true, y_pred)
     found = (p > threshold).astype(p.dtype)
     true = (y == 1).astype(p.dtype)
     return np.sum(true * found) / np.maximum(np.sum(found if of_predicted else true), 1.0)

@@ -1,4 +1,4 @@
-"""What ``compile`` makes of a loss and of metrics: functions of a batch that give one number."""
+"""The losses and metrics that ``compile`` finds by name or function: each gives one number for a batch."""
 
 from __future__ import annotations
 
@@ -15,51 +15,51 @@ from pullback.errors import ArgumentError, ShapeError
 from pullback.ops import losses
 from pullback.train.loop import metrics
 
-__all__ = ["Metric", "Objective", "check_labels", "loss_of", "metric_of", "metrics_of"]
+__all__ = ["Metric", "Loss", "check_labels", "find_loss", "find_metric", "find_metrics"]
 
 Function = Callable[[Any, Any], Any]
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A function of labels and predictions, and what it is called; of a batch it gives the mean."""
+    """A is_builtin function of labels and predictions; called with a batch, it returns the mean."""
 
     name: str
     function: Function
 
     @property
-    def named(self) -> bool:
-        """Whether its name says it all, so that a file can hold it."""
-        return not (isinstance(self.function, partial) and self.function.func is _own)
+    def is_builtin(self) -> bool:
+        """Whether it is one of the library, so that a file can store it by name."""
+        return not (isinstance(self.function, partial) and self.function.func is _call_user_function)
 
     def __call__(self, y: Any, prediction: Any) -> Any:
-        return _one(self.name, self.function(y, prediction))
+        return _reduce_to_mean(self.name, self.function(y, prediction))
 
 
 @dataclass(frozen=True)
-class Objective:
-    """What training makes smaller: a loss for each example, of which a batch has the mean.
+class Loss:
+    """A loss that training minimizes; called with a batch, it returns the mean over the examples.
 
-    >>> loss_of("meanSquaredError")(np.array([1.0, 2.0]), np.array([[1.0], [4.0]]))
+    >>> find_loss("meanSquaredError")(np.array([1.0, 2.0]), np.array([[1.0], [4.0]]))
     np.float64(2.0)
     """
 
     name: str
     function: Function
-    sparse: bool = False  # labels are numbers of classes
-    logits: bool = False  # predictions are not probabilities yet
+    sparse: bool = False  # labels are class numbers
+    logits: bool = False  # predictions are logits, not probabilities
 
     @property
-    def named(self) -> bool:
-        """Whether its name says it all, so that a file can hold it."""
-        return not (isinstance(self.function, partial) and self.function.func is _own)
+    def is_builtin(self) -> bool:
+        """Whether it is one of the library, so that a file can store it by name."""
+        return not (isinstance(self.function, partial) and self.function.func is _call_user_function)
 
     def __call__(self, y: Any, prediction: Any) -> Any:
-        return _one(self.name, self.function(y, prediction))
+        return _reduce_to_mean(self.name, self.function(y, prediction))
 
 
-def _one(name: str, made: Any) -> Any:
-    """The mean of what a loss or metric gave."""
+def _reduce_to_mean(name: str, made: Any) -> Any:
+    """Return the mean of what a loss or metric returned for a batch."""
     if isinstance(made, float | int):
         return made
     if not hasattr(made, "shape"):
@@ -69,7 +69,7 @@ def _one(name: str, made: Any) -> Any:
     return np.mean(made) if made.shape else made
 
 
-def _objectives() -> dict[str, Objective]:
+def _make_losses() -> dict[str, Loss]:
     names = (
         "mean_squared_error", "mean_absolute_error", "mean_absolute_percentage_error",
         "mean_squared_logarithmic_error", "huber_loss", "logcosh", "hinge", "squared_hinge", "categorical_hinge",
@@ -78,19 +78,19 @@ def _objectives() -> dict[str, Objective]:
         "softmax_cross_entropy", "sparse_softmax_cross_entropy",
     )  # fmt: skip
     return {
-        name: Objective(name, getattr(metrics, name), name.startswith("sparse_"), name.endswith("cross_entropy"))
+        name: Loss(name, getattr(metrics, name), name.startswith("sparse_"), name.endswith("cross_entropy"))
         for name in names
     }
 
 
-LOSSES = _objectives()
-SHORT = {
+LOSSES = _make_losses()
+ALIASES = {
     "mse": "mean_squared_error", "mae": "mean_absolute_error", "mape": "mean_absolute_percentage_error",
     "msle": "mean_squared_logarithmic_error", "huber": "huber_loss", "log_cosh": "logcosh",
     "kld": "kullback_leibler_divergence", "cosine": "cosine_proximity",
 }  # fmt: skip
-# Functions that are one of these by another way to get at it.
-KNOWN: dict[Any, str] = {objective.function: name for name, objective in LOSSES.items()} | {
+# Functions of pb.metrics and pb.losses that have a name here.
+NAMES_OF_FUNCTIONS: dict[Any, str] = {loss.function: name for name, loss in LOSSES.items()} | {
     losses.absolute_difference: "mean_absolute_error",
     losses.huber_loss: "huber_loss",
     losses.mean_squared_error: "mean_squared_error",
@@ -113,33 +113,34 @@ METRICS: dict[str, Function] = {
 ACCURACIES = ("accuracy", "acc")
 
 
-def loss_of(given: Any, what: str = "compile: loss") -> Objective:
-    """The loss that is meant by a name, TensorFlow.js's too, or by a function of ``y_true`` and ``y_pred``.
+def find_loss(given: Any, what: str = "compile: loss") -> Loss:
+    """Return the loss of a name, TensorFlow.js's too, or of a function of ``y_true`` and ``y_pred``.
 
-    >>> loss_of("sparseCategoricalCrossentropy").sparse
+    >>> find_loss("sparseCategoricalCrossentropy").sparse
     True
     """
-    name = _named(given)
+    name = _find_name(given)
     if name in LOSSES:
         return LOSSES[name]
-    if isinstance(given, Objective):
+    if isinstance(given, Loss):
         return given
     if not callable(given) or isinstance(given, str):
-        raise _unknown(what, given, [*LOSSES, *SHORT])
-    return Objective(_called(given, "loss"), partial(_own, given))
+        raise _make_unknown_error(what, given, [*LOSSES, *ALIASES])
+    return Loss(_get_display_name(given, "loss"), partial(_call_user_function, given))
 
 
-def metric_of(given: Any, objective: Objective, what: str = "compile: metrics") -> Metric:
-    """The metric that is meant by a name or a function; ``"accuracy"`` is the one that belongs to the loss.
+def find_metric(given: Any, loss: Loss, what: str = "compile: metrics") -> Metric:
+    """Return the metric of a name or a function; ``"accuracy"`` is the one that fits the loss.
 
-    >>> metric_of("accuracy", loss_of("sparse_softmax_cross_entropy"))(np.array([0, 1]), np.array([[3.0, 1], [3, 1]]))
+    >>> accuracy = find_metric("accuracy", find_loss("sparse_softmax_cross_entropy"))
+    >>> accuracy(np.array([0, 1]), np.array([[3.0, 1], [3, 1]]))
     np.float64(0.5)
     """
-    name = _named(given)
+    name = _find_name(given)
     if name in ACCURACIES:
-        return Metric(name, partial(_accuracy, objective))
+        return Metric(name, partial(_compute_accuracy, loss))
     if name in THRESHOLDED:
-        return Metric(name, partial(THRESHOLDED[name], threshold=_threshold(objective)))
+        return Metric(name, partial(THRESHOLDED[name], threshold=_get_threshold(loss)))
     if name in METRICS:
         return Metric(name, METRICS[name])
     if name in LOSSES:
@@ -147,19 +148,19 @@ def metric_of(given: Any, objective: Objective, what: str = "compile: metrics") 
     if isinstance(given, Metric):
         return given
     if not callable(given) or isinstance(given, str):
-        raise _unknown(what, given, [*ACCURACIES, *THRESHOLDED, *METRICS, *LOSSES, *SHORT])
-    return Metric(_called(given, "metric"), partial(_own, given))
+        raise _make_unknown_error(what, given, [*ACCURACIES, *THRESHOLDED, *METRICS, *LOSSES, *ALIASES])
+    return Metric(_get_display_name(given, "metric"), partial(_call_user_function, given))
 
 
-def metrics_of(given: Any, objective: Objective, what: str = "compile: metrics") -> list[Metric]:
-    """All metrics of a model, one or a list of them, each with a name of its own.
+def find_metrics(given: Any, loss: Loss, what: str = "compile: metrics") -> list[Metric]:
+    """Return the metrics of one name or function, or of a list, each with a name of its own.
 
-    >>> [metric.name for metric in metrics_of(["acc", lambda y, p: p, lambda y, p: y], loss_of("mse"))]
+    >>> [metric.name for metric in find_metrics(["acc", lambda y, p: p, lambda y, p: y], find_loss("mse"))]
     ['acc', 'metric', 'metric_2']
     """
     found: dict[str, Metric] = {}
     for one in given if isinstance(given, list | tuple) else [] if given is None else [given]:
-        metric = metric_of(one, objective, what)
+        metric = find_metric(one, loss, what)
         name, number = metric.name, 1
         while name in found or name == "loss":
             number += 1
@@ -168,46 +169,46 @@ def metrics_of(given: Any, objective: Objective, what: str = "compile: metrics")
     return list(found.values())
 
 
-def check_labels(objective: Objective, y: Any, prediction_shape: Any) -> None:
-    """Refuse labels that are not numbers of classes, where the loss takes those: compiled steps cannot look at them.
+def check_labels(loss: Loss, y: Any, prediction_shape: Any) -> None:
+    """Raise an error for labels that are not class numbers, if the loss takes those: compiled steps do not check.
 
-    >>> check_labels(loss_of("sparse_softmax_cross_entropy"), np.array([0, 3]), (None, 3))
+    >>> check_labels(find_loss("sparse_softmax_cross_entropy"), np.array([0, 3]), (None, 3))
     Traceback (most recent call last):
     ...
     pullback.errors.DataError: sparse_softmax_cross_entropy: labels must be 0 to 2, as there are 3 classes; the smallest is 0, the largest 3.
     """  # noqa: E501
-    if not objective.sparse:
+    if not loss.sparse:
         return
     if not prediction_shape:
-        raise ShapeError(f"{objective.name}: expected predictions by class along the last axis, got shape ().")
-    metrics.check_range(objective.name, all_values(y), prediction_shape[-1])
+        raise ShapeError(f"{loss.name}: expected predictions by class along the last axis, got shape ().")
+    metrics.check_range(loss.name, all_values(y), prediction_shape[-1])
 
 
-def _named(given: Any) -> str | None:
-    """What we call it, if it is one of ours."""
+def _find_name(given: Any) -> str | None:
+    """Return the library's name of a loss or metric; None for a user's function."""
     if isinstance(given, str):
         name = given.lower() if given.isupper() else snake_case(given)
-        return SHORT.get(name, name)
-    for function, name in KNOWN.items():
+        return ALIASES.get(name, name)
+    for function, name in NAMES_OF_FUNCTIONS.items():
         if given is function:
             return name
     return next((name for name, one in {**METRICS, **THRESHOLDED}.items() if given is one), None)
 
 
-def _unknown(what: str, given: Any, known: list[str]) -> ArgumentError:
+def _make_unknown_error(what: str, given: Any, known: list[str]) -> ArgumentError:
     return ArgumentError(
         f"{what}: expected a function of (y_true, y_pred), or one of {', '.join(known)}; got {given!r}."
         f"{did_you_mean(given, known)}"
     )
 
 
-def _called(given: Any, otherwise: str) -> str:
+def _get_display_name(given: Any, otherwise: str) -> str:
     name = getattr(given, "__name__", None) or getattr(given, "name", None)
     return name if isinstance(name, str) and name != "<lambda>" else otherwise
 
 
-def _own(function: Function, y: Any, prediction: Any) -> Any:
-    """A function of the user's, kept from making ``(batch, batch)`` of labels without a last axis, and from float64."""
+def _call_user_function(function: Function, y: Any, prediction: Any) -> Any:
+    """Call a user's function with labels in the shape and dtype of the predictions, so that nothing is broadcast."""
     if hasattr(y, "shape") and hasattr(prediction, "shape"):
         if y.shape == (*prediction.shape, 1) or prediction.shape == (*y.shape, 1):
             y = np.reshape(y, prediction.shape)
@@ -216,17 +217,17 @@ def _own(function: Function, y: Any, prediction: Any) -> Any:
     return function(y, prediction)
 
 
-def _threshold(objective: Objective) -> float:
-    """What is more likely than not."""
-    return 0.0 if objective.logits else 0.5
+def _get_threshold(loss: Loss) -> float:
+    """Return the prediction that means a probability of one half."""
+    return 0.0 if loss.logits else 0.5
 
 
-def _accuracy(objective: Objective, y: Any, prediction: Any) -> Any:
-    """The accuracy that Keras chooses, by the loss and the shapes."""
+def _compute_accuracy(loss: Loss, y: Any, prediction: Any) -> Any:
+    """Return the accuracy that Keras chooses for this loss and these shapes."""
     shape = tuple(prediction.shape)
-    binary = objective.name in ("binary_crossentropy", "sigmoid_cross_entropy")
-    if not objective.sparse and (binary or len(shape) < 2 or shape[-1] == 1):
-        return metrics.binary_accuracy(y, prediction, _threshold(objective))
-    if objective.sparse or tuple(y.shape) in (shape[:-1], (*shape[:-1], 1)):
+    binary = loss.name in ("binary_crossentropy", "sigmoid_cross_entropy")
+    if not loss.sparse and (binary or len(shape) < 2 or shape[-1] == 1):
+        return metrics.binary_accuracy(y, prediction, _get_threshold(loss))
+    if loss.sparse or tuple(y.shape) in (shape[:-1], (*shape[:-1], 1)):
         return metrics.sparse_categorical_accuracy(y, prediction)
     return metrics.categorical_accuracy(y, prediction)

@@ -1,4 +1,4 @@
-"""How far an epoch is: a bar, a line, or nothing.  This is the one door by which tqdm comes in."""
+"""The progress of an epoch: a bar, a line, or nothing.  The only module that imports tqdm."""
 
 from __future__ import annotations
 
@@ -10,60 +10,66 @@ from typing import Any
 
 from pullback.errors import ArgumentError
 
-__all__ = ["Bar", "Line", "Progress", "bar"]
+__all__ = ["ProgressBar", "EpochLine", "Progress", "make_progress"]
 
-SIZE = 100, 24
-REDRAWN = 0.1  # seconds from one picture of the bar to the next
-KNOWN = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]"
-UNKNOWN = "{desc}: {n_fmt} steps [{elapsed}{postfix}]"  # how many there will be
+FALLBACK_SIZE = 100, 24
+REDRAW_SECONDS = 0.1  # between two updates of the bar
+BAR_FORMAT = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]"
+COUNTER_FORMAT = "{desc}: {n_fmt} steps [{elapsed}{postfix}]"  # where the number of steps is not known
 
 
 class Progress:
-    """Nothing is shown: what bars and lines are made of."""
+    """Shows nothing; the base of bars and lines."""
 
     def __enter__(self) -> Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Leave the terminal in order, whatever happened."""
+        """Release the terminal, also after an error."""
 
     def step(self, loss: Any, metrics: Mapping[str, Any]) -> None:
-        """One step was made; the numbers are not looked at before they are drawn."""
+        """Note a step; its numbers are only converted when they are drawn."""
 
     def close(self, logs: Mapping[str, Any]) -> None:
-        """The epoch is over, with these results."""
+        """Show the results at the end of the epoch."""
 
 
-class Line(Progress):
-    """A line of text for each epoch, when it is over."""
+class EpochLine(Progress):
+    """Prints a line of text at the end of each epoch."""
 
     def __init__(self, title: str) -> None:
-        self.title, self.made = title, 0
-        self.began = self.stepped = perf_counter()
+        self.title, self.steps = title, 0
+        self.began = self.last_step = perf_counter()
 
     def step(self, loss: Any, metrics: Mapping[str, Any]) -> None:
-        self.made += 1
-        self.stepped = perf_counter()
+        self.steps += 1
+        self.last_step = perf_counter()
 
     def close(self, logs: Mapping[str, Any]) -> None:
-        said = [self.title, f"{perf_counter() - self.began:.1f} s", _each(self.stepped - self.began, self.made)]
-        print(" - ".join([*said, *(f"{name}: {_short(value)}" for name, value in logs.items())]), file=sys.stderr)
+        parts = [
+            self.title,
+            f"{perf_counter() - self.began:.1f} s",
+            _format_time_per_step(self.last_step - self.began, self.steps),
+        ]
+        print(
+            " - ".join([*parts, *(f"{name}: {_format_number(value)}" for name, value in logs.items())]), file=sys.stderr
+        )
 
 
-class Bar(Progress):
-    """Tqdm's bar, drawn now and then."""
+class ProgressBar(Progress):
+    """Shows tqdm's bar, redrawn at intervals."""
 
     def __init__(self, tqdm: Any) -> None:
-        self.tqdm, self.made = tqdm, 0
-        self.began = self.drawn = self.stepped = perf_counter()  # validation is no part of a step's time
+        self.tqdm, self.steps = tqdm, 0
+        self.began = self.drawn = self.last_step = perf_counter()  # validation does not count as time of steps
 
     def __exit__(self, *_: object) -> None:
         self.tqdm.close()
 
     def step(self, loss: Any, metrics: Mapping[str, Any]) -> None:
-        self.made += 1
-        self.stepped = now = perf_counter()
-        if now - self.drawn >= REDRAWN:
+        self.steps += 1
+        self.last_step = now = perf_counter()
+        if now - self.drawn >= REDRAW_SECONDS:
             self.drawn = now
             self._draw({"loss": loss, **metrics})
 
@@ -72,20 +78,20 @@ class Bar(Progress):
         self.tqdm.close()
 
     def _draw(self, numbers: Mapping[str, Any]) -> None:
-        said = [_each(self.stepped - self.began, self.made)]
-        said += [f"{name}={_short(value)}" for name, value in numbers.items()]
-        self.tqdm.set_postfix_str(", ".join(said), refresh=False)
-        self.tqdm.n = self.made
+        parts = [_format_time_per_step(self.last_step - self.began, self.steps)]
+        parts += [f"{name}={_format_number(value)}" for name, value in numbers.items()]
+        self.tqdm.set_postfix_str(", ".join(parts), refresh=False)
+        self.tqdm.n = self.steps
         self.tqdm.refresh()
 
 
-def bar(steps: int | None, epoch: int, epochs: int, verbose: Any = "auto") -> Progress:
-    """What shows the steps of an epoch; ``steps`` is ``None`` if nobody knows how many there will be.
+def make_progress(steps: int | None, epoch: int, epochs: int, verbose: Any = "auto") -> Progress:
+    """Return what shows the steps of an epoch; ``steps`` is ``None`` if their number is not known.
 
-    ``verbose`` is ``"auto"`` (a bar, if there is a terminal or notebook to show it), 0 (nothing), 1 (a bar, or a line
-    for each epoch where there is no terminal) or 2 (a line for each epoch).  Without tqdm there are no bars.
+    ``verbose`` is ``"auto"`` (a bar in a terminal or notebook, else nothing), 0 (nothing), 1 (a bar, or a line for each
+    epoch where there is no terminal) or 2 (a line for each epoch).  Without tqdm there are no bars.
 
-    >>> with bar(100, 0, 5, verbose=0) as shown:
+    >>> with make_progress(100, 0, 5, verbose=0) as shown:
     ...     shown.step(0.5, {})
     ...     shown.close({"loss": 0.5})
     """
@@ -93,26 +99,26 @@ def bar(steps: int | None, epoch: int, epochs: int, verbose: Any = "auto") -> Pr
         raise ArgumentError(f'fit: verbose must be "auto", 0, 1 or 2, got {verbose!r}.')
     title = f"Epoch {epoch + 1}/{epochs}"
     if verbose == 2:
-        return Line(title)
-    tqdm = _door() if verbose else None
+        return EpochLine(title)
+    tqdm = _import_tqdm() if verbose else None
     if tqdm is not None:
         made = tqdm(
             total=steps,
             desc=title,
-            disable=None,  # where there is no terminal; notebooks show it
+            disable=None,  # off where there is no terminal; notebooks show it
             dynamic_ncols=True,
-            bar_format=UNKNOWN if steps is None else KNOWN,
+            bar_format=COUNTER_FORMAT if steps is None else BAR_FORMAT,
         )
         if not made.disable:
-            if min(made.ncols or 1, made.nrows or 1) < 1:  # a terminal that does not say how big it is
-                made.ncols, made.nrows, made.dynamic_ncols = *SIZE, None
-            return Bar(made)
-    return Line(title) if verbose == 1 else Progress()
+            if min(made.ncols or 1, made.nrows or 1) < 1:  # a terminal of unknown size
+                made.ncols, made.nrows, made.dynamic_ncols = *FALLBACK_SIZE, None
+            return ProgressBar(made)
+    return EpochLine(title) if verbose == 1 else Progress()
 
 
 @cache
-def _door() -> Any:
-    """Tqdm, for terminals and notebooks; None where it is not installed."""
+def _import_tqdm() -> Any:
+    """Return tqdm for terminals and notebooks; None where it is not installed."""
     try:
         import tqdm.auto
     except ImportError:
@@ -120,11 +126,11 @@ def _door() -> Any:
     return tqdm.auto.tqdm
 
 
-def _short(value: Any) -> str:
+def _format_number(value: Any) -> str:
     return f"{float(value):.4g}"
 
 
-def _each(seconds: float, steps: int) -> str:
+def _format_time_per_step(seconds: float, steps: int) -> str:
     each = seconds / max(steps, 1)
     return (
         f"{each:.2f} s/step"

@@ -25,7 +25,7 @@ from pullback.train.loop.callback import CallbackList
 from pullback.train.loop.examples import Arrays, Examples
 from pullback.train.loop.history import History
 from pullback.train.loop.model import TrainableModel
-from pullback.train.loop.progress import Progress, bar
+from pullback.train.loop.progress import Progress, make_progress
 from pullback.train.optim.step import Optimizer
 from pullback.typing import Array
 
@@ -157,7 +157,7 @@ class TrainingRun:
         means, epoch = self.means, self.epoch
         if not means.count:
             self.callbacks.on_epoch_begin(epoch, {})
-        with bar(_find_length(self.batches), epoch, self.epochs, self.verbose) as progress:
+        with make_progress(_find_length(self.batches), epoch, self.epochs, self.verbose) as progress:
             self._train_batches(progress, is_interrupted)
             if not means.count:
                 raise DataError(f"{self.model.name}.fit: the dataset is empty: epoch {epoch + 1} has no batch.")

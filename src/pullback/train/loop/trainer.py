@@ -27,7 +27,7 @@ from pullback.train.io.checkpoints import (
 from pullback.train.loop.examples import Arrays, Examples, as_examples, as_pair, split_examples
 from pullback.train.loop.history import History
 from pullback.train.loop.model import TrainableModel
-from pullback.train.loop.objectives import Metric, Objective, check_labels, loss_of, metrics_of
+from pullback.train.loop.objectives import Loss, Metric, check_labels, find_loss, find_metrics
 from pullback.train.loop.run import RunningMeans, TrainingRun
 from pullback.train.optim import optimizers
 from pullback.train.optim.step import Optimizer
@@ -49,7 +49,7 @@ class TrainerState(NamedTuple):
     """What a copy of a model needs to train on: the optimizer, losses and metrics."""
 
     optimizer: OptimizerCopy | None
-    losses: Sequence[Objective]
+    losses: Sequence[Loss]
     metrics: Sequence[Metric]
     eager: bool
 
@@ -61,7 +61,7 @@ class Trainer:
         self._model = ref(model)  # weak, as the model has the trainer: it goes when its last user does
         self.optimizer: Optimizer | str | None = None
         self.stop_training = False
-        self._losses: Sequence[Objective] = ()
+        self._losses: Sequence[Loss] = ()
         self._metrics: Sequence[Metric] = ()
         self._eager = False
         self._programs: dict[str, Callable[..., Any]] = {}
@@ -86,8 +86,8 @@ class Trainer:
         self.optimizer = as_optimizer(optimizer)
         losses = loss if isinstance(loss, list | tuple) else [loss]
         name = self.model.name
-        self._losses = [loss_of(one, f"{name}.compile: loss") for one in losses]
-        self._metrics = metrics_of(metrics, self._losses[0], f"{name}.compile: metrics")
+        self._losses = [find_loss(one, f"{name}.compile: loss") for one in losses]
+        self._metrics = find_metrics(metrics, self._losses[0], f"{name}.compile: metrics")
         self._eager, self._programs = bool(eager), {}
 
     def get_optimizer(self) -> Optimizer:
@@ -234,7 +234,7 @@ class Trainer:
 
     def save_model(self, path: Path) -> None:
         """Write the model, its variables, and what it is compiled with to a file."""
-        named = all(loss.named for loss in self._losses) and all(metric.named for metric in self._metrics)
+        named = all(loss.is_builtin for loss in self._losses) and all(metric.is_builtin for metric in self._metrics)
         names = [loss.name for loss in self._losses], [metric.name for metric in self._metrics]
         write_model(path, self.model, self._find_optimizer(), names if named else None)
 

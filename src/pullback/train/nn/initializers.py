@@ -1,6 +1,6 @@
-"""What variables begin with: functions of a shape and a dtype, by TensorFlow.js's names.
+"""Initializers of variables: functions of a shape and a dtype, by TensorFlow.js's names.
 
-A ``seed`` gives the same numbers every time; without one they are drawn as ``pb.random.seed`` says.
+A ``seed`` gives the same numbers every time; without one they are drawn from the generator of ``pb.random.seed``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pullback.core.convert import as_number, get_default_dtype
 from pullback.core.suggestions import did_you_mean, snake_case
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops import random
-from pullback.train.io.structure import Made
+from pullback.train.io.structure import Configurable
 
 __all__ = [
     "Constant", "Identity", "Initializer", "Ones", "Orthogonal", "RandomNormal", "RandomUniform", "TruncatedNormal",
@@ -26,12 +26,12 @@ __all__ = [
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
-SHARE_WITHIN_TWO = 0.87962566103423978  # the standard deviation of a normal number that is kept within two of its own
+TRUNCATED_STDDEV = 0.87962566103423978  # of a standard normal number that is truncated to [-2, 2]
 
 
 @dataclass(frozen=True)
-class Initializer(Made):
-    """What initialisers are made of: arguments as fields, and ``values(shape, dtype)``.
+class Initializer(Configurable):
+    """The base of initializers: arguments as fields, and ``values(shape, dtype)``.
 
     >>> pb.initializers.Initializer.__call__(pb.initializers.ones(), [2])
     array([1., 1.], dtype=float32)
@@ -42,13 +42,13 @@ class Initializer(Made):
         return np.asarray(made, dtype or get_default_dtype())
 
     def values(self, shape: Shape, dtype: Any) -> Any:
-        """The numbers to begin with."""
+        """Return the initial values."""
         raise NotImplementedError(f"{type(self).__name__} has no values(shape, dtype).")
 
 
 @dataclass(frozen=True)
 class Zeros(Initializer):
-    """Nothing but zeros.
+    """Zeros.
 
     >>> pb.initializers.zeros()([2])
     array([0., 0.], dtype=float32)
@@ -60,7 +60,7 @@ class Zeros(Initializer):
 
 @dataclass(frozen=True)
 class Ones(Initializer):
-    """Nothing but ones.
+    """Ones.
 
     >>> pb.initializers.ones()([2])
     array([1., 1.], dtype=float32)
@@ -72,7 +72,7 @@ class Ones(Initializer):
 
 @dataclass(frozen=True)
 class Constant(Initializer):
-    """One number, or an array of the shape that is wanted.
+    """One number everywhere, or an array of the variable's shape.
 
     >>> pb.initializers.constant(0.5)([2])
     array([0.5, 0.5], dtype=float32)
@@ -89,7 +89,7 @@ class Constant(Initializer):
 
 @dataclass(frozen=True)
 class Identity(Initializer):
-    """A square matrix that changes nothing, times ``gain``.
+    """The identity matrix times ``gain``.
 
     >>> pb.initializers.identity()([2, 2])
     array([[1., 0.],
@@ -106,7 +106,7 @@ class Identity(Initializer):
 
 @dataclass(frozen=True)
 class RandomNormal(Initializer):
-    """Normal numbers.
+    """Normally distributed numbers.
 
     >>> pb.initializers.random_normal(stddev=0.1, seed=1)([2])
     array([ 0.17291036, -0.14284535], dtype=float32)
@@ -122,7 +122,7 @@ class RandomNormal(Initializer):
 
 @dataclass(frozen=True)
 class TruncatedNormal(Initializer):
-    """Normal numbers within two standard deviations.
+    """Normally distributed numbers, truncated at two standard deviations.
 
     >>> bool(np.all(np.abs(pb.initializers.truncated_normal(stddev=0.5)([100])) <= 1.0))
     True
@@ -138,7 +138,7 @@ class TruncatedNormal(Initializer):
 
 @dataclass(frozen=True)
 class RandomUniform(Initializer):
-    """Numbers between two, each as likely as any other.
+    """Uniformly distributed numbers between ``minval`` and ``maxval``.
 
     >>> bool(np.all(np.abs(pb.initializers.random_uniform(-1.0, 1.0)([100])) <= 1.0))
     True
@@ -154,7 +154,7 @@ class RandomUniform(Initializer):
 
 @dataclass(frozen=True)
 class Orthogonal(Initializer):
-    """A matrix with orthogonal columns (or rows), of any length ``gain``.
+    """A matrix with orthogonal columns (or rows) of length ``gain``.
 
     >>> q = pb.initializers.orthogonal(seed=1)([3, 2])
     >>> (q.T @ q).round(5) + 0.0
@@ -171,13 +171,13 @@ class Orthogonal(Initializer):
         rows, columns = math.prod(shape[:-1]), shape[-1]
         drawn = np.asarray(random.normal([max(rows, columns), min(rows, columns)], dtype=np.float64, seed=self.seed))
         q, r = np.linalg.qr(drawn)
-        q = q * np.sign(np.diagonal(r))  # so that every orthogonal matrix is as likely as any other
+        q = q * np.sign(np.diagonal(r))  # makes the distribution uniform over orthogonal matrices
         return self.gain * (q if rows >= columns else q.T).reshape(shape)
 
 
 @dataclass(frozen=True)
 class VarianceScaling(Initializer):
-    """Numbers whose variance is ``scale`` divided by how many inputs, or outputs, or both on average, there are.
+    """Numbers whose variance is ``scale`` divided by the number of inputs, of outputs, or the mean of both.
 
     >>> pb.initializers.variance_scaling(2.0, "fan_in", "normal")
     VarianceScaling(scale=2.0, mode='fan_in', distribution='normal', seed=None)
@@ -195,33 +195,33 @@ class VarianceScaling(Initializer):
             ("distribution", self.distribution, ("normal", "uniform")),
         ):
             if given not in known:
-                said = ", ".join(known)
+                choices = ", ".join(known)
                 raise ArgumentError(
-                    f"initializers.variance_scaling: {name} must be one of {said}, got {given!r}."
+                    f"initializers.variance_scaling: {name} must be one of {choices}, got {given!r}."
                     f"{did_you_mean(given, known)}"
                 )
 
     def values(self, shape: Shape, dtype: Any) -> Any:
-        fans = _fans(shape)
+        fans = _compute_fans(shape)
         variance = self.scale / max(1.0, fans[("fan_in", "fan_out", "fan_avg").index(self.mode)])
         if self.distribution == "uniform":
             limit = math.sqrt(3 * variance)
             return random.uniform(shape, -limit, limit, dtype, self.seed)
-        return random.truncated_normal(shape, 0.0, math.sqrt(variance) / SHARE_WITHIN_TWO, dtype, self.seed)
+        return random.truncated_normal(shape, 0.0, math.sqrt(variance) / TRUNCATED_STDDEV, dtype, self.seed)
 
 
-def _fans(shape: Shape) -> tuple[float, float, float]:
-    """How many inputs an output has, outputs an input, and both on average; filters have them for each place."""
+def _compute_fans(shape: Shape) -> tuple[float, float, float]:
+    """Return fan-in, fan-out and their mean; for filters, times the size of the window."""
     if len(shape) < 2:
         inputs = outputs = math.prod(shape)
     else:
-        places = math.prod(shape[:-2])
-        inputs, outputs = places * shape[-2], places * shape[-1]
+        window = math.prod(shape[:-2])
+        inputs, outputs = window * shape[-2], window * shape[-1]
     return inputs, outputs, (inputs + outputs) / 2
 
 
 def glorot_uniform(seed: Any = None) -> VarianceScaling:
-    """Uniform numbers that keep the variance on the way forward and back: for ``tanh``, ``sigmoid``, ``softmax``.
+    """Uniform numbers that keep the variance forward and backward: for ``tanh``, ``sigmoid``, ``softmax``.
 
     >>> float(np.abs(pb.initializers.glorot_uniform()([3, 3])).max()) <= 1.0
     True
@@ -230,7 +230,7 @@ def glorot_uniform(seed: Any = None) -> VarianceScaling:
 
 
 def glorot_normal(seed: Any = None) -> VarianceScaling:
-    """Normal numbers that keep the variance on the way forward and back.
+    """Normal numbers that keep the variance forward and backward.
 
     >>> pb.initializers.glorot_normal()([3, 3]).shape
     (3, 3)
@@ -257,7 +257,7 @@ def he_normal(seed: Any = None) -> VarianceScaling:
 
 
 def lecun_uniform(seed: Any = None) -> VarianceScaling:
-    """Uniform numbers that keep the variance on the way forward: for ``selu``.
+    """Uniform numbers that keep the variance forward: for ``selu``.
 
     >>> pb.initializers.lecun_uniform()([3, 3]).shape
     (3, 3)
@@ -266,7 +266,7 @@ def lecun_uniform(seed: Any = None) -> VarianceScaling:
 
 
 def lecun_normal(seed: Any = None) -> VarianceScaling:
-    """Normal numbers that keep the variance on the way forward: for ``selu``.
+    """Normal numbers that keep the variance forward: for ``selu``.
 
     >>> pb.initializers.lecun_normal()([3, 3]).shape
     (3, 3)
@@ -277,7 +277,7 @@ def lecun_normal(seed: Any = None) -> VarianceScaling:
 zeros, ones, constant, identity, orthogonal = Zeros, Ones, Constant, Identity, Orthogonal
 random_normal, random_uniform, truncated_normal = RandomNormal, RandomUniform, TruncatedNormal
 variance_scaling = VarianceScaling
-NAMED: dict[str, Callable[..., Initializer]] = {
+BY_NAME: dict[str, Callable[..., Initializer]] = {
     "zeros": zeros, "ones": ones, "constant": constant, "identity": identity, "orthogonal": orthogonal,
     "random_normal": random_normal, "random_uniform": random_uniform, "truncated_normal": truncated_normal,
     "variance_scaling": variance_scaling, "glorot_uniform": glorot_uniform, "glorot_normal": glorot_normal,
@@ -286,21 +286,22 @@ NAMED: dict[str, Callable[..., Initializer]] = {
 
 
 def initializer(given: Any, what: str = "initializer") -> Callable[[Shape, Any], Any]:
-    """What a layer was given to begin with: a name (TensorFlow.js's too), an initialiser, or any function.
+    """Return the initializer of a name, TensorFlow.js's too; an initializer or any function of shape and dtype is kept.
 
     >>> pb.initializers.initializer("glorotUniform")
     VarianceScaling(scale=1.0, mode='fan_avg', distribution='uniform', seed=None)
     """
     if isinstance(given, str):
         name = snake_case(given)
-        if name not in NAMED:
+        if name not in BY_NAME:
             raise ArgumentError(
-                f"{what}: there is no initialiser {given!r}; there are {', '.join(NAMED)}.{did_you_mean(name, NAMED)}"
+                f"{what}: there is no initializer {given!r}; there are {', '.join(BY_NAME)}."
+                f"{did_you_mean(name, BY_NAME)}"
             )
-        return NAMED[name]()
+        return BY_NAME[name]()
     if not callable(given):
         raise ArgumentError(
-            f"{what}: an initialiser is a name, one of pb.initializers, or a function of shape and dtype; "
+            f"{what}: an initializer is a name, one of pb.initializers, or a function of shape and dtype; "
             f"got {type(given).__name__}."
         )
     made: Callable[[Shape, Any], Any] = given

@@ -1,4 +1,4 @@
-"""Models: layers in a row, layers that are wired, or a class of your own; each a tree of variables and a function."""
+"""Models: sequential, functional, or a class of your own."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from pullback.train.data.dataset import Dataset
 from pullback.train.io.checkpoints import Path, read_model
 from pullback.train.loop.history import History
 from pullback.train.loop.trainer import Trainer
-from pullback.train.nn.layers.base import Layer, Pending
-from pullback.train.nn.summary import summary
+from pullback.train.nn.layers.base import Layer, SymbolicTensor
+from pullback.train.nn.summary import format_summary
 from pullback.train.optim.step import Optimizer
 
-__all__ = ["Model", "Sequential", "Wired", "load_model", "model", "sequential"]
+__all__ = ["Model", "Sequential", "Functional", "load_model", "model", "sequential"]
 
 
 @check_keywords
 class Model(Layer):
-    """What can be trained: ``pb.sequential`` and ``pb.model`` make one.
+    """A layer that can be trained; ``pb.sequential`` and ``pb.model`` make one.
 
     A model of your own has its layers in attributes, and ``call``.
 
@@ -49,11 +49,11 @@ class Model(Layer):
 
     @property
     def layers(self) -> list[Layer]:
-        """The layers it is made of."""
+        """The layers of the model."""
         return [part for _, part in self.parts() if isinstance(part, Layer)]
 
     def get_layer(self, which: str | int) -> Layer:
-        """The layer of this name in the model, as ``summary`` shows it, or of this number.
+        """Return the layer of this name, as ``summary`` shows it, or of this number.
 
         >>> pb.sequential([pb.layers.flatten(), pb.layers.dense(3)]).get_layer("dense_1").units
         3
@@ -69,7 +69,7 @@ class Model(Layer):
         )
 
     def params(self) -> dict[str, Any]:
-        """The values of the trainable variables, by their places: what ``apply`` takes.
+        """Return the values of the trainable variables by their paths, as ``apply`` takes them.
 
         >>> pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[2])]).params()
         {'dense_1/kernel': Tensor([[1.], [1.]], dtype=float32), 'dense_1/bias': Tensor([0.], dtype=float32)}
@@ -77,7 +77,7 @@ class Model(Layer):
         return {name: v.held for name, v in self.named_variables().items() if v.trainable}
 
     def apply(self, params: Mapping[str, Any], *inputs: Any, training: bool = False) -> Any:
-        """The model as a function of its parameters: with these values in place of its own.
+        """Return the output with these values in place of the variables': the model as a function of its parameters.
 
         Every transformation applies to it.
 
@@ -96,11 +96,11 @@ class Model(Layer):
         for name, value in params.items():
             if value.shape != places[name].shape:
                 raise ShapeError(f"{self.name}.apply: {name} has shape {value.shape}, expected {places[name].shape}.")
-        with watching(Given({id(places[name]): value for name, value in params.items()})):
+        with watching(VariableOverrides({id(places[name]): value for name, value in params.items()})):
             return self(*inputs, training=training)
 
     def build(self, *shapes: Any) -> None:
-        """Make the variables for inputs of these shapes, which are without the batch: by running on zeros."""
+        """Make the variables for inputs of these shapes, without the batch, by running on zeros."""
         self._built = True
         try:
             self.output_shape(*shapes)
@@ -110,7 +110,7 @@ class Model(Layer):
             raise
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments it was made with, from the attributes that are called as these are."""
+        """Return the arguments it was made with, from the attributes of the same names."""
         takes = [
             p for p in signature(type(self)).parameters.values() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
         ]
@@ -123,8 +123,8 @@ class Model(Layer):
         return found | {"name": ""} if self.numbered and "name" in found else found
 
     def summary(self) -> None:
-        """Print the layers, the shapes they give, and how many parameters they have."""
-        print(summary(self))
+        """Print a table of the layers, their output shapes and their parameter counts."""
+        print(format_summary(self))
 
     # ---- training
 
@@ -274,8 +274,8 @@ class Model(Layer):
         self._trainer.import_state(state["_trainer"])
 
 
-class Given:
-    """Reads of some variables give what was given for them."""
+class VariableOverrides:
+    """A watcher of variable reads: some variables read as other values."""
 
     level = 0
     writes = False
@@ -289,7 +289,7 @@ class Given:
 
 @check_keywords
 class Sequential(Model):
-    """Layers in a row; what ``sequential`` makes."""
+    """A model that applies one layer after the other; ``sequential`` makes one."""
 
     def __init__(self, layers: Sequence[Layer] = (), name: str = "") -> None:
         super().__init__(name)
@@ -298,12 +298,12 @@ class Sequential(Model):
             self.add(layer)
 
     def add(self, layer: Layer) -> None:
-        """Put one more layer at the end."""
+        """Add a layer at the end."""
         if not isinstance(layer, Layer):
             raise ArgumentError(f"{self.name}.add: expected a layer, got {type(layer).__name__}.")
         if any(layer is one for one in self.stack):
             raise ArgumentError(f"{self.name}.add: layer '{layer.name}' is in it already; use pb.model to share one.")
-        _called([*self.stack, layer], self.name)  # which refuses a name that is there
+        _name_layers([*self.stack, layer], self.name)  # raises an error for a duplicate name
         first, self._built = not self.stack, False
         self.stack.append(layer)
         if first:
@@ -312,7 +312,7 @@ class Sequential(Model):
             self.build_for([self.input_shape])
 
     def parts(self) -> Iterator[tuple[str, Any]]:
-        yield from _called(vars(self).get("stack", ()), self.name).items()
+        yield from _name_layers(vars(self).get("stack", ()), self.name).items()
 
     def build(self, shape: Any) -> None:
         if not self.stack:
@@ -344,27 +344,27 @@ class Sequential(Model):
 
 
 @check_keywords
-class Wired(Model):
-    """Layers that were applied to each other's results; what ``model`` makes."""
+class Functional(Model):
+    """A model defined by its inputs and outputs, symbolic tensors that layers were applied to; ``model`` makes one."""
 
     def __init__(self, inputs: Any, outputs: Any, name: str = "") -> None:
         super().__init__(name)
-        self._single = isinstance(outputs, Pending)
-        self._order: list[Pending] = []  # before what it leads to, so that copying goes step by step
-        self._inputs: list[Pending] = [inputs] if isinstance(inputs, Pending) else list(inputs)
-        self._outputs: list[Pending] = [outputs] if isinstance(outputs, Pending) else list(outputs)
+        self._single = isinstance(outputs, SymbolicTensor)
+        self._order: list[SymbolicTensor] = []  # each after its inputs
+        self._inputs: list[SymbolicTensor] = [inputs] if isinstance(inputs, SymbolicTensor) else list(inputs)
+        self._outputs: list[SymbolicTensor] = [outputs] if isinstance(outputs, SymbolicTensor) else list(outputs)
         for x in [*self._inputs, *self._outputs]:
-            if not isinstance(x, Pending):
+            if not isinstance(x, SymbolicTensor):
                 raise ArgumentError(
                     f"{self.name}: inputs and outputs are made by pb.input and by layers, got {type(x).__name__}."
                 )
-        self._order = _in_order(self._inputs, self._outputs, self.name)
+        self._order = _sort_steps(self._inputs, self._outputs, self.name)
         self._built, self._shapes = True, tuple(p.shape for p in self._inputs)
-        list(self.parts())  # which refuses two layers of one name
+        list(self.parts())  # raises an error for two layers of one name
 
     def parts(self) -> Iterator[tuple[str, Any]]:
         layers = {id(step.layer): step.layer for step in vars(self).get("_order", ()) if step.layer is not None}
-        yield from _called(list(layers.values()), self.name).items()
+        yield from _name_layers(list(layers.values()), self.name).items()
 
     def check_inputs(self, *xs: Any) -> None:
         given = {id(p): x for p, x in zip(self._inputs, xs, strict=False)}
@@ -396,17 +396,17 @@ class Wired(Model):
         }
 
     @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Wired:
-        every = [Pending(tuple(shape), None, ()) for shape in config["inputs"]]
+    def from_config(cls, config: Mapping[str, Any]) -> Functional:
+        every = [SymbolicTensor(tuple(shape), None, ()) for shape in config["inputs"]]
         inputs = list(every)
         for layer, given in config["steps"]:
-            every.append(Pending.of(config["layers"][layer], [every[i] for i in given]))
+            every.append(SymbolicTensor.apply(config["layers"][layer], [every[i] for i in given]))
         outputs = [every[i] for i in config["outputs"]]
         return cls(inputs, outputs[0] if config["single"] else outputs, config["name"])
 
 
-def _called(layers: Sequence[Layer], name: str) -> dict[str, Layer]:
-    """The layers by their names in the model: the one that was given, or the kind and which of that kind it is."""
+def _name_layers(layers: Sequence[Layer], name: str) -> dict[str, Layer]:
+    """Return the layers by their names in the model: the given one, or the kind and a number."""
     counts: Counter[str] = Counter()
     found: dict[str, Layer] = {}
     for layer in layers:
@@ -418,9 +418,9 @@ def _called(layers: Sequence[Layer], name: str) -> dict[str, Layer]:
     return found
 
 
-def _in_order(inputs: list[Pending], outputs: list[Pending], name: str) -> list[Pending]:
-    """Every step after those it needs."""
-    order: list[Pending] = []
+def _sort_steps(inputs: list[SymbolicTensor], outputs: list[SymbolicTensor], name: str) -> list[SymbolicTensor]:
+    """Return the symbolic tensors that outputs depend on, each after its inputs."""
+    order: list[SymbolicTensor] = []
     done = {id(p) for p in inputs}
     todo = [(p, False) for p in reversed(outputs)]
     while todo:
@@ -437,7 +437,7 @@ def _in_order(inputs: list[Pending], outputs: list[Pending], name: str) -> list[
 
 
 def sequential(layers: Sequence[Layer] = (), name: str = "") -> Sequential:
-    """A model of layers in a row.
+    """Return a model that applies one layer after the other.
 
     >>> model = pb.sequential([pb.layers.dense(4, activation="relu", input_shape=[3]), pb.layers.dense(1)])
     >>> model(np.ones((2, 3))).shape
@@ -446,8 +446,8 @@ def sequential(layers: Sequence[Layer] = (), name: str = "") -> Sequential:
     return Sequential(layers, name)
 
 
-def model(inputs: Any, outputs: Any, name: str = "") -> Wired:
-    """A model from what it is given to what it gives: layers applied to ``pb.input`` and to each other's results.
+def model(inputs: Any, outputs: Any, name: str = "") -> Functional:
+    """Return a model from inputs to outputs: layers applied to ``pb.input`` and to each other's outputs.
 
     >>> x = pb.input([3])
     >>> h = pb.layers.dense(3, activation="tanh")(x)
@@ -455,13 +455,13 @@ def model(inputs: Any, outputs: Any, name: str = "") -> Wired:
     >>> [y.shape for y in both(np.ones((5, 3)))]
     [(5, 1), (5, 2)]
     """
-    return Wired(inputs, outputs, name)
+    return Functional(inputs, outputs, name)
 
 
 def load_model(path: Path) -> Any:
-    """The model that ``model.save`` wrote: its layers and variables, and what it learns with unless that is a function.
+    """Return the model that ``model.save`` wrote: layers, variables, and what it is compiled with if that has names.
 
-    Layers of your own are found by the names of their classes, which must be there already.
+    Layers of your own are found by the names of their classes, which must be defined already.
 
     >>> import os, tempfile
     >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[2])])

@@ -1,4 +1,4 @@
-"""What large weights cost: functions of a variable, each a part of the loss, by TensorFlow.js's names."""
+"""Regularizers: functions of a variable that are added to the loss, by TensorFlow.js's names."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 from pullback.core.convert import as_number
 from pullback.core.suggestions import did_you_mean, snake_case
 from pullback.errors import ArgumentError
-from pullback.train.io.structure import Made
+from pullback.train.io.structure import Configurable
 
 __all__ = ["L1", "L1L2", "L2", "Regularizer", "l1", "l1_l2", "l2", "regularizer"]
 
 
 @dataclass(frozen=True)
-class Regularizer(Made):
-    """What regularisers are made of: arguments as fields, and what they make of a variable.
+class Regularizer(Configurable):
+    """The base of regularizers: arguments as fields, and a function of a variable.
 
     >>> isinstance(pb.regularizers.l2(), pb.regularizers.Regularizer)
     True
@@ -34,7 +34,7 @@ class Regularizer(Made):
 
 @dataclass(frozen=True)
 class L1(Regularizer):
-    """``l1`` times the sum of sizes: many weights become zero.
+    """``l1`` times the sum of absolute values: many weights become zero.
 
     >>> pb.regularizers.l1(0.5)(np.array([1.0, -3.0]))
     np.float64(2.0)
@@ -62,7 +62,7 @@ class L2(Regularizer):
 
 @dataclass(frozen=True)
 class L1L2(Regularizer):
-    """The sum of both.
+    """The sum of ``l1`` and ``l2`` regularization.
 
     >>> pb.regularizers.l1_l2(l1=0.5, l2=0.5)(np.array([1.0, -3.0]))
     np.float64(7.0)
@@ -76,25 +76,26 @@ class L1L2(Regularizer):
 
 
 l1, l2, l1_l2 = L1, L2, L1L2
-NAMED: dict[str, Callable[..., Regularizer]] = {"l1": l1, "l2": l2, "l1_l2": l1_l2, "l1l2": l1_l2}
+BY_NAME: dict[str, Callable[..., Regularizer]] = {"l1": l1, "l2": l2, "l1_l2": l1_l2, "l1l2": l1_l2}
 
 
 def regularizer(given: Any, what: str = "regularizer") -> Callable[[Any], Any]:
-    """What a layer was given to keep weights small: a name, a regulariser, or any function of a variable.
+    """Return the regularizer of a name, a regularizer itself, or any function of a variable.
 
     >>> pb.regularizers.regularizer("l1l2")
     L1L2(l1=0.01, l2=0.01)
     """
     if isinstance(given, str):
         name = snake_case(given)
-        if name not in NAMED:
+        if name not in BY_NAME:
             raise ArgumentError(
-                f"{what}: there is no regulariser {given!r}; there are {', '.join(NAMED)}.{did_you_mean(name, NAMED)}"
+                f"{what}: there is no regularizer {given!r}; there are {', '.join(BY_NAME)}."
+                f"{did_you_mean(name, BY_NAME)}"
             )
-        return NAMED[name]()
+        return BY_NAME[name]()
     if not callable(given):
         raise ArgumentError(
-            f"{what}: a regulariser is a name, one of pb.regularizers, or a function of the variable; "
+            f"{what}: a regularizer is a name, one of pb.regularizers, or a function of the variable; "
             f"got {type(given).__name__}."
         )
     made: Callable[[Any], Any] = given

@@ -1,4 +1,4 @@
-"""A model in a table: its layers, what comes out of them, and how many numbers are in them."""
+"""The summary of a model: a table of its layers, their output shapes and their parameter counts."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any
 
 from pullback.train.nn.layers.base import Layer
 
-__all__ = ["summary"]
+__all__ = ["format_summary"]
 
 Row = tuple[str, str, str]
 UNKNOWN = "?"
 
 
-def summary(model: Layer) -> str:
-    """The layers of a model, the shapes that come out of them, and their parameters.
+def format_summary(model: Layer) -> str:
+    """Return a table of a model's layers, their output shapes and their parameter counts.
 
     >>> layers = [pb.layers.dense(4, input_shape=[3]), pb.layers.dense(1, use_bias=False)]
-    >>> print(summary(pb.sequential(layers, name="small")))
+    >>> print(format_summary(pb.sequential(layers, name="small")))
     Model 'small' (sequential)
     Layer (kind)     Output shape  Parameters
     -----------------------------------------
@@ -26,28 +26,24 @@ def summary(model: Layer) -> str:
     -----------------------------------------
     Parameters: 20, of which trainable 20, not trainable 0
     """
-    rows = list(_rows(model))
+    rows = list(_make_rows(model))
     head: Row = ("Layer (kind)", "Output shape", "Parameters")
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(3)]
     lines = [f"{name:<{widths[0]}}  {shape:<{widths[1]}}  {count:>{widths[2]}}" for name, shape, count in [head, *rows]]
     rule = "-" * len(lines[0])
-    return "\n".join([f"Model '{model.name}' ({model.kind})", lines[0], rule, *lines[1:], rule, _totals(model)])
+    return "\n".join([f"Model '{model.name}' ({model.kind})", lines[0], rule, *lines[1:], rule, _format_totals(model)])
 
 
-def _totals(model: Layer) -> str:
-    if not _is_built(model):
+def _format_totals(model: Layer) -> str:
+    if not model.is_built():
         return "Not built yet: parameters are made for the first input. Give input_shape, or call it once."
     sizes = [(v.size, v.trainable) for v in model.variables]
     total, trainable = sum(n for n, _ in sizes), sum(n for n, free in sizes if free)
     return f"Parameters: {total:,}, of which trainable {trainable:,}, not trainable {total - trainable:,}"
 
 
-def _is_built(model: Layer) -> bool:
-    return model._built and all(part._built for _, part in model.parts() if isinstance(part, Layer))
-
-
-def _rows(model: Layer) -> Iterator[Row]:
-    """What is counted once is not counted where it is used again."""
+def _make_rows(model: Layer) -> Iterator[Row]:
+    """Iterate over the rows; variables that layers share are counted once."""
     seen: set[int] = set()
     for name, layer in model.parts():
         if not isinstance(layer, Layer):
@@ -55,11 +51,15 @@ def _rows(model: Layer) -> Iterator[Row]:
             continue
         own = {id(v): v.size for v in layer.variables if id(v) not in seen}
         seen |= own.keys()
-        count = f"{sum(own.values()):,}" if _is_built(layer) else UNKNOWN
-        yield f"{name} ({layer.kind})", _said(layer.output_shape(*layer.shapes) if _is_built(layer) else None), count
+        count = f"{sum(own.values()):,}" if layer.is_built() else UNKNOWN
+        yield (
+            f"{name} ({layer.kind})",
+            _format_shape(layer.output_shape(*layer.shapes) if layer.is_built() else None),
+            count,
+        )
 
 
-def _said(shape: Any) -> str:
-    if shape and isinstance(shape[0], tuple):  # of several results
-        return ", ".join(map(_said, shape))
+def _format_shape(shape: Any) -> str:
+    if shape and isinstance(shape[0], tuple):  # of several outputs
+        return ", ".join(map(_format_shape, shape))
     return UNKNOWN if shape is None else f"({', '.join(['batch', *map(str, shape)])})"

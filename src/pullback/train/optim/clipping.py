@@ -1,4 +1,4 @@
-"""Gradients that are not let grow too large: by value, by the norm of each, by the norm of all together."""
+"""Gradient clipping: by value, by the norm of each gradient, by the norm of all together."""
 
 from __future__ import annotations
 
@@ -18,94 +18,94 @@ __all__ = ["clip_global_norm", "clip_norms", "clip_values", "global_norm"]
 
 
 def clip_values(grads: Any, limit: float) -> Any:
-    """The same tree of gradients, every element between ``-limit`` and ``limit``.
+    """Return the gradients with every element clipped to ``[-limit, limit]``.
 
     >>> pb.train.clip_values({"w": np.array([0.5, -7.0])}, 1.0)
     {'w': array([ 0.5, -1. ])}
     """
-    checked("clip_values", limit)
-    return _over(grads, "clip_values", lambda gs: values_within(gs, limit))
+    check_limit("clip_values", limit)
+    return _clip_tree(grads, "clip_values", lambda gs: clip_each_value(gs, limit))
 
 
 def clip_norms(grads: Any, limit: float) -> Any:
-    """The same tree of gradients, each made shorter if its own norm is more than ``limit``.
+    """Return the gradients, each scaled down if its own norm is more than ``limit``.
 
     >>> pb.train.clip_norms({"w": np.array([3.0, 4.0]), "b": np.array([0.5])}, 1.0)
     {'w': array([0.6, 0.8]), 'b': array([0.5])}
     """
-    checked("clip_norms", limit)
-    return _over(grads, "clip_norms", lambda gs: norms_within(gs, limit))
+    check_limit("clip_norms", limit)
+    return _clip_tree(grads, "clip_norms", lambda gs: clip_each_norm(gs, limit))
 
 
 def clip_global_norm(grads: Any, limit: float) -> Any:
-    """The same tree of gradients, all made shorter alike if their norm together is more than ``limit``.
+    """Return the gradients, all scaled by one factor if their joint norm is more than ``limit``.
 
     The direction stays the same.
 
     >>> pb.train.clip_global_norm({"w": np.array([3.0, 0.0]), "b": np.array([4.0])}, 1.0)
     {'w': array([0.6, 0. ]), 'b': array([0.8])}
     """
-    checked("clip_global_norm", limit)
-    return _over(grads, "clip_global_norm", lambda gs: global_norm_within(gs, limit))
+    check_limit("clip_global_norm", limit)
+    return _clip_tree(grads, "clip_global_norm", lambda gs: clip_joint_norm(gs, limit))
 
 
 def global_norm(grads: Any) -> Any:
-    """The norm of all gradients of a tree together, in float64 so that it does not overflow.
+    """Return the joint norm of all gradients of a tree, in float64 so that it does not overflow.
 
     >>> pb.train.global_norm({"w": np.array([3.0, 0.0]), "b": np.array([4.0])})
     np.float64(5.0)
     """
-    return norm(_values(grads, "global_norm"))
+    return compute_norm(_collect_values(grads, "global_norm"))
 
 
-def checked(name: str, limit: Any) -> float:
-    """A limit, refused unless it is a number more than 0."""
+def check_limit(name: str, limit: Any) -> float:
+    """Return a limit; raise an error unless it is a number more than 0."""
     if as_number(name, "the limit", limit, 0) == 0:
         raise ArgumentError(f"{name}: the limit must be more than 0, got {limit!r}.")
     return float(limit)
 
 
-# ---- of a list of values, as optimizers call them
+# ---- lists of arrays, for optimizers
 
 
-def values_within(gs: Sequence[Any], limit: float) -> list[Any]:
+def clip_each_value(gs: Sequence[Any], limit: float) -> list[Any]:
     return [np.clip(g, -limit, limit) for g in gs]
 
 
-def norms_within(gs: Sequence[Any], limit: float) -> list[Any]:
-    return [_shortened(g, norm([g]), limit) for g in gs]
+def clip_each_norm(gs: Sequence[Any], limit: float) -> list[Any]:
+    return [_scale_down(g, compute_norm([g]), limit) for g in gs]
 
 
-def global_norm_within(gs: Sequence[Any], limit: float) -> list[Any]:
-    together = norm(gs)
-    return [_shortened(g, together, limit) for g in gs]
+def clip_joint_norm(gs: Sequence[Any], limit: float) -> list[Any]:
+    together = compute_norm(gs)
+    return [_scale_down(g, together, limit) for g in gs]
 
 
-def norm(gs: Sequence[Any]) -> Any:
+def compute_norm(gs: Sequence[Any]) -> Any:
     return np.sqrt(sum((np.sum(np.square(g.astype(np.float64))) for g in gs), np.float64(0.0)))
 
 
-def _shortened(g: Any, length: Any, limit: float) -> Any:
+def _scale_down(g: Any, length: Any, limit: float) -> Any:
     return g * (limit / np.maximum(length, limit)).astype(g.dtype)
 
 
-# ---- of a tree
+# ---- trees
 
 
-def _values(grads: Any, name: str) -> list[Any]:
+def _collect_values(grads: Any, name: str) -> list[Any]:
     out: list[Any] = []
 
     def enter(g: Any) -> None:
         g = _sum_rows(g)
-        out.append(value_of(g.values if isinstance(g, RowSparse) else g, name))
+        out.append(as_value(g.values if isinstance(g, RowSparse) else g, name))
 
     tree.mapped(enter, grads, whole=tree.is_number_list)
     return out
 
 
-def _over(grads: Any, name: str, clip: Any) -> Any:
+def _clip_tree(grads: Any, name: str, clip: Any) -> Any:
     grads = tree.mapped(_sum_rows, grads, whole=tree.is_number_list)
-    made = iter(clip(_values(grads, name)))
+    made = iter(clip(_collect_values(grads, name)))
 
     def give(g: Any) -> Any:
         if isinstance(g, RowSparse):
@@ -116,13 +116,13 @@ def _over(grads: Any, name: str, clip: Any) -> Any:
 
 
 def _sum_rows(g: Any) -> Any:
-    """A gradient; a row-sparse one with each row once, so that its values can be clipped: the others are zero."""
+    """Return a gradient; a row-sparse one with each row once, so that its values can be clipped."""
     if not isinstance(g, RowSparse):
         return g
     return g.to_dense() if g.is_symbolic else g.coalesce()
 
 
-def value_of(x: Any, name: str) -> Any:
-    """What NumPy computes with: an array or NumPy scalar, or a tensor that some transform follows."""
+def as_value(x: Any, name: str) -> Any:
+    """Return an array or NumPy scalar, or the tensor itself if a transform traces it."""
     t = as_leaf(x, name)
     return t.value if isinstance(t, Tensor) and not t.level else t

@@ -1,6 +1,6 @@
-"""L-BFGS: SciPy goes down, with gradients from here.  For few, smooth parameters and a function that does not change.
+"""L-BFGS by SciPy with gradients from here: for smooth, deterministic functions of few parameters.
 
-This is the only door to SciPy's optimizers.
+The only module that imports ``scipy.optimize``.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from pullback.core.convert import as_number
 from pullback.core.tape import constant
 from pullback.core.variable import Variable, writer
 from pullback.errors import ArgumentError, CompileError, GradientError, MissingPackageError
-from pullback.train.optim.clipping import value_of
-from pullback.train.optim.trees import in_order
+from pullback.train.optim.clipping import as_value
+from pullback.train.optim.trees import match_leaves
 from pullback.transforms.grad import ValueAndGrads, given_back, kind_of, value_and_grad
 from pullback.transforms.variables import differentiate_by_variables, variable_grads
 
 __all__ = ["LBFGS", "Solution", "lbfgs"]
 
 
-def _door() -> Any:
-    """SciPy's optimizers."""
+def _import_scipy_optimize() -> Any:
+    """Return ``scipy.optimize``."""
     try:
         import scipy.optimize
     except ImportError:
@@ -35,7 +35,7 @@ def _door() -> Any:
 
 
 class Solution(NamedTuple):
-    """Where ``lbfgs`` came to: parameters, the function's value there, and how it went.
+    """The result of ``lbfgs``: parameters, the function's value there, and whether it converged.
 
     >>> pb.train.lbfgs().solve(lambda x: (x - 1.0) ** 2, 0.0).converged
     True
@@ -51,7 +51,7 @@ class Solution(NamedTuple):
 def lbfgs(
     max_iterations: int = 100, history: int = 10, gradient_tolerance: float = 1e-5, value_tolerance: float = 1e-9
 ) -> LBFGS:
-    """SciPy's L-BFGS-B: steps that learn the curvature from the last ``history`` gradients, with a search along each.
+    """Return an L-BFGS optimizer: quasi-Newton steps from the last ``history`` gradients, each with a line search.
 
     One ``minimize`` makes up to ``max_iterations`` steps and calls the function as often as it needs to.
 
@@ -66,7 +66,7 @@ def lbfgs(
 
 
 class LBFGS:
-    """What ``lbfgs`` makes.  It keeps nothing from one call to the next, so there is no state to save.
+    """The L-BFGS optimizer.  It has no state from one call to the next, so there is none to save.
 
     >>> pb.train.lbfgs().solve(lambda p: ((p["w"] - 3.0) ** 2).sum(), {"w": np.zeros(2)}).params["w"].round(3)
     array([3., 3.])
@@ -86,22 +86,24 @@ class LBFGS:
     def minimize(
         self, f: Callable[[], Any], var_list: Sequence[Variable] | None = None, return_cost: bool = False
     ) -> Any:
-        """Go down to a minimum of ``f()`` by the trainable variables it reads; with ``return_cost`` its value there."""
+        """Minimize ``f()`` by the trainable variables it reads; ``return_cost`` returns its value at the minimum."""
         if writer() is not None:
-            raise CompileError("lbfgs.minimize decides by values how to go on; compile the function f, not this call.")
+            raise CompileError(
+                "lbfgs.minimize decides by values how to continue; compile the function f, not this call."
+            )
         value, grads = differentiate_by_variables(f, var_list)
         xs = [*grads]
-        _floats(v.dtype for v in xs)
+        _check_floats(v.dtype for v in xs)
         begin = [v.numpy() for v in xs]
 
-        def at(values: list[Any]) -> tuple[float, list[Any]]:
+        def compute(values: list[Any]) -> tuple[float, list[Any]]:
             for v, x in zip(xs, values, strict=True):
                 v.assign(x)
             cost, grads = differentiate_by_variables(f, xs)
-            return float(cost), [grads.get(v, np.zeros(v.shape)) for v in xs]  # a branch may not read all
+            return float(cost), [grads.get(v, np.zeros(v.shape)) for v in xs]  # a branch may not read all of them
 
         try:
-            made = self._run(at, begin)
+            made = self._minimize_flat(compute, begin)
         except BaseException:
             for v, x in zip(xs, begin, strict=True):
                 v.assign(x)
@@ -111,49 +113,51 @@ class LBFGS:
         return constant(value.dtype.type(made.value)) if return_cost else None
 
     def compute_gradients(self, f: Callable[[], Any], var_list: Sequence[Variable] | None = None) -> ValueAndGrads:
-        """The value of ``f()`` and its gradients by name, as ``variable_grads`` gives them."""
+        """Return the value of ``f()`` and its gradients by name, as ``variable_grads`` does."""
         return variable_grads(f, var_list)
 
     def solve(self, f: Callable[[Any], Any], params: Any) -> Solution:
-        """A minimum of ``f(params)`` by a tree of parameters, from these on."""
-        given = in_order(params, params, "params")
-        begin = [np.array(value_of(x, "lbfgs.solve")) for x, _ in given]
-        _floats(x.dtype for x in begin)
+        """Minimize ``f(params)`` by a tree of parameters, starting from these."""
+        given = match_leaves(params, params, "params")
+        begin = [np.array(as_value(x, "lbfgs.solve")) for x, _ in given]
+        _check_floats(x.dtype for x in begin)
 
-        def like(values: list[Any]) -> Any:
+        def rebuild(values: list[Any]) -> Any:
             source = iter(values)
             return tree.mapped(lambda _: next(source), params, whole=tree.is_number_list)
 
         step = value_and_grad(f)
 
-        def at(values: list[Any]) -> tuple[float, list[Any]]:
-            cost, grads = step(like([x[()] for x in values]))
-            return float(cost), [g for g, _ in in_order(params, grads, "grads")]
+        def compute(values: list[Any]) -> tuple[float, list[Any]]:
+            cost, grads = step(rebuild([x[()] for x in values]))
+            return float(cost), [g for g, _ in match_leaves(params, grads, "grads")]
 
-        made = self._run(at, begin)
+        made = self._minimize_flat(compute, begin)
         back = [given_back(x[()], kind_of(was)) for x, (was, _) in zip(made.params, given, strict=True)]
-        return made._replace(params=like(back))
+        return made._replace(params=rebuild(back))
 
-    def _run(self, at: Callable[[list[Any]], tuple[float, list[Any]]], begin: list[Any]) -> Solution:
+    def _minimize_flat(self, compute: Callable[[list[Any]], tuple[float, list[Any]]], begin: list[Any]) -> Solution:
         ends = np.cumsum([x.size for x in begin])
 
-        def apart(flat: Any) -> list[Any]:
+        def split(flat: Any) -> list[Any]:
             parts = np.split(flat, ends[:-1])
             return [part.reshape(x.shape).astype(x.dtype) for part, x in zip(parts, begin, strict=True)]
 
-        def flat_at(flat: Any) -> tuple[float, Any]:
-            cost, grads = at(apart(flat))
-            return cost, _joined(grads)
+        def compute_flat(flat: Any) -> tuple[float, Any]:
+            cost, grads = compute(split(flat))
+            return cost, _concatenate(grads)
 
-        found = _door().minimize(flat_at, _joined(begin), jac=True, method="L-BFGS-B", options=self.options)
-        return Solution(apart(found.x), float(found.fun), int(found.nit), bool(found.success), str(found.message))
+        found = _import_scipy_optimize().minimize(
+            compute_flat, _concatenate(begin), jac=True, method="L-BFGS-B", options=self.options
+        )
+        return Solution(split(found.x), float(found.fun), int(found.nit), bool(found.success), str(found.message))
 
 
-def _joined(values: list[Any]) -> Any:
+def _concatenate(values: list[Any]) -> Any:
     return np.concatenate([np.asarray(x, np.float64).reshape(-1) for x in values])
 
 
-def _floats(dtypes: Any) -> None:
+def _check_floats(dtypes: Any) -> None:
     for dtype in dtypes:
         if dtype.kind != "f":
             raise GradientError(f"lbfgs: a parameter is {dtype}; only floats can be trained. Cast it first.")

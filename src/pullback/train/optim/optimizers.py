@@ -1,7 +1,7 @@
-"""The rules by which parameters go down: one function each, in plain NumPy, with TensorFlow.js's arguments.
+"""The update rules of the optimizers: one function each, in plain NumPy, with TensorFlow.js's arguments.
 
-``x`` is the parameter, ``g`` its gradient; then come what the rule keeps and the numbers of this step.  A rule gives
-the new ``x`` and what to keep.
+A rule takes the parameter ``x``, its gradient ``g``, the slots and the numbers of this step, and returns the new ``x``
+and the new slots.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ def sgd(learning_rate: Any, **options: Unpack[Options]) -> Optimizer:
     def rule(x: Any, g: Any, rate: Any) -> Any:
         return (x - rate * g,)
 
-    return Optimizer(sgd, {"learning_rate": learning_rate}, rule, _rate, {}, options, row_wise=True)
+    return Optimizer(sgd, {"learning_rate": learning_rate}, rule, _return_rate, {}, options, row_wise=True)
 
 
 def momentum(learning_rate: Any, momentum: float, use_nesterov: bool = False, **options: Unpack[Options]) -> Optimizer:
-    """Descent that keeps going: the gradients are summed up, older ones counting less and less.
+    """Gradient descent with momentum: along an exponentially decaying sum of the gradients.
 
     >>> w = pb.variable(4.0)
     >>> optimizer = pb.train.momentum(0.25, 0.5)
@@ -43,21 +43,21 @@ def momentum(learning_rate: Any, momentum: float, use_nesterov: bool = False, **
     >>> w.item()
     0.0
     """
-    kept = _part("momentum", "momentum", momentum)
+    decay_rate = _check_fraction("momentum", "momentum", momentum)
 
     def rule(x: Any, g: Any, m: Any, rate: Any) -> Any:
-        m = kept * m + g
-        return x - rate * (g + kept * m if use_nesterov else m), m
+        m = decay_rate * m + g
+        return x - rate * (g + decay_rate * m if use_nesterov else m), m
 
     config = {"learning_rate": learning_rate, "momentum": momentum, "use_nesterov": use_nesterov}
-    return Optimizer(_momentum, config, rule, _rate, {"momentum": 0.0}, options)
+    return Optimizer(_momentum, config, rule, _return_rate, {"momentum": 0.0}, options)
 
 
-_momentum = momentum  # within it, its argument has the name
+_momentum = momentum  # inside it, its argument hides the name
 
 
 def adagrad(learning_rate: Any, initial_accumulator_value: float = 0.1, **options: Unpack[Options]) -> Optimizer:
-    """Steps that get smaller where gradients were large: divided by the root of the sum of all their squares.
+    """Adagrad: steps divided by the root of the sum of all squared gradients.
 
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.adagrad(0.5).minimize(lambda: (w * w).sum())
@@ -71,28 +71,28 @@ def adagrad(learning_rate: Any, initial_accumulator_value: float = 0.1, **option
         return x - rate * g / np.sqrt(squares + EPSILON), squares
 
     config = {"learning_rate": learning_rate, "initial_accumulator_value": initial_accumulator_value}
-    return Optimizer(adagrad, config, rule, _rate, {"accumulator": start}, options, row_wise=True)
+    return Optimizer(adagrad, config, rule, _return_rate, {"accumulator": start}, options, row_wise=True)
 
 
 def adadelta(
     learning_rate: Any = 0.001, rho: float = 0.95, epsilon: float | None = None, **options: Unpack[Options]
 ) -> Optimizer:
-    """Zeiler's rule: steps as long as recent steps were, for gradients as large as recent gradients were.
+    """Adadelta (Zeiler): steps scaled by the root mean square of recent steps over that of recent gradients.
 
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.adadelta(1000.0).minimize(lambda: (w * w).sum())
     >>> w.numpy().round(2)
     array([-0.41, 98.59], dtype=float32)
     """
-    kept, small = _part("adadelta", "rho", rho), _epsilon("adadelta", epsilon)
+    decay_rate, small = _check_fraction("adadelta", "rho", rho), _check_epsilon("adadelta", epsilon)
 
     def rule(x: Any, g: Any, squares: Any, steps: Any, rate: Any) -> Any:
-        squares = kept * squares + (1.0 - kept) * (g * g)
+        squares = decay_rate * squares + (1.0 - decay_rate) * (g * g)
         step = np.sqrt((steps + small) / (squares + small)) * g
-        return x - rate * step, squares, kept * steps + (1.0 - kept) * (step * step)
+        return x - rate * step, squares, decay_rate * steps + (1.0 - decay_rate) * (step * step)
 
     config = {"learning_rate": learning_rate, "rho": rho, "epsilon": small}
-    return Optimizer(adadelta, config, rule, _rate, {"accum_grad": 0.0, "accum_var": 0.0}, options)
+    return Optimizer(adadelta, config, rule, _return_rate, {"accum_grad": 0.0, "accum_var": 0.0}, options)
 
 
 def adam(
@@ -102,14 +102,14 @@ def adam(
     epsilon: float | None = None,
     **options: Unpack[Options],
 ) -> Optimizer:
-    """The mean of the gradients over the root of the mean of their squares, older ones counting less and less.
+    """Adam: the moving average of the gradients over the root of that of their squares.
 
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.adam(0.5).minimize(lambda: (w * w).sum())
     >>> w.numpy()
     array([ 0.5, 99.5], dtype=float32)
     """
-    return _adam(adam, learning_rate, beta1, beta2, epsilon, options)
+    return _make_adam(adam, learning_rate, beta1, beta2, epsilon, options)
 
 
 def adamw(
@@ -120,7 +120,7 @@ def adamw(
     weight_decay: float = 0.01,
     **options: Unpack[Common],
 ) -> Optimizer:
-    """``adam`` with weights that decay by themselves: by ``learning_rate * weight_decay`` of what they are.
+    """AdamW: ``adam`` with decoupled weight decay of ``learning_rate * weight_decay``.
 
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.adamw(0.5, weight_decay=0.1).minimize(lambda: (w * w).sum())
@@ -128,15 +128,19 @@ def adamw(
     array([ 0.45, 94.5 ], dtype=float32)
     """
     every: Options = {"weight_decay": weight_decay, **options}
-    return _adam(adamw, learning_rate, beta1, beta2, epsilon, every)
+    return _make_adam(adamw, learning_rate, beta1, beta2, epsilon, every)
 
 
-def _adam(make: Any, learning_rate: Any, beta1: float, beta2: float, epsilon: Any, options: Options) -> Optimizer:
+def _make_adam(make: Any, learning_rate: Any, beta1: float, beta2: float, epsilon: Any, options: Options) -> Optimizer:
     name = make.__name__
-    b1, b2, small = _part(name, "beta1", beta1), _part(name, "beta2", beta2), _epsilon(name, epsilon)
+    b1, b2, small = (
+        _check_fraction(name, "beta1", beta1),
+        _check_fraction(name, "beta2", beta2),
+        _check_epsilon(name, epsilon),
+    )
 
     def numbers(rate: Any, steps: Any) -> Any:
-        return rate / (1.0 - b1**steps), (1.0 - b2**steps) ** -0.5  # means of few gradients begin at nothing
+        return rate / (1.0 - b1**steps), (1.0 - b2**steps) ** -0.5  # corrects the bias of averages that start at 0
 
     def rule(x: Any, g: Any, m: Any, v: Any, rate: Any, scale: Any) -> Any:
         m = b1 * m + (1.0 - b1) * g
@@ -155,17 +159,17 @@ def adamax(
     decay: float = 0.0,
     **options: Unpack[Options],
 ) -> Optimizer:
-    """``adam`` with the largest of recent gradients in place of the mean of their squares.
+    """Adamax: ``adam`` with the decaying maximum of the gradients in place of the average of their squares.
 
-    ``decay`` makes the learning rate smaller: it is divided by ``1 + decay * step``.
+    The learning rate is divided by ``1 + decay * step``.
 
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.adamax(0.5).minimize(lambda: (w * w).sum())
     >>> w.numpy()
     array([ 0.5, 99.5], dtype=float32)
     """
-    b1, b2 = _part("adamax", "beta1", beta1), _part("adamax", "beta2", beta2)
-    small, slower = _epsilon("adamax", epsilon), as_number("adamax", "decay", decay, 0)
+    b1, b2 = _check_fraction("adamax", "beta1", beta1), _check_fraction("adamax", "beta2", beta2)
+    small, slower = _check_epsilon("adamax", epsilon), as_number("adamax", "decay", decay, 0)
 
     def numbers(rate: Any, steps: Any) -> Any:
         return (rate / (1.0 + slower * (steps - 1)) / (1.0 - b1**steps),)
@@ -187,26 +191,29 @@ def rmsprop(
     centered: bool = False,
     **options: Unpack[Options],
 ) -> Optimizer:
-    """The gradient over the root of the mean of recent squares; if ``centered``, of their variance.
+    """RMSprop: the gradient over the root of the moving average of its squares; if ``centered``, of its variance.
 
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.rmsprop(0.1, decay=0.75).minimize(lambda: (w * w).sum())
     >>> w.numpy()
     array([ 0.8, 99.8], dtype=float32)
     """
-    kept, going = _part("rmsprop", "decay", decay), _part("rmsprop", "momentum", momentum)
-    small = _epsilon("rmsprop", epsilon)
+    decay_rate, momentum_rate = (
+        _check_fraction("rmsprop", "decay", decay),
+        _check_fraction("rmsprop", "momentum", momentum),
+    )
+    small = _check_epsilon("rmsprop", epsilon)
 
     def plain(x: Any, g: Any, squares: Any, m: Any, rate: Any) -> Any:
-        squares = kept * squares + (1.0 - kept) * (g * g)
-        m = going * m + rate * g / np.sqrt(squares + small)
+        squares = decay_rate * squares + (1.0 - decay_rate) * (g * g)
+        m = momentum_rate * m + rate * g / np.sqrt(squares + small)
         return x - m, squares, m
 
     def about_mean(x: Any, g: Any, squares: Any, m: Any, mean: Any, rate: Any) -> Any:
-        squares = kept * squares + (1.0 - kept) * (g * g)
-        mean = kept * mean + (1.0 - kept) * g
+        squares = decay_rate * squares + (1.0 - decay_rate) * (g * g)
+        mean = decay_rate * mean + (1.0 - decay_rate) * g
         variance = np.maximum(squares - mean * mean, 0.0)  # rounding can make it negative
-        m = going * m + rate * g / np.sqrt(variance + small)
+        m = momentum_rate * m + rate * g / np.sqrt(variance + small)
         return x - m, squares, m, mean
 
     config = {
@@ -217,33 +224,33 @@ def rmsprop(
         "centered": centered,
     }
     starts = {"rms": 0.0, "momentum": 0.0} | ({"mg": 0.0} if centered else {})
-    return Optimizer(rmsprop, config, about_mean if centered else plain, _rate, starts, options)
+    return Optimizer(rmsprop, config, about_mean if centered else plain, _return_rate, starts, options)
 
 
 def lion(learning_rate: Any = 1e-4, beta1: float = 0.9, beta2: float = 0.99, **options: Unpack[Options]) -> Optimizer:
-    """Steps of one length, in the direction of the sign of a mean of the gradients (Chen and others, 2023).
+    """Lion (Chen and others, 2023): steps by the sign of a moving average of the gradients.
 
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.lion(0.5).minimize(lambda: (w * w).sum())
     >>> w.numpy()
     array([ 0.5, 99.5], dtype=float32)
     """
-    b1, b2 = _part("lion", "beta1", beta1), _part("lion", "beta2", beta2)
+    b1, b2 = _check_fraction("lion", "beta1", beta1), _check_fraction("lion", "beta2", beta2)
 
     def rule(x: Any, g: Any, m: Any, rate: Any) -> Any:
         return x - rate * np.sign(b1 * m + (1.0 - b1) * g), b2 * m + (1.0 - b2) * g
 
     config = {"learning_rate": learning_rate, "beta1": beta1, "beta2": beta2}
-    return Optimizer(lion, config, rule, _rate, {"m": 0.0}, options)
+    return Optimizer(lion, config, rule, _return_rate, {"m": 0.0}, options)
 
 
-def _rate(rate: Any, steps: Any) -> tuple[Any, ...]:
+def _return_rate(rate: Any, steps: Any) -> tuple[Any, ...]:
     return (rate,)
 
 
-def _part(name: str, argument: str, value: Any) -> float:
+def _check_fraction(name: str, argument: str, value: Any) -> float:
     return float(as_number(name, argument, value, 0, 1))
 
 
-def _epsilon(name: str, value: Any) -> float:
+def _check_epsilon(name: str, value: Any) -> float:
     return EPSILON if value is None else float(as_number(name, "epsilon", value, 0))

@@ -1,4 +1,4 @@
-"""A step of an optimizer on the rows that a row-sparse gradient names, which leaves all other rows as they are."""
+"""Optimizer updates of only those rows that a row-sparse gradient contains."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from pullback.core.tensor import unfollowed
 from pullback.core.variable import Variable
 from pullback.ops.gathering import gather, scatter_add
 
-__all__ = ["RowStep", "has_few_rows", "is_large"]
+__all__ = ["RowUpdate", "has_few_rows", "is_large"]
 
 
-class RowStep(NamedTuple):
-    """A row-sparse gradient, ready for the rule of an optimizer."""
+class RowUpdate(NamedTuple):
+    """A row-sparse gradient, prepared for the update rule of an optimizer."""
 
-    indices: Any  # the rows; if they are known, each of them once
-    sums: Any  # the gradient of each different row, and zeros if ``groups`` are given
-    groups: Any  # which of the sums belongs to each of the rows; None if they go together one by one
+    indices: Any  # the rows; each once, if their values are known
+    sums: Any  # the gradient of each distinct row, padded with zeros if ``groups`` are given
+    groups: Any  # the index into ``sums`` of each row; None if they correspond one to one
 
     @staticmethod
-    def of(g: RowSparse) -> RowStep:
-        """The sums over rows that come several times."""
-        if g.is_symbolic:  # how many rows are different is not known
+    def from_gradient(g: RowSparse) -> RowUpdate:
+        """Sum the gradients of rows that occur several times."""
+        if g.is_symbolic:  # the number of distinct rows is not known
             groups = unfollowed(group_rows, g.indices, g.shape[0])
-            return RowStep(g.indices, scatter_add(g.values, groups, g.values.shape), groups)
+            return RowUpdate(g.indices, scatter_add(g.values, groups, g.values.shape), groups)
         g = g.coalesce()
-        return RowStep(g.indices, g.values, None)
+        return RowUpdate(g.indices, g.values, None)
 
     def update(
         self, rule: Any, sums: Any, targets: Sequence[Variable], read: Callable[[Variable], Any], numbers: Any
     ) -> None:
-        """Make the rule's step in these rows of a variable and its slots; ``read`` gives what each of them holds."""
+        """Apply the rule to these rows of a variable and its slots; ``read`` returns the value of each."""
         g = sums if self.groups is None else gather(sums, self.groups)
         x, *kept = [gather(read(v), self.indices) for v in targets]
         made = rule(x, g, *kept, *numbers)
@@ -43,11 +43,11 @@ class RowStep(NamedTuple):
 
 
 def is_large(x: Any) -> bool:
-    """Whether a table is so large that a step by rows may be quicker than one on the whole."""
+    """Return whether a table is so large that updating rows may be quicker than updating all of it."""
     return bool(prod(x.shape) * x.dtype.itemsize >= LARGE)
 
 
 def has_few_rows(g: RowSparse) -> bool:
-    """Whether a step by rows is quicker than one on the whole: the table is large, and few of its rows are named."""
-    few = g.shape[0] // (8 if g.is_symbolic else 2)  # compiled code goes through a whole table quickly
+    """Return whether updating rows is quicker than updating all: the table is large, and the gradient has few rows."""
+    few = g.shape[0] // (8 if g.is_symbolic else 2)  # compiled code updates a whole table quickly
     return is_large(g) and g.indices.size <= few

@@ -1,4 +1,4 @@
-"""Learning rates that change with the steps: functions of the step's number, in plain NumPy so that they compile.
+"""Learning-rate schedules: functions of the step number, in plain NumPy so that they compile.
 
 The first step has the number 0.  Any function of that number can be a learning rate; these are the usual ones.
 """
@@ -27,21 +27,23 @@ class Schedule:
         if not callable(rate):
             raise ArgumentError(f"Schedule(name, rate): rate must be a function of a step, got {type(rate).__name__}.")
         self.name, self.rate = name, rate
-        self.made: tuple[Callable[..., Schedule], tuple[Any, ...]] | None = None  # by what, of what: for files
+        self.constructor: tuple[Callable[..., Schedule], tuple[Any, ...]] | None = (
+            None  # the function and its arguments, for files
+        )
 
     @classmethod
     def of(cls, make: Callable[..., Schedule], arguments: tuple[Any, ...], rate: Callable[[Any], Any]) -> Schedule:
-        """The schedule that ``make(*arguments)`` gives.
+        """Return a schedule that remembers it was made by ``make(*arguments)``.
 
-        >>> pb.train.constant_rate(0.5).made[1]
+        >>> pb.train.constant_rate(0.5).constructor[1]
         (0.5,)
         """
         schedule = cls(f"{make.__name__}({', '.join(map(repr, arguments))})", rate)
-        schedule.made = make, arguments
+        schedule.constructor = make, arguments
         return schedule
 
     def __reduce__(self) -> Any:
-        return self.made or (Schedule, (self.name, self.rate))
+        return self.constructor or (Schedule, (self.name, self.rate))
 
     def __call__(self, step: Any) -> Any:
         rate = self.rate(step)
@@ -57,50 +59,50 @@ def constant_rate(rate: float) -> Schedule:
     >>> pb.train.constant_rate(0.1)(1000)
     0.1
     """
-    _rate("constant_rate", "rate", rate)
+    _check_rate("constant_rate", "rate", rate)
     return Schedule.of(constant_rate, (rate,), lambda step: rate)
 
 
 def step_decay(rate: float, every: int, factor: float = 0.1) -> Schedule:
-    """``rate``, multiplied by ``factor`` after ``every`` so many steps.
+    """``rate``, multiplied by ``factor`` after every ``every`` steps.
 
     >>> [pb.train.step_decay(1.0, every=10, factor=0.5)(n) for n in (0, 9, 10, 25)]
     [1.0, 1.0, 0.5, 0.25]
     """
-    _rate("step_decay", "rate", rate)
-    _rate("step_decay", "factor", factor)
-    _steps("step_decay", "every", every)
+    _check_rate("step_decay", "rate", rate)
+    _check_rate("step_decay", "factor", factor)
+    _check_steps("step_decay", "every", every)
     return Schedule.of(step_decay, (rate, every, factor), lambda step: rate * factor ** np.floor(step / every))
 
 
 def exponential_decay(rate: float, steps: int, factor: float) -> Schedule:
-    """``rate``, getting smaller at every step so that it is multiplied by ``factor`` after ``steps`` of them.
+    """``rate * factor ** (step / steps)``.
 
     >>> [pb.train.exponential_decay(1.0, steps=2, factor=0.25)(n) for n in (0, 1, 2)]
     [1.0, 0.5, 0.25]
     """
-    _rate("exponential_decay", "rate", rate)
-    _rate("exponential_decay", "factor", factor)
-    _steps("exponential_decay", "steps", steps)
+    _check_rate("exponential_decay", "rate", rate)
+    _check_rate("exponential_decay", "factor", factor)
+    _check_steps("exponential_decay", "steps", steps)
     return Schedule.of(exponential_decay, (rate, steps, factor), lambda step: rate * factor ** (step / steps))
 
 
 def cosine_decay(rate: float, steps: int, final: float = 0.0) -> Schedule:
-    """From ``rate`` down to ``final`` along half a cosine of ``steps`` steps, and ``final`` from then on.
+    """From ``rate`` down to ``final`` along half a cosine of ``steps`` steps, then constant.
 
     >>> [round(pb.train.cosine_decay(1.0, steps=4)(n), 3) for n in (0, 1, 2, 4, 9)]
     [1.0, 0.854, 0.5, 0.0, 0.0]
     """
-    _rate("cosine_decay", "rate", rate)
-    _rate("cosine_decay", "final", final)
-    _steps("cosine_decay", "steps", steps)
+    _check_rate("cosine_decay", "rate", rate)
+    _check_rate("cosine_decay", "final", final)
+    _check_steps("cosine_decay", "steps", steps)
     return Schedule.of(
-        cosine_decay, (rate, steps, final), lambda step: _cosine(rate, final, np.minimum(step / steps, 1.0))
+        cosine_decay, (rate, steps, final), lambda step: _interpolate_cosine(rate, final, np.minimum(step / steps, 1.0))
     )
 
 
 def warm_up(rate: Any, steps: int, start: float = 0.0) -> Schedule:
-    """From ``start`` up to ``rate`` in ``steps`` equal parts; ``rate`` may be a schedule, which begins after them.
+    """Linearly from ``start`` to ``rate`` in ``steps`` steps; ``rate`` may be a schedule, which starts after them.
 
     >>> [pb.train.warm_up(1.0, steps=4)(n) for n in (0, 1, 4, 9)]
     [0.0, 0.25, 1.0, 1.0]
@@ -108,12 +110,12 @@ def warm_up(rate: Any, steps: int, start: float = 0.0) -> Schedule:
     >>> [round(after(n), 3) for n in (2, 4, 8, 9)]
     [0.5, 1.0, 1.0, 0.1]
     """
-    _rate("warm_up", "start", start)
-    _steps("warm_up", "steps", steps)
+    _check_rate("warm_up", "start", start)
+    _check_steps("warm_up", "steps", steps)
     if callable(rate):
         then = rate
     else:
-        _rate("warm_up", "rate", rate)
+        _check_rate("warm_up", "rate", rate)
         then = constant_rate(rate)
 
     def at(step: Any) -> Any:
@@ -124,7 +126,7 @@ def warm_up(rate: Any, steps: int, start: float = 0.0) -> Schedule:
 
 
 def one_cycle(peak: float, steps: int, warm: float = 0.3, start: float = 25.0, end: float = 1e4) -> Schedule:
-    """Up from ``peak / start`` to ``peak`` in the part ``warm`` of the steps, then down to ``peak / start / end``.
+    """From ``peak / start`` up to ``peak`` in the share ``warm`` of the steps, then down to ``peak / start / end``.
 
     Both along half a cosine, as super-convergence (Smith, 2018) is usually done.
 
@@ -132,8 +134,8 @@ def one_cycle(peak: float, steps: int, warm: float = 0.3, start: float = 25.0, e
     >>> [round(cycle(n), 3) for n in (0, 15, 30, 65, 100)]
     [0.04, 0.52, 1.0, 0.5, 0.0]
     """
-    _rate("one_cycle", "peak", peak)
-    _steps("one_cycle", "steps", steps)
+    _check_rate("one_cycle", "peak", peak)
+    _check_steps("one_cycle", "steps", steps)
     as_number("one_cycle", "warm", warm, 0, 1)
     if not 0 < warm < 1:
         raise ArgumentError(f"one_cycle: warm must be between 0 and 1, got {warm!r}.")
@@ -145,19 +147,19 @@ def one_cycle(peak: float, steps: int, warm: float = 0.3, start: float = 25.0, e
     def at(step: Any) -> Any:
         up = np.minimum(step / top, 1.0)
         down = np.minimum(np.maximum((step - top) / (steps - top), 0.0), 1.0)
-        return np.where(step < top, _cosine(low, peak, up), _cosine(peak, low / end, down))[()]
+        return np.where(step < top, _interpolate_cosine(low, peak, up), _interpolate_cosine(peak, low / end, down))[()]
 
     return Schedule.of(one_cycle, (peak, steps, warm, start, end), at)
 
 
-def _cosine(begin: float, end: float, part: Any) -> Any:
+def _interpolate_cosine(begin: float, end: float, part: Any) -> Any:
     return end + (begin - end) * 0.5 * (1.0 + np.cos(np.pi * part))
 
 
-def _rate(name: str, argument: str, value: Any) -> None:
+def _check_rate(name: str, argument: str, value: Any) -> None:
     as_number(name, argument, value, 0)
 
 
-def _steps(name: str, argument: str, value: Any) -> None:
+def _check_steps(name: str, argument: str, value: Any) -> None:
     if as_number(name, argument, value, 0) < 1:
         raise ArgumentError(f"{name}: {argument} must be 1 or more steps, got {value!r}.")

@@ -1,4 +1,4 @@
-"""What an optimizer keeps of its own: variables that nobody differentiates by, some of them for each variable."""
+"""Slots: the variables in which an optimizer keeps its state, some of them for each trained variable."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 from pullback.core.tape import constant
 from pullback.core.variable import Variable
 
-__all__ = ["Kept", "Slot"]
+__all__ = ["SlotTable", "Slot"]
 
 
 class Slot(Variable):
-    """A variable outside the register of names: another optimizer may keep one of the same name.
+    """A variable that is not registered by name: another optimizer may have one of the same name.
 
-    Being a variable, it is an argument of the programs that ``compile`` makes, not a part of them.
+    Being a variable, it is an argument of compiled programs, not a constant in them.
     """
 
     __slots__ = ()
@@ -28,28 +28,28 @@ class Slot(Variable):
         self.name = name
 
 
-class Kept:
-    """The slots of each variable, by the variable itself; they go when it goes."""
+class SlotTable:
+    """The slots of each variable; they are freed with the variable."""
 
-    def __init__(self, starts: dict[str, float]) -> None:
-        self.starts = starts
-        self._of: dict[int, tuple[ref[Variable], list[Slot]]] = {}
+    def __init__(self, initial_values: dict[str, float]) -> None:
+        self.initial_values = initial_values
+        self._table: dict[int, tuple[ref[Variable], list[Slot]]] = {}
 
-    def of(self, v: Variable) -> list[Slot]:
-        """The slots of ``v``, made when it is first met."""
-        found = self._of.get(id(v))
+    def get(self, v: Variable) -> list[Slot]:
+        """Return the slots of ``v``, made at first use."""
+        found = self._table.get(id(v))
         if found is not None:
             return found[1]
-        slots = [Slot(np.full(v.shape, x, v.dtype), f"{v.name}/{name}") for name, x in self.starts.items()]
-        of, key = self._of, id(v)
-        of[key] = ref(v, lambda _: of.pop(key, None)), slots
+        slots = [Slot(np.full(v.shape, x, v.dtype), f"{v.name}/{name}") for name, x in self.initial_values.items()]
+        table, key = self._table, id(v)
+        table[key] = ref(v, lambda _: table.pop(key, None)), slots
         return slots
 
     def __contains__(self, v: Variable) -> bool:
-        return id(v) in self._of
+        return id(v) in self._table
 
     def __iter__(self) -> Iterator[tuple[Variable, list[Slot]]]:
-        for one, slots in list(self._of.values()):
+        for one, slots in list(self._table.values()):
             v = one()
             if v is not None:
                 yield v, slots

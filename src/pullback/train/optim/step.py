@@ -1,4 +1,4 @@
-"""The step of every optimizer: one rule on arrays, for variables, for trees of parameters, and for ``compile``."""
+"""The optimizer: applies an update rule to variables, to trees of parameters, and in compiled programs."""
 
 from __future__ import annotations
 
@@ -16,37 +16,38 @@ from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, by_name, is_logged, only_named, writer
 from pullback.errors import ArgumentError, DataError, GradientError, ShapeError, TracedValueError, VariableError
 from pullback.names.answers import keyword_error
-from pullback.train.optim.clipping import checked, global_norm_within, norms_within, value_of, values_within
-from pullback.train.optim.row_steps import RowStep, has_few_rows, is_large
-from pullback.train.optim.slots import Kept, Slot
-from pullback.train.optim.trees import in_order
+from pullback.train.optim.clipping import as_value, check_limit, clip_each_norm, clip_each_value, clip_joint_norm
+from pullback.train.optim.row_steps import RowUpdate, has_few_rows, is_large
+from pullback.train.optim.slots import Slot, SlotTable
+from pullback.train.optim.trees import match_leaves
 from pullback.transforms.grad import ValueAndGrads, given_back, kind_of
 from pullback.transforms.variables import NamedGradients, differentiate_by_variables, variable_grads
+from pullback.typing import Array
 
 __all__ = ["Optimizer", "Options"]
 
-COUNTED = "iterations"
+ITERATIONS = "iterations"
 RATE = "learning_rate"
-CLIPS = {"clip_value": values_within, "clip_norm": norms_within, "clip_global_norm": global_norm_within}
+CLIPS = {"clip_value": clip_each_value, "clip_norm": clip_each_norm, "clip_global_norm": clip_joint_norm}
 
 
 class Common(TypedDict, total=False):
-    """What every optimizer takes besides its own arguments, but for ``weight_decay``."""
+    """The options of every optimizer, except ``weight_decay``."""
 
     clip_value: float  # gradients are clipped before a step: element by element,
     clip_norm: float  # each by its own norm,
     clip_global_norm: float  # or all by their norm together
-    lazy: bool  # a row-sparse gradient changes the rows that it names, and nothing is done to the others
+    lazy: bool  # a row-sparse gradient changes only its rows; other rows and their slots stay
 
 
 class Options(Common, total=False):
-    """What every optimizer takes besides its own arguments."""
+    """The options of every optimizer, besides its own arguments."""
 
-    weight_decay: float  # every step takes learning_rate * weight_decay of each parameter away
+    weight_decay: float  # every step subtracts learning_rate * weight_decay of each parameter
 
 
 class Optimizer:
-    """What ``pb.train.sgd``, ``adam`` and the others make: a rule, and what it keeps from step to step.
+    """An optimizer, made by ``pb.train.sgd``, ``adam`` and others: an update rule and its state.
 
     >>> x = pb.variable([1.0, -2.0], name="x")
     >>> optimizer = pb.train.sgd(0.1)
@@ -62,29 +63,29 @@ class Optimizer:
         config: dict[str, Any],
         rule: Callable[..., tuple[Any, ...]],
         numbers: Callable[[Any, Any], tuple[Any, ...]],
-        starts: dict[str, float],
+        initial_values: dict[str, float],
         options: Options,
-        row_wise: bool = False,  # where the gradient is zero, the rule leaves everything as it is
+        row_wise: bool = False,  # whether the rule changes nothing where the gradient is zero
     ) -> None:
         name = make.__name__
         unknown = options.keys() - Options.__annotations__.keys()
         if unknown:
             raise keyword_error(name, min(unknown), [*config, *Options.__annotations__])
-        self.name, self._make, self._config, self._starts = name, make, {**config, **options}, starts
-        self._clips = [(clip, checked(f"{name}: {k}", options[k])) for k, clip in CLIPS.items() if k in options]  # type: ignore[literal-required]
+        self.name, self._make, self._config, self._initial_values = name, make, {**config, **options}, initial_values
+        self._clips = [(clip, check_limit(f"{name}: {k}", options[k])) for k, clip in CLIPS.items() if k in options]  # type: ignore[literal-required]
         decay = as_number(name, "weight_decay", options.get("weight_decay", 0.0), 0)
         self._rule: Callable[..., tuple[Any, ...]]
         self._numbers: Callable[[Any, Any], tuple[Any, ...]]
-        self._rule, self._numbers = decayed(rule, numbers, decay) if decay else (rule, numbers)
+        self._rule, self._numbers = add_weight_decay(rule, numbers, decay) if decay else (rule, numbers)
         lazy = options.get("lazy", False)
         if not isinstance(lazy, bool):
             raise ArgumentError(f"{name}: lazy must be True or False, got {lazy!r}.")
         self._lazy, self._row_wise = lazy, row_wise and not decay
-        self._kept = Kept(starts)
-        self._steps = Slot(np.int64(0), COUNTED)
+        self._slots = SlotTable(initial_values)
+        self._steps = Slot(np.int64(0), ITERATIONS)
         rate = config[RATE]
         self._schedule = rate if callable(rate) and not isinstance(rate, Tensor) else None
-        self._rate = Slot(np.float64(0 if self._schedule else self._checked_rate(rate)), RATE)
+        self._rate = Slot(np.float64(0 if self._schedule else self._check_rate(rate)), RATE)
 
     def __repr__(self) -> str:
         return f"{self.name}({', '.join(f'{k}={v!r}' for k, v in self.get_config().items())})"
@@ -94,9 +95,9 @@ class Optimizer:
     def minimize(
         self, f: Callable[[], Any], var_list: Sequence[Variable] | None = None, return_cost: bool = False
     ) -> Any:
-        """One step down: the gradients of ``f()`` by the trainable variables it reads, applied to these.
+        """Make one step: compute the gradients of ``f()`` by the trainable variables it reads, and apply them.
 
-        ``f`` returns a scalar, which is given back if ``return_cost``.
+        ``f`` returns a scalar, which is returned if ``return_cost``.
         """
         value, grads = differentiate_by_variables(f, var_list, self.wants_rows)
         self._step([*grads.items()])
@@ -105,21 +106,21 @@ class Optimizer:
     def compute_gradients(
         self, f: Callable[[], Any], var_list: Sequence[Variable] | None = None, *, sparse: Any = False
     ) -> ValueAndGrads:
-        """The value of ``f()`` and its gradients by name, as ``variable_grads`` gives them."""
+        """Return the value of ``f()`` and its gradients by name, as ``variable_grads`` does."""
         return variable_grads(f, var_list, sparse=sparse)
 
     def wants_rows(self, v: Variable) -> bool:
-        """Whether a row-sparse gradient of ``v`` is of use: the step is to change only the rows that it names."""
+        """Return whether a row-sparse gradient of ``v`` is useful: the step would change only its rows."""
         return self._lazy or (self._row_wise and is_large(v))
 
     def apply_gradients(self, grads: Any) -> None:
-        """One step with these gradients: a dict by name (or variable), a list of ``{"name": …, "tensor": …}``, or of
-        ``(gradient, variable)`` pairs.  A gradient of ``None`` leaves its variable as it is.
+        """Make one step with gradients: a dict by name (or variable), a list of ``{"name": …, "tensor": …}``, or of
+        ``(gradient, variable)`` pairs.  A gradient of ``None`` leaves its variable unchanged.
 
-        A ``RowSparse`` does what the dense gradient does; only the rows that it names are touched where that is enough
+        A ``RowSparse`` has the same effect as the dense gradient; only its rows are touched where that is enough
         (``sgd`` and ``adagrad`` without ``weight_decay``), or if the optimizer was made with ``lazy=True``.
         """
-        pairs = [self._pair(v, g) for v, g in self._listed(grads) if g is not None]
+        pairs = [self._check_pair(v, g) for v, g in self._list_pairs(grads) if g is not None]
         if not pairs:
             raise GradientError(f"{self.name}.apply_gradients: there is no gradient to apply.")
         if len({id(v) for v, _ in pairs}) < len(pairs):
@@ -128,86 +129,103 @@ class Optimizer:
 
     @property
     def iterations(self) -> int:
-        """How many steps were made."""
+        """The number of steps made so far."""
         return int(self._steps.held.value)
 
     @property
     def learning_rate(self) -> float:
         """The learning rate of the next step."""
-        return self._rate_now(self.iterations)
+        return self._get_rate(self.iterations)
 
     def set_learning_rate(self, rate: float) -> None:
-        """Another learning rate from the next step on, in compiled steps too."""
-        made = self._checked_rate(rate)
+        """Set the learning rate of the following steps, compiled ones too."""
+        made = self._check_rate(rate)
         if self._schedule is not None:
             raise ArgumentError(
-                f"{self.name}.set_learning_rate: the rate follows {self._schedule!r}, which compiled steps have taken "
-                "in. Make an optimizer with a number as its learning_rate to set it yourself."
+                f"{self.name}.set_learning_rate: the rate follows {self._schedule!r}, which is compiled into "
+                "steps. Make an optimizer with a number as its learning_rate to set it yourself."
             )
         self._rate.assign(np.float64(made))
 
     # ---- trees of parameters
 
     def init(self, params: Any) -> dict[str, Any]:
-        """The state to begin with: the number of steps, and for each slot a tree like ``params``."""
-        values = [self._trained(value_of(x, self.name), where) for x, where in in_order(params, params, "params")]
-        state: dict[str, Any] = {COUNTED: np.int64(0)}
-        for name, start in self._starts.items():
-            state[name] = _like(params, [np.full(x.shape, start, x.dtype)[()] for x in values])
+        """Return the initial state: the number of steps, and for each slot a tree like ``params``."""
+        values = [
+            self._check_trainable(as_value(x, self.name), where) for x, where in match_leaves(params, params, "params")
+        ]
+        state: dict[str, Any] = {ITERATIONS: np.int64(0)}
+        for name, start in self._initial_values.items():
+            state[name] = _rebuild_tree(params, [np.full(x.shape, start, x.dtype)[()] for x in values])
         return state
 
     def update(self, params: Any, grads: Any, state: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """One step without variables: the next ``(params, state)``; nothing is changed in place.
+        """Return the next ``(params, state)`` after one step; nothing is changed in place.
 
-        Everything is given back as what it was: arrays for arrays, tensors for tensors, numbers for numbers.
+        Leaves keep their kind: arrays stay arrays, tensors tensors, numbers numbers.
         """
-        wanted, got = {COUNTED, *self._starts}, set(state)
+        wanted, got = {ITERATIONS, *self._initial_values}, set(state)
         if wanted != got:
-            raise DataError(f"{self.name}.update: {_differences('the state', wanted - got, got - wanted, [])}")
-        xs = in_order(params, params, "params")
-        gs = in_order(params, grads, "grads")
-        slots = [in_order(params, state[name], f"state['{name}']") for name in self._starts]
-        values = [self._trained(value_of(x, self.name), where) for x, where in xs]
+            raise DataError(f"{self.name}.update: {_describe_differences('the state', wanted - got, got - wanted, [])}")
+        xs = match_leaves(params, params, "params")
+        gs = match_leaves(params, grads, "grads")
+        slots = [match_leaves(params, state[name], f"state['{name}']") for name in self._initial_values]
+        values = [self._check_trainable(as_value(x, self.name), where) for x, where in xs]
         live = [i for i, (g, _) in enumerate(gs) if g is not None]
-        grown = [self._gradient(value_of(gs[i][0], self.name), values[i], f"grads{gs[i][1]}") for i in live]
-        steps = _counted(state[COUNTED]) + 1
-        numbers = self._numbers_of(self._rate_of(steps), steps)
-        new = [(x, *(value_of(s[i][0], self.name) for s in slots)) for i, x in enumerate(values)]
-        for i, g in zip(live, self._clipped(grown), strict=True):
-            new[i] = self._rule(new[i][0], g, *new[i][1:], *_cast(numbers, values[i].dtype))
-        params = _like(params, [given_back(row[0], kind_of(x)) for row, (x, _) in zip(new, xs, strict=True)])
-        trees = (_like(params, [row[k] for row in new]) for k in range(1, len(slots) + 1))
-        return params, {COUNTED: steps, **dict(zip(self._starts, trees, strict=True))}
+        grown = [self._check_gradient(as_value(gs[i][0], self.name), values[i], f"grads{gs[i][1]}") for i in live]
+        steps = _as_step_count(state[ITERATIONS]) + 1
+        numbers = self._compute_numbers(self._compute_rate(steps), steps)
+        new = [(x, *(as_value(s[i][0], self.name) for s in slots)) for i, x in enumerate(values)]
+        for i, g in zip(live, self._clip(grown), strict=True):
+            new[i] = self._rule(new[i][0], g, *new[i][1:], *_cast_numbers(numbers, values[i].dtype))
+        params = _rebuild_tree(params, [given_back(row[0], kind_of(x)) for row, (x, _) in zip(new, xs, strict=True)])
+        trees = (_rebuild_tree(params, [row[k] for row in new]) for k in range(1, len(slots) + 1))
+        return params, {ITERATIONS: steps, **dict(zip(self._initial_values, trees, strict=True))}
 
     # ---- saving
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments it was made with, and the learning rate it has now."""
+        """Return the arguments it was made with, with the current learning rate."""
         return self._config | ({} if self._schedule else {RATE: self.learning_rate})
 
     def state_dict(self) -> dict[str, Any]:
-        """What it keeps, as numbers and arrays of their own: slots are named ``variable/slot``."""
-        by_name((v for v, _ in self._kept), f"{self.name}.state_dict")
-        state: dict[str, Any] = {COUNTED: self.iterations}
+        """Return a copy of its state as numbers and arrays; slots are named ``variable/slot``."""
+        by_name((v for v, _ in self._slots), f"{self.name}.state_dict")
+        state: dict[str, Any] = {ITERATIONS: self.iterations}
         if self._schedule is None:
             state[RATE] = self.learning_rate
-        return state | {s.name: s.numpy() for _, slots in self._kept for s in slots}
+        return state | {s.name: s.numpy() for _, slots in self._slots for s in slots}
 
     def load_state_dict(self, state: Mapping[str, Any], var_list: Sequence[Variable] | None = None) -> None:
-        """Go on from what ``state_dict`` gave, in this process or another one; variables are found by their names.
+        """Load what ``state_dict`` returned, in this process or another; variables are found by their names.
 
-        Nothing is changed unless all of it fits: the slots of ``var_list`` (or of the variables met so far), neither
-        less nor more, of the same shapes and dtypes.
+        Nothing is changed unless everything matches: exactly the slots of ``var_list`` (or of the variables used so
+        far), with the same shapes and dtypes.
         """
         what = f"{self.name}.load_state_dict"
-        known = by_name([*(v for v, _ in self._kept), *(var_list or ())], what)
+        slots = self._list_slots(state, var_list, what)
+        values = {key: np.asarray(as_value(x, f"load_state_dict: '{key}'")) for key, x in state.items()}
+        self._check_state(values, slots, what)
+        if self._schedule is None:
+            self._rate.assign(np.float64(self._check_rate(values[RATE].item())))
+        self._steps.assign(np.int64(values[ITERATIONS]))
+        for key, (v, i) in slots.items():
+            self._slots.get(v)[i].assign(values[key])
+
+    def _list_slots(
+        self, state: Mapping[str, Any], var_list: Sequence[Variable] | None, what: str
+    ) -> dict[str, tuple[Variable, int]]:
+        """Return the slots that a state must have, by name: each the variable and the number of the slot."""
+        known = by_name([*(v for v, _ in self._slots), *(var_list or ())], what)
         for key in state:
             name, _, slot = key.rpartition("/")
-            v = only_named(name, what) if var_list is None and slot in self._starts else None
+            v = only_named(name, what) if var_list is None and slot in self._initial_values else None
             known |= {} if v is None else {name: v}
-        numbers = {COUNTED} | ({RATE} if self._schedule is None else set())
-        slots = {f"{name}/{slot}": (v, i) for name, v in known.items() for i, slot in enumerate(self._starts)}
-        values = {key: np.asarray(value_of(x, f"load_state_dict: '{key}'")) for key, x in state.items()}
+        return {f"{name}/{slot}": (v, i) for name, v in known.items() for i, slot in enumerate(self._initial_values)}
+
+    def _check_state(self, values: Mapping[str, Array], slots: Mapping[str, tuple[Variable, int]], what: str) -> None:
+        """Raise an error unless a state has exactly these slots and numbers, with their shapes and dtypes."""
+        numbers = {ITERATIONS} | ({RATE} if self._schedule is None else set())
         different = [
             f"'{key}' is {x.dtype} of shape {x.shape}, expected {like.dtype} of shape {like.shape}"
             for key, x in values.items()
@@ -217,114 +235,109 @@ class Optimizer:
         wanted = numbers | slots.keys()
         if wanted != values.keys() or different:
             missing, extra = wanted - values.keys(), values.keys() - wanted
-            raise DataError(f"{what}: {_differences('the state', missing, extra, different)}")
-        if self._schedule is None:
-            self._rate.assign(np.float64(self._checked_rate(values[RATE].item())))
-        self._steps.assign(np.int64(values[COUNTED]))
-        for key, (v, i) in slots.items():
-            self._kept.of(v)[i].assign(values[key])
+            raise DataError(f"{what}: {_describe_differences('the state', missing, extra, different)}")
 
     def __reduce__(self) -> Any:
-        return _remade, (self._make, self.get_config(), self.state_dict())
+        return _remake, (self._make, self.get_config(), self.state_dict())
 
     @property
     def maker(self) -> Callable[..., Optimizer]:
-        """The function that makes one like it of what ``get_config`` gives."""
+        """The function that makes the same optimizer from what ``get_config`` returns."""
         return self._make
 
-    def start_of(self, key: str) -> float:
-        """What a slot begins with; ``key`` is what ``state_dict`` calls it."""
-        return self._starts[key.rpartition("/")[2]]
+    def get_initial_value(self, key: str) -> float:
+        """Return the initial value of a slot; ``key`` is its name in ``state_dict``."""
+        return self._initial_values[key.rpartition("/")[2]]
 
     def slots(self, variables: Sequence[Variable] = ()) -> list[Variable]:
-        """What it keeps, as variables: the number of the step, the learning rate, and the slots of these and others."""
+        """Return its state as variables: the step number, the learning rate, and all slots, of these variables too."""
         for v in variables:
-            self._kept.of(v)
-        return [self._steps, self._rate, *(s for _, slots in self._kept for s in slots)]
+            self._slots.get(v)
+        return [self._steps, self._rate, *(s for _, slots in self._slots for s in slots)]
 
     # ---- one step
 
     def _step(self, pairs: list[tuple[Variable, Any]]) -> None:
         for v, _ in pairs:
-            self._trained(v, f"variable '{v.name}'")
+            self._check_trainable(v, f"variable '{v.name}'")
         if writer() is not None:
-            self._write_down(pairs)
+            self._trace_step(pairs)
             return
         steps = self.iterations + 1
-        numbers = self._numbers(self._rate_now(steps - 1), steps)
-        ready = [self._prepare(self._plain(v, g)) for v, g in pairs]
-        for (v, _), given, g in zip(pairs, ready, self._clipped(ready), strict=True):
-            slots = self._kept.of(v)
-            if isinstance(given, RowStep):
+        numbers = self._numbers(self._get_rate(steps - 1), steps)
+        ready = [self._prepare(self._as_plain(v, g)) for v, g in pairs]
+        for (v, _), given, g in zip(pairs, ready, self._clip(ready), strict=True):
+            slots = self._slots.get(v)
+            if isinstance(given, RowUpdate):
                 given.update(self._rule, g, (v, *slots), lambda x: x.held.value, numbers)
                 continue
-            if g.size > BLOCK and _plain(v.held.value, g):
-                _in_blocks(self._rule, v, g, slots, numbers)
+            if g.size > BLOCK and _are_contiguous(v.held.value, g):
+                _update_in_blocks(self._rule, v, g, slots, numbers)
                 continue
             made = self._rule(v.held.value, g, *[s.held.value for s in slots], *numbers)
             for target, new in zip((v, *slots), made, strict=True):
                 target.hold(new)
         self._steps.hold(np.int64(steps))
 
-    def _write_down(self, pairs: list[tuple[Variable, Any]]) -> None:
-        """The same, while a program is being compiled: what changes from step to step is read and assigned there."""
+    def _trace_step(self, pairs: list[tuple[Variable, Any]]) -> None:
+        """Make a step in a program that is being traced: variables and slots are read and assigned by the program."""
         steps = self._steps.read() + 1
-        numbers = self._numbers_of(self._rate_of(steps), steps)
+        numbers = self._compute_numbers(self._compute_rate(steps), steps)
         ready = [self._prepare(g) for _, g in pairs]
-        for (v, _), given, g in zip(pairs, ready, self._clipped(ready), strict=True):
-            slots = self._kept.of(v)
-            if isinstance(given, RowStep):
-                given.update(self._rule, g, (v, *slots), lambda x: x.read(), _cast(numbers, v.dtype))
+        for (v, _), given, g in zip(pairs, ready, self._clip(ready), strict=True):
+            slots = self._slots.get(v)
+            if isinstance(given, RowUpdate):
+                given.update(self._rule, g, (v, *slots), lambda x: x.read(), _cast_numbers(numbers, v.dtype))
                 continue
-            made = self._rule(v.read(), g, *[s.read() for s in slots], *_cast(numbers, v.dtype))
+            made = self._rule(v.read(), g, *[s.read() for s in slots], *_cast_numbers(numbers, v.dtype))
             for target, new in zip((v, *slots), made, strict=True):
                 target.assign(new)
         self._steps.assign(steps)
 
     def _prepare(self, g: Any) -> Any:
-        """A gradient as the rule takes it: for the rows that it names, or for all."""
+        """Return a gradient as the rule takes it: a row update, or a dense array."""
         if not isinstance(g, RowSparse):
             return g
-        return RowStep.of(g) if self._lazy or (self._row_wise and has_few_rows(g)) else g.to_dense()
+        return RowUpdate.from_gradient(g) if self._lazy or (self._row_wise and has_few_rows(g)) else g.to_dense()
 
-    def _clipped(self, ready: list[Any]) -> list[Any]:
-        grads = [g.sums if isinstance(g, RowStep) else g for g in ready]
+    def _clip(self, ready: list[Any]) -> list[Any]:
+        grads = [g.sums if isinstance(g, RowUpdate) else g for g in ready]
         for clip, limit in self._clips:
             grads = clip(grads, limit)
         return grads
 
     # ---- numbers
 
-    def _numbers_of(self, rate: Any, steps: Any) -> tuple[Any, ...]:
-        """The numbers of a step, in float64 whatever the parameters are: of a tensor they are tensors."""
+    def _compute_numbers(self, rate: Any, steps: Any) -> tuple[Any, ...]:
+        """Return the numbers of a step in float64; tensors if the step number is one."""
         return self._numbers(rate, steps.astype(np.float64) if isinstance(steps, Tensor) else int(steps))
 
-    def _rate_of(self, steps: Any) -> Any:
-        """The learning rate of the step with this number, the first being 1."""
+    def _compute_rate(self, steps: Any) -> Any:
+        """Return the learning rate of the step with this number; the first is 1."""
         if not isinstance(steps, Tensor) and writer() is None:
-            return self._rate_now(int(steps) - 1)
+            return self._get_rate(int(steps) - 1)
         if self._schedule is None:
             return self._rate.read()
         return self._schedule((steps - 1).astype(np.float64))
 
-    def _rate_now(self, step: int) -> float:
+    def _get_rate(self, step: int) -> float:
         if self._schedule is None:
             return float(self._rate.held.value)
-        return self._checked_rate(self._schedule(step))
+        return self._check_rate(self._schedule(step))
 
-    def _checked_rate(self, rate: Any) -> float:
+    def _check_rate(self, rate: Any) -> float:
         return float(as_number(self.name, RATE, rate, 0))
 
-    # ---- what is given
+    # ---- arguments
 
-    def _listed(self, grads: Any) -> Iterable[tuple[Variable, Any]]:
+    def _list_pairs(self, grads: Any) -> Iterable[tuple[Variable, Any]]:
         if isinstance(grads, Mapping):
             known = grads.variables if isinstance(grads, NamedGradients) else {}
-            return [(self._variable(known.get(key, key)), g) for key, g in grads.items()]
+            return [(self._find_variable(known.get(key, key)), g) for key, g in grads.items()]
         pairs: list[tuple[Variable, Any]] = []
         for item in grads if isinstance(grads, Iterable) and not isinstance(grads, Tensor | np.ndarray) else [grads]:
             if isinstance(item, Mapping) and item.keys() == {"name", "tensor"}:
-                pairs.append((self._variable(item["name"]), item["tensor"]))
+                pairs.append((self._find_variable(item["name"]), item["tensor"]))
             elif isinstance(item, tuple | list) and len(item) == 2 and isinstance(item[1], Variable):
                 pairs.append((item[1], item[0]))
             else:
@@ -334,52 +347,54 @@ class Optimizer:
                 )
         return pairs
 
-    def _variable(self, key: Any) -> Variable:
+    def _find_variable(self, key: Any) -> Variable:
         found = key if isinstance(key, Variable) else only_named(key, self.name) if isinstance(key, str) else None
         if found is None:
             raise VariableError(
                 f"{self.name}: there is no variable named {key!r}. "
-                "Gradients go by the names of live variables; was it let go of?"
+                "Gradients are matched to live variables by name; was it deleted?"
             )
         return found
 
-    def _pair(self, v: Variable, g: Any) -> tuple[Variable, Any]:
-        g = g if isinstance(g, RowSparse) else value_of(g, f"the gradient of '{v.name}'")
-        return v, self._gradient(g, self._trained(v, f"variable '{v.name}'"), f"the gradient of '{v.name}'")
+    def _check_pair(self, v: Variable, g: Any) -> tuple[Variable, Any]:
+        g = g if isinstance(g, RowSparse) else as_value(g, f"the gradient of '{v.name}'")
+        return v, self._check_gradient(
+            g, self._check_trainable(v, f"variable '{v.name}'"), f"the gradient of '{v.name}'"
+        )
 
-    def _plain(self, v: Variable, g: Any) -> Any:
-        """A gradient as an array, refused while a transform follows it."""
+    def _as_plain(self, v: Variable, g: Any) -> Any:
+        """Return a gradient as an array; raise an error if a transform traces it."""
         values = g.values if isinstance(g, RowSparse) else g
         t = values.read() if isinstance(values, Tensor) else constant(values)
         if t.level:
             raise TracedValueError(
-                f"{self.name}: the gradient of '{v.name}' is followed by a transform (a tape, vmap, …), which ends at "
-                "a variable. Make the step outside of it, or use update(params, grads, state), which it can follow."
+                f"{self.name}: the gradient of '{v.name}' is traced by a transform (a tape, vmap, …), which ends at a "
+                "variable. Make the step outside of it, or use update(params, grads, state), which it can trace."
             )
         return make_rows(g.indices, t.value, g.shape, g._distinct) if isinstance(g, RowSparse) else t.value
 
-    def _gradient(self, g: Any, x: Any, where: str) -> Any:
-        """A gradient that fits what it is of."""
+    def _check_gradient(self, g: Any, x: Any, where: str) -> Any:
+        """Return a gradient in the dtype of its parameter; raise an error if the shapes differ."""
         if g.shape != x.shape:
             raise ShapeError(f"{self.name}: {where} has shape {g.shape}, expected {x.shape}.")
         if isinstance(g, RowSparse):
             return g if g.dtype == x.dtype else make_rows(g.indices, g.values.astype(x.dtype), g.shape)
         return g if g.dtype == x.dtype else g.astype(x.dtype)
 
-    def _trained(self, x: Any, where: str) -> Any:
+    def _check_trainable(self, x: Any, where: str) -> Any:
         if x.dtype.kind != "f":
             raise GradientError(f"{self.name}: {where} is {x.dtype}; only floats can be trained. Cast it first.")
         return x
 
 
-def _remade(make: Callable[..., Optimizer], config: dict[str, Any], state: dict[str, Any]) -> Optimizer:
+def _remake(make: Callable[..., Optimizer], config: dict[str, Any], state: dict[str, Any]) -> Optimizer:
     made = make(**config)
     made.load_state_dict(state)
     return made
 
 
-def decayed(rule: Any, numbers: Any, decay: float) -> tuple[Any, Any]:
-    """The rule of an optimizer after the parameters were made smaller by ``learning_rate * decay`` of themselves."""
+def add_weight_decay(rule: Any, numbers: Any, decay: float) -> tuple[Any, Any]:
+    """Return a rule and its numbers that first scale the parameters by ``1 - learning_rate * decay``."""
 
     def with_decay(x: Any, g: Any, *rest: Any) -> Any:
         return rule(x * rest[-1], g, *rest[:-1])
@@ -387,22 +402,22 @@ def decayed(rule: Any, numbers: Any, decay: float) -> tuple[Any, Any]:
     return with_decay, lambda rate, steps: (*numbers(rate, steps), 1.0 - rate * decay)
 
 
-def _cast(numbers: tuple[Any, ...], dtype: Any) -> list[Any]:
-    """Numbers that do not widen what they are multiplied with: Python's do not anyway."""
+def _cast_numbers(numbers: tuple[Any, ...], dtype: Any) -> list[Any]:
+    """Return numbers in this dtype, so that they do not widen parameters; Python numbers do not anyway."""
     return [n.astype(dtype) if isinstance(n, Tensor | np.generic) else n for n in numbers]
 
 
-def _counted(steps: Any) -> Any:
+def _as_step_count(steps: Any) -> Any:
     t = steps.read() if isinstance(steps, Tensor) else np.int64(steps)
     return t.value if isinstance(t, Tensor) and not t.level else t
 
 
-def _like(params: Any, new: list[Any]) -> Any:
+def _rebuild_tree(params: Any, new: list[Any]) -> Any:
     source = iter(new)
     return tree.mapped(lambda _: next(source), params, whole=tree.is_number_list)
 
 
-def _differences(what: str, missing: Iterable[str], extra: Iterable[str], different: list[str]) -> str:
+def _describe_differences(what: str, missing: Iterable[str], extra: Iterable[str], different: list[str]) -> str:
     parts = [
         f"{', '.join(map(repr, sorted(names)))} {said}"
         for names, said in ((missing, "missing"), (extra, "extra"))
@@ -411,16 +426,16 @@ def _differences(what: str, missing: Iterable[str], extra: Iterable[str], differ
     return f"{what} does not fit: {'; '.join([*parts, *sorted(different)])}."
 
 
-# ---- big arrays: block by block, so that what is computed on the way stays in the cache
+# ---- large arrays are updated in blocks, so that intermediate results stay in the cache
 
 
-def _plain(x: Any, g: Any) -> bool:
+def _are_contiguous(x: Any, g: Any) -> bool:
     return bool(x.flags.c_contiguous and g.flags.c_contiguous)
 
 
-def _in_blocks(rule: Any, v: Variable, g: Any, slots: list[Slot], numbers: tuple[Any, ...]) -> None:
+def _update_in_blocks(rule: Any, v: Variable, g: Any, slots: list[Slot], numbers: tuple[Any, ...]) -> None:
     targets: tuple[Variable, ...] = (v, *slots)
-    owned = [None if is_logged() else target.own_array() for target in targets]  # what is logged must stay as it is
+    owned = [None if is_logged() else target.own_array() for target in targets]  # logged arrays must not change
     given = [np.ascontiguousarray(target.held.value) for target in targets]
     new = [np.empty_like(x) if own is None else own for x, own in zip(given, owned, strict=True)]
     ins, outs, gradient = [x.reshape(-1) for x in given], [x.reshape(-1) for x in new], g.reshape(-1)

@@ -1,4 +1,4 @@
-"""Trees that go along with a tree of parameters: gradients, slots.  Dicts are matched by key, not by order."""
+"""Matching trees of gradients and slots to a tree of parameters; dicts are matched by key, not by order."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 from pullback.core.tree import branches, is_number_list
 from pullback.errors import ArgumentError
 
-__all__ = ["in_order"]
+__all__ = ["match_leaves"]
 
 
-def in_order(params: Any, other: Any, what: str, where: str = "") -> list[tuple[Any, str]]:
-    """The leaves of ``other`` in the order of those of ``params``, each with its place.
+def match_leaves(params: Any, other: Any, what: str, where: str = "") -> list[tuple[Any, str]]:
+    """Return the leaves of ``other`` in the order of those of ``params``, each with its path.
 
-    >>> in_order({"w": 1.0, "b": (2.0, 3.0)}, {"b": (20.0, 30.0), "w": 10.0}, "grads")
+    >>> match_leaves({"w": 1.0, "b": (2.0, 3.0)}, {"b": (20.0, 30.0), "w": 10.0}, "grads")
     [(10.0, "['w']"), (20.0, "['b'][0]"), (30.0, "['b'][1]")]
     """
     if params is None:
@@ -31,15 +31,15 @@ def in_order(params: Any, other: Any, what: str, where: str = "") -> list[tuple[
         same = its is not None and not isinstance(other, dict) and len(its[0]) == len(keys)
         rows = its[0] if its is not None and same else []
     if not same:
-        raise ArgumentError(f"{what}{where}: expected {_said(params)} as in params, got {_said(other)}.")
+        raise ArgumentError(f"{what}{where}: expected {_describe(params)} as in params, got {_describe(other)}.")
     return [
         leaf
         for key, param, row in zip(keys, parts[0], rows, strict=True)
-        for leaf in in_order(param, row, what, f"{where}[{key!r}]")
+        for leaf in match_leaves(param, row, what, f"{where}[{key!r}]")
     ]
 
 
-def _said(tree: Any) -> str:
+def _describe(tree: Any) -> str:
     parts = branches(tree)
     if isinstance(tree, dict):
         return f"a dict of {', '.join(map(repr, tree)) or 'nothing'}"

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.compiler.codegen.module import Assembler
+from pullback.compiler.pipeline import lower
 from pullback.compiler.runtime.llvm import there
 from pullback.compiler.runtime.threads import possible
-from pullback.compiler.target import MAX_ISA, X86, isa_names
+from pullback.compiler.target import MAX_ISA, X86, Options, isa_names
 
 pytestmark = pytest.mark.skipif(not there(), reason="llvmlite is not installed")
 
@@ -169,7 +169,7 @@ def test_short_rows_are_turned() -> None:
     (target,) = (t for t in X86 if t.isa == "avx2")
     for length, is_turned in ((3, True), (100, False)):
         program = pb.compile(log_sum_exp, backend="llvm").lower(*drawn(37, length, "f4"))
-        text = Assembler(program.run.source.prepared, target).run().text
+        text = lower(program.traced, target, Options()).module.text
         assert ("@tile_in_" in text) == is_turned
 
 

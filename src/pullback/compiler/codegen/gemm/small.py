@@ -34,6 +34,11 @@ def call_blas(code: CallList, plan: Plan, a: Operand, b: Operand, z: Operand) ->
     code.call_void(f"{_letter(p.dtype)}gemm", args)
 
 
+def blas_name(dtype: Any) -> str:
+    """Return the name of the BLAS function for products of a dtype."""
+    return f"{_letter(code_of(dtype))}gemm"
+
+
 def _letter(dtype: str) -> str:
     return "s" if dtype == "f4" else "d"
 

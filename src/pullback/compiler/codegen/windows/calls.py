@@ -47,37 +47,37 @@ def window_rooms(n: Node, target: Target, threads: int) -> tuple[int, int]:
     return max(w.partial * -(-w.rows // w.part) for w, _ in made), max(w.scratch * many for w, many in made)
 
 
-def call_windows(assembler: Any, code: CallList, n: Node, partial: Address, scratch: Address) -> None:
+def call_windows(emitter: Any, code: CallList, n: Node, partial: Address, scratch: Address) -> None:
     """Write down the calls for a node, given the addresses of its rooms."""
-    assembler.made.described.append(n.data.described)
+    emitter.described.append(n.data.described)
     if not getattr(n.data, "all", True):  # not all pixels of the result are written
         code.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
         size = [Constant("i8", "0"), Constant("i64", str(n.nbytes)), Constant("i1", "false")]
-        code.call_void("llvm.memset.p0.i64", [assembler._pointer(n), *size])
+        code.call_void("llvm.memset.p0.i64", [emitter._pointer(n), *size])
     if _examples(n) == 1:
-        _call_each(assembler, code, n, partial, scratch)
+        _call_each(emitter, code, n, partial, scratch)
         return
     with code.loop("0", _examples(n)) as e:
-        _call_each(assembler, code, n, partial, scratch, e)
+        _call_each(emitter, code, n, partial, scratch, e)
 
 
-def _call_each(assembler: Any, code: CallList, n: Node, partial: Address, scratch: Address, e: str = "") -> None:
+def _call_each(emitter: Any, code: CallList, n: Node, partial: Address, scratch: Address, e: str = "") -> None:
     """The calls for one example."""
 
     def address(x: Node) -> Operand:
-        start: Address = assembler._pointer(x)
+        start: Address = emitter._pointer(x)
         if not e:
             return start
         ahead = code.times(e, x.nbytes // x.shape[0])
         return Local("ptr", code.op(f"getelementptr i8, ptr {code.pointer(start)}, i64 {ahead}"))
 
     for call, args in n.data.calls:
-        w = emit_windows(call, assembler.target)
-        assembler.declared |= w.declared
-        name = assembler._named(w.body)
+        w = emit_windows(call, emitter.target)
+        emitter.declared |= w.declared
+        name = emitter._named(w.body)
         given = [address(x) for x in [n.args[i] for i in args] + ([] if w.finish else [n])]
-        if _workers(n, call, assembler.target, assembler.threads) > 1:
-            assembler._by_threads(code, name, w, [*given, partial, scratch], _cost(n, call))
+        if _workers(n, call, emitter.target, emitter.threads) > 1:
+            emitter._by_threads(code, name, w, [*given, partial, scratch], _cost(n, call))
         else:
             part = w.part if w.partial else w.rows
             for p in range(-(-w.rows // part)):
@@ -85,4 +85,4 @@ def _call_each(assembler: Any, code: CallList, n: Node, partial: Address, scratc
                 code.call_void(name, [*given, *images, partial.further(p * w.partial), scratch])
         if w.finish:
             parts = Constant("i64", str(-(-w.rows // w.part)))
-            code.call_void(assembler._named(w.finish), [address(n), partial, parts])
+            code.call_void(emitter._named(w.finish), [address(n), partial, parts])

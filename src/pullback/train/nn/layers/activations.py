@@ -1,4 +1,4 @@
-"""Activations by their names, for the layers that end with one."""
+"""Activation functions by name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pullback.core.suggestions import did_you_mean, snake_case
 from pullback.errors import ArgumentError
 from pullback.ops import activations, gaussian
 
-__all__ = ["activation_of"]
+__all__ = ["find_activation"]
 
 
 def _hard_sigmoid(x: Any) -> Any:
@@ -26,7 +26,7 @@ def _softsign(x: Any) -> Any:
     return x / (np.abs(x) + 1.0)
 
 
-NAMED: dict[str, Callable[[Any], Any]] = {
+BY_NAME: dict[str, Callable[[Any], Any]] = {
     "elu": activations.elu,
     "gelu": gaussian.gelu,
     "hard_sigmoid": _hard_sigmoid,
@@ -46,16 +46,16 @@ NAMED: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def activation_of(given: Any, what: str) -> Callable[[Any], Any]:
-    """The function that is meant by a name, by ``None`` (none), or by itself.
+def find_activation(given: Any, what: str) -> Callable[[Any], Any]:
+    """Return the activation function of a name, of ``None`` (the identity), or of a function itself.
 
-    >>> activation_of("tanh", "dense")(0.0)
+    >>> find_activation("tanh", "dense")(0.0)
     np.float64(0.0)
     """
     name = snake_case(given) if isinstance(given, str) else None
-    if given is not None and name not in NAMED and not callable(given):
+    if given is not None and name not in BY_NAME and not callable(given):
         raise ArgumentError(
-            f"{what}: activation must be a function or one of {', '.join(NAMED)}, got {given!r}."
-            f"{did_you_mean(name, NAMED)}"
+            f"{what}: activation must be a function or one of {', '.join(BY_NAME)}, got {given!r}."
+            f"{did_you_mean(name, BY_NAME)}"
         )
-    return NAMED["linear"] if given is None else NAMED[name] if name else given
+    return BY_NAME["linear"] if given is None else BY_NAME[name] if name else given

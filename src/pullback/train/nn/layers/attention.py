@@ -1,4 +1,4 @@
-"""Layers that look where they like: attention of queries to keys (batch, steps, features), and where each step is."""
+"""Attention layers and positional encodings, for sequences (batch, steps, features)."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import numpy as np
 from pullback.errors import ShapeError
 from pullback.ops import activations, random
 from pullback.train.nn.initializers import initializer
-from pullback.train.nn.layers.base import Layer, positive, share
-from pullback.train.nn.layers.dense import Chance
+from pullback.train.nn.layers.base import Layer, check_counts, check_shares
+from pullback.train.nn.layers.dense import RandomLayer
 
 __all__ = ["Attention", "MultiHeadAttention", "PositionalEncoding"]
 
-FAR = -1e9  # what is added to a score that must not count, as in Keras
+MASKED_SCORE = -1e9  # added to masked scores, as in Keras
 
 
-def _weights(scores: Any, causal: bool) -> Any:
-    """How much each key counts for each query; for a causal one, none that comes later."""
+def _compute_weights(scores: Any, causal: bool) -> Any:
+    """Return the attention weights of scores; if causal, later keys have weight 0."""
     if causal:
         queries, keys = scores.shape[-2:]
-        scores = scores + np.triu(np.full((queries, keys), FAR, scores.dtype), 1)
+        scores = scores + np.triu(np.full((queries, keys), MASKED_SCORE, scores.dtype), 1)
     return activations.softmax(scores)
 
 
-def _check(query: Any, value: Any, key: Any) -> None:
+def _check_shapes(query: Any, value: Any, key: Any) -> None:
     if not query.ndim == value.ndim == key.ndim == 3:
         raise ShapeError("query, value and key must have rank 3: (batch, steps, features).")
     if value.shape[1] != key.shape[1] or not query.shape[0] == value.shape[0] == key.shape[0]:
@@ -35,8 +35,8 @@ def _check(query: Any, value: Any, key: Any) -> None:
 
 
 @dataclass(eq=False)
-class Attention(Chance):
-    """Means of ``value``, by how well a query fits each key: ``softmax(query @ key.T) @ value``.
+class Attention(RandomLayer):
+    """Dot-product attention: ``softmax(query @ key.T) @ value``.
 
     Inputs are query, value and, if it is not value, key: ``layer(query, value, key)`` or in a list.
 
@@ -54,7 +54,7 @@ class Attention(Chance):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        share(self, "dropout")
+        check_shares(self, "dropout")
 
     def build(self, *_: Any) -> None:
         if self.use_scale:
@@ -62,19 +62,19 @@ class Attention(Chance):
 
     def call(self, query: Any, value: Any, key: Any = None, training: bool = False) -> Any:
         key = value if key is None else key
-        _check(query, value, key)
+        _check_shapes(query, value, key)
         if query.shape[-1] != key.shape[-1]:
             raise ShapeError(f"query has {query.shape[-1]} features and key {key.shape[-1]}; they must be the same.")
         scores = query @ np.swapaxes(key, 1, 2)
-        weights = _weights(scores * self.scale if self.use_scale else scores, self.causal)
+        weights = _compute_weights(scores * self.scale if self.use_scale else scores, self.causal)
         if training and self.dropout:
             weights = random.dropout(weights, self.dropout, seed=self._generator)
         return weights @ value
 
 
 @dataclass(eq=False)
-class Heads(Layer):
-    """A dense layer to or from several heads, with weights in Keras's shapes; part of ``multi_head_attention``."""
+class HeadProjection(Layer):
+    """A dense layer to or from several heads, with weights in Keras's shapes; used by ``multi_head_attention``."""
 
     shape_in: Any
     shape_out: Any
@@ -99,11 +99,11 @@ class Heads(Layer):
 
 
 @dataclass(eq=False)
-class MultiHeadAttention(Chance):
-    """Attention by several heads at once, each with its own view of query, value and key, and a mixture of them.
+class MultiHeadAttention(RandomLayer):
+    """Multi-head attention: each head projects query, value and key by its own weights; the results are projected back.
 
-    Inputs are query, value (or query) and key (or value).  A ``causal`` one sees no later step;
-    ``return_attention_scores`` gives how much each head looked where, too.
+    Inputs are query, value (default: query) and key (default: value).  With ``causal`` no step sees a later one;
+    ``return_attention_scores`` returns the attention weights of each head, too.
 
     >>> x = np.ones((2, 5, 8), np.float32)
     >>> layer = pb.layers.multi_head_attention(num_heads=2, key_dim=4, causal=True)
@@ -129,31 +129,31 @@ class MultiHeadAttention(Chance):
     def __post_init__(self) -> None:
         super().__post_init__()
         given = [name for name in ("value_dim", "output_dim") if getattr(self, name) is not None]
-        positive(self, "num_heads", "key_dim", *given)
-        share(self, "dropout")
+        check_counts(self, "num_heads", "key_dim", *given)
+        check_shares(self, "dropout")
 
     def build(self, query: Any, value: Any = None, key: Any = None) -> None:
         value = query if value is None else value
         key = value if key is None else key
         small, wide = (self.num_heads, self.key_dim), (self.num_heads, self.value_dim or self.key_dim)
-        self.query = self._heads("query", query[-1:], small)
-        self.key = self._heads("key", key[-1:], small)
-        self.value = self._heads("value", value[-1:], wide)
-        self.attention_output = self._heads("attention_output", wide, (self.output_dim or query[-1],))
+        self.query = self._make_projection("query", query[-1:], small)
+        self.key = self._make_projection("key", key[-1:], small)
+        self.value = self._make_projection("value", value[-1:], wide)
+        self.attention_output = self._make_projection("attention_output", wide, (self.output_dim or query[-1],))
 
-    def _heads(self, name: str, shape_in: Any, shape_out: Any) -> Heads:
+    def _make_projection(self, name: str, shape_in: Any, shape_out: Any) -> HeadProjection:
         begins = self.kernel_initializer, self.bias_initializer
-        heads = Heads(shape_in, shape_out, self.use_bias, *begins, name=f"{self.name}/{name}")
+        heads = HeadProjection(shape_in, shape_out, self.use_bias, *begins, name=f"{self.name}/{name}")
         heads.build_for([shape_in])
         return heads
 
     def call(self, query: Any, value: Any = None, key: Any = None, training: bool = False) -> Any:
         value = query if value is None else value
         key = value if key is None else key
-        _check(query, value, key)
+        _check_shapes(query, value, key)
         q, k, v = self.query(query), self.key(key), self.value(value)  # (batch, steps, heads, features)
         scores = np.swapaxes(q, 1, 2) @ np.transpose(k, (0, 2, 3, 1)) / math.sqrt(self.key_dim)
-        weights = _weights(scores, self.causal)
+        weights = _compute_weights(scores, self.causal)
         seen = random.dropout(weights, self.dropout, seed=self._generator) if training and self.dropout else weights
         y = self.attention_output(np.swapaxes(seen @ np.swapaxes(v, 1, 2), 1, 2))
         return (y, weights) if self.return_attention_scores else y
@@ -161,7 +161,7 @@ class MultiHeadAttention(Chance):
 
 @dataclass(eq=False)
 class PositionalEncoding(Layer):
-    """Sequences with where each step is added to it: sines and cosines of longer and longer waves.
+    """Adds positions to sequences, as sines and cosines of increasing wavelengths.
 
     >>> pb.layers.positional_encoding()(np.zeros((1, 2, 4))).round(3)
     array([[[0.   , 1.   , 0.   , 1.   ],

@@ -1,4 +1,4 @@
-"""What every layer is: a small object with arguments, variables made for the first shape it sees, and a function."""
+"""The base class of layers: arguments as fields, variables made for the first input shape, and a function."""
 
 from __future__ import annotations
 
@@ -20,23 +20,25 @@ from pullback.errors import ArgumentError, DataError, ShapeError
 from pullback.names.answers import keyword_error
 from pullback.train.arguments import check_count
 from pullback.train.io.saving import load_weights
-from pullback.train.io.structure import Made
+from pullback.train.io.structure import Configurable
 from pullback.train.nn.initializers import initializer
 from pullback.train.nn.regularizers import regularizer
 
-__all__ = ["Item", "Layer", "LayerError", "Pending", "input", "one_of", "positive", "share"]
+__all__ = [
+    "Layer", "LayerError", "SelectOutput", "SymbolicTensor", "check_choice", "check_counts", "check_shares", "input",
+]  # fmt: skip
 
 Shape = tuple[int, ...]
-OWN = ("_activate", "_fixed", "_gate", "_penalized")  # attributes that hold parts a second time
+NOT_PARTS = ("_activate", "_fixed", "_gate", "_penalized")  # attributes whose parts are counted elsewhere
 UNBUILT: tuple[Shape, ...] = ()
-_made: Counter[str] = Counter()  # how many layers of each kind there were: for their names
+_name_counts: Counter[str] = Counter()  # how many layers of each kind were made: for default names
 
 
 @dataclass(eq=False)
-class Layer(Made):
-    """What layers are made of; a layer of your own has its arguments as fields, ``build`` and ``call``.
+class Layer(Configurable):
+    """The base class of layers; a layer of your own has its arguments as fields, ``build`` and ``call``.
 
-    ``build(shape)`` makes the variables for inputs of this shape, which is without the batch; ``call(x)``, or
+    ``build(shape)`` makes the variables for inputs of this shape, without the batch; ``call(x)``, or
     ``call(x, training)``, is the function.  Variables and layers in its attributes are its parts.
 
     >>> from dataclasses import dataclass
@@ -58,8 +60,8 @@ class Layer(Made):
     trainable: bool = field(default=True, kw_only=True)
     input_shape: Any = field(default=None, kw_only=True)  # of one example
 
-    whole = True  # among the arguments of a function it is one thing, not a tree of its fields
-    rank: ClassVar[int | None] = None  # of one example, where only one will do
+    whole = True  # in a tree it is a leaf, not a tree of its fields
+    rank: ClassVar[int | None] = None  # of one example, if the layer takes only one
     several: ClassVar[bool] = False  # whether a list of arrays is several inputs
     _takes_training = False
     min_inputs: ClassVar[int] = 0  # of ``call``
@@ -79,24 +81,24 @@ class Layer(Made):
         kind = self.kind
         if not isinstance(self.name, str):
             raise ArgumentError(f"{kind}: the name must be text, got {type(self.name).__name__}.")
-        self.numbered = not self.name  # named by its kind
+        self.numbered = not self.name  # whether its name is by default: the kind and a number
         if self.numbered:
-            _made[kind] += 1
-            self.name = f"{kind}_{_made[kind]}"
+            _name_counts[kind] += 1
+            self.name = f"{kind}_{_name_counts[kind]}"
         if self.input_shape is not None:
             self.input_shape = as_shape(f"{self.name}: input_shape", self.input_shape)
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
         if name == "trainable":
-            self._freeze()
+            self._freeze_variables()
             for _, part in self.parts():
                 if isinstance(part, Layer):
                     part.trainable = value
 
     @property
     def kind(self) -> str:
-        """What its name begins with: ``"conv2d"`` of a ``Conv2d``."""
+        """The class name in snake case, with which default names begin: ``"conv2d"`` of a ``Conv2d``."""
         return snake_case(type(self).__name__)
 
     @property
@@ -104,35 +106,27 @@ class Layer(Made):
         """The shapes of the inputs it was built for, without the batch; empty before it is built."""
         return self._shapes
 
-    # ---- what a layer says
+    # ---- for subclasses
 
     def build(self, *shapes: Any, **_: Any) -> None:
-        """Make the variables for inputs of these shapes; a layer without any has nothing to do."""
+        """Make the variables for inputs of these shapes; a layer without variables does nothing."""
 
     def call(self, *xs: Any, **settings: Any) -> Any:
-        """What comes out for its inputs, which have the batch in front."""
+        """Return the output for inputs with the batch along the first axis."""
         raise NotImplementedError(f"{type(self).__name__} has no call(x).")
 
     def check_inputs(self, *xs: Any) -> None:
-        """Refuse numbers that it cannot take, of arrays that it will be given: compiled programs do not look."""
+        """Raise an error for input values that it cannot take: compiled programs do not check values."""
 
-    # ---- what it is then
+    # ---- calls
 
     def __call__(self, *inputs: Any, training: bool = False, **unknown: Any) -> Any:
         for keyword in unknown:
             raise keyword_error(f"layer '{self.name}'", keyword, ["training"])
-        if self.several and len(inputs) == 1 and isinstance(inputs[0], list | tuple):
-            inputs = tuple(inputs[0]) if all(isinstance(x, GIVEN) for x in inputs[0]) else inputs
-        least, most = self.min_inputs, self.max_inputs
-        if not least <= len(inputs) <= most:
-            further = "" if least == most else " or more" if most == inf else f" to {most}"
-            raise ArgumentError(f"layer '{self.name}': expected {least}{further} input(s), got {len(inputs)}.")
-        if any(isinstance(x, Pending) for x in inputs):
-            return Pending.of(self, inputs).results()
-        xs = [
-            join_array(x) if isinstance(x, Tensor | np.ndarray) else np.asarray(x, _dtype_of(x, self.name))
-            for x in inputs
-        ]
+        inputs = self._unpack_inputs(inputs)
+        if any(isinstance(x, SymbolicTensor) for x in inputs):
+            return SymbolicTensor.apply(self, inputs).unpack()
+        xs = [_as_input(x, self.name) for x in inputs]
         if not self._built:
             self.build_for([x.shape[1:] for x in xs])
         self._check_rank(xs[0].shape)
@@ -141,17 +135,27 @@ class Layer(Made):
             return call(*xs, training=training) if self._takes_training else call(*xs)
         except ShapeError as error:
             if isinstance(error, LayerError):
-                raise  # the innermost layer is named
+                raise  # it names the innermost layer
             shapes = " and ".join(str(x.shape) for x in xs)
             raise LayerError(f"layer '{self.name}', given shape {shapes}: {error}") from error
 
+    def _unpack_inputs(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the inputs, also of one list of them; raise an error if there are too many or too few."""
+        if self.several and len(inputs) == 1 and isinstance(inputs[0], list | tuple):
+            inputs = tuple(inputs[0]) if all(isinstance(x, INPUT_TYPES) for x in inputs[0]) else inputs
+        least, most = self.min_inputs, self.max_inputs
+        if not least <= len(inputs) <= most:
+            further = "" if least == most else " or more" if most == inf else f" to {most}"
+            raise ArgumentError(f"layer '{self.name}': expected {least}{further} input(s), got {len(inputs)}.")
+        return inputs
+
     def build_for(self, shapes: Any) -> None:
-        """Make the variables for inputs of these shapes, without the batch; once."""
+        """Make the variables for inputs of these shapes, without the batch, unless they are made already."""
         if self._built:
             return
         self._check_rank((0, *shapes[0]))
         try:
-            with watched_below(-1):  # variables begin with plain numbers, even in a function that is being compiled
+            with watched_below(-1):  # initial values are not traced, even in a function that is being compiled
                 self.build(*shapes)
         except LayerError:
             raise
@@ -160,11 +164,15 @@ class Layer(Made):
         self._built = True
         self._shapes = tuple(tuple(shape) for shape in shapes)
         if not self.trainable:
-            self.trainable = False  # what was made just now is not trained either
+            self.trainable = False  # freezes the new variables too
+
+    def is_built(self) -> bool:
+        """Return whether it and all its layers have their variables."""
+        return self._built and all(part.is_built() for _, part in self.parts() if isinstance(part, Layer))
 
     def output_shape(self, *shapes: Any) -> Any:
-        """The shape of one result for an example of this shape: that of zeros.  Of several results, their shapes."""
-        with np.errstate(all="ignore"):  # what it does to zeros is nobody's concern
+        """Return the output shape for an example of this shape, or those of several outputs, by running on zeros."""
+        with np.errstate(all="ignore"):  # only the shape matters
             out = self(*[np.zeros((1, *shape), get_default_dtype()) for shape in shapes])
         return tuple(y.shape[1:] for y in out) if isinstance(out, tuple) else tuple(out.shape[1:])
 
@@ -178,27 +186,27 @@ class Layer(Made):
     def weight(
         self, name: str, shape: Any, initial: Any, trainable: bool = True, dtype: Any = None, penalty: Any = None
     ) -> Variable:
-        """A variable of this layer, to be kept in an attribute; ``trainable=False`` is for statistics and the like.
+        """Return a new variable of this layer, to be stored in an attribute; ``trainable=False`` is for statistics.
 
-        A ``penalty``, a regulariser, is what large values of it cost: a part of the loss.
+        ``penalty`` is a regularizer, whose value is added to the loss.
         """
         values = initializer(initial, f"{self.name}: {name}")(tuple(shape), dtype or get_default_dtype())
-        v = Variable(values, trainable, _free_name(f"{self.name}/{name}"))
+        v = Variable(values, trainable, _make_unique_name(f"{self.name}/{name}"))
         self.__dict__.setdefault("_fixed", []).extend(() if trainable else [v])
         if penalty is not None:
             self.__dict__.setdefault("_penalized", []).append((v, regularizer(penalty, f"{self.name}: {name}")))
         return v
 
-    # ---- its parts
+    # ---- parts
 
     def parts(self) -> Iterator[tuple[str, Any]]:
-        """The variables and layers in its attributes, and in lists and dicts of them, with their names here."""
+        """Iterate over the variables and layers in its attributes, and in lists and dicts there, with their names."""
         for key, value in vars(self).items():
-            if key not in OWN:
-                yield from _found(key, value)
+            if key not in NOT_PARTS:
+                yield from _find_parts(key, value)
 
     def named_variables(self, where: str = "") -> dict[str, Variable]:
-        """Every variable by its place in this layer, as ``"dense_1/kernel"`` in a model: so it is called in files.
+        """Return every variable by its path in this layer, as ``"dense_1/kernel"`` in a model: its name in files.
 
         >>> model = pb.sequential([pb.layers.dense(3), pb.layers.dense(1, use_bias=False)])
         >>> model.build([2])
@@ -222,7 +230,7 @@ class Layer(Made):
 
     @property
     def variables(self) -> list[Variable]:
-        """All variables, those that no gradient is taken by included."""
+        """All variables, also those that are not trained."""
         return list(self.named_variables().values())
 
     @property
@@ -231,41 +239,41 @@ class Layer(Made):
         return [v for v in self.variables if v.trainable]
 
     def penalties(self) -> Any:
-        """The sum of what the regularisers ask for, to be added to the loss; None if there are none.
+        """Return the sum of the regularizers' values, to be added to the loss; None if there are none.
 
         >>> layer = pb.layers.dense(2, kernel_initializer="ones", kernel_regularizer=pb.regularizers.l2(0.5))
         >>> y = layer(np.ones((1, 3), np.float32))
         >>> layer.penalties()
         Tensor(3., dtype=float32)
         """
-        found = [cost(v) for v, cost in self._penalties(set())]
+        found = [cost(v) for v, cost in self.find_regularized(set())]
         return sum(found[1:], found[0]) if found else None
 
-    def _penalties(self, seen: set[int]) -> Iterator[tuple[Variable, Any]]:
-        """The variables and their regularisers, of this layer and of its parts; those of a shared one once."""
+    def find_regularized(self, seen: set[int]) -> Iterator[tuple[Variable, Any]]:
+        """Iterate over variables with their regularizers, of this layer and its parts; a shared layer counts once."""
         if id(self) not in seen:
             seen.add(id(self))
             yield from self.__dict__.get("_penalized", ())
             for _, part in self.parts():
                 if isinstance(part, Layer):
-                    yield from part._penalties(seen)
+                    yield from part.find_regularized(seen)
 
     def every_layer(self) -> Iterator[Layer]:
-        """Itself and the layers it is made of, and theirs."""
+        """Iterate over this layer, its layers, and theirs."""
         yield self
         for _, part in self.parts():
             if isinstance(part, Layer):
                 yield from part.every_layer()
 
     def generators(self) -> Iterator[np.random.Generator]:
-        """The random generators of layers with a seed of their own: a checkpoint says where they are."""
+        """Iterate over the random generators of layers with a seed, whose states checkpoints store."""
         yield from (x for x in vars(self).values() if isinstance(x, np.random.Generator))
         for _, part in self.parts():
             if isinstance(part, Layer):
                 yield from part.generators()
 
     def get_weights(self) -> list[Any]:
-        """The values of all variables, as Keras gives them.
+        """Return the values of all variables, as Keras does.
 
         >>> layer = pb.layers.dense(2, kernel_initializer="ones", input_shape=[1])
         >>> layer.build_for([(1,)])
@@ -275,7 +283,7 @@ class Layer(Made):
         return [np.array(v.numpy()) for v in self.variables]
 
     def set_weights(self, weights: Any) -> None:
-        """Take the values of all variables from a list, as ``get_weights`` gives it, or a dict by place.
+        """Set the values of all variables from a list, as ``get_weights`` returns it, or from a dict by path.
 
         >>> layer = pb.layers.dense(2, use_bias=False)
         >>> layer.build_for([(1,)])
@@ -286,7 +294,7 @@ class Layer(Made):
         load_weights(self.named_variables(), weights)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments it was made with."""
+        """Return the arguments it was made with."""
         config = super().get_config()
         return config | {"name": ""} if self.numbered else config
 
@@ -297,16 +305,16 @@ class Layer(Made):
         vars(self).update(state)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Layer:
-        """One that learns by itself: its variables begin with the values that these have."""
+        """Return a copy with variables of its own, which start with the same values."""
         for v in self.variables:
             if id(v) not in memo:
-                memo[id(v)] = Variable(v.numpy(), v.trainable, _free_name(v.name))
+                memo[id(v)] = Variable(v.numpy(), v.trainable, _make_unique_name(v.name))
         made = memo[id(self)] = object.__new__(type(self))
         made.__setstate__(deepcopy(self.__getstate__(), memo))
         return made
 
-    def _freeze(self) -> None:
-        """Variables are trainable if their layer is, but for those that never are."""
+    def _freeze_variables(self) -> None:
+        """Set the variables' ``trainable`` to the layer's, except for those that are never trained."""
         fixed = {id(v) for v in self.__dict__.get("_fixed", ())}
         for _, part in self.parts():
             if isinstance(part, Variable) and id(part) not in fixed:
@@ -314,44 +322,47 @@ class Layer(Made):
 
 
 class LayerError(ShapeError):
-    """A shape does not fit a layer, which the message names."""
+    """A shape does not fit a layer; the message names the layer."""
 
 
-class Pending:
-    """What a layer will give: its shape is known, without the batch.  ``input`` makes the first, layers the others."""
+class SymbolicTensor:
+    """An input or output of a layer in a functional model: a shape, without the batch, and no values."""
 
-    def __init__(self, shape: Shape, layer: Layer | None, inputs: tuple[Pending, ...], dtype: Any = None) -> None:
+    def __init__(
+        self, shape: Shape, layer: Layer | None, inputs: tuple[SymbolicTensor, ...], dtype: Any = None
+    ) -> None:
         self.shape, self.layer, self.inputs, self.dtype = shape, layer, inputs, dtype
 
     @classmethod
-    def of(cls, layer: Layer, inputs: Any) -> Pending:
-        strange = [type(x).__name__ for x in inputs if not isinstance(x, Pending)]
+    def apply(cls, layer: Layer, inputs: Any) -> SymbolicTensor:
+        """Return the output of a layer for symbolic inputs; makes the layer's variables."""
+        strange = [type(x).__name__ for x in inputs if not isinstance(x, SymbolicTensor)]
         if strange:
             raise ArgumentError(
-                f"layer '{layer.name}': got what another layer will give together with {strange[0]}. "
+                f"layer '{layer.name}': got a symbolic tensor together with {strange[0]}. "
                 "Make it an input of the model: pb.input(shape)."
             )
         shapes = [x.shape for x in inputs]
         layer.build_for(shapes)
         return cls(layer.output_shape(*shapes), layer, tuple(inputs))
 
-    def results(self) -> Any:
-        """Itself; of several results each one."""
+    def unpack(self) -> Any:
+        """Return itself; of several outputs, a tuple of one for each."""
         if not (self.shape and isinstance(self.shape[0], tuple)):
             return self
-        return tuple(Pending.of(Item(i), [self]) for i in range(len(self.shape)))
+        return tuple(SymbolicTensor.apply(SelectOutput(i), [self]) for i in range(len(self.shape)))
 
     def __repr__(self) -> str:
         made = "input" if self.layer is None else self.layer.name
-        return f"Pending(shape={('batch', *self.shape)}, {made})"
+        return f"SymbolicTensor(shape={('batch', *self.shape)}, {made})"
 
 
-GIVEN = (Tensor, np.ndarray, Pending)
+INPUT_TYPES = (Tensor, np.ndarray, SymbolicTensor)
 
 
 @dataclass(eq=False)
-class Item(Layer):
-    """One of several results of a layer, in a model that is wired."""
+class SelectOutput(Layer):
+    """Selects one of several outputs of a layer, in a functional model."""
 
     index: int
     several = True
@@ -363,34 +374,38 @@ class Item(Layer):
         return shapes[0][self.index]
 
 
-def input(shape: Any, dtype: Any = None) -> Pending:
-    """What a model is given: arrays of this shape, which is that of one example.
+def input(shape: Any, dtype: Any = None) -> SymbolicTensor:
+    """Return an input of a functional model: arrays of examples of this shape.
 
     >>> x = pb.input([8])
     >>> pb.layers.dense(3)(x)
-    Pending(shape=('batch', 3), dense...)
+    SymbolicTensor(shape=('batch', 3), dense...)
     """
-    return Pending(as_shape("input: shape", shape), None, (), dtype)
+    return SymbolicTensor(as_shape("input: shape", shape), None, (), dtype)
 
 
-def _found(key: str, value: Any) -> Iterator[tuple[str, Any]]:
+def _find_parts(key: str, value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Variable | Layer):
         yield key, value
     elif isinstance(value, list | tuple | dict):
         for inner, x in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _found(f"{key}/{inner}", x)
+            yield from _find_parts(f"{key}/{inner}", x)
 
 
-def _dtype_of(x: Any, name: str) -> Any:
-    """Lists of Python's floats are of the default dtype."""
+def _as_input(x: Any, name: str) -> Any:
+    return join_array(x) if isinstance(x, Tensor | np.ndarray) else np.asarray(x, _find_dtype(x, name))
+
+
+def _find_dtype(x: Any, name: str) -> Any:
+    """Return the dtype of an input that is no array: floats get the default dtype."""
     kind = np.asarray(x).dtype
     if kind.kind not in "fiub":
         raise DataError(f"layer '{name}': expected numbers, got dtype {kind}.")
     return get_default_dtype() if kind.kind == "f" else kind
 
 
-def _free_name(name: str) -> str:
-    """The name, or that with a number if a live variable has it: names go by the process, places by the model."""
+def _make_unique_name(name: str) -> str:
+    """Return the name, or one with a number if a live variable has it: names are unique in the process."""
     number, free = 1, name
     while named(free) is not None:
         number += 1
@@ -398,14 +413,14 @@ def _free_name(name: str) -> str:
     return free
 
 
-def positive(layer: Layer, *names: str) -> None:
-    """Refuse what is no count: these arguments must be positive whole numbers."""
+def check_counts(layer: Layer, *names: str) -> None:
+    """Raise an error unless these arguments of a layer are positive whole numbers."""
     for name in names:
         check_count(layer.name, name, getattr(layer, name))
 
 
-def one_of(layer: Layer, name: str, *choices: str) -> None:
-    """Refuse what is not among these; TensorFlow.js's spelling is."""
+def check_choice(layer: Layer, name: str, *choices: str) -> None:
+    """Raise an error unless an argument is among these; TensorFlow.js's spelling is converted."""
     value = getattr(layer, name)
     made = snake_case(value) if isinstance(value, str) else value
     if made not in choices:
@@ -413,8 +428,8 @@ def one_of(layer: Layer, name: str, *choices: str) -> None:
     setattr(layer, name, made)
 
 
-def share(layer: Layer, *names: str) -> None:
-    """Refuse what is no share: these arguments must be numbers from 0 on and less than 1."""
+def check_shares(layer: Layer, *names: str) -> None:
+    """Raise an error unless these arguments are numbers of 0 or more and less than 1."""
     for name in names:
         value = getattr(layer, name)
         if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 <= value < 1:

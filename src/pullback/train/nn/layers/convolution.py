@@ -1,4 +1,4 @@
-"""Layers that look at neighbours: convolutions of signals (batch, steps, channels) and of images (…, channels)."""
+"""Convolution layers, for sequences (batch, steps, channels) and images (batch, height, width, channels)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from pullback.errors import ArgumentError
 from pullback.ops import convolution
 from pullback.train.arguments import is_count
-from pullback.train.nn.layers.activations import activation_of
-from pullback.train.nn.layers.base import Layer, one_of, positive
+from pullback.train.nn.layers.activations import find_activation
+from pullback.train.nn.layers.base import Layer, check_choice, check_counts
 
-__all__ = ["Conv1d", "Conv2d", "Conv2dTranspose", "DepthwiseConv2d", "SeparableConv2d", "lengths"]
+__all__ = ["Conv1d", "Conv2d", "Conv2dTranspose", "DepthwiseConv2d", "SeparableConv2d", "as_lengths"]
 
 
-def lengths(layer: Layer, name: str, axes: int) -> tuple[int, ...]:
-    """An argument that is one positive whole number, or one for each axis."""
+def as_lengths(layer: Layer, name: str, axes: int) -> tuple[int, ...]:
+    """Return an argument that is one positive whole number, or one for each axis, as one for each axis."""
     given = getattr(layer, name)
     made = tuple(given) if isinstance(given, list | tuple) else (given,) * axes
     if len(made) != axes or not all(map(is_count, made)):
@@ -26,8 +26,8 @@ def lengths(layer: Layer, name: str, axes: int) -> tuple[int, ...]:
     return tuple(int(n) for n in made)
 
 
-class Sliding(Layer):
-    """What layers with filters share; each of them says in which order it takes these arguments."""
+class WindowLayer(Layer):
+    """The base of layers with filters; subclasses declare these fields in the order of their arguments."""
 
     kernel_size: Any
     strides: Any
@@ -44,29 +44,29 @@ class Sliding(Layer):
     def __post_init__(self) -> None:
         super().__post_init__()
         axes = self.rank - 1
-        self._size = lengths(self, "kernel_size", axes)
-        self._strides = lengths(self, "strides", axes)
-        self._dilation = lengths(self, "dilation_rate", axes)
-        one_of(self, "padding", *self.paddings)
+        self._size = as_lengths(self, "kernel_size", axes)
+        self._strides = as_lengths(self, "strides", axes)
+        self._dilation = as_lengths(self, "dilation_rate", axes)
+        check_choice(self, "padding", *self.paddings)
         if max(self._strides) > 1 and max(self._dilation) > 1:
             raise ArgumentError(
                 f"{self.name}: strides or dilation_rate must be 1, got {self.strides!r} and {self.dilation_rate!r}."
             )
-        self._activate = activation_of(self.activation, self.name)
+        self._activate = find_activation(self.activation, self.name)
 
     def build_bias(self, channels: int) -> None:
-        """The bias of each channel of the result, if it is wanted."""
+        """Make the bias of each output channel, if the layer has one."""
         if self.use_bias:
             self.bias = self.weight("bias", (channels,), self.bias_initializer, penalty=self.bias_regularizer)
 
-    def finished(self, y: Any) -> Any:
-        """What the filters found, with bias and activation."""
+    def finish(self, y: Any) -> Any:
+        """Return the filters' output with bias and activation."""
         return self._activate(y + self.bias if self.use_bias else y)
 
 
 @dataclass(eq=False)
-class Convolution(Sliding):
-    """What convolutions of all channels share."""
+class FullConvolution(WindowLayer):
+    """The base of convolutions in which every filter sees all channels."""
 
     filters: int
     kernel_size: Any
@@ -82,7 +82,7 @@ class Convolution(Sliding):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive(self, "filters")
+        check_counts(self, "filters")
 
     def build(self, shape: Any) -> None:
         size = (*self._size, shape[-1], self.filters)
@@ -91,8 +91,8 @@ class Convolution(Sliding):
 
 
 @dataclass(eq=False)
-class Conv1d(Convolution):
-    """Filters that slide along sequences (batch, steps, channels).
+class Conv1d(FullConvolution):
+    """Convolution along sequences (batch, steps, channels).
 
     ``padding`` is "valid", "same", or "causal": then no step sees a later one.
 
@@ -108,12 +108,12 @@ class Conv1d(Convolution):
         if pad == "causal":
             x, pad = np.pad(x, [(0, 0), (self._dilation[0] * (self._size[0] - 1), 0), (0, 0)]), "valid"
         y = convolution.conv1d(x, self.kernel, self._strides[0], pad, dilation=self._dilation[0])
-        return self.finished(y)
+        return self.finish(y)
 
 
 @dataclass(eq=False)
-class Conv2d(Convolution):
-    """Filters that slide over images (batch, height, width, channels).
+class Conv2d(FullConvolution):
+    """Convolution of images (batch, height, width, channels).
 
     >>> pb.layers.conv2d(8, kernel_size=3, strides=2, activation="relu")(np.ones((2, 9, 9, 3))).shape
     (2, 4, 4, 8)
@@ -121,12 +121,12 @@ class Conv2d(Convolution):
 
     def call(self, x: Any) -> Any:
         y = convolution.conv2d(x, self.kernel, self._strides, self.padding, dilations=self._dilation)
-        return self.finished(y)
+        return self.finish(y)
 
 
 @dataclass(eq=False)
-class Conv2dTranspose(Sliding):
-    """The way back of a convolution's shape: each pixel spreads a filter, so images become larger with ``strides``.
+class Conv2dTranspose(WindowLayer):
+    """Transposed convolution: each pixel adds a filter to the output, so images become larger with ``strides``.
 
     >>> pb.layers.conv2d_transpose(8, kernel_size=3, strides=2, padding="same")(np.ones((2, 4, 4, 3))).shape
     (2, 8, 8, 8)
@@ -146,7 +146,7 @@ class Conv2dTranspose(Sliding):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive(self, "filters")
+        check_counts(self, "filters")
 
     def build(self, shape: Any) -> None:
         size = (*self._size, self.filters, shape[-1])
@@ -159,12 +159,12 @@ class Conv2dTranspose(Sliding):
         ]
         space = [n * s + more for n, s, more in zip(x.shape[1:3], self._strides, beyond, strict=True)]
         shape = [x.shape[0], *space, self.filters]
-        return self.finished(convolution.conv2d_transpose(x, self.kernel, shape, self._strides, self.padding))
+        return self.finish(convolution.conv2d_transpose(x, self.kernel, shape, self._strides, self.padding))
 
 
 @dataclass(eq=False)
-class DepthwiseConv2d(Sliding):
-    """Each channel of images with ``depth_multiplier`` filters of its own.
+class DepthwiseConv2d(WindowLayer):
+    """Depthwise convolution: each channel has ``depth_multiplier`` filters of its own.
 
     >>> pb.layers.depthwise_conv2d(kernel_size=3, depth_multiplier=2)(np.ones((2, 8, 8, 3))).shape
     (2, 6, 6, 6)
@@ -184,7 +184,7 @@ class DepthwiseConv2d(Sliding):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive(self, "depth_multiplier")
+        check_counts(self, "depth_multiplier")
 
     def build(self, shape: Any) -> None:
         size = (*self._size, shape[-1], self.depth_multiplier)
@@ -197,12 +197,12 @@ class DepthwiseConv2d(Sliding):
         y = convolution.depthwise_conv2d(
             x, self.depthwise_kernel, self._strides, self.padding, dilations=self._dilation
         )
-        return self.finished(y)
+        return self.finish(y)
 
 
 @dataclass(eq=False)
-class SeparableConv2d(Sliding):
-    """Each channel of images with filters of its own, then ``filters`` mixtures of what they find.
+class SeparableConv2d(WindowLayer):
+    """Separable convolution: a depthwise convolution, then a pointwise one to ``filters`` channels.
 
     >>> layer = pb.layers.separable_conv2d(8, kernel_size=3)
     >>> layer(np.ones((2, 8, 8, 3))).shape
@@ -228,7 +228,7 @@ class SeparableConv2d(Sliding):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive(self, "filters", "depth_multiplier")
+        check_counts(self, "filters", "depth_multiplier")
 
     def build(self, shape: Any) -> None:
         deep, wide = (*self._size, shape[-1], self.depth_multiplier), (1, 1, shape[-1] * self.depth_multiplier)
@@ -244,4 +244,4 @@ class SeparableConv2d(Sliding):
         y = convolution.separable_conv2d(
             x, self.depthwise_kernel, self.pointwise_kernel, self._strides, self.padding, self._dilation
         )
-        return self.finished(y)
+        return self.finish(y)

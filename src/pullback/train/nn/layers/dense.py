@@ -1,4 +1,4 @@
-"""Layers of numbers without places: dense ones, activations, shapes, chance, tables of vectors."""
+"""Dense layers, activations, reshaping, dropout, noise and embeddings."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pullback.core.convert import as_number
 from pullback.core.tensor import all_values, stripped
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops import gathering, random
-from pullback.train.nn.layers.activations import activation_of
-from pullback.train.nn.layers.base import Layer, LayerError, positive, share
+from pullback.train.nn.layers.activations import find_activation
+from pullback.train.nn.layers.base import Layer, LayerError, check_counts, check_shares
 
 __all__ = [
     "Activation", "Dense", "Dropout", "Embedding", "Flatten", "GaussianNoise", "Permute", "RepeatVector", "Reshape",
@@ -39,8 +39,8 @@ class Dense(Layer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive(self, "units")
-        self._activate = activation_of(self.activation, self.name)
+        check_counts(self, "units")
+        self._activate = find_activation(self.activation, self.name)
 
     def build(self, shape: Any) -> None:
         if not shape:
@@ -57,7 +57,7 @@ class Dense(Layer):
 
 @dataclass(eq=False)
 class Activation(Layer):
-    """A function of each number, or of each row, by its name or itself.
+    """An activation function, by its name or itself.
 
     >>> pb.layers.activation("relu")(np.array([[-1.0, 2.0]]))
     array([[0., 2.]])
@@ -67,7 +67,7 @@ class Activation(Layer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._activate = activation_of(self.activation, self.name)
+        self._activate = find_activation(self.activation, self.name)
 
     def call(self, x: Any) -> Any:
         return self._activate(x)
@@ -75,7 +75,7 @@ class Activation(Layer):
 
 @dataclass(eq=False)
 class Flatten(Layer):
-    """Every example as one row.
+    """Flattens every example.
 
     >>> pb.layers.flatten()(np.ones((2, 3, 4))).shape
     (2, 12)
@@ -87,7 +87,7 @@ class Flatten(Layer):
 
 @dataclass(eq=False)
 class Reshape(Layer):
-    """Every example in another shape; one length may be -1, which is what the others leave.
+    """Reshapes every example; one length may be -1, which is inferred.
 
     >>> pb.layers.reshape([2, -1])(np.ones((5, 6))).shape
     (5, 2, 3)
@@ -115,7 +115,7 @@ class Reshape(Layer):
 
 @dataclass(eq=False)
 class Permute(Layer):
-    """The axes of every example in another order; the first is 1, as in Keras.
+    """Transposes the axes of every example; the first is 1, as in Keras.
 
     >>> pb.layers.permute([2, 1])(np.ones((5, 3, 4))).shape
     (5, 4, 3)
@@ -138,7 +138,7 @@ class Permute(Layer):
 
 @dataclass(eq=False)
 class RepeatVector(Layer):
-    """Every example ``n`` times, one after the other: a sequence from one vector.
+    """Repeats every example ``n`` times along a new axis: a sequence from one vector.
 
     >>> pb.layers.repeat_vector(3)(np.ones((2, 5))).shape
     (2, 3, 5)
@@ -149,15 +149,15 @@ class RepeatVector(Layer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive(self, "n")
+        check_counts(self, "n")
 
     def call(self, x: Any) -> Any:
         return np.broadcast_to(np.expand_dims(x, 1), (x.shape[0], self.n, x.shape[1]))
 
 
 @dataclass(eq=False)
-class Chance(Layer):
-    """What layers that draw numbers share: with a seed, a generator that goes on from call to call."""
+class RandomLayer(Layer):
+    """The base of layers that draw random numbers: with a seed, from a generator of their own that advances."""
 
     seed: Any = field(default=None, kw_only=True)
 
@@ -171,10 +171,10 @@ class Chance(Layer):
 
 
 @dataclass(eq=False)
-class Dropout(Chance):
-    """In training a share ``rate`` of the inputs is zero, the others larger for it; otherwise nothing happens.
+class Dropout(RandomLayer):
+    """In training, sets a share ``rate`` of the inputs to zero and scales the others up; otherwise the identity.
 
-    ``noise_shape`` has length 1, and None for the length that there is, along axes that are dropped together.
+    ``noise_shape`` is 1 along axes that are dropped together; None means the input's own length.
 
     >>> pb.layers.dropout(0.5)(np.ones((1, 3)))
     array([[1., 1., 1.]])
@@ -185,15 +185,15 @@ class Dropout(Chance):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        share(self, "rate")
+        check_shares(self, "rate")
 
     def call(self, x: Any, training: bool = False) -> Any:
         return random.dropout(x, self.rate, self.noise_shape, self._generator) if training and self.rate else x
 
 
 @dataclass(eq=False)
-class GaussianNoise(Chance):
-    """In training normal numbers of this standard deviation are added; otherwise nothing happens.
+class GaussianNoise(RandomLayer):
+    """In training, adds normal noise of this standard deviation; otherwise the identity.
 
     >>> pb.layers.gaussian_noise(0.5)(np.ones((1, 3)))
     array([[1., 1., 1.]])
@@ -211,7 +211,7 @@ class GaussianNoise(Chance):
 
 @dataclass(eq=False)
 class Embedding(Layer):
-    """A vector for each whole number from 0 to ``input_dim - 1``: a row of a table that is learned.
+    """Maps each integer from 0 to ``input_dim - 1`` to a row of a learned table.
 
     >>> layer = pb.layers.embedding(3, 2, embeddings_initializer=pb.initializers.constant([[0, 1], [2, 3], [4, 5]]))
     >>> layer(np.array([[2, 0]]))
@@ -225,7 +225,7 @@ class Embedding(Layer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive(self, "input_dim", "output_dim")
+        check_counts(self, "input_dim", "output_dim")
 
     def build(self, shape: Any) -> None:
         size = (self.input_dim, self.output_dim)

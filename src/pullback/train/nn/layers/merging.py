@@ -1,4 +1,4 @@
-"""Layers with several inputs, ``layer(x, y)`` or ``layer([x, y])``: sums, products, and the like."""
+"""Layers that merge several inputs, ``layer(x, y)`` or ``layer([x, y])``: sums, products, concatenation."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from pullback.train.nn.layers.base import Layer
 __all__ = ["Add", "Average", "Concatenate", "Dot", "Maximum", "Minimum", "Multiply", "Subtract"]
 
 
-class Merging(Layer):
-    """What layers with several inputs share."""
+class MergeLayer(Layer):
+    """The base of layers with several inputs."""
 
     several = True
 
 
 @dataclass(eq=False)
-class Add(Merging):
+class Add(MergeLayer):
     """The sum of its inputs.
 
     >>> pb.layers.add()(np.array([[1.0]]), np.array([[2.0]]))
@@ -35,8 +35,8 @@ class Add(Merging):
 
 
 @dataclass(eq=False)
-class Subtract(Merging):
-    """The first less the second.
+class Subtract(MergeLayer):
+    """The first input minus the second.
 
     >>> pb.layers.subtract()(np.array([[1.0]]), np.array([[2.0]]))
     array([[-1.]])
@@ -47,7 +47,7 @@ class Subtract(Merging):
 
 
 @dataclass(eq=False)
-class Multiply(Merging):
+class Multiply(MergeLayer):
     """The product of its inputs.
 
     >>> pb.layers.multiply()(np.array([[3.0]]), np.array([[2.0]]))
@@ -59,7 +59,7 @@ class Multiply(Merging):
 
 
 @dataclass(eq=False)
-class Average(Merging):
+class Average(MergeLayer):
     """The mean of its inputs.
 
     >>> pb.layers.average()(np.array([[1.0]]), np.array([[2.0]]))
@@ -71,8 +71,8 @@ class Average(Merging):
 
 
 @dataclass(eq=False)
-class Maximum(Merging):
-    """The largest of its inputs, place by place.
+class Maximum(MergeLayer):
+    """The elementwise maximum of its inputs.
 
     >>> pb.layers.maximum()(np.array([[1.0, 5.0]]), np.array([[2.0, 3.0]]))
     array([[2., 5.]])
@@ -83,8 +83,8 @@ class Maximum(Merging):
 
 
 @dataclass(eq=False)
-class Minimum(Merging):
-    """The smallest of its inputs, place by place.
+class Minimum(MergeLayer):
+    """The elementwise minimum of its inputs.
 
     >>> pb.layers.minimum()(np.array([[1.0, 5.0]]), np.array([[2.0, 3.0]]))
     array([[1., 3.]])
@@ -95,8 +95,8 @@ class Minimum(Merging):
 
 
 @dataclass(eq=False)
-class Concatenate(Merging):
-    """Its inputs side by side along ``axis``.
+class Concatenate(MergeLayer):
+    """Its inputs concatenated along ``axis``.
 
     >>> pb.layers.concatenate()(np.ones((5, 2)), np.ones((5, 3))).shape
     (5, 5)
@@ -109,10 +109,10 @@ class Concatenate(Merging):
 
 
 @dataclass(eq=False)
-class Dot(Merging):
-    """The products of two inputs, summed along an axis of each; ``axes`` is one number or a pair, 0 is the batch.
+class Dot(MergeLayer):
+    """The dot product of two inputs along an axis of each; ``axes`` is one number or a pair, 0 is the batch.
 
-    With ``normalize`` both have length 1 first: then it is how similar they are.
+    ``normalize`` scales both to length 1 first: the result is then the cosine similarity.
 
     >>> pb.layers.dot(-1)(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
     array([[11.]])
@@ -138,7 +138,7 @@ class Dot(Merging):
                 f"the lengths {x.shape[i]} along axis {i} and {y.shape[j]} along axis {j} must be the same."
             )
         if self.normalize:
-            x, y = _of_length_one(x, i), _of_length_one(y, j)
+            x, y = _normalize(x, i), _normalize(y, j)
         a, b = np.moveaxis(x, i, -1), np.moveaxis(y, j, -1)
         rest, others = a.shape[1:-1], b.shape[1:-1]
         a = np.reshape(a, (a.shape[0], int(np.prod(rest)), a.shape[-1]))
@@ -146,6 +146,6 @@ class Dot(Merging):
         return np.reshape(a @ np.swapaxes(b, 1, 2), (x.shape[0], *(rest + others or (1,))))
 
 
-def _of_length_one(x: Any, axis: int) -> Any:
-    """What is along an axis with length 1; zeros stay, as in TensorFlow."""
+def _normalize(x: Any, axis: int) -> Any:
+    """Return ``x`` scaled to length 1 along an axis; zeros stay zero, as in TensorFlow."""
     return x / np.sqrt(np.maximum(np.sum(x * x, axis=axis, keepdims=True), 1e-12))

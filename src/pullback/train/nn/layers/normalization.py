@@ -1,4 +1,4 @@
-"""Layers that bring numbers to mean 0 and variance 1: over the batch, or over each example."""
+"""Normalization layers: to mean 0 and variance 1 over the batch, or over each example."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["BatchNormalization", "LayerNormalization"]
 
 @dataclass(eq=False)
 class BatchNormalization(Layer):
-    """Each feature with mean 0 and variance 1 over the batch, then a scale and an offset that are learned.
+    """Normalizes each feature to mean 0 and variance 1 over the batch, then applies a learned scale and offset.
 
-    In training mean and variance are those of the batch, and moving averages of them are kept: those are taken
-    otherwise, and always in a layer that is frozen.
+    In training, mean and variance are those of the batch, and their moving averages are updated; otherwise, and in a
+    frozen layer always, the moving averages are used.
 
     >>> layer = pb.layers.batch_normalization(momentum=0.5)
     >>> x = np.array([[1.0], [3.0]], np.float32)
@@ -66,13 +66,13 @@ class BatchNormalization(Layer):
     def call(self, x: Any, training: bool = False) -> Any:
         (axis,) = over(x.ndim, self.axis, self.name)
         rest = tuple(i for i in range(x.ndim) if i != axis)
-        shape = tuple(n if i == axis else 1 for i, n in enumerate(x.shape))  # of one number for each feature
+        shape = tuple(n if i == axis else 1 for i, n in enumerate(x.shape))  # one number for each feature
         if training and self.trainable and math.prod(x.shape[i] for i in rest):
             mean = np.mean(x, axis=rest, keepdims=True)
             centred = x - mean
             variance = np.mean(centred * centred, axis=rest, keepdims=True)
-            self._move(self.moving_mean, mean)
-            self._move(self.moving_variance, variance)
+            self._update_average(self.moving_mean, mean)
+            self._update_average(self.moving_variance, variance)
         else:
             centred = x - np.reshape(self.moving_mean, shape)
             variance = np.reshape(self.moving_variance, shape)
@@ -80,15 +80,15 @@ class BatchNormalization(Layer):
         y = centred * (np.reshape(self.gamma, shape) * factor if self.scale else factor)
         return y + np.reshape(self.beta, shape) if self.center else y
 
-    def _move(self, average: Variable, new: Any) -> None:
-        """The average a little nearer to what this batch has; no gradient goes that way."""
+    def _update_average(self, average: Variable, new: Any) -> None:
+        """Update a moving average with the value of this batch; no gradient goes through it."""
         old, new = stop_gradient(average), np.reshape(stop_gradient(new), average.shape)
         average.assign(np.astype(old * self.momentum + new * (1.0 - self.momentum), average.dtype))
 
 
 @dataclass(eq=False)
 class LayerNormalization(Layer):
-    """Each example with mean 0 and variance 1 over ``axis``, then a scale and an offset that are learned.
+    """Normalizes each example to mean 0 and variance 1 over ``axis``, then applies a learned scale and offset.
 
     >>> pb.layers.layer_normalization(epsilon=0.0)(np.array([[1.0, 3.0], [10.0, 30.0]]))
     Tensor([[-1., 1.], [-1., 1.]], dtype=float64)

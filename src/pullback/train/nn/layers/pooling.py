@@ -1,4 +1,4 @@
-"""Layers that make signals and images smaller or larger: pooling, padding, enlarging."""
+"""Pooling, upsampling and padding layers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from pullback.errors import ArgumentError
 from pullback.ops import pooling, reductions
 from pullback.ops.image import resizing
-from pullback.train.nn.layers.base import Layer, one_of
-from pullback.train.nn.layers.convolution import lengths
+from pullback.train.nn.layers.base import Layer, check_choice
+from pullback.train.nn.layers.convolution import as_lengths
 
 __all__ = [
     "AveragePooling1d", "AveragePooling2d", "GlobalAveragePooling1d", "GlobalAveragePooling2d", "GlobalMaxPooling1d",
@@ -20,8 +20,8 @@ __all__ = [
 
 
 @dataclass(eq=False)
-class Pooling(Layer):
-    """What pooling layers share: windows of ``pool_size``, side by side unless ``strides`` says otherwise."""
+class PoolingLayer(Layer):
+    """The base of pooling layers: windows of ``pool_size``, at distances of ``strides`` (default: ``pool_size``)."""
 
     pool_size: Any = 2
     strides: Any = None
@@ -32,14 +32,14 @@ class Pooling(Layer):
     def __post_init__(self) -> None:
         super().__post_init__()
         axes = self.rank - 1
-        self._size = lengths(self, "pool_size", axes)
-        self._strides = self._size if self.strides is None else lengths(self, "strides", axes)
-        one_of(self, "padding", "valid", "same")
+        self._size = as_lengths(self, "pool_size", axes)
+        self._strides = self._size if self.strides is None else as_lengths(self, "strides", axes)
+        check_choice(self, "padding", "valid", "same")
 
 
 @dataclass(eq=False)
-class MaxPooling1d(Pooling):
-    """The largest number of each window of sequences (batch, steps, channels).
+class MaxPooling1d(PoolingLayer):
+    """The maximum of each window of sequences (batch, steps, channels).
 
     >>> pb.layers.max_pooling1d(2)(np.array([[[1.0], [3.0], [2.0], [0.0]]])).ravel()
     array([3., 2.])
@@ -52,7 +52,7 @@ class MaxPooling1d(Pooling):
 
 
 @dataclass(eq=False)
-class AveragePooling1d(Pooling):
+class AveragePooling1d(PoolingLayer):
     """The mean of each window of sequences (batch, steps, channels).
 
     >>> pb.layers.average_pooling1d(2)(np.array([[[1.0], [3.0], [2.0], [0.0]]])).ravel()
@@ -66,8 +66,8 @@ class AveragePooling1d(Pooling):
 
 
 @dataclass(eq=False)
-class MaxPooling2d(Pooling):
-    """The largest number of each window of images (batch, height, width, channels).
+class MaxPooling2d(PoolingLayer):
+    """The maximum of each window of images (batch, height, width, channels).
 
     >>> pb.layers.max_pooling2d()(np.arange(16.0).reshape(1, 4, 4, 1)).ravel()
     array([ 5.,  7., 13., 15.])
@@ -78,7 +78,7 @@ class MaxPooling2d(Pooling):
 
 
 @dataclass(eq=False)
-class AveragePooling2d(Pooling):
+class AveragePooling2d(PoolingLayer):
     """The mean of each window of images (batch, height, width, channels).
 
     >>> pb.layers.average_pooling2d()(np.arange(16.0).reshape(1, 4, 4, 1)).ravel()
@@ -91,7 +91,7 @@ class AveragePooling2d(Pooling):
 
 @dataclass(eq=False)
 class GlobalMaxPooling1d(Layer):
-    """The largest number of each channel of a sequence.
+    """The maximum of each channel of a sequence.
 
     >>> pb.layers.global_max_pooling1d()(np.array([[[1.0, 4.0], [3.0, 2.0]]]))
     array([[3., 4.]])
@@ -119,7 +119,7 @@ class GlobalAveragePooling1d(Layer):
 
 @dataclass(eq=False)
 class GlobalMaxPooling2d(Layer):
-    """The largest number of each channel of an image.
+    """The maximum of each channel of an image.
 
     >>> pb.layers.global_max_pooling2d()(np.arange(8.0).reshape(1, 2, 2, 2))
     array([[6., 7.]])
@@ -147,7 +147,7 @@ class GlobalAveragePooling2d(Layer):
 
 @dataclass(eq=False)
 class UpSampling2d(Layer):
-    """Images enlarged ``size`` times; "bilinear" takes pixels for squares, not points, as Keras does.
+    """Enlarges images ``size`` times; "bilinear" uses half-pixel centers, as Keras does.
 
     >>> pb.layers.up_sampling2d()(np.array([[[[1.0], [2.0]]]]))[0, :, :, 0]
     array([[1., 1., 2., 2.],
@@ -160,8 +160,8 @@ class UpSampling2d(Layer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._size = lengths(self, "size", 2)
-        one_of(self, "interpolation", "nearest", "bilinear")
+        self._size = as_lengths(self, "size", 2)
+        check_choice(self, "interpolation", "nearest", "bilinear")
 
     def call(self, x: Any) -> Any:
         batch, height, width, channels = x.shape
@@ -175,7 +175,7 @@ class UpSampling2d(Layer):
 
 @dataclass(eq=False)
 class ZeroPadding2d(Layer):
-    """Zeros around images: so many on all sides, [above and below, left and right], or [[above, below], [left, right]].
+    """Pads images with zeros: one width, [above and below, left and right], or [[above, below], [left, right]].
 
     >>> pb.layers.zero_padding2d([[1, 0], [0, 2]])(np.ones((1, 1, 1, 1)))[0, :, :, 0]
     array([[0., 0., 0.],
@@ -190,7 +190,7 @@ class ZeroPadding2d(Layer):
         given = self.padding
         pairs = given if isinstance(given, list | tuple) else (given, given)
         pairs = [tuple(p) if isinstance(p, list | tuple) else (p, p) for p in pairs]
-        if len(pairs) != 2 or not all(len(p) == 2 and all(_is_width(n) for n in p) for p in pairs):
+        if len(pairs) != 2 or not all(len(p) == 2 and all(_is_pad_width(n) for n in p) for p in pairs):
             raise ArgumentError(
                 f"{self.name}: padding must be a whole number of 0 or more, one for each axis, or one for each side; "
                 f"got {given!r}."
@@ -201,5 +201,5 @@ class ZeroPadding2d(Layer):
         return np.pad(x, self._widths)
 
 
-def _is_width(n: Any) -> bool:
+def _is_pad_width(n: Any) -> bool:
     return isinstance(n, int | np.integer) and not isinstance(n, bool) and bool(n >= 0)

@@ -1,4 +1,4 @@
-"""Layers with a memory, for sequences (batch, steps, features); gates and weights are in Keras's order."""
+"""Recurrent layers, for sequences (batch, steps, features); gates and weights are in Keras's order."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import numpy as np
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops import joining
 from pullback.train.nn.initializers import initializer
-from pullback.train.nn.layers.activations import activation_of
-from pullback.train.nn.layers.base import Layer, one_of, positive
+from pullback.train.nn.layers.activations import find_activation
+from pullback.train.nn.layers.base import Layer, check_choice, check_counts
 
 __all__ = ["Bidirectional", "Gru", "Lstm", "SimpleRnn", "TimeDistributed"]
 
 States = tuple[Any, ...]  # h, and c of an LSTM
-Cell = Callable[[Any, States], States]  # from what one step brings to the next states
+Cell = Callable[[Any, States], States]  # from the projected inputs of a step and the states to the next states
 
 
 @dataclass(eq=False)
-class Recurrent(Layer):
-    """What layers with a memory share: a cell, which is applied to one step after the other.
+class RecurrentLayer(Layer):
+    """The base of recurrent layers: a cell that is applied to one step after the other.
 
-    They give the last ``h``, or all with ``return_sequences``; with ``return_state`` the last states too.
+    They return the last ``h``, or all with ``return_sequences``; with ``return_state`` the last states too.
     """
 
     units: int
@@ -41,14 +41,14 @@ class Recurrent(Layer):
     go_backwards: bool = field(default=False, kw_only=True)
 
     rank = 2
-    several = True  # the sequence, and the states to begin with
+    several = True  # the sequence and the initial states
     gates = 1
     states = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive(self, "units")
-        self._activate = activation_of(self.activation, self.name)
+        check_counts(self, "units")
+        self._activate = find_activation(self.activation, self.name)
 
     def __call__(self, *inputs: Any, initial_state: Any = None, training: bool = False, **unknown: Any) -> Any:
         begin = initial_state if isinstance(initial_state, list | tuple) else [initial_state]
@@ -63,25 +63,25 @@ class Recurrent(Layer):
             "recurrent_kernel", (self.units, width), self.recurrent_initializer, penalty=self.recurrent_regularizer
         )
         if self.use_bias:
-            self.bias = self.weight("bias", *self.bias_begins(width), penalty=self.bias_regularizer)
+            self.bias = self.weight("bias", *self.get_bias_spec(width), penalty=self.bias_regularizer)
 
-    def bias_begins(self, width: int) -> tuple[Any, Any]:
-        """The shape of the bias and its initialiser."""
+    def get_bias_spec(self, width: int) -> tuple[Any, Any]:
+        """Return the shape of the bias and its initializer."""
         return (width,), self.bias_initializer
 
     def call(self, x: Any, *states: Any) -> Any:
         if not x.shape[1]:
             raise ShapeError("there are no steps in the sequence.")
-        states = self._beginning(x, states)
-        brought = self.projected(np.swapaxes(x, 0, 1))  # of all steps in one product
+        states = self._make_initial_states(x, states)
+        projections = self.project_inputs(np.swapaxes(x, 0, 1))  # one product for all steps
         cell, outputs = self.cell(), []
-        for at in range(len(brought))[:: -1 if self.go_backwards else 1]:
-            states = cell(brought[at], states)
+        for at in range(len(projections))[:: -1 if self.go_backwards else 1]:
+            states = cell(projections[at], states)
             outputs.append(states[0])
         y = joining.stack(outputs, 1) if self.return_sequences else states[0]
         return (y, *states) if self.return_state else y
 
-    def _beginning(self, x: Any, states: States) -> States:
+    def _make_initial_states(self, x: Any, states: States) -> States:
         size = (x.shape[0], self.units)
         if not states:
             return (np.zeros(size, x.dtype),) * self.states
@@ -90,17 +90,17 @@ class Recurrent(Layer):
             raise ShapeError(f"expected {self.states} initial state(s) of shape {size}, got {got}.")
         return states
 
-    def projected(self, x: Any) -> Any:
-        """What the inputs bring to the gates."""
+    def project_inputs(self, x: Any) -> Any:
+        """Return the inputs' part of the gates."""
         return x @ self.kernel + self.bias if self.use_bias else x @ self.kernel
 
     def cell(self) -> Cell:
-        """The function that is applied at each step."""
+        """Return the function that is applied at each step."""
         raise NotImplementedError(f"{type(self).__name__} has no cell().")
 
 
 @dataclass(eq=False)
-class SimpleRnn(Recurrent):
+class SimpleRnn(RecurrentLayer):
     """``h = activation(x @ kernel + h @ recurrent_kernel + bias)``, step by step.
 
     >>> pb.layers.simple_rnn(3)(np.ones((2, 5, 4))).shape
@@ -115,21 +115,21 @@ class SimpleRnn(Recurrent):
 
 
 @dataclass(eq=False)
-class Gated(Recurrent):
-    """What layers with gates share."""
+class GatedLayer(RecurrentLayer):
+    """The base of layers with gates."""
 
     recurrent_activation: Any = "sigmoid"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._gate = activation_of(self.recurrent_activation, self.name)
+        self._gate = find_activation(self.recurrent_activation, self.name)
 
 
 @dataclass(eq=False)
-class Lstm(Gated):
-    """Long short-term memory: gates say what enters the memory ``c``, what stays in it, and what is shown of it.
+class Lstm(GatedLayer):
+    """Long short-term memory: gates decide what enters the cell state ``c``, what stays in it, and what is output.
 
-    ``unit_forget_bias`` begins with a memory that keeps: 1 is the bias of that gate.
+    ``unit_forget_bias`` sets the initial bias of the forget gate to 1.
 
     >>> layer = pb.layers.lstm(3, return_state=True)
     >>> [y.shape for y in layer(np.ones((2, 5, 4)))]
@@ -142,9 +142,9 @@ class Lstm(Gated):
     gates = 4
     states = 2
 
-    def bias_begins(self, width: int) -> tuple[Any, Any]:
+    def get_bias_spec(self, width: int) -> tuple[Any, Any]:
         if not self.unit_forget_bias:
-            return super().bias_begins(width)
+            return super().get_bias_spec(width)
         begin, units = initializer(self.bias_initializer, f"{self.name}: bias"), self.units
 
         def values(shape: Any, dtype: Any) -> Any:
@@ -167,11 +167,11 @@ class Lstm(Gated):
 
 
 @dataclass(eq=False)
-class Gru(Gated):
-    """Gated recurrent unit: one gate says how much stays, the other how much of it makes what is new.
+class Gru(GatedLayer):
+    """Gated recurrent unit: an update gate and a reset gate.
 
-    ``reset_after`` is whether the second comes after the product with the recurrent kernel, as in Keras 3 and cuDNN;
-    it is not in TensorFlow.js.
+    ``reset_after`` applies the reset gate after the product with the recurrent kernel, as Keras 3 and cuDNN do;
+    TensorFlow.js does not.
 
     >>> pb.layers.gru(3)(np.ones((2, 5, 4))).shape
     (2, 3)
@@ -180,11 +180,11 @@ class Gru(Gated):
     reset_after: bool = False
     gates = 3
 
-    def bias_begins(self, width: int) -> tuple[Any, Any]:
+    def get_bias_spec(self, width: int) -> tuple[Any, Any]:
         return ((2, width) if self.reset_after else (width,)), self.bias_initializer
 
-    def projected(self, x: Any) -> Any:
-        return x @ self.kernel + self.bias[0] if self.use_bias and self.reset_after else super().projected(x)
+    def project_inputs(self, x: Any) -> Any:
+        return x @ self.kernel + self.bias[0] if self.use_bias and self.reset_after else super().project_inputs(x)
 
     def cell(self) -> Cell:
         recurrent, activate, gate, units = self.recurrent_kernel, self._activate, self._gate, self.units
@@ -196,14 +196,14 @@ class Gru(Gated):
             memory = h @ recurrent if later is None else h @ recurrent + later
             stay, use, new = joining.split(x, 3, 1)
             stay_h, use_h, new_h = joining.split(memory, 3, 1)
-            return mixed(h, gate(stay + stay_h), new + gate(use + use_h) * new_h)
+            return update(h, gate(stay + stay_h), new + gate(use + use_h) * new_h)
 
         def before(x: Any, states: States) -> States:
             (h,) = states
             stay, use = joining.split(gate(x[:, : 2 * units] + h @ for_gates), 2, 1)
-            return mixed(h, stay, x[:, 2 * units :] + (use * h) @ for_new)
+            return update(h, stay, x[:, 2 * units :] + (use * h) @ for_new)
 
-        def mixed(h: Any, stay: Any, new: Any) -> States:
+        def update(h: Any, stay: Any, new: Any) -> States:
             new = activate(new)
             return (new + stay * (h - new),)
 
@@ -212,7 +212,7 @@ class Gru(Gated):
 
 @dataclass(eq=False)
 class Bidirectional(Layer):
-    """A recurrent layer, and one like it that goes backwards; ``merge_mode`` is "concat", "sum", "mul" or "ave".
+    """A recurrent layer and a copy that goes backwards; ``merge_mode`` is "concat", "sum", "mul" or "ave".
 
     >>> pb.layers.bidirectional(pb.layers.lstm(3))(np.ones((2, 5, 4))).shape
     (2, 6)
@@ -225,9 +225,9 @@ class Bidirectional(Layer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.layer, Recurrent):
+        if not isinstance(self.layer, RecurrentLayer):
             raise ArgumentError(f"{self.name}: expected a recurrent layer, got {type(self.layer).__name__}.")
-        one_of(self, "merge_mode", "concat", "sum", "mul", "ave")
+        check_choice(self, "merge_mode", "concat", "sum", "mul", "ave")
         config = self.layer.get_config() | {"name": f"{self.layer.name}_backward"}
         self.backward = type(self.layer)(**config | {"go_backwards": not self.layer.go_backwards})
 
@@ -240,15 +240,15 @@ class Bidirectional(Layer):
 
     def call(self, x: Any, *states: Any, training: bool = False) -> Any:
         half = len(states) // 2
-        there = self.layer(x, *states[:half], training=training)
-        back = self.backward(x, *states[half:], training=training)
+        forward = self.layer(x, *states[:half], training=training)
+        backward = self.backward(x, *states[half:], training=training)
         if not self.layer.return_state:
-            return self._merged(there, back)
-        return (self._merged(there[0], back[0]), *there[1:], *back[1:])
+            return self._merge(forward, backward)
+        return (self._merge(forward[0], backward[0]), *forward[1:], *backward[1:])
 
-    def _merged(self, x: Any, y: Any) -> Any:
+    def _merge(self, x: Any, y: Any) -> Any:
         if self.layer.return_sequences:
-            y = np.flip(y, 1)  # the same steps side by side
+            y = np.flip(y, 1)  # aligns the steps
         if self.merge_mode == "concat":
             return joining.concat([x, y], -1)
         return x * y if self.merge_mode == "mul" else x + y if self.merge_mode == "sum" else (x + y) / 2
@@ -256,7 +256,7 @@ class Bidirectional(Layer):
 
 @dataclass(eq=False)
 class TimeDistributed(Layer):
-    """A layer that is applied to every step of sequences (batch, steps, …) by itself.
+    """Applies a layer to every step of sequences (batch, steps, …).
 
     >>> pb.layers.time_distributed(pb.layers.flatten())(np.ones((2, 5, 3, 4))).shape
     (2, 5, 12)

@@ -1,0 +1,66 @@
+"""What a program consists of besides machine code: its manifest, its constants and the ops that NumPy runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pullback.compiler.codegen.module import Module
+from pullback.compiler.ir.graph import Graph, Node
+from pullback.compiler.ir.kinds import CONSTANT, PART, PRODUCT, SCAN, WINDOWS, Kind
+from pullback.compiler.runtime.manifest import Contents, HostOp, Manifest, Piece, Slot
+from pullback.compiler.schedule.cost import estimate_cost
+from pullback.compiler.schedule.memory import Memory
+
+__all__ = ["collect_contents"]
+
+LONG = 200_000  # vector instructions from which on other threads of the interpreter may run meanwhile
+
+
+def collect_contents(traced: Graph, graph: Graph, memory: Memory, module: Module) -> Contents:
+    """Return the contents of a program whose module was emitted for ``graph``, the legalized form of ``traced``."""
+    nodes = list(memory.slots)
+    slots = {n.number: i for i, n in enumerate(nodes)}
+    for o in graph.outputs:
+        if o.number not in slots:  # a number that is a result
+            slots[o.number] = len(nodes)
+            nodes.append(o)
+    source = {id(n.data): n.number for n in traced.nodes if n.kind.has_params}
+    parts: dict[int, list[tuple[int, int]]] = {}
+    for n in nodes:
+        if n.kind is PART:
+            parts.setdefault(n.args[0].number, []).append((slots[n.number], n.data))
+
+    def make_host_op(n: Node) -> HostOp:
+        given = [slots[a.number] for a in n.args]
+        return HostOp(source.get(id(n.data), -1), n.number, given, parts.get(n.number) or [(slots[n.number], -1)])
+
+    manifest = Manifest(
+        imports=module.imports,
+        pieces=tuple(
+            Piece(s.name, sorted(s.slots), None if s.host_op is None else make_host_op(s.host_op))
+            for s in module.segments
+        ),
+        slots=tuple(Slot(n.kind, n.shape, n.dtype) for n in nodes),
+        inputs=tuple(slots[n.number] for n in graph.inputs),
+        outputs=tuple(slots[o.number] for o in graph.outputs),
+        arena=memory.layout.arena,
+        blocks=tuple(memory.layout.blocks),
+        long=sum(map(_count_instructions, graph.nodes)) > LONG,
+        described=module.described,
+    )
+    constants = {i: n.data for i, n in enumerate(nodes) if n.kind is CONSTANT}
+    return Contents(manifest, constants, tuple(s.host_op.data for s in module.segments if s.host_op is not None))
+
+
+def _count_instructions(n: Node) -> int:
+    """Return about how many vector instructions a node is."""
+    if n.kind in CALL_COSTS:
+        return CALL_COSTS[n.kind](n)
+    return 0 if n.kind.is_leaf else n.size * estimate_cost(n)
+
+
+CALL_COSTS: dict[Kind, Callable[[Node], int]] = {
+    PRODUCT: lambda n: n.size * n.args[0].shape[-1] // 4,
+    SCAN: lambda n: n.args[0].size,
+    WINDOWS: lambda n: int(n.data.work) // 4,
+}

@@ -1,0 +1,176 @@
+"""The steps of a program as functions in LLVM's language: what each reads and stores, and the memory it needs.
+
+When they are called, and where their arrays are, is decided after this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+
+from pullback.compiler.codegen.deduplicate_kernels import Alike
+from pullback.compiler.codegen.gemm.panels import blocked, is_blocked
+from pullback.compiler.codegen.loops.kernel import Written
+from pullback.compiler.codegen.parallel import WORTH_SHARING, cost, product_cost
+from pullback.compiler.codegen.scan import scanned
+from pullback.compiler.codegen.windows.calls import window_rooms
+from pullback.compiler.ir.graph import Node
+from pullback.compiler.ir.kinds import PRODUCT, SCAN, WINDOWS, Kind
+from pullback.compiler.ir.products import Plan, layout, planned
+from pullback.compiler.schedule.arena import rounded
+from pullback.compiler.schedule.fuse import Fused, Kernel
+from pullback.compiler.schedule.in_place import InPlace
+from pullback.compiler.schedule.order import Step
+from pullback.compiler.target import Options, Target
+
+__all__ = ["Kernels", "count_parts", "emit_kernels"]
+
+STACK_BYTES = 512  # that a program takes from the stack for sums of parts
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """The functions of the kernels and scans of a program, by their numbers, and its steps."""
+
+    target: Target
+    options: Options
+    written: dict[int, Written]
+    scans: dict[int, Written]
+    steps: tuple[Step, ...]
+
+    def count_workers(self, k: Kernel) -> int:
+        """Return how many threads may do parts of a kernel: one, if it is not worth the calling of others."""
+        w = self.written[k.number]
+        worth = cost(k) >= WORTH_SHARING
+        return min(abs(self.options.threads), -(-w.rows // w.part)) if worth and w.rows else 1
+
+    def count_scan_workers(self, n: Node) -> int:
+        """Return how many threads may do parts of a scan."""
+        w = self.scans[n.number]
+        return min(abs(self.options.threads), -(-w.rows // w.part)) if cost(n) >= WORTH_SHARING else 1
+
+    def count_product_workers(self, plan: Plan) -> int:
+        """Return how many threads share a product, by its panels, or many products."""
+        by_panels = self.is_by_panels(plan)
+        if product_cost(plan) < WORTH_SHARING or not (by_panels or plan.is_small):
+            return 1
+        parts = prod(plan.loop) if plan.loop else blocked(plan.matrices, self.target).rows if by_panels else 1
+        return min(abs(self.options.threads), parts)
+
+    def is_by_panels(self, plan: Plan) -> bool:
+        """Return whether a product is done by panels, in code of ours, rather than by BLAS."""
+        return not plan.is_small and is_blocked(plan.matrices, self.target)
+
+    def count_product_scratch(self, plan: Plan) -> int:
+        """Return the bytes that one thread needs for a product."""
+        by_panels = self.is_by_panels(plan)
+        return rounded(blocked(plan.matrices, self.target).scratch if by_panels else plan.matrices.scratch)
+
+    def is_on_stack(self, w: Written) -> bool:
+        """Return whether what the parts of a kernel leave is little: a register or two."""
+        return not self.options.guarded and w.partial * count_parts(w) <= STACK_BYTES
+
+    def __str__(self) -> str:
+        found = [(s.what.name, self._find_function(s)) for s in self.steps]
+        return "\n".join(
+            f"{name}: {len(w.arrays)} arrays, {w.rows} rows in parts of {w.part}, {w.scratch} bytes of scratch"
+            for name, w in found
+            if w is not None
+        )
+
+    def _find_function(self, step: Step) -> Written | None:
+        return (self.written if isinstance(step.what, Kernel) else self.scans).get(step.number)
+
+
+def count_parts(w: Written) -> int:
+    """Return in how many parts a kernel is done."""
+    return max(1, -(-w.rows // w.part)) if w.rows else 1
+
+
+def emit_kernels(fused: Fused, target: Target, options: Options) -> Kernels:
+    """Return the kernels and scans of a program as functions, and its steps with what these need."""
+    alike = Alike(fused, target)
+    written: dict[int, Written] = {}
+    scans: dict[int, Written] = {}
+    for step in fused.steps:
+        if isinstance(step, Kernel):
+            written[step.number] = alike.written(step)
+        elif step.kind is SCAN:
+            scans[step.number] = scanned(step, target)
+    kernels = Kernels(target, options, written, scans, ())
+    overwrites = Overwrites(alike)
+    steps = [_make_step(kernels, overwrites, fused, step) for step in fused.steps]
+    return Kernels(target, options, written, scans, tuple(steps))
+
+
+def _make_step(kernels: Kernels, overwrites: Overwrites, fused: Fused, step: Kernel | Node) -> Step:
+    if isinstance(step, Kernel):
+        w = kernels.written[step.number]
+        own = {n.number for n in step.nodes}
+        stored = tuple(n for n in step.nodes if n.number in fused.stored)
+        read = tuple(n for n in w.arrays if n.number not in own)
+        return Step(step, stored, read, False, (*_list_scratch(kernels, step),), partial(overwrites.allow, w))
+    scratch = SCRATCH[step.kind](kernels, step) if step.kind in SCRATCH else ()
+    if step.kind is PRODUCT:
+        read = tuple(layout(a)[0] for a in step.args)
+        return Step(step, (step,), read, False, (*scratch,), partial(_may_accumulate, read))
+    return Step(step, (step,), step.args, step.kind.runs_on_host, (*scratch,))
+
+
+def _list_scratch(kernels: Kernels, k: Kernel) -> Iterator[tuple[str, int]]:
+    w = kernels.written[k.number]
+    if w.partial and not kernels.is_on_stack(w):
+        yield "partial", w.partial * count_parts(w)
+    if w.scratch:
+        yield "scratch", rounded(w.scratch) * kernels.count_workers(k)
+
+
+def _list_scan_scratch(kernels: Kernels, n: Node) -> Iterator[tuple[str, int]]:
+    if scratch := kernels.scans[n.number].scratch:
+        yield "scratch", rounded(scratch) * kernels.count_scan_workers(n)
+
+
+def _list_window_scratch(kernels: Kernels, n: Node) -> Iterator[tuple[str, int]]:
+    sizes = window_rooms(n, kernels.target, kernels.options.threads)
+    return ((what, size) for what, size in zip(("partial", "scratch"), sizes, strict=True) if size)
+
+
+def _list_product_scratch(kernels: Kernels, n: Node) -> Iterator[tuple[str, int]]:
+    plan = planned(n)
+    if need := kernels.count_product_scratch(plan) * kernels.count_product_workers(plan):
+        yield "scratch", need
+
+
+# The memory that steps need while they run, by kind: names and bytes.
+SCRATCH: dict[Kind, Callable[[Kernels, Node], Iterator[tuple[str, int]]]] = {
+    SCAN: _list_scan_scratch,
+    WINDOWS: _list_window_scratch,
+    PRODUCT: _list_product_scratch,
+}
+
+
+def _may_accumulate(read: tuple[Node, ...], z: Node, x: Node) -> bool:
+    """Return whether a product may be added to what is at ``x``: not if it reads that until the end, as h @ w + h."""
+    return len(read) > 2 and x is read[2] and x is not read[0] and x is not read[1]
+
+
+class Overwrites:
+    """Which results of kernels may be written over what they read; the same for all kernels of the same text."""
+
+    def __init__(self, alike: Alike) -> None:
+        self.writers = alike.writers
+        self.orders: dict[str, InPlace] = {}
+        self.known: dict[tuple[str, int, int], bool] = {}
+
+    def allow(self, w: Written, z: Node, x: Node) -> bool:
+        """Return whether one array of a kernel may be written over another."""
+        key = w.body, w.arrays.index(z), w.arrays.index(x)
+        if w.ahead[key[2]]:  # it is read from further on than it would be written, whatever those like it do
+            return False
+        if key not in self.known:
+            plan, arrays = self.writers[w.body]
+            order = self.orders.get(w.body) or self.orders.setdefault(w.body, InPlace(plan))
+            self.known[key] = order.allows(arrays[key[1]], arrays[key[2]])
+        return self.known[key]

@@ -1,0 +1,80 @@
+"""Programs whose machine code is in memory: linked from LLVM text, or loaded from the disk cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from pullback.compiler.ir.graph import Graph
+from pullback.compiler.runtime.llvm import Library, TranslatorError, blas, code_key, library, recalled
+from pullback.compiler.runtime.manifest import Contents, Manifest, pack, unpack
+from pullback.compiler.runtime.threads import pool
+from pullback.compiler.target import Target
+
+__all__ = ["Linked", "link", "load", "store"]
+
+
+class Linked(NamedTuple):
+    """A program that can be run: its contents, and its machine code if it has any."""
+
+    contents: Contents
+    library: Library | None
+    stats: dict[str, float]  # milliseconds
+
+    @property
+    def addresses(self) -> dict[str, int]:
+        """The addresses of its functions."""
+        return self.library.addresses if self.library is not None else {}
+
+
+def link(text: str, contents: Contents, target: Target, cache: Any) -> Linked:
+    """Return a program with the machine code for LLVM text, which is compiled unless ``cache`` has it."""
+    manifest = contents.manifest
+    names = _list_functions(manifest)
+    if not names:
+        return Linked(contents, None, {})
+    made, stats = library(text, names, _find_imports(manifest), cache, target=target)
+    key = code_key(text, cache, target=target).hex()
+    return Linked(contents._replace(manifest=replace(manifest, code=key)), made, stats)
+
+
+def load(cache: Any, key: bytes | None, traced: Graph, get_legalized: Callable[[], Graph]) -> Linked | None:
+    """Return the program that is kept under a key; None if anything of it is missing or damaged."""
+    begin = perf_counter()
+    data = cache.get(key) if key is not None else None
+    if data is None:
+        return None
+    try:
+        contents = unpack(data, traced, get_legalized)
+        code = bytes.fromhex(contents.manifest.code)
+    except (ValueError, LookupError):
+        return None
+    names = _list_functions(contents.manifest)
+    made = recalled(code, names, _find_imports(contents.manifest), cache) if names else None
+    if names and made is None:
+        return None
+    return Linked(contents, made, {"load": (perf_counter() - begin) * 1e3})
+
+
+def store(cache: Any, key: bytes | None, linked: Linked, traced: Graph) -> None:
+    """Keep the contents of a program under a key; its machine code is kept by ``link``."""
+    data = pack(linked.contents, traced) if key is not None else None
+    if data is not None:
+        cache.put(key, data)
+
+
+def _list_functions(manifest: Manifest) -> list[str]:
+    return [p.name for p in manifest.pieces if p.name]
+
+
+def _find_imports(manifest: Manifest) -> dict[str, int]:
+    """Return the addresses of the library functions that a program calls."""
+    wanted = [k for k in manifest.imports if k != "parallel"]
+    if not {*wanted} <= blas().keys():
+        raise TranslatorError(
+            "compile: this program has matrix products for OpenBLAS, which is not in NumPy's own package here."
+        )
+    found = {k: blas()[k] for k in wanted}
+    return found | pool() if "parallel" in manifest.imports else found
