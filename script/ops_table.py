@@ -81,7 +81,7 @@ def public() -> dict[str, Any]:
         space = {name: getattr(module, name) for name in dir(module)}  # also what is opened when it is asked for
         for name, value in space.items():
             ours = (getattr(value, "__module__", None) or "").startswith("pullback.ops")
-            if ours and inspect.isfunction(value) and (not room or name in space["__all__"]):
+            if ours and inspect.isfunction(value) and (not room or name in module.__all__):
                 made[f"{room}.{name}" if room else name] = value
     return made
 
@@ -188,7 +188,7 @@ def page() -> str:
         table(facts, (op_row(op) for op in ops if names(op.function))),
         f"\n## {len(rest)} functions made of ops\n\nTheir derivatives are those of the ops they are made of.\n",
         table("function, TensorFlow.js, NumPy, what it gives", map(function_row, sorted(rest.values(), key=names))),
-        "\n## Ops that the others are made of\n\nMethods of `Tensor` and names to override; not part of `pb`.\n",
+        "\n## Ops that the others are made of\n\nNames to override; not part of `pb`, nor methods of `Tensor`.\n",
         table(facts, (op_row(op) for op in ops if not names(op.function))),
         "",
     ])  # fmt: skip

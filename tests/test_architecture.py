@@ -133,7 +133,7 @@ def list_public_names(module: ModuleType) -> Iterator[tuple[str, object]]:
     """Every name that the package exports; modules are skipped."""
     for attribute in dir(module):
         value = getattr(module, attribute)
-        if not attribute.startswith("_") and not isinstance(value, ModuleType) and attribute != "TYPE_CHECKING":
+        if not attribute.startswith("_") and not isinstance(value, ModuleType):
             yield f"{module.__name__}.{attribute}", value
 
 
@@ -161,13 +161,6 @@ def is_doctested(value: object) -> bool:
 def test_public_examples_are_doctests() -> None:
     lost = [where for where, value in list_public_names(pullback) if callable(value) and not is_doctested(value)]
     assert not lost, "doctest does not see the examples of " + ", ".join(lost)
-
-
-def test_lazy_names_are_visible_to_type_checkers() -> None:
-    block = next(n for n in tree(PACKAGE / "__init__.py").body if isinstance(n, ast.If))
-    told = {alias.name: n.module for n in block.body if isinstance(n, ast.ImportFrom) for alias in n.names}
-    homes = {name: "pullback" if room == name else f"pullback.{room}" for name, room in pullback._LATER.items()}
-    assert told == homes
 
 
 @pytest.mark.parametrize("path", FILES, ids=name)

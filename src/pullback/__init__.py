@@ -4,7 +4,6 @@
 # fmt: off
 
 from importlib import import_module as _import_module
-from typing import TYPE_CHECKING
 
 # ---- What users hold
 
@@ -169,7 +168,7 @@ from pullback.ops.random import (
 
 # ---- Errors, and NumPy's functions: once interop is imported, np.f(tensor) is ours
 
-from pullback import errors as errors
+from pullback import errors as errors, typing as typing
 from pullback import interop as interop
 from pullback.names import answers as _answers
 from pullback.names.table import ALIASES as _ALIASES, MODULES as _MODULES
@@ -178,62 +177,6 @@ from pullback.names.table import ALIASES as _ALIASES, MODULES as _MODULES
 __version__ = "0.1.0"
 
 # ---- Opened when it is first asked for: importing does not wait for what a program may not need
-
-if TYPE_CHECKING:
-    from pullback import train as train
-    from pullback.compiler.api import compile as compile
-    from pullback.compiler.runtime.threads import get_num_threads as get_num_threads
-    from pullback.compiler.runtime.threads import set_num_threads as set_num_threads
-    from pullback.diagnostics.checking import check_grads as check_grads
-    from pullback.diagnostics.nans import debug_nans as debug_nans
-    from pullback.diagnostics.nans import diagnose as diagnose
-    from pullback.diagnostics.paths import explain as explain
-    from pullback.diagnostics.program import trace as trace
-    from pullback.diagnostics.zeros import strong_zero as strong_zero
-    from pullback.interop.dlpack import from_dlpack as from_dlpack
-    from pullback.ops.recurrent import CellState as CellState
-    from pullback.ops.recurrent import basic_lstm_cell as basic_lstm_cell
-    from pullback.ops.recurrent import moving_average as moving_average
-    from pullback.ops.recurrent import multi_rnn_cell as multi_rnn_cell
-    from pullback.train import callbacks as callbacks
-    from pullback.train import data as data
-    from pullback.train import initializers as initializers
-    from pullback.train import layers as layers
-    from pullback.train import metrics as metrics
-    from pullback.train import regularizers as regularizers
-    from pullback.train.nn.layers.base import input as input
-    from pullback.train.nn.models import Model as Model
-    from pullback.train.nn.models import load_model as load_model
-    from pullback.train.nn.models import model as model
-    from pullback.train.nn.models import sequential as sequential
-    from pullback.transforms.batch import vmap as vmap
-    from pullback.transforms.checkpoint import checkpoint as checkpoint
-    from pullback.transforms.checkpoint import recompute_grad as recompute_grad
-    from pullback.transforms.custom import custom_grad as custom_grad
-    from pullback.transforms.custom import custom_gradient as custom_gradient
-    from pullback.transforms.customjvp import custom_jvp as custom_jvp
-    from pullback.transforms.gradients import gradients as gradients
-    from pullback.transforms.implicit import custom_fixed_point as custom_fixed_point
-    from pullback.transforms.implicit import custom_root as custom_root
-    from pullback.transforms.jacobian import hessian as hessian
-    from pullback.transforms.jacobian import hvp as hvp
-    from pullback.transforms.jacobian import jacobian as jacobian
-    from pullback.transforms.linear import linearize as linearize
-    from pullback.transforms.linear import vjp as vjp
-    from pullback.transforms.modifiers import clip_gradient as clip_gradient
-    from pullback.transforms.modifiers import clip_gradient_norm as clip_gradient_norm
-    from pullback.transforms.modifiers import grad_pass_through as grad_pass_through
-    from pullback.transforms.modifiers import reverse_gradient as reverse_gradient
-    from pullback.transforms.modifiers import scale_gradient as scale_gradient
-    from pullback.transforms.modifiers import stop_gradient as stop_gradient
-    from pullback.transforms.modifiers import straight_through as straight_through
-    from pullback.transforms.modifiers import tap_gradient as tap_gradient
-    from pullback.transforms.override import override_gradient as override_gradient
-    from pullback.transforms.override import register_gradient as register_gradient
-    from pullback.transforms.reverse import GradientTape as GradientTape
-    from pullback.transforms.reverse import UnconnectedGradients as UnconnectedGradients
-    from pullback.transforms.sparse import sparse_hessian as sparse_hessian
-    from pullback.transforms.sparse import sparse_jacobian as sparse_jacobian
 
 _ROOMS = {
     "compiler.api": ["compile"],
@@ -278,6 +221,7 @@ _ROOMS = {
     "train.nn.layers.base": ["input"],
     "train.nn.models": ["Model", "load_model", "model", "sequential"],
 }
+_INTERNAL = {"command", "compiler", "core", "diagnostics", "interop", "names", "numerics", "ops", "scale", "transforms"}
 _LATER = {name: room for room, names in _ROOMS.items() for name in names}
 
 
@@ -294,7 +238,7 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted(n for n in {*globals(), *_LATER} if not n.startswith("_") and n not in _INTERNAL)
 
 
 # ---- Names of other libraries are answered with those here

@@ -1,19 +1,53 @@
-"""The names of the kinds of things that go in and out."""
+"""The types of what goes in and out: users annotate with them, and so does the library.
+
+``from pullback.typing import TensorLike`` costs nothing at run time: those that mention ``Tensor`` are strings.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from types import EllipsisType
+
     from numpy.typing import DTypeLike
 
+    from pullback.core.tensor import Tensor
+
+__all__ = [
+    "ArgNames", "ArgNums", "Array", "ArrayLike", "ArrayOrNumber", "Axis", "DType", "Function",
+    "Index", "Lengths", "Nested", "Operand", "Padding", "Params", "Seed", "Shape",
+    "ShapeLike", "SupportsArray", "TensorLike", "TensorOrNested", "Tree", "Value",
+]  # fmt: skip
+
+
+class SupportsArray(Protocol):
+    """What NumPy can make an array of: arrays and NumPy's scalars, and the containers of other libraries."""
+
+    def __array__(self) -> np.ndarray[Any, Any]: ...
+
+
 Array: TypeAlias = np.ndarray[Any, Any]
-TensorLike: TypeAlias = Any  # a Tensor, an array, a number, or nested lists of numbers
+ArrayLike: TypeAlias = SupportsArray | complex  # an op of these gives an array
+ArrayOrNumber: TypeAlias = Array | complex
+Nested: TypeAlias = list[Any] | tuple[Any, ...]  # nested lists of numbers, which become a Tensor
+Value: TypeAlias = "Tensor | Array"  # what ops compute with
+Operand: TypeAlias = "Tensor | Array | complex"  # the same, and numbers
+TensorOrNested: TypeAlias = "Tensor | Nested"  # an op of these gives a Tensor
+TensorLike: TypeAlias = "Tensor | ArrayLike | Nested"  # whatever a tensor can be made of
 Shape: TypeAlias = tuple[int, ...]
-Axes: TypeAlias = int | Sequence[int] | None
-Tree: TypeAlias = Any  # dicts, lists, tuples, named tuples and dataclasses of tensors
+ShapeLike: TypeAlias = "int | Sequence[int] | Array"
+ArgNums: TypeAlias = int | Sequence[int] | None  # which arguments to differentiate by, by number
+ArgNames: TypeAlias = str | Sequence[str] | None  # the same by name
+Axis: TypeAlias = int | Sequence[int] | None  # one axis, several, or all
+Lengths: TypeAlias = int | Sequence[int]  # one number for all axes, or one for each
+Padding: TypeAlias = str | int | Sequence[Any]  # "same", "valid", or how much
+Seed: TypeAlias = "int | np.random.Generator | Value | None"
+Index: TypeAlias = "int | slice | EllipsisType | Value | Sequence[Any] | None"  # what stands in x[…]
+Tree: TypeAlias = object  # dicts, lists, tuples, named tuples and dataclasses of tensors
 Function: TypeAlias = Callable[..., Any]
-DType: TypeAlias = "DTypeLike"
+Params: TypeAlias = Mapping[str, Any]  # the parameters of an op beside its inputs
+DType: TypeAlias = "DTypeLike | None"

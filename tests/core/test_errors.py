@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import linecache
 import subprocess
 import sys
+import traceback
 from typing import Any
 
 import numpy as np
@@ -126,3 +128,35 @@ def test_importing_brings_neither_the_compiler_nor_scipy() -> None:
     modules = set(eval(run.stdout))
     assert {"numpy", "pullback"} <= modules
     assert not modules & {"llvmlite", "scipy", "ray", "dask", "matplotlib", "hypothesis", "pytest", "torch", "jax"}
+
+
+# ---- generated source text
+
+
+def test_traceback_shows_generated_text_of_op_function():
+    x = pb.tensor(np.ones((2, 3)))
+    with pytest.raises(ShapeError) as caught:
+        x + np.ones((4, 5))
+    with pytest.raises(ShapeError) as caught:  # now it is built
+        pb.grad(lambda x: (x + np.ones((4, 5))).sum())(np.ones((2, 3)))
+    text = "".join(traceback.format_exception(caught.value))
+    assert 'File "<op add>"' in text
+    assert "except CAUGHT as error: raise" in text
+
+
+def test_linecache_has_text_of_op_functions_and_rules():
+    assert pb.grad(pb.tanh)(0.0) == 1.0
+    linecache.checkcache()
+    code = pb.tanh.__code__
+    assert linecache.getline(code.co_filename, code.co_firstlineno) == "def tanh(x):\n"
+    rule = pb.tanh.op.one.dx.__code__
+    assert linecache.getline(rule.co_filename, 1).startswith("lambda g, z, x, p: ")
+
+
+def test_pdb_lists_generated_text_of_op_function():
+    program = "import pullback as pb; pb.tanh(0.5); x = pb.tensor([1.0]); import pdb; pdb.runcall(pb.tanh, x)"
+    run = subprocess.run(
+        [sys.executable, "-c", program], input="list\nquit\n", capture_output=True, text=True, check=False
+    )
+    assert "def tanh(x):" in run.stdout
+    assert "if type(x) is Tensor:" in run.stdout

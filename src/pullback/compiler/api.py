@@ -25,7 +25,7 @@ from pullback.compiler.runtime.llvm import InvalidCodeError, TranslatorError, th
 from pullback.compiler.runtime.numpy_executor import Executor
 from pullback.compiler.runtime.threads import checked, choose_options
 from pullback.compiler.target import Options, Target, get_target
-from pullback.core import tree
+from pullback.core import hooks, tree
 from pullback.core.callers import reveal
 from pullback.core.convert import as_array, as_value, has_tensors, join_array
 from pullback.core.environment import environment, process_environment, word_of
@@ -268,6 +268,8 @@ class Compiled:
         return self if instance is None else MethodType(self, instance)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
+        if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+            return observer.run_call("compiled", Compiled._run, self, *args, **kwargs)
         call = self.called(args, kwargs)
         if call is None:  # a transform follows an argument: it sees the function itself
             return self.__wrapped__(*args, **kwargs)

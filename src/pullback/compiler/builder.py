@@ -136,9 +136,14 @@ class Code:
         return self.call(f"llvm.masked.gather.v{width}{_letter(memory)}.v{width}p0", type_, lanes)
 
     def write(self, value: str, pointer: str, memory: str, size: int, width: int, mask: str | None) -> None:
+        """Store a vector of elements of this type and size in bytes, in the lanes that the mask names."""
         type_ = vector(memory, width)
         if mask is None:
             self.line(f"store {type_} {value}, ptr {pointer}, align {size}")
+            return
+        if mask == first_lanes(1, width):  # LLVM 20 stores too many bytes for a masked store of one truncated lane
+            element = self.op(f"extractelement {type_} {value}, i64 0")
+            self.line(f"store {memory} {element}, ptr {pointer}, align {size}")
             return
         function = f"llvm.masked.store.v{width}{_letter(memory)}.p0"
         self.declared.add(f"declare void @{function}({type_}, ptr, i32, <{width} x i1>)")

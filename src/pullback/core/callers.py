@@ -100,9 +100,9 @@ def takes_elements(depth: int = 2) -> bool:
 
 # ---- what to say when a value is refused
 
-# The last call into SciPy that was refused a value, by the id of its frame: C code may go on with the error set, and
-# whatever is called then fails in a way of its own.
-_refused: ContextVar[tuple[int, str, str]] = ContextVar("refused", default=(0, "", ""))
+# The last call into SciPy that was refused a value, by the id and the code of its frame (a later one may have the same
+# id): C code may go on with the error set, and whatever is called then fails in a way of its own.
+_refused: ContextVar[tuple[int, CodeType | None, str, str]] = ContextVar("refused", default=(0, None, "", ""))
 
 
 def explain_refusal(dtype: Any) -> tuple[str, str]:
@@ -128,7 +128,7 @@ def explain_refusal(dtype: Any) -> tuple[str, str]:
     if not name:
         return "", ""
     purpose = f" (scipy.{_package(called.f_code)}.{name} computes with plain numbers)"
-    _refused.set((id(called), purpose, ADVICE.get(name, DEFAULT)))
+    _refused.set((id(called), called.f_code, purpose, ADVICE.get(name, DEFAULT)))
     return purpose, ADVICE.get(name, DEFAULT)
 
 
@@ -153,8 +153,8 @@ def reveal(error: BaseException) -> None:
     cause, text = error.__cause__, str(error)
     if isinstance(cause, REFUSALS) and (isinstance(error, SystemError) or text.startswith(_HIDING)):
         raise cause from None
-    frame, purpose, cure = _refused.get()
-    if _is_from(frame, error.__traceback__):
+    frame, code, purpose, cure = _refused.get()
+    if _is_from(frame, code, error.__traceback__):
         raise TracedValueError(f"float() of a traced tensor would lose its gradient{purpose}. {cure}.") from None
     fails = isinstance(error, TypeError) and any(words in text for words in _OBJECTS)
     by_numpy = isinstance(error, AttributeError) and _function_in(NUMPY_FILES, error.__traceback__)
@@ -178,10 +178,10 @@ def _is_of_ufunc(error: BaseException) -> bool:
     return isinstance(getattr(np, error.name or "", None), np.ufunc)
 
 
-def _is_from(frame: int, traceback: TracebackType | None) -> bool:
-    """Whether an error was raised in a frame, given by its id, or in what that called."""
+def _is_from(frame: int, code: CodeType | None, traceback: TracebackType | None) -> bool:
+    """Whether an error was raised in a frame, given by its id and its code, or in what that called."""
     while traceback is not None:
-        if id(traceback.tb_frame) == frame:
+        if id(traceback.tb_frame) == frame and traceback.tb_frame.f_code is code:
             return True
         traceback = traceback.tb_next
     return False

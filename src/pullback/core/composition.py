@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
+from pullback.core import hooks
 from pullback.core.op import REGISTRY, operand
 from pullback.core.tape import as_tensor
 from pullback.core.tensor import Tensor
 from pullback.errors import DataError, PullbackError
 
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike, Value
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def numbers(name: str, argument: str, x: Any) -> Any:
+def numbers(name: str, argument: str, x: TensorLike) -> Value:
     """An argument as ``operand`` gives it, checked to be numbers or bools.
 
     >>> numbers("batch_norm", "mean", [1.0, 2.0]).shape
@@ -44,6 +48,8 @@ def own_words(name: str) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         @wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
+            if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+                return observer.run_call("composition", call, *args, **kwargs)
             try:
                 return function(*args, **kwargs)
             except PullbackError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import ndarray
@@ -13,6 +13,9 @@ from numpy import ndarray
 from pullback.core import environment
 from pullback.core.tensor import OBJECT, Tensor, concrete
 from pullback.errors import ArgumentError, DataError, TracedValueError
+
+if TYPE_CHECKING:
+    from pullback.typing import Array, DType, TensorLike, Value
 
 _default: ContextVar[np.dtype[Any] | None] = ContextVar("default_dtype", default=None)
 _process_default = np.dtype(np.float32)
@@ -138,14 +141,14 @@ def check_real(name: str, x: Any, argument: str = "") -> None:
         raise ArgumentError(f"{name}: expected real numbers{argument and f' for {argument}'}, got dtype {dtype}.")
 
 
-def as_value(x: Any, what: str = "tensor") -> Any:
+def as_value(x: TensorLike, what: str = "tensor") -> Array:
     """An array, or a NumPy scalar for rank 0, which is ten times quicker than a 0-d array.  Nothing is copied."""
     if type(x) is ndarray and x.ndim and x.dtype.kind in "fiubc":
         return x
     return as_array(x, what=what)[()]
 
 
-def bare(x: Any, what: str = "tensor") -> Any:
+def bare(x: Any, what: str = "tensor") -> Value:
     """What a level works on: an array or NumPy scalar, or a tensor that some transform follows."""
     if not isinstance(x, Tensor):
         try:
@@ -153,13 +156,14 @@ def bare(x: Any, what: str = "tensor") -> Any:
         except (DataError, TracedValueError):
             x = _array_inside(x)
             if not has_tensors(x):
-                made = _numbers_in(x)
+                made: Array | None = _numbers_in(x)
                 if made is None:
                     raise
                 return made
             x = join_tensors(x)
-    x = x.read()
-    return x if x.level else x.value
+    t: Tensor = x.read()
+    value: Value = t if t.level else t.value
+    return value
 
 
 def _array_inside(x: Any) -> Any:
@@ -243,7 +247,7 @@ def float_of(dtype: np.dtype[Any], value: np.dtype[Any] | None = None) -> np.dty
     return np.dtype(np.float64 if wide else np.float32)
 
 
-def as_array(data: Any, dtype: Any = None, what: str = "tensor") -> Any:
+def as_array(data: Any, dtype: DType = None, what: str = "tensor") -> Array:
     """The data as an ndarray: Python numbers get the default dtype, arrays keep theirs.
 
     >>> as_array([1, None, 3])

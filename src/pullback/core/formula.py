@@ -9,13 +9,16 @@ what they do, so the hot path calls no formula, only the arithmetic that was in 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
 
+from pullback.core.source import compile_text
 from pullback.errors import DefinitionError
 
 Formula = Callable[..., Any]
+_number = count()  # so that each rule has a file name of its own
 UFUNCS = {f"np_{k}": v for k, v in vars(np).items() if isinstance(v, np.ufunc)}
 
 
@@ -152,7 +155,7 @@ def is_product(kernel: Any, run: Any) -> bool:
 
 
 def positional(op: str, signature: str, body: str, formula: Any, **more: Any) -> Callable[..., Any]:
-    code = compile(f"lambda {signature}: {body}", f"<rule {op}>", "eval")
+    code = compile_text(f"lambda {signature}: {body}", f"<rule {op} {next(_number)}>", "eval")
     made: Callable[..., Any] = eval(code, {**UFUNCS, "formula": formula, **more})
     made.source, made.formula = body, formula  # type: ignore[attr-defined]
     return made

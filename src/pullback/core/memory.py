@@ -289,18 +289,21 @@ def _wrapped(v: Any, meta: Any) -> Any:
     return v
 
 
-def back_large(step: Any) -> Any:
-    """The way back through a node with a big value: the rules of ``step``, run on Scratch or block by block."""
+def add_large(dx: Any, dy: Any, blockwise: bool, add_cotangents: Any) -> Any:
+    """Return the ``back`` of a step for nodes with big values: its rules, run on Scratch or block by block.
+
+    ``add_cotangents`` does the same for nodes that have no buffers.
+    """
 
     def back(r: Tensor) -> None:
         meta = r.meta
-        if step.dx is None or type(r.g) is not ndarray or meta.pool is None:
-            step.add_cotangents(r)
-        elif step.dy is None:
-            _pull(r.x, step.dx, step.blockwise, (r.g, r.value, r.x.value, r.y), meta)
+        if dx is None or type(r.g) is not ndarray or meta.pool is None:
+            add_cotangents(r)
+        elif dy is None:
+            _pull(r.x, dx, blockwise, (r.g, r.value, r.x.value, r.y), meta)
         else:
-            _pull(r.x, step.dx, step.blockwise, (r.g, r.value, r.x.value, r.y.value), meta)
-            _pull(r.y, step.dy, step.blockwise, (r.g, r.value, r.x.value, r.y.value), meta)
+            _pull(r.x, dx, blockwise, (r.g, r.value, r.x.value, r.y.value), meta)
+            _pull(r.y, dy, blockwise, (r.g, r.value, r.x.value, r.y.value), meta)
         r.x = r.y = None
         v, g = r.value, r.g
         r.g = None

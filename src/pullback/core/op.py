@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, update_wrapper
 from itertools import repeat
 from types import CodeType, FunctionType
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy import ndarray
 
-from pullback.core import templates
+from pullback.core import hooks, templates
 from pullback.core.axes import Acts, broadcast, elementwise1, elementwise2, moves
 from pullback.core.calculus import Calculus
 from pullback.core.capture import COPIED, capture
@@ -28,7 +29,7 @@ from pullback.core.lowering import Lowering, opaque, view
 from pullback.core.memory import LARGE, Large, keep, take
 from pullback.core.operands import call_prepared
 from pullback.core.rowsparse import add_rows_picked
-from pullback.core.source import is_defined_again
+from pullback.core.source import compile_text, is_defined_again
 from pullback.core.tape import (
     ARRAYS,
     CAUGHT,
@@ -50,6 +51,9 @@ from pullback.errors import ArgumentError, DataError, DefinitionError, IntegerRa
 from pullback.names.answers import call_error
 from pullback.numerics.axis_arguments import listed
 
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike, Value
+
 REGISTRY: dict[str, Op] = {}
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -69,6 +73,19 @@ STEPS = ("one", "both", "both_fit", "fit_x", "fit_y", "left", "left_fit", "right
 def unusual(x: Any) -> bool:
     """Whether an argument takes the general way anyhow, so that no quick one need be written out for it."""
     return isinstance(x, Tensor) and not x.refers and (type(x) is not Tensor or not x.meta.raw)
+
+
+def perform_observed(op: Op, args: Sequence[Any], params: dict[str, Any], without: type | tuple[type, ...] = ()) -> Any:
+    """Let the innermost observer of an op perform it, not counting some types; with none, perform it as always."""
+    observer = hooks.find_for_op(op, without)
+    return dispatch(op, args, params) if observer is None else observer.perform(op, args, params)
+
+
+# What the names in an op's text mean that decide between the quick way and the general one.
+QUICK = {"Tensor": Tensor, "ndarray": ndarray, "Large": Large, "dispatch": dispatch, "perform": perform}
+OBSERVED = {
+    "Tensor": None, "ndarray": None, "Large": None, "dispatch": perform_observed, "perform": perform_observed,
+}  # fmt: skip
 
 
 def first_call(*args: Any, **kwargs: Any) -> Any:
@@ -117,6 +134,7 @@ class Op:
         self.form = 3 if binding.signature == "g, z, args, p" else len(self.inputs)
         self.run = run or self._kernel_call()
         self.space: dict[str, Any] = {"OP": self}
+        hooks.add_op(self)
         self.function = self._stub(first_call, doc)
         signed = OPERATORS.get(kernel, ("",))[0] in REFLECTED
         self.reflected = self._stub(first_reflected, doc) if signed else None
@@ -161,8 +179,8 @@ class Op:
     def _become_operator(self) -> None:
         word, sign = OPERATORS.get(self.kernel, (None, None))
         public = getattr(sys.modules.get(self.function.__module__), "__all__", (self.name,))
-        # an op that only others are made of is no method for users, but other files reach it so
-        setattr(Tensor, self.name if self.name in public else f"_{self.name}", self.function)
+        if self.name in public:  # an op that only others are made of is no method
+            setattr(Tensor, self.name, self.function)
         if word:
             setattr(Tensor, f"__{word}__", self.function)
         if word in REFLECTED:
@@ -181,7 +199,7 @@ class Op:
         """A call before the function is written out, which is not yet done for arguments that would not use it."""
         if any(type(a) is Expr for a in args):  # a rule that calls an op; writing that op out might come back here
             raise TypeError(f"{self.name}: an op is called, not flattened")
-        general = not self.shortcuts and any(map(unusual, args))
+        general = not (self.shortcuts or self.is_observed) and any(map(unusual, args))
         bound = self.bound(args, kwargs) if general else None
         return self.build(reflecting=False)(*args, **kwargs) if bound is None else dispatch(self, *bound)
 
@@ -191,8 +209,8 @@ class Op:
             if "one" not in self.__dict__:
                 self._steps()
             made: dict[str, Any] = {**self._names()}
-            exec(compile(self._source(), f"<op {self.name}>", "exec"), made)
-            self.space.update(made)
+            exec(compile_text(self._source(), f"<op {self.name}>", "exec"), made)
+            self.space.update(made, **self._ways())
             function, other = made[self.name], made.get("reflected")
             self.function.__defaults__ = function.__defaults__
             self.space[self.name] = self.function
@@ -204,13 +222,21 @@ class Op:
     def _names(self) -> dict[str, Any]:
         others = {f"other{n}": BY_KERNEL[k].function for n, k in enumerate(self.shortcuts.values())}
         return {
-            "Tensor": Tensor, "dispatch": dispatch, "OP": self, "kernel": self.kernel, "run": self.run,
-            "ndarray": ndarray, "place": place, "perform": perform, "trouble": self.trouble, "CAUGHT": CAUGHT,
-            "several": several, "Large": Large, "keep": keep, "take": take, "capture": capture, "COPIED": COPIED,
-            "note_view": note_view, "OBJECT": OBJECT, "refuse": call_error, "REQUIRED": templates.REQUIRED, **others,
+            "OP": self, "kernel": self.kernel, "run": self.run, "new_node": Tensor, "place": place,
+            "trouble": self.trouble, "CAUGHT": CAUGHT, "several": several, "keep": keep, "take": take,
+            "capture": capture, "COPIED": COPIED, "note_view": note_view, "OBJECT": OBJECT, "refuse": call_error,
+            "REQUIRED": templates.REQUIRED, **others,
             **{f"_{n}": templates.REQUIRED if n in self.required else d for n, d in self.params.items()},
             **{k: self.__dict__.get(k) for k in STEPS},
         }  # fmt: skip
+
+    def set_observed(self, on: bool) -> None:
+        """Let the op's functions leave all calls to observers, in whatever thread one is on; or to nobody."""
+        self.is_observed = on
+        self.space.update(self._ways())
+
+    def _ways(self) -> dict[str, Any]:
+        return OBSERVED if self.is_observed else QUICK
 
     def _steps(self) -> None:
         """The variants of the rules: by which operands are on the tape, and whether broadcasting must be undone."""
@@ -348,7 +374,7 @@ class Op:
 
     # ---- the general way
 
-    def call(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    def call(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """The function users call, on inputs and parameters kept apart."""
         return self.function(args, **params) if self.variadic else self.function(*args, **params)
 
@@ -477,9 +503,20 @@ class Op:
 
     # ---- what other rooms ask of an op
 
+    def call_example(self, i: int, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+        """Call the op on the example ``i`` of the arguments that are ``on``, which have examples along axis 0."""
+        if hooks.blocks and (observer := hooks.find("note")) is not None:
+            with observer.note("example", i):
+                return self.call([a[i] if b else a for a, b in zip(args, on, strict=True)], params)
+        return self.call([a[i] if b else a for a, b in zip(args, on, strict=True)], params)
+
     def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Return the tangent of the result ``z``, None for zero."""
         if self.elementwise and self.flows:
             primals = floats_of(self, z, primals)
+        if hooks.blocks and (observer := hooks.find("note")) is not None:
+            with observer.note("tangent", self, primals):
+                return self.d.jvp(self, z, primals, tangents, params)
         return self.d.jvp(self, z, primals, tangents, params)
 
     def __repr__(self) -> str:
@@ -505,6 +542,52 @@ def op(
     return define
 
 
+def run_observed(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """Let the observer of calls that is on in this thread, if there is one, run a function made of ops."""
+    observer = hooks.find("run_call")
+    if observer is None:
+        return function(*args, **kwargs)
+    return observer.run_call("composition", function, *args, **kwargs)
+
+
+def first_composed(*args: Any, **kwargs: Any) -> Any:
+    """The code of the function of a composition until it is written out; its globals are the composition's own."""
+    return COMPOSITION.build()(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
+
+
+class Composition:
+    """A function made of ops whose calls observers can run.  ``function`` is what users call.
+
+    It is written out when first called, with the same parameters, so that it only costs one call more.
+    """
+
+    def __init__(self, own: Any) -> None:
+        self.own = own
+        self.space: dict[str, Any] = {"COMPOSITION": self, "run": own}
+        self.function = FunctionType(first_composed.__code__, self.space, own.__name__)
+        update_wrapper(self.function, own)
+        hooks.add_composition(self)
+
+    def set_observed(self, on: bool) -> None:
+        """Let the function leave all calls to observers, in whatever thread one is on; or to nobody."""
+        self.space["run"] = partial(run_observed, self.own) if on else self.own
+
+    def build(self) -> Any:
+        """Write out the function; from now on it is what its stub was."""
+        if self.function.__code__ is first_composed.__code__:
+            name, (parameters, given) = self.own.__name__, templates.list_parameters(self.own.__code__)
+            made: dict[str, Any] = {}
+            exec(compile_text(f"def {name}({parameters}): return run({given})\n", f"<op {name}>", "exec"), made)
+            self.function.__defaults__, self.function.__kwdefaults__ = self.own.__defaults__, self.own.__kwdefaults__
+            self.function.__code__ = made[name].__code__
+        return self.function
+
+
+def observable(function: F) -> F:
+    """Return a function made of ops such that observers run its calls."""
+    return cast(F, Composition(function).function)
+
+
 def alias(name: str, function: F) -> F:
     """The same function under another name (NumPy's, beside TensorFlow.js's), as a method of Tensor too.
 
@@ -518,10 +601,10 @@ def alias(name: str, function: F) -> F:
 
 def method(function: F) -> F:
     """A composition of ops, made a method of Tensor as every op is."""
-    return alias(function.__name__, function)
+    return alias(function.__name__, observable(function))
 
 
-def operand(x: Any, what: str = "tensor") -> Any:
+def operand(x: TensorLike, what: str = "tensor") -> Value:
     """An argument of a composition as something that has a shape; lists become tensors, as they do for ops.
 
     ``what`` is the function that refuses what cannot be one.
@@ -529,15 +612,18 @@ def operand(x: Any, what: str = "tensor") -> Any:
     >>> operand([1.0, 2.0]).shape, operand(3).shape
     ((2,), ())
     """
+    made: Value
     if isinstance(x, ARRAYS):
-        return join_tensors(x)
+        made = join_tensors(x)
+        return made
     if type(x) in WEAK or isinstance(x, range):
-        return weaken_value(np.asarray(x)[()])
+        made = weaken_value(np.asarray(x)[()])
+        return made
     made = bare(x, what)
     return as_tensor(made) if isinstance(x, list | tuple) else made
 
 
-def of_rank(name: str, x: Any, rank: int, argument: str = "x") -> Any:
+def of_rank(name: str, x: TensorLike, rank: int, argument: str = "x") -> Value:
     """An argument as ``operand`` gives it, checked to have this rank.
 
     >>> of_rank("pad1d", [1.0, 2.0], 1).shape

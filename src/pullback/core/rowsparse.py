@@ -14,7 +14,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from pullback.core.convert import as_shape, as_value
 from pullback.core.memory import sole
-from pullback.core.tensor import Tensor, sizing, stripped
+from pullback.core.tensor import LATER, Tensor, sizing, stripped
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.rows import add_rows
 
@@ -93,8 +93,7 @@ class RowSparse(NDArrayOperatorsMixin):
         array([0., 5., 0.])
         """
         if isinstance(self.values, Tensor) or self.is_symbolic:
-            kind: Any = Tensor
-            return kind._scatter_add(self.values, self.indices, self.shape)
+            return LATER["scatter_add"](self.values, self.indices, self.shape)
         dense = np.zeros(self.shape, self.dtype)
         if self.values.size:
             add_rows(dense, self.indices, self.values, True)
@@ -109,6 +108,10 @@ class RowSparse(NDArrayOperatorsMixin):
         """
         return np.array(self.to_dense())
 
+    def with_values(self, values: Any) -> RowSparse:
+        """Return the same rows with other values, of the same shape."""
+        return make_rows(self.indices, values, self.shape, self._distinct)
+
     def coalesce(self) -> RowSparse:
         """The same with every row once, in order.
 
@@ -122,7 +125,7 @@ class RowSparse(NDArrayOperatorsMixin):
         firsts = order[first]
         rows = self.indices[firsts]
         if isinstance(self.values, Tensor):
-            sums = self.values._scatter_add(group_rows(self.indices, 0), (len(rows), *self.shape[1:]))
+            sums = LATER["scatter_add"](self.values, group_rows(self.indices, 0), (len(rows), *self.shape[1:]))
         else:
             sums = self.values.take(firsts, 0)
             again = ~first
@@ -225,7 +228,7 @@ def _apply(ufunc: Any, args: tuple[Any, ...]) -> RowSparse | None:
         return None
     x = x if x.is_symbolic else x.coalesce()
     made = ufunc(*(x.values if isinstance(a, RowSparse) else a for a in args))
-    return make_rows(x.indices, made, x.shape, x._distinct)
+    return x.with_values(made)
 
 
 def _join(parts: list[tuple[Any, Any]], shape: tuple[int, ...]) -> RowSparse:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import linecache
 import sys
 from functools import partial
 from os.path import basename, dirname, exists
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 _OURS = dirname(dirname(__file__))
@@ -34,6 +35,12 @@ def user_line() -> str:
     """The same as ``file.py:12``."""
     name, line = user_place()
     return f"{_users.get(name, name)}:{line}"
+
+
+def compile_text(text: str, name: str, mode: str) -> CodeType:
+    """Compile generated source text, which tracebacks and debuggers then show under the file name ``name``."""
+    linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
+    return compile(text, name, mode)
 
 
 def is_defined_again(new: Any, old: Any) -> bool:

@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 from numpy import float64, generic, ndarray
 
+from pullback.core import hooks
 from pullback.core.capture import check_captured
 from pullback.core.convert import as_value, bare, has_tensors, join_tensors
 from pullback.core.fitting import all_conjugated, all_widened, conjugated, fit, same, widened
 from pullback.core.interpreter import dispatch, new_level
-from pullback.core.memory import IDLE, KEPT, LARGE, Large, Pool, back_large, keep, node_of, on_scratch, sole
+from pullback.core.memory import IDLE, KEPT, LARGE, Large, Pool, add_large, keep, node_of, on_scratch, sole
 from pullback.core.rowsparse import RowSum
 from pullback.core.source import user_place
 from pullback.core.tensor import LATER, Tensor
@@ -155,7 +156,8 @@ class Step:
     def large(self) -> Step:
         """The same step for a node with a big value."""
         if self._large is None:
-            made = Step(self.op, back=back_large(self))
+            otherwise = self.back if self.dx is None else self.add_cotangents
+            made = Step(self.op, back=add_large(self.dx, self.dy, self.blockwise, otherwise))
             made.plain = self
             self._large = made
         return self._large
@@ -295,6 +297,10 @@ class Tape(dict[Any, Any]):
 
     @staticmethod
     def open() -> Tape:
+        """Return an empty tape for a new level."""
+        if hooks.blocks and (observer := hooks.find("open_tape")) is not None:
+            observed: Tape = observer.open_tape()
+            return observed
         try:
             tape = FREE.pop()  # not "if FREE": another thread may take the last one in between
         except IndexError:
@@ -473,6 +479,9 @@ def walk_again(nodes: list[Tensor], keep: bool = True, transposed: bool = False)
 
     ``transposed`` says that they are those of a backward pass, so that this one computes tangents.
     """
+    if hooks.blocks and (observer := hooks.find("walk")) is not None:
+        observer.walk(nodes, keep, transposed)
+        return
     for r in reversed(nodes):
         g = r.g
         if g is None:

@@ -5,6 +5,8 @@ node; nothing is looked up.  Everything else takes the general way (``dispatch``
 
 m, q           metas; ``m is q`` proves same shape, dtype, tape and kind of value
 unknown        keywords that the op does not take
+Tensor, …      the types whose values go the quick way: ``Tensor``, ``ndarray`` and ``Large``; None while the op is
+               observed (see hooks.py), so that all calls come to ``dispatch`` or ``perform``, which tell the observer
 kernel, run    what computes the value; ``run`` may be a quicker way than the kernel that names the op
 one, both, …   the steps: variants of the op's rules by which operands are on the tape (see op.py)
 """
@@ -12,12 +14,14 @@ one, both, …   the steps: variants of the op's rules by which operands are on 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from inspect import CO_VARARGS, CO_VARKEYWORDS
+from types import CodeType
 
 REQUIRED = object()  # the default of a parameter that has none, so that a call without it comes to be refused
 
 # One node, by slot stores.  {v} is how its value is computed, {m} its meta.
 NODE = (
-    "r = Tensor(); r.value = {v}; r.meta = {m}; r.via = {step}; r.x = {x}; r.y = {y}; r.g = None; m.push(r); return r"
+    "r = new_node(); r.value = {v}; r.meta = {m}; r.via = {step}; r.x = {x}; r.y = {y}; r.g = None; m.push(r); return r"
 )
 # The same where the result may be big.
 PLACE = "if q.pool is not None: return place(v, q, {step}, {x}, {y})\n{pad}" + NODE
@@ -138,3 +142,20 @@ def parameters(names: Sequence[str], required: Sequence[str], checked: bool) -> 
     misses = "".join(f" or {n} is REQUIRED" for n in required)
     refuse = f"\n    if unknown{misses}: raise refuse(OP.function, unknown, OP.required)"
     return ", ".join(f"{n}=_{n}" for n in names), {"unknown": "**unknown", "refuse": refuse}
+
+
+def list_parameters(code: CodeType) -> tuple[str, str]:
+    """Return the parameters of a function without their defaults, and the arguments that pass them on, as text.
+
+    >>> list_parameters((lambda x, /, y=1, *, z=2, **more: 0).__code__)
+    ('x, /, y, *, z, **more', 'x, y, z=z, **more')
+    """
+    names = iter(code.co_varnames)
+    first = [next(names) for _ in range(code.co_posonlyargcount)]
+    others = [next(names) for _ in range(code.co_argcount - code.co_posonlyargcount)]
+    keywords = [next(names) for _ in range(code.co_kwonlyargcount)]
+    rest = [f"*{next(names)}"] if code.co_flags & CO_VARARGS else []
+    more = [f"**{next(names)}"] if code.co_flags & CO_VARKEYWORDS else []
+    bar = rest or ["*"] if keywords else rest
+    parameters = [*first, *(["/"] if first else []), *others, *bar, *keywords, *more]
+    return ", ".join(parameters), ", ".join([*first, *others, *rest, *(f"{n}={n}" for n in keywords), *more])

@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pullback.core import hooks
 from pullback.core.callers import MEANS, explain_refusal, is_formatting, takes_elements
 from pullback.core.printing import tensor_repr, tensor_text
 from pullback.core.source import user_line
 from pullback.errors import ArgumentError, BatchedValueError, SymbolValueError, TracedValueError
+
+if TYPE_CHECKING:
+    from pullback.signatures.tensor_ops import TensorOps
+else:  # the ops are put on the class where they are defined, as methods and operators
+    TensorOps = object
 
 OBJECT = np.dtype(object)
 BY_KERNEL: dict[Any, Any] = {}  # NumPy callable -> op; filled by the definitions of the ops
@@ -25,7 +31,7 @@ VALUELESS = (BatchedValueError, SymbolValueError)  # there is no one value
 LATER: dict[str, Any] = {}  # what files above this one put in: "constant", "alias", "ufunc" and "function" of NumPy, …
 
 
-class Tensor:
+class Tensor(TensorOps):
     """An array that NumPy's own dispatch protocols carry through every function we know.
 
     There is no ``__init__``: tensors are made by storing slots, which is the quickest way Python has.
@@ -48,12 +54,17 @@ class Tensor:
         "y",  # second operand, or a constant, or the parameters
     )
 
+    _internal: tuple[str, ...] = (  # what the engine stores and asks: not listed by dir(x)
+        "all_values", "as_leaf", "beneath", "differentiates", "form", "g", "has_derivative", "in_form", "interpret",
+        "is_variable", "level", "links", "meta", "read", "refers", "stands_for_numbers", "stopped", "stripped",
+        "unfollowed", "value", "via", "x", "y",
+    )  # fmt: skip
     refers = False  # a variable is read before an op computes with it
     is_variable = False
     stands_for_numbers = False  # a symbol of a program that is being compiled may be a Python number
     differentiates = True  # whether the transform that follows it takes derivatives: vmap and compile do not
 
-    if TYPE_CHECKING:  # the ops are put on the class where they are defined, as methods and operators
+    if TYPE_CHECKING:
         g: Any
         links: Any
         meta: Any
@@ -61,13 +72,6 @@ class Tensor:
         value: Any
         x: Any
         y: Any
-
-        variable: Any
-        real: Any
-        imag: Any
-
-        def __getattr__(self, name: str) -> Any: ...
-        def __getitem__(self, index: Any) -> Any: ...
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -109,14 +113,14 @@ class Tensor:
         return level
 
     @property
-    def T(self) -> Any:
+    def T(self) -> Tensor:
         """The axes in reverse order."""
-        return np.transpose(self)
+        return np.transpose(self)  # type: ignore[return-value]
 
     @property
-    def mT(self) -> Any:  # noqa: N802
+    def mT(self) -> Tensor:  # noqa: N802
         """The last two axes exchanged."""
-        return np.swapaxes(self, -1, -2)
+        return np.swapaxes(self, -1, -2)  # type: ignore[return-value]
 
     # ---- what the engine asks
 
@@ -174,6 +178,8 @@ class Tensor:
     # ---- NumPy's protocols
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+        if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+            return observer.run_call("ufunc", Tensor.__array_ufunc__, self, ufunc, method, *args, **kwargs)
         op = BY_KERNEL.get(ufunc)
         if (
             method == "__call__"
@@ -186,6 +192,8 @@ class Tensor:
         return LATER["ufunc"](ufunc, method, args, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+            return observer.run_call("numpy function", Tensor.__array_function__, self, func, types, args, kwargs)
         if len(types) > 1 and not all(issubclass(t, ORDINARY) for t in types):
             return NotImplemented  # another library's array may know better
         stand_in = NUMPY.get(func)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import numpy as np
@@ -23,6 +23,9 @@ from pullback.core.tensor import PLAIN, Tensor, Wrapped, unfollowed
 from pullback.core.weak import WEAK_TYPES, Weak
 from pullback.core.writes import HELD, freeze
 from pullback.errors import ArgumentError, BatchedValueError, VariableError
+
+if TYPE_CHECKING:
+    from pullback.typing import DType, TensorLike
 
 WEAK = (Weak, *WEAK_TYPES)
 _number = count()
@@ -45,12 +48,15 @@ class Variable(Wrapped):
 
     __slots__ = ("_trainable", "held", "made_at", "name")
 
+    _internal: tuple[str, ...] = ("held", "hold", "made_at", "own_array", "write_rows")
     refers = is_variable = True
     held: Tensor
     name: str
     made_at: str  # the user's line, for messages
 
-    def __init__(self, initial: Any, trainable: bool = True, name: str | None = None, dtype: Any = None) -> None:
+    def __init__(
+        self, initial: TensorLike, trainable: bool = True, name: str | None = None, dtype: DType = None
+    ) -> None:
         values = np.array(as_array(initial, dtype, "variable"))[()]
         if values.dtype.kind not in "fiub":
             raise VariableError(f"variable: expected numbers, got dtype {values.dtype}.")
@@ -95,7 +101,7 @@ class Variable(Wrapped):
 
     # ---- change
 
-    def assign(self, value: Any) -> Variable:
+    def assign(self, value: TensorLike) -> Variable:
         """Hold another value of the same shape and dtype from now on.
 
         >>> import pullback as pb
@@ -122,7 +128,7 @@ class Variable(Wrapped):
             log.entries.append((self, self.held, None, None))
         self.held = freeze(constant(array), HELD)
 
-    def assign_rows(self, indices: Any, values: Any) -> Variable:
+    def assign_rows(self, indices: TensorLike, values: TensorLike) -> Variable:
         """Hold other values in these rows from now on; of several for one row the last one stays.
 
         >>> import pullback as pb
@@ -158,7 +164,7 @@ class Variable(Wrapped):
         alone = _held_once(t) and _held_once(x) and x.base is None
         return x if alone and x.flags.writeable and x.flags.c_contiguous else None
 
-    def assign_add(self, delta: Any) -> Variable:
+    def assign_add(self, delta: TensorLike) -> Variable:
         """Add to what is held.
 
         >>> import pullback as pb
@@ -167,7 +173,7 @@ class Variable(Wrapped):
         """
         return self._assign_changed(np.add, delta, f"{self.name}.assign_add")
 
-    def assign_sub(self, delta: Any) -> Variable:
+    def assign_sub(self, delta: TensorLike) -> Variable:
         """Subtract from what is held.
 
         >>> import pullback as pb
@@ -176,28 +182,28 @@ class Variable(Wrapped):
         """
         return self._assign_changed(np.subtract, delta, f"{self.name}.assign_sub")
 
-    def __iadd__(self, other: Any) -> Variable:
+    def __iadd__(self, other: TensorLike, /) -> Variable:
         return self._assign_changed(np.add, other, f"{self.name} +=")
 
-    def __isub__(self, other: Any) -> Variable:
+    def __isub__(self, other: TensorLike, /) -> Variable:
         return self._assign_changed(np.subtract, other, f"{self.name} -=")
 
-    def __imul__(self, other: Any) -> Variable:
+    def __imul__(self, other: TensorLike, /) -> Variable:
         return self._assign_changed(np.multiply, other, f"{self.name} *=")
 
-    def __itruediv__(self, other: Any) -> Variable:
+    def __itruediv__(self, other: TensorLike, /) -> Variable:
         return self._assign_changed(np.true_divide, other, f"{self.name} /=")
 
-    def __ifloordiv__(self, other: Any) -> Variable:
+    def __ifloordiv__(self, other: TensorLike, /) -> Variable:
         return self._assign_changed(np.floor_divide, other, f"{self.name} //=")
 
-    def __imod__(self, other: Any) -> Variable:
+    def __imod__(self, other: TensorLike, /) -> Variable:
         return self._assign_changed(np.mod, other, f"{self.name} %=")
 
-    def __ipow__(self, other: Any) -> Variable:
+    def __ipow__(self, other: TensorLike, /) -> Variable:
         return self._assign_changed(np.power, other, f"{self.name} **=")
 
-    def __imatmul__(self, other: Any) -> Variable:
+    def __imatmul__(self, other: TensorLike, /) -> Variable:
         return self._assign_changed(np.matmul, other, f"{self.name} @=")
 
     def _taken(self, value: Any, what: str) -> Any:
@@ -384,7 +390,7 @@ def _free_name() -> str:
     return name
 
 
-def variable(initial: Any, trainable: bool = True, name: str | None = None, dtype: Any = None) -> Variable:
+def variable(initial: TensorLike, trainable: bool = True, name: str | None = None, dtype: DType = None) -> Variable:
     """A variable: a tensor that can be assigned to and that ``variable_grads`` differentiates by.
 
     ``initial`` is what it holds at first, copied.
@@ -411,7 +417,7 @@ def _variable_method(t: Tensor) -> Any:
     return partial(_as_variable, t)
 
 
-Tensor.variable = property(_variable_method)
+setattr(Tensor, "variable", property(_variable_method))  # noqa: B010
 
 
 class Watcher:

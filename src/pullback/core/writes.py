@@ -521,12 +521,16 @@ def record_write(x: Any, new: Any) -> None:
 def undo_write(w: Any) -> None:
     """Give a written tensor its old value back, and its cotangent to the node of the new value."""
     x = w.x
-    written = w.meta.tape.written
+    m = w.meta
+    written = m.tape.written
     if id(x) not in written:
         written[id(x)] = x, x.value, x.meta
-    if w.y is not None:
-        w.y.g = x.g
-    x.g, x.value, x.meta = None, w.value, w.meta
+    y = w.y
+    if y is not None:
+        y.g = x.g
+    x.g = None
+    x.value = w.value
+    x.meta = m
 
 
 WRITE = Step(None, back=undo_write, needs_z=False)
@@ -554,11 +558,23 @@ def define_in_place(function: Any, word: str, sign: str) -> None:
         new = function(x, y)
         if type(x) is Tensor and type(new) is Tensor:  # the usual case: a step of a tape without views
             m = x.meta
-            if new.meta is m and m.ndim and x.x is not None and m.tape.level:
-                tape, value = m.tape, new.value
-                if not tape.views and (m.ndim == 1 or (m.raw and value.strides == x.value.strides)):
-                    w = Tensor()
-                    w.via, w.x, w.y, w.value, w.meta, w.g = WRITE, x, new, x.value, m, True  # as record_write does
+            n = m.ndim
+            tape = m.tape
+            if not n:
+                op = x.via.op if x.x is not None and tape.level else None
+                if op is not None and not op.is_moving and getattr(x, "links", None) is None:
+                    return new  # a number that is no view
+            elif new.meta is m and x.x is not None and not tape.views and tape.level:
+                value = new.value
+                old = x.value
+                if n == 1 or (m.raw and value.strides == old.strides):
+                    w = Tensor()  # as record_write does, by single stores, which are quicker
+                    w.via = WRITE
+                    w.x = x
+                    w.y = new
+                    w.value = old
+                    w.meta = m
+                    w.g = True
                     m.push(w)
                     tape.has_writes = True
                     x.value = value

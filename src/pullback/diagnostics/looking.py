@@ -11,7 +11,6 @@ from pullback.core import tree
 from pullback.core.rowsparse import RowSparse
 from pullback.core.tape import ARRAYS
 from pullback.core.tensor import all_values
-from pullback.diagnostics import switches
 from pullback.diagnostics.findings import NanReport
 from pullback.diagnostics.running import Result, is_number
 from pullback.diagnostics.steps import finite
@@ -40,9 +39,7 @@ def unnamed(args: tuple[Any, ...]) -> Names:
 
 def look_at(call: Any, again: Any, args: tuple[Any, ...], kwargs: dict[str, Any], naming: Naming = unnamed) -> Any:
     """What ``call`` gives; an error if it is not finite, with the report of ``again``."""
-    if not switches.mode().guarded:
-        return call(*args, **kwargs)
-    with switches.switched(guarded=False), np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):
         out = call(*args, **kwargs)
         if all_finite(out):
             return out
@@ -51,7 +48,7 @@ def look_at(call: Any, again: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 
 def look_for_new(call: Any, args: tuple[Any, ...], kwargs: dict[str, Any], naming: Naming, lifts: Any) -> Any:
     """What ``call`` gives; an error if there is NaN in it, or an infinity that was not in what it was given."""
-    with switches.switched(guarded=False), np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):
         out = call(*args, **kwargs)
         if all_finite(out) or not (_has_nan(out) or all_finite((args, kwargs))):
             return out
@@ -83,7 +80,7 @@ def trace_back(
     def lift(x: Any, label: str) -> Any:
         if not lifts(x):
             return x
-        made = monitor.lifted(as_leaf(x, "debug_nans"))
+        made = monitor.lift(as_leaf(x, "debug_nans"))
         if monitor.watches(made):
             made.note.label = label
         return made

@@ -8,28 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.api import Compiled
-from pullback.core import tree
+from pullback.core import hooks, tree
 from pullback.core.convert import float_of
-from pullback.diagnostics import switches
-from pullback.diagnostics.entrypoints import guarding
+from pullback.core.op import perform_observed
+from pullback.core.tape import ARRAYS
+from pullback.core.tensor import BY_KERNEL, Tensor
+from pullback.core.variable import writer
 from pullback.diagnostics.findings import NanReport
 from pullback.diagnostics.looking import Names, Naming, all_finite, look_at, look_for_new, trace_back, unnamed
-from pullback.diagnostics.recorded import entering, pulling
+from pullback.diagnostics.recorded import Push, check_pulled
 from pullback.diagnostics.running import Examined, Ran, is_number
 from pullback.errors import NanError
 from pullback.transforms.argnums import Call, WholeCall
 from pullback.transforms.arguments import named_leaves, parameters_of
-from pullback.transforms.batch import Mapped
-from pullback.transforms.checkpoint import Recomputed
-from pullback.transforms.custom import Customized
-from pullback.transforms.forward import jvp, push_once
-from pullback.transforms.grad import Differentiated
-from pullback.transforms.jacobian import Jacobian, times_hessian
-from pullback.transforms.linear import record_pull, record_push
-from pullback.transforms.reverse import GradientTape
+from pullback.transforms.customop import is_differentiated
+from pullback.transforms.forward import jvp
 from pullback.transforms.sparse import SparseJacobian
-from pullback.transforms.variables import differentiate_by_variables
 
 __all__ = ["debug_nans", "diagnose"]
 
@@ -84,94 +78,122 @@ def debug_nans() -> Iterator[None]:
     ...
     pullback.errors.NanError: Not finite: the result...
     """
-    with guarding(), switches.switched(guarded=True):
+    with hooks.observe(NanGuard(), without=NanGuard):
         yield
 
 
-def _guarding(naming: Naming) -> Any:
-    """Makes of a function the same one, which looks at what it gives; only the outermost one of a call does."""
-    return lambda own: lambda *args, **kwargs: look_at(own, own, args, kwargs, naming)
+class NanGuard(hooks.CallObserver):
+    """Looks at the results of what a program calls: ops, functions made of ops, transforms and compiled functions.
+
+    What goes on inside of such a call is the library's own business, so it is off there.
+    """
+
+    events = hooks.CallObserver.events | {"record_lines"}
+    ops = None
+
+    def run_call(self, entry: str, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """Run a call, and raise an error if its result is not finite."""
+        with hooks.observe(without=NanGuard):
+            if writer() is not None:  # while a program is compiled there are no numbers
+                return function(*args, **kwargs)
+            return CALLS[entry](function, args, kwargs)
+
+    def perform(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Perform an op, and raise an error if its result is not finite, unless it is differentiated."""
+        if writer() is not None or _is_differentiated(args):
+            return perform_observed(op, args, params, NanGuard)
+
+        def call(*args: Any, **params: Any) -> Any:
+            return op.call(args[0] if op.variadic else args, params)
+
+        with hooks.observe(without=NanGuard):
+            given = (list(args),) if op.variadic else tuple(args)
+            return look_for_new(call, given, params, lambda _: Names(op.name, op.inputs), _is_followed)
+
+    def record_lines(self, tape: Any) -> None:
+        """Let a tape remember the line of the program in which each step was recorded."""
+        tape.push = Push(tape.nodes)
 
 
-def _guarding_values(own: Any) -> Any:
-    """The same for a function that takes no gradient: what it was given may be infinite, and so may what it gives."""
-
-    def guarded(*args: Any, **kwargs: Any) -> Any:
-        if not switches.mode().guarded:
-            return own(*args, **kwargs)
-        return look_for_new(own, args, kwargs, _of_function, is_number)
-
-    return guarded
+def _check_derivatives(naming: Naming) -> Any:
+    return lambda function, args, kwargs: look_at(function, function, args, kwargs, naming)
 
 
-def _guarding_both(naming: Naming) -> Any:
-    """The same for a function that gives another one beside the value."""
-    return lambda own: _guard_both(own, naming)
+def _check_values(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Where no gradient is taken: what was given may be infinite, and so may the result."""
+    return look_for_new(function, args, kwargs, _of_function, is_number)
 
 
-def _guard_both(own: Any, naming: Naming) -> Any:
-    def guarded(xs: Any, call: Any) -> Any:
-        y, move, aux = look_at(own, own, (xs, call), {}, naming)
+def _check_ops(naming: Callable[[Any, tuple[Any, ...]], Names]) -> Any:
+    """The same for a function made of ops, unless it is differentiated."""
 
-        def again(xs: Any, call: Any, given: Any) -> Any:
-            return own(xs, call)[1](*given)
+    def check(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if _is_differentiated((args, kwargs)):
+            return function(*args, **kwargs)
+        return look_for_new(function, args, kwargs, lambda args: naming(function, args), _is_followed)
 
-        def moved(*given: Any) -> Any:
-            return look_at(lambda *_: move(*given), again, (xs, call, given), {}, naming)
-
-        return y, moved, aux
-
-    return guarded
+    return check
 
 
-def _guarding_sparse(own: Any) -> Any:
+def _check_both(naming: Naming) -> Any:
+    """The same for a function that gives another one beside the value, whose results are looked at as well."""
+
+    def check(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        y, move, aux = look_at(function, function, args, kwargs, naming)
+
+        def again(*args: Any) -> Any:
+            *before, given = args
+            return function(*before)[1](*given)
+
+        def move_checked(*given: Any) -> Any:
+            if not isinstance(hooks.find("run_call"), NanGuard):
+                return move(*given)
+            with hooks.observe(without=NanGuard):
+                return look_at(lambda *_: move(*given), again, (*args, given), {}, naming)
+
+        return y, move_checked, aux
+
+    return check
+
+
+def _check_sparse(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The same for a matrix of SciPy's, of which nobody knows how it came about: its product with ones tells."""
 
     def again(self: SparseJacobian, x: Any, call: Any) -> Any:
         return jvp(self.differentiated(call), [x], [np.ones(x.shape, float_of(x.dtype))])
 
-    return lambda self, x, call: look_at(own, again, (self, x, call), {})
+    return look_at(function, again, args, kwargs)
 
 
-def _guarding_compiled(own: Any) -> Any:
+def _check_compiled(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The same for a program: if all it was given and read was finite, so must be what it gives and assigns."""
+    compiled, *given = args
+    call = compiled.called(tuple(given), kwargs)
+    if call is None:  # a transform follows an argument: it sees the function itself
+        with hooks.observe(NanGuard()):
+            return compiled.__wrapped__(*given, **kwargs)
+    if not all_finite((given, kwargs, [v.held for v in call[0].reads])):
+        return function(*args, **kwargs)
+    variables = [*call[0].assigned, *call[0].written_rows]
+    before = [v.held for v in variables]
 
-    def run(self: Compiled, *args: Any, **kwargs: Any) -> Any:
-        call = self.called(args, kwargs) if switches.mode().guarded else None
-        if call is None or not all_finite((args, kwargs, [v.held for v in call[0].reads])):
-            return own(self, *args, **kwargs)
-        variables = [*call[0].assigned, *call[0].written_rows]
-        before = [v.held for v in variables]
+    def again(*args: Any, **kwargs: Any) -> Any:
+        after = [v.held for v in variables]
+        try:
+            _hold(variables, before)
+            return compiled.__wrapped__(*args, **kwargs), [v.held for v in variables]
+        finally:
+            _hold(variables, after)
 
-        def again(*args: Any, **kwargs: Any) -> Any:
-            after = [v.held for v in variables]
-            try:
-                _hold(variables, before)
-                return self.__wrapped__(*args, **kwargs), [v.held for v in variables]
-            finally:
-                _hold(variables, after)
-
-        out = own(self, *args, **kwargs)
-        if all_finite((out, [v.held for v in variables])):
-            return out
-        # Python's own numbers are not divided by zero
-        plain, named = tree.mapped(lambda x: np.float64(x) if type(x) is float else x, (args, kwargs))
-        with np.errstate(all="ignore"):
+    out = function(*args, **kwargs)
+    if all_finite((out, [v.held for v in variables])):
+        return out
+    # Python's own numbers are not divided by zero
+    plain, named = tree.mapped(lambda x: np.float64(x) if type(x) is float else x, (tuple(given), kwargs))
+    with np.errstate(all="ignore"):
+        with hooks.observe(NanGuard()):
             again(*plain, **named)  # a gradient in it that is not finite is an error of its own
-            with switches.switched(guarded=False):
-                raise NanError(trace_back(again, args, kwargs))
-
-    return run
-
-
-def _unguarded(own: Any) -> Any:
-    """The same function, in which nothing is looked at: while a program is written down there are no numbers."""
-
-    def unguarded(*args: Any) -> Any:
-        with switches.switched(guarded=False):
-            return own(*args)
-
-    return unguarded
+        raise NanError(trace_back(again, tuple(given), kwargs))
 
 
 def _hold(variables: Sequence[Any], values: Sequence[Any]) -> None:
@@ -187,9 +209,9 @@ def _of_function(args: tuple[Any, ...]) -> Names:
 
 def _of_gradients(args: tuple[Any, ...]) -> Names:
     """What gives the value and the gradients of a list of arguments, or of those that are chosen."""
-    self, xs, _, *rest = args
-    call = rest[0] if rest and isinstance(rest[0], Call) else WholeCall(_program(self), xs)
-    return _of_call(call, xs, ["", None], ["the value"], "the gradient of {}")
+    _, body, xs, _, given = args
+    call = given if isinstance(given, Call) else WholeCall(_program(body.__self__), xs)
+    return _of_call(call, xs, ["", "", None], ["the value"], "the gradient of {}")
 
 
 def _of_jacobian(args: tuple[Any, ...]) -> Names:
@@ -237,18 +259,49 @@ def _name(f: Any) -> str:
     return getattr(f, "__name__", type(f).__name__)
 
 
-switches.asking(GradientTape.__enter__, entering)
-switches.asking(GradientTape._pulled, pulling)
-switches.asking(Compiled._run, _guarding_compiled)
-switches.asking(Compiled._program, _unguarded)
-switches.asking(SparseJacobian.at, _guarding_sparse)
-switches.asking(Differentiated.pulled, _guarding(_of_gradients))
-switches.asking(Jacobian.at, _guarding(_of_jacobian))
-switches.asking(push_once, _guarding(_of_tangent))
-switches.asking(times_hessian, _guarding(_of_hessian_product))
-switches.asking(differentiate_by_variables, _guarding(unnamed))
-switches.asking(Mapped.__call__, _guarding_values)
-switches.asking(Customized.__call__, _guarding_values)
-switches.asking(Recomputed.__call__, _guarding_values)
-switches.asking(record_pull, _guarding_both(_of_pull))
-switches.asking(record_push, _guarding_both(_of_push))
+def _of_composition(f: Any, args: tuple[Any, ...]) -> Names:
+    return Names(f.__name__, parameters_of(f, len(args)))
+
+
+def _of_ufunc(f: Any, args: tuple[Any, ...]) -> Names:
+    """What a program calls the arguments of a ufunc, in a call of ``Tensor.__array_ufunc__``."""
+    _, ufunc, _, *given = args
+    op = BY_KERNEL.get(ufunc)
+    names = op.inputs if op is not None else ("x", "y")
+    return Names(ufunc.__name__, ["", "", "", *names[: len(given)]])
+
+
+def _of_numpy_function(f: Any, args: tuple[Any, ...]) -> Names:
+    """The same in a call of ``Tensor.__array_function__``."""
+    _, func, _, given, _ = args
+    return Names(func.__name__, ["", "", "", parameters_of(func, len(given))])
+
+
+def _is_differentiated(given: Any) -> bool:
+    return any(isinstance(x, Tensor) and is_differentiated(x, 0) for x in tree.leaves(given))
+
+
+def _is_followed(x: Any) -> bool:
+    """Whether an argument of an op is numbers to compute with, and not an axis or a shape."""
+    if tree.is_number_list(x):
+        return any(isinstance(n, float) for n in tree.leaves(x))
+    return isinstance(x, float) or (isinstance(x, ARRAYS) and x.dtype.kind in "fc")
+
+
+# How each entry of the engine is checked.
+CALLS: dict[str, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]] = {
+    "gradients": _check_derivatives(_of_gradients),
+    "jacobian": _check_derivatives(_of_jacobian),
+    "jvp": _check_derivatives(_of_tangent),
+    "hvp": _check_derivatives(_of_hessian_product),
+    "variables": _check_derivatives(unnamed),
+    "vjp": _check_both(_of_pull),
+    "linearize": _check_both(_of_push),
+    "sparse jacobian": _check_sparse,
+    "tape": check_pulled,
+    "function": _check_values,
+    "compiled": _check_compiled,
+    "composition": _check_ops(_of_composition),
+    "ufunc": _check_ops(_of_ufunc),
+    "numpy function": _check_ops(_of_numpy_function),
+}

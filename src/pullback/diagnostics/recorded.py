@@ -9,7 +9,6 @@ from pullback.core.source import user_place
 from pullback.core.tape import ARRAYS, add_cotangent
 from pullback.core.tensor import Tensor
 from pullback.core.variable import watched_below
-from pullback.diagnostics import switches
 from pullback.diagnostics.findings import NanReport
 from pullback.diagnostics.running import Result
 from pullback.diagnostics.steps import finite, parts
@@ -77,29 +76,13 @@ class Notes:
             self.cotangents[id(a)] = note if before is None else self.add("add", None, [before, note], a.g, owner)
 
 
-def entering(own: Any) -> Any:
-    """A tape that begins to record remembers lines, if results are looked at."""
-
-    def enter(self: Any) -> Any:
-        fresh = self._tape is None
-        own(self)
-        if fresh and switches.mode().guarded:
-            self._tape.push = Push(self._tape.nodes)
-        return self
-
-    return enter
-
-
-def pulling(own: Any) -> Any:
-    """The way back, which looks at what it gives."""
-
-    def pulled(self: Any, known: Any, seeds: Any, sources: Any, sparse: bool = False) -> Any:
-        out = own(self, known, seeds, sources, sparse)
-        if switches.mode().guarded and not all(d is None or finite(d) for d in out):
-            raise NanError(_report(self, known, seeds, sources))
+def check_pulled(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a backward pass of a ``GradientTape`` gives; an error with a report if it is not finite."""
+    out = function(*args, **kwargs)
+    if all(d is None or finite(d) for d in out):
         return out
-
-    return pulled
+    tape, known, seeds, sources, *_ = args
+    raise NanError(_report(tape, known, seeds, sources))
 
 
 def _report(tape: Any, known: Any, seeds: Any, sources: Any) -> NanReport:

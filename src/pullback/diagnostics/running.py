@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.convert import float_of, join_array
-from pullback.core.memory import node_of
-from pullback.core.tape import ARRAYS, Tape, add_cotangent
+from pullback.core.tape import ARRAYS, Tape
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Watcher, watching
 from pullback.diagnostics.watch import Monitor, Note
@@ -17,6 +16,7 @@ from pullback.errors import ArgumentError
 from pullback.transforms.arguments import named_leaves, parameters_of
 from pullback.transforms.grad import as_leaf
 from pullback.transforms.leaves import whole_leaves, whole_mapped
+from pullback.transforms.session import open_tape, pull
 
 __all__: list[str] = []
 
@@ -44,11 +44,8 @@ class Ran:
         self.monitor.run(self._run, kwargs)
 
     def _run(self, kwargs: dict[str, Any]) -> None:
-        tape = Tape.open()
-        try:
+        with open_tape() as tape:
             self._on(tape, kwargs)
-        finally:
-            tape.close()
 
     def _on(self, tape: Tape, kwargs: dict[str, Any]) -> None:
         leaves: list[Any] = []
@@ -81,14 +78,9 @@ class Ran:
         self.nodes = [(self.monitor.note_of(r.value), r, self._kept(r)) for r in tape.recorded()]
         if not self.back:
             return
-        for z in results:
-            if tape.holds(z) and z.dtype.kind in "fc":
-                add_cotangent(node_of(z), np.ones(z.shape, float_of(z.dtype))[()])
-        tape.walk()
-        self.gradients = [
-            Result(f"the gradient of {name}", node_of(t).g, self.monitor.note_of(node_of(t).g))
-            for name, t in zip(names, leaves, strict=True)
-        ]
+        floats = [z for z in results if tape.holds(z) and z.dtype.kind in "fc"]
+        found = pull(tape, floats, [np.ones(z.shape, float_of(z.dtype))[()] for z in floats], leaves)
+        self.gradients = [self._result(f"the gradient of {name}", g) for name, g in zip(names, found, strict=True)]
         self.cuts = list(tape.cuts)
 
     def _result(self, name: str, z: Any) -> Result:

@@ -1,31 +1,51 @@
-"""Tapes that walk back step by step, strongly or under watch, while one of the two is switched on."""
+"""Backward passes that are observed: they go step by step, with strong zeros or under a monitor."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from pullback.core import hooks
 from pullback.core.interpreter import new_level
-from pullback.core.tape import Tape, add_cotangent, forget, walk_again
-from pullback.diagnostics import switches
+from pullback.core.tape import Tape, add_cotangent, forget
 from pullback.diagnostics.steps import parts
 
 __all__: list[str] = []
 
 
-class LookingTape(Tape):
-    """A tape that walks back step by step, strongly or under watch."""
+class PassObserver(hooks.Observer):
+    """An observer of backward passes."""
 
-    __slots__ = ("looking",)
+    events = frozenset({"open_tape", "walk"})
+    is_strong = False  # whether cotangents of zero give zero, whatever they are multiplied by
+    monitor: Any = None  # notes every op
 
-    looking: switches.Mode
+    def open_tape(self) -> Tape:
+        tape = ObservedTape(new_level())
+        tape.observers = _of_passes()
+        return tape
+
+    def walk(self, nodes: list[Any], keep: bool, transposed: bool) -> None:
+        walk_observed(_iterate_back(nodes, keep), _of_passes(), transposed)
+
+
+def _of_passes() -> list[PassObserver]:
+    return [o for o in hooks.observers() if isinstance(o, PassObserver)]
+
+
+class ObservedTape(Tape):
+    """A tape that walks back step by step, as the observers want that were on when it was opened."""
+
+    __slots__ = ("observers",)
+
+    observers: Sequence[PassObserver]
 
     def leaf(self, value: Any) -> Any:
-        monitor = self.looking.monitor
-        return super().leaf(value if monitor is None else monitor.lifted(value))
+        monitor = _innermost_monitor(self.observers)
+        return super().leaf(value if monitor is None else monitor.lift(value))
 
     def walk(self) -> None:
-        walk_back(_popped(self.recorded()), self.looking)
+        walk_observed(_pop_back(self.recorded()), self.observers)
 
     def close(self) -> None:
         while self.nodes:
@@ -35,55 +55,31 @@ class LookingTape(Tape):
         self.above.release()
 
 
-def _popped(nodes: list[Any]) -> Iterable[Any]:
+def _innermost_monitor(observers: Sequence[PassObserver]) -> Any:
+    return next((o.monitor for o in reversed(observers) if o.monitor is not None), None)
+
+
+def walk_observed(nodes: Iterable[Any], observers: Sequence[PassObserver], transposed: bool = False) -> None:
+    """Walk back over nodes, latest first, whose cotangents to begin with are set."""
+    strong, monitor = any(o.is_strong for o in observers), _innermost_monitor(observers)
+    if monitor is not None:
+        monitor.walk_noted(nodes, strong, transposed)
+        return
+    for r in nodes:
+        if r.g is not None:
+            for a, d in parts(r, strong):
+                add_cotangent(a, d)
+
+
+def _pop_back(nodes: list[Any]) -> Iterable[Any]:
     while nodes:
         r = nodes.pop()
         yield r
         r.x = r.y = None  # whoever still holds this tensor does not hold the graph behind it
 
 
-def walk_back(nodes: Iterable[Any], mode: switches.Mode, turned: bool = False) -> None:
-    if mode.monitor is not None:
-        mode.monitor.walk(nodes, mode.strong, turned)
-        return
-    for r in nodes:
-        if r.g is not None:
-            for a, d in parts(r, mode.strong):
-                add_cotangent(a, d)
-
-
-def _opening(own: Any) -> Any:
-    def open() -> Tape:
-        mode = switches.mode()
-        if mode.monitor is None and not mode.strong:
-            return own()  # type: ignore[no-any-return]
-        tape = LookingTape(new_level())
-        tape.looking = mode
-        return tape
-
-    return open
-
-
-def _walking(own: Any) -> Any:
-    def walk(nodes: list[Any], keep: bool = True, transposed: bool = False) -> None:
-        mode = switches.mode()
-        if mode.monitor is None and not mode.strong:
-            own(nodes, keep, transposed)
-        else:
-            walk_back(_left(nodes, keep), mode, transposed)
-
-    return walk
-
-
-def _left(nodes: list[Any], keep: bool) -> Iterable[Any]:
+def _iterate_back(nodes: list[Any], keep: bool) -> Iterable[Any]:
     for r in reversed(nodes):
         yield r
         if not keep:
             r.g = None
-
-
-# Whoever switches something on that tapes must know takes it from here.
-switched = switches.switched
-
-switches.asking(Tape.open, _opening)
-switches.asking(walk_again, _walking)

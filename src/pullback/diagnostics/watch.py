@@ -1,8 +1,7 @@
 """Seeing every op: a level of its own, at which each op is performed one level down and noted with the user's line.
 
-A tape above it computes with its tensors, forward and back, so the rules of differentiation are seen as ops are.  To
-know which step of the program a rule belongs to, the tapes that are opened meanwhile walk back by ``back_through``
-(see tapes.py).
+A tape above it computes with its tensors, forward and back, so the rules of differentiation are seen as ops are.  What
+an op is performed for (a step of a backward pass, a tangent, one example of ``vmap``) is put on a stack of the monitor.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core import hooks
 from pullback.core.bundle import PICK
 from pullback.core.convert import bare
 from pullback.core.interpreter import new_level
@@ -21,9 +21,8 @@ from pullback.core.op import Op
 from pullback.core.source import NOT_THE_USER
 from pullback.core.tape import RAW, add_cotangent
 from pullback.core.tensor import Tensor, Wrapped, all_values
-from pullback.diagnostics import tapes
 from pullback.diagnostics.steps import parts
-from pullback.numerics.batching import one_by_one
+from pullback.diagnostics.tapes import PassObserver
 from pullback.transforms.batch import Batched
 from pullback.transforms.customop import Run, WrappingOp
 
@@ -79,31 +78,57 @@ class Note:
         """The plain value, of all examples."""
         return np.asarray(all_values(self.value))
 
-    def locate(self, frame: FrameType | None) -> None:
-        """Find the user's line, and what the engine is doing there."""
-        inside = True
+    def locate(self, frame: FrameType | None, purposes: Sequence[Purpose]) -> None:
+        """Find the user's line, and what the op is performed for there."""
+        inside, last = True, len(purposes) - 1
         while frame is not None and (inside or not self.file):
+            while last >= 0 and purposes[last].frame is frame:
+                kind, data = purposes[last].kind, purposes[last].data
+                last -= 1
+                if kind == "step" and inside:
+                    self._belong_to(*data)
+                    return
+                if kind == "run":
+                    inside = False  # what is around it only tells the line
+                elif not self.file and kind == "example":
+                    self.example = (*data, *self.example)
+                    self.outside -= 1
+                elif not self.file and kind == "tangent" and self.tangent_of is None:
+                    self.tangent_of = data
             code = frame.f_code
-            if code is BACK and inside:
-                self.owner, self.turned = frame.f_locals["owner"], frame.f_locals["turned"]
-                if not self.file and self.owner is not None:
-                    self.file, self.line, self.inherited = self.owner.file, self.owner.line, True
-                if self.owner is not None and not self.outside:
-                    self.outside, self.example = self.owner.outside, self.owner.example
-                return
-            if code is RUN:
-                inside = False  # what is around it is only asked for the line
             if not self.file:
                 if code is BATCHED:
                     self.outside += 1
-                elif code.co_name in EACH and code.co_filename == EACH_FILE and "i" in frame.f_locals:
-                    self.example = (frame.f_locals.get("i", 0), *self.example)
-                    self.outside -= 1
-                elif code is TANGENT and self.tangent_of is None:
-                    self.tangent_of = frame.f_locals["self"], frame.f_locals["primals"]
                 elif not code.co_filename.startswith(NOT_THE_USER):
                     self.file, self.line = code.co_filename, frame.f_lineno
             frame = frame.f_back
+
+    def _belong_to(self, owner: Note | None, turned: bool) -> None:
+        """Make it a part of the rule of another op."""
+        self.owner, self.turned = owner, turned
+        if owner is None:
+            return
+        if not self.file:
+            self.file, self.line, self.inherited = owner.file, owner.line, True
+        if not self.outside:
+            self.outside, self.example = owner.outside, owner.example
+
+
+class Purpose:
+    """A block in which ops are performed for a purpose: what that is, and the frame of the block."""
+
+    frame: FrameType
+
+    def __init__(self, purposes: list[Purpose], kind: str, data: tuple[Any, ...]) -> None:
+        self.purposes, self.kind, self.data = purposes, kind, data
+
+    def __enter__(self) -> None:
+        self.frame = sys._getframe(1)
+        self.purposes.append(self)
+
+    def __exit__(self, *_: object) -> None:
+        self.purposes.pop()
+        del self.frame
 
 
 def depth_of(x: Any) -> int:
@@ -189,15 +214,15 @@ class WatchedOp(WrappingOp):
         self.made = [self.monitor.note_of(z) for z in inner.values]
 
         def back(dys: list[Any]) -> list[Any]:
-            return [self._bare(d) for d in inner.back([self.monitor.lifted(dy) for dy in dys])]
+            return [self._bare(d) for d in inner.back([self.monitor.lift(dy) for dy in dys])]
 
         return Run(tuple(map(self._bare, inner.values)), back, inner.variables)
 
     def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         """The op's own way forward, which need not be the transpose of its way back."""
         xs = [self._passed(bare(v), note) for v, note in zip(primals, self.given, strict=True)]
-        ts = [None if t is None else self.monitor.lifted(t) for t in tangents]
-        moved = self.op.jvp([self.monitor.lifted(y) for y in z], xs, ts, params)
+        ts = [None if t is None else self.monitor.lift(t) for t in tangents]
+        moved = self.op.jvp([self.monitor.lift(y) for y in z], xs, ts, params)
         return [None if t is None else self._bare(bare(t)) for t in moved]
 
     def _passed(self, v: Any, note: Any) -> Any:
@@ -207,23 +232,30 @@ class WatchedOp(WrappingOp):
         return x.array if self.monitor.watches(x) else x
 
 
-class Monitor:
+class Monitor(PassObserver):
     """All that was noted while a function ran."""
 
+    events = PassObserver.events | {"note"}
+
     def __init__(self) -> None:
-        self.level = new_level()
+        self.level, self.monitor = new_level(), self
+        self.purposes: list[Purpose] = []  # what ops are performed for just now, the outermost first
         self.notes: list[Note] = []
         self.ended: list[tuple[Note, Note, Any]] = []  # a step, one of its operands, and what it gave back: all zeros
 
     def run(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """What ``f`` gives, with every op on a watched value noted.  Overflow is what is looked for: no warnings."""
-        with tapes.switched(monitor=self, guarded=False), np.errstate(all="ignore"):
+        with hooks.observe(self, without=(Monitor, hooks.CallObserver)), np.errstate(all="ignore"), self.note("run"):
             return f(*args, **kwargs)
+
+    def note(self, kind: str, *data: Any) -> Purpose:
+        """Return a block in which ops are performed for a purpose."""
+        return Purpose(self.purposes, kind, data)
 
     def watches(self, x: Any) -> bool:
         return type(x) is Watched and x.monitor is self
 
-    def lifted(self, x: Any, name: str = GIVEN) -> Any:
+    def lift(self, x: Any, name: str = GIVEN) -> Any:
         """A value as a watched one; what lies above this level is left as it is."""
         x = np.float64(x) if type(x) in (float, int) else bare(x)
         level = 0 if isinstance(x, RAW) else x.level
@@ -231,7 +263,7 @@ class Monitor:
 
     def noted(self, value: Any, name: str, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Watched:
         note = Note(len(self.notes), name, op, args, params, value)
-        note.locate(sys._getframe(1))
+        note.locate(sys._getframe(1), self.purposes)
         self.notes.append(note)
         made = Watched()
         made.array, made.monitor, made.note = value, self, note
@@ -241,22 +273,31 @@ class Monitor:
         """How a value came about, also of one that is under other levels."""
         while isinstance(x, Tensor):
             if self.watches(x):
-                return x.note  # type: ignore[no-any-return]
+                return x.note  # type: ignore[attr-defined, no-any-return]
             x = x.read().all_values()
         return None
 
-    def walk(self, nodes: Iterable[Any], strong: bool, turned: bool = False) -> None:
+    def walk_noted(self, nodes: Iterable[Any], strong: bool, turned: bool = False) -> None:
         """Go back through the nodes, latest first; the cotangents to begin with are there."""
         picked: dict[int, Any] = {}  # what a node with several results is, known by the first that is met
         for r in nodes:
             if r.g is None:
                 continue
             if isinstance(r.g, RAW):
-                r.g = self.lifted(r.g, SEED)
+                r.g = self.lift(r.g, SEED)
             owner = self._owner(r) if isinstance(r.value, Tensor) else picked.get(id(r))
             if r.via is PICK:
                 picked[id(r.x)] = owner
-            back_through(r, owner, self, strong, turned)
+            with self.note("step", owner, turned):
+                self._walk_step(r, owner, strong)
+
+    def _walk_step(self, r: Any, owner: Note | None, strong: bool) -> None:
+        for a, d in parts(r, strong):
+            if owner is not None and not np.any(all_values(d)):
+                note = self.note_of(getattr(a, "value", None))
+                if note is not None:
+                    self.ended.append((owner, note, r.g))
+            add_cotangent(a, d)
 
     def _owner(self, r: Any) -> Note | None:
         """The op of the program that made a node.  What made its value may be a part of how many examples are done."""
@@ -270,16 +311,4 @@ class Monitor:
         return made
 
 
-def back_through(r: Any, owner: Note | None, monitor: Monitor, strong: bool, turned: bool) -> None:
-    """One step of the way back.  Whoever is asked for a line finds this frame, and in it the op of the program."""
-    for a, d in parts(r, strong):
-        if owner is not None and not np.any(all_values(d)):
-            note = monitor.note_of(getattr(a, "value", None))
-            if note is not None:
-                monitor.ended.append((owner, note, r.g))
-        add_cotangent(a, d)
-
-
-BACK, RUN = back_through.__code__, Monitor.run.__code__
-BATCHED, TANGENT = Batched.interpret.__code__, Op.jvp.__code__
-EACH, EACH_FILE = ("one_by_one", "<listcomp>"), one_by_one.__code__.co_filename
+BATCHED = Batched.interpret.__code__

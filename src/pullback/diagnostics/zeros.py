@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core import hooks
 from pullback.core.calculus import linear, total
-from pullback.diagnostics import switches, tapes
 from pullback.diagnostics.steps import finite, products
+from pullback.diagnostics.tapes import PassObserver
 from pullback.numerics.adjoints import select
 from pullback.transforms.forward import Dual
 
@@ -34,25 +35,26 @@ def strong_zero() -> Iterator[None]:
     ...     pb.grad(f)(np.array([0.0, 4.0]))
     array([0.  , 0.25])
     """
-    with tapes.switched(strong=True), np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+    with hooks.observe(StrongZero(), without=StrongZero), np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         yield
 
 
-def _interpreting(own: Any) -> Any:
-    def interpret(self: Dual, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        made = own(self, op, args, params)
-        if op.custom or type(made) is tuple or not switches.mode().strong:
-            return made
-        if made.tangent is None or finite(made.tangent):
-            return made
-        return Dual(made.number, made.primal, _tangent(self, op, args, params, made))
+class StrongZero(PassObserver):
+    """Makes cotangents and tangents of zero give zero."""
 
-    return interpret
+    events = PassObserver.events | {"fix_tangent"}
+    is_strong = True
+
+    def cache_key(self) -> Any:
+        return "strong zero"
+
+    def fix_tangent(self, made: Dual, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        return made.tangent if finite(made.tangent) else _tangent(op, args, params, made)
 
 
-def _tangent(self: Dual, op: Any, args: tuple[Any, ...], params: dict[str, Any], made: Dual) -> Any:
+def _tangent(op: Any, args: tuple[Any, ...], params: dict[str, Any], made: Dual) -> Any:
     """The tangent again, from one input after the other, each without what its zeros would bring in."""
-    mine = [isinstance(a, Dual) and a.number == self.number for a in args]
+    mine = [isinstance(a, Dual) and a.number == made.number for a in args]
     primals = [a.primal if on else a for a, on in zip(args, mine, strict=True)]
     terms = []
     for i, (a, on) in enumerate(zip(args, mine, strict=True)):
@@ -75,6 +77,3 @@ def _strong(op: Any, t: Any, given: Any, shape: Any, moved: Any) -> Any:
     if isinstance(op.d, linear) and len(op.inputs) > 1:
         return products(t, given, moved)
     return select(np.all(given == 0), 0, t)
-
-
-switches.asking(Dual.interpret, _interpreting)

@@ -84,7 +84,7 @@ def _ordered(name: str, a: Any, q: Any, most: int, axis: Any, keepdims: bool) ->
     kept = tuple(i for i in range(a.ndim) if i not in gone)
     shape = tuple(a.shape[i] for i in kept)
     # a tensor can be indexed by what is different for each example of vmap
-    x = as_tensor(np.sort(np.reshape(np.transpose(a, kept + gone), (*shape, -1)), axis=-1))
+    x: Any = as_tensor(np.sort(np.reshape(np.transpose(a, kept + gone), (*shape, -1)), axis=-1))
     n, rank = x.shape[-1], np.ndim(q)
     if not n:
         raise ShapeError(f"{name}: there is nothing along axis {axis} of shape {a.shape}.")

@@ -91,7 +91,17 @@ def _list_public_names() -> dict[str, list[str]]:
 
 
 def _public_names(module: ModuleType) -> list[str]:
-    return [n for n in getattr(module, "__all__", None) or dir(module) if not n.startswith("_")]
+    """Return the names that a module is for: its ``__all__``, or what it has beside its own submodules."""
+    space = vars(module)
+    if isinstance(space.get("__dir__"), FunctionType):
+        return dir(module)
+    return [n for n in space.get("__all__") or sorted(space) if not n.startswith("_") and _is_exported(space[n])]
+
+
+def _is_exported(value: Any) -> bool:
+    if isinstance(value, ModuleType):
+        return value.__name__ in MODULES.values()
+    return type(value).__module__ != "__future__"
 
 
 def install_answers(*modules: str) -> None:
@@ -100,6 +110,7 @@ def install_answers(*modules: str) -> None:
         module = sys.modules[MODULES[name]]
         namespace = vars(module)
         namespace.setdefault("__getattr__", partial(_raise_name_error, name))
+        namespace.setdefault("__dir__", partial(_public_names, module))
         for attribute in _public_names(module):
             if _is_own(namespace.get(attribute)):
                 namespace[attribute] = check_keywords(namespace[attribute])
@@ -151,10 +162,12 @@ def _install_missing_methods(cls: type) -> None:
         setattr(cls, name, kind(name, f"{x}.{name} is {answers[name]}."))
 
 
-def _list_attributes(self: Any) -> list[str]:
-    """``dir(instance)`` without the descriptors of missing methods."""
+def _list_attributes(self: object) -> list[str]:
+    """List the public attributes of an instance: not the descriptors of missing methods, nor what the engine stores."""
     parts = type(self).__mro__
-    return [n for n in object.__dir__(self) if not any(isinstance(vars(part).get(n), _MissingMethod) for part in parts)]
+    hidden = {n for part in parts for n in vars(part).get("_internal", ())}
+    missing = {n for part in parts for n, value in vars(part).items() if isinstance(value, _MissingMethod)}
+    return [n for n in object.__dir__(self) if not n.startswith("_") and n not in hidden and n not in missing]
 
 
 def _to_camel_case(name: str) -> str:

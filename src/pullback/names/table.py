@@ -31,6 +31,7 @@ MODULES = {  # the public modules, and where they are
     "pb.math": "pullback.ops.math",
     "pb.fused": "pullback.ops.fused",
     "pb.errors": "pullback.errors",
+    "pb.typing": "pullback.typing",
 }
 
 ALIASES = {  # these work: the gradient functions of TensorFlow.js and TensorFlow, as they are spelt there

@@ -19,7 +19,7 @@ Shape = tuple[int, ...]
 def one_by_one(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """The op on each example by itself: what always works."""
     n = examples(args, on)
-    each = [op.call([a[i] if b else a for a, b in zip(args, on, strict=True)], params) for i in range(n)]
+    each = [op.call_example(i, args, on, params) for i in range(n)]
     if not n:  # no example to learn from what results are like: one of zeros
         blank = [np.zeros(a.shape[1:], a.dtype) if b else a for a, b in zip(args, on, strict=True)]
         return tree_of_rows(lambda *rows: np.stack(rows)[:0], [op.call(blank, params)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import ndarray
@@ -17,6 +17,9 @@ from pullback.numerics.adjoints import nothing, select
 from pullback.numerics.axis_arguments import over
 from pullback.numerics.batching import leading
 from pullback.numerics.small_arrays import quick_max, quick_sum, zeros
+
+if TYPE_CHECKING:
+    from pullback.typing import Axis, TensorLike
 
 __all__ = [
     "relu", "relu6", "leaky_relu", "prelu", "elu", "selu", "step",
@@ -68,7 +71,7 @@ def _let_through(g: Any, z: Any) -> Any:
 
 
 @op(_relu, acts=elementwise1, d=partials(lambda g, z: _let_through(g, z)), lower=scalar(lambda s, x: s.maximum(x, 0)))
-def relu(x: Any, /) -> Any:
+def relu(x: TensorLike, /) -> Any:
     """``x`` where it is positive, else 0; its derivative at 0 is 0.
 
     >>> pb.relu(np.array([-1.0, 2.0]))
@@ -87,7 +90,7 @@ def _relu6(x: Any) -> Any:
     d=partials(lambda g, x: g * ((x > 0) & (x <= 6))),
     lower=scalar(lambda s, x: s.minimum(s.maximum(x, 0), 6)),
 )
-def relu6(x: Any, /) -> Any:
+def relu6(x: TensorLike, /) -> Any:
     """``x`` kept between 0 and 6.
 
     >>> pb.relu6(np.array([-1.0, 2.0, 8.0]))
@@ -120,7 +123,7 @@ def _leaky_relu(x: Any, alpha: Any = 0.2) -> Any:
     run=_leaky_relu,
     lower=scalar(lambda s, x, alpha: s.select(s.greater(x, 0), x, x * _given(alpha, 0.2))),
 )
-def leaky_relu(x: Any, /, alpha: float = 0.2) -> Any:
+def leaky_relu(x: TensorLike, /, alpha: float = 0.2) -> Any:
     """``x`` where it is positive, else ``alpha * x``.
 
     >>> pb.leaky_relu(np.array([-1.0, 2.0]))
@@ -140,7 +143,7 @@ def _prelu(x: Any, alpha: Any) -> Any:
     d=partials(lambda g, x, alpha: select(x > 0, g, g * alpha), lambda g, x: select(x > 0, 0, g * x)),
     lower=scalar(lambda s, x, alpha: s.select(s.less(x, 0), x * alpha, x)),
 )
-def prelu(x: Any, alpha: Any, /) -> Any:
+def prelu(x: TensorLike, alpha: TensorLike, /) -> Any:
     """``leaky_relu`` whose slope is a tensor, to be learned.
 
     >>> pb.prelu(np.array([-1.0, 2.0]), np.array([0.5, 0.5]))
@@ -161,7 +164,7 @@ def _elu(x: Any) -> Any:
     d=partials(lambda g, z: g + g * np.minimum(z, 0)),
     lower=scalar(lambda s, x: s.select(s.greater(x, 0), x, s.expm1(s.minimum(x, 0)))),
 )
-def elu(x: Any, /) -> Any:
+def elu(x: TensorLike, /) -> Any:
     """``x`` where it is positive, else ``exp(x) - 1``.
 
     >>> pb.elu(np.array([-100.0, 2.0]))
@@ -182,7 +185,7 @@ def _selu(x: Any) -> Any:
     d=partials(lambda g, z: select(z > 0, g * SELU_SCALE, g * (z + SELU_DEPTH))),
     lower=scalar(lambda s, x: s.select(s.greater(x, 0), x * SELU_SCALE, s.expm1(s.minimum(x, 0)) * SELU_DEPTH)),
 )
-def selu(x: Any, /) -> Any:
+def selu(x: TensorLike, /) -> Any:
     """``elu`` with the two scales that keep mean 0 and variance 1 through a network.
 
     >>> pb.selu(np.array([-1.0, 1.0]))
@@ -202,7 +205,7 @@ def _step(x: Any, alpha: Any = 0.0) -> Any:
     run=_step,
     lower=scalar(lambda s, x, alpha: s.select(s.isnan(x), x, s.select(s.greater(x, 0), 1.0, _given(alpha, 0.0)))),
 )
-def step(x: Any, /, alpha: float = 0.0) -> Any:
+def step(x: TensorLike, /, alpha: float = 0.0) -> Any:
     """1 where ``x`` is positive, else ``alpha``; its derivative is 0.
 
     >>> pb.step(np.array([-1.0, 2.0]), 0.5)
@@ -241,7 +244,7 @@ def _share(e: Any) -> Any:
     d=partials(lambda z: z - z * z),
     lower=scalar(lambda s, x: _share(s.exp(s.minimum(x, 40)))),  # from there on it is 1
 )
-def sigmoid(x: Any, /) -> Any:
+def sigmoid(x: TensorLike, /) -> Any:
     """``1 / (1 + exp(-x))``, without overflow.
 
     >>> pb.sigmoid(np.array([-1000.0, 0.0, 1000.0]))
@@ -259,7 +262,7 @@ def _softplus(x: Any) -> Any:
     d=partials(lambda g, z: -(g * np.expm1(-z))),
     lower=scalar(lambda s, x: s.maximum(x, 0) + s.log1p(s.exp(-s.absolute(x)))),
 )
-def softplus(x: Any, /) -> Any:
+def softplus(x: TensorLike, /) -> Any:
     """``log(1 + exp(x))``, without overflow.
 
     >>> pb.softplus(np.array([-1000.0, 0.0, 1000.0]))
@@ -277,7 +280,7 @@ def _log_sigmoid(x: Any) -> Any:
     d=partials(lambda g, z: -(g * np.expm1(z))),
     lower=scalar(lambda s, x: -(s.maximum(-x, 0) + s.log1p(s.exp(-s.absolute(x))))),
 )
-def log_sigmoid(x: Any, /) -> Any:
+def log_sigmoid(x: TensorLike, /) -> Any:
     """``log(sigmoid(x))``, without overflow.
 
     >>> pb.log_sigmoid(np.array([-1000.0, 0.0]))
@@ -286,7 +289,7 @@ def log_sigmoid(x: Any, /) -> Any:
 
 
 @method
-def swish(x: Any) -> Any:
+def swish(x: TensorLike) -> Any:
     """``x * sigmoid(x)``.
 
     >>> pb.swish(np.array([-1000.0, 0.0, 3.0]))
@@ -361,7 +364,7 @@ def _softmax_rule(g: Any, z: Any, dim: Any, axis: Any) -> Any:
 
 
 @op(_softmax, acts=_over("softmax"), d=partials(_softmax_rule), run=_softmax, lower=made_of(_composed_softmax))
-def softmax(logits: Any, /, dim: Any = -1, axis: Any = None) -> Any:
+def softmax(logits: TensorLike, /, dim: int = -1, axis: Axis = None) -> Any:
     """``exp(logits)`` divided by its sum over ``dim``, which may be called ``axis`` too.
 
     >>> pb.softmax(np.array([1000.0, 1000.0]))
@@ -385,7 +388,7 @@ def _log_softmax(x: Any, axis: Any = -1) -> Any:
     run=_log_softmax,
     lower=made_of(_composed_log_softmax),
 )
-def log_softmax(logits: Any, /, axis: Any = -1) -> Any:
+def log_softmax(logits: TensorLike, /, axis: Axis = -1) -> Any:
     """The logarithm of ``softmax``, precise where that is near 0.
 
     >>> pb.log_softmax(np.array([0.0, 1000.0]))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from pullback.core.op import method, op
 from pullback.core.tensor import Tensor, concrete
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.batching import folded
+
+if TYPE_CHECKING:
+    from pullback.typing import Array, Lengths, ShapeLike, TensorLike
 
 __all__ = [
     "batch_to_space_nd", "broadcast_args", "depth_to_space", "ensure_shape", "meshgrid", "space_to_batch_nd",
@@ -130,7 +134,7 @@ def _to_space(g: Any, block_shape: Any, paddings: Any) -> Any:
     run=_batch_to_space,
     lower=made_of(_batch_to_space),
 )  # fmt: skip
-def batch_to_space_nd(x: Any, /, block_shape: Any, crops: Any) -> Any:
+def batch_to_space_nd(x: TensorLike, /, block_shape: Lengths | Array, crops: Sequence[Any] | Array) -> Any:
     """The batch laid out in blocks of ``block_shape`` in space, from which ``crops`` are cut off.
 
     >>> batch_to_space_nd(np.array([[1.0], [2.0], [3.0], [4.0]]), [2], [[0, 0]])
@@ -155,7 +159,7 @@ def batch_to_space_nd(x: Any, /, block_shape: Any, crops: Any) -> Any:
     run=_space_to_batch,
     lower=made_of(_space_to_batch),
 )  # fmt: skip
-def space_to_batch_nd(x: Any, /, block_shape: Any, paddings: Any) -> Any:
+def space_to_batch_nd(x: TensorLike, /, block_shape: Lengths | Array, paddings: Sequence[Any] | Array) -> Any:
     """Space, padded with zeros, cut into blocks of ``block_shape`` whose places become part of the batch.
 
     >>> space_to_batch_nd(np.array([[1.0, 3.0], [2.0, 4.0]]), [2], [[0, 0]])
@@ -241,7 +245,7 @@ def _to_width(g: Any, block_size: Any, data_format: Any) -> Any:
     run=_depth_to_space,
     lower=made_of(_depth_to_space),
 )  # fmt: skip
-def depth_to_space(x: Any, /, block_size: int, data_format: str = "NHWC") -> Any:
+def depth_to_space(x: TensorLike, /, block_size: int, data_format: str = "NHWC") -> Any:
     """The depth of each pixel laid out as a block of pixels.
 
     >>> depth_to_space(np.array([1.0, 2.0, 3.0, 4.0]).reshape(1, 1, 1, 4), 2)[0, :, :, 0]
@@ -264,7 +268,7 @@ def depth_to_space(x: Any, /, block_size: int, data_format: str = "NHWC") -> Any
     run=_space_to_depth,
     lower=made_of(_space_to_depth),
 )  # fmt: skip
-def space_to_depth(x: Any, /, block_size: int, data_format: str = "NHWC") -> Any:
+def space_to_depth(x: TensorLike, /, block_size: int, data_format: str = "NHWC") -> Any:
     """Each block of pixels stacked into the depth of one pixel.
 
     >>> space_to_depth(np.array([[1.0, 2.0], [3.0, 4.0]]).reshape(1, 2, 2, 1), 2)[0, 0, 0]
@@ -304,7 +308,7 @@ def _agreed(a: Any, b: Any) -> Any:
     d=constant(),
     run=_agreed,
 )  # fmt: skip
-def broadcast_args(s0: Any, s1: Any, /) -> Any:
+def broadcast_args(s0: TensorLike, s1: TensorLike, /) -> Any:
     """The shape that two shapes broadcast to; all three are vectors of integers.
 
     >>> broadcast_args(np.array([2, 1]), np.array([3]))
@@ -313,7 +317,7 @@ def broadcast_args(s0: Any, s1: Any, /) -> Any:
 
 
 @method
-def ensure_shape(x: Any, shape: Any) -> Any:
+def ensure_shape(x: TensorLike, shape: ShapeLike) -> Any:
     """``x`` itself, if it has this shape; ``None`` stands for any length.
 
     >>> ensure_shape(np.ones((2, 3)), [None, 3]).shape
@@ -328,7 +332,7 @@ def ensure_shape(x: Any, shape: Any) -> Any:
     return x
 
 
-def meshgrid(*xs: Any, indexing: str = "xy", sparse: bool = False) -> tuple[Any, ...]:
+def meshgrid(*xs: TensorLike, indexing: str = "xy", sparse: bool = False) -> tuple[Any, ...]:
     """The coordinates of every point of a grid, one result for each vector of coordinates along an axis.
 
     With ``"xy"`` the first one runs along the columns, with ``"ij"`` along the rows.

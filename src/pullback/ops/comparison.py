@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from pullback.core.lowering import scalar
 from pullback.core.op import alias, op
 from pullback.core.tensor import Tensor
 from pullback.numerics.adjoints import select
+
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike
 
 __all__ = [
     "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
@@ -36,7 +39,7 @@ class _Sampled(broadcast):
 
 
 @op(np.equal, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.equal(x, y)))
-def equal(x: Any, y: Any, /) -> Any:
+def equal(x: TensorLike, y: TensorLike, /) -> Any:
     """Where ``x`` and ``y`` agree.
 
     >>> pb.equal(2.0, 1.0)
@@ -45,7 +48,7 @@ def equal(x: Any, y: Any, /) -> Any:
 
 
 @op(np.not_equal, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.not_equal(x, y)))
-def not_equal(x: Any, y: Any, /) -> Any:
+def not_equal(x: TensorLike, y: TensorLike, /) -> Any:
     """Where ``x`` and ``y`` differ; NaN differs from everything.
 
     >>> pb.not_equal(2.0, 1.0)
@@ -66,7 +69,7 @@ setattr(Tensor, "__ne__", _of_numbers(not_equal))  # noqa: B010
 
 
 @op(np.less, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.less(x, y)))
-def less(x: Any, y: Any, /) -> Any:
+def less(x: TensorLike, y: TensorLike, /) -> Any:
     """Where ``x < y``.
 
     >>> pb.less(np.array([1.0, 2.0]), 2.0)
@@ -75,7 +78,7 @@ def less(x: Any, y: Any, /) -> Any:
 
 
 @op(np.less_equal, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.less_equal(x, y)))
-def less_equal(x: Any, y: Any, /) -> Any:
+def less_equal(x: TensorLike, y: TensorLike, /) -> Any:
     """Where ``x <= y``.
 
     >>> pb.less_equal(np.array([1.0, 2.0]), 1.0)
@@ -84,7 +87,7 @@ def less_equal(x: Any, y: Any, /) -> Any:
 
 
 @op(np.greater, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.greater(x, y)))
-def greater(x: Any, y: Any, /) -> Any:
+def greater(x: TensorLike, y: TensorLike, /) -> Any:
     """Where ``x > y``.
 
     >>> pb.greater(2.0, 1.0)
@@ -93,7 +96,7 @@ def greater(x: Any, y: Any, /) -> Any:
 
 
 @op(np.greater_equal, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.greater_equal(x, y)))
-def greater_equal(x: Any, y: Any, /) -> Any:
+def greater_equal(x: TensorLike, y: TensorLike, /) -> Any:
     """Where ``x >= y``.
 
     >>> pb.greater_equal(np.array([1.0, 2.0]), 2.0)
@@ -105,7 +108,7 @@ def greater_equal(x: Any, y: Any, /) -> Any:
 
 
 @op(np.logical_and, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.logical_and(x, y)))
-def logical_and(x: Any, y: Any, /) -> Any:
+def logical_and(x: TensorLike, y: TensorLike, /) -> Any:
     """Where both are true, that is, not 0.
 
     >>> pb.logical_and(np.array([True, True]), np.array([True, False]))
@@ -114,7 +117,7 @@ def logical_and(x: Any, y: Any, /) -> Any:
 
 
 @op(np.logical_or, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.logical_or(x, y)))
-def logical_or(x: Any, y: Any, /) -> Any:
+def logical_or(x: TensorLike, y: TensorLike, /) -> Any:
     """Where at least one is true.
 
     >>> pb.logical_or(np.array([True, False]), False)
@@ -123,7 +126,7 @@ def logical_or(x: Any, y: Any, /) -> Any:
 
 
 @op(np.logical_xor, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.logical_xor(x, y)))
-def logical_xor(x: Any, y: Any, /) -> Any:
+def logical_xor(x: TensorLike, y: TensorLike, /) -> Any:
     """Where exactly one is true.
 
     >>> pb.logical_xor(np.array([True, False]), True)
@@ -132,7 +135,7 @@ def logical_xor(x: Any, y: Any, /) -> Any:
 
 
 @op(np.logical_not, acts=elementwise1, d=constant(), lower=scalar(lambda s, x: s.logical_not(x)))
-def logical_not(x: Any, /) -> Any:
+def logical_not(x: TensorLike, /) -> Any:
     """Where ``x`` is false.
 
     >>> pb.logical_not(np.array([True, False]))
@@ -150,7 +153,7 @@ _WHOLE = _Sampled(
 
 
 @op(np.bitwise_and, acts=_WHOLE, d=constant(), lower=scalar(lambda s, x, y: s.bitwise_and(x, y)))
-def bitwise_and(x: Any, y: Any, /) -> Any:
+def bitwise_and(x: TensorLike, y: TensorLike, /) -> Any:
     """The bits that both integers have; of bools, where both are true.
 
     >>> pb.bitwise_and(6, 3)
@@ -159,7 +162,7 @@ def bitwise_and(x: Any, y: Any, /) -> Any:
 
 
 @op(np.bitwise_or, acts=_WHOLE, d=constant(), lower=scalar(lambda s, x, y: s.bitwise_or(x, y)))
-def bitwise_or(x: Any, y: Any, /) -> Any:
+def bitwise_or(x: TensorLike, y: TensorLike, /) -> Any:
     """The bits that at least one integer has.
 
     >>> pb.bitwise_or(6, 3)
@@ -168,7 +171,7 @@ def bitwise_or(x: Any, y: Any, /) -> Any:
 
 
 @op(np.bitwise_xor, acts=_WHOLE, d=constant(), lower=scalar(lambda s, x, y: s.bitwise_xor(x, y)))
-def bitwise_xor(x: Any, y: Any, /) -> Any:
+def bitwise_xor(x: TensorLike, y: TensorLike, /) -> Any:
     """The bits that exactly one integer has.
 
     >>> pb.bitwise_xor(6, 3)
@@ -188,7 +191,7 @@ def bitwise_xor(x: Any, y: Any, /) -> Any:
     d=constant(),
     lower=scalar(lambda s, x: s.invert(x)),
 )
-def invert(x: Any, /) -> Any:
+def invert(x: TensorLike, /) -> Any:
     """Every bit the other way; of bools, where ``x`` is false.
 
     >>> pb.invert(np.array([True, False]))
@@ -200,7 +203,7 @@ def invert(x: Any, /) -> Any:
 
 
 @op(np.isnan, acts=elementwise1, d=constant(), lower=scalar(lambda s, x: s.isnan(x)))
-def is_nan(x: Any, /) -> Any:
+def is_nan(x: TensorLike, /) -> Any:
     """Where ``x`` is not a number.
 
     >>> pb.is_nan(np.array([1.0, np.nan]))
@@ -209,7 +212,7 @@ def is_nan(x: Any, /) -> Any:
 
 
 @op(np.isinf, acts=elementwise1, d=constant(), lower=scalar(lambda s, x: s.isinf(x)))
-def is_inf(x: Any, /) -> Any:
+def is_inf(x: TensorLike, /) -> Any:
     """Where ``x`` is infinite, of either sign.
 
     >>> pb.is_inf(np.array([1.0, -np.inf]))
@@ -218,7 +221,7 @@ def is_inf(x: Any, /) -> Any:
 
 
 @op(np.isfinite, acts=elementwise1, d=constant(), lower=scalar(lambda s, x: s.isfinite(x)))
-def is_finite(x: Any, /) -> Any:
+def is_finite(x: TensorLike, /) -> Any:
     """Where ``x`` is neither infinite nor NaN.
 
     >>> pb.is_finite(np.array([1.0, np.inf, np.nan]))
@@ -248,7 +251,7 @@ def is_finite(x: Any, /) -> Any:
     run=select,
     lower=scalar(lambda s, condition, a, b: s.select(condition, a, b)),
 )
-def where(condition: Any, a: Any, b: Any, /) -> Any:
+def where(condition: TensorLike, a: TensorLike, b: TensorLike, /) -> Any:
     """``a`` where the condition holds, else ``b``; the gradient goes where the value came from.
 
     >>> pb.where(np.array([True, False]), np.array([1.0, 2.0]), 0.0)
@@ -256,7 +259,7 @@ def where(condition: Any, a: Any, b: Any, /) -> Any:
     """
 
 
-def _where(a: Any, condition: Any, b: Any) -> Any:
+def _where(a: Tensor, condition: TensorLike, b: TensorLike) -> Any:
     """Itself where the condition holds, else ``b``: TensorFlow.js's order for the method.
 
     >>> pb.tensor([1.0, 2.0]).where([True, False], 0.0)

@@ -6,7 +6,7 @@ only what treats the two parts differently has something to say about complex nu
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from pullback.core.tensor import NUMPY, Tensor
 from pullback.core.writes import link_part
 from pullback.errors import ArgumentError
 from pullback.numerics.adjoints import nonzero, nothing
+
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike
 
 __all__ = ["angle", "complex", "conj", "conjugate", "imag", "real"]
 
@@ -40,7 +43,7 @@ parts = Parts("()->()")
 
 
 @op(np.real, acts=parts, d=linear(lambda g: g), run=lambda x: x.real.copy() if is_complex(x) else x)
-def real(x: Any, /) -> Any:
+def real(x: TensorLike, /) -> Any:
     """The real part; of real numbers they themselves.
 
     >>> pb.real(np.array([1 + 2j, 3 - 4j]))
@@ -54,7 +57,7 @@ def real(x: Any, /) -> Any:
     d=linear(lambda g, x: g * 1j if is_complex(x) else nothing(g)),
     run=lambda x: x.imag.copy() if is_complex(x) else np.zeros(x.shape, x.dtype)[()],
 )
-def imag(x: Any, /) -> Any:
+def imag(x: TensorLike, /) -> Any:
     """The imaginary part; of real numbers 0.
 
     >>> pb.imag(np.array([1 + 2j, 3 - 4j]))
@@ -63,7 +66,7 @@ def imag(x: Any, /) -> Any:
 
 
 @op(np.conjugate, acts=parts, d=linear(lambda g: np.conjugate(g)))
-def conj(x: Any, /) -> Any:
+def conj(x: TensorLike, /) -> Any:
     """The complex conjugate; of real numbers they themselves.
 
     >>> pb.conj(np.array([1 + 2j, 3 - 4j]))
@@ -88,7 +91,7 @@ def angle_of(x: Any) -> Any:
     run=angle_of,
     domain=(0.5, 2.0),
 )
-def angle(x: Any, /) -> Any:
+def angle(x: TensorLike, /) -> Any:
     """The angle from the positive real axis, between -π and π; its derivative at 0 is 0.
 
     >>> pb.angle(np.array([1.0, 1j, -1j]))
@@ -112,7 +115,7 @@ def _joined(real: Any, imag: Any) -> Any:
     d=rule(lambda g: g, lambda g: g * 1j, jvp=lambda dreal, dimag: dreal + dimag * 1j),
     run=_joined,
 )
-def complex(real: Any, imag: Any, /) -> Any:
+def complex(real: TensorLike, imag: TensorLike, /) -> Any:
     """The complex numbers with these real and imaginary parts.
 
     >>> pb.complex(np.array([1.0, 3.0]), np.array([2.0, -4.0]))
@@ -137,5 +140,6 @@ def _imaginary_part(x: Any) -> Any:
     return link_part(imag(x), x, imag, lambda base, value: complex(real(base), value))
 
 
-Tensor.real, Tensor.imag = property(_real_part), property(_imaginary_part)  # as NumPy has them
+setattr(Tensor, "real", property(_real_part))  # noqa: B010  # as NumPy has them
+setattr(Tensor, "imag", property(_imaginary_part))  # noqa: B010
 NUMPY[np.real], NUMPY[np.imag] = (lambda val: _real_part(val)), (lambda val: _imaginary_part(val))

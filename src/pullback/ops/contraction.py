@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import prod
 from string import ascii_letters
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import ndarray
@@ -14,12 +14,14 @@ from numpy import ndarray
 from pullback.core.axes import Sample, Shape, broadcast, moves
 from pullback.core.calculus import linear
 from pullback.core.lowering import call, made_of
-from pullback.core.op import WEAK, alias, method, op, operand
-from pullback.core.tensor import Tensor
+from pullback.core.op import REGISTRY, WEAK, alias, method, observable, op, operand
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.adjoints import T
 from pullback.numerics.axis_arguments import listed, over
 from pullback.numerics.small_arrays import columns_times_rows
+
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike, Value
 
 __all__ = ["dot", "einsum", "inner", "mat_mul", "matmul", "outer", "outer_product", "tensordot", "vdot"]
 
@@ -107,7 +109,7 @@ def into_right(g: Any, x: Any) -> Any:
     run=times,
     lower=call("gemm"),
 )
-def matmul(x: Any, y: Any, /) -> Any:
+def matmul(x: TensorLike, y: TensorLike, /) -> Any:
     """The matrix product ``x @ y`` over the last two axes; leading axes broadcast, vectors are rows or columns.
 
     >>> pb.matmul(np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]]))
@@ -116,7 +118,7 @@ def matmul(x: Any, y: Any, /) -> Any:
 
 
 @method
-def mat_mul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False) -> Any:
+def mat_mul(a: TensorLike, b: TensorLike, transpose_a: bool = False, transpose_b: bool = False) -> Any:
     """The matrix product over the last two axes, either operand transposed first if wished; leading axes broadcast.
 
     >>> pb.mat_mul(np.array([[1.0], [2.0]]), np.array([[3.0], [4.0]]), transpose_a=True)
@@ -141,9 +143,9 @@ def transposed(x: Any, name: str) -> Any:
 # ---- any axes against any
 
 
-def together(*xs: Any) -> list[Any]:
+def together(*xs: TensorLike) -> list[Value]:
     """The operands as things that have a shape; a Python number takes the dtype of the others, if it can."""
-    ready = [x if hasattr(x, "dtype") or type(x) in WEAK else operand(x) for x in xs]
+    ready: list[Any] = [x if hasattr(x, "dtype") or type(x) in WEAK else operand(x) for x in xs]
     dtypes = [x.dtype for x in ready if hasattr(x, "dtype")]
     if not dtypes or len(dtypes) == len(ready):
         return [operand(x) for x in ready]
@@ -257,7 +259,7 @@ def contract_examples(op: Any, args: Sequence[Any], on: Sequence[bool], params: 
     run=contracted,
     lower=made_of(composed),
 )
-def contract(x: Any, y: Any, /, equation: str) -> Any:
+def contract(x: TensorLike, y: TensorLike, /, equation: str) -> Any:
     """Two operands multiplied and summed as in ``einsum``, every label being in two of the three terms at least.
 
     >>> contract(np.ones((2, 3)), np.ones((3, 4)), "ij,jk->ki").shape
@@ -266,7 +268,7 @@ def contract(x: Any, y: Any, /, equation: str) -> Any:
 
 
 @method
-def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+def tensordot(a: TensorLike, b: TensorLike, axes: int | Sequence[Any] = 2) -> Any:
     """Products summed over the last ``axes`` axes of ``a`` and the first of ``b``, or over the two lists of axes given.
 
     >>> pb.tensordot(np.ones((2, 3, 4)), np.ones((3, 4, 5))).shape
@@ -307,7 +309,7 @@ def spelled(n: int, m: int, of_a: tuple[int, ...], of_b: tuple[int, ...]) -> str
 
 
 @method
-def dot(a: Any, b: Any) -> Any:
+def dot(a: TensorLike, b: TensorLike) -> Any:
     """The product of vectors, matrices or scalars; in general over ``a``'s last axis and ``b``'s last but one.
 
     >>> pb.dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
@@ -326,7 +328,7 @@ def dot(a: Any, b: Any) -> Any:
 
 
 @method
-def inner(a: Any, b: Any) -> Any:
+def inner(a: TensorLike, b: TensorLike) -> Any:
     """The product over the last axis of both.
 
     >>> pb.inner(np.ones((2, 3)), np.ones((4, 3))).shape
@@ -341,7 +343,7 @@ def inner(a: Any, b: Any) -> Any:
 
 
 @method
-def vdot(a: Any, b: Any) -> Any:
+def vdot(a: TensorLike, b: TensorLike) -> Any:
     """The sum of the products of all elements of ``a``, conjugated if they are complex, with those of ``b``.
 
     >>> pb.vdot(np.ones((2, 3)), np.ones(6))
@@ -355,7 +357,7 @@ def vdot(a: Any, b: Any) -> Any:
 
 
 @method
-def outer_product(a: Any, b: Any) -> Any:
+def outer_product(a: TensorLike, b: TensorLike) -> Any:
     """Every element of ``a`` times every element of ``b``, as a matrix.
 
     >>> pb.outer_product(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
@@ -425,7 +427,7 @@ def reduced(x: Any, term: str, want: str) -> Any:
         return x
     once = "".join(dict.fromkeys(term))
     if once != term:
-        x = getattr(Tensor, "_diagonal_part")(x, f"{term}->{once}")  # noqa: B009  # an op of another room
+        x = REGISTRY["diagonal_part"].function(x, f"{term}->{once}")
     gone = tuple(i for i, label in enumerate(once) if label not in want)
     if gone:
         x = np.sum(x, axis=gone)
@@ -433,7 +435,8 @@ def reduced(x: Any, term: str, want: str) -> Any:
     return x if left == want else np.transpose(x, tuple(left.index(label) for label in want))
 
 
-def einsum(equation: str, *operands: Any) -> Any:
+@observable
+def einsum(equation: str, *operands: TensorLike) -> Any:
     """Products summed over labelled axes: labels that are not in the result are summed over.
 
     Repeated labels take a diagonal, ``...`` stands for any axes, and without ``->`` the result has the labels that

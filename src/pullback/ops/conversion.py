@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,11 +16,14 @@ from pullback.core.tape import ARRAYS, as_tensor
 from pullback.core.tensor import NUMPY
 from pullback.numerics.batching import leading
 
+if TYPE_CHECKING:
+    from pullback.typing import DType, TensorLike
+
 __all__ = ["clone", "identity", "cast", "astype", "to_float", "to_int", "to_bool"]
 
 
 @op(np.copy, acts=elementwise1, d=partials(1), run=lambda x: x.copy(), lower=scalar(lambda s, x: x))
-def clone(x: Any, /) -> Any:
+def clone(x: TensorLike, /) -> Any:
     """A tensor of its own with the same values, through which gradients pass.
 
     >>> pb.grad(lambda x: pb.clone(x) * x)(3.0)
@@ -50,7 +53,7 @@ def _as_float(x: Any, dtype: Any, source: Any) -> Any:
     run=_as_float,
     lower=call("cast"),
 )
-def cast_to_float(x: Any, /, dtype: Any, source: Any) -> Any:
+def cast_to_float(x: TensorLike, /, dtype: DType, source: DType) -> Any:
     """``cast`` to a float or complex dtype; ``source`` is the dtype that the cotangent gets.
 
     >>> cast_to_float(pb.tensor([1.5]), np.float64, np.float32).dtype
@@ -69,7 +72,7 @@ def _as_whole(x: Any, dtype: Any) -> Any:
     run=_as_whole,
     lower=call("cast"),
 )
-def cast_to_whole(x: Any, /, dtype: Any) -> Any:
+def cast_to_whole(x: TensorLike, /, dtype: DType) -> Any:
     """``cast`` to integers or bools, which have no derivative.
 
     >>> cast_to_whole(pb.tensor([1.5]), np.int32)
@@ -78,7 +81,7 @@ def cast_to_whole(x: Any, /, dtype: Any) -> Any:
 
 
 @method
-def cast(x: Any, dtype: Any) -> Any:
+def cast(x: TensorLike, dtype: DType) -> Any:
     """``x`` in another dtype.  Between floats the gradient is cast back; integers and bools carry none.
 
     Of complex numbers it is the real part, unless the dtype is complex too.
@@ -94,7 +97,7 @@ def cast(x: Any, dtype: Any) -> Any:
 
 
 @method
-def to_float(x: Any) -> Any:
+def to_float(x: TensorLike) -> Any:
     """``x`` as float32.
 
     >>> pb.tensor([True, False]).to_float()
@@ -104,7 +107,7 @@ def to_float(x: Any) -> Any:
 
 
 @method
-def to_int(x: Any) -> Any:
+def to_int(x: TensorLike) -> Any:
     """``x`` as int32, cut off towards 0.
 
     >>> pb.tensor([1.7]).to_int()
@@ -114,7 +117,7 @@ def to_int(x: Any) -> Any:
 
 
 @method
-def to_bool(x: Any) -> Any:
+def to_bool(x: TensorLike) -> Any:
     """Where ``x`` is not 0.
 
     >>> pb.tensor([1.7, 0.0]).to_bool()

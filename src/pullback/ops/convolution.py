@@ -8,7 +8,7 @@ windows are laid out as rows, a part at a time that stays in the cache, and BLAS
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from pullback.numerics.batched_windows import (
 from pullback.numerics.blas import add_turned_products, aligned, sum_of_products
 from pullback.numerics.windows import Windows, channels_last, framed, layered_windows, panes, parts, planned, unframed
 from pullback.numerics.winograd import pair_convolve, pair_convolve_filter, pairs_pay
+
+if TYPE_CHECKING:
+    from pullback.typing import Lengths, Padding, ShapeLike, TensorLike
 
 __all__ = [
     "conv1d", "conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose", "depthwise_conv2d", "separable_conv2d",
@@ -141,7 +144,7 @@ def _to_filter_of_adjoint(g: Any, x: Any, windows: Windows) -> Any:
     lower=over_windows("convolve"),
     run=each(_convolve, small_convolutions),
 )
-def convolve(x: Any, filter: Any, /, windows: Windows) -> Any:
+def convolve(x: TensorLike, filter: TensorLike, /, windows: Windows) -> Any:
     """The sum over each window of ``x`` times ``filter``; what conv1d, conv2d and conv3d are made of.
 
     >>> convolve(np.ones((1, 3, 1)), np.ones((2, 1, 1)), planned("conv1d", (3,), (2,))).ravel()
@@ -159,7 +162,7 @@ def convolve(x: Any, filter: Any, /, windows: Windows) -> Any:
     lower=over_windows("convolve_input"),
     run=each(_convolve_input, small_convolutions_input),
 )
-def convolve_input(x: Any, filter: Any, /, windows: Windows, shape: Ints) -> Any:
+def convolve_input(x: TensorLike, filter: TensorLike, /, windows: Windows, shape: Ints) -> Any:
     """The adjoint of ``convolve`` in the image, which has ``shape``: every window receives its part of ``filter``.
 
     >>> convolve_input(np.ones((1, 2, 1)), np.ones((2, 1, 1)), planned("conv1d", (3,), (2,)), (1, 3, 1)).ravel()
@@ -181,7 +184,7 @@ def convolve_input(x: Any, filter: Any, /, windows: Windows, shape: Ints) -> Any
     lower=over_windows("convolve_filter"),
     run=each(_convolve_filter, small_convolutions_filter),
 )
-def convolve_filter(x: Any, y: Any, /, windows: Windows) -> Any:
+def convolve_filter(x: TensorLike, y: TensorLike, /, windows: Windows) -> Any:
     """The adjoint of ``convolve`` in the filter, given the image and the cotangent of the result.
 
     >>> convolve_filter(np.ones((1, 3, 1)), np.ones((1, 2, 1)), planned("conv1d", (3,), (2,))).ravel()
@@ -270,7 +273,7 @@ def _depthwise_to_filter_of_adjoint(g: Any, x: Any, windows: Windows) -> Any:
     lower=over_windows("depthwise"),
     run=_depthwise,
 )
-def depthwise(x: Any, filter: Any, /, windows: Windows) -> Any:
+def depthwise(x: TensorLike, filter: TensorLike, /, windows: Windows) -> Any:
     """``convolve`` of each channel with filters of its own; what depthwise_conv2d is made of.
 
     >>> depthwise(np.ones((1, 3, 1)), np.ones((2, 1, 2)), planned("depthwise", (3,), (2,))).shape
@@ -288,7 +291,7 @@ def depthwise(x: Any, filter: Any, /, windows: Windows) -> Any:
     lower=over_windows("depthwise_input"),
     run=_depthwise_input,
 )
-def depthwise_input(x: Any, filter: Any, /, windows: Windows, shape: Ints) -> Any:
+def depthwise_input(x: TensorLike, filter: TensorLike, /, windows: Windows, shape: Ints) -> Any:
     """The adjoint of ``depthwise`` in the image.
 
     >>> depthwise_input(np.ones((1, 2, 1)), np.ones((2, 1, 1)), planned("depthwise", (3,), (2,)), (1, 3, 1)).ravel()
@@ -310,7 +313,7 @@ def depthwise_input(x: Any, filter: Any, /, windows: Windows, shape: Ints) -> An
     lower=over_windows("depthwise_filter"),
     run=_depthwise_filter,
 )
-def depthwise_filter(x: Any, y: Any, /, windows: Windows) -> Any:
+def depthwise_filter(x: TensorLike, y: TensorLike, /, windows: Windows) -> Any:
     """The adjoint of ``depthwise`` in the filter.
 
     >>> depthwise_filter(np.ones((1, 3, 1)), np.ones((1, 2, 1)), planned("depthwise", (3,), (2,))).ravel()
@@ -355,9 +358,14 @@ def _convolved(
 
 @method
 def conv1d(
-    x: Any, filter: Any, stride: Any = 1, pad: Any = "valid", data_format: Any = "NWC", dilation: Any = 1,
-    dim_rounding_mode: Any = None,
-) -> Any:  # fmt: skip
+    x: TensorLike,
+    filter: TensorLike,
+    stride: Lengths = 1,
+    pad: Padding = "valid",
+    data_format: str = "NWC",
+    dilation: Lengths = 1,
+    dim_rounding_mode: str | None = None,
+) -> Any:
     """The convolution of (batch, width, channels) with a filter of (width, channels, channels of the result).
 
     >>> conv1d(np.array([[[1.0], [2.0], [4.0]]]), np.array([[[-1.0]], [[1.0]]])).ravel()
@@ -368,9 +376,14 @@ def conv1d(
 
 @method
 def conv2d(
-    x: Any, filter: Any, strides: Any = 1, pad: Any = "valid", data_format: Any = "NHWC", dilations: Any = 1,
-    dim_rounding_mode: Any = None,
-) -> Any:  # fmt: skip
+    x: TensorLike,
+    filter: TensorLike,
+    strides: Lengths = 1,
+    pad: Padding = "valid",
+    data_format: str = "NHWC",
+    dilations: Lengths = 1,
+    dim_rounding_mode: str | None = None,
+) -> Any:
     """The convolution of images (batch, height, width, channels) with a filter (height, width, channels, results).
 
     ``pad`` is "same", "valid", a number, or a pair [before, after] for each axis.
@@ -385,9 +398,14 @@ def conv2d(
 
 @method
 def conv3d(
-    x: Any, filter: Any, strides: Any = 1, pad: Any = "valid", data_format: Any = "NDHWC", dilations: Any = 1,
-    dim_rounding_mode: Any = None,
-) -> Any:  # fmt: skip
+    x: TensorLike,
+    filter: TensorLike,
+    strides: Lengths = 1,
+    pad: Padding = "valid",
+    data_format: str = "NDHWC",
+    dilations: Lengths = 1,
+    dim_rounding_mode: str | None = None,
+) -> Any:
     """The convolution of (batch, depth, height, width, channels) with a filter over three axes.
 
     >>> conv3d(np.ones((1, 2, 2, 2, 1)), np.ones((2, 2, 2, 1, 1))).ravel()
@@ -432,9 +450,14 @@ def _transposed(
 
 @method
 def conv2d_transpose(
-    x: Any, filter: Any, output_shape: Any, strides: Any = 1, pad: Any = "valid", dim_rounding_mode: Any = None,
-    data_format: Any = "NHWC",
-) -> Any:  # fmt: skip
+    x: TensorLike,
+    filter: TensorLike,
+    output_shape: ShapeLike,
+    strides: Lengths = 1,
+    pad: Padding = "valid",
+    dim_rounding_mode: str | None = None,
+    data_format: str = "NHWC",
+) -> Any:
     """The way back of ``conv2d``, as an op: each pixel spreads a filter (height, width, of the result, channels).
 
     >>> conv2d_transpose(np.ones((1, 1, 2, 1)), np.ones((2, 2, 1, 1)), [1, 2, 3, 1])[0, :, :, 0]
@@ -448,7 +471,12 @@ def conv2d_transpose(
 
 @method
 def conv3d_transpose(
-    x: Any, filter: Any, output_shape: Any, strides: Any = 1, pad: Any = "valid", data_format: Any = "NDHWC"
+    x: TensorLike,
+    filter: TensorLike,
+    output_shape: ShapeLike,
+    strides: Lengths = 1,
+    pad: Padding = "valid",
+    data_format: str = "NDHWC",
 ) -> Any:
     """The way back of ``conv3d``, as an op.
 
@@ -460,9 +488,14 @@ def conv3d_transpose(
 
 @method
 def depthwise_conv2d(
-    x: Any, filter: Any, strides: Any = 1, pad: Any = "valid", data_format: Any = "NHWC", dilations: Any = 1,
-    dim_rounding_mode: Any = None,
-) -> Any:  # fmt: skip
+    x: TensorLike,
+    filter: TensorLike,
+    strides: Lengths = 1,
+    pad: Padding = "valid",
+    data_format: str = "NHWC",
+    dilations: Lengths = 1,
+    dim_rounding_mode: str | None = None,
+) -> Any:
     """``conv2d`` of each channel by itself, with a filter (height, width, channels, results of each).
 
     >>> depthwise_conv2d(np.ones((1, 2, 2, 3)), np.ones((2, 2, 3, 1))).ravel()
@@ -475,9 +508,14 @@ def depthwise_conv2d(
 
 @method
 def separable_conv2d(
-    x: Any, depthwise_filter: Any, pointwise_filter: Any, strides: Any = 1, pad: Any = "valid", dilation: Any = 1,
-    data_format: Any = "NHWC",
-) -> Any:  # fmt: skip
+    x: TensorLike,
+    depthwise_filter: TensorLike,
+    pointwise_filter: TensorLike,
+    strides: Lengths = 1,
+    pad: Padding = "valid",
+    dilation: Lengths = 1,
+    data_format: str = "NHWC",
+) -> Any:
     """``depthwise_conv2d``, then a filter (1, 1, channels, of the result) that mixes the channels.
 
     >>> separable_conv2d(np.ones((1, 2, 2, 3)), np.ones((2, 2, 3, 1)), np.ones((1, 1, 3, 1))).ravel()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from pullback.core.tensor import Tensor, concrete
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.batching import leading
 
+if TYPE_CHECKING:
+    from pullback.typing import Array, DType, ShapeLike, TensorLike, Value
+
 __all__ = [
     "constant", "eye", "fill", "full_like", "linspace", "ones", "ones_like", "range", "scalar", "tensor", "tensor1d",
     "tensor2d", "tensor3d", "tensor4d", "tensor5d", "tensor6d", "zeros", "zeros_like",
@@ -27,7 +30,7 @@ __all__ = [
 # ---- from values
 
 
-def tensor(values: Any, shape: Any = None, dtype: Any = None) -> Tensor:
+def tensor(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
     """A tensor with these values: numbers, nested lists, or an array, which is copied.
 
     Python numbers become float32 (see ``default_dtype``), an array keeps its dtype.
@@ -63,7 +66,7 @@ def _made(name: str, values: Any, shape: Any, dtype: Any, rank: int | None = Non
     return _constant(made)
 
 
-def scalar(value: Any, dtype: Any = None) -> Tensor:
+def scalar(value: TensorLike, dtype: DType = None) -> Tensor:
     """A tensor of rank 0.
 
     >>> scalar(3.5)
@@ -72,7 +75,7 @@ def scalar(value: Any, dtype: Any = None) -> Tensor:
     return _made("scalar", value, None, dtype, 0)
 
 
-def tensor1d(values: Any, dtype: Any = None) -> Tensor:
+def tensor1d(values: TensorLike, dtype: DType = None) -> Tensor:
     """A tensor of rank 1.
 
     >>> tensor1d([1, 2, 3])
@@ -81,7 +84,7 @@ def tensor1d(values: Any, dtype: Any = None) -> Tensor:
     return _made("tensor1d", values, None, dtype, 1)
 
 
-def tensor2d(values: Any, shape: Any = None, dtype: Any = None) -> Tensor:
+def tensor2d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
     """A tensor of rank 2, from nested lists, or from a flat one and its shape.
 
     >>> tensor2d([1, 2, 3, 4], [2, 2])
@@ -90,7 +93,7 @@ def tensor2d(values: Any, shape: Any = None, dtype: Any = None) -> Tensor:
     return _made("tensor2d", values, shape, dtype, 2)
 
 
-def tensor3d(values: Any, shape: Any = None, dtype: Any = None) -> Tensor:
+def tensor3d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
     """A tensor of rank 3.
 
     >>> tensor3d([1, 2], [1, 2, 1]).shape
@@ -99,7 +102,7 @@ def tensor3d(values: Any, shape: Any = None, dtype: Any = None) -> Tensor:
     return _made("tensor3d", values, shape, dtype, 3)
 
 
-def tensor4d(values: Any, shape: Any = None, dtype: Any = None) -> Tensor:
+def tensor4d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
     """A tensor of rank 4.
 
     >>> tensor4d([1, 2], [1, 2, 1, 1]).shape
@@ -108,7 +111,7 @@ def tensor4d(values: Any, shape: Any = None, dtype: Any = None) -> Tensor:
     return _made("tensor4d", values, shape, dtype, 4)
 
 
-def tensor5d(values: Any, shape: Any = None, dtype: Any = None) -> Tensor:
+def tensor5d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
     """A tensor of rank 5.
 
     >>> tensor5d([1, 2], [1, 2, 1, 1, 1]).shape
@@ -117,7 +120,7 @@ def tensor5d(values: Any, shape: Any = None, dtype: Any = None) -> Tensor:
     return _made("tensor5d", values, shape, dtype, 5)
 
 
-def tensor6d(values: Any, shape: Any = None, dtype: Any = None) -> Tensor:
+def tensor6d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
     """A tensor of rank 6.
 
     >>> tensor6d([1, 2], [1, 2, 1, 1, 1, 1]).shape
@@ -133,7 +136,7 @@ def _dtype(name: str, dtype: Any) -> np.dtype[Any]:
     return get_default_dtype() if dtype is None else as_dtype(dtype, name)
 
 
-def zeros(shape: Any, dtype: Any = None) -> Tensor:
+def zeros(shape: ShapeLike, dtype: DType = None) -> Tensor:
     """Zeros.
 
     >>> zeros([2])
@@ -142,7 +145,7 @@ def zeros(shape: Any, dtype: Any = None) -> Tensor:
     return _constant(np.zeros(as_shape("zeros", shape), _dtype("zeros", dtype)))
 
 
-def ones(shape: Any, dtype: Any = None) -> Tensor:
+def ones(shape: ShapeLike, dtype: DType = None) -> Tensor:
     """Ones.
 
     >>> ones([2], "int32")
@@ -151,7 +154,7 @@ def ones(shape: Any, dtype: Any = None) -> Tensor:
     return _constant(np.ones(as_shape("ones", shape), _dtype("ones", dtype)))
 
 
-def fill(shape: Any, value: Any, dtype: Any = None) -> Any:
+def fill(shape: ShapeLike, value: TensorLike, dtype: DType = None) -> Any:
     """One value everywhere.
 
     >>> fill([2, 2], 3)
@@ -179,7 +182,7 @@ def _everywhere(x: Any, value: Any, dtype: Any, name: str) -> Any:
     run=lambda x, dtype=None: np.zeros_like(x, None if dtype is None else as_dtype(dtype, "zeros_like")),
     lower=made_of(lambda x, dtype: _everywhere(x, 0, dtype, "zeros_like")),
 )
-def zeros_like(x: Any, /, dtype: Any = None) -> Any:
+def zeros_like(x: TensorLike, /, dtype: DType = None) -> Any:
     """Zeros in the shape of ``x``.
 
     >>> zeros_like(np.array([1.0, 2.0]))
@@ -194,7 +197,7 @@ def zeros_like(x: Any, /, dtype: Any = None) -> Any:
     run=lambda x, dtype=None: np.ones_like(x, None if dtype is None else as_dtype(dtype, "ones_like")),
     lower=made_of(lambda x, dtype: _everywhere(x, 1, dtype, "ones_like")),
 )
-def ones_like(x: Any, /, dtype: Any = None) -> Any:
+def ones_like(x: TensorLike, /, dtype: DType = None) -> Any:
     """Ones in the shape of ``x``.
 
     >>> ones_like(np.array([1.0, 2.0]))
@@ -211,7 +214,7 @@ def ones_like(x: Any, /, dtype: Any = None) -> Any:
     ),
     lower=made_of(lambda x, fill_value, dtype: _everywhere(x, fill_value, dtype, "full_like")),
 )
-def full_like(x: Any, /, fill_value: Any, dtype: Any = None) -> Any:
+def full_like(x: TensorLike, /, fill_value: float, dtype: DType = None) -> Any:
     """One value everywhere, in the shape of ``x``.
 
     >>> full_like(np.array([1.0, 2.0]), 7)
@@ -222,7 +225,9 @@ def full_like(x: Any, /, fill_value: Any, dtype: Any = None) -> Any:
 # ---- in steps
 
 
-def range(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
+def range(
+    start: TensorLike, stop: TensorLike | None = None, step: float | Value | None = 1, dtype: DType = None
+) -> Tensor:
     """Numbers from ``start`` up to but without ``stop``; downwards if ``stop`` is less and no step is given.
 
     >>> range(0, 1, 0.25)
@@ -252,7 +257,7 @@ def _number(name: str, argument: str, value: Any) -> Any:
     return number
 
 
-def linspace(start: Any, stop: Any, num: Any = 50, dtype: Any = None) -> Tensor:
+def linspace(start: TensorLike, stop: TensorLike, num: float | Array = 50, dtype: DType = None) -> Tensor:
     """``num`` numbers at equal distances, from ``start`` to ``stop``.
 
     >>> linspace(0, 1, 5)
@@ -265,7 +270,7 @@ def linspace(start: Any, stop: Any, num: Any = 50, dtype: Any = None) -> Tensor:
 
 
 def eye(
-    num_rows: int, num_columns: int | None = None, batch_shape: Sequence[int] | None = None, dtype: Any = None
+    num_rows: int, num_columns: int | None = None, batch_shape: Sequence[int] | None = None, dtype: DType = None
 ) -> Tensor:
     """Ones on the diagonal, zeros elsewhere; repeated over ``batch_shape``.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 from string import ascii_letters
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from pullback.core.axes import Shape, moves
 from pullback.core.calculus import linear
 from pullback.core.lowering import view
 from pullback.core.op import op
+
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike
 
 __all__: list[str] = []
 
@@ -52,7 +55,7 @@ def put_diagonal(base: Any, value: Any, equation: str) -> Any:
     run=lambda x, equation: np.einsum(equation, x),
     lower=view(put=put_diagonal),
 )
-def diagonal_part(x: Any, /, equation: str) -> Any:
+def diagonal_part(x: TensorLike, /, equation: str) -> Any:
     """The elements whose indices agree along the axes that share a label.
 
     >>> diagonal_part(np.array([[1.0, 2.0], [3.0, 4.0]]), "ii->i")
@@ -70,7 +73,7 @@ def diagonal_part(x: Any, /, equation: str) -> Any:
     d=linear(lambda g, equation: diagonal_part(g, equation)),
     run=on_diagonal,
 )
-def diagonal_fill(x: Any, /, equation: str, shape: Shape) -> Any:
+def diagonal_fill(x: TensorLike, /, equation: str, shape: Shape) -> Any:
     """Zeros of ``shape`` with ``x`` on their diagonal: the adjoint of ``diagonal_part``.
 
     >>> diagonal_fill(np.array([1.0, 4.0]), "ii->i", (2, 2))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import ndarray
@@ -11,12 +12,15 @@ from pullback.core.axes import elementwise1, elementwise2, elementwise3, moves
 from pullback.core.calculus import partials, rule
 from pullback.core.convert import join_array
 from pullback.core.lowering import scalar
-from pullback.core.op import alias, method, op
+from pullback.core.op import alias, method, observable, op
 from pullback.core.tape import ARRAYS, as_tensor
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError
 from pullback.numerics.adjoints import along, nonzero, nothing, select
 from pullback.numerics.batching import leading
+
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike
 
 __all__ = [
     "add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "div_no_nan", "add_n",
@@ -27,7 +31,7 @@ __all__ = [
 
 
 @op(np.add, acts=elementwise2, d=partials(1, 1), lower=scalar(lambda s, x, y: x + y))
-def add(x: Any, y: Any, /) -> Any:
+def add(x: TensorLike, y: TensorLike, /) -> Any:
     """The sum ``x + y``, element by element.
 
     >>> pb.add(2.0, 3.0)
@@ -36,7 +40,7 @@ def add(x: Any, y: Any, /) -> Any:
 
 
 @op(np.subtract, acts=elementwise2, d=partials(1, -1), lower=scalar(lambda s, x, y: x - y))
-def sub(x: Any, y: Any, /) -> Any:
+def sub(x: TensorLike, y: TensorLike, /) -> Any:
     """The difference ``x - y``.
 
     >>> pb.sub(2.0, 3.0)
@@ -45,7 +49,7 @@ def sub(x: Any, y: Any, /) -> Any:
 
 
 @op(np.multiply, acts=elementwise2, d=partials(lambda y: y, lambda x: x), lower=scalar(lambda s, x, y: x * y))
-def mul(x: Any, y: Any, /) -> Any:
+def mul(x: TensorLike, y: TensorLike, /) -> Any:
     """The product ``x * y``, element by element.
 
     >>> pb.mul(2.0, 3.0)
@@ -60,7 +64,7 @@ def mul(x: Any, y: Any, /) -> Any:
     d=partials(lambda y: 1 / y, lambda z, y: -z / y),
     lower=scalar(lambda s, x, y: x / y),
 )
-def div(x: Any, y: Any, /) -> Any:
+def div(x: TensorLike, y: TensorLike, /) -> Any:
     """The quotient ``x / y``; of integers it is a float, as in Python.
 
     >>> pb.div(3.0, 2.0)
@@ -81,7 +85,7 @@ def _quotient(x: Any, y: Any) -> Any:
     d=partials(lambda g, y: _quotient(g, y), lambda g, z, y: -_quotient(g * z, y)),
     lower=scalar(lambda s, x, y: s.select(s.equal(y, 0), 0, x / y)),
 )
-def div_no_nan(x: Any, y: Any, /) -> Any:
+def div_no_nan(x: TensorLike, y: TensorLike, /) -> Any:
     """The quotient ``x / y``, and 0 where ``y`` is 0; the derivatives there are 0 too.
 
     >>> pb.div_no_nan(np.array([1.0, 1.0]), np.array([2.0, 0.0]))
@@ -89,7 +93,8 @@ def div_no_nan(x: Any, y: Any, /) -> Any:
     """
 
 
-def add_n(tensors: Any) -> Any:
+@observable
+def add_n(tensors: Sequence[TensorLike]) -> Any:
     """The sum of a list of tensors.
 
     >>> pb.add_n([np.array([1.0, 2.0]), np.array([3.0, 4.0]), 1.0])
@@ -117,7 +122,7 @@ def _squared_difference(x: Any, y: Any) -> Any:
     d=partials(lambda g, x, y: (g + g) * (x - y), lambda g, x, y: (g + g) * (y - x)),
     lower=scalar(lambda s, x, y: (x - y) * (x - y)),
 )
-def squared_difference(x: Any, y: Any, /) -> Any:
+def squared_difference(x: TensorLike, y: TensorLike, /) -> Any:
     """``(x - y) ** 2``.
 
     >>> pb.squared_difference(5.0, 2.0)
@@ -132,7 +137,7 @@ def squared_difference(x: Any, y: Any, /) -> Any:
     d=partials(1, lambda g, x, y: -(g * np.floor_divide(x, y))),
     lower=scalar(lambda s, x, y: s.remainder(x, y)),
 )
-def mod(x: Any, y: Any, /) -> Any:
+def mod(x: TensorLike, y: TensorLike, /) -> Any:
     """The remainder of ``x // y``, with the sign of ``y``.
 
     >>> pb.mod(np.array([5.0, -5.0]), 3.0)
@@ -147,7 +152,7 @@ def mod(x: Any, y: Any, /) -> Any:
     d=partials(lambda g: nothing(g), lambda g: nothing(g)),
     lower=scalar(lambda s, x, y: s.floor_divide(x, y)),
 )
-def floor_div(x: Any, y: Any, /) -> Any:
+def floor_div(x: TensorLike, y: TensorLike, /) -> Any:
     """The quotient rounded down; its derivative is 0 between the jumps.
 
     >>> pb.floor_div(np.array([5.0, -5.0]), 3.0)
@@ -164,7 +169,7 @@ def floor_div(x: Any, y: Any, /) -> Any:
     ),
     lower=scalar(lambda s, x, y: s.maximum(x, y)),
 )
-def maximum(x: Any, y: Any, /) -> Any:
+def maximum(x: TensorLike, y: TensorLike, /) -> Any:
     """The larger of the two; where they are equal each gets half of the gradient.
 
     >>> pb.maximum(np.array([1.0, 4.0]), 2.0)
@@ -181,7 +186,7 @@ def maximum(x: Any, y: Any, /) -> Any:
     ),
     lower=scalar(lambda s, x, y: s.minimum(x, y)),
 )
-def minimum(x: Any, y: Any, /) -> Any:
+def minimum(x: TensorLike, y: TensorLike, /) -> Any:
     """The smaller of the two; where they are equal each gets half of the gradient.
 
     >>> pb.minimum(np.array([1.0, 4.0]), 2.0)
@@ -193,7 +198,7 @@ def minimum(x: Any, y: Any, /) -> Any:
 
 
 @op(np.negative, acts=elementwise1, d=partials(-1), lower=scalar(lambda s, x: -x))
-def neg(x: Any, /) -> Any:
+def neg(x: TensorLike, /) -> Any:
     """The opposite ``-x``.
 
     >>> pb.neg(2.0)
@@ -207,7 +212,7 @@ def neg(x: Any, /) -> Any:
     d=rule(lambda g, x: g * np.sign(x), jvp=lambda dx, x: along(np.sign(x), dx)),
     lower=scalar(lambda s, x: s.absolute(x)),
 )
-def abs(x: Any, /) -> Any:
+def abs(x: TensorLike, /) -> Any:
     """The absolute value, of complex numbers their distance from 0; its derivative at 0 is 0.
 
     >>> pb.abs(-2.0)
@@ -233,7 +238,7 @@ def _sign(x: Any) -> Any:
     ),
     lower=scalar(lambda s, x: s.select(s.greater(x, 0), 1, s.select(s.less(x, 0), -1, 0))),
 )
-def sign(x: Any, /) -> Any:
+def sign(x: TensorLike, /) -> Any:
     """-1, 0 or 1; of NaN it is 0, as in TensorFlow.js (``np.sign`` gives NaN); of complex numbers ``x / abs(x)``.
 
     >>> pb.sign(-3.0)
@@ -242,7 +247,7 @@ def sign(x: Any, /) -> Any:
 
 
 @op(np.square, acts=elementwise1, d=partials(lambda x: x + x), run=lambda x: x * x, lower=scalar(lambda s, x: x * x))
-def square(x: Any, /) -> Any:
+def square(x: TensorLike, /) -> Any:
     """The square.
 
     >>> pb.square(3.0)
@@ -255,7 +260,7 @@ def _cube(x: Any) -> Any:
 
 
 @op(_cube, acts=elementwise1, d=partials(lambda g, x: g * (x * x) * 3), run=_cube, lower=scalar(lambda s, x: x * x * x))
-def cube(x: Any, /) -> Any:
+def cube(x: TensorLike, /) -> Any:
     """The third power, which ``x ** 3`` means: two products are many times quicker than a power.
 
     >>> pb.cube(3.0)
@@ -270,7 +275,7 @@ def cube(x: Any, /) -> Any:
     d=partials(lambda g, z: g / (z + z)),
     lower=scalar(lambda s, x: s.sqrt(x)),
 )
-def sqrt(x: Any, /) -> Any:
+def sqrt(x: TensorLike, /) -> Any:
     """The square root; its derivative at 0 is infinite.
 
     >>> pb.sqrt(9.0)
@@ -289,7 +294,7 @@ def _rsqrt(x: Any) -> Any:
     d=partials(lambda g, z, x: -(g * z) / (x + x)),
     lower=scalar(lambda s, x: 1 / s.sqrt(x)),
 )
-def rsqrt(x: Any, /) -> Any:
+def rsqrt(x: TensorLike, /) -> Any:
     """``1 / sqrt(x)``.
 
     >>> pb.rsqrt(4.0)
@@ -305,7 +310,7 @@ def rsqrt(x: Any, /) -> Any:
     run=lambda x: np.reciprocal(x) if x.dtype.kind == "f" else 1 / x,
     lower=scalar(lambda s, x: 1 / x),
 )
-def reciprocal(x: Any, /) -> Any:
+def reciprocal(x: TensorLike, /) -> Any:
     """``1 / x``; of an integer too it is a float.
 
     >>> pb.reciprocal(4.0)
@@ -349,7 +354,7 @@ def _exponent_slope(z: Any, x: Any) -> Any:
     shortcuts={2: np.square, 3: _cube, 0.5: np.sqrt, -1: np.reciprocal},
     lower=scalar(lambda s, x, y: s.power(x, y)),
 )
-def pow(x: Any, y: Any, /) -> Any:
+def pow(x: TensorLike, y: TensorLike, /) -> Any:
     """``x`` to the power ``y``.  ``x ** 0`` has slope 0 everywhere; the exponent of a base ``x <= 0`` gets gradient 0.
 
     >>> pb.pow(2.0, 3.0)
@@ -358,7 +363,7 @@ def pow(x: Any, y: Any, /) -> Any:
 
 
 @op(np.exp, acts=elementwise1, d=partials(lambda z: z), lower=scalar(lambda s, x: s.exp(x)))
-def exp(x: Any, /) -> Any:
+def exp(x: TensorLike, /) -> Any:
     """The exponential, its own derivative.
 
     >>> pb.exp(0.0)
@@ -367,7 +372,7 @@ def exp(x: Any, /) -> Any:
 
 
 @op(np.expm1, acts=elementwise1, d=partials(lambda g, z: g + g * z), lower=scalar(lambda s, x: s.expm1(x)))
-def expm1(x: Any, /) -> Any:
+def expm1(x: TensorLike, /) -> Any:
     """``exp(x) - 1``, exact for small ``x`` too.
 
     >>> pb.expm1(1e-12)
@@ -376,7 +381,7 @@ def expm1(x: Any, /) -> Any:
 
 
 @op(np.log, acts=elementwise1, domain=(0.5, 3.0), d=partials(lambda x: 1 / x), lower=scalar(lambda s, x: s.log(x)))
-def log(x: Any, /) -> Any:
+def log(x: TensorLike, /) -> Any:
     """The natural logarithm.
 
     >>> pb.log(1.0)
@@ -391,7 +396,7 @@ def log(x: Any, /) -> Any:
     d=partials(lambda x: 1 / (1 + x)),
     lower=scalar(lambda s, x: s.log1p(x)),
 )
-def log1p(x: Any, /) -> Any:
+def log1p(x: TensorLike, /) -> Any:
     """``log(1 + x)``, exact for small ``x`` too.
 
     >>> pb.log1p(1e-20)
@@ -417,7 +422,7 @@ def log1p(x: Any, /) -> Any:
     run=lambda x, low, high: np.minimum(np.maximum(x, low), high),
     lower=scalar(lambda s, x, low, high: s.minimum(s.maximum(x, low), high)),
 )
-def clip_by_value(x: Any, clip_value_min: Any, clip_value_max: Any, /) -> Any:
+def clip_by_value(x: TensorLike, clip_value_min: TensorLike, clip_value_max: TensorLike, /) -> Any:
     """``x`` kept between two bounds, which may be tensors; at a bound the gradient still goes to ``x``.
 
     >>> pb.clip_by_value(np.array([-2.0, 0.5, 2.0]), -1, 1)
@@ -426,15 +431,15 @@ def clip_by_value(x: Any, clip_value_min: Any, clip_value_max: Any, /) -> Any:
 
 
 @method
-def clip(x: Any, min: Any = None, max: Any = None) -> Any:
+def clip(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Any:
     """``clip_by_value`` as NumPy calls it: a bound that is ``None`` is no bound.
 
     >>> pb.clip(np.array([-2.0, 0.5, 2.0]), min=0)
     array([0. , 0.5, 2. ])
     """
-    whole = getattr(x, "dtype", np.dtype(float)).kind in "iu"
-    low = np.iinfo(x.dtype).min if whole else -np.inf
-    high = np.iinfo(x.dtype).max if whole else np.inf
+    dtype = getattr(x, "dtype", np.dtype(float))
+    low = np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
+    high = np.iinfo(dtype).max if dtype.kind in "iu" else np.inf
     return clip_by_value(x, low if min is None else min, high if max is None else max)
 
 
@@ -460,7 +465,7 @@ def _round(x: Any, decimals: int = 0) -> Any:
         )
     ),
 )
-def round(x: Any, /, decimals: int = 0) -> Any:
+def round(x: TensorLike, /, decimals: int = 0) -> Any:
     """The nearest whole number, of two equally near ones the even one; its derivative is 0 between the jumps.
 
     >>> pb.round(np.array([0.5, 1.5, 1.7]))
@@ -469,7 +474,7 @@ def round(x: Any, /, decimals: int = 0) -> Any:
 
 
 @op(np.ceil, acts=elementwise1, d=partials(lambda g: nothing(g)), lower=scalar(lambda s, x: s.ceil(x)))
-def ceil(x: Any, /) -> Any:
+def ceil(x: TensorLike, /) -> Any:
     """The next whole number above; its derivative is 0 between the jumps.
 
     >>> pb.ceil(1.2)
@@ -478,7 +483,7 @@ def ceil(x: Any, /) -> Any:
 
 
 @op(np.floor, acts=elementwise1, d=partials(lambda g: nothing(g)), lower=scalar(lambda s, x: s.floor(x)))
-def floor(x: Any, /) -> Any:
+def floor(x: TensorLike, /) -> Any:
     """The next whole number below; its derivative is 0 between the jumps.
 
     >>> pb.floor(-1.2)

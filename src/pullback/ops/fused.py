@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from pullback.core.suggestions import did_you_mean
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import fits
+
+if TYPE_CHECKING:
+    from pullback.typing import Lengths, Padding, TensorLike
 
 __all__ = ["conv2d", "depthwise_conv2d", "mat_mul"]
 
@@ -43,9 +46,15 @@ def _finished(name: str, z: Any, bias: Any, activation: Any, weights: Any, alpha
 
 @own_words("fused.mat_mul")
 def mat_mul(
-    a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, bias: Any = None, activation: Any = "linear",
-    prelu_activation_weights: Any = None, leakyrelu_alpha: Any = 0.2,
-) -> Any:  # fmt: skip
+    a: TensorLike,
+    b: TensorLike,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    bias: TensorLike | None = None,
+    activation: str = "linear",
+    prelu_activation_weights: TensorLike | None = None,
+    leakyrelu_alpha: float = 0.2,
+) -> Any:
     """``mat_mul``, plus ``bias``, through ``activation``: linear, relu, relu6, elu, sigmoid, leakyrelu or prelu.
 
     >>> pb.fused.mat_mul(np.eye(2), np.array([[1.0], [-5.0]]), bias=np.array([1.0]), activation="relu").ravel()
@@ -63,10 +72,18 @@ def _product(
 
 @own_words("fused.conv2d")
 def conv2d(
-    x: Any, filter: Any, strides: Any = 1, pad: Any = "valid", data_format: Any = "NHWC", dilations: Any = 1,
-    dim_rounding_mode: Any = None, bias: Any = None, activation: Any = "linear", prelu_activation_weights: Any = None,
-    leakyrelu_alpha: Any = 0.2,
-) -> Any:  # fmt: skip
+    x: TensorLike,
+    filter: TensorLike,
+    strides: Lengths = 1,
+    pad: Padding = "valid",
+    data_format: str = "NHWC",
+    dilations: Lengths = 1,
+    dim_rounding_mode: str | None = None,
+    bias: TensorLike | None = None,
+    activation: str = "linear",
+    prelu_activation_weights: TensorLike | None = None,
+    leakyrelu_alpha: float = 0.2,
+) -> Any:
     """``conv2d``, plus ``bias``, through ``activation``.
 
     >>> pb.fused.conv2d(np.ones((1, 2, 2, 1)), -np.ones((2, 2, 1, 1)), bias=np.array([5.0]), activation="relu").ravel()
@@ -79,10 +96,18 @@ def conv2d(
 
 @own_words("fused.depthwise_conv2d")
 def depthwise_conv2d(
-    x: Any, filter: Any, strides: Any = 1, pad: Any = "valid", data_format: Any = "NHWC", dilations: Any = 1,
-    dim_rounding_mode: Any = None, bias: Any = None, activation: Any = "linear", prelu_activation_weights: Any = None,
-    leakyrelu_alpha: Any = 0.2,
-) -> Any:  # fmt: skip
+    x: TensorLike,
+    filter: TensorLike,
+    strides: Lengths = 1,
+    pad: Padding = "valid",
+    data_format: str = "NHWC",
+    dilations: Lengths = 1,
+    dim_rounding_mode: str | None = None,
+    bias: TensorLike | None = None,
+    activation: str = "linear",
+    prelu_activation_weights: TensorLike | None = None,
+    leakyrelu_alpha: float = 0.2,
+) -> Any:
     """``depthwise_conv2d``, plus ``bias``, through ``activation``.
 
     >>> pb.fused.depthwise_conv2d(np.ones((1, 2, 2, 1)), np.ones((2, 2, 1, 1)), activation="relu6").ravel()

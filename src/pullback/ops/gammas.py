@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from pullback.core.convert import check_real
 from pullback.core.op import op
 from pullback.numerics.batching import everywhere
 from pullback.numerics.gammas import density_slope, share_slope
+
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike
 
 __all__: list[str] = []
 
@@ -47,7 +50,7 @@ def _density_by_at(g: Any, alpha: Any, at: Any, n: int) -> Any:
 
 
 @op(_in_kind(density_slope), acts=_Orders(), d=partials(_density_by_alpha, _density_by_at), domain=(0.5, 3.0))
-def gamma_density_slope(alpha: Any, at: Any, /, n: int) -> Any:
+def gamma_density_slope(alpha: TensorLike, at: TensorLike, /, n: int) -> Any:
     """The derivative of order ``n`` by ``alpha`` of the density of Gamma(alpha, 1), divided by the density.
 
     >>> gamma_density_slope(pb.tensor([1.0]), [1.0], 1)
@@ -64,7 +67,7 @@ def _share_by_at(g: Any, z: Any, alpha: Any, at: Any, n: int) -> Any:
 
 
 @op(_in_kind(share_slope), acts=_Orders(), d=partials(_share_by_alpha, _share_by_at), domain=(0.5, 3.0))
-def gamma_share_slope(alpha: Any, at: Any, /, n: int) -> Any:
+def gamma_share_slope(alpha: TensorLike, at: TensorLike, /, n: int) -> Any:
     """The derivative of order ``n`` by ``alpha`` of the distribution function of Gamma(alpha, 1), by the density.
 
     >>> gamma_share_slope(pb.tensor([1.0]), [1.0], 0)
@@ -105,7 +108,7 @@ def _draws() -> list[Sample]:
     ),
     d=partials(lambda g, z, alpha: -(g * gamma_share_slope(alpha, z, 1)), None, None),
 )
-def gamma_draw(alpha: Any, draw: Any, origin: Any, /) -> Any:
+def gamma_draw(alpha: TensorLike, draw: TensorLike, origin: TensorLike, /) -> Any:
     """What the draw from Gamma(origin, 1) would have been from Gamma(alpha, 1): its share below it is the same.
 
     So the derivative by ``alpha`` is minus that of the distribution function, divided by the density.

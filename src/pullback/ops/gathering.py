@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from pullback.core.convert import as_dtype, check_real, get_default_dtype
 from pullback.core.lowering import call, made_of
 from pullback.core.op import method, op, operand
 from pullback.core.rowsparse import rows_of_gather
-from pullback.core.tensor import sizing
+from pullback.core.tensor import LATER, sizing
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import one_axis
 from pullback.numerics.batching import leading
@@ -26,6 +26,9 @@ from pullback.numerics.positions import (
     update_each,
 )
 from pullback.numerics.rows import add_rows, last_of_each
+
+if TYPE_CHECKING:
+    from pullback.typing import Axis, DType, Lengths, ShapeLike, TensorLike, Value
 
 __all__ = [
     "TopK", "gather", "gather_nd", "one_hot", "repeat", "scatter_nd", "take", "take_along_axis",
@@ -136,7 +139,7 @@ def _put_back(g: Any, x_shape: Shape, indices: Any, axis: Any, batch_dims: Any) 
     run=_gather,
     lower=call("take"),
 )  # fmt: skip
-def gather(x: Any, indices: Any, /, axis: Any = 0, batch_dims: Any = 0) -> Any:
+def gather(x: TensorLike, indices: TensorLike, /, axis: Axis = 0, batch_dims: int = 0) -> Any:
     """The slices of ``x`` at these positions along ``axis``; the first ``batch_dims`` axes go together.
 
     >>> gather(np.array([1.0, 2.0, 3.0]), [2, 0, 2])
@@ -172,12 +175,15 @@ def _scatter_add(g: Any, indices: Any, shape: Shape, axis: Any = 0, batch_dims: 
     run=_scatter_add,
     lower=call("scatter"),
 )  # fmt: skip
-def scatter_add(x: Any, indices: Any, /, shape: Shape, axis: Any = 0, batch_dims: Any = 0) -> Any:
+def scatter_add(x: TensorLike, indices: TensorLike, /, shape: Shape, axis: Axis = 0, batch_dims: int = 0) -> Any:
     """Zeros of ``shape`` with the slices of ``x`` added at these positions: the adjoint of ``gather``.
 
     >>> scatter_add(np.array([1.0, 2.0, 4.0]), np.array([2, 0, 2]), (3,))
     array([2., 0., 5.])
     """
+
+
+LATER["scatter_add"] = scatter_add  # by which sparse rows become a whole tensor
 
 
 # ---- by coordinates
@@ -231,7 +237,7 @@ def _put_back_nd(g: Any, x_shape: Shape, indices: Any) -> Any:
     run=_gather_nd,
     lower=call("take at"),
 )  # fmt: skip
-def gather_nd(x: Any, indices: Any, /) -> Any:
+def gather_nd(x: TensorLike, indices: TensorLike, /) -> Any:
     """The slices of ``x`` at coordinates, which are along the last axis of ``indices``.
 
     >>> gather_nd(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[0, 1], [1, 1]]))
@@ -275,7 +281,7 @@ def _scatter_nd(indices: Any, updates: Any, shape: Any) -> Any:
     run=_scatter_nd,
     lower=call("put at"),
 )  # fmt: skip
-def scatter_nd(indices: Any, updates: Any, /, shape: Any) -> Any:
+def scatter_nd(indices: TensorLike, updates: TensorLike, /, shape: ShapeLike) -> Any:
     """Zeros of ``shape`` with ``updates`` added at coordinates; what is named twice is added up.
 
     >>> scatter_nd(np.array([[3], [1]]), np.array([9.0, 7.0]), [4])
@@ -308,7 +314,7 @@ def _last(indices: Any, shape: Shape) -> Any:
     d=constant(),
     run=_last,
 )
-def written_last(indices: Any, /, shape: Shape) -> Any:
+def written_last(indices: TensorLike, /, shape: Shape) -> Any:
     """Which vectors of coordinates do not come again: of several updates for one place the last one stays.
 
     >>> written_last(np.array([[3], [1], [3]]), (4,))
@@ -348,7 +354,7 @@ def _update_tangent(dtensor: Any, indices: Any, dupdates: Any) -> Any:
     ),
     run=_scatter_update,
 )  # fmt: skip
-def tensor_scatter_update(tensor: Any, indices: Any, updates: Any, /) -> Any:
+def tensor_scatter_update(tensor: TensorLike, indices: TensorLike, updates: TensorLike, /) -> Any:
     """A copy of ``tensor`` with ``updates`` in place of what was at these coordinates.
 
     >>> tensor_scatter_update(np.zeros(4), np.array([[3], [1]]), np.array([9.0, 7.0]))
@@ -360,7 +366,7 @@ def tensor_scatter_update(tensor: Any, indices: Any, updates: Any, /) -> Any:
 
 
 @method
-def take(x: Any, indices: Any, axis: Any = None) -> Any:
+def take(x: TensorLike, indices: TensorLike, axis: Axis = None) -> Any:
     """The elements at these positions along ``axis``, or of all elements in one row.
 
     >>> take(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([3, 0]))
@@ -371,30 +377,32 @@ def take(x: Any, indices: Any, axis: Any = None) -> Any:
 
 
 @method
-def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Any:
+def take_along_axis(x: TensorLike, indices: TensorLike, axis: int = -1) -> Any:
     """For each line along ``axis`` of ``x``, the elements at the positions in the same line of ``indices``.
 
     >>> take_along_axis(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1], [0]]), 1)
     array([[2.],
            [3.]])
     """
-    x, indices = operand(x), np.asarray(indices) if isinstance(indices, list | tuple) else operand(indices)
-    if x.ndim != indices.ndim:
+    values: Any = operand(x)
+    places: Any = np.asarray(indices) if isinstance(indices, list | tuple) else operand(indices)
+    if values.ndim != places.ndim:
         raise ShapeError(
-            f"take_along_axis: x has shape {x.shape} and indices have shape {indices.shape}; the ranks must agree."
+            f"take_along_axis: x has shape {values.shape} and indices have shape {places.shape}; the ranks must agree."
         )
-    at, last = one_axis(x.ndim, axis, "take_along_axis"), x.ndim - 1
+    at, last = one_axis(values.ndim, axis, "take_along_axis"), values.ndim - 1
     if at != last:
-        x, indices = np.moveaxis(x, at, -1), np.moveaxis(indices, at, -1)
-    if x.shape[:-1] != indices.shape[:-1]:
-        lead = np.broadcast_shapes(x.shape[:-1], indices.shape[:-1])
-        x, indices = np.broadcast_to(x, (*lead, x.shape[-1])), np.broadcast_to(indices, (*lead, indices.shape[-1]))
-    z = gather(x, indices, last, last)
+        values, places = np.moveaxis(values, at, -1), np.moveaxis(places, at, -1)
+    if values.shape[:-1] != places.shape[:-1]:
+        lead = np.broadcast_shapes(values.shape[:-1], places.shape[:-1])
+        values = np.broadcast_to(values, (*lead, values.shape[-1]))
+        places = np.broadcast_to(places, (*lead, places.shape[-1]))
+    z = gather(values, places, last, last)
     return z if at == last else np.moveaxis(z, -1, at)
 
 
 @method
-def repeat(x: Any, repeats: Any, axis: Any = None) -> Any:
+def repeat(x: TensorLike, repeats: Lengths | Value, axis: Axis = None) -> Any:
     """Each element ``repeats`` times in a row, along ``axis`` or of all elements in one row.
 
     >>> repeat(np.array([1.0, 2.0]), 2)
@@ -449,7 +457,9 @@ def _positive(depth: Any) -> int:
     run=_one_hot,
     lower=made_of(_one_hot),
 )  # fmt: skip
-def one_hot(indices: Any, /, depth: int, on_value: Any = 1, off_value: Any = 0, dtype: Any = None) -> Any:
+def one_hot(
+    indices: TensorLike, /, depth: int, on_value: TensorLike = 1, off_value: TensorLike = 0, dtype: DType = None
+) -> Any:
     """``on_value`` at each index and ``off_value`` elsewhere along a new last axis; int32 unless said otherwise.
 
     >>> one_hot(np.array([0, 2]), 3)
@@ -488,7 +498,7 @@ def _top_indices(x: Any, k: int = 1, sorted: bool = True) -> Any:
     d=constant(),
     run=_top_indices,
 )
-def topk_indices(x: Any, /, k: int = 1, sorted: bool = True) -> Any:
+def topk_indices(x: TensorLike, /, k: int = 1, sorted: bool = True) -> Any:
     """Where the ``k`` largest elements along the last axis are.
 
     >>> topk_indices(np.array([1.0, 5.0, 3.0]), 2)
@@ -497,7 +507,7 @@ def topk_indices(x: Any, /, k: int = 1, sorted: bool = True) -> Any:
 
 
 @method
-def topk(x: Any, k: int | None = 1, sorted: bool = True) -> TopK:
+def topk(x: TensorLike, k: int | None = 1, sorted: bool = True) -> TopK:
     """The ``k`` largest elements along the last axis, the largest first, and where they are.
 
     >>> topk(np.array([1.0, 5.0, 3.0]), 2)

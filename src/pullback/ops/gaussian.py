@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import ndarray
@@ -17,6 +17,9 @@ from pullback.core.memory import unscratched
 from pullback.core.op import method, op
 from pullback.core.tape import ARRAYS, as_tensor
 from pullback.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike
 
 __all__ = ["erf", "gelu"]
 
@@ -118,7 +121,7 @@ def _erf(x: Any) -> Any:
     run=_erf,
     lower=scalar(lambda s, x: s.erf(x)),
 )
-def erf(x: Any, /) -> Any:
+def erf(x: TensorLike, /) -> Any:
     """The error function: the share of a bell curve within ``x`` of its middle, twice the width.
 
     >>> pb.erf(np.array([0.0, 0.5, np.inf]))
@@ -127,7 +130,7 @@ def erf(x: Any, /) -> Any:
 
 
 @method
-def gelu(x: Any, approximate: bool = False) -> Any:
+def gelu(x: TensorLike, approximate: bool = False) -> Any:
     """``x`` times the share of a normal distribution below ``x``; ``approximate`` takes a tanh for it.
 
     >>> pb.gelu(np.array([-1.0, 0.0, 1.0]))

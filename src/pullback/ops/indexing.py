@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 from operator import getitem as _getitem
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import ndarray
@@ -22,6 +22,9 @@ from pullback.numerics.axis_arguments import one_axis
 from pullback.numerics.batching import everywhere, examples
 from pullback.numerics.positions import index_each, is_advanced, separated
 from pullback.numerics.rows import add_rows, last_of_each
+
+if TYPE_CHECKING:
+    from pullback.typing import Axis, Index, ShapeLike, TensorLike
 
 __all__ = ["boolean_mask"]
 
@@ -132,7 +135,7 @@ def _put_view(base: Any, value: Any, index: Any) -> Any:
     run=_pick,
     lower=view(put=_put_view, is_view=_is_basic),
 )  # fmt: skip
-def getitem(x: Any, /, index: Any) -> Any:
+def getitem(x: TensorLike, /, index: Index) -> Any:
     """``x[index]``: integers, slices, ``None``, ``...``, arrays of integers, and masks.
 
     >>> getitem(np.array([1.0, 2.0]), 1)
@@ -140,12 +143,12 @@ def getitem(x: Any, /, index: Any) -> Any:
     """
 
 
-def _getitem_method(x: Any, index: Any) -> Any:
+def _getitem_method(x: Tensor, index: Index) -> Any:
     t = type(index)
     if t is int or t is slice:
         return getitem(x, index)
     if t is tuple:
-        for i in index:
+        for i in index:  # type: ignore[union-attr]
             if type(i) is not slice and type(i) is not int:
                 break
         else:
@@ -245,7 +248,7 @@ def _set_each(x: Any, y: Any, index: Any) -> Any:
     run=_scatter,
     lower=pieces(lambda shapes, shape, index: [index]),
 )  # fmt: skip
-def scatter(x: Any, /, shape: Any, index: Any) -> Any:
+def scatter(x: TensorLike, /, shape: ShapeLike, index: Index) -> Any:
     """Zeros of ``shape`` with ``x`` added at ``index``: the adjoint of indexing.
 
     >>> scatter(np.array([1.0]), (3,), slice(1, 2))
@@ -331,7 +334,7 @@ def _set_tangent(dx: Any, dy: Any, index: Any) -> Any:
     run=_set,
     lower=call("set"),
 )  # fmt: skip
-def set_item(x: Any, y: Any, /, index: Any) -> Any:
+def set_item(x: TensorLike, y: TensorLike, /, index: Index) -> Any:
     """A copy of ``x`` in which ``y`` stands at ``index``.
 
     >>> set_item(np.array([1.0, 2.0, 3.0]), 9.0, 1)
@@ -339,7 +342,7 @@ def set_item(x: Any, y: Any, /, index: Any) -> Any:
     """
 
 
-def _setitem_method(x: Any, index: Any, value: Any) -> None:
+def _setitem_method(x: Tensor, index: Index, value: TensorLike) -> None:
     index = settled(index)
     if isinstance(value, Tensor) and _is_basic(index) and _is_view_at(value, x, index):
         return  # the second half of x[index] += y: the view has been written to
@@ -359,7 +362,7 @@ alias("__setitem__", _setitem_method)
 
 
 @method
-def boolean_mask(x: Any, mask: Any, axis: Any = None) -> Any:
+def boolean_mask(x: TensorLike, mask: TensorLike, axis: Axis = None) -> Any:
     """The elements of ``x`` where ``mask`` is true; its first axis stands for ``axis`` of ``x``.
 
     >>> boolean_mask(np.array([1.0, 2.0, 3.0]), np.array([True, False, True]))

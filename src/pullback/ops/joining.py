@@ -5,7 +5,7 @@ from __future__ import annotations
 from builtins import slice as cut  # "slice" is a function of ours
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import ndarray
@@ -18,6 +18,9 @@ from pullback.core.tensor import Tensor, concrete, stripped
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import one_axis
 from pullback.numerics.batching import along_axis, everywhere
+
+if TYPE_CHECKING:
+    from pullback.typing import Axis, Lengths, TensorLike
 
 __all__ = [
     "concat", "concat1d", "concat2d", "concat3d", "concat4d", "concatenate", "slice", "slice1d", "slice2d", "slice3d",
@@ -93,7 +96,7 @@ def _join_each(op: Any, args: Any, on: Any, params: Any) -> Any:
     run=lambda tensors, axis=0: np.concatenate(tensors, axis),
     lower=pieces(lambda shapes, axis: _side_by_side(shapes, axis)),
 )  # fmt: skip
-def concat(tensors: Sequence[Any], /, axis: Any = 0) -> Any:
+def concat(tensors: Sequence[TensorLike], /, axis: Axis = 0) -> Any:
     """The tensors one after the other along an axis they have.
 
     >>> concat([np.array([1.0, 2.0]), np.array([3.0])])
@@ -104,13 +107,13 @@ def concat(tensors: Sequence[Any], /, axis: Any = 0) -> Any:
 concatenate = alias("concatenate", concat)
 
 
-def _concat_of_rank(name: str, rank: int, tensors: Sequence[Any], axis: Any) -> Any:
+def _concat_of_rank(name: str, rank: int, tensors: Sequence[TensorLike], axis: Any) -> Any:
     if not isinstance(tensors, list | tuple):
         raise ArgumentError(f"{name}: tensors must be a list of tensors, got {type(tensors).__name__}.")
     return concat([of_rank(name, t, rank, f"tensors[{i}]") for i, t in enumerate(tensors)], axis)
 
 
-def concat1d(tensors: Sequence[Any]) -> Any:
+def concat1d(tensors: Sequence[TensorLike]) -> Any:
     """Vectors, one after the other.
 
     >>> concat1d([np.array([1.0]), np.array([2.0])])
@@ -119,7 +122,7 @@ def concat1d(tensors: Sequence[Any]) -> Any:
     return _concat_of_rank("concat1d", 1, tensors, 0)
 
 
-def concat2d(tensors: Sequence[Any], axis: int = 0) -> Any:
+def concat2d(tensors: Sequence[TensorLike], axis: int = 0) -> Any:
     """``concat`` of tensors of rank 2.
 
     >>> concat2d([np.ones((1, 2)), np.ones((1, 3))], 1).shape
@@ -128,7 +131,7 @@ def concat2d(tensors: Sequence[Any], axis: int = 0) -> Any:
     return _concat_of_rank("concat2d", 2, tensors, axis)
 
 
-def concat3d(tensors: Sequence[Any], axis: int = 0) -> Any:
+def concat3d(tensors: Sequence[TensorLike], axis: int = 0) -> Any:
     """``concat`` of tensors of rank 3.
 
     >>> concat3d([np.ones((1, 1, 2)), np.ones((1, 1, 3))], 2).shape
@@ -137,7 +140,7 @@ def concat3d(tensors: Sequence[Any], axis: int = 0) -> Any:
     return _concat_of_rank("concat3d", 3, tensors, axis)
 
 
-def concat4d(tensors: Sequence[Any], axis: int = 0) -> Any:
+def concat4d(tensors: Sequence[TensorLike], axis: int = 0) -> Any:
     """``concat`` of tensors of rank 4.
 
     >>> concat4d([np.ones((1, 1, 1, 2)), np.ones((1, 1, 1, 3))], 3).shape
@@ -146,7 +149,7 @@ def concat4d(tensors: Sequence[Any], axis: int = 0) -> Any:
     return _concat_of_rank("concat4d", 4, tensors, axis)
 
 
-def _method_concat(x: Any, others: Any, axis: int = 0) -> Any:
+def _method_concat(x: Tensor, others: TensorLike, axis: int = 0) -> Any:
     """``x.concat(y)`` and ``x.concat([y, z])``, as in TensorFlow.js."""
     return concat([x, *others] if isinstance(others, list | tuple) else [x, others], axis)
 
@@ -191,7 +194,7 @@ def _stack_each(op: Any, args: Any, on: Any, params: Any) -> Any:
     run=lambda tensors, axis=0: np.stack(tensors, axis),
     lower=made_of(lambda tensors, axis: np.concatenate([np.expand_dims(t, axis) for t in tensors], axis)),
 )  # fmt: skip
-def stack(tensors: Sequence[Any], /, axis: int = 0) -> Any:
+def stack(tensors: Sequence[TensorLike], /, axis: int = 0) -> Any:
     """The tensors along a new axis.
 
     >>> stack([np.array([1.0, 2.0]), np.array([3.0, 4.0])], axis=1)
@@ -200,7 +203,7 @@ def stack(tensors: Sequence[Any], /, axis: int = 0) -> Any:
     """
 
 
-def _method_stack(x: Any, others: Any, axis: int = 0) -> Any:
+def _method_stack(x: Tensor, others: TensorLike, axis: int = 0) -> Any:
     """``x.stack(y)`` and ``x.stack([y, z])``, as in TensorFlow.js."""
     return stack([x, *others] if isinstance(others, list | tuple) else [x, others], axis)
 
@@ -211,7 +214,7 @@ alias("stack", _method_stack)
 
 
 @method
-def unstack(x: Any, axis: Any = 0) -> list[Any]:
+def unstack(x: TensorLike, axis: Axis = 0) -> list[Any]:
     """The list of what lies along ``axis``: the inverse of ``stack``.
 
     >>> unstack(np.array([[1.0, 2.0], [3.0, 4.0]]))
@@ -223,7 +226,7 @@ def unstack(x: Any, axis: Any = 0) -> list[Any]:
 
 
 @method
-def split(x: Any, num_or_size_splits: Any, axis: Any = 0) -> list[Any]:
+def split(x: TensorLike, num_or_size_splits: Lengths, axis: Axis = 0) -> list[Any]:
     """``x`` cut along ``axis``: into so many equal pieces, or into pieces of these lengths, of which one may be -1.
 
     >>> split(np.arange(5.0), [2, -1])
@@ -259,7 +262,7 @@ def _sizes(shape: tuple[int, ...], wanted: Any, axis: int) -> list[int]:
 
 
 @method
-def slice(x: Any, begin: Any, size: Any = None) -> Any:
+def slice(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
     """The block of ``x`` that begins at ``begin`` and has the lengths ``size``; -1, or none given: up to the end.
 
     >>> slice(np.arange(12.0).reshape(3, 4), [1, 1], [-1, 2])
@@ -307,7 +310,7 @@ def _listed(name: str, argument: str, values: Any) -> list[int]:
 
 
 @method
-def slice1d(x: Any, begin: Any, size: Any = None) -> Any:
+def slice1d(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
     """``slice`` of a vector.
 
     >>> slice1d(np.arange(4.0), 1, 2)
@@ -317,7 +320,7 @@ def slice1d(x: Any, begin: Any, size: Any = None) -> Any:
 
 
 @method
-def slice2d(x: Any, begin: Any, size: Any = None) -> Any:
+def slice2d(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
     """``slice`` of a tensor of rank 2.
 
     >>> slice2d(np.ones((3, 4)), [1, 1], [2, 2]).shape
@@ -327,7 +330,7 @@ def slice2d(x: Any, begin: Any, size: Any = None) -> Any:
 
 
 @method
-def slice3d(x: Any, begin: Any, size: Any = None) -> Any:
+def slice3d(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
     """``slice`` of a tensor of rank 3.
 
     >>> slice3d(np.ones((3, 4, 5)), [1, 1, 1], [2, 2, 2]).shape
@@ -337,7 +340,7 @@ def slice3d(x: Any, begin: Any, size: Any = None) -> Any:
 
 
 @method
-def slice4d(x: Any, begin: Any, size: Any = None) -> Any:
+def slice4d(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
     """``slice`` of a tensor of rank 4.
 
     >>> slice4d(np.ones((3, 4, 5, 6)), [1, 1, 1, 1], [2, 2, 2, 2]).shape
@@ -348,7 +351,7 @@ def slice4d(x: Any, begin: Any, size: Any = None) -> Any:
 
 @method
 def strided_slice(
-    x: Any, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0, end_mask: int = 0,
+    x: TensorLike, begin: Lengths, end: Lengths, strides: Lengths | None = None, begin_mask: int = 0, end_mask: int = 0,
     ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0,
 ) -> Any:  # fmt: skip
     """``x[begin:end:strides]`` along each axis; bit ``i`` of a mask changes what entry ``i`` means.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from pullback.numerics.adjoints import nonzero, select
 from pullback.numerics.axis_arguments import over
 from pullback.numerics.batching import leading
 from pullback.numerics.small_arrays import quick_max, quick_sum
+
+if TYPE_CHECKING:
+    from pullback.typing import Axis, TensorLike
 
 __all__ = [
     "Reduction", "absolute_difference", "compute_weighted_loss", "cosine_distance", "hinge_loss", "huber_loss",
@@ -114,7 +117,9 @@ def _weighted(name: str, losses: Any, weights: Any, reduction: Any) -> Any:
     return select(mass == 0, 0, z / nonzero(mass))
 
 
-def compute_weighted_loss(losses: Any, weights: Any = None, reduction: Any = None) -> Any:
+def compute_weighted_loss(
+    losses: TensorLike, weights: TensorLike | None = None, reduction: str | int | None = None
+) -> Any:
     """The losses times their weights, reduced: by default their sum, divided by how many weights are not 0.
 
     ``Reduction.MEAN`` divides by the sum of the weights.  Where all weights are 0 the loss is 0.
@@ -128,7 +133,9 @@ def compute_weighted_loss(losses: Any, weights: Any = None, reduction: Any = Non
     return _weighted(name, numbers(name, "losses", losses), weights, reduction)
 
 
-def absolute_difference(labels: Any, predictions: Any, weights: Any = None, reduction: Any = None) -> Any:
+def absolute_difference(
+    labels: TensorLike, predictions: TensorLike, weights: TensorLike | None = None, reduction: str | int | None = None
+) -> Any:
     """``abs(labels - predictions)``, weighted and reduced.
 
     >>> pb.losses.absolute_difference(np.array([1.0, 2.0]), np.array([1.5, 4.0]))
@@ -138,7 +145,9 @@ def absolute_difference(labels: Any, predictions: Any, weights: Any = None, redu
     return _weighted("absolute_difference", np.abs(x - y), weights, reduction)
 
 
-def mean_squared_error(labels: Any, predictions: Any, weights: Any = None, reduction: Any = None) -> Any:
+def mean_squared_error(
+    labels: TensorLike, predictions: TensorLike, weights: TensorLike | None = None, reduction: str | int | None = None
+) -> Any:
     """``(labels - predictions) ** 2``, weighted and reduced.
 
     >>> pb.losses.mean_squared_error(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
@@ -148,7 +157,13 @@ def mean_squared_error(labels: Any, predictions: Any, weights: Any = None, reduc
     return _weighted("mean_squared_error", np.square(x - y), weights, reduction)
 
 
-def cosine_distance(labels: Any, predictions: Any, axis: Any, weights: Any = None, reduction: Any = None) -> Any:
+def cosine_distance(
+    labels: TensorLike,
+    predictions: TensorLike,
+    axis: Axis,
+    weights: TensorLike | None = None,
+    reduction: str | int | None = None,
+) -> Any:
     """``1 - sum(labels * predictions)`` over ``axis``, of vectors that have length 1 already.
 
     >>> pb.losses.cosine_distance(np.array([0.0, 1.0]), np.array([0.6, 0.8]), 0)
@@ -159,7 +174,9 @@ def cosine_distance(labels: Any, predictions: Any, axis: Any, weights: Any = Non
     return _weighted("cosine_distance", z, weights, reduction)
 
 
-def hinge_loss(labels: Any, predictions: Any, weights: Any = None, reduction: Any = None) -> Any:
+def hinge_loss(
+    labels: TensorLike, predictions: TensorLike, weights: TensorLike | None = None, reduction: str | int | None = None
+) -> Any:
     """How far predictions are from the right side of the margin; labels are 0 or 1.
 
     >>> pb.losses.hinge_loss(np.array([1.0, 0.0]), np.array([0.5, -3.0]), reduction=0)
@@ -194,7 +211,7 @@ def _toward(g: Any, x: Any, delta: Any) -> Any:
         lambda s, x, delta: s.select(s.less(s.absolute(x), delta), x * x * 0.5, (s.absolute(x) - delta * 0.5) * delta)
     ),
 )
-def huber(x: Any, /, delta: float = 1.0) -> Any:
+def huber(x: TensorLike, /, delta: float = 1.0) -> Any:
     """Half the square of ``x`` up to ``delta``, and from there on a straight line.
 
     >>> huber(pb.tensor([0.5, 3.0]))
@@ -203,7 +220,11 @@ def huber(x: Any, /, delta: float = 1.0) -> Any:
 
 
 def huber_loss(
-    labels: Any, predictions: Any, weights: Any = None, delta: float | None = 1.0, reduction: Any = None
+    labels: TensorLike,
+    predictions: TensorLike,
+    weights: TensorLike | None = None,
+    delta: float | None = 1.0,
+    reduction: str | int | None = None,
 ) -> Any:
     """Squares for small differences, absolute values for those beyond ``delta``; weighted and reduced.
 
@@ -218,7 +239,11 @@ def huber_loss(
 
 
 def log_loss(
-    labels: Any, predictions: Any, weights: Any = None, epsilon: float | None = 1e-7, reduction: Any = None
+    labels: TensorLike,
+    predictions: TensorLike,
+    weights: TensorLike | None = None,
+    epsilon: float | None = 1e-7,
+    reduction: str | int | None = None,
 ) -> Any:
     """The cross entropy of probabilities, ``epsilon`` keeping the logarithms finite.
 
@@ -254,7 +279,7 @@ def _sigmoid_cross_entropy(labels: Any, logits: Any) -> Any:
     d=partials(lambda g, logits: -(g * logits), lambda g, labels, logits: g * (_sigmoid(logits) - labels)),
     lower=scalar(lambda s, x, y: s.maximum(y, 0) - x * y + s.log1p(s.exp(-s.absolute(y)))),
 )
-def sigmoid_cross_entropy_with_logits(labels: Any, logits: Any, /) -> Any:
+def sigmoid_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, /) -> Any:
     """The cross entropy of ``sigmoid(logits)``, without overflow: one loss per element.
 
     >>> pb.losses.sigmoid_cross_entropy_with_logits(np.array([0.0, 1.0]), np.array([-1000.0, -1000.0]))
@@ -270,7 +295,11 @@ def _smoothed(name: str, labels: Any, smoothing: Any, share: float) -> Any:
 
 
 def sigmoid_cross_entropy(
-    multi_class_labels: Any, logits: Any, weights: Any = None, label_smoothing: float = 0, reduction: Any = None
+    multi_class_labels: TensorLike,
+    logits: TensorLike,
+    weights: TensorLike | None = None,
+    label_smoothing: float = 0,
+    reduction: str | int | None = None,
 ) -> Any:
     """The cross entropy of ``sigmoid(logits)``, every element being a question of its own; weighted and reduced.
 
@@ -293,7 +322,7 @@ def _log_softmax(x: Any) -> Any:
     return x - np.log(quick_sum(np.exp(x), -1, True))
 
 
-def softmax_cross_entropy_with_logits(labels: Any, logits: Any) -> Any:
+def softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike) -> Any:
     """The cross entropy of ``softmax(logits)`` over the last axis: one loss per example.
 
     The labels may be any numbers, and have a gradient too.
@@ -317,7 +346,11 @@ def softmax_cross_entropy_with_logits(labels: Any, logits: Any) -> Any:
 
 
 def softmax_cross_entropy(
-    onehot_labels: Any, logits: Any, weights: Any = None, label_smoothing: float = 0, reduction: Any = None
+    onehot_labels: TensorLike,
+    logits: TensorLike,
+    weights: TensorLike | None = None,
+    label_smoothing: float = 0,
+    reduction: str | int | None = None,
 ) -> Any:
     """The cross entropy of ``softmax(logits)`` over the last axis, weighted by example and reduced.
 
@@ -356,7 +389,7 @@ def _places(labels: Any, shape: Shape) -> Any:
     return labels + n * np.arange(labels.size).reshape(labels.shape)
 
 
-def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any) -> Any:
+def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike) -> Any:
     """``softmax_cross_entropy_with_logits`` where a label is the number of its class: nothing is made one-hot.
 
     >>> pb.losses.sparse_softmax_cross_entropy_with_logits(np.array([1]), np.array([[0.0, 0.0]]))
@@ -366,7 +399,9 @@ def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any) -> Any:
     return -picked(np.reshape(_log_softmax(y), -1), _places(labels, y.shape))
 
 
-def sparse_softmax_cross_entropy(labels: Any, logits: Any, weights: Any = None, reduction: Any = None) -> Any:
+def sparse_softmax_cross_entropy(
+    labels: TensorLike, logits: TensorLike, weights: TensorLike | None = None, reduction: str | int | None = None
+) -> Any:
     """The cross entropy of ``softmax(logits)``, a label being the number of its class; weighted and reduced.
 
     >>> pb.losses.sparse_softmax_cross_entropy(np.array([1, 0]), np.array([[0.0, 0.0], [9.0, -9.0]]))

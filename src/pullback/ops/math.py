@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from pullback.core.axes import moves
 from pullback.core.calculus import constant
 from pullback.core.op import op
 from pullback.errors import ArgumentError, ShapeError
+
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike
 
 __all__ = ["confusion_matrix"]
 
@@ -62,7 +65,7 @@ def _square(labels: tuple[int, ...], predictions: tuple[int, ...], num_classes: 
     d=constant(),
     run=_confusion,
 )
-def confusion_matrix(labels: Any, predictions: Any, /, num_classes: int) -> Any:
+def confusion_matrix(labels: TensorLike, predictions: TensorLike, /, num_classes: int) -> Any:
     """How often each label (the row) was predicted as each class (the column).
 
     >>> confusion_matrix(np.array([0, 1, 1]), np.array([0, 1, 0]), 2)

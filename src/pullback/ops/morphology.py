@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from pullback.core.op import method, op
 from pullback.errors import ShapeError
 from pullback.numerics.batching import folded
 from pullback.numerics.windows import Windows, channels_last, framed, laid, planned, unframed
+
+if TYPE_CHECKING:
+    from pullback.typing import Lengths, Padding, TensorLike
 
 __all__ = ["dilation2d"]
 
@@ -50,7 +53,7 @@ def _windows_tangent(dx: Any, windows: Windows) -> Any:
     d=rule(_merged_back, jvp=_windows_tangent),
     run=_windowed,
 )
-def windowed(x: Any, /, windows: Windows, fill: float = 0.0) -> Any:
+def windowed(x: TensorLike, /, windows: Windows, fill: float = 0.0) -> Any:
     """Every window by itself, (batch, *positions, *window, channels), with ``fill`` outside of ``x``.
 
     >>> windowed(np.array([1.0, 2.0, 3.0]).reshape(1, 3, 1), planned("windowed", (3,), (2,)))[0, :, :, 0]
@@ -75,7 +78,7 @@ def _merged(x: Any, windows: Windows, shape: Ints) -> Any:
     d=linear(lambda g, windows: windowed(g, windows)),
     run=_merged,
 )
-def merged(x: Any, /, windows: Windows, shape: Ints) -> Any:
+def merged(x: TensorLike, /, windows: Windows, shape: Ints) -> Any:
     """The adjoint of ``windowed``: windows added up where they overlap.
 
     >>> merged(np.ones((1, 2, 2, 1)), planned("windowed", (3,), (2,)), (1, 3, 1)).ravel()
@@ -85,7 +88,12 @@ def merged(x: Any, /, windows: Windows, shape: Ints) -> Any:
 
 @method
 def dilation2d(
-    x: Any, filter: Any, strides: Any = 1, pad: Any = "valid", dilations: Any = 1, data_format: Any = "NHWC"
+    x: TensorLike,
+    filter: TensorLike,
+    strides: Lengths = 1,
+    pad: Padding = "valid",
+    dilations: Lengths = 1,
+    data_format: str = "NHWC",
 ) -> Any:
     """The largest element of each window with ``filter`` (height, width, channels) added to it.
 
@@ -93,22 +101,22 @@ def dilation2d(
     array([9.])
     """
     name = "dilation2d"
-    x, filter = numbers(name, "x", x), numbers(name, "filter", filter)
+    filter, image = numbers(name, "filter", filter), numbers(name, "x", x)
     last = channels_last(name, data_format, 2)
-    alone = x.ndim == 3
+    alone = image.ndim == 3
     if alone:
-        x = np.reshape(x, (1, *x.shape))
-    if x.ndim != 4:
-        raise ShapeError(f"{name}: x must have rank 4, or 3 without a batch, got shape {x.shape}.")
+        image = np.reshape(image, (1, *image.shape))
+    if image.ndim != 4:
+        raise ShapeError(f"{name}: x must have rank 4, or 3 without a batch, got shape {image.shape}.")
     if not last:
-        x = np.moveaxis(x, 1, -1)
-    if filter.ndim != 3 or filter.shape[-1] != x.shape[-1]:
+        image = np.transpose(image, (0, 2, 3, 1))
+    if filter.ndim != 3 or filter.shape[-1] != image.shape[-1]:
         raise ShapeError(
-            f"{name}: x has {x.shape[-1]} channels, so filter must have shape (height, width, {x.shape[-1]}), "
+            f"{name}: x has {image.shape[-1]} channels, so filter must have shape (height, width, {image.shape[-1]}), "
             f"got {filter.shape}."
         )
-    windows = planned(name, x.shape[1:-1], filter.shape[:2], strides, pad, dilations, None, last, True)
-    z = np.max(np.add(windowed(x, windows, -np.inf), filter), axis=(3, 4))
+    windows = planned(name, image.shape[1:-1], filter.shape[:2], strides, pad, dilations, None, last, True)
+    z = np.max(np.add(windowed(image, windows, -np.inf), filter), axis=(3, 4))
     if not last:
         z = np.moveaxis(z, -1, 1)
     return np.reshape(z, z.shape[1:]) if alone else z

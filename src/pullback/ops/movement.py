@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import ndarray
@@ -19,6 +20,9 @@ from pullback.errors import ShapeError
 from pullback.numerics.adjoints import axes
 from pullback.numerics.axis_arguments import over
 from pullback.numerics.batching import along_axis, axes_named, spread_to_shape, to_shape
+
+if TYPE_CHECKING:
+    from pullback.typing import Axis, Lengths, ShapeLike, TensorLike
 
 __all__ = [
     "as1d", "as2d", "as3d", "as4d", "as5d", "as_scalar", "broadcast_to", "expand_dims", "flatten", "flip", "moveaxis",
@@ -70,7 +74,7 @@ def _reshaped(s: tuple[int, ...], shape: Any) -> tuple[int, ...]:
     run=lambda x, shape: _settled(x.reshape(shape)),
     lower=view(by_layout=True),
 )  # fmt: skip
-def reshape(x: Any, /, shape: Any) -> Any:
+def reshape(x: TensorLike, /, shape: ShapeLike) -> Any:
     """The elements of ``x``, in order, in another shape; a length of -1 is worked out.
 
     >>> reshape(np.arange(4.0), [2, -1])
@@ -93,7 +97,7 @@ def reshape(x: Any, /, shape: Any) -> Any:
     run=lambda x, axis=0: np.expand_dims(x, _at(axis)),
     lower=view(),
 )  # fmt: skip
-def expand_dims(x: Any, /, axis: Any = 0) -> Any:
+def expand_dims(x: TensorLike, /, axis: Axis = 0) -> Any:
     """A new axis of length 1 at ``axis``.
 
     >>> expand_dims(np.ones(3), 1).shape
@@ -119,7 +123,7 @@ def _at(axis: Any) -> Any:
     run=lambda x, axis=None: _settled(x.squeeze(axes(axis))),
     lower=view(),
 )  # fmt: skip
-def squeeze(x: Any, /, axis: Any = None) -> Any:
+def squeeze(x: TensorLike, /, axis: Axis = None) -> Any:
     """Without the axes of length 1, or without those named by ``axis``.
 
     >>> squeeze(np.ones((1, 3, 1)), [0]).shape
@@ -128,7 +132,7 @@ def squeeze(x: Any, /, axis: Any = None) -> Any:
 
 
 @method
-def flatten(x: Any) -> Any:
+def flatten(x: TensorLike) -> Any:
     """A copy of all elements in one row.
 
     >>> flatten(np.ones((2, 3))).shape
@@ -138,18 +142,18 @@ def flatten(x: Any) -> Any:
 
 
 @method
-def ravel(x: Any, /) -> Any:
+def ravel(x: TensorLike, /) -> Any:
     """All elements in one row; they share their memory with ``x`` if they lie there side by side.
 
     >>> ravel(np.ones((2, 3))).shape
     (6,)
     """
     z = reshape(x, (-1,))
-    return z if not isinstance(z, Tensor) or is_contiguous(x.read()) else np.copy(z)
+    return np.copy(z) if isinstance(x, Tensor) and not is_contiguous(x.read()) else z
 
 
 @method
-def as_scalar(x: Any) -> Any:
+def as_scalar(x: TensorLike) -> Any:
     """The one element, with rank 0.
 
     >>> as_scalar(pb.tensor([[2.0]]))
@@ -162,7 +166,7 @@ def as_scalar(x: Any) -> Any:
 
 
 @method
-def as1d(x: Any) -> Any:
+def as1d(x: TensorLike) -> Any:
     """All elements in one row.
 
     >>> as1d(np.ones((2, 3))).shape
@@ -172,7 +176,7 @@ def as1d(x: Any) -> Any:
 
 
 @method
-def as2d(x: Any, rows: int, columns: int) -> Any:
+def as2d(x: TensorLike, rows: int, columns: int) -> Any:
     """The elements as a matrix.
 
     >>> as2d(np.ones(6), 2, 3).shape
@@ -182,7 +186,7 @@ def as2d(x: Any, rows: int, columns: int) -> Any:
 
 
 @method
-def as3d(x: Any, rows: int, columns: int, depth: int) -> Any:
+def as3d(x: TensorLike, rows: int, columns: int, depth: int) -> Any:
     """The elements in three axes.
 
     >>> as3d(np.ones(6), 1, 2, 3).shape
@@ -192,7 +196,7 @@ def as3d(x: Any, rows: int, columns: int, depth: int) -> Any:
 
 
 @method
-def as4d(x: Any, rows: int, columns: int, depth: int, depth2: int) -> Any:
+def as4d(x: TensorLike, rows: int, columns: int, depth: int, depth2: int) -> Any:
     """The elements in four axes.
 
     >>> as4d(np.ones(6), 1, 2, 3, 1).shape
@@ -202,7 +206,7 @@ def as4d(x: Any, rows: int, columns: int, depth: int, depth2: int) -> Any:
 
 
 @method
-def as5d(x: Any, rows: int, columns: int, depth: int, depth2: int, depth3: int) -> Any:
+def as5d(x: TensorLike, rows: int, columns: int, depth: int, depth2: int, depth3: int) -> Any:
     """The elements in five axes.
 
     >>> as5d(np.ones(6), 1, 2, 3, 1, 1).shape
@@ -212,7 +216,7 @@ def as5d(x: Any, rows: int, columns: int, depth: int, depth2: int, depth3: int) 
 
 
 @method
-def reshape_as(x: Any, y: Any) -> Any:
+def reshape_as(x: TensorLike, y: TensorLike) -> Any:
     """The elements of ``x`` in the shape of ``y``.
 
     >>> reshape_as(np.ones(6), np.ones((2, 3))).shape
@@ -221,9 +225,9 @@ def reshape_as(x: Any, y: Any) -> Any:
     return reshape(x, operand(y, "reshape_as").shape)
 
 
-def _method_reshape(x: Any, *shape: Any) -> Any:
+def _method_reshape(x: Tensor, *shape: ShapeLike) -> Any:
     """``x.reshape([2, 3])`` as in TensorFlow.js, ``x.reshape(2, 3)`` as in NumPy."""
-    return reshape(x, shape[0] if len(shape) == 1 else shape)
+    return reshape(x, shape[0] if len(shape) == 1 else shape)  # type: ignore[arg-type]
 
 
 alias("reshape", _method_reshape)
@@ -260,7 +264,7 @@ def _inverse(perm: tuple[int, ...]) -> tuple[int, ...]:
     run=lambda x, perm=None: x.transpose() if perm is None else x.transpose(axes(perm)),
     lower=view(),
 )  # fmt: skip
-def transpose(x: Any, /, perm: Any = None) -> Any:
+def transpose(x: TensorLike, /, perm: Sequence[int] | None = None) -> Any:
     """The axes of ``x`` in the order ``perm``; reversed when none is given.
 
     >>> transpose(np.ones((2, 3, 4)), [1, 0, 2]).shape
@@ -268,9 +272,9 @@ def transpose(x: Any, /, perm: Any = None) -> Any:
     """
 
 
-def _method_transpose(x: Any, *perm: Any) -> Any:
+def _method_transpose(x: Tensor, *perm: Lengths | None) -> Any:
     """``x.transpose([1, 0])`` as in TensorFlow.js, ``x.transpose(1, 0)`` as in NumPy."""
-    return transpose(x, (perm or (None,))[0] if len(perm) < 2 else perm)
+    return transpose(x, (perm or (None,))[0] if len(perm) < 2 else perm)  # type: ignore[arg-type]
 
 
 alias("transpose", _method_transpose)
@@ -288,7 +292,7 @@ NUMPY[np.transpose] = lambda a, axes=None: transpose(a, axes)  # its parameter h
     run=lambda x, axis1, axis2: x.swapaxes(axis1, axis2),
     lower=view(),
 )
-def swapaxes(x: Any, /, axis1: int, axis2: int) -> Any:
+def swapaxes(x: TensorLike, /, axis1: int, axis2: int) -> Any:
     """Two axes exchanged; its own inverse.
 
     >>> swapaxes(np.ones((2, 3)), 0, 1).shape
@@ -311,7 +315,7 @@ def swapaxes(x: Any, /, axis1: int, axis2: int) -> Any:
     run=np.moveaxis,
     lower=view(),
 )
-def moveaxis(x: Any, /, source: Any, destination: Any) -> Any:
+def moveaxis(x: TensorLike, /, source: Lengths, destination: Lengths) -> Any:
     """Axes moved from ``source`` to ``destination``; the others keep their order.
 
     >>> moveaxis(np.ones((2, 3, 4)), 0, -1).shape
@@ -336,7 +340,7 @@ def moveaxis(x: Any, /, source: Any, destination: Any) -> Any:
     run=lambda x, axis=None: np.flip(x, axes(axis)),
     lower=view(),
 )  # fmt: skip
-def reverse(x: Any, /, axis: Any = None) -> Any:
+def reverse(x: TensorLike, /, axis: Axis = None) -> Any:
     """The elements in reverse order along ``axis``, or along all axes.
 
     >>> reverse(np.array([1.0, 2.0, 3.0]))
@@ -348,7 +352,7 @@ flip = alias("flip", reverse)
 
 
 @method
-def reverse1d(x: Any) -> Any:
+def reverse1d(x: TensorLike) -> Any:
     """The elements of a vector in reverse order.
 
     >>> reverse1d(np.array([1.0, 2.0]))
@@ -358,7 +362,7 @@ def reverse1d(x: Any) -> Any:
 
 
 @method
-def reverse2d(x: Any, axis: Any = None) -> Any:
+def reverse2d(x: TensorLike, axis: Axis = None) -> Any:
     """``reverse`` of a tensor of rank 2.
 
     >>> reverse2d(np.array([[1.0, 2.0]]), 1)
@@ -368,7 +372,7 @@ def reverse2d(x: Any, axis: Any = None) -> Any:
 
 
 @method
-def reverse3d(x: Any, axis: Any = None) -> Any:
+def reverse3d(x: TensorLike, axis: Axis = None) -> Any:
     """``reverse`` of a tensor of rank 3.
 
     >>> reverse3d(np.array([[[1.0, 2.0]]]), [0, 2])
@@ -378,7 +382,7 @@ def reverse3d(x: Any, axis: Any = None) -> Any:
 
 
 @method
-def reverse4d(x: Any, axis: Any = None) -> Any:
+def reverse4d(x: TensorLike, axis: Axis = None) -> Any:
     """``reverse`` of a tensor of rank 4.
 
     >>> reverse4d(np.array([[[[1.0, 2.0]]]]), 3)
@@ -422,7 +426,7 @@ def _spread_shape(s: tuple[int, ...], shape: Any) -> tuple[int, ...]:
     run=lambda x, shape: np.broadcast_to(x, shape),
     lower=view(put=None),
 )  # fmt: skip
-def broadcast_to(x: Any, /, shape: Any) -> Any:
+def broadcast_to(x: TensorLike, /, shape: ShapeLike) -> Any:
     """``x`` repeated along axes of length 1 and new leading axes, without copying.
 
     >>> broadcast_to(np.array([1.0, 2.0]), [2, 2])

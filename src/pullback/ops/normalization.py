@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from pullback.core.op import method
 from pullback.core.tensor import Tensor
 from pullback.errors import ShapeError
 from pullback.numerics.axis_arguments import fits, over
+
+if TYPE_CHECKING:
+    from pullback.typing import Axis, TensorLike, Value
 
 __all__ = [
     "batch_norm", "batch_norm2d", "batch_norm3d", "batch_norm4d", "layer_norm", "local_response_normalization",
@@ -51,7 +54,12 @@ def _epsilon(name: str, epsilon: Any) -> Any:
 
 @method
 def batch_norm(
-    x: Any, mean: Any, variance: Any, offset: Any = None, scale: Any = None, variance_epsilon: Any = 0.001
+    x: TensorLike,
+    mean: TensorLike,
+    variance: TensorLike,
+    offset: TensorLike | None = None,
+    scale: TensorLike | None = None,
+    variance_epsilon: float | None = 0.001,
 ) -> Any:
     """``x`` less ``mean``, divided by the square root of ``variance``, times ``scale``, plus ``offset``.
 
@@ -63,7 +71,12 @@ def batch_norm(
 
 @method
 def batch_norm2d(
-    x: Any, mean: Any, variance: Any, offset: Any = None, scale: Any = None, variance_epsilon: Any = 0.001
+    x: TensorLike,
+    mean: TensorLike,
+    variance: TensorLike,
+    offset: TensorLike | None = None,
+    scale: TensorLike | None = None,
+    variance_epsilon: float | None = 0.001,
 ) -> Any:
     """``batch_norm`` of a tensor of rank 2.
 
@@ -75,7 +88,12 @@ def batch_norm2d(
 
 @method
 def batch_norm3d(
-    x: Any, mean: Any, variance: Any, offset: Any = None, scale: Any = None, variance_epsilon: Any = 0.001
+    x: TensorLike,
+    mean: TensorLike,
+    variance: TensorLike,
+    offset: TensorLike | None = None,
+    scale: TensorLike | None = None,
+    variance_epsilon: float | None = 0.001,
 ) -> Any:
     """``batch_norm`` of a tensor of rank 3.
 
@@ -87,7 +105,12 @@ def batch_norm3d(
 
 @method
 def batch_norm4d(
-    x: Any, mean: Any, variance: Any, offset: Any = None, scale: Any = None, variance_epsilon: Any = 0.001
+    x: TensorLike,
+    mean: TensorLike,
+    variance: TensorLike,
+    offset: TensorLike | None = None,
+    scale: TensorLike | None = None,
+    variance_epsilon: float | None = 0.001,
 ) -> Any:
     """``batch_norm`` of a tensor of rank 4.
 
@@ -99,8 +122,12 @@ def batch_norm4d(
 
 @method
 def layer_norm(
-    x: Any, offset: Any = None, scale: Any = None, axis: Any = -1, variance_epsilon: Any = 1e-5
-) -> Any:  # fmt: skip
+    x: TensorLike,
+    offset: TensorLike | None = None,
+    scale: TensorLike | None = None,
+    axis: Axis = -1,
+    variance_epsilon: float | None = 1e-5,
+) -> Any:
     """``x`` brought to mean 0 and variance 1 over ``axis``, times ``scale``, plus ``offset``.
 
     >>> layer_norm(np.array([[1.0, 3.0], [10.0, 30.0]]), variance_epsilon=0.0)
@@ -124,8 +151,12 @@ def layer_norm(
 
 @method
 def local_response_normalization(
-    x: Any, depth_radius: Any = 5, bias: Any = 1, alpha: Any = 1, beta: Any = 0.5
-) -> Any:  # fmt: skip
+    x: TensorLike,
+    depth_radius: float | None = 5,
+    bias: float | Value | None = 1,
+    alpha: float | Value | None = 1,
+    beta: float | Value | None = 0.5,
+) -> Any:
     """``x`` divided by ``(bias + alpha * s) ** beta``, ``s`` the sum of squares of the channels around each one.
 
     >>> local_response_normalization(np.array([[[[1.0, 1.0]]]]), 1, 2.0).ravel()
@@ -145,5 +176,5 @@ def local_response_normalization(
     channels = np.arange(x.shape[-1])
     near = np.abs(channels[:, None] - channels) <= radius
     dtype = x.dtype if x.dtype.kind == "f" else np.dtype(np.float32)
-    x = np.astype(x, dtype)
+    x = x.astype(dtype)
     return x * (np.matmul(x * x, near.astype(dtype)) * alpha + bias) ** -beta

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from pullback.core.lowering import made_of
 from pullback.core.op import method, op
 from pullback.errors import ArgumentError
 from pullback.numerics.adjoints import along, axes, inverse, kept, nonzero, total
+
+if TYPE_CHECKING:
+    from pullback.typing import Axis, TensorLike
 
 __all__ = ["euclidean_norm", "norm"]
 
@@ -49,7 +52,7 @@ def composed_length(x: Any, axis: Any, keepdims: bool) -> Any:
     lower=made_of(composed_length),
     domain=(0.5, 2.0),
 )
-def euclidean_norm(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+def euclidean_norm(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """The square root of the sum of squares; its gradient at 0 is 0.
 
     >>> pb.euclidean_norm(np.array([3.0, 4.0]))
@@ -85,7 +88,7 @@ class Powers(reduces):
     lower=made_of(composed_mean),
     domain=(0.5, 2.0),
 )
-def p_norm(x: Any, /, ord: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def p_norm(x: TensorLike, /, ord: str | float, axis: Axis = None, keepdims: bool = False) -> Any:
     """``sum(abs(x) ** ord) ** (1 / ord)``, for any ``ord`` but 0; its gradient at 0 is 0.
 
     >>> round(float(p_norm(np.array([1.0, 2.0, 3.0]), 3)), 6)
@@ -98,7 +101,7 @@ def power_slope(x: Any, z: Any, ord: Any, axis: Any) -> Any:
 
 
 @method
-def norm(x: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool = False) -> Any:
+def norm(x: TensorLike, ord: str | float | None = "euclidean", axis: Axis = None, keepdims: bool = False) -> Any:
     """The norm of vectors or, over two axes, of matrices; without ``axis`` that of all elements as one vector.
 
     ``ord`` is ``"euclidean"`` (or 2, or ``"fro"`` for matrices), 1, ``inf``, ``-inf``, or for vectors any number.
@@ -111,22 +114,22 @@ def norm(x: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool = Fals
     x = numbers("norm", "x", x)
     if not x.shape:
         return np.abs(x)
-    several = isinstance(axis, list | tuple)
-    if several and len(axis) > 2:
+    named = len(axis) if isinstance(axis, list | tuple) else 1
+    if named > 2:
         raise ArgumentError(
             f"norm: axis must name one axis, or two for matrices, got {axis!r}. Reshape x, or leave it out."
         )
-    matrix = several and len(axis) == 2
+    matrix = named == 2
     if ord is None or ord in ("euclidean", "fro") or (ord == 2 and not matrix):
         return euclidean_norm(x, axis, keepdims)
     if not isinstance(ord, int | float | np.number) or (matrix and ord not in (1, inf, -inf)):
         expected = "'euclidean', 'fro', 1, inf or -inf for matrices" if matrix else "'euclidean', 'fro' or a number"
         raise ArgumentError(f"norm: ord must be {expected}, got {ord!r} for shape {x.shape} and axis={axis!r}.")
-    axis, size = axes(axis), np.abs(x)
+    gone, size = axes(axis), np.abs(x)
     if matrix:
-        size = total(size, axis[0] if ord == 1 else axis[1], True)
+        size = total(size, gone[0] if ord == 1 else gone[1], True)
     if ord in (inf, -inf) or matrix:
-        return (np.min if ord == -inf else np.max)(size, axis=axis, keepdims=keepdims)
+        return (np.min if ord == -inf else np.max)(size, axis=gone, keepdims=keepdims)
     if ord == 0:
-        return total(size > 0, axis, keepdims) * size.dtype.type(1)
-    return total(size, axis, keepdims) if ord == 1 else p_norm(x, ord, axis, keepdims)
+        return total(size > 0, gone, keepdims) * size.dtype.type(1)
+    return total(size, gone, keepdims) if ord == 1 else p_norm(x, ord, gone, keepdims)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from pullback.core.calculus import rule
 from pullback.core.lowering import pieces
 from pullback.core.op import method, of_rank, op, operand
 from pullback.errors import ArgumentError, ShapeError
+
+if TYPE_CHECKING:
+    from pullback.typing import Array, TensorLike
 
 __all__ = ["mirror_pad", "pad", "pad1d", "pad2d", "pad3d", "pad4d"]
 
@@ -71,7 +74,7 @@ def _pad_tangent(dx: Any, paddings: Any) -> Any:
     run=_pad,
     lower=pieces(lambda shapes, paddings, constant_value: [_inner(shapes[0], paddings)], fill="constant_value"),
 )  # fmt: skip
-def pad(x: Any, /, paddings: Any, constant_value: Any = 0) -> Any:
+def pad(x: TensorLike, /, paddings: Sequence[Any] | Array, constant_value: float = 0) -> Any:
     """``x`` with ``constant_value`` around it, ``[before, after]`` elements along each axis.
 
     >>> pad(np.array([1.0, 2.0]), [[1, 2]])
@@ -80,7 +83,7 @@ def pad(x: Any, /, paddings: Any, constant_value: Any = 0) -> Any:
 
 
 @method
-def pad1d(x: Any, paddings: Sequence[int], constant_value: Any = 0) -> Any:
+def pad1d(x: TensorLike, paddings: Sequence[int], constant_value: float = 0) -> Any:
     """``pad`` of a vector; ``paddings`` is one pair.
 
     >>> pad1d(np.array([1.0, 2.0]), [1, 0])
@@ -90,7 +93,7 @@ def pad1d(x: Any, paddings: Sequence[int], constant_value: Any = 0) -> Any:
 
 
 @method
-def pad2d(x: Any, paddings: Any, constant_value: Any = 0) -> Any:
+def pad2d(x: TensorLike, paddings: Sequence[Any] | Array, constant_value: float = 0) -> Any:
     """``pad`` of a tensor of rank 2.
 
     >>> pad2d(np.ones((1, 1)), [[0, 0], [1, 0]])
@@ -100,7 +103,7 @@ def pad2d(x: Any, paddings: Any, constant_value: Any = 0) -> Any:
 
 
 @method
-def pad3d(x: Any, paddings: Any, constant_value: Any = 0) -> Any:
+def pad3d(x: TensorLike, paddings: Sequence[Any] | Array, constant_value: float = 0) -> Any:
     """``pad`` of a tensor of rank 3.
 
     >>> pad3d(np.ones((1, 1, 1)), [[0, 0], [0, 0], [1, 0]])
@@ -110,7 +113,7 @@ def pad3d(x: Any, paddings: Any, constant_value: Any = 0) -> Any:
 
 
 @method
-def pad4d(x: Any, paddings: Any, constant_value: Any = 0) -> Any:
+def pad4d(x: TensorLike, paddings: Sequence[Any] | Array, constant_value: float = 0) -> Any:
     """``pad`` of a tensor of rank 4.
 
     >>> pad4d(np.ones((1, 1, 1, 1)), [[0, 0], [0, 0], [0, 0], [1, 0]])
@@ -120,7 +123,7 @@ def pad4d(x: Any, paddings: Any, constant_value: Any = 0) -> Any:
 
 
 @method
-def mirror_pad(x: Any, paddings: Any, mode: str = "reflect") -> Any:
+def mirror_pad(x: TensorLike, paddings: Sequence[Any] | Array, mode: str = "reflect") -> Any:
     """``x`` with its mirror image around it; ``"symmetric"`` repeats the element at the edge, ``"reflect"`` does not.
 
     >>> mirror_pad(np.array([1.0, 2.0, 3.0]), [[2, 1]], "reflect")
@@ -128,11 +131,11 @@ def mirror_pad(x: Any, paddings: Any, mode: str = "reflect") -> Any:
     """
     if mode not in ("reflect", "symmetric"):
         raise ArgumentError(f"mirror_pad: mode must be 'reflect' or 'symmetric', got {mode!r}.")
-    x = operand(x, "mirror_pad")
-    shape = x.shape
+    z: Any = operand(x, "mirror_pad")
+    shape = z.shape
     for axis, pair in enumerate(_pairs("mirror_pad", shape, paddings)):
         if any(pair):
             if not shape[axis]:
                 raise ShapeError(f"mirror_pad: x has shape {shape}; there is nothing to mirror along axis {axis}.")
-            x = x[(slice(None),) * axis + (np.pad(np.arange(shape[axis]), pair, mode=mode),)]  # type: ignore[call-overload]
-    return x
+            z = z[(slice(None),) * axis + (np.pad(np.arange(shape[axis]), pair, mode=mode),)]  # type: ignore[call-overload]
+    return z

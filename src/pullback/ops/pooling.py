@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from pullback.core.op import method, op
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.batching import examples, folded
 from pullback.numerics.windows import Windows, channels_last, filled, framed, laid, per_axis, planned, unframed
+
+if TYPE_CHECKING:
+    from pullback.typing import Lengths, Padding, TensorLike
 
 __all__ = [
     "PoolWithArgmax", "avg_pool", "avg_pool1d", "avg_pool3d", "max_pool", "max_pool1d", "max_pool3d",
@@ -133,7 +136,7 @@ def _taken_back(g: Any, source: Any, largest: Any, windows: Windows) -> Any:
     lower=over_windows("largest"),
     run=_largest,
 )  # fmt: skip
-def largest_in_window(x: Any, /, windows: Windows) -> Any:
+def largest_in_window(x: TensorLike, /, windows: Windows) -> Any:
     """The largest element of each window.
 
     >>> largest_in_window(np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1), planned("pool", (3,), (2,))).ravel()
@@ -148,7 +151,7 @@ def largest_in_window(x: Any, /, windows: Windows) -> Any:
     lower=over_windows("give"),
     run=_give_to_largest,
 )
-def give_to_largest(x: Any, source: Any, largest: Any, /, windows: Windows) -> Any:
+def give_to_largest(x: TensorLike, source: TensorLike, largest: TensorLike, /, windows: Windows) -> Any:
     """``x`` put where the largest element of each window of ``source`` is: the way back of ``largest_in_window``.
 
     >>> source = np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1)
@@ -165,7 +168,7 @@ def give_to_largest(x: Any, source: Any, largest: Any, /, windows: Windows) -> A
     lower=over_windows("take"),
     run=_take_from_largest,
 )
-def take_from_largest(x: Any, source: Any, largest: Any, /, windows: Windows) -> Any:
+def take_from_largest(x: TensorLike, source: TensorLike, largest: TensorLike, /, windows: Windows) -> Any:
     """The elements of ``x`` that are where the largest of each window of ``source`` is.
 
     >>> source = np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1)
@@ -205,7 +208,7 @@ def _places_in_batch(op: Any, args: Any, on: Any, params: Any) -> Any:
     d=constant(),
     run=_places,
 )  # fmt: skip
-def largest_places(x: Any, /, windows: Windows, include_batch: bool = False) -> Any:
+def largest_places(x: TensorLike, /, windows: Windows, include_batch: bool = False) -> Any:
     """Where the largest element of each window is, the first of several: its number in the flattened image.
 
     >>> largest_places(np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1), planned("pool", (3,), (2,))).ravel()
@@ -238,7 +241,7 @@ def _spread_back(g: Any, x_shape: Ints, windows: Windows) -> Any:
     lower=over_windows("sums"),
     run=_sums,
 )
-def sum_of_windows(x: Any, /, windows: Windows) -> Any:
+def sum_of_windows(x: TensorLike, /, windows: Windows) -> Any:
     """The sum of each window.
 
     >>> sum_of_windows(np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1), planned("pool", (3,), (2,))).ravel()
@@ -255,7 +258,7 @@ def sum_of_windows(x: Any, /, windows: Windows) -> Any:
     lower=over_windows("spread"),
     run=_spread,
 )
-def spread_over_windows(x: Any, /, windows: Windows, shape: Ints) -> Any:
+def spread_over_windows(x: TensorLike, /, windows: Windows, shape: Ints) -> Any:
     """The adjoint of ``sum_of_windows``: every element receives from all windows that it is in.
 
     >>> spread_over_windows(np.ones((1, 2, 1)), planned("pool", (3,), (2,)), (1, 3, 1)).ravel()
@@ -326,9 +329,13 @@ def _pooled(
 
 @method
 def max_pool1d(
-    x: Any, filter_size: Any, strides: Any = 1, pad: Any = "valid", dim_rounding_mode: Any = None,
-    data_format: Any = "NWC",
-) -> Any:  # fmt: skip
+    x: TensorLike,
+    filter_size: Lengths,
+    strides: Lengths = 1,
+    pad: Padding = "valid",
+    dim_rounding_mode: str | None = None,
+    data_format: str = "NWC",
+) -> Any:
     """The largest element of each window of (batch, width, channels).
 
     >>> max_pool1d(np.array([[[1.0], [3.0], [2.0], [0.0]]]), 2, 2).ravel()
@@ -339,9 +346,13 @@ def max_pool1d(
 
 @method
 def max_pool(
-    x: Any, filter_size: Any, strides: Any = 1, pad: Any = "valid", dim_rounding_mode: Any = None,
-    data_format: Any = "NHWC",
-) -> Any:  # fmt: skip
+    x: TensorLike,
+    filter_size: Lengths,
+    strides: Lengths = 1,
+    pad: Padding = "valid",
+    dim_rounding_mode: str | None = None,
+    data_format: str = "NHWC",
+) -> Any:
     """The largest element of each window of images (batch, height, width, channels).
 
     >>> max_pool(np.arange(16.0).reshape(1, 4, 4, 1), 2, 2).ravel()
@@ -352,9 +363,13 @@ def max_pool(
 
 @method
 def max_pool3d(
-    x: Any, filter_size: Any, strides: Any = 1, pad: Any = "valid", dim_rounding_mode: Any = None,
-    data_format: Any = "NDHWC",
-) -> Any:  # fmt: skip
+    x: TensorLike,
+    filter_size: Lengths,
+    strides: Lengths = 1,
+    pad: Padding = "valid",
+    dim_rounding_mode: str | None = None,
+    data_format: str = "NDHWC",
+) -> Any:
     """The largest element of each window of (batch, depth, height, width, channels).
 
     >>> max_pool3d(np.arange(8.0).reshape(1, 2, 2, 2, 1), 2).ravel()
@@ -365,9 +380,13 @@ def max_pool3d(
 
 @method
 def avg_pool1d(
-    x: Any, filter_size: Any, strides: Any = 1, pad: Any = "valid", dim_rounding_mode: Any = None,
-    data_format: Any = "NWC",
-) -> Any:  # fmt: skip
+    x: TensorLike,
+    filter_size: Lengths,
+    strides: Lengths = 1,
+    pad: Padding = "valid",
+    dim_rounding_mode: str | None = None,
+    data_format: str = "NWC",
+) -> Any:
     """The mean of each window of (batch, width, channels).
 
     >>> avg_pool1d(np.array([[[1.0], [3.0], [2.0], [0.0]]]), 2, 2).ravel()
@@ -378,9 +397,13 @@ def avg_pool1d(
 
 @method
 def avg_pool(
-    x: Any, filter_size: Any, strides: Any = 1, pad: Any = "valid", dim_rounding_mode: Any = None,
-    data_format: Any = "NHWC",
-) -> Any:  # fmt: skip
+    x: TensorLike,
+    filter_size: Lengths,
+    strides: Lengths = 1,
+    pad: Padding = "valid",
+    dim_rounding_mode: str | None = None,
+    data_format: str = "NHWC",
+) -> Any:
     """The mean of each window of images (batch, height, width, channels).
 
     >>> avg_pool(np.arange(9.0).reshape(1, 3, 3, 1), 2, 2, "same").ravel()
@@ -391,9 +414,13 @@ def avg_pool(
 
 @method
 def avg_pool3d(
-    x: Any, filter_size: Any, strides: Any = 1, pad: Any = "valid", dim_rounding_mode: Any = None,
-    data_format: Any = "NDHWC",
-) -> Any:  # fmt: skip
+    x: TensorLike,
+    filter_size: Lengths,
+    strides: Lengths = 1,
+    pad: Padding = "valid",
+    dim_rounding_mode: str | None = None,
+    data_format: str = "NDHWC",
+) -> Any:
     """The mean of each window of (batch, depth, height, width, channels).
 
     >>> avg_pool3d(np.arange(8.0).reshape(1, 2, 2, 2, 1), 2).ravel()
@@ -415,7 +442,11 @@ class PoolWithArgmax(NamedTuple):
 
 @method
 def max_pool_with_argmax(
-    x: Any, filter_size: Any, strides: Any = 1, pad: Any = "valid", include_batch_in_index: bool = False
+    x: TensorLike,
+    filter_size: Lengths,
+    strides: Lengths = 1,
+    pad: Padding = "valid",
+    include_batch_in_index: bool = False,
 ) -> PoolWithArgmax:
     """``max_pool``, and where each of its elements comes from: numbers in the flattened image, or in the whole batch.
 
@@ -433,9 +464,14 @@ def max_pool_with_argmax(
 
 @method
 def pool(
-    input: Any, window_shape: Any, pooling_type: str = "max", pad: Any = "valid", dilations: Any = 1, strides: Any = 1,
-    dim_rounding_mode: Any = None,
-) -> Any:  # fmt: skip
+    input: TensorLike,
+    window_shape: Lengths,
+    pooling_type: str = "max",
+    pad: Padding = "valid",
+    dilations: Lengths = 1,
+    strides: Lengths = 1,
+    dim_rounding_mode: str | None = None,
+) -> Any:
     """``max_pool`` or ``avg_pool`` ("max", "avg"), whose windows may have gaps: ``dilations``.
 
     With gaps and ``pad="same"`` the zeros around the image are elements like others, as in TensorFlow.

@@ -16,19 +16,22 @@ and ``beta`` only move what was drawn.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.core.composition import numbers, picked
 from pullback.core.convert import as_dtype, as_number, as_shape, get_default_dtype
-from pullback.core.op import method
+from pullback.core.op import REGISTRY, method
 from pullback.core.tape import TAPED, constant
 from pullback.core.tensor import Tensor, all_values, concrete, may_be, stripped, unfollowed
 from pullback.core.variable import writer
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import one_axis
+
+if TYPE_CHECKING:
+    from pullback.typing import DType, Seed, ShapeLike, TensorLike
 
 __all__ = [
     "bernoulli", "categorical", "dropout", "exponential", "gamma", "get_state", "multinomial", "normal", "permutation",
@@ -45,7 +48,7 @@ _process: np.random.Generator | None = None  # made when it is first asked: impo
 # ---- what the functions share
 
 
-def seed(seed: Any = None) -> None:
+def seed(seed: Seed = None) -> None:
     """Begin the generator of the process anew, from a number; ``None`` is a new beginning from chance.
 
     >>> pb.random.seed(7)
@@ -70,7 +73,7 @@ def get_state() -> dict[str, Any]:
     return dict(_of_the_process().bit_generator.state)
 
 
-def set_state(state: Any) -> None:
+def set_state(state: Mapping[str, Any]) -> None:
     """Go on from what ``get_state`` gave, in this process or another one.
 
     >>> pb.random.set_state(pb.random.get_state())
@@ -153,10 +156,10 @@ def _cut(name: str, argument: str, x: Any) -> Any:
     return stripped(x)
 
 
-def _moved(noise: Any, scale: Any, shift: Any, kind: np.dtype[Any]) -> Any:
+def _moved(noise: Any, scale: Any, shift: Any, kind: np.dtype[Any]) -> Tensor:
     """``noise * scale + shift`` as a tensor: with the noise held fixed it is differentiable in both."""
     float_kind = kind if kind.kind == "f" else np.dtype(np.float64)
-    z: Any = _tensor(_narrow(noise, float_kind)) * _narrow(scale, float_kind) + _narrow(shift, float_kind)
+    z: Tensor = _tensor(_narrow(noise, float_kind)) * _narrow(scale, float_kind) + _narrow(shift, float_kind)
     if kind.kind != "f":
         return _tensor(np.rint(_cut("astype", "x", z)).astype(kind))
     return z if z.dtype == kind else z.astype(kind)
@@ -189,7 +192,13 @@ def _normal(generator: np.random.Generator, shape: Any, kind: np.dtype[Any]) -> 
     return np.asarray(generator.standard_normal(shape, np.float32 if kind == np.float32 else np.float64))
 
 
-def normal(shape: Any = None, mean: Any = 0.0, std_dev: Any = 1.0, dtype: Any = None, seed: Any = None) -> Any:
+def normal(
+    shape: ShapeLike | None = None,
+    mean: TensorLike = 0.0,
+    std_dev: TensorLike = 1.0,
+    dtype: DType = None,
+    seed: Seed = None,
+) -> Tensor:
     """Normally distributed numbers, differentiable in ``mean`` and ``std_dev``, which may be tensors.
 
     Without ``shape`` there is one number for each element of the parameters.
@@ -204,7 +213,7 @@ def normal(shape: Any = None, mean: Any = 0.0, std_dev: Any = 1.0, dtype: Any = 
     return _moved(_drawn("normal", seed, lambda random: _normal(random, wanted, kind)), std_dev, mean, kind)
 
 
-def standard_normal(shape: Any, dtype: Any = None, seed: Any = None) -> Any:
+def standard_normal(shape: ShapeLike, dtype: DType = None, seed: Seed = None) -> Tensor:
     """Normally distributed numbers of mean 0 and standard deviation 1.
 
     >>> pb.random.standard_normal([2], seed=1).shape
@@ -214,8 +223,12 @@ def standard_normal(shape: Any, dtype: Any = None, seed: Any = None) -> Any:
 
 
 def truncated_normal(
-    shape: Any = None, mean: Any = 0.0, std_dev: Any = 1.0, dtype: Any = None, seed: Any = None
-) -> Any:
+    shape: ShapeLike | None = None,
+    mean: TensorLike = 0.0,
+    std_dev: TensorLike = 1.0,
+    dtype: DType = None,
+    seed: Seed = None,
+) -> Tensor:
     """``normal`` without what is further than two standard deviations from the mean; that is drawn again.
 
     >>> bool(pb.all(pb.abs(pb.random.truncated_normal([1000], seed=1)) <= 2))
@@ -233,7 +246,13 @@ def truncated_normal(
     return _moved(_drawn("truncated_normal", seed, draw), std_dev, mean, kind)
 
 
-def uniform(shape: Any = None, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = None, seed: Any = None) -> Any:
+def uniform(
+    shape: ShapeLike | None = None,
+    minval: TensorLike = 0.0,
+    maxval: TensorLike = 1.0,
+    dtype: DType = None,
+    seed: Seed = None,
+) -> Tensor:
     """Numbers equally likely between ``minval`` and ``maxval``, differentiable in both.
 
     >>> pb.random.uniform([2], 3, 4, seed=1) >= 3
@@ -247,7 +266,9 @@ def uniform(shape: Any = None, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any 
     return _moved(noise, high - low, low, kind)
 
 
-def exponential(shape: Any = None, scale: Any = 1.0, dtype: Any = None, seed: Any = None) -> Any:
+def exponential(
+    shape: ShapeLike | None = None, scale: TensorLike = 1.0, dtype: DType = None, seed: Seed = None
+) -> Tensor:
     """Waiting times of mean ``scale``, differentiable in it.
 
     >>> bool(pb.all(pb.random.exponential([5], seed=1) >= 0))
@@ -262,7 +283,13 @@ def exponential(shape: Any = None, scale: Any = 1.0, dtype: Any = None, seed: An
 # ---- gamma: implicit differentiation
 
 
-def gamma(shape: Any = None, alpha: Any = 1.0, beta: Any = 1.0, dtype: Any = None, seed: Any = None) -> Any:
+def gamma(
+    shape: ShapeLike | None = None,
+    alpha: TensorLike = 1.0,
+    beta: TensorLike = 1.0,
+    dtype: DType = None,
+    seed: Seed = None,
+) -> Tensor:
     """Gamma distributed numbers of shape parameter ``alpha`` and rate ``beta``, differentiable in both, to any order.
 
     >>> pb.random.gamma([3], 2.0, seed=1).shape
@@ -284,7 +311,7 @@ def gamma(shape: Any = None, alpha: Any = 1.0, beta: Any = 1.0, dtype: Any = Non
     )  # fmt: skip
     if isinstance(alpha, Tensor):
         whole: Any = np.broadcast_to(_narrow(alpha, kind), wanted)
-        z = whole._gamma_draw(draw, origin[()])
+        z: Tensor = REGISTRY["gamma_draw"].function(whole, draw, origin[()])
     else:
         z = _tensor(draw)
     return z / _narrow(beta, kind) if isinstance(beta, Tensor) or not np.all(beta == 1) else z
@@ -293,7 +320,9 @@ def gamma(shape: Any = None, alpha: Any = 1.0, beta: Any = 1.0, dtype: Any = Non
 # ---- whole numbers: no derivative
 
 
-def uniform_int(shape: Any, minval: Any, maxval: Any, dtype: Any = "int32", seed: Any = None) -> Tensor:
+def uniform_int(
+    shape: ShapeLike, minval: TensorLike, maxval: TensorLike, dtype: DType = "int32", seed: Seed = None
+) -> Tensor:
     """Integers equally likely from ``minval`` up to but without ``maxval``.
 
     >>> bool(pb.all(pb.random.uniform_int([100], 3, 5, seed=1) < 5))
@@ -316,7 +345,7 @@ def uniform_int(shape: Any, minval: Any, maxval: Any, dtype: Any = "int32", seed
     return _tensor(_drawn("uniform_int", seed, draw, low, high))
 
 
-def bernoulli(shape: Any = None, p: Any = 0.5, dtype: Any = None, seed: Any = None) -> Tensor:
+def bernoulli(shape: ShapeLike | None = None, p: TensorLike = 0.5, dtype: DType = None, seed: Seed = None) -> Tensor:
     """1 with probability ``p``, else 0.
 
     >>> pb.random.bernoulli([4], 1.0)
@@ -327,7 +356,7 @@ def bernoulli(shape: Any = None, p: Any = 0.5, dtype: Any = None, seed: Any = No
     return _tensor(_drawn("bernoulli", seed, lambda random, p: np.asarray(random.random(wanted) < p).astype(kind), p))
 
 
-def poisson(shape: Any = None, lam: Any = 1.0, dtype: Any = None, seed: Any = None) -> Tensor:
+def poisson(shape: ShapeLike | None = None, lam: TensorLike = 1.0, dtype: DType = None, seed: Seed = None) -> Tensor:
     """How often what happens ``lam`` times on average has happened.
 
     >>> pb.random.poisson([3], 0.0)
@@ -340,7 +369,7 @@ def poisson(shape: Any = None, lam: Any = 1.0, dtype: Any = None, seed: Any = No
     return _tensor(_drawn("poisson", seed, lambda random, x: np.asarray(random.poisson(x, wanted)).astype(kind), lam))
 
 
-def categorical(logits: Any, num_samples: int, dtype: Any = "int32", seed: Any = None) -> Tensor:
+def categorical(logits: TensorLike, num_samples: int, dtype: DType = "int32", seed: Seed = None) -> Tensor:
     """Classes drawn with the probabilities ``softmax(logits)`` over the last axis: ``num_samples`` for each row.
 
     >>> pb.random.categorical(np.array([[0.0, 100.0], [100.0, 0.0]]), 3)
@@ -359,7 +388,7 @@ def categorical(logits: Any, num_samples: int, dtype: Any = "int32", seed: Any =
     return _picked("categorical", x, likely, num_samples, dtype, seed)
 
 
-def multinomial(logits: Any, num_samples: int, seed: Any = None, normalized: bool = False) -> Tensor:
+def multinomial(logits: TensorLike, num_samples: int, seed: Seed = None, normalized: bool = False) -> Tensor:
     """``categorical`` as TensorFlow.js calls it; with ``normalized`` the logits are probabilities already.
 
     >>> pb.multinomial([0.0, 1.0], 4, normalized=True)
@@ -400,7 +429,7 @@ def _picked(name: str, x: Any, likely: Callable[[Any], Any], num_samples: Any, d
 # ---- of tensors that are there
 
 
-def permutation(n: int, seed: Any = None) -> Tensor:
+def permutation(n: int, seed: Seed = None) -> Tensor:
     """The integers from 0 to ``n - 1`` in random order.
 
     >>> pb.sum(pb.random.permutation(5)).item()
@@ -410,7 +439,7 @@ def permutation(n: int, seed: Any = None) -> Tensor:
     return _tensor(_drawn("permutation", seed, lambda random: random.permutation(n).astype(np.int32)))
 
 
-def shuffle(x: Any, axis: int = 0, seed: Any = None) -> Any:
+def shuffle(x: TensorLike, axis: int = 0, seed: Seed = None) -> Any:
     """``x`` with its slices along ``axis`` in random order, differentiable in ``x``.
 
     >>> float(np.sum(pb.random.shuffle(np.array([1.0, 2.0, 3.0]))))
@@ -422,7 +451,7 @@ def shuffle(x: Any, axis: int = 0, seed: Any = None) -> Any:
 
 
 @method
-def dropout(x: Any, rate: float, noise_shape: Any = None, seed: Any = None) -> Any:
+def dropout(x: TensorLike, rate: float, noise_shape: ShapeLike | None = None, seed: Seed = None) -> Any:
     """``x`` with a share ``rate`` of its elements set to 0, and the others scaled up to keep the sum on average.
 
     ``noise_shape`` has length 1 (and ``None`` for the length of ``x``) along the axes that are dropped together.
@@ -458,7 +487,7 @@ def dropout(x: Any, rate: float, noise_shape: Any = None, seed: Any = None) -> A
     return x * (stays / (keep.astype(x.dtype) if isinstance(share, Tensor) else np.array(1 - rate, x.dtype)))
 
 
-def rand(shape: Any, rand_function: Callable[[], float], dtype: Any = None) -> Tensor:
+def rand(shape: ShapeLike, rand_function: Callable[[], float], dtype: DType = None) -> Tensor:
     """Numbers that come from calls of a function of yours.
 
     >>> pb.rand([2, 2], lambda: 0.5)

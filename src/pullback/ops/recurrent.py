@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from pullback.core.tape import as_tensor
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import fits
+
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike
 
 __all__ = ["CellState", "basic_lstm_cell", "moving_average", "multi_rnn_cell"]
 
@@ -51,7 +55,14 @@ def _checked(forget: Shape, kernel: Shape, bias: Shape, data: Shape, c: Shape, h
         raise wrong("forget_bias", f"(), or one that broadcasts to {h}, that of h", forget)
 
 
-def basic_lstm_cell(forget_bias: Any, lstm_kernel: Any, lstm_bias: Any, data: Any, c: Any, h: Any) -> CellState:
+def basic_lstm_cell(
+    forget_bias: TensorLike,
+    lstm_kernel: TensorLike,
+    lstm_bias: TensorLike,
+    data: TensorLike,
+    c: TensorLike,
+    h: TensorLike,
+) -> CellState:
     """One step of an LSTM: from ``data`` and the state before to the state after.
 
     ``lstm_kernel`` has shape (inputs + units, 4 * units), in the order of gates of TensorFlow.js: input, candidate,
@@ -78,7 +89,9 @@ def basic_lstm_cell(forget_bias: Any, lstm_kernel: Any, lstm_bias: Any, data: An
     return CellState(memory.numpy(), output.numpy())
 
 
-def multi_rnn_cell(lstm_cells: Any, data: Any, c: Any, h: Any) -> CellState:
+def multi_rnn_cell(
+    lstm_cells: Sequence[object], data: TensorLike, c: Sequence[TensorLike], h: Sequence[TensorLike]
+) -> CellState:
     """One step of cells one above the other: each takes the output of the one below as its data.
 
     >>> cell = lambda data, c, h: (c + data, h + data)
@@ -108,7 +121,9 @@ def multi_rnn_cell(lstm_cells: Any, data: Any, c: Any, h: Any) -> CellState:
     return CellState(memories, outputs)
 
 
-def moving_average(v: Any, x: Any, decay: Any, step: Any = None, zero_debias: bool = True) -> Any:
+def moving_average(
+    v: TensorLike, x: TensorLike, decay: TensorLike, step: TensorLike | None = None, zero_debias: bool = True
+) -> Any:
     """The average ``v`` moved towards ``x`` by ``1 - decay``; nothing is assigned.
 
     With ``zero_debias`` an average that began at 0 is corrected for that, by the number ``step`` of the update.

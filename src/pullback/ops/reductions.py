@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import inf, isfinite, nan
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from pullback.core.tensor import may_be
 from pullback.numerics.adjoints import along, axes, counted, inverse, kept, kept_shape, spread, total
 from pullback.numerics.axis_arguments import over
 from pullback.numerics.small_arrays import add_reduce, max_reduce, quick_max, quick_sum, short_rows
+
+if TYPE_CHECKING:
+    from pullback.typing import Axis, TensorLike
 
 __all__ = [
     "Moments", "all", "any", "arg_max", "arg_min", "argmax", "argmin", "count_nonzero", "log_sum_exp",
@@ -37,7 +40,7 @@ def reducer(reduce: Any) -> Any:
 
 
 @op(np.sum, acts=reduces(), d=linear(spread), run=quick_sum, lower=fold(lambda s, acc, x: acc + x, start=0))
-def sum(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+def sum(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """The sum of the elements of ``x`` over ``axis``.
 
     >>> pb.sum(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
@@ -79,7 +82,7 @@ def floated(x: Any) -> Any:
         lambda x, axis, keepdims: np.sum(floated(x), axis=axes(axis), keepdims=keepdims) / counted(x.shape, axis)
     ),
 )
-def mean(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+def mean(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """The mean of the elements of ``x`` over ``axis``; of integers it is a float.
 
     >>> pb.mean(np.array([1.0, 2.0, 6.0]))
@@ -122,7 +125,7 @@ def composed_var(x: Any, axis: Any, keepdims: bool, ddof: Any) -> Any:
     run=quick_var,
     lower=made_of(composed_var),
 )
-def var(x: Any, /, axis: Any = None, keepdims: bool = False, ddof: Any = 0) -> Any:
+def var(x: TensorLike, /, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Any:
     """The variance: the mean squared distance from the mean, over ``n - ddof`` elements.
 
     >>> pb.var(np.array([1.0, 2.0, 6.0]), ddof=1)
@@ -144,7 +147,7 @@ def var(x: Any, /, axis: Any = None, keepdims: bool = False, ddof: Any = 0) -> A
     run=lambda x, axis=None, keepdims=False, ddof=0: np.sqrt(quick_var(x, axis, keepdims, ddof)),
     lower=made_of(lambda x, axis, keepdims, ddof: np.sqrt(composed_var(x, axis, keepdims, ddof))),
 )
-def std(x: Any, /, axis: Any = None, keepdims: bool = False, ddof: Any = 0) -> Any:
+def std(x: TensorLike, /, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Any:
     """The standard deviation, the square root of the variance; where that is 0, so is the gradient.
 
     >>> pb.std(np.array([1.0, 3.0]))
@@ -165,7 +168,7 @@ class Moments(NamedTuple):
 
 @method
 @own_words("moments")
-def moments(x: Any, axis: Any = None, keepdims: bool = False) -> Moments:
+def moments(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Moments:
     """Mean and variance over ``axis``, as a named tuple.
 
     >>> pb.moments(np.array([1.0, 3.0]))
@@ -231,7 +234,7 @@ def prod_vjp(g: Any, x: Any, z: Any, axis: Any) -> Any:
     run=reducer(np.multiply.reduce),
     lower=fold(lambda s, acc, x: acc * x, start=1),
 )
-def prod(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+def prod(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """The product of the elements of ``x`` over ``axis``.
 
     >>> pb.prod(np.array([2.0, 3.0, 4.0]))
@@ -272,7 +275,7 @@ def extreme_jvp(dx: Any, x: Any, z: Any, axis: Any, keepdims: bool) -> Any:
     run=quick_max,
     lower=fold(lambda s, acc, x: s.maximum(acc, x), start=-inf),
 )
-def max(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+def max(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """The largest element of ``x`` over ``axis``; ties share the gradient.
 
     >>> pb.max(np.array([1.0, 5.0, 2.0]))
@@ -289,7 +292,7 @@ def max(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
     run=reducer(np.minimum.reduce),
     lower=fold(lambda s, acc, x: s.minimum(acc, x), start=inf),
 )
-def min(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+def min(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """The smallest element of ``x`` over ``axis``; ties share the gradient.
 
     >>> pb.min(np.array([1.0, 5.0, 2.0]))
@@ -358,7 +361,7 @@ def weights(x: Any, z: Any, axis: Any) -> Any:
     run=log_of_sum,
     lower=made_of(composed_log_of_sum),
 )
-def log_sum_exp(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+def log_sum_exp(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """``log(sum(exp(x)))`` over ``axis``, without overflow.
 
     >>> pb.log_sum_exp(np.array([1000.0, 1000.0]))
@@ -379,7 +382,7 @@ logsumexp = alias("logsumexp", log_sum_exp)
     run=reducer(np.logical_and.reduce),
     lower=fold(lambda s, acc, x: s.logical_and(acc, x), start=1),
 )
-def all(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+def all(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """Whether all elements over ``axis`` are true.
 
     >>> pb.all(np.array([[True, False], [True, True]]), axis=1)
@@ -394,7 +397,7 @@ def all(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
     run=reducer(np.logical_or.reduce),
     lower=fold(lambda s, acc, x: s.logical_or(acc, x), start=0),
 )
-def any(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+def any(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """Whether some element over ``axis`` is true.
 
     >>> pb.any(np.array([False, True]))
@@ -409,7 +412,7 @@ def any(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
     run=lambda x, axis=None, keepdims=False: quick_sum(x != 0, axis, keepdims),
     lower=made_of(lambda x, axis, keepdims: np.sum(x != 0, axis=axis, keepdims=keepdims)),
 )
-def count_nonzero(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+def count_nonzero(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """How many elements over ``axis`` are not 0.
 
     >>> pb.count_nonzero(np.array([0.0, 2.0, 3.0]))
@@ -444,7 +447,7 @@ class OneAxis(reduces):
 
 
 @op(np.argmax, acts=OneAxis(), d=constant(), run=found("argmax"), lower=position("gt"))
-def arg_max(x: Any, /, axis: Any = 0, keepdims: bool = False) -> Any:
+def arg_max(x: TensorLike, /, axis: Axis = 0, keepdims: bool = False) -> Any:
     """Where along ``axis`` the largest element is, the first of several; ``axis=None`` counts through all elements.
 
     >>> pb.arg_max(np.array([[1.0, 5.0], [4.0, 2.0]]))
@@ -453,7 +456,7 @@ def arg_max(x: Any, /, axis: Any = 0, keepdims: bool = False) -> Any:
 
 
 @op(np.argmin, acts=OneAxis(), d=constant(), run=found("argmin"), lower=position("lt"))
-def arg_min(x: Any, /, axis: Any = 0, keepdims: bool = False) -> Any:
+def arg_min(x: TensorLike, /, axis: Axis = 0, keepdims: bool = False) -> Any:
     """Where along ``axis`` the smallest element is, the first of several; ``axis=None`` counts through all elements.
 
     >>> pb.arg_min(np.array([[1.0, 5.0], [4.0, 2.0]]), 1)

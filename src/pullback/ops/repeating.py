@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from pullback.errors import ShapeError
 from pullback.numerics.adjoints import axes
 from pullback.numerics.axis_arguments import over
 from pullback.numerics.batching import along_axis
+
+if TYPE_CHECKING:
+    from pullback.typing import Axis, Lengths, TensorLike
 
 __all__ = ["roll", "tile"]
 
@@ -56,7 +59,7 @@ def _by_halves(x: Any, shift: Any, axis: Any) -> Any:
     run=lambda x, shift, axis=None: np.roll(x, shift, axes(axis)),
     lower=made_of(_by_halves),
 )  # fmt: skip
-def roll(x: Any, /, shift: Any, axis: Any = None) -> Any:
+def roll(x: TensorLike, /, shift: Lengths, axis: Axis = None) -> Any:
     """The elements moved on by ``shift`` places; those pushed out come in again at the other end.
 
     >>> roll(np.array([1.0, 2.0, 3.0]), 1)
@@ -122,7 +125,7 @@ def _side_by_side(x: Any, reps: Any) -> Any:
     run=np.tile,
     lower=made_of(_side_by_side),
 )  # fmt: skip
-def tile(x: Any, /, reps: Any) -> Any:
+def tile(x: TensorLike, /, reps: Lengths) -> Any:
     """``x`` repeated ``reps`` times along each axis.
 
     >>> tile(np.array([1.0, 2.0]), [2])

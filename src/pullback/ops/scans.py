@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from pullback.core.lowering import made_of, scan
 from pullback.core.op import op
 from pullback.numerics.axis_arguments import one_axis
 from pullback.numerics.batching import along_axis
+
+if TYPE_CHECKING:
+    from pullback.typing import Axis, TensorLike
 
 __all__ = ["cumprod", "cumsum"]
 
@@ -66,7 +69,7 @@ def sum_back(g: Any, axis: Any, exclusive: bool, reverse: bool) -> Any:
     run=scanned(np.cumsum, 0, "cumsum"),
     lower=scan(lambda s, acc, x: acc + x, start=0, regroups=True),
 )
-def cumsum(x: Any, /, axis: Any = 0, exclusive: bool = False, reverse: bool = False) -> Any:
+def cumsum(x: TensorLike, /, axis: Axis = 0, exclusive: bool = False, reverse: bool = False) -> Any:
     """The running sum along ``axis``; ``exclusive`` leaves out each element itself, ``reverse`` begins at the end.
 
     >>> pb.cumsum(np.array([1.0, 2.0, 3.0]))
@@ -98,7 +101,7 @@ def delay_back(g: Any, axis: Any, by: int) -> Any:
     run=delayed,
     lower=made_of(delayed_by_pieces),
 )
-def delay(x: Any, /, axis: Any, by: int) -> Any:
+def delay(x: TensorLike, /, axis: Axis, by: int) -> Any:
     """``x`` moved along ``axis`` by one place, later (``by=1``) or earlier (``by=-1``), with a 0 in the free place.
 
     >>> delay(np.array([1.0, 2.0, 3.0]), 0, 1)
@@ -163,7 +166,7 @@ def recurrence_jvp(dx: Any, dy: Any, x: Any, z: Any, axis: Any, reverse: bool, a
     run=recurred,
     lower=scan(lambda s, acc, x, y: y + x * acc, start=0),
 )
-def recurrence(x: Any, y: Any, /, axis: Any = 0, reverse: bool = False, adjoint: bool = False) -> Any:
+def recurrence(x: TensorLike, y: TensorLike, /, axis: Axis = 0, reverse: bool = False, adjoint: bool = False) -> Any:
     """The running value ``z[i] = y[i] + x[i] * z[i-1]`` along ``axis``, beginning with ``z[0] = y[0]``.
 
     ``reverse`` runs from the end.  ``adjoint`` is the transpose in ``y``, which is its own kind:
@@ -192,7 +195,7 @@ def cumprod_jvp(dx: Any, x: Any, axis: Any, exclusive: bool, reverse: bool) -> A
     run=scanned(np.cumprod, 1, "cumprod"),
     lower=scan(lambda s, acc, x: acc * x, start=1),
 )
-def cumprod(x: Any, /, axis: Any = 0, exclusive: bool = False, reverse: bool = False) -> Any:
+def cumprod(x: TensorLike, /, axis: Axis = 0, exclusive: bool = False, reverse: bool = False) -> Any:
     """The running product along ``axis``; ``exclusive`` leaves out each element itself, ``reverse`` begins at the end.
 
     >>> pb.cumprod(np.array([1.0, 2.0, 3.0]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import log as ln
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from pullback.core.axes import elementwise1, elementwise2
 from pullback.core.calculus import partials
 from pullback.core.lowering import scalar
 from pullback.core.op import op
+
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike
 
 __all__ = ["cbrt", "fmod", "hypot", "log10", "log2", "logaddexp", "logaddexp2"]
 
@@ -24,7 +27,7 @@ LN2, LN10 = ln(2), ln(10)
     d=partials(lambda x: 1 / (x * LN2)),
     lower=scalar(lambda s, x: s.log2(x)),
 )
-def log2(x: Any, /) -> Any:
+def log2(x: TensorLike, /) -> Any:
     """The logarithm to the base 2.
 
     >>> np.log2(pb.tensor([8.0]))
@@ -39,7 +42,7 @@ def log2(x: Any, /) -> Any:
     d=partials(lambda x: 1 / (x * LN10)),
     lower=scalar(lambda s, x: s.log10(x)),
 )
-def log10(x: Any, /) -> Any:
+def log10(x: TensorLike, /) -> Any:
     """The logarithm to the base 10.
 
     >>> np.log10(pb.tensor(np.array([1000.0])))
@@ -54,7 +57,7 @@ def log10(x: Any, /) -> Any:
     d=partials(lambda z: 1 / (3 * (z * z))),
     lower=scalar(lambda s, x: s.cbrt(x)),
 )
-def cbrt(x: Any, /) -> Any:
+def cbrt(x: TensorLike, /) -> Any:
     """The cube root.
 
     >>> np.cbrt(pb.tensor([-8.0]))
@@ -75,7 +78,7 @@ def _part(x: Any, z: Any) -> Any:
     d=partials(lambda x, z: _part(x, z), lambda y, z: _part(y, z)),
     lower=scalar(lambda s, x, y: s.hypot(x, y)),
 )
-def hypot(x: Any, y: Any, /) -> Any:
+def hypot(x: TensorLike, y: TensorLike, /) -> Any:
     """The length ``sqrt(x**2 + y**2)``; its derivative at the origin is 0, as that of a norm.
 
     >>> np.hypot(pb.tensor([3.0]), 4.0)
@@ -89,7 +92,7 @@ def hypot(x: Any, y: Any, /) -> Any:
     d=partials(lambda x, z: np.exp(x - z), lambda y, z: np.exp(y - z)),
     lower=scalar(lambda s, x, y: s.logaddexp(x, y)),
 )
-def logaddexp(x: Any, y: Any, /) -> Any:
+def logaddexp(x: TensorLike, y: TensorLike, /) -> Any:
     """``log(exp(x) + exp(y))``, without overflow.
 
     >>> np.logaddexp(pb.tensor([1000.0]), 0.0)
@@ -103,7 +106,7 @@ def logaddexp(x: Any, y: Any, /) -> Any:
     d=partials(lambda x, z: 2.0 ** (x - z), lambda y, z: 2.0 ** (y - z)),
     lower=scalar(lambda s, x, y: s.logaddexp2(x, y)),
 )
-def logaddexp2(x: Any, y: Any, /) -> Any:
+def logaddexp2(x: TensorLike, y: TensorLike, /) -> Any:
     """``log2(2**x + 2**y)``, without overflow.
 
     >>> np.logaddexp2(pb.tensor([3.0]), 3.0)
@@ -118,7 +121,7 @@ def logaddexp2(x: Any, y: Any, /) -> Any:
     d=partials(1, lambda x, y: -np.trunc(x / y)),
     lower=scalar(lambda s, x, y: s.fmod(x, y)),
 )
-def fmod(x: Any, y: Any, /) -> Any:
+def fmod(x: TensorLike, y: TensorLike, /) -> Any:
     """The remainder with the sign of ``x``.
 
     >>> np.fmod(pb.tensor([-7.0]), 3.0)

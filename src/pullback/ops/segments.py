@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,13 +12,16 @@ from pullback.core.calculus import linear, rule
 from pullback.core.composition import numbers
 from pullback.core.convert import as_array
 from pullback.core.lowering import call
-from pullback.core.op import method, op
+from pullback.core.op import method, observable, op
 from pullback.core.tape import as_tensor
 from pullback.core.tensor import Tensor, all_values, concrete, sizing, stripped
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.adjoints import nonzero
 from pullback.numerics.batching import everywhere
 from pullback.numerics.rows import add_rows
+
+if TYPE_CHECKING:
+    from pullback.typing import ShapeLike, TensorLike, Value
 
 __all__ = [
     "bincount", "dense_bincount", "segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum",
@@ -143,7 +146,7 @@ def _sum_back(g: Any, x_shape: Shape, segment_ids: Any) -> Any:
     run=_spread,
     lower=call("spread"),
 )  # fmt: skip
-def segment_spread(x: Any, segment_ids: Any, /) -> Any:
+def segment_spread(x: TensorLike, segment_ids: TensorLike, /) -> Any:
     """To each element what there is for its segment, and 0 if it has none: the adjoint of the sum.
 
     >>> segment_spread(np.array([5.0, 6.0]), np.array([1, 0, 1, -1]))
@@ -177,7 +180,7 @@ FULL: list[Sample] = [
     run=_sum,
     lower=call("segments"),
 )
-def unsorted_segment_sum(x: Any, segment_ids: Any, /, num_segments: int) -> Any:
+def unsorted_segment_sum(x: TensorLike, segment_ids: TensorLike, /, num_segments: int) -> Any:
     """The sum of the elements of each segment; ``segment_ids`` names it for each slice of ``x``.
 
     A number below 0 or from ``num_segments`` on names no segment: what carries it is left out.
@@ -225,7 +228,7 @@ _max, _min = _extreme(np.maximum, "unsorted_segment_max", -1), _extreme(np.minim
 
 
 @op(_max, acts=moves(_grouped, FULL, _segments_each), d=rule(_cotangent, None, jvp=_tangent), run=_max)
-def unsorted_segment_max(x: Any, segment_ids: Any, /, num_segments: int) -> Any:
+def unsorted_segment_max(x: TensorLike, segment_ids: TensorLike, /, num_segments: int) -> Any:
     """The largest element of each segment; of nothing it is the lowest number there is.  Equal ones share the gradient.
 
     >>> unsorted_segment_max(np.array([1.0, 2.0, 4.0]), np.array([1, 0, 1]), 2)
@@ -234,7 +237,7 @@ def unsorted_segment_max(x: Any, segment_ids: Any, /, num_segments: int) -> Any:
 
 
 @op(_min, acts=moves(_grouped, FULL, _segments_each), d=rule(_cotangent, None, jvp=_tangent), run=_min)
-def unsorted_segment_min(x: Any, segment_ids: Any, /, num_segments: int) -> Any:
+def unsorted_segment_min(x: TensorLike, segment_ids: TensorLike, /, num_segments: int) -> Any:
     """The smallest element of each segment; of nothing it is the highest number there is.
 
     >>> unsorted_segment_min(np.array([1.0, 2.0, 4.0]), np.array([1, 0, 1]), 2)
@@ -248,7 +251,7 @@ def _counts(ids: Any, n: int, rank: int, dtype: Any) -> Any:
 
 
 @method
-def unsorted_segment_mean(x: Any, segment_ids: Any, num_segments: int) -> Any:
+def unsorted_segment_mean(x: TensorLike, segment_ids: TensorLike, num_segments: int) -> Any:
     """The mean of the elements of each segment; of nothing it is 0.
 
     >>> unsorted_segment_mean(np.array([1.0, 2.0, 4.0]), np.array([1, 0, 1]), 3)
@@ -263,7 +266,7 @@ def unsorted_segment_mean(x: Any, segment_ids: Any, num_segments: int) -> Any:
 
 
 @method
-def unsorted_segment_prod(x: Any, segment_ids: Any, num_segments: int) -> Any:
+def unsorted_segment_prod(x: TensorLike, segment_ids: TensorLike, num_segments: int) -> Any:
     """The product of the elements of each segment; of nothing it is 1.  Zeros do not disturb the gradient.
 
     >>> unsorted_segment_prod(np.array([1.0, 2.0, 4.0]), np.array([1, 0, 1]), 3)
@@ -316,7 +319,7 @@ def _or_zero(z: Any, ids: Any, n: int) -> Any:
 
 
 @method
-def segment_sum(x: Any, segment_ids: Any) -> Any:
+def segment_sum(x: TensorLike, segment_ids: TensorLike) -> Any:
     """The sum of each run of slices with the same number; the numbers are sorted.
 
     >>> segment_sum(np.array([1.0, 2.0, 4.0]), np.array([0, 0, 2]))
@@ -326,7 +329,7 @@ def segment_sum(x: Any, segment_ids: Any) -> Any:
 
 
 @method
-def segment_mean(x: Any, segment_ids: Any) -> Any:
+def segment_mean(x: TensorLike, segment_ids: TensorLike) -> Any:
     """The mean of each run of slices with the same number; the numbers are sorted.
 
     >>> segment_mean(np.array([1.0, 2.0, 4.0]), np.array([0, 0, 2]))
@@ -336,7 +339,7 @@ def segment_mean(x: Any, segment_ids: Any) -> Any:
 
 
 @method
-def segment_prod(x: Any, segment_ids: Any) -> Any:
+def segment_prod(x: TensorLike, segment_ids: TensorLike) -> Any:
     """The product of each run of slices with the same number; the numbers are sorted.
 
     >>> segment_prod(np.array([3.0, 2.0, 4.0]), np.array([0, 0, 2]))
@@ -346,7 +349,7 @@ def segment_prod(x: Any, segment_ids: Any) -> Any:
 
 
 @method
-def segment_max(x: Any, segment_ids: Any) -> Any:
+def segment_max(x: TensorLike, segment_ids: TensorLike) -> Any:
     """The largest of each run of slices with the same number; the numbers are sorted, a missing one gives 0.
 
     >>> segment_max(np.array([1.0, 2.0, 4.0]), np.array([0, 0, 2]))
@@ -357,7 +360,7 @@ def segment_max(x: Any, segment_ids: Any) -> Any:
 
 
 @method
-def segment_min(x: Any, segment_ids: Any) -> Any:
+def segment_min(x: TensorLike, segment_ids: TensorLike) -> Any:
     """The smallest of each run of slices with the same number; the numbers are sorted, a missing one gives 0.
 
     >>> segment_min(np.array([1.0, 2.0, 4.0]), np.array([0, 0, 2]))
@@ -370,7 +373,7 @@ def segment_min(x: Any, segment_ids: Any) -> Any:
 # ---- counting
 
 
-def _counted(name: str, x: Any, weights: Any, size: Any) -> tuple[Any, Any, int]:
+def _counted(name: str, x: TensorLike, weights: TensorLike | None, size: int | None) -> tuple[Value, Value, int]:
     """The numbers, what each counts for, and how many bins there are."""
     found = _whole(name, "x", x if size is not None else sizing(name, x, "Give the size, or"))
     if (least := all_values(found).min(initial=0)) < 0:
@@ -387,7 +390,8 @@ def _counted(name: str, x: Any, weights: Any, size: Any) -> tuple[Any, Any, int]
     return found, np.reshape(weights, found.shape), bins
 
 
-def bincount(x: Any, weights: Any = None, size: int | None = None) -> Any:
+@observable
+def bincount(x: TensorLike, weights: TensorLike | None = None, size: int | None = None) -> Any:
     """How often each number from 0 to ``size - 1`` is in ``x``, or the sum of its weights.
 
     >>> bincount(np.array([1, 1, 3]), np.array([0.5, 1.0, 2.0]), 4)
@@ -397,7 +401,10 @@ def bincount(x: Any, weights: Any = None, size: int | None = None) -> Any:
     return unsorted_segment_sum(np.reshape(weights, -1), np.reshape(found, -1), bins)
 
 
-def dense_bincount(x: Any, weights: Any = None, size: int | None = None, binary_output: bool = False) -> Any:
+@observable
+def dense_bincount(
+    x: TensorLike, weights: TensorLike | None = None, size: int | None = None, binary_output: bool = False
+) -> Any:
     """``bincount`` of a vector, or of each row of a matrix; ``binary_output`` tells only what is there, as 1.
 
     >>> dense_bincount(np.array([[1, 1, 0], [2, 2, 2]]), None, 3)
@@ -418,7 +425,10 @@ def dense_bincount(x: Any, weights: Any = None, size: int | None = None, binary_
 # ---- from coordinates and values
 
 
-def sparse_to_dense(sparse_indices: Any, sparse_values: Any, output_shape: Any, default_value: Any = 0) -> Any:
+@observable
+def sparse_to_dense(
+    sparse_indices: TensorLike, sparse_values: TensorLike, output_shape: ShapeLike, default_value: TensorLike | None = 0
+) -> Any:
     """``default_value`` everywhere but at these coordinates, where the values are; named twice, the last one counts.
 
     >>> sparse_to_dense(np.array([[0, 1], [1, 0]]), np.array([5.0, 6.0]), [2, 2])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from pullback.core.tape import constant
 from pullback.core.tensor import Tensor, concrete
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.batching import leading
+
+if TYPE_CHECKING:
+    from pullback.typing import DType, TensorLike
 
 __all__ = ["frame", "hamming_window", "hann_window", "overlap_and_add", "stft"]
 
@@ -40,7 +43,7 @@ def _cosine(name: str, window_length: Any, middle: float, dtype: Any) -> Tensor:
     return constant((middle - (1 - middle) * np.cos(turn)).astype(wanted))
 
 
-def hann_window(window_length: int, dtype: Any = None) -> Tensor:
+def hann_window(window_length: int, dtype: DType = None) -> Tensor:
     """The Hann window, one arch of a cosine; of even length it is periodic, of odd length symmetric.
 
     >>> pb.signal.hann_window(5)
@@ -49,7 +52,7 @@ def hann_window(window_length: int, dtype: Any = None) -> Tensor:
     return _cosine("hann_window", window_length, 0.5, dtype)
 
 
-def hamming_window(window_length: int, dtype: Any = None) -> Tensor:
+def hamming_window(window_length: int, dtype: DType = None) -> Tensor:
     """The Hamming window, which does not go down to 0; of even length it is periodic, of odd length symmetric.
 
     >>> pb.signal.hamming_window(5)
@@ -92,7 +95,7 @@ FRAMES: list[Sample] = [
     d=linear(_frames_adjoint),
     run=_frames,
 )
-def frames(x: Any, /, frame_length: int, frame_step: int) -> Any:
+def frames(x: TensorLike, /, frame_length: int, frame_step: int) -> Any:
     """The whole frames of the last axis.
 
     >>> frames(np.arange(5.0), 3, 2)
@@ -155,7 +158,7 @@ def _sum_adjoint(g: Any, x_shape: Shape, frame_step: int) -> Any:
     d=linear(_sum_adjoint),
     run=_sum_of_frames,
 )
-def overlap_and_add(x: Any, /, frame_step: int, length: Any = None) -> Any:
+def overlap_and_add(x: TensorLike, /, frame_step: int, length: int | None = None) -> Any:
     """The signal that has these frames, ``frame_step`` apart; where they overlap they are added.
 
     ``length`` cuts the signal or fills it with zeros.
@@ -165,7 +168,7 @@ def overlap_and_add(x: Any, /, frame_step: int, length: Any = None) -> Any:
     """
 
 
-def frame(signal: Any, frame_length: int, frame_step: int, pad_end: bool = False, pad_value: float = 0) -> Any:
+def frame(signal: TensorLike, frame_length: int, frame_step: int, pad_end: bool = False, pad_value: float = 0) -> Any:
     """The last axis in overlapping frames, as rows, each beginning ``frame_step`` after the one before.
 
     With ``pad_end`` frames that reach over the end are there too, filled with ``pad_value``.
@@ -189,7 +192,7 @@ def frame(signal: Any, frame_length: int, frame_step: int, pad_end: bool = False
 
 @own_words("stft")
 def stft(
-    signal: Any, frame_length: int, frame_step: int, fft_length: int | None = None,
+    signal: TensorLike, frame_length: int, frame_step: int, fft_length: int | None = None,
     window_fn: Callable[[int], Any] | None = hann_window,
 ) -> Any:  # fmt: skip
     """The short-time Fourier transform: ``rfft`` of each frame, times a window.

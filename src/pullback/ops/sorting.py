@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from pullback.core.tensor import Tensor, sizing, stripped
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import one_axis
 from pullback.numerics.batching import aligned, along_axis, everywhere, leading, one_by_one
+
+if TYPE_CHECKING:
+    from pullback.typing import Axis, TensorLike
 
 __all__ = [
     "SetDifference", "Unique", "argsort", "in_top_k", "intersect1d", "isin", "lower_bound", "search_sorted",
@@ -63,7 +66,7 @@ def _same(s: Shape, axis: Any, descending: bool) -> Shape:
     d=constant(),
     run=_argsort,
 )  # fmt: skip
-def argsort(x: Any, /, axis: int = -1, descending: bool = False) -> Any:
+def argsort(x: TensorLike, /, axis: int = -1, descending: bool = False) -> Any:
     """Where the elements along ``axis`` come from when they are sorted; equal ones stay in their order.
 
     >>> argsort(np.array([3.0, 1.0, 2.0, 1.0]))
@@ -72,7 +75,7 @@ def argsort(x: Any, /, axis: int = -1, descending: bool = False) -> Any:
 
 
 @method
-def sort(x: Any, axis: int | None = -1, descending: bool = False) -> Any:
+def sort(x: TensorLike, axis: int | None = -1, descending: bool = False) -> Any:
     """The elements in order along ``axis``, or all of them in one row; their gradients go back to where they were.
 
     >>> sort(np.array([3.0, 1.0, 2.0]))
@@ -140,7 +143,7 @@ def _searched(sequence: Shape, values: Shape, side: Any) -> Shape:
     d=constant(),
     run=_search_sorted,
 )  # fmt: skip
-def search_sorted(sorted_sequence: Any, values: Any, /, side: str = "left") -> Any:
+def search_sorted(sorted_sequence: TensorLike, values: TensorLike, /, side: str = "left") -> Any:
     """Where each value would have to be put in to keep the sequence sorted, before or after equal ones.
 
     >>> search_sorted(np.array([1.0, 3.0, 5.0]), np.array([2.0, 5.0]))
@@ -153,7 +156,7 @@ searchsorted = alias("searchsorted", search_sorted)
 
 @method
 @own_words("lower_bound")
-def lower_bound(sorted_sequence: Any, values: Any) -> Any:
+def lower_bound(sorted_sequence: TensorLike, values: TensorLike) -> Any:
     """Where the first element is that is not less than each value.
 
     >>> lower_bound(np.array([1.0, 3.0, 3.0]), np.array([3.0]))
@@ -164,7 +167,7 @@ def lower_bound(sorted_sequence: Any, values: Any) -> Any:
 
 @method
 @own_words("upper_bound")
-def upper_bound(sorted_sequence: Any, values: Any) -> Any:
+def upper_bound(sorted_sequence: TensorLike, values: TensorLike) -> Any:
     """Where the first element is that is greater than each value.
 
     >>> upper_bound(np.array([1.0, 3.0, 3.0]), np.array([3.0]))
@@ -214,7 +217,7 @@ def _targeted(predictions: Shape, targets: Shape, k: Any) -> Shape:
     d=constant(),
     run=_in_top_k,
 )  # fmt: skip
-def in_top_k(predictions: Any, targets: Any, /, k: int = 1) -> Any:
+def in_top_k(predictions: TensorLike, targets: TensorLike, /, k: int = 1) -> Any:
     """Whether the prediction for the target class is among the ``k`` highest ones.
 
     >>> in_top_k(np.array([[0.1, 0.6, 0.3], [0.5, 0.2, 0.3]]), np.array([2, 1]), 2)
@@ -251,7 +254,7 @@ def _line(s: Shape, axis: Any) -> Shape:
     d=constant(),
     run=_unique_indices,
 )  # fmt: skip
-def unique_indices(x: Any, /, axis: int = 0) -> Any:
+def unique_indices(x: TensorLike, /, axis: int = 0) -> Any:
     """Which of the different slices along ``axis`` each slice is, counted in the order in which they first come.
 
     >>> unique_indices(np.array([5.0, 3.0, 5.0]))
@@ -271,7 +274,7 @@ class Unique(NamedTuple):
 
 
 @method
-def unique(x: Any, axis: Any = 0) -> Unique:
+def unique(x: TensorLike, axis: Axis = 0) -> Unique:
     """The different slices along ``axis`` in the order in which they first come, and which of them each slice is.
 
     The gradient goes to the first of several equal slices.
@@ -280,10 +283,10 @@ def unique(x: Any, axis: Any = 0) -> Unique:
     Unique(values=array([5., 3.]), indices=array([0, 1, 0], dtype=int32))
     """
     x = operand(x, "unique")
-    axis = 0 if axis is None else axis[0] if isinstance(axis, list | tuple) and len(axis) == 1 else axis
-    indices = unique_indices(x, axis)
+    at: Any = 0 if axis is None else axis[0] if isinstance(axis, list | tuple) and len(axis) == 1 else axis
+    indices = unique_indices(x, at)
     first = np.unique(sizing("unique", indices), return_index=True)[1]
-    return Unique(np.take(x, first, axis=axis), indices)
+    return Unique(np.take(x, first, axis=at), indices)
 
 
 @op(
@@ -301,7 +304,7 @@ def unique(x: Any, axis: Any = 0) -> Unique:
     d=constant(),
     run=lambda element, test_elements: np.isin(element, test_elements)[()],
 )
-def isin(element: Any, test_elements: Any, /) -> Any:
+def isin(element: TensorLike, test_elements: TensorLike, /) -> Any:
     """Whether each element is among the others.
 
     >>> isin(np.array([1.0, 2.0, 3.0]), np.array([3.0, 1.0]))
@@ -328,7 +331,7 @@ def _vector(name: str, argument: str, x: Any) -> Any:
 
 
 @method
-def setdiff1d(x: Any, y: Any) -> SetDifference:
+def setdiff1d(x: TensorLike, y: TensorLike) -> SetDifference:
     """The elements of the vector ``x`` that are not in ``y``, in their order, and where they were.
 
     >>> setdiff1d(np.array([5.0, 2.0, 5.0]), np.array([2.0]))
@@ -352,7 +355,7 @@ def _sorted_set(name: str, x: Any, keep: Any) -> Any:
 
 
 @method
-def union1d(x: Any, y: Any) -> Any:
+def union1d(x: TensorLike, y: TensorLike) -> Any:
     """The different elements of ``x`` and ``y`` together, in order.
 
     >>> union1d(np.array([3.0, 1.0]), np.array([2.0, 1.0]))
@@ -363,7 +366,7 @@ def union1d(x: Any, y: Any) -> Any:
 
 
 @method
-def intersect1d(x: Any, y: Any) -> Any:
+def intersect1d(x: TensorLike, y: TensorLike) -> Any:
     """The different elements of ``x`` that are in ``y`` too, in order.
 
     >>> intersect1d(np.array([3.0, 1.0, 2.0]), np.array([1.0, 3.0]))
@@ -374,7 +377,7 @@ def intersect1d(x: Any, y: Any) -> Any:
 
 
 @method
-def setxor1d(x: Any, y: Any) -> Any:
+def setxor1d(x: TensorLike, y: TensorLike) -> Any:
     """The different elements that are in one of both and not in the other, in order.
 
     >>> setxor1d(np.array([3.0, 1.0]), np.array([2.0, 1.0]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from pullback.core.composition import numbers, own_words
 from pullback.core.op import op
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import over
+
+if TYPE_CHECKING:
+    from pullback.typing import Axis, Lengths, TensorLike
 
 __all__ = [
     "fft", "fft2", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft", "irfft2",
@@ -116,7 +119,7 @@ def real_only(name: str, transform: Any) -> Any:
     d=linear(lambda g, x_shape, axis, norm: resized(np.fft.fft(g, None, axis, norm), axis, x_shape[axis])),
     run=np.fft.fft,
 )
-def fft(x: Any, /, n: Any = None, axis: Any = -1, norm: Any = None) -> Any:
+def fft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Any:
     """The discrete Fourier transform.
 
     >>> pb.spectral.fft(np.array([1.0, 0.0, 0.0, 0.0]))
@@ -130,7 +133,7 @@ def fft(x: Any, /, n: Any = None, axis: Any = -1, norm: Any = None) -> Any:
     d=linear(lambda g, x_shape, axis, norm: resized(np.fft.ifft(g, None, axis, norm), axis, x_shape[axis])),
     run=np.fft.ifft,
 )
-def ifft(x: Any, /, n: Any = None, axis: Any = -1, norm: Any = None) -> Any:
+def ifft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Any:
     """The inverse of ``fft``.
 
     >>> pb.spectral.ifft(np.array([1.0, 1.0, 1.0, 1.0]))
@@ -150,7 +153,7 @@ def _rfft_adjoint(g: Any, x_shape: Shape, n: Any, axis: Any, norm: Any) -> Any:
     d=linear(_rfft_adjoint),
     run=real_only("rfft", np.fft.rfft),
 )
-def rfft(x: Any, /, n: Any = None, axis: Any = -1, norm: Any = None) -> Any:
+def rfft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Any:
     """The first half of the Fourier transform of real numbers; the other half is its mirror image.
 
     >>> pb.spectral.rfft(np.array([1.0, 0.0, 0.0, 0.0]))
@@ -170,7 +173,7 @@ def _irfft_adjoint(g: Any, x: Any, axis: Any, norm: Any) -> Any:
     d=linear(_irfft_adjoint),
     run=np.fft.irfft,
 )
-def irfft(x: Any, /, n: Any = None, axis: Any = -1, norm: Any = None) -> Any:
+def irfft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Any:
     """The real numbers with this ``rfft``; give ``n`` if they are odd in number.
 
     >>> pb.spectral.irfft(np.array([1.0, 1.0, 1.0]))
@@ -178,7 +181,7 @@ def irfft(x: Any, /, n: Any = None, axis: Any = -1, norm: Any = None) -> Any:
     """
 
 
-def hfft(x: Any, n: Any = None, axis: Any = -1, norm: Any = None) -> Any:
+def hfft(x: TensorLike, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Any:
     """The Fourier transform, real, of numbers whose other half is the mirror image of the given one.
 
     >>> pb.spectral.hfft(np.array([1.0, 0.0, 0.0]))
@@ -190,7 +193,7 @@ def hfft(x: Any, n: Any = None, axis: Any = -1, norm: Any = None) -> Any:
 
 
 @own_words("ihfft")
-def ihfft(x: Any, n: Any = None, axis: Any = -1, norm: Any = None) -> Any:
+def ihfft(x: TensorLike, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Any:
     """The inverse of ``hfft``.
 
     >>> pb.spectral.ihfft(np.array([1.0, 1.0, 1.0, 1.0]))
@@ -225,7 +228,7 @@ def _plan(name: str, x: Any, s: Any, axes: Any, given: Callable[[int], int] = in
     return [length(name, shape, n, a, kind) for n, a, kind in zip(lengths, axes, kinds, strict=True)]
 
 
-def fftn(x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
+def fftn(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths | None = None, norm: str | None = None) -> Any:
     """``fft`` along several axes, all unless told otherwise; ``s`` has the length of the transform along each.
 
     >>> pb.spectral.fftn(np.ones((2, 2)))
@@ -238,7 +241,7 @@ def fftn(x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
     return x
 
 
-def ifftn(x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
+def ifftn(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths | None = None, norm: str | None = None) -> Any:
     """The inverse of ``fftn``.
 
     >>> pb.spectral.ifftn(np.ones((2, 2)))
@@ -252,7 +255,7 @@ def ifftn(x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
 
 
 @own_words("rfftn")
-def rfftn(x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
+def rfftn(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths | None = None, norm: str | None = None) -> Any:
     """``rfft`` along the last of the axes, ``fft`` along the others.
 
     >>> pb.spectral.rfftn(np.ones((2, 2)))
@@ -267,7 +270,7 @@ def rfftn(x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
     return x
 
 
-def irfftn(x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
+def irfftn(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths | None = None, norm: str | None = None) -> Any:
     """The inverse of ``rfftn``.
 
     >>> pb.spectral.irfftn(np.array([[4.0, 0.0], [0.0, 0.0]]))
@@ -289,7 +292,7 @@ def planes(name: str, x: Any, axes: Any) -> Any:
     return x
 
 
-def fft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Any:
+def fft2(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths = (-2, -1), norm: str | None = None) -> Any:
     """``fftn`` along the last two axes.
 
     >>> pb.spectral.fft2(np.ones((1, 2, 2))).real
@@ -299,7 +302,7 @@ def fft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Any:
     return fftn(planes("fft2", x, axes), s, axes, norm)
 
 
-def ifft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Any:
+def ifft2(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths = (-2, -1), norm: str | None = None) -> Any:
     """``ifftn`` along the last two axes.
 
     >>> pb.spectral.ifft2(np.ones((1, 2, 2))).real
@@ -309,7 +312,7 @@ def ifft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Any:
     return ifftn(planes("ifft2", x, axes), s, axes, norm)
 
 
-def rfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Any:
+def rfft2(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths = (-2, -1), norm: str | None = None) -> Any:
     """``rfftn`` along the last two axes.
 
     >>> pb.spectral.rfft2(np.ones((1, 2, 2))).real
@@ -319,7 +322,7 @@ def rfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Any:
     return rfftn(planes("rfft2", x, axes), s, axes, norm)
 
 
-def irfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Any:
+def irfft2(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths = (-2, -1), norm: str | None = None) -> Any:
     """``irfftn`` along the last two axes.
 
     >>> pb.spectral.irfft2(np.array([[[4.0, 0.0], [0.0, 0.0]]]))
@@ -332,7 +335,7 @@ def irfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Any
 # ---- order
 
 
-def fftshift(x: Any, axes: Any = None) -> Any:
+def fftshift(x: TensorLike, axes: Lengths | None = None) -> Any:
     """The zero frequency moved to the middle of the axes.
 
     >>> pb.spectral.fftshift(np.array([0.0, 1.0, 2.0, -2.0, -1.0]))
@@ -343,7 +346,7 @@ def fftshift(x: Any, axes: Any = None) -> Any:
     return np.roll(x, [x.shape[i] // 2 for i in where], where)
 
 
-def ifftshift(x: Any, axes: Any = None) -> Any:
+def ifftshift(x: TensorLike, axes: Lengths | None = None) -> Any:
     """The inverse of ``fftshift``.
 
     >>> pb.spectral.ifftshift(np.array([-2.0, -1.0, 0.0, 1.0, 2.0]))

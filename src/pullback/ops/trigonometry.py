@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from pullback.core.calculus import partials
 from pullback.core.lowering import scalar
 from pullback.core.op import alias, op
 
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike
+
 __all__ = [
     "sin", "cos", "tan", "asin", "arcsin", "acos", "arccos", "atan", "arctan", "atan2", "arctan2",
     "sinh", "cosh", "tanh", "asinh", "arcsinh", "acosh", "arccosh", "atanh", "arctanh",
@@ -18,7 +21,7 @@ __all__ = [
 
 
 @op(np.sin, acts=elementwise1, d=partials(lambda x: np.cos(x)), lower=scalar(lambda s, x: s.sin(x)))
-def sin(x: Any, /) -> Any:
+def sin(x: TensorLike, /) -> Any:
     """The sine.
 
     >>> pb.sin(0.0)
@@ -27,7 +30,7 @@ def sin(x: Any, /) -> Any:
 
 
 @op(np.cos, acts=elementwise1, d=partials(lambda g, x: -(g * np.sin(x))), lower=scalar(lambda s, x: s.cos(x)))
-def cos(x: Any, /) -> Any:
+def cos(x: TensorLike, /) -> Any:
     """The cosine.
 
     >>> pb.cos(0.0)
@@ -42,7 +45,7 @@ def cos(x: Any, /) -> Any:
     d=partials(lambda g, z: g + g * (z * z)),
     lower=scalar(lambda s, x: s.tan(x)),
 )
-def tan(x: Any, /) -> Any:
+def tan(x: TensorLike, /) -> Any:
     """The tangent.
 
     >>> pb.tan(0.0)
@@ -57,7 +60,7 @@ def tan(x: Any, /) -> Any:
     d=partials(lambda x: 1 / np.sqrt((1 - x) * (1 + x))),
     lower=scalar(lambda s, x: s.arcsin(x)),
 )
-def asin(x: Any, /) -> Any:
+def asin(x: TensorLike, /) -> Any:
     """The angle between -π/2 and π/2 whose sine is ``x``.
 
     >>> pb.asin(1.0)
@@ -72,7 +75,7 @@ def asin(x: Any, /) -> Any:
     d=partials(lambda g, x: -g / np.sqrt((1 - x) * (1 + x))),
     lower=scalar(lambda s, x: s.arccos(x)),
 )
-def acos(x: Any, /) -> Any:
+def acos(x: TensorLike, /) -> Any:
     """The angle between 0 and π whose cosine is ``x``.
 
     >>> pb.acos(1.0)
@@ -81,7 +84,7 @@ def acos(x: Any, /) -> Any:
 
 
 @op(np.arctan, acts=elementwise1, d=partials(lambda x: 1 / (1 + x * x)), lower=scalar(lambda s, x: s.arctan(x)))
-def atan(x: Any, /) -> Any:
+def atan(x: TensorLike, /) -> Any:
     """The angle between -π/2 and π/2 whose tangent is ``x``.
 
     >>> pb.atan(1.0)
@@ -103,7 +106,7 @@ def _over_square(g: Any, b: Any, r: Any) -> Any:
     ),
     lower=scalar(lambda s, a, b: s.arctan2(a, b)),
 )
-def atan2(a: Any, b: Any, /) -> Any:
+def atan2(a: TensorLike, b: TensorLike, /) -> Any:
     """The angle of the point with height ``a`` and width ``b``, between -π and π.
 
     >>> pb.atan2(1.0, -1.0)
@@ -112,7 +115,7 @@ def atan2(a: Any, b: Any, /) -> Any:
 
 
 @op(np.sinh, acts=elementwise1, d=partials(lambda x: np.cosh(x)), lower=scalar(lambda s, x: s.sinh(x)))
-def sinh(x: Any, /) -> Any:
+def sinh(x: TensorLike, /) -> Any:
     """The hyperbolic sine.
 
     >>> pb.sinh(0.0)
@@ -121,7 +124,7 @@ def sinh(x: Any, /) -> Any:
 
 
 @op(np.cosh, acts=elementwise1, d=partials(lambda x: np.sinh(x)), lower=scalar(lambda s, x: s.cosh(x)))
-def cosh(x: Any, /) -> Any:
+def cosh(x: TensorLike, /) -> Any:
     """The hyperbolic cosine.
 
     >>> pb.cosh(0.0)
@@ -130,7 +133,7 @@ def cosh(x: Any, /) -> Any:
 
 
 @op(np.tanh, acts=elementwise1, d=partials(lambda g, z: g - g * (z * z)), lower=scalar(lambda s, x: s.tanh(x)))
-def tanh(x: Any, /) -> Any:
+def tanh(x: TensorLike, /) -> Any:
     """The hyperbolic tangent.
 
     >>> pb.tanh(0.0)
@@ -142,7 +145,7 @@ def tanh(x: Any, /) -> Any:
 
 
 @op(np.arcsinh, acts=elementwise1, d=partials(lambda z: 1 / np.cosh(z)), lower=scalar(lambda s, x: s.arcsinh(x)))
-def asinh(x: Any, /) -> Any:
+def asinh(x: TensorLike, /) -> Any:
     """The number whose hyperbolic sine is ``x``.
 
     >>> pb.asinh(0.0)
@@ -157,7 +160,7 @@ def asinh(x: Any, /) -> Any:
     d=partials(lambda x: 1 / np.sqrt((x - 1) * (x + 1) + 0)),  # + 0, as the root of -0.0 is -0.0
     lower=scalar(lambda s, x: s.arccosh(x)),
 )
-def acosh(x: Any, /) -> Any:
+def acosh(x: TensorLike, /) -> Any:
     """The positive number whose hyperbolic cosine is ``x``.
 
     >>> pb.acosh(1.0)
@@ -172,7 +175,7 @@ def acosh(x: Any, /) -> Any:
     d=partials(lambda x: 1 / ((1 - x) * (1 + x))),
     lower=scalar(lambda s, x: s.arctanh(x)),
 )
-def atanh(x: Any, /) -> Any:
+def atanh(x: TensorLike, /) -> Any:
     """The number whose hyperbolic tangent is ``x``.
 
     >>> pb.atanh(0.0)

@@ -55,7 +55,8 @@ class Arguments:
         leaves = args if self.plain else [*self._leaves(list(args))]
         self.given_tensor = any(isinstance(leaf, Tensor) for leaf in leaves)
         if self.plain:
-            self.flat = self.tree = [bare(a) for a in args]
+            self.flat: list[Any] = [bare(a) for a in args]
+            self.tree: list[Any] = self.flat
         else:
             floats = [leaf.dtype for leaf in leaves if isinstance(leaf, ARRAYS) and leaf.dtype.kind == "f"]
             self.width = np.result_type(*floats) if floats else np.dtype(float)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from pullback.core import tree
+from pullback.core import hooks, tree
 from pullback.core.callers import MEANS, explain_refusal, reveal
 from pullback.core.convert import bare
 from pullback.core.interpreter import level_of, new_level
@@ -255,6 +255,8 @@ class Mapped:
         return f"<vmap of {self.__name__}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+            return observer.run_call("function", Mapped.__call__, self, *args, **kwargs)
         number = new_level()
         given: list[_Given] = []
         ins = [_given(n, arg, axes, given) for n, (arg, axes) in enumerate(zip(args, self._axes_of(args), strict=True))]
@@ -294,7 +296,7 @@ class _Given:
 
     def __init__(self, x: Any, axis: Any, where: Any, whole: Any) -> None:
         self.x, self.axis, self.where, self.whole = x, axis, where, whole
-        self.value = x if axis is None else bare(as_leaf(x, "vmap"))
+        self.value: Any = x if axis is None else bare(as_leaf(x, "vmap"))
         rank = np.ndim(self.value) if axis is not None else 0
         if axis is not None and not -rank <= axis < rank:
             if isinstance(where, str):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.core import tree
+from pullback.core import hooks, tree
 from pullback.core.convert import bare
 from pullback.core.interpreter import new_level
 from pullback.core.memory import Large, Pool, node_of
-from pullback.core.tape import ARRAYS, Tape, add_cotangent
+from pullback.core.tape import ARRAYS, Tape
 from pullback.core.variable import Recorder, Variable, Watcher, watched_below, watching
 from pullback.transforms.arguments import Arguments, AsIs, marked, unmarked
 from pullback.transforms.captured import captured
@@ -17,6 +17,7 @@ from pullback.transforms.custom import Customized
 from pullback.transforms.customcall import Call
 from pullback.transforms.customop import Back, Run
 from pullback.transforms.forward import Dual
+from pullback.transforms.session import open_tape, pull
 
 __all__ = ["checkpoint", "recompute_grad"]
 
@@ -80,14 +81,13 @@ class Again:
         self.call, self.values, self.noted = call, list(values), noted
 
     def __call__(self, dys: list[Any]) -> list[Any]:
-        tape = Tape.open()
-        for m in tape.values():
-            if type(m.pool) is Pool:
-                m.pool.asked = 0  # what earlier users of the tape asked for is no reason to keep buffers
         try:
-            return self.call.pulled(tape, self._found(), self.noted, dys)
+            with open_tape() as tape:
+                for m in tape.values():
+                    if type(m.pool) is Pool:
+                        m.pool.asked = 0  # what earlier users of the tape asked for is no reason to keep buffers
+                return self.call.pulled(tape, self._found(), self.noted, dys)
         finally:
-            tape.close()
             if self.dropped:
                 self.drop()
 
@@ -164,9 +164,8 @@ class RecomputedCall(Call):
     def pulled(self, tape: Tape, values: Sequence[Any], noted: Noted, dys: list[Any]) -> list[Any]:
         leaves = [tape.leaf(v) if v.dtype.kind in "fiubc" else v for v in values]
         with watching(Pinned(tape, noted)) as pinned:
-            _seed(tape, tree.leaves(self.body(leaves)), dys)
-        tape.walk()
-        return [node_of(t).g if tape.holds(t) else None for t in [*leaves, *pinned.pins.values()]]
+            results = [bare(z) for z in tree.leaves(self.body(leaves))]
+        return pull(tape, results, dys, [*leaves, *pinned.pins.values()])
 
     def lost(self, ds: Sequence[Any], level: int) -> Exception:
         return captured(self.name, "the function", [self.f], level - 1, {}, ())
@@ -187,13 +186,6 @@ def _made_by(t: Any) -> Again | None:
     return back if isinstance(back, Again) else None
 
 
-def _seed(tape: Tape, results: list[Any], dys: list[Any]) -> None:
-    """A function of its own, so that no local holds a big tensor, and so its buffer, while the tape is walked."""
-    for z, dy in zip(map(bare, results), dys, strict=True):
-        if tape.holds(z):
-            add_cotangent(node_of(z), dy)
-
-
 class Recomputed(Customized):
     """What ``recompute_grad`` makes."""
 
@@ -201,6 +193,8 @@ class Recomputed(Customized):
     call = RecomputedCall
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+            return observer.run_call("function", Recomputed.__call__, self, *args, **kwargs)
         if not kwargs and all(isinstance(a, ARRAYS) for a in args):
             return self.outcome(Arguments(args), {})
         named = tree.mapped(lambda leaf: leaf if isinstance(leaf, ARRAYS) else AsIs(leaf), kwargs)

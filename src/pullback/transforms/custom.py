@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core import tree
+from pullback.core import hooks, tree
 from pullback.core.convert import float_of
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor, concrete
@@ -44,6 +44,8 @@ class Customized:
         self.rule, self.ways = None, {}  # after it: f may be such a function itself
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+            return observer.run_call("function", Customized.__call__, self, *args, **kwargs)
         return self.outcome(Arguments(args), kwargs)
 
     def outcome(self, arguments: Arguments, kwargs: dict[str, Any]) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core import tree
+from pullback.core import hooks, tree
 from pullback.core.callers import MEANS, reveal
 from pullback.core.convert import bare, float_of, join_array
 from pullback.core.interpreter import new_level
@@ -74,7 +74,10 @@ class Dual(Wrapped):
             op.check_tangents(t, self.number)
         if type(z) is tuple:  # an op with several results
             return tuple(self._made(*zt) for zt in zip(z, t or [None] * len(z), strict=True))
-        return self._made(z, t)
+        made = self._made(z, t)
+        if hooks.blocks and t is not None and not op.custom and (observer := hooks.find("fix_tangent")) is not None:
+            made.tangent = observer.fix_tangent(made, op, args, params)
+        return made
 
     def _made(self, z: Any, t: Any) -> Dual:
         if t is not None and np.shape(t) != np.shape(z):
@@ -128,6 +131,9 @@ def jvp(
 
 def push_once(xs: Sequence[Any], tangents: Sequence[Any], call: Call) -> tuple[Any, Any, Any]:
     """The value of a call, its tangent, and aux."""
+    if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+        observed: tuple[Any, Any, Any] = observer.run_call("jvp", push_once, xs, tangents, call)
+        return observed
     inputs = Inputs("jvp", xs, call)
     directions = inputs.directions(tangents, "tangent")
     number = new_level()
@@ -144,8 +150,9 @@ def push_once(xs: Sequence[Any], tangents: Sequence[Any], call: Call) -> tuple[A
         def value(t: Any) -> Any:
             t = join_array(t)
             now = t.read() if isinstance(t, Tensor) and not t.is_variable else t  # a view may be stale
-            mine = isinstance(now, Dual) and now.number == number
-            return given_back(apart(bare(now.primal), inputs.values), kind) if mine else t
+            if not isinstance(now, Dual) or now.number != number:
+                return t
+            return given_back(apart(bare(now.primal), inputs.values), kind)
 
         aux = tree.mapped(value, aux)
     out = Outputs("jvp", y, kind)

@@ -12,7 +12,6 @@ import numpy as np
 from numpy import float64, ndarray
 
 from pullback.core import tree
-from pullback.core.callers import reveal
 from pullback.core.convert import as_array, bare, float_of, join_array
 from pullback.core.interpreter import level_of
 from pullback.core.memory import node_of
@@ -22,6 +21,7 @@ from pullback.core.variable import written
 from pullback.errors import ArgumentError, DataError, GradientError, UnconnectedError
 from pullback.transforms.argnums import Call, Cotangent, Derivative, signature_of
 from pullback.transforms.arguments import name_input, names_of, parameters_of
+from pullback.transforms.session import run_session
 
 __all__ = [
     "ValueAndGrad",
@@ -87,28 +87,17 @@ class Differentiated(Derivative):
         return {**super().options(), "has_aux": self.has_aux, "unconnected": self.unconnected}
 
     def pull_chosen(self, args: tuple[Any, ...], dy: Any, kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
-        """The same as ``pulled`` for a call with arguments that are passed on to ``f``."""
+        """The same as ``_pull`` for a call with arguments that are passed on to ``f``."""
         args, dy = self.split_dy(args, dy)
         if len(args) == 1 and not kwargs and self.selection is None:
-            value, out, aux = self.pulled(args, dy)
+            value, out, aux = run_session("gradients", self._pull, args, dy)
             return value, out[0], aux
         call = self.bind(args, kwargs)
-        value, out, aux = self.pulled(call.xs, dy, call)
+        value, out, aux = run_session("gradients", self._pull, call.xs, dy, call)
         return value, self.pack(out), aux
 
-    def pulled(self, xs: Sequence[Any], dy: Any, call: Call | None = None) -> tuple[Any, list[Any], Any]:
-        """Value, gradients and aux of one call, each in the form of what was given."""
-        tape = Tape.open()
-        try:
-            return self._pulled(tape, xs, dy, call)
-        except Exception as error:
-            reveal(error)
-            raise
-        finally:
-            tape.close()
-
-    def _pulled(self, tape: Tape, xs: Sequence[Any], dy: Any, call: Call | None) -> tuple[Any, list[Any], Any]:
-        """A function of its own, so that no local of it holds a tensor when the tape is closed."""
+    def _pull(self, tape: Tape, xs: Sequence[Any], dy: Any, call: Call | None = None) -> tuple[Any, list[Any], Any]:
+        """Return value, gradients and aux of one call, each in the form of what was given."""
         args: list[Any] = []
         leaves: list[Any] = []
         kind, least, plain = PYTHON, TENSOR, True  # plain: every x is one leaf
@@ -362,7 +351,7 @@ class Grad(Differentiated):
 
     def __call__(self, *args: Any, dy: Any = None, **kwargs: Any) -> Any:
         if len(args) == 1 and dy is None and not kwargs and self.selection is None:
-            _, out, aux = self.pulled(args, dy)
+            _, out, aux = run_session("gradients", self._pull, args, dy)
             return (out[0], aux) if self.has_aux else out[0]
         _, grad, aux = self.pull_chosen(args, dy, kwargs)
         return (grad, aux) if self.has_aux else grad
@@ -373,7 +362,7 @@ class ValueGrad(Differentiated):
 
     def __call__(self, *args: Any, dy: Any = None, **kwargs: Any) -> ValueAndGrad:
         if len(args) == 1 and dy is None and not kwargs and self.selection is None:
-            value, out, aux = self.pulled(args, dy)
+            value, out, aux = run_session("gradients", self._pull, args, dy)
             return new_tuple(ValueAndGrad, ((value, aux) if self.has_aux else value, out[0]))
         value, grad, aux = self.pull_chosen(args, dy, kwargs)
         return ValueAndGrad((value, aux) if self.has_aux else value, grad)
@@ -400,8 +389,8 @@ class ByList(Differentiated):
         if dy is not None:
             self.check_dy(len(xs))
         if not kwargs:
-            return self.pulled(xs, dy)
-        return self.pulled(xs, dy, Call(self.__wrapped__, tuple(xs), kwargs, range(len(xs))))
+            return run_session("gradients", self._pull, xs, dy)
+        return run_session("gradients", self._pull, xs, dy, Call(self.__wrapped__, tuple(xs), kwargs, range(len(xs))))
 
     @DynamicClassAttribute
     def __signature__(self) -> Signature:

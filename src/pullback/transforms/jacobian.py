@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from pullback.core.callers import reveal
+from pullback.core import hooks
 from pullback.core.convert import float_of
 from pullback.core.interpreter import new_level
-from pullback.core.tape import Tape
 from pullback.core.tensor import Tensor, all_values
 from pullback.errors import ArgumentError, GradientError, ShapeError
 from pullback.transforms.argnums import Call, Derivative, WholeCall, call_by_all, point_hint
@@ -19,23 +17,11 @@ from pullback.transforms.directions import unit_pulls
 from pullback.transforms.grad import given_back, grad, grads
 from pullback.transforms.leaves import settled
 from pullback.transforms.linear import Linear, Record
+from pullback.transforms.session import open_tape
 
 __all__ = ["hessian", "hvp", "jacobian"]
 
 MODES = ("auto", "forward", "reverse")
-
-
-@contextmanager
-def opened() -> Iterator[Tape]:
-    """A tape for this block only."""
-    tape = Tape.open()
-    try:
-        yield tape
-    except Exception as error:
-        reveal(error)
-        raise
-    finally:
-        tape.close()
 
 
 class Jacobian(Derivative):
@@ -71,8 +57,11 @@ class Jacobian(Derivative):
 
     def at(self, xs: Sequence[Any], call: Call) -> tuple[Any, Any]:
         """The derivatives of a call by ``xs``, and aux."""
+        if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+            observed: tuple[Any, Any] = observer.run_call("jacobian", Jacobian.at, self, xs, call)
+            return observed
         number = new_level()  # lower than the tapes', whose steps see many cotangents as one
-        with opened() as tape:
+        with open_tape() as tape:
             made = Linear(self.face, xs, call, tape)
             self.check(made)
             blocks = self._blocks(made, number)
@@ -89,7 +78,7 @@ class Jacobian(Derivative):
         if not forward:
             pulled = [of_result(record, k, number) for k in range(len(ys))]
             return [self._assemble_row(found, y, made, False) for found, y in zip(pulled, ys, strict=True)]
-        with opened() as tape:
+        with open_tape() as tape:
             transposed = record.transposed(tape)
             pushed = [of_result(transposed, k, number) for k in range(len(xs))]
         return [self._assemble_row([p[i] for p in pushed], y, made, True) for i, y in enumerate(ys)]
@@ -287,6 +276,9 @@ def hvp(f: Callable[..., Any], x: Any, v: Any, /, *, argnums: Any = None, argnam
 
 def times_hessian(xs: Sequence[Any], vs: Sequence[Any], call: Call) -> tuple[Any, ...]:
     """The hessian of a call by ``xs``, times ``vs``."""
+    if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+        observed: tuple[Any, ...] = observer.run_call("hvp", times_hessian, xs, vs, call)
+        return observed
 
     def scalar(*xs: Any) -> Any:
         y = call(*xs)
@@ -294,7 +286,7 @@ def times_hessian(xs: Sequence[Any], vs: Sequence[Any], call: Call) -> tuple[Any
             raise ShapeError(f"hvp: f must return one number, got a tensor of shape {y.shape}. Sum it, or use vjp.")
         return y
 
-    with opened() as tape, opened() as second:
+    with open_tape() as tape, open_tape() as second:
         one = len(xs) == 1  # the quicker way
         gradient: Any = grad(scalar, unconnected="zero") if one else grads(scalar, unconnected="zero")
         gradient.face = "hvp"

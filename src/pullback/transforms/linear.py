@@ -13,19 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.callers import reveal
+from pullback.core import hooks
 from pullback.core.capture import check_captured
 from pullback.core.convert import bare, float_of
-from pullback.core.interpreter import new_level
 from pullback.core.memory import node_of
-from pullback.core.tape import Tape, add_cotangent, walk_again
+from pullback.core.tape import Tape
 from pullback.core.tensor import Tensor
-from pullback.core.variable import watched_below
 from pullback.transforms.argnums import Call, call_by_all
 from pullback.transforms.customop import transposing
 from pullback.transforms.grad import apart, as_leaf, detach_aux, kind_of_passed, split_aux
 from pullback.transforms.leaves import Inputs, Outputs, alike, paired, settled
-from pullback.transforms.recording import Recording
+from pullback.transforms.session import open_recording, pull_again
 
 __all__ = ["linearize", "vjp"]
 
@@ -50,16 +48,12 @@ class Record:
     def back(self, cotangents: Sequence[Any]) -> list[Any]:
         """The cotangent of each input, None where nothing came back; a cotangent that is None is zero."""
         check_captured(self.captured)
-        with self.lock, watched_below(self.level):
-            try:
-                for node, g in zip(self.results, cotangents, strict=True):
-                    if node is not None and g is not None:
-                        add_cotangent(node, g)
-                walk_again(self.nodes, keep=False, transposed=self.turned)
-                return [leaf.g for leaf in self.leaves]
-            finally:
-                for r in [*self.nodes, *self.leaves]:
-                    r.g = None
+        seeds = zip(self.results, cotangents, strict=True)
+        with self.lock:
+            return pull_again(
+                self.nodes, self.level, seeds, self.leaves, lambda: [leaf.g for leaf in self.leaves],
+                keep=False, transposed=self.turned,
+            )  # fmt: skip
 
     def only(self, k: int) -> Callable[[Any], list[Any]]:
         """The way back from the result ``k`` alone."""
@@ -113,14 +107,8 @@ class Linear:
 
 
 def _recorded(face: str, xs: Sequence[Any], call: Call) -> Linear:
-    tape = Recording(new_level())
-    try:
+    with open_recording() as tape:
         return Linear(face, xs, call, tape)
-    except Exception as error:
-        reveal(error)
-        raise
-    finally:
-        tape.pause()  # whoever still holds a tensor of it holds a constant
 
 
 def vjp(
@@ -159,6 +147,9 @@ def vjp(
 
 def record_pull(xs: Sequence[Any], call: Call) -> tuple[Any, Callable[[Any], tuple[Any, ...]], Any]:
     """The value of a call, how to take a cotangent of it back to ``xs``, and aux."""
+    if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+        observed: tuple[Any, Any, Any] = observer.run_call("vjp", record_pull, xs, call)
+        return observed
     made = _recorded("vjp", xs, call)
     inputs, outputs, record = made.inputs, made.outputs, made.record
     y = made.value
@@ -204,14 +195,14 @@ def linearize(
 
 def record_push(xs: Sequence[Any], call: Call) -> tuple[Any, Callable[..., Any], Any]:
     """The value of a call, how to take tangents of ``xs`` to that of the value, and aux."""
+    if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+        observed: tuple[Any, Any, Any] = observer.run_call("linearize", record_push, xs, call)
+        return observed
     made = _recorded("linearize", xs, call)
     inputs, outputs = made.inputs, made.outputs
     y, values = made.value, made.record.values
-    tape = Recording(new_level())
-    try:
+    with open_recording() as tape:
         forward = made.record.transposed(tape)
-    finally:
-        tape.pause()
 
     def push(*tangents: Any) -> Any:
         ts = inputs.directions(tangents, "tangent")

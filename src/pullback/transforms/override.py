@@ -1,25 +1,21 @@
 """Another gradient for an op, chosen by name for a block of code.
 
-An op's function has no hook that would cost time.  Entering a block swaps its code for one that asks this context;
-when the last block ends, the op gets its own code back.
+While a block is open, in any thread, the functions of its ops leave them to the observer that is on in theirs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import partial
-from threading import Lock
-from types import FunctionType, MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from pullback.core import environment
+from pullback.core import hooks
 from pullback.core.convert import bare
 from pullback.core.fitting import fit
-from pullback.core.op import REGISTRY, Op
+from pullback.core.op import REGISTRY, Op, perform_observed
 from pullback.core.source import is_defined_again
 from pullback.core.suggestions import did_you_mean
 from pullback.core.tape import ARRAYS, as_tensor
@@ -33,10 +29,6 @@ __all__ = ["override_gradient", "register_gradient"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 GRADIENTS: dict[str, Callable[..., Any]] = {}
-_chosen: ContextVar[Mapping[str, str]] = ContextVar("overridden gradients", default=MappingProxyType({}))
-_lock = Lock()
-_blocks: dict[str, int] = {}  # op -> in how many blocks, of all threads, it is overridden
-_own: dict[str, list[FunctionType]] = {}  # op -> its function and the reflected one, with their own code
 
 
 class OpCall(NamedTuple):
@@ -57,13 +49,9 @@ class Overridden(CustomOp):
 
     def run(self, values: Sequence[Any]) -> Run:
         op, inputs = self.op, list(map(as_tensor, values))
-        args = [inputs] if op.variadic else inputs
-        rest = {k: v for k, v in _chosen.get().items() if k != op.name}
-        token = _chosen.set(rest)
-        try:
-            z = bare(_own[op.name][0](*args, **self.attrs))
-        finally:
-            _chosen.reset(token)
+        rest = {k: v for k, v in _chosen_here().items() if k != op.name}
+        with hooks.observe(Override(rest), without=Override):
+            z = bare(op.call(inputs, self.attrs))
 
         def back(dys: list[Any]) -> list[Any]:
             out = self.fn(OpCall(op.name, inputs, [as_tensor(z)], dict(self.attrs)), as_tensor(dys[0]))
@@ -91,34 +79,31 @@ class Overridden(CustomOp):
         return captured(self.name, "the gradient function", [self.fn], level - 1, {}, ())
 
 
-def _stand_in(*args: Any, **kwargs: Any) -> Any:
-    """The code of an op's function while some block overrides it; its globals are the op's own."""
-    return OVERRIDDEN(OP, False, args, kwargs)  # type: ignore[name-defined]  # noqa: F821
+class Override(hooks.Observer):
+    """Gives ops, by their names, other gradients, by theirs."""
+
+    def __init__(self, chosen: Mapping[str, str]) -> None:
+        self.chosen = self.ops = dict(chosen)
+
+    def cache_key(self) -> Any:
+        chosen = [(op, GRADIENTS[name]) for op, name in sorted(self.chosen.items())]
+        return ("gradients", *chosen) if chosen else None
+
+    def perform(self, op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Perform an op with the gradient that is chosen for it, if anything in its inputs may be differentiated."""
+        if not any(isinstance(x, Tensor) for x in args):
+            return perform_observed(op, args, params, Override)
+        inputs = [  # what has no derivative, such as indices, is not made a float
+            np.asarray(x) if not op.d.differentiable(i) and op.flows and not isinstance(x, ARRAYS) else x
+            for i, x in enumerate(args)
+        ]
+        arguments = Arguments(inputs)
+        (z,) = Overridden(op, self.chosen[op.name], arguments, params).apply(arguments.flat)
+        return as_tensor(z)
 
 
-def _stand_in_reflected(*args: Any, **kwargs: Any) -> Any:
-    return OVERRIDDEN(OP, True, args, kwargs)  # type: ignore[name-defined]  # noqa: F821
-
-
-def _perform(op: Op, reflected: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    gradient = _chosen.get().get(op.name)
-    own = _own[op.name][reflected]
-    if gradient is None:
-        return own(*args, **kwargs)
-    count = 1 if op.variadic else len(op.inputs)
-    inputs = list(args[0]) if op.variadic else [*args[:count]]
-    if reflected:
-        inputs.reverse()
-    attrs = {**op.params, **dict(zip(op.params, args[count:], strict=False)), **kwargs}
-    if len(args) < count or {*attrs} != {*op.params} or not any(isinstance(x, Tensor) for x in inputs):
-        return own(*args, **kwargs)
-    inputs = [  # what has no derivative, such as indices, is not made a float
-        np.asarray(x) if not op.d.differentiable(i) and op.flows and not isinstance(x, ARRAYS) else x
-        for i, x in enumerate(inputs)
-    ]
-    arguments = Arguments(inputs)
-    (z,) = Overridden(op, gradient, arguments, attrs).apply(arguments.flat)
-    return as_tensor(z)
+def _chosen_here() -> dict[str, str]:
+    return {k: v for o in hooks.observers() if isinstance(o, Override) for k, v in o.chosen.items()}
 
 
 def register_gradient(name: str) -> Callable[[F], F]:
@@ -171,29 +156,8 @@ def override_gradient(gradients: Mapping[str, str]) -> Iterator[None]:
         if gradient not in GRADIENTS:
             raise _unknown("gradient", gradient, GRADIENTS, "Register it with pb.register_gradient.")
         chosen[_found(name).name] = gradient
-    ops = [REGISTRY[name] for name in chosen]
-    begun: list[Op] = []
-    token = _chosen.set({**_chosen.get(), **chosen})
-    environment.change_blocks(1)
-    try:
-        for op in ops:
-            _begin(op)
-            begun.append(op)
+    with hooks.observe(Override({**_chosen_here(), **chosen}), without=Override):
         yield
-    finally:
-        environment.change_blocks(-1)
-        for op in begun:
-            _end(op)
-        _chosen.reset(token)
-
-
-def _overridden() -> Any:
-    """Which ops have which gradients here; None if all have their own."""
-    chosen = _chosen.get()
-    return ("gradients", *((op, GRADIENTS[name]) for op, name in sorted(chosen.items()))) if chosen else None
-
-
-environment.add_part(_overridden)
 
 
 def _found(name: str) -> Op:
@@ -207,29 +171,3 @@ def _found(name: str) -> Op:
 def _unknown(kind: str, name: Any, known: Iterable[str], cure: str) -> Exception:
     hint = did_you_mean(name, known)
     return GradientError(f"override_gradient: there is no {kind} named {name!r}.{hint} {cure}")
-
-
-def _begin(op: Op) -> None:
-    with _lock:
-        op.build(False)
-        _blocks[op.name] = _blocks.get(op.name, 0) + 1
-        if _blocks[op.name] > 1:
-            return
-        functions = _functions(op)
-        _own[op.name] = [FunctionType(f.__code__, op.space, op.name, f.__defaults__) for f in functions]
-        op.space["OVERRIDDEN"] = _perform
-        for f, stand_in in zip(functions, (_stand_in, _stand_in_reflected), strict=False):
-            f.__code__ = stand_in.__code__
-
-
-def _functions(op: Op) -> list[FunctionType]:
-    """What users call, and what Python calls for a number on the left, where there is such a sign."""
-    return [op.function] if op.reflected is None else [op.function, op.reflected]
-
-
-def _end(op: Op) -> None:
-    with _lock:
-        _blocks[op.name] -= 1
-        if not _blocks[op.name]:
-            for f, own in zip(_functions(op), _own[op.name], strict=True):
-                f.__code__ = own.__code__

@@ -10,21 +10,22 @@ from warnings import warn
 
 import numpy as np
 
-from pullback.core import tree
+from pullback.core import hooks, tree
 from pullback.core.calculus import total
 from pullback.core.callers import reveal
 from pullback.core.convert import bare, float_of, has_tensors
 from pullback.core.interpreter import new_level
 from pullback.core.memory import node_of
 from pullback.core.rowsparse import RowSparse, collect_rows
-from pullback.core.tape import RAW, TAPED, add_cotangent, constant, walk_again
+from pullback.core.tape import RAW, TAPED, constant
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, watched_below, watching
+from pullback.core.variable import Variable, watching
 from pullback.errors import ArgumentError, GradientError, ShapeError, UnconnectedError, UnrecordedGradientWarning
 from pullback.transforms.directions import example_pulls, unit_pulls
 from pullback.transforms.grad import UNREACHED, cut_text, directionless
 from pullback.transforms.jacobian import block_dtype, join_parts
 from pullback.transforms.recording import Follower, Recording, become, follow, stages, unwatched
+from pullback.transforms.session import pull_again
 from pullback.transforms.variables import finish_cotangent, own_rows
 
 __all__ = ["GradientTape", "UnconnectedGradients"]
@@ -75,6 +76,8 @@ class GradientTape:
             self._spent = False
             self._tape = Recording(new_level())
             self._follower = Follower(self._tape, self._accessed)
+            if hooks.blocks and (observer := hooks.find("record_lines")) is not None:
+                observer.record_lines(self._tape)
         else:  # go on with what was recorded
             self._tape.level = new_level()
             self._tape.resume()
@@ -422,22 +425,21 @@ class GradientTape:
         sparse: bool = False,
     ) -> list[Any]:
         """The cotangent of each source, None for one not reached.  The tape stays as it is."""
+        if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+            observed: list[Any] = observer.run_call("tape", GradientTape._pulled, self, known, seeds, sources, sparse)
+            return observed
         assert self._tape is not None
         nodes = list(self._tape.recorded())
         wanted = [self._nodes(s) or [n for n in [self._node(s, known)] if n is not None] for s in sources]
-        with unwatched(nodes), watched_below(self._tape.level):
-            try:
-                for node, seed in seeds:
-                    if node is not None:
-                        add_cotangent(node, seed)
-                for n in {id(n): n for group in wanted for n in group}.values() if sparse else ():
-                    if n.x is None and n.shape and n.dtype.kind == "f":  # a leaf
-                        collect_rows(n)
-                walk_again(nodes)
-                found = [[g for g in (finish_cotangent(n.g) for n in group) if g is not None] for group in wanted]
-            finally:
-                for r in known.values():
-                    r.g = None
+
+        def collect() -> list[list[Any]]:
+            return [[g for g in (finish_cotangent(n.g) for n in group) if g is not None] for group in wanted]
+
+        with unwatched(nodes):
+            for n in {id(n): n for group in wanted for n in group}.values() if sparse else ():
+                if n.x is None and n.shape and n.dtype.kind == "f":  # a leaf
+                    collect_rows(n)
+            found = pull_again(nodes, self._tape.level, seeds, known.values(), collect)
         return [total(terms) if terms else None for terms in found]
 
     def _given(self, d: Any, shape: tuple[int, ...], dtype: Any, unconnected: str) -> Any:

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from pullback.core import hooks
 from pullback.core.convert import float_of
 from pullback.core.interpreter import level_of, new_level
 from pullback.core.tensor import Tensor
@@ -21,9 +22,10 @@ from pullback.transforms.argnums import Call, Derivative, WholeCall
 from pullback.transforms.colouring import coloured
 from pullback.transforms.directions import passes
 from pullback.transforms.grad import grad
-from pullback.transforms.jacobian import check_real, opened
+from pullback.transforms.jacobian import check_real
 from pullback.transforms.leaves import whole_leaves
 from pullback.transforms.linear import Linear, Record
+from pullback.transforms.session import open_tape
 from pullback.transforms.sparsity import Outline, pattern
 
 __all__ = ["sparse_hessian", "sparse_jacobian"]
@@ -121,10 +123,12 @@ class SparseJacobian(Derivative):
 
     def at(self, x: Any, call: Call) -> Any:
         """The derivatives of a call by ``x``."""
+        if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+            return observer.run_call("sparse jacobian", SparseJacobian.at, self, x, call)
         sparse = _door()
         self._one("x", whole_leaves(x))
         number = new_level()  # lower than the tapes', whose steps see many directions as one
-        with opened() as tape:
+        with open_tape() as tape:
             made = Linear(self.face, (x,), WholeCall(self.differentiated(call), (x,)), tape)
             self._one("the result of f", made.record.values)
             check_real(self.face, made)
@@ -133,7 +137,7 @@ class SparseJacobian(Derivative):
             if plan is not None and not plan.pushes and seen.steady and seen.same(plan.back):
                 data = self._compressed(back, plan, number, dtype)
             else:
-                with opened() as second:
+                with open_tape() as second:
                     forward = back.transposed(second)
                     plan = self._planned(seen, forward, sparse)
                     data = self._compressed(forward if plan.pushes else back, plan, number, dtype)

@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 
 from pullback.core.calculus import total
-from pullback.core.callers import reveal
 from pullback.core.convert import float_of, join_array
-from pullback.core.memory import node_of
 from pullback.core.rowsparse import RowSparse, RowSum, make_rows
 from pullback.core.tape import RAW, Tape, constant
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, Watcher, by_name, watching, writer
 from pullback.errors import ArgumentError, GradientError, UnconnectedError
 from pullback.transforms.grad import TENSOR, ValueAndGrads, cut_text, described, detach_aux, given_back, split_aux
+from pullback.transforms.session import pull, run_session
 
 __all__ = ["NamedGradients", "differentiate_by_variables", "variable_grads"]
 
@@ -86,19 +85,16 @@ def differentiate_by_variables(
     if not callable(f):
         raise ArgumentError(f"variable_grads(f): f must be a function, got {type(f).__name__}.")
     _frozen(var_list)
-    tape = Tape.open()
-    try:
-        value, out, aux = _pulled_variables(tape, f, var_list, sparse, has_aux)
-    except Exception as error:
-        reveal(error)
-        raise
-    finally:
-        tape.close()
+
+    def body(tape: Tape, f: Callable[[], Any], *_: None) -> tuple[Any, dict[Variable, Any], Any]:
+        return _pull_variables(tape, f, var_list, sparse, has_aux)
+
+    value, out, aux = run_session("variables", body, f)
     y = given_back(value, TENSOR)
     return ValueAndGrads((y, aux) if has_aux else y, out)
 
 
-def _pulled_variables(
+def _pull_variables(
     tape: Tape, f: Callable[[], Any], var_list: Any, sparse: Any, has_aux: bool
 ) -> tuple[Any, dict[Variable, Any], Any]:
     with watching(CountingWatcher(tape, var_list)) as watcher:
@@ -109,14 +105,14 @@ def _pulled_variables(
         aux = detach_aux(aux, tape, (), TENSOR)
     y = _scalar_result(tape, y, watcher)
     value = y.value
-    y.g, y = float_of(y.dtype).type(1), None
+    results, y = [y], None
     if sparse:
         watcher.collect_rows(sparse if callable(sparse) else lambda v: True)
-    tape.walk()
+    leaves = [leaf for _, reads in watcher.leaves.values() for _, leaf in reads]
+    found = iter(pull(tape, results, [float_of(value.dtype).type(1)], leaves))
     out: dict[Any, Any] = {}
     for v, reads in watcher.leaves.values():
-        terms = [finish_cotangent(node_of(leaf).g) for _, leaf in reads]
-        terms = [g for g in terms if g is not None]
+        terms = [g for g in [finish_cotangent(next(found)) for _ in reads] if g is not None]
         if terms:
             out[v] = _for_variable(total(terms), float_of(v.dtype))
     if not out:

@@ -20,7 +20,6 @@ PART = 16384  # elements of one part; the reductions of parts are combined in or
 MANY = 64  # parts of fewer elements are made, up to this number
 SHORT = 2  # vectors of a row that may be transposed
 TRANSPOSE_COST = 2  # of each vector of a tile
-NEAR = 16384  # bytes of rows that stay in the first cache from one pass to the next
 
 
 class Axis(NamedTuple):
@@ -284,7 +283,7 @@ class LoopPlan:
             return RowBlock(1, False)
         length = prod(a.length for a in columns)
         full = sum(u.node.dtype.itemsize for u in self.loads if u.steps[-1])
-        while lanes > 1 and (lanes * full * length > NEAR or lanes // 2 >= count):
+        while lanes > 1 and (2 * lanes * full * length > self.target.first_cache or lanes // 2 >= count):
             lanes //= 2
         return RowBlock(lanes if 2 * lanes >= self.target.vector_bytes // self.widest else 1, False)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import inf
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -11,10 +11,13 @@ from pullback.core.axes import moves
 from pullback.core.calculus import constant
 from pullback.core.composition import numbers
 from pullback.core.convert import as_number, check_real
-from pullback.core.op import op
+from pullback.core.op import observable, op
 from pullback.core.tape import constant as tensor_of
 from pullback.core.tensor import Tensor, stripped
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
+
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike
 
 __all__ = [
     "PaddedSuppression", "ScoredSuppression", "non_max_suppression", "non_max_suppression_padded",
@@ -86,9 +89,14 @@ def _suppressed(
     run=_suppressed,
 )  # fmt: skip
 def suppressed_indices(
-    boxes: Any, scores: Any, /, max_output_size: Any, iou_threshold: Any = 0.5, score_threshold: Any = -inf,
+    boxes: TensorLike,
+    scores: TensorLike,
+    /,
+    max_output_size: Any,
+    iou_threshold: Any = 0.5,
+    score_threshold: Any = -inf,
     sigma: Any = 0.0,
-) -> Any:  # fmt: skip
+) -> Any:
     """Which boxes stay, the best first, and -1 for the rest of ``max_output_size``.
 
     >>> suppressed_indices(np.array([[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 1.0]]), np.array([0.5, 0.7]), 2)
@@ -123,8 +131,9 @@ def _like(x: Any, made: Any) -> Any:
     return tensor_of(made) if isinstance(x, Tensor) and not isinstance(made, Tensor) else made
 
 
+@observable
 def non_max_suppression(
-    boxes: Any, scores: Any, max_output_size: int, iou_threshold: float | None = 0.5,
+    boxes: TensorLike, scores: TensorLike, max_output_size: int, iou_threshold: float | None = 0.5,
     score_threshold: float | None = -inf,
 ) -> Any:  # fmt: skip
     """Which boxes ``[y1, x1, y2, x2]`` stay, the best first, if none may overlap a better one by ``iou_threshold``.
@@ -149,8 +158,9 @@ class ScoredSuppression(NamedTuple):
     selected_scores: Any
 
 
+@observable
 def non_max_suppression_with_score(
-    boxes: Any, scores: Any, max_output_size: int, iou_threshold: float | None = 0.5,
+    boxes: TensorLike, scores: TensorLike, max_output_size: int, iou_threshold: float | None = 0.5,
     score_threshold: float | None = -inf, soft_nms_sigma: float | None = 0.0,
 ) -> ScoredSuppression:  # fmt: skip
     """Which boxes stay, and their scores, which a ``soft_nms_sigma`` lowers by how much they overlap better ones.
@@ -184,8 +194,9 @@ class PaddedSuppression(NamedTuple):
     valid_outputs: Any
 
 
+@observable
 def non_max_suppression_padded(
-    boxes: Any, scores: Any, max_output_size: int, iou_threshold: float | None = 0.5,
+    boxes: TensorLike, scores: TensorLike, max_output_size: int, iou_threshold: float | None = 0.5,
     score_threshold: float | None = -inf, pad_to_max_output_size: bool = False,
 ) -> PaddedSuppression:  # fmt: skip
     """Which boxes stay, filled up with zeros if that is wanted, and how many they are.

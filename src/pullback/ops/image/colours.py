@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,16 +10,19 @@ from pullback.core.axes import moves
 from pullback.core.calculus import constant
 from pullback.core.composition import numbers
 from pullback.core.convert import as_number, check_real
-from pullback.core.op import op
+from pullback.core.op import observable, op
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.batching import one_by_one
+
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike, Value
 
 __all__ = ["grayscale_to_rgb", "rgb_to_grayscale", "threshold"]
 
 LUMA = np.array([0.2989, 0.5870, 0.1140])  # how bright red, green and blue are
 
 
-def _coloured(name: str, image: Any, depth: int) -> Any:
+def _coloured(name: str, image: TensorLike, depth: int) -> Value:
     image = numbers(name, "image", image)
     if image.ndim < 2 or image.shape[-1] != depth:
         raise ShapeError(
@@ -28,7 +31,8 @@ def _coloured(name: str, image: Any, depth: int) -> Any:
     return image
 
 
-def grayscale_to_rgb(image: Any) -> Any:
+@observable
+def grayscale_to_rgb(image: TensorLike) -> Any:
     """Grey pictures with three equal colours.
 
     >>> pb.image.grayscale_to_rgb(np.array([[1.0], [2.0]]))
@@ -39,7 +43,8 @@ def grayscale_to_rgb(image: Any) -> Any:
     return np.tile(image, (1,) * (image.ndim - 1) + (3,))
 
 
-def rgb_to_grayscale(image: Any) -> Any:
+@observable
+def rgb_to_grayscale(image: TensorLike) -> Any:
     """How bright coloured pictures are; integers stay integers.
 
     >>> pb.image.rgb_to_grayscale(np.array([[1.0, 1.0, 1.0], [1.0, 0.0, 0.0]]))
@@ -111,7 +116,7 @@ def _of_examples(op: Any, args: Any, on: Any, params: Any) -> Any:
     domain=(0.0, 255.0),
 )  # fmt: skip
 def threshold(
-    image: Any, /, method: Any = "binary", inverted: Any = False, thresh_value: Any = 0.5
+    image: TensorLike, /, method: str = "binary", inverted: bool = False, thresh_value: float = 0.5
 ) -> Any:  # fmt: skip
     """255 where a picture (of brightness 0 to 255) is brighter than the threshold, 0 elsewhere; or the other way round.
 

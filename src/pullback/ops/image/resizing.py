@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from pullback.core.convert import check_real
 from pullback.core.op import op
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.rows import add_rows
+
+if TYPE_CHECKING:
+    from pullback.typing import Lengths, TensorLike
 
 __all__ = ["resize_bilinear", "resize_nearest_neighbor"]
 
@@ -180,7 +184,9 @@ def _bilinear_grad_vjp(g: Any, x_shape: Shape, align_corners: Any, half_pixel_ce
 
 
 @op(_bilinear, acts=_shape_rule("resize_bilinear"), d=linear(_bilinear_vjp), run=_bilinear)
-def resize_bilinear(images: Any, /, size: Any, align_corners: Any = False, half_pixel_centers: Any = False) -> Any:
+def resize_bilinear(
+    images: TensorLike, /, size: Sequence[int], align_corners: bool = False, half_pixel_centers: bool = False
+) -> Any:
     """Pictures of ``size`` [height, width], each new pixel being between the four nearest ones.
 
     ``align_corners`` puts the corners on the corners; ``half_pixel_centers`` takes pixels for squares, not points.
@@ -191,7 +197,9 @@ def resize_bilinear(images: Any, /, size: Any, align_corners: Any = False, half_
 
 
 @op(_bilinear_back, acts=_shape_rule("resize_bilinear_grad"), d=linear(_bilinear_grad_vjp), run=_bilinear_back)
-def resize_bilinear_grad(x: Any, /, size: Any, align_corners: Any = False, half_pixel_centers: Any = False) -> Any:
+def resize_bilinear_grad(
+    x: TensorLike, /, size: Lengths, align_corners: bool = False, half_pixel_centers: bool = False
+) -> Any:
     """The adjoint of ``resize_bilinear``: from the cotangent of its result to that of pictures of ``size``.
 
     >>> resize_bilinear_grad(np.ones((1, 1, 4, 1)), [1, 2]).ravel()
@@ -240,7 +248,7 @@ def _near_grad_vjp(g: Any, x_shape: Shape, align_corners: Any, half_pixel_center
 
 @op(_near, acts=_shape_rule("resize_nearest_neighbor"), d=linear(_near_vjp), run=_near)
 def resize_nearest_neighbor(
-    images: Any, /, size: Any, align_corners: Any = False, half_pixel_centers: Any = False
+    images: TensorLike, /, size: Sequence[int], align_corners: bool = False, half_pixel_centers: bool = False
 ) -> Any:  # fmt: skip
     """Pictures of ``size`` [height, width], each new pixel being a copy of the nearest one.
 
@@ -251,7 +259,7 @@ def resize_nearest_neighbor(
 
 @op(_near_back, acts=_shape_rule("resize_nearest_neighbor_grad"), d=linear(_near_grad_vjp), run=_near_back)
 def resize_nearest_neighbor_grad(
-    x: Any, /, size: Any, align_corners: Any = False, half_pixel_centers: Any = False
+    x: TensorLike, /, size: Lengths, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> Any:  # fmt: skip
     """The adjoint of ``resize_nearest_neighbor``: from the cotangent of its result to that of pictures of ``size``.
 

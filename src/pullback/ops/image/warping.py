@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import cos, sin
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.core.composition import numbers, picked
 from pullback.core.convert import as_array, as_number
-from pullback.core.op import of_rank
+from pullback.core.op import observable, of_rank
 from pullback.core.tensor import Tensor, all_values, may_be, stripped
 from pullback.errors import ArgumentError, ShapeError
+
+if TYPE_CHECKING:
+    from pullback.typing import ShapeLike, TensorLike, Value
 
 MOST = float(np.finfo(float).max)
 
 __all__ = ["crop_and_resize", "flip_left_right", "rotate_with_offset", "transform"]
 
 
-def _pictures(name: str, image: Any) -> Any:
+def _pictures(name: str, image: TensorLike) -> Value:
     """The pictures as floats; a batch of them is due."""
     image = of_rank(name, numbers(name, "image", image), 4, "image")
     return image if image.dtype.kind == "f" else image.astype(np.float32)
@@ -73,10 +77,15 @@ def _neighbours(at: Any, length: int) -> tuple[Any, Any, Any]:
     return low, np.minimum(low + 1, length - 1), at - low
 
 
+@observable
 def crop_and_resize(
-    image: Any, boxes: Any, box_ind: Any, crop_size: Any, method: str | None = "bilinear",
-    extrapolation_value: Any = 0,
-) -> Any:  # fmt: skip
+    image: TensorLike,
+    boxes: TensorLike,
+    box_ind: TensorLike,
+    crop_size: Sequence[int],
+    method: str | None = "bilinear",
+    extrapolation_value: float | None = 0,
+) -> Any:
     """What is in each box ``[y1, x1, y2, x2]``, from 0 to 1 over picture number ``box_ind``, at the size ``crop_size``.
 
     Beyond the border is ``extrapolation_value``.  There are gradients by ``image`` and by ``boxes``; with the method
@@ -108,7 +117,7 @@ def crop_and_resize(
     if method not in ("bilinear", "nearest", None):
         raise ArgumentError(f"{name}: method must be 'bilinear' or 'nearest', got {method!r}.")
     fill = as_number(name, "extrapolation_value", extrapolation_value or 0)
-    exact = np.astype(boxes, np.float64)  # a float32 could step over the border
+    exact = boxes.astype(np.float64)  # a float32 could step over the border
     y, rows_within = _span(exact[:, 0:1], exact[:, 2:3], height, rows)
     x, columns_within = _span(exact[:, 1:2], exact[:, 3:4], width, columns)
     y, x = y[:, :, None], x[:, None, :]
@@ -156,10 +165,15 @@ def _folded(at: Any, length: int, mode: str) -> Any:
     return at * slope + (held - here * slope)
 
 
+@observable
 def transform(
-    image: Any, transforms: Any, interpolation: str | None = "nearest", fill_mode: str | None = "constant",
-    fill_value: Any = 0, output_shape: Any = None,
-) -> Any:  # fmt: skip
+    image: TensorLike,
+    transforms: TensorLike,
+    interpolation: str | None = "nearest",
+    fill_mode: str | None = "constant",
+    fill_value: float | None = 0,
+    output_shape: ShapeLike | None = None,
+) -> Any:
     """Each output pixel (x, y) read at ``((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k)``, ``k = c0 x + c1 y + 1``.
 
     ``transforms`` has a row ``[a0, a1, a2, b0, b1, b2, c0, c1]`` for each picture, or one for all.  Beyond the border
@@ -185,7 +199,7 @@ def transform(
             f"transform: fill_mode must be 'constant', 'reflect', 'wrap' or 'nearest', got {fill_mode!r}."
         )
     rows, columns = (height, width) if output_shape is None else _size("transform", "output_shape", output_shape)
-    exact = np.astype(transforms, np.float64)
+    exact = transforms.astype(np.float64)
     a0, a1, a2, b0, b1, b2, c0, c1 = (np.reshape(exact[:, i], (-1, 1, 1)) for i in range(8))
     right, down = np.arange(columns), np.arange(rows)[:, None]
     scale = c0 * right + c1 * down + 1
@@ -214,7 +228,13 @@ def transform(
 # ---- rotated and mirrored
 
 
-def rotate_with_offset(image: Any, radians: float, fill_value: Any = 0, center: Any = 0.5) -> Any:
+@observable
+def rotate_with_offset(
+    image: TensorLike,
+    radians: float,
+    fill_value: float | Sequence[float] | None = 0,
+    center: float | Sequence[float] | None = 0.5,
+) -> Any:
     """Pictures turned by ``radians`` around ``center``, which is one share of both sides or two, ``[x, y]``.
 
     What comes from outside is ``fill_value``: a number, or one for each of three colours, opaque if there is a fourth.
@@ -252,7 +272,8 @@ def rotate_with_offset(image: Any, radians: float, fill_value: Any = 0, center: 
     return np.where(inside[..., None], z, fill)
 
 
-def flip_left_right(image: Any) -> Any:
+@observable
+def flip_left_right(image: TensorLike) -> Any:
     """Pictures as in a mirror.
 
     >>> pb.image.flip_left_right(np.array([1.0, 2.0, 3.0]).reshape(1, 1, 3, 1)).ravel()

@@ -6,14 +6,14 @@ taken apart by slices.  So they are computed once, and one rule knows the cotang
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from pullback.core.axes import Shape
 from pullback.core.calculus import rule
 from pullback.core.composition import numbers
-from pullback.core.op import op
+from pullback.core.op import observable, op
 from pullback.core.tensor import all_values, stripped, unfollowed
 from pullback.errors import ArgumentError, MatrixError, ShapeError
 from pullback.numerics.adjoints import H, T
@@ -39,6 +39,9 @@ from pullback.ops.linalg.pieces import (
     unwarned,
 )  # fmt: skip
 from pullback.ops.linalg.triangular import triangular_solve
+
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike
 
 __all__ = ["QR", "SVD", "gram_schmidt", "qr", "svd", "svdvals"]
 
@@ -111,7 +114,7 @@ def svd_moved(dx: Any, z: Any) -> Any:
     d=rule(lambda g, z, x_shape: svd_back(g, z, x_shape), jvp=lambda dx, z: svd_moved(dx, z), adjoint=True),
     run=clear("svd", all_of_svd, DIVERGED),
 )
-def joined_svd(x: Any, /, full: bool = False) -> Any:
+def joined_svd(x: TensorLike, /, full: bool = False) -> Any:
     """What ``svd`` gives: U, under it the row of singular values, under that V; ``full`` is how LAPACK is called.
 
     >>> joined_svd(np.array([[2.0]])).shape
@@ -131,7 +134,8 @@ class SVD(NamedTuple):
     Vh: Any
 
 
-def svd(x: Any, full_matrices: bool = False, compute_uv: bool = True) -> Any:
+@observable
+def svd(x: TensorLike, full_matrices: bool = False, compute_uv: bool = True) -> Any:
     """The singular values of matrices, in descending order, between orthonormal ``U`` and ``Vh``.
 
     Without ``compute_uv`` the singular values alone.  With ``full_matrices`` the bases ``U`` and ``Vh`` are completed;
@@ -166,7 +170,7 @@ def svd(x: Any, full_matrices: bool = False, compute_uv: bool = True) -> Any:
     d=rule(lambda g, x: svdvals_back(g, x), jvp=lambda dx, x: svdvals_moved(dx, x), adjoint=True),
     run=clear("svdvals", np.linalg.svdvals, DIVERGED),
 )
-def svdvals(x: Any, /) -> Any:
+def svdvals(x: TensorLike, /) -> Any:
     """The singular values of matrices, in descending order.  Second derivatives need values that differ.
 
     >>> pb.linalg.svdvals(np.array([[3.0, 0.0], [0.0, -4.0]]))
@@ -200,7 +204,7 @@ def both_of_qr(x: Any, complete: bool = False) -> Any:
     d=rule(lambda g, z, x_shape: qr_back(g, z, x_shape[-2]), jvp=lambda dx, z: qr_moved(dx, z), adjoint=True),
     run=clear("qr", both_of_qr, DIVERGED),
 )
-def joined_qr(x: Any, /, complete: bool = False) -> Any:
+def joined_qr(x: TensorLike, /, complete: bool = False) -> Any:
     """What ``qr`` gives for a matrix that is not wide: Q, under it the transpose of R.
 
     ``complete`` is how LAPACK is called.
@@ -262,7 +266,7 @@ class Wide(Matrices):
     d=rule(lambda g, z, x: wide_qr_back(g, z, x), jvp=lambda dx, z, x: wide_qr_moved(dx, z, x), adjoint=True),
     run=clear("qr", both_of_wide_qr, DIVERGED),
 )
-def joined_wide_qr(x: Any, /) -> Any:
+def joined_wide_qr(x: TensorLike, /) -> Any:
     """What ``qr`` gives for a matrix of more columns than rows: Q, and beside it R.
 
     >>> joined_wide_qr(np.array([[3.0, 4.0]])).shape
@@ -308,7 +312,8 @@ class QR(NamedTuple):
     R: Any
 
 
-def qr(x: Any, full_matrices: bool = False) -> QR:
+@observable
+def qr(x: TensorLike, full_matrices: bool = False) -> QR:
     """Orthonormal columns ``Q`` and an upper triangular ``R`` with ``Q @ R = x``, for matrices of any shape.
 
     With ``full_matrices`` Q is square and R has the shape of ``x``; a gradient of what depends on the choice of the
@@ -345,7 +350,8 @@ def orthonormal(x: Any) -> Any:
     return q * np.where(real_part(diagonal_row(r)) < 0, -one, one)
 
 
-def gram_schmidt(xs: Any) -> Any:
+@observable
+def gram_schmidt(xs: TensorLike) -> Any:
     """Vectors made orthonormal one after the other: the rows of a matrix, or a list, which gives a list.
 
     They must be linearly independent, so there are no more of them than they have components.
@@ -355,7 +361,7 @@ def gram_schmidt(xs: Any) -> Any:
            [0., 1., 0.]])
     """
     several = isinstance(xs, list | tuple) and not all(isinstance(x, list | tuple) for x in xs)
-    if several:
+    if isinstance(xs, list | tuple) and several:
         vectors = [numbers("gram_schmidt", f"xs[{i}]", x) for i, x in enumerate(xs)]
         shapes = {x.shape for x in vectors}
         if len(shapes) != 1 or vectors[0].ndim != 1:

@@ -6,13 +6,13 @@ vectors, and taken apart by slices.  So they are computed once, and one rule kno
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from pullback.core.calculus import rule
 from pullback.core.composition import numbers
-from pullback.core.op import op
+from pullback.core.op import observable, op
 from pullback.errors import ShapeError
 from pullback.numerics.adjoints import H
 from pullback.ops.linalg.pieces import (
@@ -32,6 +32,9 @@ from pullback.ops.linalg.pieces import (
     unwarned,
 )  # fmt: skip
 
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike, Value
+
 __all__ = ["Eig", "Eigh", "eig", "eigh", "eigvals", "eigvalsh"]
 
 
@@ -40,7 +43,7 @@ def joined(*parts: Any) -> Any:
     return np.concatenate(parts, axis=-2)
 
 
-def matrix(x: Any, name: str) -> Any:
+def matrix(x: TensorLike, name: str) -> Value:
     x = numbers(name, "x", x)
     if x.ndim < 2:
         raise ShapeError(f"{name}: x must be a matrix, or several over its last two axes; got shape {x.shape}.")
@@ -77,7 +80,7 @@ def eigh_moved(dx: Any, z: Any) -> Any:
     d=rule(lambda g, z: eigh_back(g, z), jvp=lambda dx, z: eigh_moved(dx, z), adjoint=True),
     run=clear("eigh", both_of_eigh, DIVERGED),
 )
-def joined_eigh(x: Any, /, uplo: str = "L") -> Any:
+def joined_eigh(x: TensorLike, /, uplo: str = "L") -> Any:
     """What ``eigh`` gives: a row of eigenvalues, and under it the matrix of eigenvectors.
 
     ``uplo`` is the triangle that LAPACK is given; the signs of the vectors may depend on it.
@@ -100,7 +103,8 @@ class Eigh(NamedTuple):
     eigenvectors: Any
 
 
-def eigh(x: Any, uplo: str = "L") -> Eigh:
+@observable
+def eigh(x: TensorLike, uplo: str = "L") -> Eigh:
     """The eigenvalues of symmetric or Hermitian matrices, in ascending order, and their eigenvectors as columns.
 
     What is decomposed is the mean of ``x`` and its (conjugate) transpose, so that gradients are symmetric too.  The
@@ -127,7 +131,7 @@ def values_of_eigh(x: Any, uplo: Any = "L") -> Any:
     d=rule(lambda g, x: eigvalsh_back(g, x), jvp=lambda dx, x: eigvalsh_moved(dx, x), adjoint=True),
     run=clear("eigvalsh", values_of_eigh, DIVERGED),
 )
-def eigvalsh(x: Any, /, uplo: str = "L") -> Any:
+def eigvalsh(x: TensorLike, /, uplo: str = "L") -> Any:
     """The eigenvalues of symmetric or Hermitian matrices, in ascending order.
 
     The mean of ``x`` and its (conjugate) transpose is meant; ``uplo`` is the triangle of it that LAPACK is given.
@@ -193,7 +197,7 @@ def eig_moved(dx: Any, z: Any) -> Any:
     d=rule(lambda g, z: eig_back(g, z), jvp=lambda dx, z: eig_moved(dx, z), adjoint=True),
     run=clear("eig", both_of_eig, DIVERGED),
 )
-def joined_eig(x: Any, /) -> Any:
+def joined_eig(x: TensorLike, /) -> Any:
     """What ``eig`` gives: a row of eigenvalues, and under it the matrix of eigenvectors; always complex.
 
     >>> joined_eig(np.diag([1.0, 2.0]))
@@ -214,7 +218,8 @@ class Eig(NamedTuple):
     eigenvectors: Any
 
 
-def eig(x: Any) -> Eig:
+@observable
+def eig(x: TensorLike) -> Eig:
     """The eigenvalues of square matrices, in no order, and their eigenvectors as columns; both are complex.
 
     The vectors are as LAPACK makes them, of length 1 and with their largest element real, and gradients say how they
@@ -241,7 +246,7 @@ def values_of_eig(x: Any) -> Any:
     d=rule(lambda g, x: eigvals_back(g, x), jvp=lambda dx, x: eigvals_moved(dx, x), adjoint=True),
     run=clear("eigvals", values_of_eig, DIVERGED),
 )
-def eigvals(x: Any, /) -> Any:
+def eigvals(x: TensorLike, /) -> Any:
     """The eigenvalues of square matrices, in no order; they are complex.
 
     >>> pb.linalg.eigvals(np.array([[0.0, -4.0], [1.0, 0.0]]))

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.core.calculus import constant
 from pullback.core.composition import own_words
-from pullback.core.op import op
+from pullback.core.op import observable, op
 from pullback.errors import ArgumentError
 from pullback.ops.linalg.decompositions import svdvals
 from pullback.ops.linalg.eigenvalues import matrix
 from pullback.ops.linalg.pieces import ANY, DIVERGED, Matrices, clear
 from pullback.ops.linalg.solving import inv
 
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike, Value
+
 __all__ = ["cond", "matrix_norm", "matrix_rank"]
 
 
-def matrix_norm(x: Any, ord: Any = "fro", keepdims: bool = False) -> Any:
+@observable
+def matrix_norm(x: TensorLike, ord: str | float = "fro", keepdims: bool = False) -> Any:
     """The norm of matrices over the last two axes.
 
     ``ord`` is ``"fro"`` (of all elements), ``"nuc"`` (the sum of the singular values), 2 or -2 (the largest or
@@ -39,7 +43,7 @@ def matrix_norm(x: Any, ord: Any = "fro", keepdims: bool = False) -> Any:
 
 
 @own_words("cond")
-def cond(x: Any, p: Any = None) -> Any:
+def cond(x: TensorLike, p: str | float | None = None) -> Any:
     """The condition number: how much errors may grow in solving equations; ``p`` is the ``ord`` of a matrix norm.
 
     >>> pb.linalg.cond(np.array([[1.0, 0.0], [0.0, 4.0]]))
@@ -64,7 +68,9 @@ def cond(x: Any, p: Any = None) -> Any:
         DIVERGED,
     ),
 )
-def matrix_rank(x: Any, /, tol: Any = None, hermitian: bool = False, rtol: Any = None) -> Any:
+def matrix_rank(
+    x: TensorLike, /, tol: float | Value | None = None, hermitian: bool = False, rtol: float | Value | None = None
+) -> Any:
     """How many singular values are more than ``tol``, or than ``rtol`` times the largest.  It has no gradient.
 
     >>> pb.linalg.matrix_rank(np.array([[1.0, 2.0], [2.0, 4.0]]))

@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.core.composition import numbers, own_words
+from pullback.core.op import observable
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops.linalg.pieces import same_square
 from pullback.ops.linalg.solving import inv
+
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike
 
 __all__ = ["matrix_power", "multi_dot"]
 
 
 @own_words("matrix_power")
-def matrix_power(x: Any, n: int) -> Any:
+def matrix_power(x: TensorLike, n: int) -> Any:
     """Square matrices multiplied by themselves ``n`` times; negative ``n`` are powers of the inverse.
 
     >>> pb.linalg.matrix_power(np.array([[1.0, 1.0], [0.0, 1.0]]), 3)
@@ -65,6 +69,7 @@ def shifted(order: Any, by: int) -> Any:
     return tuple(shifted(part, by) for part in order) if isinstance(order, tuple) else order + by
 
 
+@observable
 def multi_dot(arrays: Sequence[Any]) -> Any:
     """The product of several matrices, multiplied in the order that takes the least work; the ends may be vectors.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from pullback.core.axes import moves
 from pullback.core.calculus import rule
 from pullback.core.composition import numbers, own_words
 from pullback.core.convert import as_number
-from pullback.core.op import op
+from pullback.core.op import observable, op
 from pullback.errors import ShapeError
 from pullback.numerics.adjoints import H, T
 from pullback.ops.linalg.decompositions import svdvals
@@ -32,6 +32,9 @@ from pullback.ops.linalg.pieces import (
 )  # fmt: skip
 from pullback.ops.linalg.triangular import into_rows, lifted, lowered
 
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike, Value
+
 __all__ = ["LeastSquares", "SlogDet", "det", "inv", "lstsq", "pinv", "slogdet", "solve"]
 
 
@@ -48,7 +51,7 @@ __all__ = ["LeastSquares", "SlogDet", "det", "inv", "lstsq", "pinv", "slogdet", 
     ),
     run=clear("solve", np.linalg.solve, UNSOLVED),
 )
-def solve(x: Any, y: Any, /) -> Any:
+def solve(x: TensorLike, y: TensorLike, /) -> Any:
     """The solution ``z`` of ``x @ z = y``, for square ``x``; ``y`` is one vector or, with more axes, has columns.
 
     >>> pb.linalg.solve(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([1.0, 1.0]))
@@ -73,7 +76,7 @@ def solution_moved(dx: Any, dy: Any, x: Any, z: Any) -> Any:
     d=rule(lambda g, z: -(T(z) @ g @ T(z)), jvp=lambda dx, z: -(z @ dx @ z)),
     run=clear("inv", np.linalg.inv, SINGULAR),
 )
-def inv(x: Any, /) -> Any:
+def inv(x: TensorLike, /) -> Any:
     """The inverse of square matrices over the last two axes.
 
     >>> pb.linalg.inv(np.array([[2.0, 0.0], [0.0, 4.0]]))
@@ -96,7 +99,7 @@ def pseudo_inverse(x: Any, rtol: Any = None, hermitian: bool = False) -> Any:
     d=rule(lambda g, x, z: pinv_back(g, x, z), jvp=lambda dx, x, z: pinv_moved(dx, x, z), adjoint=True),
     run=clear("pinv", pseudo_inverse, DIVERGED),
 )
-def pinv(x: Any, /, rtol: Any = None, hermitian: bool = False) -> Any:
+def pinv(x: TensorLike, /, rtol: float | Value | None = None, hermitian: bool = False) -> Any:
     """The pseudo-inverse of matrices of any shape; singular values under ``rtol`` times the largest count as 0.
 
     Its derivative exists where the rank does not change nearby, so always at full rank; it is right where the values
@@ -135,7 +138,7 @@ class LeastSquares(NamedTuple):
 
 
 @own_words("lstsq")
-def lstsq(a: Any, b: Any, rcond: Any = None) -> LeastSquares:
+def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> LeastSquares:
     """The shortest ``x`` that makes ``a @ x`` as near to ``b`` as can be; ``b`` is a vector or has columns.
 
     ``residuals`` are the squared distances.  Differentiable where the rank of ``a`` does not change nearby.
@@ -179,7 +182,7 @@ def least_squares_samples() -> list[Any]:
     ),
     run=clear("lstsq", least_squares_solution, DIVERGED),
 )
-def least_squares(a: Any, b: Any, /, rtol: float) -> Any:
+def least_squares(a: TensorLike, b: TensorLike, /, rtol: float) -> Any:
     """The shortest ``x`` that makes ``a @ x`` as near to ``b`` as can be, for one matrix.
 
     >>> least_squares(np.array([[1.0], [1.0]]), np.array([1.0, 3.0]), 1e-15)
@@ -205,7 +208,7 @@ def least_squares_moved(da: Any, db: Any, a: Any, b: Any, inverse: Any) -> Any:
     d=rule(lambda g, x: det_back(g, x), jvp=lambda dx, x: det_moved(dx, x)),
     run=clear("det", np.linalg.det, SINGULAR),
 )
-def det(x: Any, /) -> Any:
+def det(x: TensorLike, /) -> Any:
     """The determinant of square matrices over the last two axes.
 
     The gradient is right for singular matrices too; second and higher derivatives need an invertible one.
@@ -245,7 +248,7 @@ def cofactor_matrix(x: Any) -> Any:
     d=rule(lambda g, x, z: cofactors_moved(g, x, z), jvp=lambda dx, x, z: cofactors_moved(dx, x, z)),
     run=clear("cofactors", cofactor_matrix, SINGULAR),
 )
-def cofactors(x: Any, /) -> Any:
+def cofactors(x: TensorLike, /) -> Any:
     """The matrix of cofactors, ``det(x) * inv(x).T``: the gradient of the determinant.
 
     >>> cofactors(np.array([[1.0, 2.0], [2.0, 4.0]])).round(6)
@@ -273,7 +276,7 @@ def sign_and_logarithm(x: Any) -> Any:
     ),
     run=clear("slogdet", sign_and_logarithm, SINGULAR),
 )
-def joined_slogdet(x: Any, /) -> Any:
+def joined_slogdet(x: TensorLike, /) -> Any:
     """What ``slogdet`` gives, along a last axis of two.
 
     >>> joined_slogdet(np.diag([-1.0, 1.0]))
@@ -306,7 +309,8 @@ class SlogDet(NamedTuple):
     logabsdet: Any
 
 
-def slogdet(x: Any) -> SlogDet:
+@observable
+def slogdet(x: TensorLike) -> SlogDet:
     """The sign and the logarithm of the absolute value of the determinant, which alone might overflow.
 
     The gradient is the transposed inverse, so there is none for a singular matrix, whose logarithm is ``-inf``.  Of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from pullback.core.op import op
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.batching import leading
 from pullback.ops.linalg.pieces import Matrices
+
+if TYPE_CHECKING:
+    from pullback.typing import ShapeLike, TensorLike
 
 __all__ = ["band_part", "diag", "diag_embed", "diag_part", "tensor_diag_part", "trace"]
 
@@ -70,7 +73,7 @@ def diag_part_examples(op: Any, args: Any, on: Any, params: Any) -> Any:
     run=on_tensor_diagonal,
     lower=made_of(lambda x: np.reshape(composed_embedding(np.reshape(x, (-1,))), x.shape * 2)),
 )
-def diag(x: Any, /) -> Any:
+def diag(x: TensorLike, /) -> Any:
     """Zeros with ``x`` on the diagonal: a matrix for a vector, a tensor of twice the rank for any other.
 
     >>> pb.diag(np.array([1.0, 2.0]))
@@ -88,7 +91,7 @@ def diag(x: Any, /) -> Any:
     run=tensor_diagonal,
     lower=made_of(composed_tensor_diagonal),
 )
-def tensor_diag_part(x: Any, /) -> Any:
+def tensor_diag_part(x: TensorLike, /) -> Any:
     """The diagonal of a tensor whose shape is another one twice: what ``diag`` was given.
 
     >>> pb.linalg.tensor_diag_part(np.array([[1.0, 2.0], [3.0, 4.0]]))
@@ -144,7 +147,7 @@ WIDTHS: tuple[dict[str, Any], ...] = ({}, {"k": 1}, {"k": -2})
     run=diagonal,
     lower=made_of(composed_diagonal),
 )
-def diag_part(x: Any, /, k: int = 0) -> Any:
+def diag_part(x: TensorLike, /, k: int = 0) -> Any:
     """The diagonals of matrices over the last two axes; ``k`` above the main one, or below it if negative.
 
     >>> pb.linalg.diag_part(np.array([[1.0, 2.0], [3.0, 4.0]]))
@@ -202,7 +205,7 @@ def embedding_shape(x: Shape, k: int = 0, shape: Any = None) -> Shape:
     run=embedded,
     lower=made_of(composed_embedding),
 )
-def diag_embed(x: Any, /, k: int = 0, shape: Any = None) -> Any:
+def diag_embed(x: TensorLike, /, k: int = 0, shape: ShapeLike | None = None) -> Any:
     """Matrices with the vectors ``x`` on their ``k``-th diagonal; square and as small as can be, or of ``shape``.
 
     >>> pb.linalg.diag_embed(np.array([[1.0, 2.0], [3.0, 4.0]])).shape
@@ -214,7 +217,7 @@ def diag_embed(x: Any, /, k: int = 0, shape: Any = None) -> Any:
 
 
 @own_words("trace")
-def trace(x: Any, offset: int = 0) -> Any:
+def trace(x: TensorLike, offset: int = 0) -> Any:
     """The sum of the diagonal, of matrices over the last two axes.
 
     >>> pb.linalg.trace(np.array([[1.0, 2.0], [3.0, 4.0]]))
@@ -251,7 +254,7 @@ BANDS = tuple({"num_lower": lower, "num_upper": upper} for lower, upper in ((1, 
     run=banded,
     lower=made_of(banded),
 )
-def band_part(x: Any, /, num_lower: int, num_upper: int) -> Any:
+def band_part(x: TensorLike, /, num_lower: int, num_upper: int) -> Any:
     """A copy with zeros outside a band: ``num_lower`` diagonals below the main one stay, ``num_upper`` above it.
 
     A negative number means all of them, so ``band_part(x, -1, 0)`` is the lower triangle.

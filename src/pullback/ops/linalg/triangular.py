@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from pullback.ops.linalg.pieces import (
     positive,
     symmetric,
 )  # fmt: skip
+
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike
 
 __all__ = ["cholesky", "triangular_solve"]
 
@@ -91,7 +94,7 @@ def by_halves(a: Any, b: Any, lower: bool) -> Any:
     ),
     run=clear("triangular_solve", substituted, "the matrix is singular"),
 )
-def triangular_solve(x: Any, y: Any, /, lower: bool = True, trans: bool = False) -> Any:
+def triangular_solve(x: TensorLike, y: TensorLike, /, lower: bool = True, trans: bool = False) -> Any:
     """The solution ``z`` of ``x @ z = y``, for lower (or upper) triangular ``x``; with ``trans``, of ``x.T @ z = y``.
 
     What is on the other side of the diagonal is not read.  ``y`` is one vector or, with more axes, has columns.
@@ -148,7 +151,7 @@ def half(x: Any) -> Any:
     ),
     run=clear("cholesky", cholesky_factor, "a matrix is not positive definite; try adding a little to the diagonal"),
 )
-def cholesky(x: Any, /, upper: bool = False) -> Any:
+def cholesky(x: TensorLike, /, upper: bool = False) -> Any:
     """The lower triangular ``L`` with ``L @ L.T = x``, for symmetric (Hermitian) positive definite matrices.
 
     What is factored is the mean of ``x`` and its (conjugate) transpose, so that gradients are symmetric too.  With

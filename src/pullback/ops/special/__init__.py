@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from pullback.numerics import stable_formulas
 from pullback.numerics.adjoints import select
 from pullback.ops.special.door import OfOrder, Real, Through
 from pullback.ops.special.door import known as known
+
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike
 
 __all__ = [
     "beta", "betaln", "digamma", "entr", "erfc", "erfcinv", "erfcx", "erfinv", "exp1", "expi", "expit", "gamma",
@@ -63,7 +66,7 @@ def _next_order(n: Any, x: Any) -> Any:
 
 
 @op(Real("polygamma"), acts=Ordered(1, 2, 3), d=partials(_orders("polygamma", "n"), _next_order), domain=POSITIVE)
-def polygamma(n: Any, x: Any, /) -> Any:
+def polygamma(n: TensorLike, x: TensorLike, /) -> Any:
     """The derivative of order ``n`` of ``digamma``.
 
     >>> pb.special.polygamma(1, 1.0)
@@ -72,7 +75,7 @@ def polygamma(n: Any, x: Any, /) -> Any:
 
 
 @op(Through("digamma"), acts=elementwise1, d=partials(lambda x: polygamma(1, x)), domain=POSITIVE)
-def digamma(x: Any, /) -> Any:
+def digamma(x: TensorLike, /) -> Any:
     """The derivative of ``gammaln``.
 
     >>> pb.special.digamma(1.0)
@@ -81,7 +84,7 @@ def digamma(x: Any, /) -> Any:
 
 
 @op(Real("gammaln"), acts=elementwise1, d=partials(lambda x: digamma(x)), domain=POSITIVE)
-def gammaln(x: Any, /) -> Any:
+def gammaln(x: TensorLike, /) -> Any:
     """The logarithm of the absolute value of the gamma function.
 
     >>> pb.special.gammaln(np.array([1.0, 5.0]))
@@ -90,7 +93,7 @@ def gammaln(x: Any, /) -> Any:
 
 
 @op(Through("gamma"), acts=elementwise1, d=partials(lambda z, x: z * digamma(x)), domain=POSITIVE)
-def gamma(x: Any, /) -> Any:
+def gamma(x: TensorLike, /) -> Any:
     """The gamma function: of whole numbers the factorial of the one before.
 
     >>> pb.special.gamma(5.0)
@@ -104,7 +107,7 @@ def gamma(x: Any, /) -> Any:
     d=partials(lambda x, y: digamma(x) - digamma(x + y), lambda x, y: digamma(y) - digamma(x + y)),
     domain=POSITIVE,
 )
-def betaln(x: Any, y: Any, /) -> Any:
+def betaln(x: TensorLike, y: TensorLike, /) -> Any:
     """The logarithm of the absolute value of the beta function.
 
     >>> pb.special.betaln(1.0, 1.0)
@@ -118,7 +121,7 @@ def betaln(x: Any, y: Any, /) -> Any:
     d=partials(lambda z, x, y: z * (digamma(x) - digamma(x + y)), lambda z, x, y: z * (digamma(y) - digamma(x + y))),
     domain=POSITIVE,
 )
-def beta(x: Any, y: Any, /) -> Any:
+def beta(x: TensorLike, y: TensorLike, /) -> Any:
     """``gamma(x) * gamma(y) / gamma(x + y)``.
 
     >>> pb.special.beta(1.0, 2.0)
@@ -131,7 +134,7 @@ def _zeta_slope(x: Any, q: Any) -> Any:
 
 
 @op(Real("zeta"), acts=Ordered(2, 3, 4), d=partials(_orders("zeta", "x"), _zeta_slope), domain=POSITIVE)
-def zeta(x: Any, q: Any, /) -> Any:
+def zeta(x: TensorLike, q: TensorLike, /) -> Any:
     """The Hurwitz zeta function: the sum of ``(k + q) ** -x`` over all ``k`` from 0; no derivative in ``x``.
 
     >>> pb.special.zeta(2.0, 1.0)
@@ -143,7 +146,7 @@ def zeta(x: Any, q: Any, /) -> Any:
 
 
 @op(Through("erfc"), acts=elementwise1, d=partials(lambda g, x: g * np.exp(-(x * x)) * (-2 / ROOT_PI)))
-def erfc(x: Any, /) -> Any:
+def erfc(x: TensorLike, /) -> Any:
     """``1 - erf(x)``, precise where that is near 0.
 
     >>> pb.special.erfc(10.0)
@@ -152,7 +155,7 @@ def erfc(x: Any, /) -> Any:
 
 
 @op(Through("erfcx"), acts=elementwise1, d=partials(lambda g, z, x: g * (x + x) * z - g * (2 / ROOT_PI)))
-def erfcx(x: Any, /) -> Any:
+def erfcx(x: TensorLike, /) -> Any:
     """``exp(x * x) * erfc(x)``, without overflow.
 
     >>> pb.special.erfcx(100.0)
@@ -161,7 +164,7 @@ def erfcx(x: Any, /) -> Any:
 
 
 @op(Real("erfinv"), acts=elementwise1, d=partials(lambda g, z: g * np.exp(z * z) * (ROOT_PI / 2)), domain=SHARE)
-def erfinv(x: Any, /) -> Any:
+def erfinv(x: TensorLike, /) -> Any:
     """The number whose ``erf`` is ``x``.
 
     >>> pb.special.erfinv(0.5)
@@ -170,7 +173,7 @@ def erfinv(x: Any, /) -> Any:
 
 
 @op(Real("erfcinv"), acts=elementwise1, d=partials(lambda g, z: g * np.exp(z * z) * (-ROOT_PI / 2)), domain=SHARE)
-def erfcinv(x: Any, /) -> Any:
+def erfcinv(x: TensorLike, /) -> Any:
     """The number whose ``erfc`` is ``x``.
 
     >>> pb.special.erfcinv(0.5)
@@ -179,7 +182,7 @@ def erfcinv(x: Any, /) -> Any:
 
 
 @op(Through("ndtr"), acts=elementwise1, d=partials(lambda g, x: g * np.exp(x * x * -0.5) * (1 / ROOT_TWO_PI)))
-def ndtr(x: Any, /) -> Any:
+def ndtr(x: TensorLike, /) -> Any:
     """The share of the standard normal distribution below ``x``.
 
     >>> pb.special.ndtr(np.array([-np.inf, 0.0]))
@@ -188,7 +191,7 @@ def ndtr(x: Any, /) -> Any:
 
 
 @op(Through("log_ndtr"), acts=elementwise1, d=partials(lambda g, z, x: g * np.exp(x * x * -0.5 - z) / ROOT_TWO_PI))
-def log_ndtr(x: Any, /) -> Any:
+def log_ndtr(x: TensorLike, /) -> Any:
     """The logarithm of ``ndtr``, precise far to the left.
 
     >>> pb.special.log_ndtr(-40.0)
@@ -197,7 +200,7 @@ def log_ndtr(x: Any, /) -> Any:
 
 
 @op(Real("ndtri"), acts=elementwise1, d=partials(lambda g, z: g * np.exp(z * z * 0.5) * ROOT_TWO_PI), domain=SHARE)
-def ndtri(x: Any, /) -> Any:
+def ndtri(x: TensorLike, /) -> Any:
     """The number below which the share ``x`` of the standard normal distribution is.
 
     >>> pb.special.ndtri(0.5)
@@ -209,7 +212,7 @@ def ndtri(x: Any, /) -> Any:
 
 
 @op(Real("expit"), acts=elementwise1, d=partials(lambda z: z - z * z), lower=scalar(stable_formulas.expit))
-def expit(x: Any, /) -> Any:
+def expit(x: TensorLike, /) -> Any:
     """``1 / (1 + exp(-x))``, the inverse of ``logit``.
 
     >>> pb.special.expit(np.array([-1000.0, 0.0]))
@@ -223,7 +226,7 @@ def expit(x: Any, /) -> Any:
     d=partials(lambda g, z: -(g * np.expm1(z))),
     lower=scalar(stable_formulas.log_expit),
 )
-def log_expit(x: Any, /) -> Any:
+def log_expit(x: TensorLike, /) -> Any:
     """The logarithm of ``expit``.
 
     >>> pb.special.log_expit(-1000.0)
@@ -238,7 +241,7 @@ def log_expit(x: Any, /) -> Any:
     domain=SHARE,
     lower=scalar(stable_formulas.logit),
 )
-def logit(x: Any, /) -> Any:
+def logit(x: TensorLike, /) -> Any:
     """``log(x / (1 - x))``.
 
     >>> pb.special.logit(np.array([0.0, 0.5, 1.0]))
@@ -259,7 +262,7 @@ def _log(x: Any, y: Any) -> Any:
     domain=POSITIVE,
     lower=scalar(stable_formulas.xlogy),
 )
-def xlogy(x: Any, y: Any, /) -> Any:
+def xlogy(x: TensorLike, y: TensorLike, /) -> Any:
     """``x * log(y)``, and 0 where ``x`` is 0, even if ``y`` is; there the derivatives are 0 too.
 
     >>> pb.special.xlogy(np.array([0.0, 2.0]), np.array([0.0, 1.0]))
@@ -274,7 +277,7 @@ def xlogy(x: Any, y: Any, /) -> Any:
     domain=POSITIVE,
     lower=scalar(stable_formulas.xlog1py),
 )
-def xlog1py(x: Any, y: Any, /) -> Any:
+def xlog1py(x: TensorLike, y: TensorLike, /) -> Any:
     """``x * log1p(y)``, and 0 where ``x`` is 0, even if ``y`` is -1; there the derivatives are 0 too.
 
     >>> pb.special.xlog1py(0.0, -1.0)
@@ -289,7 +292,7 @@ def xlog1py(x: Any, y: Any, /) -> Any:
     domain=POSITIVE,
     lower=scalar(stable_formulas.entr),
 )
-def entr(x: Any, /) -> Any:
+def entr(x: TensorLike, /) -> Any:
     """``-x * log(x)``, and 0 at 0: a term of the entropy.
 
     >>> pb.special.entr(np.array([0.0, 0.5]))
@@ -304,7 +307,7 @@ def entr(x: Any, /) -> Any:
     domain=POSITIVE,
     lower=scalar(stable_formulas.rel_entr),
 )
-def rel_entr(x: Any, y: Any, /) -> Any:
+def rel_entr(x: TensorLike, y: TensorLike, /) -> Any:
     """``x * log(x / y)``, and 0 where ``x`` is 0: a term of the relative entropy.
 
     >>> pb.special.rel_entr(np.array([0.0, 1.0]), 1.0)
@@ -318,7 +321,7 @@ def rel_entr(x: Any, y: Any, /) -> Any:
     d=partials(lambda g, x, y: g * np.log(x / y), lambda g, x, y: g - g * x / y),
     domain=POSITIVE,
 )
-def kl_div(x: Any, y: Any, /) -> Any:
+def kl_div(x: TensorLike, y: TensorLike, /) -> Any:
     """``x * log(x / y) - x + y``, which is never negative.
 
     >>> pb.special.kl_div(2.0, 2.0)
@@ -327,7 +330,7 @@ def kl_div(x: Any, y: Any, /) -> Any:
 
 
 @op(Through("expi"), acts=elementwise1, d=partials(lambda g, x: g * np.exp(x) / x), domain=POSITIVE)
-def expi(x: Any, /) -> Any:
+def expi(x: TensorLike, /) -> Any:
     """The exponential integral of ``exp(t) / t`` up to ``x``.
 
     >>> pb.special.expi(1.0)
@@ -336,7 +339,7 @@ def expi(x: Any, /) -> Any:
 
 
 @op(Through("exp1"), acts=elementwise1, d=partials(lambda g, x: -(g * np.exp(-x)) / x), domain=POSITIVE)
-def exp1(x: Any, /) -> Any:
+def exp1(x: TensorLike, /) -> Any:
     """The exponential integral of ``exp(-t) / t`` from ``x`` on.
 
     >>> pb.special.exp1(1.0)
@@ -352,7 +355,7 @@ def _iv_slope(v: Any, x: Any) -> Any:
 
 
 @op(OfOrder("iv"), acts=Ordered(0, 1, 3), d=partials(_orders("iv", "v"), _iv_slope))
-def iv(v: Any, x: Any, /) -> Any:
+def iv(v: TensorLike, x: TensorLike, /) -> Any:
     """The modified Bessel function of the first kind, of order ``v``; no derivative in ``v``.
 
     >>> pb.special.iv(0, 0.0)
@@ -365,7 +368,7 @@ def _ive_slope(v: Any, x: Any) -> Any:
 
 
 @op(Real("ive"), acts=Ordered(0, 1, 3), d=partials(_orders("ive", "v"), _ive_slope), domain=POSITIVE)
-def ive(v: Any, x: Any, /) -> Any:
+def ive(v: TensorLike, x: TensorLike, /) -> Any:
     """``exp(-abs(x)) * iv(v, x)``, without overflow.
 
     >>> pb.special.ive(0, 0.0)
@@ -378,7 +381,7 @@ def _i0_slope(x: Any) -> Any:
 
 
 @op(Real("i0"), acts=elementwise1, d=partials(_i0_slope))
-def i0(x: Any, /) -> Any:
+def i0(x: TensorLike, /) -> Any:
     """The modified Bessel function of order 0.
 
     >>> pb.special.i0(0.0)
@@ -387,7 +390,7 @@ def i0(x: Any, /) -> Any:
 
 
 @op(Real("i1"), acts=elementwise1, d=partials(lambda x: (i0(x) + iv(2, x)) * 0.5))
-def i1(x: Any, /) -> Any:
+def i1(x: TensorLike, /) -> Any:
     """The modified Bessel function of order 1.
 
     >>> pb.special.i1(0.0)
@@ -400,7 +403,7 @@ def _i0e_slope(z: Any, x: Any) -> Any:
 
 
 @op(Real("i0e"), acts=elementwise1, d=partials(_i0e_slope), domain=POSITIVE)
-def i0e(x: Any, /) -> Any:
+def i0e(x: TensorLike, /) -> Any:
     """``exp(-abs(x)) * i0(x)``, without overflow.
 
     >>> pb.special.i0e(1000.0)
@@ -414,7 +417,7 @@ def i0e(x: Any, /) -> Any:
     d=partials(lambda z, x: (i0e(x) + ive(2, x)) * 0.5 - np.sign(x) * z),
     domain=POSITIVE,
 )
-def i1e(x: Any, /) -> Any:
+def i1e(x: TensorLike, /) -> Any:
     """``exp(-abs(x)) * i1(x)``, without overflow.
 
     >>> pb.special.i1e(0.0)
@@ -427,7 +430,7 @@ def _jv_slope(v: Any, x: Any) -> Any:
 
 
 @op(OfOrder("jv"), acts=Ordered(0, 1, 3), d=partials(_orders("jv", "v"), _jv_slope))
-def jv(v: Any, x: Any, /) -> Any:
+def jv(v: TensorLike, x: TensorLike, /) -> Any:
     """The Bessel function of the first kind, of order ``v``; no derivative in ``v``.
 
     >>> pb.special.jv(0, 0.0)
@@ -436,7 +439,7 @@ def jv(v: Any, x: Any, /) -> Any:
 
 
 @op(Real("j0"), acts=elementwise1, d=partials(lambda g, x: -(g * jv(1, x))))
-def j0(x: Any, /) -> Any:
+def j0(x: TensorLike, /) -> Any:
     """The Bessel function of order 0.
 
     >>> pb.special.j0(0.0)
@@ -445,7 +448,7 @@ def j0(x: Any, /) -> Any:
 
 
 @op(Real("j1"), acts=elementwise1, d=partials(lambda x: (j0(x) - jv(2, x)) * 0.5))
-def j1(x: Any, /) -> Any:
+def j1(x: TensorLike, /) -> Any:
     """The Bessel function of order 1.
 
     >>> pb.special.j1(0.0)

@@ -13,7 +13,7 @@ from pullback.compiler.schedule.loops import Axis, LoopPlan
 __all__ = ["ArrayAccess", "from_memory", "memory_type", "read_vector", "split_index", "write_vector"]
 
 MEMORY_TYPES = {**TYPES, "b1": "i8"}
-PREFETCH_BYTES = 1 << 17  # that are prefetched at most; more would evict each other
+PREFETCHED = 1 / 8  # of the second cache at most; more would evict each other
 
 
 def memory_type(dtype: Any) -> str:
@@ -160,7 +160,7 @@ class ArrayAccess:
         plan = self.plan
         rows, columns = plan.axes
         each = prod(a.length for a in columns) * sum(u.node.dtype.itemsize for u in plan.loads if u.steps[axis])
-        for use in plan.loads if plan.block * each <= PREFETCH_BYTES else ():
+        for use in plan.loads if plan.block * each <= PREFETCHED * plan.target.second_cache else ():
             step = use.steps[rows[-1].members[-1]] if rows else 0
             if step and use.steps[axis] == 1 and width * use.node.dtype.itemsize >= 32:
                 at = self.code.add(self.place(use, index, axis), str(plan.block * step))

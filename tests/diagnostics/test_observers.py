@@ -1,49 +1,48 @@
-"""Off, nothing is asked; on, every op still gives what it gave."""
+"""Observers: on in their block and thread only; every op gives the same with and without them."""
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.core import hooks
 from pullback.core.op import REGISTRY, Op
-from pullback.core.tape import Tape
-from pullback.transforms.forward import Dual
-from pullback.transforms.grad import Differentiated
 
-ENGINE = (Tape.open, Dual.interpret, Differentiated.pulled, pb.jvp, pb.vjp, pb.variable_grads)
-OWN = [f.__code__ for f in ENGINE]
 DIFFERENTIABLE = sorted(name for name, op in REGISTRY.items() if op.flows)
 
 
-def off() -> bool:
-    return [f.__code__ for f in ENGINE] == OWN
+def is_off() -> bool:
+    return not hooks.blocks and not any(op.is_observed for op in REGISTRY.values())
 
 
-def test_the_engine_has_its_own_code_when_nothing_is_on():
-    assert off()
+def test_observers_are_off_after_their_blocks():
+    assert is_off()
     pb.diagnose(pb.exp)(1.0)
     pb.explain(pb.exp)(1.0)
     pb.trace(pb.exp)(1.0)
-    assert off()
+    assert is_off()
     with pb.strong_zero():
         with pb.debug_nans():
-            assert not off()
-        assert not off()
+            assert pb.exp.op.is_observed
+        assert not pb.exp.op.is_observed
+        assert hooks.blocks
         assert pb.diagnose(pb.sqrt)(4.0).found is False
-    assert off()
+    assert is_off()
 
 
-def test_the_last_of_several_threads_switches_off():
+def test_observers_are_off_after_blocks_of_several_threads():
     entered, leave = threading.Event(), threading.Event()
 
     def other():
-        with pb.strong_zero():
+        with pb.debug_nans():
             entered.set()
             leave.wait()
 
@@ -52,13 +51,25 @@ def test_the_last_of_several_threads_switches_off():
     entered.wait()
     with pb.debug_nans():
         pass
-    assert not off()
+    assert pb.exp.op.is_observed
+    with np.errstate(all="ignore"):
+        assert pb.log(pb.tensor([0.0])).numpy()[0] == -np.inf  # it is the other thread's
     leave.set()
     thread.join()
-    assert off()
+    assert is_off()
 
 
-def test_a_tool_that_is_first_used_inside_the_block_of_another():
+def test_no_module_assigns_code_but_the_build_of_op_functions():
+    found = []
+    for path in Path(pb.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            if any(isinstance(t, ast.Attribute) and t.attr == "__code__" for t in targets):
+                found.append(path.name)
+    assert {*found} == {"op.py"}
+
+
+def test_debug_nans_is_imported_inside_a_strong_zero_block():
     program = """
 import sys, pullback as pb
 assert not [name for name in sys.modules if "diagnostics" in name], "opened though nobody asked"
@@ -91,7 +102,7 @@ def calls(op: Op) -> Any:
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
-def test_every_op_is_the_same_under_watch_and_with_strong_zeros(name):
+def test_every_op_has_the_same_gradient_when_observed(name):
     for f, xs in calls(REGISTRY[name]):
         z = f(*xs)
         dy = np.ones(z.shape, z.dtype)

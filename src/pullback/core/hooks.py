@@ -1,0 +1,125 @@
+"""Observers: what a block of code such as ``debug_nans`` or ``override_gradient`` watches or changes in the engine.
+
+An observer is on inside the block that adds it, in its thread.  ``blocks`` counts the blocks that are open in all
+threads; while it is 0 the engine asks nothing else, and it asks that once per gradient or call of a transform.  The
+function of an op is told when a block is open that observes the op (``Op.set_observed``), a function made of ops when
+one is open that observes all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Lock
+from typing import Any
+
+from pullback.core import environment
+
+__all__: list[str] = []
+
+blocks = 0  # that are open, in all threads
+
+
+class Observer:
+    """What a block adds to the engine.  ``events`` names the methods that it has, by which the engine finds it.
+
+    ``run_call(entry, function, *args, **kwargs)``
+        runs a call of a transform, of a compiled function or of a function made of ops; ``entry`` says which
+    ``perform(op, args, params)``
+        performs an op that ``observes`` the observer; called by the op's own function
+    ``open_tape()``, ``walk(nodes, keep, transposed)``
+        open a tape, and walk back over nodes that stay
+    ``fix_tangent(dual, op, args, params)``
+        gives the tangent of the result of an op in forward mode, which is ``dual``
+    ``record_lines(tape)``
+        lets a new tape of a ``GradientTape`` remember lines of the program
+    ``note(kind, *data)``
+        gives a block in which ops are performed for a purpose that reports tell
+    """
+
+    events: frozenset[str] = frozenset()
+    ops: Iterable[str] | None = ()  # the names of the ops that it observes, None for all
+
+    def observes(self, op: Any) -> bool:
+        """Return whether ``perform`` is to perform an op."""
+        return self.ops is None or op.name in self.ops
+
+    def cache_key(self) -> Hashable:
+        """Return what a program that is compiled in the block depends on; None if on nothing."""
+        return None
+
+
+class CallObserver(Observer):
+    """An observer that runs the calls that a program makes; it is off inside of them."""
+
+    events = frozenset({"run_call"})
+
+
+_observers: ContextVar[tuple[Observer, ...]] = ContextVar("observers", default=())
+observers = _observers.get
+_lock = Lock()
+_counts: Counter[str | None] = Counter()  # the open blocks that observe an op, by its name; None: that observe all
+_ops: dict[str, Any] = {}
+_compositions: list[Any] = []
+
+
+def find(event: str) -> Any:
+    """Return the innermost observer of an event that is on here, or None."""
+    return next((o for o in reversed(_observers.get()) if event in o.events), None)
+
+
+def find_for_op(op: Any, without: type | tuple[type, ...] = ()) -> Any:
+    """Return the innermost observer of an op that is on here, not counting some types of them, or None."""
+    return next((o for o in reversed(_observers.get()) if o.observes(op) and not isinstance(o, without)), None)
+
+
+@contextmanager
+def observe(*added: Observer, without: type | tuple[type, ...] = ()) -> Iterator[None]:
+    """In this block, in this thread, turn these observers on, and those of the types ``without`` off."""
+    _count_block(added, 1)
+    before = _observers.get()
+    now = (*(o for o in before if not isinstance(o, without)), *added)
+    _observers.set(now)
+    try:
+        yield
+    finally:
+        last = _observers.get()  # another one if blocks do not end in the order in which they were opened
+        _observers.set(before if last is now else tuple(o for o in last if o not in added))
+        _count_block(added, -1)
+
+
+def add_op(op: Any) -> None:
+    """Register an op, so that it is told whether it is observed."""
+    with _lock:
+        _ops[op.name] = op
+        op.set_observed(bool(_counts[op.name] or _counts[None]))
+
+
+def add_composition(composition: Any) -> None:
+    """Register a function made of ops, so that it is told whether all ops are observed."""
+    with _lock:
+        _compositions.append(composition)
+        composition.set_observed(bool(_counts[None]))
+
+
+def _count_block(added: Iterable[Observer], change: int) -> None:
+    global blocks
+    with _lock:
+        blocks += change
+        for o in added:
+            for name in [None] if o.ops is None else o.ops:
+                _counts[name] += change
+            for name in _ops if o.ops is None else o.ops:
+                _ops[name].set_observed(bool(_counts[name] or _counts[None]))
+            for composition in _compositions if o.ops is None else ():
+                composition.set_observed(bool(_counts[None]))
+    environment.change_blocks(change)
+
+
+def _cache_keys() -> Hashable:
+    return tuple([key for o in _observers.get() if (key := o.cache_key()) is not None]) or None
+
+
+environment.add_part(_cache_keys)

@@ -1,0 +1,1 @@
+"""Signatures that type checkers and editors read; nothing here exists at run time."""

@@ -1,0 +1,253 @@
+"""The functions of ``pb.image``.
+
+Written by script/write_signatures.py; a test fails when it is out of date.
+"""
+# ruff: noqa: E402, E501, F401, I001, N802, N816, PIE790, RUF100, UP
+# mypy: disable-error-code="overload-overlap"
+
+from collections.abc import Sequence
+from pullback.core.tensor import Tensor
+from pullback.typing import Array, ArrayLike, ArrayOrNumber, ShapeLike, TensorLike, TensorOrNested
+from typing import Any, Generic, NamedTuple, TypeVar, overload
+
+V = TypeVar("V")
+
+class PaddedSuppression(NamedTuple, Generic[V]):
+    """What ``non_max_suppression_padded`` gives."""
+
+    selected_indices: V
+    valid_outputs: V
+
+class ScoredSuppression(NamedTuple, Generic[V]):
+    """What ``non_max_suppression_with_score`` gives."""
+
+    selected_indices: V
+    selected_scores: V
+
+@overload
+def crop_and_resize(
+    image: TensorOrNested,
+    boxes: TensorLike,
+    box_ind: TensorLike,
+    crop_size: Sequence[int],
+    method: str | None = "bilinear",
+    extrapolation_value: float | None = 0,
+) -> Tensor:
+    """What is in each box ``[y1, x1, y2, x2]``, from 0 to 1 over picture number ``box_ind``, at the size ``crop_size``."""
+
+@overload
+def crop_and_resize(
+    image: TensorLike,
+    boxes: TensorOrNested,
+    box_ind: TensorLike,
+    crop_size: Sequence[int],
+    method: str | None = "bilinear",
+    extrapolation_value: float | None = 0,
+) -> Tensor:
+    """What is in each box ``[y1, x1, y2, x2]``, from 0 to 1 over picture number ``box_ind``, at the size ``crop_size``."""
+
+@overload
+def crop_and_resize(
+    image: TensorLike,
+    boxes: TensorLike,
+    box_ind: TensorOrNested,
+    crop_size: Sequence[int],
+    method: str | None = "bilinear",
+    extrapolation_value: float | None = 0,
+) -> Tensor:
+    """What is in each box ``[y1, x1, y2, x2]``, from 0 to 1 over picture number ``box_ind``, at the size ``crop_size``."""
+
+@overload
+def crop_and_resize(
+    image: ArrayLike,
+    boxes: ArrayLike,
+    box_ind: ArrayLike,
+    crop_size: Sequence[int],
+    method: str | None = "bilinear",
+    extrapolation_value: float | None = 0,
+) -> Array: ...
+@overload
+def flip_left_right(image: TensorOrNested) -> Tensor:
+    """Pictures as in a mirror."""
+
+@overload
+def flip_left_right(image: ArrayLike) -> Array: ...
+@overload
+def grayscale_to_rgb(image: TensorOrNested) -> Tensor:
+    """Grey pictures with three equal colours."""
+
+@overload
+def grayscale_to_rgb(image: ArrayLike) -> Array: ...
+@overload
+def non_max_suppression(
+    boxes: TensorOrNested,
+    scores: TensorLike,
+    max_output_size: int,
+    iou_threshold: float | None = 0.5,
+    score_threshold: float | None = ...,
+) -> Tensor:
+    """Which boxes ``[y1, x1, y2, x2]`` stay, the best first, if none may overlap a better one by ``iou_threshold``."""
+
+@overload
+def non_max_suppression(
+    boxes: TensorLike,
+    scores: TensorOrNested,
+    max_output_size: int,
+    iou_threshold: float | None = 0.5,
+    score_threshold: float | None = ...,
+) -> Tensor:
+    """Which boxes ``[y1, x1, y2, x2]`` stay, the best first, if none may overlap a better one by ``iou_threshold``."""
+
+@overload
+def non_max_suppression(
+    boxes: ArrayLike,
+    scores: ArrayLike,
+    max_output_size: int,
+    iou_threshold: float | None = 0.5,
+    score_threshold: float | None = ...,
+) -> Array: ...
+@overload
+def non_max_suppression_padded(
+    boxes: TensorOrNested,
+    scores: TensorLike,
+    max_output_size: int,
+    iou_threshold: float | None = 0.5,
+    score_threshold: float | None = ...,
+    pad_to_max_output_size: bool = False,
+) -> PaddedSuppression[Tensor]:
+    """Which boxes stay, filled up with zeros if that is wanted, and how many they are."""
+
+@overload
+def non_max_suppression_padded(
+    boxes: TensorLike,
+    scores: TensorOrNested,
+    max_output_size: int,
+    iou_threshold: float | None = 0.5,
+    score_threshold: float | None = ...,
+    pad_to_max_output_size: bool = False,
+) -> PaddedSuppression[Tensor]:
+    """Which boxes stay, filled up with zeros if that is wanted, and how many they are."""
+
+@overload
+def non_max_suppression_padded(
+    boxes: ArrayLike,
+    scores: ArrayLike,
+    max_output_size: int,
+    iou_threshold: float | None = 0.5,
+    score_threshold: float | None = ...,
+    pad_to_max_output_size: bool = False,
+) -> PaddedSuppression[Array]: ...
+@overload
+def non_max_suppression_with_score(
+    boxes: TensorOrNested,
+    scores: TensorLike,
+    max_output_size: int,
+    iou_threshold: float | None = 0.5,
+    score_threshold: float | None = ...,
+    soft_nms_sigma: float | None = 0.0,
+) -> ScoredSuppression[Tensor]:
+    """Which boxes stay, and their scores, which a ``soft_nms_sigma`` lowers by how much they overlap better ones."""
+
+@overload
+def non_max_suppression_with_score(
+    boxes: TensorLike,
+    scores: TensorOrNested,
+    max_output_size: int,
+    iou_threshold: float | None = 0.5,
+    score_threshold: float | None = ...,
+    soft_nms_sigma: float | None = 0.0,
+) -> ScoredSuppression[Tensor]:
+    """Which boxes stay, and their scores, which a ``soft_nms_sigma`` lowers by how much they overlap better ones."""
+
+@overload
+def non_max_suppression_with_score(
+    boxes: ArrayLike,
+    scores: ArrayLike,
+    max_output_size: int,
+    iou_threshold: float | None = 0.5,
+    score_threshold: float | None = ...,
+    soft_nms_sigma: float | None = 0.0,
+) -> ScoredSuppression[Array]: ...
+@overload
+def resize_bilinear(
+    images: TensorOrNested, /, size: Sequence[int], align_corners: bool = False, half_pixel_centers: bool = False
+) -> Tensor:
+    """Pictures of ``size`` [height, width], each new pixel being between the four nearest ones."""
+
+@overload
+def resize_bilinear(
+    images: ArrayLike, /, size: Sequence[int], align_corners: bool = False, half_pixel_centers: bool = False
+) -> Array: ...
+@overload
+def resize_nearest_neighbor(
+    images: TensorOrNested, /, size: Sequence[int], align_corners: bool = False, half_pixel_centers: bool = False
+) -> Tensor:
+    """Pictures of ``size`` [height, width], each new pixel being a copy of the nearest one."""
+
+@overload
+def resize_nearest_neighbor(
+    images: ArrayLike, /, size: Sequence[int], align_corners: bool = False, half_pixel_centers: bool = False
+) -> Array: ...
+@overload
+def rgb_to_grayscale(image: TensorOrNested) -> Tensor:
+    """How bright coloured pictures are; integers stay integers."""
+
+@overload
+def rgb_to_grayscale(image: ArrayLike) -> Array: ...
+@overload
+def rotate_with_offset(
+    image: TensorOrNested,
+    radians: float,
+    fill_value: float | Sequence[float] | None = 0,
+    center: float | Sequence[float] | None = 0.5,
+) -> Tensor:
+    """Pictures turned by ``radians`` around ``center``, which is one share of both sides or two, ``[x, y]``."""
+
+@overload
+def rotate_with_offset(
+    image: ArrayLike,
+    radians: float,
+    fill_value: float | Sequence[float] | None = 0,
+    center: float | Sequence[float] | None = 0.5,
+) -> Array: ...
+@overload
+def threshold(
+    image: TensorOrNested, /, method: str = "binary", inverted: bool = False, thresh_value: float = 0.5
+) -> Tensor:
+    """255 where a picture (of brightness 0 to 255) is brighter than the threshold, 0 elsewhere; or the other way round."""
+
+@overload
+def threshold(
+    image: ArrayLike, /, method: str = "binary", inverted: bool = False, thresh_value: float = 0.5
+) -> Array: ...
+@overload
+def transform(
+    image: TensorOrNested,
+    transforms: TensorLike,
+    interpolation: str | None = "nearest",
+    fill_mode: str | None = "constant",
+    fill_value: float | None = 0,
+    output_shape: ShapeLike | None = None,
+) -> Tensor:
+    """Each output pixel (x, y) read at ``((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k)``, ``k = c0 x + c1 y + 1``."""
+
+@overload
+def transform(
+    image: TensorLike,
+    transforms: TensorOrNested,
+    interpolation: str | None = "nearest",
+    fill_mode: str | None = "constant",
+    fill_value: float | None = 0,
+    output_shape: ShapeLike | None = None,
+) -> Tensor:
+    """Each output pixel (x, y) read at ``((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k)``, ``k = c0 x + c1 y + 1``."""
+
+@overload
+def transform(
+    image: ArrayLike,
+    transforms: ArrayLike,
+    interpolation: str | None = "nearest",
+    fill_mode: str | None = "constant",
+    fill_value: float | None = 0,
+    output_shape: ShapeLike | None = None,
+) -> Array: ...

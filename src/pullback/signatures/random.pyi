@@ -1,0 +1,105 @@
+"""The functions of ``pb.random``.
+
+Written by script/write_signatures.py; a test fails when it is out of date.
+"""
+# ruff: noqa: E402, E501, F401, I001, N802, N816, PIE790, RUF100, UP
+# mypy: disable-error-code="overload-overlap"
+
+from collections.abc import Callable, Mapping
+from pullback.core.tensor import Tensor
+from pullback.typing import Array, ArrayLike, ArrayOrNumber, DType, Seed, ShapeLike, TensorLike, TensorOrNested
+from typing import Any, overload
+
+def bernoulli(shape: ShapeLike | None = None, p: TensorLike = 0.5, dtype: DType = None, seed: Seed = None) -> Tensor:
+    """1 with probability ``p``, else 0."""
+
+def categorical(logits: TensorLike, num_samples: int, dtype: DType = "int32", seed: Seed = None) -> Tensor:
+    """Classes drawn with the probabilities ``softmax(logits)`` over the last axis: ``num_samples`` for each row."""
+
+@overload
+def dropout(x: TensorOrNested, rate: float, noise_shape: ShapeLike | None = None, seed: Seed = None) -> Tensor:
+    """``x`` with a share ``rate`` of its elements set to 0, and the others scaled up to keep the sum on average."""
+
+@overload
+def dropout(x: ArrayLike, rate: float, noise_shape: ShapeLike | None = None, seed: Seed = None) -> Array: ...
+def exponential(
+    shape: ShapeLike | None = None, scale: TensorLike = 1.0, dtype: DType = None, seed: Seed = None
+) -> Tensor:
+    """Waiting times of mean ``scale``, differentiable in it."""
+
+def gamma(
+    shape: ShapeLike | None = None,
+    alpha: TensorLike = 1.0,
+    beta: TensorLike = 1.0,
+    dtype: DType = None,
+    seed: Seed = None,
+) -> Tensor:
+    """Gamma distributed numbers of shape parameter ``alpha`` and rate ``beta``, differentiable in both, to any order."""
+
+def get_state() -> dict[str, Tensor]:
+    """Where the generator of the process is, as numbers and text: ``set_state`` goes on from there."""
+
+def multinomial(logits: TensorLike, num_samples: int, seed: Seed = None, normalized: bool = False) -> Tensor:
+    """``categorical`` as TensorFlow.js calls it; with ``normalized`` the logits are probabilities already."""
+
+def normal(
+    shape: ShapeLike | None = None,
+    mean: TensorLike = 0.0,
+    std_dev: TensorLike = 1.0,
+    dtype: DType = None,
+    seed: Seed = None,
+) -> Tensor:
+    """Normally distributed numbers, differentiable in ``mean`` and ``std_dev``, which may be tensors."""
+
+def permutation(n: int, seed: Seed = None) -> Tensor:
+    """The integers from 0 to ``n - 1`` in random order."""
+
+def poisson(shape: ShapeLike | None = None, lam: TensorLike = 1.0, dtype: DType = None, seed: Seed = None) -> Tensor:
+    """How often what happens ``lam`` times on average has happened."""
+
+def rand(shape: ShapeLike, rand_function: Callable[[], float], dtype: DType = None) -> Tensor:
+    """Numbers that come from calls of a function of yours."""
+
+def seed(seed: Seed = None) -> None:
+    """Begin the generator of the process anew, from a number; ``None`` is a new beginning from chance."""
+
+def set_state(state: Mapping[str, Any]) -> None:
+    """Go on from what ``get_state`` gave, in this process or another one."""
+
+@overload
+def shuffle(x: TensorOrNested, axis: int = 0, seed: Seed = None) -> Tensor:
+    """``x`` with its slices along ``axis`` in random order, differentiable in ``x``."""
+
+@overload
+def shuffle(x: ArrayLike, axis: int = 0, seed: Seed = None) -> Array: ...
+def standard_normal(shape: ShapeLike, dtype: DType = None, seed: Seed = None) -> Tensor:
+    """Normally distributed numbers of mean 0 and standard deviation 1."""
+
+def truncated_normal(
+    shape: ShapeLike | None = None,
+    mean: TensorLike = 0.0,
+    std_dev: TensorLike = 1.0,
+    dtype: DType = None,
+    seed: Seed = None,
+) -> Tensor:
+    """``normal`` without what is further than two standard deviations from the mean; that is drawn again."""
+
+def uniform(
+    shape: ShapeLike | None = None,
+    minval: TensorLike = 0.0,
+    maxval: TensorLike = 1.0,
+    dtype: DType = None,
+    seed: Seed = None,
+) -> Tensor:
+    """Numbers equally likely between ``minval`` and ``maxval``, differentiable in both."""
+
+def uniform_int(
+    shape: ShapeLike, minval: TensorLike, maxval: TensorLike, dtype: DType = "int32", seed: Seed = None
+) -> Tensor:
+    """Integers equally likely from ``minval`` up to but without ``maxval``."""
+
+random_gamma = gamma
+random_normal = normal
+random_standard_normal = standard_normal
+random_uniform = uniform
+random_uniform_int = uniform_int

@@ -1,0 +1,52 @@
+"""The functions of ``pb.signal``.
+
+Written by script/write_signatures.py; a test fails when it is out of date.
+"""
+# ruff: noqa: E402, E501, F401, I001, N802, N816, PIE790, RUF100, UP
+# mypy: disable-error-code="overload-overlap"
+
+from collections.abc import Callable
+from pullback.core.tensor import Tensor
+from pullback.typing import Array, ArrayLike, ArrayOrNumber, DType, TensorLike, TensorOrNested
+from typing import Any, overload
+
+@overload
+def frame(
+    signal: TensorOrNested, frame_length: int, frame_step: int, pad_end: bool = False, pad_value: float = 0
+) -> Tensor:
+    """The last axis in overlapping frames, as rows, each beginning ``frame_step`` after the one before."""
+
+@overload
+def frame(
+    signal: ArrayLike, frame_length: int, frame_step: int, pad_end: bool = False, pad_value: float = 0
+) -> Array: ...
+def hamming_window(window_length: int, dtype: DType = None) -> Tensor:
+    """The Hamming window, which does not go down to 0; of even length it is periodic, of odd length symmetric."""
+
+def hann_window(window_length: int, dtype: DType = None) -> Tensor:
+    """The Hann window, one arch of a cosine; of even length it is periodic, of odd length symmetric."""
+
+@overload
+def overlap_and_add(x: TensorOrNested, /, frame_step: int, length: int | None = None) -> Tensor:
+    """The signal that has these frames, ``frame_step`` apart; where they overlap they are added."""
+
+@overload
+def overlap_and_add(x: ArrayLike, /, frame_step: int, length: int | None = None) -> Array: ...
+@overload
+def stft(
+    signal: TensorOrNested,
+    frame_length: int,
+    frame_step: int,
+    fft_length: int | None = None,
+    window_fn: Callable[[int], Any] | None = ...,
+) -> Tensor:
+    """The short-time Fourier transform: ``rfft`` of each frame, times a window."""
+
+@overload
+def stft(
+    signal: ArrayLike,
+    frame_length: int,
+    frame_step: int,
+    fft_length: int | None = None,
+    window_fn: Callable[[int], Any] | None = ...,
+) -> Array: ...

@@ -1,0 +1,573 @@
+"""The transforms of functions: each keeps the parameters of the function that it is given.
+
+A derivative has the type of what it is taken by: ``grad(f)`` of an array is an array, of a dict of Tensors a dict of
+Tensors.  ``P`` are the parameters of ``f``, without the first one where that is differentiated by.
+"""
+# mypy: disable-error-code="overload-overlap"
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, Concatenate, Generic, Literal, NamedTuple, ParamSpec, Protocol, TypeVar, overload
+
+from pullback.compiler.api import Program
+from pullback.core.tensor import Tensor
+from pullback.core.variable import Variable
+from pullback.typing import TensorLike
+
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+F = TypeVar("F", bound=Callable[..., Any])
+X = TypeVar("X")
+X1 = TypeVar("X1")
+X2 = TypeVar("X2")
+X3 = TypeVar("X3")
+S = TypeVar("S")
+A = TypeVar("A")
+R = TypeVar("R")
+V = TypeVar("V")
+G = TypeVar("G")
+R_co = TypeVar("R_co", covariant=True)
+A_co = TypeVar("A_co", covariant=True)
+
+ArgNums = int | Sequence[int] | None
+ArgNames = str | Sequence[str] | None
+Unconnected = Literal["raise", "zero", "none"]
+
+class ValueAndGrad(NamedTuple, Generic[V, G]):
+    """What ``value_and_grad`` gives."""
+
+    value: V
+    grad: G
+
+class ValueAndGrads(NamedTuple, Generic[V, G]):
+    """What ``value_and_grads`` and ``variable_grads`` give."""
+
+    value: V
+    grads: G
+
+# ---- what the transforms return
+
+class Derivative(Protocol[P]):
+    """``grad(f)``, ``jacobian(f)`` and ``hessian(f)``."""
+
+    __name__: str
+    @overload
+    def __call__(self, x: Tensor, /, *args: P.args, **kwargs: P.kwargs) -> Tensor: ...
+    @overload
+    def __call__(self, x: X, /, *args: P.args, **kwargs: P.kwargs) -> X: ...
+    @overload
+    def __call__(self, x: X, /, dy: TensorLike, **kwargs: Any) -> X: ...
+
+class DerivativeAndAux(Protocol[P, A_co]):
+    """The same of a function that returns ``(y, aux)``."""
+
+    __name__: str
+    @overload
+    def __call__(self, x: Tensor, /, *args: P.args, **kwargs: P.kwargs) -> tuple[Tensor, A_co]: ...
+    @overload
+    def __call__(self, x: X, /, *args: P.args, **kwargs: P.kwargs) -> tuple[X, A_co]: ...
+    @overload
+    def __call__(self, x: X, /, dy: TensorLike, **kwargs: Any) -> tuple[X, A_co]: ...
+
+class ChosenDerivatives(Protocol[P, R_co]):
+    """The same by the arguments that ``argnums`` and ``argnames`` choose."""
+
+    __name__: str
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+    @overload
+    def __call__(self, *args: Any, dy: TensorLike, **kwargs: Any) -> R_co: ...
+
+class ValueAndDerivative(Protocol[P]):
+    """``value_and_grad(f)``."""
+
+    __name__: str
+    @overload
+    def __call__(self, x: Tensor, /, *args: P.args, **kwargs: P.kwargs) -> ValueAndGrad[Tensor, Tensor]: ...
+    @overload
+    def __call__(self, x: X, /, *args: P.args, **kwargs: P.kwargs) -> ValueAndGrad[Any, X]: ...
+    @overload
+    def __call__(self, x: X, /, dy: TensorLike, **kwargs: Any) -> ValueAndGrad[Any, X]: ...
+
+class ValueAndDerivativeAndAux(Protocol[P, A]):
+    """The same of a function that returns ``(y, aux)``."""
+
+    __name__: str
+    @overload
+    def __call__(self, x: Tensor, /, *args: P.args, **kwargs: P.kwargs) -> ValueAndGrad[tuple[Tensor, A], Tensor]: ...
+    @overload
+    def __call__(self, x: X, /, *args: P.args, **kwargs: P.kwargs) -> ValueAndGrad[tuple[Any, A], X]: ...
+    @overload
+    def __call__(self, x: X, /, dy: TensorLike, **kwargs: Any) -> ValueAndGrad[tuple[Any, A], X]: ...
+
+class DerivativeList(Protocol):
+    """``grads(f)``."""
+
+    __name__: str
+    @overload
+    def __call__(self, xs: Sequence[Tensor], /, dy: TensorLike | None = None, **kwargs: Any) -> list[Tensor]: ...
+    @overload
+    def __call__(self, xs: Sequence[X], /, dy: TensorLike | None = None, **kwargs: Any) -> list[X]: ...
+
+class ValueAndDerivativeList(Protocol):
+    """``value_and_grads(f)``."""
+
+    __name__: str
+    @overload
+    def __call__(
+        self, xs: Sequence[Tensor], /, dy: TensorLike | None = None, **kwargs: Any
+    ) -> ValueAndGrads[Tensor, list[Tensor]]: ...
+    @overload
+    def __call__(
+        self, xs: Sequence[X], /, dy: TensorLike | None = None, **kwargs: Any
+    ) -> ValueAndGrads[Any, list[X]]: ...
+
+class CompiledFunction(Protocol[P, R_co]):
+    """``compile(f)``."""
+
+    __name__: str
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+    def lower(self, *args: P.args, **kwargs: P.kwargs) -> Program: ...
+    @overload
+    def __get__(self, instance: None, owner: type, /) -> CompiledFunction[P, R_co]: ...
+    @overload
+    def __get__(
+        self: CompiledFunction[Concatenate[S, Q], R_co], instance: S, owner: type | None = None, /
+    ) -> Callable[Q, R_co]: ...
+
+class CustomFunction(Protocol[P, R_co]):
+    """``custom_grad(f)``, ``custom_gradient(f)`` and ``custom_jvp(f)``."""
+
+    __name__: str
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+    def defjvp(self, rule: F) -> F: ...
+    def defjvps(self, *rules: Callable[..., Any] | None) -> None: ...
+
+class Save(Protocol):
+    """What ``custom_grad`` gives to ``f`` as its last argument."""
+
+    def __call__(self, values: Any, /) -> Any: ...
+
+# ---- gradients
+
+@overload
+def grad(
+    f: Callable[Concatenate[Any, P], Any],
+    argnums: Literal[0] | None = None,
+    *,
+    argnames: None = None,
+    has_aux: Literal[False] = False,
+    unconnected: Unconnected = "raise",
+) -> Derivative[P]:
+    """``f(x)`` to ``g(x, dy=None, **kwargs)``, its gradient."""
+
+@overload
+def grad(
+    f: Callable[Concatenate[Any, P], tuple[Any, A]],
+    argnums: Literal[0] | None = None,
+    *,
+    argnames: None = None,
+    has_aux: Literal[True],
+    unconnected: Unconnected = "raise",
+) -> DerivativeAndAux[P, A]: ...
+@overload
+def grad(
+    f: Callable[P, Any],
+    argnums: ArgNums = None,
+    *,
+    argnames: ArgNames = None,
+    has_aux: bool = False,
+    unconnected: Unconnected = "raise",
+) -> ChosenDerivatives[P, Any]: ...
+def grads(f: Callable[..., Any], *, has_aux: bool = False, unconnected: Unconnected = "raise") -> DerivativeList:
+    """``f(x1, x2, ...)`` to ``g([x1, x2, ...], dy=None, **kwargs)``, the list of gradients."""
+
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[Any, P], Any],
+    argnums: Literal[0] | None = None,
+    *,
+    argnames: None = None,
+    has_aux: Literal[False] = False,
+    unconnected: Unconnected = "raise",
+) -> ValueAndDerivative[P]:
+    """``f(x)`` to ``g(x, dy=None, **kwargs)``, its value and gradient as a named tuple."""
+
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[Any, P], tuple[Any, A]],
+    argnums: Literal[0] | None = None,
+    *,
+    argnames: None = None,
+    has_aux: Literal[True],
+    unconnected: Unconnected = "raise",
+) -> ValueAndDerivativeAndAux[P, A]: ...
+@overload
+def value_and_grad(
+    f: Callable[P, R],
+    argnums: ArgNums = None,
+    *,
+    argnames: ArgNames = None,
+    has_aux: bool = False,
+    unconnected: Unconnected = "raise",
+) -> ChosenDerivatives[P, ValueAndGrad[Any, Any]]: ...
+def value_and_grads(
+    f: Callable[..., Any], *, has_aux: bool = False, unconnected: Unconnected = "raise"
+) -> ValueAndDerivativeList:
+    """``f(x1, x2, ...)`` to ``g([x1, x2, ...], dy=None, **kwargs)``: a named tuple of its value and the gradients."""
+
+@overload
+def variable_grads(
+    f: Callable[[], R],
+    var_list: Sequence[Variable] | None = None,
+    *,
+    has_aux: bool = False,
+    sparse: Literal[False] = False,
+) -> ValueAndGrads[R, dict[str, Tensor]]:
+    """The value of ``f()`` and its gradients by the trainable variables it reads, as a dict by name."""
+
+@overload
+def variable_grads(
+    f: Callable[[], R],
+    var_list: Sequence[Variable] | None = None,
+    *,
+    has_aux: bool = False,
+    sparse: bool | Callable[[Variable], bool] = False,
+) -> ValueAndGrads[R, dict[str, Any]]: ...
+@overload
+def gradients(
+    ys: Tensor | Sequence[Tensor],
+    xs: Tensor | Sequence[Tensor],
+    grad_ys: TensorLike | Sequence[TensorLike | None] | None = None,
+    *,
+    unconnected_gradients: Literal["zero", "raise"],
+    stop_gradients: Tensor | Sequence[Tensor] | None = None,
+) -> list[Tensor]:
+    """The gradient of the sum of all ``ys`` by each of ``xs``, as a list, while a tape is recording."""
+
+@overload
+def gradients(
+    ys: Tensor | Sequence[Tensor],
+    xs: Tensor | Sequence[Tensor],
+    grad_ys: TensorLike | Sequence[TensorLike | None] | None = None,
+    *,
+    unconnected_gradients: str = "none",
+    stop_gradients: Tensor | Sequence[Tensor] | None = None,
+) -> list[Any]: ...
+
+class GradientTape:
+    """Records what is computed in a ``with`` block, and differentiates it afterwards."""
+
+    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None: ...
+    def __enter__(self) -> GradientTape: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+    def watch(self, tensor: Any) -> None:
+        """Follow a tensor or variable, or all in a list or tree, from now on until the end of the block."""
+    def stop_recording(self) -> AbstractContextManager[None]:
+        """What is computed in this block is not recorded."""
+    def reset(self) -> None:
+        """Forget what was recorded, and what was watched; go on recording if in the block."""
+    def watched_variables(self) -> tuple[Variable, ...]:
+        """The variables that were followed, in the order in which they were first read."""
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: Tensor,
+        output_gradients: Any = None,
+        unconnected_gradients: str = "none",
+        *,
+        sparse: bool = False,
+    ) -> Tensor:
+        """The gradient of the target by each of the sources, in their structure."""
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: Sequence[Tensor],
+        output_gradients: Any = None,
+        unconnected_gradients: str = "none",
+        *,
+        sparse: bool = False,
+    ) -> list[Tensor]: ...
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: X,
+        output_gradients: Any = None,
+        unconnected_gradients: str = "none",
+        *,
+        sparse: bool = False,
+    ) -> X: ...
+    @overload
+    def jacobian(self, target: Any, sources: Tensor, unconnected_gradients: str = "none") -> Tensor:
+        """The derivative of every element of the target by every element of each source."""
+    @overload
+    def jacobian(self, target: Any, sources: Any, unconnected_gradients: str = "none") -> Any: ...
+    def batch_jacobian(self, target: Tensor, source: Tensor, unconnected_gradients: str = "none") -> Tensor:
+        """The jacobian of each example by itself, where axis 0 of the target and of the source are the examples."""
+
+# ---- both modes, matrices of derivatives
+
+@overload
+def jvp(
+    f: Callable[..., R],
+    args: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    argnums: ArgNums = None,
+    argnames: ArgNames = None,
+    has_aux: Literal[False] = False,
+    **kwargs: Any,
+) -> tuple[Any, Any]:
+    """The value of ``f(*args, **kwargs)`` and its derivative in the direction of ``tangents``."""
+
+@overload
+def jvp(
+    f: Callable[..., R],
+    args: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    argnums: ArgNums = None,
+    argnames: ArgNames = None,
+    has_aux: Literal[True],
+    **kwargs: Any,
+) -> tuple[Any, Any, Any]: ...
+@overload
+def vjp(
+    f: Callable[..., Any],
+    /,
+    *args: Any,
+    argnums: None = None,
+    argnames: None = None,
+    has_aux: Literal[False] = False,
+    **kwargs: Any,
+) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
+    """The value of ``f(*args, **kwargs)``, and ``pull``, which takes a cotangent of the value back to the arguments."""
+
+@overload
+def vjp(
+    f: Callable[..., Any],
+    /,
+    *args: Any,
+    argnums: ArgNums = None,
+    argnames: ArgNames = None,
+    has_aux: bool = False,
+    **kwargs: Any,
+) -> tuple[Any, ...]: ...
+@overload
+def linearize(
+    f: Callable[..., Any],
+    /,
+    *args: Any,
+    argnums: ArgNums = None,
+    argnames: ArgNames = None,
+    has_aux: Literal[False] = False,
+    **kwargs: Any,
+) -> tuple[Any, Callable[..., Any]]:
+    """The value of ``f(*args, **kwargs)``, and ``push``, which takes tangents of the arguments to that of the value."""
+
+@overload
+def linearize(
+    f: Callable[..., Any],
+    /,
+    *args: Any,
+    argnums: ArgNums = None,
+    argnames: ArgNames = None,
+    has_aux: Literal[True],
+    **kwargs: Any,
+) -> tuple[Any, Callable[..., Any], Any]: ...
+@overload
+def jacobian(
+    f: Callable[Concatenate[Any, P], Any],
+    mode: str = "auto",
+    *,
+    argnums: Literal[0] | None = None,
+    argnames: None = None,
+    has_aux: Literal[False] = False,
+) -> Derivative[P]: ...
+@overload
+def jacobian(
+    f: Callable[P, Any],
+    mode: str = "auto",
+    *,
+    argnums: ArgNums = None,
+    argnames: ArgNames = None,
+    has_aux: bool = False,
+) -> ChosenDerivatives[P, Any]: ...
+@overload
+def hessian(
+    f: Callable[Concatenate[Any, P], Any],
+    argnums: Literal[0] | None = None,
+    *,
+    argnames: None = None,
+    has_aux: Literal[False] = False,
+) -> Derivative[P]:
+    """``f(x)`` to ``H(x, **kwargs)``: its second derivatives, by every pair of elements of ``x``."""
+
+@overload
+def hessian(
+    f: Callable[P, Any], argnums: ArgNums = None, *, argnames: ArgNames = None, has_aux: bool = False
+) -> ChosenDerivatives[P, Any]: ...
+@overload
+def hvp(
+    f: Callable[..., Any],
+    x: Tensor,
+    v: TensorLike,
+    /,
+    *,
+    argnums: ArgNums = None,
+    argnames: ArgNames = None,
+    **kwargs: Any,
+) -> Tensor:
+    """The hessian of ``f`` at ``x`` times ``v``, which is built like ``x``, at the cost of a few gradients."""
+
+@overload
+def hvp(
+    f: Callable[..., Any], x: X, v: Any, /, *, argnums: ArgNums = None, argnames: ArgNames = None, **kwargs: Any
+) -> X: ...
+def sparse_jacobian(
+    f: Callable[P, Any], *, argnums: int | None = None, argnames: str | None = None
+) -> Callable[P, Any]:
+    """``f(x)`` to ``J(x)``, its jacobian as a sparse array of SciPy's, with a row for each element of ``f(x)``."""
+
+def sparse_hessian(f: Callable[P, Any], *, argnums: int | None = None, argnames: str | None = None) -> Callable[P, Any]:
+    """``f(x)``, which is one number, to ``H(x)``, its hessian as a sparse array of SciPy's (CSR)."""
+
+# ---- other transforms
+
+def vmap(f: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P, R]:
+    """``f`` of one example to ``f`` of many."""
+
+def recompute_grad(f: F) -> F:
+    """``f`` with the same value and gradient, of which only the inputs are kept: the rest is computed again."""
+
+checkpoint = recompute_grad
+
+@overload
+def compile(
+    f: Callable[P, R],
+    *,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    backend: str = "auto",
+    threads: int | None = None,
+    cache: bool = True,
+) -> CompiledFunction[P, R]:
+    """``f`` as a program: it is run once for each signature of shapes and dtypes, to be written down."""
+
+@overload
+def compile(
+    f: None = None,
+    *,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    backend: str = "auto",
+    threads: int | None = None,
+    cache: bool = True,
+) -> Callable[[Callable[P, R]], CompiledFunction[P, R]]: ...
+
+# ---- gradients of one's own
+
+@overload
+def custom_grad(
+    f: Callable[[X1, Save], tuple[R, Any]], *, check: bool = False, jvp: Callable[..., Any] | None = None
+) -> CustomFunction[[X1], R]:
+    """``f(*inputs, save)``, which returns ``(value, grad_func)``, to a function of the inputs with that gradient."""
+
+@overload
+def custom_grad(
+    f: Callable[[X1, X2, Save], tuple[R, Any]], *, check: bool = False, jvp: Callable[..., Any] | None = None
+) -> CustomFunction[[X1, X2], R]: ...
+@overload
+def custom_grad(
+    f: Callable[[X1, X2, X3, Save], tuple[R, Any]], *, check: bool = False, jvp: Callable[..., Any] | None = None
+) -> CustomFunction[[X1, X2, X3], R]: ...
+@overload
+def custom_grad(
+    f: Callable[P, tuple[R, Any]], *, check: bool = False, jvp: Callable[..., Any] | None = None
+) -> CustomFunction[P, R]: ...
+@overload
+def custom_grad(
+    f: Callable[..., Any] | None = None, *, check: bool = False, jvp: Callable[..., Any] | None = None
+) -> Any: ...
+@overload
+def custom_gradient(
+    f: Callable[P, tuple[R, Any]], *, check: bool = False, jvp: Callable[..., Any] | None = None
+) -> CustomFunction[P, R]:
+    """``f(*args, **kwargs)``, which returns ``(value, grad_fn)``, to a function with that gradient."""
+
+@overload
+def custom_gradient(
+    f: None = None, *, check: bool = False, jvp: Callable[..., Any] | None = None
+) -> Callable[[Callable[P, tuple[R, Any]]], CustomFunction[P, R]]: ...
+@overload
+def custom_jvp(f: Callable[P, R], *, jvp: Callable[..., Any] | None = None) -> CustomFunction[P, R]:
+    """``f``, with a tangent of one's own, from which the gradient follows by transposition."""
+
+@overload
+def custom_jvp(
+    f: None = None, *, jvp: Callable[..., Any] | None = None
+) -> Callable[[Callable[P, R]], CustomFunction[P, R]]: ...
+def custom_root(f: Callable[Concatenate[X, P], Any], solve: Callable[..., Any]) -> Callable[Concatenate[X, P], X]:
+    """``root(x0, *params)``, the solution ``x`` of ``f(x, *params) = 0`` that ``solve`` finds, with its derivatives."""
+
+def custom_fixed_point(
+    f: Callable[Concatenate[X, P], X], solve: Callable[..., Any] | None = None
+) -> Callable[Concatenate[X, P], X]:
+    """``point(x0, *params)``, the solution of ``x = f(x, *params)`` that ``solve`` finds, with its derivatives."""
+
+def register_gradient(name: str) -> Callable[[F], F]:
+    """Give a gradient a name, by which ``override_gradient`` finds it."""
+
+def override_gradient(gradients: Mapping[str, str]) -> AbstractContextManager[None]:
+    """In this block, in this thread, the named ops have the named gradients, which ``register_gradient`` registered."""
+
+def grad_pass_through(f: F) -> F:
+    """``f`` with its value and the gradient of the identity."""
+
+def straight_through(f: F) -> F:
+    """``f``, which may have no derivative of its own, with that of the identity: the straight-through estimator."""
+
+# ---- the value as it is, and the gradient changed
+
+@overload
+def stop_gradient(x: Tensor | complex) -> Tensor:
+    """The value of ``x``, which no transform follows any further."""
+
+@overload
+def stop_gradient(x: X) -> X: ...
+@overload
+def scale_gradient(x: Tensor, factor: TensorLike) -> Tensor:
+    """``x``, with what flows back to it multiplied by ``factor``."""
+
+@overload
+def scale_gradient(x: X, factor: TensorLike) -> X: ...
+@overload
+def reverse_gradient(x: Tensor, factor: TensorLike = 1.0) -> Tensor:
+    """``x``, with what flows back to it multiplied by ``-factor``: for training against an adversary."""
+
+@overload
+def reverse_gradient(x: X, factor: TensorLike = 1.0) -> X: ...
+@overload
+def clip_gradient(x: Tensor, low: TensorLike | None, high: TensorLike | None) -> Tensor:
+    """``x``, with every element of what flows back to it brought between ``low`` and ``high``."""
+
+@overload
+def clip_gradient(x: X, low: TensorLike | None, high: TensorLike | None) -> X: ...
+@overload
+def clip_gradient_norm(x: Tensor, limit: TensorLike) -> Tensor:
+    """``x``, with what flows back to it scaled down to the norm ``limit`` where it is longer than that."""
+
+@overload
+def clip_gradient_norm(x: X, limit: TensorLike) -> X: ...
+@overload
+def tap_gradient(x: Tensor, callback: Callable[[Tensor], Any]) -> Tensor:
+    """``x``; on every way back ``callback`` is called with what flows back to it, to look at."""
+
+@overload
+def tap_gradient(x: X, callback: Callable[[Any], Any]) -> X: ...

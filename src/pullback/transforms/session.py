@@ -1,0 +1,111 @@
+"""A session: open a tape, run a function on it, give its results their cotangents, walk back, and collect.
+
+``pull`` does the last three once, ``pull_again`` for a recorded function that stays.  ``grad`` has the same written out
+for its one result: it is called for the smallest of functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from pullback.core import hooks
+from pullback.core.callers import reveal
+from pullback.core.interpreter import new_level
+from pullback.core.memory import node_of
+from pullback.core.tape import Tape, add_cotangent, walk_again
+from pullback.core.tensor import Tensor
+from pullback.core.variable import watched_below
+from pullback.transforms.recording import Recording
+
+__all__: list[str] = []
+
+T = TypeVar("T")
+
+
+def run_session(entry: str, body: Callable[..., T], xs: Any, dy: Any = None, call: Any = None) -> T:
+    """Return ``body(tape, xs, dy, call)`` for a new tape, which is closed afterwards; observers know it as ``entry``.
+
+    The body is a function of its own, so that none of its locals holds a tensor when the tape is closed.
+    """
+    if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+        observed: T = observer.run_call(entry, run_session, entry, body, xs, dy, call)
+        return observed
+    tape = Tape.open()
+    try:
+        return body(tape, xs, dy, call)
+    except Exception as error:
+        reveal(error)
+        raise
+    finally:
+        tape.close()
+
+
+@contextmanager
+def open_tape() -> Iterator[Tape]:
+    """Give a tape for this block only."""
+    tape = Tape.open()
+    try:
+        yield tape
+    except Exception as error:
+        reveal(error)
+        raise
+    finally:
+        tape.close()
+
+
+@contextmanager
+def open_recording() -> Iterator[Recording]:
+    """Give a tape whose nodes stay; after the block its tensors are constants to whoever holds them."""
+    tape = Recording(new_level())
+    try:
+        yield tape
+    except Exception as error:
+        reveal(error)
+        raise
+    finally:
+        tape.pause()
+
+
+def pull(tape: Tape, results: list[Any], cotangents: Sequence[Any], leaves: Sequence[Any]) -> list[Any]:
+    """Give results their cotangents, walk back, and return those of the leaves, None for one that is not reached.
+
+    ``results`` is emptied: whoever holds a big tensor keeps its buffer from being recycled.
+    """
+    _seed(tape, results, cotangents)
+    results.clear()
+    tape.walk()
+    return [node_of(t).g if tape.holds(t) else None for t in leaves]
+
+
+def _seed(tape: Tape, results: Sequence[Any], cotangents: Sequence[Any]) -> None:
+    for z, g in zip(results, cotangents, strict=True):
+        if tape.holds(z) and g is not None:
+            add_cotangent(node_of(z), g)
+
+
+def pull_again(
+    nodes: list[Tensor],
+    level: int,
+    seeds: Iterable[tuple[Any, Any]],
+    leaves: Iterable[Tensor],
+    collect: Callable[[], T],
+    *,
+    keep: bool = True,
+    transposed: bool = False,
+) -> T:
+    """Give nodes of a tape of this level their cotangents, walk back, and return what ``collect()`` finds.
+
+    The nodes stay, without their cotangents.  ``keep`` and ``transposed`` are those of ``walk_again``.
+    """
+    with watched_below(level):
+        try:
+            for node, g in seeds:
+                if node is not None and g is not None:
+                    add_cotangent(node, g)
+            walk_again(nodes, keep, transposed)
+            return collect()
+        finally:
+            for r in (*nodes, *leaves):
+                r.g = None

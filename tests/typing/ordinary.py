@@ -1,0 +1,214 @@
+"""Ordinary code of users: mypy --strict and pyright accept every line, and infer what reveal_type says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import assert_type
+
+import numpy as np
+from numpy.typing import NDArray
+
+import pullback as pb
+from pullback.typing import Array, TensorLike
+
+# ---- tensors: operators, methods, indices
+
+t = pb.tensor([[1.0, 2.0], [3.0, 4.0]])
+a = np.ones((2, 2))
+assert_type(t * 2, pb.Tensor)
+assert_type(2 * t, pb.Tensor)
+assert_type(1 - t, pb.Tensor)
+assert_type(t @ t, pb.Tensor)
+assert_type(t @ a, pb.Tensor)
+assert_type(t * [1.0, 2.0], pb.Tensor)
+assert_type(-t, pb.Tensor)
+assert_type(abs(t), pb.Tensor)
+assert_type(t**2, pb.Tensor)
+assert_type(2**t, pb.Tensor)
+assert_type(t // 2 % 3, pb.Tensor)
+assert_type(t > 0, pb.Tensor)
+assert_type(t == t, pb.Tensor)
+assert_type((t > 0) & (t < 3) | ~(t != 1), pb.Tensor)
+assert_type(t[0], pb.Tensor)
+assert_type(t[:, 1:, None], pb.Tensor)
+assert_type(t[t > 1], pb.Tensor)
+t[0] = 1.0
+t[:, 1] = [5.0, 6.0]
+t += 1
+t *= a
+assert_type(t.T, pb.Tensor)
+assert_type(t.tanh().sum(axis=0), pb.Tensor)
+assert_type(t.reshape([4]).max(), pb.Tensor)
+assert_type(t.mean(0, keepdims=True).squeeze(), pb.Tensor)
+assert_type(t.shape, tuple[int, ...])
+assert_type(float(t.sum()), float)
+rows: list[pb.Tensor] = list(t)
+numbers: Array = t.numpy()
+text = f"{t.sum():.3f} {t} {len(t)} {t.ndim} {t.dtype}"
+
+# ---- ops: a Tensor for Tensors and lists, an array for arrays
+
+assert_type(pb.exp(t), pb.Tensor)
+assert_type(pb.exp([1.0, 2.0]), pb.Tensor)
+assert_type(pb.exp(a), Array)
+assert_type(pb.exp(1.0), Array)
+assert_type(pb.add(a, t), pb.Tensor)
+assert_type(pb.add(a, 1.0), Array)
+assert_type(pb.sum(t, axis=[0, 1]), pb.Tensor)
+assert_type(pb.where(t > 0, t, 0.0), pb.Tensor)
+assert_type(pb.concat([t, a], 0), pb.Tensor)
+assert_type(pb.softmax(t), pb.Tensor)
+assert_type(pb.moments(t).mean, pb.Tensor)
+assert_type(pb.topk(t, k=1).values, pb.Tensor)
+assert_type(pb.split(t, 2), list[pb.Tensor])
+assert_type(pb.linalg.solve(t, t), pb.Tensor)
+assert_type(pb.linalg.qr(t).Q, pb.Tensor)
+assert_type(pb.losses.mean_squared_error(t, a), pb.Tensor)
+assert_type(pb.special.erfc(t), pb.Tensor)
+assert_type(pb.random.normal([2, 3], seed=1), pb.Tensor)
+assert_type(pb.image.flip_left_right(pb.zeros([1, 2, 2, 3])), pb.Tensor)
+image = pb.conv2d(pb.ones([1, 4, 4, 1]), pb.ones([2, 2, 1, 1]), strides=1, pad="same")
+ready = pb.einsum("ij,jk->ik", t, t).astype("float64")
+cast: pb.Tensor = pb.cast(t, np.float64)
+spectrum = pb.spectral.rfft(t)
+with pb.default_dtype("float64"):
+    wide = pb.linspace(0, 1, 5)
+
+
+def normalize(x: TensorLike) -> TensorLike:
+    """An op of whatever a tensor can be made of gives a Tensor or an array."""
+    return pb.exp(x) / pb.sum(pb.exp(x))
+
+
+# ---- gradients
+
+
+def loss(w: pb.Tensor, scale: float = 1.0) -> pb.Tensor:
+    return (w * w).sum() * scale
+
+
+def dict_loss(weights: dict[str, pb.Tensor]) -> pb.Tensor:
+    return loss(weights["w"])
+
+
+def energy(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.sin(x) * x
+
+
+assert_type(pb.grad(loss)(t), pb.Tensor)
+assert_type(pb.grad(loss)(t, scale=2.0), pb.Tensor)
+assert_type(pb.grad(pb.grad(loss))(t), pb.Tensor)
+assert_type(pb.grad(dict_loss)({"w": t}), dict[str, pb.Tensor])
+pb.grad(lambda x: x**3)(2.0)
+assert_type(pb.value_and_grad(loss)(t).grad, pb.Tensor)
+assert_type(pb.value_and_grad(loss)(t).value, pb.Tensor)
+assert_type(pb.grads(lambda x, y: x * y)([t, t]), list[pb.Tensor])
+assert_type(pb.value_and_grads(lambda x, y: x * y)([t, t]).grads, list[pb.Tensor])
+assert_type(pb.hessian(loss)(t), pb.Tensor)
+assert_type(pb.jacobian(pb.tanh)(t), pb.Tensor)
+slope: NDArray[np.float64] = pb.grad(energy)(np.ones(3))
+pb.grad(loss, argnums=0)(t, 2.0)
+pb.grad(lambda x, y: x * y, argnums=(0, 1))(t, t)
+pb.grad(lambda x: x * x)(t, dy=t)
+value, tangent = pb.jvp(loss, [t], [t])
+result, pull = pb.vjp(loss, t)
+(cotangent,) = pull(1.0)
+
+
+def with_aux(w: pb.Tensor) -> tuple[pb.Tensor, str]:
+    return w.sum(), "aux"
+
+
+assert_type(pb.grad(with_aux, has_aux=True)(t), tuple[pb.Tensor, str])
+
+# ---- variables, tapes, optimizers
+
+v = pb.variable([1.0, 2.0], name="v")
+v += 1
+assert_type(v, pb.Variable)
+assert_type(v.assign_add([1.0, 1.0]), pb.Variable)
+assert_type(v * 2, pb.Tensor)
+found = pb.variable_grads(lambda: (v * v).sum())
+assert_type(found.grads["v"], pb.Tensor)
+assert_type(found.value, pb.Tensor)
+with pb.GradientTape(persistent=True) as tape:
+    tape.watch(t)
+    y = loss(t) + v.sum()
+assert_type(tape.gradient(y, t), pb.Tensor)
+assert_type(tape.gradient(y, [t, v]), list[pb.Tensor])
+optimizer = pb.train.adam(0.1)
+optimizer.minimize(lambda: (v * v).sum())
+
+# ---- decorated functions keep their signatures
+
+
+GradFunc = Callable[[pb.Tensor, list[pb.Tensor]], pb.Tensor]
+
+
+@pb.compile
+def step(w: pb.Tensor, n: int = 1) -> pb.Tensor:
+    return w * n
+
+
+@pb.compile(threads=1)
+def other_step(w: pb.Tensor) -> pb.Tensor:
+    return w * 2
+
+
+@pb.custom_gradient
+def clipped(x: pb.Tensor) -> tuple[pb.Tensor, Callable[[pb.Tensor], pb.Tensor]]:
+    return x, lambda dy: pb.clip_by_value(dy, -1, 1)
+
+
+@pb.custom_grad
+def saving(x: pb.Tensor, save: Callable[[list[pb.Tensor]], None]) -> tuple[pb.Tensor, GradFunc]:
+    save([x])
+    return x * x, lambda dy, saved: dy * pb.abs(saved[0])
+
+
+@pb.custom_jvp
+def softplus(x: pb.Tensor) -> pb.Tensor:
+    return pb.log(1 + pb.exp(x))
+
+
+@softplus.defjvp
+def softplus_jvp(primals: tuple[pb.Tensor], tangents: tuple[pb.Tensor]) -> tuple[pb.Tensor, pb.Tensor]:
+    return softplus(primals[0]), pb.sigmoid(primals[0]) * tangents[0]
+
+
+@pb.checkpoint
+def block(x: pb.Tensor, layers: int = 2) -> pb.Tensor:
+    for _ in range(layers):
+        x = pb.sin(x)
+    return x
+
+
+class Regression:
+    """A compiled method binds its instance."""
+
+    def __init__(self) -> None:
+        self.w = pb.variable(pb.zeros([2]))
+
+    @pb.compile
+    def predict(self, x: pb.Tensor) -> pb.Tensor:
+        return x @ self.w
+
+
+assert_type(step(t, n=2), pb.Tensor)
+assert_type(other_step(t), pb.Tensor)
+assert_type(clipped(t), pb.Tensor)
+assert_type(saving(t), pb.Tensor)
+assert_type(softplus(t), pb.Tensor)
+assert_type(block(t, layers=3), pb.Tensor)
+assert_type(Regression().predict(t), pb.Tensor)
+assert_type(pb.vmap(loss)(t), pb.Tensor)
+assert_type(pb.stop_gradient(t), pb.Tensor)
+fast = pb.compile(pb.value_and_grad(loss))
+assert_type(fast(t).grad, pb.Tensor)
+
+# ---- training
+
+model = pb.sequential([pb.layers.dense(units=8, activation="relu", input_shape=[2]), pb.layers.dense(units=1)])
+model.compile(optimizer="adam", loss="mean_squared_error")
+history = model.fit(np.ones((4, 2)), np.ones((4, 1)), epochs=1, verbose=0)
+model.predict(np.ones((1, 2)))

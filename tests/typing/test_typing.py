@@ -1,0 +1,138 @@
+"""What type checkers see: the generated signatures are current, and mypy and pyright judge user code as expected."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import pullback as pb
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+SIGNATURES = ROOT / "src" / "pullback" / "signatures"
+CACHE = ROOT / ".mypy_cache" / "user_code"
+CHECKED = ("ordinary.py", "mistakes.py")
+
+
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"MYPYPATH": str(ROOT / "src")}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+
+def run_mypy(_: Path) -> set[tuple[str, int]]:
+    """Return the file and line of every error that mypy --strict reports."""
+    flags = ["--strict", "--follow-imports=silent", "--no-error-summary", "--config-file=", f"--cache-dir={CACHE}"]
+    done = run(sys.executable, "-m", "mypy", *flags, *(str(HERE / name) for name in CHECKED))
+    assert not done.stderr, done.stderr
+    found = re.findall(r"^(.+\.py):(\d+): error:", done.stdout, re.MULTILINE)
+    return {(Path(file).name, int(line)) for file, line in found}
+
+
+def run_pyright(project: Path) -> set[tuple[str, int]]:
+    """Return the file and line of every error that pyright reports."""
+    settings = {
+        "include": [str(HERE / name) for name in CHECKED],
+        "extraPaths": [str(ROOT / "src")],
+        "typeCheckingMode": "standard",
+        "reportUnusedExpression": "none",
+        "pythonVersion": "3.11",
+    }
+    path = project / "pyrightconfig.json"
+    path.write_text(json.dumps(settings), "utf-8")
+    done = run(sys.executable, "-m", "basedpyright", "-p", str(path), "--outputjson", "--pythonpath", sys.executable)
+    found = json.loads(done.stdout)["generalDiagnostics"]
+    return {(Path(d["file"]).name, d["range"]["start"]["line"] + 1) for d in found if d["severity"] == "error"}
+
+
+def marked(name: str) -> set[tuple[str, int]]:
+    lines = (HERE / name).read_text("utf-8").splitlines()
+    return {(name, number) for number, line in enumerate(lines, 1) if line.endswith("# error")}
+
+
+@pytest.mark.parametrize("check", [run_mypy, run_pyright])
+def test_checkers_report_exactly_the_marked_lines(
+    check: Callable[[Path], set[tuple[str, int]]], tmp_path: Path
+) -> None:
+    found = check(tmp_path)
+    expected = marked("mistakes.py")
+    assert not found - expected, f"errors that are none: {sorted(found - expected)}"
+    assert not expected - found, f"mistakes that were not reported: {sorted(expected - found)}"
+
+
+def test_ordinary_code_runs() -> None:
+    done = run(sys.executable, str(HERE / "ordinary.py"))
+    assert done.returncode == 0, done.stderr
+
+
+def test_generated_signatures_are_up_to_date() -> None:
+    done = run(sys.executable, str(ROOT / "script" / "write_signatures.py"), "--check")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def names_of(function: ast.FunctionDef) -> set[str]:
+    a = function.args
+    return {p.arg for p in (*a.posonlyargs, *a.args, a.vararg, *a.kwonlyargs, a.kwarg) if p is not None}
+
+
+def written_by_hand() -> list[ast.FunctionDef]:
+    body = ast.parse((SIGNATURES / "transforms.pyi").read_text("utf-8")).body
+    return [node for node in body if isinstance(node, ast.FunctionDef)]
+
+
+@pytest.mark.parametrize("stub", written_by_hand(), ids=lambda stub: stub.name)
+def test_signature_of_transform_has_the_parameters_of_the_function(stub: ast.FunctionDef) -> None:
+    assert names_of(stub) == {*inspect.signature(getattr(pb, stub.name)).parameters}
+
+
+def test_stub_of_tape_has_its_methods() -> None:
+    body = ast.parse((SIGNATURES / "transforms.pyi").read_text("utf-8")).body
+    stub = next(node for node in body if isinstance(node, ast.ClassDef) and node.name == "GradientTape")
+    methods = [node for node in stub.body if isinstance(node, ast.FunctionDef)]
+    assert {m.name for m in methods if m.name[0] != "_"} == {*dir(pb.GradientTape())}
+    for method in methods:
+        assert names_of(method) == {*inspect.signature(getattr(pb.GradientTape, method.name)).parameters}, method.name
+
+
+# ---- dir()
+
+
+def test_dir_of_package_lists_public_names() -> None:
+    listed = dir(pb)
+    assert {"Tensor", "exp", "grad", "compile", "train", "linalg", "typing"} <= {*listed}
+    assert not [name for name in listed if name.startswith("_")]
+    assert not {"core", "ops", "annotations", "TYPE_CHECKING"} & {*listed}
+    assert all(hasattr(pb, name) for name in listed)
+
+
+@pytest.mark.parametrize("module", ["linalg", "losses", "random", "special", "train", "layers", "errors", "typing"])
+def test_dir_of_module_lists_public_names(module: str) -> None:
+    listed = dir(getattr(pb, module))
+    assert listed
+    assert not [name for name in listed if name.startswith("_")]
+    assert not {"annotations", "Any", "np", "op", "method"} & {*listed}
+
+
+def test_dir_of_tensor_lists_methods_without_engine_names() -> None:
+    listed = dir(pb.tensor([1.0]))
+    assert {"tanh", "sum", "shape", "numpy", "T"} <= {*listed}
+    assert not {"meta", "via", "links", "beneath", "interpret", "detach", "argMax"} & {*listed}
+    assert not [name for name in listed if name.startswith("_")]
+
+
+def test_dir_of_variable_adds_assignments() -> None:
+    extra = {*dir(pb.variable(1.0))} - {*dir(pb.tensor(1.0))}
+    assert extra == {"assign", "assign_add", "assign_rows", "assign_sub", "name", "trainable"}
+
+
+def test_ops_that_others_are_made_of_are_no_methods() -> None:
+    assert not hasattr(pb.Tensor, "_scatter_add")
+    assert not hasattr(pb.Tensor, "scatter_add")
