@@ -41,7 +41,7 @@ def learn(states, pushes, advantages):
 
 
 def episode(world, seed):
-    """The states, what was done in each, and the discounted sum of what came after."""
+    """Return the states, the action in each, and the discounted return after it."""
     state, _ = world.reset(seed=seed)
     states, pushes, over = [], [], False
     while not over:
@@ -49,7 +49,7 @@ def episode(world, seed):
         pushes.append(int(random.random() < odds(state[None])))
         state, _, fell, late, _ = world.step(pushes[-1])
         over = fell or late
-    returns = np.cumsum(DISCOUNT ** np.arange(len(pushes)))[::-1]  # every step is worth 1
+    returns = np.cumsum(DISCOUNT ** np.arange(len(pushes)))[::-1]  # the reward of every step is 1
     return np.array(states, np.float32), np.array(pushes, np.float32), returns.astype(np.float32)
 
 
@@ -63,7 +63,7 @@ while len(recent) < 100 or np.mean(recent) < settings.goal:
     recent.extend(len(pushes) for _, pushes, _ in batch)
     states, pushes, returns = (np.concatenate(parts) for parts in zip(*batch, strict=True))
     advantages = (returns - returns.mean()) / (returns.std() + 1e-6)
-    size = EPISODES * MOST  # one size, so one program: what is missing counts nothing
+    size = EPISODES * MOST  # padded to one size, so that one program is compiled; the padding has advantage 0
     spare = size - len(pushes)
     learn(np.pad(states, ((0, spare), (0, 0))), np.pad(pushes, (0, spare)), np.pad(advantages, (0, spare)))
     if played % 80 == 0:

@@ -34,13 +34,13 @@ spell = pb.layers.dense(len(letters))
 
 
 def through(piece, state):
-    """Some letters further: what may come after each of them, and the memory after the last."""
+    """Return the logits of the letter after each of these letters, and the state after the last."""
     seen, state = remember(embed(piece), initial_state=state)
     return spell(seen), state
 
 
 def loss(batch, through=through):
-    """The mean surprise, in nats a letter."""
+    """Return the mean cross-entropy, in nats per letter."""
     state, total = np.zeros((len(batch), settings.units), np.float32), 0.0
     for at in range(0, LENGTH, PIECE):
         logits, state = through(batch[:, at : at + PIECE], state)
@@ -59,7 +59,7 @@ loss(batch)  # makes the variables
 
 
 def peak(through):
-    """The gradients by all variables, and the most memory that was held meanwhile."""
+    """Return the gradients by all variables and the peak memory."""
     tracemalloc.start()
     _, grads = pb.variable_grads(lambda: loss(batch, through))
     most = tracemalloc.get_traced_memory()[1]
@@ -83,7 +83,7 @@ def step(batch):
 
 losses = [float(step(sample(random))) for _ in range(settings.steps)]
 first, last = losses[0], np.mean(losses[-10:])
-print(f"surprise: {first:.2f} nats a letter at first, {last:.2f} after {settings.steps} steps")
+print(f"cross-entropy: {first:.2f} nats per letter at first, {last:.2f} after {settings.steps} steps")
 
 state = np.zeros((1, settings.units), np.float32)
 written, letter = "", letters.index("T")
@@ -96,5 +96,5 @@ for _ in range(settings.letters):
 print(f"it writes: {written!r}")
 
 often = np.bincount(codes) / len(codes)
-assert abs(first - np.log(len(letters))) < 0.5  # it knows nothing yet
-assert last < -np.sum(often * np.log(often)) - 0.5  # more than how often each letter comes
+assert abs(first - np.log(len(letters))) < 0.5  # untrained: all letters are equally likely
+assert last < -np.sum(often * np.log(often)) - 0.5  # better than letter frequencies

@@ -1,4 +1,4 @@
-"""A small convolutional network reads handwritten digits: 98 of 100 it has never seen, after some seconds."""
+"""Train a small convolutional network on handwritten digits: 98 % test accuracy after some seconds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pullback as pb
 
 
 def data(seed: int = 0):
-    """The 1797 images of scikit-learn, 8×8 and from 0 to 1; a fifth of them is kept for the test."""
+    """Return scikit-learn's 1797 images, 8×8 from 0 to 1, and labels; a fifth of them for the test."""
     digits = load_digits()
     order = np.random.default_rng(seed).permutation(len(digits.images))
     images, labels = (digits.images[order, :, :, None] / 16).astype(np.float32), digits.target[order]

@@ -1,4 +1,4 @@
-"""Logistic regression with variables: its loss falls, and it tells two clouds of points apart."""
+"""Logistic regression with variables: classify two clusters of points."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def logits():
 
 
 def loss():
-    """The mean cross-entropy; softplus(z) - kind * z does not overflow."""
+    """Return the mean cross-entropy; softplus(z) - kind * z does not overflow."""
     z = logits()
     return pb.mean(pb.softplus(z) - kind * z)
 
@@ -34,7 +34,7 @@ for _ in range(200):
     bias.assign_sub(0.5 * grads["bias"])
 
 right = np.mean((logits().numpy() > 0) == (kind > 0.5))
-print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f}, {right:.0%} on the right side")
+print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f}, {right:.0%} classified correctly")
 
 assert all(later < earlier for earlier, later in pairwise(losses))
 assert right > 0.9

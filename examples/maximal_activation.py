@@ -31,7 +31,7 @@ filters = 32
 
 
 def excitement(images):
-    """How active each filter is in its own image."""
+    """Return the mean activation of each filter in its own image."""
     return pb.sum(pb.mean(looking(images), [1, 2]) * np.eye(filters, dtype=np.float32))
 
 
@@ -61,7 +61,7 @@ with pb.override_gradient({"relu": "guided_relu"}):
 
 
 def write(name, rows):
-    """A grid of pictures, one line for each kind."""
+    """Write a grid of images, one row for each kind."""
     figure = Figure(figsize=(filters / 2, len(rows)))
     axes = figure.subplots(len(rows), filters)
     for line, (title, images) in zip(axes, rows.items(), strict=True):
@@ -80,7 +80,7 @@ activity = np.asarray(pb.mean(looking(found), [1, 2]))
 own, others = np.diag(activity), activity[~np.eye(filters, dtype=bool)]
 before = np.diag(np.asarray(pb.mean(looking(start), [1, 2])))
 print(f"mean activity of a filter: {before.mean():.3f} in noise, {own.mean():.3f} in its own picture")
-assert np.mean(own > before) > 0.9  # filters that are off everywhere have no gradient to climb
+assert np.mean(own > before) > 0.9  # filters that are zero everywhere have no gradient
 assert own.mean() > 2 * before.mean()
 assert own.mean() > 1.5 * others.mean()
 assert all((out / name).stat().st_size > 1000 for name in ("filters.png", "guided.png"))

@@ -8,14 +8,15 @@ import re
 import subprocess
 import sys
 import time
+from inspect import cleandoc
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pullback.command import main
-from pullback.command.info import facts
-from pullback.command.tour import EXAMPLES, dedented
+from pullback.command.info import collect_facts
+from pullback.command.tour import EXAMPLES
 from pullback.compiler.runtime.llvm import there
 from pullback.compiler.target import get_target, isa_names
 
@@ -65,7 +66,7 @@ def test_tour_shows_code(tour: tuple[str, float]) -> None:
     assert len(shown) == len(EXAMPLES)
     for chapter, (title, code) in zip(shown, EXAMPLES.items(), strict=True):
         lines = [line[4:] for line in chapter.removeprefix(f"{title}\n\n").splitlines()]
-        assert "\n".join(lines).startswith(dedented(code))
+        assert "\n".join(lines).startswith(cleandoc(code))
 
 
 @pytest.mark.parametrize("number", range(len(PRINTED)))
@@ -99,14 +100,14 @@ def test_info_missing_packages(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 @pytest.mark.skipif(not there(), reason="llvmlite is not installed")
 def test_info_compile_target(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULLBACK_MAX_ISA", isa_names()[0])
-    told = facts()["compiled for"]
+    told = collect_facts()["compiled for"]
     assert told.startswith(f"{isa_names()[0]}, 128 bits")
     assert ("no FMA" in told) == (not get_target().has_fma)
     monkeypatch.setenv("PULLBACK_MAX_ISA", "sse9")
-    assert "choose one of" in facts()["compiled for"]
+    assert "choose one of" in collect_facts()["compiled for"]
     monkeypatch.delenv("PULLBACK_MAX_ISA")
     monkeypatch.setattr("pullback.command.info.find_blas", dict)
-    assert "no OpenBLAS" in facts()["compiled for"]
+    assert "no OpenBLAS" in collect_facts()["compiled for"]
 
 
 def absent(package: str) -> str:
@@ -143,7 +144,7 @@ def test_bench_footprint_options() -> None:
 
 
 def test_bench_outside_repository(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("pullback.command.bench.find", lambda: None)
+    monkeypatch.setattr("pullback.command.bench.find_benchmarks", lambda: None)
     assert main(["bench"]) == 1
     assert "there is no benchmarks/ here" in capsys.readouterr().err
 
@@ -153,11 +154,11 @@ def test_bench_finds_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(bench, "__file__", str(tmp_path / "a" / "b" / "c" / "installed.py"))
     monkeypatch.chdir(tmp_path)
-    assert bench.find() is None
+    assert bench.find_benchmarks() is None
     (tmp_path / "src" / "pullback").mkdir(parents=True)
     (tmp_path / "benchmarks").mkdir()
     (tmp_path / "benchmarks" / "eager.py").touch()
-    assert bench.find() == tmp_path / "benchmarks"
+    assert bench.find_benchmarks() == tmp_path / "benchmarks"
 
 
 @pytest.mark.parametrize("arguments", [[], ["nonsense"]])

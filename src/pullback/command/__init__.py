@@ -1,4 +1,4 @@
-"""The ``pullback`` command: a tour, the benchmarks, and what it runs on."""
+"""The ``pullback`` command: ``tour``, ``bench`` and ``info``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command line, given without the program's name; the result is the exit status.
+    """Run a command line, without the program's name, and return the exit status.
 
     >>> main(["info"])
     pullback ...
@@ -20,11 +20,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     given = list(sys.argv[1:] if argv is None else argv)
     if given[:1] == ["bench"]:
-        return bench.run(given[1:])  # its options are those of the benchmark
+        return bench.run(given[1:])  # argparse would reject the benchmark's own options
     parser = argparse.ArgumentParser(prog="pullback", description="Gradients of NumPy programs.")
     commands = parser.add_subparsers(title="commands", metavar="command", required=True)
-    for room in (tour, bench, info):
-        name, line = room.__name__.rpartition(".")[2], (room.__doc__ or "").partition("\n")[0]
-        commands.add_parser(name, help=line, description=line).set_defaults(run=room.run)
+    for module in (tour, bench, info):
+        name, line = module.__name__.rpartition(".")[2], (module.__doc__ or "").partition("\n")[0]
+        commands.add_parser(name, help=line, description=line).set_defaults(run=module.run)
     status: int = parser.parse_args(given).run()
     return status

@@ -1,4 +1,4 @@
-"""The benchmarks of the repository, against whichever peers are installed."""
+"""Run the benchmarks of the repository against the peers that are installed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["find", "run"]
+__all__ = ["find_benchmarks", "run"]
 
 KINDS = ("eager", "footprint")
 
 
-def find() -> Path | None:
-    """The directory ``benchmarks`` beside the source of this package, or of the repository one stands in."""
+def find_benchmarks() -> Path | None:
+    """Return the ``benchmarks`` directory of the repository of this package or of the current directory, if any."""
     beside = Path(__file__).resolve().parents[3]
     here = Path.cwd()
     for root in (beside, here, *here.parents):
@@ -23,9 +23,9 @@ def find() -> Path | None:
 
 
 def run(argv: Sequence[str] = ()) -> int:
-    """Run ``benchmarks/eager.py``, or the one named first; further arguments are its own."""
+    """Run ``benchmarks/eager.py``, or the benchmark named first, with the other arguments; return the exit status."""
     kind, options = (argv[0], argv[1:]) if argv and argv[0] in KINDS else (KINDS[0], argv)
-    benchmarks = find()
+    benchmarks = find_benchmarks()
     if benchmarks is None:
         print(
             "pullback bench: there is no benchmarks/ here. It is part of pullback's repository, not of the installed "
@@ -33,5 +33,5 @@ def run(argv: Sequence[str] = ()) -> int:
             file=sys.stderr,
         )
         return 1
-    # A process of its own: threads are limited before NumPy is imported.
+    # In a subprocess, as it must limit threads before NumPy is imported.
     return subprocess.run([sys.executable, benchmarks / f"{kind}.py", *options], check=False).returncode

@@ -1,4 +1,4 @@
-"""What pullback runs on: versions, CPU features, BLAS, threads."""
+"""Print what pullback runs on: versions, CPU features, BLAS, threads."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from pullback.core.memory import TRUSTED
 from pullback.core.op import REGISTRY
 from pullback.errors import CompileError
 
-__all__ = ["facts", "run"]
+__all__ = ["collect_facts", "run"]
 
 THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-def installed(package: str) -> str:
-    """
-    >>> installed("no-such-package")
+def find_version(package: str) -> str:
+    """Return the version of an installed package, or "absent".
+
+    >>> find_version("no-such-package")
     'absent'
     """
     try:
@@ -36,7 +37,7 @@ def installed(package: str) -> str:
 
 
 def describe_target() -> str:
-    """The CPU that programs are compiled for, and what it lacks."""
+    """Return the instruction set that programs are compiled for, and what the CPU lacks."""
     try:
         target = get_target()
     except CompileError as error:
@@ -48,10 +49,10 @@ def describe_target() -> str:
     return "; ".join([f"{target}{capped}", *lacks])
 
 
-def facts() -> dict[str, str]:
-    """Everything that is printed, by name.
+def collect_facts() -> dict[str, str]:
+    """Return everything that ``pullback info`` prints, by name.
 
-    >>> facts()["numpy"] == np.__version__
+    >>> collect_facts()["numpy"] == np.__version__
     True
     """
     config: Any = np.show_config(mode="dicts")
@@ -63,8 +64,8 @@ def facts() -> dict[str, str]:
         "pullback": __version__,
         "python": f"{platform.python_version()} ({platform.python_implementation()}, {platform.system()})",
         "numpy": np.__version__,
-        "llvmlite": installed("llvmlite"),
-        "scipy": installed("scipy"),
+        "llvmlite": find_version("llvmlite"),
+        "scipy": find_version("scipy"),
         "ops": str(len(REGISTRY)),
         "cpu": platform.machine(),
         "cpu features": " ".join([*simd.get("baseline", ()), *simd.get("found", ())]) or "unknown",
@@ -78,7 +79,7 @@ def facts() -> dict[str, str]:
 
 
 def run() -> int:
-    """Print the facts."""
-    for name, fact in facts().items():
+    """Print the facts; return the exit status."""
+    for name, fact in collect_facts().items():
         print(f"{name:<18}{fact}")
     return 0

@@ -1,7 +1,8 @@
-"""Worked gradients, each as code and what it prints, then a small model that learns."""
+"""Show worked examples of gradients, as code and output, and train a small model."""
 
 from __future__ import annotations
 
+from inspect import cleandoc
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,13 @@ import pullback as pb
 
 __all__ = ["EXAMPLES", "run"]
 
-# What is shown is what is run.
+# Each is printed and run.
 EXAMPLES = {
     "The gradient of a function": """
         g = pb.grad(lambda x: pb.atan(x))
         g(pb.tensor1d([-4, -2, 0, 2, 4])).print()
     """,
-    "The gradients by several inputs": """
+    "Gradients by several inputs": """
         g = pb.grads(lambda a, b: a.mul(b))
         da, db = g([pb.tensor1d([1, 2]), pb.tensor1d([-1, -2])])
         da.print()
@@ -29,21 +30,21 @@ EXAMPLES = {
         da.print()
         db.print()
     """,
-    "The same of a sum": """
+    "Value and gradients of a sum": """
         g = pb.value_and_grads(lambda a, b: a.add(b))
         value, (da, db) = g([pb.tensor1d([66, 51]), pb.tensor1d([-21, -13])])
         value.print()
         da.print()
         db.print()
     """,
-    "The same of a quotient; None is 0, and dividing by it is infinite": """
+    "Value and gradients of a quotient; None is 0, and dividing by it gives infinity": """
         g = pb.value_and_grads(lambda a, b: a.div(b))
         value, (da, db) = g([pb.tensor1d([4.7, 5.8, 99.7]), pb.tensor1d([9.5, -20.5, None])])
         value.print()
         da.print()
         db.print()
     """,
-    "The gradients by variables": """
+    "Gradients by variables": """
         a = pb.variable(pb.tensor1d([3, 4]), name="a")
         b = pb.variable(pb.tensor1d([5, 6]), name="b")
         x = pb.tensor1d([1, 2])
@@ -52,7 +53,7 @@ EXAMPLES = {
         grads["a"].print()
         grads["b"].print()
     """,
-    "A gradient of your own: a square whose gradient is said to be |a|": """
+    "A custom gradient: a square whose gradient is defined as |a|": """
         @pb.custom_grad
         def f(a, save):
             save([a])
@@ -62,7 +63,7 @@ EXAMPLES = {
         f(a).print()
         pb.grad(lambda a: f(a))(a).print()
     """,
-    "The same for a cube": """
+    "A custom gradient of a cube": """
         @pb.custom_grad
         def f(a, save):
             save([a])
@@ -72,13 +73,13 @@ EXAMPLES = {
         f(a).print()
         pb.grad(lambda a: f(a))(a).print()
     """,
-    "Logistic regression: 200 points of two kinds, a line between them": """
+    "Logistic regression: 200 points of two classes": """
         random = np.random.default_rng(0)
-        kind = np.repeat([-1.0, 1.0], 100)
-        points = random.normal(size=(200, 2)) + np.outer(kind, [1.5, 1.0])
+        label = np.repeat([-1.0, 1.0], 100)
+        points = random.normal(size=(200, 2)) + np.outer(label, [1.5, 1.0])
 
         weights, bias = pb.variable(np.zeros(2), name="weights"), pb.variable(np.float64(0), name="bias")
-        margin = lambda: (points @ weights + bias) * kind
+        margin = lambda: (points @ weights + bias) * label
         loss = lambda: pb.softplus(-margin()).mean()
 
         for step in range(101):
@@ -87,32 +88,20 @@ EXAMPLES = {
             bias.assign_sub(grads["bias"])
             if step % 20 == 0:
                 print(f"step {step:3}: loss {value.item():.4f}")
-        print(f"on the right side of the line: {np.mean(margin().numpy() > 0):.0%}")
+        print(f"classified correctly: {np.mean(margin().numpy() > 0):.0%}")
     """,
 }
 
 
-def dedented(code: str) -> str:
-    """
-    >>> dedented('''
-    ...     x = 1
-    ...     ''')
-    'x = 1\\n'
-    """
-    lines = code.strip("\n").rstrip(" ").splitlines()
-    margin = len(lines[0]) - len(lines[0].lstrip())
-    return "\n".join(line[margin:] for line in lines) + "\n"
-
-
 def run() -> int:
-    """Show and run every example."""
+    """Print and run every example; return the exit status."""
     for number, (title, text) in enumerate(EXAMPLES.items(), 1):
-        code = dedented(text)
+        code = cleandoc(text) + "\n"
         print(f"{number}. {title}\n")
         print("".join(f"    {line}" if line.strip() else line for line in code.splitlines(keepends=True)))
         names: dict[str, Any] = {"np": np, "pb": pb}
         with np.errstate(divide="ignore", invalid="ignore"):
             exec(compile(code, f"<example {number}>", "exec"), names)
-        names.clear()  # variables end with their example
+        names.clear()  # frees the variables of the example
         print()
     return 0

@@ -108,6 +108,10 @@ class RowSparse(NDArrayOperatorsMixin):
         """
         return np.array(self.to_dense())
 
+    def with_values(self, values: Any) -> RowSparse:
+        """Return the same rows with other values, of the same shape."""
+        return make_rows(self.indices, values, self.shape, self._distinct)
+
     def coalesce(self) -> RowSparse:
         """The same with every row once, in order.
 
@@ -224,7 +228,7 @@ def _apply(ufunc: Any, args: tuple[Any, ...]) -> RowSparse | None:
         return None
     x = x if x.is_symbolic else x.coalesce()
     made = ufunc(*(x.values if isinstance(a, RowSparse) else a for a in args))
-    return make_rows(x.indices, made, x.shape, x._distinct)
+    return x.with_values(made)
 
 
 def _join(parts: list[tuple[Any, Any]], shape: tuple[int, ...]) -> RowSparse:

@@ -13,9 +13,8 @@ from numpy import ndarray
 
 from pullback.core.axes import Sample, Shape, broadcast, moves
 from pullback.core.calculus import linear
-from pullback.core.hooks import observable
 from pullback.core.lowering import call, made_of
-from pullback.core.op import REGISTRY, WEAK, alias, method, op, operand
+from pullback.core.op import REGISTRY, WEAK, alias, method, observable, op, operand
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.adjoints import T
 from pullback.numerics.axis_arguments import format_shapes, resolve_axes

@@ -11,9 +11,8 @@ from numpy import ndarray
 from pullback.core.axes import elementwise1, elementwise2, elementwise3, moves
 from pullback.core.calculus import partials, rule
 from pullback.core.convert import join_array
-from pullback.core.hooks import observable
 from pullback.core.lowering import scalar
-from pullback.core.op import alias, method, op
+from pullback.core.op import alias, method, observable, op
 from pullback.core.tape import ARRAYS, as_tensor
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError

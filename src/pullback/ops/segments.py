@@ -11,9 +11,8 @@ from pullback.core.axes import Sample, moves
 from pullback.core.calculus import linear, rule
 from pullback.core.composition import numbers
 from pullback.core.convert import as_array
-from pullback.core.hooks import observable
 from pullback.core.lowering import call
-from pullback.core.op import method, op
+from pullback.core.op import method, observable, op
 from pullback.core.tape import as_tensor
 from pullback.core.tensor import Tensor, all_values, concrete, sizing, stripped
 from pullback.errors import ArgumentError, ShapeError

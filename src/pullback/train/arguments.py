@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import index
-from typing import Any
+from typing import SupportsIndex
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from pullback.errors import ArgumentError
 __all__ = ["as_whole_number", "check_count", "is_count"]
 
 
-def is_count(value: Any) -> bool:
+def is_count(value: object) -> bool:
     """Return whether a value is a positive whole number.
 
     >>> is_count(3), is_count(0), is_count(True)
@@ -21,13 +21,13 @@ def is_count(value: Any) -> bool:
     return not isinstance(value, bool) and isinstance(value, int | np.integer) and bool(value > 0)
 
 
-def check_count(what: str, argument: str, value: Any) -> None:
+def check_count(what: str, argument: str, value: object) -> None:
     """Raise an error unless an argument is a positive whole number."""
     if not is_count(value):
         raise ArgumentError(f"{what}: {argument} must be a positive whole number, got {value!r}.")
 
 
-def as_whole_number(what: str, argument: str, value: Any, least: int) -> int:
+def as_whole_number(what: str, argument: str, value: SupportsIndex, least: int) -> int:
     """Return an argument as an integer; raise an error unless it is a whole number of ``least`` or more.
 
     >>> as_whole_number("batch", "batch_size", np.int64(3), 1)

@@ -502,3 +502,10 @@ def test_model_of_two_inputs_is_built_for_both() -> None:
     model = Compared()
     close(model(SEQUENCE[:, 0], 2 * SEQUENCE[:, 0]), np.ones((3, 1)))
     assert list(model.named_variables()) == ["seen/kernel"]
+
+
+def test_sequential_build_keeps_input_shape() -> None:
+    model = pb.sequential([layers.dense(3), layers.dense(1)])
+    model.build([2])
+    assert model.shapes == ((2,),)
+    assert model.is_built()

@@ -11,8 +11,7 @@ from pullback.core.axes import moves
 from pullback.core.calculus import constant
 from pullback.core.composition import numbers
 from pullback.core.convert import as_number, check_real
-from pullback.core.hooks import observable
-from pullback.core.op import op
+from pullback.core.op import observable, op
 from pullback.core.tape import constant as tensor_of
 from pullback.core.tensor import Tensor, stripped
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError

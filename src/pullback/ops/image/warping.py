@@ -10,8 +10,7 @@ import numpy as np
 
 from pullback.core.composition import numbers, picked
 from pullback.core.convert import as_array, as_number
-from pullback.core.hooks import observable
-from pullback.core.op import of_rank
+from pullback.core.op import observable, of_rank
 from pullback.core.tensor import Tensor, all_values, may_be, stripped
 from pullback.errors import ArgumentError, ShapeError
 

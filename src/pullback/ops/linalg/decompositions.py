@@ -13,8 +13,7 @@ import numpy as np
 from pullback.core.axes import Shape
 from pullback.core.calculus import rule
 from pullback.core.composition import numbers
-from pullback.core.hooks import observable
-from pullback.core.op import op
+from pullback.core.op import observable, op
 from pullback.core.tensor import all_values, stripped, unfollowed
 from pullback.errors import ArgumentError, MatrixError, ShapeError
 from pullback.numerics.adjoints import H, T

@@ -12,8 +12,7 @@ import numpy as np
 
 from pullback.core.calculus import rule
 from pullback.core.composition import numbers
-from pullback.core.hooks import observable
-from pullback.core.op import op
+from pullback.core.op import observable, op
 from pullback.errors import ShapeError
 from pullback.numerics.adjoints import H
 from pullback.ops.linalg.pieces import (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.composition import numbers, own_words
-from pullback.core.hooks import observable
+from pullback.core.op import observable
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops.linalg.pieces import same_square
 from pullback.ops.linalg.solving import inv

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ from pullback.train.data.stages import (
     Stage,
     Take,
 )
+from pullback.typing import DType, Tree
 
 __all__ = ["Dataset"]
 
@@ -68,7 +70,7 @@ class Dataset:
     # ---- sources
 
     @classmethod
-    def from_arrays(cls, arrays: Any) -> Dataset:
+    def from_arrays(cls, arrays: Tree) -> Dataset:
         """Return a dataset of the rows of an array, or of a tree of arrays: an element is one row of each.
 
         The arrays are not copied: one may be a ``np.memmap`` of a file larger than memory.
@@ -99,11 +101,11 @@ class Dataset:
     @classmethod
     def from_csv(
         cls,
-        path: Any,
-        columns: Any = None,
-        label: Any = None,
-        dtypes: Any = None,
-        names: Any = None,
+        path: str | os.PathLike[str],
+        columns: Iterable[str] | None = None,
+        label: str | Iterable[str] | None = None,
+        dtypes: DType | Mapping[str, DType] | None = None,
+        names: Iterable[str] | None = None,
         delimiter: str = ",",
     ) -> Dataset:
         """Return a dataset of the rows of a CSV file: dicts by column; with ``label``, pairs of a dict and the label.
@@ -123,7 +125,12 @@ class Dataset:
         return cls(open_csv(path, columns, label, dtypes, names, delimiter, get_default_dtype()))
 
     @classmethod
-    def from_parquet(cls, path: Any, columns: Any = None, label: Any = None) -> Dataset:
+    def from_parquet(
+        cls,
+        path: str | os.PathLike[str],
+        columns: Iterable[str] | None = None,
+        label: str | Iterable[str] | None = None,
+    ) -> Dataset:
         """Return a dataset of the rows of a Parquet file, like ``from_csv``, with the file's dtypes.  Needs pyarrow.
 
         >>> import pathlib, tempfile
@@ -253,7 +260,7 @@ class Dataset:
             made["length"] = n
         return made | {f"seed_{i}": seed for i, seed in enumerate(self._stage.seeds())}
 
-    def resume(self, state: Any) -> Dataset:
+    def resume(self, state: Mapping[str, int]) -> Dataset:
         """Continue where ``state`` was taken: the next reader gives the rest of that epoch.  Returns the dataset.
 
         Shuffles use the state's seeds.  Arrays and Parquet files skip to the position; generators are run up to it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -16,12 +16,14 @@ from pullback.core.convert import as_dtype
 from pullback.core.tree import mapped
 from pullback.errors import ArgumentError, DataError, MissingPackageError
 from pullback.train.data.stages import Stage, flatten, regroup
+from pullback.typing import DType
 
+Label = str | Iterable[str] | None  # the column, or columns, that are labels
 BLOCK_ROWS = 256  # read at once where elements are read one by one
 BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
-def choose_columns(what: str, file_columns: list[str], columns: Any, labels: list[str]) -> list[str]:
+def choose_columns(what: str, file_columns: list[str], columns: Iterable[str] | None, labels: list[str]) -> list[str]:
     """Return the columns to read; all but the labels if none are named."""
     if twice := sorted({name for name in file_columns if file_columns.count(name) > 1}):
         raise DataError(f"{what}: the column names must differ, but {twice} come more than once. Give names=[...].")
@@ -31,7 +33,7 @@ def choose_columns(what: str, file_columns: list[str], columns: Any, labels: lis
     return wanted
 
 
-def pair_with_label(columns: dict[str, Any], names: list[str], label: Any) -> Any:
+def pair_with_label(columns: dict[str, Any], names: list[str], label: Label) -> Any:
     """Return a block as users get it: a dict of columns, in a pair with the label if there is one."""
     features = {name: columns[name] for name in names}
     if label is None:
@@ -39,7 +41,7 @@ def pair_with_label(columns: dict[str, Any], names: list[str], label: Any) -> An
     return features, columns[label] if isinstance(label, str) else {name: columns[name] for name in label}
 
 
-def list_labels(label: Any) -> list[str]:
+def list_labels(label: Label) -> list[str]:
     """Return the names of the columns that are labels."""
     return [] if label is None else [label] if isinstance(label, str) else list(label)
 
@@ -50,7 +52,7 @@ class FileSource(Stage):
 
     path: str
     columns: list[str]
-    label: Any
+    label: Label
 
     def __repr__(self) -> str:
         return os.path.basename(self.path)
@@ -121,7 +123,15 @@ def _is_readable(cell: str, dtype: np.dtype[Any]) -> bool:
         return False
 
 
-def open_csv(path: Any, columns: Any, label: Any, dtypes: Any, names: Any, delimiter: str, default: Any) -> CsvSource:
+def open_csv(
+    path: str | os.PathLike[str],
+    columns: Iterable[str] | None,
+    label: Label,
+    dtypes: DType | Mapping[str, DType] | None,
+    names: Iterable[str] | None,
+    delimiter: str,
+    default: np.dtype[Any],
+) -> CsvSource:
     """Return the rows of a CSV file; only its first line is read now."""
     path = os.fspath(path)
     with open(path, newline="", encoding="utf-8-sig") as file:
@@ -197,7 +207,7 @@ class ParquetSource(FileSource):
         return made
 
 
-def open_parquet(path: Any, columns: Any, label: Any) -> ParquetSource:
+def open_parquet(path: str | os.PathLike[str], columns: Iterable[str] | None, label: Label) -> ParquetSource:
     """Return the rows of a Parquet file; only its metadata is read now."""
     path = os.fspath(path)
     parquet = _import_parquet()

@@ -16,6 +16,7 @@ import numpy as np
 from pullback.core.convert import as_array
 from pullback.core.tree import mapped, replaced
 from pullback.errors import ArgumentError, DataError, ShapeError
+from pullback.typing import Array, TensorLike, Tree
 
 ENDLESS = 2**32  # epochs that an endless repetition reserves; it never gets through them
 NUMBERS = {bool, int, float}
@@ -96,7 +97,7 @@ class DerivedStage(Stage):
 class ArraySource(Stage):
     """A tree of arrays of equal length; an element is one row of each."""
 
-    def __init__(self, tree: Any) -> None:
+    def __init__(self, tree: Tree) -> None:
         object.__setattr__(self, "tree", mapped(self._as_rows, tree, whole=is_plain_list))
         lengths = {len(x) for x in flatten(self.tree)}
         if not lengths:
@@ -110,7 +111,7 @@ class ArraySource(Stage):
     size: int
 
     @staticmethod
-    def _as_rows(x: Any) -> Any:
+    def _as_rows(x: TensorLike) -> Array:
         made = as_leaf_array(x, "from_arrays")
         if not made.ndim:
             raise ShapeError(f"from_arrays: expected arrays with rows, got a single number: {x!r}.")
@@ -127,7 +128,7 @@ class ArraySource(Stage):
     def _at(self, i: int) -> Any:
         return mapped(lambda x: x[i], self.tree)
 
-    def _block(self, indices: Any) -> Any:
+    def _block(self, indices: range | Array) -> Any:
         if isinstance(indices, range):  # in order: views, no copies
             return mapped(lambda x: x[indices.start : indices.stop], self.tree)
         return mapped(lambda x: x.take(indices, axis=0), self.tree)
@@ -409,23 +410,23 @@ def _prefetch(begin: Callable[[], Iterator[Any]], size: int) -> Iterator[Any]:
 # ---- trees of elements
 
 
-def is_plain_list(tree: Any) -> bool:
+def is_plain_list(tree: object) -> bool:
     """Return whether a part of an element is a nested list of Python numbers, which counts as one array."""
     return type(tree) is list and bool(tree) and all(type(x) in NUMBERS or is_plain_list(x) for x in tree)
 
 
-def flatten(tree: Any) -> list[Any]:
+def flatten(tree: Tree) -> list[Any]:
     """Return the leaves of a tree; a list of numbers is one leaf."""
     found: list[Any] = []
     mapped(found.append, tree, whole=is_plain_list)
     return found
 
 
-def as_leaf_array(x: Any, what: str) -> Any:
+def as_leaf_array(x: TensorLike, what: str) -> Array:
     """Return a leaf as an array: Python floats get the default dtype, integers and bools keep theirs."""
     if isinstance(x, str):
         return np.asarray(x)
-    made = as_array(x, what=what)
+    made: Array = as_array(x, what=what)
     if type(x) in NUMBERS or type(x) is list:
         its_own = np.asarray(x)
         return its_own if its_own.dtype.kind in "iub" else made

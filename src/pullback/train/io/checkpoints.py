@@ -11,7 +11,7 @@ import numpy as np
 
 from pullback.core.variable import Variable, by_name
 from pullback.errors import CheckpointError, DataError
-from pullback.train.io.saving import assign_all, load, save
+from pullback.train.io.saving import StrPath, assign_all, load, save
 from pullback.train.io.structure import describe, rebuild
 from pullback.train.optim import optimizers, schedules
 from pullback.train.optim.step import Optimizer
@@ -21,8 +21,6 @@ __all__ = [
     "OptimizerCopy", "StoredModel", "TrainingSettings", "copy_optimizer", "read_checkpoint", "read_model",
     "restore_optimizer", "write_checkpoint", "write_model",
 ]  # fmt: skip
-
-Path = str | os.PathLike[str]
 
 
 class StoredModel(Protocol):
@@ -65,7 +63,7 @@ class OptimizerCopy(NamedTuple):
 
 
 def write_model(
-    path: Path, model: StoredModel, optimizer: Optimizer | None, names: tuple[list[str], list[str]] | None
+    path: StrPath, model: StoredModel, optimizer: Optimizer | None, names: tuple[list[str], list[str]] | None
 ) -> None:
     """Write everything that ``read_model`` needs; ``names`` are those of losses and metrics, if all have one."""
     content = {"model": json.dumps(describe(model, model.name)), **_collect_values(model, optimizer)}
@@ -75,7 +73,7 @@ def write_model(
 
 
 def write_checkpoint(
-    path: Path,
+    path: StrPath,
     model: StoredModel,
     optimizer: Optimizer | None,
     training: Mapping[str, Any] | None,
@@ -125,7 +123,7 @@ def _variable_name(key: str) -> str:
 # ---- read
 
 
-def read_checkpoint(path: Path, model: StoredModel, optimizer: Optimizer | None) -> tuple[Any, Any]:
+def read_checkpoint(path: StrPath, model: StoredModel, optimizer: Optimizer | None) -> tuple[Any, Any]:
     """Load a file into the model and its optimizer; return the position in training and the callbacks' state."""
     found = _load_values(path, model.name)
     where = os.path.basename(os.fspath(path))
@@ -144,7 +142,7 @@ def read_checkpoint(path: Path, model: StoredModel, optimizer: Optimizer | None)
     return (json.loads(found["training"]) if "training" in found else None), found.get("callbacks")
 
 
-def read_model(path: Path) -> tuple[Any, TrainingSettings | None]:
+def read_model(path: StrPath) -> tuple[Any, TrainingSettings | None]:
     """Return the model that ``write_model`` wrote, and what it was compiled with if the file has that."""
     found = _load_values(path, "load_model")
     where = os.path.basename(os.fspath(path))
@@ -165,7 +163,7 @@ def read_model(path: Path) -> tuple[Any, TrainingSettings | None]:
     return model, TrainingSettings(optimizer, training["loss"], training["metrics"])
 
 
-def _load_values(path: Path, what: str) -> dict[str, Any]:
+def _load_values(path: StrPath, what: str) -> dict[str, Any]:
     found = load(path)
     if not isinstance(found, dict) or not isinstance(found.get("weights"), dict):
         raise CheckpointError(

@@ -10,7 +10,7 @@ import os
 import secrets
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from glob import escape
 from pathlib import Path
@@ -25,9 +25,11 @@ from pullback.core.tree import branches, mapped
 from pullback.core.variable import Variable, by_name
 from pullback.errors import ArgumentError, CheckpointError, DataError, MissingPackageError
 from pullback.train.data.stages import is_plain_list
+from pullback.typing import Array, TensorLike, Tree
 
 __all__ = ["load", "load_weights", "save"]
 
+StrPath = str | os.PathLike[str]
 FORMAT = 1
 HEADER = "pullback"  # the key of our JSON in the header of the file
 SCALARS = (bool, int, float, str)  # written into the JSON itself; NumPy scalars are written as arrays
@@ -53,7 +55,7 @@ def _import_safetensors() -> Any:
 # ---- save
 
 
-def save(path: Any, tree: Any) -> None:
+def save(path: StrPath, tree: Tree) -> None:
     """Write variables, or a tree of variables, arrays and numbers, to a safetensors file.
 
     Variables alone, or in a list, are stored by their names, everything else by its path in the tree, as in
@@ -77,12 +79,13 @@ def save(path: Any, tree: Any) -> None:
     _write_atomically(Path(os.fspath(path)), content)
 
 
-def _as_tree(what: str, tree: Any) -> Any:
+def _as_tree(what: str, tree: Tree) -> Tree:
     """Return the tree to store: of a model its variables, of variables alone or in a list a dict by name."""
-    if branches(tree) is None and callable(getattr(tree, "named_variables", None)):
-        return tree.named_variables()
-    if branches(tree) is None and isinstance(getattr(tree, "variables", None), list | tuple):
-        return _as_tree(what, list(tree.variables))
+    named, variables = getattr(tree, "named_variables", None), getattr(tree, "variables", None)
+    if branches(tree) is None and callable(named):
+        return named()
+    if branches(tree) is None and isinstance(variables, list | tuple):
+        return _as_tree(what, list(variables))
     if isinstance(tree, Variable):
         tree = [tree]
     if isinstance(tree, list | tuple) and tree and all(isinstance(v, Variable) for v in tree):
@@ -90,7 +93,7 @@ def _as_tree(what: str, tree: Any) -> Any:
     return tree
 
 
-def _branches(tree: Any) -> list[tuple[Any, Any]] | None:
+def _branches(tree: Tree) -> list[tuple[Any, Any]] | None:
     """Return the children of a node with their keys; None for a leaf."""
     parts = None if is_plain_list(tree) else branches(tree)
     if parts is None:
@@ -102,7 +105,7 @@ def _branches(tree: Any) -> list[tuple[Any, Any]] | None:
     return list(zip(names, parts[0], strict=True)) if names else list(enumerate(parts[0]))
 
 
-def _describe(tree: Any, where: str, tensors: dict[str, Any]) -> Any:
+def _describe(tree: Tree, where: str, tensors: dict[str, Any]) -> Any:
     """Return the structure of a tree as JSON data; its arrays are added to ``tensors``."""
     if tree is None:
         return None
@@ -122,7 +125,7 @@ def _describe(tree: Any, where: str, tensors: dict[str, Any]) -> Any:
     return {"dict": below}
 
 
-def _as_storable(x: Any, name: str) -> Any:
+def _as_storable(x: Any, name: str) -> Array:
     made = as_array(x, what=f"save: {name!r}")
     if made.dtype.name not in DTYPES:
         raise DataError(f"save: {name!r} has dtype {made.dtype}, which safetensors does not hold. Cast it first.")
@@ -156,7 +159,7 @@ def _write_atomically(path: Path, content: bytes) -> None:
 # ---- load
 
 
-def load(path: Any, into: Any = None, names: Mapping[str, str] | None = None) -> Any:
+def load(path: StrPath, into: Tree = None, names: Mapping[str, str] | None = None) -> Any:
     """Read what ``save`` wrote, or any safetensors file; with ``into``, load it into those variables or that tree.
 
     Every name, shape and dtype of ``into`` must match, or nothing is assigned and the error lists the differences.
@@ -182,7 +185,11 @@ def load(path: Any, into: Any = None, names: Mapping[str, str] | None = None) ->
     return assign_all(f"load: {where}", _rename("load", found, names), into, casts=False)
 
 
-def load_weights(into: Any, weights: Any, names: Any = None) -> Any:
+def load_weights(
+    into: Tree,
+    weights: Sequence[Any] | Mapping[str, Any],
+    names: Sequence[str] | Mapping[str, str] | None = None,
+) -> Tree:
     """Load a list of weights, as Keras's ``get_weights()`` returns, or a dict by name, into variables or a tree.
 
     ``names`` are their names in ``into``: for a list one name each, for a dict a map of its names; without it a list
@@ -217,7 +224,7 @@ def load_weights(into: Any, weights: Any, names: Any = None) -> Any:
     return assign_all("load_weights", found, into, casts=True)
 
 
-def _read(path: Any) -> tuple[dict[str, Any], Any]:
+def _read(path: StrPath) -> tuple[dict[str, Any], Any]:
     """Return the arrays of a file by name, and the structure if ``save`` wrote it."""
     safetensors, where = _import_safetensors(), os.path.basename(os.fspath(path))
     if not os.path.isfile(path):
@@ -240,7 +247,7 @@ def _read(path: Any) -> tuple[dict[str, Any], Any]:
     return tensors, None if metadata is None else metadata["tree"]
 
 
-def _rebuild(structure: Any, tensors: dict[str, Any], where: str) -> Any:
+def _rebuild(structure: Any, tensors: dict[str, Any], where: str) -> Tree:
     """Return the tree that the JSON describes.  Named tuples and dataclasses were written as dicts."""
     if structure is None:
         return None
@@ -255,7 +262,7 @@ def _rebuild(structure: Any, tensors: dict[str, Any], where: str) -> Any:
     return tuple(made) if kind == "tuple" else made
 
 
-def _iterate_leaves(tree: Any, where: str = "") -> Iterator[tuple[str, Any]]:
+def _iterate_leaves(tree: Tree, where: str = "") -> Iterator[tuple[str, Any]]:
     """Iterate over the leaves with their names in a file."""
     if tree is None:
         return
@@ -267,7 +274,7 @@ def _iterate_leaves(tree: Any, where: str = "") -> Iterator[tuple[str, Any]]:
         yield from _iterate_leaves(child, f"{where}/{key}" if where else str(key))
 
 
-def _collect_leaves(what: str, tree: Any) -> dict[str, Any]:
+def _collect_leaves(what: str, tree: Tree) -> dict[str, Any]:
     """Return the leaves by their names; raise an error if two are the same."""
     places: dict[str, Any] = {}
     for name, leaf in _iterate_leaves(tree):
@@ -277,7 +284,7 @@ def _collect_leaves(what: str, tree: Any) -> dict[str, Any]:
     return places
 
 
-def _rename(what: str, found: dict[str, Any], names: Any) -> dict[str, Any]:
+def _rename(what: str, found: dict[str, Any], names: object) -> dict[str, Any]:
     if names is None:
         return found
     if not isinstance(names, Mapping):
@@ -293,7 +300,7 @@ def _rename(what: str, found: dict[str, Any], names: Any) -> dict[str, Any]:
 # ---- assign
 
 
-def assign_all(what: str, found: dict[str, Any], into: Any, casts: bool) -> Any:
+def assign_all(what: str, found: dict[str, Any], into: Tree, casts: bool) -> Tree:
     """Assign variables and replace arrays, after checking that all names, shapes and dtypes match."""
     tree = _as_tree(what, into)
     places = _collect_leaves(what, tree)
@@ -322,7 +329,7 @@ def _find_mismatch(place: Any, x: Any, casts: bool) -> str:
     return "" if fits else f"dtype {x.dtype}, expected {wanted.dtype}"
 
 
-def _describe_value(x: Any) -> str:
+def _describe_value(x: TensorLike) -> str:
     return type(x).__name__ if type(x) in SCALARS else f"an array of shape {np.shape(x)}"
 
 

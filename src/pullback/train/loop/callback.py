@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pullback.core.suggestions import did_you_mean, snake_case
 from pullback.errors import ArgumentError
+from pullback.train.loop.model import TrainableModel
 
-__all__ = ["Callback", "CallbackList", "LambdaCallback", "Logs"]
+__all__ = ["Callback", "CallbackLike", "CallbackList", "LambdaCallback", "Logs"]
 
 Logs = dict[str, float]
 HOOKS = ("on_train_begin", "on_epoch_begin", "on_batch_begin", "on_batch_end", "on_epoch_end", "on_train_end")
@@ -89,6 +90,9 @@ class LambdaCallback(Callback):
             setattr(self, name, function)
 
 
+CallbackLike = Callback | Mapping[str, Callable[..., Any]] | Sequence[Any] | None  # one, a dict of hooks, or a list
+
+
 class CallbackList:
     """All callbacks of a ``fit``: each hook calls that hook of every callback.
 
@@ -101,8 +105,8 @@ class CallbackList:
     False
     """
 
-    def __init__(self, given: Any, model: Any) -> None:
-        listed = given if isinstance(given, list | tuple) else [] if given is None else [given]
+    def __init__(self, given: CallbackLike, model: TrainableModel | None) -> None:
+        listed: Sequence[Any] = given if isinstance(given, list | tuple) else [] if given is None else [given]
         self.callbacks = sorted((_as_callback(callback) for callback in listed), key=lambda callback: callback.last)
         for callback in self.callbacks:
             callback.model, callback.stopped = model, None
@@ -162,7 +166,7 @@ class CallbackList:
         return named
 
 
-def _as_callback(given: Any) -> Callback:
+def _as_callback(given: Callback | Mapping[str, Callable[..., Any]]) -> Callback:
     if isinstance(given, Callback):
         return given
     if isinstance(given, Mapping):

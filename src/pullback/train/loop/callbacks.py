@@ -150,7 +150,7 @@ class ModelCheckpoint(MonitorCallback):
 
     def __init__(
         self,
-        path: Any,
+        path: str | os.PathLike[str],
         monitor: str = "val_loss",
         save_best_only: bool = False,
         mode: str = "auto",
@@ -219,7 +219,7 @@ class CsvLogger(StatefulCallback):
     initial_state: ClassVar[Mapping[str, Any]] = {"rows": 0}
     rows: int
 
-    def __init__(self, path: Any, separator: str = ",", append: bool = False) -> None:
+    def __init__(self, path: str | os.PathLike[str], separator: str = ",", append: bool = False) -> None:
         super().__init__()
         self.path, self.separator, self.append = os.fspath(path), separator, append
         self._file: CsvFile | None = None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Mapping
-from typing import Any
 
 from pullback.errors import DataError
 
@@ -40,7 +39,7 @@ class CsvFile:
             )
         return [row for i, row in enumerate(rows) if i == 0 or before is None or int(row[0]) < before]
 
-    def write(self, row: Mapping[str, Any]) -> None:
+    def write(self, row: Mapping[str, float]) -> None:
         """Write one more row."""
         if missing := [name for name in self.names if name not in row]:
             raise DataError(f"callbacks.csv_logger: there is no {', '.join(map(repr, missing))} in this epoch's logs.")

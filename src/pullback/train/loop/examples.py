@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -11,15 +11,16 @@ from pullback.core.convert import as_array, as_number, get_default_dtype
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, DataError, ShapeError
 from pullback.train.loop.model import TrainableModel
-from pullback.typing import Array, Shape
+from pullback.typing import Array, Shape, TensorLike
 
-__all__ = ["Arrays", "Examples", "as_examples", "as_pair", "split_examples"]
+__all__ = ["Arrays", "DataLike", "Examples", "as_examples", "as_pair", "split_examples"]
 
 Arrays = tuple[Array, ...]
 Examples = tuple[Arrays, Arrays]  # inputs and targets
+DataLike: TypeAlias = "TensorLike | Sequence[TensorLike]"  # an array, or one for each input or output
 
 
-def as_examples(model: TrainableModel, x: Any, y: Any) -> Examples:
+def as_examples(model: TrainableModel, x: DataLike, y: DataLike | None) -> Examples:
     """Return inputs and targets as tuples of arrays; floats get the dtype of the model."""
     dtype = next((v.dtype for v in model.variables if v.dtype.kind == "f"), get_default_dtype())
     inputs = _as_sequence(x)
@@ -40,7 +41,7 @@ def as_examples(model: TrainableModel, x: Any, y: Any) -> Examples:
     return xs, ys
 
 
-def as_pair(given: Any, what: str) -> tuple[Any, Any]:
+def as_pair(given: object, what: str) -> tuple[Any, Any]:
     """Return inputs and targets of a pair, or of TensorFlow.js's dict ``{"xs": …, "ys": …}``."""
     if isinstance(given, dict) and given.keys() == {"xs", "ys"}:
         return given["xs"], given["ys"]
@@ -62,14 +63,14 @@ def split_examples(examples: Examples, share: float, name: str) -> tuple[Example
     return first, (tuple(a[at:] for a in xs), tuple(a[at:] for a in ys))
 
 
-def _as_sequence(given: Any) -> Sequence[Any]:
+def _as_sequence(given: DataLike) -> Sequence[Any]:
     """Return the arrays of a tuple, or of a list of arrays; anything else is one array."""
     if isinstance(given, tuple) or (isinstance(given, list) and given and isinstance(given[0], np.ndarray | Tensor)):
         return given
     return [given]
 
 
-def _as_array(x: Any, dtype: np.dtype[Any], what: str) -> Array:
+def _as_array(x: TensorLike, dtype: np.dtype[Any], what: str) -> Array:
     array = np.asarray(as_array(x, what=what))
     if not array.ndim:
         raise ShapeError(f"{what}: expected an array of examples, got one number.")

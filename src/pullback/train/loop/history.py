@@ -30,7 +30,7 @@ class History:
     seconds: float = 0.0
     stopped: str | None = None  # why training was stopped before the last epoch, if it was
 
-    def add(self, epoch: int, logs: Mapping[str, Any]) -> None:
+    def add(self, epoch: int, logs: Mapping[str, float]) -> None:
         """Add the numbers of one more epoch; a name without a number in some epoch is NaN there."""
         for name in logs:
             self.history.setdefault(name, [float("nan")] * len(self.epochs))

@@ -16,6 +16,7 @@ from pullback.core.convert import get_default_dtype
 from pullback.core.tensor import all_values, stripped
 from pullback.errors import DataError, ShapeError
 from pullback.ops import activations, losses, sorting
+from pullback.typing import TensorLike
 
 __all__ = [
     "binary_accuracy", "binary_crossentropy", "categorical_accuracy", "categorical_crossentropy", "categorical_hinge",
@@ -27,13 +28,12 @@ __all__ = [
 ]  # fmt: skip
 
 EPSILON = 1e-7  # Keras's: keeps logarithms finite
-Shape = tuple[int, ...]
 
 
 # ---- arguments
 
 
-def _match_predictions(name: str, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+def _match_predictions(name: str, y_true: TensorLike, y_pred: TensorLike) -> tuple[Any, Any]:
     """Return labels and predictions in the shape and dtype of the predictions."""
     y, p = numbers(name, "y_true", y_true), numbers(name, "y_pred", y_pred)
     if p.dtype.kind != "f":
@@ -60,7 +60,7 @@ def _is_sparse(y: Any, p: Any) -> bool:
     return len(p.shape) > 0 and y.shape in (p.shape[:-1], (*p.shape[:-1], 1)) and y.shape != p.shape
 
 
-def _match_classes(name: str, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+def _match_classes(name: str, y_true: TensorLike, y_pred: TensorLike) -> tuple[Any, Any]:
     """Return class numbers as integers, one for each example, and the predictions."""
     y, p = stripped(numbers(name, "y_true", y_true)), numbers(name, "y_pred", y_pred)
     if not p.shape or y.shape not in (p.shape[:-1], (*p.shape[:-1], 1)):
@@ -120,7 +120,7 @@ def _select_class(x: Any, labels: Any) -> Any:
 # ---- numbers
 
 
-def mean_squared_error(y_true: Any, y_pred: Any) -> Any:
+def mean_squared_error(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """The mean of ``(y_pred - y_true) ** 2``.
 
     >>> pb.metrics.mean_squared_error(np.array([[0.0, 2.0], [1.0, 1.0]]), np.array([[1.0, 2.0], [1.0, 3.0]]))
@@ -130,7 +130,7 @@ def mean_squared_error(y_true: Any, y_pred: Any) -> Any:
     return _mean_last_axis(np.square(p - y))
 
 
-def mean_absolute_error(y_true: Any, y_pred: Any) -> Any:
+def mean_absolute_error(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """The mean of ``abs(y_pred - y_true)``.
 
     >>> pb.metrics.mean_absolute_error(np.array([[0.0, 2.0], [1.0, 1.0]]), np.array([[1.0, 2.0], [1.0, 3.0]]))
@@ -140,7 +140,7 @@ def mean_absolute_error(y_true: Any, y_pred: Any) -> Any:
     return _mean_last_axis(np.abs(p - y))
 
 
-def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> Any:
+def mean_absolute_percentage_error(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """The mean of ``abs(y_true - y_pred) / abs(y_true)``, in percent.
 
     >>> pb.metrics.mean_absolute_percentage_error(np.array([[10.0, 20.0]]), np.array([[11.0, 24.0]]))
@@ -150,7 +150,7 @@ def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> Any:
     return _mean_last_axis(np.abs((y - p) / np.maximum(np.abs(y), EPSILON))) * 100.0
 
 
-def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Any:
+def mean_squared_logarithmic_error(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """The mean of ``(log(1 + y_pred) - log(1 + y_true)) ** 2``; what is below 0 counts as 0.
 
     >>> pb.metrics.mean_squared_logarithmic_error(np.array([[0.0]]), np.array([[np.e - 1]])).round(6)
@@ -160,7 +160,7 @@ def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Any:
     return _mean_last_axis(np.square(np.log1p(np.maximum(p, EPSILON)) - np.log1p(np.maximum(y, EPSILON))))
 
 
-def huber_loss(y_true: Any, y_pred: Any) -> Any:
+def huber_loss(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """The mean Huber loss: half the square of differences up to 1, linear beyond.
 
     >>> pb.metrics.huber_loss(np.array([[0.0, 0.0]]), np.array([[1.0, 3.0]]))
@@ -170,7 +170,7 @@ def huber_loss(y_true: Any, y_pred: Any) -> Any:
     return _mean_last_axis(losses.huber_loss(y, p, reduction=losses.Reduction.NONE))
 
 
-def logcosh(y_true: Any, y_pred: Any) -> Any:
+def logcosh(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """The mean of ``log(cosh(y_pred - y_true))``.
 
     >>> pb.metrics.logcosh(np.array([[0.0]]), np.array([[1.0]]))
@@ -181,7 +181,7 @@ def logcosh(y_true: Any, y_pred: Any) -> Any:
     return _mean_last_axis(x + activations.softplus(x * -2.0) - math.log(2.0))
 
 
-def poisson(y_true: Any, y_pred: Any) -> Any:
+def poisson(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """The mean of ``y_pred - y_true * log(y_pred)``: the Poisson log-likelihood of counts, up to a constant.
 
     >>> pb.metrics.poisson(np.array([[1.0]]), np.array([[1.0]])).round(6)
@@ -191,7 +191,7 @@ def poisson(y_true: Any, y_pred: Any) -> Any:
     return _mean_last_axis(p - y * np.log(p + EPSILON))
 
 
-def cosine_proximity(y_true: Any, y_pred: Any) -> Any:
+def cosine_proximity(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """The negative cosine of the angle between both.
 
     >>> pb.metrics.cosine_proximity(np.array([[3.0, 4.0]]), np.array([[6.0, 8.0]]))
@@ -205,7 +205,7 @@ def _normalize(x: Any) -> Any:
     return x / np.sqrt(np.maximum(np.sum(np.square(x), axis=-1, keepdims=True), EPSILON))
 
 
-def r2_score(y_true: Any, y_pred: Any) -> Any:
+def r2_score(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """The coefficient of determination: the share of the variance of ``y_true`` that is predicted, for all examples.
 
     >>> pb.metrics.r2_score(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 4.0]))
@@ -219,7 +219,7 @@ def r2_score(y_true: Any, y_pred: Any) -> Any:
 # ---- margins
 
 
-def hinge(y_true: Any, y_pred: Any) -> Any:
+def hinge(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """The mean of ``max(1 - y_true * y_pred, 0)``; labels are -1 and 1, or 0 and 1.
 
     >>> pb.metrics.hinge(np.array([[-1.0, 1.0]]), np.array([[0.5, 2.0]]))
@@ -228,7 +228,7 @@ def hinge(y_true: Any, y_pred: Any) -> Any:
     return _mean_last_axis(_compute_hinge("hinge", y_true, y_pred))
 
 
-def squared_hinge(y_true: Any, y_pred: Any) -> Any:
+def squared_hinge(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """The mean of ``max(1 - y_true * y_pred, 0) ** 2``; labels are -1 and 1, or 0 and 1.
 
     >>> pb.metrics.squared_hinge(np.array([[-1.0, 1.0]]), np.array([[0.5, 2.0]]))
@@ -237,13 +237,13 @@ def squared_hinge(y_true: Any, y_pred: Any) -> Any:
     return _mean_last_axis(np.square(_compute_hinge("squared_hinge", y_true, y_pred)))
 
 
-def _compute_hinge(name: str, y_true: Any, y_pred: Any) -> Any:
+def _compute_hinge(name: str, y_true: TensorLike, y_pred: TensorLike) -> Any:
     y, p = _match_predictions(name, y_true, y_pred)
     y = np.where(np.all((y == 0) | (y == 1)), y * 2.0 - 1.0, y)  # Keras takes labels 0 and 1 as well
     return np.maximum(1.0 - y * p, 0.0)
 
 
-def categorical_hinge(y_true: Any, y_pred: Any) -> Any:
+def categorical_hinge(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """``max(1 + (highest wrong class) - (right class), 0)``; labels are one-hot.
 
     >>> pb.metrics.categorical_hinge(np.array([[0.0, 1.0, 0.0]]), np.array([[0.3, 0.9, 0.1]]))
@@ -256,7 +256,7 @@ def categorical_hinge(y_true: Any, y_pred: Any) -> Any:
 # ---- probabilities
 
 
-def binary_crossentropy(y_true: Any, y_pred: Any) -> Any:
+def binary_crossentropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """The mean cross entropy of probabilities, each element being an independent yes or no.
 
     >>> pb.metrics.binary_crossentropy(np.array([[1.0], [0.0]]), np.array([[0.5], [0.0]])).round(6)
@@ -267,7 +267,7 @@ def binary_crossentropy(y_true: Any, y_pred: Any) -> Any:
     return -_mean_last_axis(y * np.log(p) + (1.0 - y) * np.log(1.0 - p))
 
 
-def categorical_crossentropy(y_true: Any, y_pred: Any) -> Any:
+def categorical_crossentropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """The cross entropy of the probabilities of classes, labels being one-hot.
 
     >>> pb.metrics.categorical_crossentropy(np.array([[0.0, 1.0]]), np.array([[0.5, 0.5]]))
@@ -278,7 +278,7 @@ def categorical_crossentropy(y_true: Any, y_pred: Any) -> Any:
     return -np.sum(y * np.log(np.clip(p, EPSILON, 1.0 - EPSILON)), axis=-1)
 
 
-def sparse_categorical_crossentropy(y_true: Any, y_pred: Any) -> Any:
+def sparse_categorical_crossentropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """The cross entropy of the probabilities of classes, labels being numbers of classes.
 
     >>> pb.metrics.sparse_categorical_crossentropy(np.array([1]), np.array([[0.5, 0.5]]))
@@ -288,7 +288,7 @@ def sparse_categorical_crossentropy(y_true: Any, y_pred: Any) -> Any:
     return -np.log(np.clip(_select_class(p, y) / np.sum(p, axis=-1), EPSILON, 1.0 - EPSILON))
 
 
-def kullback_leibler_divergence(y_true: Any, y_pred: Any) -> Any:
+def kullback_leibler_divergence(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """The Kullback-Leibler divergence of ``y_pred`` from ``y_true``: the sum of ``y_true * log(y_true / y_pred)``.
 
     >>> pb.metrics.kullback_leibler_divergence(np.array([[0.0, 1.0]]), np.array([[0.5, 0.5]]))
@@ -301,7 +301,7 @@ def kullback_leibler_divergence(y_true: Any, y_pred: Any) -> Any:
 # ---- logits
 
 
-def sigmoid_cross_entropy(y_true: Any, y_pred: Any) -> Any:
+def sigmoid_cross_entropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """``binary_crossentropy`` of ``sigmoid(y_pred)``, without overflow.
 
     >>> pb.metrics.sigmoid_cross_entropy(np.array([[1.0]]), np.array([[-1000.0]]))
@@ -311,7 +311,7 @@ def sigmoid_cross_entropy(y_true: Any, y_pred: Any) -> Any:
     return _mean_last_axis(losses.sigmoid_cross_entropy_with_logits(y, p))
 
 
-def softmax_cross_entropy(y_true: Any, y_pred: Any) -> Any:
+def softmax_cross_entropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """``categorical_crossentropy`` of ``softmax(y_pred)``, without overflow.
 
     >>> pb.metrics.softmax_cross_entropy(np.array([[0.0, 1.0]]), np.array([[1000.0, 1000.0]]))
@@ -321,7 +321,7 @@ def softmax_cross_entropy(y_true: Any, y_pred: Any) -> Any:
     return losses.softmax_cross_entropy_with_logits(y, p)
 
 
-def sparse_softmax_cross_entropy(y_true: Any, y_pred: Any) -> Any:
+def sparse_softmax_cross_entropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """``sparse_categorical_crossentropy`` of ``softmax(y_pred)``, without overflow.
 
     >>> pb.metrics.sparse_softmax_cross_entropy(np.array([1]), np.array([[1000.0, 1000.0]]))
@@ -334,7 +334,7 @@ def sparse_softmax_cross_entropy(y_true: Any, y_pred: Any) -> Any:
 # ---- accuracy
 
 
-def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Any:
+def binary_accuracy(y_true: TensorLike, y_pred: TensorLike, threshold: float = 0.5) -> Any:
     """The share of elements that are on the right side of the threshold; labels are 0 and 1.
 
     >>> pb.metrics.binary_accuracy(np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([[0.9, 0.6], [0.7, 0.8]]))
@@ -344,7 +344,7 @@ def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Any:
     return _mean_last_axis((y == (p > threshold).astype(p.dtype)).astype(p.dtype))
 
 
-def categorical_accuracy(y_true: Any, y_pred: Any) -> Any:
+def categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """1 where the highest class is the right one, else 0; labels are one-hot.
 
     >>> pb.metrics.categorical_accuracy(np.array([[0.0, 1.0], [0.0, 1.0]]), np.array([[0.3, 0.7], [0.6, 0.4]]))
@@ -354,7 +354,7 @@ def categorical_accuracy(y_true: Any, y_pred: Any) -> Any:
     return (np.argmax(y, axis=-1) == np.argmax(p, axis=-1)).astype(p.dtype)
 
 
-def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Any:
+def sparse_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """1 where the highest class is the right one, else 0; labels are class numbers.
 
     >>> pb.metrics.sparse_categorical_accuracy(np.array([1, 1]), np.array([[0.3, 0.7], [0.6, 0.4]]))
@@ -364,7 +364,7 @@ def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Any:
     return (y == np.argmax(p, axis=-1)).astype(p.dtype)
 
 
-def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Any:
+def top_k_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike, k: int = 5) -> Any:
     """1 where the right class is among the ``k`` highest, else 0; labels are one-hot.
 
     >>> pb.metrics.top_k_categorical_accuracy(np.array([[0.0, 0.0, 1.0]]), np.array([[0.1, 0.6, 0.3]]), k=2)
@@ -374,7 +374,7 @@ def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Any:
     return _is_in_top_k(np.argmax(y, axis=-1), p, k)
 
 
-def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Any:
+def sparse_top_k_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike, k: int = 5) -> Any:
     """1 where the right class is among the ``k`` highest, else 0; labels are class numbers.
 
     >>> pb.metrics.sparse_top_k_categorical_accuracy(np.array([2]), np.array([[0.1, 0.6, 0.3]]), k=2)
@@ -388,7 +388,7 @@ def _is_in_top_k(labels: Any, p: Any, k: int) -> Any:
     return sorting.in_top_k(p, labels, min(k, p.shape[-1])).astype(p.dtype)
 
 
-def precision(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Any:
+def precision(y_true: TensorLike, y_pred: TensorLike, threshold: float = 0.5) -> Any:
     """True positives over predicted positives; one number for all examples, 0 if there are no predicted positives.
 
     ``fit`` and ``evaluate`` show its mean over batches, which differs from the precision over all examples.
@@ -399,7 +399,7 @@ def precision(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Any:
     return _compute_share("precision", y_true, y_pred, threshold, of_predicted=True)
 
 
-def recall(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Any:
+def recall(y_true: TensorLike, y_pred: TensorLike, threshold: float = 0.5) -> Any:
     """True positives over actual positives; one number for all examples, 0 if there are no actual positives.
 
     ``fit`` and ``evaluate`` show its mean over batches, which differs from the recall over all examples.
@@ -410,7 +410,7 @@ def recall(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Any:
     return _compute_share("recall", y_true, y_pred, threshold, of_predicted=False)
 
 
-def _compute_share(name: str, y_true: Any, y_pred: Any, threshold: float, of_predicted: bool) -> Any:
+def _compute_share(name: str, y_true: TensorLike, y_pred: TensorLike, threshold: float, of_predicted: bool) -> Any:
     y, p = _match_predictions(name, y_true, y_pred)
     found = (p > threshold).astype(p.dtype)
     true = (y == 1).astype(p.dtype)

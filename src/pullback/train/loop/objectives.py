@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -14,6 +14,7 @@ from pullback.core.tensor import all_values
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops import losses
 from pullback.train.loop import metrics
+from pullback.typing import Shape
 
 __all__ = ["Metric", "Loss", "check_labels", "find_loss", "find_metric", "find_metrics"]
 
@@ -22,7 +23,7 @@ Function = Callable[[Any, Any], Any]
 
 @dataclass(frozen=True)
 class Metric:
-    """A is_builtin function of labels and predictions; called with a batch, it returns the mean."""
+    """A named function of labels and predictions; called with a batch, it returns the mean."""
 
     name: str
     function: Function
@@ -56,6 +57,10 @@ class Loss:
 
     def __call__(self, y: Any, prediction: Any) -> Any:
         return _reduce_to_mean(self.name, self.function(y, prediction))
+
+
+LossLike = str | Function | Loss | Sequence[str | Function | Loss]
+MetricsLike = str | Function | Metric | Sequence[str | Function | Metric] | None
 
 
 def _reduce_to_mean(name: str, made: Any) -> Any:
@@ -113,7 +118,7 @@ METRICS: dict[str, Function] = {
 ACCURACIES = ("accuracy", "acc")
 
 
-def find_loss(given: Any, what: str = "compile: loss") -> Loss:
+def find_loss(given: str | Function | Loss, what: str = "compile: loss") -> Loss:
     """Return the loss of a name, TensorFlow.js's too, or of a function of ``y_true`` and ``y_pred``.
 
     >>> find_loss("sparseCategoricalCrossentropy").sparse
@@ -129,7 +134,7 @@ def find_loss(given: Any, what: str = "compile: loss") -> Loss:
     return Loss(_get_display_name(given, "loss"), partial(_call_user_function, given))
 
 
-def find_metric(given: Any, loss: Loss, what: str = "compile: metrics") -> Metric:
+def find_metric(given: str | Function | Metric, loss: Loss, what: str = "compile: metrics") -> Metric:
     """Return the metric of a name or a function; ``"accuracy"`` is the one that fits the loss.
 
     >>> accuracy = find_metric("accuracy", find_loss("sparse_softmax_cross_entropy"))
@@ -152,14 +157,15 @@ def find_metric(given: Any, loss: Loss, what: str = "compile: metrics") -> Metri
     return Metric(_get_display_name(given, "metric"), partial(_call_user_function, given))
 
 
-def find_metrics(given: Any, loss: Loss, what: str = "compile: metrics") -> list[Metric]:
+def find_metrics(given: MetricsLike, loss: Loss, what: str = "compile: metrics") -> list[Metric]:
     """Return the metrics of one name or function, or of a list, each with a name of its own.
 
     >>> [metric.name for metric in find_metrics(["acc", lambda y, p: p, lambda y, p: y], find_loss("mse"))]
     ['acc', 'metric', 'metric_2']
     """
     found: dict[str, Metric] = {}
-    for one in given if isinstance(given, list | tuple) else [] if given is None else [given]:
+    listed: Sequence[Any] = given if isinstance(given, list | tuple) else [] if given is None else [given]
+    for one in listed:
         metric = find_metric(one, loss, what)
         name, number = metric.name, 1
         while name in found or name == "loss":
@@ -169,7 +175,7 @@ def find_metrics(given: Any, loss: Loss, what: str = "compile: metrics") -> list
     return list(found.values())
 
 
-def check_labels(loss: Loss, y: Any, prediction_shape: Any) -> None:
+def check_labels(loss: Loss, y: Any, prediction_shape: Shape) -> None:
     """Raise an error for labels that are not class numbers, if the loss takes those: compiled steps do not check.
 
     >>> check_labels(find_loss("sparse_softmax_cross_entropy"), np.array([0, 3]), (None, 3))
@@ -184,7 +190,7 @@ def check_labels(loss: Loss, y: Any, prediction_shape: Any) -> None:
     metrics.check_range(loss.name, all_values(y), prediction_shape[-1])
 
 
-def _find_name(given: Any) -> str | None:
+def _find_name(given: object) -> str | None:
     """Return the library's name of a loss or metric; None for a user's function."""
     if isinstance(given, str):
         name = given.lower() if given.isupper() else snake_case(given)
@@ -195,14 +201,14 @@ def _find_name(given: Any) -> str | None:
     return next((name for name, one in {**METRICS, **THRESHOLDED}.items() if given is one), None)
 
 
-def _make_unknown_error(what: str, given: Any, known: list[str]) -> ArgumentError:
+def _make_unknown_error(what: str, given: object, known: list[str]) -> ArgumentError:
     return ArgumentError(
         f"{what}: expected a function of (y_true, y_pred), or one of {', '.join(known)}; got {given!r}."
         f"{did_you_mean(given, known)}"
     )
 
 
-def _get_display_name(given: Any, otherwise: str) -> str:
+def _get_display_name(given: object, otherwise: str) -> str:
     name = getattr(given, "__name__", None) or getattr(given, "name", None)
     return name if isinstance(name, str) and name != "<lambda>" else otherwise
 

@@ -27,10 +27,10 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         """Release the terminal, also after an error."""
 
-    def step(self, loss: Any, metrics: Mapping[str, Any]) -> None:
+    def step(self, loss: float, metrics: Mapping[str, float]) -> None:
         """Note a step; its numbers are only converted when they are drawn."""
 
-    def close(self, logs: Mapping[str, Any]) -> None:
+    def close(self, logs: Mapping[str, float]) -> None:
         """Show the results at the end of the epoch."""
 
 
@@ -41,11 +41,11 @@ class EpochLine(Progress):
         self.title, self.steps = title, 0
         self.began = self.last_step = perf_counter()
 
-    def step(self, loss: Any, metrics: Mapping[str, Any]) -> None:
+    def step(self, loss: float, metrics: Mapping[str, float]) -> None:
         self.steps += 1
         self.last_step = perf_counter()
 
-    def close(self, logs: Mapping[str, Any]) -> None:
+    def close(self, logs: Mapping[str, float]) -> None:
         parts = [
             self.title,
             f"{perf_counter() - self.began:.1f} s",
@@ -66,18 +66,18 @@ class ProgressBar(Progress):
     def __exit__(self, *_: object) -> None:
         self.tqdm.close()
 
-    def step(self, loss: Any, metrics: Mapping[str, Any]) -> None:
+    def step(self, loss: float, metrics: Mapping[str, float]) -> None:
         self.steps += 1
         self.last_step = now = perf_counter()
         if now - self.drawn >= REDRAW_SECONDS:
             self.drawn = now
             self._draw({"loss": loss, **metrics})
 
-    def close(self, logs: Mapping[str, Any]) -> None:
+    def close(self, logs: Mapping[str, float]) -> None:
         self._draw(logs)
         self.tqdm.close()
 
-    def _draw(self, numbers: Mapping[str, Any]) -> None:
+    def _draw(self, numbers: Mapping[str, float]) -> None:
         parts = [_format_time_per_step(self.last_step - self.began, self.steps)]
         parts += [f"{name}={_format_number(value)}" for name, value in numbers.items()]
         self.tqdm.set_postfix_str(", ".join(parts), refresh=False)
@@ -85,7 +85,7 @@ class ProgressBar(Progress):
         self.tqdm.refresh()
 
 
-def make_progress(steps: int | None, epoch: int, epochs: int, verbose: Any = "auto") -> Progress:
+def make_progress(steps: int | None, epoch: int, epochs: int, verbose: int | str = "auto") -> Progress:
     """Return what shows the steps of an epoch; ``steps`` is ``None`` if their number is not known.
 
     ``verbose`` is ``"auto"`` (a bar in a terminal or notebook, else nothing), 0 (nothing), 1 (a bar, or a line for each
@@ -126,7 +126,7 @@ def _import_tqdm() -> Any:
     return tqdm.auto.tqdm
 
 
-def _format_number(value: Any) -> str:
+def _format_number(value: float) -> str:
     return f"{float(value):.4g}"
 
 

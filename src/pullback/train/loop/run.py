@@ -20,8 +20,8 @@ from pullback.diagnostics.nans import diagnose
 from pullback.errors import DataError, NanError
 from pullback.ops import random
 from pullback.train.data.dataset import Dataset
-from pullback.train.io.checkpoints import Path
-from pullback.train.loop.callback import CallbackList
+from pullback.train.io.saving import StrPath
+from pullback.train.loop.callback import CallbackLike, CallbackList
 from pullback.train.loop.examples import Arrays, Examples
 from pullback.train.loop.history import History
 from pullback.train.loop.model import TrainableModel
@@ -54,7 +54,7 @@ class Stepper(Protocol):
     def compute_loss(self, xs: Arrays, ys: Arrays, training: bool) -> tuple[Any, list[Any]]:
         """Return the loss and the metrics of a batch."""
 
-    def load_checkpoint(self, path: Path) -> tuple[Any, Any]:
+    def load_checkpoint(self, path: StrPath) -> tuple[Any, Any]:
         """Load a checkpoint; return the position in training and the callbacks' state."""
 
 
@@ -85,7 +85,7 @@ class TrainingRun:
         convert: Callable[[Any], Examples],
         epochs: int,
         validate: Callable[[], dict[str, float]] | None,
-        callbacks: Any,
+        callbacks: CallbackLike,
         verbose: int | str,
     ) -> None:
         self.trainer, self.model = trainer, trainer.model
@@ -113,13 +113,13 @@ class TrainingRun:
             "epochs": self.history.epochs,
         }
 
-    def resume(self, path: Path) -> None:
+    def resume(self, path: StrPath) -> None:
         """Continue from a checkpoint, if the file exists; if it does not fit, the model stays as it is."""
         if os.path.exists(path):
             with StepUndo(self.model, self.trainer.get_optimizer()).record(None):
                 self._load(path)
 
-    def _load(self, path: Path) -> None:
+    def _load(self, path: StrPath) -> None:
         state, remembered = self.trainer.load_checkpoint(path)
         if state is None:
             raise DataError(f"{self.model.name}.fit: {os.fspath(path)!r} was not written during a training.")
@@ -201,8 +201,8 @@ class TrainingRun:
             if trainer.stop_training:
                 self.history.stopped = self.callbacks.stopped or f"by a callback after step {self.steps}"
                 break
-        if step is not None and (spoilt := undo.find_nonfinite()):  # after the last step no loss would show it
-            which = f"{', '.join(spoilt)} {'is' if len(spoilt) == 1 else 'are'}"
+        if step is not None and (nonfinite := undo.find_nonfinite()):  # after the last step no loss would show it
+            which = f"{', '.join(nonfinite)} {'is' if len(nonfinite) == 1 else 'are'}"
             raise self._diagnose(undo, f"{which} not finite after epoch {self.epoch + 1}, batch {number + 1}")
 
     def _diagnose(self, undo: StepUndo, what: str) -> NanError:

@@ -17,17 +17,18 @@ from pullback.train.arguments import check_count
 from pullback.train.data.dataset import Dataset
 from pullback.train.io.checkpoints import (
     OptimizerCopy,
-    Path,
     copy_optimizer,
     read_checkpoint,
     restore_optimizer,
     write_checkpoint,
     write_model,
 )
-from pullback.train.loop.examples import Arrays, Examples, as_examples, as_pair, split_examples
+from pullback.train.io.saving import StrPath
+from pullback.train.loop.callback import CallbackLike
+from pullback.train.loop.examples import Arrays, DataLike, Examples, as_examples, as_pair, split_examples
 from pullback.train.loop.history import History
 from pullback.train.loop.model import TrainableModel
-from pullback.train.loop.objectives import Loss, Metric, check_labels, find_loss, find_metrics
+from pullback.train.loop.objectives import Loss, LossLike, Metric, MetricsLike, check_labels, find_loss, find_metrics
 from pullback.train.loop.run import RunningMeans, TrainingRun
 from pullback.train.optim import optimizers
 from pullback.train.optim.step import Optimizer
@@ -81,10 +82,10 @@ class Trainer:
         """The names of the numbers that a step returns: the loss and the metrics."""
         return ["loss", *(metric.name for metric in self._metrics)]
 
-    def compile(self, optimizer: Optimizer | str, loss: Any, metrics: Any, eager: bool) -> None:
+    def compile(self, optimizer: Optimizer | str, loss: LossLike, metrics: MetricsLike, eager: bool) -> None:
         """Set the optimizer, the losses and the metrics."""
         self.optimizer = as_optimizer(optimizer)
-        losses = loss if isinstance(loss, list | tuple) else [loss]
+        losses: Sequence[Any] = loss if isinstance(loss, list | tuple) else [loss]
         name = self.model.name
         self._losses = [find_loss(one, f"{name}.compile: loss") for one in losses]
         self._metrics = find_metrics(metrics, self._losses[0], f"{name}.compile: metrics")
@@ -99,16 +100,16 @@ class Trainer:
 
     def fit(
         self,
-        x: Any,
-        y: Any,
+        x: DataLike,
+        y: DataLike,
         epochs: int,
         batch_size: int,
         validation_split: float,
-        validation_data: Any,
-        callbacks: Any,
+        validation_data: Dataset | Sequence[Any] | None,
+        callbacks: CallbackLike,
         shuffle: bool,
         verbose: int | str,
-        resume: Path | None,
+        resume: StrPath | None,
     ) -> History:
         """Train on arrays."""
         self._check_ready("fit")
@@ -131,10 +132,10 @@ class Trainer:
         self,
         dataset: Dataset,
         epochs: int,
-        validation_data: Any,
-        callbacks: Any,
+        validation_data: Dataset | Sequence[Any] | None,
+        callbacks: CallbackLike,
         verbose: int | str,
-        resume: Path | None,
+        resume: StrPath | None,
     ) -> History:
         """Train on the batches of a dataset."""
         self._check_ready("fit_dataset")
@@ -157,7 +158,7 @@ class Trainer:
         validate = None if held_out is None else partial(self.evaluate_batches, held_out)
         return self._train(dataset, convert, epochs, validate, callbacks, verbose, resume)
 
-    def train_on_batch(self, x: Any, y: Any) -> list[float]:
+    def train_on_batch(self, x: DataLike, y: DataLike) -> list[float]:
         """Make one step; return the loss before it and the metrics."""
         self._check_ready("train_on_batch")
         examples = as_examples(self.model, x, y)
@@ -170,9 +171,9 @@ class Trainer:
         convert: Callable[[Any], Examples],
         epochs: int,
         validate: Callable[[], dict[str, float]] | None,
-        callbacks: Any,
+        callbacks: CallbackLike,
         verbose: int | str,
-        resume: Path | None,
+        resume: StrPath | None,
     ) -> History:
         check_count(f"{self.model.name}.fit", "epochs", epochs)
         run = TrainingRun(self, batches, convert, epochs, validate, callbacks, verbose)
@@ -186,7 +187,7 @@ class Trainer:
 
     # ---- evaluate
 
-    def evaluate(self, x: Any, y: Any, batch_size: int) -> float | list[float]:
+    def evaluate(self, x: DataLike | Dataset, y: DataLike | None, batch_size: int) -> float | list[float]:
         """Return the mean loss over arrays or a dataset; with metrics, a list of the loss and these."""
         self._check_ready("evaluate", trains=False)
         if isinstance(x, Dataset):
@@ -216,7 +217,7 @@ class Trainer:
             raise DataError(f"{model.name}: there is nothing to evaluate: the dataset is empty.")
         return means.compute()
 
-    def predict(self, x: Any, batch_size: int) -> Any:
+    def predict(self, x: DataLike, batch_size: int) -> Any:
         """Return the model's outputs for all examples, as arrays."""
         model = self.model
         xs, _ = as_examples(model, x, None)
@@ -232,19 +233,19 @@ class Trainer:
 
     # ---- files and copies
 
-    def save_model(self, path: Path) -> None:
+    def save_model(self, path: StrPath) -> None:
         """Write the model, its variables, and what it is compiled with to a file."""
         named = all(loss.is_builtin for loss in self._losses) and all(metric.is_builtin for metric in self._metrics)
         names = [loss.name for loss in self._losses], [metric.name for metric in self._metrics]
         write_model(path, self.model, self._find_optimizer(), names if named else None)
 
-    def save_checkpoint(self, path: Path) -> None:
+    def save_checkpoint(self, path: StrPath) -> None:
         """Write variables, the optimizer's state and the position in training to a file."""
         run = self._run
         position, remembered = (None, None) if run is None else (run.state(), run.callbacks.state())
         write_checkpoint(path, self.model, self._find_optimizer(), position, remembered)
 
-    def load_checkpoint(self, path: Path) -> tuple[Any, Any]:
+    def load_checkpoint(self, path: StrPath) -> tuple[Any, Any]:
         """Load variables and the optimizer's state; return the position in training and the callbacks' state."""
         return read_checkpoint(path, self.model, self._find_optimizer())
 

@@ -6,7 +6,7 @@ A ``seed`` gives the same numbers every time; without one they are drawn from th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from pullback.core.suggestions import did_you_mean, snake_case
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops import random
 from pullback.train.io.structure import Configurable
+from pullback.typing import DType, Shape
 
 __all__ = [
     "Constant", "Identity", "Initializer", "Ones", "Orthogonal", "RandomNormal", "RandomUniform", "TruncatedNormal",
@@ -25,7 +26,8 @@ __all__ = [
     "truncated_normal", "variance_scaling", "zeros",
 ]  # fmt: skip
 
-Shape = tuple[int, ...]
+InitializerLike = str | Callable[[Shape, Any], Any]  # a name, or a function of shape and dtype
+Seed = int | np.random.Generator | None
 TRUNCATED_STDDEV = 0.87962566103423978  # of a standard normal number that is truncated to [-2, 2]
 
 
@@ -37,11 +39,11 @@ class Initializer(Configurable):
     array([1., 1.], dtype=float32)
     """
 
-    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+    def __call__(self, shape: Sequence[int], dtype: DType | None = None) -> Any:
         made = self.values(tuple(shape), np.dtype(dtype or get_default_dtype()))
         return np.asarray(made, dtype or get_default_dtype())
 
-    def values(self, shape: Shape, dtype: Any) -> Any:
+    def values(self, shape: Shape, dtype: np.dtype[Any]) -> Any:
         """Return the initial values."""
         raise NotImplementedError(f"{type(self).__name__} has no values(shape, dtype).")
 
@@ -54,7 +56,7 @@ class Zeros(Initializer):
     array([0., 0.], dtype=float32)
     """
 
-    def values(self, shape: Shape, dtype: Any) -> Any:
+    def values(self, shape: Shape, dtype: np.dtype[Any]) -> Any:
         return np.zeros(shape, dtype)
 
 
@@ -66,7 +68,7 @@ class Ones(Initializer):
     array([1., 1.], dtype=float32)
     """
 
-    def values(self, shape: Shape, dtype: Any) -> Any:
+    def values(self, shape: Shape, dtype: np.dtype[Any]) -> Any:
         return np.ones(shape, dtype)
 
 
@@ -80,7 +82,7 @@ class Constant(Initializer):
 
     value: Any = 0.0
 
-    def values(self, shape: Shape, dtype: Any) -> Any:
+    def values(self, shape: Shape, dtype: np.dtype[Any]) -> Any:
         given = np.asarray(self.value, dtype)
         if given.shape not in ((), shape):
             raise ShapeError(f"initializers.constant: expected one number or shape {shape}, got {given.shape}.")
@@ -98,7 +100,7 @@ class Identity(Initializer):
 
     gain: float = 1.0
 
-    def values(self, shape: Shape, dtype: Any) -> Any:
+    def values(self, shape: Shape, dtype: np.dtype[Any]) -> Any:
         if len(shape) != 2 or shape[0] != shape[1]:
             raise ShapeError(f"initializers.identity: expected a square matrix, got shape {shape}.")
         return self.gain * np.eye(shape[0], dtype=dtype)
@@ -114,9 +116,9 @@ class RandomNormal(Initializer):
 
     mean: float = 0.0
     stddev: float = 0.05
-    seed: Any = None
+    seed: Seed = None
 
-    def values(self, shape: Shape, dtype: Any) -> Any:
+    def values(self, shape: Shape, dtype: np.dtype[Any]) -> Any:
         return random.normal(shape, self.mean, self.stddev, dtype, self.seed)
 
 
@@ -130,9 +132,9 @@ class TruncatedNormal(Initializer):
 
     mean: float = 0.0
     stddev: float = 0.05
-    seed: Any = None
+    seed: Seed = None
 
-    def values(self, shape: Shape, dtype: Any) -> Any:
+    def values(self, shape: Shape, dtype: np.dtype[Any]) -> Any:
         return random.truncated_normal(shape, self.mean, self.stddev, dtype, self.seed)
 
 
@@ -146,9 +148,9 @@ class RandomUniform(Initializer):
 
     minval: float = -0.05
     maxval: float = 0.05
-    seed: Any = None
+    seed: Seed = None
 
-    def values(self, shape: Shape, dtype: Any) -> Any:
+    def values(self, shape: Shape, dtype: np.dtype[Any]) -> Any:
         return random.uniform(shape, self.minval, self.maxval, dtype, self.seed)
 
 
@@ -163,9 +165,9 @@ class Orthogonal(Initializer):
     """
 
     gain: float = 1.0
-    seed: Any = None
+    seed: Seed = None
 
-    def values(self, shape: Shape, dtype: Any) -> Any:
+    def values(self, shape: Shape, dtype: np.dtype[Any]) -> Any:
         if len(shape) < 2:
             raise ShapeError(f"initializers.orthogonal: expected at least rank 2, got shape {shape}.")
         rows, columns = math.prod(shape[:-1]), shape[-1]
@@ -186,7 +188,7 @@ class VarianceScaling(Initializer):
     scale: float = 1.0
     mode: str = "fan_in"
     distribution: str = "normal"
-    seed: Any = None
+    seed: Seed = None
 
     def __post_init__(self) -> None:
         as_number("initializers.variance_scaling", "scale", self.scale, 0)
@@ -201,7 +203,7 @@ class VarianceScaling(Initializer):
                     f"{did_you_mean(given, known)}"
                 )
 
-    def values(self, shape: Shape, dtype: Any) -> Any:
+    def values(self, shape: Shape, dtype: np.dtype[Any]) -> Any:
         fans = _compute_fans(shape)
         variance = self.scale / max(1.0, fans[("fan_in", "fan_out", "fan_avg").index(self.mode)])
         if self.distribution == "uniform":
@@ -220,7 +222,7 @@ def _compute_fans(shape: Shape) -> tuple[float, float, float]:
     return inputs, outputs, (inputs + outputs) / 2
 
 
-def glorot_uniform(seed: Any = None) -> VarianceScaling:
+def glorot_uniform(seed: Seed = None) -> VarianceScaling:
     """Uniform numbers that keep the variance forward and backward: for ``tanh``, ``sigmoid``, ``softmax``.
 
     >>> float(np.abs(pb.initializers.glorot_uniform()([3, 3])).max()) <= 1.0
@@ -229,7 +231,7 @@ def glorot_uniform(seed: Any = None) -> VarianceScaling:
     return VarianceScaling(1.0, "fan_avg", "uniform", seed)
 
 
-def glorot_normal(seed: Any = None) -> VarianceScaling:
+def glorot_normal(seed: Seed = None) -> VarianceScaling:
     """Normal numbers that keep the variance forward and backward.
 
     >>> pb.initializers.glorot_normal()([3, 3]).shape
@@ -238,7 +240,7 @@ def glorot_normal(seed: Any = None) -> VarianceScaling:
     return VarianceScaling(1.0, "fan_avg", "normal", seed)
 
 
-def he_uniform(seed: Any = None) -> VarianceScaling:
+def he_uniform(seed: Seed = None) -> VarianceScaling:
     """Uniform numbers that keep the variance through ``relu``.
 
     >>> pb.initializers.he_uniform()([3, 3]).shape
@@ -247,7 +249,7 @@ def he_uniform(seed: Any = None) -> VarianceScaling:
     return VarianceScaling(2.0, "fan_in", "uniform", seed)
 
 
-def he_normal(seed: Any = None) -> VarianceScaling:
+def he_normal(seed: Seed = None) -> VarianceScaling:
     """Normal numbers that keep the variance through ``relu``.
 
     >>> pb.initializers.he_normal()([3, 3]).shape
@@ -256,7 +258,7 @@ def he_normal(seed: Any = None) -> VarianceScaling:
     return VarianceScaling(2.0, "fan_in", "normal", seed)
 
 
-def lecun_uniform(seed: Any = None) -> VarianceScaling:
+def lecun_uniform(seed: Seed = None) -> VarianceScaling:
     """Uniform numbers that keep the variance forward: for ``selu``.
 
     >>> pb.initializers.lecun_uniform()([3, 3]).shape
@@ -265,7 +267,7 @@ def lecun_uniform(seed: Any = None) -> VarianceScaling:
     return VarianceScaling(1.0, "fan_in", "uniform", seed)
 
 
-def lecun_normal(seed: Any = None) -> VarianceScaling:
+def lecun_normal(seed: Seed = None) -> VarianceScaling:
     """Normal numbers that keep the variance forward: for ``selu``.
 
     >>> pb.initializers.lecun_normal()([3, 3]).shape
@@ -285,7 +287,7 @@ BY_NAME: dict[str, Callable[..., Initializer]] = {
 }  # fmt: skip
 
 
-def initializer(given: Any, what: str = "initializer") -> Callable[[Shape, Any], Any]:
+def initializer(given: InitializerLike, what: str = "initializer") -> Callable[[Shape, Any], Any]:
     """Return the initializer of a name, TensorFlow.js's too; an initializer or any function of shape and dtype is kept.
 
     >>> pb.initializers.initializer("glorotUniform")

@@ -14,14 +14,21 @@ from pullback.core.variable import Variable, watching
 from pullback.errors import ArgumentError, CheckpointError, ShapeError
 from pullback.names.answers import check_keywords
 from pullback.train.data.dataset import Dataset
-from pullback.train.io.checkpoints import Path, read_model
+from pullback.train.io.checkpoints import read_model
+from pullback.train.io.saving import StrPath
+from pullback.train.loop.callback import CallbackLike
+from pullback.train.loop.examples import DataLike
 from pullback.train.loop.history import History
+from pullback.train.loop.objectives import LossLike, MetricsLike
 from pullback.train.loop.trainer import Trainer
 from pullback.train.nn.layers.base import Layer, SymbolicTensor
 from pullback.train.nn.summary import format_summary
 from pullback.train.optim.step import Optimizer
+from pullback.typing import Shape
 
 __all__ = ["Model", "Sequential", "Functional", "load_model", "model", "sequential"]
+
+SymbolicTensors = SymbolicTensor | Sequence[SymbolicTensor]
 
 
 @check_keywords
@@ -44,7 +51,7 @@ class Model(Layer):
     ['inner/kernel', 'inner/bias', 'outer/kernel', 'outer/bias']
     """
 
-    def __init__(self, name: str = "", trainable: bool = True, input_shape: Any = None) -> None:
+    def __init__(self, name: str = "", trainable: bool = True, input_shape: Sequence[int] | None = None) -> None:
         Layer.__init__(self, name=name, trainable=trainable, input_shape=input_shape)
 
     @property
@@ -150,7 +157,9 @@ class Model(Layer):
     def stop_training(self, stop: bool) -> None:
         self._trainer.stop_training = stop
 
-    def compile(self, optimizer: Optimizer | str, loss: Any, metrics: Any = (), eager: bool = False) -> None:
+    def compile(
+        self, optimizer: Optimizer | str, loss: LossLike, metrics: MetricsLike = (), eager: bool = False
+    ) -> None:
         """Set how to train: an optimizer or its name, a loss (or one for each output) and metrics, names or functions.
 
         A training step is compiled, unless ``eager``; both give the same numbers.
@@ -162,16 +171,16 @@ class Model(Layer):
 
     def fit(
         self,
-        x: Any,
-        y: Any,
+        x: DataLike,
+        y: DataLike,
         epochs: int = 1,
         batch_size: int = 32,
         validation_split: float = 0.0,
-        validation_data: Any = None,
-        callbacks: Any = (),
+        validation_data: Dataset | Sequence[Any] | None = None,
+        callbacks: CallbackLike = (),
         shuffle: bool = True,
         verbose: int | str = "auto",
-        resume: Path | None = None,
+        resume: StrPath | None = None,
     ) -> History:
         """Train on arrays for ``epochs`` epochs; the last ``validation_split`` of the examples only validate.
 
@@ -196,10 +205,10 @@ class Model(Layer):
         self,
         dataset: Dataset,
         epochs: int = 1,
-        validation_data: Any = None,
-        callbacks: Any = (),
+        validation_data: Dataset | Sequence[Any] | None = None,
+        callbacks: CallbackLike = (),
         verbose: int | str = "auto",
-        resume: Path | None = None,
+        resume: StrPath | None = None,
     ) -> History:
         """Train on the batches of a dataset: pairs of inputs and targets.
 
@@ -212,7 +221,7 @@ class Model(Layer):
         """
         return self._trainer.fit_dataset(dataset, epochs, validation_data, callbacks, verbose, resume)
 
-    def train_on_batch(self, x: Any, y: Any) -> list[float]:
+    def train_on_batch(self, x: DataLike, y: DataLike) -> list[float]:
         """Make one step with these examples; return the loss before it, and the metrics.
 
         >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="zeros", input_shape=[1])])
@@ -222,7 +231,7 @@ class Model(Layer):
         """
         return self._trainer.train_on_batch(x, y)
 
-    def evaluate(self, x: Any, y: Any = None, batch_size: int = 32) -> Any:
+    def evaluate(self, x: DataLike | Dataset, y: DataLike | None = None, batch_size: int = 32) -> Any:
         """Return the mean loss over arrays, or over a dataset of batches; with metrics a list of the loss and these.
 
         >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[1])])
@@ -232,7 +241,7 @@ class Model(Layer):
         """
         return self._trainer.evaluate(x, y, batch_size)
 
-    def predict(self, x: Any, batch_size: int = 32) -> Any:
+    def predict(self, x: DataLike, batch_size: int = 32) -> Any:
         """Return the outputs for these examples, as arrays.
 
         >>> model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[2])])
@@ -244,7 +253,7 @@ class Model(Layer):
 
     # ---- files and copies
 
-    def save(self, path: Path) -> None:
+    def save(self, path: StrPath) -> None:
         """Write the model to a file: layers, variables, and what it is compiled with.  ``pb.load_model`` reads it.
 
         >>> import os, tempfile
@@ -257,11 +266,11 @@ class Model(Layer):
         """
         self._trainer.save_model(path)
 
-    def save_checkpoint(self, path: Path) -> None:
+    def save_checkpoint(self, path: StrPath) -> None:
         """Write variables, the optimizer's state and the position in training, for ``fit(resume=path)``."""
         self._trainer.save_checkpoint(path)
 
-    def load_checkpoint(self, path: Path) -> tuple[Any, Any]:
+    def load_checkpoint(self, path: StrPath) -> tuple[Any, Any]:
         """Load variables and the optimizer's state; return the position in training and the callbacks' state."""
         return self._trainer.load_checkpoint(path)
 
@@ -309,19 +318,20 @@ class Sequential(Model):
         if first:
             self.input_shape = layer.input_shape
         if self.input_shape is not None:
-            self.build_for([self.input_shape])
+            self.build_for([tuple(self.input_shape)])
 
     def parts(self) -> Iterator[tuple[str, Any]]:
         yield from _name_layers(vars(self).get("stack", ()), self.name).items()
 
-    def build(self, shape: Any) -> None:
+    def build(self, shape: Sequence[int]) -> None:
         if not self.stack:
             raise ShapeError(f"{self.name} has no layers yet; add some.")
-        shape = self.input_shape = as_shape(f"{self.name}.build", shape)
+        first = self.input_shape = as_shape(f"{self.name}.build", shape)
+        given: Shape = first
         for layer in self.stack:
-            layer.build_for([shape])
-            shape = layer.output_shape(shape)
-        self._built, self._shapes = True, (shape,)
+            layer.build_for([given])
+            given = layer.output_shape(given)
+        self._built, self._shapes = True, (first,)
 
     def check_inputs(self, *xs: Any) -> None:
         for first in self.stack[:1]:
@@ -347,7 +357,7 @@ class Sequential(Model):
 class Functional(Model):
     """A model defined by its inputs and outputs, symbolic tensors that layers were applied to; ``model`` makes one."""
 
-    def __init__(self, inputs: Any, outputs: Any, name: str = "") -> None:
+    def __init__(self, inputs: SymbolicTensors, outputs: SymbolicTensors, name: str = "") -> None:
         super().__init__(name)
         self._single = isinstance(outputs, SymbolicTensor)
         self._order: list[SymbolicTensor] = []  # each after its inputs
@@ -446,7 +456,7 @@ def sequential(layers: Sequence[Layer] = (), name: str = "") -> Sequential:
     return Sequential(layers, name)
 
 
-def model(inputs: Any, outputs: Any, name: str = "") -> Functional:
+def model(inputs: SymbolicTensors, outputs: SymbolicTensors, name: str = "") -> Functional:
     """Return a model from inputs to outputs: layers applied to ``pb.input`` and to each other's outputs.
 
     >>> x = pb.input([3])
@@ -458,7 +468,7 @@ def model(inputs: Any, outputs: Any, name: str = "") -> Functional:
     return Functional(inputs, outputs, name)
 
 
-def load_model(path: Path) -> Any:
+def load_model(path: StrPath) -> Any:
     """Return the model that ``model.save`` wrote: layers, variables, and what it is compiled with if that has names.
 
     Layers of your own are found by the names of their classes, which must be defined already.

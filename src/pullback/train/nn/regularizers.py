@@ -16,6 +16,9 @@ from pullback.train.io.structure import Configurable
 __all__ = ["L1", "L1L2", "L2", "Regularizer", "l1", "l1_l2", "l2", "regularizer"]
 
 
+RegularizerLike = str | Callable[[Any], Any]  # a name, or a function of the variable
+
+
 @dataclass(frozen=True)
 class Regularizer(Configurable):
     """The base of regularizers: arguments as fields, and a function of a variable.
@@ -79,7 +82,7 @@ l1, l2, l1_l2 = L1, L2, L1L2
 BY_NAME: dict[str, Callable[..., Regularizer]] = {"l1": l1, "l2": l2, "l1_l2": l1_l2, "l1l2": l1_l2}
 
 
-def regularizer(given: Any, what: str = "regularizer") -> Callable[[Any], Any]:
+def regularizer(given: RegularizerLike, what: str = "regularizer") -> Callable[[Any], Any]:
     """Return the regularizer of a name, a regularizer itself, or any function of a variable.
 
     >>> pb.regularizers.regularizer("l1l2")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pullback.train.nn.layers.base import Layer
@@ -59,7 +59,7 @@ def _make_rows(model: Layer) -> Iterator[Row]:
         )
 
 
-def _format_shape(shape: Any) -> str:
+def _format_shape(shape: Sequence[Any] | None) -> str:
     if shape and isinstance(shape[0], tuple):  # of several outputs
         return ", ".join(map(_format_shape, shape))
     return UNKNOWN if shape is None else f"({', '.join(['batch', *map(str, shape)])})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,12 @@ from pullback.core.rowsparse import RowSparse, make_rows
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError
 from pullback.transforms.grad import as_leaf, given_back, kind_of
+from pullback.typing import TensorLike, Tree
 
 __all__ = ["clip_global_norm", "clip_norms", "clip_values", "global_norm"]
 
 
-def clip_values(grads: Any, limit: float) -> Any:
+def clip_values(grads: Tree, limit: float) -> Tree:
     """Return the gradients with every element clipped to ``[-limit, limit]``.
 
     >>> pb.train.clip_values({"w": np.array([0.5, -7.0])}, 1.0)
@@ -27,7 +28,7 @@ def clip_values(grads: Any, limit: float) -> Any:
     return _clip_tree(grads, "clip_values", lambda gs: clip_each_value(gs, limit))
 
 
-def clip_norms(grads: Any, limit: float) -> Any:
+def clip_norms(grads: Tree, limit: float) -> Tree:
     """Return the gradients, each scaled down if its own norm is more than ``limit``.
 
     >>> pb.train.clip_norms({"w": np.array([3.0, 4.0]), "b": np.array([0.5])}, 1.0)
@@ -37,7 +38,7 @@ def clip_norms(grads: Any, limit: float) -> Any:
     return _clip_tree(grads, "clip_norms", lambda gs: clip_each_norm(gs, limit))
 
 
-def clip_global_norm(grads: Any, limit: float) -> Any:
+def clip_global_norm(grads: Tree, limit: float) -> Tree:
     """Return the gradients, all scaled by one factor if their joint norm is more than ``limit``.
 
     The direction stays the same.
@@ -49,7 +50,7 @@ def clip_global_norm(grads: Any, limit: float) -> Any:
     return _clip_tree(grads, "clip_global_norm", lambda gs: clip_joint_norm(gs, limit))
 
 
-def global_norm(grads: Any) -> Any:
+def global_norm(grads: Tree) -> Any:
     """Return the joint norm of all gradients of a tree, in float64 so that it does not overflow.
 
     >>> pb.train.global_norm({"w": np.array([3.0, 0.0]), "b": np.array([4.0])})
@@ -58,7 +59,7 @@ def global_norm(grads: Any) -> Any:
     return compute_norm(_collect_values(grads, "global_norm"))
 
 
-def check_limit(name: str, limit: Any) -> float:
+def check_limit(name: str, limit: float) -> float:
     """Return a limit; raise an error unless it is a number more than 0."""
     if as_number(name, "the limit", limit, 0) == 0:
         raise ArgumentError(f"{name}: the limit must be more than 0, got {limit!r}.")
@@ -92,7 +93,7 @@ def _scale_down(g: Any, length: Any, limit: float) -> Any:
 # ---- trees
 
 
-def _collect_values(grads: Any, name: str) -> list[Any]:
+def _collect_values(grads: Tree, name: str) -> list[Any]:
     out: list[Any] = []
 
     def enter(g: Any) -> None:
@@ -103,7 +104,7 @@ def _collect_values(grads: Any, name: str) -> list[Any]:
     return out
 
 
-def _clip_tree(grads: Any, name: str, clip: Any) -> Any:
+def _clip_tree(grads: Tree, name: str, clip: Callable[[Sequence[Any]], list[Any]]) -> Tree:
     grads = tree.mapped(_sum_rows, grads, whole=tree.is_number_list)
     made = iter(clip(_collect_values(grads, name)))
 
@@ -122,7 +123,7 @@ def _sum_rows(g: Any) -> Any:
     return g.to_dense() if g.is_symbolic else g.coalesce()
 
 
-def as_value(x: Any, name: str) -> Any:
+def as_value(x: TensorLike, name: str) -> Any:
     """Return an array or NumPy scalar, or the tensor itself if a transform traces it."""
     t = as_leaf(x, name)
     return t.value if isinstance(t, Tensor) and not t.level else t

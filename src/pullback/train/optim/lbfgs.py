@@ -5,7 +5,7 @@ The only module that imports ``scipy.optimize``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from pullback.train.optim.clipping import as_value
 from pullback.train.optim.trees import match_leaves
 from pullback.transforms.grad import ValueAndGrads, given_back, kind_of, value_and_grad
 from pullback.transforms.variables import differentiate_by_variables, variable_grads
+from pullback.typing import Array, Tree
 
 __all__ = ["LBFGS", "Solution", "lbfgs"]
 
@@ -116,7 +117,7 @@ class LBFGS:
         """Return the value of ``f()`` and its gradients by name, as ``variable_grads`` does."""
         return variable_grads(f, var_list)
 
-    def solve(self, f: Callable[[Any], Any], params: Any) -> Solution:
+    def solve(self, f: Callable[[Any], Any], params: Tree) -> Solution:
         """Minimize ``f(params)`` by a tree of parameters, starting from these."""
         given = match_leaves(params, params, "params")
         begin = [np.array(as_value(x, "lbfgs.solve")) for x, _ in given]
@@ -139,11 +140,11 @@ class LBFGS:
     def _minimize_flat(self, compute: Callable[[list[Any]], tuple[float, list[Any]]], begin: list[Any]) -> Solution:
         ends = np.cumsum([x.size for x in begin])
 
-        def split(flat: Any) -> list[Any]:
+        def split(flat: Array) -> list[Any]:
             parts = np.split(flat, ends[:-1])
             return [part.reshape(x.shape).astype(x.dtype) for part, x in zip(parts, begin, strict=True)]
 
-        def compute_flat(flat: Any) -> tuple[float, Any]:
+        def compute_flat(flat: Array) -> tuple[float, Any]:
             cost, grads = compute(split(flat))
             return cost, _concatenate(grads)
 
@@ -157,7 +158,7 @@ def _concatenate(values: list[Any]) -> Any:
     return np.concatenate([np.asarray(x, np.float64).reshape(-1) for x in values])
 
 
-def _check_floats(dtypes: Any) -> None:
+def _check_floats(dtypes: Iterable[np.dtype[Any]]) -> None:
     for dtype in dtypes:
         if dtype.kind != "f":
             raise GradientError(f"lbfgs: a parameter is {dtype}; only floats can be trained. Cast it first.")

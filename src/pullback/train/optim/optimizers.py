@@ -6,11 +6,13 @@ and the new slots.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Unpack
 
 import numpy as np
 
 from pullback.core.convert import as_number
+from pullback.train.optim.schedules import LearningRate
 from pullback.train.optim.step import Common, Optimizer, Options
 
 __all__ = ["adadelta", "adagrad", "adam", "adamax", "adamw", "lion", "momentum", "rmsprop", "sgd"]
@@ -18,7 +20,7 @@ __all__ = ["adadelta", "adagrad", "adam", "adamax", "adamw", "lion", "momentum",
 EPSILON = 1e-7  # TensorFlow.js's, for float32
 
 
-def sgd(learning_rate: Any, **options: Unpack[Options]) -> Optimizer:
+def sgd(learning_rate: LearningRate, **options: Unpack[Options]) -> Optimizer:
     """Gradient descent: ``x - learning_rate * g``.
 
     >>> w = pb.variable(4.0)
@@ -33,7 +35,9 @@ def sgd(learning_rate: Any, **options: Unpack[Options]) -> Optimizer:
     return Optimizer(sgd, {"learning_rate": learning_rate}, rule, _return_rate, {}, options, row_wise=True)
 
 
-def momentum(learning_rate: Any, momentum: float, use_nesterov: bool = False, **options: Unpack[Options]) -> Optimizer:
+def momentum(
+    learning_rate: LearningRate, momentum: float, use_nesterov: bool = False, **options: Unpack[Options]
+) -> Optimizer:
     """Gradient descent with momentum: along an exponentially decaying sum of the gradients.
 
     >>> w = pb.variable(4.0)
@@ -56,7 +60,9 @@ def momentum(learning_rate: Any, momentum: float, use_nesterov: bool = False, **
 _momentum = momentum  # inside it, its argument hides the name
 
 
-def adagrad(learning_rate: Any, initial_accumulator_value: float = 0.1, **options: Unpack[Options]) -> Optimizer:
+def adagrad(
+    learning_rate: LearningRate, initial_accumulator_value: float = 0.1, **options: Unpack[Options]
+) -> Optimizer:
     """Adagrad: steps divided by the root of the sum of all squared gradients.
 
     >>> w = pb.variable([1.0, 100.0])
@@ -75,7 +81,7 @@ def adagrad(learning_rate: Any, initial_accumulator_value: float = 0.1, **option
 
 
 def adadelta(
-    learning_rate: Any = 0.001, rho: float = 0.95, epsilon: float | None = None, **options: Unpack[Options]
+    learning_rate: LearningRate = 0.001, rho: float = 0.95, epsilon: float | None = None, **options: Unpack[Options]
 ) -> Optimizer:
     """Adadelta (Zeiler): steps scaled by the root mean square of recent steps over that of recent gradients.
 
@@ -96,7 +102,7 @@ def adadelta(
 
 
 def adam(
-    learning_rate: Any = 0.001,
+    learning_rate: LearningRate = 0.001,
     beta1: float = 0.9,
     beta2: float = 0.999,
     epsilon: float | None = None,
@@ -113,7 +119,7 @@ def adam(
 
 
 def adamw(
-    learning_rate: Any = 0.001,
+    learning_rate: LearningRate = 0.001,
     beta1: float = 0.9,
     beta2: float = 0.999,
     epsilon: float | None = None,
@@ -131,13 +137,17 @@ def adamw(
     return _make_adam(adamw, learning_rate, beta1, beta2, epsilon, every)
 
 
-def _make_adam(make: Any, learning_rate: Any, beta1: float, beta2: float, epsilon: Any, options: Options) -> Optimizer:
+def _make_adam(
+    make: Callable[..., Optimizer],
+    learning_rate: LearningRate,
+    beta1: float,
+    beta2: float,
+    epsilon: float | None,
+    options: Options,
+) -> Optimizer:
     name = make.__name__
-    b1, b2, small = (
-        _check_fraction(name, "beta1", beta1),
-        _check_fraction(name, "beta2", beta2),
-        _check_epsilon(name, epsilon),
-    )
+    b1, b2 = _check_fraction(name, "beta1", beta1), _check_fraction(name, "beta2", beta2)
+    small = _check_epsilon(name, epsilon)
 
     def numbers(rate: Any, steps: Any) -> Any:
         return rate / (1.0 - b1**steps), (1.0 - b2**steps) ** -0.5  # corrects the bias of averages that start at 0
@@ -152,7 +162,7 @@ def _make_adam(make: Any, learning_rate: Any, beta1: float, beta2: float, epsilo
 
 
 def adamax(
-    learning_rate: Any = 0.002,
+    learning_rate: LearningRate = 0.002,
     beta1: float = 0.9,
     beta2: float = 0.999,
     epsilon: float | None = None,
@@ -184,7 +194,7 @@ def adamax(
 
 
 def rmsprop(
-    learning_rate: Any,
+    learning_rate: LearningRate,
     decay: float = 0.9,
     momentum: float = 0.0,
     epsilon: float | None = None,
@@ -227,7 +237,9 @@ def rmsprop(
     return Optimizer(rmsprop, config, about_mean if centered else plain, _return_rate, starts, options)
 
 
-def lion(learning_rate: Any = 1e-4, beta1: float = 0.9, beta2: float = 0.99, **options: Unpack[Options]) -> Optimizer:
+def lion(
+    learning_rate: LearningRate = 1e-4, beta1: float = 0.9, beta2: float = 0.99, **options: Unpack[Options]
+) -> Optimizer:
     """Lion (Chen and others, 2023): steps by the sign of a moving average of the gradients.
 
     >>> w = pb.variable([1.0, 100.0])
@@ -248,9 +260,9 @@ def _return_rate(rate: Any, steps: Any) -> tuple[Any, ...]:
     return (rate,)
 
 
-def _check_fraction(name: str, argument: str, value: Any) -> float:
+def _check_fraction(name: str, argument: str, value: float) -> float:
     return float(as_number(name, argument, value, 0, 1))
 
 
-def _check_epsilon(name: str, value: Any) -> float:
+def _check_epsilon(name: str, value: float | None) -> float:
     return EPSILON if value is None else float(as_number(name, "epsilon", value, 0))

@@ -12,7 +12,9 @@ from pullback.core.tensor import unfollowed
 from pullback.core.variable import Variable
 from pullback.ops.gathering import gather, scatter_add
 
-__all__ = ["RowUpdate", "has_few_rows", "is_large"]
+__all__ = ["RowUpdate", "Rule", "has_few_rows", "is_large"]
+
+Rule = Callable[..., tuple[Any, ...]]  # from a parameter, its gradient, slots and numbers to the parameter and slots
 
 
 class RowUpdate(NamedTuple):
@@ -32,17 +34,22 @@ class RowUpdate(NamedTuple):
         return RowUpdate(g.indices, g.values, None)
 
     def update(
-        self, rule: Any, sums: Any, targets: Sequence[Variable], read: Callable[[Variable], Any], numbers: Any
+        self,
+        rule: Rule,
+        sums: Any,
+        targets: Sequence[Variable],
+        read: Callable[[Variable], Any],
+        numbers: Sequence[Any],
     ) -> None:
         """Apply the rule to these rows of a variable and its slots; ``read`` returns the value of each."""
         g = sums if self.groups is None else gather(sums, self.groups)
-        x, *kept = [gather(read(v), self.indices) for v in targets]
-        made = rule(x, g, *kept, *numbers)
+        x, *slots = [gather(read(v), self.indices) for v in targets]
+        made = rule(x, g, *slots, *numbers)
         for target, new in zip(targets, made, strict=True):
             target.write_rows(self.indices, new)
 
 
-def is_large(x: Any) -> bool:
+def is_large(x: Variable | RowSparse) -> bool:
     """Return whether a table is so large that updating rows may be quicker than updating all of it."""
     return bool(prod(x.shape) * x.dtype.itemsize >= LARGE)
 

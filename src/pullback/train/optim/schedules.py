@@ -13,7 +13,18 @@ import numpy as np
 from pullback.core.convert import as_number
 from pullback.errors import ArgumentError
 
-__all__ = ["Schedule", "constant_rate", "cosine_decay", "exponential_decay", "one_cycle", "step_decay", "warm_up"]
+__all__ = [
+    "LearningRate",
+    "Schedule",
+    "constant_rate",
+    "cosine_decay",
+    "exponential_decay",
+    "one_cycle",
+    "step_decay",
+    "warm_up",
+]
+
+LearningRate = float | Callable[[Any], Any]  # a number, or a function of the step number
 
 
 class Schedule:
@@ -101,7 +112,7 @@ def cosine_decay(rate: float, steps: int, final: float = 0.0) -> Schedule:
     )
 
 
-def warm_up(rate: Any, steps: int, start: float = 0.0) -> Schedule:
+def warm_up(rate: LearningRate, steps: int, start: float = 0.0) -> Schedule:
     """Linearly from ``start`` to ``rate`` in ``steps`` steps; ``rate`` may be a schedule, which starts after them.
 
     >>> [pb.train.warm_up(1.0, steps=4)(n) for n in (0, 1, 4, 9)]
@@ -156,10 +167,10 @@ def _interpolate_cosine(begin: float, end: float, part: Any) -> Any:
     return end + (begin - end) * 0.5 * (1.0 + np.cos(np.pi * part))
 
 
-def _check_rate(name: str, argument: str, value: Any) -> None:
+def _check_rate(name: str, argument: str, value: float) -> None:
     as_number(name, argument, value, 0)
 
 
-def _check_steps(name: str, argument: str, value: Any) -> None:
+def _check_steps(name: str, argument: str, value: float) -> None:
     if as_number(name, argument, value, 0) < 1:
         raise ArgumentError(f"{name}: {argument} must be 1 or more steps, got {value!r}.")

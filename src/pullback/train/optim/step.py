@@ -17,18 +17,21 @@ from pullback.core.variable import Variable, by_name, is_logged, only_named, wri
 from pullback.errors import ArgumentError, DataError, GradientError, ShapeError, TracedValueError, VariableError
 from pullback.names.answers import keyword_error
 from pullback.train.optim.clipping import as_value, check_limit, clip_each_norm, clip_each_value, clip_joint_norm
-from pullback.train.optim.row_steps import RowUpdate, has_few_rows, is_large
+from pullback.train.optim.row_steps import RowUpdate, Rule, has_few_rows, is_large
 from pullback.train.optim.slots import Slot, SlotTable
 from pullback.train.optim.trees import match_leaves
 from pullback.transforms.grad import ValueAndGrads, given_back, kind_of
 from pullback.transforms.variables import NamedGradients, differentiate_by_variables, variable_grads
-from pullback.typing import Array
+from pullback.typing import Array, Tree
 
 __all__ = ["Optimizer", "Options"]
 
 ITERATIONS = "iterations"
 RATE = "learning_rate"
 CLIPS = {"clip_value": clip_each_value, "clip_norm": clip_each_norm, "clip_global_norm": clip_joint_norm}
+
+Gradients = Mapping[Any, Any] | Iterable[Any]  # by name or variable, or (gradient, variable) pairs
+StepNumbers = Callable[[Any, Any], tuple[Any, ...]]  # from the learning rate and the step number
 
 
 class Common(TypedDict, total=False):
@@ -61,8 +64,8 @@ class Optimizer:
         self,
         make: Callable[..., Optimizer],
         config: dict[str, Any],
-        rule: Callable[..., tuple[Any, ...]],
-        numbers: Callable[[Any, Any], tuple[Any, ...]],
+        rule: Rule,
+        numbers: StepNumbers,
         initial_values: dict[str, float],
         options: Options,
         row_wise: bool = False,  # whether the rule changes nothing where the gradient is zero
@@ -74,8 +77,8 @@ class Optimizer:
         self.name, self._make, self._config, self._initial_values = name, make, {**config, **options}, initial_values
         self._clips = [(clip, check_limit(f"{name}: {k}", options[k])) for k, clip in CLIPS.items() if k in options]  # type: ignore[literal-required]
         decay = as_number(name, "weight_decay", options.get("weight_decay", 0.0), 0)
-        self._rule: Callable[..., tuple[Any, ...]]
-        self._numbers: Callable[[Any, Any], tuple[Any, ...]]
+        self._rule: Rule
+        self._numbers: StepNumbers
         self._rule, self._numbers = add_weight_decay(rule, numbers, decay) if decay else (rule, numbers)
         lazy = options.get("lazy", False)
         if not isinstance(lazy, bool):
@@ -104,7 +107,11 @@ class Optimizer:
         return value if return_cost else None
 
     def compute_gradients(
-        self, f: Callable[[], Any], var_list: Sequence[Variable] | None = None, *, sparse: Any = False
+        self,
+        f: Callable[[], Any],
+        var_list: Sequence[Variable] | None = None,
+        *,
+        sparse: bool | Callable[[Variable], bool] = False,
     ) -> ValueAndGrads:
         """Return the value of ``f()`` and its gradients by name, as ``variable_grads`` does."""
         return variable_grads(f, var_list, sparse=sparse)
@@ -113,7 +120,7 @@ class Optimizer:
         """Return whether a row-sparse gradient of ``v`` is useful: the step would change only its rows."""
         return self._lazy or (self._row_wise and is_large(v))
 
-    def apply_gradients(self, grads: Any) -> None:
+    def apply_gradients(self, grads: Gradients) -> None:
         """Make one step with gradients: a dict by name (or variable), a list of ``{"name": …, "tensor": …}``, or of
         ``(gradient, variable)`` pairs.  A gradient of ``None`` leaves its variable unchanged.
 
@@ -149,7 +156,7 @@ class Optimizer:
 
     # ---- trees of parameters
 
-    def init(self, params: Any) -> dict[str, Any]:
+    def init(self, params: Tree) -> dict[str, Any]:
         """Return the initial state: the number of steps, and for each slot a tree like ``params``."""
         values = [
             self._check_trainable(as_value(x, self.name), where) for x, where in match_leaves(params, params, "params")
@@ -159,7 +166,7 @@ class Optimizer:
             state[name] = _rebuild_tree(params, [np.full(x.shape, start, x.dtype)[()] for x in values])
         return state
 
-    def update(self, params: Any, grads: Any, state: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    def update(self, params: Tree, grads: Tree, state: Mapping[str, Any]) -> tuple[Tree, dict[str, Any]]:
         """Return the next ``(params, state)`` after one step; nothing is changed in place.
 
         Leaves keep their kind: arrays stay arrays, tensors tensors, numbers numbers.
@@ -325,12 +332,12 @@ class Optimizer:
             return float(self._rate.held.value)
         return self._check_rate(self._schedule(step))
 
-    def _check_rate(self, rate: Any) -> float:
+    def _check_rate(self, rate: float) -> float:
         return float(as_number(self.name, RATE, rate, 0))
 
     # ---- arguments
 
-    def _list_pairs(self, grads: Any) -> Iterable[tuple[Variable, Any]]:
+    def _list_pairs(self, grads: object) -> Iterable[tuple[Variable, Any]]:
         if isinstance(grads, Mapping):
             known = grads.variables if isinstance(grads, NamedGradients) else {}
             return [(self._find_variable(known.get(key, key)), g) for key, g in grads.items()]
@@ -347,7 +354,7 @@ class Optimizer:
                 )
         return pairs
 
-    def _find_variable(self, key: Any) -> Variable:
+    def _find_variable(self, key: object) -> Variable:
         found = key if isinstance(key, Variable) else only_named(key, self.name) if isinstance(key, str) else None
         if found is None:
             raise VariableError(
@@ -371,7 +378,7 @@ class Optimizer:
                 f"{self.name}: the gradient of '{v.name}' is traced by a transform (a tape, vmap, …), which ends at a "
                 "variable. Make the step outside of it, or use update(params, grads, state), which it can trace."
             )
-        return make_rows(g.indices, t.value, g.shape, g._distinct) if isinstance(g, RowSparse) else t.value
+        return g.with_values(t.value) if isinstance(g, RowSparse) else t.value
 
     def _check_gradient(self, g: Any, x: Any, where: str) -> Any:
         """Return a gradient in the dtype of its parameter; raise an error if the shapes differ."""
@@ -393,7 +400,7 @@ def _remake(make: Callable[..., Optimizer], config: dict[str, Any], state: dict[
     return made
 
 
-def add_weight_decay(rule: Any, numbers: Any, decay: float) -> tuple[Any, Any]:
+def add_weight_decay(rule: Rule, numbers: StepNumbers, decay: float) -> tuple[Rule, StepNumbers]:
     """Return a rule and its numbers that first scale the parameters by ``1 - learning_rate * decay``."""
 
     def with_decay(x: Any, g: Any, *rest: Any) -> Any:
@@ -402,7 +409,7 @@ def add_weight_decay(rule: Any, numbers: Any, decay: float) -> tuple[Any, Any]:
     return with_decay, lambda rate, steps: (*numbers(rate, steps), 1.0 - rate * decay)
 
 
-def _cast_numbers(numbers: tuple[Any, ...], dtype: Any) -> list[Any]:
+def _cast_numbers(numbers: tuple[Any, ...], dtype: np.dtype[Any]) -> list[Any]:
     """Return numbers in this dtype, so that they do not widen parameters; Python numbers do not anyway."""
     return [n.astype(dtype) if isinstance(n, Tensor | np.generic) else n for n in numbers]
 
@@ -412,15 +419,15 @@ def _as_step_count(steps: Any) -> Any:
     return t.value if isinstance(t, Tensor) and not t.level else t
 
 
-def _rebuild_tree(params: Any, new: list[Any]) -> Any:
+def _rebuild_tree(params: Tree, new: list[Any]) -> Tree:
     source = iter(new)
     return tree.mapped(lambda _: next(source), params, whole=tree.is_number_list)
 
 
 def _describe_differences(what: str, missing: Iterable[str], extra: Iterable[str], different: list[str]) -> str:
     parts = [
-        f"{', '.join(map(repr, sorted(names)))} {said}"
-        for names, said in ((missing, "missing"), (extra, "extra"))
+        f"{', '.join(map(repr, sorted(names)))} {difference}"
+        for names, difference in ((missing, "missing"), (extra, "extra"))
         if names
     ]
     return f"{what} does not fit: {'; '.join([*parts, *sorted(different)])}."
@@ -429,11 +436,11 @@ def _describe_differences(what: str, missing: Iterable[str], extra: Iterable[str
 # ---- large arrays are updated in blocks, so that intermediate results stay in the cache
 
 
-def _are_contiguous(x: Any, g: Any) -> bool:
+def _are_contiguous(x: Array, g: Array) -> bool:
     return bool(x.flags.c_contiguous and g.flags.c_contiguous)
 
 
-def _update_in_blocks(rule: Any, v: Variable, g: Any, slots: list[Slot], numbers: tuple[Any, ...]) -> None:
+def _update_in_blocks(rule: Rule, v: Variable, g: Any, slots: list[Slot], numbers: tuple[Any, ...]) -> None:
     targets: tuple[Variable, ...] = (v, *slots)
     owned = [None if is_logged() else target.own_array() for target in targets]  # logged arrays must not change
     given = [np.ascontiguousarray(target.held.value) for target in targets]

@@ -6,11 +6,12 @@ from typing import Any
 
 from pullback.core.tree import branches, is_number_list
 from pullback.errors import ArgumentError
+from pullback.typing import Tree
 
 __all__ = ["match_leaves"]
 
 
-def match_leaves(params: Any, other: Any, what: str, where: str = "") -> list[tuple[Any, str]]:
+def match_leaves(params: Tree, other: Tree, what: str, where: str = "") -> list[tuple[Any, str]]:
     """Return the leaves of ``other`` in the order of those of ``params``, each with its path.
 
     >>> match_leaves({"w": 1.0, "b": (2.0, 3.0)}, {"b": (20.0, 30.0), "w": 10.0}, "grads")
@@ -21,16 +22,16 @@ def match_leaves(params: Any, other: Any, what: str, where: str = "") -> list[tu
     parts = None if is_number_list(params) else branches(params)
     if parts is None:
         return [(other, where)]
-    its = branches(other)
+    rows: list[Any] | None
     if isinstance(params, dict):
         keys = list(params)
         same = isinstance(other, dict) and other.keys() == params.keys()
-        rows = [other[key] for key in keys] if same else []
+        rows = [other[key] for key in keys] if isinstance(other, dict) and same else None
     else:
         keys = list(range(len(parts[0])))
-        same = its is not None and not isinstance(other, dict) and len(its[0]) == len(keys)
-        rows = its[0] if its is not None and same else []
-    if not same:
+        its = None if isinstance(other, dict) else branches(other)
+        rows = its[0] if its is not None and len(its[0]) == len(keys) else None
+    if rows is None:
         raise ArgumentError(f"{what}{where}: expected {_describe(params)} as in params, got {_describe(other)}.")
     return [
         leaf
@@ -39,7 +40,7 @@ def match_leaves(params: Any, other: Any, what: str, where: str = "") -> list[tu
     ]
 
 
-def _describe(tree: Any) -> str:
+def _describe(tree: Tree) -> str:
     parts = branches(tree)
     if isinstance(tree, dict):
         return f"a dict of {', '.join(map(repr, tree)) or 'nothing'}"

@@ -12,7 +12,7 @@ from pullback.compiler.target import Target
 
 __all__ = ["Access"]
 
-AHEAD = 1 << 17  # bytes that are brought before they are used; more would drive out each other
+AHEAD = 1 / 8  # of the second cache that is brought before it is used; more would drive out each other
 
 
 def idle(memory: str, width: int) -> str:
@@ -87,7 +87,7 @@ class Access(Plan):
         """Have the memory bring what the next rows load, where these ones only use what is near already."""
         rows, columns = self.axes
         each = prod(a.length for a in columns) * sum(u.node.dtype.itemsize for u in self.loads if u.steps[axis])
-        for use in self.loads if self.block * each <= AHEAD else ():
+        for use in self.loads if self.block * each <= AHEAD * self.target.second_cache else ():
             step = use.steps[rows[-1].members[-1]] if rows else 0
             if step and use.steps[axis] == 1 and width * use.node.dtype.itemsize >= 32:
                 at = self.code.add(self._place(use, index, axis), str(self.block * step))

@@ -29,7 +29,6 @@ __all__ = ["Blocks"]
 
 SHORT = 2  # vectors of a row that may be turned
 TURNING = 2  # work that turning a tile is worth, for each of its vectors
-NEAR = 16384  # bytes of rows that stay in the nearest cache from one pass to the next
 
 
 class Blocks(Folds):
@@ -59,7 +58,7 @@ class Blocks(Folds):
         elif any(levels[n.number] == ROW and estimate_cost(n) >= HEAVY for n in nodes):
             length = prod(a.length for a in columns)
             full = sum(u.node.dtype.itemsize for u in self.loads if u.steps[-1])
-            while lanes > 1 and (lanes * full * length > NEAR or lanes // 2 >= count):
+            while lanes > 1 and (2 * lanes * full * length > self.target.first_cache or lanes // 2 >= count):
                 lanes //= 2
             self.block = lanes if 2 * lanes >= self.target.vector_bytes // self.widest else 1
 

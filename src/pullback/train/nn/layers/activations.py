@@ -11,7 +11,10 @@ from pullback.core.suggestions import did_you_mean, snake_case
 from pullback.errors import ArgumentError
 from pullback.ops import activations, gaussian
 
-__all__ = ["find_activation"]
+__all__ = ["ActivationLike", "find_activation"]
+
+
+ActivationLike = str | Callable[[Any], Any] | None  # a name, a function, or None for the identity
 
 
 def _hard_sigmoid(x: Any) -> Any:
@@ -46,16 +49,18 @@ BY_NAME: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def find_activation(given: Any, what: str) -> Callable[[Any], Any]:
+def find_activation(given: ActivationLike, what: str) -> Callable[[Any], Any]:
     """Return the activation function of a name, of ``None`` (the identity), or of a function itself.
 
     >>> find_activation("tanh", "dense")(0.0)
     np.float64(0.0)
     """
-    name = snake_case(given) if isinstance(given, str) else None
-    if given is not None and name not in BY_NAME and not callable(given):
+    if callable(given):
+        return given
+    name = "linear" if given is None else snake_case(str(given))
+    if name not in BY_NAME:
         raise ArgumentError(
             f"{what}: activation must be a function or one of {', '.join(BY_NAME)}, got {given!r}."
             f"{did_you_mean(name, BY_NAME)}"
         )
-    return BY_NAME["linear"] if given is None else BY_NAME[name] if name else given
+    return BY_NAME[name]

@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.errors import ShapeError
 from pullback.ops import activations, random
-from pullback.train.nn.initializers import initializer
+from pullback.train.nn.initializers import InitializerLike, initializer
 from pullback.train.nn.layers.base import Layer, check_counts, check_shares
 from pullback.train.nn.layers.dense import RandomLayer
 
@@ -79,8 +79,8 @@ class HeadProjection(Layer):
     shape_in: Any
     shape_out: Any
     use_bias: bool = True
-    kernel_initializer: Any = "glorot_uniform"
-    bias_initializer: Any = "zeros"
+    kernel_initializer: InitializerLike = "glorot_uniform"
+    bias_initializer: InitializerLike = "zeros"
 
     def build(self, *_: Any) -> None:
         flat = math.prod(self.shape_in), math.prod(self.shape_out)
@@ -119,8 +119,8 @@ class MultiHeadAttention(RandomLayer):
     dropout: float = 0.0
     use_bias: bool = True
     output_dim: Any = None
-    kernel_initializer: Any = "glorot_uniform"
-    bias_initializer: Any = "zeros"
+    kernel_initializer: InitializerLike = "glorot_uniform"
+    bias_initializer: InitializerLike = "zeros"
     causal: bool = False
     return_attention_scores: bool = False
     rank = 2

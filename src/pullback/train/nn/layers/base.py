@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from inspect import signature
@@ -21,14 +21,14 @@ from pullback.names.answers import keyword_error
 from pullback.train.arguments import check_count
 from pullback.train.io.saving import load_weights
 from pullback.train.io.structure import Configurable
-from pullback.train.nn.initializers import initializer
-from pullback.train.nn.regularizers import regularizer
+from pullback.train.nn.initializers import InitializerLike, initializer
+from pullback.train.nn.regularizers import RegularizerLike, regularizer
+from pullback.typing import DType, Shape
 
 __all__ = [
     "Layer", "LayerError", "SelectOutput", "SymbolicTensor", "check_choice", "check_counts", "check_shares", "input",
 ]  # fmt: skip
 
-Shape = tuple[int, ...]
 NOT_PARTS = ("_activate", "_fixed", "_gate", "_penalized")  # attributes whose parts are counted elsewhere
 UNBUILT: tuple[Shape, ...] = ()
 _name_counts: Counter[str] = Counter()  # how many layers of each kind were made: for default names
@@ -58,7 +58,7 @@ class Layer(Configurable):
 
     name: str = field(default="", kw_only=True)
     trainable: bool = field(default=True, kw_only=True)
-    input_shape: Any = field(default=None, kw_only=True)  # of one example
+    input_shape: Sequence[int] | None = field(default=None, kw_only=True)  # of one example
 
     whole = True  # in a tree it is a leaf, not a tree of its fields
     rank: ClassVar[int | None] = None  # of one example, if the layer takes only one
@@ -88,13 +88,13 @@ class Layer(Configurable):
         if self.input_shape is not None:
             self.input_shape = as_shape(f"{self.name}: input_shape", self.input_shape)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
         if name == "trainable":
             self._freeze_variables()
             for _, part in self.parts():
                 if isinstance(part, Layer):
-                    part.trainable = value
+                    part.trainable = bool(value)
 
     @property
     def kind(self) -> str:
@@ -149,7 +149,7 @@ class Layer(Configurable):
             raise ArgumentError(f"layer '{self.name}': expected {least}{further} input(s), got {len(inputs)}.")
         return inputs
 
-    def build_for(self, shapes: Any) -> None:
+    def build_for(self, shapes: Sequence[Shape]) -> None:
         """Make the variables for inputs of these shapes, without the batch, unless they are made already."""
         if self._built:
             return
@@ -170,7 +170,7 @@ class Layer(Configurable):
         """Return whether it and all its layers have their variables."""
         return self._built and all(part.is_built() for _, part in self.parts() if isinstance(part, Layer))
 
-    def output_shape(self, *shapes: Any) -> Any:
+    def output_shape(self, *shapes: Shape) -> Any:
         """Return the output shape for an example of this shape, or those of several outputs, by running on zeros."""
         with np.errstate(all="ignore"):  # only the shape matters
             out = self(*[np.zeros((1, *shape), get_default_dtype()) for shape in shapes])
@@ -184,7 +184,13 @@ class Layer(Configurable):
             )
 
     def weight(
-        self, name: str, shape: Any, initial: Any, trainable: bool = True, dtype: Any = None, penalty: Any = None
+        self,
+        name: str,
+        shape: Sequence[int],
+        initial: InitializerLike,
+        trainable: bool = True,
+        dtype: DType | None = None,
+        penalty: RegularizerLike | None = None,
     ) -> Variable:
         """Return a new variable of this layer, to be stored in an attribute; ``trainable=False`` is for statistics.
 
@@ -282,7 +288,7 @@ class Layer(Configurable):
         """
         return [np.array(v.numpy()) for v in self.variables]
 
-    def set_weights(self, weights: Any) -> None:
+    def set_weights(self, weights: Sequence[Any] | Mapping[str, Any]) -> None:
         """Set the values of all variables from a list, as ``get_weights`` returns it, or from a dict by path.
 
         >>> layer = pb.layers.dense(2, use_bias=False)
@@ -329,17 +335,17 @@ class SymbolicTensor:
     """An input or output of a layer in a functional model: a shape, without the batch, and no values."""
 
     def __init__(
-        self, shape: Shape, layer: Layer | None, inputs: tuple[SymbolicTensor, ...], dtype: Any = None
+        self, shape: Shape, layer: Layer | None, inputs: tuple[SymbolicTensor, ...], dtype: DType | None = None
     ) -> None:
         self.shape, self.layer, self.inputs, self.dtype = shape, layer, inputs, dtype
 
     @classmethod
-    def apply(cls, layer: Layer, inputs: Any) -> SymbolicTensor:
+    def apply(cls, layer: Layer, inputs: Sequence[Any]) -> SymbolicTensor:
         """Return the output of a layer for symbolic inputs; makes the layer's variables."""
-        strange = [type(x).__name__ for x in inputs if not isinstance(x, SymbolicTensor)]
-        if strange:
+        others = [type(x).__name__ for x in inputs if not isinstance(x, SymbolicTensor)]
+        if others:
             raise ArgumentError(
-                f"layer '{layer.name}': got a symbolic tensor together with {strange[0]}. "
+                f"layer '{layer.name}': got a symbolic tensor together with {others[0]}. "
                 "Make it an input of the model: pb.input(shape)."
             )
         shapes = [x.shape for x in inputs]
@@ -370,11 +376,11 @@ class SelectOutput(Layer):
     def call(self, *xs: Any) -> Any:
         return xs[self.index]
 
-    def output_shape(self, *shapes: Any) -> Any:
+    def output_shape(self, *shapes: Shape) -> Any:
         return shapes[0][self.index]
 
 
-def input(shape: Any, dtype: Any = None) -> SymbolicTensor:
+def input(shape: Sequence[int], dtype: DType | None = None) -> SymbolicTensor:
     """Return an input of a functional model: arrays of examples of this shape.
 
     >>> x = pb.input([8])
@@ -384,7 +390,7 @@ def input(shape: Any, dtype: Any = None) -> SymbolicTensor:
     return SymbolicTensor(as_shape("input: shape", shape), None, (), dtype)
 
 
-def _find_parts(key: str, value: Any) -> Iterator[tuple[str, Any]]:
+def _find_parts(key: str, value: object) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Variable | Layer):
         yield key, value
     elif isinstance(value, list | tuple | dict):

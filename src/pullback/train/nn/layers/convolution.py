@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +11,16 @@ import numpy as np
 from pullback.errors import ArgumentError
 from pullback.ops import convolution
 from pullback.train.arguments import is_count
-from pullback.train.nn.layers.activations import find_activation
+from pullback.train.nn.initializers import InitializerLike
+from pullback.train.nn.layers.activations import ActivationLike, find_activation
 from pullback.train.nn.layers.base import Layer, check_choice, check_counts
+from pullback.train.nn.regularizers import RegularizerLike
+from pullback.typing import Shape
 
 __all__ = ["Conv1d", "Conv2d", "Conv2dTranspose", "DepthwiseConv2d", "SeparableConv2d", "as_lengths"]
+
+
+Lengths = int | Sequence[int]  # one number for all axes, or one for each
 
 
 def as_lengths(layer: Layer, name: str, axes: int) -> tuple[int, ...]:
@@ -29,14 +36,14 @@ def as_lengths(layer: Layer, name: str, axes: int) -> tuple[int, ...]:
 class WindowLayer(Layer):
     """The base of layers with filters; subclasses declare these fields in the order of their arguments."""
 
-    kernel_size: Any
-    strides: Any
+    kernel_size: Lengths
+    strides: Lengths
     padding: str
-    dilation_rate: Any
-    activation: Any
+    dilation_rate: Lengths
+    activation: ActivationLike
     use_bias: bool
-    bias_initializer: Any
-    bias_regularizer: Any
+    bias_initializer: InitializerLike
+    bias_regularizer: RegularizerLike | None
 
     rank = 3
     paddings: tuple[str, ...] = ("valid", "same")
@@ -69,22 +76,22 @@ class FullConvolution(WindowLayer):
     """The base of convolutions in which every filter sees all channels."""
 
     filters: int
-    kernel_size: Any
-    strides: Any = 1
+    kernel_size: Lengths
+    strides: Lengths = 1
     padding: str = "valid"
-    dilation_rate: Any = 1
-    activation: Any = None
+    dilation_rate: Lengths = 1
+    activation: ActivationLike = None
     use_bias: bool = True
-    kernel_initializer: Any = "glorot_uniform"
-    bias_initializer: Any = "zeros"
-    kernel_regularizer: Any = None
-    bias_regularizer: Any = None
+    kernel_initializer: InitializerLike = "glorot_uniform"
+    bias_initializer: InitializerLike = "zeros"
+    kernel_regularizer: RegularizerLike | None = None
+    bias_regularizer: RegularizerLike | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_counts(self, "filters")
 
-    def build(self, shape: Any) -> None:
+    def build(self, shape: Shape) -> None:
         size = (*self._size, shape[-1], self.filters)
         self.kernel = self.weight("kernel", size, self.kernel_initializer, penalty=self.kernel_regularizer)
         self.build_bias(self.filters)
@@ -133,22 +140,22 @@ class Conv2dTranspose(WindowLayer):
     """
 
     filters: int
-    kernel_size: Any
-    strides: Any = 1
+    kernel_size: Lengths
+    strides: Lengths = 1
     padding: str = "valid"
-    activation: Any = None
+    activation: ActivationLike = None
     use_bias: bool = True
-    kernel_initializer: Any = "glorot_uniform"
-    bias_initializer: Any = "zeros"
-    kernel_regularizer: Any = None
-    bias_regularizer: Any = None
+    kernel_initializer: InitializerLike = "glorot_uniform"
+    bias_initializer: InitializerLike = "zeros"
+    kernel_regularizer: RegularizerLike | None = None
+    bias_regularizer: RegularizerLike | None = None
     dilation_rate = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_counts(self, "filters")
 
-    def build(self, shape: Any) -> None:
+    def build(self, shape: Shape) -> None:
         size = (*self._size, self.filters, shape[-1])
         self.kernel = self.weight("kernel", size, self.kernel_initializer, penalty=self.kernel_regularizer)
         self.build_bias(self.filters)
@@ -170,23 +177,23 @@ class DepthwiseConv2d(WindowLayer):
     (2, 6, 6, 6)
     """
 
-    kernel_size: Any
-    strides: Any = 1
+    kernel_size: Lengths
+    strides: Lengths = 1
     padding: str = "valid"
     depth_multiplier: int = 1
-    dilation_rate: Any = 1
-    activation: Any = None
+    dilation_rate: Lengths = 1
+    activation: ActivationLike = None
     use_bias: bool = True
-    depthwise_initializer: Any = "glorot_uniform"
-    bias_initializer: Any = "zeros"
-    depthwise_regularizer: Any = None
-    bias_regularizer: Any = None
+    depthwise_initializer: InitializerLike = "glorot_uniform"
+    bias_initializer: InitializerLike = "zeros"
+    depthwise_regularizer: RegularizerLike | None = None
+    bias_regularizer: RegularizerLike | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_counts(self, "depth_multiplier")
 
-    def build(self, shape: Any) -> None:
+    def build(self, shape: Shape) -> None:
         size = (*self._size, shape[-1], self.depth_multiplier)
         self.depthwise_kernel = self.weight(
             "depthwise_kernel", size, self.depthwise_initializer, penalty=self.depthwise_regularizer
@@ -212,25 +219,25 @@ class SeparableConv2d(WindowLayer):
     """
 
     filters: int
-    kernel_size: Any
-    strides: Any = 1
+    kernel_size: Lengths
+    strides: Lengths = 1
     padding: str = "valid"
     depth_multiplier: int = 1
-    dilation_rate: Any = 1
-    activation: Any = None
+    dilation_rate: Lengths = 1
+    activation: ActivationLike = None
     use_bias: bool = True
-    depthwise_initializer: Any = "glorot_uniform"
-    pointwise_initializer: Any = "glorot_uniform"
-    bias_initializer: Any = "zeros"
-    depthwise_regularizer: Any = None
-    pointwise_regularizer: Any = None
-    bias_regularizer: Any = None
+    depthwise_initializer: InitializerLike = "glorot_uniform"
+    pointwise_initializer: InitializerLike = "glorot_uniform"
+    bias_initializer: InitializerLike = "zeros"
+    depthwise_regularizer: RegularizerLike | None = None
+    pointwise_regularizer: RegularizerLike | None = None
+    bias_regularizer: RegularizerLike | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_counts(self, "filters", "depth_multiplier")
 
-    def build(self, shape: Any) -> None:
+    def build(self, shape: Shape) -> None:
         deep, wide = (*self._size, shape[-1], self.depth_multiplier), (1, 1, shape[-1] * self.depth_multiplier)
         self.depthwise_kernel = self.weight(
             "depthwise_kernel", deep, self.depthwise_initializer, penalty=self.depthwise_regularizer

@@ -12,8 +12,11 @@ from pullback.core.convert import as_number
 from pullback.core.tensor import all_values, stripped
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops import gathering, random
-from pullback.train.nn.layers.activations import find_activation
+from pullback.train.nn.initializers import InitializerLike
+from pullback.train.nn.layers.activations import ActivationLike, find_activation
 from pullback.train.nn.layers.base import Layer, LayerError, check_counts, check_shares
+from pullback.train.nn.regularizers import RegularizerLike
+from pullback.typing import Shape
 
 __all__ = [
     "Activation", "Dense", "Dropout", "Embedding", "Flatten", "GaussianNoise", "Permute", "RepeatVector", "Reshape",
@@ -30,19 +33,19 @@ class Dense(Layer):
     """
 
     units: int
-    activation: Any = None
+    activation: ActivationLike = None
     use_bias: bool = True
-    kernel_initializer: Any = "glorot_uniform"
-    bias_initializer: Any = "zeros"
-    kernel_regularizer: Any = None
-    bias_regularizer: Any = None
+    kernel_initializer: InitializerLike = "glorot_uniform"
+    bias_initializer: InitializerLike = "zeros"
+    kernel_regularizer: RegularizerLike | None = None
+    bias_regularizer: RegularizerLike | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_counts(self, "units")
         self._activate = find_activation(self.activation, self.name)
 
-    def build(self, shape: Any) -> None:
+    def build(self, shape: Shape) -> None:
         if not shape:
             raise ShapeError("there is no axis of features; layers.reshape([1]) makes one.")
         size = (shape[-1], self.units)
@@ -63,7 +66,7 @@ class Activation(Layer):
     array([[0., 2.]])
     """
 
-    activation: Any
+    activation: ActivationLike
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -220,14 +223,14 @@ class Embedding(Layer):
 
     input_dim: int
     output_dim: int
-    embeddings_initializer: Any = "random_uniform"
-    embeddings_regularizer: Any = None
+    embeddings_initializer: InitializerLike = "random_uniform"
+    embeddings_regularizer: RegularizerLike | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_counts(self, "input_dim", "output_dim")
 
-    def build(self, shape: Any) -> None:
+    def build(self, shape: Shape) -> None:
         size = (self.input_dim, self.output_dim)
         self.embeddings = self.weight(
             "embeddings", size, self.embeddings_initializer, penalty=self.embeddings_regularizer

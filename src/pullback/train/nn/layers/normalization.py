@@ -13,8 +13,11 @@ from pullback.core.variable import Variable
 from pullback.errors import ArgumentError
 from pullback.numerics.axis_arguments import resolve_axes
 from pullback.ops import normalization
+from pullback.train.nn.initializers import InitializerLike
 from pullback.train.nn.layers.base import Layer
+from pullback.train.nn.regularizers import RegularizerLike
 from pullback.transforms.modifiers import stop_gradient
+from pullback.typing import Shape
 
 __all__ = ["BatchNormalization", "LayerNormalization"]
 
@@ -39,19 +42,19 @@ class BatchNormalization(Layer):
     epsilon: float = 1e-3
     center: bool = True
     scale: bool = True
-    beta_initializer: Any = "zeros"
-    gamma_initializer: Any = "ones"
-    moving_mean_initializer: Any = "zeros"
-    moving_variance_initializer: Any = "ones"
-    beta_regularizer: Any = None
-    gamma_regularizer: Any = None
+    beta_initializer: InitializerLike = "zeros"
+    gamma_initializer: InitializerLike = "ones"
+    moving_mean_initializer: InitializerLike = "zeros"
+    moving_variance_initializer: InitializerLike = "ones"
+    beta_regularizer: RegularizerLike | None = None
+    gamma_regularizer: RegularizerLike | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         as_number(self.name, "momentum", self.momentum, 0, 1)
         as_number(self.name, "epsilon", self.epsilon, 0)
 
-    def build(self, shape: Any) -> None:
+    def build(self, shape: Shape) -> None:
         (axis,) = resolve_axes(len(shape) + 1, self.axis, self.name)
         if not axis:
             raise ArgumentError(f"{self.name}: axis 0 is the batch, over which is averaged; take another.")
@@ -98,16 +101,16 @@ class LayerNormalization(Layer):
     epsilon: float = 1e-3
     center: bool = True
     scale: bool = True
-    beta_initializer: Any = "zeros"
-    gamma_initializer: Any = "ones"
-    beta_regularizer: Any = None
-    gamma_regularizer: Any = None
+    beta_initializer: InitializerLike = "zeros"
+    gamma_initializer: InitializerLike = "ones"
+    beta_regularizer: RegularizerLike | None = None
+    gamma_regularizer: RegularizerLike | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         as_number(self.name, "epsilon", self.epsilon, 0)
 
-    def build(self, shape: Any) -> None:
+    def build(self, shape: Shape) -> None:
         self._axes = resolve_axes(len(shape) + 1, self.axis, self.name)
         if 0 in self._axes:
             raise ArgumentError(f"{self.name}: axis 0 is the batch; take axes of the examples.")

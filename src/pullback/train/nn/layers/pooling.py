@@ -11,7 +11,7 @@ from pullback.errors import ArgumentError
 from pullback.ops import pooling, reductions
 from pullback.ops.image import resizing
 from pullback.train.nn.layers.base import Layer, check_choice
-from pullback.train.nn.layers.convolution import as_lengths
+from pullback.train.nn.layers.convolution import Lengths, as_lengths
 
 __all__ = [
     "AveragePooling1d", "AveragePooling2d", "GlobalAveragePooling1d", "GlobalAveragePooling2d", "GlobalMaxPooling1d",
@@ -23,8 +23,8 @@ __all__ = [
 class PoolingLayer(Layer):
     """The base of pooling layers: windows of ``pool_size``, at distances of ``strides`` (default: ``pool_size``)."""
 
-    pool_size: Any = 2
-    strides: Any = None
+    pool_size: Lengths = 2
+    strides: Lengths | None = None
     padding: str = "valid"
 
     rank = 3
@@ -154,7 +154,7 @@ class UpSampling2d(Layer):
            [1., 1., 2., 2.]])
     """
 
-    size: Any = 2
+    size: Lengths = 2
     interpolation: str = "nearest"
     rank = 3
 

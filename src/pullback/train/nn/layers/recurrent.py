@@ -10,9 +10,11 @@ import numpy as np
 
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops import joining
-from pullback.train.nn.initializers import initializer
-from pullback.train.nn.layers.activations import find_activation
+from pullback.train.nn.initializers import InitializerLike, initializer
+from pullback.train.nn.layers.activations import ActivationLike, find_activation
 from pullback.train.nn.layers.base import Layer, check_choice, check_counts
+from pullback.train.nn.regularizers import RegularizerLike
+from pullback.typing import Shape
 
 __all__ = ["Bidirectional", "Gru", "Lstm", "SimpleRnn", "TimeDistributed"]
 
@@ -28,14 +30,14 @@ class RecurrentLayer(Layer):
     """
 
     units: int
-    activation: Any = "tanh"
+    activation: ActivationLike = "tanh"
     use_bias: bool = field(default=True, kw_only=True)
-    kernel_initializer: Any = field(default="glorot_uniform", kw_only=True)
-    recurrent_initializer: Any = field(default="orthogonal", kw_only=True)
-    bias_initializer: Any = field(default="zeros", kw_only=True)
-    kernel_regularizer: Any = field(default=None, kw_only=True)
-    recurrent_regularizer: Any = field(default=None, kw_only=True)
-    bias_regularizer: Any = field(default=None, kw_only=True)
+    kernel_initializer: InitializerLike = field(default="glorot_uniform", kw_only=True)
+    recurrent_initializer: InitializerLike = field(default="orthogonal", kw_only=True)
+    bias_initializer: InitializerLike = field(default="zeros", kw_only=True)
+    kernel_regularizer: RegularizerLike | None = field(default=None, kw_only=True)
+    recurrent_regularizer: RegularizerLike | None = field(default=None, kw_only=True)
+    bias_regularizer: RegularizerLike | None = field(default=None, kw_only=True)
     return_sequences: bool = field(default=False, kw_only=True)
     return_state: bool = field(default=False, kw_only=True)
     go_backwards: bool = field(default=False, kw_only=True)
@@ -54,7 +56,7 @@ class RecurrentLayer(Layer):
         begin = initial_state if isinstance(initial_state, list | tuple) else [initial_state]
         return super().__call__(*inputs, *(() if initial_state is None else begin), training=training, **unknown)
 
-    def build(self, shape: Any, *_: Any) -> None:
+    def build(self, shape: Shape, *_: Any) -> None:
         width = self.gates * self.units
         self.kernel = self.weight(
             "kernel", (shape[-1], width), self.kernel_initializer, penalty=self.kernel_regularizer
@@ -118,7 +120,7 @@ class SimpleRnn(RecurrentLayer):
 class GatedLayer(RecurrentLayer):
     """The base of layers with gates."""
 
-    recurrent_activation: Any = "sigmoid"
+    recurrent_activation: ActivationLike = "sigmoid"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -234,7 +236,7 @@ class Bidirectional(Layer):
     def __call__(self, *inputs: Any, initial_state: Any = None, training: bool = False, **unknown: Any) -> Any:
         return super().__call__(*inputs, *(initial_state or ()), training=training, **unknown)
 
-    def build(self, shape: Any, *_: Any) -> None:
+    def build(self, shape: Shape, *_: Any) -> None:
         self.layer.build_for([shape])
         self.backward.build_for([shape])
 
@@ -269,7 +271,7 @@ class TimeDistributed(Layer):
         if not isinstance(self.layer, Layer):
             raise ArgumentError(f"{self.name}: expected a layer, got {type(self.layer).__name__}.")
 
-    def build(self, shape: Any) -> None:
+    def build(self, shape: Shape) -> None:
         if not shape:
             raise ShapeError("there is no axis of steps.")
         self.layer.build_for([shape[1:]])
