@@ -8,7 +8,7 @@ integers or truth values, which carry no gradient; otherwise it is refused.  Not
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from pullback.interop import (
     numpy_shapes,
     numpy_ufuncs,
 )
-from pullback.interop.numpy_arguments import align_operands, no_rule_error, run_without_rule, tensors, is_traced, unwrap
+from pullback.interop.numpy_arguments import align_operands, is_traced, no_rule_error, run_without_rule, tensors, unwrap
 from pullback.ops import special
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ Names = Mapping[str, inspect.Parameter]
 
 def qualified_name(function: Callable[..., Any]) -> str:
     """
-    >>> named(np.linalg.norm)
+    >>> qualified_name(np.linalg.norm)
     'np.linalg.norm'
     """
     module = (getattr(function, "__module__", None) or "numpy").replace("numpy", "np", 1)
@@ -69,13 +69,8 @@ def qualified_name(function: Callable[..., Any]) -> str:
 
 
 def call_without_rule(
-    name: str,
-    run: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    unknown: Sequence[str] = (),
-    out: Any = None,
-) -> Any:
+    name: str, run: Callable[..., Any], args: Any, kwargs: Any, unknown: Any = (), out: Any = None
+) -> Any:  # fmt: skip
     """The function on plain arrays, unless that loses a gradient.  ``unknown`` are parameters that our own has not."""
     out = kwargs.get("out", out)
     if any(True for _ in tensors([out])):

@@ -14,7 +14,7 @@ from pullback.core.lowering import made_of, scalar
 from pullback.core.memory import Scratch, like, scratch, unscratched
 from pullback.core.op import alias, method, op
 from pullback.errors import ArgumentError
-from pullback.numerics.adjoints import zero_cotangent, select
+from pullback.numerics.adjoints import select, zero_cotangent
 from pullback.numerics.axis_arguments import resolve_axes
 from pullback.numerics.batching import batch_leading_axes
 from pullback.numerics.small_arrays import quick_max, quick_sum, zeros

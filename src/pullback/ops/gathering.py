@@ -19,9 +19,9 @@ from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import one_axis
 from pullback.numerics.batching import batch_leading_axes
 from pullback.numerics.positions import (
+    add_example_numbers,
     gather_each,
     gather_nd_each,
-    add_example_numbers,
     scatter_each,
     scatter_nd_each,
     update_each,

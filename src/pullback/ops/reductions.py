@@ -18,17 +18,17 @@ from pullback.core.op import alias, method, op
 from pullback.core.tape import RAW
 from pullback.core.tensor import may_be
 from pullback.numerics.adjoints import (
-    real_product,
     axes,
     count_elements,
     inverse_or_zero,
-    restore_axes,
     keepdims_shape,
+    real_product,
+    restore_axes,
     spread,
     total,
 )
 from pullback.numerics.axis_arguments import resolve_axes
-from pullback.numerics.small_arrays import add_reduce, max_reduce, quick_max, quick_sum, has_short_rows
+from pullback.numerics.small_arrays import add_reduce, has_short_rows, max_reduce, quick_max, quick_sum
 
 if TYPE_CHECKING:
     from pullback.core.op import Op

@@ -20,8 +20,8 @@ from pullback.numerics.axis_arguments import one_axis
 from pullback.numerics.batching import (
     batch_aligned_axes,
     batch_along_axis,
-    broadcast_examples,
     batch_leading_axes,
+    broadcast_examples,
     one_by_one,
 )
 

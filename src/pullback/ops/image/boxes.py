@@ -17,7 +17,7 @@ from pullback.core.tensor import Tensor, stripped
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
 
 if TYPE_CHECKING:
-    from pullback.typing import Array, TensorLike, Value
+    from pullback.typing import TensorLike, Value
 
 __all__ = [
     "PaddedSuppression", "ScoredSuppression", "non_max_suppression", "non_max_suppression_padded",
@@ -57,13 +57,9 @@ def _stays(
 
 
 def _suppress(
-    boxes: Array,
-    scores: Array,
-    max_output_size: int,
-    iou_threshold: str | float = 0.5,
-    score_threshold: str | float = -inf,
-    sigma: float = 0.0,
-) -> Any:
+    boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any = 0.5, score_threshold: Any = -inf,
+    sigma: Any = 0.0,
+) -> Any:  # fmt: skip
     (room,) = _stays(boxes.shape, scores.shape, max_output_size, iou_threshold, score_threshold, sigma)
     check_real("non_max_suppression", boxes, "boxes")
     check_real("non_max_suppression", scores, "scores")
@@ -114,7 +110,7 @@ def suppressed_indices(
 
 
 def _choose_boxes(
-    boxes: Any, scores: Any, max_output_size: int, iou_threshold: Any, score_threshold: Any, sigma: Any = 0.0
+    boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any, sigma: Any = 0.0
 ) -> Any:  # fmt: skip
     """The padded choice, which carries no gradient."""
     iou_threshold = 0.5 if iou_threshold is None else iou_threshold
