@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def numbers(name: str, argument: str, x: TensorLike) -> Value:
+def check_numbers(name: str, argument: str, x: TensorLike) -> Value:
     """An argument as ``operand`` gives it, checked to be numbers or bools.
 
     >>> numbers("batch_norm", "mean", [1.0, 2.0]).shape
@@ -33,7 +33,7 @@ def numbers(name: str, argument: str, x: TensorLike) -> Value:
     return x
 
 
-def own_words(name: str) -> Callable[[F], F]:
+def rename_errors(name: str) -> Callable[[F], F]:
     """A composition whose errors bear its own name, not that of the op inside it that found the mistake.
 
     >>> @own_words("halved")
@@ -63,7 +63,7 @@ def own_words(name: str) -> Callable[[F], F]:
     return decorate
 
 
-def picked(x: Value, index: Value, axis: int = 0) -> Any:
+def pick(x: Value, index: Value, axis: int = 0) -> Any:
     """``np.take``, which NumPy would not hand to us if the index alone has many examples.
 
     >>> picked(np.array([1.0, 2.0, 3.0]), np.array([2, 0]))

@@ -23,7 +23,7 @@ from pullback.core.calculus import Calculus
 from pullback.core.capture import COPIED, capture
 from pullback.core.convert import as_value, bare, join_tensors, several
 from pullback.core.fitting import fit, floats_of
-from pullback.core.formula import Expr, Names, flattened, halves_bytes, is_product, variant
+from pullback.core.formula import Expr, Names, flatten_formula, halves_bytes, is_product, derive_rule
 from pullback.core.interpreter import dispatch
 from pullback.core.lowering import Lowering, opaque, view
 from pullback.core.memory import LARGE, Large, keep, take
@@ -70,7 +70,7 @@ WEAK = (float, int, bool, complex)  # Python's numbers, which do not widen array
 STEPS = ("one", "both", "both_fit", "fit_x", "fit_y", "left", "left_fit", "right", "right_fit", "many")
 
 
-def unusual(x: object) -> bool:
+def is_unusual(x: object) -> bool:
     """Whether an argument takes the general way anyhow, so that no quick one need be written out for it."""
     return isinstance(x, Tensor) and not x.refers and (type(x) is not Tensor or not x.meta.raw)
 
@@ -207,7 +207,7 @@ class Op:
         """A call before the function is written out, which is not yet done for arguments that would not use it."""
         if any(type(a) is Expr for a in args):  # a rule that calls an op; writing that op out might come back here
             raise TypeError(f"{self.name}: an op is called, not flattened")
-        general = not (self.shortcuts or self.is_observed) and any(map(unusual, args))
+        general = not (self.shortcuts or self.is_observed) and any(map(is_unusual, args))
         bound = self.bound(args, kwargs) if general else None
         return self.build(reflecting=False)(*args, **kwargs) if bound is None else dispatch(self, *bound)
 
@@ -275,8 +275,8 @@ class Op:
         elif self.form == 2:
             dx, dy = vjps
             straight, crossed = "g, z, x, y", "g, z, y, x"  # crossed: the tensor is the second operand
-            fx, fy = variant(name, dx, straight, fit, "x"), variant(name, dy, straight, fit, "y")
-            back, fback = variant(name, dy, crossed), variant(name, dy, crossed, fit, "y")
+            fx, fy = derive_rule(name, dx, straight, fit, "x"), derive_rule(name, dy, straight, fit, "y")
+            back, fback = derive_rule(name, dy, crossed), derive_rule(name, dy, crossed, fit, "y")
             if dx and dy:
                 self.both = step(0, 1, dx=dx, dy=dy)
                 self.both_fit = fitting(self.both, 0, 1, dx=fx, dy=fy)
@@ -310,10 +310,12 @@ class Op:
         p = list(self.params)
         items = ", ".join(f"{n!r}: {n}" for n in p)
         word, sign = OPERATORS.get(self.kernel, (None, None))
-        signature, check = templates.parameters(p, self.required, not word)  # Python calls operators without keywords
+        signature, check = templates.write_parameters(
+            p, self.required, not word
+        )  # Python calls operators without keywords
         if self.form == 1 and not p and self.acts is elementwise1 and self.flows:
             node = {"m": "m", "step": "one", "x": "x", "y": "None"}
-            plain = f"{sign}x.value" if sign else flattened(self.quick, "x.value") or "run(x.value)"
+            plain = f"{sign}x.value" if sign else flatten_formula(self.quick, "x.value") or "run(x.value)"
             above = NODE.format(v=f"{sign}x.value" if sign else f"{self.name}(x.value)", **node)
             array = plain.replace("x.value", "x")
             return UNARY.format(name=self.name, plain=NODE.format(v=plain, **node), above=above, array=array)
@@ -631,7 +633,7 @@ def operand(x: TensorLike, what: str = "tensor") -> Value:
     return as_tensor(made) if isinstance(x, list | tuple) else made
 
 
-def of_rank(name: str, x: TensorLike, rank: int, argument: str = "x") -> Value:
+def check_rank(name: str, x: TensorLike, rank: int, argument: str = "x") -> Value:
     """An argument as ``operand`` gives it, checked to have this rank.
 
     >>> of_rank("pad1d", [1.0, 2.0], 1).shape

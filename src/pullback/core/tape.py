@@ -22,9 +22,9 @@ from numpy import float64, generic, ndarray
 from pullback.core import hooks
 from pullback.core.capture import check_captured
 from pullback.core.convert import as_value, bare, has_tensors, join_tensors
-from pullback.core.fitting import all_conjugated, all_widened, conjugated, fit, same, widened
+from pullback.core.fitting import conjugate_rules, widen_rules, conjugate_rule, fit, keep_rule, widen_rule
 from pullback.core.interpreter import dispatch, new_level
-from pullback.core.memory import IDLE, KEPT, LARGE, Large, Pool, add_large, keep, node_of, on_scratch, sole
+from pullback.core.memory import IDLE, KEPT, LARGE, Large, Pool, add_large, keep, node_of, on_scratch, is_sole
 from pullback.core.rowsparse import RowSum
 from pullback.core.source import user_place
 from pullback.core.tensor import LATER, Tensor
@@ -154,14 +154,16 @@ class Step:
         """The same step for a node with a complex value."""
         if self._complex is None:
             as_it_is = getattr(getattr(self.op, "d", None), "adjoint", False)
-            self._complex = variant_of(self, *((same, same) if as_it_is else (conjugated, all_conjugated)))
+            self._complex = variant_of(
+                self, *((keep_rule, keep_rule) if as_it_is else (conjugate_rule, conjugate_rules))
+            )
         return self._complex
 
     @property
     def floats(self) -> Step:
         """The same step for integer operands of an elementwise op whose result is a float."""
         if self._floats is None:
-            self._floats = variant_of(self, widened, all_widened(self.op))
+            self._floats = variant_of(self, widen_rule, widen_rules(self.op))
         return self._floats
 
     @property
@@ -599,7 +601,7 @@ def add_into(rule: Callable[..., Any], into: Any, rows: Any = None) -> Any:
         e, x.g = x.g, None
         if e is None:
             x.g = rule(r.g, r.value, x.value, r.y)
-        elif type(e) is ndarray and sole(e) and e.base is None and isinstance(r.g, RAW):
+        elif type(e) is ndarray and is_sole(e) and e.base is None and isinstance(r.g, RAW):
             into(e, r.g, *r.y)
             x.g = e
         elif type(e) is RowSum and rows is not None and (part := rows(r.g, r.value, x.value, r.y)) is not None:

@@ -135,7 +135,7 @@ def reflected(y, x):
 """
 
 
-def parameters(names: Sequence[str], required: Sequence[str], checked: bool) -> tuple[str, dict[str, str]]:
+def write_parameters(names: Sequence[str], required: Sequence[str], checked: bool) -> tuple[str, dict[str, str]]:
     """The parameters in a function's signature, and the text that refuses keywords that it does not take."""
     if not checked:
         return ", ".join(names), {"unknown": "", "refuse": ""}

@@ -154,7 +154,7 @@ class Tensor(TensorOps):
 
     def stripped(self) -> Any:
         """The values under this level, of which no transform follows the gradient."""
-        return stripped(self.beneath())
+        return strip(self.beneath())
 
     def all_values(self) -> Any:
         """The values under this level, of all examples."""
@@ -174,7 +174,9 @@ class Tensor(TensorOps):
 
     def unfollowed(self, f: Callable[..., Any], args: Sequence[Any]) -> Any:
         """``f`` of what is beneath this level, which is the highest."""
-        return unfollowed(f, *(a.beneath() if isinstance(a, Tensor) and a.level == self.level else a for a in args))
+        return call_unfollowed(
+            f, *(a.beneath() if isinstance(a, Tensor) and a.level == self.level else a for a in args)
+        )
 
     # ---- NumPy's protocols
 
@@ -389,7 +391,7 @@ def concrete(x: Any) -> Any:
     return x
 
 
-def unfollowed(f: Callable[..., Any], *args: object) -> Any:
+def call_unfollowed(f: Callable[..., Any], *args: object) -> Any:
     """``f`` of the plain arrays under all levels, for what carries no gradient; of many examples, one by one.
 
     >>> import pullback as pb
@@ -403,7 +405,7 @@ def unfollowed(f: Callable[..., Any], *args: object) -> Any:
     return top.unfollowed(f, args)
 
 
-def stripped(x: Any) -> Any:
+def strip(x: Any) -> Any:
     """What no gradient is followed through: a plain array, but of many examples still one of them, for NumPy to go on.
 
     >>> import pullback as pb
@@ -429,7 +431,7 @@ def all_values(x: Any) -> Any:
 
 def _whole(x: Any) -> Any:
     """A rounded number as Python's integer, as ``math.floor`` gives; of many examples the tensor."""
-    values = stripped(x)
+    values = strip(x)
     return x if isinstance(values, Tensor) else int(values)
 
 
@@ -443,13 +445,13 @@ def may_be(condition: Value) -> bool:
     return bool(np.any(values)) or np.size(values) < condition.size
 
 
-def sizing(name: str, x: object, cure: str = "") -> Any:
+def read_sizes(name: str, x: object, cure: str = "") -> Any:
     """The plain array on whose values the size of the result depends; it must be one for all examples of ``vmap``.
 
     >>> sizing("unique", np.array([1.0]))
     array([1.])
     """
-    values = stripped(x)
+    values = strip(x)
     if isinstance(values, Tensor):
         with suppress(BatchedValueError):  # while a program is being compiled there are other words for it
             values._concrete(f"{name}: how many elements there are in the result depends on the values. The value")

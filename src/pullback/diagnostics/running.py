@@ -10,10 +10,10 @@ import numpy as np
 from pullback.core.convert import float_of, join_array
 from pullback.core.tape import ARRAYS, Tape
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Watcher, watching
+from pullback.core.variable import Watcher, watch_variables
 from pullback.diagnostics.watch import Monitor, Note
 from pullback.errors import ArgumentError
-from pullback.transforms.arguments import named_leaves, parameters_of
+from pullback.transforms.arguments import name_leaves, parameters_of
 from pullback.transforms.grad import as_leaf
 from pullback.transforms.leaves import whole_leaves, whole_mapped
 from pullback.transforms.session import open_tape, pull
@@ -63,10 +63,10 @@ class Ran:
         names = [
             name
             for parameter, a in zip(parameters_of(self.f, len(self.args)), self.args, strict=True)
-            for name, leaf in named_leaves(parameter, a)
+            for name, leaf in name_leaves(parameter, a)
             if is_number(leaf)
         ]
-        with watching(Watcher(tape)) as watcher:
+        with watch_variables(Watcher(tape)) as watcher:
             y = self.f(*args, **kwargs)
         for v, reads in watcher.leaves.values():
             leaves += [leaf for _, leaf in reads]

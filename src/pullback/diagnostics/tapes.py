@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pullback.core import hooks
 from pullback.core.interpreter import new_level
 from pullback.core.tape import Tape, add_cotangent, forget
-from pullback.diagnostics.steps import parts
+from pullback.diagnostics.steps import list_cotangents
 
 if TYPE_CHECKING:
     pass
@@ -70,7 +70,7 @@ def walk_observed(nodes: Iterable[Any], observers: Sequence[PassObserver], trans
         return
     for r in nodes:
         if r.g is not None:
-            for a, d in parts(r, strong):
+            for a, d in list_cotangents(r, strong):
                 add_cotangent(a, d)
 
 

@@ -21,7 +21,7 @@ from pullback.core.op import Op
 from pullback.core.source import NOT_THE_USER
 from pullback.core.tape import RAW, add_cotangent
 from pullback.core.tensor import Tensor, Wrapped, all_values
-from pullback.diagnostics.steps import parts
+from pullback.diagnostics.steps import list_cotangents
 from pullback.diagnostics.tapes import PassObserver
 from pullback.transforms.batch import Batched
 from pullback.transforms.customop import Run, WrappingOp
@@ -296,7 +296,7 @@ class Monitor(PassObserver):
                 self._walk_step(r, owner, strong)
 
     def _walk_step(self, r: Any, owner: Note | None, strong: bool) -> None:
-        for a, d in parts(r, strong):
+        for a, d in list_cotangents(r, strong):
             if owner is not None and not np.any(all_values(d)):
                 note = self.note_of(getattr(a, "value", None))
                 if note is not None:

@@ -31,9 +31,9 @@ class AsIs:
         return deepcopy(self.before) if again and self.before is not None else self.given
 
 
-def marked(arg: object) -> Any:
+def mark(arg: object) -> Any:
     """An argument in which arrays and floats are inputs, and what counts, chooses or names is passed on as it is."""
-    return tree.mapped(lambda leaf: leaf if _is_input(leaf) else AsIs(leaf), arg, whole=tree.is_number_list)
+    return tree.map_leaves(lambda leaf: leaf if _is_input(leaf) else AsIs(leaf), arg, whole=tree.is_number_list)
 
 
 def _is_input(leaf: object) -> bool:
@@ -42,9 +42,9 @@ def _is_input(leaf: object) -> bool:
     return isinstance(leaf, (*ARRAYS, float, complex))
 
 
-def unmarked(args: list[Any], again: bool = False) -> Any:
+def unmark(args: list[Any], again: bool = False) -> Any:
     """What was marked, as it was."""
-    return tree.mapped(lambda x: x.value(again) if isinstance(x, AsIs) else x, args)
+    return tree.map_leaves(lambda x: x.value(again) if isinstance(x, AsIs) else x, args)
 
 
 class Arguments:
@@ -94,13 +94,17 @@ class Arguments:
         if self.plain:
             return [as_tensor(v) for v in values]
         source = iter(values)
-        filled: list[Any] = tree.mapped(lambda x: as_tensor(next(source)) if isinstance(x, ARRAYS) else x, self.tree)
+        filled: list[Any] = tree.map_leaves(
+            lambda x: as_tensor(next(source)) if isinstance(x, ARRAYS) else x, self.tree
+        )
         return filled
 
     def release(self) -> None:
         """Keep the structure only: big inputs are not kept by a function that saved nothing of them."""
         self.flat = [HERE] * len(self.flat)
-        self.tree = self.flat if self.plain else tree.mapped(lambda x: HERE if isinstance(x, ARRAYS) else x, self.tree)
+        self.tree = (
+            self.flat if self.plain else tree.map_leaves(lambda x: HERE if isinstance(x, ARRAYS) else x, self.tree)
+        )
 
     def names(self, f: Callable[..., Any]) -> list[str]:
         """The name of each input in the signature of ``f``."""
@@ -132,7 +136,7 @@ def is_leaf(x: object) -> bool:
     return isinstance(x, ARRAYS) or (x is not None and tree.is_tensor_data(x))
 
 
-def named_leaves(name: str, x: Any) -> Iterator[tuple[str, Any]]:
+def name_leaves(name: str, x: Any) -> Iterator[tuple[str, Any]]:
     """The leaves of a tree, each with how one would write it; a list of nothing but numbers is one."""
     parts = None if x is None or is_leaf(x) or tree.is_number_list(x) else tree.branches(x)
     if parts is None:
@@ -140,14 +144,14 @@ def named_leaves(name: str, x: Any) -> Iterator[tuple[str, Any]]:
             yield name, x
         return
     for key, branch in zip(keys_of(x, len(parts[0])), parts[0], strict=True):
-        yield from named_leaves(name + key, branch)
+        yield from name_leaves(name + key, branch)
 
 
 def names_of(names: Sequence[str], xs: Sequence[Any]) -> list[str]:
     """How one would write each of the leaves of several arguments."""
     found = []
     for name, x in zip(names, xs, strict=True):
-        found += [name] if x is None else [path for path, _ in named_leaves(name, x)]
+        found += [name] if x is None else [path for path, _ in name_leaves(name, x)]
     return found
 
 

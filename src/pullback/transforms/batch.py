@@ -19,12 +19,12 @@ from pullback.core.callers import MEANS, explain_refusal, reveal
 from pullback.core.convert import bare
 from pullback.core.interpreter import level_of, new_level
 from pullback.core.tape import ARRAYS, CAUGHT, constant
-from pullback.core.tensor import PLAIN, Tensor, Wrapped, stripped, unfollowed
+from pullback.core.tensor import PLAIN, Tensor, Wrapped, strip, call_unfollowed
 from pullback.core.writes import INPUT, freeze
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
 from pullback.transforms.arguments import paths
 from pullback.transforms.customop import Run, WrappingOp
-from pullback.transforms.grad import as_leaf, described, given_back, kind_of
+from pullback.transforms.grad import as_leaf, describe, convert_back, kind_of
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -78,7 +78,7 @@ class Batched(Wrapped):
         return self if beneath is self.array else Batched(self.number, bare(beneath))
 
     def stripped(self) -> Any:
-        beneath = stripped(self.array)
+        beneath = strip(self.array)
         return self if beneath is self.array else Batched(self.number, beneath)
 
     def all_values(self) -> Any:
@@ -186,7 +186,9 @@ class Batched(Wrapped):
         n = len(self.array)
         if not n:  # no example to learn from what results are like: one of zeros
             arrays = [np.zeros((1, *a.shape[1:]), a.dtype) if b else a for a, b in zip(arrays, on, strict=True)]
-        rows = [unfollowed(f, *(a[i] if b else a for a, b in zip(arrays, on, strict=True))) for i in range(max(n, 1))]
+        rows = [
+            call_unfollowed(f, *(a[i] if b else a for a, b in zip(arrays, on, strict=True))) for i in range(max(n, 1))
+        ]
         return Batched(self.number, np.stack(rows)[:n])
 
 
@@ -208,7 +210,7 @@ class BatchedOp(WrappingOp):
 
     def run(self, values: Sequence[Any]) -> Run:
         inner = self.op.run_reduced([Batched(self.number, v) if b else v for v, b in zip(values, self.on, strict=True)])
-        zs = tuple(left(z, 0, self.number, self.size) for z in inner.values)
+        zs = tuple(take_out(z, 0, self.number, self.size) for z in inner.values)
         on = [*self.on, *(False for _ in inner.variables)]
 
         def back(dys: list[Any]) -> list[Any]:
@@ -225,7 +227,7 @@ class BatchedOp(WrappingOp):
         ts = [None if t is None else self._tangent(bare(t), b) for t, b in zip(tangents, self.on, strict=True)]
         moved = self.op.jvp([Batched(self.number, bare(y)) for y in z], xs, ts, params)
         self.op.check_tangents(moved, self.number + 1)
-        return [None if t is None else left(t, 0, self.number, self.size) for t in moved]
+        return [None if t is None else take_out(t, 0, self.number, self.size) for t in moved]
 
     def _tangent(self, t: Value, on: bool) -> Any:
         """A tangent for each example, also of a transform that was begun later; as it is where it is one for all."""
@@ -237,7 +239,7 @@ class BatchedOp(WrappingOp):
         """The cotangent of an input: for each example, or the sum over them where it is the same for all."""
         if level_of(d) > self.number:
             raise self.lost((d,), self.number + 1)
-        whole = left(d, 0, self.number, self.size)
+        whole = take_out(d, 0, self.number, self.size)
         return whole if on else np.sum(whole, axis=0)
 
 
@@ -251,8 +253,8 @@ class Mapped:
     def __init__(self, f: Callable[..., Any], in_axes: Lengths, out_axes: int) -> None:
         if not callable(f):
             raise ArgumentError(f"vmap(f): f must be a function, got {type(f).__name__}.")
-        _checked_axes("in_axes", in_axes)
-        _checked_axes("out_axes", out_axes)
+        _check_axes("in_axes", in_axes)
+        _check_axes("out_axes", out_axes)
         self.__name__ = self.__qualname__ = type(f).__name__
         update_wrapper(self, f)
         self.in_axes, self.out_axes = in_axes, out_axes  # after it: another vmap has axes of its own
@@ -268,8 +270,11 @@ class Mapped:
             return observer.run_call("function", Mapped.__call__, self, *args, **kwargs)
         number = new_level()
         given: list[_Given] = []
-        ins = [_given(n, arg, axes, given) for n, (arg, axes) in enumerate(zip(args, self._axes_of(args), strict=True))]
-        named = {k: _given(k, v, 0, given) for k, v in kwargs.items()}
+        ins = [
+            _collect_given(n, arg, axes, given)
+            for n, (arg, axes) in enumerate(zip(args, self._axes_of(args), strict=True))
+        ]
+        named = {k: _collect_given(k, v, 0, given) for k, v in kwargs.items()}
         size = _size(given)
         kind = max([kind_of(g.x) for g in given], default=0)
 
@@ -280,14 +285,14 @@ class Mapped:
 
         def placed(v: Any, axis: int) -> Any:
             v = np.float64(v) if wide and type(v) is float else v  # a number is as wide as the examples
-            return given_back(left(v, axis, number, size), kind)
+            return convert_back(take_out(v, axis, number, size), kind)
 
         try:
-            y = self.__wrapped__(*tree.mapped(entered, ins), **tree.mapped(entered, named))
+            y = self.__wrapped__(*tree.map_leaves(entered, ins), **tree.map_leaves(entered, named))
         except Exception as error:
             reveal(error)
             raise
-        return _placed("out_axes", self.out_axes, y, placed)
+        return _map_axes("out_axes", self.out_axes, y, placed)
 
     def _axes_of(self, args: tuple[Any, ...]) -> Sequence[Any]:
         if not isinstance(self.in_axes, tuple | list):
@@ -337,14 +342,14 @@ class _Given:
         return freeze(Batched(number, np.moveaxis(self.value, self.axis, 0) if self.axis else self.value), INPUT)
 
 
-def _given(where: Any, arg: Any, axes: int | None, given: list[_Given]) -> Any:
+def _collect_given(where: Any, arg: Any, axes: int | None, given: list[_Given]) -> Any:
     """An argument with each array in it noted in ``given``."""
 
     def noted(x: Any, axis: Any) -> _Given:
         given.append(_Given(x, axis, where, arg))
         return given[-1]
 
-    return _placed("in_axes", axes, arg, noted)
+    return _map_axes("in_axes", axes, arg, noted)
 
 
 def _size(given: list[_Given]) -> int:
@@ -363,32 +368,32 @@ def _size(given: list[_Given]) -> int:
     return first.size
 
 
-def _checked_axes(name: str, axes: Axis) -> None:
+def _check_axes(name: str, axes: Axis) -> None:
     for axis in tree.leaves(axes):
         if isinstance(axis, bool) or not hasattr(axis, "__index__") or np.ndim(axis):
             hint = " The result for the examples in x is vmap(f)(x)." if hasattr(axis, "shape") else ""
             raise ArgumentError(f"vmap: {name} must be integers or None, or a tree of them, got {axis!r}.{hint}")
 
 
-def _placed(name: str, axes: Any, value: Any, f: Callable[[Any, Any], Any]) -> Any:
+def _map_axes(name: str, axes: Any, value: Any, f: Callable[[Any, Any], Any]) -> Any:
     """``f(leaf, axis)`` for each array in ``value``; ``axes`` is a number, or a tree like the upper part of it."""
     if axes is None or hasattr(axes, "__index__"):
-        return tree.mapped(lambda leaf: f(leaf, axes) if _is_data(leaf) else leaf, value, whole=tree.is_number_list)
+        return tree.map_leaves(lambda leaf: f(leaf, axes) if _is_data(leaf) else leaf, value, whole=tree.is_number_list)
     theirs, parts = tree.branches(axes), None if value is None else tree.branches(value)
     same = theirs is not None and parts is not None and len(theirs[0]) == len(parts[0])
     if not same or (isinstance(axes, dict) and ({*axes} != {*value} if isinstance(value, dict) else True)):
         raise ArgumentError(
-            f"vmap: {name}={axes!r} does not fit what it is for, {described(value)}; their trees differ."
+            f"vmap: {name}={axes!r} does not fit what it is for, {describe(value)}; their trees differ."
         )
     order = [axes[k] for k in value] if isinstance(axes, dict) else theirs[0]  # type: ignore[index]
-    return parts[1]([_placed(name, a, v, f) for a, v in zip(order, parts[0], strict=True)])  # type: ignore[index]
+    return parts[1]([_map_axes(name, a, v, f) for a, v in zip(order, parts[0], strict=True)])  # type: ignore[index]
 
 
 def _is_data(leaf: Value) -> bool:
     return isinstance(leaf, (*ARRAYS, list, int, float, complex)) or hasattr(leaf, "__array__")
 
 
-def left(v: Any, axis: int, number: int, size: int) -> Any:
+def take_out(v: Any, axis: int, number: int, size: int) -> Any:
     """A result with its examples along ``axis``; one that did not depend on them is repeated."""
     v = bare(v, "vmap")
     mine = isinstance(v, Batched) and v.number == number

@@ -16,7 +16,7 @@ TURNS = 4  # how many more colours than needed are tried in turn
 MANY = 50_000_000  # rows times colours, up to which that is tried
 
 
-def coloured(rows: Array, columns: Array, row_count: int) -> Any:
+def color_columns(rows: Array, columns: Array, row_count: int) -> Any:
     """A colour for each column, no two columns of a colour having a row in common: in turn, if that is possible with
     few colours, else greedily.
 

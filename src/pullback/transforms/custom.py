@@ -15,11 +15,11 @@ from pullback.core import hooks, tree
 from pullback.core.convert import float_of
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor, concrete
-from pullback.core.variable import Variable, call_with_values, watched_below, watching
+from pullback.core.variable import Variable, call_with_values, watch_below, watch_variables
 from pullback.errors import ArgumentError, DataError, GradientMismatchError
 from pullback.transforms.arguments import Arguments
 from pullback.transforms.captured import line_of
-from pullback.transforms.compare import along, listed, mismatches, movable, widened
+from pullback.transforms.compare import along, list_mismatches, mismatches, movable, to_double
 from pullback.transforms.customcall import Call, NestedCall, SavingCall
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Customized:
         structure, call.structure = call.structure, None
         if isinstance(structure, Tensor):
             return arguments.given_back(zs[0])
-        return tree.replaced(structure, [arguments.given_back(z) for z in zs])
+        return tree.replace_leaves(structure, [arguments.given_back(z) for z in zs])
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
@@ -145,13 +145,13 @@ class Stated(Customized):
 
     def _compare_at(self, arguments: Arguments, plain: Sequence[Any], kwargs: dict[str, Any]) -> None:
         call = self.call(self, arguments, kwargs)
-        with watched_below(0):
-            run = call.run([widened(x) for x in plain])
+        with watch_below(0):
+            run = call.run([to_double(x) for x in plain])
             count, read = len(plain), list(run.variables)
-            xs = [*map(widened, plain), *(widened(v.held.value) for v in read)]
+            xs = [*map(to_double, plain), *(to_double(v.held.value) for v in read)]
             random = np.random.default_rng(0)
             dys = [
-                widened(random.standard_normal(z.shape).astype(float_of(z.dtype))) * (z.dtype.kind in "fc")
+                to_double(random.standard_normal(z.shape).astype(float_of(z.dtype))) * (z.dtype.kind in "fc")
                 for z in map(concrete, run.values)
             ]
             ds = [d if d is None else concrete(d) for d in run.back(dys)]
@@ -161,7 +161,7 @@ class Stated(Customized):
                 at = list(xs)
                 for i, x in zip(given, moved, strict=True):
                     at[i] = x
-                with watching(Held({id(v): x for v, x in zip(read, at[count:], strict=True)})):
+                with watch_variables(Held({id(v): x for v, x in zip(read, at[count:], strict=True)})):
                     zs = call.run(at[:count]).values
                 return sum(along(dy, concrete(z)) for dy, z in zip(dys, zs, strict=True))
 
@@ -171,7 +171,7 @@ class Stated(Customized):
             names = [names[i] for i in given if movable(xs[i])]
             line = line_of(call.grad_func)
             raise GradientMismatchError(
-                f"{call.name}, check=True: not what finite differences say ({line}): {'; '.join(listed(names, told))}."
+                f"{call.name}, check=True: not what finite differences say ({line}): {'; '.join(list_mismatches(names, told))}."
             )
 
 

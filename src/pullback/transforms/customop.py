@@ -23,7 +23,7 @@ from pullback.core.interpreter import level_of
 from pullback.core.memory import node_of
 from pullback.core.tape import ARRAYS, Tape, constant
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, highest_watcher, watched, watched_below
+from pullback.core.variable import Variable, highest_watcher, is_watched, watch_below
 from pullback.errors import CustomGradientError, PrecisionWarning
 from pullback.numerics.adjoints import real_product
 from pullback.transforms.enclosing import Scope, is_made_from, pause, scopes
@@ -214,7 +214,7 @@ class CustomOp:
             return self.apply(values)
         self.records.append((tape, args))
         try:
-            with watched_below(tape.level) if self.follows and watched() else nullcontext():
+            with watch_below(tape.level) if self.follows and is_watched() else nullcontext():
                 zs, back, variables = self.traced(values)
         finally:
             self.records.pop()
@@ -232,9 +232,9 @@ class CustomOp:
             since = len(tape.nodes)
 
             def run_back() -> Sequence[Any]:
-                if not watched() and not is_transposing():
+                if not is_watched() and not is_transposing():
                     return back(dys)
-                with watched_below(level):
+                with watch_below(level):
                     return self.transposable(back, kept, likes, dys) if is_transposing() else back(dys)
 
             ds = run_back()
@@ -270,7 +270,7 @@ class CustomOp:
 
     def transposable(self, back: Back, xs: Sequence[Any], zs: Sequence[Like], dys: list[Any]) -> Sequence[Any]:
         """What flows back, by a rule that may be transposed: that of the stated tangent, if there is one."""
-        with transposing(False):
+        with set_transposing(False):
             if self.states_jvp:
                 empty = [np.broadcast_to(np.zeros((), z.dtype), z.shape) for z in zs]
                 return transpose(lambda ts: self.jvp(empty, xs, ts, {}), dys, xs)
@@ -281,7 +281,7 @@ class CustomOp:
         """Refuse to transpose a way back that is not linear in the cotangents."""
         linear = is_linear(back, zs) if all(map(has_values, xs)) else None
         if linear is None:  # a program is being compiled: there are no numbers but those that stand for them
-            with suppress(Exception), watched_below(0):
+            with suppress(Exception), watch_below(0):
                 run = self.run([sample(x) for x in xs])
                 linear = is_linear(run.back, run.values)
         if linear is False:
@@ -315,7 +315,7 @@ is_transposing = _transposing.get
 
 
 @contextmanager
-def transposing(on: bool = True) -> Iterator[None]:
+def set_transposing(on: bool = True) -> Iterator[None]:
     """In this block the way back through a record is itself recorded, to be transposed."""
     token = _transposing.set(on)
     try:

@@ -16,8 +16,8 @@ from pullback.core.tensor import PLAIN, Tensor, Wrapped
 from pullback.core.writes import INPUT, freeze
 from pullback.errors import ArgumentError
 from pullback.transforms.argnums import Call, call_by_all
-from pullback.transforms.grad import apart, as_leaf, given_back, kind_of_passed, split_aux
-from pullback.transforms.leaves import Inputs, Outputs, settled
+from pullback.transforms.grad import apart, as_leaf, convert_back, kind_of_passed, split_aux
+from pullback.transforms.leaves import Inputs, Outputs, finish_derivative
 
 if TYPE_CHECKING:
     from pullback.typing import Value
@@ -155,17 +155,17 @@ def push_once(xs: Sequence[Any], tangents: Sequence[Any], call: Call) -> tuple[A
             now = t.read() if isinstance(t, Tensor) and not t.is_variable else t  # a view may be stale
             if not isinstance(now, Dual) or now.number != number:
                 return t
-            return given_back(apart(bare(now.primal), inputs.values), kind)
+            return convert_back(apart(bare(now.primal), inputs.values), kind)
 
-        aux = tree.mapped(value, aux)
+        aux = tree.map_leaves(value, aux)
     out = Outputs("jvp", y, kind)
-    pairs = [parted(z, number) for z in out.given]
+    pairs = [split_dual(z, number) for z in out.given]
     values = [apart(z, inputs.values) for z, _ in pairs]
-    moved = [settled(t, z.shape, float_of(z.dtype), directions) for z, t in pairs]
+    moved = [finish_derivative(t, z.shape, float_of(z.dtype), directions) for z, t in pairs]
     return out.given_back(values), out.given_back(moved), aux
 
 
-def parted(z: Value, number: int) -> tuple[Any, Any]:
+def split_dual(z: Value, number: int) -> tuple[Any, Any]:
     """The value of a result and its tangent, None if it does not depend on what was moved."""
     z = z.read() if isinstance(z, Tensor) else z
     if isinstance(z, Dual) and z.number == number:

@@ -20,9 +20,9 @@ from pullback.core.memory import node_of
 from pullback.core.tape import Tape
 from pullback.core.tensor import Tensor
 from pullback.transforms.argnums import Call, call_by_all
-from pullback.transforms.customop import transposing
+from pullback.transforms.customop import set_transposing
 from pullback.transforms.grad import apart, as_leaf, detach_aux, kind_of_passed, split_aux
-from pullback.transforms.leaves import Inputs, Outputs, alike, paired, settled
+from pullback.transforms.leaves import Inputs, Outputs, check_alike, pair_leaves, finish_derivative
 from pullback.transforms.session import open_recording, pull_again
 
 if TYPE_CHECKING:
@@ -71,16 +71,18 @@ class Record:
     def transposed(self, tape: Tape) -> Record:
         """The way back as a record of its own, whose way back is the way forward."""
         ones = [np.ones(v.shape, float_of(v.dtype))[()] for v in self.values]  # any numbers: it is linear in them
-        with transposing():
+        with set_transposing():
             made = Record(tape, self._pulled, ones)
         made.turned = True
         return made
 
     def _pulled(self, cotangents: list[Any]) -> list[Any]:
-        return [_zero(leaf) if d is None else d for d, leaf in zip(self.back(cotangents), self.leaves, strict=True)]
+        return [
+            _make_zero(leaf) if d is None else d for d, leaf in zip(self.back(cotangents), self.leaves, strict=True)
+        ]
 
 
-def _zero(x: Tensor) -> Any:
+def _make_zero(x: Tensor) -> Any:
     return np.zeros(x.shape, float_of(x.dtype))[()]
 
 
@@ -109,7 +111,7 @@ class Linear:
         return self.outputs.given_back([apart(z, self.inputs.values) for z in self.record.values])
 
 
-def _recorded(face: str, xs: Sequence[Any], call: Call) -> Linear:
+def _record(face: str, xs: Sequence[Any], call: Call) -> Linear:
     with open_recording() as tape:
         return Linear(face, xs, call, tape)
 
@@ -153,17 +155,17 @@ def record_pull(xs: Sequence[Any], call: Call) -> tuple[Any, Callable[[Any], tup
     if hooks.blocks and (observer := hooks.find("run_call")) is not None:
         observed: tuple[Any, Any, Any] = observer.run_call("vjp", record_pull, xs, call)
         return observed
-    made = _recorded("vjp", xs, call)
+    made = _record("vjp", xs, call)
     inputs, outputs, record = made.inputs, made.outputs, made.record
     y = made.value
 
     def pull(dy: object) -> tuple[Any, ...]:
-        rows = paired("vjp: pull", "cotangent", "y", outputs.structure, dy)
-        gs = [alike("vjp: pull", "cotangent", *row) for row in rows]
+        rows = pair_leaves("vjp: pull", "cotangent", "y", outputs.structure, dy)
+        gs = [check_alike("vjp: pull", "cotangent", *row) for row in rows]
         taken: list[Any] = [*gs]
         ds = []
         for d, x, dtype in zip(record.back(gs), inputs.values, inputs.gradient_dtypes(record.values), strict=True):
-            ds.append(settled(d, x.shape, dtype, taken))
+            ds.append(finish_derivative(d, x.shape, dtype, taken))
             taken.append(ds[-1])
         return inputs.given_back(ds)
 
@@ -201,7 +203,7 @@ def record_push(xs: Sequence[Any], call: Call) -> tuple[Any, Callable[..., Any],
     if hooks.blocks and (observer := hooks.find("run_call")) is not None:
         observed: tuple[Any, Any, Any] = observer.run_call("linearize", record_push, xs, call)
         return observed
-    made = _recorded("linearize", xs, call)
+    made = _record("linearize", xs, call)
     inputs, outputs = made.inputs, made.outputs
     y, values = made.value, made.record.values
     with open_recording() as tape:
@@ -210,6 +212,6 @@ def record_push(xs: Sequence[Any], call: Call) -> tuple[Any, Callable[..., Any],
     def push(*tangents: object) -> Any:
         ts = inputs.directions(tangents, "tangent")
         moved = zip(forward.back(ts), values, strict=True)
-        return outputs.given_back([settled(d, z.shape, float_of(z.dtype), ts) for d, z in moved])
+        return outputs.given_back([finish_derivative(d, z.shape, float_of(z.dtype), ts) for d, z in moved])
 
     return y, push, made.aux

@@ -19,12 +19,12 @@ from pullback.core.memory import node_of
 from pullback.core.rowsparse import RowSparse, collect_rows
 from pullback.core.tape import RAW, TAPED, constant
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, watching
+from pullback.core.variable import Variable, watch_variables
 from pullback.errors import ArgumentError, GradientError, ShapeError, UnconnectedError, UnrecordedGradientWarning
 from pullback.transforms.directions import example_pulls, unit_pulls
 from pullback.transforms.grad import UNREACHED, cut_text, directionless
 from pullback.transforms.jacobian import block_dtype, join_parts
-from pullback.transforms.recording import Follower, Recording, become, follow, stages, unwatched
+from pullback.transforms.recording import Follower, Recording, become, follow, stages, unwatch
 from pullback.transforms.session import pull_again
 from pullback.transforms.variables import finish_cotangent, own_rows
 
@@ -85,7 +85,7 @@ class GradientTape:
             self._tape.level = new_level()
             self._tape.resume()
         self._recording = self._follower.recording = True
-        self._watching = watching(self._follower)
+        self._watching = watch_variables(self._follower)
         self._watching.__enter__()
         return self
 
@@ -242,7 +242,7 @@ class GradientTape:
         ]
         if not self._persistent:
             self._spend()
-        return tree.replaced(sources, out) if out else sources
+        return tree.replace_leaves(sources, out) if out else sources
 
     def jacobian(self, target: Any, sources: Any, unconnected_gradients: str = "none") -> Any:
         """The derivative of every element of the target by every element of each source.
@@ -273,7 +273,7 @@ class GradientTape:
             out.append(self._shaped(d, target, s, unconnected_gradients))
         if not self._persistent:
             self._spend()
-        return tree.replaced(sources, out)
+        return tree.replace_leaves(sources, out)
 
     def batch_jacobian(self, target: Any, source: Any, unconnected_gradients: str = "none") -> Any:
         """The jacobian of each example by itself, where axis 0 of the target and of the source are the examples.
@@ -389,16 +389,16 @@ class GradientTape:
     def _targets(self, target: Value, output_gradients: Array | None) -> list[tuple[Any, Any]]:
         """Each target with its cotangent, None for ones."""
         if output_gradients is None:
-            return [pair for t in tree.leaves(target) for pair in _numbered(t, None)]
+            return [pair for t in tree.leaves(target) for pair in _split_target(t, None)]
         pairs: list[tuple[Any, Any]] = []
         try:
-            tree.mapped(lambda t, dy: pairs.append((t, dy)), target, output_gradients)
+            tree.map_leaves(lambda t, dy: pairs.append((t, dy)), target, output_gradients)
         except ValueError:
             raise GradientError(
                 "GradientTape.gradient: output_gradients must have the structure of the target; "
                 f"expected {len(tree.leaves(target))} of them, got {len(tree.leaves(output_gradients))}."
             ) from None
-        return [pair for t, dy in pairs for pair in _numbered(t, dy)]
+        return [pair for t, dy in pairs for pair in _split_target(t, dy)]
 
     def _seed(self, target: Tensor, dy: Array | None) -> Any:
         if not isinstance(target, Tensor):
@@ -438,7 +438,7 @@ class GradientTape:
         def collect() -> list[list[Any]]:
             return [[g for g in (finish_cotangent(n.g) for n in group) if g is not None] for group in wanted]
 
-        with unwatched(nodes):
+        with unwatch(nodes):
             for n in {id(n): n for group in wanted for n in group}.values() if sparse else ():
                 if n.x is None and n.shape and n.dtype.kind == "f":  # a leaf
                     collect_rows(n)
@@ -467,7 +467,7 @@ class GradientTape:
         return self._given(np.zeros(shape) if d is None and not target.size else d, shape, dtype, unconnected)
 
 
-def _numbered(target: Any, dy: Any) -> list[tuple[Any, Any]]:
+def _split_target(target: Any, dy: Any) -> list[tuple[Any, Any]]:
     """A target with its cotangent; the object array that NumPy makes of traced numbers is as many targets."""
     if not isinstance(target, np.ndarray) or not has_tensors(target):
         return [(target, dy)]

@@ -19,7 +19,7 @@ from pullback.core.interpreter import level_of, new_level
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, MissingPackageError, ShapeError, TracedValueError
 from pullback.transforms.argnums import Call, Derivative, WholeCall
-from pullback.transforms.colouring import coloured
+from pullback.transforms.colouring import color_columns
 from pullback.transforms.directions import passes
 from pullback.transforms.grad import grad
 from pullback.transforms.jacobian import check_real
@@ -77,7 +77,7 @@ class Plan:
 
     def _coloured(self, by_row: Any, by_column: Any, forward: bool) -> Any:
         its = by_column if forward else by_row
-        return coloured(its.indices, its.indptr, self.shape[0] if forward else self.shape[1])
+        return color_columns(its.indices, its.indptr, self.shape[0] if forward else self.shape[1])
 
     def directions(self, dtype: np.dtype[Any]) -> Any:
         """For each colour the sum of the unit vectors that have it; kept, as nothing changes them."""
