@@ -14,11 +14,11 @@ from pullback.numerics.small_arrays import column_sum, ones
 RAW = (ndarray, generic)
 
 
-def same(rule: Any) -> Any:
+def keep_rule(rule: Any) -> Any:
     return rule
 
 
-def conjugated(rule: Any) -> Any:
+def conjugate_rule(rule: Any) -> Any:
     """The rule of a complex result: what flows back is the adjoint ``conj(rule(conj(g)))``.
 
     So one rule, written as if numbers were real, serves both.
@@ -26,17 +26,17 @@ def conjugated(rule: Any) -> Any:
     return lambda g, *more: np.conjugate(rule(np.conjugate(g), *more))
 
 
-def all_conjugated(rules: Any) -> Any:
+def conjugate_rules(rules: Any) -> Any:
     """The same for the rules of an op of any number of inputs."""
     return lambda g, *more: [None if d is None else np.conjugate(d) for d in rules(np.conjugate(g), *more)]
 
 
-def widened(rule: Any) -> Any:
+def widen_rule(rule: Any) -> Any:
     """The rule that sees integers as floats, as the kernel did: their own arithmetic would wrap around."""
     return lambda g, z, x, y: rule(g, z, as_float(x, z.dtype), as_float(y, z.dtype))
 
 
-def all_widened(op: Any) -> Any:
+def widen_rules(op: Any) -> Any:
     """The same for the rules of an op of any number of inputs; conditions stay what they are."""
     return lambda rules: lambda g, z, args, *more: rules(g, z, floats_of(op, z, args), *more)
 

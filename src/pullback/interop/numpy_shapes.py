@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.tensor import BY_KERNEL, Tensor, concrete, stripped
+from pullback.core.tensor import BY_KERNEL, Tensor, concrete, strip
 from pullback.interop.numpy_arguments import aligned, lifted, ruleless
 from pullback.ops import blocks, gathering, movement
 
@@ -36,7 +36,7 @@ def _rollaxis(a: Any, /, axis: int, start: int = 0) -> Any:
 
 
 def _roll(a: Any, shift: Any, /, axis: Any = None) -> Any:
-    places = stripped(lifted(shift))
+    places = strip(lifted(shift))
     if not isinstance(places, Tensor):
         return BY_KERNEL[np.roll].function(a, places, axis)
     if axis is None:

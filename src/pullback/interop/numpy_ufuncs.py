@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.convert import check_real
-from pullback.core.tensor import BY_KERNEL, Tensor, may_be, stripped, unfollowed
+from pullback.core.tensor import BY_KERNEL, Tensor, call_unfollowed, may_be, strip
 from pullback.ops import reductions
 from pullback.ops.elementwise import sign
 
@@ -43,7 +43,7 @@ def _fmin(x: Any, y: Any) -> Any:
 def _sign(x: Any) -> Any:
     """NumPy's own, which lets a NaN through."""
     z = sign(x)
-    lost = np.isnan(stripped(x))
+    lost = np.isnan(strip(x))
     return np.where(lost, x, z) if may_be(lost) else z
 
 
@@ -55,12 +55,12 @@ def _heaviside(x: Any, h: Any) -> Any:
 
 def _copysign(x: Any, y: Any) -> Any:
     x = _as_float(x)
-    return np.absolute(x) * unfollowed(lambda x, y: np.copysign(np.ones_like(x), y), x, y)
+    return np.absolute(x) * call_unfollowed(lambda x, y: np.copysign(np.ones_like(x), y), x, y)
 
 
 def _ldexp(x: Any, n: Any) -> Any:
     x = _as_float(x)
-    return x * unfollowed(lambda n: np.ldexp(np.ones((), x.dtype), n), n)
+    return x * call_unfollowed(lambda n: np.ldexp(np.ones((), x.dtype), n), n)
 
 
 def _conjugate(x: Any) -> Any:
@@ -152,7 +152,7 @@ def _running(ufunc: Any, x: Any, axis: int) -> Any:
         met = np.where(values == ufunc.accumulate(values, axis), numbers, 0)
         return np.maximum.accumulate(met, axis)
 
-    return np.take_along_axis(x, unfollowed(last_met, x), axis)
+    return np.take_along_axis(x, call_unfollowed(last_met, x), axis)
 
 
 def outer(ufunc: Any) -> Any:

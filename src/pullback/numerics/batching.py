@@ -74,7 +74,7 @@ def spread_to_shape(op: Any, args: Sequence[Any], on: Sequence[bool], params: Ma
 
 
 def _shape_of_all(op: Any, x: Any, params: Mapping[str, Any]) -> Shape:
-    return (x.shape[0], *op.guarded(lambda: op.acts.shape(op.name, [x.shape[1:]], params), [x], params))
+    return (x.shape[0], *op.run_guarded(lambda: op.acts.shape(op.name, [x.shape[1:]], params), [x], params))
 
 
 def tree_of_rows(join: Callable[..., Any], each: Sequence[Any]) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 
 from pullback.core.axes import Acts, Sample, Shape
 from pullback.core.calculus import linear
-from pullback.core.composition import numbers, own_words
+from pullback.core.composition import check_numbers, rename_errors
 from pullback.core.op import op
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import over
@@ -187,19 +187,19 @@ def hfft(x: TensorLike, n: int | None = None, axis: Axis = -1, norm: str | None 
     >>> pb.spectral.hfft(np.array([1.0, 0.0, 0.0]))
     array([1., 1., 1., 1.])
     """
-    x = numbers("hfft", "x", x)
+    x = check_numbers("hfft", "x", x)
     _, n = length("hfft", x.shape, n, axis, lambda bins: 2 * (bins - 1))
     return irfft(np.conjugate(x), n, axis, SAME_FACTOR[known("hfft", norm)])
 
 
-@own_words("ihfft")
+@rename_errors("ihfft")
 def ihfft(x: TensorLike, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Any:
     """The inverse of ``hfft``.
 
     >>> pb.spectral.ihfft(np.array([1.0, 1.0, 1.0, 1.0]))
     array([1.-0.j, 0.-0.j, 0.-0.j])
     """
-    x = numbers("ihfft", "x", x)
+    x = check_numbers("ihfft", "x", x)
     _, n = length("ihfft", x.shape, n, axis)
     return np.conjugate(rfft(x, n, axis, SAME_FACTOR[known("ihfft", norm)]))
 
@@ -235,7 +235,7 @@ def fftn(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths | None = N
     array([[4.+0.j, 0.+0.j],
            [0.+0.j, 0.+0.j]])
     """
-    x = numbers("fftn", "x", x)
+    x = check_numbers("fftn", "x", x)
     for axis, n in reversed(_plan("fftn", x, s, axes)):
         x = fft(x, n, axis, norm)
     return x
@@ -248,13 +248,13 @@ def ifftn(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths | None = 
     array([[1.+0.j, 0.+0.j],
            [0.+0.j, 0.+0.j]])
     """
-    x = numbers("ifftn", "x", x)
+    x = check_numbers("ifftn", "x", x)
     for axis, n in reversed(_plan("ifftn", x, s, axes)):
         x = ifft(x, n, axis, norm)
     return x
 
 
-@own_words("rfftn")
+@rename_errors("rfftn")
 def rfftn(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths | None = None, norm: str | None = None) -> Any:
     """``rfft`` along the last of the axes, ``fft`` along the others.
 
@@ -262,7 +262,7 @@ def rfftn(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths | None = 
     array([[4.+0.j, 0.+0.j],
            [0.+0.j, 0.+0.j]])
     """
-    x = numbers("rfftn", "x", x)
+    x = check_numbers("rfftn", "x", x)
     *others, (last, n) = _plan("rfftn", x, s, axes)
     x = rfft(x, n, last, norm)
     for axis, length_of_it in reversed(others):
@@ -277,7 +277,7 @@ def irfftn(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths | None =
     array([[1., 1.],
            [1., 1.]])
     """
-    x = numbers("irfftn", "x", x)
+    x = check_numbers("irfftn", "x", x)
     *others, (last, n) = _plan("irfftn", x, s, axes, lambda bins: 2 * (bins - 1))
     for axis, length_of_it in others:
         x = ifft(x, length_of_it, axis, norm)
@@ -286,7 +286,7 @@ def irfftn(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths | None =
 
 def planes(name: str, x: Any, axes: Any) -> Any:
     """What is transformed along two axes, checked to have them."""
-    x = numbers(name, "x", x)
+    x = check_numbers(name, "x", x)
     if axes is not None and not isinstance(axes, str):
         over(x.ndim, axes, name)
     return x
@@ -341,7 +341,7 @@ def fftshift(x: TensorLike, axes: Lengths | None = None) -> Any:
     >>> pb.spectral.fftshift(np.array([0.0, 1.0, 2.0, -2.0, -1.0]))
     array([-2., -1.,  0.,  1.,  2.])
     """
-    x = numbers("fftshift", "x", x)
+    x = check_numbers("fftshift", "x", x)
     where = over(x.ndim, axes, "fftshift")
     return np.roll(x, [x.shape[i] // 2 for i in where], where)
 
@@ -352,6 +352,6 @@ def ifftshift(x: TensorLike, axes: Lengths | None = None) -> Any:
     >>> pb.spectral.ifftshift(np.array([-2.0, -1.0, 0.0, 1.0, 2.0]))
     array([ 0.,  1.,  2., -2., -1.])
     """
-    x = numbers("ifftshift", "x", x)
+    x = check_numbers("ifftshift", "x", x)
     where = over(x.ndim, axes, "ifftshift")
     return np.roll(x, [-(x.shape[i] // 2) for i in where], where)
