@@ -69,7 +69,7 @@ class Calculus:
         """Whether the op has a derivative in its input number ``i``."""
         return self.flows and (self.each is not None or self.formulas[i] is not None)
 
-    def asked(self, i: int) -> frozenset[str]:
+    def get_needed_names(self, i: int) -> frozenset[str]:
         """The names that the rule of input ``i`` asks for."""
         formula = self.each if self.each is not None else self.formulas[i]
         return frozenset(get_parameters(formula)) if callable(formula) else frozenset()

@@ -74,7 +74,7 @@ def halves_bytes(kernel: Callable[..., Any]) -> bool:
 def get_parameters(formula: Formula) -> tuple[str, ...]:
     """The names a formula asks for.
 
-    >>> parameters(lambda g, x: g * x)
+    >>> get_parameters(lambda g, x: g * x)
     ('g', 'x')
     """
     code = formula.__code__

@@ -61,15 +61,15 @@ def is_sole(v: Array) -> bool:
 class Pool(list[Any]):
     """Buffers that serve again: not more than were asked for, as not every op can use one."""
 
-    __slots__ = ("asked",)
+    __slots__ = ("wanted",)
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.wanted = 0
 
 
 def take(pool: Pool) -> Any:
     """A buffer of the pool, or None, by which NumPy makes one."""
-    pool.asked += 1
+    pool.wanted += 1
     try:
         return pool.pop()
     except IndexError:
@@ -79,8 +79,8 @@ def take(pool: Pool) -> Any:
 def give(v: Array, pool: Pool, meta: Meta) -> None:
     """Recycle ``v``, of which the caller knows that only one local of its own holds it."""
     fits = v.base is None and v.dtype is meta.dtype and v.shape == meta.shape
-    if fits and pool.asked > 0 and len(pool) < meta.room and v.flags.c_contiguous and v.flags.writeable:
-        pool.asked = min(pool.asked, meta.room) - 1
+    if fits and pool.wanted > 0 and len(pool) < meta.room and v.flags.c_contiguous and v.flags.writeable:
+        pool.wanted = min(pool.wanted, meta.room) - 1
         pool.append(v)
 
 
@@ -245,19 +245,19 @@ class _Tiny:
 def _count_temporaries() -> list[int]:
     """How many references a temporary has, by way; -1 where one that a variable holds has no more."""
 
-    def made() -> Any:
+    def make() -> Any:
         return scratch(np.ones(1), _Tiny, True)
 
-    def held(f: Callable[..., Any]) -> Any:
-        return lambda: f(made())
+    def hold(f: Any) -> Any:
+        return lambda: f(make())
 
     def fewest(way: int, *calls: Any) -> int:
         return min([(call(), _seen[way])[1] for call in calls])
 
-    by_name = lambda: np.exp(made()), lambda: np.add(made(), 1.0), lambda: np.add(1.0, made())
-    by_sign = lambda: made() + 1.0, lambda: 1.0 + made(), lambda: -made()
-    held_by_name = held(lambda x: np.exp(x)), held(lambda x: np.add(x, 1.0)), held(lambda x: np.add(1.0, x))
-    held_by_sign = held(lambda x: x + 1.0), held(lambda x: 1.0 + x), held(lambda x: -x)
+    by_name = lambda: np.exp(make()), lambda: np.add(make(), 1.0), lambda: np.add(1.0, make())
+    by_sign = lambda: make() + 1.0, lambda: 1.0 + make(), lambda: -make()
+    held_by_name = hold(lambda x: np.exp(x)), hold(lambda x: np.add(x, 1.0)), hold(lambda x: np.add(1.0, x))
+    held_by_sign = hold(lambda x: x + 1.0), hold(lambda x: 1.0 + x), hold(lambda x: -x)
     found = [
         (fewest(BY_NAME, *by_name), fewest(BY_NAME, *held_by_name)),
         (fewest(BY_SIGN, *by_sign), fewest(BY_SIGN, *held_by_sign)),

@@ -288,7 +288,7 @@ def add_rows_picked(back: Any, rows: Any) -> Any:
     They are added to a ``RowSum``, or into an array that nobody else holds; otherwise ``back`` is run.
     """
 
-    def picking(r: Any) -> None:
+    def add_picked(r: Any) -> None:
         (x, *_), values, _ = r.x
         e, x.g = x.g, None
         own = type(e) is ndarray and is_sole(e) and e.base is None
@@ -302,7 +302,7 @@ def add_rows_picked(back: Any, rows: Any) -> Any:
         else:
             e.add(*part)
 
-    return picking
+    return add_picked
 
 
 # ---- which rows of x a cotangent g of what was picked belongs to, as (indices, values); None for other picks

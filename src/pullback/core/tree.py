@@ -77,7 +77,7 @@ def map_leaves(f: Callable[..., Any], tree: Tree, *others: object, whole: Callab
 
     A part of which ``whole`` is true is a leaf.
 
-    >>> mapped(lambda x: x + 1, {"a": 1, "b": [2, (3,)]})
+    >>> map_leaves(lambda x: x + 1, {"a": 1, "b": [2, (3,)]})
     {'a': 2, 'b': [3, (4,)]}
     """
     if tree is None:
@@ -97,7 +97,7 @@ def map_leaves(f: Callable[..., Any], tree: Tree, *others: object, whole: Callab
 def replace_leaves(tree: Tree, new: list[Any]) -> Any:
     """The same tree with the leaves of ``new`` in order.
 
-    >>> replaced({"a": 1, "b": [2, (3,)]}, [4, 5, 6])
+    >>> replace_leaves({"a": 1, "b": [2, (3,)]}, [4, 5, 6])
     {'a': 4, 'b': [5, (6,)]}
     """
     source = iter(new)

@@ -96,7 +96,7 @@ class Variable(Wrapped):
         """The tensor that an op computes with: a leaf of every tape that watches."""
         value: Any = self.held
         for watcher in _watchers.get():
-            value = watcher.seen(self, value)
+            value = watcher.on_read(self, value)
         return value
 
     # ---- change
@@ -111,7 +111,7 @@ class Variable(Wrapped):
         if (by := writer()) is not None:
             by.assign(self, value)
             return self
-        new = self._taken(value, f"{self.name}.assign")
+        new = self._as_held(value, f"{self.name}.assign")
         if new.shape != self.shape:
             raise VariableError(f"{self.name}.assign: expected shape {self.shape}, got shape {new.shape}.")
         if new.dtype != self.dtype:
@@ -136,7 +136,7 @@ class Variable(Wrapped):
         Variable([[1., 2.], [5., 6.]], dtype=float32, name='t')
         """
         symbolic = writer() is not None and isinstance(values, Tensor)
-        rows = RowSparse(indices, values if symbolic else self._taken(values, f"{self.name}.assign_rows"), self.shape)
+        rows = RowSparse(indices, values if symbolic else self._as_held(values, f"{self.name}.assign_rows"), self.shape)
         if rows.dtype != self.dtype:
             raise VariableError(
                 f"{self.name}.assign_rows: expected dtype {self.dtype}, got dtype {rows.dtype}. Cast it first."
@@ -206,7 +206,7 @@ class Variable(Wrapped):
     def __imatmul__(self, other: TensorLike, /) -> Variable:
         return self._assign_changed(np.matmul, other, f"{self.name} @=")
 
-    def _taken(self, value: TensorLike, what: str) -> Any:
+    def _as_held(self, value: Any, what: str) -> Any:
         """What was given to hold or to add, as an array; Python's numbers get the dtype that is held."""
         kept = isinstance(value, np.ndarray | np.generic | Tensor) and not isinstance(value, WEAK)
         try:
@@ -219,7 +219,7 @@ class Variable(Wrapped):
 
     def _assign_changed(self, change: Callable[..., Any], delta: TensorLike, what: str) -> Variable:
         """Hold ``change(held, delta)``; the delta, and what comes out, is cast as NumPy's in-place arithmetic casts."""
-        by: Any = delta if writer() is not None and isinstance(delta, Tensor) else self._taken(delta, what)
+        by: Any = delta if writer() is not None and isinstance(delta, Tensor) else self._as_held(delta, what)
         self._check_cast(delta if isinstance(delta, Tensor) else np.asarray(delta), what)
         if writer() is not None:
             new = change(self.read(), by if by.dtype == self.dtype else np.astype(by, self.dtype))
@@ -349,7 +349,7 @@ def find_only_variable(name: str, what: str) -> Variable | None:
 def index_by_name(variables: Iterable[Variable], what: str) -> dict[str, Variable]:
     """Variables by their names; refused if two have the same one, which ``what`` needs to tell them apart.
 
-    >>> [*by_name([Variable(0.0, name="left"), Variable(1.0, name="right")], "save")]
+    >>> [*index_by_name([Variable(0.0, name="left"), Variable(1.0, name="right")], "save")]
     ['left', 'right']
     """
     found: dict[str, Variable] = {}
@@ -357,8 +357,8 @@ def index_by_name(variables: Iterable[Variable], what: str) -> dict[str, Variabl
         other = found.setdefault(v.name, v)
         if other is not v:
             raise VariableError(
-                f"{what}: two variables are named '{v.name}', of shape {other.shape} made at {_get_place(other)} and of "
-                f"shape {v.shape} made at {_get_place(v)}; it needs names that tell them apart. "
+                f"{what}: two variables are named '{v.name}', of shape {other.shape} made at {_get_place(other)} and "
+                f"of shape {v.shape} made at {_get_place(v)}; it needs names that tell them apart. "
                 "Give one another name, or let go of the one that is not meant."
             )
     return found
@@ -438,7 +438,7 @@ class Watcher:
     def wants(self, v: Variable) -> bool:
         return v.trainable and (self.wanted is None or id(v) in self.wanted)
 
-    def seen(self, v: Variable, value: Tensor) -> Any:
+    def on_read(self, v: Variable, value: Any) -> Any:
         if not self.wants(v):
             return value
         _, reads = self.leaves.setdefault(id(v), (v, []))
@@ -469,7 +469,7 @@ class Recorder:
     def __exit__(self, *error: Any) -> None:
         _watchers.reset(self.token)
 
-    def seen(self, v: Variable, value: Tensor) -> Any:
+    def on_read(self, v: Variable, value: Any) -> Any:
         self.read[id(v)] = v
         return value
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core.op import Op
-from pullback.diagnostics.causes import Origin, advise_forward, advise_backward
-from pullback.diagnostics.origins import Index, Visit, locate_operand, list_bad_inputs, get_values, visit_bad, list_way
+from pullback.diagnostics.causes import Origin, advise_backward, advise_forward
+from pullback.diagnostics.origins import Index, Visit, get_values, list_bad_inputs, list_way, locate_operand, visit_bad
 from pullback.diagnostics.running import Result
 from pullback.diagnostics.steps import is_finite
 from pullback.diagnostics.watch import GIVEN, PASSED, SEED, Note

@@ -38,11 +38,7 @@ def name_nothing(args: tuple[Any, ...]) -> Names:
 
 
 def check_finite(
-    call: Callable[..., Any],
-    again: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    naming: Naming = name_nothing,
+    call: Any, again: Any, args: tuple[Any, ...], kwargs: dict[str, Any], naming: Naming = name_nothing
 ) -> Any:
     """What ``call`` gives; an error if it is not finite, with the report of ``again``."""
     with np.errstate(all="ignore"):

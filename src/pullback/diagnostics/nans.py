@@ -15,7 +15,7 @@ from pullback.core.tape import ARRAYS
 from pullback.core.tensor import BY_KERNEL, Tensor
 from pullback.core.variable import writer
 from pullback.diagnostics.findings import NanReport
-from pullback.diagnostics.looking import Names, Naming, are_finite, check_finite, check_new, report_origin, name_nothing
+from pullback.diagnostics.looking import Names, Naming, are_finite, check_finite, check_new, name_nothing, report_origin
 from pullback.diagnostics.recorded import Push, check_pulled
 from pullback.diagnostics.running import Examined, Ran, is_number
 from pullback.errors import NanError
@@ -163,7 +163,7 @@ def _check_sparse(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     """The same for a matrix of SciPy's, of which nobody knows how it came about: its product with ones tells."""
 
     def again(self: SparseJacobian, x: Tensor, call: WholeCall) -> Any:
-        return jvp(self.differentiated(call), [x], [np.ones(x.shape, float_of(x.dtype))])
+        return jvp(self.get_function(call), [x], [np.ones(x.shape, float_of(x.dtype))])
 
     return check_finite(function, again, args, kwargs)
 

@@ -43,7 +43,7 @@ def get_values(x: object) -> Any:
 def find_bad(values: Any) -> Index | None:
     """The index of the first NaN, else of the first infinity; None if all is finite.
 
-    >>> first_bad(np.array([1.0, np.inf, np.nan]))
+    >>> find_bad(np.array([1.0, np.inf, np.nan]))
     (2,)
     """
     if values is None or values.dtype.kind not in "fc" or np.isfinite(values).all():

@@ -153,7 +153,7 @@ def _format_operand(a: Any, names: dict[int, str]) -> str:
 
 def _format_bytes(n: float) -> str:
     """
-    >>> _bytes(24), _bytes(3 * 1024 * 1024)
+    >>> _format_bytes(24), _format_bytes(3 * 1024 * 1024)
     ('24 B', '3.0 MB')
     """
     if n < 1024:

@@ -78,7 +78,7 @@ class Ran:
         results = [z.read() if isinstance(z, Tensor) else z for z in map(join_array, whole_leaves(y))]
         of = [f"[{i}]" for i in range(len(results))] if len(results) > 1 else [""]
         self.values = [self._result(f"the value{k}", z) for k, z in zip(of, results, strict=False) if is_number(z)]
-        self.nodes = [(self.monitor.note_of(r.value), r, self._kept(r)) for r in tape.recorded()]
+        self.nodes = [(self.monitor.note_of(r.value), r, self._list_kept(r)) for r in tape.list_steps()]
         if not self.back:
             return
         floats = [z for z in results if tape.holds(z) and z.dtype.kind in "fc"]
@@ -89,7 +89,7 @@ class Ran:
     def _result(self, name: str, z: Operand) -> Result:
         return Result(name, z, self.monitor.note_of(z))
 
-    def _kept(self, r: Tensor) -> list[Any]:
+    def _list_kept(self, r: Any) -> list[Any]:
         """The values that the rules of a step ask for."""
         step = r.via.plain
         if step.op is None:  # a gradient that the user gave keeps what it will

@@ -25,7 +25,7 @@ from pullback.transforms.linearity import is_linear
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
-    from pullback.typing import Array, Shape, TensorLike, Value
+    from pullback.typing import Shape, TensorLike, Value
 
 __all__: list[str] = []
 
@@ -54,13 +54,13 @@ def strong_cotangents(r: Any, step: Any) -> list[Any]:
         return list(ds)
     params = _name_params(step.op, r.y)
 
-    def fitted(i: int, d: Any, value: Array) -> Any:
+    def finish(i: int, d: Any, value: Any) -> Any:
         def again(g: Any, change: Change) -> Any:
             return step.cotangents(substitute(r, g, r.value, lambda _, v: change(v)))[i]
 
         return fit(strengthen(step.op, d, r.g, value.shape, params, again), value)
 
-    return [None if d is None else fitted(i, d, v) for i, (d, v) in enumerate(zip(ds, step.values(r), strict=True))]
+    return [None if d is None else finish(i, d, v) for i, (d, v) in enumerate(zip(ds, step.values(r), strict=True))]
 
 
 def _strengthen_custom(back: Callable[..., Any], gs: list[Any]) -> list[Any]:
@@ -89,7 +89,7 @@ def _name_params(op: Op, params: TensorLike | None) -> dict[str, Any]:
 def is_finite(d: Any) -> bool:
     """Whether there is surely neither NaN nor infinity in it, of all examples; nothing is sure while compiling.
 
-    >>> finite(np.array([1.0, np.inf]))
+    >>> is_finite(np.array([1.0, np.inf]))
     False
     """
     v = np.asarray(all_values(d))

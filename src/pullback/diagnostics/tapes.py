@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pullback.core import hooks
 from pullback.core.interpreter import new_level
 from pullback.core.tape import Tape, add_cotangent, forget
 from pullback.diagnostics.steps import list_cotangents
-
-if TYPE_CHECKING:
-    pass
 
 __all__: list[str] = []
 
@@ -48,7 +45,7 @@ class ObservedTape(Tape):
         return super().leaf(value if monitor is None else monitor.lift(value))
 
     def walk(self) -> None:
-        walk_observed(_pop_back(self.recorded()), self.observers)
+        walk_observed(_pop_back(self.list_steps()), self.observers)
 
     def close(self) -> None:
         while self.nodes:

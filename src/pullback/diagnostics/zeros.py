@@ -65,19 +65,19 @@ def _tangent(op: Any, args: tuple[Any, ...], params: dict[str, Any], made: Dual)
         if not on or a.tangent is None:
             continue
 
-        def moved(t: Array, change: Callable[..., Any], i: int = i) -> Any:
+        def push(t: Any, change: Any, i: int = i) -> Any:
             at = [p if j == i else change(p) for j, p in enumerate(primals)]
             return op.jvp(made.primal, at, [t if j == i else None for j in range(len(at))], params)
 
-        t = moved(a.tangent, lambda p: p)
+        t = push(a.tangent, lambda p: p)
         if t is not None:
-            terms.append(t if is_finite(t) else _strong(op, t, a.tangent, made.shape, moved))
+            terms.append(t if is_finite(t) else _strong(op, t, a.tangent, made.shape, push))
     return np.broadcast_to(total(terms), made.shape) if terms else None
 
 
-def _strong(op: Op, t: Value, given: Array, shape: Shape, moved: Callable[..., Any]) -> Any:
+def _strong(op: Op, t: Value, given: Array, shape: Shape, push: Callable[..., Any]) -> Any:
     if op.elementwise:
         return select(np.broadcast_to(given == 0, shape), 0, np.broadcast_to(t, shape))
     if isinstance(op.d, linear) and len(op.inputs) > 1:
-        return sum_products(t, given, moved)
+        return sum_products(t, given, push)
     return select(np.all(given == 0), 0, t)

@@ -10,7 +10,7 @@ from numpy import generic, ndarray
 
 from pullback.core.interpreter import level_of
 from pullback.core.tape import constant
-from pullback.core.tensor import Tensor, concrete, strip, call_unfollowed
+from pullback.core.tensor import Tensor, call_unfollowed, concrete, strip
 from pullback.core.variable import writer
 from pullback.errors import BatchedValueError, NoRuleError, SymbolValueError
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.tape import as_tensor, constant
-from pullback.core.tensor import BY_KERNEL, Tensor, read_sizes, strip, call_unfollowed
+from pullback.core.tensor import BY_KERNEL, Tensor, call_unfollowed, read_sizes, strip
 from pullback.core.writes import link_part
 from pullback.errors import ShapeError
 from pullback.interop.numpy_arguments import align_operands, to_array, wrap, wrap_constant

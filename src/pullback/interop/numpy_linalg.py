@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.op import operand
-from pullback.core.tensor import Tensor, all_values, may_be, strip, call_unfollowed
+from pullback.core.tensor import Tensor, all_values, call_unfollowed, may_be, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import align_operands, is_traced, no_rule_error, run_without_rule
 from pullback.numerics.adjoints import H

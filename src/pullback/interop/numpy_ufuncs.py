@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.convert import check_real
-from pullback.core.tensor import BY_KERNEL, Tensor, may_be, strip, call_unfollowed
+from pullback.core.tensor import BY_KERNEL, Tensor, call_unfollowed, may_be, strip
 from pullback.ops import reductions
 from pullback.ops.elementwise import sign
 

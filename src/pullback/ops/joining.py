@@ -13,7 +13,7 @@ from numpy import ndarray
 from pullback.core.axes import moves
 from pullback.core.calculus import linear
 from pullback.core.lowering import made_of, pieces
-from pullback.core.op import alias, method, check_rank, op, operand
+from pullback.core.op import alias, check_rank, method, op, operand
 from pullback.core.tensor import Tensor, concrete, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import one_axis

@@ -13,7 +13,7 @@ from numpy import ndarray
 from pullback.core.axes import moves
 from pullback.core.calculus import linear
 from pullback.core.lowering import view
-from pullback.core.op import alias, method, check_rank, op, operand
+from pullback.core.op import alias, check_rank, method, op, operand
 from pullback.core.tensor import NUMPY, Tensor
 from pullback.core.writes import is_contiguous
 from pullback.errors import ShapeError

@@ -10,7 +10,7 @@ import numpy as np
 from pullback.core.axes import moves
 from pullback.core.calculus import rule
 from pullback.core.lowering import pieces
-from pullback.core.op import method, check_rank, op, operand
+from pullback.core.op import check_rank, method, op, operand
 from pullback.errors import ArgumentError, ShapeError
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from pullback.core.composition import check_numbers, pick
 from pullback.core.convert import as_dtype, as_number, as_shape, get_default_dtype
 from pullback.core.op import REGISTRY, method
 from pullback.core.tape import TAPED, constant
-from pullback.core.tensor import Tensor, all_values, concrete, may_be, strip, call_unfollowed
+from pullback.core.tensor import Tensor, all_values, call_unfollowed, concrete, may_be, strip
 from pullback.core.variable import writer
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import one_axis

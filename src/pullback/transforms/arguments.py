@@ -60,7 +60,7 @@ class Arguments:
         else:
             floats = [leaf.dtype for leaf in leaves if isinstance(leaf, ARRAYS) and leaf.dtype.kind == "f"]
             self.width = np.result_type(*floats) if floats else np.dtype(float)
-            self.tree = [self._settled(a) for a in args]
+            self.tree = [self._unify(a) for a in args]
             self.flat = [x for x in tree.leaves(self.tree) if isinstance(x, ARRAYS)]
 
     def _leaves(self, x: object) -> Iterator[Any]:
@@ -71,7 +71,7 @@ class Arguments:
             for branch in parts[0]:
                 yield from self._leaves(branch)
 
-    def _settled(self, x: Any) -> Any:
+    def _unify(self, x: Any) -> Any:
         """The same tree with every input an array or a traced tensor; Python's numbers do not widen the others."""
         if x is None or isinstance(x, ARRAYS):
             return x if x is None else bare(x)
@@ -81,7 +81,7 @@ class Arguments:
             return made[()]
         parts = tree.branches(x)
         if parts is not None:
-            return parts[1]([self._settled(branch) for branch in parts[0]])
+            return parts[1]([self._unify(branch) for branch in parts[0]])
         return bare(x) if hasattr(x, "__array__") else x
 
     def float_width(self) -> np.dtype[Any]:
@@ -89,7 +89,7 @@ class Arguments:
         floats = [x.dtype for x in self.flat if x.dtype.kind == "f"]
         return np.result_type(*floats) if floats else np.dtype(float)
 
-    def filled(self, values: Sequence[Any]) -> list[Any]:
+    def fill(self, values: Sequence[Any]) -> list[Any]:
         """The arguments with these inputs, as tensors."""
         if self.plain:
             return [as_tensor(v) for v in values]
@@ -113,7 +113,7 @@ class Arguments:
             out += [path for path, leaf in paths(name, x) if isinstance(leaf, ARRAYS)]
         return out
 
-    def given_back(self, z: Any) -> Any:
+    def convert_back(self, z: Any) -> Any:
         """Arrays for arrays; Tensors as soon as a Tensor was given."""
         if self.given_tensor or not self.flat:
             return as_tensor(z)

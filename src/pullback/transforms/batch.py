@@ -19,15 +19,14 @@ from pullback.core.callers import MEANS, explain_refusal, reveal
 from pullback.core.convert import bare
 from pullback.core.interpreter import level_of, new_level
 from pullback.core.tape import ARRAYS, CAUGHT, constant
-from pullback.core.tensor import PLAIN, Tensor, Wrapped, strip, call_unfollowed
+from pullback.core.tensor import PLAIN, Tensor, Wrapped, call_unfollowed, strip
 from pullback.core.writes import INPUT, freeze
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
 from pullback.transforms.arguments import paths
 from pullback.transforms.customop import Run, WrappingOp
-from pullback.transforms.grad import as_leaf, describe, convert_back, kind_of
+from pullback.transforms.grad import as_leaf, convert_back, describe, kind_of
 
 if TYPE_CHECKING:
-    from pullback.core.op import Op
     from pullback.transforms.customop import CustomOp
     from pullback.typing import Axis, Lengths, Operand, TensorLike, Tree, Value
 
@@ -71,13 +70,13 @@ class Batched(Wrapped):
     def beneath(self) -> Any:
         return self._concrete("a plain value")
 
-    def stopped(self) -> Any:
+    def stop_following(self) -> Any:
         beneath = self.array
-        while isinstance(beneath, Tensor) and beneath.stopped() is not beneath:
-            beneath = beneath.stopped()
+        while isinstance(beneath, Tensor) and beneath.stop_following() is not beneath:
+            beneath = beneath.stop_following()
         return self if beneath is self.array else Batched(self.number, bare(beneath))
 
-    def stripped(self) -> Any:
+    def strip(self) -> Any:
         beneath = strip(self.array)
         return self if beneath is self.array else Batched(self.number, beneath)
 
@@ -118,22 +117,20 @@ class Batched(Wrapped):
 
     def interpret(self, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         if not op.custom and op.elementwise and not params:
-            z = self._quickly(op, args)
+            z = self._interpret_elementwise(op, args)
             if z is not None:
                 return Batched(self.number, z)
         arrays, on = self.mine(args)
         if op.custom:
             return self.around(BatchedOp(op, self.number, on, len(self.array)).apply(arrays))
         if len(arrays) > 1:
-            arrays = op.promoted(arrays)
+            arrays = op.promote(arrays)
         try:
             return self.around(op.acts.batch(op, arrays, on, params))
         except (ShapeError, ArgumentError) as error:
-            raise self._trouble(op, error, arrays, on, params) from None
+            raise self._translate_error(op, error, arrays, on, params) from None
 
-    def _trouble(
-        self, op: Op, error: Exception, arrays: list[Any], on: Sequence[bool], params: dict[str, Any]
-    ) -> Exception:
+    def _translate_error(self, op: Any, error: Exception, arrays: Any, on: Any, params: Any) -> Exception:
         """The error in words of one example if its shapes are wrong; else it speaks of all of them, and says so."""
         alone = [
             np.broadcast_to(np.zeros((), a.dtype), a.shape[1:]) if b else a for a, b in zip(arrays, on, strict=True)
@@ -141,12 +138,12 @@ class Batched(Wrapped):
         try:
             op.acts.shape(op.name, [np.shape(a) for a in alone], params)
         except CAUGHT as own:
-            made: Exception = op.trouble(op, own, alone, params)
+            made: Exception = op.translate_error(op, own, alone, params)
             return made
         note = f" (Under vmap: the {len(self.array)} examples are one of the axes.)"
         return ShapeError(f"{error}{note}") if isinstance(error, ShapeError) else error
 
-    def _quickly(self, op: Op, args: tuple[Any, ...]) -> Any:
+    def _interpret_elementwise(self, op: Any, args: tuple[Any, ...]) -> Any:
         """Element by element, of floats of one dtype; None for the general way."""
         dtype = self.array.dtype
         if dtype.kind != "f":
@@ -181,7 +178,7 @@ class Batched(Wrapped):
         """A result for all examples; of an op with several results, each of them."""
         return tuple(map(self.around, z)) if type(z) is tuple else Batched(self.number, bare(z))
 
-    def unfollowed(self, f: Callable[..., Any], args: Sequence[Any]) -> Any:
+    def call_unfollowed(self, f: Any, args: Sequence[Any]) -> Any:
         arrays, on = self.mine(args)
         n = len(self.array)
         if not n:  # no example to learn from what results are like: one of zeros
@@ -215,7 +212,7 @@ class BatchedOp(WrappingOp):
 
         def back(dys: list[Any]) -> list[Any]:
             ds = inner.back([Batched(self.number, dy) for dy in dys])
-            return [None if d is None else self._pulled(d, b) for d, b in zip(ds, on, strict=True)]
+            return [None if d is None else self._pull(d, b) for d, b in zip(ds, on, strict=True)]
 
         return Run(zs, back, inner.variables)
 
@@ -235,10 +232,10 @@ class BatchedOp(WrappingOp):
             return t
         return Batched(self.number, t if on else np.broadcast_to(t, (self.size, *t.shape)))
 
-    def _pulled(self, d: Tensor, on: bool) -> Any:
+    def _pull(self, d: Any, on: bool) -> Any:
         """The cotangent of an input: for each example, or the sum over them where it is the same for all."""
         if level_of(d) > self.number:
-            raise self.lost((d,), self.number + 1)
+            raise self.make_lost_error((d,), self.number + 1)
         whole = take_out(d, 0, self.number, self.size)
         return whole if on else np.sum(whole, axis=0)
 
@@ -278,21 +275,21 @@ class Mapped:
         size = _size(given)
         kind = max([kind_of(g.x) for g in given], default=0)
 
-        def entered(leaf: Any) -> Any:
-            return leaf.entered(number) if isinstance(leaf, _Given) else leaf
+        def enter(leaf: Any) -> Any:
+            return leaf.enter(number) if isinstance(leaf, _Given) else leaf
 
         wide = any(g.axis is not None and g.value.dtype == np.float64 for g in given)
 
-        def placed(v: Any, axis: int) -> Any:
+        def place(v: Any, axis: Any) -> Any:
             v = np.float64(v) if wide and type(v) is float else v  # a number is as wide as the examples
             return convert_back(take_out(v, axis, number, size), kind)
 
         try:
-            y = self.__wrapped__(*tree.map_leaves(entered, ins), **tree.map_leaves(entered, named))
+            y = self.__wrapped__(*tree.map_leaves(enter, ins), **tree.map_leaves(enter, named))
         except Exception as error:
             reveal(error)
             raise
-        return _map_axes("out_axes", self.out_axes, y, placed)
+        return _map_axes("out_axes", self.out_axes, y, place)
 
     def _axes_of(self, args: tuple[Any, ...]) -> Sequence[Any]:
         if not isinstance(self.in_axes, tuple | list):
@@ -315,16 +312,16 @@ class _Given:
         if axis is not None and not -rank <= axis < rank:
             if isinstance(where, str):
                 raise ShapeError(
-                    f"vmap: keyword arguments have their examples along axis 0, but {self.named} has shape "
+                    f"vmap: keyword arguments have their examples along axis 0, but {self.label} has shape "
                     f"{self.value.shape}. Give what is the same for all examples by position, with None in in_axes."
                 )
             raise ShapeError(
-                f"vmap: in_axes asks for axis {axis} of {self.named}, which has shape {self.value.shape}; "
+                f"vmap: in_axes asks for axis {axis} of {self.label}, which has shape {self.value.shape}; "
                 "None means that it is the same for all examples."
             )
 
     @property
-    def named(self) -> str:
+    def label(self) -> str:
         """What the user would call it: the argument, and where in it if that is a tree."""
         inside = next((path for path, leaf in paths("", self.whole) if leaf is self.x), "")
         name = f"argument {self.where + 1}" if isinstance(self.where, int) else f"argument '{self.where}'"
@@ -334,7 +331,7 @@ class _Given:
     def size(self) -> int:
         return int(self.value.shape[self.axis])
 
-    def entered(self, number: int) -> Any:
+    def enter(self, number: int) -> Any:
         if self.axis is None:  # an array could not be indexed by what is different for each example
             if type(self.x) is np.ndarray and self.x.dtype.kind in "fiubc":
                 return freeze(constant(self.x), INPUT)
@@ -345,11 +342,11 @@ class _Given:
 def _collect_given(where: Any, arg: Any, axes: int | None, given: list[_Given]) -> Any:
     """An argument with each array in it noted in ``given``."""
 
-    def noted(x: Any, axis: Any) -> _Given:
+    def note(x: Any, axis: Any) -> _Given:
         given.append(_Given(x, axis, where, arg))
         return given[-1]
 
-    return _map_axes("in_axes", axes, arg, noted)
+    return _map_axes("in_axes", axes, arg, note)
 
 
 def _size(given: list[_Given]) -> int:
@@ -361,8 +358,8 @@ def _size(given: list[_Given]) -> int:
     for g in batched:
         if g.size != first.size:
             raise ShapeError(
-                f"vmap: {first.named} has {first.size} examples along axis {first.axis} (shape {first.value.shape}), "
-                f"but {g.named} has {g.size} along axis {g.axis} (shape {g.value.shape}); they must be as many. "
+                f"vmap: {first.label} has {first.size} examples along axis {first.axis} (shape {first.value.shape}), "
+                f"but {g.label} has {g.size} along axis {g.axis} (shape {g.value.shape}); they must be as many. "
                 "in_axes says which axis, or None for what is the same for all."
             )
     return first.size

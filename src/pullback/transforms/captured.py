@@ -27,7 +27,7 @@ def line_of(f: Callable[..., Any]) -> str:
 
 
 def make_capture_error(
-    face: str, where: str, functions: Iterable[Any], above: int, known: dict[str, Any], read: Sequence[Any]
+    face: str, where: str, functions: Iterable[Any], above: int, known: dict[str, Any], read: Any
 ) -> Exception:
     """The error for a result that is of a higher level than ``above``, by the names of what made it so."""
     functions = list(functions)

@@ -34,9 +34,9 @@ class Noted(Recorder):
         super().__init__()
         self.first: dict[int, Any] = {}
 
-    def seen(self, v: Variable, value: Tensor) -> Any:
+    def on_read(self, v: Variable, value: Any) -> Any:
         self.first.setdefault(id(v), value)
-        return super().seen(v, value)
+        return super().on_read(v, value)
 
     @property
     def trainable(self) -> list[Variable]:
@@ -51,7 +51,7 @@ class Pinned(Watcher):
         self.pins = {id(v): tape.leaf(noted.first[id(v)]) for v in noted.trainable}
         self.fixed = noted.first
 
-    def seen(self, v: Variable, value: Tensor) -> Any:
+    def on_read(self, v: Variable, value: Any) -> Any:
         return self.pins.get(id(v), self.fixed.get(id(v), value))
 
 
@@ -64,7 +64,7 @@ class Fixed:
     def __init__(self, noted: Noted) -> None:
         self.first = noted.first
 
-    def seen(self, v: Variable, value: Tensor) -> Any:
+    def on_read(self, v: Variable, value: Any) -> Any:
         return self.first.get(id(v), value)
 
 
@@ -88,8 +88,8 @@ class Rematerialize:
             with open_tape() as tape:
                 for m in tape.values():
                     if type(m.pool) is Pool:
-                        m.pool.asked = 0  # what earlier users of the tape asked for is no reason to keep buffers
-                return self.call.pulled(tape, self._found(), self.noted, dys)
+                        m.pool.wanted = 0  # what earlier users of the tape asked for is no reason to keep buffers
+                return self.call.pull_back(tape, self._recover_values(), self.noted, dys)
         finally:
             if self.dropped:
                 self.drop()
@@ -112,7 +112,7 @@ class Rematerialize:
     def drop(self) -> None:
         self.values[self.at], self.dropped = None, True
 
-    def _found(self) -> list[Any]:
+    def _recover_values(self) -> list[Any]:
         path, link = [], self
         while link.previous is not None and link.values[link.at] is None:
             path.append(link)
@@ -135,7 +135,7 @@ class RecomputedCall(Call):
 
     def body(self, values: Sequence[Any]) -> Any:
         again, self.ran = self.ran, True
-        filled = self.arguments.filled(values)
+        filled = self.arguments.fill(values)
         if self.arguments.plain:
             return self.f(*filled)
         *args, named = unmark(filled, again)
@@ -146,7 +146,7 @@ class RecomputedCall(Call):
             self.structure = self.body(values)
         return Run(self.results_in(self.structure), Rematerialize(self, values, noted), noted.trainable)
 
-    def traced(self, values: Sequence[Any]) -> Run:
+    def run_traced(self, values: Sequence[Any]) -> Run:
         if not self.below(values):
             return self.run_checked(values)
         with watch_variables(Noted()) as noted:  # the lowest level runs it; here nothing is kept
@@ -164,13 +164,13 @@ class RecomputedCall(Call):
                 again.follow(*chained[0])
         return zs
 
-    def pulled(self, tape: Tape, values: Sequence[Any], noted: Noted, dys: list[Any]) -> list[Any]:
+    def pull_back(self, tape: Tape, values: Sequence[Any], noted: Noted, dys: list[Any]) -> list[Any]:
         leaves = [tape.leaf(v) if v.dtype.kind in "fiubc" else v for v in values]
         with watch_variables(Pinned(tape, noted)) as pinned:
             results = [bare(z) for z in tree.leaves(self.body(leaves))]
         return pull(tape, results, dys, [*leaves, *pinned.pins.values()])
 
-    def lost(self, ds: Sequence[Any], level: int) -> Exception:
+    def make_lost_error(self, ds: Sequence[Any], level: int) -> Exception:
         return make_capture_error(self.name, "the function", [self.f], level - 1, {}, ())
 
     def transposable(self, back: Back, xs: Sequence[Any], zs: Sequence[Any], dys: list[Any]) -> Sequence[Any]:

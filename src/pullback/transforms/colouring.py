@@ -22,7 +22,7 @@ def color_columns(rows: Array, columns: Array, row_count: int) -> Any:
 
     ``rows`` are those of the first column, then of the second and so on; ``columns`` says where each begins.
 
-    >>> coloured(np.array([0, 0, 1, 1]), np.array([0, 1, 3, 4]), 2)
+    >>> color_columns(np.array([0, 0, 1, 1]), np.array([0, 1, 3, 4]), 2)
     array([0, 1, 0])
     """
     count = len(columns) - 1

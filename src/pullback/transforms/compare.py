@@ -43,7 +43,7 @@ def movable(x: Value) -> bool:
 def to_double(x: Array) -> Any:
     """An input in double precision; what is not a float stays.
 
-    >>> widened(np.float32(0.5)).dtype
+    >>> to_double(np.float32(0.5)).dtype
     dtype('float64')
     """
     kind = {"f": np.float64, "c": np.complex128}.get(x.dtype.kind)
@@ -91,7 +91,7 @@ def _normal(random: np.random.Generator, x: Array) -> Any:
 
 
 def _compare_direction(
-    f: Function, xs: Sequence[Any], i: int, v: Array, found: float, value: float
+    f: Function, xs: Sequence[Any], i: int, v: Any, found: float, value: float
 ) -> tuple[float, bool]:
     """The derivative by central differences, with the step for which it is nearest to what was found; is it the same?
 
@@ -112,11 +112,11 @@ def _compare_direction(
 
 
 def _central(f: Function, xs: Sequence[Any], i: int, v: Array, h: float, count: int) -> float:
-    def moved(by: float) -> float:
+    def move(by: float) -> float:
         return float(f([*xs[:i], (xs[i] + by * v)[()], *xs[i + 1 :]]))
 
-    near = (moved(h) - moved(-h)) / (2 * h)
-    return near if count == 1 else (4 * near - (moved(2 * h) - moved(-2 * h)) / (4 * h)) / 3
+    near = (move(h) - move(-h)) / (2 * h)
+    return near if count == 1 else (4 * near - (move(2 * h) - move(-2 * h)) / (4 * h)) / 3
 
 
 def _at(shape: tuple[int, ...], at: int, unit: complex, found: float, expected: float) -> str:

@@ -58,8 +58,8 @@ class Customized:
         arguments.release()
         structure, call.structure = call.structure, None
         if isinstance(structure, Tensor):
-            return arguments.given_back(zs[0])
-        return tree.replace_leaves(structure, [arguments.given_back(z) for z in zs])
+            return arguments.convert_back(zs[0])
+        return tree.replace_leaves(structure, [arguments.convert_back(z) for z in zs])
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
@@ -87,7 +87,7 @@ class Held:
     def __init__(self, values: dict[int, Any]) -> None:
         self.values = values
 
-    def seen(self, v: Variable, value: Tensor) -> Any:
+    def on_read(self, v: Variable, value: Any) -> Any:
         return constant(self.values[id(v)]) if id(v) in self.values else value
 
 
@@ -157,7 +157,7 @@ class Stated(Customized):
             ds = [d if d is None else concrete(d) for d in run.back(dys)]
             given = [i for i, d in enumerate(ds) if d is not None]
 
-            def weighted(moved: Sequence[Any]) -> float:
+            def weigh(moved: Sequence[Any]) -> float:
                 at = list(xs)
                 for i, x in zip(given, moved, strict=True):
                     at[i] = x
@@ -165,14 +165,13 @@ class Stated(Customized):
                     zs = call.run(at[:count]).values
                 return sum(along(dy, concrete(z)) for dy, z in zip(dys, zs, strict=True))
 
-            told = mismatches(weighted, [xs[i] for i in given], lambda i, v: along(ds[given[i]], v))
+            told = mismatches(weigh, [xs[i] for i in given], lambda i, v: along(ds[given[i]], v))
         if any(told):
             names = [*arguments.names(self.__wrapped__), *(v.name for v in read)]
             names = [names[i] for i in given if movable(xs[i])]
             line = line_of(call.grad_func)
-            raise GradientMismatchError(
-                f"{call.name}, check=True: not what finite differences say ({line}): {'; '.join(list_mismatches(names, told))}."
-            )
+            found = "; ".join(list_mismatches(names, told))
+            raise GradientMismatchError(f"{call.name}, check=True: not what finite differences say ({line}): {found}.")
 
 
 class CustomGrad(Stated):

@@ -15,7 +15,7 @@ from pullback.core.tensor import Tensor
 from pullback.core.variable import Recorder, Variable
 from pullback.errors import ArgumentError, CustomGradientError
 from pullback.transforms.arguments import Arguments, paths
-from pullback.transforms.captured import make_capture_error, make_variable_error, line_of
+from pullback.transforms.captured import line_of, make_capture_error, make_variable_error
 from pullback.transforms.customop import Back, CustomOp, Run, gradient_for, is_number, like, tangent_for
 from pullback.transforms.enclosing import Scope
 from pullback.transforms.signatures import BY_KEYWORD, BY_POSITION, accepts, takes_separately, way_to_pass
@@ -65,7 +65,7 @@ class Call(CustomOp):
         return run if scope is None or not scope.tapes else run._replace(back=_in_scope(scope, run.back))
 
     def body(self, values: Sequence[Any]) -> Any:
-        return self.f(*self.arguments.filled(values), **self.kwargs)
+        return self.f(*self.arguments.fill(values), **self.kwargs)
 
     def split(self, out: TensorLike) -> tuple[Any, Any]:
         """The value and the gradient function in what the body returned."""
@@ -111,15 +111,17 @@ class Call(CustomOp):
         missing: bool,
     ) -> list[Any]:
         """One gradient for each input and variable, checked; ``None`` only where ``missing`` ones are allowed."""
-        out, more = self._parted(out, read, grad_func) if read else (out, [])
+        out, more = self._split_gradients(out, read, grad_func) if read else (out, [])
         count, line = len(likes) - len(read), partial(line_of, grad_func)
-        names = [*(partial(self.named, i) for i in range(count)), *(partial(str, v.name) for v in read)]
+        names = [*(partial(self.name_input, i) for i in range(count)), *(partial(str, v.name) for v in read)]
         return [
             None if d is None and (missing or i >= count) else gradient_for(d, x, self.name, name, line, dys)
-            for i, (d, x, name) in enumerate(zip([*self._matched(out, grad_func), *more], likes, names, strict=True))
+            for i, (d, x, name) in enumerate(
+                zip([*self._match_gradients(out, grad_func), *more], likes, names, strict=True)
+            )
         ]
 
-    def _parted(self, out: Any, read: list[Variable], grad_func: Callable[..., Any]) -> tuple[Any, Sequence[Any]]:
+    def _split_gradients(self, out: Any, read: list[Variable], grad_func: Any) -> tuple[Any, Sequence[Any]]:
         """The gradients of the inputs and those of the variables."""
         names = ", ".join(v.name for v in read)
         if not isinstance(out, tuple | list) or len(out) != 2:
@@ -138,7 +140,7 @@ class Call(CustomOp):
             )
         return out[0], more
 
-    def _matched(self, out: object, grad_func: Callable[..., Any]) -> list[Any]:
+    def _match_gradients(self, out: Any, grad_func: Any) -> list[Any]:
         """The gradients in the order of the inputs: in the structure of the arguments, or in a flat list."""
         count = len(self.arguments.flat)
         if isinstance(out, ARRAYS) and count == 1:
@@ -160,15 +162,15 @@ class Call(CustomOp):
             f"{self.name}: the gradient function must return {expected}; got {got} ({line_of(grad_func)})."
         )
 
-    def named(self, i: int) -> str:
+    def name_input(self, i: int) -> str:
         return self.arguments.names(self.f)[i]
 
     # ---- what was captured
 
-    def lost(self, ds: Sequence[Any], level: int) -> Exception:
+    def make_lost_error(self, ds: Sequence[Any], level: int) -> Exception:
         return make_capture_error(self.name, "the gradient function", [self.grad_func], level - 1, {}, ())
 
-    def lost_in_body(self, highest: int, read: Sequence[Variable]) -> Exception:
+    def make_body_error(self, highest: int, read: Sequence[Variable]) -> Exception:
         return make_capture_error(self.name, "the body", [self.f], highest, self.kwargs, read)
 
     # ---- forward mode
@@ -186,7 +188,7 @@ class Call(CustomOp):
         moved = [
             np.zeros(p.shape, float_of(p.dtype)) if t is None else t for p, t in zip(primals, tangents, strict=True)
         ]
-        given, along = (tuple(self.arguments.filled([bare(v) for v in vs])) for vs in (primals, moved))
+        given, along = (tuple(self.arguments.fill([bare(v) for v in vs])) for vs in (primals, moved))
         scope = Scope(primals)
         with scope.open():
             out = rule(given, tuple(tree.map_leaves(_only_tensors, t) for t in along), **self.kwargs)
@@ -224,7 +226,7 @@ class SavingCall(Call):
             saved[0] = [*kept] if flat else tree.map_leaves(lambda t: t, kept)  # a copy: the user may change his list
 
         self.saved = saved
-        args = self.arguments.filled(values)
+        args = self.arguments.fill(values)
         key = len(args), *self.kwargs
         way = self.owner.ways.get(key)
         if way is None:
@@ -287,11 +289,11 @@ class NestedCall(Call):
 def _in_scope(scope: Scope, back: Back) -> Back:
     """The same way back, of which all that is recorded counts as made by this run."""
 
-    def scoped(dys: list[Any]) -> Sequence[Any]:
+    def back_in_scope(dys: list[Any]) -> Sequence[Any]:
         with scope.open():
             return back(dys)
 
-    return scoped
+    return back_in_scope
 
 
 def _by_name(out: Any) -> tuple[Any, Any] | None:

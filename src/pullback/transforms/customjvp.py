@@ -11,7 +11,7 @@ from pullback.core import tree
 from pullback.core.calculus import total
 from pullback.core.variable import Recorder, Variable, watch_below
 from pullback.errors import ArgumentError, CustomGradientError
-from pullback.transforms.captured import make_capture_error, make_variable_error, line_of
+from pullback.transforms.captured import line_of, make_capture_error, make_variable_error
 from pullback.transforms.custom import Customized
 from pullback.transforms.customcall import Call
 from pullback.transforms.customop import Run, transpose
@@ -66,7 +66,7 @@ class TangentCall(Call):
             )
         return super().jvp(z, primals, tangents, params)
 
-    def lost(self, ds: Sequence[Any], level: int) -> Exception:
+    def make_lost_error(self, ds: Sequence[Any], level: int) -> Exception:
         return make_capture_error(self.name, "the rule of the tangent", [self.owner.rule or self.f], level - 1, {}, ())
 
     def check_variables(self, variables: Sequence[Variable]) -> None:

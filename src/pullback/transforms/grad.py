@@ -149,7 +149,7 @@ class Differentiated(Derivative):
             if t.value is value:
                 is_input = True
             if d is None:
-                d = self._missing(tape, leaves, len(out), xs, call, value)
+                d = self._handle_missing(tape, leaves, len(out), xs, call, value)
             elif type(d) is not m.kind or (
                 m.ndim and (d.dtype is not m.dtype or d.base is not None or (d is seed and dy is not None))
             ):
@@ -227,8 +227,8 @@ class Differentiated(Derivative):
 
     # ---- out
 
-    def _missing(
-        self, tape: Tape, leaves: list[Any], i: int, xs: Sequence[Any], call: Call | None, value: Value
+    def _handle_missing(
+        self, tape: Tape, leaves: list[Any], i: int, xs: Sequence[Any], call: Call | None, value: Any
     ) -> Any:
         """The gradient of the leaf ``i``, which was not reached."""
         if self.unconnected == "raise":

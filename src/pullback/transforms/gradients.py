@@ -141,7 +141,7 @@ class Walk:
 
     def __init__(self, tape: Tape, sources: Sequence[Sequence[Any]], stops: set[int]) -> None:
         self.tape, self.sources, self.stops = tape, sources, stops
-        self.nodes = list(tape.recorded())
+        self.nodes = list(tape.list_steps())
         self.cotangents: dict[int, Any] = {}
         self.tensors: dict[int, Tensor] = {}
 

@@ -20,12 +20,12 @@ from pullback.core import tree
 from pullback.core.convert import join_array
 from pullback.core.interpreter import level_of
 from pullback.core.tape import ARRAYS, RAW, as_tensor
-from pullback.core.tensor import Tensor, concrete, call_unfollowed
+from pullback.core.tensor import Tensor, call_unfollowed, concrete
 from pullback.core.variable import watch_below
 from pullback.errors import ArgumentError, BatchedValueError, ConvergenceError, MatrixError, ShapeError
 from pullback.transforms.arguments import HERE, Arguments, mark, unmark
 from pullback.transforms.batch import Batched, vmap
-from pullback.transforms.captured import make_capture_error, line_of
+from pullback.transforms.captured import line_of, make_capture_error
 from pullback.transforms.forward import Dual, jvp
 from pullback.transforms.grad import as_leaf, convert_back, kind_of
 from pullback.transforms.modifiers import stop_gradient
@@ -47,11 +47,11 @@ class Unknowns:
         self.sizes = [prod(shape) for shape in self.shapes]
         self.single = self.tree is HERE
 
-    def joined(self, x: object) -> Any:
+    def join(self, x: Any) -> Any:
         """The vector of all numbers in a tree."""
         return np.concatenate([np.reshape(leaf, (-1,)) for leaf in tree.leaves(x)])
 
-    def parted(self, vector: Value) -> Any:
+    def split(self, vector: Any) -> Any:
         """The tree of the numbers in a vector."""
         ends = np.cumsum(self.sizes).tolist()
         parts = [vector[end - size : end] for end, size in zip(ends, self.sizes, strict=True)]
@@ -84,7 +84,7 @@ class Implicit:
     def __repr__(self) -> str:
         return f"<{self.name}>"
 
-    def left_over(self, x: Any, y: Any) -> Any:
+    def residual(self, x: Any, y: Any) -> Any:
         """What is zero at the solution, of the vectors of ``x`` and of ``f(x, *params)``."""
         raise NotImplementedError
 
@@ -100,17 +100,17 @@ class Implicit:
         with watch_below(0):
             vector = call_unfollowed(lambda *plain: self._solution(unknowns, arguments, plain), *values)
         if sum(unknowns.sizes):
-            vector = self._moved(unknowns, arguments, values, vector)
+            vector = self._attach_derivative(unknowns, arguments, values, vector)
         kind = max(kind_of(leaf) for leaf in tree.leaves([x0, *params]))
         return tree.map_leaves(
-            lambda x: convert_back(x[()] if isinstance(x, ndarray) else x, kind), unknowns.parted(vector)
+            lambda x: convert_back(x[()] if isinstance(x, ndarray) else x, kind), unknowns.split(vector)
         )
 
     # ---- the solution
 
     def _solution(self, unknowns: Unknowns, arguments: Arguments, plain: Sequence[Any]) -> Any:
         """The vector that ``solve`` finds; everything in sight is plain arrays."""
-        start, *params = tree.map_leaves(concrete, unmark(arguments.filled(plain)))
+        start, *params = tree.map_leaves(concrete, unmark(arguments.fill(plain)))
         start = tree.map_leaves(lambda x: x.astype(unknowns.dtype, copy=False), start)
 
         def f(x: ArrayOrNumber, *params: object) -> Any:
@@ -135,7 +135,7 @@ class Implicit:
             raise ShapeError(
                 f"{self.name}: solve must return a solution like x0, {unknowns}, got {got} ({line_of(self.solve)})."
             )
-        return unknowns.joined(found).astype(unknowns.dtype, copy=False)
+        return unknowns.join(found).astype(unknowns.dtype, copy=False)
 
     def _as_array(self, y: Value) -> Any:
         try:
@@ -145,7 +145,7 @@ class Implicit:
 
     # ---- its derivatives
 
-    def _moved(self, unknowns: Unknowns, arguments: Arguments, values: Sequence[Any], x: Value) -> Any:
+    def _attach_derivative(self, unknowns: Unknowns, arguments: Arguments, values: Sequence[Any], x: Any) -> Any:
         """The same vector, which moves as the parameters do."""
         inverse, step, steps = None, 0, 1
         while step < steps:
@@ -160,8 +160,8 @@ class Implicit:
         return x
 
     def _rest(self, unknowns: Unknowns, arguments: Arguments, values: Sequence[Any], x: Value) -> Any:
-        _, *params = unmark(arguments.filled(values))
-        y = self.f(_as_tensors(unknowns.parted(x)), *params)
+        _, *params = unmark(arguments.fill(values))
+        y = self.f(_as_tensors(unknowns.split(x)), *params)
         y = tree.map_leaves(
             lambda part: part if isinstance(part, Tensor) else _plain(part), tree.map_leaves(join_array, y)
         )
@@ -170,17 +170,15 @@ class Implicit:
             raise ShapeError(
                 f"{self.name}: f must return as many numbers as x has, {unknowns}, got {got} ({line_of(self.f)})."
             )
-        return self.left_over(x, unknowns.joined(y))
+        return self.residual(x, unknowns.join(y))
 
     def _inverse(self, unknowns: Unknowns, arguments: Arguments, values: Sequence[Any], x: Value) -> Any:
         """That of the derivative of what is left over by ``x``, as a constant."""
         fixed = [stop_gradient(v) for v in values]
         columns = vmap(lambda t: jvp(lambda x: self._rest(unknowns, arguments, fixed, x), [x], [t])[1], 0, -1)
-        return call_unfollowed(
-            self._inverted, stop_gradient(columns(np.eye(sum(unknowns.sizes), dtype=unknowns.dtype)))
-        )
+        return call_unfollowed(self._invert, stop_gradient(columns(np.eye(sum(unknowns.sizes), dtype=unknowns.dtype))))
 
-    def _inverted(self, a: Array) -> Any:
+    def _invert(self, a: Any) -> Any:
         try:
             inverse = np.linalg.inv(a)
         except np.linalg.LinAlgError:
@@ -225,7 +223,7 @@ class Root(Implicit):
 
     face = "custom_root"
 
-    def left_over(self, x: Value, y: Tensor) -> Any:
+    def residual(self, x: Any, y: Any) -> Any:
         return y
 
 
@@ -234,7 +232,7 @@ class FixedPoint(Implicit):
 
     face = "custom_fixed_point"
 
-    def left_over(self, x: Value, y: Value) -> Any:
+    def residual(self, x: Any, y: Any) -> Any:
         return x - y
 
 

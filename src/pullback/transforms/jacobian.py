@@ -69,7 +69,7 @@ class Jacobian(Derivative):
             self.check(made)
             blocks = self._blocks(made, number)
         rows = [[convert_back(d, made.outputs.kind) for d in row] for row in blocks]
-        return made.outputs.placed([self.pack(made.inputs.filled(row)) for row in rows]), made.aux
+        return made.outputs.place([self.pack(made.inputs.fill(row)) for row in rows]), made.aux
 
     def check(self, made: Linear) -> None:
         """Refuse what has no such derivatives."""
@@ -82,7 +82,7 @@ class Jacobian(Derivative):
             pulled = [of_result(record, k, number) for k in range(len(ys))]
             return [self._assemble_row(found, y, made, False) for found, y in zip(pulled, ys, strict=True)]
         with open_tape() as tape:
-            transposed = record.transposed(tape)
+            transposed = record.transpose(tape)
             pushed = [of_result(transposed, k, number) for k in range(len(xs))]
         return [self._assemble_row([p[i] for p in pushed], y, made, True) for i, y in enumerate(ys)]
 
@@ -300,7 +300,7 @@ def times_hessian(xs: Sequence[Any], vs: Sequence[Any], call: Call) -> tuple[Any
         tangents = inputs.directions(vs, "vector")
         slopes = made.record.values
         moved = zip(
-            made.record.transposed(second).back(tangents), inputs.values, inputs.gradient_dtypes(slopes), strict=True
+            made.record.transpose(second).back(tangents), inputs.values, inputs.gradient_dtypes(slopes), strict=True
         )
         found = [finish_derivative(d, x.shape, dtype, tangents) for d, x, dtype in moved]
-    return inputs.given_back(found)
+    return inputs.convert_back(found)

@@ -14,7 +14,7 @@ from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, DataError, GradientError, ShapeError
 from pullback.transforms.argnums import Call
 from pullback.transforms.arguments import is_leaf, keys_of, name_input
-from pullback.transforms.grad import apart, as_leaf, describe, convert_back, gradient_dtype, kind_of
+from pullback.transforms.grad import apart, as_leaf, convert_back, describe, gradient_dtype, kind_of
 
 if TYPE_CHECKING:
     from pullback.typing import Operand, Value
@@ -57,15 +57,15 @@ class Inputs:
             for leaf, v in zip(self.given, self.values, strict=True)
         ]
 
-    def filled(self, new: Sequence[Any]) -> list[Any]:
+    def fill(self, new: Sequence[Any]) -> list[Any]:
         """The arguments with others in the place of the numbers."""
         source = iter(new)
         return [whole_mapped(lambda _: next(source), a) for a in self.args]
 
-    def given_back(self, ds: Sequence[Any]) -> tuple[Any, ...]:
+    def convert_back(self, ds: Sequence[Any]) -> tuple[Any, ...]:
         """Derivatives in the structure of the arguments, each in the form of its own input."""
         form = [convert_back(d, kind_of(leaf)) for d, leaf in zip(ds, self.given, strict=True)]
-        return tuple(self.filled(form))
+        return tuple(self.fill(form))
 
     def directions(self, given: Sequence[Any], what: str) -> list[Any]:
         """One tangent for each number in the arguments, checked to be alike."""
@@ -93,10 +93,10 @@ class Outputs:
         if not self.given:
             raise GradientError(f"{face}: f must return something to differentiate, got {describe(y)}.")
 
-    def given_back(self, zs: Sequence[Any]) -> Any:
-        return self.placed([convert_back(z, self.kind) for z in zs])
+    def convert_back(self, zs: Sequence[Any]) -> Any:
+        return self.place([convert_back(z, self.kind) for z in zs])
 
-    def placed(self, parts: Sequence[Any]) -> Any:
+    def place(self, parts: Sequence[Any]) -> Any:
         """The structure with these in the places of the numbers, as they are."""
         source = iter(parts)
         return whole_mapped(lambda _: next(source), self.structure)
@@ -104,7 +104,7 @@ class Outputs:
     def release(self, values: Sequence[Any]) -> None:
         """Keep the structure only, and what shape and dtype the values have: not what they were computed from."""
         plain = [v if isinstance(v, Tensor) else np.asarray(v) for v in values]  # a list of NumPy's floats would be one
-        self.structure, self.given = self.placed(plain), list(values)
+        self.structure, self.given = self.place(plain), list(values)
 
 
 def whole_leaves(x: object) -> list[Any]:
@@ -133,9 +133,8 @@ def pair_leaves(face: str, what: str, name: str, x: Any, other: Any) -> Iterator
     theirs = None if other is None or isinstance(other, ARRAYS) else tree.branches(other)
     differ = theirs is None or len(theirs[0]) != len(parts[0]) or isinstance(x, dict) != isinstance(other, dict)
     if differ or (isinstance(x, dict) and {*x} != {*other}):
-        raise ArgumentError(
-            f"{face}: {name} is {_describe_structure(x)}, but its {what} is {_describe_structure(other)}; they must be built alike."
-        )
+        is_built, other_is = _describe_structure(x), _describe_structure(other)
+        raise ArgumentError(f"{face}: {name} is {is_built}, but its {what} is {other_is}; they must be built alike.")
     rows = [(x[k], other[k]) for k in x] if isinstance(x, dict) else zip(parts[0], theirs[0], strict=True)  # type: ignore[index]
     for key, (a, b) in zip(keys_of(x, len(parts[0])), rows, strict=True):
         yield from pair_leaves(face, what, name + key, a, b)

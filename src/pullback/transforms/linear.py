@@ -22,7 +22,7 @@ from pullback.core.tensor import Tensor
 from pullback.transforms.argnums import Call, call_by_all
 from pullback.transforms.customop import set_transposing
 from pullback.transforms.grad import apart, as_leaf, detach_aux, kind_of_passed, split_aux
-from pullback.transforms.leaves import Inputs, Outputs, check_alike, pair_leaves, finish_derivative
+from pullback.transforms.leaves import Inputs, Outputs, check_alike, finish_derivative, pair_leaves
 from pullback.transforms.session import open_recording, pull_again
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ __all__ = ["linearize", "vjp"]
 class Record:
     """One run of a function of numbers on a tape of its own, to be walked back as often as one likes."""
 
-    turned = False  # whether it is of a way back, so that its own way back is the way forward
+    is_transpose = False  # whether it is of a way back, so that its own way back is the way forward
 
     def __init__(self, tape: Tape, f: Callable[[list[Any]], Sequence[Any]], values: Sequence[Any]) -> None:
         self.level = tape.level
@@ -44,7 +44,7 @@ class Record:
         self.leaves: list[Tensor] = [node_of(t) for t in leaves]
         self.results: list[Tensor | None] = [node_of(z) if on else None for z, on in zip(results, held, strict=True)]
         self.values = [z.value if on else bare(as_leaf(z, "f")) for z, on in zip(results, held, strict=True)]
-        self.nodes = list(tape.recorded())
+        self.nodes = list(tape.list_steps())
         self.captured = list(tape.captured)
         self.lock = RLock()  # cotangents are put on the nodes while they are walked over
 
@@ -55,7 +55,7 @@ class Record:
         with self.lock:
             return pull_again(
                 self.nodes, self.level, seeds, self.leaves, lambda: [leaf.g for leaf in self.leaves],
-                keep=False, transposed=self.turned,
+                keep=False, transposed=self.is_transpose,
             )  # fmt: skip
 
     def only(self, k: int) -> Callable[[Any], list[Any]]:
@@ -68,15 +68,15 @@ class Record:
         """The bytes of its largest step."""
         return max(int(r.meta.size * r.meta.dtype.itemsize) for r in [*self.nodes, *self.leaves])
 
-    def transposed(self, tape: Tape) -> Record:
+    def transpose(self, tape: Tape) -> Record:
         """The way back as a record of its own, whose way back is the way forward."""
         ones = [np.ones(v.shape, float_of(v.dtype))[()] for v in self.values]  # any numbers: it is linear in them
         with set_transposing():
-            made = Record(tape, self._pulled, ones)
-        made.turned = True
+            made = Record(tape, self._pull, ones)
+        made.is_transpose = True
         return made
 
-    def _pulled(self, cotangents: list[Any]) -> list[Any]:
+    def _pull(self, cotangents: list[Any]) -> list[Any]:
         return [
             _make_zero(leaf) if d is None else d for d, leaf in zip(self.back(cotangents), self.leaves, strict=True)
         ]
@@ -96,7 +96,7 @@ class Linear:
         kind = max(self.inputs.kind, kind_of_passed(call))
 
         def run(leaves: list[Any]) -> list[Any]:
-            y = call(*self.inputs.filled(leaves))
+            y = call(*self.inputs.fill(leaves))
             if call.has_aux:
                 y, aux = split_aux(face, y)
                 self.aux = detach_aux(aux, tape, self.inputs.values, kind)
@@ -108,7 +108,7 @@ class Linear:
 
     @property
     def value(self) -> Any:
-        return self.outputs.given_back([apart(z, self.inputs.values) for z in self.record.values])
+        return self.outputs.convert_back([apart(z, self.inputs.values) for z in self.record.values])
 
 
 def _record(face: str, xs: Sequence[Any], call: Call) -> Linear:
@@ -167,7 +167,7 @@ def record_pull(xs: Sequence[Any], call: Call) -> tuple[Any, Callable[[Any], tup
         for d, x, dtype in zip(record.back(gs), inputs.values, inputs.gradient_dtypes(record.values), strict=True):
             ds.append(finish_derivative(d, x.shape, dtype, taken))
             taken.append(ds[-1])
-        return inputs.given_back(ds)
+        return inputs.convert_back(ds)
 
     return y, pull, made.aux
 
@@ -207,11 +207,11 @@ def record_push(xs: Sequence[Any], call: Call) -> tuple[Any, Callable[..., Any],
     inputs, outputs = made.inputs, made.outputs
     y, values = made.value, made.record.values
     with open_recording() as tape:
-        forward = made.record.transposed(tape)
+        forward = made.record.transpose(tape)
 
     def push(*tangents: object) -> Any:
         ts = inputs.directions(tangents, "tangent")
         moved = zip(forward.back(ts), values, strict=True)
-        return outputs.given_back([finish_derivative(d, z.shape, float_of(z.dtype), ts) for d, z in moved])
+        return outputs.convert_back([finish_derivative(d, z.shape, float_of(z.dtype), ts) for d, z in moved])
 
     return y, push, made.aux

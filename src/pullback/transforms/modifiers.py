@@ -22,7 +22,7 @@ from pullback.core.variable import Variable, call_with_values, watch_below
 from pullback.core.writes import alias
 from pullback.errors import ArgumentError, CustomGradientError, ShapeError
 from pullback.transforms.arguments import is_leaf
-from pullback.transforms.captured import make_capture_error, line_of
+from pullback.transforms.captured import line_of, make_capture_error
 from pullback.transforms.custom import Customized
 from pullback.transforms.customcall import NestedCall
 from pullback.transforms.customop import CustomOp, Run
@@ -62,7 +62,7 @@ def _stop(x: Any) -> Any:
         with watch_below(inf, above=0):  # those who only note what is read do not count this
             x = x.read()
     x = x.read()
-    while isinstance(x, Tensor) and (beneath := x.stopped()) is not x:
+    while isinstance(x, Tensor) and (beneath := x.stop_following()) is not x:
         x = beneath.read() if isinstance(beneath, Tensor) else beneath
     return alias(x) if level_of(x) else constant(x.value if isinstance(x, Tensor) else x)
 
@@ -154,7 +154,7 @@ class Modified(CustomOp):
             return super().jvp(z, primals, tangents, params)
         return tangents[: self.count]  # what has no transpose is passed as the identity
 
-    def lost(self, ds: Sequence[Any], level: int) -> Exception:
+    def make_lost_error(self, ds: Sequence[Any], level: int) -> Exception:
         return make_capture_error(self.name, "the way back", [self.change], level - 1, {}, ())
 
 

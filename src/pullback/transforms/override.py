@@ -22,7 +22,7 @@ from pullback.core.tape import ARRAYS, as_tensor
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, CustomGradientError, GradientError
 from pullback.transforms.arguments import Arguments
-from pullback.transforms.captured import make_capture_error, line_of
+from pullback.transforms.captured import line_of, make_capture_error
 from pullback.transforms.customop import CustomOp, Run, gradient_for
 
 if TYPE_CHECKING:
@@ -69,16 +69,16 @@ class Overridden(CustomOp):
                 ]
             line = partial(line_of, self.fn)
             return [
-                None if d is None else gradient_for(d, x, self.name, partial(self._named, i), line, dys)
+                None if d is None else gradient_for(d, x, self.name, partial(self._name_input, i), line, dys)
                 for i, (d, x) in enumerate(zip(ds, values, strict=True))
             ]
 
         return Run((z,), back)
 
-    def _named(self, i: int) -> str:
+    def _name_input(self, i: int) -> str:
         return f"{self.op.inputs[0]}[{i}]" if self.op.variadic else self.op.inputs[i]
 
-    def lost(self, ds: Sequence[Any], level: int) -> Exception:
+    def make_lost_error(self, ds: Sequence[Any], level: int) -> Exception:
         return make_capture_error(self.name, "the gradient function", [self.fn], level - 1, {}, ())
 
 

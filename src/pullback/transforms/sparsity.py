@@ -112,7 +112,7 @@ class Outline:
             and all(a.dtype == b.dtype and np.array_equal(a, b) for a, b in zip(self.arrays, other.arrays, strict=True))
         )
 
-    def kept(self) -> Outline:
+    def freeze_arrays(self) -> Outline:
         """Itself, staying what it is whatever happens to the arrays that were seen."""
         self.arrays = [a.copy() for a in self.arrays]
         return self

@@ -14,7 +14,7 @@ from pullback.core.tape import RAW, Tape, constant
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, Watcher, index_by_name, watch_variables, writer
 from pullback.errors import ArgumentError, GradientError, UnconnectedError
-from pullback.transforms.grad import TENSOR, ValueAndGrads, cut_text, describe, detach_aux, convert_back, split_aux
+from pullback.transforms.grad import TENSOR, ValueAndGrads, convert_back, cut_text, describe, detach_aux, split_aux
 from pullback.transforms.session import pull, run_session
 
 __all__ = ["NamedGradients", "differentiate_by_variables", "variable_grads"]

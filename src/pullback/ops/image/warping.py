@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.core.composition import check_numbers, pick
 from pullback.core.convert import as_array, as_number
-from pullback.core.op import observable, check_rank
+from pullback.core.op import check_rank, observable
 from pullback.core.tensor import Tensor, all_values, may_be, strip
 from pullback.errors import ArgumentError, ShapeError
 

@@ -14,7 +14,7 @@ from pullback.core.axes import Shape
 from pullback.core.calculus import rule
 from pullback.core.composition import check_numbers
 from pullback.core.op import observable, op
-from pullback.core.tensor import all_values, strip, call_unfollowed
+from pullback.core.tensor import all_values, call_unfollowed, strip
 from pullback.errors import ArgumentError, MatrixError, ShapeError
 from pullback.numerics.adjoints import H, T
 from pullback.ops.linalg.eigenvalues import matrix, stack_rows

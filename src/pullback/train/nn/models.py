@@ -292,7 +292,7 @@ class VariableOverrides:
     def __init__(self, values: dict[int, Any]) -> None:
         self.values = values
 
-    def seen(self, v: Variable, value: Any) -> Any:
+    def on_read(self, v: Variable, value: Any) -> Any:
         return self.values.get(id(v), value)
 
 

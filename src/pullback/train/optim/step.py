@@ -13,7 +13,7 @@ from pullback.core.memory import BLOCK
 from pullback.core.rowsparse import RowSparse, make_rows
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, index_by_name, is_logged, find_only_variable, writer
+from pullback.core.variable import Variable, find_only_variable, index_by_name, is_logged, writer
 from pullback.errors import ArgumentError, DataError, GradientError, ShapeError, TracedValueError, VariableError
 from pullback.names.answers import keyword_error
 from pullback.train.optim.clipping import as_value, check_limit, clip_each_norm, clip_each_value, clip_joint_norm
