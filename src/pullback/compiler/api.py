@@ -14,16 +14,16 @@ from warnings import warn
 
 import numpy as np
 
-from pullback.compiler.frontend.output_kinds import Forms
-from pullback.compiler.frontend.trace import ARRAY, PLAIN_NUMBERS, PYTHON, TENSOR, Followed, Trace
+from pullback.compiler.frontend.output_kinds import OutputKinds
+from pullback.compiler.frontend.trace import ARRAY, PLAIN_NUMBERS, PYTHON, TENSOR, Trace, TransformedArgument
 from pullback.compiler.ir.graph import Graph, fingerprint
 from pullback.compiler.passes.simplify import simplify
 from pullback.compiler.pipeline import Stages, compile_graph, lower
 from pullback.compiler.runtime.abi.entry import Leaves
 from pullback.compiler.runtime.executable import Executable
-from pullback.compiler.runtime.llvm import InvalidCodeError, TranslatorError, there
+from pullback.compiler.runtime.llvm import InvalidCodeError, TranslatorError, llvm_available
 from pullback.compiler.runtime.numpy_executor import Executor
-from pullback.compiler.runtime.threads import checked, choose_options
+from pullback.compiler.runtime.threads import check_thread_count, choose_options
 from pullback.compiler.target import Options, Target, get_target
 from pullback.core import hooks, tree
 from pullback.core.callers import reveal
@@ -94,7 +94,7 @@ class Program:
         with watching(trace):
             self.structure = tree.mapped(out, f(*tree.mapped(fill, args), **tree.mapped(fill, kwargs)))
         self.results = len(outputs)
-        self.forms = Forms(trace, leaves, given, outputs)
+        self.forms = OutputKinds(trace, leaves, given, outputs)
         self.reads = [v for v, _ in trace.reads.values()]
         self.trained, self.flag_changes = self.trainable_flags(), flag_changes()
         self.assigned = [v for v, _ in trace.assigned.values()]
@@ -111,7 +111,7 @@ class Program:
         self.target = get_target() if backend != "numpy" else None
         self.options = choose_options(options["threads"])
         self.known_stages: Stages | None = None
-        self.run: Any = _runner(self.traced, backend, self.target, self.options, options["cache"])
+        self.run: Any = _make_runner(self.traced, backend, self.target, self.options, options["cache"])
         self.stats.update(self.run.stats)
 
     def __call__(self, values: Sequence[Any], kinds: Sequence[int]) -> Any:
@@ -209,7 +209,7 @@ class Program:
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def pause_garbage_collection() -> Iterator[None]:
     """Without the garbage collector: the nodes of a graph are many, and it would look for garbage among them."""
     on = gc.isenabled()
     gc.disable()
@@ -220,11 +220,11 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _runner(traced: Graph, backend: str, target: Target | None, options: Options, use_cache: bool) -> Any:
+def _make_runner(traced: Graph, backend: str, target: Target | None, options: Options, use_cache: bool) -> Any:
     """What runs a graph: machine code, where there can be any."""
-    if target is None or (backend == "auto" and not there()):
+    if target is None or (backend == "auto" and not llvm_available()):
         return Executor(simplify(traced))
-    if not there():
+    if not llvm_available():
         raise CompileError("compile: backend='llvm' needs the package llvmlite, which is not installed here.")
     try:
         return compile_graph(traced, target, options, use_cache)
@@ -255,9 +255,9 @@ class Compiled:
             raise ArgumentError(f"compile(f): f must be a function, got {type(f).__name__}.")
         if backend not in BACKENDS:
             raise ArgumentError(f"compile: backend must be one of {', '.join(BACKENDS)}, got {backend!r}.")
-        self.static, self.static_names = _static(f, static_argnums, static_argnames)
+        self.static, self.static_names = _find_static(f, static_argnums, static_argnames)
         if options.get("threads") is not None:
-            checked("compile: threads", options["threads"])
+            check_thread_count("compile: threads", options["threads"])
         self.backend, self.options = backend, options
         self.programs: dict[Any, Program] = {}
         self.__call__ = self._run
@@ -309,11 +309,11 @@ class Compiled:
                     return x
                 kind, x = TENSOR, x.read()
                 if x.level:
-                    raise Followed
+                    raise TransformedArgument
                 x = x.value
             elif isinstance(x, RAW) or hasattr(type(x), "__array__"):
                 if has_tensors(x):
-                    raise Followed
+                    raise TransformedArgument
                 kind = ARRAY
             elif tree.is_number_list(x):
                 narrow = as_value(x)
@@ -347,7 +347,7 @@ class Compiled:
                 program = self.programs.get(key)
             if program is None:
                 program = self._program(key, ins, named, leaves)
-        except Followed:
+        except TransformedArgument:
             return None
         return program, values, kinds
 
@@ -366,7 +366,7 @@ class Compiled:
 
     def _program(self, key: Any, ins: Any, named: Any, leaves: list[Leaf]) -> Program:
         try:
-            with uncollected():
+            with pause_garbage_collection():
                 program = self.programs[key] = Program(self.__wrapped__, ins, named, leaves, self.backend, self.options)
         except Exception as error:
             reveal(error)
@@ -388,7 +388,7 @@ class Compiled:
         return "the structure of its arguments, or a static one, changes"
 
 
-def _static(f: Callable[..., Any], numbers: Any, names: Any) -> tuple[set[int], set[str]]:
+def _find_static(f: Callable[..., Any], numbers: Any, names: Any) -> tuple[set[int], set[str]]:
     """Static arguments by place and by name, whichever way they are named and given."""
     places = {numbers} if isinstance(numbers, int) else {*numbers}
     words = {names} if isinstance(names, str) else {*names}

@@ -14,10 +14,20 @@ from pullback.compiler.codegen.module import Emitter
 from pullback.compiler.pipeline import lower
 from pullback.compiler.runtime import llvm, threads
 from pullback.compiler.runtime.abi import entry_code
-from pullback.compiler.runtime.llvm import object_code
-from pullback.compiler.target import ARM, MAX_ISA, X86, Options, Target, get_target, isa_names, list_targets, own_target
+from pullback.compiler.runtime.llvm import compile_object
+from pullback.compiler.target import (
+    ARM,
+    MAX_ISA,
+    X86,
+    Options,
+    Target,
+    get_own_target,
+    get_target,
+    list_isa_names,
+    list_targets,
+)
 
-pytestmark = pytest.mark.skipif(not llvm.there(), reason="needs llvmlite")
+pytestmark = pytest.mark.skipif(not llvm.llvm_available(), reason="needs llvmlite")
 
 LINUX = {
     **{t.isa: t._replace(triple="x86_64-unknown-linux-gnu") for t in X86},
@@ -61,17 +71,17 @@ def test_there_is_code_for_every_processor(name: str, target: Target) -> None:
     f, x = PROGRAMS[name]
     traced = pb.compile(f, backend="numpy").lower(x).traced
     text = lower(traced, target, Options(threads=2)).module.text
-    code, _ = object_code(text, target=target)
+    code, _ = compile_object(text, target=target)
     checked(code, target)
 
 
 @everywhere
 def test_the_way_in_and_the_threads_too(target: Target) -> None:
     for text in (entry_code.TEXT, threads._text(target.triple.split("-")[0])):
-        checked(object_code(text, target=target)[0], target)
+        checked(compile_object(text, target=target)[0], target)
 
 
-@pytest.mark.parametrize("isa", isa_names())
+@pytest.mark.parametrize("isa", list_isa_names())
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_can_be_run_here_gives_the_same(name: str, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MAX_ISA, isa)
@@ -107,8 +117,8 @@ def test_list_targets_by_features(features: Any, isas: list[str], fma: bool) -> 
 
 
 def test_max_isa_is_the_least_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = own_target()
-    for isa in isa_names():
+    own = get_own_target()
+    for isa in list_isa_names():
         monkeypatch.setenv(MAX_ISA, isa.upper())
         assert get_target().vector_bytes == min(own.vector_bytes, LINUX[isa].vector_bytes)
     assert get_target() == own
@@ -116,7 +126,7 @@ def test_max_isa_is_the_least_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_max_isa_that_is_not_known_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MAX_ISA, "sse9")
-    with pytest.raises(pb.errors.CompileError, match=f"PULLBACK_MAX_ISA=sse9 .*: choose one of {isa_names()[0]}"):
+    with pytest.raises(pb.errors.CompileError, match=f"PULLBACK_MAX_ISA=sse9 .*: choose one of {list_isa_names()[0]}"):
         pb.compile(np.sin)(np.ones(3))
 
 
@@ -124,7 +134,7 @@ def test_max_isa_is_part_of_what_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setenv("PULLBACK_CACHE", "1")
     monkeypatch.setenv("PULLBACK_CACHE_DIR", str(tmp_path))
     seen = set()
-    for isa in isa_names():
+    for isa in list_isa_names():
         monkeypatch.setenv(MAX_ISA, isa)
         program = pb.compile(lambda x: np.tanh(x) * 3.0, backend="llvm").lower(np.ones(40))
         assert ("codegen" in program.stats) == (get_target() not in seen)
@@ -146,9 +156,9 @@ def test_code_that_is_not_valid_is_refused_before_llvm_aborts() -> None:
     lines = ["br i1 %c, label %a, label %b", "a:", "%x = add i64 1, 2", "br label %b", "b:", "%y = add i64 %x, 1"]
     text = "\n".join(["define void @f(i1 %c) {", *lines, "ret void", "}"])
     with pytest.raises(llvm.InvalidCodeError, match=r"LLVM refused .* does not dominate all uses"):
-        object_code(text)
+        compile_object(text)
     with pytest.raises(llvm.InvalidCodeError, match="LLVM refused"):
-        object_code("define nonsense")
+        compile_object("define nonsense")
 
 
 def test_a_program_that_llvm_refuses_is_run_by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +177,7 @@ def test_a_program_that_llvm_refuses_is_run_by_numpy(monkeypatch: pytest.MonkeyP
 
 
 def test_a_program_for_a_blas_that_is_not_there_is_run_by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pullback.compiler.runtime.link.blas", dict)
+    monkeypatch.setattr("pullback.compiler.runtime.link.find_blas", dict)
     x = np.full((700, 700), 0.5)
     assert pb.compile(lambda x: x @ x)(x)[0, 0] == 175.0
     with pytest.raises(pb.errors.CompileError, match="matrix products for OpenBLAS, which is not in NumPy's own"):

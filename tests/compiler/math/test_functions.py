@@ -13,12 +13,12 @@ import pytest
 import pullback as pb
 from pullback.compiler.builder import Code, Value, constant
 from pullback.compiler.math.functions import FUNCTIONS, VectorFunctions
-from pullback.compiler.runtime.llvm import there
+from pullback.compiler.runtime.llvm import llvm_available
 from pullback.core.lowering import fold, scalar
 from pullback.core.op import REGISTRY
 from pullback.errors import CompileError
 
-pytestmark = pytest.mark.skipif(not there(), reason="llvmlite is not installed")
+pytestmark = pytest.mark.skipif(not llvm_available(), reason="llvmlite is not installed")
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "accuracy.md"
 FOUND = {

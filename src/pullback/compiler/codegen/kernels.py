@@ -18,8 +18,8 @@ from pullback.compiler.codegen.scan import scanned
 from pullback.compiler.codegen.windows.calls import window_rooms
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.ir.kinds import PRODUCT, SCAN, WINDOWS, Kind
-from pullback.compiler.ir.products import Plan, layout, planned
-from pullback.compiler.schedule.arena import rounded
+from pullback.compiler.ir.products import ProductPlan, find_operand, plan_product
+from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.fuse import Fused, Kernel
 from pullback.compiler.schedule.in_place import InPlace
 from pullback.compiler.schedule.order import Step
@@ -51,7 +51,7 @@ class Kernels:
         w = self.scans[n.number]
         return min(abs(self.options.threads), -(-w.rows // w.part)) if cost(n) >= WORTH_SHARING else 1
 
-    def count_product_workers(self, plan: Plan) -> int:
+    def count_product_workers(self, plan: ProductPlan) -> int:
         """Return how many threads share a product, by its panels, or many products."""
         by_panels = self.is_by_panels(plan)
         if product_cost(plan) < WORTH_SHARING or not (by_panels or plan.is_small):
@@ -59,14 +59,14 @@ class Kernels:
         parts = prod(plan.loop) if plan.loop else blocked(plan.matrices, self.target).rows if by_panels else 1
         return min(abs(self.options.threads), parts)
 
-    def is_by_panels(self, plan: Plan) -> bool:
+    def is_by_panels(self, plan: ProductPlan) -> bool:
         """Return whether a product is done by panels, in code of ours, rather than by BLAS."""
         return not plan.is_small and is_blocked(plan.matrices, self.target)
 
-    def count_product_scratch(self, plan: Plan) -> int:
+    def count_product_scratch(self, plan: ProductPlan) -> int:
         """Return the bytes that one thread needs for a product."""
         by_panels = self.is_by_panels(plan)
-        return rounded(blocked(plan.matrices, self.target).scratch if by_panels else plan.matrices.scratch)
+        return round_up(blocked(plan.matrices, self.target).scratch if by_panels else plan.matrices.scratch)
 
     def is_on_stack(self, w: Written) -> bool:
         """Return whether what the parts of a kernel leave is little: a register or two."""
@@ -114,7 +114,7 @@ def _make_step(kernels: Kernels, overwrites: Overwrites, fused: Fused, step: Ker
         return Step(step, stored, read, False, (*_list_scratch(kernels, step),), partial(overwrites.allow, w))
     scratch = SCRATCH[step.kind](kernels, step) if step.kind in SCRATCH else ()
     if step.kind is PRODUCT:
-        read = tuple(layout(a)[0] for a in step.args)
+        read = tuple(find_operand(a)[0] for a in step.args)
         return Step(step, (step,), read, False, (*scratch,), partial(_may_accumulate, read))
     return Step(step, (step,), step.args, step.kind.runs_on_host, (*scratch,))
 
@@ -124,12 +124,12 @@ def _list_scratch(kernels: Kernels, k: Kernel) -> Iterator[tuple[str, int]]:
     if w.partial and not kernels.is_on_stack(w):
         yield "partial", w.partial * count_parts(w)
     if w.scratch:
-        yield "scratch", rounded(w.scratch) * kernels.count_workers(k)
+        yield "scratch", round_up(w.scratch) * kernels.count_workers(k)
 
 
 def _list_scan_scratch(kernels: Kernels, n: Node) -> Iterator[tuple[str, int]]:
     if scratch := kernels.scans[n.number].scratch:
-        yield "scratch", rounded(scratch) * kernels.count_scan_workers(n)
+        yield "scratch", round_up(scratch) * kernels.count_scan_workers(n)
 
 
 def _list_window_scratch(kernels: Kernels, n: Node) -> Iterator[tuple[str, int]]:
@@ -138,7 +138,7 @@ def _list_window_scratch(kernels: Kernels, n: Node) -> Iterator[tuple[str, int]]
 
 
 def _list_product_scratch(kernels: Kernels, n: Node) -> Iterator[tuple[str, int]]:
-    plan = planned(n)
+    plan = plan_product(n)
     if need := kernels.count_product_scratch(plan) * kernels.count_product_workers(plan):
         yield "scratch", need
 

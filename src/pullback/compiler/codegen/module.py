@@ -18,8 +18,8 @@ from pullback.compiler.codegen.scatter import ScatterAdd, Spaced
 from pullback.compiler.codegen.windows.calls import call_windows
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.ir.kinds import OPAQUE, PRODUCT, SCAN, SCATTER, SPACED, WINDOWS, Kind
-from pullback.compiler.ir.products import planned
-from pullback.compiler.schedule.arena import rounded
+from pullback.compiler.ir.products import plan_product
+from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.fuse import Kernel
 from pullback.compiler.schedule.memory import Memory
 from pullback.compiler.schedule.order import Step
@@ -189,7 +189,7 @@ class Emitter:
         for i, x in enumerate(given):
             pointer = code.pointer(x)
             code.line(f"store ptr {pointer}, ptr {code.op(f'getelementptr ptr, ptr {context}, i64 {i}')}")
-        body = task(name, w._replace(scratch=rounded(w.scratch)), len(given) - 2)
+        body = task(name, w._replace(scratch=round_up(w.scratch)), len(given) - 2)
         head = "define internal void @KERNEL(ptr %context, i64 %part, i64 %worker) {\nentry:"
         function = self._named("\n".join([head, *body.lines, "ret void", "}"]))
         code.declared |= {*body.declared, "declare void @parallel(ptr, ptr, i64, i64, i1)"}
@@ -232,7 +232,7 @@ class Emitter:
             code.call_void(name, [*given, whole(0), whole(w.rows), NULL, NULL])
 
     def _call_product(self, code: CallList, n: Node) -> None:
-        plan = planned(n)
+        plan = plan_product(n)
         self.described.append(
             f"product {list(n.args[0].shape)} @ {list(n.args[1].shape)}{' added' if plan.adds else ''}"
         )

@@ -13,7 +13,7 @@ from pullback.compiler.builder import FLOATS, Code
 from pullback.compiler.codegen.call_table import CallList, Local
 from pullback.compiler.codegen.loops.kernel import Written
 from pullback.compiler.ir.graph import Node
-from pullback.compiler.ir.products import Plan
+from pullback.compiler.ir.products import ProductPlan
 from pullback.compiler.schedule.fuse import Kernel
 
 __all__ = ["WORTH_SHARING", "WORTH_WAKING", "batched", "cost", "product_cost", "task"]
@@ -31,7 +31,7 @@ def cost(step: Kernel | Node) -> int:
     return (step.nbytes + 2 * step.args[0].nbytes) // 20
 
 
-def product_cost(plan: Plan) -> int:
+def product_cost(plan: ProductPlan) -> int:
     """The same for matrix products, all of a row of them."""
     p = plan.matrices
     return p.m * p.n * p.k * prod(plan.loop) * int(p.dtype[1]) // 200
@@ -52,7 +52,7 @@ def task(name: str, w: Written, arrays: int) -> Code:
     return code
 
 
-def batched(plan: Plan, call: Any, scratch: int) -> Written:
+def batched(plan: ProductPlan, call: Any, scratch: int) -> Written:
     """A row of products as a kernel whose rows are the products; ``call`` writes one of them."""
     code, t = CallList(), FLOATS[plan.matrices.dtype]
     count = prod(plan.loop)

@@ -10,10 +10,10 @@ import numpy as np
 
 from pullback.errors import IntegerRangeError, ShapeError
 
-__all__ = ["Coordinates", "Plain", "Positions", "fitting"]
+__all__ = ["Coordinates", "HostFunction", "Positions", "make_integer_cast"]
 
 
-class Plain:
+class HostFunction:
     """A function of plain arrays that carries no gradient, as an op."""
 
     variadic = False
@@ -25,10 +25,10 @@ class Plain:
         return self.f(*values)
 
     def __hash__(self) -> int:
-        return hash((Plain, self.f))
+        return hash((HostFunction, self.f))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Plain) and other.f is self.f
+        return isinstance(other, HostFunction) and other.f is self.f
 
 
 class Positions:
@@ -78,7 +78,7 @@ class Coordinates:
 
 
 @lru_cache
-def fitting(dtype: Any) -> Plain:
+def make_integer_cast(dtype: Any) -> HostFunction:
     """A Python integer in the dtype of the arrays it is computed with, which must hold it, as an op.
 
     >>> fitting(np.dtype(np.uint8)).perform([np.int64(-3)], {})
@@ -93,4 +93,4 @@ def fitting(dtype: Any) -> Plain:
         except OverflowError as error:
             raise IntegerRangeError.of("a compiled function", error) from None
 
-    return Plain(fitted)
+    return HostFunction(fitted)

@@ -17,7 +17,7 @@ from pullback.compiler.ir.kinds import INPUT
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor
 
-__all__ = ["Forms"]
+__all__ = ["OutputKinds"]
 
 
 def _tensor(v: Any) -> Any:
@@ -32,7 +32,7 @@ def _plain(v: Any) -> Any:
     return v.tolist()
 
 
-class Forms:
+class OutputKinds:
     """The forms of the results of one program."""
 
     def __init__(self, trace: Trace, leaves: Sequence[Any], given: Sequence[Any], outputs: Sequence[Node]) -> None:

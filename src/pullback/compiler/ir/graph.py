@@ -210,7 +210,7 @@ def contiguous(shape: Shape) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def in_order(shape: Shape, view: View) -> bool:
+def is_in_order(shape: Shape, view: View) -> bool:
     """Whether a view is merely another shape for the same elements in the same order.
 
     >>> in_order((2, 3), View(0, (3, 1))), in_order((3, 2), View(0, (1, 3)))
@@ -227,7 +227,7 @@ def resolve_view(x: Node) -> tuple[Node, int, tuple[int, ...]]:
 
 
 @lru_cache(4096)
-def squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
+def squeeze(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return a shape without its axes of length 1."""
     return tuple(n for n in shape if n != 1)
 

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from pullback.numerics.windows import Windows
 
-__all__ = ["Convolution", "Examples", "Interleaved", "Laid", "Pooling"]
+__all__ = ["Convolution", "Examples", "Interleaved", "Placement", "Pooling"]
 
 
-class Laid(NamedTuple):
+class Placement(NamedTuple):
     """Results that are some of the pixels of an image."""
 
     space: tuple[int, ...]
@@ -29,7 +29,7 @@ class Convolution(NamedTuple):
     windows: Windows
     of_filter: bool = False  # the gradient of the filter, from images and the gradient of the result
     apart: bool = False  # each channel has a filter of its own
-    laid: Laid | None = None  # where the results lie, if not one after the other
+    laid: Placement | None = None  # where the results lie, if not one after the other
     panel: int = 0  # columns of the filter that lie by themselves, panel after panel
 
     @property

@@ -18,7 +18,7 @@ try:
 except ImportError:
     from hashlib import blake2b
 
-__all__ = ["Cache", "default_cache", "described", "directory"]
+__all__ = ["Cache", "default_cache", "describe_cache", "get_directory"]
 
 MAGIC = b"pullback"
 FORMAT = b"image 1"
@@ -29,7 +29,7 @@ READING = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_B
 LEFT_OVER = 3600.0  # seconds after which a file that was never finished is no longer being written
 
 
-def directory() -> str:
+def get_directory() -> str:
     """Where object code is kept: ``PULLBACK_CACHE_DIR``, or a place of our own among the user's caches."""
     given = os.environ.get("PULLBACK_CACHE_DIR")
     if given:
@@ -44,14 +44,14 @@ def directory() -> str:
     return os.path.join(base, "pullback")
 
 
-def limit() -> int:
+def get_limit() -> int:
     """How many bytes may be kept: ``PULLBACK_CACHE_SIZE`` megabytes."""
     with suppress(ValueError, OverflowError):
         return int(float(os.environ.get("PULLBACK_CACHE_SIZE", "")) * (1 << 20))
     return LIMIT
 
 
-def summed(*parts: bytes) -> bytes:
+def compute_digest(*parts: bytes) -> bytes:
     total = blake2b(digest_size=32)
     for part in parts:
         total.update(len(part).to_bytes(8, "little") + part)
@@ -67,7 +67,7 @@ class Cache:
 
     def key(self, *parts: str) -> bytes:
         """The key of a question: of everything that the answer depends on."""
-        return summed(FORMAT, *(p.encode() for p in parts))
+        return compute_digest(FORMAT, *(p.encode() for p in parts))
 
     def _file(self, key: bytes) -> str:
         return os.path.join(self.path, key.hex()[:40] + SUFFIX)
@@ -93,7 +93,7 @@ class Cache:
         except OSError:
             return None
         head, body = data[:72], data[72:]
-        if head != MAGIC + key + summed(key, body):
+        if head != MAGIC + key + compute_digest(key, body):
             with suppress(OSError):
                 os.unlink(path)
             return None
@@ -117,7 +117,7 @@ class Cache:
             handle = os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
             try:
                 with open(handle, "wb") as file:
-                    file.write(MAGIC + key + summed(key, body) + body)
+                    file.write(MAGIC + key + compute_digest(key, body) + body)
                 os.replace(own, path)
                 self.written += len(body)
             except OSError:
@@ -149,7 +149,7 @@ class Cache:
                 total -= size
 
 
-class Nothing:
+class NoCache:
     """No cache."""
 
     def key(self, *parts: str) -> bytes:
@@ -162,24 +162,24 @@ class Nothing:
         pass
 
 
-NOTHING = Nothing()
+NO_CACHE = NoCache()
 _caches: dict[tuple[str, int], Cache] = {}
 
 
 def default_cache() -> Any:
     """The cache that the environment asks for; one that keeps nothing if it asks for none."""
     if os.environ.get("PULLBACK_CACHE", "1").lower() in ("0", "off", "no", "false"):
-        return NOTHING
-    asked = directory(), limit()
+        return NO_CACHE
+    asked = get_directory(), get_limit()
     if not os.path.isabs(asked[0]) and "PULLBACK_CACHE_DIR" not in os.environ:  # a user without a home
-        return NOTHING
+        return NO_CACHE
     return _caches.setdefault(asked, Cache(*asked))
 
 
-def described() -> str:
+def describe_cache() -> str:
     """Where object code is kept, and how much of it there is."""
     cache = default_cache()
-    if cache is NOTHING:
+    if cache is NO_CACHE:
         return "not kept on disk"
     found = cache.entries()
     size, most = sum(size for _, size, _ in found) / (1 << 20), cache.most / (1 << 20)

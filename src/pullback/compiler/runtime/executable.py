@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.compiler.runtime.abi.entry import Leaves, Result, entry, trusted
+from pullback.compiler.runtime.abi.entry import Leaves, Result, is_layout_known, make_entry
 from pullback.compiler.runtime.guard_pages import Guards
 from pullback.compiler.runtime.link import Linked
 from pullback.compiler.runtime.manifest import HostOp, Slot
@@ -24,7 +24,7 @@ __all__ = ["Executable"]
 HOLE = object()
 
 
-class Step(NamedTuple):
+class SegmentCall(NamedTuple):
     """One piece of a program that is in several: slots in, slots out, slots that nobody asks for any more."""
 
     call: Callable[..., Any]
@@ -42,9 +42,9 @@ class Executable:
         self.slots: Sequence[Slot] = self.manifest.slots
         self.inputs, self.outputs = self.manifest.inputs, self.manifest.outputs
         self.constants = {
-            i: fitted(x, self.slots[i].shape, self.slots[i].dtype.newbyteorder("=")) for i, x in arrays.items()
+            i: fit_array(x, self.slots[i].shape, self.slots[i].dtype.newbyteorder("=")) for i, x in arrays.items()
         }
-        self.direct = trusted() and not guarded
+        self.direct = is_layout_known() and not guarded
         self.run = self._runner()
 
     def __call__(self, values: Sequence[Any]) -> Any:
@@ -54,10 +54,10 @@ class Executable:
         if not self.direct:
             return self._by_hand
         if any(p.host_op for p in self.manifest.pieces):
-            pieces = Pieces(self)
+            pieces = SegmentedProgram(self)
             return pieces if pieces.complete else self._by_hand
         leaves = Leaves(HOLE, [HOLE] * len(self.inputs), self._kinds(self.inputs), (HOLE,) * len(self.outputs))
-        found = self.entry(leaves, Fitting(self._kinds(self.inputs), self.entry(leaves, refused)))
+        found = self.entry(leaves, ArgumentFitter(self._kinds(self.inputs), self.entry(leaves, refuse)))
         return found or self._by_hand
 
     def entry(
@@ -89,7 +89,7 @@ class Executable:
         """A function that looks at its arguments as an entry does, and gives their leaves to another function."""
         if not self.direct:
             return None
-        return entry(0, [], [0] * len(leaves.inputs), [], leaves, otherwise, hand=given, switch=switch)
+        return make_entry(0, [], [0] * len(leaves.inputs), [], leaves, otherwise, hand=given, switch=switch)
 
     def segment(
         self, run: int, leaves: Leaves, inputs: Sequence[int], results: Sequence[Result], otherwise: Any, **how: Any
@@ -97,7 +97,7 @@ class Executable:
         """An entry for one piece; there is one slot more than the program knows of."""
         slots = [self.constants[i].ctypes.data if i in self.constants else 0 for i in range(len(self.slots) + 1)]
         held = self.library, self.constants
-        return entry(run, slots, inputs, results, leaves, otherwise, held=held, release=self.manifest.long, **how)
+        return make_entry(run, slots, inputs, results, leaves, otherwise, held=held, release=self.manifest.long, **how)
 
     def _kinds(self, places: Sequence[int]) -> list[tuple[tuple[int, ...], Any, Any]]:
         return [(self.slots[i].shape, self.slots[i].dtype, None) for i in places]
@@ -107,7 +107,7 @@ class Executable:
         guards = Guards()
         arrays: list[Any] = [None] * len(self.slots)
         for place, v in zip(self.inputs, values, strict=True):
-            arrays[place] = guards.copy(fitted(v, self.slots[place].shape, self.slots[place].dtype))
+            arrays[place] = guards.copy(fit_array(v, self.slots[place].shape, self.slots[place].dtype))
         for i, n in enumerate(self.slots):
             if i in self.constants:
                 arrays[i] = guards.copy(self.constants[i])
@@ -128,25 +128,25 @@ class Executable:
         return [np.array(arrays[place])[()] for place in self.outputs]
 
 
-def refused(*values: Any) -> Any:
+def refuse(*values: Any) -> Any:
     raise CompileError(
         f"a program was called with {', '.join(f'{v.dtype}{list(v.shape)}' for v in values)}, not its own."
     )
 
 
-def fitted(v: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def fit_array(v: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     """An array as a program takes it: of this dtype in the machine's order of bytes, aligned, its elements in order."""
     return np.require(np.asarray(v, dtype), None, ["C", "A"]).reshape(shape)
 
 
-class Fitting:
+class ArgumentFitter:
     """Arguments that are not quite as a program takes them, made so."""
 
     def __init__(self, kinds: Sequence[tuple[tuple[int, ...], Any, Any]], call: Any) -> None:
         self.kinds, self.call = kinds, call
 
     def __call__(self, *values: Any) -> Any:
-        return self.call(*(fitted(v, shape, dtype) for v, (shape, dtype, _) in zip(values, self.kinds, strict=True)))
+        return self.call(*(fit_array(v, shape, dtype) for v, (shape, dtype, _) in zip(values, self.kinds, strict=True)))
 
 
 class HostCall:
@@ -171,7 +171,7 @@ class HostCall:
         return made
 
 
-class Pieces:
+class SegmentedProgram:
     """A program in several pieces."""
 
     def __init__(self, native: Executable) -> None:
@@ -182,17 +182,17 @@ class Pieces:
         self.size = native.manifest.arena + ALIGN
         self.complete = True  # every piece has an entry
         self.spare: list[Any] = []  # memory for the pieces to use, one for each call that is under way
-        steps: list[Step] = []
+        steps: list[SegmentCall] = []
         ops = iter(native.host_ops)
         for p in native.manifest.pieces:
             if p.host_op is not None:
                 opaque = HostCall(native, p.host_op, next(ops))
                 places = tuple(part[0] for part in opaque.parts)
-                steps.append(Step(opaque.results, tuple(opaque.given), places, ()))
+                steps.append(SegmentCall(opaque.results, tuple(opaque.given), places, ()))
             else:
                 given = tuple(i for i in p.slots if i in there and i not in native.constants)
                 places = tuple(i for i in p.slots if i not in there)
-                steps.append(Step(self._entry(native, p.name, given, places), given, places, ()))
+                steps.append(SegmentCall(self._entry(native, p.name, given, places), given, places, ()))
             there.update(places)
         last = {i: at for at, s in enumerate(steps) for i in (*s.given, *s.made)}
         kept = {*self.outputs, *native.constants}
@@ -212,7 +212,7 @@ class Pieces:
             inputs = [*given, arena]
             return native.segment(native.addresses[name], leaves, inputs, results, otherwise, arena_from=arena)
 
-        found = make(Fitting(kinds, make(refused)))
+        found = make(ArgumentFitter(kinds, make(refuse)))
         self.complete &= found is not None
         return found
 

@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.runtime.abi.object_loader import Loaded, packed, possible, taken_in, unpacked
-from pullback.compiler.runtime.disk_cache import NOTHING
-from pullback.compiler.target import Target, cpu_features, get_target, own_target, read_cpuinfo
+from pullback.compiler.runtime.abi.object_loader import Loaded, is_supported, link_object, pack, unpack
+from pullback.compiler.runtime.disk_cache import NO_CACHE
+from pullback.compiler.target import Target, get_cpu_features, get_own_target, get_target, read_cpuinfo
 from pullback.errors import CompileError
 
 __all__ = [
-    "InvalidCodeError", "Library", "TranslatorError", "blas", "code_key", "describe_translator", "library",
-    "object_code", "recalled", "there",
+    "InvalidCodeError", "Library", "TranslatorError", "compile_object", "describe_translator", "find_blas",
+    "get_library", "llvm_available", "load_library", "make_code_key",
 ]  # fmt: skip
 
 _lock = threading.RLock()
@@ -32,7 +32,7 @@ NOT_LOADED = OSError, ValueError, KeyError  # no memory that can be run, an unkn
 
 
 @lru_cache(1)
-def there() -> bool:
+def llvm_available() -> bool:
     """Whether machine code can be made here."""
     try:
         import llvmlite  # noqa: F401
@@ -50,8 +50,8 @@ def describe_translator(target: Target) -> str:
         return f"{llvmlite.__version__} {tuple(target)}"
     about = os.path.join(os.path.dirname(llvmlite.__file__), "binding")
     built = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in os.scandir(about) if "llvmlite" in f.name]
-    cpu = (read_cpuinfo() if possible() else "") or "\n".join(translator(own_target()).cpu)
-    return f"{llvmlite.__version__} {sorted(built)} {sys.platform} {cpu} {sorted(cpu_features())} {tuple(target)}"
+    cpu = (read_cpuinfo() if is_supported() else "") or "\n".join(get_translator(get_own_target()).cpu)
+    return f"{llvmlite.__version__} {sorted(built)} {sys.platform} {cpu} {sorted(get_cpu_features())} {tuple(target)}"
 
 
 class Translator:
@@ -120,7 +120,7 @@ class TranslatorError(CompileError):
 
 
 @lru_cache(8)
-def translator(target: Target) -> Translator:
+def get_translator(target: Target) -> Translator:
     try:
         return Translator(target)
     except (ImportError, OSError, RuntimeError) as error:
@@ -129,15 +129,15 @@ def translator(target: Target) -> Translator:
 
 @lru_cache(1)
 def _linker() -> Any:
-    here = translator(own_target())
+    here = get_translator(get_own_target())
     return here.llvm.create_lljit_compiler(here.machine, use_jit_link=False)
 
 
-def object_code(text: str, effort: int = 3, target: Target | None = None) -> tuple[bytes, dict[str, float]]:
+def compile_object(text: str, effort: int = 3, target: Target | None = None) -> tuple[bytes, dict[str, float]]:
     """The object code of a module, and how many milliseconds each part of making it took."""
     with _lock:
         begin = perf_counter()
-        here = translator(target or get_target())
+        here = get_translator(target or get_target())
         started = (perf_counter() - begin) * 1e3
         code, spent = here.code(text, effort)
     return code, {**({"start": started} if started > 1 else {}), **spent}
@@ -148,12 +148,12 @@ class Library:
 
     def __init__(self, data: bytes, names: list[str], imports: dict[str, int]) -> None:
         if data[:1] == IMAGE:
-            image = unpacked(data[1:])
-            self.held: Any = Loaded(image, {name: imports.get(name) or _known(name) for name in image.imports})
+            image = unpack(data[1:])
+            self.held: Any = Loaded(image, {name: imports.get(name) or _find_symbol(name) for name in image.imports})
             self.addresses = {name: self.held.addresses[name] for name in names}
         elif data[:1] == OBJECT:
             with _lock:
-                self.held = translator(own_target()).linked(data[1:], names, imports)
+                self.held = get_translator(get_own_target()).linked(data[1:], names, imports)
                 self.addresses = {name: self.held[name] for name in names}
         else:
             raise ValueError("neither an image nor object code")
@@ -165,7 +165,7 @@ class Library:
 
 
 @lru_cache(256)
-def _known(name: str) -> int:
+def _find_symbol(name: str) -> int:
     """The address of a function of the C library."""
     for library in (None, "libm.so.6"):
         try:
@@ -176,14 +176,14 @@ def _known(name: str) -> int:
     raise OSError(f"{name} is in no library that is known")
 
 
-def code_key(text: str, cache: Any, effort: int = 3, target: Target | None = None) -> bytes:
+def make_code_key(text: str, cache: Any, effort: int = 3, target: Target | None = None) -> bytes:
     """The key under which the functions of a module are kept."""
     version = getattr(sys.modules["pullback"], "__version__", "")
     key: bytes = cache.key(text, describe_translator(target or get_target()), version, str(effort))
     return key
 
 
-def recalled(key: bytes, names: list[str], imports: dict[str, int], cache: Any) -> Library | None:
+def load_library(key: bytes, names: list[str], imports: dict[str, int], cache: Any) -> Library | None:
     """The functions that are kept under a key."""
     data: bytes | None = cache.get(key)
     if data is not None:
@@ -192,26 +192,26 @@ def recalled(key: bytes, names: list[str], imports: dict[str, int], cache: Any) 
     return None
 
 
-def library(
+def get_library(
     text: str,
     names: list[str],
     imports: dict[str, int],
-    cache: Any = NOTHING,
+    cache: Any = NO_CACHE,
     effort: int = 3,
     target: Target | None = None,
 ) -> tuple[Library, dict[str, float]]:
     """The functions of a module: out of the cache if it is there, else made, and kept."""
-    key = code_key(text, cache, effort, target)
+    key = make_code_key(text, cache, effort, target)
     begin = perf_counter()
-    found = recalled(key, names, imports, cache)
+    found = load_library(key, names, imports, cache)
     if found is not None:
         return found, {"load": (perf_counter() - begin) * 1e3}
-    code, spent = object_code(text, effort, target)
+    code, spent = compile_object(text, effort, target)
     begin = perf_counter()
-    image = taken_in(code) if possible() else None
+    image = link_object(code) if is_supported() else None
     made = None
     if image is not None:
-        data = IMAGE + packed(image)
+        data = IMAGE + pack(image)
         with suppress(*NOT_LOADED):
             made = Library(data, names, imports)
     if made is None:  # LLVM's own linker
@@ -223,7 +223,7 @@ def library(
 
 
 @lru_cache(1)
-def blas() -> dict[str, int]:
+def find_blas() -> dict[str, int]:
     """The addresses of the matrix products in NumPy's own BLAS; empty if it has none that can be found."""
     package = os.path.dirname(np.__file__)
     for folder in (os.path.join(os.path.dirname(package), "numpy.libs"), os.path.join(package, ".dylibs")):

@@ -15,7 +15,7 @@ import numpy as np
 
 from pullback.compiler.ir.graph import Graph
 from pullback.compiler.ir.kinds import CONSTANT, KINDS, Kind
-from pullback.compiler.runtime.disk_cache import summed
+from pullback.compiler.runtime.disk_cache import compute_digest
 
 __all__ = ["Contents", "HostOp", "Manifest", "Piece", "Slot", "pack", "unpack"]
 
@@ -98,8 +98,8 @@ def pack(contents: Contents, traced: Graph) -> bytes | None:
     manifest, arrays, _ = contents
     if any(s.dtype.kind not in "biufc" for s in manifest.slots):
         return None
-    there = {_looks(n.data): n.number for n in traced.nodes if n.kind is CONSTANT} if arrays else {}
-    found = [(slot, there.get(_looks(x), -1), x) for slot, x in arrays.items()]
+    there = {_fingerprint(n.data): n.number for n in traced.nodes if n.kind is CONSTANT} if arrays else {}
+    found = [(slot, there.get(_fingerprint(x), -1), x) for slot, x in arrays.items()]
     if sum(x.nbytes for _, at, x in found if at < 0) > MOST:
         return None
     manifest = replace(
@@ -109,8 +109,8 @@ def pack(contents: Contents, traced: Graph) -> bytes | None:
     return json.dumps({**vars(manifest), "slots": slots}, separators=(",", ":")).encode()
 
 
-def _looks(x: Any) -> Any:
-    return x.shape, x.dtype.str, summed(x.tobytes())
+def _fingerprint(x: Any) -> Any:
+    return x.shape, x.dtype.str, compute_digest(x.tobytes())
 
 
 def unpack(data: bytes, traced: Graph, get_legalized: Callable[[], Graph]) -> Contents:

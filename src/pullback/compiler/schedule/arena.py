@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pullback.compiler.target import ALIGN
 from pullback.errors import CompileError
 
-__all__ = ["Layout", "Room", "Value", "laid_apart", "laid_out", "rounded", "verify"]
+__all__ = ["Layout", "Place", "Value", "place_apart", "place_values", "round_up", "verify"]
 
 ARENA = -1
 LARGEST = 64  # values that are placed first, the larger ones before the others; the rest in the order of time
@@ -29,7 +29,7 @@ class Value(NamedTuple):
     last: int
 
 
-class Room(NamedTuple):
+class Place(NamedTuple):
     """A place in the arena, or in the array of a slot: at its beginning, or from where a line of the cache is."""
 
     slot: int
@@ -40,7 +40,7 @@ class Room(NamedTuple):
 class Layout(NamedTuple):
     """The rooms of all values, and how long the arena is."""
 
-    rooms: dict[Hashable, Room]
+    rooms: dict[Hashable, Place]
     arena: int
     blocks: list[tuple[int, int]]  # of an arena whose values lie apart: where each begins, and its size
 
@@ -63,7 +63,7 @@ class Region:
         return at if at + v.size <= self.size else None
 
     def take(self, v: Value, offset: int) -> None:
-        self.taken.append((offset, offset + rounded(v.size), v.first, v.last))
+        self.taken.append((offset, offset + round_up(v.size), v.first, v.last))
         self.taken.sort()
 
     def forget(self, step: int) -> None:
@@ -71,11 +71,11 @@ class Region:
         self.taken = [t for t in self.taken if t[3] >= step]
 
 
-def rounded(n: int) -> int:
+def round_up(n: int) -> int:
     return -(-n // ALIGN) * ALIGN
 
 
-def joined(
+def merge_overwritten(
     values: Iterable[Value], over: dict[Hashable, Hashable], results: dict[Hashable, Value]
 ) -> tuple[list[Value], dict[Hashable, Hashable]]:
     """Values that take each other's places as one, named by the first; and whose place every value has."""
@@ -89,9 +89,11 @@ def joined(
     return list(found.values()), whose
 
 
-def laid_out(values: list[Value], over: dict[Hashable, Hashable], results: dict[Hashable, tuple[int, Value]]) -> Layout:
+def place_values(
+    values: list[Value], over: dict[Hashable, Hashable], results: dict[Hashable, tuple[int, Value]]
+) -> Layout:
     """Rooms for values, of which some lie over others (``over``), some in results: by key, their slots and sizes."""
-    groups, whose = joined(values, over, {k: v for k, (_, v) in results.items()})
+    groups, whose = merge_overwritten(values, over, {k: v for k, (_, v) in results.items()})
     by_root = {g.key: g for g in groups}
     homes = {whose[k]: (slot, v) for k, (slot, v) in results.items()}
     arena = Region(float("inf"), float("inf"))
@@ -99,7 +101,7 @@ def laid_out(values: list[Value], over: dict[Hashable, Hashable], results: dict[
     hosts = {slot: Region(v.size - ALIGN + 1, by_root[root].first) for root, (slot, v) in homes.items()}
     tried = sorted(sorted(hosts, key=lambda s: -hosts[s].size)[:HOSTS], key=lambda s: hosts[s].size)
     free = sorted((g for g in groups if g.key not in homes), key=lambda g: (-g.size, g.first))
-    found = {root: Room(slot, 0, False) for root, (slot, _) in homes.items()}
+    found = {root: Place(slot, 0, False) for root, (slot, _) in homes.items()}
     length = 0
 
     def place(g: Value) -> int:
@@ -108,13 +110,13 @@ def laid_out(values: list[Value], over: dict[Hashable, Hashable], results: dict[
                 offset = hosts[slot].offset(g)
                 if offset is not None:
                     hosts[slot].take(g, offset)
-                    found[g.key] = Room(slot, offset)
+                    found[g.key] = Place(slot, offset)
                     return 0
         offset = arena.offset(g)
         assert offset is not None
         arena.take(g, offset)
-        found[g.key] = Room(ARENA, offset)
-        return offset + rounded(g.size)
+        found[g.key] = Place(ARENA, offset)
+        return offset + round_up(g.size)
 
     for g in free[:LARGEST]:
         length = max(length, place(g))
@@ -125,27 +127,27 @@ def laid_out(values: list[Value], over: dict[Hashable, Hashable], results: dict[
     return Layout({k: found[root] for k, root in whose.items()}, length, [])
 
 
-def laid_apart(
+def place_apart(
     values: list[Value], over: dict[Hashable, Hashable], results: dict[Hashable, tuple[int, Value]]
 ) -> Layout:
     """The same with a room of its own for every value, at the end of pages of its own, and a page between them."""
-    groups, whose = joined(values, over, {k: v for k, (_, v) in results.items()})
+    groups, whose = merge_overwritten(values, over, {k: v for k, (_, v) in results.items()})
     homes = {whose[k]: slot for k, (slot, _) in results.items()}
     found, blocks, at = {}, [], 0
     for g in groups:
         if g.key in homes:
-            found[g.key] = Room(homes[g.key], 0, False)
+            found[g.key] = Place(homes[g.key], 0, False)
             continue
-        end = at + -(-rounded(g.size) // mmap.PAGESIZE) * mmap.PAGESIZE
-        found[g.key] = Room(ARENA, end - rounded(g.size))
-        blocks.append((end - rounded(g.size), g.size))
+        end = at + -(-round_up(g.size) // mmap.PAGESIZE) * mmap.PAGESIZE
+        found[g.key] = Place(ARENA, end - round_up(g.size))
+        blocks.append((end - round_up(g.size), g.size))
         at = end + mmap.PAGESIZE
     return Layout({k: found[root] for k, root in whose.items()}, at, blocks)
 
 
 def verify(layout: Layout, values: Iterable[Value], over: dict[Hashable, Hashable]) -> None:
     """Refuse a layout in which a value is written while another one is needed that lies there."""
-    open_: list[tuple[Room, Value]] = []
+    open_: list[tuple[Place, Value]] = []
     for room, v in sorted(((layout.rooms[v.key], v) for v in values if v.size), key=lambda pair: pair[0]):
         open_ = [(r, o) for r, o in open_ if r.slot == room.slot and (r.offset + o.size > room.offset or not r.lined)]
         for r, o in open_:

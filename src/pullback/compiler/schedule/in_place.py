@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pullback.compiler.ir.graph import Node, is_number
 from pullback.compiler.ir.kinds import FOLD, TAKE
-from pullback.compiler.schedule.fuse import FULL, READS, ROW, Use, taken
+from pullback.compiler.schedule.fuse import FULL, READS, ROW, Use, use_argument
 from pullback.compiler.schedule.loops import LoopPlan
 
 __all__ = ["InPlace"]
@@ -60,7 +60,7 @@ class InPlace:
                 else:
                     waiting += plan.given(node)
             elif node.number in self.fused.virtual:
-                waiting += [taken(use, a) for a in node.args]
+                waiting += [use_argument(use, a) for a in node.args]
             else:
                 yield node
 

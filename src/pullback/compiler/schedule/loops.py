@@ -7,10 +7,10 @@ from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple
 
-from pullback.compiler.ir.graph import Node, is_number, squeezed
+from pullback.compiler.ir.graph import Node, is_number, squeeze
 from pullback.compiler.ir.kinds import FOLD, PIECES, VIEW
 from pullback.compiler.schedule.cost import estimate_cost
-from pullback.compiler.schedule.fuse import AFTER, FULL, READS, ROW, Fused, Kernel, Use, taken, used_as
+from pullback.compiler.schedule.fuse import AFTER, FULL, READS, ROW, Fused, Kernel, Use, use_argument, use_node
 from pullback.compiler.target import Target
 
 __all__ = ["Axis", "LoopPlan", "RowBlock", "Scratch"]
@@ -56,12 +56,12 @@ class LoopPlan:
     def given(self, n: Node) -> list[Use]:
         """The uses of a node's arguments along the axes of the kernel."""
         if n.kind is VIEW:
-            return [Use(n.args[0], n.data.offset, used_as(n, n.shape).steps)]
+            return [Use(n.args[0], n.data.offset, use_node(n, n.shape).steps)]
         if n.kind in READS:
             return READS[n.kind](n)
         shape = n.args[0].shape if n.kind is FOLD else n.shape
-        uses = [used_as(a, shape) for a in n.args]
-        missing = len(self.kernel.axes) - len(squeezed(shape))
+        uses = [use_node(a, shape) for a in n.args]
+        missing = len(self.kernel.axes) - len(squeeze(shape))
         return [u._replace(steps=u.steps + (0,) * missing) for u in uses]
 
     def leaves(self, use: Use) -> list[Use]:
@@ -70,7 +70,7 @@ class LoopPlan:
         if is_number(node):
             return []
         if node.number in self.fused.virtual and not self.kernel.makes(use):
-            return [leaf for a in node.args for leaf in self.leaves(taken(use, a))]
+            return [leaf for a in node.args for leaf in self.leaves(use_argument(use, a))]
         return [use]
 
     @cached_property
@@ -219,7 +219,7 @@ class LoopPlan:
 
     def is_column(self, n: Node) -> bool:
         """Whether a fold over the rows is known for each place along them, when all is done."""
-        return self.kernel.levels[n.number] == AFTER and bool(squeezed(n.shape))
+        return self.kernel.levels[n.number] == AFTER and bool(squeeze(n.shape))
 
     def count_partial_bytes(self, n: Node) -> int:
         """Return the bytes that a part leaves of a reduction over rows."""
@@ -249,7 +249,7 @@ class LoopPlan:
                     found[use] = max((self.stage[m] for m in made), default=0)
             elif node.number in self.fused.virtual and not here:
                 for a in node.args:
-                    look(taken(use, a))
+                    look(use_argument(use, a))
 
         for n in self.kernel.nodes:
             if n.kind is FOLD or self.kernel.levels[n.number] != ROW:

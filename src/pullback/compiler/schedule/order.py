@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pullback.compiler.ir.graph import Node
 
-__all__ = ["Step", "schedule", "sequence"]
+__all__ = ["Step", "schedule", "order_by_needs"]
 
 
 def _never(z: Node, x: Node) -> bool:
@@ -41,10 +41,10 @@ def schedule(steps: Sequence[Step], outputs: Sequence[Node]) -> tuple[Step, ...]
     What is cheap to keep is made late, and results that no other step reads are written early.
     """
     wanted = {o.number for o in outputs}
-    return tuple(_hastened(_delayed(list(steps), wanted), wanted))
+    return tuple(_hasten(_delay(list(steps), wanted), wanted))
 
 
-def _delayed(steps: list[Step], wanted: set[int]) -> list[Step]:
+def _delay(steps: list[Step], wanted: set[int]) -> list[Step]:
     """A step is done just before the first that waits for it, or before what it reads is let go."""
     maker = {n.number: at for at, s in enumerate(steps) for n in s.stored}
     readers: list[list[int]] = [[] for _ in steps]  # of what a step makes
@@ -63,10 +63,10 @@ def _delayed(steps: list[Step], wanted: set[int]) -> list[Step]:
         for n in s.read:
             last[n.number] = max(last.get(n.number, at), at, key=lambda i: when[i])
     needs = [{maker[n.number] for n in s.read if n.number in maker} for s in steps]
-    return [steps[at] for at in sequence([(w, at) for at, w in enumerate(when)], needs)]
+    return [steps[at] for at in order_by_needs([(w, at) for at, w in enumerate(when)], needs)]
 
 
-def sequence(wishes: Sequence[Any], needs: Sequence[Collection[int]]) -> list[int]:
+def order_by_needs(wishes: Sequence[Any], needs: Sequence[Collection[int]]) -> list[int]:
     """Numbers from 0 on, each after those it needs, and otherwise by what is wished for them.
 
     >>> sequence([0, 1, 2], [{2}, set(), set()])
@@ -90,7 +90,7 @@ def sequence(wishes: Sequence[Any], needs: Sequence[Collection[int]]) -> list[in
     return found
 
 
-def _hastened(steps: list[Step], wanted: set[int]) -> list[Step]:
+def _hasten(steps: list[Step], wanted: set[int]) -> list[Step]:
     """Results that nobody waits for are written as soon as they can be, where less is kept waiting for them then."""
     maker = {n.number: at for at, s in enumerate(steps) for n in s.stored}
     read = {n.number for s in steps for n in s.read}

@@ -9,11 +9,11 @@ import pytest
 
 import pullback as pb
 from pullback.compiler.pipeline import lower
-from pullback.compiler.runtime.llvm import there
-from pullback.compiler.runtime.threads import possible
-from pullback.compiler.target import MAX_ISA, X86, Options, isa_names
+from pullback.compiler.runtime.llvm import llvm_available
+from pullback.compiler.runtime.threads import is_supported
+from pullback.compiler.target import MAX_ISA, X86, Options, list_isa_names
 
-pytestmark = pytest.mark.skipif(not there(), reason="llvmlite is not installed")
+pytestmark = pytest.mark.skipif(not llvm_available(), reason="llvmlite is not installed")
 
 SIZES = [(1, 3), (1, 100), (5, 3), (16, 10), (37, 2), (37, 3), (37, 10), (35, 20), (37, 100), (9, 2500)]
 
@@ -116,7 +116,7 @@ def test_rows_of_doubles(f: Any, count: int, length: int) -> None:
     compare(f, drawn(count, length, "f8"))
 
 
-@pytest.mark.parametrize("isa", isa_names())
+@pytest.mark.parametrize("isa", list_isa_names())
 @pytest.mark.parametrize("f", CASES)
 def test_narrower_registers(f: Any, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MAX_ISA, isa)
@@ -153,7 +153,7 @@ def test_what_is_not_finite_stays_in_its_row(f: Any, length: int) -> None:
         compare(f, [x, weights, scale])
 
 
-@pytest.mark.skipif(not possible(), reason="threads are for Linux")
+@pytest.mark.skipif(not is_supported(), reason="threads are for Linux")
 @pytest.mark.parametrize(
     ("f", "length", "dtype"),
     [(log_sum_exp, 3, "f4"), (logistic, 10, "f4"), (norm, 10, "f4"), (norm, 3, "f8"), (logistic, 100, "f8")],

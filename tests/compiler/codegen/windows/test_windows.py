@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.compiler.runtime.threads import possible
-from pullback.compiler.target import MAX_ISA, isa_names
+from pullback.compiler.runtime.threads import is_supported
+from pullback.compiler.target import MAX_ISA, list_isa_names
 
 R = np.random.default_rng(3).normal
 CLOSE = {"f4": 3e-5, "f8": 1e-12}
@@ -100,7 +100,7 @@ def test_large_filters(channels: int, dtype: str, strides: int) -> None:
     agree(f, R(size=(2, 8, 9, channels)).astype(dtype), R(size=(3, 3, channels, channels)).astype(dtype), dtype=dtype)
 
 
-@pytest.mark.parametrize("isa", isa_names())
+@pytest.mark.parametrize("isa", list_isa_names())
 def test_narrower_vectors(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MAX_ISA, isa)
     agree(
@@ -233,7 +233,7 @@ def test_a_network(backend: Any, dtype: str) -> None:
         np.testing.assert_allclose(g, d, rtol=0, atol=CLOSE[dtype] * np.abs(d).max())
 
 
-@pytest.mark.skipif(not possible(), reason="threads are for Linux")
+@pytest.mark.skipif(not is_supported(), reason="threads are for Linux")
 def test_threads_change_nothing() -> None:
     args = given("f4", 32)
     f = lambda *args: pb.value_and_grads(network)(list(args))

@@ -12,7 +12,7 @@ from typing import Any
 
 from pullback.compiler.builder import FLOATS, Code, code_of, first_lanes, literal, vector
 from pullback.compiler.codegen.call_table import CallList, Constant, Operand
-from pullback.compiler.ir.products import Plan, Product
+from pullback.compiler.ir.products import Product, ProductPlan
 from pullback.compiler.target import Target
 
 
@@ -22,7 +22,7 @@ def declaration(dtype: Any) -> str:
     return f"declare void @{letter}gemm(i32, i32, i32, i64, i64, i64, {t}, ptr, i64, ptr, i64, {t}, ptr, i64)"
 
 
-def call_blas(code: CallList, plan: Plan, a: Operand, b: Operand, z: Operand) -> None:
+def call_blas(code: CallList, plan: ProductPlan, a: Operand, b: Operand, z: Operand) -> None:
     """Call BLAS for one product."""
     p, t = plan.matrices, FLOATS[plan.matrices.dtype]
     (turned_a, row_a), (turned_b, row_b) = plan.flags

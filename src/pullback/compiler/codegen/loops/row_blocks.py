@@ -18,7 +18,7 @@ from pullback.compiler.codegen.loops.transpose import Tile
 from pullback.compiler.ir.graph import Node, is_number
 from pullback.compiler.ir.kinds import CAST, FOLD, VIEW
 from pullback.compiler.math.functions import emit_scalar
-from pullback.compiler.schedule.fuse import ROW, Use, taken
+from pullback.compiler.schedule.fuse import ROW, Use, use_argument
 from pullback.compiler.schedule.loops import Axis, LoopPlan
 
 __all__ = ["RowValues", "broadcast", "emit_node", "emit_number"]
@@ -126,7 +126,9 @@ class RowValues:
         if self.plan.kernel.makes(use):
             return self.emit(node)
         if node.number in self.plan.fused.virtual:
-            return emit_node(self.code, self.plan, node, [self.emit_use(taken(use, a)) for a in node.args], block)
+            return emit_node(
+                self.code, self.plan, node, [self.emit_use(use_argument(use, a)) for a in node.args], block
+            )
         if block == 1:
             return self._load_scalar(use)
         if use not in self.block_values:
@@ -181,7 +183,9 @@ class RowValues:
         if self.plan.kernel.makes(use):
             return self.emit(node) if self.plan.block == 1 else self._load_room(node, self.access.lane, 1)
         if node.number in self.plan.fused.virtual:
-            return emit_node(self.code, self.plan, node, [self.emit_scalar_use(taken(use, a)) for a in node.args], 1)
+            return emit_node(
+                self.code, self.plan, node, [self.emit_scalar_use(use_argument(use, a)) for a in node.args], 1
+            )
         return self._load_scalar(use)
 
     # ---- transposed rows

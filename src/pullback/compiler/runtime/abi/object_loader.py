@@ -15,7 +15,7 @@ import struct
 import sys
 from typing import Any, NamedTuple
 
-__all__ = ["Image", "Loaded", "packed", "possible", "taken_in", "unpacked"]
+__all__ = ["Image", "Loaded", "pack", "is_supported", "link_object", "unpack"]
 
 X86_64 = 62
 RELATIVE, CALL, BY_TABLE = (2,), (4,), (9, 41, 42)  # PC32; PLT32; GOTPCREL and its shorter forms
@@ -32,7 +32,7 @@ class Image(NamedTuple):
     imports: list[str]  # whose addresses the table at the beginning is filled with
 
 
-def possible() -> bool:
+def is_supported() -> bool:
     """Whether images can be made and run here."""
     return sys.platform == "linux" and sys.byteorder == "little" and os.uname().machine == "x86_64"
 
@@ -48,18 +48,18 @@ class _Section(NamedTuple):
     align: int
 
 
-def taken_in(code: bytes) -> Image | None:
+def link_object(code: bytes) -> Image | None:
     """An object file as an image; None if there is something in it that an image cannot have."""
     try:
-        return _taken_in(code)
+        return _link_object(code)
     except (struct.error, LookupError, ValueError, OverflowError):  # it ends too early, or what it names is not there
         return None
 
 
-def _taken_in(code: bytes) -> Image | None:
+def _link_object(code: bytes) -> Image | None:
     if code[:6] != b"\x7fELF\x02\x01" or struct.unpack_from("<H", code, 18)[0] != X86_64:
         return None
-    sections = _sections(code)
+    sections = _read_sections(code)
     places: dict[int, int] = {}
     (table,) = (s for s in sections if s.kind == 2)
     symbols = [SYMBOL.unpack_from(code, table.offset + i) for i in range(0, table.size, SYMBOL.size)]
@@ -82,7 +82,7 @@ def _taken_in(code: bytes) -> Image | None:
         out[start : start + s.size] = code[s.offset : s.offset + s.size]
     sizes = [s.size for s in sections]
     for s in sections:
-        if s.kind == 4 and s.info in places and not _settle(out, code, s, places, sizes, symbols, named, imports):
+        if s.kind == 4 and s.info in places and not _relocate(out, code, s, places, sizes, symbols, named, imports):
             return None
     exports = {
         n: places[s[3]] + s[4] for n, s in zip(named, symbols, strict=True) if n and s[1] >> 4 == 1 and s[3] in places
@@ -97,7 +97,7 @@ def _is_whole(image: Image) -> bool:
     return table <= size and all(table <= at < size for at in image.exports.values())
 
 
-def _sections(code: bytes) -> list[_Section]:
+def _read_sections(code: bytes) -> list[_Section]:
     start = struct.unpack_from("<Q", code, 40)[0]
     size, count, names_at = struct.unpack_from("<HHH", code, 58)
     raw = [SECTION.unpack_from(code, start + i * size) for i in range(count)]
@@ -107,7 +107,7 @@ def _sections(code: bytes) -> list[_Section]:
     ]
 
 
-def _settle(
+def _relocate(
     out: bytearray, code: bytes, s: _Section, places: dict[int, int], sizes: list[int], symbols: Any, named: list[str],
     imports: list[str],
 ) -> bool:  # fmt: skip
@@ -130,14 +130,14 @@ def _settle(
     return True
 
 
-def packed(image: Image) -> bytes:
+def pack(image: Image) -> bytes:
     """An image as one string of bytes."""
     facts = [f"{name} {at}" for name, at in image.exports.items()]
     head = "\n".join([str(len(facts)), *facts, *image.imports]).encode()
     return struct.pack("<I", len(head)) + head + image.code
 
 
-def unpacked(data: bytes) -> Image:
+def unpack(data: bytes) -> Image:
     """The image again; a ValueError if these bytes are none."""
     try:
         (length,) = struct.unpack_from("<I", data)
