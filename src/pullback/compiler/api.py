@@ -15,7 +15,7 @@ from warnings import warn
 import numpy as np
 
 from pullback.compiler.frontend.output_kinds import OutputKinds
-from pullback.compiler.frontend.trace import ARRAY, PLAIN_NUMBERS, PYTHON, TENSOR, TransformedArgument, Trace
+from pullback.compiler.frontend.trace import ARRAY, PLAIN_NUMBERS, PYTHON, TENSOR, Trace, TransformedArgument
 from pullback.compiler.ir.graph import Graph, fingerprint
 from pullback.compiler.passes.simplify import simplify
 from pullback.compiler.pipeline import Stages, compile_graph, lower

@@ -16,8 +16,8 @@ import numpy as np
 from pullback.errors import CompileError
 
 __all__ = [
-    "ALIGN", "MAX_ISA", "Options", "Target", "get_cpu_features", "get_machine", "get_target", "list_isa_names", "list_targets",
-    "get_own_target", "read_cpuinfo",
+    "ALIGN", "MAX_ISA", "Options", "Target", "get_cpu_features", "get_machine", "get_own_target", "get_target",
+    "list_isa_names", "list_targets", "read_cpuinfo",
 ]  # fmt: skip
 
 MAX_ISA = "PULLBACK_MAX_ISA"

@@ -21,10 +21,10 @@ from pullback.compiler.target import (
     X86,
     Options,
     Target,
+    get_own_target,
     get_target,
     list_isa_names,
     list_targets,
-    get_own_target,
 )
 
 pytestmark = pytest.mark.skipif(not llvm.llvm_available(), reason="needs llvmlite")
@@ -177,7 +177,7 @@ def test_a_program_that_llvm_refuses_is_run_by_numpy(monkeypatch: pytest.MonkeyP
 
 
 def test_a_program_for_a_blas_that_is_not_there_is_run_by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pullback.compiler.runtime.link.blas", dict)
+    monkeypatch.setattr("pullback.compiler.runtime.link.find_blas", dict)
     x = np.full((700, 700), 0.5)
     assert pb.compile(lambda x: x @ x)(x)[0, 0] == 175.0
     with pytest.raises(pb.errors.CompileError, match="matrix products for OpenBLAS, which is not in NumPy's own"):

@@ -16,7 +16,7 @@ import pytest
 import pullback as pb
 from pullback.compiler import target
 from pullback.compiler.runtime import disk_cache, llvm
-from pullback.compiler.runtime.abi.object_loader import Image, Loaded, pack, is_supported, link_object
+from pullback.compiler.runtime.abi.object_loader import Image, Loaded, is_supported, link_object, pack
 from pullback.compiler.runtime.disk_cache import Cache, default_cache
 from pullback.compiler.target import get_own_target
 
@@ -330,7 +330,7 @@ def test_without_a_working_llvm_numpy_does_it(monkeypatch: pytest.MonkeyPatch) -
     def broken(*_: Any) -> Any:
         raise llvm.TranslatorError("compile: llvmlite is installed, but could not be used: a reason")
 
-    monkeypatch.setattr(llvm, "translator", broken)
+    monkeypatch.setattr(llvm, "get_translator", broken)
     np.testing.assert_array_equal(answer(cache=False), [1.25, 3.25, 5.25, 7.25, 9.25])
     with pytest.raises(pb.errors.CompileError, match="could not be used: a reason"):
         answer(cache=False, backend="llvm")
@@ -343,7 +343,7 @@ def test_translator_is_described_without_cpuinfo(monkeypatch: pytest.MonkeyPatch
 
     (tmp_path / "cpuinfo").write_text(text)
     monkeypatch.setattr(target, "CPUINFO", str(tmp_path / "cpuinfo"))
-    monkeypatch.setattr(llvm, "possible", lambda: True)
+    monkeypatch.setattr(llvm, "is_supported", lambda: True)
     assert (text.strip() or "\n".join(llvm.get_translator(get_own_target()).cpu)) in describe()
     monkeypatch.setattr(target, "CPUINFO", str(tmp_path / "absent"))
     assert "\n".join(llvm.get_translator(get_own_target()).cpu) in describe()

@@ -117,7 +117,7 @@ def test_arguments_are_part_of_the_question() -> None:
 
 def test_another_compiler_asks_again(monkeypatch: pytest.MonkeyPatch) -> None:
     run(PROGRAMS["gradient"], X)
-    monkeypatch.setattr(cache_key, "_compiler", lambda: "another")
+    monkeypatch.setattr(cache_key, "_describe_compiler", lambda: "another")
     assert [run(PROGRAMS["gradient"], X)[1] for _ in "12"] == [False, True]
 
 
@@ -138,7 +138,7 @@ def test_cache_key_changes_with_any_file_of_the_compiler(monkeypatch: pytest.Mon
 
 
 def test_without_a_question_nothing_is_kept(monkeypatch: pytest.MonkeyPatch, kept: Path) -> None:
-    monkeypatch.setattr(cache_key, "_compiler", lambda: None)
+    monkeypatch.setattr(cache_key, "_describe_compiler", lambda: None)
     assert [run(PROGRAMS["gradient"], X)[1] for _ in "12"] == [False, False]
     assert not recipes(kept)
 

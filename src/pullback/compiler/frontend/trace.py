@@ -15,25 +15,25 @@ import numpy as np
 
 from pullback.compiler.frontend.host_ops import HostFunction, make_integer_cast
 from pullback.compiler.frontend.indexing import (
-    lower_assignment,
     find_block,
-    lower_gather_nd,
-    place_view,
     find_positions,
-    place_elements,
-    take_rows,
-    scatter_rows,
+    lower_assignment,
     lower_gather,
+    lower_gather_nd,
     lower_segments,
+    place_elements,
+    place_view,
+    scatter_rows,
+    take_rows,
 )
 from pullback.compiler.frontend.result_inference import (
     NO_PARAMS,
     Frozen,
-    make_example,
-    lay_out,
     find_start,
     infer_dtype,
     infer_result,
+    lay_out,
+    make_example,
 )
 from pullback.compiler.ir.graph import Fold, Graph, Node, Pieces, Shape, View, contiguous
 from pullback.compiler.ir.kinds import CAST, CONSTANT, FOLD, MAP, OPAQUE, PART, PIECES, PRODUCT, SCAN, VIEW
@@ -61,9 +61,14 @@ OPERATORS = frozenset({
 
 
 PICKING = {
-    "take": lower_gather, "scatter": lower_gather, "take at": lower_gather_nd, "put at": lower_gather_nd, "segments": lower_segments,
-    "spread": lower_segments, "set": lower_assignment,
-}  # fmt: skip
+    "take": lower_gather,
+    "scatter": lower_gather,
+    "take at": lower_gather_nd,
+    "put at": lower_gather_nd,
+    "segments": lower_segments,
+    "spread": lower_segments,
+    "set": lower_assignment,
+}
 
 
 class TransformedArgument(Exception):  # noqa: N818
@@ -110,7 +115,7 @@ class Symbol(Wrapped):
         z = super().__array_ufunc__(ufunc, method, *args, **kwargs)
         return z.read() if type(z) is Weak and all(map(stands_for_number, args)) else z
 
-    def call_unfollowed(self, f: Any, args: Sequence[Any]) -> Any:
+    def unfollowed(self, f: Any, args: Sequence[Any]) -> Any:
         return self.trace.opaque(HostFunction(f), args, {})
 
     def stop_following(self) -> Any:
@@ -395,7 +400,7 @@ class Trace:
     def _viewed(self, op: Any, source: Node, params: dict[str, Any]) -> tuple[bool, Shape, Any]:
         """Whether it is a view of the node, not of what that views; its shape; offset and strides, if it is one."""
         whole, base = lay_out(source)
-        made = np.asarray(op.run_guarded(lambda: op.run(whole, *params.values()), [source], params))
+        made = np.asarray(op.guarded(lambda: op.run(whole, *params.values()), [source], params))
         if made.size and not np.may_share_memory(made, whole) and source.kind is VIEW:
             base = source  # not of a view: of its elements, in order
             whole = np.zeros(source.shape, np.int8)

@@ -39,9 +39,8 @@ def find_padded_sums(graph: Graph) -> dict[int, PaddedSum]:
             continue
         others = [leaf for leaf in leaves if not _is_padded(leaf)]
         placed = [(a, start) for p in pieces for a, start in zip(p.args, p.data.starts, strict=True)]
-        if (
-            len(pieces) > 1 and len(others) < 2 and placed and _are_apart(placed)
-        ):  # pieces without elements are left out
+        # pieces without elements are left out
+        if len(pieces) > 1 and len(others) < 2 and placed and _are_apart(placed):
             inner.update(sums)
             found[n.number] = PaddedSum(placed, others[0] if others else None)
     return found

@@ -204,8 +204,13 @@ def _simplify_pieces(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
 
 
 RULES: dict[Kind, Any] = {
-    CONSTANT: _simplify_constant, MAP: _simplify_map, CAST: _simplify_cast, VIEW: _simplify_view, FOLD: _simplify_fold, PIECES: _simplify_pieces,
-}  # fmt: skip
+    CONSTANT: _simplify_constant,
+    MAP: _simplify_map,
+    CAST: _simplify_cast,
+    VIEW: _simplify_view,
+    FOLD: _simplify_fold,
+    PIECES: _simplify_pieces,
+}
 
 
 # ---- what nobody asks for

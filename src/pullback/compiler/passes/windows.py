@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.builder import FLOATS, code_of
-from pullback.compiler.frontend.result_inference import lay_out, find_start
+from pullback.compiler.frontend.result_inference import find_start, lay_out
 from pullback.compiler.ir.graph import Graph, Node, View, resolve_view
 from pullback.compiler.ir.kinds import VIEW, WINDOWS
 from pullback.compiler.ir.windows import Convolution, Examples, Interleaved, Placement, Pooling
@@ -150,7 +150,11 @@ def _lower_pooling(g: Graph, n: Node, args: list[Node], windows: Windows) -> Nod
 
 
 RULES: dict[str, Any] = {
-    "convolve": _lower_convolution(False), "convolve_filter": _lower_filter_gradient(False), "convolve_input": _lower_input_gradient(False),
-    "depthwise": _lower_convolution(True), "depthwise_filter": _lower_filter_gradient(True), "depthwise_input": _lower_input_gradient(True),
+    "convolve": _lower_convolution(False),
+    "convolve_filter": _lower_filter_gradient(False),
+    "convolve_input": _lower_input_gradient(False),
+    "depthwise": _lower_convolution(True),
+    "depthwise_filter": _lower_filter_gradient(True),
+    "depthwise_input": _lower_input_gradient(True),
     **dict.fromkeys(("largest", "sums", "spread", "give", "take"), _lower_pooling),
-}  # fmt: skip
+}

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.compiler.runtime.abi.entry import Leaves, Result, make_entry, is_layout_known
+from pullback.compiler.runtime.abi.entry import Leaves, Result, is_layout_known, make_entry
 from pullback.compiler.runtime.guard_pages import Guards
 from pullback.compiler.runtime.link import Linked
 from pullback.compiler.runtime.manifest import HostOp, Slot

@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from pullback.compiler.ir.graph import Graph
-from pullback.compiler.runtime.llvm import Library, TranslatorError, find_blas, make_code_key, get_library, load_library
+from pullback.compiler.runtime.llvm import Library, TranslatorError, find_blas, get_library, load_library, make_code_key
 from pullback.compiler.runtime.manifest import Contents, Manifest, pack, unpack
 from pullback.compiler.runtime.threads import get_pool
 from pullback.compiler.target import Target
@@ -20,7 +20,7 @@ class Linked(NamedTuple):
     """A program that can be run: its contents, and its machine code if it has any."""
 
     contents: Contents
-    get_library: Library | None
+    library: Library | None
     stats: dict[str, float]  # milliseconds
 
     @property

@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.runtime.abi.object_loader import Loaded, pack, is_supported, link_object, unpack
+from pullback.compiler.runtime.abi.object_loader import Loaded, is_supported, link_object, pack, unpack
 from pullback.compiler.runtime.disk_cache import NO_CACHE
-from pullback.compiler.target import Target, get_cpu_features, get_target, get_own_target, read_cpuinfo
+from pullback.compiler.target import Target, get_cpu_features, get_own_target, get_target, read_cpuinfo
 from pullback.errors import CompileError
 
 __all__ = [
-    "InvalidCodeError", "Library", "TranslatorError", "find_blas", "make_code_key", "describe_translator", "get_library",
-    "compile_object", "load_library", "llvm_available",
+    "InvalidCodeError", "Library", "TranslatorError", "compile_object", "describe_translator", "find_blas",
+    "get_library", "llvm_available", "load_library", "make_code_key",
 ]  # fmt: skip
 
 _lock = threading.RLock()

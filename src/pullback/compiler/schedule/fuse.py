@@ -19,7 +19,7 @@ import numpy as np
 
 from pullback.compiler.ir.graph import Graph, Node, contiguous, is_number, resolve_view, squeeze
 from pullback.compiler.ir.kinds import CAST, FOLD, INPUT, PIECES, PRODUCT, TAKE, VIEW, Kind
-from pullback.compiler.ir.products import is_gemm_ready, find_operand
+from pullback.compiler.ir.products import find_operand, is_gemm_ready
 from pullback.compiler.schedule.cost import estimate_cost
 from pullback.compiler.schedule.order import order_by_needs
 from pullback.errors import CompileError

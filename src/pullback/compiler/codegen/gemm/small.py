@@ -13,7 +13,7 @@ from typing import Any
 from pullback.compiler.builder import FLOATS, Code, code_of, first_lanes, literal, vector
 from pullback.compiler.codegen.call_table import CallList, Constant, Operand
 from pullback.compiler.codegen.kernel_code import Function, make_function
-from pullback.compiler.ir.products import ProductPlan, Product
+from pullback.compiler.ir.products import Product, ProductPlan
 from pullback.compiler.target import Target
 
 
