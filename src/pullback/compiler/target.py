@@ -1,7 +1,6 @@
-"""The CPU that code is compiled for: the one place that knows what it has.
+"""The CPU that code is compiled for: the one module that finds out what it has.
 
-``PULLBACK_MAX_ISA`` caps it: with ``avx2`` a CPU that has AVX-512 is given code that runs, and can be tested, where
-there is only AVX2.
+``PULLBACK_MAX_ISA`` lowers it: with ``avx2``, programs on a CPU with AVX-512 use what a CPU with AVX2 has.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 import os
 import platform
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,8 @@ import numpy as np
 from pullback.errors import CompileError
 
 __all__ = [
-    "ALIGN", "MAX_ISA", "Options", "Target", "cpu_features", "get_target", "isa_names", "list_targets", "own_target",
+    "ALIGN", "MAX_ISA", "Options", "Target", "cpu_features", "get_machine", "get_target", "isa_names", "list_targets",
+    "own_target", "read_cpuinfo",
 ]  # fmt: skip
 
 MAX_ISA = "PULLBACK_MAX_ISA"
@@ -24,16 +25,19 @@ ALIGN = 64  # bytes of a cache line, to which memory is aligned
 
 
 class Target(NamedTuple):
-    """What code is compiled for."""
+    """What code is compiled for: an instruction set, and what the compiler uses of it."""
 
     isa: str
-    vector_bytes: int  # in a register
-    registers: int  # for vectors
-    has_fma: bool  # else a product and a sum rounded once are a call of the C library
-    has_masked_stores: bool  # else lanes are stored one by one
-    cpu: str = ""  # as LLVM names it; none: the one that this runs on, with all that it has
-    features: str = ""  # what it has besides
-    triple: str = ""  # none: the platform that this runs on
+    vector_bytes: int  # of a vector register
+    registers: int  # vector registers
+    has_fma: bool  # else a fused multiply-add is a call of the C library
+    has_masked_stores: bool  # and masked loads; else lanes are loaded and stored one by one
+    cpu: str = ""  # as LLVM names it; empty: the one that this runs on, with all that it has
+    features: str = ""  # that LLVM may use besides
+    triple: str = ""  # empty: the platform that this runs on
+    # Bytes of a core's caches: what any CPU of these years has, so that code is the same on all that have the same ISA.
+    first_cache: int = 32 * 1024
+    second_cache: int = 1024 * 1024
 
     def __str__(self) -> str:
         return f"{self.isa}, {self.vector_bytes * 8} bits, {self.registers} registers"
@@ -46,7 +50,7 @@ class Options(NamedTuple):
     guarded: bool = False  # every value between guard pages, for tests
 
 
-# In order: who has one has those before it.
+# In order: a CPU that has one has those before it.
 X86 = (
     Target("sse2", 16, 16, False, False, "x86-64"),
     Target("sse4", 16, 16, False, False, "x86-64-v2"),
@@ -55,22 +59,39 @@ X86 = (
     Target("avx512", 64, 32, True, True, "x86-64-v4"),
 )
 ARM = (Target("neon", 16, 32, True, False, "generic", "+neon"),)
+CPUINFO = "/proc/cpuinfo"
+SAME_FOR_ALL = ("vendor_id", "cpu family", "model", "stepping", "flags", "CPU ", "Features")  # lines of /proc/cpuinfo
 FEATURE = {"sse4": "SSE42", "avx": "AVX", "avx2": "AVX2", "avx512": "AVX512F"}  # as NumPy names them
 
 
+def get_machine() -> str:
+    """Return the CPU architecture, as Python names it."""
+    return platform.machine().lower()
+
+
+def read_cpuinfo() -> str:
+    """Return what Linux says of the first core, which is the same for all of one machine; empty where it does not."""
+    try:
+        with open(CPUINFO) as file:
+            first = "".join(takewhile(str.strip, file))
+    except OSError:
+        return ""
+    return "\n".join(line for line in first.splitlines() if line.startswith(SAME_FOR_ALL))
+
+
 def cpu_features() -> frozenset[str]:
-    """What NumPy found that the CPU has; LLVM knows it too, but its import takes longer than loading a program."""
+    """Return the features of the CPU that NumPy found; LLVM finds them too, but takes longer to import."""
     found: dict[str, bool] = getattr(np._core._multiarray_umath, "__cpu_features__", {})  # type: ignore[attr-defined]
     return frozenset(name for name, there in found.items() if there)
 
 
 def list_targets(machine: str = "", features: Any = None) -> list[Target]:
-    """The targets whose code this CPU can run, the widest one, which is the CPU itself, last.
+    """Return the targets whose code this CPU can run, in order; the last one is the CPU itself.
 
     >>> [t.isa for t in list_targets("x86_64", {"SSE42", "AVX", "AVX2", "FMA3"})]
     ['sse2', 'sse4', 'avx', 'avx2']
     """
-    machine = (machine or platform.machine()).lower()
+    machine = machine or get_machine()
     features = cpu_features() if features is None else features
     known = ARM if machine in ("aarch64", "arm64") else X86
     *others, own = [t for t in known if t.isa not in FEATURE or FEATURE[t.isa] in features]
@@ -79,17 +100,17 @@ def list_targets(machine: str = "", features: Any = None) -> list[Target]:
 
 
 def own_target() -> Target:
-    """This CPU with all that it has."""
+    """Return the target for this CPU with all that it has."""
     return list_targets()[-1]
 
 
 def isa_names() -> list[str]:
-    """What ``PULLBACK_MAX_ISA`` may be on this kind of CPU."""
-    return [t.isa for t in (ARM if platform.machine().lower() in ("aarch64", "arm64") else X86)]
+    """Return what ``PULLBACK_MAX_ISA`` may be on this architecture."""
+    return [t.isa for t in (ARM if get_machine() in ("aarch64", "arm64") else X86)]
 
 
 def get_target() -> Target:
-    """The target of programs that are compiled now: this CPU, or less if ``PULLBACK_MAX_ISA`` says so."""
+    """Return the target of programs that are compiled now: this CPU, or less if ``PULLBACK_MAX_ISA`` says so."""
     return _cap(os.environ.get(MAX_ISA, ""))
 
 

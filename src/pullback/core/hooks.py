@@ -2,24 +2,23 @@
 
 An observer is on inside the block that adds it, in its thread.  ``blocks`` counts the blocks that are open in all
 threads; while it is 0 the engine asks nothing else, and it asks that once per gradient or call of a transform.  The
-function of an op is told when a block is open that observes the op (``Op.set_observed``).
+function of an op is told when a block is open that observes the op (``Op.set_observed``), a function made of ops when
+one is open that observes all.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import wraps
 from threading import Lock
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from pullback.core import environment
 
 __all__: list[str] = []
 
-F = TypeVar("F", bound=Callable[..., Any])
 blocks = 0  # that are open, in all threads
 
 
@@ -63,6 +62,7 @@ observers = _observers.get
 _lock = Lock()
 _counts: Counter[str | None] = Counter()  # the open blocks that observe an op, by its name; None: that observe all
 _ops: dict[str, Any] = {}
+_compositions: list[Any] = []
 
 
 def find(event: str) -> Any:
@@ -90,23 +90,18 @@ def observe(*added: Observer, without: type | tuple[type, ...] = ()) -> Iterator
         _count_block(added, -1)
 
 
-def observable(function: F) -> F:
-    """Return a function made of ops such that observers run its calls."""
-
-    @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if blocks and (observer := find("run_call")) is not None:
-            return observer.run_call("composition", function, *args, **kwargs)
-        return function(*args, **kwargs) if kwargs else function(*args)
-
-    return cast(F, call)
-
-
 def add_op(op: Any) -> None:
     """Register an op, so that it is told whether it is observed."""
     with _lock:
         _ops[op.name] = op
         op.set_observed(bool(_counts[op.name] or _counts[None]))
+
+
+def add_composition(composition: Any) -> None:
+    """Register a function made of ops, so that it is told whether all ops are observed."""
+    with _lock:
+        _compositions.append(composition)
+        composition.set_observed(bool(_counts[None]))
 
 
 def _count_block(added: Iterable[Observer], change: int) -> None:
@@ -118,6 +113,8 @@ def _count_block(added: Iterable[Observer], change: int) -> None:
                 _counts[name] += change
             for name in _ops if o.ops is None else o.ops:
                 _ops[name].set_observed(bool(_counts[name] or _counts[None]))
+            for composition in _compositions if o.ops is None else ():
+                composition.set_observed(bool(_counts[None]))
     environment.change_blocks(change)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial, update_wrapper
 from itertools import repeat
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -48,7 +49,7 @@ from pullback.core.weak import weaken_value
 from pullback.core.writes import define_in_place, note_view
 from pullback.errors import ArgumentError, DataError, DefinitionError, IntegerRangeError, PullbackError, ShapeError
 from pullback.names.answers import call_error
-from pullback.numerics.axis_arguments import listed
+from pullback.numerics.axis_arguments import format_shapes
 
 if TYPE_CHECKING:
     from pullback.typing import TensorLike, Value
@@ -456,7 +457,7 @@ class Op:
         given = f" with {', '.join(f'{k}={v!r}' for k, v in params.items())}" if params else ""
         kind = ArgumentError if isinstance(error, TypeError) else ShapeError
         dtypes = " and ".join(str(getattr(a, "dtype", type(a).__name__)) for a in args)
-        return kind(f"{op.name}: shapes {listed(shapes)} ({dtypes}){given}: {error}")
+        return kind(f"{op.name}: shapes {format_shapes(shapes)} ({dtypes}){given}: {error}")
 
     def lay_out(
         self, nodes: list[Any], values: list[Any], live: list[bool], params: dict[str, Any], m: Any
@@ -541,6 +542,52 @@ def op(
     return define
 
 
+def run_observed(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """Let the observer of calls that is on in this thread, if there is one, run a function made of ops."""
+    observer = hooks.find("run_call")
+    if observer is None:
+        return function(*args, **kwargs)
+    return observer.run_call("composition", function, *args, **kwargs)
+
+
+def first_composed(*args: Any, **kwargs: Any) -> Any:
+    """The code of the function of a composition until it is written out; its globals are the composition's own."""
+    return COMPOSITION.build()(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
+
+
+class Composition:
+    """A function made of ops whose calls observers can run.  ``function`` is what users call.
+
+    It is written out when first called, with the same parameters, so that it only costs one call more.
+    """
+
+    def __init__(self, own: Any) -> None:
+        self.own = own
+        self.space: dict[str, Any] = {"COMPOSITION": self, "run": own}
+        self.function = FunctionType(first_composed.__code__, self.space, own.__name__)
+        update_wrapper(self.function, own)
+        hooks.add_composition(self)
+
+    def set_observed(self, on: bool) -> None:
+        """Let the function leave all calls to observers, in whatever thread one is on; or to nobody."""
+        self.space["run"] = partial(run_observed, self.own) if on else self.own
+
+    def build(self) -> Any:
+        """Write out the function; from now on it is what its stub was."""
+        if self.function.__code__ is first_composed.__code__:
+            name, (parameters, given) = self.own.__name__, templates.list_parameters(self.own.__code__)
+            made: dict[str, Any] = {}
+            exec(compile_text(f"def {name}({parameters}): return run({given})\n", f"<op {name}>", "exec"), made)
+            self.function.__defaults__, self.function.__kwdefaults__ = self.own.__defaults__, self.own.__kwdefaults__
+            self.function.__code__ = made[name].__code__
+        return self.function
+
+
+def observable(function: F) -> F:
+    """Return a function made of ops such that observers run its calls."""
+    return cast(F, Composition(function).function)
+
+
 def alias(name: str, function: F) -> F:
     """The same function under another name (NumPy's, beside TensorFlow.js's), as a method of Tensor too.
 
@@ -554,7 +601,7 @@ def alias(name: str, function: F) -> F:
 
 def method(function: F) -> F:
     """A composition of ops, made a method of Tensor as every op is."""
-    return alias(function.__name__, hooks.observable(function))
+    return alias(function.__name__, observable(function))
 
 
 def operand(x: TensorLike, what: str = "tensor") -> Value:

@@ -14,6 +14,8 @@ one, both, …   the steps: variants of the op's rules by which operands are on 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from inspect import CO_VARARGS, CO_VARKEYWORDS
+from types import CodeType
 
 REQUIRED = object()  # the default of a parameter that has none, so that a call without it comes to be refused
 
@@ -140,3 +142,20 @@ def parameters(names: Sequence[str], required: Sequence[str], checked: bool) -> 
     misses = "".join(f" or {n} is REQUIRED" for n in required)
     refuse = f"\n    if unknown{misses}: raise refuse(OP.function, unknown, OP.required)"
     return ", ".join(f"{n}=_{n}" for n in names), {"unknown": "**unknown", "refuse": refuse}
+
+
+def list_parameters(code: CodeType) -> tuple[str, str]:
+    """Return the parameters of a function without their defaults, and the arguments that pass them on, as text.
+
+    >>> list_parameters((lambda x, /, y=1, *, z=2, **more: 0).__code__)
+    ('x, /, y, *, z, **more', 'x, y, z=z, **more')
+    """
+    names = iter(code.co_varnames)
+    first = [next(names) for _ in range(code.co_posonlyargcount)]
+    others = [next(names) for _ in range(code.co_argcount - code.co_posonlyargcount)]
+    keywords = [next(names) for _ in range(code.co_kwonlyargcount)]
+    rest = [f"*{next(names)}"] if code.co_flags & CO_VARARGS else []
+    more = [f"**{next(names)}"] if code.co_flags & CO_VARKEYWORDS else []
+    bar = rest or ["*"] if keywords else rest
+    parameters = [*first, *(["/"] if first else []), *others, *bar, *keywords, *more]
+    return ", ".join(parameters), ", ".join([*first, *others, *rest, *(f"{n}={n}" for n in keywords), *more])

@@ -10,10 +10,10 @@ import numpy as np
 from pullback.core.tape import as_tensor, constant
 from pullback.core.tensor import BY_KERNEL, all_values, stripped
 from pullback.errors import ArgumentError, ShapeError
-from pullback.interop.numpy_arguments import aligned
+from pullback.interop.numpy_arguments import align_operands
 from pullback.interop.numpy_shapes import along
-from pullback.numerics.adjoints import counted
-from pullback.numerics.axis_arguments import over
+from pullback.numerics.adjoints import count_elements
+from pullback.numerics.axis_arguments import resolve_axes
 
 __all__: list[str] = []
 
@@ -43,13 +43,13 @@ def _ptp(a: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
 def _average(
     a: Any, /, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
 ) -> Any:
-    a, w = aligned((a, weights))
+    a, w = align_operands((a, weights))
     if w is None:
         mean = np.mean(a, axis=axis, keepdims=keepdims)
-        total = constant(np.full(np.shape(mean), counted(a.shape, axis), mean.dtype))
+        total = constant(np.full(np.shape(mean), count_elements(a.shape, axis), mean.dtype))
     else:
         if np.shape(w) != np.shape(a):
-            axes = over(a.ndim, axis, "np.average")
+            axes = resolve_axes(a.ndim, axis, "np.average")
             if axis is None or np.shape(w) != tuple(a.shape[i] for i in axes):
                 raise ShapeError(
                     f"np.average: weights of shape {np.shape(w)} do not fit a of shape {a.shape} along axis {axis}."
@@ -62,25 +62,25 @@ def _average(
 
 
 def _quantile(a: Any, q: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
-    a, q = aligned((a, q))
-    return _ordered("np.quantile", a, q, 1, axis, keepdims)
+    a, q = align_operands((a, q))
+    return _interpolate_sorted("np.quantile", a, q, 1, axis, keepdims)
 
 
 def _percentile(a: Any, q: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
-    a, q = aligned((a, q))
-    return _ordered("np.percentile", a, q, 100, axis, keepdims)
+    a, q = align_operands((a, q))
+    return _interpolate_sorted("np.percentile", a, q, 100, axis, keepdims)
 
 
 def _median(a: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
-    return _ordered("np.median", a, 0.5, 1, axis, keepdims)
+    return _interpolate_sorted("np.median", a, 0.5, 1, axis, keepdims)
 
 
-def _ordered(name: str, a: Any, q: Any, most: int, axis: Any, keepdims: bool) -> Any:
+def _interpolate_sorted(name: str, a: Any, q: Any, most: int, axis: Any, keepdims: bool) -> Any:
     """Between the two elements around the place ``q`` of the sorted ones, in a straight line."""
     every = all_values(q)
     if not np.all((every >= 0) & (every <= most)):
         raise ArgumentError(f"{name}: q must be from 0 to {most}, got {every!r}.")
-    gone = over(a.ndim, axis, name)
+    gone = resolve_axes(a.ndim, axis, name)
     kept = tuple(i for i in range(a.ndim) if i not in gone)
     shape = tuple(a.shape[i] for i in kept)
     # a tensor can be indexed by what is different for each example of vmap
@@ -101,7 +101,7 @@ def _ordered(name: str, a: Any, q: Any, most: int, axis: Any, keepdims: bool) ->
 
 
 def _cov(m: Any, y: Any = None, /, rowvar: bool = True, bias: bool = False, ddof: int | None = None) -> Any:
-    observed = [_observed(x, rowvar) for x in aligned((m, y)) if x is not None]
+    observed = [_as_observations(x, rowvar) for x in align_operands((m, y)) if x is not None]
     x = np.concatenate(observed, axis=0)
     x = x - np.mean(x, axis=1, keepdims=True)
     n = x.shape[1] - (ddof if ddof is not None else 0 if bias else 1)
@@ -109,7 +109,7 @@ def _cov(m: Any, y: Any = None, /, rowvar: bool = True, bias: bool = False, ddof
     return np.squeeze(np.matmul(x, np.transpose(mirrored)) / max(n, 0))
 
 
-def _observed(m: Any, rowvar: bool) -> Any:
+def _as_observations(m: Any, rowvar: bool) -> Any:
     x = np.atleast_2d(m)
     return x if rowvar or x.shape[0] == 1 else np.transpose(x)
 
@@ -126,20 +126,20 @@ def _corrcoef(x: Any, y: Any = None, /, rowvar: bool = True) -> Any:
 # ---- without NaN
 
 
-def _without_nan(by: Function, instead: float) -> Function:
+def _ignore_nan(by: Function, instead: float) -> Function:
     def reduced(a: Any, /, axis: Any = None, **kwargs: Any) -> Any:
-        return by(_filled(a, instead), axis=axis, **kwargs)
+        return by(_fill_nan(a, instead), axis=axis, **kwargs)
 
     return reduced
 
 
-def _filled(a: Any, instead: float) -> Any:
+def _fill_nan(a: Any, instead: float) -> Any:
     return np.where(np.isnan(stripped(a)), np.asarray(instead, a.dtype), a) if a.dtype.kind == "f" else a
 
 
 def _extreme(by: Function, instead: float) -> Function:
     def extreme(a: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
-        z = by(_filled(a, instead), axis=axis, keepdims=keepdims)
+        z = by(_fill_nan(a, instead), axis=axis, keepdims=keepdims)
         if a.dtype.kind != "f":
             return z
         empty = np.all(np.isnan(stripped(a)), axis=axis, keepdims=keepdims)
@@ -153,11 +153,11 @@ def _present(a: Any, axis: Any, keepdims: bool) -> Any:
 
 
 def _nanmean(a: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
-    return np.sum(_filled(a, 0), axis=axis, keepdims=keepdims) / _present(a, axis, keepdims)
+    return np.sum(_fill_nan(a, 0), axis=axis, keepdims=keepdims) / _present(a, axis, keepdims)
 
 
 def _nanvar(a: Any, /, axis: Any = None, ddof: float = 0, keepdims: bool = False, *, correction: Any = None) -> Any:
-    x = _filled(a - _nanmean(a, axis, True), 0)
+    x = _fill_nan(a - _nanmean(a, axis, True), 0)
     n = _present(a, axis, keepdims) - (ddof if correction is None else correction)
     squares = np.real(x * np.conjugate(x)) if x.dtype.kind == "c" else x * x
     return np.sum(squares, axis=axis, keepdims=keepdims) / n
@@ -205,7 +205,7 @@ def _arg(kernel: Any) -> Function:
 def _diff(a: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
     if n < 0:
         raise ArgumentError(f"np.diff: n must not be negative, got {n}.")
-    a, prepend, append = aligned((a, prepend, append))
+    a, prepend, append = align_operands((a, prepend, append))
     edge = [1 if i == axis % a.ndim else k for i, k in enumerate(a.shape)]
     ends = [x if np.ndim(x) else np.broadcast_to(x, edge) for x in (prepend, append) if x is not None]
     if ends:
@@ -216,12 +216,12 @@ def _diff(a: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: An
 
 
 def _ediff1d(ary: Any, /, to_end: Any = None, to_begin: Any = None) -> Any:
-    parts = aligned((to_begin, _diff(np.reshape(ary, -1)), to_end))
+    parts = align_operands((to_begin, _diff(np.reshape(ary, -1)), to_end))
     return np.concatenate([np.reshape(p, -1) for p in parts if p is not None])
 
 
 def _trapezoid(y: Any, x: Any = None, /, dx: Any = 1.0, axis: int = -1) -> Any:
-    y, x = aligned((y, x))
+    y, x = align_operands((y, x))
     if x is not None:
         dx = np.diff(x, axis=axis) if np.ndim(x) > 1 else np.diff(x)
         if np.ndim(x) == 1:
@@ -232,8 +232,8 @@ def _trapezoid(y: Any, x: Any = None, /, dx: Any = 1.0, axis: int = -1) -> Any:
 
 def _gradient(f: Any, /, *varargs: Any, axis: Any = None) -> Any:
     """Central differences inside; at the ends one-sided ones."""
-    f, *spacings = aligned((f, *(varargs or (1.0,))))
-    axes = over(f.ndim, axis, "np.gradient")
+    f, *spacings = align_operands((f, *(varargs or (1.0,))))
+    axes = resolve_axes(f.ndim, axis, "np.gradient")
     if len(spacings) not in (1, len(axes)):
         raise ArgumentError(f"np.gradient: {len(spacings)} spacings for {len(axes)} axes.")
     spacings = spacings * len(axes) if len(spacings) == 1 else spacings
@@ -255,8 +255,8 @@ def _slope(f: Any, h: Any, axis: int) -> Any:
 FUNCTIONS = {
     np.var: _var(np.var), np.std: _var(np.std), np.ptp: _ptp, np.average: _average,
     np.quantile: _quantile, np.percentile: _percentile, np.median: _median, np.cov: _cov, np.corrcoef: _corrcoef,
-    np.nansum: _without_nan(np.sum, 0), np.nanprod: _without_nan(np.prod, 1),
-    np.nancumsum: _without_nan(np.cumsum, 0), np.nancumprod: _without_nan(np.cumprod, 1),
+    np.nansum: _ignore_nan(np.sum, 0), np.nanprod: _ignore_nan(np.prod, 1),
+    np.nancumsum: _ignore_nan(np.cumsum, 0), np.nancumprod: _ignore_nan(np.cumprod, 1),
     np.nanmax: _extreme(np.max, -np.inf), np.nanmin: _extreme(np.min, np.inf),
     np.nanmean: _nanmean, np.nanvar: _nanvar, np.nanstd: _nanstd,
     np.cumsum: _scan(np.cumsum), np.cumprod: _scan(np.cumprod), np.argmax: _arg(np.argmax), np.argmin: _arg(np.argmin),

@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from pullback.numerics.axis_arguments import over
+from pullback.numerics.axis_arguments import resolve_axes
 
 QUICK = frozenset({ndarray, np.float64, np.float32})
 
 
 @lru_cache(1000)
-def kept_shape(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
+def keepdims_shape(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
     """The shape with the reduced axes as 1.
 
-    >>> kept_shape((2, 3, 4), (0, 2))
+    >>> keepdims_shape((2, 3, 4), (0, 2))
     (1, 3, 1)
     """
-    gone = over(len(shape), axis)
+    gone = resolve_axes(len(shape), axis)
     return tuple(1 if i in gone else n for i, n in enumerate(shape))
 
 
@@ -34,15 +34,15 @@ def axes(axis: Any) -> Any:
     return tuple(axis) if type(axis) is list else axis
 
 
-def kept(z: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
+def restore_axes(z: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
     """The result of a reduction with its axes back, of length 1, so that it broadcasts against ``x``.
 
-    >>> kept(np.array([1.0, 2.0]), (2, 3), 1).shape
+    >>> restore_axes(np.array([1.0, 2.0]), (2, 3), 1).shape
     (2, 1)
     """
     if not z.shape:
         return z
-    shape = kept_shape(x_shape, tuple(axis) if type(axis) is list else axis)
+    shape = keepdims_shape(x_shape, tuple(axis) if type(axis) is list else axis)
     return z.reshape(shape) if type(z) is ndarray else np.reshape(z, shape)
 
 
@@ -64,10 +64,10 @@ def nonzero(z: Any) -> Any:
     return z + (z == 0)
 
 
-def inverse(z: Any) -> Any:
+def inverse_or_zero(z: Any) -> Any:
     """``1 / z``, and 0 where ``z`` is 0, with derivatives of 0 there.
 
-    >>> inverse(np.array([0.0, 2.0]))
+    >>> inverse_or_zero(np.array([0.0, 2.0]))
     array([0. , 0.5])
     """
     return (z != 0) / nonzero(z)
@@ -81,7 +81,7 @@ def spread(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
            [2., 2., 2.]])
     """
     if g.shape:
-        shape = kept_shape(x_shape, tuple(axis) if type(axis) is list else axis)
+        shape = keepdims_shape(x_shape, tuple(axis) if type(axis) is list else axis)
         g = g.reshape(shape) if type(g) is ndarray else np.reshape(g, shape)
     if not x_shape:
         return g
@@ -97,13 +97,13 @@ def spread(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
     return e
 
 
-def counted(shape: tuple[int, ...], axis: Any) -> int:
+def count_elements(shape: tuple[int, ...], axis: Any) -> int:
     """How many elements enter each result of a reduction.
 
-    >>> counted((2, 3, 4), (0, 2))
+    >>> count_elements((2, 3, 4), (0, 2))
     8
     """
-    return prod([shape[i] for i in over(len(shape), axis)])
+    return prod([shape[i] for i in resolve_axes(len(shape), axis)])
 
 
 def T(x: Any) -> Any:
@@ -135,19 +135,19 @@ def select(condition: Any, x: Any, y: Any) -> Any:
     return z[()] if type(z) is ndarray and not z.ndim else z
 
 
-def along(x: Any, t: Any) -> Any:
+def real_product(x: Any, t: Any) -> Any:
     """``x * t``, and of complex numbers the real product of the two as vectors: how far ``t`` goes in direction ``x``.
 
-    >>> along(np.array([1j]), np.array([2.0 + 3.0j]))
+    >>> real_product(np.array([1j]), np.array([2.0 + 3.0j]))
     array([3.])
     """
     return np.real(np.conjugate(x) * t) if x.dtype.kind == "c" else x * t
 
 
-def nothing(g: Any) -> Any:
+def zero_cotangent(g: Any) -> Any:
     """The cotangent of what is constant between its jumps: 0, even where ``g`` is infinite.
 
-    >>> nothing(np.array([1.0, np.inf]))
+    >>> zero_cotangent(np.array([1.0, np.inf]))
     array([0., 0.])
     """
     return np.zeros(g.shape, g.dtype) if g.shape else g.dtype.type(0)

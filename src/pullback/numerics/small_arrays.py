@@ -26,7 +26,7 @@ def ones(n: int, dtype: Any) -> Any:
     array([1., 1., 1.], dtype=float32)
     """
     made = ONES.get((n, dtype.char))
-    return _made(ONES, np.ones, n, dtype) if made is None else made
+    return _get_or_make(ONES, np.ones, n, dtype) if made is None else made
 
 
 def zeros(n: int, dtype: Any) -> Any:
@@ -36,10 +36,10 @@ def zeros(n: int, dtype: Any) -> Any:
     array([0., 0.], dtype=float32)
     """
     made = ZEROS.get((n, dtype.char))
-    return _made(ZEROS, np.zeros, n, dtype) if made is None else made
+    return _get_or_make(ZEROS, np.zeros, n, dtype) if made is None else made
 
 
-def _made(cache: dict[Any, Any], make: Any, n: int, dtype: Any) -> Any:
+def _get_or_make(cache: dict[Any, Any], make: Any, n: int, dtype: Any) -> Any:
     if len(cache) >= 64:  # lengths ever new
         cache.clear()
     made = cache[n, dtype.char] = make(n, dtype)
@@ -84,10 +84,10 @@ def column_sum(x: Any) -> Any:
     return ones(n, x.dtype).dot(np.matmul(ones(rows, x.dtype), x.reshape(n, rows, columns)))
 
 
-def short_rows(x: Any, axis: Any) -> bool:
+def has_short_rows(x: Any, axis: Any) -> bool:
     """Whether many short rows are reduced, which goes quicker down the columns of a transposed copy.
 
-    >>> short_rows(np.ones((100, 10)), 1)
+    >>> has_short_rows(np.ones((100, 10)), 1)
     True
     """
     return bool(x.ndim == 2 and (axis == 1 or axis == -1) and 0 < x.shape[1] <= SHORT < 2 * x.shape[0])
@@ -100,7 +100,7 @@ def quick_max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     array([[2.],
            [4.]])
     """
-    if short_rows(x, axis):
+    if has_short_rows(x, axis):
         z = max_reduce(x.T.copy(), 0)
         return z.reshape(-1, 1) if keepdims else z
     return max_reduce(x, tuple(axis) if type(axis) is list else axis, None, None, keepdims)

@@ -15,7 +15,7 @@ from pullback.core.lowering import made_of
 from pullback.core.op import method, op
 from pullback.core.tensor import Tensor, concrete
 from pullback.errors import ArgumentError, ShapeError
-from pullback.numerics.batching import folded
+from pullback.numerics.batching import batch_by_folding
 
 if TYPE_CHECKING:
     from pullback.typing import Array, Lengths, ShapeLike, TensorLike
@@ -54,7 +54,7 @@ def _blocks(name: str, shape: Shape, block_shape: Any, pairs: Any, what: str) ->
     return blocks, made
 
 
-def _in_batch(shape: Shape, block_shape: Any, paddings: Any) -> Shape:
+def _batch_shape(shape: Shape, block_shape: Any, paddings: Any) -> Shape:
     blocks, pairs = _blocks("space_to_batch_nd", shape, block_shape, paddings, "paddings")
     space = [n + before + after for n, (before, after) in zip(shape[1:], pairs, strict=False)]
     if any(n % b for n, b in zip(space, blocks, strict=True)):
@@ -69,7 +69,7 @@ def _in_batch(shape: Shape, block_shape: Any, paddings: Any) -> Shape:
     )
 
 
-def _in_space(shape: Shape, block_shape: Any, crops: Any) -> Shape:
+def _space_shape(shape: Shape, block_shape: Any, crops: Any) -> Shape:
     blocks, pairs = _blocks("batch_to_space_nd", shape, block_shape, crops, "crops")
     if shape[0] % prod(blocks):
         raise ShapeError(
@@ -83,7 +83,7 @@ def _in_space(shape: Shape, block_shape: Any, crops: Any) -> Shape:
 
 
 def _space_to_batch(x: Any, block_shape: Any, paddings: Any) -> Any:
-    due = _in_batch(x.shape, block_shape, paddings)
+    due = _batch_shape(x.shape, block_shape, paddings)
     blocks, pairs = _blocks("space_to_batch_nd", x.shape, block_shape, paddings, "paddings")
     m = len(blocks)
     if any(map(any, pairs)):
@@ -94,7 +94,7 @@ def _space_to_batch(x: Any, block_shape: Any, paddings: Any) -> Any:
 
 
 def _batch_to_space(x: Any, block_shape: Any, crops: Any) -> Any:
-    due = _in_space(x.shape, block_shape, crops)
+    due = _space_shape(x.shape, block_shape, crops)
     blocks, pairs = _blocks("batch_to_space_nd", x.shape, block_shape, crops, "crops")
     m = len(blocks)
     cut = x.reshape(*blocks, due[0], *x.shape[1:])
@@ -121,7 +121,7 @@ def _to_space(g: Any, block_shape: Any, paddings: Any) -> Any:
 @op(
     _batch_to_space,
     acts=moves(
-        _in_space,
+        _space_shape,
         [
             (((4, 2, 2, 1),), {"block_shape": [2, 2], "crops": [[1, 0], [0, 1]]}),
             (((4, 2, 1),), {"block_shape": [2], "crops": [[0, 1]]}),
@@ -146,7 +146,7 @@ def batch_to_space_nd(x: TensorLike, /, block_shape: Lengths | Array, crops: Seq
 @op(
     _space_to_batch,
     acts=moves(
-        _in_batch,
+        _batch_shape,
         [
             (((1, 3, 4, 1),), {"block_shape": [2, 2], "paddings": [[1, 0], [0, 0]]}),
             (((2, 3, 1),), {"block_shape": [2], "paddings": [[0, 1]]}),
@@ -239,7 +239,7 @@ def _to_width(g: Any, block_size: Any, data_format: Any) -> Any:
             (((1, 2, 1, 4),), {"block_size": 2}), (((2, 1, 2, 18),), {"block_size": 3}),
             (((2, 8, 1, 3),), {"block_size": 2, "data_format": "NCHW"}), (((0, 1, 1, 4),), {"block_size": 2}),
         ],
-        folded,
+        batch_by_folding,
     ),
     d=linear(_to_depth),
     run=_depth_to_space,
@@ -262,7 +262,7 @@ def depth_to_space(x: TensorLike, /, block_size: int, data_format: str = "NHWC")
             (((1, 4, 2, 1),), {"block_size": 2}), (((2, 3, 6, 2),), {"block_size": 3}),
             (((2, 2, 2, 6),), {"block_size": 2, "data_format": "NCHW"}), (((0, 2, 2, 1),), {"block_size": 2}),
         ],
-        folded,
+        batch_by_folding,
     ),
     d=linear(_to_width),
     run=_space_to_depth,
@@ -279,7 +279,7 @@ def space_to_depth(x: TensorLike, /, block_size: int, data_format: str = "NHWC")
 # ---- shapes that agree
 
 
-def _agreed(a: Any, b: Any) -> Any:
+def _common_shape(a: Any, b: Any) -> Any:
     if a.ndim != 1 or b.ndim != 1:
         raise ShapeError(f"broadcast_args: both shapes must be vectors, got shapes {a.shape} and {b.shape}.")
     for argument, s in (("s0", a), ("s1", b)):
@@ -297,7 +297,7 @@ def _agreed(a: Any, b: Any) -> Any:
 
 
 @op(
-    _agreed,
+    _common_shape,
     acts=moves(
         lambda a, b: (max(*a, *b),),
         [
@@ -306,7 +306,7 @@ def _agreed(a: Any, b: Any) -> Any:
         ],
     ),
     d=constant(),
-    run=_agreed,
+    run=_common_shape,
 )  # fmt: skip
 def broadcast_args(s0: TensorLike, s1: TensorLike, /) -> Any:
     """The shape that two shapes broadcast to; all three are vectors of integers.

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.compiler import target
 from pullback.compiler.runtime import disk_cache, llvm
 from pullback.compiler.runtime.abi.object_loader import Image, Loaded, packed, possible, taken_in
 from pullback.compiler.runtime.disk_cache import Cache, default_cache
@@ -336,12 +337,16 @@ def test_without_a_working_llvm_numpy_does_it(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("text", ["", "flags\t: fpu\n"])
-def test_a_processor_that_says_little_is_no_trouble(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str) -> None:
+def test_translator_is_described_without_cpuinfo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str) -> None:
+    def describe() -> str:
+        return llvm.describe_translator.__wrapped__(own_target())
+
     (tmp_path / "cpuinfo").write_text(text)
-    monkeypatch.setattr(llvm, "CPUINFO", str(tmp_path / "cpuinfo"))
-    assert llvm._cpu() == (text.strip() or "\n".join(llvm.translator(own_target()).cpu))
-    monkeypatch.setattr(llvm, "CPUINFO", str(tmp_path / "absent"))
-    assert llvm._cpu() == "\n".join(llvm.translator(own_target()).cpu)
+    monkeypatch.setattr(target, "CPUINFO", str(tmp_path / "cpuinfo"))
+    monkeypatch.setattr(llvm, "possible", lambda: True)
+    assert (text.strip() or "\n".join(llvm.translator(own_target()).cpu)) in describe()
+    monkeypatch.setattr(target, "CPUINFO", str(tmp_path / "absent"))
+    assert "\n".join(llvm.translator(own_target()).cpu) in describe()
 
 
 @pytest.mark.parametrize(("value", "expected"), [("inf", 256 << 20), ("nan", 256 << 20), ("x", 256 << 20), ("0", 0)])

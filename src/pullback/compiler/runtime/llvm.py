@@ -11,7 +11,6 @@ import sys
 import threading
 from contextlib import suppress
 from functools import lru_cache
-from itertools import takewhile
 from time import perf_counter
 from typing import Any
 
@@ -19,7 +18,7 @@ import numpy as np
 
 from pullback.compiler.runtime.abi.object_loader import Loaded, packed, possible, taken_in, unpacked
 from pullback.compiler.runtime.disk_cache import NOTHING
-from pullback.compiler.target import Target, cpu_features, get_target, own_target
+from pullback.compiler.target import Target, cpu_features, get_target, own_target, read_cpuinfo
 from pullback.errors import CompileError
 
 __all__ = [
@@ -30,8 +29,6 @@ __all__ = [
 _lock = threading.RLock()
 IMAGE, OBJECT = b"I", b"O"  # what kept code begins with
 NOT_LOADED = OSError, ValueError, KeyError  # no memory that can be run, an unknown function, no image at all
-CPUINFO = "/proc/cpuinfo"
-SAME_FOR_ALL = ("vendor_id", "cpu family", "model", "stepping", "flags", "CPU ", "Features")  # of cores of one machine
 
 
 @lru_cache(1)
@@ -53,19 +50,8 @@ def describe_translator(target: Target) -> str:
         return f"{llvmlite.__version__} {tuple(target)}"
     about = os.path.join(os.path.dirname(llvmlite.__file__), "binding")
     built = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in os.scandir(about) if "llvmlite" in f.name]
-    cpu = _cpu() if possible() else "\n".join(translator(target).cpu)
+    cpu = (read_cpuinfo() if possible() else "") or "\n".join(translator(own_target()).cpu)
     return f"{llvmlite.__version__} {sorted(built)} {sys.platform} {cpu} {sorted(cpu_features())} {tuple(target)}"
-
-
-def _cpu() -> str:
-    """What Linux says of the first core, or what LLVM says where that cannot be read."""
-    try:
-        with open(CPUINFO) as file:
-            first = "".join(takewhile(str.strip, file))
-    except OSError:
-        first = ""
-    found = [line for line in first.splitlines() if line.startswith(SAME_FOR_ALL)]
-    return "\n".join(found or translator(own_target()).cpu)
 
 
 class Translator:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import re
 import sys
 from functools import lru_cache
@@ -25,7 +24,7 @@ from typing import Any
 from pullback.compiler.runtime.disk_cache import default_cache
 from pullback.compiler.runtime.guard_pages import Guards
 from pullback.compiler.runtime.llvm import library
-from pullback.compiler.target import Options
+from pullback.compiler.target import Options, get_machine
 from pullback.errors import ArgumentError
 
 __all__ = ["get_num_threads", "set_num_threads"]
@@ -243,13 +242,13 @@ def _text(machine: str) -> str:
 
 def possible() -> bool:
     """Whether there can be threads."""
-    return sys.platform == "linux" and platform.machine() in FUTEX
+    return sys.platform == "linux" and get_machine() in FUTEX
 
 
 @lru_cache(1)
 def pool() -> dict[str, int]:
     """The addresses of the functions that do the parts of a kernel, and that wake those who are to take part."""
-    made, _ = library(_text(platform.machine()), ["parallel", "rouse"], {"pool": _BASE}, default_cache())
+    made, _ = library(_text(get_machine()), ["parallel", "rouse"], {"pool": _BASE}, default_cache())
     # Threads may be in this code, and look at the state, when everything else is gone: both must be there for ever.
     made.keep()
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(STATE))

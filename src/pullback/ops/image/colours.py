@@ -10,8 +10,7 @@ from pullback.core.axes import moves
 from pullback.core.calculus import constant
 from pullback.core.composition import numbers
 from pullback.core.convert import as_number, check_real
-from pullback.core.hooks import observable
-from pullback.core.op import op
+from pullback.core.op import observable, op
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.batching import one_by_one
 
@@ -23,7 +22,7 @@ __all__ = ["grayscale_to_rgb", "rgb_to_grayscale", "threshold"]
 LUMA = np.array([0.2989, 0.5870, 0.1140])  # how bright red, green and blue are
 
 
-def _coloured(name: str, image: TensorLike, depth: int) -> Value:
+def _check_image(name: str, image: TensorLike, depth: int) -> Value:
     image = numbers(name, "image", image)
     if image.ndim < 2 or image.shape[-1] != depth:
         raise ShapeError(
@@ -40,7 +39,7 @@ def grayscale_to_rgb(image: TensorLike) -> Any:
     array([[1., 1., 1.],
            [2., 2., 2.]])
     """
-    image = _coloured("grayscale_to_rgb", image, 1)
+    image = _check_image("grayscale_to_rgb", image, 1)
     return np.tile(image, (1,) * (image.ndim - 1) + (3,))
 
 
@@ -52,7 +51,7 @@ def rgb_to_grayscale(image: TensorLike) -> Any:
     array([[0.9999],
            [0.2989]])
     """
-    image = _coloured("rgb_to_grayscale", image, 3)
+    image = _check_image("rgb_to_grayscale", image, 3)
     if image.dtype.kind == "f":
         return image @ LUMA.astype(image.dtype)[:, None]
     return (image.astype(np.float32) @ LUMA.astype(np.float32)[:, None]).astype(image.dtype)
@@ -92,7 +91,7 @@ def _black_and_white(s: tuple[int, ...], method: Any, inverted: Any, thresh_valu
     return (*s[:2], 1)
 
 
-def _of_examples(op: Any, args: Any, on: Any, params: Any) -> Any:
+def _batch_pictures(op: Any, args: Any, on: Any, params: Any) -> Any:
     """All rows of all pictures as one picture, unless each picture finds a threshold of its own."""
     if params["method"] == "otsu":
         return one_by_one(op, args, on, params)
@@ -110,7 +109,7 @@ def _of_examples(op: Any, args: Any, on: Any, params: Any) -> Any:
             (((2, 3, 1),), {"thresh_value": 0.3}), (((2, 3, 3),), {"method": "otsu"}),
             (((2, 3, 3),), {"inverted": True}), (((0, 2, 1),), {"method": "otsu", "inverted": True}),
         ],
-        _of_examples,
+        _batch_pictures,
     ),
     d=constant(),
     run=_threshold,

@@ -9,8 +9,7 @@ import numpy as np
 
 from pullback.core.calculus import constant
 from pullback.core.composition import own_words
-from pullback.core.hooks import observable
-from pullback.core.op import op
+from pullback.core.op import observable, op
 from pullback.errors import ArgumentError
 from pullback.ops.linalg.decompositions import svdvals
 from pullback.ops.linalg.eigenvalues import matrix

@@ -13,8 +13,8 @@ from pullback.core.axes import Acts, Sample, Shape, broadcast
 from pullback.core.tensor import all_values
 from pullback.errors import GradientError, MatrixError, ShapeError
 from pullback.numerics.adjoints import H, T
-from pullback.numerics.axis_arguments import listed
-from pullback.numerics.batching import leading
+from pullback.numerics.axis_arguments import format_shapes
+from pullback.numerics.batching import batch_leading_axes
 
 __all__: list[str] = []
 
@@ -74,7 +74,7 @@ class Matrices(Acts):
         return (*batch, *self.out(m, n))
 
     def batch(self, op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
-        return leading(op, args, on, params)
+        return batch_leading_axes(op, args, on, params)
 
     def samples(self) -> list[Sample]:
         made: list[Sample] = [((self.fill(*shape),), way) for way in self.ways for shape in self.shapes]
@@ -103,18 +103,18 @@ class Systems(Acts):
     def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
         x, y = shapes
         if len(x) < 2 or x[-1] != x[-2]:
-            raise ShapeError(f"{name}: x must be square over its last two axes; got shapes {listed(shapes)}.")
+            raise ShapeError(f"{name}: x must be square over its last two axes; got shapes {format_shapes(shapes)}.")
         vector = len(y) == 1
         rows = y[-2:][0] if y else 0
         if not y or rows != x[-1]:
             raise ShapeError(
-                f"{name}: x has {x[-1]} equations and y {rows} right sides; got shapes {listed(shapes)}. "
+                f"{name}: x has {x[-1]} equations and y {rows} right sides; got shapes {format_shapes(shapes)}. "
                 "A vector y has one number for each, a matrix one row."
             )
         try:
             batch = np.broadcast_shapes(x[:-2], y[:-2])
         except ValueError:
-            raise ShapeError(f"{name}: the leading axes of shapes {listed(shapes)} do not broadcast.") from None
+            raise ShapeError(f"{name}: the leading axes of shapes {format_shapes(shapes)} do not broadcast.") from None
         return (*batch, rows) if vector else (*batch, rows, y[-1])
 
     def batch(self, op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
@@ -144,7 +144,7 @@ def clear(name: str, run: Callable[..., Any], trouble: str) -> Callable[..., Any
         except np.linalg.LinAlgError as error:
             if isinstance(error, MatrixError) or "dimension" in str(error):
                 raise
-            shapes = listed([a.shape for a in args if isinstance(a, np.ndarray)])
+            shapes = format_shapes([a.shape for a in args if isinstance(a, np.ndarray)])
             raise MatrixError(f"{name}: {trouble} (got shape {shapes}).") from None
 
     return run_clearly
@@ -211,10 +211,10 @@ def below(n: int, k: int, dtype: Any) -> Any:
     return np.tri(n, n, k, dtype=dtype)
 
 
-def on_diagonal(x: Any) -> Any:
+def diagonal_matrix(x: Any) -> Any:
     """Vectors as diagonal matrices.
 
-    >>> on_diagonal(np.array([1.0, 2.0]))
+    >>> diagonal_matrix(np.array([1.0, 2.0]))
     array([[1., 0.],
            [0., 2.]])
     """
@@ -234,23 +234,23 @@ def diagonal_row(x: Any) -> Any:
 unwarned = np.errstate(divide="ignore", invalid="ignore")
 
 
-def divided(x: Any, y: Any) -> Any:
+def divide_or_zero(x: Any, y: Any) -> Any:
     """``x / y``, but 0 for 0 / 0: what nobody asked for does not matter where it does not exist.
 
-    >>> divided(np.array([0.0, 3.0]), np.array([0.0, 2.0]))
+    >>> divide_or_zero(np.array([0.0, 3.0]), np.array([0.0, 2.0]))
     array([0. , 1.5])
     """
     return x / (y + ((y == 0) & (x == 0)))
 
 
-def per_gap(x: Any, gaps: Any) -> Any:
+def divide_by_gaps(x: Any, gaps: Any) -> Any:
     """The off-diagonal elements ``x[i, j] / gaps[i, j]``; infinite or NaN where two values coincide.
 
-    >>> per_gap(np.array([[5.0, 2.0], [0.0, 5.0]]), np.array([[0.0, 4.0], [-4.0, 0.0]]))
+    >>> divide_by_gaps(np.array([[5.0, 2.0], [0.0, 5.0]]), np.array([[0.0, 4.0], [-4.0, 0.0]]))
     array([[ 0. ,  0.5],
            [-0. ,  0. ]])
     """
-    return divided(x - x * eye(x.shape[-1], x.dtype), gaps)
+    return divide_or_zero(x - x * eye(x.shape[-1], x.dtype), gaps)
 
 
 def differences(w: Any) -> Any:

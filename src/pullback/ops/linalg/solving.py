@@ -11,8 +11,7 @@ from pullback.core.axes import moves
 from pullback.core.calculus import rule
 from pullback.core.composition import numbers, own_words
 from pullback.core.convert import as_number
-from pullback.core.hooks import observable
-from pullback.core.op import op
+from pullback.core.op import observable, op
 from pullback.errors import ShapeError
 from pullback.numerics.adjoints import H, T
 from pullback.ops.linalg.decompositions import svdvals
@@ -31,7 +30,7 @@ from pullback.ops.linalg.pieces import (
     real_part,
     same_square,
 )  # fmt: skip
-from pullback.ops.linalg.triangular import into_rows, lifted, lowered
+from pullback.ops.linalg.triangular import as_columns, columns_cotangent, into_rows
 
 if TYPE_CHECKING:
     from pullback.typing import TensorLike, Value
@@ -47,8 +46,8 @@ __all__ = ["LeastSquares", "SlogDet", "det", "inv", "lstsq", "pinv", "slogdet", 
     acts=Systems(),
     d=rule(
         lambda g, x, z: -into_rows(adjoint_solution(g, x), z, g.ndim < x.ndim),
-        lambda g, x: lowered(adjoint_solution(g, x), g.ndim < x.ndim),
-        jvp=lambda dx, dy, x, z: solution_moved(dx, dy, x, z),
+        lambda g, x: columns_cotangent(adjoint_solution(g, x), g.ndim < x.ndim),
+        jvp=lambda dx, dy, x, z: solution_tangent(dx, dy, x, z),
     ),
     run=clear("solve", np.linalg.solve, UNSOLVED),
 )
@@ -62,12 +61,12 @@ def solve(x: TensorLike, y: TensorLike, /) -> Any:
 
 def adjoint_solution(g: Any, x: Any) -> Any:
     """The solution for the transposed matrix, its right sides as columns; in ``solve`` a vector has one axis less."""
-    return np.linalg.solve(T(x), lifted(g, g.ndim < x.ndim))
+    return np.linalg.solve(T(x), as_columns(g, g.ndim < x.ndim))
 
 
-def solution_moved(dx: Any, dy: Any, x: Any, z: Any) -> Any:
+def solution_tangent(dx: Any, dy: Any, x: Any, z: Any) -> Any:
     vector = z.ndim < x.ndim
-    moved = np.linalg.solve(x, lifted(dy, vector) - dx @ lifted(z, vector))
+    moved = np.linalg.solve(x, as_columns(dy, vector) - dx @ as_columns(z, vector))
     return moved[..., 0] if vector else moved
 
 
@@ -97,7 +96,7 @@ def pseudo_inverse(x: Any, rtol: Any = None, hermitian: bool = False) -> Any:
 @op(
     pseudo_inverse,
     acts=Matrices(lambda m, n: (n, m), [(3, 3), (4, 2), (2, 4), (2, 3, 2), (0, 2, 3)], square=False),
-    d=rule(lambda g, x, z: pinv_back(g, x, z), jvp=lambda dx, x, z: pinv_moved(dx, x, z), adjoint=True),
+    d=rule(lambda g, x, z: pinv_back(g, x, z), jvp=lambda dx, x, z: pinv_tangent(dx, x, z), adjoint=True),
     run=clear("pinv", pseudo_inverse, DIVERGED),
 )
 def pinv(x: TensorLike, /, rtol: float | Value | None = None, hermitian: bool = False) -> Any:
@@ -119,7 +118,7 @@ def pinv_back(g: Any, x: Any, z: Any) -> Any:
     return a - x @ (z @ a) + b - (b @ z) @ x - t @ g @ t
 
 
-def pinv_moved(dx: Any, x: Any, z: Any) -> Any:
+def pinv_tangent(dx: Any, x: Any, z: Any) -> Any:
     d, t = H(dx), H(z)
     a, b = z @ t @ d, d @ t @ z
     return a - (a @ x) @ z + b - z @ (x @ b) - z @ dx @ z
@@ -178,7 +177,7 @@ def least_squares_samples() -> list[Any]:
     d=rule(
         lambda g, a, b, rtol: least_squares_back(g, a, b, pinv(a, rtol)),
         lambda g, a, rtol: H(pinv(a, rtol)) @ g,
-        jvp=lambda da, db, a, b, rtol: least_squares_moved(da, db, a, b, pinv(a, rtol)),
+        jvp=lambda da, db, a, b, rtol: least_squares_tangent(da, db, a, b, pinv(a, rtol)),
         adjoint=True,
     ),
     run=clear("lstsq", least_squares_solution, DIVERGED),
@@ -196,8 +195,8 @@ def least_squares_back(g: Any, a: Any, b: Any, inverse: Any) -> Any:
     return pinv_back(outer, a, inverse)
 
 
-def least_squares_moved(da: Any, db: Any, a: Any, b: Any, inverse: Any) -> Any:
-    return inverse @ db + pinv_moved(da, a, inverse) @ b
+def least_squares_tangent(da: Any, db: Any, a: Any, b: Any, inverse: Any) -> Any:
+    return inverse @ db + pinv_tangent(da, a, inverse) @ b
 
 
 # ---- determinants
@@ -206,7 +205,7 @@ def least_squares_moved(da: Any, db: Any, a: Any, b: Any, inverse: Any) -> Any:
 @op(
     np.linalg.det,
     acts=Matrices(lambda m, n: (), SQUARE),
-    d=rule(lambda g, x: det_back(g, x), jvp=lambda dx, x: det_moved(dx, x)),
+    d=rule(lambda g, x: det_back(g, x), jvp=lambda dx, x: det_tangent(dx, x)),
     run=clear("det", np.linalg.det, SINGULAR),
 )
 def det(x: TensorLike, /) -> Any:
@@ -226,7 +225,7 @@ def det_back(g: Any, x: Any) -> Any:
     return g[..., None, None] * cofactors(x)
 
 
-def det_moved(dx: Any, x: Any) -> Any:
+def det_tangent(dx: Any, x: Any) -> Any:
     return np.sum(cofactors(x) * dx, axis=(-2, -1))
 
 
@@ -246,7 +245,7 @@ def cofactor_matrix(x: Any) -> Any:
 @op(
     cofactor_matrix,
     acts=same_square,
-    d=rule(lambda g, x, z: cofactors_moved(g, x, z), jvp=lambda dx, x, z: cofactors_moved(dx, x, z)),
+    d=rule(lambda g, x, z: cofactors_derivative(g, x, z), jvp=lambda dx, x, z: cofactors_derivative(dx, x, z)),
     run=clear("cofactors", cofactor_matrix, SINGULAR),
 )
 def cofactors(x: TensorLike, /) -> Any:
@@ -258,7 +257,7 @@ def cofactors(x: TensorLike, /) -> Any:
     """
 
 
-def cofactors_moved(g: Any, x: Any, z: Any) -> Any:
+def cofactors_derivative(g: Any, x: Any, z: Any) -> Any:
     """Forward and back alike: this derivative is its own adjoint."""
     return (np.sum(g * z, axis=(-2, -1), keepdims=True) * z - z @ T(g) @ z) / np.linalg.det(x)[..., None, None]
 
@@ -272,7 +271,7 @@ def sign_and_logarithm(x: Any) -> Any:
     acts=Matrices(lambda m, n: (2,), SQUARE),
     d=rule(
         lambda g, x, z: slogdet_back(g, x, z),
-        jvp=lambda dx, x, z: slogdet_moved(np.sum(T(inv(x)) * dx, axis=(-2, -1)), z),
+        jvp=lambda dx, x, z: slogdet_tangent(np.sum(T(inv(x)) * dx, axis=(-2, -1)), z),
         adjoint=True,
     ),
     run=clear("slogdet", sign_and_logarithm, SINGULAR),
@@ -292,7 +291,7 @@ def slogdet_back(g: Any, x: Any, z: Any) -> Any:
     return size[..., None, None] * H(inv(x))
 
 
-def slogdet_moved(t: Any, z: Any) -> Any:
+def slogdet_tangent(t: Any, z: Any) -> Any:
     """From the tangent of the logarithm of the determinant."""
     if not is_complex(t):
         return np.stack([np.zeros_like(t), t], axis=-1)

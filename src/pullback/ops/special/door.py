@@ -31,7 +31,7 @@ def _door() -> Any:
     return scipy.special
 
 
-def known(ufunc: Any) -> Any:
+def find_op(ufunc: Any) -> Any:
     """The op that does what this function of SciPy does, or None."""
     if "scipy.special" in sys.modules:
         _door()

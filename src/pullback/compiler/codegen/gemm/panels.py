@@ -17,7 +17,7 @@ from pullback.compiler.target import Target
 __all__ = ["blocked", "is_blocked"]
 
 LARGEST = 640**3  # multiplications; above, BLAS is quicker
-LEFT = 768 * 1024  # bytes of the left matrix that stay in the cache while panels go by
+LEFT = 3 / 4  # of the second cache that the left matrix may take while panels go by
 TURNED = 2**16  # elements of a left matrix that lies transposed: of a larger one BLAS makes a copy in order, and wins
 DEPTH = {"f4": 320, "f8": 160}  # of a panel: what fits the first cache
 
@@ -48,7 +48,7 @@ def is_blocked(p: Product, target: Target) -> bool:
     if target.vector_bytes < 32 or not in_order or min(p.m, p.k) < 16 or (p.b.column != 1 and p.m < 64):
         return False
     full = p.n % wide == 0 or p.n >= 4 * wide
-    kept = p.m * depth(p) * int(p.dtype[1]) <= LEFT or panels(p, target) == 1
+    kept = p.m * depth(p) * int(p.dtype[1]) <= LEFT * target.second_cache or panels(p, target) == 1
     return full and kept and p.m * p.n * p.k <= LARGEST
 
 

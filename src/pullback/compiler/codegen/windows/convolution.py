@@ -28,8 +28,8 @@ LONGEST = 120  # multiplications of vectors that are written one after the other
 WORTH_PARTS = 3_200_000  # multiplications from which on a sum over images is made in parts
 PARTS = 4
 LARGEST = 512 * 1024  # bytes of such a part
-NEAR = 24 * 1024  # bytes of the right matrix that stay in the first cache
-STRIPS = 32 * 1024, 192 * 1024  # bytes of an image, and of its results, that are gone through again and again
+NEAR = 3 / 4  # of the first cache that the right matrix may take
+STRIP = 3 / 16  # of the second cache that an image and its results may take which are gone through again and again
 MANY = 64  # steps of a sum for which it is worth to begin
 
 
@@ -129,7 +129,8 @@ class Sliding(Framed):
         (length, step, rows), *rest = self.summed
         down = rows * c.depth
         some = [n for d in range(1, isqrt(length) + 1) if length % d == 0 for n in (d, length // d)]
-        fitting = [max((n for n in some if n * (step + down) * self.size <= most), default=1) for most in STRIPS]
+        sizes = self.target.first_cache, STRIP * self.target.second_cache
+        fitting = [max((n for n in some if n * (step + down) * self.size <= most), default=1) for most in sizes]
         high = next((n for n in fitting if n * prod(a.length for a in rest) >= MANY), fitting[-1])
         if not c.of_filter or high == length:
             yield x, y
@@ -317,7 +318,7 @@ def tiling(s: Sliding, summed: list[Axis], target: Target) -> Tiling:
     best, least = Tiling((1,) * len(lengths), 1, 1), float("inf")
     wide = s.c.panel // s.width or columns
     for vectors in (v for v in (2, 1, 3, 4, 5, 7) if columns % v == 0 == wide % v):
-        far = all_steps * vectors * s.width * s.size > NEAR
+        far = all_steps * vectors * s.width * s.size > NEAR * target.first_cache
         for steps in (n for n in range(7, 0, -1) if short.length % n == 0):
             most = (target.registers - 2) // vectors - steps  # what is on the right, and one on the left, is there too
             most = most if steps == 1 else min(most, LONGEST // (vectors * steps))
