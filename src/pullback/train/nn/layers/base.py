@@ -208,7 +208,7 @@ class Layer(Configurable):
     def parts(self) -> Iterator[tuple[str, Any]]:
         """Iterate over the variables and layers in its attributes, and in lists and dicts there, with their names."""
         for key, value in vars(self).items():
-            if key not in NOT_PARTS:
+            if isinstance(value, PART_TYPES) and key not in NOT_PARTS:
                 yield from _find_parts(key, value)
 
     def named_variables(self, where: str = "") -> dict[str, Variable]:
@@ -363,6 +363,7 @@ class SymbolicTensor:
         return f"SymbolicTensor(shape={('batch', *self.shape)}, {made})"
 
 
+PART_TYPES = (Variable, Layer, list, tuple, dict)  # what parts are, or may be in: a quick test of all attributes
 INPUT_TYPES = (Tensor, np.ndarray, SymbolicTensor)
 
 
