@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from builtins import slice as cut  # "slice" is a function of ours
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +13,8 @@ from numpy import ndarray
 from pullback.core.axes import moves
 from pullback.core.calculus import linear
 from pullback.core.lowering import made_of, pieces
-from pullback.core.op import alias, method, of_rank, op, operand
-from pullback.core.tensor import Tensor, concrete, stripped
+from pullback.core.op import alias, check_rank, method, op, operand
+from pullback.core.tensor import Tensor, concrete, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import one_axis
 from pullback.numerics.batching import batch_along_axis, broadcast_examples
@@ -33,7 +33,7 @@ ALL = cut(None)
 # ---- together
 
 
-def _concat_shape(*shapes: tuple[int, ...], axis: Any) -> tuple[int, ...]:
+def _concat_shape(*shapes: tuple[int, ...], axis: int | None) -> tuple[int, ...]:
     if not shapes:
         raise ArgumentError("concat: expected at least one tensor, got an empty list.")
     if axis is None:
@@ -63,7 +63,7 @@ def _split_cotangent(g: Any, shapes: list[tuple[int, ...]], axis: Any) -> list[A
     return parts
 
 
-def _side_by_side(shapes: Sequence[Any], axis: Any) -> list[Any]:
+def _side_by_side(shapes: Sequence[Any], axis: int | None) -> list[Any]:
     """The place of each tensor in the joined one."""
     if axis is None:
         return [np.empty(0, int) for _ in shapes]
@@ -76,7 +76,7 @@ def _side_by_side(shapes: Sequence[Any], axis: Any) -> list[Any]:
     return places
 
 
-def _join_each(op: Any, args: Any, on: Any, params: Any) -> Any:
+def _join_each(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any]) -> Any:
     if params["axis"] is not None:
         return batch_along_axis(op, args, on, params)
     return op.call([np.reshape(x, (x.shape[0], prod(x.shape[1:]))) for x in broadcast_examples(args, on)], {"axis": 1})
@@ -107,10 +107,10 @@ def concat(tensors: Sequence[TensorLike], /, axis: Axis = 0) -> Any:
 concatenate = alias("concatenate", concat)
 
 
-def _concat_of_rank(name: str, rank: int, tensors: Sequence[TensorLike], axis: Any) -> Any:
+def _concat_of_rank(name: str, rank: int, tensors: Sequence[TensorLike], axis: int) -> Any:
     if not isinstance(tensors, list | tuple):
         raise ArgumentError(f"{name}: tensors must be a list of tensors, got {type(tensors).__name__}.")
-    return concat([of_rank(name, t, rank, f"tensors[{i}]") for i, t in enumerate(tensors)], axis)
+    return concat([check_rank(name, t, rank, f"tensors[{i}]") for i, t in enumerate(tensors)], axis)
 
 
 def concat1d(tensors: Sequence[TensorLike]) -> Any:
@@ -158,7 +158,7 @@ alias("concat", _method_concat)
 alias("concatenate", _method_concat)
 
 
-def _stack_shape(*shapes: tuple[int, ...], axis: Any) -> tuple[int, ...]:
+def _stack_shape(*shapes: tuple[int, ...], axis: int) -> tuple[int, ...]:
     if not shapes:
         raise ArgumentError("stack: expected at least one tensor, got an empty list.")
     for i, s in enumerate(shapes):
@@ -175,7 +175,7 @@ def _layers(g: Any, axis: int) -> list[Any]:
     return [g[(*lead, i)] for i in range(g.shape[axis])]
 
 
-def _stack_each(op: Any, args: Any, on: Any, params: Any) -> Any:
+def _stack_each(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any]) -> Any:
     many = broadcast_examples(args, on)
     return op.call(many, {"axis": one_axis(np.ndim(many[0]), params["axis"], "stack") + 1})
 
@@ -241,7 +241,7 @@ def split(x: TensorLike, num_or_size_splits: Lengths, axis: Axis = 0) -> list[An
     return parts
 
 
-def _sizes(shape: tuple[int, ...], wanted: Any, axis: int) -> list[int]:
+def _sizes(shape: tuple[int, ...], wanted: object, axis: int) -> list[int]:
     n = shape[axis]
     if not isinstance(wanted, list | tuple | ndarray):
         (pieces,) = _as_integers("split", "num_or_size_splits", wanted)
@@ -272,7 +272,7 @@ def slice(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
     x = operand(x, "slice")
     shape = x.shape
     sizes = [] if size is None else _as_integers("slice", "size", size)
-    if any(isinstance(stripped(a), Tensor) for a in (begin if isinstance(begin, list | tuple) else [begin])):
+    if any(isinstance(strip(a), Tensor) for a in (begin if isinstance(begin, list | tuple) else [begin])):
         return _slice_each(x, begin, sizes)
     begins = _as_integers("slice", "begin", begin)
     if max(len(begins), len(sizes)) > len(shape):
@@ -316,7 +316,7 @@ def slice1d(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
     >>> slice1d(np.arange(4.0), 1, 2)
     array([1., 2.])
     """
-    return slice(of_rank("slice1d", x, 1), begin, size)
+    return slice(check_rank("slice1d", x, 1), begin, size)
 
 
 @method
@@ -326,7 +326,7 @@ def slice2d(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
     >>> slice2d(np.ones((3, 4)), [1, 1], [2, 2]).shape
     (2, 2)
     """
-    return slice(of_rank("slice2d", x, 2), begin, size)
+    return slice(check_rank("slice2d", x, 2), begin, size)
 
 
 @method
@@ -336,7 +336,7 @@ def slice3d(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
     >>> slice3d(np.ones((3, 4, 5)), [1, 1, 1], [2, 2, 2]).shape
     (2, 2, 2)
     """
-    return slice(of_rank("slice3d", x, 3), begin, size)
+    return slice(check_rank("slice3d", x, 3), begin, size)
 
 
 @method
@@ -346,7 +346,7 @@ def slice4d(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
     >>> slice4d(np.ones((3, 4, 5, 6)), [1, 1, 1, 1], [2, 2, 2, 2]).shape
     (2, 2, 2, 2)
     """
-    return slice(of_rank("slice4d", x, 4), begin, size)
+    return slice(check_rank("slice4d", x, 4), begin, size)
 
 
 @method

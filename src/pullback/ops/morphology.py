@@ -8,14 +8,14 @@ import numpy as np
 
 from pullback.core.axes import moves
 from pullback.core.calculus import linear, rule
-from pullback.core.composition import numbers
+from pullback.core.composition import check_numbers
 from pullback.core.op import method, op
 from pullback.errors import ShapeError
 from pullback.numerics.batching import batch_by_folding
 from pullback.numerics.windows import Windows, channels_last, frame_adjoint, make_frame, plan_windows, window_view
 
 if TYPE_CHECKING:
-    from pullback.typing import Lengths, Padding, TensorLike
+    from pullback.typing import Array, Lengths, Padding, TensorLike, Value
 
 __all__ = ["dilation2d"]
 
@@ -33,15 +33,15 @@ def _all(x: Ints, w: Windows) -> Ints:
     return (x[0], *w.out, *w.size, x[-1])
 
 
-def _cut_windows(x: Any, windows: Windows, fill: float = 0.0) -> Any:
+def _cut_windows(x: Array, windows: Windows, fill: float = 0.0) -> Any:
     return window_view(make_frame(x, windows, fill), windows).copy()
 
 
-def _image_cotangent(g: Any, x_shape: Ints, windows: Windows) -> Any:
+def _image_cotangent(g: Value, x_shape: Ints, windows: Windows) -> Any:
     return merged(g, windows, x_shape)
 
 
-def _windows_tangent(dx: Any, windows: Windows) -> Any:
+def _windows_tangent(dx: Array, windows: Windows) -> Any:
     return windowed(dx, windows)
 
 
@@ -105,7 +105,7 @@ def dilation2d(
     array([9.])
     """
     name = "dilation2d"
-    filter, image = numbers(name, "filter", filter), numbers(name, "x", x)
+    filter, image = check_numbers(name, "filter", filter), check_numbers(name, "x", x)
     last = channels_last(name, data_format, 2)
     alone = image.ndim == 3
     if alone:

@@ -21,17 +21,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.composition import numbers, picked
+from pullback.core.composition import check_numbers, pick
 from pullback.core.convert import as_dtype, as_number, as_shape, get_default_dtype
 from pullback.core.op import REGISTRY, method
 from pullback.core.tape import TAPED, constant
-from pullback.core.tensor import Tensor, all_values, concrete, may_be, stripped, unfollowed
+from pullback.core.tensor import Tensor, all_values, call_unfollowed, concrete, may_be, strip
 from pullback.core.variable import writer
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import one_axis
 
 if TYPE_CHECKING:
-    from pullback.typing import DType, Seed, ShapeLike, TensorLike
+    from pullback.typing import Array, DType, Lengths, Seed, ShapeLike, TensorLike, Value
 
 __all__ = [
     "bernoulli", "categorical", "dropout", "exponential", "gamma", "get_state", "multinomial", "normal", "permutation",
@@ -107,26 +107,26 @@ def _generator(name: str, seed: Any) -> np.random.Generator:
     return np.random.default_rng(n if n >= 0 else [-n, 1])  # NumPy's seeds have no sign
 
 
-def _draw(name: str, seed: Any, draw: Callable[..., Any], *parameters: Any) -> Any:
+def _draw(name: str, seed: object, draw: Callable[..., Any], *parameters: Any) -> Any:
     """``draw(generator, *parameters)``, of plain values; once for each example if the seed or a parameter has some."""
     if isinstance(seed, Tensor):
-        return unfollowed(lambda seed, *given: draw(_generator(name, seed), *given), seed, *parameters)
+        return call_unfollowed(lambda seed, *given: draw(_generator(name, seed), *given), seed, *parameters)
     if (program := writer()) is None or not (seed is None or isinstance(seed, np.random.Generator)):
-        return unfollowed(lambda *given: draw(_generator(name, seed), *given), *parameters)
+        return call_unfollowed(lambda *given: draw(_generator(name, seed), *given), *parameters)
 
     def drawn(_: Any, *given: Any) -> Any:  # while it is written down only shape and dtype are asked for
         return draw(_generator(name, seed) if writer() is None else np.random.default_rng(0), *given)
 
-    return unfollowed(drawn, program.every_time(), *parameters)
+    return call_unfollowed(drawn, program.every_time(), *parameters)
 
 
-def _tensor(made: Any) -> Tensor:
+def _tensor(made: Value) -> Tensor:
     return made if isinstance(made, Tensor) else constant(made)
 
 
-def _parameters(name: str, shape: Any, dtype: Any, **given: Any) -> tuple[Any, ...]:
+def _parameters(name: str, shape: object, dtype: Any, **given: Any) -> tuple[Any, ...]:
     """The shape of the result, its dtype, and the parameters, all broadcast to that shape if it is not given."""
-    made = {n: numbers(name, n, x) for n, x in given.items()}
+    made = {n: check_numbers(name, n, x) for n, x in given.items()}
     wanted = None if shape is None else as_shape(name, shape)
     try:
         whole = np.broadcast_shapes(*[x.shape for x in made.values()])
@@ -143,20 +143,20 @@ def _parameters(name: str, shape: Any, dtype: Any, **given: Any) -> tuple[Any, .
     return (wanted, kind, *made.values())
 
 
-def _has_dtype(x: Any) -> bool:
+def _has_dtype(x: Value) -> bool:
     """Whether a parameter has a dtype of its own, which a Python number has not, nor what stands for one."""
     return hasattr(x, "dtype") and not getattr(x, "weak", None)
 
 
 def _stop_parameter(name: str, argument: str, x: Any) -> Any:
     """The values of a parameter in which the draw has no derivative."""
-    x = numbers(name, argument, x)
+    x = check_numbers(name, argument, x)
     if type(x) in TAPED and x.level:
         x.meta.tape.cut(name)
-    return stripped(x)
+    return strip(x)
 
 
-def _scale_and_shift(noise: Any, scale: Any, shift: Any, kind: np.dtype[Any]) -> Tensor:
+def _scale_and_shift(noise: Value, scale: Any, shift: Any, kind: np.dtype[Any]) -> Tensor:
     """``noise * scale + shift`` as a tensor: with the noise held fixed it is differentiable in both."""
     float_kind = kind if kind.kind == "f" else np.dtype(np.float64)
     z: Tensor = _tensor(_narrow(noise, float_kind)) * _narrow(scale, float_kind) + _narrow(shift, float_kind)
@@ -177,7 +177,7 @@ def _check_bounds(name: str, what: str, x: Any, low: float, high: float = math.i
     if bad.any():
         bounds = f"between {low:g} and {high:g}" if high < math.inf else f"{'above' if strict else 'at least'} {low:g}"
         raise ArgumentError(f"{name}: {what} must be {bounds}, got {given[bad].flat[0]:g}.")
-    return stripped(x)
+    return strip(x)
 
 
 # ---- continuous, and differentiable in their parameters
@@ -188,7 +188,7 @@ def _not_bools(name: str, kind: np.dtype[Any]) -> None:
         raise ArgumentError(f"{name}: dtype must be of numbers, got {kind}; bernoulli draws truth values.")
 
 
-def _normal(generator: np.random.Generator, shape: Any, kind: np.dtype[Any]) -> Any:
+def _normal(generator: np.random.Generator, shape: Lengths, kind: np.dtype[Any]) -> Any:
     return np.asarray(generator.standard_normal(shape, np.float32 if kind == np.float32 else np.float64))
 
 
@@ -340,7 +340,7 @@ def uniform_int(
             raise ArgumentError(f"uniform_int: {kind} does not hold all from minval {minval} to maxval {maxval}.")
     wanted = _parameters("uniform_int", shape, None, minval=low, maxval=high)[0]
 
-    def draw(random: np.random.Generator, low: Any, high: Any) -> Any:
+    def draw(random: np.random.Generator, low: Array, high: Array) -> Any:
         low, high = (np.ceil(x).astype(np.int64) for x in (low, high))
         return np.asarray(random.integers(low, high, wanted)).astype(kind)
 
@@ -380,7 +380,7 @@ def categorical(logits: TensorLike, num_samples: int, dtype: DType = "int32", se
     x = _stop_parameter("categorical", "logits", logits)
     _check_classes("categorical", "logits", x)
 
-    def likely(x: Any) -> Any:
+    def likely(x: Array) -> Any:
         x = np.asarray(x, np.float64)
         top = np.max(x, axis=-1, keepdims=True)
         if not np.isfinite(top).all():
@@ -403,18 +403,18 @@ def multinomial(logits: TensorLike, num_samples: int, seed: Seed = None, normali
     return _pick_positions("multinomial", p, lambda p: np.asarray(p, np.float64), num_samples, "int32", seed)
 
 
-def _check_classes(name: str, what: str, x: Any) -> None:
+def _check_classes(name: str, what: str, x: Value) -> None:
     if not x.ndim or not x.shape[-1]:
         raise ShapeError(f"{name}: {what} must have a last axis of at least one class, got shape {x.shape}.")
 
 
-def _pick_positions(name: str, x: Any, likely: Callable[[Any], Any], num_samples: Any, dtype: Any, seed: Any) -> Tensor:
+def _pick_positions(name: str, x: Any, likely: Callable[[Any], Any], num_samples: int, dtype: Any, seed: Any) -> Tensor:
     """Positions along the last axis, as likely as ``likely(x)`` says, which need not add up to 1."""
     (n,) = as_shape(f"{name}: num_samples", [num_samples])
     (*lead, classes), kind = x.shape, as_dtype(dtype, name)
     rows = math.prod(lead)
 
-    def draw(random: np.random.Generator, x: Any) -> Any:
+    def draw(random: np.random.Generator, x: Array) -> Any:
         below = np.cumsum(likely(x).reshape(rows, classes), axis=1)
         if not np.all(below[:, -1] > 0):
             raise ArgumentError(f"{name}: the probabilities of a row must not all be 0.")
@@ -447,9 +447,9 @@ def shuffle(x: TensorLike, axis: int = 0, seed: Seed = None) -> Any:
     >>> float(np.sum(pb.random.shuffle(np.array([1.0, 2.0, 3.0]))))
     6.0
     """
-    x = numbers("shuffle", "x", x)
+    x = check_numbers("shuffle", "x", x)
     at = one_axis(len(x.shape), axis, "shuffle")
-    return picked(x, _draw("shuffle", seed, lambda random: random.permutation(x.shape[at])), at)
+    return pick(x, _draw("shuffle", seed, lambda random: random.permutation(x.shape[at])), at)
 
 
 @method
@@ -465,10 +465,10 @@ def dropout(x: TensorLike, rate: float, noise_shape: ShapeLike | None = None, se
     >>> sorted({*y.tolist()})
     [0.0, 2.0]
     """
-    x = numbers("dropout", "x", x)
+    x = check_numbers("dropout", "x", x)
     if x.dtype.kind != "f":
         raise ArgumentError(f"dropout: x must be of a float dtype, got {x.dtype}.")
-    share: Any = stripped(rate)
+    share: Any = strip(rate)
     rates = all_values(share) if isinstance(share, Tensor) else as_number("dropout", "rate", rate)
     if not np.all((rates >= 0) & (rates < 1)):
         raise ArgumentError(f"dropout: rate must be at least 0 and less than 1, got {rate}.")
@@ -500,7 +500,7 @@ def rand(shape: ShapeLike, rand_function: Callable[[], float], dtype: DType = No
     if not callable(rand_function):
         raise ArgumentError(f"rand: rand_function must be a function without arguments, got {rand_function!r}.")
 
-    def drawn(random: Any) -> Any:
+    def drawn(random: np.random.Generator) -> Any:
         made = [as_number("rand", "rand_function()", rand_function()) for _ in range(math.prod(wanted))]
         return np.array(made, np.float64).reshape(wanted).astype(kind)
 
