@@ -1,4 +1,4 @@
-"""One step of the way back, operand by operand, for those who want to look at each part or change it.
+"""One step of a backward pass, operand by operand, for observers that look at each cotangent or change it.
 
 ``Tape.walk`` does the same without looking.  Here a step may be made strong: a cotangent of zero then gives zero,
 whatever it is multiplied by.
@@ -93,7 +93,7 @@ def is_finite(d: Any) -> bool:
 
 
 def strengthen(op: Any, d: Any, g: Any, shape: Any, params: dict[str, Any], again: Any) -> Any:
-    """``d``, which a rule made of ``g``, with 0 where only zeros of ``g`` went in.  ``again`` runs the rule anew."""
+    """Return ``d``, which a rule made of ``g``, with 0 where only zeros of ``g`` went in.  ``again`` runs it anew."""
     if op is None or is_finite(d):
         return d
     if op.elementwise and np.shape(d) == np.shape(g):

@@ -1,4 +1,4 @@
-"""``strong_zero``: zero times anything is zero, also on the way back."""
+"""``strong_zero``: zero times anything is zero, also in derivatives."""
 
 from __future__ import annotations
 

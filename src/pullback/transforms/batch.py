@@ -1,4 +1,4 @@
-"""``vmap``: write for one example, run for all.
+"""``vmap``: a function of one example becomes a function of many.
 
 Many examples look like one: a ``Batched`` tensor has the shape of a single example, and an op on it is the op on all of
 them, by the way its ``acts`` says.  It is a level like any other, so gradients are taken inside and outside of it.
@@ -127,7 +127,7 @@ class Batched(Wrapped):
             raise self._translate_error(op, error, arrays, on, params) from None
 
     def _translate_error(self, op: Any, error: Exception, arrays: Any, on: Any, params: Any) -> Exception:
-        """The error in words of one example if its shapes are wrong; else it speaks of all of them, and says so."""
+        """Return the error for the shapes of one example if those are wrong, else with a note about ``vmap``."""
         alone = [
             np.broadcast_to(np.zeros((), a.dtype), a.shape[1:]) if b else a for a, b in zip(arrays, on, strict=True)
         ]
@@ -186,7 +186,7 @@ class Batched(Wrapped):
 
 
 def _of_constant(x: Any) -> Any:
-    """The array in a tensor that nobody follows; anything else as it is."""
+    """Return the array in a tensor that no transform follows, anything else as it is."""
     return x.value if type(x) is Tensor and not x.level and x.meta.raw else x
 
 
@@ -213,7 +213,7 @@ class BatchedOp(WrappingOp):
         return Run(zs, back, inner.variables)
 
     def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
-        """The op's own way forward, which need not be the transpose of its way back."""
+        """Run the op's own jvp, which need not be the transpose of its backward rule."""
         xs = [Batched(self.number, bare(v)) if b else v for v, b in zip(primals, self.on, strict=True)]
         ts = [None if t is None else self._tangent(bare(t), b) for t, b in zip(tangents, self.on, strict=True)]
         moved = self.op.jvp([Batched(self.number, bare(y)) for y in z], xs, ts, params)
@@ -227,7 +227,7 @@ class BatchedOp(WrappingOp):
         return Batched(self.number, t if on else np.broadcast_to(t, (self.size, *t.shape)))
 
     def _pull(self, d: Any, on: bool) -> Any:
-        """The cotangent of an input: for each example, or the sum over them where it is the same for all."""
+        """Return the cotangent of an input: one per example, or their sum for an input shared by all."""
         if level_of(d) > self.number:
             raise self.make_lost_error((d,), self.number + 1)
         whole = take_out(d, 0, self.number, self.size)

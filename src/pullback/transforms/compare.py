@@ -133,5 +133,5 @@ def along(g: Any, v: Any) -> float:
 
 
 def list_mismatches(names: Sequence[str], told: Sequence[str]) -> Iterator[str]:
-    """What is said about each input, by name."""
+    """Return the mismatches with the names of the inputs."""
     return (f"'{name}' {text or 'agrees'}" for name, text in zip(names, told, strict=True))

@@ -49,7 +49,7 @@ class Customized:
         return self.outcome(Arguments(args), kwargs)
 
     def outcome(self, arguments: Arguments, kwargs: dict[str, Any]) -> Any:
-        """What one call gives, in the form of what was given."""
+        """Return the result of one call, in the form of its arguments."""
         call = self.call(self, arguments, kwargs)
         zs = call.apply(arguments.flat)
         arguments.release()

@@ -26,7 +26,7 @@ GRAD_FUNC = ("grad_func", "gradFunc", "grad_fn")  # what the gradient function i
 
 
 class Owner(Protocol):
-    """What a call asks of the function it is a call of."""
+    """What a call reads of its function."""
 
     face: str
     rule: Callable[..., Any] | None
@@ -91,7 +91,7 @@ class Call(CustomOp):
         )
 
     def gradient(self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Any, read: list[Variable]) -> Run:
-        """The run, with the way back that ``grad_func`` is."""
+        """Return the run with ``grad_func`` as its backward rule."""
         raise NotImplementedError
 
     # ---- what the gradient function returned
@@ -270,7 +270,7 @@ class NestedCall(Call):
 
 
 def _in_scope(scope: Scope, back: Back) -> Back:
-    """The same way back, of which all that is recorded counts as made by this run."""
+    """Return the backward rule such that what it records counts as made by this run."""
 
     def back_in_scope(dys: list[Any]) -> Sequence[Any]:
         with scope.open():

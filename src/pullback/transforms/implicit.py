@@ -1,4 +1,4 @@
-"""Solutions of equations, differentiated by the equation and not by the way in which they were found.
+"""Implicit differentiation: solutions of equations, differentiated by the equation and not through the solver.
 
 Whatever solved ``F(x, p) = 0`` gives a number ``x`` that knows nothing of ``p``.  A step towards the root,
 ``x - A⁻¹ F(x, p)``, with ``A`` the derivative of ``F`` by ``x`` there, taken as a constant, does not move it, but has
@@ -143,7 +143,7 @@ class Implicit:
     # ---- its derivatives
 
     def _attach_derivative(self, unknowns: Unknowns, arguments: Arguments, values: Sequence[Any], x: Any) -> Any:
-        """The same vector, which moves as the parameters do."""
+        """Return the solution vector with its derivative by the parameters."""
         inverse, step, steps = None, 0, 1
         while step < steps:
             rest = self._rest(unknowns, arguments, values, x)

@@ -1,4 +1,4 @@
-"""``GradientTape``: TensorFlow's way of asking for derivatives, of whatever was computed in a block of code."""
+"""``GradientTape``, as in TensorFlow: derivatives of what was computed in a block of code."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ class GradientTape:
         if self._tape is not None:
             self._forget()
 
-    # ---- the way back
+    # ---- the backward pass
 
     def gradient(
         self,
@@ -363,7 +363,7 @@ class GradientTape:
         return {id(node): node for node in [*leaves, *self._tape.list_steps()]}
 
     def _nodes(self, t: Any) -> list[Tensor]:
-        """The leaves that stand for a variable or a watched tensor."""
+        """Return the leaves of a variable or a watched tensor."""
         if isinstance(t, Variable):
             _, reads = self._follower.leaves.get(id(t), (t, []))
             return [node_of(leaf) for _, leaf in reads]
