@@ -85,7 +85,7 @@ def _where(note: Note) -> str:
     return f"{basename(note.file)}:{note.line}" if note.file else "an unknown place"
 
 
-def _element(a: Any, of: Note, note: Note, index: Index) -> Any:
+def _element(a: object, of: Note, note: Note, index: Index) -> Any:
     """Return the number of an argument that belongs to an element of ``note``; all of them if that is not known."""
     values = get_values(a)
     if values is None:

@@ -38,7 +38,11 @@ def name_nothing(args: tuple[Any, ...]) -> Names:
 
 
 def check_finite(
-    call: Any, again: Any, args: tuple[Any, ...], kwargs: dict[str, Any], naming: Naming = name_nothing
+    call: Callable[..., Any],
+    again: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    naming: Naming = name_nothing,
 ) -> Any:
     """Return the result of ``call``; raise an error if it is not finite, with the report of ``again``."""
     with np.errstate(all="ignore"):
@@ -48,7 +52,9 @@ def check_finite(
         raise NanError(report_origin(again, args, kwargs, naming(args)))
 
 
-def check_new(call: Any, args: tuple[Any, ...], kwargs: dict[str, Any], naming: Naming, lifts: Any) -> Any:
+def check_new(
+    call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], naming: Naming, lifts: Callable[..., Any]
+) -> Any:
     """Return the result of ``call``; raise an error if it has a NaN, or an infinity while its arguments have none."""
     with np.errstate(all="ignore"):
         out = call(*args, **kwargs)
@@ -79,7 +85,7 @@ def report_origin(
     """Return the report of a second run.  ``lifts`` tells which arguments are monitored."""
     monitor, names = Monitor(), names or Names()
 
-    def lift(x: Any, label: str) -> Any:
+    def lift(x: object, label: str) -> Any:
         if not lifts(x):
             return x
         made = monitor.lift(as_leaf(x, "debug_nans"))

@@ -7,7 +7,7 @@ whatever it is multiplied by.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,10 @@ from pullback.core.tensor import all_values
 from pullback.numerics.adjoints import select, spread
 from pullback.transforms.forward import Dual, split_dual
 from pullback.transforms.linearity import is_linear
+
+if TYPE_CHECKING:
+    from pullback.core.op import Op
+    from pullback.typing import Array, Shape, TensorLike, Value
 
 __all__: list[str] = []
 
@@ -50,7 +54,7 @@ def strong_cotangents(r: Any, step: Any) -> list[Any]:
         return list(ds)
     params = _name_params(step.op, r.y)
 
-    def finish(i: int, d: Any, value: Any) -> Any:
+    def finish(i: int, d: Any, value: Array) -> Any:
         def again(g: Any, change: Change) -> Any:
             return step.cotangents(substitute(r, g, r.value, lambda _, v: change(v)))[i]
 
@@ -59,7 +63,7 @@ def strong_cotangents(r: Any, step: Any) -> list[Any]:
     return [None if d is None else finish(i, d, v) for i, (d, v) in enumerate(zip(ds, step.values(r), strict=True))]
 
 
-def _strengthen_custom(back: Any, gs: Any) -> list[Any]:
+def _strengthen_custom(back: Callable[..., Any], gs: list[Any]) -> list[Any]:
     """A gradient that the user gave is linear in the cotangents: it is its own derivative, in their direction.
 
     As a tangent a cotangent of zero stays zero through all that the gradient function does with it.  One that is not
@@ -78,7 +82,7 @@ def _strengthen_custom(back: Any, gs: Any) -> list[Any]:
     return [d if d is None else np.zeros_like(d[0]) if d[1] is None else bare(d[1]) for d in moved]
 
 
-def _name_params(op: Any, params: Any) -> dict[str, Any]:
+def _name_params(op: Op, params: TensorLike | None) -> dict[str, Any]:
     return dict(zip(op.params, params, strict=True)) if type(params) is tuple and len(params) == len(op.params) else {}
 
 
@@ -92,7 +96,7 @@ def is_finite(d: Any) -> bool:
     return v.dtype.kind not in "fc" or (bool(np.isfinite(v).all()) and v.size >= np.size(d))
 
 
-def strengthen(op: Any, d: Any, g: Any, shape: Any, params: dict[str, Any], again: Any) -> Any:
+def strengthen(op: Any, d: Any, g: Value, shape: Shape, params: dict[str, Any], again: Callable[..., Any]) -> Any:
     """Return ``d``, which a rule made of ``g``, with 0 where only zeros of ``g`` went in.  ``again`` runs it anew."""
     if op is None or is_finite(d):
         return d
@@ -105,14 +109,14 @@ def strengthen(op: Any, d: Any, g: Any, shape: Any, params: dict[str, Any], agai
     return select(np.all(g == 0), 0, d)
 
 
-def sum_products(d: Any, g: Any, again: Any) -> Any:
+def sum_products(d: Any, g: Value, again: Callable[..., Any]) -> Any:
     """Sums of products, without those of a zero of ``g`` and something that is not finite."""
     regular = again(g, _change_floats(lambda v: select(np.isfinite(v), v, 0)))
     touched = again(_indicator(g != 0, g), _change_floats(lambda v: _indicator(~np.isfinite(v), v)))
     return select(touched != 0, d, regular)
 
 
-def _indicator(where: Any, x: Any) -> Any:
+def _indicator(where: Value, x: Value) -> Any:
     return select(where, x.dtype.type(1), x.dtype.type(0))
 
 

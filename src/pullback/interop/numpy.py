@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from pullback.interop import (
 )
 from pullback.interop.numpy_arguments import align_operands, is_traced, no_rule_error, run_without_rule, tensors, unwrap
 from pullback.ops import special
+
+if TYPE_CHECKING:
+    from pullback.typing import Value
 
 __all__: list[str] = []
 
@@ -53,7 +56,7 @@ NOTHING = np._NoValue  # how NumPy writes that a parameter is not given
 Names = Mapping[str, inspect.Parameter]
 
 
-def qualified_name(function: Any) -> str:
+def qualified_name(function: Callable[..., Any]) -> str:
     """
     >>> qualified_name(np.linalg.norm)
     'np.linalg.norm'
@@ -90,7 +93,7 @@ def in_place_error(name: str) -> ArgumentError:
 # ---- functions
 
 
-def call_function(func: Any, args: Any, kwargs: Any) -> Any:
+def call_function(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A function that is met for the first time, or that has no rule."""
     if func in IN_PLACE:
         raise in_place_error(qualified_name(func))
@@ -110,7 +113,7 @@ def find_call(func: Any) -> Any:
     return BY_KERNEL[func].function if func in BY_KERNEL else None
 
 
-def adapt_signature(func: Any, call: Any) -> Any:
+def adapt_signature(func: Callable[..., Any], call: Callable[..., Any]) -> Any:
     """``call`` with NumPy's parameters: by position or name, those it does not know left at their defaults."""
     ours = inspect.signature(call).parameters
     try:
@@ -125,7 +128,7 @@ def adapt_signature(func: Any, call: Any) -> Any:
     more = any(p.kind is p.VAR_KEYWORD for p in ours.values())
     lead = count_common_parameters(ours, order, least)
 
-    def stand_in(*args: Any, **kwargs: Any) -> Any:
+    def stand_in(*args: object, **kwargs: object) -> Any:
         if open_ended or least <= len(args) <= lead:
             for k, v in kwargs.items():
                 if (k not in takes and not more) or v is NOTHING:
@@ -155,14 +158,14 @@ def count_common_parameters(ours: Names, order: list[str], inputs: int) -> int:
     return n
 
 
-def is_default(value: Any, parameter: inspect.Parameter | None) -> bool:
+def is_default(value: object, parameter: inspect.Parameter | None) -> bool:
     """Whether a parameter has its default value."""
     if value is None or value is NOTHING:
         return True
     return is_same(value, parameter.default if parameter is not None else None)
 
 
-def is_same(value: Any, default: Any) -> bool:
+def is_same(value: object, default: object) -> bool:
     return value is default or (isinstance(value, str | bool) and value == default)
 
 
@@ -195,7 +198,7 @@ def call_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str,
     return call(*args, **said)
 
 
-def write_results(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def write_results(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A ufunc with ``out=`` tensors: the results are written into them, where ``where=`` says so."""
     outs = kwargs["out"]
     masked = isinstance(function, np.ufunc) and "where" in kwargs
@@ -211,7 +214,7 @@ def write_results(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[
     return given if isinstance(made, tuple) else given[0]
 
 
-def write_result(what: str, out: Any, new: Any) -> Any:
+def write_result(what: str, out: Value, new: Value) -> Any:
     """Write a result into the tensor ``out``, and return that."""
     write(out, lambda _: fit_result(out, new, what), what)
     return out

@@ -18,7 +18,7 @@ def format_shapes(shapes: Sequence[Shape]) -> str:
     return " and ".join(map(str, shapes))
 
 
-def resolve_axes(ndim: int, axis: Any, name: str = "axis") -> tuple[int, ...]:
+def resolve_axes(ndim: int, axis: object, name: str = "axis") -> tuple[int, ...]:
     """The axes meant by ``axis``, as sorted non-negative integers.
 
     >>> resolve_axes(3, None), resolve_axes(3, -1), resolve_axes(3, (2, 0))
@@ -58,7 +58,7 @@ def one_axis(ndim: int, axis: Any, name: str) -> int:
     return resolve_axes(ndim, axis, name)[0]
 
 
-def shift_axes(ndim: int, axis: Any, name: str) -> Any:
+def shift_axes(ndim: int, axis: object, name: str) -> Any:
     """Axes of one example, of rank ``ndim``, as axes of all of them; in the order in which they are given.
 
     >>> shift_axes(3, -1, "roll"), shift_axes(3, [-1, 0], "roll"), shift_axes(2, None, "roll")

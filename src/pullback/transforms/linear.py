@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from pullback.transforms.customop import set_transposing
 from pullback.transforms.grad import apart, as_leaf, detach_aux, kind_of_passed, split_aux
 from pullback.transforms.leaves import Inputs, Outputs, check_alike, finish_derivative, pair_leaves
 from pullback.transforms.session import open_recording, pull_again
+
+if TYPE_CHECKING:
+    from pullback.typing import ArgNames, ArgNums, TensorLike
 
 __all__ = ["linearize", "vjp"]
 
@@ -79,7 +82,7 @@ class Record:
         ]
 
 
-def _make_zero(x: Any) -> Any:
+def _make_zero(x: Tensor) -> Any:
     return np.zeros(x.shape, float_of(x.dtype))[()]
 
 
@@ -116,11 +119,11 @@ def _record(face: str, xs: Sequence[Any], call: Call) -> Linear:
 def vjp(
     f: Callable[..., Any],
     /,
-    *args: Any,
-    argnums: Any = None,
-    argnames: Any = None,
+    *args: TensorLike,
+    argnums: ArgNums = None,
+    argnames: ArgNames = None,
     has_aux: bool = False,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> tuple[Any, ...]:
     """The value of ``f(*args, **kwargs)``, and ``pull``, which takes a cotangent of the value back to the arguments.
 
@@ -156,7 +159,7 @@ def record_pull(xs: Sequence[Any], call: Call) -> tuple[Any, Callable[[Any], tup
     inputs, outputs, record = made.inputs, made.outputs, made.record
     y = made.value
 
-    def pull(dy: Any) -> tuple[Any, ...]:
+    def pull(dy: object) -> tuple[Any, ...]:
         rows = pair_leaves("vjp: pull", "cotangent", "y", outputs.structure, dy)
         gs = [check_alike("vjp: pull", "cotangent", *row) for row in rows]
         taken: list[Any] = [*gs]
@@ -172,11 +175,11 @@ def record_pull(xs: Sequence[Any], call: Call) -> tuple[Any, Callable[[Any], tup
 def linearize(
     f: Callable[..., Any],
     /,
-    *args: Any,
-    argnums: Any = None,
+    *args: object,
+    argnums: int | None = None,
     argnames: Any = None,
     has_aux: bool = False,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> tuple[Any, ...]:
     """The value of ``f(*args, **kwargs)``, and ``push``, which takes tangents of the arguments to that of the value.
 
@@ -206,7 +209,7 @@ def record_push(xs: Sequence[Any], call: Call) -> tuple[Any, Callable[..., Any],
     with open_recording() as tape:
         forward = made.record.transpose(tape)
 
-    def push(*tangents: Any) -> Any:
+    def push(*tangents: object) -> Any:
         ts = inputs.directions(tangents, "tangent")
         moved = zip(forward.back(ts), values, strict=True)
         return outputs.convert_back([finish_derivative(d, z.shape, float_of(z.dtype), ts) for d, z in moved])
