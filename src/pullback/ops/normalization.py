@@ -29,15 +29,8 @@ def _normalize(x: Value, mean: Operand, variance: Value, offset: Any, scale: Any
 
 
 def _batch_norm(
-    name: str,
-    ranks: tuple[int, ...],
-    x: TensorLike,
-    mean: TensorLike,
-    variance: TensorLike,
-    offset: Any,
-    scale: Any,
-    epsilon: float | None,
-) -> Any:
+    name: str, ranks: tuple[int, ...], x: Any, mean: Any, variance: Any, offset: Any, scale: Any, epsilon: Any
+) -> Any:  # fmt: skip
     x = check_numbers(name, "x", x)
     if ranks and x.ndim not in ranks:
         raise ShapeError(f"{name}: x must have rank {ranks[0]}, got shape {x.shape}.")
