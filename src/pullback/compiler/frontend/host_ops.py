@@ -1,4 +1,4 @@
-"""Functions of plain arrays as ops: what is looked at or drawn between pieces of machine code."""
+"""Host ops that are made while tracing: NumPy functions, and checks of positions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class HostFunction:
 
 
 class Positions:
-    """Positions along an axis, counted from the front and found to be within it, as an op."""
+    """An op that checks positions along an axis and returns them as non-negative ones."""
 
     variadic = False
 
@@ -56,7 +56,7 @@ class Positions:
 
 
 class Coordinates:
-    """Places in several axes, one vector each, as one number each; found to be within them.  As an op."""
+    """An op that checks positions in several axes and returns them as flat ones."""
 
     variadic = False
 
@@ -79,9 +79,9 @@ class Coordinates:
 
 @lru_cache
 def make_integer_cast(dtype: Any) -> HostFunction:
-    """A Python integer in the dtype of the arrays it is computed with, which must hold it, as an op.
+    """Return an op that casts a Python integer to a dtype, and raises IntegerRangeError if it does not fit.
 
-    >>> fitting(np.dtype(np.uint8)).perform([np.int64(-3)], {})
+    >>> make_integer_cast(np.dtype(np.uint8)).perform([np.int64(-3)], {})
     Traceback (most recent call last):
     ...
     pullback.errors.IntegerRangeError: a compiled function: Python integer -3 out of bounds for uint8. ...

@@ -73,7 +73,7 @@ def _holds_positions(dtype: Any, op: Any) -> bool:
 def find_positions(shape: Shape, pick: Callable[[Any], Any]) -> tuple[Any, int]:
     """Which elements of an array of this shape are picked, and how many of its last axes are picked whole.
 
-    >>> numbers((3, 4), lambda x: x[np.array([2, 0])])
+    >>> find_positions((3, 4), lambda x: x[np.array([2, 0])])
     (array([2, 0]), 1)
     """
     places = np.indices(shape, sparse=True)

@@ -19,7 +19,7 @@ class Placement(NamedTuple):
 
 
 class Convolution(NamedTuple):
-    """Everything that the text of a convolution depends on."""
+    """Everything that the code of a convolution depends on, but for the target."""
 
     dtype: str
     images: int
@@ -34,7 +34,7 @@ class Convolution(NamedTuple):
 
     @property
     def work(self) -> int:
-        """Multiplications."""
+        """The number of multiplications."""
         taps = prod(self.windows.size) * (1 if self.apart else self.channels)
         return self.images * prod(self.windows.out) * taps * self.depth
 
@@ -94,7 +94,7 @@ class Examples(NamedTuple):
 
 
 class Pooling(NamedTuple):
-    """Everything that the text depends on."""
+    """Everything that the code of a pooling op depends on, but for the target."""
 
     symbol: str  # largest, sums, spread, give, take: as the ops call it
     dtype: str

@@ -1,4 +1,4 @@
-"""A graph made ready for machine code: every node is something that the kernels can do, or runs its NumPy kernel."""
+"""Legalize a graph: every node has machine code, or is a host op that NumPy runs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ FEW = 8  # products that are added one by one
 
 
 def legalize(graph: Graph) -> Graph:
-    """The same graph, of nodes that there is machine code for; all others are opaque."""
+    """Return an equivalent graph of nodes that there is machine code for, and of host ops."""
     new = Graph()
     made: dict[int, Node] = {}
     users, wanted = graph.users(), {id(o) for o in graph.outputs}
@@ -77,7 +77,7 @@ def legalize(graph: Graph) -> Graph:
 
 
 def _merge_addition(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
-    """A product that is added to something of its own shape, and asked for by nobody else: one step."""
+    """Return a product and the addition that alone uses it as one product with an addend."""
     if n.kind is not MAP or n.data[0].kernel is not np.add or args[0].dtype != args[1].dtype:
         return None
     for p, other, source in ((args[1], args[0], n.args[1]), (args[0], args[1], n.args[0])):
@@ -88,7 +88,7 @@ def _merge_addition(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | N
 
 
 def _merge_update(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
-    """``w - c * (a @ b)``, as in a step of training: BLAS does it in one go, into a copy of ``w``."""
+    """Return ``w - c * (a @ b)``, a step of gradient descent, as one product that BLAS adds to a copy of ``w``."""
     if n.kind is not MAP or n.data[0].kernel is not np.subtract or args[0].shape != n.shape or not alone(n.args[1]):
         return None
     w, m = args
@@ -104,7 +104,7 @@ def _merge_update(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | Non
 
 
 def _transpose_product(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
-    """A product that is only asked for transposed: that of the transposed matrices."""
+    """Return a product of which only the transpose is used as the product of the transposed matrices."""
     if n.kind is not VIEW or not _is_plain_product(args[0]) or not alone(n.args[0]) or n.data.offset:
         return None
     *loop, rows, columns = contiguous(args[0].shape)
@@ -116,7 +116,7 @@ def _transpose_product(g: Graph, n: Node, args: list[Node], alone: Any) -> Node 
 
 
 def _split_sum_of_products(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
-    """The sum of a few products, each added to those before it."""
+    """Return the sum of a few products as products that are each added to the one before."""
     if n.kind is not FOLD or not _is_plain_product(args[0]) or not alone(n.args[0]) or n.data.op.kernel is not np.sum:
         return None
     a, b = args[0].args
@@ -134,12 +134,12 @@ RULES = (_transpose_product, _merge_addition, _merge_update, _split_sum_of_produ
 
 
 def _is_plain_product(x: Node) -> bool:
-    """A product of matrices that lie as they can be taken, to which nothing is added."""
+    """Return whether a node is a product without an addend whose operands need no copy."""
     return x.kind is PRODUCT and len(x.args) == 2 and all(a.kind is not VIEW or is_gemm_ready(a) for a in x.args)
 
 
 def _select_matrix(g: Graph, x: Node, place: tuple[int, ...]) -> Node:
-    """One matrix of many."""
+    """Return one matrix of a batch as a view."""
     base, offset, steps = resolve_view(x)
     offset += sum(i * s for i, s in zip(place, steps, strict=False))
     return g.add(VIEW, (base,), x.shape[-2:], x.dtype, View(offset, steps[-2:]), x.line)
@@ -210,7 +210,7 @@ LEGALIZE: dict[Kind, Callable[[Graph, Node, list[Node], bool], Node]] = {
 
 
 class KindOp:
-    """A node of the graph, as an op."""
+    """A node without an op of its own, as an op that NumPy runs."""
 
     variadic = False
 
@@ -238,7 +238,7 @@ def _has_fold_code(op: Any, dtype: str) -> bool:
 
 
 def _arrange_fold(g: Graph, n: Node, x: Node) -> Node:
-    """A fold over any axes as folds over leading or trailing ones."""
+    """Return a reduction over any axes as reductions over leading or trailing ones."""
     if not x.size:
         return g.constant(np.full(n.shape, n.data.op.lower.start, n.dtype))
     axes = [a for a in n.data.axes if x.shape[a] != 1]
@@ -264,14 +264,14 @@ def _arrange_fold(g: Graph, n: Node, x: Node) -> Node:
 
 
 def _add_zero(g: Graph, n: Node, x: Node) -> Node:
-    """A sum of one element each: 0 is added, as -0 would be left of it otherwise."""
+    """Return ``x`` plus 0 for a sum over axes of length 1: the sum of -0 is 0."""
     if n.data.op.kernel is not np.sum or n.dtype.kind != "f":
         return x
     return g.add(MAP, (x, g.constant(0.0, n.dtype)), x.shape, n.dtype, (BY_KERNEL[np.add], {}), n.line)
 
 
 def _view_of(g: Graph, n: Node, base: Node) -> Node:
-    """A view of ``base``, or that itself if nothing is different."""
+    """Return a view of ``base``, or ``base`` itself if the view changes nothing."""
     same = base.shape == n.shape and is_in_order(n.shape, n.data)
     return base if same else g.add(VIEW, (base,), n.shape, n.dtype, n.data, n.line)
 
@@ -283,7 +283,7 @@ def _reshape(g: Graph, x: Node, shape: tuple[int, ...]) -> Node:
 
 
 def _arrange_product(g: Graph, n: Node, args: list[Node]) -> Node:
-    """A product with one column or one row as a sum of products, which joins what is around it."""
+    """Return a product with one row or column as a multiplication and a sum, which fuse with other nodes."""
     a, b = args
     if not n.size or not a.size:
         return g.constant(np.zeros(n.shape, n.dtype))
@@ -299,7 +299,7 @@ def _arrange_product(g: Graph, n: Node, args: list[Node]) -> Node:
 
 
 def _sum_along(g: Graph, n: Node, x: Node, y: Node, axis: int) -> Node:
-    """The product ``n`` as the sum of ``x * y`` along an axis."""
+    """Return the product ``n`` as the sum of ``x * y`` along an axis."""
     shape = together(x.shape, y.shape)
     both = g.add(MAP, (x, y), shape, n.dtype, (BY_KERNEL[np.multiply], {}), n.line)
     kept = shape[:axis] + shape[axis + 1 :]
@@ -308,12 +308,12 @@ def _sum_along(g: Graph, n: Node, x: Node, y: Node, axis: int) -> Node:
 
 
 def _is_transposed(x: Node) -> bool:
-    """Whether a matrix is a transposed view: its columns lie in order, its rows do not."""
+    """Return whether a matrix is a transposed view."""
     return x.kind is VIEW and x.data.strides[-2] == 1 and x.data.strides[-1] >= x.shape[-2] > 1
 
 
 def _transpose(g: Graph, x: Node) -> Node:
-    """The last two axes exchanged."""
+    """Return a node with its last two axes exchanged."""
     base, offset, steps = resolve_view(x)
     shape = (*x.shape[:-2], x.shape[-1], x.shape[-2])
     if base is x and 1 in x.shape[-2:]:  # a row as a column is the same elements in the same order

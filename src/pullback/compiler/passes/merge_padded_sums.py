@@ -1,4 +1,4 @@
-"""Sums of arrays that are zero but for places of their own: one array with all of these in it.
+"""Merge sums of arrays that are zero outside of blocks which do not overlap: one array with all blocks.
 
 The gradient of ``x[0]``, ``x[1]``, … is such a sum, of as many arrays of the size of ``x``.
 """
@@ -17,14 +17,14 @@ __all__ = ["PaddedSum", "find_padded_sums"]
 
 
 class PaddedSum(NamedTuple):
-    """A sum of pieces that do not overlap, and of at most one array that is no such piece."""
+    """A sum of blocks that do not overlap, and of at most one other array."""
 
     pieces: list[tuple[Node, tuple[int, ...]]]  # what lies where
     other: Node | None
 
 
 def find_padded_sums(graph: Graph) -> dict[int, PaddedSum]:
-    """By the number of its last addition, each sum that can be had at once."""
+    """Return the sums that can be merged, by the number of their last addition."""
     users = graph.users()
     asked = {o.number for o in graph.outputs}
     inner: set[int] = set()  # additions that are a part of a longer sum
@@ -56,7 +56,7 @@ def _is_padded(n: Node) -> bool:
 
 
 def _collect_terms(root: Node, users: dict[int, list[Node]], asked: set[int]) -> tuple[list[Node], list[int]]:
-    """What is added up, and the numbers of the additions that nobody else asks for."""
+    """Return the terms of a sum, and the numbers of the additions that are used by it alone."""
     leaves: list[Node] = []
     sums: list[int] = []
     todo = list(reversed(root.args))
@@ -71,7 +71,7 @@ def _collect_terms(root: Node, users: dict[int, list[Node]], asked: set[int]) ->
 
 
 def _are_apart(placed: list[tuple[Node, tuple[int, ...]]]) -> bool:
-    """Whether the pieces follow each other along some axis."""
+    """Return whether no two blocks overlap: they follow each other along some axis."""
     for axis in range(len(placed[0][1])):
         spans = sorted((start[axis], start[axis] + a.shape[axis]) for a, start in placed)
         if all(end <= begin for (_, end), (begin, _) in pairwise(spans)):

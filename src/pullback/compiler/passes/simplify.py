@@ -1,7 +1,7 @@
-"""The same program, said shorter: nothing here changes a result, NaN, infinities and signs of zero included.
+"""Simplify a graph: no pass changes a result, not even a NaN, an infinity or the sign of a zero.
 
-Nodes are made anew, in order, by constructors that know better: constants are computed now, casts to and fro vanish, a
-fold over what was merely repeated becomes a product.  What nobody asks for is left out.
+Nodes are added to a new graph, in order, by a rule for each kind: constants are computed now, casts that undo each
+other vanish, a sum over a broadcast axis becomes a product.  Nodes that no output depends on are left out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SMALL = 1024  # constants up to this many elements are computed while compiling
 
 
 def simplify(graph: Graph) -> Graph:
-    """A shorter graph for the same program."""
+    """Return an equivalent graph with fewer and cheaper nodes."""
     return remove_dead_nodes(_rebuild(graph))
 
 
@@ -67,7 +67,7 @@ def _evaluate(n: Node, values: list[Any]) -> Any:
 
 
 def _simplify_constant(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
-    """An array of one number, over and over, is that number."""
+    """Return a constant whose elements are all equal as a view of one number."""
     flat = n.data.reshape(-1)
     if n.size < 2 or flat[:1].tobytes() * n.size != flat.tobytes():
         return g.constant(n.data)
@@ -75,14 +75,14 @@ def _simplify_constant(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None
 
 
 def _broadcast(g: Graph, x: Node, n: Node) -> Node:
-    """``x``, which is no view, broadcast to the shape of ``n``."""
+    """Return ``x``, which is no view, broadcast to the shape of ``n``."""
     steps = (0 if length == 1 else step for length, step in zip(x.shape, contiguous(x.shape), strict=True))
     strides = (*(0,) * (len(n.shape) - len(x.shape)), *steps)
     return g.add(VIEW, (x,), n.shape, n.dtype, View(0, strides), n.line)
 
 
 def _find_repeated_number(a: Node) -> Node:
-    """The number that a view repeats, if it does that."""
+    """Return the constant that a node repeats, or the node itself if it repeats none."""
     repeats = a.kind is VIEW and a.args[0].kind is CONSTANT and a.args[0].size == 1
     return a.args[0] if repeats else a
 
@@ -126,7 +126,7 @@ def _is_number(n: Node, value: float) -> bool:
 
 
 def _is_padded(n: Node) -> bool:
-    """One piece in zeros, as the derivative of what was taken from an array."""
+    """Return whether a node is one piece in zeros, as the gradient of a slice is."""
     return n.kind is PIECES and len(n.args) == 1 and n.data.fill == 0 and not np.signbit(n.data.fill)
 
 
@@ -149,7 +149,7 @@ def _simplify_view(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
 
 
 def _simplify_fold(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
-    """The sum over an axis along which all are the same is one of them, times how many there are."""
+    """Return a sum over a broadcast axis as a product with the length of the axis."""
     (x,) = args
     if x.kind is PRODUCT:
         return _merge_sum_of_products(g, n, x)
@@ -177,7 +177,7 @@ def _apply(g: Graph, n: Node, kernel: Any, x: Node, y: Node) -> Node:
 
 
 def _merge_sum_of_products(g: Graph, n: Node, x: Node) -> Node | None:
-    """The sum over all leading axes of products is one product, with these axes in the one that is summed anyway."""
+    """Return the sum of a batch of matrix products as one product: the batch axes join the contracted one."""
     loop = len(x.shape) - 2
     if n.data.op.kernel is not np.sum or n.data.axes != tuple(range(loop)) or not loop or n.dtype != x.dtype:
         return None
@@ -194,12 +194,12 @@ def _merge_sum_of_products(g: Graph, n: Node, x: Node) -> Node | None:
 
 
 def _is_one_axis(lengths: tuple[int, ...], steps: tuple[int, ...]) -> bool:
-    """Whether several axes go on as one."""
+    """Return whether axes with these lengths and strides can be one axis."""
     return all(steps[i] == steps[i + 1] * lengths[i + 1] for i in range(len(lengths) - 1))
 
 
 def _simplify_pieces(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
-    """What lies on everything else is all there is."""
+    """Return the last piece if it covers the whole result."""
     return args[-1] if args and args[-1].shape == n.shape and args[-1].dtype == n.dtype else None
 
 
@@ -217,7 +217,7 @@ RULES: dict[Kind, Any] = {
 
 
 def remove_dead_nodes(graph: Graph) -> Graph:
-    """The graph without the nodes that no output needs."""
+    """Remove the nodes that no output depends on, and number the others again."""
     wanted = {id(o) for o in graph.outputs} | {id(i) for i in graph.inputs}
     for n in reversed(graph.nodes):
         if id(n) in wanted:

@@ -1,4 +1,4 @@
-"""Ops on windows as nodes that there is machine code for."""
+"""Lower convolutions and pooling to nodes that there is machine code for."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LARGE = 256 * 1024  # bytes of a filter that is laid out by panels
 
 
 def lower_windows(g: Graph, n: Node, args: list[Node]) -> Node | None:
-    """The same by machine code; None if its kernel must do it."""
+    """Return a node with machine code for an op on windows; None if NumPy must run it."""
     op, params = n.data
     windows: Windows = params["windows"]
     rank = len(n.shape) - len(windows.size) - 2
@@ -64,7 +64,7 @@ def _lower_convolution(apart: bool) -> Any:
 
 
 def _by_panels(g: Graph, n: Node, x: Node, filter: Node, how: Convolution) -> Node:
-    """A large filter is laid out a few columns at a time: its rows are too far from each other."""
+    """Return a convolution whose filter, if it is large, is stored in panels of a few columns."""
     wide = PANEL // n.dtype.itemsize
     if filter.nbytes < LARGE or len(filter.shape) != len(how.space) + 2 or how.depth % wide or how.apart:
         return _add_windows(g, n, [x, filter], how)
@@ -87,7 +87,7 @@ def _lower_filter_gradient(apart: bool) -> Any:
 
 
 def _lower_input_gradient(apart: bool) -> Any:
-    """Every pixel of the image gathers from the results of all windows that it is in.
+    """Return the rule for the gradient of the image: a pixel gathers from all windows that it is in.
 
     With strides these are others for one pixel than for its neighbour: there are as many convolutions as strides, each
     with some of the filter, for pixels that are so far from each other.
@@ -109,7 +109,7 @@ def _lower_input_gradient(apart: bool) -> Any:
 
 
 def _flip_filter(g: Graph, filter: Node, taps: list[slice], apart: bool) -> Node:
-    """Some of a filter, turned around, and for its results to be read."""
+    """Return some taps of a filter as a view, flipped, with its last two axes exchanged."""
     whole, base = lay_out(filter)
     begin = find_start(whole, filter if base is not filter else None)
     back = [slice(None, None, -1)] * len(taps)

@@ -1,8 +1,8 @@
-"""The question to which a compiled program is the answer: everything it depends on, in text that another process finds.
+"""The cache key of a traced graph: a digest of everything that its machine code depends on.
 
-What a function was written down as, before anything was done to it, decides what becomes of it; so do the compiler
-itself, which is told by its files, the processor, and NumPy, which computes constants.  What cannot be put in words
-makes no question, and the program is compiled as if nothing were kept.
+It covers the graph as it was traced, the compiler (by its files), the CPU and the target, and NumPy, which computes
+constants.  A graph with data that has no text of its own, such as a function of the user's, has no key: its program is
+not kept.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SHORT = 64  # bytes that are said as they are
 
 
 class NoCanonicalText(Exception):  # noqa: N818
-    """There is something whose meaning ends with this process."""
+    """A value has no text that means the same in another process."""
 
 
 def make_cache_key(cache: Any, graph: Graph, target: Target, options: Options) -> bytes | None:
@@ -76,9 +76,9 @@ def _describe_host_op(data: tuple[Any, dict[str, Any]]) -> str:
 
 
 def canonical_text(x: Any) -> str:
-    """A value in words that are the same only for what does the same.
+    """Return a text for a value that is the same only for values that are used in the same way.
 
-    >>> said((1, True, -0.0, np.float32(2.0)))
+    >>> canonical_text((1, True, -0.0, np.float32(2.0)))
     "tuple(1,True,-0.0,'<f4'()00000040,)"
     """
     kind: Any = type(x)
@@ -105,7 +105,7 @@ def canonical_text(x: Any) -> str:
 
 
 def _dtype(dtype: Any) -> str:
-    """The name of a dtype, where it says all there is to it."""
+    """Return the name of a dtype that the name determines."""
     name: str = dtype.str
     if dtype.kind not in "biufcSU":
         raise NoCanonicalText(dtype)

@@ -30,7 +30,7 @@ LEFT_OVER = 3600.0  # seconds after which a file that was never finished is no l
 
 
 def get_directory() -> str:
-    """Where object code is kept: ``PULLBACK_CACHE_DIR``, or a place of our own among the user's caches."""
+    """Return the cache directory: ``PULLBACK_CACHE_DIR``, or one among the user's caches."""
     given = os.environ.get("PULLBACK_CACHE_DIR")
     if given:
         return given
@@ -45,7 +45,7 @@ def get_directory() -> str:
 
 
 def get_limit() -> int:
-    """How many bytes may be kept: ``PULLBACK_CACHE_SIZE`` megabytes."""
+    """Return how many bytes may be kept: ``PULLBACK_CACHE_SIZE`` megabytes."""
     with suppress(ValueError, OverflowError):
         return int(float(os.environ.get("PULLBACK_CACHE_SIZE", "")) * (1 << 20))
     return LIMIT
@@ -59,14 +59,14 @@ def compute_digest(*parts: bytes) -> bytes:
 
 
 class Cache:
-    """Answers by key, in one directory."""
+    """Files by key, in one directory."""
 
     def __init__(self, path: str, most: int) -> None:
         self.path, self.most = path, most
         self.written = most  # so that the first time something is kept, it is seen what there is
 
     def key(self, *parts: str) -> bytes:
-        """The key of a question: of everything that the answer depends on."""
+        """Return the key for texts that say all that the entry depends on."""
         return compute_digest(FORMAT, *(p.encode() for p in parts))
 
     def _file(self, key: bytes) -> str:
@@ -77,7 +77,7 @@ class Cache:
         return found.st_uid == owner and (os.name == "nt" or not found.st_mode & OTHERS)
 
     def get(self, key: bytes) -> bytes | None:
-        """What was kept for ``key``, if it is there and whole."""
+        """Return what was kept under a key; None if it is missing or damaged."""
         path = self._file(key)
         try:
             here = os.lstat(self.path)
@@ -102,7 +102,7 @@ class Cache:
         return body
 
     def put(self, key: bytes, body: bytes) -> None:
-        """Keep ``body``: whoever reads meanwhile finds all of it or nothing."""
+        """Keep ``body`` under a key; who reads meanwhile finds all of it or nothing."""
         path = self._file(key)
         own = f"{path}.{os.getpid()}.{id(body)}"
         try:
@@ -126,7 +126,7 @@ class Cache:
             return
 
     def entries(self) -> list[tuple[float, int, str]]:
-        """Every file: when it was last used, its size, its path; those left behind by who was stopped among them."""
+        """Return time of last use, size and path of every file, unfinished ones too."""
         found = []
         with suppress(OSError), os.scandir(self.path) as files:
             for file in files:
@@ -137,7 +137,7 @@ class Cache:
         return sorted(found)
 
     def shrink(self, most: int) -> None:
-        """Remove those not used for the longest time, until no more than ``most`` bytes are left."""
+        """Remove the least recently used files until no more than ``most`` bytes are left."""
         found = self.entries()
         now = max((when for when, _, _ in found), default=0.0)
         total = sum(size for _, size, _ in found)
@@ -150,7 +150,7 @@ class Cache:
 
 
 class NoCache:
-    """No cache."""
+    """A cache that keeps nothing."""
 
     def key(self, *parts: str) -> bytes:
         return b""
@@ -167,7 +167,7 @@ _caches: dict[tuple[str, int], Cache] = {}
 
 
 def default_cache() -> Any:
-    """The cache that the environment asks for; one that keeps nothing if it asks for none."""
+    """Return the cache that the environment sets; one that keeps nothing if it is switched off."""
     if os.environ.get("PULLBACK_CACHE", "1").lower() in ("0", "off", "no", "false"):
         return NO_CACHE
     asked = get_directory(), get_limit()
@@ -177,7 +177,7 @@ def default_cache() -> Any:
 
 
 def describe_cache() -> str:
-    """Where object code is kept, and how much of it there is."""
+    """Return a line on where the cache is and how large."""
     cache = default_cache()
     if cache is NO_CACHE:
         return "not kept on disk"

@@ -1,7 +1,7 @@
-"""A program that is loaded, and how it is called.
+"""Executables: linked programs, and how they are called.
 
-Most programs are one piece of machine code and are called through one entry.  Where ops run their NumPy kernels there
-are pieces before and after them, each with an entry of its own; what is passed between them are arrays.
+Most programs are one segment of machine code and are called through one native entry.  Where there are host ops, there
+are segments before and after them, each with an entry of its own; arrays are passed between them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HOLE = object()
 
 
 class SegmentCall(NamedTuple):
-    """One piece of a program that is in several: slots in, slots out, slots that nobody asks for any more."""
+    """The call of one segment of a program: slots that it reads, makes, and uses last."""
 
     call: Callable[..., Any]
     given: tuple[int, ...]
@@ -45,20 +45,22 @@ class Executable:
             i: fit_array(x, self.slots[i].shape, self.slots[i].dtype.newbyteorder("=")) for i, x in arrays.items()
         }
         self.direct = is_layout_known() and not guarded
-        self.run = self._runner()
+        self.run = self._choose_runner()
 
     def __call__(self, values: Sequence[Any]) -> Any:
         return self.run(*values)
 
-    def _runner(self) -> Callable[..., Any]:
+    def _choose_runner(self) -> Callable[..., Any]:
         if not self.direct:
-            return self._by_hand
+            return self._run_with_ctypes
         if any(p.host_op for p in self.manifest.pieces):
             pieces = SegmentedProgram(self)
-            return pieces if pieces.complete else self._by_hand
-        leaves = Leaves(HOLE, [HOLE] * len(self.inputs), self._kinds(self.inputs), (HOLE,) * len(self.outputs))
-        found = self.entry(leaves, ArgumentFitter(self._kinds(self.inputs), self.entry(leaves, refuse)))
-        return found or self._by_hand
+            return pieces if pieces.complete else self._run_with_ctypes
+        leaves = Leaves(
+            HOLE, [HOLE] * len(self.inputs), self._list_signatures(self.inputs), (HOLE,) * len(self.outputs)
+        )
+        found = self.entry(leaves, ArgumentFitter(self._list_signatures(self.inputs), self.entry(leaves, refuse)))
+        return found or self._run_with_ctypes
 
     def entry(
         self,
@@ -67,7 +69,7 @@ class Executable:
         floats: Sequence[bool] | None = None,
         switch: int | None = None,
     ) -> Callable[..., Any] | None:
-        """A way into the program for these trees of arguments and results; None if there can be none.
+        """Return a native function for these trees of arguments and results; None if there can be none.
 
         ``floats`` and ``switch`` are told for one that users come in by: which results are floats of Python's, and the
         word that tells whether the environment is the program's.
@@ -81,29 +83,31 @@ class Executable:
             n, python = self.slots[place], floats is not None and floats[i]
             results.append(Result(*((-1, place) if place in taken else (place, -1)), n.shape, n.dtype, python))
             taken.add(place)
-        return self.segment(run, leaves, self.inputs, results, otherwise, arena=self.manifest.arena, switch=switch)
+        return self.make_segment_entry(
+            run, leaves, self.inputs, results, otherwise, arena=self.manifest.arena, switch=switch
+        )
 
-    def hand(
+    def make_forwarder(
         self, leaves: Leaves, otherwise: Callable[..., Any], given: Callable[..., Any], switch: int
     ) -> Callable[..., Any] | None:
-        """A function that looks at its arguments as an entry does, and gives their leaves to another function."""
+        """Return a native function that checks its arguments and passes their leaves to another function."""
         if not self.direct:
             return None
         return make_entry(0, [], [0] * len(leaves.inputs), [], leaves, otherwise, hand=given, switch=switch)
 
-    def segment(
+    def make_segment_entry(
         self, run: int, leaves: Leaves, inputs: Sequence[int], results: Sequence[Result], otherwise: Any, **how: Any
     ) -> Callable[..., Any] | None:
-        """An entry for one piece; there is one slot more than the program knows of."""
+        """Return a native function for one segment; the slot after the last is that of the arena."""
         slots = [self.constants[i].ctypes.data if i in self.constants else 0 for i in range(len(self.slots) + 1)]
         held = self.library, self.constants
         return make_entry(run, slots, inputs, results, leaves, otherwise, held=held, release=self.manifest.long, **how)
 
-    def _kinds(self, places: Sequence[int]) -> list[tuple[tuple[int, ...], Any, Any]]:
+    def _list_signatures(self, places: Sequence[int]) -> list[tuple[tuple[int, ...], Any, Any]]:
         return [(self.slots[i].shape, self.slots[i].dtype, None) for i in places]
 
-    def _by_hand(self, *values: Any) -> list[Any]:
-        """Without an entry: every piece is called through ctypes."""
+    def _run_with_ctypes(self, *values: Any) -> list[Any]:
+        """Run the program without an entry: every segment is called through ctypes."""
         guards = Guards()
         arrays: list[Any] = [None] * len(self.slots)
         for place, v in zip(self.inputs, values, strict=True):
@@ -135,12 +139,12 @@ def refuse(*values: Any) -> Any:
 
 
 def fit_array(v: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """An array as a program takes it: of this dtype in the machine's order of bytes, aligned, its elements in order."""
+    """Return an array as programs take it: of this dtype in native byte order, aligned, in C order."""
     return np.require(np.asarray(v, dtype), None, ["C", "A"]).reshape(shape)
 
 
 class ArgumentFitter:
-    """Arguments that are not quite as a program takes them, made so."""
+    """Calls a program with arguments that are converted to what it takes."""
 
     def __init__(self, kinds: Sequence[tuple[tuple[int, ...], Any, Any]], call: Any) -> None:
         self.kinds, self.call = kinds, call
@@ -172,7 +176,7 @@ class HostCall:
 
 
 class SegmentedProgram:
-    """A program in several pieces."""
+    """Runs a program of several segments, with host ops between them."""
 
     def __init__(self, native: Executable) -> None:
         self.start = [native.constants.get(i) for i in range(len(native.slots))]
@@ -204,13 +208,15 @@ class SegmentedProgram:
 
     def _entry(self, native: Executable, name: str, given: tuple[int, ...], places: tuple[int, ...]) -> Any:
         arena = len(native.slots)
-        kinds = [*native._kinds(given), ((self.size,), np.dtype(np.uint8), None)]
+        kinds = [*native._list_signatures(given), ((self.size,), np.dtype(np.uint8), None)]
         leaves = Leaves(HOLE, [HOLE] * len(kinds), kinds, (HOLE,) * len(places))
         results = [Result(i, -1, native.slots[i].shape, native.slots[i].dtype) for i in places]
 
         def make(otherwise: Callable[..., Any]) -> Any:
             inputs = [*given, arena]
-            return native.segment(native.addresses[name], leaves, inputs, results, otherwise, arena_from=arena)
+            return native.make_segment_entry(
+                native.addresses[name], leaves, inputs, results, otherwise, arena_from=arena
+            )
 
         found = make(ArgumentFitter(kinds, make(refuse)))
         self.complete &= found is not None

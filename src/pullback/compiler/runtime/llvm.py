@@ -1,4 +1,4 @@
-"""The one door to llvmlite: text becomes object code, and object code becomes functions that can be called.
+"""LLVM by llvmlite, which only this module imports: text becomes object code, object code becomes functions.
 
 Also here: where NumPy keeps its BLAS, whose matrix product compiled programs call.
 """
@@ -33,7 +33,7 @@ NOT_LOADED = OSError, ValueError, KeyError  # no memory that can be run, an unkn
 
 @lru_cache(1)
 def llvm_available() -> bool:
-    """Whether machine code can be made here."""
+    """Return whether llvmlite is installed and pointers have 64 bits."""
     try:
         import llvmlite  # noqa: F401
     except ImportError:
@@ -43,7 +43,7 @@ def llvm_available() -> bool:
 
 @lru_cache(8)
 def describe_translator(target: Target) -> str:
-    """Everything that machine code depends on besides its text: LLVM, the CPU and what is used of it."""
+    """Return all that machine code depends on besides its text: LLVM, the CPU, the target."""
     import llvmlite
 
     if target.triple:
@@ -101,7 +101,7 @@ class Translator:
         return code, {name: seconds * 1e3 for name, seconds in spent.items()}
 
     def linked(self, code: bytes, names: list[str], imports: dict[str, int]) -> Any:
-        """What LLVM's own linker makes of object code."""
+        """Return object code linked by LLVM's own linker."""
         self.count += 1
         builder = self.llvm.JITLibraryBuilder().add_object_img(code)
         for name in names:
@@ -112,11 +112,11 @@ class Translator:
 
 
 class InvalidCodeError(CompileError):
-    """What was given to LLVM is not a module: a mistake of the compiler's."""
+    """LLVM refused the text of a module, which is a bug of the compiler."""
 
 
 class TranslatorError(CompileError):
-    """There is llvmlite, but what a program needs is not here."""
+    """There is llvmlite, but it or a library that a program needs cannot be used."""
 
 
 @lru_cache(8)
@@ -134,7 +134,7 @@ def _linker() -> Any:
 
 
 def compile_object(text: str, effort: int = 3, target: Target | None = None) -> tuple[bytes, dict[str, float]]:
-    """The object code of a module, and how many milliseconds each part of making it took."""
+    """Return the object code of a module, and the milliseconds of each part of compiling it."""
     with _lock:
         begin = perf_counter()
         here = get_translator(target or get_target())
@@ -166,7 +166,7 @@ class Library:
 
 @lru_cache(256)
 def _find_symbol(name: str) -> int:
-    """The address of a function of the C library."""
+    """Return the address of a function of the C library."""
     for library in (None, "libm.so.6"):
         try:
             function: Any = getattr(ctypes.CDLL(library), name)
@@ -177,14 +177,14 @@ def _find_symbol(name: str) -> int:
 
 
 def make_code_key(text: str, cache: Any, effort: int = 3, target: Target | None = None) -> bytes:
-    """The key under which the functions of a module are kept."""
+    """Return the cache key of the object code of a module."""
     version = getattr(sys.modules["pullback"], "__version__", "")
     key: bytes = cache.key(text, describe_translator(target or get_target()), version, str(effort))
     return key
 
 
 def load_library(key: bytes, names: list[str], imports: dict[str, int], cache: Any) -> Library | None:
-    """The functions that are kept under a key."""
+    """Return the functions that are kept under a key; None if there are none."""
     data: bytes | None = cache.get(key)
     if data is not None:
         with suppress(*NOT_LOADED):
@@ -200,7 +200,7 @@ def get_library(
     effort: int = 3,
     target: Target | None = None,
 ) -> tuple[Library, dict[str, float]]:
-    """The functions of a module: out of the cache if it is there, else made, and kept."""
+    """Return the functions of a module, from the cache, or compiled and kept there."""
     key = make_code_key(text, cache, effort, target)
     begin = perf_counter()
     found = load_library(key, names, imports, cache)
@@ -224,7 +224,7 @@ def get_library(
 
 @lru_cache(1)
 def find_blas() -> dict[str, int]:
-    """The addresses of the matrix products in NumPy's own BLAS; empty if it has none that can be found."""
+    """Return the addresses of the matrix products in NumPy's own BLAS; empty if they cannot be found."""
     package = os.path.dirname(np.__file__)
     for folder in (os.path.join(os.path.dirname(package), "numpy.libs"), os.path.join(package, ".dylibs")):
         for file in os.listdir(folder) if os.path.isdir(folder) else []:

@@ -1,7 +1,7 @@
-"""What a program needs to run, as plain data: all that is left of a graph once there is machine code for it.
+"""The manifest of a program: what is needed to run its machine code, as plain data.
 
-It is kept on disk beside the code, as text, so that another process that traces the same graph need not go through
-the compiler to find out what the compiler knew.
+It is kept on disk as text, beside the object code, so that another process that traces the same graph need not run
+the compiler.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class HostOp(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Steps as one function of machine code, or an op between them."""
+    """A segment of machine code, or a host op between segments."""
 
     name: str
     slots: list[int]
@@ -64,7 +64,7 @@ class Constant(NamedTuple):
 
 @dataclass(frozen=True)
 class Manifest:
-    """Everything but the machine code."""
+    """What is needed to run the machine code of a program."""
 
     code: str = ""  # the key under which that is kept
     imports: tuple[str, ...] = ()

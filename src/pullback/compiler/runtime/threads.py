@@ -241,13 +241,13 @@ def _text(machine: str) -> str:
 
 
 def is_supported() -> bool:
-    """Whether there can be threads."""
+    """Return whether compiled programs can use threads here."""
     return sys.platform == "linux" and get_machine() in FUTEX
 
 
 @lru_cache(1)
 def get_pool() -> dict[str, int]:
-    """The addresses of the functions that do the parts of a kernel, and that wake those who are to take part."""
+    """Return the addresses of the functions that run the parts of a kernel, and that wake threads."""
     made, _ = get_library(_text(get_machine()), ["parallel", "rouse"], {"pool": _BASE}, default_cache())
     # Threads may be in this code, and look at the state, when everything else is gone: both must be there for ever.
     made.keep()
@@ -268,7 +268,7 @@ def _forget() -> None:
 
 
 def count_usable_cpus() -> int:
-    """How many processors this process may use."""
+    """Return how many CPUs this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return max(1, min(len(os.sched_getaffinity(0)), MOST))
     return max(1, min(os.cpu_count() or 1, MOST))
@@ -305,7 +305,7 @@ def set_num_threads(n: Any) -> None:
 
 
 def check_thread_count(what: str, n: Any) -> int:
-    """A number of threads that somebody asks for."""
+    """Return a number of threads, or raise ArgumentError if it is none."""
     if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MOST:
         raise ArgumentError(f"{what} must be a whole number from 1 to {MOST}, got {n!r}.")
     return n

@@ -1,4 +1,4 @@
-"""Where the values between the steps of a program lie: by lifetime, in one block of memory and in results to come.
+"""Place values in memory by lifetime: in the arena, and in results that are not written yet.
 
 A result is memory that the caller gets in the end; until it is written, values that are gone by then may lie in it.  A
 value may also take the very place of one that is read for the last time where it is made, element by element.
@@ -21,7 +21,7 @@ HOSTS = 32  # results that are tried
 
 
 class Value(NamedTuple):
-    """Memory that is asked for: from the step that writes it to the last one that reads it."""
+    """Memory that is needed from the step that writes it to the last one that reads it."""
 
     key: Hashable
     size: int
@@ -30,7 +30,7 @@ class Value(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A place in the arena, or in the array of a slot: at its beginning, or from where a line of the cache is."""
+    """An offset in the arena or in the array of a slot, there from the first cache line on if ``lined``."""
 
     slot: int
     offset: int
@@ -38,7 +38,7 @@ class Place(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """The rooms of all values, and how long the arena is."""
+    """The places of all values, and the size of the arena."""
 
     rooms: dict[Hashable, Place]
     arena: int
@@ -46,14 +46,14 @@ class Layout(NamedTuple):
 
 
 class Region:
-    """Memory in which rooms are given away, each for some time."""
+    """Memory in which places are taken, each from one step to another."""
 
     def __init__(self, size: float, until: float) -> None:
         self.size, self.until = size, until
         self.taken: list[tuple[int, int, int, int]] = []  # offset, end, first and last step
 
     def offset(self, v: Value) -> int | None:
-        """The first gap that is wide enough while a value is needed."""
+        """Return the offset of the first gap that is large enough for a value during its lifetime."""
         at = 0
         for offset, end, first, last in self.taken:
             if first <= v.last and v.first <= last:
@@ -67,7 +67,7 @@ class Region:
         self.taken.sort()
 
     def forget(self, step: int) -> None:
-        """What is gone before a step is in nobody's way after it."""
+        """Forget what is not needed from a step on."""
         self.taken = [t for t in self.taken if t[3] >= step]
 
 
@@ -78,7 +78,7 @@ def round_up(n: int) -> int:
 def merge_overwritten(
     values: Iterable[Value], over: dict[Hashable, Hashable], results: dict[Hashable, Value]
 ) -> tuple[list[Value], dict[Hashable, Hashable]]:
-    """Values that take each other's places as one, named by the first; and whose place every value has."""
+    """Return values that are written over each other as one, and for each value the one whose place it has."""
     whose: dict[Hashable, Hashable] = {}
     found: dict[Hashable, Value] = {}
     for v in sorted((*values, *results.values()), key=lambda v: v.first):
@@ -92,7 +92,7 @@ def merge_overwritten(
 def place_values(
     values: list[Value], over: dict[Hashable, Hashable], results: dict[Hashable, tuple[int, Value]]
 ) -> Layout:
-    """Rooms for values, of which some lie over others (``over``), some in results: by key, their slots and sizes."""
+    """Return places for values, some of which are written over others (``over``) or are results."""
     groups, whose = merge_overwritten(values, over, {k: v for k, (_, v) in results.items()})
     by_root = {g.key: g for g in groups}
     homes = {whose[k]: (slot, v) for k, (slot, v) in results.items()}
@@ -130,7 +130,7 @@ def place_values(
 def place_apart(
     values: list[Value], over: dict[Hashable, Hashable], results: dict[Hashable, tuple[int, Value]]
 ) -> Layout:
-    """The same with a room of its own for every value, at the end of pages of its own, and a page between them."""
+    """Return places at the end of separate pages, with a page between them, for tests with guard pages."""
     groups, whose = merge_overwritten(values, over, {k: v for k, (_, v) in results.items()})
     homes = {whose[k]: slot for k, (slot, _) in results.items()}
     found, blocks, at = {}, [], 0
@@ -146,7 +146,7 @@ def place_apart(
 
 
 def verify(layout: Layout, values: Iterable[Value], over: dict[Hashable, Hashable]) -> None:
-    """Refuse a layout in which a value is written while another one is needed that lies there."""
+    """Raise CompileError if a value is written over another one that is still needed."""
     open_: list[tuple[Place, Value]] = []
     for room, v in sorted(((layout.rooms[v.key], v) for v in values if v.size), key=lambda pair: pair[0]):
         open_ = [(r, o) for r, o in open_ if r.slot == room.slot and (r.offset + o.size > room.offset or not r.lined)]

@@ -1,4 +1,4 @@
-"""Which nodes are computed together: a kernel is one pass over an array, or a few over each of its rows.
+"""Fuse nodes into kernels: a kernel is one pass over an array, or a few over each of its rows.
 
 A kernel has axes, those of its largest values without the ones of length 1.  A value in it is computed at every place
 of these axes (``FULL``), or once for each row (``ROW``): the leading axes, up to ``split``.  A fold over the trailing
@@ -73,7 +73,7 @@ class Kernel:
         return contiguous(self.axes[:split]) + (0,) * (len(self.axes) - split)
 
     def makes(self, use: Use) -> bool:
-        """Whether a value is made here, in time, at the place where it is used."""
+        """Return whether a value is computed in this kernel at the place where it is used."""
         level = self.levels.get(use.node.number)
         return level in (FULL, ROW) and use.offset == 0 and use.steps == self.natural(use.node)
 
@@ -90,7 +90,7 @@ class Fused(NamedTuple):
 
 
 def use_node(node: Node, shape: tuple[int, ...]) -> Use:
-    """A node as it is broadcast to ``shape``, whose axes of length 1 are left out."""
+    """Return the use of a node that is broadcast to ``shape``, whose axes of length 1 are left out."""
     base, offset, strides = resolve_view(node)
     return Use(base, offset, _steps(node.shape, strides, shape))
 
@@ -103,7 +103,7 @@ def _steps(own: tuple[int, ...], strides: tuple[int, ...], shape: tuple[int, ...
 
 
 def use_argument(use: Use, arg: Node) -> Use:
-    """The use of an argument of ``use.node`` at the same places: axis by axis, through the axes of the node."""
+    """Return the use of an argument of ``use.node`` at the places of ``use``."""
     node = use.node
     lengths = squeeze(node.shape)
     units = contiguous(lengths)
@@ -113,7 +113,7 @@ def use_argument(use: Use, arg: Node) -> Use:
 
 
 def locate_pieces(n: Node) -> list[Use]:
-    """The arguments of ``pieces`` along the axes of the result, beginning where they would begin outside of them."""
+    """Return the uses of the arguments of ``pieces`` along the axes of the result, from its first element on."""
     uses = []
     for a, start in zip(n.args, n.data.starts, strict=True):
         base, offset, steps = resolve_view(a)
@@ -123,7 +123,7 @@ def locate_pieces(n: Node) -> list[Use]:
 
 
 def locate_rows(n: Node) -> list[Use]:
-    """The arguments of ``take`` along the axes of the result: the positions, and the rows without where they begin."""
+    """Return the uses of the arguments of ``take``: the positions, and the rows from the start of each on."""
     x, at = n.args
     before = squeeze(at.shape)
     after = squeeze(x.shape[1:])
@@ -135,7 +135,7 @@ READS: dict[Kind, Callable[[Node], list[Use]]] = {PIECES: locate_pieces, TAKE: l
 
 
 class Fusion:
-    """Kernels being put together, node by node."""
+    """Builds kernels, node by node."""
 
     def __init__(self, graph: Graph, again: frozenset[int] = frozenset()) -> None:
         self.graph, self.again, self.users = graph, again, graph.users()
@@ -154,7 +154,7 @@ class Fusion:
                 self.depth[n.number] = depth
 
     def _is_virtual(self, n: Node) -> bool:
-        """Cheap enough to be computed wherever it is used, and used only element by element."""
+        """Return whether a node is cheap enough to be computed at each use, and is used elementwise only."""
         if not n.kind.is_elementwise or n.number in self.wanted:
             return False
         if any(u.kind.reads_memory for u in self.users[n.number]):
@@ -165,7 +165,7 @@ class Fusion:
         return kernel in CHEAP or (kernel in WITH_NUMBER and any(is_number(a) for a in n.args))
 
     def uses(self, use: Use) -> Iterator[Use]:
-        """What is computed or stored elsewhere, of what a use needs: virtual nodes are looked through."""
+        """Yield the uses that a use needs of nodes that are not computed at each use."""
         node = use.node
         if is_number(node):
             return
@@ -176,7 +176,7 @@ class Fusion:
             yield use
 
     def needs(self, n: Node) -> list[Use]:
-        """The same for the arguments of a node, along its own axes; for a fold, along those of its argument."""
+        """Return the uses that a node needs, along its axes; for a fold, along those of its argument."""
         if n.number not in self.known:
             if n.kind in READS:
                 self.known[n.number] = READS[n.kind](n)
@@ -196,7 +196,7 @@ class Fusion:
         return Fused(self._ordered(), self._stored(), self.virtual)
 
     def _must_be_laid_out(self, n: Node) -> bool:
-        """A view is computed with, mostly; its elements are put in order for whoever cannot."""
+        """Return whether a view must be copied to C order for one of its users."""
         users = self.users[n.number]
         if n.number in self.wanted or any(u.kind.needs_contiguous for u in users):
             return True
@@ -214,7 +214,7 @@ class Fusion:
         return find_operand(a)[0] if call.kind is PRODUCT else a
 
     def _reach(self, node: Node) -> int:
-        """The kernels that must have run before a node is there."""
+        """Return the kernels that must have run before a node is computed, as bits."""
         if node.number in self.home:
             k = self.home[node.number]
             return k.before | 1 << k.number
@@ -269,7 +269,7 @@ class Fusion:
         return [kept.index(a) for a in n.data.axes if shape[a] != 1]
 
     def _level(self, n: Node, k: Kernel, axes: tuple[int, ...], needs: list[Use]) -> str:
-        """At which level a node could be computed in a kernel; nothing if it cannot."""
+        """Return the level at which a kernel could compute a node; empty if it cannot."""
         row = n.kind.is_elementwise and k.split is not None and axes == k.axes[: k.split] and axes != k.axes
         if axes != k.axes and not row:
             return ""
@@ -297,7 +297,7 @@ class Fusion:
         return AFTER if folded == leading and k.split in (None, len(folded)) else ""
 
     def _stored(self) -> set[int]:
-        """What lies in memory: what is asked for, and what is used where it is not made."""
+        """Return the numbers of the nodes that are stored: outputs, and what other kernels or calls use."""
         stored = set(self.wanted)
         for n, _ in self.others:
             stored.add(n.number)
@@ -313,7 +313,7 @@ class Fusion:
         return stored
 
     def _ordered(self) -> list[Any]:
-        """Kernels and calls, each after what it needs, in the order of the program where that leaves a choice."""
+        """Return kernels and calls, each after what it needs, otherwise in the order of the program."""
         steps: list[Any] = [*self.kernels, *(n for n, _ in self.others)]
         places = [s.nodes[-1].number if isinstance(s, Kernel) else s.number for s in steps]
         maker = {n.number: i for i, k in enumerate(self.kernels) for n in k.nodes}
@@ -322,7 +322,7 @@ class Fusion:
         return [steps[i] for i in order_by_needs(places, needs)]
 
     def _direct(self, step: Any) -> list[Node]:
-        """What a step takes from others."""
+        """Return the nodes that a step reads from other steps."""
         if isinstance(step, Kernel):
             return [
                 u.node for n in step.nodes for u in (self.needs(n) if n.kind is not VIEW else [use_node(n, n.shape)])
@@ -338,7 +338,7 @@ def fuse(graph: Graph) -> Fused:
 
 
 class Rematerialize:
-    """Stored values that a few instructions make of other stored ones: better computed where they are used."""
+    """Finds stored values that are cheaper to recompute from other stored ones where they are used."""
 
     def __init__(self, graph: Graph, made: Fused) -> None:
         self.graph, self.made, self.users = graph, made, graph.users()

@@ -1,4 +1,4 @@
-"""When each step is done, where that leaves a choice: so that few values are kept waiting at the same time."""
+"""Order the steps of a program so that few values are in memory at the same time."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def schedule(steps: Sequence[Step], outputs: Sequence[Node]) -> tuple[Step, ...]
 
 
 def _delay(steps: list[Step], wanted: set[int]) -> list[Step]:
-    """A step is done just before the first that waits for it, or before what it reads is let go."""
+    """Move steps to just before the first step that reads their result, or before their operands are freed."""
     maker = {n.number: at for at, s in enumerate(steps) for n in s.stored}
     readers: list[list[int]] = [[] for _ in steps]  # of what a step makes
     last: dict[int, int] = {}  # the last to read a value, of the steps that have been looked at
@@ -67,9 +67,9 @@ def _delay(steps: list[Step], wanted: set[int]) -> list[Step]:
 
 
 def order_by_needs(wishes: Sequence[Any], needs: Sequence[Collection[int]]) -> list[int]:
-    """Numbers from 0 on, each after those it needs, and otherwise by what is wished for them.
+    """Return the numbers from 0 on, each after those it needs, and otherwise in the order of ``wishes``.
 
-    >>> sequence([0, 1, 2], [{2}, set(), set()])
+    >>> order_by_needs([0, 1, 2], [{2}, set(), set()])
     [1, 2, 0]
     """
     missing = [len(those) for those in needs]
@@ -91,7 +91,7 @@ def order_by_needs(wishes: Sequence[Any], needs: Sequence[Collection[int]]) -> l
 
 
 def _hasten(steps: list[Step], wanted: set[int]) -> list[Step]:
-    """Results that nobody waits for are written as soon as they can be, where less is kept waiting for them then."""
+    """Move results that no step reads to as early as possible, where that frees memory."""
     maker = {n.number: at for at, s in enumerate(steps) for n in s.stored}
     read = {n.number for s in steps for n in s.read}
 

@@ -1,4 +1,4 @@
-"""The way into a program: a function of the interpreter's own kind, in machine code.
+"""The native entry of a program: a built-in function of the interpreter, in machine code.
 
 There is one such function for all programs.  What it is to do for one of them is written in a plan, a row of whole
 numbers: how the arguments must look, where their memory goes in the table of slots, which arrays are to be made for the
@@ -86,7 +86,7 @@ def _numpy_functions() -> Any:
 
 @lru_cache(1)
 def is_layout_known() -> bool:
-    """Whether arrays and the interpreter are laid out here as the entry takes them to be: looked at, on examples."""
+    """Return whether arrays and Python objects have the memory layout that the entry assumes, tested on examples."""
     sizes = object.__basicsize__, bytes.__basicsize__, list.__basicsize__, tuple.__basicsize__
     if sys.implementation.name != "cpython" or sizes not in ((16, 33, 40, 24), (16, 33, 40, 32)):
         return False
@@ -153,7 +153,7 @@ def make_entry(
     otherwise: Callable[..., Any], *, arena: int = 0, held: Any = None, release: bool = False, arena_from: int = -1,
     hand: Callable[..., Any] | None = None, switch: int | None = None,
 ) -> Callable[..., Any] | None:  # fmt: skip
-    """A function that runs a program, for arguments like ``leaves``; ``otherwise`` is called with any others.
+    """Return a function that runs a program for arguments like ``leaves``, and calls ``otherwise`` for any others.
 
     ``run`` is the address of its code, 0 if there is nothing to do; ``slots`` has the addresses of constants and 0
     elsewhere; ``inputs`` says which slots the arguments go to.  With ``hand`` nothing is run: that function is given

@@ -1,4 +1,4 @@
-"""Object code made ready to be run where it is put: an image of one piece, without LLVM's linker.
+"""Link object files without LLVM's linker: an image of one piece that can be loaded at any address.
 
 LLVM takes longer to be imported than a program takes to be loaded.  So what is kept on disk is an image: the sections
 of an object file one after the other, with all references between them settled.  What lies outside is reached through
@@ -25,7 +25,7 @@ READ, WRITE, RUN = 1, 2, 4
 
 
 class Image(NamedTuple):
-    """Code that can be put anywhere."""
+    """Position-independent code, with its exported and imported functions."""
 
     code: bytes
     exports: dict[str, int]  # where functions begin
@@ -33,7 +33,7 @@ class Image(NamedTuple):
 
 
 def is_supported() -> bool:
-    """Whether images can be made and run here."""
+    """Return whether images can be linked and run here."""
     return sys.platform == "linux" and sys.byteorder == "little" and os.uname().machine == "x86_64"
 
 
@@ -49,7 +49,7 @@ class _Section(NamedTuple):
 
 
 def link_object(code: bytes) -> Image | None:
-    """An object file as an image; None if there is something in it that an image cannot have."""
+    """Return the image of an object file; None if it has something that an image cannot have."""
     try:
         return _link_object(code)
     except (struct.error, LookupError, ValueError, OverflowError):  # it ends too early, or what it names is not there
@@ -111,7 +111,7 @@ def _relocate(
     out: bytearray, code: bytes, s: _Section, places: dict[int, int], sizes: list[int], symbols: Any, named: list[str],
     imports: list[str],
 ) -> bool:  # fmt: skip
-    """Write the references of one section; False if there is one of another kind."""
+    """Write the relocations of one section; False if one has an unknown kind."""
     for place, info, addend in struct.iter_unpack("<QQq", code[s.offset : s.offset + s.size]):
         kind, number = info & 0xFFFFFFFF, info >> 32
         at = places[s.info] + place
@@ -131,14 +131,14 @@ def _relocate(
 
 
 def pack(image: Image) -> bytes:
-    """An image as one string of bytes."""
+    """Return an image as bytes."""
     facts = [f"{name} {at}" for name, at in image.exports.items()]
     head = "\n".join([str(len(facts)), *facts, *image.imports]).encode()
     return struct.pack("<I", len(head)) + head + image.code
 
 
 def unpack(data: bytes) -> Image:
-    """The image again; a ValueError if these bytes are none."""
+    """Return the image of bytes from ``pack``; ValueError if they are none."""
     try:
         (length,) = struct.unpack_from("<I", data)
         count, *facts = data[4 : 4 + length].decode().split("\n")
