@@ -115,7 +115,7 @@ class Symbol(Wrapped):
         z = super().__array_ufunc__(ufunc, method, *args, **kwargs)
         return z.read() if type(z) is Weak and all(map(stands_for_number, args)) else z
 
-    def unfollowed(self, f: Any, args: Sequence[Any]) -> Any:
+    def call_unfollowed(self, f: Any, args: Sequence[Any]) -> Any:
         return self.trace.opaque(HostFunction(f), args, {})
 
     def stop_following(self) -> Any:
@@ -400,7 +400,7 @@ class Trace:
     def _viewed(self, op: Any, source: Node, params: dict[str, Any]) -> tuple[bool, Shape, Any]:
         """Whether it is a view of the node, not of what that views; its shape; offset and strides, if it is one."""
         whole, base = lay_out(source)
-        made = np.asarray(op.guarded(lambda: op.run(whole, *params.values()), [source], params))
+        made = np.asarray(op.run_guarded(lambda: op.run(whole, *params.values()), [source], params))
         if made.size and not np.may_share_memory(made, whole) and source.kind is VIEW:
             base = source  # not of a view: of its elements, in order
             whole = np.zeros(source.shape, np.int8)
