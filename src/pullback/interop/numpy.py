@@ -1,4 +1,4 @@
-"""NumPy's protocols: what ``np.f(tensor)`` does.
+"""NumPy's protocols ``__array_function__`` and ``__array_ufunc__``: what ``np.f(tensor)`` does.
 
 A function is looked up once.  It is one of ours under NumPy's signature (an op, or a composition from the tables of the
 neighbouring files), or it has no rule.  Without a rule it still runs on constants, and wherever its results are
@@ -40,7 +40,7 @@ ALIASES = {
     np.linalg.matrix_transpose: np.matrix_transpose,
 }  # fmt: skip
 IN_PLACE = frozenset({np.fill_diagonal, np.put, np.copyto, np.place, np.putmask, np.put_along_axis})
-# Parameters of ufuncs that say nothing new.
+# Defaults of the parameters of ufuncs.
 USUAL = {"where": True, "casting": "same_kind", "order": "K", "subok": True, "dtype": None, "out": None}
 INSTEAD = {
     "out": "A traced Tensor cannot be written into an array: use the result (x = x * t, not x *= t).",
@@ -49,12 +49,13 @@ INSTEAD = {
     "initial": "Add it to the result instead.",
     "order": "Elements are in C order; transpose first.",
 }
-NOTHING = np._NoValue  # how NumPy writes that a parameter is not given
+NOTHING = np._NoValue  # NumPy's default for a parameter that is not given
 Names = Mapping[str, inspect.Parameter]
 
 
 def qualified_name(function: Any) -> str:
-    """
+    """Return the name of a NumPy function with its module, for messages.
+
     >>> qualified_name(np.linalg.norm)
     'np.linalg.norm'
     """
@@ -68,7 +69,10 @@ def qualified_name(function: Any) -> str:
 def call_without_rule(
     name: str, run: Callable[..., Any], args: Any, kwargs: Any, unknown: Any = (), out: Any = None
 ) -> Any:  # fmt: skip
-    """The function on plain arrays, unless that loses a gradient.  ``unknown`` are parameters that our own has not."""
+    """Call a NumPy function on plain arrays; an error if that loses a gradient.
+
+    ``unknown`` are the given parameters that the function of this library does not take.
+    """
     out = kwargs.get("out", out)
     if any(True for _ in tensors([out])):
         raise ArgumentError(f"{name}(out=): write the result into the tensor instead, as in x[...] = {name}(...).")
@@ -91,7 +95,7 @@ def in_place_error(name: str) -> ArgumentError:
 
 
 def call_function(func: Any, args: Any, kwargs: Any) -> Any:
-    """A function that is met for the first time, or that has no rule."""
+    """Call a NumPy function that is not in the table ``NUMPY`` yet, or has no rule."""
     if func in IN_PLACE:
         raise in_place_error(qualified_name(func))
     call = find_call(func)
@@ -102,7 +106,7 @@ def call_function(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def find_call(func: Any) -> Any:
-    """What stands for a NumPy function here: a composition, or the op with this kernel."""
+    """Return the composition or op that implements a NumPy function; None if there is none."""
     func = ALIASES.get(func, func)
     for table in TABLES:
         if func in table:
@@ -111,7 +115,7 @@ def find_call(func: Any) -> Any:
 
 
 def adapt_signature(func: Any, call: Any) -> Any:
-    """``call`` with NumPy's parameters: by position or name, those it does not know left at their defaults."""
+    """Return ``call`` with the signature of ``func``; parameters that it does not take must have defaults."""
     ours = inspect.signature(call).parameters
     try:
         theirs = inspect.signature(func).parameters
@@ -146,7 +150,7 @@ def adapt_signature(func: Any, call: Any) -> Any:
 
 
 def count_common_parameters(ours: Names, order: list[str], inputs: int) -> int:
-    """How many leading parameters mean the same; the names of inputs do not matter."""
+    """Count the leading parameters that both signatures share; the names of inputs may differ."""
     n = 0
     for (name, p), other in zip(ours.items(), order, strict=False):
         if n >= inputs and (name != other or p.kind > p.POSITIONAL_OR_KEYWORD):
@@ -156,7 +160,7 @@ def count_common_parameters(ours: Names, order: list[str], inputs: int) -> int:
 
 
 def is_default(value: Any, parameter: inspect.Parameter | None) -> bool:
-    """Whether a parameter has its default value."""
+    """Return whether a parameter has its default value."""
     if value is None or value is NOTHING:
         return True
     return is_same(value, parameter.default if parameter is not None else None)
@@ -170,7 +174,7 @@ def is_same(value: Any, default: Any) -> bool:
 
 
 def call_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A ufunc without an op, with parameters, with lists, or one of its methods."""
+    """Call a ufunc that has no op, or with parameters or lists, or one of its methods."""
     if any(is_foreign(type(a)) for a in (*args, *(kwargs.get("out") or ()))):
         return NotImplemented
     name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
@@ -196,7 +200,7 @@ def call_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str,
 
 
 def write_results(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A ufunc with ``out=`` tensors: the results are written into them, where ``where=`` says so."""
+    """Call a ufunc and write the results into the tensors ``out=``, where ``where=`` is true."""
     outs = kwargs["out"]
     masked = isinstance(function, np.ufunc) and "where" in kwargs
     chosen = kwargs["where"] if masked else True
@@ -212,13 +216,13 @@ def write_results(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[
 
 
 def write_result(what: str, out: Any, new: Any) -> Any:
-    """Write a result into the tensor ``out``, and return that."""
+    """Write a result into the tensor ``out`` and return it."""
     write(out, lambda _: fit_result(out, new, what), what)
     return out
 
 
 def lists_to_arrays(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Lists become arrays; numbers stay, as ops know how to take them."""
+    """Return the arguments with lists as arrays and numbers as they are."""
     if not any(isinstance(a, list | tuple) for a in args):
         return args
     made = align_operands(args)

@@ -20,15 +20,15 @@ __all__: list[str] = []
 
 @lru_cache
 def _kind(function: Any) -> Any:
-    """The class of named tuples that a NumPy function gives."""
+    """Return the named tuple class of the result of a NumPy function."""
     return type(function(np.ones((1, 1))))
 
 
 def _mirror_triangle(x: Any, UPLO: str = "L") -> Any:
-    """The symmetric (Hermitian) matrix that one triangle means: NumPy does not read the other."""
+    """Return the symmetric (Hermitian) matrix that one triangle determines; NumPy does not read the other."""
     x = operand(x)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        return x  # the op says what is wrong
+        return x  # the op raises the error
     half = np.tril(x) if UPLO == "L" else np.triu(x)
     diagonal = half * np.eye(x.shape[-1], dtype=x.dtype)
     strict = half - diagonal
@@ -42,7 +42,7 @@ def _triangle(UPLO: Any) -> str:
 
 
 def _with_value_of(z: Any, run: Any, *args: Any) -> Any:
-    """``z`` with the last digits of the value that NumPy computes by ``run``."""
+    """Return ``z`` with the value that NumPy computes by ``run``, so that all digits agree."""
     return unfollowed(run, *args) + (z - stripped(z))
 
 
@@ -71,7 +71,7 @@ def _eigvals(a: Any, /) -> Any:
 
 
 def _are_real(a: Any, w: Any) -> bool:
-    """Whether NumPy gives real eigenvalues: of real matrices where no imaginary part is left."""
+    """Return whether NumPy gives real eigenvalues: those of a real matrix without imaginary parts."""
     return a.dtype.kind != "c" and not may_be(np.imag(w) != 0)
 
 
@@ -83,7 +83,7 @@ def _svd(a: Any, /, full_matrices: bool = True, compute_uv: bool = True, hermiti
 
 
 def _hermitian_svd(a: Any, compute_uv: bool) -> Any:
-    """As NumPy does it: the absolute values of the eigenvalues in descending order, their signs in ``Vh``."""
+    """Return the SVD by eigenvalues as NumPy does: absolute values in descending order, signs in ``Vh``."""
     if not compute_uv:
         return np.sort(np.abs(_eigvalsh(a)))[..., ::-1]
     s, u = _eigh(a)
@@ -118,7 +118,7 @@ def _lstsq(a: Any, b: Any, /, rcond: Any = None) -> Any:
     x, residuals, rank, s = linalg.lstsq(a, b, rcond)
     rows, columns = a.shape
     rank = stripped(rank)
-    known = columns < rows and np.all(all_values(rank) == columns)  # NumPy leaves out what is 0, or not of one solution
+    known = columns < rows and np.all(all_values(rank) == columns)  # NumPy returns no residuals then
     residuals = np.reshape(residuals, -1)[: None if known else 0]
     if a.size and np.size(all_values(rank)):
         s = _with_value_of(s, lambda a, b: np.linalg.lstsq(a, b, rcond)[3], a, b)

@@ -1,4 +1,4 @@
-"""NumPy's functions that sum up: statistics, scans, differences."""
+"""NumPy functions for statistics, scans and differences."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Function = Callable[..., Any]
 
 
 def _root(s: Any) -> Any:
-    """The square root, with derivative 0 where ``s`` is 0: a length has no direction there."""
+    """Return the square root with derivative 0 where ``s`` is 0."""
     nothing = np.equal(s, 0)
     return np.where(nothing, s, np.sqrt(np.where(nothing, s + 1, s)))
 
@@ -76,7 +76,7 @@ def _median(a: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 def _interpolate_sorted(name: str, a: Any, q: Any, most: int, axis: Any, keepdims: bool) -> Any:
-    """Between the two elements around the place ``q`` of the sorted ones, in a straight line."""
+    """Interpolate linearly between the two sorted elements around the position ``q``."""
     every = all_values(q)
     if not np.all((every >= 0) & (every <= most)):
         raise ArgumentError(f"{name}: q must be from 0 to {most}, got {every!r}.")
@@ -231,7 +231,7 @@ def _trapezoid(y: Any, x: Any = None, /, dx: Any = 1.0, axis: int = -1) -> Any:
 
 
 def _gradient(f: Any, /, *varargs: Any, axis: Any = None) -> Any:
-    """Central differences inside; at the ends one-sided ones."""
+    """Return central differences, one-sided at the ends."""
     f, *spacings = align_operands((f, *(varargs or (1.0,))))
     axes = resolve_axes(f.ndim, axis, "np.gradient")
     if len(spacings) not in (1, len(axes)):

@@ -1,4 +1,4 @@
-"""Pieces that rules of several rooms share, in plain NumPy."""
+"""Formulas that derivative rules of several op files share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ QUICK = frozenset({ndarray, np.float64, np.float32})
 
 @lru_cache(1000)
 def keepdims_shape(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
-    """The shape with the reduced axes as 1.
+    """Return the shape with the reduced axes as 1.
 
     >>> keepdims_shape((2, 3, 4), (0, 2))
     (1, 3, 1)
@@ -26,7 +26,7 @@ def keepdims_shape(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
 
 
 def axes(axis: Any) -> Any:
-    """``axis`` as NumPy takes it: a list, as TensorFlow.js writes it, becomes a tuple.
+    """Return ``axis`` as NumPy takes it: a list becomes a tuple.
 
     >>> axes([0, 1])
     (0, 1)
@@ -35,7 +35,7 @@ def axes(axis: Any) -> Any:
 
 
 def restore_axes(z: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
-    """The result of a reduction with its axes back, of length 1, so that it broadcasts against ``x``.
+    """Return the result of a reduction with the reduced axes as length 1, so that it broadcasts against ``x``.
 
     >>> restore_axes(np.array([1.0, 2.0]), (2, 3), 1).shape
     (2, 1)
@@ -47,7 +47,7 @@ def restore_axes(z: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
 
 
 def total(x: Any, axis: Any, keepdims: bool = False) -> Any:
-    """The sum over ``axis``, as rules write it.
+    """Return the sum over ``axis``.
 
     >>> total(np.ones((2, 3)), [0, 1])
     np.float64(6.0)
@@ -56,7 +56,7 @@ def total(x: Any, axis: Any, keepdims: bool = False) -> Any:
 
 
 def nonzero(z: Any) -> Any:
-    """``z`` with 1 for 0: a divisor where the dividend is 0 too, and the quotient is to be 0.
+    """Return ``z`` with 1 in place of 0, as a divisor where 0 / 0 is to be 0.
 
     >>> nonzero(np.array([0.0, 2.0]))
     array([1., 2.])
@@ -65,7 +65,7 @@ def nonzero(z: Any) -> Any:
 
 
 def inverse_or_zero(z: Any) -> Any:
-    """``1 / z``, and 0 where ``z`` is 0, with derivatives of 0 there.
+    """Return ``1 / z``, and 0 where ``z`` is 0, with derivatives of 0 there.
 
     >>> inverse_or_zero(np.array([0.0, 2.0]))
     array([0. , 0.5])
@@ -74,7 +74,7 @@ def inverse_or_zero(z: Any) -> Any:
 
 
 def spread(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
-    """The adjoint of a sum: every element receives the cotangent of the sum it entered.
+    """Return the adjoint of a sum: the cotangent broadcast to the shape of ``x``.
 
     >>> spread(np.array([1.0, 2.0]), (2, 3), 1)
     array([[1., 1., 1.],
@@ -98,7 +98,7 @@ def spread(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
 
 
 def count_elements(shape: tuple[int, ...], axis: Any) -> int:
-    """How many elements enter each result of a reduction.
+    """Return how many elements are reduced to each result.
 
     >>> count_elements((2, 3, 4), (0, 2))
     8
@@ -107,7 +107,7 @@ def count_elements(shape: tuple[int, ...], axis: Any) -> int:
 
 
 def T(x: Any) -> Any:
-    """The matrix transpose, over the last two axes.
+    """Return the matrix transpose, over the last two axes.
 
     >>> T(np.ones((2, 3, 4))).shape
     (2, 4, 3)
@@ -116,7 +116,7 @@ def T(x: Any) -> Any:
 
 
 def H(x: Any) -> Any:
-    """The matrix transpose, of complex numbers conjugated: the adjoint matrix.
+    """Return the conjugate transpose, over the last two axes.
 
     >>> H(np.array([[1.0, 2j]]))
     array([[1.-0.j],
@@ -126,7 +126,7 @@ def H(x: Any) -> Any:
 
 
 def select(condition: Any, x: Any, y: Any) -> Any:
-    """``np.where``, with NumPy scalars for rank 0 as everywhere in the engine.
+    """Return ``np.where``, as a NumPy scalar for rank 0.
 
     >>> select(np.True_, np.float64(1.0), 0)
     np.float64(1.0)
@@ -136,7 +136,7 @@ def select(condition: Any, x: Any, y: Any) -> Any:
 
 
 def real_product(x: Any, t: Any) -> Any:
-    """``x * t``, and of complex numbers the real product of the two as vectors: how far ``t`` goes in direction ``x``.
+    """Return ``x * t``; of complex numbers the real inner product ``Re(conj(x) * t)``.
 
     >>> real_product(np.array([1j]), np.array([2.0 + 3.0j]))
     array([3.])
@@ -145,7 +145,7 @@ def real_product(x: Any, t: Any) -> Any:
 
 
 def zero_cotangent(g: Any) -> Any:
-    """The cotangent of what is constant between its jumps: 0, even where ``g`` is infinite.
+    """Return zeros like ``g``, also where ``g`` is infinite: the cotangent through a piecewise constant function.
 
     >>> zero_cotangent(np.array([1.0, np.inf]))
     array([0., 0.])
