@@ -251,7 +251,7 @@ def frame_slices(windows: Windows, space: Ints) -> tuple[list[slice], list[slice
 
 
 def window_view(frame: Any, windows: Windows, layered: bool = False) -> Any:
-    """Return all windows of a frame as a view (batch, *out, *size, channels), or all layers (batch, height, *out[1:], …).
+    """Return the windows of a frame as a view (batch, *out, *size, channels), or layers (batch, height, *out[1:], …).
 
     >>> window_view(np.arange(3.0).reshape(1, 3, 1), plan_windows("pool", (3,), (2,)))[0, :, :, 0]
     array([[0., 1.],

@@ -1,4 +1,4 @@
-"""Gathering: elements picked by arrays of positions, and scattered back to them.  Positions carry no gradient."""
+"""Gather and scatter by arrays of indices, which carry no gradient."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Shape = tuple[int, ...]
 
 
 def _integers(name: str, indices: Any) -> Any:
-    """The positions, checked to be integers."""
+    """Return indices, checked to be integers."""
     if indices.dtype.kind in "iu":
         return indices
     if not indices.size:
@@ -50,7 +50,7 @@ def _integers(name: str, indices: Any) -> Any:
 
 
 def _within(name: str, indices: Any, length: int, where: str) -> Any:
-    """The positions, checked to be within an axis."""
+    """Return indices, checked to be within an axis."""
     if indices.size and (np.max(indices) >= length or np.min(indices) < -length):
         wrong = next(int(i) for i in np.ravel(indices) if not -length <= i < length)
         raise ShapeError(f"{name}: the index {wrong} is out of range for {where} of length {length}.")
@@ -61,7 +61,7 @@ def _within(name: str, indices: Any, length: int, where: str) -> Any:
 
 
 def _axes(name: str, x: Shape, indices: Shape, axis: Any, batch_dims: Any) -> tuple[int, int]:
-    """The axis and the number of batch axes, as non-negative integers."""
+    """Return the axis and the number of batch axes as non-negative integers."""
     if x and axis == 0 and not batch_dims:
         return 0, 0
     if not x:
@@ -83,7 +83,7 @@ def _gather_shape(s: Shape, i: Shape, axis: Any, batch_dims: Any) -> Shape:
 
 
 def _row_numbers(indices: Any, batch: int, length: int) -> Any:
-    """The positions in the batches laid end to end."""
+    """Return indices into the flattened batches."""
     if not batch:
         return indices
     indices = indices.astype(np.intp)  # short integers would overflow
@@ -99,7 +99,7 @@ def _gather(x: Any, indices: Any, axis: Any = 0, batch_dims: Any = 0) -> Any:
         try:
             return x.take(indices, at)
         except IndexError:
-            return _within("gather", indices, n, f"axis {at}")  # which says what is wrong
+            return _within("gather", indices, n, f"axis {at}")  # raises the error
     _within("gather", indices, n, f"axis {at}")
     front = np.moveaxis(x, at, batch)  # batch, n, between, after
     rows = front.reshape(-1, *front.shape[batch + 1 :])[
@@ -109,7 +109,7 @@ def _gather(x: Any, indices: Any, axis: Any = 0, batch_dims: Any = 0) -> Any:
 
 
 def _move_picked(z: Any, batch: int, picked: int, at: int) -> Any:
-    """From (batch, picked, between, after) to (batch, between, picked, after)."""
+    """Transpose (batch, picked, between, after) to (batch, between, picked, after)."""
     return np.moveaxis(z, range(batch, batch + picked), range(at, at + picked)) if at > batch and picked else z
 
 
@@ -190,7 +190,7 @@ LATER["scatter_add"] = scatter_add  # by which sparse rows become a whole tensor
 
 
 def _coordinates(name: str, indices: Any, shape: Shape) -> Any:
-    """The row number, in ``shape`` with its leading axes laid out flat, of each vector of coordinates."""
+    """Return the flat index of each vector of coordinates in the leading axes of ``shape``."""
     depth = _depth(name, indices.shape, shape)
     indices = _integers(name, indices).astype(np.intp)
     rows: Any = np.zeros(indices.shape[:-1], np.intp)
@@ -329,7 +329,7 @@ def _tensor_cotangent(g: Any, indices: Any, updates_shape: Shape) -> Any:
 
 
 def _updates_cotangent(g: Any, indices: Any, tensor_shape: Shape) -> Any:
-    """The cotangent of the updates; of several for one place only the last counts."""
+    """Return the cotangent of the updates; of several for one place only the last counts."""
     last = written_last(indices, tensor_shape).astype(g.dtype)
     return gather_nd(g, indices) * np.reshape(last, last.shape + (1,) * (len(tensor_shape) - indices.shape[-1]))
 

@@ -1,4 +1,4 @@
-"""Indexing: elements picked by where they are, as in ``x[i]``, and put there, as in ``x[i] = v``."""
+"""Indexing: ``x[i]`` and ``x[i] = v``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BASIC = (int, slice, type(None), type(...))
 
 
 def _is_basic(index: Any) -> bool:
-    """Whether NumPy gives a view for an index, and not a copy."""
+    """Return whether NumPy gives a view for an index, and not a copy."""
     t = type(index)
     if t is slice or t is int:
         return True
@@ -46,7 +46,7 @@ def _is_mask(i: Any) -> bool:
 
 
 def _names_once(index: Any) -> bool:
-    """Whether it is plain that no place is named twice."""
+    """Return whether the index surely names no element twice."""
     if _is_basic(index) or _is_mask(index):
         return True
     return type(index) is tuple and sum(map(_is_mask, index)) == 1 and all(_is_mask(i) or _is_basic(i) for i in index)
@@ -175,7 +175,7 @@ def _is_batched(index: Any) -> bool:
 
 
 def _positions(index: Any) -> tuple[Any, ...]:
-    """The parts of an index with positions in place of masks."""
+    """Return the parts of an index with integer arrays in place of masks."""
     made: list[Any] = []
     for i in index if type(index) is tuple else (index,):
         if isinstance(i, ndarray | Tensor) and i.dtype.kind == "b":
@@ -186,7 +186,7 @@ def _positions(index: Any) -> tuple[Any, ...]:
 
 
 def _pick_each(x: Any, index: Any) -> Any:
-    """``x[index]``: slices first, then what arrays pick, by ops that take positions as inputs."""
+    """Index batched examples: slices first, then arrays by ops that take indices as inputs."""
     parts = _positions(index)
     rest = x.ndim - sum(i is not None and i is not Ellipsis for i in parts)
     if rest < 0:
@@ -210,7 +210,7 @@ def _pick_each(x: Any, index: Any) -> Any:
 
 
 def _set_each(x: Any, y: Any, index: Any) -> Any:
-    """A copy of ``x`` in which ``y`` stands at ``index``: NumPy is asked where each element goes, by its number."""
+    """Set elements of batched examples; the flat positions come from NumPy's indexing of element numbers."""
     y = y.astype(x.dtype)
     if isinstance(index, Tensor) and index.dtype.kind == "b":
         if y.ndim > x.ndim - index.ndim:
@@ -259,7 +259,7 @@ def scatter(x: TensorLike, /, shape: ShapeLike, index: Index) -> Any:
 # ---- assignment
 
 
-KEEPS = {"b": "b", "i": "biu", "u": "biu", "f": "biuf"}  # what fits without loss of kind, and so of gradient
+KEEPS = {"b": "b", "i": "biu", "u": "biu", "f": "biuf"}  # casts within a kind, which keep the gradient
 
 
 def _check_kind(x: Any, y: Any) -> None:
@@ -281,7 +281,7 @@ def _set(x: Any, y: Any, index: Any) -> Any:
 
 
 def _reset(g: Any, index: Any) -> Any:
-    """The cotangent of what was there before: nothing of it is left at ``index``."""
+    """Return the cotangent of the old values: 0 at ``index``."""
     if type(g) is ndarray:
         e = g.copy()
         e[index] = 0
@@ -290,7 +290,7 @@ def _reset(g: Any, index: Any) -> Any:
 
 
 def _value_cotangent(g: Any, x_shape: tuple[int, ...], y_shape: tuple[int, ...], index: Any) -> Any:
-    """The cotangent of what was put there; of several values for one place only the last counts."""
+    """Return the cotangent of the new values; of several for one place only the last counts."""
     part = getitem(g, index)
     if not _names_once(index):
         size = int(np.prod(x_shape))
@@ -300,7 +300,7 @@ def _value_cotangent(g: Any, x_shape: tuple[int, ...], y_shape: tuple[int, ...],
 
 
 def _set_all(op: Any, args: Any, on: Any, params: Any) -> Any:
-    """On many examples: what is put in keeps its axes in line with those of the place it goes to."""
+    """Batch an assignment, with the axes of the values aligned to those of the indexed place."""
     (x, y), index = args, params["index"]
     n, due = count_examples(args, on), len(_shape(x.shape[on[0] :], index))
     x = broadcast_examples([x, y], [on[0], on[1]])[0]
@@ -335,7 +335,7 @@ def _set_tangent(dx: Any, dy: Any, index: Any) -> Any:
     lower=call("set"),
 )  # fmt: skip
 def set_item(x: TensorLike, y: TensorLike, /, index: Index) -> Any:
-    """A copy of ``x`` in which ``y`` stands at ``index``.
+    """A copy of ``x`` with ``y`` assigned at ``index``.
 
     >>> set_item(np.array([1.0, 2.0, 3.0]), 9.0, 1)
     array([1., 9., 3.])
@@ -353,7 +353,7 @@ def _setitem_method(x: Tensor, index: Index, value: TensorLike) -> None:
 
 
 def _is_view_at(value: Any, x: Any, index: Any) -> bool:
-    """Whether a tensor is ``x[index]`` itself."""
+    """Return whether a tensor is the view ``x[index]`` itself."""
     links = base_links(value)
     return links is not None and links.base is x.read() and links.params == {"index": index}
 

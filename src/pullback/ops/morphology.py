@@ -1,4 +1,4 @@
-"""Morphology: the largest sum of a window and a filter; and windows laid out as elements, of which it is made."""
+"""Morphological dilation, and the ops on windows that it is composed of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Norms: how long a vector or a matrix is."""
+"""Norms of vectors and matrices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sorting and searching: elements in order, and where things are.  Values carry gradients, positions do not."""
+"""Sorting, searching and sets.  Values carry gradients, indices do not."""
 
 from __future__ import annotations
 
@@ -350,12 +350,12 @@ def setdiff1d(x: TensorLike, y: TensorLike) -> SetDifference:
 
 
 def _rows(name: str, x: Any, y: Any) -> tuple[Any, Any]:
-    """Both sets, each in one row."""
+    """Return both sets flattened."""
     return np.reshape(numbers(name, "x", x), -1), np.reshape(numbers(name, "y", y), -1)
 
 
 def _sorted_set(name: str, x: Any, keep: Any) -> Any:
-    """The different elements in order, of those that are kept."""
+    """Return the sorted distinct elements for which ``keep`` holds."""
     first, keep = np.unique(sizing(name, x), return_index=True)[1], sizing(name, keep)
     return np.take(x, first[keep[first]], axis=0)
 

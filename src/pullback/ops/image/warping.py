@@ -1,4 +1,4 @@
-"""Pictures read at other places: cut out, mirrored, rotated, warped.  Gradients by the picture and by the places."""
+"""Crops, flips, rotations and projective transforms, differentiable by picture and coordinates."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ __all__ = ["crop_and_resize", "flip_left_right", "rotate_with_offset", "transfor
 
 
 def _pictures(name: str, image: TensorLike) -> Value:
-    """The pictures as floats; a batch of them is due."""
+    """Return a batch of pictures as floats."""
     image = of_rank(name, numbers(name, "image", image), 4, "image")
     return image if image.dtype.kind == "f" else image.astype(np.float32)
 
 
 def _size(name: str, argument: str, size: Any) -> tuple[int, int]:
-    """A height and a width."""
+    """Return a checked height and width."""
     whole = isinstance(size, list | tuple | np.ndarray) and all(
         isinstance(n, int | float | np.number) and n >= 1 and float(n).is_integer() for n in size
     )
@@ -39,14 +39,14 @@ def _size(name: str, argument: str, size: Any) -> tuple[int, int]:
 
 
 def _pixels(image: Any, batch: Any, y: Any, x: Any) -> Any:
-    """The pixels at whole coordinates, which broadcast against each other."""
+    """Return the pixels at integer coordinates, which broadcast."""
     n, height, width, depth = image.shape
     rows = (batch * height + y) * width + x
     return picked(np.reshape(image, (n * height * width, depth)), rows)
 
 
 def _interpolate(low: Any, high: Any, weight: Any) -> Any:
-    """Exactly ``low`` where the weight is 0, exactly ``high`` where it is 1."""
+    """Interpolate linearly; exactly ``low`` for weight 0 and ``high`` for weight 1."""
     return low * (1 - weight) + high * weight
 
 
@@ -55,7 +55,7 @@ def _round_place(at: Any) -> Any:
 
 
 def _held(z: Any, at: Any) -> Any:
-    """``z`` with a path to the places it was read at: it does not change with them, so their gradient is 0."""
+    """Return ``z`` connected to the coordinates it was read at, with gradient 0."""
     return z + np.astype(np.floor(at) - np.floor(stripped(at)), z.dtype) if isinstance(at, Tensor) else z
 
 
@@ -63,7 +63,7 @@ def _held(z: Any, at: Any) -> Any:
 
 
 def _span(first: Any, last: Any, length: int, n: int) -> tuple[Any, Any]:
-    """Where ``n`` new pixels lie between two borders of boxes, among ``length`` old ones, and which are within."""
+    """Return the coordinates of ``n`` new pixels between the borders of boxes, and a mask of those inside."""
     share = np.arange(n) / (n - 1) if n > 1 else np.array([0.5])
     at = _interpolate(first, last, share) * (length - 1)
     here = stripped(at)
@@ -72,7 +72,7 @@ def _span(first: Any, last: Any, length: int, n: int) -> tuple[Any, Any]:
 
 
 def _neighbours(at: Any, length: int) -> tuple[Any, Any, Any]:
-    """The two old pixels around each place, and how much the second one weighs."""
+    """Return the two old pixels around each coordinate, and the weight of the second."""
     low = np.clip(np.floor(stripped(at)), 0, max(length - 2, 0)).astype(np.intp)
     return low, np.minimum(low + 1, length - 1), at - low
 
@@ -141,7 +141,7 @@ def crop_and_resize(
 
 
 def _fold_places(at: Any, length: int, mode: str) -> Any:
-    """Places beyond the border as ``mode`` sees them; the slope is kept, 0 where all beyond is the border itself."""
+    """Map coordinates beyond the border by ``mode``; the slope is kept, 0 for clamped ones."""
     here = stripped(at)
     slope: Any = np.ones(here.shape)
     if mode == "constant":

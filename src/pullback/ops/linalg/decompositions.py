@@ -60,7 +60,7 @@ def svd_parts(z: Any, m: int) -> tuple[Any, Any, Any]:
 
 
 def square_gaps(s: Any) -> Any:
-    """``s[j]**2 - s[i]**2`` for all pairs."""
+    """Return ``s[j]**2 - s[i]**2`` for all pairs."""
     return differences(s) * (s[..., None, :] + s[..., :, None])
 
 
@@ -275,7 +275,7 @@ def joined_wide_qr(x: TensorLike, /) -> Any:
 
 
 def wide_qr_back(g: Any, z: Any, x: Any) -> Any:
-    """R beyond its first square is Q's adjoint times those columns of ``x``."""
+    """Return the cotangent of a wide matrix; the columns of R beyond its square part are ``H(Q) @ x``."""
     m = x.shape[-2]
     q, r = z[..., :m], z[..., m : 2 * m]
     dq, dr, rest = g[..., :m], g[..., m : 2 * m], g[..., 2 * m :]
@@ -290,7 +290,7 @@ def wide_qr_tangent(dx: Any, z: Any, x: Any) -> Any:
 
 
 def over_triangle(r: Any, x: Any, adjoint: bool = False) -> Any:
-    """R, or its adjoint, divided into the adjoint of ``x``; where R is singular the columns were dependent."""
+    """Solve with the triangular R or its adjoint; an error where R is singular."""
     try:
         return triangular_solve(np.conjugate(r) if adjoint and is_complex(r) else r, H(x), False, adjoint)
     except MatrixError:
@@ -338,13 +338,13 @@ def qr(x: TensorLike, full_matrices: bool = False) -> QR:
 
 
 def complete_basis(q: Any, more: Any) -> Any:
-    """A basis with ``more`` columns, which stay at right angles to ``q`` however that moves."""
+    """Return a basis with ``more`` columns orthogonal to ``q``, also under its derivatives."""
     moving = orthonormal(beside(more, q))
     return np.concatenate([q, more + (moving - stripped(moving))], axis=-1)
 
 
 def orthonormal(x: Any) -> Any:
-    """Columns made orthonormal from the first on, each on its own side."""
+    """Orthonormalize columns from the first on, keeping their sides."""
     q, r = qr(x)
     one = np.ones((), np.finfo(q.dtype).dtype)
     return q * np.where(real_part(diagonal_row(r)) < 0, -one, one)

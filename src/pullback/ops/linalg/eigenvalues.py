@@ -39,7 +39,7 @@ __all__ = ["Eig", "Eigh", "eig", "eigh", "eigvals", "eigvalsh"]
 
 
 def stack_rows(*parts: Any) -> Any:
-    """Matrices of as many columns, one over the other."""
+    """Stack matrices of equal width by rows."""
     return np.concatenate(parts, axis=-2)
 
 
@@ -163,7 +163,7 @@ def both_of_eig(x: Any) -> Any:
 
 
 def pivots(v: Any) -> Any:
-    """Which element of each vector LAPACK makes real: the largest, as ones among zeros."""
+    """Return a mask of the element of each vector that LAPACK makes real: the largest."""
     if not v.shape[-1]:
         return v == 0
     size = np.abs(v) * (np.imag(v) == 0) + np.abs(v)  # of several large ones the real one

@@ -1,4 +1,4 @@
-"""What the rooms of linear algebra share: the shapes of matrices, their errors, and pieces of the rules."""
+"""Shape rules, error messages and formulas that the linear algebra ops share."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class Systems(Acts):
 
 
 def clear(name: str, run: Callable[..., Any], trouble: str) -> Callable[..., Any]:
-    """``run`` with NumPy's LinAlgError said in words that help; a wrong shape is left for the engine to explain."""
+    """Adapt ``run`` to explain NumPy's LinAlgError; wrong shapes are left to the engine."""
 
     def run_clearly(*args: Any) -> Any:
         try:
@@ -173,7 +173,7 @@ def is_complex(x: Any) -> bool:
 
 
 def real_part(x: Any) -> Any:
-    """Numbers that are real, of whichever dtype, as real ones.
+    """Return the real part of numbers that are real, of whichever dtype.
 
     >>> real_part(np.array([1 + 0j, 2]))
     array([1., 2.])
@@ -182,12 +182,12 @@ def real_part(x: Any) -> Any:
 
 
 def imaginary(x: Any) -> Any:
-    """``1j`` times real numbers, or 0 where no complex numbers are meant."""
+    """Return ``1j`` times real numbers, or 0 for a real dtype."""
     return x * np.array(1j, np.result_type(x.dtype, np.complex64))
 
 
 def check_phase(name: str, turned: Any, g: Any) -> None:
-    """Refuse a function that depends on the phases of complex vectors, which LAPACK chooses as it likes.
+    """Raise an error for a function that depends on the phases of complex vectors, which are arbitrary.
 
     ``turned`` is how much the function changes when each vector turns, ``g`` the cotangent of all of them.
     """
@@ -212,7 +212,7 @@ def below(n: int, k: int, dtype: Any) -> Any:
 
 
 def diagonal_matrix(x: Any) -> Any:
-    """Vectors as diagonal matrices.
+    """Return vectors as diagonal matrices.
 
     >>> diagonal_matrix(np.array([1.0, 2.0]))
     array([[1., 0.],
@@ -230,12 +230,12 @@ def diagonal_row(x: Any) -> Any:
     return np.sum(x * eye(x.shape[-1], x.dtype), axis=-2, keepdims=True)
 
 
-# Where a derivative does not exist it is infinite or NaN; a warning would come even if nobody asked for it.
+# Where a derivative does not exist it is infinite or NaN, without a warning, as it may not be used.
 unwarned = np.errstate(divide="ignore", invalid="ignore")
 
 
 def divide_or_zero(x: Any, y: Any) -> Any:
-    """``x / y``, but 0 for 0 / 0: what nobody asked for does not matter where it does not exist.
+    """Return ``x / y``, and 0 for 0 / 0, so that unused derivatives stay 0.
 
     >>> divide_or_zero(np.array([0.0, 3.0]), np.array([0.0, 2.0]))
     array([0. , 1.5])
@@ -244,7 +244,7 @@ def divide_or_zero(x: Any, y: Any) -> Any:
 
 
 def divide_by_gaps(x: Any, gaps: Any) -> Any:
-    """The off-diagonal elements ``x[i, j] / gaps[i, j]``; infinite or NaN where two values coincide.
+    """Return the off-diagonal elements ``x[i, j] / gaps[i, j]``; infinite or NaN where two values coincide.
 
     >>> divide_by_gaps(np.array([[5.0, 2.0], [0.0, 5.0]]), np.array([[0.0, 4.0], [-4.0, 0.0]]))
     array([[ 0. ,  0.5],
@@ -254,7 +254,7 @@ def divide_by_gaps(x: Any, gaps: Any) -> Any:
 
 
 def differences(w: Any) -> Any:
-    """``w[j] - w[i]`` for all pairs.
+    """Return ``w[j] - w[i]`` for all pairs.
 
     >>> differences(np.array([1.0, 4.0]))
     array([[ 0.,  3.],

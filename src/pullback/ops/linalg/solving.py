@@ -258,7 +258,7 @@ def cofactors(x: TensorLike, /) -> Any:
 
 
 def cofactors_derivative(g: Any, x: Any, z: Any) -> Any:
-    """Forward and back alike: this derivative is its own adjoint."""
+    """Return the tangent or cotangent: the derivative is its own adjoint."""
     return (np.sum(g * z, axis=(-2, -1), keepdims=True) * z - z @ T(g) @ z) / np.linalg.det(x)[..., None, None]
 
 
@@ -286,13 +286,13 @@ def joined_slogdet(x: TensorLike, /) -> Any:
 
 def slogdet_back(g: Any, x: Any, z: Any) -> Any:
     size = g[..., 1]
-    if is_complex(x):  # the sign moves around the circle
+    if is_complex(x):  # a complex sign has a tangent
         size = np.real(size) + imaginary(np.imag(np.conjugate(z[..., 0]) * g[..., 0]))
     return size[..., None, None] * H(inv(x))
 
 
 def slogdet_tangent(t: Any, z: Any) -> Any:
-    """From the tangent of the logarithm of the determinant."""
+    """Return the tangent from that of the logarithm of the determinant."""
     if not is_complex(t):
         return np.stack([np.zeros_like(t), t], axis=-1)
     return np.stack([z[..., 0] * imaginary(np.imag(t)), np.real(t) + imaginary(np.zeros_like(np.real(t)))], axis=-1)
