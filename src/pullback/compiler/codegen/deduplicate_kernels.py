@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.compiler.codegen.loops.kernel import Writer, Written
+from pullback.compiler.codegen.loops.kernel import KernelWriter, Written
 from pullback.compiler.ir.graph import Node, fingerprint, is_number
 from pullback.compiler.ir.kinds import VIEW
 from pullback.compiler.schedule.fuse import READS, Fused, Kernel
+from pullback.compiler.schedule.loops import LoopPlan
 from pullback.compiler.target import Target
 
 __all__ = ["Alike"]
@@ -19,7 +20,7 @@ class Alike:
     def __init__(self, fused: Fused, target: Target) -> None:
         self.fused, self.target = fused, target
         self.known: dict[Any, tuple[Written, list[int], list[int]]] = {}
-        self.writers: dict[str, tuple[Writer, tuple[Node, ...]]] = {}  # of each text, who wrote it, and for what arrays
+        self.plans: dict[str, tuple[LoopPlan, tuple[Node, ...]]] = {}  # of each text, with the arrays
 
     def written(self, kernel: Kernel) -> Written:
         """A kernel as text: that of one like it, with its own arrays, or a new one."""
@@ -31,9 +32,9 @@ class Alike:
             moved = [look.begins.get(n.number, 0) for n in arrays]
             ahead = tuple(at + new - old for at, new, old in zip(made.ahead, moved, begins, strict=False))
             return made._replace(arrays=arrays, ahead=ahead)
-        writer = Writer(kernel, self.fused, self.target)
-        made = writer.write()
-        self.writers.setdefault(made.body, (writer, made.arrays))
+        plan = LoopPlan(kernel, self.fused, self.target)
+        made = KernelWriter(plan).write()
+        self.plans.setdefault(made.body, (plan, made.arrays))
         if all(a.number in look.places for a in made.arrays):
             begins = [look.begins.get(a.number, 0) for a in made.arrays]
             self.known[look.key] = made, [look.places[a.number] for a in made.arrays], begins
@@ -42,7 +43,7 @@ class Alike:
     def forget(self) -> None:
         """Let go of what is of no use once the texts are there."""
         self.known.clear()
-        self.writers.clear()
+        self.plans.clear()
 
 
 class Look:

@@ -160,7 +160,7 @@ class Overwrites:
     """Which results of kernels may be written over what they read; the same for all kernels of the same text."""
 
     def __init__(self, alike: Alike) -> None:
-        self.writers = alike.writers
+        self.plans = alike.plans
         self.orders: dict[str, InPlace] = {}
         self.known: dict[tuple[str, int, int], bool] = {}
 
@@ -170,7 +170,7 @@ class Overwrites:
         if w.ahead[key[2]]:  # it is read from further on than it would be written, whatever those like it do
             return False
         if key not in self.known:
-            plan, arrays = self.writers[w.body]
+            plan, arrays = self.plans[w.body]
             order = self.orders.get(w.body) or self.orders.setdefault(w.body, InPlace(plan))
             self.known[key] = order.allows(arrays[key[1]], arrays[key[2]])
         return self.known[key]

@@ -15,7 +15,7 @@ from typing import Any
 from pullback.compiler.builder import TYPES, Code, Value, code_of, first_lanes, literal, splat, vector
 from pullback.compiler.codegen.loops.kernel import Written
 from pullback.compiler.ir.graph import Node
-from pullback.compiler.math.functions import Lanes
+from pullback.compiler.math.functions import VectorFunctions
 from pullback.compiler.target import Target
 from pullback.core.lowering import position
 
@@ -168,7 +168,7 @@ class Scan(Along):
         here = self.code.add(way, self._place(p))
         there = self.code.add(way, self._place(p, -1)) if self.lag else here
         xs = [self._read(x, there, acc.width, mask) for x in others] + [self._read(last, here, acc.width, mask)]
-        made: Value = self.lower.emit(Lanes(self.code, acc.width), acc, *xs)
+        made: Value = self.lower.emit(VectorFunctions(self.code), acc, *xs)
         return made
 
     def _start(self, way: str, width: int, mask: str | None) -> Value | None:
@@ -230,8 +230,8 @@ class Scan(Along):
             local = self._within(p, way)
             carry = self.value(code.op(f"load {local.type}, ptr {room}, align 64"), width)
             emit = self.lower.emit
-            self._put(emit(Lanes(code, width), carry, local), p, way)
-            on = emit(Lanes(code, width), carry, self.shuffled(local, [width - 1] * width))
+            self._put(emit(VectorFunctions(code), carry, local), p, way)
+            on = emit(VectorFunctions(code), carry, self.shuffled(local, [width - 1] * width))
             code.line(f"store {on.type} {on.name}, ptr {room}, align 64")
         if whole < self.count:
             rest = code.room(self.one)
@@ -255,7 +255,7 @@ class Scan(Along):
         by = 1
         while by < width:
             moved = self.shuffled(v, [i - by for i in range(width)])
-            both = self.lower.emit(Lanes(code, width), moved, v)
+            both = self.lower.emit(VectorFunctions(code), moved, v)
             early = first_lanes(by, width)
             v = v.like(code.op(f"select <{width} x i1> {early}, {v.type} {v.name}, {v.type} {both.name}"))
             by *= 2

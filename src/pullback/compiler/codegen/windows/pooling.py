@@ -12,11 +12,11 @@ from functools import lru_cache
 from itertools import product
 from math import inf, nan, prod
 
-from pullback.compiler.builder import Value, first_lanes, literal, vector
+from pullback.compiler.builder import Value, constant, first_lanes, literal, vector
 from pullback.compiler.codegen.loops.kernel import Written
 from pullback.compiler.codegen.windows.padding import Framed
 from pullback.compiler.ir.windows import Pooling
-from pullback.compiler.math.functions import Lanes
+from pullback.compiler.math.functions import VectorFunctions
 from pullback.compiler.target import Target
 
 __all__ = ["emit_pooling"]
@@ -127,7 +127,7 @@ class Pool(Framed):
         return Value(self.code, name, self.dtype, self.width)
 
     def _number(self, x: float) -> Value:
-        return self._value(literal(x, self.dtype, self.width))
+        return constant(self.code, x, self.dtype, self.width)
 
     def _each(self, first: str, do: Callable[[str], None]) -> None:
         """``do`` something with the place of each element of a window."""
@@ -165,7 +165,7 @@ class Pool(Framed):
         return along(len(size) - 1, first)
 
     def _largest(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
-        lanes = Lanes(self.code, self.width)
+        lanes = VectorFunctions(self.code)
         z = self._folded(place, lambda p: self._read(self.at(at["%x"], p), mask), lanes.maximum, -inf)
         self._write(z, self.at(at["%z"], row), mask)
 
@@ -196,7 +196,7 @@ class Pool(Framed):
 
     def _give(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
         g, largest = (self._read(self.at(at[name], row), mask) for name in ("%x", "%y"))
-        lanes, zero = Lanes(self.code, self.width), self._number(0.0)
+        lanes, zero = VectorFunctions(self.code), self._number(0.0)
         left = self._variable(g.name)  # what no element has received yet
 
         def give(p: str) -> None:
@@ -209,7 +209,7 @@ class Pool(Framed):
 
     def _take(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
         largest = self._read(self.at(at["%y"], row), mask)
-        lanes, zero = Lanes(self.code, self.width), self._number(0.0)
+        lanes, zero = VectorFunctions(self.code), self._number(0.0)
         total, left = self._variable(zero.name), self._variable(self._number(1.0).name)  # left: 0 once it is found
 
         def take(p: str) -> None:
