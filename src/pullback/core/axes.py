@@ -16,13 +16,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.errors import ShapeError
 from pullback.numerics.axis_arguments import format_shapes, one_axis, resolve_axes
 from pullback.numerics.batching import one_by_one
+
+if TYPE_CHECKING:
+    from pullback.core.op import Op
 
 Shape = tuple[int, ...]
 Sample = tuple[tuple[Any, ...], dict[str, Any]]
@@ -42,7 +45,7 @@ class Acts:
         """Calls that the generated tests make."""
         raise NotImplementedError
 
-    def batch(self, op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         """The op on many examples at once."""
         return one_by_one(op, args, on, params)
 
@@ -121,7 +124,7 @@ class reduces(Acts):
             return tuple(1 if i in gone else n for i, n in enumerate(shape))
         return tuple(n for i, n in enumerate(shape) if i not in gone)
 
-    def batch(self, op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         (x,) = args
         rank = np.ndim(x) - 1
         gone = resolve_axes(rank, params["axis"], op.name)
@@ -157,7 +160,7 @@ class scans(Acts):
         resolve_axes(len(shapes[0]), params["axis"], name)
         return shapes[0]
 
-    def batch(self, op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         (x,) = args
         return op.call([x], {**params, "axis": one_axis(np.ndim(x) - 1, params["axis"], op.name) + 1})
 
@@ -177,7 +180,7 @@ class moves(Acts):
     ) -> None:
         self._shape, self._samples, self._batch = shape, samples, batch or one_by_one
 
-    def batch(self, op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         return self._batch(op, args, on, params)
 
     def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:

@@ -63,7 +63,7 @@ def own_words(name: str) -> Callable[[F], F]:
     return decorate
 
 
-def picked(x: Any, index: Any, axis: int = 0) -> Any:
+def picked(x: Value, index: Value, axis: int = 0) -> Any:
     """``np.take``, which NumPy would not hand to us if the index alone has many examples.
 
     >>> picked(np.array([1.0, 2.0, 3.0]), np.array([2, 0]))

@@ -28,7 +28,7 @@ class Expr:
     def __init__(self, text: str) -> None:
         self.text = text
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: Callable[..., Any], method: str, *args: object, **kwargs: object) -> Any:
         name = f"np_{ufunc.__name__}"
         if method != "__call__" or kwargs or UFUNCS.get(name) is not ufunc:
             raise TypeError("only calls of NumPy's own ufuncs are written down")
@@ -37,7 +37,7 @@ class Expr:
     def __neg__(self) -> Expr:
         return Expr(f"(-{self.text})")
 
-    def __array_function__(self, *args: Any) -> Any:
+    def __array_function__(self, *args: object) -> Any:
         raise TypeError("only NumPy's ufuncs are written down")
 
     def __eq__(self, other: object) -> Any:
@@ -49,7 +49,7 @@ class Expr:
         raise TypeError("a formula that branches is called, not flattened")
 
 
-def text(e: Any) -> str:
+def text(e: object) -> str:
     if isinstance(e, Expr):
         return e.text
     if type(e) in (int, float):
@@ -66,7 +66,7 @@ for _name, _text in {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "pow": 
     _sign(_name, _text)
 
 
-def halves_bytes(kernel: Any) -> bool:
+def halves_bytes(kernel: Callable[..., Any]) -> bool:
     """Whether a ufunc of two inputs has half precision for bytes, as NumPy's quotients and angles have."""
     return isinstance(kernel, np.ufunc) and "ee->e" in kernel.types and "bb->b" not in kernel.types
 
@@ -97,7 +97,7 @@ class Names:
         else:
             self.signature = "g, z, args, p"
 
-    def check(self, formula: Any, also: frozenset[str] = frozenset()) -> None:
+    def check(self, formula: object, also: frozenset[str] = frozenset()) -> None:
         """Refuse a formula that asks for what there is not."""
         if callable(formula):
             for n in parameters(formula):
@@ -139,7 +139,7 @@ class Names:
         return positional(self.op, self.signature, body, formula)
 
 
-def flattened(formula: Any, *operands: str) -> str | None:
+def flattened(formula: Callable[..., Any] | None, *operands: str) -> str | None:
     """What ``formula`` does, as source; None if it branches, reads a shape or calls a function: then it is called."""
     if formula is None or isinstance(formula, np.ufunc):
         return None
@@ -149,7 +149,7 @@ def flattened(formula: Any, *operands: str) -> str | None:
         return None
 
 
-def is_product(kernel: Any, run: Any) -> bool:
+def is_product(kernel: Callable[..., Any], run: Any) -> bool:
     """Whether an op of NumPy's is run as plain arithmetic, which of bools gives bools where NumPy gives numbers."""
     return isinstance(kernel, np.ufunc) and flattened(run, "x") is not None
 

@@ -9,12 +9,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from operator import length_hint
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy import float32, float64, generic, ndarray
 
 from pullback.core.tensor import LATER, OBJECT, Tensor
 from pullback.core.weak import WEAK_TYPES, are_numbers, is_weak, weaken, weaken_value
+
+if TYPE_CHECKING:
+    from pullback.core.op import Op
+    from pullback.typing import Value
 
 # what NumPy computes with as it is, beside its other scalars
 PLAIN_VALUES = frozenset({ndarray, float64, float32, float, int, bool, complex})
@@ -28,7 +32,7 @@ def latest_level() -> int:
     return sys.maxsize - 1 - length_hint(_levels)
 
 
-def dispatch(op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+def dispatch(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Perform ``op`` on anything: tensors of any level, variables, arrays, numbers, lists."""
     top, level, settled = None, -1, True
     for a in args:
@@ -58,6 +62,6 @@ def dispatch(op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
     return weaken(z) if numbers and is_weak(op, args) else z
 
 
-def level_of(x: Any) -> int:
+def level_of(x: Value | None) -> int:
     """The level of a tensor; arrays and numbers are of level 0."""
     return x.read().level if isinstance(x, Tensor) else 0

@@ -8,12 +8,17 @@ back when the reference count shows that nobody else holds it.
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import ndarray
 
 from pullback.core.tensor import PLAIN, Tensor, Wrapped
+
+if TYPE_CHECKING:
+    from pullback.core.tape import Meta
+    from pullback.typing import Array, ArrayOrNumber, Operand, Value
 
 LARGE = 512 * 1024  # bytes; from here on fresh pages and what is kept cost more than looking after them
 BLOCK = 24576  # elements; their products and sums stay in the cache
@@ -48,7 +53,7 @@ SOLE = _references_of_a_local() if TRUSTED else -1  # interpreters differ in wha
 IDLE = _references_in_a_dict() if TRUSTED else -1
 
 
-def sole(v: Any) -> bool:
+def sole(v: Array) -> bool:
     """Whether the caller's one local variable is all that holds ``v``."""
     return sys.getrefcount(v) == SOLE
 
@@ -71,7 +76,7 @@ def take(pool: Pool) -> Any:
         return None
 
 
-def give(v: Any, pool: Pool, meta: Any) -> None:
+def give(v: Array, pool: Pool, meta: Meta) -> None:
     """Recycle ``v``, of which the caller knows that only one local of its own holds it."""
     fits = v.base is None and v.dtype is meta.dtype and v.shape == meta.shape
     if fits and pool.asked > 0 and len(pool) < meta.room and v.flags.c_contiguous and v.flags.writeable:
@@ -99,12 +104,12 @@ class Large(Wrapped):
 PLAIN.add(Large)
 
 
-def node_of(t: Any) -> Any:
+def node_of(t: Operand) -> Any:
     """The node of a tensor of a tape: itself, but for a handle."""
     return t.x if type(t) is Large else t
 
 
-def keep(node: Any, value: Any) -> None:
+def keep(node: Tensor, value: Value) -> None:
     """A rule asks for the value of ``node``."""
     if type(node.value) is not ndarray:
         node.value = value
@@ -125,12 +130,14 @@ class Scratch:
     shape = property(lambda self: self.v.shape)
     dtype = property(lambda self: self.v.dtype)
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: Callable[..., Any], method: str, *args: object, **kwargs: object) -> Any:
         if method == "__call__" and not kwargs:
             return _computed(ufunc, args, self.meta, BY_NAME)
         return getattr(ufunc, method)(*unscratched(args), **unscratched(kwargs))
 
-    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(
+        self, func: Callable[..., Any], types: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         return func(*unscratched(args), **unscratched(kwargs))
 
     def __neg__(self) -> Any:
@@ -145,7 +152,7 @@ class Scratch:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.v, name)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: tuple[Any, ...]) -> Any:
         return self.v[index]
 
 
@@ -154,7 +161,7 @@ TEMPORARY = [-1, -1]  # the references there are of a Scratch that only the expr
 _seen = [-1, -1]
 
 
-def _computed(ufunc: Any, args: Any, meta: Any, way: int) -> Any:
+def _computed(ufunc: Callable[..., Any], args: tuple[Any, ...], meta: Meta, way: int) -> Any:
     """The result of a ufunc, in a buffer that is free: a temporary's, or one of the pool."""
     raw = [a.v if type(a) is Scratch else a for a in args]
     if not _buffered(ufunc, raw, meta):
@@ -175,7 +182,7 @@ def _computed(ufunc: Any, args: Any, meta: Any, way: int) -> Any:
     return scratch(ufunc(*raw, out=out), meta, True)
 
 
-def _buffered(ufunc: Any, values: Any, meta: Any) -> bool:
+def _buffered(ufunc: Any, values: Sequence[Any], meta: Any) -> bool:
     """Whether the result of a ufunc fits a buffer of the pool."""
     if ufunc.nout != 1 or ufunc.signature or ufunc in PREDICATES:
         return False
@@ -193,12 +200,12 @@ def _fits(v: Any, meta: Any) -> bool:
     return not v.ndim or all(n in (1, m) for n, m in zip(v.shape[::-1], meta.shape[::-1], strict=False))
 
 
-def _all_ones(v: Any, meta: Any) -> bool:
+def _all_ones(v: ArrayOrNumber, meta: Meta) -> bool:
     """Whether an operand is one 1, repeated by a view: what comes back from a sum."""
     return type(v) is ndarray and v.shape == meta.shape and not any(v.strides) and bool(v[(0,) * v.ndim] == 1)
 
 
-def _lent(v: Any) -> Any:
+def _lent(v: Array) -> Any:
     """A view of an array that is somebody else's: to be read, and copied before it is given away."""
     view = v.view()
     view.flags.writeable = False
@@ -222,7 +229,7 @@ for _name, _ufunc in {
     setattr(Scratch, f"__{_name}__", lambda self, o, u=_ufunc: _computed(u, (self, o), self.meta, BY_SIGN))
 
 
-def scratch(v: Any, meta: Any, fresh: bool = False) -> Scratch:
+def scratch(v: Array, meta: Any, fresh: bool = False) -> Scratch:
     r = Scratch()
     r.v, r.meta, r.fresh = v, meta, fresh
     return r
@@ -241,7 +248,7 @@ def _temporaries() -> list[int]:
     def made() -> Any:
         return scratch(np.ones(1), _Tiny, True)
 
-    def held(f: Any) -> Any:
+    def held(f: Callable[..., Any]) -> Any:
         return lambda: f(made())
 
     def fewest(way: int, *calls: Any) -> int:
@@ -268,7 +275,7 @@ def like(x: Any) -> Any:
     return np.empty_like(unscratched(x)) if buffer is None else buffer
 
 
-def unscratched(a: Any) -> Any:
+def unscratched(a: object) -> Any:
     if type(a) is Scratch:
         return a.v
     if isinstance(a, tuple | list):
@@ -276,14 +283,14 @@ def unscratched(a: Any) -> Any:
     return {k: unscratched(v) for k, v in a.items()} if isinstance(a, dict) else a
 
 
-def on_scratch(f: Any, values: Any, meta: Any) -> Any:
+def on_scratch(f: Callable[..., Any], values: list[Any], meta: Meta) -> Any:
     """``f`` of big arrays, elementwise, with its result and temporaries in recycled buffers."""
     if type(f) is np.ufunc and _buffered(f, values, meta):  # there are no temporaries
         return f(*values, out=take(meta.pool))
     return unscratched(f(*[_wrapped(v, meta) for v in values]))
 
 
-def _wrapped(v: Any, meta: Any) -> Any:
+def _wrapped(v: object, meta: Meta) -> Any:
     if type(v) is ndarray and v.dtype == meta.dtype and v.shape == meta.shape:
         return scratch(v, meta)
     return v
@@ -317,7 +324,7 @@ def add_large(dx: Any, dy: Any, blockwise: bool, add_cotangents: Any) -> Any:
     return back
 
 
-def _pull(a: Any, rule: Any, blockwise: bool, values: Any, meta: Any) -> None:
+def _pull(a: Tensor, rule: Callable[..., Any], blockwise: bool, values: tuple[Any, ...], meta: Meta) -> None:
     """Give the operand ``a`` its cotangent, or add it to the one it has."""
     e, a.g = a.g, None
     if e is None:
@@ -340,7 +347,7 @@ def _pull(a: Any, rule: Any, blockwise: bool, values: Any, meta: Any) -> None:
         give(d, meta.pool, meta)  # it was added into the other
 
 
-def _added_blockwise(e: Any, rule: Any, values: Any, meta: Any) -> Any:
+def _added_blockwise(e: Array, rule: Callable[..., Any], values: tuple[Any, ...], meta: Meta) -> Any:
     """``e + rule(...)``, block by block, so that what is in between never leaves the cache; None if it cannot be."""
     own = sys.getrefcount(e) == SOLE and e.base is None and e.flags.writeable  # the caller's local and ours
     flat = [_flattened(v, meta) for v in (e, *values)]
@@ -360,7 +367,7 @@ def _added_blockwise(e: Any, rule: Any, values: Any, meta: Any) -> Any:
 _ODD = object()  # an operand that has no blocks
 
 
-def _flattened(v: Any, meta: Any) -> Any:
+def _flattened(v: object, meta: Meta) -> Any:
     """A big operand as one axis, a repeated number as that number, and what is not an array as it is."""
     if type(v) is not ndarray:
         return v
@@ -372,7 +379,7 @@ def _flattened(v: Any, meta: Any) -> Any:
     return v[()] if not v.ndim else _ODD
 
 
-def _sum(e: Any, d: Any, fresh: bool, meta: Any) -> Any:
+def _sum(e: Array, d: Array, fresh: bool, meta: Meta) -> Any:
     """Two cotangents of one node, added into whichever buffer may be overwritten."""
     if type(e) is not ndarray or type(d) is not ndarray or not meta.ndim or e.shape != d.shape or e.dtype != d.dtype:
         return e + d

@@ -52,7 +52,7 @@ from pullback.names.answers import call_error
 from pullback.numerics.axis_arguments import format_shapes
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike, Value
+    from pullback.typing import Operand, TensorLike, Value
 
 REGISTRY: dict[str, Op] = {}
 F = TypeVar("F", bound=Callable[..., Any])
@@ -70,7 +70,7 @@ WEAK = (float, int, bool, complex)  # Python's numbers, which do not widen array
 STEPS = ("one", "both", "both_fit", "fit_x", "fit_y", "left", "left_fit", "right", "right_fit", "many")
 
 
-def unusual(x: Any) -> bool:
+def unusual(x: object) -> bool:
     """Whether an argument takes the general way anyhow, so that no quick one need be written out for it."""
     return isinstance(x, Tensor) and not x.refers and (type(x) is not Tensor or not x.meta.raw)
 
@@ -115,8 +115,16 @@ class Op:
     many: Any
 
     def __init__(
-        self, kernel: Any, run: Any, acts: Acts, d: Calculus, lower: Lowering, doc: Any, shortcuts: Any, domain: Any
-    ) -> None:  # fmt: skip
+        self,
+        kernel: Callable[..., Any],
+        run: Any,
+        acts: Acts,
+        d: Calculus,
+        lower: Lowering,
+        doc: Callable[..., Any],
+        shortcuts: Any,
+        domain: tuple[Any, ...],
+    ) -> None:
         self.name = doc.__name__
         self.kernel, self.acts, self.d, self.lower, self.domain = kernel, acts, d, lower, domain
         self._read_signature(doc)
@@ -144,7 +152,7 @@ class Op:
         NUMPY.pop(kernel, None)  # which stood for a former definition
         self._become_operator()
 
-    def _read_signature(self, doc: Any) -> None:
+    def _read_signature(self, doc: Callable[..., Any]) -> None:
         code, defaults = doc.__code__, doc.__defaults__ or ()
         names = code.co_varnames[: code.co_argcount]
         optional = len(names) - len(defaults)
@@ -154,7 +162,7 @@ class Op:
         if not self.inputs or len(self.inputs) > optional:
             raise DefinitionError(f"{self.name}: inputs come first, without defaults, and are closed by '/'.")
 
-    def _check_names(self, doc: Any) -> None:
+    def _check_names(self, doc: Callable[..., Any]) -> None:
         if self.name in Tensor.__slots__:
             raise DefinitionError(f"{self.name}: a tensor keeps its own things under this name; choose another.")
         if {"g", "z", "p", "args"} & {*self.inputs, *self.params}:
@@ -165,7 +173,7 @@ class Op:
         if other is not None and other is not former:
             raise DefinitionError(f"{self.name}: its kernel is already that of {other.name}, found by it.")
 
-    def _stub(self, code: Any, doc: Any) -> FunctionType:
+    def _stub(self, code: Callable[..., Any], doc: Callable[..., Any]) -> FunctionType:
         """A function that is written out when it is first called; its globals are ``self.space``."""
         made = FunctionType(code.__code__, self.space, self.name)
         made.__doc__, made.__module__, made.__qualname__ = doc.__doc__, doc.__module__, doc.__qualname__
@@ -252,7 +260,7 @@ class Op:
             parts = self.elementwise and not (fitted or self.params or any(n.endswith("_shape") for n in asked))
             return Step(self, needs=needs, needs_z="z" in asked, blockwise=parts, **rules)
 
-        def fitting(loose: Step, *of: int, **rules: Any) -> Step:
+        def fitting(loose: Step, *of: int, **rules: object) -> Step:
             """The step with rules that undo broadcasting, beside the same without that."""
             made = step(*of, fitted=True, crossed=loose.crossed, **rules)
             made.loose = loose
@@ -292,7 +300,7 @@ class Op:
             each = vjps[0]
             return lambda g, z, args, p, live: each(g, z, args, p)
 
-        def rules(g: Any, z: Any, args: Any, p: Any, live: Any) -> list[Any]:
+        def rules(g: Value, z: Any, args: Any, p: Any, live: Any) -> list[Any]:
             return [f(g, z, args, p) if f and on else None for f, on in zip(vjps, live, strict=True)]
 
         return rules
@@ -410,7 +418,7 @@ class Op:
             return self.perform(wider, params)
         return z[()] if type(z) is ndarray and not z.ndim else z
 
-    def _weak(self, number: Any, values: list[Any]) -> Any:
+    def _weak(self, number: complex, values: list[Any]) -> Any:
         """The dtype of a Python number among arrays: theirs, when there is one that can hold it."""
         among = [v.dtype for v in values if isinstance(v, RAW)]
         return np.result_type(*among, number) if among and self.variadic else None
@@ -489,13 +497,13 @@ class Op:
         return self.many, (nodes, kept, live), tuple(params.values())
 
     @staticmethod
-    def _trimmed(value: Any, needed: bool) -> Any:
+    def _trimmed(value: Operand, needed: bool) -> Any:
         """A big operand that no rule asks for is not kept; only its shape and dtype are."""
         if needed or type(value) is not ndarray or value.nbytes < LARGE:
             return value
         return constant(value).meta
 
-    def _kept(self, value: Any, needed: bool, m: Any) -> Any:
+    def _kept(self, value: Value, needed: bool, m: Any) -> Any:
         """An operand that is on no tape, as the node keeps it."""
         if needed and type(value) is ndarray:
             return capture(value, m.tape)
@@ -524,7 +532,7 @@ class Op:
 
 
 def op(
-    kernel: Any, *, acts: Acts, d: Calculus, lower: Lowering | None = None, run: Any = None,
+    kernel: Callable[..., Any], *, acts: Acts, d: Calculus, lower: Lowering | None = None, run: Any = None,
     shortcuts: dict[Any, Any] | None = None, domain: tuple[float, float] = (-2.0, 2.0),
 ) -> Callable[[F], F]:  # fmt: skip
     """Declare an op.  The decorated function gives its name, signature and documentation.

@@ -10,6 +10,8 @@ import numpy as np
 if TYPE_CHECKING:  # importing it takes time
     from numpy.typing import NDArray
 
+    from pullback.typing import Array
+
 LIMIT = 20  # an axis longer than this is abbreviated
 EDGE = 3  # to so many items at either end
 DECIMALS = 7
@@ -98,23 +100,23 @@ def _rounded(x: float) -> float:
     return -magnitude if x < 0 else magnitude
 
 
-def _float_text(x: Any) -> str:
+def _float_text(x: Array) -> str:
     return _js_number(_rounded(float(x)))
 
 
-def _complex_text(z: Any) -> str:
+def _complex_text(z: Array) -> str:
     return f"{_float_text(z.real)} + {_float_text(z.imag)}j"
 
 
-def _bool_text(x: Any) -> str:
+def _bool_text(x: Array) -> str:
     return "true" if x else "false"
 
 
-def _int_text(x: Any) -> str:
+def _int_text(x: Array) -> str:
     return str(int(x))
 
 
-def _quoted(x: Any) -> str:
+def _quoted(x: Array) -> str:
     return f"'{x}'"
 
 

@@ -10,10 +10,11 @@ values, which records on the outer tape by itself.  There is one backward pass a
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from math import prod
 from sys import getrefcount
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import float64, generic, ndarray
@@ -29,6 +30,11 @@ from pullback.core.source import user_place
 from pullback.core.tensor import LATER, Tensor
 from pullback.errors import GradientError
 
+if TYPE_CHECKING:
+    from pullback.core.op import Op
+    from pullback.typing import Value
+
+Rule = Callable[..., Any]  # a derivative: of a cotangent and what a node keeps
 RAW = (ndarray, generic)
 ARRAYS = (Tensor, *RAW)
 CAUGHT = (ValueError, TypeError, IndexError, OverflowError)  # what NumPy complains with
@@ -58,7 +64,7 @@ class Constants(dict[Any, Any]):
 class Itself(dict[Any, Any]):
     """For values of another level: the number goes through as it is."""
 
-    def __missing__(self, c: Any) -> Any:
+    def __missing__(self, c: float) -> Any:
         return c
 
 
@@ -74,7 +80,7 @@ class Meta:
         "size", "small", "tape",
     )  # fmt: skip
 
-    def __init__(self, shape: tuple[int, ...], dtype: Any, tape: Tape, raw: bool) -> None:
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], tape: Tape, raw: bool) -> None:
         self.shape, self.dtype, self.tape, self.raw = shape, dtype, tape, raw
         self.ndim, self.size = len(shape), prod(shape)
         self.push = tape.push
@@ -125,12 +131,18 @@ class Step:
     is_custom = False  # whether its cotangents are computed by a function of the user's
 
     def __init__(
-        self, op: Any, dx: Any = None, dy: Any = None, *, rule: Any = None, rules: Any = None, back: Any = None,
-        needs: Any = (), needs_z: bool = True, blockwise: bool = False, crossed: bool = False,
+        self, op: Op | None, dx: Rule | None = None, dy: Rule | None = None, *, rule: Rule | None = None,
+        rules: Rule | None = None, back: Rule | None = None, needs: Iterable[bool] = (), needs_z: bool = True,
+        blockwise: bool = False, crossed: bool = False,
     ) -> None:  # fmt: skip
-        self.op, self.dx, self.dy, self.rule, self.rules = op, dx, dy, dx or rule, rules
+        self.op: Any = op
+        self.dx: Any = dx
+        self.dy: Any = dy
+        self.rule: Any = dx or rule
+        self.rules: Any = rules
         self.back = back or self.add_cotangents
-        self.needs, self.needs_z, self.blockwise, self.crossed = needs, needs_z, blockwise, crossed
+        self.needs: Any = needs
+        self.needs_z, self.blockwise, self.crossed = needs_z, blockwise, crossed
         self.plain: Step = self  # the same step where values are small
         self.loose: Step = self  # the same step without undoing broadcasting
         self._large: Step | None = None
@@ -224,13 +236,13 @@ class LooseStep(Step):
         return [d if on else None for d, on in zip(ds, live, strict=True)]
 
 
-def substitute(r: Tensor, g: Any, z: Any, change: Any) -> Tensor:
+def substitute(r: Tensor, g: Any, z: Any, change: Callable[..., Any]) -> Tensor:
     """Return a stand-in for the node ``r``, for its step to compute other cotangents from.
 
     ``g`` is its cotangent, ``z`` its result, and ``change(node, value)`` gives the value of each input.
     """
 
-    def operand(node: Any, value: Any) -> Tensor:
+    def operand(node: Tensor, value: Any) -> Tensor:
         made = Tensor()
         made.value = change(node, value)
         return made
@@ -252,7 +264,7 @@ def substitute(r: Tensor, g: Any, z: Any, change: Any) -> Tensor:
 SAME = Step(None, lambda g, z, x, y: g, needs=(False,), needs_z=False)  # a tensor of the same value
 
 
-def add_cotangent(node: Any, d: Any) -> None:
+def add_cotangent(node: Tensor, d: Value) -> None:
     """Another part of the cotangent of ``node``.  What runs for every node of a walk has this written out."""
     node.g = d if node.g is None else node.g + d
 
@@ -342,7 +354,7 @@ class Tape(dict[Any, Any]):
 
     # ---- making nodes: the general way; the quick ways are generated in templates.py
 
-    def meta_of(self, v: Any) -> Any:
+    def meta_of(self, v: Value) -> Any:
         return self[v.shape, v.dtype] if isinstance(v, RAW) else self.above[v.shape, v.dtype]
 
     def leaf(self, value: Any) -> Any:
@@ -390,13 +402,13 @@ class Tape(dict[Any, Any]):
                 keep(a.x, a.value)
         return place(z, m, step, x, y)
 
-    def _value(self, a: Any) -> Any:
+    def _value(self, a: Tensor) -> Any:
         """What this tape computes with, and keeps: of a tensor of a lower level, one that no write reaches."""
         if type(a) in TAPED and (a.meta.tape is self or not a.level):
             return a.value
         return LATER["alias"](a) if self.level else a
 
-    def _compute(self, op: Any, args: tuple[Any, ...], values: list[Any], params: dict[str, Any]) -> Any:
+    def _compute(self, op: Op, args: tuple[Any, ...], values: list[Any], params: dict[str, Any]) -> Any:
         """The value: a big elementwise result goes into a recycled buffer, when one is there."""
         if op.elementwise and not params:
             big = next((a.meta for a in args if type(a) in TAPED and type(a.meta.pool) is Pool), None)
@@ -508,7 +520,7 @@ def walk_again(nodes: list[Tensor], keep: bool = True, transposed: bool = False)
             r.g = None
 
 
-def perform(op: Any, args: Any, params: dict[str, Any]) -> Any:
+def perform(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Perform an op of any number of inputs, quickly where all are plain values of one tape and one float dtype."""
     values: list[Any] = []
     tape = dtype = None
@@ -556,7 +568,7 @@ def perform(op: Any, args: Any, params: dict[str, Any]) -> Any:
     return constant(z)
 
 
-def place(z: Any, m: Meta, step: Any, x: Any, y: Any) -> Any:
+def place(z: Value, m: Meta, step: Step, x: Any, y: object) -> Any:
     """A node for the value ``z``; for a big one, its handle."""
     r = Tensor()
     r.meta, r.x, r.y, r.g = m, x, y, None
@@ -576,7 +588,7 @@ def place(z: Any, m: Meta, step: Any, x: Any, y: Any) -> Any:
     return h
 
 
-def add_into(rule: Any, into: Any, rows: Any = None) -> Any:
+def add_into(rule: Callable[..., Any], into: Any, rows: Any = None) -> Any:
     """Return the ``back`` of an op that can add its cotangent into one that is there, when nobody else holds that.
 
     ``rows`` tells which rows of the operand it picks, for a leaf that collects them.
@@ -612,7 +624,7 @@ def add_many(rules: Any) -> Any:
     return back
 
 
-def variant_of(step: Step, change: Any, change_all: Any) -> Step:
+def variant_of(step: Step, change: Callable[..., Any], change_all: Callable[..., Any]) -> Step:
     """Return the step with changed rules, whose cotangents fit their operands; one of the user's rules as it is."""
     if step.rule is None and step.rules is None:
         return step

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from pullback.errors import ArgumentError, BatchedValueError, SymbolValueError, 
 
 if TYPE_CHECKING:
     from pullback.signatures.tensor_ops import TensorOps
+    from pullback.typing import Value
 else:  # the ops are put on the class where they are defined, as methods and operators
     TensorOps = object
 
@@ -171,7 +172,7 @@ class Tensor(TensorOps):
         """What a tape makes a leaf of: what is followed already keeps its value there, whatever is written to it."""
         return LATER["alias"](self) if self.level else self
 
-    def unfollowed(self, f: Any, args: Sequence[Any]) -> Any:
+    def unfollowed(self, f: Callable[..., Any], args: Sequence[Any]) -> Any:
         """``f`` of what is beneath this level, which is the highest."""
         return unfollowed(f, *(a.beneath() if isinstance(a, Tensor) and a.level == self.level else a for a in args))
 
@@ -216,7 +217,7 @@ class Tensor(TensorOps):
             raise AttributeError("__array__")
         return t._values
 
-    def _elements(self, dtype: Any = None, copy: bool | None = None) -> Any:
+    def _elements(self, dtype: np.dtype[Any] | None = None, copy: bool | None = None) -> Any:
         """An object array of the elements, which NumPy can take apart and join."""
         made = np.empty(self.shape, object)
         for index in np.ndindex(self.shape):
@@ -325,7 +326,7 @@ class Tensor(TensorOps):
     def __copy__(self) -> Tensor:
         return self
 
-    def __deepcopy__(self, memo: Any) -> Tensor:
+    def __deepcopy__(self, memo: dict[Any, Any]) -> Tensor:
         return self
 
     def __reduce__(self) -> Any:
@@ -388,7 +389,7 @@ def concrete(x: Any) -> Any:
     return x
 
 
-def unfollowed(f: Any, *args: Any) -> Any:
+def unfollowed(f: Callable[..., Any], *args: object) -> Any:
     """``f`` of the plain arrays under all levels, for what carries no gradient; of many examples, one by one.
 
     >>> import pullback as pb
@@ -432,7 +433,7 @@ def _whole(x: Any) -> Any:
     return x if isinstance(values, Tensor) else int(values)
 
 
-def may_be(condition: Any) -> bool:
+def may_be(condition: Value) -> bool:
     """Whether a condition may hold somewhere.  While a program is being compiled nothing is known, so it may.
 
     >>> may_be(np.array([False, True])), may_be(np.array([False, False]))
@@ -442,7 +443,7 @@ def may_be(condition: Any) -> bool:
     return bool(np.any(values)) or np.size(values) < condition.size
 
 
-def sizing(name: str, x: Any, cure: str = "") -> Any:
+def sizing(name: str, x: object, cure: str = "") -> Any:
     """The plain array on whose values the size of the result depends; it must be one for all examples of ``vmap``.
 
     >>> sizing("unique", np.array([1.0]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
@@ -25,7 +25,7 @@ from pullback.core.writes import HELD, freeze
 from pullback.errors import ArgumentError, BatchedValueError, VariableError
 
 if TYPE_CHECKING:
-    from pullback.typing import DType, TensorLike
+    from pullback.typing import Array, DType, TensorLike, Value
 
 WEAK = (Weak, *WEAK_TYPES)
 _number = count()
@@ -206,7 +206,7 @@ class Variable(Wrapped):
     def __imatmul__(self, other: TensorLike, /) -> Variable:
         return self._assign_changed(np.matmul, other, f"{self.name} @=")
 
-    def _taken(self, value: Any, what: str) -> Any:
+    def _taken(self, value: TensorLike, what: str) -> Any:
         """What was given to hold or to add, as an array; Python's numbers get the dtype that is held."""
         kept = isinstance(value, np.ndarray | np.generic | Tensor) and not isinstance(value, WEAK)
         try:
@@ -217,7 +217,7 @@ class Variable(Wrapped):
                 "Return it from the function, and assign what you make of it outside of vmap."
             ) from None
 
-    def _assign_changed(self, change: Any, delta: Any, what: str) -> Variable:
+    def _assign_changed(self, change: Callable[..., Any], delta: TensorLike, what: str) -> Variable:
         """Hold ``change(held, delta)``; the delta, and what comes out, is cast as NumPy's in-place arithmetic casts."""
         by: Any = delta if writer() is not None and isinstance(delta, Tensor) else self._taken(delta, what)
         self._check_cast(delta if isinstance(delta, Tensor) else np.asarray(delta), what)
@@ -233,11 +233,11 @@ class Variable(Wrapped):
         self.hold(np.asarray(new)[()])
         return self
 
-    def _check_cast(self, by: Any, what: str) -> None:
+    def _check_cast(self, by: Value, what: str) -> None:
         if by.dtype.kind in "fiubc" and not np.can_cast(by.dtype, self.dtype, "same_kind"):
             raise VariableError(f"{what}: the variable is {self.dtype}, got {by.dtype}. Cast it first.")
 
-    def _check_changed(self, new: Any, by: Any, what: str) -> None:
+    def _check_changed(self, new: Value, by: Value, what: str) -> None:
         if new.shape != self.shape:
             raise VariableError(f"{what}: expected shape {self.shape}, got shape {by.shape}.")
         if new.dtype != self.dtype:
@@ -309,7 +309,7 @@ def writer() -> Any:
     return next((w for w in _watchers.get() if w.writes), None)
 
 
-def call_with_values(f: Any, *args: Any) -> None:
+def call_with_values(f: Callable[..., Any], *args: Value) -> None:
     """Call ``f`` with the plain arrays under all levels; in a program that is being compiled, whenever that is run.
 
     >>> import pullback as pb
@@ -318,7 +318,7 @@ def call_with_values(f: Any, *args: Any) -> None:
     """
     program = writer()
 
-    def run(*given: Any) -> Any:
+    def run(*given: Array) -> Any:
         if writer() is None:  # while it is written down there are no values
             f(*given)
         return np.zeros(())
@@ -380,7 +380,7 @@ def _forget(name: str, gone: ref[Variable]) -> None:
         del _live[name]
 
 
-def _restored(values: Any, trainable: bool, name: str) -> Variable:
+def _restored(values: Array, trainable: bool, name: str) -> Variable:
     return Variable(values, trainable, None if _same_named(name) else name)
 
 
@@ -425,7 +425,7 @@ class Watcher:
 
     writes = False
 
-    def __init__(self, tape: Tape, wanted: Any = None) -> None:
+    def __init__(self, tape: Tape, wanted: Sequence[Any] | None = None) -> None:
         self.tape = tape
         self.wanted = None if wanted is None else {id(v) for v in wanted}
         self.leaves: dict[int, tuple[Variable, list[tuple[Any, Any]]]] = {}
@@ -438,7 +438,7 @@ class Watcher:
     def wants(self, v: Variable) -> bool:
         return v.trainable and (self.wanted is None or id(v) in self.wanted)
 
-    def seen(self, v: Variable, value: Any) -> Any:
+    def seen(self, v: Variable, value: Tensor) -> Any:
         if not self.wants(v):
             return value
         _, reads = self.leaves.setdefault(id(v), (v, []))
@@ -469,7 +469,7 @@ class Recorder:
     def __exit__(self, *error: Any) -> None:
         _watchers.reset(self.token)
 
-    def seen(self, v: Variable, value: Any) -> Any:
+    def seen(self, v: Variable, value: Tensor) -> Any:
         self.read[id(v)] = v
         return value
 
@@ -499,7 +499,7 @@ def watched() -> bool:
     return bool(_watchers.get())
 
 
-def written(v: Any) -> Any:
+def written(v: Array) -> Any:
     """An array as a symbol of the program that is being written down, in the form of whatever that will be given."""
     writes = writer()
     return constant(v) if writes is None else writes.symbol(v).in_form(writes.form)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from pullback.typing import Array
 
 __all__: list[str] = []
 
@@ -28,7 +31,7 @@ class Trouble:
     __slots__ = ("after", "before", "dtype", "inputs", "op", "output", "outside")
 
     def __init__(
-        self, op: str, inputs: Sequence[Any], output: Any, dtype: np.dtype[Any], after: Collection[str],
+        self, op: str, inputs: Sequence[Any], output: Array, dtype: np.dtype[Any], after: Collection[str],
         before: Collection[str], outside: bool,
     ) -> None:  # fmt: skip
         self.op, self.output, self.dtype = op, output, dtype

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from pullback.transforms.compare import along, listed, mismatches, movable, wide
 from pullback.transforms.forward import jvp
 from pullback.transforms.grad import as_leaf, grads
 from pullback.transforms.leaves import whole_leaves, whole_mapped
+
+if TYPE_CHECKING:
+    from pullback.typing import Array, Value
 
 __all__ = ["check_grads"]
 
@@ -80,7 +83,7 @@ class Check:
         if not weights:
             raise GradientError("check_grads: f returned no float, so there is no derivative to check.")
 
-        def scalar(*xs: Any) -> Any:
+        def scalar(*xs: Value) -> Any:
             return total([np.sum(np.real(np.conjugate(w) * y)) for w, y in zip(weights, self.results(xs), strict=True)])
 
         self.compare(scalar, given, order, 1, modes, "")
@@ -89,7 +92,7 @@ class Check:
         """The floats that ``f`` gives for these inputs, in the places of those it was given."""
         moved, fixed = iter(xs), iter(self.xs)
 
-        def fill(leaf: Any) -> Any:
+        def fill(leaf: object) -> Any:
             if not is_number(leaf):
                 return leaf
             x = next(fixed)
@@ -115,14 +118,14 @@ class Check:
                 self.compare(FUNCTIONS[mode](f, us), xs, order, now + 1, modes, over)
 
 
-def _random(x: Any, seed: int) -> Any:
+def _random(x: Value, seed: int) -> Any:
     """Numbers of the shape and kind of ``x``: weights of results, directions of inputs."""
     random = np.random.default_rng(seed)
     w = random.standard_normal(x.shape)
     return (w + 1j * random.standard_normal(x.shape) if x.dtype.kind == "c" else w)[()]
 
 
-def _number(y: Any) -> float:
+def _number(y: Array) -> float:
     return float(np.real(all_values(y)))
 
 
@@ -132,14 +135,14 @@ def _pulled(f: Scalar, xs: Sequence[Any]) -> Any:
 
 
 def _pushed(f: Scalar, xs: Sequence[Any]) -> Any:
-    def derivative(i: int, v: Any) -> float:
+    def derivative(i: int, v: Array) -> float:
         return _number(jvp(f, list(xs), [v if k == i else np.zeros_like(x) for k, x in enumerate(xs)])[1])
 
     return derivative
 
 
 def _gradient_along(f: Scalar, us: Sequence[Any]) -> Scalar:
-    def along_gradient(*xs: Any) -> Any:
+    def along_gradient(*xs: Value) -> Any:
         ds = grads(f, unconnected="zero")(list(xs))
         return total([np.sum(np.real(np.conjugate(u) * d)) for u, d in zip(us, ds, strict=True)])
 

@@ -85,7 +85,7 @@ def _where(note: Note) -> str:
     return f"{basename(note.file)}:{note.line}" if note.file else "an unknown place"
 
 
-def _element(a: Any, of: Note, note: Note, index: Index) -> Any:
+def _element(a: object, of: Note, note: Note, index: Index) -> Any:
     """The number of an argument of an op that belongs to an element of ``note``; all of them if that is not told."""
     values = values_of(a)
     if values is None:

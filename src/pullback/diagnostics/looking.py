@@ -37,7 +37,13 @@ def unnamed(args: tuple[Any, ...]) -> Names:
     return Names()
 
 
-def look_at(call: Any, again: Any, args: tuple[Any, ...], kwargs: dict[str, Any], naming: Naming = unnamed) -> Any:
+def look_at(
+    call: Callable[..., Any],
+    again: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    naming: Naming = unnamed,
+) -> Any:
     """What ``call`` gives; an error if it is not finite, with the report of ``again``."""
     with np.errstate(all="ignore"):
         out = call(*args, **kwargs)
@@ -46,7 +52,9 @@ def look_at(call: Any, again: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
         raise NanError(trace_back(again, args, kwargs, naming(args)))
 
 
-def look_for_new(call: Any, args: tuple[Any, ...], kwargs: dict[str, Any], naming: Naming, lifts: Any) -> Any:
+def look_for_new(
+    call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], naming: Naming, lifts: Callable[..., Any]
+) -> Any:
     """What ``call`` gives; an error if there is NaN in it, or an infinity that was not in what it was given."""
     with np.errstate(all="ignore"):
         out = call(*args, **kwargs)
@@ -77,7 +85,7 @@ def trace_back(
     """The report of a second run.  ``lifts`` says what is to be followed in what the function is given."""
     monitor, names = Monitor(), names or Names()
 
-    def lift(x: Any, label: str) -> Any:
+    def lift(x: object, label: str) -> Any:
         if not lifts(x):
             return x
         made = monitor.lift(as_leaf(x, "debug_nans"))

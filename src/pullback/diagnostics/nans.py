@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from pullback.transforms.customop import is_differentiated
 from pullback.transforms.forward import jvp
 from pullback.transforms.sparse import SparseJacobian
 
+if TYPE_CHECKING:
+    from pullback.core.tensor import Tensor
+
 __all__ = ["debug_nans", "diagnose"]
 
 
@@ -33,7 +36,7 @@ class Diagnosed(Examined):
 
     face = "diagnose"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> NanReport:
+    def __call__(self, *args: object, **kwargs: object) -> NanReport:
         ran = Ran(self.__wrapped__, args, kwargs)
         return NanReport([*ran.values, *ran.gradients], ran.monitor.notes)
 
@@ -159,7 +162,7 @@ def _check_both(naming: Naming) -> Any:
 def _check_sparse(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The same for a matrix of SciPy's, of which nobody knows how it came about: its product with ones tells."""
 
-    def again(self: SparseJacobian, x: Any, call: Any) -> Any:
+    def again(self: SparseJacobian, x: Tensor, call: WholeCall) -> Any:
         return jvp(self.differentiated(call), [x], [np.ones(x.shape, float_of(x.dtype))])
 
     return look_at(function, again, args, kwargs)
@@ -255,7 +258,7 @@ def _program(f: Any) -> Any:
     return getattr(f, "__wrapped__", f)
 
 
-def _name(f: Any) -> str:
+def _name(f: Callable[..., Any]) -> str:
     return getattr(f, "__name__", type(f).__name__)
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.core.op import Op
 from pullback.core.tensor import Tensor, all_values
 from pullback.diagnostics.watch import Note
+
+if TYPE_CHECKING:
+    from pullback.typing import Array
 
 __all__: list[str] = []
 
@@ -28,7 +31,7 @@ class Visit:
         self.first_back = note.backward and not any(a.backward for a in bad)
 
 
-def values_of(x: Any) -> Any:
+def values_of(x: object) -> Any:
     """The plain numbers of an argument of an op, whatever it is; None if it has none."""
     if isinstance(x, Note):
         return x.array
@@ -51,7 +54,7 @@ def first_bad(values: Any) -> Index | None:
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), values.shape))
 
 
-def at(values: Any, index: Index, shape: Sequence[int]) -> Index | None:
+def at(values: Array, index: Index, shape: Sequence[int]) -> Index | None:
     """The element of an input that went into ``index`` of a result of this shape, element by element."""
     if values.ndim > len(shape) or any(
         n not in (1, m) for n, m in zip(values.shape[::-1], tuple(shape)[::-1], strict=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from os.path import basename
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,10 @@ from pullback.core.tensor import all_values
 from pullback.diagnostics.running import Examined, Ran, Result, is_number
 from pullback.diagnostics.watch import STOPPED, Note
 from pullback.transforms.arguments import named_leaves
+
+if TYPE_CHECKING:
+    from pullback.core.tensor import Tensor
+    from pullback.typing import ArrayOrNumber, Value
 
 __all__ = ["explain"]
 
@@ -114,7 +118,7 @@ class Explained(Examined):
 
     face = "explain"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Explanation:
+    def __call__(self, *args: object, **kwargs: object) -> Explanation:
         ran = Ran(self.__wrapped__, args, kwargs)
         leaves = [x for a in args for _, x in named_leaves("", a) if is_number(x)]
         given = [*leaves, *[None] * (len(ran.inputs) - len(leaves))]
@@ -138,7 +142,7 @@ def explain(f: Callable[..., Any]) -> Explained:
     return Explained(f)
 
 
-def _about(ran: Ran, given: Result, gradient: Result, leaf: Any) -> InputReport:
+def _about(ran: Ran, given: Result, gradient: Result, leaf: ArrayOrNumber | None) -> InputReport:
     note, name = given.note, given.name
     assert note is not None
     live, cuts = _followed(ran, note)
@@ -188,7 +192,7 @@ def _cut(note: Note, i: int) -> str:
     return "comparison" if note.name in COMPARISONS else "rounding" if note.name in ROUNDING else "no derivative"
 
 
-def _ended(owner: Note, operand: Note, g: Any, live: dict[int, Note]) -> bool:
+def _ended(owner: Note, operand: Note, g: Tensor, live: dict[int, Note]) -> bool:
     """Whether a step gave nothing back to an operand on the path, though something came to it."""
     return owner.number in live and operand.number in live and bool(np.any(all_values(g)))
 
@@ -223,7 +227,7 @@ def _unused(live: dict[int, Note]) -> str:
     return f"it is last used by {last.name} at {basename(last.file)}:{last.line}, on which the result does not depend"
 
 
-def _captured(f: Any, leaf: Any) -> str:
+def _captured(f: Callable[..., Any], leaf: Any) -> str:
     """What to say of an input that nothing was computed with: maybe its like was captured."""
     try:
         found = inspect.getclosurevars(f)
@@ -241,7 +245,7 @@ def _captured(f: Any, leaf: Any) -> str:
     return f"nothing is computed with it{more}"
 
 
-def _same(held: Any, leaf: Any) -> bool:
+def _same(held: Any, leaf: Value) -> bool:
     if leaf is None:
         return False
     a, b = np.asarray(all_values(held)), np.asarray(all_values(leaf))

@@ -170,7 +170,7 @@ class Traced(Examined):
 
     face = "trace"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Program:
+    def __call__(self, *args: object, **kwargs: object) -> Program:
         return Program(Ran(self.__wrapped__, args, kwargs, back=False), self.__name__)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pullback.core.source import user_place
 from pullback.core.tape import ARRAYS, add_cotangent
@@ -16,6 +16,9 @@ from pullback.diagnostics.watch import GIVEN, SEED, Note
 from pullback.errors import NanError
 from pullback.transforms.recording import unwatched
 
+if TYPE_CHECKING:
+    from pullback.core.op import Op
+
 __all__: list[str] = []
 
 
@@ -26,7 +29,7 @@ class Push:
         self.nodes = nodes
         self.places: dict[int, tuple[str, int]] = {}
 
-    def __call__(self, r: Any) -> None:
+    def __call__(self, r: Tensor) -> None:
         self.nodes.append(r)
         self.places[id(r)] = user_place()
 
@@ -40,14 +43,14 @@ class Notes:
         self.values: dict[int, Note] = {}  # by the node
         self.cotangents: dict[int, Note] = {}
 
-    def add(self, name: str, op: Any, args: Sequence[Any], value: Any, owner: Note | None = None) -> Note:
+    def add(self, name: str, op: Op | None, args: Sequence[Any], value: Any, owner: Note | None = None) -> Note:
         note = Note(len(self.notes), name, op, args, {}, value)
         if owner is not None:
             note.owner, note.inherited, note.file, note.line = owner, True, owner.file, owner.line
         self.notes.append(note)
         return note
 
-    def forward(self, r: Any) -> None:
+    def forward(self, r: Tensor) -> None:
         """A node, with the operands that are kept."""
         step = r.via.plain
         inputs = [v if node is None else node for node, v in zip(step.operands(r), step.values(r), strict=True)]
@@ -85,7 +88,7 @@ def check_pulled(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     raise NanError(_report(tape, known, seeds, sources))
 
 
-def _report(tape: Any, known: Any, seeds: Any, sources: Any) -> NanReport:
+def _report(tape: Any, known: Any, seeds: Sequence[Any], sources: Any) -> NanReport:
     nodes, notes = list(tape._tape.recorded()), Notes(tape._tape)
     wanted = [n for s in sources for n in tape._nodes(s) or [tape._node(s, known)] if n is not None]
     with unwatched(nodes), watched_below(tape._tape.level):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from pullback.transforms.grad import as_leaf
 from pullback.transforms.leaves import whole_leaves, whole_mapped
 from pullback.transforms.session import open_tape, pull
 
+if TYPE_CHECKING:
+    from pullback.typing import ArrayOrNumber, Operand
+
 __all__: list[str] = []
 
 
@@ -26,7 +29,7 @@ class Result:
 
     __slots__ = ("name", "note", "value")
 
-    def __init__(self, name: str, value: Any, note: Note | None) -> None:
+    def __init__(self, name: str, value: Operand | None, note: Note | None) -> None:
         self.name, self.value, self.note = name, value, note
 
 
@@ -50,7 +53,7 @@ class Ran:
     def _on(self, tape: Tape, kwargs: dict[str, Any]) -> None:
         leaves: list[Any] = []
 
-        def enter(x: Any) -> Any:
+        def enter(x: ArrayOrNumber) -> Any:
             if not is_number(x):
                 return x
             leaves.append(tape.leaf(as_leaf(x, "diagnostics")))
@@ -83,10 +86,10 @@ class Ran:
         self.gradients = [self._result(f"the gradient of {name}", g) for name, g in zip(names, found, strict=True)]
         self.cuts = list(tape.cuts)
 
-    def _result(self, name: str, z: Any) -> Result:
+    def _result(self, name: str, z: Operand) -> Result:
         return Result(name, z, self.monitor.note_of(z))
 
-    def _kept(self, r: Any) -> list[Any]:
+    def _kept(self, r: Tensor) -> list[Any]:
         """The values that the rules of a step ask for."""
         step = r.via.plain
         if step.op is None:  # a gradient that the user gave keeps what it will

@@ -7,7 +7,7 @@ whatever it is multiplied by.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,10 @@ from pullback.core.tensor import all_values
 from pullback.numerics.adjoints import select, spread
 from pullback.transforms.forward import Dual, parted
 from pullback.transforms.linearity import is_linear
+
+if TYPE_CHECKING:
+    from pullback.core.op import Op
+    from pullback.typing import Array, Shape, TensorLike, Value
 
 __all__: list[str] = []
 
@@ -46,7 +50,7 @@ def strong_cotangents(r: Any, step: Any) -> list[Any]:
         return list(ds)
     params = _named(step.op, r.y)
 
-    def fitted(i: int, d: Any, value: Any) -> Any:
+    def fitted(i: int, d: Any, value: Array) -> Any:
         def again(g: Any, change: Change) -> Any:
             return step.cotangents(substitute(r, g, r.value, lambda _, v: change(v)))[i]
 
@@ -55,7 +59,7 @@ def strong_cotangents(r: Any, step: Any) -> list[Any]:
     return [None if d is None else fitted(i, d, v) for i, (d, v) in enumerate(zip(ds, step.values(r), strict=True))]
 
 
-def _strongly(back: Any, gs: Any) -> list[Any]:
+def _strongly(back: Callable[..., Any], gs: list[Any]) -> list[Any]:
     """A gradient that the user gave is linear in the cotangents: it is its own derivative, in their direction.
 
     As a tangent a cotangent of zero stays zero through all that the gradient function does with it.  One that is not
@@ -74,7 +78,7 @@ def _strongly(back: Any, gs: Any) -> list[Any]:
     return [d if d is None else np.zeros_like(d[0]) if d[1] is None else bare(d[1]) for d in moved]
 
 
-def _named(op: Any, params: Any) -> dict[str, Any]:
+def _named(op: Op, params: TensorLike | None) -> dict[str, Any]:
     return dict(zip(op.params, params, strict=True)) if type(params) is tuple and len(params) == len(op.params) else {}
 
 
@@ -88,7 +92,7 @@ def finite(d: Any) -> bool:
     return v.dtype.kind not in "fc" or (bool(np.isfinite(v).all()) and v.size >= np.size(d))
 
 
-def strengthened(op: Any, d: Any, g: Any, shape: Any, params: dict[str, Any], again: Any) -> Any:
+def strengthened(op: Any, d: Any, g: Value, shape: Shape, params: dict[str, Any], again: Callable[..., Any]) -> Any:
     """``d``, which a rule made of ``g``, with 0 where only zeros of ``g`` went in.  ``again`` runs the rule anew."""
     if op is None or finite(d):
         return d
@@ -101,14 +105,14 @@ def strengthened(op: Any, d: Any, g: Any, shape: Any, params: dict[str, Any], ag
     return select(np.all(g == 0), 0, d)
 
 
-def products(d: Any, g: Any, again: Any) -> Any:
+def products(d: Any, g: Value, again: Callable[..., Any]) -> Any:
     """Sums of products, without those of a zero of ``g`` and something that is not finite."""
     regular = again(g, _changed(lambda v: select(np.isfinite(v), v, 0)))
     touched = again(_indicator(g != 0, g), _changed(lambda v: _indicator(~np.isfinite(v), v)))
     return select(touched != 0, d, regular)
 
 
-def _indicator(where: Any, x: Any) -> Any:
+def _indicator(where: Value, x: Value) -> Any:
     return select(where, x.dtype.type(1), x.dtype.type(0))
 
 

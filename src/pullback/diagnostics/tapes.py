@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pullback.core import hooks
 from pullback.core.interpreter import new_level
 from pullback.core.tape import Tape, add_cotangent, forget
 from pullback.diagnostics.steps import parts
+
+if TYPE_CHECKING:
+    pass
 
 __all__: list[str] = []
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,10 @@ from pullback.diagnostics.tapes import PassObserver
 from pullback.transforms.batch import Batched
 from pullback.transforms.customop import Run, WrappingOp
 
+if TYPE_CHECKING:
+    from pullback.transforms.customop import CustomOp
+    from pullback.typing import Operand, Value
+
 __all__: list[str] = []
 
 GIVEN, SEED, STOPPED, PASSED = "input", "cotangent", "stop_gradient", "passed on"
@@ -40,7 +44,7 @@ class Note:
     )  # fmt: skip
 
     def __init__(
-        self, number: int, name: str, op: Any, args: Sequence[Any], params: dict[str, Any], value: Any
+        self, number: int, name: str, op: Any, args: Sequence[Any], params: dict[str, Any], value: Value
     ) -> None:
         self.number, self.name, self.op, self.args, self.params, self.value = number, name, op, args, params, value
         self.file, self.line, self.inherited = "", 0, False  # whether the line is that of the owner
@@ -131,7 +135,7 @@ class Purpose:
         del self.frame
 
 
-def depth_of(x: Any) -> int:
+def depth_of(x: Value) -> int:
     """In how many vmaps a value is."""
     depth = 0
     while isinstance(x, Tensor):
@@ -203,7 +207,7 @@ class Watched(Wrapped):
 class WatchedOp(WrappingOp):
     """A function with a gradient of its own, whose body is watched; one level down it is such a function again."""
 
-    def __init__(self, op: Any, monitor: Monitor, given: Sequence[Any]) -> None:
+    def __init__(self, op: CustomOp, monitor: Monitor, given: Sequence[Any]) -> None:
         super().__init__(op.name)
         self.op, self.monitor, self.given = op, monitor, given
         self.follows, self.states_jvp = op.follows, op.states_jvp
@@ -243,7 +247,7 @@ class Monitor(PassObserver):
         self.notes: list[Note] = []
         self.ended: list[tuple[Note, Note, Any]] = []  # a step, one of its operands, and what it gave back: all zeros
 
-    def run(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def run(self, f: Callable[..., Any], *args: object, **kwargs: object) -> Any:
         """What ``f`` gives, with every op on a watched value noted.  Overflow is what is looked for: no warnings."""
         with hooks.observe(self, without=(Monitor, hooks.CallObserver)), np.errstate(all="ignore"), self.note("run"):
             return f(*args, **kwargs)
@@ -261,7 +265,7 @@ class Monitor(PassObserver):
         level = 0 if isinstance(x, RAW) else x.level
         return x if level >= self.level or x.dtype.kind not in "fiubc" else self.noted(x, name, None, (), {})
 
-    def noted(self, value: Any, name: str, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Watched:
+    def noted(self, value: Value, name: str, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Watched:
         note = Note(len(self.notes), name, op, args, params, value)
         note.locate(sys._getframe(1), self.purposes)
         self.notes.append(note)
@@ -269,7 +273,7 @@ class Monitor(PassObserver):
         made.array, made.monitor, made.note = value, self, note
         return made
 
-    def note_of(self, x: Any) -> Note | None:
+    def note_of(self, x: Operand | None) -> Note | None:
         """How a value came about, also of one that is under other levels."""
         while isinstance(x, Tensor):
             if self.watches(x):
@@ -299,7 +303,7 @@ class Monitor(PassObserver):
                     self.ended.append((owner, note, r.g))
             add_cotangent(a, d)
 
-    def _owner(self, r: Any) -> Note | None:
+    def _owner(self, r: Tensor) -> Note | None:
         """The op of the program that made a node.  What made its value may be a part of how many examples are done."""
         note, op = self.note_of(r.value), r.via.plain.op
         if note is None or not isinstance(op, Op) or note.op is op:

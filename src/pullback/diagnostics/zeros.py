@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,10 @@ from pullback.diagnostics.steps import finite, products
 from pullback.diagnostics.tapes import PassObserver
 from pullback.numerics.adjoints import select
 from pullback.transforms.forward import Dual
+
+if TYPE_CHECKING:
+    from pullback.core.op import Op
+    from pullback.typing import Array, Shape, Value
 
 __all__ = ["strong_zero"]
 
@@ -61,7 +65,7 @@ def _tangent(op: Any, args: tuple[Any, ...], params: dict[str, Any], made: Dual)
         if not on or a.tangent is None:
             continue
 
-        def moved(t: Any, change: Any, i: int = i) -> Any:
+        def moved(t: Array, change: Callable[..., Any], i: int = i) -> Any:
             at = [p if j == i else change(p) for j, p in enumerate(primals)]
             return op.jvp(made.primal, at, [t if j == i else None for j in range(len(at))], params)
 
@@ -71,7 +75,7 @@ def _tangent(op: Any, args: tuple[Any, ...], params: dict[str, Any], made: Dual)
     return np.broadcast_to(total(terms), made.shape) if terms else None
 
 
-def _strong(op: Any, t: Any, given: Any, shape: Any, moved: Any) -> Any:
+def _strong(op: Op, t: Value, given: Array, shape: Shape, moved: Callable[..., Any]) -> Any:
     if op.elementwise:
         return select(np.broadcast_to(given == 0, shape), 0, np.broadcast_to(t, shape))
     if isinstance(op.d, linear) and len(op.inputs) > 1:

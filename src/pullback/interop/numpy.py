@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from pullback.interop import (
 )
 from pullback.interop.numpy_arguments import align_operands, is_traced, no_rule_error, run_without_rule, tensors, unwrap
 from pullback.ops import special
+
+if TYPE_CHECKING:
+    from pullback.typing import Value
 
 __all__: list[str] = []
 
@@ -53,7 +56,7 @@ NOTHING = np._NoValue  # NumPy's default for a parameter that is not given
 Names = Mapping[str, inspect.Parameter]
 
 
-def qualified_name(function: Any) -> str:
+def qualified_name(function: Callable[..., Any]) -> str:
     """Return the name of a NumPy function with its module, for messages.
 
     >>> qualified_name(np.linalg.norm)
@@ -94,7 +97,7 @@ def in_place_error(name: str) -> ArgumentError:
 # ---- functions
 
 
-def call_function(func: Any, args: Any, kwargs: Any) -> Any:
+def call_function(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a NumPy function that is not in the table ``NUMPY`` yet, or has no rule."""
     if func in IN_PLACE:
         raise in_place_error(qualified_name(func))
@@ -114,7 +117,7 @@ def find_call(func: Any) -> Any:
     return BY_KERNEL[func].function if func in BY_KERNEL else None
 
 
-def adapt_signature(func: Any, call: Any) -> Any:
+def adapt_signature(func: Callable[..., Any], call: Callable[..., Any]) -> Any:
     """Return ``call`` with the signature of ``func``; parameters that it does not take must have defaults."""
     ours = inspect.signature(call).parameters
     try:
@@ -129,7 +132,7 @@ def adapt_signature(func: Any, call: Any) -> Any:
     more = any(p.kind is p.VAR_KEYWORD for p in ours.values())
     lead = count_common_parameters(ours, order, least)
 
-    def stand_in(*args: Any, **kwargs: Any) -> Any:
+    def stand_in(*args: object, **kwargs: object) -> Any:
         if open_ended or least <= len(args) <= lead:
             for k, v in kwargs.items():
                 if (k not in takes and not more) or v is NOTHING:
@@ -159,14 +162,14 @@ def count_common_parameters(ours: Names, order: list[str], inputs: int) -> int:
     return n
 
 
-def is_default(value: Any, parameter: inspect.Parameter | None) -> bool:
+def is_default(value: object, parameter: inspect.Parameter | None) -> bool:
     """Return whether a parameter has its default value."""
     if value is None or value is NOTHING:
         return True
     return is_same(value, parameter.default if parameter is not None else None)
 
 
-def is_same(value: Any, default: Any) -> bool:
+def is_same(value: object, default: object) -> bool:
     return value is default or (isinstance(value, str | bool) and value == default)
 
 
@@ -199,7 +202,7 @@ def call_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str,
     return call(*args, **said)
 
 
-def write_results(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def write_results(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a ufunc and write the results into the tensors ``out=``, where ``where=`` is true."""
     outs = kwargs["out"]
     masked = isinstance(function, np.ufunc) and "where" in kwargs
@@ -215,7 +218,7 @@ def write_results(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[
     return given if isinstance(made, tuple) else given[0]
 
 
-def write_result(what: str, out: Any, new: Any) -> Any:
+def write_result(what: str, out: Value, new: Value) -> Any:
     """Write a result into the tensor ``out`` and return it."""
     write(out, lambda _: fit_result(out, new, what), what)
     return out

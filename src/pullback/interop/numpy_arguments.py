@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,12 +28,12 @@ def tensors(x: Any) -> Iterator[Tensor]:
         yield from tensors(list(x.values()))
 
 
-def is_traced(*args: Any) -> bool:
+def is_traced(*args: object) -> bool:
     """Return whether a transform traces one of the arguments."""
     return any(level_of(t) for t in tensors(args))
 
 
-def unwrap(x: Any, value: Callable[[Any], Any] = concrete) -> Any:
+def unwrap(x: object, value: Callable[[Any], Any] = concrete) -> Any:
     """Return the arguments with read-only arrays in place of tensors."""
     if isinstance(x, Tensor):
         values = value(x)
@@ -46,7 +46,7 @@ def unwrap(x: Any, value: Callable[[Any], Any] = concrete) -> Any:
     return {k: unwrap(v, value) for k, v in x.items()} if isinstance(x, dict) else x
 
 
-def wrap(x: Any) -> Any:
+def wrap(x: object) -> Any:
     """Return a result with tensors in place of arrays."""
     if isinstance(x, ndarray | generic):
         return constant(x) if x.dtype.kind in "fiubc" else x
@@ -57,14 +57,14 @@ def _like(x: Any, items: list[Any]) -> Any:
     return type(x)(*items) if hasattr(x, "_fields") else type(x)(items)
 
 
-def has_inexact(x: Any) -> bool:
+def has_inexact(x: object) -> bool:
     """Return whether a result contains floats or complex numbers."""
     if isinstance(x, list | tuple):
         return any(has_inexact(item) for item in x)
     return isinstance(x, float | complex) or getattr(getattr(x, "dtype", None), "kind", "i") in "fcO"
 
 
-def to_array(x: Any, like: Any = None) -> Any:
+def to_array(x: Any, like: np.dtype[Any] | None = None) -> Any:
     """Return a list or number as an array, or as a tensor if it contains tensors; floats get the dtype ``like``."""
     if not isinstance(x, list | tuple | float | int):
         return x
@@ -74,13 +74,13 @@ def to_array(x: Any, like: Any = None) -> Any:
     return made.astype(like) if like is not None and like.kind == "f" and made.dtype.kind == "f" else made
 
 
-def align_operands(args: Any) -> list[Any]:
+def align_operands(args: Sequence[Any]) -> list[Any]:
     """Return operands with lists and numbers as arrays of the dtype of the tensors among them."""
     floats = [t.dtype for t in tensors(args) if t.dtype.kind == "f"]
     return [to_array(a, floats[0] if floats else None) for a in args]
 
 
-def wrap_constant(name: str, result: Any, *args: Any) -> Any:
+def wrap_constant(name: str, result: object, *args: object) -> Any:
     """Return a piecewise constant result as constant tensors: it has no derivative.
 
     Every tape remembers that the path ended here, for the message of an input that is not reached.
@@ -102,7 +102,9 @@ def no_rule_error(name: str, why: str = "") -> NoRuleError:
     )
 
 
-def run_without_rule(name: str, run: Callable[..., Any], args: Any, kwargs: Any = None, why: str = "") -> Any:
+def run_without_rule(
+    name: str, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, why: str = ""
+) -> Any:
     """Run a function without a rule on plain values; an error if traced tensors would lose a gradient."""
     given = args, kwargs or {}
     found = [t.read() for t in tensors(given)]
@@ -117,7 +119,9 @@ def run_without_rule(name: str, run: Callable[..., Any], args: Any, kwargs: Any 
     return wrap_constant(name, result, args, kwargs)
 
 
-def _run_example(name: str, run: Callable[..., Any], given: Any, values: tuple[Any, ...], shapes: set[Any]) -> Any:
+def _run_example(
+    name: str, run: Callable[..., Any], given: tuple[Any, ...], values: tuple[Any, ...], shapes: set[Any]
+) -> Any:
     """Run a function on the values of one example of ``vmap``."""
     rest = iter(values)
     args, kwargs = unwrap(given, lambda _: next(rest))

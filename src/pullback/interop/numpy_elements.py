@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,19 +14,22 @@ from pullback.errors import ShapeError
 from pullback.interop.numpy_arguments import align_operands, to_array, wrap, wrap_constant
 from pullback.ops import conversion, elementwise, gathering, segments, sorting
 
+if TYPE_CHECKING:
+    from pullback.typing import Lengths, Operand, TensorLike, Value
+
 __all__: list[str] = []
 
 
 # ---- picking
 
 
-def _positions(x: Any) -> Any:
+def _positions(x: TensorLike) -> Any:
     """Return indices as an array, or as a tensor where they differ between examples of ``vmap``."""
     index = stripped(to_array(x))
     return index if isinstance(index, Tensor) else np.asarray(index)
 
 
-def _take(a: Any, indices: Any, /, axis: int | None = None, mode: str = "raise") -> Any:
+def _take(a: Value, indices: TensorLike, /, axis: int | None = None, mode: str = "raise") -> Any:
     if axis is None:
         a, axis = np.reshape(a, -1), 0
     index, n = _positions(indices), a.shape[axis]
@@ -34,27 +38,27 @@ def _take(a: Any, indices: Any, /, axis: int | None = None, mode: str = "raise")
     return gathering.take(as_tensor(a), index, axis)
 
 
-def _take_along_axis(arr: Any, indices: Any, /, axis: int | None = -1) -> Any:
+def _take_along_axis(arr: Any, indices: Value, /, axis: int | None = -1) -> Any:
     if axis is None:
         arr, axis = np.reshape(arr, -1), 0
     return gathering.take_along_axis(as_tensor(arr), _positions(indices), axis)
 
 
-def _compress(condition: Any, a: Any, /, axis: int | None = None) -> Any:
+def _compress(condition: TensorLike, a: Value, /, axis: int | None = None) -> Any:
     return _take(a, np.flatnonzero(sizing("np.compress", to_array(condition))), axis)
 
 
-def _extract(condition: Any, arr: Any, /) -> Any:
+def _extract(condition: Value, arr: Value, /) -> Any:
     return _take(arr, np.flatnonzero(sizing("np.extract", to_array(condition))))
 
 
-def _delete(arr: Any, /, obj: Any, axis: int | None = None) -> Any:
+def _delete(arr: Value, /, obj: Any, axis: int | None = None) -> Any:
     n = arr.size if axis is None else arr.shape[axis]
     where = obj if isinstance(obj, slice) else sizing("np.delete", to_array(obj))
     return _take(arr, np.delete(np.arange(n), where), axis)
 
 
-def _insert(arr: Any, obj: Any, values: Any, /, axis: int | None = None) -> Any:
+def _insert(arr: Value, obj: Any, values: Operand, /, axis: int | None = None) -> Any:
     """Insert element numbers by NumPy to find where each element goes."""
     x, y = (as_tensor(t) for t in align_operands((arr, values)))
     numbers = np.arange(x.size + y.size)
@@ -63,13 +67,13 @@ def _insert(arr: Any, obj: Any, values: Any, /, axis: int | None = None) -> Any:
     return np.concatenate([np.reshape(x, -1), np.reshape(conversion.cast(y, x.dtype), -1)])[place]
 
 
-def _resize(a: Any, /, new_shape: Any) -> Any:
+def _resize(a: Value, /, new_shape: Lengths) -> Any:
     place = np.resize(np.arange(a.size), new_shape)
     return np.reshape(a, -1)[place] if a.size else wrap(np.zeros(place.shape, a.dtype))
 
 
-def _diagonal(a: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    def derive(a: Any) -> Any:
+def _diagonal(a: Value, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    def derive(a: Value) -> Any:
         return _pick_diagonal(a, offset, axis1, axis2)
 
     return link_part(derive(a), a, derive)  # a read-only view in NumPy
@@ -82,7 +86,7 @@ def _pick_diagonal(a: Any, offset: int, axis1: int, axis2: int) -> Any:
     return a[..., i + max(-offset, 0), i + max(offset, 0)]
 
 
-def _diag(v: Any, /, k: int = 0) -> Any:
+def _diag(v: Value, /, k: int = 0) -> Any:
     if v.ndim == 2:
         return _diagonal(v, k)
     if v.ndim != 1:
@@ -91,33 +95,33 @@ def _diag(v: Any, /, k: int = 0) -> Any:
     return np.pad(made, ((max(-k, 0), max(k, 0)), (max(k, 0), max(-k, 0)))) if k else made
 
 
-def _lower(m: Any, k: int) -> Any:
+def _lower(m: Value, k: int) -> Any:
     return np.tri(m.shape[-2:][0], m.shape[-1], k) > 0
 
 
-def _tril(m: Any, /, k: int = 0) -> Any:
+def _tril(m: Value, /, k: int = 0) -> Any:
     return np.where(_lower(m, k), m, np.zeros((), m.dtype))
 
 
-def _triu(m: Any, /, k: int = 0) -> Any:
+def _triu(m: Value, /, k: int = 0) -> Any:
     return np.where(_lower(m, k - 1), np.zeros((), m.dtype), m)
 
 
 # ---- order
 
 
-def _sort(a: Any, /, axis: int | None = -1) -> Any:
+def _sort(a: Value, /, axis: int | None = -1) -> Any:
     return sorting.sort(as_tensor(a), axis)
 
 
-def _partition(a: Any, /, kth: Any, axis: int | None = -1) -> Any:
+def _partition(a: Value, /, kth: int, axis: int | None = -1) -> Any:
     if axis is None:
         a, axis = np.reshape(a, -1), -1
     return _take_along_axis(a, unfollowed(lambda values: np.argpartition(values, kth, axis=axis), a), axis)
 
 
 def _unique(
-    ar: Any, /, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+    ar: Value, /, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
     axis: int | None = None, *, equal_nan: bool = True,
 ) -> Any:  # fmt: skip
     _, index, inverse, counts = np.unique(sizing("np.unique", ar), True, True, True, axis, equal_nan=equal_nan)
@@ -126,19 +130,19 @@ def _unique(
     return results if len(results) > 1 else results[0]
 
 
-def _adapt_set_function(function: Any) -> Any:
-    def call(ar1: Any, ar2: Any, /) -> Any:
+def _adapt_set_function(function: Callable[..., Any]) -> Any:
+    def call(ar1: Value, ar2: Value, /) -> Any:
         return function(*map(as_tensor, align_operands((ar1, ar2))))
 
     return call
 
 
-def _setdiff1d(ar1: Any, ar2: Any, /) -> Any:
+def _setdiff1d(ar1: Value, ar2: Value, /) -> Any:
     first, second = (np.reshape(as_tensor(a), -1) for a in align_operands((ar1, ar2)))
     return np.unique(sorting.setdiff1d(first, second).values)
 
 
-def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
+def _bincount(x: Value, /, weights: Value | None = None, minlength: int = 0) -> Any:
     numbers = np.asarray(sizing("np.bincount", to_array(x), "Use pb.bincount with a size, or"))
     if weights is None:
         return wrap_constant("np.bincount", np.bincount(numbers, minlength=minlength), x)
@@ -155,7 +159,7 @@ def _where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     return BY_KERNEL[np.where].function(condition, x, y)
 
 
-def _select(condlist: Any, choicelist: Any, /, default: Any = 0) -> Any:
+def _select(condlist: list[Any], choicelist: list[Any], /, default: Operand = 0) -> Any:
     if len(condlist) != len(choicelist):
         raise ShapeError(f"np.select: {len(condlist)} conditions, but {len(choicelist)} choices.")
     made = default
@@ -164,13 +168,13 @@ def _select(condlist: Any, choicelist: Any, /, default: Any = 0) -> Any:
     return made
 
 
-def _choose(a: Any, choices: Any, /, mode: str = "raise") -> Any:
+def _choose(a: TensorLike, choices: list[Any], /, mode: str = "raise") -> Any:
     index, *rows = np.broadcast_arrays(stripped(to_array(a)), *align_operands([*choices]))
     index = unfollowed(lambda values: np.choose(values, range(len(rows)), mode=mode), index)  # type: ignore[call-overload]
     return np.squeeze(_take_along_axis(np.stack(rows), np.expand_dims(index, 0), 0), 0)
 
 
-def _piecewise(x: Any, /, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
+def _piecewise(x: Value, /, condlist: Sequence[Any], funclist: list[Any], *args: Any, **kw: object) -> Any:
     """Apply each function to the elements of its piece only, so that NaNs elsewhere do not reach the gradient."""
     if not isinstance(condlist, list | tuple) or (x.ndim and not np.ndim(condlist[0])):
         condlist = [condlist]
@@ -197,7 +201,15 @@ def _piecewise(x: Any, /, condlist: Any, funclist: Any, *args: Any, **kw: Any) -
     return np.reshape(np.astype(np.concatenate(parts), x.dtype)[place], x.shape)
 
 
-def _clip(a: Any, /, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
+def _clip(
+    a: Value,
+    /,
+    a_min: Operand | None = None,
+    a_max: Operand | None = None,
+    *,
+    min: Any = None,
+    max: Value | None = None,
+) -> Any:
     return elementwise.clip(to_array(a), a_min if min is None else min, a_max if max is None else max)
 
 
@@ -210,7 +222,7 @@ def _nan_to_num(x: Any, /, nan: float = 0.0, posinf: Any = None, neginf: Any = N
     return np.where(values == -np.inf, limits.min if neginf is None else neginf, x)
 
 
-def _real_if_close(a: Any, /, tol: float = 100) -> Any:
+def _real_if_close(a: Value, /, tol: float = 100) -> Any:
     """Return the real part if the imaginary part is rounding errors; needs values, as the dtype depends on them."""
     if a.dtype.kind != "c":
         return a
@@ -223,44 +235,44 @@ def _real_if_close(a: Any, /, tol: float = 100) -> Any:
 
 
 def _make_like(fill: Any) -> Any:
-    def like(a: Any, /, dtype: Any = None, *, shape: Any = None) -> Any:
+    def like(a: Value, /, dtype: Any = None, *, shape: Any = None) -> Any:
         return wrap(fill(np.shape(a) if shape is None else shape, a.dtype if dtype is None else dtype))
 
     return like
 
 
-def _places(num: int, endpoint: bool, like: Any) -> Any:
+def _places(num: int, endpoint: bool, like: Value) -> Any:
     """Return ``num`` numbers from 0 to 1 along a new first axis, of the dtype of ``like`` if that is a float."""
     places = np.linspace(0, 1, num, endpoint, dtype=like.dtype if like.dtype.kind == "f" else None)
     return np.reshape(places, (-1,) + (1,) * like.ndim)
 
 
-def _linspace(start: Any, stop: Any, /, num: int = 50, endpoint: bool = True) -> Any:
+def _linspace(start: Operand, stop: Value, /, num: int = 50, endpoint: bool = True) -> Any:
     start, stop = align_operands((start, stop))
     step = stop - start
     return start + step * _places(num, endpoint, step)
 
 
-def _logspace(start: Any, stop: Any, /, num: int = 50, endpoint: bool = True, base: Any = 10.0) -> Any:
+def _logspace(start: Operand, stop: Value, /, num: int = 50, endpoint: bool = True, base: float = 10.0) -> Any:
     return base ** _linspace(start, stop, num, endpoint)
 
 
-def _geomspace(start: Any, stop: Any, /, num: int = 50, endpoint: bool = True) -> Any:
+def _geomspace(start: Operand, stop: Value, /, num: int = 50, endpoint: bool = True) -> Any:
     start, stop = align_operands((start, stop))
     ratio = stop / start
     return start * ratio ** _places(num, endpoint, ratio)
 
 
-def _full_like(a: Any, fill_value: Any, /, dtype: Any = None, *, shape: Any = None) -> Any:
+def _full_like(a: Value, fill_value: Operand, /, dtype: Any = None, *, shape: Any = None) -> Any:
     value = as_tensor(to_array(fill_value))
     made = np.broadcast_to(value, np.shape(a) if shape is None else shape)
     return np.astype(made, a.dtype if dtype is None else dtype)
 
 
-def _from_dtypes(function: Any) -> Any:
+def _from_dtypes(function: Callable[..., Any]) -> Any:
     """Adapt a NumPy function that depends on dtypes alone; values of tensors are not read."""
 
-    def from_dtypes(*args: Any) -> Any:
+    def from_dtypes(*args: object) -> Any:
         return function(*(np.empty(0, a.dtype) if isinstance(a, Tensor) else a for a in args))
 
     return from_dtypes

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,16 +16,19 @@ from pullback.interop.numpy_arguments import align_operands, is_traced, no_rule_
 from pullback.numerics.adjoints import H
 from pullback.ops import linalg
 
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike, Value
+
 __all__: list[str] = []
 
 
 @lru_cache
-def _kind(function: Any) -> Any:
+def _kind(function: Callable[..., Any]) -> Any:
     """Return the named tuple class of the result of a NumPy function."""
     return type(function(np.ones((1, 1))))
 
 
-def _mirror_triangle(x: Any, UPLO: str = "L") -> Any:
+def _mirror_triangle(x: Value, UPLO: str = "L") -> Any:
     """Return the symmetric (Hermitian) matrix that one triangle determines; NumPy does not read the other."""
     x = operand(x)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
@@ -41,48 +45,48 @@ def _triangle(UPLO: Any) -> str:
     return UPLO.upper()
 
 
-def _with_value_of(z: Any, run: Any, *args: Any) -> Any:
+def _with_value_of(z: Value, run: Callable[..., Any], *args: object) -> Any:
     """Return ``z`` with the value that NumPy computes by ``run``, so that all digits agree."""
     return unfollowed(run, *args) + (z - stripped(z))
 
 
-def _cholesky(a: Any, /, *, upper: bool = False) -> Any:
+def _cholesky(a: Value, /, *, upper: bool = False) -> Any:
     return linalg.cholesky(_mirror_triangle(a, "U" if upper else "L"), bool(upper))
 
 
-def _eigh(a: Any, /, UPLO: str = "L") -> Any:
+def _eigh(a: Value, /, UPLO: str = "L") -> Any:
     uplo = _triangle(UPLO)
     return _kind(np.linalg.eigh)(*linalg.eigh(_mirror_triangle(a, uplo), uplo))
 
 
-def _eigvalsh(a: Any, /, UPLO: str = "L") -> Any:
+def _eigvalsh(a: Value, /, UPLO: str = "L") -> Any:
     uplo = _triangle(UPLO)
     return linalg.eigvalsh(_mirror_triangle(a, uplo), uplo)
 
 
-def _eig(a: Any, /) -> Any:
+def _eig(a: Value, /) -> Any:
     w, v = linalg.eig(a)
     return _kind(np.linalg.eig)(*((np.real(w), np.real(v)) if _are_real(a, w) else (w, v)))
 
 
-def _eigvals(a: Any, /) -> Any:
+def _eigvals(a: Value, /) -> Any:
     w = linalg.eigvals(a)
     return np.real(w) if _are_real(a, w) else w
 
 
-def _are_real(a: Any, w: Any) -> bool:
+def _are_real(a: Value, w: Any) -> bool:
     """Return whether NumPy gives real eigenvalues: those of a real matrix without imaginary parts."""
     return a.dtype.kind != "c" and not may_be(np.imag(w) != 0)
 
 
-def _svd(a: Any, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+def _svd(a: Value, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     if hermitian:
         return _hermitian_svd(a, compute_uv)
     z = linalg.svd(a, full_matrices, compute_uv)
     return _kind(np.linalg.svd)(*z) if compute_uv else z
 
 
-def _hermitian_svd(a: Any, compute_uv: bool) -> Any:
+def _hermitian_svd(a: Value, compute_uv: bool) -> Any:
     """Return the SVD by eigenvalues as NumPy does: absolute values in descending order, signs in ``Vh``."""
     if not compute_uv:
         return np.sort(np.abs(_eigvalsh(a)))[..., ::-1]
@@ -94,7 +98,7 @@ def _hermitian_svd(a: Any, compute_uv: bool) -> Any:
     return _kind(np.linalg.svd)(u, s, H(u * np.expand_dims(signs, -2)))
 
 
-def _qr(a: Any, /, mode: str = "reduced") -> Any:
+def _qr(a: Value, /, mode: str = "reduced") -> Any:
     if mode == "r":
         return linalg.qr(a).R
     if mode not in ("reduced", "complete"):
@@ -111,7 +115,7 @@ def _pinv(a: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = 
     return linalg.pinv(_mirror_triangle(a) if hermitian else a, cut, bool(hermitian))
 
 
-def _lstsq(a: Any, b: Any, /, rcond: Any = None) -> Any:
+def _lstsq(a: Value, b: Value, /, rcond: Any = None) -> Any:
     a, b = align_operands((a, b))
     if a.ndim != 2 or b.ndim not in (1, 2):
         raise ShapeError(f"np.linalg.lstsq: expected a matrix, and a vector or matrix; got {a.shape} and {b.shape}.")
@@ -127,15 +131,15 @@ def _lstsq(a: Any, b: Any, /, rcond: Any = None) -> Any:
     return x, residuals, rank if isinstance(rank, Tensor) else int(rank), s
 
 
-def _solve(a: Any, b: Any, /) -> Any:
+def _solve(a: TensorLike, b: TensorLike, /) -> Any:
     return linalg.solve(*align_operands((a, b)))
 
 
-def _multi_dot(arrays: Any, /) -> Any:
+def _multi_dot(arrays: list[Any], /) -> Any:
     return linalg.multi_dot(align_operands(arrays))
 
 
-def _tensorinv(a: Any, /, ind: int = 2) -> Any:
+def _tensorinv(a: Value, /, ind: int = 2) -> Any:
     if ind <= 0:
         raise ArgumentError(f"np.linalg.tensorinv: ind must be a positive integer, got {ind!r}.")
     before, after = a.shape[:ind], a.shape[ind:]
@@ -144,7 +148,7 @@ def _tensorinv(a: Any, /, ind: int = 2) -> Any:
     return np.reshape(linalg.inv(np.reshape(a, (prod(before), prod(after)))), (*after, *before))
 
 
-def _tensorsolve(a: Any, b: Any, /, axes: Any = None) -> Any:
+def _tensorsolve(a: Value, b: Value, /, axes: Any = None) -> Any:
     a, b = align_operands((a, b))
     if axes is not None:
         last = [int(k) % a.ndim for k in axes]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from string import ascii_letters
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from pullback.numerics.axis_arguments import resolve_axes
 from pullback.ops import contraction, linalg, norms
 from pullback.ops.contraction import einsum
 
+if TYPE_CHECKING:
+    from pullback.typing import Axis, TensorLike, Value
+
 __all__: list[str] = []
 
 
@@ -25,18 +28,18 @@ __all__: list[str] = []
 def _accept_lists(product: Any) -> Any:
     """Adapt a product of two tensors to take lists and numbers."""
 
-    def of(a: Any, b: Any, /) -> Any:
+    def of(a: TensorLike, b: TensorLike, /) -> Any:
         return product(*align_operands((a, b)))
 
     return of
 
 
-def _tensordot(a: Any, b: Any, /, axes: Any = 2) -> Any:
+def _tensordot(a: Value, b: Any, /, axes: Any = 2) -> Any:
     a, b = align_operands((a, b))
     return contraction.tensordot(a, b, axes)
 
 
-def _kron(a: Any, b: Any, /) -> Any:
+def _kron(a: Value, b: Value, /) -> Any:
     a, b = align_operands((a, b))
     n = max(np.ndim(a), np.ndim(b))
     first, second = ((1,) * (n - np.ndim(x)) + np.shape(x) for x in (a, b))
@@ -45,7 +48,9 @@ def _kron(a: Any, b: Any, /) -> Any:
     return np.reshape(x * y, [k * m for k, m in zip(first, second, strict=True)])
 
 
-def _cross(a: Any, b: Any, /, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+def _cross(
+    a: Value, b: TensorLike, /, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Any:
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = align_operands((a, b))
@@ -56,7 +61,7 @@ def _cross(a: Any, b: Any, /, axisa: int = -1, axisb: int = -1, axisc: int = -1,
     return np.moveaxis(x[..., one] * y[..., two] - x[..., two] * y[..., one], -1, axisc)
 
 
-def _trace(a: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def _trace(a: Value, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1)
 
 
@@ -96,7 +101,7 @@ def _norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) 
     return np.expand_dims(z, axes) if keepdims else z
 
 
-def _vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+def _vector_norm(x: Value, /, *, axis: Axis = None, keepdims: bool = False, ord: str | float = 2) -> Any:
     if isinstance(ord, str):
         raise ArgumentError(f"np.linalg.norm: ord={ord!r} is for matrices; x has shape {x.shape} and axis={axis!r}.")
     over_several = isinstance(axis, list | tuple) and len(axis) > 1
@@ -109,7 +114,7 @@ def _vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: An
     return np.expand_dims(z, gone) if keepdims else z
 
 
-def _matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+def _matrix_norm(x: Value, /, *, keepdims: bool = False, ord: str | float = "fro") -> Any:
     if ord in ("f", "fro"):
         return norms.euclidean_norm(x, (-2, -1), keepdims)
     if ord not in (1, -1, np.inf, -np.inf):
@@ -131,7 +136,7 @@ def _polyval(p: Any, x: Any, /) -> Any:
     return y
 
 
-def _vander(x: Any, /, N: int | None = None, increasing: bool = False) -> Any:
+def _vander(x: Value, /, N: int | None = None, increasing: bool = False) -> Any:
     n = len(x) if N is None else N
     powers = [np.ones_like(x)]
     for _ in range(n - 1):
@@ -140,7 +145,7 @@ def _vander(x: Any, /, N: int | None = None, increasing: bool = False) -> Any:
     return np.stack(powers, axis=1) if powers else constant(np.empty((len(x), 0), x.dtype))
 
 
-def _convolve(a: Any, v: Any, /, mode: str = "full") -> Any:
+def _convolve(a: Value, v: Value, /, mode: str = "full") -> Any:
     a, v = map(np.atleast_1d, align_operands((a, v)))
     if len(v) > len(a):
         a, v = v, a
@@ -157,14 +162,14 @@ def _convolve(a: Any, v: Any, /, mode: str = "full") -> Any:
     return z[(k - 1) // 2 : (k - 1) // 2 + n] if mode == "same" else z[k - 1 : n]
 
 
-def _correlate(a: Any, v: Any, /, mode: str = "valid") -> Any:
+def _correlate(a: Value, v: Value, /, mode: str = "valid") -> Any:
     a, v = map(np.atleast_1d, align_operands((a, v)))
     if len(v) > len(a):
         return _convolve(a[::-1], v, mode)[::-1]
     return _convolve(a, v[::-1], mode)
 
 
-def _interp(x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None) -> Any:
+def _interp(x: TensorLike, xp: Any, fp: Any, /, left: Any = None, right: Any = None) -> Any:
     x, xp, fp = align_operands((x, xp, fp))
     check_real("np.interp", x, "x")
     check_real("np.interp", xp, "xp")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,12 +15,15 @@ from pullback.interop.numpy_shapes import along
 from pullback.numerics.adjoints import count_elements
 from pullback.numerics.axis_arguments import resolve_axes
 
+if TYPE_CHECKING:
+    from pullback.typing import Axis, Lengths, Operand, TensorLike, Value
+
 __all__: list[str] = []
 
 Function = Callable[..., Any]
 
 
-def _root(s: Any) -> Any:
+def _root(s: Value) -> Any:
     """Return the square root with derivative 0 where ``s`` is 0."""
     nothing = np.equal(s, 0)
     return np.where(nothing, s, np.sqrt(np.where(nothing, s + 1, s)))
@@ -30,13 +33,15 @@ def _root(s: Any) -> Any:
 
 
 def _var(kernel: Any) -> Function:
-    def var(a: Any, /, axis: Any = None, ddof: float = 0, keepdims: bool = False, *, correction: Any = None) -> Any:
+    def var(
+        a: Value, /, axis: Axis = None, ddof: float = 0, keepdims: bool = False, *, correction: int | None = None
+    ) -> Any:
         return BY_KERNEL[kernel].function(a, axis, keepdims, ddof if correction is None else correction)
 
     return var
 
 
-def _ptp(a: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+def _ptp(a: Value, /, axis: Any = None, keepdims: bool = False) -> Any:
     return np.max(a, axis=axis, keepdims=keepdims) - np.min(a, axis=axis, keepdims=keepdims)
 
 
@@ -61,21 +66,21 @@ def _average(
     return (mean, total) if returned else mean
 
 
-def _quantile(a: Any, q: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+def _quantile(a: Value, q: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     a, q = align_operands((a, q))
     return _interpolate_sorted("np.quantile", a, q, 1, axis, keepdims)
 
 
-def _percentile(a: Any, q: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+def _percentile(a: Value, q: Lengths, /, axis: int | None = None, keepdims: bool = False) -> Any:
     a, q = align_operands((a, q))
     return _interpolate_sorted("np.percentile", a, q, 100, axis, keepdims)
 
 
-def _median(a: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+def _median(a: Value, /, axis: Axis = None, keepdims: bool = False) -> Any:
     return _interpolate_sorted("np.median", a, 0.5, 1, axis, keepdims)
 
 
-def _interpolate_sorted(name: str, a: Any, q: Any, most: int, axis: Any, keepdims: bool) -> Any:
+def _interpolate_sorted(name: str, a: Value, q: Any, most: int, axis: Axis, keepdims: bool) -> Any:
     """Interpolate linearly between the two sorted elements around the position ``q``."""
     every = all_values(q)
     if not np.all((every >= 0) & (every <= most)):
@@ -100,7 +105,7 @@ def _interpolate_sorted(name: str, a: Any, q: Any, most: int, axis: Any, keepdim
     return np.reshape(z, np.shape(q) + tuple(1 if i in gone else k for i, k in enumerate(a.shape))) if keepdims else z
 
 
-def _cov(m: Any, y: Any = None, /, rowvar: bool = True, bias: bool = False, ddof: int | None = None) -> Any:
+def _cov(m: Value, y: Value | None = None, /, rowvar: bool = True, bias: bool = False, ddof: int | None = None) -> Any:
     observed = [_as_observations(x, rowvar) for x in align_operands((m, y)) if x is not None]
     x = np.concatenate(observed, axis=0)
     x = x - np.mean(x, axis=1, keepdims=True)
@@ -109,12 +114,12 @@ def _cov(m: Any, y: Any = None, /, rowvar: bool = True, bias: bool = False, ddof
     return np.squeeze(np.matmul(x, np.transpose(mirrored)) / max(n, 0))
 
 
-def _as_observations(m: Any, rowvar: bool) -> Any:
+def _as_observations(m: Value, rowvar: bool) -> Any:
     x = np.atleast_2d(m)
     return x if rowvar or x.shape[0] == 1 else np.transpose(x)
 
 
-def _corrcoef(x: Any, y: Any = None, /, rowvar: bool = True) -> Any:
+def _corrcoef(x: Value, y: Value | None = None, /, rowvar: bool = True) -> Any:
     c = _cov(x, y, rowvar)
     if not c.ndim:
         return c / c
@@ -127,18 +132,18 @@ def _corrcoef(x: Any, y: Any = None, /, rowvar: bool = True) -> Any:
 
 
 def _ignore_nan(by: Function, instead: float) -> Function:
-    def reduced(a: Any, /, axis: Any = None, **kwargs: Any) -> Any:
+    def reduced(a: Value, /, axis: int | None = None, **kwargs: object) -> Any:
         return by(_fill_nan(a, instead), axis=axis, **kwargs)
 
     return reduced
 
 
-def _fill_nan(a: Any, instead: float) -> Any:
+def _fill_nan(a: Value, instead: float) -> Any:
     return np.where(np.isnan(stripped(a)), np.asarray(instead, a.dtype), a) if a.dtype.kind == "f" else a
 
 
 def _extreme(by: Function, instead: float) -> Function:
-    def extreme(a: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+    def extreme(a: Value, /, axis: int | None = None, keepdims: bool = False) -> Any:
         z = by(_fill_nan(a, instead), axis=axis, keepdims=keepdims)
         if a.dtype.kind != "f":
             return z
@@ -148,22 +153,26 @@ def _extreme(by: Function, instead: float) -> Function:
     return extreme
 
 
-def _present(a: Any, axis: Any, keepdims: bool) -> Any:
+def _present(a: Value, axis: int | None, keepdims: bool) -> Any:
     return np.sum((~np.isnan(stripped(a))).astype(a.dtype), axis=axis, keepdims=keepdims)
 
 
-def _nanmean(a: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+def _nanmean(a: Value, /, axis: int | None = None, keepdims: bool = False) -> Any:
     return np.sum(_fill_nan(a, 0), axis=axis, keepdims=keepdims) / _present(a, axis, keepdims)
 
 
-def _nanvar(a: Any, /, axis: Any = None, ddof: float = 0, keepdims: bool = False, *, correction: Any = None) -> Any:
+def _nanvar(
+    a: Value, /, axis: int | None = None, ddof: float = 0, keepdims: bool = False, *, correction: Any = None
+) -> Any:
     x = _fill_nan(a - _nanmean(a, axis, True), 0)
     n = _present(a, axis, keepdims) - (ddof if correction is None else correction)
     squares = np.real(x * np.conjugate(x)) if x.dtype.kind == "c" else x * x
     return np.sum(squares, axis=axis, keepdims=keepdims) / n
 
 
-def _nanstd(a: Any, /, axis: Any = None, ddof: float = 0, keepdims: bool = False, *, correction: Any = None) -> Any:
+def _nanstd(
+    a: Value, /, axis: int | None = None, ddof: float = 0, keepdims: bool = False, *, correction: Any = None
+) -> Any:
     return _root(_nanvar(a, axis, ddof, keepdims, correction=correction))
 
 
@@ -171,14 +180,14 @@ def _nanstd(a: Any, /, axis: Any = None, ddof: float = 0, keepdims: bool = False
 
 
 def _scan(kernel: Any) -> Function:
-    def scan(a: Any, /, axis: int | None = None) -> Any:
+    def scan(a: Value, /, axis: int | None = None) -> Any:
         return BY_KERNEL[kernel].function(np.reshape(a, -1) if axis is None else a, 0 if axis is None else axis)
 
     return scan
 
 
 def _cumulative(by: Function, start: float) -> Function:
-    def cumulative(x: Any, /, axis: int | None = None, include_initial: bool = False) -> Any:
+    def cumulative(x: Value, /, axis: int | None = None, include_initial: bool = False) -> Any:
         if axis is None:
             if x.ndim > 1:
                 raise ArgumentError(f"np.cumulative_sum or _prod: x has shape {x.shape}, so axis must be given.")
@@ -193,7 +202,7 @@ def _cumulative(by: Function, start: float) -> Function:
 
 
 def _arg(kernel: Any) -> Function:
-    def arg(a: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Any:
+    def arg(a: Value, /, axis: int | None = None, *, keepdims: bool = False) -> Any:
         z = BY_KERNEL[kernel].function(np.reshape(a, -1) if axis is None else a, 0 if axis is None else axis)
         if not keepdims:
             return z
@@ -202,7 +211,7 @@ def _arg(kernel: Any) -> Function:
     return arg
 
 
-def _diff(a: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+def _diff(a: Value, /, n: int = 1, axis: int = -1, prepend: Operand | None = None, append: Value | None = None) -> Any:
     if n < 0:
         raise ArgumentError(f"np.diff: n must not be negative, got {n}.")
     a, prepend, append = align_operands((a, prepend, append))
@@ -220,7 +229,7 @@ def _ediff1d(ary: Any, /, to_end: Any = None, to_begin: Any = None) -> Any:
     return np.concatenate([np.reshape(p, -1) for p in parts if p is not None])
 
 
-def _trapezoid(y: Any, x: Any = None, /, dx: Any = 1.0, axis: int = -1) -> Any:
+def _trapezoid(y: Any, x: Value | None = None, /, dx: Any = 1.0, axis: int = -1) -> Any:
     y, x = align_operands((y, x))
     if x is not None:
         dx = np.diff(x, axis=axis) if np.ndim(x) > 1 else np.diff(x)
@@ -230,7 +239,7 @@ def _trapezoid(y: Any, x: Any = None, /, dx: Any = 1.0, axis: int = -1) -> Any:
     return np.sum((along(y, slice(1, None), axis) + along(y, slice(None, -1), axis)) * dx / 2, axis=axis)
 
 
-def _gradient(f: Any, /, *varargs: Any, axis: Any = None) -> Any:
+def _gradient(f: Value, /, *varargs: TensorLike, axis: Axis = None) -> Any:
     """Return central differences, one-sided at the ends."""
     f, *spacings = align_operands((f, *(varargs or (1.0,))))
     axes = resolve_axes(f.ndim, axis, "np.gradient")
@@ -241,7 +250,7 @@ def _gradient(f: Any, /, *varargs: Any, axis: Any = None) -> Any:
     return made[0] if len(made) == 1 else made
 
 
-def _slope(f: Any, h: Any, axis: int) -> Any:
+def _slope(f: Value, h: Value, axis: int) -> Any:
     if f.shape[axis] < 2:
         raise ShapeError(f"np.gradient: axis {axis} needs at least two elements, got shape {f.shape}.")
     h = np.diff(h) if np.ndim(h) else np.broadcast_to(h, f.shape[axis] - 1)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.core.tensor import BY_KERNEL, Tensor, concrete, stripped
 from pullback.interop.numpy_arguments import align_operands, run_without_rule, to_array
 from pullback.ops import blocks, gathering, movement
+
+if TYPE_CHECKING:
+    from pullback.typing import Axis, Index, Lengths, TensorLike, Value
 
 __all__: list[str] = []
 
@@ -22,7 +25,7 @@ def _blank(shape: tuple[int, ...]) -> Any:
     return np.broadcast_to(False, shape)
 
 
-def along(a: Any, index: Any, axis: int) -> Any:
+def along(a: Any, index: Index, axis: int) -> Any:
     """Return ``a`` indexed by ``index`` along ``axis``."""
     return a[(slice(None),) * (axis % a.ndim) + (index,)]
 
@@ -35,7 +38,7 @@ def _rollaxis(a: Any, /, axis: int, start: int = 0) -> Any:
     return np.moveaxis(a, axis, start - 1 if axis < start else start)
 
 
-def _roll(a: Any, shift: Any, /, axis: Any = None) -> Any:
+def _roll(a: Value, shift: TensorLike, /, axis: Axis = None) -> Any:
     places = stripped(to_array(shift))
     if not isinstance(places, Tensor):
         return BY_KERNEL[np.roll].function(a, places, axis)
@@ -47,7 +50,7 @@ def _roll(a: Any, shift: Any, /, axis: Any = None) -> Any:
     return a
 
 
-def _rot90(m: Any, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
+def _rot90(m: Value, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     first, second = axes
     if k % 2 == 0:
         return np.flip(m, axes) if k % 4 else m
@@ -56,11 +59,11 @@ def _rot90(m: Any, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     )
 
 
-def _repeat(a: Any, /, repeats: Any, axis: int | None = None) -> Any:
+def _repeat(a: Value, /, repeats: Any, axis: int | None = None) -> Any:
     return gathering.repeat(a, to_array(repeats), axis)
 
 
-def _apply_along_axis(func1d: Any, axis: int, arr: Any, /, *args: Any, **kwargs: Any) -> Any:
+def _apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, /, *args: object, **kwargs: object) -> Any:
     rows = np.moveaxis(arr, axis, -1)
     lead = rows.shape[:-1]
     made = np.stack([func1d(row, *args, **kwargs) for row in np.reshape(rows, (-1, rows.shape[-1]))])
@@ -72,46 +75,46 @@ def _apply_along_axis(func1d: Any, axis: int, arr: Any, /, *args: Any, **kwargs:
 # ---- joining
 
 
-def _concatenate(arrays: Any, /, axis: int | None = 0) -> Any:
+def _concatenate(arrays: Sequence[Any], /, axis: int | None = 0) -> Any:
     return BY_KERNEL[np.concatenate].function(align_operands(arrays), axis)
 
 
-def _stack(arrays: Any, /, axis: int = 0) -> Any:
+def _stack(arrays: Sequence[Any], /, axis: int = 0) -> Any:
     return BY_KERNEL[np.stack].function(align_operands(arrays), axis)
 
 
-def _vstack(tup: Any, /) -> Any:
+def _vstack(tup: list[Any], /) -> Any:
     return _concatenate([np.atleast_2d(a) for a in align_operands(tup)], 0)
 
 
-def _hstack(tup: Any, /) -> Any:
+def _hstack(tup: Sequence[Any], /) -> Any:
     items = [np.atleast_1d(a) for a in align_operands(tup)]
     return _concatenate(items, 0 if items and items[0].ndim == 1 else 1)
 
 
-def _dstack(tup: Any, /) -> Any:
+def _dstack(tup: list[Any], /) -> Any:
     return _concatenate([np.atleast_3d(a) for a in align_operands(tup)], 2)
 
 
-def _column_stack(tup: Any, /) -> Any:
+def _column_stack(tup: list[Any], /) -> Any:
     return _concatenate([np.reshape(a, (-1, 1)) if np.ndim(a) < 2 else a for a in align_operands(tup)], 1)
 
 
-def _append(arr: Any, values: Any, /, axis: int | None = None) -> Any:
+def _append(arr: Value, values: Value, /, axis: int | None = None) -> Any:
     return _concatenate([arr, values], axis)
 
 
-def _block(arrays: Any, /) -> Any:
-    def depth(x: Any) -> int:
+def _block(arrays: list[Any], /) -> Any:
+    def depth(x: TensorLike) -> int:
         return 1 + max(map(depth, x)) if isinstance(x, list) else 0
 
-    def rank(x: Any) -> int:
+    def rank(x: TensorLike) -> int:
         return max(map(rank, x)) if isinstance(x, list) else np.ndim(x)
 
     levels = depth(arrays)
     n = max(levels, rank(arrays))
 
-    def joined(x: Any, level: int) -> Any:
+    def joined(x: TensorLike, level: int) -> Any:
         if isinstance(x, list):
             return _concatenate([joined(item, level - 1) for item in x], -level)
         return np.reshape(x, (1,) * (n - np.ndim(x)) + np.shape(x))
@@ -122,8 +125,8 @@ def _block(arrays: Any, /) -> Any:
 # ---- splitting
 
 
-def _split(func: Any, fixed: int | None = None) -> Function:
-    def split(ary: Any, /, indices_or_sections: Any, axis: int = 0) -> Any:
+def _split(func: Callable[..., Any], fixed: int | None = None) -> Function:
+    def split(ary: Value, /, indices_or_sections: Any, axis: int = 0) -> Any:
         if fixed is not None:
             axis = 0 if fixed == 1 and ary.ndim == 1 else fixed
         sections = concrete(indices_or_sections)
@@ -136,29 +139,29 @@ def _split(func: Any, fixed: int | None = None) -> Function:
     return split
 
 
-def _unstack(x: Any, /, axis: int = 0) -> Any:
+def _unstack(x: Value, /, axis: int = 0) -> Any:
     return tuple(along(x, i, axis) for i in range(x.shape[axis]))
 
 
-def _to_rank(func: Any) -> Function:
-    def at_least(*arys: Any) -> Any:
+def _to_rank(func: Callable[..., Any]) -> Function:
+    def at_least(*arys: object) -> Any:
         made = [np.reshape(a, func(_blank(np.shape(a))).shape) for a in align_operands(arys)]
         return made[0] if len(made) == 1 else tuple(made)
 
     return at_least
 
 
-def _broadcast_arrays(*args: Any) -> Any:
+def _broadcast_arrays(*args: object) -> Any:
     items = align_operands(args)
     shape = np.broadcast_shapes(*(np.shape(a) for a in items))
     return tuple(np.broadcast_to(a, shape) for a in items)
 
 
-def _meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy") -> Any:
+def _meshgrid(*xi: object, sparse: bool = False, indexing: str = "xy") -> Any:
     return blocks.meshgrid(*align_operands(xi), indexing=indexing, sparse=sparse)
 
 
-def _sliding_window_view(x: Any, /, window_shape: Any, axis: Any = None) -> Any:
+def _sliding_window_view(x: Value, /, window_shape: Lengths, axis: int | None = None) -> Any:
     """Index the tensor by NumPy's windows of element numbers; the result is a copy."""
     numbers = np.reshape(np.arange(x.size), x.shape)
     return np.reshape(x, -1)[np.lib.stride_tricks.sliding_window_view(numbers, window_shape, axis)]
@@ -169,7 +172,7 @@ def _sliding_window_view(x: Any, /, window_shape: Any, axis: Any = None) -> Any:
 BY_INDEX = ("edge", "reflect", "symmetric", "wrap")
 
 
-def _pad(array: Any, /, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Any:
+def _pad(array: Value, /, pad_width: Any, mode: str = "constant", constant_values: TensorLike = 0) -> Any:
     if isinstance(pad_width, dict):
         asked = {axis % array.ndim: width for axis, width in pad_width.items()}
         pad_width = [asked.get(i, 0) for i in range(array.ndim)]
@@ -188,7 +191,7 @@ def _pad(array: Any, /, pad_width: Any, mode: str = "constant", constant_values:
     return array
 
 
-def _pad_constant(array: Any, widths: list[tuple[int, int]], values: Any) -> Any:
+def _pad_constant(array: Value, widths: list[tuple[int, int]], values: Value) -> Any:
     values = np.broadcast_to(values, (array.ndim, 2))
     for axis, width in enumerate(widths):
         if any(width):

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import ndarray
 
 from pullback.numerics.axis_arguments import resolve_axes
 
+if TYPE_CHECKING:
+    from pullback.typing import Axis, Operand, Value
+
 QUICK = frozenset({ndarray, np.float64, np.float32})
 
 
 @lru_cache(1000)
-def keepdims_shape(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
+def keepdims_shape(shape: tuple[int, ...], axis: Axis) -> tuple[int, ...]:
     """Return the shape with the reduced axes as 1.
 
     >>> keepdims_shape((2, 3, 4), (0, 2))
@@ -25,7 +28,7 @@ def keepdims_shape(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
     return tuple(1 if i in gone else n for i, n in enumerate(shape))
 
 
-def axes(axis: Any) -> Any:
+def axes(axis: Axis) -> Any:
     """Return ``axis`` as NumPy takes it: a list becomes a tuple.
 
     >>> axes([0, 1])
@@ -34,7 +37,7 @@ def axes(axis: Any) -> Any:
     return tuple(axis) if type(axis) is list else axis
 
 
-def restore_axes(z: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
+def restore_axes(z: Value, x_shape: tuple[int, ...], axis: Axis) -> Any:
     """Return the result of a reduction with the reduced axes as length 1, so that it broadcasts against ``x``.
 
     >>> restore_axes(np.array([1.0, 2.0]), (2, 3), 1).shape
@@ -46,7 +49,7 @@ def restore_axes(z: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
     return z.reshape(shape) if type(z) is ndarray else np.reshape(z, shape)
 
 
-def total(x: Any, axis: Any, keepdims: bool = False) -> Any:
+def total(x: Value, axis: Axis, keepdims: bool = False) -> Any:
     """Return the sum over ``axis``.
 
     >>> total(np.ones((2, 3)), [0, 1])
@@ -55,7 +58,7 @@ def total(x: Any, axis: Any, keepdims: bool = False) -> Any:
     return np.sum(x, axis=axes(axis), keepdims=keepdims)
 
 
-def nonzero(z: Any) -> Any:
+def nonzero(z: Value) -> Any:
     """Return ``z`` with 1 in place of 0, as a divisor where 0 / 0 is to be 0.
 
     >>> nonzero(np.array([0.0, 2.0]))
@@ -64,7 +67,7 @@ def nonzero(z: Any) -> Any:
     return z + (z == 0)
 
 
-def inverse_or_zero(z: Any) -> Any:
+def inverse_or_zero(z: Value) -> Any:
     """Return ``1 / z``, and 0 where ``z`` is 0, with derivatives of 0 there.
 
     >>> inverse_or_zero(np.array([0.0, 2.0]))
@@ -73,7 +76,7 @@ def inverse_or_zero(z: Any) -> Any:
     return (z != 0) / nonzero(z)
 
 
-def spread(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
+def spread(g: Any, x_shape: tuple[int, ...], axis: Axis) -> Any:
     """Return the adjoint of a sum: the cotangent broadcast to the shape of ``x``.
 
     >>> spread(np.array([1.0, 2.0]), (2, 3), 1)
@@ -97,7 +100,7 @@ def spread(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
     return e
 
 
-def count_elements(shape: tuple[int, ...], axis: Any) -> int:
+def count_elements(shape: tuple[int, ...], axis: Axis) -> int:
     """Return how many elements are reduced to each result.
 
     >>> count_elements((2, 3, 4), (0, 2))
@@ -106,7 +109,7 @@ def count_elements(shape: tuple[int, ...], axis: Any) -> int:
     return prod([shape[i] for i in resolve_axes(len(shape), axis)])
 
 
-def T(x: Any) -> Any:
+def T(x: Value) -> Any:
     """Return the matrix transpose, over the last two axes.
 
     >>> T(np.ones((2, 3, 4))).shape
@@ -115,7 +118,7 @@ def T(x: Any) -> Any:
     return x.T if type(x) is ndarray and x.ndim == 2 else np.swapaxes(x, -1, -2)
 
 
-def H(x: Any) -> Any:
+def H(x: Value) -> Any:
     """Return the conjugate transpose, over the last two axes.
 
     >>> H(np.array([[1.0, 2j]]))
@@ -125,7 +128,7 @@ def H(x: Any) -> Any:
     return np.conjugate(T(x)) if x.dtype.kind == "c" else T(x)
 
 
-def select(condition: Any, x: Any, y: Any) -> Any:
+def select(condition: Any, x: Operand, y: Operand) -> Any:
     """Return ``np.where``, as a NumPy scalar for rank 0.
 
     >>> select(np.True_, np.float64(1.0), 0)
@@ -135,7 +138,7 @@ def select(condition: Any, x: Any, y: Any) -> Any:
     return z[()] if type(z) is ndarray and not z.ndim else z
 
 
-def real_product(x: Any, t: Any) -> Any:
+def real_product(x: Any, t: Value) -> Any:
     """Return ``x * t``; of complex numbers the real inner product ``Re(conj(x) * t)``.
 
     >>> real_product(np.array([1j]), np.array([2.0 + 3.0j]))
@@ -144,7 +147,7 @@ def real_product(x: Any, t: Any) -> Any:
     return np.real(np.conjugate(x) * t) if x.dtype.kind == "c" else x * t
 
 
-def zero_cotangent(g: Any) -> Any:
+def zero_cotangent(g: Value) -> Any:
     """Return zeros like ``g``, also where ``g`` is infinite: the cotangent through a piecewise constant function.
 
     >>> zero_cotangent(np.array([1.0, np.inf]))

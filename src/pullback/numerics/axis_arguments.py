@@ -19,7 +19,7 @@ def format_shapes(shapes: Sequence[Shape]) -> str:
     return " and ".join(map(str, shapes))
 
 
-def resolve_axes(ndim: int, axis: Any, name: str = "axis") -> tuple[int, ...]:
+def resolve_axes(ndim: int, axis: object, name: str = "axis") -> tuple[int, ...]:
     """Return the axes in ``axis`` as sorted non-negative integers.
 
     >>> resolve_axes(3, None), resolve_axes(3, -1), resolve_axes(3, (2, 0))
@@ -59,7 +59,7 @@ def one_axis(ndim: int, axis: Any, name: str) -> int:
     return resolve_axes(ndim, axis, name)[0]
 
 
-def shift_axes(ndim: int, axis: Any, name: str) -> Any:
+def shift_axes(ndim: int, axis: object, name: str) -> Any:
     """Return axes of one example, of rank ``ndim``, as axes of the batched array.
 
     >>> shift_axes(3, -1, "roll"), shift_axes(3, [-1, 0], "roll"), shift_axes(2, None, "roll")

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.numerics.batching import batch_by_folding, broadcast_examples, count_examples, one_by_one
 from pullback.numerics.windows import BLOCK, Windows, frame_adjoint, make_frame, parts, window_view
+
+if TYPE_CHECKING:
+    from pullback.core.op import Op
+    from pullback.typing import Array, Value
 
 __all__ = [
     "accept_examples", "batch_products", "batch_products_by_channel", "small_convolutions", "small_convolutions_filter",
@@ -33,7 +37,7 @@ def merge_examples(a: Any, axis: int) -> Any:
     return np.reshape(a, (*a.shape[: at - 1], a.shape[at - 1] * a.shape[at], *a.shape[at + 1 :]))
 
 
-def split_examples(z: Any, axis: int, n: int) -> Any:
+def split_examples(z: Value, axis: int, n: int) -> Any:
     """Split the axis of ``n`` examples off again: the inverse of ``merge_examples``.
 
     >>> split_examples(np.arange(4.0).reshape(1, 4), -1, 2).shape
@@ -78,7 +82,7 @@ def batch_products(first: tuple[Any, Any], second: tuple[Any, Any]) -> Callable[
 def batch_products_by_channel(filter_at: Any, places: tuple[int, int], out: int) -> Callable[..., Any]:
     """Return the batching rule of a depthwise convolution: examples become channels, or a bigger batch."""
 
-    def batch(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    def batch(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         rank, n = len(params["windows"].size) + 2, count_examples(args, on)
         if not n:
             return one_by_one(op, args, on, params)
@@ -98,7 +102,7 @@ def accept_examples(kernel: Callable[..., Any], small: Callable[..., Any]) -> Ca
     ``small`` does several examples whose windows fit into the cache at once; bigger ones are done one after the other.
     """
 
-    def run(x: Any, y: Any, windows: Windows, *shape: Any) -> Any:
+    def run(x: Array, y: Array, windows: Windows, *shape: tuple[Any, ...]) -> Any:
         if x.ndim == len(windows.size) + 2:
             return kernel(x, y, windows, *shape)
         less = [s[1:] for s in shape]
@@ -114,14 +118,14 @@ def accept_examples(kernel: Callable[..., Any], small: Callable[..., Any]) -> Ca
     return run
 
 
-def rows_of(x: Any, windows: Windows) -> Any:
+def rows_of(x: Array, windows: Windows) -> Any:
     """Return the windows of each example as the rows of a matrix."""
     n, batch = x.shape[:2]
     view = window_view(make_frame(x.reshape(n * batch, *x.shape[2:]), windows), windows)
     return view.reshape(n, batch * prod(windows.out), prod(windows.size) * x.shape[-1])
 
 
-def small_convolutions(x: Any, filter: Any, windows: Windows) -> Any:
+def small_convolutions(x: Array, filter: Array, windows: Windows) -> Any:
     n, depth = len(x), filter.shape[-1]
     z = rows_of(x, windows) @ filter.reshape(n, prod(windows.size) * x.shape[-1], depth)
     return z.reshape(*x.shape[:2], *windows.out, depth)
@@ -139,7 +143,7 @@ def small_convolutions_input(y: Any, filter: Any, windows: Windows, shape: Any) 
     return frame_adjoint(e, windows, tuple(shape[1:-1])).reshape(n, *shape)
 
 
-def small_convolutions_filter(x: Any, y: Any, windows: Windows) -> Any:
+def small_convolutions_filter(x: Array, y: Array, windows: Windows) -> Any:
     n, depth = len(x), y.shape[-1]
     z = rows_of(x, windows).swapaxes(-1, -2) @ y.reshape(n, y.shape[1] * prod(windows.out), depth)
     return z.reshape(n, *windows.size, x.shape[-1], depth)

@@ -7,11 +7,14 @@ for all examples; the result has the examples along its axis 0.  An argument may
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.numerics.axis_arguments import shift_axes
+
+if TYPE_CHECKING:
+    from pullback.core.op import Op
 
 Shape = tuple[int, ...]
 
@@ -49,24 +52,24 @@ def batch_aligned_axes(op: Any, args: Sequence[Any], on: Sequence[bool], params:
     return op.call(broadcast_examples(args, on), params)
 
 
-def batch_along_axis(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+def batch_along_axis(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """Batch an op that works along ``axis`` of all its inputs, which have the same rank."""
     many = broadcast_examples(args, on)
     return op.call(many, {**params, "axis": shift_axes(np.ndim(many[0]) - 1, params["axis"], op.name)})
 
 
-def batch_axis_parameters(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+def batch_axis_parameters(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """Batch an op of one input whose parameters are all axes: each is shifted by one."""
     rank = np.ndim(args[0]) - 1
     return op.call(args, {name: shift_axes(rank, axis, op.name) for name, axis in params.items()})
 
 
-def batch_shape_parameter(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+def batch_shape_parameter(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """Batch an op of one input that only changes the shape."""
     return np.reshape(args[0], _shape_of_all(op, args[0], params))
 
 
-def batch_broadcast(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+def batch_broadcast(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """Batch an op that broadcasts to a ``shape``: axes are aligned from the last."""
     (x,) = args
     wanted = _shape_of_all(op, x, params)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.numerics.axis_arguments import one_axis
 from pullback.numerics.batching import broadcast_examples, count_examples
+
+if TYPE_CHECKING:
+    from pullback.core.op import Op
+    from pullback.typing import Array, ArrayOrNumber, Index
 
 Args = Sequence[Any]
 On = Sequence[bool]
@@ -18,12 +22,12 @@ Params = Mapping[str, Any]
 # ---- along one axis
 
 
-def _batch_axes(indices: Any, on: bool, params: Params) -> int:
+def _batch_axes(indices: Array, on: bool, params: Params) -> int:
     given = int(params["batch_dims"] or 0)
     return given + np.ndim(indices) - on if given < 0 else given
 
 
-def gather_each(op: Any, args: Args, on: On, params: Params) -> Any:
+def gather_each(op: Op, args: Args, on: On, params: Params) -> Any:
     """Batch a gather along ``axis``; only if data and indices both have examples does it need a batch axis."""
     x, indices = args
     axis = 0 if params["axis"] is None else params["axis"]
@@ -35,7 +39,7 @@ def gather_each(op: Any, args: Args, on: On, params: Params) -> Any:
     return np.moveaxis(op.call(args, {"axis": at, "batch_dims": 0}), at, 0)
 
 
-def scatter_each(op: Any, args: Args, on: On, params: Params) -> Any:
+def scatter_each(op: Op, args: Args, on: On, params: Params) -> Any:
     """Batch a scatter along ``axis``, the adjoint of ``gather_each``."""
     axis, shape = 0 if params["axis"] is None else params["axis"], tuple(params["shape"])
     at, batch = one_axis(len(shape), axis, op.name) + 1, _batch_axes(args[1], on[1], params)
@@ -47,7 +51,7 @@ def scatter_each(op: Any, args: Args, on: On, params: Params) -> Any:
 # ---- by coordinates
 
 
-def add_example_numbers(indices: Any) -> Any:
+def add_example_numbers(indices: Array) -> Any:
     """Return coordinates in one example as coordinates in all of them: the example number comes first.
 
     >>> add_example_numbers(np.array([[[3]], [[5]]]))
@@ -73,7 +77,7 @@ def gather_nd_each(op: Any, args: Args, on: On, params: Params) -> Any:
     return np.moveaxis(z, np.ndim(indices) - 1, 0)
 
 
-def scatter_nd_each(op: Any, args: Args, on: On, params: Params) -> Any:
+def scatter_nd_each(op: Op, args: Args, on: On, params: Params) -> Any:
     """Batch a scatter by coordinates, the adjoint of ``gather_nd_each``."""
     n, shape = count_examples(args, on), tuple(params["shape"])
     if on[0]:
@@ -100,7 +104,7 @@ def update_each(op: Any, args: Args, on: On, params: Params) -> Any:
 # ---- as in x[i]
 
 
-def is_advanced(i: Any) -> bool:
+def is_advanced(i: Index) -> bool:
     """Return whether a part of an index is an array or integer, which NumPy broadcasts against the others."""
     return not (isinstance(i, slice) or i is None or i is Ellipsis)
 
@@ -115,7 +119,7 @@ def are_separated(parts: Sequence[Any]) -> bool:
     return any(map(np.ndim, (parts[k] for k in at))) and at[-1] - at[0] >= len(at)
 
 
-def index_each(index: Any, n: int) -> tuple[Any, ...]:
+def index_each(index: Index, n: int) -> tuple[Any, ...]:
     """Return the index into ``n`` stacked examples that applies this index to each of them.
 
     >>> index_each((0, ...), 5)
@@ -128,6 +132,6 @@ def index_each(index: Any, n: int) -> tuple[Any, ...]:
     return np.arange(n).reshape(n, *(1,) * max(picked)), *parts
 
 
-def _index_rank(i: Any) -> int:
+def _index_rank(i: ArrayOrNumber) -> int:
     i = np.asarray(i)
     return 1 if i.dtype.kind == "b" else i.ndim

@@ -9,9 +9,12 @@ zeros.
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from pullback.typing import Array, Value
 
 WIDE = 4  # elements in a row from which on adding whole rows is faster
 FEW = 4096  # elements that are as quickly added one by one
@@ -20,7 +23,7 @@ PAIRS = {"f": "F", "d": "D"}  # two floats are added as one complex number, in a
 BLOCK = 1024  # rows of one product, so that its matrix of ones and zeros stays in the cache
 
 
-def add_rows(into: Any, rows: Any, values: Any, fresh: bool = False) -> None:
+def add_rows(into: Array, rows: Any, values: Array, fresh: bool = False) -> None:
     """``into[rows[i]] += values[i]`` for every ``i``, in place; ``fresh`` says that ``into`` holds zeros.
 
     >>> acc = np.zeros((3, 2))
@@ -54,7 +57,7 @@ def add_rows(into: Any, rows: Any, values: Any, fresh: bool = False) -> None:
     np.add.at(into, rows, values)
 
 
-def _add_by_products(into: Any, rows: Any, values: Any) -> bool:
+def _add_by_products(into: Array, rows: Value, values: Array) -> bool:
     """Add all rows by matrix products; return False and change nothing if a sum is not finite, as 0 * inf is NaN."""
     total: Any = 0
     with np.errstate(invalid="ignore", over="ignore"):
@@ -69,7 +72,7 @@ def _add_by_products(into: Any, rows: Any, values: Any) -> bool:
     return True
 
 
-def _add_by_rounds(into: Any, rows: Any, values: Any, fresh: bool) -> Any:
+def _add_by_rounds(into: Array, rows: Value, values: Array, fresh: bool) -> Any:
     """Add each row number once per round; return the positions that are left when rounds are no longer faster."""
     width, left = values[0].size, np.arange(rows.size)
     last = np.empty(len(into), np.intp)  # for each row of the table, the last position that names it
@@ -92,7 +95,7 @@ def _add_by_rounds(into: Any, rows: Any, values: Any, fresh: bool) -> Any:
     return left
 
 
-def last_positions(positions: Any, size: int) -> Any:
+def last_positions(positions: Array, size: int) -> Any:
     """Return where each position occurs last: of several assignments to one place that one counts.
 
     >>> last_positions(np.array([1, 0, 1]), 2)

@@ -7,9 +7,13 @@ digits.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from pullback.typing import Array, Axis
 
 add_reduce: Any = np.add.reduce
 max_reduce: Any = np.maximum.reduce
@@ -20,7 +24,7 @@ ONES: dict[Any, Any] = {}
 ZEROS: dict[Any, Any] = {}
 
 
-def ones(n: int, dtype: Any) -> Any:
+def ones(n: int, dtype: np.dtype[Any]) -> Any:
     """Return a cached vector of ones.
 
     >>> ones(3, np.dtype("f4"))
@@ -30,7 +34,7 @@ def ones(n: int, dtype: Any) -> Any:
     return _get_or_make(ONES, np.ones, n, dtype) if made is None else made
 
 
-def zeros(n: int, dtype: Any) -> Any:
+def zeros(n: int, dtype: np.dtype[Any]) -> Any:
     """Return a cached vector of zeros.
 
     >>> zeros(2, np.dtype("f4"))
@@ -40,14 +44,14 @@ def zeros(n: int, dtype: Any) -> Any:
     return _get_or_make(ZEROS, np.zeros, n, dtype) if made is None else made
 
 
-def _get_or_make(cache: dict[Any, Any], make: Any, n: int, dtype: Any) -> Any:
+def _get_or_make(cache: dict[Any, Any], make: Callable[..., Any], n: int, dtype: np.dtype[Any]) -> Any:
     if len(cache) >= 64:  # bounds the cache
         cache.clear()
     made = cache[n, dtype.char] = make(n, dtype)
     return made
 
 
-def quick_sum(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def quick_sum(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
     """Return the sum over ``axis``.
 
     >>> quick_sum(np.array([[1.0, 2.0], [3.0, 4.0]]), 1)
@@ -72,7 +76,7 @@ def quick_sum(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return add_reduce(x, tuple(axis) if type(axis) is list else axis, None, None, keepdims)
 
 
-def column_sum(x: Any) -> Any:
+def column_sum(x: Array) -> Any:
     """Return the sum over all axes but the last, in two stages so that no sum is long.
 
     >>> column_sum(np.ones((2, 3, 4)))
@@ -85,7 +89,7 @@ def column_sum(x: Any) -> Any:
     return ones(n, x.dtype).dot(np.matmul(ones(rows, x.dtype), x.reshape(n, rows, columns)))
 
 
-def has_short_rows(x: Any, axis: Any) -> bool:
+def has_short_rows(x: Array, axis: Any) -> bool:
     """Return whether many short rows are reduced, which is faster down the columns of a transposed copy.
 
     >>> has_short_rows(np.ones((100, 10)), 1)
@@ -94,7 +98,7 @@ def has_short_rows(x: Any, axis: Any) -> bool:
     return bool(x.ndim == 2 and (axis == 1 or axis == -1) and 0 < x.shape[1] <= SHORT < 2 * x.shape[0])
 
 
-def quick_max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def quick_max(x: Array, axis: object = None, keepdims: bool = False) -> Any:
     """Return the largest element over ``axis``.
 
     >>> quick_max(np.array([[1.0, 2.0], [4.0, 3.0]]), 1, True)
@@ -107,7 +111,7 @@ def quick_max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return max_reduce(x, tuple(axis) if type(axis) is list else axis, None, None, keepdims)
 
 
-def columns_times_rows(x: Any, y: Any) -> Any:
+def columns_times_rows(x: Array, y: Array) -> Any:
     """Return ``x[b, i] * y[b, j]`` for all indices, as a matrix product with zeros added, which BLAS computes faster.
 
     >>> columns_times_rows(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))

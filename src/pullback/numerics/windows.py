@@ -10,12 +10,15 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import product
 from math import ceil, floor, prod, trunc
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from pullback.errors import ArgumentError, ShapeError
+
+if TYPE_CHECKING:
+    from pullback.typing import Array
 
 __all__ = [
     "BLOCK", "Windows", "channels_last", "frame_adjoint", "frame_slices", "is_layered", "lowest_value", "make_frame",
@@ -77,7 +80,7 @@ def _offsets(windows: Windows) -> list[tuple[Ints, tuple[Any, ...]]]:
     return found
 
 
-def lowest_value(dtype: Any) -> Any:
+def lowest_value(dtype: np.dtype[Any]) -> Any:
     """Return the lowest value of a dtype: minus infinity, or the smallest integer.
 
     >>> lowest_value(np.dtype("i1"))
@@ -109,7 +112,7 @@ def per_axis(name: str, argument: str, given: Any, axes: int) -> Ints:
     return numbers * (axes if len(numbers) == 1 else 1)
 
 
-def channels_last(name: str, data_format: Any, axes: int) -> bool:
+def channels_last(name: str, data_format: str | None, axes: int) -> bool:
     """Return whether the channels are the last axis.
 
     >>> channels_last("conv2d", "NCHW", 2)
@@ -121,7 +124,7 @@ def channels_last(name: str, data_format: Any, axes: int) -> bool:
     return bool(data_format != first)
 
 
-def _hashable(given: Any) -> Any:
+def _hashable(given: object) -> Any:
     return tuple(map(_hashable, given)) if isinstance(given, list | tuple) else given
 
 
@@ -201,7 +204,7 @@ def _pairs(name: str, pad: Any, axes: int, last: bool) -> tuple[tuple[int, int],
 # ---- arrays
 
 
-def make_frame(x: Any, windows: Windows, fill: Any = 0) -> Any:
+def make_frame(x: Array, windows: Windows, fill: float = 0) -> Any:
     """Return the part of ``x`` that the windows reach, padded with ``fill``; ``x`` itself if they are the same.
 
     >>> make_frame(np.ones((1, 2, 1)), plan_windows("pool", (2,), (3,), pad="same")).ravel()
@@ -220,7 +223,7 @@ def make_frame(x: Any, windows: Windows, fill: Any = 0) -> Any:
     return e
 
 
-def frame_adjoint(e: Any, windows: Windows, space: Ints) -> Any:
+def frame_adjoint(e: Array, windows: Windows, space: Ints) -> Any:
     """Return the adjoint of ``make_frame``: the part of a frame inside of ``x``, and 0 where no window reaches.
 
     >>> frame_adjoint(np.ones((1, 4, 1)), plan_windows("pool", (2,), (3,), pad="same"), (2,)).shape
@@ -250,7 +253,7 @@ def frame_slices(windows: Windows, space: Ints) -> tuple[list[slice], list[slice
     return inside, outside
 
 
-def window_view(frame: Any, windows: Windows, layered: bool = False) -> Any:
+def window_view(frame: Array, windows: Windows, layered: bool = False) -> Any:
     """Return the windows of a frame as a view (batch, *out, *size, channels), or layers (batch, height, *out[1:], …).
 
     >>> window_view(np.arange(3.0).reshape(1, 3, 1), plan_windows("pool", (3,), (2,)))[0, :, :, 0]
@@ -276,7 +279,7 @@ def parts(images: int, each: int) -> Iterator[slice]:
     return (slice(i, min(i + step, images)) for i in range(0, images, step))
 
 
-def panes(x: Any, windows: Windows) -> Iterator[tuple[tuple[slice, ...], Any, int]]:
+def panes(x: Array, windows: Windows) -> Iterator[tuple[tuple[slice, ...], Any, int]]:
     """Yield the windows of ``x`` as rows of matrices, in parts that stay in the cache: where, the rows, and a step.
 
     Where windows follow each other closely only their layers along the first axis are laid out: they overlap, so that
@@ -329,7 +332,7 @@ def is_layered(windows: Windows, channels: int, itemsize: int) -> bool:
     return len(windows.size) > 1 and windows.strides[0] == 1 and windows.size[0] > 1 and big and run >= 8 * RUN
 
 
-def _rows(view: Any, axes: int, length: int, room: Any) -> Any:
+def _rows(view: Array, axes: int, length: int, room: Array) -> Any:
     """Return windows as the rows of a matrix, in ``room`` if they must be copied.
 
     Where little lies together they are copied one position of the window at a time.

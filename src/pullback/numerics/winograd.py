@@ -7,12 +7,15 @@ the products are the two rows of results.  Every product is of whole planes, by 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.numerics.blas import align_to_cache_line
 from pullback.numerics.windows import BLOCK, Windows, make_frame
+
+if TYPE_CHECKING:
+    from pullback.typing import Array
 
 __all__ = ["pair_convolve", "pair_convolve_filter", "is_worthwhile"]
 
@@ -21,7 +24,7 @@ SUMS = ((np.add, 1, 2), (np.subtract, 2, 1), (np.subtract, 0, 2), (np.subtract, 
 WORTH = 6_000_000  # products with an element of the filter, of one image; fewer are quicker made one by one
 
 
-def is_worthwhile(windows: Windows, channels: int, depth: int, dtype: Any) -> bool:
+def is_worthwhile(windows: Windows, channels: int, depth: int, dtype: np.dtype[Any]) -> bool:
     """Return whether the Winograd form is faster and as precise; the limits are measured.
 
     There must be enough products to save, and images wide enough that little is wasted between rows.  With few channels
@@ -36,7 +39,7 @@ def is_worthwhile(windows: Windows, channels: int, depth: int, dtype: Any) -> bo
     return height * width * narrow**2 >= WORTH and width >= 28 and narrow >= 32 and broad <= 128
 
 
-def pair_convolve(x: Any, filter: Any, windows: Windows) -> Any:
+def pair_convolve(x: Array, filter: Array, windows: Windows) -> Any:
     """Return the convolution of (batch, height, width, channels) with a filter of three rows.
 
     >>> x, filter = np.arange(5.0).reshape(1, 5, 1, 1), np.array([1.0, 10.0, 100.0]).reshape(3, 1, 1, 1)
@@ -67,7 +70,7 @@ def pair_convolve(x: Any, filter: Any, windows: Windows) -> Any:
     return z
 
 
-def pair_convolve_filter(x: Any, y: Any, windows: Windows) -> Any:
+def pair_convolve_filter(x: Array, y: Array, windows: Windows) -> Any:
     """Return the adjoint of ``pair_convolve`` in the filter.
 
     >>> x, y = np.arange(5.0).reshape(1, 5, 1, 1), np.array([1.0, 10.0, 100.0]).reshape(1, 3, 1, 1)
@@ -94,7 +97,7 @@ def pair_convolve_filter(x: Any, y: Any, windows: Windows) -> Any:
     return np.stack([first + outer, (plus - minus) / 2, outer + last]).reshape(3, k, channels, depth)
 
 
-def _strips(x: Any, windows: Windows, depths: Ints) -> Iterator[tuple[tuple[slice, slice], Iterator[Any], list[Any]]]:
+def _strips(x: Array, windows: Windows, depths: Ints) -> Iterator[tuple[tuple[slice, slice], Iterator[Any], list[Any]]]:
     """Yield strips: the slice of the results, the four sums of rows of the image, and buffers for planes.
 
     Sums and planes are as wide as the image in its frame.  They are always in the same place, and 0 at the beginning.
@@ -116,7 +119,7 @@ def _strips(x: Any, windows: Windows, depths: Ints) -> Iterator[tuple[tuple[slic
             yield (slice(i, i + n), slice(2 * j, 2 * (j + now))), _sums(frame, inside, sums), planes
 
 
-def _sums(frame: Any, inside: Any, whole: Any) -> Iterator[Any]:
+def _sums(frame: Array, inside: Array, whole: Array) -> Iterator[Any]:
     """Yield the four sums of rows, each in the same buffer."""
     n = frame.shape[1] - 2
     for ufunc, a, b in SUMS:
@@ -124,7 +127,7 @@ def _sums(frame: Any, inside: Any, whole: Any) -> Iterator[Any]:
         yield whole
 
 
-def _phases(source: Any, target: Any, k: int) -> Iterator[tuple[Any, Any]]:
+def _phases(source: Array, target: Array, k: int) -> Iterator[tuple[Any, Any]]:
     """Yield every k-th window of a plane as the rows of a matrix, without a copy, and the columns of the results.
 
     Windows continue from one row of the plane to the next; their results there are beyond the width and not used.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,9 @@ from pullback.numerics.batching import batch_leading_axes
 from pullback.numerics.small_arrays import quick_max, quick_sum, zeros
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, TensorLike
+    from pullback.core.op import Op
+    from pullback.core.tensor import Tensor
+    from pullback.typing import Array, ArrayOrNumber, Axis, TensorLike, Value
 
 __all__ = [
     "relu", "relu6", "leaky_relu", "prelu", "elu", "selu", "step",
@@ -38,14 +41,14 @@ SELU_DEPTH = SELU_SCALE * 1.6732632423543772  # the limit to the left is -SELU_D
 # ---- with a kink at 0
 
 
-def _zero(name: str, x: Any) -> int:
+def _zero(name: str, x: Value) -> int:
     """Return 0 for dtypes that are not in ZERO; an error for complex numbers, which have no sign."""
     if x.dtype.kind == "c":
         raise ArgumentError(f"{name}: complex numbers have no order; take x.real or pb.abs(x) first.")
     return 0
 
 
-def _relu(x: Any) -> Any:
+def _relu(x: Array) -> Any:
     zero = ZERO.get(x.dtype)
     if zero is None:
         return np.maximum(x, _zero("relu", x))
@@ -79,7 +82,7 @@ def relu(x: TensorLike, /) -> Any:
     """
 
 
-def _relu6(x: Any) -> Any:
+def _relu6(x: Array) -> Any:
     zero = ZERO.get(x.dtype)
     return np.minimum(np.maximum(x, _zero("relu6", x) if zero is None else zero), 6)
 
@@ -109,7 +112,7 @@ def _alpha_or_default(alpha: Any, otherwise: float) -> float:
     return otherwise if alpha is None else float(alpha)
 
 
-def _leaky_relu(x: Any, alpha: Any = 0.2) -> Any:
+def _leaky_relu(x: Array, alpha: ArrayOrNumber | None = 0.2) -> Any:
     a = _alpha_or_default(alpha, 0.2)
     if x.dtype not in ZERO:
         _zero("leaky_relu", x)
@@ -131,7 +134,7 @@ def leaky_relu(x: TensorLike, /, alpha: float = 0.2) -> Any:
     """
 
 
-def _prelu(x: Any, alpha: Any) -> Any:
+def _prelu(x: Array, alpha: ArrayOrNumber) -> Any:
     if x.dtype not in ZERO:
         _zero("prelu", x)
     return select(x < 0, x * alpha, x)
@@ -151,7 +154,7 @@ def prelu(x: TensorLike, alpha: TensorLike, /) -> Any:
     """
 
 
-def _elu(x: Any) -> Any:
+def _elu(x: Array) -> Any:
     zero: Any = ZERO.get(x.dtype)
     if zero is None:
         zero = _zero("elu", x)
@@ -172,7 +175,7 @@ def elu(x: TensorLike, /) -> Any:
     """
 
 
-def _selu(x: Any) -> Any:
+def _selu(x: Array) -> Any:
     zero: Any = ZERO.get(x.dtype)
     if zero is None:
         zero, x = _zero("selu", x), x if x.dtype.kind == "f" else x.astype(float)
@@ -193,7 +196,7 @@ def selu(x: TensorLike, /) -> Any:
     """
 
 
-def _step(x: Any, alpha: Any = 0.0) -> Any:
+def _step(x: Value, alpha: Any = 0.0) -> Any:
     z = select(np.isnan(x), x, select(x > _zero("step", x), 1, _alpha_or_default(alpha, 0.0)))
     return z.astype(x.dtype) if x.dtype.kind == "f" else z
 
@@ -218,7 +221,7 @@ def step(x: TensorLike, /, alpha: float = 0.0) -> Any:
 # ---- smooth
 
 
-def _sigmoid(x: Any) -> Any:
+def _sigmoid(x: Array) -> Any:
     known = ONE_AND_TOP.get(x.dtype)
     if known is None:
         if x.dtype.kind == "c":
@@ -230,7 +233,7 @@ def _sigmoid(x: Any) -> Any:
     return e / (e + one)
 
 
-def _complex_sigmoid(x: Any) -> Any:
+def _complex_sigmoid(x: Array) -> Any:
     right = x.real >= 0
     e = np.exp(select(right, -x, x))  # of the side on which it does not overflow
     return select(right, 1, e) / (e + 1)
@@ -254,7 +257,7 @@ def sigmoid(x: TensorLike, /) -> Any:
     """
 
 
-def _softplus(x: Any) -> Any:
+def _softplus(x: Array) -> Any:
     return np.logaddexp(x, _zero("softplus", x) if x.dtype not in ZERO else ZERO[x.dtype])
 
 
@@ -272,7 +275,7 @@ def softplus(x: TensorLike, /) -> Any:
     """
 
 
-def _log_sigmoid(x: Any) -> Any:
+def _log_sigmoid(x: Array) -> Any:
     return -np.logaddexp(-x, _zero("log_sigmoid", x) if x.dtype not in ZERO else ZERO[x.dtype])
 
 
@@ -303,17 +306,17 @@ def swish(x: TensorLike) -> Any:
 # ---- over an axis
 
 
-def _axis(dim: Any, axis: Any = None) -> Any:
+def _axis(dim: int | None, axis: int | None = None) -> Any:
     return axis if axis is not None else -1 if dim is None else dim
 
 
-def _total(x: Any, axis: Any) -> Any:
+def _total(x: Value, axis: int) -> Any:
     if type(x) is ndarray:
         return quick_sum(x, axis, True)
     return np.sum(x, axis=axis, keepdims=True) if x.shape else x
 
 
-def _below_top(x: Any, axis: Any) -> Any:
+def _below_top(x: Array, axis: int) -> Any:
     """Return ``x`` minus its maximum, so that exp cannot overflow."""
     if type(x) is not ndarray or not x.size:
         return x - x if x.dtype.kind == "f" else x * 0.0
@@ -322,20 +325,20 @@ def _below_top(x: Any, axis: Any) -> Any:
     return x - quick_max(x, axis, True)
 
 
-def _softmax(x: Any, dim: Any = -1, axis: Any = None) -> Any:
+def _softmax(x: Array, dim: int | None = -1, axis: int | None = None) -> Any:
     axis = _axis(dim, axis)
     e = np.exp(_below_top(x, axis))
     return e / _total(e, axis)
 
 
 def _over(name: str) -> moves:
-    def shape(s: Any, dim: Any = None, axis: Any = None) -> Any:
+    def shape(s: Any, dim: int | None = None, axis: int | None = None) -> Any:
         resolve_axes(len(s) or 1, _axis(dim, axis), name)
         return s
 
     samples: list[Sample] = [(((),), {}), (((4,),), {}), (((0, 3),), {}), (((3, 0),), {}), (((2, 3, 4),), {"axis": 1})]
 
-    def batch(op: Any, args: Any, on: Any, params: Any) -> Any:
+    def batch(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
         (x,) = args
         axes = tuple(a + 1 for a in resolve_axes(x.ndim - 1 or 1, _axis(params.get("dim"), params["axis"]), name))
         shifted = {**params, "axis": axes if len(axes) > 1 else axes[0]}
@@ -344,23 +347,23 @@ def _over(name: str) -> moves:
     return moves(shape, samples, batch)
 
 
-def _compose_below(x: Any, axis: Any) -> Any:
+def _compose_below(x: Tensor, axis: int) -> Any:
     x = x if x.dtype.kind == "f" else x * 1.0
     return x - np.max(x, axis=axis, keepdims=True) if x.size and x.ndim else x - x
 
 
-def _compose_softmax(x: Any, dim: Any, axis: Any) -> Any:
+def _compose_softmax(x: Tensor, dim: int, axis: int | None) -> Any:
     axis = _axis(dim, axis)
     e = np.exp(_compose_below(x, axis))
     return e / _total(e, axis)
 
 
-def _compose_log_softmax(x: Any, axis: Any) -> Any:
+def _compose_log_softmax(x: Tensor, axis: int) -> Any:
     y = _compose_below(x, _axis(axis))
     return y - np.log(_total(np.exp(y), _axis(axis)))
 
 
-def _softmax_rule(g: Any, z: Any, dim: Any, axis: Any) -> Any:
+def _softmax_rule(g: Value, z: Value, dim: int, axis: int | None) -> Any:
     g = g * z
     return g - z * _total(g, _axis(dim, axis))
 
@@ -374,7 +377,7 @@ def softmax(logits: TensorLike, /, dim: int = -1, axis: Axis = None) -> Any:
     """
 
 
-def _log_softmax(x: Any, axis: Any = -1) -> Any:
+def _log_softmax(x: Array, axis: int | None = -1) -> Any:
     axis = _axis(axis)
     y = _below_top(x, axis)
     return y - np.log(_total(np.exp(y), axis)) if y.size else y

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.batching import batch_by_folding
 
 if TYPE_CHECKING:
-    from pullback.typing import Array, Lengths, ShapeLike, TensorLike
+    from pullback.typing import Array, Lengths, ShapeLike, TensorLike, Value
 
 __all__ = [
     "batch_to_space_nd", "broadcast_args", "depth_to_space", "ensure_shape", "meshgrid", "space_to_batch_nd",
@@ -32,7 +32,7 @@ Pairs = list[tuple[int, int]]
 # ---- between the batch and the space
 
 
-def _blocks(name: str, shape: Shape, block_shape: Any, pairs: Any, what: str) -> tuple[Shape, Pairs]:
+def _blocks(name: str, shape: Shape, block_shape: TensorLike, pairs: TensorLike, what: str) -> tuple[Shape, Pairs]:
     """Return the checked block lengths and pairs for each spatial axis."""
     try:
         blocks = tuple(int(n) for n in np.atleast_1d(concrete(block_shape)))
@@ -54,7 +54,7 @@ def _blocks(name: str, shape: Shape, block_shape: Any, pairs: Any, what: str) ->
     return blocks, made
 
 
-def _batch_shape(shape: Shape, block_shape: Any, paddings: Any) -> Shape:
+def _batch_shape(shape: Shape, block_shape: TensorLike, paddings: TensorLike) -> Shape:
     blocks, pairs = _blocks("space_to_batch_nd", shape, block_shape, paddings, "paddings")
     space = [n + before + after for n, (before, after) in zip(shape[1:], pairs, strict=False)]
     if any(n % b for n, b in zip(space, blocks, strict=True)):
@@ -69,7 +69,7 @@ def _batch_shape(shape: Shape, block_shape: Any, paddings: Any) -> Shape:
     )
 
 
-def _space_shape(shape: Shape, block_shape: Any, crops: Any) -> Shape:
+def _space_shape(shape: Shape, block_shape: TensorLike, crops: TensorLike) -> Shape:
     blocks, pairs = _blocks("batch_to_space_nd", shape, block_shape, crops, "crops")
     if shape[0] % prod(blocks):
         raise ShapeError(
@@ -82,7 +82,7 @@ def _space_shape(shape: Shape, block_shape: Any, crops: Any) -> Shape:
     return (shape[0] // prod(blocks), *space, *shape[1 + len(blocks) :])
 
 
-def _space_to_batch(x: Any, block_shape: Any, paddings: Any) -> Any:
+def _space_to_batch(x: Value, block_shape: TensorLike, paddings: TensorLike) -> Any:
     due = _batch_shape(x.shape, block_shape, paddings)
     blocks, pairs = _blocks("space_to_batch_nd", x.shape, block_shape, paddings, "paddings")
     m = len(blocks)
@@ -93,7 +93,7 @@ def _space_to_batch(x: Any, block_shape: Any, paddings: Any) -> Any:
     return cut.transpose(order).reshape(due)
 
 
-def _batch_to_space(x: Any, block_shape: Any, crops: Any) -> Any:
+def _batch_to_space(x: Value, block_shape: TensorLike, crops: TensorLike) -> Any:
     due = _space_shape(x.shape, block_shape, crops)
     blocks, pairs = _blocks("batch_to_space_nd", x.shape, block_shape, crops, "crops")
     m = len(blocks)
@@ -105,16 +105,16 @@ def _batch_to_space(x: Any, block_shape: Any, crops: Any) -> Any:
     return whole[(slice(None), *inner)]
 
 
-def _behind(op: Any, args: Any, on: Any, params: Any) -> Any:
+def _behind(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any]) -> Any:
     """Batch by moving the examples to the last axis, which the op leaves as it is."""
     return np.moveaxis(op.call([np.moveaxis(args[0], 0, -1)], params), -1, 0)
 
 
-def _to_batch(g: Any, block_shape: Any, crops: Any) -> Any:
+def _to_batch(g: Value, block_shape: Sequence[int], crops: list[Any]) -> Any:
     return space_to_batch_nd(g, block_shape, crops)
 
 
-def _to_space(g: Any, block_shape: Any, paddings: Any) -> Any:
+def _to_space(g: Value, block_shape: Sequence[int], paddings: list[Any]) -> Any:
     return batch_to_space_nd(g, block_shape, paddings)
 
 
@@ -173,7 +173,7 @@ def space_to_batch_nd(x: TensorLike, /, block_shape: Lengths | Array, paddings: 
 # ---- between the depth and the space
 
 
-def _sides(name: str, shape: Shape, block_size: Any, data_format: Any) -> tuple[Shape, int, bool]:
+def _sides(name: str, shape: Shape, block_size: int, data_format: str) -> tuple[Shape, int, bool]:
     """Return batch, height, width and depth of ``shape``, the block length, and whether the depth is the last axis."""
     if data_format not in ("NHWC", "NCHW", None):
         raise ArgumentError(f"{name}: data_format must be 'NHWC' or 'NCHW', got {data_format!r}.")
@@ -186,7 +186,7 @@ def _sides(name: str, shape: Shape, block_size: Any, data_format: Any) -> tuple[
     return (n, h, w, c), int(block_size), last
 
 
-def _shallow(shape: Shape, block_size: Any, data_format: Any) -> Shape:
+def _shallow(shape: Shape, block_size: int, data_format: str) -> Shape:
     (n, h, w, c), b, last = _sides("depth_to_space", shape, block_size, data_format)
     if c % (b * b):
         raise ShapeError(
@@ -196,7 +196,7 @@ def _shallow(shape: Shape, block_size: Any, data_format: Any) -> Shape:
     return (n, h, w, c) if last else (n, c, h, w)
 
 
-def _deep(shape: Shape, block_size: Any, data_format: Any) -> Shape:
+def _deep(shape: Shape, block_size: int, data_format: str) -> Shape:
     (n, h, w, c), b, last = _sides("space_to_depth", shape, block_size, data_format)
     if h % b or w % b:
         raise ShapeError(
@@ -206,7 +206,7 @@ def _deep(shape: Shape, block_size: Any, data_format: Any) -> Shape:
     return (n, h, w, c) if last else (n, c, h, w)
 
 
-def _depth_to_space(x: Any, block_size: Any, data_format: Any = "NHWC") -> Any:
+def _depth_to_space(x: Value, block_size: int, data_format: str = "NHWC") -> Any:
     due = _shallow(x.shape, block_size, data_format)
     (n, h, w, c), b, last = _sides("depth_to_space", x.shape, block_size, data_format)
     c //= b * b
@@ -215,7 +215,7 @@ def _depth_to_space(x: Any, block_size: Any, data_format: Any = "NHWC") -> Any:
     return x.reshape(n, b, b, c, h, w).transpose(0, 3, 4, 1, 5, 2).reshape(due)
 
 
-def _space_to_depth(x: Any, block_size: Any, data_format: Any = "NHWC") -> Any:
+def _space_to_depth(x: Value, block_size: int, data_format: str = "NHWC") -> Any:
     due = _deep(x.shape, block_size, data_format)
     (n, h, w, c), b, last = _sides("space_to_depth", x.shape, block_size, data_format)
     if last:
@@ -223,11 +223,11 @@ def _space_to_depth(x: Any, block_size: Any, data_format: Any = "NHWC") -> Any:
     return x.reshape(n, c, h // b, b, w // b, b).transpose(0, 3, 5, 1, 2, 4).reshape(due)
 
 
-def _to_depth(g: Any, block_size: Any, data_format: Any) -> Any:
+def _to_depth(g: Value, block_size: int, data_format: str) -> Any:
     return space_to_depth(g, block_size, data_format)
 
 
-def _to_width(g: Any, block_size: Any, data_format: Any) -> Any:
+def _to_width(g: Value, block_size: int, data_format: str) -> Any:
     return depth_to_space(g, block_size, data_format)
 
 
@@ -279,7 +279,7 @@ def space_to_depth(x: TensorLike, /, block_size: int, data_format: str = "NHWC")
 # ---- shapes that agree
 
 
-def _common_shape(a: Any, b: Any) -> Any:
+def _common_shape(a: Array, b: Array) -> Any:
     if a.ndim != 1 or b.ndim != 1:
         raise ShapeError(f"broadcast_args: both shapes must be vectors, got shapes {a.shape} and {b.shape}.")
     for argument, s in (("s0", a), ("s1", b)):

@@ -20,12 +20,12 @@ from pullback.errors import ArgumentError
 from pullback.numerics.adjoints import nonzero, zero_cotangent
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from pullback.typing import Array, TensorLike, Value
 
 __all__ = ["angle", "complex", "conj", "conjugate", "imag", "real"]
 
 
-def is_complex(x: Any) -> bool:
+def is_complex(x: Value) -> bool:
     return bool(x.dtype.kind == "c")
 
 
@@ -74,7 +74,7 @@ def conj(x: TensorLike, /) -> Any:
     """
 
 
-def angle_of(x: Any) -> Any:
+def angle_of(x: Array) -> Any:
     """Return ``np.angle``, in float32 at least."""
     return np.angle(x if x.dtype.kind in "fc" else x.astype(np.result_type(x.dtype, np.float32)))
 
@@ -99,7 +99,7 @@ def angle(x: TensorLike, /) -> Any:
     """
 
 
-def _join_parts(real: Any, imag: Any) -> Any:
+def _join_parts(real: Array, imag: Array) -> Any:
     for name, x in (("real", real), ("imag", imag)):
         if is_complex(x):
             raise ArgumentError(f"complex: {name} must be real numbers, got dtype {x.dtype}.")
@@ -126,14 +126,14 @@ def complex(real: TensorLike, imag: TensorLike, /) -> Any:
 conjugate = alias("conjugate", conj)
 
 
-def _real_part(x: Any) -> Any:
+def _real_part(x: Value) -> Any:
     """``x.real``, a view of ``x`` as in NumPy."""
     if not isinstance(x, Tensor) or not is_complex(x):
         return x
     return link_part(real(x), x, real, lambda base, value: complex(value, imag(base)))
 
 
-def _imaginary_part(x: Any) -> Any:
+def _imaginary_part(x: Value) -> Any:
     """``x.imag``, a view of ``x`` as in NumPy."""
     if not isinstance(x, Tensor) or not is_complex(x):
         return imag(x)

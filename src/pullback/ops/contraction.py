@@ -21,6 +21,7 @@ from pullback.numerics.axis_arguments import format_shapes, resolve_axes
 from pullback.numerics.small_arrays import columns_times_rows
 
 if TYPE_CHECKING:
+    from pullback.core.op import Op
     from pullback.typing import TensorLike, Value
 
 __all__ = ["dot", "einsum", "inner", "mat_mul", "matmul", "outer", "outer_product", "tensordot", "vdot"]
@@ -40,7 +41,7 @@ class Matrices(broadcast):
         kept = full[:-2] if row else full[:-1]
         return kept if column else (*kept, full[-1])
 
-    def batch(self, op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         (x, y), (many_x, many_y) = args, on
         row, column = np.ndim(x) - many_x == 1, np.ndim(y) - many_y == 1
         if many_x and not many_y and y.ndim <= 2:  # the rows of all examples in one product
@@ -58,7 +59,7 @@ class Matrices(broadcast):
         return [*super().samples(), *((shapes, {}) for shapes in (*vectors, ((2, 0), (0, 3))))]
 
 
-def times(x: Any, y: Any) -> Any:
+def times(x: Value, y: Value) -> Any:
     """Return ``x @ y`` by ``dot``, which is faster for small matrices, or by a special case for columns times rows.
 
     But for a matrix of one element ``dot`` is a multiple, of which BLAS makes 0 where 0 times NaN or infinity is NaN.
@@ -71,12 +72,12 @@ def times(x: Any, y: Any) -> Any:
     return np.matmul(x, y)
 
 
-def batch_sum(x: Any) -> Any:
+def batch_sum(x: Value) -> Any:
     """Return the sum of vectors over all leading axes."""
     return np.sum(x, axis=tuple(range(x.ndim - 1))) if x.ndim > 1 else x
 
 
-def into_left(g: Any, y: Any) -> Any:
+def into_left(g: Value, y: Value) -> Any:
     """Return the cotangent of ``x`` in ``x @ y``; the ranks tell which operands were vectors."""
     if type(g) is ndarray and type(y) is ndarray and g.ndim == 2 and y.ndim == 2:
         return g.dot(y.T) if g.shape[1] > 1 or (g.size > 1 and y.size > 1) else np.matmul(g, y.T)
@@ -89,7 +90,7 @@ def into_left(g: Any, y: Any) -> Any:
     return np.matmul(g, T(y))
 
 
-def into_right(g: Any, x: Any) -> Any:
+def into_right(g: Value, x: Value) -> Any:
     """Return the cotangent of ``y`` in ``x @ y``."""
     if type(g) is ndarray and type(x) is ndarray and g.ndim == 2 and x.ndim == 2:
         return x.T.dot(g) if len(g) > 1 or (g.size > 1 and x.size > 1) else np.matmul(x.T, g)
@@ -131,7 +132,7 @@ def mat_mul(a: TensorLike, b: TensorLike, transpose_a: bool = False, transpose_b
     return matmul(a, b)
 
 
-def transpose_matrix(x: Any, name: str) -> Any:
+def transpose_matrix(x: TensorLike, name: str) -> Any:
     x = operand(x)
     if len(x.shape) < 2:
         raise ShapeError(
@@ -198,7 +199,7 @@ def adjoint_equations(equation: str) -> tuple[str, str]:
     return f"{out},{b}->{a}", f"{a},{out}->{b}"
 
 
-def compose_contraction(x: Any, y: Any, equation: str) -> Any:
+def compose_contraction(x: Value, y: Value, equation: str) -> Any:
     """Contract two tensors by other ops, for the compiler."""
     order_x, order_y, order, batch, rows, summed, columns = plan_product(equation)
     if batch and summed and not rows and not columns:
@@ -208,15 +209,15 @@ def compose_contraction(x: Any, y: Any, equation: str) -> Any:
     return contract_arrays(x, y, equation)
 
 
-def contract_dx(g: Any, y: Any, equation: str) -> Any:
+def contract_dx(g: Value, y: Value, equation: str) -> Any:
     return product(g, y, adjoint_equations(equation)[0])
 
 
-def contract_dy(g: Any, x: Any, equation: str) -> Any:
+def contract_dy(g: Value, x: Value, equation: str) -> Any:
     return product(x, g, adjoint_equations(equation)[1])
 
 
-def product(x: Any, y: Any, equation: str) -> Any:
+def product(x: Value, y: Value, equation: str) -> Any:
     """Contract two operands, without the op for plain arrays."""
     return (contract_arrays if type(x) is ndarray and type(y) is ndarray else contract)(x, y, equation)
 
@@ -231,7 +232,7 @@ def contract_shape(x: Shape, y: Shape, equation: str) -> Shape:
     return tuple(size[label] for label in out)
 
 
-def contract_examples(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+def contract_examples(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """Batch a contraction by one more label in front."""
     equation = params["equation"]
     new = next(c for c in ascii_letters if c not in equation)
@@ -423,7 +424,7 @@ def sizes(equation: str, terms: Sequence[str], shapes: Sequence[Shape]) -> dict[
     return size
 
 
-def reduce_operand(x: Any, term: str, want: str) -> Any:
+def reduce_operand(x: Value, term: str, want: str) -> Any:
     """Take the diagonal of repeated labels, sum over labels not in ``want``, and transpose to its order."""
     if term == want:
         return x

@@ -17,7 +17,7 @@ from pullback.core.tensor import NUMPY
 from pullback.numerics.batching import batch_leading_axes
 
 if TYPE_CHECKING:
-    from pullback.typing import DType, TensorLike
+    from pullback.typing import Array, DType, TensorLike
 
 __all__ = ["clone", "identity", "cast", "astype", "to_float", "to_int", "to_bool"]
 
@@ -31,14 +31,14 @@ def clone(x: TensorLike, /) -> Any:
     """
 
 
-def _convert(x: Any, dtype: Any) -> Any:
+def _convert(x: Any, dtype: DType) -> Any:
     """Cast an array; complex numbers to a real dtype by their real part."""
     if x.dtype.kind == "c" and np.dtype(dtype).kind in "fiu":
         x = np.real(x)
     return x.astype(dtype)
 
 
-def _as_float(x: Any, dtype: Any, source: Any) -> Any:
+def _as_float(x: Array, dtype: DType, source: DType) -> Any:
     return _convert(x, dtype)
 
 
@@ -61,7 +61,7 @@ def cast_to_float(x: TensorLike, /, dtype: DType, source: DType) -> Any:
     """
 
 
-def _as_whole(x: Any, dtype: Any) -> Any:
+def _as_whole(x: Array, dtype: DType) -> Any:
     return _convert(x, dtype)
 
 

@@ -40,7 +40,7 @@ from pullback.numerics.windows import (
 from pullback.numerics.winograd import is_worthwhile, pair_convolve, pair_convolve_filter
 
 if TYPE_CHECKING:
-    from pullback.typing import Lengths, Padding, ShapeLike, TensorLike
+    from pullback.typing import Array, Lengths, Padding, ShapeLike, TensorLike, Value
 
 __all__ = [
     "conv1d", "conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose", "depthwise_conv2d", "separable_conv2d",
@@ -53,7 +53,7 @@ NARROW = 16  # columns of a result; BLAS is slow on fewer
 # ---- the three products
 
 
-def _convolve(x: Any, filter: Any, windows: Windows) -> Any:
+def _convolve(x: Array, filter: Array, windows: Windows) -> Any:
     channels, depth = filter.shape[-2:]
     if is_worthwhile(windows, channels, depth, x.dtype):
         return pair_convolve(x, filter, windows)
@@ -68,7 +68,7 @@ def _convolve(x: Any, filter: Any, windows: Windows) -> Any:
     return z
 
 
-def _pair_columns(filter: Any, windows: Windows) -> tuple[Any, Windows]:
+def _pair_columns(filter: Array, windows: Windows) -> tuple[Any, Windows]:
     """Return the filter for two neighbouring results at once, padded with zeros: BLAS is slow on narrow results."""
     *size, channels, depth = filter.shape
     if size[-1] < 4 or windows.strides[-1] != 1 or windows.dilations[-1] != 1 or windows.out[-1] % 2:
@@ -88,7 +88,7 @@ def _layer_shape(windows: Windows, channels: int, depth: int, itemsize: int) -> 
     return layers, prod(windows.size) // layers * channels, depth
 
 
-def _convolve_input(x: Any, filter: Any, windows: Windows, shape: Ints) -> Any:
+def _convolve_input(x: Array, filter: Array, windows: Windows, shape: Ints) -> Any:
     space, axes = shape[1:-1], len(windows.size)
     if max(windows.strides) == 1:
         flipped = filter[(slice(None, None, -1),) * axes].swapaxes(-1, -2)
@@ -104,7 +104,7 @@ def _convolve_input(x: Any, filter: Any, windows: Windows, shape: Ints) -> Any:
     return frame_adjoint(e, windows, space)
 
 
-def _convolve_filter(x: Any, y: Any, windows: Windows) -> Any:
+def _convolve_filter(x: Array, y: Array, windows: Windows) -> Any:
     channels, depth = x.shape[-1], y.shape[-1]
     if is_worthwhile(windows, channels, depth, x.dtype):
         return pair_convolve_filter(x, y, windows)
@@ -130,15 +130,15 @@ def _samples(kind: int) -> list[Any]:
     return made
 
 
-def _image_cotangent(g: Any, filter: Any, x_shape: Ints, windows: Windows) -> Any:
+def _image_cotangent(g: Value, filter: Value, x_shape: Ints, windows: Windows) -> Any:
     return convolve_input(g, filter, windows, x_shape)
 
 
-def _filter_cotangent(g: Any, x: Any, windows: Windows) -> Any:
+def _filter_cotangent(g: Value, x: Value, windows: Windows) -> Any:
     return convolve_filter(x, g, windows)
 
 
-def _filter_cotangent_of_adjoint(g: Any, x: Any, windows: Windows) -> Any:
+def _filter_cotangent_of_adjoint(g: Value, x: Value, windows: Windows) -> Any:
     return convolve_filter(g, x, windows)
 
 
@@ -204,12 +204,12 @@ def convolve_filter(x: TensorLike, y: TensorLike, /, windows: Windows) -> Any:
 # ---- the same, each channel by itself
 
 
-def _apart(y: Any, channels: int) -> Any:
+def _apart(y: Array, channels: int) -> Any:
     """Return the channels of a result grouped by the channel of the image."""
     return y.reshape(*y.shape[:-1], channels, y.shape[-1] // channels)
 
 
-def _depthwise(x: Any, filter: Any, windows: Windows) -> Any:
+def _depthwise(x: Array, filter: Array, windows: Windows) -> Any:
     frame, (channels, each) = make_frame(x, windows), filter.shape[-2:]
     z = np.zeros((x.shape[0], *windows.out, channels, each), x.dtype)
     taps = list(windows.offsets())
@@ -220,7 +220,7 @@ def _depthwise(x: Any, filter: Any, windows: Windows) -> Any:
     return z.reshape(*z.shape[:-2], channels * each)
 
 
-def _depthwise_input(x: Any, filter: Any, windows: Windows, shape: Ints) -> Any:
+def _depthwise_input(x: Array, filter: Array, windows: Windows, shape: Ints) -> Any:
     channels, each = filter.shape[-2:]
     y = _apart(x, channels)
     e = np.zeros((shape[0], *windows.reach, channels), x.dtype)
@@ -232,7 +232,7 @@ def _depthwise_input(x: Any, filter: Any, windows: Windows, shape: Ints) -> Any:
     return frame_adjoint(e, windows, shape[1:-1])
 
 
-def _depthwise_filter(x: Any, y: Any, windows: Windows) -> Any:
+def _depthwise_filter(x: Array, y: Array, windows: Windows) -> Any:
     frame, channels = make_frame(x, windows), x.shape[-1]
     apart = _apart(y, channels)
     z = np.zeros((*windows.size, channels, apart.shape[-1]), x.dtype)
@@ -259,15 +259,15 @@ def _depthwise_samples(kind: int) -> list[Any]:
     return made
 
 
-def _depthwise_to_image(g: Any, filter: Any, x_shape: Ints, windows: Windows) -> Any:
+def _depthwise_to_image(g: Value, filter: Value, x_shape: Ints, windows: Windows) -> Any:
     return depthwise_input(g, filter, windows, x_shape)
 
 
-def _depthwise_to_filter(g: Any, x: Any, windows: Windows) -> Any:
+def _depthwise_to_filter(g: Value, x: Value, windows: Windows) -> Any:
     return depthwise_filter(x, g, windows)
 
 
-def _depthwise_to_filter_of_adjoint(g: Any, x: Any, windows: Windows) -> Any:
+def _depthwise_to_filter_of_adjoint(g: Value, x: Value, windows: Windows) -> Any:
     return depthwise_filter(g, x, windows)
 
 
@@ -336,7 +336,7 @@ def depthwise_filter(x: TensorLike, y: TensorLike, /, windows: Windows) -> Any:
 # ---- as users say it
 
 
-def _same_channels(name: str, x: Any, filter: Any, axes: int, axis: int) -> None:
+def _same_channels(name: str, x: Value, filter: Value, axes: int, axis: int) -> None:
     """Check that ranks and channels of image and filter agree."""
     if x.ndim != axes + 2:
         raise ShapeError(f"{name}: x must have rank {axes + 2}, or {axes + 1} without a batch, got shape {x.shape}.")

@@ -46,7 +46,7 @@ def tensor(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = No
 constant = tensor
 
 
-def _make(name: str, values: Any, shape: Any, dtype: Any, rank: int | None = None) -> Tensor:
+def _make(name: str, values: TensorLike, shape: Any, dtype: DType, rank: int | None = None) -> Tensor:
     if isinstance(shape, str | type | np.dtype):  # the dtype, without a shape before it
         shape, dtype = None, shape
     made = as_array(values, dtype, name)
@@ -169,7 +169,7 @@ def fill(shape: ShapeLike, value: TensorLike, dtype: DType = None) -> Any:
     return _constant(np.full(wanted, one))
 
 
-def _everywhere(x: Any, value: Any, dtype: Any, name: str) -> Any:
+def _everywhere(x: Tensor, value: float, dtype: Any, name: str) -> Any:
     """Return the kernel that fills the shape of ``x`` with a number."""
     one = np.full((), value, x.dtype if dtype is None else as_dtype(dtype, name))
     return np.broadcast_to(one, x.shape)

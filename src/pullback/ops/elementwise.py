@@ -20,7 +20,7 @@ from pullback.numerics.adjoints import nonzero, real_product, select, zero_cotan
 from pullback.numerics.batching import batch_leading_axes
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from pullback.typing import Array, ArrayOrNumber, Operand, TensorLike, Value
 
 __all__ = [
     "add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "div_no_nan", "add_n",
@@ -72,7 +72,7 @@ def div(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-def _quotient(x: Any, y: Any) -> Any:
+def _quotient(x: Operand, y: Operand) -> Any:
     """Return ``x / y``, and 0 where ``y`` is 0, without warnings."""
     empty = y == 0
     return select(empty, 0, x / select(empty, 1, y))
@@ -111,7 +111,7 @@ def add_n(tensors: Sequence[TensorLike]) -> Any:
     return z
 
 
-def _squared_difference(x: Any, y: Any) -> Any:
+def _squared_difference(x: ArrayOrNumber, y: Array) -> Any:
     d = x - y
     return d * d
 
@@ -220,12 +220,12 @@ def abs(x: TensorLike, /) -> Any:
     """
 
 
-def _direction_tangent(t: Any, z: Any, x: Any) -> Any:
+def _direction_tangent(t: Array, z: Value, x: Value) -> Any:
     """Return the tangent of the direction ``z = x / abs(x)`` for the tangent ``t`` of ``x``."""
     return (t - z * real_product(z, t)) * (x != 0) / nonzero(np.absolute(x))
 
 
-def _sign(x: Any) -> Any:
+def _sign(x: Array) -> Any:
     return np.subtract(x > 0, x < 0, dtype=x.dtype) if x.dtype.kind == "f" else np.sign(x)
 
 
@@ -255,7 +255,7 @@ def square(x: TensorLike, /) -> Any:
     """
 
 
-def _cube(x: Any) -> Any:
+def _cube(x: Array) -> Any:
     return x * x * x
 
 
@@ -283,7 +283,7 @@ def sqrt(x: TensorLike, /) -> Any:
     """
 
 
-def _rsqrt(x: Any) -> Any:
+def _rsqrt(x: Array) -> Any:
     return np.reciprocal(np.sqrt(x))
 
 
@@ -318,7 +318,7 @@ def reciprocal(x: TensorLike, /) -> Any:
     """
 
 
-def _power(x: Any, y: Any) -> Any:
+def _power(x: Array, y: ArrayOrNumber) -> Any:
     """Return ``np.power``, by products for small exponents, which is many times faster."""
     kinds = {int: "iufc", float: "fc"}.get(type(y))
     if kinds and y in (2, 3) and hasattr(x, "dtype") and x.dtype.kind in kinds:
@@ -337,7 +337,7 @@ def _base_slope(x: Any, y: Any) -> Any:
     return raised(x, (y if np.iscomplexobj(y) else float(y)) - 1) * y
 
 
-def _exponent_slope(z: Any, x: Any) -> Any:
+def _exponent_slope(z: Value, x: Value) -> Any:
     """Return ``z * log(x)``, and 0 for a base that is not positive."""
     if z.dtype.kind == "c":
         return np.where(x == 0, 0, z) * np.log(np.where(x == 0, 1, x) + 0j)
@@ -443,7 +443,7 @@ def clip(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = 
     return clip_by_value(x, low if min is None else min, high if max is None else max)
 
 
-def _round(x: Any, decimals: int = 0) -> Any:
+def _round(x: Array, decimals: int = 0) -> Any:
     floats = np.astype(x, np.float32) if x.dtype.kind == "b" else x
     return np.rint(x) if not decimals and x.dtype.kind == "f" else np.round(floats, decimals)
 

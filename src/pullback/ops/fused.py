@@ -13,7 +13,7 @@ from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import is_broadcastable
 
 if TYPE_CHECKING:
-    from pullback.typing import Lengths, Padding, TensorLike
+    from pullback.typing import Lengths, Padding, TensorLike, Value
 
 __all__ = ["conv2d", "depthwise_conv2d", "mat_mul"]
 
@@ -23,7 +23,7 @@ ACTIVATIONS = {
 }  # fmt: skip
 
 
-def _add_bias_and_activate(name: str, z: Any, bias: Any, activation: Any, weights: Any, alpha: Any) -> Any:
+def _add_bias_and_activate(name: str, z: Value, bias: Any, activation: Any, weights: Any, alpha: Any) -> Any:
     """Add the bias and apply the activation, which is the method of Tensor of that name."""
     activation = "linear" if activation is None else activation
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
@@ -65,8 +65,15 @@ def mat_mul(
 
 
 def _product(
-    name: str, x: Any, filter: Any, strides: Any, pad: Any, data_format: Any, dilations: Any, rounding: Any
-) -> Any:  # fmt: skip
+    name: str,
+    x: TensorLike,
+    filter: TensorLike,
+    strides: Any,
+    pad: Any,
+    data_format: str,
+    dilations: Any,
+    rounding: Any,
+) -> Any:
     return getattr(Tensor, name)(x, filter, strides, pad, data_format, dilations, rounding)
 
 
@@ -120,7 +127,7 @@ def depthwise_conv2d(
     )
 
 
-def _beside_channels(name: str, bias: Any, data_format: Any) -> Any:
+def _beside_channels(name: str, bias: Any, data_format: str) -> Any:
     """Return the bias shaped to broadcast along the channels."""
     if bias is None or data_format != "NCHW":
         return bias

@@ -15,7 +15,7 @@ from pullback.numerics.batching import broadcast_examples
 from pullback.numerics.gammas import density_slope, share_slope
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from pullback.typing import Array, TensorLike, Value
 
 __all__: list[str] = []
 
@@ -33,7 +33,7 @@ class _Orders(moves):
 def _keep_dtype(compute: Callable[[Any, Any, int], Any]) -> Any:
     """Adapt a kernel to compute in float64 and return the dtype of the inputs."""
 
-    def run(alpha: Any, at: Any, n: int) -> Any:
+    def run(alpha: Array, at: Array, n: int) -> Any:
         check_real("gamma", alpha, "alpha")
         check_real("gamma", at)
         return compute(alpha, at, n).astype(np.result_type(alpha, at))
@@ -41,11 +41,11 @@ def _keep_dtype(compute: Callable[[Any, Any, int], Any]) -> Any:
     return run
 
 
-def _density_by_alpha(g: Any, z: Any, alpha: Any, at: Any, n: int) -> Any:
+def _density_by_alpha(g: Value, z: Value, alpha: Value, at: Value, n: int) -> Any:
     return g * (gamma_density_slope(alpha, at, n + 1) - z * gamma_density_slope(alpha, at, 1))
 
 
-def _density_by_at(g: Any, alpha: Any, at: Any, n: int) -> Any:
+def _density_by_at(g: Value, alpha: Value, at: Value, n: int) -> Any:
     return g * gamma_density_slope(alpha, at, n - 1) * n / at if n else g * 0.0
 
 
@@ -58,11 +58,11 @@ def gamma_density_slope(alpha: TensorLike, at: TensorLike, /, n: int) -> Any:
     """
 
 
-def _share_by_alpha(g: Any, z: Any, alpha: Any, at: Any, n: int) -> Any:
+def _share_by_alpha(g: Value, z: Value, alpha: Value, at: Value, n: int) -> Any:
     return g * (gamma_share_slope(alpha, at, n + 1) - z * gamma_density_slope(alpha, at, 1))
 
 
-def _share_by_at(g: Any, z: Any, alpha: Any, at: Any, n: int) -> Any:
+def _share_by_at(g: Value, z: Value, alpha: Value, at: Value, n: int) -> Any:
     return g * (gamma_density_slope(alpha, at, n) - z * ((alpha - 1) / at - 1))
 
 
@@ -75,7 +75,7 @@ def gamma_share_slope(alpha: TensorLike, at: TensorLike, /, n: int) -> Any:
     """
 
 
-def _follow_quantile(alpha: Any, draw: Any, origin: Any) -> Any:
+def _follow_quantile(alpha: Array, draw: Array, origin: Array) -> Any:
     """Integrate from ``origin`` to ``alpha`` along the curve of constant distribution function (Runge-Kutta)."""
     for x in (alpha, draw, origin):
         check_real("gamma", x)

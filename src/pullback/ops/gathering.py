@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,7 +29,7 @@ from pullback.numerics.positions import (
 from pullback.numerics.rows import add_rows, last_positions
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, DType, Lengths, ShapeLike, TensorLike, Value
+    from pullback.typing import Array, Axis, DType, Lengths, ShapeLike, TensorLike, Value
 
 __all__ = [
     "TopK", "gather", "gather_nd", "one_hot", "repeat", "scatter_nd", "take", "take_along_axis",
@@ -38,7 +39,7 @@ __all__ = [
 Shape = tuple[int, ...]
 
 
-def _integers(name: str, indices: Any) -> Any:
+def _integers(name: str, indices: Value) -> Any:
     """Return indices, checked to be integers."""
     if indices.dtype.kind in "iu":
         return indices
@@ -49,7 +50,7 @@ def _integers(name: str, indices: Any) -> Any:
     )
 
 
-def _within(name: str, indices: Any, length: int, where: str) -> Any:
+def _within(name: str, indices: Array, length: int, where: str) -> Any:
     """Return indices, checked to be within an axis."""
     if indices.size and (np.max(indices) >= length or np.min(indices) < -length):
         wrong = next(int(i) for i in np.ravel(indices) if not -length <= i < length)
@@ -60,7 +61,7 @@ def _within(name: str, indices: Any, length: int, where: str) -> Any:
 # ---- along one axis
 
 
-def _axes(name: str, x: Shape, indices: Shape, axis: Any, batch_dims: Any) -> tuple[int, int]:
+def _axes(name: str, x: Shape, indices: Shape, axis: int | None, batch_dims: int | None) -> tuple[int, int]:
     """Return the axis and the number of batch axes as non-negative integers."""
     if x and axis == 0 and not batch_dims:
         return 0, 0
@@ -77,12 +78,12 @@ def _axes(name: str, x: Shape, indices: Shape, axis: Any, batch_dims: Any) -> tu
     return at, batch
 
 
-def _gather_shape(s: Shape, i: Shape, axis: Any, batch_dims: Any) -> Shape:
+def _gather_shape(s: Shape, i: Shape, axis: int, batch_dims: int) -> Shape:
     at, batch = _axes("gather", s, i, axis, batch_dims)
     return s[:at] + i[batch:] + s[at + 1 :]
 
 
-def _row_numbers(indices: Any, batch: int, length: int) -> Any:
+def _row_numbers(indices: Value, batch: int, length: int) -> Any:
     """Return indices into the flattened batches."""
     if not batch:
         return indices
@@ -91,7 +92,7 @@ def _row_numbers(indices: Any, batch: int, length: int) -> Any:
     return starts * length + np.where(indices < 0, indices + length, indices)
 
 
-def _gather(x: Any, indices: Any, axis: Any = 0, batch_dims: Any = 0) -> Any:
+def _gather(x: Array, indices: Array, axis: int | None = 0, batch_dims: int | None = 0) -> Any:
     at, batch = _axes("gather", x.shape, indices.shape, axis, batch_dims)
     n = x.shape[at]
     indices = _integers("gather", indices)
@@ -108,7 +109,7 @@ def _gather(x: Any, indices: Any, axis: Any = 0, batch_dims: Any = 0) -> Any:
     return _move_picked(rows, batch, indices.ndim - batch, at)
 
 
-def _move_picked(z: Any, batch: int, picked: int, at: int) -> Any:
+def _move_picked(z: Array, batch: int, picked: int, at: int) -> Any:
     """Transpose (batch, picked, between, after) to (batch, between, picked, after)."""
     return np.moveaxis(z, range(batch, batch + picked), range(at, at + picked)) if at > batch and picked else z
 
@@ -117,7 +118,7 @@ def _move_picked_back(g: Any, batch: int, picked: int, at: int) -> Any:
     return np.moveaxis(g, range(at, at + picked), range(batch, batch + picked)) if at > batch and picked else g
 
 
-def _scatter_cotangent(g: Any, x_shape: Shape, indices: Any, axis: Any, batch_dims: Any) -> Any:
+def _scatter_cotangent(g: Value, x_shape: Shape, indices: Value, axis: int, batch_dims: int) -> Any:
     plain = type(g) is np.ndarray and type(indices) is np.ndarray
     return (_scatter_add if plain else scatter_add)(g, indices, x_shape, axis, batch_dims)
 
@@ -147,7 +148,7 @@ def gather(x: TensorLike, indices: TensorLike, /, axis: Axis = 0, batch_dims: in
     """
 
 
-def _scatter_add(g: Any, indices: Any, shape: Shape, axis: Any = 0, batch_dims: Any = 0) -> Any:
+def _scatter_add(g: Value, indices: Value, shape: Shape, axis: int | None = 0, batch_dims: int | None = 0) -> Any:
     shape = tuple(shape)
     at, batch = _axes("scatter_add", shape, indices.shape, axis, batch_dims)
     n = shape[at]
@@ -189,7 +190,7 @@ LATER["scatter_add"] = scatter_add  # by which sparse rows become a whole tensor
 # ---- by coordinates
 
 
-def _coordinates(name: str, indices: Any, shape: Shape) -> Any:
+def _coordinates(name: str, indices: Array, shape: Shape) -> Any:
     """Return the flat index of each vector of coordinates in the leading axes of ``shape``."""
     depth = _depth(name, indices.shape, shape)
     indices = _integers(name, indices).astype(np.intp)
@@ -209,16 +210,16 @@ def _depth(name: str, indices: Shape, shape: Shape) -> int:
     return indices[-1]
 
 
-def _as_rows(x: Any, depth: int) -> Any:
+def _as_rows(x: Array, depth: int) -> Any:
     return x.reshape(prod(x.shape[:depth]), *x.shape[depth:])
 
 
-def _gather_nd(x: Any, indices: Any) -> Any:
+def _gather_nd(x: Array, indices: Array) -> Any:
     rows = _coordinates("gather_nd", indices, x.shape)
     return _as_rows(x, indices.shape[-1])[rows]
 
 
-def _scatter_cotangent_nd(g: Any, x_shape: Shape, indices: Any) -> Any:
+def _scatter_cotangent_nd(g: Value, x_shape: Shape, indices: Value) -> Any:
     return scatter_nd(indices, g, x_shape)
 
 
@@ -245,7 +246,7 @@ def gather_nd(x: TensorLike, indices: TensorLike, /) -> Any:
     """
 
 
-def _update_shape(name: str, i: Shape, u: Shape, given: Any) -> Shape:
+def _update_shape(name: str, i: Shape, u: Shape, given: Sequence[int]) -> Shape:
     shape: Shape = tuple(given)
     due = i[:-1] + shape[_depth(name, i, shape) :]
     if u != due:
@@ -255,7 +256,7 @@ def _update_shape(name: str, i: Shape, u: Shape, given: Any) -> Shape:
     return shape
 
 
-def _scatter_nd(indices: Any, updates: Any, shape: Any) -> Any:
+def _scatter_nd(indices: Array, updates: Array, shape: Sequence[int]) -> Any:
     shape = _update_shape("scatter_nd", indices.shape, updates.shape, shape)
     rows, depth = _coordinates("scatter_nd", indices, shape), indices.shape[-1]
     e = np.zeros(shape, updates.dtype)
@@ -289,7 +290,7 @@ def scatter_nd(indices: TensorLike, updates: TensorLike, /, shape: ShapeLike) ->
     """
 
 
-def _scatter_update(tensor: Any, indices: Any, updates: Any) -> Any:
+def _scatter_update(tensor: Array, indices: Array, updates: Array) -> Any:
     name = "tensor_scatter_update"
     _update_shape(name, indices.shape, updates.shape, tensor.shape)
     if tensor.dtype.kind != "c":
@@ -299,7 +300,7 @@ def _scatter_update(tensor: Any, indices: Any, updates: Any) -> Any:
     return z
 
 
-def _last(indices: Any, shape: Shape) -> Any:
+def _last(indices: Array, shape: Shape) -> Any:
     rows = _coordinates("tensor_scatter_update", indices, shape)
     return last_positions(rows, prod(shape[: indices.shape[-1]]))
 
@@ -324,17 +325,17 @@ def written_last(indices: TensorLike, /, shape: Shape) -> Any:
     """
 
 
-def _tensor_cotangent(g: Any, indices: Any, updates_shape: Shape) -> Any:
+def _tensor_cotangent(g: Value, indices: Value, updates_shape: Shape) -> Any:
     return tensor_scatter_update(g, indices, np.zeros(updates_shape, g.dtype)[()])
 
 
-def _updates_cotangent(g: Any, indices: Any, tensor_shape: Shape) -> Any:
+def _updates_cotangent(g: Value, indices: Value, tensor_shape: Shape) -> Any:
     """Return the cotangent of the updates; of several for one place only the last counts."""
     last = written_last(indices, tensor_shape).astype(g.dtype)
     return gather_nd(g, indices) * np.reshape(last, last.shape + (1,) * (len(tensor_shape) - indices.shape[-1]))
 
 
-def _update_tangent(dtensor: Any, indices: Any, dupdates: Any) -> Any:
+def _update_tangent(dtensor: Array, indices: Value, dupdates: Array) -> Any:
     return tensor_scatter_update(dtensor, indices, dupdates)
 
 
@@ -427,7 +428,9 @@ def repeat(x: TensorLike, repeats: Lengths | Value, axis: Axis = None) -> Any:
 # ---- one of many
 
 
-def _one_hot(indices: Any, depth: int, on_value: Any = 1, off_value: Any = 0, dtype: Any = None) -> Any:
+def _one_hot(
+    indices: Any, depth: int, on_value: float | None = 1, off_value: float | None = 0, dtype: Any = None
+) -> Any:
     on, off = 1 if on_value is None else on_value, 0 if off_value is None else off_value
     if dtype is None:
         dtype = np.int32 if float(on).is_integer() and float(off).is_integer() else get_default_dtype()
@@ -481,7 +484,7 @@ class TopK(NamedTuple):
     indices: Any
 
 
-def _top_indices(x: Any, k: int = 1, sorted: bool = True) -> Any:
+def _top_indices(x: Array, k: int = 1, sorted: bool = True) -> Any:
     n = x.shape[-1] if x.ndim else 0
     if not x.ndim or not hasattr(k, "__index__") or not 0 <= k <= n:
         raise ShapeError(f"topk: k must be at most the length of the last axis of x, got k={k} for shape {x.shape}.")

@@ -19,7 +19,7 @@ from pullback.core.tape import ARRAYS, as_tensor
 from pullback.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from pullback.typing import Array, DType, TensorLike
 
 __all__ = ["erf", "gelu"]
 
@@ -28,7 +28,7 @@ GELU_END = 30.0  # beyond, the tanh in it is 1
 PEAK = 2 / math.sqrt(math.pi)
 
 
-def _coefficients(dtype: Any, *numbers: float) -> list[Any]:
+def _coefficients(dtype: DType, *numbers: float) -> list[Any]:
     return [np.array(c, dtype) for c in numbers]  # quicker than Python's numbers
 
 
@@ -56,7 +56,7 @@ SINGLE = (
 )  # fmt: skip
 
 
-def _polynomial(coefficients: list[Any], x: Any) -> Any:
+def _polynomial(coefficients: list[Any], x: Array) -> Any:
     v = x * coefficients[0]
     for c in coefficients[1:-1]:
         v += c
@@ -65,7 +65,7 @@ def _polynomial(coefficients: list[Any], x: Any) -> Any:
     return v
 
 
-def _odd(ratio: Any, x: Any) -> Any:
+def _odd(ratio: tuple[Any, ...], x: Array) -> Any:
     square = x * x
     v = _polynomial(ratio[0], square)
     v *= x
@@ -73,15 +73,15 @@ def _odd(ratio: Any, x: Any) -> Any:
     return v
 
 
-def _within(x: Any, low: float, high: float) -> Any:
+def _within(x: Array, low: float, high: float) -> Any:
     return np.minimum(np.maximum(x, x.dtype.type(low)), x.dtype.type(high))
 
 
-def _erf_single(x: Any) -> Any:
+def _erf_single(x: Array) -> Any:
     return _within(_odd(SINGLE, _within(x, -4, 4)), -1, 1)
 
 
-def _erf_double(x: Any) -> Any:
+def _erf_double(x: Array) -> Any:
     size = np.absolute(x)
     near = size < 1
     if near.all():
@@ -97,7 +97,7 @@ def _erf_double(x: Any) -> Any:
     return v
 
 
-def _erf(x: Any) -> Any:
+def _erf(x: Array) -> Any:
     x = unscratched(x)
     dtype = x.dtype if x.dtype.kind == "f" else np.dtype(float)
     if x.dtype.kind == "c":

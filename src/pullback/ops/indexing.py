@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from operator import getitem as _getitem
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,8 @@ from pullback.numerics.positions import are_separated, index_each, is_advanced
 from pullback.numerics.rows import add_rows, last_positions
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, Index, ShapeLike, TensorLike
+    from pullback.core.op import Op
+    from pullback.typing import Array, Axis, Index, Shape, ShapeLike, TensorLike, Value
 
 __all__ = ["boolean_mask"]
 
@@ -41,18 +43,18 @@ def _is_basic(index: Any) -> bool:
     return all(isinstance(i, BASIC) for i in index) if t is tuple else isinstance(index, BASIC)
 
 
-def _is_mask(i: Any) -> bool:
+def _is_mask(i: Index) -> bool:
     return type(i) is ndarray and i.dtype.kind == "b"
 
 
-def _names_once(index: Any) -> bool:
+def _names_once(index: Index) -> bool:
     """Return whether the index surely names no element twice."""
     if _is_basic(index) or _is_mask(index):
         return True
     return type(index) is tuple and sum(map(_is_mask, index)) == 1 and all(_is_mask(i) or _is_basic(i) for i in index)
 
 
-def normalize_index(index: Any) -> Any:
+def normalize_index(index: Index) -> Any:
     """The index as NumPy takes it, with arrays for lists and tensors: positions carry no gradient.
 
     Only those that are different for each example of ``vmap`` stay tensors.
@@ -70,17 +72,17 @@ def _part(i: Any) -> Any:
     return i if isinstance(i, Tensor) else int(i) if getattr(i, "ndim", None) == 0 and i.dtype.kind in "iu" else i
 
 
-def _shape(s: tuple[int, ...], index: Any) -> tuple[int, ...]:
+def _shape(s: tuple[int, ...], index: Index) -> tuple[int, ...]:
     shape: tuple[int, ...] = np.broadcast_to(np.True_, s)[index].shape
     return shape
 
 
-def _pick(x: Any, index: Any) -> Any:
+def _pick(x: Array, index: Index) -> Any:
     z = x[index]
     return z if z.shape else z[()]
 
 
-def _scatter(g: Any, shape: Any, index: Any) -> Any:
+def _scatter(g: Array, shape: Shape, index: Index) -> Any:
     e = np.zeros(shape, g.dtype)
     if _names_once(index):
         e[index] = g
@@ -109,11 +111,11 @@ def _add_advanced(acc: Any, g: Any, index: Any, fresh: bool) -> None:
         np.add.at(acc, index, g)
 
 
-def _scatter_cotangent(g: Any, x_shape: tuple[int, ...], index: Any) -> Any:
+def _scatter_cotangent(g: Value, x_shape: tuple[int, ...], index: Index) -> Any:
     return scatter(g, x_shape, index)
 
 
-def _write_view(base: Any, value: Any, index: Any) -> Any:
+def _write_view(base: Tensor, value: Tensor, index: Index) -> Any:
     return set_item(base, value, index)
 
 
@@ -168,13 +170,13 @@ alias("__getitem__", _getitem_method)
 # ---- positions that are different for each example of vmap: they are inputs of ops
 
 
-def _is_batched(index: Any) -> bool:
+def _is_batched(index: Index) -> bool:
     if type(index) is tuple:
         return any(isinstance(i, Tensor) for i in index)
     return isinstance(index, Tensor)
 
 
-def _positions(index: Any) -> tuple[Any, ...]:
+def _positions(index: TensorLike) -> tuple[Any, ...]:
     """Return the parts of an index with integer arrays in place of masks."""
     made: list[Any] = []
     for i in index if type(index) is tuple else (index,):
@@ -209,7 +211,7 @@ def _pick_each(x: Any, index: Any) -> Any:
     return np.moveaxis(z, range(rank), range(places[0], places[0] + rank))
 
 
-def _set_each(x: Any, y: Any, index: Any) -> Any:
+def _set_each(x: Tensor, y: Value, index: Any) -> Any:
     """Set elements of batched examples; the flat positions come from NumPy's indexing of element numbers."""
     y = y.astype(x.dtype)
     if isinstance(index, Tensor) and index.dtype.kind == "b":
@@ -262,12 +264,12 @@ def scatter(x: TensorLike, /, shape: ShapeLike, index: Index) -> Any:
 KEEPS = {"b": "b", "i": "biu", "u": "biu", "f": "biuf"}  # casts within a kind, which keep the gradient
 
 
-def _check_kind(x: Any, y: Any) -> None:
+def _check_kind(x: Value, y: Value) -> None:
     if y.dtype.kind not in KEEPS.get(x.dtype.kind, y.dtype.kind):
         raise ArgumentError(f"x[...] = value: x holds {x.dtype} and cannot hold {y.dtype}; cast x first.")
 
 
-def _set(x: Any, y: Any, index: Any) -> Any:
+def _set(x: Array, y: Array, index: Index) -> Any:
     _check_kind(x, y)
     z = np.array(x)
     try:
@@ -280,7 +282,7 @@ def _set(x: Any, y: Any, index: Any) -> Any:
     return z
 
 
-def _reset(g: Any, index: Any) -> Any:
+def _reset(g: Value, index: Index) -> Any:
     """Return the cotangent of the old values: 0 at ``index``."""
     if type(g) is ndarray:
         e = g.copy()
@@ -289,7 +291,7 @@ def _reset(g: Any, index: Any) -> Any:
     return set_item(g, np.zeros((), g.dtype)[()], index)
 
 
-def _value_cotangent(g: Any, x_shape: tuple[int, ...], y_shape: tuple[int, ...], index: Any) -> Any:
+def _value_cotangent(g: Value, x_shape: tuple[int, ...], y_shape: tuple[int, ...], index: Index) -> Any:
     """Return the cotangent of the new values; of several for one place only the last counts."""
     part = getitem(g, index)
     if not _names_once(index):
@@ -299,7 +301,7 @@ def _value_cotangent(g: Any, x_shape: tuple[int, ...], y_shape: tuple[int, ...],
     return np.reshape(part, (1,) * extra + part.shape) if extra > 0 else part
 
 
-def _set_all(op: Any, args: Any, on: Any, params: Any) -> Any:
+def _set_all(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     """Batch an assignment, with the axes of the values aligned to those of the indexed place."""
     (x, y), index = args, params["index"]
     n, due = count_examples(args, on), len(_shape(x.shape[on[0] :], index))
@@ -310,7 +312,7 @@ def _set_all(op: Any, args: Any, on: Any, params: Any) -> Any:
     return op.call([x, y], {"index": index_each(index, n)})
 
 
-def _set_tangent(dx: Any, dy: Any, index: Any) -> Any:
+def _set_tangent(dx: Value, dy: Value, index: Index) -> Any:
     return set_item(dx, dy, index)
 
 
@@ -352,7 +354,7 @@ def _setitem_method(x: Tensor, index: Index, value: TensorLike) -> None:
     write(x, lambda old: put(old, value, index))
 
 
-def _is_view_at(value: Any, x: Any, index: Any) -> bool:
+def _is_view_at(value: Tensor, x: Tensor, index: Index) -> bool:
     """Return whether a tensor is the view ``x[index]`` itself."""
     links = base_links(value)
     return links is not None and links.base is x.read() and links.params == {"index": index}

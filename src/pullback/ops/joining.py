@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from builtins import slice as cut  # "slice" is a function of ours
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,7 @@ ALL = cut(None)
 # ---- together
 
 
-def _concat_shape(*shapes: tuple[int, ...], axis: Any) -> tuple[int, ...]:
+def _concat_shape(*shapes: tuple[int, ...], axis: int | None) -> tuple[int, ...]:
     if not shapes:
         raise ArgumentError("concat: expected at least one tensor, got an empty list.")
     if axis is None:
@@ -63,7 +63,7 @@ def _split_cotangent(g: Any, shapes: list[tuple[int, ...]], axis: Any) -> list[A
     return parts
 
 
-def _side_by_side(shapes: Sequence[Any], axis: Any) -> list[Any]:
+def _side_by_side(shapes: Sequence[Any], axis: int | None) -> list[Any]:
     """Return the slice of each tensor in the joined one."""
     if axis is None:
         return [np.empty(0, int) for _ in shapes]
@@ -76,7 +76,7 @@ def _side_by_side(shapes: Sequence[Any], axis: Any) -> list[Any]:
     return places
 
 
-def _join_each(op: Any, args: Any, on: Any, params: Any) -> Any:
+def _join_each(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any]) -> Any:
     if params["axis"] is not None:
         return batch_along_axis(op, args, on, params)
     return op.call([np.reshape(x, (x.shape[0], prod(x.shape[1:]))) for x in broadcast_examples(args, on)], {"axis": 1})
@@ -107,7 +107,7 @@ def concat(tensors: Sequence[TensorLike], /, axis: Axis = 0) -> Any:
 concatenate = alias("concatenate", concat)
 
 
-def _concat_of_rank(name: str, rank: int, tensors: Sequence[TensorLike], axis: Any) -> Any:
+def _concat_of_rank(name: str, rank: int, tensors: Sequence[TensorLike], axis: int) -> Any:
     if not isinstance(tensors, list | tuple):
         raise ArgumentError(f"{name}: tensors must be a list of tensors, got {type(tensors).__name__}.")
     return concat([of_rank(name, t, rank, f"tensors[{i}]") for i, t in enumerate(tensors)], axis)
@@ -158,7 +158,7 @@ alias("concat", _method_concat)
 alias("concatenate", _method_concat)
 
 
-def _stack_shape(*shapes: tuple[int, ...], axis: Any) -> tuple[int, ...]:
+def _stack_shape(*shapes: tuple[int, ...], axis: int) -> tuple[int, ...]:
     if not shapes:
         raise ArgumentError("stack: expected at least one tensor, got an empty list.")
     for i, s in enumerate(shapes):
@@ -175,7 +175,7 @@ def _layers(g: Any, axis: int) -> list[Any]:
     return [g[(*lead, i)] for i in range(g.shape[axis])]
 
 
-def _stack_each(op: Any, args: Any, on: Any, params: Any) -> Any:
+def _stack_each(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any]) -> Any:
     many = broadcast_examples(args, on)
     return op.call(many, {"axis": one_axis(np.ndim(many[0]), params["axis"], "stack") + 1})
 
@@ -241,7 +241,7 @@ def split(x: TensorLike, num_or_size_splits: Lengths, axis: Axis = 0) -> list[An
     return parts
 
 
-def _sizes(shape: tuple[int, ...], wanted: Any, axis: int) -> list[int]:
+def _sizes(shape: tuple[int, ...], wanted: object, axis: int) -> list[int]:
     n = shape[axis]
     if not isinstance(wanted, list | tuple | ndarray):
         (pieces,) = _as_integers("split", "num_or_size_splits", wanted)

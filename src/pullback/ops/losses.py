@@ -23,7 +23,7 @@ from pullback.numerics.batching import batch_leading_axes
 from pullback.numerics.small_arrays import quick_max, quick_sum
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, TensorLike
+    from pullback.typing import Array, Axis, TensorLike, Value
 
 __all__ = [
     "Reduction", "absolute_difference", "compute_weighted_loss", "cosine_distance", "hinge_loss", "huber_loss",
@@ -187,14 +187,14 @@ def hinge_loss(
     return _reduce_weighted("hinge_loss", select(z <= 0, 0, z), weights, reduction)
 
 
-def _huber(x: Any, delta: Any = 1.0) -> Any:
+def _huber(x: Array, delta: float = 1.0) -> Any:
     check_real("huber", x)
     size = np.abs(x)
     near = np.minimum(size, delta)
     return (size - near * 0.5) * near
 
 
-def _toward(g: Any, x: Any, delta: Any) -> Any:
+def _toward(g: Value, x: Value, delta: float) -> Any:
     return g * np.minimum(np.maximum(x, -delta), delta)
 
 
@@ -259,14 +259,14 @@ def log_loss(
 # ---- from logits
 
 
-def _sigmoid(x: Any) -> Any:
+def _sigmoid(x: Value) -> Any:
     if isinstance(x, Tensor):
         return x.sigmoid()
     e = np.exp(np.minimum(x, np.floor(np.log(np.finfo(x.dtype).max))))  # no overflow to the right
     return e / (e + 1)
 
 
-def _sigmoid_cross_entropy(labels: Any, logits: Any) -> Any:
+def _sigmoid_cross_entropy(labels: Array, logits: Array) -> Any:
     check_real("sigmoid_cross_entropy_with_logits", logits, "logits")
     if hasattr(logits, "dtype") and logits.dtype.kind != "f":  # the negative of an unsigned integer wraps around
         logits = logits.astype(np.result_type(logits.dtype, np.float32))
@@ -287,7 +287,7 @@ def sigmoid_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, /)
     """
 
 
-def _smooth_labels(name: str, labels: Any, smoothing: Any, share: float) -> Any:
+def _smooth_labels(name: str, labels: Value, smoothing: float | None, share: float) -> Any:
     """Return labels moved by ``smoothing`` towards the uniform ``share``."""
     if smoothing is None or as_number(name, "label_smoothing", smoothing, 0, 1) == 0:
         return labels
@@ -311,7 +311,7 @@ def sigmoid_cross_entropy(
     return _reduce_weighted("sigmoid_cross_entropy", sigmoid_cross_entropy_with_logits(x, y), weights, reduction)
 
 
-def _log_softmax(x: Any) -> Any:
+def _log_softmax(x: Value) -> Any:
     """Return the log-softmax over the last axis."""
     if isinstance(x, Tensor):
         return x.log_softmax()
@@ -366,7 +366,7 @@ def softmax_cross_entropy(
 # ---- labels that are the numbers of their classes
 
 
-def _places(labels: Any, shape: Shape) -> Any:
+def _places(labels: TensorLike, shape: Shape) -> Any:
     """Return the flat positions of the labelled logits; the labels are checked."""
     name = "sparse_softmax_cross_entropy"
     if isinstance(labels, list | tuple):  # of Python's integers, which would be floats

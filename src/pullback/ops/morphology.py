@@ -15,7 +15,7 @@ from pullback.numerics.batching import batch_by_folding
 from pullback.numerics.windows import Windows, channels_last, frame_adjoint, make_frame, plan_windows, window_view
 
 if TYPE_CHECKING:
-    from pullback.typing import Lengths, Padding, TensorLike
+    from pullback.typing import Array, Lengths, Padding, TensorLike, Value
 
 __all__ = ["dilation2d"]
 
@@ -33,15 +33,15 @@ def _all(x: Ints, w: Windows) -> Ints:
     return (x[0], *w.out, *w.size, x[-1])
 
 
-def _cut_windows(x: Any, windows: Windows, fill: float = 0.0) -> Any:
+def _cut_windows(x: Array, windows: Windows, fill: float = 0.0) -> Any:
     return window_view(make_frame(x, windows, fill), windows).copy()
 
 
-def _image_cotangent(g: Any, x_shape: Ints, windows: Windows) -> Any:
+def _image_cotangent(g: Value, x_shape: Ints, windows: Windows) -> Any:
     return merged(g, windows, x_shape)
 
 
-def _windows_tangent(dx: Any, windows: Windows) -> Any:
+def _windows_tangent(dx: Array, windows: Windows) -> Any:
     return windowed(dx, windows)
 
 

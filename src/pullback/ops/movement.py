@@ -22,7 +22,7 @@ from pullback.numerics.axis_arguments import resolve_axes
 from pullback.numerics.batching import batch_along_axis, batch_axis_parameters, batch_broadcast, batch_shape_parameter
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, Lengths, ShapeLike, TensorLike
+    from pullback.typing import Array, Axis, Lengths, ShapeLike, TensorLike, Value
 
 __all__ = [
     "as1d", "as2d", "as3d", "as4d", "as5d", "as_scalar", "broadcast_to", "expand_dims", "flatten", "flip", "moveaxis",
@@ -31,14 +31,14 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _back(g: Any, shape: tuple[int, ...]) -> Any:
+def _back(g: Value, shape: tuple[int, ...]) -> Any:
     """Return the cotangent in the shape of the input; scalars stay scalars."""
     if type(g) is ndarray and shape:
         return g.reshape(shape)
     return g if g.shape == shape else np.reshape(g, shape)
 
 
-def _unwrap_scalar(z: Any) -> Any:
+def _unwrap_scalar(z: Array) -> Any:
     """Return a value of rank 0 as a NumPy scalar."""
     return z if z.shape else z[()]
 
@@ -105,7 +105,7 @@ def expand_dims(x: TensorLike, /, axis: Axis = 0) -> Any:
     """
 
 
-def _at(axis: Any) -> Any:
+def _at(axis: Axis) -> Any:
     return 0 if axis is None else axes(axis)
 
 
@@ -235,7 +235,7 @@ alias("reshape", _method_reshape)
 # ---- axes in another order
 
 
-def _order(n: int, perm: Any) -> tuple[int, ...]:
+def _order(n: int, perm: Sequence[int] | None) -> tuple[int, ...]:
     if perm is None:
         return tuple(range(n))[::-1]
     if (
@@ -398,7 +398,7 @@ def reverse4d(x: TensorLike, axis: Axis = None) -> Any:
 # ---- more of the same
 
 
-def _sum_to_shape(g: Any, shape: tuple[int, ...]) -> Any:
+def _sum_to_shape(g: Value, shape: tuple[int, ...]) -> Any:
     """Return the adjoint of a broadcast: sums over the repeated axes."""
     extra = g.ndim - len(shape)
     spread = (*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and g.shape[i + extra] != 1))

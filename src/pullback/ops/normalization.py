@@ -14,14 +14,14 @@ from pullback.errors import ShapeError
 from pullback.numerics.axis_arguments import is_broadcastable, resolve_axes
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, TensorLike, Value
+    from pullback.typing import Axis, Operand, TensorLike, Value
 
 __all__ = [
     "batch_norm", "batch_norm2d", "batch_norm3d", "batch_norm4d", "layer_norm", "local_response_normalization",
 ]  # fmt: skip
 
 
-def _normalize(x: Any, mean: Any, variance: Any, offset: Any, scale: Any, epsilon: float) -> Any:
+def _normalize(x: Value, mean: Operand, variance: Value, offset: Any, scale: Any, epsilon: float) -> Any:
     """``(x - mean) / sqrt(variance + epsilon) * scale + offset``, with as few passes over ``x`` as possible."""
     spread = np.sqrt(variance + epsilon)
     z = (x - mean) / spread if scale is None else (x - mean) * (scale / spread)
@@ -29,8 +29,15 @@ def _normalize(x: Any, mean: Any, variance: Any, offset: Any, scale: Any, epsilo
 
 
 def _batch_norm(
-    name: str, ranks: tuple[int, ...], x: Any, mean: Any, variance: Any, offset: Any, scale: Any, epsilon: Any
-) -> Any:  # fmt: skip
+    name: str,
+    ranks: tuple[int, ...],
+    x: TensorLike,
+    mean: TensorLike,
+    variance: TensorLike,
+    offset: Any,
+    scale: Any,
+    epsilon: float | None,
+) -> Any:
     x = numbers(name, "x", x)
     if ranks and x.ndim not in ranks:
         raise ShapeError(f"{name}: x must have rank {ranks[0]}, got shape {x.shape}.")

@@ -16,7 +16,8 @@ from pullback.errors import ArgumentError
 from pullback.numerics.adjoints import axes, inverse_or_zero, nonzero, real_product, restore_axes, total
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, TensorLike
+    from pullback.core.tensor import Tensor
+    from pullback.typing import Array, Axis, TensorLike, Value
 
 __all__ = ["euclidean_norm", "norm"]
 
@@ -24,7 +25,7 @@ __all__ = ["euclidean_norm", "norm"]
 add_reduce: Any = np.add.reduce
 
 
-def length(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def length(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
     if x.dtype.kind not in "fc":  # squares of small integers overflow
         x = x.astype(float)
     if axis is None:  # as NumPy does it, to the last digit
@@ -35,7 +36,7 @@ def length(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return np.sqrt(add_reduce(square, axes(axis), None, None, keepdims))
 
 
-def compose_length(x: Any, axis: Any, keepdims: bool) -> Any:
+def compose_length(x: Any, axis: Axis, keepdims: bool) -> Any:
     if x.dtype.kind != "f":
         x = np.abs(x) if x.dtype.kind == "c" else np.astype(x, np.dtype(float))
     return np.sqrt(total(x * x, axis, keepdims))
@@ -62,11 +63,11 @@ def euclidean_norm(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) 
     """
 
 
-def power_mean(x: Any, ord: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def power_mean(x: Array, ord: float, axis: Axis = None, keepdims: bool = False) -> Any:
     return add_reduce(np.abs(x) ** float(ord), axes(axis), None, None, keepdims) ** (1 / ord)
 
 
-def compose_mean(x: Any, ord: Any, axis: Any, keepdims: bool) -> Any:
+def compose_mean(x: Tensor, ord: float, axis: Axis, keepdims: bool) -> Any:
     return total(np.abs(x) ** float(ord), axis, keepdims) ** (1 / ord)
 
 
@@ -96,7 +97,7 @@ def p_norm(x: TensorLike, /, ord: str | float, axis: Axis = None, keepdims: bool
     """
 
 
-def power_slope(x: Any, z: Any, ord: Any, axis: Any) -> Any:
+def power_slope(x: Value, z: Value, ord: float, axis: Axis) -> Any:
     return np.sign(x) * (np.abs(x) / restore_axes(nonzero(z), x.shape, axis)) ** (ord - 1)
 
 

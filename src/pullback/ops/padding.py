@@ -14,7 +14,7 @@ from pullback.core.op import method, of_rank, op, operand
 from pullback.errors import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
-    from pullback.typing import Array, TensorLike
+    from pullback.typing import Array, Lengths, TensorLike
 
 __all__ = ["mirror_pad", "pad", "pad1d", "pad2d", "pad3d", "pad4d"]
 
@@ -41,18 +41,18 @@ def _padded_shape(shape: tuple[int, ...], pairs: list[tuple[int, int]]) -> list[
     return [a + n + b for n, (a, b) in zip(shape, pairs, strict=True)]
 
 
-def _inner(shape: tuple[int, ...], paddings: Any) -> tuple[slice, ...]:
+def _inner(shape: tuple[int, ...], paddings: Sequence[Any]) -> tuple[slice, ...]:
     return tuple([slice(a, a + n) for n, (a, _) in zip(shape, paddings, strict=True)])
 
 
-def _pad(x: Any, paddings: Any, constant_value: Any = 0) -> Any:
+def _pad(x: Array, paddings: Lengths, constant_value: float = 0) -> Any:
     pairs = _pairs("pad", x.shape, paddings)
     z = np.full(_padded_shape(x.shape, pairs), constant_value, x.dtype)
     z[_inner(x.shape, pairs)] = x
     return z
 
 
-def _pad_tangent(dx: Any, paddings: Any) -> Any:
+def _pad_tangent(dx: Array, paddings: Sequence[Any]) -> Any:
     return pad(dx, paddings)
 
 

@@ -6,6 +6,7 @@ What lies outside of the image is no element of a window: it is never the larges
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,7 +33,8 @@ from pullback.numerics.windows import (
 )
 
 if TYPE_CHECKING:
-    from pullback.typing import Lengths, Padding, TensorLike
+    from pullback.core.op import Op
+    from pullback.typing import Array, Lengths, Padding, TensorLike, Value
 
 __all__ = [
     "PoolWithArgmax", "avg_pool", "avg_pool1d", "avg_pool3d", "max_pool", "max_pool1d", "max_pool3d",
@@ -55,7 +57,7 @@ def _results(x: Ints, windows: Windows) -> Ints:
 # ---- the largest
 
 
-def _reduce_windows(frame: Any, windows: Windows, ufunc: Any) -> Any:
+def _reduce_windows(frame: Array, windows: Windows, ufunc: Callable[..., Any]) -> Any:
     """Reduce each window by ``ufunc``, one axis after the other, first along whole rows."""
     z = frame
     for axis, (k, s, d, n) in enumerate(
@@ -69,11 +71,11 @@ def _reduce_windows(frame: Any, windows: Windows, ufunc: Any) -> Any:
     return z.copy() if max(windows.size) == 1 else z
 
 
-def _largest(x: Any, windows: Windows) -> Any:
+def _largest(x: Array, windows: Windows) -> Any:
     return _reduce_windows(make_frame(x, windows, lowest_value(x.dtype)), windows, np.maximum)
 
 
-def _first_largest(source: Any, largest: Any, windows: Windows) -> list[Any]:
+def _first_largest(source: Array, largest: Array, windows: Windows) -> list[Any]:
     """Return for each position in a window where it is the first largest element; nowhere if there is a NaN."""
     frame = make_frame(source, windows, np.nan if source.dtype.kind == "f" else lowest_value(source.dtype))
     hits: list[Any] = []
@@ -88,12 +90,12 @@ def _first_largest(source: Any, largest: Any, windows: Windows) -> list[Any]:
     return hits
 
 
-def _choice(x: Any) -> Any:
+def _choice(x: Array) -> Any:
     """Return a function that keeps elements where a condition holds: a product if ``x`` is finite, else ``where``."""
     return np.multiply if np.isfinite(x).all() else lambda x, hit: np.where(hit, x, x.dtype.type(0))
 
 
-def _give_to_largest(x: Any, source: Any, largest: Any, windows: Windows) -> Any:
+def _give_to_largest(x: Array, source: Array, largest: Array, windows: Windows) -> Any:
     hits = _first_largest(source, largest, windows)
     wide = [(k - 1) * d + 1 for k, d in zip(windows.size, windows.dilations, strict=True)]
     apart = all(s >= k for s, k in zip(windows.strides, wide, strict=True))
@@ -107,7 +109,7 @@ def _give_to_largest(x: Any, source: Any, largest: Any, windows: Windows) -> Any
     return frame_adjoint(e, windows, source.shape[1:-1])
 
 
-def _take_from_largest(x: Any, source: Any, largest: Any, windows: Windows) -> Any:
+def _take_from_largest(x: Array, source: Array, largest: Array, windows: Windows) -> Any:
     hits = _first_largest(source, largest, windows)
     frame = make_frame(x, windows)
     z, chosen = np.zeros(largest.shape, x.dtype), _choice(frame)
@@ -126,15 +128,15 @@ def _samples_with_source(down: bool) -> list[Any]:
     return made
 
 
-def _image_cotangent(g: Any, x: Any, z: Any, windows: Windows) -> Any:
+def _image_cotangent(g: Value, x: Value, z: Value, windows: Windows) -> Any:
     return give_to_largest(g, x, z, windows)
 
 
-def _tangent_of_largest(dx: Any, x: Any, z: Any, windows: Windows) -> Any:
+def _tangent_of_largest(dx: Value, x: Array, z: Array, windows: Windows) -> Any:
     return take_from_largest(dx, x, z, windows)
 
 
-def _largest_cotangent(g: Any, source: Any, largest: Any, windows: Windows) -> Any:
+def _largest_cotangent(g: Value, source: Value, largest: Value, windows: Windows) -> Any:
     return take_from_largest(g, source, largest, windows)
 
 
@@ -187,7 +189,7 @@ def take_from_largest(x: TensorLike, source: TensorLike, largest: TensorLike, /,
     """
 
 
-def _places(x: Any, windows: Windows, include_batch: bool = False) -> Any:
+def _places(x: Array, windows: Windows, include_batch: bool = False) -> Any:
     axes = len(windows.size)
     view = window_view(make_frame(x, windows, lowest_value(x.dtype)), windows)
     rows = np.moveaxis(view, -1, axes + 1).reshape(*view.shape[: axes + 1], x.shape[-1], prod(windows.size))
@@ -199,7 +201,7 @@ def _places(x: Any, windows: Windows, include_batch: bool = False) -> Any:
     return (place * x.shape[-1] + np.arange(x.shape[-1])).astype(np.int32)
 
 
-def _places_in_batch(op: Any, args: Any, on: Any, params: Any) -> Any:
+def _places_in_batch(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     """Batch positions, which count from the beginning of each example."""
     places = batch_by_folding(op, args, on, params)
     if not params["include_batch"]:
@@ -228,18 +230,18 @@ def largest_places(x: TensorLike, /, windows: Windows, include_batch: bool = Fal
 # ---- sums
 
 
-def _sums(x: Any, windows: Windows) -> Any:
+def _sums(x: Array, windows: Windows) -> Any:
     return _reduce_windows(make_frame(x, windows), windows, np.add)
 
 
-def _spread(x: Any, windows: Windows, shape: Ints) -> Any:
+def _spread(x: Array, windows: Windows, shape: Ints) -> Any:
     e = np.zeros((shape[0], *windows.reach, shape[-1]), x.dtype)
     for _, index in windows.offsets():
         e[index] += x
     return frame_adjoint(e, windows, shape[1:-1])
 
 
-def _spread_back(g: Any, x_shape: Ints, windows: Windows) -> Any:
+def _spread_back(g: Value, x_shape: Ints, windows: Windows) -> Any:
     return spread_over_windows(g, windows, x_shape)
 
 
@@ -277,7 +279,7 @@ def spread_over_windows(x: TensorLike, /, windows: Windows, shape: Ints) -> Any:
     """
 
 
-def _refuse_empty_windows(name: str, windows: Windows, space: Ints, pad: Any) -> None:
+def _refuse_empty_windows(name: str, windows: Windows, space: Ints, pad: object) -> None:
     if _has_empty_window(windows, space):
         raise ArgumentError(
             f"{name}: with pad={pad!r} a window of {windows.size} over {space} has nothing but padding. "
@@ -296,7 +298,7 @@ def _has_empty_window(windows: Windows, space: Ints) -> bool:
 
 
 @lru_cache(100)
-def _counts(windows: Windows, space: Ints, dtype: Any) -> Any:
+def _counts(windows: Windows, space: Ints, dtype: np.dtype[Any]) -> Any:
     """Return the number of elements of the image in each window; NaN for none."""
     count = _sums(np.ones((1, *space, 1), dtype), windows)
     if count.size and (count == count.flat[0]).all():

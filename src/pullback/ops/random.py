@@ -31,7 +31,7 @@ from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import one_axis
 
 if TYPE_CHECKING:
-    from pullback.typing import DType, Seed, ShapeLike, TensorLike
+    from pullback.typing import Array, DType, Lengths, Seed, ShapeLike, TensorLike, Value
 
 __all__ = [
     "bernoulli", "categorical", "dropout", "exponential", "gamma", "get_state", "multinomial", "normal", "permutation",
@@ -107,7 +107,7 @@ def _generator(name: str, seed: Any) -> np.random.Generator:
     return np.random.default_rng(n if n >= 0 else [-n, 1])  # NumPy's seeds have no sign
 
 
-def _draw(name: str, seed: Any, draw: Callable[..., Any], *parameters: Any) -> Any:
+def _draw(name: str, seed: object, draw: Callable[..., Any], *parameters: Any) -> Any:
     """Return ``draw(generator, *parameters)`` of plain values; once per example if one is batched."""
     if isinstance(seed, Tensor):
         return unfollowed(lambda seed, *given: draw(_generator(name, seed), *given), seed, *parameters)
@@ -120,11 +120,11 @@ def _draw(name: str, seed: Any, draw: Callable[..., Any], *parameters: Any) -> A
     return unfollowed(drawn, program.every_time(), *parameters)
 
 
-def _tensor(made: Any) -> Tensor:
+def _tensor(made: Value) -> Tensor:
     return made if isinstance(made, Tensor) else constant(made)
 
 
-def _parameters(name: str, shape: Any, dtype: Any, **given: Any) -> tuple[Any, ...]:
+def _parameters(name: str, shape: object, dtype: Any, **given: Any) -> tuple[Any, ...]:
     """Return the shape of the result, its dtype, and the parameters; the default is their broadcast shape."""
     made = {n: numbers(name, n, x) for n, x in given.items()}
     wanted = None if shape is None else as_shape(name, shape)
@@ -143,7 +143,7 @@ def _parameters(name: str, shape: Any, dtype: Any, **given: Any) -> tuple[Any, .
     return (wanted, kind, *made.values())
 
 
-def _has_dtype(x: Any) -> bool:
+def _has_dtype(x: Value) -> bool:
     """Return whether a parameter has a dtype of its own; a Python number, or a symbol for one, has none."""
     return hasattr(x, "dtype") and not getattr(x, "weak", None)
 
@@ -156,7 +156,7 @@ def _stop_parameter(name: str, argument: str, x: Any) -> Any:
     return stripped(x)
 
 
-def _scale_and_shift(noise: Any, scale: Any, shift: Any, kind: np.dtype[Any]) -> Tensor:
+def _scale_and_shift(noise: Value, scale: Any, shift: Any, kind: np.dtype[Any]) -> Tensor:
     """Return ``noise * scale + shift`` as a tensor, differentiable in scale and shift."""
     float_kind = kind if kind.kind == "f" else np.dtype(np.float64)
     z: Tensor = _tensor(_narrow(noise, float_kind)) * _narrow(scale, float_kind) + _narrow(shift, float_kind)
@@ -188,7 +188,7 @@ def _not_bools(name: str, kind: np.dtype[Any]) -> None:
         raise ArgumentError(f"{name}: dtype must be of numbers, got {kind}; bernoulli draws truth values.")
 
 
-def _normal(generator: np.random.Generator, shape: Any, kind: np.dtype[Any]) -> Any:
+def _normal(generator: np.random.Generator, shape: Lengths, kind: np.dtype[Any]) -> Any:
     return np.asarray(generator.standard_normal(shape, np.float32 if kind == np.float32 else np.float64))
 
 
@@ -340,7 +340,7 @@ def uniform_int(
             raise ArgumentError(f"uniform_int: {kind} does not hold all from minval {minval} to maxval {maxval}.")
     wanted = _parameters("uniform_int", shape, None, minval=low, maxval=high)[0]
 
-    def draw(random: np.random.Generator, low: Any, high: Any) -> Any:
+    def draw(random: np.random.Generator, low: Array, high: Array) -> Any:
         low, high = (np.ceil(x).astype(np.int64) for x in (low, high))
         return np.asarray(random.integers(low, high, wanted)).astype(kind)
 
@@ -380,7 +380,7 @@ def categorical(logits: TensorLike, num_samples: int, dtype: DType = "int32", se
     x = _stop_parameter("categorical", "logits", logits)
     _check_classes("categorical", "logits", x)
 
-    def likely(x: Any) -> Any:
+    def likely(x: Array) -> Any:
         x = np.asarray(x, np.float64)
         top = np.max(x, axis=-1, keepdims=True)
         if not np.isfinite(top).all():
@@ -403,18 +403,18 @@ def multinomial(logits: TensorLike, num_samples: int, seed: Seed = None, normali
     return _pick_positions("multinomial", p, lambda p: np.asarray(p, np.float64), num_samples, "int32", seed)
 
 
-def _check_classes(name: str, what: str, x: Any) -> None:
+def _check_classes(name: str, what: str, x: Value) -> None:
     if not x.ndim or not x.shape[-1]:
         raise ShapeError(f"{name}: {what} must have a last axis of at least one class, got shape {x.shape}.")
 
 
-def _pick_positions(name: str, x: Any, likely: Callable[[Any], Any], num_samples: Any, dtype: Any, seed: Any) -> Tensor:
+def _pick_positions(name: str, x: Any, likely: Callable[[Any], Any], num_samples: int, dtype: Any, seed: Any) -> Tensor:
     """Draw positions along the last axis with the weights ``likely(x)``."""
     (n,) = as_shape(f"{name}: num_samples", [num_samples])
     (*lead, classes), kind = x.shape, as_dtype(dtype, name)
     rows = math.prod(lead)
 
-    def draw(random: np.random.Generator, x: Any) -> Any:
+    def draw(random: np.random.Generator, x: Array) -> Any:
         below = np.cumsum(likely(x).reshape(rows, classes), axis=1)
         if not np.all(below[:, -1] > 0):
             raise ArgumentError(f"{name}: the probabilities of a row must not all be 0.")
@@ -500,7 +500,7 @@ def rand(shape: ShapeLike, rand_function: Callable[[], float], dtype: DType = No
     if not callable(rand_function):
         raise ArgumentError(f"rand: rand_function must be a function without arguments, got {rand_function!r}.")
 
-    def drawn(random: Any) -> Any:
+    def drawn(random: np.random.Generator) -> Any:
         made = [as_number("rand", "rand_function()", rand_function()) for _ in range(math.prod(wanted))]
         return np.array(made, np.float64).reshape(wanted).astype(kind)
 

@@ -31,7 +31,9 @@ from pullback.numerics.axis_arguments import resolve_axes
 from pullback.numerics.small_arrays import add_reduce, has_short_rows, max_reduce, quick_max, quick_sum
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, TensorLike
+    from pullback.core.op import Op
+    from pullback.core.tensor import Tensor
+    from pullback.typing import Array, Axis, TensorLike, Value
 
 __all__ = [
     "Moments", "all", "any", "arg_max", "arg_min", "argmax", "argmin", "count_nonzero", "log_sum_exp",
@@ -42,7 +44,7 @@ __all__ = [
 def reducer(reduce: Any) -> Any:
     """Return a ufunc's ``reduce`` as a kernel, which is faster than the NumPy function; the axes may be a list."""
 
-    def run(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    def run(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
         return reduce(x, axes(axis), None, None, keepdims)
 
     return run
@@ -61,16 +63,16 @@ def sum(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
 
 
 @lru_cache(4096)
-def _as_scalar(shape: tuple[int, ...], axis: Any, char: str) -> Any:
+def _as_scalar(shape: tuple[int, ...], axis: Axis, char: str) -> Any:
     return np.dtype(char).type(count_elements(shape, axis))
 
 
-def number_of(shape: tuple[int, ...], axis: Any, char: str) -> Any:
+def number_of(shape: tuple[int, ...], axis: Axis, char: str) -> Any:
     """Return the number of reduced elements as a NumPy scalar, which divides faster than a Python number."""
     return _as_scalar(shape, axes(axis), char)
 
 
-def quick_mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def quick_mean(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
     char = x.dtype.char
     if char in "fd":
         return quick_sum(x, axis, keepdims) / number_of(x.shape, axis, char)
@@ -101,17 +103,17 @@ def mean(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """
 
 
-def center(x: Any, axis: Any) -> Any:
+def center(x: Value, axis: Axis) -> Any:
     return x - np.mean(x, axis=axes(axis), keepdims=True)
 
 
-def per(x_shape: tuple[int, ...], axis: Any, ddof: Any, dtype: Any) -> Any:
+def per(x_shape: tuple[int, ...], axis: Axis, ddof: int, dtype: np.dtype[Any]) -> Any:
     """Return 1 divided by the degrees of freedom."""
     n = count_elements(x_shape, axis) - ddof
     return dtype.type(1 / n if n else nan)
 
 
-def quick_var(x: Any, axis: Any = None, keepdims: bool = False, ddof: Any = 0) -> Any:
+def quick_var(x: Array, axis: Axis = None, keepdims: bool = False, ddof: int = 0) -> Any:
     axis = axes(axis)
     if x.dtype.char in "fd" and x.size:
         e = x - quick_mean(x, axis, True)
@@ -119,7 +121,7 @@ def quick_var(x: Any, axis: Any = None, keepdims: bool = False, ddof: Any = 0) -
     return np.var(x, axis, ddof=ddof, keepdims=keepdims)
 
 
-def compose_var(x: Any, axis: Any, keepdims: bool, ddof: Any) -> Any:
+def compose_var(x: Tensor, axis: Axis, keepdims: bool, ddof: int) -> Any:
     e = center(as_floats(x), axis)
     return np.sum(e * e, axis=axes(axis), keepdims=keepdims) / (count_elements(x.shape, axis) - ddof)
 
@@ -198,7 +200,7 @@ variance = alias("variance", var)
 # ---- products
 
 
-def rest_of(x: Any) -> Any:
+def rest_of(x: Value) -> Any:
     """Return for each element of the last axis the product of all others, by halves and without division."""
     n = x.shape[-1]
     if n < 2:
@@ -215,7 +217,7 @@ def rest_of(x: Any) -> Any:
     return np.concatenate([half * b, half * a, o[..., h:]], axis=-1)
 
 
-def others(x: Any, axis: Any) -> Any:
+def others(x: Value, axis: Axis) -> Any:
     """The product of all elements that are multiplied with each one."""
     shape = x.shape
     gone = resolve_axes(len(shape), axis)
@@ -226,13 +228,13 @@ def others(x: Any, axis: Any) -> Any:
     return np.transpose(back, tuple(int(i) for i in np.argsort(order)))
 
 
-def divisible(z: Any) -> bool:
+def divisible(z: Value) -> bool:
     """Return whether the products are far from 0 and from overflow, so that division is safe."""
     size = np.abs(z)
     return bool(np.logical_and(size > 1e-30, size < inf).all())
 
 
-def prod_vjp(g: Any, x: Any, z: Any, axis: Any) -> Any:
+def prod_vjp(g: Value, x: Value, z: Value, axis: Axis) -> Any:
     raw: bool = isinstance(g, RAW) and isinstance(x, RAW)
     if raw and divisible(z):
         return restore_axes(g * z, x.shape, axis) / x
@@ -262,7 +264,7 @@ def prod(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
 # ---- extremes
 
 
-def share(g: Any, x: Any, z: Any, axis: Any) -> Any:
+def share(g: Value, x: Value, z: Value, axis: Axis) -> Any:
     """Return ``g`` where ``x`` equals its extreme ``z``, divided equally among ties."""
     hit = x == z
     if isinstance(hit, RAW):
@@ -275,11 +277,11 @@ def share(g: Any, x: Any, z: Any, axis: Any) -> Any:
         return hit * (g / count)
 
 
-def extreme_vjp(g: Any, x: Any, z: Any, axis: Any) -> Any:
+def extreme_vjp(g: Value, x: Value, z: Value, axis: Axis) -> Any:
     return share(restore_axes(g, x.shape, axis), x, restore_axes(z, x.shape, axis), axis)
 
 
-def extreme_jvp(dx: Any, x: Any, z: Any, axis: Any, keepdims: bool) -> Any:
+def extreme_jvp(dx: Array, x: Array, z: Array, axis: Axis, keepdims: bool) -> Any:
     return total(share(dx, x, restore_axes(z, x.shape, axis), axis), axis, keepdims)
 
 
@@ -318,12 +320,12 @@ def min(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
 # ---- log-sum-exp
 
 
-def all_finite(z: Any) -> bool:
+def all_finite(z: Array) -> bool:
     """Return whether all of ``z`` is finite."""
     return np.count_nonzero(np.isfinite(z)) == z.size if z.ndim else isfinite(z)
 
 
-def log_of_sum(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def log_of_sum(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
     """The largest element is taken out first, so that nothing overflows."""
     axis = axes(axis)
     check_real("log_sum_exp", x)
@@ -345,7 +347,7 @@ def log_of_sum(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return z + top.reshape(z.shape)
 
 
-def compose_log_of_sum(x: Any, axis: Any, keepdims: bool) -> Any:
+def compose_log_of_sum(x: Any, axis: Axis, keepdims: bool) -> Any:
     check_real("log_sum_exp", x)
     if x.dtype.kind != "f":
         x = np.astype(x, np.float64)
@@ -356,7 +358,7 @@ def compose_log_of_sum(x: Any, axis: Any, keepdims: bool) -> Any:
     return z + np.reshape(top, z.shape)
 
 
-def weights(x: Any, z: Any, axis: Any) -> Any:
+def weights(x: Value, z: Value, axis: Axis) -> Any:
     """The softmax, from the result; a row of nothing but -inf weighs nothing."""
     z = restore_axes(z, x.shape, axis)
     if isinstance(z, RAW) and all_finite(z):
@@ -439,7 +441,7 @@ def make_arg_function(name: str) -> Any:
     """Return ``argmax`` or ``argmin`` along one axis, which may be in a list."""
     find = getattr(np, name)
 
-    def run(x: Any, axis: Any = 0, keepdims: bool = False) -> Any:
+    def run(x: Array, axis: Axis = 0, keepdims: bool = False) -> Any:
         if isinstance(axis, list | tuple) and len(axis) == 1:
             (axis,) = axis
         return find(x, axis if x.ndim else None, keepdims=keepdims)
@@ -453,7 +455,7 @@ class OneAxis(reduces):
     def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
         return super().shape(name, shapes, params if shapes[0] else {**params, "axis": None})
 
-    def batch(self, op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         return super().batch(op, args, on, params if np.ndim(args[0]) > 1 else {**params, "axis": None})
 
     def samples(self) -> list[Sample]:

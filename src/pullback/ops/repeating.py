@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from pullback.numerics.axis_arguments import resolve_axes
 from pullback.numerics.batching import batch_along_axis
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, Lengths, TensorLike
+    from pullback.typing import Axis, Lengths, TensorLike, Value
 
 __all__ = ["roll", "tile"]
 
@@ -26,13 +27,13 @@ def _opposite(shift: Any) -> Any:
     return tuple(-n for n in shift) if isinstance(shift, list | tuple) else -shift
 
 
-def _batch_roll(op: Any, args: Any, on: Any, params: Any) -> Any:
+def _batch_roll(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any]) -> Any:
     x, axis = args[0], params["axis"]
     rows = np.reshape(x, (x.shape[0], prod(x.shape[1:]))) if axis is None else x
     return np.reshape(batch_along_axis(op, [rows], on, {**params, "axis": 0 if axis is None else axis}), x.shape)
 
 
-def _roll_by_halves(x: Any, shift: Any, axis: Any) -> Any:
+def _roll_by_halves(x: Value, shift: Any, axis: Any) -> Any:
     """Roll along each axis by joining two halves."""
     if axis is None:
         return np.reshape(_roll_by_halves(np.reshape(x, (-1,)), shift, 0), x.shape)
@@ -74,21 +75,21 @@ def _align_reps(s: tuple[int, ...], reps: Any) -> tuple[tuple[int, ...], tuple[i
     return (1,) * (n - len(s)) + s, (1,) * (n - len(reps)) + reps
 
 
-def _tile_shape(s: tuple[int, ...], reps: Any) -> list[int]:
+def _tile_shape(s: tuple[int, ...], reps: Lengths) -> list[int]:
     s, reps = _align_reps(s, reps)
     if min(reps, default=0) < 0:
         raise ShapeError(f"tile: reps must not be negative, got {reps}.")
     return [n * r for n, r in zip(s, reps, strict=True)]
 
 
-def _untile(g: Any, shape: tuple[int, ...], reps: Any) -> Any:
+def _untile(g: Value, shape: tuple[int, ...], reps: Lengths) -> Any:
     s, r = _align_reps(shape, reps)
     each = np.reshape(g, [n for pair in zip(r, s, strict=True) for n in pair])
     z = np.sum(each, axis=tuple(range(0, 2 * len(s), 2)))
     return z if z.shape == shape else np.reshape(z, shape)
 
 
-def _tile_each(op: Any, args: Any, on: Any, params: Any) -> Any:
+def _tile_each(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any]) -> Any:
     (x,) = args
     s, reps = _align_reps(x.shape[1:], params["reps"])
     return op.call([np.reshape(x, (x.shape[0], *s))], {"reps": (1, *reps)})
@@ -97,7 +98,7 @@ def _tile_each(op: Any, args: Any, on: Any, params: Any) -> Any:
 FEW = 4  # copies up to which concatenation is as fast as a broadcast
 
 
-def _side_by_side(x: Any, reps: Any) -> Any:
+def _side_by_side(x: Value, reps: Any) -> Any:
     s, r = _align_reps(x.shape, reps)
     if max(r, default=1) <= FEW and min(r, default=1):
         x = np.reshape(x, s)

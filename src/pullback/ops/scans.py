@@ -14,7 +14,8 @@ from pullback.numerics.axis_arguments import one_axis
 from pullback.numerics.batching import batch_along_axis
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, TensorLike
+    from pullback.core.tensor import Tensor
+    from pullback.typing import Array, Axis, TensorLike, Value
 
 __all__ = ["cumprod", "cumsum"]
 
@@ -33,7 +34,7 @@ def along(x: Any, axis: int, part: slice) -> Any:
     return x[(slice(None),) * axis + (part,)]
 
 
-def delay_array(x: Any, axis: Any, by: int, first: Any = 0) -> Any:
+def delay_array(x: Array, axis: int, by: int, first: int = 0) -> Any:
     """Shift ``x`` by one element along an axis and fill the free element with ``first``."""
     axis = one_axis(x.ndim, axis, "delay")
     z = np.full(x.shape, first, x.dtype)
@@ -47,7 +48,7 @@ def delay_array(x: Any, axis: Any, by: int, first: Any = 0) -> Any:
 def make_scan(accumulate: Any, first: Any, name: str) -> Any:
     """The kernel of a scan: ``accumulate`` along an axis, backwards if ``reverse``, shifted if ``exclusive``."""
 
-    def run(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False) -> Any:
+    def run(x: Array, axis: str | float = 0, exclusive: bool = False, reverse: bool = False) -> Any:
         axis = one_axis(x.ndim, axis, name)
         back = slice(None, None, -1)
         z = accumulate(along(x, axis, back) if reverse else x, axis)
@@ -58,7 +59,7 @@ def make_scan(accumulate: Any, first: Any, name: str) -> Any:
     return run
 
 
-def sum_back(g: Any, axis: Any, exclusive: bool, reverse: bool) -> Any:
+def sum_back(g: Value, axis: int, exclusive: bool, reverse: bool) -> Any:
     return cumsum(g, axis, exclusive, not reverse)
 
 
@@ -79,7 +80,7 @@ def cumsum(x: TensorLike, /, axis: Axis = 0, exclusive: bool = False, reverse: b
     """
 
 
-def delay_by_pieces(x: Any, axis: Any, by: int) -> Any:
+def delay_by_pieces(x: Tensor, axis: int, by: int) -> Any:
     at = one_axis(x.ndim, axis, "delay")
     if not x.shape[at]:
         return x
@@ -88,7 +89,7 @@ def delay_by_pieces(x: Any, axis: Any, by: int) -> Any:
     return np.concatenate([nothing, kept] if by > 0 else [kept, nothing], axis=at)
 
 
-def delay_back(g: Any, axis: Any, by: int) -> Any:
+def delay_back(g: Value, axis: int, by: int) -> Any:
     return delay(g, axis, -by)
 
 
@@ -109,7 +110,7 @@ def delay(x: TensorLike, /, axis: Axis, by: int) -> Any:
     """
 
 
-def solve_recurrence(x: Any, y: Any, axis: Any, reverse: bool, adjoint: bool) -> Any:
+def solve_recurrence(x: Array, y: Array, axis: int, reverse: bool, adjoint: bool) -> Any:
     """Solve a linear recurrence by doubling: each round covers twice as many earlier elements."""
     x, y = np.moveaxis(x, axis, 0), np.moveaxis(y, axis, 0)
     flip = reverse != adjoint
@@ -129,17 +130,17 @@ def solve_recurrence(x: Any, y: Any, axis: Any, reverse: bool, adjoint: bool) ->
     return np.moveaxis(z[::-1] if flip else z, 0, axis)
 
 
-def recurrence_dx(g: Any, x: Any, z: Any, axis: Any, reverse: bool, adjoint: bool) -> Any:
+def recurrence_dx(g: Value, x: Value, z: Value, axis: int, reverse: bool, adjoint: bool) -> Any:
     e = recurrence(x, g, axis, reverse, not adjoint)
     by = -1 if reverse else 1
     return delay(e, axis, by) * z if adjoint else e * delay(z, axis, by)
 
 
-def recurrence_dy(g: Any, x: Any, axis: Any, reverse: bool, adjoint: bool) -> Any:
+def recurrence_dy(g: Value, x: Value, axis: int, reverse: bool, adjoint: bool) -> Any:
     return recurrence(x, g, axis, reverse, not adjoint)
 
 
-def recurrence_jvp(dx: Any, dy: Any, x: Any, z: Any, axis: Any, reverse: bool, adjoint: bool) -> Any:
+def recurrence_jvp(dx: Array, dy: Array, x: Array, z: Array, axis: int, reverse: bool, adjoint: bool) -> Any:
     by = -1 if reverse else 1
     moved = delay(dx * z, axis, -by) if adjoint else dx * delay(z, axis, by)
     return recurrence(x, dy + moved, axis, reverse, adjoint)
@@ -177,13 +178,13 @@ def recurrence(x: TensorLike, y: TensorLike, /, axis: Axis = 0, reverse: bool = 
     """
 
 
-def cumprod_vjp(g: Any, x: Any, axis: Any, exclusive: bool, reverse: bool) -> Any:
+def cumprod_vjp(g: Value, x: Value, axis: int, exclusive: bool, reverse: bool) -> Any:
     if exclusive:
         g = delay(g, axis, 1 if reverse else -1)
     return cumprod(x, axis, True, reverse) * recurrence(x, g, axis, reverse, True)
 
 
-def cumprod_jvp(dx: Any, x: Any, axis: Any, exclusive: bool, reverse: bool) -> Any:
+def cumprod_jvp(dx: Array, x: Array, axis: int, exclusive: bool, reverse: bool) -> Any:
     t = recurrence(x, dx * cumprod(x, axis, True, reverse), axis, reverse)
     return delay(t, axis, -1 if reverse else 1) if exclusive else t
 

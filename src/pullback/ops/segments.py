@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,8 @@ from pullback.numerics.batching import broadcast_examples
 from pullback.numerics.rows import add_rows
 
 if TYPE_CHECKING:
-    from pullback.typing import ShapeLike, TensorLike, Value
+    from pullback.core.op import Op
+    from pullback.typing import Array, DType, ShapeLike, TensorLike, Value
 
 __all__ = [
     "bincount", "dense_bincount", "segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum",
@@ -32,7 +34,7 @@ __all__ = [
 Shape = tuple[int, ...]
 
 
-def _whole(name: str, argument: str, given: Any) -> Any:
+def _whole(name: str, argument: str, given: TensorLike) -> Any:
     """Return indices given by the user as an array of integers."""
     made = stripped(given)
     if not isinstance(made, Tensor):
@@ -65,14 +67,14 @@ def _rest(name: str, x: Shape, ids: Shape) -> Shape:
     return x[len(ids) :]
 
 
-def _inside(ids: Any, n: int) -> Any:
+def _inside(ids: Array, n: int) -> Any:
     """Return a mask of the elements that belong to a segment, or None if all do."""
     if not ids.size or (ids.min() >= 0 and ids.max() < n):
         return None
     return (ids >= 0) & (ids < n)
 
 
-def _members(name: str, x: Any, segment_ids: Any, num_segments: Any) -> tuple[Any, Any, int]:
+def _members(name: str, x: Value, segment_ids: Value, num_segments: float) -> tuple[Any, Any, int]:
     """Return the elements that belong to a segment as rows, their segments, and the number of segments."""
     ids, n = _whole(name, "segment_ids", segment_ids), _length(name, "num_segments", num_segments)
     rest = _rest(name, x.shape, ids.shape)
@@ -82,7 +84,7 @@ def _members(name: str, x: Any, segment_ids: Any, num_segments: Any) -> tuple[An
     return x[inside], ids[inside], n
 
 
-def _sum(x: Any, segment_ids: Any, num_segments: Any) -> Any:
+def _sum(x: Array, segment_ids: Array, num_segments: int) -> Any:
     rows, ids, n = _members("unsorted_segment_sum", x, segment_ids, num_segments)
     if rows.dtype.kind == "b":
         rows = rows.astype(np.int32)
@@ -92,7 +94,7 @@ def _sum(x: Any, segment_ids: Any, num_segments: Any) -> Any:
     return e
 
 
-def _spread(x: Any, segment_ids: Any) -> Any:
+def _spread(x: Array, segment_ids: Array) -> Any:
     ids = np.asarray(segment_ids).astype(np.intp)
     inside = _inside(ids, x.shape[0])
     if inside is None:
@@ -103,13 +105,13 @@ def _spread(x: Any, segment_ids: Any) -> Any:
     return np.where(inside.reshape(ids.shape + (1,) * (x.ndim - 1)), taken, np.zeros((), x.dtype))
 
 
-def _number_in_all_examples(ids: Any, n: int) -> Any:
+def _number_in_all_examples(ids: Array, n: int) -> Any:
     """Return segment numbers of each example as numbers in all examples."""
     own = np.reshape(np.arange(ids.shape[0]) * n, (-1,) + (1,) * (ids.ndim - 1))
     return np.where((ids >= 0) & (ids < n), ids + own, -1)
 
 
-def _segments_each(op: Any, args: Any, on: Any, params: Any) -> Any:
+def _segments_each(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     if not on[1]:  # the examples are one more axis of the slices
         x, ids = args
         return np.moveaxis(op.call([np.moveaxis(x, 0, np.ndim(ids)), ids], params), 1, 0)
@@ -119,7 +121,7 @@ def _segments_each(op: Any, args: Any, on: Any, params: Any) -> Any:
     return np.reshape(z, (len(ids), n, *z.shape[1:]))
 
 
-def _batch_spread(op: Any, args: Any, on: Any, params: Any) -> Any:
+def _batch_spread(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     x, ids = args
     if not on[0]:
         return op.call(args, params)
@@ -130,7 +132,7 @@ def _batch_spread(op: Any, args: Any, on: Any, params: Any) -> Any:
     )
 
 
-def _sum_back(g: Any, x_shape: Shape, segment_ids: Any) -> Any:
+def _sum_back(g: Value, x_shape: Shape, segment_ids: Value) -> Any:
     return unsorted_segment_sum(g, segment_ids, x_shape[0])
 
 
@@ -156,7 +158,7 @@ def segment_spread(x: TensorLike, segment_ids: TensorLike, /) -> Any:
     """
 
 
-def _segments_shape(x: Shape, ids: Shape, num_segments: Any) -> Shape:
+def _segments_shape(x: Shape, ids: Shape, num_segments: float) -> Shape:
     return (_length("unsorted_segment_sum", "num_segments", num_segments), *_rest("unsorted_segment_sum", x, ids))
 
 
@@ -211,18 +213,18 @@ def _extreme(ufunc: Any, name: str, sign: int) -> Any:
     return run
 
 
-def _share(x: Any, z: Any, segment_ids: Any) -> Any:
+def _share(x: Value, z: Value, segment_ids: Value) -> Any:
     """Return the share of each element in the extreme of its segment, equal among ties."""
     x, z, ids = stripped(x), stripped(z), stripped(segment_ids)
     hit = (x == segment_spread(z, ids)).astype(z.dtype)
     return hit / nonzero(segment_spread(unsorted_segment_sum(hit, ids, z.shape[0]), ids))
 
 
-def _tangent(dx: Any, x: Any, z: Any, segment_ids: Any, num_segments: Any) -> Any:
+def _tangent(dx: Array, x: Any, z: Array, segment_ids: Array, num_segments: int) -> Any:
     return unsorted_segment_sum(dx * _share(x, z, segment_ids), segment_ids, num_segments)
 
 
-def _cotangent(g: Any, x: Any, z: Any, segment_ids: Any) -> Any:
+def _cotangent(g: Value, x: Value, z: Value, segment_ids: Value) -> Any:
     return segment_spread(g, segment_ids) * _share(x, z, segment_ids)
 
 
@@ -247,7 +249,7 @@ def unsorted_segment_min(x: TensorLike, segment_ids: TensorLike, /, num_segments
     """
 
 
-def _counts(ids: Any, n: int, rank: int, dtype: Any) -> Any:
+def _counts(ids: Value, n: int, rank: int, dtype: DType) -> Any:
     """Return the number of elements of each segment, shaped to broadcast against slices of this rank."""
     return np.reshape(unsorted_segment_sum(np.ones(ids.shape, dtype), ids, n), (n,) + (1,) * rank)
 
@@ -302,7 +304,7 @@ def unsorted_segment_prod(x: TensorLike, segment_ids: TensorLike, num_segments: 
 # ---- in order
 
 
-def _check_sorted(name: str, x: Any, segment_ids: Any) -> tuple[Any, Any, int]:
+def _check_sorted(name: str, x: TensorLike, segment_ids: TensorLike) -> tuple[Any, Any, int]:
     known = sizing(name, segment_ids, f"Use unsorted_{name}, which is told how many there are, or")
     x, ids = numbers(name, "x", x), _whole(name, "segment_ids", known)
     if ids.ndim != 1 or x.shape[:1] != ids.shape:
@@ -315,7 +317,7 @@ def _check_sorted(name: str, x: Any, segment_ids: Any) -> tuple[Any, Any, int]:
     return x, ids, int(ids[-1]) + 1 if ids.size else 0
 
 
-def _or_zero(z: Any, ids: Any, n: int) -> Any:
+def _or_zero(z: Value, ids: Array, n: int) -> Any:
     """Return 0 for segments without elements."""
     return np.where(_counts(ids, n, z.ndim - 1, np.float32) > 0, z, np.zeros((), z.dtype))
 

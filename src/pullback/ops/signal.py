@@ -19,7 +19,7 @@ from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.batching import batch_leading_axes
 
 if TYPE_CHECKING:
-    from pullback.typing import DType, TensorLike
+    from pullback.typing import Array, DType, TensorLike, Value
 
 __all__ = ["frame", "hamming_window", "hann_window", "overlap_and_add", "stft"]
 
@@ -64,7 +64,7 @@ def hamming_window(window_length: int, dtype: DType = None) -> Tensor:
 # ---- frames
 
 
-def _frames(x: Any, frame_length: int, frame_step: int) -> Any:
+def _frames(x: Array, frame_length: int, frame_step: int) -> Any:
     if x.shape[-1] < frame_length:
         return np.zeros((*x.shape[:-1], 0, frame_length), x.dtype)
     windows = np.lib.stride_tricks.sliding_window_view(x, frame_length, -1)
@@ -75,7 +75,7 @@ def _frames_shape(x: Shape, frame_length: int, frame_step: int) -> Shape:
     return (*x[:-1], max(0, (x[-1] - frame_length) // frame_step + 1), frame_length)
 
 
-def _frames_adjoint(g: Any, x_shape: Shape, frame_step: int) -> Any:
+def _frames_adjoint(g: Value, x_shape: Shape, frame_step: int) -> Any:
     return overlap_and_add(g, frame_step, x_shape[-1]) if x_shape[-1] else np.zeros(x_shape, g.dtype)
 
 
@@ -104,7 +104,7 @@ def frames(x: TensorLike, /, frame_length: int, frame_step: int) -> Any:
     """
 
 
-def _sum_of_frames(x: Any, frame_step: int, length: Any = None) -> Any:
+def _sum_of_frames(x: Array, frame_step: int, length: int | None = None) -> Any:
     """Sum overlapping frames by frame or by offset, whichever needs fewer steps."""
     _sum_shape(x.shape, frame_step, length)
     *batch, count, size = x.shape
@@ -126,14 +126,14 @@ def _sum_of_frames(x: Any, frame_step: int, length: Any = None) -> Any:
     return np.pad(z, [(0, 0)] * len(batch) + [(0, length - z.shape[-1])])
 
 
-def _sum_shape(x: Shape, frame_step: Any, length: Any = None) -> Shape:
+def _sum_shape(x: Shape, frame_step: int, length: int | None = None) -> Shape:
     if len(x) < 2:
         raise ShapeError(f"overlap_and_add: expected shape (..., frames, frame_length), got {x}.")
     positive("overlap_and_add", frame_step=frame_step, length=1 if length is None else length)
     return (*x[:-2], max(x[-2] - 1, 0) * frame_step + x[-1] if length is None else length)
 
 
-def _sum_adjoint(g: Any, x_shape: Shape, frame_step: int) -> Any:
+def _sum_adjoint(g: Value, x_shape: Shape, frame_step: int) -> Any:
     count, size = x_shape[-2:]
     missing = max(count - 1, 0) * frame_step + size - g.shape[-1]
     if missing > 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,7 +26,8 @@ from pullback.numerics.batching import (
 )
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, TensorLike
+    from pullback.core.op import Op
+    from pullback.typing import Array, Axis, TensorLike, Value
 
 __all__ = [
     "SetDifference", "Unique", "argsort", "in_top_k", "intersect1d", "isin", "lower_bound", "search_sorted",
@@ -38,7 +40,7 @@ Shape = tuple[int, ...]
 # ---- order
 
 
-def _argsort(x: Any, axis: Any = -1, descending: bool = False) -> Any:
+def _argsort(x: Array, axis: int = -1, descending: bool = False) -> Any:
     if not x.ndim:
         return np.intp(0)
     at = one_axis(x.ndim, axis, "argsort")
@@ -48,12 +50,12 @@ def _argsort(x: Any, axis: Any = -1, descending: bool = False) -> Any:
     return x.shape[at] - 1 - np.flip(np.argsort(np.flip(x, at), at, kind="stable"), at)
 
 
-def _argsort_each(op: Any, args: Any, on: Any, params: Any) -> Any:
+def _argsort_each(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     (x,) = args
     return batch_along_axis(op, args, on, params) if x.ndim > 1 else np.zeros(x.shape, np.intp)
 
 
-def _same(s: Shape, axis: Any, descending: bool) -> Shape:
+def _same(s: Shape, axis: float, descending: bool) -> Shape:
     if s:
         one_axis(len(s), axis, "argsort")
     return s
@@ -114,7 +116,7 @@ def _search_sorted(sorted_sequence: Any, values: Any, side: Any = "left") -> Any
     return np.array(found, np.int32).reshape(values.shape)
 
 
-def _search_each(op: Any, args: Any, on: Any, params: Any) -> Any:
+def _search_each(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     if not on[0] and np.ndim(args[0]) == 1:
         return op.call(args, params)
     sequence, values = broadcast_examples(args, on)
@@ -124,7 +126,7 @@ def _search_each(op: Any, args: Any, on: Any, params: Any) -> Any:
     return np.reshape(op.call([sequence, rows], params), values.shape)
 
 
-def _search_shape(sequence: Shape, values: Shape, side: Any) -> Shape:
+def _search_shape(sequence: Shape, values: Shape, side: str) -> Shape:
     if side not in ("left", "right", None):
         raise ArgumentError(f"search_sorted: side must be 'left' or 'right', got {side!r}.")
     if not sequence or (len(sequence) > 1 and sequence[:-1] != values[:-1]):
@@ -185,7 +187,7 @@ def upper_bound(sorted_sequence: TensorLike, values: TensorLike) -> Any:
 # ---- among the best
 
 
-def _in_top_k(predictions: Any, targets: Any, k: Any = 1) -> Any:
+def _in_top_k(predictions: Any, targets: Array, k: Any = 1) -> Any:
     _top_k_shape(predictions.shape, targets.shape, k)
     check_real("in_top_k", predictions, "predictions")
     n = predictions.shape[-1]
@@ -234,7 +236,7 @@ def in_top_k(predictions: TensorLike, targets: TensorLike, /, k: int = 1) -> Any
 # ---- sets
 
 
-def _unique_indices(x: Any, axis: Any = 0) -> Any:
+def _unique_indices(x: Array, axis: int = 0) -> Any:
     _line(x.shape, axis)
     first, which = np.unique(x, return_index=True, return_inverse=True, axis=axis)[1:]
     rank = np.empty(len(first), np.int32)  # NumPy's are sorted by value
@@ -242,7 +244,7 @@ def _unique_indices(x: Any, axis: Any = 0) -> Any:
     return rank[which.reshape(-1)]
 
 
-def _line(s: Shape, axis: Any) -> Shape:
+def _line(s: Shape, axis: int) -> Shape:
     if not s:
         raise ShapeError("unique: x must have at least one axis, got rank 0.")
     return (s[one_axis(len(s), axis, "unique")],)
@@ -329,7 +331,7 @@ class SetDifference(NamedTuple):
     indices: Any
 
 
-def _vector(name: str, argument: str, x: Any) -> Any:
+def _vector(name: str, argument: str, x: TensorLike) -> Any:
     x = numbers(name, argument, x)
     if x.ndim != 1:
         raise ShapeError(f"{name}: {argument} must be a vector, got shape {x.shape}; flatten it first.")
@@ -349,12 +351,12 @@ def setdiff1d(x: TensorLike, y: TensorLike) -> SetDifference:
     return SetDifference(values, tensor_of(indices) if isinstance(values, Tensor) else indices)
 
 
-def _rows(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+def _rows(name: str, x: TensorLike, y: TensorLike) -> tuple[Any, Any]:
     """Return both sets flattened."""
     return np.reshape(numbers(name, "x", x), -1), np.reshape(numbers(name, "y", y), -1)
 
 
-def _sorted_set(name: str, x: Any, keep: Any) -> Any:
+def _sorted_set(name: str, x: Any, keep: Value) -> Any:
     """Return the sorted distinct elements for which ``keep`` holds."""
     first, keep = np.unique(sizing(name, x), return_index=True)[1], sizing(name, keep)
     return np.take(x, first[keep[first]], axis=0)

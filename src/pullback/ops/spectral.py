@@ -20,7 +20,8 @@ from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import resolve_axes
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, Lengths, TensorLike
+    from pullback.core.op import Op
+    from pullback.typing import Array, Axis, Lengths, TensorLike, Value
 
 __all__ = [
     "fft", "fft2", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft", "irfft2",
@@ -31,7 +32,7 @@ __all__ = [
 SAME_FACTOR: dict[Any, Any] = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
-def length(name: str, shape: Shape, n: Any, axis: Any, given: Callable[[int], int] = int) -> tuple[int, int]:
+def length(name: str, shape: Shape, n: int | None, axis: Any, given: Callable[[int], int] = int) -> tuple[int, int]:
     """The axis, counted from the front, and the length of the transform, checked."""
     if not shape:
         raise ShapeError(f"{name}: a scalar has no axis to transform along.")
@@ -57,7 +58,7 @@ class Transform(Acts):
         check_norm(name, params["norm"])
         return (*x[:axis], self.out(n), *x[axis + 1 :])
 
-    def batch(self, op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         (x,) = args
         axis, _ = length(op.name, x.shape[1:], params["n"], params["axis"], self.given)
         return op.call([x], {**params, "axis": axis + 1})
@@ -75,13 +76,13 @@ class Transform(Acts):
         ]
 
 
-def check_norm(name: str, norm: Any) -> Any:
+def check_norm(name: str, norm: str | None) -> Any:
     if norm not in SAME_FACTOR:
         raise ArgumentError(f"{name}: norm must be 'backward', 'ortho' or 'forward', got {norm!r}.")
     return norm
 
 
-def resize_axis(x: Any, axis: Any, n: int) -> Any:
+def resize_axis(x: Value, axis: int, n: int) -> Any:
     """Return ``x`` cut or padded with zeros to the length ``n`` along an axis."""
     have = x.shape[axis]
     if n == have:
@@ -92,7 +93,7 @@ def resize_axis(x: Any, axis: Any, n: int) -> Any:
     return np.pad(x, [(0, n - have if i == axis else 0) for i in range(x.ndim)])
 
 
-def weigh_bins(x: Any, n: int, axis: Any, inner: float) -> Any:
+def weigh_bins(x: Value, n: int, axis: int, inner: float) -> Any:
     """The bins of a real transform of length ``n``, times ``inner`` where a bin stands for its mirror image too."""
     weights = np.full(x.shape[axis], inner, np.dtype(x.dtype.char.lower()))
     weights[0] = 1
@@ -102,7 +103,7 @@ def weigh_bins(x: Any, n: int, axis: Any, inner: float) -> Any:
 
 
 def real_only(name: str, transform: Any) -> Any:
-    def run(x: Any, n: Any = None, axis: Any = -1, norm: Any = None) -> Any:
+    def run(x: Array, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
         if x.dtype.kind == "c":
             raise ArgumentError(f"{name}: the input must be real numbers, got dtype {x.dtype}. Use fft, or pb.real(x).")
         return transform(x, n, axis, norm)
@@ -141,7 +142,7 @@ def ifft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | No
     """
 
 
-def _rfft_adjoint(g: Any, x_shape: Shape, n: Any, axis: Any, norm: Any) -> Any:
+def _rfft_adjoint(g: Value, x_shape: Shape, n: int | None, axis: int, norm: str | None) -> Any:
     n = x_shape[axis] if n is None else n
     z = np.fft.irfft(weigh_bins(np.conjugate(g), n, axis, 0.5), n, axis, SAME_FACTOR[norm])
     return resize_axis(z, axis, x_shape[axis])
@@ -161,7 +162,7 @@ def rfft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | No
     """
 
 
-def _irfft_adjoint(g: Any, x: Any, axis: Any, norm: Any) -> Any:
+def _irfft_adjoint(g: Value, x: Value, axis: int, norm: str | None) -> Any:
     n = g.shape[axis]
     d = resize_axis(weigh_bins(np.fft.rfft(g, n, axis, SAME_FACTOR[norm]), n, axis, 2.0), axis, x.shape[axis])
     return d if x.dtype.kind == "c" else np.real(d)
@@ -284,7 +285,7 @@ def irfftn(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths | None =
     return irfft(x, n, last, norm)
 
 
-def planes(name: str, x: Any, axes: Any) -> Any:
+def planes(name: str, x: TensorLike, axes: Axis) -> Any:
     """Return ``x``, checked to have two axes."""
     x = numbers(name, "x", x)
     if axes is not None and not isinstance(axes, str):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -23,7 +23,7 @@ HERE = np.float64(0)  # stands in the place of an input that is no longer held
 class AsIs:
     """Part of the arguments that is no input.  A random generator is kept as it was, to draw the same once more."""
 
-    def __init__(self, given: Any) -> None:
+    def __init__(self, given: object) -> None:
         self.given = given
         self.before = deepcopy(given) if hasattr(given, "bit_generator") else None
 
@@ -31,18 +31,18 @@ class AsIs:
         return deepcopy(self.before) if again and self.before is not None else self.given
 
 
-def marked(arg: Any) -> Any:
+def marked(arg: object) -> Any:
     """An argument in which arrays and floats are inputs, and what counts, chooses or names is passed on as it is."""
     return tree.mapped(lambda leaf: leaf if _is_input(leaf) else AsIs(leaf), arg, whole=tree.is_number_list)
 
 
-def _is_input(leaf: Any) -> bool:
+def _is_input(leaf: object) -> bool:
     if tree.is_number_list(leaf):
         return any(isinstance(n, float | complex) for n in tree.leaves(leaf))
     return isinstance(leaf, (*ARRAYS, float, complex))
 
 
-def unmarked(args: Any, again: bool = False) -> Any:
+def unmarked(args: list[Any], again: bool = False) -> Any:
     """What was marked, as it was."""
     return tree.mapped(lambda x: x.value(again) if isinstance(x, AsIs) else x, args)
 
@@ -63,7 +63,7 @@ class Arguments:
             self.tree = [self._settled(a) for a in args]
             self.flat = [x for x in tree.leaves(self.tree) if isinstance(x, ARRAYS)]
 
-    def _leaves(self, x: Any) -> Iterator[Any]:
+    def _leaves(self, x: object) -> Iterator[Any]:
         parts = None if tree.is_tensor_data(x) else tree.branches(x)
         if parts is None:
             yield x
@@ -102,7 +102,7 @@ class Arguments:
         self.flat = [HERE] * len(self.flat)
         self.tree = self.flat if self.plain else tree.mapped(lambda x: HERE if isinstance(x, ARRAYS) else x, self.tree)
 
-    def names(self, f: Any) -> list[str]:
+    def names(self, f: Callable[..., Any]) -> list[str]:
         """The name of each input in the signature of ``f``."""
         out: list[str] = []
         for name, x in zip(parameters_of(f, len(self.tree)), self.tree, strict=True):
@@ -117,7 +117,7 @@ class Arguments:
         return z if writes is None else z.in_form(writes.form)
 
 
-def paths(name: str, x: Any) -> Iterator[tuple[str, Any]]:
+def paths(name: str, x: object) -> Iterator[tuple[str, Any]]:
     """The leaves of a tree, ``None`` too, each with how one would write it."""
     parts = tree.branches(x)
     if parts is None:
@@ -127,7 +127,7 @@ def paths(name: str, x: Any) -> Iterator[tuple[str, Any]]:
         yield from paths(name + key, branch)
 
 
-def is_leaf(x: Any) -> bool:
+def is_leaf(x: object) -> bool:
     """Whether ``x`` is one tensor and no tree: an array, a number, or a list of nothing but numbers."""
     return isinstance(x, ARRAYS) or (x is not None and tree.is_tensor_data(x))
 
@@ -158,7 +158,7 @@ def name_input(error: Exception, face: str, names: Sequence[str], xs: Sequence[A
     return type(error)(f"{face}: argument {paths[i]}{which}: {str(error).removeprefix(f'{face}: ')}")
 
 
-def keys_of(x: Any, count: int) -> list[str]:
+def keys_of(x: object, count: int) -> list[str]:
     """How one would write each of the branches of a tree."""
     if isinstance(x, dict):
         return [f"[{k!r}]" for k in x]
@@ -166,7 +166,7 @@ def keys_of(x: Any, count: int) -> list[str]:
     return [f".{k}" for k in fields] or [f"[{i}]" for i in range(count)]
 
 
-def parameters_of(f: Any, count: int) -> list[str]:
+def parameters_of(f: Callable[..., Any], count: int) -> list[str]:
     """The names of the first ``count`` positional parameters."""
     names: list[str] = []
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from sys import _getframe
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import ndarray
@@ -26,6 +26,11 @@ from pullback.transforms.arguments import paths
 from pullback.transforms.customop import Run, WrappingOp
 from pullback.transforms.grad import as_leaf, described, given_back, kind_of
 
+if TYPE_CHECKING:
+    from pullback.core.op import Op
+    from pullback.transforms.customop import CustomOp
+    from pullback.typing import Axis, Lengths, Operand, TensorLike, Tree, Value
+
 __all__ = ["vmap"]
 
 
@@ -38,7 +43,7 @@ class Batched(Wrapped):
     array: Any = vars(Tensor)["value"]  # in the slots of any tensor: so a GradientTape can make it a handle of its own
     number: Any = vars(Tensor)["y"]
 
-    def __init__(self, number: int, array: Any) -> None:
+    def __init__(self, number: int, array: Value) -> None:
         self.number, self.array = number, array
 
     def twin(self) -> Batched:
@@ -126,7 +131,9 @@ class Batched(Wrapped):
         except (ShapeError, ArgumentError) as error:
             raise self._trouble(op, error, arrays, on, params) from None
 
-    def _trouble(self, op: Any, error: Exception, arrays: Any, on: Any, params: Any) -> Exception:
+    def _trouble(
+        self, op: Op, error: Exception, arrays: list[Any], on: Sequence[bool], params: dict[str, Any]
+    ) -> Exception:
         """The error in words of one example if its shapes are wrong; else it speaks of all of them, and says so."""
         alone = [
             np.broadcast_to(np.zeros((), a.dtype), a.shape[1:]) if b else a for a, b in zip(arrays, on, strict=True)
@@ -139,7 +146,7 @@ class Batched(Wrapped):
         note = f" (Under vmap: the {len(self.array)} examples are one of the axes.)"
         return ShapeError(f"{error}{note}") if isinstance(error, ShapeError) else error
 
-    def _quickly(self, op: Any, args: tuple[Any, ...]) -> Any:
+    def _quickly(self, op: Op, args: tuple[Any, ...]) -> Any:
         """Element by element, of floats of one dtype; None for the general way."""
         dtype = self.array.dtype
         if dtype.kind != "f":
@@ -170,11 +177,11 @@ class Batched(Wrapped):
         except CAUGHT:
             return None  # the general way says what is wrong
 
-    def around(self, z: Any) -> Any:
+    def around(self, z: TensorLike) -> Any:
         """A result for all examples; of an op with several results, each of them."""
         return tuple(map(self.around, z)) if type(z) is tuple else Batched(self.number, bare(z))
 
-    def unfollowed(self, f: Any, args: Sequence[Any]) -> Any:
+    def unfollowed(self, f: Callable[..., Any], args: Sequence[Any]) -> Any:
         arrays, on = self.mine(args)
         n = len(self.array)
         if not n:  # no example to learn from what results are like: one of zeros
@@ -183,7 +190,7 @@ class Batched(Wrapped):
         return Batched(self.number, np.stack(rows)[:n])
 
 
-def _of_constant(x: Any) -> Any:
+def _of_constant(x: Operand) -> Any:
     """The array in a tensor that nobody follows; anything else as it is."""
     return x.value if type(x) is Tensor and not x.level and x.meta.raw else x
 
@@ -194,7 +201,7 @@ PLAIN.add(Batched)
 class BatchedOp(WrappingOp):
     """A function with a gradient of its own, for all examples at once; one level down it is such a function again."""
 
-    def __init__(self, op: Any, number: int, on: Sequence[bool], size: int) -> None:
+    def __init__(self, op: CustomOp, number: int, on: Sequence[bool], size: int) -> None:
         super().__init__(op.name)
         self.op, self.number, self.on, self.size = op, number, on, size
         self.follows, self.states_jvp = op.follows, op.states_jvp
@@ -210,7 +217,9 @@ class BatchedOp(WrappingOp):
 
         return Run(zs, back, inner.variables)
 
-    def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+    def jvp(
+        self, z: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
         """The op's own way forward, which need not be the transpose of its way back."""
         xs = [Batched(self.number, bare(v)) if b else v for v, b in zip(primals, self.on, strict=True)]
         ts = [None if t is None else self._tangent(bare(t), b) for t, b in zip(tangents, self.on, strict=True)]
@@ -218,13 +227,13 @@ class BatchedOp(WrappingOp):
         self.op.check_tangents(moved, self.number + 1)
         return [None if t is None else left(t, 0, self.number, self.size) for t in moved]
 
-    def _tangent(self, t: Any, on: bool) -> Any:
+    def _tangent(self, t: Value, on: bool) -> Any:
         """A tangent for each example, also of a transform that was begun later; as it is where it is one for all."""
         if not on and level_of(t) < self.number:
             return t
         return Batched(self.number, t if on else np.broadcast_to(t, (self.size, *t.shape)))
 
-    def _pulled(self, d: Any, on: bool) -> Any:
+    def _pulled(self, d: Tensor, on: bool) -> Any:
         """The cotangent of an input: for each example, or the sum over them where it is the same for all."""
         if level_of(d) > self.number:
             raise self.lost((d,), self.number + 1)
@@ -239,7 +248,7 @@ class Mapped:
     __qualname__: str
     __wrapped__: Callable[..., Any]
 
-    def __init__(self, f: Callable[..., Any], in_axes: Any, out_axes: Any) -> None:
+    def __init__(self, f: Callable[..., Any], in_axes: Lengths, out_axes: int) -> None:
         if not callable(f):
             raise ArgumentError(f"vmap(f): f must be a function, got {type(f).__name__}.")
         _checked_axes("in_axes", in_axes)
@@ -269,7 +278,7 @@ class Mapped:
 
         wide = any(g.axis is not None and g.value.dtype == np.float64 for g in given)
 
-        def placed(v: Any, axis: Any) -> Any:
+        def placed(v: Any, axis: int) -> Any:
             v = np.float64(v) if wide and type(v) is float else v  # a number is as wide as the examples
             return given_back(left(v, axis, number, size), kind)
 
@@ -294,7 +303,7 @@ class Mapped:
 class _Given:
     """An array that came in, and where its examples are."""
 
-    def __init__(self, x: Any, axis: Any, where: Any, whole: Any) -> None:
+    def __init__(self, x: Value, axis: int | None, where: int | str, whole: Tree) -> None:
         self.x, self.axis, self.where, self.whole = x, axis, where, whole
         self.value: Any = x if axis is None else bare(as_leaf(x, "vmap"))
         rank = np.ndim(self.value) if axis is not None else 0
@@ -328,7 +337,7 @@ class _Given:
         return freeze(Batched(number, np.moveaxis(self.value, self.axis, 0) if self.axis else self.value), INPUT)
 
 
-def _given(where: Any, arg: Any, axes: Any, given: list[_Given]) -> Any:
+def _given(where: Any, arg: Any, axes: int | None, given: list[_Given]) -> Any:
     """An argument with each array in it noted in ``given``."""
 
     def noted(x: Any, axis: Any) -> _Given:
@@ -354,7 +363,7 @@ def _size(given: list[_Given]) -> int:
     return first.size
 
 
-def _checked_axes(name: str, axes: Any) -> None:
+def _checked_axes(name: str, axes: Axis) -> None:
     for axis in tree.leaves(axes):
         if isinstance(axis, bool) or not hasattr(axis, "__index__") or np.ndim(axis):
             hint = " The result for the examples in x is vmap(f)(x)." if hasattr(axis, "shape") else ""
@@ -375,11 +384,11 @@ def _placed(name: str, axes: Any, value: Any, f: Callable[[Any, Any], Any]) -> A
     return parts[1]([_placed(name, a, v, f) for a, v in zip(order, parts[0], strict=True)])  # type: ignore[index]
 
 
-def _is_data(leaf: Any) -> bool:
+def _is_data(leaf: Value) -> bool:
     return isinstance(leaf, (*ARRAYS, list, int, float, complex)) or hasattr(leaf, "__array__")
 
 
-def left(v: Any, axis: Any, number: int, size: int) -> Any:
+def left(v: Any, axis: int, number: int, size: int) -> Any:
     """A result with its examples along ``axis``; one that did not depend on them is repeated."""
     v = bare(v, "vmap")
     mine = isinstance(v, Batched) and v.number == number
@@ -398,7 +407,7 @@ def left(v: Any, axis: Any, number: int, size: int) -> Any:
     return np.moveaxis(z, 0, axis) if axis else z
 
 
-def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Mapped:
+def vmap(f: Callable[..., Any], in_axes: Lengths = 0, out_axes: int = 0) -> Mapped:
     """``f`` of one example to ``f`` of many.
 
     ``in_axes`` says along which axis of each argument the examples lie: a number for all of them, or a list with one

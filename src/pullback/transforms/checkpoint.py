@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pullback.core import hooks, tree
 from pullback.core.convert import bare
@@ -19,6 +19,9 @@ from pullback.transforms.customop import Back, Run
 from pullback.transforms.forward import Dual
 from pullback.transforms.session import open_tape, pull
 
+if TYPE_CHECKING:
+    from pullback.core.tensor import Tensor
+
 __all__ = ["checkpoint", "recompute_grad"]
 
 FEW = 12  # inputs that are kept in any case
@@ -31,7 +34,7 @@ class Noted(Recorder):
         super().__init__()
         self.first: dict[int, Any] = {}
 
-    def seen(self, v: Variable, value: Any) -> Any:
+    def seen(self, v: Variable, value: Tensor) -> Any:
         self.first.setdefault(id(v), value)
         return super().seen(v, value)
 
@@ -48,7 +51,7 @@ class Pinned(Watcher):
         self.pins = {id(v): tape.leaf(noted.first[id(v)]) for v in noted.trainable}
         self.fixed = noted.first
 
-    def seen(self, v: Variable, value: Any) -> Any:
+    def seen(self, v: Variable, value: Tensor) -> Any:
         return self.pins.get(id(v), self.fixed.get(id(v), value))
 
 
@@ -61,7 +64,7 @@ class Fixed:
     def __init__(self, noted: Noted) -> None:
         self.first = noted.first
 
-    def seen(self, v: Variable, value: Any) -> Any:
+    def seen(self, v: Variable, value: Tensor) -> Any:
         return self.first.get(id(v), value)
 
 
@@ -173,14 +176,16 @@ class RecomputedCall(Call):
     def transposable(self, back: Back, xs: Sequence[Any], zs: Sequence[Any], dys: list[Any]) -> Sequence[Any]:
         return back(dys)  # the steps inside are looked at one by one
 
-    def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+    def jvp(
+        self, z: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
         number = new_level()
         duals = [p if t is None else Dual(number, bare(p), t) for p, t in zip(primals, tangents, strict=True)]
         out = [bare(z) for z in tree.leaves(self.body(duals))]
         return [r.tangent if isinstance(r, Dual) and r.number == number else None for r in out]
 
 
-def _made_by(t: Any) -> Again | None:
+def _made_by(t: Tensor) -> Again | None:
     """The way back through the wrapped call of which a big tensor is the one result, if it is one."""
     back = getattr(getattr(node_of(t), "y", None), "back", None)
     return back if isinstance(back, Again) else None

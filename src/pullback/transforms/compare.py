@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from pullback.typing import Array, Value
 
 __all__: list[str] = []
 
@@ -32,12 +35,12 @@ def mismatches(f: Function, xs: Sequence[Any], derivative: Derivative) -> list[s
         return [_told(f, xs, i, derivative) for i, x in enumerate(xs) if movable(x)]
 
 
-def movable(x: Any) -> bool:
+def movable(x: Value) -> bool:
     """Whether an input can be moved a little: integers and bools cannot."""
     return getattr(x, "dtype", np.dtype(object)).kind in "fc"
 
 
-def widened(x: Any) -> Any:
+def widened(x: Array) -> Any:
     """An input in double precision; what is not a float stays.
 
     >>> widened(np.float32(0.5)).dtype
@@ -82,12 +85,12 @@ def _told(f: Function, xs: Sequence[Any], i: int, derivative: Derivative) -> str
     return told
 
 
-def _normal(random: Any, x: Any) -> Any:
+def _normal(random: np.random.Generator, x: Array) -> Any:
     v = random.standard_normal(x.shape)
     return v + 1j * random.standard_normal(x.shape) if x.dtype.kind == "c" else v
 
 
-def _compared(f: Function, xs: Sequence[Any], i: int, v: Any, found: float, value: float) -> tuple[float, bool]:
+def _compared(f: Function, xs: Sequence[Any], i: int, v: Array, found: float, value: float) -> tuple[float, bool]:
     """The derivative by central differences, with the step for which it is nearest to what was found; is it the same?
 
     Differences of rounding errors say nothing, so far below the value of the function anything will do, unless two
@@ -106,7 +109,7 @@ def _compared(f: Function, xs: Sequence[Any], i: int, v: Any, found: float, valu
     return nearest, False
 
 
-def _central(f: Function, xs: Sequence[Any], i: int, v: Any, h: float, count: int) -> float:
+def _central(f: Function, xs: Sequence[Any], i: int, v: Array, h: float, count: int) -> float:
     def moved(by: float) -> float:
         return float(f([*xs[:i], (xs[i] + by * v)[()], *xs[i + 1 :]]))
 
@@ -121,7 +124,7 @@ def _at(shape: tuple[int, ...], at: int, unit: complex, found: float, expected: 
     return f"is off by {abs(found - expected):.3g}{place}{part} (analytic {found:.6g}, numeric {expected:.6g}{ratio})"
 
 
-def along(g: Any, v: Any) -> float:
+def along(g: Any, v: Array) -> float:
     """How fast a function with the gradient ``g`` grows in the direction ``v``.
 
     >>> along(np.array([1.0, 2.0]), np.array([10.0, 1.0]))

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial, update_wrapper
 from types import DynamicClassAttribute, MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from pullback.transforms.arguments import Arguments
 from pullback.transforms.captured import line_of
 from pullback.transforms.compare import along, listed, mismatches, movable, widened
 from pullback.transforms.customcall import Call, NestedCall, SavingCall
+
+if TYPE_CHECKING:
+    from pullback.typing import Array
 
 __all__ = ["custom_grad", "custom_gradient"]
 
@@ -84,7 +87,7 @@ class Held:
     def __init__(self, values: dict[int, Any]) -> None:
         self.values = values
 
-    def seen(self, v: Variable, value: Any) -> Any:
+    def seen(self, v: Variable, value: Tensor) -> Any:
         return constant(self.values[id(v)]) if id(v) in self.values else value
 
 
@@ -116,7 +119,7 @@ class Stated(Customized):
         self.rule = rule
         return rule
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         if self.check:
             self._compare(args, kwargs)
         return super().__call__(*args, **kwargs)
@@ -132,7 +135,7 @@ class Stated(Customized):
         arguments = Arguments(args)
         signature = tuple((x.shape, x.dtype.char) for x in arguments.flat)
 
-        def compare(*plain: Any) -> None:
+        def compare(*plain: Array) -> None:
             if signature not in self._agreed:
                 self._compare_at(arguments, plain, kwargs)
                 self._agreed.add(signature)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from pullback.transforms.captured import captured, captured_variables, line_of
 from pullback.transforms.customop import Back, CustomOp, Run, gradient_for, is_number, like, tangent_for
 from pullback.transforms.enclosing import Scope
 from pullback.transforms.signatures import BY_KEYWORD, BY_POSITION, accepts, takes_separately, way_to_pass
+
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike
 
 __all__: list[str] = []
 
@@ -64,7 +67,7 @@ class Call(CustomOp):
     def body(self, values: Sequence[Any]) -> Any:
         return self.f(*self.arguments.filled(values), **self.kwargs)
 
-    def split(self, out: Any) -> tuple[Any, Any]:
+    def split(self, out: TensorLike) -> tuple[Any, Any]:
         """The value and the gradient function in what the body returned."""
         found = _by_name(out)
         if found is None and isinstance(out, tuple | list) and len(out) == 2:
@@ -75,13 +78,13 @@ class Call(CustomOp):
             )
         return found
 
-    def results_in(self, value: Any) -> tuple[Any, ...]:
+    def results_in(self, value: object) -> tuple[Any, ...]:
         """The results in ``value``, as the engine takes them; Python's numbers are as wide as the inputs."""
         if isinstance(value, ARRAYS):
             return (bare(value),)
         return tuple(self._result(z) for z in tree.leaves(value)) if value is not None else (self._result(None),)
 
-    def _result(self, z: Any) -> Any:
+    def _result(self, z: object) -> Any:
         if isinstance(z, ARRAYS):
             return bare(z)
         if is_number(z):
@@ -90,14 +93,22 @@ class Call(CustomOp):
             f"{self.name}: the value must be a tensor, got {type(z).__name__} ({line_of(self.f)})."
         )
 
-    def gradient(self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Any, read: list[Variable]) -> Run:
+    def gradient(
+        self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Callable[..., Any], read: list[Variable]
+    ) -> Run:
         """The run, with the way back that ``grad_func`` is."""
         raise NotImplementedError
 
     # ---- what the gradient function returned
 
     def gradients(
-        self, out: Any, likes: Sequence[Any], read: list[Variable], grad_func: Any, dys: Sequence[Any], missing: bool
+        self,
+        out: object,
+        likes: Sequence[Any],
+        read: list[Variable],
+        grad_func: Callable[..., Any],
+        dys: Sequence[Any],
+        missing: bool,
     ) -> list[Any]:
         """One gradient for each input and variable, checked; ``None`` only where ``missing`` ones are allowed."""
         out, more = self._parted(out, read, grad_func) if read else (out, [])
@@ -108,7 +119,7 @@ class Call(CustomOp):
             for i, (d, x, name) in enumerate(zip([*self._matched(out, grad_func), *more], likes, names, strict=True))
         ]
 
-    def _parted(self, out: Any, read: list[Variable], grad_func: Any) -> tuple[Any, Sequence[Any]]:
+    def _parted(self, out: Any, read: list[Variable], grad_func: Callable[..., Any]) -> tuple[Any, Sequence[Any]]:
         """The gradients of the inputs and those of the variables."""
         names = ", ".join(v.name for v in read)
         if not isinstance(out, tuple | list) or len(out) != 2:
@@ -127,7 +138,7 @@ class Call(CustomOp):
             )
         return out[0], more
 
-    def _matched(self, out: Any, grad_func: Any) -> list[Any]:
+    def _matched(self, out: object, grad_func: Callable[..., Any]) -> list[Any]:
         """The gradients in the order of the inputs: in the structure of the arguments, or in a flat list."""
         count = len(self.arguments.flat)
         if isinstance(out, ARRAYS) and count == 1:
@@ -142,7 +153,7 @@ class Call(CustomOp):
             raise self._wrong_count(len([*paths("", out)]), grad_func)
         return found
 
-    def _wrong_count(self, got: int, grad_func: Any) -> Exception:
+    def _wrong_count(self, got: int, grad_func: Callable[..., Any]) -> Exception:
         names = self.arguments.names(self.f)
         expected = f"{len(names)} gradient{'s' * (len(names) != 1)}, one for each input ({', '.join(names)})"
         return CustomGradientError(
@@ -166,7 +177,9 @@ class Call(CustomOp):
         name = self.owner.__name__ if self.owner.__name__.isidentifier() else "f"
         return f"State the tangent: {self.owner.face}(f, jvp=rule), or @{name}.defjvp above the rule."
 
-    def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+    def jvp(
+        self, z: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
         rule = self.owner.rule
         if rule is None:
             return super().jvp(z, primals, tangents, params)
@@ -201,7 +214,7 @@ class SavingCall(Call):
     def body(self, values: Sequence[Any]) -> Any:
         saved: list[Any] = [[]]
 
-        def save(kept: Any) -> None:
+        def save(kept: object) -> None:
             if not isinstance(kept, list | tuple | dict):
                 got = type(kept).__name__
                 raise ArgumentError(
@@ -220,7 +233,9 @@ class SavingCall(Call):
             return self.f(*args, save, **self.kwargs)
         return self.f(*args, **self.kwargs, **{"save": save} if way == BY_KEYWORD else {})
 
-    def gradient(self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Any, read: list[Variable]) -> Run:
+    def gradient(
+        self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Callable[..., Any], read: list[Variable]
+    ) -> Run:
         saved, count = self.saved, len(zs)
         form = tree.mapped(lambda _: 0, self.structure) if count > 1 else None
         self.accepting = accepting = not read or accepts(grad_func, "variables")
@@ -250,7 +265,9 @@ class SavingCall(Call):
 class NestedCall(Call):
     """A call in the manner of TensorFlow: trees in and out, ``grad_fn(*dys, variables=...)``."""
 
-    def gradient(self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Any, read: list[Variable]) -> Run:
+    def gradient(
+        self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Callable[..., Any], read: list[Variable]
+    ) -> Run:
         if read and not accepts(grad_func, "variables"):
             names = " and ".join(f"'{v.name}'" for v in read)
             raise ArgumentError(
@@ -288,18 +305,18 @@ def _by_name(out: Any) -> tuple[Any, Any] | None:
     return (out.value, found[0]) if found else None
 
 
-def _described(out: Any) -> str:
+def _described(out: object) -> str:
     kind = type(out).__name__
     if isinstance(out, dict):
         return f"{kind} with {', '.join(map(repr, out)) or 'no keys'}"
     return f"{kind} of ({', '.join(type(part).__name__ for part in out)})" if isinstance(out, tuple | list) else kind
 
 
-def _only_tensors(x: Any) -> Any:
+def _only_tensors(x: object) -> Any:
     return x if isinstance(x, ARRAYS) else None
 
 
-def _with_gaps(x: Any) -> list[Any]:
+def _with_gaps(x: object) -> list[Any]:
     """The leaves of a tree, ``None`` too."""
     return [leaf for _, leaf in paths("", x)]
 

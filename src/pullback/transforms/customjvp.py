@@ -55,7 +55,9 @@ class TangentCall(Call):
     def _tangents(self, zs: Sequence[Any], values: Sequence[Any], ts: Sequence[Any]) -> Sequence[Any]:
         return self.jvp(zs, values, ts, {})
 
-    def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+    def jvp(
+        self, z: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
         if self.owner.rule is None:
             name = self.owner.__name__
             raise CustomGradientError(
@@ -121,7 +123,11 @@ class CustomJvp(Customized):
 
 
 def _sum_of_parts(
-    owner: CustomJvp, rules: Sequence[Callable[..., Any] | None], primals: Any, tangents: Any, **kwargs: Any
+    owner: CustomJvp,
+    rules: Sequence[Callable[..., Any] | None],
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    **kwargs: object,
 ) -> Any:
     if len(rules) != len(primals):
         raise ArgumentError(

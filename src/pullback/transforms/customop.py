@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from warnings import warn
 
 import numpy as np
@@ -29,6 +29,9 @@ from pullback.numerics.adjoints import real_product
 from pullback.transforms.enclosing import Scope, is_made_from, pause, scopes
 from pullback.transforms.grad import grads
 from pullback.transforms.linearity import has_values, is_linear, sample
+
+if TYPE_CHECKING:
+    from pullback.typing import Operand, Value
 
 __all__: list[str] = []
 
@@ -75,7 +78,7 @@ def is_differentiated(x: Any, above: int) -> bool:
     return False
 
 
-def levels_of(x: Any) -> set[int]:
+def levels_of(x: Value | None) -> set[int]:
     """The levels of all transforms that follow ``x``."""
     return {t.level for t in _chain(x)}
 
@@ -194,7 +197,7 @@ class CustomOp:
                 raise self.lost_in_body(highest, run.variables)
         return run
 
-    def reduce_level(self, z: Any, highest: int, records: Sequence[Any], within: Sequence[Scope]) -> Any:
+    def reduce_level(self, z: Value, highest: int, records: Sequence[Any], within: Sequence[Scope]) -> Any:
         """``z`` without the levels of tapes on which it was made from nothing but the operands of this op."""
         while within and isinstance(z, Tensor) and is_differentiated(z, highest):
             z = z.read()
@@ -257,7 +260,9 @@ class CustomOp:
 
     # ---- forward mode
 
-    def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+    def jvp(
+        self, z: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
         """The way back is linear in the cotangents: its transpose, applied to the tangents, is the way forward."""
         back = self.run([bare(p) for p in primals]).back
         self.check_linear(back, primals, z)
@@ -292,7 +297,7 @@ class CustomOp:
 def transpose(rule: Back, along_these: Sequence[Any], likes: Sequence[Any]) -> list[Any]:
     """The transpose of a linear rule, which takes numbers like ``likes``, applied to ``along_these``."""
 
-    def paired(*given: Any) -> Any:
+    def paired(*given: Tensor) -> Any:
         terms = [
             np.sum(real_product(d, t))
             for d, t in zip(rule(list(given)), along_these, strict=True)
@@ -346,7 +351,7 @@ class WrappingOp(CustomOp):
 
 
 def gradient_for(
-    d: Any, x: Any, face: str, name: Callable[[], str], line: Callable[[], str], dys: Sequence[Any] = ()
+    d: Operand | None, x: object, face: str, name: Callable[[], str], line: Callable[[], str], dys: Sequence[Any] = ()
 ) -> Any:
     """A gradient that the user returned for input ``x``, checked, as the engine takes it.
 
@@ -355,7 +360,7 @@ def gradient_for(
     return _derivative(d, x, lambda: f"{face}: the gradient of '{name()}'", line, dys)
 
 
-def tangent_for(t: Any, z: Any, face: str, line: Callable[[], str]) -> Any:
+def tangent_for(t: Tensor, z: Value, face: str, line: Callable[[], str]) -> Any:
     """A tangent that the user returned for a result ``z``, checked, as the engine takes it."""
     return _derivative(t, z, lambda: f"{face}: the tangent of the value", line, ())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from sys import _getframe
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from pullback.transforms.argnums import Call, call_by_all
 from pullback.transforms.grad import apart, as_leaf, given_back, kind_of_passed, split_aux
 from pullback.transforms.leaves import Inputs, Outputs, settled
 
+if TYPE_CHECKING:
+    from pullback.typing import Value
+
 __all__ = ["jvp"]
 
 
@@ -31,7 +34,7 @@ class Dual(Wrapped):
     tangent: Any = vars(Tensor)["via"]
     number: Any = vars(Tensor)["y"]
 
-    def __init__(self, number: int, primal: Any, tangent: Any) -> None:
+    def __init__(self, number: int, primal: Value, tangent: Value | None) -> None:
         self.number, self.primal, self.tangent = number, primal, tangent
 
     def twin(self) -> Dual:
@@ -79,7 +82,7 @@ class Dual(Wrapped):
             made.tangent = observer.fix_tangent(made, op, args, params)
         return made
 
-    def _made(self, z: Any, t: Any) -> Dual:
+    def _made(self, z: Value, t: Value | None) -> Dual:
         if t is not None and np.shape(t) != np.shape(z):
             t = np.broadcast_to(t, np.shape(z))
         return Dual(self.number, bare(z), None if t is None else bare(t))
@@ -96,7 +99,7 @@ def jvp(
     argnums: Any = None,
     argnames: Any = None,
     has_aux: bool = False,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> tuple[Any, ...]:
     """The value of ``f(*args, **kwargs)`` and its derivative in the direction of ``tangents``.
 
@@ -147,7 +150,7 @@ def push_once(xs: Sequence[Any], tangents: Sequence[Any], call: Call) -> tuple[A
     if call.has_aux:
         y, aux = split_aux("jvp", y)
 
-        def value(t: Any) -> Any:
+        def value(t: object) -> Any:
             t = join_array(t)
             now = t.read() if isinstance(t, Tensor) and not t.is_variable else t  # a view may be stale
             if not isinstance(now, Dual) or now.number != number:
@@ -162,7 +165,7 @@ def push_once(xs: Sequence[Any], tangents: Sequence[Any], call: Call) -> tuple[A
     return out.given_back(values), out.given_back(moved), aux
 
 
-def parted(z: Any, number: int) -> tuple[Any, Any]:
+def parted(z: Value, number: int) -> tuple[Any, Any]:
     """The value of a result and its tangent, None if it does not depend on what was moved."""
     z = z.read() if isinstance(z, Tensor) else z
     if isinstance(z, Dual) and z.number == number:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import ndarray
@@ -30,6 +30,9 @@ from pullback.transforms.forward import Dual, jvp
 from pullback.transforms.grad import as_leaf, given_back, kind_of
 from pullback.transforms.modifiers import stop_gradient
 
+if TYPE_CHECKING:
+    from pullback.typing import Array, ArrayOrNumber, Operand, Value
+
 __all__ = ["custom_fixed_point", "custom_root"]
 
 STEPS = 1000  # of the plain iteration to a fixed point
@@ -38,23 +41,23 @@ STEPS = 1000  # of the plain iteration to a fixed point
 class Unknowns:
     """What is solved for, an array or a tree of them, and how it lies in one vector."""
 
-    def __init__(self, x0: Any, dtype: Any) -> None:
+    def __init__(self, x0: object, dtype: np.dtype[Any]) -> None:
         self.tree, self.dtype = tree.mapped(lambda leaf: HERE, x0), dtype
         self.shapes: list[tuple[int, ...]] = [leaf.shape for leaf in tree.leaves(x0)]
         self.sizes = [prod(shape) for shape in self.shapes]
         self.single = self.tree is HERE
 
-    def joined(self, x: Any) -> Any:
+    def joined(self, x: object) -> Any:
         """The vector of all numbers in a tree."""
         return np.concatenate([np.reshape(leaf, (-1,)) for leaf in tree.leaves(x)])
 
-    def parted(self, vector: Any) -> Any:
+    def parted(self, vector: Value) -> Any:
         """The tree of the numbers in a vector."""
         ends = np.cumsum(self.sizes).tolist()
         parts = [vector[end - size : end] for end, size in zip(ends, self.sizes, strict=True)]
         return tree.replaced(self.tree, [np.reshape(p, s) for p, s in zip(parts, self.shapes, strict=True)])
 
-    def fits(self, x: Any) -> bool:
+    def fits(self, x: object) -> bool:
         """Whether a tree holds as many numbers as there are unknowns."""
         return [prod(np.shape(leaf)) for leaf in tree.leaves(x)] == self.sizes
 
@@ -85,7 +88,7 @@ class Implicit:
         """What is zero at the solution, of the vectors of ``x`` and of ``f(x, *params)``."""
         raise NotImplementedError
 
-    def __call__(self, x0: Any, *params: Any) -> Any:
+    def __call__(self, x0: object, *params: object) -> Any:
         arguments = Arguments([x0, *map(marked, params)])
         start = arguments.tree[0]
         dtypes = [leaf.dtype for leaf in arguments.flat if leaf.dtype.kind in "fc"]
@@ -108,7 +111,7 @@ class Implicit:
         start, *params = tree.mapped(concrete, unmarked(arguments.filled(plain)))
         start = tree.mapped(lambda x: x.astype(unknowns.dtype, copy=False), start)
 
-        def f(x: Any, *params: Any) -> Any:
+        def f(x: ArrayOrNumber, *params: object) -> Any:
             if not unknowns.single:
                 return tree.mapped(self._as_array, self.f(_as_tensors(x), *map(_as_tensors, params)))
             shaped = np.reshape(np.asarray(x), unknowns.shapes[0]) if unknowns.fits(x) else x
@@ -132,7 +135,7 @@ class Implicit:
             )
         return unknowns.joined(found).astype(unknowns.dtype, copy=False)
 
-    def _as_array(self, y: Any) -> Any:
+    def _as_array(self, y: Value) -> Any:
         try:
             return _plain(y)
         except BatchedValueError:
@@ -140,7 +143,7 @@ class Implicit:
 
     # ---- its derivatives
 
-    def _moved(self, unknowns: Unknowns, arguments: Arguments, values: Sequence[Any], x: Any) -> Any:
+    def _moved(self, unknowns: Unknowns, arguments: Arguments, values: Sequence[Any], x: Value) -> Any:
         """The same vector, which moves as the parameters do."""
         inverse, step, steps = None, 0, 1
         while step < steps:
@@ -154,7 +157,7 @@ class Implicit:
             step += 1
         return x
 
-    def _rest(self, unknowns: Unknowns, arguments: Arguments, values: Sequence[Any], x: Any) -> Any:
+    def _rest(self, unknowns: Unknowns, arguments: Arguments, values: Sequence[Any], x: Value) -> Any:
         _, *params = unmarked(arguments.filled(values))
         y = self.f(_as_tensors(unknowns.parted(x)), *params)
         y = tree.mapped(lambda part: part if isinstance(part, Tensor) else _plain(part), tree.mapped(join_array, y))
@@ -165,13 +168,13 @@ class Implicit:
             )
         return self.left_over(x, unknowns.joined(y))
 
-    def _inverse(self, unknowns: Unknowns, arguments: Arguments, values: Sequence[Any], x: Any) -> Any:
+    def _inverse(self, unknowns: Unknowns, arguments: Arguments, values: Sequence[Any], x: Value) -> Any:
         """That of the derivative of what is left over by ``x``, as a constant."""
         fixed = [stop_gradient(v) for v in values]
         columns = vmap(lambda t: jvp(lambda x: self._rest(unknowns, arguments, fixed, x), [x], [t])[1], 0, -1)
         return unfollowed(self._inverted, stop_gradient(columns(np.eye(sum(unknowns.sizes), dtype=unknowns.dtype))))
 
-    def _inverted(self, a: Any) -> Any:
+    def _inverted(self, a: Array) -> Any:
         try:
             inverse = np.linalg.inv(a)
         except np.linalg.LinAlgError:
@@ -187,7 +190,7 @@ class Implicit:
         return inverse
 
 
-def _plain(x: Any) -> Any:
+def _plain(x: Operand) -> Any:
     """Tensors and numbers as arrays."""
     return concrete(join_array(x)) if isinstance(x, ARRAYS) else as_leaf(x, "custom_root")
 
@@ -216,7 +219,7 @@ class Root(Implicit):
 
     face = "custom_root"
 
-    def left_over(self, x: Any, y: Any) -> Any:
+    def left_over(self, x: Value, y: Tensor) -> Any:
         return y
 
 
@@ -225,7 +228,7 @@ class FixedPoint(Implicit):
 
     face = "custom_fixed_point"
 
-    def left_over(self, x: Any, y: Any) -> Any:
+    def left_over(self, x: Value, y: Value) -> Any:
         return x - y
 
 
@@ -268,7 +271,7 @@ def custom_fixed_point(f: Callable[..., Any], solve: Callable[..., Any] | None =
     return FixedPoint(f, iterate if solve is None else solve)
 
 
-def iterate(f: Callable[..., Any], x: Any, *params: Any) -> Any:
+def iterate(f: Callable[..., Any], x: Array, *params: object) -> Any:
     """Apply ``f`` until the steps are lost in rounding."""
     face = "custom_fixed_point"
     for _ in range(STEPS):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from pullback.errors import ArgumentError, DataError, GradientError, ShapeError
 from pullback.transforms.argnums import Call
 from pullback.transforms.arguments import is_leaf, keys_of, name_input
 from pullback.transforms.grad import apart, as_leaf, described, given_back, gradient_dtype, kind_of
+
+if TYPE_CHECKING:
+    from pullback.typing import Operand, Value
 
 __all__: list[str] = []
 
@@ -79,7 +82,7 @@ class Inputs:
 class Outputs:
     """What a function gave: the numbers in it, and how to give others back in their form."""
 
-    def __init__(self, face: str, y: Any, kind: int) -> None:
+    def __init__(self, face: str, y: object, kind: int) -> None:
         self.face, self.kind, self.structure = face, kind, y
         self.given = [join_array(leaf) for leaf in whole_leaves(y)]
         for leaf in self.given:
@@ -104,14 +107,14 @@ class Outputs:
         self.structure, self.given = self.placed(plain), list(values)
 
 
-def whole_leaves(x: Any) -> list[Any]:
+def whole_leaves(x: object) -> list[Any]:
     """The leaves of a tree, where a list of nothing but numbers is one."""
     found: list[Any] = []
     whole_mapped(found.append, x)
     return found
 
 
-def whole_mapped(f: Callable[..., Any], x: Any) -> Any:
+def whole_mapped(f: Callable[..., Any], x: object) -> Any:
     return f(x) if is_leaf(x) else tree.mapped(f, x, whole=tree.is_number_list)
 
 
@@ -138,13 +141,13 @@ def paired(face: str, what: str, name: str, x: Any, other: Any) -> Iterator[tupl
         yield from paired(face, what, name + key, a, b)
 
 
-def _built(x: Any) -> str:
+def _built(x: object) -> str:
     if isinstance(x, dict):
         return f"a dict with the keys {', '.join(map(repr, x))}"
     return f"a {type(x).__name__} of {len(x)}" if isinstance(x, tuple | list) else described(x)
 
 
-def alike(face: str, what: str, name: str, x: Any, t: Any) -> Any:
+def alike(face: str, what: str, name: str, x: Operand, t: Operand) -> Any:
     """A tangent or cotangent, checked to have the shape of what it belongs to, in the dtype of its derivatives."""
     x, t = bare(as_leaf(x, face)), bare(as_leaf(t, face))
     if x.shape != t.shape:
@@ -157,7 +160,7 @@ def alike(face: str, what: str, name: str, x: Any, t: Any) -> Any:
     return t if t.dtype == wanted else t.astype(wanted)
 
 
-def settled(d: Any, shape: tuple[int, ...], dtype: Any, taken: Sequence[Any] = ()) -> Any:
+def settled(d: Value | None, shape: tuple[int, ...], dtype: np.dtype[Any], taken: Sequence[Any] = ()) -> Any:
     """A derivative as the caller's own array of this shape and dtype; zeros where nothing came back."""
     if d is None:
         return np.zeros(shape, dtype)[()]

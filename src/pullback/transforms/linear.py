@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from pullback.transforms.customop import transposing
 from pullback.transforms.grad import apart, as_leaf, detach_aux, kind_of_passed, split_aux
 from pullback.transforms.leaves import Inputs, Outputs, alike, paired, settled
 from pullback.transforms.session import open_recording, pull_again
+
+if TYPE_CHECKING:
+    from pullback.typing import ArgNames, ArgNums, TensorLike
 
 __all__ = ["linearize", "vjp"]
 
@@ -77,7 +80,7 @@ class Record:
         return [_zero(leaf) if d is None else d for d, leaf in zip(self.back(cotangents), self.leaves, strict=True)]
 
 
-def _zero(x: Any) -> Any:
+def _zero(x: Tensor) -> Any:
     return np.zeros(x.shape, float_of(x.dtype))[()]
 
 
@@ -114,11 +117,11 @@ def _recorded(face: str, xs: Sequence[Any], call: Call) -> Linear:
 def vjp(
     f: Callable[..., Any],
     /,
-    *args: Any,
-    argnums: Any = None,
-    argnames: Any = None,
+    *args: TensorLike,
+    argnums: ArgNums = None,
+    argnames: ArgNames = None,
     has_aux: bool = False,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> tuple[Any, ...]:
     """The value of ``f(*args, **kwargs)``, and ``pull``, which takes a cotangent of the value back to the arguments.
 
@@ -154,7 +157,7 @@ def record_pull(xs: Sequence[Any], call: Call) -> tuple[Any, Callable[[Any], tup
     inputs, outputs, record = made.inputs, made.outputs, made.record
     y = made.value
 
-    def pull(dy: Any) -> tuple[Any, ...]:
+    def pull(dy: object) -> tuple[Any, ...]:
         rows = paired("vjp: pull", "cotangent", "y", outputs.structure, dy)
         gs = [alike("vjp: pull", "cotangent", *row) for row in rows]
         taken: list[Any] = [*gs]
@@ -170,11 +173,11 @@ def record_pull(xs: Sequence[Any], call: Call) -> tuple[Any, Callable[[Any], tup
 def linearize(
     f: Callable[..., Any],
     /,
-    *args: Any,
-    argnums: Any = None,
+    *args: object,
+    argnums: int | None = None,
     argnames: Any = None,
     has_aux: bool = False,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> tuple[Any, ...]:
     """The value of ``f(*args, **kwargs)``, and ``push``, which takes tangents of the arguments to that of the value.
 
@@ -204,7 +207,7 @@ def record_push(xs: Sequence[Any], call: Call) -> tuple[Any, Callable[..., Any],
     with open_recording() as tape:
         forward = made.record.transposed(tape)
 
-    def push(*tangents: Any) -> Any:
+    def push(*tangents: object) -> Any:
         ts = inputs.directions(tangents, "tangent")
         moved = zip(forward.back(ts), values, strict=True)
         return outputs.given_back([settled(d, z.shape, float_of(z.dtype), ts) for d, z in moved])

@@ -17,7 +17,7 @@ NEAR = 1e-3  # relative; iterative solvers are linear no more than about this
 Rule = Callable[[list[Any]], Sequence[Any]]
 
 
-def has_values(x: Any) -> bool:
+def has_values(x: object) -> bool:
     """Whether the numbers of a tensor are known: while a function is being compiled there are none."""
     return not isinstance(x, Tensor) or np.size(all_values(x)) >= x.size
 

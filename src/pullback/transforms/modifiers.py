@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,13 +27,16 @@ from pullback.transforms.custom import Customized
 from pullback.transforms.customcall import NestedCall
 from pullback.transforms.customop import CustomOp, Run
 
+if TYPE_CHECKING:
+    from pullback.typing import Array, ArrayOrNumber, Value
+
 __all__ = [
     "clip_gradient", "clip_gradient_norm", "grad_pass_through", "reverse_gradient", "scale_gradient", "stop_gradient",
     "straight_through", "tap_gradient",
 ]  # fmt: skip
 
 
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: Value) -> Any:
     """The value of ``x``, which no transform follows any further.
 
     ``x`` is a tensor, an array or a number, or a tree of them; what is no number in a tree stays as it is.
@@ -70,7 +73,9 @@ class PassedCall(NestedCall):
     def body(self, values: Sequence[Any]) -> Any:
         return super().body(values), _as_they_came
 
-    def gradient(self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Any, read: list[Variable]) -> Run:
+    def gradient(
+        self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Callable[..., Any], read: list[Variable]
+    ) -> Run:
         given, got = ([v.shape for v in group] for group in (values, zs))
         if given != got:
             raise CustomGradientError(
@@ -80,7 +85,7 @@ class PassedCall(NestedCall):
         return super().gradient(values, zs, grad_func, read)
 
 
-def _as_they_came(*dys: Any, variables: Any = None) -> Any:
+def _as_they_came(*dys: Tensor, variables: list[Any] | None = None) -> Any:
     return dys if variables is None else (dys, [None] * len(variables))
 
 
@@ -142,7 +147,9 @@ class Modified(CustomOp):
 
         return Run(tuple(values[: self.count]), back)
 
-    def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+    def jvp(
+        self, z: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
         if not self.states_jvp:
             return super().jvp(z, primals, tangents, params)
         return tangents[: self.count]  # what has no transpose is passed as the identity
@@ -151,7 +158,9 @@ class Modified(CustomOp):
         return captured(self.name, "the way back", [self.change], level - 1, {}, ())
 
 
-def _modified(name: str, x: Any, change: Callable[..., Any], settings: Sequence[Any] = (), linear: bool = False) -> Any:
+def _modified(
+    name: str, x: object, change: Callable[..., Any], settings: Sequence[Any] = (), linear: bool = False
+) -> Any:
     """``x``, an array or a tree of them, with what flows back to its floats changed."""
     x = tree.mapped(join_array, x)
     leaves = tree.leaves(x)
@@ -173,7 +182,7 @@ def _fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
     return len(shape) <= len(into) and all(n in (1, m) for n, m in zip(shape[::-1], into[::-1], strict=False))
 
 
-def _setting(face: str, name: str, given: Any) -> Any:
+def _setting(face: str, name: str, given: object) -> Any:
     """A number, or an array of them, by which gradients are changed."""
     if isinstance(given, int | float) and not isinstance(given, bool | Tensor):
         return np.float64(given)
@@ -189,7 +198,7 @@ def _known(x: Any, y: Any) -> bool:
     return not level_of(x) and not level_of(y)
 
 
-def scale_gradient(x: Any, factor: Any) -> Any:
+def scale_gradient(x: object, factor: object) -> Any:
     """``x``, with what flows back to it multiplied by ``factor``.
 
     ``x`` may be a tree.  ``factor`` is a number, or an array that broadcasts to the shape of ``x``.  In forward mode
@@ -202,7 +211,7 @@ def scale_gradient(x: Any, factor: Any) -> Any:
     return _scaled("scale_gradient", x, _setting("scale_gradient", "factor", factor))
 
 
-def reverse_gradient(x: Any, factor: Any = 1.0) -> Any:
+def reverse_gradient(x: Value, factor: float = 1.0) -> Any:
     """``x``, with what flows back to it multiplied by ``-factor``: for training against an adversary.
 
     >>> import pullback as pb
@@ -212,11 +221,11 @@ def reverse_gradient(x: Any, factor: Any = 1.0) -> Any:
     return _scaled("reverse_gradient", x, -_setting("reverse_gradient", "factor", factor))
 
 
-def _scaled(name: str, x: Any, factor: Any) -> Any:
+def _scaled(name: str, x: object, factor: Value) -> Any:
     return _modified(name, x, lambda dys, settings: [dy * settings[0] for dy in dys], [factor], linear=True)
 
 
-def clip_gradient(x: Any, low: Any, high: Any) -> Any:
+def clip_gradient(x: Value, low: ArrayOrNumber | None, high: ArrayOrNumber | None) -> Any:
     """``x``, with every element of what flows back to it brought between ``low`` and ``high``.
 
     ``None`` is no limit on that side.  ``x`` may be a tree.  There is no transpose of this, so tangents of forward mode
@@ -274,7 +283,7 @@ def _of_norm(dys: Sequence[Any], settings: Sequence[Any]) -> list[Any]:
     return [np.where(above, part * share, dy) for part, dy in zip(parts, dys, strict=True)]
 
 
-def tap_gradient(x: Any, callback: Callable[[Any], Any]) -> Any:
+def tap_gradient(x: object, callback: Callable[[Any], Any]) -> Any:
     """``x``; on every way back ``callback`` is called with what flows back to it, to look at.
 
     It gets a tensor with plain values, or a tree of them if ``x`` is one; what it returns is not used.  Inside ``vmap``
@@ -293,7 +302,7 @@ def tap_gradient(x: Any, callback: Callable[[Any], Any]) -> Any:
     x = tree.mapped(join_array, x)
     form = tree.mapped(lambda leaf: leaf.dtype.kind if isinstance(leaf, ARRAYS) else "", x)
 
-    def show(*plain: Any) -> None:
+    def show(*plain: Array) -> None:
         source = iter(plain)
         callback(tree.mapped(lambda kind: constant(next(source)) if kind and kind in "fc" else None, form))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from pullback.errors import ArgumentError, CustomGradientError, GradientError
 from pullback.transforms.arguments import Arguments
 from pullback.transforms.captured import captured, line_of
 from pullback.transforms.customop import CustomOp, Run, gradient_for
+
+if TYPE_CHECKING:
+    pass
 
 __all__ = ["override_gradient", "register_gradient"]
 
@@ -168,6 +171,6 @@ def _found(name: str) -> Op:
     raise _unknown("op", name, REGISTRY, "Only ops have a gradient to override; a function made of ops has theirs.")
 
 
-def _unknown(kind: str, name: Any, known: Iterable[str], cure: str) -> Exception:
+def _unknown(kind: str, name: str, known: Iterable[str], cure: str) -> Exception:
     hint = did_you_mean(name, known)
     return GradientError(f"override_gradient: there is no {kind} named {name!r}.{hint} {cure}")

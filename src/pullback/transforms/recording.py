@@ -63,15 +63,15 @@ class Before(NamedTuple):
     g: Any
 
 
-def state(t: Any) -> Before:
+def state(t: Tensor) -> Before:
     return Before(type(t), *(getattr(t, slot, None) for slot in ("meta", "value", "x", "g")))
 
 
-def become(t: Any, before: Before) -> None:
+def become(t: Tensor, before: Before) -> None:
     t.__class__, t.meta, t.value, t.x, t.g = before
 
 
-def follow(tape: Recording, t: Any) -> Tensor:
+def follow(tape: Recording, t: Tensor) -> Tensor:
     """Make the user's own object a handle, as a big result is, and give its node on the tape, which is another one."""
     if not t.level:
         value = bare(t)
@@ -84,7 +84,7 @@ def follow(tape: Recording, t: Any) -> Tensor:
     return node
 
 
-def stages(t: Any) -> Iterator[Any]:
+def stages(t: Tensor) -> Iterator[Any]:
     """What may be the node of a tensor: as it is, and as it was before other tapes watched it."""
     yield node_of(t)
     before = getattr(t, "g", None)

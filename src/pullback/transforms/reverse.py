@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from warnings import warn
 
 import numpy as np
@@ -27,6 +27,9 @@ from pullback.transforms.jacobian import block_dtype, join_parts
 from pullback.transforms.recording import Follower, Recording, become, follow, stages, unwatched
 from pullback.transforms.session import pull_again
 from pullback.transforms.variables import finish_cotangent, own_rows
+
+if TYPE_CHECKING:
+    from pullback.typing import Array, TensorLike, Value
 
 __all__ = ["GradientTape", "UnconnectedGradients"]
 
@@ -86,7 +89,7 @@ class GradientTape:
         self._watching.__enter__()
         return self
 
-    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+    def __exit__(self, kind: type | None, error: BaseException | None, traceback: object) -> None:
         self._stop()
         self._watching.__exit__(None, None, None)
         if error is not None:
@@ -102,7 +105,7 @@ class GradientTape:
             self._recording = self._follower.recording = False
             self._tape.pause()
 
-    def watch(self, tensor: Any) -> None:
+    def watch(self, tensor: object) -> None:
         """Follow a tensor or variable, or all in a list or tree, from now on until the end of the block.
 
         >>> import pullback as pb
@@ -209,9 +212,9 @@ class GradientTape:
 
     def gradient(
         self,
-        target: Any,
-        sources: Any,
-        output_gradients: Any = None,
+        target: Value,
+        sources: Tensor,
+        output_gradients: Array | None = None,
         unconnected_gradients: str = "none",
         *,
         sparse: bool = False,
@@ -311,13 +314,13 @@ class GradientTape:
             self._spend()
         return out
 
-    def _one(self, face: str, what: str, given: Any) -> None:
+    def _one(self, face: str, what: str, given: TensorLike) -> None:
         if not isinstance(given, Tensor):
             cure = " Join its numbers inside of the block: pb.stack(array)." if has_tensors(given) else ""
             got = type(given).__name__
             raise ArgumentError(f"GradientTape.{face}: the {what} must be one tensor, got {got}.{cure}")
 
-    def _from(self, target: Any, known: dict[int, Tensor], sources: Sequence[Any]) -> Any:
+    def _from(self, target: Value, known: dict[int, Tensor], sources: Sequence[Any]) -> Any:
         """How to take a cotangent of the target back to the sources."""
         node = self._node(target, known)
         return lambda seed: self._pulled(known, [(node, seed)], sources)
@@ -362,7 +365,7 @@ class GradientTape:
         leaves += [node_of(leaf) for _, reads in self._follower.leaves.values() for _, leaf in reads]
         return {id(node): node for node in [*leaves, *self._tape.recorded()]}
 
-    def _nodes(self, t: Any) -> list[Tensor]:
+    def _nodes(self, t: Tensor) -> list[Tensor]:
         """The leaves that stand for a variable or a watched tensor."""
         if isinstance(t, Variable):
             _, reads = self._follower.leaves.get(id(t), (t, []))
@@ -383,7 +386,7 @@ class GradientTape:
             t = None if isinstance(t, Variable) or outer else t.beneath()
         return None
 
-    def _targets(self, target: Any, output_gradients: Any) -> list[tuple[Any, Any]]:
+    def _targets(self, target: Value, output_gradients: Array | None) -> list[tuple[Any, Any]]:
         """Each target with its cotangent, None for ones."""
         if output_gradients is None:
             return [pair for t in tree.leaves(target) for pair in _numbered(t, None)]
@@ -397,7 +400,7 @@ class GradientTape:
             ) from None
         return [pair for t, dy in pairs for pair in _numbered(t, dy)]
 
-    def _seed(self, target: Any, dy: Any) -> Any:
+    def _seed(self, target: Tensor, dy: Array | None) -> Any:
         if not isinstance(target, Tensor):
             raise ArgumentError(f"GradientTape.gradient: a target must be a tensor, got {type(target).__name__}.")
         dtype = float_of(target.dtype)
@@ -442,7 +445,7 @@ class GradientTape:
             found = pull_again(nodes, self._tape.level, seeds, known.values(), collect)
         return [total(terms) if terms else None for terms in found]
 
-    def _given(self, d: Any, shape: tuple[int, ...], dtype: Any, unconnected: str) -> Any:
+    def _given(self, d: Any, shape: tuple[int, ...], dtype: np.dtype[Any], unconnected: str) -> Any:
         if d is None:
             if unconnected == "raise":
                 raise UnconnectedError(UNREACHED + (cut_text(self._tape) if self._tape is not None else ""))
@@ -458,7 +461,7 @@ class GradientTape:
         assert self._tape is not None
         return max((r.meta.size * r.meta.dtype.itemsize for r in self._tape.nodes), default=0)
 
-    def _shaped(self, d: Any, target: Any, source: Any, unconnected: str) -> Any:
+    def _shaped(self, d: Array | None, target: Value, source: Tensor, unconnected: str) -> Any:
         """A jacobian in the shape of the target followed by that of the source; without a target it has no elements."""
         shape, dtype = target.shape + source.shape, block_dtype(target, float_of(source.dtype))
         return self._given(np.zeros(shape) if d is None and not target.size else d, shape, dtype, unconnected)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -27,6 +27,9 @@ from pullback.transforms.leaves import whole_leaves
 from pullback.transforms.linear import Linear, Record
 from pullback.transforms.session import open_tape
 from pullback.transforms.sparsity import Outline, pattern
+
+if TYPE_CHECKING:
+    from pullback.typing import ArgNames, ArgNums, TensorLike
 
 __all__ = ["sparse_hessian", "sparse_jacobian"]
 
@@ -76,7 +79,7 @@ class Plan:
         its = by_column if forward else by_row
         return coloured(its.indices, its.indptr, self.shape[0] if forward else self.shape[1])
 
-    def directions(self, dtype: Any) -> Any:
+    def directions(self, dtype: np.dtype[Any]) -> Any:
         """For each colour the sum of the unit vectors that have it; kept, as nothing changes them."""
         if self._directions is None or self._directions.dtype != dtype:
             self._directions = np.zeros((self.passes, len(self.colours)), dtype)
@@ -92,7 +95,7 @@ class SparseJacobian(Derivative):
 
     face = "sparse_jacobian"
 
-    def __init__(self, f: Callable[..., Any], *, argnums: Any = None, argnames: Any = None) -> None:
+    def __init__(self, f: Callable[..., Any], *, argnums: ArgNums = None, argnames: ArgNames = None) -> None:
         super().__init__(f, argnums, argnames)
         if self.selection is not None and len(self.selection.chosen) != 1:
             raise ArgumentError(
@@ -117,11 +120,11 @@ class SparseJacobian(Derivative):
         """The function whose jacobian is asked for."""
         return call
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: TensorLike, **kwargs: object) -> Any:
         call = self.bind(args, kwargs)
         return self.at(call.xs[0], call)
 
-    def at(self, x: Any, call: Call) -> Any:
+    def at(self, x: TensorLike, call: Call) -> Any:
         """The derivatives of a call by ``x``."""
         if hooks.blocks and (observer := hooks.find("run_call")) is not None:
             return observer.run_call("sparse jacobian", SparseJacobian.at, self, x, call)
@@ -156,7 +159,7 @@ class SparseJacobian(Derivative):
                 f"use {self.face.removeprefix('sparse_')} there."
             )
 
-    def _planned(self, back: Outline, forward: Record, sparse: Any) -> Plan:
+    def _planned(self, back: Outline, forward: Record, sparse: object) -> Plan:
         """The plan of the last run, if this one did the same: the ops, their order and where they move elements."""
         seen, plan = Outline(forward), self._plan
         if plan is None or not seen.same(plan.forward):
@@ -165,7 +168,7 @@ class SparseJacobian(Derivative):
         return plan
 
     @staticmethod
-    def _compressed(record: Record, plan: Plan, number: int, dtype: Any) -> Any:
+    def _compressed(record: Record, plan: Plan, number: int, dtype: np.dtype[Any]) -> Any:
         """The numbers at the places of the pattern."""
         value = record.values[0]
         data = np.zeros(len(plan.indices), dtype)
@@ -190,7 +193,7 @@ class SparseHessian(SparseJacobian):
     face = "sparse_hessian"
 
     def differentiated(self, call: Call) -> Callable[..., Any]:
-        def scalar(x: Any) -> Any:
+        def scalar(x: Tensor) -> Any:
             y = call(x)
             if isinstance(y, Tensor) and y.shape:
                 raise ShapeError(f"{self.face}: f must return one number, got a tensor of shape {y.shape}. Sum it.")
@@ -201,7 +204,7 @@ class SparseHessian(SparseJacobian):
         return gradient
 
 
-def sparse_jacobian(f: Callable[..., Any], *, argnums: Any = None, argnames: Any = None) -> SparseJacobian:
+def sparse_jacobian(f: Callable[..., Any], *, argnums: ArgNums = None, argnames: ArgNames = None) -> SparseJacobian:
     """``f(x)`` to ``J(x)``, its jacobian as a sparse array of SciPy's (CSR), with a row for each element of ``f(x)``.
 
     ``argnums`` or ``argnames`` chooses the one argument to differentiate by; then ``J`` is called as ``f`` is.
@@ -217,7 +220,7 @@ def sparse_jacobian(f: Callable[..., Any], *, argnums: Any = None, argnames: Any
     return SparseJacobian(f, argnums=argnums, argnames=argnames)
 
 
-def sparse_hessian(f: Callable[..., Any], *, argnums: Any = None, argnames: Any = None) -> SparseHessian:
+def sparse_hessian(f: Callable[..., Any], *, argnums: int | None = None, argnames: Any = None) -> SparseHessian:
     """``f(x)``, which is one number, to ``H(x)``, its hessian as a sparse array of SciPy's (CSR).
 
     ``argnums`` or ``argnames`` chooses the one argument to differentiate by; then ``H`` is called as ``f`` is.

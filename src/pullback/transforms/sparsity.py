@@ -7,9 +7,9 @@ the numbers of the places themselves, which shows where each went, if it merely 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,10 @@ from pullback.errors import GradientError
 from pullback.numerics.axis_arguments import resolve_axes
 from pullback.transforms.colouring import coloured
 from pullback.transforms.linear import Record
+
+if TYPE_CHECKING:
+    from pullback.core.op import Op
+    from pullback.typing import Array
 
 __all__: list[str] = []
 
@@ -88,7 +92,7 @@ class Outline:
             for p in params.values():
                 self._note(p)
 
-    def _note(self, fact: Any) -> None:
+    def _note(self, fact: object) -> None:
         if isinstance(fact, np.ndarray):
             self.arrays.append(fact)
         elif isinstance(fact, dict):
@@ -166,7 +170,7 @@ def _everything(n: int, size: int) -> Spread:
     return Spread(np.zeros(n, np.intp), 1, np.zeros(size, np.intp))
 
 
-def spread(sparse: Any, r: Tensor, op: Any, args: Sequence[Operand], params: dict[str, Any], k: int) -> Spread:
+def spread(sparse: object, r: Tensor, op: Op, args: Sequence[Operand], params: dict[str, Any], k: int) -> Spread:
     """How the step ``r`` spreads its input ``k``."""
     acts, shape, out = op.acts, np.shape(args[k].value), r.meta.shape
     if isinstance(acts, broadcast):
@@ -209,7 +213,7 @@ def _by_signature(core: Sequence[str], left: Sequence[str], shape: tuple[int, ..
 
 
 def _by_trial(
-    sparse: Any, r: Tensor, op: Any, args: Sequence[Operand], params: dict[str, Any], k: int
+    sparse: object, r: Tensor, op: Op, args: Sequence[Operand], params: dict[str, Any], k: int
 ) -> Spread | None:
     """Where each element goes, by the op itself or by its way back; None if that cannot be found out cheaply."""
     shape, out = np.shape(args[k].value), r.meta.shape
@@ -217,7 +221,7 @@ def _by_trial(
         return Spread(np.full(prod(shape), -1), prod(out), None)
     values = [_tried(a) for a in args]
 
-    def perform(x: Any) -> Any:
+    def perform(x: Array) -> Any:
         return op.call([*values[:k], x, *values[k + 1 :]], params)
 
     try:
@@ -272,19 +276,19 @@ def _tried(a: Operand) -> Any:
     return np.zeros(a.value.shape)[()]
 
 
-def _pulled(r: Tensor, k: int, g: Any) -> Any:
+def _pulled(r: Tensor, k: int, g: Array) -> Any:
     """The cotangent of the input ``k`` of a step for the cotangent ``g`` of its result, in the precision of ``g``."""
     return r.via.plain.cotangents(substitute(r, g, r.value, lambda _, v: _widen(v, g.dtype)))[k]
 
 
-def _widen(v: Any, dtype: Any) -> Any:
+def _widen(v: Any, dtype: np.dtype[Any]) -> Any:
     """An input of a step in another precision; zeros for one of which only shape and dtype are kept."""
     if getattr(v, "dtype", np.dtype(bool)).kind != "f" or isinstance(v, Tensor):
         return v
     return v.astype(dtype) if isinstance(v, RAW) else np.broadcast_to(np.zeros((), dtype), v.shape)
 
 
-def _moved(f: Any, shape: tuple[int, ...], out: tuple[int, ...]) -> Any:
+def _moved(f: Callable[..., Any], shape: tuple[int, ...], out: tuple[int, ...]) -> Any:
     """For each element of ``f(x)`` the place in ``x`` it comes from, -1 for none; None if it is not just moved."""
     n = prod(shape)
     values = np.random.default_rng(n).random(n + 1) + 1

@@ -28,7 +28,7 @@ UNREACHED = (
 class CountingWatcher(Watcher):
     """Follows the variables that are wanted, and notes the others that were read."""
 
-    def __init__(self, tape: Tape, wanted: Any) -> None:
+    def __init__(self, tape: Tape, wanted: Sequence[Any] | None) -> None:
         super().__init__(tape, wanted)
         self.others: dict[int, Variable] = {}
 
@@ -143,7 +143,7 @@ def _frozen(var_list: Any) -> list[Variable]:
     return frozen
 
 
-def _scalar_result(tape: Tape, y: Any, watcher: CountingWatcher) -> Any:
+def _scalar_result(tape: Tape, y: Tensor, watcher: CountingWatcher) -> Any:
     y = join_array(y)
     if not isinstance(y, Tensor):
         raise GradientError(f"variable_grads(f): f must return a tensor, a scalar, got {described(y)}.")
@@ -163,7 +163,7 @@ def _scalar_result(tape: Tape, y: Any, watcher: CountingWatcher) -> Any:
     return y
 
 
-def finish_cotangent(g: Any) -> Any:
+def finish_cotangent(g: object) -> Any:
     """A cotangent after the backward pass: rows as a ``RowSparse``, dense where a transform follows their values."""
     if type(g) is not RowSum:
         return g

@@ -13,13 +13,13 @@ from math import prod
 from typing import Any
 
 from pullback.compiler.builder import TYPES, Code, Value, code_of, first_lanes, literal, splat, vector
-from pullback.compiler.codegen.loops.kernel import Written
+from pullback.compiler.codegen.kernel_code import KernelCode, make_function
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.math.functions import VectorFunctions
 from pullback.compiler.target import Target
 from pullback.core.lowering import position
 
-__all__ = ["scanned"]
+__all__ = ["emit_scan"]
 
 ROWS = 8  # that a scan goes along at once
 LONG = 64  # elements, from which on whole vectors are worth it in a single row
@@ -29,9 +29,9 @@ BLOCK = 4096  # bytes of neighbours that are done together: what was written las
 PART = 32768  # elements, about, that a thread takes at a time
 
 
-def scanned(n: Node, target: Target) -> Written:
-    """The kernel for a node: its arrays are the arguments and the result."""
-    return (Search if isinstance(n.data[0].lower, position) else Scan)(n, target).written()
+def emit_scan(n: Node, target: Target) -> KernelCode:
+    """Return the kernel of a scan or a search: its arrays are the arguments and the result."""
+    return (Search if isinstance(n.data[0].lower, position) else Scan)(n, target).write()
 
 
 class Along:
@@ -57,20 +57,21 @@ class Along:
     def vectors(self) -> int:
         return -(-self.inner // self.width)
 
-    def written(self) -> Written:
+    def write(self) -> KernelCode:
+        """Return the kernel of the node."""
         code, unit = self.code, self.units()
         with code.loop("%lo", "%hi") as u:
             self.unit(u)
         names = [f"%a{i}" for i in range(len(self.node.args))]
-        given = ", ".join(f"ptr noalias {p}" for p in (*names, "%z"))
-        head = (
-            f"define internal void @KERNEL({given}, i64 %lo, i64 %hi, ptr %partial, ptr noalias %scratch) noinline {{"
-        )
-        text = "\n".join([head, "entry:", *code.entry, *code.lines, "ret void", "}"])
-        part = max(1, PART * unit // max(1, self.node.args[-1].size))
-        arrays = (*self.node.args, self.node)
-        return Written(
-            text, arrays, unit, part, 0, self.scratch, "", frozenset(code.declared), (*code.helpers.items(),)
+        addresses = [f"ptr noalias {p}" for p in (*names, "%z")]
+        return KernelCode(
+            make_function(code, *addresses, "i64 %lo", "i64 %hi", "ptr %partial", "ptr noalias %scratch"),
+            unit,
+            max(1, PART * unit // max(1, self.node.args[-1].size)),
+            frozenset(code.declared),
+            (*self.node.args, self.node),
+            scratch=self.scratch,
+            helpers=(*code.helpers.items(),),
         )
 
     def units(self) -> int:

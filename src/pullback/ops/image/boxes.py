@@ -17,7 +17,7 @@ from pullback.core.tensor import Tensor, stripped
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from pullback.typing import TensorLike, Value
 
 __all__ = [
     "PaddedSuppression", "ScoredSuppression", "non_max_suppression", "non_max_suppression_padded",
@@ -27,7 +27,7 @@ __all__ = [
 Shape = tuple[int, ...]
 
 
-def _overlap(a: Any, b: Any) -> Any:
+def _overlap(a: Value, b: Value) -> Any:
     """Return the intersection over union of boxes ``[y1, x1, y2, x2]`` along the last axis."""
     low_a, high_a = np.minimum(a[..., :2], a[..., 2:]), np.maximum(a[..., :2], a[..., 2:])
     low_b, high_b = np.minimum(b[..., :2], b[..., 2:]), np.maximum(b[..., :2], b[..., 2:])
@@ -38,7 +38,12 @@ def _overlap(a: Any, b: Any) -> Any:
 
 
 def _stays(
-    boxes: Shape, scores: Shape, max_output_size: Any, iou_threshold: Any, score_threshold: Any, sigma: Any
+    boxes: Shape,
+    scores: Shape,
+    max_output_size: int,
+    iou_threshold: str | float,
+    score_threshold: str | float,
+    sigma: float,
 ) -> Shape:
     name = "non_max_suppression"
     if len(boxes) != 2 or boxes[1] != 4 or scores != boxes[:1]:
@@ -92,10 +97,10 @@ def suppressed_indices(
     boxes: TensorLike,
     scores: TensorLike,
     /,
-    max_output_size: Any,
-    iou_threshold: Any = 0.5,
-    score_threshold: Any = -inf,
-    sigma: Any = 0.0,
+    max_output_size: int,
+    iou_threshold: str | float = 0.5,
+    score_threshold: str | float = -inf,
+    sigma: float = 0.0,
 ) -> Any:
     """Which boxes stay, the best first, and -1 for the rest of ``max_output_size``.
 
@@ -113,7 +118,7 @@ def _choose_boxes(
     return stripped(suppressed_indices(boxes, scores, max_output_size, iou_threshold, score_threshold, sigma or 0.0))
 
 
-def _drop_padding(name: str, chosen: Any) -> Any:
+def _drop_padding(name: str, chosen: Value) -> Any:
     """Return the indices without padding; an error under vmap, where lengths differ."""
     if isinstance(chosen, Tensor):
         raise BatchedValueError(
@@ -127,7 +132,7 @@ def _check_boxes(boxes: Any, scores: Any) -> tuple[Any, Any]:
     return numbers("non_max_suppression", "boxes", boxes), numbers("non_max_suppression", "scores", scores)
 
 
-def _like(x: Any, made: Any) -> Any:
+def _like(x: Any, made: Value) -> Any:
     return tensor_of(made) if isinstance(x, Tensor) and not isinstance(made, Tensor) else made
 
 

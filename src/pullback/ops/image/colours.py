@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.batching import one_by_one
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike, Value
+    from pullback.core.op import Op
+    from pullback.typing import Array, TensorLike, Value
 
 __all__ = ["grayscale_to_rgb", "rgb_to_grayscale", "threshold"]
 
@@ -57,7 +59,7 @@ def rgb_to_grayscale(image: TensorLike) -> Any:
     return (image.astype(np.float32) @ LUMA.astype(np.float32)[:, None]).astype(image.dtype)
 
 
-def _best_threshold(grey: Any) -> float:
+def _best_threshold(grey: Array) -> float:
     """Otsu's threshold: the one that leaves the two classes furthest apart; -1 if all pixels are of one grey."""
     levels = np.rint(grey).astype(np.intp).reshape(-1)
     if levels.size and levels.min() < 0:
@@ -71,7 +73,7 @@ def _best_threshold(grey: Any) -> float:
     return float(np.argmax(between)) if between.max() > 0 else -1.0
 
 
-def _threshold(image: Any, method: Any = "binary", inverted: Any = False, thresh_value: Any = 0.5) -> Any:
+def _threshold(image: Array, method: Any = "binary", inverted: bool = False, thresh_value: Any = 0.5) -> Any:
     _black_and_white(image.shape, method, inverted, thresh_value)
     check_real("threshold", image, "image")
     grey = image if image.dtype.kind == "f" else image.astype(np.float32)
@@ -82,7 +84,7 @@ def _threshold(image: Any, method: Any = "binary", inverted: Any = False, thresh
     return np.where(grey <= limit if inverted else grey > limit, 255, 0).astype(np.int32)
 
 
-def _black_and_white(s: tuple[int, ...], method: Any, inverted: Any, thresh_value: Any) -> tuple[int, ...]:
+def _black_and_white(s: tuple[int, ...], method: str, inverted: bool, thresh_value: Any) -> tuple[int, ...]:
     if len(s) != 3 or s[2] not in (1, 3):
         raise ShapeError(f"threshold: image must have shape (height, width, 1) or (height, width, 3), got {s}.")
     if method not in ("binary", "otsu", None):
@@ -91,7 +93,7 @@ def _black_and_white(s: tuple[int, ...], method: Any, inverted: Any, thresh_valu
     return (*s[:2], 1)
 
 
-def _batch_pictures(op: Any, args: Any, on: Any, params: Any) -> Any:
+def _batch_pictures(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     """Batch by one picture of all rows, unless each picture has a threshold of its own."""
     if params["method"] == "otsu":
         return one_by_one(op, args, on, params)

@@ -17,7 +17,8 @@ from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.rows import add_rows
 
 if TYPE_CHECKING:
-    from pullback.typing import Lengths, TensorLike
+    from pullback.core.op import Op
+    from pullback.typing import Array, Lengths, TensorLike, Value
 
 __all__ = ["resize_bilinear", "resize_nearest_neighbor"]
 
@@ -26,7 +27,7 @@ SHORT = 128  # up to this length an axis is resized by a product with a matrix
 WIDE = 16  # if there are so many elements in a slice
 
 
-def _resize_shape(name: str, shape: Shape, size: Any, align_corners: Any, half_pixel_centers: Any) -> Shape:
+def _resize_shape(name: str, shape: Shape, size: Sequence[Any], align_corners: bool, half_pixel_centers: bool) -> Shape:
     if len(shape) not in (3, 4):
         raise ShapeError(f"{name}: images must have rank 3 or 4 (batch, height, width, depth), got shape {shape}.")
     if np.shape(size) != (2,) or not all(
@@ -47,11 +48,11 @@ def _positions(new: int, old: int, align: bool, shift: float) -> Any:
     return ratio * (np.arange(new) + shift)
 
 
-def _along(x: Any, index: Any, axis: int) -> Any:
+def _along(x: Array, index: Array | None, axis: int) -> Any:
     return x if index is None else x.take(index, axis)
 
 
-def _add_slices(x: Any, index: Any, axis: int, n: int) -> Any:
+def _add_slices(x: Array, index: Array | None, axis: int, n: int) -> Any:
     """Return the adjoint of gathering slices along ``axis`` of length ``n``: a scatter-add."""
     if index is None:
         return x
@@ -78,7 +79,7 @@ def _neighbour_weights(new: int, old: int, align: bool, half: bool) -> tuple[Any
     return low.astype(np.intp), high.astype(np.intp), np.where(high > low, at - low, 0)
 
 
-def _multiply_along(x: Any, weights: Any, axis: int) -> Any:
+def _multiply_along(x: Array, weights: Array, axis: int) -> Any:
     return weights.astype(x.dtype).reshape((-1,) + (1,) * (x.ndim - 1 - axis))
 
 
@@ -93,19 +94,19 @@ def _matrix(new: int, old: int, align: bool, half: bool, char: str) -> Any:
     return e
 
 
-def _as_product(x: Any, axis: int, new: int) -> bool:
+def _as_product(x: Array, axis: int, new: int) -> bool:
     """Return whether a matrix product is faster: for short axes and long rows."""
     if max(x.shape[axis], new) > SHORT or x.shape[axis] == new or prod(x.shape[axis + 1 :]) < WIDE:
         return False
     return bool(np.isfinite(x).all())  # 0 * inf would reach other pixels
 
 
-def _product(matrix: Any, x: Any, axis: int) -> Any:
+def _product(matrix: Array, x: Array, axis: int) -> Any:
     lead, rest = x.shape[:axis], x.shape[axis + 1 :]
     return np.matmul(matrix, x.reshape(prod(lead), x.shape[axis], prod(rest))).reshape(*lead, -1, *rest)
 
 
-def _lerp(x: Any, mixed: Any, axis: int) -> Any:
+def _lerp(x: Array, mixed: tuple[Any, ...] | None, axis: int) -> Any:
     if mixed is None:
         return x
     low, high, weights = mixed
@@ -114,7 +115,7 @@ def _lerp(x: Any, mixed: Any, axis: int) -> Any:
     return z
 
 
-def _unlerp(x: Any, mixed: Any, axis: int, n: int) -> Any:
+def _unlerp(x: Array, mixed: tuple[Any, ...] | None, axis: int, n: int) -> Any:
     if mixed is None:
         return x
     low, high, weights = mixed
@@ -122,12 +123,12 @@ def _unlerp(x: Any, mixed: Any, axis: int, n: int) -> Any:
     return _add_slices(x - part, low, axis, n) + _add_slices(part, high, axis, n)
 
 
-def _floats(x: Any) -> Any:
+def _floats(x: Array) -> Any:
     check_real("resize", x, "images")
     return x if x.dtype.kind == "f" else x.astype(np.float32)
 
 
-def _bilinear(images: Any, size: Any, align_corners: Any = False, half_pixel_centers: Any = False) -> Any:
+def _bilinear(images: Array, size: Sequence[Any], align_corners: bool = False, half_pixel_centers: bool = False) -> Any:
     due = _resize_shape("resize_bilinear", images.shape, size, align_corners, half_pixel_centers)
     x, way = _floats(images), (bool(align_corners), bool(half_pixel_centers))
     for axis in (x.ndim - 3, x.ndim - 2):
@@ -139,7 +140,7 @@ def _bilinear(images: Any, size: Any, align_corners: Any = False, half_pixel_cen
     return x
 
 
-def _bilinear_back(x: Any, size: Any, align_corners: Any = False, half_pixel_centers: Any = False) -> Any:
+def _bilinear_back(x: Array, size: Sequence[int], align_corners: bool = False, half_pixel_centers: bool = False) -> Any:
     due = _resize_shape("resize_bilinear_grad", x.shape, size, align_corners, half_pixel_centers)
     way = (bool(align_corners), bool(half_pixel_centers))
     for axis in (x.ndim - 2, x.ndim - 3):
@@ -167,7 +168,7 @@ def _shape_rule(name: str) -> Any:
     ), SAMPLES, _batch_pictures)  # fmt: skip
 
 
-def _batch_pictures(op: Any, args: Any, on: Any, params: Any) -> Any:
+def _batch_pictures(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     """Batch by folding the examples into the batch of pictures."""
     (x,) = args
     lead = x.shape[:-3]
@@ -175,11 +176,11 @@ def _batch_pictures(op: Any, args: Any, on: Any, params: Any) -> Any:
     return np.reshape(z, (*lead, *z.shape[1:]))
 
 
-def _bilinear_vjp(g: Any, images_shape: Shape, align_corners: Any, half_pixel_centers: Any) -> Any:
+def _bilinear_vjp(g: Value, images_shape: Shape, align_corners: bool, half_pixel_centers: bool) -> Any:
     return resize_bilinear_grad(g, images_shape[-3:-1], align_corners, half_pixel_centers)
 
 
-def _bilinear_grad_vjp(g: Any, x_shape: Shape, align_corners: Any, half_pixel_centers: Any) -> Any:
+def _bilinear_grad_vjp(g: Value, x_shape: Shape, align_corners: bool, half_pixel_centers: bool) -> Any:
     return resize_bilinear(g, x_shape[-3:-1], align_corners, half_pixel_centers)
 
 
@@ -219,14 +220,14 @@ def _nearest(new: int, old: int, align: bool, half: bool) -> Any:
     return np.minimum(np.floor(at + 0.5 if align else at), old - 1).astype(np.intp)
 
 
-def _near(images: Any, size: Any, align_corners: Any = False, half_pixel_centers: Any = False) -> Any:
+def _near(images: Array, size: Sequence[int], align_corners: bool = False, half_pixel_centers: bool = False) -> Any:
     due, x = _resize_shape("resize_nearest_neighbor", images.shape, size, align_corners, half_pixel_centers), images
     for axis in (x.ndim - 3, x.ndim - 2):
         x = _along(x, _nearest(due[axis], x.shape[axis], bool(align_corners), bool(half_pixel_centers)), axis)
     return x
 
 
-def _near_back(x: Any, size: Any, align_corners: Any = False, half_pixel_centers: Any = False) -> Any:
+def _near_back(x: Array, size: Sequence[int], align_corners: bool = False, half_pixel_centers: bool = False) -> Any:
     due = _resize_shape("resize_nearest_neighbor_grad", x.shape, size, align_corners, half_pixel_centers)
     for axis in (x.ndim - 2, x.ndim - 3):
         old = due[axis]
@@ -238,11 +239,11 @@ def _near_back(x: Any, size: Any, align_corners: Any = False, half_pixel_centers
     return x
 
 
-def _near_vjp(g: Any, images_shape: Shape, align_corners: Any, half_pixel_centers: Any) -> Any:
+def _near_vjp(g: Value, images_shape: Shape, align_corners: bool, half_pixel_centers: bool) -> Any:
     return resize_nearest_neighbor_grad(g, images_shape[-3:-1], align_corners, half_pixel_centers)
 
 
-def _near_grad_vjp(g: Any, x_shape: Shape, align_corners: Any, half_pixel_centers: Any) -> Any:
+def _near_grad_vjp(g: Value, x_shape: Shape, align_corners: bool, half_pixel_centers: bool) -> Any:
     return resize_nearest_neighbor(g, x_shape[-3:-1], align_corners, half_pixel_centers)
 
 

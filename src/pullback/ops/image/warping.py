@@ -38,23 +38,23 @@ def _size(name: str, argument: str, size: Any) -> tuple[int, int]:
     return int(size[0]), int(size[1])
 
 
-def _pixels(image: Any, batch: Any, y: Any, x: Any) -> Any:
+def _pixels(image: Value, batch: Value, y: Value, x: Value) -> Any:
     """Return the pixels at integer coordinates, which broadcast."""
     n, height, width, depth = image.shape
     rows = (batch * height + y) * width + x
     return picked(np.reshape(image, (n * height * width, depth)), rows)
 
 
-def _interpolate(low: Any, high: Any, weight: Any) -> Any:
+def _interpolate(low: Value, high: Value, weight: Value) -> Any:
     """Interpolate linearly; exactly ``low`` for weight 0 and ``high`` for weight 1."""
     return low * (1 - weight) + high * weight
 
 
-def _round_place(at: Any) -> Any:
+def _round_place(at: Value) -> Any:
     return np.floor(at + 0.5)
 
 
-def _held(z: Any, at: Any) -> Any:
+def _held(z: Value, at: Value) -> Any:
     """Return ``z`` connected to the coordinates it was read at, with gradient 0."""
     return z + np.astype(np.floor(at) - np.floor(stripped(at)), z.dtype) if isinstance(at, Tensor) else z
 
@@ -62,7 +62,7 @@ def _held(z: Any, at: Any) -> Any:
 # ---- cut out
 
 
-def _span(first: Any, last: Any, length: int, n: int) -> tuple[Any, Any]:
+def _span(first: Value, last: Value, length: int, n: int) -> tuple[Any, Any]:
     """Return the coordinates of ``n`` new pixels between the borders of boxes, and a mask of those inside."""
     share = np.arange(n) / (n - 1) if n > 1 else np.array([0.5])
     at = _interpolate(first, last, share) * (length - 1)
@@ -71,7 +71,7 @@ def _span(first: Any, last: Any, length: int, n: int) -> tuple[Any, Any]:
     return np.where(within, at, 0.0), within
 
 
-def _neighbours(at: Any, length: int) -> tuple[Any, Any, Any]:
+def _neighbours(at: Value, length: int) -> tuple[Any, Any, Any]:
     """Return the two old pixels around each coordinate, and the weight of the second."""
     low = np.clip(np.floor(stripped(at)), 0, max(length - 2, 0)).astype(np.intp)
     return low, np.minimum(low + 1, length - 1), at - low
@@ -140,7 +140,7 @@ def crop_and_resize(
 # ---- by a projection
 
 
-def _fold_places(at: Any, length: int, mode: str) -> Any:
+def _fold_places(at: Value, length: int, mode: str) -> Any:
     """Map coordinates beyond the border by ``mode``; the slope is kept, 0 for clamped ones."""
     here = stripped(at)
     slope: Any = np.ones(here.shape)
@@ -210,7 +210,7 @@ def transform(
     fill = image.dtype.type(as_number("transform", "fill_value", fill_value or 0))
     number = np.arange(batch).reshape(-1, 1, 1)
 
-    def read(ys: Any, xs: Any) -> Any:
+    def read(ys: Value, xs: Value) -> Any:
         inside = (ys >= 0) & (ys < height) & (xs >= 0) & (xs < width) & ~beyond
         ys, xs = (np.where(inside, at, 0).astype(np.intp) for at in (ys, xs))
         z = _pixels(image, number, ys, xs)

@@ -41,7 +41,7 @@ from pullback.ops.linalg.pieces import (
 from pullback.ops.linalg.triangular import triangular_solve
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from pullback.typing import Array, TensorLike, Value
 
 __all__ = ["QR", "SVD", "gram_schmidt", "qr", "svd", "svdvals"]
 
@@ -49,28 +49,28 @@ __all__ = ["QR", "SVD", "gram_schmidt", "qr", "svd", "svdvals"]
 # ---- singular values
 
 
-def all_of_svd(x: Any, full: bool = False) -> Any:
+def all_of_svd(x: Array, full: bool = False) -> Any:
     u, s, v = np.linalg.svd(x, full_matrices=full)
     k = s.shape[-1]
     return stack_rows(u[..., :k], s[..., None, :], H(v[..., :k, :]))
 
 
-def svd_parts(z: Any, m: int) -> tuple[Any, Any, Any]:
+def svd_parts(z: Value, m: int) -> tuple[Any, Any, Any]:
     return z[..., :m, :], real_part(z[..., m, :]), z[..., m + 1 :, :]
 
 
-def square_gaps(s: Any) -> Any:
+def square_gaps(s: Value) -> Any:
     """Return ``s[j]**2 - s[i]**2`` for all pairs."""
     return differences(s) * (s[..., None, :] + s[..., :, None])
 
 
-def beside(x: Any, q: Any) -> Any:
+def beside(x: Value, q: Value) -> Any:
     """The part of the columns ``x`` that is at right angles to those of ``q``."""
     return x - q @ (H(q) @ x)
 
 
 @unwarned
-def svd_back(g: Any, z: Any, x_shape: Shape) -> Any:
+def svd_back(g: Value, z: Value, x_shape: Shape) -> Any:
     m, n = x_shape[-2:]
     (u, s, v), (du, ds, dv) = svd_parts(z, m), svd_parts(g, m)
     gaps, row = square_gaps(s), s[..., None, :]
@@ -90,7 +90,7 @@ def svd_back(g: Any, z: Any, x_shape: Shape) -> Any:
 
 
 @unwarned
-def svd_tangent(dx: Any, z: Any) -> Any:
+def svd_tangent(dx: Array, z: Array) -> Any:
     m, n = dx.shape[-2:]
     u, s, v = svd_parts(z, m)
     gaps, row = square_gaps(s), s[..., None, :]
@@ -178,12 +178,12 @@ def svdvals(x: TensorLike, /) -> Any:
     """
 
 
-def svdvals_back(g: Any, x: Any) -> Any:
+def svdvals_back(g: Value, x: Value) -> Any:
     u, _, v = svd(x)
     return (u * g[..., None, :]) @ v
 
 
-def svdvals_tangent(dx: Any, x: Any) -> Any:
+def svdvals_tangent(dx: Array, x: Array) -> Any:
     u, _, v = svd(x)
     moved = H(u) @ dx
     return np.sum(np.real(moved * np.conjugate(v)) if is_complex(v) else moved * v, axis=-1)
@@ -192,7 +192,7 @@ def svdvals_tangent(dx: Any, x: Any) -> Any:
 # ---- QR
 
 
-def both_of_qr(x: Any, complete: bool = False) -> Any:
+def both_of_qr(x: Array, complete: bool = False) -> Any:
     q, r = np.linalg.qr(x, "complete" if complete else "reduced")
     n = x.shape[-1]
     return stack_rows(q[..., :n], T(r[..., :n, :]))
@@ -214,12 +214,12 @@ def joined_qr(x: TensorLike, /, complete: bool = False) -> Any:
     """
 
 
-def qr_back(g: Any, z: Any, m: int) -> Any:
+def qr_back(g: Value, z: Value, m: int) -> Any:
     q, r = z[..., :m, :], T(z[..., m:, :])
     return qr_adjoint(q, r, g[..., :m, :], T(g[..., m:, :]))
 
 
-def qr_adjoint(q: Any, r: Any, dq: Any, dr: Any) -> Any:
+def qr_adjoint(q: Value, r: Value, dq: Value, dr: Value) -> Any:
     """The cotangent of a matrix that is not wide from those of its Q and R."""
     turn = r @ H(dr) - H(dq) @ q
     strict = turn * below(turn.shape[-1], -1, np.finfo(turn.dtype).dtype)
@@ -227,14 +227,14 @@ def qr_adjoint(q: Any, r: Any, dq: Any, dr: Any) -> Any:
     return H(over_triangle(r, dq + q @ whole))
 
 
-def qr_tangent(dx: Any, z: Any) -> Any:
+def qr_tangent(dx: Array, z: Array) -> Any:
     m = dx.shape[-2]
     q, r = z[..., :m, :], T(z[..., m:, :])
     dq, dr = qr_tangents(q, r, dx)
     return stack_rows(dq, T(dr))
 
 
-def qr_tangents(q: Any, r: Any, dx: Any) -> tuple[Any, Any]:
+def qr_tangents(q: Array, r: Array, dx: Array) -> tuple[Any, Any]:
     """The tangents of Q and R from that of a matrix that is not wide."""
     c = H(over_triangle(r, dx, True))
     b = H(q) @ c
@@ -245,7 +245,7 @@ def qr_tangents(q: Any, r: Any, dx: Any) -> tuple[Any, Any]:
     return c - q @ up, up @ r
 
 
-def both_of_wide_qr(x: Any) -> Any:
+def both_of_wide_qr(x: Array) -> Any:
     return np.concatenate(np.linalg.qr(x), axis=-1)
 
 
@@ -274,7 +274,7 @@ def joined_wide_qr(x: TensorLike, /) -> Any:
     """
 
 
-def wide_qr_back(g: Any, z: Any, x: Any) -> Any:
+def wide_qr_back(g: Value, z: Value, x: Value) -> Any:
     """Return the cotangent of a wide matrix; the columns of R beyond its square part are ``H(Q) @ x``."""
     m = x.shape[-2]
     q, r = z[..., :m], z[..., m : 2 * m]
@@ -282,14 +282,14 @@ def wide_qr_back(g: Any, z: Any, x: Any) -> Any:
     return np.concatenate([qr_adjoint(q, r, dq + x[..., m:] @ H(rest), dr), q @ rest], axis=-1)
 
 
-def wide_qr_tangent(dx: Any, z: Any, x: Any) -> Any:
+def wide_qr_tangent(dx: Array, z: Array, x: Array) -> Any:
     m = x.shape[-2]
     q = z[..., :m]
     dq, dr = qr_tangents(q, z[..., m : 2 * m], dx[..., :m])
     return np.concatenate([dq, dr, H(dq) @ x[..., m:] + H(q) @ dx[..., m:]], axis=-1)
 
 
-def over_triangle(r: Any, x: Any, adjoint: bool = False) -> Any:
+def over_triangle(r: Value, x: Value, adjoint: bool = False) -> Any:
     """Solve with the triangular R or its adjoint; an error where R is singular."""
     try:
         return triangular_solve(np.conjugate(r) if adjoint and is_complex(r) else r, H(x), False, adjoint)
@@ -337,13 +337,13 @@ def qr(x: TensorLike, full_matrices: bool = False) -> QR:
     return QR(q, r)
 
 
-def complete_basis(q: Any, more: Any) -> Any:
+def complete_basis(q: Value, more: Value) -> Any:
     """Return a basis with ``more`` columns orthogonal to ``q``, also under its derivatives."""
     moving = orthonormal(beside(more, q))
     return np.concatenate([q, more + (moving - stripped(moving))], axis=-1)
 
 
-def orthonormal(x: Any) -> Any:
+def orthonormal(x: Value) -> Any:
     """Orthonormalize columns from the first on, keeping their sides."""
     q, r = qr(x)
     one = np.ones((), np.finfo(q.dtype).dtype)

@@ -33,12 +33,12 @@ from pullback.ops.linalg.pieces import (
 )  # fmt: skip
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike, Value
+    from pullback.typing import Array, TensorLike, Value
 
 __all__ = ["Eig", "Eigh", "eig", "eigh", "eigvals", "eigvalsh"]
 
 
-def stack_rows(*parts: Any) -> Any:
+def stack_rows(*parts: Value) -> Any:
     """Stack matrices of equal width by rows."""
     return np.concatenate(parts, axis=-2)
 
@@ -53,13 +53,13 @@ def matrix(x: TensorLike, name: str) -> Value:
 # ---- symmetric matrices
 
 
-def both_of_eigh(x: Any, uplo: Any = "L") -> Any:
+def both_of_eigh(x: Value, uplo: Any = "L") -> Any:
     w, v = np.linalg.eigh(symmetric(x), uplo)
     return stack_rows(w[..., None, :], v)
 
 
 @unwarned
-def eigh_back(g: Any, z: Any) -> Any:
+def eigh_back(g: Value, z: Value) -> Any:
     w, v, dv = real_part(z[..., 0, :]), z[..., 1:, :], g[..., 1:, :]
     turn = H(v) @ dv
     if is_complex(v):
@@ -68,7 +68,7 @@ def eigh_back(g: Any, z: Any) -> Any:
 
 
 @unwarned
-def eigh_tangent(dx: Any, z: Any) -> Any:
+def eigh_tangent(dx: Array, z: Array) -> Any:
     w, v = real_part(z[..., 0, :]), z[..., 1:, :]
     turn = H(v) @ symmetric(dx) @ v
     return stack_rows(diagonal_row(turn), v @ divide_by_gaps(turn, differences(w)))
@@ -121,7 +121,7 @@ def eigh(x: TensorLike, uplo: str = "L") -> Eigh:
     return Eigh(real_part(z[..., 0, :]), z[..., 1:, :])
 
 
-def values_of_eigh(x: Any, uplo: Any = "L") -> Any:
+def values_of_eigh(x: Value, uplo: Any = "L") -> Any:
     return np.linalg.eigvalsh(symmetric(x), uplo)
 
 
@@ -142,12 +142,12 @@ def eigvalsh(x: TensorLike, /, uplo: str = "L") -> Any:
     """
 
 
-def eigvalsh_back(g: Any, x: Any) -> Any:
+def eigvalsh_back(g: Value, x: Value) -> Any:
     v = eigh(x).eigenvectors
     return (v * g[..., None, :]) @ H(v)
 
 
-def eigvalsh_tangent(dx: Any, x: Any) -> Any:
+def eigvalsh_tangent(dx: Array, x: Array) -> Any:
     v = eigh(x).eigenvectors
     moved = symmetric(dx) @ v
     return np.sum(np.real(np.conjugate(v) * moved) if is_complex(v) else v * moved, axis=-2)
@@ -156,13 +156,13 @@ def eigvalsh_tangent(dx: Any, x: Any) -> Any:
 # ---- any square matrices
 
 
-def both_of_eig(x: Any) -> Any:
+def both_of_eig(x: Array) -> Any:
     w, v = np.linalg.eig(x)
     z = stack_rows(w[..., None, :], v)
     return z.astype(np.result_type(z.dtype, np.complex64))
 
 
-def pivots(v: Any) -> Any:
+def pivots(v: Value) -> Any:
     """Return a mask of the element of each vector that LAPACK makes real: the largest."""
     if not v.shape[-1]:
         return v == 0
@@ -172,7 +172,7 @@ def pivots(v: Any) -> Any:
 
 
 @unwarned
-def eig_back(g: Any, z: Any) -> Any:
+def eig_back(g: Value, z: Value) -> Any:
     w, v, dw, dv = z[..., 0, :], z[..., 1:, :], g[..., 0, :], g[..., 1:, :]
     along = diagonal_row(H(v) @ dv)  # the vectors keep their length, and one of their elements real
     real = pivots(v)
@@ -182,7 +182,7 @@ def eig_back(g: Any, z: Any) -> Any:
 
 
 @unwarned
-def eig_tangent(dx: Any, z: Any) -> Any:
+def eig_tangent(dx: Array, z: Array) -> Any:
     w, v = z[..., 0, :], z[..., 1:, :]
     turn = np.linalg.solve(v, dx @ v)
     moved = v @ divide_by_gaps(turn, differences(w))
@@ -235,7 +235,7 @@ def eig(x: TensorLike) -> Eig:
     return Eig(z[..., 0, :], z[..., 1:, :])
 
 
-def values_of_eig(x: Any) -> Any:
+def values_of_eig(x: Array) -> Any:
     w = np.linalg.eigvals(x)
     return w.astype(np.result_type(w.dtype, np.complex64))
 
@@ -254,11 +254,11 @@ def eigvals(x: TensorLike, /) -> Any:
     """
 
 
-def eigvals_back(g: Any, x: Any) -> Any:
+def eigvals_back(g: Value, x: Value) -> Any:
     v = eig(x).eigenvectors
     return np.linalg.solve(H(v), g[..., :, None] * H(v))
 
 
-def eigvals_tangent(dx: Any, x: Any) -> Any:
+def eigvals_tangent(dx: Array, x: Array) -> Any:
     v = eig(x).eigenvectors
     return diagonal_row(np.linalg.solve(v, dx @ v))[..., 0, :]

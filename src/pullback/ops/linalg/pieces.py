@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,10 @@ from pullback.errors import GradientError, MatrixError, ShapeError
 from pullback.numerics.adjoints import H, T
 from pullback.numerics.axis_arguments import format_shapes
 from pullback.numerics.batching import batch_leading_axes
+
+if TYPE_CHECKING:
+    from pullback.core.op import Op
+    from pullback.typing import Value
 
 __all__: list[str] = []
 
@@ -73,7 +77,7 @@ class Matrices(Acts):
             raise ShapeError(f"{name}: x must be square over its last two axes; got shape {x}, {m} rows of {n}.")
         return (*batch, *self.out(m, n))
 
-    def batch(self, op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         return batch_leading_axes(op, args, on, params)
 
     def samples(self) -> list[Sample]:
@@ -117,7 +121,7 @@ class Systems(Acts):
             raise ShapeError(f"{name}: the leading axes of shapes {format_shapes(shapes)} do not broadcast.") from None
         return (*batch, rows) if vector else (*batch, rows, y[-1])
 
-    def batch(self, op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         x, y = args
         vector = np.ndim(y) - on[1] == 1
         z = columns.batch(op, [x, y[..., None] if vector else y], on, params)
@@ -138,7 +142,7 @@ class Systems(Acts):
 def clear(name: str, run: Callable[..., Any], trouble: str) -> Callable[..., Any]:
     """Adapt ``run`` to explain NumPy's LinAlgError; wrong shapes are left to the engine."""
 
-    def run_clearly(*args: Any) -> Any:
+    def run_clearly(*args: object) -> Any:
         try:
             return run(*args)
         except np.linalg.LinAlgError as error:
@@ -158,7 +162,7 @@ DIVERGED = "the iteration did not converge; look for NaN or infinity in x"
 # ---- pieces of rules
 
 
-def symmetric(x: Any) -> Any:
+def symmetric(x: Value) -> Any:
     """The mean of a matrix and its transpose, of complex numbers conjugated.
 
     >>> symmetric(np.array([[1.0, 2.0], [4.0, 5.0]]))
@@ -168,11 +172,11 @@ def symmetric(x: Any) -> Any:
     return (x + H(x)) * np.array(0.5, np.finfo(x.dtype).dtype if x.dtype.kind in "fc" else float)
 
 
-def is_complex(x: Any) -> bool:
+def is_complex(x: Value) -> bool:
     return bool(x.dtype.kind == "c")
 
 
-def real_part(x: Any) -> Any:
+def real_part(x: Value) -> Any:
     """Return the real part of numbers that are real, of whichever dtype.
 
     >>> real_part(np.array([1 + 0j, 2]))
@@ -181,12 +185,12 @@ def real_part(x: Any) -> Any:
     return np.real(x) if is_complex(x) else x
 
 
-def imaginary(x: Any) -> Any:
+def imaginary(x: Value) -> Any:
     """Return ``1j`` times real numbers, or 0 for a real dtype."""
     return x * np.array(1j, np.result_type(x.dtype, np.complex64))
 
 
-def check_phase(name: str, turned: Any, g: Any) -> None:
+def check_phase(name: str, turned: Value, g: Value) -> None:
     """Raise an error for a function that depends on the phases of complex vectors, which are arbitrary.
 
     ``turned`` is how much the function changes when each vector turns, ``g`` the cotangent of all of them.
@@ -201,17 +205,17 @@ def check_phase(name: str, turned: Any, g: Any) -> None:
 
 
 @lru_cache(256)
-def eye(n: int, dtype: Any) -> Any:
+def eye(n: int, dtype: np.dtype[Any]) -> Any:
     return np.eye(n, dtype=dtype)
 
 
 @lru_cache(256)
-def below(n: int, k: int, dtype: Any) -> Any:
+def below(n: int, k: int, dtype: np.dtype[Any]) -> Any:
     """Ones on and under the k-th diagonal."""
     return np.tri(n, n, k, dtype=dtype)
 
 
-def diagonal_matrix(x: Any) -> Any:
+def diagonal_matrix(x: Value) -> Any:
     """Return vectors as diagonal matrices.
 
     >>> diagonal_matrix(np.array([1.0, 2.0]))
@@ -221,7 +225,7 @@ def diagonal_matrix(x: Any) -> Any:
     return x[..., None] * eye(x.shape[-1], x.dtype)
 
 
-def diagonal_row(x: Any) -> Any:
+def diagonal_row(x: Value) -> Any:
     """The diagonal of square matrices, as a matrix of one row.
 
     >>> diagonal_row(np.array([[1.0, 2.0], [3.0, 4.0]]))
@@ -234,7 +238,7 @@ def diagonal_row(x: Any) -> Any:
 unwarned = np.errstate(divide="ignore", invalid="ignore")
 
 
-def divide_or_zero(x: Any, y: Any) -> Any:
+def divide_or_zero(x: Value, y: Value) -> Any:
     """Return ``x / y``, and 0 for 0 / 0, so that unused derivatives stay 0.
 
     >>> divide_or_zero(np.array([0.0, 3.0]), np.array([0.0, 2.0]))
@@ -243,7 +247,7 @@ def divide_or_zero(x: Any, y: Any) -> Any:
     return x / (y + ((y == 0) & (x == 0)))
 
 
-def divide_by_gaps(x: Any, gaps: Any) -> Any:
+def divide_by_gaps(x: Value, gaps: Value) -> Any:
     """Return the off-diagonal elements ``x[i, j] / gaps[i, j]``; infinite or NaN where two values coincide.
 
     >>> divide_by_gaps(np.array([[5.0, 2.0], [0.0, 5.0]]), np.array([[0.0, 4.0], [-4.0, 0.0]]))
@@ -253,7 +257,7 @@ def divide_by_gaps(x: Any, gaps: Any) -> Any:
     return divide_or_zero(x - x * eye(x.shape[-1], x.dtype), gaps)
 
 
-def differences(w: Any) -> Any:
+def differences(w: Value) -> Any:
     """Return ``w[j] - w[i]`` for all pairs.
 
     >>> differences(np.array([1.0, 4.0]))

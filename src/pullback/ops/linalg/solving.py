@@ -33,7 +33,7 @@ from pullback.ops.linalg.pieces import (
 from pullback.ops.linalg.triangular import as_columns, columns_cotangent, into_rows
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike, Value
+    from pullback.typing import Array, TensorLike, Value
 
 __all__ = ["LeastSquares", "SlogDet", "det", "inv", "lstsq", "pinv", "slogdet", "solve"]
 
@@ -59,12 +59,12 @@ def solve(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-def adjoint_solution(g: Any, x: Any) -> Any:
+def adjoint_solution(g: Value, x: Value) -> Any:
     """The solution for the transposed matrix, its right sides as columns; in ``solve`` a vector has one axis less."""
     return np.linalg.solve(T(x), as_columns(g, g.ndim < x.ndim))
 
 
-def solution_tangent(dx: Any, dy: Any, x: Any, z: Any) -> Any:
+def solution_tangent(dx: Array, dy: Array, x: Array, z: Array) -> Any:
     vector = z.ndim < x.ndim
     moved = np.linalg.solve(x, as_columns(dy, vector) - dx @ as_columns(z, vector))
     return moved[..., 0] if vector else moved
@@ -112,13 +112,13 @@ def pinv(x: TensorLike, /, rtol: float | Value | None = None, hermitian: bool = 
     """
 
 
-def pinv_back(g: Any, x: Any, z: Any) -> Any:
+def pinv_back(g: Value, x: Value, z: Value) -> Any:
     h, t = H(g), H(z)
     a, b = h @ z @ t, t @ z @ h
     return a - x @ (z @ a) + b - (b @ z) @ x - t @ g @ t
 
 
-def pinv_tangent(dx: Any, x: Any, z: Any) -> Any:
+def pinv_tangent(dx: Array, x: Array, z: Array) -> Any:
     d, t = H(dx), H(z)
     a, b = z @ t @ d, d @ t @ z
     return a - (a @ x) @ z + b - z @ (x @ b) - z @ dx @ z
@@ -159,7 +159,7 @@ def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> LeastSqua
     return LeastSquares(x, np.sum(off * off, axis=-1 if b.ndim == 1 else -2), rank, s)
 
 
-def least_squares_solution(a: Any, b: Any, rtol: float) -> Any:
+def least_squares_solution(a: Array, b: Array, rtol: float) -> Any:
     if not a.size:  # LAPACK's is not always defined there
         return pinv(a, rtol) @ b
     return np.linalg.lstsq(a, b, rtol)[0]
@@ -190,12 +190,12 @@ def least_squares(a: TensorLike, b: TensorLike, /, rtol: float) -> Any:
     """
 
 
-def least_squares_back(g: Any, a: Any, b: Any, inverse: Any) -> Any:
+def least_squares_back(g: Value, a: Value, b: Value, inverse: Value) -> Any:
     outer = g[:, None] * np.conjugate(b) if b.ndim == 1 else g @ H(b)
     return pinv_back(outer, a, inverse)
 
 
-def least_squares_tangent(da: Any, db: Any, a: Any, b: Any, inverse: Any) -> Any:
+def least_squares_tangent(da: Array, db: Array, a: Array, b: Array, inverse: Array) -> Any:
     return inverse @ db + pinv_tangent(da, a, inverse) @ b
 
 
@@ -221,15 +221,15 @@ def det(x: TensorLike, /) -> Any:
     """
 
 
-def det_back(g: Any, x: Any) -> Any:
+def det_back(g: Value, x: Value) -> Any:
     return g[..., None, None] * cofactors(x)
 
 
-def det_tangent(dx: Any, x: Any) -> Any:
+def det_tangent(dx: Array, x: Array) -> Any:
     return np.sum(cofactors(x) * dx, axis=(-2, -1))
 
 
-def cofactor_matrix(x: Any) -> Any:
+def cofactor_matrix(x: Array) -> Any:
     try:
         return np.linalg.det(x)[..., None, None] * T(np.linalg.inv(x))
     except np.linalg.LinAlgError:  # a singular one has cofactors too, by products of all other singular values
@@ -257,12 +257,12 @@ def cofactors(x: TensorLike, /) -> Any:
     """
 
 
-def cofactors_derivative(g: Any, x: Any, z: Any) -> Any:
+def cofactors_derivative(g: Value, x: Value, z: Value) -> Any:
     """Return the tangent or cotangent: the derivative is its own adjoint."""
     return (np.sum(g * z, axis=(-2, -1), keepdims=True) * z - z @ T(g) @ z) / np.linalg.det(x)[..., None, None]
 
 
-def sign_and_logarithm(x: Any) -> Any:
+def sign_and_logarithm(x: Array) -> Any:
     return np.stack(np.linalg.slogdet(x), axis=-1)
 
 
@@ -284,14 +284,14 @@ def joined_slogdet(x: TensorLike, /) -> Any:
     """
 
 
-def slogdet_back(g: Any, x: Any, z: Any) -> Any:
+def slogdet_back(g: Value, x: Value, z: Value) -> Any:
     size = g[..., 1]
     if is_complex(x):  # a complex sign has a tangent
         size = np.real(size) + imaginary(np.imag(np.conjugate(z[..., 0]) * g[..., 0]))
     return size[..., None, None] * H(inv(x))
 
 
-def slogdet_tangent(t: Any, z: Any) -> Any:
+def slogdet_tangent(t: Array, z: Array) -> Any:
     """Return the tangent from that of the logarithm of the determinant."""
     if not is_complex(t):
         return np.stack([np.zeros_like(t), t], axis=-1)

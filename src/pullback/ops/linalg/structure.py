@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,9 @@ from pullback.numerics.batching import batch_leading_axes
 from pullback.ops.linalg.pieces import Matrices
 
 if TYPE_CHECKING:
-    from pullback.typing import ShapeLike, TensorLike
+    from pullback.core.op import Op
+    from pullback.core.tensor import Tensor
+    from pullback.typing import Array, ShapeLike, TensorLike, Value
 
 __all__ = ["band_part", "diag", "diag_embed", "diag_part", "tensor_diag_part", "trace"]
 
@@ -26,24 +29,24 @@ __all__ = ["band_part", "diag", "diag_embed", "diag_part", "tensor_diag_part", "
 # ---- tensors of twice the rank, as in TensorFlow.js
 
 
-def make_tensor_diagonal(x: Any) -> Any:
+def make_tensor_diagonal(x: Array) -> Any:
     z = np.zeros((x.size, x.size), x.dtype)
     np.fill_diagonal(z, x)
     return z.reshape(x.shape * 2)
 
 
-def tensor_diagonal(x: Any) -> Any:
+def tensor_diagonal(x: Array) -> Any:
     shape = half_shape(x.shape)
     n = prod(shape)
     return x.reshape(n, n).diagonal().reshape(shape).copy()
 
 
-def compose_tensor_diagonal(x: Any) -> Any:
+def compose_tensor_diagonal(x: Tensor) -> Any:
     shape = half_shape(x.shape)
     return np.reshape(compose_diagonal(np.reshape(x, (prod(shape), prod(shape))), 0), shape)
 
 
-def off_tensor_diagonal(g: Any) -> Any:
+def off_tensor_diagonal(g: Value) -> Any:
     return tensor_diag_part(g)
 
 
@@ -54,13 +57,13 @@ def half_shape(shape: Shape) -> Shape:
     return shape[:half]
 
 
-def diag_examples(op: Any, args: Any, on: Any, params: Any) -> Any:
+def diag_examples(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     (x,) = args
     n, *shape = x.shape
     return np.reshape(diag_embed(np.reshape(x, (n, prod(shape)))), (n, *shape, *shape))
 
 
-def diag_part_examples(op: Any, args: Any, on: Any, params: Any) -> Any:
+def diag_part_examples(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     (x,) = args
     n, shape = x.shape[0], half_shape(x.shape[1:])
     return np.reshape(diag_part(np.reshape(x, (n, prod(shape), prod(shape)))), (n, *shape))
@@ -102,18 +105,18 @@ def tensor_diag_part(x: TensorLike, /) -> Any:
 # ---- matrices over the last two axes
 
 
-def whole(name: str, k: Any) -> int:
+def whole(name: str, k: str | float) -> int:
     """Return the number of a diagonal, checked to be an integer."""
     if isinstance(k, bool) or not hasattr(k, "__index__"):
         raise ArgumentError(f"{name}: the diagonal must be an integer, above the main one or negative; got {k!r}.")
     return int(k)
 
 
-def diagonal(x: Any, k: int = 0) -> Any:
+def diagonal(x: Array, k: int = 0) -> Any:
     return np.diagonal(x, k, -2, -1).copy()
 
 
-def compose_diagonal(x: Any, k: int) -> Any:
+def compose_diagonal(x: Value, k: int) -> Any:
     """Take the diagonal as a strided slice of the flattened matrix."""
     *batch, m, n = x.shape
     count, first = diagonal_length(m, n, k), max(k, 0) + max(-k, 0) * n
@@ -133,7 +136,7 @@ class Diagonals(Matrices):
         return (*batch, diagonal_length(m, n, whole(name, params["k"])))
 
 
-def onto_diagonal(g: Any, x_shape: Shape, k: int) -> Any:
+def onto_diagonal(g: Value, x_shape: Shape, k: int) -> Any:
     return diag_embed(g, k, x_shape[-2:])
 
 
@@ -157,7 +160,7 @@ def diag_part(x: TensorLike, /, k: int = 0) -> Any:
     """
 
 
-def embed_diagonal(x: Any, k: int = 0, shape: Any = None) -> Any:
+def embed_diagonal(x: Array, k: int = 0, shape: Sequence[int] | None = None) -> Any:
     m, n = embedding_shape(x.shape, k, shape)[-2:]
     z = np.zeros((*x.shape[:-1], m, n), x.dtype)
     i = np.arange(x.shape[-1])
@@ -165,7 +168,7 @@ def embed_diagonal(x: Any, k: int = 0, shape: Any = None) -> Any:
     return z
 
 
-def compose_embedding(x: Any, k: int = 0, shape: Any = None) -> Any:
+def compose_embedding(x: Any, k: int = 0, shape: Sequence[int] | None = None) -> Any:
     """Embed a diagonal by padding and reshaping."""
     *batch, m, n = embedding_shape(x.shape, k, shape)
     before = max(-k, 0)
@@ -174,7 +177,7 @@ def compose_embedding(x: Any, k: int = 0, shape: Any = None) -> Any:
     return np.where(np.eye(m, n, k, dtype=bool), np.expand_dims(x, -1), np.zeros((), x.dtype))
 
 
-def embedding_shape(x: Shape, k: int = 0, shape: Any = None) -> Shape:
+def embedding_shape(x: Shape, k: int = 0, shape: Sequence[int] | None = None) -> Shape:
     if not x:
         raise ShapeError("diag_embed: x must be a vector, or several over its last axis; got a scalar.")
     n = x[-1] + abs(whole("diag_embed", k))
@@ -233,14 +236,14 @@ def band(m: int, n: int, lower: int, upper: int) -> Any:
     return (above >= (-lower if lower >= 0 else -m)) & (above <= (upper if upper >= 0 else n))
 
 
-def keep_band(x: Any, num_lower: int, num_upper: int) -> Any:
+def keep_band(x: Value, num_lower: int, num_upper: int) -> Any:
     for name, value in {"num_lower": num_lower, "num_upper": num_upper}.items():
         if isinstance(value, bool) or not hasattr(value, "__index__"):
             raise ArgumentError(f"band_part: {name} must be an integer, negative for the whole side; got {value!r}.")
     return np.where(band(*x.shape[-2:], int(num_lower), int(num_upper)), x, np.zeros((), x.dtype))
 
 
-def band_again(g: Any, num_lower: int, num_upper: int) -> Any:
+def band_again(g: Value, num_lower: int, num_upper: int) -> Any:
     return band_part(g, num_lower, num_upper)
 
 

@@ -23,7 +23,7 @@ from pullback.ops.linalg.pieces import (
 )  # fmt: skip
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from pullback.typing import Array, TensorLike, Value
 
 __all__ = ["cholesky", "triangular_solve"]
 
@@ -38,7 +38,7 @@ def as_columns(y: Any, vector: bool) -> Any:
     return y[..., None] if vector else y
 
 
-def columns_cotangent(y: Any, vector: bool) -> Any:
+def columns_cotangent(y: Value, vector: bool) -> Any:
     """Return the cotangent of right-hand sides from that of columns; a shared vector is summed over matrices."""
     if not vector:
         return y
@@ -46,7 +46,7 @@ def columns_cotangent(y: Any, vector: bool) -> Any:
     return np.sum(y, axis=tuple(range(y.ndim - 1))) if y.ndim > 1 else y
 
 
-def into_rows(w: Any, z: Any, vector: bool) -> Any:
+def into_rows(w: Value, z: Value, vector: bool) -> Any:
     """The products of columns ``w`` with solutions ``z``, which is where a change of the matrix acts."""
     return w @ T(as_columns(z, vector))
 
@@ -54,7 +54,7 @@ def into_rows(w: Any, z: Any, vector: bool) -> Any:
 # ---- substitution
 
 
-def substitute(x: Any, y: Any, lower: bool = True, trans: bool = False) -> Any:
+def substitute(x: Array, y: Array, lower: bool = True, trans: bool = False) -> Any:
     for argument, value in (("lower", lower), ("trans", trans)):
         if value not in (True, False):
             raise ArgumentError(f"triangular_solve: {argument} must be True or False, got {value!r}.")
@@ -69,7 +69,7 @@ def substitute(x: Any, y: Any, lower: bool = True, trans: bool = False) -> Any:
     return z[..., 0] if vector else z
 
 
-def solve_by_halves(a: Any, b: Any, lower: bool) -> Any:
+def solve_by_halves(a: Array, b: Array, lower: bool) -> Any:
     n = a.shape[-1]
     if n <= BLOCK:
         return np.linalg.solve(np.tril(a) if lower else np.triu(a), b)
@@ -107,20 +107,20 @@ def triangular_solve(x: TensorLike, y: TensorLike, /, lower: bool = True, trans:
     """
 
 
-def triangle(x: Any, lower: bool) -> Any:
+def triangle(x: Value, lower: bool) -> Any:
     return np.tril(x) if lower else np.triu(x)
 
 
-def substitute_adjoint(g: Any, x: Any, vector: bool, lower: bool, trans: bool) -> Any:
+def substitute_adjoint(g: Value, x: Value, vector: bool, lower: bool, trans: bool) -> Any:
     return triangular_solve(x, as_columns(g, vector), lower, not trans)
 
 
-def triangle_back(g: Any, x: Any, z: Any, vector: bool, lower: bool, trans: bool) -> Any:
+def triangle_back(g: Value, x: Value, z: Value, vector: bool, lower: bool, trans: bool) -> Any:
     moved = into_rows(substitute_adjoint(g, x, vector, lower, trans), z, vector)
     return -triangle(T(moved) if trans else moved, lower)
 
 
-def substitute_tangent(dx: Any, dy: Any, x: Any, z: Any, vector: bool, lower: bool, trans: bool) -> Any:
+def substitute_tangent(dx: Array, dy: Array, x: Array, z: Array, vector: bool, lower: bool, trans: bool) -> Any:
     change = triangle(dx, lower)
     right = as_columns(dy, vector) - (T(change) if trans else change) @ as_columns(z, vector)
     moved = triangular_solve(x, right, lower, trans)
@@ -130,11 +130,11 @@ def substitute_tangent(dx: Any, dy: Any, x: Any, z: Any, vector: bool, lower: bo
 # ---- Cholesky
 
 
-def cholesky_factor(x: Any, upper: bool = False) -> Any:
+def cholesky_factor(x: Array, upper: bool = False) -> Any:
     return np.linalg.cholesky(symmetric(x), upper=bool(upper))
 
 
-def half(x: Any) -> Any:
+def half(x: Value) -> Any:
     """The lower triangle with half of the diagonal."""
     n = x.shape[-1]
     kind = np.finfo(x.dtype).dtype
@@ -163,11 +163,11 @@ def cholesky(x: TensorLike, /, upper: bool = False) -> Any:
     """
 
 
-def cholesky_back(g: Any, z: Any) -> Any:
+def cholesky_back(g: Value, z: Value) -> Any:
     w = np.linalg.inv(z)
     return symmetric(H(w) @ half(H(z) @ g) @ w)
 
 
-def cholesky_tangent(dx: Any, z: Any) -> Any:
+def cholesky_tangent(dx: Array, z: Array) -> Any:
     w = np.linalg.inv(z)
     return z @ half(w @ symmetric(dx) @ H(w))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from pullback.core.convert import check_real
 from pullback.core.memory import unscratched
 from pullback.core.tensor import BY_KERNEL
 from pullback.errors import ArgumentError, MissingPackageError
+
+if TYPE_CHECKING:
+    from pullback.typing import Array
 
 __all__: list[str] = []
 
@@ -31,7 +35,7 @@ def _door() -> Any:
     return scipy.special
 
 
-def find_op(ufunc: Any) -> Any:
+def find_op(ufunc: Callable[..., Any]) -> Any:
     """Return the op for a ufunc of SciPy, or None."""
     if "scipy.special" in sys.modules:
         _door()
@@ -57,7 +61,7 @@ class Through:
 class Real(Through):
     """One that refuses complex numbers: SciPy does not know it of them, or there is no rule for its derivative."""
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Array) -> Any:
         for x in args:
             check_real(self.name, x)
         return super().__call__(*args)

@@ -8,9 +8,9 @@ on which thread did which range.
 from __future__ import annotations
 
 from math import prod
-from typing import NamedTuple
 
 from pullback.compiler.builder import Code, Value, first_lanes
+from pullback.compiler.codegen.kernel_code import KernelCode, make_function
 from pullback.compiler.codegen.loops.access import ArrayAccess, split_index
 from pullback.compiler.codegen.loops.reductions import Reductions, emit_finish, reduce_lanes
 from pullback.compiler.codegen.loops.row_blocks import RowValues, broadcast
@@ -19,24 +19,9 @@ from pullback.compiler.ir.graph import Node
 from pullback.compiler.schedule.fuse import Use
 from pullback.compiler.schedule.loops import Axis, LoopPlan
 
-__all__ = ["KernelWriter", "Written"]
+__all__ = ["KernelWriter"]
 
 RUN = 4096  # elements along a row that are added up before they are added to the others
-
-
-class Written(NamedTuple):
-    """A kernel as text, with what it must be given."""
-
-    body: str
-    arrays: tuple[Node, ...]  # whose addresses it takes
-    rows: int
-    part: int  # rows of one part
-    partial: int  # bytes that each part leaves
-    scratch: int  # bytes that it needs for itself
-    finish: str  # the text of the function that puts the parts together, if there is anything to put
-    declared: frozenset[str]
-    helpers: tuple[tuple[str, str], ...]
-    ahead: tuple[int, ...] = ()  # where in the first arrays the addresses that it takes are, in elements
 
 
 class KernelWriter:
@@ -49,7 +34,7 @@ class KernelWriter:
         self.rows = RowValues(self.code, plan, self.access)
         self.parts = Parts(self.code, plan, self.access, self.reductions, self.rows)
 
-    def write(self) -> Written:
+    def write(self) -> KernelCode:
         """Return the kernel's function."""
         plan, code = self.plan, self.code
         rows, columns = plan.axes
@@ -67,22 +52,20 @@ class KernelWriter:
         self.reductions.end_part()
         return self._finish()
 
-    def _finish(self) -> Written:
+    def _finish(self) -> KernelCode:
         code, plan, arrays = self.code, self.plan, self.access.arrays
-        params = "".join(f"ptr noalias %a{i}, " for i in range(len(arrays)))
-        head = f"define internal void @KERNEL({params}i64 %lo, i64 %hi, ptr %partial, ptr %scratch) noinline {{\nentry:"
-        body = "\n".join([head, *code.entry, *code.lines, "ret void", "}"])
-        finish = emit_finish(plan, code.declared) if plan.after else ""
+        finish = emit_finish(plan, code.declared) if plan.after else None
         total, part = plan.parts
-        return Written(
-            body,
-            (*arrays, *plan.after),
+        addresses = [f"ptr noalias %a{i}" for i in range(len(arrays))]
+        return KernelCode(
+            make_function(code, *addresses, "i64 %lo", "i64 %hi", "ptr %partial", "ptr %scratch"),
             total,
             part,
+            frozenset(code.declared),
+            (*arrays, *plan.after),
             sum(map(plan.count_partial_bytes, plan.after)),
             plan.scratch.size,
             finish,
-            frozenset(code.declared),
             tuple(code.helpers.items()),
             tuple(plan.ahead.get(n.number, 0) for n in arrays),
         )

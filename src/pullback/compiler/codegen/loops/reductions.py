@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pullback.compiler.builder import TYPES, Code, Value, code_of, literal, vector
+from pullback.compiler.codegen.kernel_code import Function, make_function
 from pullback.compiler.codegen.loops.access import (
     ArrayAccess,
     from_memory,
@@ -139,7 +140,7 @@ class Reductions:
         write_vector(code, combine(code, n, old, v), pointer, mask)
 
 
-def emit_finish(plan: LoopPlan, declared: set[str]) -> str:
+def emit_finish(plan: LoopPlan, declared: set[str]) -> Function:
     """Return the function that combines the results of a kernel's parts, in order; what it declares is added."""
     code = Code()
     size = sum(map(plan.count_partial_bytes, plan.after))
@@ -157,6 +158,5 @@ def emit_finish(plan: LoopPlan, declared: set[str]) -> str:
             total = from_memory(code, code.op(f"load {memory}, ptr {room}"), n.dtype, 1)
             write_vector(code, total, code.op(f"getelementptr {memory}, ptr %o{number}, i64 {i}"), None)
     declared |= code.declared
-    params = "".join(f"ptr %o{i}, " for i in range(len(plan.after)))
-    head = f"define internal void @FINISH({params}ptr %partial, i64 %parts) noinline {{\nentry:"
-    return "\n".join([head, *code.entry, *code.lines, "ret void", "}"])
+    results = [f"ptr %o{i}" for i in range(len(plan.after))]
+    return make_function(code, *results, "ptr %partial", "i64 %parts")
