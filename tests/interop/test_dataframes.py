@@ -86,7 +86,7 @@ def test_variable_is_hidden_from_xarray() -> None:
 
 def test_helper_ops_are_no_methods() -> None:
     names = {n for n in dir(pb.Tensor) if not n.startswith("_")}
-    helpers = "getitem set_item scatter contract cast_to_float joined_eigh give_to_largest diagonal_part gamma_draw"
+    helpers = "getitem set_item scatter contract cast_to_float eigh_rows give_to_largest diagonal_part gamma_draw"
     assert not names & {*helpers.split()}
 
 

@@ -210,7 +210,7 @@ def test_non_max_suppression_score_gradients() -> None:
         assert f(boxes, scores).selected_indices.tolist() == order
         expect_derivatives(lambda s, f=f: np.sum(f(boxes, s).selected_scores ** 2 * w), scores)
     expect_derivatives(lambda b: np.sum(f(b, scores).selected_scores ** 2 * w), boxes + RNG.normal(size=(5, 4)) * 0.001)
-    with pytest.raises(UnconnectedError, match="suppressed_indices"):
+    with pytest.raises(UnconnectedError, match="suppression_indices"):
         pb.grad(lambda s: pb.image.non_max_suppression(boxes, s, 4) * 1.0)(scores)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -127,29 +127,49 @@ def adapt_signature(func: Callable[..., Any], call: Callable[..., Any]) -> Any:
     order = [n for n, p in theirs.items() if p.kind < p.VAR_POSITIONAL]
     inputs = [n for n, p in ours.items() if p.kind is p.POSITIONAL_ONLY]
     least = len(inputs)
+    open_ended = any(p.kind is p.VAR_POSITIONAL for p in theirs.values())
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in ours.values())
     takes = frozenset({*ours} - {*inputs})
-    open_ended = {p.kind for p in theirs.values()} & {inspect.Parameter.VAR_POSITIONAL}
-    more = any(p.kind is p.VAR_KEYWORD for p in ours.values())
     lead = count_common_parameters(ours, order, least)
+    adapted = Adapted(func, call, theirs, order, least, takes, open_ended, takes_any)
 
     def stand_in(*args: object, **kwargs: object) -> Any:
         if open_ended or least <= len(args) <= lead:
             for k, v in kwargs.items():
-                if (k not in takes and not more) or v is NOTHING:
+                if (k not in takes and not takes_any) or v is NOTHING:
                     break
             else:
                 return call(*args, **kwargs)
-        by_name = kwargs if open_ended else dict(zip(order, args, strict=False)) | kwargs
-        first = list(args) if open_ended else [by_name.pop(n) for n in order[:least] if n in by_name]
-        out = by_name.get("out")
-        if isinstance(out, Tensor):
-            return write_result(f"{qualified_name(func)}(out=x)", out, stand_in(*first, **{**by_name, "out": None}))
-        unknown = [k for k, v in by_name.items() if k not in takes and not more and not is_default(v, theirs.get(k))]
-        if unknown:
-            return call_without_rule(qualified_name(func), func, args, kwargs, unknown, by_name.get("out"))
-        return call(*first, **{k: v for k, v in by_name.items() if (k in takes or more) and v is not NOTHING})
+        return adapted(*args, **kwargs)
 
     return stand_in
+
+
+class Adapted(NamedTuple):
+    """A NumPy function and ``call``, which implements it: for calls whose arguments must be matched by name."""
+
+    func: Callable[..., Any]
+    call: Callable[..., Any]
+    theirs: Names
+    order: list[str]  # NumPy's positional parameters
+    inputs: int  # how many positional-only parameters ``call`` has
+    takes: frozenset[str]  # its other parameters
+    open_ended: bool  # whether NumPy's function takes any number of positional arguments
+    takes_any: bool  # whether ``call`` takes any keyword
+
+    def __call__(self, *args: object, **kwargs: object) -> Any:
+        by_name = kwargs if self.open_ended else dict(zip(self.order, args, strict=False)) | kwargs
+        first = list(args) if self.open_ended else [by_name.pop(n) for n in self.order[: self.inputs] if n in by_name]
+        out = by_name.get("out")
+        if isinstance(out, Tensor):
+            return write_result(f"{qualified_name(self.func)}(out=x)", out, self(*first, **{**by_name, "out": None}))
+        unknown = [k for k, v in by_name.items() if not self._is_taken(k) and not is_default(v, self.theirs.get(k))]
+        if unknown:
+            return call_without_rule(qualified_name(self.func), self.func, args, kwargs, unknown, out)
+        return self.call(*first, **{k: v for k, v in by_name.items() if self._is_taken(k) and v is not NOTHING})
+
+    def _is_taken(self, keyword: str) -> bool:
+        return self.takes_any or keyword in self.takes
 
 
 def count_common_parameters(ours: Names, order: list[str], inputs: int) -> int:
@@ -180,26 +200,30 @@ def call_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str,
     """Call a ufunc that has no op, or with parameters or lists, or one of its methods."""
     if any(is_foreign(type(a)) for a in (*args, *(kwargs.get("out") or ()))):
         return NotImplemented
-    name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+    name, function = f"np.{ufunc.__name__}", ufunc
+    if method != "__call__":
+        name, function = f"{name}.{method}", getattr(ufunc, method)
     if method == "at":
         raise in_place_error(name)
     out = kwargs.get("out")
     if out is not None and all(o is None or isinstance(o, Tensor) for o in out):
-        return write_results(name, ufunc if method == "__call__" else getattr(ufunc, method), args, kwargs)
+        return write_results(name, function, args, kwargs)
     args = lists_to_arrays(args)
-    call: Any
-    said = {k: v for k, v in kwargs.items() if k not in USUAL or not is_same(v, USUAL[k])}
-    if method == "__call__":
-        op = BY_KERNEL.get(ufunc) or special.find_op(ufunc)
-        call = op.function if op is not None else numpy_ufuncs.CALLS.get(ufunc)
-        takes = numpy_ufuncs.TAKES.get(ufunc, ())
-    else:
-        call = getattr(numpy_ufuncs, method, lambda _: None)(ufunc)
-        takes = ("axis", "keepdims")
-    unknown = [k for k in said if k not in takes]
+    given = {k: v for k, v in kwargs.items() if k not in USUAL or not is_same(v, USUAL[k])}
+    call, takes = find_ufunc_call(ufunc, method)
+    unknown = [k for k in given if k not in takes]
     if call is None or unknown:
-        return call_without_rule(name, getattr(ufunc, method), args, kwargs, unknown)
-    return call(*args, **said)
+        return call_without_rule(name, function, args, kwargs, unknown)
+    return call(*args, **given)
+
+
+def find_ufunc_call(ufunc: Any, method: str) -> tuple[Any, tuple[str, ...]]:
+    """Return the function that implements a ufunc or one of its methods, None if there is none, and its parameters."""
+    if method != "__call__":
+        return getattr(numpy_ufuncs, method, lambda _: None)(ufunc), ("axis", "keepdims")
+    op = BY_KERNEL.get(ufunc) or special.find_op(ufunc)
+    call = op.function if op is not None else numpy_ufuncs.CALLS.get(ufunc)
+    return call, numpy_ufuncs.TAKES.get(ufunc, ())
 
 
 def write_results(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

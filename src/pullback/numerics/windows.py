@@ -151,18 +151,13 @@ def _compute_windows(
 ) -> Windows:  # fmt: skip
     axes = len(space)
     strides, dilations = per_axis(name, "strides", strides, axes), per_axis(name, "dilations", dilations, axes)
-    if not both and max(strides) > 1 and max(dilations) > 1:
+    if min(max(strides), max(dilations)) > 1 and not both:
         raise ArgumentError(
             f"{name}: either strides or dilations must be 1, got strides {strides} and dilations {dilations}."
         )
-    if rounding not in ROUNDING:
-        raise ArgumentError(f"{name}: dim_rounding_mode must be 'floor', 'round' or 'ceil', got {rounding!r}.")
     wide = tuple((k - 1) * d + 1 for k, d in zip(size, dilations, strict=True))
     word = pad.lower() if isinstance(pad, str) else None
-    if word in ("same", "valid") and rounding is not None:
-        raise ArgumentError(
-            f"{name}: with dim_rounding_mode {rounding!r} pad must be a number or pairs of numbers, got {pad!r}."
-        )
+    _check_rounding(name, rounding, pad, word in ("same", "valid"))
     if word == "same":
         out = tuple(ceil(n / s) for n, s in zip(space, strides, strict=True))
         more = [(m - 1) * s + k - n for m, s, k, n in zip(out, strides, wide, space, strict=True)]
@@ -178,6 +173,15 @@ def _compute_windows(
     if min(out) < 1:
         raise ShapeError(f"{name}: no window of {wide} fits into {tuple(space)} with pad={pad!r}.")
     return Windows(size, strides, dilations, tuple(a for a, _ in pairs), out)
+
+
+def _check_rounding(name: str, rounding: str | None, pad: object, by_word: bool) -> None:
+    if rounding not in ROUNDING:
+        raise ArgumentError(f"{name}: dim_rounding_mode must be 'floor', 'round' or 'ceil', got {rounding!r}.")
+    if by_word and rounding is not None:
+        raise ArgumentError(
+            f"{name}: with dim_rounding_mode {rounding!r} pad must be a number or pairs of numbers, got {pad!r}."
+        )
 
 
 def _pairs(name: str, pad: Any, axes: int, last: bool) -> tuple[tuple[int, int], ...]:

@@ -385,15 +385,7 @@ def parse_equation(equation: str, ranks: tuple[int, ...]) -> tuple[tuple[str, ..
     text = equation.replace(" ", "")
     left, arrow, out = text.partition("->")
     terms = left.split(",")
-    if len(terms) != len(ranks):
-        raise ArgumentError(f"einsum: '{equation}' is for {len(terms)} operands, got {len(ranks)}.")
-    for term in (*terms, out):
-        if not set(term.replace("...", "", 1)) <= set(ascii_letters):
-            raise ArgumentError(f"einsum: '{term}' in '{equation}'; a term is letters, with one '...' at most.")
-    widths = [rank - len(term.replace("...", "")) for term, rank in zip(terms, ranks, strict=True)]
-    for i, (term, rank, width) in enumerate(zip(terms, ranks, widths, strict=True)):
-        if width < 0 or (width and "..." not in term):
-            raise ShapeError(f"einsum: operand {i + 1} of '{equation}' is '{term}', but has rank {rank}.")
+    widths = ellipsis_ranks(equation, terms, out, ranks)
     most = max(widths)
     dots = "".join(c for c in ascii_letters if c not in text)[:most]
     terms = [term.replace("...", dots[most - width :]) for term, width in zip(terms, widths, strict=True)]
@@ -406,6 +398,20 @@ def parse_equation(equation: str, ranks: tuple[int, ...]) -> tuple[tuple[str, ..
     if len(set(out)) != len(out) or not set(out) <= set(joined):
         raise ArgumentError(f"einsum: the result '{out}' of '{equation}' repeats a label, or has one of no operand.")
     return tuple(terms), out
+
+
+def ellipsis_ranks(equation: str, terms: list[str], out: str, ranks: tuple[int, ...]) -> list[int]:
+    """Return how many axes the ellipsis of each operand stands for; the terms are checked."""
+    if len(terms) != len(ranks):
+        raise ArgumentError(f"einsum: '{equation}' is for {len(terms)} operands, got {len(ranks)}.")
+    for term in (*terms, out):
+        if not set(term.replace("...", "", 1)) <= set(ascii_letters):
+            raise ArgumentError(f"einsum: '{term}' in '{equation}'; a term is letters, with one '...' at most.")
+    widths = [rank - len(term.replace("...", "")) for term, rank in zip(terms, ranks, strict=True)]
+    for i, (term, rank, width) in enumerate(zip(terms, ranks, widths, strict=True)):
+        if width < 0 or (width and "..." not in term):
+            raise ShapeError(f"einsum: operand {i + 1} of '{equation}' is '{term}', but has rank {rank}.")
+    return widths
 
 
 def sizes(equation: str, terms: Sequence[str], shapes: Sequence[Shape]) -> dict[str, int]:
@@ -453,7 +459,7 @@ def einsum(equation: str, *operands: TensorLike) -> Any:
     if not isinstance(equation, str):
         raise ArgumentError(f"einsum(equation, *operands): the equation must be text, got {type(equation).__name__}.")
     xs = as_operands(*operands)
-    first, pairs, last = recipe(equation, tuple(x.shape for x in xs))
+    first, pairs, last = plan_einsum(equation, tuple(x.shape for x in xs))
     for i, (shape, term, want) in enumerate(first):
         x = xs[i] if shape == xs[i].shape else np.reshape(xs[i], shape)
         xs[i] = reduce_operand(x, term, want)
@@ -463,15 +469,15 @@ def einsum(equation: str, *operands: TensorLike) -> Any:
 
 
 @lru_cache(4096)
-def recipe(equation: str, shapes: tuple[Shape, ...]) -> tuple[list[Any], list[Any], tuple[str, str]]:
+def plan_einsum(equation: str, shapes: tuple[Shape, ...]) -> tuple[list[Any], list[Any], tuple[str, str]]:
     """Return the plan of an ``einsum``: reductions of the operands, pairs to multiply, and the final step.
 
-    >>> recipe("ij,jk,kl", ((2, 3), (3, 4), (4, 1)))[1]
+    >>> plan_einsum("ij,jk,kl", ((2, 3), (3, 4), (4, 1)))[1]
     [(1, 2, 'jk,kl->jl'), (0, 3, 'ij,jl->il')]
     """
     terms, out = parse_equation(equation, tuple(map(len, shapes)))
     size = sizes(equation, terms, shapes)
-    # a broadcast axis of length 1 is summed away first
+    # broadcast axes of length 1 are dropped
     named = [[(c, n) for c, n in zip(*pair, strict=True) if n == size[c]] for pair in zip(terms, shapes, strict=True)]
     short = ["".join(c for c, _ in names) for names in named]
     live = []  # the operands yet to be multiplied: number and labels
@@ -480,7 +486,14 @@ def recipe(equation: str, shapes: tuple[Shape, ...]) -> tuple[list[Any], list[An
         elsewhere = out + "".join(short[:i] + short[i + 1 :])
         live.append((i, "".join(c for c in dict.fromkeys(term) if c in elsewhere)))
         first.append((tuple(n for _, n in named[i]), term, live[i][1]))
-    pairs = []
+    pairs, last = plan_pairs(live, out, size)
+    return first, pairs, (last, out)
+
+
+def plan_pairs(live: list[tuple[int, str]], out: str, size: dict[str, int]) -> tuple[list[Any], str]:
+    """Return the pairwise products of operands, given by number and labels, and the labels of the last result."""
+    pairs: list[Any] = []
+    count = len(live)
     for group in route([term for _, term in live], out, size):
         chosen = [live[i] for i in group]
         live = [pair for pair in live if pair not in chosen]
@@ -490,9 +503,9 @@ def recipe(equation: str, shapes: tuple[Shape, ...]) -> tuple[list[Any], list[An
             new = "".join(c for c in dict.fromkeys(a + b) if c in after)
             new = out if set(new) == set(out) else new
             pairs.append((i, j, f"{a},{b}->{new}"))
-            chosen.insert(0, (len(terms) + len(pairs) - 1, new))
+            chosen.insert(0, (count + len(pairs) - 1, new))
         live += chosen
-    return first, pairs, (live[0][1], out)
+    return pairs, live[0][1]
 
 
 def route(terms: list[str], out: str, size: dict[str, int]) -> list[Any]:

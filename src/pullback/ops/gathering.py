@@ -317,10 +317,10 @@ def _last(indices: Array, shape: Shape) -> Any:
     d=constant(),
     run=_last,
 )
-def written_last(indices: TensorLike, /, shape: Shape) -> Any:
+def last_updates(indices: TensorLike, /, shape: Shape) -> Any:
     """Which vectors of coordinates do not come again: of several updates for one place the last one stays.
 
-    >>> written_last(np.array([[3], [1], [3]]), (4,))
+    >>> last_updates(np.array([[3], [1], [3]]), (4,))
     array([False,  True,  True])
     """
 
@@ -331,7 +331,7 @@ def _tensor_cotangent(g: Value, indices: Value, updates_shape: Shape) -> Any:
 
 def _updates_cotangent(g: Value, indices: Value, tensor_shape: Shape) -> Any:
     """Return the cotangent of the updates; of several for one place only the last counts."""
-    last = written_last(indices, tensor_shape).astype(g.dtype)
+    last = last_updates(indices, tensor_shape).astype(g.dtype)
     return gather_nd(g, indices) * np.reshape(last, last.shape + (1,) * (len(tensor_shape) - indices.shape[-1]))
 
 

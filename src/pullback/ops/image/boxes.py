@@ -93,7 +93,7 @@ def _suppress(
     d=constant(),
     run=_suppress,
 )  # fmt: skip
-def suppressed_indices(
+def suppression_indices(
     boxes: TensorLike,
     scores: TensorLike,
     /,
@@ -104,7 +104,7 @@ def suppressed_indices(
 ) -> Any:
     """Which boxes stay, the best first, and -1 for the rest of ``max_output_size``.
 
-    >>> suppressed_indices(np.array([[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 1.0]]), np.array([0.5, 0.7]), 2)
+    >>> suppression_indices(np.array([[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 1.0]]), np.array([0.5, 0.7]), 2)
     array([ 1, -1], dtype=int32)
     """
 
@@ -115,7 +115,7 @@ def _choose_boxes(
     """Return the padded indices of the chosen boxes, without gradient."""
     iou_threshold = 0.5 if iou_threshold is None else iou_threshold
     score_threshold = -inf if score_threshold is None else score_threshold
-    return stripped(suppressed_indices(boxes, scores, max_output_size, iou_threshold, score_threshold, sigma or 0.0))
+    return stripped(suppression_indices(boxes, scores, max_output_size, iou_threshold, score_threshold, sigma or 0.0))
 
 
 def _drop_padding(name: str, chosen: Value) -> Any:

@@ -54,7 +54,7 @@ def _round_place(at: Value) -> Any:
     return np.floor(at + 0.5)
 
 
-def _held(z: Value, at: Value) -> Any:
+def _connect(z: Value, at: Value) -> Any:
     """Return ``z`` connected to the coordinates it was read at, with gradient 0."""
     return z + np.astype(np.floor(at) - np.floor(stripped(at)), z.dtype) if isinstance(at, Tensor) else z
 
@@ -124,7 +124,7 @@ def crop_and_resize(
     which = which.astype(np.intp)[:, None, None]
     if method == "nearest":
         ys, xs = (_round_place(stripped(at)).astype(np.intp) for at in (y, x))
-        z = _held(_pixels(image, which, ys, xs), (y + x)[..., None])
+        z = _connect(_pixels(image, which, ys, xs), (y + x)[..., None])
     else:
         (top, bottom, down), (left, right, across) = _neighbours(y, height), _neighbours(x, width)
         down, across = (np.astype(weight, image.dtype)[..., None] for weight in (down, across))
@@ -218,7 +218,7 @@ def transform(
 
     if interpolation == "nearest":
         z = read(_round_place(stripped(y)), _round_place(stripped(x)))
-        return _held(_held(z, x[..., None]), y[..., None])
+        return _connect(_connect(z, x[..., None]), y[..., None])
     top, left = np.floor(stripped(y)), np.floor(stripped(x))
     low, across = (np.astype(part, image.dtype)[..., None] for part in (y - top, x - left))
     upper, lower = (_interpolate(read(row, left), read(row, left + 1), across) for row in (top, top + 1))

@@ -114,10 +114,10 @@ def svd_tangent(dx: Array, z: Array) -> Any:
     d=rule(lambda g, z, x_shape: svd_back(g, z, x_shape), jvp=lambda dx, z: svd_tangent(dx, z), adjoint=True),
     run=clear("svd", all_of_svd, DIVERGED),
 )
-def joined_svd(x: TensorLike, /, full: bool = False) -> Any:
+def svd_rows(x: TensorLike, /, full: bool = False) -> Any:
     """What ``svd`` gives: U, under it the row of singular values, under that V; ``full`` is how LAPACK is called.
 
-    >>> joined_svd(np.array([[2.0]])).shape
+    >>> svd_rows(np.array([[2.0]])).shape
     (3, 1)
     """
 
@@ -155,7 +155,7 @@ def svd(x: TensorLike, full_matrices: bool = False, compute_uv: bool = True) -> 
         return svdvals(x)
     x = matrix(x, "svd")
     m, n = x.shape[-2:]
-    u, s, v = svd_parts(joined_svd(x, bool(full_matrices)), m)
+    u, s, v = svd_parts(svd_rows(x, bool(full_matrices)), m)
     if full_matrices and m != n:
         if m > n:
             u = complete_basis(u, unfollowed(lambda x: np.linalg.svd(x)[0][..., n:], x))
@@ -204,12 +204,12 @@ def both_of_qr(x: Array, complete: bool = False) -> Any:
     d=rule(lambda g, z, x_shape: qr_back(g, z, x_shape[-2]), jvp=lambda dx, z: qr_tangent(dx, z), adjoint=True),
     run=clear("qr", both_of_qr, DIVERGED),
 )
-def joined_qr(x: TensorLike, /, complete: bool = False) -> Any:
+def qr_rows(x: TensorLike, /, complete: bool = False) -> Any:
     """What ``qr`` gives for a matrix that is not wide: Q, under it the transpose of R.
 
     ``complete`` is how LAPACK is called.
 
-    >>> joined_qr(np.array([[3.0], [4.0]])).shape
+    >>> qr_rows(np.array([[3.0], [4.0]])).shape
     (3, 1)
     """
 
@@ -266,10 +266,10 @@ class Wide(Matrices):
     d=rule(lambda g, z, x: wide_qr_back(g, z, x), jvp=lambda dx, z, x: wide_qr_tangent(dx, z, x), adjoint=True),
     run=clear("qr", both_of_wide_qr, DIVERGED),
 )
-def joined_wide_qr(x: TensorLike, /) -> Any:
+def wide_qr_columns(x: TensorLike, /) -> Any:
     """What ``qr`` gives for a matrix of more columns than rows: Q, and beside it R.
 
-    >>> joined_wide_qr(np.array([[3.0, 4.0]])).shape
+    >>> wide_qr_columns(np.array([[3.0, 4.0]])).shape
     (1, 3)
     """
 
@@ -327,9 +327,9 @@ def qr(x: TensorLike, full_matrices: bool = False) -> QR:
     x = matrix(x, "qr")
     m, n = x.shape[-2:]
     if m < n:
-        z = joined_wide_qr(x)
+        z = wide_qr_columns(x)
         return QR(z[..., :m], z[..., m:])
-    z = joined_qr(x, bool(full_matrices))
+    z = qr_rows(x, bool(full_matrices))
     q, r = z[..., :m, :], T(z[..., m:, :])
     if full_matrices and m > n:
         q = complete_basis(q, unfollowed(lambda x: np.linalg.qr(x, mode="complete")[0][..., n:], x))

@@ -276,10 +276,10 @@ def sign_and_logarithm(x: Array) -> Any:
     ),
     run=clear("slogdet", sign_and_logarithm, SINGULAR),
 )
-def joined_slogdet(x: TensorLike, /) -> Any:
+def slogdet_pair(x: TensorLike, /) -> Any:
     """What ``slogdet`` gives, along a last axis of two.
 
-    >>> joined_slogdet(np.diag([-1.0, 1.0]))
+    >>> slogdet_pair(np.diag([-1.0, 1.0]))
     array([-1.,  0.])
     """
 
@@ -310,6 +310,7 @@ class SlogDet(NamedTuple):
 
 
 @observable
+@own_words("slogdet")
 def slogdet(x: TensorLike) -> SlogDet:
     """The sign and the logarithm of the absolute value of the determinant, which alone might overflow.
 
@@ -320,5 +321,5 @@ def slogdet(x: TensorLike) -> SlogDet:
     >>> print(sign, round(float(log), 6))
     -1.0 0.693147
     """
-    z = joined_slogdet(x)
+    z = slogdet_pair(x)
     return SlogDet(z[..., 0], real_part(z[..., 1]))
