@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pullback.core.calculus import rule
-from pullback.core.composition import numbers, own_words
+from pullback.core.composition import check_numbers, rename_errors
 from pullback.core.op import observable, op
 from pullback.errors import ShapeError
 from pullback.numerics.adjoints import H
@@ -44,7 +44,7 @@ def stack_rows(*parts: Value) -> Any:
 
 
 def matrix(x: TensorLike, name: str) -> Value:
-    x = numbers(name, "x", x)
+    x = check_numbers(name, "x", x)
     if x.ndim < 2:
         raise ShapeError(f"{name}: x must be a matrix, or several over its last two axes; got shape {x.shape}.")
     return x
@@ -104,7 +104,7 @@ class Eigh(NamedTuple):
 
 
 @observable
-@own_words("eigh")
+@rename_errors("eigh")
 def eigh(x: TensorLike, uplo: str = "L") -> Eigh:
     """The eigenvalues of symmetric or Hermitian matrices, in ascending order, and their eigenvectors as columns.
 
@@ -220,7 +220,7 @@ class Eig(NamedTuple):
 
 
 @observable
-@own_words("eig")
+@rename_errors("eig")
 def eig(x: TensorLike) -> Eig:
     """The eigenvalues of square matrices, in no order, and their eigenvectors as columns; both are complex.
 
