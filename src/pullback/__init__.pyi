@@ -26,7 +26,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, overload
 V = TypeVar("V")
 
 class CellState(NamedTuple, Generic[V]):
-    """What a cell hands on: its memory ``c`` and its output ``h``; of several cells, a list of each."""
+    """The state of a cell: its memory ``c`` and its output ``h``; of several cells, a list of each."""
 
     c: V
     h: V
@@ -853,7 +853,7 @@ def conv2d_transpose(
     dim_rounding_mode: str | None = None,
     data_format: str = "NHWC",
 ) -> Tensor:
-    """The way back of ``conv2d``, as an op: each pixel spreads a filter (height, width, of the result, channels)."""
+    """The adjoint of ``conv2d`` in the image, with a filter (height, width, channels of the result, channels)."""
 
 @overload
 def conv2d_transpose(
@@ -865,7 +865,7 @@ def conv2d_transpose(
     dim_rounding_mode: str | None = None,
     data_format: str = "NHWC",
 ) -> Tensor:
-    """The way back of ``conv2d``, as an op: each pixel spreads a filter (height, width, of the result, channels)."""
+    """The adjoint of ``conv2d`` in the image, with a filter (height, width, channels of the result, channels)."""
 
 @overload
 def conv2d_transpose(
@@ -920,7 +920,7 @@ def conv3d_transpose(
     pad: Padding = "valid",
     data_format: str = "NDHWC",
 ) -> Tensor:
-    """The way back of ``conv3d``, as an op."""
+    """The adjoint of ``conv3d`` in the image."""
 
 @overload
 def conv3d_transpose(
@@ -931,7 +931,7 @@ def conv3d_transpose(
     pad: Padding = "valid",
     data_format: str = "NDHWC",
 ) -> Tensor:
-    """The way back of ``conv3d``, as an op."""
+    """The adjoint of ``conv3d`` in the image."""
 
 @overload
 def conv3d_transpose(
@@ -1521,11 +1521,11 @@ def lower_bound(sorted_sequence: TensorLike, values: TensorOrNested) -> Tensor:
 def lower_bound(sorted_sequence: ArrayLike, values: ArrayLike) -> Array: ...
 @overload
 def mat_mul(a: TensorOrNested, b: TensorLike, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
-    """The matrix product over the last two axes, either operand transposed first if wished; leading axes broadcast."""
+    """The matrix product over the last two axes, with either operand transposed first; leading axes broadcast."""
 
 @overload
 def mat_mul(a: TensorLike, b: TensorOrNested, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
-    """The matrix product over the last two axes, either operand transposed first if wished; leading axes broadcast."""
+    """The matrix product over the last two axes, with either operand transposed first; leading axes broadcast."""
 
 @overload
 def mat_mul(a: ArrayLike, b: ArrayLike, transpose_a: bool = False, transpose_b: bool = False) -> Array: ...
@@ -1872,7 +1872,7 @@ def prod(x: TensorOrNested, /, axis: Axis = None, keepdims: bool = False) -> Ten
 @overload
 def prod(x: ArrayLike, /, axis: Axis = None, keepdims: bool = False) -> Array: ...
 def rand(shape: ShapeLike, rand_function: Callable[[], float], dtype: DType = None) -> Tensor:
-    """Numbers that come from calls of a function of yours."""
+    """A tensor of numbers from calls of a function."""
 
 def range(
     start: TensorLike, stop: TensorLike | None = None, step: float | Value | None = 1, dtype: DType = None

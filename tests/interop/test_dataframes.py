@@ -57,7 +57,7 @@ class Labelled:
         return Labelled(self.data * other)
 
 
-def test_operators_of_what_has_a_pandas_priority() -> None:
+def test_operators_with_pandas_priority() -> None:
     frame = Frame([1.0, 5.0])
     np.testing.assert_allclose(grad(lambda w: pb.sum(frame * w)), [1.0, 5.0])
     np.testing.assert_allclose(grad(lambda w: pb.sum(w * frame)), [1.0, 5.0])
@@ -66,7 +66,7 @@ def test_operators_of_what_has_a_pandas_priority() -> None:
     np.testing.assert_allclose(grad(lambda w: np.dot(frame, w)), [1.0, 5.0])
 
 
-def test_operators_of_what_has_its_own_ufuncs() -> None:
+def test_operators_with_foreign_ufuncs() -> None:
     labelled = Labelled(np.array([1.0, 5.0]))
     for f in (lambda w: labelled * w, lambda w: w * labelled, lambda w: np.multiply(w, labelled)):
         made: list[Any] = []
@@ -86,7 +86,7 @@ def test_variable_is_hidden_from_xarray() -> None:
 
 def test_helper_ops_are_no_methods() -> None:
     names = {n for n in dir(pb.Tensor) if not n.startswith("_")}
-    helpers = "getitem set_item scatter contract cast_to_float joined_eigh give_to_largest diagonal_part gamma_draw"
+    helpers = "getitem set_item scatter contract cast_to_float eigh_rows give_to_largest diagonal_part gamma_draw"
     assert not names & {*helpers.split()}
 
 

@@ -276,7 +276,7 @@ def directions(arrays: Any) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_value_is_numpys_own(name: str) -> None:
+def test_value_matches_numpy(name: str) -> None:
     f, *arrays = CASES[name]
     for ours, theirs in zip(parts(f(*map(pb.tensor, arrays))), parts(f(*arrays)), strict=True):
         assert isinstance(ours, pb.Tensor)
@@ -286,7 +286,7 @@ def test_value_is_numpys_own(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_gradient_is_the_slope(name: str) -> None:
+def test_gradient_matches_finite_differences(name: str) -> None:
     f, *arrays = CASES[name]
     y, moved = projected(f, tuple(arrays)), directions(arrays)
     found = pb.grads(y, unconnected="zero")(arrays)
@@ -297,7 +297,7 @@ def test_gradient_is_the_slope(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n in CASES if n != "unique"])  # its results differ in size
-def test_vmap_is_a_loop(name: str) -> None:
+def test_vmap_matches_loop(name: str) -> None:
     """With examples in any of the arrays; the gradient too, inside ``vmap`` and outside of it."""
     f, *arrays = CASES[name]
     y = projected(f, tuple(arrays))
@@ -368,7 +368,7 @@ WIDER = {"float_power", "scalars"}  # NumPy itself makes these float64
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in WIDER])
-def test_float32_stays(name: str) -> None:
+def test_float32_stays_float32(name: str) -> None:
     f, *arrays = CASES[name]
     narrow = [x.astype(np.float32) for x in arrays]
     constants = any(isinstance(c, np.ndarray) and c.dtype == float for c in captured(getattr(f, "__code__", None)))
@@ -486,7 +486,7 @@ LOST: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("name", LOST)
-def test_refusal(name: str) -> None:
+def test_unsupported_call_raises(name: str) -> None:
     f, kind, message = LOST[name]
     with pytest.raises(kind, match=message):
         traced(f)
@@ -505,7 +505,7 @@ IN_PLACE: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", IN_PLACE)
-def test_in_place_is_always_refused(name: str) -> None:
+def test_in_place_functions_raise(name: str) -> None:
     message = f"{name} changes an array in place"
     with pytest.raises(ArgumentError, match=message):
         IN_PLACE[name](pb.tensor(A))
@@ -556,7 +556,7 @@ def test_out_by_position_writes_result_into_tensor() -> None:
         lambda x: np.add(x, 1, casting="unsafe"),
     ],
 )
-def test_constants_need_no_rule(f: Any) -> None:
+def test_functions_without_rule_of_constants(f: Any) -> None:
     ours, theirs = f(pb.tensor(A)), f(A)
     assert type(ours) is (pb.Tensor if isinstance(theirs, np.ndarray | np.generic) else type(theirs))
     for y, z in zip(parts(ours), parts(theirs), strict=True):
@@ -564,7 +564,7 @@ def test_constants_need_no_rule(f: Any) -> None:
         np.testing.assert_allclose(np.asarray(y), z)
 
 
-def test_constants_go_into_arrays() -> None:
+def test_out_array_of_constants() -> None:
     buffer = np.ones((3, 3))
     buffer *= pb.tensor(A)
     np.testing.assert_array_equal(buffer, A)
@@ -596,7 +596,7 @@ WITHOUT_GRADIENT: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", WITHOUT_GRADIENT)
-def test_whole_numbers_and_truth_carry_no_gradient(name: str) -> None:
+def test_integer_and_bool_results_have_no_gradient(name: str) -> None:
     f = WITHOUT_GRADIENT[name]
     for found in (f(pb.tensor(A)), traced(f)):
         for ours, theirs in zip(parts(found), parts(f(A)), strict=True):
@@ -604,7 +604,7 @@ def test_whole_numbers_and_truth_carry_no_gradient(name: str) -> None:
             np.testing.assert_array_equal(pb.stop_gradient(ours) if isinstance(ours, pb.Tensor) else ours, theirs)
 
 
-def test_where_the_path_was_cut_is_said() -> None:
+def test_unconnected_error_names_the_function() -> None:
     with pytest.raises(UnconnectedError, match=r"cut.*np.searchsorted \(.*test_numpy.py"):
         pb.grad(lambda x: np.searchsorted(XP, x) * 1.0)(A)
 
@@ -612,7 +612,7 @@ def test_where_the_path_was_cut_is_said() -> None:
 # ---- who is who
 
 
-def test_cotangents_go_by_position() -> None:
+def test_gradients_by_position() -> None:
     left, right = pb.grads(lambda x, y: np.sum(np.stack([x, V, y, W]) * T[0, :1, 0] * np.arange(4.0)[:, None]))([V, W])
     np.testing.assert_allclose(left, np.zeros(4))
     np.testing.assert_allclose(right, np.full(4, 2 * T[0, 0, 0]))
@@ -628,7 +628,7 @@ class Other:
         return f"other {func.__name__}"
 
 
-def test_other_libraries_have_their_say() -> None:
+def test_other_libraries_arrays() -> None:
     t = pb.tensor(A)
     assert np.add(t, Other()) == "other add"
     assert np.add(Other(), t) == "other add"
@@ -636,14 +636,14 @@ def test_other_libraries_have_their_say() -> None:
     assert np.concatenate([t, Other()]) == "other concatenate"
 
 
-def test_lists_keep_the_precision_of_the_tensor() -> None:
+def test_lists_take_dtype_of_tensor() -> None:
     assert np.multiply([0.1], pb.tensor(np.ones(1))).item() == 0.1
     assert np.multiply([0.1], pb.tensor([1.0])).dtype == np.float32
     assert np.dot([0.1, 0.2], pb.tensor([1.0, 1.0])).dtype == np.float32
     assert np.concatenate([pb.tensor([1.0]), [0.1]]).dtype == np.float32
 
 
-def test_numpy_numbers_on_the_left() -> None:
+def test_numpy_scalars_on_the_left() -> None:
     t = pb.tensor([1.0, 2.0])
     assert (np.float32(2) * t).dtype == np.float32
     assert (np.int64(3) + t).dtype == np.float32
@@ -655,7 +655,7 @@ def test_numpy_numbers_on_the_left() -> None:
 @pytest.mark.parametrize(
     "f", [np.log2, np.cbrt, np.sinc, lambda x: np.hypot(x, B[0, 0]), lambda x: np.logaddexp(x, 1.0)]
 )
-def test_big_arrays(f: Any) -> None:
+def test_large_arrays(f: Any) -> None:
     x = np.linspace(0.5, 2.0, 100_000)
     small = pb.grad(lambda t: np.sum(f(t)))(x[::9999])
     np.testing.assert_allclose(pb.grad(lambda t: np.sum(f(t)))(x)[::9999], small, rtol=1e-12)
@@ -674,7 +674,7 @@ def test_astype() -> None:
     assert pb.grad(lambda x: np.astype(x, np.float32) * 3)(V).dtype == float
 
 
-def test_conventions_where_there_is_no_derivative() -> None:
+def test_derivative_conventions_at_zero() -> None:
     zeros = np.zeros(3)
     for f in (np.linalg.norm, np.std, lambda x: np.sum(np.hypot(x, 0.0)), np.nanstd, lambda x: np.linalg.norm(x, 3)):
         np.testing.assert_array_equal(pb.grad(f)(zeros), zeros)

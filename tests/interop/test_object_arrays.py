@@ -149,7 +149,7 @@ def test_transform_of_object_array(name: str, transform: str) -> None:
 
 
 @pytest.mark.parametrize("f", [lambda x: np.array([x[0], x[1] * x[2]]), lambda x: np.array([x[0], 1.0])])
-def test_compiled_object_array_is_the_eager_one(f: Any) -> None:
+def test_compiled_object_array_matches_eager(f: Any) -> None:
     np.testing.assert_allclose(pb.compile(f)(X), f(X))
     np.testing.assert_allclose(pb.compile(pb.grad(f))(X), pb.grad(f)(X))
 
@@ -161,7 +161,7 @@ def test_second_derivative_of_object_array() -> None:
     np.testing.assert_allclose(pb.hessian(f)(X[:2]), [[6 * 0.5, 2 * 2.0], [2 * 2.0, 2 * 0.5]])
 
 
-def test_ops_join_object_arrays_and_lists_of_traced_tensors() -> None:
+def test_ops_of_object_arrays_and_lists() -> None:
     for f in (
         lambda x: pb.sum(np.array([x[0], x[1] ** 2])),
         lambda x: pb.sum([x[0], x[1] ** 2]),
@@ -172,7 +172,7 @@ def test_ops_join_object_arrays_and_lists_of_traced_tensors() -> None:
         np.testing.assert_allclose(pb.grad(f)(X), [1, 2 * X[1], 0])
 
 
-def test_ops_join_mixed_object_arrays_that_numpy_refuses() -> None:
+def test_ops_of_mixed_object_arrays() -> None:
     def f(x: Any) -> Any:
         return pb.logaddexp(pb.sin(np.array([x[0], 1.0])), np.array([0.0, x[1]]))
 
@@ -221,7 +221,7 @@ def test_custom_gradient_of_object_array() -> None:
     np.testing.assert_allclose(pb.grad(lambda x: double(np.array([x[0], x[1]])))(X), [20.0, 20.0, 0.0])
 
 
-def test_constant_tensors_make_plain_arrays() -> None:
+def test_array_of_constant_tensors() -> None:
     t = pb.tensor([1.0, 2.0])
     assert np.array([t[0], t[1]]).dtype == np.float32
     assert np.mean([t[0], t[1]]) == 1.5
@@ -253,7 +253,7 @@ FACES: dict[str, tuple[Callable[[Any], Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", FACES)
-def test_object_array_given_to(name: str) -> None:
+def test_object_array_as_argument(name: str) -> None:
     f, expected = FACES[name]
     np.testing.assert_allclose(pb.grad(f)(X), expected, rtol=1e-6)
     np.testing.assert_allclose(pb.vmap(pb.grad(f))(np.stack([X, X]))[1], expected, rtol=1e-6)
@@ -327,12 +327,12 @@ def write_slice_into_zeros(x: Any) -> Any:
 
 @pytest.mark.parametrize("f", [write_into_zeros, write_row_into_zeros])
 @pytest.mark.parametrize("transform", [pb.grad, pb.jacobian, lambda f: lambda x: pb.jvp(f, [x], [x]), pb.compile])
-def test_write_into_numpy_array_names_the_line_and_the_cure(f: Any, transform: Any) -> None:
+def test_write_into_numpy_array_raises(f: Any, transform: Any) -> None:
     with pytest.raises(TypeError, match=r'out\[...\] = x at test_object_arrays.py:\d+.*pb.zeros\(shape, "float64"\)'):
         transform(f)(X)
 
 
-def test_write_into_numpy_array_is_refused_in_other_transforms() -> None:
+def test_write_into_numpy_array_raises_in_other_transforms() -> None:
     with pytest.raises(BatchedValueError, match=r"out\[...\] = x at .*pb.zeros"):
         pb.vmap(write_into_zeros)(np.stack([X, X]))
     v = pb.variable(X)
@@ -345,7 +345,7 @@ def test_write_into_numpy_array_is_refused_in_other_transforms() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_write_into_pb_zeros_is_the_cure(dtype: str) -> None:
+def test_write_into_pb_zeros(dtype: str) -> None:
     def f(x: Any) -> Any:
         out = pb.zeros(3, dtype)
         for i in range(3):
@@ -383,14 +383,14 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 @pytest.mark.parametrize("transform", [pb.grad, pb.jacobian, lambda f: lambda x: pb.jvp(f, [x], [x])])
 @pytest.mark.parametrize("name", REFUSED)
-def test_object_array_refusal(name: str, transform: Any) -> None:
+def test_unsupported_function_of_object_array_raises(name: str, transform: Any) -> None:
     f, message = REFUSED[name]
     with pytest.raises(TypeError, match=message) as caught:
         transform(f)(X)
     assert isinstance(caught.value, PullbackError)
 
 
-def test_users_own_errors_are_left_alone() -> None:
+def test_user_errors_are_unchanged() -> None:
     class OwnError(ValueError):
         pass
 

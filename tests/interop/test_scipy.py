@@ -30,7 +30,7 @@ CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_scipy_of_traced_values_says_what_to_use(name: str) -> None:
+def test_scipy_solver_of_traced_values_raises(name: str) -> None:
     f, message = CALLS[name]
     with pytest.raises(TypeError, match=message) as caught:
         pb.grad(f)(X)
@@ -42,7 +42,7 @@ def test_brentq_inside_custom_root() -> None:
     np.testing.assert_allclose(pb.grad(lambda a: root(1.0, a))(2.0), 0.5 / np.sqrt(2.0))
 
 
-def test_error_after_a_refusal_that_scipy_went_on_from_says_what_to_use() -> None:
+def test_scipy_error_after_refusal() -> None:
     calls = 0
 
     def residual(z: float, x: Any) -> Any:

@@ -48,7 +48,7 @@ def test_log_message_with_a_traced_number(caplog: Any) -> None:
 
 
 @pytest.mark.parametrize("spec", ["", ".2f"])
-def test_f_string_without_one_value_writes_what_is_known(spec: str) -> None:
+def test_f_string_under_vmap_and_compile(spec: str) -> None:
     texts: list[str] = []
 
     def f(x: Any) -> Any:
@@ -65,19 +65,19 @@ def test_f_string_without_one_value_writes_what_is_known(spec: str) -> None:
     assert texts[3].startswith("Tensor(<symbol")
 
 
-def test_percent_without_one_value_proposes_an_f_string() -> None:
+def test_percent_format_under_vmap_and_compile_raises() -> None:
     with pytest.raises(BatchedValueError, match=r"text % x: .*An f-string"):
         pb.vmap(lambda x: ("%.3f" % x, x)[1])(np.ones(2))  # noqa: UP031
     with pytest.raises(SymbolValueError, match=r"text % x: .*An f-string"):
         pb.compile(lambda x: ("%.3f" % x, x)[1])(np.ones(()))  # noqa: UP031
 
 
-def test_format_of_many_numbers_is_refused() -> None:
+def test_format_of_array_raises() -> None:
     with pytest.raises(ArgumentError, match=r"f'\{x:.2f\}': a tensor of shape \(2,\) has no one number to write"):
         f"{pb.tensor([1.0, 2.0]):.2f}"
 
 
-def test_float_is_still_refused() -> None:
+def test_float_of_traced_tensor_raises() -> None:
     with pytest.raises(TracedValueError, match=r"float\(\) of a traced tensor .*test_text.py:\d+"):
         pb.grad(lambda x: 5 % float(x))(3.0)
     with pytest.raises(TracedValueError, match=r"np\.sin for math\.sin"):
@@ -123,7 +123,7 @@ def test_traced_tensor_equals_approx() -> None:
     pb.grad(f)(np.array([4.0, 5.0]))
 
 
-def test_tensor_equals_nothing_that_is_no_number() -> None:
+def test_tensor_compared_with_non_numbers() -> None:
     t = pb.tensor([1.0, 2.0])
     assert (t == "a") is False
     assert (t != object()) is True

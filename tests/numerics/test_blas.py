@@ -31,7 +31,7 @@ def found(request: Any, monkeypatch: Any) -> bool:
     ("x", "filter"),
     [((2, 20, 23, 64), (3, 3, 64, 64)), ((5, 12, 11, 16), (5, 4, 16, 8)), ((1, 70, 66, 40), (3, 2, 40, 36))],
 )
-def test_layers_of_a_convolution_are_added_up(found: bool, x: Any, filter: Any, dtype: str) -> None:
+def test_sum_of_products(found: bool, x: Any, filter: Any, dtype: str) -> None:
     random = np.random.default_rng(0)
     x, filter = (random.normal(size=shape).astype(dtype) for shape in (x, filter))
     z = by_taps(x, filter)
@@ -49,7 +49,7 @@ def test_layers_of_a_convolution_are_added_up(found: bool, x: Any, filter: Any, 
 @pytest.mark.parametrize("lies", ["C", "F"])
 @pytest.mark.parametrize("images", [1, 3])
 @pytest.mark.parametrize("depth", [2, 50])
-def test_products_of_any_layout(found: bool, lies: str, images: int, depth: int) -> None:
+def test_memory_layouts(found: bool, lies: str, images: int, depth: int) -> None:
     random = np.random.default_rng(1)
     rows = random.normal(size=(images, 320, 200))
     matrices, weights = random.normal(size=(3, 200, depth)), random.normal(size=(images, 300, depth))
@@ -64,6 +64,6 @@ def test_products_of_any_layout(found: bool, lies: str, images: int, depth: int)
     np.testing.assert_allclose(totals - 1, [np.einsum("nrl,nrd->ld", layer, weights) for layer in layers], 1e-9, 1e-9)
 
 
-def test_rows_that_are_not_there_are_not_read(found: bool) -> None:
+def test_rows_beyond_the_end_are_not_read(found: bool) -> None:
     with pytest.raises(ValueError, match="size"):
         blas.sum_of_products(np.ones((1, 300, 100)), 10, np.ones((3, 100, 50)), np.empty((1, 300, 50)))

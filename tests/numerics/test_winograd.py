@@ -43,7 +43,7 @@ def near(z: Any, expected: Any, tolerance: float = 1e-13) -> None:
     [(2, 5, 6, 3, 2, 3), (3, 4, 3, 3, 1, 1), (1, 3, 5, 1, 2, 2), (2, 6, 7, 5, 3, 2), (5, 33, 30, 3, 20, 24),
      (2, 71, 64, 3, 32, 8)],
 )  # fmt: skip
-def test_pairs_of_rows_give_what_the_definition_gives(
+def test_pair_convolve_matches_definition(
     images: int, height: int, width: int, k: int, channels: int, depth: int, pairs: Any
 ) -> None:
     x, f = drawn(images, height, width, channels), drawn(3, k, channels, depth)
@@ -66,7 +66,7 @@ def test_pairs_of_rows_give_what_the_definition_gives(
         (48, 44, ((0, 3), (2, 0)), ((0, 3), (2, 0))),
     ],
 )
-def test_large_images_and_their_gradients(height: int, width: int, pad: Any, pairs: Any, layout: str) -> None:
+def test_large_images_and_gradients(height: int, width: int, pad: Any, pairs: Any, layout: str) -> None:
     x, f = drawn(2, height, width, 64), drawn(3, 3, 64, 68)
     windows = plan_windows("conv2d", (height, width), (3, 3), 1, pad)
     assert is_worthwhile(windows, 64, 68, x.dtype)
@@ -85,7 +85,7 @@ def test_large_images_and_their_gradients(height: int, width: int, pad: Any, pai
     near(np.asarray(grads[1]), to_f)
 
 
-def test_float32_has_as_many_right_digits_within_a_factor_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_float32_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     x, f, g = (a.astype("f4") for a in (drawn(2, 45, 46, 64), drawn(3, 3, 64, 72), drawn(2, 45, 46, 72)))
     exact = by_definition(x.astype("f8"), f.astype("f8"), g.astype("f8"), ((1, 1), (1, 1)))
 
@@ -102,7 +102,7 @@ def test_float32_has_as_many_right_digits_within_a_factor_of_two(monkeypatch: py
     assert all(a <= 2 * b for a, b in zip(pairs, direct, strict=True))
 
 
-def test_no_result_depends_on_a_pixel_outside_of_its_window() -> None:
+def test_infinite_pixel_reaches_only_its_windows() -> None:
     x, f = drawn(1, 48, 48, 64), drawn(3, 3, 64, 64)
     x[0, 20, 47] = np.nan
     z = pb.conv2d(x, f, 1, "same")
@@ -129,6 +129,6 @@ WINDOWS = Windows((3, 3), (1, 1), (1, 1), (1, 1), (56, 56))
         (WINDOWS, 64, 64, "c16"),
     ],
 )
-def test_other_convolutions_go_the_direct_way(windows: Windows, channels: int, depth: int, dtype: str) -> None:
+def test_other_convolutions_use_direct_products(windows: Windows, channels: int, depth: int, dtype: str) -> None:
     assert is_worthwhile(WINDOWS, 64, 64, np.dtype("f4"))
     assert not is_worthwhile(windows, channels, depth, np.dtype(dtype))

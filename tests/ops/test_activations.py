@@ -40,7 +40,7 @@ def tolerance(dtype):
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", BENT)
-def test_bent_ones(name, dtype):
+def test_piecewise_linear_activations(name, dtype):
     f, (reference, derivative) = getattr(pb, name), BENT[name]
     x = np.linspace(-8, 8, 34, dtype=dtype)
     frozen = x.copy()
@@ -70,7 +70,7 @@ def test_bent_ones(name, dtype):
     ],
 )
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_hard_points_without_a_warning(name, at, value, grad, dtype):
+def test_activations_at_extreme_points(name, at, value, grad, dtype):
     f, x = getattr(pb, name), np.array(at, dtype)
     got = pb.value_and_grad(f)(x)
     np.testing.assert_allclose(got.value, value, rtol=1e-6)
@@ -80,7 +80,7 @@ def test_hard_points_without_a_warning(name, at, value, grad, dtype):
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", SMOOTH)
-def test_smooth_ones_to_second_order(name, dtype):
+def test_smooth_activations_second_order(name, dtype):
     f, x = getattr(pb, name), np.linspace(-30, 30, 41, dtype=dtype)
     wide, h = x.astype(float), 1e-4
     ref = SMOOTH[name]
@@ -95,7 +95,7 @@ def test_smooth_ones_to_second_order(name, dtype):
 
 
 @pytest.mark.parametrize("name", [*SMOOTH, "relu", "elu", "selu", "leaky_relu", "softmax", "log_softmax"])
-def test_lists_numbers_integers_and_methods(name):
+def test_activations_of_lists_numbers_and_integers(name):
     f = getattr(pb, name)
     want = f(np.array([1.0, -2.0]))
     assert isinstance(f([1, -2]), pb.Tensor)
@@ -118,7 +118,7 @@ def test_sigmoid_of_integers_and_complex_numbers():
 
 
 @pytest.mark.parametrize("name", ["relu", "relu6", "leaky_relu", "elu", "selu", "step", "softplus", "log_sigmoid"])
-def test_complex_numbers_have_no_order(name):
+def test_relu_refuses_complex_numbers(name):
     with pytest.raises(ArgumentError, match=f"{name}: complex numbers have no order; take x.real or pb.abs"):
         getattr(pb, name)(np.array([1j]))
     with pytest.raises(ArgumentError, match="prelu: complex numbers have no order"):
@@ -131,7 +131,7 @@ def test_sigmoid_keeps_small_values():
 
 
 @pytest.mark.parametrize("alpha", [0, 0.01, 1, 2.5, -0.5])
-def test_leaky_relu_of_any_slope(alpha):
+def test_leaky_relu_slopes(alpha):
     x = np.array([-2.0, 0.0, 3.0, INF])
     with np.errstate(invalid="ignore"):
         value, grad = pb.value_and_grad(lambda x: pb.leaky_relu(x, alpha))(x)
@@ -140,14 +140,14 @@ def test_leaky_relu_of_any_slope(alpha):
     np.testing.assert_allclose(pb.step(x, alpha), [alpha, alpha, 1, 1])
 
 
-def test_omitted_parameters_are_the_defaults():
+def test_default_parameters():
     x = np.array([-1.0, 2.0])
     for f in (pb.leaky_relu, pb.step, pb.softmax, pb.log_softmax):
         np.testing.assert_array_equal(f(x, None), f(x))
     assert pb.leaky_relu(x.astype(np.float32), np.float64(0.1)).dtype == np.float32
 
 
-def test_prelu_learns_its_slope():
+def test_prelu_gradient_of_slope():
     x, alpha = np.array([[-2.0, 0.0, 3.0], [1.0, -1.0, -4.0]]), np.array([0.5, 0.1, 2.0])
     value, (dx, da) = pb.value_and_grads(pb.prelu)([x, alpha])
     np.testing.assert_allclose(value, [[-1, 0, 3], [1, -0.1, -8]])
@@ -157,7 +157,7 @@ def test_prelu_learns_its_slope():
         assert pb.prelu(np.array([0.0]), np.array([np.inf])) == 0
 
 
-def test_gelu_by_tanh():
+def test_gelu_approximate():
     x = np.linspace(-4, 4, 9)
     want = 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
     np.testing.assert_allclose(pb.gelu(x, approximate=True), want)
@@ -168,7 +168,7 @@ def test_gelu_by_tanh():
 @pytest.mark.parametrize(
     ("shape", "axis"), [((5,), -1), ((2, 3), -1), ((2, 3), 0), ((2, 3, 4), 1), ((), -1), ((0, 3), -1)]
 )
-def test_softmax_and_its_logarithm(shape, axis, dtype):
+def test_softmax_and_log_softmax(shape, axis, dtype):
     generator = np.random.default_rng(0)
     x, dy = generator.normal(size=shape).astype(dtype), generator.normal(size=shape).astype(dtype)
     for f, reference in ((pb.softmax, special.softmax), (pb.log_softmax, special.log_softmax)):
@@ -187,13 +187,13 @@ def test_softmax_and_its_logarithm(shape, axis, dtype):
 
 @pytest.mark.parametrize("f", [pb.softmax, pb.log_softmax])
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int8"])
-def test_softmax_of_whole_numbers(f, dtype):
+def test_softmax_of_integers(f, dtype):
     x = np.array([1, 0, 1, 0], bool) if dtype == "bool" else np.array([100, 1, 99, 3], dtype)
     np.testing.assert_allclose(f(x), f(x.astype(float)))
 
 
 @pytest.mark.parametrize("f", [pb.softmax, pb.log_softmax])
-def test_softmax_of_large_numbers_and_to_second_order(f):
+def test_softmax_overflow_and_second_order(f):
     np.testing.assert_allclose(pb.softmax(np.array([1e4, 1e4, -1e4])), [0.5, 0.5, 0])
     np.testing.assert_allclose(pb.log_softmax(np.array([1e4, -1e4])), [0, -2e4])
     x, v, h = np.array([0.3, -0.8, 1.1]), np.array([1.0, 2.0, -1.0]), 1e-5
@@ -203,7 +203,7 @@ def test_softmax_of_large_numbers_and_to_second_order(f):
     np.testing.assert_allclose(second, steps, rtol=1e-6)
 
 
-def test_softmax_names_an_axis_that_is_not_there():
+def test_softmax_axis_out_of_range():
     x = np.ones((2, 3))
     np.testing.assert_allclose(pb.softmax(x, axis=0), np.full((2, 3), 0.5))
     for f in (pb.softmax, pb.log_softmax):
@@ -211,7 +211,7 @@ def test_softmax_names_an_axis_that_is_not_there():
             f(x, 2)
 
 
-def test_large_arrays_go_the_same_way():
+def test_large_arrays():
     x = np.linspace(-5, 5, 60_000, dtype=np.float32).reshape(300, 200)
     for f in (pb.softmax, pb.log_softmax, pb.gelu, pb.swish, pb.softplus, pb.prelu):
         more = [np.float32(0.25)] if f is pb.prelu else []

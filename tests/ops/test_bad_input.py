@@ -193,7 +193,7 @@ REFUSED: list[tuple[Call, type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("call", "error", "message"), REFUSED, ids=[message[:50] for _, _, message in REFUSED])
-def test_refused(call: Any, error: type[Exception], message: str) -> None:
+def test_bad_input_raises(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message) as caught:
         call()
     assert isinstance(caught.value, PullbackError)
@@ -204,7 +204,7 @@ RANDOM_SHAPE = {"random_standard_normal", "random.standard_normal", "random.rand
 
 
 @pytest.mark.parametrize("name", PUBLIC)
-def test_what_is_no_number_is_refused_everywhere(name: str) -> None:
+def test_non_numeric_input_raises_for_every_op(name: str) -> None:
     """In every argument that must be given; never with an error from deep inside."""
     parameters = inspect.signature(PUBLIC[name]).parameters.values()
     required = [p for p in parameters if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]

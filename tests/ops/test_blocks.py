@@ -25,7 +25,7 @@ RNG = np.random.default_rng(7)
         ((2, 2, 3, 4, 1), np.array([2, 1, 2]), np.array([[0, 0], [2, 1], [0, 0]])),
     ],
 )
-def test_the_batch_takes_up_blocks_and_gives_them_back(shape: Any, blocks: Any, pairs: Any) -> None:
+def test_space_to_batch_roundtrip(shape: Any, blocks: Any, pairs: Any) -> None:
     x = RNG.normal(size=shape)
     m = len(blocks)
     padded = np.pad(x, [(0, 0), *pairs, *[(0, 0)] * (x.ndim - 1 - m)])
@@ -39,7 +39,7 @@ def test_the_batch_takes_up_blocks_and_gives_them_back(shape: Any, blocks: Any, 
 
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
 @pytest.mark.parametrize("block", [2, 3])
-def test_the_depth_takes_up_blocks_and_gives_them_back(data_format: str, block: int) -> None:
+def test_space_to_depth_roundtrip(data_format: str, block: int) -> None:
     x = RNG.normal(size=(2, 2 * block, 3 * block, 2))
     z = np.concatenate([x[:, i::block, j::block] for i in range(block) for j in range(block)], axis=-1)
     if data_format == "NCHW":
@@ -79,7 +79,7 @@ def test_meshgrid(indexing: Any, sparse: bool, lengths: Any) -> None:
             np.testing.assert_array_equal(np.asarray(a), b)
 
 
-def test_meshgrid_of_arrays_is_ones_own_and_has_gradients() -> None:
+def test_meshgrid_copies_and_gradients() -> None:
     x, y = np.ones(3), np.ones(2)
     grid, _ = pb.meshgrid(x, y)
     grid[0, 0] = 5
@@ -137,7 +137,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refused(name: str) -> None:
+def test_blocks_bad_input_raises(name: str) -> None:
     call, error, message = REFUSED[name]
     with pytest.raises(error, match=message):
         call()

@@ -18,7 +18,7 @@ PREDICATES = {"is_nan": np.isnan, "is_inf": np.isinf, "is_finite": np.isfinite, 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.bool_])
 @pytest.mark.parametrize("name", COMPARISONS)
-def test_two_arguments_give_bools(name, dtype):
+def test_binary_comparisons(name, dtype):
     f, numpys = getattr(pb, name), COMPARISONS[name]
     x, y = np.array([[0], [1], [2]]).astype(dtype), np.array([0, 1, 1, 2]).astype(dtype)
     for a, b in ((x, y), (x[::-2], y[::-1]), (x[:0], y), (x[1, 0], y[2])):
@@ -35,7 +35,7 @@ def test_infinities_nan_and_signed_zeros(name):
 
 
 @pytest.mark.parametrize("name", PREDICATES)
-def test_one_argument_gives_bools(name):
+def test_unary_predicates(name):
     for x in (
         np.array([0.0, -0.0, INF, -INF, NAN, 1.0]),
         np.array([0, 3], np.int32),
@@ -48,7 +48,7 @@ def test_one_argument_gives_bools(name):
 
 
 @pytest.mark.parametrize("name", [*COMPARISONS, *PREDICATES])
-def test_true_or_false_has_no_derivative(name):
+def test_comparisons_have_no_derivative(name):
     f = getattr(pb, name)
     more = [0.5] if name in COMPARISONS else []
     with pytest.raises(pb.errors.UnconnectedError, match=f"The path was cut .*{name}"):
@@ -58,7 +58,7 @@ def test_true_or_false_has_no_derivative(name):
     )
 
 
-def test_operators():
+def test_comparison_operators():
     x = pb.tensor([1.0, 2.0, 3.0])
     got = [
         x < 2,
@@ -78,7 +78,7 @@ def test_operators():
     assert (np.array([True, True, False]) & mask).tolist() == [False, True, False]
 
 
-def test_bits():
+def test_bitwise_ops():
     x, y = np.array([6, -1], np.int32), np.array([3, 5], np.int32)
     for name, numpys in {
         "bitwise_and": np.bitwise_and,
@@ -95,7 +95,7 @@ def test_bits():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_where_sends_the_gradient_to_what_was_chosen(dtype):
+def test_where_gradient(dtype):
     c = np.array([[True], [False]])
     a, b = np.array([1.0, 2.0, 3.0], dtype), np.array([[4.0], [5.0]], dtype)
     value, (da, db) = pb.value_and_grads(lambda a, b: pb.where(c, a, b))([a, b])
@@ -107,7 +107,7 @@ def test_where_sends_the_gradient_to_what_was_chosen(dtype):
 
 
 @pytest.mark.parametrize("condition", [True, False])
-def test_where_of_scalars_and_of_nothing(condition):
+def test_where_of_scalars_and_empty_arrays(condition):
     x = np.float64(3.0)
     value, grads = pb.value_and_grads(lambda a, b: pb.where(condition, a, b))([x, x + 1])
     assert value == (3 if condition else 4)
@@ -116,7 +116,7 @@ def test_where_of_scalars_and_of_nothing(condition):
     assert pb.where(np.zeros((0, 2), bool), 1.0, np.ones(2)).shape == (0, 2)
 
 
-def test_where_keeps_infinite_gradients_out_of_the_other_branch():
+def test_where_masks_infinite_gradients():
     with np.errstate(divide="ignore"):
         grad = pb.grad(lambda x: pb.where(x > 0, x, 1.0) ** -0.5 + pb.sqrt(pb.where(x > 0, x, 0.0)))(
             np.array([4.0, -1.0])
@@ -124,7 +124,7 @@ def test_where_keeps_infinite_gradients_out_of_the_other_branch():
     np.testing.assert_allclose(grad, [-0.0625 + 0.25, 0])
 
 
-def test_where_takes_conditions_that_are_not_bools_and_are_traced():
+def test_where_traced_and_numeric_conditions():
     x = np.array([-1.0, 0.0, 2.0])
     np.testing.assert_array_equal(pb.grad(lambda x: pb.where(x, x * x, 0.0))(x), [-2, 0, 4])
     np.testing.assert_array_equal(pb.grad(lambda x: np.where(x > 0, x * x, -x))(x), [-1, -1, 4])
@@ -133,7 +133,7 @@ def test_where_takes_conditions_that_are_not_bools_and_are_traced():
     np.testing.assert_array_equal(second, [2, 2, 12])
 
 
-def test_where_mixes_dtypes_as_arithmetic_does():
+def test_where_dtype_promotion():
     c, whole = np.array([True, False]), np.array([1, 2], np.int32)
     value, grads = pb.value_and_grads(lambda a, b: pb.where(c, a, b))([whole, np.ones(2, np.float32)])
     assert value.dtype == np.float32
@@ -141,12 +141,12 @@ def test_where_mixes_dtypes_as_arithmetic_does():
     assert pb.where(c, whole, whole).dtype == np.int32
 
 
-def test_where_names_the_shapes_that_do_not_fit():
+def test_where_shape_error():
     with pytest.raises(pb.errors.ShapeError, match=r"where: shapes \(2,\) and \(3,\) and \(\) do not broadcast"):
         pb.where(np.array([True, False]), np.ones(3), np.float64(0))
 
 
 @pytest.mark.parametrize(("name", "other"), [("is_nan", "isnan"), ("is_inf", "isinf"), ("is_finite", "isfinite")])
-def test_numpys_names(name, other):
+def test_numpy_aliases(name, other):
     assert getattr(pb, other) is getattr(pb, name)
     assert getattr(np, other)(pb.tensor([1.0, NAN])).tolist() == getattr(np, other)([1.0, NAN]).tolist()

@@ -31,7 +31,7 @@ def close(got: Any, want: Any, rtol: float = 1e-6, atol: float = 1e-7) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{case['f']}-{np.ndim(case['z'])}" for case in CASES])
-def test_pytorch_and_jax_say_the_same(case: dict[str, Any]) -> None:
+def test_complex_gradients_match_pytorch_and_jax(case: dict[str, Any]) -> None:
     f = eval(f"lambda np, z: {case['f']}")
     z = array(case["z"])
     value, grad = pb.value_and_grad(lambda z: f(np, z))(z)
@@ -116,7 +116,7 @@ def test_first_and_second_order_in_both_modes(f: Any) -> None:
     close(pb.jvp(first, [Z], [t])[1], along(first, Z, t), 1e-5, 1e-6)
 
 
-def test_a_real_input_gets_a_real_gradient() -> None:
+def test_real_input_has_real_gradient() -> None:
     f = lambda x: np.sum(np.abs(x * A + np.exp(x * 1j)))
     grad = pb.grad(f)(X)
     assert grad.dtype == np.float64
@@ -128,7 +128,7 @@ def test_a_real_input_gets_a_real_gradient() -> None:
     assert (type(x), type(z)) == (float, complex)
 
 
-def test_what_complex_inputs_may_be() -> None:
+def test_kinds_of_complex_inputs() -> None:
     square = lambda z: np.sum(np.abs(z) ** 2)
     assert pb.grad(square)(3 + 4j) == 6 + 8j
     assert pb.grad(square)([1j, 2.0]) == [2j, 4 + 0j]
@@ -164,7 +164,7 @@ def test_large_arrays() -> None:
 # ------------------------------------------------------------------ the direction to begin with
 
 
-def test_a_complex_result_needs_a_direction() -> None:
+def test_complex_result_without_dy_raises() -> None:
     with pytest.raises(GradientError, match=r"grad\(f\): f returned complex numbers \(complex128\).*pb\.abs.*or.* dy"):
         pb.grad(lambda z: z * z)(Z)
     close(pb.grad(lambda z: z * z)(Z, A), np.conj(2 * Z) * A, 1e-12)
@@ -189,7 +189,7 @@ def test_gradient_tape() -> None:
     np.testing.assert_allclose(np.einsum("ijij->ij", tape.jacobian(y, z).numpy()), 2 * Z)
 
 
-def test_a_gradient_of_ones_own_is_taken_as_it_is() -> None:
+def test_custom_gradient_of_complex_numbers() -> None:
     @pb.custom_gradient
     def square(z: Any) -> Any:
         return z * z, lambda dy: dy * np.conj(2 * z)
@@ -202,12 +202,12 @@ def test_a_gradient_of_ones_own_is_taken_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("f", [pb.abs, pb.angle, lambda z: pb.real(pb.sign(z))])
-def test_the_derivative_at_0_is_0(f: Any) -> None:
+def test_abs_and_angle_derivative_at_zero(f: Any) -> None:
     assert pb.grad(f)(0j) == 0 == pb.grad(lambda z: pb.norm(np.stack([z, f(z)])))(0j)
     assert pb.grad(lambda z: np.real(pb.grad(f)(z)), unconnected="zero")(0j) == 0
 
 
-def test_of_real_numbers() -> None:
+def test_complex_functions_of_real_numbers() -> None:
     x = np.array([-1.0, 2.0])
     for f, value, slope in ((pb.real, x, 1), (pb.conj, x, 1), (pb.imag, 0 * x, 0), (pb.angle, [np.pi, 0], 0)):
         np.testing.assert_array_equal(f(x), value)
@@ -215,7 +215,7 @@ def test_of_real_numbers() -> None:
     assert pb.angle(np.float32(-1)).dtype == np.float32
 
 
-def test_numpy_knows_them() -> None:
+def test_numpy_complex_functions() -> None:
     assert pb.conjugate is pb.conj
     z = pb.tensor(Z)
     for f in (np.real, np.imag, np.conj, np.angle, np.abs, lambda z: np.angle(z, deg=True), np.iscomplex, np.isreal):
@@ -232,7 +232,7 @@ def test_dtypes() -> None:
     assert pb.cast(pb.tensor([2j, 0]), "bool").tolist() == [True, False]
 
 
-def test_bad_parts_are_refused() -> None:
+def test_complex_bad_parts_raise() -> None:
     with pytest.raises(ArgumentError, match="complex: imag must be real numbers, got dtype complex128"):
         pb.complex(np.ones(2), np.ones(2) * 1j)
     with pytest.raises(ShapeError, match=r"complex: shapes \(2,\) and \(3,\) do not broadcast"):

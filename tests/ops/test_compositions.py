@@ -1,6 +1,6 @@
 """Every public function that is made of ops: its derivatives by differences, forward, reverse and of second order.
 
-The ops themselves are checked in test_every_op.  ``test_each_is_here_or_has_no_derivative`` finds what is missing.
+The ops themselves are checked in test_every_op.  ``test_every_composition_is_covered`` finds what is missing.
 """
 
 from __future__ import annotations
@@ -289,7 +289,7 @@ def test_derivatives(name: str) -> None:
     expect_derivatives(f, point)
 
 
-def test_each_is_here_or_has_no_derivative() -> None:
+def test_every_composition_is_covered() -> None:
     known = (
         {id(PUBLIC[name.split("-")[0]]) for name in CASES} | {id(PUBLIC[name]) for name in WITHOUT | NARROWING} | OPS
     )
@@ -310,19 +310,19 @@ def refused_there() -> set[str]:
 
 
 @pytest.mark.parametrize("name", sorted(refused_there()))
-def test_what_tensorflow_js_cannot_differentiate_is_checked(name: str) -> None:
+def test_derivatives_beyond_tensorflow_js(name: str) -> None:
     op = getattr(PUBLIC[name], "op", None)
     assert op.flows if op is not None else name in {case.split("-")[0] for case in CASES}
 
 
 @pytest.mark.parametrize("name", ["to_bool", "to_int"])
-def test_whole_numbers_carry_nothing(name: str) -> None:
+def test_integers_have_no_gradient(name: str) -> None:
     with pytest.raises(pb.errors.UnconnectedError):
         pb.grad(PUBLIC[name])(np.array([0.5, 1.5]))
 
 
 @pytest.mark.parametrize("f", [pb.to_float, lambda x: pb.cast(x, "float32")])
-def test_the_gradient_of_a_cast_is_cast_back(f: Any) -> None:
+def test_cast_gradient_dtype(f: Any) -> None:
     d = pb.grad(lambda x: f(x) * f(x))(np.array([0.5, 1.5]))
     assert d.dtype == np.float64
     np.testing.assert_array_equal(d, [1.0, 3.0])

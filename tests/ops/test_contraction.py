@@ -52,7 +52,7 @@ NOTHING = [((2, 0), (0, 3)), ((0, 3), (3, 2)), ((0,), (0,)), ((0,), (0, 2)), ((4
 
 
 @pytest.mark.parametrize(("a", "b"), MATRICES + NOTHING)
-def test_matmul_of_any_ranks(a, b):
+def test_matmul_ranks(a, b):
     x, y = drawn(a, b)
     want = np.matmul(x, y)
     for got in (
@@ -72,7 +72,7 @@ def test_matmul_of_any_ranks(a, b):
 @pytest.mark.parametrize("batch", [(), (5,), (2, 1)])
 @pytest.mark.parametrize("transpose_a", [False, True])
 @pytest.mark.parametrize("transpose_b", [False, True])
-def test_transposes(batch, transpose_a, transpose_b):
+def test_mat_mul_transposes(batch, transpose_a, transpose_b):
     x, y = drawn((3, 2) if transpose_a else (2, 3), batch + ((4, 3) if transpose_b else (3, 4)))
     a, b = x.T if transpose_a else x, np.swapaxes(y, -1, -2) if transpose_b else y
     np.testing.assert_allclose(pb.mat_mul(x, y, transpose_a, transpose_b), a @ b)
@@ -278,6 +278,6 @@ def test_einsum_of_lists_numbers_and_strided_arrays():
         (lambda x: pb.einsum("...j->j", x), ArgumentError, "needs '...' for the axes that are not named"),
     ],
 )
-def test_what_is_refused(call, error, message):
+def test_contraction_bad_input_raises(call, error, message):
     with pytest.raises(error, match=message):
         call(pb.tensor(np.ones((2, 3))))

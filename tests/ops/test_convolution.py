@@ -67,7 +67,7 @@ def checked(f: Any, *inputs: Any) -> None:
         (1, 2, "same", ((2, 2), (1, 1))),
     ],
 )
-def test_conv2d_is_its_definition(strides: Any, dilations: Any, pad: Any, pairs: Any, channels: int) -> None:
+def test_conv2d_matches_definition(strides: Any, dilations: Any, pad: Any, pairs: Any, channels: int) -> None:
     x, f = drawn(2, 7, 6, channels), drawn(3, 2, channels, 4)
     both = [(n, n) if isinstance(n, int) else n for n in (strides, dilations)]
     want = by_loops(x, f, both[0], pairs, both[1])
@@ -97,17 +97,17 @@ def test_numeric_pad_with_unequal_filter_or_stride(size: Any, strides: Any) -> N
     close(pb.conv3d(volume, g, (2, *strides), 1), by_loops(volume, g, (2, *strides), ((1, 1),) * 3, (1,) * 3))
 
 
-def test_transposed_with_a_numeric_pad_and_unequal_filter() -> None:
+def test_conv2d_transpose_numeric_pad_unequal_filter() -> None:
     y, f, x = drawn(1, 5, 3, 2), drawn(2, 3, 1, 2), drawn(1, 4, 5, 1)
     z = pb.conv2d_transpose(y, f, (1, 4, 5, 1), [1, 2], 1)
     close(np.vdot(z, x), np.vdot(y, pb.conv2d(x, f, [1, 2], 1)))
 
 
-def test_numeric_pad_counts_each_axis_by_its_own_window() -> None:
+def test_numeric_pad_per_axis() -> None:
     assert pb.conv2d(np.ones((1, 4, 5, 1)), np.ones((2, 3, 1, 1)), [1, 2], 1).shape == (1, 5, 3, 1)
 
 
-def test_same_over_three_axes_with_a_stride_longer_than_the_filter() -> None:
+def test_conv3d_same_pad_stride_longer_than_filter() -> None:
     x, f = drawn(1, 3, 3, 2, 1), drawn(2, 2, 1, 1, 2)
     conv = lambda x, f: pb.conv3d(x, f, 2, "same")
     want = by_loops(x, f, (2, 2, 2), ((0, 1), (0, 1), (0, 0)), (1,) * 3)
@@ -119,7 +119,7 @@ def test_same_over_three_axes_with_a_stride_longer_than_the_filter() -> None:
 @pytest.mark.parametrize(("stride", "dilation", "pad", "pairs"), [
     (1, 1, "valid", (0, 0)), (2, 1, "same", (1, 1)), (1, 2, 2, (2, 2)), (3, 1, [[1, 0]], (1, 0)),
 ])  # fmt: skip
-def test_conv1d_is_its_definition(stride: int, dilation: int, pad: Any, pairs: Any) -> None:
+def test_conv1d_matches_definition(stride: int, dilation: int, pad: Any, pairs: Any) -> None:
     x, f = drawn(2, 9, 2), drawn(3, 2, 3)
     want = by_loops(x, f, (stride,), (pairs,), (dilation,))
     close(pb.conv1d(x, f, stride, pad, "NWC", dilation), want)
@@ -130,7 +130,7 @@ def test_conv1d_is_its_definition(stride: int, dilation: int, pad: Any, pairs: A
 @pytest.mark.parametrize(("strides", "pad", "pairs"), [
     (1, "valid", ((0, 0),) * 3), ((1, 2, 1), "same", ((0, 1), (0, 1), (0, 0))), (2, 1, ((1, 1),) * 3),
 ])  # fmt: skip
-def test_conv3d_is_its_definition(strides: Any, pad: Any, pairs: Any) -> None:
+def test_conv3d_matches_definition(strides: Any, pad: Any, pairs: Any) -> None:
     x, f = drawn(2, 4, 5, 3, 2), drawn(2, 2, 1, 2, 3)
     each = (strides,) * 3 if isinstance(strides, int) else strides
     want = by_loops(x, f, each, pairs, (1, 1, 1))
@@ -139,7 +139,7 @@ def test_conv3d_is_its_definition(strides: Any, pad: Any, pairs: Any) -> None:
 
 
 @pytest.mark.parametrize(("mode", "out"), [(None, 2), ("floor", 2), ("ceil", 3), ("round", 3)])
-def test_rounding_of_the_number_of_windows(mode: Any, out: int) -> None:
+def test_dim_rounding_mode(mode: Any, out: int) -> None:
     """Between two and three windows fit; the third reaches over the edge, where zeros are."""
     x, f = drawn(1, 4, 4, 1), drawn(3, 3, 1, 1)
     want = by_loops(x, f, (2, 2), ((1, 2), (1, 2)), (1, 1))[:, :out, :out]
@@ -147,7 +147,7 @@ def test_rounding_of_the_number_of_windows(mode: Any, out: int) -> None:
     checked(lambda x, f: pb.conv2d(x, f, 2, 1, "NHWC", 1, mode), x, f)
 
 
-def test_big_images_are_done_in_parts() -> None:
+def test_large_images() -> None:
     """More than fits the cache: several images at a time, one, or some of its rows; whole windows or their layers."""
     for n, size, channels in ((5, 24, 8), (2, 40, 32), (1, 9, 512), (2, 100, 3)):
         x, f = drawn(n, size, size, channels).astype("f4"), drawn(3, 3, channels, 2).astype("f4")
@@ -163,7 +163,7 @@ def test_big_images_are_done_in_parts() -> None:
 @pytest.mark.parametrize(("strides", "pad", "shape"), [
     (1, "valid", (2, 4, 4, 2)), (2, "same", (2, 6, 5, 2)), (2, 1, (2, 5, 5, 2)), (3, "valid", (2, 9, 9, 2)),
 ])  # fmt: skip
-def test_transposed_convolution_is_the_adjoint(strides: Any, pad: Any, shape: Any) -> None:
+def test_conv2d_transpose_is_adjoint(strides: Any, pad: Any, shape: Any) -> None:
     x, f = drawn(*shape), drawn(2, 2, 2, 3)
     y = pb.conv2d(x, f, strides, pad)
     t = drawn(*y.shape)
@@ -175,14 +175,14 @@ def test_transposed_convolution_is_the_adjoint(strides: Any, pad: Any, shape: An
     checked(lambda t, f: pb.conv2d_transpose(t, f, shape, strides, pad), t, f)
 
 
-def test_transposed_convolution_of_volumes() -> None:
+def test_conv3d_transpose() -> None:
     x, f = drawn(1, 3, 4, 2, 2), drawn(2, 2, 1, 2, 3)
     y = pb.conv3d(x, f, 2, "same")
     t = drawn(*y.shape)
     close(np.vdot(pb.conv3d_transpose(t, f, x.shape, 2, "same"), x), np.vdot(t, y))
 
 
-def test_separable_is_one_after_the_other() -> None:
+def test_separable_conv2d_is_composition() -> None:
     x, deep, point = drawn(2, 5, 5, 2), drawn(3, 3, 2, 2), drawn(1, 1, 4, 3)
     want = pb.conv2d(pb.depthwise_conv2d(x, deep, 2, "same"), point, 1, "valid")
     close(pb.separable_conv2d(x, deep, point, 2, "same"), want)
@@ -224,7 +224,7 @@ def test_third_order() -> None:
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 4, 5), (0, 3, 5), (2, 5000, 5), (5000, 2, 5), (3, 1, 2, 1)])
-def test_a_bias_receives_the_sum_over_everything_else(shape: Any) -> None:
+def test_fused_bias_gradient(shape: Any) -> None:
     x, bias, dy = drawn(*shape), drawn(shape[-1]), drawn(*shape)
     close(pb.grad(lambda b: x + b)(bias, dy), dy.sum(tuple(range(len(shape) - 1))))
 
@@ -246,7 +246,7 @@ def test_fused_products(activation: Any) -> None:
     checked(lambda a, b, bias: pb.fused.mat_mul(a, b, bias=bias, **more), a, b.T.copy(), bias)
 
 
-def test_fused_bias_goes_beside_the_channels() -> None:
+def test_fused_bias_channel_axis() -> None:
     x, f, bias = drawn(1, 2, 4, 4), drawn(2, 2, 2, 3), drawn(3)
     want = pb.conv2d(x, f, 1, "valid", "NCHW") + bias[:, None, None]
     close(pb.fused.conv2d(x, f, 1, "valid", "NCHW", bias=bias), want)
@@ -287,6 +287,6 @@ X, F = np.ones((1, 4, 4, 2)), np.ones((2, 2, 2, 3))
     (lambda: pb.fused.conv2d(X, F, activation="gelu"), ArgumentError, r"fused.conv2d: activation must be one of"),
     (lambda: pb.fused.mat_mul(np.eye(2), np.eye(2), activation="prelu"), ArgumentError, r"needs prelu_activation_w"),
 ])  # fmt: skip
-def test_refusals(call: Any, kind: Any, words: str) -> None:
+def test_convolution_bad_input_raises(call: Any, kind: Any, words: str) -> None:
     with pytest.raises(kind, match=words):
         call()

@@ -61,7 +61,7 @@ MADE = {
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_made(name: str) -> None:
+def test_created_values(name: str) -> None:
     call, dtype, values = MADE[name]
     t = call()
     assert isinstance(t, pb.Tensor)
@@ -141,13 +141,13 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refusals(name: str) -> None:
+def test_creation_bad_input_raises(name: str) -> None:
     call, error, message = REFUSED[name]
     with pytest.raises(error, match=message):
         call()
 
 
-def test_likes_are_connected_and_their_gradient_is_zero() -> None:
+def test_zeros_like_gradient_is_zero() -> None:
     x = np.array([1.0, np.inf])
     for f in (pb.zeros_like, pb.ones_like, lambda x: pb.full_like(x, 3.0)):
         assert pb.grad(f)(x).tolist() == [0.0, 0.0]

@@ -147,7 +147,7 @@ def array(stored: Any, complex_too: bool) -> Any:
 
 @pytest.mark.parametrize("face", [pb.linalg, np.linalg], ids=["pb.linalg", "np.linalg"])
 @pytest.mark.parametrize("name", STORED)
-def test_as_pytorch_and_jax(name: str, face: Any) -> None:
+def test_gradients_match_pytorch_and_jax(name: str, face: Any) -> None:
     case, f, is_complex = STORED[name], REFERENCE[name.split(",")[0]], "complex" in name
     x = array(case["x"], is_complex)
     value, grad = pb.value_and_grad(lambda x: f(face, x))(x)
@@ -170,7 +170,7 @@ def test_third_order() -> None:
 
 
 @pytest.mark.parametrize("x", [A, TALL, WIDE, BATCH, np.empty((0, 3, 3)), A.astype(np.float32)], ids=np.shape)
-def test_decompositions_decompose(x: Any) -> None:
+def test_decompositions_reconstruct(x: Any) -> None:
     kind, near = x.dtype, {"rtol": 1e-4, "atol": 1e-5} if x.dtype == np.float32 else {"atol": 1e-12}
     for full in (False, True):
         q, r = pb.linalg.qr(x, full)
@@ -212,7 +212,7 @@ def test_gram_schmidt() -> None:
 @pytest.mark.parametrize("n", [1, 32, 33, 130])
 @pytest.mark.parametrize("lower", [True, False])
 @pytest.mark.parametrize("trans", [True, False])
-def test_triangular_solve_reads_one_triangle(n: int, lower: bool, trans: bool) -> None:
+def test_triangular_solve_ignores_other_triangle(n: int, lower: bool, trans: bool) -> None:
     x = rng.normal(size=(n, n)) / n + 2 * np.eye(n)
     y = rng.normal(size=(n, 2))
     half = np.tril(x) if lower else np.triu(x)
@@ -235,7 +235,7 @@ def test_lstsq() -> None:
     assert pb.linalg.lstsq(low, np.ones(3)).rank == 1
 
 
-def test_small_things() -> None:
+def test_measures_and_structure() -> None:
     assert pb.linalg.matrix_rank(np.stack([A, np.ones((3, 3))])).tolist() == [3, 1]
     close(pb.linalg.trace(BATCH), np.trace(BATCH, axis1=1, axis2=2))
     close(pb.linalg.trace(A, 1), np.trace(A, 1))
@@ -255,7 +255,7 @@ def test_small_things() -> None:
 # ---- where derivatives are delicate
 
 
-def test_singular_values_and_eigenvalues_that_coincide() -> None:
+def test_degenerate_singular_values_and_eigenvalues() -> None:
     """Values alone have first derivatives there; what depends on the vectors is not answered by a number."""
     eye, c = np.eye(3), np.array([1.0, 1.0, 1.0])
     for f in (lambda x: pb.linalg.eigh(x).eigenvalues @ c, lambda x: pb.linalg.svd(x).S @ c, pb.linalg.trace):
@@ -268,14 +268,14 @@ def test_singular_values_and_eigenvalues_that_coincide() -> None:
     close(pb.grad(pb.linalg.matrix_norm)(np.zeros((2, 2))), np.zeros((2, 2)))
 
 
-def test_singular_values_of_a_low_rank() -> None:
+def test_singular_values_of_low_rank_matrix() -> None:
     x = np.outer([1.0, 2.0, 2.0], [3.0, 4.0])
     close(pb.grad(lambda x: pb.linalg.svd(x).S[0])(x), np.outer([1, 2, 2], [3, 4]) / 15)
     close(pb.grad(lambda x: pb.linalg.matrix_norm(x, 2))(x), np.outer([1, 2, 2], [3, 4]) / 15)
 
 
 @pytest.mark.parametrize("rank", [1, 2])
-def test_pseudo_inverse_of_a_fixed_rank(rank: int) -> None:
+def test_pinv_of_fixed_rank(rank: int) -> None:
     """The rank stays what it is along products of narrow matrices."""
     left, right = rng.normal(size=(4, rank)), rng.normal(size=(rank, 3))
     f = lambda y: weighed(pb.linalg.pinv(y @ right), pb.linalg.lstsq(y @ right, np.arange(4.0)).x)
@@ -291,7 +291,7 @@ def test_pseudo_inverse_of_a_fixed_rank(rank: int) -> None:
     lambda x: weighed(*pb.linalg.svd(x.T)), lambda x: weighed(*pb.linalg.qr(x.T)),
     lambda x: weighed(pb.linalg.gram_schmidt(x.T)), lambda x: weighed(*pb.linalg.lstsq(x, np.arange(4.0))),
 ])  # fmt: skip
-def test_completed_bases_and_wide_matrices(f: Callable[[Any], Any]) -> None:
+def test_full_qr_and_wide_matrices(f: Callable[[Any], Any]) -> None:
     x, d, e = rng.normal(size=(4, 2)), rng.normal(size=(4, 2)), rng.normal(size=(4, 2))
     want = slope(f, x, d)
     close(np.vdot(pb.grad(f)(x), d), want, 1e-6, 1e-8)
@@ -300,7 +300,7 @@ def test_completed_bases_and_wide_matrices(f: Callable[[Any], Any]) -> None:
     close(np.vdot(pb.grad(first)(x), e), slope(first, x, e), 1e-5, 1e-7)
 
 
-def test_gradients_of_symmetric_matrices_are_symmetric() -> None:
+def test_symmetric_gradients() -> None:
     for f in (pb.linalg.cholesky, pb.linalg.eigvalsh, lambda x: pb.linalg.eigh(x).eigenvectors[:, :1] ** 2):
         g = pb.grad(lambda x, f=f: weighed(f(x)))(S)
         close(g, g.T, atol=1e-14)
@@ -310,7 +310,7 @@ def test_gradients_of_symmetric_matrices_are_symmetric() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_big_matrices(dtype: Any) -> None:
+def test_large_matrices(dtype: Any) -> None:
     """Above 512 KiB cotangents live in recycled buffers."""
     n = 370 if dtype is np.float32 else 260
     x = (rng.normal(size=(n, n)) / n + np.eye(n) * np.linspace(1, 2, n)).astype(dtype)
@@ -404,7 +404,9 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "nan": (lambda: pb.linalg.svd(Z * np.nan), MatrixError, "svd: .*did not converge.*NaN"),
     "not square": (lambda: pb.linalg.inv(TALL), ShapeError, r"inv: x must be square.*\(4, 3\)"),
     "not square, traced": (lambda: pb.grad(pb.linalg.det)(TALL), ShapeError, r"det: x must be square.*\(4, 3\)"),
-    "not square, mirrored": (lambda: np.linalg.eigh(pb.tensor(TALL)), ShapeError, "eigh: x must be square"),
+    "not square, mirrored": (lambda: np.linalg.eigh(pb.tensor(TALL)), ShapeError, "^eigh: x must be square"),
+    "not square, eig": (lambda: pb.linalg.eig(TALL), ShapeError, "^eig: x must be square"),
+    "not square, slogdet": (lambda: pb.linalg.slogdet(TALL), ShapeError, "^slogdet: x must be square"),
     "not square, power": (lambda: pb.linalg.matrix_power(TALL, 2), ShapeError, "matrix_power: x must be square"),
     "no matrix": (lambda: pb.linalg.qr(np.ones(3)), ShapeError, r"qr: x must be a matrix.*\(3,\)"),
     "no matrix, op": (lambda: pb.linalg.svdvals(np.ones(3)), ShapeError, r"svdvals: x must be a matrix.*\(3,\)"),
@@ -431,7 +433,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_errors(name: str) -> None:
+def test_linalg_bad_input_raises(name: str) -> None:
     call, kind, message = ERRORS[name]
     with pytest.raises(kind, match=message) as caught:
         call()

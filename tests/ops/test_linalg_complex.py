@@ -72,7 +72,7 @@ def random_like(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", ONE_VALUED)
-def test_complex_matrices_in_both_modes_second_order_mapped_and_compiled(name: str) -> None:
+def test_complex_matrices_under_all_transforms(name: str) -> None:
     f, x = ONE_VALUED[name]
     d, e = random_like(x), random_like(x) * 1j if np.iscomplexobj(x) else random_like(x)
     value, want = np.asarray(f(x)), slope(f, x, d)
@@ -130,7 +130,7 @@ FORMS: dict[str, tuple[Callable[[Any], Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_values_under_grad_are_numpys(name: str) -> None:
+def test_values_under_grad_match_numpy(name: str) -> None:
     """To the last bit, and with the signs that NumPy's call of LAPACK gives."""
     f, xs = FORMS[name]
     for x in xs:
@@ -150,7 +150,7 @@ def test_values_under_grad_are_numpys(name: str) -> None:
             np.testing.assert_array_equal(np.asarray(got), part)
 
 
-def test_value_of_eigh_of_the_upper_triangle_is_numpys() -> None:
+def test_eigh_upper_triangle_matches_numpy() -> None:
     f = lambda x: np.sum(np.linalg.eigh(x, "U")[1] * np.arange(9.0).reshape(3, 3))
     value, grad = pb.value_and_grad(f)(A)
     assert value == f(A)
@@ -158,14 +158,14 @@ def test_value_of_eigh_of_the_upper_triangle_is_numpys() -> None:
     assert not np.any(np.tril(grad, -1))
 
 
-def test_functions_of_the_phase_of_complex_vectors_are_refused() -> None:
+def test_phase_dependent_functions_raise() -> None:
     for f, name in ((lambda x: np.linalg.eigh(x)[1], "eigh"), (lambda x: np.linalg.svd(x)[0], "svd")):
         with pytest.raises(GradientError, match=f"{name}: of complex matrices each vector may be multiplied"):
             pb.grad(lambda x, f=f: np.sum(np.real(f(x)) * np.arange(9.0).reshape(3, 3)))(Z)
         pb.grad(lambda x, f=f: np.sum(np.abs(f(x)) ** 2 * np.arange(9.0).reshape(3, 3)))(Z)
 
 
-def test_eig_is_real_where_numpy_is() -> None:
+def test_eig_dtype_matches_numpy() -> None:
     assert pb.grad(lambda x: np.linalg.eigvals(x)[0])(S).dtype == np.float64
     assert pb.linalg.eigvals(S).dtype == pb.linalg.eig(S).eigenvectors.dtype == np.complex128
     assert np.linalg.eig(pb.tensor(S)).eigenvalues.dtype == np.float64

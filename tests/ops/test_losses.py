@@ -52,7 +52,7 @@ def call(name: str, before: Any, weights: Any, between: Any, reduction: Any) -> 
 
 
 @every_loss
-def test_the_four_reductions(name: str, before: Any, between: Any, want: Any) -> None:
+def test_reductions(name: str, before: Any, between: Any, want: Any) -> None:
     n = want.size
     weights = R.uniform(0, 1, want.shape) * (np.arange(n).reshape(want.shape) % 2 == 0)
     for w, full in ((None, np.ones(want.shape)), (0.5, np.full(want.shape, 0.5)), (weights, weights)):
@@ -73,9 +73,7 @@ def test_the_four_reductions(name: str, before: Any, between: Any, want: Any) ->
 
 @every_loss
 @pytest.mark.parametrize("reduction", list(Reduction))
-def test_gradients_by_labels_predictions_and_weights(
-    name: str, before: Any, between: Any, want: Any, reduction: Any
-) -> None:
+def test_loss_gradients(name: str, before: Any, between: Any, want: Any, reduction: Any) -> None:
     weights = R.uniform(0.5, 2, want.shape)
     weights.flat[0] = 0 if want.size > 1 else 1
     labels, predictions, *more = before
@@ -119,14 +117,14 @@ def test_lists_tensors_and_variables() -> None:
 
 
 @pytest.mark.parametrize("reduction", [1, 3])
-def test_where_all_weights_are_zero_so_is_the_loss(reduction: int) -> None:
+def test_zero_weights(reduction: int) -> None:
     f = lambda y, w: pb.losses.mean_squared_error(LABELS, y, w, reduction)
     assert f(LOGITS, np.zeros((4, 1))) == 0
     assert not np.any(pb.grad(lambda y: f(y, 0.0))(LOGITS))
     assert pb.losses.absolute_difference(np.zeros((0, 2)), np.zeros((0, 2)), reduction=reduction) == 0
 
 
-def test_weights_that_several_losses_share() -> None:
+def test_broadcast_weights() -> None:
     x = np.arange(6.0).reshape(2, 3)
     assert pb.losses.compute_weighted_loss(x, np.array([[1.0], [0.0]])) == 1  # (0 + 1 + 2) / 3
     assert pb.losses.compute_weighted_loss(x, np.array([[2.0, 0.0, 1.0]]), "mean") == (6 + 7) / 6
@@ -143,7 +141,7 @@ def test_label_smoothing() -> None:
     )
 
 
-def test_extreme_logits_stay_finite() -> None:
+def test_extreme_logits() -> None:
     far = np.array([[1e4, -1e4, 0.0]])
     for hot, want in ((0, 0.0), (1, 2e4), (2, 1e4)):
         labels = np.eye(3)[[hot]]
@@ -156,7 +154,7 @@ def test_extreme_logits_stay_finite() -> None:
     np.testing.assert_array_equal(g, [[1, -1, -0.5]])
 
 
-def test_a_masked_class_is_no_trouble_unless_it_is_the_label() -> None:
+def test_cross_entropy_with_masked_class() -> None:
     x = np.array([[0.0, -np.inf, 0.0]])
     dense = lambda x: pb.losses.softmax_cross_entropy(np.array([[1.0, 0.0, 0.0]]), x)
     sparse = lambda x: pb.losses.sparse_softmax_cross_entropy(np.array([0]), x)
@@ -167,7 +165,7 @@ def test_a_masked_class_is_no_trouble_unless_it_is_the_label() -> None:
     assert pb.losses.softmax_cross_entropy(np.array([[0.0, 1.0, 0.0]]), x) == np.inf
 
 
-def test_second_order_of_the_cross_entropy_is_the_covariance() -> None:
+def test_cross_entropy_second_order() -> None:
     x = LOGITS[0]
     f = lambda x: pb.losses.softmax_cross_entropy(np.array([0.0, 1.0, 0.0]), x)
     p = np.exp(log_softmax(x))
@@ -176,7 +174,7 @@ def test_second_order_of_the_cross_entropy_is_the_covariance() -> None:
         np.testing.assert_allclose(row, p[i] * (np.eye(3)[i] - p), rtol=1e-12)
 
 
-def test_hinge_at_the_margin_has_slope_0_and_nan_is_not_hidden() -> None:
+def test_hinge_at_margin_and_nan() -> None:
     f = lambda y: pb.losses.hinge_loss(np.array([1.0, 0.0]), y, reduction=2)
     np.testing.assert_array_equal(pb.grad(f)(np.array([1.0, -1.0])), [0, 0])
     assert np.isnan(f(np.array([np.nan, 1.0])))
@@ -212,6 +210,6 @@ def test_hinge_at_the_margin_has_slope_0_and_nan_is_not_hidden() -> None:
         (lambda: pb.losses.cosine_distance(np.ones(2), np.ones(2), 4), ShapeError, "axis 4 is out of range for rank 1"),
     ],
 )  # fmt: skip
-def test_what_is_refused(call: Any, error: Any, message: str) -> None:
+def test_losses_bad_input_raises(call: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         call()

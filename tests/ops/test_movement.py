@@ -79,7 +79,7 @@ VALUES = {
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_values(name: str) -> None:
+def test_movement_values(name: str) -> None:
     f, want = VALUES[name]
     assert f() == want
 
@@ -133,13 +133,13 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize("kind", ["plain", "traced"])
-def test_refusals(name: str, kind: str) -> None:
+def test_movement_bad_input_raises(name: str, kind: str) -> None:
     call, error, message = REFUSED[name]
     with pytest.raises(error, match=message):
         call() if kind == "plain" else pb.grad(lambda _: call())(1.0)
 
 
-def test_results_do_not_share_memory_with_gradients() -> None:
+def test_gradients_own_their_memory() -> None:
     gradient = pb.grad(lambda x: pb.transpose(x).reshape([-1]).sum())(X)
     gradient[0, 0] = 5.0
     assert pb.grad(lambda x: pb.transpose(x).reshape([-1]).sum())(X)[0, 0] == 1.0

@@ -49,7 +49,7 @@ def test_batch_norm(rank: int) -> None:
     checked(pb.batch_norm, x, mean, variance + 1, offset, scale)
 
 
-def test_batch_norm_through_its_own_moments() -> None:
+def test_batch_norm_with_moments() -> None:
     """What a layer does while it learns: mean and variance are of ``x``, and the gradient knows."""
     x, scale = drawn(4, 2, 3), drawn(3)
 
@@ -99,6 +99,6 @@ X = np.ones((2, 3))
     (lambda: pb.local_response_normalization(X), r"local_response_normalization: x must have rank 4"),
     (lambda: pb.local_response_normalization(np.ones((1, 1, 2)), 0.5), r"depth_radius must be an integer >= 0"),
 ])  # fmt: skip
-def test_refusals(call: Any, words: str) -> None:
+def test_normalization_bad_input_raises(call: Any, words: str) -> None:
     with pytest.raises(ShapeError, match=words):
         call()

@@ -54,7 +54,7 @@ def checked(f: Any, *inputs: Any) -> None:
     (2, 2, [[0, 0], [1, 0], [0, 1], [0, 0]], ((1, 0), (0, 1))), (3, 2, 1, ((1, 1), (1, 1))),
     (1, 1, "same", ((0, 0), (0, 0))),
 ])  # fmt: skip
-def test_images(kind: str, of: Any, size: Any, strides: Any, pad: Any, pairs: Any) -> None:
+def test_pool2d(kind: str, of: Any, size: Any, strides: Any, pad: Any, pairs: Any) -> None:
     x = drawn(2, 5, 6, 2)
     pool = getattr(pb, f"{kind}_pool")
     pair = lambda n: (n, n) if isinstance(n, int) else n
@@ -68,7 +68,7 @@ def test_images(kind: str, of: Any, size: Any, strides: Any, pad: Any, pairs: An
 
 
 @pytest.mark.parametrize(("kind", "of"), [("max", np.max), ("avg", np.mean)])
-def test_lines_and_volumes(kind: str, of: Any) -> None:
+def test_pool1d_and_pool3d(kind: str, of: Any) -> None:
     x = drawn(2, 7, 3)
     line = getattr(pb, f"{kind}_pool1d")
     close(line(x, 3, 2, "same"), by_loops(x, (3,), (2,), ((1, 1),), (1,), of))
@@ -80,14 +80,14 @@ def test_lines_and_volumes(kind: str, of: Any) -> None:
     close(np.moveaxis(volume(np.moveaxis(x, -1, 1), 2, 2, 1, "floor", "NCDHW"), 1, -1), volume(x, 2, 2, 1, "floor"))
 
 
-def test_the_mean_counts_what_is_there() -> None:
+def test_avg_pool_ignores_padding() -> None:
     close(pb.avg_pool(np.ones((1, 3, 3, 1)), 2, 1, "same").ravel(), np.ones(9))
     close(pb.grad(lambda x: pb.avg_pool(x, 2, 2, "same"))(np.ones((1, 3, 3, 1)))[0, :, :, 0],
           [[0.25, 0.25, 0.5], [0.25, 0.25, 0.5], [0.5, 0.5, 1.0]])  # fmt: skip
 
 
 @pytest.mark.parametrize(("kind", "of"), [("max", np.max), ("avg", np.mean)])
-def test_pool_with_gaps(kind: str, of: Any) -> None:
+def test_pool_dilations(kind: str, of: Any) -> None:
     x = drawn(1, 5, 4, 2)
     close(pb.pool(x, 2, kind, "valid", 2), by_loops(x, (2, 2), (1, 1), ((0, 0),) * 2, (2, 2), of))
     around = np.pad(x - 9, ((0, 0), (1, 1), (1, 1), (0, 0)))  # zeros, which are elements then
@@ -97,7 +97,7 @@ def test_pool_with_gaps(kind: str, of: Any) -> None:
 @pytest.mark.parametrize("wrap", [lambda f: f, pb.compile, lambda f: lambda x: pb.vmap(f)(x[None])[0]],
                          ids=["eager", "compiled", "vmap"])  # fmt: skip
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_ties_go_to_the_first(wrap: Any, dtype: str) -> None:
+def test_max_pool_ties(wrap: Any, dtype: str) -> None:
     first = lambda f, x: wrap(pb.grad(f))(x).ravel()
     x = np.array([1.0, 1.0, 0.0, 1.0], dtype).reshape(1, 2, 2, 1)
     pool = lambda x: pb.max_pool(x, 2)
@@ -115,7 +115,7 @@ def test_ties_go_to_the_first(wrap: Any, dtype: str) -> None:
 
 @pytest.mark.parametrize(("kind", "of"), [("max", np.max), ("avg", np.mean)])
 @pytest.mark.parametrize(("size", "strides", "pad"), [((2, 3), (1, 2), 1), ((3, 2), (2, 1), 1), ((4, 2), (1, 3), 1)])
-def test_numeric_pad_with_unequal_windows(kind: str, of: Any, size: Any, strides: Any, pad: int) -> None:
+def test_pool_numeric_pad_unequal_windows(kind: str, of: Any, size: Any, strides: Any, pad: int) -> None:
     x = drawn(2, 4, 5, 2)
     pool = lambda x: getattr(pb, f"{kind}_pool")(x, size, strides, pad)
     want = by_loops(x, size, strides, ((pad, pad),) * 2, (1, 1), of)
@@ -132,7 +132,7 @@ def test_numeric_pad_with_unequal_windows(kind: str, of: Any, size: Any, strides
 
 
 @pytest.mark.parametrize(("kind", "of"), [("max", np.max), ("avg", np.mean)])
-def test_same_over_three_axes_with_a_stride_longer_than_the_window(kind: str, of: Any) -> None:
+def test_pool3d_same_pad_stride_longer_than_window(kind: str, of: Any) -> None:
     x = drawn(1, 3, 3, 2, 1)
     pool = lambda x: getattr(pb, f"{kind}_pool3d")(x, (2, 2, 1), 2, "same")
     want = by_loops(x, (2, 2, 1), (2, 2, 2), ((0, 1), (0, 1), (0, 0)), (1,) * 3, of)
@@ -142,12 +142,12 @@ def test_same_over_three_axes_with_a_stride_longer_than_the_window(kind: str, of
 
 
 @pytest.mark.parametrize("pool", [pb.max_pool, pb.avg_pool, pb.max_pool_with_argmax])
-def test_a_window_of_nothing_but_padding_is_refused(pool: Any) -> None:
+def test_window_of_padding_raises(pool: Any) -> None:
     with pytest.raises(ArgumentError, match=r"with pad=2 a window of \(2, 2\) over \(3, 3\) has nothing but padding"):
         pool(np.ones((1, 3, 3, 1)), 2, 1, 2)
 
 
-def test_largest_of_integers_and_of_negatives_beside_the_padding() -> None:
+def test_max_pool_of_integers_and_negatives() -> None:
     whole = -np.arange(1, 10).reshape(1, 3, 3, 1)
     z = pb.max_pool(whole, 2, 2, 1)
     assert z.dtype == whole.dtype
@@ -155,7 +155,7 @@ def test_largest_of_integers_and_of_negatives_beside_the_padding() -> None:
     assert pb.max_pool(-np.ones((1, 2, 2, 1)), 2, 1, "same").max() == -1
 
 
-def test_rounding() -> None:
+def test_pool_dim_rounding_mode() -> None:
     x = drawn(1, 4, 4, 1)
     assert [pb.max_pool(x, 3, 2, 0, mode).shape[1] for mode in (None, "floor", "ceil")] == [1, 1, 2]
     close(pb.avg_pool(x, 3, 2, 0, "ceil")[0, 1, 1, 0], x[0, 2:, 2:].mean())
@@ -165,7 +165,7 @@ def test_rounding() -> None:
 
 @pytest.mark.parametrize("batch", [False, True])
 @pytest.mark.parametrize(("size", "strides", "pad"), [(2, 1, "valid"), (3, 2, "same"), (2, 2, 1)])
-def test_argmax_tells_where_the_result_is(size: int, strides: int, pad: Any, batch: bool) -> None:
+def test_max_pool_with_argmax(size: int, strides: int, pad: Any, batch: bool) -> None:
     x = drawn(2, 5, 4, 3)
     z, places = pb.max_pool_with_argmax(x, size, strides, pad, batch)
     close(z, pb.max_pool(x, size, strides, pad))
@@ -175,7 +175,7 @@ def test_argmax_tells_where_the_result_is(size: int, strides: int, pad: Any, bat
     checked(lambda x: pb.max_pool_with_argmax(x, size, strides, pad, batch).result, x)
 
 
-def test_second_order_through_a_pool() -> None:
+def test_pool_second_order() -> None:
     x = drawn(1, 4, 4, 1)
     hessian_of_cubes = pb.grad(lambda x: pb.sum(pb.grad(lambda x: pb.sum(pb.max_pool(x, 2, 2) ** 3))(x)))(x)
     at_top = np.repeat(np.repeat(pb.max_pool(x, 2, 2), 2, 1), 2, 2)
@@ -189,7 +189,7 @@ def test_second_order_through_a_pool() -> None:
     (1, "valid", ((0, 0), (0, 0)), 1), (2, "same", ((0, 1), (0, 0)), 1), (1, "valid", ((0, 0), (0, 0)), 2),
     (2, 1, ((1, 1), (1, 1)), 2),
 ])  # fmt: skip
-def test_dilation_is_its_definition(strides: int, pad: Any, pairs: Any, dilations: int) -> None:
+def test_dilation2d_matches_definition(strides: int, pad: Any, pairs: Any, dilations: int) -> None:
     x, f = drawn(2, 5, 6, 2), RANDOM.normal(size=(2, 2, 2))
     x = x[:, :, : 6 if pad != 1 else 5]
     frame = np.pad(x, ((0, 0), *pairs, (0, 0)), constant_values=-np.inf)
@@ -227,6 +227,6 @@ X = np.ones((1, 4, 4, 2))
     (lambda: pb.dilation2d(X, np.ones((2, 2, 3))), ShapeError, r"dilation2d: x has 2 channels, so filter"),
     (lambda: pb.dilation2d(np.ones(3), np.ones((2, 2, 3))), ShapeError, r"dilation2d: x must have rank 4"),
 ])  # fmt: skip
-def test_refusals(call: Any, kind: Any, words: str) -> None:
+def test_pooling_bad_input_raises(call: Any, kind: Any, words: str) -> None:
     with pytest.raises(kind, match=words):
         call()

@@ -96,7 +96,7 @@ def test_bounds() -> None:
         (pb.random.exponential, [2.0], lambda z, s: [z / s]),
     ],
 )
-def test_location_and_scale_move_the_draw(draw: Any, point: Any, scale: Any) -> None:
+def test_gradients_of_location_and_scale(draw: Any, point: Any, scale: Any) -> None:
     f = lambda *p: draw([4], *p, dtype="float64", seed=3)
     z = f(*point).numpy()
     w = np.arange(1.0, 5.0)
@@ -104,7 +104,7 @@ def test_location_and_scale_move_the_draw(draw: Any, point: Any, scale: Any) -> 
         np.testing.assert_allclose(got, np.sum(want * w))
 
 
-def test_parameters_may_be_arrays() -> None:
+def test_array_parameters() -> None:
     mean = np.array([[0.0], [100.0]], np.float32)
     z = pb.random.normal([2, 3], mean, [1.0, 1.0, 0.0], seed=1)
     assert z.dtype == np.float32
@@ -116,7 +116,7 @@ def test_parameters_may_be_arrays() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_gamma_moves_along_its_quantile(dtype: Any) -> None:
+def test_gamma_gradient_of_shape_parameter(dtype: Any) -> None:
     alpha = np.array([0.05, 0.5, 1.0, 3.0, 20.0, 500.0], dtype)
     f = lambda alpha: pb.random.gamma([5, 6], alpha, seed=4)
     z = f(alpha).numpy().astype(float)
@@ -129,7 +129,7 @@ def test_gamma_moves_along_its_quantile(dtype: Any) -> None:
     np.testing.assert_allclose(got, want.sum(0), rtol=1e-7 if dtype is np.float64 else 1e-3)
 
 
-def test_gamma_to_second_order_and_in_its_rate() -> None:
+def test_gamma_second_order_and_rate() -> None:
     f = lambda alpha: pb.sum(pb.random.gamma([20], alpha, seed=4))
     a, h = np.float64(2.5), 1e-5
     share = gammainc(a, pb.random.gamma([20], a, dtype="float64", seed=4).numpy())
@@ -142,12 +142,12 @@ def test_gamma_to_second_order_and_in_its_rate() -> None:
     np.testing.assert_allclose(pb.grad(rate)(2.0), (rate(2 + h).item() - rate(2 - h).item()) / (2 * h), rtol=1e-8)
 
 
-def test_the_gradient_of_the_mean_is_the_mean_of_the_gradients() -> None:
+def test_gradient_of_mean_is_unbiased() -> None:
     alpha = np.full(N, 0.7)
     assert abs(pb.grad(lambda a: pb.random.gamma(None, a, seed=1))(alpha).mean() - 1) < 0.03
 
 
-def test_a_shape_parameter_near_0_gives_no_nan() -> None:
+def test_gamma_small_shape_parameter() -> None:
     value, g = pb.value_and_grad(lambda a: pb.random.gamma([200], a, seed=1))(np.float32(1e-3))
     assert np.isfinite(g)
     assert (value.numpy() if isinstance(value, pb.Tensor) else value).min() > 0
@@ -160,7 +160,7 @@ def test_a_shape_parameter_near_0_gives_no_nan() -> None:
         lambda x: pb.random.categorical(pb.stack([x, x]), 3) * 1.0, lambda x: pb.random.uniform_int([2], x, 5) * 1.0,
     ],
 )  # fmt: skip
-def test_whole_numbers_have_no_gradient_and_say_so(f: Any) -> None:
+def test_integer_draws_have_no_gradient(f: Any) -> None:
     with pytest.raises(UnconnectedError, match=r"bernoulli|poisson|categorical|uniform_int"):
         pb.grad(f)(0.5)
 
@@ -168,7 +168,7 @@ def test_whole_numbers_have_no_gradient_and_say_so(f: Any) -> None:
 # ------------------------------------------------------------------ classes
 
 
-def test_categorical_follows_the_probabilities() -> None:
+def test_categorical_frequencies() -> None:
     p = np.array([[0.2, 0.5, 0.3], [0.0, 0.1, 0.9]])
     with np.errstate(divide="ignore"):
         logits = np.log(p) + 7
@@ -216,7 +216,7 @@ def test_dropout(dtype: Any) -> None:
     np.testing.assert_array_equal(pb.grad(lambda x: pb.dropout(x, 0))(x), np.ones_like(x))
 
 
-def test_the_names_of_tensorflow_js() -> None:
+def test_tensorflow_js_names() -> None:
     assert pb.random_normal([2], 0, 1, "float32", 1).tolist() == pb.random.normal([2], seed=1).tolist()
     assert pb.random_gamma([2], 2.0, 1.0, "float32", 1).tolist() == pb.random.gamma([2], 2.0, seed=1).tolist()
     assert pb.random_standard_normal([2]).shape == pb.truncated_normal([2]).shape == (2,)
@@ -256,6 +256,6 @@ def test_the_names_of_tensorflow_js() -> None:
         (lambda: pb.dropout(np.ones((2, 3)), 0.5, [2]), ShapeError, r"noise_shape \[2\] must broadcast .* \(2, 3\)"),
     ],
 )  # fmt: skip
-def test_what_is_refused(call: Any, error: Any, message: str) -> None:
+def test_random_bad_input_raises(call: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         call()

@@ -26,7 +26,7 @@ def by_hand(forget: Any, kernel: Any, bias: Any, data: Any, c: Any, h: Any) -> t
     return c, np.tanh(c) * sigmoid(o)
 
 
-def test_one_cell() -> None:
+def test_basic_lstm_cell() -> None:
     point = [np.float64(0.5), KERNEL, BIAS, DATA, C, H]
     state = pb.basic_lstm_cell(*point)
     assert isinstance(state.c, np.ndarray)
@@ -43,7 +43,7 @@ def test_one_cell() -> None:
     np.testing.assert_allclose(got, (ahead - behind) / (2 * SMALL), rtol=1e-6)
 
 
-def test_cells_one_above_the_other() -> None:
+def test_multi_rnn_cell() -> None:
     first = lambda data, c, h: pb.basic_lstm_cell(1.0, KERNEL, BIAS, data, c, h)
     kernel = R.normal(size=(6, 12))
     second = lambda data, c, h: pb.basic_lstm_cell(1.0, kernel, BIAS, data, c, h)
@@ -88,6 +88,6 @@ def test_moving_average() -> None:
         (lambda: pb.moving_average(np.ones(2), np.ones(2), 0.5), ArgumentError, "zero_debias needs step"),
     ],
 )  # fmt: skip
-def test_what_is_refused(call: Any, error: Any, message: str) -> None:
+def test_recurrent_bad_input_raises(call: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         call()

@@ -27,7 +27,7 @@ def tuple_of(axis):
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("axis", AXES)
 @pytest.mark.parametrize("name", SMOOTH | FLAT)
-def test_any_axes_as_in_numpy(name, axis, keepdims):
+def test_axes_match_numpy(name, axis, keepdims):
     f, numpys = getattr(pb, name), (SMOOTH | FLAT)[name]
     for x in (X, X.transpose(2, 0, 1), X[:, ::-2], np.asfortranarray(X)):
         want = numpys(x, axis=tuple_of(axis), keepdims=keepdims)
@@ -42,7 +42,7 @@ def test_any_axes_as_in_numpy(name, axis, keepdims):
 
 @pytest.mark.parametrize("axis", AXES)
 @pytest.mark.parametrize("name", SMOOTH)
-def test_derivatives_over_any_axes(name, axis):
+def test_derivatives_over_axes(name, axis):
     f = getattr(pb, name)
     if name == "std" and axis == ():
         return  # zero everywhere, a kink
@@ -50,7 +50,7 @@ def test_derivatives_over_any_axes(name, axis):
 
 
 @pytest.mark.parametrize("name", SMOOTH)
-def test_read_only_input_stays_as_it_is(name):
+def test_read_only_input(name):
     x = X.copy()
     x.flags.writeable = False
     pb.grad(lambda x: pb.sum(getattr(pb, name)(x, 1)))(x)
@@ -77,7 +77,7 @@ def test_dtypes(name, dtype):
     np.testing.assert_allclose(gradient, exact, rtol=1e-5, atol=1e-7)
 
 
-def test_sums_of_half_floats_do_not_overflow_in_the_mean():
+def test_mean_of_float16_does_not_overflow():
     assert pb.mean(np.full(70000, 2, np.float16)) == 2
 
 
@@ -85,7 +85,7 @@ def test_sums_of_half_floats_do_not_overflow_in_the_mean():
     ("name", "value"),
     [("sum", 0), ("prod", 1), ("euclidean_norm", 0), ("log_sum_exp", -INF), ("all", True), ("any", False)],
 )
-def test_of_nothing(name, value):
+def test_empty_reductions(name, value):
     f = getattr(pb, name)
     assert f(np.zeros(0)) == value
     np.testing.assert_array_equal(f(np.zeros((0, 2)), 0), [value, value])
@@ -96,13 +96,13 @@ def test_of_nothing(name, value):
 
 
 @pytest.mark.parametrize("name", ["max", "min"])
-def test_extremes_of_nothing_are_refused(name):
+def test_empty_extremes_raise(name):
     with pytest.raises(ShapeError, match=rf"{name}: shapes \(0, 3\).*axis=0.*zero-size"):
         getattr(pb, name)(np.zeros((0, 3)), 0)
 
 
 @pytest.mark.parametrize("name", SMOOTH)
-def test_of_a_scalar(name):
+def test_scalar_reductions(name):
     f, x = getattr(pb, name), 1.5
     slopes = {"var": 0, "std": 0}
     assert f(np.float64(x)) == SMOOTH[name](np.float64(x))
@@ -132,17 +132,17 @@ def test_lists_and_python_numbers():
     ],
 )
 @pytest.mark.filterwarnings("ignore:overflow")
-def test_gradient_of_a_product(x, want):
+def test_prod_gradient(x, want):
     np.testing.assert_allclose(pb.grad(pb.prod)(np.array(x)), want)
 
 
-def test_product_to_third_order_with_two_zeros():
+def test_prod_third_order_with_zeros():
     x = np.array([[0.0, 2.0, 0.0, 3.0, 0.5], [1.0, 2.0, 0.0, -1.0, 4.0]])
     expect_derivatives(lambda x: pb.sum(pb.prod(x, 1)), x, order=3)
     expect_derivatives(lambda x: pb.sum(pb.prod(x, [0]) * x[0]), x, order=3)
 
 
-def test_mixed_derivative_of_a_product_through_zeros():
+def test_prod_mixed_derivative_with_zeros():
     def hessian(x):
         return np.array([pb.grad(lambda x, i=i: pb.grad(pb.prod)(x)[i])(x) for i in range(3)])
 
@@ -163,7 +163,7 @@ def test_mixed_derivative_of_a_product_through_zeros():
         ([0.0, -0.0], None, [0.5, 0.5]),
     ],
 )
-def test_ties_share_equally(x, axis, want):
+def test_max_ties(x, axis, want):
     x = np.array(x)
     for dtype in (np.float32, np.float64):
         got = pb.grad(lambda x: pb.sum(pb.max(x, axis)))(x.astype(dtype))
@@ -176,7 +176,7 @@ def test_ties_share_equally(x, axis, want):
     np.testing.assert_array_equal(slopes, 2 * np.array(want))
 
 
-def test_a_nan_is_the_extreme_and_has_no_gradient():
+def test_max_of_nan():
     x = np.array([[1.0, NAN], [2.0, 1.0]])
     np.testing.assert_array_equal(pb.max(x, 1), [NAN, 2])
     np.testing.assert_array_equal(pb.grad(lambda x: pb.sum(pb.max(x, 1)))(x), [[NAN, NAN], [1, 0]])
@@ -198,13 +198,13 @@ def test_a_nan_is_the_extreme_and_has_no_gradient():
     ],
 )
 @pytest.mark.filterwarnings("ignore:overflow")
-def test_log_sum_exp_far_out(x, value, want):
+def test_log_sum_exp_extreme_values(x, value, want):
     x = np.array(x)
     np.testing.assert_allclose(pb.log_sum_exp(x), value, rtol=1e-15)
     np.testing.assert_allclose(pb.grad(pb.log_sum_exp)(x), want, rtol=1e-12)
 
 
-def test_a_masked_row_is_no_trouble_to_the_others():
+def test_log_sum_exp_masked_row():
     x = np.array([[-INF, -INF], [0.0, -INF], [1.0, 1.0]])
     np.testing.assert_allclose(pb.logsumexp(x, 1), [-INF, 0, 1 + np.log(2)])
     np.testing.assert_allclose(pb.grad(lambda x: pb.sum(pb.log_sum_exp(x, 1)))(x), [[0, 0], [1, 0], [0.5, 0.5]])
@@ -221,18 +221,18 @@ def test_log_sum_exp_keeps_float32():
 # ---- mean, variance, moments
 
 
-def test_variance_with_degrees_of_freedom():
+def test_variance_ddof():
     np.testing.assert_allclose(pb.variance(X, [0, 1], ddof=1), np.var(X, (0, 1), ddof=1))
     np.testing.assert_allclose(pb.std(X, 2, True, 1), np.std(X, 2, ddof=1, keepdims=True))
     expect_derivatives(lambda x: pb.sum(pb.square(pb.var(x, [0, 1], ddof=1))), X)
     expect_derivatives(lambda x: pb.sum(pb.square(pb.std(x, 2, ddof=2))), X)
 
 
-def test_std_of_equal_elements_has_gradient_zero():
+def test_std_gradient_of_equal_elements():
     np.testing.assert_array_equal(pb.grad(pb.std)(np.full(4, 3.0)), np.zeros(4))
 
 
-def test_moments_is_a_named_tuple():
+def test_moments():
     m = pb.tensor(X).moments([0, 2], keepdims=True)
     np.testing.assert_allclose(m.mean, X.mean((0, 2), keepdims=True))
     np.testing.assert_allclose(m.variance, X.var((0, 2), keepdims=True))
@@ -264,7 +264,7 @@ def test_matrix_norms(ord, axis):
 
 
 @pytest.mark.parametrize("ord", ["euclidean", 1, 2, 3, 2.5, INF, -INF])
-def test_gradient_of_a_norm_at_zero_is_zero(ord):
+def test_norm_gradient_at_zero(ord):
     for dtype in (np.float32, np.float64):
         got = pb.grad(lambda x: pb.norm(x, ord))(np.zeros(3, dtype))
         assert got.dtype == dtype
@@ -275,7 +275,7 @@ def test_gradient_of_a_norm_at_zero_is_zero(ord):
 
 
 @pytest.mark.parametrize("f", [pb.norm, np.linalg.norm, lambda x: pb.norm(x, 3), pb.std, lambda x: pb.sum(pb.abs(x))])
-def test_second_derivative_of_norms_and_std_at_zero_is_zero(f):
+def test_norm_and_std_second_derivative_at_zero(f):
     zeros, ones = np.zeros(2), np.ones(2)
     for second in (pb.hessian(f)(zeros), pb.compile(pb.hessian(f))(zeros), pb.hvp(f, zeros, ones)):
         np.testing.assert_array_equal(second, np.zeros_like(second))
@@ -300,7 +300,7 @@ def test_norm_of_integers_does_not_overflow():
         (1, (0, 1, 2), r"norm: axis must name one axis, or two for matrices, got \(0, 1, 2\)"),
     ],
 )
-def test_norms_that_are_refused(ord, axis, message):
+def test_norm_bad_input_raises(ord, axis, message):
     with pytest.raises(ArgumentError, match=message):
         pb.norm(X, ord, axis)
 
@@ -310,7 +310,7 @@ def test_norms_that_are_refused(ord, axis, message):
 
 @pytest.mark.parametrize("name", ["arg_max", "arg_min"])
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, np.bool_])
-def test_positions(name, dtype):
+def test_argmax_and_argmin(name, dtype):
     f, numpys = getattr(pb, name), getattr(np, name.replace("_", ""))
     x = (X * 3).astype(dtype)
     np.testing.assert_array_equal(f(x), numpys(x, 0))
@@ -325,7 +325,7 @@ def test_positions(name, dtype):
     assert f(np.array([2, 2, 2])) == 0
 
 
-def test_positions_and_truth_cut_the_path():
+def test_argmax_and_any_have_no_gradient():
     for f in (pb.arg_max, pb.arg_min, pb.count_nonzero):
         with pytest.raises(pb.errors.UnconnectedError, match=f.__name__):
             pb.grad(lambda x, f=f: f(x) * 1.0)(np.ones(3))
@@ -335,14 +335,14 @@ def test_positions_and_truth_cut_the_path():
 
 
 @pytest.mark.parametrize("name", [*SMOOTH, *FLAT, "arg_max", "arg_min"])
-def test_an_axis_out_of_range(name):
+def test_axis_out_of_range(name):
     for x in (X, pb.tensor(X)):
         with pytest.raises(ShapeError, match=rf"{name}: axis 3 is out of range for rank 3; use -3 to 2"):
             getattr(pb, name)(x, 3)
 
 
 @pytest.mark.parametrize("name", [*SMOOTH, *FLAT])
-def test_axes_that_make_no_sense(name):
+def test_bad_axes_raise(name):
     f = getattr(pb, name)
     with pytest.raises(ShapeError, match=rf"{name}: an axis is named twice in \(0, -3\)"):
         f(X, (0, -3))

@@ -37,13 +37,13 @@ def test_values_and_derivatives(name, axis, exclusive, reverse):
 
 
 @pytest.mark.parametrize("name", ["cumsum", "cumprod"])
-def test_the_default_axis_is_the_first(name):
+def test_default_axis(name):
     np.testing.assert_allclose(getattr(pb, name)(X), getattr(np, name)(X, 0))
 
 
 @pytest.mark.parametrize(("exclusive", "reverse"), WAYS)
 @pytest.mark.parametrize("x", [[2.0, 0.0, 3.0, 4.0], [0.0, 2.0, 0.0, 3.0, 0.0], [0.0, 0.0], [0.0], [5.0, 1.0, 0.0]])
-def test_products_through_zeros(x, exclusive, reverse):
+def test_cumprod_with_zeros(x, exclusive, reverse):
     x = np.array(x)
     w = np.arange(1.0, 1 + x.size)
     jacobian = np.zeros((x.size, x.size))
@@ -55,14 +55,14 @@ def test_products_through_zeros(x, exclusive, reverse):
     expect_derivatives(lambda x: pb.sum(pb.cumprod(x, 0, exclusive, reverse) * w), x, 3)
 
 
-def test_long_products():
+def test_long_cumprod():
     x = np.random.default_rng(3).uniform(0.9, 1.1, size=(2, 1000))
     x[0, 500] = 0
     expect_derivatives(lambda x: pb.sum(pb.cumprod(x, 1)), x, 1)
 
 
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid")
-def test_an_overflow_that_does_not_matter():
+def test_cumprod_gradient_with_overflow():
     x = np.full(8, 1e200)
     got = pb.grad(lambda x: pb.cumprod(x)[0])(x)
     np.testing.assert_array_equal(got[0], 1)
@@ -94,7 +94,7 @@ def test_empty_and_read_only(name):
 
 
 @pytest.mark.parametrize("name", ["cumsum", "cumprod"])
-def test_axes_that_are_refused(name):
+def test_bad_axes_raise(name):
     f = getattr(pb, name)
     with pytest.raises(ShapeError, match=f"{name}: axis 3 is out of range for rank 3; use -3 to 2"):
         f(X, 3)

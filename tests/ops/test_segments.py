@@ -43,7 +43,7 @@ def one_by_one(name: str, x: Any, ids: Any, n: int, empty: float) -> Any:
         (RNG.uniform(0.9, 1.1, 300), RNG.integers(0, 7, 300), 7),
     ],
 )
-def test_each_segment_by_itself(name: str, x: Any, ids: Any, n: int) -> None:
+def test_unsorted_segments(name: str, x: Any, ids: Any, n: int) -> None:
     want = one_by_one(name, x, ids, n, OF_NOTHING[name]).reshape(n, *x.shape[ids.ndim :])
     got = unsorted(name)(x, ids, n)
     np.testing.assert_allclose(got, want)
@@ -62,13 +62,13 @@ def test_sorted_segments(name: str) -> None:
 
 
 @names
-def test_integers_stay_integers_but_in_the_mean(name: str) -> None:
+def test_integer_dtypes(name: str) -> None:
     got = unsorted(name)(np.array([2, 3, 4], np.int32), np.array([0, 1, 1]), 2)
     assert got.dtype.kind == ("f" if name == "mean" else "i")
     assert got[0] == 2
 
 
-def test_bools_are_counted() -> None:
+def test_bool_segments() -> None:
     np.testing.assert_array_equal(pb.unsorted_segment_sum(np.array([True, True, False]), np.array([0, 0, 0]), 1), [2])
 
 
@@ -77,7 +77,7 @@ def test_bools_are_counted() -> None:
 
 @names
 @pytest.mark.parametrize("ids", [IDS, np.array([0, -1, 5, 0, 0, 2])])
-def test_derivatives(name: str, ids: Any) -> None:
+def test_segment_derivatives(name: str, ids: Any) -> None:
     weights = RNG.normal(size=(4, 2))
     within = np.isin(np.arange(4), ids)[:, None]  # the limits that stand for nothing are too big to be squared
     expect_derivatives(lambda x: np.sum(np.where(within, unsorted(name)(x, ids, 4), 0) ** 2 * weights), X)
@@ -87,7 +87,7 @@ def test_derivatives(name: str, ids: Any) -> None:
 
 
 @pytest.mark.parametrize("zeros", [[0], [0, 2], [0, 2, 5], [1, 4, 0]])
-def test_products_through_zeros_to_third_order(zeros: list[int]) -> None:
+def test_segment_prod_third_order_with_zeros(zeros: list[int]) -> None:
     x = X[:, 0].copy()
     x[zeros] = 0
     f = lambda x: np.sum(pb.unsorted_segment_prod(x, IDS, 4) * np.array([1.0, 2.0, 3.0, 4.0]))
@@ -95,12 +95,12 @@ def test_products_through_zeros_to_third_order(zeros: list[int]) -> None:
 
 
 @pytest.mark.parametrize("name", ["max", "min"])
-def test_ties_share_equally(name: str) -> None:
+def test_segment_max_ties(name: str) -> None:
     got = pb.grad(lambda x: unsorted(name)(x, np.array([0, 0, 0, 1]), 2))(np.array([2.0, 2.0, 2.0, 7.0]))
     np.testing.assert_allclose(got, [1 / 3, 1 / 3, 1 / 3, 1])
 
 
-def test_what_is_left_out_has_gradient_zero_even_of_infinity() -> None:
+def test_unused_elements_have_zero_gradient() -> None:
     dy = np.array([np.inf, 1.0])
     np.testing.assert_array_equal(pb.grad(lambda x: pb.unsorted_segment_sum(x, [-1, 1], 2))(np.ones(2), dy), [0, 1])
 
@@ -121,7 +121,7 @@ def test_bincount() -> None:
     np.testing.assert_allclose(got, [[3.0, 3.0], [0.0, 8.0]])
 
 
-def test_dense_bincount_row_by_row() -> None:
+def test_dense_bincount() -> None:
     numbers, weights = RNG.integers(0, 5, (3, 6)), RNG.normal(size=(3, 6))
     want = [np.bincount(n, w, 5)[:4] for n, w in zip(numbers, weights, strict=True)]
     np.testing.assert_allclose(pb.dense_bincount(numbers, weights, 4), want)
@@ -132,7 +132,7 @@ def test_dense_bincount_row_by_row() -> None:
     expect_derivatives(lambda w: np.sum(pb.dense_bincount(numbers, w, 4) ** 2), weights)
 
 
-def test_numpy_counts_with_traced_weights() -> None:
+def test_numpy_bincount_traced_weights() -> None:
     numbers, weights = np.array([0, 2, 2]), np.ones(3)
     f = lambda w: np.bincount(numbers, w, minlength=4)
     assert pb.jvp(f, [weights], [weights])[1].tolist() == [1, 0, 2, 0]
@@ -234,7 +234,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refused(name: str) -> None:
+def test_segments_bad_input_raises(name: str) -> None:
     call, error, message = REFUSED[name]
     with pytest.raises(error, match=message):
         call()

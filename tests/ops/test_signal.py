@@ -55,7 +55,7 @@ def test_frames(length: int, step: int, pad: Any) -> None:
 @pytest.mark.parametrize("length", [None, 4, 30])
 @pytest.mark.parametrize("step", [1, 2, 3, 5])
 @pytest.mark.parametrize("count", [0, 1, 2, 9])
-def test_overlapping_frames_are_added(count: int, step: int, length: Any) -> None:
+def test_overlap_add(count: int, step: int, length: Any) -> None:
     x = np.random.default_rng(count).normal(size=(2, count, 3))
     want = np.zeros((2, max(count - 1, 0) * step + 3))
     for i in range(count):
@@ -83,7 +83,7 @@ def test_stft() -> None:
     assert narrow.dtype == np.complex64
 
 
-def test_the_gradient_of_stft() -> None:
+def test_stft_gradient() -> None:
     size = lambda x, h=0.0, t=0.0: np.sum(np.abs(pb.signal.stft(x + h * t, 6, 2)) ** 3)
     t, h = np.cos(np.arange(22.0)).reshape(X.shape), 1e-6
     np.testing.assert_allclose(np.sum(pb.grad(size)(X) * t), (size(X, h, t) - size(X, -h, t)) / (2 * h), rtol=1e-6)
@@ -109,6 +109,6 @@ REFUSED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(("call", "error", "message"), REFUSED.values(), ids=REFUSED)
-def test_bad_calls_are_refused(call: Any, error: Any, message: str) -> None:
+def test_signal_bad_input_raises(call: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         call()

@@ -21,7 +21,7 @@ BINARY = ["beta", "betaln", "iv", "ive", "jv", "kl_div", "polygamma", "rel_entr"
 X = np.array([[0.1, 0.25, 0.5], [0.75, 0.8, 0.9]])
 
 
-def test_all_are_compared() -> None:
+def test_every_special_function_is_covered() -> None:
     assert {*UNARY, *BINARY, "lgamma", "psi"} == {*pb.special.__all__}
     assert pb.special.lgamma is pb.special.gammaln
     assert pb.special.psi is pb.special.digamma
@@ -29,7 +29,7 @@ def test_all_are_compared() -> None:
 
 @pytest.mark.parametrize("name", [*UNARY, *BINARY])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_values_are_scipys(name: str, dtype: Any) -> None:
+def test_values_match_scipy(name: str, dtype: Any) -> None:
     f, reference = getattr(pb.special, name), getattr(scipy.special, name)
     args = [X.astype(dtype)] if name in UNARY else [np.array([2, 3, 2]), X.astype(dtype)]
     wide = [np.asarray(a, float) for a in args]
@@ -43,14 +43,14 @@ def test_values_are_scipys(name: str, dtype: Any) -> None:
     np.testing.assert_array_equal(tensor.numpy(), got)
 
 
-def test_scipys_own_functions_work_on_tensors() -> None:
+def test_scipy_functions_of_tensors() -> None:
     x = np.array([1.5, 2.5])
     np.testing.assert_array_equal(pb.grad(lambda x: scipy.special.gammaln(x))(x), scipy.special.digamma(x))
     np.testing.assert_allclose(pb.grad(lambda x: scipy.special.xlogy(2.0, x))(x), 2 / x)
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
-def test_gammaln_to_any_order(order: int) -> None:
+def test_gammaln_higher_orders(order: int) -> None:
     x, f = np.array([0.3, 2.0, 11.0]), pb.special.gammaln
     for _ in range(order):
         f = pb.grad(f)
@@ -76,7 +76,7 @@ def test_products_with_a_logarithm_at_zero() -> None:
     np.testing.assert_allclose(dy, [0, 0, 2 / 3])
 
 
-def test_far_out() -> None:
+def test_extreme_arguments() -> None:
     x = np.array([-40.0, -10.0, 0.0, 10.0])
     np.testing.assert_allclose(
         pb.grad(pb.special.log_ndtr)(x), np.exp(-x * x / 2 - scipy.special.log_ndtr(x)) / np.sqrt(2 * np.pi), rtol=1e-10
@@ -91,12 +91,12 @@ def test_far_out() -> None:
 @pytest.mark.parametrize(
     ("name", "argument"), [("iv", "v"), ("ive", "v"), ("jv", "v"), ("polygamma", "n"), ("zeta", "x")]
 )
-def test_a_derivative_that_is_missing_is_said(name: str, argument: str) -> None:
+def test_missing_derivative_raises(name: str, argument: str) -> None:
     with pytest.raises(NoRuleError, match=f"{name} has no derivative in {argument} here"):
         pb.grad(lambda v: getattr(pb.special, name)(v, 1.5))(2.0)
 
 
-def test_without_scipy_the_extra_is_named() -> None:
+def test_error_without_scipy() -> None:
     program = (
         "import sys; sys.modules['scipy'] = sys.modules['scipy.special'] = None\n"
         "import pullback as pb\n"
@@ -111,7 +111,7 @@ def test_without_scipy_the_extra_is_named() -> None:
     assert drawn == "True"
 
 
-def test_scipy_is_not_imported_before_it_is_needed() -> None:
+def test_scipy_is_imported_lazily() -> None:
     program = "import sys, pullback; print('scipy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "False\n"
 
@@ -142,7 +142,7 @@ def test_complex_arguments_keep_their_imaginary_part(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["gammaln", "j0", "i1e", "expit", "entr", "erfinv", "ndtri"])
-def test_complex_arguments_are_refused_where_there_is_no_rule(name: str) -> None:
+def test_complex_arguments_without_rule_raise(name: str) -> None:
     with pytest.raises(ArgumentError, match=f"{name}: expected real numbers, got dtype complex128"):
         getattr(pb.special, name)(Z)
     with pytest.raises(ArgumentError, match="polygamma: expected real numbers"):
@@ -170,7 +170,7 @@ print(deepest)
 
 
 @pytest.mark.parametrize("call", ["gammaln(x)", "polygamma(1, x)", "jv(1, x)", "iv(1, x)", "j0(x)", "beta(x, 2.0)"])
-def test_rules_that_call_their_own_op_are_written_out_without_recursion(call: str) -> None:
+def test_recursive_rules_compile_without_recursion(call: str) -> None:
     script = DEPTH.replace("{FUNCTION}", f"lambda x: pb.special.{call}")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert int(done.stdout) < 100

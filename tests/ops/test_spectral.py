@@ -33,7 +33,7 @@ CALLS = [
 
 
 @pytest.mark.parametrize(("name", "way"), CALLS, ids=lambda x: str(x))
-def test_numpy_says_the_same(name: str, way: dict[str, Any]) -> None:
+def test_values_match_numpy(name: str, way: dict[str, Any]) -> None:
     ours, theirs = getattr(pb.spectral, name), getattr(np.fft, name)
     only_real = name.startswith(("rfft", "ihfft"))
     for x in (X, X.astype(np.float32)) if only_real else (X, Z, Z.astype(np.complex64)):
@@ -49,7 +49,7 @@ def test_numpy_says_the_same(name: str, way: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("name", "way"), CALLS, ids=lambda x: str(x))
-def test_the_gradient_is_the_adjoint(name: str, way: dict[str, Any]) -> None:
+def test_gradient_is_adjoint(name: str, way: dict[str, Any]) -> None:
     f = lambda x: getattr(np.fft, name)(x, **way)
     x = X if name.startswith(("rfft", "ihfft")) else Z
     y = f(x)
@@ -64,7 +64,7 @@ def test_parseval() -> None:
     assert pb.grad(energy)(X).dtype == float
 
 
-def test_there_and_back() -> None:
+def test_inverse_roundtrip() -> None:
     for n in (4, 5):
         x = X[0, 0, :n]
         back = lambda x, n=n: np.sum(pb.spectral.irfft(pb.spectral.rfft(x), n) * np.arange(n))
@@ -100,6 +100,6 @@ REFUSED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(("call", "error", "message"), REFUSED.values(), ids=REFUSED)
-def test_bad_calls_are_refused(call: Any, error: Any, message: str) -> None:
+def test_spectral_bad_input_raises(call: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         call()

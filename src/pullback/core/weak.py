@@ -160,7 +160,7 @@ def weaken_value(z: Any) -> Any:
 
 def are_numbers(args: Any) -> bool:
     """Whether there are arguments, and all are Python numbers, or bools that NumPy made of comparing them."""
-    return bool(args) and {*map(type, args)} <= OWN_NUMBERS
+    return bool(args) and type(args[0]) in OWN_NUMBERS and {*map(type, args)} <= OWN_NUMBERS
 
 
 def weaken(z: Value) -> Any:

@@ -1,3 +1,3 @@
-"""The world outside: NumPy's functions on Tensors."""
+"""Other libraries: NumPy's functions on tensors, and DLPack."""
 
-from pullback.interop import numpy as numpy  # from here on np.f(tensor) is ours
+from pullback.interop import numpy as numpy  # registers the handlers of NumPy's protocols

@@ -1,4 +1,4 @@
-"""Arrays of other libraries, without a copy: the DLPack protocol."""
+"""DLPack: tensors that share the memory of another library's arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEVICES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 13: "CUD
 
 
 def from_dlpack(x: Any, /, *, copy: bool | None = None) -> Tensor:
-    """A tensor of the memory of another library's array, by DLPack: nothing is copied.
+    """Return a tensor that shares the memory of another library's array, by DLPack.
 
     x: an object with ``__dlpack__`` and ``__dlpack_device__``, such as an array of NumPy or a tensor of PyTorch, in
         memory that the CPU reads.

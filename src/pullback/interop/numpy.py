@@ -1,4 +1,4 @@
-"""NumPy's protocols: what ``np.f(tensor)`` does.
+"""NumPy's protocols ``__array_function__`` and ``__array_ufunc__``: what ``np.f(tensor)`` does.
 
 A function is looked up once.  It is one of ours under NumPy's signature (an op, or a composition from the tables of the
 neighbouring files), or it has no rule.  Without a rule it still runs on constants, and wherever its results are
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -43,7 +43,7 @@ ALIASES = {
     np.linalg.matrix_transpose: np.matrix_transpose,
 }  # fmt: skip
 IN_PLACE = frozenset({np.fill_diagonal, np.put, np.copyto, np.place, np.putmask, np.put_along_axis})
-# Parameters of ufuncs that say nothing new.
+# Defaults of the parameters of ufuncs.
 USUAL = {"where": True, "casting": "same_kind", "order": "K", "subok": True, "dtype": None, "out": None}
 INSTEAD = {
     "out": "A traced Tensor cannot be written into an array: use the result (x = x * t, not x *= t).",
@@ -52,12 +52,13 @@ INSTEAD = {
     "initial": "Add it to the result instead.",
     "order": "Elements are in C order; transpose first.",
 }
-NOTHING = np._NoValue  # how NumPy writes that a parameter is not given
+NOTHING = np._NoValue  # NumPy's default for a parameter that is not given
 Names = Mapping[str, inspect.Parameter]
 
 
 def qualified_name(function: Callable[..., Any]) -> str:
-    """
+    """Return the name of a NumPy function with its module, for messages.
+
     >>> qualified_name(np.linalg.norm)
     'np.linalg.norm'
     """
@@ -71,7 +72,10 @@ def qualified_name(function: Callable[..., Any]) -> str:
 def call_without_rule(
     name: str, run: Callable[..., Any], args: Any, kwargs: Any, unknown: Any = (), out: Any = None
 ) -> Any:  # fmt: skip
-    """The function on plain arrays, unless that loses a gradient.  ``unknown`` are parameters that our own has not."""
+    """Call a NumPy function on plain arrays; an error if that loses a gradient.
+
+    ``unknown`` are the given parameters that the function of this library does not take.
+    """
     out = kwargs.get("out", out)
     if any(True for _ in tensors([out])):
         raise ArgumentError(f"{name}(out=): write the result into the tensor instead, as in x[...] = {name}(...).")
@@ -94,7 +98,7 @@ def in_place_error(name: str) -> ArgumentError:
 
 
 def call_function(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A function that is met for the first time, or that has no rule."""
+    """Call a NumPy function that is not in the table ``NUMPY`` yet, or has no rule."""
     if func in IN_PLACE:
         raise in_place_error(qualified_name(func))
     call = find_call(func)
@@ -105,7 +109,7 @@ def call_function(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
 
 
 def find_call(func: Any) -> Any:
-    """What stands for a NumPy function here: a composition, or the op with this kernel."""
+    """Return the composition or op that implements a NumPy function; None if there is none."""
     func = ALIASES.get(func, func)
     for table in TABLES:
         if func in table:
@@ -114,7 +118,7 @@ def find_call(func: Any) -> Any:
 
 
 def adapt_signature(func: Callable[..., Any], call: Callable[..., Any]) -> Any:
-    """``call`` with NumPy's parameters: by position or name, those it does not know left at their defaults."""
+    """Return ``call`` with the signature of ``func``; parameters that it does not take must have defaults."""
     ours = inspect.signature(call).parameters
     try:
         theirs = inspect.signature(func).parameters
@@ -123,33 +127,53 @@ def adapt_signature(func: Callable[..., Any], call: Callable[..., Any]) -> Any:
     order = [n for n, p in theirs.items() if p.kind < p.VAR_POSITIONAL]
     inputs = [n for n, p in ours.items() if p.kind is p.POSITIONAL_ONLY]
     least = len(inputs)
+    open_ended = any(p.kind is p.VAR_POSITIONAL for p in theirs.values())
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in ours.values())
     takes = frozenset({*ours} - {*inputs})
-    open_ended = {p.kind for p in theirs.values()} & {inspect.Parameter.VAR_POSITIONAL}
-    more = any(p.kind is p.VAR_KEYWORD for p in ours.values())
     lead = count_common_parameters(ours, order, least)
+    adapted = Adapted(func, call, theirs, order, least, takes, open_ended, takes_any)
 
     def stand_in(*args: object, **kwargs: object) -> Any:
         if open_ended or least <= len(args) <= lead:
             for k, v in kwargs.items():
-                if (k not in takes and not more) or v is NOTHING:
+                if (k not in takes and not takes_any) or v is NOTHING:
                     break
             else:
                 return call(*args, **kwargs)
-        by_name = kwargs if open_ended else dict(zip(order, args, strict=False)) | kwargs
-        first = list(args) if open_ended else [by_name.pop(n) for n in order[:least] if n in by_name]
-        out = by_name.get("out")
-        if isinstance(out, Tensor):
-            return write_result(f"{qualified_name(func)}(out=x)", out, stand_in(*first, **{**by_name, "out": None}))
-        unknown = [k for k, v in by_name.items() if k not in takes and not more and not is_default(v, theirs.get(k))]
-        if unknown:
-            return call_without_rule(qualified_name(func), func, args, kwargs, unknown, by_name.get("out"))
-        return call(*first, **{k: v for k, v in by_name.items() if (k in takes or more) and v is not NOTHING})
+        return adapted(*args, **kwargs)
 
     return stand_in
 
 
+class Adapted(NamedTuple):
+    """A NumPy function and ``call``, which implements it: for calls whose arguments must be matched by name."""
+
+    func: Callable[..., Any]
+    call: Callable[..., Any]
+    theirs: Names
+    order: list[str]  # NumPy's positional parameters
+    inputs: int  # how many positional-only parameters ``call`` has
+    takes: frozenset[str]  # its other parameters
+    open_ended: bool  # whether NumPy's function takes any number of positional arguments
+    takes_any: bool  # whether ``call`` takes any keyword
+
+    def __call__(self, *args: object, **kwargs: object) -> Any:
+        by_name = kwargs if self.open_ended else dict(zip(self.order, args, strict=False)) | kwargs
+        first = list(args) if self.open_ended else [by_name.pop(n) for n in self.order[: self.inputs] if n in by_name]
+        out = by_name.get("out")
+        if isinstance(out, Tensor):
+            return write_result(f"{qualified_name(self.func)}(out=x)", out, self(*first, **{**by_name, "out": None}))
+        unknown = [k for k, v in by_name.items() if not self._is_taken(k) and not is_default(v, self.theirs.get(k))]
+        if unknown:
+            return call_without_rule(qualified_name(self.func), self.func, args, kwargs, unknown, out)
+        return self.call(*first, **{k: v for k, v in by_name.items() if self._is_taken(k) and v is not NOTHING})
+
+    def _is_taken(self, keyword: str) -> bool:
+        return self.takes_any or keyword in self.takes
+
+
 def count_common_parameters(ours: Names, order: list[str], inputs: int) -> int:
-    """How many leading parameters mean the same; the names of inputs do not matter."""
+    """Count the leading parameters that both signatures share; the names of inputs may differ."""
     n = 0
     for (name, p), other in zip(ours.items(), order, strict=False):
         if n >= inputs and (name != other or p.kind > p.POSITIONAL_OR_KEYWORD):
@@ -159,7 +183,7 @@ def count_common_parameters(ours: Names, order: list[str], inputs: int) -> int:
 
 
 def is_default(value: object, parameter: inspect.Parameter | None) -> bool:
-    """Whether a parameter has its default value."""
+    """Return whether a parameter has its default value."""
     if value is None or value is NOTHING:
         return True
     return is_same(value, parameter.default if parameter is not None else None)
@@ -173,33 +197,37 @@ def is_same(value: object, default: object) -> bool:
 
 
 def call_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A ufunc without an op, with parameters, with lists, or one of its methods."""
+    """Call a ufunc that has no op, or with parameters or lists, or one of its methods."""
     if any(is_foreign(type(a)) for a in (*args, *(kwargs.get("out") or ()))):
         return NotImplemented
-    name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+    name, function = f"np.{ufunc.__name__}", ufunc
+    if method != "__call__":
+        name, function = f"{name}.{method}", getattr(ufunc, method)
     if method == "at":
         raise in_place_error(name)
     out = kwargs.get("out")
     if out is not None and all(o is None or isinstance(o, Tensor) for o in out):
-        return write_results(name, ufunc if method == "__call__" else getattr(ufunc, method), args, kwargs)
+        return write_results(name, function, args, kwargs)
     args = lists_to_arrays(args)
-    call: Any
-    said = {k: v for k, v in kwargs.items() if k not in USUAL or not is_same(v, USUAL[k])}
-    if method == "__call__":
-        op = BY_KERNEL.get(ufunc) or special.find_op(ufunc)
-        call = op.function if op is not None else numpy_ufuncs.CALLS.get(ufunc)
-        takes = numpy_ufuncs.TAKES.get(ufunc, ())
-    else:
-        call = getattr(numpy_ufuncs, method, lambda _: None)(ufunc)
-        takes = ("axis", "keepdims")
-    unknown = [k for k in said if k not in takes]
+    given = {k: v for k, v in kwargs.items() if k not in USUAL or not is_same(v, USUAL[k])}
+    call, takes = find_ufunc_call(ufunc, method)
+    unknown = [k for k in given if k not in takes]
     if call is None or unknown:
-        return call_without_rule(name, getattr(ufunc, method), args, kwargs, unknown)
-    return call(*args, **said)
+        return call_without_rule(name, function, args, kwargs, unknown)
+    return call(*args, **given)
+
+
+def find_ufunc_call(ufunc: Any, method: str) -> tuple[Any, tuple[str, ...]]:
+    """Return the function that implements a ufunc or one of its methods, None if there is none, and its parameters."""
+    if method != "__call__":
+        return getattr(numpy_ufuncs, method, lambda _: None)(ufunc), ("axis", "keepdims")
+    op = BY_KERNEL.get(ufunc) or special.find_op(ufunc)
+    call = op.function if op is not None else numpy_ufuncs.CALLS.get(ufunc)
+    return call, numpy_ufuncs.TAKES.get(ufunc, ())
 
 
 def write_results(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A ufunc with ``out=`` tensors: the results are written into them, where ``where=`` says so."""
+    """Call a ufunc and write the results into the tensors ``out=``, where ``where=`` is true."""
     outs = kwargs["out"]
     masked = isinstance(function, np.ufunc) and "where" in kwargs
     chosen = kwargs["where"] if masked else True
@@ -215,13 +243,13 @@ def write_results(name: str, function: Callable[..., Any], args: tuple[Any, ...]
 
 
 def write_result(what: str, out: Value, new: Value) -> Any:
-    """Write a result into the tensor ``out``, and return that."""
+    """Write a result into the tensor ``out`` and return it."""
     write(out, lambda _: fit_result(out, new, what), what)
     return out
 
 
 def lists_to_arrays(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Lists become arrays; numbers stay, as ops know how to take them."""
+    """Return the arguments with lists as arrays and numbers as they are."""
     if not any(isinstance(a, list | tuple) for a in args):
         return args
     made = align_operands(args)

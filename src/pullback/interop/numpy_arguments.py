@@ -1,4 +1,4 @@
-"""What stands among the arguments of a NumPy call, and what its result becomes."""
+"""Conversion of the arguments and results of NumPy calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__: list[str] = []
 
 
 def tensors(x: Any) -> Iterator[Tensor]:
-    """The tensors among arguments, inside lists, tuples and dicts as well."""
+    """Yield the tensors among arguments, also those in lists, tuples and dicts."""
     if isinstance(x, Tensor):
         yield x
     elif isinstance(x, list | tuple):
@@ -29,12 +29,12 @@ def tensors(x: Any) -> Iterator[Tensor]:
 
 
 def is_traced(*args: object) -> bool:
-    """Whether a transform follows one of them."""
+    """Return whether a transform traces one of the arguments."""
     return any(level_of(t) for t in tensors(args))
 
 
 def unwrap(x: object, value: Callable[[Any], Any] = concrete) -> Any:
-    """The arguments with arrays in place of tensors, which cannot be written to."""
+    """Return the arguments with read-only arrays in place of tensors."""
     if isinstance(x, Tensor):
         values = value(x)
         if isinstance(values, ndarray):
@@ -47,7 +47,7 @@ def unwrap(x: object, value: Callable[[Any], Any] = concrete) -> Any:
 
 
 def wrap(x: object) -> Any:
-    """A result with tensors in place of arrays."""
+    """Return a result with tensors in place of arrays."""
     if isinstance(x, ndarray | generic):
         return constant(x) if x.dtype.kind in "fiubc" else x
     return _like(x, [wrap(item) for item in x]) if isinstance(x, list | tuple) else x
@@ -58,14 +58,14 @@ def _like(x: Any, items: list[Any]) -> Any:
 
 
 def has_inexact(x: object) -> bool:
-    """Whether a result has something that a gradient could belong to."""
+    """Return whether a result contains floats or complex numbers."""
     if isinstance(x, list | tuple):
         return any(has_inexact(item) for item in x)
     return isinstance(x, float | complex) or getattr(getattr(x, "dtype", None), "kind", "i") in "fcO"
 
 
 def to_array(x: Any, like: np.dtype[Any] | None = None) -> Any:
-    """A list or number as an array, or as a stack if there are tensors in it; floats get the dtype ``like``."""
+    """Return a list or number as an array, or as a tensor if it contains tensors; floats get the dtype ``like``."""
     if not isinstance(x, list | tuple | float | int):
         return x
     if isinstance(x, list | tuple) and any(True for _ in tensors(x)):
@@ -75,13 +75,13 @@ def to_array(x: Any, like: np.dtype[Any] | None = None) -> Any:
 
 
 def align_operands(args: Sequence[Any]) -> list[Any]:
-    """Operands with lists and numbers as arrays of the tensors' dtype, so that they widen nothing and lose nothing."""
+    """Return operands with lists and numbers as arrays of the dtype of the tensors among them."""
     floats = [t.dtype for t in tensors(args) if t.dtype.kind == "f"]
     return [to_array(a, floats[0] if floats else None) for a in args]
 
 
 def wrap_constant(name: str, result: object, *args: object) -> Any:
-    """A result that does not change around these arguments: nothing flows back through it.
+    """Return a piecewise constant result as constant tensors: it has no derivative.
 
     Every tape remembers that the path ended here, for the message of an input that is not reached.
     """
@@ -105,7 +105,7 @@ def no_rule_error(name: str, why: str = "") -> NoRuleError:
 def run_without_rule(
     name: str, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, why: str = ""
 ) -> Any:
-    """On constants the function itself; on traced tensors only if its results carry no gradient."""
+    """Run a function without a rule on plain values; an error if traced tensors would lose a gradient."""
     given = args, kwargs or {}
     found = [t.read() for t in tensors(given)]
     if any(isinstance(strip(t), Tensor) for t in found):  # many examples
@@ -122,7 +122,7 @@ def run_without_rule(
 def _run_example(
     name: str, run: Callable[..., Any], given: tuple[Any, ...], values: tuple[Any, ...], shapes: set[Any]
 ) -> Any:
-    """The result for one example, whose values stand in the place of the tensors."""
+    """Run a function on the values of one example of ``vmap``."""
     rest = iter(values)
     args, kwargs = unwrap(given, lambda _: next(rest))
     result = run(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""NumPy's functions that pick, choose, order or make elements."""
+"""NumPy functions that index, select, sort or create elements."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__: list[str] = []
 
 
 def _positions(x: TensorLike) -> Any:
-    """Positions as an array; under ``vmap``, where they are different for each example, as a tensor."""
+    """Return indices as an array, or as a tensor where they differ between examples of ``vmap``."""
     index = strip(to_array(x))
     return index if isinstance(index, Tensor) else np.asarray(index)
 
@@ -59,7 +59,7 @@ def _delete(arr: Value, /, obj: Any, axis: int | None = None) -> Any:
 
 
 def _insert(arr: Value, obj: Any, values: Operand, /, axis: int | None = None) -> Any:
-    """NumPy is asked where each element goes, by its number."""
+    """Insert element numbers by NumPy to find where each element goes."""
     x, y = (as_tensor(t) for t in align_operands((arr, values)))
     numbers = np.arange(x.size + y.size)
     where = obj if isinstance(obj, slice) else read_sizes("np.insert", to_array(obj))
@@ -131,10 +131,10 @@ def _unique(
 
 
 def _adapt_set_function(function: Callable[..., Any]) -> Any:
-    def of_sets(ar1: Value, ar2: Value, /) -> Any:
+    def call(ar1: Value, ar2: Value, /) -> Any:
         return function(*map(as_tensor, align_operands((ar1, ar2))))
 
-    return of_sets
+    return call
 
 
 def _setdiff1d(ar1: Value, ar2: Value, /) -> Any:
@@ -175,7 +175,7 @@ def _choose(a: TensorLike, choices: list[Any], /, mode: str = "raise") -> Any:
 
 
 def _piecewise(x: Value, /, condlist: Sequence[Any], funclist: list[Any], *args: Any, **kw: object) -> Any:
-    """Each function sees only the elements of its piece, so the others cannot disturb the gradient."""
+    """Apply each function to the elements of its piece only, so that NaNs elsewhere do not reach the gradient."""
     if not isinstance(condlist, list | tuple) or (x.ndim and not np.ndim(condlist[0])):
         condlist = [condlist]
     pieces = [np.reshape(np.broadcast_to(strip(c), x.shape), -1) for c in condlist]
@@ -184,13 +184,13 @@ def _piecewise(x: Value, /, condlist: Sequence[Any], funclist: list[Any], *args:
     if len(funclist) != len(pieces):
         raise ShapeError(f"np.piecewise: {len(condlist)} conditions, but {len(funclist)} functions.")
     flat = np.reshape(x, -1)
-    if any(isinstance(piece, Tensor) for piece in pieces):  # other elements in each example of vmap
+    if any(isinstance(piece, Tensor) for piece in pieces):  # the pieces differ between examples of vmap
         z = np.zeros((), x.dtype)
         for piece, f in zip(pieces, funclist, strict=True):
-            inside = np.where(piece, flat, _take(strip(flat), np.argmax(piece), 0))  # for the others one of its own
+            inside = np.where(piece, flat, _take(strip(flat), np.argmax(piece), 0))  # others: one of this piece
             z = np.where(piece, f(inside, *args, **kw) if callable(f) else f, z)
         return np.reshape(np.astype(z, x.dtype), x.shape)
-    parts, place = [np.zeros(1, x.dtype)], np.zeros(x.size, int)  # the first is for what is in no piece
+    parts, place = [np.zeros(1, x.dtype)], np.zeros(x.size, int)  # the first element is the value outside of all pieces
     start = 1
     for piece, f in zip(pieces, funclist, strict=True):
         (index,) = np.nonzero(piece)
@@ -223,7 +223,7 @@ def _nan_to_num(x: Any, /, nan: float = 0.0, posinf: Any = None, neginf: Any = N
 
 
 def _real_if_close(a: Value, /, tol: float = 100) -> Any:
-    """The real part, if the imaginary one is of rounding errors only: of plain values, as it decides on the dtype."""
+    """Return the real part if the imaginary part is rounding errors; needs values, as the dtype depends on them."""
     if a.dtype.kind != "c":
         return a
     values = np.asarray(read_sizes("np.real_if_close", np.imag(a)))
@@ -242,7 +242,7 @@ def _make_like(fill: Any) -> Any:
 
 
 def _places(num: int, endpoint: bool, like: Value) -> Any:
-    """Numbers from 0 to 1 along a new first axis, of the dtype of ``like`` if that is a float."""
+    """Return ``num`` numbers from 0 to 1 along a new first axis, of the dtype of ``like`` if that is a float."""
     places = np.linspace(0, 1, num, endpoint, dtype=like.dtype if like.dtype.kind == "f" else None)
     return np.reshape(places, (-1,) + (1,) * like.ndim)
 
@@ -270,12 +270,12 @@ def _full_like(a: Value, fill_value: Operand, /, dtype: Any = None, *, shape: An
 
 
 def _from_dtypes(function: Callable[..., Any]) -> Any:
-    """Something that NumPy tells by the dtypes alone; of tensors no value is looked at."""
+    """Adapt a NumPy function that depends on dtypes alone; values of tensors are not read."""
 
-    def told(*args: object) -> Any:
+    def from_dtypes(*args: object) -> Any:
         return function(*(np.empty(0, a.dtype) if isinstance(a, Tensor) else a for a in args))
 
-    return told
+    return from_dtypes
 
 
 FUNCTIONS = {

@@ -24,15 +24,15 @@ __all__: list[str] = []
 
 @lru_cache
 def _kind(function: Callable[..., Any]) -> Any:
-    """The class of named tuples that a NumPy function gives."""
+    """Return the named tuple class of the result of a NumPy function."""
     return type(function(np.ones((1, 1))))
 
 
 def _mirror_triangle(x: Value, UPLO: str = "L") -> Any:
-    """The symmetric (Hermitian) matrix that one triangle means: NumPy does not read the other."""
+    """Return the symmetric (Hermitian) matrix that one triangle determines; NumPy does not read the other."""
     x = operand(x)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        return x  # the op says what is wrong
+        return x  # the op raises the error
     half = np.tril(x) if UPLO == "L" else np.triu(x)
     diagonal = half * np.eye(x.shape[-1], dtype=x.dtype)
     strict = half - diagonal
@@ -46,7 +46,7 @@ def _triangle(UPLO: Any) -> str:
 
 
 def _with_value_of(z: Value, run: Callable[..., Any], *args: object) -> Any:
-    """``z`` with the last digits of the value that NumPy computes by ``run``."""
+    """Return ``z`` with the value that NumPy computes by ``run``, so that all digits agree."""
     return call_unfollowed(run, *args) + (z - strip(z))
 
 
@@ -75,7 +75,7 @@ def _eigvals(a: Value, /) -> Any:
 
 
 def _are_real(a: Value, w: Any) -> bool:
-    """Whether NumPy gives real eigenvalues: of real matrices where no imaginary part is left."""
+    """Return whether NumPy gives real eigenvalues: those of a real matrix without imaginary parts."""
     return a.dtype.kind != "c" and not may_be(np.imag(w) != 0)
 
 
@@ -87,7 +87,7 @@ def _svd(a: Value, /, full_matrices: bool = True, compute_uv: bool = True, hermi
 
 
 def _hermitian_svd(a: Value, compute_uv: bool) -> Any:
-    """As NumPy does it: the absolute values of the eigenvalues in descending order, their signs in ``Vh``."""
+    """Return the SVD by eigenvalues as NumPy does: absolute values in descending order, signs in ``Vh``."""
     if not compute_uv:
         return np.sort(np.abs(_eigvalsh(a)))[..., ::-1]
     s, u = _eigh(a)
@@ -122,7 +122,7 @@ def _lstsq(a: Value, b: Value, /, rcond: Any = None) -> Any:
     x, residuals, rank, s = linalg.lstsq(a, b, rcond)
     rows, columns = a.shape
     rank = strip(rank)
-    known = columns < rows and np.all(all_values(rank) == columns)  # NumPy leaves out what is 0, or not of one solution
+    known = columns < rows and np.all(all_values(rank) == columns)  # NumPy returns no residuals then
     residuals = np.reshape(residuals, -1)[: None if known else 0]
     if a.size and np.size(all_values(rank)):
         s = _with_value_of(s, lambda a, b: np.linalg.lstsq(a, b, rcond)[3], a, b)

@@ -1,4 +1,4 @@
-"""NumPy's functions that multiply and sum: products, norms, polynomials, convolution."""
+"""NumPy functions for products, norms, polynomials and convolution."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__: list[str] = []
 
 
 def _accept_lists(product: Any) -> Any:
-    """A product of two, which may be lists and numbers too."""
+    """Adapt a product of two tensors to take lists and numbers."""
 
     def of(a: TensorLike, b: TensorLike, /) -> Any:
         return product(*align_operands((a, b)))
@@ -66,7 +66,7 @@ def _trace(a: Value, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 
 def _einsum(*operands: Any, optimize: Any = False) -> Any:
-    """Both of NumPy's forms: a text and the operands, or operands each with the list of its axes."""
+    """Evaluate either form of ``np.einsum``: subscripts and operands, or operands each with a list of axes."""
     if isinstance(operands[0], str):
         text, *arrays = operands
     else:

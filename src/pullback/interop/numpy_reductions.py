@@ -1,4 +1,4 @@
-"""NumPy's functions that sum up: statistics, scans, differences."""
+"""NumPy functions for statistics, scans and differences."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Function = Callable[..., Any]
 
 
 def _root(s: Value) -> Any:
-    """The square root, with derivative 0 where ``s`` is 0: a length has no direction there."""
+    """Return the square root with derivative 0 where ``s`` is 0."""
     nothing = np.equal(s, 0)
     return np.where(nothing, s, np.sqrt(np.where(nothing, s + 1, s)))
 
@@ -81,7 +81,7 @@ def _median(a: Value, /, axis: Axis = None, keepdims: bool = False) -> Any:
 
 
 def _interpolate_sorted(name: str, a: Value, q: Any, most: int, axis: Axis, keepdims: bool) -> Any:
-    """Between the two elements around the place ``q`` of the sorted ones, in a straight line."""
+    """Interpolate linearly between the two sorted elements around the position ``q``."""
     every = all_values(q)
     if not np.all((every >= 0) & (every <= most)):
         raise ArgumentError(f"{name}: q must be from 0 to {most}, got {every!r}.")
@@ -240,7 +240,7 @@ def _trapezoid(y: Any, x: Value | None = None, /, dx: Any = 1.0, axis: int = -1)
 
 
 def _gradient(f: Value, /, *varargs: TensorLike, axis: Axis = None) -> Any:
-    """Central differences inside; at the ends one-sided ones."""
+    """Return central differences, one-sided at the ends."""
     f, *spacings = align_operands((f, *(varargs or (1.0,))))
     axes = resolve_axes(f.ndim, axis, "np.gradient")
     if len(spacings) not in (1, len(axes)):

@@ -1,4 +1,4 @@
-"""NumPy's functions that move elements: shapes, joining, splitting, padding."""
+"""NumPy functions that move elements: shapes, joining, splitting, padding."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Function = Callable[..., Any]
 
 
 def _blank(shape: tuple[int, ...]) -> Any:
-    """An array of this shape that takes no memory, to ask NumPy what it would do."""
+    """Return a broadcast array of this shape without memory of its own, to find NumPy's result shapes."""
     return np.broadcast_to(False, shape)
 
 
 def along(a: Any, index: Index, axis: int) -> Any:
-    """``a[index]``, on another axis than the first."""
+    """Return ``a`` indexed by ``index`` along ``axis``."""
     return a[(slice(None),) * (axis % a.ndim) + (index,)]
 
 
@@ -162,7 +162,7 @@ def _meshgrid(*xi: object, sparse: bool = False, indexing: str = "xy") -> Any:
 
 
 def _sliding_window_view(x: Value, /, window_shape: Lengths, axis: int | None = None) -> Any:
-    """NumPy is asked where the windows are, on the numbers of the elements; a tensor cannot be written through them."""
+    """Index the tensor by NumPy's windows of element numbers; the result is a copy."""
     numbers = np.reshape(np.arange(x.size), x.shape)
     return np.reshape(x, -1)[np.lib.stride_tricks.sliding_window_view(numbers, window_shape, axis)]
 

@@ -1,4 +1,4 @@
-"""NumPy's ufuncs beyond the ops, and the methods of ufuncs: reduce, accumulate, outer."""
+"""NumPy ufuncs that are compositions of ops, and the ufunc methods reduce, accumulate and outer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _as_float64(x: Any) -> Any:
 
 
 def _as_float(x: Any) -> Any:
-    """Integers and bools in the float dtype that NumPy's ufuncs give them, but at least float32; the rest as it is."""
+    """Return integers and bools in the float dtype of NumPy's ufuncs, but at least float32; floats as they are."""
     if not hasattr(x, "dtype") or x.dtype.kind not in "iub":
         return x
     return np.astype(x, np.result_type(x.dtype, np.float32 if x.dtype.itemsize == 1 else np.float16))
@@ -45,7 +45,7 @@ def _fmin(x: Value, y: Value) -> Any:
 
 
 def _sign(x: Value) -> Any:
-    """NumPy's own, which lets a NaN through."""
+    """Return the sign as NumPy does, NaN for NaN."""
     z = sign(x)
     lost = np.isnan(strip(x))
     return np.where(lost, x, z) if may_be(lost) else z
@@ -135,13 +135,13 @@ ACCUMULATED = {np.add: np.cumsum, np.multiply: np.cumprod}
 
 
 def reduce(ufunc: Any) -> Any:
-    """``ufunc.reduce``, which goes over the first axis unless told otherwise."""
+    """Return the function for ``ufunc.reduce``, whose default axis is 0; None if there is none."""
     by: Any = REDUCED.get(ufunc)
     return None if by is None else lambda x, axis=0, keepdims=False: by(x, axis=axis, keepdims=keepdims)
 
 
 def accumulate(ufunc: Any) -> Any:
-    """``ufunc.accumulate``, along the first axis unless told otherwise."""
+    """Return the function for ``ufunc.accumulate``, whose default axis is 0; None if there is none."""
     if ufunc in (np.maximum, np.minimum):
         return lambda x, axis=0: _accumulate_extreme(ufunc, x, axis)
     by: Any = ACCUMULATED.get(ufunc)
@@ -149,7 +149,7 @@ def accumulate(ufunc: Any) -> Any:
 
 
 def _accumulate_extreme(ufunc: Any, x: Value, axis: int) -> Any:
-    """The largest or smallest so far: picked from where it was last met."""
+    """Return the running maximum or minimum, gathered from the position where it last occurred."""
     numbers = np.reshape(np.arange(x.shape[axis]), [-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])
 
     def last_met(values: Any) -> Any:
@@ -160,7 +160,7 @@ def _accumulate_extreme(ufunc: Any, x: Value, axis: int) -> Any:
 
 
 def outer(ufunc: Callable[..., Any]) -> Any:
-    """Every element of the first with every element of the second."""
+    """Return the function for ``ufunc.outer``; None if there is none."""
     if ufunc not in BY_KERNEL and ufunc not in CALLS:
         return None
     return lambda x, y: ufunc(np.reshape(x, np.shape(x) + (1,) * np.ndim(y)), y)

@@ -1,4 +1,4 @@
-"""Errors about missing names and keywords, which say what the name is here: by the table, or by likeness."""
+"""Errors about missing names and keywords, with the name in this library from the table or by similarity."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _TABLE = {name: answer for names in FUNCTIONS.values() for name, answer in names
 
 
 def _normalize(name: str) -> str:
-    """A name without capitals and underscores, in which spellings differ."""
+    """Return a name in lower case without underscores, to compare spellings."""
     return name.replace("_", "").lower()
 
 
 def _find_nearest(name: str, names: Iterable[str], cutoff: float = 0.7) -> list[str]:
-    """The names that look most like this one, at most three."""
+    """Return at most three names that are most similar to this one."""
     by_lower = {other.lower(): other for other in names}
     find = import_module("difflib").get_close_matches  # only errors need it, and it takes time to import
     return [by_lower[near] for near in find(name.lower(), by_lower, 3, cutoff)]
@@ -56,7 +56,7 @@ def _join_names(names: Iterable[str]) -> str:
 
 
 def name_error(module: str, name: str) -> MissingNameError | MissingImportError:
-    """The error for a missing attribute of a public module, such as ``"pb.train"``, in the caller's caller.
+    """Return the error for a missing attribute of a public module, such as ``"pb.train"``, in the caller's caller.
 
     The explanation is computed when the message is read: most lookups are probes by ``hasattr``.  In
     ``from module import name`` it is an ImportError: Python replaces an AttributeError by a bare one.
@@ -66,7 +66,7 @@ def name_error(module: str, name: str) -> MissingNameError | MissingImportError:
         message = f"cannot import name '{name}' from '{MODULES[module]}'"
         return MissingImportError(f"{message}. {_explain_name(module, name)}", name=MODULES[module])
     message = f"module '{MODULES[module]}' has no attribute '{name}'"
-    if name.startswith("_"):  # asked for by Python, IPython, pickle and the like, not by people
+    if name.startswith("_"):  # looked up by Python, IPython, pickle and the like
         return MissingNameError(message)
     return MissingNameError(message, partial(_explain_name, module, name))
 
@@ -89,7 +89,7 @@ def _explain_name(module: str, name: str) -> str:
 
 
 def _list_public_names() -> dict[str, list[str]]:
-    """The names in every public module; imports those that are not yet imported."""
+    """Return the names in every public module; imports those that are not yet imported."""
     return {module: _public_names(import_module(path)) for module, path in MODULES.items()}
 
 
@@ -201,7 +201,7 @@ def check_keywords(thing: object) -> Any:
 
 
 def _takes_keywords(function: FunctionType) -> bool:
-    """Whether a function takes more than one argument; a single one is hardly ever given by keyword."""
+    """Return whether a function takes more than one argument; a single one is hardly ever given by keyword."""
     inner: Any = function
     while hasattr(inner, "__wrapped__"):
         inner = inner.__wrapped__
@@ -213,7 +213,7 @@ def _wrap(function: Callable[..., Any]) -> Any:
     @wraps(function)
     def checked(*args: TensorLike, **kwargs: object) -> Any:
         try:
-            return function(*args, **kwargs) if kwargs else function(*args)  # the latter makes no dict
+            return function(*args, **kwargs) if kwargs else function(*args)  # the latter creates no dict
         except TypeError as error:
             if kwargs and (unknown := _find_unknown(function, kwargs)):
                 raise call_error(function, unknown) from None
@@ -225,7 +225,7 @@ def _wrap(function: Callable[..., Any]) -> Any:
 
 
 def _is_about_the_call(error: TypeError) -> bool:
-    """Whether an error is of ours, or of Python's that the arguments do not fit; not one of the user's code inside."""
+    """Return whether an error is about the arguments of this call, and not one of the user's code inside."""
     caught_at = error.__traceback__
     return isinstance(error, ArgumentError) or (caught_at is not None and caught_at.tb_next is None)
 
@@ -246,7 +246,7 @@ def _check_methods(cls: type) -> None:
 
 
 def _find_unknown(function: Callable[..., Any], kwargs: Mapping[str, Any]) -> list[str]:
-    """The keywords that a function does not take; of one with ``**options``, those that an argument is missing for."""
+    """Return the keywords that a function does not take; with ``**options``, those that mean a missing argument."""
     takes = signature(function).parameters
     unknown = [name for name in kwargs if name not in takes]
     if any(p.kind is Parameter.VAR_KEYWORD for p in takes.values()):
@@ -256,7 +256,7 @@ def _find_unknown(function: Callable[..., Any], kwargs: Mapping[str, Any]) -> li
 
 
 def _explain_arguments(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
-    """What is wrong with arguments by position that do not fit; empty if nothing is known of them."""
+    """Return what is wrong with positional arguments that do not fit, as text; empty if unknown."""
     if settings := _format_settings(function, args[-1]):
         return f"takes its settings as keywords: {settings}"
     call = FUNCTIONS_OF_FUNCTIONS.get(_displayed_name(function))
@@ -271,7 +271,7 @@ def _count_positional(function: Callable[..., Any]) -> int:
 
 
 def _format_settings(function: Callable[..., Any], given: TensorLike) -> str:
-    """The keywords that TensorFlow.js's dict of settings stands for, as text; empty if it is no such dict."""
+    """Return the keywords for a TensorFlow.js dict of settings, as text; empty if it is no such dict."""
     takes = [*signature(function).parameters]
     if not isinstance(given, dict) or not given or not all(isinstance(key, str) for key in given):
         return ""
@@ -280,7 +280,7 @@ def _format_settings(function: Callable[..., Any], given: TensorLike) -> str:
 
 
 def call_error(function: Callable[..., Any], unknown: Iterable[str], needs: Iterable[str] = ()) -> ArgumentError:
-    """The error for a call with unknown keywords or, if there are none, without the arguments that it needs."""
+    """Return the error for a call with unknown keywords or, if there are none, with missing arguments."""
     parameters = signature(function).parameters.values()
     kinds = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
     takes = [p.name for p in parameters if p.kind in kinds and p.name != "self"]
@@ -292,13 +292,13 @@ def call_error(function: Callable[..., Any], unknown: Iterable[str], needs: Iter
 
 
 def _displayed_name(function: Callable[..., Any]) -> str:
-    """The name of a function; that of the class for an ``__init__``."""
+    """Return the name of a function, or of the class for an ``__init__``."""
     *_, owner, name = ["", *function.__qualname__.removesuffix(".checked").split(".")]
     return owner if name == "__init__" else name
 
 
 def keyword_error(called: str, unknown: str, takes: Iterable[str]) -> ArgumentError:
-    """The error for one keyword that is not among those that something takes."""
+    """Return the error for a keyword that is not among those that are taken."""
     return ArgumentError(
         f"{called}() got an unexpected keyword argument '{unknown}'. {_explain_keyword(unknown, [*takes])}"
     )
@@ -315,6 +315,6 @@ def _explain_keyword(unknown: str, takes: list[str]) -> str:
 
 
 def _find_equivalents(name: str, takes: list[str]) -> list[str]:
-    """The names here that a keyword of another library may stand for, the likeliest first."""
+    """Return the names in this library that a keyword of another one may mean, the likeliest first."""
     spelt = [other for other in takes if _normalize(other) == _normalize(name)]
     return spelt or [other for other in KEYWORDS.get(name, ()) if other in takes]

@@ -1,4 +1,4 @@
-"""The one table of names that people bring from other libraries, and what they are here.
+"""The table of names of other libraries and their equivalents in this one.
 
 An answer completes the sentence "pb.jit is …".  Every ``pb.``, ``x.``, ``v.``, ``model.``, ``optimizer.``, ``tape.``
 and ``dataset.`` name in an answer exists: a test looks them up.  Spellings that differ only in capitals and underscores
@@ -267,7 +267,7 @@ FUNCTIONS: dict[str, dict[str, str]] = {  # by library; a name with a module bef
 }
 
 _DTYPES = ("bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "complex64")
-FURTHER = {  # further names of no one library
+FURTHER = {  # names of several libraries
     **{dtype: _DTYPE.format(dtype) for dtype in _DTYPES},
     "float": _DTYPE.format("float32"),
     "double": _DTYPE.format("float64"),
@@ -487,7 +487,7 @@ FUNCTIONS_OF_FUNCTIONS = {  # what takes f alone, and the call of what it return
     "vmap": "vmap(f)(x)",
 }
 
-UNNEEDED_KEYWORDS = {  # keywords that are nothing here
+UNNEEDED_KEYWORDS = {  # keywords without an equivalent
     "requires_grad": "Not needed: pb.grad differentiates by its inputs, and pb.variable makes a variable",
     "in_channels": "Not needed: a layer looks at its first input, or at input_shape= of the first layer",
     "in_features": "Not needed: a layer looks at its first input, or at input_shape= of the first layer",

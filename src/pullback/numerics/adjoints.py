@@ -1,4 +1,4 @@
-"""Pieces that rules of several rooms share, in plain NumPy."""
+"""Formulas that derivative rules of several op files share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUICK = frozenset({ndarray, np.float64, np.float32})
 
 @lru_cache(1000)
 def keepdims_shape(shape: tuple[int, ...], axis: Axis) -> tuple[int, ...]:
-    """The shape with the reduced axes as 1.
+    """Return the shape with the reduced axes as 1.
 
     >>> keepdims_shape((2, 3, 4), (0, 2))
     (1, 3, 1)
@@ -29,7 +29,7 @@ def keepdims_shape(shape: tuple[int, ...], axis: Axis) -> tuple[int, ...]:
 
 
 def axes(axis: Axis) -> Any:
-    """``axis`` as NumPy takes it: a list, as TensorFlow.js writes it, becomes a tuple.
+    """Return ``axis`` as NumPy takes it: a list becomes a tuple.
 
     >>> axes([0, 1])
     (0, 1)
@@ -38,7 +38,7 @@ def axes(axis: Axis) -> Any:
 
 
 def restore_axes(z: Value, x_shape: tuple[int, ...], axis: Axis) -> Any:
-    """The result of a reduction with its axes back, of length 1, so that it broadcasts against ``x``.
+    """Return the result of a reduction with the reduced axes as length 1, so that it broadcasts against ``x``.
 
     >>> restore_axes(np.array([1.0, 2.0]), (2, 3), 1).shape
     (2, 1)
@@ -50,7 +50,7 @@ def restore_axes(z: Value, x_shape: tuple[int, ...], axis: Axis) -> Any:
 
 
 def total(x: Value, axis: Axis, keepdims: bool = False) -> Any:
-    """The sum over ``axis``, as rules write it.
+    """Return the sum over ``axis``.
 
     >>> total(np.ones((2, 3)), [0, 1])
     np.float64(6.0)
@@ -59,7 +59,7 @@ def total(x: Value, axis: Axis, keepdims: bool = False) -> Any:
 
 
 def nonzero(z: Value) -> Any:
-    """``z`` with 1 for 0: a divisor where the dividend is 0 too, and the quotient is to be 0.
+    """Return ``z`` with 1 in place of 0, as a divisor where 0 / 0 is to be 0.
 
     >>> nonzero(np.array([0.0, 2.0]))
     array([1., 2.])
@@ -68,7 +68,7 @@ def nonzero(z: Value) -> Any:
 
 
 def inverse_or_zero(z: Value) -> Any:
-    """``1 / z``, and 0 where ``z`` is 0, with derivatives of 0 there.
+    """Return ``1 / z``, and 0 where ``z`` is 0, with derivatives of 0 there.
 
     >>> inverse_or_zero(np.array([0.0, 2.0]))
     array([0. , 0.5])
@@ -77,7 +77,7 @@ def inverse_or_zero(z: Value) -> Any:
 
 
 def spread(g: Any, x_shape: tuple[int, ...], axis: Axis) -> Any:
-    """The adjoint of a sum: every element receives the cotangent of the sum it entered.
+    """Return the adjoint of a sum: the cotangent broadcast to the shape of ``x``.
 
     >>> spread(np.array([1.0, 2.0]), (2, 3), 1)
     array([[1., 1., 1.],
@@ -101,7 +101,7 @@ def spread(g: Any, x_shape: tuple[int, ...], axis: Axis) -> Any:
 
 
 def count_elements(shape: tuple[int, ...], axis: Axis) -> int:
-    """How many elements enter each result of a reduction.
+    """Return how many elements are reduced to each result.
 
     >>> count_elements((2, 3, 4), (0, 2))
     8
@@ -110,7 +110,7 @@ def count_elements(shape: tuple[int, ...], axis: Axis) -> int:
 
 
 def T(x: Value) -> Any:
-    """The matrix transpose, over the last two axes.
+    """Return the matrix transpose, over the last two axes.
 
     >>> T(np.ones((2, 3, 4))).shape
     (2, 4, 3)
@@ -119,7 +119,7 @@ def T(x: Value) -> Any:
 
 
 def H(x: Value) -> Any:
-    """The matrix transpose, of complex numbers conjugated: the adjoint matrix.
+    """Return the conjugate transpose, over the last two axes.
 
     >>> H(np.array([[1.0, 2j]]))
     array([[1.-0.j],
@@ -129,7 +129,7 @@ def H(x: Value) -> Any:
 
 
 def select(condition: Any, x: Operand, y: Operand) -> Any:
-    """``np.where``, with NumPy scalars for rank 0 as everywhere in the engine.
+    """Return ``np.where``, as a NumPy scalar for rank 0.
 
     >>> select(np.True_, np.float64(1.0), 0)
     np.float64(1.0)
@@ -139,7 +139,7 @@ def select(condition: Any, x: Operand, y: Operand) -> Any:
 
 
 def real_product(x: Any, t: Value) -> Any:
-    """``x * t``, and of complex numbers the real product of the two as vectors: how far ``t`` goes in direction ``x``.
+    """Return ``x * t``; of complex numbers the real inner product ``Re(conj(x) * t)``.
 
     >>> real_product(np.array([1j]), np.array([2.0 + 3.0j]))
     array([3.])
@@ -148,7 +148,7 @@ def real_product(x: Any, t: Value) -> Any:
 
 
 def zero_cotangent(g: Value) -> Any:
-    """The cotangent of what is constant between its jumps: 0, even where ``g`` is infinite.
+    """Return zeros like ``g``, also where ``g`` is infinite: the cotangent through a piecewise constant function.
 
     >>> zero_cotangent(np.array([1.0, np.inf]))
     array([0., 0.])

@@ -1,4 +1,4 @@
-"""``axis`` arguments: checked, and as non-negative integers."""
+"""Checks of ``axis`` arguments, and axes as non-negative integers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ Shape = tuple[int, ...]
 
 
 def format_shapes(shapes: Sequence[Shape]) -> str:
-    """
+    """Return shapes as text for messages.
+
     >>> format_shapes([(2,), (3,)])
     '(2,) and (3,)'
     """
@@ -19,7 +20,7 @@ def format_shapes(shapes: Sequence[Shape]) -> str:
 
 
 def resolve_axes(ndim: int, axis: object, name: str = "axis") -> tuple[int, ...]:
-    """The axes meant by ``axis``, as sorted non-negative integers.
+    """Return the axes in ``axis`` as sorted non-negative integers.
 
     >>> resolve_axes(3, None), resolve_axes(3, -1), resolve_axes(3, (2, 0))
     ((0, 1, 2), (2,), (0, 2))
@@ -39,7 +40,7 @@ def resolve_axes(ndim: int, axis: object, name: str = "axis") -> tuple[int, ...]
 
 
 def is_broadcastable(shape: Shape, into: Shape) -> bool:
-    """Whether something of one shape broadcasts to the other.
+    """Return whether one shape broadcasts to the other.
 
     >>> is_broadcastable((3,), (2, 3)), is_broadcastable((2, 3), (3,))
     (True, False)
@@ -48,7 +49,7 @@ def is_broadcastable(shape: Shape, into: Shape) -> bool:
 
 
 def one_axis(ndim: int, axis: Any, name: str) -> int:
-    """The one axis that is meant, counted from the front.
+    """Return a single axis as a non-negative integer.
 
     >>> one_axis(3, -1, "concat")
     2
@@ -59,7 +60,7 @@ def one_axis(ndim: int, axis: Any, name: str) -> int:
 
 
 def shift_axes(ndim: int, axis: object, name: str) -> Any:
-    """Axes of one example, of rank ``ndim``, as axes of all of them; in the order in which they are given.
+    """Return axes of one example, of rank ``ndim``, as axes of the batched array.
 
     >>> shift_axes(3, -1, "roll"), shift_axes(3, [-1, 0], "roll"), shift_axes(2, None, "roll")
     (3, (3, 1), (1, 2))

@@ -1,4 +1,4 @@
-"""Many examples of a product of windows and filters: they are laid into an axis that the op has anyway.
+"""Batching rules of convolutions: examples are merged into an axis that the op has anyway.
 
 Images that share a filter make one bigger batch; filters of one image make one filter with more channels; channels that
 are multiplied apart do not mind others beside them.  Only where every example has an image and a filter of its own
@@ -27,7 +27,7 @@ __all__ = [
 
 
 def merge_examples(a: Any, axis: int) -> Any:
-    """The examples laid into an axis, which is counted from the end; those of one example stay together.
+    """Merge the axis of examples into another one, counted from the end; elements of one example stay together.
 
     >>> merge_examples(np.arange(4.0).reshape(2, 1, 2), -1)
     array([[0., 1., 2., 3.]])
@@ -38,7 +38,7 @@ def merge_examples(a: Any, axis: int) -> Any:
 
 
 def split_examples(z: Value, axis: int, n: int) -> Any:
-    """The inverse of ``merge_examples``.
+    """Split the axis of ``n`` examples off again: the inverse of ``merge_examples``.
 
     >>> split_examples(np.arange(4.0).reshape(1, 4), -1, 2).shape
     (2, 1, 2)
@@ -48,7 +48,7 @@ def split_examples(z: Value, axis: int, n: int) -> Any:
 
 
 def run_merged(op: Any, args: Sequence[Any], places: Sequence[Any], out: int, n: int, params: Mapping[str, Any]) -> Any:
-    """The op on arguments with the examples laid into their axis of ``places`` (None: it has none), ``out`` of it."""
+    """Run the op with the examples merged into the axes ``places`` (None: no examples); split them off axis ``out``."""
     if "shape" in params:
         shape = [*params["shape"]]
         shape[out] *= n
@@ -58,7 +58,7 @@ def run_merged(op: Any, args: Sequence[Any], places: Sequence[Any], out: int, n:
 
 
 def batch_products(first: tuple[Any, Any], second: tuple[Any, Any]) -> Callable[..., Any]:
-    """The batch rule of a convolution or one of its adjoints.
+    """Return the batching rule of a convolution or one of its adjoints.
 
     ``first`` and ``second`` say for each input by which axis the examples go in if it alone has some, and by which
     axis of the result they come out; None is the batch.
@@ -67,11 +67,11 @@ def batch_products(first: tuple[Any, Any], second: tuple[Any, Any]) -> Callable[
     def batch(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         rank = len(params["windows"].size) + 2
         n = count_examples(args, on)
-        if any(np.ndim(a) - b > rank for a, b in zip(args, on, strict=True)):  # examples of examples
+        if any(np.ndim(a) - b > rank for a, b in zip(args, on, strict=True)):  # nested vmap
             return batch_by_folding(op, args, on, params)
-        if not n:  # there is nothing to part again
+        if not n:  # the result needs no split
             return one_by_one(op, args, on, params)
-        if all(on):  # the op knows by the rank
+        if all(on):  # the kernel tells by the rank
             return op.call(args, {**params, "shape": (n, *params["shape"])} if "shape" in params else params)
         into, out = (-rank if axis is None else axis for axis in (first if on[0] else second))
         return run_merged(op, args, [into if b else None for b in on], out, n, params)
@@ -80,7 +80,7 @@ def batch_products(first: tuple[Any, Any], second: tuple[Any, Any]) -> Callable[
 
 
 def batch_products_by_channel(filter_at: Any, places: tuple[int, int], out: int) -> Callable[..., Any]:
-    """The same where each channel is by itself: the examples are more channels, or a bigger batch of one filter."""
+    """Return the batching rule of a depthwise convolution: examples become channels, or a bigger batch."""
 
     def batch(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         rank, n = len(params["windows"].size) + 2, count_examples(args, on)
@@ -97,7 +97,7 @@ def batch_products_by_channel(filter_at: Any, places: tuple[int, int], out: int)
 
 
 def accept_examples(kernel: Callable[..., Any], small: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel of two arrays that may have an axis of examples before all others.
+    """Adapt a kernel to two arrays that may have a leading axis of examples.
 
     ``small`` does several examples whose windows fit into the cache at once; bigger ones are done one after the other.
     """
@@ -119,7 +119,7 @@ def accept_examples(kernel: Callable[..., Any], small: Callable[..., Any]) -> Ca
 
 
 def rows_of(x: Array, windows: Windows) -> Any:
-    """The windows of each example as the rows of a matrix."""
+    """Return the windows of each example as the rows of a matrix."""
     n, batch = x.shape[:2]
     view = window_view(make_frame(x.reshape(n * batch, *x.shape[2:]), windows), windows)
     return view.reshape(n, batch * prod(windows.out), prod(windows.size) * x.shape[-1])

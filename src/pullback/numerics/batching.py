@@ -20,22 +20,22 @@ Shape = tuple[int, ...]
 
 
 def one_by_one(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
-    """The op on each example by itself: what always works."""
+    """Run the op on each example in a loop, which works for every op."""
     n = count_examples(args, on)
     each = [op.call_example(i, args, on, params) for i in range(n)]
-    if not n:  # no example to learn from what results are like: one of zeros
+    if not n:  # without examples, the result of zeros gives shape and dtype
         blank = [np.zeros(a.shape[1:], a.dtype) if b else a for a, b in zip(args, on, strict=True)]
         return join_results(lambda *rows: np.stack(rows)[:0], [op.call(blank, params)])
     return join_results(lambda *rows: np.stack(rows), each)
 
 
 def batch_leading_axes(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
-    """For an op of one input that takes any axes before those it works on: the examples are one more of them."""
+    """Batch an op of one input that takes any leading axes: the examples are one more of them."""
     return op.call(args, params)
 
 
 def batch_by_folding(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
-    """For an op whose inputs and result all begin with a batch: the examples are laid end to end along it.
+    """Batch an op whose inputs and result have a batch axis first: the examples are folded into it.
 
     ``shape``, where it is a parameter, is that of the result.
     """
@@ -48,29 +48,29 @@ def batch_by_folding(op: Any, args: Sequence[Any], on: Sequence[bool], params: M
 
 
 def batch_aligned_axes(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
-    """The same for an op of several inputs, which go together along these axes."""
+    """Batch an op of several inputs with common leading axes: the examples are one more of them."""
     return op.call(broadcast_examples(args, on), params)
 
 
 def batch_along_axis(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
-    """For an op that works along ``axis`` of all its inputs, which have the same rank."""
+    """Batch an op that works along ``axis`` of all its inputs, which have the same rank."""
     many = broadcast_examples(args, on)
     return op.call(many, {**params, "axis": shift_axes(np.ndim(many[0]) - 1, params["axis"], op.name)})
 
 
 def batch_axis_parameters(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
-    """For an op of one input whose parameters are all axes: every one that is named comes after the examples."""
+    """Batch an op of one input whose parameters are all axes: each is shifted by one."""
     rank = np.ndim(args[0]) - 1
     return op.call(args, {name: shift_axes(rank, axis, op.name) for name, axis in params.items()})
 
 
 def batch_shape_parameter(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
-    """For an op of one input that only changes the shape."""
+    """Batch an op of one input that only changes the shape."""
     return np.reshape(args[0], _shape_of_all(op, args[0], params))
 
 
 def batch_broadcast(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
-    """For an op that repeats elements up to a ``shape``: the axes of the examples are lined up from the last."""
+    """Batch an op that broadcasts to a ``shape``: axes are aligned from the last."""
     (x,) = args
     wanted = _shape_of_all(op, x, params)
     return op.call([np.reshape(x, (x.shape[0], *(1,) * (len(wanted) - x.ndim), *x.shape[1:]))], {"shape": wanted})
@@ -81,17 +81,17 @@ def _shape_of_all(op: Any, x: Any, params: Mapping[str, Any]) -> Shape:
 
 
 def join_results(join: Callable[..., Any], each: Sequence[Any]) -> Any:
-    """The results of all examples joined; of an op with several results, each of them."""
+    """Stack the results of all examples; of an op with several results, each of them."""
     return tuple(join(*rows) for rows in zip(*each, strict=True)) if type(each[0]) is tuple else join(*each)
 
 
 def count_examples(args: Sequence[Any], on: Sequence[bool]) -> int:
-    """How many examples there are."""
+    """Return the number of examples."""
     return next(int(a.shape[0]) for a, b in zip(args, on, strict=True) if b)
 
 
 def broadcast_examples(args: Sequence[Any], on: Sequence[bool]) -> list[Any]:
-    """All arguments with the examples along axis 0; those that are the same for all are repeated, without copying.
+    """Return all arguments with the examples along axis 0; those without are broadcast.
 
     >>> [a.shape for a in broadcast_examples([np.ones((2, 3)), np.ones(4)], [True, False])]
     [(2, 3), (2, 4)]

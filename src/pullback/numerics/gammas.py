@@ -1,4 +1,4 @@
-"""Numbers of the gamma distribution: how it moves with its shape parameter, to any order, from its power series.
+"""Derivatives of the gamma distribution by its shape parameter, to any order, from its power series.
 
 With ``f`` the density and ``F`` the distribution function of Gamma(alpha, 1) at ``z``, the series is
 ``F / f = sum(z**(k+1) / (alpha * (alpha+1) * ... * (alpha+k)))``, of positive terms; each of them times ``f`` is the
@@ -20,11 +20,11 @@ FAR = 16  # from here on the asymptotic series of the polygamma functions has al
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
 DIGITS = 1e-17
 BLOCK = 4096  # elements: as many as stay in cache
-ROUND = 8  # terms between two looks at what is left
+ROUND = 8  # terms between two convergence checks
 
 
 def polygamma(n: int, x: Array) -> Any:
-    """The derivative of order ``n`` of the digamma function, for positive ``x``, as float64.
+    """Return the derivative of order ``n`` of the digamma function for positive ``x``, as float64.
 
     >>> polygamma(0, np.array([1.0, 10.0]))
     array([-0.57721566,  2.25175259])
@@ -52,7 +52,7 @@ def polygamma(n: int, x: Array) -> Any:
 
 
 def _power(x: Value, n: int) -> Any:
-    """``1 / x**n`` by products, many times quicker than a power."""
+    """Return ``1 / x**n`` by products, many times faster than a power."""
     y = 1 / x
     z = y
     for _ in range(n - 1):

@@ -1,4 +1,4 @@
-"""Positions under ``vmap``: how ops that pick elements, or put them somewhere, do it for many examples at once."""
+"""Batching rules of ops that gather or scatter by indices."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _batch_axes(indices: Array, on: bool, params: Params) -> int:
 
 
 def gather_each(op: Op, args: Args, on: On, params: Params) -> Any:
-    """Picking along ``axis``; only if both are different for each example must they go together."""
+    """Batch a gather along ``axis``; only if data and indices both have examples does it need a batch axis."""
     x, indices = args
     axis = 0 if params["axis"] is None else params["axis"]
     at, batch = one_axis(np.ndim(x) - on[0], axis, op.name), _batch_axes(indices, on[1], params)
@@ -40,7 +40,7 @@ def gather_each(op: Op, args: Args, on: On, params: Params) -> Any:
 
 
 def scatter_each(op: Op, args: Args, on: On, params: Params) -> Any:
-    """The adjoint of it."""
+    """Batch a scatter along ``axis``, the adjoint of ``gather_each``."""
     axis, shape = 0 if params["axis"] is None else params["axis"], tuple(params["shape"])
     at, batch = one_axis(len(shape), axis, op.name) + 1, _batch_axes(args[1], on[1], params)
     together = bool(batch or on[1])
@@ -52,7 +52,7 @@ def scatter_each(op: Op, args: Args, on: On, params: Params) -> Any:
 
 
 def add_example_numbers(indices: Array) -> Any:
-    """Coordinates in one example as coordinates in all of them: the number of the example comes first.
+    """Return coordinates in one example as coordinates in all of them: the example number comes first.
 
     >>> add_example_numbers(np.array([[[3]], [[5]]]))
     array([[[0, 3]],
@@ -67,7 +67,7 @@ def add_example_numbers(indices: Array) -> Any:
 
 
 def gather_nd_each(op: Any, args: Args, on: On, params: Params) -> Any:
-    """Picking by coordinates; where they are the same for all, the examples are but a part of what is picked."""
+    """Batch a gather by coordinates; where these have no examples, the examples are part of the gathered slices."""
     x, indices = args
     if all(on):
         return op.call([x, add_example_numbers(indices)], params)
@@ -78,7 +78,7 @@ def gather_nd_each(op: Any, args: Args, on: On, params: Params) -> Any:
 
 
 def scatter_nd_each(op: Op, args: Args, on: On, params: Params) -> Any:
-    """The adjoint of it."""
+    """Batch a scatter by coordinates, the adjoint of ``gather_nd_each``."""
     n, shape = count_examples(args, on), tuple(params["shape"])
     if on[0]:
         indices, updates = broadcast_examples(args, on)
@@ -92,7 +92,7 @@ def scatter_nd_each(op: Op, args: Args, on: On, params: Params) -> Any:
 
 
 def update_each(op: Any, args: Args, on: On, params: Params) -> Any:
-    """Putting something in place of what is at coordinates."""
+    """Batch an update of elements at coordinates."""
     x, indices, updates = broadcast_examples(args, on)
     if on[1]:
         return op.call([x, add_example_numbers(indices), updates], params)
@@ -105,12 +105,12 @@ def update_each(op: Any, args: Args, on: On, params: Params) -> Any:
 
 
 def is_advanced(i: Index) -> bool:
-    """Whether a part of an index is one that NumPy broadcasts, if there is an array among the parts."""
+    """Return whether a part of an index is an array or integer, which NumPy broadcasts against the others."""
     return not (isinstance(i, slice) or i is None or i is Ellipsis)
 
 
 def are_separated(parts: Sequence[Any]) -> bool:
-    """Whether something stands between the arrays of an index, so that NumPy puts what they pick in front.
+    """Return whether the arrays of an index are not adjacent, so that NumPy puts their axes first.
 
     >>> are_separated([np.array([0]), slice(None), 1]), are_separated([slice(None), np.array([0]), 1])
     (True, False)
@@ -120,7 +120,7 @@ def are_separated(parts: Sequence[Any]) -> bool:
 
 
 def index_each(index: Index, n: int) -> tuple[Any, ...]:
-    """The index in ``n`` examples, which stay in front, that has this index in each of them.
+    """Return the index into ``n`` stacked examples that applies this index to each of them.
 
     >>> index_each((0, ...), 5)
     (slice(None, None, None), 0, Ellipsis)

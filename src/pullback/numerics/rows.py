@@ -1,8 +1,8 @@
-"""Rows added by number: the way back from picking elements, quickly.
+"""Scatter-add of rows by index, the adjoint of gathering rows.
 
-``np.add.at`` on the rows of a matrix is slow, but it is quick on a vector, and whole rows are quickly assigned and
-added as long as none comes twice.  So every row number is served once at a time, until what is left is little or mostly
-one row again and again: that is added element by element.  Much is added to a short table by products with ones and
+``np.add.at`` is slow on rows of a matrix, fast on a vector, and adding whole rows by an index is fast if no row comes
+twice.  So each row number is added once per round, until few are left or most are the same row: these are added element
+by element.  Much is added to a short table by products with ones and
 zeros.
 """
 
@@ -16,11 +16,11 @@ import numpy as np
 if TYPE_CHECKING:
     from pullback.typing import Array, Value
 
-WIDE = 4  # elements in a row from which on serving whole rows pays
+WIDE = 4  # elements in a row from which on adding whole rows is faster
 FEW = 4096  # elements that are as quickly added one by one
 SHORT = 64  # rows of a table to which much is quickest added by products
 PAIRS = {"f": "F", "d": "D"}  # two floats are added as one complex number, in about the time of one
-BLOCK = 1024  # rows that one product serves, so that its ones and zeros stay in the cache
+BLOCK = 1024  # rows of one product, so that its matrix of ones and zeros stays in the cache
 
 
 def add_rows(into: Array, rows: Any, values: Array, fresh: bool = False) -> None:
@@ -58,7 +58,7 @@ def add_rows(into: Array, rows: Any, values: Array, fresh: bool = False) -> None
 
 
 def _add_by_products(into: Array, rows: Value, values: Array) -> bool:
-    """Add all by products; refused, with nothing done, if the sums are not finite: 0 * inf reaches other rows."""
+    """Add all rows by matrix products; return False and change nothing if a sum is not finite, as 0 * inf is NaN."""
     total: Any = 0
     with np.errstate(invalid="ignore", over="ignore"):
         for i in range(0, rows.size, BLOCK):
@@ -73,7 +73,7 @@ def _add_by_products(into: Array, rows: Value, values: Array) -> bool:
 
 
 def _add_by_rounds(into: Array, rows: Value, values: Array, fresh: bool) -> Any:
-    """Serve every row number once in each round; the positions of what is left when rounds do not pay any more."""
+    """Add each row number once per round; return the positions that are left when rounds are no longer faster."""
     width, left = values[0].size, np.arange(rows.size)
     last = np.empty(len(into), np.intp)  # for each row of the table, the last position that names it
     if fresh:
@@ -96,7 +96,7 @@ def _add_by_rounds(into: Array, rows: Value, values: Array, fresh: bool) -> Any:
 
 
 def last_positions(positions: Array, size: int) -> Any:
-    """Where each position is named for the last time: of several assignments to one place, that one stays.
+    """Return where each position occurs last: of several assignments to one place that one counts.
 
     >>> last_positions(np.array([1, 0, 1]), 2)
     array([False,  True,  True])

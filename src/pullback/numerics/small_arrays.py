@@ -1,7 +1,8 @@
-"""Quick ways to compute what NumPy computes slowly on small and narrow arrays.
+"""Faster reductions and products for small and narrow arrays.
 
-NumPy's reductions pay per row.  A product with ones is BLAS's, and several times quicker; a maximum over short rows is
-quicker down the columns of a transposed copy.  The lengths are limited, so that no digits are lost in a long sum.
+NumPy's reductions have a cost per row.  A product with ones runs in BLAS and is several times faster; a maximum over
+short rows is faster down the columns of a transposed copy.  The lengths are limited, so that no sum loses
+digits.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ ZEROS: dict[Any, Any] = {}
 
 
 def ones(n: int, dtype: np.dtype[Any]) -> Any:
-    """A vector of ones, made once.
+    """Return a cached vector of ones.
 
     >>> ones(3, np.dtype("f4"))
     array([1., 1., 1.], dtype=float32)
@@ -34,7 +35,7 @@ def ones(n: int, dtype: np.dtype[Any]) -> Any:
 
 
 def zeros(n: int, dtype: np.dtype[Any]) -> Any:
-    """A vector of zeros, made once.
+    """Return a cached vector of zeros.
 
     >>> zeros(2, np.dtype("f4"))
     array([0., 0.], dtype=float32)
@@ -44,14 +45,14 @@ def zeros(n: int, dtype: np.dtype[Any]) -> Any:
 
 
 def _get_or_make(cache: dict[Any, Any], make: Callable[..., Any], n: int, dtype: np.dtype[Any]) -> Any:
-    if len(cache) >= 64:  # lengths ever new
+    if len(cache) >= 64:  # bounds the cache
         cache.clear()
     made = cache[n, dtype.char] = make(n, dtype)
     return made
 
 
 def quick_sum(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
-    """The sum over ``axis``.
+    """Return the sum over ``axis``.
 
     >>> quick_sum(np.array([[1.0, 2.0], [3.0, 4.0]]), 1)
     array([3., 7.])
@@ -76,7 +77,7 @@ def quick_sum(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
 
 
 def column_sum(x: Array) -> Any:
-    """The sum over all axes but the last, first within each element of the first axis, so that no sum is long.
+    """Return the sum over all axes but the last, in two stages so that no sum is long.
 
     >>> column_sum(np.ones((2, 3, 4)))
     array([6., 6., 6., 6.])
@@ -89,7 +90,7 @@ def column_sum(x: Array) -> Any:
 
 
 def has_short_rows(x: Array, axis: Any) -> bool:
-    """Whether many short rows are reduced, which goes quicker down the columns of a transposed copy.
+    """Return whether many short rows are reduced, which is faster down the columns of a transposed copy.
 
     >>> has_short_rows(np.ones((100, 10)), 1)
     True
@@ -98,7 +99,7 @@ def has_short_rows(x: Array, axis: Any) -> bool:
 
 
 def quick_max(x: Array, axis: object = None, keepdims: bool = False) -> Any:
-    """The largest element over ``axis``.
+    """Return the largest element over ``axis``.
 
     >>> quick_max(np.array([[1.0, 2.0], [4.0, 3.0]]), 1, True)
     array([[2.],
@@ -111,7 +112,7 @@ def quick_max(x: Array, axis: object = None, keepdims: bool = False) -> Any:
 
 
 def columns_times_rows(x: Array, y: Array) -> Any:
-    """``x[b, i] * y[b, j]`` for all.  With zeros added to both it is a product of matrices, which BLAS has quickly.
+    """Return ``x[b, i] * y[b, j]`` for all indices, as a matrix product with zeros added, which BLAS computes faster.
 
     >>> columns_times_rows(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
     array([[[3., 4.],

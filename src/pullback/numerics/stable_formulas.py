@@ -1,4 +1,4 @@
-"""Functions with care for their edges, element by element: how ops that SciPy computes become machine code."""
+"""Numerically stable elementwise formulas, from which ops that SciPy computes are compiled."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def log_expit(s: Any, x: Any) -> Any:
 
 
 def logit(s: Any, x: Any) -> Any:
-    """Near a half, where it is near 0, by the distance from there."""
+    """Return the logit; near 1/2, where it is near 0, by the distance from 1/2."""
     t = (x - 0.5) * 2
     near = s.logical_and(s.greater_equal(x, 0.3), s.less_equal(x, 0.65))
     return s.select(near, s.log1p(t) - s.log1p(-t), s.log(x / (1 - x)))

@@ -1,7 +1,7 @@
-"""Windows that slide over an array: where each begins, what lies outside, and how they are looked at without a copy.
+"""Geometry of sliding windows: where each begins, padding, and views of all windows without a copy.
 
 Arrays are (batch, *space, channels).  The ops that slide windows (convolution, pooling, morphology) first make a
-``Windows``, which says everything about the geometry and is the parameter of their ops; the rest is done with it.
+``Windows`` record, which holds the geometry and is a parameter of their ops.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class Windows(NamedTuple):
 
     @property
     def reach(self) -> Ints:
-        """How far the windows reach, from the beginning of the first to the end of the last."""
+        """Return the length of space from the beginning of the first window to the end of the last."""
         return _reach(self)
 
     def offsets(self) -> list[tuple[Ints, tuple[Any, ...]]]:
-        """Each element of a window, and the index that takes it from every window of a frame."""
+        """Return each position in a window with the index that takes it from every window of a frame."""
         return _offsets(self)
 
     def adjoint(self, space: Ints) -> Windows:
@@ -81,7 +81,7 @@ def _offsets(windows: Windows) -> list[tuple[Ints, tuple[Any, ...]]]:
 
 
 def lowest_value(dtype: np.dtype[Any]) -> Any:
-    """What is never the largest: minus infinity, or the least integer.
+    """Return the lowest value of a dtype: minus infinity, or the smallest integer.
 
     >>> lowest_value(np.dtype("i1"))
     -128
@@ -93,7 +93,7 @@ def lowest_value(dtype: np.dtype[Any]) -> Any:
 
 
 def per_axis(name: str, argument: str, given: Any, axes: int) -> Ints:
-    """One positive integer for each axis; a single one, or a list of one, serves all.
+    """Return one positive integer for each axis, from one for all or a list.
 
     >>> per_axis("conv2d", "strides", 2, 2)
     (2, 2)
@@ -113,7 +113,7 @@ def per_axis(name: str, argument: str, given: Any, axes: int) -> Ints:
 
 
 def channels_last(name: str, data_format: str | None, axes: int) -> bool:
-    """Whether the channels are the last axis.
+    """Return whether the channels are the last axis.
 
     >>> channels_last("conv2d", "NCHW", 2)
     False
@@ -132,7 +132,7 @@ def plan_windows(
     name: str, space: Ints, size: Ints, strides: Any = 1, pad: Any = "valid", dilations: Any = 1, rounding: Any = None,
     last: bool = True, both: bool = False,
 ) -> Windows:  # fmt: skip
-    """The windows of ``size`` over ``space``.  ``both`` says that strides and dilations may both be other than 1.
+    """Return the windows of ``size`` over ``space``.  ``both``: strides and dilations may both be other than 1.
 
     ``pad`` is "same", "valid", a number, or a pair (before, after) for each axis, batch and channels included or not.
     Each axis counts its windows by its own size and stride, as in TensorFlow and PyTorch.
@@ -151,18 +151,13 @@ def _compute_windows(
 ) -> Windows:  # fmt: skip
     axes = len(space)
     strides, dilations = per_axis(name, "strides", strides, axes), per_axis(name, "dilations", dilations, axes)
-    if not both and max(strides) > 1 and max(dilations) > 1:
+    if min(max(strides), max(dilations)) > 1 and not both:
         raise ArgumentError(
             f"{name}: either strides or dilations must be 1, got strides {strides} and dilations {dilations}."
         )
-    if rounding not in ROUNDING:
-        raise ArgumentError(f"{name}: dim_rounding_mode must be 'floor', 'round' or 'ceil', got {rounding!r}.")
     wide = tuple((k - 1) * d + 1 for k, d in zip(size, dilations, strict=True))
     word = pad.lower() if isinstance(pad, str) else None
-    if word in ("same", "valid") and rounding is not None:
-        raise ArgumentError(
-            f"{name}: with dim_rounding_mode {rounding!r} pad must be a number or pairs of numbers, got {pad!r}."
-        )
+    _check_rounding(name, rounding, pad, word in ("same", "valid"))
     if word == "same":
         out = tuple(ceil(n / s) for n, s in zip(space, strides, strict=True))
         more = [(m - 1) * s + k - n for m, s, k, n in zip(out, strides, wide, space, strict=True)]
@@ -180,8 +175,17 @@ def _compute_windows(
     return Windows(size, strides, dilations, tuple(a for a, _ in pairs), out)
 
 
+def _check_rounding(name: str, rounding: str | None, pad: object, by_word: bool) -> None:
+    if rounding not in ROUNDING:
+        raise ArgumentError(f"{name}: dim_rounding_mode must be 'floor', 'round' or 'ceil', got {rounding!r}.")
+    if by_word and rounding is not None:
+        raise ArgumentError(
+            f"{name}: with dim_rounding_mode {rounding!r} pad must be a number or pairs of numbers, got {pad!r}."
+        )
+
+
 def _pairs(name: str, pad: Any, axes: int, last: bool) -> tuple[tuple[int, int], ...]:
-    """How much is padded before and after, for each axis of space."""
+    """Return the padding before and after each axis of space."""
     if isinstance(pad, int | float | np.integer) and pad == int(pad) and pad >= 0:
         return ((int(pad), int(pad)),) * axes
     try:
@@ -205,7 +209,7 @@ def _pairs(name: str, pad: Any, axes: int, last: bool) -> tuple[tuple[int, int],
 
 
 def make_frame(x: Array, windows: Windows, fill: float = 0) -> Any:
-    """The part of ``x`` that the windows reach, with ``fill`` outside of it; ``x`` itself if that is all.
+    """Return the part of ``x`` that the windows reach, padded with ``fill``; ``x`` itself if they are the same.
 
     >>> make_frame(np.ones((1, 2, 1)), plan_windows("pool", (2,), (3,), pad="same")).ravel()
     array([0., 1., 1., 0.])
@@ -224,7 +228,7 @@ def make_frame(x: Array, windows: Windows, fill: float = 0) -> Any:
 
 
 def frame_adjoint(e: Array, windows: Windows, space: Ints) -> Any:
-    """The adjoint of ``make_frame``: of a frame, what belongs to ``x``; 0 where no window reached.
+    """Return the adjoint of ``make_frame``: the part of a frame inside of ``x``, and 0 where no window reaches.
 
     >>> frame_adjoint(np.ones((1, 4, 1)), plan_windows("pool", (2,), (3,), pad="same"), (2,)).shape
     (1, 2, 1)
@@ -240,7 +244,7 @@ def frame_adjoint(e: Array, windows: Windows, space: Ints) -> Any:
 
 @lru_cache(1000)
 def frame_slices(windows: Windows, space: Ints) -> tuple[list[slice], list[slice]]:
-    """Which part of the array is in the frame, and where in the frame it is.
+    """Return the slices of the array that are in the frame, and their slices in the frame.
 
     >>> frame_slices(plan_windows("pool", (2,), (3,), pad="same"), (2,))
     ([slice(0, 2, None)], [slice(1, 3, None)])
@@ -254,7 +258,7 @@ def frame_slices(windows: Windows, space: Ints) -> tuple[list[slice], list[slice
 
 
 def window_view(frame: Array, windows: Windows, layered: bool = False) -> Any:
-    """Every window of a frame, as a view: (batch, *out, *size, channels); or every layer, (batch, height, *out[1:], …).
+    """Return the windows of a frame as a view (batch, *out, *size, channels), or layers (batch, height, *out[1:], …).
 
     >>> window_view(np.arange(3.0).reshape(1, 3, 1), plan_windows("pool", (3,), (2,)))[0, :, :, 0]
     array([[0., 1.],
@@ -270,7 +274,7 @@ def window_view(frame: Array, windows: Windows, layered: bool = False) -> Any:
 
 
 def parts(images: int, each: int) -> Iterator[slice]:
-    """So many images at a time, of ``each`` bytes, that they stay in the cache; at least one.
+    """Return slices of as many images, of ``each`` bytes, as stay in the cache; at least one.
 
     >>> list(parts(3, BLOCK // 2))
     [slice(0, 2, None), slice(2, 3, None)]
@@ -280,7 +284,7 @@ def parts(images: int, each: int) -> Iterator[slice]:
 
 
 def panes(x: Array, windows: Windows) -> Iterator[tuple[tuple[slice, ...], Any, int]]:
-    """The windows of ``x`` as rows of matrices, a part at a time that stays in the cache: where, they, and a step.
+    """Yield the windows of ``x`` as rows of matrices, in parts that stay in the cache: where, the rows, and a step.
 
     Where windows follow each other closely only their layers along the first axis are laid out: they overlap, so that
     much less is copied.  There is a matrix for each image then, and layer k of its windows begins ``k * step`` rows
@@ -322,7 +326,7 @@ def panes(x: Array, windows: Windows) -> Iterator[tuple[tuple[slice, ...], Any, 
 
 
 def is_layered(windows: Windows, channels: int, itemsize: int) -> bool:
-    """Whether ``panes`` gives the layers of the windows apart.
+    """Return whether ``panes`` yields the layers of the windows separately.
 
     >>> is_layered(plan_windows("conv2d", (56, 56), (3, 3)), 64, 4)
     True
@@ -333,7 +337,7 @@ def is_layered(windows: Windows, channels: int, itemsize: int) -> bool:
 
 
 def _rows(view: Array, axes: int, length: int, room: Array) -> Any:
-    """Windows as the rows of a matrix, in ``room`` if they must be copied.
+    """Return windows as the rows of a matrix, in ``room`` if they must be copied.
 
     Where little lies together they are copied one position of the window at a time.
     """

@@ -1,7 +1,7 @@
-"""Convolutions with filters of three rows, two rows of results at a time, by four products for every six.
+"""Winograd convolutions with filters of three rows: two rows of results by four products instead of six.
 
-Winograd's way: of four rows of the image four sums are made, and four of the three rows of the filter; their products,
-added and subtracted, are the two rows of results.  Every product is of whole planes and left to BLAS.
+Four sums of four rows of the image are multiplied by four sums of the three rows of the filter; sums and differences of
+the products are the two rows of results.  Every product is of whole planes, by BLAS.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ WORTH = 6_000_000  # products with an element of the filter, of one image; fewer
 
 
 def is_worthwhile(windows: Windows, channels: int, depth: int, dtype: np.dtype[Any]) -> bool:
-    """Whether fewer products are worth the additions that they cost, and come out as exact; found by measuring.
+    """Return whether the Winograd form is faster and as precise; the limits are measured.
 
-    There must be enough products to save, and images so wide that little is lost between one row and the next.  With
-    few channels sums lose more digits than they otherwise would; with many BLAS has no need of help.
+    There must be enough products to save, and images wide enough that little is wasted between rows.  With few channels
+    the sums lose more digits; with many the plain product is as fast.
 
     >>> is_worthwhile(Windows((3, 3), (1, 1), (1, 1), (1, 1), (56, 56)), 64, 64, np.dtype("f4"))
     True
@@ -40,7 +40,7 @@ def is_worthwhile(windows: Windows, channels: int, depth: int, dtype: np.dtype[A
 
 
 def pair_convolve(x: Array, filter: Array, windows: Windows) -> Any:
-    """The convolution of (batch, height, width, channels) with a filter of three rows.
+    """Return the convolution of (batch, height, width, channels) with a filter of three rows.
 
     >>> x, filter = np.arange(5.0).reshape(1, 5, 1, 1), np.array([1.0, 10.0, 100.0]).reshape(3, 1, 1, 1)
     >>> pair_convolve(x, filter, Windows((3, 1), (1, 1), (1, 1), (0, 0), (3, 1))).ravel()
@@ -71,7 +71,7 @@ def pair_convolve(x: Array, filter: Array, windows: Windows) -> Any:
 
 
 def pair_convolve_filter(x: Array, y: Array, windows: Windows) -> Any:
-    """The adjoint of ``pair_convolve`` in the filter.
+    """Return the adjoint of ``pair_convolve`` in the filter.
 
     >>> x, y = np.arange(5.0).reshape(1, 5, 1, 1), np.array([1.0, 10.0, 100.0]).reshape(1, 3, 1, 1)
     >>> pair_convolve_filter(x, y, Windows((3, 1), (1, 1), (1, 1), (0, 0), (3, 1))).ravel()
@@ -98,7 +98,7 @@ def pair_convolve_filter(x: Array, y: Array, windows: Windows) -> Any:
 
 
 def _strips(x: Array, windows: Windows, depths: Ints) -> Iterator[tuple[tuple[slice, slice], Iterator[Any], list[Any]]]:
-    """Where in the results, the four sums of rows of the image, and planes of pairs of rows, of some depths, for use.
+    """Yield strips: the slice of the results, the four sums of rows of the image, and buffers for planes.
 
     Sums and planes are as wide as the image in its frame.  They are always in the same place, and 0 at the beginning.
     """
@@ -120,7 +120,7 @@ def _strips(x: Array, windows: Windows, depths: Ints) -> Iterator[tuple[tuple[sl
 
 
 def _sums(frame: Array, inside: Array, whole: Array) -> Iterator[Any]:
-    """The sums of rows that the four products are of, one after the other in the same place."""
+    """Yield the four sums of rows, each in the same buffer."""
     n = frame.shape[1] - 2
     for ufunc, a, b in SUMS:
         ufunc(frame[:, a : a + n : 2], frame[:, b : b + n : 2], out=inside)
@@ -128,9 +128,9 @@ def _sums(frame: Array, inside: Array, whole: Array) -> Iterator[Any]:
 
 
 def _phases(source: Array, target: Array, k: int) -> Iterator[tuple[Any, Any]]:
-    """Every k-th window of a plane as the rows of a matrix, without a copy, and the places that it belongs to.
+    """Yield every k-th window of a plane as the rows of a matrix, without a copy, and the columns of the results.
 
-    Windows go on from one row of the plane to the next; what they make there lies beyond the width of the results.
+    Windows continue from one row of the plane to the next; their results there are beyond the width and not used.
     """
     source, target = source.reshape(-1, source.shape[-1]), target.reshape(-1, target.shape[-1])
     count = len(source) - k + 1

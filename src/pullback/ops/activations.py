@@ -1,4 +1,4 @@
-"""Activations: the bends between the layers of a network."""
+"""Activation functions of neural networks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SELU_DEPTH = SELU_SCALE * 1.6732632423543772  # the limit to the left is -SELU_D
 
 
 def _zero(name: str, x: Value) -> int:
-    """0, for numbers that are not among ZERO; complex ones have no sign, and are refused."""
+    """Return 0 for dtypes that are not in ZERO; an error for complex numbers, which have no sign."""
     if x.dtype.kind == "c":
         raise ArgumentError(f"{name}: complex numbers have no order; take x.real or pb.abs(x) first.")
     return 0
@@ -63,7 +63,7 @@ def _relu(x: Array) -> Any:
 
 
 def _let_through(g: Any, z: Any) -> Any:
-    """``g`` where the result is positive, else 0."""
+    """Return ``g`` where the result is positive, else 0."""
     if z.size > 4096:
         v, w = unwrap_scratch(g), unwrap_scratch(z)
         if type(w) is ndarray and type(v) is ndarray and v.dtype == w.dtype and w.dtype in ZERO:
@@ -102,7 +102,7 @@ def relu6(x: TensorLike, /) -> Any:
 
 
 def _same(samples: list[dict[str, Any]]) -> moves:
-    """The shape stays, whatever the parameters are."""
+    """Return the shape rule of an op that keeps the shape for any parameters."""
     shapes: list[Any] = [(), (3,), (0, 2), (2, 3)]
     made: list[Sample] = [((shape,), params) for params in samples for shape in shapes]
     return moves(lambda s, **params: s, made, batch_leading_axes)
@@ -317,7 +317,7 @@ def _total(x: Value, axis: int) -> Any:
 
 
 def _below_top(x: Array, axis: int) -> Any:
-    """``x`` less its maximum, so that exp cannot overflow."""
+    """Return ``x`` minus its maximum, so that exp cannot overflow."""
     if type(x) is not ndarray or not x.size:
         return x - x if x.dtype.kind == "f" else x * 0.0
     if x.dtype.kind != "f":

@@ -1,4 +1,4 @@
-"""Blocks and grids: axes cut into blocks and put together again, and shapes made to agree."""
+"""Blocks and grids: space_to_depth and its relatives, broadcast shapes, meshgrid."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Pairs = list[tuple[int, int]]
 
 
 def _blocks(name: str, shape: Shape, block_shape: TensorLike, pairs: TensorLike, what: str) -> tuple[Shape, Pairs]:
-    """The length of the blocks and the pairs for each spatial axis, checked."""
+    """Return the checked block lengths and pairs for each spatial axis."""
     try:
         blocks = tuple(int(n) for n in np.atleast_1d(concrete(block_shape)))
         made = [(int(before), int(after)) for before, after in concrete(pairs)]
@@ -106,7 +106,7 @@ def _batch_to_space(x: Value, block_shape: TensorLike, crops: TensorLike) -> Any
 
 
 def _behind(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any]) -> Any:
-    """The examples go behind all axes: what comes after the space is left alone."""
+    """Batch by moving the examples to the last axis, which the op leaves as it is."""
     return np.moveaxis(op.call([np.moveaxis(args[0], 0, -1)], params), -1, 0)
 
 
@@ -174,7 +174,7 @@ def space_to_batch_nd(x: TensorLike, /, block_shape: Lengths | Array, paddings: 
 
 
 def _sides(name: str, shape: Shape, block_size: int, data_format: str) -> tuple[Shape, int, bool]:
-    """Batch, height, width and depth of ``shape``, the block's length, and whether the depth comes last."""
+    """Return batch, height, width and depth of ``shape``, the block length, and whether the depth is the last axis."""
     if data_format not in ("NHWC", "NCHW", None):
         raise ArgumentError(f"{name}: data_format must be 'NHWC' or 'NCHW', got {data_format!r}.")
     if len(shape) != 4:

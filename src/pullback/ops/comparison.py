@@ -1,4 +1,4 @@
-"""Comparisons, logic and choice: true or false has no derivative, what is chosen by it has."""
+"""Comparisons, logic and ``where``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 
 class _Sampled(broadcast):
-    """Broadcasting, with samples of its own: not every op takes floats."""
+    """Broadcasting, with samples for ops that do not take floats."""
 
     def __init__(self, signature: str, *samples: tuple[Any, ...]) -> None:
         super().__init__(signature)
@@ -60,7 +60,7 @@ NUMBERS = (float, int, Tensor, np.ndarray, np.generic, complex, list, tuple)
 
 
 def _compare_numbers(compare: Any) -> Any:
-    """The operator: of anything that is no number Python asks the other operand, and then answers by identity."""
+    """Return the comparison operator, which gives NotImplemented for what is no number."""
     return lambda x, y: compare(x, y) if isinstance(y, NUMBERS) or hasattr(y, "__array__") else NotImplemented
 
 

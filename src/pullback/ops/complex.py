@@ -1,7 +1,7 @@
-"""Complex numbers: made of two real ones, and taken apart again.
+"""Complex numbers: real and imaginary parts, conjugate, angle.
 
 Rules are written for real numbers; where a result is complex the tape conjugates what goes in and what comes out.  So
-only what treats the two parts differently has something to say about complex numbers.
+only ops that treat the two parts differently have rules for complex numbers.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def conj(x: TensorLike, /) -> Any:
 
 
 def angle_of(x: Array) -> Any:
-    """``np.angle``, of short integers not in half precision."""
+    """Return ``np.angle``, in float32 at least."""
     return np.angle(x if x.dtype.kind in "fc" else x.astype(np.result_type(x.dtype, np.float32)))
 
 

@@ -60,7 +60,7 @@ class Matrices(broadcast):
 
 
 def times(x: Value, y: Value) -> Any:
-    """``dot`` is quicker than ``@`` for small matrices; many columns times rows have a way of their own.
+    """Return ``x @ y`` by ``dot``, which is faster for small matrices, or by a special case for columns times rows.
 
     But for a matrix of one element ``dot`` is a multiple, of which BLAS makes 0 where 0 times NaN or infinity is NaN.
     """
@@ -73,12 +73,12 @@ def times(x: Value, y: Value) -> Any:
 
 
 def batch_sum(x: Value) -> Any:
-    """Vectors, one for each place of the leading axes, added up."""
+    """Return the sum of vectors over all leading axes."""
     return np.sum(x, axis=tuple(range(x.ndim - 1))) if x.ndim > 1 else x
 
 
 def into_left(g: Value, y: Value) -> Any:
-    """The cotangent of ``x`` in ``x @ y``.  Which operands were vectors is told by the ranks."""
+    """Return the cotangent of ``x`` in ``x @ y``; the ranks tell which operands were vectors."""
     if type(g) is ndarray and type(y) is ndarray and g.ndim == 2 and y.ndim == 2:
         return g.dot(y.T) if g.shape[1] > 1 or (g.size > 1 and y.size > 1) else np.matmul(g, y.T)
     if y.ndim == 1:
@@ -91,7 +91,7 @@ def into_left(g: Value, y: Value) -> Any:
 
 
 def into_right(g: Value, x: Value) -> Any:
-    """The same for ``y``."""
+    """Return the cotangent of ``y`` in ``x @ y``."""
     if type(g) is ndarray and type(x) is ndarray and g.ndim == 2 and x.ndim == 2:
         return x.T.dot(g) if len(g) > 1 or (g.size > 1 and x.size > 1) else np.matmul(x.T, g)
     if x.ndim == 1:
@@ -120,7 +120,7 @@ def matmul(x: TensorLike, y: TensorLike, /) -> Any:
 
 @method
 def mat_mul(a: TensorLike, b: TensorLike, transpose_a: bool = False, transpose_b: bool = False) -> Any:
-    """The matrix product over the last two axes, either operand transposed first if wished; leading axes broadcast.
+    """The matrix product over the last two axes, with either operand transposed first; leading axes broadcast.
 
     >>> pb.mat_mul(np.array([[1.0], [2.0]]), np.array([[3.0], [4.0]]), transpose_a=True)
     array([[11.]])
@@ -145,7 +145,7 @@ def transpose_matrix(x: TensorLike, name: str) -> Any:
 
 
 def as_operands(*xs: TensorLike) -> list[Value]:
-    """The operands as things that have a shape; a Python number takes the dtype of the others, if it can."""
+    """Return the operands as arrays or tensors; Python numbers take the dtype of the others."""
     ready: list[Any] = [x if hasattr(x, "dtype") or type(x) in WEAK else operand(x) for x in xs]
     dtypes = [x.dtype for x in ready if hasattr(x, "dtype")]
     if not dtypes or len(dtypes) == len(ready):
@@ -155,7 +155,7 @@ def as_operands(*xs: TensorLike) -> list[Value]:
 
 @lru_cache(4096)
 def plan_product(equation: str) -> tuple[Any, ...]:
-    """How a product of two is made a matrix product: the orders of the axes, and how many are of each kind."""
+    """Return the axis orders that make a contraction a matrix product, and the number of axes of each kind."""
     left, out = equation.split("->")
     a, b = left.split(",")
     both = [c for c in a if c in b]
@@ -171,7 +171,7 @@ def plan_product(equation: str) -> tuple[Any, ...]:
 
 
 def contract_arrays(x: Any, y: Any, equation: str) -> Any:
-    """By one matrix product, or by plain multiplication where nothing is summed."""
+    """Contract two arrays by one matrix product, or by multiplication where nothing is summed."""
     order_x, order_y, order, batch, rows, summed, columns = plan_product(equation)
     if batch and summed and not rows and not columns:
         return np.einsum(equation, x, y)  # many short scalar products
@@ -189,7 +189,7 @@ def contract_arrays(x: Any, y: Any, equation: str) -> Any:
 
 @lru_cache(4096)
 def adjoint_equations(equation: str) -> tuple[str, str]:
-    """The equations of the two adjoints.
+    """Return the equations of the two adjoints.
 
     >>> adjoint_equations("ij,jk->ik")
     ('ik,jk->ij', 'ij,ik->jk')
@@ -200,7 +200,7 @@ def adjoint_equations(equation: str) -> tuple[str, str]:
 
 
 def compose_contraction(x: Value, y: Value, equation: str) -> Any:
-    """``contract_arrays``, of ops."""
+    """Contract two tensors by other ops, for the compiler."""
     order_x, order_y, order, batch, rows, summed, columns = plan_product(equation)
     if batch and summed and not rows and not columns:
         both = np.transpose(x, order_x) * np.transpose(y, order_y)
@@ -218,7 +218,7 @@ def contract_dy(g: Value, x: Value, equation: str) -> Any:
 
 
 def product(x: Value, y: Value, equation: str) -> Any:
-    """``contract``, the short way for plain arrays."""
+    """Contract two operands, without the op for plain arrays."""
     return (contract_arrays if type(x) is ndarray and type(y) is ndarray else contract)(x, y, equation)
 
 
@@ -233,7 +233,7 @@ def contract_shape(x: Shape, y: Shape, equation: str) -> Shape:
 
 
 def contract_examples(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
-    """One more label, in front, for those that have examples."""
+    """Batch a contraction by one more label in front."""
     equation = params["equation"]
     new = next(c for c in ascii_letters if c not in equation)
     a, b, out = equation.replace("->", ",").split(",")
@@ -295,7 +295,7 @@ def tensordot(a: TensorLike, b: TensorLike, axes: int | Sequence[Any] = 2) -> An
 
 @lru_cache(4096)
 def tensordot_equation(n: int, m: int, of_a: tuple[int, ...], of_b: tuple[int, ...]) -> str:
-    """The equation of a tensordot.
+    """Return the equation of a tensordot.
 
     >>> tensordot_equation(2, 2, (0,), (1,))
     'ab,ca->bc'
@@ -377,7 +377,7 @@ outer = alias("outer", outer_product)
 
 @lru_cache(4096)
 def parse_equation(equation: str, ranks: tuple[int, ...]) -> tuple[tuple[str, ...], str]:
-    """The labels of each operand and of the result, with ellipses written out as letters.
+    """Return the labels of each operand and of the result, with letters for ellipses.
 
     >>> parse_equation("...ij,jk", (3, 2))
     (('aij', 'jk'), 'aik')
@@ -385,15 +385,7 @@ def parse_equation(equation: str, ranks: tuple[int, ...]) -> tuple[tuple[str, ..
     text = equation.replace(" ", "")
     left, arrow, out = text.partition("->")
     terms = left.split(",")
-    if len(terms) != len(ranks):
-        raise ArgumentError(f"einsum: '{equation}' is for {len(terms)} operands, got {len(ranks)}.")
-    for term in (*terms, out):
-        if not set(term.replace("...", "", 1)) <= set(ascii_letters):
-            raise ArgumentError(f"einsum: '{term}' in '{equation}'; a term is letters, with one '...' at most.")
-    widths = [rank - len(term.replace("...", "")) for term, rank in zip(terms, ranks, strict=True)]
-    for i, (term, rank, width) in enumerate(zip(terms, ranks, widths, strict=True)):
-        if width < 0 or (width and "..." not in term):
-            raise ShapeError(f"einsum: operand {i + 1} of '{equation}' is '{term}', but has rank {rank}.")
+    widths = ellipsis_ranks(equation, terms, out, ranks)
     most = max(widths)
     dots = "".join(c for c in ascii_letters if c not in text)[:most]
     terms = [term.replace("...", dots[most - width :]) for term, width in zip(terms, widths, strict=True)]
@@ -408,8 +400,22 @@ def parse_equation(equation: str, ranks: tuple[int, ...]) -> tuple[tuple[str, ..
     return tuple(terms), out
 
 
+def ellipsis_ranks(equation: str, terms: list[str], out: str, ranks: tuple[int, ...]) -> list[int]:
+    """Return how many axes the ellipsis of each operand stands for; the terms are checked."""
+    if len(terms) != len(ranks):
+        raise ArgumentError(f"einsum: '{equation}' is for {len(terms)} operands, got {len(ranks)}.")
+    for term in (*terms, out):
+        if not set(term.replace("...", "", 1)) <= set(ascii_letters):
+            raise ArgumentError(f"einsum: '{term}' in '{equation}'; a term is letters, with one '...' at most.")
+    widths = [rank - len(term.replace("...", "")) for term, rank in zip(terms, ranks, strict=True)]
+    for i, (term, rank, width) in enumerate(zip(terms, ranks, widths, strict=True)):
+        if width < 0 or (width and "..." not in term):
+            raise ShapeError(f"einsum: operand {i + 1} of '{equation}' is '{term}', but has rank {rank}.")
+    return widths
+
+
 def sizes(equation: str, terms: Sequence[str], shapes: Sequence[Shape]) -> dict[str, int]:
-    """The length of each label; a length of 1 goes with any other."""
+    """Return the length of each label; a length of 1 broadcasts."""
     size: dict[str, int] = {}
     for term, shape in zip(terms, shapes, strict=True):
         own = dict(zip(term, shape, strict=True))
@@ -425,7 +431,7 @@ def sizes(equation: str, terms: Sequence[str], shapes: Sequence[Shape]) -> dict[
 
 
 def reduce_operand(x: Value, term: str, want: str) -> Any:
-    """One operand: the diagonal of repeated labels, the sum over unwanted ones, the rest in the order wanted."""
+    """Take the diagonal of repeated labels, sum over labels not in ``want``, and transpose to its order."""
     if term == want:
         return x
     once = "".join(dict.fromkeys(term))
@@ -453,7 +459,7 @@ def einsum(equation: str, *operands: TensorLike) -> Any:
     if not isinstance(equation, str):
         raise ArgumentError(f"einsum(equation, *operands): the equation must be text, got {type(equation).__name__}.")
     xs = as_operands(*operands)
-    first, pairs, last = recipe(equation, tuple(x.shape for x in xs))
+    first, pairs, last = plan_einsum(equation, tuple(x.shape for x in xs))
     for i, (shape, term, want) in enumerate(first):
         x = xs[i] if shape == xs[i].shape else np.reshape(xs[i], shape)
         xs[i] = reduce_operand(x, term, want)
@@ -463,15 +469,15 @@ def einsum(equation: str, *operands: TensorLike) -> Any:
 
 
 @lru_cache(4096)
-def recipe(equation: str, shapes: tuple[Shape, ...]) -> tuple[list[Any], list[Any], tuple[str, str]]:
-    """What ``einsum`` has to do: to each operand first, then which two to multiply, then to what is left.
+def plan_einsum(equation: str, shapes: tuple[Shape, ...]) -> tuple[list[Any], list[Any], tuple[str, str]]:
+    """Return the plan of an ``einsum``: reductions of the operands, pairs to multiply, and the final step.
 
-    >>> recipe("ij,jk,kl", ((2, 3), (3, 4), (4, 1)))[1]
+    >>> plan_einsum("ij,jk,kl", ((2, 3), (3, 4), (4, 1)))[1]
     [(1, 2, 'jk,kl->jl'), (0, 3, 'ij,jl->il')]
     """
     terms, out = parse_equation(equation, tuple(map(len, shapes)))
     size = sizes(equation, terms, shapes)
-    # a length of 1 where others are longer: every element of the others meets the same one
+    # broadcast axes of length 1 are dropped
     named = [[(c, n) for c, n in zip(*pair, strict=True) if n == size[c]] for pair in zip(terms, shapes, strict=True)]
     short = ["".join(c for c, _ in names) for names in named]
     live = []  # the operands yet to be multiplied: number and labels
@@ -480,7 +486,14 @@ def recipe(equation: str, shapes: tuple[Shape, ...]) -> tuple[list[Any], list[An
         elsewhere = out + "".join(short[:i] + short[i + 1 :])
         live.append((i, "".join(c for c in dict.fromkeys(term) if c in elsewhere)))
         first.append((tuple(n for _, n in named[i]), term, live[i][1]))
-    pairs = []
+    pairs, last = plan_pairs(live, out, size)
+    return first, pairs, (last, out)
+
+
+def plan_pairs(live: list[tuple[int, str]], out: str, size: dict[str, int]) -> tuple[list[Any], str]:
+    """Return the pairwise products of operands, given by number and labels, and the labels of the last result."""
+    pairs: list[Any] = []
+    count = len(live)
     for group in route([term for _, term in live], out, size):
         chosen = [live[i] for i in group]
         live = [pair for pair in live if pair not in chosen]
@@ -490,13 +503,13 @@ def recipe(equation: str, shapes: tuple[Shape, ...]) -> tuple[list[Any], list[An
             new = "".join(c for c in dict.fromkeys(a + b) if c in after)
             new = out if set(new) == set(out) else new
             pairs.append((i, j, f"{a},{b}->{new}"))
-            chosen.insert(0, (len(terms) + len(pairs) - 1, new))
+            chosen.insert(0, (count + len(pairs) - 1, new))
         live += chosen
-    return first, pairs, (live[0][1], out)
+    return pairs, live[0][1]
 
 
 def route(terms: list[str], out: str, size: dict[str, int]) -> list[Any]:
-    """Which operands to multiply first, so that what is between stays small."""
+    """Return the order of pairwise products that keeps intermediate results small."""
     if len(terms) < 3:
         return [range(len(terms))]
     stand_ins = [np.broadcast_to(np.empty(()), [size[c] for c in term]) for term in terms]

@@ -1,4 +1,4 @@
-"""The same values: copies, and other dtypes."""
+"""Copies and casts to other dtypes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def clone(x: TensorLike, /) -> Any:
 
 
 def _convert(x: Any, dtype: DType) -> Any:
-    """Where there is no room for an imaginary part, the real part."""
+    """Cast an array; complex numbers to a real dtype by their real part."""
     if x.dtype.kind == "c" and np.dtype(dtype).kind in "fiu":
         x = np.real(x)
     return x.astype(dtype)

@@ -1,6 +1,6 @@
 """Convolutions: windows slide over an image, and each is multiplied with a filter.
 
-A convolution is linear in the image and in the filter, and so are the two ways back.  Each of the three has the other
+A convolution is linear in the image and in the filter, and so are its two adjoints.  Each of the three has the other
 two as its adjoints, so gradients of any order stay among them.  Inside, arrays are (batch, *space, channels): the
 windows are laid out as rows, a part at a time that stays in the cache, and BLAS does the rest.
 """
@@ -47,7 +47,7 @@ __all__ = [
 ]  # fmt: skip
 
 Ints = tuple[int, ...]
-NARROW = 16  # results side by side; so few leave BLAS half idle
+NARROW = 16  # columns of a result; BLAS is slow on fewer
 
 
 # ---- the three products
@@ -69,7 +69,7 @@ def _convolve(x: Array, filter: Array, windows: Windows) -> Any:
 
 
 def _pair_columns(filter: Array, windows: Windows) -> tuple[Any, Windows]:
-    """Two neighbours along the last axis as one result: BLAS is slow on narrow ones.  It takes some products with 0."""
+    """Return the filter for two neighbouring results at once, padded with zeros: BLAS is slow on narrow results."""
     *size, channels, depth = filter.shape
     if size[-1] < 4 or windows.strides[-1] != 1 or windows.dilations[-1] != 1 or windows.out[-1] % 2:
         return filter, windows  # too many of these, or no pairs
@@ -83,7 +83,7 @@ def _pair_columns(filter: Array, windows: Windows) -> tuple[Any, Windows]:
 
 
 def _layer_shape(windows: Windows, channels: int, depth: int, itemsize: int) -> Ints:
-    """The shape of a filter as matrices, one for each layer of the windows that ``panes`` gives."""
+    """Return the shape of a filter as matrices, one for each layer of the windows that ``panes`` yields."""
     layers = windows.size[0] if is_layered(windows, channels, itemsize) else 1
     return layers, prod(windows.size) // layers * channels, depth
 
@@ -115,7 +115,7 @@ def _convolve_filter(x: Array, y: Array, windows: Windows) -> Any:
 
 
 def _samples(kind: int) -> list[Any]:
-    """Convolutions of all ranks; ``kind`` says which two of image, filter and result are given."""
+    """Return samples of convolutions of all ranks; ``kind`` selects which two of image, filter and result are given."""
     made: list[Any] = []
     for x, f, how in (
         ((2, 5, 3), (2, 3, 2), {}), ((1, 4, 5, 2), (3, 2, 2, 3), {"strides": (2, 1), "pad": "same"}),
@@ -205,7 +205,7 @@ def convolve_filter(x: TensorLike, y: TensorLike, /, windows: Windows) -> Any:
 
 
 def _apart(y: Array, channels: int) -> Any:
-    """The channels of a result by the channel of the image that they come from."""
+    """Return the channels of a result grouped by the channel of the image."""
     return y.reshape(*y.shape[:-1], channels, y.shape[-1] // channels)
 
 
@@ -337,7 +337,7 @@ def depthwise_filter(x: TensorLike, y: TensorLike, /, windows: Windows) -> Any:
 
 
 def _same_channels(name: str, x: Value, filter: Value, axes: int, axis: int) -> None:
-    """Ranks and channels that belong together."""
+    """Check that ranks and channels of image and filter agree."""
     if x.ndim != axes + 2:
         raise ShapeError(f"{name}: x must have rank {axes + 2}, or {axes + 1} without a batch, got shape {x.shape}.")
     if filter.ndim != axes + 2:
@@ -470,7 +470,7 @@ def conv2d_transpose(
     dim_rounding_mode: str | None = None,
     data_format: str = "NHWC",
 ) -> Any:
-    """The way back of ``conv2d``, as an op: each pixel spreads a filter (height, width, of the result, channels).
+    """The adjoint of ``conv2d`` in the image, with a filter (height, width, channels of the result, channels).
 
     >>> conv2d_transpose(np.ones((1, 1, 2, 1)), np.ones((2, 2, 1, 1)), [1, 2, 3, 1])[0, :, :, 0]
     array([[1., 2., 1.],
@@ -490,7 +490,7 @@ def conv3d_transpose(
     pad: Padding = "valid",
     data_format: str = "NDHWC",
 ) -> Any:
-    """The way back of ``conv3d``, as an op.
+    """The adjoint of ``conv3d`` in the image.
 
     >>> conv3d_transpose(np.ones((1, 1, 1, 1, 1)), np.ones((2, 1, 1, 1, 1)), [1, 2, 1, 1, 1]).ravel()
     array([1., 1.])

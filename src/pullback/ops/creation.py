@@ -50,7 +50,7 @@ def _make(name: str, values: TensorLike, shape: Any, dtype: DType, rank: int | N
     if isinstance(shape, str | type | np.dtype):  # the dtype, without a shape before it
         shape, dtype = None, shape
     made = as_array(values, dtype, name)
-    if hasattr(values, "__array__") and not isinstance(values, Tensor):  # what others hold may change
+    if hasattr(values, "__array__") and not isinstance(values, Tensor):  # the owner of the array may change it
         made = np.array(made)
     if shape is not None:
         wanted = as_shape(name, shape)
@@ -170,7 +170,7 @@ def fill(shape: ShapeLike, value: TensorLike, dtype: DType = None) -> Any:
 
 
 def _everywhere(x: Tensor, value: float, dtype: Any, name: str) -> Any:
-    """One number, in the shape of ``x``."""
+    """Return the kernel that fills the shape of ``x`` with a number."""
     one = np.full((), value, x.dtype if dtype is None else as_dtype(dtype, name))
     return np.broadcast_to(one, x.shape)
 

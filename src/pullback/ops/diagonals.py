@@ -1,4 +1,4 @@
-"""Diagonals by label: the elements whose indices agree, which ``einsum`` means by a label that comes twice."""
+"""Diagonals for repeated labels of ``einsum``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__: list[str] = []
 
 
 def diagonal_examples(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
-    """One more label, in front; the parameter ``shape`` of one of the two is that of its result."""
+    """Batch by one more label in front; ``shape`` gets one more length."""
     new = next(c for c in ascii_letters if c not in params["equation"])
     more = {"shape": (args[0].shape[0], *params["shape"])} if "shape" in params else {}
     return op.call(args, {"equation": new + params["equation"].replace("->", f"->{new}"), **more})
@@ -39,7 +39,7 @@ def make_diagonal(x: Array, equation: str, shape: Shape) -> Any:
 
 
 def put_diagonal(base: Any, value: Any, equation: str) -> Any:
-    """The base with other elements on its diagonal."""
+    """Return the base with other elements on its diagonal."""
     here = np.einsum(equation, np.arange(prod(base.shape)).reshape(base.shape))
     flat: Any = np.reshape(base, (-1,))
     return np.reshape(flat.set_item(np.reshape(value, (-1,)), here.reshape(-1)), base.shape)

@@ -1,4 +1,4 @@
-"""Element by element: arithmetic, powers, rounding, and the table of their derivatives."""
+"""Elementwise arithmetic, powers and rounding."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def div(x: TensorLike, y: TensorLike, /) -> Any:
 
 
 def _quotient(x: Operand, y: Operand) -> Any:
-    """``x / y``, and 0 where ``y`` is; no warning, no NaN that a later 0 could not undo."""
+    """Return ``x / y``, and 0 where ``y`` is 0, without warnings."""
     empty = y == 0
     return select(empty, 0, x / select(empty, 1, y))
 
@@ -221,7 +221,7 @@ def abs(x: TensorLike, /) -> Any:
 
 
 def _direction_tangent(t: Array, z: Value, x: Value) -> Any:
-    """How the direction ``z`` of ``x`` turns when ``x`` moves by ``t``: what is along it only makes it longer."""
+    """Return the tangent of the direction ``z = x / abs(x)`` for the tangent ``t`` of ``x``."""
     return (t - z * real_product(z, t)) * (x != 0) / nonzero(np.absolute(x))
 
 
@@ -319,7 +319,7 @@ def reciprocal(x: TensorLike, /) -> Any:
 
 
 def _power(x: Array, y: ArrayOrNumber) -> Any:
-    """``np.power``, with products for the commonest exponents: a power takes many times as long."""
+    """Return ``np.power``, by products for small exponents, which is many times faster."""
     kinds = {int: "iufc", float: "fc"}.get(type(y))
     if kinds and y in (2, 3) and hasattr(x, "dtype") and x.dtype.kind in kinds:
         return x * x if y == 2 else x * x * x
@@ -327,7 +327,7 @@ def _power(x: Array, y: ArrayOrNumber) -> Any:
 
 
 def _base_slope(x: Any, y: Any) -> Any:
-    """``y * x ** (y - 1)``, and 0 for a power of 0, which is constant even at 0."""
+    """Return ``y * x ** (y - 1)``, and 0 for the exponent 0."""
     if getattr(y, "shape", ()) or isinstance(y, Tensor):
         flat = (y == 0) & (x == 0) if y.dtype.kind in "fc" else y == 0  # an integer has no reciprocal
         return x ** np.where(flat, 0, y - 1) * y
@@ -338,7 +338,7 @@ def _base_slope(x: Any, y: Any) -> Any:
 
 
 def _exponent_slope(z: Value, x: Value) -> Any:
-    """``z * log(x)``, and 0 for a base that is not positive: there the power is no function of real exponents."""
+    """Return ``z * log(x)``, and 0 for a base that is not positive."""
     if z.dtype.kind == "c":
         return np.where(x == 0, 0, z) * np.log(np.where(x == 0, 1, x) + 0j)
     out = x <= 0

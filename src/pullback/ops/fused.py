@@ -24,7 +24,7 @@ ACTIVATIONS = {
 
 
 def _add_bias_and_activate(name: str, z: Value, bias: Any, activation: Any, weights: Any, alpha: Any) -> Any:
-    """The bias added and the activation applied; every op is a method of Tensor, so it is found by its name."""
+    """Add the bias and apply the activation, which is the method of Tensor of that name."""
     activation = "linear" if activation is None else activation
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise ArgumentError(
@@ -128,7 +128,7 @@ def depthwise_conv2d(
 
 
 def _beside_channels(name: str, bias: Any, data_format: str) -> Any:
-    """One bias for each channel, where the channels are."""
+    """Return the bias shaped to broadcast along the channels."""
     if bias is None or data_format != "NCHW":
         return bias
     bias = check_numbers(name, "bias", bias)

@@ -1,4 +1,4 @@
-"""Gamma distributed numbers as functions of their shape parameter: what makes ``pb.random.gamma`` differentiable."""
+"""Derivatives of gamma distributed random numbers by the shape parameter, for ``pb.random.gamma``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Orders(moves):
 
 
 def _keep_dtype(compute: Callable[[Any, Any, int], Any]) -> Any:
-    """The kernel of a slope: computed in float64, given in the dtype of the inputs."""
+    """Adapt a kernel to compute in float64 and return the dtype of the inputs."""
 
     def run(alpha: Array, at: Array, n: int) -> Any:
         check_real("gamma", alpha, "alpha")
@@ -76,7 +76,7 @@ def gamma_share_slope(alpha: TensorLike, at: TensorLike, /, n: int) -> Any:
 
 
 def _follow_quantile(alpha: Array, draw: Array, origin: Array) -> Any:
-    """From ``origin`` to ``alpha`` along the curve on which the distribution function is constant (Runge-Kutta)."""
+    """Integrate from ``origin`` to ``alpha`` along the curve of constant distribution function (Runge-Kutta)."""
     for x in (alpha, draw, origin):
         check_real("gamma", x)
     if np.array_equal(alpha, origin):

@@ -1,4 +1,4 @@
-"""Gathering: elements picked by arrays of positions, and scattered back to them.  Positions carry no gradient."""
+"""Gather and scatter by arrays of indices, which carry no gradient."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Shape = tuple[int, ...]
 
 
 def _integers(name: str, indices: Value) -> Any:
-    """The positions, checked to be integers."""
+    """Return indices, checked to be integers."""
     if indices.dtype.kind in "iu":
         return indices
     if not indices.size:
@@ -51,7 +51,7 @@ def _integers(name: str, indices: Value) -> Any:
 
 
 def _within(name: str, indices: Array, length: int, where: str) -> Any:
-    """The positions, checked to be within an axis."""
+    """Return indices, checked to be within an axis."""
     if indices.size and (np.max(indices) >= length or np.min(indices) < -length):
         wrong = next(int(i) for i in np.ravel(indices) if not -length <= i < length)
         raise ShapeError(f"{name}: the index {wrong} is out of range for {where} of length {length}.")
@@ -62,7 +62,7 @@ def _within(name: str, indices: Array, length: int, where: str) -> Any:
 
 
 def _axes(name: str, x: Shape, indices: Shape, axis: int | None, batch_dims: int | None) -> tuple[int, int]:
-    """The axis and the number of batch axes, as non-negative integers."""
+    """Return the axis and the number of batch axes as non-negative integers."""
     if x and axis == 0 and not batch_dims:
         return 0, 0
     if not x:
@@ -84,7 +84,7 @@ def _gather_shape(s: Shape, i: Shape, axis: int, batch_dims: int) -> Shape:
 
 
 def _row_numbers(indices: Value, batch: int, length: int) -> Any:
-    """The positions in the batches laid end to end."""
+    """Return indices into the flattened batches."""
     if not batch:
         return indices
     indices = indices.astype(np.intp)  # short integers would overflow
@@ -100,7 +100,7 @@ def _gather(x: Array, indices: Array, axis: int | None = 0, batch_dims: int | No
         try:
             return x.take(indices, at)
         except IndexError:
-            return _within("gather", indices, n, f"axis {at}")  # which says what is wrong
+            return _within("gather", indices, n, f"axis {at}")  # raises the error
     _within("gather", indices, n, f"axis {at}")
     front = np.moveaxis(x, at, batch)  # batch, n, between, after
     rows = front.reshape(-1, *front.shape[batch + 1 :])[
@@ -110,7 +110,7 @@ def _gather(x: Array, indices: Array, axis: int | None = 0, batch_dims: int | No
 
 
 def _move_picked(z: Array, batch: int, picked: int, at: int) -> Any:
-    """From (batch, picked, between, after) to (batch, between, picked, after)."""
+    """Transpose (batch, picked, between, after) to (batch, between, picked, after)."""
     return np.moveaxis(z, range(batch, batch + picked), range(at, at + picked)) if at > batch and picked else z
 
 
@@ -191,7 +191,7 @@ LATER["scatter_add"] = scatter_add  # by which sparse rows become a whole tensor
 
 
 def _coordinates(name: str, indices: Array, shape: Shape) -> Any:
-    """The row number, in ``shape`` with its leading axes laid out flat, of each vector of coordinates."""
+    """Return the flat index of each vector of coordinates in the leading axes of ``shape``."""
     depth = _depth(name, indices.shape, shape)
     indices = _integers(name, indices).astype(np.intp)
     rows: Any = np.zeros(indices.shape[:-1], np.intp)
@@ -317,10 +317,10 @@ def _last(indices: Array, shape: Shape) -> Any:
     d=constant(),
     run=_last,
 )
-def written_last(indices: TensorLike, /, shape: Shape) -> Any:
+def last_updates(indices: TensorLike, /, shape: Shape) -> Any:
     """Which vectors of coordinates do not come again: of several updates for one place the last one stays.
 
-    >>> written_last(np.array([[3], [1], [3]]), (4,))
+    >>> last_updates(np.array([[3], [1], [3]]), (4,))
     array([False,  True,  True])
     """
 
@@ -330,8 +330,8 @@ def _tensor_cotangent(g: Value, indices: Value, updates_shape: Shape) -> Any:
 
 
 def _updates_cotangent(g: Value, indices: Value, tensor_shape: Shape) -> Any:
-    """The cotangent of the updates; of several for one place only the last counts."""
-    last = written_last(indices, tensor_shape).astype(g.dtype)
+    """Return the cotangent of the updates; of several for one place only the last counts."""
+    last = last_updates(indices, tensor_shape).astype(g.dtype)
     return gather_nd(g, indices) * np.reshape(last, last.shape + (1,) * (len(tensor_shape) - indices.shape[-1]))
 
 

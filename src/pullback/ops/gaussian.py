@@ -1,4 +1,4 @@
-"""The bell curve: its integral ``erf``, and the activation made from it."""
+"""The error function ``erf`` and the activation ``gelu``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Indexing: elements picked by where they are, as in ``x[i]``, and put there, as in ``x[i] = v``."""
+"""Indexing: ``x[i]`` and ``x[i] = v``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BASIC = (int, slice, type(None), type(...))
 
 
 def _is_basic(index: Any) -> bool:
-    """Whether NumPy gives a view for an index, and not a copy."""
+    """Return whether NumPy gives a view for an index, and not a copy."""
     t = type(index)
     if t is slice or t is int:
         return True
@@ -48,7 +48,7 @@ def _is_mask(i: Index) -> bool:
 
 
 def _names_once(index: Index) -> bool:
-    """Whether it is plain that no place is named twice."""
+    """Return whether the index surely names no element twice."""
     if _is_basic(index) or _is_mask(index):
         return True
     return type(index) is tuple and sum(map(_is_mask, index)) == 1 and all(_is_mask(i) or _is_basic(i) for i in index)
@@ -177,7 +177,7 @@ def _is_batched(index: Index) -> bool:
 
 
 def _positions(index: TensorLike) -> tuple[Any, ...]:
-    """The parts of an index with positions in place of masks."""
+    """Return the parts of an index with integer arrays in place of masks."""
     made: list[Any] = []
     for i in index if type(index) is tuple else (index,):
         if isinstance(i, ndarray | Tensor) and i.dtype.kind == "b":
@@ -188,7 +188,7 @@ def _positions(index: TensorLike) -> tuple[Any, ...]:
 
 
 def _pick_each(x: Any, index: Any) -> Any:
-    """``x[index]``: slices first, then what arrays pick, by ops that take positions as inputs."""
+    """Index batched examples: slices first, then arrays by ops that take indices as inputs."""
     parts = _positions(index)
     rest = x.ndim - sum(i is not None and i is not Ellipsis for i in parts)
     if rest < 0:
@@ -212,7 +212,7 @@ def _pick_each(x: Any, index: Any) -> Any:
 
 
 def _set_each(x: Tensor, y: Value, index: Any) -> Any:
-    """A copy of ``x`` in which ``y`` stands at ``index``: NumPy is asked where each element goes, by its number."""
+    """Set elements of batched examples; the flat positions come from NumPy's indexing of element numbers."""
     y = y.astype(x.dtype)
     if isinstance(index, Tensor) and index.dtype.kind == "b":
         if y.ndim > x.ndim - index.ndim:
@@ -261,7 +261,7 @@ def scatter(x: TensorLike, /, shape: ShapeLike, index: Index) -> Any:
 # ---- assignment
 
 
-KEEPS = {"b": "b", "i": "biu", "u": "biu", "f": "biuf"}  # what fits without loss of kind, and so of gradient
+KEEPS = {"b": "b", "i": "biu", "u": "biu", "f": "biuf"}  # casts within a kind, which keep the gradient
 
 
 def _check_kind(x: Value, y: Value) -> None:
@@ -283,7 +283,7 @@ def _set(x: Array, y: Array, index: Index) -> Any:
 
 
 def _reset(g: Value, index: Index) -> Any:
-    """The cotangent of what was there before: nothing of it is left at ``index``."""
+    """Return the cotangent of the old values: 0 at ``index``."""
     if type(g) is ndarray:
         e = g.copy()
         e[index] = 0
@@ -292,7 +292,7 @@ def _reset(g: Value, index: Index) -> Any:
 
 
 def _value_cotangent(g: Value, x_shape: tuple[int, ...], y_shape: tuple[int, ...], index: Index) -> Any:
-    """The cotangent of what was put there; of several values for one place only the last counts."""
+    """Return the cotangent of the new values; of several for one place only the last counts."""
     part = getitem(g, index)
     if not _names_once(index):
         size = int(np.prod(x_shape))
@@ -302,7 +302,7 @@ def _value_cotangent(g: Value, x_shape: tuple[int, ...], y_shape: tuple[int, ...
 
 
 def _set_all(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
-    """On many examples: what is put in keeps its axes in line with those of the place it goes to."""
+    """Batch an assignment, with the axes of the values aligned to those of the indexed place."""
     (x, y), index = args, params["index"]
     n, due = count_examples(args, on), len(_shape(x.shape[on[0] :], index))
     x = broadcast_examples([x, y], [on[0], on[1]])[0]
@@ -337,7 +337,7 @@ def _set_tangent(dx: Value, dy: Value, index: Index) -> Any:
     lower=call("set"),
 )  # fmt: skip
 def set_item(x: TensorLike, y: TensorLike, /, index: Index) -> Any:
-    """A copy of ``x`` in which ``y`` stands at ``index``.
+    """A copy of ``x`` with ``y`` assigned at ``index``.
 
     >>> set_item(np.array([1.0, 2.0, 3.0]), 9.0, 1)
     array([1., 9., 3.])
@@ -355,7 +355,7 @@ def _setitem_method(x: Tensor, index: Index, value: TensorLike) -> None:
 
 
 def _is_view_at(value: Tensor, x: Tensor, index: Index) -> bool:
-    """Whether a tensor is ``x[index]`` itself."""
+    """Return whether a tensor is the view ``x[index]`` itself."""
     links = base_links(value)
     return links is not None and links.base is x.read() and links.params == {"index": index}
 

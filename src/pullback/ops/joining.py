@@ -1,4 +1,4 @@
-"""Joining: tensors put together, and taken apart again."""
+"""Concatenation, stacking, splitting and slicing."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _concat_shape(*shapes: tuple[int, ...], axis: int | None) -> tuple[int, ...]
 
 
 def _split_cotangent(g: Any, shapes: list[tuple[int, ...]], axis: Any) -> list[Any]:
-    """The piece of the cotangent that belongs to each input."""
+    """Split the cotangent into the part of each input."""
     lead, at, parts = (), 0, []
     if axis is not None:
         lead = (ALL,) * (axis % g.ndim)
@@ -64,7 +64,7 @@ def _split_cotangent(g: Any, shapes: list[tuple[int, ...]], axis: Any) -> list[A
 
 
 def _side_by_side(shapes: Sequence[Any], axis: int | None) -> list[Any]:
-    """The place of each tensor in the joined one."""
+    """Return the slice of each tensor in the joined one."""
     if axis is None:
         return [np.empty(0, int) for _ in shapes]
     at, places = 0, []
@@ -292,7 +292,7 @@ def slice(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
 
 
 def _slice_each(x: Any, begin: Any, sizes: list[int]) -> Any:
-    """A block that begins elsewhere in each example of ``vmap``; its lengths must be known."""
+    """Batch a slice that begins elsewhere in each example; its lengths must be known."""
     for axis, a in enumerate(begin if isinstance(begin, list | tuple) or begin.ndim else [begin]):
         n, k = x.shape[axis], sizes[axis] if axis < len(sizes) else -1
         x = np.take(x, np.where(a < 0, a + n, a) + np.arange(n - int(a) % n if k == -1 else k), axis=axis)
@@ -300,7 +300,7 @@ def _slice_each(x: Any, begin: Any, sizes: list[int]) -> Any:
 
 
 def _as_integers(name: str, argument: str, values: Any) -> list[int]:
-    """Whole numbers, one or several."""
+    """Return one or several integers as a list."""
     given = concrete(values)
     given = [*given] if isinstance(given, list | tuple) or (isinstance(given, ndarray) and given.ndim) else [given]
     given = [concrete(n) for n in given]

@@ -65,7 +65,7 @@ def _reduction(name: str, reduction: Any) -> Reduction:
 
 
 def _prepare_pair(name: str, first: str, x: Any, second: str, y: Any) -> tuple[Any, Any]:
-    """Two arguments as operands; integers never widen a float, which NumPy's own promotion would let them."""
+    """Return two arguments as operands, with integers in the float dtype of the other one."""
     x, y = check_numbers(name, first, x), check_numbers(name, second, y)
     if x.dtype != y.dtype:
         if isinstance(x, RAW) and x.dtype.kind in "iub" and y.dtype.kind == "f":
@@ -76,7 +76,7 @@ def _prepare_pair(name: str, first: str, x: Any, second: str, y: Any) -> tuple[A
 
 
 def _check_pair(name: str, first: str, x: Any, second: str, y: Any) -> tuple[Any, Any]:
-    """Labels and predictions, which must have one shape: broadcasting would hide a mistake."""
+    """Return labels and predictions, checked to have one shape: broadcasting would hide a mistake."""
     x, y = _prepare_pair(name, first, x, second, y)
     if x.shape != y.shape:
         raise ShapeError(
@@ -288,7 +288,7 @@ def sigmoid_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, /)
 
 
 def _smooth_labels(name: str, labels: Value, smoothing: float | None, share: float) -> Any:
-    """Labels moved towards their ``share`` if nothing were known."""
+    """Return labels moved by ``smoothing`` towards the uniform ``share``."""
     if smoothing is None or as_number(name, "label_smoothing", smoothing, 0, 1) == 0:
         return labels
     return labels * (1 - smoothing) + smoothing * share
@@ -312,7 +312,7 @@ def sigmoid_cross_entropy(
 
 
 def _log_softmax(x: Value) -> Any:
-    """Over the last axis, of arrays and of tensors."""
+    """Return the log-softmax over the last axis."""
     if isinstance(x, Tensor):
         return x.log_softmax()
     if not x.size:
@@ -339,7 +339,7 @@ def softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike) ->
     log_p = _log_softmax(y)
     with np.errstate(invalid="ignore"):
         z = np.sum(log_p * x, axis=-1)
-    if may_be(np.isnan(strip(z))):  # a class that cannot be, and is not: 0 * log(0) is 0
+    if may_be(np.isnan(strip(z))):  # 0 * log(0) is 0
         log_p = select((strip(x) == 0) & (strip(log_p) == -np.inf), 0, log_p)
         z = np.sum(log_p * x, axis=-1)
     return -z
@@ -367,7 +367,7 @@ def softmax_cross_entropy(
 
 
 def _places(labels: TensorLike, shape: Shape) -> Any:
-    """Where the labelled elements are among the logits laid end to end; the labels are checked."""
+    """Return the flat positions of the labelled logits; the labels are checked."""
     name = "sparse_softmax_cross_entropy"
     if isinstance(labels, list | tuple):  # of Python's integers, which would be floats
         listed = as_array(labels, what=f"{name}: labels")

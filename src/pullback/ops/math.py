@@ -1,4 +1,4 @@
-"""``pb.math``: what TensorFlow.js keeps under this name."""
+"""``pb.math``: the functions of TensorFlow.js's ``tf.math``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Morphology: the largest sum of a window and a filter; and windows laid out as elements, of which it is made."""
+"""Morphological dilation, and the ops on windows that it is composed of."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["dilation2d"]
 
 Ints = tuple[int, ...]
 SAMPLES = [
-    (x, plan_windows("windowed", x[1:-1], size, **how, both=True))
+    (x, plan_windows("cut_windows", x[1:-1], size, **how, both=True))
     for x, size, how in (
         ((1, 3, 4, 2), (2, 2), {"pad": "same"}), ((2, 5, 5, 1), (2, 2), {"strides": 2, "dilations": 2, "pad": 1}),
         ((2, 4, 1), (3,), {}), ((0, 3, 2), (2,), {}),
@@ -38,11 +38,11 @@ def _cut_windows(x: Array, windows: Windows, fill: float = 0.0) -> Any:
 
 
 def _image_cotangent(g: Value, x_shape: Ints, windows: Windows) -> Any:
-    return merged(g, windows, x_shape)
+    return add_windows(g, windows, x_shape)
 
 
 def _windows_tangent(dx: Array, windows: Windows) -> Any:
-    return windowed(dx, windows)
+    return cut_windows(dx, windows)
 
 
 @op(
@@ -55,10 +55,10 @@ def _windows_tangent(dx: Array, windows: Windows) -> Any:
     d=rule(_image_cotangent, jvp=_windows_tangent),
     run=_cut_windows,
 )
-def windowed(x: TensorLike, /, windows: Windows, fill: float = 0.0) -> Any:
+def cut_windows(x: TensorLike, /, windows: Windows, fill: float = 0.0) -> Any:
     """Every window by itself, (batch, *positions, *window, channels), with ``fill`` outside of ``x``.
 
-    >>> windowed(np.array([1.0, 2.0, 3.0]).reshape(1, 3, 1), plan_windows("windowed", (3,), (2,)))[0, :, :, 0]
+    >>> cut_windows(np.array([1.0, 2.0, 3.0]).reshape(1, 3, 1), plan_windows("cut_windows", (3,), (2,)))[0, :, :, 0]
     array([[1., 2.],
            [2., 3.]])
     """
@@ -79,13 +79,13 @@ def _add_windows(x: Any, windows: Windows, shape: Ints) -> Any:
         [((_all(x, w),), {"windows": w, "shape": x}) for x, w in SAMPLES],
         batch_by_folding,
     ),
-    d=linear(lambda g, windows: windowed(g, windows)),
+    d=linear(lambda g, windows: cut_windows(g, windows)),
     run=_add_windows,
 )
-def merged(x: TensorLike, /, windows: Windows, shape: Ints) -> Any:
-    """The adjoint of ``windowed``: windows added up where they overlap.
+def add_windows(x: TensorLike, /, windows: Windows, shape: Ints) -> Any:
+    """The adjoint of ``cut_windows``: windows added up where they overlap.
 
-    >>> merged(np.ones((1, 2, 2, 1)), plan_windows("windowed", (3,), (2,)), (1, 3, 1)).ravel()
+    >>> add_windows(np.ones((1, 2, 2, 1)), plan_windows("cut_windows", (3,), (2,)), (1, 3, 1)).ravel()
     array([1., 2., 1.])
     """
 
@@ -120,7 +120,7 @@ def dilation2d(
             f"got {filter.shape}."
         )
     windows = plan_windows(name, image.shape[1:-1], filter.shape[:2], strides, pad, dilations, None, last, True)
-    z = np.max(np.add(windowed(image, windows, -np.inf), filter), axis=(3, 4))
+    z = np.max(np.add(cut_windows(image, windows, -np.inf), filter), axis=(3, 4))
     if not last:
         z = np.moveaxis(z, -1, 1)
     return np.reshape(z, z.shape[1:]) if alone else z

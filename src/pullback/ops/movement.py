@@ -1,4 +1,4 @@
-"""Movement: the same elements, elsewhere."""
+"""Ops that move elements: reshape, transpose, flip, broadcast."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ __all__ = [
 
 
 def _back(g: Value, shape: tuple[int, ...]) -> Any:
-    """The cotangent in the shape of the input; scalars stay scalars."""
+    """Return the cotangent in the shape of the input; scalars stay scalars."""
     if type(g) is ndarray and shape:
         return g.reshape(shape)
     return g if g.shape == shape else np.reshape(g, shape)
 
 
 def _unwrap_scalar(z: Array) -> Any:
-    """A value of rank 0 is a NumPy scalar."""
+    """Return a value of rank 0 as a NumPy scalar."""
     return z if z.shape else z[()]
 
 
@@ -399,7 +399,7 @@ def reverse4d(x: TensorLike, axis: Axis = None) -> Any:
 
 
 def _sum_to_shape(g: Value, shape: tuple[int, ...]) -> Any:
-    """The sum of what each element was spread to."""
+    """Return the adjoint of a broadcast: sums over the repeated axes."""
     extra = g.ndim - len(shape)
     spread = (*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and g.shape[i + extra] != 1))
     return _back(np.sum(g, axis=spread), shape) if spread else g

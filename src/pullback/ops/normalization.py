@@ -1,4 +1,4 @@
-"""Normalisation: values brought to mean 0 and variance 1, over a batch, a layer or neighbouring channels."""
+"""Normalization over a batch, a layer or neighbouring channels."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _batch_norm(
 
 
 def _epsilon(name: str, epsilon: Any) -> Any:
-    """What is added to the variance; a tensor may be learned."""
+    """Return the number that is added to the variance; it may be a tensor."""
     return epsilon if isinstance(epsilon, Tensor) else as_number(name, "variance_epsilon", epsilon, 0)
 
 

@@ -1,4 +1,4 @@
-"""Norms: how long a vector or a matrix is."""
+"""Norms of vectors and matrices."""
 
 from __future__ import annotations
 
@@ -101,6 +101,13 @@ def power_slope(x: Value, z: Value, ord: float, axis: Axis) -> Any:
     return np.sign(x) * (np.abs(x) / restore_axes(nonzero(z), x.shape, axis)) ** (ord - 1)
 
 
+def check_order(ord: object, shape: tuple[int, ...], axis: Axis, matrix: bool) -> None:
+    """Raise an error if ``ord`` is no order of a norm of vectors or, if ``matrix``, of matrices."""
+    if not isinstance(ord, int | float | np.number) or (matrix and ord not in (1, inf, -inf)):
+        expected = "'euclidean', 'fro', 1, inf or -inf for matrices" if matrix else "'euclidean', 'fro' or a number"
+        raise ArgumentError(f"norm: ord must be {expected}, got {ord!r} for shape {shape} and axis={axis!r}.")
+
+
 @method
 def norm(x: TensorLike, ord: str | float | None = "euclidean", axis: Axis = None, keepdims: bool = False) -> Any:
     """The norm of vectors or, over two axes, of matrices; without ``axis`` that of all elements as one vector.
@@ -123,9 +130,7 @@ def norm(x: TensorLike, ord: str | float | None = "euclidean", axis: Axis = None
     matrix = named == 2
     if ord is None or ord in ("euclidean", "fro") or (ord == 2 and not matrix):
         return euclidean_norm(x, axis, keepdims)
-    if not isinstance(ord, int | float | np.number) or (matrix and ord not in (1, inf, -inf)):
-        expected = "'euclidean', 'fro', 1, inf or -inf for matrices" if matrix else "'euclidean', 'fro' or a number"
-        raise ArgumentError(f"norm: ord must be {expected}, got {ord!r} for shape {x.shape} and axis={axis!r}.")
+    check_order(ord, x.shape, axis, matrix)
     gone, size = axes(axis), np.abs(x)
     if matrix:
         size = total(size, gone[0] if ord == 1 else gone[1], True)

@@ -1,4 +1,4 @@
-"""Padding: something around what there is."""
+"""Padding with constants or mirror images."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["mirror_pad", "pad", "pad1d", "pad2d", "pad3d", "pad4d"]
 
 
 def _pairs(name: str, shape: tuple[int, ...], paddings: Any) -> list[tuple[int, int]]:
-    """How many elements are added before and after, for each axis."""
+    """Return the numbers of elements added before and after each axis."""
     try:
         pairs = [(int(before), int(after)) for before, after in paddings]
         if any((int(a), int(b)) != (a, b) for a, b in paddings):

@@ -58,7 +58,7 @@ def _results(x: Ints, windows: Windows) -> Ints:
 
 
 def _reduce_windows(frame: Array, windows: Windows, ufunc: Callable[..., Any]) -> Any:
-    """What ``ufunc`` makes of each window, one axis after the other: first along whole rows, which is quick."""
+    """Reduce each window by ``ufunc``, one axis after the other, first along whole rows."""
     z = frame
     for axis, (k, s, d, n) in enumerate(
         zip(windows.size, windows.strides, windows.dilations, windows.out, strict=True), 1
@@ -76,7 +76,7 @@ def _largest(x: Array, windows: Windows) -> Any:
 
 
 def _first_largest(source: Array, largest: Array, windows: Windows) -> list[Any]:
-    """For each element of a window, in which windows it is the first of the largest; in none where one is NaN."""
+    """Return for each position in a window where it is the first largest element; nowhere if there is a NaN."""
     frame = make_frame(source, windows, np.nan if source.dtype.kind == "f" else lowest_value(source.dtype))
     hits: list[Any] = []
     for _, index in windows.offsets():
@@ -91,7 +91,7 @@ def _first_largest(source: Array, largest: Array, windows: Windows) -> list[Any]
 
 
 def _choice(x: Array) -> Any:
-    """What keeps elements of ``x`` where a condition holds: a product is quicker, but infinity times 0 is NaN."""
+    """Return a function that keeps elements where a condition holds: a product if ``x`` is finite, else ``where``."""
     return np.multiply if np.isfinite(x).all() else lambda x, hit: np.where(hit, x, x.dtype.type(0))
 
 
@@ -119,7 +119,7 @@ def _take_from_largest(x: Array, source: Array, largest: Array, windows: Windows
 
 
 def _samples_with_source(down: bool) -> list[Any]:
-    """Samples with an image and its largest elements; ``down``: what goes along them has the shape of the image."""
+    """Return samples with an image and its largest elements; ``down``: the first input has the shape of the image."""
     random = np.random.default_rng(7)
     made = []
     for x, w in SAMPLES:
@@ -163,7 +163,7 @@ def largest_in_window(x: TensorLike, /, windows: Windows) -> Any:
     run=_give_to_largest,
 )
 def give_to_largest(x: TensorLike, source: TensorLike, largest: TensorLike, /, windows: Windows) -> Any:
-    """``x`` put where the largest element of each window of ``source`` is: the way back of ``largest_in_window``.
+    """``x`` added where the largest element of each window of ``source`` is: the adjoint of ``largest_in_window``.
 
     >>> source = np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1)
     >>> w = plan_windows("pool", (3,), (2,))
@@ -202,7 +202,7 @@ def _places(x: Array, windows: Windows, include_batch: bool = False) -> Any:
 
 
 def _places_in_batch(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
-    """Of many examples each counts from its own beginning."""
+    """Batch positions, which count from the beginning of each example."""
     places = batch_by_folding(op, args, on, params)
     if not params["include_batch"]:
         return places
@@ -289,7 +289,7 @@ def _refuse_empty_windows(name: str, windows: Windows, space: Ints, pad: object)
 
 @lru_cache(1000)
 def _has_empty_window(windows: Windows, space: Ints) -> bool:
-    """Whether a window lies outside of an image that has elements: there is neither a largest nor a mean."""
+    """Return whether a window lies outside of the image, so that it has neither a maximum nor a mean."""
     for k, s, d, b, out, n in zip(*windows, space, strict=True):
         taps = np.arange(out)[:, None] * s + np.arange(k) * d - b
         if n and not np.all(np.any((taps >= 0) & (taps < n), axis=1)):
@@ -299,7 +299,7 @@ def _has_empty_window(windows: Windows, space: Ints) -> bool:
 
 @lru_cache(100)
 def _counts(windows: Windows, space: Ints, dtype: np.dtype[Any]) -> Any:
-    """How many elements of the image are in each window; NaN for none, of which there is no mean."""
+    """Return the number of elements of the image in each window; NaN for none."""
     count = _sums(np.ones((1, *space, 1), dtype), windows)
     if count.size and (count == count.flat[0]).all():
         count = np.array(count.flat[0])
@@ -313,7 +313,7 @@ def _pool(
     name: str, kind: str, axes: int, x: Any, size: Any, strides: Any, pad: Any, rounding: Any, data_format: Any = None,
     dilations: Any = 1, outside: bool = False,
 ) -> Any:  # fmt: skip
-    """Either pooling of either layout; ``outside`` says that zeros around the image are elements like others."""
+    """Pool by maximum or mean in either layout; ``outside``: padding zeros count as elements."""
     x, last = check_numbers(name, "x", x), channels_last(name, data_format, axes)
     alone = x.ndim == axes + 1
     if alone:

@@ -1,4 +1,4 @@
-"""Chance: tensors of random numbers, differentiable in their parameters where the draw can be held fixed.
+"""Random tensors, differentiable in their parameters where the draw can be reparameterized.
 
 Underneath are NumPy's generators.  ``seed`` is ``None`` for the generator of the process (see ``seed``), an integer for
 the same numbers every time, or a ``numpy.random.Generator``, which is used as it is.
@@ -42,14 +42,14 @@ __all__ = [
 
 Shape = tuple[int, ...]
 MOST_OFTEN = 9e18  # what NumPy's Poisson numbers, 64-bit integers, can count
-_process: np.random.Generator | None = None  # made when it is first asked: importing NumPy's generators takes time
+_process: np.random.Generator | None = None  # created at first use: importing NumPy's generators takes time
 
 
 # ---- what the functions share
 
 
 def seed(seed: Seed = None) -> None:
-    """Begin the generator of the process anew, from a number; ``None`` is a new beginning from chance.
+    """Seed the generator of the process; ``None`` takes a random seed.
 
     >>> pb.random.seed(7)
     >>> x = pb.random.normal([3])
@@ -74,7 +74,7 @@ def get_state() -> dict[str, Any]:
 
 
 def set_state(state: Mapping[str, Any]) -> None:
-    """Go on from what ``get_state`` gave, in this process or another one.
+    """Set the state of the generator to one from ``get_state``.
 
     >>> pb.random.set_state(pb.random.get_state())
     """
@@ -108,13 +108,13 @@ def _generator(name: str, seed: Any) -> np.random.Generator:
 
 
 def _draw(name: str, seed: object, draw: Callable[..., Any], *parameters: Any) -> Any:
-    """``draw(generator, *parameters)``, of plain values; once for each example if the seed or a parameter has some."""
+    """Return ``draw(generator, *parameters)`` of plain values; once per example if one is batched."""
     if isinstance(seed, Tensor):
         return call_unfollowed(lambda seed, *given: draw(_generator(name, seed), *given), seed, *parameters)
     if (program := writer()) is None or not (seed is None or isinstance(seed, np.random.Generator)):
         return call_unfollowed(lambda *given: draw(_generator(name, seed), *given), *parameters)
 
-    def drawn(_: Any, *given: Any) -> Any:  # while it is written down only shape and dtype are asked for
+    def drawn(_: Any, *given: Any) -> Any:  # while a function is traced only shape and dtype are needed
         return draw(_generator(name, seed) if writer() is None else np.random.default_rng(0), *given)
 
     return call_unfollowed(drawn, program.every_time(), *parameters)
@@ -125,7 +125,7 @@ def _tensor(made: Value) -> Tensor:
 
 
 def _parameters(name: str, shape: object, dtype: Any, **given: Any) -> tuple[Any, ...]:
-    """The shape of the result, its dtype, and the parameters, all broadcast to that shape if it is not given."""
+    """Return the shape of the result, its dtype, and the parameters; the default is their broadcast shape."""
     made = {n: check_numbers(name, n, x) for n, x in given.items()}
     wanted = None if shape is None else as_shape(name, shape)
     try:
@@ -144,12 +144,12 @@ def _parameters(name: str, shape: object, dtype: Any, **given: Any) -> tuple[Any
 
 
 def _has_dtype(x: Value) -> bool:
-    """Whether a parameter has a dtype of its own, which a Python number has not, nor what stands for one."""
+    """Return whether a parameter has a dtype of its own; a Python number, or a symbol for one, has none."""
     return hasattr(x, "dtype") and not getattr(x, "weak", None)
 
 
 def _stop_parameter(name: str, argument: str, x: Any) -> Any:
-    """The values of a parameter in which the draw has no derivative."""
+    """Return the values of a parameter in which the draw has no derivative."""
     x = check_numbers(name, argument, x)
     if type(x) in TAPED and x.level:
         x.meta.tape.cut(name)
@@ -157,7 +157,7 @@ def _stop_parameter(name: str, argument: str, x: Any) -> Any:
 
 
 def _scale_and_shift(noise: Value, scale: Any, shift: Any, kind: np.dtype[Any]) -> Tensor:
-    """``noise * scale + shift`` as a tensor: with the noise held fixed it is differentiable in both."""
+    """Return ``noise * scale + shift`` as a tensor, differentiable in scale and shift."""
     float_kind = kind if kind.kind == "f" else np.dtype(np.float64)
     z: Tensor = _tensor(_narrow(noise, float_kind)) * _narrow(scale, float_kind) + _narrow(shift, float_kind)
     if kind.kind != "f":
@@ -166,12 +166,12 @@ def _scale_and_shift(noise: Value, scale: Any, shift: Any, kind: np.dtype[Any]) 
 
 
 def _narrow(x: Any, kind: np.dtype[Any]) -> Any:
-    """A parameter in the dtype of the result."""
+    """Return a parameter in the dtype of the result."""
     return x if x.dtype == kind else x.astype(kind)
 
 
 def _check_bounds(name: str, what: str, x: Any, low: float, high: float = math.inf, strict: bool = False) -> Any:
-    """The values of a parameter, within their bounds."""
+    """Return the values of a parameter, checked to be within bounds."""
     given = np.asarray(all_values(x))
     bad = ~((given > low if strict else given >= low) & (given <= high))
     if bad.any():
@@ -359,7 +359,7 @@ def bernoulli(shape: ShapeLike | None = None, p: TensorLike = 0.5, dtype: DType 
 
 
 def poisson(shape: ShapeLike | None = None, lam: TensorLike = 1.0, dtype: DType = None, seed: Seed = None) -> Tensor:
-    """How often what happens ``lam`` times on average has happened.
+    """Poisson distributed integers of mean ``lam``.
 
     >>> pb.random.poisson([3], 0.0)
     Tensor([0., 0., 0.], dtype=float32)
@@ -409,7 +409,7 @@ def _check_classes(name: str, what: str, x: Value) -> None:
 
 
 def _pick_positions(name: str, x: Any, likely: Callable[[Any], Any], num_samples: int, dtype: Any, seed: Any) -> Tensor:
-    """Positions along the last axis, as likely as ``likely(x)`` says, which need not add up to 1."""
+    """Draw positions along the last axis with the weights ``likely(x)``."""
     (n,) = as_shape(f"{name}: num_samples", [num_samples])
     (*lead, classes), kind = x.shape, as_dtype(dtype, name)
     rows = math.prod(lead)
@@ -490,7 +490,7 @@ def dropout(x: TensorLike, rate: float, noise_shape: ShapeLike | None = None, se
 
 
 def rand(shape: ShapeLike, rand_function: Callable[[], float], dtype: DType = None) -> Tensor:
-    """Numbers that come from calls of a function of yours.
+    """A tensor of numbers from calls of a function.
 
     >>> pb.rand([2, 2], lambda: 0.5)
     Tensor([[0.5, 0.5], [0.5, 0.5]], dtype=float32)

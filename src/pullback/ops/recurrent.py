@@ -1,4 +1,4 @@
-"""Recurrent cells, and the average that runs along with training."""
+"""Recurrent cells, and the moving average."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Shape = tuple[int, ...]
 
 
 class CellState(NamedTuple):
-    """What a cell hands on: its memory ``c`` and its output ``h``; of several cells, a list of each.
+    """The state of a cell: its memory ``c`` and its output ``h``; of several cells, a list of each.
 
     >>> pb.CellState(c=1.0, h=2.0).h
     2.0
@@ -34,7 +34,7 @@ class CellState(NamedTuple):
 
 
 def _check_shapes(forget: Shape, kernel: Shape, bias: Shape, data: Shape, c: Shape, h: Shape) -> None:
-    """The shapes of one cell, checked: (inputs + units, 4 * units) goes with the rest."""
+    """Check the shapes of one cell and return the number of units."""
 
     def wrong(argument: str, expected: str, got: Shape) -> ShapeError:
         return ShapeError(f"basic_lstm_cell: {argument} must have shape {expected}, got {got}.")

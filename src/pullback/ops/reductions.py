@@ -1,4 +1,4 @@
-"""Reductions: axes go away."""
+"""Reductions over axes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = [
 
 
 def reducer(reduce: Any) -> Any:
-    """A ufunc's own ``reduce``, which is quicker than NumPy's function over it; the axes may be a list."""
+    """Return a ufunc's ``reduce`` as a kernel, which is faster than the NumPy function; the axes may be a list."""
 
     def run(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
         return reduce(x, axes(axis), None, None, keepdims)
@@ -68,7 +68,7 @@ def _as_scalar(shape: tuple[int, ...], axis: Axis, char: str) -> Any:
 
 
 def number_of(shape: tuple[int, ...], axis: Axis, char: str) -> Any:
-    """How many elements enter each result, as a NumPy scalar: a Python number would be slower to divide by."""
+    """Return the number of reduced elements as a NumPy scalar, which divides faster than a Python number."""
     return _as_scalar(shape, axes(axis), char)
 
 
@@ -80,7 +80,7 @@ def quick_mean(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
 
 
 def as_floats(x: Any) -> Any:
-    """Integers and bools as the floats whose mean they have."""
+    """Return integers and bools as floats of the dtype of their mean."""
     return x if x.dtype.kind in "fc" else np.astype(x, np.float64)
 
 
@@ -108,7 +108,7 @@ def center(x: Value, axis: Axis) -> Any:
 
 
 def per(x_shape: tuple[int, ...], axis: Axis, ddof: int, dtype: np.dtype[Any]) -> Any:
-    """One over the degrees of freedom."""
+    """Return 1 divided by the degrees of freedom."""
     n = count_elements(x_shape, axis) - ddof
     return dtype.type(1 / n if n else nan)
 
@@ -201,7 +201,7 @@ variance = alias("variance", var)
 
 
 def rest_of(x: Value) -> Any:
-    """For each element of the last axis, the product of all the others: by halves, so that no zero is divided by."""
+    """Return for each element of the last axis the product of all others, by halves and without division."""
     n = x.shape[-1]
     if n < 2:
         return np.ones(x.shape, x.dtype)
@@ -229,7 +229,7 @@ def others(x: Value, axis: Axis) -> Any:
 
 
 def divisible(z: Value) -> bool:
-    """Whether the products are far from 0 and from overflow, so that no factor is 0 either."""
+    """Return whether the products are far from 0 and from overflow, so that division is safe."""
     size = np.abs(z)
     return bool(np.logical_and(size > 1e-30, size < inf).all())
 
@@ -265,7 +265,7 @@ def prod(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
 
 
 def share(g: Value, x: Value, z: Value, axis: Axis) -> Any:
-    """``g`` where ``x`` attains its extreme ``z``, divided equally among ties."""
+    """Return ``g`` where ``x`` equals its extreme ``z``, divided equally among ties."""
     hit = x == z
     if isinstance(hit, RAW):
         if np.count_nonzero(hit) == z.size:
@@ -273,7 +273,7 @@ def share(g: Value, x: Value, z: Value, axis: Axis) -> Any:
         count = add_reduce(hit, axes(axis), g.dtype, None, True)
     else:
         count = total(hit, axis, True)
-    with np.errstate(divide="ignore", invalid="ignore"):  # NaN attains nothing, and its gradient is NaN
+    with np.errstate(divide="ignore", invalid="ignore"):  # NaN equals nothing; its gradient is NaN
         return hit * (g / count)
 
 
@@ -321,7 +321,7 @@ def min(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
 
 
 def all_finite(z: Array) -> bool:
-    """Whether all of ``z`` is finite."""
+    """Return whether all of ``z`` is finite."""
     return np.count_nonzero(np.isfinite(z)) == z.size if z.ndim else isfinite(z)
 
 
@@ -438,7 +438,7 @@ def count_nonzero(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -
 
 
 def make_arg_function(name: str) -> Any:
-    """``argmax`` or ``argmin`` along one axis, which TensorFlow.js may write as a list."""
+    """Return ``argmax`` or ``argmin`` along one axis, which may be in a list."""
     find = getattr(np, name)
 
     def run(x: Array, axis: Axis = 0, keepdims: bool = False) -> Any:

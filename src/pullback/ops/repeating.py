@@ -1,4 +1,4 @@
-"""Repeating: elements that come in again at the other end, and copies side by side."""
+"""Roll and tile."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _batch_roll(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any]
 
 
 def _roll_by_halves(x: Value, shift: Any, axis: Any) -> Any:
-    """Along each axis, what is pushed out before what is not."""
+    """Roll along each axis by joining two halves."""
     if axis is None:
         return np.reshape(_roll_by_halves(np.reshape(x, (-1,)), shift, 0), x.shape)
     given = axis if isinstance(axis, list | tuple) else (axis,)
@@ -69,7 +69,7 @@ def roll(x: TensorLike, /, shift: Lengths, axis: Axis = None) -> Any:
 
 
 def _align_reps(s: tuple[int, ...], reps: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Shape and repetitions of equal length."""
+    """Return shape and repetitions padded to equal length."""
     reps = (reps,) if np.ndim(reps) == 0 else tuple(reps)
     n = max(len(s), len(reps))
     return (1,) * (n - len(s)) + s, (1,) * (n - len(reps)) + reps
@@ -95,7 +95,7 @@ def _tile_each(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any])
     return op.call([np.reshape(x, (x.shape[0], *s))], {"reps": (1, *reps)})
 
 
-FEW = 4  # copies that are as quickly put side by side as spread
+FEW = 4  # copies up to which concatenation is as fast as a broadcast
 
 
 def _side_by_side(x: Value, reps: Any) -> Any:

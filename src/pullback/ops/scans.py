@@ -30,12 +30,12 @@ class Running(scans):
 
 
 def along(x: Any, axis: int, part: slice) -> Any:
-    """A part of one axis, the others being whole; ``axis`` counts from the front."""
+    """Return the index of a slice along one axis, counted from the front."""
     return x[(slice(None),) * axis + (part,)]
 
 
 def delay_array(x: Array, axis: int, by: int, first: int = 0) -> Any:
-    """``x`` moved along by one place, later or earlier, the free place filled with ``first``."""
+    """Shift ``x`` by one element along an axis and fill the free element with ``first``."""
     axis = one_axis(x.ndim, axis, "delay")
     z = np.full(x.shape, first, x.dtype)
     if by > 0:
@@ -111,7 +111,7 @@ def delay(x: TensorLike, /, axis: Axis, by: int) -> Any:
 
 
 def solve_recurrence(x: Array, y: Array, axis: int, reverse: bool, adjoint: bool) -> Any:
-    """By doubling: after each round every place has taken in twice as many before it."""
+    """Solve a linear recurrence by doubling: each round covers twice as many earlier elements."""
     x, y = np.moveaxis(x, axis, 0), np.moveaxis(y, axis, 0)
     flip = reverse != adjoint
     if flip:
@@ -123,7 +123,7 @@ def solve_recurrence(x: Array, y: Array, axis: int, reverse: bool, adjoint: bool
             z[step:] += w[step:] * z[:-step]
             w[step:] *= w[:-step].copy()
             step *= 2
-    if not np.isfinite(w).all():  # the weights overflowed, which the sum itself need not: step by step
+    if not np.isfinite(w).all():  # the weights overflowed though the sum may not: step by step
         z = np.array(y, z.dtype)
         for i in range(1, len(z)):
             z[i] += a[i] * z[i - 1]

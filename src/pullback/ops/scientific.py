@@ -1,4 +1,4 @@
-"""More of NumPy's elementwise functions: those whose values no composition reaches to the last digit."""
+"""More NumPy elementwise functions with NumPy's precision."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def cbrt(x: TensorLike, /) -> Any:
 
 
 def _part(x: Value, z: Value) -> Any:
-    """``x / z``, and 0 where both are: the length of nothing has no direction."""
+    """Return ``x / z``, and 0 where both are 0."""
     nothing = z == 0
     return np.where(nothing, z, x / np.where(nothing, z + 1, z))
 

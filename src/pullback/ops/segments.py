@@ -1,4 +1,4 @@
-"""Segments: elements brought together by a number that each of them carries.  The numbers carry no gradient."""
+"""Segment reductions, bincount and sparse_to_dense.  Segment numbers carry no gradient."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Shape = tuple[int, ...]
 
 
 def _whole(name: str, argument: str, given: TensorLike) -> Any:
-    """What a user gives as positions, as an array of integers."""
+    """Return indices given by the user as an array of integers."""
     made = strip(given)
     if not isinstance(made, Tensor):
         made = as_array(made, what=f"{name}: {argument}") if isinstance(made, list | tuple) else np.asarray(made)
@@ -59,7 +59,7 @@ def _length(name: str, argument: str, n: Any) -> int:
 
 
 def _rest(name: str, x: Shape, ids: Shape) -> Shape:
-    """The axes of ``x`` after those that the segment numbers have."""
+    """Return the axes of ``x`` after those of the segment numbers."""
     if x[: len(ids)] != ids:
         raise ShapeError(
             f"{name}: x has shape {x} and segment_ids have shape {ids}; x must begin with the axes of segment_ids."
@@ -68,14 +68,14 @@ def _rest(name: str, x: Shape, ids: Shape) -> Shape:
 
 
 def _inside(ids: Array, n: int) -> Any:
-    """Which elements belong to a segment, or None if all do."""
+    """Return a mask of the elements that belong to a segment, or None if all do."""
     if not ids.size or (ids.min() >= 0 and ids.max() < n):
         return None
     return (ids >= 0) & (ids < n)
 
 
 def _members(name: str, x: Value, segment_ids: Value, num_segments: float) -> tuple[Any, Any, int]:
-    """The elements that belong to a segment, one in a row, their segments, and the number of segments."""
+    """Return the elements that belong to a segment as rows, their segments, and the number of segments."""
     ids, n = _whole(name, "segment_ids", segment_ids), _length(name, "num_segments", num_segments)
     rest = _rest(name, x.shape, ids.shape)
     inside = _inside(ids, n)
@@ -106,13 +106,13 @@ def _spread(x: Array, segment_ids: Array) -> Any:
 
 
 def _number_in_all_examples(ids: Array, n: int) -> Any:
-    """The segments of each example as segments of all of them, which come one after the other."""
+    """Return segment numbers of each example as numbers in all examples."""
     own = np.reshape(np.arange(ids.shape[0]) * n, (-1,) + (1,) * (ids.ndim - 1))
     return np.where((ids >= 0) & (ids < n), ids + own, -1)
 
 
 def _segments_each(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
-    if not on[1]:  # the examples are a part of what is brought together
+    if not on[1]:  # the examples are one more axis of the slices
         x, ids = args
         return np.moveaxis(op.call([np.moveaxis(x, 0, np.ndim(ids)), ids], params), 1, 0)
     x, ids = broadcast_examples(args, on)
@@ -195,7 +195,7 @@ def unsorted_segment_sum(x: TensorLike, segment_ids: TensorLike, /, num_segments
 
 
 def _extreme(ufunc: Any, name: str, sign: int) -> Any:
-    """The kernel of a maximum or minimum; a segment without elements gets the last number that any would beat."""
+    """Return the kernel of a segment maximum or minimum; an empty segment gets the identity of the reduction."""
 
     def run(x: Any, segment_ids: Any, num_segments: Any) -> Any:
         rows, ids, n = _members(name, x, segment_ids, num_segments)
@@ -214,7 +214,7 @@ def _extreme(ufunc: Any, name: str, sign: int) -> Any:
 
 
 def _share(x: Value, z: Value, segment_ids: Value) -> Any:
-    """How much of its segment's result each element is: all of it, or an equal part if several are the same."""
+    """Return the share of each element in the extreme of its segment, equal among ties."""
     x, z, ids = strip(x), strip(z), strip(segment_ids)
     hit = (x == segment_spread(z, ids)).astype(z.dtype)
     return hit / nonzero(segment_spread(unsorted_segment_sum(hit, ids, z.shape[0]), ids))
@@ -250,7 +250,7 @@ def unsorted_segment_min(x: TensorLike, segment_ids: TensorLike, /, num_segments
 
 
 def _counts(ids: Value, n: int, rank: int, dtype: DType) -> Any:
-    """How many elements each segment has, shaped to go with slices of this rank."""
+    """Return the number of elements of each segment, shaped to broadcast against slices of this rank."""
     return np.reshape(unsorted_segment_sum(np.ones(ids.shape, dtype), ids, n), (n,) + (1,) * rank)
 
 
@@ -283,13 +283,13 @@ def unsorted_segment_prod(x: TensorLike, segment_ids: TensorLike, num_segments: 
     if isinstance(ids, Tensor):  # other segments in each example
         chosen = np.reshape(ids, (-1, 1) + (1,) * len(rest)) == np.reshape(np.arange(n), (n,) + (1,) * len(rest))
         return np.prod(np.where(chosen, np.reshape(x, (ids.size, 1, *rest)), np.ones((), x.dtype)), axis=0)
-    row = np.ones((1, *rest), x.dtype)  # what stands where there is nothing to multiply with
+    row = np.ones((1, *rest), x.dtype)  # a padding row of ones
     flat = ids.reshape(-1)
     order = np.argsort(flat, kind="stable")
     order = order[(flat[order] >= 0) & (flat[order] < n)]
     counts = np.bincount(flat[order], minlength=n)
     rows = np.take(np.reshape(x, (ids.size, *rest)), order, axis=0)
-    # Neighbours are multiplied, by twos, until every segment is one row: nothing is ever divided by.
+    # Neighbours are multiplied in pairs until every segment is one row, without division.
     while True:
         nothing, starts, half = rows.shape[0], np.cumsum(counts) - counts, np.maximum((counts + 1) // 2, 1)
         segment = np.repeat(np.arange(n), half)
@@ -318,7 +318,7 @@ def _check_sorted(name: str, x: TensorLike, segment_ids: TensorLike) -> tuple[An
 
 
 def _or_zero(z: Value, ids: Array, n: int) -> Any:
-    """0 for segments that have no elements."""
+    """Return 0 for segments without elements."""
     return np.where(_counts(ids, n, z.ndim - 1, np.float32) > 0, z, np.zeros((), z.dtype))
 
 
@@ -380,7 +380,7 @@ def segment_min(x: TensorLike, segment_ids: TensorLike) -> Any:
 def _bincount_arguments(
     name: str, x: TensorLike, weights: TensorLike | None, size: int | None
 ) -> tuple[Value, Value, int]:
-    """The numbers, what each counts for, and how many bins there are."""
+    """Return the checked numbers, their weights, and the number of bins."""
     found = _whole(name, "x", x if size is not None else read_sizes(name, x, "Give the size, or"))
     if (least := all_values(found).min(initial=0)) < 0:
         raise ArgumentError(f"{name}: x must not be negative, got {least}.")
@@ -466,6 +466,6 @@ def sparse_to_dense(
         fresh = as_tensor(np.broadcast_to(default.astype(values.dtype), shape))
         return fresh.tensor_scatter_update(at, np.broadcast_to(values, (len(at),)))
     both = np.concatenate([np.reshape(values, -1), np.reshape(default, -1).astype(values.dtype)])
-    source = np.full(prod(shape), both.shape[0] - 1)  # which of both goes where; the default is the last
+    source = np.full(prod(shape), both.shape[0] - 1)  # which element goes where; the default is the last
     source[np.ravel_multi_index(tuple(at.T), shape)] = np.arange(len(at)) if values.shape else 0
     return np.reshape(np.take(both, source, axis=0), shape)

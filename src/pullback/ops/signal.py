@@ -105,7 +105,7 @@ def frames(x: TensorLike, /, frame_length: int, frame_step: int) -> Any:
 
 
 def _sum_of_frames(x: Array, frame_step: int, length: int | None = None) -> Any:
-    """Frame by frame, or step by step of all frames at once, whichever takes fewer turns."""
+    """Sum overlapping frames by frame or by offset, whichever needs fewer steps."""
     _sum_shape(x.shape, frame_step, length)
     *batch, count, size = x.shape
     z = np.zeros((*batch, max(count - 1, 0) * frame_step + size), x.dtype)

@@ -1,4 +1,4 @@
-"""Sorting and searching: elements in order, and where things are.  Values carry gradients, positions do not."""
+"""Sorting, searching and sets.  Values carry gradients, indices do not."""
 
 from __future__ import annotations
 
@@ -352,12 +352,12 @@ def setdiff1d(x: TensorLike, y: TensorLike) -> SetDifference:
 
 
 def _rows(name: str, x: TensorLike, y: TensorLike) -> tuple[Any, Any]:
-    """Both sets, each in one row."""
+    """Return both sets flattened."""
     return np.reshape(check_numbers(name, "x", x), -1), np.reshape(check_numbers(name, "y", y), -1)
 
 
 def _sorted_set(name: str, x: Any, keep: Value) -> Any:
-    """The different elements in order, of those that are kept."""
+    """Return the sorted distinct elements for which ``keep`` holds."""
     first, keep = np.unique(read_sizes(name, x), return_index=True)[1], read_sizes(name, keep)
     return np.take(x, first[keep[first]], axis=0)
 

@@ -28,7 +28,7 @@ __all__ = [
     "irfftn", "rfft", "rfft2", "rfftn",
 ]  # fmt: skip
 
-# The adjoint of a transform goes the other way with the same factor.
+# The adjoint of a transform is the inverse one with the same factor.
 SAME_FACTOR: dict[Any, Any] = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
@@ -83,7 +83,7 @@ def check_norm(name: str, norm: str | None) -> Any:
 
 
 def resize_axis(x: Value, axis: int, n: int) -> Any:
-    """``x`` cut or filled with zeros to the length ``n`` along an axis."""
+    """Return ``x`` cut or padded with zeros to the length ``n`` along an axis."""
     have = x.shape[axis]
     if n == have:
         return x
@@ -209,7 +209,7 @@ def ihfft(x: TensorLike, n: int | None = None, axis: Axis = -1, norm: str | None
 
 
 def _plan(name: str, x: Any, s: Any, axes: Any, given: Callable[[int], int] = int) -> list[tuple[int, int]]:
-    """Pairs of an axis and its length; ``given`` is what the last one gives by itself."""
+    """Return pairs of an axis and its length; ``given`` is the default length of the last one."""
     shape = x.shape
     for argument, given_one in (("s", s), ("axes", axes)):
         if given_one is not None and not isinstance(given_one, list | tuple | range | np.ndarray):
@@ -286,7 +286,7 @@ def irfftn(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths | None =
 
 
 def planes(name: str, x: TensorLike, axes: Axis) -> Any:
-    """What is transformed along two axes, checked to have them."""
+    """Return ``x``, checked to have two axes."""
     x = check_numbers(name, "x", x)
     if axes is not None and not isinstance(axes, str):
         resolve_axes(x.ndim, axes, name)

@@ -55,16 +55,16 @@ def permutation(n: int, seed: Seed = None) -> Tensor:
     """The integers from 0 to ``n - 1`` in random order."""
 
 def poisson(shape: ShapeLike | None = None, lam: TensorLike = 1.0, dtype: DType = None, seed: Seed = None) -> Tensor:
-    """How often what happens ``lam`` times on average has happened."""
+    """Poisson distributed integers of mean ``lam``."""
 
 def rand(shape: ShapeLike, rand_function: Callable[[], float], dtype: DType = None) -> Tensor:
-    """Numbers that come from calls of a function of yours."""
+    """A tensor of numbers from calls of a function."""
 
 def seed(seed: Seed = None) -> None:
-    """Begin the generator of the process anew, from a number; ``None`` is a new beginning from chance."""
+    """Seed the generator of the process; ``None`` takes a random seed."""
 
 def set_state(state: Mapping[str, Any]) -> None:
-    """Go on from what ``get_state`` gave, in this process or another one."""
+    """Set the state of the generator to one from ``get_state``."""
 
 @overload
 def shuffle(x: TensorOrNested, axis: int = 0, seed: Seed = None) -> Tensor:

@@ -296,7 +296,7 @@ class TensorOps:
         dim_rounding_mode: str | None = None,
         data_format: str = "NHWC",
     ) -> Tensor:
-        """The way back of ``conv2d``, as an op: each pixel spreads a filter (height, width, of the result, channels)."""
+        """The adjoint of ``conv2d`` in the image, with a filter (height, width, channels of the result, channels)."""
     def conv3d(
         self,
         filter: TensorLike,
@@ -315,7 +315,7 @@ class TensorOps:
         pad: Padding = "valid",
         data_format: str = "NDHWC",
     ) -> Tensor:
-        """The way back of ``conv3d``, as an op."""
+        """The adjoint of ``conv3d`` in the image."""
     def copy(self) -> Tensor:
         """A tensor of its own with the same values, through which gradients pass."""
     def cos(self) -> Tensor:
@@ -556,7 +556,7 @@ class TensorOps:
     def lower_bound(self, values: TensorLike) -> Tensor:
         """Where the first element is that is not less than each value."""
     def mat_mul(self, b: TensorLike, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
-        """The matrix product over the last two axes, either operand transposed first if wished; leading axes broadcast."""
+        """The matrix product over the last two axes, with either operand transposed first; leading axes broadcast."""
     def matmul(self, y: TensorLike, /) -> Tensor:
         """The matrix product ``x @ y`` over the last two axes; leading axes broadcast, vectors are rows or columns."""
     def matrix_rank(

@@ -1,4 +1,4 @@
-"""Boxes: of those that overlap the best one stays.  Which ones stay carries no gradient; their scores do."""
+"""Non-maximum suppression of boxes.  Indices carry no gradient; scores do."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Shape = tuple[int, ...]
 
 
 def _overlap(a: Value, b: Value) -> Any:
-    """The area that boxes share over that which they cover, of boxes ``[y1, x1, y2, x2]`` along the last axis."""
+    """Return the intersection over union of boxes ``[y1, x1, y2, x2]`` along the last axis."""
     low_a, high_a = np.minimum(a[..., :2], a[..., 2:]), np.maximum(a[..., :2], a[..., 2:])
     low_b, high_b = np.minimum(b[..., :2], b[..., 2:]), np.maximum(b[..., :2], b[..., 2:])
     sides = np.maximum(np.minimum(high_a, high_b) - np.maximum(low_a, low_b), 0)
@@ -93,7 +93,7 @@ def _suppress(
     d=constant(),
     run=_suppress,
 )  # fmt: skip
-def suppressed_indices(
+def suppression_indices(
     boxes: TensorLike,
     scores: TensorLike,
     /,
@@ -104,7 +104,7 @@ def suppressed_indices(
 ) -> Any:
     """Which boxes stay, the best first, and -1 for the rest of ``max_output_size``.
 
-    >>> suppressed_indices(np.array([[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 1.0]]), np.array([0.5, 0.7]), 2)
+    >>> suppression_indices(np.array([[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 1.0]]), np.array([0.5, 0.7]), 2)
     array([ 1, -1], dtype=int32)
     """
 
@@ -112,14 +112,14 @@ def suppressed_indices(
 def _choose_boxes(
     boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any, sigma: Any = 0.0
 ) -> Any:  # fmt: skip
-    """The padded choice, which carries no gradient."""
+    """Return the padded indices of the chosen boxes, without gradient."""
     iou_threshold = 0.5 if iou_threshold is None else iou_threshold
     score_threshold = -inf if score_threshold is None else score_threshold
-    return strip(suppressed_indices(boxes, scores, max_output_size, iou_threshold, score_threshold, sigma or 0.0))
+    return strip(suppression_indices(boxes, scores, max_output_size, iou_threshold, score_threshold, sigma or 0.0))
 
 
 def _drop_padding(name: str, chosen: Value) -> Any:
-    """The choice without its padding; of many examples each would have a length of its own."""
+    """Return the indices without padding; an error under vmap, where lengths differ."""
     if isinstance(chosen, Tensor):
         raise BatchedValueError(
             f"{name}: how many boxes stay is different for each example of vmap, so the results have no one shape. "

@@ -1,4 +1,4 @@
-"""Colours: from grey to colours and back, and to black and white."""
+"""Conversions between grey, colour and black and white."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _black_and_white(s: tuple[int, ...], method: str, inverted: bool, thresh_val
 
 
 def _batch_pictures(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
-    """All rows of all pictures as one picture, unless each picture finds a threshold of its own."""
+    """Batch by one picture of all rows, unless each picture has a threshold of its own."""
     if params["method"] == "otsu":
         return one_by_one(op, args, on, params)
     (x,) = args

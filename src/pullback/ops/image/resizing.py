@@ -1,4 +1,4 @@
-"""Pictures of another size.  Both ways are linear in the picture, and so are their adjoints, which are ops too."""
+"""Resizing of pictures.  Both methods are linear, and so are their adjoints, which are ops too."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _resize_shape(name: str, shape: Shape, size: Sequence[Any], align_corners: b
 
 
 def _positions(new: int, old: int, align: bool, shift: float) -> Any:
-    """Where the new pixels lie among the old ones."""
+    """Return the coordinates of the new pixels among the old ones."""
     ratio = (old - 1) / (new - 1) if align and new > 1 else old / new
     return ratio * (np.arange(new) + shift)
 
@@ -53,7 +53,7 @@ def _along(x: Array, index: Array | None, axis: int) -> Any:
 
 
 def _add_slices(x: Array, index: Array | None, axis: int, n: int) -> Any:
-    """The adjoint of picking slices along ``axis``, which had the length ``n``: they are added where they came from."""
+    """Return the adjoint of gathering slices along ``axis`` of length ``n``: a scatter-add."""
     if index is None:
         return x
     lead, rest = x.shape[:axis], x.shape[axis + 1 :]
@@ -70,7 +70,7 @@ def _add_slices(x: Array, index: Array | None, axis: int, n: int) -> Any:
 
 @lru_cache(256)
 def _neighbour_weights(new: int, old: int, align: bool, half: bool) -> tuple[Any, Any, Any] | None:
-    """The neighbours of each new pixel and how much the second one weighs; None if nothing changes."""
+    """Return the two neighbours of each new pixel and the weight of the second; None if nothing changes."""
     if new == old:
         return None
     at = _positions(new, old, align, 0.5) - 0.5 if half else _positions(new, old, align, 0.0)
@@ -85,7 +85,7 @@ def _multiply_along(x: Array, weights: Array, axis: int) -> Any:
 
 @lru_cache(64)
 def _matrix(new: int, old: int, align: bool, half: bool, char: str) -> Any:
-    """How much of each old pixel is in each new one."""
+    """Return the matrix of weights of old pixels in new ones."""
     e, lines, mixed = np.zeros((new, old), char), np.arange(new), _neighbour_weights(new, old, align, half)
     if mixed is not None:
         low, high, weights = mixed
@@ -95,7 +95,7 @@ def _matrix(new: int, old: int, align: bool, half: bool, char: str) -> Any:
 
 
 def _as_product(x: Array, axis: int, new: int) -> bool:
-    """Whether a product with a matrix, one pass over memory, is quicker: short axes, and rows long enough."""
+    """Return whether a matrix product is faster: for short axes and long rows."""
     if max(x.shape[axis], new) > SHORT or x.shape[axis] == new or prod(x.shape[axis + 1 :]) < WIDE:
         return False
     return bool(np.isfinite(x).all())  # 0 * inf would reach other pixels
@@ -169,7 +169,7 @@ def _shape_rule(name: str) -> Any:
 
 
 def _batch_pictures(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
-    """All pictures of all examples as one batch."""
+    """Batch by folding the examples into the batch of pictures."""
     (x,) = args
     lead = x.shape[:-3]
     z = op.call([np.reshape(x, (prod(lead), *x.shape[-3:]))], params)
@@ -213,7 +213,7 @@ def resize_bilinear_grad(
 
 @lru_cache(256)
 def _nearest(new: int, old: int, align: bool, half: bool) -> Any:
-    """The old pixel for each new one; None if nothing changes."""
+    """Return the old pixel for each new one; None if nothing changes."""
     if new == old:
         return None
     at = _positions(new, old, align, 0.5 if half else 0.0)

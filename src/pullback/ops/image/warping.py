@@ -1,4 +1,4 @@
-"""Pictures read at other places: cut out, mirrored, rotated, warped.  Gradients by the picture and by the places."""
+"""Crops, flips, rotations and projective transforms, differentiable by picture and coordinates."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ __all__ = ["crop_and_resize", "flip_left_right", "rotate_with_offset", "transfor
 
 
 def _pictures(name: str, image: TensorLike) -> Value:
-    """The pictures as floats; a batch of them is due."""
+    """Return a batch of pictures as floats."""
     image = check_rank(name, check_numbers(name, "image", image), 4, "image")
     return image if image.dtype.kind == "f" else image.astype(np.float32)
 
 
 def _size(name: str, argument: str, size: Any) -> tuple[int, int]:
-    """A height and a width."""
+    """Return a checked height and width."""
     whole = isinstance(size, list | tuple | np.ndarray) and all(
         isinstance(n, int | float | np.number) and n >= 1 and float(n).is_integer() for n in size
     )
@@ -39,14 +39,14 @@ def _size(name: str, argument: str, size: Any) -> tuple[int, int]:
 
 
 def _pixels(image: Value, batch: Value, y: Value, x: Value) -> Any:
-    """The pixels at whole coordinates, which broadcast against each other."""
+    """Return the pixels at integer coordinates, which broadcast."""
     n, height, width, depth = image.shape
     rows = (batch * height + y) * width + x
     return pick(np.reshape(image, (n * height * width, depth)), rows)
 
 
 def _interpolate(low: Value, high: Value, weight: Value) -> Any:
-    """Exactly ``low`` where the weight is 0, exactly ``high`` where it is 1."""
+    """Interpolate linearly; exactly ``low`` for weight 0 and ``high`` for weight 1."""
     return low * (1 - weight) + high * weight
 
 
@@ -54,8 +54,8 @@ def _round_place(at: Value) -> Any:
     return np.floor(at + 0.5)
 
 
-def _held(z: Value, at: Value) -> Any:
-    """``z`` with a path to the places it was read at: it does not change with them, so their gradient is 0."""
+def _connect(z: Value, at: Value) -> Any:
+    """Return ``z`` connected to the coordinates it was read at, with gradient 0."""
     return z + np.astype(np.floor(at) - np.floor(strip(at)), z.dtype) if isinstance(at, Tensor) else z
 
 
@@ -63,7 +63,7 @@ def _held(z: Value, at: Value) -> Any:
 
 
 def _span(first: Value, last: Value, length: int, n: int) -> tuple[Any, Any]:
-    """Where ``n`` new pixels lie between two borders of boxes, among ``length`` old ones, and which are within."""
+    """Return the coordinates of ``n`` new pixels between the borders of boxes, and a mask of those inside."""
     share = np.arange(n) / (n - 1) if n > 1 else np.array([0.5])
     at = _interpolate(first, last, share) * (length - 1)
     here = strip(at)
@@ -72,7 +72,7 @@ def _span(first: Value, last: Value, length: int, n: int) -> tuple[Any, Any]:
 
 
 def _neighbours(at: Value, length: int) -> tuple[Any, Any, Any]:
-    """The two old pixels around each place, and how much the second one weighs."""
+    """Return the two old pixels around each coordinate, and the weight of the second."""
     low = np.clip(np.floor(strip(at)), 0, max(length - 2, 0)).astype(np.intp)
     return low, np.minimum(low + 1, length - 1), at - low
 
@@ -124,7 +124,7 @@ def crop_and_resize(
     which = which.astype(np.intp)[:, None, None]
     if method == "nearest":
         ys, xs = (_round_place(strip(at)).astype(np.intp) for at in (y, x))
-        z = _held(_pixels(image, which, ys, xs), (y + x)[..., None])
+        z = _connect(_pixels(image, which, ys, xs), (y + x)[..., None])
     else:
         (top, bottom, down), (left, right, across) = _neighbours(y, height), _neighbours(x, width)
         down, across = (np.astype(weight, image.dtype)[..., None] for weight in (down, across))
@@ -141,7 +141,7 @@ def crop_and_resize(
 
 
 def _fold_places(at: Value, length: int, mode: str) -> Any:
-    """Places beyond the border as ``mode`` sees them; the slope is kept, 0 where all beyond is the border itself."""
+    """Map coordinates beyond the border by ``mode``; the slope is kept, 0 for clamped ones."""
     here = strip(at)
     slope: Any = np.ones(here.shape)
     if mode == "constant":
@@ -218,7 +218,7 @@ def transform(
 
     if interpolation == "nearest":
         z = read(_round_place(strip(y)), _round_place(strip(x)))
-        return _held(_held(z, x[..., None]), y[..., None])
+        return _connect(_connect(z, x[..., None]), y[..., None])
     top, left = np.floor(strip(y)), np.floor(strip(x))
     low, across = (np.astype(part, image.dtype)[..., None] for part in (y - top, x - left))
     upper, lower = (_interpolate(read(row, left), read(row, left + 1), across) for row in (top, top + 1))

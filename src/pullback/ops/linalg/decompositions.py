@@ -60,7 +60,7 @@ def svd_parts(z: Value, m: int) -> tuple[Any, Any, Any]:
 
 
 def square_gaps(s: Value) -> Any:
-    """``s[j]**2 - s[i]**2`` for all pairs."""
+    """Return ``s[j]**2 - s[i]**2`` for all pairs."""
     return differences(s) * (s[..., None, :] + s[..., :, None])
 
 
@@ -114,10 +114,10 @@ def svd_tangent(dx: Array, z: Array) -> Any:
     d=rule(lambda g, z, x_shape: svd_back(g, z, x_shape), jvp=lambda dx, z: svd_tangent(dx, z), adjoint=True),
     run=clear("svd", all_of_svd, DIVERGED),
 )
-def joined_svd(x: TensorLike, /, full: bool = False) -> Any:
+def svd_rows(x: TensorLike, /, full: bool = False) -> Any:
     """What ``svd`` gives: U, under it the row of singular values, under that V; ``full`` is how LAPACK is called.
 
-    >>> joined_svd(np.array([[2.0]])).shape
+    >>> svd_rows(np.array([[2.0]])).shape
     (3, 1)
     """
 
@@ -155,7 +155,7 @@ def svd(x: TensorLike, full_matrices: bool = False, compute_uv: bool = True) -> 
         return svdvals(x)
     x = matrix(x, "svd")
     m, n = x.shape[-2:]
-    u, s, v = svd_parts(joined_svd(x, bool(full_matrices)), m)
+    u, s, v = svd_parts(svd_rows(x, bool(full_matrices)), m)
     if full_matrices and m != n:
         if m > n:
             u = complete_basis(u, call_unfollowed(lambda x: np.linalg.svd(x)[0][..., n:], x))
@@ -204,12 +204,12 @@ def both_of_qr(x: Array, complete: bool = False) -> Any:
     d=rule(lambda g, z, x_shape: qr_back(g, z, x_shape[-2]), jvp=lambda dx, z: qr_tangent(dx, z), adjoint=True),
     run=clear("qr", both_of_qr, DIVERGED),
 )
-def joined_qr(x: TensorLike, /, complete: bool = False) -> Any:
+def qr_rows(x: TensorLike, /, complete: bool = False) -> Any:
     """What ``qr`` gives for a matrix that is not wide: Q, under it the transpose of R.
 
     ``complete`` is how LAPACK is called.
 
-    >>> joined_qr(np.array([[3.0], [4.0]])).shape
+    >>> qr_rows(np.array([[3.0], [4.0]])).shape
     (3, 1)
     """
 
@@ -266,16 +266,16 @@ class Wide(Matrices):
     d=rule(lambda g, z, x: wide_qr_back(g, z, x), jvp=lambda dx, z, x: wide_qr_tangent(dx, z, x), adjoint=True),
     run=clear("qr", both_of_wide_qr, DIVERGED),
 )
-def joined_wide_qr(x: TensorLike, /) -> Any:
+def wide_qr_columns(x: TensorLike, /) -> Any:
     """What ``qr`` gives for a matrix of more columns than rows: Q, and beside it R.
 
-    >>> joined_wide_qr(np.array([[3.0, 4.0]])).shape
+    >>> wide_qr_columns(np.array([[3.0, 4.0]])).shape
     (1, 3)
     """
 
 
 def wide_qr_back(g: Value, z: Value, x: Value) -> Any:
-    """R beyond its first square is Q's adjoint times those columns of ``x``."""
+    """Return the cotangent of a wide matrix; the columns of R beyond its square part are ``H(Q) @ x``."""
     m = x.shape[-2]
     q, r = z[..., :m], z[..., m : 2 * m]
     dq, dr, rest = g[..., :m], g[..., m : 2 * m], g[..., 2 * m :]
@@ -290,7 +290,7 @@ def wide_qr_tangent(dx: Array, z: Array, x: Array) -> Any:
 
 
 def over_triangle(r: Value, x: Value, adjoint: bool = False) -> Any:
-    """R, or its adjoint, divided into the adjoint of ``x``; where R is singular the columns were dependent."""
+    """Solve with the triangular R or its adjoint; an error where R is singular."""
     try:
         return triangular_solve(np.conjugate(r) if adjoint and is_complex(r) else r, H(x), False, adjoint)
     except MatrixError:
@@ -327,9 +327,9 @@ def qr(x: TensorLike, full_matrices: bool = False) -> QR:
     x = matrix(x, "qr")
     m, n = x.shape[-2:]
     if m < n:
-        z = joined_wide_qr(x)
+        z = wide_qr_columns(x)
         return QR(z[..., :m], z[..., m:])
-    z = joined_qr(x, bool(full_matrices))
+    z = qr_rows(x, bool(full_matrices))
     q, r = z[..., :m, :], T(z[..., m:, :])
     if full_matrices and m > n:
         q = complete_basis(q, call_unfollowed(lambda x: np.linalg.qr(x, mode="complete")[0][..., n:], x))
@@ -338,13 +338,13 @@ def qr(x: TensorLike, full_matrices: bool = False) -> QR:
 
 
 def complete_basis(q: Value, more: Value) -> Any:
-    """A basis with ``more`` columns, which stay at right angles to ``q`` however that moves."""
+    """Return a basis with ``more`` columns orthogonal to ``q``, also under its derivatives."""
     moving = orthonormal(beside(more, q))
     return np.concatenate([q, more + (moving - strip(moving))], axis=-1)
 
 
 def orthonormal(x: Value) -> Any:
-    """Columns made orthonormal from the first on, each on its own side."""
+    """Orthonormalize columns from the first on, keeping their sides."""
     q, r = qr(x)
     one = np.ones((), np.finfo(q.dtype).dtype)
     return q * np.where(real_part(diagonal_row(r)) < 0, -one, one)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pullback.core.calculus import rule
-from pullback.core.composition import check_numbers
+from pullback.core.composition import check_numbers, rename_errors
 from pullback.core.op import observable, op
 from pullback.errors import ShapeError
 from pullback.numerics.adjoints import H
@@ -39,7 +39,7 @@ __all__ = ["Eig", "Eigh", "eig", "eigh", "eigvals", "eigvalsh"]
 
 
 def stack_rows(*parts: Value) -> Any:
-    """Matrices of as many columns, one over the other."""
+    """Stack matrices of equal width by rows."""
     return np.concatenate(parts, axis=-2)
 
 
@@ -80,12 +80,12 @@ def eigh_tangent(dx: Array, z: Array) -> Any:
     d=rule(lambda g, z: eigh_back(g, z), jvp=lambda dx, z: eigh_tangent(dx, z), adjoint=True),
     run=clear("eigh", both_of_eigh, DIVERGED),
 )
-def joined_eigh(x: TensorLike, /, uplo: str = "L") -> Any:
+def eigh_rows(x: TensorLike, /, uplo: str = "L") -> Any:
     """What ``eigh`` gives: a row of eigenvalues, and under it the matrix of eigenvectors.
 
     ``uplo`` is the triangle that LAPACK is given; the signs of the vectors may depend on it.
 
-    >>> joined_eigh(np.diag([1.0, 2.0]))
+    >>> eigh_rows(np.diag([1.0, 2.0]))
     array([[1., 2.],
            [1., 0.],
            [0., 1.]])
@@ -104,6 +104,7 @@ class Eigh(NamedTuple):
 
 
 @observable
+@rename_errors("eigh")
 def eigh(x: TensorLike, uplo: str = "L") -> Eigh:
     """The eigenvalues of symmetric or Hermitian matrices, in ascending order, and their eigenvectors as columns.
 
@@ -117,7 +118,7 @@ def eigh(x: TensorLike, uplo: str = "L") -> Eigh:
     >>> w
     array([1., 2.])
     """
-    z = joined_eigh(matrix(x, "eigh"), uplo)
+    z = eigh_rows(matrix(x, "eigh"), uplo)
     return Eigh(real_part(z[..., 0, :]), z[..., 1:, :])
 
 
@@ -163,7 +164,7 @@ def both_of_eig(x: Array) -> Any:
 
 
 def pivots(v: Value) -> Any:
-    """Which element of each vector LAPACK makes real: the largest, as ones among zeros."""
+    """Return a mask of the element of each vector that LAPACK makes real: the largest."""
     if not v.shape[-1]:
         return v == 0
     size = np.abs(v) * (np.imag(v) == 0) + np.abs(v)  # of several large ones the real one
@@ -197,10 +198,10 @@ def eig_tangent(dx: Array, z: Array) -> Any:
     d=rule(lambda g, z: eig_back(g, z), jvp=lambda dx, z: eig_tangent(dx, z), adjoint=True),
     run=clear("eig", both_of_eig, DIVERGED),
 )
-def joined_eig(x: TensorLike, /) -> Any:
+def eig_rows(x: TensorLike, /) -> Any:
     """What ``eig`` gives: a row of eigenvalues, and under it the matrix of eigenvectors; always complex.
 
-    >>> joined_eig(np.diag([1.0, 2.0]))
+    >>> eig_rows(np.diag([1.0, 2.0]))
     array([[1.+0.j, 2.+0.j],
            [1.+0.j, 0.+0.j],
            [0.+0.j, 1.+0.j]])
@@ -219,6 +220,7 @@ class Eig(NamedTuple):
 
 
 @observable
+@rename_errors("eig")
 def eig(x: TensorLike) -> Eig:
     """The eigenvalues of square matrices, in no order, and their eigenvectors as columns; both are complex.
 
@@ -231,7 +233,7 @@ def eig(x: TensorLike) -> Eig:
     >>> w
     array([2.+0.j, 1.+0.j])
     """
-    z = joined_eig(matrix(x, "eig"))
+    z = eig_rows(matrix(x, "eig"))
     return Eig(z[..., 0, :], z[..., 1:, :])
 
 

@@ -1,4 +1,4 @@
-"""What a matrix amounts to: norms, condition, rank."""
+"""Norms, condition number and rank of matrices."""
 
 from __future__ import annotations
 

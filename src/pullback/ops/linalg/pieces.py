@@ -1,4 +1,4 @@
-"""What the rooms of linear algebra share: the shapes of matrices, their errors, and pieces of the rules."""
+"""Shape rules, error messages and formulas that the linear algebra ops share."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class Systems(Acts):
 
 
 def clear(name: str, run: Callable[..., Any], trouble: str) -> Callable[..., Any]:
-    """``run`` with NumPy's LinAlgError said in words that help; a wrong shape is left for the engine to explain."""
+    """Adapt ``run`` to explain NumPy's LinAlgError; wrong shapes are left to the engine."""
 
     def run_clearly(*args: object) -> Any:
         try:
@@ -177,7 +177,7 @@ def is_complex(x: Value) -> bool:
 
 
 def real_part(x: Value) -> Any:
-    """Numbers that are real, of whichever dtype, as real ones.
+    """Return the real part of numbers that are real, of whichever dtype.
 
     >>> real_part(np.array([1 + 0j, 2]))
     array([1., 2.])
@@ -186,12 +186,12 @@ def real_part(x: Value) -> Any:
 
 
 def imaginary(x: Value) -> Any:
-    """``1j`` times real numbers, or 0 where no complex numbers are meant."""
+    """Return ``1j`` times real numbers, or 0 for a real dtype."""
     return x * np.array(1j, np.result_type(x.dtype, np.complex64))
 
 
 def check_phase(name: str, turned: Value, g: Value) -> None:
-    """Refuse a function that depends on the phases of complex vectors, which LAPACK chooses as it likes.
+    """Raise an error for a function that depends on the phases of complex vectors, which are arbitrary.
 
     ``turned`` is how much the function changes when each vector turns, ``g`` the cotangent of all of them.
     """
@@ -216,7 +216,7 @@ def below(n: int, k: int, dtype: np.dtype[Any]) -> Any:
 
 
 def diagonal_matrix(x: Value) -> Any:
-    """Vectors as diagonal matrices.
+    """Return vectors as diagonal matrices.
 
     >>> diagonal_matrix(np.array([1.0, 2.0]))
     array([[1., 0.],
@@ -234,12 +234,12 @@ def diagonal_row(x: Value) -> Any:
     return np.sum(x * eye(x.shape[-1], x.dtype), axis=-2, keepdims=True)
 
 
-# Where a derivative does not exist it is infinite or NaN; a warning would come even if nobody asked for it.
+# Where a derivative does not exist it is infinite or NaN, without a warning, as it may not be used.
 unwarned = np.errstate(divide="ignore", invalid="ignore")
 
 
 def divide_or_zero(x: Value, y: Value) -> Any:
-    """``x / y``, but 0 for 0 / 0: what nobody asked for does not matter where it does not exist.
+    """Return ``x / y``, and 0 for 0 / 0, so that unused derivatives stay 0.
 
     >>> divide_or_zero(np.array([0.0, 3.0]), np.array([0.0, 2.0]))
     array([0. , 1.5])
@@ -248,7 +248,7 @@ def divide_or_zero(x: Value, y: Value) -> Any:
 
 
 def divide_by_gaps(x: Value, gaps: Value) -> Any:
-    """The off-diagonal elements ``x[i, j] / gaps[i, j]``; infinite or NaN where two values coincide.
+    """Return the off-diagonal elements ``x[i, j] / gaps[i, j]``; infinite or NaN where two values coincide.
 
     >>> divide_by_gaps(np.array([[5.0, 2.0], [0.0, 5.0]]), np.array([[0.0, 4.0], [-4.0, 0.0]]))
     array([[ 0. ,  0.5],
@@ -258,7 +258,7 @@ def divide_by_gaps(x: Value, gaps: Value) -> Any:
 
 
 def differences(w: Value) -> Any:
-    """``w[j] - w[i]`` for all pairs.
+    """Return ``w[j] - w[i]`` for all pairs.
 
     >>> differences(np.array([1.0, 4.0]))
     array([[ 0.,  3.],

@@ -49,7 +49,7 @@ def matrix_power(x: TensorLike, n: int) -> Any:
 
 @lru_cache(256)
 def cheapest(sizes: tuple[int, ...]) -> tuple[int, Any]:
-    """How many multiplications a chain of products takes, and the order: a number, or a pair of orders.
+    """Return the least number of multiplications of a chain of products, and the order: a number, or a pair of orders.
 
     >>> cheapest((10, 100, 5, 50))
     (7500, ((0, 1), 2))

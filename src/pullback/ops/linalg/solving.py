@@ -258,7 +258,7 @@ def cofactors(x: TensorLike, /) -> Any:
 
 
 def cofactors_derivative(g: Value, x: Value, z: Value) -> Any:
-    """Forward and back alike: this derivative is its own adjoint."""
+    """Return the tangent or cotangent: the derivative is its own adjoint."""
     return (np.sum(g * z, axis=(-2, -1), keepdims=True) * z - z @ T(g) @ z) / np.linalg.det(x)[..., None, None]
 
 
@@ -276,23 +276,23 @@ def sign_and_logarithm(x: Array) -> Any:
     ),
     run=clear("slogdet", sign_and_logarithm, SINGULAR),
 )
-def joined_slogdet(x: TensorLike, /) -> Any:
+def slogdet_pair(x: TensorLike, /) -> Any:
     """What ``slogdet`` gives, along a last axis of two.
 
-    >>> joined_slogdet(np.diag([-1.0, 1.0]))
+    >>> slogdet_pair(np.diag([-1.0, 1.0]))
     array([-1.,  0.])
     """
 
 
 def slogdet_back(g: Value, x: Value, z: Value) -> Any:
     size = g[..., 1]
-    if is_complex(x):  # the sign moves around the circle
+    if is_complex(x):  # a complex sign has a tangent
         size = np.real(size) + imaginary(np.imag(np.conjugate(z[..., 0]) * g[..., 0]))
     return size[..., None, None] * H(inv(x))
 
 
 def slogdet_tangent(t: Array, z: Array) -> Any:
-    """From the tangent of the logarithm of the determinant."""
+    """Return the tangent from that of the logarithm of the determinant."""
     if not is_complex(t):
         return np.stack([np.zeros_like(t), t], axis=-1)
     return np.stack([z[..., 0] * imaginary(np.imag(t)), np.real(t) + imaginary(np.zeros_like(np.real(t)))], axis=-1)
@@ -310,6 +310,7 @@ class SlogDet(NamedTuple):
 
 
 @observable
+@rename_errors("slogdet")
 def slogdet(x: TensorLike) -> SlogDet:
     """The sign and the logarithm of the absolute value of the determinant, which alone might overflow.
 
@@ -320,5 +321,5 @@ def slogdet(x: TensorLike) -> SlogDet:
     >>> print(sign, round(float(log), 6))
     -1.0 0.693147
     """
-    z = joined_slogdet(x)
+    z = slogdet_pair(x)
     return SlogDet(z[..., 0], real_part(z[..., 1]))

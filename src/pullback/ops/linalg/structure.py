@@ -106,7 +106,7 @@ def tensor_diag_part(x: TensorLike, /) -> Any:
 
 
 def whole(name: str, k: str | float) -> int:
-    """Which diagonal is meant."""
+    """Return the number of a diagonal, checked to be an integer."""
     if isinstance(k, bool) or not hasattr(k, "__index__"):
         raise ArgumentError(f"{name}: the diagonal must be an integer, above the main one or negative; got {k!r}.")
     return int(k)
@@ -117,7 +117,7 @@ def diagonal(x: Array, k: int = 0) -> Any:
 
 
 def compose_diagonal(x: Value, k: int) -> Any:
-    """Every so many of the elements in one row."""
+    """Take the diagonal as a strided slice of the flattened matrix."""
     *batch, m, n = x.shape
     count, first = diagonal_length(m, n, k), max(k, 0) + max(-k, 0) * n
     end = first + max(count - 1, 0) * (n + 1) + 1 if count else first
@@ -169,7 +169,7 @@ def embed_diagonal(x: Array, k: int = 0, shape: Sequence[int] | None = None) -> 
 
 
 def compose_embedding(x: Any, k: int = 0, shape: Sequence[int] | None = None) -> Any:
-    """Each row has one element of ``x``, or none."""
+    """Embed a diagonal by padding and reshaping."""
     *batch, m, n = embedding_shape(x.shape, k, shape)
     before = max(-k, 0)
     if x.shape[-1] != m:
@@ -231,7 +231,7 @@ def trace(x: TensorLike, offset: int = 0) -> Any:
 
 @lru_cache(256)
 def band(m: int, n: int, lower: int, upper: int) -> Any:
-    """Which elements are at most ``lower`` below and ``upper`` above the diagonal; all, where negative."""
+    """Return a mask of the elements at most ``lower`` below and ``upper`` above the diagonal; negative means all."""
     above = np.arange(n) - np.arange(m)[:, None]
     return (above >= (-lower if lower >= 0 else -m)) & (above <= (upper if upper >= 0 else n))
 

@@ -1,4 +1,4 @@
-"""Triangular matrices: equations that need no elimination, and Cholesky's factor."""
+"""Triangular systems and the Cholesky factor."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ BLOCK = 32  # up to here elimination of the whole is as quick as substitution
 
 
 def as_columns(y: Any, vector: bool) -> Any:
-    """Right sides as columns."""
+    """Return right-hand sides as columns."""
     return y[..., None] if vector else y
 
 
 def columns_cotangent(y: Value, vector: bool) -> Any:
-    """The cotangent of right sides from that of columns; one vector is shared by all matrices."""
+    """Return the cotangent of right-hand sides from that of columns; a shared vector is summed over matrices."""
     if not vector:
         return y
     y = y[..., 0]
@@ -60,7 +60,7 @@ def substitute(x: Array, y: Array, lower: bool = True, trans: bool = False) -> A
             raise ArgumentError(f"triangular_solve: {argument} must be True or False, got {value!r}.")
     vector = y.ndim == 1
     if x.ndim < 2 or x.shape[-1] != x.shape[-2] or y.shape[-2:][:1] != x.shape[-1:]:
-        raise ValueError("shapes do not fit")  # the engine says which
+        raise ValueError("shapes do not fit")  # the engine raises the error
     if not np.all(np.diagonal(x, 0, -2, -1)):
         raise MatrixError(
             f"triangular_solve: a zero on the diagonal of x makes it singular (got shape {x.shape} and {y.shape})."

@@ -1,4 +1,4 @@
-"""Special functions.  SciPy computes them, the derivatives are ours."""
+"""Special functions, computed by SciPy, with derivatives."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Ordered(broadcast):
 
 
 def _orders(name: str, argument: str) -> Any:
-    """The rule of an argument in which there is none: better said than a gradient lost."""
+    """Raise an error for the derivative by an order, which has no rule."""
 
     def refuse(g: Array) -> Any:
         raise NoRuleError(
@@ -250,7 +250,7 @@ def logit(x: TensorLike, /) -> Any:
 
 
 def _log(x: Value, y: Value) -> Any:
-    """``log(y)``, but 0 where the product with ``x`` is 0 whatever ``y`` is."""
+    """Return ``log(y)``, and 0 where ``x`` is 0."""
     nought = (x == 0) & (y == 0 if np.result_type(y).kind == "c" else y <= 0)
     return np.log(select(nought, 1, y))
 

@@ -1,4 +1,4 @@
-"""SciPy's special functions by name: the one place where SciPy is imported."""
+"""Lazy import of SciPy's special functions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__: list[str] = []
 
 @cache
 def _door() -> Any:
-    """SciPy's special functions.  From now on they are known when called on tensors, too."""
+    """Import ``scipy.special`` and register its ufuncs, so that they take tensors."""
     try:
         import scipy.special
     except ImportError:
@@ -36,14 +36,14 @@ def _door() -> Any:
 
 
 def find_op(ufunc: Callable[..., Any]) -> Any:
-    """The op that does what this function of SciPy does, or None."""
+    """Return the op for a ufunc of SciPy, or None."""
     if "scipy.special" in sys.modules:
         _door()
     return BY_KERNEL.get(ufunc)
 
 
 class Through:
-    """A function of SciPy by its name: looked up at the first call, and kept to the dtype of its arguments."""
+    """A SciPy function, looked up by name at the first call, that keeps the dtype of its arguments."""
 
     def __init__(self, name: str) -> None:
         self.name = name

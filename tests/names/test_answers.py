@@ -19,7 +19,7 @@ import pullback as pb
 from pullback.errors import ArgumentError, MissingNameError, PullbackError
 from pullback.names.table import ALIASES, FUNCTIONS, FURTHER, KEYWORDS, METHODS, MODULES, UNNEEDED_KEYWORDS
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 CLASSES = {
     "Tensor": pb.Tensor,
     "Layer": pb.layers.Layer,
@@ -62,7 +62,7 @@ def parameters() -> set[str]:
 
 
 @pytest.mark.parametrize("answer", sorted(set(ANSWERS)))
-def test_every_name_in_an_answer_exists(answer: str) -> None:
+def test_names_in_answers_exist(answer: str) -> None:
     for start, path in OURS.findall(answer):
         thing = MEANT[start]
         for name in path.split("."):
@@ -72,24 +72,24 @@ def test_every_name_in_an_answer_exists(answer: str) -> None:
         pb.layers.activation(kind)
 
 
-def test_every_keyword_of_the_table_is_one_of_ours() -> None:
+def test_keywords_in_table_exist() -> None:
     ours = parameters() | {"argnums"}
     assert not {here for names in KEYWORDS.values() for here in names} - ours
 
 
-def test_no_name_of_the_table_is_one_that_there_is() -> None:
+def test_table_has_no_existing_names() -> None:
     assert not [name for name in BY_NAME if "." not in name and hasattr(pb, name)]
     there = [name for name in BY_NAME if "." in name]
     assert not [name for name in there if hasattr(getattr(pb, name.split(".")[0]), name.split(".")[1])]
     assert not [(kind, name) for kind, names in METHODS.items() for name in names if hasattr(CLASSES[kind], name)]
 
 
-def test_a_name_of_two_libraries_has_one_answer() -> None:
+def test_table_names_are_unique() -> None:
     names = [name for library in FUNCTIONS.values() for name in library] + [*FURTHER]
     assert len(names) == len(set(names))
 
 
-def test_the_page_is_what_the_table_says() -> None:
+def test_names_page_is_up_to_date() -> None:
     command = [sys.executable, str(ROOT / "script" / "names_table.py"), "--check"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
@@ -99,12 +99,12 @@ def test_the_page_is_what_the_table_says() -> None:
 
 
 @pytest.mark.parametrize(("there", "here"), ALIASES.items())
-def test_names_of_the_gradient_functions_of_tensorflow_js_and_tensorflow_work(there: str, here: str) -> None:
+def test_aliases_of_gradient_functions(there: str, here: str) -> None:
     assert getattr(pb, there) is getattr(pb, here)
     assert there not in dir(pb)
 
 
-def test_gradients_as_tensorflow_js_writes_them() -> None:
+def test_tensorflow_js_spelling_of_gradients() -> None:
     x = pb.tensor1d([1.0, 2.0])
     assert pb.valueAndGrad(lambda x: x.square())(x).grad.tolist() == [2, 4]
     value, grads = pb.valueAndGrads(lambda a, b: a.mul(b))([x, x])
@@ -142,7 +142,7 @@ def test_gradients_as_tensorflow_js_writes_them() -> None:
         "zzzzzz": r"dir\(pb\) lists what there is.",
     }.items(),
 )
-def test_a_name_that_is_not_here_is_answered(name: str, answer: str) -> None:
+def test_missing_name_error(name: str, answer: str) -> None:
     assert not hasattr(pb, name)
     with pytest.raises(AttributeError, match=rf"module 'pullback' has no attribute '{name}'. {answer}") as caught:
         getattr(pb, name)
@@ -177,7 +177,7 @@ def test_a_name_that_is_not_here_is_answered(name: str, answer: str) -> None:
         (pb.errors, "ShapError", "Did you mean pb.errors.ShapeError"),
     ],
 )
-def test_every_room_answers(room: object, name: str, answer: str) -> None:
+def test_missing_name_error_in_modules(room: object, name: str, answer: str) -> None:
     with pytest.raises(AttributeError, match=answer):
         getattr(room, name)
     assert not hasattr(room, name)
@@ -191,13 +191,13 @@ def test_every_room_answers(room: object, name: str, answer: str) -> None:
         ("from pullback.train import SGD", "cannot import name 'SGD' from 'pullback.train'. .* is pb.train.sgd."),
     ],
 )
-def test_from_import_of_a_missing_name_is_answered(statement: str, message: str) -> None:
+def test_missing_import_error(statement: str, message: str) -> None:
     with pytest.raises(ImportError, match=message) as caught:
         exec(statement, {})
     assert isinstance(caught.value, PullbackError)
 
 
-def test_probes_are_answered_shortly_and_load_nothing() -> None:
+def test_hasattr_probes_import_nothing() -> None:
     code = (
         "import sys, pullback as pb; assert not hasattr(pb, 'nonsense') and not hasattr(pb, '_repr_html_');"
         "assert 'pullback.train' not in sys.modules;"
@@ -236,7 +236,7 @@ def test_probes_are_answered_shortly_and_load_nothing() -> None:
         (lambda x: pb.data.Dataset.from_tensor_slices(x), "pb.data.Dataset.from_arrays."),
     ],
 )
-def test_a_method_that_is_not_here_is_answered(call, answer: str) -> None:
+def test_missing_method_error(call, answer: str) -> None:
     for x in (pb.tensor([1.0, 2.0]), pb.variable([1.0, 2.0])):
         with pytest.raises(MissingNameError, match=answer.replace("'Tensor'", f"'{type(x).__name__}'")):
             call(x)
@@ -244,7 +244,7 @@ def test_a_method_that_is_not_here_is_answered(call, answer: str) -> None:
         pb.grad(lambda x: call(x) * 1.0)(np.ones(2))
 
 
-def test_methods_of_other_libraries_are_not_there_for_those_who_look() -> None:
+def test_missing_methods_are_hidden_from_dir() -> None:
     x, model = pb.tensor([1.0]), pb.sequential([pb.layers.dense(1)])
     for thing, name in ((x, "detach"), (x, "matMul"), (model, "parameters"), (model, "fitDataset")):
         assert not hasattr(thing, name)
@@ -309,20 +309,20 @@ def test_methods_of_other_libraries_are_not_there_for_those_who_look() -> None:
         (lambda x: pb.sequential().compile({"optimizer": "sgd", "loss": "mse"}), "as keywords: optimizer=…, loss=…"),
     ],
 )  # fmt: skip
-def test_a_keyword_that_is_not_here_is_answered(call, message: str) -> None:
+def test_unknown_keyword_error(call, message: str) -> None:
     with pytest.raises(ArgumentError, match=message) as caught:
         call(pb.tensor([1.0, 2.0]))
     assert isinstance(caught.value, TypeError)
     assert caught.value.__cause__ is None
 
 
-def test_a_keyword_is_answered_under_transforms_too() -> None:
+def test_unknown_keyword_error_under_transforms() -> None:
     for transform in (pb.grad, pb.compile, pb.vmap):
         with pytest.raises(ArgumentError, match="unexpected keyword argument 'dim'"):
             transform(lambda x: pb.sum(x, dim=0))(np.ones((2, 3)))
 
 
-def test_other_errors_of_a_call_are_as_they_were() -> None:
+def test_other_call_errors_are_unchanged() -> None:
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'shape'"):
         pb.zeros()
     with pytest.raises(TypeError, match="multiple values for argument 'shape'"):
@@ -340,7 +340,7 @@ def test_other_errors_of_a_call_are_as_they_were() -> None:
 
 
 @pytest.mark.parametrize("name", ["zeros", "conv2d", "sum", "grad", "tensor", "custom_grad", "meshgrid"])
-def test_public_functions_keep_name_signature_and_pickle(name: str) -> None:
+def test_public_functions_keep_signature_and_pickle(name: str) -> None:
     function = getattr(pb, name)
     assert function.__name__ == name
     assert pickle.loads(pickle.dumps(function)) is function
