@@ -52,7 +52,7 @@ def by_hand(x: Any, k: int) -> Any:
 
 
 @pytest.mark.parametrize(("x", "times"), [(SMALL, 60), (BIG, 15)], ids=["small", "big"])
-def test_eight_threads_take_different_gradients(x: Any, times: int) -> None:
+def test_threads_take_different_gradients(x: Any, times: int) -> None:
     def work(i: int) -> list[Any]:
         return [pb.grad(lambda x: np.sum(program(x, i)))(x) for _ in range(times)]
 
@@ -61,7 +61,7 @@ def test_eight_threads_take_different_gradients(x: Any, times: int) -> None:
             np.testing.assert_allclose(d, by_hand(x, i), rtol=1e-9, atol=1e-10)
 
 
-def test_eight_threads_nest_and_raise() -> None:
+def test_threads_nest_and_raise() -> None:
     def work(i: int) -> list[Any]:
         out = []
         for n in range(40):
@@ -76,7 +76,7 @@ def test_eight_threads_nest_and_raise() -> None:
         assert got == [12.0 * i] * len(got)
 
 
-def test_another_threads_gradient_inside_a_gradient() -> None:
+def test_gradient_in_other_thread_inside_gradient() -> None:
     """Another thread may differentiate a function that captures our traced tensor."""
     seen = []
 
@@ -92,7 +92,7 @@ def test_another_threads_gradient_inside_a_gradient() -> None:
     np.testing.assert_allclose(pb.grad(f)(SMALL), 3 * SMALL**2)
 
 
-def test_watching_variables_is_each_threads_own() -> None:
+def test_watched_variables_are_local_to_thread() -> None:
     shared = pb.variable(3.0, dtype="float64", name="shared by threads")
 
     def work(i: int) -> list[Any]:
@@ -108,7 +108,7 @@ def test_watching_variables_is_each_threads_own() -> None:
         assert got == [((i + 1.0) * i, 3.0 * i)] * 30
 
 
-def test_default_dtype_of_a_block_is_each_threads_own() -> None:
+def test_default_dtype_block_is_local_to_thread() -> None:
     def work(i: int) -> list[Any]:
         dtype = ("float32", "float64")[i % 2]
         with pb.default_dtype(dtype):
@@ -117,7 +117,7 @@ def test_default_dtype_of_a_block_is_each_threads_own() -> None:
     assert all(all(got) for got in together(work))
 
 
-def test_first_use_of_an_op_by_all_threads_at_once() -> None:
+def test_op_built_by_several_threads_at_once() -> None:
     """An op's functions are written out when first used; all threads may come at that moment."""
     names = [f"first_use_{n}" for n in range(20)]
     made = []

@@ -53,13 +53,13 @@ def product(factor=1.0, at=...):
         (lambda x: x.sum(), [np.zeros((0, 2))]),
     ],
 )
-def test_what_is_right_passes(f, args, modes):
+def test_check_grads_accepts_correct_gradients(f, args, modes):
     pb.check_grads(f, args, modes=modes)
 
 
 @pytest.mark.parametrize("modes", MODES, ids=str)
 @pytest.mark.parametrize(("factor", "at"), [(1.001, ...), (0.999, (1, 2)), (-1.0, (0, 0)), (1.001, (1, 0))])
-def test_an_error_of_a_thousandth_is_found(factor, at, modes):
+def test_check_grads_finds_error_of_one_thousandth(factor, at, modes):
     x, y = RANDOM.random((2, 2, 3)) + 0.5
     with pytest.raises(GradientMismatchError) as caught:
         pb.check_grads(product(factor, at), [x, y], order=1, modes=modes)
@@ -72,13 +72,13 @@ def test_an_error_of_a_thousandth_is_found(factor, at, modes):
 
 @pytest.mark.parametrize("modes", MODES, ids=str)
 @pytest.mark.parametrize("size", [1e-25, 1e-12, 1e-6, 1e12])
-def test_an_error_is_found_however_small_the_function(size, modes):
+def test_check_grads_finds_error_at_small_scale(size, modes):
     f = pb.custom_grad(lambda x, save: (size * x**2, lambda dy, saved: dy * (2.002 * size) * x))
     with pytest.raises(GradientMismatchError, match=r"'x' is off by .* ratio 1\.001"):
         pb.check_grads(f, [np.array([1.0, -2.0])], modes=modes)
 
 
-def test_where_there_is_no_value_there_is_nothing_to_compare():
+def test_check_grads_skips_points_that_are_not_finite():
     with (
         np.errstate(invalid="ignore"),
         pytest.raises(GradientMismatchError, match=r"'x' cannot be compared: .* is nan"),
@@ -86,7 +86,7 @@ def test_where_there_is_no_value_there_is_nothing_to_compare():
         pb.check_grads(np.log, [np.array([-1.0, 2.0])])
 
 
-def test_one_wrong_element_of_many():
+def test_check_grads_finds_one_wrong_element():
     x, y = RANDOM.random((2, 500)) + 0.5
     with pytest.raises(
         GradientMismatchError, match=r"'x' is off by .* at \[321\] \(analytic .*, numeric .*, ratio 2\)"
@@ -94,14 +94,14 @@ def test_one_wrong_element_of_many():
         pb.check_grads(product(2.0, (321,)), [x, y], order=1)
 
 
-def test_a_big_input():
+def test_check_grads_big_input():
     x, y = RANDOM.random((2, 3000))
     pb.check_grads(product(), [x, y], order=1)
     with pytest.raises(GradientMismatchError, match=r"ratio 1\.001"):
         pb.check_grads(product(1.001), [x, y], order=1)
 
 
-def test_a_wrong_second_derivative():
+def test_check_grads_finds_wrong_second_derivative():
     @pb.custom_grad
     def cube(x, save):
         save([x])
@@ -112,7 +112,7 @@ def test_a_wrong_second_derivative():
         pb.check_grads(cube, [2.0], modes="rev")
 
 
-def test_wrong_only_forward_is_found_there(monkeypatch: pytest.MonkeyPatch):
+def test_check_grads_names_forward_mode(monkeypatch: pytest.MonkeyPatch):
     op = pb.sin.op
     monkeypatch.setattr(op, "jvp", lambda z, primals, tangents, params: tangents[0] * np.cos(primals[0]) * 1.001)
     pb.check_grads(pb.sin, [0.5], order=1, modes="rev")
@@ -120,7 +120,7 @@ def test_wrong_only_forward_is_found_there(monkeypatch: pytest.MonkeyPatch):
         pb.check_grads(pb.sin, [0.5], order=1, modes="fwd")
 
 
-def test_a_wrong_complex_gradient():
+def test_check_grads_finds_wrong_complex_gradient():
     @pb.custom_grad
     def f(z, save):
         save([z])
@@ -130,7 +130,7 @@ def test_a_wrong_complex_gradient():
         pb.check_grads(f, [np.array([1 + 2j])], order=1)
 
 
-def test_custom_grad_uses_it():
+def test_custom_grad_check_argument():
     @pb.custom_grad(check=True)
     def f(x, save):
         save([x])
@@ -152,6 +152,6 @@ def test_custom_grad_uses_it():
         (lambda: pb.check_grads(lambda x: None, [1.0]), GradientError, "f returned no float"),
     ],
 )
-def test_what_cannot_be_checked_is_refused(call, error, said):
+def test_check_grads_refuses_bad_arguments(call, error, said):
     with pytest.raises(error, match=said):
         call()

@@ -23,7 +23,7 @@ def guarded_root(x: Any) -> Any:
 
 
 @BACKENDS
-def test_the_error_is_that_of_the_function(backend: str) -> None:
+def test_debug_nans_compiled_error_equals_eager_error(backend: str) -> None:
     f = pb.compile(pb.grad(loss), backend=backend)
     good, bad = np.array([2.0, 3.0]), np.array([3.0, 1.0])
     assert np.isinf(f(bad)[1])  # compiled already, and called the quick way
@@ -50,18 +50,18 @@ def test_the_error_is_that_of_the_function(backend: str) -> None:
     ],
     ids=["number", "tensor", "by name", "several pieces", "tree"],
 )
-def test_any_call_is_looked_at(f: Any, args: Any, kwargs: Any) -> None:
+def test_debug_nans_checks_compiled_calls(f: Any, args: Any, kwargs: Any) -> None:
     with pb.debug_nans(), pytest.raises(pb.errors.NanError, match=r"It began in the program, with (log|sqrt|div) at"):
         pb.compile(f)(*args, **kwargs)
 
 
-def test_what_was_not_finite_before_is_no_error() -> None:
+def test_debug_nans_compiled_ignores_nonfinite_inputs() -> None:
     f = pb.compile(lambda x: x * 2.0)
     with pb.debug_nans():
         np.testing.assert_array_equal(f(np.array([np.nan, np.inf, 1.0])), [np.nan, np.inf, 2.0])
 
 
-def test_a_step_is_found_that_spoils_a_variable() -> None:
+def test_debug_nans_compiled_checks_assigned_variables() -> None:
     w = pb.variable(np.array([1.0, 4.0]), name="spoilt")
 
     @pb.compile
@@ -80,7 +80,7 @@ def test_a_step_is_found_that_spoils_a_variable() -> None:
     assert w.numpy()[0] == -np.inf  # assigned as without the block
 
 
-def test_a_program_may_be_written_down_in_the_block() -> None:
+def test_debug_nans_block_allows_tracing() -> None:
     w = pb.variable(np.array([1.0, 4.0]), name="first seen")
     with pb.debug_nans():
         f = pb.compile(lambda x: pb.variable_grads(lambda: pb.sum(w * w * x)).value)
@@ -89,7 +89,7 @@ def test_a_program_may_be_written_down_in_the_block() -> None:
 
 
 @BACKENDS
-def test_strong_zeros_are_part_of_the_signature(backend: str) -> None:
+def test_strong_zero_is_part_of_cache_key(backend: str) -> None:
     f = pb.compile(pb.grad(guarded_root), backend=backend)
     for _ in range(2):
         np.testing.assert_array_equal(f(AT_ZERO), [np.nan, 0.25])
@@ -103,7 +103,7 @@ def test_strong_zeros_are_part_of_the_signature(backend: str) -> None:
     np.testing.assert_array_equal(strong_first(AT_ZERO), [np.nan, 0.25])
 
 
-def test_other_threads_are_not_concerned() -> None:
+def test_debug_nans_compiled_other_threads() -> None:
     f = pb.compile(pb.grad(guarded_root))
     found: list[Any] = []
     with pb.strong_zero(), pb.debug_nans():

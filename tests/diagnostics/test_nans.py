@@ -178,7 +178,7 @@ PLANTED: dict[str, tuple[Callable[..., Any], Any, str, str, str, tuple[int, ...]
 
 
 @pytest.mark.parametrize(("f", "x", "mark", "op", "phase", "index", "example"), PLANTED.values(), ids=PLANTED)
-def test_op_line_and_index_of_a_planted_nan(f, x, mark, op, phase, index, example):
+def test_diagnose_reports_op_line_and_index(f, x, mark, op, phase, index, example):
     report = pb.diagnose(f)(x)
     assert report.found
     assert (report.op, report.phase, report.where) == (op, phase, line(mark))
@@ -190,7 +190,7 @@ def test_op_line_and_index_of_a_planted_nan(f, x, mark, op, phase, index, exampl
     assert report.chain[0].where == report.where
 
 
-def test_both_ends_of_log1pexp():
+def test_diagnose_log1pexp_forward_and_backward():
     report = pb.diagnose(log1pexp)(1000.0)
     assert (report.forward.op, report.forward.inputs, report.forward.output) == ("exp", [1000.0], np.inf)
     assert (report.backward.op, report.backward.where) == ("exp", line("overflow"))
@@ -202,7 +202,7 @@ def test_both_ends_of_log1pexp():
     assert "0 * inf = nan" in str(report)
 
 
-def test_a_library_of_the_users(tmp_path: Path):
+def test_diagnose_reports_line_in_user_library(tmp_path: Path):
     (tmp_path / "mylib.py").write_text("import numpy as np\n\n\ndef entropy(p):\n    return -np.sum(p * np.log(p))\n")
     spec = importlib.util.spec_from_file_location("mylib", tmp_path / "mylib.py")
     assert spec is not None
@@ -213,7 +213,7 @@ def test_a_library_of_the_users(tmp_path: Path):
     assert (report.op, report.where, report.index) == ("log", "mylib.py:5", (2,))
 
 
-def test_variables():
+def test_diagnose_variables():
     w = pb.variable([1.0, 0.0], name="w")
     loss = lambda: pb.sqrt(w).sum()  # a variable
     report = pb.diagnose(loss)()
@@ -223,7 +223,7 @@ def test_variables():
     assert (report.op, report.where, report.index) == ("sqrt", line("a variable"), (1,))
 
 
-def test_trees_and_several_arguments():
+def test_diagnose_trees_and_several_arguments():
     f = lambda p, k: {"loss": (pb.log(p["a"]) * k).sum(), "more": p["b"]}  # trees
     report = pb.diagnose(f)({"a": AT_ZERO, "b": 1.0}, 2.0)
     assert (report.op, report.where, report.index) == ("log", line("trees"), (1,))
@@ -232,7 +232,7 @@ def test_trees_and_several_arguments():
     assert "the gradient of p['b']" not in report.bad
 
 
-def test_the_input_itself():
+def test_diagnose_nan_in_input():
     report = pb.diagnose(lambda x: (x * 2.0).sum())(np.array([1.0, np.nan]))
     assert (report.op, report.index) == ("input", (1,))
     assert "input itself, x: it holds nan" in str(report)
@@ -240,26 +240,26 @@ def test_the_input_itself():
     assert "input itself, p['b']: it holds inf" in str(report)
 
 
-def test_a_constant_that_is_not_finite():
+def test_diagnose_nonfinite_constant():
     weights = np.array([1.0, np.inf])
     report = pb.diagnose(lambda x: (x * weights).sum())(np.ones(2))
     assert (report.op, report.index) == ("mul", (1,))
     assert "operands" in report.suggestion
 
 
-def test_a_nan_from_nowhere():
+def test_diagnose_nan_of_unknown_origin():
     report = pb.diagnose(lambda x: float("nan"))(1.0)
     assert (report.found, report.bad, report.op) == (True, ["the value"], "")
     assert "not computed from the arguments" in str(report)
 
 
-def test_complex_numbers():
+def test_diagnose_complex_numbers():
     report = pb.diagnose(lambda z: pb.log(z))(np.array([1j, 0j]))
     assert (report.op, report.index) == ("log", (1,))
     assert "log of 0" in report.suggestion
 
 
-def test_nothing_wrong():
+def test_diagnose_finite_function():
     report = pb.diagnose(lambda x: pb.where(x > 0, pb.log(pb.where(x > 0, x, 1.0)), 0.0).sum())(AT_ZERO)
     assert not report
     assert (report.found, report.op, report.chain, report.forward) == (False, "", [], None)
@@ -287,16 +287,16 @@ def test_nothing_wrong():
         (lambda x: x * x, np.float32(1e30), "or use float64"),
     ],
 )
-def test_suggestions(f, x, said):
+def test_diagnose_suggestions(f, x, said):
     assert said in pb.diagnose(f)(x).suggestion
 
 
-def test_what_is_no_function_is_refused():
+def test_diagnose_refuses_non_functions():
     with pytest.raises(ArgumentError, match=r"diagnose\(f\): f must be a function, got int"):
         pb.diagnose(3)
 
 
-def test_an_error_in_the_function_leaves_nothing_on():
+def test_diagnose_is_off_after_an_error():
     def broken(x):
         raise RuntimeError("boom")
 
@@ -339,7 +339,7 @@ ORDERS: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize(("call", "told"), ORDERS.values(), ids=ORDERS)
-def test_the_order_is_that_of_the_derivative_in_whatever_way_it_is_taken(call, told):
+def test_debug_nans_reports_order_of_derivative(call, told):
     with pytest.raises(NanError, match=told) as caught, pb.debug_nans():
         call()
     assert caught.value.report.op == told.split()[-1]
@@ -406,14 +406,14 @@ def test_debug_nans_of_a_gradient_tape():
         assert recorded_root().tolist() == [1.0, np.inf]
 
 
-def test_debug_nans_lets_finite_gradients_be():
+def test_debug_nans_accepts_finite_gradients():
     with pb.debug_nans():
         assert pb.grad(lambda x: x * x)(3.0) == 6.0
         assert pb.grads(lambda x, y: x * y)([3.0, np.float32(2)]) == [2.0, 3.0]
         assert pb.jvp(pb.square, [3.0], [1.0]) == (9.0, 6.0)
 
 
-def test_debug_nans_is_for_its_thread_and_block():
+def test_debug_nans_is_local_to_thread_and_block():
     seen = []
 
     def elsewhere():
@@ -428,7 +428,7 @@ def test_debug_nans_is_for_its_thread_and_block():
     assert seen == [np.inf, np.inf]
 
 
-def test_a_nan_that_does_not_come_again_is_told():
+def test_debug_nans_nan_not_reproduced_in_second_run():
     values = iter([0.0, 1.0])
     f = lambda x: x / next(values)
     with pytest.raises(NanError, match="a second run"), pb.debug_nans():

@@ -57,7 +57,7 @@ def flat(x):
         ("custom", "custom_gradient(no_gradient)", "no gradient returned"),
     ],
 )
-def test_a_path_that_is_cut(what, op, why):
+def test_explain_cut_path(what, op, why):
     report = pb.explain(lambda x: missing(x)[what]().sum())(X)
     (x,) = report.inputs
     assert (x.name, x.status, x.op, x.why) == ("x", "missing", op, why)
@@ -79,20 +79,20 @@ def test_a_path_that_is_cut(what, op, why):
         ("flat", "square", "zero derivative"),
     ],
 )
-def test_a_gradient_of_zero(what, op, why):
+def test_explain_zero_gradient(what, op, why):
     report = pb.explain(lambda x: flat(x)[what]().sum())(X)
     (x,) = report.inputs
     assert (x.status, x.op, x.why, x.where) == ("zero", op, why, line(what))
     assert (report.status, report.op, report.where, report.ok) == ("zero", op, line(what), False)
 
 
-def test_what_is_not_used():
+def test_explain_unused_input():
     report = pb.explain(lambda x, y: (y * y).sum())(X, X + 1)
     assert (report["x"].status, report["y"].status) == ("not used", "connected")
     assert "nothing is computed with it" in str(report)
 
 
-def test_a_value_captured_outside():
+def test_explain_captured_value():
     report = pb.explain(lambda x: (OUTSIDE * pb.tensor(2.0)).sum())(X)
     assert report["x"].status == "not used"
     assert "'OUTSIDE' from outside" in report["x"].reason
@@ -100,7 +100,7 @@ def test_a_value_captured_outside():
     assert "(other)" in pb.explain(lambda x: other * 2.0)(X)["x"].reason
 
 
-def test_a_result_that_is_thrown_away():
+def test_explain_discarded_result():
     def f(x, y):
         pb.exp(x)  # thrown away
         return y * 2.0
@@ -110,13 +110,13 @@ def test_a_result_that_is_thrown_away():
     assert f"exp at {line('thrown away')}" in report["x"].reason
 
 
-def test_paths_that_cancel():
+def test_explain_cancelling_paths():
     report = pb.explain(lambda x: x - x)(X)
     assert (report["x"].status, report["x"].ends) == ("zero", [])
     assert "adds up to zero" in report["x"].reason
 
 
-def test_all_is_well():
+def test_explain_connected_inputs():
     report = pb.explain(lambda p, k: (p["a"] * k + pb.relu(p["b"])).sum())({"a": X, "b": np.array([-1.0, 1.0])}, 2.0)
     assert report.ok
     assert [i.name for i in report.inputs] == ["p['a']", "p['b']", "k"]
@@ -125,7 +125,7 @@ def test_all_is_well():
         report["z"]
 
 
-def test_variables_and_vmap():
+def test_explain_variables_and_vmap():
     v = pb.variable([1.0, 2.0], name="v")
     report = pb.explain(lambda: pb.floor(v).sum())()
     assert (report["v"].status, report["v"].op) == ("zero", "floor")

@@ -69,7 +69,7 @@ def test_debug_nans_names_an_argument_that_holds_nan():
         lambda: 2.0 - ZERO,
     ],
 )
-def test_debug_nans_lets_finite_results_and_given_infinities_be(call):
+def test_debug_nans_accepts_finite_results_and_given_infinities(call):
     expected = call().numpy()
     with pb.debug_nans():
         np.testing.assert_array_equal(call().numpy(), expected)
@@ -89,7 +89,7 @@ def test_debug_nans_vmap_names_example_index_and_argument():
         assert pb.vmap(entropy)(rows[:1]).shape == (1,)
 
 
-def test_debug_nans_vmap_lets_a_branch_that_was_not_chosen_be():
+def test_debug_nans_vmap_ignores_branch_not_chosen():
     safe = lambda x: pb.where(x > 0, pb.log(x), 0.0)
     with pb.debug_nans():
         np.testing.assert_array_equal(pb.vmap(safe)(np.array([1.0, 0.0])), [0.0, 0.0])
@@ -105,7 +105,7 @@ def test_debug_nans_vmap_lets_a_branch_that_was_not_chosen_be():
         lambda f: pb.straight_through(lambda x: f(x)),
     ],
 )
-def test_debug_nans_looks_into_functions_with_a_gradient_of_their_own(wrap):
+def test_debug_nans_custom_gradient_functions(wrap):
     f = wrap(lambda x: pb.log(x))
     with pb.debug_nans():
         assert f(np.ones(2)).tolist() == [0, 0]
@@ -114,7 +114,7 @@ def test_debug_nans_looks_into_functions_with_a_gradient_of_their_own(wrap):
     assert (caught.value.report.op, caught.value.report.index) == ("log", (1,))
 
 
-def test_debug_nans_names_the_gradient_that_is_not_finite():
+def test_debug_nans_names_nonfinite_gradient():
     with pb.debug_nans(), pytest.raises(NanError) as caught:
         pb.grad(lambda p: p["a"] * pb.sqrt(p["b"]))({"a": 1.0, "b": 0.0})
     assert str(caught.value).startswith("Not finite: the gradient of p['b'].")
@@ -179,7 +179,7 @@ def straight(op, dy):
     return dy
 
 
-def test_debug_nans_of_an_op_that_is_first_used_under_an_override():
+def test_debug_nans_op_first_used_under_override():
     code = (
         "import numpy as np, pullback as pb\n"
         "pb.register_gradient('same')(lambda op, dy: dy)\n"

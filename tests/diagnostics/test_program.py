@@ -15,7 +15,7 @@ def model(x, w, b):
 X, W, B = np.ones((4, 3)), np.full((3, 2), 0.5), np.zeros(2)
 
 
-def test_steps_have_names_shapes_ranges_and_lines():
+def test_trace_steps_have_names_shapes_ranges_and_lines():
     steps = pb.trace(model)(X, W, B).steps
     assert [s.op for s in steps] == ["input"] * 3 + ["matmul", "add", "tanh", "square", "mean"]
     assert [s.name for s in steps] == ["x", "w", "b", "%3", "%4", "%5", "%6", "%7"]
@@ -27,7 +27,7 @@ def test_steps_have_names_shapes_ranges_and_lines():
     assert [s.where for s in steps[3:]] == [f"test_program.py:{first + 1}"] * 3 + [f"test_program.py:{first + 2}"] * 2
 
 
-def test_bytes_kept_for_the_way_back():
+def test_trace_bytes_kept_for_backward_pass():
     program = pb.trace(model)(X, W, B)
     kept = {s.name: s.kept for s in program.steps if s.kept}
     assert kept == {"x": X.nbytes, "w": W.nbytes, "%5": 64}  # tanh asks for its result, which square asks for too
@@ -35,14 +35,14 @@ def test_bytes_kept_for_the_way_back():
     assert pb.trace(lambda x: x + 1.0)(X).total == 0
 
 
-def test_constants_are_kept_where_they_are_used():
+def test_trace_counts_kept_constants_where_used():
     weights = np.ones(3)
     program = pb.trace(lambda x: (weights * x).sum())(np.ones(3))
     assert [(s.op, s.kept) for s in program.steps] == [("input", 0), ("mul", 24), ("sum", 0)]
     assert program.steps[1].inputs == ("float64[3]", "x")
 
 
-def test_the_text():
+def test_trace_text():
     text = str(pb.trace(model)(X, W, B)).splitlines()
     assert text[0].split() == ["x", "float64[4,", "3]", "1..1", "keeps", "96", "B"]
     assert text[3].startswith("%3 = matmul(x, w)")
@@ -50,7 +50,7 @@ def test_the_text():
     assert repr(pb.trace(model)(X, W, B)) == "<8 steps of model, 208 B kept>"
 
 
-def test_gradients_trees_and_customs_are_programs_too():
+def test_trace_gradients_trees_and_custom_gradients():
     ops = [s.op for s in pb.trace(pb.grad(lambda x: pb.sin(x)))(1.0).steps]
     assert "cos" in ops
 
@@ -64,6 +64,6 @@ def test_gradients_trees_and_customs_are_programs_too():
     assert program.steps[1].inputs == ("p['a']", "p['a']")
 
 
-def test_examples_are_not_in_the_shape():
+def test_trace_shape_excludes_examples():
     steps = pb.trace(pb.vmap(lambda x: pb.exp(x)))(np.ones((5, 2))).steps
     assert next(s.shape for s in steps if s.op == "exp") == (2,)

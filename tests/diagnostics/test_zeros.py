@@ -81,18 +81,18 @@ RIGHT: dict[str, tuple[Callable[[], Any], Any]] = {
 
 
 @pytest.mark.parametrize(("call", "expected"), RIGHT.values(), ids=RIGHT)
-def test_zero_times_anything_is_zero(call, expected):
+def test_strong_zero_times_nonfinite_is_zero(call, expected):
     with pb.strong_zero():
         np.testing.assert_allclose(call(), expected, rtol=1e-6)
 
 
-def test_without_it_they_are_nan():
+def test_gradients_are_nan_without_strong_zero():
     with np.errstate(all="ignore"):
         fine = {name for name, (call, _) in RIGHT.items() if not np.isnan(call()).any()}
     assert fine == {"jvp"}  # what was not chosen is not looked at on the way forward
 
 
-def test_big_arrays():
+def test_strong_zero_big_arrays():
     x = np.zeros(200_000)
     x[::2] = 4.0
     with pb.strong_zero():
@@ -101,7 +101,7 @@ def test_big_arrays():
     assert not d[1::2].any()
 
 
-def test_what_is_not_multiplied_by_zero_stays():
+def test_strong_zero_keeps_other_nans():
     with pb.strong_zero():
         assert pb.grad(pb.sqrt)(0.0) == np.inf
         assert np.isnan(pb.grad(lambda v: pb.matmul(INF, v).sum())(np.array([1.0, np.nan]))).sum() == 0
@@ -109,13 +109,13 @@ def test_what_is_not_multiplied_by_zero_stays():
     assert d.tolist() == [3, np.inf]
 
 
-def test_variable_grads():
+def test_strong_zero_variable_grads():
     v = pb.variable([0.0, 4.0], name="under strong zero")
     with pb.strong_zero():
         assert pb.variable_grads(lambda: root(v).sum()).grads["under strong zero"].tolist() == [0, 0.25]
 
 
-def test_it_is_for_its_block_and_thread():
+def test_strong_zero_is_local_to_block_and_thread():
     seen = []
 
     def elsewhere():
@@ -131,13 +131,13 @@ def test_it_is_for_its_block_and_thread():
     assert seen == [[True, False]] * 2
 
 
-def test_diagnose_sees_it():
+def test_diagnose_under_strong_zero():
     with pb.strong_zero():
         assert not pb.diagnose(root)(X)
     assert pb.diagnose(root)(X).op == "sqrt"
 
 
-def test_in_a_compiled_function() -> None:
+def test_strong_zero_in_compiled_function() -> None:
     def slope(x: Any) -> Any:
         with pb.strong_zero():
             return pb.grad(lambda x: pb.sum(pb.where(x > 0, pb.sqrt(x), 0.0)))(x)
@@ -145,7 +145,7 @@ def test_in_a_compiled_function() -> None:
     np.testing.assert_array_equal(pb.compile(slope)(np.array([0.0, 4.0])), [0.0, 0.25])
 
 
-def test_strong_zero_leaves_a_custom_gradient_that_is_not_linear_as_it_is():
+def test_strong_zero_keeps_nonlinear_custom_gradient():
     clipped = pb.custom_grad(lambda x: (x * 1.0, lambda dy: pb.clip_by_value(dy, -1.0, 1.0) / x))
     linear = pb.custom_grad(lambda x: (x * 1.0, lambda dy: dy / x))
     weights = np.array([0.0, 5.0])

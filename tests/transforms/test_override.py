@@ -27,7 +27,7 @@ TEN = registered(lambda op, dy: dy * 10)
 HUNDRED = registered(lambda op, dy: dy * 100)
 
 
-def test_the_gradient_holds_in_the_block_only():
+def test_override_holds_in_its_block_only():
     f = pb.grad(lambda x: pb.sin(x))
     assert f(0.0) == 1
     with pb.override_gradient({"sin": TEN}):
@@ -36,7 +36,7 @@ def test_the_gradient_holds_in_the_block_only():
     assert f(0.0) == 1
 
 
-def test_guided_backpropagation():
+def test_override_guided_backpropagation():
     @pb.register_gradient("test_override guided relu")
     def guided(op, dy):
         return pb.where(pb.logical_and(op.inputs[0] > 0, dy > 0), dy, dy * 0)
@@ -59,7 +59,7 @@ def test_guided_backpropagation():
         lambda x: pb.multiply(x, 3.0),
     ],
 )
-def test_every_way_to_the_op_is_overridden(use):
+def test_override_applies_to_functions_methods_and_operators(use):
     name = registered(lambda op, dy: (dy * 10, dy * 100))
     x = np.ones(2)
     before = pb.grad(use)(x)
@@ -70,7 +70,7 @@ def test_every_way_to_the_op_is_overridden(use):
         assert pb.grad(use)(x).tolist() == before.tolist() == [3, 3]
 
 
-def test_what_the_gradient_is_told():
+def test_override_gradient_receives_op_call():
     seen = []
 
     def told(op, dy):
@@ -87,19 +87,19 @@ def test_what_the_gradient_is_told():
     ]
 
 
-def test_an_op_of_many_inputs():
+def test_override_variadic_op():
     name = registered(lambda op, dy: [t * 0 + i for i, t in enumerate(op.inputs)])
     with pb.override_gradient({"concat": name}):
         got = pb.grads(lambda *xs: pb.concat(xs))([np.ones(1), np.ones(2), np.ones(3)])
     assert [g.tolist() for g in got] == [[0], [1, 1], [2, 2, 2]]
 
 
-def test_an_op_without_derivative_may_be_given_one():
+def test_override_op_without_derivative():
     with pb.override_gradient({"round": TEN}):
         assert pb.grad(lambda x: pb.round(x))(1.2) == 10
 
 
-def test_plain_arrays_and_numbers_are_computed_as_ever():
+def test_override_keeps_results_of_plain_arrays():
     with pb.override_gradient({"exp": TEN, "add": registered(lambda op, dy: [dy, dy])}):
         assert_allclose(pb.exp(np.ones(2)), np.e)
         assert pb.add(1.0, 2.0) == 3
@@ -107,7 +107,7 @@ def test_plain_arrays_and_numbers_are_computed_as_ever():
         assert pb.exp(pb.tensor(0.0)).item() == 1
 
 
-def test_blocks_nest():
+def test_override_blocks_nest():
     f = pb.grad(lambda x: pb.sin(x) + pb.cos(x))
     with pb.override_gradient({"sin": TEN}):
         with pb.override_gradient({"sin": HUNDRED, "cos": TEN}):
@@ -116,13 +116,13 @@ def test_blocks_nest():
     assert f(0.0) == 1
 
 
-def test_a_block_that_raises_ends():
+def test_override_ends_after_error_in_block():
     with pytest.raises(RuntimeError, match="boom"), pb.override_gradient({"sin": TEN}):
         raise RuntimeError("boom")
     assert pb.grad(lambda x: pb.sin(x))(0.0) == 1
 
 
-def test_higher_orders():
+def test_override_higher_orders():
     name = registered(lambda op, dy: dy * op.inputs[0] ** 3)
     second = registered(lambda op, dy: dy * op.outputs[0])
     with pb.override_gradient({"sin": name, "exp": second}):
@@ -131,12 +131,12 @@ def test_higher_orders():
         assert pb.grad(pb.grad(pb.grad(lambda x: pb.exp(x))))(0.5) == pytest.approx(np.exp(0.5))
 
 
-def test_forward_mode():
+def test_override_forward_mode():
     with pb.override_gradient({"sin": TEN}):
         assert pb.jvp(lambda x: pb.sin(x), [np.float64(0)], [np.float64(3)])[1] == 30
 
 
-def test_none_is_a_missing_gradient():
+def test_override_none_is_missing_gradient():
     name = registered(lambda op, dy: (dy, None))
     with pb.override_gradient({"mul": name}):
         assert pb.grads(lambda x, y: x * y, unconnected="none")([2.0, 3.0]) == [1.0, None]
@@ -144,7 +144,7 @@ def test_none_is_a_missing_gradient():
             pb.grads(lambda x, y: x * y)([2.0, 3.0])
 
 
-def test_threads_have_their_own():
+def test_override_is_local_to_thread():
     barrier, seen = Barrier(2), []
     f = pb.grad(lambda x: pb.sin(x))
 
@@ -198,7 +198,7 @@ def derivative(name):
         return pb.grad(lambda x: pb.sin(x))(0.0)
 
 
-def test_a_cell_that_registers_a_gradient_may_be_run_again_and_edited():
+def test_register_gradient_again_from_edited_cell():
     for function, factor in (("first", 2), ("first", 2), ("first", 3), ("renamed", 4)):
         run_cell(function, factor)
         assert derivative("test_override cell") == factor
@@ -207,7 +207,7 @@ def test_a_cell_that_registers_a_gradient_may_be_run_again_and_edited():
     assert derivative("test_override cell") == 4
 
 
-def test_a_gradient_registered_at_the_same_line_again_replaces_the_former():
+def test_register_gradient_at_same_line_replaces():
     def register(factor):
         pb.register_gradient("test_override line")(lambda op, dy: dy * factor)
 
@@ -218,7 +218,7 @@ def test_a_gradient_registered_at_the_same_line_again_replaces_the_former():
         pb.register_gradient("test_override line")(lambda op, dy: dy)
 
 
-def test_a_reloaded_module_registers_its_gradients_again(tmp_path, monkeypatch):
+def test_register_gradient_from_reloaded_module(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     path = tmp_path / "gradients_of_a_module.py"
     path.write_text("import pullback as pb\n" + CELL.format(name="test_override module", function="own", factor=2))
@@ -228,7 +228,7 @@ def test_a_reloaded_module_registers_its_gradients_again(tmp_path, monkeypatch):
     assert derivative("test_override module") == 33
 
 
-def test_an_error_in_a_block_leaves_nothing_behind():
+def test_override_flags_are_cleared_after_error():
     with pytest.raises(ZeroDivisionError), pb.override_gradient({"sin": TEN, "cos": TEN}):
         1 / 0
     assert (pb.grad(lambda x: pb.sin(x))(0.0), pb.grad(lambda x: pb.cos(x))(0.0)) == (1, 0)
@@ -237,7 +237,7 @@ def test_an_error_in_a_block_leaves_nothing_behind():
 # ---- bad input
 
 
-def test_a_name_is_registered_once():
+def test_register_gradient_refuses_taken_name():
     with pytest.raises(GradientError, match=rf"the name '{TEN}' is taken \(test_override\.py:\d+\)"):
         pb.register_gradient(TEN)(lambda op, dy: dy)
     assert pb.grad(lambda x: pb.sin(x))(0.0) == 1
@@ -256,7 +256,7 @@ def test_a_name_is_registered_once():
         (["sin"], "expected a dict of op names to names of gradients, got list"),
     ],
 )
-def test_unknown_names_are_refused_with_near_ones(gradients, message):
+def test_override_unknown_name_suggests_near_ones(gradients, message):
     with pytest.raises((GradientError, ArgumentError), match=message), pb.override_gradient(gradients):
         pass
     assert pb.grad(lambda x: pb.sin(x))(0.0) == 1
@@ -271,14 +271,14 @@ def test_unknown_names_are_refused_with_near_ones(gradients, message):
         (lambda op, dy: (np.ones(2, int), dy), r"gradient of 'x' must be a float like float64, got int64"),
     ],
 )
-def test_gradients_are_checked(fn, message):
+def test_override_checks_gradient_shape_and_dtype(fn, message):
     name = registered(fn)
     match = rf"gradient '{name}' of mul: .*{message}.*test_override\.py"
     with pb.override_gradient({"mul": name}), pytest.raises(CustomGradientError, match=match):
         pb.grads(lambda x, y: x * y)([np.ones(2), np.ones(2)])
 
 
-def test_captured_tensors_are_reported():
+def test_override_reports_captured_tensors():
     def f(x):
         kept = x * 2
         with pb.override_gradient({"sin": registered(lambda op, dy: dy * kept)}):
