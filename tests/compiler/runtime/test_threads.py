@@ -52,7 +52,7 @@ PLACES = np.random.default_rng(1).integers(0, 5_001, 9_000)
 
 
 @pytest.mark.parametrize(("f", "x"), CASES.values(), ids=CASES)
-def test_the_numbers_do_not_depend_on_the_threads(f: Any, x: Any) -> None:
+def test_results_do_not_depend_on_threads(f: Any, x: Any) -> None:
     alone = pb.compile(f, threads=1)(x)
     many = pb.compile(f, threads=5)
     shared = pb.compile(f)

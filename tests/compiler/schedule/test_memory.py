@@ -253,12 +253,12 @@ def test_layouts_of_many_values(count: int) -> None:
 
 WRONG = (
     "import sys, numpy as np, pullback as pb\n"
-    "from pullback.compiler.codegen.module import Emitter\n"
-    "right = Emitter._pointer\n"
+    "from pullback.compiler.codegen.module_builder import ModuleBuilder\n"
+    "right = ModuleBuilder.address\n"
     "def wrong(self, n, offset=0):\n"
     "    moved = n.number not in self.memory.slot and self.memory.layout.rooms[n.number].slot < 0\n"
     "    return right(self, n, offset + (int(sys.argv[1]) if moved else 0))\n"
-    "Emitter._pointer = wrong\n"
+    "ModuleBuilder.address = wrong\n"
     "f = pb.compile(lambda x, w: np.tanh(np.tanh(x @ w) @ w), cache=False)\n"
     "try:\n"
     "    f(np.ones((9, 5)), np.ones((5, 5)))\n"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import prod
 
-from pullback.compiler.codegen.deduplicate_kernels import Alike
+from pullback.compiler.codegen.deduplicate_kernels import KernelDeduplicator
 from pullback.compiler.codegen.gemm.panels import emit_panels, is_panel_product
 from pullback.compiler.codegen.kernel_code import Function, KernelCode
 from pullback.compiler.codegen.parallel import WORTH_SHARING, estimate_product_time, estimate_time
@@ -22,6 +22,7 @@ from pullback.compiler.ir.products import ProductPlan, find_operand, plan_produc
 from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.fuse import Fused, Kernel
 from pullback.compiler.schedule.in_place import InPlace
+from pullback.compiler.schedule.loops import LoopPlan
 from pullback.compiler.schedule.order import Step
 from pullback.compiler.target import Options, Target
 
@@ -91,16 +92,16 @@ def count_parts(w: KernelCode) -> int:
 
 def emit_kernels(fused: Fused, target: Target, options: Options) -> Kernels:
     """Return the kernels and scans of a program as functions, and its steps with what these need."""
-    alike = Alike(fused, target)
+    emitter = KernelDeduplicator(fused, target)
     written: dict[int, KernelCode] = {}
     scans: dict[int, KernelCode] = {}
     for step in fused.steps:
         if isinstance(step, Kernel):
-            written[step.number] = alike.written(step)
+            written[step.number] = emitter.emit(step)
         elif step.kind is SCAN:
             scans[step.number] = emit_scan(step, target)
     kernels = Kernels(target, options, written, scans, ())
-    overwrites = Overwrites(alike)
+    overwrites = Overwrites(emitter.plans)
     steps = [_make_step(kernels, overwrites, fused, step) for step in fused.steps]
     return Kernels(target, options, written, scans, tuple(steps))
 
@@ -159,8 +160,8 @@ def _may_accumulate(read: tuple[Node, ...], z: Node, x: Node) -> bool:
 class Overwrites:
     """Which results of kernels may be written over what they read; the same for all kernels of the same text."""
 
-    def __init__(self, alike: Alike) -> None:
-        self.plans = alike.plans
+    def __init__(self, plans: dict[Function, tuple[LoopPlan, tuple[Node, ...]]]) -> None:
+        self.plans = plans
         self.orders: dict[Function, InPlace] = {}
         self.known: dict[tuple[Function, int, int], bool] = {}
 
