@@ -41,7 +41,7 @@ def widened(rule: Callable[..., Any]) -> Any:
     return lambda g, z, x, y: rule(g, z, as_float(x, z.dtype), as_float(y, z.dtype))
 
 
-def all_widened(op: Any) -> Any:
+def all_widened(op: Op) -> Any:
     """The same for the rules of an op of any number of inputs; conditions stay what they are."""
     return lambda rules: lambda g, z, args, *more: rules(g, z, floats_of(op, z, args), *more)
 

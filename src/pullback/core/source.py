@@ -44,7 +44,7 @@ def compile_text(text: str, name: str, mode: str) -> CodeType:
     return compile(text, name, mode)
 
 
-def is_defined_again(new: Any, old: Any) -> bool:
+def is_defined_again(new: Callable[..., Any], old: Callable[..., Any]) -> bool:
     """Whether a function is ``old`` defined anew: its cell was run again, its module reloaded, its line came again."""
     new, old = _plain_function(new), _plain_function(old)
     code, before = getattr(new, "__code__", None), getattr(old, "__code__", None)

@@ -47,7 +47,7 @@ def parted(z: Value, axis: int, n: int) -> Any:
     return np.moveaxis(np.reshape(z, (*z.shape[:at], n, z.shape[at] // n, *z.shape[at + 1 :])), at, 0)
 
 
-def laid_into(op: Any, args: Sequence[Any], places: Sequence[Any], out: int, n: int, params: Mapping[str, Any]) -> Any:
+def laid_into(op: Op, args: Sequence[Any], places: Sequence[Any], out: int, n: int, params: Mapping[str, Any]) -> Any:
     """The op on arguments with the examples laid into their axis of ``places`` (None: it has none), ``out`` of it."""
     if "shape" in params:
         shape = [*params["shape"]]
@@ -64,7 +64,7 @@ def products(first: tuple[Any, Any], second: tuple[Any, Any]) -> Callable[..., A
     axis of the result they come out; None is the batch.
     """
 
-    def batch(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    def batch(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         rank = len(params["windows"].size) + 2
         n = examples(args, on)
         if any(np.ndim(a) - b > rank for a, b in zip(args, on, strict=True)):  # examples of examples

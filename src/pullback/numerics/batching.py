@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Shape = tuple[int, ...]
 
 
-def one_by_one(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+def one_by_one(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """The op on each example by itself: what always works."""
     n = examples(args, on)
     each = [op.call_example(i, args, on, params) for i in range(n)]
@@ -29,12 +29,12 @@ def one_by_one(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping
     return tree_of_rows(lambda *rows: np.stack(rows), each)
 
 
-def leading(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+def leading(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """For an op of one input that takes any axes before those it works on: the examples are one more of them."""
     return op.call(args, params)
 
 
-def folded(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+def folded(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """For an op whose inputs and result all begin with a batch: the examples are laid end to end along it.
 
     ``shape``, where it is a parameter, is that of the result.
@@ -47,7 +47,7 @@ def folded(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str
     return np.reshape(z, (n, batch, *z.shape[1:]))
 
 
-def aligned(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+def aligned(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """The same for an op of several inputs, which go together along these axes."""
     return op.call(everywhere(args, on), params)
 

@@ -66,7 +66,7 @@ def numbered(indices: Array) -> Any:
     return np.concatenate([own, indices], -1)
 
 
-def gather_nd_each(op: Any, args: Args, on: On, params: Params) -> Any:
+def gather_nd_each(op: Op, args: Args, on: On, params: Params) -> Any:
     """Picking by coordinates; where they are the same for all, the examples are but a part of what is picked."""
     x, indices = args
     if all(on):
@@ -91,7 +91,7 @@ def scatter_nd_each(op: Op, args: Args, on: On, params: Params) -> Any:
     return np.moveaxis(z, depth, 0)
 
 
-def update_each(op: Any, args: Args, on: On, params: Params) -> Any:
+def update_each(op: Op, args: Args, on: On, params: Params) -> Any:
     """Putting something in place of what is at coordinates."""
     x, indices, updates = everywhere(args, on)
     if on[1]:

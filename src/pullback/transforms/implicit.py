@@ -84,7 +84,7 @@ class Implicit:
     def __repr__(self) -> str:
         return f"<{self.name}>"
 
-    def left_over(self, x: Any, y: Any) -> Any:
+    def left_over(self, x: Value, y: Value) -> Any:
         """What is zero at the solution, of the vectors of ``x`` and of ``f(x, *params)``."""
         raise NotImplementedError
 
@@ -219,7 +219,7 @@ class Root(Implicit):
 
     face = "custom_root"
 
-    def left_over(self, x: Value, y: Tensor) -> Any:
+    def left_over(self, x: Value, y: Value) -> Any:
         return y
 
 
