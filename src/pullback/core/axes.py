@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.errors import ShapeError
-from pullback.numerics.axis_arguments import listed, one_axis, over
+from pullback.numerics.axis_arguments import format_shapes, one_axis, resolve_axes
 from pullback.numerics.batching import one_by_one
 
 if TYPE_CHECKING:
@@ -70,12 +70,12 @@ class broadcast(Acts):
             split = len(shape) - len(core)
             if split < 0:
                 raise ShapeError(
-                    f"{name}: got shapes {listed(shapes)}; expected {self.signature}, with axes before these if wanted."
+                    f"{name}: got shapes {format_shapes(shapes)}; expected {self.signature}, with axes before these if wanted."
                 )
             for dim, n in zip(core, shape[split:], strict=True):
                 if size.setdefault(dim, n) != n:
                     raise ShapeError(
-                        f"{name}: got shapes {listed(shapes)}; axis '{dim}' of {self.signature} "
+                        f"{name}: got shapes {format_shapes(shapes)}; axis '{dim}' of {self.signature} "
                         f"is {size[dim]} in one and {n} in another. Transpose or reshape one of them."
                     )
             loops.append(shape[:split])
@@ -83,7 +83,7 @@ class broadcast(Acts):
             return together(*loops) + tuple([size[d] for d in self.out])
         except ValueError:
             raise ShapeError(
-                f"{name}: shapes {listed(shapes)} do not broadcast. "
+                f"{name}: shapes {format_shapes(shapes)} do not broadcast. "
                 "Axes are compared from the last; each pair must be equal or one of them 1."
             ) from None
 
@@ -118,7 +118,7 @@ class reduces(Acts):
 
     def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
         (shape,) = shapes
-        gone = over(len(shape), params["axis"], name)
+        gone = resolve_axes(len(shape), params["axis"], name)
         if params.get("keepdims"):
             return tuple(1 if i in gone else n for i, n in enumerate(shape))
         return tuple(n for i, n in enumerate(shape) if i not in gone)
@@ -126,7 +126,7 @@ class reduces(Acts):
     def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         (x,) = args
         rank = np.ndim(x) - 1
-        gone = over(rank, params["axis"], op.name)
+        gone = resolve_axes(rank, params["axis"], op.name)
         if len(gone) == rank:  # all of each example: one long axis, which serves rank 0 as well
             z = op.call([np.reshape(x, (x.shape[0], prod(x.shape[1:])))], {**params, "axis": 1, **self.dropped(params)})
             return np.reshape(z, (x.shape[0], *(1,) * rank)) if params.get("keepdims") else z
@@ -156,7 +156,7 @@ class scans(Acts):
     """The shape stays; ``axis`` names the axis that is run along."""
 
     def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-        over(len(shapes[0]), params["axis"], name)
+        resolve_axes(len(shapes[0]), params["axis"], name)
         return shapes[0]
 
     def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:

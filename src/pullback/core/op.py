@@ -49,7 +49,7 @@ from pullback.core.weak import weaken_value
 from pullback.core.writes import define_in_place, note_view
 from pullback.errors import ArgumentError, DataError, DefinitionError, IntegerRangeError, PullbackError, ShapeError
 from pullback.names.answers import call_error
-from pullback.numerics.axis_arguments import listed
+from pullback.numerics.axis_arguments import format_shapes
 
 if TYPE_CHECKING:
     from pullback.core.tape import Meta
@@ -466,7 +466,7 @@ class Op:
         given = f" with {', '.join(f'{k}={v!r}' for k, v in params.items())}" if params else ""
         kind = ArgumentError if isinstance(error, TypeError) else ShapeError
         dtypes = " and ".join(str(getattr(a, "dtype", type(a).__name__)) for a in args)
-        return kind(f"{op.name}: shapes {listed(shapes)} ({dtypes}){given}: {error}")
+        return kind(f"{op.name}: shapes {format_shapes(shapes)} ({dtypes}){given}: {error}")
 
     def lay_out(
         self, nodes: list[Any], values: list[Any], live: list[bool], params: dict[str, Any], m: Meta

@@ -27,7 +27,7 @@ from pullback.core.memory import Large, node_of
 from pullback.core.tape import SAME, TAPED, Step, Tape, as_tensor
 from pullback.core.tensor import LATER, PLAIN, Tensor, Wrapped
 from pullback.errors import ArgumentError, ShapeError, VariableError
-from pullback.numerics.axis_arguments import fits
+from pullback.numerics.axis_arguments import is_broadcastable
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -605,7 +605,7 @@ def fit_result(x: Any, new: Any, what: str) -> Any:
     """Return a result as what ``x`` can hold, as NumPy's ``out=`` takes it; an error if it does not fit."""
     new = as_tensor(new)
     if new.shape != x.shape:
-        if not fits(new.shape, x.shape):
+        if not is_broadcastable(new.shape, x.shape):
             raise ShapeError(
                 f"{what}: the result has shape {new.shape}, which does not fit into x of shape {x.shape}. "
                 "Make a new tensor instead, as in x = x + value."

@@ -11,7 +11,7 @@ from pullback.core.tape import as_tensor, constant
 from pullback.core.tensor import BY_KERNEL, Tensor, sizing, stripped, unfollowed
 from pullback.core.writes import link_part
 from pullback.errors import ShapeError
-from pullback.interop.numpy_arguments import aligned, lifted, stepped, wrapped
+from pullback.interop.numpy_arguments import align_operands, to_array, wrap_constant, wrap
 from pullback.ops import conversion, elementwise, gathering, segments, sorting
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ __all__: list[str] = []
 
 def _positions(x: TensorLike) -> Any:
     """Positions as an array; under ``vmap``, where they are different for each example, as a tensor."""
-    index = stripped(lifted(x))
+    index = stripped(to_array(x))
     return index if isinstance(index, Tensor) else np.asarray(index)
 
 
@@ -45,31 +45,31 @@ def _take_along_axis(arr: Any, indices: Value, /, axis: int | None = -1) -> Any:
 
 
 def _compress(condition: TensorLike, a: Value, /, axis: int | None = None) -> Any:
-    return _take(a, np.flatnonzero(sizing("np.compress", lifted(condition))), axis)
+    return _take(a, np.flatnonzero(sizing("np.compress", to_array(condition))), axis)
 
 
 def _extract(condition: Value, arr: Value, /) -> Any:
-    return _take(arr, np.flatnonzero(sizing("np.extract", lifted(condition))))
+    return _take(arr, np.flatnonzero(sizing("np.extract", to_array(condition))))
 
 
 def _delete(arr: Value, /, obj: Any, axis: int | None = None) -> Any:
     n = arr.size if axis is None else arr.shape[axis]
-    where = obj if isinstance(obj, slice) else sizing("np.delete", lifted(obj))
+    where = obj if isinstance(obj, slice) else sizing("np.delete", to_array(obj))
     return _take(arr, np.delete(np.arange(n), where), axis)
 
 
 def _insert(arr: Value, obj: Any, values: Operand, /, axis: int | None = None) -> Any:
     """NumPy is asked where each element goes, by its number."""
-    x, y = (as_tensor(t) for t in aligned((arr, values)))
+    x, y = (as_tensor(t) for t in align_operands((arr, values)))
     numbers = np.arange(x.size + y.size)
-    where = obj if isinstance(obj, slice) else sizing("np.insert", lifted(obj))
+    where = obj if isinstance(obj, slice) else sizing("np.insert", to_array(obj))
     place = np.insert(np.reshape(numbers[: x.size], x.shape), where, np.reshape(numbers[x.size :], y.shape), axis)
     return np.concatenate([np.reshape(x, -1), np.reshape(conversion.cast(y, x.dtype), -1)])[place]
 
 
 def _resize(a: Value, /, new_shape: Lengths) -> Any:
     place = np.resize(np.arange(a.size), new_shape)
-    return np.reshape(a, -1)[place] if a.size else wrapped(np.zeros(place.shape, a.dtype))
+    return np.reshape(a, -1)[place] if a.size else wrap(np.zeros(place.shape, a.dtype))
 
 
 def _diagonal(a: Value, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
@@ -130,24 +130,24 @@ def _unique(
     return results if len(results) > 1 else results[0]
 
 
-def _of_sets(function: Callable[..., Any]) -> Any:
+def _adapt_set_function(function: Callable[..., Any]) -> Any:
     def of_sets(ar1: Value, ar2: Value, /) -> Any:
-        return function(*map(as_tensor, aligned((ar1, ar2))))
+        return function(*map(as_tensor, align_operands((ar1, ar2))))
 
     return of_sets
 
 
 def _setdiff1d(ar1: Value, ar2: Value, /) -> Any:
-    first, second = (np.reshape(as_tensor(a), -1) for a in aligned((ar1, ar2)))
+    first, second = (np.reshape(as_tensor(a), -1) for a in align_operands((ar1, ar2)))
     return np.unique(sorting.setdiff1d(first, second).values)
 
 
 def _bincount(x: Value, /, weights: Value | None = None, minlength: int = 0) -> Any:
-    numbers = np.asarray(sizing("np.bincount", lifted(x), "Use pb.bincount with a size, or"))
+    numbers = np.asarray(sizing("np.bincount", to_array(x), "Use pb.bincount with a size, or"))
     if weights is None:
-        return stepped("np.bincount", np.bincount(numbers, minlength=minlength), x)
+        return wrap_constant("np.bincount", np.bincount(numbers, minlength=minlength), x)
     size = max(minlength, int(numbers.max(initial=-1)) + 1)
-    return segments.bincount(numbers, as_tensor(lifted(weights)), size)
+    return segments.bincount(numbers, as_tensor(to_array(weights)), size)
 
 
 # ---- choosing
@@ -155,7 +155,7 @@ def _bincount(x: Value, /, weights: Value | None = None, minlength: int = 0) -> 
 
 def _where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     if x is None and y is None:
-        return stepped("np.where", np.nonzero(sizing("np.where(condition)", condition)), condition)
+        return wrap_constant("np.where", np.nonzero(sizing("np.where(condition)", condition)), condition)
     return BY_KERNEL[np.where].function(condition, x, y)
 
 
@@ -169,7 +169,7 @@ def _select(condlist: list[Any], choicelist: list[Any], /, default: Operand = 0)
 
 
 def _choose(a: TensorLike, choices: list[Any], /, mode: str = "raise") -> Any:
-    index, *rows = np.broadcast_arrays(stripped(lifted(a)), *aligned([*choices]))
+    index, *rows = np.broadcast_arrays(stripped(to_array(a)), *align_operands([*choices]))
     index = unfollowed(lambda values: np.choose(values, range(len(rows)), mode=mode), index)  # type: ignore[call-overload]
     return np.squeeze(_take_along_axis(np.stack(rows), np.expand_dims(index, 0), 0), 0)
 
@@ -210,7 +210,7 @@ def _clip(
     min: Any = None,
     max: Value | None = None,
 ) -> Any:
-    return elementwise.clip(lifted(a), a_min if min is None else min, a_max if max is None else max)
+    return elementwise.clip(to_array(a), a_min if min is None else min, a_max if max is None else max)
 
 
 def _nan_to_num(x: Any, /, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
@@ -234,9 +234,9 @@ def _real_if_close(a: Value, /, tol: float = 100) -> Any:
 # ---- making
 
 
-def _filled(fill: Any) -> Any:
+def _make_like(fill: Any) -> Any:
     def like(a: Value, /, dtype: Any = None, *, shape: Any = None) -> Any:
-        return wrapped(fill(np.shape(a) if shape is None else shape, a.dtype if dtype is None else dtype))
+        return wrap(fill(np.shape(a) if shape is None else shape, a.dtype if dtype is None else dtype))
 
     return like
 
@@ -248,7 +248,7 @@ def _places(num: int, endpoint: bool, like: Value) -> Any:
 
 
 def _linspace(start: Operand, stop: Value, /, num: int = 50, endpoint: bool = True) -> Any:
-    start, stop = aligned((start, stop))
+    start, stop = align_operands((start, stop))
     step = stop - start
     return start + step * _places(num, endpoint, step)
 
@@ -258,18 +258,18 @@ def _logspace(start: Operand, stop: Value, /, num: int = 50, endpoint: bool = Tr
 
 
 def _geomspace(start: Operand, stop: Value, /, num: int = 50, endpoint: bool = True) -> Any:
-    start, stop = aligned((start, stop))
+    start, stop = align_operands((start, stop))
     ratio = stop / start
     return start * ratio ** _places(num, endpoint, ratio)
 
 
 def _full_like(a: Value, fill_value: Operand, /, dtype: Any = None, *, shape: Any = None) -> Any:
-    value = as_tensor(lifted(fill_value))
+    value = as_tensor(to_array(fill_value))
     made = np.broadcast_to(value, np.shape(a) if shape is None else shape)
     return np.astype(made, a.dtype if dtype is None else dtype)
 
 
-def _of_kind(function: Callable[..., Any]) -> Any:
+def _from_dtypes(function: Callable[..., Any]) -> Any:
     """Something that NumPy tells by the dtypes alone; of tensors no value is looked at."""
 
     def told(*args: object) -> Any:
@@ -285,13 +285,13 @@ FUNCTIONS = {
     np.linalg.diagonal: lambda x, /, *, offset=0: _diagonal(x, offset, -2, -1),
     np.insert: _insert, np.resize: _resize, np.choose: _choose, np.logspace: _logspace, np.geomspace: _geomspace,
     np.sort: _sort, np.partition: _partition, np.unique: _unique, np.bincount: _bincount,
-    np.union1d: _of_sets(sorting.union1d), np.intersect1d: _of_sets(sorting.intersect1d),
-    np.setxor1d: _of_sets(sorting.setxor1d), np.setdiff1d: _setdiff1d,
+    np.union1d: _adapt_set_function(sorting.union1d), np.intersect1d: _adapt_set_function(sorting.intersect1d),
+    np.setxor1d: _adapt_set_function(sorting.setxor1d), np.setdiff1d: _setdiff1d,
     np.where: _where, np.select: _select, np.piecewise: _piecewise, np.clip: _clip, np.nan_to_num: _nan_to_num,
-    np.zeros_like: _filled(np.zeros), np.ones_like: _filled(np.ones), np.empty_like: _filled(np.empty),
+    np.zeros_like: _make_like(np.zeros), np.ones_like: _make_like(np.ones), np.empty_like: _make_like(np.empty),
     np.full_like: _full_like, np.linspace: _linspace,
-    np.shape: lambda a, /: lifted(a).shape, np.ndim: lambda a, /: lifted(a).ndim,
-    np.result_type: _of_kind(np.result_type), np.common_type: _of_kind(np.common_type),
+    np.shape: lambda a, /: to_array(a).shape, np.ndim: lambda a, /: to_array(a).ndim,
+    np.result_type: _from_dtypes(np.result_type), np.common_type: _from_dtypes(np.common_type),
     np.iscomplexobj: lambda x, /: x.dtype.kind == "c", np.isrealobj: lambda x, /: x.dtype.kind != "c",
     np.fix: np.trunc, np.real_if_close: _real_if_close,
     np.size: lambda a, /, axis=None: np.size(np.broadcast_to(False, a.shape), axis),

@@ -12,7 +12,7 @@ import numpy as np
 from pullback.core.op import operand
 from pullback.core.tensor import Tensor, all_values, may_be, stripped, unfollowed
 from pullback.errors import ArgumentError, ShapeError
-from pullback.interop.numpy_arguments import aligned, no_rule, ruleless, traced
+from pullback.interop.numpy_arguments import align_operands, no_rule_error, run_without_rule, is_traced
 from pullback.numerics.adjoints import H
 from pullback.ops import linalg
 
@@ -28,7 +28,7 @@ def _kind(function: Callable[..., Any]) -> Any:
     return type(function(np.ones((1, 1))))
 
 
-def _mirrored(x: Value, UPLO: str = "L") -> Any:
+def _mirror_triangle(x: Value, UPLO: str = "L") -> Any:
     """The symmetric (Hermitian) matrix that one triangle means: NumPy does not read the other."""
     x = operand(x)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
@@ -45,23 +45,23 @@ def _triangle(UPLO: Any) -> str:
     return UPLO.upper()
 
 
-def _valued(z: Value, run: Callable[..., Any], *args: object) -> Any:
+def _with_value_of(z: Value, run: Callable[..., Any], *args: object) -> Any:
     """``z`` with the last digits of the value that NumPy computes by ``run``."""
     return unfollowed(run, *args) + (z - stripped(z))
 
 
 def _cholesky(a: Value, /, *, upper: bool = False) -> Any:
-    return linalg.cholesky(_mirrored(a, "U" if upper else "L"), bool(upper))
+    return linalg.cholesky(_mirror_triangle(a, "U" if upper else "L"), bool(upper))
 
 
 def _eigh(a: Value, /, UPLO: str = "L") -> Any:
     uplo = _triangle(UPLO)
-    return _kind(np.linalg.eigh)(*linalg.eigh(_mirrored(a, uplo), uplo))
+    return _kind(np.linalg.eigh)(*linalg.eigh(_mirror_triangle(a, uplo), uplo))
 
 
 def _eigvalsh(a: Value, /, UPLO: str = "L") -> Any:
     uplo = _triangle(UPLO)
-    return linalg.eigvalsh(_mirrored(a, uplo), uplo)
+    return linalg.eigvalsh(_mirror_triangle(a, uplo), uplo)
 
 
 def _eig(a: Value, /) -> Any:
@@ -102,9 +102,9 @@ def _qr(a: Value, /, mode: str = "reduced") -> Any:
     if mode == "r":
         return linalg.qr(a).R
     if mode not in ("reduced", "complete"):
-        if traced(a):
-            raise no_rule(f"np.linalg.qr(mode={mode!r})")
-        return ruleless("np.linalg.qr", np.linalg.qr, (a, mode))
+        if is_traced(a):
+            raise no_rule_error(f"np.linalg.qr(mode={mode!r})")
+        return run_without_rule("np.linalg.qr", np.linalg.qr, (a, mode))
     return _kind(np.linalg.qr)(*linalg.qr(a, mode == "complete"))
 
 
@@ -112,11 +112,11 @@ def _pinv(a: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = 
     if rcond is not None and rtol is not np._NoValue:
         raise ArgumentError(f"np.linalg.pinv: rtol and rcond mean the same; got rcond={rcond!r} and rtol={rtol!r}.")
     cut = rcond if rcond is not None else 1e-15 if rtol is np._NoValue else rtol
-    return linalg.pinv(_mirrored(a) if hermitian else a, cut, bool(hermitian))
+    return linalg.pinv(_mirror_triangle(a) if hermitian else a, cut, bool(hermitian))
 
 
 def _lstsq(a: Value, b: Value, /, rcond: Any = None) -> Any:
-    a, b = aligned((a, b))
+    a, b = align_operands((a, b))
     if a.ndim != 2 or b.ndim not in (1, 2):
         raise ShapeError(f"np.linalg.lstsq: expected a matrix, and a vector or matrix; got {a.shape} and {b.shape}.")
     x, residuals, rank, s = linalg.lstsq(a, b, rcond)
@@ -125,18 +125,18 @@ def _lstsq(a: Value, b: Value, /, rcond: Any = None) -> Any:
     known = columns < rows and np.all(all_values(rank) == columns)  # NumPy leaves out what is 0, or not of one solution
     residuals = np.reshape(residuals, -1)[: None if known else 0]
     if a.size and np.size(all_values(rank)):
-        s = _valued(s, lambda a, b: np.linalg.lstsq(a, b, rcond)[3], a, b)
+        s = _with_value_of(s, lambda a, b: np.linalg.lstsq(a, b, rcond)[3], a, b)
         if known:
-            residuals = _valued(residuals, lambda a, b: np.linalg.lstsq(a, b, rcond)[1], a, b)
+            residuals = _with_value_of(residuals, lambda a, b: np.linalg.lstsq(a, b, rcond)[1], a, b)
     return x, residuals, rank if isinstance(rank, Tensor) else int(rank), s
 
 
 def _solve(a: TensorLike, b: TensorLike, /) -> Any:
-    return linalg.solve(*aligned((a, b)))
+    return linalg.solve(*align_operands((a, b)))
 
 
 def _multi_dot(arrays: list[Any], /) -> Any:
-    return linalg.multi_dot(aligned(arrays))
+    return linalg.multi_dot(align_operands(arrays))
 
 
 def _tensorinv(a: Value, /, ind: int = 2) -> Any:
@@ -149,7 +149,7 @@ def _tensorinv(a: Value, /, ind: int = 2) -> Any:
 
 
 def _tensorsolve(a: Value, b: Value, /, axes: Any = None) -> Any:
-    a, b = aligned((a, b))
+    a, b = align_operands((a, b))
     if axes is not None:
         last = [int(k) % a.ndim for k in axes]
         a = np.transpose(a, [*(k for k in range(a.ndim) if k not in last), *last])

@@ -11,8 +11,8 @@ from pullback.core.convert import check_real
 from pullback.core.tape import as_tensor, constant
 from pullback.core.tensor import stripped
 from pullback.errors import ArgumentError, ShapeError
-from pullback.interop.numpy_arguments import aligned
-from pullback.numerics.axis_arguments import over
+from pullback.interop.numpy_arguments import align_operands
+from pullback.numerics.axis_arguments import resolve_axes
 from pullback.ops import contraction, linalg, norms
 from pullback.ops.contraction import einsum
 
@@ -25,22 +25,22 @@ __all__: list[str] = []
 # ---- products
 
 
-def _of_lists(product: Any) -> Any:
+def _accept_lists(product: Any) -> Any:
     """A product of two, which may be lists and numbers too."""
 
     def of(a: TensorLike, b: TensorLike, /) -> Any:
-        return product(*aligned((a, b)))
+        return product(*align_operands((a, b)))
 
     return of
 
 
 def _tensordot(a: Value, b: Any, /, axes: Any = 2) -> Any:
-    a, b = aligned((a, b))
+    a, b = align_operands((a, b))
     return contraction.tensordot(a, b, axes)
 
 
 def _kron(a: Value, b: Value, /) -> Any:
-    a, b = aligned((a, b))
+    a, b = align_operands((a, b))
     n = max(np.ndim(a), np.ndim(b))
     first, second = ((1,) * (n - np.ndim(x)) + np.shape(x) for x in (a, b))
     x = np.reshape(a, [k for length in first for k in (length, 1)])
@@ -53,7 +53,7 @@ def _cross(
 ) -> Any:
     if axis is not None:
         axisa = axisb = axisc = axis
-    x, y = aligned((a, b))
+    x, y = align_operands((a, b))
     x, y = np.moveaxis(x, axisa, -1), np.moveaxis(y, axisb, -1)
     if x.shape[-1] != 3 or y.shape[-1] != 3:
         raise ShapeError(f"np.cross: vectors have three components, got {x.shape[-1]} and {y.shape[-1]}.")
@@ -74,7 +74,7 @@ def _einsum(*operands: Any, optimize: Any = False) -> Any:
         text = ",".join(map(_subscripts, lists))
         if len(operands) % 2:
             text += "->" + _subscripts(operands[-1])
-    return einsum(text, *aligned(arrays))
+    return einsum(text, *align_operands(arrays))
 
 
 def _subscripts(axes: Any) -> str:
@@ -89,7 +89,7 @@ def _norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) 
         return norms.euclidean_norm(x, None, keepdims)
     if axis is None and (ord is None or x.ndim == 1 or not x.ndim):
         return _vector_norm(x, keepdims=keepdims, ord=2 if ord is None else ord)
-    axes = over(x.ndim, axis, "np.linalg.norm")
+    axes = resolve_axes(x.ndim, axis, "np.linalg.norm")
     if len(axes) == 1:
         return _vector_norm(x, axis=axes[0], keepdims=keepdims, ord=2 if ord is None else ord)
     if len(axes) != 2:
@@ -107,7 +107,7 @@ def _vector_norm(x: Value, /, *, axis: Axis = None, keepdims: bool = False, ord:
     over_several = isinstance(axis, list | tuple) and len(axis) > 1
     if not over_several:
         return norms.norm(x, ord, axis, keepdims)
-    gone = over(x.ndim, axis, "np.linalg.vector_norm")
+    gone = resolve_axes(x.ndim, axis, "np.linalg.vector_norm")
     kept = tuple(i for i in range(x.ndim) if i not in gone)
     flat = np.reshape(np.transpose(x, kept + gone), (*(x.shape[i] for i in kept), -1))
     z = norms.norm(flat, ord, -1)
@@ -129,7 +129,7 @@ def _matrix_norm(x: Value, /, *, keepdims: bool = False, ord: str | float = "fro
 
 
 def _polyval(p: Any, x: Any, /) -> Any:
-    p, x = aligned((p, x))
+    p, x = align_operands((p, x))
     y = np.zeros_like(x)
     for i in range(len(p)):
         y = y * x + p[i]
@@ -146,7 +146,7 @@ def _vander(x: Value, /, N: int | None = None, increasing: bool = False) -> Any:
 
 
 def _convolve(a: Value, v: Value, /, mode: str = "full") -> Any:
-    a, v = map(np.atleast_1d, aligned((a, v)))
+    a, v = map(np.atleast_1d, align_operands((a, v)))
     if len(v) > len(a):
         a, v = v, a
     n, k = len(a), len(v)
@@ -163,14 +163,14 @@ def _convolve(a: Value, v: Value, /, mode: str = "full") -> Any:
 
 
 def _correlate(a: Value, v: Value, /, mode: str = "valid") -> Any:
-    a, v = map(np.atleast_1d, aligned((a, v)))
+    a, v = map(np.atleast_1d, align_operands((a, v)))
     if len(v) > len(a):
         return _convolve(a[::-1], v, mode)[::-1]
     return _convolve(a, v[::-1], mode)
 
 
 def _interp(x: TensorLike, xp: Any, fp: Any, /, left: Any = None, right: Any = None) -> Any:
-    x, xp, fp = aligned((x, xp, fp))
+    x, xp, fp = align_operands((x, xp, fp))
     check_real("np.interp", x, "x")
     check_real("np.interp", xp, "xp")
     n = len(xp)
@@ -186,8 +186,8 @@ def _interp(x: TensorLike, xp: Any, fp: Any, /, left: Any = None, right: Any = N
 
 
 FUNCTIONS = {
-    np.dot: _of_lists(contraction.dot), np.inner: _of_lists(contraction.inner), np.outer: _of_lists(contraction.outer),
-    np.vdot: _of_lists(contraction.vdot), np.tensordot: _tensordot,
+    np.dot: _accept_lists(contraction.dot), np.inner: _accept_lists(contraction.inner), np.outer: _accept_lists(contraction.outer),
+    np.vdot: _accept_lists(contraction.vdot), np.tensordot: _tensordot,
     np.kron: _kron, np.cross: _cross, np.trace: _trace, np.einsum: _einsum,
     np.linalg.trace: lambda x, /, *, offset=0: _trace(x, offset, -2, -1),
     np.linalg.matmul: lambda x1, x2, /: np.matmul(x1, x2),

@@ -10,10 +10,10 @@ import numpy as np
 from pullback.core.tape import as_tensor, constant
 from pullback.core.tensor import BY_KERNEL, all_values, stripped
 from pullback.errors import ArgumentError, ShapeError
-from pullback.interop.numpy_arguments import aligned
+from pullback.interop.numpy_arguments import align_operands
 from pullback.interop.numpy_shapes import along
-from pullback.numerics.adjoints import counted
-from pullback.numerics.axis_arguments import over
+from pullback.numerics.adjoints import count_elements
+from pullback.numerics.axis_arguments import resolve_axes
 
 if TYPE_CHECKING:
     from pullback.typing import Axis, Lengths, Operand, TensorLike, Value
@@ -48,13 +48,13 @@ def _ptp(a: Value, /, axis: Any = None, keepdims: bool = False) -> Any:
 def _average(
     a: Any, /, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
 ) -> Any:
-    a, w = aligned((a, weights))
+    a, w = align_operands((a, weights))
     if w is None:
         mean = np.mean(a, axis=axis, keepdims=keepdims)
-        total = constant(np.full(np.shape(mean), counted(a.shape, axis), mean.dtype))
+        total = constant(np.full(np.shape(mean), count_elements(a.shape, axis), mean.dtype))
     else:
         if np.shape(w) != np.shape(a):
-            axes = over(a.ndim, axis, "np.average")
+            axes = resolve_axes(a.ndim, axis, "np.average")
             if axis is None or np.shape(w) != tuple(a.shape[i] for i in axes):
                 raise ShapeError(
                     f"np.average: weights of shape {np.shape(w)} do not fit a of shape {a.shape} along axis {axis}."
@@ -67,25 +67,25 @@ def _average(
 
 
 def _quantile(a: Value, q: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
-    a, q = aligned((a, q))
-    return _ordered("np.quantile", a, q, 1, axis, keepdims)
+    a, q = align_operands((a, q))
+    return _interpolate_sorted("np.quantile", a, q, 1, axis, keepdims)
 
 
 def _percentile(a: Value, q: Lengths, /, axis: int | None = None, keepdims: bool = False) -> Any:
-    a, q = aligned((a, q))
-    return _ordered("np.percentile", a, q, 100, axis, keepdims)
+    a, q = align_operands((a, q))
+    return _interpolate_sorted("np.percentile", a, q, 100, axis, keepdims)
 
 
 def _median(a: Value, /, axis: Axis = None, keepdims: bool = False) -> Any:
-    return _ordered("np.median", a, 0.5, 1, axis, keepdims)
+    return _interpolate_sorted("np.median", a, 0.5, 1, axis, keepdims)
 
 
-def _ordered(name: str, a: Value, q: Any, most: int, axis: Axis, keepdims: bool) -> Any:
+def _interpolate_sorted(name: str, a: Value, q: Any, most: int, axis: Axis, keepdims: bool) -> Any:
     """Between the two elements around the place ``q`` of the sorted ones, in a straight line."""
     every = all_values(q)
     if not np.all((every >= 0) & (every <= most)):
         raise ArgumentError(f"{name}: q must be from 0 to {most}, got {every!r}.")
-    gone = over(a.ndim, axis, name)
+    gone = resolve_axes(a.ndim, axis, name)
     kept = tuple(i for i in range(a.ndim) if i not in gone)
     shape = tuple(a.shape[i] for i in kept)
     # a tensor can be indexed by what is different for each example of vmap
@@ -106,7 +106,7 @@ def _ordered(name: str, a: Value, q: Any, most: int, axis: Axis, keepdims: bool)
 
 
 def _cov(m: Value, y: Value | None = None, /, rowvar: bool = True, bias: bool = False, ddof: int | None = None) -> Any:
-    observed = [_observed(x, rowvar) for x in aligned((m, y)) if x is not None]
+    observed = [_as_observations(x, rowvar) for x in align_operands((m, y)) if x is not None]
     x = np.concatenate(observed, axis=0)
     x = x - np.mean(x, axis=1, keepdims=True)
     n = x.shape[1] - (ddof if ddof is not None else 0 if bias else 1)
@@ -114,7 +114,7 @@ def _cov(m: Value, y: Value | None = None, /, rowvar: bool = True, bias: bool = 
     return np.squeeze(np.matmul(x, np.transpose(mirrored)) / max(n, 0))
 
 
-def _observed(m: Value, rowvar: bool) -> Any:
+def _as_observations(m: Value, rowvar: bool) -> Any:
     x = np.atleast_2d(m)
     return x if rowvar or x.shape[0] == 1 else np.transpose(x)
 
@@ -131,20 +131,20 @@ def _corrcoef(x: Value, y: Value | None = None, /, rowvar: bool = True) -> Any:
 # ---- without NaN
 
 
-def _without_nan(by: Function, instead: float) -> Function:
+def _ignore_nan(by: Function, instead: float) -> Function:
     def reduced(a: Value, /, axis: int | None = None, **kwargs: object) -> Any:
-        return by(_filled(a, instead), axis=axis, **kwargs)
+        return by(_fill_nan(a, instead), axis=axis, **kwargs)
 
     return reduced
 
 
-def _filled(a: Value, instead: float) -> Any:
+def _fill_nan(a: Value, instead: float) -> Any:
     return np.where(np.isnan(stripped(a)), np.asarray(instead, a.dtype), a) if a.dtype.kind == "f" else a
 
 
 def _extreme(by: Function, instead: float) -> Function:
     def extreme(a: Value, /, axis: int | None = None, keepdims: bool = False) -> Any:
-        z = by(_filled(a, instead), axis=axis, keepdims=keepdims)
+        z = by(_fill_nan(a, instead), axis=axis, keepdims=keepdims)
         if a.dtype.kind != "f":
             return z
         empty = np.all(np.isnan(stripped(a)), axis=axis, keepdims=keepdims)
@@ -158,13 +158,13 @@ def _present(a: Value, axis: int | None, keepdims: bool) -> Any:
 
 
 def _nanmean(a: Value, /, axis: int | None = None, keepdims: bool = False) -> Any:
-    return np.sum(_filled(a, 0), axis=axis, keepdims=keepdims) / _present(a, axis, keepdims)
+    return np.sum(_fill_nan(a, 0), axis=axis, keepdims=keepdims) / _present(a, axis, keepdims)
 
 
 def _nanvar(
     a: Value, /, axis: int | None = None, ddof: float = 0, keepdims: bool = False, *, correction: Any = None
 ) -> Any:
-    x = _filled(a - _nanmean(a, axis, True), 0)
+    x = _fill_nan(a - _nanmean(a, axis, True), 0)
     n = _present(a, axis, keepdims) - (ddof if correction is None else correction)
     squares = np.real(x * np.conjugate(x)) if x.dtype.kind == "c" else x * x
     return np.sum(squares, axis=axis, keepdims=keepdims) / n
@@ -214,7 +214,7 @@ def _arg(kernel: Any) -> Function:
 def _diff(a: Value, /, n: int = 1, axis: int = -1, prepend: Operand | None = None, append: Value | None = None) -> Any:
     if n < 0:
         raise ArgumentError(f"np.diff: n must not be negative, got {n}.")
-    a, prepend, append = aligned((a, prepend, append))
+    a, prepend, append = align_operands((a, prepend, append))
     edge = [1 if i == axis % a.ndim else k for i, k in enumerate(a.shape)]
     ends = [x if np.ndim(x) else np.broadcast_to(x, edge) for x in (prepend, append) if x is not None]
     if ends:
@@ -225,12 +225,12 @@ def _diff(a: Value, /, n: int = 1, axis: int = -1, prepend: Operand | None = Non
 
 
 def _ediff1d(ary: Any, /, to_end: Any = None, to_begin: Any = None) -> Any:
-    parts = aligned((to_begin, _diff(np.reshape(ary, -1)), to_end))
+    parts = align_operands((to_begin, _diff(np.reshape(ary, -1)), to_end))
     return np.concatenate([np.reshape(p, -1) for p in parts if p is not None])
 
 
 def _trapezoid(y: Any, x: Value | None = None, /, dx: Any = 1.0, axis: int = -1) -> Any:
-    y, x = aligned((y, x))
+    y, x = align_operands((y, x))
     if x is not None:
         dx = np.diff(x, axis=axis) if np.ndim(x) > 1 else np.diff(x)
         if np.ndim(x) == 1:
@@ -241,8 +241,8 @@ def _trapezoid(y: Any, x: Value | None = None, /, dx: Any = 1.0, axis: int = -1)
 
 def _gradient(f: Value, /, *varargs: TensorLike, axis: Axis = None) -> Any:
     """Central differences inside; at the ends one-sided ones."""
-    f, *spacings = aligned((f, *(varargs or (1.0,))))
-    axes = over(f.ndim, axis, "np.gradient")
+    f, *spacings = align_operands((f, *(varargs or (1.0,))))
+    axes = resolve_axes(f.ndim, axis, "np.gradient")
     if len(spacings) not in (1, len(axes)):
         raise ArgumentError(f"np.gradient: {len(spacings)} spacings for {len(axes)} axes.")
     spacings = spacings * len(axes) if len(spacings) == 1 else spacings
@@ -264,8 +264,8 @@ def _slope(f: Value, h: Value, axis: int) -> Any:
 FUNCTIONS = {
     np.var: _var(np.var), np.std: _var(np.std), np.ptp: _ptp, np.average: _average,
     np.quantile: _quantile, np.percentile: _percentile, np.median: _median, np.cov: _cov, np.corrcoef: _corrcoef,
-    np.nansum: _without_nan(np.sum, 0), np.nanprod: _without_nan(np.prod, 1),
-    np.nancumsum: _without_nan(np.cumsum, 0), np.nancumprod: _without_nan(np.cumprod, 1),
+    np.nansum: _ignore_nan(np.sum, 0), np.nanprod: _ignore_nan(np.prod, 1),
+    np.nancumsum: _ignore_nan(np.cumsum, 0), np.nancumprod: _ignore_nan(np.cumprod, 1),
     np.nanmax: _extreme(np.max, -np.inf), np.nanmin: _extreme(np.min, np.inf),
     np.nanmean: _nanmean, np.nanvar: _nanvar, np.nanstd: _nanstd,
     np.cumsum: _scan(np.cumsum), np.cumprod: _scan(np.cumprod), np.argmax: _arg(np.argmax), np.argmin: _arg(np.argmin),

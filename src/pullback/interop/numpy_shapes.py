@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.tensor import BY_KERNEL, Tensor, concrete, stripped
-from pullback.interop.numpy_arguments import aligned, lifted, ruleless
+from pullback.interop.numpy_arguments import align_operands, to_array, run_without_rule
 from pullback.ops import blocks, gathering, movement
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def _rollaxis(a: Any, /, axis: int, start: int = 0) -> Any:
 
 
 def _roll(a: Value, shift: TensorLike, /, axis: Axis = None) -> Any:
-    places = stripped(lifted(shift))
+    places = stripped(to_array(shift))
     if not isinstance(places, Tensor):
         return BY_KERNEL[np.roll].function(a, places, axis)
     if axis is None:
@@ -60,7 +60,7 @@ def _rot90(m: Value, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
 
 
 def _repeat(a: Value, /, repeats: Any, axis: int | None = None) -> Any:
-    return gathering.repeat(a, lifted(repeats), axis)
+    return gathering.repeat(a, to_array(repeats), axis)
 
 
 def _apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, /, *args: object, **kwargs: object) -> Any:
@@ -76,28 +76,28 @@ def _apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, /, *args:
 
 
 def _concatenate(arrays: Sequence[Any], /, axis: int | None = 0) -> Any:
-    return BY_KERNEL[np.concatenate].function(aligned(arrays), axis)
+    return BY_KERNEL[np.concatenate].function(align_operands(arrays), axis)
 
 
 def _stack(arrays: Sequence[Any], /, axis: int = 0) -> Any:
-    return BY_KERNEL[np.stack].function(aligned(arrays), axis)
+    return BY_KERNEL[np.stack].function(align_operands(arrays), axis)
 
 
 def _vstack(tup: list[Any], /) -> Any:
-    return _concatenate([np.atleast_2d(a) for a in aligned(tup)], 0)
+    return _concatenate([np.atleast_2d(a) for a in align_operands(tup)], 0)
 
 
 def _hstack(tup: Sequence[Any], /) -> Any:
-    items = [np.atleast_1d(a) for a in aligned(tup)]
+    items = [np.atleast_1d(a) for a in align_operands(tup)]
     return _concatenate(items, 0 if items and items[0].ndim == 1 else 1)
 
 
 def _dstack(tup: list[Any], /) -> Any:
-    return _concatenate([np.atleast_3d(a) for a in aligned(tup)], 2)
+    return _concatenate([np.atleast_3d(a) for a in align_operands(tup)], 2)
 
 
 def _column_stack(tup: list[Any], /) -> Any:
-    return _concatenate([np.reshape(a, (-1, 1)) if np.ndim(a) < 2 else a for a in aligned(tup)], 1)
+    return _concatenate([np.reshape(a, (-1, 1)) if np.ndim(a) < 2 else a for a in align_operands(tup)], 1)
 
 
 def _append(arr: Value, values: Value, /, axis: int | None = None) -> Any:
@@ -143,22 +143,22 @@ def _unstack(x: Value, /, axis: int = 0) -> Any:
     return tuple(along(x, i, axis) for i in range(x.shape[axis]))
 
 
-def _at_least(func: Callable[..., Any]) -> Function:
+def _to_rank(func: Callable[..., Any]) -> Function:
     def at_least(*arys: object) -> Any:
-        made = [np.reshape(a, func(_blank(np.shape(a))).shape) for a in aligned(arys)]
+        made = [np.reshape(a, func(_blank(np.shape(a))).shape) for a in align_operands(arys)]
         return made[0] if len(made) == 1 else tuple(made)
 
     return at_least
 
 
 def _broadcast_arrays(*args: object) -> Any:
-    items = aligned(args)
+    items = align_operands(args)
     shape = np.broadcast_shapes(*(np.shape(a) for a in items))
     return tuple(np.broadcast_to(a, shape) for a in items)
 
 
 def _meshgrid(*xi: object, sparse: bool = False, indexing: str = "xy") -> Any:
-    return blocks.meshgrid(*aligned(xi), indexing=indexing, sparse=sparse)
+    return blocks.meshgrid(*align_operands(xi), indexing=indexing, sparse=sparse)
 
 
 def _sliding_window_view(x: Value, /, window_shape: Lengths, axis: int | None = None) -> Any:
@@ -177,14 +177,14 @@ def _pad(array: Value, /, pad_width: Any, mode: str = "constant", constant_value
         asked = {axis % array.ndim: width for axis, width in pad_width.items()}
         pad_width = [asked.get(i, 0) for i in range(array.ndim)]
         pad_width = [width if np.ndim(width) else (width, width) for width in pad_width]
-    widths = [(int(a), int(b)) for a, b in np.broadcast_to(concrete(lifted(pad_width)), (array.ndim, 2))]
+    widths = [(int(a), int(b)) for a, b in np.broadcast_to(concrete(to_array(pad_width)), (array.ndim, 2))]
     if not any(map(any, widths)):
         return np.copy(array)
     if mode == "constant":
-        return _pad_constant(array, widths, lifted(constant_values))
+        return _pad_constant(array, widths, to_array(constant_values))
     if mode not in BY_INDEX:
         why = f" There are constant, {', '.join(BY_INDEX)}."
-        return ruleless(f"np.pad(mode={mode!r})", np.pad, (array, widths, mode), why=why)
+        return run_without_rule(f"np.pad(mode={mode!r})", np.pad, (array, widths, mode), why=why)
     for axis, width in enumerate(widths):
         if any(width):
             array = along(array, np.pad(np.arange(array.shape[axis]), width, mode=mode), axis)  # type: ignore[call-overload]
@@ -215,7 +215,7 @@ FUNCTIONS = {
     np.column_stack: _column_stack, np.append: _append, np.block: _block,
     np.split: _split(np.split), np.array_split: _split(np.array_split),
     np.vsplit: _split(np.split, 0), np.hsplit: _split(np.split, 1), np.dsplit: _split(np.split, 2),
-    np.unstack: _unstack, np.atleast_1d: _at_least(np.atleast_1d), np.atleast_2d: _at_least(np.atleast_2d),
-    np.atleast_3d: _at_least(np.atleast_3d), np.broadcast_arrays: _broadcast_arrays, np.meshgrid: _meshgrid,
+    np.unstack: _unstack, np.atleast_1d: _to_rank(np.atleast_1d), np.atleast_2d: _to_rank(np.atleast_2d),
+    np.atleast_3d: _to_rank(np.atleast_3d), np.broadcast_arrays: _broadcast_arrays, np.meshgrid: _meshgrid,
     np.pad: _pad, np.lib.stride_tricks.sliding_window_view: _sliding_window_view,
 }  # fmt: skip

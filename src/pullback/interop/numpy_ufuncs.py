@@ -22,10 +22,10 @@ __all__: list[str] = []
 
 
 def _float_power(x: Value, y: Operand) -> Any:
-    return np.power(_wide(x), _wide(y))
+    return np.power(_as_float64(x), _as_float64(y))
 
 
-def _wide(x: Any) -> Any:
+def _as_float64(x: Any) -> Any:
     return np.astype(x, np.result_type(x.dtype, np.float64)) if hasattr(x, "dtype") else x
 
 
@@ -143,12 +143,12 @@ def reduce(ufunc: Any) -> Any:
 def accumulate(ufunc: Any) -> Any:
     """``ufunc.accumulate``, along the first axis unless told otherwise."""
     if ufunc in (np.maximum, np.minimum):
-        return lambda x, axis=0: _running(ufunc, x, axis)
+        return lambda x, axis=0: _accumulate_extreme(ufunc, x, axis)
     by: Any = ACCUMULATED.get(ufunc)
     return None if by is None else lambda x, axis=0: by(x, axis=axis)
 
 
-def _running(ufunc: Any, x: Value, axis: int) -> Any:
+def _accumulate_extreme(ufunc: Any, x: Value, axis: int) -> Any:
     """The largest or smallest so far: picked from where it was last met."""
     numbers = np.reshape(np.arange(x.shape[axis]), [-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import ndarray
 
-from pullback.numerics.axis_arguments import over
+from pullback.numerics.axis_arguments import resolve_axes
 
 if TYPE_CHECKING:
     from pullback.typing import Axis, Operand, Value
@@ -18,13 +18,13 @@ QUICK = frozenset({ndarray, np.float64, np.float32})
 
 
 @lru_cache(1000)
-def kept_shape(shape: tuple[int, ...], axis: Axis) -> tuple[int, ...]:
+def keepdims_shape(shape: tuple[int, ...], axis: Axis) -> tuple[int, ...]:
     """The shape with the reduced axes as 1.
 
     >>> kept_shape((2, 3, 4), (0, 2))
     (1, 3, 1)
     """
-    gone = over(len(shape), axis)
+    gone = resolve_axes(len(shape), axis)
     return tuple(1 if i in gone else n for i, n in enumerate(shape))
 
 
@@ -37,7 +37,7 @@ def axes(axis: Axis) -> Any:
     return tuple(axis) if type(axis) is list else axis
 
 
-def kept(z: Value, x_shape: tuple[int, ...], axis: Axis) -> Any:
+def restore_axes(z: Value, x_shape: tuple[int, ...], axis: Axis) -> Any:
     """The result of a reduction with its axes back, of length 1, so that it broadcasts against ``x``.
 
     >>> kept(np.array([1.0, 2.0]), (2, 3), 1).shape
@@ -45,7 +45,7 @@ def kept(z: Value, x_shape: tuple[int, ...], axis: Axis) -> Any:
     """
     if not z.shape:
         return z
-    shape = kept_shape(x_shape, tuple(axis) if type(axis) is list else axis)
+    shape = keepdims_shape(x_shape, tuple(axis) if type(axis) is list else axis)
     return z.reshape(shape) if type(z) is ndarray else np.reshape(z, shape)
 
 
@@ -67,7 +67,7 @@ def nonzero(z: Value) -> Any:
     return z + (z == 0)
 
 
-def inverse(z: Value) -> Any:
+def inverse_or_zero(z: Value) -> Any:
     """``1 / z``, and 0 where ``z`` is 0, with derivatives of 0 there.
 
     >>> inverse(np.array([0.0, 2.0]))
@@ -84,7 +84,7 @@ def spread(g: Any, x_shape: tuple[int, ...], axis: Axis) -> Any:
            [2., 2., 2.]])
     """
     if g.shape:
-        shape = kept_shape(x_shape, tuple(axis) if type(axis) is list else axis)
+        shape = keepdims_shape(x_shape, tuple(axis) if type(axis) is list else axis)
         g = g.reshape(shape) if type(g) is ndarray else np.reshape(g, shape)
     if not x_shape:
         return g
@@ -100,13 +100,13 @@ def spread(g: Any, x_shape: tuple[int, ...], axis: Axis) -> Any:
     return e
 
 
-def counted(shape: tuple[int, ...], axis: Axis) -> int:
+def count_elements(shape: tuple[int, ...], axis: Axis) -> int:
     """How many elements enter each result of a reduction.
 
     >>> counted((2, 3, 4), (0, 2))
     8
     """
-    return prod([shape[i] for i in over(len(shape), axis)])
+    return prod([shape[i] for i in resolve_axes(len(shape), axis)])
 
 
 def T(x: Value) -> Any:
@@ -138,7 +138,7 @@ def select(condition: Any, x: Operand, y: Operand) -> Any:
     return z[()] if type(z) is ndarray and not z.ndim else z
 
 
-def along(x: Any, t: Value) -> Any:
+def real_product(x: Any, t: Value) -> Any:
     """``x * t``, and of complex numbers the real product of the two as vectors: how far ``t`` goes in direction ``x``.
 
     >>> along(np.array([1j]), np.array([2.0 + 3.0j]))
@@ -147,7 +147,7 @@ def along(x: Any, t: Value) -> Any:
     return np.real(np.conjugate(x) * t) if x.dtype.kind == "c" else x * t
 
 
-def nothing(g: Value) -> Any:
+def zero_cotangent(g: Value) -> Any:
     """The cotangent of what is constant between its jumps: 0, even where ``g`` is infinite.
 
     >>> nothing(np.array([1.0, np.inf]))

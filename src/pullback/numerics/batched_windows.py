@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.numerics.batching import everywhere, examples, folded, one_by_one
-from pullback.numerics.windows import BLOCK, Windows, framed, laid, parts, unframed
+from pullback.numerics.batching import broadcast_examples, count_examples, batch_by_folding, one_by_one
+from pullback.numerics.windows import BLOCK, Windows, make_frame, window_view, parts, frame_adjoint
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
     from pullback.typing import Array, Value
 
 __all__ = [
-    "each", "products", "products_by_channel", "small_convolutions", "small_convolutions_filter",
+    "accept_examples", "batch_products", "batch_products_by_channel", "small_convolutions", "small_convolutions_filter",
     "small_convolutions_input",
 ]  # fmt: skip
 
 
-def merged(a: Any, axis: int) -> Any:
+def merge_examples(a: Any, axis: int) -> Any:
     """The examples laid into an axis, which is counted from the end; those of one example stay together.
 
     >>> merged(np.arange(4.0).reshape(2, 1, 2), -1)
@@ -37,7 +37,7 @@ def merged(a: Any, axis: int) -> Any:
     return np.reshape(a, (*a.shape[: at - 1], a.shape[at - 1] * a.shape[at], *a.shape[at + 1 :]))
 
 
-def parted(z: Value, axis: int, n: int) -> Any:
+def split_examples(z: Value, axis: int, n: int) -> Any:
     """The inverse of ``merged``.
 
     >>> parted(np.arange(4.0).reshape(1, 4), -1, 2).shape
@@ -47,17 +47,17 @@ def parted(z: Value, axis: int, n: int) -> Any:
     return np.moveaxis(np.reshape(z, (*z.shape[:at], n, z.shape[at] // n, *z.shape[at + 1 :])), at, 0)
 
 
-def laid_into(op: Op, args: Sequence[Any], places: Sequence[Any], out: int, n: int, params: Mapping[str, Any]) -> Any:
+def run_merged(op: Op, args: Sequence[Any], places: Sequence[Any], out: int, n: int, params: Mapping[str, Any]) -> Any:
     """The op on arguments with the examples laid into their axis of ``places`` (None: it has none), ``out`` of it."""
     if "shape" in params:
         shape = [*params["shape"]]
         shape[out] *= n
         params = {**params, "shape": tuple(shape)}
-    made = [a if axis is None else merged(a, axis) for a, axis in zip(args, places, strict=True)]
-    return parted(op.call(made, params), out, n)
+    made = [a if axis is None else merge_examples(a, axis) for a, axis in zip(args, places, strict=True)]
+    return split_examples(op.call(made, params), out, n)
 
 
-def products(first: tuple[Any, Any], second: tuple[Any, Any]) -> Callable[..., Any]:
+def batch_products(first: tuple[Any, Any], second: tuple[Any, Any]) -> Callable[..., Any]:
     """The batch rule of a convolution or one of its adjoints.
 
     ``first`` and ``second`` say for each input by which axis the examples go in if it alone has some, and by which
@@ -66,29 +66,29 @@ def products(first: tuple[Any, Any], second: tuple[Any, Any]) -> Callable[..., A
 
     def batch(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         rank = len(params["windows"].size) + 2
-        n = examples(args, on)
+        n = count_examples(args, on)
         if any(np.ndim(a) - b > rank for a, b in zip(args, on, strict=True)):  # examples of examples
-            return folded(op, args, on, params)
+            return batch_by_folding(op, args, on, params)
         if not n:  # there is nothing to part again
             return one_by_one(op, args, on, params)
         if all(on):  # the op knows by the rank
             return op.call(args, {**params, "shape": (n, *params["shape"])} if "shape" in params else params)
         into, out = (-rank if axis is None else axis for axis in (first if on[0] else second))
-        return laid_into(op, args, [into if b else None for b in on], out, n, params)
+        return run_merged(op, args, [into if b else None for b in on], out, n, params)
 
     return batch
 
 
-def products_by_channel(filter_at: Any, places: tuple[int, int], out: int) -> Callable[..., Any]:
+def batch_products_by_channel(filter_at: Any, places: tuple[int, int], out: int) -> Callable[..., Any]:
     """The same where each channel is by itself: the examples are more channels, or a bigger batch of one filter."""
 
     def batch(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
-        rank, n = len(params["windows"].size) + 2, examples(args, on)
+        rank, n = len(params["windows"].size) + 2, count_examples(args, on)
         if not n:
             return one_by_one(op, args, on, params)
         if filter_at is not None and not on[filter_at]:
-            return laid_into(op, args, [-rank if b else None for b in on], -rank, n, params)
-        return laid_into(op, everywhere(args, on), places, out, n, params)
+            return run_merged(op, args, [-rank if b else None for b in on], -rank, n, params)
+        return run_merged(op, broadcast_examples(args, on), places, out, n, params)
 
     return batch
 
@@ -96,7 +96,7 @@ def products_by_channel(filter_at: Any, places: tuple[int, int], out: int) -> Ca
 # ---- every example with an image and a filter of its own
 
 
-def each(kernel: Callable[..., Any], small: Callable[..., Any]) -> Callable[..., Any]:
+def accept_examples(kernel: Callable[..., Any], small: Callable[..., Any]) -> Callable[..., Any]:
     """A kernel of two arrays that may have an axis of examples before all others.
 
     ``small`` does several examples whose windows fit into the cache at once; bigger ones are done one after the other.
@@ -121,7 +121,7 @@ def each(kernel: Callable[..., Any], small: Callable[..., Any]) -> Callable[...,
 def rows_of(x: Array, windows: Windows) -> Any:
     """The windows of each example as the rows of a matrix."""
     n, batch = x.shape[:2]
-    view = laid(framed(x.reshape(n * batch, *x.shape[2:]), windows), windows)
+    view = window_view(make_frame(x.reshape(n * batch, *x.shape[2:]), windows), windows)
     return view.reshape(n, batch * prod(windows.out), prod(windows.size) * x.shape[-1])
 
 
@@ -140,7 +140,7 @@ def small_convolutions_input(y: Any, filter: Any, windows: Windows, shape: Any) 
     positions = (slice(None),) * (len(windows.size) + 1)
     for at, index in windows.offsets():
         e[index] += rows[(*positions, *at)]
-    return unframed(e, windows, tuple(shape[1:-1])).reshape(n, *shape)
+    return frame_adjoint(e, windows, tuple(shape[1:-1])).reshape(n, *shape)
 
 
 def small_convolutions_filter(x: Array, y: Array, windows: Windows) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.numerics.axis_arguments import one_axis
-from pullback.numerics.batching import everywhere, examples
+from pullback.numerics.batching import broadcast_examples, count_examples
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -33,7 +33,7 @@ def gather_each(op: Op, args: Args, on: On, params: Params) -> Any:
     axis = 0 if params["axis"] is None else params["axis"]
     at, batch = one_axis(np.ndim(x) - on[0], axis, op.name), _batch_axes(indices, on[1], params)
     if batch or all(on):
-        return op.call(everywhere(args, on), {"axis": at + 1, "batch_dims": batch + 1})
+        return op.call(broadcast_examples(args, on), {"axis": at + 1, "batch_dims": batch + 1})
     if on[0]:
         return op.call(args, {"axis": at + 1, "batch_dims": 0})
     return np.moveaxis(op.call(args, {"axis": at, "batch_dims": 0}), at, 0)
@@ -44,14 +44,14 @@ def scatter_each(op: Op, args: Args, on: On, params: Params) -> Any:
     axis, shape = 0 if params["axis"] is None else params["axis"], tuple(params["shape"])
     at, batch = one_axis(len(shape), axis, op.name) + 1, _batch_axes(args[1], on[1], params)
     together = bool(batch or on[1])
-    wide = {"shape": (examples(args, on), *shape), "axis": at, "batch_dims": batch + 1 if together else 0}
-    return op.call(everywhere(args, on) if together else args, wide)
+    wide = {"shape": (count_examples(args, on), *shape), "axis": at, "batch_dims": batch + 1 if together else 0}
+    return op.call(broadcast_examples(args, on) if together else args, wide)
 
 
 # ---- by coordinates
 
 
-def numbered(indices: Array) -> Any:
+def add_example_numbers(indices: Array) -> Any:
     """Coordinates in one example as coordinates in all of them: the number of the example comes first.
 
     >>> numbered(np.array([[[3]], [[5]]]))
@@ -70,7 +70,7 @@ def gather_nd_each(op: Op, args: Args, on: On, params: Params) -> Any:
     """Picking by coordinates; where they are the same for all, the examples are but a part of what is picked."""
     x, indices = args
     if all(on):
-        return op.call([x, numbered(indices)], params)
+        return op.call([x, add_example_numbers(indices)], params)
     if on[1] or indices.shape[-1] >= x.ndim:
         return op.call(args, params)
     z = op.call([np.moveaxis(x, 0, indices.shape[-1]), indices], params)
@@ -79,10 +79,10 @@ def gather_nd_each(op: Op, args: Args, on: On, params: Params) -> Any:
 
 def scatter_nd_each(op: Op, args: Args, on: On, params: Params) -> Any:
     """The adjoint of it."""
-    n, shape = examples(args, on), tuple(params["shape"])
+    n, shape = count_examples(args, on), tuple(params["shape"])
     if on[0]:
-        indices, updates = everywhere(args, on)
-        return op.call([numbered(indices), updates], {"shape": (n, *shape)})
+        indices, updates = broadcast_examples(args, on)
+        return op.call([add_example_numbers(indices), updates], {"shape": (n, *shape)})
     indices, updates = args
     depth = indices.shape[-1]
     z = op.call(
@@ -93,9 +93,9 @@ def scatter_nd_each(op: Op, args: Args, on: On, params: Params) -> Any:
 
 def update_each(op: Op, args: Args, on: On, params: Params) -> Any:
     """Putting something in place of what is at coordinates."""
-    x, indices, updates = everywhere(args, on)
+    x, indices, updates = broadcast_examples(args, on)
     if on[1]:
-        return op.call([x, numbered(indices), updates], params)
+        return op.call([x, add_example_numbers(indices), updates], params)
     depth = indices.shape[-1]
     z = op.call([np.moveaxis(x, 0, depth), args[1], np.moveaxis(updates, 0, np.ndim(args[1]) - 1)], params)
     return np.moveaxis(z, depth, 0)
@@ -109,7 +109,7 @@ def is_advanced(i: Index) -> bool:
     return not (isinstance(i, slice) or i is None or i is Ellipsis)
 
 
-def separated(parts: Sequence[Any]) -> bool:
+def are_separated(parts: Sequence[Any]) -> bool:
     """Whether something stands between the arrays of an index, so that NumPy puts what they pick in front.
 
     >>> separated([np.array([0]), slice(None), 1]), separated([slice(None), np.array([0]), 1])
@@ -126,12 +126,12 @@ def index_each(index: Index, n: int) -> tuple[Any, ...]:
     (slice(None, None, None), 0, Ellipsis)
     """
     parts = index if type(index) is tuple else (index,)
-    if not separated(parts):
+    if not are_separated(parts):
         return slice(None), *parts
-    picked = [_picked_rank(i) for i in parts if is_advanced(i)]
+    picked = [_index_rank(i) for i in parts if is_advanced(i)]
     return np.arange(n).reshape(n, *(1,) * max(picked)), *parts
 
 
-def _picked_rank(i: ArrayOrNumber) -> int:
+def _index_rank(i: ArrayOrNumber) -> int:
     i = np.asarray(i)
     return 1 if i.dtype.kind == "b" else i.ndim

@@ -43,9 +43,9 @@ def add_rows(into: Array, rows: Any, values: Array, fresh: bool = False) -> None
     if width >= WIDE and values.size > FEW:
         n = len(into)
         often = n <= min(SHORT, 4 * width, rows.size // 4)
-        if often and _by_products(into.reshape(n, width), rows, values.reshape(-1, width)):
+        if often and _add_by_products(into.reshape(n, width), rows, values.reshape(-1, width)):
             return
-        left = _by_rounds(into, rows, values, fresh)
+        left = _add_by_rounds(into, rows, values, fresh)
         if not left.size:
             return
         rows, values = rows[left], values[left]
@@ -57,7 +57,7 @@ def add_rows(into: Array, rows: Any, values: Array, fresh: bool = False) -> None
     np.add.at(into, rows, values)
 
 
-def _by_products(into: Array, rows: Value, values: Array) -> bool:
+def _add_by_products(into: Array, rows: Value, values: Array) -> bool:
     """Add all by products; refused, with nothing done, if the sums are not finite: 0 * inf reaches other rows."""
     total: Any = 0
     with np.errstate(invalid="ignore", over="ignore"):
@@ -72,7 +72,7 @@ def _by_products(into: Array, rows: Value, values: Array) -> bool:
     return True
 
 
-def _by_rounds(into: Array, rows: Value, values: Array, fresh: bool) -> Any:
+def _add_by_rounds(into: Array, rows: Value, values: Array, fresh: bool) -> Any:
     """Serve every row number once in each round; the positions of what is left when rounds do not pay any more."""
     width, left = values[0].size, np.arange(rows.size)
     last = np.empty(len(into), np.intp)  # for each row of the table, the last position that names it
@@ -95,7 +95,7 @@ def _by_rounds(into: Array, rows: Value, values: Array, fresh: bool) -> Any:
     return left
 
 
-def last_of_each(positions: Array, size: int) -> Any:
+def last_positions(positions: Array, size: int) -> Any:
     """Where each position is named for the last time: of several assignments to one place, that one stays.
 
     >>> last_of_each(np.array([1, 0, 1]), 2)

@@ -30,7 +30,7 @@ def ones(n: int, dtype: np.dtype[Any]) -> Any:
     array([1., 1., 1.], dtype=float32)
     """
     made = ONES.get((n, dtype.char))
-    return _made(ONES, np.ones, n, dtype) if made is None else made
+    return _get_or_make(ONES, np.ones, n, dtype) if made is None else made
 
 
 def zeros(n: int, dtype: np.dtype[Any]) -> Any:
@@ -40,10 +40,10 @@ def zeros(n: int, dtype: np.dtype[Any]) -> Any:
     array([0., 0.], dtype=float32)
     """
     made = ZEROS.get((n, dtype.char))
-    return _made(ZEROS, np.zeros, n, dtype) if made is None else made
+    return _get_or_make(ZEROS, np.zeros, n, dtype) if made is None else made
 
 
-def _made(cache: dict[Any, Any], make: Callable[..., Any], n: int, dtype: np.dtype[Any]) -> Any:
+def _get_or_make(cache: dict[Any, Any], make: Callable[..., Any], n: int, dtype: np.dtype[Any]) -> Any:
     if len(cache) >= 64:  # lengths ever new
         cache.clear()
     made = cache[n, dtype.char] = make(n, dtype)
@@ -88,7 +88,7 @@ def column_sum(x: Array) -> Any:
     return ones(n, x.dtype).dot(np.matmul(ones(rows, x.dtype), x.reshape(n, rows, columns)))
 
 
-def short_rows(x: Array, axis: Any) -> bool:
+def has_short_rows(x: Array, axis: Any) -> bool:
     """Whether many short rows are reduced, which goes quicker down the columns of a transposed copy.
 
     >>> short_rows(np.ones((100, 10)), 1)
@@ -104,7 +104,7 @@ def quick_max(x: Array, axis: object = None, keepdims: bool = False) -> Any:
     array([[2.],
            [4.]])
     """
-    if short_rows(x, axis):
+    if has_short_rows(x, axis):
         z = max_reduce(x.T.copy(), 0)
         return z.reshape(-1, 1) if keepdims else z
     return max_reduce(x, tuple(axis) if type(axis) is list else axis, None, None, keepdims)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pullback.typing import Array, Lengths
 
 __all__ = [
-    "BLOCK", "Windows", "channels_last", "filled", "framed", "laid", "layered_windows", "panes", "parts", "per_axis",
-    "placed", "planned", "unframed",
+    "BLOCK", "Windows", "channels_last", "lowest_value", "make_frame", "window_view", "is_layered", "panes", "parts", "per_axis",
+    "frame_slices", "plan_windows", "frame_adjoint",
 ]  # fmt: skip
 
 Ints = tuple[int, ...]
@@ -80,7 +80,7 @@ def _offsets(windows: Windows) -> list[tuple[Ints, tuple[Any, ...]]]:
     return found
 
 
-def filled(dtype: np.dtype[Any]) -> Any:
+def lowest_value(dtype: np.dtype[Any]) -> Any:
     """What is never the largest: minus infinity, or the least integer.
 
     >>> filled(np.dtype("i1"))
@@ -128,7 +128,7 @@ def _hashable(given: object) -> Any:
     return tuple(map(_hashable, given)) if isinstance(given, list | tuple) else given
 
 
-def planned(
+def plan_windows(
     name: str,
     space: Ints,
     size: Ints,
@@ -147,13 +147,13 @@ def planned(
     >>> planned("conv2d", (4, 5), (2, 3), [1, 2], 1).out
     (5, 3)
     """
-    return _planned(
+    return _compute_windows(
         name, space, size, _hashable(strides), _hashable(pad), _hashable(dilations), rounding, last, both
     )  # fmt: skip
 
 
 @lru_cache(1000)
-def _planned(
+def _compute_windows(
     name: str,
     space: Ints,
     size: Ints,
@@ -219,7 +219,7 @@ def _pairs(name: str, pad: Any, axes: int, last: bool) -> tuple[tuple[int, int],
 # ---- arrays
 
 
-def framed(x: Array, windows: Windows, fill: float = 0) -> Any:
+def make_frame(x: Array, windows: Windows, fill: float = 0) -> Any:
     """The part of ``x`` that the windows reach, with ``fill`` outside of it; ``x`` itself if that is all.
 
     >>> framed(np.ones((1, 2, 1)), planned("pool", (2,), (3,), pad="same")).ravel()
@@ -228,7 +228,7 @@ def framed(x: Array, windows: Windows, fill: float = 0) -> Any:
     reach, space = windows.reach, x.shape[1:-1]
     if reach == space and not any(windows.before):
         return x
-    inside, outside = placed(windows, space)
+    inside, outside = frame_slices(windows, space)
     if all(o == slice(0, n) for o, n in zip(outside, reach, strict=True)):
         return x[(slice(None), *inside)]
     e = np.full((x.shape[0], *reach, x.shape[-1]), fill, x.dtype) if fill else np.zeros(
@@ -238,13 +238,13 @@ def framed(x: Array, windows: Windows, fill: float = 0) -> Any:
     return e
 
 
-def unframed(e: Array, windows: Windows, space: Ints) -> Any:
+def frame_adjoint(e: Array, windows: Windows, space: Ints) -> Any:
     """The adjoint of ``framed``: of a frame, what belongs to ``x``; 0 where no window reached.
 
     >>> unframed(np.ones((1, 4, 1)), planned("pool", (2,), (3,), pad="same"), (2,)).shape
     (1, 2, 1)
     """
-    inside, outside = placed(windows, space)
+    inside, outside = frame_slices(windows, space)
     part = e[(slice(None), *outside)]
     if part.shape[1:-1] == space:
         return np.ascontiguousarray(part)
@@ -254,7 +254,7 @@ def unframed(e: Array, windows: Windows, space: Ints) -> Any:
 
 
 @lru_cache(1000)
-def placed(windows: Windows, space: Ints) -> tuple[list[slice], list[slice]]:
+def frame_slices(windows: Windows, space: Ints) -> tuple[list[slice], list[slice]]:
     """Which part of the array is in the frame, and where in the frame it is.
 
     >>> placed(planned("pool", (2,), (3,), pad="same"), (2,))
@@ -268,7 +268,7 @@ def placed(windows: Windows, space: Ints) -> tuple[list[slice], list[slice]]:
     return inside, outside
 
 
-def laid(frame: Array, windows: Windows, layered: bool = False) -> Any:
+def window_view(frame: Array, windows: Windows, layered: bool = False) -> Any:
     """Every window of a frame, as a view: (batch, *out, *size, channels); or every layer, (batch, height, *out[1:], …).
 
     >>> laid(np.arange(3.0).reshape(1, 3, 1), planned("pool", (3,), (2,)))[0, :, :, 0]
@@ -308,9 +308,9 @@ def panes(x: Array, windows: Windows) -> Iterator[tuple[tuple[slice, ...], Any, 
     images, *space, channels = x.shape
     length, width = prod(windows.size) * channels, prod(windows.out[1:])
     height, layers = windows.out[0], windows.size[0]
-    inside, outside = placed(windows, tuple(space))
+    inside, outside = frame_slices(windows, tuple(space))
     whole = all(o == slice(0, n) for o, n in zip(outside, windows.reach, strict=True))
-    layered = layered_windows(windows, channels, x.itemsize)
+    layered = is_layered(windows, channels, x.itemsize)
     step, more = (windows.dilations[0] * width, windows.dilations[0] * (layers - 1)) if layered else (0, 0)
     if layered:
         length //= layers
@@ -318,7 +318,7 @@ def panes(x: Array, windows: Windows) -> Iterator[tuple[tuple[slice, ...], Any, 
     some = list(parts(images, 2 * each if layered else each))
     count = images if whole or not some else some[0].stop
     frame = x[(slice(None), *inside)] if whole else np.zeros((count, *windows.reach, channels), x.dtype)
-    view = laid(frame, windows, layered)
+    view = window_view(frame, windows, layered)
     strips = max(round(each / BLOCK), 1)  # of an image, about as high as each other
     rows = max(-(-height // strips), 1)
     room: Any = None
@@ -336,7 +336,7 @@ def panes(x: Array, windows: Windows) -> Iterator[tuple[tuple[slice, ...], Any, 
             yield where, matrix.reshape(n, len(matrix) // n, length), step
 
 
-def layered_windows(windows: Windows, channels: int, itemsize: int) -> bool:
+def is_layered(windows: Windows, channels: int, itemsize: int) -> bool:
     """Whether ``panes`` gives the layers of the windows apart.
 
     >>> layered_windows(planned("conv2d", (56, 56), (3, 3)), 64, 4)

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.numerics.blas import aligned
-from pullback.numerics.windows import BLOCK, Windows, framed
+from pullback.numerics.blas import align_to_cache_line
+from pullback.numerics.windows import BLOCK, Windows, make_frame
 
 if TYPE_CHECKING:
     from pullback.typing import Array
 
-__all__ = ["pair_convolve", "pair_convolve_filter", "pairs_pay"]
+__all__ = ["pair_convolve", "pair_convolve_filter", "is_worthwhile"]
 
 Ints = tuple[int, ...]
 SUMS = ((np.add, 1, 2), (np.subtract, 2, 1), (np.subtract, 0, 2), (np.subtract, 3, 1))  # of four rows
 WORTH = 6_000_000  # products with an element of the filter, of one image; fewer are quicker made one by one
 
 
-def pairs_pay(windows: Windows, channels: int, depth: int, dtype: np.dtype[Any]) -> bool:
+def is_worthwhile(windows: Windows, channels: int, depth: int, dtype: np.dtype[Any]) -> bool:
     """Whether fewer products are worth the additions that they cost, and come out as exact; found by measuring.
 
     There must be enough products to save, and images so wide that little is lost between one row and the next.  With
@@ -49,7 +49,7 @@ def pair_convolve(x: Array, filter: Array, windows: Windows) -> Any:
     _, k, channels, depth = filter.shape
     first, middle, last = filter
     outer, middle = (first + last) / 2, middle / 2
-    matrices = aligned(np.stack([outer + middle, outer - middle, first, last])).reshape(4, k * channels, depth)
+    matrices = align_to_cache_line(np.stack([outer + middle, outer - middle, first, last])).reshape(4, k * channels, depth)
     z = np.empty((x.shape[0], *windows.out, depth), x.dtype)
     for here, sums, rooms in _strips(x, windows, (depth, depth)):
         left, right = (room[..., : windows.out[1], :] for room in rooms)
@@ -113,7 +113,7 @@ def _strips(x: Array, windows: Windows, depths: Ints) -> Iterator[tuple[tuple[sl
             now = min(high, pairs - j)
             rows = Windows((3, 1), (1, 1), (1, 1), (above - 2 * j, -first), (2 * now, stop - first))
             sums, *planes = (room[: n * now].reshape(n, now, *room.shape[1:]) for room in rooms)
-            frame, inside = framed(x[i : i + n], rows), sums[:, :, first + left : stop + left]
+            frame, inside = make_frame(x[i : i + n], rows), sums[:, :, first + left : stop + left]
             yield (slice(i, i + n), slice(2 * j, 2 * (j + now))), _sums(frame, inside, sums), planes
 
 

@@ -14,9 +14,9 @@ from pullback.core.lowering import made_of, scalar
 from pullback.core.memory import Scratch, like, scratch, unscratched
 from pullback.core.op import alias, method, op
 from pullback.errors import ArgumentError
-from pullback.numerics.adjoints import nothing, select
-from pullback.numerics.axis_arguments import over
-from pullback.numerics.batching import leading
+from pullback.numerics.adjoints import zero_cotangent, select
+from pullback.numerics.axis_arguments import resolve_axes
+from pullback.numerics.batching import batch_leading_axes
 from pullback.numerics.small_arrays import quick_max, quick_sum, zeros
 
 if TYPE_CHECKING:
@@ -105,15 +105,15 @@ def _same(samples: list[dict[str, Any]]) -> moves:
     """The shape stays, whatever the parameters are."""
     shapes: list[Any] = [(), (3,), (0, 2), (2, 3)]
     made: list[Sample] = [((shape,), params) for params in samples for shape in shapes]
-    return moves(lambda s, **params: s, made, leading)
+    return moves(lambda s, **params: s, made, batch_leading_axes)
 
 
-def _given(alpha: Any, otherwise: float) -> float:
+def _alpha_or_default(alpha: Any, otherwise: float) -> float:
     return otherwise if alpha is None else float(alpha)
 
 
 def _leaky_relu(x: Array, alpha: ArrayOrNumber | None = 0.2) -> Any:
-    a = _given(alpha, 0.2)
+    a = _alpha_or_default(alpha, 0.2)
     if x.dtype not in ZERO:
         _zero("leaky_relu", x)
     return np.maximum(x, x * a) if 0 < a <= 1 else select(x > 0, x, x * a)
@@ -122,9 +122,9 @@ def _leaky_relu(x: Array, alpha: ArrayOrNumber | None = 0.2) -> Any:
 @op(
     _leaky_relu,
     acts=_same([{}, {"alpha": 0.1}, {"alpha": 2.0}]),
-    d=partials(lambda g, x, alpha: select(x > 0, g, g * _given(alpha, 0.2))),
+    d=partials(lambda g, x, alpha: select(x > 0, g, g * _alpha_or_default(alpha, 0.2))),
     run=_leaky_relu,
-    lower=scalar(lambda s, x, alpha: s.select(s.greater(x, 0), x, x * _given(alpha, 0.2))),
+    lower=scalar(lambda s, x, alpha: s.select(s.greater(x, 0), x, x * _alpha_or_default(alpha, 0.2))),
 )
 def leaky_relu(x: TensorLike, /, alpha: float = 0.2) -> Any:
     """``x`` where it is positive, else ``alpha * x``.
@@ -197,16 +197,16 @@ def selu(x: TensorLike, /) -> Any:
 
 
 def _step(x: Value, alpha: Any = 0.0) -> Any:
-    z = select(np.isnan(x), x, select(x > _zero("step", x), 1, _given(alpha, 0.0)))
+    z = select(np.isnan(x), x, select(x > _zero("step", x), 1, _alpha_or_default(alpha, 0.0)))
     return z.astype(x.dtype) if x.dtype.kind == "f" else z
 
 
 @op(
     _step,
     acts=_same([{}, {"alpha": 0.5}]),
-    d=partials(lambda g: nothing(g)),
+    d=partials(lambda g: zero_cotangent(g)),
     run=_step,
-    lower=scalar(lambda s, x, alpha: s.select(s.isnan(x), x, s.select(s.greater(x, 0), 1.0, _given(alpha, 0.0)))),
+    lower=scalar(lambda s, x, alpha: s.select(s.isnan(x), x, s.select(s.greater(x, 0), 1.0, _alpha_or_default(alpha, 0.0)))),
 )
 def step(x: TensorLike, /, alpha: float = 0.0) -> Any:
     """1 where ``x`` is positive, else ``alpha``; its derivative is 0.
@@ -331,33 +331,33 @@ def _softmax(x: Array, dim: int | None = -1, axis: int | None = None) -> Any:
 
 def _over(name: str) -> moves:
     def shape(s: Any, dim: int | None = None, axis: int | None = None) -> Any:
-        over(len(s) or 1, _axis(dim, axis), name)
+        resolve_axes(len(s) or 1, _axis(dim, axis), name)
         return s
 
     samples: list[Sample] = [(((),), {}), (((4,),), {}), (((0, 3),), {}), (((3, 0),), {}), (((2, 3, 4),), {"axis": 1})]
 
     def batch(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
         (x,) = args
-        axes = tuple(a + 1 for a in over(x.ndim - 1 or 1, _axis(params.get("dim"), params["axis"]), name))
+        axes = tuple(a + 1 for a in resolve_axes(x.ndim - 1 or 1, _axis(params.get("dim"), params["axis"]), name))
         shifted = {**params, "axis": axes if len(axes) > 1 else axes[0]}
         return op.call([x], shifted) if x.ndim > 1 else op.call([x[:, None]], shifted)[:, 0]
 
     return moves(shape, samples, batch)
 
 
-def _composed_below(x: Tensor, axis: int) -> Any:
+def _compose_below(x: Tensor, axis: int) -> Any:
     x = x if x.dtype.kind == "f" else x * 1.0
     return x - np.max(x, axis=axis, keepdims=True) if x.size and x.ndim else x - x
 
 
-def _composed_softmax(x: Tensor, dim: int, axis: int | None) -> Any:
+def _compose_softmax(x: Tensor, dim: int, axis: int | None) -> Any:
     axis = _axis(dim, axis)
-    e = np.exp(_composed_below(x, axis))
+    e = np.exp(_compose_below(x, axis))
     return e / _total(e, axis)
 
 
-def _composed_log_softmax(x: Tensor, axis: int) -> Any:
-    y = _composed_below(x, _axis(axis))
+def _compose_log_softmax(x: Tensor, axis: int) -> Any:
+    y = _compose_below(x, _axis(axis))
     return y - np.log(_total(np.exp(y), _axis(axis)))
 
 
@@ -366,7 +366,7 @@ def _softmax_rule(g: Value, z: Value, dim: int, axis: int | None) -> Any:
     return g - z * _total(g, _axis(dim, axis))
 
 
-@op(_softmax, acts=_over("softmax"), d=partials(_softmax_rule), run=_softmax, lower=made_of(_composed_softmax))
+@op(_softmax, acts=_over("softmax"), d=partials(_softmax_rule), run=_softmax, lower=made_of(_compose_softmax))
 def softmax(logits: TensorLike, /, dim: int = -1, axis: Axis = None) -> Any:
     """``exp(logits)`` divided by its sum over ``dim``, which may be called ``axis`` too.
 
@@ -389,7 +389,7 @@ def _log_softmax(x: Array, axis: int | None = -1) -> Any:
         jvp=lambda dlogits, z, axis: dlogits - _total(np.exp(z) * dlogits, _axis(axis)),
     ),
     run=_log_softmax,
-    lower=made_of(_composed_log_softmax),
+    lower=made_of(_compose_log_softmax),
 )
 def log_softmax(logits: TensorLike, /, axis: Axis = -1) -> Any:
     """The logarithm of ``softmax``, precise where that is near 0.

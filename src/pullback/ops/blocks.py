@@ -15,7 +15,7 @@ from pullback.core.lowering import made_of
 from pullback.core.op import method, op
 from pullback.core.tensor import Tensor, concrete
 from pullback.errors import ArgumentError, ShapeError
-from pullback.numerics.batching import folded
+from pullback.numerics.batching import batch_by_folding
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -55,7 +55,7 @@ def _blocks(name: str, shape: Shape, block_shape: TensorLike, pairs: TensorLike,
     return blocks, made
 
 
-def _in_batch(shape: Shape, block_shape: TensorLike, paddings: TensorLike) -> Shape:
+def _batch_shape(shape: Shape, block_shape: TensorLike, paddings: TensorLike) -> Shape:
     blocks, pairs = _blocks("space_to_batch_nd", shape, block_shape, paddings, "paddings")
     space = [n + before + after for n, (before, after) in zip(shape[1:], pairs, strict=False)]
     if any(n % b for n, b in zip(space, blocks, strict=True)):
@@ -70,7 +70,7 @@ def _in_batch(shape: Shape, block_shape: TensorLike, paddings: TensorLike) -> Sh
     )
 
 
-def _in_space(shape: Shape, block_shape: TensorLike, crops: TensorLike) -> Shape:
+def _space_shape(shape: Shape, block_shape: TensorLike, crops: TensorLike) -> Shape:
     blocks, pairs = _blocks("batch_to_space_nd", shape, block_shape, crops, "crops")
     if shape[0] % prod(blocks):
         raise ShapeError(
@@ -84,7 +84,7 @@ def _in_space(shape: Shape, block_shape: TensorLike, crops: TensorLike) -> Shape
 
 
 def _space_to_batch(x: Value, block_shape: TensorLike, paddings: TensorLike) -> Any:
-    due = _in_batch(x.shape, block_shape, paddings)
+    due = _batch_shape(x.shape, block_shape, paddings)
     blocks, pairs = _blocks("space_to_batch_nd", x.shape, block_shape, paddings, "paddings")
     m = len(blocks)
     if any(map(any, pairs)):
@@ -95,7 +95,7 @@ def _space_to_batch(x: Value, block_shape: TensorLike, paddings: TensorLike) -> 
 
 
 def _batch_to_space(x: Value, block_shape: TensorLike, crops: TensorLike) -> Any:
-    due = _in_space(x.shape, block_shape, crops)
+    due = _space_shape(x.shape, block_shape, crops)
     blocks, pairs = _blocks("batch_to_space_nd", x.shape, block_shape, crops, "crops")
     m = len(blocks)
     cut = x.reshape(*blocks, due[0], *x.shape[1:])
@@ -122,7 +122,7 @@ def _to_space(g: Value, block_shape: Sequence[int], paddings: list[Any]) -> Any:
 @op(
     _batch_to_space,
     acts=moves(
-        _in_space,
+        _space_shape,
         [
             (((4, 2, 2, 1),), {"block_shape": [2, 2], "crops": [[1, 0], [0, 1]]}),
             (((4, 2, 1),), {"block_shape": [2], "crops": [[0, 1]]}),
@@ -147,7 +147,7 @@ def batch_to_space_nd(x: TensorLike, /, block_shape: Lengths | Array, crops: Seq
 @op(
     _space_to_batch,
     acts=moves(
-        _in_batch,
+        _batch_shape,
         [
             (((1, 3, 4, 1),), {"block_shape": [2, 2], "paddings": [[1, 0], [0, 0]]}),
             (((2, 3, 1),), {"block_shape": [2], "paddings": [[0, 1]]}),
@@ -240,7 +240,7 @@ def _to_width(g: Value, block_size: int, data_format: str) -> Any:
             (((1, 2, 1, 4),), {"block_size": 2}), (((2, 1, 2, 18),), {"block_size": 3}),
             (((2, 8, 1, 3),), {"block_size": 2, "data_format": "NCHW"}), (((0, 1, 1, 4),), {"block_size": 2}),
         ],
-        folded,
+        batch_by_folding,
     ),
     d=linear(_to_depth),
     run=_depth_to_space,
@@ -263,7 +263,7 @@ def depth_to_space(x: TensorLike, /, block_size: int, data_format: str = "NHWC")
             (((1, 4, 2, 1),), {"block_size": 2}), (((2, 3, 6, 2),), {"block_size": 3}),
             (((2, 2, 2, 6),), {"block_size": 2, "data_format": "NCHW"}), (((0, 2, 2, 1),), {"block_size": 2}),
         ],
-        folded,
+        batch_by_folding,
     ),
     d=linear(_to_width),
     run=_space_to_depth,
@@ -280,7 +280,7 @@ def space_to_depth(x: TensorLike, /, block_size: int, data_format: str = "NHWC")
 # ---- shapes that agree
 
 
-def _agreed(a: Array, b: Array) -> Any:
+def _common_shape(a: Array, b: Array) -> Any:
     if a.ndim != 1 or b.ndim != 1:
         raise ShapeError(f"broadcast_args: both shapes must be vectors, got shapes {a.shape} and {b.shape}.")
     for argument, s in (("s0", a), ("s1", b)):
@@ -298,7 +298,7 @@ def _agreed(a: Array, b: Array) -> Any:
 
 
 @op(
-    _agreed,
+    _common_shape,
     acts=moves(
         lambda a, b: (max(*a, *b),),
         [
@@ -307,7 +307,7 @@ def _agreed(a: Array, b: Array) -> Any:
         ],
     ),
     d=constant(),
-    run=_agreed,
+    run=_common_shape,
 )  # fmt: skip
 def broadcast_args(s0: TensorLike, s1: TensorLike, /) -> Any:
     """The shape that two shapes broadcast to; all three are vectors of integers.

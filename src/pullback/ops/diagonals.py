@@ -32,7 +32,7 @@ def fill(g: Value, x_shape: Shape, equation: str) -> Any:
     return diagonal_fill(g, equation, x_shape)
 
 
-def on_diagonal(x: Array, equation: str, shape: Shape) -> Any:
+def make_diagonal(x: Array, equation: str, shape: Shape) -> Any:
     z = np.zeros(shape, x.dtype)
     np.einsum(equation, z)[...] = x  # a view of the diagonal
     return z
@@ -65,14 +65,14 @@ def diagonal_part(x: TensorLike, /, equation: str) -> Any:
 
 
 @op(
-    on_diagonal,
+    make_diagonal,
     acts=moves(
         lambda s, equation, shape: shape,
         [(((3,),), {"equation": "ii->i", "shape": (3, 3)}), (((2, 3),), {"equation": "iji->ij", "shape": (2, 3, 2)})],
         diagonal_examples,
     ),
     d=linear(lambda g, equation: diagonal_part(g, equation)),
-    run=on_diagonal,
+    run=make_diagonal,
 )
 def diagonal_fill(x: TensorLike, /, equation: str, shape: Shape) -> Any:
     """Zeros of ``shape`` with ``x`` on their diagonal: the adjoint of ``diagonal_part``.

@@ -16,8 +16,8 @@ from pullback.core.op import alias, method, observable, op
 from pullback.core.tape import ARRAYS, as_tensor
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError
-from pullback.numerics.adjoints import along, nonzero, nothing, select
-from pullback.numerics.batching import leading
+from pullback.numerics.adjoints import real_product, nonzero, zero_cotangent, select
+from pullback.numerics.batching import batch_leading_axes
 
 if TYPE_CHECKING:
     from pullback.typing import Array, ArrayOrNumber, Operand, TensorLike, Value
@@ -149,7 +149,7 @@ def mod(x: TensorLike, y: TensorLike, /) -> Any:
     np.floor_divide,
     acts=elementwise2,
     domain=(0.5, 2.0),
-    d=partials(lambda g: nothing(g), lambda g: nothing(g)),
+    d=partials(lambda g: zero_cotangent(g), lambda g: zero_cotangent(g)),
     lower=scalar(lambda s, x, y: s.floor_divide(x, y)),
 )
 def floor_div(x: TensorLike, y: TensorLike, /) -> Any:
@@ -209,7 +209,7 @@ def neg(x: TensorLike, /) -> Any:
 @op(
     np.absolute,
     acts=elementwise1,
-    d=rule(lambda g, x: g * np.sign(x), jvp=lambda dx, x: along(np.sign(x), dx)),
+    d=rule(lambda g, x: g * np.sign(x), jvp=lambda dx, x: real_product(np.sign(x), dx)),
     lower=scalar(lambda s, x: s.absolute(x)),
 )
 def abs(x: TensorLike, /) -> Any:
@@ -220,9 +220,9 @@ def abs(x: TensorLike, /) -> Any:
     """
 
 
-def _turned(t: Array, z: Value, x: Value) -> Any:
+def _direction_tangent(t: Array, z: Value, x: Value) -> Any:
     """How the direction ``z`` of ``x`` turns when ``x`` moves by ``t``: what is along it only makes it longer."""
-    return (t - z * along(z, t)) * (x != 0) / nonzero(np.absolute(x))
+    return (t - z * real_product(z, t)) * (x != 0) / nonzero(np.absolute(x))
 
 
 def _sign(x: Array) -> Any:
@@ -233,8 +233,8 @@ def _sign(x: Array) -> Any:
     _sign,
     acts=elementwise1,
     d=rule(
-        lambda g, x: _turned(g, np.conjugate(np.sign(x)), x) if x.dtype.kind == "c" else nothing(g),
-        jvp=lambda dx, x: _turned(dx, np.sign(x), x) if x.dtype.kind == "c" else nothing(dx),
+        lambda g, x: _direction_tangent(g, np.conjugate(np.sign(x)), x) if x.dtype.kind == "c" else zero_cotangent(g),
+        jvp=lambda dx, x: _direction_tangent(dx, np.sign(x), x) if x.dtype.kind == "c" else zero_cotangent(dx),
     ),
     lower=scalar(lambda s, x: s.select(s.greater(x, 0), 1, s.select(s.less(x, 0), -1, 0))),
 )
@@ -332,7 +332,7 @@ def _base_slope(x: Any, y: Any) -> Any:
         flat = (y == 0) & (x == 0) if y.dtype.kind in "fc" else y == 0  # an integer has no reciprocal
         return x ** np.where(flat, 0, y - 1) * y
     if y == 0:
-        return nothing(x) if isinstance(x, Tensor | ndarray) else 0.0
+        return zero_cotangent(x) if isinstance(x, Tensor | ndarray) else 0.0
     raised = pow if isinstance(x, Tensor) else _power
     return raised(x, (y if np.iscomplexobj(y) else float(y)) - 1) * y
 
@@ -453,9 +453,9 @@ def _round(x: Array, decimals: int = 0) -> Any:
     acts=moves(
         lambda s, decimals=0: s,
         [(((),), {}), (((2, 3),), {}), (((0, 2),), {}), (((4,),), {"decimals": 1})],
-        leading,
+        batch_leading_axes,
     ),
-    d=partials(lambda g: nothing(g)),
+    d=partials(lambda g: zero_cotangent(g)),
     run=_round,
     lower=scalar(
         lambda s, x, decimals: (
@@ -473,7 +473,7 @@ def round(x: TensorLike, /, decimals: int = 0) -> Any:
     """
 
 
-@op(np.ceil, acts=elementwise1, d=partials(lambda g: nothing(g)), lower=scalar(lambda s, x: s.ceil(x)))
+@op(np.ceil, acts=elementwise1, d=partials(lambda g: zero_cotangent(g)), lower=scalar(lambda s, x: s.ceil(x)))
 def ceil(x: TensorLike, /) -> Any:
     """The next whole number above; its derivative is 0 between the jumps.
 
@@ -482,7 +482,7 @@ def ceil(x: TensorLike, /) -> Any:
     """
 
 
-@op(np.floor, acts=elementwise1, d=partials(lambda g: nothing(g)), lower=scalar(lambda s, x: s.floor(x)))
+@op(np.floor, acts=elementwise1, d=partials(lambda g: zero_cotangent(g)), lower=scalar(lambda s, x: s.floor(x)))
 def floor(x: TensorLike, /) -> Any:
     """The next whole number below; its derivative is 0 between the jumps.
 

@@ -10,7 +10,7 @@ from pullback.core.composition import numbers, own_words
 from pullback.core.suggestions import did_you_mean
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError
-from pullback.numerics.axis_arguments import fits
+from pullback.numerics.axis_arguments import is_broadcastable
 
 if TYPE_CHECKING:
     from pullback.typing import Lengths, Padding, TensorLike, Value
@@ -23,7 +23,7 @@ ACTIVATIONS = {
 }  # fmt: skip
 
 
-def _finished(name: str, z: Value, bias: Any, activation: Any, weights: Any, alpha: Any) -> Any:
+def _add_bias_and_activate(name: str, z: Value, bias: Any, activation: Any, weights: Any, alpha: Any) -> Any:
     """The bias added and the activation applied; every op is a method of Tensor, so it is found by its name."""
     activation = "linear" if activation is None else activation
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
@@ -35,7 +35,7 @@ def _finished(name: str, z: Value, bias: Any, activation: Any, weights: Any, alp
         raise ArgumentError(f"{name}: activation 'prelu' needs prelu_activation_weights.")
     if bias is not None:
         bias = numbers(name, "bias", bias)
-        if not fits(bias.shape, z.shape):
+        if not is_broadcastable(bias.shape, z.shape):
             raise ShapeError(f"{name}: bias of shape {bias.shape} must broadcast to the product, of shape {z.shape}.")
         z = np.add(z, bias)
     if activation == "linear":
@@ -61,7 +61,7 @@ def mat_mul(
     array([2., 0.])
     """
     z = getattr(Tensor, "mat_mul")(a, b, bool(transpose_a), bool(transpose_b))  # noqa: B009
-    return _finished("fused.mat_mul", z, bias, activation, prelu_activation_weights, leakyrelu_alpha)
+    return _add_bias_and_activate("fused.mat_mul", z, bias, activation, prelu_activation_weights, leakyrelu_alpha)
 
 
 def _product(
@@ -98,7 +98,7 @@ def conv2d(
     """
     z = _product("conv2d", x, filter, strides, pad, data_format, dilations, dim_rounding_mode)
     bias = _beside_channels("fused.conv2d", bias, data_format)
-    return _finished("fused.conv2d", z, bias, activation, prelu_activation_weights, leakyrelu_alpha)
+    return _add_bias_and_activate("fused.conv2d", z, bias, activation, prelu_activation_weights, leakyrelu_alpha)
 
 
 @own_words("fused.depthwise_conv2d")
@@ -122,7 +122,7 @@ def depthwise_conv2d(
     """
     z = _product("depthwise_conv2d", x, filter, strides, pad, data_format, dilations, dim_rounding_mode)
     bias = _beside_channels("fused.depthwise_conv2d", bias, data_format)
-    return _finished("fused.depthwise_conv2d", z, bias, activation, prelu_activation_weights, leakyrelu_alpha)
+    return _add_bias_and_activate("fused.depthwise_conv2d", z, bias, activation, prelu_activation_weights, leakyrelu_alpha)
 
 
 def _beside_channels(name: str, bias: Any, data_format: str) -> Any:

@@ -17,16 +17,16 @@ from pullback.core.rowsparse import rows_of_gather
 from pullback.core.tensor import LATER, sizing
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import one_axis
-from pullback.numerics.batching import leading
+from pullback.numerics.batching import batch_leading_axes
 from pullback.numerics.positions import (
     gather_each,
     gather_nd_each,
-    numbered,
+    add_example_numbers,
     scatter_each,
     scatter_nd_each,
     update_each,
 )
-from pullback.numerics.rows import add_rows, last_of_each
+from pullback.numerics.rows import add_rows, last_positions
 
 if TYPE_CHECKING:
     from pullback.typing import Array, Axis, DType, Lengths, ShapeLike, TensorLike, Value
@@ -78,7 +78,7 @@ def _axes(name: str, x: Shape, indices: Shape, axis: int | None, batch_dims: int
     return at, batch
 
 
-def _picked(s: Shape, i: Shape, axis: int, batch_dims: int) -> Shape:
+def _gather_shape(s: Shape, i: Shape, axis: int, batch_dims: int) -> Shape:
     at, batch = _axes("gather", s, i, axis, batch_dims)
     return s[:at] + i[batch:] + s[at + 1 :]
 
@@ -106,19 +106,19 @@ def _gather(x: Array, indices: Array, axis: int | None = 0, batch_dims: int | No
     rows = front.reshape(-1, *front.shape[batch + 1 :])[
         _row_numbers(indices, batch, n)
     ]  # batch, picked, between, after
-    return _to_place(rows, batch, indices.ndim - batch, at)
+    return _move_picked(rows, batch, indices.ndim - batch, at)
 
 
-def _to_place(z: Array, batch: int, picked: int, at: int) -> Any:
+def _move_picked(z: Array, batch: int, picked: int, at: int) -> Any:
     """From (batch, picked, between, after) to (batch, between, picked, after)."""
     return np.moveaxis(z, range(batch, batch + picked), range(at, at + picked)) if at > batch and picked else z
 
 
-def _from_place(g: Any, batch: int, picked: int, at: int) -> Any:
+def _move_picked_back(g: Any, batch: int, picked: int, at: int) -> Any:
     return np.moveaxis(g, range(at, at + picked), range(batch, batch + picked)) if at > batch and picked else g
 
 
-def _put_back(g: Value, x_shape: Shape, indices: Value, axis: int, batch_dims: int) -> Any:
+def _scatter_cotangent(g: Value, x_shape: Shape, indices: Value, axis: int, batch_dims: int) -> Any:
     plain = type(g) is np.ndarray and type(indices) is np.ndarray
     return (_scatter_add if plain else scatter_add)(g, indices, x_shape, axis, batch_dims)
 
@@ -126,7 +126,7 @@ def _put_back(g: Value, x_shape: Shape, indices: Value, axis: int, batch_dims: i
 @op(
     _gather,
     acts=moves(
-        _picked,
+        _gather_shape,
         [
             (((5,), np.array([4, 0, 0, 2])), {}), (((3, 2), np.array([2, 1, -1])), {}), (((3,), np.array(1)), {}),
             (((3, 5), np.array([[1, 0]])), {"axis": 1}), (((2, 3, 2), np.array([2, 2])), {"axis": -2}),
@@ -136,7 +136,7 @@ def _put_back(g: Value, x_shape: Shape, indices: Value, axis: int, batch_dims: i
         ],
         gather_each,
     ),
-    d=linear(_put_back, None, rows=rows_of_gather),
+    d=linear(_scatter_cotangent, None, rows=rows_of_gather),
     run=_gather,
     lower=call("take"),
 )  # fmt: skip
@@ -156,7 +156,7 @@ def _scatter_add(g: Value, indices: Value, shape: Shape, axis: int | None = 0, b
     e = np.zeros((*shape[:batch], n, *rest), g.dtype)
     if g.size:
         rows = _row_numbers(indices, batch, n).reshape(-1)
-        picked = _from_place(g, batch, indices.ndim - batch, at).reshape(-1, *rest)
+        picked = _move_picked_back(g, batch, indices.ndim - batch, at).reshape(-1, *rest)
         add_rows(e.reshape(-1, *rest), rows, picked, True)
     return e if at == batch else np.moveaxis(e, batch, at)
 
@@ -219,7 +219,7 @@ def _gather_nd(x: Array, indices: Array) -> Any:
     return _as_rows(x, indices.shape[-1])[rows]
 
 
-def _put_back_nd(g: Value, x_shape: Shape, indices: Value) -> Any:
+def _scatter_cotangent_nd(g: Value, x_shape: Shape, indices: Value) -> Any:
     return scatter_nd(indices, g, x_shape)
 
 
@@ -234,7 +234,7 @@ def _put_back_nd(g: Value, x_shape: Shape, indices: Value) -> Any:
         ],
         gather_nd_each,
     ),
-    d=linear(_put_back_nd, None),
+    d=linear(_scatter_cotangent_nd, None),
     run=_gather_nd,
     lower=call("take at"),
 )  # fmt: skip
@@ -302,7 +302,7 @@ def _scatter_update(tensor: Array, indices: Array, updates: Array) -> Any:
 
 def _last(indices: Array, shape: Shape) -> Any:
     rows = _coordinates("tensor_scatter_update", indices, shape)
-    return last_of_each(rows, prod(shape[: indices.shape[-1]]))
+    return last_positions(rows, prod(shape[: indices.shape[-1]]))
 
 
 @op(
@@ -310,7 +310,7 @@ def _last(indices: Array, shape: Shape) -> Any:
     acts=moves(
         lambda i, shape: i[:-1],
         [((np.array([[3], [1], [3]]),), {"shape": (4,)}), ((np.array([0, 1]),), {"shape": (2, 3)})],
-        lambda op, args, on, params: op.call([numbered(args[0])], {"shape": (args[0].shape[0], *params["shape"])}),
+        lambda op, args, on, params: op.call([add_example_numbers(args[0])], {"shape": (args[0].shape[0], *params["shape"])}),
     ),
     d=constant(),
     run=_last,
@@ -323,11 +323,11 @@ def written_last(indices: TensorLike, /, shape: Shape) -> Any:
     """
 
 
-def _remaining(g: Value, indices: Value, updates_shape: Shape) -> Any:
+def _tensor_cotangent(g: Value, indices: Value, updates_shape: Shape) -> Any:
     return tensor_scatter_update(g, indices, np.zeros(updates_shape, g.dtype)[()])
 
 
-def _written(g: Value, indices: Value, tensor_shape: Shape) -> Any:
+def _updates_cotangent(g: Value, indices: Value, tensor_shape: Shape) -> Any:
     """The cotangent of the updates; of several for one place only the last counts."""
     last = written_last(indices, tensor_shape).astype(g.dtype)
     return gather_nd(g, indices) * np.reshape(last, last.shape + (1,) * (len(tensor_shape) - indices.shape[-1]))
@@ -348,9 +348,9 @@ def _update_tangent(dtensor: Array, indices: Value, dupdates: Array) -> Any:
         update_each,
     ),
     d=rule(
-        _remaining,
+        _tensor_cotangent,
         None,
-        _written,
+        _updates_cotangent,
         jvp=_update_tangent,
     ),
     run=_scatter_update,
@@ -454,7 +454,7 @@ def _positive(depth: Any) -> int:
             ((np.array([[0, 9]]),), {"depth": 4, "on_value": 5, "off_value": -1}),
             ((np.empty((0,), int),), {"depth": 3}),
         ],
-        leading,
+        batch_leading_axes,
     ),
     d=constant(),
     run=_one_hot,
@@ -496,7 +496,7 @@ def _top_indices(x: Array, k: int = 1, sorted: bool = True) -> Any:
     acts=moves(
         lambda s, k, sorted: (*s[:-1], k),
         [(((5,),), {"k": 2}), (((2, 4),), {}), (((0, 3),), {"k": 3})],
-        leading,
+        batch_leading_axes,
     ),
     d=constant(),
     run=_top_indices,

@@ -20,9 +20,9 @@ from pullback.core.tensor import Tensor, sizing, stripped
 from pullback.core.writes import base_links, note_view, write
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
 from pullback.numerics.axis_arguments import one_axis
-from pullback.numerics.batching import everywhere, examples
-from pullback.numerics.positions import index_each, is_advanced, separated
-from pullback.numerics.rows import add_rows, last_of_each
+from pullback.numerics.batching import broadcast_examples, count_examples
+from pullback.numerics.positions import index_each, is_advanced, are_separated
+from pullback.numerics.rows import add_rows, last_positions
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -54,7 +54,7 @@ def _names_once(index: Index) -> bool:
     return type(index) is tuple and sum(map(_is_mask, index)) == 1 and all(_is_mask(i) or _is_basic(i) for i in index)
 
 
-def settled(index: Index) -> Any:
+def normalize_index(index: Index) -> Any:
     """The index as NumPy takes it, with arrays for lists and tensors: positions carry no gradient.
 
     Only those that are different for each example of ``vmap`` stay tensors.
@@ -111,11 +111,11 @@ def _add_advanced(acc: Any, g: Any, index: Any, fresh: bool) -> None:
         np.add.at(acc, index, g)
 
 
-def _put_back(g: Value, x_shape: tuple[int, ...], index: Index) -> Any:
+def _scatter_cotangent(g: Value, x_shape: tuple[int, ...], index: Index) -> Any:
     return scatter(g, x_shape, index)
 
 
-def _put_view(base: Tensor, value: Tensor, index: Index) -> Any:
+def _write_view(base: Tensor, value: Tensor, index: Index) -> Any:
     return set_item(base, value, index)
 
 
@@ -133,9 +133,9 @@ def _put_view(base: Tensor, value: Tensor, index: Index) -> Any:
         ],
         lambda op, args, on, params: op.call(args, {"index": index_each(params["index"], len(args[0]))}),
     ),
-    d=linear(_put_back, into=_add_at, rows=rows_of_index),
+    d=linear(_scatter_cotangent, into=_add_at, rows=rows_of_index),
     run=_pick,
-    lower=view(put=_put_view, is_view=_is_basic),
+    lower=view(put=_write_view, is_view=_is_basic),
 )  # fmt: skip
 def getitem(x: TensorLike, /, index: Index) -> Any:
     """``x[index]``: integers, slices, ``None``, ``...``, arrays of integers, and masks.
@@ -157,7 +157,7 @@ def _getitem_method(x: Tensor, index: Index) -> Any:
             return getitem(x, index)
     if isinstance(index, Tensor) and index.level and index.ndim and index.dtype.kind in "iu":
         return x.gather(index)  # positions that another transform follows
-    index = settled(index)
+    index = normalize_index(index)
     if _is_batched(index):
         return _pick_each(x, index)
     z = getitem(x, index)
@@ -205,7 +205,7 @@ def _pick_each(x: Any, index: Any) -> Any:
         return y.gather(whole[places[0]], places[0])
     picked = np.broadcast_arrays(*(whole[k] for k in places))
     z = np.moveaxis(y, places, range(len(places))).gather_nd(np.stack(picked, -1))
-    if separated(parts):
+    if are_separated(parts):
         return z
     rank = picked[0].ndim
     return np.moveaxis(z, range(rank), range(places[0], places[0] + rank))
@@ -291,12 +291,12 @@ def _reset(g: Value, index: Index) -> Any:
     return set_item(g, np.zeros((), g.dtype)[()], index)
 
 
-def _put(g: Value, x_shape: tuple[int, ...], y_shape: tuple[int, ...], index: Index) -> Any:
+def _value_cotangent(g: Value, x_shape: tuple[int, ...], y_shape: tuple[int, ...], index: Index) -> Any:
     """The cotangent of what was put there; of several values for one place only the last counts."""
     part = getitem(g, index)
     if not _names_once(index):
         size = int(np.prod(x_shape))
-        part = part * last_of_each(np.arange(size).reshape(x_shape)[index], size).astype(g.dtype)
+        part = part * last_positions(np.arange(size).reshape(x_shape)[index], size).astype(g.dtype)
     extra = len(y_shape) - len(part.shape)
     return np.reshape(part, (1,) * extra + part.shape) if extra > 0 else part
 
@@ -304,8 +304,8 @@ def _put(g: Value, x_shape: tuple[int, ...], y_shape: tuple[int, ...], index: In
 def _set_all(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     """On many examples: what is put in keeps its axes in line with those of the place it goes to."""
     (x, y), index = args, params["index"]
-    n, due = examples(args, on), len(_shape(x.shape[on[0] :], index))
-    x = everywhere([x, y], [on[0], on[1]])[0]
+    n, due = count_examples(args, on), len(_shape(x.shape[on[0] :], index))
+    x = broadcast_examples([x, y], [on[0], on[1]])[0]
     if on[1]:
         own = y.shape[1:]
         y = np.reshape(y, (n, *(1,) * (due - len(own)), *own[max(len(own) - due, 0) :]))
@@ -330,7 +330,7 @@ def _set_tangent(dx: Value, dy: Value, index: Index) -> Any:
     ),
     d=rule(
         _reset,
-        _put,
+        _value_cotangent,
         jvp=_set_tangent,
     ),
     run=_set,
@@ -345,7 +345,7 @@ def set_item(x: TensorLike, y: TensorLike, /, index: Index) -> Any:
 
 
 def _setitem_method(x: Tensor, index: Index, value: TensorLike) -> None:
-    index = settled(index)
+    index = normalize_index(index)
     if isinstance(value, Tensor) and _is_basic(index) and _is_view_at(value, x, index):
         return  # the second half of x[index] += y: the view has been written to
     value = operand(value)

@@ -18,8 +18,8 @@ from pullback.core.tape import RAW
 from pullback.core.tensor import Tensor, all_values, may_be, stripped
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.adjoints import nonzero, select
-from pullback.numerics.axis_arguments import over
-from pullback.numerics.batching import leading
+from pullback.numerics.axis_arguments import resolve_axes
+from pullback.numerics.batching import batch_leading_axes
 from pullback.numerics.small_arrays import quick_max, quick_sum
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _reduction(name: str, reduction: Any) -> Reduction:
 # ---- one loss per element
 
 
-def _given(name: str, first: str, x: Any, second: str, y: Any) -> tuple[Any, Any]:
+def _prepare_pair(name: str, first: str, x: Any, second: str, y: Any) -> tuple[Any, Any]:
     """Two arguments as operands; integers never widen a float, which NumPy's own promotion would let them."""
     x, y = numbers(name, first, x), numbers(name, second, y)
     if x.dtype != y.dtype:
@@ -75,9 +75,9 @@ def _given(name: str, first: str, x: Any, second: str, y: Any) -> tuple[Any, Any
     return x, y
 
 
-def _pair(name: str, first: str, x: Any, second: str, y: Any) -> tuple[Any, Any]:
+def _check_pair(name: str, first: str, x: Any, second: str, y: Any) -> tuple[Any, Any]:
     """Labels and predictions, which must have one shape: broadcasting would hide a mistake."""
-    x, y = _given(name, first, x, second, y)
+    x, y = _prepare_pair(name, first, x, second, y)
     if x.shape != y.shape:
         raise ShapeError(
             f"{name}: {first} of shape {x.shape} and {second} of shape {y.shape} must have the same shape. "
@@ -86,14 +86,14 @@ def _pair(name: str, first: str, x: Any, second: str, y: Any) -> tuple[Any, Any]
     return x, y
 
 
-def _weighted(name: str, losses: Any, weights: Any, reduction: Any) -> Any:
+def _reduce_weighted(name: str, losses: Any, weights: Any, reduction: Any) -> Any:
     way = _reduction(name, reduction)
     if weights is None:
         if way == Reduction.NONE:
             return losses
         z = np.sum(losses)
         return z if way == Reduction.SUM else z / max(losses.size, 1)
-    losses, weights = _given(name, "losses", losses, "weights", weights)
+    losses, weights = _prepare_pair(name, "losses", losses, "weights", weights)
     try:
         fits = np.broadcast_shapes(losses.shape, weights.shape) == losses.shape
     except ValueError:
@@ -130,7 +130,7 @@ def compute_weighted_loss(
     array([0.5, 1. ])
     """
     name = "compute_weighted_loss"
-    return _weighted(name, numbers(name, "losses", losses), weights, reduction)
+    return _reduce_weighted(name, numbers(name, "losses", losses), weights, reduction)
 
 
 def absolute_difference(
@@ -141,8 +141,8 @@ def absolute_difference(
     >>> pb.losses.absolute_difference(np.array([1.0, 2.0]), np.array([1.5, 4.0]))
     np.float64(1.25)
     """
-    x, y = _pair("absolute_difference", "labels", labels, "predictions", predictions)
-    return _weighted("absolute_difference", np.abs(x - y), weights, reduction)
+    x, y = _check_pair("absolute_difference", "labels", labels, "predictions", predictions)
+    return _reduce_weighted("absolute_difference", np.abs(x - y), weights, reduction)
 
 
 def mean_squared_error(
@@ -153,8 +153,8 @@ def mean_squared_error(
     >>> pb.losses.mean_squared_error(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
     np.float64(2.0)
     """
-    x, y = _pair("mean_squared_error", "labels", labels, "predictions", predictions)
-    return _weighted("mean_squared_error", np.square(x - y), weights, reduction)
+    x, y = _check_pair("mean_squared_error", "labels", labels, "predictions", predictions)
+    return _reduce_weighted("mean_squared_error", np.square(x - y), weights, reduction)
 
 
 def cosine_distance(
@@ -169,9 +169,9 @@ def cosine_distance(
     >>> pb.losses.cosine_distance(np.array([0.0, 1.0]), np.array([0.6, 0.8]), 0)
     np.float64(0.19999999999999996)
     """
-    x, y = _pair("cosine_distance", "labels", labels, "predictions", predictions)
-    z = 1 - np.sum(x * y, axis=over(len(x.shape), axis, "cosine_distance"), keepdims=True)
-    return _weighted("cosine_distance", z, weights, reduction)
+    x, y = _check_pair("cosine_distance", "labels", labels, "predictions", predictions)
+    z = 1 - np.sum(x * y, axis=resolve_axes(len(x.shape), axis, "cosine_distance"), keepdims=True)
+    return _reduce_weighted("cosine_distance", z, weights, reduction)
 
 
 def hinge_loss(
@@ -182,9 +182,9 @@ def hinge_loss(
     >>> pb.losses.hinge_loss(np.array([1.0, 0.0]), np.array([0.5, -3.0]), reduction=0)
     array([0.5, 0. ])
     """
-    x, y = _pair("hinge_loss", "labels", labels, "predictions", predictions)
+    x, y = _check_pair("hinge_loss", "labels", labels, "predictions", predictions)
     z = 1 - (x * 2 - 1) * y
-    return _weighted("hinge_loss", select(z <= 0, 0, z), weights, reduction)
+    return _reduce_weighted("hinge_loss", select(z <= 0, 0, z), weights, reduction)
 
 
 def _huber(x: Array, delta: float = 1.0) -> Any:
@@ -203,7 +203,7 @@ def _toward(g: Value, x: Value, delta: float) -> Any:
     acts=moves(
         lambda s, delta=1.0: s,
         [(((),), {}), (((0, 2),), {}), (((2, 3),), {"delta": 0.5}), (((4,),), {"delta": 5.0})],
-        leading,
+        batch_leading_axes,
     ),
     d=partials(_toward),
     run=_huber,
@@ -231,11 +231,11 @@ def huber_loss(
     >>> pb.losses.huber_loss(np.array([1.0, 2.0]), np.array([1.5, 5.0]), reduction=0)
     array([0.125, 2.5  ])
     """
-    x, y = _pair("huber_loss", "labels", labels, "predictions", predictions)
+    x, y = _check_pair("huber_loss", "labels", labels, "predictions", predictions)
     delta = 1.0 if delta is None else float(as_number("huber_loss", "delta", delta))
     if not delta > 0:
         raise ArgumentError(f"huber_loss: delta must be positive, got {delta}.")
-    return _weighted("huber_loss", huber(x - y, delta), weights, reduction)
+    return _reduce_weighted("huber_loss", huber(x - y, delta), weights, reduction)
 
 
 def log_loss(
@@ -250,10 +250,10 @@ def log_loss(
     >>> pb.losses.log_loss(np.array([1.0, 0.0]), np.array([0.5, 0.5]))
     np.float64(0.6931469805599654)
     """
-    x, y = _pair("log_loss", "labels", labels, "predictions", predictions)
+    x, y = _check_pair("log_loss", "labels", labels, "predictions", predictions)
     epsilon = 1e-7 if epsilon is None else float(as_number("log_loss", "epsilon", epsilon, 0))
     z = -(x * np.log(y + epsilon)) - (1 - x) * np.log(1 - y + epsilon)
-    return _weighted("log_loss", z, weights, reduction)
+    return _reduce_weighted("log_loss", z, weights, reduction)
 
 
 # ---- from logits
@@ -287,7 +287,7 @@ def sigmoid_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, /)
     """
 
 
-def _smoothed(name: str, labels: Value, smoothing: float | None, share: float) -> Any:
+def _smooth_labels(name: str, labels: Value, smoothing: float | None, share: float) -> Any:
     """Labels moved towards their ``share`` if nothing were known."""
     if smoothing is None or as_number(name, "label_smoothing", smoothing, 0, 1) == 0:
         return labels
@@ -306,9 +306,9 @@ def sigmoid_cross_entropy(
     >>> pb.losses.sigmoid_cross_entropy(np.array([0.0, 1.0]), np.array([0.0, 0.0]))
     np.float64(0.6931471805599453)
     """
-    x, y = _pair("sigmoid_cross_entropy", "multi_class_labels", multi_class_labels, "logits", logits)
-    x = _smoothed("sigmoid_cross_entropy", x, label_smoothing, 0.5)
-    return _weighted("sigmoid_cross_entropy", sigmoid_cross_entropy_with_logits(x, y), weights, reduction)
+    x, y = _check_pair("sigmoid_cross_entropy", "multi_class_labels", multi_class_labels, "logits", logits)
+    x = _smooth_labels("sigmoid_cross_entropy", x, label_smoothing, 0.5)
+    return _reduce_weighted("sigmoid_cross_entropy", sigmoid_cross_entropy_with_logits(x, y), weights, reduction)
 
 
 def _log_softmax(x: Value) -> Any:
@@ -331,7 +331,7 @@ def softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike) ->
     array([0.69314718])
     """
     name = "softmax_cross_entropy_with_logits"
-    x, y = _pair(name, "labels", labels, "logits", logits)
+    x, y = _check_pair(name, "labels", labels, "logits", logits)
     if not y.shape:
         raise ShapeError(f"{name}: logits must have an axis of classes, got rank 0.")
     if not y.shape[-1]:
@@ -358,9 +358,9 @@ def softmax_cross_entropy(
     np.float64(0.346573597894...)
     """
     name = "softmax_cross_entropy"
-    x, y = _pair(name, "onehot_labels", onehot_labels, "logits", logits)
-    x = _smoothed(name, x, label_smoothing, 1 / max(x.shape[-1] if x.shape else 1, 1))
-    return _weighted(name, softmax_cross_entropy_with_logits(x, y), weights, reduction)
+    x, y = _check_pair(name, "onehot_labels", onehot_labels, "logits", logits)
+    x = _smooth_labels(name, x, label_smoothing, 1 / max(x.shape[-1] if x.shape else 1, 1))
+    return _reduce_weighted(name, softmax_cross_entropy_with_logits(x, y), weights, reduction)
 
 
 # ---- labels that are the numbers of their classes
@@ -408,4 +408,4 @@ def sparse_softmax_cross_entropy(
     np.float64(0.346573597894...)
     """
     losses = sparse_softmax_cross_entropy_with_logits(labels, logits)
-    return _weighted("sparse_softmax_cross_entropy", losses, weights, reduction)
+    return _reduce_weighted("sparse_softmax_cross_entropy", losses, weights, reduction)

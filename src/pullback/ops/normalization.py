@@ -11,7 +11,7 @@ from pullback.core.convert import as_number
 from pullback.core.op import method
 from pullback.core.tensor import Tensor
 from pullback.errors import ShapeError
-from pullback.numerics.axis_arguments import fits, over
+from pullback.numerics.axis_arguments import is_broadcastable, resolve_axes
 
 if TYPE_CHECKING:
     from pullback.typing import Axis, Operand, TensorLike, Value
@@ -21,7 +21,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _scaled(x: Value, mean: Operand, variance: Value, offset: Any, scale: Any, epsilon: float) -> Any:
+def _normalize(x: Value, mean: Operand, variance: Value, offset: Any, scale: Any, epsilon: float) -> Any:
     """``(x - mean) / sqrt(variance + epsilon) * scale + offset``, with as few passes over ``x`` as possible."""
     spread = np.sqrt(variance + epsilon)
     z = (x - mean) / spread if scale is None else (x - mean) * (scale / spread)
@@ -46,12 +46,12 @@ def _batch_norm(
     for argument, value in found.items():
         if value is None and argument in ("mean", "variance"):
             raise ShapeError(f"{name}: {argument} must be given; moments(x) tells mean and variance.")
-        if value is not None and not (fits(value.shape, x.shape) and value.ndim == found["mean"].ndim):
+        if value is not None and not (is_broadcastable(value.shape, x.shape) and value.ndim == found["mean"].ndim):
             raise ShapeError(
                 f"{name}: {argument} has shape {value.shape}; for x of shape {x.shape} and mean of shape "
                 f"{found['mean'].shape} it must have the rank of mean and broadcast to x, as {x.shape[-1:]} does."
             )
-    return _scaled(x, **found, epsilon=0.001 if epsilon is None else _epsilon(name, epsilon))
+    return _normalize(x, **found, epsilon=0.001 if epsilon is None else _epsilon(name, epsilon))
 
 
 def _epsilon(name: str, epsilon: Any) -> Any:
@@ -143,17 +143,17 @@ def layer_norm(
     """
     name = "layer_norm"
     x = numbers(name, "x", x)
-    axes = over(x.ndim, axis, name)
+    axes = resolve_axes(x.ndim, axis, name)
     if not x.ndim or 0 in (x.shape[i] for i in axes):
         raise ShapeError(f"{name}: there is nothing to normalise over axis {axis} of x, which has shape {x.shape}.")
     for argument, value in {"offset": offset, "scale": scale}.items():
         shape = x.shape if value is None else numbers(name, argument, value).shape
-        if not fits(shape, x.shape):
+        if not is_broadcastable(shape, x.shape):
             raise ShapeError(f"{name}: {argument} of shape {shape} must broadcast to x, which has shape {x.shape}.")
     epsilon = 1e-5 if variance_epsilon is None else _epsilon(name, variance_epsilon)
     centred = x - np.mean(x, axis=axes, keepdims=True)
     variance = np.mean(centred * centred, axis=axes, keepdims=True)
-    return _scaled(centred, 0.0, variance, offset, scale, epsilon)
+    return _normalize(centred, 0.0, variance, offset, scale, epsilon)
 
 
 @method

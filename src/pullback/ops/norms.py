@@ -13,7 +13,7 @@ from pullback.core.composition import numbers
 from pullback.core.lowering import made_of
 from pullback.core.op import method, op
 from pullback.errors import ArgumentError
-from pullback.numerics.adjoints import along, axes, inverse, kept, nonzero, total
+from pullback.numerics.adjoints import real_product, axes, inverse_or_zero, restore_axes, nonzero, total
 
 if TYPE_CHECKING:
     from pullback.core.tensor import Tensor
@@ -36,7 +36,7 @@ def length(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
     return np.sqrt(add_reduce(square, axes(axis), None, None, keepdims))
 
 
-def composed_length(x: Any, axis: Axis, keepdims: bool) -> Any:
+def compose_length(x: Any, axis: Axis, keepdims: bool) -> Any:
     if x.dtype.kind != "f":
         x = np.abs(x) if x.dtype.kind == "c" else np.astype(x, np.dtype(float))
     return np.sqrt(total(x * x, axis, keepdims))
@@ -46,11 +46,11 @@ def composed_length(x: Any, axis: Axis, keepdims: bool) -> Any:
     length,
     acts=reduces(),
     d=rule(
-        lambda g, x, z, axis: x * kept(g * inverse(z), x.shape, axis),
-        jvp=lambda dx, x, z, axis, keepdims: total(along(x, dx), axis, keepdims) * inverse(z),
+        lambda g, x, z, axis: x * restore_axes(g * inverse_or_zero(z), x.shape, axis),
+        jvp=lambda dx, x, z, axis, keepdims: total(real_product(x, dx), axis, keepdims) * inverse_or_zero(z),
     ),
     run=length,
-    lower=made_of(composed_length),
+    lower=made_of(compose_length),
     domain=(0.5, 2.0),
 )
 def euclidean_norm(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
@@ -67,7 +67,7 @@ def power_mean(x: Array, ord: float, axis: Axis = None, keepdims: bool = False) 
     return add_reduce(np.abs(x) ** float(ord), axes(axis), None, None, keepdims) ** (1 / ord)
 
 
-def composed_mean(x: Tensor, ord: float, axis: Axis, keepdims: bool) -> Any:
+def compose_mean(x: Tensor, ord: float, axis: Axis, keepdims: bool) -> Any:
     return total(np.abs(x) ** float(ord), axis, keepdims) ** (1 / ord)
 
 
@@ -82,11 +82,11 @@ class Powers(reduces):
     power_mean,
     acts=Powers(),
     d=rule(
-        lambda g, x, z, ord, axis: kept(g, x.shape, axis) * power_slope(x, z, ord, axis),
-        jvp=lambda dx, x, z, ord, axis, keepdims: total(along(power_slope(x, z, ord, axis), dx), axis, keepdims),
+        lambda g, x, z, ord, axis: restore_axes(g, x.shape, axis) * power_slope(x, z, ord, axis),
+        jvp=lambda dx, x, z, ord, axis, keepdims: total(real_product(power_slope(x, z, ord, axis), dx), axis, keepdims),
     ),
     run=power_mean,
-    lower=made_of(composed_mean),
+    lower=made_of(compose_mean),
     domain=(0.5, 2.0),
 )
 def p_norm(x: TensorLike, /, ord: str | float, axis: Axis = None, keepdims: bool = False) -> Any:
@@ -98,7 +98,7 @@ def p_norm(x: TensorLike, /, ord: str | float, axis: Axis = None, keepdims: bool
 
 
 def power_slope(x: Value, z: Value, ord: float, axis: Axis) -> Any:
-    return np.sign(x) * (np.abs(x) / kept(nonzero(z), x.shape, axis)) ** (ord - 1)
+    return np.sign(x) * (np.abs(x) / restore_axes(nonzero(z), x.shape, axis)) ** (ord - 1)
 
 
 @method

@@ -17,9 +17,9 @@ from pullback.core.lowering import fold, made_of, position
 from pullback.core.op import alias, method, op
 from pullback.core.tape import RAW
 from pullback.core.tensor import may_be
-from pullback.numerics.adjoints import along, axes, counted, inverse, kept, kept_shape, spread, total
-from pullback.numerics.axis_arguments import over
-from pullback.numerics.small_arrays import add_reduce, max_reduce, quick_max, quick_sum, short_rows
+from pullback.numerics.adjoints import real_product, axes, count_elements, inverse_or_zero, restore_axes, keepdims_shape, spread, total
+from pullback.numerics.axis_arguments import resolve_axes
+from pullback.numerics.small_arrays import add_reduce, max_reduce, quick_max, quick_sum, has_short_rows
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -55,7 +55,7 @@ def sum(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
 
 @lru_cache(4096)
 def _as_scalar(shape: tuple[int, ...], axis: Axis, char: str) -> Any:
-    return np.dtype(char).type(counted(shape, axis))
+    return np.dtype(char).type(count_elements(shape, axis))
 
 
 def number_of(shape: tuple[int, ...], axis: Axis, char: str) -> Any:
@@ -70,7 +70,7 @@ def quick_mean(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
     return np.mean(x, axes(axis), keepdims=keepdims)
 
 
-def floated(x: Any) -> Any:
+def as_floats(x: Any) -> Any:
     """Integers and bools as the floats whose mean they have."""
     return x if x.dtype.kind in "fc" else np.astype(x, np.float64)
 
@@ -81,7 +81,7 @@ def floated(x: Any) -> Any:
     d=linear(lambda g, x_shape, axis: spread(g / number_of(x_shape, axis, g.dtype.char), x_shape, axis)),
     run=quick_mean,
     lower=made_of(
-        lambda x, axis, keepdims: np.sum(floated(x), axis=axes(axis), keepdims=keepdims) / counted(x.shape, axis)
+        lambda x, axis, keepdims: np.sum(as_floats(x), axis=axes(axis), keepdims=keepdims) / count_elements(x.shape, axis)
     ),
 )
 def mean(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
@@ -92,13 +92,13 @@ def mean(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """
 
 
-def centred(x: Value, axis: Axis) -> Any:
+def center(x: Value, axis: Axis) -> Any:
     return x - np.mean(x, axis=axes(axis), keepdims=True)
 
 
 def per(x_shape: tuple[int, ...], axis: Axis, ddof: int, dtype: np.dtype[Any]) -> Any:
     """One over the degrees of freedom."""
-    n = counted(x_shape, axis) - ddof
+    n = count_elements(x_shape, axis) - ddof
     return dtype.type(1 / n if n else nan)
 
 
@@ -106,26 +106,26 @@ def quick_var(x: Array, axis: Axis = None, keepdims: bool = False, ddof: int = 0
     axis = axes(axis)
     if x.dtype.char in "fd" and x.size:
         e = x - quick_mean(x, axis, True)
-        return quick_sum(e * e, axis, keepdims) / x.dtype.type(counted(x.shape, axis) - ddof)
+        return quick_sum(e * e, axis, keepdims) / x.dtype.type(count_elements(x.shape, axis) - ddof)
     return np.var(x, axis, ddof=ddof, keepdims=keepdims)
 
 
-def composed_var(x: Tensor, axis: Axis, keepdims: bool, ddof: int) -> Any:
-    e = centred(floated(x), axis)
-    return np.sum(e * e, axis=axes(axis), keepdims=keepdims) / (counted(x.shape, axis) - ddof)
+def compose_var(x: Tensor, axis: Axis, keepdims: bool, ddof: int) -> Any:
+    e = center(as_floats(x), axis)
+    return np.sum(e * e, axis=axes(axis), keepdims=keepdims) / (count_elements(x.shape, axis) - ddof)
 
 
 @op(
     np.var,
     acts=reduces(empty=False),
     d=rule(
-        lambda g, x, axis, ddof: centred(x, axis) * kept((g + g) * per(x.shape, axis, ddof, g.dtype), x.shape, axis),
+        lambda g, x, axis, ddof: center(x, axis) * restore_axes((g + g) * per(x.shape, axis, ddof, g.dtype), x.shape, axis),
         jvp=lambda dx, x, z, axis, keepdims, ddof: (
-            total(along(centred(x, axis), dx + dx), axis, keepdims) * per(x.shape, axis, ddof, z.dtype)
+            total(real_product(center(x, axis), dx + dx), axis, keepdims) * per(x.shape, axis, ddof, z.dtype)
         ),
     ),
     run=quick_var,
-    lower=made_of(composed_var),
+    lower=made_of(compose_var),
 )
 def var(x: TensorLike, /, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Any:
     """The variance: the mean squared distance from the mean, over ``n - ddof`` elements.
@@ -140,14 +140,14 @@ def var(x: TensorLike, /, axis: Axis = None, keepdims: bool = False, ddof: float
     acts=reduces(empty=False),
     d=rule(
         lambda g, x, z, axis, ddof: (
-            centred(x, axis) * kept(g * inverse(z) * per(x.shape, axis, ddof, g.dtype), x.shape, axis)
+            center(x, axis) * restore_axes(g * inverse_or_zero(z) * per(x.shape, axis, ddof, g.dtype), x.shape, axis)
         ),
         jvp=lambda dx, x, z, axis, keepdims, ddof: (
-            total(along(centred(x, axis), dx), axis, keepdims) * inverse(z) * per(x.shape, axis, ddof, z.dtype)
+            total(real_product(center(x, axis), dx), axis, keepdims) * inverse_or_zero(z) * per(x.shape, axis, ddof, z.dtype)
         ),
     ),
     run=lambda x, axis=None, keepdims=False, ddof=0: np.sqrt(quick_var(x, axis, keepdims, ddof)),
-    lower=made_of(lambda x, axis, keepdims, ddof: np.sqrt(composed_var(x, axis, keepdims, ddof))),
+    lower=made_of(lambda x, axis, keepdims, ddof: np.sqrt(compose_var(x, axis, keepdims, ddof))),
 )
 def std(x: TensorLike, /, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Any:
     """The standard deviation, the square root of the variance; where that is 0, so is the gradient.
@@ -205,10 +205,10 @@ def rest_of(x: Value) -> Any:
 def others(x: Value, axis: Axis) -> Any:
     """The product of all elements that are multiplied with each one."""
     shape = x.shape
-    gone = over(len(shape), axis)
+    gone = resolve_axes(len(shape), axis)
     stay = tuple(i for i in range(len(shape)) if i not in gone)
     order = stay + gone
-    flat = np.reshape(np.transpose(x, order), (*(shape[i] for i in stay), counted(shape, gone)))
+    flat = np.reshape(np.transpose(x, order), (*(shape[i] for i in stay), count_elements(shape, gone)))
     back = np.reshape(rest_of(flat), tuple(shape[i] for i in order))
     return np.transpose(back, tuple(int(i) for i in np.argsort(order)))
 
@@ -222,8 +222,8 @@ def divisible(z: Value) -> bool:
 def prod_vjp(g: Value, x: Value, z: Value, axis: Axis) -> Any:
     raw: bool = isinstance(g, RAW) and isinstance(x, RAW)
     if raw and divisible(z):
-        return kept(g * z, x.shape, axis) / x
-    return kept(g, x.shape, axis) * others(x, axis)
+        return restore_axes(g * z, x.shape, axis) / x
+    return restore_axes(g, x.shape, axis) * others(x, axis)
 
 
 @op(
@@ -263,11 +263,11 @@ def share(g: Value, x: Value, z: Value, axis: Axis) -> Any:
 
 
 def extreme_vjp(g: Value, x: Value, z: Value, axis: Axis) -> Any:
-    return share(kept(g, x.shape, axis), x, kept(z, x.shape, axis), axis)
+    return share(restore_axes(g, x.shape, axis), x, restore_axes(z, x.shape, axis), axis)
 
 
 def extreme_jvp(dx: Array, x: Array, z: Array, axis: Axis, keepdims: bool) -> Any:
-    return total(share(dx, x, kept(z, x.shape, axis), axis), axis, keepdims)
+    return total(share(dx, x, restore_axes(z, x.shape, axis), axis), axis, keepdims)
 
 
 @op(
@@ -305,7 +305,7 @@ def min(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
 # ---- log-sum-exp
 
 
-def settled(z: Array) -> bool:
+def all_finite(z: Array) -> bool:
     """Whether all of ``z`` is finite."""
     return np.count_nonzero(np.isfinite(z)) == z.size if z.ndim else isfinite(z)
 
@@ -316,14 +316,14 @@ def log_of_sum(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
     check_real("log_sum_exp", x)
     if x.dtype.kind != "f":
         x = x.astype(float)
-    if short_rows(x, axis):  # everything down the columns
+    if has_short_rows(x, axis):  # everything down the columns
         columns = x.T.copy()
         top = max_reduce(columns, 0)
-        if settled(top):
+        if all_finite(top):
             z = np.log(quick_sum(np.exp(columns - top), 0)) + top
             return z.reshape(-1, 1) if keepdims else z
-    top = quick_max(x, axis, True) if x.size else np.full(kept_shape(x.shape, axis), -inf, x.dtype)
-    if settled(top):
+    top = quick_max(x, axis, True) if x.size else np.full(keepdims_shape(x.shape, axis), -inf, x.dtype)
+    if all_finite(top):
         z = np.log(quick_sum(np.exp(x - top), axis, keepdims))
         return z + top.reshape(z.shape)
     top = np.where(np.isfinite(top), top, x.dtype.type(0))
@@ -332,11 +332,11 @@ def log_of_sum(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
     return z + top.reshape(z.shape)
 
 
-def composed_log_of_sum(x: Any, axis: Axis, keepdims: bool) -> Any:
+def compose_log_of_sum(x: Any, axis: Axis, keepdims: bool) -> Any:
     check_real("log_sum_exp", x)
     if x.dtype.kind != "f":
         x = np.astype(x, np.float64)
-    none = np.full(kept_shape(x.shape, axes(axis)), -inf, x.dtype) if not x.size else None
+    none = np.full(keepdims_shape(x.shape, axes(axis)), -inf, x.dtype) if not x.size else None
     top = np.max(x, axis=axes(axis), keepdims=True) if none is None else none
     top = np.where(np.isfinite(top), top, np.zeros((), x.dtype))
     z = np.log(np.sum(np.exp(x - top), axis=axes(axis), keepdims=keepdims))
@@ -345,8 +345,8 @@ def composed_log_of_sum(x: Any, axis: Axis, keepdims: bool) -> Any:
 
 def weights(x: Value, z: Value, axis: Axis) -> Any:
     """The softmax, from the result; a row of nothing but -inf weighs nothing."""
-    z = kept(z, x.shape, axis)
-    if isinstance(z, RAW) and settled(z):
+    z = restore_axes(z, x.shape, axis)
+    if isinstance(z, RAW) and all_finite(z):
         return np.exp(x - z)
     nothing = z == -inf
     with np.errstate(invalid="ignore"):
@@ -357,11 +357,11 @@ def weights(x: Value, z: Value, axis: Axis) -> Any:
     log_of_sum,
     acts=reduces(empty=False),
     d=rule(
-        lambda g, x, z, axis: kept(g, x.shape, axis) * weights(x, z, axis),
+        lambda g, x, z, axis: restore_axes(g, x.shape, axis) * weights(x, z, axis),
         jvp=lambda dx, x, z, axis, keepdims: total(dx * weights(x, z, axis), axis, keepdims),
     ),
     run=log_of_sum,
-    lower=made_of(composed_log_of_sum),
+    lower=made_of(compose_log_of_sum),
 )
 def log_sum_exp(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """``log(sum(exp(x)))`` over ``axis``, without overflow.
@@ -422,7 +422,7 @@ def count_nonzero(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -
     """
 
 
-def found(name: str) -> Any:
+def make_arg_function(name: str) -> Any:
     """``argmax`` or ``argmin`` along one axis, which TensorFlow.js may write as a list."""
     find = getattr(np, name)
 
@@ -448,7 +448,7 @@ class OneAxis(reduces):
         return [(((4,),), {}), (((),), {}), (((3, 0),), {}), *((((2, 3),), way) for way in ways)]
 
 
-@op(np.argmax, acts=OneAxis(), d=constant(), run=found("argmax"), lower=position("gt"))
+@op(np.argmax, acts=OneAxis(), d=constant(), run=make_arg_function("argmax"), lower=position("gt"))
 def arg_max(x: TensorLike, /, axis: Axis = 0, keepdims: bool = False) -> Any:
     """Where along ``axis`` the largest element is, the first of several; ``axis=None`` counts through all elements.
 
@@ -457,7 +457,7 @@ def arg_max(x: TensorLike, /, axis: Axis = 0, keepdims: bool = False) -> Any:
     """
 
 
-@op(np.argmin, acts=OneAxis(), d=constant(), run=found("argmin"), lower=position("lt"))
+@op(np.argmin, acts=OneAxis(), d=constant(), run=make_arg_function("argmin"), lower=position("lt"))
 def arg_min(x: TensorLike, /, axis: Axis = 0, keepdims: bool = False) -> Any:
     """Where along ``axis`` the smallest element is, the first of several; ``axis=None`` counts through all elements.
 

@@ -18,7 +18,7 @@ from pullback.core.tape import as_tensor
 from pullback.core.tensor import Tensor, all_values, concrete, sizing, stripped
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.adjoints import nonzero
-from pullback.numerics.batching import everywhere
+from pullback.numerics.batching import broadcast_examples
 from pullback.numerics.rows import add_rows
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _spread(x: Array, segment_ids: Array) -> Any:
     return np.where(inside.reshape(ids.shape + (1,) * (x.ndim - 1)), taken, np.zeros((), x.dtype))
 
 
-def _in_all(ids: Array, n: int) -> Any:
+def _number_in_all_examples(ids: Array, n: int) -> Any:
     """The segments of each example as segments of all of them, which come one after the other."""
     own = np.reshape(np.arange(ids.shape[0]) * n, (-1,) + (1,) * (ids.ndim - 1))
     return np.where((ids >= 0) & (ids < n), ids + own, -1)
@@ -115,19 +115,19 @@ def _segments_each(op: Op, args: list[Any], on: Sequence[bool], params: dict[str
     if not on[1]:  # the examples are a part of what is brought together
         x, ids = args
         return np.moveaxis(op.call([np.moveaxis(x, 0, np.ndim(ids)), ids], params), 1, 0)
-    x, ids = everywhere(args, on)
+    x, ids = broadcast_examples(args, on)
     n = _length(op.name, "num_segments", params["num_segments"])
-    z = op.call([x, _in_all(ids, n)], {"num_segments": len(ids) * n})
+    z = op.call([x, _number_in_all_examples(ids, n)], {"num_segments": len(ids) * n})
     return np.reshape(z, (len(ids), n, *z.shape[1:]))
 
 
-def _spread_each(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
+def _batch_spread(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     x, ids = args
     if not on[0]:
         return op.call(args, params)
     if not on[1]:
         return np.moveaxis(op.call([np.moveaxis(x, 0, 1), ids], params), np.ndim(ids), 0)
-    return op.call([np.reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:])), _in_all(ids, x.shape[1])], params)
+    return op.call([np.reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:])), _number_in_all_examples(ids, x.shape[1])], params)
 
 
 def _sum_back(g: Value, x_shape: Shape, segment_ids: Value) -> Any:
@@ -142,7 +142,7 @@ def _sum_back(g: Value, x_shape: Shape, segment_ids: Value) -> Any:
             (((4,), np.array([2, 0, 2, 0, 0])), {}), (((2, 3), np.array([[1, 1], [0, -1]])), {}),
             (((3,), np.array(1)), {}), (((2, 2), np.empty(0, int)), {}), (((2,), np.array([-1, 5])), {}),
         ],
-        _spread_each,
+        _batch_spread,
     ),
     d=linear(_sum_back, None),
     run=_spread,
@@ -156,7 +156,7 @@ def segment_spread(x: TensorLike, segment_ids: TensorLike, /) -> Any:
     """
 
 
-def _grouped(x: Shape, ids: Shape, num_segments: float) -> Shape:
+def _segments_shape(x: Shape, ids: Shape, num_segments: float) -> Shape:
     return (_length("unsorted_segment_sum", "num_segments", num_segments), *_rest("unsorted_segment_sum", x, ids))
 
 
@@ -177,7 +177,7 @@ FULL: list[Sample] = [
 
 @op(
     _sum,
-    acts=moves(_grouped, SAMPLES, _segments_each),
+    acts=moves(_segments_shape, SAMPLES, _segments_each),
     d=linear(lambda g, segment_ids: segment_spread(g, segment_ids), None),
     run=_sum,
     lower=call("segments"),
@@ -229,7 +229,7 @@ def _cotangent(g: Value, x: Value, z: Value, segment_ids: Value) -> Any:
 _max, _min = _extreme(np.maximum, "unsorted_segment_max", -1), _extreme(np.minimum, "unsorted_segment_min", 1)
 
 
-@op(_max, acts=moves(_grouped, FULL, _segments_each), d=rule(_cotangent, None, jvp=_tangent), run=_max)
+@op(_max, acts=moves(_segments_shape, FULL, _segments_each), d=rule(_cotangent, None, jvp=_tangent), run=_max)
 def unsorted_segment_max(x: TensorLike, segment_ids: TensorLike, /, num_segments: int) -> Any:
     """The largest element of each segment; of nothing it is the lowest number there is.  Equal ones share the gradient.
 
@@ -238,7 +238,7 @@ def unsorted_segment_max(x: TensorLike, segment_ids: TensorLike, /, num_segments
     """
 
 
-@op(_min, acts=moves(_grouped, FULL, _segments_each), d=rule(_cotangent, None, jvp=_tangent), run=_min)
+@op(_min, acts=moves(_segments_shape, FULL, _segments_each), d=rule(_cotangent, None, jvp=_tangent), run=_min)
 def unsorted_segment_min(x: TensorLike, segment_ids: TensorLike, /, num_segments: int) -> Any:
     """The smallest element of each segment; of nothing it is the highest number there is.
 
@@ -302,7 +302,7 @@ def unsorted_segment_prod(x: TensorLike, segment_ids: TensorLike, num_segments: 
 # ---- in order
 
 
-def _sorted(name: str, x: TensorLike, segment_ids: TensorLike) -> tuple[Any, Any, int]:
+def _check_sorted(name: str, x: TensorLike, segment_ids: TensorLike) -> tuple[Any, Any, int]:
     known = sizing(name, segment_ids, f"Use unsorted_{name}, which is told how many there are, or")
     x, ids = numbers(name, "x", x), _whole(name, "segment_ids", known)
     if ids.ndim != 1 or x.shape[:1] != ids.shape:
@@ -327,7 +327,7 @@ def segment_sum(x: TensorLike, segment_ids: TensorLike) -> Any:
     >>> segment_sum(np.array([1.0, 2.0, 4.0]), np.array([0, 0, 2]))
     array([3., 0., 4.])
     """
-    return unsorted_segment_sum(*_sorted("segment_sum", x, segment_ids))
+    return unsorted_segment_sum(*_check_sorted("segment_sum", x, segment_ids))
 
 
 @method
@@ -337,7 +337,7 @@ def segment_mean(x: TensorLike, segment_ids: TensorLike) -> Any:
     >>> segment_mean(np.array([1.0, 2.0, 4.0]), np.array([0, 0, 2]))
     array([1.5, 0. , 4. ])
     """
-    return unsorted_segment_mean(*_sorted("segment_mean", x, segment_ids))
+    return unsorted_segment_mean(*_check_sorted("segment_mean", x, segment_ids))
 
 
 @method
@@ -347,7 +347,7 @@ def segment_prod(x: TensorLike, segment_ids: TensorLike) -> Any:
     >>> segment_prod(np.array([3.0, 2.0, 4.0]), np.array([0, 0, 2]))
     array([6., 1., 4.])
     """
-    return unsorted_segment_prod(*_sorted("segment_prod", x, segment_ids))
+    return unsorted_segment_prod(*_check_sorted("segment_prod", x, segment_ids))
 
 
 @method
@@ -357,7 +357,7 @@ def segment_max(x: TensorLike, segment_ids: TensorLike) -> Any:
     >>> segment_max(np.array([1.0, 2.0, 4.0]), np.array([0, 0, 2]))
     array([2., 0., 4.])
     """
-    x, ids, n = _sorted("segment_max", x, segment_ids)
+    x, ids, n = _check_sorted("segment_max", x, segment_ids)
     return _or_zero(unsorted_segment_max(x, ids, n), ids, n)
 
 
@@ -368,14 +368,14 @@ def segment_min(x: TensorLike, segment_ids: TensorLike) -> Any:
     >>> segment_min(np.array([1.0, 2.0, 4.0]), np.array([0, 0, 2]))
     array([1., 0., 4.])
     """
-    x, ids, n = _sorted("segment_min", x, segment_ids)
+    x, ids, n = _check_sorted("segment_min", x, segment_ids)
     return _or_zero(unsorted_segment_min(x, ids, n), ids, n)
 
 
 # ---- counting
 
 
-def _counted(name: str, x: TensorLike, weights: TensorLike | None, size: int | None) -> tuple[Value, Value, int]:
+def _bincount_arguments(name: str, x: TensorLike, weights: TensorLike | None, size: int | None) -> tuple[Value, Value, int]:
     """The numbers, what each counts for, and how many bins there are."""
     found = _whole(name, "x", x if size is not None else sizing(name, x, "Give the size, or"))
     if (least := all_values(found).min(initial=0)) < 0:
@@ -399,7 +399,7 @@ def bincount(x: TensorLike, weights: TensorLike | None = None, size: int | None 
     >>> bincount(np.array([1, 1, 3]), np.array([0.5, 1.0, 2.0]), 4)
     array([0. , 1.5, 0. , 2. ])
     """
-    found, weights, bins = _counted("bincount", x, weights, size)
+    found, weights, bins = _bincount_arguments("bincount", x, weights, size)
     return unsorted_segment_sum(np.reshape(weights, -1), np.reshape(found, -1), bins)
 
 
@@ -413,7 +413,7 @@ def dense_bincount(
     array([[1, 2, 0],
            [0, 0, 3]], dtype=int32)
     """
-    found, weights, bins = _counted("dense_bincount", x, weights, size)
+    found, weights, bins = _bincount_arguments("dense_bincount", x, weights, size)
     if found.ndim not in (1, 2):
         raise ShapeError(f"dense_bincount: x must have rank 1 or 2, got shape {found.shape}.")
     rows = prod(found.shape[:-1])

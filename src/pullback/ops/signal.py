@@ -16,7 +16,7 @@ from pullback.core.op import op
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor, concrete
 from pullback.errors import ArgumentError, ShapeError
-from pullback.numerics.batching import leading
+from pullback.numerics.batching import batch_leading_axes
 
 if TYPE_CHECKING:
     from pullback.typing import Array, DType, TensorLike, Value
@@ -91,7 +91,7 @@ FRAMES: list[Sample] = [
 
 @op(
     _frames,
-    acts=moves(_frames_shape, FRAMES, leading),
+    acts=moves(_frames_shape, FRAMES, batch_leading_axes),
     d=linear(_frames_adjoint),
     run=_frames,
 )
@@ -153,7 +153,7 @@ def _sum_adjoint(g: Value, x_shape: Shape, frame_step: int) -> Any:
             (((9, 4),), {"frame_step": 1}),
             (((0, 2, 3),), {"frame_step": 2}),
         ],
-        leading,
+        batch_leading_axes,
     ),
     d=linear(_sum_adjoint),
     run=_sum_of_frames,

@@ -17,7 +17,7 @@ from pullback.core.tape import constant as tensor_of
 from pullback.core.tensor import Tensor, sizing, stripped
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import one_axis
-from pullback.numerics.batching import aligned, along_axis, everywhere, leading, one_by_one
+from pullback.numerics.batching import batch_aligned_axes, batch_along_axis, broadcast_examples, batch_leading_axes, one_by_one
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -46,7 +46,7 @@ def _argsort(x: Array, axis: int = -1, descending: bool = False) -> Any:
 
 def _argsort_each(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     (x,) = args
-    return along_axis(op, args, on, params) if x.ndim > 1 else np.zeros(x.shape, np.intp)
+    return batch_along_axis(op, args, on, params) if x.ndim > 1 else np.zeros(x.shape, np.intp)
 
 
 def _same(s: Shape, axis: float, descending: bool) -> Shape:
@@ -101,7 +101,7 @@ def sort(x: TensorLike, axis: int | None = -1, descending: bool = False) -> Any:
 
 
 def _search_sorted(sorted_sequence: Any, values: Any, side: Any = "left") -> Any:
-    _searched(sorted_sequence.shape, values.shape, side)
+    _search_shape(sorted_sequence.shape, values.shape, side)
     side = side or "left"
     if sorted_sequence.ndim == 1:
         return np.asarray(np.searchsorted(sorted_sequence, values, side)).astype(np.int32)
@@ -113,14 +113,14 @@ def _search_sorted(sorted_sequence: Any, values: Any, side: Any = "left") -> Any
 def _search_each(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     if not on[0] and np.ndim(args[0]) == 1:
         return op.call(args, params)
-    sequence, values = everywhere(args, on)
+    sequence, values = broadcast_examples(args, on)
     if sequence.ndim > 2:
         return op.call([sequence, values], params)
     rows = np.reshape(values, (values.shape[0], math.prod(values.shape[1:])))
     return np.reshape(op.call([sequence, rows], params), values.shape)
 
 
-def _searched(sequence: Shape, values: Shape, side: str) -> Shape:
+def _search_shape(sequence: Shape, values: Shape, side: str) -> Shape:
     if side not in ("left", "right", None):
         raise ArgumentError(f"search_sorted: side must be 'left' or 'right', got {side!r}.")
     if not sequence or (len(sequence) > 1 and sequence[:-1] != values[:-1]):
@@ -134,7 +134,7 @@ def _searched(sequence: Shape, values: Shape, side: str) -> Shape:
 @op(
     _search_sorted,
     acts=moves(
-        _searched,
+        _search_shape,
         [
             ((np.array([1.0, 3.0, 5.0]), (4,)), {}), ((np.array([-1.0, 0.0]), (2, 3)), {"side": "right"}),
             ((np.array([[0.0, 1.0], [-1.0, 0.0]]), (2, 3)), {}), ((np.array([0.0]), ()), {}),
@@ -182,7 +182,7 @@ def upper_bound(sorted_sequence: TensorLike, values: TensorLike) -> Any:
 
 
 def _in_top_k(predictions: Any, targets: Array, k: Any = 1) -> Any:
-    _targeted(predictions.shape, targets.shape, k)
+    _top_k_shape(predictions.shape, targets.shape, k)
     check_real("in_top_k", predictions, "predictions")
     n = predictions.shape[-1]
     at = targets.astype(np.intp)
@@ -194,7 +194,7 @@ def _in_top_k(predictions: Any, targets: Array, k: Any = 1) -> Any:
     return np.sum((predictions > mine) | ((predictions == mine) & before), axis=-1) < (1 if k is None else k)
 
 
-def _targeted(predictions: Shape, targets: Shape, k: Any) -> Shape:
+def _top_k_shape(predictions: Shape, targets: Shape, k: Any) -> Shape:
     if not predictions or predictions[:-1] != targets:
         raise ShapeError(
             f"in_top_k: predictions have shape {predictions} and targets have shape {targets}; "
@@ -209,12 +209,12 @@ def _targeted(predictions: Shape, targets: Shape, k: Any) -> Shape:
 @op(
     _in_top_k,
     acts=moves(
-        _targeted,
+        _top_k_shape,
         [
             (((3, 4), np.array([0, 3, 1])), {"k": 2}), (((4,), np.array(2)), {}),
             (((2, 1, 3), np.array([[0], [2]])), {"k": 3}), (((0, 3), np.empty(0, int)), {}),
         ],
-        aligned,
+        batch_aligned_axes,
     ),
     d=constant(),
     run=_in_top_k,
@@ -301,7 +301,7 @@ def unique(x: TensorLike, axis: Axis = 0) -> Unique:
             (((), (0,)), {}),
             (((0,), (2,)), {}),
         ],
-        lambda op, args, on, params: (one_by_one if on[1] else leading)(op, args, on, params),
+        lambda op, args, on, params: (one_by_one if on[1] else batch_leading_axes)(op, args, on, params),
     ),
     d=constant(),
     run=lambda element, test_elements: np.isin(element, test_elements)[()],

@@ -17,7 +17,7 @@ from pullback.core.calculus import linear
 from pullback.core.composition import numbers, own_words
 from pullback.core.op import op
 from pullback.errors import ArgumentError, ShapeError
-from pullback.numerics.axis_arguments import over
+from pullback.numerics.axis_arguments import resolve_axes
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -38,7 +38,7 @@ def length(name: str, shape: Shape, n: int | None, axis: Any, given: Callable[[i
         raise ShapeError(f"{name}: a scalar has no axis to transform along.")
     if isinstance(axis, bool) or not hasattr(axis, "__index__"):
         raise ArgumentError(f"{name}: axis must be an integer, got {axis!r}.")
-    (axis,) = over(len(shape), axis, name)
+    (axis,) = resolve_axes(len(shape), axis, name)
     if n is None:
         n = given(shape[axis])
     if isinstance(n, bool) or not hasattr(n, "__index__") or n < 1:
@@ -55,7 +55,7 @@ class Transform(Acts):
     def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
         (x,) = shapes
         axis, n = length(name, x, params["n"], params["axis"], self.given)
-        known(name, params["norm"])
+        check_norm(name, params["norm"])
         return (*x[:axis], self.out(n), *x[axis + 1 :])
 
     def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
@@ -76,13 +76,13 @@ class Transform(Acts):
         ]
 
 
-def known(name: str, norm: str | None) -> Any:
+def check_norm(name: str, norm: str | None) -> Any:
     if norm not in SAME_FACTOR:
         raise ArgumentError(f"{name}: norm must be 'backward', 'ortho' or 'forward', got {norm!r}.")
     return norm
 
 
-def resized(x: Value, axis: int, n: int) -> Any:
+def resize_axis(x: Value, axis: int, n: int) -> Any:
     """``x`` cut or filled with zeros to the length ``n`` along an axis."""
     have = x.shape[axis]
     if n == have:
@@ -93,7 +93,7 @@ def resized(x: Value, axis: int, n: int) -> Any:
     return np.pad(x, [(0, n - have if i == axis else 0) for i in range(x.ndim)])
 
 
-def weighted(x: Value, n: int, axis: int, inner: float) -> Any:
+def weigh_bins(x: Value, n: int, axis: int, inner: float) -> Any:
     """The bins of a real transform of length ``n``, times ``inner`` where a bin stands for its mirror image too."""
     weights = np.full(x.shape[axis], inner, np.dtype(x.dtype.char.lower()))
     weights[0] = 1
@@ -117,7 +117,7 @@ def real_only(name: str, transform: Any) -> Any:
 @op(
     np.fft.fft,
     acts=Transform(),
-    d=linear(lambda g, x_shape, axis, norm: resized(np.fft.fft(g, None, axis, norm), axis, x_shape[axis])),
+    d=linear(lambda g, x_shape, axis, norm: resize_axis(np.fft.fft(g, None, axis, norm), axis, x_shape[axis])),
     run=np.fft.fft,
 )
 def fft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Any:
@@ -131,7 +131,7 @@ def fft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | Non
 @op(
     np.fft.ifft,
     acts=Transform(),
-    d=linear(lambda g, x_shape, axis, norm: resized(np.fft.ifft(g, None, axis, norm), axis, x_shape[axis])),
+    d=linear(lambda g, x_shape, axis, norm: resize_axis(np.fft.ifft(g, None, axis, norm), axis, x_shape[axis])),
     run=np.fft.ifft,
 )
 def ifft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Any:
@@ -144,8 +144,8 @@ def ifft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | No
 
 def _rfft_adjoint(g: Value, x_shape: Shape, n: int | None, axis: int, norm: str | None) -> Any:
     n = x_shape[axis] if n is None else n
-    z = np.fft.irfft(weighted(np.conjugate(g), n, axis, 0.5), n, axis, SAME_FACTOR[norm])
-    return resized(z, axis, x_shape[axis])
+    z = np.fft.irfft(weigh_bins(np.conjugate(g), n, axis, 0.5), n, axis, SAME_FACTOR[norm])
+    return resize_axis(z, axis, x_shape[axis])
 
 
 @op(
@@ -164,7 +164,7 @@ def rfft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | No
 
 def _irfft_adjoint(g: Value, x: Value, axis: int, norm: str | None) -> Any:
     n = g.shape[axis]
-    d = resized(weighted(np.fft.rfft(g, n, axis, SAME_FACTOR[norm]), n, axis, 2.0), axis, x.shape[axis])
+    d = resize_axis(weigh_bins(np.fft.rfft(g, n, axis, SAME_FACTOR[norm]), n, axis, 2.0), axis, x.shape[axis])
     return d if x.dtype.kind == "c" else np.real(d)
 
 
@@ -190,7 +190,7 @@ def hfft(x: TensorLike, n: int | None = None, axis: Axis = -1, norm: str | None 
     """
     x = numbers("hfft", "x", x)
     _, n = length("hfft", x.shape, n, axis, lambda bins: 2 * (bins - 1))
-    return irfft(np.conjugate(x), n, axis, SAME_FACTOR[known("hfft", norm)])
+    return irfft(np.conjugate(x), n, axis, SAME_FACTOR[check_norm("hfft", norm)])
 
 
 @own_words("ihfft")
@@ -202,7 +202,7 @@ def ihfft(x: TensorLike, n: int | None = None, axis: Axis = -1, norm: str | None
     """
     x = numbers("ihfft", "x", x)
     _, n = length("ihfft", x.shape, n, axis)
-    return np.conjugate(rfft(x, n, axis, SAME_FACTOR[known("ihfft", norm)]))
+    return np.conjugate(rfft(x, n, axis, SAME_FACTOR[check_norm("ihfft", norm)]))
 
 
 # ---- along several
@@ -224,7 +224,7 @@ def _plan(name: str, x: Any, s: Any, axes: Any, given: Callable[[int], int] = in
         )
     if not axes:
         raise ArgumentError(f"{name}: no axis to transform along, for shape {shape}.")
-    over(len(shape), axes, name)
+    resolve_axes(len(shape), axes, name)
     kinds = [int] * (len(axes) - 1) + [given]
     return [length(name, shape, n, a, kind) for n, a, kind in zip(lengths, axes, kinds, strict=True)]
 
@@ -289,7 +289,7 @@ def planes(name: str, x: TensorLike, axes: Axis) -> Any:
     """What is transformed along two axes, checked to have them."""
     x = numbers(name, "x", x)
     if axes is not None and not isinstance(axes, str):
-        over(x.ndim, axes, name)
+        resolve_axes(x.ndim, axes, name)
     return x
 
 
@@ -343,7 +343,7 @@ def fftshift(x: TensorLike, axes: Lengths | None = None) -> Any:
     array([-2., -1.,  0.,  1.,  2.])
     """
     x = numbers("fftshift", "x", x)
-    where = over(x.ndim, axes, "fftshift")
+    where = resolve_axes(x.ndim, axes, "fftshift")
     return np.roll(x, [x.shape[i] // 2 for i in where], where)
 
 
@@ -354,5 +354,5 @@ def ifftshift(x: TensorLike, axes: Lengths | None = None) -> Any:
     array([ 0.,  1.,  2., -2., -1.])
     """
     x = numbers("ifftshift", "x", x)
-    where = over(x.ndim, axes, "ifftshift")
+    where = resolve_axes(x.ndim, axes, "ifftshift")
     return np.roll(x, [-(x.shape[i] // 2) for i in where], where)

@@ -25,7 +25,7 @@ from pullback.core.tape import ARRAYS, Tape, constant
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, highest_watcher, watched, watched_below
 from pullback.errors import CustomGradientError, PrecisionWarning
-from pullback.numerics.adjoints import along
+from pullback.numerics.adjoints import real_product
 from pullback.transforms.enclosing import Scope, is_made_from, pause, scopes
 from pullback.transforms.grad import grads
 from pullback.transforms.linearity import has_values, is_linear, sample
@@ -299,7 +299,7 @@ def transpose(rule: Back, along_these: Sequence[Any], likes: Sequence[Any]) -> l
 
     def paired(*given: Tensor) -> Any:
         terms = [
-            np.sum(along(d, t))
+            np.sum(real_product(d, t))
             for d, t in zip(rule(list(given)), along_these, strict=True)
             if not (d is None or t is None)
         ]

@@ -18,7 +18,7 @@ from pullback.core.calculus import linear
 from pullback.core.tape import CAUGHT, RAW, substitute
 from pullback.core.tensor import Tensor
 from pullback.errors import GradientError
-from pullback.numerics.axis_arguments import over
+from pullback.numerics.axis_arguments import resolve_axes
 from pullback.transforms.colouring import coloured
 from pullback.transforms.linear import Record
 
@@ -180,10 +180,10 @@ def spread(sparse: object, r: Tensor, op: Op, args: Sequence[Operand], params: d
         core, left = acts.core[k], acts.out if not any(short) else [d for d in acts.out if d in acts.core[k]]
         return _by_signature(core, left, shape, out)
     if isinstance(acts, reduces):
-        gone = over(len(shape), params["axis"])
+        gone = resolve_axes(len(shape), params["axis"])
         return Spread(_numbered(tuple(1 if i in gone else n for i, n in enumerate(shape)), shape), prod(out), None)
     if isinstance(acts, scans):
-        along = over(len(shape), params["axis"])
+        along = resolve_axes(len(shape), params["axis"])
         lines = tuple(1 if i in along else n for i, n in enumerate(shape))
         return Spread(_numbered(lines, shape), prod(lines), _numbered(lines, out))
     return _by_trial(sparse, r, op, args, params, k) or _everything(prod(shape), prod(out))

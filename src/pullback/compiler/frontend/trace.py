@@ -49,7 +49,7 @@ from pullback.core.variable import Variable
 from pullback.core.weak import Weak, stands_for_number
 from pullback.core.writes import HELD, INPUT, alias, freeze
 from pullback.errors import SymbolValueError, VariableError
-from pullback.numerics.axis_arguments import over
+from pullback.numerics.axis_arguments import resolve_axes
 
 PLAIN_NUMBERS = (bool, int, float, complex)
 PYTHON, ARRAY, TENSOR, GIVEN = 0, 1, 2, 3  # what is given, and so what is given back; the last is not known yet
@@ -371,7 +371,7 @@ class Trace:
         source = self.node(x, dtype)
         if not source.size and abs(op.lower.start) == np.inf:  # of nothing there is no largest: the kernel says so
             return cast("Symbol", self.opaque(op, [x], params))
-        axes = over(len(source.shape), params["axis"], op.name)
+        axes = resolve_axes(len(source.shape), params["axis"], op.name)
         left = tuple(n for i, n in enumerate(source.shape) if i not in axes)
         made = self.graph.add(FOLD, (source,), left, dtype, Fold(op, axes), user_line()) if axes else source
         return Symbol(self, self.reshaped(made, op.acts.shape(op.name, [source.shape], params)))

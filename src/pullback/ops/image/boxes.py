@@ -56,7 +56,7 @@ def _stays(
     return (min(int(max_output_size), boxes[0]),)
 
 
-def _suppressed(
+def _suppress(
     boxes: Array,
     scores: Array,
     max_output_size: int,
@@ -86,7 +86,7 @@ def _suppressed(
 
 
 @op(
-    _suppressed,
+    _suppress,
     acts=moves(
         _stays,
         [
@@ -95,7 +95,7 @@ def _suppressed(
         ],
     ),
     d=constant(),
-    run=_suppressed,
+    run=_suppress,
 )  # fmt: skip
 def suppressed_indices(
     boxes: TensorLike,
@@ -113,7 +113,7 @@ def suppressed_indices(
     """
 
 
-def _chosen(
+def _choose_boxes(
     boxes: Any, scores: Any, max_output_size: int, iou_threshold: Any, score_threshold: Any, sigma: Any = 0.0
 ) -> Any:  # fmt: skip
     """The padded choice, which carries no gradient."""
@@ -122,7 +122,7 @@ def _chosen(
     return stripped(suppressed_indices(boxes, scores, max_output_size, iou_threshold, score_threshold, sigma or 0.0))
 
 
-def _those_there(name: str, chosen: Value) -> Any:
+def _drop_padding(name: str, chosen: Value) -> Any:
     """The choice without its padding; of many examples each would have a length of its own."""
     if isinstance(chosen, Tensor):
         raise BatchedValueError(
@@ -132,7 +132,7 @@ def _those_there(name: str, chosen: Value) -> Any:
     return chosen[chosen >= 0]
 
 
-def _given(boxes: Any, scores: Any) -> tuple[Any, Any]:
+def _check_boxes(boxes: Any, scores: Any) -> tuple[Any, Any]:
     return numbers("non_max_suppression", "boxes", boxes), numbers("non_max_suppression", "scores", scores)
 
 
@@ -151,9 +151,9 @@ def non_max_suppression(
     >>> pb.image.non_max_suppression(boxes, np.array([0.6, 0.9, 0.3]), 3)
     array([1, 2], dtype=int32)
     """
-    boxes, scores = _given(boxes, scores)
-    chosen = _chosen(boxes, scores, max_output_size, iou_threshold, score_threshold)
-    return _like(scores, _those_there("non_max_suppression", chosen))
+    boxes, scores = _check_boxes(boxes, scores)
+    chosen = _choose_boxes(boxes, scores, max_output_size, iou_threshold, score_threshold)
+    return _like(scores, _drop_padding("non_max_suppression", chosen))
 
 
 class ScoredSuppression(NamedTuple):
@@ -180,9 +180,9 @@ def non_max_suppression_with_score(
     >>> pb.image.non_max_suppression_with_score(boxes, np.array([0.9, 0.8]), 2, soft_nms_sigma=0.5).selected_scores
     array([0.9       , 0.71587145])
     """
-    boxes, scores = _given(boxes, scores)
-    chosen = _chosen(boxes, scores, max_output_size, iou_threshold, score_threshold, soft_nms_sigma)
-    chosen = _those_there("non_max_suppression_with_score", chosen)
+    boxes, scores = _check_boxes(boxes, scores)
+    chosen = _choose_boxes(boxes, scores, max_output_size, iou_threshold, score_threshold, soft_nms_sigma)
+    chosen = _drop_padding("non_max_suppression_with_score", chosen)
     values = np.take(scores, chosen, axis=0)
     if soft_nms_sigma and len(chosen) > 1:
         some = np.take(boxes, chosen, axis=0)
@@ -214,9 +214,9 @@ def non_max_suppression_padded(
     >>> pb.image.non_max_suppression_padded(boxes, np.array([0.6, 0.9]), 2, pad_to_max_output_size=True)
     PaddedSuppression(selected_indices=array([1, 0], dtype=int32), valid_outputs=np.int32(1))
     """
-    boxes, scores = _given(boxes, scores)
-    chosen = _chosen(boxes, scores, max_output_size, iou_threshold, score_threshold)
+    boxes, scores = _check_boxes(boxes, scores)
+    chosen = _choose_boxes(boxes, scores, max_output_size, iou_threshold, score_threshold)
     valid = chosen >= 0
     whole = np.where(valid, chosen, 0).astype(np.int32) if pad_to_max_output_size else None
-    indices = _those_there("non_max_suppression_padded", chosen) if whole is None else whole
+    indices = _drop_padding("non_max_suppression_padded", chosen) if whole is None else whole
     return PaddedSuppression(_like(scores, indices), _like(scores, np.sum(valid).astype(np.int32)))

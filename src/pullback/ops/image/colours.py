@@ -24,7 +24,7 @@ __all__ = ["grayscale_to_rgb", "rgb_to_grayscale", "threshold"]
 LUMA = np.array([0.2989, 0.5870, 0.1140])  # how bright red, green and blue are
 
 
-def _coloured(name: str, image: TensorLike, depth: int) -> Value:
+def _check_image(name: str, image: TensorLike, depth: int) -> Value:
     image = numbers(name, "image", image)
     if image.ndim < 2 or image.shape[-1] != depth:
         raise ShapeError(
@@ -41,7 +41,7 @@ def grayscale_to_rgb(image: TensorLike) -> Any:
     array([[1., 1., 1.],
            [2., 2., 2.]])
     """
-    image = _coloured("grayscale_to_rgb", image, 1)
+    image = _check_image("grayscale_to_rgb", image, 1)
     return np.tile(image, (1,) * (image.ndim - 1) + (3,))
 
 
@@ -53,7 +53,7 @@ def rgb_to_grayscale(image: TensorLike) -> Any:
     array([[0.9999],
            [0.2989]])
     """
-    image = _coloured("rgb_to_grayscale", image, 3)
+    image = _check_image("rgb_to_grayscale", image, 3)
     if image.dtype.kind == "f":
         return image @ LUMA.astype(image.dtype)[:, None]
     return (image.astype(np.float32) @ LUMA.astype(np.float32)[:, None]).astype(image.dtype)
@@ -93,7 +93,7 @@ def _black_and_white(s: tuple[int, ...], method: str, inverted: bool, thresh_val
     return (*s[:2], 1)
 
 
-def _of_examples(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
+def _batch_pictures(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     """All rows of all pictures as one picture, unless each picture finds a threshold of its own."""
     if params["method"] == "otsu":
         return one_by_one(op, args, on, params)
@@ -111,7 +111,7 @@ def _of_examples(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, 
             (((2, 3, 1),), {"thresh_value": 0.3}), (((2, 3, 3),), {"method": "otsu"}),
             (((2, 3, 3),), {"inverted": True}), (((0, 2, 1),), {"method": "otsu", "inverted": True}),
         ],
-        _of_examples,
+        _batch_pictures,
     ),
     d=constant(),
     run=_threshold,

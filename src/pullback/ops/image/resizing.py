@@ -27,7 +27,7 @@ SHORT = 128  # up to this length an axis is resized by a product with a matrix
 WIDE = 16  # if there are so many elements in a slice
 
 
-def _resized(name: str, shape: Shape, size: Sequence[Any], align_corners: bool, half_pixel_centers: bool) -> Shape:
+def _resize_shape(name: str, shape: Shape, size: Sequence[Any], align_corners: bool, half_pixel_centers: bool) -> Shape:
     if len(shape) not in (3, 4):
         raise ShapeError(f"{name}: images must have rank 3 or 4 (batch, height, width, depth), got shape {shape}.")
     if np.shape(size) != (2,) or not all(
@@ -52,7 +52,7 @@ def _along(x: Array, index: Array | None, axis: int) -> Any:
     return x if index is None else x.take(index, axis)
 
 
-def _added(x: Array, index: Array | None, axis: int, n: int) -> Any:
+def _add_slices(x: Array, index: Array | None, axis: int, n: int) -> Any:
     """The adjoint of picking slices along ``axis``, which had the length ``n``: they are added where they came from."""
     if index is None:
         return x
@@ -69,7 +69,7 @@ def _added(x: Array, index: Array | None, axis: int, n: int) -> Any:
 
 
 @lru_cache(256)
-def _mixed(new: int, old: int, align: bool, half: bool) -> tuple[Any, Any, Any] | None:
+def _neighbour_weights(new: int, old: int, align: bool, half: bool) -> tuple[Any, Any, Any] | None:
     """The neighbours of each new pixel and how much the second one weighs; None if nothing changes."""
     if new == old:
         return None
@@ -79,14 +79,14 @@ def _mixed(new: int, old: int, align: bool, half: bool) -> tuple[Any, Any, Any] 
     return low.astype(np.intp), high.astype(np.intp), np.where(high > low, at - low, 0)
 
 
-def _weighted(x: Array, weights: Array, axis: int) -> Any:
+def _multiply_along(x: Array, weights: Array, axis: int) -> Any:
     return weights.astype(x.dtype).reshape((-1,) + (1,) * (x.ndim - 1 - axis))
 
 
 @lru_cache(64)
 def _matrix(new: int, old: int, align: bool, half: bool, char: str) -> Any:
     """How much of each old pixel is in each new one."""
-    e, lines, mixed = np.zeros((new, old), char), np.arange(new), _mixed(new, old, align, half)
+    e, lines, mixed = np.zeros((new, old), char), np.arange(new), _neighbour_weights(new, old, align, half)
     if mixed is not None:
         low, high, weights = mixed
         e[lines, low] = 1 - weights
@@ -111,7 +111,7 @@ def _lerp(x: Array, mixed: tuple[Any, ...] | None, axis: int) -> Any:
         return x
     low, high, weights = mixed
     z = x.take(low, axis)
-    z += (x.take(high, axis) - z) * _weighted(x, weights, axis)
+    z += (x.take(high, axis) - z) * _multiply_along(x, weights, axis)
     return z
 
 
@@ -119,8 +119,8 @@ def _unlerp(x: Array, mixed: tuple[Any, ...] | None, axis: int, n: int) -> Any:
     if mixed is None:
         return x
     low, high, weights = mixed
-    part = x * _weighted(x, weights, axis)
-    return _added(x - part, low, axis, n) + _added(part, high, axis, n)
+    part = x * _multiply_along(x, weights, axis)
+    return _add_slices(x - part, low, axis, n) + _add_slices(part, high, axis, n)
 
 
 def _floats(x: Array) -> Any:
@@ -129,26 +129,26 @@ def _floats(x: Array) -> Any:
 
 
 def _bilinear(images: Array, size: Sequence[Any], align_corners: bool = False, half_pixel_centers: bool = False) -> Any:
-    due = _resized("resize_bilinear", images.shape, size, align_corners, half_pixel_centers)
+    due = _resize_shape("resize_bilinear", images.shape, size, align_corners, half_pixel_centers)
     x, way = _floats(images), (bool(align_corners), bool(half_pixel_centers))
     for axis in (x.ndim - 3, x.ndim - 2):
         new, old = due[axis], x.shape[axis]
         if _as_product(x, axis, new):
             x = _product(_matrix(new, old, *way, x.dtype.char), x, axis)
         else:
-            x = _lerp(x, _mixed(new, old, *way), axis)
+            x = _lerp(x, _neighbour_weights(new, old, *way), axis)
     return x
 
 
 def _bilinear_back(x: Array, size: Sequence[int], align_corners: bool = False, half_pixel_centers: bool = False) -> Any:
-    due = _resized("resize_bilinear_grad", x.shape, size, align_corners, half_pixel_centers)
+    due = _resize_shape("resize_bilinear_grad", x.shape, size, align_corners, half_pixel_centers)
     way = (bool(align_corners), bool(half_pixel_centers))
     for axis in (x.ndim - 2, x.ndim - 3):
         new, old = x.shape[axis], due[axis]
         if _as_product(x, axis, old):
             x = _product(_matrix(new, old, *way, x.dtype.char).T, x, axis)
         else:
-            x = _unlerp(x, _mixed(new, old, *way), axis, old)
+            x = _unlerp(x, _neighbour_weights(new, old, *way), axis, old)
     return x
 
 
@@ -164,11 +164,11 @@ SAMPLES = _samples()
 
 def _shape_rule(name: str) -> Any:
     return moves(lambda s, size, align_corners, half_pixel_centers: (
-        _resized(name, s, size, align_corners, half_pixel_centers)
-    ), SAMPLES, _of_examples)  # fmt: skip
+        _resize_shape(name, s, size, align_corners, half_pixel_centers)
+    ), SAMPLES, _batch_pictures)  # fmt: skip
 
 
-def _of_examples(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
+def _batch_pictures(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     """All pictures of all examples as one batch."""
     (x,) = args
     lead = x.shape[:-3]
@@ -221,21 +221,21 @@ def _nearest(new: int, old: int, align: bool, half: bool) -> Any:
 
 
 def _near(images: Array, size: Sequence[int], align_corners: bool = False, half_pixel_centers: bool = False) -> Any:
-    due, x = _resized("resize_nearest_neighbor", images.shape, size, align_corners, half_pixel_centers), images
+    due, x = _resize_shape("resize_nearest_neighbor", images.shape, size, align_corners, half_pixel_centers), images
     for axis in (x.ndim - 3, x.ndim - 2):
         x = _along(x, _nearest(due[axis], x.shape[axis], bool(align_corners), bool(half_pixel_centers)), axis)
     return x
 
 
 def _near_back(x: Array, size: Sequence[int], align_corners: bool = False, half_pixel_centers: bool = False) -> Any:
-    due = _resized("resize_nearest_neighbor_grad", x.shape, size, align_corners, half_pixel_centers)
+    due = _resize_shape("resize_nearest_neighbor_grad", x.shape, size, align_corners, half_pixel_centers)
     for axis in (x.ndim - 2, x.ndim - 3):
         old = due[axis]
         index = _nearest(x.shape[axis], old, bool(align_corners), bool(half_pixel_centers))
         if _as_product(x, axis, old):
             x = _product((np.arange(old)[:, None] == index).astype(x.dtype), x, axis)
         else:
-            x = _added(x, index, axis, old)
+            x = _add_slices(x, index, axis, old)
     return x
 
 

@@ -45,12 +45,12 @@ def _pixels(image: Value, batch: Value, y: Value, x: Value) -> Any:
     return picked(np.reshape(image, (n * height * width, depth)), rows)
 
 
-def _between(low: Value, high: Value, weight: Value) -> Any:
+def _interpolate(low: Value, high: Value, weight: Value) -> Any:
     """Exactly ``low`` where the weight is 0, exactly ``high`` where it is 1."""
     return low * (1 - weight) + high * weight
 
 
-def _rounded(at: Value) -> Any:
+def _round_place(at: Value) -> Any:
     return np.floor(at + 0.5)
 
 
@@ -65,7 +65,7 @@ def _held(z: Value, at: Value) -> Any:
 def _span(first: Value, last: Value, length: int, n: int) -> tuple[Any, Any]:
     """Where ``n`` new pixels lie between two borders of boxes, among ``length`` old ones, and which are within."""
     share = np.arange(n) / (n - 1) if n > 1 else np.array([0.5])
-    at = _between(first, last, share) * (length - 1)
+    at = _interpolate(first, last, share) * (length - 1)
     here = stripped(at)
     within = (here >= 0) & (here <= length - 1)
     return np.where(within, at, 0.0), within
@@ -123,16 +123,16 @@ def crop_and_resize(
     y, x = y[:, :, None], x[:, None, :]
     which = which.astype(np.intp)[:, None, None]
     if method == "nearest":
-        ys, xs = (_rounded(stripped(at)).astype(np.intp) for at in (y, x))
+        ys, xs = (_round_place(stripped(at)).astype(np.intp) for at in (y, x))
         z = _held(_pixels(image, which, ys, xs), (y + x)[..., None])
     else:
         (top, bottom, down), (left, right, across) = _neighbours(y, height), _neighbours(x, width)
         down, across = (np.astype(weight, image.dtype)[..., None] for weight in (down, across))
         upper, lower = (
-            _between(_pixels(image, which, row, left), _pixels(image, which, row, right), across)
+            _interpolate(_pixels(image, which, row, left), _pixels(image, which, row, right), across)
             for row in (top, bottom)
         )  # fmt: skip
-        z = _between(upper, lower, down)
+        z = _interpolate(upper, lower, down)
     within = (rows_within[:, :, None] & columns_within[:, None, :])[..., None]
     return np.where(within, z, image.dtype.type(fill)) if may_be(~within) else z
 
@@ -140,7 +140,7 @@ def crop_and_resize(
 # ---- by a projection
 
 
-def _folded(at: Value, length: int, mode: str) -> Any:
+def _fold_places(at: Value, length: int, mode: str) -> Any:
     """Places beyond the border as ``mode`` sees them; the slope is kept, 0 where all beyond is the border itself."""
     here = stripped(at)
     slope: Any = np.ones(here.shape)
@@ -205,8 +205,8 @@ def transform(
     scale = c0 * right + c1 * down + 1
     beyond = stripped(scale) == 0
     scale = np.where(beyond, 1.0, scale)
-    x = _folded((a0 * right + a1 * down + a2) / scale, width, fill_mode)
-    y = _folded((b0 * right + b1 * down + b2) / scale, height, fill_mode)
+    x = _fold_places((a0 * right + a1 * down + a2) / scale, width, fill_mode)
+    y = _fold_places((b0 * right + b1 * down + b2) / scale, height, fill_mode)
     fill = image.dtype.type(as_number("transform", "fill_value", fill_value or 0))
     number = np.arange(batch).reshape(-1, 1, 1)
 
@@ -217,12 +217,12 @@ def transform(
         return np.where(inside[..., None], z, fill) if may_be(~inside) else z
 
     if interpolation == "nearest":
-        z = read(_rounded(stripped(y)), _rounded(stripped(x)))
+        z = read(_round_place(stripped(y)), _round_place(stripped(x)))
         return _held(_held(z, x[..., None]), y[..., None])
     top, left = np.floor(stripped(y)), np.floor(stripped(x))
     low, across = (np.astype(part, image.dtype)[..., None] for part in (y - top, x - left))
-    upper, lower = (_between(read(row, left), read(row, left + 1), across) for row in (top, top + 1))
-    return _between(upper, lower, low)
+    upper, lower = (_interpolate(read(row, left), read(row, left + 1), across) for row in (top, top + 1))
+    return _interpolate(upper, lower, low)
 
 
 # ---- rotated and mirrored
@@ -264,8 +264,8 @@ def rotate_with_offset(
         angle = as_number(name, "radians", angle, -MOST, MOST)
     cosine, sine = (np.cos(angle), np.sin(angle)) if isinstance(angle, Tensor) else (cos(angle), sin(angle))
     x, y = np.arange(width) - x0, np.arange(height)[:, None] - y0
-    xs = _rounded(x * cosine - y * sine + x0)
-    ys = _rounded(x * sine + y * cosine + y0)
+    xs = _round_place(x * cosine - y * sine + x0)
+    ys = _round_place(x * sine + y * cosine + y0)
     inside = (xs >= 0) & (xs < width) & (ys >= 0) & (ys < height)
     place = np.where(inside, ys * width + xs, 0).astype(np.intp)
     z = picked(np.reshape(image, (image.shape[0], height * width, depth)), place, 1)

@@ -25,8 +25,8 @@ from pullback.ops.linalg.pieces import (
     differences,
     imaginary,
     is_complex,
-    on_diagonal,
-    per_gap,
+    diagonal_matrix,
+    divide_by_gaps,
     real_part,
     symmetric,
     unwarned,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Eig", "Eigh", "eig", "eigh", "eigvals", "eigvalsh"]
 
 
-def joined(*parts: Value) -> Any:
+def stack_rows(*parts: Value) -> Any:
     """Matrices of as many columns, one over the other."""
     return np.concatenate(parts, axis=-2)
 
@@ -55,7 +55,7 @@ def matrix(x: TensorLike, name: str) -> Value:
 
 def both_of_eigh(x: Value, uplo: Any = "L") -> Any:
     w, v = np.linalg.eigh(symmetric(x), uplo)
-    return joined(w[..., None, :], v)
+    return stack_rows(w[..., None, :], v)
 
 
 @unwarned
@@ -64,20 +64,20 @@ def eigh_back(g: Value, z: Value) -> Any:
     turn = H(v) @ dv
     if is_complex(v):
         check_phase("eigh", np.imag(diagonal_row(turn)), dv)
-    return symmetric(v @ (per_gap(turn, differences(w)) + on_diagonal(g[..., 0, :])) @ H(v))
+    return symmetric(v @ (divide_by_gaps(turn, differences(w)) + diagonal_matrix(g[..., 0, :])) @ H(v))
 
 
 @unwarned
-def eigh_moved(dx: Array, z: Array) -> Any:
+def eigh_tangent(dx: Array, z: Array) -> Any:
     w, v = real_part(z[..., 0, :]), z[..., 1:, :]
     turn = H(v) @ symmetric(dx) @ v
-    return joined(diagonal_row(turn), v @ per_gap(turn, differences(w)))
+    return stack_rows(diagonal_row(turn), v @ divide_by_gaps(turn, differences(w)))
 
 
 @op(
     both_of_eigh,
     acts=Matrices(lambda m, n: (n + 1, n), SQUARE, complex=None),
-    d=rule(lambda g, z: eigh_back(g, z), jvp=lambda dx, z: eigh_moved(dx, z), adjoint=True),
+    d=rule(lambda g, z: eigh_back(g, z), jvp=lambda dx, z: eigh_tangent(dx, z), adjoint=True),
     run=clear("eigh", both_of_eigh, DIVERGED),
 )
 def joined_eigh(x: TensorLike, /, uplo: str = "L") -> Any:
@@ -128,7 +128,7 @@ def values_of_eigh(x: Value, uplo: Any = "L") -> Any:
 @op(
     values_of_eigh,
     acts=Matrices(lambda m, n: (n,), SQUARE),
-    d=rule(lambda g, x: eigvalsh_back(g, x), jvp=lambda dx, x: eigvalsh_moved(dx, x), adjoint=True),
+    d=rule(lambda g, x: eigvalsh_back(g, x), jvp=lambda dx, x: eigvalsh_tangent(dx, x), adjoint=True),
     run=clear("eigvalsh", values_of_eigh, DIVERGED),
 )
 def eigvalsh(x: TensorLike, /, uplo: str = "L") -> Any:
@@ -147,7 +147,7 @@ def eigvalsh_back(g: Value, x: Value) -> Any:
     return (v * g[..., None, :]) @ H(v)
 
 
-def eigvalsh_moved(dx: Array, x: Array) -> Any:
+def eigvalsh_tangent(dx: Array, x: Array) -> Any:
     v = eigh(x).eigenvectors
     moved = symmetric(dx) @ v
     return np.sum(np.real(np.conjugate(v) * moved) if is_complex(v) else v * moved, axis=-2)
@@ -158,7 +158,7 @@ def eigvalsh_moved(dx: Array, x: Array) -> Any:
 
 def both_of_eig(x: Array) -> Any:
     w, v = np.linalg.eig(x)
-    z = joined(w[..., None, :], v)
+    z = stack_rows(w[..., None, :], v)
     return z.astype(np.result_type(z.dtype, np.complex64))
 
 
@@ -177,24 +177,24 @@ def eig_back(g: Value, z: Value) -> Any:
     along = diagonal_row(H(v) @ dv)  # the vectors keep their length, and one of their elements real
     real = pivots(v)
     kept = dv - v * np.real(along) - real * imaginary(np.imag(along) / np.real(np.sum(v * real, -2, keepdims=True)))
-    turn = per_gap(H(v) @ kept, np.conjugate(differences(w))) + on_diagonal(dw)
+    turn = divide_by_gaps(H(v) @ kept, np.conjugate(differences(w))) + diagonal_matrix(dw)
     return np.linalg.solve(H(v), turn @ H(v))
 
 
 @unwarned
-def eig_moved(dx: Array, z: Array) -> Any:
+def eig_tangent(dx: Array, z: Array) -> Any:
     w, v = z[..., 0, :], z[..., 1:, :]
     turn = np.linalg.solve(v, dx @ v)
-    moved = v @ per_gap(turn, differences(w))
+    moved = v @ divide_by_gaps(turn, differences(w))
     real, along = pivots(v), np.sum(np.conjugate(v) * moved, -2, keepdims=True)
     turned = np.imag(np.sum(moved * real, -2, keepdims=True)) / np.real(np.sum(v * real, -2, keepdims=True))
-    return joined(diagonal_row(turn), moved - v * np.real(along) - v * imaginary(turned))
+    return stack_rows(diagonal_row(turn), moved - v * np.real(along) - v * imaginary(turned))
 
 
 @op(
     both_of_eig,
     acts=Matrices(lambda m, n: (n + 1, n), SQUARE),
-    d=rule(lambda g, z: eig_back(g, z), jvp=lambda dx, z: eig_moved(dx, z), adjoint=True),
+    d=rule(lambda g, z: eig_back(g, z), jvp=lambda dx, z: eig_tangent(dx, z), adjoint=True),
     run=clear("eig", both_of_eig, DIVERGED),
 )
 def joined_eig(x: TensorLike, /) -> Any:
@@ -243,7 +243,7 @@ def values_of_eig(x: Array) -> Any:
 @op(
     values_of_eig,
     acts=Matrices(lambda m, n: (n,), SQUARE),
-    d=rule(lambda g, x: eigvals_back(g, x), jvp=lambda dx, x: eigvals_moved(dx, x), adjoint=True),
+    d=rule(lambda g, x: eigvals_back(g, x), jvp=lambda dx, x: eigvals_tangent(dx, x), adjoint=True),
     run=clear("eigvals", values_of_eig, DIVERGED),
 )
 def eigvals(x: TensorLike, /) -> Any:
@@ -259,6 +259,6 @@ def eigvals_back(g: Value, x: Value) -> Any:
     return np.linalg.solve(H(v), g[..., :, None] * H(v))
 
 
-def eigvals_moved(dx: Array, x: Array) -> Any:
+def eigvals_tangent(dx: Array, x: Array) -> Any:
     v = eig(x).eigenvectors
     return diagonal_row(np.linalg.solve(v, dx @ v))[..., 0, :]

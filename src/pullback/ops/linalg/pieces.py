@@ -13,8 +13,8 @@ from pullback.core.axes import Acts, Sample, Shape, broadcast
 from pullback.core.tensor import all_values
 from pullback.errors import GradientError, MatrixError, ShapeError
 from pullback.numerics.adjoints import H, T
-from pullback.numerics.axis_arguments import listed
-from pullback.numerics.batching import leading
+from pullback.numerics.axis_arguments import format_shapes
+from pullback.numerics.batching import batch_leading_axes
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -78,7 +78,7 @@ class Matrices(Acts):
         return (*batch, *self.out(m, n))
 
     def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
-        return leading(op, args, on, params)
+        return batch_leading_axes(op, args, on, params)
 
     def samples(self) -> list[Sample]:
         made: list[Sample] = [((self.fill(*shape),), way) for way in self.ways for shape in self.shapes]
@@ -107,18 +107,18 @@ class Systems(Acts):
     def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
         x, y = shapes
         if len(x) < 2 or x[-1] != x[-2]:
-            raise ShapeError(f"{name}: x must be square over its last two axes; got shapes {listed(shapes)}.")
+            raise ShapeError(f"{name}: x must be square over its last two axes; got shapes {format_shapes(shapes)}.")
         vector = len(y) == 1
         rows = y[-2:][0] if y else 0
         if not y or rows != x[-1]:
             raise ShapeError(
-                f"{name}: x has {x[-1]} equations and y {rows} right sides; got shapes {listed(shapes)}. "
+                f"{name}: x has {x[-1]} equations and y {rows} right sides; got shapes {format_shapes(shapes)}. "
                 "A vector y has one number for each, a matrix one row."
             )
         try:
             batch = np.broadcast_shapes(x[:-2], y[:-2])
         except ValueError:
-            raise ShapeError(f"{name}: the leading axes of shapes {listed(shapes)} do not broadcast.") from None
+            raise ShapeError(f"{name}: the leading axes of shapes {format_shapes(shapes)} do not broadcast.") from None
         return (*batch, rows) if vector else (*batch, rows, y[-1])
 
     def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
@@ -148,7 +148,7 @@ def clear(name: str, run: Callable[..., Any], trouble: str) -> Callable[..., Any
         except np.linalg.LinAlgError as error:
             if isinstance(error, MatrixError) or "dimension" in str(error):
                 raise
-            shapes = listed([a.shape for a in args if isinstance(a, np.ndarray)])
+            shapes = format_shapes([a.shape for a in args if isinstance(a, np.ndarray)])
             raise MatrixError(f"{name}: {trouble} (got shape {shapes}).") from None
 
     return run_clearly
@@ -215,7 +215,7 @@ def below(n: int, k: int, dtype: np.dtype[Any]) -> Any:
     return np.tri(n, n, k, dtype=dtype)
 
 
-def on_diagonal(x: Value) -> Any:
+def diagonal_matrix(x: Value) -> Any:
     """Vectors as diagonal matrices.
 
     >>> on_diagonal(np.array([1.0, 2.0]))
@@ -238,7 +238,7 @@ def diagonal_row(x: Value) -> Any:
 unwarned = np.errstate(divide="ignore", invalid="ignore")
 
 
-def divided(x: Value, y: Value) -> Any:
+def divide_or_zero(x: Value, y: Value) -> Any:
     """``x / y``, but 0 for 0 / 0: what nobody asked for does not matter where it does not exist.
 
     >>> divided(np.array([0.0, 3.0]), np.array([0.0, 2.0]))
@@ -247,14 +247,14 @@ def divided(x: Value, y: Value) -> Any:
     return x / (y + ((y == 0) & (x == 0)))
 
 
-def per_gap(x: Value, gaps: Value) -> Any:
+def divide_by_gaps(x: Value, gaps: Value) -> Any:
     """The off-diagonal elements ``x[i, j] / gaps[i, j]``; infinite or NaN where two values coincide.
 
     >>> per_gap(np.array([[5.0, 2.0], [0.0, 5.0]]), np.array([[0.0, 4.0], [-4.0, 0.0]]))
     array([[ 0. ,  0.5],
            [-0. ,  0. ]])
     """
-    return divided(x - x * eye(x.shape[-1], x.dtype), gaps)
+    return divide_or_zero(x - x * eye(x.shape[-1], x.dtype), gaps)
 
 
 def differences(w: Value) -> Any:

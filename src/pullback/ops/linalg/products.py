@@ -62,11 +62,11 @@ def cheapest(sizes: tuple[int, ...]) -> tuple[int, Any]:
         (left, a), (right, b) = cheapest(sizes[: k + 1]), cheapest(sizes[k:])
         ways.append((left + right + sizes[0] * sizes[k] * sizes[-1], k, a, b))
     cost, k, a, b = min(ways, key=lambda way: way[:2])
-    return cost, (a, shifted(b, k))
+    return cost, (a, shift_order(b, k))
 
 
-def shifted(order: Any, by: int) -> Any:
-    return tuple(shifted(part, by) for part in order) if isinstance(order, tuple) else order + by
+def shift_order(order: Any, by: int) -> Any:
+    return tuple(shift_order(part, by) for part in order) if isinstance(order, tuple) else order + by
 
 
 @observable
@@ -91,10 +91,10 @@ def multi_dot(arrays: Sequence[Any]) -> Any:
             f"multi_dot: expected matrices, the columns of each being as many as the rows of the next; got {shapes}."
         )
     _, order = cheapest((*(x.shape[0] for x in xs), xs[-1].shape[1]))
-    z = multiplied(xs, order)
+    z = multiply_in_order(xs, order)
     z = z[0] if row else z
     return z[..., 0] if column else z
 
 
-def multiplied(xs: Sequence[Any], order: Any) -> Any:
-    return multiplied(xs, order[0]) @ multiplied(xs, order[1]) if isinstance(order, tuple) else xs[order]
+def multiply_in_order(xs: Sequence[Any], order: Any) -> Any:
+    return multiply_in_order(xs, order[0]) @ multiply_in_order(xs, order[1]) if isinstance(order, tuple) else xs[order]

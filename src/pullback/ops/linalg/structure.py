@@ -15,7 +15,7 @@ from pullback.core.composition import numbers, own_words
 from pullback.core.lowering import made_of
 from pullback.core.op import op
 from pullback.errors import ArgumentError, ShapeError
-from pullback.numerics.batching import leading
+from pullback.numerics.batching import batch_leading_axes
 from pullback.ops.linalg.pieces import Matrices
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ __all__ = ["band_part", "diag", "diag_embed", "diag_part", "tensor_diag_part", "
 # ---- tensors of twice the rank, as in TensorFlow.js
 
 
-def on_tensor_diagonal(x: Array) -> Any:
+def make_tensor_diagonal(x: Array) -> Any:
     z = np.zeros((x.size, x.size), x.dtype)
     np.fill_diagonal(z, x)
     return z.reshape(x.shape * 2)
@@ -41,9 +41,9 @@ def tensor_diagonal(x: Array) -> Any:
     return x.reshape(n, n).diagonal().reshape(shape).copy()
 
 
-def composed_tensor_diagonal(x: Tensor) -> Any:
+def compose_tensor_diagonal(x: Tensor) -> Any:
     shape = half_shape(x.shape)
-    return np.reshape(composed_diagonal(np.reshape(x, (prod(shape), prod(shape))), 0), shape)
+    return np.reshape(compose_diagonal(np.reshape(x, (prod(shape), prod(shape))), 0), shape)
 
 
 def off_tensor_diagonal(g: Value) -> Any:
@@ -70,11 +70,11 @@ def diag_part_examples(op: Op, args: list[Any], on: Sequence[bool], params: dict
 
 
 @op(
-    on_tensor_diagonal,
+    make_tensor_diagonal,
     acts=moves(lambda s: s + s, [((s,), {}) for s in ((3,), (2, 3), (), (0,), (2, 1, 2))], diag_examples),
     d=linear(off_tensor_diagonal),
-    run=on_tensor_diagonal,
-    lower=made_of(lambda x: np.reshape(composed_embedding(np.reshape(x, (-1,))), x.shape * 2)),
+    run=make_tensor_diagonal,
+    lower=made_of(lambda x: np.reshape(compose_embedding(np.reshape(x, (-1,))), x.shape * 2)),
 )
 def diag(x: TensorLike, /) -> Any:
     """Zeros with ``x`` on the diagonal: a matrix for a vector, a tensor of twice the rank for any other.
@@ -92,7 +92,7 @@ def diag(x: TensorLike, /) -> Any:
     acts=moves(half_shape, [((s * 2,), {}) for s in ((3,), (2, 3), (), (0,))], diag_part_examples),
     d=linear(lambda g: diag(g)),
     run=tensor_diagonal,
-    lower=made_of(composed_tensor_diagonal),
+    lower=made_of(compose_tensor_diagonal),
 )
 def tensor_diag_part(x: TensorLike, /) -> Any:
     """The diagonal of a tensor whose shape is another one twice: what ``diag`` was given.
@@ -116,7 +116,7 @@ def diagonal(x: Array, k: int = 0) -> Any:
     return np.diagonal(x, k, -2, -1).copy()
 
 
-def composed_diagonal(x: Value, k: int) -> Any:
+def compose_diagonal(x: Value, k: int) -> Any:
     """Every so many of the elements in one row."""
     *batch, m, n = x.shape
     count, first = diagonal_length(m, n, k), max(k, 0) + max(-k, 0) * n
@@ -148,7 +148,7 @@ WIDTHS: tuple[dict[str, Any], ...] = ({}, {"k": 1}, {"k": -2})
     acts=Diagonals(lambda m, n: (m, n), [(3, 3), (2, 4, 3), (0, 3), (2, 1, 2)], square=False, ways=WIDTHS),
     d=linear(onto_diagonal),
     run=diagonal,
-    lower=made_of(composed_diagonal),
+    lower=made_of(compose_diagonal),
 )
 def diag_part(x: TensorLike, /, k: int = 0) -> Any:
     """The diagonals of matrices over the last two axes; ``k`` above the main one, or below it if negative.
@@ -160,7 +160,7 @@ def diag_part(x: TensorLike, /, k: int = 0) -> Any:
     """
 
 
-def embedded(x: Array, k: int = 0, shape: Sequence[int] | None = None) -> Any:
+def embed_diagonal(x: Array, k: int = 0, shape: Sequence[int] | None = None) -> Any:
     m, n = embedding_shape(x.shape, k, shape)[-2:]
     z = np.zeros((*x.shape[:-1], m, n), x.dtype)
     i = np.arange(x.shape[-1])
@@ -168,7 +168,7 @@ def embedded(x: Array, k: int = 0, shape: Sequence[int] | None = None) -> Any:
     return z
 
 
-def composed_embedding(x: Any, k: int = 0, shape: Sequence[int] | None = None) -> Any:
+def compose_embedding(x: Any, k: int = 0, shape: Sequence[int] | None = None) -> Any:
     """Each row has one element of ``x``, or none."""
     *batch, m, n = embedding_shape(x.shape, k, shape)
     before = max(-k, 0)
@@ -192,7 +192,7 @@ def embedding_shape(x: Shape, k: int = 0, shape: Sequence[int] | None = None) ->
 
 
 @op(
-    embedded,
+    embed_diagonal,
     acts=moves(
         embedding_shape,
         [
@@ -202,11 +202,11 @@ def embedding_shape(x: Shape, k: int = 0, shape: Sequence[int] | None = None) ->
             (((2, 0),), {}),
             (((0, 2),), {}),
         ],
-        leading,
+        batch_leading_axes,
     ),
     d=linear(lambda g, k: diag_part(g, k)),
-    run=embedded,
-    lower=made_of(composed_embedding),
+    run=embed_diagonal,
+    lower=made_of(compose_embedding),
 )
 def diag_embed(x: TensorLike, /, k: int = 0, shape: ShapeLike | None = None) -> Any:
     """Matrices with the vectors ``x`` on their ``k``-th diagonal; square and as small as can be, or of ``shape``.
@@ -236,7 +236,7 @@ def band(m: int, n: int, lower: int, upper: int) -> Any:
     return (above >= (-lower if lower >= 0 else -m)) & (above <= (upper if upper >= 0 else n))
 
 
-def banded(x: Value, num_lower: int, num_upper: int) -> Any:
+def keep_band(x: Value, num_lower: int, num_upper: int) -> Any:
     for name, value in {"num_lower": num_lower, "num_upper": num_upper}.items():
         if isinstance(value, bool) or not hasattr(value, "__index__"):
             raise ArgumentError(f"band_part: {name} must be an integer, negative for the whole side; got {value!r}.")
@@ -251,11 +251,11 @@ BANDS = tuple({"num_lower": lower, "num_upper": upper} for lower, upper in ((1, 
 
 
 @op(
-    banded,
+    keep_band,
     acts=Matrices(lambda m, n: (m, n), [(3, 3), (2, 4, 3), (0, 3)], square=False, ways=BANDS),
     d=linear(band_again),
-    run=banded,
-    lower=made_of(banded),
+    run=keep_band,
+    lower=made_of(keep_band),
 )
 def band_part(x: TensorLike, /, num_lower: int, num_upper: int) -> Any:
     """A copy with zeros outside a band: ``num_lower`` diagonals below the main one stay, ``num_upper`` above it.

@@ -35,7 +35,7 @@ def _door() -> Any:
     return scipy.special
 
 
-def known(ufunc: Callable[..., Any]) -> Any:
+def find_op(ufunc: Callable[..., Any]) -> Any:
     """The op that does what this function of SciPy does, or None."""
     if "scipy.special" in sys.modules:
         _door()

@@ -7,7 +7,7 @@ from math import prod
 
 from pullback.compiler.builder import FLOATS, Code, literal
 from pullback.compiler.ir.graph import contiguous
-from pullback.numerics.windows import Windows, placed
+from pullback.numerics.windows import Windows, frame_slices
 
 __all__ = ["Framed"]
 
@@ -19,7 +19,7 @@ class Framed:
         self.dtype, self.space, self.channels, self.windows, self.code = dtype, space, channels, windows, Code()
         self.type, self.size = FLOATS[dtype], int(dtype[1])
         before, reach = windows.before, windows.reach
-        self.inside, self.outside = placed(windows, space)
+        self.inside, self.outside = frame_slices(windows, space)
         self.framed = any(b > 0 or r - b > n for b, r, n in zip(before, reach, space, strict=True))
         self.frame = reach if self.framed else space
         self.units = contiguous((*self.frame, channels))
