@@ -9,7 +9,7 @@ import pytest
 
 import pullback as pb
 from pullback.numerics.windows import Windows, plan_windows
-from pullback.numerics.winograd import pair_convolve, pair_convolve_filter, is_worthwhile
+from pullback.numerics.winograd import is_worthwhile, pair_convolve, pair_convolve_filter
 from pullback.ops import convolution
 
 RANDOM = np.random.default_rng(7)
@@ -52,7 +52,7 @@ def test_pairs_of_rows_give_what_the_definition_gives(
     z, to_x, to_f = by_definition(x, f, g, pairs)
     near(pair_convolve(x, f, windows), z)
     near(pair_convolve_filter(x, g, windows), to_f)
-    turned = pair_convolve(g, f[::-1, ::-1].swapaxes(2, 3), windows.turned((height, width)))
+    turned = pair_convolve(g, f[::-1, ::-1].swapaxes(2, 3), windows.adjoint((height, width)))
     near(turned, to_x)
 
 
@@ -96,7 +96,7 @@ def test_float32_has_as_many_right_digits_within_a_factor_of_two(monkeypatch: py
         return [np.sqrt(np.mean((a - e) ** 2)) for a, e in zip(made, exact, strict=True)]
 
     pairs = errors()
-    monkeypatch.setattr(convolution, "pairs_pay", lambda *_: False)
+    monkeypatch.setattr(convolution, "is_worthwhile", lambda *_: False)
     direct = errors()
     assert pairs != direct  # two ways
     assert all(a <= 2 * b for a, b in zip(pairs, direct, strict=True))

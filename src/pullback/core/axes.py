@@ -70,7 +70,8 @@ class broadcast(Acts):
             split = len(shape) - len(core)
             if split < 0:
                 raise ShapeError(
-                    f"{name}: got shapes {format_shapes(shapes)}; expected {self.signature}, with axes before these if wanted."
+                    f"{name}: got shapes {format_shapes(shapes)}; expected {self.signature}, "
+                    "with axes before these if wanted."
                 )
             for dim, n in zip(core, shape[split:], strict=True):
                 if size.setdefault(dim, n) != n:

@@ -154,7 +154,9 @@ def is_product(kernel: Callable[..., Any], run: Any) -> bool:
     return isinstance(kernel, np.ufunc) and flattened(run, "x") is not None
 
 
-def positional(op: str, signature: str, body: str, formula: Callable[..., Any] | None, **more: object) -> Callable[..., Any]:
+def positional(
+    op: str, signature: str, body: str, formula: Callable[..., Any] | None, **more: object
+) -> Callable[..., Any]:
     code = compile_text(f"lambda {signature}: {body}", f"<rule {op} {next(_number)}>", "eval")
     made: Callable[..., Any] = eval(code, {**UFUNCS, "formula": formula, **more})
     made.source, made.formula = body, formula  # type: ignore[attr-defined]

@@ -192,7 +192,9 @@ class Tensor(TensorOps):
             return op.function(*args)
         return LATER["ufunc"](ufunc, method, args, kwargs)
 
-    def __array_function__(self, func: Callable[..., Any], types: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def __array_function__(
+        self, func: Callable[..., Any], types: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         if hooks.blocks and (observer := hooks.find("run_call")) is not None:
             return observer.run_call("numpy function", Tensor.__array_function__, self, func, types, args, kwargs)
         if len(types) > 1 and not all(issubclass(t, ORDINARY) for t in types):

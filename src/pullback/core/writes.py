@@ -78,7 +78,11 @@ def links_of(x: Tensor) -> Links:
 
 
 def link_view(
-    view: Tensor, base: Tensor, derive: Callable[..., Any], put: Callable[..., Any] | None, params: dict[str, Any] | None = None
+    view: Tensor,
+    base: Tensor,
+    derive: Callable[..., Any],
+    put: Callable[..., Any] | None,
+    params: dict[str, Any] | None = None,
 ) -> None:
     """Make ``view`` a view of ``base``."""
     base = base.read()

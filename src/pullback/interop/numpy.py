@@ -25,7 +25,7 @@ from pullback.interop import (
     numpy_shapes,
     numpy_ufuncs,
 )
-from pullback.interop.numpy_arguments import align_operands, no_rule_error, run_without_rule, tensors, is_traced, unwrap
+from pullback.interop.numpy_arguments import align_operands, is_traced, no_rule_error, run_without_rule, tensors, unwrap
 from pullback.ops import special
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ Names = Mapping[str, inspect.Parameter]
 
 def qualified_name(function: Callable[..., Any]) -> str:
     """
-    >>> named(np.linalg.norm)
+    >>> qualified_name(np.linalg.norm)
     'np.linalg.norm'
     """
     module = (getattr(function, "__module__", None) or "numpy").replace("numpy", "np", 1)

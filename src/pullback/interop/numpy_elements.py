@@ -11,7 +11,7 @@ from pullback.core.tape import as_tensor, constant
 from pullback.core.tensor import BY_KERNEL, Tensor, sizing, stripped, unfollowed
 from pullback.core.writes import link_part
 from pullback.errors import ShapeError
-from pullback.interop.numpy_arguments import align_operands, to_array, wrap_constant, wrap
+from pullback.interop.numpy_arguments import align_operands, to_array, wrap, wrap_constant
 from pullback.ops import conversion, elementwise, gathering, segments, sorting
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import numpy as np
 from pullback.core.op import operand
 from pullback.core.tensor import Tensor, all_values, may_be, stripped, unfollowed
 from pullback.errors import ArgumentError, ShapeError
-from pullback.interop.numpy_arguments import align_operands, no_rule_error, run_without_rule, is_traced
+from pullback.interop.numpy_arguments import align_operands, is_traced, no_rule_error, run_without_rule
 from pullback.numerics.adjoints import H
 from pullback.ops import linalg
 

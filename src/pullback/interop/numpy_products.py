@@ -186,8 +186,8 @@ def _interp(x: TensorLike, xp: Any, fp: Any, /, left: Any = None, right: Any = N
 
 
 FUNCTIONS = {
-    np.dot: _accept_lists(contraction.dot), np.inner: _accept_lists(contraction.inner), np.outer: _accept_lists(contraction.outer),
-    np.vdot: _accept_lists(contraction.vdot), np.tensordot: _tensordot,
+    np.dot: _accept_lists(contraction.dot), np.inner: _accept_lists(contraction.inner),
+    np.outer: _accept_lists(contraction.outer), np.vdot: _accept_lists(contraction.vdot), np.tensordot: _tensordot,
     np.kron: _kron, np.cross: _cross, np.trace: _trace, np.einsum: _einsum,
     np.linalg.trace: lambda x, /, *, offset=0: _trace(x, offset, -2, -1),
     np.linalg.matmul: lambda x1, x2, /: np.matmul(x1, x2),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.tensor import BY_KERNEL, Tensor, concrete, stripped
-from pullback.interop.numpy_arguments import align_operands, to_array, run_without_rule
+from pullback.interop.numpy_arguments import align_operands, run_without_rule, to_array
 from pullback.ops import blocks, gathering, movement
 
 if TYPE_CHECKING:

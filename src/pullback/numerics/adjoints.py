@@ -21,7 +21,7 @@ QUICK = frozenset({ndarray, np.float64, np.float32})
 def keepdims_shape(shape: tuple[int, ...], axis: Axis) -> tuple[int, ...]:
     """The shape with the reduced axes as 1.
 
-    >>> kept_shape((2, 3, 4), (0, 2))
+    >>> keepdims_shape((2, 3, 4), (0, 2))
     (1, 3, 1)
     """
     gone = resolve_axes(len(shape), axis)
@@ -40,7 +40,7 @@ def axes(axis: Axis) -> Any:
 def restore_axes(z: Value, x_shape: tuple[int, ...], axis: Axis) -> Any:
     """The result of a reduction with its axes back, of length 1, so that it broadcasts against ``x``.
 
-    >>> kept(np.array([1.0, 2.0]), (2, 3), 1).shape
+    >>> restore_axes(np.array([1.0, 2.0]), (2, 3), 1).shape
     (2, 1)
     """
     if not z.shape:
@@ -70,7 +70,7 @@ def nonzero(z: Value) -> Any:
 def inverse_or_zero(z: Value) -> Any:
     """``1 / z``, and 0 where ``z`` is 0, with derivatives of 0 there.
 
-    >>> inverse(np.array([0.0, 2.0]))
+    >>> inverse_or_zero(np.array([0.0, 2.0]))
     array([0. , 0.5])
     """
     return (z != 0) / nonzero(z)
@@ -103,7 +103,7 @@ def spread(g: Any, x_shape: tuple[int, ...], axis: Axis) -> Any:
 def count_elements(shape: tuple[int, ...], axis: Axis) -> int:
     """How many elements enter each result of a reduction.
 
-    >>> counted((2, 3, 4), (0, 2))
+    >>> count_elements((2, 3, 4), (0, 2))
     8
     """
     return prod([shape[i] for i in resolve_axes(len(shape), axis)])
@@ -141,7 +141,7 @@ def select(condition: Any, x: Operand, y: Operand) -> Any:
 def real_product(x: Any, t: Value) -> Any:
     """``x * t``, and of complex numbers the real product of the two as vectors: how far ``t`` goes in direction ``x``.
 
-    >>> along(np.array([1j]), np.array([2.0 + 3.0j]))
+    >>> real_product(np.array([1j]), np.array([2.0 + 3.0j]))
     array([3.])
     """
     return np.real(np.conjugate(x) * t) if x.dtype.kind == "c" else x * t
@@ -150,7 +150,7 @@ def real_product(x: Any, t: Value) -> Any:
 def zero_cotangent(g: Value) -> Any:
     """The cotangent of what is constant between its jumps: 0, even where ``g`` is infinite.
 
-    >>> nothing(np.array([1.0, np.inf]))
+    >>> zero_cotangent(np.array([1.0, np.inf]))
     array([0., 0.])
     """
     return np.zeros(g.shape, g.dtype) if g.shape else g.dtype.type(0)

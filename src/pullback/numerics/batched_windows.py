@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.numerics.batching import broadcast_examples, count_examples, batch_by_folding, one_by_one
-from pullback.numerics.windows import BLOCK, Windows, make_frame, window_view, parts, frame_adjoint
+from pullback.numerics.batching import batch_by_folding, broadcast_examples, count_examples, one_by_one
+from pullback.numerics.windows import BLOCK, Windows, frame_adjoint, make_frame, parts, window_view
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -29,7 +29,7 @@ __all__ = [
 def merge_examples(a: Any, axis: int) -> Any:
     """The examples laid into an axis, which is counted from the end; those of one example stay together.
 
-    >>> merged(np.arange(4.0).reshape(2, 1, 2), -1)
+    >>> merge_examples(np.arange(4.0).reshape(2, 1, 2), -1)
     array([[0., 1., 2., 3.]])
     """
     a = np.moveaxis(a, 0, axis - 1)
@@ -38,9 +38,9 @@ def merge_examples(a: Any, axis: int) -> Any:
 
 
 def split_examples(z: Value, axis: int, n: int) -> Any:
-    """The inverse of ``merged``.
+    """The inverse of ``merge_examples``.
 
-    >>> parted(np.arange(4.0).reshape(1, 4), -1, 2).shape
+    >>> split_examples(np.arange(4.0).reshape(1, 4), -1, 2).shape
     (2, 1, 2)
     """
     at = np.ndim(z) + axis

@@ -93,7 +93,7 @@ def count_examples(args: Sequence[Any], on: Sequence[bool]) -> int:
 def broadcast_examples(args: Sequence[Any], on: Sequence[bool]) -> list[Any]:
     """All arguments with the examples along axis 0; those that are the same for all are repeated, without copying.
 
-    >>> [a.shape for a in everywhere([np.ones((2, 3)), np.ones(4)], [True, False])]
+    >>> [a.shape for a in broadcast_examples([np.ones((2, 3)), np.ones(4)], [True, False])]
     [(2, 3), (2, 4)]
     """
     n = count_examples(args, on)

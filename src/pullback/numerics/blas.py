@@ -57,7 +57,7 @@ def gemm(char: str) -> Gemm | None:
 def align_to_cache_line(x: Array) -> Any:
     """A copy of ``x`` that begins where a line of the cache does: small products read their matrix a tenth quicker.
 
-    >>> aligned(np.ones(3)).__array_interface__["data"][0] % 64
+    >>> align_to_cache_line(np.ones(3)).__array_interface__["data"][0] % 64
     0
     """
     room = np.empty(x.nbytes + LINE, np.uint8)
@@ -113,7 +113,7 @@ def add_transposed_products(rows: Any, step: int, weights: Value, totals: Any) -
     """To each ``totals[k]`` the sum of the products ``rows[:, k * step:].T @ weights``, one for each of the matrices.
 
     >>> totals = np.zeros((2, 1, 1))
-    >>> add_turned_products(np.array([[[1.0], [2.0], [4.0]]]), 1, np.array([[[1.0], [10.0]]]), totals)
+    >>> add_transposed_products(np.array([[[1.0], [2.0], [4.0]]]), 1, np.array([[[1.0], [10.0]]]), totals)
     >>> totals.ravel()
     array([21., 42.])
     """

@@ -54,7 +54,7 @@ def scatter_each(op: Op, args: Args, on: On, params: Params) -> Any:
 def add_example_numbers(indices: Array) -> Any:
     """Coordinates in one example as coordinates in all of them: the number of the example comes first.
 
-    >>> numbered(np.array([[[3]], [[5]]]))
+    >>> add_example_numbers(np.array([[[3]], [[5]]]))
     array([[[0, 3]],
     <BLANKLINE>
            [[1, 5]]])
@@ -112,7 +112,7 @@ def is_advanced(i: Index) -> bool:
 def are_separated(parts: Sequence[Any]) -> bool:
     """Whether something stands between the arrays of an index, so that NumPy puts what they pick in front.
 
-    >>> separated([np.array([0]), slice(None), 1]), separated([slice(None), np.array([0]), 1])
+    >>> are_separated([np.array([0]), slice(None), 1]), are_separated([slice(None), np.array([0]), 1])
     (True, False)
     """
     at = [k for k, i in enumerate(parts) if is_advanced(i)]

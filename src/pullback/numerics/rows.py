@@ -98,7 +98,7 @@ def _add_by_rounds(into: Array, rows: Value, values: Array, fresh: bool) -> Any:
 def last_positions(positions: Array, size: int) -> Any:
     """Where each position is named for the last time: of several assignments to one place, that one stays.
 
-    >>> last_of_each(np.array([1, 0, 1]), 2)
+    >>> last_positions(np.array([1, 0, 1]), 2)
     array([False,  True,  True])
     """
     flat = positions.ravel()

@@ -91,7 +91,7 @@ def column_sum(x: Array) -> Any:
 def has_short_rows(x: Array, axis: Any) -> bool:
     """Whether many short rows are reduced, which goes quicker down the columns of a transposed copy.
 
-    >>> short_rows(np.ones((100, 10)), 1)
+    >>> has_short_rows(np.ones((100, 10)), 1)
     True
     """
     return bool(x.ndim == 2 and (axis == 1 or axis == -1) and 0 < x.shape[1] <= SHORT < 2 * x.shape[0])

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pullback.typing import Array, Lengths
 
 __all__ = [
-    "BLOCK", "Windows", "channels_last", "lowest_value", "make_frame", "window_view", "is_layered", "panes", "parts", "per_axis",
-    "frame_slices", "plan_windows", "frame_adjoint",
+    "BLOCK", "Windows", "channels_last", "frame_adjoint", "frame_slices", "is_layered", "lowest_value", "make_frame",
+    "panes", "parts", "per_axis", "plan_windows", "window_view",
 ]  # fmt: skip
 
 Ints = tuple[int, ...]
@@ -35,7 +35,7 @@ RUN = 8  # elements that lie together; fewer are slow to copy
 class Windows(NamedTuple):
     """The windows along each axis of space: ``before`` is how far the first one begins before the array.
 
-    >>> planned("pool", (5,), (2,), strides=2, pad="same")
+    >>> plan_windows("pool", (5,), (2,), strides=2, pad="same")
     Windows(size=(2,), strides=(2,), dilations=(1,), before=(0,), out=(3,))
     """
 
@@ -54,8 +54,8 @@ class Windows(NamedTuple):
         """Each element of a window, and the index that takes it from every window of a frame."""
         return _offsets(self)
 
-    def turned(self, space: Ints) -> Windows:
-        """The windows of the way back, over the results; only where all strides are 1."""
+    def adjoint(self, space: Ints) -> Windows:
+        """Return the windows of the adjoint, over the results; only where all strides are 1."""
         before = tuple((k - 1) * d - b for k, d, b in zip(self.size, self.dilations, self.before, strict=True))
         return Windows(self.size, self.strides, self.dilations, before, space)
 
@@ -83,7 +83,7 @@ def _offsets(windows: Windows) -> list[tuple[Ints, tuple[Any, ...]]]:
 def lowest_value(dtype: np.dtype[Any]) -> Any:
     """What is never the largest: minus infinity, or the least integer.
 
-    >>> filled(np.dtype("i1"))
+    >>> lowest_value(np.dtype("i1"))
     -128
     """
     return -np.inf if dtype.kind == "f" else False if dtype.kind == "b" else np.iinfo(dtype).min
@@ -144,7 +144,7 @@ def plan_windows(
     ``pad`` is "same", "valid", a number, or a pair (before, after) for each axis, batch and channels included or not.
     Each axis counts its windows by its own size and stride, as in TensorFlow and PyTorch.
 
-    >>> planned("conv2d", (4, 5), (2, 3), [1, 2], 1).out
+    >>> plan_windows("conv2d", (4, 5), (2, 3), [1, 2], 1).out
     (5, 3)
     """
     return _compute_windows(
@@ -222,7 +222,7 @@ def _pairs(name: str, pad: Any, axes: int, last: bool) -> tuple[tuple[int, int],
 def make_frame(x: Array, windows: Windows, fill: float = 0) -> Any:
     """The part of ``x`` that the windows reach, with ``fill`` outside of it; ``x`` itself if that is all.
 
-    >>> framed(np.ones((1, 2, 1)), planned("pool", (2,), (3,), pad="same")).ravel()
+    >>> make_frame(np.ones((1, 2, 1)), plan_windows("pool", (2,), (3,), pad="same")).ravel()
     array([0., 1., 1., 0.])
     """
     reach, space = windows.reach, x.shape[1:-1]
@@ -239,9 +239,9 @@ def make_frame(x: Array, windows: Windows, fill: float = 0) -> Any:
 
 
 def frame_adjoint(e: Array, windows: Windows, space: Ints) -> Any:
-    """The adjoint of ``framed``: of a frame, what belongs to ``x``; 0 where no window reached.
+    """The adjoint of ``make_frame``: of a frame, what belongs to ``x``; 0 where no window reached.
 
-    >>> unframed(np.ones((1, 4, 1)), planned("pool", (2,), (3,), pad="same"), (2,)).shape
+    >>> frame_adjoint(np.ones((1, 4, 1)), plan_windows("pool", (2,), (3,), pad="same"), (2,)).shape
     (1, 2, 1)
     """
     inside, outside = frame_slices(windows, space)
@@ -257,7 +257,7 @@ def frame_adjoint(e: Array, windows: Windows, space: Ints) -> Any:
 def frame_slices(windows: Windows, space: Ints) -> tuple[list[slice], list[slice]]:
     """Which part of the array is in the frame, and where in the frame it is.
 
-    >>> placed(planned("pool", (2,), (3,), pad="same"), (2,))
+    >>> frame_slices(plan_windows("pool", (2,), (3,), pad="same"), (2,))
     ([slice(0, 2, None)], [slice(1, 3, None)])
     """
     inside, outside = [], []
@@ -271,7 +271,7 @@ def frame_slices(windows: Windows, space: Ints) -> tuple[list[slice], list[slice
 def window_view(frame: Array, windows: Windows, layered: bool = False) -> Any:
     """Every window of a frame, as a view: (batch, *out, *size, channels); or every layer, (batch, height, *out[1:], …).
 
-    >>> laid(np.arange(3.0).reshape(1, 3, 1), planned("pool", (3,), (2,)))[0, :, :, 0]
+    >>> window_view(np.arange(3.0).reshape(1, 3, 1), plan_windows("pool", (3,), (2,)))[0, :, :, 0]
     array([[0., 1.],
            [1., 2.]])
     """
@@ -302,7 +302,7 @@ def panes(x: Array, windows: Windows) -> Iterator[tuple[tuple[slice, ...], Any, 
     further on.  Else there is one matrix of whole windows.  They are good until the next part is asked for, which is
     laid out in the same place.
 
-    >>> [(part, rows.shape) for part, rows, _ in panes(np.ones((2, 3, 1)), planned("pool", (3,), (2,)))]
+    >>> [(part, rows.shape) for part, rows, _ in panes(np.ones((2, 3, 1)), plan_windows("pool", (3,), (2,)))]
     [((slice(0, 2, None),), (1, 4, 2))]
     """
     images, *space, channels = x.shape
@@ -339,7 +339,7 @@ def panes(x: Array, windows: Windows) -> Iterator[tuple[tuple[slice, ...], Any, 
 def is_layered(windows: Windows, channels: int, itemsize: int) -> bool:
     """Whether ``panes`` gives the layers of the windows apart.
 
-    >>> layered_windows(planned("conv2d", (56, 56), (3, 3)), 64, 4)
+    >>> is_layered(plan_windows("conv2d", (56, 56), (3, 3)), 64, 4)
     True
     """
     run = prod(windows.size[1:]) * channels

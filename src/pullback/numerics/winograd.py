@@ -30,7 +30,7 @@ def is_worthwhile(windows: Windows, channels: int, depth: int, dtype: np.dtype[A
     There must be enough products to save, and images so wide that little is lost between one row and the next.  With
     few channels sums lose more digits than they otherwise would; with many BLAS has no need of help.
 
-    >>> pairs_pay(Windows((3, 3), (1, 1), (1, 1), (1, 1), (56, 56)), 64, 64, np.dtype("f4"))
+    >>> is_worthwhile(Windows((3, 3), (1, 1), (1, 1), (1, 1), (56, 56)), 64, 64, np.dtype("f4"))
     True
     """
     if windows.size != (3, 3) or dtype.char not in "fd" or max(*windows.strides, *windows.dilations) > 1:
@@ -49,7 +49,9 @@ def pair_convolve(x: Array, filter: Array, windows: Windows) -> Any:
     _, k, channels, depth = filter.shape
     first, middle, last = filter
     outer, middle = (first + last) / 2, middle / 2
-    matrices = align_to_cache_line(np.stack([outer + middle, outer - middle, first, last])).reshape(4, k * channels, depth)
+    matrices = align_to_cache_line(np.stack([outer + middle, outer - middle, first, last])).reshape(
+        4, k * channels, depth
+    )
     z = np.empty((x.shape[0], *windows.out, depth), x.dtype)
     for here, sums, rooms in _strips(x, windows, (depth, depth)):
         left, right = (room[..., : windows.out[1], :] for room in rooms)

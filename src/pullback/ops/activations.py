@@ -14,7 +14,7 @@ from pullback.core.lowering import made_of, scalar
 from pullback.core.memory import Scratch, like, scratch, unscratched
 from pullback.core.op import alias, method, op
 from pullback.errors import ArgumentError
-from pullback.numerics.adjoints import zero_cotangent, select
+from pullback.numerics.adjoints import select, zero_cotangent
 from pullback.numerics.axis_arguments import resolve_axes
 from pullback.numerics.batching import batch_leading_axes
 from pullback.numerics.small_arrays import quick_max, quick_sum, zeros
@@ -206,7 +206,9 @@ def _step(x: Value, alpha: Any = 0.0) -> Any:
     acts=_same([{}, {"alpha": 0.5}]),
     d=partials(lambda g: zero_cotangent(g)),
     run=_step,
-    lower=scalar(lambda s, x, alpha: s.select(s.isnan(x), x, s.select(s.greater(x, 0), 1.0, _alpha_or_default(alpha, 0.0)))),
+    lower=scalar(
+        lambda s, x, alpha: s.select(s.isnan(x), x, s.select(s.greater(x, 0), 1.0, _alpha_or_default(alpha, 0.0)))
+    ),
 )
 def step(x: TensorLike, /, alpha: float = 0.0) -> Any:
     """1 where ``x`` is positive, else ``alpha``; its derivative is 0.

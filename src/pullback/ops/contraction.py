@@ -191,7 +191,7 @@ def contract_arrays(x: Any, y: Any, equation: str) -> Any:
 def adjoint_equations(equation: str) -> tuple[str, str]:
     """The equations of the two adjoints.
 
-    >>> turned("ij,jk->ik")
+    >>> adjoint_equations("ij,jk->ik")
     ('ik,jk->ij', 'ij,ik->jk')
     """
     left, out = equation.split("->")
@@ -200,7 +200,7 @@ def adjoint_equations(equation: str) -> tuple[str, str]:
 
 
 def compose_contraction(x: Value, y: Value, equation: str) -> Any:
-    """``contracted``, of ops."""
+    """``contract_arrays``, of ops."""
     order_x, order_y, order, batch, rows, summed, columns = plan_product(equation)
     if batch and summed and not rows and not columns:
         both = np.transpose(x, order_x) * np.transpose(y, order_y)
@@ -297,7 +297,7 @@ def tensordot(a: TensorLike, b: TensorLike, axes: int | Sequence[Any] = 2) -> An
 def tensordot_equation(n: int, m: int, of_a: tuple[int, ...], of_b: tuple[int, ...]) -> str:
     """The equation of a tensordot.
 
-    >>> spelled(2, 2, (0,), (1,))
+    >>> tensordot_equation(2, 2, (0,), (1,))
     'ab,ca->bc'
     """
     if len(resolve_axes(n, of_a, "tensordot: axes of a")) != len(resolve_axes(m, of_b, "tensordot: axes of b")):
@@ -379,7 +379,7 @@ outer = alias("outer", outer_product)
 def parse_equation(equation: str, ranks: tuple[int, ...]) -> tuple[tuple[str, ...], str]:
     """The labels of each operand and of the result, with ellipses written out as letters.
 
-    >>> parsed("...ij,jk", (3, 2))
+    >>> parse_equation("...ij,jk", (3, 2))
     (('aij', 'jk'), 'aik')
     """
     text = equation.replace(" ", "")
@@ -417,7 +417,9 @@ def sizes(equation: str, terms: Sequence[str], shapes: Sequence[Shape]) -> dict[
             known = size.get(label, 1)
             if own[label] != n or (n != known and 1 not in (n, known)):
                 both = f"{own[label] if own[label] != n else known} and {n}"
-                raise ShapeError(f"einsum: shapes {format_shapes(shapes)} do not fit '{equation}': '{label}' is {both}.")
+                raise ShapeError(
+                    f"einsum: shapes {format_shapes(shapes)} do not fit '{equation}': '{label}' is {both}."
+                )
             size[label] = n if known == 1 else known
     return size
 

@@ -27,8 +27,17 @@ from pullback.numerics.batched_windows import (
     small_convolutions_input,
 )
 from pullback.numerics.blas import add_transposed_products, align_to_cache_line, sum_of_products
-from pullback.numerics.windows import Windows, channels_last, make_frame, is_layered, panes, parts, plan_windows, frame_adjoint
-from pullback.numerics.winograd import pair_convolve, pair_convolve_filter, is_worthwhile
+from pullback.numerics.windows import (
+    Windows,
+    channels_last,
+    frame_adjoint,
+    is_layered,
+    make_frame,
+    panes,
+    parts,
+    plan_windows,
+)
+from pullback.numerics.winograd import is_worthwhile, pair_convolve, pair_convolve_filter
 
 if TYPE_CHECKING:
     from pullback.typing import Array, Lengths, Padding, ShapeLike, TensorLike, Value
@@ -83,7 +92,7 @@ def _convolve_input(x: Array, filter: Array, windows: Windows, shape: Ints) -> A
     space, axes = shape[1:-1], len(windows.size)
     if max(windows.strides) == 1:
         flipped = filter[(slice(None, None, -1),) * axes].swapaxes(-1, -2)
-        return _convolve(x, flipped, windows.turned(space))
+        return _convolve(x, flipped, windows.adjoint(space))
     channels, depth = filter.shape[-2:]
     e = np.zeros((shape[0], *windows.reach, channels), x.dtype)
     turned = np.ascontiguousarray(filter.swapaxes(-1, -2))
@@ -147,7 +156,7 @@ def _filter_cotangent_of_adjoint(g: Value, x: Value, windows: Windows) -> Any:
 def convolve(x: TensorLike, filter: TensorLike, /, windows: Windows) -> Any:
     """The sum over each window of ``x`` times ``filter``; what conv1d, conv2d and conv3d are made of.
 
-    >>> convolve(np.ones((1, 3, 1)), np.ones((2, 1, 1)), planned("conv1d", (3,), (2,))).ravel()
+    >>> convolve(np.ones((1, 3, 1)), np.ones((2, 1, 1)), plan_windows("conv1d", (3,), (2,))).ravel()
     array([2., 2.])
     """
 
@@ -165,7 +174,7 @@ def convolve(x: TensorLike, filter: TensorLike, /, windows: Windows) -> Any:
 def convolve_input(x: TensorLike, filter: TensorLike, /, windows: Windows, shape: Ints) -> Any:
     """The adjoint of ``convolve`` in the image, which has ``shape``: every window receives its part of ``filter``.
 
-    >>> convolve_input(np.ones((1, 2, 1)), np.ones((2, 1, 1)), planned("conv1d", (3,), (2,)), (1, 3, 1)).ravel()
+    >>> convolve_input(np.ones((1, 2, 1)), np.ones((2, 1, 1)), plan_windows("conv1d", (3,), (2,)), (1, 3, 1)).ravel()
     array([1., 2., 1.])
     """
 
@@ -187,7 +196,7 @@ def convolve_input(x: TensorLike, filter: TensorLike, /, windows: Windows, shape
 def convolve_filter(x: TensorLike, y: TensorLike, /, windows: Windows) -> Any:
     """The adjoint of ``convolve`` in the filter, given the image and the cotangent of the result.
 
-    >>> convolve_filter(np.ones((1, 3, 1)), np.ones((1, 2, 1)), planned("conv1d", (3,), (2,))).ravel()
+    >>> convolve_filter(np.ones((1, 3, 1)), np.ones((1, 2, 1)), plan_windows("conv1d", (3,), (2,))).ravel()
     array([2., 2.])
     """
 
@@ -276,14 +285,16 @@ def _depthwise_to_filter_of_adjoint(g: Value, x: Value, windows: Windows) -> Any
 def depthwise(x: TensorLike, filter: TensorLike, /, windows: Windows) -> Any:
     """``convolve`` of each channel with filters of its own; what depthwise_conv2d is made of.
 
-    >>> depthwise(np.ones((1, 3, 1)), np.ones((2, 1, 2)), planned("depthwise", (3,), (2,))).shape
+    >>> depthwise(np.ones((1, 3, 1)), np.ones((2, 1, 2)), plan_windows("depthwise", (3,), (2,))).shape
     (1, 2, 2)
     """
 
 
 @op(
     _depthwise_input,
-    acts=moves(lambda y, f, windows, shape: shape, lambda: _depthwise_samples(1), batch_products_by_channel(1, (-1, -2), -1)),
+    acts=moves(
+        lambda y, f, windows, shape: shape, lambda: _depthwise_samples(1), batch_products_by_channel(1, (-1, -2), -1)
+    ),
     d=linear(
         lambda g, filter, windows: depthwise(g, filter, windows),
         _depthwise_to_filter_of_adjoint,
@@ -294,7 +305,8 @@ def depthwise(x: TensorLike, filter: TensorLike, /, windows: Windows) -> Any:
 def depthwise_input(x: TensorLike, filter: TensorLike, /, windows: Windows, shape: Ints) -> Any:
     """The adjoint of ``depthwise`` in the image.
 
-    >>> depthwise_input(np.ones((1, 2, 1)), np.ones((2, 1, 1)), planned("depthwise", (3,), (2,)), (1, 3, 1)).ravel()
+    >>> windows = plan_windows("depthwise", (3,), (2,))
+    >>> depthwise_input(np.ones((1, 2, 1)), np.ones((2, 1, 1)), windows, (1, 3, 1)).ravel()
     array([1., 2., 1.])
     """
 
@@ -316,7 +328,7 @@ def depthwise_input(x: TensorLike, filter: TensorLike, /, windows: Windows, shap
 def depthwise_filter(x: TensorLike, y: TensorLike, /, windows: Windows) -> Any:
     """The adjoint of ``depthwise`` in the filter.
 
-    >>> depthwise_filter(np.ones((1, 3, 1)), np.ones((1, 2, 1)), planned("depthwise", (3,), (2,))).ravel()
+    >>> depthwise_filter(np.ones((1, 3, 1)), np.ones((1, 2, 1)), plan_windows("depthwise", (3,), (2,))).ravel()
     array([2., 2.])
     """
 

@@ -207,7 +207,11 @@ def ones_like(x: TensorLike, /, dtype: DType = None) -> Any:
 
 @op(
     np.full_like,
-    acts=moves(lambda s, fill_value, dtype: s, [(((2, 3),), {"fill_value": 2.5}), (((),), {"fill_value": 1})], batch_leading_axes),
+    acts=moves(
+        lambda s, fill_value, dtype: s,
+        [(((2, 3),), {"fill_value": 2.5}), (((),), {"fill_value": 1})],
+        batch_leading_axes,
+    ),
     d=rule(lambda g: np.zeros_like(g), jvp=lambda dx: np.zeros_like(dx)),
     run=lambda x, fill_value, dtype=None: np.full_like(
         x, fill_value, None if dtype is None else as_dtype(dtype, "full_like")

@@ -16,7 +16,7 @@ from pullback.core.op import alias, method, observable, op
 from pullback.core.tape import ARRAYS, as_tensor
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError
-from pullback.numerics.adjoints import real_product, nonzero, zero_cotangent, select
+from pullback.numerics.adjoints import nonzero, real_product, select, zero_cotangent
 from pullback.numerics.batching import batch_leading_axes
 
 if TYPE_CHECKING:

@@ -122,7 +122,9 @@ def depthwise_conv2d(
     """
     z = _product("depthwise_conv2d", x, filter, strides, pad, data_format, dilations, dim_rounding_mode)
     bias = _beside_channels("fused.depthwise_conv2d", bias, data_format)
-    return _add_bias_and_activate("fused.depthwise_conv2d", z, bias, activation, prelu_activation_weights, leakyrelu_alpha)
+    return _add_bias_and_activate(
+        "fused.depthwise_conv2d", z, bias, activation, prelu_activation_weights, leakyrelu_alpha
+    )
 
 
 def _beside_channels(name: str, bias: Any, data_format: str) -> Any:

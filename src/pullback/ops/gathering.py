@@ -19,9 +19,9 @@ from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import one_axis
 from pullback.numerics.batching import batch_leading_axes
 from pullback.numerics.positions import (
+    add_example_numbers,
     gather_each,
     gather_nd_each,
-    add_example_numbers,
     scatter_each,
     scatter_nd_each,
     update_each,
@@ -310,7 +310,9 @@ def _last(indices: Array, shape: Shape) -> Any:
     acts=moves(
         lambda i, shape: i[:-1],
         [((np.array([[3], [1], [3]]),), {"shape": (4,)}), ((np.array([0, 1]),), {"shape": (2, 3)})],
-        lambda op, args, on, params: op.call([add_example_numbers(args[0])], {"shape": (args[0].shape[0], *params["shape"])}),
+        lambda op, args, on, params: op.call(
+            [add_example_numbers(args[0])], {"shape": (args[0].shape[0], *params["shape"])}
+        ),
     ),
     d=constant(),
     run=_last,

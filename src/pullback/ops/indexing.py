@@ -21,7 +21,7 @@ from pullback.core.writes import base_links, note_view, write
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
 from pullback.numerics.axis_arguments import one_axis
 from pullback.numerics.batching import broadcast_examples, count_examples
-from pullback.numerics.positions import index_each, is_advanced, are_separated
+from pullback.numerics.positions import are_separated, index_each, is_advanced
 from pullback.numerics.rows import add_rows, last_positions
 
 if TYPE_CHECKING:

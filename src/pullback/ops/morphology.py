@@ -12,7 +12,7 @@ from pullback.core.composition import numbers
 from pullback.core.op import method, op
 from pullback.errors import ShapeError
 from pullback.numerics.batching import batch_by_folding
-from pullback.numerics.windows import Windows, channels_last, make_frame, window_view, plan_windows, frame_adjoint
+from pullback.numerics.windows import Windows, channels_last, frame_adjoint, make_frame, plan_windows, window_view
 
 if TYPE_CHECKING:
     from pullback.typing import Array, Lengths, Padding, TensorLike, Value
@@ -48,7 +48,9 @@ def _windows_tangent(dx: Array, windows: Windows) -> Any:
 @op(
     _cut_windows,
     acts=moves(
-        lambda x, windows, fill: _all(x, windows), [((x,), {"windows": w, "fill": -1.0}) for x, w in SAMPLES], batch_by_folding
+        lambda x, windows, fill: _all(x, windows),
+        [((x,), {"windows": w, "fill": -1.0}) for x, w in SAMPLES],
+        batch_by_folding,
     ),
     d=rule(_image_cotangent, jvp=_windows_tangent),
     run=_cut_windows,
@@ -56,7 +58,7 @@ def _windows_tangent(dx: Array, windows: Windows) -> Any:
 def windowed(x: TensorLike, /, windows: Windows, fill: float = 0.0) -> Any:
     """Every window by itself, (batch, *positions, *window, channels), with ``fill`` outside of ``x``.
 
-    >>> windowed(np.array([1.0, 2.0, 3.0]).reshape(1, 3, 1), planned("windowed", (3,), (2,)))[0, :, :, 0]
+    >>> windowed(np.array([1.0, 2.0, 3.0]).reshape(1, 3, 1), plan_windows("windowed", (3,), (2,)))[0, :, :, 0]
     array([[1., 2.],
            [2., 3.]])
     """
@@ -73,7 +75,9 @@ def _add_windows(x: Any, windows: Windows, shape: Ints) -> Any:
 @op(
     _add_windows,
     acts=moves(
-        lambda x, windows, shape: shape, [((_all(x, w),), {"windows": w, "shape": x}) for x, w in SAMPLES], batch_by_folding
+        lambda x, windows, shape: shape,
+        [((_all(x, w),), {"windows": w, "shape": x}) for x, w in SAMPLES],
+        batch_by_folding,
     ),
     d=linear(lambda g, windows: windowed(g, windows)),
     run=_add_windows,
@@ -81,7 +85,7 @@ def _add_windows(x: Any, windows: Windows, shape: Ints) -> Any:
 def merged(x: TensorLike, /, windows: Windows, shape: Ints) -> Any:
     """The adjoint of ``windowed``: windows added up where they overlap.
 
-    >>> merged(np.ones((1, 2, 2, 1)), planned("windowed", (3,), (2,)), (1, 3, 1)).ravel()
+    >>> merged(np.ones((1, 2, 2, 1)), plan_windows("windowed", (3,), (2,)), (1, 3, 1)).ravel()
     array([1., 2., 1.])
     """
 

@@ -238,7 +238,11 @@ alias("reshape", _method_reshape)
 def _order(n: int, perm: Sequence[int] | None) -> tuple[int, ...]:
     if perm is None:
         return tuple(range(n))[::-1]
-    if not isinstance(perm, list | tuple | ndarray) or len(perm) != n or len({*resolve_axes(n, list(perm), "transpose")}) != n:
+    if (
+        not isinstance(perm, list | tuple | ndarray)
+        or len(perm) != n
+        or len({*resolve_axes(n, list(perm), "transpose")}) != n
+    ):
         raise ShapeError(f"transpose: perm {perm!r} must name each of the {n} axes of x once.")
     return tuple(int(a) % n for a in perm)
 

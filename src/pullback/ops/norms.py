@@ -13,7 +13,7 @@ from pullback.core.composition import numbers
 from pullback.core.lowering import made_of
 from pullback.core.op import method, op
 from pullback.errors import ArgumentError
-from pullback.numerics.adjoints import real_product, axes, inverse_or_zero, restore_axes, nonzero, total
+from pullback.numerics.adjoints import axes, inverse_or_zero, nonzero, real_product, restore_axes, total
 
 if TYPE_CHECKING:
     from pullback.core.tensor import Tensor

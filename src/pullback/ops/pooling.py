@@ -20,8 +20,17 @@ from pullback.core.convert import get_default_dtype
 from pullback.core.lowering import windows as over_windows
 from pullback.core.op import method, op
 from pullback.errors import ArgumentError, ShapeError
-from pullback.numerics.batching import count_examples, batch_by_folding
-from pullback.numerics.windows import Windows, channels_last, lowest_value, make_frame, window_view, per_axis, plan_windows, frame_adjoint
+from pullback.numerics.batching import batch_by_folding, count_examples
+from pullback.numerics.windows import (
+    Windows,
+    channels_last,
+    frame_adjoint,
+    lowest_value,
+    make_frame,
+    per_axis,
+    plan_windows,
+    window_view,
+)
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -141,7 +150,7 @@ def _largest_cotangent(g: Value, source: Value, largest: Value, windows: Windows
 def largest_in_window(x: TensorLike, /, windows: Windows) -> Any:
     """The largest element of each window.
 
-    >>> largest_in_window(np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1), planned("pool", (3,), (2,))).ravel()
+    >>> largest_in_window(np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1), plan_windows("pool", (3,), (2,))).ravel()
     array([3., 3.])
     """
 
@@ -157,7 +166,7 @@ def give_to_largest(x: TensorLike, source: TensorLike, largest: TensorLike, /, w
     """``x`` put where the largest element of each window of ``source`` is: the way back of ``largest_in_window``.
 
     >>> source = np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1)
-    >>> w = planned("pool", (3,), (2,))
+    >>> w = plan_windows("pool", (3,), (2,))
     >>> give_to_largest(np.array([[[1.0], [10.0]]]), source, largest_in_window(source, w), w).ravel()
     array([ 0., 11.,  0.])
     """
@@ -174,7 +183,7 @@ def take_from_largest(x: TensorLike, source: TensorLike, largest: TensorLike, /,
     """The elements of ``x`` that are where the largest of each window of ``source`` is.
 
     >>> source = np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1)
-    >>> w = planned("pool", (3,), (2,))
+    >>> w = plan_windows("pool", (3,), (2,))
     >>> take_from_largest(np.array([[[7.0], [8.0], [9.0]]]), source, largest_in_window(source, w), w).ravel()
     array([8., 8.])
     """
@@ -213,7 +222,7 @@ def _places_in_batch(op: Op, args: list[Any], on: Sequence[bool], params: dict[s
 def largest_places(x: TensorLike, /, windows: Windows, include_batch: bool = False) -> Any:
     """Where the largest element of each window is, the first of several: its number in the flattened image.
 
-    >>> largest_places(np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1), planned("pool", (3,), (2,))).ravel()
+    >>> largest_places(np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1), plan_windows("pool", (3,), (2,))).ravel()
     array([1, 1], dtype=int32)
     """
 
@@ -246,7 +255,7 @@ def _spread_back(g: Value, x_shape: Ints, windows: Windows) -> Any:
 def sum_of_windows(x: TensorLike, /, windows: Windows) -> Any:
     """The sum of each window.
 
-    >>> sum_of_windows(np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1), planned("pool", (3,), (2,))).ravel()
+    >>> sum_of_windows(np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1), plan_windows("pool", (3,), (2,))).ravel()
     array([4., 5.])
     """
 
@@ -254,7 +263,9 @@ def sum_of_windows(x: TensorLike, /, windows: Windows) -> Any:
 @op(
     _spread,
     acts=moves(
-        lambda x, windows, shape: shape, [((_results(x, w),), {"windows": w, "shape": x}) for x, w in SAMPLES], batch_by_folding
+        lambda x, windows, shape: shape,
+        [((_results(x, w),), {"windows": w, "shape": x}) for x, w in SAMPLES],
+        batch_by_folding,
     ),
     d=linear(lambda g, windows: sum_of_windows(g, windows)),
     lower=over_windows("spread"),
@@ -263,7 +274,7 @@ def sum_of_windows(x: TensorLike, /, windows: Windows) -> Any:
 def spread_over_windows(x: TensorLike, /, windows: Windows, shape: Ints) -> Any:
     """The adjoint of ``sum_of_windows``: every element receives from all windows that it is in.
 
-    >>> spread_over_windows(np.ones((1, 2, 1)), planned("pool", (3,), (2,)), (1, 3, 1)).ravel()
+    >>> spread_over_windows(np.ones((1, 2, 1)), plan_windows("pool", (3,), (2,)), (1, 3, 1)).ravel()
     array([1., 2., 1.])
     """
 

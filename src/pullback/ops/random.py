@@ -328,7 +328,9 @@ def uniform_int(
     >>> bool(pb.all(pb.random.uniform_int([100], 3, 5, seed=1) < 5))
     True
     """
-    low, high = (_stop_parameter("uniform_int", argument, x) for argument, x in (("minval", minval), ("maxval", maxval)))
+    low, high = (
+        _stop_parameter("uniform_int", argument, x) for argument, x in (("minval", minval), ("maxval", maxval))
+    )
     if not np.all(all_values((low < high) & np.isfinite(high - low))):
         raise ArgumentError(f"uniform_int: minval must be less than maxval, got {minval} and {maxval}.")
     kind = as_dtype(dtype, "uniform_int")

@@ -17,9 +17,18 @@ from pullback.core.lowering import fold, made_of, position
 from pullback.core.op import alias, method, op
 from pullback.core.tape import RAW
 from pullback.core.tensor import may_be
-from pullback.numerics.adjoints import real_product, axes, count_elements, inverse_or_zero, restore_axes, keepdims_shape, spread, total
+from pullback.numerics.adjoints import (
+    axes,
+    count_elements,
+    inverse_or_zero,
+    keepdims_shape,
+    real_product,
+    restore_axes,
+    spread,
+    total,
+)
 from pullback.numerics.axis_arguments import resolve_axes
-from pullback.numerics.small_arrays import add_reduce, max_reduce, quick_max, quick_sum, has_short_rows
+from pullback.numerics.small_arrays import add_reduce, has_short_rows, max_reduce, quick_max, quick_sum
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -81,7 +90,9 @@ def as_floats(x: Any) -> Any:
     d=linear(lambda g, x_shape, axis: spread(g / number_of(x_shape, axis, g.dtype.char), x_shape, axis)),
     run=quick_mean,
     lower=made_of(
-        lambda x, axis, keepdims: np.sum(as_floats(x), axis=axes(axis), keepdims=keepdims) / count_elements(x.shape, axis)
+        lambda x, axis, keepdims: (
+            np.sum(as_floats(x), axis=axes(axis), keepdims=keepdims) / count_elements(x.shape, axis)
+        )
     ),
 )
 def mean(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
@@ -119,7 +130,9 @@ def compose_var(x: Tensor, axis: Axis, keepdims: bool, ddof: int) -> Any:
     np.var,
     acts=reduces(empty=False),
     d=rule(
-        lambda g, x, axis, ddof: center(x, axis) * restore_axes((g + g) * per(x.shape, axis, ddof, g.dtype), x.shape, axis),
+        lambda g, x, axis, ddof: (
+            center(x, axis) * restore_axes((g + g) * per(x.shape, axis, ddof, g.dtype), x.shape, axis)
+        ),
         jvp=lambda dx, x, z, axis, keepdims, ddof: (
             total(real_product(center(x, axis), dx + dx), axis, keepdims) * per(x.shape, axis, ddof, z.dtype)
         ),
@@ -143,7 +156,9 @@ def var(x: TensorLike, /, axis: Axis = None, keepdims: bool = False, ddof: float
             center(x, axis) * restore_axes(g * inverse_or_zero(z) * per(x.shape, axis, ddof, g.dtype), x.shape, axis)
         ),
         jvp=lambda dx, x, z, axis, keepdims, ddof: (
-            total(real_product(center(x, axis), dx), axis, keepdims) * inverse_or_zero(z) * per(x.shape, axis, ddof, z.dtype)
+            total(real_product(center(x, axis), dx), axis, keepdims)
+            * inverse_or_zero(z)
+            * per(x.shape, axis, ddof, z.dtype)
         ),
     ),
     run=lambda x, axis=None, keepdims=False, ddof=0: np.sqrt(quick_var(x, axis, keepdims, ddof)),

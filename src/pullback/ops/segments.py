@@ -127,7 +127,9 @@ def _batch_spread(op: Op, args: list[Any], on: Sequence[bool], params: dict[str,
         return op.call(args, params)
     if not on[1]:
         return np.moveaxis(op.call([np.moveaxis(x, 0, 1), ids], params), np.ndim(ids), 0)
-    return op.call([np.reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:])), _number_in_all_examples(ids, x.shape[1])], params)
+    return op.call(
+        [np.reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:])), _number_in_all_examples(ids, x.shape[1])], params
+    )
 
 
 def _sum_back(g: Value, x_shape: Shape, segment_ids: Value) -> Any:
@@ -375,7 +377,9 @@ def segment_min(x: TensorLike, segment_ids: TensorLike) -> Any:
 # ---- counting
 
 
-def _bincount_arguments(name: str, x: TensorLike, weights: TensorLike | None, size: int | None) -> tuple[Value, Value, int]:
+def _bincount_arguments(
+    name: str, x: TensorLike, weights: TensorLike | None, size: int | None
+) -> tuple[Value, Value, int]:
     """The numbers, what each counts for, and how many bins there are."""
     found = _whole(name, "x", x if size is not None else sizing(name, x, "Give the size, or"))
     if (least := all_values(found).min(initial=0)) < 0:

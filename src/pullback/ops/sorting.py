@@ -17,7 +17,13 @@ from pullback.core.tape import constant as tensor_of
 from pullback.core.tensor import Tensor, sizing, stripped
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import one_axis
-from pullback.numerics.batching import batch_aligned_axes, batch_along_axis, broadcast_examples, batch_leading_axes, one_by_one
+from pullback.numerics.batching import (
+    batch_aligned_axes,
+    batch_along_axis,
+    batch_leading_axes,
+    broadcast_examples,
+    one_by_one,
+)
 
 if TYPE_CHECKING:
     from pullback.core.op import Op

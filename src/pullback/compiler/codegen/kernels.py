@@ -12,9 +12,9 @@ from math import prod
 
 from pullback.compiler.codegen.deduplicate_kernels import Alike
 from pullback.compiler.codegen.gemm.panels import blocked, is_blocked
-from pullback.compiler.codegen.loops.kernel import Written
+from pullback.compiler.codegen.kernel_code import Function, KernelCode
 from pullback.compiler.codegen.parallel import WORTH_SHARING, cost, product_cost
-from pullback.compiler.codegen.scan import scanned
+from pullback.compiler.codegen.scan import emit_scan
 from pullback.compiler.codegen.windows.calls import window_rooms
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.ir.kinds import PRODUCT, SCAN, WINDOWS, Kind
@@ -36,8 +36,8 @@ class Kernels:
 
     target: Target
     options: Options
-    written: dict[int, Written]
-    scans: dict[int, Written]
+    written: dict[int, KernelCode]
+    scans: dict[int, KernelCode]
     steps: tuple[Step, ...]
 
     def count_workers(self, k: Kernel) -> int:
@@ -68,7 +68,7 @@ class Kernels:
         by_panels = self.is_by_panels(plan)
         return rounded(blocked(plan.matrices, self.target).scratch if by_panels else plan.matrices.scratch)
 
-    def is_on_stack(self, w: Written) -> bool:
+    def is_on_stack(self, w: KernelCode) -> bool:
         """Return whether what the parts of a kernel leave is little: a register or two."""
         return not self.options.guarded and w.partial * count_parts(w) <= STACK_BYTES
 
@@ -80,11 +80,11 @@ class Kernels:
             if w is not None
         )
 
-    def _find_function(self, step: Step) -> Written | None:
+    def _find_function(self, step: Step) -> KernelCode | None:
         return (self.written if isinstance(step.what, Kernel) else self.scans).get(step.number)
 
 
-def count_parts(w: Written) -> int:
+def count_parts(w: KernelCode) -> int:
     """Return in how many parts a kernel is done."""
     return max(1, -(-w.rows // w.part)) if w.rows else 1
 
@@ -92,13 +92,13 @@ def count_parts(w: Written) -> int:
 def emit_kernels(fused: Fused, target: Target, options: Options) -> Kernels:
     """Return the kernels and scans of a program as functions, and its steps with what these need."""
     alike = Alike(fused, target)
-    written: dict[int, Written] = {}
-    scans: dict[int, Written] = {}
+    written: dict[int, KernelCode] = {}
+    scans: dict[int, KernelCode] = {}
     for step in fused.steps:
         if isinstance(step, Kernel):
             written[step.number] = alike.written(step)
         elif step.kind is SCAN:
-            scans[step.number] = scanned(step, target)
+            scans[step.number] = emit_scan(step, target)
     kernels = Kernels(target, options, written, scans, ())
     overwrites = Overwrites(alike)
     steps = [_make_step(kernels, overwrites, fused, step) for step in fused.steps]
@@ -160,17 +160,17 @@ class Overwrites:
     """Which results of kernels may be written over what they read; the same for all kernels of the same text."""
 
     def __init__(self, alike: Alike) -> None:
-        self.writers = alike.writers
-        self.orders: dict[str, InPlace] = {}
-        self.known: dict[tuple[str, int, int], bool] = {}
+        self.plans = alike.plans
+        self.orders: dict[Function, InPlace] = {}
+        self.known: dict[tuple[Function, int, int], bool] = {}
 
-    def allow(self, w: Written, z: Node, x: Node) -> bool:
+    def allow(self, w: KernelCode, z: Node, x: Node) -> bool:
         """Return whether one array of a kernel may be written over another."""
-        key = w.body, w.arrays.index(z), w.arrays.index(x)
-        if w.ahead[key[2]]:  # it is read from further on than it would be written, whatever those like it do
+        key = w.function, w.arrays.index(z), w.arrays.index(x)
+        if w.offsets[key[2]]:  # it is read from further on than it would be written, whatever those like it do
             return False
         if key not in self.known:
-            plan, arrays = self.writers[w.body]
-            order = self.orders.get(w.body) or self.orders.setdefault(w.body, InPlace(plan))
+            plan, arrays = self.plans[w.function]
+            order = self.orders.get(w.function) or self.orders.setdefault(w.function, InPlace(plan))
             self.known[key] = order.allows(arrays[key[1]], arrays[key[2]])
         return self.known[key]

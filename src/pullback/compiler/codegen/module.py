@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,10 +9,10 @@ from typing import Any
 from pullback.compiler.builder import FLOATS, code_of
 from pullback.compiler.codegen.call_table import ARENA, STACK, Address, CallList, Constant, Local, Operand
 from pullback.compiler.codegen.gemm.panels import blocked
-from pullback.compiler.codegen.gemm.small import blas_name, call_blas, declaration, small_product
+from pullback.compiler.codegen.gemm.small import blas_name, call_blas, declaration, emit_small_product
+from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
 from pullback.compiler.codegen.kernels import Kernels, count_parts
-from pullback.compiler.codegen.loops.kernel import Written
-from pullback.compiler.codegen.parallel import WORTH_SHARING, WORTH_WAKING, batched, cost, product_cost, task
+from pullback.compiler.codegen.parallel import WORTH_SHARING, WORTH_WAKING, batched, cost, emit_task, product_cost
 from pullback.compiler.codegen.scatter import ScatterAdd, Spaced
 from pullback.compiler.codegen.windows.calls import call_windows
 from pullback.compiler.ir.graph import Node
@@ -67,7 +66,7 @@ class Emitter:
         self.described: list[str] = []
         self.imports: set[str] = set()
         self.touched: set[int] = set()  # slots, by the segment that is being written
-        self.bodies: dict[str, str] = {}
+        self.names: dict[Function, str] = {}
         self.declared: set[str] = set()
         self.helpers: dict[str, str] = {}
         self.shared = 0  # what is shared out in the segment that is being written: its cost
@@ -92,9 +91,7 @@ class Emitter:
                 CALLS[step.kind](self, code, step)
         if code is not None:
             functions.append(self._closed(code))
-        bodies = [
-            body.replace("@KERNEL", f"@{name}").replace("@FINISH", f"@{name}") for body, name in self.bodies.items()
-        ]
+        bodies = [function.render(name) for function, name in self.names.items()]
         text = "\n".join([
             *sorted(self.declared), *self.helpers.values(), *bodies, *functions,
             '!0 = !{!"branch_weights", i32 1, i32 100000}', "",
@@ -136,9 +133,9 @@ class Emitter:
 
     # ---- calls
 
-    def _named(self, body: str) -> str:
-        """The name of a function; the same text is the same function."""
-        return self.bodies.setdefault(body, f"k{len(self.bodies)}")
+    def _name(self, function: Function) -> str:
+        """Return the name of a function, which becomes part of the module; equal ones have one name."""
+        return self.names.setdefault(function, f"k{len(self.names)}")
 
     def _call_kernel(self, code: CallList, k: Kernel) -> None:
         w = self.kernels.written[k.number]
@@ -147,10 +144,10 @@ class Emitter:
             return
         self.declared |= w.declared
         self.helpers.update(w.helpers)
-        name = self._named(self._overwriting(k, w))
+        name = self._name(self._alias_overwritten(k, w))
         after = [n for n in k.nodes if k.levels[n.number] == "after"]
         arrays = w.arrays[: len(w.arrays) - len(after)]
-        given: list[Operand] = [self._pointer(n, at) for n, at in zip(arrays, w.ahead, strict=True)]
+        given: list[Operand] = [self._pointer(n, at) for n, at in zip(arrays, w.offsets, strict=True)]
         partial, parts = self._at(("partial", k.number)), count_parts(w)
         scratch = self._at(("scratch", k.number))
         if w.partial and self.kernels.is_on_stack(w):
@@ -169,30 +166,26 @@ class Emitter:
                 mine = code.op(f"getelementptr i8, ptr {first}, i64 {code.times(p, w.partial)}")
                 code.call_void(name, [*given, Local("i64", lo), Local("i64", hi), Local("ptr", mine), own])
         if w.finish:
-            code.call_void(self._named(w.finish), [*map(self._pointer, after), partial, whole(parts)])
+            code.call_void(self._name(w.finish), [*map(self._pointer, after), partial, whole(parts)])
 
-    def _overwriting(self, k: Kernel, w: Written) -> str:
-        """The text of a kernel, in which what is written over something else goes by the address of that."""
+    def _alias_overwritten(self, k: Kernel, w: KernelCode) -> Function:
+        """Return the function of a kernel, which takes what it writes over something else by the address of that."""
+        over = self.memory.over
         places: dict[Hashable, int] = {n.number: i for i, n in enumerate(w.arrays)}
-        body = w.body
-        for n in k.nodes:
-            if n.number in self.memory.over:
-                head, _, rest = body.partition("\n")
-                rest = re.sub(rf"%a{places[n.number]}\b", f"%a{places[self.memory.over[n.number]]}", rest)
-                body = f"{head}\n{rest}"
-        return body
+        pairs = [(places[n.number], places[over[n.number]]) for n in k.nodes if n.number in over]
+        return w.function._replace(aliases=tuple(pairs))
 
-    def _by_threads(self, code: CallList, name: str, w: Written, given: list[Operand], its_cost: int) -> None:
+    def _by_threads(self, code: CallList, name: str, w: KernelCode, given: list[Operand], its_cost: int) -> None:
         """Have the parts of a kernel done by whoever claims them; each thread has scratch memory of its own."""
         self.shared += its_cost
         context = code.op(f"alloca [{len(given)} x ptr]")
         for i, x in enumerate(given):
             pointer = code.pointer(x)
             code.line(f"store ptr {pointer}, ptr {code.op(f'getelementptr ptr, ptr {context}, i64 {i}')}")
-        body = task(name, w._replace(scratch=rounded(w.scratch)), len(given) - 2)
-        head = "define internal void @KERNEL(ptr %context, i64 %part, i64 %worker) {\nentry:"
-        function = self._named("\n".join([head, *body.lines, "ret void", "}"]))
-        code.declared |= {*body.declared, "declare void @parallel(ptr, ptr, i64, i64, i1)"}
+        task = emit_task(name, w._replace(scratch=rounded(w.scratch)), len(given) - 2)
+        params = "ptr %context", "i64 %part", "i64 %worker"
+        function = self._name(make_function(task, *params, attributes=""))
+        code.declared |= {*task.declared, "declare void @parallel(ptr, ptr, i64, i64, i1)"}
         how = f"i64 {-(-w.rows // w.part)}, i64 {self.threads}, i1 {str(its_cost >= WORTH_WAKING).lower()}"
         self.imports.add("parallel")
         code.line(f"call void @parallel(ptr @{function}, ptr {context}, {how})")
@@ -200,7 +193,7 @@ class Emitter:
     def _call_scan(self, code: CallList, n: Node) -> None:
         self.described.append(f"{n.name} {list(n.args[0].shape)} along {n.data[1]['axis']}")
         w = self.kernels.scans[n.number]
-        name = self._named(w.body)
+        name = self._name(w.function)
         self.declared |= w.declared
         scratch = self._at(("scratch", n.number))
         arrays = [self._pointer(x) for x in w.arrays]
@@ -216,15 +209,15 @@ class Emitter:
     def _call_spaced(self, code: CallList, n: Node) -> None:
         given = self._describe_scatter(n)
         spaced = Spaced(n, self.target)
-        name = self._named(spaced.text())
+        name = self._name(spaced.write())
         self.declared |= spaced.code.declared
         code.call_void(name, given)
 
     def _call_scatter(self, code: CallList, n: Node) -> None:
         given = self._describe_scatter(n)
         workers = min(abs(self.threads), n.shape[0]) if cost(n) >= WORTH_SHARING else 1
-        w = ScatterAdd(n, self.target).written(max(workers, 1))
-        name = self._named(w.body)
+        w = ScatterAdd(n, self.target).write(max(workers, 1))
+        name = self._name(w.function)
         self.declared |= w.declared
         if workers > 1:
             self._by_threads(code, name, w, [*given, NULL, NULL], cost(n))
@@ -245,8 +238,10 @@ class Emitter:
         panels = blocked(plan.matrices, self.target) if self.kernels.is_by_panels(plan) else None
         scratch: Operand = NULL
         if plan.is_small or panels is not None:
-            text, declared = (panels.body, panels.declared) if panels else small_product(plan.matrices, self.target)
-            name = self._named(text)
+            function, declared = (
+                (panels.function, panels.declared) if panels else emit_small_product(plan.matrices, self.target)
+            )
+            name = self._name(function)
             self.declared |= declared
             scratch = self._at(("scratch", n.number))
         elif plan.adds and n.number not in self.memory.over:
@@ -266,7 +261,7 @@ class Emitter:
         if self.kernels.count_product_workers(plan) > 1:
             each = self.kernels.count_product_scratch(plan)
             w = panels if panels is not None and not plan.loop else batched(plan, call, each)
-            self._by_threads(code, self._named(w.body), w, [a, b, c, z, scratch, scratch], product_cost(plan))
+            self._by_threads(code, self._name(w.function), w, [a, b, c, z, scratch, scratch], product_cost(plan))
             return
 
         def looped(axes: list[int], pointers: list[Operand]) -> None:

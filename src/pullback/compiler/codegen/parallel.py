@@ -11,12 +11,12 @@ from typing import Any
 
 from pullback.compiler.builder import FLOATS, Code
 from pullback.compiler.codegen.call_table import CallList, Local
-from pullback.compiler.codegen.loops.kernel import Written
+from pullback.compiler.codegen.kernel_code import Function, KernelCode
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.ir.products import Plan
 from pullback.compiler.schedule.fuse import Kernel
 
-__all__ = ["WORTH_SHARING", "WORTH_WAKING", "batched", "cost", "product_cost", "task"]
+__all__ = ["WORTH_SHARING", "WORTH_WAKING", "batched", "cost", "emit_task", "product_cost"]
 
 WORTH_SHARING = 10_000  # by those who are awake
 WORTH_WAKING = 40_000  # whoever sleeps
@@ -37,7 +37,7 @@ def product_cost(plan: Plan) -> int:
     return p.m * p.n * p.k * prod(plan.loop) * int(p.dtype[1]) // 200
 
 
-def task(name: str, w: Written, arrays: int) -> Code:
+def emit_task(name: str, w: KernelCode, arrays: int) -> Code:
     """What a thread does with one part: the addresses are taken out of the context, its scratch memory is its own."""
     code = Code()
     code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
@@ -52,7 +52,7 @@ def task(name: str, w: Written, arrays: int) -> Code:
     return code
 
 
-def batched(plan: Plan, call: Any, scratch: int) -> Written:
+def batched(plan: Plan, call: Any, scratch: int) -> KernelCode:
     """A row of products as a kernel whose rows are the products; ``call`` writes one of them."""
     code, t = CallList(), FLOATS[plan.matrices.dtype]
     count = prod(plan.loop)
@@ -68,6 +68,6 @@ def batched(plan: Plan, call: Any, scratch: int) -> Written:
             ]
         call(code, *(Local("ptr", p) for p in (*pointers, "%scratch")))
     lines, _ = code.render("", False)
-    params = "ptr %a, ptr %b, ptr %c, ptr %z, i64 %lo, i64 %hi, ptr %partial, ptr %scratch"
-    body = "\n".join([f"define internal void @KERNEL({params}) noinline {{\nentry:", *lines, "ret void", "}"])
-    return Written(body, (), count, -(-count // BATCHES), 0, scratch, "", frozenset(code.declared), ())
+    params = "ptr %a", "ptr %b", "ptr %c", "ptr %z", "i64 %lo", "i64 %hi", "ptr %partial", "ptr %scratch"
+    function = Function(params, "\n".join(lines))
+    return KernelCode(function, count, -(-count // BATCHES), frozenset(code.declared), scratch=scratch)

@@ -17,7 +17,7 @@ from pullback.core.op import observable, op
 from pullback.core.tensor import all_values, stripped, unfollowed
 from pullback.errors import ArgumentError, MatrixError, ShapeError
 from pullback.numerics.adjoints import H, T
-from pullback.ops.linalg.eigenvalues import stack_rows, matrix
+from pullback.ops.linalg.eigenvalues import matrix, stack_rows
 from pullback.ops.linalg.pieces import (
     ANY,
     DIVERGED,
@@ -27,14 +27,14 @@ from pullback.ops.linalg.pieces import (
     check_phase,
     clear,
     complex_matrices,
+    diagonal_matrix,
     diagonal_row,
     differences,
+    divide_by_gaps,
     divide_or_zero,
     imaginary,
     is_complex,
     matrices,
-    diagonal_matrix,
-    divide_by_gaps,
     real_part,
     unwarned,
 )  # fmt: skip

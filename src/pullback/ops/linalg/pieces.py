@@ -218,7 +218,7 @@ def below(n: int, k: int, dtype: np.dtype[Any]) -> Any:
 def diagonal_matrix(x: Value) -> Any:
     """Vectors as diagonal matrices.
 
-    >>> on_diagonal(np.array([1.0, 2.0]))
+    >>> diagonal_matrix(np.array([1.0, 2.0]))
     array([[1., 0.],
            [0., 2.]])
     """
@@ -241,7 +241,7 @@ unwarned = np.errstate(divide="ignore", invalid="ignore")
 def divide_or_zero(x: Value, y: Value) -> Any:
     """``x / y``, but 0 for 0 / 0: what nobody asked for does not matter where it does not exist.
 
-    >>> divided(np.array([0.0, 3.0]), np.array([0.0, 2.0]))
+    >>> divide_or_zero(np.array([0.0, 3.0]), np.array([0.0, 2.0]))
     array([0. , 1.5])
     """
     return x / (y + ((y == 0) & (x == 0)))
@@ -250,7 +250,7 @@ def divide_or_zero(x: Value, y: Value) -> Any:
 def divide_by_gaps(x: Value, gaps: Value) -> Any:
     """The off-diagonal elements ``x[i, j] / gaps[i, j]``; infinite or NaN where two values coincide.
 
-    >>> per_gap(np.array([[5.0, 2.0], [0.0, 5.0]]), np.array([[0.0, 4.0], [-4.0, 0.0]]))
+    >>> divide_by_gaps(np.array([[5.0, 2.0], [0.0, 5.0]]), np.array([[0.0, 4.0], [-4.0, 0.0]]))
     array([[ 0. ,  0.5],
            [-0. ,  0. ]])
     """

@@ -30,7 +30,7 @@ from pullback.ops.linalg.pieces import (
     real_part,
     same_square,
 )  # fmt: skip
-from pullback.ops.linalg.triangular import into_rows, as_columns, columns_cotangent
+from pullback.ops.linalg.triangular import as_columns, columns_cotangent, into_rows
 
 if TYPE_CHECKING:
     from pullback.typing import Array, TensorLike, Value

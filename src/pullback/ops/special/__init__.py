@@ -15,7 +15,7 @@ from pullback.errors import NoRuleError
 from pullback.numerics import stable_formulas
 from pullback.numerics.adjoints import select
 from pullback.ops.special.door import OfOrder, Real, Through
-from pullback.ops.special.door import find_op as known
+from pullback.ops.special.door import find_op as find_op
 
 if TYPE_CHECKING:
     from pullback.typing import Array, Operand, TensorLike, Value

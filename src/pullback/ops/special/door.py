@@ -15,7 +15,7 @@ from pullback.core.tensor import BY_KERNEL
 from pullback.errors import ArgumentError, MissingPackageError
 
 if TYPE_CHECKING:
-    from pullback.typing import Array, Value
+    from pullback.typing import Value
 
 __all__: list[str] = []
 

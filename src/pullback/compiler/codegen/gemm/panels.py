@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from pullback.compiler.builder import FLOATS, Code, first_lanes, literal, vector
 from pullback.compiler.codegen.gemm.small import multiply_add
-from pullback.compiler.codegen.loops.kernel import Written
+from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
 from pullback.compiler.ir.products import Product
 from pullback.compiler.target import Target
 
@@ -53,11 +53,11 @@ def is_blocked(p: Product, target: Target) -> bool:
 
 
 @lru_cache(256)
-def blocked(p: Product, target: Target) -> Written:
+def blocked(p: Product, target: Target) -> KernelCode:
     """A product as a kernel whose rows are the panels: its arrays are left, right, what is added, and the result."""
     writer = BlockedProduct(p, target)
-    text = writer.text()
-    return Written(text, (), panels(p, target), 1, 0, room(p, target), "", frozenset(writer.code.declared), ())
+    function = writer.write()
+    return KernelCode(function, panels(p, target), 1, frozenset(writer.code.declared), scratch=room(p, target))
 
 
 class BlockedProduct:
@@ -73,7 +73,8 @@ class BlockedProduct:
         blocks = -(-p.m // most)
         self.rows = -(-p.m // blocks)
 
-    def text(self) -> str:
+    def write(self) -> Function:
+        """Return the function."""
         p, code, wide = self.p, self.code, 2 * self.width
         whole = p.n // wide
         if whole:
@@ -93,9 +94,8 @@ class BlockedProduct:
             self._panel(str(whole * wide), p.n - whole * wide)
             code.jump(end)
             code.begin(end)
-        params = "ptr noalias %a, ptr noalias %b, ptr %c, ptr %z, i64 %lo, i64 %hi, ptr %partial, ptr noalias %scratch"
-        head = f"define internal void @KERNEL({params}) noinline {{"
-        return "\n".join([head, "entry:", *code.entry, *code.lines, "ret void", "}"])
+        arrays = "ptr noalias %a", "ptr noalias %b", "ptr %c", "ptr %z"
+        return make_function(code, *arrays, "i64 %lo", "i64 %hi", "ptr %partial", "ptr noalias %scratch")
 
     def _panel(self, j: str, columns: int) -> None:
         """All rows of a few columns, from ``j`` on, block by block along the shared axis."""

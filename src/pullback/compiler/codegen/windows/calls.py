@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pullback.compiler.codegen.call_table import Address, CallList, Constant, Local, Operand
-from pullback.compiler.codegen.loops.kernel import Written
+from pullback.compiler.codegen.kernel_code import KernelCode
 from pullback.compiler.codegen.parallel import WORTH_SHARING
 from pullback.compiler.codegen.windows.convolution import emit_convolution
 from pullback.compiler.codegen.windows.pooling import emit_pooling
@@ -17,10 +17,10 @@ from pullback.compiler.target import Target
 __all__ = ["call_windows", "window_rooms"]
 
 
-EMIT: dict[type, Callable[..., Written]] = {Convolution: emit_convolution, Pooling: emit_pooling}
+EMIT: dict[type, Callable[..., KernelCode]] = {Convolution: emit_convolution, Pooling: emit_pooling}
 
 
-def emit_windows(call: Any, target: Target) -> Written:
+def emit_windows(call: Any, target: Target) -> KernelCode:
     """Return the code of one call that a node of windows makes."""
     return EMIT[type(call)](call, target)
 
@@ -74,7 +74,7 @@ def _call_each(emitter: Any, code: CallList, n: Node, partial: Address, scratch:
     for call, args in n.data.calls:
         w = emit_windows(call, emitter.target)
         emitter.declared |= w.declared
-        name = emitter._named(w.body)
+        name = emitter._name(w.function)
         given = [address(x) for x in [n.args[i] for i in args] + ([] if w.finish else [n])]
         if _workers(n, call, emitter.target, emitter.threads) > 1:
             emitter._by_threads(code, name, w, [*given, partial, scratch], _cost(n, call))
@@ -85,4 +85,4 @@ def _call_each(emitter: Any, code: CallList, n: Node, partial: Address, scratch:
                 code.call_void(name, [*given, *images, partial.further(p * w.partial), scratch])
         if w.finish:
             parts = Constant("i64", str(-(-w.rows // w.part)))
-            code.call_void(emitter._named(w.finish), [address(n), partial, parts])
+            code.call_void(emitter._name(w.finish), [address(n), partial, parts])
