@@ -129,12 +129,14 @@ class reduces(Acts):
         rank = np.ndim(x) - 1
         gone = resolve_axes(rank, params["axis"], op.name)
         if len(gone) == rank:  # all of each example: one long axis, which serves rank 0 as well
-            z = op.call([np.reshape(x, (x.shape[0], prod(x.shape[1:])))], {**params, "axis": 1, **self.dropped(params)})
+            z = op.call(
+                [np.reshape(x, (x.shape[0], prod(x.shape[1:])))], {**params, "axis": 1, **self.drop_keepdims(params)}
+            )
             return np.reshape(z, (x.shape[0], *(1,) * rank)) if params.get("keepdims") else z
         return op.call([x], {**params, "axis": gone[0] + 1 if len(gone) == 1 else tuple(a + 1 for a in gone)})
 
     @staticmethod
-    def dropped(params: Mapping[str, Any]) -> dict[str, Any]:
+    def drop_keepdims(params: Mapping[str, Any]) -> dict[str, Any]:
         """Not to keep the axes, where that can be said."""
         return {"keepdims": False} if "keepdims" in params else {}
 

@@ -272,7 +272,7 @@ def as_array(data: Any, dtype: DType = None, what: str = "tensor") -> Array:
     if str in kinds:
         raise DataError(f"{what}: expected numbers, got text. Text can be held as pb.tensor(np.array([...])).")
     if type(None) in kinds:
-        data = _filled(data)
+        data = _replace_none(data)
     wanted = _dtype_of(kinds) if dtype is None else as_dtype(dtype, what)
     try:
         return np.array(data, wanted)
@@ -345,8 +345,8 @@ def _shape_of(data: TensorLike, what: str, kinds: set[Any], depth: int = 0) -> t
     return ()
 
 
-def _filled(data: TensorLike | None) -> Any:
+def _replace_none(data: TensorLike | None) -> Any:
     """``None`` counts as 0, as in TensorFlow.js."""
     if isinstance(data, list | tuple):
-        return [_filled(item) for item in data]
+        return [_replace_none(item) for item in data]
     return 0 if data is None else data

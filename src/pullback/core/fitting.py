@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 RAW = (ndarray, generic)
 
 
-def same(rule: Callable[..., Any]) -> Any:
+def keep_rule(rule: Callable[..., Any]) -> Any:
     return rule
 
 
-def conjugated(rule: Callable[..., Any]) -> Any:
+def conjugate_rule(rule: Callable[..., Any]) -> Any:
     """The rule of a complex result: what flows back is the adjoint ``conj(rule(conj(g)))``.
 
     So one rule, written as if numbers were real, serves both.
@@ -31,17 +31,17 @@ def conjugated(rule: Callable[..., Any]) -> Any:
     return lambda g, *more: np.conjugate(rule(np.conjugate(g), *more))
 
 
-def all_conjugated(rules: Callable[..., Any]) -> Any:
+def conjugate_rules(rules: Callable[..., Any]) -> Any:
     """The same for the rules of an op of any number of inputs."""
     return lambda g, *more: [None if d is None else np.conjugate(d) for d in rules(np.conjugate(g), *more)]
 
 
-def widened(rule: Callable[..., Any]) -> Any:
+def widen_rule(rule: Callable[..., Any]) -> Any:
     """The rule that sees integers as floats, as the kernel did: their own arithmetic would wrap around."""
     return lambda g, z, x, y: rule(g, z, as_float(x, z.dtype), as_float(y, z.dtype))
 
 
-def all_widened(op: Op) -> Any:
+def widen_rules(op: Op) -> Any:
     """The same for the rules of an op of any number of inputs; conditions stay what they are."""
     return lambda rules: lambda g, z, args, *more: rules(g, z, floats_of(op, z, args), *more)
 

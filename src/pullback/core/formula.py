@@ -32,7 +32,7 @@ class Expr:
         name = f"np_{ufunc.__name__}"
         if method != "__call__" or kwargs or UFUNCS.get(name) is not ufunc:
             raise TypeError("only calls of NumPy's own ufuncs are written down")
-        return Expr(f"{name}({', '.join(map(text, args))})")
+        return Expr(f"{name}({', '.join(map(write_operand, args))})")
 
     def __neg__(self) -> Expr:
         return Expr(f"(-{self.text})")
@@ -49,7 +49,7 @@ class Expr:
         raise TypeError("a formula that branches is called, not flattened")
 
 
-def text(e: object) -> str:
+def write_operand(e: object) -> str:
     if isinstance(e, Expr):
         return e.text
     if type(e) in (int, float):
@@ -58,8 +58,8 @@ def text(e: object) -> str:
 
 
 def _sign(name: str, sign: str) -> None:
-    setattr(Expr, f"__{name}__", lambda self, o: Expr(f"({self.text} {sign} {text(o)})"))
-    setattr(Expr, f"__r{name}__", lambda self, o: Expr(f"({text(o)} {sign} {self.text})"))
+    setattr(Expr, f"__{name}__", lambda self, o: Expr(f"({self.text} {sign} {write_operand(o)})"))
+    setattr(Expr, f"__r{name}__", lambda self, o: Expr(f"({write_operand(o)} {sign} {self.text})"))
 
 
 for _name, _text in {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "pow": "**", "matmul": "@"}.items():
@@ -71,10 +71,10 @@ def halves_bytes(kernel: Callable[..., Any]) -> bool:
     return isinstance(kernel, np.ufunc) and "ee->e" in kernel.types and "bb->b" not in kernel.types
 
 
-def parameters(formula: Formula) -> tuple[str, ...]:
+def get_parameters(formula: Formula) -> tuple[str, ...]:
     """The names a formula asks for.
 
-    >>> parameters(lambda g, x: g * x)
+    >>> get_parameters(lambda g, x: g * x)
     ('g', 'x')
     """
     code = formula.__code__
@@ -100,7 +100,7 @@ class Names:
     def check(self, formula: object, also: frozenset[str] = frozenset()) -> None:
         """Refuse a formula that asks for what there is not."""
         if callable(formula):
-            for n in parameters(formula):
+            for n in get_parameters(formula):
                 if n not in self.known and n not in also:
                     known = ", ".join(sorted(self.known | also))
                     raise DefinitionError(f"{self.op}: a rule asks for '{n}', which is none of {known}.")
@@ -124,37 +124,37 @@ class Names:
     def compile(self, formula: Formula | float, times: bool) -> Callable[..., Any]:
         """The formula as a positional function; ``times`` says it is a partial, still to be multiplied by ``g``."""
         if not callable(formula):
-            return positional(
+            return compile_rule(
                 self.op, self.signature, "g" if formula == 1 else "-g" if formula == -1 else f"g * {formula!r}", None
             )
-        names = parameters(formula)
+        names = get_parameters(formula)
         if "g" in names:
             times = False
         call = f"formula({', '.join(map(self.where, names))})"
         body = f"g * {call}" if times else call
         if {*names} <= {"g", "z", *self.inputs} and not self.variadic:
-            flat = flattened(formula, *map(self.where, names))
+            flat = flatten_formula(formula, *map(self.where, names))
             if flat is not None:
                 body = flat if not times else f"g / {flat[5:-1]}" if flat.startswith("(1 / ") else f"g * {flat}"
-        return positional(self.op, self.signature, body, formula)
+        return compile_rule(self.op, self.signature, body, formula)
 
 
-def flattened(formula: Callable[..., Any] | None, *operands: str) -> str | None:
+def flatten_formula(formula: Callable[..., Any] | None, *operands: str) -> str | None:
     """What ``formula`` does, as source; None if it branches, reads a shape or calls a function: then it is called."""
     if formula is None or isinstance(formula, np.ufunc):
         return None
     try:
-        return text(formula(*map(Expr, operands)))
+        return write_operand(formula(*map(Expr, operands)))
     except Exception:  # whatever a formula may raise when given something that is not an array
         return None
 
 
 def is_product(kernel: Callable[..., Any], run: Any) -> bool:
     """Whether an op of NumPy's is run as plain arithmetic, which of bools gives bools where NumPy gives numbers."""
-    return isinstance(kernel, np.ufunc) and flattened(run, "x") is not None
+    return isinstance(kernel, np.ufunc) and flatten_formula(run, "x") is not None
 
 
-def positional(
+def compile_rule(
     op: str, signature: str, body: str, formula: Callable[..., Any] | None, **more: object
 ) -> Callable[..., Any]:
     code = compile_text(f"lambda {signature}: {body}", f"<rule {op} {next(_number)}>", "eval")
@@ -163,8 +163,8 @@ def positional(
     return made
 
 
-def variant(op: str, rule: Any, signature: str, fit: Any = None, to: str = "") -> Any:
+def derive_rule(op: str, rule: Any, signature: str, fit: Any = None, to: str = "") -> Any:
     """The same rule with its operands in another order, or with broadcasting undone; still one flat function."""
     if rule is None:
         return None
-    return positional(op, signature, f"fit({rule.source}, {to})" if fit else rule.source, rule.formula, fit=fit)
+    return compile_rule(op, signature, f"fit({rule.source}, {to})" if fit else rule.source, rule.formula, fit=fit)

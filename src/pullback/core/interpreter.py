@@ -51,7 +51,7 @@ def dispatch(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
         elif type(a) not in PLAIN_VALUES and (type(a) in WEAK_TYPES or not isinstance(a, generic)):
             settled = False  # lists, weak numbers, and arrays of other libraries
     if not settled:  # from the start: what was read may go the quick way
-        return op.settled(args, params)
+        return op.prepare_call(args, params)
     if top is None:
         z = op.perform(args, params)
         return weaken_value(z) if are_numbers(args) else z

@@ -14,8 +14,8 @@ from numpy import ndarray
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from pullback.core.convert import as_shape, as_value
-from pullback.core.memory import sole
-from pullback.core.tensor import LATER, Tensor, sizing, stripped
+from pullback.core.memory import is_sole
+from pullback.core.tensor import LATER, Tensor, read_sizes, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.rows import add_rows
 
@@ -50,7 +50,7 @@ class RowSparse(NDArrayOperatorsMixin):
 
     def __init__(self, indices: TensorLike, values: TensorLike, shape: Shape) -> None:
         shape = as_shape("RowSparse", shape)
-        at, values = stripped(indices), values if isinstance(values, Tensor) else np.asarray(as_value(values))
+        at, values = strip(indices), values if isinstance(values, Tensor) else np.asarray(as_value(values))
         at = at if isinstance(at, Tensor) else np.asarray(at)
         if not shape:
             raise ShapeError("RowSparse: shape must have an axis of rows, got ().")
@@ -125,7 +125,7 @@ class RowSparse(NDArrayOperatorsMixin):
         """
         if self._distinct:
             return self
-        order, first = sort_rows(sizing("RowSparse.coalesce", self.indices))
+        order, first = sort_rows(read_sizes("RowSparse.coalesce", self.indices))
         firsts = order[first]
         rows = self.indices[firsts]
         if isinstance(self.values, Tensor):
@@ -288,10 +288,10 @@ def add_rows_picked(back: Any, rows: Any) -> Any:
     They are added to a ``RowSum``, or into an array that nobody else holds; otherwise ``back`` is run.
     """
 
-    def picking(r: Any) -> None:
+    def add_picked(r: Any) -> None:
         (x, *_), values, _ = r.x
         e, x.g = x.g, None
-        own = type(e) is ndarray and sole(e) and e.base is None
+        own = type(e) is ndarray and is_sole(e) and e.base is None
         own = own and not any(isinstance(v, Tensor) for v in (r.g, *values))
         part = rows(r.g, r.value, values, r.y) if own or type(e) is RowSum else None
         x.g = e
@@ -302,7 +302,7 @@ def add_rows_picked(back: Any, rows: Any) -> Any:
         else:
             e.add(*part)
 
-    return picking
+    return add_picked
 
 
 # ---- which rows of x a cotangent g of what was picked belongs to, as (indices, values); None for other picks

@@ -22,9 +22,9 @@ from numpy import float64, generic, ndarray
 from pullback.core import hooks
 from pullback.core.capture import check_captured
 from pullback.core.convert import as_value, bare, has_tensors, join_tensors
-from pullback.core.fitting import all_conjugated, all_widened, conjugated, fit, same, widened
+from pullback.core.fitting import conjugate_rule, conjugate_rules, fit, keep_rule, widen_rule, widen_rules
 from pullback.core.interpreter import dispatch, new_level
-from pullback.core.memory import IDLE, KEPT, LARGE, Large, Pool, add_large, keep, node_of, on_scratch, sole
+from pullback.core.memory import IDLE, KEPT, LARGE, Large, Pool, add_large, is_sole, keep, node_of, on_scratch
 from pullback.core.rowsparse import RowSum
 from pullback.core.source import user_place
 from pullback.core.tensor import LATER, Tensor
@@ -154,14 +154,16 @@ class Step:
         """The same step for a node with a complex value."""
         if self._complex is None:
             as_it_is = getattr(getattr(self.op, "d", None), "adjoint", False)
-            self._complex = variant_of(self, *((same, same) if as_it_is else (conjugated, all_conjugated)))
+            self._complex = variant_of(
+                self, *((keep_rule, keep_rule) if as_it_is else (conjugate_rule, conjugate_rules))
+            )
         return self._complex
 
     @property
     def floats(self) -> Step:
         """The same step for integer operands of an elementwise op whose result is a float."""
         if self._floats is None:
-            self._floats = variant_of(self, widened, all_widened(self.op))
+            self._floats = variant_of(self, widen_rule, widen_rules(self.op))
         return self._floats
 
     @property
@@ -384,13 +386,13 @@ class Tape(dict[Any, Any]):
         if op.custom:
             return op.record(self, args, values, params)
         if len(values) > 1:
-            values = op.promoted(values)  # here too: the rules must not see a narrower kind than the kernel did
+            values = op.promote(values)  # here too: the rules must not see a narrower kind than the kernel did
         z = self._compute(op, args, values, params)
         if not self.level:
             return as_tensor(z)
         live = [self.holds(a) for a in args]
         m = self.meta_of(z)
-        placed = op.lay_out([node_of(a) for a in args], values, live, params, m)
+        placed = op.select_step([node_of(a) for a in args], values, live, params, m)
         if placed is None:  # no derivative in the operands that are on the tape
             self.cut(op.name)
             return as_tensor(z)
@@ -415,7 +417,7 @@ class Tape(dict[Any, Any]):
             if big is not None and all(
                 v.dtype == big.dtype if isinstance(v, RAW) else type(v) in (float, int) for v in values
             ):
-                return op.guarded(lambda: on_scratch(op.run, values, big), values, params)
+                return op.run_guarded(lambda: on_scratch(op.run, values, big), values, params)
         if all(isinstance(v, RAW) for v in values):
             return op.perform(values, params)
         return dispatch(op, values, params)
@@ -427,7 +429,7 @@ class Tape(dict[Any, Any]):
 
     # ---- the way back
 
-    def recorded(self) -> list[Tensor]:
+    def list_steps(self) -> list[Tensor]:
         """The steps in order, each with the operands that it saw, whatever was written to them later."""
         if self.has_writes:
             LATER["resolve_writes"](self)
@@ -554,14 +556,14 @@ def perform(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     try:
         z = op.run(values, *params.values()) if op.variadic else op.run(*values, *params.values())
     except CAUGHT as error:
-        raise op.trouble(op, error, args, params) from None
+        raise op.translate_error(op, error, args, params) from None
     if not z.shape and type(z) is ndarray:
         z = z[()]
     if tape is None:
         return z if arrays else constant(z)
     if op.flows:
         live = [type(a) is Tensor and a.meta.tape is tape for a in args]
-        placed = op.lay_out(list(args), values, live, params, m := tape[z.shape, z.dtype])
+        placed = op.select_step(list(args), values, live, params, m := tape[z.shape, z.dtype])
         if placed is not None:
             return place(z, m, *placed)
     tape.cut(op.name)
@@ -599,7 +601,7 @@ def add_into(rule: Callable[..., Any], into: Any, rows: Any = None) -> Any:
         e, x.g = x.g, None
         if e is None:
             x.g = rule(r.g, r.value, x.value, r.y)
-        elif type(e) is ndarray and sole(e) and e.base is None and isinstance(r.g, RAW):
+        elif type(e) is ndarray and is_sole(e) and e.base is None and isinstance(r.g, RAW):
             into(e, r.g, *r.y)
             x.g = e
         elif type(e) is RowSum and rows is not None and (part := rows(r.g, r.value, x.value, r.y)) is not None:

@@ -72,12 +72,12 @@ def is_number_list(tree: Tree) -> bool:
     return type(tree) is list and bool(tree) and is_tensor_data(tree)
 
 
-def mapped(f: Callable[..., Any], tree: Tree, *others: object, whole: Callable[[Any], bool] | None = None) -> Any:
+def map_leaves(f: Callable[..., Any], tree: Tree, *others: object, whole: Callable[[Any], bool] | None = None) -> Any:
     """The tree with ``f`` of each leaf; further trees must have the same structure and give ``f`` more arguments.
 
     A part of which ``whole`` is true is a leaf.
 
-    >>> mapped(lambda x: x + 1, {"a": 1, "b": [2, (3,)]})
+    >>> map_leaves(lambda x: x + 1, {"a": 1, "b": [2, (3,)]})
     {'a': 2, 'b': [3, (4,)]}
     """
     if tree is None:
@@ -91,14 +91,14 @@ def mapped(f: Callable[..., Any], tree: Tree, *others: object, whole: Callable[[
         if its is None or len(its[0]) != len(parts[0]):
             raise ValueError(f"trees differ: {type(tree).__name__} of {len(parts[0])} against {other!r}")
         more.append(its[0])
-    return parts[1]([mapped(f, *row, whole=whole) for row in zip(parts[0], *more, strict=True)])
+    return parts[1]([map_leaves(f, *row, whole=whole) for row in zip(parts[0], *more, strict=True)])
 
 
-def replaced(tree: Tree, new: list[Any]) -> Any:
+def replace_leaves(tree: Tree, new: list[Any]) -> Any:
     """The same tree with the leaves of ``new`` in order.
 
-    >>> replaced({"a": 1, "b": [2, (3,)]}, [4, 5, 6])
+    >>> replace_leaves({"a": 1, "b": [2, (3,)]}, [4, 5, 6])
     {'a': 4, 'b': [5, (6,)]}
     """
     source = iter(new)
-    return mapped(lambda _: next(source), tree)
+    return map_leaves(lambda _: next(source), tree)

@@ -5,7 +5,7 @@ on.  What was recorded before keeps the old value.
 
 A small tensor is its own tape node, so the user's object and the recorded operand are one object.  A write to it stores
 the new value in the object and puts a node on the tape, at which the backward pass undoes it (``undo_write``).  Whoever
-looks at a tape in another way (``Tape.recorded``) first has the object replaced in every step by the version that the
+looks at a tape in another way (``Tape.list_steps``) first has the object replaced in every step by the version that the
 step saw (``resolve_writes``).  So a write takes constant time beside the update itself, and programs without
 writes pay nothing.  Other tensors (big ones, dual numbers, batches, symbols) are handles apart from what is recorded,
 and only change what they refer to.

@@ -10,10 +10,10 @@ import numpy as np
 from pullback.core.convert import float_of, join_array
 from pullback.core.tape import ARRAYS, Tape
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Watcher, watching
+from pullback.core.variable import Watcher, watch_variables
 from pullback.diagnostics.watch import Monitor, Note
 from pullback.errors import ArgumentError
-from pullback.transforms.arguments import named_leaves, parameters_of
+from pullback.transforms.arguments import name_leaves, parameters_of
 from pullback.transforms.grad import as_leaf
 from pullback.transforms.leaves import whole_leaves, whole_mapped
 from pullback.transforms.session import open_tape, pull
@@ -63,10 +63,10 @@ class Ran:
         names = [
             name
             for parameter, a in zip(parameters_of(self.f, len(self.args)), self.args, strict=True)
-            for name, leaf in named_leaves(parameter, a)
+            for name, leaf in name_leaves(parameter, a)
             if is_number(leaf)
         ]
-        with watching(Watcher(tape)) as watcher:
+        with watch_variables(Watcher(tape)) as watcher:
             y = self.f(*args, **kwargs)
         for v, reads in watcher.leaves.values():
             leaves += [leaf for _, leaf in reads]
@@ -78,7 +78,7 @@ class Ran:
         results = [z.read() if isinstance(z, Tensor) else z for z in map(join_array, whole_leaves(y))]
         of = [f"[{i}]" for i in range(len(results))] if len(results) > 1 else [""]
         self.values = [self._result(f"the value{k}", z) for k, z in zip(of, results, strict=False) if is_number(z)]
-        self.nodes = [(self.monitor.note_of(r.value), r, self._kept(r)) for r in tape.recorded()]
+        self.nodes = [(self.monitor.note_of(r.value), r, self._list_kept(r)) for r in tape.list_steps()]
         if not self.back:
             return
         floats = [z for z in results if tape.holds(z) and z.dtype.kind in "fc"]
@@ -89,7 +89,7 @@ class Ran:
     def _result(self, name: str, z: Operand) -> Result:
         return Result(name, z, self.monitor.note_of(z))
 
-    def _kept(self, r: Tensor) -> list[Any]:
+    def _list_kept(self, r: Any) -> list[Any]:
         """The values that the rules of a step ask for."""
         step = r.via.plain
         if step.op is None:  # a gradient that the user gave keeps what it will

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.tensor import BY_KERNEL, LATER, NUMPY, Tensor, is_foreign, stripped
+from pullback.core.tensor import BY_KERNEL, LATER, NUMPY, Tensor, is_foreign, strip
 from pullback.core.writes import fit_result, write
 from pullback.errors import ArgumentError
 from pullback.interop import (
@@ -80,7 +80,7 @@ def call_without_rule(
     out = kwargs.get("out", out)
     if any(True for _ in tensors([out])):
         raise ArgumentError(f"{name}(out=): write the result into the tensor instead, as in x[...] = {name}(...).")
-    followed = any(t.read().level and stripped(t) is not t.read() for t in tensors((args, kwargs)))
+    followed = any(t.read().level and strip(t) is not t.read() for t in tensors((args, kwargs)))
     if (unknown and followed) or (out is not None and is_traced(args, kwargs)):
         unknown = unknown or ["out"]
         why = "".join(f" {INSTEAD[k]}" for k in unknown if k in INSTEAD)

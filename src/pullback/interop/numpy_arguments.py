@@ -10,7 +10,7 @@ from numpy import generic, ndarray
 
 from pullback.core.interpreter import level_of
 from pullback.core.tape import constant
-from pullback.core.tensor import Tensor, concrete, stripped, unfollowed
+from pullback.core.tensor import Tensor, call_unfollowed, concrete, strip
 from pullback.core.variable import writer
 from pullback.errors import BatchedValueError, NoRuleError, SymbolValueError
 
@@ -108,10 +108,10 @@ def run_without_rule(
     """On constants the function itself; on traced tensors only if its results carry no gradient."""
     given = args, kwargs or {}
     found = [t.read() for t in tensors(given)]
-    if any(isinstance(stripped(t), Tensor) for t in found):  # many examples
+    if any(isinstance(strip(t), Tensor) for t in found):  # many examples
         shapes: set[tuple[int, ...]] = set()
-        result = unfollowed(lambda *values: _run_example(name, run, given, values, shapes), *found)
-        followed = any(t.level and stripped(t) is not t for t in found)
+        result = call_unfollowed(lambda *values: _run_example(name, run, given, values, shapes), *found)
+        followed = any(t.level and strip(t) is not t for t in found)
     else:
         result, followed = run(*unwrap(given[0]), **unwrap(given[1])), is_traced(given)
     if followed and has_inexact(result):

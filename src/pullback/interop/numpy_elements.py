@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.tape import as_tensor, constant
-from pullback.core.tensor import BY_KERNEL, Tensor, sizing, stripped, unfollowed
+from pullback.core.tensor import BY_KERNEL, Tensor, call_unfollowed, read_sizes, strip
 from pullback.core.writes import link_part
 from pullback.errors import ShapeError
 from pullback.interop.numpy_arguments import align_operands, to_array, wrap, wrap_constant
@@ -25,7 +25,7 @@ __all__: list[str] = []
 
 def _positions(x: TensorLike) -> Any:
     """Positions as an array; under ``vmap``, where they are different for each example, as a tensor."""
-    index = stripped(to_array(x))
+    index = strip(to_array(x))
     return index if isinstance(index, Tensor) else np.asarray(index)
 
 
@@ -45,16 +45,16 @@ def _take_along_axis(arr: Any, indices: Value, /, axis: int | None = -1) -> Any:
 
 
 def _compress(condition: TensorLike, a: Value, /, axis: int | None = None) -> Any:
-    return _take(a, np.flatnonzero(sizing("np.compress", to_array(condition))), axis)
+    return _take(a, np.flatnonzero(read_sizes("np.compress", to_array(condition))), axis)
 
 
 def _extract(condition: Value, arr: Value, /) -> Any:
-    return _take(arr, np.flatnonzero(sizing("np.extract", to_array(condition))))
+    return _take(arr, np.flatnonzero(read_sizes("np.extract", to_array(condition))))
 
 
 def _delete(arr: Value, /, obj: Any, axis: int | None = None) -> Any:
     n = arr.size if axis is None else arr.shape[axis]
-    where = obj if isinstance(obj, slice) else sizing("np.delete", to_array(obj))
+    where = obj if isinstance(obj, slice) else read_sizes("np.delete", to_array(obj))
     return _take(arr, np.delete(np.arange(n), where), axis)
 
 
@@ -62,7 +62,7 @@ def _insert(arr: Value, obj: Any, values: Operand, /, axis: int | None = None) -
     """NumPy is asked where each element goes, by its number."""
     x, y = (as_tensor(t) for t in align_operands((arr, values)))
     numbers = np.arange(x.size + y.size)
-    where = obj if isinstance(obj, slice) else sizing("np.insert", to_array(obj))
+    where = obj if isinstance(obj, slice) else read_sizes("np.insert", to_array(obj))
     place = np.insert(np.reshape(numbers[: x.size], x.shape), where, np.reshape(numbers[x.size :], y.shape), axis)
     return np.concatenate([np.reshape(x, -1), np.reshape(conversion.cast(y, x.dtype), -1)])[place]
 
@@ -117,14 +117,14 @@ def _sort(a: Value, /, axis: int | None = -1) -> Any:
 def _partition(a: Value, /, kth: int, axis: int | None = -1) -> Any:
     if axis is None:
         a, axis = np.reshape(a, -1), -1
-    return _take_along_axis(a, unfollowed(lambda values: np.argpartition(values, kth, axis=axis), a), axis)
+    return _take_along_axis(a, call_unfollowed(lambda values: np.argpartition(values, kth, axis=axis), a), axis)
 
 
 def _unique(
     ar: Value, /, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
     axis: int | None = None, *, equal_nan: bool = True,
 ) -> Any:  # fmt: skip
-    _, index, inverse, counts = np.unique(sizing("np.unique", ar), True, True, True, axis, equal_nan=equal_nan)
+    _, index, inverse, counts = np.unique(read_sizes("np.unique", ar), True, True, True, axis, equal_nan=equal_nan)
     more = zip((return_index, return_inverse, return_counts), (index, inverse, counts), strict=True)
     results = (_take(ar, index, axis), *(constant(result) for asked, result in more if asked))
     return results if len(results) > 1 else results[0]
@@ -143,7 +143,7 @@ def _setdiff1d(ar1: Value, ar2: Value, /) -> Any:
 
 
 def _bincount(x: Value, /, weights: Value | None = None, minlength: int = 0) -> Any:
-    numbers = np.asarray(sizing("np.bincount", to_array(x), "Use pb.bincount with a size, or"))
+    numbers = np.asarray(read_sizes("np.bincount", to_array(x), "Use pb.bincount with a size, or"))
     if weights is None:
         return wrap_constant("np.bincount", np.bincount(numbers, minlength=minlength), x)
     size = max(minlength, int(numbers.max(initial=-1)) + 1)
@@ -155,7 +155,7 @@ def _bincount(x: Value, /, weights: Value | None = None, minlength: int = 0) -> 
 
 def _where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     if x is None and y is None:
-        return wrap_constant("np.where", np.nonzero(sizing("np.where(condition)", condition)), condition)
+        return wrap_constant("np.where", np.nonzero(read_sizes("np.where(condition)", condition)), condition)
     return BY_KERNEL[np.where].function(condition, x, y)
 
 
@@ -169,8 +169,8 @@ def _select(condlist: list[Any], choicelist: list[Any], /, default: Operand = 0)
 
 
 def _choose(a: TensorLike, choices: list[Any], /, mode: str = "raise") -> Any:
-    index, *rows = np.broadcast_arrays(stripped(to_array(a)), *align_operands([*choices]))
-    index = unfollowed(lambda values: np.choose(values, range(len(rows)), mode=mode), index)  # type: ignore[call-overload]
+    index, *rows = np.broadcast_arrays(strip(to_array(a)), *align_operands([*choices]))
+    index = call_unfollowed(lambda values: np.choose(values, range(len(rows)), mode=mode), index)  # type: ignore[call-overload]
     return np.squeeze(_take_along_axis(np.stack(rows), np.expand_dims(index, 0), 0), 0)
 
 
@@ -178,7 +178,7 @@ def _piecewise(x: Value, /, condlist: Sequence[Any], funclist: list[Any], *args:
     """Each function sees only the elements of its piece, so the others cannot disturb the gradient."""
     if not isinstance(condlist, list | tuple) or (x.ndim and not np.ndim(condlist[0])):
         condlist = [condlist]
-    pieces = [np.reshape(np.broadcast_to(stripped(c), x.shape), -1) for c in condlist]
+    pieces = [np.reshape(np.broadcast_to(strip(c), x.shape), -1) for c in condlist]
     if len(funclist) == len(pieces) + 1:
         pieces.append(~np.any(np.stack(pieces), axis=0))
     if len(funclist) != len(pieces):
@@ -187,7 +187,7 @@ def _piecewise(x: Value, /, condlist: Sequence[Any], funclist: list[Any], *args:
     if any(isinstance(piece, Tensor) for piece in pieces):  # other elements in each example of vmap
         z = np.zeros((), x.dtype)
         for piece, f in zip(pieces, funclist, strict=True):
-            inside = np.where(piece, flat, _take(stripped(flat), np.argmax(piece), 0))  # for the others one of its own
+            inside = np.where(piece, flat, _take(strip(flat), np.argmax(piece), 0))  # for the others one of its own
             z = np.where(piece, f(inside, *args, **kw) if callable(f) else f, z)
         return np.reshape(np.astype(z, x.dtype), x.shape)
     parts, place = [np.zeros(1, x.dtype)], np.zeros(x.size, int)  # the first is for what is in no piece
@@ -216,7 +216,7 @@ def _clip(
 def _nan_to_num(x: Any, /, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     if x.dtype.kind != "f":
         return x
-    limits, values = np.finfo(x.dtype), stripped(x)
+    limits, values = np.finfo(x.dtype), strip(x)
     x = np.where(np.isnan(values), nan, x)
     x = np.where(values == np.inf, limits.max if posinf is None else posinf, x)
     return np.where(values == -np.inf, limits.min if neginf is None else neginf, x)
@@ -226,7 +226,7 @@ def _real_if_close(a: Value, /, tol: float = 100) -> Any:
     """The real part, if the imaginary one is of rounding errors only: of plain values, as it decides on the dtype."""
     if a.dtype.kind != "c":
         return a
-    values = np.asarray(sizing("np.real_if_close", np.imag(a)))
+    values = np.asarray(read_sizes("np.real_if_close", np.imag(a)))
     limit = np.finfo(a.dtype).eps * tol if tol > 1 else tol
     return np.real(a) if np.all(np.absolute(values) < limit) else a
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.op import operand
-from pullback.core.tensor import Tensor, all_values, may_be, stripped, unfollowed
+from pullback.core.tensor import Tensor, all_values, call_unfollowed, may_be, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import align_operands, is_traced, no_rule_error, run_without_rule
 from pullback.numerics.adjoints import H
@@ -47,7 +47,7 @@ def _triangle(UPLO: Any) -> str:
 
 def _with_value_of(z: Value, run: Callable[..., Any], *args: object) -> Any:
     """``z`` with the last digits of the value that NumPy computes by ``run``."""
-    return unfollowed(run, *args) + (z - stripped(z))
+    return call_unfollowed(run, *args) + (z - strip(z))
 
 
 def _cholesky(a: Value, /, *, upper: bool = False) -> Any:
@@ -91,8 +91,8 @@ def _hermitian_svd(a: Value, compute_uv: bool) -> Any:
     if not compute_uv:
         return np.sort(np.abs(_eigvalsh(a)))[..., ::-1]
     s, u = _eigh(a)
-    signs = np.copysign(np.ones((), s.dtype), stripped(s))
-    order = np.argsort(np.abs(stripped(s)))[..., ::-1]
+    signs = np.copysign(np.ones((), s.dtype), strip(s))
+    order = np.argsort(np.abs(strip(s)))[..., ::-1]
     s, signs = np.take_along_axis(np.abs(s), order, axis=-1), np.take_along_axis(signs, order, axis=-1)
     u = np.take_along_axis(u, np.broadcast_to(np.expand_dims(order, -2), u.shape), axis=-1)
     return _kind(np.linalg.svd)(u, s, H(u * np.expand_dims(signs, -2)))
@@ -121,7 +121,7 @@ def _lstsq(a: Value, b: Value, /, rcond: Any = None) -> Any:
         raise ShapeError(f"np.linalg.lstsq: expected a matrix, and a vector or matrix; got {a.shape} and {b.shape}.")
     x, residuals, rank, s = linalg.lstsq(a, b, rcond)
     rows, columns = a.shape
-    rank = stripped(rank)
+    rank = strip(rank)
     known = columns < rows and np.all(all_values(rank) == columns)  # NumPy leaves out what is 0, or not of one solution
     residuals = np.reshape(residuals, -1)[: None if known else 0]
     if a.size and np.size(all_values(rank)):

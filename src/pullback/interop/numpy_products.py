@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback.core.convert import check_real
 from pullback.core.tape import as_tensor, constant
-from pullback.core.tensor import stripped
+from pullback.core.tensor import strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import align_operands
 from pullback.numerics.axis_arguments import resolve_axes
@@ -174,7 +174,7 @@ def _interp(x: TensorLike, xp: Any, fp: Any, /, left: Any = None, right: Any = N
     check_real("np.interp", x, "x")
     check_real("np.interp", xp, "xp")
     n = len(xp)
-    here, known = stripped(x), stripped(xp)
+    here, known = strip(x), strip(xp)
     i = np.clip(np.searchsorted(known, here, side="right") - 1, 0, max(n - 2, 0))
     j = np.minimum(i + 1, n - 1)
     xp, fp = as_tensor(xp), as_tensor(fp)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.tape import as_tensor, constant
-from pullback.core.tensor import BY_KERNEL, all_values, stripped
+from pullback.core.tensor import BY_KERNEL, all_values, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import align_operands
 from pullback.interop.numpy_shapes import along
@@ -94,14 +94,14 @@ def _interpolate_sorted(name: str, a: Value, q: Any, most: int, axis: Axis, keep
     if not n:
         raise ShapeError(f"{name}: there is nothing along axis {axis} of shape {a.shape}.")
     at = q * ((n - 1) / most)
-    low = np.floor(stripped(at)).astype(int)
+    low = np.floor(strip(at)).astype(int)
     y = x[..., low]
     z = y + (x[..., np.minimum(low + 1, n - 1)] - y) * np.astype(
         at - low, x.dtype if x.dtype.kind == "f" else np.dtype(float)
     )
     z = np.moveaxis(z, range(len(shape), len(shape) + rank), range(rank))
     if a.dtype.kind == "f":
-        z = np.where(np.any(np.isnan(stripped(x)), axis=-1), np.asarray(np.nan, z.dtype), z)
+        z = np.where(np.any(np.isnan(strip(x)), axis=-1), np.asarray(np.nan, z.dtype), z)
     return np.reshape(z, np.shape(q) + tuple(1 if i in gone else k for i, k in enumerate(a.shape))) if keepdims else z
 
 
@@ -139,7 +139,7 @@ def _ignore_nan(by: Function, instead: float) -> Function:
 
 
 def _fill_nan(a: Value, instead: float) -> Any:
-    return np.where(np.isnan(stripped(a)), np.asarray(instead, a.dtype), a) if a.dtype.kind == "f" else a
+    return np.where(np.isnan(strip(a)), np.asarray(instead, a.dtype), a) if a.dtype.kind == "f" else a
 
 
 def _extreme(by: Function, instead: float) -> Function:
@@ -147,14 +147,14 @@ def _extreme(by: Function, instead: float) -> Function:
         z = by(_fill_nan(a, instead), axis=axis, keepdims=keepdims)
         if a.dtype.kind != "f":
             return z
-        empty = np.all(np.isnan(stripped(a)), axis=axis, keepdims=keepdims)
+        empty = np.all(np.isnan(strip(a)), axis=axis, keepdims=keepdims)
         return np.where(empty, np.asarray(np.nan, a.dtype), z)
 
     return extreme
 
 
 def _present(a: Value, axis: int | None, keepdims: bool) -> Any:
-    return np.sum((~np.isnan(stripped(a))).astype(a.dtype), axis=axis, keepdims=keepdims)
+    return np.sum((~np.isnan(strip(a))).astype(a.dtype), axis=axis, keepdims=keepdims)
 
 
 def _nanmean(a: Value, /, axis: int | None = None, keepdims: bool = False) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.tensor import BY_KERNEL, Tensor, concrete, stripped
+from pullback.core.tensor import BY_KERNEL, Tensor, concrete, strip
 from pullback.interop.numpy_arguments import align_operands, run_without_rule, to_array
 from pullback.ops import blocks, gathering, movement
 
@@ -39,7 +39,7 @@ def _rollaxis(a: Any, /, axis: int, start: int = 0) -> Any:
 
 
 def _roll(a: Value, shift: TensorLike, /, axis: Axis = None) -> Any:
-    places = stripped(to_array(shift))
+    places = strip(to_array(shift))
     if not isinstance(places, Tensor):
         return BY_KERNEL[np.roll].function(a, places, axis)
     if axis is None:

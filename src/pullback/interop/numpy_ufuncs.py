@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.convert import check_real
-from pullback.core.tensor import BY_KERNEL, Tensor, may_be, stripped, unfollowed
+from pullback.core.tensor import BY_KERNEL, Tensor, call_unfollowed, may_be, strip
 from pullback.ops import reductions
 from pullback.ops.elementwise import sign
 
@@ -47,7 +47,7 @@ def _fmin(x: Value, y: Value) -> Any:
 def _sign(x: Value) -> Any:
     """NumPy's own, which lets a NaN through."""
     z = sign(x)
-    lost = np.isnan(stripped(x))
+    lost = np.isnan(strip(x))
     return np.where(lost, x, z) if may_be(lost) else z
 
 
@@ -59,12 +59,12 @@ def _heaviside(x: Value, h: Operand) -> Any:
 
 def _copysign(x: Value, y: Value) -> Any:
     x = _as_float(x)
-    return np.absolute(x) * unfollowed(lambda x, y: np.copysign(np.ones_like(x), y), x, y)
+    return np.absolute(x) * call_unfollowed(lambda x, y: np.copysign(np.ones_like(x), y), x, y)
 
 
 def _ldexp(x: Any, n: Any) -> Any:
     x = _as_float(x)
-    return x * unfollowed(lambda n: np.ldexp(np.ones((), x.dtype), n), n)
+    return x * call_unfollowed(lambda n: np.ldexp(np.ones((), x.dtype), n), n)
 
 
 def _conjugate(x: Value) -> Any:
@@ -156,7 +156,7 @@ def _accumulate_extreme(ufunc: Any, x: Value, axis: int) -> Any:
         met = np.where(values == ufunc.accumulate(values, axis), numbers, 0)
         return np.maximum.accumulate(met, axis)
 
-    return np.take_along_axis(x, unfollowed(last_met, x), axis)
+    return np.take_along_axis(x, call_unfollowed(last_met, x), axis)
 
 
 def outer(ufunc: Callable[..., Any]) -> Any:

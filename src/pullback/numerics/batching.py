@@ -77,7 +77,7 @@ def batch_broadcast(op: Op, args: Sequence[Any], on: Sequence[bool], params: Map
 
 
 def _shape_of_all(op: Any, x: Any, params: Mapping[str, Any]) -> Shape:
-    return (x.shape[0], *op.guarded(lambda: op.acts.shape(op.name, [x.shape[1:]], params), [x], params))
+    return (x.shape[0], *op.run_guarded(lambda: op.acts.shape(op.name, [x.shape[1:]], params), [x], params))
 
 
 def join_results(join: Callable[..., Any], each: Sequence[Any]) -> Any:

@@ -11,7 +11,7 @@ from numpy import ndarray
 from pullback.core.axes import Sample, elementwise1, elementwise2, moves
 from pullback.core.calculus import partials, rule
 from pullback.core.lowering import made_of, scalar
-from pullback.core.memory import Scratch, like, scratch, unscratched
+from pullback.core.memory import Scratch, make_like, scratch, unwrap_scratch
 from pullback.core.op import alias, method, op
 from pullback.errors import ArgumentError
 from pullback.numerics.adjoints import select, zero_cotangent
@@ -65,9 +65,9 @@ def _relu(x: Array) -> Any:
 def _let_through(g: Any, z: Any) -> Any:
     """``g`` where the result is positive, else 0."""
     if z.size > 4096:
-        v, w = unscratched(g), unscratched(z)
+        v, w = unwrap_scratch(g), unwrap_scratch(z)
         if type(w) is ndarray and type(v) is ndarray and v.dtype == w.dtype and w.dtype in ZERO:
-            d = np.greater(w, ZERO[w.dtype], like(z))  # floats at once: twice as quick as sign on wide arrays
+            d = np.greater(w, ZERO[w.dtype], make_like(z))  # floats at once: twice as quick as sign on wide arrays
             np.multiply(v, d, d)
             return scratch(d, z.meta, True) if type(z) is Scratch else d
     return g * np.sign(z)

@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.core.axes import moves
 from pullback.core.calculus import constant, linear
-from pullback.core.composition import numbers
+from pullback.core.composition import check_numbers
 from pullback.core.lowering import made_of
 from pullback.core.op import method, op
 from pullback.core.tensor import Tensor, concrete
@@ -324,7 +324,7 @@ def ensure_shape(x: TensorLike, shape: ShapeLike) -> Any:
     >>> ensure_shape(np.ones((2, 3)), [None, 3]).shape
     (2, 3)
     """
-    x = numbers("ensure_shape", "x", x)
+    x = check_numbers("ensure_shape", "x", x)
     if not isinstance(shape, list | tuple):
         raise ArgumentError(f"ensure_shape: shape must be a list of lengths or None, got {shape!r}.")
     wanted = tuple(shape)
@@ -346,7 +346,7 @@ def meshgrid(*xs: TensorLike, indexing: str = "xy", sparse: bool = False) -> tup
     if indexing not in ("xy", "ij"):
         raise ArgumentError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}.")
     n = len(xs)
-    vectors = [numbers("meshgrid", f"xs[{i}]", x) for i, x in enumerate(xs)]
+    vectors = [check_numbers("meshgrid", f"xs[{i}]", x) for i, x in enumerate(xs)]
     grid = [np.reshape(x, (1,) * i + (-1,) + (1,) * (n - 1 - i)) for i, x in enumerate(vectors)]
     if indexing == "xy" and n > 1:
         grid = [np.swapaxes(x, 0, 1) for x in grid]

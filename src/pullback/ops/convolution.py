@@ -14,7 +14,7 @@ import numpy as np
 
 from pullback.core.axes import moves
 from pullback.core.calculus import linear
-from pullback.core.composition import numbers
+from pullback.core.composition import check_numbers
 from pullback.core.lowering import windows as over_windows
 from pullback.core.op import method, op
 from pullback.errors import ArgumentError, ShapeError
@@ -353,7 +353,7 @@ def _convolve_images(
     name: str, axes: int, x: Any, filter: Any, strides: Any, pad: Any, data_format: Any, dilations: Any, rounding: Any,
     product: Any = convolve,
 ) -> Any:  # fmt: skip
-    x, filter = numbers(name, "x", x), numbers(name, "filter", filter)
+    x, filter = check_numbers(name, "x", x), check_numbers(name, "filter", filter)
     last = channels_last(name, data_format, axes)
     alone = x.ndim == axes + 1
     if alone:
@@ -430,7 +430,7 @@ def _convolve_transposed(
     name: str, axes: int, x: Any, filter: Any, output_shape: Any, strides: Any, pad: Any, data_format: Any,
     rounding: Any = None,
 ) -> Any:  # fmt: skip
-    x, filter = numbers(name, "x", x), numbers(name, "filter", filter)
+    x, filter = check_numbers(name, "x", x), check_numbers(name, "filter", filter)
     last = channels_last(name, data_format, axes)
     alone = x.ndim == axes + 1
     try:
@@ -534,7 +534,7 @@ def separable_conv2d(
     array([12.])
     """
     name = "separable_conv2d"
-    pointwise_filter = numbers(name, "pointwise_filter", pointwise_filter)
+    pointwise_filter = check_numbers(name, "pointwise_filter", pointwise_filter)
     if pointwise_filter.ndim != 4 or pointwise_filter.shape[:2] != (1, 1):
         raise ShapeError(
             f"{name}: pointwise_filter must have shape (1, 1, channels, of the result), got {pointwise_filter.shape}."

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.composition import numbers, own_words
+from pullback.core.composition import check_numbers, rename_errors
 from pullback.core.suggestions import did_you_mean
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError
@@ -34,7 +34,7 @@ def _add_bias_and_activate(name: str, z: Value, bias: Any, activation: Any, weig
     if activation == "prelu" and weights is None:
         raise ArgumentError(f"{name}: activation 'prelu' needs prelu_activation_weights.")
     if bias is not None:
-        bias = numbers(name, "bias", bias)
+        bias = check_numbers(name, "bias", bias)
         if not is_broadcastable(bias.shape, z.shape):
             raise ShapeError(f"{name}: bias of shape {bias.shape} must broadcast to the product, of shape {z.shape}.")
         z = np.add(z, bias)
@@ -44,7 +44,7 @@ def _add_bias_and_activate(name: str, z: Value, bias: Any, activation: Any, weig
     return getattr(Tensor, str(ACTIVATIONS[activation]))(z, *more)
 
 
-@own_words("fused.mat_mul")
+@rename_errors("fused.mat_mul")
 def mat_mul(
     a: TensorLike,
     b: TensorLike,
@@ -77,7 +77,7 @@ def _product(
     return getattr(Tensor, name)(x, filter, strides, pad, data_format, dilations, rounding)
 
 
-@own_words("fused.conv2d")
+@rename_errors("fused.conv2d")
 def conv2d(
     x: TensorLike,
     filter: TensorLike,
@@ -101,7 +101,7 @@ def conv2d(
     return _add_bias_and_activate("fused.conv2d", z, bias, activation, prelu_activation_weights, leakyrelu_alpha)
 
 
-@own_words("fused.depthwise_conv2d")
+@rename_errors("fused.depthwise_conv2d")
 def depthwise_conv2d(
     x: TensorLike,
     filter: TensorLike,
@@ -131,5 +131,5 @@ def _beside_channels(name: str, bias: Any, data_format: str) -> Any:
     """One bias for each channel, where the channels are."""
     if bias is None or data_format != "NCHW":
         return bias
-    bias = numbers(name, "bias", bias)
+    bias = check_numbers(name, "bias", bias)
     return np.reshape(bias, (-1, 1, 1)) if bias.ndim == 1 else bias

@@ -14,7 +14,7 @@ from pullback.core.convert import as_dtype, check_real, get_default_dtype
 from pullback.core.lowering import call, made_of
 from pullback.core.op import method, op, operand
 from pullback.core.rowsparse import rows_of_gather
-from pullback.core.tensor import LATER, sizing
+from pullback.core.tensor import LATER, read_sizes
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import one_axis
 from pullback.numerics.batching import batch_leading_axes
@@ -415,7 +415,7 @@ def repeat(x: TensorLike, repeats: Lengths | Value, axis: Axis = None) -> Any:
     if axis is None:
         x, axis = np.reshape(x, -1), 0
     at = one_axis(x.ndim, axis, "repeat")
-    times, n = np.asarray(sizing("repeat", repeats)), x.shape[at]
+    times, n = np.asarray(read_sizes("repeat", repeats)), x.shape[at]
     whole = times.dtype.kind in "iuf" and np.all((times >= 0) & (times == np.floor(times)))
     if not whole or times.shape not in ((), (1,), (n,)):
         raise ArgumentError(

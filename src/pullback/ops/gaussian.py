@@ -10,10 +10,10 @@ from numpy import ndarray
 
 from pullback.core.axes import elementwise1
 from pullback.core.calculus import partials
-from pullback.core.composition import numbers
+from pullback.core.composition import check_numbers
 from pullback.core.convert import bare, join_array
 from pullback.core.lowering import scalar
-from pullback.core.memory import unscratched
+from pullback.core.memory import unwrap_scratch
 from pullback.core.op import method, op
 from pullback.core.tape import ARRAYS, as_tensor
 from pullback.errors import ArgumentError
@@ -98,7 +98,7 @@ def _erf_double(x: Array) -> Any:
 
 
 def _erf(x: Array) -> Any:
-    x = unscratched(x)
+    x = unwrap_scratch(x)
     dtype = x.dtype if x.dtype.kind == "f" else np.dtype(float)
     if x.dtype.kind == "c":
         raise ArgumentError("erf: expected real numbers; of complex ones use 1 - pb.special.erfc(x).")
@@ -136,7 +136,7 @@ def gelu(x: TensorLike, approximate: bool = False) -> Any:
     >>> pb.gelu(np.array([-1.0, 0.0, 1.0]))
     array([-0.15865525,  0.        ,  0.84134475])
     """
-    x = numbers("gelu", "x", join_array(x) if isinstance(x, ARRAYS) else as_tensor(bare(x, "gelu")))
+    x = check_numbers("gelu", "x", join_array(x) if isinstance(x, ARRAYS) else as_tensor(bare(x, "gelu")))
     half = x * 0.5
     if approximate:
         near = x if x.dtype.kind == "c" else np.clip(x, -GELU_END, GELU_END)  # so that a cube is finite

@@ -16,7 +16,7 @@ from pullback.core.lowering import call, pieces, view
 from pullback.core.op import REGISTRY, alias, method, op, operand
 from pullback.core.rowsparse import rows_of_index
 from pullback.core.tape import constant
-from pullback.core.tensor import Tensor, sizing, stripped
+from pullback.core.tensor import Tensor, read_sizes, strip
 from pullback.core.writes import base_links, note_view, write
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
 from pullback.numerics.axis_arguments import one_axis
@@ -68,7 +68,7 @@ def _part(i: Any) -> Any:
     if isinstance(i, list):
         parts = [_part(j) for j in i]
         i = np.stack(parts) if any(isinstance(j, Tensor) for j in parts) else np.array(parts) if i else EMPTY
-    i = stripped(i)
+    i = strip(i)
     return i if isinstance(i, Tensor) else int(i) if getattr(i, "ndim", None) == 0 and i.dtype.kind in "iu" else i
 
 
@@ -181,7 +181,7 @@ def _positions(index: TensorLike) -> tuple[Any, ...]:
     made: list[Any] = []
     for i in index if type(index) is tuple else (index,):
         if isinstance(i, ndarray | Tensor) and i.dtype.kind == "b":
-            made.extend(np.nonzero(sizing("x[mask]", i, "Keep all elements: np.where(mask, x, 0), or")))
+            made.extend(np.nonzero(read_sizes("x[mask]", i, "Keep all elements: np.where(mask, x, 0), or")))
         else:
             made.append(i)
     return tuple(made)
@@ -370,7 +370,7 @@ def boolean_mask(x: TensorLike, mask: TensorLike, axis: Axis = None) -> Any:
     >>> boolean_mask(np.array([1.0, 2.0, 3.0]), np.array([True, False, True]))
     array([1., 3.])
     """
-    x, mask = operand(x), np.asarray(sizing("boolean_mask", mask, "Keep all elements: where(mask, x, 0), or"))
+    x, mask = operand(x), np.asarray(read_sizes("boolean_mask", mask, "Keep all elements: where(mask, x, 0), or"))
     at = one_axis(x.ndim, axis, "boolean_mask") if axis is not None and x.ndim else 0
     if mask.dtype.kind != "b" or not mask.ndim:
         raise ArgumentError(

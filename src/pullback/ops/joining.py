@@ -13,8 +13,8 @@ from numpy import ndarray
 from pullback.core.axes import moves
 from pullback.core.calculus import linear
 from pullback.core.lowering import made_of, pieces
-from pullback.core.op import alias, method, of_rank, op, operand
-from pullback.core.tensor import Tensor, concrete, stripped
+from pullback.core.op import alias, check_rank, method, op, operand
+from pullback.core.tensor import Tensor, concrete, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import one_axis
 from pullback.numerics.batching import batch_along_axis, broadcast_examples
@@ -110,7 +110,7 @@ concatenate = alias("concatenate", concat)
 def _concat_of_rank(name: str, rank: int, tensors: Sequence[TensorLike], axis: int) -> Any:
     if not isinstance(tensors, list | tuple):
         raise ArgumentError(f"{name}: tensors must be a list of tensors, got {type(tensors).__name__}.")
-    return concat([of_rank(name, t, rank, f"tensors[{i}]") for i, t in enumerate(tensors)], axis)
+    return concat([check_rank(name, t, rank, f"tensors[{i}]") for i, t in enumerate(tensors)], axis)
 
 
 def concat1d(tensors: Sequence[TensorLike]) -> Any:
@@ -272,7 +272,7 @@ def slice(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
     x = operand(x, "slice")
     shape = x.shape
     sizes = [] if size is None else _as_integers("slice", "size", size)
-    if any(isinstance(stripped(a), Tensor) for a in (begin if isinstance(begin, list | tuple) else [begin])):
+    if any(isinstance(strip(a), Tensor) for a in (begin if isinstance(begin, list | tuple) else [begin])):
         return _slice_each(x, begin, sizes)
     begins = _as_integers("slice", "begin", begin)
     if max(len(begins), len(sizes)) > len(shape):
@@ -316,7 +316,7 @@ def slice1d(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
     >>> slice1d(np.arange(4.0), 1, 2)
     array([1., 2.])
     """
-    return slice(of_rank("slice1d", x, 1), begin, size)
+    return slice(check_rank("slice1d", x, 1), begin, size)
 
 
 @method
@@ -326,7 +326,7 @@ def slice2d(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
     >>> slice2d(np.ones((3, 4)), [1, 1], [2, 2]).shape
     (2, 2)
     """
-    return slice(of_rank("slice2d", x, 2), begin, size)
+    return slice(check_rank("slice2d", x, 2), begin, size)
 
 
 @method
@@ -336,7 +336,7 @@ def slice3d(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
     >>> slice3d(np.ones((3, 4, 5)), [1, 1, 1], [2, 2, 2]).shape
     (2, 2, 2)
     """
-    return slice(of_rank("slice3d", x, 3), begin, size)
+    return slice(check_rank("slice3d", x, 3), begin, size)
 
 
 @method
@@ -346,7 +346,7 @@ def slice4d(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
     >>> slice4d(np.ones((3, 4, 5, 6)), [1, 1, 1, 1], [2, 2, 2, 2]).shape
     (2, 2, 2, 2)
     """
-    return slice(of_rank("slice4d", x, 4), begin, size)
+    return slice(check_rank("slice4d", x, 4), begin, size)
 
 
 @method

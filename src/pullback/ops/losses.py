@@ -9,13 +9,13 @@ import numpy as np
 
 from pullback.core.axes import elementwise2, moves
 from pullback.core.calculus import partials
-from pullback.core.composition import numbers, picked
+from pullback.core.composition import check_numbers, pick
 from pullback.core.convert import as_array, as_number, check_real
 from pullback.core.lowering import scalar
 from pullback.core.op import op
 from pullback.core.suggestions import did_you_mean
 from pullback.core.tape import RAW
-from pullback.core.tensor import Tensor, all_values, may_be, stripped
+from pullback.core.tensor import Tensor, all_values, may_be, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.adjoints import nonzero, select
 from pullback.numerics.axis_arguments import resolve_axes
@@ -66,7 +66,7 @@ def _reduction(name: str, reduction: Any) -> Reduction:
 
 def _prepare_pair(name: str, first: str, x: Any, second: str, y: Any) -> tuple[Any, Any]:
     """Two arguments as operands; integers never widen a float, which NumPy's own promotion would let them."""
-    x, y = numbers(name, first, x), numbers(name, second, y)
+    x, y = check_numbers(name, first, x), check_numbers(name, second, y)
     if x.dtype != y.dtype:
         if isinstance(x, RAW) and x.dtype.kind in "iub" and y.dtype.kind == "f":
             x = x.astype(y.dtype)
@@ -111,7 +111,7 @@ def _reduce_weighted(name: str, losses: Any, weights: Any, reduction: Any) -> An
         return z
     repeats = losses.size // max(weights.size, 1)  # how many losses share a weight
     if way == Reduction.SUM_BY_NONZERO_WEIGHTS:
-        counts: Any = np.count_nonzero(stripped(weights))
+        counts: Any = np.count_nonzero(strip(weights))
         return z / (np.maximum(counts * repeats, 1) if isinstance(counts, Tensor) else max(int(counts) * repeats, 1))
     mass = np.sum(weights) * repeats
     return select(mass == 0, 0, z / nonzero(mass))
@@ -130,7 +130,7 @@ def compute_weighted_loss(
     array([0.5, 1. ])
     """
     name = "compute_weighted_loss"
-    return _reduce_weighted(name, numbers(name, "losses", losses), weights, reduction)
+    return _reduce_weighted(name, check_numbers(name, "losses", losses), weights, reduction)
 
 
 def absolute_difference(
@@ -339,8 +339,8 @@ def softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike) ->
     log_p = _log_softmax(y)
     with np.errstate(invalid="ignore"):
         z = np.sum(log_p * x, axis=-1)
-    if may_be(np.isnan(stripped(z))):  # a class that cannot be, and is not: 0 * log(0) is 0
-        log_p = select((stripped(x) == 0) & (stripped(log_p) == -np.inf), 0, log_p)
+    if may_be(np.isnan(strip(z))):  # a class that cannot be, and is not: 0 * log(0) is 0
+        log_p = select((strip(x) == 0) & (strip(log_p) == -np.inf), 0, log_p)
         z = np.sum(log_p * x, axis=-1)
     return -z
 
@@ -372,7 +372,7 @@ def _places(labels: TensorLike, shape: Shape) -> Any:
     if isinstance(labels, list | tuple):  # of Python's integers, which would be floats
         listed = as_array(labels, what=f"{name}: labels")
         labels = listed.astype(np.int64) if np.all(listed == np.floor(listed)) else listed
-    labels = stripped(labels)
+    labels = strip(labels)
     labels = labels if isinstance(labels, Tensor) else np.asarray(labels)
     if labels.dtype.kind not in "iu":
         raise ArgumentError(f"{name}: labels must be integers, got {labels.dtype}; cast them to int32.")
@@ -395,8 +395,8 @@ def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorL
     >>> pb.losses.sparse_softmax_cross_entropy_with_logits(np.array([1]), np.array([[0.0, 0.0]]))
     array([0.69314718])
     """
-    y = numbers("sparse_softmax_cross_entropy", "logits", logits)
-    return -picked(np.reshape(_log_softmax(y), -1), _places(labels, y.shape))
+    y = check_numbers("sparse_softmax_cross_entropy", "logits", logits)
+    return -pick(np.reshape(_log_softmax(y), -1), _places(labels, y.shape))
 
 
 def sparse_softmax_cross_entropy(

@@ -8,7 +8,7 @@ import numpy as np
 
 from pullback.core.axes import moves
 from pullback.core.calculus import linear, rule
-from pullback.core.composition import numbers
+from pullback.core.composition import check_numbers
 from pullback.core.op import method, op
 from pullback.errors import ShapeError
 from pullback.numerics.batching import batch_by_folding
@@ -105,7 +105,7 @@ def dilation2d(
     array([9.])
     """
     name = "dilation2d"
-    filter, image = numbers(name, "filter", filter), numbers(name, "x", x)
+    filter, image = check_numbers(name, "filter", filter), check_numbers(name, "x", x)
     last = channels_last(name, data_format, 2)
     alone = image.ndim == 3
     if alone:

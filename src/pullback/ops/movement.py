@@ -13,7 +13,7 @@ from numpy import ndarray
 from pullback.core.axes import moves
 from pullback.core.calculus import linear
 from pullback.core.lowering import view
-from pullback.core.op import alias, method, of_rank, op, operand
+from pullback.core.op import alias, check_rank, method, op, operand
 from pullback.core.tensor import NUMPY, Tensor
 from pullback.core.writes import is_contiguous
 from pullback.errors import ShapeError
@@ -362,7 +362,7 @@ def reverse1d(x: TensorLike) -> Any:
     >>> reverse1d(np.array([1.0, 2.0]))
     array([2., 1.])
     """
-    return reverse(of_rank("reverse1d", x, 1), 0)
+    return reverse(check_rank("reverse1d", x, 1), 0)
 
 
 @method
@@ -372,7 +372,7 @@ def reverse2d(x: TensorLike, axis: Axis = None) -> Any:
     >>> reverse2d(np.array([[1.0, 2.0]]), 1)
     array([[2., 1.]])
     """
-    return reverse(of_rank("reverse2d", x, 2), axis)
+    return reverse(check_rank("reverse2d", x, 2), axis)
 
 
 @method
@@ -382,7 +382,7 @@ def reverse3d(x: TensorLike, axis: Axis = None) -> Any:
     >>> reverse3d(np.array([[[1.0, 2.0]]]), [0, 2])
     array([[[2., 1.]]])
     """
-    return reverse(of_rank("reverse3d", x, 3), axis)
+    return reverse(check_rank("reverse3d", x, 3), axis)
 
 
 @method
@@ -392,7 +392,7 @@ def reverse4d(x: TensorLike, axis: Axis = None) -> Any:
     >>> reverse4d(np.array([[[[1.0, 2.0]]]]), 3)
     array([[[[2., 1.]]]])
     """
-    return reverse(of_rank("reverse4d", x, 4), axis)
+    return reverse(check_rank("reverse4d", x, 4), axis)
 
 
 # ---- more of the same

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.composition import numbers
+from pullback.core.composition import check_numbers
 from pullback.core.convert import as_number
 from pullback.core.op import method
 from pullback.core.tensor import Tensor
@@ -29,20 +29,13 @@ def _normalize(x: Value, mean: Operand, variance: Value, offset: Any, scale: Any
 
 
 def _batch_norm(
-    name: str,
-    ranks: tuple[int, ...],
-    x: TensorLike,
-    mean: TensorLike,
-    variance: TensorLike,
-    offset: Any,
-    scale: Any,
-    epsilon: float | None,
-) -> Any:
-    x = numbers(name, "x", x)
+    name: str, ranks: tuple[int, ...], x: Any, mean: Any, variance: Any, offset: Any, scale: Any, epsilon: Any
+) -> Any:  # fmt: skip
+    x = check_numbers(name, "x", x)
     if ranks and x.ndim not in ranks:
         raise ShapeError(f"{name}: x must have rank {ranks[0]}, got shape {x.shape}.")
     given = {"mean": mean, "variance": variance, "offset": offset, "scale": scale}
-    found: dict[str, Any] = {k: None if v is None else numbers(name, k, v) for k, v in given.items()}
+    found: dict[str, Any] = {k: None if v is None else check_numbers(name, k, v) for k, v in given.items()}
     for argument, value in found.items():
         if value is None and argument in ("mean", "variance"):
             raise ShapeError(f"{name}: {argument} must be given; moments(x) tells mean and variance.")
@@ -142,12 +135,12 @@ def layer_norm(
            [-1.,  1.]])
     """
     name = "layer_norm"
-    x = numbers(name, "x", x)
+    x = check_numbers(name, "x", x)
     axes = resolve_axes(x.ndim, axis, name)
     if not x.ndim or 0 in (x.shape[i] for i in axes):
         raise ShapeError(f"{name}: there is nothing to normalise over axis {axis} of x, which has shape {x.shape}.")
     for argument, value in {"offset": offset, "scale": scale}.items():
-        shape = x.shape if value is None else numbers(name, argument, value).shape
+        shape = x.shape if value is None else check_numbers(name, argument, value).shape
         if not is_broadcastable(shape, x.shape):
             raise ShapeError(f"{name}: {argument} of shape {shape} must broadcast to x, which has shape {x.shape}.")
     epsilon = 1e-5 if variance_epsilon is None else _epsilon(name, variance_epsilon)
@@ -170,7 +163,7 @@ def local_response_normalization(
     array([0.5, 0.5])
     """
     name = "local_response_normalization"
-    x = numbers(name, "x", x)
+    x = check_numbers(name, "x", x)
     if x.ndim not in (3, 4):
         raise ShapeError(f"{name}: x must have rank 4, or 3 without a batch, got shape {x.shape}.")
     radius = as_number(name, "depth_radius", 5 if depth_radius is None else depth_radius)

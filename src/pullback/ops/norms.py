@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback.core.axes import Sample, reduces
 from pullback.core.calculus import rule
-from pullback.core.composition import numbers
+from pullback.core.composition import check_numbers
 from pullback.core.lowering import made_of
 from pullback.core.op import method, op
 from pullback.errors import ArgumentError
@@ -112,7 +112,7 @@ def norm(x: TensorLike, ord: str | float | None = "euclidean", axis: Axis = None
     >>> pb.norm(np.array([3.0, -4.0]), np.inf)
     np.float64(4.0)
     """
-    x = numbers("norm", "x", x)
+    x = check_numbers("norm", "x", x)
     if not x.shape:
         return np.abs(x)
     named = len(axis) if isinstance(axis, list | tuple) else 1

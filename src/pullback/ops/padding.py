@@ -10,7 +10,7 @@ import numpy as np
 from pullback.core.axes import moves
 from pullback.core.calculus import rule
 from pullback.core.lowering import pieces
-from pullback.core.op import method, of_rank, op, operand
+from pullback.core.op import check_rank, method, op, operand
 from pullback.errors import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def pad1d(x: TensorLike, paddings: Sequence[int], constant_value: float = 0) -> 
     >>> pad1d(np.array([1.0, 2.0]), [1, 0])
     array([0., 1., 2.])
     """
-    return pad(of_rank("pad1d", x, 1), [paddings], constant_value)
+    return pad(check_rank("pad1d", x, 1), [paddings], constant_value)
 
 
 @method
@@ -99,7 +99,7 @@ def pad2d(x: TensorLike, paddings: Sequence[Any] | Array, constant_value: float 
     >>> pad2d(np.ones((1, 1)), [[0, 0], [1, 0]])
     array([[0., 1.]])
     """
-    return pad(of_rank("pad2d", x, 2), paddings, constant_value)
+    return pad(check_rank("pad2d", x, 2), paddings, constant_value)
 
 
 @method
@@ -109,7 +109,7 @@ def pad3d(x: TensorLike, paddings: Sequence[Any] | Array, constant_value: float 
     >>> pad3d(np.ones((1, 1, 1)), [[0, 0], [0, 0], [1, 0]])
     array([[[0., 1.]]])
     """
-    return pad(of_rank("pad3d", x, 3), paddings, constant_value)
+    return pad(check_rank("pad3d", x, 3), paddings, constant_value)
 
 
 @method
@@ -119,7 +119,7 @@ def pad4d(x: TensorLike, paddings: Sequence[Any] | Array, constant_value: float 
     >>> pad4d(np.ones((1, 1, 1, 1)), [[0, 0], [0, 0], [0, 0], [1, 0]])
     array([[[[0., 1.]]]])
     """
-    return pad(of_rank("pad4d", x, 4), paddings, constant_value)
+    return pad(check_rank("pad4d", x, 4), paddings, constant_value)
 
 
 @method

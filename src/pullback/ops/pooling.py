@@ -15,7 +15,7 @@ import numpy as np
 
 from pullback.core.axes import moves
 from pullback.core.calculus import constant, linear, rule
-from pullback.core.composition import numbers
+from pullback.core.composition import check_numbers
 from pullback.core.convert import get_default_dtype
 from pullback.core.lowering import windows as over_windows
 from pullback.core.op import method, op
@@ -323,7 +323,7 @@ def _pool(
     outside: bool = False,
 ) -> Any:
     """Either pooling of either layout; ``outside`` says that zeros around the image are elements like others."""
-    x, last = numbers(name, "x", x), channels_last(name, data_format, axes)
+    x, last = check_numbers(name, "x", x), channels_last(name, data_format, axes)
     alone = x.ndim == axes + 1
     if alone:
         x = np.reshape(x, (1, *x.shape))
@@ -476,7 +476,7 @@ def max_pool_with_argmax(
     PoolWithArgmax(result=array([[[[4.]]]]), indexes=array([[[[1]]]], dtype=int32))
     """
     name = "max_pool_with_argmax"
-    x = numbers(name, "x", x)
+    x = check_numbers(name, "x", x)
     if x.ndim != 4:
         raise ShapeError(f"{name}: x must have rank 4, got shape {x.shape}.")
     windows = plan_windows(name, x.shape[1:-1], per_axis(name, "filter_size", filter_size, 2), strides, pad)

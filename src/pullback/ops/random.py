@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.composition import numbers, picked
+from pullback.core.composition import check_numbers, pick
 from pullback.core.convert import as_dtype, as_number, as_shape, get_default_dtype
 from pullback.core.op import REGISTRY, method
 from pullback.core.tape import TAPED, constant
-from pullback.core.tensor import Tensor, all_values, concrete, may_be, stripped, unfollowed
+from pullback.core.tensor import Tensor, all_values, call_unfollowed, concrete, may_be, strip
 from pullback.core.variable import writer
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import one_axis
@@ -110,14 +110,14 @@ def _generator(name: str, seed: Any) -> np.random.Generator:
 def _draw(name: str, seed: object, draw: Callable[..., Any], *parameters: Any) -> Any:
     """``draw(generator, *parameters)``, of plain values; once for each example if the seed or a parameter has some."""
     if isinstance(seed, Tensor):
-        return unfollowed(lambda seed, *given: draw(_generator(name, seed), *given), seed, *parameters)
+        return call_unfollowed(lambda seed, *given: draw(_generator(name, seed), *given), seed, *parameters)
     if (program := writer()) is None or not (seed is None or isinstance(seed, np.random.Generator)):
-        return unfollowed(lambda *given: draw(_generator(name, seed), *given), *parameters)
+        return call_unfollowed(lambda *given: draw(_generator(name, seed), *given), *parameters)
 
     def drawn(_: Any, *given: Any) -> Any:  # while it is written down only shape and dtype are asked for
         return draw(_generator(name, seed) if writer() is None else np.random.default_rng(0), *given)
 
-    return unfollowed(drawn, program.every_time(), *parameters)
+    return call_unfollowed(drawn, program.every_time(), *parameters)
 
 
 def _tensor(made: Value) -> Tensor:
@@ -126,7 +126,7 @@ def _tensor(made: Value) -> Tensor:
 
 def _parameters(name: str, shape: object, dtype: Any, **given: Any) -> tuple[Any, ...]:
     """The shape of the result, its dtype, and the parameters, all broadcast to that shape if it is not given."""
-    made = {n: numbers(name, n, x) for n, x in given.items()}
+    made = {n: check_numbers(name, n, x) for n, x in given.items()}
     wanted = None if shape is None else as_shape(name, shape)
     try:
         whole = np.broadcast_shapes(*[x.shape for x in made.values()])
@@ -150,10 +150,10 @@ def _has_dtype(x: Value) -> bool:
 
 def _stop_parameter(name: str, argument: str, x: Any) -> Any:
     """The values of a parameter in which the draw has no derivative."""
-    x = numbers(name, argument, x)
+    x = check_numbers(name, argument, x)
     if type(x) in TAPED and x.level:
         x.meta.tape.cut(name)
-    return stripped(x)
+    return strip(x)
 
 
 def _scale_and_shift(noise: Value, scale: Any, shift: Any, kind: np.dtype[Any]) -> Tensor:
@@ -177,7 +177,7 @@ def _check_bounds(name: str, what: str, x: Any, low: float, high: float = math.i
     if bad.any():
         bounds = f"between {low:g} and {high:g}" if high < math.inf else f"{'above' if strict else 'at least'} {low:g}"
         raise ArgumentError(f"{name}: {what} must be {bounds}, got {given[bad].flat[0]:g}.")
-    return stripped(x)
+    return strip(x)
 
 
 # ---- continuous, and differentiable in their parameters
@@ -447,9 +447,9 @@ def shuffle(x: TensorLike, axis: int = 0, seed: Seed = None) -> Any:
     >>> float(np.sum(pb.random.shuffle(np.array([1.0, 2.0, 3.0]))))
     6.0
     """
-    x = numbers("shuffle", "x", x)
+    x = check_numbers("shuffle", "x", x)
     at = one_axis(len(x.shape), axis, "shuffle")
-    return picked(x, _draw("shuffle", seed, lambda random: random.permutation(x.shape[at])), at)
+    return pick(x, _draw("shuffle", seed, lambda random: random.permutation(x.shape[at])), at)
 
 
 @method
@@ -465,10 +465,10 @@ def dropout(x: TensorLike, rate: float, noise_shape: ShapeLike | None = None, se
     >>> sorted({*y.tolist()})
     [0.0, 2.0]
     """
-    x = numbers("dropout", "x", x)
+    x = check_numbers("dropout", "x", x)
     if x.dtype.kind != "f":
         raise ArgumentError(f"dropout: x must be of a float dtype, got {x.dtype}.")
-    share: Any = stripped(rate)
+    share: Any = strip(rate)
     rates = all_values(share) if isinstance(share, Tensor) else as_number("dropout", "rate", rate)
     if not np.all((rates >= 0) & (rates < 1)):
         raise ArgumentError(f"dropout: rate must be at least 0 and less than 1, got {rate}.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pullback.core.composition import numbers
+from pullback.core.composition import check_numbers
 from pullback.core.convert import as_number
 from pullback.core.tape import as_tensor
 from pullback.core.tensor import Tensor
@@ -75,7 +75,7 @@ def basic_lstm_cell(
     named = {
         "forget_bias": forget_bias, "lstm_kernel": lstm_kernel, "lstm_bias": lstm_bias, "data": data, "c": c, "h": h,
     }  # fmt: skip
-    given = [numbers("basic_lstm_cell", argument, a) for argument, a in named.items()]
+    given = [check_numbers("basic_lstm_cell", argument, a) for argument, a in named.items()]
     _check_shapes(*[a.shape for a in given])
     forget, kernel, bias, x, memory, output = map(as_tensor, given)
     units = output.shape[1]
@@ -133,7 +133,7 @@ def moving_average(
     >>> pb.moving_average(np.array([0.0]), np.array([3.0]), 0.75, step=1)
     array([3.])
     """
-    v, x = numbers("moving_average", "v", v), numbers("moving_average", "x", x)
+    v, x = check_numbers("moving_average", "v", v), check_numbers("moving_average", "x", x)
     if v.shape != x.shape:
         raise ShapeError(f"moving_average: v of shape {v.shape} and x of shape {x.shape} must have the same shape.")
     decay = decay if isinstance(decay, Tensor) else as_number("moving_average", "decay", decay)

@@ -11,7 +11,7 @@ import numpy as np
 
 from pullback.core.axes import Sample, Shape, reduces
 from pullback.core.calculus import constant, linear, rule
-from pullback.core.composition import own_words
+from pullback.core.composition import rename_errors
 from pullback.core.convert import check_real
 from pullback.core.lowering import fold, made_of, position
 from pullback.core.op import alias, method, op
@@ -184,7 +184,7 @@ class Moments(NamedTuple):
 
 
 @method
-@own_words("moments")
+@rename_errors("moments")
 def moments(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Moments:
     """Mean and variance over ``axis``, as a named tuple.
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from pullback.core.axes import Sample, moves
 from pullback.core.calculus import linear, rule
-from pullback.core.composition import numbers
+from pullback.core.composition import check_numbers
 from pullback.core.convert import as_array
 from pullback.core.lowering import call
 from pullback.core.op import method, observable, op
 from pullback.core.tape import as_tensor
-from pullback.core.tensor import Tensor, all_values, concrete, sizing, stripped
+from pullback.core.tensor import Tensor, all_values, concrete, read_sizes, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.adjoints import nonzero
 from pullback.numerics.batching import broadcast_examples
@@ -36,7 +36,7 @@ Shape = tuple[int, ...]
 
 def _whole(name: str, argument: str, given: TensorLike) -> Any:
     """What a user gives as positions, as an array of integers."""
-    made = stripped(given)
+    made = strip(given)
     if not isinstance(made, Tensor):
         made = as_array(made, what=f"{name}: {argument}") if isinstance(made, list | tuple) else np.asarray(made)
     listed = isinstance(given, list | tuple | float) and made.dtype.kind == "f"  # Python's numbers
@@ -215,7 +215,7 @@ def _extreme(ufunc: Any, name: str, sign: int) -> Any:
 
 def _share(x: Value, z: Value, segment_ids: Value) -> Any:
     """How much of its segment's result each element is: all of it, or an equal part if several are the same."""
-    x, z, ids = stripped(x), stripped(z), stripped(segment_ids)
+    x, z, ids = strip(x), strip(z), strip(segment_ids)
     hit = (x == segment_spread(z, ids)).astype(z.dtype)
     return hit / nonzero(segment_spread(unsorted_segment_sum(hit, ids, z.shape[0]), ids))
 
@@ -262,7 +262,7 @@ def unsorted_segment_mean(x: TensorLike, segment_ids: TensorLike, num_segments: 
     array([2. , 2.5, 0. ])
     """
     name = "unsorted_segment_mean"
-    x, ids = numbers(name, "x", x), _whole(name, "segment_ids", segment_ids)
+    x, ids = check_numbers(name, "x", x), _whole(name, "segment_ids", segment_ids)
     _rest(name, x.shape, ids.shape)
     z = unsorted_segment_sum(x, ids, _length(name, "num_segments", num_segments))
     dtype = z.dtype if z.dtype.kind in "fc" else np.dtype(np.float64)  # as the mean of integers has
@@ -277,7 +277,7 @@ def unsorted_segment_prod(x: TensorLike, segment_ids: TensorLike, num_segments: 
     array([2., 4., 1.])
     """
     name = "unsorted_segment_prod"
-    x, ids = numbers(name, "x", x), _whole(name, "segment_ids", segment_ids)
+    x, ids = check_numbers(name, "x", x), _whole(name, "segment_ids", segment_ids)
     n = _length(name, "num_segments", num_segments)
     rest = _rest(name, x.shape, ids.shape)
     if isinstance(ids, Tensor):  # other segments in each example
@@ -305,8 +305,8 @@ def unsorted_segment_prod(x: TensorLike, segment_ids: TensorLike, num_segments: 
 
 
 def _check_sorted(name: str, x: TensorLike, segment_ids: TensorLike) -> tuple[Any, Any, int]:
-    known = sizing(name, segment_ids, f"Use unsorted_{name}, which is told how many there are, or")
-    x, ids = numbers(name, "x", x), _whole(name, "segment_ids", known)
+    known = read_sizes(name, segment_ids, f"Use unsorted_{name}, which is told how many there are, or")
+    x, ids = check_numbers(name, "x", x), _whole(name, "segment_ids", known)
     if ids.ndim != 1 or x.shape[:1] != ids.shape:
         raise ShapeError(
             f"{name}: segment_ids must be a vector, one number for each slice of x along its first axis; "
@@ -381,11 +381,11 @@ def _bincount_arguments(
     name: str, x: TensorLike, weights: TensorLike | None, size: int | None
 ) -> tuple[Value, Value, int]:
     """The numbers, what each counts for, and how many bins there are."""
-    found = _whole(name, "x", x if size is not None else sizing(name, x, "Give the size, or"))
+    found = _whole(name, "x", x if size is not None else read_sizes(name, x, "Give the size, or"))
     if (least := all_values(found).min(initial=0)) < 0:
         raise ArgumentError(f"{name}: x must not be negative, got {least}.")
     bins = int(found.max(initial=-1)) + 1 if size is None else _length(name, "size", size)
-    weights = np.ones(found.shape, np.int32) if weights is None else numbers(name, "weights", weights)
+    weights = np.ones(found.shape, np.int32) if weights is None else check_numbers(name, "weights", weights)
     if not prod(weights.shape) and found.size:
         weights = np.ones(found.shape, weights.dtype)
     if prod(weights.shape) != found.size:
@@ -442,7 +442,7 @@ def sparse_to_dense(
            [6., 0.]])
     """
     name = "sparse_to_dense"
-    at, values = _whole(name, "sparse_indices", sparse_indices), numbers(name, "sparse_values", sparse_values)
+    at, values = _whole(name, "sparse_indices", sparse_indices), check_numbers(name, "sparse_values", sparse_values)
     shape = tuple(_length(name, "output_shape", n) for n in np.atleast_1d(concrete(output_shape)))
     if at.ndim > 2 or len(shape) != (at.shape[1] if at.ndim == 2 else 1):
         raise ShapeError(
@@ -459,7 +459,7 @@ def sparse_to_dense(
     wrong = ((every < 0) | (every >= np.array(shape, np.intp))).any(axis=1)
     if wrong.any():
         raise ShapeError(f"{name}: sparse_indices {every[wrong][0].tolist()} are outside of output_shape {shape}.")
-    default = numbers(name, "default_value", 0.0 if default_value is None else default_value)
+    default = check_numbers(name, "default_value", 0.0 if default_value is None else default_value)
     if default.shape:
         raise ShapeError(f"{name}: default_value must be one number, got shape {default.shape}.")
     if isinstance(at, Tensor):  # other coordinates in each example

@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback.core.axes import Sample, Shape, moves
 from pullback.core.calculus import linear
-from pullback.core.composition import numbers, own_words
+from pullback.core.composition import check_numbers, rename_errors
 from pullback.core.convert import as_dtype, as_number, get_default_dtype
 from pullback.core.interpreter import level_of
 from pullback.core.op import op
@@ -177,7 +177,7 @@ def frame(signal: TensorLike, frame_length: int, frame_step: int, pad_end: bool 
     array([[1., 2., 3.],
            [3., 4., 5.]])
     """
-    signal = numbers("frame", "signal", signal)
+    signal = check_numbers("frame", "signal", signal)
     positive("frame", frame_length=frame_length, frame_step=frame_step)
     if not signal.shape:
         raise ShapeError("frame: a scalar has no axis to cut into frames.")
@@ -190,7 +190,7 @@ def frame(signal: TensorLike, frame_length: int, frame_step: int, pad_end: bool 
     return frames(signal, frame_length, frame_step)
 
 
-@own_words("stft")
+@rename_errors("stft")
 def stft(
     signal: TensorLike, frame_length: int, frame_step: int, fft_length: int | None = None,
     window_fn: Callable[[int], Any] | None = hann_window,
@@ -203,7 +203,7 @@ def stft(
     >>> pb.signal.stft(np.ones(8), 4, 2).shape
     (3, 3)
     """
-    signal = numbers("stft", "signal", signal)
+    signal = check_numbers("stft", "signal", signal)
     if signal.dtype.kind == "c" or not signal.shape:
         raise ShapeError(
             f"stft: signal must be real numbers along an axis, got {signal.dtype} of shape {signal.shape}."
@@ -218,7 +218,7 @@ def stft(
     if window_fn is not None:
         own = window_fn in (hann_window, hamming_window) and cut.dtype.kind == "f"
         make: Any = window_fn
-        window = numbers("stft", "window_fn", make(frame_length, cut.dtype) if own else make(frame_length))
+        window = check_numbers("stft", "window_fn", make(frame_length, cut.dtype) if own else make(frame_length))
         if window.shape not in ((), (1,), (frame_length,)):
             raise ShapeError(f"stft: window_fn({frame_length}) must have shape ({frame_length},), got {window.shape}.")
         cut = cut * (window if level_of(window) else np.asarray(concrete(window)))

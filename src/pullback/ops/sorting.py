@@ -10,11 +10,11 @@ import numpy as np
 
 from pullback.core.axes import moves
 from pullback.core.calculus import constant
-from pullback.core.composition import numbers, own_words
+from pullback.core.composition import check_numbers, rename_errors
 from pullback.core.convert import check_real
 from pullback.core.op import alias, method, op, operand
 from pullback.core.tape import constant as tensor_of
-from pullback.core.tensor import Tensor, sizing, stripped
+from pullback.core.tensor import Tensor, read_sizes, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import one_axis
 from pullback.numerics.batching import (
@@ -91,7 +91,7 @@ def sort(x: TensorLike, axis: int | None = -1, descending: bool = False) -> Any:
     >>> pb.grad(lambda x: pb.sort(x, descending=True)[0])(np.array([3.0, 1.0, 2.0]))
     array([1., 0., 0.])
     """
-    x = numbers("sort", "x", x)
+    x = check_numbers("sort", "x", x)
     if axis is None:
         x, axis = np.reshape(x, -1), -1
     if not x.ndim:
@@ -100,7 +100,7 @@ def sort(x: TensorLike, axis: int | None = -1, descending: bool = False) -> Any:
     if not isinstance(x, Tensor):
         z = np.sort(x, at)
         return np.flip(z, at) if descending else z
-    return np.take_along_axis(x, argsort(stripped(x), at, descending), at)
+    return np.take_along_axis(x, argsort(strip(x), at, descending), at)
 
 
 # ---- searching
@@ -163,7 +163,7 @@ searchsorted = alias("searchsorted", search_sorted)
 
 
 @method
-@own_words("lower_bound")
+@rename_errors("lower_bound")
 def lower_bound(sorted_sequence: TensorLike, values: TensorLike) -> Any:
     """Where the first element is that is not less than each value.
 
@@ -174,7 +174,7 @@ def lower_bound(sorted_sequence: TensorLike, values: TensorLike) -> Any:
 
 
 @method
-@own_words("upper_bound")
+@rename_errors("upper_bound")
 def upper_bound(sorted_sequence: TensorLike, values: TensorLike) -> Any:
     """Where the first element is that is greater than each value.
 
@@ -293,7 +293,7 @@ def unique(x: TensorLike, axis: Axis = 0) -> Unique:
     x = operand(x, "unique")
     at: Any = 0 if axis is None else axis[0] if isinstance(axis, list | tuple) and len(axis) == 1 else axis
     indices = unique_indices(x, at)
-    first = np.unique(sizing("unique", indices), return_index=True)[1]
+    first = np.unique(read_sizes("unique", indices), return_index=True)[1]
     return Unique(np.take(x, first, axis=at), indices)
 
 
@@ -332,7 +332,7 @@ class SetDifference(NamedTuple):
 
 
 def _vector(name: str, argument: str, x: TensorLike) -> Any:
-    x = numbers(name, argument, x)
+    x = check_numbers(name, argument, x)
     if x.ndim != 1:
         raise ShapeError(f"{name}: {argument} must be a vector, got shape {x.shape}; flatten it first.")
     return x
@@ -346,19 +346,19 @@ def setdiff1d(x: TensorLike, y: TensorLike) -> SetDifference:
     SetDifference(values=array([5., 5.]), indices=array([0, 2], dtype=int32))
     """
     x, y = _vector("setdiff1d", "x", x), _vector("setdiff1d", "y", y)
-    indices = np.flatnonzero(~sizing("setdiff1d", isin(x, y))).astype(np.int32)
+    indices = np.flatnonzero(~read_sizes("setdiff1d", isin(x, y))).astype(np.int32)
     values: Any = np.take(x, indices, axis=0)
     return SetDifference(values, tensor_of(indices) if isinstance(values, Tensor) else indices)
 
 
 def _rows(name: str, x: TensorLike, y: TensorLike) -> tuple[Any, Any]:
     """Both sets, each in one row."""
-    return np.reshape(numbers(name, "x", x), -1), np.reshape(numbers(name, "y", y), -1)
+    return np.reshape(check_numbers(name, "x", x), -1), np.reshape(check_numbers(name, "y", y), -1)
 
 
 def _sorted_set(name: str, x: Any, keep: Value) -> Any:
     """The different elements in order, of those that are kept."""
-    first, keep = np.unique(sizing(name, x), return_index=True)[1], sizing(name, keep)
+    first, keep = np.unique(read_sizes(name, x), return_index=True)[1], read_sizes(name, keep)
     return np.take(x, first[keep[first]], axis=0)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from pullback.core.axes import Acts, Sample, Shape
 from pullback.core.calculus import linear
-from pullback.core.composition import numbers, own_words
+from pullback.core.composition import check_numbers, rename_errors
 from pullback.core.op import op
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import resolve_axes
@@ -188,19 +188,19 @@ def hfft(x: TensorLike, n: int | None = None, axis: Axis = -1, norm: str | None 
     >>> pb.spectral.hfft(np.array([1.0, 0.0, 0.0]))
     array([1., 1., 1., 1.])
     """
-    x = numbers("hfft", "x", x)
+    x = check_numbers("hfft", "x", x)
     _, n = length("hfft", x.shape, n, axis, lambda bins: 2 * (bins - 1))
     return irfft(np.conjugate(x), n, axis, SAME_FACTOR[check_norm("hfft", norm)])
 
 
-@own_words("ihfft")
+@rename_errors("ihfft")
 def ihfft(x: TensorLike, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Any:
     """The inverse of ``hfft``.
 
     >>> pb.spectral.ihfft(np.array([1.0, 1.0, 1.0, 1.0]))
     array([1.-0.j, 0.-0.j, 0.-0.j])
     """
-    x = numbers("ihfft", "x", x)
+    x = check_numbers("ihfft", "x", x)
     _, n = length("ihfft", x.shape, n, axis)
     return np.conjugate(rfft(x, n, axis, SAME_FACTOR[check_norm("ihfft", norm)]))
 
@@ -236,7 +236,7 @@ def fftn(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths | None = N
     array([[4.+0.j, 0.+0.j],
            [0.+0.j, 0.+0.j]])
     """
-    x = numbers("fftn", "x", x)
+    x = check_numbers("fftn", "x", x)
     for axis, n in reversed(_plan("fftn", x, s, axes)):
         x = fft(x, n, axis, norm)
     return x
@@ -249,13 +249,13 @@ def ifftn(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths | None = 
     array([[1.+0.j, 0.+0.j],
            [0.+0.j, 0.+0.j]])
     """
-    x = numbers("ifftn", "x", x)
+    x = check_numbers("ifftn", "x", x)
     for axis, n in reversed(_plan("ifftn", x, s, axes)):
         x = ifft(x, n, axis, norm)
     return x
 
 
-@own_words("rfftn")
+@rename_errors("rfftn")
 def rfftn(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths | None = None, norm: str | None = None) -> Any:
     """``rfft`` along the last of the axes, ``fft`` along the others.
 
@@ -263,7 +263,7 @@ def rfftn(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths | None = 
     array([[4.+0.j, 0.+0.j],
            [0.+0.j, 0.+0.j]])
     """
-    x = numbers("rfftn", "x", x)
+    x = check_numbers("rfftn", "x", x)
     *others, (last, n) = _plan("rfftn", x, s, axes)
     x = rfft(x, n, last, norm)
     for axis, length_of_it in reversed(others):
@@ -278,7 +278,7 @@ def irfftn(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths | None =
     array([[1., 1.],
            [1., 1.]])
     """
-    x = numbers("irfftn", "x", x)
+    x = check_numbers("irfftn", "x", x)
     *others, (last, n) = _plan("irfftn", x, s, axes, lambda bins: 2 * (bins - 1))
     for axis, length_of_it in others:
         x = ifft(x, length_of_it, axis, norm)
@@ -287,7 +287,7 @@ def irfftn(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths | None =
 
 def planes(name: str, x: TensorLike, axes: Axis) -> Any:
     """What is transformed along two axes, checked to have them."""
-    x = numbers(name, "x", x)
+    x = check_numbers(name, "x", x)
     if axes is not None and not isinstance(axes, str):
         resolve_axes(x.ndim, axes, name)
     return x
@@ -342,7 +342,7 @@ def fftshift(x: TensorLike, axes: Lengths | None = None) -> Any:
     >>> pb.spectral.fftshift(np.array([0.0, 1.0, 2.0, -2.0, -1.0]))
     array([-2., -1.,  0.,  1.,  2.])
     """
-    x = numbers("fftshift", "x", x)
+    x = check_numbers("fftshift", "x", x)
     where = resolve_axes(x.ndim, axes, "fftshift")
     return np.roll(x, [x.shape[i] // 2 for i in where], where)
 
@@ -353,6 +353,6 @@ def ifftshift(x: TensorLike, axes: Lengths | None = None) -> Any:
     >>> pb.spectral.ifftshift(np.array([-2.0, -1.0, 0.0, 1.0, 2.0]))
     array([ 0.,  1.,  2., -2., -1.])
     """
-    x = numbers("ifftshift", "x", x)
+    x = check_numbers("ifftshift", "x", x)
     where = resolve_axes(x.ndim, axes, "ifftshift")
     return np.roll(x, [-(x.shape[i] // 2) for i in where], where)

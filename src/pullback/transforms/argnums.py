@@ -235,7 +235,7 @@ class Derivative:
         return {"argnums": self.argnums, "argnames": self.argnames}
 
     def __reduce__(self) -> Any:
-        return _restored, (type(self), self.__wrapped__, self.options())
+        return _rebuild, (type(self), self.__wrapped__, self.options())
 
     def __repr__(self) -> str:
         return f"<{self.face} of {self.__name__}>"
@@ -320,7 +320,7 @@ class Derivative:
         return Signature(parameters)
 
 
-def _restored(cls: Any, f: Callable[..., Any], options: dict[str, Any]) -> Any:
+def _rebuild(cls: Any, f: Callable[..., Any], options: dict[str, Any]) -> Any:
     return cls(f, **options)
 
 

@@ -26,8 +26,8 @@ def line_of(f: Callable[..., Any]) -> str:
     return f"{code.co_filename.rpartition('/')[2]}:{code.co_firstlineno}" if code else user_line()
 
 
-def captured(
-    face: str, where: str, functions: Iterable[Any], above: int, known: dict[str, Any], read: Sequence[Any]
+def make_capture_error(
+    face: str, where: str, functions: Iterable[Any], above: int, known: dict[str, Any], read: Any
 ) -> Exception:
     """The error for a result that is of a higher level than ``above``, by the names of what made it so."""
     functions = list(functions)
@@ -46,7 +46,7 @@ def captured(
 VARIABLES = "Give grad_func a parameter 'variables' and let it return (input_grads, variable_grads), pass"
 
 
-def captured_variables(
+def make_variable_error(
     face: str, variables: Sequence[Variable], f: Callable[..., Any], cure: str = VARIABLES
 ) -> Exception:
     """The error for variables that are followed, of which a gradient function knows nothing."""

@@ -16,13 +16,13 @@ TURNS = 4  # how many more colours than needed are tried in turn
 MANY = 50_000_000  # rows times colours, up to which that is tried
 
 
-def coloured(rows: Array, columns: Array, row_count: int) -> Any:
+def color_columns(rows: Array, columns: Array, row_count: int) -> Any:
     """A colour for each column, no two columns of a colour having a row in common: in turn, if that is possible with
     few colours, else greedily.
 
     ``rows`` are those of the first column, then of the second and so on; ``columns`` says where each begins.
 
-    >>> coloured(np.array([0, 0, 1, 1]), np.array([0, 1, 3, 4]), 2)
+    >>> color_columns(np.array([0, 0, 1, 1]), np.array([0, 1, 3, 4]), 2)
     array([0, 1, 0])
     """
     count = len(columns) - 1

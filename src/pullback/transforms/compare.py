@@ -32,7 +32,7 @@ def mismatches(f: Function, xs: Sequence[Any], derivative: Derivative) -> list[s
     ['is off by 3 (analytic 3, numeric 6, ratio 0.5)']
     """
     with np.errstate(all="ignore"):  # a step may leave the domain
-        return [_told(f, xs, i, derivative) for i, x in enumerate(xs) if movable(x)]
+        return [_compare_input(f, xs, i, derivative) for i, x in enumerate(xs) if movable(x)]
 
 
 def movable(x: Value) -> bool:
@@ -40,17 +40,17 @@ def movable(x: Value) -> bool:
     return getattr(x, "dtype", np.dtype(object)).kind in "fc"
 
 
-def widened(x: Array) -> Any:
+def to_double(x: Array) -> Any:
     """An input in double precision; what is not a float stays.
 
-    >>> widened(np.float32(0.5)).dtype
+    >>> to_double(np.float32(0.5)).dtype
     dtype('float64')
     """
     kind = {"f": np.float64, "c": np.complex128}.get(x.dtype.kind)
     return x if kind is None else np.array(x, kind)[()]
 
 
-def _told(f: Function, xs: Sequence[Any], i: int, derivative: Derivative) -> str:
+def _compare_input(f: Function, xs: Sequence[Any], i: int, derivative: Derivative) -> str:
     x = np.asarray(xs[i])
     random = np.random.default_rng(i)
     scale = np.maximum(1.0, np.abs(x))
@@ -61,7 +61,7 @@ def _told(f: Function, xs: Sequence[Any], i: int, derivative: Derivative) -> str
     for _ in range(DIRECTIONS if x.size else 0):
         v = scale * _normal(random, x)
         found = float(derivative(i, v[()]))
-        good = good and _compared(f, xs, i, v, found, value)[1]
+        good = good and _compare_direction(f, xs, i, v, found, value)[1]
     if good and x.size > ELEMENTS:
         places = random.choice(x.size, ELEMENTS, replace=False)
     elif x.size <= SEARCHED:
@@ -75,7 +75,7 @@ def _told(f: Function, xs: Sequence[Any], i: int, derivative: Derivative) -> str
             v.flat[at] = unit
             found = float(derivative(i, v[()]))
             times = scale.flat[at]
-            expected, agrees = _compared(f, xs, i, v * times, found * times, value)
+            expected, agrees = _compare_direction(f, xs, i, v * times, found * times, value)
             expected /= times
             off = abs(found - expected)
             if not agrees and not off <= worst:
@@ -90,7 +90,9 @@ def _normal(random: np.random.Generator, x: Array) -> Any:
     return v + 1j * random.standard_normal(x.shape) if x.dtype.kind == "c" else v
 
 
-def _compared(f: Function, xs: Sequence[Any], i: int, v: Array, found: float, value: float) -> tuple[float, bool]:
+def _compare_direction(
+    f: Function, xs: Sequence[Any], i: int, v: Any, found: float, value: float
+) -> tuple[float, bool]:
     """The derivative by central differences, with the step for which it is nearest to what was found; is it the same?
 
     Differences of rounding errors say nothing, so far below the value of the function anything will do, unless two
@@ -110,11 +112,11 @@ def _compared(f: Function, xs: Sequence[Any], i: int, v: Array, found: float, va
 
 
 def _central(f: Function, xs: Sequence[Any], i: int, v: Array, h: float, count: int) -> float:
-    def moved(by: float) -> float:
+    def move(by: float) -> float:
         return float(f([*xs[:i], (xs[i] + by * v)[()], *xs[i + 1 :]]))
 
-    near = (moved(h) - moved(-h)) / (2 * h)
-    return near if count == 1 else (4 * near - (moved(2 * h) - moved(-2 * h)) / (4 * h)) / 3
+    near = (move(h) - move(-h)) / (2 * h)
+    return near if count == 1 else (4 * near - (move(2 * h) - move(-2 * h)) / (4 * h)) / 3
 
 
 def _at(shape: tuple[int, ...], at: int, unit: complex, found: float, expected: float) -> str:
@@ -133,6 +135,6 @@ def along(g: Any, v: Array) -> float:
     return float(np.sum(np.real(np.conjugate(g) * v)))
 
 
-def listed(names: Sequence[str], told: Sequence[str]) -> Iterator[str]:
+def list_mismatches(names: Sequence[str], told: Sequence[str]) -> Iterator[str]:
     """What is said about each input, by name."""
     return (f"'{name}' {text or 'agrees'}" for name, text in zip(names, told, strict=True))

@@ -9,9 +9,9 @@ from typing import Any
 
 from pullback.core import tree
 from pullback.core.calculus import total
-from pullback.core.variable import Recorder, Variable, watched_below
+from pullback.core.variable import Recorder, Variable, watch_below
 from pullback.errors import ArgumentError, CustomGradientError
-from pullback.transforms.captured import captured, captured_variables, line_of
+from pullback.transforms.captured import line_of, make_capture_error, make_variable_error
 from pullback.transforms.custom import Customized
 from pullback.transforms.customcall import Call
 from pullback.transforms.customop import Run, transpose
@@ -47,7 +47,7 @@ class TangentCall(Call):
     def _is_linear(self, tangents: Callable[[Sequence[Any]], Sequence[Any]], values: Sequence[Any]) -> bool | None:
         linear = is_linear(tangents, values) if all(map(has_values, values)) else None
         if linear is None:  # a program is being compiled: there are no numbers but those that stand for them
-            with suppress(Exception), watched_below(0):
+            with suppress(Exception), watch_below(0):
                 xs = [sample(x) for x in values]
                 linear = is_linear(partial(self._tangents, self.results_in(self.body(xs)), xs), xs)
         return linear
@@ -66,12 +66,12 @@ class TangentCall(Call):
             )
         return super().jvp(z, primals, tangents, params)
 
-    def lost(self, ds: Sequence[Any], level: int) -> Exception:
-        return captured(self.name, "the rule of the tangent", [self.owner.rule or self.f], level - 1, {}, ())
+    def make_lost_error(self, ds: Sequence[Any], level: int) -> Exception:
+        return make_capture_error(self.name, "the rule of the tangent", [self.owner.rule or self.f], level - 1, {}, ())
 
     def check_variables(self, variables: Sequence[Variable]) -> None:
         if variables:
-            raise captured_variables(self.name, variables, self.f, "Pass")
+            raise make_variable_error(self.name, variables, self.f, "Pass")
 
 
 class CustomJvp(Customized):

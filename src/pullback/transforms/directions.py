@@ -11,7 +11,7 @@ import numpy as np
 from pullback.core.convert import bare, float_of
 from pullback.core.tensor import all_values
 from pullback.errors import GradientError
-from pullback.transforms.batch import Batched, left
+from pullback.transforms.batch import Batched, take_out
 
 if TYPE_CHECKING:
     from pullback.core.tensor import Tensor
@@ -64,7 +64,7 @@ def unit_pulls(
     chunks = list(passes(back, Units(shape, dtype, one), widest, number))
     if len(chunks) == 1:
         return chunks[0]
-    return [_joined(rows) for rows in zip(*chunks, strict=True)] or [None] * count
+    return [_join(rows) for rows in zip(*chunks, strict=True)] or [None] * count
 
 
 def example_pulls(face: str, back: Back, y: Tensor, widest: int, number: int) -> list[Any]:
@@ -75,7 +75,7 @@ def example_pulls(face: str, back: Back, y: Tensor, widest: int, number: int) ->
     chunks = list(passes(back, UnitsOfExamples(y.shape, float_of(y.dtype)), widest, number))
     found = []
     for i, rows in enumerate(zip(*chunks, strict=True)):
-        d = _joined(rows)
+        d = _join(rows)
         if d is not None:
             d = np.moveaxis(d, 0, 1)  # examples, elements of y, the rest of x
             dtype = float_of(y.dtype)
@@ -97,7 +97,7 @@ def _check_apart(face: str, expected: Array, mixed: Array, dtype: np.dtype[Any])
         )
 
 
-def _joined(rows: Sequence[Any]) -> Any:
+def _join(rows: Sequence[Any]) -> Any:
     return None if rows[0] is None else np.concatenate(rows)
 
 
@@ -112,4 +112,4 @@ def passes(back: Back, cotangents: Any, widest: int, number: int) -> Iterator[li
         if size == 1:
             yield [None if d is None else bare(d)[None] for d in back(part[0])]
         else:
-            yield [None if d is None else left(d, 0, number, len(part)) for d in back(Batched(number, part))]
+            yield [None if d is None else take_out(d, 0, number, len(part)) for d in back(Batched(number, part))]

@@ -17,7 +17,7 @@ from pullback.core.interpreter import level_of
 from pullback.core.memory import node_of
 from pullback.core.tape import RAW, Tape, constant
 from pullback.core.tensor import Tensor
-from pullback.core.variable import written
+from pullback.core.variable import as_symbol
 from pullback.errors import ArgumentError, DataError, GradientError, UnconnectedError
 from pullback.transforms.argnums import Call, Cotangent, Derivative, signature_of
 from pullback.transforms.arguments import name_input, names_of, parameters_of
@@ -149,7 +149,7 @@ class Differentiated(Derivative):
             if t.value is value:
                 is_input = True
             if d is None:
-                d = self._missing(tape, leaves, len(out), xs, call, value)
+                d = self._handle_missing(tape, leaves, len(out), xs, call, value)
             elif type(d) is not m.kind or (
                 m.ndim and (d.dtype is not m.dtype or d.base is not None or (d is seed and dy is not None))
             ):
@@ -162,12 +162,12 @@ class Differentiated(Derivative):
         if type(value) is ndarray and (value.base is not None or is_input):
             value = value.copy()  # the caller's own
         if not plain:
-            return given_back(value, kind), self._in_form(xs, out), aux
+            return convert_back(value, kind), self._in_form(xs, out), aux
         if least == ARRAY == kind:
             return value, out, aux
         for i, x in enumerate(xs):
-            out[i] = given_back(out[i], KIND[type(x)])
-        return given_back(value, kind), out, aux
+            out[i] = convert_back(out[i], KIND[type(x)])
+        return convert_back(value, kind), out, aux
 
     # ---- in
 
@@ -181,7 +181,7 @@ class Differentiated(Derivative):
             leaves.append(t)
             return t
 
-        args.append(enter(x) if tree.is_tensor_data(x) else tree.mapped(enter, x, whole=tree.is_number_list))
+        args.append(enter(x) if tree.is_tensor_data(x) else tree.map_leaves(enter, x, whole=tree.is_number_list))
         return max(kinds)
 
     def _parameters(self, xs: Sequence[Any], call: Call | None) -> list[str]:
@@ -200,7 +200,7 @@ class Differentiated(Derivative):
         else:
             if (not isinstance(y, RAW) and type(y) not in (float, int)) or self.unconnected == "raise":
                 raise GradientError(
-                    f"{self.face}(f): f must return one tensor, got {described(y)}. "
+                    f"{self.face}(f): f must return one tensor, got {describe(y)}. "
                     "Compute it from its inputs with pullback or NumPy functions; has_aux=True returns more beside it."
                 )
         if self.unconnected == "raise":
@@ -227,8 +227,8 @@ class Differentiated(Derivative):
 
     # ---- out
 
-    def _missing(
-        self, tape: Tape, leaves: list[Any], i: int, xs: Sequence[Any], call: Call | None, value: Value
+    def _handle_missing(
+        self, tape: Tape, leaves: list[Any], i: int, xs: Sequence[Any], call: Call | None, value: Any
     ) -> Any:
         """The gradient of the leaf ``i``, which was not reached."""
         if self.unconnected == "raise":
@@ -249,15 +249,15 @@ class Differentiated(Derivative):
             d, kind = next(source), kind_of(leaf)
             if kind == TENSOR and leaf.dtype.kind in "iub" and d is not None:
                 d = d.astype(gradient_dtype(leaf, [d]))
-            return given_back(d, kind)
+            return convert_back(d, kind)
 
-        return [give(x) if tree.is_tensor_data(x) else tree.mapped(give, x, whole=tree.is_number_list) for x in xs]
+        return [give(x) if tree.is_tensor_data(x) else tree.map_leaves(give, x, whole=tree.is_number_list) for x in xs]
 
 
 def split_aux(face: str, out: TensorLike) -> tuple[Any, Any]:
     """The result of ``f`` and what it returned beside it, where ``has_aux`` says so."""
     if not isinstance(out, tuple | list) or len(out) != 2:
-        raise GradientError(f"{face}(f, has_aux=True): f must return (y, aux), got {described(out)}.")
+        raise GradientError(f"{face}(f, has_aux=True): f must return (y, aux), got {describe(out)}.")
     return out[0], out[1]
 
 
@@ -273,9 +273,9 @@ def detach_aux(aux: object, tape: Tape, taken: Sequence[Any], kind: int) -> Any:
     def detach(t: Any) -> Any:
         t = join_array(t)
         now = t.read() if isinstance(t, Tensor) and not t.is_variable else t  # a view may be stale
-        return given_back(apart(now.value, taken), kind) if tape.holds(now) else t
+        return convert_back(apart(now.value, taken), kind) if tape.holds(now) else t
 
-    return tree.mapped(detach, aux)
+    return tree.map_leaves(detach, aux)
 
 
 def kind_of_passed(call: Call) -> int:
@@ -311,7 +311,7 @@ def directionless(returned: str, dtype: np.dtype[Any], dy: str) -> str:
     )
 
 
-def described(y: object) -> str:
+def describe(y: object) -> str:
     """What ``f`` gave, for messages."""
     return "None" if y is None else type(y).__name__
 
@@ -330,7 +330,7 @@ def as_leaf(x: Any, face: str) -> Any:
         return as_array(x, np.complex128, what=face)[()]
 
 
-def given_back(v: Any, kind: int) -> Any:
+def convert_back(v: Any, kind: int) -> Any:
     """Tensors for Tensors, arrays for arrays, Python's numbers and lists for Python's."""
     if kind == ARRAY:
         return v
@@ -340,7 +340,7 @@ def given_back(v: Any, kind: int) -> Any:
         return v.in_form(kind)
     if v is None:
         return v
-    return v.tolist() if kind == PYTHON else constant(v) if kind == TENSOR else written(v)
+    return v.tolist() if kind == PYTHON else constant(v) if kind == TENSOR else as_symbol(v)
 
 
 def cut_text(tape: Tape) -> str:

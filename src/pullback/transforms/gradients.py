@@ -20,7 +20,7 @@ from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, leaves_on
 from pullback.errors import ArgumentError, GradientError, UnconnectedError
 from pullback.transforms.grad import UNREACHED, cut_text, directionless
-from pullback.transforms.recording import unwatched
+from pullback.transforms.recording import unwatch
 
 if TYPE_CHECKING:
     from pullback.typing import TensorLike, Value
@@ -141,13 +141,13 @@ class Walk:
 
     def __init__(self, tape: Tape, sources: Sequence[Sequence[Any]], stops: set[int]) -> None:
         self.tape, self.sources, self.stops = tape, sources, stops
-        self.nodes = list(tape.recorded())
+        self.nodes = list(tape.list_steps())
         self.cotangents: dict[int, Any] = {}
         self.tensors: dict[int, Tensor] = {}
 
     def back(self, seeds: Sequence[tuple[Any, Any]]) -> list[Any]:
         """The cotangent of each source, None for one not reached."""
-        with unwatched(self.nodes):
+        with unwatch(self.nodes):
             reached = self._find_reached()
             for node, g in seeds:
                 self._add(node, g)

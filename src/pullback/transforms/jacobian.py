@@ -14,8 +14,8 @@ from pullback.core.tensor import Tensor, all_values
 from pullback.errors import ArgumentError, GradientError, ShapeError
 from pullback.transforms.argnums import Call, Derivative, WholeCall, call_by_all, point_hint
 from pullback.transforms.directions import unit_pulls
-from pullback.transforms.grad import given_back, grad, grads
-from pullback.transforms.leaves import settled
+from pullback.transforms.grad import convert_back, grad, grads
+from pullback.transforms.leaves import finish_derivative
 from pullback.transforms.linear import Linear, Record
 from pullback.transforms.session import open_tape
 
@@ -68,8 +68,8 @@ class Jacobian(Derivative):
             made = Linear(self.face, xs, call, tape)
             self.check(made)
             blocks = self._blocks(made, number)
-        rows = [[given_back(d, made.outputs.kind) for d in row] for row in blocks]
-        return made.outputs.placed([self.pack(made.inputs.filled(row)) for row in rows]), made.aux
+        rows = [[convert_back(d, made.outputs.kind) for d in row] for row in blocks]
+        return made.outputs.place([self.pack(made.inputs.fill(row)) for row in rows]), made.aux
 
     def check(self, made: Linear) -> None:
         """Refuse what has no such derivatives."""
@@ -82,7 +82,7 @@ class Jacobian(Derivative):
             pulled = [of_result(record, k, number) for k in range(len(ys))]
             return [self._assemble_row(found, y, made, False) for found, y in zip(pulled, ys, strict=True)]
         with open_tape() as tape:
-            transposed = record.transposed(tape)
+            transposed = record.transpose(tape)
             pushed = [of_result(transposed, k, number) for k in range(len(xs))]
         return [self._assemble_row([p[i] for p in pushed], y, made, True) for i, y in enumerate(ys)]
 
@@ -94,7 +94,7 @@ class Jacobian(Derivative):
             one, turned = [None if d is None else _order_axes(d, x, shape, pushed) for d in pair]
             if y.dtype.kind == "c" or dtype.kind == "c":
                 one, dtype = join_parts(self.face, one, turned, y, x, pushed), block_dtype(y, dtype)
-            row.append(settled(one, shape, dtype))
+            row.append(finish_derivative(one, shape, dtype))
         return row
 
 
@@ -300,7 +300,7 @@ def times_hessian(xs: Sequence[Any], vs: Sequence[Any], call: Call) -> tuple[Any
         tangents = inputs.directions(vs, "vector")
         slopes = made.record.values
         moved = zip(
-            made.record.transposed(second).back(tangents), inputs.values, inputs.gradient_dtypes(slopes), strict=True
+            made.record.transpose(second).back(tangents), inputs.values, inputs.gradient_dtypes(slopes), strict=True
         )
-        found = [settled(d, x.shape, dtype, tangents) for d, x, dtype in moved]
-    return inputs.given_back(found)
+        found = [finish_derivative(d, x.shape, dtype, tangents) for d, x, dtype in moved]
+    return inputs.convert_back(found)

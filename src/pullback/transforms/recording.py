@@ -94,7 +94,7 @@ def stages(t: Tensor) -> Iterator[Any]:
 
 
 @contextmanager
-def unwatched(nodes: Sequence[Tensor]) -> Iterator[None]:
+def unwatch(nodes: Sequence[Tensor]) -> Iterator[None]:
     """In this block nodes that another tape is watching just now are what they were before."""
     handles = [(r, state(r)) for r in nodes if type(r) is Large]
     for r, before in handles:

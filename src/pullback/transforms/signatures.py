@@ -76,10 +76,10 @@ def way_to_pass(f: Callable[..., Any], name: str, given: int, keywords: Collecti
     named = next((p for p in known if p.name == name), None)
     if named is not None and named.kind in (EITHER, KEYWORD_ONLY):
         return BY_KEYWORD
-    return BY_POSITION if len(required(known, keywords)) > given else NOT_AT_ALL
+    return BY_POSITION if len(list_required(known, keywords)) > given else NOT_AT_ALL
 
 
-def required(known: list[Parameter], keywords: Collection[str] = ()) -> list[str]:
+def list_required(known: list[Parameter], keywords: Collection[str] = ()) -> list[str]:
     """The names of the positional parameters without a default, and not among those given by keyword."""
     return [p.name for p in known if p.kind in (POSITIONAL_ONLY, EITHER) and not p.optional and p.name not in keywords]
 
@@ -92,7 +92,7 @@ def takes_separately(f: Callable[..., Any], count: int, apart_from: Collection[s
     """
     known = parameters(f) or []
     several = any(p.kind is VAR_POSITIONAL for p in known)
-    return several or len(required(known, apart_from)) >= count
+    return several or len(list_required(known, apart_from)) >= count
 
 
 def accepts(f: Callable[..., Any], name: str) -> bool:

@@ -19,7 +19,7 @@ from pullback.core.interpreter import level_of, new_level
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, MissingPackageError, ShapeError, TracedValueError
 from pullback.transforms.argnums import Call, Derivative, WholeCall
-from pullback.transforms.colouring import coloured
+from pullback.transforms.colouring import color_columns
 from pullback.transforms.directions import passes
 from pullback.transforms.grad import grad
 from pullback.transforms.jacobian import check_real
@@ -68,16 +68,16 @@ class Plan:
         by_column = places.tocsc()
         widest, longest = (int(np.diff(starts).max(initial=0)) for starts in (places.indptr, by_column.indptr))
         forward = widest < longest
-        colours = self._coloured(places, by_column, forward)
+        colours = self._color(places, by_column, forward)
         if colours.max(initial=-1) >= (longest if forward else widest):  # the other way might do with fewer
-            others = self._coloured(places, by_column, not forward)
+            others = self._color(places, by_column, not forward)
             if others.max(initial=-1) < colours.max():
                 return not forward, others
         return forward, colours
 
-    def _coloured(self, by_row: Any, by_column: Any, forward: bool) -> Any:
+    def _color(self, by_row: Any, by_column: Any, forward: bool) -> Any:
         its = by_column if forward else by_row
-        return coloured(its.indices, its.indptr, self.shape[0] if forward else self.shape[1])
+        return color_columns(its.indices, its.indptr, self.shape[0] if forward else self.shape[1])
 
     def directions(self, dtype: np.dtype[Any]) -> Any:
         """For each colour the sum of the unit vectors that have it; kept, as nothing changes them."""
@@ -116,7 +116,7 @@ class SparseJacobian(Derivative):
     def _key(self) -> Any:
         return self.face, self.selection and self.selection.chosen[0]
 
-    def differentiated(self, call: Call) -> Callable[..., Any]:
+    def get_function(self, call: Call) -> Callable[..., Any]:
         """The function whose jacobian is asked for."""
         return call
 
@@ -132,18 +132,18 @@ class SparseJacobian(Derivative):
         self._one("x", whole_leaves(x))
         number = new_level()  # lower than the tapes', whose steps see many directions as one
         with open_tape() as tape:
-            made = Linear(self.face, (x,), WholeCall(self.differentiated(call), (x,)), tape)
+            made = Linear(self.face, (x,), WholeCall(self.get_function(call), (x,)), tape)
             self._one("the result of f", made.record.values)
             check_real(self.face, made)
             (dtype,) = made.inputs.gradient_dtypes(made.record.values)
             back, seen, plan = made.record, Outline(made.record), self._plan
             if plan is not None and not plan.pushes and seen.steady and seen.same(plan.back):
-                data = self._compressed(back, plan, number, dtype)
+                data = self._compute_values(back, plan, number, dtype)
             else:
                 with open_tape() as second:
-                    forward = back.transposed(second)
-                    plan = self._planned(seen, forward, sparse)
-                    data = self._compressed(forward if plan.pushes else back, plan, number, dtype)
+                    forward = back.transpose(second)
+                    plan = self._update_plan(seen, forward, sparse)
+                    data = self._compute_values(forward if plan.pushes else back, plan, number, dtype)
         return sparse.csr_array((data, plan.indices.copy(), plan.starts.copy()), shape=plan.shape)
 
     def _one(self, what: str, leaves: Sequence[Any]) -> None:
@@ -159,16 +159,16 @@ class SparseJacobian(Derivative):
                 f"use {self.face.removeprefix('sparse_')} there."
             )
 
-    def _planned(self, back: Outline, forward: Record, sparse: object) -> Plan:
+    def _update_plan(self, back: Outline, forward: Record, sparse: Any) -> Plan:
         """The plan of the last run, if this one did the same: the ops, their order and where they move elements."""
         seen, plan = Outline(forward), self._plan
         if plan is None or not seen.same(plan.forward):
             places = pattern(forward, sparse, self.face).T.tocsr()
-            plan = self._plans[self._key] = Plan(places, back.kept(), seen.kept())
+            plan = self._plans[self._key] = Plan(places, back.freeze_arrays(), seen.freeze_arrays())
         return plan
 
     @staticmethod
-    def _compressed(record: Record, plan: Plan, number: int, dtype: np.dtype[Any]) -> Any:
+    def _compute_values(record: Record, plan: Plan, number: int, dtype: Any) -> Any:
         """The numbers at the places of the pattern."""
         value = record.values[0]
         data = np.zeros(len(plan.indices), dtype)
@@ -192,7 +192,7 @@ class SparseHessian(SparseJacobian):
 
     face = "sparse_hessian"
 
-    def differentiated(self, call: Call) -> Callable[..., Any]:
+    def get_function(self, call: Call) -> Callable[..., Any]:
         def scalar(x: Tensor) -> Any:
             y = call(x)
             if isinstance(y, Tensor) and y.shape:

@@ -11,11 +11,11 @@ from functools import partial
 from math import prod
 
 from pullback.compiler.codegen.deduplicate_kernels import Alike
-from pullback.compiler.codegen.gemm.panels import blocked, is_blocked
+from pullback.compiler.codegen.gemm.panels import emit_panels, is_panel_product
 from pullback.compiler.codegen.kernel_code import Function, KernelCode
-from pullback.compiler.codegen.parallel import WORTH_SHARING, cost, product_cost
+from pullback.compiler.codegen.parallel import WORTH_SHARING, estimate_product_time, estimate_time
 from pullback.compiler.codegen.scan import emit_scan
-from pullback.compiler.codegen.windows.calls import window_rooms
+from pullback.compiler.codegen.windows.workers import count_window_bytes
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.ir.kinds import PRODUCT, SCAN, WINDOWS, Kind
 from pullback.compiler.ir.products import Plan, layout, planned
@@ -43,30 +43,30 @@ class Kernels:
     def count_workers(self, k: Kernel) -> int:
         """Return how many threads may do parts of a kernel: one, if it is not worth the calling of others."""
         w = self.written[k.number]
-        worth = cost(k) >= WORTH_SHARING
+        worth = estimate_time(k) >= WORTH_SHARING
         return min(abs(self.options.threads), -(-w.rows // w.part)) if worth and w.rows else 1
 
     def count_scan_workers(self, n: Node) -> int:
         """Return how many threads may do parts of a scan."""
         w = self.scans[n.number]
-        return min(abs(self.options.threads), -(-w.rows // w.part)) if cost(n) >= WORTH_SHARING else 1
+        return min(abs(self.options.threads), -(-w.rows // w.part)) if estimate_time(n) >= WORTH_SHARING else 1
 
     def count_product_workers(self, plan: Plan) -> int:
         """Return how many threads share a product, by its panels, or many products."""
         by_panels = self.is_by_panels(plan)
-        if product_cost(plan) < WORTH_SHARING or not (by_panels or plan.is_small):
+        if estimate_product_time(plan) < WORTH_SHARING or not (by_panels or plan.is_small):
             return 1
-        parts = prod(plan.loop) if plan.loop else blocked(plan.matrices, self.target).rows if by_panels else 1
+        parts = prod(plan.loop) if plan.loop else emit_panels(plan.matrices, self.target).rows if by_panels else 1
         return min(abs(self.options.threads), parts)
 
     def is_by_panels(self, plan: Plan) -> bool:
         """Return whether a product is done by panels, in code of ours, rather than by BLAS."""
-        return not plan.is_small and is_blocked(plan.matrices, self.target)
+        return not plan.is_small and is_panel_product(plan.matrices, self.target)
 
     def count_product_scratch(self, plan: Plan) -> int:
         """Return the bytes that one thread needs for a product."""
         by_panels = self.is_by_panels(plan)
-        return rounded(blocked(plan.matrices, self.target).scratch if by_panels else plan.matrices.scratch)
+        return rounded(emit_panels(plan.matrices, self.target).scratch if by_panels else plan.matrices.scratch)
 
     def is_on_stack(self, w: KernelCode) -> bool:
         """Return whether what the parts of a kernel leave is little: a register or two."""
@@ -133,7 +133,7 @@ def _list_scan_scratch(kernels: Kernels, n: Node) -> Iterator[tuple[str, int]]:
 
 
 def _list_window_scratch(kernels: Kernels, n: Node) -> Iterator[tuple[str, int]]:
-    sizes = window_rooms(n, kernels.target, kernels.options.threads)
+    sizes = count_window_bytes(n, kernels.target, kernels.options.threads)
     return ((what, size) for what, size in zip(("partial", "scratch"), sizes, strict=True) if size)
 
 

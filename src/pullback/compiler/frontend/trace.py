@@ -110,13 +110,13 @@ class Symbol(Wrapped):
         z = super().__array_ufunc__(ufunc, method, *args, **kwargs)
         return z.read() if type(z) is Weak and all(map(stands_for_number, args)) else z
 
-    def unfollowed(self, f: Any, args: Sequence[Any]) -> Any:
+    def call_unfollowed(self, f: Any, args: Sequence[Any]) -> Any:
         return self.trace.opaque(Plain(f), args, {})
 
-    def stopped(self) -> Any:
+    def stop_following(self) -> Any:
         return self
 
-    def stripped(self) -> Any:
+    def strip(self) -> Any:
         return self
 
     def all_values(self) -> Any:
@@ -201,7 +201,7 @@ class Trace:
 
     # ---- what the variables ask, of whoever is watching
 
-    def seen(self, v: Variable, value: Any) -> Any:
+    def on_read(self, v: Variable, value: Any) -> Any:
         if id(v) in self.written_rows:  # whoever reads it now must see all of it
             _, at, rows = self.written_rows.pop(id(v))
             self.assign(v, self._with_rows(v, at, rows))
@@ -233,7 +233,7 @@ class Trace:
             self.written_rows[id(v)] = v, at, self.symbol(rows)
 
     def _with_rows(self, v: Variable, at: Any, rows: Any) -> Any:
-        whole: Any = self.seen(v, None)
+        whole: Any = self.on_read(v, None)
         return whole.tensor_scatter_update(np.expand_dims(at, -1), rows)
 
     # ---- nodes
@@ -292,7 +292,7 @@ class Trace:
         try:
             return self._perform(op, args, params)
         except OverflowError as error:
-            raise op.trouble(op, error, args, params) from None
+            raise op.translate_error(op, error, args, params) from None
 
     def _perform(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         lower = op.lower
@@ -395,7 +395,7 @@ class Trace:
     def _viewed(self, op: Any, source: Node, params: dict[str, Any]) -> tuple[bool, Shape, Any]:
         """Whether it is a view of the node, not of what that views; its shape; offset and strides, if it is one."""
         whole, base = laid_out(source)
-        made = np.asarray(op.guarded(lambda: op.run(whole, *params.values()), [source], params))
+        made = np.asarray(op.run_guarded(lambda: op.run(whole, *params.values()), [source], params))
         if made.size and not np.may_share_memory(made, whole) and source.kind is VIEW:
             base = source  # not of a view: of its elements, in order
             whole = np.zeros(source.shape, np.int8)

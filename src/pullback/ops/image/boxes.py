@@ -9,11 +9,11 @@ import numpy as np
 
 from pullback.core.axes import moves
 from pullback.core.calculus import constant
-from pullback.core.composition import numbers
+from pullback.core.composition import check_numbers
 from pullback.core.convert import as_number, check_real
 from pullback.core.op import observable, op
 from pullback.core.tape import constant as tensor_of
-from pullback.core.tensor import Tensor, stripped
+from pullback.core.tensor import Tensor, strip
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def _overlap(a: Value, b: Value) -> Any:
     low_b, high_b = np.minimum(b[..., :2], b[..., 2:]), np.maximum(b[..., :2], b[..., 2:])
     sides = np.maximum(np.minimum(high_a, high_b) - np.maximum(low_a, low_b), 0)
     area_a, area_b, shared = (np.prod(s, axis=-1) for s in (high_a - low_a, high_b - low_b, sides))
-    real = (stripped(area_a) > 0) & (stripped(area_b) > 0)
+    real = (strip(area_a) > 0) & (strip(area_b) > 0)
     return np.where(real, shared / np.where(real, area_a + area_b - shared, 1), 0)
 
 
@@ -119,7 +119,7 @@ def _choose_boxes(
     """The padded choice, which carries no gradient."""
     iou_threshold = 0.5 if iou_threshold is None else iou_threshold
     score_threshold = -inf if score_threshold is None else score_threshold
-    return stripped(suppressed_indices(boxes, scores, max_output_size, iou_threshold, score_threshold, sigma or 0.0))
+    return strip(suppressed_indices(boxes, scores, max_output_size, iou_threshold, score_threshold, sigma or 0.0))
 
 
 def _drop_padding(name: str, chosen: Value) -> Any:
@@ -133,7 +133,7 @@ def _drop_padding(name: str, chosen: Value) -> Any:
 
 
 def _check_boxes(boxes: Any, scores: Any) -> tuple[Any, Any]:
-    return numbers("non_max_suppression", "boxes", boxes), numbers("non_max_suppression", "scores", scores)
+    return check_numbers("non_max_suppression", "boxes", boxes), check_numbers("non_max_suppression", "scores", scores)
 
 
 def _like(x: Any, made: Value) -> Any:

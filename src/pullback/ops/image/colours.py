@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback.core.axes import moves
 from pullback.core.calculus import constant
-from pullback.core.composition import numbers
+from pullback.core.composition import check_numbers
 from pullback.core.convert import as_number, check_real
 from pullback.core.op import observable, op
 from pullback.errors import ArgumentError, ShapeError
@@ -25,7 +25,7 @@ LUMA = np.array([0.2989, 0.5870, 0.1140])  # how bright red, green and blue are
 
 
 def _check_image(name: str, image: TensorLike, depth: int) -> Value:
-    image = numbers(name, "image", image)
+    image = check_numbers(name, "image", image)
     if image.ndim < 2 or image.shape[-1] != depth:
         raise ShapeError(
             f"{name}: image must have rank 2 or more and a last axis of length {depth}, got {image.shape}."

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.composition import numbers, picked
+from pullback.core.composition import check_numbers, pick
 from pullback.core.convert import as_array, as_number
-from pullback.core.op import observable, of_rank
-from pullback.core.tensor import Tensor, all_values, may_be, stripped
+from pullback.core.op import check_rank, observable
+from pullback.core.tensor import Tensor, all_values, may_be, strip
 from pullback.errors import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ __all__ = ["crop_and_resize", "flip_left_right", "rotate_with_offset", "transfor
 
 def _pictures(name: str, image: TensorLike) -> Value:
     """The pictures as floats; a batch of them is due."""
-    image = of_rank(name, numbers(name, "image", image), 4, "image")
+    image = check_rank(name, check_numbers(name, "image", image), 4, "image")
     return image if image.dtype.kind == "f" else image.astype(np.float32)
 
 
@@ -42,7 +42,7 @@ def _pixels(image: Value, batch: Value, y: Value, x: Value) -> Any:
     """The pixels at whole coordinates, which broadcast against each other."""
     n, height, width, depth = image.shape
     rows = (batch * height + y) * width + x
-    return picked(np.reshape(image, (n * height * width, depth)), rows)
+    return pick(np.reshape(image, (n * height * width, depth)), rows)
 
 
 def _interpolate(low: Value, high: Value, weight: Value) -> Any:
@@ -56,7 +56,7 @@ def _round_place(at: Value) -> Any:
 
 def _held(z: Value, at: Value) -> Any:
     """``z`` with a path to the places it was read at: it does not change with them, so their gradient is 0."""
-    return z + np.astype(np.floor(at) - np.floor(stripped(at)), z.dtype) if isinstance(at, Tensor) else z
+    return z + np.astype(np.floor(at) - np.floor(strip(at)), z.dtype) if isinstance(at, Tensor) else z
 
 
 # ---- cut out
@@ -66,14 +66,14 @@ def _span(first: Value, last: Value, length: int, n: int) -> tuple[Any, Any]:
     """Where ``n`` new pixels lie between two borders of boxes, among ``length`` old ones, and which are within."""
     share = np.arange(n) / (n - 1) if n > 1 else np.array([0.5])
     at = _interpolate(first, last, share) * (length - 1)
-    here = stripped(at)
+    here = strip(at)
     within = (here >= 0) & (here <= length - 1)
     return np.where(within, at, 0.0), within
 
 
 def _neighbours(at: Value, length: int) -> tuple[Any, Any, Any]:
     """The two old pixels around each place, and how much the second one weighs."""
-    low = np.clip(np.floor(stripped(at)), 0, max(length - 2, 0)).astype(np.intp)
+    low = np.clip(np.floor(strip(at)), 0, max(length - 2, 0)).astype(np.intp)
     return low, np.minimum(low + 1, length - 1), at - low
 
 
@@ -97,11 +97,11 @@ def crop_and_resize(
            [3. , 3.5]])
     """
     name = "crop_and_resize"
-    image, boxes = _pictures(name, image), numbers(name, "boxes", boxes)
+    image, boxes = _pictures(name, image), check_numbers(name, "boxes", boxes)
     batch, height, width, _ = image.shape
     if boxes.ndim != 2 or boxes.shape[1] != 4:
         raise ShapeError(f"{name}: boxes must have shape (number, 4), got {boxes.shape}.")
-    which = stripped(numbers(name, "box_ind", box_ind))
+    which = strip(check_numbers(name, "box_ind", box_ind))
     given = all_values(which)
     if which.shape != boxes.shape[:1]:
         raise ShapeError(
@@ -123,7 +123,7 @@ def crop_and_resize(
     y, x = y[:, :, None], x[:, None, :]
     which = which.astype(np.intp)[:, None, None]
     if method == "nearest":
-        ys, xs = (_round_place(stripped(at)).astype(np.intp) for at in (y, x))
+        ys, xs = (_round_place(strip(at)).astype(np.intp) for at in (y, x))
         z = _held(_pixels(image, which, ys, xs), (y + x)[..., None])
     else:
         (top, bottom, down), (left, right, across) = _neighbours(y, height), _neighbours(x, width)
@@ -142,7 +142,7 @@ def crop_and_resize(
 
 def _fold_places(at: Value, length: int, mode: str) -> Any:
     """Places beyond the border as ``mode`` sees them; the slope is kept, 0 where all beyond is the border itself."""
-    here = stripped(at)
+    here = strip(at)
     slope: Any = np.ones(here.shape)
     if mode == "constant":
         return at
@@ -184,7 +184,7 @@ def transform(
     >>> pb.image.transform(image, np.array([[1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0]])).ravel()
     array([2., 3., 0.])
     """
-    image, transforms = _pictures("transform", image), numbers("transform", "transforms", transforms)
+    image, transforms = _pictures("transform", image), check_numbers("transform", "transforms", transforms)
     batch, height, width, _ = image.shape
     if transforms.ndim != 2 or transforms.shape[1] != 8 or transforms.shape[0] not in (1, batch):
         raise ShapeError(
@@ -203,7 +203,7 @@ def transform(
     a0, a1, a2, b0, b1, b2, c0, c1 = (np.reshape(exact[:, i], (-1, 1, 1)) for i in range(8))
     right, down = np.arange(columns), np.arange(rows)[:, None]
     scale = c0 * right + c1 * down + 1
-    beyond = stripped(scale) == 0
+    beyond = strip(scale) == 0
     scale = np.where(beyond, 1.0, scale)
     x = _fold_places((a0 * right + a1 * down + a2) / scale, width, fill_mode)
     y = _fold_places((b0 * right + b1 * down + b2) / scale, height, fill_mode)
@@ -217,9 +217,9 @@ def transform(
         return np.where(inside[..., None], z, fill) if may_be(~inside) else z
 
     if interpolation == "nearest":
-        z = read(_round_place(stripped(y)), _round_place(stripped(x)))
+        z = read(_round_place(strip(y)), _round_place(strip(x)))
         return _held(_held(z, x[..., None]), y[..., None])
-    top, left = np.floor(stripped(y)), np.floor(stripped(x))
+    top, left = np.floor(strip(y)), np.floor(strip(x))
     low, across = (np.astype(part, image.dtype)[..., None] for part in (y - top, x - left))
     upper, lower = (_interpolate(read(row, left), read(row, left + 1), across) for row in (top, top + 1))
     return _interpolate(upper, lower, low)
@@ -259,7 +259,7 @@ def rotate_with_offset(
             f"got {fill_value!r}."
         )
     x0, y0 = np.array([width, height]) * share
-    angle = stripped(radians)
+    angle = strip(radians)
     if not isinstance(angle, Tensor):  # one angle for all examples
         angle = as_number(name, "radians", angle, -MOST, MOST)
     cosine, sine = (np.cos(angle), np.sin(angle)) if isinstance(angle, Tensor) else (cos(angle), sin(angle))
@@ -268,7 +268,7 @@ def rotate_with_offset(
     ys = _round_place(x * sine + y * cosine + y0)
     inside = (xs >= 0) & (xs < width) & (ys >= 0) & (ys < height)
     place = np.where(inside, ys * width + xs, 0).astype(np.intp)
-    z = picked(np.reshape(image, (image.shape[0], height * width, depth)), place, 1)
+    z = pick(np.reshape(image, (image.shape[0], height * width, depth)), place, 1)
     return np.where(inside[..., None], z, fill)
 
 
@@ -280,4 +280,4 @@ def flip_left_right(image: TensorLike) -> Any:
     array([3., 2., 1.])
     """
     name = "flip_left_right"
-    return np.flip(of_rank(name, numbers(name, "image", image), 4, "image"), 2)
+    return np.flip(check_rank(name, check_numbers(name, "image", image), 4, "image"), 2)

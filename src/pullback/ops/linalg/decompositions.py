@@ -12,9 +12,9 @@ import numpy as np
 
 from pullback.core.axes import Shape
 from pullback.core.calculus import rule
-from pullback.core.composition import numbers
+from pullback.core.composition import check_numbers
 from pullback.core.op import observable, op
-from pullback.core.tensor import all_values, stripped, unfollowed
+from pullback.core.tensor import all_values, call_unfollowed, strip
 from pullback.errors import ArgumentError, MatrixError, ShapeError
 from pullback.numerics.adjoints import H, T
 from pullback.ops.linalg.eigenvalues import matrix, stack_rows
@@ -158,9 +158,9 @@ def svd(x: TensorLike, full_matrices: bool = False, compute_uv: bool = True) -> 
     u, s, v = svd_parts(joined_svd(x, bool(full_matrices)), m)
     if full_matrices and m != n:
         if m > n:
-            u = complete_basis(u, unfollowed(lambda x: np.linalg.svd(x)[0][..., n:], x))
+            u = complete_basis(u, call_unfollowed(lambda x: np.linalg.svd(x)[0][..., n:], x))
         else:
-            v = complete_basis(v, unfollowed(lambda x: H(np.linalg.svd(x)[2])[..., m:], x))
+            v = complete_basis(v, call_unfollowed(lambda x: H(np.linalg.svd(x)[2])[..., m:], x))
     return SVD(u, s, H(v))
 
 
@@ -332,7 +332,7 @@ def qr(x: TensorLike, full_matrices: bool = False) -> QR:
     z = joined_qr(x, bool(full_matrices))
     q, r = z[..., :m, :], T(z[..., m:, :])
     if full_matrices and m > n:
-        q = complete_basis(q, unfollowed(lambda x: np.linalg.qr(x, mode="complete")[0][..., n:], x))
+        q = complete_basis(q, call_unfollowed(lambda x: np.linalg.qr(x, mode="complete")[0][..., n:], x))
         r = stack_rows(r, np.zeros((*x.shape[:-2], m - n, n), r.dtype))
     return QR(q, r)
 
@@ -340,7 +340,7 @@ def qr(x: TensorLike, full_matrices: bool = False) -> QR:
 def complete_basis(q: Value, more: Value) -> Any:
     """A basis with ``more`` columns, which stay at right angles to ``q`` however that moves."""
     moving = orthonormal(beside(more, q))
-    return np.concatenate([q, more + (moving - stripped(moving))], axis=-1)
+    return np.concatenate([q, more + (moving - strip(moving))], axis=-1)
 
 
 def orthonormal(x: Value) -> Any:
@@ -362,7 +362,7 @@ def gram_schmidt(xs: TensorLike) -> Any:
     """
     several = isinstance(xs, list | tuple) and not all(isinstance(x, list | tuple) for x in xs)
     if isinstance(xs, list | tuple) and several:
-        vectors = [numbers("gram_schmidt", f"xs[{i}]", x) for i, x in enumerate(xs)]
+        vectors = [check_numbers("gram_schmidt", f"xs[{i}]", x) for i, x in enumerate(xs)]
         shapes = {x.shape for x in vectors}
         if len(shapes) != 1 or vectors[0].ndim != 1:
             raise ArgumentError(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pullback.core.calculus import rule
-from pullback.core.composition import numbers
+from pullback.core.composition import check_numbers
 from pullback.core.op import observable, op
 from pullback.errors import ShapeError
 from pullback.numerics.adjoints import H
@@ -44,7 +44,7 @@ def stack_rows(*parts: Value) -> Any:
 
 
 def matrix(x: TensorLike, name: str) -> Value:
-    x = numbers(name, "x", x)
+    x = check_numbers(name, "x", x)
     if x.ndim < 2:
         raise ShapeError(f"{name}: x must be a matrix, or several over its last two axes; got shape {x.shape}.")
     return x

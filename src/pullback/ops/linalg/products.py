@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.composition import numbers, own_words
+from pullback.core.composition import check_numbers, rename_errors
 from pullback.core.op import observable
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops.linalg.pieces import same_square
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["matrix_power", "multi_dot"]
 
 
-@own_words("matrix_power")
+@rename_errors("matrix_power")
 def matrix_power(x: TensorLike, n: int) -> Any:
     """Square matrices multiplied by themselves ``n`` times; negative ``n`` are powers of the inverse.
 
@@ -29,7 +29,7 @@ def matrix_power(x: TensorLike, n: int) -> Any:
     array([[1., 3.],
            [0., 1.]])
     """
-    x = numbers("matrix_power", "x", x)
+    x = check_numbers("matrix_power", "x", x)
     if isinstance(n, bool) or not hasattr(n, "__index__"):
         raise ArgumentError(f"matrix_power: n must be an integer, got {n!r}.")
     same_square.shape("matrix_power", [x.shape], {})
@@ -79,7 +79,7 @@ def multi_dot(arrays: Sequence[Any]) -> Any:
     if not isinstance(arrays, list | tuple) or len(arrays) < 2:
         got = f"{len(arrays)}" if isinstance(arrays, list | tuple) else type(arrays).__name__
         raise ArgumentError(f"multi_dot: arrays must be a list of two arrays at least, got {got}.")
-    xs = [numbers("multi_dot", f"arrays[{i}]", x) for i, x in enumerate(arrays)]
+    xs = [check_numbers("multi_dot", f"arrays[{i}]", x) for i, x in enumerate(arrays)]
     row, column = xs[0].ndim == 1, xs[-1].ndim == 1
     shapes = [x.shape for x in xs]
     if row:

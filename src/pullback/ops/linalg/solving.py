@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback.core.axes import moves
 from pullback.core.calculus import rule
-from pullback.core.composition import numbers, own_words
+from pullback.core.composition import check_numbers, rename_errors
 from pullback.core.convert import as_number
 from pullback.core.op import observable, op
 from pullback.errors import ShapeError
@@ -137,7 +137,7 @@ class LeastSquares(NamedTuple):
     s: Any
 
 
-@own_words("lstsq")
+@rename_errors("lstsq")
 def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> LeastSquares:
     """The shortest ``x`` that makes ``a @ x`` as near to ``b`` as can be; ``b`` is a vector or has columns.
 
@@ -146,7 +146,7 @@ def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> LeastSqua
     >>> pb.linalg.lstsq(np.array([[1.0], [1.0]]), np.array([1.0, 3.0])).x
     array([2.])
     """
-    a, b = numbers("lstsq", "a", a), numbers("lstsq", "b", b)
+    a, b = check_numbers("lstsq", "a", a), check_numbers("lstsq", "b", b)
     if a.ndim < 2 or not b.ndim or b.shape[-2:][0] != a.shape[-2]:
         raise ShapeError(
             f"lstsq: a has a row and b an element or a row for each equation; got shapes {a.shape} and {b.shape}."

@@ -11,7 +11,7 @@ import numpy as np
 
 from pullback.core.axes import Shape, moves
 from pullback.core.calculus import linear
-from pullback.core.composition import numbers, own_words
+from pullback.core.composition import check_numbers, rename_errors
 from pullback.core.lowering import made_of
 from pullback.core.op import op
 from pullback.errors import ArgumentError, ShapeError
@@ -219,14 +219,14 @@ def diag_embed(x: TensorLike, /, k: int = 0, shape: ShapeLike | None = None) -> 
     """
 
 
-@own_words("trace")
+@rename_errors("trace")
 def trace(x: TensorLike, offset: int = 0) -> Any:
     """The sum of the diagonal, of matrices over the last two axes.
 
     >>> pb.linalg.trace(np.array([[1.0, 2.0], [3.0, 4.0]]))
     np.float64(5.0)
     """
-    return np.sum(diag_part(numbers("trace", "x", x), whole("trace", offset)), axis=-1)
+    return np.sum(diag_part(check_numbers("trace", "x", x), whole("trace", offset)), axis=-1)
 
 
 @lru_cache(256)

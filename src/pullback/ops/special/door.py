@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.convert import check_real
-from pullback.core.memory import unscratched
+from pullback.core.memory import unwrap_scratch
 from pullback.core.tensor import BY_KERNEL
 from pullback.errors import ArgumentError, MissingPackageError
 
@@ -49,7 +49,7 @@ class Through:
         self.name = name
 
     def __call__(self, *args: Value) -> Any:
-        values = unscratched(args)
+        values = unwrap_scratch(args)
         floats = [v.dtype for v in values if hasattr(v, "dtype") and v.dtype.kind in "fc"]
         kind = np.result_type(*floats or [np.float64], *[v for v in values if type(v) is complex])
         if not floats:  # SciPy computes with the shortest float that holds these integers

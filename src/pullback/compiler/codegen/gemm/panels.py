@@ -14,7 +14,7 @@ from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_fun
 from pullback.compiler.ir.products import Product
 from pullback.compiler.target import Target
 
-__all__ = ["blocked", "is_blocked"]
+__all__ = ["emit_panels", "is_panel_product"]
 
 LARGEST = 640**3  # multiplications; above, BLAS is quicker
 LEFT = 3 / 4  # of the second cache that the left matrix may take while panels go by
@@ -41,7 +41,7 @@ def room(p: Product, target: Target) -> int:
     return -(-depth(p) * panel_width(p, target) * int(p.dtype[1]) // 64) * 64
 
 
-def is_blocked(p: Product, target: Target) -> bool:
+def is_panel_product(p: Product, target: Target) -> bool:
     """Whether this is the quickest way, as was measured: for rows that lie in order and panels that are mostly full."""
     wide = panel_width(p, target)
     in_order = p.a.column == 1 or (p.a.row == 1 and p.m * p.k <= TURNED)
@@ -53,7 +53,7 @@ def is_blocked(p: Product, target: Target) -> bool:
 
 
 @lru_cache(256)
-def blocked(p: Product, target: Target) -> KernelCode:
+def emit_panels(p: Product, target: Target) -> KernelCode:
     """A product as a kernel whose rows are the panels: its arrays are left, right, what is added, and the result."""
     writer = BlockedProduct(p, target)
     function = writer.write()

@@ -17,8 +17,8 @@ from pullback.compiler.ir.products import Plan, Product
 from pullback.compiler.target import Target
 
 
-def declaration(dtype: Any) -> str:
-    """What LLVM must know of BLAS's product."""
+def declare_blas(dtype: Any) -> str:
+    """Return the declaration of BLAS's product."""
     t, letter = FLOATS[code_of(dtype)], _letter(code_of(dtype))
     return f"declare void @{letter}gemm(i32, i32, i32, i64, i64, i64, {t}, ptr, i64, ptr, i64, {t}, ptr, i64)"
 
