@@ -41,8 +41,8 @@ def _stays(
     boxes: Shape,
     scores: Shape,
     max_output_size: int,
-    iou_threshold: str | float,
-    score_threshold: str | float,
+    iou_threshold: float,
+    score_threshold: float,
     sigma: float,
 ) -> Shape:
     name = "non_max_suppression"
@@ -60,8 +60,8 @@ def _suppress(
     boxes: Array,
     scores: Array,
     max_output_size: int,
-    iou_threshold: str | float = 0.5,
-    score_threshold: str | float = -inf,
+    iou_threshold: float = 0.5,
+    score_threshold: float = -inf,
     sigma: float = 0.0,
 ) -> Any:
     (room,) = _stays(boxes.shape, scores.shape, max_output_size, iou_threshold, score_threshold, sigma)
@@ -102,8 +102,8 @@ def suppressed_indices(
     scores: TensorLike,
     /,
     max_output_size: int,
-    iou_threshold: str | float = 0.5,
-    score_threshold: str | float = -inf,
+    iou_threshold: float = 0.5,
+    score_threshold: float = -inf,
     sigma: float = 0.0,
 ) -> Any:
     """Which boxes stay, the best first, and -1 for the rest of ``max_output_size``.
