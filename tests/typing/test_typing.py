@@ -133,6 +133,13 @@ def test_dir_of_variable_adds_assignments() -> None:
     assert extra == {"assign", "assign_add", "assign_rows", "assign_sub", "name", "trainable"}
 
 
+def test_dir_of_model_lists_methods_without_internal_names() -> None:
+    listed = dir(pb.sequential([pb.layers.dense(units=2, input_shape=[3])]))
+    assert {"fit", "predict", "summary", "layers", "variables", "save"} <= {*listed}
+    assert not {"registry", "parts", "penalties", "every_layer"} & {*listed}
+    assert not [name for name in listed if name.startswith("_")]
+
+
 def test_ops_that_others_are_made_of_are_no_methods() -> None:
     assert not hasattr(pb.Tensor, "_scatter_add")
     assert not hasattr(pb.Tensor, "scatter_add")

@@ -88,7 +88,7 @@ class broadcast(Acts):
                 "Axes are compared from the last; each pair must be equal or one of them 1."
             ) from None
 
-    def batch(self, op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         loops = [np.ndim(a) - b - len(core) for a, b, core in zip(args, on, self.core, strict=True)]
         most = max(loops)  # the examples stay leftmost: axes of length 1 come after them, where others have more
         lined = [

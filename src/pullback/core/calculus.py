@@ -74,7 +74,7 @@ class Calculus:
         formula = self.each if self.each is not None else self.formulas[i]
         return frozenset(get_parameters(formula)) if callable(formula) else frozenset()
 
-    def jvp(self, op: Op, z: Any, inputs: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    def jvp(self, op: Op, z: Value, inputs: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Return the tangent of ``z``, or None for zero; a tangent of an input that is None is zero too."""
         raise NotImplementedError
 
@@ -119,7 +119,7 @@ class linear(Calculus):
     ) -> None:  # fmt: skip
         self.formulas, self.each, self.into, self.rows = adjoints, each, into, rows
 
-    def jvp(self, op: Any, z: Any, inputs: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    def jvp(self, op: Op, z: Value, inputs: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Any:
         if self.each is not None:  # linear in all inputs together
             moved = [np.zeros_like(x) if t is None else t for x, t in zip(inputs, tangents, strict=True)]
             return op.call(moved, params)

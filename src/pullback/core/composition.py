@@ -47,7 +47,7 @@ def rename_errors(name: str) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         @wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: TensorLike, **kwargs: object) -> Any:
             if hooks.blocks and (observer := hooks.find("run_call")) is not None:
                 return observer.run_call("composition", call, *args, **kwargs)
             try:

@@ -41,7 +41,7 @@ def widen_rule(rule: Callable[..., Any]) -> Any:
     return lambda g, z, x, y: rule(g, z, as_float(x, z.dtype), as_float(y, z.dtype))
 
 
-def widen_rules(op: Any) -> Any:
+def widen_rules(op: Op) -> Any:
     """Return the rules of an op of any number of inputs with integers converted to floats, except conditions."""
     return lambda rules: lambda g, z, args, *more: rules(g, z, floats_of(op, z, args), *more)
 

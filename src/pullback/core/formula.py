@@ -154,7 +154,9 @@ def is_product(kernel: Callable[..., Any], run: Any) -> bool:
     return isinstance(kernel, np.ufunc) and flatten_formula(run, "x") is not None
 
 
-def compile_rule(op: str, signature: str, body: str, formula: Any, **more: Any) -> Callable[..., Any]:
+def compile_rule(
+    op: str, signature: str, body: str, formula: Callable[..., Any] | None, **more: object
+) -> Callable[..., Any]:
     code = compile_text(f"lambda {signature}: {body}", f"<rule {op} {next(_number)}>", "eval")
     made: Callable[..., Any] = eval(code, {**UFUNCS, "formula": formula, **more})
     made.source, made.formula = body, formula  # type: ignore[attr-defined]

@@ -13,9 +13,12 @@ from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pullback.core import environment
+
+if TYPE_CHECKING:
+    from pullback.core.op import Op
 
 __all__: list[str] = []
 
@@ -42,7 +45,7 @@ class Observer:
     events: frozenset[str] = frozenset()
     ops: Iterable[str] | None = ()  # the names of the ops that it observes, None for all
 
-    def observes(self, op: Any) -> bool:
+    def observes(self, op: Op) -> bool:
         """Return whether ``perform`` is to perform an op."""
         return self.ops is None or op.name in self.ops
 
@@ -70,7 +73,7 @@ def find(event: str) -> Any:
     return next((o for o in reversed(_observers.get()) if event in o.events), None)
 
 
-def find_for_op(op: Any, without: type | tuple[type, ...] = ()) -> Any:
+def find_for_op(op: Op, without: type | tuple[type, ...] = ()) -> Any:
     """Return the innermost observer of an op that is on here, not counting some types of them, or None."""
     return next((o for o in reversed(_observers.get()) if o.observes(op) and not isinstance(o, without)), None)
 
@@ -90,7 +93,7 @@ def observe(*added: Observer, without: type | tuple[type, ...] = ()) -> Iterator
         _count_block(added, -1)
 
 
-def add_op(op: Any) -> None:
+def add_op(op: Op) -> None:
     """Register an op, whose ``set_observed`` is called from now on."""
     with _lock:
         _ops[op.name] = op

@@ -52,6 +52,7 @@ from pullback.names.answers import call_error
 from pullback.numerics.axis_arguments import format_shapes
 
 if TYPE_CHECKING:
+    from pullback.core.tape import Meta
     from pullback.typing import Operand, TensorLike, Value
 
 REGISTRY: dict[str, Op] = {}
@@ -88,7 +89,7 @@ OBSERVED = {
 }  # fmt: skip
 
 
-def first_call(*args: Any, **kwargs: Any) -> Any:
+def first_call(*args: object, **kwargs: object) -> Any:
     """The code of an op's function until it is built; its globals are the op's own."""
     return OP.first(args, kwargs)  # type: ignore[name-defined]  # noqa: F821
 
@@ -303,7 +304,7 @@ class Op:
             each = vjps[0]
             return lambda g, z, args, p, live: each(g, z, args, p)
 
-        def rules(g: Value, z: Any, args: Any, p: Any, live: Any) -> list[Any]:
+        def rules(g: Value, z: Value, args: Any, p: Any, live: Any) -> list[Any]:
             return [f(g, z, args, p) if f and on else None for f, on in zip(vjps, live, strict=True)]
 
         return rules
@@ -473,7 +474,7 @@ class Op:
         return kind(f"{op.name}: shapes {format_shapes(shapes)} ({dtypes}){given}: {error}")
 
     def select_step(
-        self, nodes: list[Any], values: list[Any], live: list[bool], params: dict[str, Any], m: Any
+        self, nodes: list[Any], values: list[Any], live: list[bool], params: dict[str, Any], m: Meta
     ) -> tuple[Any, Any, Any] | None:
         """Return the step and the two operand slots of a node; None if no operand on the tape has a derivative."""
         if not self.flows:
@@ -508,7 +509,7 @@ class Op:
             return value
         return constant(value).meta
 
-    def _keep(self, value: Value, needed: bool, m: Any) -> Any:
+    def _keep(self, value: Value, needed: bool, m: Meta) -> Any:
         """Return what a node keeps of an operand that is on no tape."""
         if needed and type(value) is ndarray:
             return capture(value, m.tape)
@@ -523,7 +524,7 @@ class Op:
                 return self.call([a[i] if b else a for a, b in zip(args, on, strict=True)], params)
         return self.call([a[i] if b else a for a, b in zip(args, on, strict=True)], params)
 
-    def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Any:
+    def jvp(self, z: Value, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Any:
         """Return the tangent of the result ``z``, None for zero."""
         if self.elementwise and self.flows:
             primals = floats_of(self, z, primals)
@@ -555,7 +556,7 @@ def op(
     return define
 
 
-def run_observed(function: Any, *args: Any, **kwargs: Any) -> Any:
+def run_observed(function: Any, *args: Any, **kwargs: object) -> Any:
     """Let the observer of calls that is on in this thread, if there is one, run a function made of ops."""
     observer = hooks.find("run_call")
     if observer is None:
@@ -563,7 +564,7 @@ def run_observed(function: Any, *args: Any, **kwargs: Any) -> Any:
     return observer.run_call("composition", function, *args, **kwargs)
 
 
-def first_composed(*args: Any, **kwargs: Any) -> Any:
+def first_composed(*args: Any, **kwargs: object) -> Any:
     """The code of the function of a composition until it is built; its globals are the composition's own."""
     return COMPOSITION.build()(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
 

@@ -44,7 +44,7 @@ def compile_text(text: str, name: str, mode: str) -> CodeType:
     return compile(text, name, mode)
 
 
-def is_defined_again(new: Any, old: Any) -> bool:
+def is_defined_again(new: Callable[..., Any], old: Callable[..., Any]) -> bool:
     """Return whether a function is ``old`` defined again: by a cell run twice, a module reloaded, the same line."""
     new, old = _plain_function(new), _plain_function(old)
     code, before = getattr(new, "__code__", None), getattr(old, "__code__", None)

@@ -238,7 +238,7 @@ class LooseStep(Step):
         return [d if on else None for d, on in zip(ds, live, strict=True)]
 
 
-def substitute(r: Tensor, g: Any, z: Any, change: Callable[..., Any]) -> Tensor:
+def substitute(r: Tensor, g: Any, z: Value, change: Callable[..., Any]) -> Tensor:
     """Return a stand-in for the node ``r``, for its step to compute other cotangents from.
 
     ``g`` is its cotangent, ``z`` its result, and ``change(node, value)`` gives the value of each input.

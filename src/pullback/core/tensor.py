@@ -17,7 +17,7 @@ from pullback.errors import ArgumentError, BatchedValueError, SymbolValueError, 
 
 if TYPE_CHECKING:
     from pullback.signatures.tensor_ops import TensorOps
-    from pullback.typing import Value
+    from pullback.typing import TensorLike, Value
 else:  # the ops are put on the class where they are defined, as methods and operators
     TensorOps = object
 
@@ -180,7 +180,7 @@ class Tensor(TensorOps):
 
     # ---- NumPy's protocols
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: Callable[..., Any], method: str, *args: TensorLike, **kwargs: object) -> Any:
         if hooks.blocks and (observer := hooks.find("run_call")) is not None:
             return observer.run_call("ufunc", Tensor.__array_ufunc__, self, ufunc, method, *args, **kwargs)
         op = BY_KERNEL.get(ufunc)
@@ -194,7 +194,9 @@ class Tensor(TensorOps):
             return op.function(*args)
         return LATER["ufunc"](ufunc, method, args, kwargs)
 
-    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(
+        self, func: Callable[..., Any], types: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         if hooks.blocks and (observer := hooks.find("run_call")) is not None:
             return observer.run_call("numpy function", Tensor.__array_function__, self, func, types, args, kwargs)
         if len(types) > 1 and not all(issubclass(t, ORDINARY) for t in types):

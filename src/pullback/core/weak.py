@@ -114,7 +114,7 @@ def _call(function: Any, *args: Any, **kwargs: object) -> Any:
     return type(z)(map(_weaken_result, z)) if type(z) in (list, tuple) else _weaken_result(z)
 
 
-def _weaken_result(z: Any) -> Any:
+def _weaken_result(z: Value) -> Any:
     return weaken_value(np.asarray(z)[()] if type(z) in NUMBERS else z)
 
 
@@ -150,7 +150,7 @@ def stands_for_number(x: Any) -> bool:
     return _kind_of(x) in NUMBERS
 
 
-def weaken_value(z: Any) -> Any:
+def weaken_value(z: Value) -> Any:
     """A value that was computed from nothing but Python numbers, as one that does not widen what it meets."""
     if type(z) is np.ndarray:
         return weaken(LATER["constant"](z)) if z.dtype.kind == "f" else z

@@ -78,7 +78,11 @@ def links_of(x: Tensor) -> Links:
 
 
 def link_view(
-    view: Tensor, base: Any, derive: Any, put: Callable[..., Any] | None, params: dict[str, Any] | None = None
+    view: Tensor,
+    base: Tensor,
+    derive: Callable[..., Any],
+    put: Callable[..., Any] | None,
+    params: dict[str, Any] | None = None,
 ) -> None:
     """Make ``view`` a view of ``base``."""
     base = base.read()
@@ -123,7 +127,7 @@ def _ways(op: Any, params: dict[str, Any]) -> tuple[Any, Any, Any]:
     def put_parts(base: Any, value: Any) -> Any:
         return put(base, value, **params)
 
-    def derive(base: Any) -> Any:
+    def derive(base: Value) -> Any:
         return op.call([base], params)
 
     return derive, put_adjoint if put == "adjoint" else put and put_parts, params
@@ -165,7 +169,7 @@ def is_laid_out(x: Tensor, has: Callable[[Any], bool]) -> bool:
     return bool(has(a if isinstance(a, ndarray) and a.ndim == x.ndim else layout(x, a)))
 
 
-def layout(x: Any, inner: Any) -> Any:
+def layout(x: Tensor, inner: Any) -> Any:
     """An array laid out as NumPy's would be for a tensor of ``vmap`` or ``compile``, whose own memory is another.
 
     A view is derived from its base's; anything else is contiguous, with its axes in the order of the ``inner`` array.

@@ -26,6 +26,7 @@ from pullback.transforms.forward import jvp
 from pullback.transforms.sparse import SparseJacobian
 
 if TYPE_CHECKING:
+    from pullback.core.op import Op
     from pullback.core.tensor import Tensor
 
 __all__ = ["debug_nans", "diagnose"]
@@ -94,19 +95,19 @@ class NanGuard(hooks.CallObserver):
     events = hooks.CallObserver.events | {"record_lines"}
     ops = None
 
-    def run_call(self, entry: str, function: Any, *args: Any, **kwargs: Any) -> Any:
+    def run_call(self, entry: str, function: Any, *args: Any, **kwargs: object) -> Any:
         """Run a call, and raise an error if its result is not finite."""
         with hooks.observe(without=NanGuard):
             if writer() is not None:  # while a program is compiled there are no numbers
                 return function(*args, **kwargs)
             return CALLS[entry](function, args, kwargs)
 
-    def perform(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    def perform(self, op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Perform an op, and raise an error if its result is not finite, unless it is differentiated."""
         if writer() is not None or _is_differentiated(args):
             return perform_observed(op, args, params, NanGuard)
 
-        def call(*args: Any, **params: Any) -> Any:
+        def call(*args: Any, **params: object) -> Any:
             return op.call(args[0] if op.variadic else args, params)
 
         with hooks.observe(without=NanGuard):
@@ -180,7 +181,7 @@ def _check_compiled(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     variables = [*call[0].assigned, *call[0].written_rows]
     before = [v.held for v in variables]
 
-    def again(*args: Any, **kwargs: Any) -> Any:
+    def again(*args: Any, **kwargs: object) -> Any:
         after = [v.held for v in variables]
         try:
             _hold(variables, before)
@@ -284,7 +285,7 @@ def _is_differentiated(given: Any) -> bool:
     return any(isinstance(x, Tensor) and is_differentiated(x, 0) for x in tree.leaves(given))
 
 
-def _is_followed(x: Any) -> bool:
+def _is_followed(x: object) -> bool:
     """Whether an argument of an op is numbers to compute with, and not an axis or a shape."""
     if tree.is_number_list(x):
         return any(isinstance(n, float) for n in tree.leaves(x))

@@ -256,7 +256,7 @@ class Monitor(PassObserver):
         """Return a block in which ops are performed for a purpose."""
         return Purpose(self.purposes, kind, data)
 
-    def watches(self, x: Any) -> bool:
+    def watches(self, x: Operand) -> bool:
         return type(x) is Watched and x.monitor is self
 
     def lift(self, x: Any, name: str = GIVEN) -> Any:
@@ -295,7 +295,7 @@ class Monitor(PassObserver):
             with self.note("step", owner, turned):
                 self._walk_step(r, owner, strong)
 
-    def _walk_step(self, r: Any, owner: Note | None, strong: bool) -> None:
+    def _walk_step(self, r: Tensor, owner: Note | None, strong: bool) -> None:
         for a, d in list_cotangents(r, strong):
             if owner is not None and not np.any(all_values(d)):
                 note = self.note_of(getattr(a, "value", None))

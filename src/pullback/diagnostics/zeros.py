@@ -52,11 +52,11 @@ class StrongZero(PassObserver):
     def cache_key(self) -> Any:
         return "strong zero"
 
-    def fix_tangent(self, made: Dual, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def fix_tangent(self, made: Dual, op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         return made.tangent if is_finite(made.tangent) else _tangent(op, args, params, made)
 
 
-def _tangent(op: Any, args: tuple[Any, ...], params: dict[str, Any], made: Dual) -> Any:
+def _tangent(op: Op, args: tuple[Any, ...], params: dict[str, Any], made: Dual) -> Any:
     """The tangent again, from one input after the other, each without what its zeros would bring in."""
     mine = [isinstance(a, Dual) and a.number == made.number for a in args]
     primals = [a.primal if on else a for a, on in zip(args, mine, strict=True)]

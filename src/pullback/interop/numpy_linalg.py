@@ -74,7 +74,7 @@ def _eigvals(a: Value, /) -> Any:
     return np.real(w) if _are_real(a, w) else w
 
 
-def _are_real(a: Value, w: Any) -> bool:
+def _are_real(a: Value, w: Tensor) -> bool:
     """Return whether NumPy gives real eigenvalues: those of a real matrix without imaginary parts."""
     return a.dtype.kind != "c" and not may_be(np.imag(w) != 0)
 

@@ -47,7 +47,7 @@ def split_examples(z: Value, axis: int, n: int) -> Any:
     return np.moveaxis(np.reshape(z, (*z.shape[:at], n, z.shape[at] // n, *z.shape[at + 1 :])), at, 0)
 
 
-def run_merged(op: Any, args: Sequence[Any], places: Sequence[Any], out: int, n: int, params: Mapping[str, Any]) -> Any:
+def run_merged(op: Op, args: Sequence[Any], places: Sequence[Any], out: int, n: int, params: Mapping[str, Any]) -> Any:
     """Run the op with the examples merged into the axes ``places`` (None: no examples); split them off axis ``out``."""
     if "shape" in params:
         shape = [*params["shape"]]
@@ -64,7 +64,7 @@ def batch_products(first: tuple[Any, Any], second: tuple[Any, Any]) -> Callable[
     axis of the result they come out; None is the batch.
     """
 
-    def batch(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    def batch(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         rank = len(params["windows"].size) + 2
         n = count_examples(args, on)
         if any(np.ndim(a) - b > rank for a, b in zip(args, on, strict=True)):  # nested vmap

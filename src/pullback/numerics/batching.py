@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Shape = tuple[int, ...]
 
 
-def one_by_one(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+def one_by_one(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """Run the op on each example in a loop, which works for every op."""
     n = count_examples(args, on)
     each = [op.call_example(i, args, on, params) for i in range(n)]
@@ -29,12 +29,12 @@ def one_by_one(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping
     return join_results(lambda *rows: np.stack(rows), each)
 
 
-def batch_leading_axes(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+def batch_leading_axes(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """Batch an op of one input that takes any leading axes: the examples are one more of them."""
     return op.call(args, params)
 
 
-def batch_by_folding(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+def batch_by_folding(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """Batch an op whose inputs and result have a batch axis first: the examples are folded into it.
 
     ``shape``, where it is a parameter, is that of the result.
@@ -47,7 +47,7 @@ def batch_by_folding(op: Any, args: Sequence[Any], on: Sequence[bool], params: M
     return np.reshape(z, (n, batch, *z.shape[1:]))
 
 
-def batch_aligned_axes(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+def batch_aligned_axes(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """Batch an op of several inputs with common leading axes: the examples are one more of them."""
     return op.call(broadcast_examples(args, on), params)
 

@@ -66,7 +66,7 @@ def add_example_numbers(indices: Array) -> Any:
     return np.concatenate([own, indices], -1)
 
 
-def gather_nd_each(op: Any, args: Args, on: On, params: Params) -> Any:
+def gather_nd_each(op: Op, args: Args, on: On, params: Params) -> Any:
     """Batch a gather by coordinates; where these have no examples, the examples are part of the gathered slices."""
     x, indices = args
     if all(on):
@@ -91,7 +91,7 @@ def scatter_nd_each(op: Op, args: Args, on: On, params: Params) -> Any:
     return np.moveaxis(z, depth, 0)
 
 
-def update_each(op: Any, args: Args, on: On, params: Params) -> Any:
+def update_each(op: Op, args: Args, on: On, params: Params) -> Any:
     """Batch an update of elements at coordinates."""
     x, indices, updates = broadcast_examples(args, on)
     if on[1]:

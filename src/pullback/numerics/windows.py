@@ -147,8 +147,16 @@ def plan_windows(
 
 @lru_cache(1000)
 def _compute_windows(
-    name: str, space: Ints, size: Ints, strides: Any, pad: Any, dilations: Any, rounding: Any, last: bool, both: bool
-) -> Windows:  # fmt: skip
+    name: str,
+    space: Ints,
+    size: Ints,
+    strides: Any,
+    pad: object,
+    dilations: Any,
+    rounding: str | None,
+    last: bool,
+    both: bool,
+) -> Windows:
     axes = len(space)
     strides, dilations = per_axis(name, "strides", strides, axes), per_axis(name, "dilations", dilations, axes)
     if min(max(strides), max(dilations)) > 1 and not both:

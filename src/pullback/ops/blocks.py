@@ -18,6 +18,7 @@ from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.batching import batch_by_folding
 
 if TYPE_CHECKING:
+    from pullback.core.op import Op
     from pullback.typing import Array, Lengths, ShapeLike, TensorLike, Value
 
 __all__ = [
@@ -105,7 +106,7 @@ def _batch_to_space(x: Value, block_shape: TensorLike, crops: TensorLike) -> Any
     return whole[(slice(None), *inner)]
 
 
-def _behind(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any]) -> Any:
+def _behind(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """Batch by moving the examples to the last axis, which the op leaves as it is."""
     return np.moveaxis(op.call([np.moveaxis(args[0], 0, -1)], params), -1, 0)
 

@@ -18,6 +18,7 @@ from pullback.numerics.axis_arguments import resolve_axes
 from pullback.numerics.batching import batch_along_axis
 
 if TYPE_CHECKING:
+    from pullback.core.op import Op
     from pullback.typing import Axis, Lengths, TensorLike, Value
 
 __all__ = ["roll", "tile"]
@@ -27,13 +28,13 @@ def _opposite(shift: Any) -> Any:
     return tuple(-n for n in shift) if isinstance(shift, list | tuple) else -shift
 
 
-def _batch_roll(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any]) -> Any:
+def _batch_roll(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     x, axis = args[0], params["axis"]
     rows = np.reshape(x, (x.shape[0], prod(x.shape[1:]))) if axis is None else x
     return np.reshape(batch_along_axis(op, [rows], on, {**params, "axis": 0 if axis is None else axis}), x.shape)
 
 
-def _roll_by_halves(x: Value, shift: Any, axis: Any) -> Any:
+def _roll_by_halves(x: Value, shift: Lengths, axis: Axis) -> Any:
     """Roll along each axis by joining two halves."""
     if axis is None:
         return np.reshape(_roll_by_halves(np.reshape(x, (-1,)), shift, 0), x.shape)
@@ -89,7 +90,7 @@ def _untile(g: Value, shape: tuple[int, ...], reps: Lengths) -> Any:
     return z if z.shape == shape else np.reshape(z, shape)
 
 
-def _tile_each(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any]) -> Any:
+def _tile_each(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     (x,) = args
     s, reps = _align_reps(x.shape[1:], params["reps"])
     return op.call([np.reshape(x, (x.shape[0], *s))], {"reps": (1, *reps)})
@@ -98,7 +99,7 @@ def _tile_each(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any])
 FEW = 4  # copies up to which concatenation is as fast as a broadcast
 
 
-def _side_by_side(x: Value, reps: Any) -> Any:
+def _side_by_side(x: Value, reps: Lengths) -> Any:
     s, r = _align_reps(x.shape, reps)
     if max(r, default=1) <= FEW and min(r, default=1):
         x = np.reshape(x, s)

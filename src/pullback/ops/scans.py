@@ -48,7 +48,7 @@ def delay_array(x: Array, axis: int, by: int, first: int = 0) -> Any:
 def make_scan(accumulate: Any, first: Any, name: str) -> Any:
     """The kernel of a scan: ``accumulate`` along an axis, backwards if ``reverse``, shifted if ``exclusive``."""
 
-    def run(x: Array, axis: str | float = 0, exclusive: bool = False, reverse: bool = False) -> Any:
+    def run(x: Array, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Any:
         axis = one_axis(x.ndim, axis, name)
         back = slice(None, None, -1)
         z = accumulate(along(x, axis, back) if reverse else x, axis)

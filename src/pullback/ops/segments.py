@@ -197,7 +197,7 @@ def unsorted_segment_sum(x: TensorLike, segment_ids: TensorLike, /, num_segments
 def _extreme(ufunc: Any, name: str, sign: int) -> Any:
     """Return the kernel of a segment maximum or minimum; an empty segment gets the identity of the reduction."""
 
-    def run(x: Any, segment_ids: Any, num_segments: Any) -> Any:
+    def run(x: Array, segment_ids: Array, num_segments: int) -> Any:
         rows, ids, n = _members(name, x, segment_ids, num_segments)
         if rows.dtype.kind == "f":
             limit = sign * np.finfo(rows.dtype).max
@@ -220,7 +220,7 @@ def _share(x: Value, z: Value, segment_ids: Value) -> Any:
     return hit / nonzero(segment_spread(unsorted_segment_sum(hit, ids, z.shape[0]), ids))
 
 
-def _tangent(dx: Array, x: Any, z: Array, segment_ids: Array, num_segments: int) -> Any:
+def _tangent(dx: Array, x: Array, z: Array, segment_ids: Array, num_segments: int) -> Any:
     return unsorted_segment_sum(dx * _share(x, z, segment_ids), segment_ids, num_segments)
 
 

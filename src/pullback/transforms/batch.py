@@ -265,7 +265,7 @@ class Mapped:
     def __repr__(self) -> str:
         return f"<vmap of {self.__name__}>"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Value, **kwargs: object) -> Any:
         if hooks.blocks and (observer := hooks.find("run_call")) is not None:
             return observer.run_call("function", Mapped.__call__, self, *args, **kwargs)
         number = new_level()

@@ -197,7 +197,7 @@ class Recomputed(Customized):
     face = "recompute_grad"
     call = RecomputedCall
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         if hooks.blocks and (observer := hooks.find("run_call")) is not None:
             return observer.run_call("function", Recomputed.__call__, self, *args, **kwargs)
         if not kwargs and all(isinstance(a, ARRAYS) for a in args):

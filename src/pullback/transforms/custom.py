@@ -46,7 +46,7 @@ class Customized:
         update_wrapper(self, f)
         self.rule, self.ways = None, {}  # after it: f may be such a function itself
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         if hooks.blocks and (observer := hooks.find("run_call")) is not None:
             return observer.run_call("function", Customized.__call__, self, *args, **kwargs)
         return self.outcome(Arguments(args), kwargs)

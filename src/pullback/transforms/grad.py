@@ -89,7 +89,7 @@ class Differentiated(Derivative):
     def options(self) -> dict[str, Any]:
         return {**super().options(), "has_aux": self.has_aux, "unconnected": self.unconnected}
 
-    def pull_chosen(self, args: tuple[Any, ...], dy: Any, kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
+    def pull_chosen(self, args: tuple[Any, ...], dy: Operand | None, kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
         """Return value, gradients and aux of a call with arguments that are passed on to ``f``."""
         args, dy = self.split_dy(args, dy)
         if len(args) == 1 and not kwargs and self.selection is None:
@@ -207,7 +207,7 @@ class Differentiated(Derivative):
             raise UnconnectedError(UNREACHED + cut_text(tape))
         return tape.leaf(bare(y))  # so that it is no input, and whoever follows its value still does
 
-    def _seed(self, dy: Any, value: Value) -> Any:
+    def _seed(self, dy: Operand | None, value: Value) -> Any:
         """The cotangent to begin with: ones, or ``dy`` if it has the shape of the result."""
         if value.dtype.kind not in "fiubc":
             raise GradientError(f"{self.face}(f): f returned dtype {value.dtype}; only numbers have gradients.")

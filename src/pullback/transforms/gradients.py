@@ -172,7 +172,7 @@ class Walk:
         before = self.cotangents.get(id(node))
         self.cotangents[id(node)] = d if before is None else before + d
 
-    def _pull(self, r: Any, g: Any) -> list[Any]:
+    def _pull(self, r: Tensor, g: TensorLike) -> list[Any]:
         """The part of the cotangent of each operand of a step, recorded on the tape."""
         step = r.via.plain
         if step.is_custom:

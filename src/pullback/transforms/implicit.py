@@ -84,7 +84,7 @@ class Implicit:
     def __repr__(self) -> str:
         return f"<{self.name}>"
 
-    def residual(self, x: Any, y: Any) -> Any:
+    def residual(self, x: Value, y: Value) -> Any:
         """What is zero at the solution, of the vectors of ``x`` and of ``f(x, *params)``."""
         raise NotImplementedError
 
@@ -223,7 +223,7 @@ class Root(Implicit):
 
     face = "custom_root"
 
-    def residual(self, x: Value, y: Tensor) -> Any:
+    def residual(self, x: Value, y: Value) -> Any:
         return y
 
 

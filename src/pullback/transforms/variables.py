@@ -95,7 +95,7 @@ def differentiate_by_variables(
 
 
 def _pull_variables(
-    tape: Tape, f: Callable[[], Any], var_list: Any, sparse: Any, has_aux: bool
+    tape: Tape, f: Callable[[], Any], var_list: Any, sparse: object, has_aux: bool
 ) -> tuple[Any, dict[Variable, Any], Any]:
     with watch_variables(CountingWatcher(tape, var_list)) as watcher:
         y = f()

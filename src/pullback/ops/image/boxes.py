@@ -17,7 +17,7 @@ from pullback.core.tensor import Tensor, strip
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike, Value
+    from pullback.typing import Array, TensorLike, Value
 
 __all__ = [
     "PaddedSuppression", "ScoredSuppression", "non_max_suppression", "non_max_suppression_padded",
@@ -41,8 +41,8 @@ def _stays(
     boxes: Shape,
     scores: Shape,
     max_output_size: int,
-    iou_threshold: str | float,
-    score_threshold: str | float,
+    iou_threshold: float,
+    score_threshold: float,
     sigma: float,
 ) -> Shape:
     name = "non_max_suppression"
@@ -57,9 +57,13 @@ def _stays(
 
 
 def _suppress(
-    boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any = 0.5, score_threshold: Any = -inf,
-    sigma: Any = 0.0,
-) -> Any:  # fmt: skip
+    boxes: Array,
+    scores: Array,
+    max_output_size: int,
+    iou_threshold: float = 0.5,
+    score_threshold: float = -inf,
+    sigma: float = 0.0,
+) -> Any:
     (room,) = _stays(boxes.shape, scores.shape, max_output_size, iou_threshold, score_threshold, sigma)
     check_real("non_max_suppression", boxes, "boxes")
     check_real("non_max_suppression", scores, "scores")
@@ -98,8 +102,8 @@ def suppression_indices(
     scores: TensorLike,
     /,
     max_output_size: int,
-    iou_threshold: str | float = 0.5,
-    score_threshold: str | float = -inf,
+    iou_threshold: float = 0.5,
+    score_threshold: float = -inf,
     sigma: float = 0.0,
 ) -> Any:
     """Which boxes stay, the best first, and -1 for the rest of ``max_output_size``.
@@ -110,7 +114,7 @@ def suppression_indices(
 
 
 def _choose_boxes(
-    boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any, sigma: Any = 0.0
+    boxes: Any, scores: Any, max_output_size: int, iou_threshold: Any, score_threshold: Any, sigma: Any = 0.0
 ) -> Any:  # fmt: skip
     """Return the padded indices of the chosen boxes, without gradient."""
     iou_threshold = 0.5 if iou_threshold is None else iou_threshold

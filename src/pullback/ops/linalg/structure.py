@@ -105,7 +105,7 @@ def tensor_diag_part(x: TensorLike, /) -> Any:
 # ---- matrices over the last two axes
 
 
-def whole(name: str, k: str | float) -> int:
+def whole(name: str, k: float) -> int:
     """Return the number of a diagonal, checked to be an integer."""
     if isinstance(k, bool) or not hasattr(k, "__index__"):
         raise ArgumentError(f"{name}: the diagonal must be an integer, above the main one or negative; got {k!r}.")

@@ -15,7 +15,7 @@ from pullback.core.tensor import BY_KERNEL
 from pullback.errors import ArgumentError, MissingPackageError
 
 if TYPE_CHECKING:
-    from pullback.typing import Array
+    from pullback.typing import Value
 
 __all__: list[str] = []
 
@@ -48,7 +48,7 @@ class Through:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Value) -> Any:
         values = unwrap_scratch(args)
         floats = [v.dtype for v in values if hasattr(v, "dtype") and v.dtype.kind in "fc"]
         kind = np.result_type(*floats or [np.float64], *[v for v in values if type(v) is complex])
@@ -61,7 +61,7 @@ class Through:
 class Real(Through):
     """One that refuses complex numbers: SciPy does not know it of them, or there is no rule for its derivative."""
 
-    def __call__(self, *args: Array) -> Any:
+    def __call__(self, *args: Value) -> Any:
         for x in args:
             check_real(self.name, x)
         return super().__call__(*args)

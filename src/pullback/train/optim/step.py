@@ -62,6 +62,8 @@ class Optimizer:
     Variable([0.8, -1.6], dtype=float32, name='x')
     """
 
+    _internal = ("get_initial_value", "maker", "slots", "wants_rows")  # what dir() of an optimizer does not list
+
     def __init__(
         self,
         make: Callable[..., Optimizer],

@@ -60,6 +60,11 @@ class Layer(Configurable):
     trainable: bool = field(default=True, kw_only=True)
     input_shape: Sequence[int] | None = field(default=None, kw_only=True)  # of one example
 
+    _internal: ClassVar[tuple[str, ...]] = (  # what dir() of a layer does not list
+        "build_for", "check_inputs", "every_layer", "find_regularized", "generators", "kind", "max_inputs",
+        "min_inputs", "numbered", "parts", "penalties", "rank", "registered_name", "registry", "several", "shapes",
+        "stack", "whole",
+    )  # fmt: skip
     whole = True  # in a tree it is a leaf, not a tree of its fields
     rank: ClassVar[int | None] = None  # of one example, if the layer takes only one
     several: ClassVar[bool] = False  # whether a list of arrays is several inputs
