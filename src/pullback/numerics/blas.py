@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.settings import is_enabled
+
 __all__ = ["add_turned_products", "aligned", "gemm", "sum_of_products"]
 
 ROWS, PLAIN, TURNED = map(ctypes.c_int, (101, 111, 112))  # as cblas.h numbers them: rows lie together; transposed
@@ -76,7 +78,7 @@ def _found(rows: Any, step: int, other: Any, matrices: Any) -> Gemm | None:
         return None
     if not (rows.flags.c_contiguous and other.flags.c_contiguous and matrices.flags.c_contiguous):
         return None
-    return gemm(rows.dtype.char)
+    return gemm(rows.dtype.char) if is_enabled("direct BLAS") else None
 
 
 def sum_of_products(rows: Any, step: int, matrices: Any, out: Any) -> None:

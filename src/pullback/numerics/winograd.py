@@ -13,6 +13,7 @@ import numpy as np
 
 from pullback.numerics.blas import aligned
 from pullback.numerics.windows import BLOCK, Windows, framed
+from pullback.settings import is_enabled
 
 __all__ = ["pair_convolve", "pair_convolve_filter", "pairs_pay"]
 
@@ -33,7 +34,8 @@ def pairs_pay(windows: Windows, channels: int, depth: int, dtype: Any) -> bool:
     if windows.size != (3, 3) or dtype.char not in "fd" or max(*windows.strides, *windows.dilations) > 1:
         return False
     narrow, broad, (height, width) = min(channels, depth), max(channels, depth), windows.out
-    return height * width * narrow**2 >= WORTH and width >= 28 and narrow >= 32 and broad <= 128
+    pays = height * width * narrow**2 >= WORTH and width >= 28 and narrow >= 32 and broad <= 128
+    return pays and is_enabled("Winograd")
 
 
 def pair_convolve(x: Any, filter: Any, windows: Windows) -> Any:

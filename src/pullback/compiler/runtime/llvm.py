@@ -20,6 +20,7 @@ from pullback.compiler.runtime.abi.object_loader import Loaded, packed, possible
 from pullback.compiler.runtime.disk_cache import NOTHING
 from pullback.compiler.target import Target, cpu_features, get_target, own_target, read_cpuinfo
 from pullback.errors import CompileError
+from pullback.settings import is_enabled, list_disabled
 
 __all__ = [
     "InvalidCodeError", "Library", "TranslatorError", "blas", "code_key", "describe_translator", "library",
@@ -179,7 +180,7 @@ def _known(name: str) -> int:
 def code_key(text: str, cache: Any, effort: int = 3, target: Target | None = None) -> bytes:
     """The key under which the functions of a module are kept."""
     version = getattr(sys.modules["pullback"], "__version__", "")
-    key: bytes = cache.key(text, describe_translator(target or get_target()), version, str(effort))
+    key: bytes = cache.key(text, describe_translator(target or get_target()), version, str(effort), *list_disabled())
     return key
 
 
@@ -208,7 +209,7 @@ def library(
         return found, {"load": (perf_counter() - begin) * 1e3}
     code, spent = object_code(text, effort, target)
     begin = perf_counter()
-    image = taken_in(code) if possible() else None
+    image = taken_in(code) if possible() and is_enabled("object loader") else None
     made = None
     if image is not None:
         data = IMAGE + packed(image)

@@ -13,6 +13,7 @@ from pullback.compiler.codegen.gemm.small import multiply_add
 from pullback.compiler.codegen.loops.kernel import Written
 from pullback.compiler.ir.products import Product
 from pullback.compiler.target import Target
+from pullback.settings import is_enabled
 
 __all__ = ["blocked", "is_blocked"]
 
@@ -43,6 +44,8 @@ def room(p: Product, target: Target) -> int:
 
 def is_blocked(p: Product, target: Target) -> bool:
     """Whether this is the quickest way, as was measured: for rows that lie in order and panels that are mostly full."""
+    if not is_enabled("matrix products"):
+        return False
     wide = panel_width(p, target)
     in_order = p.a.column == 1 or (p.a.row == 1 and p.m * p.k <= TURNED)
     if target.vector_bytes < 32 or not in_order or min(p.m, p.k) < 16 or (p.b.column != 1 and p.m < 64):

@@ -1,0 +1,190 @@
+"""What each hand-written mechanism buys: times with it switched off, as multiples of those with it on.
+
+    python benchmarks/mechanisms.py                # all rows, some minutes
+    python benchmarks/mechanisms.py "native entry"  # the rows of one mechanism
+
+Every time is measured in a process of its own, on and off in turn.  Printed are the median of the ratios, the lowest
+and the highest of them, and the lowest time with the mechanism on.  Times are of the processor, so that other
+programs disturb them little; those of threads are of the clock.  ``docs/design-notes.md`` has the results.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from statistics import median
+from time import perf_counter, process_time
+from typing import Any
+
+ROUNDS = 5
+Measure = Callable[[], float]
+
+
+def time_calls(f: Callable[[], Any], calls: int, clock: Callable[[], float] = process_time) -> float:
+    """Return the seconds of one call, the best of several runs of so many."""
+    f()
+    f()
+    best = float("inf")
+    for _ in range(5):
+        begin = clock()
+        for _ in range(calls):
+            f()
+        best = min(best, (clock() - begin) / calls)
+    return best
+
+
+def measure_small_call() -> float:
+    import numpy as np
+
+    import pullback as pb
+
+    f, x = pb.compile(lambda x: x * 2.0 + 1.0, threads=1), np.ones(10)
+    return time_calls(lambda: f(x), 2000)
+
+
+def measure_train_step() -> float:
+    """Return the time of a gradient of a model of 20 parameters, compiled."""
+    import numpy as np
+
+    import pullback as pb
+
+    def loss(params: Any, x: Any) -> Any:
+        for w, b in params:
+            x = np.tanh(x @ w + b)
+        return np.sum(x * x)
+
+    random = np.random.default_rng(0)
+    params = [(random.normal(size=(16, 16)), np.zeros(16)) for _ in range(10)]
+    f, x = pb.compile(pb.grad(loss, argnums=0), threads=1), random.normal(size=(8, 16))
+    return time_calls(lambda: f(params, x), 500)
+
+
+def measure_first_call() -> float:
+    """Return the processor time of a first compiled call in a new process, from the imports on."""
+    begin = process_time()
+    import numpy as np
+
+    import pullback as pb
+
+    def loss(w: Any, x: Any) -> Any:
+        hidden = np.tanh(x @ w)
+        return np.sum(np.log(np.sum(np.exp(hidden), -1)))
+
+    pb.compile(pb.grad(loss, argnums=0))(np.ones((8, 8)), np.ones((4, 8)))
+    return process_time() - begin
+
+
+def measure_threads() -> float:
+    import numpy as np
+
+    import pullback as pb
+
+    pb.set_num_threads(2)
+    f, x = pb.compile(lambda x: np.sum(np.sin(np.exp(np.sin(x))))), np.linspace(0, 1, 1_000_000)
+    return time_calls(lambda: f(x), 3, perf_counter)
+
+
+def measure_product(m: int, k: int, n: int) -> Measure:
+    def measure() -> float:
+        import numpy as np
+
+        import pullback as pb
+
+        random = np.random.default_rng(0)
+        x, w, b = (random.normal(size=s).astype("f4") for s in ((m, k), (k, n), (n,)))
+        f = pb.compile(lambda x, w, b: np.maximum(x @ w + b, 0), threads=1)
+        return time_calls(lambda: f(x, w, b), max(3, 20_000_000 // (m * k * n)))
+
+    return measure
+
+
+def measure_convolution(size: int, channels: int, k: int, gradient: bool) -> Measure:
+    def measure() -> float:
+        import numpy as np
+
+        import pullback as pb
+
+        random = np.random.default_rng(0)
+        x = random.normal(size=(2, size, size, channels)).astype("f4")
+        w = random.normal(size=(k, k, channels, channels)).astype("f4")
+        loss = lambda w: pb.sum(pb.conv2d(x, w, 1, "same"))
+        run = pb.grad(loss) if gradient else lambda w: pb.conv2d(x, w, 1, "same")
+        return time_calls(lambda: run(w), 2)
+
+    return measure
+
+
+def measure_large_gradient() -> float:
+    import numpy as np
+
+    import pullback as pb
+
+    x = np.linspace(-1, 1, 1_000_000)
+    g = pb.grad(lambda x: np.sum(np.tanh(np.sin(x) * x + np.exp(-x * x)) * x))
+    return time_calls(lambda: g(x), 2)
+
+
+def measure_import() -> float:
+    begin = process_time()
+    import pullback  # noqa: F401
+
+    return process_time() - begin
+
+
+ROWS: dict[str, dict[str, Measure]] = {
+    "native entry": {"x * 2 + 1, 10 elements": measure_small_call, "gradient of 20 arrays": measure_train_step},
+    "object loader": {"first call, from the disk cache": measure_first_call},
+    "thread pool": {"sin(exp(sin(x))), 1e6 elements, 2 threads, clock": measure_threads},
+    "matrix products": {
+        "relu(x @ w + b), 8 × 16 × 16": measure_product(8, 16, 16),
+        "the same, 32 × 64 × 64": measure_product(32, 64, 64),
+        "the same, 128 × 256 × 256": measure_product(128, 256, 256),
+    },
+    "direct BLAS": {
+        "conv2d 5 × 5, 28 × 28 × 64": measure_convolution(28, 64, 5, False),
+        "its gradient": measure_convolution(28, 64, 5, True),
+    },
+    "Winograd": {
+        "conv2d 3 × 3, 56 × 56 × 64": measure_convolution(56, 64, 3, False),
+        "its gradient": measure_convolution(56, 64, 3, True),
+    },
+    "buffer recycling": {"gradient of 8 ops, 1e6 elements": measure_large_gradient},
+    "lazy ops": {"import pullback": measure_import},
+    "disk cache": {"first call in a new process": measure_first_call},
+}
+KEPT = {"object loader", "disk cache"}  # measured with a disk cache that has the program already
+
+
+def run_row(mechanism: str, row: str, on: bool, cache: str) -> float:
+    """Measure one row in a process of its own, with the mechanism on or off."""
+    from pullback.settings import MECHANISMS  # not where pullback's own import is measured
+
+    kept = {"PULLBACK_CACHE_DIR": cache} if mechanism in KEPT else {"PULLBACK_CACHE": "0"}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **kept, MECHANISMS[mechanism]: str(int(on))}
+    command = [sys.executable, __file__, "--run", mechanism, row]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def main() -> None:
+    wanted = sys.argv[1:] or [*ROWS]
+    print("| mechanism | measured | off / on | on |\n|---|---|---|---|")
+    for mechanism in wanted:
+        for row in ROWS[mechanism]:
+            with tempfile.TemporaryDirectory() as cache:
+                for on in (True, False):
+                    run_row(mechanism, row, on, cache)
+                pairs = [[run_row(mechanism, row, on, cache) for on in (True, False)] for _ in range(ROUNDS)]
+            ratios = [off / on for on, off in pairs]
+            spread = f"{median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})"
+            print(f"| {mechanism} | {row} | {spread} | {min(on for on, _ in pairs) * 1e3:.4g} ms |", flush=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--run"]:
+        print(ROWS[sys.argv[2]][sys.argv[3]]())
+    else:
+        main()
