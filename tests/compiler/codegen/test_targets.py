@@ -55,6 +55,7 @@ def checked(code: bytes, target: Target) -> None:
     assert int.from_bytes(code[18:20], "little") == ELF_MACHINE[target.triple.split("-")[0]]
 
 
+@pytest.mark.sampled(3)
 @everywhere
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_there_is_code_for_every_processor(name: str, target: Target) -> None:
@@ -71,6 +72,7 @@ def test_the_way_in_and_the_threads_too(target: Target) -> None:
         checked(object_code(text, target=target)[0], target)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("isa", isa_names())
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_can_be_run_here_gives_the_same(name: str, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
