@@ -3,7 +3,8 @@
     python benchmarks/mechanisms.py                # all rows, some minutes
     python benchmarks/mechanisms.py "native entry"  # the rows of one mechanism
 
-Every time is measured in a process of its own, on and off in turn.  Printed are the median of the ratios, the lowest
+Every time is measured in a process of its own, on and off in turn; convolutions in one process, as a few per cent
+would be lost in the differences between processes.  Printed are the median of the ratios, the lowest
 and the highest of them, and the lowest time with the mechanism on.  Times are of the processor, so that other
 programs disturb them little; those of threads are of the clock.  ``docs/design-notes.md`` has the results.
 """
@@ -62,19 +63,24 @@ def measure_train_step() -> float:
     return time_calls(lambda: f(params, x), 500)
 
 
-def measure_first_call() -> float:
-    """Return the processor time of a first compiled call in a new process, from the imports on."""
-    begin = process_time()
-    import numpy as np
+def measure_first_call(with_imports: bool) -> Measure:
+    """Return a measure of the processor time of a first compiled call in a new process."""
 
-    import pullback as pb
+    def measure() -> float:
+        begin = process_time()
+        import numpy as np
 
-    def loss(w: Any, x: Any) -> Any:
-        hidden = np.tanh(x @ w)
-        return np.sum(np.log(np.sum(np.exp(hidden), -1)))
+        import pullback as pb
 
-    pb.compile(pb.grad(loss, argnums=0))(np.ones((8, 8)), np.ones((4, 8)))
-    return process_time() - begin
+        def loss(w: Any, x: Any) -> Any:
+            hidden = np.tanh(x @ w)
+            return np.sum(np.log(np.sum(np.exp(hidden), -1)))
+
+        begin = begin if with_imports else process_time()
+        pb.compile(pb.grad(loss, argnums=0))(np.ones((8, 8)), np.ones((4, 8)))
+        return process_time() - begin
+
+    return measure
 
 
 def measure_threads() -> float:
@@ -102,19 +108,32 @@ def measure_product(m: int, k: int, n: int) -> Measure:
 
 
 def measure_convolution(size: int, channels: int, k: int, gradient: bool) -> Measure:
+    """Return a measure of an eager convolution of two images, or of its gradients by images and filter."""
+
     def measure() -> float:
-        import numpy as np
-
-        import pullback as pb
-
-        random = np.random.default_rng(0)
-        x = random.normal(size=(2, size, size, channels)).astype("f4")
-        w = random.normal(size=(k, k, channels, channels)).astype("f4")
-        loss = lambda w: pb.sum(pb.conv2d(x, w, 1, "same"))
-        run = pb.grad(loss) if gradient else lambda w: pb.conv2d(x, w, 1, "same")
-        return time_calls(lambda: run(w), 2)
+        if (size, channels, k) not in _convolutions:
+            _convolutions[size, channels, k] = make_convolution(size, channels, k)
+        begin = process_time()
+        for _ in range(3):
+            _convolutions[size, channels, k][gradient]()
+        return (process_time() - begin) / 3
 
     return measure
+
+
+_convolutions: dict[tuple[int, int, int], tuple[Callable[[], Any], Callable[[], Any]]] = {}
+
+
+def make_convolution(size: int, channels: int, k: int) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    import numpy as np
+
+    import pullback as pb
+
+    random = np.random.default_rng(0)
+    x = random.normal(size=(2, size, size, channels)).astype("f4")
+    w = random.normal(size=(k, k, channels, channels)).astype("f4") / channels
+    gradients = pb.grads(lambda x, w: pb.sum(pb.conv2d(x, w, 1, "same")))
+    return lambda: pb.conv2d(x, w, 1, "same"), lambda: gradients([x, w])
 
 
 def measure_large_gradient() -> float:
@@ -134,27 +153,37 @@ def measure_import() -> float:
     return process_time() - begin
 
 
+def list_convolutions(*sizes: tuple[int, int, int]) -> dict[str, Measure]:
+    """Return the rows of convolutions of some sizes, channels and filters."""
+    return {
+        f"{'gradients of ' * gradient}conv2d {k} × {k}, {size} × {size} × {channels}":
+            measure_convolution(size, channels, k, gradient)
+        for size, channels, k in sizes for gradient in (False, True)
+    }  # fmt: skip
+
+
 ROWS: dict[str, dict[str, Measure]] = {
     "native entry": {"x * 2 + 1, 10 elements": measure_small_call, "gradient of 20 arrays": measure_train_step},
-    "object loader": {"first call, from the disk cache": measure_first_call},
+    "object loader": {
+        "first call, from the disk cache, with imports": measure_first_call(True),
+        "the same, after the imports": measure_first_call(False),
+    },
     "thread pool": {"sin(exp(sin(x))), 1e6 elements, 2 threads, clock": measure_threads},
     "matrix products": {
         "relu(x @ w + b), 8 × 16 × 16": measure_product(8, 16, 16),
         "the same, 32 × 64 × 64": measure_product(32, 64, 64),
         "the same, 128 × 256 × 256": measure_product(128, 256, 256),
     },
-    "direct BLAS": {
-        "conv2d 5 × 5, 28 × 28 × 64": measure_convolution(28, 64, 5, False),
-        "its gradient": measure_convolution(28, 64, 5, True),
-    },
-    "Winograd": {
-        "conv2d 3 × 3, 56 × 56 × 64": measure_convolution(56, 64, 3, False),
-        "its gradient": measure_convolution(56, 64, 3, True),
-    },
+    "direct BLAS": list_convolutions((28, 64, 5), (14, 256, 3), (7, 512, 3)),
+    "Winograd": list_convolutions((56, 64, 3), (112, 64, 3), (28, 128, 3)),
     "buffer recycling": {"gradient of 8 ops, 1e6 elements": measure_large_gradient},
     "lazy ops": {"import pullback": measure_import},
-    "disk cache": {"first call in a new process": measure_first_call},
+    "disk cache": {
+        "first call in a new process, with imports": measure_first_call(True),
+        "the same, after the imports": measure_first_call(False),
+    },
 }
+SWITCHED = {"direct BLAS", "Winograd"}  # measured in one process, switched between rounds
 KEPT = {"object loader", "disk cache"}  # measured with a disk cache that has the program already
 
 
@@ -169,15 +198,35 @@ def run_row(mechanism: str, row: str, on: bool, cache: str) -> float:
     return float(done.stdout)
 
 
+def run_switching(mechanism: str, row: str) -> list[list[float]]:
+    """Measure one row on and off in turn, in this process; the first time after switching is left out."""
+    from pullback.settings import MECHANISMS
+
+    pairs = []
+    for _ in range(2 * ROUNDS):
+        times = []
+        for value in ("1", "0"):
+            os.environ[MECHANISMS[mechanism]] = value
+            ROWS[mechanism][row]()
+            times.append(ROWS[mechanism][row]())
+        pairs.append(times)
+    return pairs
+
+
+def run_pairs(mechanism: str, row: str) -> list[list[float]]:
+    """Measure one row on and off in turn, each time in a process of its own."""
+    with tempfile.TemporaryDirectory() as cache:
+        for on in (True, False):
+            run_row(mechanism, row, on, cache)
+        return [[run_row(mechanism, row, on, cache) for on in (True, False)] for _ in range(ROUNDS)]
+
+
 def main() -> None:
     wanted = sys.argv[1:] or [*ROWS]
     print("| mechanism | measured | off / on | on |\n|---|---|---|---|")
     for mechanism in wanted:
         for row in ROWS[mechanism]:
-            with tempfile.TemporaryDirectory() as cache:
-                for on in (True, False):
-                    run_row(mechanism, row, on, cache)
-                pairs = [[run_row(mechanism, row, on, cache) for on in (True, False)] for _ in range(ROUNDS)]
+            pairs = (run_switching if mechanism in SWITCHED else run_pairs)(mechanism, row)
             ratios = [off / on for on, off in pairs]
             spread = f"{median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})"
             print(f"| {mechanism} | {row} | {spread} | {min(on for on, _ in pairs) * 1e3:.4g} ms |", flush=True)
