@@ -14,7 +14,7 @@ import numpy as np
 import pullback as pb
 from pullback.core.lowering import opaque
 from pullback.core.op import REGISTRY, Op
-from pullback.interop.numpy import found
+from pullback.interop.numpy import find_call
 from pullback.ops.special import Through
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "ops.md"
@@ -125,14 +125,14 @@ def numpy(function: Any, kernel: Any = None) -> str:
         for space in NUMPY.get(room, ())
         if callable(candidate := getattr(space, word, None)) and word not in OTHERWISE
     ]
-    known = (text for candidate, text in same if found(candidate) is not None)
+    known = (text for candidate, text in same if find_call(candidate) is not None)
     return next(chain(known, (text for _, text in same)), "")
 
 
 def vanishes(formula: Any) -> bool:
     """Whether a rule gives zeros whatever it is given."""
     called = {*formula.__code__.co_names} - {"np"} if hasattr(formula, "__code__") else set()
-    return bool(called) and called <= {"nothing", "zeros_like"}
+    return bool(called) and called <= {"zero_cotangent", "zeros_like"}
 
 
 def inputs(op: Op) -> str:

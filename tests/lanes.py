@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.builder import TYPES, Code, Value, vector
-from pullback.compiler.math.functions import Lanes
+from pullback.compiler.math.functions import VectorFunctions
 from pullback.compiler.runtime.llvm import library
 
 UNARY = [
@@ -54,7 +54,7 @@ def body(name: str, dtype: str, width: int, formula: Callable[..., Any], count: 
             x = code.op(f"load {vector(memory, width)}, ptr {at}, align 1")
             x = x if dtype != "b1" else code.op(f"trunc {vector('i8', width)} {x} to {vector('i1', width)}")
             xs.append(Value(code, x, dtype, width))
-        y = formula(Lanes(code, width), *xs)
+        y = formula(VectorFunctions(code), *xs)
         kept, given = y.name, TYPES[y.dtype]
         if y.dtype == "b1":
             kept, given = code.op(f"zext {y.type} {y.name} to {vector('i8', width)}"), "i8"

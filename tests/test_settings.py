@@ -106,16 +106,16 @@ def test_direct_blas_off_adds_products_with_numpy(monkeypatch: pytest.MonkeyPatc
     found, want = np.empty((1, 128, 64)), np.empty((1, 128, 64))
     blas.sum_of_products(rows, 1, matrices, want)
     monkeypatch.setenv("PULLBACK_DIRECT_BLAS", "0")
-    assert blas._found(rows, 1, found, matrices) is None
+    assert blas._find_function(rows, 1, found, matrices) is None
     blas.sum_of_products(rows, 1, matrices, found)
     np.testing.assert_allclose(found, want, rtol=1e-10, atol=1e-10)
 
 
 def test_winograd_off_multiplies_every_window(monkeypatch: pytest.MonkeyPatch) -> None:
     windows = Windows((3, 3), (1, 1), (1, 1), (1, 1), (56, 56))
-    assert winograd.pairs_pay(windows, 64, 64, np.dtype("f4"))
+    assert winograd.is_worthwhile(windows, 64, 64, np.dtype("f4"))
     monkeypatch.setenv("PULLBACK_WINOGRAD", "0")
-    assert not winograd.pairs_pay(windows, 64, 64, np.dtype("f4"))
+    assert not winograd.is_worthwhile(windows, 64, 64, np.dtype("f4"))
 
 
 def test_disk_cache_off_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

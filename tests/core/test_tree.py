@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.core.tree import is_number_list, is_tensor_data, leaves, mapped, replaced
+from pullback.core.tree import is_number_list, is_tensor_data, leaves, map_leaves, replace_leaves
 
 
 class Point(NamedTuple):
@@ -50,11 +50,11 @@ TREES = [
 
 @pytest.mark.parametrize("tree", TREES, ids=repr)
 def test_mapping_keeps_the_structure(tree: Any) -> None:
-    made = mapped(lambda x: x, tree)
+    made = map_leaves(lambda x: x, tree)
     assert made == tree
     assert type(made) is type(tree)
-    assert replaced(tree, leaves(tree)) == tree
-    assert leaves(mapped(lambda x: x * 2, tree)) == [2 * x for x in leaves(tree)]
+    assert replace_leaves(tree, leaves(tree)) == tree
+    assert leaves(map_leaves(lambda x: x * 2, tree)) == [2 * x for x in leaves(tree)]
 
 
 def test_leaves_come_in_the_order_they_stand() -> None:
@@ -64,33 +64,33 @@ def test_leaves_come_in_the_order_they_stand() -> None:
 
 def test_none_is_an_empty_place() -> None:
     assert leaves([None, 1, {"a": None}]) == [1]
-    assert mapped(lambda x: x + 1, [None, 1, {"a": None}]) == [None, 2, {"a": None}]
+    assert map_leaves(lambda x: x + 1, [None, 1, {"a": None}]) == [None, 2, {"a": None}]
 
 
 def test_kinds_of_dicts_are_kept() -> None:
-    made = mapped(lambda x: x + 1, defaultdict(list, a=1))
+    made = map_leaves(lambda x: x + 1, defaultdict(list, a=1))
     assert type(made) is defaultdict
     assert made == {"a": 2}
     assert made["new"] == []
-    assert list(mapped(lambda x: x, OrderedDict(z=1, a=2))) == ["z", "a"]
+    assert list(map_leaves(lambda x: x, OrderedDict(z=1, a=2))) == ["z", "a"]
 
 
 def test_dataclasses() -> None:
-    made = mapped(lambda x: x if isinstance(x, str) else x * 2, Layer(1.0, [2.0]))
+    made = map_leaves(lambda x: x if isinstance(x, str) else x * 2, Layer(1.0, [2.0]))
     assert made == Layer(2.0, [4.0])
-    assert mapped(lambda x: x * 2, Frozen(3.0)) == Frozen(6.0)
+    assert map_leaves(lambda x: x * 2, Frozen(3.0)) == Frozen(6.0)
 
 
 def test_several_trees_go_together() -> None:
-    assert mapped(lambda a, b: a + b, {"x": 1, "y": [2]}, {"x": 10, "y": [20]}) == {"x": 11, "y": [22]}
+    assert map_leaves(lambda a, b: a + b, {"x": 1, "y": [2]}, {"x": 10, "y": [20]}) == {"x": 11, "y": [22]}
     for other in ({"x": 1}, 3, {"x": 1, "y": 2}):
         with pytest.raises(ValueError, match="trees differ"):
-            mapped(lambda a, b: a, {"x": 1, "y": [2]}, other)
+            map_leaves(lambda a, b: a, {"x": 1, "y": [2]}, other)
 
 
 def test_the_tree_that_was_given_is_not_changed() -> None:
     tree = {"a": [1.0, 2.0]}
-    mapped(lambda x: -x, tree)
+    map_leaves(lambda x: -x, tree)
     assert tree == {"a": [1.0, 2.0]}
 
 
@@ -134,8 +134,8 @@ X = np.array([1.0, 2.0])
 def test_gradients_have_the_structure_of_the_input(f: Any, tree: Any, want: Any) -> None:
     got = pb.grad(f)(tree)
     assert type(got) is type(tree)
-    assert mapped(lambda _: 0, got, whole=is_number_list) == mapped(lambda _: 0, want)
-    mapped(np.testing.assert_allclose, want, got)
+    assert map_leaves(lambda _: 0, got, whole=is_number_list) == map_leaves(lambda _: 0, want)
+    map_leaves(np.testing.assert_allclose, want, got)
 
 
 def test_a_leaf_comes_back_in_its_own_form() -> None:

@@ -57,7 +57,7 @@ def test_products_of_any_layout(found: bool, lies: str, images: int, depth: int)
     layers = [rows[:, 10 * k : 10 * k + 300] for k in range(3)]
     z, totals = np.empty((images, 300, depth)), np.ones((3, 200, depth))
     blas.sum_of_products(rows, 10, matrices, z)
-    blas.add_turned_products(rows, 10, weights, totals)
+    blas.add_transposed_products(rows, 10, weights, totals)
     np.testing.assert_allclose(
         z, sum(layer @ matrix for layer, matrix in zip(layers, matrices, strict=True)), 1e-9, 1e-9
     )

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.numerics.windows import Windows, planned
-from pullback.numerics.winograd import pair_convolve, pair_convolve_filter, pairs_pay
+from pullback.numerics.windows import Windows, plan_windows
+from pullback.numerics.winograd import is_worthwhile, pair_convolve, pair_convolve_filter
 from pullback.ops import convolution
 
 RANDOM = np.random.default_rng(7)
@@ -47,12 +47,12 @@ def test_pairs_of_rows_give_what_the_definition_gives(
     images: int, height: int, width: int, k: int, channels: int, depth: int, pairs: Any
 ) -> None:
     x, f = drawn(images, height, width, channels), drawn(3, k, channels, depth)
-    windows = planned("conv2d", (height, width), (3, k), 1, pairs)
+    windows = plan_windows("conv2d", (height, width), (3, k), 1, pairs)
     g = drawn(images, *windows.out, depth)
     z, to_x, to_f = by_definition(x, f, g, pairs)
     near(pair_convolve(x, f, windows), z)
     near(pair_convolve_filter(x, g, windows), to_f)
-    turned = pair_convolve(g, f[::-1, ::-1].swapaxes(2, 3), windows.turned((height, width)))
+    turned = pair_convolve(g, f[::-1, ::-1].swapaxes(2, 3), windows.adjoint((height, width)))
     near(turned, to_x)
 
 
@@ -68,8 +68,8 @@ def test_pairs_of_rows_give_what_the_definition_gives(
 )
 def test_large_images_and_their_gradients(height: int, width: int, pad: Any, pairs: Any, layout: str) -> None:
     x, f = drawn(2, height, width, 64), drawn(3, 3, 64, 68)
-    windows = planned("conv2d", (height, width), (3, 3), 1, pad)
-    assert pairs_pay(windows, 64, 68, x.dtype)
+    windows = plan_windows("conv2d", (height, width), (3, 3), 1, pad)
+    assert is_worthwhile(windows, 64, 68, x.dtype)
     g = drawn(2, *windows.out, 68)
     expected, to_x, to_f = by_definition(x, f, g, pairs)
 
@@ -96,7 +96,7 @@ def test_float32_has_as_many_right_digits_within_a_factor_of_two(monkeypatch: py
         return [np.sqrt(np.mean((a - e) ** 2)) for a, e in zip(made, exact, strict=True)]
 
     pairs = errors()
-    monkeypatch.setattr(convolution, "pairs_pay", lambda *_: False)
+    monkeypatch.setattr(convolution, "is_worthwhile", lambda *_: False)
     direct = errors()
     assert pairs != direct  # two ways
     assert all(a <= 2 * b for a, b in zip(pairs, direct, strict=True))
@@ -130,5 +130,5 @@ WINDOWS = Windows((3, 3), (1, 1), (1, 1), (1, 1), (56, 56))
     ],
 )
 def test_other_convolutions_go_the_direct_way(windows: Windows, channels: int, depth: int, dtype: str) -> None:
-    assert pairs_pay(WINDOWS, 64, 64, np.dtype("f4"))
-    assert not pairs_pay(windows, channels, depth, np.dtype(dtype))
+    assert is_worthwhile(WINDOWS, 64, 64, np.dtype("f4"))
+    assert not is_worthwhile(windows, channels, depth, np.dtype(dtype))

@@ -13,7 +13,7 @@ import pytest
 from exhaustive import sample
 
 import pullback as pb
-from pullback.core.formula import parameters
+from pullback.core.formula import get_parameters
 from pullback.core.lowering import fold, scalar
 from pullback.core.op import REGISTRY
 from pullback.errors import PullbackError, UnconnectedError
@@ -459,7 +459,7 @@ def test_scalar_lowering_is_the_kernel(op: Any, inputs: Any, params: Any) -> Non
     xs = drawn(op, inputs)
     given = {**op.params, **params}
     emit = op.lower.emit
-    out = emit(Scalars(), *xs, *[given[n] for n in parameters(emit)[1 + len(xs) :]])
+    out = emit(Scalars(), *xs, *[given[n] for n in get_parameters(emit)[1 + len(xs) :]])
     close(out, op.call(xs, params), 1e-12, 1e-12)
 
 

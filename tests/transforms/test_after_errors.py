@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.core.variable import watched
+from pullback.core.variable import is_watched
 
 
 def fail(*_):
@@ -65,7 +65,7 @@ def tenfold(op, dy):
 def test_an_exception_leaves_nothing_behind(failing):
     with pytest.raises(RuntimeError, match="of the user's"):
         failing()
-    assert not watched()
+    assert not is_watched()
     assert V.level == 0
     assert V.tolist() == [1, 2]
     assert pb.tensor(1.0).dtype == np.float32

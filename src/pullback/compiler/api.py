@@ -32,7 +32,7 @@ from pullback.core.environment import environment, process_environment, word_of
 from pullback.core.rowsparse import RowSparse
 from pullback.core.tape import RAW
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, flag_changes, watched, watching
+from pullback.core.variable import Variable, flag_changes, is_watched, watch_variables
 from pullback.errors import ArgumentError, CompileError
 
 __all__ = ["compile"]
@@ -91,8 +91,8 @@ class Program:
             outputs.append(trace.node(given[-1]))
             return HOLE
 
-        with watching(trace):
-            self.structure = tree.mapped(out, f(*tree.mapped(fill, args), **tree.mapped(fill, kwargs)))
+        with watch_variables(trace):
+            self.structure = tree.map_leaves(out, f(*tree.map_leaves(fill, args), **tree.map_leaves(fill, kwargs)))
         self.results = len(outputs)
         self.forms = Forms(trace, leaves, given, outputs)
         self.reads = [v for v, _ in trace.reads.values()]
@@ -122,7 +122,7 @@ class Program:
         for v in self.written_rows:
             v.write_rows(next(made), next(made))
         source = iter([give(v) for give, v in zip(self.forms.given(kinds), out, strict=False)])
-        return tree.mapped(lambda x: next(source) if x is HOLE else x, self.structure)
+        return tree.map_leaves(lambda x: next(source) if x is HOLE else x, self.structure)
 
     def trainable_flags(self) -> tuple[bool, ...]:
         """Which of the variables that it reads are trainable."""
@@ -153,12 +153,12 @@ class Program:
         kinds = [PYTHON if x.weak else ARRAY for x in leaves]
 
         def given(*values: Any) -> Any:
-            unwatched = not watched()
+            unwatched = not is_watched()
             if unwatched and self.is_current():
                 return self(values, kinds)
             plain = (x.weak(v) if x.weak else v for v, x in zip(values, leaves, strict=True))
             again = run if unwatched else self.function
-            return again(*tree.mapped(lambda x: next(plain) if x is HOLE else x, args))
+            return again(*tree.map_leaves(lambda x: next(plain) if x is HOLE else x, args))
 
         return found or self.run.hand(trees, otherwise, given, switch)
 
@@ -296,7 +296,7 @@ class Compiled:
 
     def called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Program, list[Any], list[int]] | None:
         """The program for these arguments, their leaves and what they are; None if a transform follows one of them."""
-        if watched():  # what it reads, assigns or draws is somebody's business
+        if is_watched():  # what it reads, assigns or draws is somebody's business
             return None
         values: list[Any] = []
         leaves: list[Leaf] = []
@@ -334,7 +334,7 @@ class Compiled:
             return HOLE
 
         def follow(x: Any, static: bool) -> Any:
-            return x if static else tree.mapped(take, x, whole=tree.is_number_list)
+            return x if static else tree.map_leaves(take, x, whole=tree.is_number_list)
 
         try:
             ins = [follow(x, i in self.static or i - len(args) in self.static) for i, x in enumerate(args)]

@@ -167,10 +167,11 @@ class Code:
 class Value:
     """Lanes of one dtype, with Python's signs for arithmetic.  Numbers among them take the dtype of the others."""
 
-    __slots__ = ("code", "dtype", "name", "width")
+    __slots__ = ("code", "dtype", "name", "number", "width")
 
-    def __init__(self, code: Code, name: str, dtype: str, width: int) -> None:
+    def __init__(self, code: Code, name: str, dtype: str, width: int, number: float | None = None) -> None:
         self.code, self.name, self.dtype, self.width = code, name, dtype, width
+        self.number = number  # in all lanes, if it is known
 
     def __repr__(self) -> str:
         return f"{self.type} {self.name}"
@@ -200,7 +201,7 @@ class Value:
 
     def lift(self, x: Any) -> Value:
         """A number as lanes like these."""
-        return x if isinstance(x, Value) else self.like(literal(x, self.dtype, self.width))
+        return x if isinstance(x, Value) else constant(self.code, x, self.dtype, self.width)
 
     # ---- arithmetic
 
@@ -372,14 +373,9 @@ def literal(x: Any, dtype: str, width: int) -> str:
     return text if width == 1 else f"splat ({TYPES[dtype]} {text})"
 
 
-def known(x: Value) -> float | None:
-    """The number that is in all lanes, if it is written in the text."""
-    text = x.name.removeprefix("splat (").removesuffix(")").split(" ")[-1]
-    if text.startswith("%") or not text:
-        return None
-    if x.kind == "f":
-        return float(struct.unpack("<d", struct.pack("<Q", int(text, 16)))[0]) if text.startswith("0x") else None
-    return {"true": 1, "false": 0}.get(text, int(text) if text.lstrip("-").isdigit() else None)
+def constant(code: Code, x: Any, dtype: str, width: int) -> Value:
+    """Return a number in all lanes, as a value that knows it."""
+    return Value(code, literal(x, dtype, width), dtype, width, float(np.float32(x)) if dtype == "f4" else x)
 
 
 def splat(code: Code, scalar: str, type_: str, width: int) -> str:

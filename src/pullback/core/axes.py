@@ -16,13 +16,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.errors import ShapeError
-from pullback.numerics.axis_arguments import listed, one_axis, over
+from pullback.numerics.axis_arguments import format_shapes, one_axis, resolve_axes
 from pullback.numerics.batching import one_by_one
+
+if TYPE_CHECKING:
+    from pullback.core.op import Op
 
 Shape = tuple[int, ...]
 Sample = tuple[tuple[Any, ...], dict[str, Any]]
@@ -42,7 +45,7 @@ class Acts:
         """Calls that the generated tests make."""
         raise NotImplementedError
 
-    def batch(self, op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         """The op on many examples at once."""
         return one_by_one(op, args, on, params)
 
@@ -67,12 +70,13 @@ class broadcast(Acts):
             split = len(shape) - len(core)
             if split < 0:
                 raise ShapeError(
-                    f"{name}: got shapes {listed(shapes)}; expected {self.signature}, with axes before these if wanted."
+                    f"{name}: got shapes {format_shapes(shapes)}; expected {self.signature}, "
+                    "with axes before these if wanted."
                 )
             for dim, n in zip(core, shape[split:], strict=True):
                 if size.setdefault(dim, n) != n:
                     raise ShapeError(
-                        f"{name}: got shapes {listed(shapes)}; axis '{dim}' of {self.signature} "
+                        f"{name}: got shapes {format_shapes(shapes)}; axis '{dim}' of {self.signature} "
                         f"is {size[dim]} in one and {n} in another. Transpose or reshape one of them."
                     )
             loops.append(shape[:split])
@@ -80,7 +84,7 @@ class broadcast(Acts):
             return together(*loops) + tuple([size[d] for d in self.out])
         except ValueError:
             raise ShapeError(
-                f"{name}: shapes {listed(shapes)} do not broadcast. "
+                f"{name}: shapes {format_shapes(shapes)} do not broadcast. "
                 "Axes are compared from the last; each pair must be equal or one of them 1."
             ) from None
 
@@ -115,22 +119,24 @@ class reduces(Acts):
 
     def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
         (shape,) = shapes
-        gone = over(len(shape), params["axis"], name)
+        gone = resolve_axes(len(shape), params["axis"], name)
         if params.get("keepdims"):
             return tuple(1 if i in gone else n for i, n in enumerate(shape))
         return tuple(n for i, n in enumerate(shape) if i not in gone)
 
-    def batch(self, op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         (x,) = args
         rank = np.ndim(x) - 1
-        gone = over(rank, params["axis"], op.name)
+        gone = resolve_axes(rank, params["axis"], op.name)
         if len(gone) == rank:  # all of each example: one long axis, which serves rank 0 as well
-            z = op.call([np.reshape(x, (x.shape[0], prod(x.shape[1:])))], {**params, "axis": 1, **self.dropped(params)})
+            z = op.call(
+                [np.reshape(x, (x.shape[0], prod(x.shape[1:])))], {**params, "axis": 1, **self.drop_keepdims(params)}
+            )
             return np.reshape(z, (x.shape[0], *(1,) * rank)) if params.get("keepdims") else z
         return op.call([x], {**params, "axis": gone[0] + 1 if len(gone) == 1 else tuple(a + 1 for a in gone)})
 
     @staticmethod
-    def dropped(params: Mapping[str, Any]) -> dict[str, Any]:
+    def drop_keepdims(params: Mapping[str, Any]) -> dict[str, Any]:
         """Not to keep the axes, where that can be said."""
         return {"keepdims": False} if "keepdims" in params else {}
 
@@ -153,10 +159,10 @@ class scans(Acts):
     """The shape stays; ``axis`` names the axis that is run along."""
 
     def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-        over(len(shapes[0]), params["axis"], name)
+        resolve_axes(len(shapes[0]), params["axis"], name)
         return shapes[0]
 
-    def batch(self, op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         (x,) = args
         return op.call([x], {**params, "axis": one_axis(np.ndim(x) - 1, params["axis"], op.name) + 1})
 
@@ -176,7 +182,7 @@ class moves(Acts):
     ) -> None:
         self._shape, self._samples, self._batch = shape, samples, batch or one_by_one
 
-    def batch(self, op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         return self._batch(op, args, on, params)
 
     def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:

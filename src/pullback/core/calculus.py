@@ -17,12 +17,16 @@ A formula's parameter names say what it needs (see formula.py).  Formulas are pl
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.formula import Formula, Names, parameters
+from pullback.core.formula import Formula, Names, get_parameters
 from pullback.errors import DefinitionError
+
+if TYPE_CHECKING:
+    from pullback.core.op import Op
+    from pullback.typing import Value
 
 
 class Calculus:
@@ -65,20 +69,20 @@ class Calculus:
         """Whether the op has a derivative in its input number ``i``."""
         return self.flows and (self.each is not None or self.formulas[i] is not None)
 
-    def asked(self, i: int) -> frozenset[str]:
+    def get_needed_names(self, i: int) -> frozenset[str]:
         """The names that the rule of input ``i`` asks for."""
         formula = self.each if self.each is not None else self.formulas[i]
-        return frozenset(parameters(formula)) if callable(formula) else frozenset()
+        return frozenset(get_parameters(formula)) if callable(formula) else frozenset()
 
-    def jvp(self, op: Any, z: Any, inputs: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    def jvp(self, op: Op, z: Any, inputs: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """The tangent of ``z``, or None for zero; a tangent of an input that is None is zero too."""
         raise NotImplementedError
 
-    def call(self, formula: Formula, z: Any, inputs: Sequence[Any], params: Mapping[str, Any], **more: Any) -> Any:
+    def call(self, formula: Formula, z: Value, inputs: Sequence[Any], params: Mapping[str, Any], **more: object) -> Any:
         env = {"z": z, **params, **more}
         for n, x in zip(self.names.inputs, inputs, strict=False):
             env[n], env[f"{n}_shape"] = x, getattr(x, "shape", ())
-        return formula(*(env[n] for n in parameters(formula)))
+        return formula(*(env[n] for n in get_parameters(formula)))
 
 
 def total(terms: list[Any]) -> Any:
@@ -94,14 +98,14 @@ class partials(Calculus):
     def __init__(self, *formulas: Formula | float | None) -> None:
         self.formulas = formulas
 
-    def jvp(self, op: Any, z: Any, inputs: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    def jvp(self, op: Op, z: Value, inputs: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Any:
         terms = []
         for f, t in zip(self.formulas, tangents, strict=True):
             if t is None or f is None:
                 continue
             if not callable(f):
                 terms.append(t if f == 1 else -t if f == -1 else t * f)
-            elif "g" in parameters(f):
+            elif "g" in get_parameters(f):
                 terms.append(self.call(f, z, inputs, params, g=t))
             else:
                 terms.append(t * self.call(f, z, inputs, params))
@@ -137,10 +141,10 @@ class rule(Calculus):
         super().bind(names)
         names.check(self._jvp, frozenset(f"d{n}" for n in names.inputs))
 
-    def jvp(self, op: Any, z: Any, inputs: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    def jvp(self, op: Op, z: Value, inputs: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Any:
         moved = {f"d{n}": t for n, t in zip(self.names.inputs, tangents, strict=True)}
         for (name, t), x in zip(moved.items(), inputs, strict=True):
-            if t is None and name in parameters(self._jvp):
+            if t is None and name in get_parameters(self._jvp):
                 moved[name] = np.zeros_like(x)
         return self.call(self._jvp, z, inputs, params, **moved)
 
@@ -150,5 +154,5 @@ class constant(Calculus):
 
     flows = False
 
-    def jvp(self, op: Any, z: Any, inputs: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    def jvp(self, op: Op, z: Value, inputs: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Any:
         return None

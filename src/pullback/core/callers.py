@@ -105,7 +105,7 @@ def takes_elements(depth: int = 2) -> bool:
 _refused: ContextVar[tuple[int, CodeType | None, str, str]] = ContextVar("refused", default=(0, None, "", ""))
 
 
-def explain_refusal(dtype: Any) -> tuple[str, str]:
+def explain_refusal(dtype: np.dtype[Any]) -> tuple[str, str]:
     """What the plain value is wanted for, and what to do instead; empty if that is not known."""
     frame: FrameType | None = sys._getframe(1)
     by_numpy = ""

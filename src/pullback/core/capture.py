@@ -7,18 +7,22 @@ the sample is not seen.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.core.source import user_line
 from pullback.errors import GradientError
 
+if TYPE_CHECKING:
+    from pullback.core.tape import Tape
+    from pullback.typing import Array
+
 COPIED = 32 * 1024  # bytes; up to here a copy costs less than a microsecond or two
 SAMPLE = 127  # elements, spread evenly
 
 
-def capture(a: Any, tape: Any) -> Any:
+def capture(a: Array, tape: Tape) -> Any:
     """Return an array of the user's as a tape keeps it: a copy if it is small, else itself, to be checked later."""
     if a.nbytes <= COPIED:
         return a.copy()
@@ -36,7 +40,7 @@ def check_captured(captured: list[tuple[Any, bytes, str]]) -> None:
             )
 
 
-def _sample(a: Any) -> bytes:
+def _sample(a: Array) -> bytes:
     step = a.size // SAMPLE
     picked = a.reshape(-1)[::step] if a.flags.c_contiguous else a[np.unravel_index(range(0, a.size, step), a.shape)]
     sample: bytes = picked.tobytes()

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def numbers(name: str, argument: str, x: TensorLike) -> Value:
+def check_numbers(name: str, argument: str, x: TensorLike) -> Value:
     """An argument as ``operand`` gives it, checked to be numbers or bools.
 
-    >>> numbers("batch_norm", "mean", [1.0, 2.0]).shape
+    >>> check_numbers("batch_norm", "mean", [1.0, 2.0]).shape
     (2,)
     """
     x = operand(x, f"{name}: {argument}")
@@ -33,10 +33,10 @@ def numbers(name: str, argument: str, x: TensorLike) -> Value:
     return x
 
 
-def own_words(name: str) -> Callable[[F], F]:
+def rename_errors(name: str) -> Callable[[F], F]:
     """A composition whose errors bear its own name, not that of the op inside it that found the mistake.
 
-    >>> @own_words("halved")
+    >>> @rename_errors("halved")
     ... def halved(x):
     ...     return REGISTRY["reshape"].function(x, (2, -1))
     >>> halved(np.ones(3))
@@ -63,10 +63,10 @@ def own_words(name: str) -> Callable[[F], F]:
     return decorate
 
 
-def picked(x: Any, index: Any, axis: int = 0) -> Any:
+def pick(x: Value, index: Value, axis: int = 0) -> Any:
     """``np.take``, which NumPy would not hand to us if the index alone has many examples.
 
-    >>> picked(np.array([1.0, 2.0, 3.0]), np.array([2, 0]))
+    >>> pick(np.array([1.0, 2.0, 3.0]), np.array([2, 0]))
     array([3., 1.])
     """
     return np.take(as_tensor(x) if isinstance(index, Tensor) else x, index, axis=axis)

@@ -30,7 +30,7 @@ def get_default_dtype() -> np.dtype[Any]:
     return _default.get() or _process_default
 
 
-def set_default_dtype(dtype: Any) -> None:
+def set_default_dtype(dtype: DType) -> None:
     """Choose the dtype that Python numbers get in new tensors, for the whole process.
 
     >>> set_default_dtype("float32")
@@ -41,7 +41,7 @@ def set_default_dtype(dtype: Any) -> None:
 
 
 @contextmanager
-def default_dtype(dtype: Any) -> Iterator[None]:
+def default_dtype(dtype: DType) -> Iterator[None]:
     """The same for a block of code, in this thread.
 
     >>> import pullback as pb
@@ -65,7 +65,7 @@ def _unusual(dtype: np.dtype[Any]) -> Any:
 environment.add_part(lambda: _unusual(get_default_dtype()), lambda: _unusual(_process_default))
 
 
-def _as_float(dtype: Any) -> np.dtype[Any]:
+def _as_float(dtype: DType) -> np.dtype[Any]:
     made: np.dtype[Any] = np.dtype(dtype)
     if made.kind != "f":
         raise ArgumentError(f"the default dtype must be a float, got {made}.")
@@ -106,7 +106,7 @@ def as_shape(name: str, shape: Any) -> tuple[int, ...]:
     return tuple(int(n) for n in lengths)
 
 
-def as_number(name: str, argument: str, x: Any, least: float = -np.inf, most: float = np.inf) -> float:
+def as_number(name: str, argument: str, x: object, least: float = -np.inf, most: float = np.inf) -> float:
     """One real number from what users write, within limits.
 
     >>> as_number("dropout", "rate", np.float32(0.5), 0, 1)
@@ -121,7 +121,7 @@ def as_number(name: str, argument: str, x: Any, least: float = -np.inf, most: fl
     return made
 
 
-def several(name: str, tensors: Any) -> Any:
+def several(name: str, tensors: object) -> Any:
     """The list of tensors that an op of many inputs is given."""
     if not isinstance(tensors, list | tuple | ndarray | Tensor):
         raise ArgumentError(f"{name}: tensors must be a list of tensors, got {type(tensors).__name__}.")
@@ -166,19 +166,19 @@ def bare(x: Any, what: str = "tensor") -> Value:
     return value
 
 
-def _array_inside(x: Any) -> Any:
+def _array_inside(x: TensorLike) -> Any:
     """What another library's container holds: a tensor, or an object array of tensors."""
     held = getattr(x, "data", None)
     return held if isinstance(held, Tensor) else np.asarray(x) if hasattr(x, "__array__") else x
 
 
-def _numbers_in(x: Any) -> Any:
+def _numbers_in(x: TensorLike) -> Any:
     """The numbers of an object array as NumPy makes of traced ones, in an array; None if there is something else."""
     made = np.array(x.tolist()) if isinstance(x, ndarray) and x.dtype is OBJECT else np.array(None)
     return made[()] if made.dtype.kind in "fiubc" else None
 
 
-def has_tensors(x: Any) -> bool:
+def has_tensors(x: TensorLike) -> bool:
     """Whether there are tensors in nested lists, or in an object array.
 
     >>> import pullback as pb
@@ -208,7 +208,7 @@ def join_tensors(x: Any, like: Any = None) -> Any:
     return np.stack([_join_item(item, like) for item in items])
 
 
-def join_array(x: Any) -> Any:
+def join_array(x: object) -> Any:
     """An object array of tensors as one tensor; anything else as it is: a list may be a tree.
 
     >>> join_array([1.0])
@@ -217,7 +217,7 @@ def join_array(x: Any) -> Any:
     return join_tensors(x) if type(x) is ndarray and x.dtype is OBJECT else x
 
 
-def _join_item(x: Any, like: Any) -> Any:
+def _join_item(x: TensorLike, like: np.dtype[Any]) -> Any:
     """A part of what is to be joined: a tensor, or an array of plain numbers."""
     if has_tensors(x):
         return join_tensors(x, like)
@@ -226,7 +226,7 @@ def _join_item(x: Any, like: Any) -> Any:
     return made.astype(like) if weak else made
 
 
-def _float_among(x: Any) -> Any:
+def _float_among(x: TensorLike) -> Any:
     """The float dtype of the tensors in nested lists; None if they have integers."""
     if isinstance(x, Tensor):
         return x.dtype if x.dtype.kind == "f" else None
@@ -272,7 +272,7 @@ def as_array(data: Any, dtype: DType = None, what: str = "tensor") -> Array:
     if str in kinds:
         raise DataError(f"{what}: expected numbers, got text. Text can be held as pb.tensor(np.array([...])).")
     if type(None) in kinds:
-        data = _filled(data)
+        data = _replace_none(data)
     wanted = _dtype_of(kinds) if dtype is None else as_dtype(dtype, what)
     try:
         return np.array(data, wanted)
@@ -281,7 +281,7 @@ def as_array(data: Any, dtype: DType = None, what: str = "tensor") -> Array:
         raise DataError(f"{what}: the values do not fit dtype {wanted}: {error}.") from None
 
 
-def _kinds_of_numbers(data: Any) -> set[Any]:
+def _kinds_of_numbers(data: object) -> set[Any]:
     """The kinds in lists of nothing but Python's numbers, found quickly; empty if they must be looked at one by one."""
     if type(data) is not list and type(data) is not tuple:
         return {bool} if type(data) is bool else {float} if type(data) in (int, float) else set()
@@ -304,11 +304,11 @@ def _dtype_of(kinds: set[Any]) -> Any:
     return np.bool_ if kinds == {bool} else get_default_dtype()
 
 
-def _cast(made: Any, dtype: np.dtype[Any]) -> Any:
+def _cast(made: Array, dtype: np.dtype[Any]) -> Any:
     return made if made.dtype == dtype else made.astype(dtype)
 
 
-def _shape_of(data: Any, what: str, kinds: set[Any], depth: int = 0) -> tuple[int, ...]:
+def _shape_of(data: TensorLike, what: str, kinds: set[Any], depth: int = 0) -> tuple[int, ...]:
     """The shape of nested lists; notes the kinds of their elements, and refuses what no array can be made of."""
     if isinstance(data, list | tuple | range):
         shapes = [_shape_of(item, what, kinds, depth + 1) for item in data]
@@ -345,8 +345,8 @@ def _shape_of(data: Any, what: str, kinds: set[Any], depth: int = 0) -> tuple[in
     return ()
 
 
-def _filled(data: Any) -> Any:
+def _replace_none(data: TensorLike | None) -> Any:
     """``None`` counts as 0, as in TensorFlow.js."""
     if isinstance(data, list | tuple):
-        return [_filled(item) for item in data]
+        return [_replace_none(item) for item in data]
     return 0 if data is None else data

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import generic, ndarray
@@ -11,14 +12,18 @@ from pullback.core.memory import Scratch
 from pullback.core.tensor import Tensor
 from pullback.numerics.small_arrays import column_sum, ones
 
+if TYPE_CHECKING:
+    from pullback.core.op import Op
+    from pullback.typing import Value
+
 RAW = (ndarray, generic)
 
 
-def same(rule: Any) -> Any:
+def keep_rule(rule: Callable[..., Any]) -> Any:
     return rule
 
 
-def conjugated(rule: Any) -> Any:
+def conjugate_rule(rule: Callable[..., Any]) -> Any:
     """The rule of a complex result: what flows back is the adjoint ``conj(rule(conj(g)))``.
 
     So one rule, written as if numbers were real, serves both.
@@ -26,22 +31,22 @@ def conjugated(rule: Any) -> Any:
     return lambda g, *more: np.conjugate(rule(np.conjugate(g), *more))
 
 
-def all_conjugated(rules: Any) -> Any:
+def conjugate_rules(rules: Callable[..., Any]) -> Any:
     """The same for the rules of an op of any number of inputs."""
     return lambda g, *more: [None if d is None else np.conjugate(d) for d in rules(np.conjugate(g), *more)]
 
 
-def widened(rule: Any) -> Any:
+def widen_rule(rule: Callable[..., Any]) -> Any:
     """The rule that sees integers as floats, as the kernel did: their own arithmetic would wrap around."""
     return lambda g, z, x, y: rule(g, z, as_float(x, z.dtype), as_float(y, z.dtype))
 
 
-def all_widened(op: Any) -> Any:
+def widen_rules(op: Any) -> Any:
     """The same for the rules of an op of any number of inputs; conditions stay what they are."""
     return lambda rules: lambda g, z, args, *more: rules(g, z, floats_of(op, z, args), *more)
 
 
-def floats_of(op: Any, z: Any, args: Any) -> Any:
+def floats_of(op: Op, z: Value, args: Sequence[Any]) -> Any:
     """The inputs of an op with the result ``z``: if that is a float, integers that enter it as floats."""
     dtype = z.dtype
     for x in args:
@@ -50,7 +55,7 @@ def floats_of(op: Any, z: Any, args: Any) -> Any:
     return args
 
 
-def as_float(x: Any, dtype: Any) -> Any:
+def as_float(x: object, dtype: np.dtype[Any]) -> Any:
     """Integers and bools as numbers of ``dtype``; anything else as it is."""
     return x.astype(dtype) if isinstance(x, (Tensor, *RAW)) and x.dtype.kind in "iub" else x
 

@@ -28,16 +28,16 @@ class Expr:
     def __init__(self, text: str) -> None:
         self.text = text
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: Callable[..., Any], method: str, *args: object, **kwargs: object) -> Any:
         name = f"np_{ufunc.__name__}"
         if method != "__call__" or kwargs or UFUNCS.get(name) is not ufunc:
             raise TypeError("only calls of NumPy's own ufuncs are written down")
-        return Expr(f"{name}({', '.join(map(text, args))})")
+        return Expr(f"{name}({', '.join(map(write_operand, args))})")
 
     def __neg__(self) -> Expr:
         return Expr(f"(-{self.text})")
 
-    def __array_function__(self, *args: Any) -> Any:
+    def __array_function__(self, *args: object) -> Any:
         raise TypeError("only NumPy's ufuncs are written down")
 
     def __eq__(self, other: object) -> Any:
@@ -49,7 +49,7 @@ class Expr:
         raise TypeError("a formula that branches is called, not flattened")
 
 
-def text(e: Any) -> str:
+def write_operand(e: object) -> str:
     if isinstance(e, Expr):
         return e.text
     if type(e) in (int, float):
@@ -58,23 +58,23 @@ def text(e: Any) -> str:
 
 
 def _sign(name: str, sign: str) -> None:
-    setattr(Expr, f"__{name}__", lambda self, o: Expr(f"({self.text} {sign} {text(o)})"))
-    setattr(Expr, f"__r{name}__", lambda self, o: Expr(f"({text(o)} {sign} {self.text})"))
+    setattr(Expr, f"__{name}__", lambda self, o: Expr(f"({self.text} {sign} {write_operand(o)})"))
+    setattr(Expr, f"__r{name}__", lambda self, o: Expr(f"({write_operand(o)} {sign} {self.text})"))
 
 
 for _name, _text in {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "pow": "**", "matmul": "@"}.items():
     _sign(_name, _text)
 
 
-def halves_bytes(kernel: Any) -> bool:
+def halves_bytes(kernel: Callable[..., Any]) -> bool:
     """Whether a ufunc of two inputs has half precision for bytes, as NumPy's quotients and angles have."""
     return isinstance(kernel, np.ufunc) and "ee->e" in kernel.types and "bb->b" not in kernel.types
 
 
-def parameters(formula: Formula) -> tuple[str, ...]:
+def get_parameters(formula: Formula) -> tuple[str, ...]:
     """The names a formula asks for.
 
-    >>> parameters(lambda g, x: g * x)
+    >>> get_parameters(lambda g, x: g * x)
     ('g', 'x')
     """
     code = formula.__code__
@@ -97,10 +97,10 @@ class Names:
         else:
             self.signature = "g, z, args, p"
 
-    def check(self, formula: Any, also: frozenset[str] = frozenset()) -> None:
+    def check(self, formula: object, also: frozenset[str] = frozenset()) -> None:
         """Refuse a formula that asks for what there is not."""
         if callable(formula):
-            for n in parameters(formula):
+            for n in get_parameters(formula):
                 if n not in self.known and n not in also:
                     known = ", ".join(sorted(self.known | also))
                     raise DefinitionError(f"{self.op}: a rule asks for '{n}', which is none of {known}.")
@@ -124,45 +124,45 @@ class Names:
     def compile(self, formula: Formula | float, times: bool) -> Callable[..., Any]:
         """The formula as a positional function; ``times`` says it is a partial, still to be multiplied by ``g``."""
         if not callable(formula):
-            return positional(
+            return compile_rule(
                 self.op, self.signature, "g" if formula == 1 else "-g" if formula == -1 else f"g * {formula!r}", None
             )
-        names = parameters(formula)
+        names = get_parameters(formula)
         if "g" in names:
             times = False
         call = f"formula({', '.join(map(self.where, names))})"
         body = f"g * {call}" if times else call
         if {*names} <= {"g", "z", *self.inputs} and not self.variadic:
-            flat = flattened(formula, *map(self.where, names))
+            flat = flatten_formula(formula, *map(self.where, names))
             if flat is not None:
                 body = flat if not times else f"g / {flat[5:-1]}" if flat.startswith("(1 / ") else f"g * {flat}"
-        return positional(self.op, self.signature, body, formula)
+        return compile_rule(self.op, self.signature, body, formula)
 
 
-def flattened(formula: Any, *operands: str) -> str | None:
+def flatten_formula(formula: Callable[..., Any] | None, *operands: str) -> str | None:
     """What ``formula`` does, as source; None if it branches, reads a shape or calls a function: then it is called."""
     if formula is None or isinstance(formula, np.ufunc):
         return None
     try:
-        return text(formula(*map(Expr, operands)))
+        return write_operand(formula(*map(Expr, operands)))
     except Exception:  # whatever a formula may raise when given something that is not an array
         return None
 
 
-def is_product(kernel: Any, run: Any) -> bool:
+def is_product(kernel: Callable[..., Any], run: Any) -> bool:
     """Whether an op of NumPy's is run as plain arithmetic, which of bools gives bools where NumPy gives numbers."""
-    return isinstance(kernel, np.ufunc) and flattened(run, "x") is not None
+    return isinstance(kernel, np.ufunc) and flatten_formula(run, "x") is not None
 
 
-def positional(op: str, signature: str, body: str, formula: Any, **more: Any) -> Callable[..., Any]:
+def compile_rule(op: str, signature: str, body: str, formula: Any, **more: Any) -> Callable[..., Any]:
     code = compile_text(f"lambda {signature}: {body}", f"<rule {op} {next(_number)}>", "eval")
     made: Callable[..., Any] = eval(code, {**UFUNCS, "formula": formula, **more})
     made.source, made.formula = body, formula  # type: ignore[attr-defined]
     return made
 
 
-def variant(op: str, rule: Any, signature: str, fit: Any = None, to: str = "") -> Any:
+def derive_rule(op: str, rule: Any, signature: str, fit: Any = None, to: str = "") -> Any:
     """The same rule with its operands in another order, or with broadcasting undone; still one flat function."""
     if rule is None:
         return None
-    return positional(op, signature, f"fit({rule.source}, {to})" if fit else rule.source, rule.formula, fit=fit)
+    return compile_rule(op, signature, f"fit({rule.source}, {to})" if fit else rule.source, rule.formula, fit=fit)

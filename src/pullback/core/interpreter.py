@@ -9,12 +9,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from operator import length_hint
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy import float32, float64, generic, ndarray
 
 from pullback.core.tensor import LATER, OBJECT, Tensor
 from pullback.core.weak import WEAK_TYPES, are_numbers, is_weak, weaken, weaken_value
+
+if TYPE_CHECKING:
+    from pullback.core.op import Op
+    from pullback.typing import Value
 
 # what NumPy computes with as it is, beside its other scalars
 PLAIN_VALUES = frozenset({ndarray, float64, float32, float, int, bool, complex})
@@ -28,7 +32,7 @@ def latest_level() -> int:
     return sys.maxsize - 1 - length_hint(_levels)
 
 
-def dispatch(op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+def dispatch(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Perform ``op`` on anything: tensors of any level, variables, arrays, numbers, lists."""
     top, level, settled = None, -1, True
     for a in args:
@@ -47,7 +51,7 @@ def dispatch(op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         elif type(a) not in PLAIN_VALUES and (type(a) in WEAK_TYPES or not isinstance(a, generic)):
             settled = False  # lists, weak numbers, and arrays of other libraries
     if not settled:  # from the start: what was read may go the quick way
-        return op.settled(args, params)
+        return op.prepare_call(args, params)
     if top is None:
         z = op.perform(args, params)
         return weaken_value(z) if are_numbers(args) else z
@@ -58,6 +62,6 @@ def dispatch(op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
     return weaken(z) if numbers and is_weak(op, args) else z
 
 
-def level_of(x: Any) -> int:
+def level_of(x: Value | None) -> int:
     """The level of a tensor; arrays and numbers are of level 0."""
     return x.read().level if isinstance(x, Tensor) else 0

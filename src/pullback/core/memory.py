@@ -8,7 +8,8 @@ back when the reference count shows that nobody else holds it.
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import ndarray
@@ -16,41 +17,45 @@ from numpy import ndarray
 from pullback.core.tensor import PLAIN, Tensor, Wrapped
 from pullback.settings import is_enabled
 
+if TYPE_CHECKING:
+    from pullback.core.tape import Meta
+    from pullback.typing import Array, ArrayOrNumber, Operand, Value
+
 LARGE = 512 * 1024  # bytes; from here on fresh pages and what is kept cost more than looking after them
 BLOCK = 24576  # elements; their products and sums stay in the cache
 RECYCLED = LARGE if is_enabled("buffer recycling") else sys.maxsize  # bytes of the smallest array with such a buffer
 KEPT = 64 * 1024 * 1024  # bytes kept per shape and dtype of a tape
 
 
-def _references(v: Any) -> int:
+def _count_references(v: Any) -> int:
     return sys.getrefcount(v)
 
 
 def _references_of_a_local() -> int:
     v: list[Any] = []
-    return _references(v)
+    return _count_references(v)
 
 
 def _references_in_a_dict() -> int:
     return max(map(sys.getrefcount, {0: object()}.values()))
 
 
-def _trusted() -> bool:
+def _can_trust_counts() -> bool:
     """Whether counts mean what they say: not on free-threaded builds, nor where an interpreter counts otherwise."""
     if not hasattr(sys, "getrefcount") or not getattr(sys, "_is_gil_enabled", lambda: True)():
         return False
     v: list[Any] = []
-    alone = _references(v)
+    alone = _count_references(v)
     w = v
-    return _references(w) == alone + 1 and alone == _references_of_a_local()
+    return _count_references(w) == alone + 1 and alone == _references_of_a_local()
 
 
-TRUSTED = _trusted()
+TRUSTED = _can_trust_counts()
 SOLE = _references_of_a_local() if TRUSTED else -1  # interpreters differ in what they count: measured, not assumed
 IDLE = _references_in_a_dict() if TRUSTED else -1
 
 
-def sole(v: Any) -> bool:
+def is_sole(v: Array) -> bool:
     """Whether the caller's one local variable is all that holds ``v``."""
     return sys.getrefcount(v) == SOLE
 
@@ -58,26 +63,26 @@ def sole(v: Any) -> bool:
 class Pool(list[Any]):
     """Buffers that serve again: not more than were asked for, as not every op can use one."""
 
-    __slots__ = ("asked",)
+    __slots__ = ("wanted",)
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.wanted = 0
 
 
 def take(pool: Pool) -> Any:
     """A buffer of the pool, or None, by which NumPy makes one."""
-    pool.asked += 1
+    pool.wanted += 1
     try:
         return pool.pop()
     except IndexError:
         return None
 
 
-def give(v: Any, pool: Pool, meta: Any) -> None:
+def give(v: Array, pool: Pool, meta: Meta) -> None:
     """Recycle ``v``, of which the caller knows that only one local of its own holds it."""
     fits = v.base is None and v.dtype is meta.dtype and v.shape == meta.shape
-    if fits and pool.asked > 0 and len(pool) < meta.room and v.flags.c_contiguous and v.flags.writeable:
-        pool.asked = min(pool.asked, meta.room) - 1
+    if fits and pool.wanted > 0 and len(pool) < meta.room and v.flags.c_contiguous and v.flags.writeable:
+        pool.wanted = min(pool.wanted, meta.room) - 1
         pool.append(v)
 
 
@@ -94,19 +99,19 @@ class Large(Wrapped):
         pool = self.meta.pool
         if pool is not None:
             v, self.value = self.value, None
-            if type(v) is ndarray and sole(v):
+            if type(v) is ndarray and is_sole(v):
                 give(v, pool, self.meta)
 
 
 PLAIN.add(Large)
 
 
-def node_of(t: Any) -> Any:
+def node_of(t: Operand) -> Any:
     """The node of a tensor of a tape: itself, but for a handle."""
     return t.x if type(t) is Large else t
 
 
-def keep(node: Any, value: Any) -> None:
+def keep(node: Tensor, value: Value) -> None:
     """A rule asks for the value of ``node``."""
     if type(node.value) is not ndarray:
         node.value = value
@@ -127,27 +132,29 @@ class Scratch:
     shape = property(lambda self: self.v.shape)
     dtype = property(lambda self: self.v.dtype)
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: Callable[..., Any], method: str, *args: object, **kwargs: object) -> Any:
         if method == "__call__" and not kwargs:
-            return _computed(ufunc, args, self.meta, BY_NAME)
-        return getattr(ufunc, method)(*unscratched(args), **unscratched(kwargs))
+            return _compute(ufunc, args, self.meta, BY_NAME)
+        return getattr(ufunc, method)(*unwrap_scratch(args), **unwrap_scratch(kwargs))
 
-    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return func(*unscratched(args), **unscratched(kwargs))
+    def __array_function__(
+        self, func: Callable[..., Any], types: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        return func(*unwrap_scratch(args), **unwrap_scratch(kwargs))
 
     def __neg__(self) -> Any:
-        return _computed(np.negative, (self,), self.meta, BY_SIGN)
+        return _compute(np.negative, (self,), self.meta, BY_SIGN)
 
     def __del__(self) -> None:
         if self.fresh:
             v, self.v = self.v, None
-            if sole(v):
+            if is_sole(v):
                 give(v, self.meta.pool, self.meta)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.v, name)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: tuple[Any, ...]) -> Any:
         return self.v[index]
 
 
@@ -156,10 +163,10 @@ TEMPORARY = [-1, -1]  # the references there are of a Scratch that only the expr
 _seen = [-1, -1]
 
 
-def _computed(ufunc: Any, args: Any, meta: Any, way: int) -> Any:
+def _compute(ufunc: Callable[..., Any], args: tuple[Any, ...], meta: Meta, way: int) -> Any:
     """The result of a ufunc, in a buffer that is free: a temporary's, or one of the pool."""
     raw = [a.v if type(a) is Scratch else a for a in args]
-    if not _buffered(ufunc, raw, meta):
+    if not _fits_buffer(ufunc, raw, meta):
         return ufunc(*raw)
     if ufunc is np.multiply:
         other = 1 if _all_ones(raw[0], meta) else 0 if _all_ones(raw[1], meta) else None
@@ -177,7 +184,7 @@ def _computed(ufunc: Any, args: Any, meta: Any, way: int) -> Any:
     return scratch(ufunc(*raw, out=out), meta, True)
 
 
-def _buffered(ufunc: Any, values: Any, meta: Any) -> bool:
+def _fits_buffer(ufunc: Any, values: Sequence[Any], meta: Any) -> bool:
     """Whether the result of a ufunc fits a buffer of the pool."""
     if ufunc.nout != 1 or ufunc.signature or ufunc in PREDICATES:
         return False
@@ -195,12 +202,12 @@ def _fits(v: Any, meta: Any) -> bool:
     return not v.ndim or all(n in (1, m) for n, m in zip(v.shape[::-1], meta.shape[::-1], strict=False))
 
 
-def _all_ones(v: Any, meta: Any) -> bool:
+def _all_ones(v: ArrayOrNumber, meta: Meta) -> bool:
     """Whether an operand is one 1, repeated by a view: what comes back from a sum."""
     return type(v) is ndarray and v.shape == meta.shape and not any(v.strides) and bool(v[(0,) * v.ndim] == 1)
 
 
-def _lent(v: Any) -> Any:
+def _lent(v: Array) -> Any:
     """A view of an array that is somebody else's: to be read, and copied before it is given away."""
     view = v.view()
     view.flags.writeable = False
@@ -216,15 +223,15 @@ for _name, _ufunc in {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "pow": np.power, "matmul": np.matmul,
     "mod": np.remainder, "floordiv": np.floor_divide,
 }.items():  # fmt: skip
-    setattr(Scratch, f"__{_name}__", lambda self, o, u=_ufunc: _computed(u, (self, o), self.meta, BY_SIGN))
-    setattr(Scratch, f"__r{_name}__", lambda self, o, u=_ufunc: _computed(u, (o, self), self.meta, BY_SIGN))
+    setattr(Scratch, f"__{_name}__", lambda self, o, u=_ufunc: _compute(u, (self, o), self.meta, BY_SIGN))
+    setattr(Scratch, f"__r{_name}__", lambda self, o, u=_ufunc: _compute(u, (o, self), self.meta, BY_SIGN))
 for _name, _ufunc in {
     "gt": np.greater, "lt": np.less, "ge": np.greater_equal, "le": np.less_equal, "eq": np.equal, "ne": np.not_equal,
 }.items():  # fmt: skip
-    setattr(Scratch, f"__{_name}__", lambda self, o, u=_ufunc: _computed(u, (self, o), self.meta, BY_SIGN))
+    setattr(Scratch, f"__{_name}__", lambda self, o, u=_ufunc: _compute(u, (self, o), self.meta, BY_SIGN))
 
 
-def scratch(v: Any, meta: Any, fresh: bool = False) -> Scratch:
+def scratch(v: Array, meta: Any, fresh: bool = False) -> Scratch:
     r = Scratch()
     r.v, r.meta, r.fresh = v, meta, fresh
     return r
@@ -237,22 +244,22 @@ class _Tiny:
     pool = Pool()
 
 
-def _temporaries() -> list[int]:
+def _count_temporaries() -> list[int]:
     """How many references a temporary has, by way; -1 where one that a variable holds has no more."""
 
-    def made() -> Any:
+    def make() -> Any:
         return scratch(np.ones(1), _Tiny, True)
 
-    def held(f: Any) -> Any:
-        return lambda: f(made())
+    def hold(f: Any) -> Any:
+        return lambda: f(make())
 
     def fewest(way: int, *calls: Any) -> int:
         return min([(call(), _seen[way])[1] for call in calls])
 
-    by_name = lambda: np.exp(made()), lambda: np.add(made(), 1.0), lambda: np.add(1.0, made())
-    by_sign = lambda: made() + 1.0, lambda: 1.0 + made(), lambda: -made()
-    held_by_name = held(lambda x: np.exp(x)), held(lambda x: np.add(x, 1.0)), held(lambda x: np.add(1.0, x))
-    held_by_sign = held(lambda x: x + 1.0), held(lambda x: 1.0 + x), held(lambda x: -x)
+    by_name = lambda: np.exp(make()), lambda: np.add(make(), 1.0), lambda: np.add(1.0, make())
+    by_sign = lambda: make() + 1.0, lambda: 1.0 + make(), lambda: -make()
+    held_by_name = hold(lambda x: np.exp(x)), hold(lambda x: np.add(x, 1.0)), hold(lambda x: np.add(1.0, x))
+    held_by_sign = hold(lambda x: x + 1.0), hold(lambda x: 1.0 + x), hold(lambda x: -x)
     found = [
         (fewest(BY_NAME, *by_name), fewest(BY_NAME, *held_by_name)),
         (fewest(BY_SIGN, *by_sign), fewest(BY_SIGN, *held_by_sign)),
@@ -261,31 +268,31 @@ def _temporaries() -> list[int]:
 
 
 if TRUSTED:
-    TEMPORARY = _temporaries()
+    TEMPORARY = _count_temporaries()
 
 
-def like(x: Any) -> Any:
+def make_like(x: Any) -> Any:
     """An array to write into, of the shape and dtype of ``x``; a recycled one where ``x`` is big."""
     buffer = take(x.meta.pool) if type(x) is Scratch else None
-    return np.empty_like(unscratched(x)) if buffer is None else buffer
+    return np.empty_like(unwrap_scratch(x)) if buffer is None else buffer
 
 
-def unscratched(a: Any) -> Any:
+def unwrap_scratch(a: object) -> Any:
     if type(a) is Scratch:
         return a.v
     if isinstance(a, tuple | list):
-        return type(a)([unscratched(b) for b in a])
-    return {k: unscratched(v) for k, v in a.items()} if isinstance(a, dict) else a
+        return type(a)([unwrap_scratch(b) for b in a])
+    return {k: unwrap_scratch(v) for k, v in a.items()} if isinstance(a, dict) else a
 
 
-def on_scratch(f: Any, values: Any, meta: Any) -> Any:
+def on_scratch(f: Callable[..., Any], values: list[Any], meta: Meta) -> Any:
     """``f`` of big arrays, elementwise, with its result and temporaries in recycled buffers."""
-    if type(f) is np.ufunc and _buffered(f, values, meta):  # there are no temporaries
+    if type(f) is np.ufunc and _fits_buffer(f, values, meta):  # there are no temporaries
         return f(*values, out=take(meta.pool))
-    return unscratched(f(*[_wrapped(v, meta) for v in values]))
+    return unwrap_scratch(f(*[_wrap_scratch(v, meta) for v in values]))
 
 
-def _wrapped(v: Any, meta: Any) -> Any:
+def _wrap_scratch(v: object, meta: Meta) -> Any:
     if type(v) is ndarray and v.dtype == meta.dtype and v.shape == meta.shape:
         return scratch(v, meta)
     return v
@@ -311,41 +318,41 @@ def add_large(dx: Any, dy: Any, blockwise: bool, add_cotangents: Any) -> Any:
         r.g = None
         if meta.pool is not None and sys.getrefcount(r) == SOLE:  # only the walk's local and ours
             r.value = None
-            if type(v) is ndarray and sole(v):
+            if type(v) is ndarray and is_sole(v):
                 give(v, meta.pool, meta)
-        if meta.pool is not None and type(g) is ndarray and sole(g):
+        if meta.pool is not None and type(g) is ndarray and is_sole(g):
             give(g, meta.pool, meta)
 
     return back
 
 
-def _pull(a: Any, rule: Any, blockwise: bool, values: Any, meta: Any) -> None:
+def _pull(a: Tensor, rule: Callable[..., Any], blockwise: bool, values: tuple[Any, ...], meta: Meta) -> None:
     """Give the operand ``a`` its cotangent, or add it to the one it has."""
     e, a.g = a.g, None
     if e is None:
-        d = rule(*[_wrapped(v, meta) for v in values])
+        d = rule(*[_wrap_scratch(v, meta) for v in values])
         a.g = d.v if type(d) is Scratch else d
         return
     if blockwise and a.meta is meta and type(e) is ndarray:
-        total = _added_blockwise(e, rule, values, meta)
+        total = _add_blockwise(e, rule, values, meta)
         if total is not None:
             a.g = total
-            if sole(e):
+            if is_sole(e):
                 give(e, meta.pool, meta)
             return
-    d = rule(*[_wrapped(v, meta) for v in values])
+    d = rule(*[_wrap_scratch(v, meta) for v in values])
     fresh = type(d) is Scratch and d.fresh
     if type(d) is Scratch:
         d = d.v
     a.g = _sum(e, d, fresh, a.meta)
-    if fresh and sole(d):
+    if fresh and is_sole(d):
         give(d, meta.pool, meta)  # it was added into the other
 
 
-def _added_blockwise(e: Any, rule: Any, values: Any, meta: Any) -> Any:
+def _add_blockwise(e: Array, rule: Callable[..., Any], values: tuple[Any, ...], meta: Meta) -> Any:
     """``e + rule(...)``, block by block, so that what is in between never leaves the cache; None if it cannot be."""
     own = sys.getrefcount(e) == SOLE and e.base is None and e.flags.writeable  # the caller's local and ours
-    flat = [_flattened(v, meta) for v in (e, *values)]
+    flat = [_flatten(v, meta) for v in (e, *values)]
     if any(v is _ODD for v in flat):
         return None
     out = e if own else take(meta.pool)
@@ -362,7 +369,7 @@ def _added_blockwise(e: Any, rule: Any, values: Any, meta: Any) -> Any:
 _ODD = object()  # an operand that has no blocks
 
 
-def _flattened(v: Any, meta: Any) -> Any:
+def _flatten(v: object, meta: Meta) -> Any:
     """A big operand as one axis, a repeated number as that number, and what is not an array as it is."""
     if type(v) is not ndarray:
         return v
@@ -374,7 +381,7 @@ def _flattened(v: Any, meta: Any) -> Any:
     return v[()] if not v.ndim else _ODD
 
 
-def _sum(e: Any, d: Any, fresh: bool, meta: Any) -> Any:
+def _sum(e: Array, d: Array, fresh: bool, meta: Meta) -> Any:
     """Two cotangents of one node, added into whichever buffer may be overwritten."""
     if type(e) is not ndarray or type(d) is not ndarray or not meta.ndim or e.shape != d.shape or e.dtype != d.dtype:
         return e + d

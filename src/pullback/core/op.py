@@ -23,7 +23,7 @@ from pullback.core.calculus import Calculus
 from pullback.core.capture import COPIED, capture
 from pullback.core.convert import as_value, bare, join_tensors, several
 from pullback.core.fitting import fit, floats_of
-from pullback.core.formula import Expr, Names, flattened, halves_bytes, is_product, variant
+from pullback.core.formula import Expr, Names, derive_rule, flatten_formula, halves_bytes, is_product
 from pullback.core.interpreter import dispatch
 from pullback.core.lowering import Lowering, opaque, view
 from pullback.core.memory import LARGE, Large, keep, take
@@ -49,7 +49,7 @@ from pullback.core.weak import weaken_value
 from pullback.core.writes import define_in_place, note_view
 from pullback.errors import ArgumentError, DataError, DefinitionError, IntegerRangeError, PullbackError, ShapeError
 from pullback.names.answers import call_error
-from pullback.numerics.axis_arguments import listed
+from pullback.numerics.axis_arguments import format_shapes
 from pullback.settings import is_enabled
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def build_ops() -> None:
             op.build(reflecting=False)
 
 
-def unusual(x: Any) -> bool:
+def is_unusual(x: object) -> bool:
     """Whether an argument takes the general way anyhow, so that no quick one need be written out for it."""
     return isinstance(x, Tensor) and not x.refers and (type(x) is not Tensor or not x.meta.raw)
 
@@ -123,8 +123,16 @@ class Op:
     many: Any
 
     def __init__(
-        self, kernel: Any, run: Any, acts: Acts, d: Calculus, lower: Lowering, doc: Any, shortcuts: Any, domain: Any
-    ) -> None:  # fmt: skip
+        self,
+        kernel: Callable[..., Any],
+        run: Any,
+        acts: Acts,
+        d: Calculus,
+        lower: Lowering,
+        doc: Callable[..., Any],
+        shortcuts: Any,
+        domain: tuple[Any, ...],
+    ) -> None:
         self.name = doc.__name__
         self.kernel, self.acts, self.d, self.lower, self.domain = kernel, acts, d, lower, domain
         self._read_signature(doc)
@@ -152,7 +160,7 @@ class Op:
         NUMPY.pop(kernel, None)  # which stood for a former definition
         self._become_operator()
 
-    def _read_signature(self, doc: Any) -> None:
+    def _read_signature(self, doc: Callable[..., Any]) -> None:
         code, defaults = doc.__code__, doc.__defaults__ or ()
         names = code.co_varnames[: code.co_argcount]
         optional = len(names) - len(defaults)
@@ -162,7 +170,7 @@ class Op:
         if not self.inputs or len(self.inputs) > optional:
             raise DefinitionError(f"{self.name}: inputs come first, without defaults, and are closed by '/'.")
 
-    def _check_names(self, doc: Any) -> None:
+    def _check_names(self, doc: Callable[..., Any]) -> None:
         if self.name in Tensor.__slots__:
             raise DefinitionError(f"{self.name}: a tensor keeps its own things under this name; choose another.")
         if {"g", "z", "p", "args"} & {*self.inputs, *self.params}:
@@ -173,7 +181,7 @@ class Op:
         if other is not None and other is not former:
             raise DefinitionError(f"{self.name}: its kernel is already that of {other.name}, found by it.")
 
-    def _stub(self, code: Any, doc: Any) -> FunctionType:
+    def _stub(self, code: Callable[..., Any], doc: Callable[..., Any]) -> FunctionType:
         """A function that is written out when it is first called; its globals are ``self.space``."""
         made = FunctionType(code.__code__, self.space, self.name)
         made.__doc__, made.__module__, made.__qualname__ = doc.__doc__, doc.__module__, doc.__qualname__
@@ -199,7 +207,7 @@ class Op:
 
     def __getattr__(self, name: str) -> Any:
         if name in STEPS:  # asked for before the first call
-            self._steps()
+            self._build_steps()
             return self.__dict__.get(name)
         raise AttributeError(name)
 
@@ -207,17 +215,17 @@ class Op:
         """A call before the function is written out, which is not yet done for arguments that would not use it."""
         if any(type(a) is Expr for a in args):  # a rule that calls an op; writing that op out might come back here
             raise TypeError(f"{self.name}: an op is called, not flattened")
-        general = not (self.shortcuts or self.is_observed) and any(map(unusual, args))
-        bound = self.bound(args, kwargs) if general else None
+        general = not (self.shortcuts or self.is_observed) and any(map(is_unusual, args))
+        bound = self.bind_call(args, kwargs) if general else None
         return self.build(reflecting=False)(*args, **kwargs) if bound is None else dispatch(self, *bound)
 
     def build(self, reflecting: bool) -> Any:
         """Write out the op's functions; from now on they are what their stubs were."""
         if self.function.__code__ is first_call.__code__:
             if "one" not in self.__dict__:
-                self._steps()
-            made: dict[str, Any] = {**self._names()}
-            exec(compile_text(self._source(), f"<op {self.name}>", "exec"), made)
+                self._build_steps()
+            made: dict[str, Any] = {**self._build_names()}
+            exec(compile_text(self._write_source(), f"<op {self.name}>", "exec"), made)
             self.space.update(made, **self._ways())
             function, other = made[self.name], made.get("reflected")
             self.function.__defaults__ = function.__defaults__
@@ -227,11 +235,11 @@ class Op:
             self.function.__code__ = function.__code__  # last: another thread may be calling the stub
         return self.reflected if reflecting else self.function
 
-    def _names(self) -> dict[str, Any]:
+    def _build_names(self) -> dict[str, Any]:
         others = {f"other{n}": BY_KERNEL[k].function for n, k in enumerate(self.shortcuts.values())}
         return {
             "OP": self, "kernel": self.kernel, "run": self.run, "new_node": Tensor, "place": place,
-            "trouble": self.trouble, "CAUGHT": CAUGHT, "several": several, "keep": keep, "take": take,
+            "translate_error": self.translate_error, "CAUGHT": CAUGHT, "several": several, "keep": keep, "take": take,
             "capture": capture, "COPIED": COPIED, "note_view": note_view, "OBJECT": OBJECT, "refuse": call_error,
             "REQUIRED": templates.REQUIRED, **others,
             **{f"_{n}": templates.REQUIRED if n in self.required else d for n, d in self.params.items()},
@@ -246,7 +254,7 @@ class Op:
     def _ways(self) -> dict[str, Any]:
         return OBSERVED if self.is_observed else QUICK
 
-    def _steps(self) -> None:
+    def _build_steps(self) -> None:
         """The variants of the rules: by which operands are on the tape, and whether broadcasting must be undone."""
         d, name = self.d, self.name
         vjps = d.vjps()
@@ -255,12 +263,12 @@ class Op:
             return
 
         def step(*of: int, fitted: bool = False, **rules: Any) -> Step:
-            asked = frozenset().union(*map(d.asked, of))
+            asked = frozenset().union(*map(d.get_needed_names, of))
             needs = repeat(self.inputs[0] in asked) if self.variadic else tuple(n in asked for n in self.inputs)
             parts = self.elementwise and not (fitted or self.params or any(n.endswith("_shape") for n in asked))
             return Step(self, needs=needs, needs_z="z" in asked, blockwise=parts, **rules)
 
-        def fitting(loose: Step, *of: int, **rules: Any) -> Step:
+        def fit_step(loose: Step, *of: int, **rules: Any) -> Step:
             """The step with rules that undo broadcasting, beside the same without that."""
             made = step(*of, fitted=True, crossed=loose.crossed, **rules)
             made.loose = loose
@@ -275,18 +283,21 @@ class Op:
         elif self.form == 2:
             dx, dy = vjps
             straight, crossed = "g, z, x, y", "g, z, y, x"  # crossed: the tensor is the second operand
-            fx, fy = variant(name, dx, straight, fit, "x"), variant(name, dy, straight, fit, "y")
-            back, fback = variant(name, dy, crossed), variant(name, dy, crossed, fit, "y")
+            fx, fy = derive_rule(name, dx, straight, fit, "x"), derive_rule(name, dy, straight, fit, "y")
+            back, fback = derive_rule(name, dy, crossed), derive_rule(name, dy, crossed, fit, "y")
             if dx and dy:
                 self.both = step(0, 1, dx=dx, dy=dy)
-                self.both_fit = fitting(self.both, 0, 1, dx=fx, dy=fy)
-                self.fit_x, self.fit_y = fitting(self.both, 0, 1, dx=fx, dy=dy), fitting(self.both, 0, 1, dx=dx, dy=fy)
+                self.both_fit = fit_step(self.both, 0, 1, dx=fx, dy=fy)
+                self.fit_x, self.fit_y = (
+                    fit_step(self.both, 0, 1, dx=fx, dy=dy),
+                    fit_step(self.both, 0, 1, dx=dx, dy=fy),
+                )
             if dx:
                 self.left = step(0, dx=dx)
-                self.left_fit = fitting(self.left, 0, dx=fx)
+                self.left_fit = fit_step(self.left, 0, dx=fx)
             if dy:
                 self.right = step(1, dx=back, crossed=True)
-                self.right_fit = fitting(self.right, 1, dx=fback)
+                self.right_fit = fit_step(self.right, 1, dx=fback)
         else:
             rules = self._rules_of_many(vjps)
             add, rows = add_many(rules), d.row_rule()
@@ -300,20 +311,22 @@ class Op:
             each = vjps[0]
             return lambda g, z, args, p, live: each(g, z, args, p)
 
-        def rules(g: Any, z: Any, args: Any, p: Any, live: Any) -> list[Any]:
+        def rules(g: Value, z: Any, args: Any, p: Any, live: Any) -> list[Any]:
             return [f(g, z, args, p) if f and on else None for f, on in zip(vjps, live, strict=True)]
 
         return rules
 
-    def _source(self) -> str:
+    def _write_source(self) -> str:
         """The text of the function users call, chosen by form."""
         p = list(self.params)
         items = ", ".join(f"{n!r}: {n}" for n in p)
         word, sign = OPERATORS.get(self.kernel, (None, None))
-        signature, check = templates.parameters(p, self.required, not word)  # Python calls operators without keywords
+        signature, check = templates.write_parameters(
+            p, self.required, not word
+        )  # Python calls operators without keywords
         if self.form == 1 and not p and self.acts is elementwise1 and self.flows:
             node = {"m": "m", "step": "one", "x": "x", "y": "None"}
-            plain = f"{sign}x.value" if sign else flattened(self.quick, "x.value") or "run(x.value)"
+            plain = f"{sign}x.value" if sign else flatten_formula(self.quick, "x.value") or "run(x.value)"
             above = NODE.format(v=f"{sign}x.value" if sign else f"{self.name}(x.value)", **node)
             array = plain.replace("x.value", "x")
             return UNARY.format(name=self.name, plain=NODE.format(v=plain, **node), above=above, array=array)
@@ -331,7 +344,7 @@ class Op:
                 node=PLACE_VIEW.format(items=items, **node) if self.is_moving else PLACE.format(**node),
             )  # fmt: skip
         if self.form == 2 and self.both:
-            return self._binary(sign)
+            return self._write_binary(sign)
         if self.variadic:
             names = self.inputs[0]
             args = f"{names} if type({names}) is list else several(OP.name, {names})"
@@ -341,7 +354,7 @@ class Op:
         source = MANY.format(name=self.name, signature=names, args=args, items=items, **check)
         return source + OTHER_OPERAND if len(self.inputs) == 2 else source
 
-    def _binary(self, sign: str | None) -> str:
+    def _write_binary(self, sign: str | None) -> str:
         same = {"m": "m", "x": "x", "y": "y"}
         quick = self.acts is elementwise2
         if quick:  # which variant of the rule: told by the identity of the metas
@@ -386,7 +399,7 @@ class Op:
         """The function users call, on inputs and parameters kept apart."""
         return self.function(args, **params) if self.variadic else self.function(*args, **params)
 
-    def bound(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    def bind_call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
         """The inputs and the parameters of a call; None if it is not as the signature says."""
         count = 1 if self.variadic else len(self.inputs)
         if len(args) == count and not (kwargs or self.required or self.variadic):
@@ -398,7 +411,7 @@ class Op:
             return None
         return tuple(args[:count]), {**self.params, **given, **kwargs}
 
-    def settled(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    def prepare_call(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """From the start, with operands that are more than arrays and tensors made ready."""
         return call_prepared(self, args, params)
 
@@ -406,24 +419,24 @@ class Op:
         """The value, from arrays and numbers."""
         values = [v if isinstance(v, RAW) or type(v) in WEAK else as_value(v, self.name) for v in values]
         if len(values) > 1:
-            values = self.promoted(values)
+            values = self.promote(values)
         if not self.elementwise or not any(isinstance(v, RAW) for v in values):  # a kernel may ask for dtypes
             values = [v if isinstance(v, RAW) else np.asarray(v, self._weak(v, values))[()] for v in values]
         inputs = [list(values)] if self.variadic else values
         run = self.kernel if self.is_product and values[0].dtype == bool else self.run  # a product is bool
-        z = self.guarded(lambda: run(*inputs, *params.values()), values, params)
+        z = self.run_guarded(lambda: run(*inputs, *params.values()), values, params)
         short = getattr(z, "dtype", None) == np.float16 and "dtype" not in params  # and nobody asked for that
         if short and not any(getattr(v, "dtype", None) == np.float16 for v in values):
             wider = [np.asarray(v).astype(np.float32)[()] for v in values]  # NumPy has short floats for bools and bytes
             return self.perform(wider, params)
         return z[()] if type(z) is ndarray and not z.ndim else z
 
-    def _weak(self, number: Any, values: list[Any]) -> Any:
+    def _weak(self, number: complex, values: list[Any]) -> Any:
         """The dtype of a Python number among arrays: theirs, when there is one that can hold it."""
         among = [v.dtype for v in values if isinstance(v, RAW)]
         return np.result_type(*among, number) if among and self.variadic else None
 
-    def promoted(self, values: list[Any]) -> list[Any]:
+    def promote(self, values: list[Any]) -> list[Any]:
         """Integers and bools never widen a float, as in TensorFlow.js and PyTorch; the rest is NumPy's promotion."""
         kinds = {v.dtype.kind for v, on in zip(values, self.mixing, strict=False) if on and isinstance(v, RAW)}
         if not kinds.isdisjoint("OMm"):
@@ -437,15 +450,15 @@ class Op:
             for v, on in zip(values, self.mixing, strict=False)
         ]
 
-    def guarded(self, compute: Callable[[], Any], values: Sequence[Any], params: dict[str, Any]) -> Any:
+    def run_guarded(self, compute: Callable[[], Any], values: Sequence[Any], params: dict[str, Any]) -> Any:
         """What ``compute`` gives; NumPy's complaints are said in our words."""
         try:
             return compute()
         except CAUGHT as error:
-            raise self.trouble(self, error, values, params) from None
+            raise self.translate_error(self, error, values, params) from None
 
     @staticmethod
-    def trouble(op: Op, error: Exception, args: Sequence[Any], params: dict[str, Any]) -> Exception:
+    def translate_error(op: Op, error: Exception, args: Sequence[Any], params: dict[str, Any]) -> Exception:
         """The error of ours that says what NumPy's did: by shape if the shapes do not fit, else with its words."""
         if isinstance(error, PullbackError | OverflowError):
             return error if isinstance(error, PullbackError) else IntegerRangeError.of(op.name, error)
@@ -465,9 +478,9 @@ class Op:
         given = f" with {', '.join(f'{k}={v!r}' for k, v in params.items())}" if params else ""
         kind = ArgumentError if isinstance(error, TypeError) else ShapeError
         dtypes = " and ".join(str(getattr(a, "dtype", type(a).__name__)) for a in args)
-        return kind(f"{op.name}: shapes {listed(shapes)} ({dtypes}){given}: {error}")
+        return kind(f"{op.name}: shapes {format_shapes(shapes)} ({dtypes}){given}: {error}")
 
-    def lay_out(
+    def select_step(
         self, nodes: list[Any], values: list[Any], live: list[bool], params: dict[str, Any], m: Any
     ) -> tuple[Any, Any, Any] | None:
         """The step and the two operand slots of a node; None if there is no derivative in what is on the tape."""
@@ -483,31 +496,31 @@ class Op:
                 return (self.both if quick and x.meta is m and y.meta is m else self.both_fit), x, y
             if on_x:
                 step = self.left if quick and nodes[0].meta is m else self.left_fit
-                return step, nodes[0], self._kept(values[1], step.needs[1], m)
+                return step, nodes[0], self._keep(values[1], step.needs[1], m)
             if on_y:
                 step = self.right if quick and nodes[1].meta is m else self.right_fit
-                return step, nodes[1], self._kept(values[0], step.needs[0], m)
+                return step, nodes[1], self._keep(values[0], step.needs[0], m)
             return None
         if not any(on and self.d.differentiable(i) for i, on in enumerate(live)):
             return None
         kept = [
-            self._trimmed(v, n) if on else self._kept(v, n, m)
+            self._trim(v, n) if on else self._keep(v, n, m)
             for v, n, on in zip(values, self.many.needs, live, strict=False)
         ]
         return self.many, (nodes, kept, live), tuple(params.values())
 
     @staticmethod
-    def _trimmed(value: Any, needed: bool) -> Any:
+    def _trim(value: Any, needed: bool) -> Any:
         """A big operand that no rule asks for is not kept; only its shape and dtype are."""
         if needed or type(value) is not ndarray or value.nbytes < LARGE:
             return value
         return constant(value).meta
 
-    def _kept(self, value: Any, needed: bool, m: Any) -> Any:
+    def _keep(self, value: Any, needed: bool, m: Any) -> Any:
         """An operand that is on no tape, as the node keeps it."""
         if needed and type(value) is ndarray:
             return capture(value, m.tape)
-        return self._trimmed(value, needed)
+        return self._trim(value, needed)
 
     # ---- what other rooms ask of an op
 
@@ -532,7 +545,7 @@ class Op:
 
 
 def op(
-    kernel: Any, *, acts: Acts, d: Calculus, lower: Lowering | None = None, run: Any = None,
+    kernel: Callable[..., Any], *, acts: Acts, d: Calculus, lower: Lowering | None = None, run: Any = None,
     shortcuts: dict[Any, Any] | None = None, domain: tuple[float, float] = (-2.0, 2.0),
 ) -> Callable[[F], F]:  # fmt: skip
     """Declare an op.  The decorated function gives its name, signature and documentation.
@@ -631,10 +644,10 @@ def operand(x: TensorLike, what: str = "tensor") -> Value:
     return as_tensor(made) if isinstance(x, list | tuple) else made
 
 
-def of_rank(name: str, x: TensorLike, rank: int, argument: str = "x") -> Value:
+def check_rank(name: str, x: TensorLike, rank: int, argument: str = "x") -> Value:
     """An argument as ``operand`` gives it, checked to have this rank.
 
-    >>> of_rank("pad1d", [1.0, 2.0], 1).shape
+    >>> check_rank("pad1d", [1.0, 2.0], 1).shape
     (2,)
     """
     x = operand(x, f"{name}: {argument}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +14,11 @@ from pullback.core.tape import ARRAYS, constant
 from pullback.core.tensor import OBJECT, Tensor, is_foreign
 from pullback.core.weak import WEAK_TYPES, Weak, weaken
 
+if TYPE_CHECKING:
+    from pullback.core.op import Op
 
-def call_prepared(op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+
+def call_prepared(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Call an op with variables read, lists and object arrays made tensors, and weak tensors in their dtype."""
     other = next((a for a in args if is_foreign(type(a))), None)
     if other is not None and is_operator():

@@ -10,6 +10,8 @@ import numpy as np
 if TYPE_CHECKING:  # importing it takes time
     from numpy.typing import NDArray
 
+    from pullback.typing import Array
+
 LIMIT = 20  # an axis longer than this is abbreviated
 EDGE = 3  # to so many items at either end
 DECIMALS = 7
@@ -56,7 +58,7 @@ def tensor_repr(values: NDArray[Any], kind: str = "Tensor") -> str:
     values = np.asarray(values)
     edge = {1: 3, 2: 2}.get(values.ndim, 1)  # what is shown grows with the power of the rank
     abbreviated = values.size > LIMIT and max(values.shape) > 2 * edge
-    body = _nested(values, edge if abbreviated else values.size) if values.size else "[]"
+    body = _nest(values, edge if abbreviated else values.size) if values.size else "[]"
     tells_shape = abbreviated or (values.size == 0 and values.ndim > 1)
     shape = f", shape={values.shape}" if tells_shape else ""
     return f"{kind}({body}{shape}, dtype={'str' if _is_text(values.dtype) else values.dtype.name})"
@@ -89,7 +91,7 @@ def _js_number(x: float) -> str:
     return f"{mantissa}e{power:+d}"
 
 
-def _rounded(x: float) -> float:
+def _round(x: float) -> float:
     """`parseFloat(x.toFixed(7))`: the exact binary value is rounded, and a tie goes away from zero."""
     if not abs(x) < 1e21:
         return x
@@ -98,23 +100,23 @@ def _rounded(x: float) -> float:
     return -magnitude if x < 0 else magnitude
 
 
-def _float_text(x: Any) -> str:
-    return _js_number(_rounded(float(x)))
+def _float_text(x: Array) -> str:
+    return _js_number(_round(float(x)))
 
 
-def _complex_text(z: Any) -> str:
+def _complex_text(z: Array) -> str:
     return f"{_float_text(z.real)} + {_float_text(z.imag)}j"
 
 
-def _bool_text(x: Any) -> str:
+def _bool_text(x: Array) -> str:
     return "true" if x else "false"
 
 
-def _int_text(x: Any) -> str:
+def _int_text(x: Array) -> str:
     return str(int(x))
 
 
-def _quoted(x: Any) -> str:
+def _quote(x: Array) -> str:
     return f"'{x}'"
 
 
@@ -124,7 +126,7 @@ def _is_text(dtype: np.dtype[Any]) -> bool:
 
 def _element_text(dtype: np.dtype[Any]) -> Callable[[Any], str]:
     kinds = {"f": _float_text, "c": _complex_text, "b": _bool_text, "i": _int_text, "u": _int_text}
-    return kinds.get(dtype.kind, _quoted)
+    return kinds.get(dtype.kind, _quote)
 
 
 def _scalar_text(values: NDArray[Any]) -> str:
@@ -137,7 +139,7 @@ def _scalar_text(values: NDArray[Any]) -> str:
 # ------------------------------------------------------------------ layout
 
 
-def _shown(size: int) -> Iterable[int | None]:
+def _list_shown(size: int) -> Iterable[int | None]:
     """The indices an axis shows; None stands for the dots."""
     return range(size) if size <= LIMIT else [*range(EDGE), None, *range(size - EDGE, size)]
 
@@ -146,10 +148,10 @@ def _lines(values: NDArray[Any], text: Callable[[Any], str], widths: dict[int, i
     """The lines of an array of rank one or more, with TensorFlow.js's commas and blank lines, oddities included."""
     size = len(values)
     if values.ndim == 1:
-        cells = ["..." if i is None else _padded(text(values[i]), widths.get(i, 0)) for i in _shown(size)]
+        cells = ["..." if i is None else _pad(text(values[i]), widths.get(i, 0)) for i in _list_shown(size)]
         return ["[" + ", ".join(cells) + "]"]
     lines: list[str] = []
-    for i in _shown(size):
+    for i in _list_shown(size):
         lines += ["..."] if i is None else _lines(values[i], text, widths, i == size - 1)
     comma = "," if values.ndim == 2 else ""
     lines = lines or [""]
@@ -160,7 +162,7 @@ def _lines(values: NDArray[Any], text: Callable[[Any], str], widths: dict[int, i
     return lines
 
 
-def _padded(cell: str, width: int) -> str:
+def _pad(cell: str, width: int) -> str:
     return cell + " " * (width - _js_length(cell))
 
 
@@ -173,7 +175,7 @@ def _column_widths(values: NDArray[Any]) -> dict[int, int]:
     """The longest text of each shown column over all rows, the hidden ones too; a vector is not padded."""
     if values.ndim < 2 or values.size == 0:
         return {}
-    columns = [i for i in _shown(values.shape[-1]) if i is not None]
+    columns = [i for i in _list_shown(values.shape[-1]) if i is not None]
     table = values[..., columns].reshape(-1, len(columns))
     return dict(zip(columns, map(int, _longest(table)), strict=True))
 
@@ -185,7 +187,7 @@ def _longest(table: NDArray[Any]) -> Iterable[int]:
     if kind in "iu":  # the extremes are the longest
         return [max(len(_int_text(column.min())), len(_int_text(column.max()))) for column in table.T]
     if kind not in "fc":
-        return [max(_js_length(_quoted(x)) for x in column) for column in table.T]
+        return [max(_js_length(_quote(x)) for x in column) for column in table.T]
     longest = np.zeros(table.shape[1], np.int64)
     for start in range(0, len(table), BLOCK):
         block = table[start : start + BLOCK]
@@ -213,15 +215,15 @@ def _float_lengths(x: NDArray[Any]) -> NDArray[np.int64]:
 # ------------------------------------------------------------------ the Python form
 
 
-def _nested(values: NDArray[Any], edge: int) -> str:
+def _nest(values: NDArray[Any], edge: int) -> str:
     """Nested brackets on one line, each axis cut to `edge` items at either end."""
     if values.ndim == 0:
         return _python_text(values[()])
     size = len(values)
     if size <= 2 * edge:
-        items = [_nested(item, edge) for item in map(np.asarray, values)]
+        items = [_nest(item, edge) for item in map(np.asarray, values)]
     else:
-        ends = [_nested(np.asarray(values[i]), edge) for i in (*range(edge), *range(size - edge, size))]
+        ends = [_nest(np.asarray(values[i]), edge) for i in (*range(edge), *range(size - edge, size))]
         items = [*ends[:edge], "...", *ends[edge:]]
     return "[" + ", ".join(items) + "]"
 

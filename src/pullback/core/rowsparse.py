@@ -6,17 +6,21 @@ to it; whatever else flows back is added as an array, and then the cotangent is 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import ndarray
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from pullback.core.convert import as_shape, as_value
-from pullback.core.memory import sole
-from pullback.core.tensor import LATER, Tensor, sizing, stripped
+from pullback.core.memory import is_sole
+from pullback.core.tensor import LATER, Tensor, read_sizes, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.rows import add_rows
+
+if TYPE_CHECKING:
+    from pullback.typing import Array, Index, Shape, TensorLike, Value
 
 LINEAR = frozenset({np.multiply, np.divide, np.negative, np.positive})  # these need not know the sums of repeated rows
 
@@ -44,9 +48,9 @@ class RowSparse(NDArrayOperatorsMixin):
 
     __slots__ = ("_distinct", "indices", "shape", "values")
 
-    def __init__(self, indices: Any, values: Any, shape: Any) -> None:
+    def __init__(self, indices: TensorLike, values: TensorLike, shape: Shape) -> None:
         shape = as_shape("RowSparse", shape)
-        at, values = stripped(indices), values if isinstance(values, Tensor) else np.asarray(as_value(values))
+        at, values = strip(indices), values if isinstance(values, Tensor) else np.asarray(as_value(values))
         at = at if isinstance(at, Tensor) else np.asarray(at)
         if not shape:
             raise ShapeError("RowSparse: shape must have an axis of rows, got ().")
@@ -64,7 +68,7 @@ class RowSparse(NDArrayOperatorsMixin):
             at = from_front(at, shape[0])
         self._fill(at, values, shape, False)
 
-    def _fill(self, indices: Any, values: Any, shape: tuple[int, ...], distinct: bool) -> None:
+    def _fill(self, indices: Value, values: Value, shape: tuple[int, ...], distinct: bool) -> None:
         self.indices, self.values, self.shape, self._distinct = indices, values, shape, distinct
 
     @property
@@ -121,7 +125,7 @@ class RowSparse(NDArrayOperatorsMixin):
         """
         if self._distinct:
             return self
-        order, first = sort_rows(sizing("RowSparse.coalesce", self.indices))
+        order, first = sort_rows(read_sizes("RowSparse.coalesce", self.indices))
         firsts = order[first]
         rows = self.indices[firsts]
         if isinstance(self.values, Tensor):
@@ -133,7 +137,7 @@ class RowSparse(NDArrayOperatorsMixin):
                 add_rows(sums, np.cumsum(first)[again] - 1, self.values.take(order[again], 0))
         return make_rows(rows, sums, self.shape, True)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+    def __array__(self, dtype: np.dtype[Any] | None = None, copy: bool | None = None) -> Any:
         if copy is False:
             raise ValueError("a RowSparse has no array of its own: np.asarray makes one.")
         return np.asarray(self.to_dense(), dtype)
@@ -142,12 +146,16 @@ class RowSparse(NDArrayOperatorsMixin):
         return RowSparse, (self.indices, self.values, self.shape)
 
     def __repr__(self) -> str:
-        at = self.indices if self.is_symbolic else np.array2string(self.indices, separator=", ", threshold=20)
+        at = (
+            self.indices
+            if self.is_symbolic
+            else np.array2string(np.asarray(self.indices), separator=", ", threshold=20)
+        )
         return f"RowSparse(indices={at}, values={self.values!r}, shape={self.shape})"
 
     # ---- arithmetic
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: Any, method: str, *args: object, **kwargs: Any) -> Any:
         if "out" in kwargs or method == "at":
             raise ArgumentError(
                 f"np.{ufunc.__name__}: a RowSparse is not changed in place. Take the result, as in g = g * 0.5, or "
@@ -164,14 +172,14 @@ class RowSparse(NDArrayOperatorsMixin):
         return bool(np.asarray(self))
 
 
-def make_rows(indices: Any, values: Any, shape: tuple[int, ...], distinct: bool = False) -> RowSparse:
+def make_rows(indices: Value, values: Value, shape: tuple[int, ...], distinct: bool = False) -> RowSparse:
     """A ``RowSparse`` of what is known to fit; ``distinct`` says that no row comes twice and all are in order."""
     made = RowSparse.__new__(RowSparse)
     made._fill(indices, values, shape, distinct)
     return made
 
 
-def sort_rows(indices: Any) -> tuple[Any, Any]:
+def sort_rows(indices: Array) -> tuple[Any, Any]:
     """The order in which equal indices, none of them negative, follow each other; which are the first of their kind.
 
     >>> sort_rows(np.array([2, 0, 2]))
@@ -190,7 +198,7 @@ def sort_rows(indices: Any) -> tuple[Any, Any]:
     return order, first
 
 
-def group_rows(indices: Any, length: Any) -> Any:
+def group_rows(indices: Value, length: int) -> Any:
     """For each index the number of its group: equal rows of a table of this length are one, whatever their sign.
 
     >>> group_rows(np.array([7, 1, -3, 7]), 10)
@@ -202,7 +210,7 @@ def group_rows(indices: Any, length: Any) -> Any:
     return groups
 
 
-def from_front(indices: Any, length: int) -> Any:
+def from_front(indices: Value, length: int) -> Any:
     """Positions along an axis of this length, counted from the front.
 
     >>> from_front(np.array([-1, 2], np.int8), 1000)
@@ -212,7 +220,7 @@ def from_front(indices: Any, length: int) -> Any:
     return np.where(at < 0, at + length, at)
 
 
-def _apply(ufunc: Any, args: tuple[Any, ...]) -> RowSparse | None:
+def _apply(ufunc: Callable[..., Any], args: tuple[Any, ...]) -> RowSparse | None:
     """The rows of an elementwise function that leaves zero as it is; None if the result must be dense."""
     rows = [a for a in args if isinstance(a, RowSparse)]
     if ufunc in (np.add, np.subtract) and len(rows) == 2 and rows[0].shape == rows[1].shape:
@@ -242,17 +250,17 @@ class RowSum:
 
     __slots__ = ("dtype", "parts", "shape")
 
-    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self.shape, self.dtype = shape, dtype
         self.parts: list[tuple[Any, Any]] = []
 
-    def add(self, indices: Any, values: Any) -> None:
+    def add(self, indices: Value, values: Value) -> None:
         """Add these rows."""
         if not isinstance(indices, Tensor):
             indices = from_front(indices, self.shape[0])
         self.parts.append((indices, values if values.dtype == self.dtype else values.astype(self.dtype)))
 
-    def __add__(self, dense: Any) -> Any:
+    def __add__(self, dense: Value) -> Any:
         """The sum with a cotangent that is an array: an array, too."""
         if not self.parts:
             return dense
@@ -268,7 +276,7 @@ class RowSum:
         return _join(self.parts, self.shape) if self.parts else None
 
 
-def collect_rows(leaf: Any) -> None:
+def collect_rows(leaf: Tensor) -> None:
     """Let a leaf of a tape collect the rows that are picked of it, in the backward pass that is to come."""
     if leaf.g is None:
         leaf.g = RowSum(leaf.shape, leaf.dtype)
@@ -280,10 +288,10 @@ def add_rows_picked(back: Any, rows: Any) -> Any:
     They are added to a ``RowSum``, or into an array that nobody else holds; otherwise ``back`` is run.
     """
 
-    def picking(r: Any) -> None:
+    def add_picked(r: Any) -> None:
         (x, *_), values, _ = r.x
         e, x.g = x.g, None
-        own = type(e) is ndarray and sole(e) and e.base is None
+        own = type(e) is ndarray and is_sole(e) and e.base is None
         own = own and not any(isinstance(v, Tensor) for v in (r.g, *values))
         part = rows(r.g, r.value, values, r.y) if own or type(e) is RowSum else None
         x.g = e
@@ -294,13 +302,13 @@ def add_rows_picked(back: Any, rows: Any) -> Any:
         else:
             e.add(*part)
 
-    return picking
+    return add_picked
 
 
 # ---- which rows of x a cotangent g of what was picked belongs to, as (indices, values); None for other picks
 
 
-def rows_of_gather(g: Any, x_shape: tuple[int, ...], indices: Any, axis: Any, batch_dims: Any) -> Any:
+def rows_of_gather(g: Value, x_shape: tuple[int, ...], indices: Value, axis: int, batch_dims: int) -> Any:
     """The rows that ``gather`` picked.
 
     >>> rows_of_gather(np.ones((1, 2, 3)), (5, 3), np.array([[4, 0]]), 0, 0)
@@ -312,7 +320,7 @@ def rows_of_gather(g: Any, x_shape: tuple[int, ...], indices: Any, axis: Any, ba
     return np.reshape(indices, -1), np.reshape(g, (np.size(indices), *x_shape[1:]))
 
 
-def rows_of_index(g: Any, x_shape: tuple[int, ...], index: Any) -> Any:
+def rows_of_index(g: Array, x_shape: tuple[int, ...], index: Index) -> Any:
     """The rows that ``x[index]`` picked, where the index names whole rows by integers or a mask.
 
     >>> rows_of_index(np.ones(3), (5, 3), -1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import sys
+from collections.abc import Callable
 from functools import partial
 from os.path import basename, dirname, exists
 from types import CodeType, FrameType
@@ -57,7 +58,7 @@ def is_defined_again(new: Any, old: Any) -> bool:
     return at_top or (code.co_filename, code.co_firstlineno) == (before.co_filename, before.co_firstlineno)
 
 
-def _plain_function(f: Any) -> Any:
+def _plain_function(f: Callable[..., Any]) -> Any:
     while isinstance(f, partial):
         f = f.func
     return f if hasattr(f, "__code__") else vars(type(f)).get("__call__", f)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 __all__: list[str] = []
 
 LIKE = 0.5  # names that are less alike are no help
 
 
-def did_you_mean(name: Any, known: Iterable[str]) -> str:
+def did_you_mean(name: object, known: Iterable[str]) -> str:
     """A sentence that proposes up to three names, to be added to a message; nothing if none is like ``name``.
 
     >>> did_you_mean("mean_square_eror", ["mean_squared_error", "hinge"])

@@ -10,10 +10,11 @@ values, which records on the outer tape by itself.  There is one backward pass a
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from math import prod
 from sys import getrefcount
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import float64, generic, ndarray
@@ -21,14 +22,19 @@ from numpy import float64, generic, ndarray
 from pullback.core import hooks
 from pullback.core.capture import check_captured
 from pullback.core.convert import as_value, bare, has_tensors, join_tensors
-from pullback.core.fitting import all_conjugated, all_widened, conjugated, fit, same, widened
+from pullback.core.fitting import conjugate_rule, conjugate_rules, fit, keep_rule, widen_rule, widen_rules
 from pullback.core.interpreter import dispatch, new_level
-from pullback.core.memory import IDLE, KEPT, RECYCLED, Large, Pool, add_large, keep, node_of, on_scratch, sole
+from pullback.core.memory import IDLE, KEPT, RECYCLED, Large, Pool, add_large, is_sole, keep, node_of, on_scratch
 from pullback.core.rowsparse import RowSum
 from pullback.core.source import user_place
 from pullback.core.tensor import LATER, Tensor
 from pullback.errors import GradientError
 
+if TYPE_CHECKING:
+    from pullback.core.op import Op
+    from pullback.typing import Value
+
+Rule = Callable[..., Any]  # a derivative: of a cotangent and what a node keeps
 RAW = (ndarray, generic)
 ARRAYS = (Tensor, *RAW)
 CAUGHT = (ValueError, TypeError, IndexError, OverflowError)  # what NumPy complains with
@@ -58,7 +64,7 @@ class Constants(dict[Any, Any]):
 class Itself(dict[Any, Any]):
     """For values of another level: the number goes through as it is."""
 
-    def __missing__(self, c: Any) -> Any:
+    def __missing__(self, c: float) -> Any:
         return c
 
 
@@ -74,7 +80,7 @@ class Meta:
         "size", "small", "tape",
     )  # fmt: skip
 
-    def __init__(self, shape: tuple[int, ...], dtype: Any, tape: Tape, raw: bool) -> None:
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], tape: Tape, raw: bool) -> None:
         self.shape, self.dtype, self.tape, self.raw = shape, dtype, tape, raw
         self.ndim, self.size = len(shape), prod(shape)
         self.push = tape.push
@@ -125,12 +131,18 @@ class Step:
     is_custom = False  # whether its cotangents are computed by a function of the user's
 
     def __init__(
-        self, op: Any, dx: Any = None, dy: Any = None, *, rule: Any = None, rules: Any = None, back: Any = None,
-        needs: Any = (), needs_z: bool = True, blockwise: bool = False, crossed: bool = False,
+        self, op: Op | None, dx: Rule | None = None, dy: Rule | None = None, *, rule: Rule | None = None,
+        rules: Rule | None = None, back: Rule | None = None, needs: Iterable[bool] = (), needs_z: bool = True,
+        blockwise: bool = False, crossed: bool = False,
     ) -> None:  # fmt: skip
-        self.op, self.dx, self.dy, self.rule, self.rules = op, dx, dy, dx or rule, rules
+        self.op: Any = op
+        self.dx: Any = dx
+        self.dy: Any = dy
+        self.rule: Any = dx or rule
+        self.rules: Any = rules
         self.back = back or self.add_cotangents
-        self.needs, self.needs_z, self.blockwise, self.crossed = needs, needs_z, blockwise, crossed
+        self.needs: Any = needs
+        self.needs_z, self.blockwise, self.crossed = needs_z, blockwise, crossed
         self.plain: Step = self  # the same step where values are small
         self.loose: Step = self  # the same step without undoing broadcasting
         self._large: Step | None = None
@@ -142,14 +154,16 @@ class Step:
         """The same step for a node with a complex value."""
         if self._complex is None:
             as_it_is = getattr(getattr(self.op, "d", None), "adjoint", False)
-            self._complex = variant_of(self, *((same, same) if as_it_is else (conjugated, all_conjugated)))
+            self._complex = variant_of(
+                self, *((keep_rule, keep_rule) if as_it_is else (conjugate_rule, conjugate_rules))
+            )
         return self._complex
 
     @property
     def floats(self) -> Step:
         """The same step for integer operands of an elementwise op whose result is a float."""
         if self._floats is None:
-            self._floats = variant_of(self, widened, all_widened(self.op))
+            self._floats = variant_of(self, widen_rule, widen_rules(self.op))
         return self._floats
 
     @property
@@ -224,13 +238,13 @@ class LooseStep(Step):
         return [d if on else None for d, on in zip(ds, live, strict=True)]
 
 
-def substitute(r: Tensor, g: Any, z: Any, change: Any) -> Tensor:
+def substitute(r: Tensor, g: Any, z: Any, change: Callable[..., Any]) -> Tensor:
     """Return a stand-in for the node ``r``, for its step to compute other cotangents from.
 
     ``g`` is its cotangent, ``z`` its result, and ``change(node, value)`` gives the value of each input.
     """
 
-    def operand(node: Any, value: Any) -> Tensor:
+    def operand(node: Tensor, value: Any) -> Tensor:
         made = Tensor()
         made.value = change(node, value)
         return made
@@ -252,7 +266,7 @@ def substitute(r: Tensor, g: Any, z: Any, change: Any) -> Tensor:
 SAME = Step(None, lambda g, z, x, y: g, needs=(False,), needs_z=False)  # a tensor of the same value
 
 
-def add_cotangent(node: Any, d: Any) -> None:
+def add_cotangent(node: Tensor, d: Value) -> None:
     """Another part of the cotangent of ``node``.  What runs for every node of a walk has this written out."""
     node.g = d if node.g is None else node.g + d
 
@@ -342,7 +356,7 @@ class Tape(dict[Any, Any]):
 
     # ---- making nodes: the general way; the quick ways are generated in templates.py
 
-    def meta_of(self, v: Any) -> Any:
+    def meta_of(self, v: Value) -> Any:
         return self[v.shape, v.dtype] if isinstance(v, RAW) else self.above[v.shape, v.dtype]
 
     def leaf(self, value: Any) -> Any:
@@ -372,13 +386,13 @@ class Tape(dict[Any, Any]):
         if op.custom:
             return op.record(self, args, values, params)
         if len(values) > 1:
-            values = op.promoted(values)  # here too: the rules must not see a narrower kind than the kernel did
+            values = op.promote(values)  # here too: the rules must not see a narrower kind than the kernel did
         z = self._compute(op, args, values, params)
         if not self.level:
             return as_tensor(z)
         live = [self.holds(a) for a in args]
         m = self.meta_of(z)
-        placed = op.lay_out([node_of(a) for a in args], values, live, params, m)
+        placed = op.select_step([node_of(a) for a in args], values, live, params, m)
         if placed is None:  # no derivative in the operands that are on the tape
             self.cut(op.name)
             return as_tensor(z)
@@ -390,20 +404,20 @@ class Tape(dict[Any, Any]):
                 keep(a.x, a.value)
         return place(z, m, step, x, y)
 
-    def _value(self, a: Any) -> Any:
+    def _value(self, a: Tensor) -> Any:
         """What this tape computes with, and keeps: of a tensor of a lower level, one that no write reaches."""
         if type(a) in TAPED and (a.meta.tape is self or not a.level):
             return a.value
         return LATER["alias"](a) if self.level else a
 
-    def _compute(self, op: Any, args: tuple[Any, ...], values: list[Any], params: dict[str, Any]) -> Any:
+    def _compute(self, op: Op, args: tuple[Any, ...], values: list[Any], params: dict[str, Any]) -> Any:
         """The value: a big elementwise result goes into a recycled buffer, when one is there."""
         if op.elementwise and not params:
             big = next((a.meta for a in args if type(a) in TAPED and type(a.meta.pool) is Pool), None)
             if big is not None and all(
                 v.dtype == big.dtype if isinstance(v, RAW) else type(v) in (float, int) for v in values
             ):
-                return op.guarded(lambda: on_scratch(op.run, values, big), values, params)
+                return op.run_guarded(lambda: on_scratch(op.run, values, big), values, params)
         if all(isinstance(v, RAW) for v in values):
             return op.perform(values, params)
         return dispatch(op, values, params)
@@ -415,7 +429,7 @@ class Tape(dict[Any, Any]):
 
     # ---- the way back
 
-    def recorded(self) -> list[Tensor]:
+    def list_steps(self) -> list[Tensor]:
         """The steps in order, each with the operands that it saw, whatever was written to them later."""
         if self.has_writes:
             LATER["resolve_writes"](self)
@@ -508,7 +522,7 @@ def walk_again(nodes: list[Tensor], keep: bool = True, transposed: bool = False)
             r.g = None
 
 
-def perform(op: Any, args: Any, params: dict[str, Any]) -> Any:
+def perform(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Perform an op of any number of inputs, quickly where all are plain values of one tape and one float dtype."""
     values: list[Any] = []
     tape = dtype = None
@@ -542,21 +556,21 @@ def perform(op: Any, args: Any, params: dict[str, Any]) -> Any:
     try:
         z = op.run(values, *params.values()) if op.variadic else op.run(*values, *params.values())
     except CAUGHT as error:
-        raise op.trouble(op, error, args, params) from None
+        raise op.translate_error(op, error, args, params) from None
     if not z.shape and type(z) is ndarray:
         z = z[()]
     if tape is None:
         return z if arrays else constant(z)
     if op.flows:
         live = [type(a) is Tensor and a.meta.tape is tape for a in args]
-        placed = op.lay_out(list(args), values, live, params, m := tape[z.shape, z.dtype])
+        placed = op.select_step(list(args), values, live, params, m := tape[z.shape, z.dtype])
         if placed is not None:
             return place(z, m, *placed)
     tape.cut(op.name)
     return constant(z)
 
 
-def place(z: Any, m: Meta, step: Any, x: Any, y: Any) -> Any:
+def place(z: Value, m: Meta, step: Step, x: Any, y: object) -> Any:
     """A node for the value ``z``; for a big one, its handle."""
     r = Tensor()
     r.meta, r.x, r.y, r.g = m, x, y, None
@@ -576,7 +590,7 @@ def place(z: Any, m: Meta, step: Any, x: Any, y: Any) -> Any:
     return h
 
 
-def add_into(rule: Any, into: Any, rows: Any = None) -> Any:
+def add_into(rule: Callable[..., Any], into: Any, rows: Any = None) -> Any:
     """Return the ``back`` of an op that can add its cotangent into one that is there, when nobody else holds that.
 
     ``rows`` tells which rows of the operand it picks, for a leaf that collects them.
@@ -587,7 +601,7 @@ def add_into(rule: Any, into: Any, rows: Any = None) -> Any:
         e, x.g = x.g, None
         if e is None:
             x.g = rule(r.g, r.value, x.value, r.y)
-        elif type(e) is ndarray and sole(e) and e.base is None and isinstance(r.g, RAW):
+        elif type(e) is ndarray and is_sole(e) and e.base is None and isinstance(r.g, RAW):
             into(e, r.g, *r.y)
             x.g = e
         elif type(e) is RowSum and rows is not None and (part := rows(r.g, r.value, x.value, r.y)) is not None:
@@ -612,7 +626,7 @@ def add_many(rules: Any) -> Any:
     return back
 
 
-def variant_of(step: Step, change: Any, change_all: Any) -> Step:
+def variant_of(step: Step, change: Callable[..., Any], change_all: Callable[..., Any]) -> Step:
     """Return the step with changed rules, whose cotangents fit their operands; one of the user's rules as it is."""
     if step.rule is None and step.rules is None:
         return step

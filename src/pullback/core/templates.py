@@ -50,7 +50,7 @@ def {name}(x, {params}{unknown}):{refuse}
         m = x.meta
         if m.raw:
             try: v = {run}
-            except CAUGHT as error: raise trouble(OP, error, (x,), {{{items}}}) from None
+            except CAUGHT as error: raise translate_error(OP, error, (x,), {{{items}}}) from None
             _s = v.shape{scalar}
             q = m.tape[_s, v.dtype]
             {node}
@@ -60,11 +60,11 @@ def {name}(x, {params}{unknown}):{refuse}
             {node}
     elif type(x) is ndarray and x.ndim and x.dtype is not OBJECT:
         try: return {array}
-        except CAUGHT as error: raise trouble(OP, error, (x,), {{{items}}}) from None
+        except CAUGHT as error: raise translate_error(OP, error, (x,), {{{items}}}) from None
     elif type(x) is Large and x.meta.pool is not None:
         m = x.meta
         try: v = {run}
-        except CAUGHT as error: raise trouble(OP, error, (x,), {{{items}}}) from None
+        except CAUGHT as error: raise translate_error(OP, error, (x,), {{{items}}}) from None
         _s = v.shape{scalar}
         if one.needs[0]: keep(x.x, x.value)
         return {noted}
@@ -83,7 +83,7 @@ def {name}(x, y):
             if m.{fast} and q.{fast} and m.tape is q.tape and m.dtype is q.dtype:
                 p = q
                 try: v = {raw}
-                except CAUGHT as error: raise trouble(OP, error, (x, y), {{}}) from None
+                except CAUGHT as error: raise translate_error(OP, error, (x, y), {{}}) from None
                 q = m.tape[v.shape, v.dtype]
                 {both_fit}
         elif t is float or t is int:{shortcuts}
@@ -92,21 +92,21 @@ def {name}(x, y):
                 {left}
         elif t is ndarray and m.{fast} and y.dtype is m.dtype:
             try: v = {raw_left}
-            except CAUGHT as error: raise trouble(OP, error, (x, y), {{}}) from None
+            except CAUGHT as error: raise translate_error(OP, error, (x, y), {{}}) from None
             q = m.tape[v.shape, v.dtype]
             {left_array}
     elif t is Tensor and type(x) is ndarray:
         m = y.meta
         if m.{fast} and x.dtype is m.dtype:
             try: v = {raw_right}
-            except CAUGHT as error: raise trouble(OP, error, (x, y), {{}}) from None
+            except CAUGHT as error: raise translate_error(OP, error, (x, y), {{}}) from None
             q = m.tape[v.shape, v.dtype]
             {right_array}
     elif (
         t is ndarray and type(x) is ndarray and x.dtype is y.dtype and x.ndim and y.ndim and x.dtype is not OBJECT{wide}
     ):
         try: return {arrays}
-        except CAUGHT as error: raise trouble(OP, error, (x, y), {{}}) from None
+        except CAUGHT as error: raise translate_error(OP, error, (x, y), {{}}) from None
     elif {large}:
         m = x.meta
         if t is ndarray and m.pool is not None and y.dtype is m.dtype and y.shape == m.shape:
@@ -135,7 +135,7 @@ def reflected(y, x):
 """
 
 
-def parameters(names: Sequence[str], required: Sequence[str], checked: bool) -> tuple[str, dict[str, str]]:
+def write_parameters(names: Sequence[str], required: Sequence[str], checked: bool) -> tuple[str, dict[str, str]]:
     """The parameters in a function's signature, and the text that refuses keywords that it does not take."""
     if not checked:
         return ", ".join(names), {"unknown": "", "refuse": ""}

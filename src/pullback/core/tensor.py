@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from pullback.errors import ArgumentError, BatchedValueError, SymbolValueError, 
 
 if TYPE_CHECKING:
     from pullback.signatures.tensor_ops import TensorOps
+    from pullback.typing import Value
 else:  # the ops are put on the class where they are defined, as methods and operators
     TensorOps = object
 
@@ -144,16 +145,16 @@ class Tensor(TensorOps):
         """What this level wraps: an array, a NumPy scalar, or a tensor of a lower level."""
         return self.value
 
-    def stopped(self) -> Any:
+    def stop_following(self) -> Any:
         """The value, which this level follows no further; itself if it is not followed."""
         if not self.level:
             return self
         self.meta.tape.cut("stop_gradient")
         return self.value
 
-    def stripped(self) -> Any:
+    def strip(self) -> Any:
         """The values under this level, of which no transform follows the gradient."""
-        return stripped(self.beneath())
+        return strip(self.beneath())
 
     def all_values(self) -> Any:
         """The values under this level, of all examples."""
@@ -171,9 +172,11 @@ class Tensor(TensorOps):
         """What a tape makes a leaf of: what is followed already keeps its value there, whatever is written to it."""
         return LATER["alias"](self) if self.level else self
 
-    def unfollowed(self, f: Any, args: Sequence[Any]) -> Any:
+    def call_unfollowed(self, f: Any, args: Sequence[Any]) -> Any:
         """``f`` of what is beneath this level, which is the highest."""
-        return unfollowed(f, *(a.beneath() if isinstance(a, Tensor) and a.level == self.level else a for a in args))
+        return call_unfollowed(
+            f, *(a.beneath() if isinstance(a, Tensor) and a.level == self.level else a for a in args)
+        )
 
     # ---- NumPy's protocols
 
@@ -216,7 +219,7 @@ class Tensor(TensorOps):
             raise AttributeError("__array__")
         return t._values
 
-    def _elements(self, dtype: Any = None, copy: bool | None = None) -> Any:
+    def _elements(self, dtype: np.dtype[Any] | None = None, copy: bool | None = None) -> Any:
         """An object array of the elements, which NumPy can take apart and join."""
         made = np.empty(self.shape, object)
         for index in np.ndindex(self.shape):
@@ -325,7 +328,7 @@ class Tensor(TensorOps):
     def __copy__(self) -> Tensor:
         return self
 
-    def __deepcopy__(self, memo: Any) -> Tensor:
+    def __deepcopy__(self, memo: dict[Any, Any]) -> Tensor:
         return self
 
     def __reduce__(self) -> Any:
@@ -388,28 +391,28 @@ def concrete(x: Any) -> Any:
     return x
 
 
-def unfollowed(f: Any, *args: Any) -> Any:
+def call_unfollowed(f: Callable[..., Any], *args: object) -> Any:
     """``f`` of the plain arrays under all levels, for what carries no gradient; of many examples, one by one.
 
     >>> import pullback as pb
-    >>> unfollowed(np.argsort, pb.tensor([3.0, 1.0, 2.0]))
+    >>> call_unfollowed(np.argsort, pb.tensor([3.0, 1.0, 2.0]))
     array([1, 2, 0])
     """
     args = tuple(a.read() if isinstance(a, Tensor) else a for a in args)
     top = max((a for a in args if isinstance(a, Tensor)), key=lambda a: a.level, default=None)
     if top is None or not top.level:
         return f(*map(concrete, args))
-    return top.unfollowed(f, args)
+    return top.call_unfollowed(f, args)
 
 
-def stripped(x: Any) -> Any:
+def strip(x: Any) -> Any:
     """What no gradient is followed through: a plain array, but of many examples still one of them, for NumPy to go on.
 
     >>> import pullback as pb
-    >>> stripped(pb.tensor([3.0, 1.0])) > 2
+    >>> strip(pb.tensor([3.0, 1.0])) > 2
     array([ True, False])
     """
-    return x.read().stripped() if isinstance(x, Tensor) else x
+    return x.read().strip() if isinstance(x, Tensor) else x
 
 
 def all_values(x: Any) -> Any:
@@ -428,11 +431,11 @@ def all_values(x: Any) -> Any:
 
 def _whole(x: Any) -> Any:
     """A rounded number as Python's integer, as ``math.floor`` gives; of many examples the tensor."""
-    values = stripped(x)
+    values = strip(x)
     return x if isinstance(values, Tensor) else int(values)
 
 
-def may_be(condition: Any) -> bool:
+def may_be(condition: Value) -> bool:
     """Whether a condition may hold somewhere.  While a program is being compiled nothing is known, so it may.
 
     >>> may_be(np.array([False, True])), may_be(np.array([False, False]))
@@ -442,13 +445,13 @@ def may_be(condition: Any) -> bool:
     return bool(np.any(values)) or np.size(values) < condition.size
 
 
-def sizing(name: str, x: Any, cure: str = "") -> Any:
+def read_sizes(name: str, x: object, cure: str = "") -> Any:
     """The plain array on whose values the size of the result depends; it must be one for all examples of ``vmap``.
 
-    >>> sizing("unique", np.array([1.0]))
+    >>> read_sizes("unique", np.array([1.0]))
     array([1.])
     """
-    values = stripped(x)
+    values = strip(x)
     if isinstance(values, Tensor):
         with suppress(BatchedValueError):  # while a program is being compiled there are other words for it
             values._concrete(f"{name}: how many elements there are in the result depends on the values. The value")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pullback.core.tensor import Tensor
 
+if TYPE_CHECKING:
+    from pullback.typing import Tree
 
-def is_tensor_data(tree: Any) -> bool:
+
+def is_tensor_data(tree: Tree) -> bool:
     """Whether nested lists hold nothing but numbers, so that they are one tensor and not a tree.
 
     >>> is_tensor_data([[1, 2], [3, 4]]), is_tensor_data([{"w": 1.0}]), is_tensor_data([])
@@ -46,7 +49,7 @@ def _like_dict(tree: Any, items: Any) -> Any:
     return made
 
 
-def leaves(tree: Any) -> list[Any]:
+def leaves(tree: Tree) -> list[Any]:
     """The leaves from left to right; ``None`` is an empty place.
 
     >>> leaves({"a": 1, "b": [2, (3, None)]})
@@ -60,7 +63,7 @@ def leaves(tree: Any) -> list[Any]:
     return [leaf for branch in parts[0] for leaf in leaves(branch)]
 
 
-def is_number_list(tree: Any) -> bool:
+def is_number_list(tree: Tree) -> bool:
     """Whether a part of a tree is a list of nothing but numbers, and so one tensor; an empty list is structure.
 
     >>> is_number_list([[1, 2], [3, 4]]), is_number_list([]), is_number_list((1, 2))
@@ -69,12 +72,12 @@ def is_number_list(tree: Any) -> bool:
     return type(tree) is list and bool(tree) and is_tensor_data(tree)
 
 
-def mapped(f: Callable[..., Any], tree: Any, *others: Any, whole: Callable[[Any], bool] | None = None) -> Any:
+def map_leaves(f: Callable[..., Any], tree: Tree, *others: object, whole: Callable[[Any], bool] | None = None) -> Any:
     """The tree with ``f`` of each leaf; further trees must have the same structure and give ``f`` more arguments.
 
     A part of which ``whole`` is true is a leaf.
 
-    >>> mapped(lambda x: x + 1, {"a": 1, "b": [2, (3,)]})
+    >>> map_leaves(lambda x: x + 1, {"a": 1, "b": [2, (3,)]})
     {'a': 2, 'b': [3, (4,)]}
     """
     if tree is None:
@@ -88,14 +91,14 @@ def mapped(f: Callable[..., Any], tree: Any, *others: Any, whole: Callable[[Any]
         if its is None or len(its[0]) != len(parts[0]):
             raise ValueError(f"trees differ: {type(tree).__name__} of {len(parts[0])} against {other!r}")
         more.append(its[0])
-    return parts[1]([mapped(f, *row, whole=whole) for row in zip(parts[0], *more, strict=True)])
+    return parts[1]([map_leaves(f, *row, whole=whole) for row in zip(parts[0], *more, strict=True)])
 
 
-def replaced(tree: Any, new: list[Any]) -> Any:
+def replace_leaves(tree: Tree, new: list[Any]) -> Any:
     """The same tree with the leaves of ``new`` in order.
 
-    >>> replaced({"a": 1, "b": [2, (3,)]}, [4, 5, 6])
+    >>> replace_leaves({"a": 1, "b": [2, (3,)]}, [4, 5, 6])
     {'a': 4, 'b': [5, (6,)]}
     """
     source = iter(new)
-    return mapped(lambda _: next(source), tree)
+    return map_leaves(lambda _: next(source), tree)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
@@ -19,13 +19,13 @@ from pullback.core.memory import SOLE, TRUSTED, node_of
 from pullback.core.rowsparse import RowSparse, collect_rows
 from pullback.core.source import user_line
 from pullback.core.tape import Tape, constant
-from pullback.core.tensor import PLAIN, Tensor, Wrapped, unfollowed
+from pullback.core.tensor import PLAIN, Tensor, Wrapped, call_unfollowed
 from pullback.core.weak import WEAK_TYPES, Weak
 from pullback.core.writes import HELD, freeze
 from pullback.errors import ArgumentError, BatchedValueError, VariableError
 
 if TYPE_CHECKING:
-    from pullback.typing import DType, TensorLike
+    from pullback.typing import Array, DType, TensorLike, Value
 
 WEAK = (Weak, *WEAK_TYPES)
 _number = count()
@@ -96,7 +96,7 @@ class Variable(Wrapped):
         """The tensor that an op computes with: a leaf of every tape that watches."""
         value: Any = self.held
         for watcher in _watchers.get():
-            value = watcher.seen(self, value)
+            value = watcher.on_read(self, value)
         return value
 
     # ---- change
@@ -111,7 +111,7 @@ class Variable(Wrapped):
         if (by := writer()) is not None:
             by.assign(self, value)
             return self
-        new = self._taken(value, f"{self.name}.assign")
+        new = self._as_held(value, f"{self.name}.assign")
         if new.shape != self.shape:
             raise VariableError(f"{self.name}.assign: expected shape {self.shape}, got shape {new.shape}.")
         if new.dtype != self.dtype:
@@ -136,7 +136,7 @@ class Variable(Wrapped):
         Variable([[1., 2.], [5., 6.]], dtype=float32, name='t')
         """
         symbolic = writer() is not None and isinstance(values, Tensor)
-        rows = RowSparse(indices, values if symbolic else self._taken(values, f"{self.name}.assign_rows"), self.shape)
+        rows = RowSparse(indices, values if symbolic else self._as_held(values, f"{self.name}.assign_rows"), self.shape)
         if rows.dtype != self.dtype:
             raise VariableError(
                 f"{self.name}.assign_rows: expected dtype {self.dtype}, got dtype {rows.dtype}. Cast it first."
@@ -161,7 +161,7 @@ class Variable(Wrapped):
         """The array that is held, to write in, if nobody else can see it; else None."""
         t = self.held
         x = t.value
-        alone = _held_once(t) and _held_once(x) and x.base is None
+        alone = _is_held_once(t) and _is_held_once(x) and x.base is None
         return x if alone and x.flags.writeable and x.flags.c_contiguous else None
 
     def assign_add(self, delta: TensorLike) -> Variable:
@@ -206,7 +206,7 @@ class Variable(Wrapped):
     def __imatmul__(self, other: TensorLike, /) -> Variable:
         return self._assign_changed(np.matmul, other, f"{self.name} @=")
 
-    def _taken(self, value: Any, what: str) -> Any:
+    def _as_held(self, value: Any, what: str) -> Any:
         """What was given to hold or to add, as an array; Python's numbers get the dtype that is held."""
         kept = isinstance(value, np.ndarray | np.generic | Tensor) and not isinstance(value, WEAK)
         try:
@@ -217,9 +217,9 @@ class Variable(Wrapped):
                 "Return it from the function, and assign what you make of it outside of vmap."
             ) from None
 
-    def _assign_changed(self, change: Any, delta: Any, what: str) -> Variable:
+    def _assign_changed(self, change: Callable[..., Any], delta: TensorLike, what: str) -> Variable:
         """Hold ``change(held, delta)``; the delta, and what comes out, is cast as NumPy's in-place arithmetic casts."""
-        by: Any = delta if writer() is not None and isinstance(delta, Tensor) else self._taken(delta, what)
+        by: Any = delta if writer() is not None and isinstance(delta, Tensor) else self._as_held(delta, what)
         self._check_cast(delta if isinstance(delta, Tensor) else np.asarray(delta), what)
         if writer() is not None:
             new = change(self.read(), by if by.dtype == self.dtype else np.astype(by, self.dtype))
@@ -233,11 +233,11 @@ class Variable(Wrapped):
         self.hold(np.asarray(new)[()])
         return self
 
-    def _check_cast(self, by: Any, what: str) -> None:
+    def _check_cast(self, by: Value, what: str) -> None:
         if by.dtype.kind in "fiubc" and not np.can_cast(by.dtype, self.dtype, "same_kind"):
             raise VariableError(f"{what}: the variable is {self.dtype}, got {by.dtype}. Cast it first.")
 
-    def _check_changed(self, new: Any, by: Any, what: str) -> None:
+    def _check_changed(self, new: Value, by: Value, what: str) -> None:
         if new.shape != self.shape:
             raise VariableError(f"{what}: expected shape {self.shape}, got shape {by.shape}.")
         if new.dtype != self.dtype:
@@ -246,7 +246,7 @@ class Variable(Wrapped):
     # ---- out of the library
 
     def __reduce__(self) -> Any:
-        return _restored, (np.array(self.held.value), self.trainable, self.name)
+        return _restore, (np.array(self.held.value), self.trainable, self.name)
 
     def __copy__(self) -> Variable:
         return self
@@ -258,7 +258,7 @@ class Variable(Wrapped):
 PLAIN.add(Variable)
 
 
-def _held_once(v: Any) -> bool:
+def _is_held_once(v: Any) -> bool:
     """Whether the caller's local variable and one other place are all that hold ``v``."""
     return TRUSTED and sys.getrefcount(v) == SOLE + 1
 
@@ -290,7 +290,7 @@ _log: ContextVar[WriteLog | None] = ContextVar("writes", default=None)
 
 
 @contextmanager
-def logging_writes() -> Iterator[WriteLog]:
+def log_writes() -> Iterator[WriteLog]:
     """Every write to a variable in this block, in this thread, is noted in a log, which can undo it."""
     token = _log.set(WriteLog())
     try:
@@ -309,7 +309,7 @@ def writer() -> Any:
     return next((w for w in _watchers.get() if w.writes), None)
 
 
-def call_with_values(f: Any, *args: Any) -> None:
+def call_with_values(f: Callable[..., Any], *args: Value) -> None:
     """Call ``f`` with the plain arrays under all levels; in a program that is being compiled, whenever that is run.
 
     >>> import pullback as pb
@@ -318,15 +318,15 @@ def call_with_values(f: Any, *args: Any) -> None:
     """
     program = writer()
 
-    def run(*given: Any) -> Any:
+    def run(*given: Array) -> Any:
         if writer() is None:  # while it is written down there are no values
             f(*given)
         return np.zeros(())
 
     if program is None:
-        unfollowed(run, *args)
+        call_unfollowed(run, *args)
     else:
-        unfollowed(lambda _, *given: run(*given), program.every_time(), *args)
+        call_unfollowed(lambda _, *given: run(*given), program.every_time(), *args)
         program.keeps_latest = True
 
 
@@ -335,21 +335,21 @@ def flag_changes() -> int:
     return _flag_changes
 
 
-def named(name: str) -> Variable | None:
+def find_variable(name: str) -> Variable | None:
     """The newest live variable of this name, if there is one."""
     same = _same_named(name)
     return same[-1] if same else None
 
 
-def only_named(name: str, what: str) -> Variable | None:
+def find_only_variable(name: str, what: str) -> Variable | None:
     """The live variable of this name, if there is one; refused if there are several."""
-    return by_name(_same_named(name), what).get(name)
+    return index_by_name(_same_named(name), what).get(name)
 
 
-def by_name(variables: Iterable[Variable], what: str) -> dict[str, Variable]:
+def index_by_name(variables: Iterable[Variable], what: str) -> dict[str, Variable]:
     """Variables by their names; refused if two have the same one, which ``what`` needs to tell them apart.
 
-    >>> [*by_name([Variable(0.0, name="left"), Variable(1.0, name="right")], "save")]
+    >>> [*index_by_name([Variable(0.0, name="left"), Variable(1.0, name="right")], "save")]
     ['left', 'right']
     """
     found: dict[str, Variable] = {}
@@ -357,14 +357,14 @@ def by_name(variables: Iterable[Variable], what: str) -> dict[str, Variable]:
         other = found.setdefault(v.name, v)
         if other is not v:
             raise VariableError(
-                f"{what}: two variables are named '{v.name}', of shape {other.shape} made at {_made_at(other)} and of "
-                f"shape {v.shape} made at {_made_at(v)}; it needs names that tell them apart. "
+                f"{what}: two variables are named '{v.name}', of shape {other.shape} made at {_get_place(other)} and "
+                f"of shape {v.shape} made at {_get_place(v)}; it needs names that tell them apart. "
                 "Give one another name, or let go of the one that is not meant."
             )
     return found
 
 
-def _made_at(v: Variable) -> str:
+def _get_place(v: Variable) -> str:
     return getattr(v, "made_at", "an unknown line")
 
 
@@ -380,7 +380,7 @@ def _forget(name: str, gone: ref[Variable]) -> None:
         del _live[name]
 
 
-def _restored(values: Any, trainable: bool, name: str) -> Variable:
+def _restore(values: Array, trainable: bool, name: str) -> Variable:
     return Variable(values, trainable, None if _same_named(name) else name)
 
 
@@ -425,7 +425,7 @@ class Watcher:
 
     writes = False
 
-    def __init__(self, tape: Tape, wanted: Any = None) -> None:
+    def __init__(self, tape: Tape, wanted: Sequence[Any] | None = None) -> None:
         self.tape = tape
         self.wanted = None if wanted is None else {id(v) for v in wanted}
         self.leaves: dict[int, tuple[Variable, list[tuple[Any, Any]]]] = {}
@@ -438,7 +438,7 @@ class Watcher:
     def wants(self, v: Variable) -> bool:
         return v.trainable and (self.wanted is None or id(v) in self.wanted)
 
-    def seen(self, v: Variable, value: Any) -> Any:
+    def on_read(self, v: Variable, value: Any) -> Any:
         if not self.wants(v):
             return value
         _, reads = self.leaves.setdefault(id(v), (v, []))
@@ -469,13 +469,13 @@ class Recorder:
     def __exit__(self, *error: Any) -> None:
         _watchers.reset(self.token)
 
-    def seen(self, v: Variable, value: Any) -> Any:
+    def on_read(self, v: Variable, value: Any) -> Any:
         self.read[id(v)] = v
         return value
 
 
 @contextmanager
-def watching(watcher: Any) -> Iterator[Any]:
+def watch_variables(watcher: Any) -> Iterator[Any]:
     """Every variable read in this block, in this thread, is shown to ``watcher``."""
     token = _watchers.set((*_watchers.get(), watcher))
     try:
@@ -485,7 +485,7 @@ def watching(watcher: Any) -> Iterator[Any]:
 
 
 @contextmanager
-def watched_below(level: float, above: int = -1) -> Iterator[None]:
+def watch_below(level: float, above: int = -1) -> Iterator[None]:
     """In this block variables are read as transforms of lower levels see them."""
     token = _watchers.set(tuple(w for w in _watchers.get() if above < w.level < level))
     try:
@@ -494,12 +494,12 @@ def watched_below(level: float, above: int = -1) -> Iterator[None]:
         _watchers.reset(token)
 
 
-def watched() -> bool:
+def is_watched() -> bool:
     """Whether anything looks at variables that are read or assigned, or writes down what is done."""
     return bool(_watchers.get())
 
 
-def written(v: Any) -> Any:
+def as_symbol(v: Array) -> Any:
     """An array as a symbol of the program that is being written down, in the form of whatever that will be given."""
     writes = writer()
     return constant(v) if writes is None else writes.symbol(v).in_form(writes.form)

@@ -6,11 +6,16 @@ A number is a NumPy scalar of a class of its own, an array is a tensor of the cl
 from __future__ import annotations
 
 import operator
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.core.tensor import LATER, PLAIN, Tensor, Wrapped
+
+if TYPE_CHECKING:
+    from pullback.core.op import Op
+    from pullback.typing import Value
 
 OWN_NUMBERS = frozenset({float, int, bool, complex, np.bool_})
 ARRAYS = (np.ndarray, np.generic, Tensor)
@@ -100,7 +105,7 @@ def as_python_number(x: Any) -> Any:
     return x.item() if type(x) in WEAK_TYPES else x
 
 
-def _call(function: Any, *args: Any, **kwargs: Any) -> Any:
+def _call(function: Any, *args: Any, **kwargs: object) -> Any:
     """A function of weak numbers as Python numbers; the results are weak again, if there are no arrays beside them."""
     plain = [as_python_number(a) for a in args]
     z = function(*plain, **{name: as_python_number(a) for name, a in kwargs.items()})
@@ -113,11 +118,11 @@ def _weaken_result(z: Any) -> Any:
     return weaken_value(np.asarray(z)[()] if type(z) in NUMBERS else z)
 
 
-def _call_ufunc(self: Any, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+def _call_ufunc(self: Any, ufunc: Callable[..., Any], method: str, *args: Any, **kwargs: object) -> Any:
     return _call(getattr(ufunc, method), *args, **kwargs)
 
 
-def _call_function(self: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+def _call_function(self: Any, function: Any, types: tuple[Any, ...], args: Any, kwargs: dict[str, Any]) -> Any:
     is_ours = any(issubclass(t, Tensor) for t in types)
     return NotImplemented if is_ours else _call(function, *args, **kwargs)
 
@@ -158,7 +163,7 @@ def are_numbers(args: Any) -> bool:
     return bool(args) and {*map(type, args)} <= OWN_NUMBERS
 
 
-def weaken(z: Any) -> Any:
+def weaken(z: Value) -> Any:
     """A result that was computed from nothing but Python's floats, integers and weak tensors, as a weak tensor.
 
     One that is differentiated, because the integers are, is left as it is: transforms tell their own tensors by type.
@@ -168,7 +173,7 @@ def weaken(z: Any) -> Any:
     return Weak(z)
 
 
-def is_weak(op: Any, args: Any) -> bool:
+def is_weak(op: Op, args: Sequence[Any]) -> bool:
     """Whether a float result is one because of Python numbers alone: beside them are only integers and bools.
 
     Of ``where`` the condition does not count.

@@ -5,7 +5,7 @@ on.  What was recorded before keeps the old value.
 
 A small tensor is its own tape node, so the user's object and the recorded operand are one object.  A write to it stores
 the new value in the object and puts a node on the tape, at which the backward pass undoes it (``undo_write``).  Whoever
-looks at a tape in another way (``Tape.recorded``) first has the object replaced in every step by the version that the
+looks at a tape in another way (``Tape.list_steps``) first has the object replaced in every step by the version that the
 step saw (``resolve_writes``).  So a write takes constant time beside the update itself, and programs without
 writes pay nothing.  Other tensors (big ones, dual numbers, batches, symbols) are handles apart from what is recorded,
 and only change what they refer to.
@@ -17,7 +17,7 @@ that base becomes a ``StaleView``, which is derived again when it is next used.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import numpy as np
@@ -27,7 +27,11 @@ from pullback.core.memory import Large, node_of
 from pullback.core.tape import SAME, TAPED, Step, Tape, as_tensor
 from pullback.core.tensor import LATER, PLAIN, Tensor, Wrapped
 from pullback.errors import ArgumentError, ShapeError, VariableError
-from pullback.numerics.axis_arguments import fits
+from pullback.numerics.axis_arguments import is_broadcastable
+
+if TYPE_CHECKING:
+    from pullback.core.op import Op
+    from pullback.typing import Operand, Value
 
 __all__ = ["Reference", "StaleView", "alias", "assign", "define_in_place", "freeze", "link_view", "note_view", "write"]
 
@@ -46,15 +50,22 @@ class Links:
     __slots__ = ("base", "by_step", "derive", "frozen", "kind", "params", "put", "room", "strides", "views")
 
     def __init__(
-        self, base: Any = None, derive: Any = None, put: Any = None, params: Any = None, by_step: bool = False
+        self,
+        base: Tensor | None = None,
+        derive: Callable[..., Any] | None = None,
+        put: Callable[..., Any] | None = None,
+        params: dict[str, Any] | None = None,
+        by_step: bool = False,
     ) -> None:
-        self.base, self.derive, self.put, self.params, self.by_step = base, derive, put, params, by_step
+        self.base: Any = base
+        self.derive: Any = derive
+        self.put, self.params, self.by_step = put, params, by_step
         self.views: list[Any] = []
         self.room, self.kind, self.frozen = PRUNED, Tensor, ""
         self.strides: Any = None
 
 
-def links_of(x: Any) -> Links:
+def links_of(x: Tensor) -> Links:
     """Return the links of a tensor, made when they are first asked for."""
     try:
         links: Links = x.links
@@ -66,7 +77,9 @@ def links_of(x: Any) -> Links:
 # ---- views
 
 
-def link_view(view: Any, base: Any, derive: Any, put: Any, params: Any = None) -> None:
+def link_view(
+    view: Tensor, base: Any, derive: Any, put: Callable[..., Any] | None, params: dict[str, Any] | None = None
+) -> None:
     """Make ``view`` a view of ``base``."""
     base = base.read()
     view.links = Links(base, derive, put, params)
@@ -79,7 +92,7 @@ def link_view(view: Any, base: Any, derive: Any, put: Any, params: Any = None) -
         views.room = max(PRUNED, 2 * len(views.views))
 
 
-def note_view(z: Any, base: Any, op: Any, params: dict[str, Any]) -> Any:
+def note_view(z: Tensor, base: Tensor, op: Op, params: dict[str, Any]) -> Any:
     """Remember that ``z``, made by an op that moves elements, is a view of ``base`` if NumPy's is; return it."""
     base = base.read()
     if type(z) is Tensor and z.level and type(base) is Tensor:
@@ -91,7 +104,7 @@ def note_view(z: Any, base: Any, op: Any, params: dict[str, Any]) -> Any:
     return z
 
 
-def link_constant(z: Any) -> None:
+def link_constant(z: Tensor) -> None:
     """Remember of what a new tensor on no tape is a view: the ``note`` of such tensors."""
     op = z.via.op
     params = dict(zip(op.params, z.y, strict=True))
@@ -103,7 +116,7 @@ def _ways(op: Any, params: dict[str, Any]) -> tuple[Any, Any, Any]:
     """How a view is derived from its base by an op, how it is written into it, and by which parameters."""
     put = op.lower.put
 
-    def put_adjoint(base: Any, value: Any) -> Any:
+    def put_adjoint(base: Tensor, value: Tensor) -> Any:
         """Every element of the base is in the view: the adjoint of the op takes them back to their places."""
         return op.one.rule(value, None, base, tuple(params.values()))
 
@@ -116,7 +129,7 @@ def _ways(op: Any, params: dict[str, Any]) -> tuple[Any, Any, Any]:
     return derive, put_adjoint if put == "adjoint" else put and put_parts, params
 
 
-def link_part(z: Any, base: Any, derive: Any, put: Any = None) -> Any:
+def link_part(z: Value, base: Value, derive: Callable[..., Any], put: Callable[..., Any] | None = None) -> Any:
     """Make ``z``, which other ops than one made of ``base``, a view of it as NumPy's is; return it."""
     if isinstance(z, Tensor) and isinstance(base, Tensor):
         link_view(z, base, derive, put)
@@ -137,12 +150,12 @@ def is_view(z: Any, base: Any, op: Any, params: dict[str, Any]) -> bool:
     return not op.lower.by_layout or is_laid_out(base, lambda a: np.may_share_memory(a, op.run(a, *params.values())))
 
 
-def is_contiguous(x: Any) -> bool:
+def is_contiguous(x: Tensor) -> bool:
     """Return whether the elements of a tensor lie in C order, side by side, in NumPy."""
     return is_laid_out(x, lambda a: a.flags.c_contiguous)
 
 
-def is_laid_out(x: Any, has: Callable[[Any], bool]) -> bool:
+def is_laid_out(x: Tensor, has: Callable[[Any], bool]) -> bool:
     """Return whether NumPy's array in the place of ``x`` is laid out in memory in a certain way."""
     a = x
     while isinstance(a, Tensor):
@@ -170,7 +183,7 @@ def layout(x: Any, inner: Any) -> Any:
     return np.empty([x.shape[i] for i in order], np.int8).transpose(np.argsort(order))
 
 
-def base_links(x: Any) -> Links | None:
+def base_links(x: Tensor) -> Links | None:
     """Return how a tensor is a view, or None if it is a view of nothing."""
     links: Links | None = getattr(x, "links", None)
     if links is not None and links.base is not None:
@@ -184,7 +197,7 @@ def base_links(x: Any) -> Links | None:
     return Links(x.x, *_ways(op, params), by_step=True) if is_view(x, x.x, op, params) else None
 
 
-def _pop_views(x: Any) -> Iterator[tuple[Any, Links]]:
+def _pop_views(x: Tensor) -> Iterator[tuple[Any, Links]]:
     """Give each live view of ``x``; it no longer counts as one until it is derived again."""
     links: Links | None = getattr(x, "links", None)
     if links is not None and links.views:
@@ -244,7 +257,7 @@ class StaleView(Wrapped):
 PLAIN.add(StaleView)
 
 
-def _make_stale(view: Any, links: Links) -> None:
+def _make_stale(view: Tensor, links: Links) -> None:
     if type(view) is StaleView:
         return
     for inner, how in list(_pop_views(view)):
@@ -278,7 +291,7 @@ PLAIN.add(Reference)
 FROZEN: dict[str, Links] = {}  # one for all tensors that are frozen for the same reason
 
 
-def freeze(x: Any, reason: str) -> Any:
+def freeze(x: Tensor, reason: str) -> Any:
     """Refuse writes to ``x``, a new tensor, from now on; return it."""
     links = FROZEN.get(reason)
     if links is None:
@@ -295,7 +308,7 @@ INPUT = (
 HELD = "is the value of a variable, which is changed as a whole: use assign, assign_add or assign_sub."
 
 
-def check_writable(x: Any, what: str) -> None:
+def check_writable(x: Tensor, what: str) -> None:
     """Raise an error if a tensor that is no view must not be written to."""
     links = getattr(x, "links", None)
     reason = links.frozen if links is not None else ""
@@ -342,7 +355,7 @@ def write(x: Any, compute: Callable[[Any], Any], what: str = "x[...] = value") -
     _make_stale(x, links)
 
 
-def _keep_layout(x: Any, new: Any) -> None:
+def _keep_layout(x: Tensor, new: Tensor) -> None:
     """Let a new value lie in memory as the old one does: NumPy writes in place, and views depend on it."""
     old, made = x, new
     while isinstance(old.value, Tensor) and isinstance(made.value, Tensor):
@@ -367,7 +380,7 @@ def check_root(links: Links, what: str) -> None:
         check_root(further, what)
 
 
-def assign(x: Any, new: Any) -> None:
+def assign(x: Tensor, new: Tensor) -> None:
     """Let the object ``x`` stand for ``new``; steps that are recorded keep the value they saw."""
     kind, made = type(x), type(new)
     if kind is Tensor and x.level:
@@ -392,13 +405,13 @@ def assign(x: Any, new: Any) -> None:
     x.value = new
 
 
-def _copy_slots(to: Any, of: Any) -> None:
+def _copy_slots(to: Tensor, of: Tensor) -> None:
     for slot in ("g", "meta", "value", "via", "x", "y"):
         if hasattr(of, slot):
             setattr(to, slot, getattr(of, slot))
 
 
-def alias(x: Any) -> Any:
+def alias(x: Tensor) -> Any:
     """Return a tensor of the same value that no write of the user's reaches: for what a transform inside keeps."""
     return x if type(x) is Tensor and x.x is None else twin(x)  # an input is never written to
 
@@ -427,7 +440,7 @@ class Version:
 
     __slots__ = ("first", "g", "last", "node")
 
-    def __init__(self, first: Any, g: Any) -> None:
+    def __init__(self, first: Tensor, g: Any) -> None:
         self.first = self.node = first
         self.g, self.last = g, None
 
@@ -437,7 +450,7 @@ class End:
 
     __slots__ = ("tensor",)
 
-    def __init__(self, tensor: Any) -> None:
+    def __init__(self, tensor: Tensor) -> None:
         self.tensor = tensor
 
 
@@ -505,12 +518,12 @@ def _redirect(r: Any, x: Any) -> None:
         x[:] = [_version(n) for n in x]
 
 
-def _version(node: Any) -> Any:
+def _version(node: Value) -> Any:
     g = getattr(node, "g", None)
     return g.node if type(g) is Version else node
 
 
-def record_write(x: Any, new: Any) -> None:
+def record_write(x: Tensor, new: Any) -> None:
     """Put on the tape of ``x`` that it stands for ``new``, a node of the same tape, from now on; None for any other."""
     w = Tensor()
     w.via, w.x, w.y, w.value, w.meta, w.g = WRITE, x, new, x.value, x.meta, True  # not None: the walk stops here
@@ -518,7 +531,7 @@ def record_write(x: Any, new: Any) -> None:
     w.meta.tape.has_writes = True
 
 
-def undo_write(w: Any) -> None:
+def undo_write(w: Tensor) -> None:
     """Give a written tensor its old value back, and its cotangent to the node of the new value."""
     x = w.x
     m = w.meta
@@ -554,7 +567,7 @@ def define_in_place(function: Any, word: str, sign: str) -> None:
     """Give tensors the operator ``x += y`` (for the word ``add``), which writes ``function(x, y)`` into ``x``."""
     what = f"x {sign}= value"
 
-    def in_place(x: Any, y: Any) -> Any:
+    def in_place(x: Tensor, y: Operand) -> Any:
         new = function(x, y)
         if type(x) is Tensor and type(new) is Tensor:  # the usual case: a step of a tape without views
             m = x.meta
@@ -592,7 +605,7 @@ def fit_result(x: Any, new: Any, what: str) -> Any:
     """Return a result as what ``x`` can hold, as NumPy's ``out=`` takes it; an error if it does not fit."""
     new = as_tensor(new)
     if new.shape != x.shape:
-        if not fits(new.shape, x.shape):
+        if not is_broadcastable(new.shape, x.shape):
             raise ShapeError(
                 f"{what}: the result has shape {new.shape}, which does not fit into x of shape {x.shape}. "
                 "Make a new tensor instead, as in x = x + value."

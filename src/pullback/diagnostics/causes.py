@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from pullback.typing import Array
 
 __all__: list[str] = []
 
@@ -22,13 +25,13 @@ STRONG = (
 )
 
 
-class Trouble:
+class Origin:
     """What is known about the place where it began."""
 
     __slots__ = ("after", "before", "dtype", "inputs", "op", "output", "outside")
 
     def __init__(
-        self, op: str, inputs: Sequence[Any], output: Any, dtype: np.dtype[Any], after: Collection[str],
+        self, op: str, inputs: Sequence[Any], output: Array, dtype: np.dtype[Any], after: Collection[str],
         before: Collection[str], outside: bool,
     ) -> None:  # fmt: skip
         self.op, self.output, self.dtype = op, output, dtype
@@ -38,7 +41,7 @@ class Trouble:
         self.outside = outside  # an operand that nobody followed was bad already
 
 
-def _number(t: Trouble, i: int) -> float:
+def _number(t: Origin, i: int) -> float:
     try:
         v = complex(t.inputs[i])
     except (IndexError, TypeError, ValueError):
@@ -46,7 +49,7 @@ def _number(t: Trouble, i: int) -> float:
     return float("nan") if v.imag else v.real
 
 
-def in_program(t: Trouble) -> str:
+def advise_forward(t: Origin) -> str:
     """What helps against a NaN or infinity of the program itself."""
     x, y = _number(t, 0), _number(t, 1)
     largest = float(np.finfo(t.dtype).max) if t.dtype.kind in "fc" else 0.0
@@ -96,7 +99,7 @@ def in_program(t: Trouble) -> str:
     return f"The result is too large for {t.dtype} (up to {largest:.3g}): scale it down{wider}."
 
 
-def on_the_way_back(t: Trouble, operands: Sequence[Any]) -> str:
+def advise_backward(t: Origin, operands: Sequence[Any]) -> str:
     """What helps against a derivative that is NaN or infinite where the program itself is not."""
     x, y = _number(t, 0), _number(t, 1)
     if np.isnan(t.output) and any(v == 0 for v in operands):

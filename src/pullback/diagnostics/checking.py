@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,11 +13,14 @@ from pullback.core.convert import bare, join_array
 from pullback.core.tensor import Tensor, all_values
 from pullback.diagnostics.running import is_number
 from pullback.errors import ArgumentError, GradientError, GradientMismatchError
-from pullback.transforms.arguments import named_leaves, parameters_of
-from pullback.transforms.compare import along, listed, mismatches, movable, widened
+from pullback.transforms.arguments import name_leaves, parameters_of
+from pullback.transforms.compare import along, list_mismatches, mismatches, movable, to_double
 from pullback.transforms.forward import jvp
 from pullback.transforms.grad import as_leaf, grads
 from pullback.transforms.leaves import whole_leaves, whole_mapped
+
+if TYPE_CHECKING:
+    from pullback.typing import Array, Value
 
 __all__ = ["check_grads"]
 
@@ -65,9 +68,9 @@ class Check:
         self.xs: list[Any] = []
         names = []
         for parameter, a in zip(parameters_of(f, len(args)), args, strict=True):
-            for name, x in named_leaves(parameter, a):
+            for name, x in name_leaves(parameter, a):
                 if is_number(x):
-                    self.xs.append(widened(all_values(bare(as_leaf(x, "check_grads")))))
+                    self.xs.append(to_double(all_values(bare(as_leaf(x, "check_grads")))))
                     names.append(name)
         self.on = [movable(x) for x in self.xs]
         self.names = [name for name, on in zip(names, self.on, strict=True) if on]
@@ -76,11 +79,11 @@ class Check:
 
     def run(self, order: int, modes: Sequence[str]) -> None:
         given = [x for x, on in zip(self.xs, self.on, strict=True) if on]
-        weights = [widened(_random(y, k)) for k, y in enumerate(self.results(given))]
+        weights = [to_double(_random(y, k)) for k, y in enumerate(self.results(given))]
         if not weights:
             raise GradientError("check_grads: f returned no float, so there is no derivative to check.")
 
-        def scalar(*xs: Any) -> Any:
+        def scalar(*xs: Value) -> Any:
             return total([np.sum(np.real(np.conjugate(w) * y)) for w, y in zip(weights, self.results(xs), strict=True)])
 
         self.compare(scalar, given, order, 1, modes, "")
@@ -89,24 +92,24 @@ class Check:
         """The floats that ``f`` gives for these inputs, in the places of those it was given."""
         moved, fixed = iter(xs), iter(self.xs)
 
-        def fill(leaf: Any) -> Any:
+        def fill(leaf: object) -> Any:
             if not is_number(leaf):
                 return leaf
             x = next(fixed)
             return next(moved) if movable(x) else x
 
-        out = tree.mapped(join_array, self.f(*(whole_mapped(fill, a) for a in self.args)))
+        out = tree.map_leaves(join_array, self.f(*(whole_mapped(fill, a) for a in self.args)))
         return [y for y in whole_leaves(out) if movable(y) or (isinstance(y, Tensor) and y.dtype.kind in "fc")]
 
     def compare(self, f: Scalar, xs: list[Any], order: int, now: int, modes: Sequence[str], path: str) -> None:
         """Each mode against differences of ``f``; then the same for the derivative itself."""
-        us = [widened(_random(x, 100 + k)) for k, x in enumerate(xs)]
+        us = [to_double(_random(x, 100 + k)) for k, x in enumerate(xs)]
         for mode in modes:
             told = mismatches(lambda xs: _number(f(*xs)), xs, DERIVATIVES[mode](f, xs))
             if any(told):
                 what = f"{ORDERS.get(now, f'derivative of order {now}')} by {MODES[mode]} mode{path}"
                 name = getattr(self.f, "__name__", type(self.f).__name__)
-                lines = "".join(f"\n  {line}" for line in listed(self.names, told))
+                lines = "".join(f"\n  {line}" for line in list_mismatches(self.names, told))
                 raise GradientMismatchError(
                     f"check_grads({name}): the {what} is not what finite differences say:{lines}"
                 )
@@ -115,31 +118,31 @@ class Check:
                 self.compare(FUNCTIONS[mode](f, us), xs, order, now + 1, modes, over)
 
 
-def _random(x: Any, seed: int) -> Any:
+def _random(x: Value, seed: int) -> Any:
     """Numbers of the shape and kind of ``x``: weights of results, directions of inputs."""
     random = np.random.default_rng(seed)
     w = random.standard_normal(x.shape)
     return (w + 1j * random.standard_normal(x.shape) if x.dtype.kind == "c" else w)[()]
 
 
-def _number(y: Any) -> float:
+def _number(y: Array) -> float:
     return float(np.real(all_values(y)))
 
 
-def _pulled(f: Scalar, xs: Sequence[Any]) -> Any:
+def _differentiate_reverse(f: Scalar, xs: Sequence[Any]) -> Any:
     ds = [all_values(d) for d in grads(f, unconnected="zero")(list(xs))]
     return lambda i, v: along(ds[i], v)
 
 
-def _pushed(f: Scalar, xs: Sequence[Any]) -> Any:
-    def derivative(i: int, v: Any) -> float:
+def _differentiate_forward(f: Scalar, xs: Sequence[Any]) -> Any:
+    def derivative(i: int, v: Array) -> float:
         return _number(jvp(f, list(xs), [v if k == i else np.zeros_like(x) for k, x in enumerate(xs)])[1])
 
     return derivative
 
 
 def _gradient_along(f: Scalar, us: Sequence[Any]) -> Scalar:
-    def along_gradient(*xs: Any) -> Any:
+    def along_gradient(*xs: Value) -> Any:
         ds = grads(f, unconnected="zero")(list(xs))
         return total([np.sum(np.real(np.conjugate(u) * d)) for u, d in zip(us, ds, strict=True)])
 
@@ -150,5 +153,5 @@ def _tangent_along(f: Scalar, us: Sequence[Any]) -> Scalar:
     return lambda *xs: jvp(f, list(xs), list(us))[1]
 
 
-DERIVATIVES: dict[str, Any] = {"fwd": _pushed, "rev": _pulled}
+DERIVATIVES: dict[str, Any] = {"fwd": _differentiate_forward, "rev": _differentiate_reverse}
 FUNCTIONS: dict[str, Any] = {"fwd": _tangent_along, "rev": _gradient_along}

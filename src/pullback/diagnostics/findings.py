@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core.op import Op
-from pullback.diagnostics.causes import Trouble, in_program, on_the_way_back
-from pullback.diagnostics.origins import Index, Visit, at, bad_inputs, values_of, visits, way
+from pullback.diagnostics.causes import Origin, advise_backward, advise_forward
+from pullback.diagnostics.origins import Index, Visit, get_values, list_bad_inputs, list_way, locate_operand, visit_bad
 from pullback.diagnostics.running import Result
-from pullback.diagnostics.steps import finite
+from pullback.diagnostics.steps import is_finite
 from pullback.diagnostics.watch import GIVEN, PASSED, SEED, Note
 
 __all__: list[str] = []
@@ -43,7 +43,7 @@ class Event:
             of, given = about, about.args
         elif note.tangent_of is not None:
             self.op, given = note.tangent_of[0].name, note.tangent_of[1]
-        self.note, self.chain = note, _links(way(visit))
+        self.note, self.chain = note, _links(list_way(visit))
         self.phase = BACKWARD if note.backward else FORWARD
         self.file, self.line, self.where = note.file, note.line, _where(note)
         split = max(note.examples, 0)
@@ -53,7 +53,7 @@ class Event:
         self.output: Any = note.array[index]
         self.operands = [_element(a, note, note, index) for a in note.args]
         self.inputs: list[Any] = [_element(a, of, note, index) for a in given]
-        self.outside = any(not isinstance(a, Note) for a, _ in bad_inputs(note, index))
+        self.outside = any(not isinstance(a, Note) for a, _ in list_bad_inputs(note, index))
 
     @property
     def derivative(self) -> bool:
@@ -85,15 +85,15 @@ def _where(note: Note) -> str:
     return f"{basename(note.file)}:{note.line}" if note.file else "an unknown place"
 
 
-def _element(a: Any, of: Note, note: Note, index: Index) -> Any:
+def _element(a: object, of: Note, note: Note, index: Index) -> Any:
     """The number of an argument of an op that belongs to an element of ``note``; all of them if that is not told."""
-    values = values_of(a)
+    values = get_values(a)
     if values is None:
         return a
     shape = note.array.shape
     own = of.array.shape  # there may be examples in front that the program knows nothing of
     elementwise = isinstance(of.op, Op) and of.op.elementwise and shape[len(shape) - len(own) :] == own
-    place = at(values, index, shape) if elementwise else None
+    place = locate_operand(values, index, shape) if elementwise else None
     return values[place] if place is not None else values[()]
 
 
@@ -133,9 +133,9 @@ class NanReport:
     """
 
     def __init__(self, results: Sequence[Result], notes: Sequence[Note], function: str = "") -> None:
-        found = [(result, visits(result.note)) for result in results if result.note is not None]
+        found = [(result, visit_bad(result.note)) for result in results if result.note is not None]
         self.bad = [result.name for result, seen in found if seen]
-        self.bad += [r.name for r in results if r.note is None and r.value is not None and not finite(r.value)]
+        self.bad += [r.name for r in results if r.note is None and r.value is not None and not is_finite(r.value)]
         seen = [v for _, visited in found for v in visited]
         self.forward = _earliest([v for v in seen if v.clean and not v.note.backward])
         self.backward = _earliest([v for v in seen if v.first_back])
@@ -197,7 +197,7 @@ def _earliest(seen: Sequence[Visit]) -> Event | None:
     """The first of these, on its longest way: to a gradient rather than to the value."""
     number = min((v.note.number for v in seen), default=None)
     same = [v for v in seen if v.note.number == number]
-    return Event(max(same, key=lambda v: way(v)[-1].number)) if same else None
+    return Event(max(same, key=lambda v: list_way(v)[-1].number)) if same else None
 
 
 def _suggestion(event: Event, notes: Sequence[Note]) -> str:
@@ -209,6 +209,6 @@ def _suggestion(event: Event, notes: Sequence[Note]) -> str:
             after.add(id(n))
             names.add(n.name)
     before = {a.name for a in about.args if isinstance(a, Note)} if note.tangent_of is None else set()
-    trouble = Trouble(event.op, event.inputs, event.output, note.array.dtype, names, before, event.outside)
+    trouble = Origin(event.op, event.inputs, event.output, note.array.dtype, names, before, event.outside)
     operands = [v for v in event.operands if not np.ndim(v)]
-    return on_the_way_back(trouble, operands) if event.derivative else in_program(trouble)
+    return advise_backward(trouble, operands) if event.derivative else advise_forward(trouble)

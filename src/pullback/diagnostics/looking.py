@@ -13,10 +13,10 @@ from pullback.core.tape import ARRAYS
 from pullback.core.tensor import all_values
 from pullback.diagnostics.findings import NanReport
 from pullback.diagnostics.running import Result, is_number
-from pullback.diagnostics.steps import finite
+from pullback.diagnostics.steps import is_finite
 from pullback.diagnostics.watch import Monitor
 from pullback.errors import NanError
-from pullback.transforms.arguments import named_leaves
+from pullback.transforms.arguments import name_leaves
 from pullback.transforms.grad import as_leaf
 from pullback.transforms.leaves import whole_mapped
 
@@ -33,30 +33,34 @@ class Names:
 Naming = Callable[[tuple[Any, ...]], Names]
 
 
-def unnamed(args: tuple[Any, ...]) -> Names:
+def name_nothing(args: tuple[Any, ...]) -> Names:
     return Names()
 
 
-def look_at(call: Any, again: Any, args: tuple[Any, ...], kwargs: dict[str, Any], naming: Naming = unnamed) -> Any:
+def check_finite(
+    call: Any, again: Any, args: tuple[Any, ...], kwargs: dict[str, Any], naming: Naming = name_nothing
+) -> Any:
     """What ``call`` gives; an error if it is not finite, with the report of ``again``."""
     with np.errstate(all="ignore"):
         out = call(*args, **kwargs)
-        if all_finite(out):
+        if are_finite(out):
             return out
-        raise NanError(trace_back(again, args, kwargs, naming(args)))
+        raise NanError(report_origin(again, args, kwargs, naming(args)))
 
 
-def look_for_new(call: Any, args: tuple[Any, ...], kwargs: dict[str, Any], naming: Naming, lifts: Any) -> Any:
+def check_new(
+    call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], naming: Naming, lifts: Callable[..., Any]
+) -> Any:
     """What ``call`` gives; an error if there is NaN in it, or an infinity that was not in what it was given."""
     with np.errstate(all="ignore"):
         out = call(*args, **kwargs)
-        if all_finite(out) or not (_has_nan(out) or all_finite((args, kwargs))):
+        if are_finite(out) or not (_has_nan(out) or are_finite((args, kwargs))):
             return out
-        raise NanError(trace_back(call, args, kwargs, naming(args), lifts))
+        raise NanError(report_origin(call, args, kwargs, naming(args), lifts))
 
 
-def all_finite(out: Any) -> bool:
-    return all(finite(v) for v in map(_numbers, tree.leaves(out)) if isinstance(v, (*ARRAYS, float)))
+def are_finite(out: Any) -> bool:
+    return all(is_finite(v) for v in map(_numbers, tree.leaves(out)) if isinstance(v, (*ARRAYS, float)))
 
 
 def _has_nan(out: Any) -> bool:
@@ -71,13 +75,13 @@ def _numbers(leaf: Any) -> Any:
     return leaf.data if hasattr(leaf, "nnz") else leaf
 
 
-def trace_back(
+def report_origin(
     call: Any, args: Any, kwargs: Any, names: Names | None = None, lifts: Callable[[Any], bool] = is_number
 ) -> NanReport | str:
     """The report of a second run.  ``lifts`` says what is to be followed in what the function is given."""
     monitor, names = Monitor(), names or Names()
 
-    def lift(x: Any, label: str) -> Any:
+    def lift(x: object, label: str) -> Any:
         if not lifts(x):
             return x
         made = monitor.lift(as_leaf(x, "debug_nans"))
@@ -88,7 +92,7 @@ def trace_back(
     def lift_all(a: Any, name: Any) -> Any:
         if type(a) in (list, tuple) and type(name) is list:  # a list of inputs, also if they are plain numbers
             return type(a)(lift_all(x, n) for x, n in zip(a, name, strict=True))
-        labels = iter([label for label, _ in named_leaves(name, a)])
+        labels = iter([label for label, _ in name_leaves(name, a)])
         return whole_mapped(lambda x: lift(x, next(labels, "")), a)
 
     given = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,15 +15,18 @@ from pullback.core.tape import ARRAYS
 from pullback.core.tensor import BY_KERNEL, Tensor
 from pullback.core.variable import writer
 from pullback.diagnostics.findings import NanReport
-from pullback.diagnostics.looking import Names, Naming, all_finite, look_at, look_for_new, trace_back, unnamed
+from pullback.diagnostics.looking import Names, Naming, are_finite, check_finite, check_new, name_nothing, report_origin
 from pullback.diagnostics.recorded import Push, check_pulled
 from pullback.diagnostics.running import Examined, Ran, is_number
 from pullback.errors import NanError
 from pullback.transforms.argnums import Call, WholeCall
-from pullback.transforms.arguments import named_leaves, parameters_of
+from pullback.transforms.arguments import name_leaves, parameters_of
 from pullback.transforms.customop import is_differentiated
 from pullback.transforms.forward import jvp
 from pullback.transforms.sparse import SparseJacobian
+
+if TYPE_CHECKING:
+    from pullback.core.tensor import Tensor
 
 __all__ = ["debug_nans", "diagnose"]
 
@@ -33,7 +36,7 @@ class Diagnosed(Examined):
 
     face = "diagnose"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> NanReport:
+    def __call__(self, *args: object, **kwargs: object) -> NanReport:
         ran = Ran(self.__wrapped__, args, kwargs)
         return NanReport([*ran.values, *ran.gradients], ran.monitor.notes)
 
@@ -108,7 +111,7 @@ class NanGuard(hooks.CallObserver):
 
         with hooks.observe(without=NanGuard):
             given = (list(args),) if op.variadic else tuple(args)
-            return look_for_new(call, given, params, lambda _: Names(op.name, op.inputs), _is_followed)
+            return check_new(call, given, params, lambda _: Names(op.name, op.inputs), _is_followed)
 
     def record_lines(self, tape: Any) -> None:
         """Let a tape remember the line of the program in which each step was recorded."""
@@ -116,12 +119,12 @@ class NanGuard(hooks.CallObserver):
 
 
 def _check_derivatives(naming: Naming) -> Any:
-    return lambda function, args, kwargs: look_at(function, function, args, kwargs, naming)
+    return lambda function, args, kwargs: check_finite(function, function, args, kwargs, naming)
 
 
 def _check_values(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Where no gradient is taken: what was given may be infinite, and so may the result."""
-    return look_for_new(function, args, kwargs, _of_function, is_number)
+    return check_new(function, args, kwargs, _of_function, is_number)
 
 
 def _check_ops(naming: Callable[[Any, tuple[Any, ...]], Names]) -> Any:
@@ -130,7 +133,7 @@ def _check_ops(naming: Callable[[Any, tuple[Any, ...]], Names]) -> Any:
     def check(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if _is_differentiated((args, kwargs)):
             return function(*args, **kwargs)
-        return look_for_new(function, args, kwargs, lambda args: naming(function, args), _is_followed)
+        return check_new(function, args, kwargs, lambda args: naming(function, args), _is_followed)
 
     return check
 
@@ -139,7 +142,7 @@ def _check_both(naming: Naming) -> Any:
     """The same for a function that gives another one beside the value, whose results are looked at as well."""
 
     def check(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        y, move, aux = look_at(function, function, args, kwargs, naming)
+        y, move, aux = check_finite(function, function, args, kwargs, naming)
 
         def again(*args: Any) -> Any:
             *before, given = args
@@ -149,7 +152,7 @@ def _check_both(naming: Naming) -> Any:
             if not isinstance(hooks.find("run_call"), NanGuard):
                 return move(*given)
             with hooks.observe(without=NanGuard):
-                return look_at(lambda *_: move(*given), again, (*args, given), {}, naming)
+                return check_finite(lambda *_: move(*given), again, (*args, given), {}, naming)
 
         return y, move_checked, aux
 
@@ -159,10 +162,10 @@ def _check_both(naming: Naming) -> Any:
 def _check_sparse(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The same for a matrix of SciPy's, of which nobody knows how it came about: its product with ones tells."""
 
-    def again(self: SparseJacobian, x: Any, call: Any) -> Any:
-        return jvp(self.differentiated(call), [x], [np.ones(x.shape, float_of(x.dtype))])
+    def again(self: SparseJacobian, x: Tensor, call: WholeCall) -> Any:
+        return jvp(self.get_function(call), [x], [np.ones(x.shape, float_of(x.dtype))])
 
-    return look_at(function, again, args, kwargs)
+    return check_finite(function, again, args, kwargs)
 
 
 def _check_compiled(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -172,7 +175,7 @@ def _check_compiled(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     if call is None:  # a transform follows an argument: it sees the function itself
         with hooks.observe(NanGuard()):
             return compiled.__wrapped__(*given, **kwargs)
-    if not all_finite((given, kwargs, [v.held for v in call[0].reads])):
+    if not are_finite((given, kwargs, [v.held for v in call[0].reads])):
         return function(*args, **kwargs)
     variables = [*call[0].assigned, *call[0].written_rows]
     before = [v.held for v in variables]
@@ -186,14 +189,14 @@ def _check_compiled(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
             _hold(variables, after)
 
     out = function(*args, **kwargs)
-    if all_finite((out, [v.held for v in variables])):
+    if are_finite((out, [v.held for v in variables])):
         return out
     # Python's own numbers are not divided by zero
-    plain, named = tree.mapped(lambda x: np.float64(x) if type(x) is float else x, (tuple(given), kwargs))
+    plain, named = tree.map_leaves(lambda x: np.float64(x) if type(x) is float else x, (tuple(given), kwargs))
     with np.errstate(all="ignore"):
         with hooks.observe(NanGuard()):
             again(*plain, **named)  # a gradient in it that is not finite is an error of its own
-        raise NanError(trace_back(again, tuple(given), kwargs))
+        raise NanError(report_origin(again, tuple(given), kwargs))
 
 
 def _hold(variables: Sequence[Any], values: Sequence[Any]) -> None:
@@ -245,7 +248,7 @@ def _of_call(call: Call, xs: Sequence[Any], arguments: list[Any], results: list[
     The results are those that are given and, if ``each`` is a text, one for each leaf of ``xs``.
     """
     names, f = call.names, _program(call.f)
-    leaves = [label for name, x in zip(names, xs, strict=True) for label, _ in named_leaves(name, x)]
+    leaves = [label for name, x in zip(names, xs, strict=True) for label, _ in name_leaves(name, x)]
     given = [names if name is None else name for name in arguments]
     return Names(_name(f), given, [*results, *(each.format(label) for label in leaves if each)])
 
@@ -255,7 +258,7 @@ def _program(f: Any) -> Any:
     return getattr(f, "__wrapped__", f)
 
 
-def _name(f: Any) -> str:
+def _name(f: Callable[..., Any]) -> str:
     return getattr(f, "__name__", type(f).__name__)
 
 
@@ -294,7 +297,7 @@ CALLS: dict[str, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]] = {
     "jacobian": _check_derivatives(_of_jacobian),
     "jvp": _check_derivatives(_of_tangent),
     "hvp": _check_derivatives(_of_hessian_product),
-    "variables": _check_derivatives(unnamed),
+    "variables": _check_derivatives(name_nothing),
     "vjp": _check_both(_of_pull),
     "linearize": _check_both(_of_push),
     "sparse jacobian": _check_sparse,

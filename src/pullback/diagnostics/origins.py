@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.core.op import Op
 from pullback.core.tensor import Tensor, all_values
 from pullback.diagnostics.watch import Note
+
+if TYPE_CHECKING:
+    from pullback.typing import Array
 
 __all__: list[str] = []
 
@@ -28,7 +31,7 @@ class Visit:
         self.first_back = note.backward and not any(a.backward for a in bad)
 
 
-def values_of(x: Any) -> Any:
+def get_values(x: object) -> Any:
     """The plain numbers of an argument of an op, whatever it is; None if it has none."""
     if isinstance(x, Note):
         return x.array
@@ -37,10 +40,10 @@ def values_of(x: Any) -> Any:
     return None
 
 
-def first_bad(values: Any) -> Index | None:
+def find_bad(values: Any) -> Index | None:
     """The index of the first NaN, else of the first infinity; None if all is finite.
 
-    >>> first_bad(np.array([1.0, np.inf, np.nan]))
+    >>> find_bad(np.array([1.0, np.inf, np.nan]))
     (2,)
     """
     if values is None or values.dtype.kind not in "fc" or np.isfinite(values).all():
@@ -51,7 +54,7 @@ def first_bad(values: Any) -> Index | None:
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), values.shape))
 
 
-def at(values: Any, index: Index, shape: Sequence[int]) -> Index | None:
+def locate_operand(values: Array, index: Index, shape: Sequence[int]) -> Index | None:
     """The element of an input that went into ``index`` of a result of this shape, element by element."""
     if values.ndim > len(shape) or any(
         n not in (1, m) for n, m in zip(values.shape[::-1], tuple(shape)[::-1], strict=False)
@@ -61,35 +64,35 @@ def at(values: Any, index: Index, shape: Sequence[int]) -> Index | None:
     return tuple(0 if n == 1 else i for i, n in zip(own, values.shape, strict=True))
 
 
-def chosen(note: Note, index: Index) -> Sequence[Any]:
+def select_inputs(note: Note, index: Index) -> Sequence[Any]:
     """The inputs that went into one element: of a choice, only the one that was chosen."""
     if note.name != "where" or len(note.args) != 3:
         return note.args
     condition, x, y = note.args
-    truth = values_of(condition)
-    place = None if truth is None else at(truth, index, note.array.shape)
+    truth = get_values(condition)
+    place = None if truth is None else locate_operand(truth, index, note.array.shape)
     return note.args if place is None else (x,) if truth[place] else (y,)
 
 
-def bad_inputs(note: Note, index: Index) -> Iterator[tuple[Any, Index]]:
+def list_bad_inputs(note: Note, index: Index) -> Iterator[tuple[Any, Index]]:
     """The inputs of an op that are bad where it matters for ``index`` of its result, each with its bad element."""
     elementwise = isinstance(note.op, Op) and note.op.elementwise
-    for a in chosen(note, index):
-        values = values_of(a)
+    for a in select_inputs(note, index):
+        values = get_values(a)
         if values is None or values.dtype.kind not in "fc":
             continue
-        place = at(values, index, note.array.shape) if elementwise else None
+        place = locate_operand(values, index, note.array.shape) if elementwise else None
         if place is None:
-            place = first_bad(values)
+            place = find_bad(values)
         elif np.isfinite(values[place]):
             continue
         if place is not None:
             yield a, place
 
 
-def visits(root: Note) -> list[Visit]:
+def visit_bad(root: Note) -> list[Visit]:
     """Everything bad that a bad result was made from; nothing if it is not bad."""
-    begin = first_bad(root.array)
+    begin = find_bad(root.array)
     if begin is None:
         return []
     found: list[Visit] = []
@@ -97,7 +100,7 @@ def visits(root: Note) -> list[Visit]:
     todo: list[tuple[Note, Index, Visit | None]] = [(root, begin, None)]
     while todo:
         note, index, then = todo.pop()
-        bad = list(bad_inputs(note, index))
+        bad = list(list_bad_inputs(note, index))
         notes = [(a, place) for a, place in bad if isinstance(a, Note)]
         visit = Visit(note, index, then, [a for a, _ in notes])
         found.append(visit)
@@ -108,7 +111,7 @@ def visits(root: Note) -> list[Visit]:
     return found
 
 
-def way(visit: Visit) -> list[Note]:
+def list_way(visit: Visit) -> list[Note]:
     """The notes from a visit to the result that was asked about."""
     notes = []
     v: Visit | None = visit

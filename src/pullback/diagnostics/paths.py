@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from os.path import basename
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,11 @@ from pullback.core.tape import ARRAYS
 from pullback.core.tensor import all_values
 from pullback.diagnostics.running import Examined, Ran, Result, is_number
 from pullback.diagnostics.watch import STOPPED, Note
-from pullback.transforms.arguments import named_leaves
+from pullback.transforms.arguments import name_leaves
+
+if TYPE_CHECKING:
+    from pullback.core.tensor import Tensor
+    from pullback.typing import ArrayOrNumber, Value
 
 __all__ = ["explain"]
 
@@ -114,12 +118,12 @@ class Explained(Examined):
 
     face = "explain"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Explanation:
+    def __call__(self, *args: object, **kwargs: object) -> Explanation:
         ran = Ran(self.__wrapped__, args, kwargs)
-        leaves = [x for a in args for _, x in named_leaves("", a) if is_number(x)]
+        leaves = [x for a in args for _, x in name_leaves("", a) if is_number(x)]
         given = [*leaves, *[None] * (len(ran.inputs) - len(leaves))]
         return Explanation([
-            _about(ran, i, g, x) for i, g, x in zip(ran.inputs, ran.gradients, given, strict=True)
+            _report_input(ran, i, g, x) for i, g, x in zip(ran.inputs, ran.gradients, given, strict=True)
         ])  # fmt: skip
 
 
@@ -138,10 +142,10 @@ def explain(f: Callable[..., Any]) -> Explained:
     return Explained(f)
 
 
-def _about(ran: Ran, given: Result, gradient: Result, leaf: Any) -> InputReport:
+def _report_input(ran: Ran, given: Result, gradient: Result, leaf: ArrayOrNumber | None) -> InputReport:
     note, name = given.note, given.name
     assert note is not None
-    live, cuts = _followed(ran, note)
+    live, cuts = _follow_input(ran, note)
     d = None if gradient.value is None else np.asarray(all_values(gradient.value))
     if d is not None and np.any(d):
         zeros = int(d.size - np.count_nonzero(d))
@@ -150,17 +154,19 @@ def _about(ran: Ran, given: Result, gradient: Result, leaf: Any) -> InputReport:
         return InputReport(name, "connected", [], "it has no elements")
     if d is None:
         if len(live) == 1 and not cuts:
-            return InputReport(name, "not used", [], _captured(ran.f, leaf))
-        lost = [_end(n, why) for n, why in cuts] or [PathEnd(*cut) for cut in _unreturned(ran)]
-        return InputReport(name, "missing", lost, "" if lost else _unused(live))
+            return InputReport(name, "not used", [], _describe_captured(ran.f, leaf))
+        lost = [_make_end(n, why) for n, why in cuts] or [PathEnd(*cut) for cut in _list_unreturned(ran)]
+        return InputReport(name, "missing", lost, "" if lost else _describe_unused(live))
     ends = [
-        _end(owner, _flat(owner, operand)) for owner, operand, g in ran.monitor.ended if _ended(owner, operand, g, live)
+        _make_end(owner, _explain_zero(owner, operand))
+        for owner, operand, g in ran.monitor.ended
+        if _ends_path(owner, operand, g, live)
     ]
     ends = list(dict.fromkeys(ends))  # paths that are cut beside these are not why
     return InputReport(name, "zero", ends, "" if ends else "what comes back along its paths adds up to zero")
 
 
-def _followed(ran: Ran, begin: Note) -> tuple[dict[int, Note], list[tuple[Note, str]]]:
+def _follow_input(ran: Ran, begin: Note) -> tuple[dict[int, Note], list[tuple[Note, str]]]:
     """What depends on an input in a way that could be differentiated, by number, and the ops where that ends."""
     live = {begin.number: begin}
     cuts = []
@@ -169,7 +175,7 @@ def _followed(ran: Ran, begin: Note) -> tuple[dict[int, Note], list[tuple[Note, 
             continue
         for i, a in enumerate(note.args):
             if isinstance(a, Note) and a.number in live:
-                why = _cut(note, i)
+                why = _explain_cut(note, i)
                 if why:
                     cuts.append((note, why))
                 else:
@@ -177,7 +183,7 @@ def _followed(ran: Ran, begin: Note) -> tuple[dict[int, Note], list[tuple[Note, 
     return live, cuts
 
 
-def _cut(note: Note, i: int) -> str:
+def _explain_cut(note: Note, i: int) -> str:
     """Why nothing comes back from an op to its operand ``i``; empty if something does."""
     if note.name == STOPPED:
         return "stop_gradient"
@@ -188,12 +194,12 @@ def _cut(note: Note, i: int) -> str:
     return "comparison" if note.name in COMPARISONS else "rounding" if note.name in ROUNDING else "no derivative"
 
 
-def _ended(owner: Note, operand: Note, g: Any, live: dict[int, Note]) -> bool:
+def _ends_path(owner: Note, operand: Note, g: Tensor, live: dict[int, Note]) -> bool:
     """Whether a step gave nothing back to an operand on the path, though something came to it."""
     return owner.number in live and operand.number in live and bool(np.any(all_values(g)))
 
 
-def _flat(owner: Note, operand: Note) -> str:
+def _explain_zero(owner: Note, operand: Note) -> str:
     if owner.name in ROUNDING:
         return "rounding"
     if owner.name in SATURATING:
@@ -206,24 +212,24 @@ def _flat(owner: Note, operand: Note) -> str:
     return "zero derivative"
 
 
-def _end(note: Note, why: str) -> PathEnd:
+def _make_end(note: Note, why: str) -> PathEnd:
     where = f"{basename(note.file)}:{note.line}" if note.file else "an unknown place"
     return PathEnd("cast" if note.name == "cast_to_whole" else note.name, why, where, note.file, note.line)
 
 
-def _unreturned(ran: Ran) -> Iterator[tuple[str, str, str, str, int]]:
+def _list_unreturned(ran: Ran) -> Iterator[tuple[str, str, str, str, int]]:
     """Custom gradients that gave None for what was asked."""
     for name, file, line in ran.cuts:
         if "(" in name:
             yield name, "no gradient returned", f"{basename(file)}:{line}", file, line
 
 
-def _unused(live: dict[int, Note]) -> str:
+def _describe_unused(live: dict[int, Note]) -> str:
     last = live[max(live)]
     return f"it is last used by {last.name} at {basename(last.file)}:{last.line}, on which the result does not depend"
 
 
-def _captured(f: Any, leaf: Any) -> str:
+def _describe_captured(f: Callable[..., Any], leaf: Any) -> str:
     """What to say of an input that nothing was computed with: maybe its like was captured."""
     try:
         found = inspect.getclosurevars(f)
@@ -231,7 +237,7 @@ def _captured(f: Any, leaf: Any) -> str:
     except TypeError:  # not a Python function
         around = {}
     for name, held in around.items():
-        if held is leaf or (isinstance(held, ARRAYS) and _same(held, leaf)):
+        if held is leaf or (isinstance(held, ARRAYS) and _is_same(held, leaf)):
             return (
                 f"nothing is computed with it; the function uses '{name}' from outside, which holds the same numbers "
                 "but is another thing: use the argument"
@@ -241,7 +247,7 @@ def _captured(f: Any, leaf: Any) -> str:
     return f"nothing is computed with it{more}"
 
 
-def _same(held: Any, leaf: Any) -> bool:
+def _is_same(held: Any, leaf: Value) -> bool:
     if leaf is None:
         return False
     a, b = np.asarray(all_values(held)), np.asarray(all_values(leaf))

@@ -50,16 +50,16 @@ class Program:
 
     def __init__(self, ran: Ran, name: str) -> None:
         self.name = name
-        kept = _kept(ran)
+        kept = _count_kept(ran)
         names: dict[int, str] = {}
         self.steps: list[TraceStep] = []
         inputs = {r.note.number: r.name for r in ran.inputs if r.note is not None}
-        for note in _in_program(ran):
+        for note in _list_notes(ran):
             if note.name == PASSED:
-                names[note.number] = _written(note.args[0], names)
+                names[note.number] = _format_operand(note.args[0], names)
                 continue
             names[note.number] = inputs.get(note.number) or f"%{len(self.steps)}"
-            self.steps.append(_step(note, names, kept.get(note.number, 0)))
+            self.steps.append(_make_step(note, names, kept.get(note.number, 0)))
         self.total = sum(kept.values())
 
     def __str__(self) -> str:
@@ -68,20 +68,20 @@ class Program:
                 step.name if step.op == GIVEN else f"{step.name} = {step.op}({', '.join(step.inputs)})",
                 f"{step.dtype}{list(step.shape)}",
                 "" if step.low is None else f"{step.low:.4g}..{step.high:.4g}",
-                f"keeps {_bytes(step.kept)}" if step.kept else "",
+                f"keeps {_format_bytes(step.kept)}" if step.kept else "",
                 step.where,
             )
             for step in self.steps
         ]
         widths = [max((len(row[i]) for row in rows), default=0) for i in range(5)]
         lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
-        return "\n".join([*lines, f"kept for the way back: {_bytes(self.total)}"])
+        return "\n".join([*lines, f"kept for the way back: {_format_bytes(self.total)}"])
 
     def __repr__(self) -> str:
-        return f"<{len(self.steps)} steps of {self.name}, {_bytes(self.total)} kept>"
+        return f"<{len(self.steps)} steps of {self.name}, {_format_bytes(self.total)} kept>"
 
 
-def _in_program(ran: Ran) -> list[Note]:
+def _list_notes(ran: Ran) -> list[Note]:
     """The notes that the results were made from, and those that are on the tape, in order."""
     wanted = {r.note.number: r.note for r in [*ran.inputs, *ran.values] if r.note is not None}
     wanted |= {note.number: note for note, _, _ in ran.nodes if note is not None}
@@ -94,7 +94,7 @@ def _in_program(ran: Ran) -> list[Note]:
     return [wanted[number] for number in sorted(wanted)]
 
 
-def _kept(ran: Ran) -> dict[int, int]:
+def _count_kept(ran: Ran) -> dict[int, int]:
     """By the number of a note, the bytes of it that rules ask for; constants count where they are used."""
     kept: dict[int, int] = {}
     constants: set[int] = set()
@@ -110,13 +110,13 @@ def _kept(ran: Ran) -> dict[int, int]:
     return kept
 
 
-def _step(note: Note, names: dict[int, str], kept: int) -> TraceStep:
+def _make_step(note: Note, names: dict[int, str], kept: int) -> TraceStep:
     values = note.array
     low = high = None
     if values.size and values.dtype.kind in "fiub":
         low, high = float(values.min()), float(values.max())
     given = note.op is None and note.name == GIVEN
-    inputs = [_written(a, names) for a in note.args] + [f"{k}={v!r}" for k, v in _said(note)]
+    inputs = [_format_operand(a, names) for a in note.args] + [f"{k}={v!r}" for k, v in _list_changed_params(note)]
     where = "" if given or not note.file else f"{basename(note.file)}:{note.line}"
     shape = values.shape[max(note.examples, 0) :]
     return TraceStep(
@@ -134,13 +134,13 @@ def _step(note: Note, names: dict[int, str], kept: int) -> TraceStep:
     )
 
 
-def _said(note: Note) -> Sequence[tuple[str, Any]]:
+def _list_changed_params(note: Note) -> Sequence[tuple[str, Any]]:
     """The parameters that are not what they are by default."""
     usual = getattr(note.op, "params", {})
     return [(k, v) for k, v in note.params.items() if not (k in usual and type(v) is type(usual[k]) and v == usual[k])]
 
 
-def _written(a: Any, names: dict[int, str]) -> str:
+def _format_operand(a: Any, names: dict[int, str]) -> str:
     if isinstance(a, Note):
         return names.get(a.number, "?")
     v = all_values(a)
@@ -151,9 +151,9 @@ def _written(a: Any, names: dict[int, str]) -> str:
     return repr(v)
 
 
-def _bytes(n: float) -> str:
+def _format_bytes(n: float) -> str:
     """
-    >>> _bytes(24), _bytes(3 * 1024 * 1024)
+    >>> _format_bytes(24), _format_bytes(3 * 1024 * 1024)
     ('24 B', '3.0 MB')
     """
     if n < 1024:
@@ -170,7 +170,7 @@ class Traced(Examined):
 
     face = "trace"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Program:
+    def __call__(self, *args: object, **kwargs: object) -> Program:
         return Program(Ran(self.__wrapped__, args, kwargs, back=False), self.__name__)
 
 

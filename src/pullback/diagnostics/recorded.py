@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pullback.core.source import user_place
 from pullback.core.tape import ARRAYS, add_cotangent
 from pullback.core.tensor import Tensor
-from pullback.core.variable import watched_below
+from pullback.core.variable import watch_below
 from pullback.diagnostics.findings import NanReport
 from pullback.diagnostics.running import Result
-from pullback.diagnostics.steps import finite, parts
+from pullback.diagnostics.steps import is_finite, list_cotangents
 from pullback.diagnostics.watch import GIVEN, SEED, Note
 from pullback.errors import NanError
-from pullback.transforms.recording import unwatched
+from pullback.transforms.recording import unwatch
+
+if TYPE_CHECKING:
+    from pullback.core.op import Op
 
 __all__: list[str] = []
 
@@ -26,7 +29,7 @@ class Push:
         self.nodes = nodes
         self.places: dict[int, tuple[str, int]] = {}
 
-    def __call__(self, r: Any) -> None:
+    def __call__(self, r: Tensor) -> None:
         self.nodes.append(r)
         self.places[id(r)] = user_place()
 
@@ -40,14 +43,14 @@ class Notes:
         self.values: dict[int, Note] = {}  # by the node
         self.cotangents: dict[int, Note] = {}
 
-    def add(self, name: str, op: Any, args: Sequence[Any], value: Any, owner: Note | None = None) -> Note:
+    def add(self, name: str, op: Op | None, args: Sequence[Any], value: Any, owner: Note | None = None) -> Note:
         note = Note(len(self.notes), name, op, args, {}, value)
         if owner is not None:
             note.owner, note.inherited, note.file, note.line = owner, True, owner.file, owner.line
         self.notes.append(note)
         return note
 
-    def forward(self, r: Any) -> None:
+    def forward(self, r: Tensor) -> None:
         """A node, with the operands that are kept."""
         step = r.via.plain
         inputs = [v if node is None else node for node, v in zip(step.operands(r), step.values(r), strict=True)]
@@ -68,7 +71,7 @@ class Notes:
         if isinstance(r.g, ARRAYS) and id(r) not in self.cotangents:
             self.cotangents[id(r)] = self.add(SEED, None, (), r.g)
         given = [self.cotangents[id(r)]] if id(r) in self.cotangents else []
-        for a, d in parts(r):
+        for a, d in list_cotangents(r):
             add_cotangent(a, d)
             result = [owner] if r.via.plain.needs_z else []  # where a rule computes with the result of its op
             note = self.add(f"{owner.name}'", owner.op, [*given, *owner.args, *result], d, owner)
@@ -79,16 +82,16 @@ class Notes:
 def check_pulled(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What a backward pass of a ``GradientTape`` gives; an error with a report if it is not finite."""
     out = function(*args, **kwargs)
-    if all(d is None or finite(d) for d in out):
+    if all(d is None or is_finite(d) for d in out):
         return out
     tape, known, seeds, sources, *_ = args
     raise NanError(_report(tape, known, seeds, sources))
 
 
-def _report(tape: Any, known: Any, seeds: Any, sources: Any) -> NanReport:
-    nodes, notes = list(tape._tape.recorded()), Notes(tape._tape)
+def _report(tape: Any, known: Any, seeds: Sequence[Any], sources: Any) -> NanReport:
+    nodes, notes = list(tape._tape.list_steps()), Notes(tape._tape)
     wanted = [n for s in sources for n in tape._nodes(s) or [tape._node(s, known)] if n is not None]
-    with unwatched(nodes), watched_below(tape._tape.level):
+    with unwatch(nodes), watch_below(tape._tape.level):
         try:
             for r in nodes:
                 notes.forward(r)

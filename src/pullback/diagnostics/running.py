@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.core.convert import float_of, join_array
 from pullback.core.tape import ARRAYS, Tape
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Watcher, watching
+from pullback.core.variable import Watcher, watch_variables
 from pullback.diagnostics.watch import Monitor, Note
 from pullback.errors import ArgumentError
-from pullback.transforms.arguments import named_leaves, parameters_of
+from pullback.transforms.arguments import name_leaves, parameters_of
 from pullback.transforms.grad import as_leaf
 from pullback.transforms.leaves import whole_leaves, whole_mapped
 from pullback.transforms.session import open_tape, pull
+
+if TYPE_CHECKING:
+    from pullback.typing import ArrayOrNumber, Operand
 
 __all__: list[str] = []
 
@@ -26,7 +29,7 @@ class Result:
 
     __slots__ = ("name", "note", "value")
 
-    def __init__(self, name: str, value: Any, note: Note | None) -> None:
+    def __init__(self, name: str, value: Operand | None, note: Note | None) -> None:
         self.name, self.value, self.note = name, value, note
 
 
@@ -50,7 +53,7 @@ class Ran:
     def _on(self, tape: Tape, kwargs: dict[str, Any]) -> None:
         leaves: list[Any] = []
 
-        def enter(x: Any) -> Any:
+        def enter(x: ArrayOrNumber) -> Any:
             if not is_number(x):
                 return x
             leaves.append(tape.leaf(as_leaf(x, "diagnostics")))
@@ -60,10 +63,10 @@ class Ran:
         names = [
             name
             for parameter, a in zip(parameters_of(self.f, len(self.args)), self.args, strict=True)
-            for name, leaf in named_leaves(parameter, a)
+            for name, leaf in name_leaves(parameter, a)
             if is_number(leaf)
         ]
-        with watching(Watcher(tape)) as watcher:
+        with watch_variables(Watcher(tape)) as watcher:
             y = self.f(*args, **kwargs)
         for v, reads in watcher.leaves.values():
             leaves += [leaf for _, leaf in reads]
@@ -75,7 +78,7 @@ class Ran:
         results = [z.read() if isinstance(z, Tensor) else z for z in map(join_array, whole_leaves(y))]
         of = [f"[{i}]" for i in range(len(results))] if len(results) > 1 else [""]
         self.values = [self._result(f"the value{k}", z) for k, z in zip(of, results, strict=False) if is_number(z)]
-        self.nodes = [(self.monitor.note_of(r.value), r, self._kept(r)) for r in tape.recorded()]
+        self.nodes = [(self.monitor.note_of(r.value), r, self._list_kept(r)) for r in tape.list_steps()]
         if not self.back:
             return
         floats = [z for z in results if tape.holds(z) and z.dtype.kind in "fc"]
@@ -83,10 +86,10 @@ class Ran:
         self.gradients = [self._result(f"the gradient of {name}", g) for name, g in zip(names, found, strict=True)]
         self.cuts = list(tape.cuts)
 
-    def _result(self, name: str, z: Any) -> Result:
+    def _result(self, name: str, z: Operand) -> Result:
         return Result(name, z, self.monitor.note_of(z))
 
-    def _kept(self, r: Any) -> list[Any]:
+    def _list_kept(self, r: Any) -> list[Any]:
         """The values that the rules of a step ask for."""
         step = r.via.plain
         if step.op is None:  # a gradient that the user gave keeps what it will

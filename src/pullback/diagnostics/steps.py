@@ -7,7 +7,7 @@ whatever it is multiplied by.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,15 +20,19 @@ from pullback.core.interpreter import new_level
 from pullback.core.tape import ARRAYS, substitute
 from pullback.core.tensor import all_values
 from pullback.numerics.adjoints import select, spread
-from pullback.transforms.forward import Dual, parted
+from pullback.transforms.forward import Dual, split_dual
 from pullback.transforms.linearity import is_linear
+
+if TYPE_CHECKING:
+    from pullback.core.op import Op
+    from pullback.typing import Shape, TensorLike, Value
 
 __all__: list[str] = []
 
 Change = Callable[[Any], Any]
 
 
-def parts(r: Any, strong: bool = False) -> Iterator[tuple[Any, Any]]:
+def list_cotangents(r: Any, strong: bool = False) -> Iterator[tuple[Any, Any]]:
     """Each operand of a node that is on the tape with its part of the cotangent."""
     step = r.via.plain
     ds = strong_cotangents(r, step.loose) if strong else step.cotangents(r)
@@ -41,21 +45,25 @@ def strong_cotangents(r: Any, step: Any) -> list[Any]:
     """The cotangents of the inputs of a step, where zeros of ``r.g`` give zero; ``step`` undoes no broadcasting."""
     ds = step.cotangents(r)
     if step.is_custom:
-        return _strongly(r.y, [r.g] if step is ONE else r.g) if not all(d is None or finite(d) for d in ds) else ds
+        return (
+            _strengthen_custom(r.y, [r.g] if step is ONE else r.g)
+            if not all(d is None or is_finite(d) for d in ds)
+            else ds
+        )
     if step.op is None:
         return list(ds)
-    params = _named(step.op, r.y)
+    params = _name_params(step.op, r.y)
 
-    def fitted(i: int, d: Any, value: Any) -> Any:
+    def finish(i: int, d: Any, value: Any) -> Any:
         def again(g: Any, change: Change) -> Any:
             return step.cotangents(substitute(r, g, r.value, lambda _, v: change(v)))[i]
 
-        return fit(strengthened(step.op, d, r.g, value.shape, params, again), value)
+        return fit(strengthen(step.op, d, r.g, value.shape, params, again), value)
 
-    return [None if d is None else fitted(i, d, v) for i, (d, v) in enumerate(zip(ds, step.values(r), strict=True))]
+    return [None if d is None else finish(i, d, v) for i, (d, v) in enumerate(zip(ds, step.values(r), strict=True))]
 
 
-def _strongly(back: Any, gs: Any) -> list[Any]:
+def _strengthen_custom(back: Callable[..., Any], gs: list[Any]) -> list[Any]:
     """A gradient that the user gave is linear in the cotangents: it is its own derivative, in their direction.
 
     As a tangent a cotangent of zero stays zero through all that the gradient function does with it.  One that is not
@@ -70,48 +78,48 @@ def _strongly(back: Any, gs: Any) -> list[Any]:
         return list(back(gs))
     number = new_level()
     duals = [g if g is None else Dual(number, np.ones_like(g), bare(g)) for g in gs]
-    moved = [d if d is None else parted(d, number) for d in back(duals)]
+    moved = [d if d is None else split_dual(d, number) for d in back(duals)]
     return [d if d is None else np.zeros_like(d[0]) if d[1] is None else bare(d[1]) for d in moved]
 
 
-def _named(op: Any, params: Any) -> dict[str, Any]:
+def _name_params(op: Op, params: TensorLike | None) -> dict[str, Any]:
     return dict(zip(op.params, params, strict=True)) if type(params) is tuple and len(params) == len(op.params) else {}
 
 
-def finite(d: Any) -> bool:
+def is_finite(d: Any) -> bool:
     """Whether there is surely neither NaN nor infinity in it, of all examples; nothing is sure while compiling.
 
-    >>> finite(np.array([1.0, np.inf]))
+    >>> is_finite(np.array([1.0, np.inf]))
     False
     """
     v = np.asarray(all_values(d))
     return v.dtype.kind not in "fc" or (bool(np.isfinite(v).all()) and v.size >= np.size(d))
 
 
-def strengthened(op: Any, d: Any, g: Any, shape: Any, params: dict[str, Any], again: Any) -> Any:
+def strengthen(op: Any, d: Any, g: Value, shape: Shape, params: dict[str, Any], again: Callable[..., Any]) -> Any:
     """``d``, which a rule made of ``g``, with 0 where only zeros of ``g`` went in.  ``again`` runs the rule anew."""
-    if op is None or finite(d):
+    if op is None or is_finite(d):
         return d
     if op.elementwise and np.shape(d) == np.shape(g):
         return select(g == 0, 0, d)
     if isinstance(op.d, linear) and (op.form == 2 or len(op.inputs) > 1):
-        return products(d, g, again)
+        return sum_products(d, g, again)
     if isinstance(op.acts, reduces) and np.shape(d) == tuple(shape):
         return select(spread(g == 0, shape, params.get("axis")), 0, d)
     return select(np.all(g == 0), 0, d)
 
 
-def products(d: Any, g: Any, again: Any) -> Any:
+def sum_products(d: Any, g: Value, again: Callable[..., Any]) -> Any:
     """Sums of products, without those of a zero of ``g`` and something that is not finite."""
-    regular = again(g, _changed(lambda v: select(np.isfinite(v), v, 0)))
-    touched = again(_indicator(g != 0, g), _changed(lambda v: _indicator(~np.isfinite(v), v)))
+    regular = again(g, _change_floats(lambda v: select(np.isfinite(v), v, 0)))
+    touched = again(_indicator(g != 0, g), _change_floats(lambda v: _indicator(~np.isfinite(v), v)))
     return select(touched != 0, d, regular)
 
 
-def _indicator(where: Any, x: Any) -> Any:
+def _indicator(where: Value, x: Value) -> Any:
     return select(where, x.dtype.type(1), x.dtype.type(0))
 
 
-def _changed(f: Change) -> Change:
+def _change_floats(f: Change) -> Change:
     """``f`` of the floats; indices, parameters and what is not kept stay as they are."""
     return lambda v: f(v) if isinstance(v, ARRAYS) and v.dtype.kind in "fc" else v

@@ -8,7 +8,7 @@ from typing import Any
 from pullback.core import hooks
 from pullback.core.interpreter import new_level
 from pullback.core.tape import Tape, add_cotangent, forget
-from pullback.diagnostics.steps import parts
+from pullback.diagnostics.steps import list_cotangents
 
 __all__: list[str] = []
 
@@ -45,7 +45,7 @@ class ObservedTape(Tape):
         return super().leaf(value if monitor is None else monitor.lift(value))
 
     def walk(self) -> None:
-        walk_observed(_pop_back(self.recorded()), self.observers)
+        walk_observed(_pop_back(self.list_steps()), self.observers)
 
     def close(self) -> None:
         while self.nodes:
@@ -67,7 +67,7 @@ def walk_observed(nodes: Iterable[Any], observers: Sequence[PassObserver], trans
         return
     for r in nodes:
         if r.g is not None:
-            for a, d in parts(r, strong):
+            for a, d in list_cotangents(r, strong):
                 add_cotangent(a, d)
 
 

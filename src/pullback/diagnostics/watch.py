@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,10 +21,14 @@ from pullback.core.op import Op
 from pullback.core.source import NOT_THE_USER
 from pullback.core.tape import RAW, add_cotangent
 from pullback.core.tensor import Tensor, Wrapped, all_values
-from pullback.diagnostics.steps import parts
+from pullback.diagnostics.steps import list_cotangents
 from pullback.diagnostics.tapes import PassObserver
 from pullback.transforms.batch import Batched
 from pullback.transforms.customop import Run, WrappingOp
+
+if TYPE_CHECKING:
+    from pullback.transforms.customop import CustomOp
+    from pullback.typing import Operand, Value
 
 __all__: list[str] = []
 
@@ -40,7 +44,7 @@ class Note:
     )  # fmt: skip
 
     def __init__(
-        self, number: int, name: str, op: Any, args: Sequence[Any], params: dict[str, Any], value: Any
+        self, number: int, name: str, op: Any, args: Sequence[Any], params: dict[str, Any], value: Value
     ) -> None:
         self.number, self.name, self.op, self.args, self.params, self.value = number, name, op, args, params, value
         self.file, self.line, self.inherited = "", 0, False  # whether the line is that of the owner
@@ -131,7 +135,7 @@ class Purpose:
         del self.frame
 
 
-def depth_of(x: Any) -> int:
+def depth_of(x: Value) -> int:
     """In how many vmaps a value is."""
     depth = 0
     while isinstance(x, Tensor):
@@ -173,13 +177,13 @@ class Watched(Wrapped):
     def beneath(self) -> Any:
         return self.array
 
-    def stopped(self) -> Any:
+    def stop_following(self) -> Any:
         if self.note.name == STOPPED:
             return self
         beneath = self.array
-        while isinstance(beneath, Tensor) and beneath.stopped() is not beneath:
-            beneath = beneath.stopped()
-        return self.monitor.noted(bare(beneath), STOPPED, None, (self.note,), {})
+        while isinstance(beneath, Tensor) and beneath.stop_following() is not beneath:
+            beneath = beneath.stop_following()
+        return self.monitor.add_note(bare(beneath), STOPPED, None, (self.note,), {})
 
     def _concrete(self, what: str) -> Any:
         return self.array._concrete(what) if isinstance(self.array, Tensor) else self.array
@@ -193,24 +197,24 @@ class Watched(Wrapped):
             body = WatchedOp(op, monitor, given)
             zs = body.apply(arrays)
             origins = [[m] if m is not None else given for m in body.made or [None] * len(zs)]
-            return tuple(monitor.noted(bare(z), op.name, op, a, {}) for z, a in zip(zs, origins, strict=True))
+            return tuple(monitor.add_note(bare(z), op.name, op, a, {}) for z, a in zip(zs, origins, strict=True))
         z = op.call(arrays, params)
         if type(z) is tuple:  # an op with several results
-            return tuple(monitor.noted(bare(part), op.name, op, given, params) for part in z)
-        return monitor.noted(bare(z), op.name, op, given, params)
+            return tuple(monitor.add_note(bare(part), op.name, op, given, params) for part in z)
+        return monitor.add_note(bare(z), op.name, op, given, params)
 
 
 class WatchedOp(WrappingOp):
     """A function with a gradient of its own, whose body is watched; one level down it is such a function again."""
 
-    def __init__(self, op: Any, monitor: Monitor, given: Sequence[Any]) -> None:
+    def __init__(self, op: CustomOp, monitor: Monitor, given: Sequence[Any]) -> None:
         super().__init__(op.name)
         self.op, self.monitor, self.given = op, monitor, given
         self.follows, self.states_jvp = op.follows, op.states_jvp
         self.made: list[Note | None] = []  # how the results came about, inside
 
     def run(self, values: Sequence[Any]) -> Run:
-        inner = self.op.run_reduced([self._passed(v, note) for v, note in zip(values, self.given, strict=True)])
+        inner = self.op.run_reduced([self._pass_on(v, note) for v, note in zip(values, self.given, strict=True)])
         self.made = [self.monitor.note_of(z) for z in inner.values]
 
         def back(dys: list[Any]) -> list[Any]:
@@ -220,13 +224,13 @@ class WatchedOp(WrappingOp):
 
     def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         """The op's own way forward, which need not be the transpose of its way back."""
-        xs = [self._passed(bare(v), note) for v, note in zip(primals, self.given, strict=True)]
+        xs = [self._pass_on(bare(v), note) for v, note in zip(primals, self.given, strict=True)]
         ts = [None if t is None else self.monitor.lift(t) for t in tangents]
         moved = self.op.jvp([self.monitor.lift(y) for y in z], xs, ts, params)
         return [None if t is None else self._bare(bare(t)) for t in moved]
 
-    def _passed(self, v: Any, note: Any) -> Any:
-        return self.monitor.noted(v, PASSED, None, (note,), {}) if isinstance(note, Note) else v
+    def _pass_on(self, v: Any, note: Any) -> Any:
+        return self.monitor.add_note(v, PASSED, None, (note,), {}) if isinstance(note, Note) else v
 
     def _bare(self, x: Any) -> Any:
         return x.array if self.monitor.watches(x) else x
@@ -243,7 +247,7 @@ class Monitor(PassObserver):
         self.notes: list[Note] = []
         self.ended: list[tuple[Note, Note, Any]] = []  # a step, one of its operands, and what it gave back: all zeros
 
-    def run(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def run(self, f: Callable[..., Any], *args: object, **kwargs: object) -> Any:
         """What ``f`` gives, with every op on a watched value noted.  Overflow is what is looked for: no warnings."""
         with hooks.observe(self, without=(Monitor, hooks.CallObserver)), np.errstate(all="ignore"), self.note("run"):
             return f(*args, **kwargs)
@@ -259,9 +263,9 @@ class Monitor(PassObserver):
         """A value as a watched one; what lies above this level is left as it is."""
         x = np.float64(x) if type(x) in (float, int) else bare(x)
         level = 0 if isinstance(x, RAW) else x.level
-        return x if level >= self.level or x.dtype.kind not in "fiubc" else self.noted(x, name, None, (), {})
+        return x if level >= self.level or x.dtype.kind not in "fiubc" else self.add_note(x, name, None, (), {})
 
-    def noted(self, value: Any, name: str, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Watched:
+    def add_note(self, value: Any, name: str, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Watched:
         note = Note(len(self.notes), name, op, args, params, value)
         note.locate(sys._getframe(1), self.purposes)
         self.notes.append(note)
@@ -269,7 +273,7 @@ class Monitor(PassObserver):
         made.array, made.monitor, made.note = value, self, note
         return made
 
-    def note_of(self, x: Any) -> Note | None:
+    def note_of(self, x: Operand | None) -> Note | None:
         """How a value came about, also of one that is under other levels."""
         while isinstance(x, Tensor):
             if self.watches(x):
@@ -292,14 +296,14 @@ class Monitor(PassObserver):
                 self._walk_step(r, owner, strong)
 
     def _walk_step(self, r: Any, owner: Note | None, strong: bool) -> None:
-        for a, d in parts(r, strong):
+        for a, d in list_cotangents(r, strong):
             if owner is not None and not np.any(all_values(d)):
                 note = self.note_of(getattr(a, "value", None))
                 if note is not None:
                     self.ended.append((owner, note, r.g))
             add_cotangent(a, d)
 
-    def _owner(self, r: Any) -> Note | None:
+    def _owner(self, r: Tensor) -> Note | None:
         """The op of the program that made a node.  What made its value may be a part of how many examples are done."""
         note, op = self.note_of(r.value), r.via.plain.op
         if note is None or not isinstance(op, Op) or note.op is op:

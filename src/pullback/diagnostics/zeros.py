@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.core import hooks
 from pullback.core.calculus import linear, total
-from pullback.diagnostics.steps import finite, products
+from pullback.diagnostics.steps import is_finite, sum_products
 from pullback.diagnostics.tapes import PassObserver
 from pullback.numerics.adjoints import select
 from pullback.transforms.forward import Dual
+
+if TYPE_CHECKING:
+    from pullback.core.op import Op
+    from pullback.typing import Array, Shape, Value
 
 __all__ = ["strong_zero"]
 
@@ -49,7 +53,7 @@ class StrongZero(PassObserver):
         return "strong zero"
 
     def fix_tangent(self, made: Dual, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        return made.tangent if finite(made.tangent) else _tangent(op, args, params, made)
+        return made.tangent if is_finite(made.tangent) else _tangent(op, args, params, made)
 
 
 def _tangent(op: Any, args: tuple[Any, ...], params: dict[str, Any], made: Dual) -> Any:
@@ -61,19 +65,19 @@ def _tangent(op: Any, args: tuple[Any, ...], params: dict[str, Any], made: Dual)
         if not on or a.tangent is None:
             continue
 
-        def moved(t: Any, change: Any, i: int = i) -> Any:
+        def push(t: Any, change: Any, i: int = i) -> Any:
             at = [p if j == i else change(p) for j, p in enumerate(primals)]
             return op.jvp(made.primal, at, [t if j == i else None for j in range(len(at))], params)
 
-        t = moved(a.tangent, lambda p: p)
+        t = push(a.tangent, lambda p: p)
         if t is not None:
-            terms.append(t if finite(t) else _strong(op, t, a.tangent, made.shape, moved))
+            terms.append(t if is_finite(t) else _strong(op, t, a.tangent, made.shape, push))
     return np.broadcast_to(total(terms), made.shape) if terms else None
 
 
-def _strong(op: Any, t: Any, given: Any, shape: Any, moved: Any) -> Any:
+def _strong(op: Op, t: Value, given: Array, shape: Shape, push: Callable[..., Any]) -> Any:
     if op.elementwise:
         return select(np.broadcast_to(given == 0, shape), 0, np.broadcast_to(t, shape))
     if isinstance(op.d, linear) and len(op.inputs) > 1:
-        return products(t, given, moved)
+        return sum_products(t, given, push)
     return select(np.all(given == 0), 0, t)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy import generic, ndarray
 
 from pullback.core.interpreter import level_of
 from pullback.core.tape import constant
-from pullback.core.tensor import Tensor, concrete, stripped, unfollowed
+from pullback.core.tensor import Tensor, call_unfollowed, concrete, strip
 from pullback.core.variable import writer
 from pullback.errors import BatchedValueError, NoRuleError, SymbolValueError
 
@@ -28,12 +28,12 @@ def tensors(x: Any) -> Iterator[Tensor]:
         yield from tensors(list(x.values()))
 
 
-def traced(*args: Any) -> bool:
+def is_traced(*args: object) -> bool:
     """Whether a transform follows one of them."""
     return any(level_of(t) for t in tensors(args))
 
 
-def unwrapped(x: Any, value: Callable[[Any], Any] = concrete) -> Any:
+def unwrap(x: object, value: Callable[[Any], Any] = concrete) -> Any:
     """The arguments with arrays in place of tensors, which cannot be written to."""
     if isinstance(x, Tensor):
         values = value(x)
@@ -42,45 +42,45 @@ def unwrapped(x: Any, value: Callable[[Any], Any] = concrete) -> Any:
             values.flags.writeable = False
         return values
     if isinstance(x, list | tuple):
-        return _like(x, [unwrapped(item, value) for item in x])
-    return {k: unwrapped(v, value) for k, v in x.items()} if isinstance(x, dict) else x
+        return _like(x, [unwrap(item, value) for item in x])
+    return {k: unwrap(v, value) for k, v in x.items()} if isinstance(x, dict) else x
 
 
-def wrapped(x: Any) -> Any:
+def wrap(x: object) -> Any:
     """A result with tensors in place of arrays."""
     if isinstance(x, ndarray | generic):
         return constant(x) if x.dtype.kind in "fiubc" else x
-    return _like(x, [wrapped(item) for item in x]) if isinstance(x, list | tuple) else x
+    return _like(x, [wrap(item) for item in x]) if isinstance(x, list | tuple) else x
 
 
 def _like(x: Any, items: list[Any]) -> Any:
     return type(x)(*items) if hasattr(x, "_fields") else type(x)(items)
 
 
-def inexact(x: Any) -> bool:
+def has_inexact(x: object) -> bool:
     """Whether a result has something that a gradient could belong to."""
     if isinstance(x, list | tuple):
-        return any(inexact(item) for item in x)
+        return any(has_inexact(item) for item in x)
     return isinstance(x, float | complex) or getattr(getattr(x, "dtype", None), "kind", "i") in "fcO"
 
 
-def lifted(x: Any, like: Any = None) -> Any:
+def to_array(x: Any, like: np.dtype[Any] | None = None) -> Any:
     """A list or number as an array, or as a stack if there are tensors in it; floats get the dtype ``like``."""
     if not isinstance(x, list | tuple | float | int):
         return x
     if isinstance(x, list | tuple) and any(True for _ in tensors(x)):
-        return np.stack([lifted(item, like) for item in x])
+        return np.stack([to_array(item, like) for item in x])
     made = np.asarray(x)
     return made.astype(like) if like is not None and like.kind == "f" and made.dtype.kind == "f" else made
 
 
-def aligned(args: Any) -> list[Any]:
+def align_operands(args: Sequence[Any]) -> list[Any]:
     """Operands with lists and numbers as arrays of the tensors' dtype, so that they widen nothing and lose nothing."""
     floats = [t.dtype for t in tensors(args) if t.dtype.kind == "f"]
-    return [lifted(a, floats[0] if floats else None) for a in args]
+    return [to_array(a, floats[0] if floats else None) for a in args]
 
 
-def stepped(name: str, result: Any, *args: Any) -> Any:
+def wrap_constant(name: str, result: object, *args: object) -> Any:
     """A result that does not change around these arguments: nothing flows back through it.
 
     Every tape remembers that the path ended here, for the message of an input that is not reached.
@@ -92,35 +92,39 @@ def stepped(name: str, result: Any, *args: Any) -> Any:
             if tape is not None:
                 tape.cut(name)
             x = x.all_values()
-    return wrapped(result)
+    return wrap(result)
 
 
-def no_rule(name: str, why: str = "") -> NoRuleError:
+def no_rule_error(name: str, why: str = "") -> NoRuleError:
     return NoRuleError(
         f"{name} has no rule of differentiation in pullback, so its gradient would be lost.{why} "
         "Write it with functions that have one, give it a gradient with pb.custom_gradient, or use stop_gradient."
     )
 
 
-def ruleless(name: str, run: Callable[..., Any], args: Any, kwargs: Any = None, why: str = "") -> Any:
+def run_without_rule(
+    name: str, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, why: str = ""
+) -> Any:
     """On constants the function itself; on traced tensors only if its results carry no gradient."""
     given = args, kwargs or {}
     found = [t.read() for t in tensors(given)]
-    if any(isinstance(stripped(t), Tensor) for t in found):  # many examples
+    if any(isinstance(strip(t), Tensor) for t in found):  # many examples
         shapes: set[tuple[int, ...]] = set()
-        result = unfollowed(lambda *values: _of_one(name, run, given, values, shapes), *found)
-        followed = any(t.level and stripped(t) is not t for t in found)
+        result = call_unfollowed(lambda *values: _run_example(name, run, given, values, shapes), *found)
+        followed = any(t.level and strip(t) is not t for t in found)
     else:
-        result, followed = run(*unwrapped(given[0]), **unwrapped(given[1])), traced(given)
-    if followed and inexact(result):
-        raise no_rule(name, why)
-    return stepped(name, result, args, kwargs)
+        result, followed = run(*unwrap(given[0]), **unwrap(given[1])), is_traced(given)
+    if followed and has_inexact(result):
+        raise no_rule_error(name, why)
+    return wrap_constant(name, result, args, kwargs)
 
 
-def _of_one(name: str, run: Callable[..., Any], given: Any, values: tuple[Any, ...], shapes: set[Any]) -> Any:
+def _run_example(
+    name: str, run: Callable[..., Any], given: tuple[Any, ...], values: tuple[Any, ...], shapes: set[Any]
+) -> Any:
     """The result for one example, whose values stand in the place of the tensors."""
     rest = iter(values)
-    args, kwargs = unwrapped(given, lambda _: next(rest))
+    args, kwargs = unwrap(given, lambda _: next(rest))
     result = run(*args, **kwargs)
     made = np.asarray(None if isinstance(result, list | tuple) else result)
     shapes.add(made.shape)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.core.tape import as_tensor, constant
-from pullback.core.tensor import BY_KERNEL, Tensor, sizing, stripped, unfollowed
+from pullback.core.tensor import BY_KERNEL, Tensor, call_unfollowed, read_sizes, strip
 from pullback.core.writes import link_part
 from pullback.errors import ShapeError
-from pullback.interop.numpy_arguments import aligned, lifted, stepped, wrapped
+from pullback.interop.numpy_arguments import align_operands, to_array, wrap, wrap_constant
 from pullback.ops import conversion, elementwise, gathering, segments, sorting
+
+if TYPE_CHECKING:
+    from pullback.typing import Lengths, Operand, TensorLike, Value
 
 __all__: list[str] = []
 
@@ -19,13 +23,13 @@ __all__: list[str] = []
 # ---- picking
 
 
-def _positions(x: Any) -> Any:
+def _positions(x: TensorLike) -> Any:
     """Positions as an array; under ``vmap``, where they are different for each example, as a tensor."""
-    index = stripped(lifted(x))
+    index = strip(to_array(x))
     return index if isinstance(index, Tensor) else np.asarray(index)
 
 
-def _take(a: Any, indices: Any, /, axis: int | None = None, mode: str = "raise") -> Any:
+def _take(a: Value, indices: TensorLike, /, axis: int | None = None, mode: str = "raise") -> Any:
     if axis is None:
         a, axis = np.reshape(a, -1), 0
     index, n = _positions(indices), a.shape[axis]
@@ -34,42 +38,42 @@ def _take(a: Any, indices: Any, /, axis: int | None = None, mode: str = "raise")
     return gathering.take(as_tensor(a), index, axis)
 
 
-def _take_along_axis(arr: Any, indices: Any, /, axis: int | None = -1) -> Any:
+def _take_along_axis(arr: Any, indices: Value, /, axis: int | None = -1) -> Any:
     if axis is None:
         arr, axis = np.reshape(arr, -1), 0
     return gathering.take_along_axis(as_tensor(arr), _positions(indices), axis)
 
 
-def _compress(condition: Any, a: Any, /, axis: int | None = None) -> Any:
-    return _take(a, np.flatnonzero(sizing("np.compress", lifted(condition))), axis)
+def _compress(condition: TensorLike, a: Value, /, axis: int | None = None) -> Any:
+    return _take(a, np.flatnonzero(read_sizes("np.compress", to_array(condition))), axis)
 
 
-def _extract(condition: Any, arr: Any, /) -> Any:
-    return _take(arr, np.flatnonzero(sizing("np.extract", lifted(condition))))
+def _extract(condition: Value, arr: Value, /) -> Any:
+    return _take(arr, np.flatnonzero(read_sizes("np.extract", to_array(condition))))
 
 
-def _delete(arr: Any, /, obj: Any, axis: int | None = None) -> Any:
+def _delete(arr: Value, /, obj: Any, axis: int | None = None) -> Any:
     n = arr.size if axis is None else arr.shape[axis]
-    where = obj if isinstance(obj, slice) else sizing("np.delete", lifted(obj))
+    where = obj if isinstance(obj, slice) else read_sizes("np.delete", to_array(obj))
     return _take(arr, np.delete(np.arange(n), where), axis)
 
 
-def _insert(arr: Any, obj: Any, values: Any, /, axis: int | None = None) -> Any:
+def _insert(arr: Value, obj: Any, values: Operand, /, axis: int | None = None) -> Any:
     """NumPy is asked where each element goes, by its number."""
-    x, y = (as_tensor(t) for t in aligned((arr, values)))
+    x, y = (as_tensor(t) for t in align_operands((arr, values)))
     numbers = np.arange(x.size + y.size)
-    where = obj if isinstance(obj, slice) else sizing("np.insert", lifted(obj))
+    where = obj if isinstance(obj, slice) else read_sizes("np.insert", to_array(obj))
     place = np.insert(np.reshape(numbers[: x.size], x.shape), where, np.reshape(numbers[x.size :], y.shape), axis)
     return np.concatenate([np.reshape(x, -1), np.reshape(conversion.cast(y, x.dtype), -1)])[place]
 
 
-def _resize(a: Any, /, new_shape: Any) -> Any:
+def _resize(a: Value, /, new_shape: Lengths) -> Any:
     place = np.resize(np.arange(a.size), new_shape)
-    return np.reshape(a, -1)[place] if a.size else wrapped(np.zeros(place.shape, a.dtype))
+    return np.reshape(a, -1)[place] if a.size else wrap(np.zeros(place.shape, a.dtype))
 
 
-def _diagonal(a: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    def derive(a: Any) -> Any:
+def _diagonal(a: Value, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    def derive(a: Value) -> Any:
         return _pick_diagonal(a, offset, axis1, axis2)
 
     return link_part(derive(a), a, derive)  # a read-only view in NumPy
@@ -82,7 +86,7 @@ def _pick_diagonal(a: Any, offset: int, axis1: int, axis2: int) -> Any:
     return a[..., i + max(-offset, 0), i + max(offset, 0)]
 
 
-def _diag(v: Any, /, k: int = 0) -> Any:
+def _diag(v: Value, /, k: int = 0) -> Any:
     if v.ndim == 2:
         return _diagonal(v, k)
     if v.ndim != 1:
@@ -91,59 +95,59 @@ def _diag(v: Any, /, k: int = 0) -> Any:
     return np.pad(made, ((max(-k, 0), max(k, 0)), (max(k, 0), max(-k, 0)))) if k else made
 
 
-def _lower(m: Any, k: int) -> Any:
+def _lower(m: Value, k: int) -> Any:
     return np.tri(m.shape[-2:][0], m.shape[-1], k) > 0
 
 
-def _tril(m: Any, /, k: int = 0) -> Any:
+def _tril(m: Value, /, k: int = 0) -> Any:
     return np.where(_lower(m, k), m, np.zeros((), m.dtype))
 
 
-def _triu(m: Any, /, k: int = 0) -> Any:
+def _triu(m: Value, /, k: int = 0) -> Any:
     return np.where(_lower(m, k - 1), np.zeros((), m.dtype), m)
 
 
 # ---- order
 
 
-def _sort(a: Any, /, axis: int | None = -1) -> Any:
+def _sort(a: Value, /, axis: int | None = -1) -> Any:
     return sorting.sort(as_tensor(a), axis)
 
 
-def _partition(a: Any, /, kth: Any, axis: int | None = -1) -> Any:
+def _partition(a: Value, /, kth: int, axis: int | None = -1) -> Any:
     if axis is None:
         a, axis = np.reshape(a, -1), -1
-    return _take_along_axis(a, unfollowed(lambda values: np.argpartition(values, kth, axis=axis), a), axis)
+    return _take_along_axis(a, call_unfollowed(lambda values: np.argpartition(values, kth, axis=axis), a), axis)
 
 
 def _unique(
-    ar: Any, /, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+    ar: Value, /, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
     axis: int | None = None, *, equal_nan: bool = True,
 ) -> Any:  # fmt: skip
-    _, index, inverse, counts = np.unique(sizing("np.unique", ar), True, True, True, axis, equal_nan=equal_nan)
+    _, index, inverse, counts = np.unique(read_sizes("np.unique", ar), True, True, True, axis, equal_nan=equal_nan)
     more = zip((return_index, return_inverse, return_counts), (index, inverse, counts), strict=True)
     results = (_take(ar, index, axis), *(constant(result) for asked, result in more if asked))
     return results if len(results) > 1 else results[0]
 
 
-def _of_sets(function: Any) -> Any:
-    def of_sets(ar1: Any, ar2: Any, /) -> Any:
-        return function(*map(as_tensor, aligned((ar1, ar2))))
+def _adapt_set_function(function: Callable[..., Any]) -> Any:
+    def of_sets(ar1: Value, ar2: Value, /) -> Any:
+        return function(*map(as_tensor, align_operands((ar1, ar2))))
 
     return of_sets
 
 
-def _setdiff1d(ar1: Any, ar2: Any, /) -> Any:
-    first, second = (np.reshape(as_tensor(a), -1) for a in aligned((ar1, ar2)))
+def _setdiff1d(ar1: Value, ar2: Value, /) -> Any:
+    first, second = (np.reshape(as_tensor(a), -1) for a in align_operands((ar1, ar2)))
     return np.unique(sorting.setdiff1d(first, second).values)
 
 
-def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
-    numbers = np.asarray(sizing("np.bincount", lifted(x), "Use pb.bincount with a size, or"))
+def _bincount(x: Value, /, weights: Value | None = None, minlength: int = 0) -> Any:
+    numbers = np.asarray(read_sizes("np.bincount", to_array(x), "Use pb.bincount with a size, or"))
     if weights is None:
-        return stepped("np.bincount", np.bincount(numbers, minlength=minlength), x)
+        return wrap_constant("np.bincount", np.bincount(numbers, minlength=minlength), x)
     size = max(minlength, int(numbers.max(initial=-1)) + 1)
-    return segments.bincount(numbers, as_tensor(lifted(weights)), size)
+    return segments.bincount(numbers, as_tensor(to_array(weights)), size)
 
 
 # ---- choosing
@@ -151,11 +155,11 @@ def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
 
 def _where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     if x is None and y is None:
-        return stepped("np.where", np.nonzero(sizing("np.where(condition)", condition)), condition)
+        return wrap_constant("np.where", np.nonzero(read_sizes("np.where(condition)", condition)), condition)
     return BY_KERNEL[np.where].function(condition, x, y)
 
 
-def _select(condlist: Any, choicelist: Any, /, default: Any = 0) -> Any:
+def _select(condlist: list[Any], choicelist: list[Any], /, default: Operand = 0) -> Any:
     if len(condlist) != len(choicelist):
         raise ShapeError(f"np.select: {len(condlist)} conditions, but {len(choicelist)} choices.")
     made = default
@@ -164,17 +168,17 @@ def _select(condlist: Any, choicelist: Any, /, default: Any = 0) -> Any:
     return made
 
 
-def _choose(a: Any, choices: Any, /, mode: str = "raise") -> Any:
-    index, *rows = np.broadcast_arrays(stripped(lifted(a)), *aligned([*choices]))
-    index = unfollowed(lambda values: np.choose(values, range(len(rows)), mode=mode), index)  # type: ignore[call-overload]
+def _choose(a: TensorLike, choices: list[Any], /, mode: str = "raise") -> Any:
+    index, *rows = np.broadcast_arrays(strip(to_array(a)), *align_operands([*choices]))
+    index = call_unfollowed(lambda values: np.choose(values, range(len(rows)), mode=mode), index)  # type: ignore[call-overload]
     return np.squeeze(_take_along_axis(np.stack(rows), np.expand_dims(index, 0), 0), 0)
 
 
-def _piecewise(x: Any, /, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
+def _piecewise(x: Value, /, condlist: Sequence[Any], funclist: list[Any], *args: Any, **kw: object) -> Any:
     """Each function sees only the elements of its piece, so the others cannot disturb the gradient."""
     if not isinstance(condlist, list | tuple) or (x.ndim and not np.ndim(condlist[0])):
         condlist = [condlist]
-    pieces = [np.reshape(np.broadcast_to(stripped(c), x.shape), -1) for c in condlist]
+    pieces = [np.reshape(np.broadcast_to(strip(c), x.shape), -1) for c in condlist]
     if len(funclist) == len(pieces) + 1:
         pieces.append(~np.any(np.stack(pieces), axis=0))
     if len(funclist) != len(pieces):
@@ -183,7 +187,7 @@ def _piecewise(x: Any, /, condlist: Any, funclist: Any, *args: Any, **kw: Any) -
     if any(isinstance(piece, Tensor) for piece in pieces):  # other elements in each example of vmap
         z = np.zeros((), x.dtype)
         for piece, f in zip(pieces, funclist, strict=True):
-            inside = np.where(piece, flat, _take(stripped(flat), np.argmax(piece), 0))  # for the others one of its own
+            inside = np.where(piece, flat, _take(strip(flat), np.argmax(piece), 0))  # for the others one of its own
             z = np.where(piece, f(inside, *args, **kw) if callable(f) else f, z)
         return np.reshape(np.astype(z, x.dtype), x.shape)
     parts, place = [np.zeros(1, x.dtype)], np.zeros(x.size, int)  # the first is for what is in no piece
@@ -197,24 +201,32 @@ def _piecewise(x: Any, /, condlist: Any, funclist: Any, *args: Any, **kw: Any) -
     return np.reshape(np.astype(np.concatenate(parts), x.dtype)[place], x.shape)
 
 
-def _clip(a: Any, /, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
-    return elementwise.clip(lifted(a), a_min if min is None else min, a_max if max is None else max)
+def _clip(
+    a: Value,
+    /,
+    a_min: Operand | None = None,
+    a_max: Operand | None = None,
+    *,
+    min: Any = None,
+    max: Value | None = None,
+) -> Any:
+    return elementwise.clip(to_array(a), a_min if min is None else min, a_max if max is None else max)
 
 
 def _nan_to_num(x: Any, /, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     if x.dtype.kind != "f":
         return x
-    limits, values = np.finfo(x.dtype), stripped(x)
+    limits, values = np.finfo(x.dtype), strip(x)
     x = np.where(np.isnan(values), nan, x)
     x = np.where(values == np.inf, limits.max if posinf is None else posinf, x)
     return np.where(values == -np.inf, limits.min if neginf is None else neginf, x)
 
 
-def _real_if_close(a: Any, /, tol: float = 100) -> Any:
+def _real_if_close(a: Value, /, tol: float = 100) -> Any:
     """The real part, if the imaginary one is of rounding errors only: of plain values, as it decides on the dtype."""
     if a.dtype.kind != "c":
         return a
-    values = np.asarray(sizing("np.real_if_close", np.imag(a)))
+    values = np.asarray(read_sizes("np.real_if_close", np.imag(a)))
     limit = np.finfo(a.dtype).eps * tol if tol > 1 else tol
     return np.real(a) if np.all(np.absolute(values) < limit) else a
 
@@ -222,45 +234,45 @@ def _real_if_close(a: Any, /, tol: float = 100) -> Any:
 # ---- making
 
 
-def _filled(fill: Any) -> Any:
-    def like(a: Any, /, dtype: Any = None, *, shape: Any = None) -> Any:
-        return wrapped(fill(np.shape(a) if shape is None else shape, a.dtype if dtype is None else dtype))
+def _make_like(fill: Any) -> Any:
+    def like(a: Value, /, dtype: Any = None, *, shape: Any = None) -> Any:
+        return wrap(fill(np.shape(a) if shape is None else shape, a.dtype if dtype is None else dtype))
 
     return like
 
 
-def _places(num: int, endpoint: bool, like: Any) -> Any:
+def _places(num: int, endpoint: bool, like: Value) -> Any:
     """Numbers from 0 to 1 along a new first axis, of the dtype of ``like`` if that is a float."""
     places = np.linspace(0, 1, num, endpoint, dtype=like.dtype if like.dtype.kind == "f" else None)
     return np.reshape(places, (-1,) + (1,) * like.ndim)
 
 
-def _linspace(start: Any, stop: Any, /, num: int = 50, endpoint: bool = True) -> Any:
-    start, stop = aligned((start, stop))
+def _linspace(start: Operand, stop: Value, /, num: int = 50, endpoint: bool = True) -> Any:
+    start, stop = align_operands((start, stop))
     step = stop - start
     return start + step * _places(num, endpoint, step)
 
 
-def _logspace(start: Any, stop: Any, /, num: int = 50, endpoint: bool = True, base: Any = 10.0) -> Any:
+def _logspace(start: Operand, stop: Value, /, num: int = 50, endpoint: bool = True, base: float = 10.0) -> Any:
     return base ** _linspace(start, stop, num, endpoint)
 
 
-def _geomspace(start: Any, stop: Any, /, num: int = 50, endpoint: bool = True) -> Any:
-    start, stop = aligned((start, stop))
+def _geomspace(start: Operand, stop: Value, /, num: int = 50, endpoint: bool = True) -> Any:
+    start, stop = align_operands((start, stop))
     ratio = stop / start
     return start * ratio ** _places(num, endpoint, ratio)
 
 
-def _full_like(a: Any, fill_value: Any, /, dtype: Any = None, *, shape: Any = None) -> Any:
-    value = as_tensor(lifted(fill_value))
+def _full_like(a: Value, fill_value: Operand, /, dtype: Any = None, *, shape: Any = None) -> Any:
+    value = as_tensor(to_array(fill_value))
     made = np.broadcast_to(value, np.shape(a) if shape is None else shape)
     return np.astype(made, a.dtype if dtype is None else dtype)
 
 
-def _of_kind(function: Any) -> Any:
+def _from_dtypes(function: Callable[..., Any]) -> Any:
     """Something that NumPy tells by the dtypes alone; of tensors no value is looked at."""
 
-    def told(*args: Any) -> Any:
+    def told(*args: object) -> Any:
         return function(*(np.empty(0, a.dtype) if isinstance(a, Tensor) else a for a in args))
 
     return told
@@ -273,13 +285,13 @@ FUNCTIONS = {
     np.linalg.diagonal: lambda x, /, *, offset=0: _diagonal(x, offset, -2, -1),
     np.insert: _insert, np.resize: _resize, np.choose: _choose, np.logspace: _logspace, np.geomspace: _geomspace,
     np.sort: _sort, np.partition: _partition, np.unique: _unique, np.bincount: _bincount,
-    np.union1d: _of_sets(sorting.union1d), np.intersect1d: _of_sets(sorting.intersect1d),
-    np.setxor1d: _of_sets(sorting.setxor1d), np.setdiff1d: _setdiff1d,
+    np.union1d: _adapt_set_function(sorting.union1d), np.intersect1d: _adapt_set_function(sorting.intersect1d),
+    np.setxor1d: _adapt_set_function(sorting.setxor1d), np.setdiff1d: _setdiff1d,
     np.where: _where, np.select: _select, np.piecewise: _piecewise, np.clip: _clip, np.nan_to_num: _nan_to_num,
-    np.zeros_like: _filled(np.zeros), np.ones_like: _filled(np.ones), np.empty_like: _filled(np.empty),
+    np.zeros_like: _make_like(np.zeros), np.ones_like: _make_like(np.ones), np.empty_like: _make_like(np.empty),
     np.full_like: _full_like, np.linspace: _linspace,
-    np.shape: lambda a, /: lifted(a).shape, np.ndim: lambda a, /: lifted(a).ndim,
-    np.result_type: _of_kind(np.result_type), np.common_type: _of_kind(np.common_type),
+    np.shape: lambda a, /: to_array(a).shape, np.ndim: lambda a, /: to_array(a).ndim,
+    np.result_type: _from_dtypes(np.result_type), np.common_type: _from_dtypes(np.common_type),
     np.iscomplexobj: lambda x, /: x.dtype.kind == "c", np.isrealobj: lambda x, /: x.dtype.kind != "c",
     np.fix: np.trunc, np.real_if_close: _real_if_close,
     np.size: lambda a, /, axis=None: np.size(np.broadcast_to(False, a.shape), axis),

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from math import pi
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.ops import complex, spectral
 
+if TYPE_CHECKING:
+    from pullback.typing import Value
+
 __all__: list[str] = []
 
 
-def _angle(z: Any, /, deg: bool = False) -> Any:
+def _angle(z: Value, /, deg: bool = False) -> Any:
     turn = complex.angle(z)
     return turn * (180 / pi) if deg else turn
 

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.core.op import operand
-from pullback.core.tensor import Tensor, all_values, may_be, stripped, unfollowed
+from pullback.core.tensor import Tensor, all_values, call_unfollowed, may_be, strip
 from pullback.errors import ArgumentError, ShapeError
-from pullback.interop.numpy_arguments import aligned, no_rule, ruleless, traced
+from pullback.interop.numpy_arguments import align_operands, is_traced, no_rule_error, run_without_rule
 from pullback.numerics.adjoints import H
 from pullback.ops import linalg
+
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike, Value
 
 __all__: list[str] = []
 
 
 @lru_cache
-def _kind(function: Any) -> Any:
+def _kind(function: Callable[..., Any]) -> Any:
     """The class of named tuples that a NumPy function gives."""
     return type(function(np.ones((1, 1))))
 
 
-def _mirrored(x: Any, UPLO: str = "L") -> Any:
+def _mirror_triangle(x: Value, UPLO: str = "L") -> Any:
     """The symmetric (Hermitian) matrix that one triangle means: NumPy does not read the other."""
     x = operand(x)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
@@ -41,66 +45,66 @@ def _triangle(UPLO: Any) -> str:
     return UPLO.upper()
 
 
-def _valued(z: Any, run: Any, *args: Any) -> Any:
+def _with_value_of(z: Value, run: Callable[..., Any], *args: object) -> Any:
     """``z`` with the last digits of the value that NumPy computes by ``run``."""
-    return unfollowed(run, *args) + (z - stripped(z))
+    return call_unfollowed(run, *args) + (z - strip(z))
 
 
-def _cholesky(a: Any, /, *, upper: bool = False) -> Any:
-    return linalg.cholesky(_mirrored(a, "U" if upper else "L"), bool(upper))
+def _cholesky(a: Value, /, *, upper: bool = False) -> Any:
+    return linalg.cholesky(_mirror_triangle(a, "U" if upper else "L"), bool(upper))
 
 
-def _eigh(a: Any, /, UPLO: str = "L") -> Any:
+def _eigh(a: Value, /, UPLO: str = "L") -> Any:
     uplo = _triangle(UPLO)
-    return _kind(np.linalg.eigh)(*linalg.eigh(_mirrored(a, uplo), uplo))
+    return _kind(np.linalg.eigh)(*linalg.eigh(_mirror_triangle(a, uplo), uplo))
 
 
-def _eigvalsh(a: Any, /, UPLO: str = "L") -> Any:
+def _eigvalsh(a: Value, /, UPLO: str = "L") -> Any:
     uplo = _triangle(UPLO)
-    return linalg.eigvalsh(_mirrored(a, uplo), uplo)
+    return linalg.eigvalsh(_mirror_triangle(a, uplo), uplo)
 
 
-def _eig(a: Any, /) -> Any:
+def _eig(a: Value, /) -> Any:
     w, v = linalg.eig(a)
     return _kind(np.linalg.eig)(*((np.real(w), np.real(v)) if _are_real(a, w) else (w, v)))
 
 
-def _eigvals(a: Any, /) -> Any:
+def _eigvals(a: Value, /) -> Any:
     w = linalg.eigvals(a)
     return np.real(w) if _are_real(a, w) else w
 
 
-def _are_real(a: Any, w: Any) -> bool:
+def _are_real(a: Value, w: Any) -> bool:
     """Whether NumPy gives real eigenvalues: of real matrices where no imaginary part is left."""
     return a.dtype.kind != "c" and not may_be(np.imag(w) != 0)
 
 
-def _svd(a: Any, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+def _svd(a: Value, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     if hermitian:
         return _hermitian_svd(a, compute_uv)
     z = linalg.svd(a, full_matrices, compute_uv)
     return _kind(np.linalg.svd)(*z) if compute_uv else z
 
 
-def _hermitian_svd(a: Any, compute_uv: bool) -> Any:
+def _hermitian_svd(a: Value, compute_uv: bool) -> Any:
     """As NumPy does it: the absolute values of the eigenvalues in descending order, their signs in ``Vh``."""
     if not compute_uv:
         return np.sort(np.abs(_eigvalsh(a)))[..., ::-1]
     s, u = _eigh(a)
-    signs = np.copysign(np.ones((), s.dtype), stripped(s))
-    order = np.argsort(np.abs(stripped(s)))[..., ::-1]
+    signs = np.copysign(np.ones((), s.dtype), strip(s))
+    order = np.argsort(np.abs(strip(s)))[..., ::-1]
     s, signs = np.take_along_axis(np.abs(s), order, axis=-1), np.take_along_axis(signs, order, axis=-1)
     u = np.take_along_axis(u, np.broadcast_to(np.expand_dims(order, -2), u.shape), axis=-1)
     return _kind(np.linalg.svd)(u, s, H(u * np.expand_dims(signs, -2)))
 
 
-def _qr(a: Any, /, mode: str = "reduced") -> Any:
+def _qr(a: Value, /, mode: str = "reduced") -> Any:
     if mode == "r":
         return linalg.qr(a).R
     if mode not in ("reduced", "complete"):
-        if traced(a):
-            raise no_rule(f"np.linalg.qr(mode={mode!r})")
-        return ruleless("np.linalg.qr", np.linalg.qr, (a, mode))
+        if is_traced(a):
+            raise no_rule_error(f"np.linalg.qr(mode={mode!r})")
+        return run_without_rule("np.linalg.qr", np.linalg.qr, (a, mode))
     return _kind(np.linalg.qr)(*linalg.qr(a, mode == "complete"))
 
 
@@ -108,34 +112,34 @@ def _pinv(a: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = 
     if rcond is not None and rtol is not np._NoValue:
         raise ArgumentError(f"np.linalg.pinv: rtol and rcond mean the same; got rcond={rcond!r} and rtol={rtol!r}.")
     cut = rcond if rcond is not None else 1e-15 if rtol is np._NoValue else rtol
-    return linalg.pinv(_mirrored(a) if hermitian else a, cut, bool(hermitian))
+    return linalg.pinv(_mirror_triangle(a) if hermitian else a, cut, bool(hermitian))
 
 
-def _lstsq(a: Any, b: Any, /, rcond: Any = None) -> Any:
-    a, b = aligned((a, b))
+def _lstsq(a: Value, b: Value, /, rcond: Any = None) -> Any:
+    a, b = align_operands((a, b))
     if a.ndim != 2 or b.ndim not in (1, 2):
         raise ShapeError(f"np.linalg.lstsq: expected a matrix, and a vector or matrix; got {a.shape} and {b.shape}.")
     x, residuals, rank, s = linalg.lstsq(a, b, rcond)
     rows, columns = a.shape
-    rank = stripped(rank)
+    rank = strip(rank)
     known = columns < rows and np.all(all_values(rank) == columns)  # NumPy leaves out what is 0, or not of one solution
     residuals = np.reshape(residuals, -1)[: None if known else 0]
     if a.size and np.size(all_values(rank)):
-        s = _valued(s, lambda a, b: np.linalg.lstsq(a, b, rcond)[3], a, b)
+        s = _with_value_of(s, lambda a, b: np.linalg.lstsq(a, b, rcond)[3], a, b)
         if known:
-            residuals = _valued(residuals, lambda a, b: np.linalg.lstsq(a, b, rcond)[1], a, b)
+            residuals = _with_value_of(residuals, lambda a, b: np.linalg.lstsq(a, b, rcond)[1], a, b)
     return x, residuals, rank if isinstance(rank, Tensor) else int(rank), s
 
 
-def _solve(a: Any, b: Any, /) -> Any:
-    return linalg.solve(*aligned((a, b)))
+def _solve(a: TensorLike, b: TensorLike, /) -> Any:
+    return linalg.solve(*align_operands((a, b)))
 
 
-def _multi_dot(arrays: Any, /) -> Any:
-    return linalg.multi_dot(aligned(arrays))
+def _multi_dot(arrays: list[Any], /) -> Any:
+    return linalg.multi_dot(align_operands(arrays))
 
 
-def _tensorinv(a: Any, /, ind: int = 2) -> Any:
+def _tensorinv(a: Value, /, ind: int = 2) -> Any:
     if ind <= 0:
         raise ArgumentError(f"np.linalg.tensorinv: ind must be a positive integer, got {ind!r}.")
     before, after = a.shape[:ind], a.shape[ind:]
@@ -144,8 +148,8 @@ def _tensorinv(a: Any, /, ind: int = 2) -> Any:
     return np.reshape(linalg.inv(np.reshape(a, (prod(before), prod(after)))), (*after, *before))
 
 
-def _tensorsolve(a: Any, b: Any, /, axes: Any = None) -> Any:
-    a, b = aligned((a, b))
+def _tensorsolve(a: Value, b: Value, /, axes: Any = None) -> Any:
+    a, b = align_operands((a, b))
     if axes is not None:
         last = [int(k) % a.ndim for k in axes]
         a = np.transpose(a, [*(k for k in range(a.ndim) if k not in last), *last])

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from string import ascii_letters
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.core.convert import check_real
 from pullback.core.tape import as_tensor, constant
-from pullback.core.tensor import stripped
+from pullback.core.tensor import strip
 from pullback.errors import ArgumentError, ShapeError
-from pullback.interop.numpy_arguments import aligned
-from pullback.numerics.axis_arguments import over
+from pullback.interop.numpy_arguments import align_operands
+from pullback.numerics.axis_arguments import resolve_axes
 from pullback.ops import contraction, linalg, norms
 from pullback.ops.contraction import einsum
+
+if TYPE_CHECKING:
+    from pullback.typing import Axis, TensorLike, Value
 
 __all__: list[str] = []
 
@@ -22,22 +25,22 @@ __all__: list[str] = []
 # ---- products
 
 
-def _of_lists(product: Any) -> Any:
+def _accept_lists(product: Any) -> Any:
     """A product of two, which may be lists and numbers too."""
 
-    def of(a: Any, b: Any, /) -> Any:
-        return product(*aligned((a, b)))
+    def of(a: TensorLike, b: TensorLike, /) -> Any:
+        return product(*align_operands((a, b)))
 
     return of
 
 
-def _tensordot(a: Any, b: Any, /, axes: Any = 2) -> Any:
-    a, b = aligned((a, b))
+def _tensordot(a: Value, b: Any, /, axes: Any = 2) -> Any:
+    a, b = align_operands((a, b))
     return contraction.tensordot(a, b, axes)
 
 
-def _kron(a: Any, b: Any, /) -> Any:
-    a, b = aligned((a, b))
+def _kron(a: Value, b: Value, /) -> Any:
+    a, b = align_operands((a, b))
     n = max(np.ndim(a), np.ndim(b))
     first, second = ((1,) * (n - np.ndim(x)) + np.shape(x) for x in (a, b))
     x = np.reshape(a, [k for length in first for k in (length, 1)])
@@ -45,10 +48,12 @@ def _kron(a: Any, b: Any, /) -> Any:
     return np.reshape(x * y, [k * m for k, m in zip(first, second, strict=True)])
 
 
-def _cross(a: Any, b: Any, /, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+def _cross(
+    a: Value, b: TensorLike, /, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Any:
     if axis is not None:
         axisa = axisb = axisc = axis
-    x, y = aligned((a, b))
+    x, y = align_operands((a, b))
     x, y = np.moveaxis(x, axisa, -1), np.moveaxis(y, axisb, -1)
     if x.shape[-1] != 3 or y.shape[-1] != 3:
         raise ShapeError(f"np.cross: vectors have three components, got {x.shape[-1]} and {y.shape[-1]}.")
@@ -56,7 +61,7 @@ def _cross(a: Any, b: Any, /, axisa: int = -1, axisb: int = -1, axisc: int = -1,
     return np.moveaxis(x[..., one] * y[..., two] - x[..., two] * y[..., one], -1, axisc)
 
 
-def _trace(a: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def _trace(a: Value, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1)
 
 
@@ -69,7 +74,7 @@ def _einsum(*operands: Any, optimize: Any = False) -> Any:
         text = ",".join(map(_subscripts, lists))
         if len(operands) % 2:
             text += "->" + _subscripts(operands[-1])
-    return einsum(text, *aligned(arrays))
+    return einsum(text, *align_operands(arrays))
 
 
 def _subscripts(axes: Any) -> str:
@@ -84,7 +89,7 @@ def _norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) 
         return norms.euclidean_norm(x, None, keepdims)
     if axis is None and (ord is None or x.ndim == 1 or not x.ndim):
         return _vector_norm(x, keepdims=keepdims, ord=2 if ord is None else ord)
-    axes = over(x.ndim, axis, "np.linalg.norm")
+    axes = resolve_axes(x.ndim, axis, "np.linalg.norm")
     if len(axes) == 1:
         return _vector_norm(x, axis=axes[0], keepdims=keepdims, ord=2 if ord is None else ord)
     if len(axes) != 2:
@@ -96,20 +101,20 @@ def _norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) 
     return np.expand_dims(z, axes) if keepdims else z
 
 
-def _vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+def _vector_norm(x: Value, /, *, axis: Axis = None, keepdims: bool = False, ord: str | float = 2) -> Any:
     if isinstance(ord, str):
         raise ArgumentError(f"np.linalg.norm: ord={ord!r} is for matrices; x has shape {x.shape} and axis={axis!r}.")
     over_several = isinstance(axis, list | tuple) and len(axis) > 1
     if not over_several:
         return norms.norm(x, ord, axis, keepdims)
-    gone = over(x.ndim, axis, "np.linalg.vector_norm")
+    gone = resolve_axes(x.ndim, axis, "np.linalg.vector_norm")
     kept = tuple(i for i in range(x.ndim) if i not in gone)
     flat = np.reshape(np.transpose(x, kept + gone), (*(x.shape[i] for i in kept), -1))
     z = norms.norm(flat, ord, -1)
     return np.expand_dims(z, gone) if keepdims else z
 
 
-def _matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+def _matrix_norm(x: Value, /, *, keepdims: bool = False, ord: str | float = "fro") -> Any:
     if ord in ("f", "fro"):
         return norms.euclidean_norm(x, (-2, -1), keepdims)
     if ord not in (1, -1, np.inf, -np.inf):
@@ -124,14 +129,14 @@ def _matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 
 def _polyval(p: Any, x: Any, /) -> Any:
-    p, x = aligned((p, x))
+    p, x = align_operands((p, x))
     y = np.zeros_like(x)
     for i in range(len(p)):
         y = y * x + p[i]
     return y
 
 
-def _vander(x: Any, /, N: int | None = None, increasing: bool = False) -> Any:
+def _vander(x: Value, /, N: int | None = None, increasing: bool = False) -> Any:
     n = len(x) if N is None else N
     powers = [np.ones_like(x)]
     for _ in range(n - 1):
@@ -140,8 +145,8 @@ def _vander(x: Any, /, N: int | None = None, increasing: bool = False) -> Any:
     return np.stack(powers, axis=1) if powers else constant(np.empty((len(x), 0), x.dtype))
 
 
-def _convolve(a: Any, v: Any, /, mode: str = "full") -> Any:
-    a, v = map(np.atleast_1d, aligned((a, v)))
+def _convolve(a: Value, v: Value, /, mode: str = "full") -> Any:
+    a, v = map(np.atleast_1d, align_operands((a, v)))
     if len(v) > len(a):
         a, v = v, a
     n, k = len(a), len(v)
@@ -157,19 +162,19 @@ def _convolve(a: Any, v: Any, /, mode: str = "full") -> Any:
     return z[(k - 1) // 2 : (k - 1) // 2 + n] if mode == "same" else z[k - 1 : n]
 
 
-def _correlate(a: Any, v: Any, /, mode: str = "valid") -> Any:
-    a, v = map(np.atleast_1d, aligned((a, v)))
+def _correlate(a: Value, v: Value, /, mode: str = "valid") -> Any:
+    a, v = map(np.atleast_1d, align_operands((a, v)))
     if len(v) > len(a):
         return _convolve(a[::-1], v, mode)[::-1]
     return _convolve(a, v[::-1], mode)
 
 
-def _interp(x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None) -> Any:
-    x, xp, fp = aligned((x, xp, fp))
+def _interp(x: TensorLike, xp: Any, fp: Any, /, left: Any = None, right: Any = None) -> Any:
+    x, xp, fp = align_operands((x, xp, fp))
     check_real("np.interp", x, "x")
     check_real("np.interp", xp, "xp")
     n = len(xp)
-    here, known = stripped(x), stripped(xp)
+    here, known = strip(x), strip(xp)
     i = np.clip(np.searchsorted(known, here, side="right") - 1, 0, max(n - 2, 0))
     j = np.minimum(i + 1, n - 1)
     xp, fp = as_tensor(xp), as_tensor(fp)
@@ -181,8 +186,8 @@ def _interp(x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None) ->
 
 
 FUNCTIONS = {
-    np.dot: _of_lists(contraction.dot), np.inner: _of_lists(contraction.inner), np.outer: _of_lists(contraction.outer),
-    np.vdot: _of_lists(contraction.vdot), np.tensordot: _tensordot,
+    np.dot: _accept_lists(contraction.dot), np.inner: _accept_lists(contraction.inner),
+    np.outer: _accept_lists(contraction.outer), np.vdot: _accept_lists(contraction.vdot), np.tensordot: _tensordot,
     np.kron: _kron, np.cross: _cross, np.trace: _trace, np.einsum: _einsum,
     np.linalg.trace: lambda x, /, *, offset=0: _trace(x, offset, -2, -1),
     np.linalg.matmul: lambda x1, x2, /: np.matmul(x1, x2),

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.core.tape import as_tensor, constant
-from pullback.core.tensor import BY_KERNEL, all_values, stripped
+from pullback.core.tensor import BY_KERNEL, all_values, strip
 from pullback.errors import ArgumentError, ShapeError
-from pullback.interop.numpy_arguments import aligned
+from pullback.interop.numpy_arguments import align_operands
 from pullback.interop.numpy_shapes import along
-from pullback.numerics.adjoints import counted
-from pullback.numerics.axis_arguments import over
+from pullback.numerics.adjoints import count_elements
+from pullback.numerics.axis_arguments import resolve_axes
+
+if TYPE_CHECKING:
+    from pullback.typing import Axis, Lengths, Operand, TensorLike, Value
 
 __all__: list[str] = []
 
 Function = Callable[..., Any]
 
 
-def _root(s: Any) -> Any:
+def _root(s: Value) -> Any:
     """The square root, with derivative 0 where ``s`` is 0: a length has no direction there."""
     nothing = np.equal(s, 0)
     return np.where(nothing, s, np.sqrt(np.where(nothing, s + 1, s)))
@@ -30,26 +33,28 @@ def _root(s: Any) -> Any:
 
 
 def _var(kernel: Any) -> Function:
-    def var(a: Any, /, axis: Any = None, ddof: float = 0, keepdims: bool = False, *, correction: Any = None) -> Any:
+    def var(
+        a: Value, /, axis: Axis = None, ddof: float = 0, keepdims: bool = False, *, correction: int | None = None
+    ) -> Any:
         return BY_KERNEL[kernel].function(a, axis, keepdims, ddof if correction is None else correction)
 
     return var
 
 
-def _ptp(a: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
+def _ptp(a: Value, /, axis: Any = None, keepdims: bool = False) -> Any:
     return np.max(a, axis=axis, keepdims=keepdims) - np.min(a, axis=axis, keepdims=keepdims)
 
 
 def _average(
     a: Any, /, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
 ) -> Any:
-    a, w = aligned((a, weights))
+    a, w = align_operands((a, weights))
     if w is None:
         mean = np.mean(a, axis=axis, keepdims=keepdims)
-        total = constant(np.full(np.shape(mean), counted(a.shape, axis), mean.dtype))
+        total = constant(np.full(np.shape(mean), count_elements(a.shape, axis), mean.dtype))
     else:
         if np.shape(w) != np.shape(a):
-            axes = over(a.ndim, axis, "np.average")
+            axes = resolve_axes(a.ndim, axis, "np.average")
             if axis is None or np.shape(w) != tuple(a.shape[i] for i in axes):
                 raise ShapeError(
                     f"np.average: weights of shape {np.shape(w)} do not fit a of shape {a.shape} along axis {axis}."
@@ -61,26 +66,26 @@ def _average(
     return (mean, total) if returned else mean
 
 
-def _quantile(a: Any, q: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
-    a, q = aligned((a, q))
-    return _ordered("np.quantile", a, q, 1, axis, keepdims)
+def _quantile(a: Value, q: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
+    a, q = align_operands((a, q))
+    return _interpolate_sorted("np.quantile", a, q, 1, axis, keepdims)
 
 
-def _percentile(a: Any, q: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
-    a, q = aligned((a, q))
-    return _ordered("np.percentile", a, q, 100, axis, keepdims)
+def _percentile(a: Value, q: Lengths, /, axis: int | None = None, keepdims: bool = False) -> Any:
+    a, q = align_operands((a, q))
+    return _interpolate_sorted("np.percentile", a, q, 100, axis, keepdims)
 
 
-def _median(a: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
-    return _ordered("np.median", a, 0.5, 1, axis, keepdims)
+def _median(a: Value, /, axis: Axis = None, keepdims: bool = False) -> Any:
+    return _interpolate_sorted("np.median", a, 0.5, 1, axis, keepdims)
 
 
-def _ordered(name: str, a: Any, q: Any, most: int, axis: Any, keepdims: bool) -> Any:
+def _interpolate_sorted(name: str, a: Value, q: Any, most: int, axis: Axis, keepdims: bool) -> Any:
     """Between the two elements around the place ``q`` of the sorted ones, in a straight line."""
     every = all_values(q)
     if not np.all((every >= 0) & (every <= most)):
         raise ArgumentError(f"{name}: q must be from 0 to {most}, got {every!r}.")
-    gone = over(a.ndim, axis, name)
+    gone = resolve_axes(a.ndim, axis, name)
     kept = tuple(i for i in range(a.ndim) if i not in gone)
     shape = tuple(a.shape[i] for i in kept)
     # a tensor can be indexed by what is different for each example of vmap
@@ -89,19 +94,19 @@ def _ordered(name: str, a: Any, q: Any, most: int, axis: Any, keepdims: bool) ->
     if not n:
         raise ShapeError(f"{name}: there is nothing along axis {axis} of shape {a.shape}.")
     at = q * ((n - 1) / most)
-    low = np.floor(stripped(at)).astype(int)
+    low = np.floor(strip(at)).astype(int)
     y = x[..., low]
     z = y + (x[..., np.minimum(low + 1, n - 1)] - y) * np.astype(
         at - low, x.dtype if x.dtype.kind == "f" else np.dtype(float)
     )
     z = np.moveaxis(z, range(len(shape), len(shape) + rank), range(rank))
     if a.dtype.kind == "f":
-        z = np.where(np.any(np.isnan(stripped(x)), axis=-1), np.asarray(np.nan, z.dtype), z)
+        z = np.where(np.any(np.isnan(strip(x)), axis=-1), np.asarray(np.nan, z.dtype), z)
     return np.reshape(z, np.shape(q) + tuple(1 if i in gone else k for i, k in enumerate(a.shape))) if keepdims else z
 
 
-def _cov(m: Any, y: Any = None, /, rowvar: bool = True, bias: bool = False, ddof: int | None = None) -> Any:
-    observed = [_observed(x, rowvar) for x in aligned((m, y)) if x is not None]
+def _cov(m: Value, y: Value | None = None, /, rowvar: bool = True, bias: bool = False, ddof: int | None = None) -> Any:
+    observed = [_as_observations(x, rowvar) for x in align_operands((m, y)) if x is not None]
     x = np.concatenate(observed, axis=0)
     x = x - np.mean(x, axis=1, keepdims=True)
     n = x.shape[1] - (ddof if ddof is not None else 0 if bias else 1)
@@ -109,12 +114,12 @@ def _cov(m: Any, y: Any = None, /, rowvar: bool = True, bias: bool = False, ddof
     return np.squeeze(np.matmul(x, np.transpose(mirrored)) / max(n, 0))
 
 
-def _observed(m: Any, rowvar: bool) -> Any:
+def _as_observations(m: Value, rowvar: bool) -> Any:
     x = np.atleast_2d(m)
     return x if rowvar or x.shape[0] == 1 else np.transpose(x)
 
 
-def _corrcoef(x: Any, y: Any = None, /, rowvar: bool = True) -> Any:
+def _corrcoef(x: Value, y: Value | None = None, /, rowvar: bool = True) -> Any:
     c = _cov(x, y, rowvar)
     if not c.ndim:
         return c / c
@@ -126,44 +131,48 @@ def _corrcoef(x: Any, y: Any = None, /, rowvar: bool = True) -> Any:
 # ---- without NaN
 
 
-def _without_nan(by: Function, instead: float) -> Function:
-    def reduced(a: Any, /, axis: Any = None, **kwargs: Any) -> Any:
-        return by(_filled(a, instead), axis=axis, **kwargs)
+def _ignore_nan(by: Function, instead: float) -> Function:
+    def reduced(a: Value, /, axis: int | None = None, **kwargs: object) -> Any:
+        return by(_fill_nan(a, instead), axis=axis, **kwargs)
 
     return reduced
 
 
-def _filled(a: Any, instead: float) -> Any:
-    return np.where(np.isnan(stripped(a)), np.asarray(instead, a.dtype), a) if a.dtype.kind == "f" else a
+def _fill_nan(a: Value, instead: float) -> Any:
+    return np.where(np.isnan(strip(a)), np.asarray(instead, a.dtype), a) if a.dtype.kind == "f" else a
 
 
 def _extreme(by: Function, instead: float) -> Function:
-    def extreme(a: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
-        z = by(_filled(a, instead), axis=axis, keepdims=keepdims)
+    def extreme(a: Value, /, axis: int | None = None, keepdims: bool = False) -> Any:
+        z = by(_fill_nan(a, instead), axis=axis, keepdims=keepdims)
         if a.dtype.kind != "f":
             return z
-        empty = np.all(np.isnan(stripped(a)), axis=axis, keepdims=keepdims)
+        empty = np.all(np.isnan(strip(a)), axis=axis, keepdims=keepdims)
         return np.where(empty, np.asarray(np.nan, a.dtype), z)
 
     return extreme
 
 
-def _present(a: Any, axis: Any, keepdims: bool) -> Any:
-    return np.sum((~np.isnan(stripped(a))).astype(a.dtype), axis=axis, keepdims=keepdims)
+def _present(a: Value, axis: int | None, keepdims: bool) -> Any:
+    return np.sum((~np.isnan(strip(a))).astype(a.dtype), axis=axis, keepdims=keepdims)
 
 
-def _nanmean(a: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
-    return np.sum(_filled(a, 0), axis=axis, keepdims=keepdims) / _present(a, axis, keepdims)
+def _nanmean(a: Value, /, axis: int | None = None, keepdims: bool = False) -> Any:
+    return np.sum(_fill_nan(a, 0), axis=axis, keepdims=keepdims) / _present(a, axis, keepdims)
 
 
-def _nanvar(a: Any, /, axis: Any = None, ddof: float = 0, keepdims: bool = False, *, correction: Any = None) -> Any:
-    x = _filled(a - _nanmean(a, axis, True), 0)
+def _nanvar(
+    a: Value, /, axis: int | None = None, ddof: float = 0, keepdims: bool = False, *, correction: Any = None
+) -> Any:
+    x = _fill_nan(a - _nanmean(a, axis, True), 0)
     n = _present(a, axis, keepdims) - (ddof if correction is None else correction)
     squares = np.real(x * np.conjugate(x)) if x.dtype.kind == "c" else x * x
     return np.sum(squares, axis=axis, keepdims=keepdims) / n
 
 
-def _nanstd(a: Any, /, axis: Any = None, ddof: float = 0, keepdims: bool = False, *, correction: Any = None) -> Any:
+def _nanstd(
+    a: Value, /, axis: int | None = None, ddof: float = 0, keepdims: bool = False, *, correction: Any = None
+) -> Any:
     return _root(_nanvar(a, axis, ddof, keepdims, correction=correction))
 
 
@@ -171,14 +180,14 @@ def _nanstd(a: Any, /, axis: Any = None, ddof: float = 0, keepdims: bool = False
 
 
 def _scan(kernel: Any) -> Function:
-    def scan(a: Any, /, axis: int | None = None) -> Any:
+    def scan(a: Value, /, axis: int | None = None) -> Any:
         return BY_KERNEL[kernel].function(np.reshape(a, -1) if axis is None else a, 0 if axis is None else axis)
 
     return scan
 
 
 def _cumulative(by: Function, start: float) -> Function:
-    def cumulative(x: Any, /, axis: int | None = None, include_initial: bool = False) -> Any:
+    def cumulative(x: Value, /, axis: int | None = None, include_initial: bool = False) -> Any:
         if axis is None:
             if x.ndim > 1:
                 raise ArgumentError(f"np.cumulative_sum or _prod: x has shape {x.shape}, so axis must be given.")
@@ -193,7 +202,7 @@ def _cumulative(by: Function, start: float) -> Function:
 
 
 def _arg(kernel: Any) -> Function:
-    def arg(a: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Any:
+    def arg(a: Value, /, axis: int | None = None, *, keepdims: bool = False) -> Any:
         z = BY_KERNEL[kernel].function(np.reshape(a, -1) if axis is None else a, 0 if axis is None else axis)
         if not keepdims:
             return z
@@ -202,10 +211,10 @@ def _arg(kernel: Any) -> Function:
     return arg
 
 
-def _diff(a: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+def _diff(a: Value, /, n: int = 1, axis: int = -1, prepend: Operand | None = None, append: Value | None = None) -> Any:
     if n < 0:
         raise ArgumentError(f"np.diff: n must not be negative, got {n}.")
-    a, prepend, append = aligned((a, prepend, append))
+    a, prepend, append = align_operands((a, prepend, append))
     edge = [1 if i == axis % a.ndim else k for i, k in enumerate(a.shape)]
     ends = [x if np.ndim(x) else np.broadcast_to(x, edge) for x in (prepend, append) if x is not None]
     if ends:
@@ -216,12 +225,12 @@ def _diff(a: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: An
 
 
 def _ediff1d(ary: Any, /, to_end: Any = None, to_begin: Any = None) -> Any:
-    parts = aligned((to_begin, _diff(np.reshape(ary, -1)), to_end))
+    parts = align_operands((to_begin, _diff(np.reshape(ary, -1)), to_end))
     return np.concatenate([np.reshape(p, -1) for p in parts if p is not None])
 
 
-def _trapezoid(y: Any, x: Any = None, /, dx: Any = 1.0, axis: int = -1) -> Any:
-    y, x = aligned((y, x))
+def _trapezoid(y: Any, x: Value | None = None, /, dx: Any = 1.0, axis: int = -1) -> Any:
+    y, x = align_operands((y, x))
     if x is not None:
         dx = np.diff(x, axis=axis) if np.ndim(x) > 1 else np.diff(x)
         if np.ndim(x) == 1:
@@ -230,10 +239,10 @@ def _trapezoid(y: Any, x: Any = None, /, dx: Any = 1.0, axis: int = -1) -> Any:
     return np.sum((along(y, slice(1, None), axis) + along(y, slice(None, -1), axis)) * dx / 2, axis=axis)
 
 
-def _gradient(f: Any, /, *varargs: Any, axis: Any = None) -> Any:
+def _gradient(f: Value, /, *varargs: TensorLike, axis: Axis = None) -> Any:
     """Central differences inside; at the ends one-sided ones."""
-    f, *spacings = aligned((f, *(varargs or (1.0,))))
-    axes = over(f.ndim, axis, "np.gradient")
+    f, *spacings = align_operands((f, *(varargs or (1.0,))))
+    axes = resolve_axes(f.ndim, axis, "np.gradient")
     if len(spacings) not in (1, len(axes)):
         raise ArgumentError(f"np.gradient: {len(spacings)} spacings for {len(axes)} axes.")
     spacings = spacings * len(axes) if len(spacings) == 1 else spacings
@@ -241,7 +250,7 @@ def _gradient(f: Any, /, *varargs: Any, axis: Any = None) -> Any:
     return made[0] if len(made) == 1 else made
 
 
-def _slope(f: Any, h: Any, axis: int) -> Any:
+def _slope(f: Value, h: Value, axis: int) -> Any:
     if f.shape[axis] < 2:
         raise ShapeError(f"np.gradient: axis {axis} needs at least two elements, got shape {f.shape}.")
     h = np.diff(h) if np.ndim(h) else np.broadcast_to(h, f.shape[axis] - 1)
@@ -255,8 +264,8 @@ def _slope(f: Any, h: Any, axis: int) -> Any:
 FUNCTIONS = {
     np.var: _var(np.var), np.std: _var(np.std), np.ptp: _ptp, np.average: _average,
     np.quantile: _quantile, np.percentile: _percentile, np.median: _median, np.cov: _cov, np.corrcoef: _corrcoef,
-    np.nansum: _without_nan(np.sum, 0), np.nanprod: _without_nan(np.prod, 1),
-    np.nancumsum: _without_nan(np.cumsum, 0), np.nancumprod: _without_nan(np.cumprod, 1),
+    np.nansum: _ignore_nan(np.sum, 0), np.nanprod: _ignore_nan(np.prod, 1),
+    np.nancumsum: _ignore_nan(np.cumsum, 0), np.nancumprod: _ignore_nan(np.cumprod, 1),
     np.nanmax: _extreme(np.max, -np.inf), np.nanmin: _extreme(np.min, np.inf),
     np.nanmean: _nanmean, np.nanvar: _nanvar, np.nanstd: _nanstd,
     np.cumsum: _scan(np.cumsum), np.cumprod: _scan(np.cumprod), np.argmax: _arg(np.argmax), np.argmin: _arg(np.argmin),

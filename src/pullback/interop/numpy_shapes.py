@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.tensor import BY_KERNEL, Tensor, concrete, stripped
-from pullback.interop.numpy_arguments import aligned, lifted, ruleless
+from pullback.core.tensor import BY_KERNEL, Tensor, concrete, strip
+from pullback.interop.numpy_arguments import align_operands, run_without_rule, to_array
 from pullback.ops import blocks, gathering, movement
+
+if TYPE_CHECKING:
+    from pullback.typing import Axis, Index, Lengths, TensorLike, Value
 
 __all__: list[str] = []
 
@@ -22,7 +25,7 @@ def _blank(shape: tuple[int, ...]) -> Any:
     return np.broadcast_to(False, shape)
 
 
-def along(a: Any, index: Any, axis: int) -> Any:
+def along(a: Any, index: Index, axis: int) -> Any:
     """``a[index]``, on another axis than the first."""
     return a[(slice(None),) * (axis % a.ndim) + (index,)]
 
@@ -35,8 +38,8 @@ def _rollaxis(a: Any, /, axis: int, start: int = 0) -> Any:
     return np.moveaxis(a, axis, start - 1 if axis < start else start)
 
 
-def _roll(a: Any, shift: Any, /, axis: Any = None) -> Any:
-    places = stripped(lifted(shift))
+def _roll(a: Value, shift: TensorLike, /, axis: Axis = None) -> Any:
+    places = strip(to_array(shift))
     if not isinstance(places, Tensor):
         return BY_KERNEL[np.roll].function(a, places, axis)
     if axis is None:
@@ -47,7 +50,7 @@ def _roll(a: Any, shift: Any, /, axis: Any = None) -> Any:
     return a
 
 
-def _rot90(m: Any, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
+def _rot90(m: Value, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     first, second = axes
     if k % 2 == 0:
         return np.flip(m, axes) if k % 4 else m
@@ -56,11 +59,11 @@ def _rot90(m: Any, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     )
 
 
-def _repeat(a: Any, /, repeats: Any, axis: int | None = None) -> Any:
-    return gathering.repeat(a, lifted(repeats), axis)
+def _repeat(a: Value, /, repeats: Any, axis: int | None = None) -> Any:
+    return gathering.repeat(a, to_array(repeats), axis)
 
 
-def _apply_along_axis(func1d: Any, axis: int, arr: Any, /, *args: Any, **kwargs: Any) -> Any:
+def _apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, /, *args: object, **kwargs: object) -> Any:
     rows = np.moveaxis(arr, axis, -1)
     lead = rows.shape[:-1]
     made = np.stack([func1d(row, *args, **kwargs) for row in np.reshape(rows, (-1, rows.shape[-1]))])
@@ -72,46 +75,46 @@ def _apply_along_axis(func1d: Any, axis: int, arr: Any, /, *args: Any, **kwargs:
 # ---- joining
 
 
-def _concatenate(arrays: Any, /, axis: int | None = 0) -> Any:
-    return BY_KERNEL[np.concatenate].function(aligned(arrays), axis)
+def _concatenate(arrays: Sequence[Any], /, axis: int | None = 0) -> Any:
+    return BY_KERNEL[np.concatenate].function(align_operands(arrays), axis)
 
 
-def _stack(arrays: Any, /, axis: int = 0) -> Any:
-    return BY_KERNEL[np.stack].function(aligned(arrays), axis)
+def _stack(arrays: Sequence[Any], /, axis: int = 0) -> Any:
+    return BY_KERNEL[np.stack].function(align_operands(arrays), axis)
 
 
-def _vstack(tup: Any, /) -> Any:
-    return _concatenate([np.atleast_2d(a) for a in aligned(tup)], 0)
+def _vstack(tup: list[Any], /) -> Any:
+    return _concatenate([np.atleast_2d(a) for a in align_operands(tup)], 0)
 
 
-def _hstack(tup: Any, /) -> Any:
-    items = [np.atleast_1d(a) for a in aligned(tup)]
+def _hstack(tup: Sequence[Any], /) -> Any:
+    items = [np.atleast_1d(a) for a in align_operands(tup)]
     return _concatenate(items, 0 if items and items[0].ndim == 1 else 1)
 
 
-def _dstack(tup: Any, /) -> Any:
-    return _concatenate([np.atleast_3d(a) for a in aligned(tup)], 2)
+def _dstack(tup: list[Any], /) -> Any:
+    return _concatenate([np.atleast_3d(a) for a in align_operands(tup)], 2)
 
 
-def _column_stack(tup: Any, /) -> Any:
-    return _concatenate([np.reshape(a, (-1, 1)) if np.ndim(a) < 2 else a for a in aligned(tup)], 1)
+def _column_stack(tup: list[Any], /) -> Any:
+    return _concatenate([np.reshape(a, (-1, 1)) if np.ndim(a) < 2 else a for a in align_operands(tup)], 1)
 
 
-def _append(arr: Any, values: Any, /, axis: int | None = None) -> Any:
+def _append(arr: Value, values: Value, /, axis: int | None = None) -> Any:
     return _concatenate([arr, values], axis)
 
 
-def _block(arrays: Any, /) -> Any:
-    def depth(x: Any) -> int:
+def _block(arrays: list[Any], /) -> Any:
+    def depth(x: TensorLike) -> int:
         return 1 + max(map(depth, x)) if isinstance(x, list) else 0
 
-    def rank(x: Any) -> int:
+    def rank(x: TensorLike) -> int:
         return max(map(rank, x)) if isinstance(x, list) else np.ndim(x)
 
     levels = depth(arrays)
     n = max(levels, rank(arrays))
 
-    def joined(x: Any, level: int) -> Any:
+    def joined(x: TensorLike, level: int) -> Any:
         if isinstance(x, list):
             return _concatenate([joined(item, level - 1) for item in x], -level)
         return np.reshape(x, (1,) * (n - np.ndim(x)) + np.shape(x))
@@ -122,8 +125,8 @@ def _block(arrays: Any, /) -> Any:
 # ---- splitting
 
 
-def _split(func: Any, fixed: int | None = None) -> Function:
-    def split(ary: Any, /, indices_or_sections: Any, axis: int = 0) -> Any:
+def _split(func: Callable[..., Any], fixed: int | None = None) -> Function:
+    def split(ary: Value, /, indices_or_sections: Any, axis: int = 0) -> Any:
         if fixed is not None:
             axis = 0 if fixed == 1 and ary.ndim == 1 else fixed
         sections = concrete(indices_or_sections)
@@ -136,29 +139,29 @@ def _split(func: Any, fixed: int | None = None) -> Function:
     return split
 
 
-def _unstack(x: Any, /, axis: int = 0) -> Any:
+def _unstack(x: Value, /, axis: int = 0) -> Any:
     return tuple(along(x, i, axis) for i in range(x.shape[axis]))
 
 
-def _at_least(func: Any) -> Function:
-    def at_least(*arys: Any) -> Any:
-        made = [np.reshape(a, func(_blank(np.shape(a))).shape) for a in aligned(arys)]
+def _to_rank(func: Callable[..., Any]) -> Function:
+    def at_least(*arys: object) -> Any:
+        made = [np.reshape(a, func(_blank(np.shape(a))).shape) for a in align_operands(arys)]
         return made[0] if len(made) == 1 else tuple(made)
 
     return at_least
 
 
-def _broadcast_arrays(*args: Any) -> Any:
-    items = aligned(args)
+def _broadcast_arrays(*args: object) -> Any:
+    items = align_operands(args)
     shape = np.broadcast_shapes(*(np.shape(a) for a in items))
     return tuple(np.broadcast_to(a, shape) for a in items)
 
 
-def _meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy") -> Any:
-    return blocks.meshgrid(*aligned(xi), indexing=indexing, sparse=sparse)
+def _meshgrid(*xi: object, sparse: bool = False, indexing: str = "xy") -> Any:
+    return blocks.meshgrid(*align_operands(xi), indexing=indexing, sparse=sparse)
 
 
-def _sliding_window_view(x: Any, /, window_shape: Any, axis: Any = None) -> Any:
+def _sliding_window_view(x: Value, /, window_shape: Lengths, axis: int | None = None) -> Any:
     """NumPy is asked where the windows are, on the numbers of the elements; a tensor cannot be written through them."""
     numbers = np.reshape(np.arange(x.size), x.shape)
     return np.reshape(x, -1)[np.lib.stride_tricks.sliding_window_view(numbers, window_shape, axis)]
@@ -169,26 +172,26 @@ def _sliding_window_view(x: Any, /, window_shape: Any, axis: Any = None) -> Any:
 BY_INDEX = ("edge", "reflect", "symmetric", "wrap")
 
 
-def _pad(array: Any, /, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Any:
+def _pad(array: Value, /, pad_width: Any, mode: str = "constant", constant_values: TensorLike = 0) -> Any:
     if isinstance(pad_width, dict):
         asked = {axis % array.ndim: width for axis, width in pad_width.items()}
         pad_width = [asked.get(i, 0) for i in range(array.ndim)]
         pad_width = [width if np.ndim(width) else (width, width) for width in pad_width]
-    widths = [(int(a), int(b)) for a, b in np.broadcast_to(concrete(lifted(pad_width)), (array.ndim, 2))]
+    widths = [(int(a), int(b)) for a, b in np.broadcast_to(concrete(to_array(pad_width)), (array.ndim, 2))]
     if not any(map(any, widths)):
         return np.copy(array)
     if mode == "constant":
-        return _pad_constant(array, widths, lifted(constant_values))
+        return _pad_constant(array, widths, to_array(constant_values))
     if mode not in BY_INDEX:
         why = f" There are constant, {', '.join(BY_INDEX)}."
-        return ruleless(f"np.pad(mode={mode!r})", np.pad, (array, widths, mode), why=why)
+        return run_without_rule(f"np.pad(mode={mode!r})", np.pad, (array, widths, mode), why=why)
     for axis, width in enumerate(widths):
         if any(width):
             array = along(array, np.pad(np.arange(array.shape[axis]), width, mode=mode), axis)  # type: ignore[call-overload]
     return array
 
 
-def _pad_constant(array: Any, widths: list[tuple[int, int]], values: Any) -> Any:
+def _pad_constant(array: Value, widths: list[tuple[int, int]], values: Value) -> Any:
     values = np.broadcast_to(values, (array.ndim, 2))
     for axis, width in enumerate(widths):
         if any(width):
@@ -212,7 +215,7 @@ FUNCTIONS = {
     np.column_stack: _column_stack, np.append: _append, np.block: _block,
     np.split: _split(np.split), np.array_split: _split(np.array_split),
     np.vsplit: _split(np.split, 0), np.hsplit: _split(np.split, 1), np.dsplit: _split(np.split, 2),
-    np.unstack: _unstack, np.atleast_1d: _at_least(np.atleast_1d), np.atleast_2d: _at_least(np.atleast_2d),
-    np.atleast_3d: _at_least(np.atleast_3d), np.broadcast_arrays: _broadcast_arrays, np.meshgrid: _meshgrid,
+    np.unstack: _unstack, np.atleast_1d: _to_rank(np.atleast_1d), np.atleast_2d: _to_rank(np.atleast_2d),
+    np.atleast_3d: _to_rank(np.atleast_3d), np.broadcast_arrays: _broadcast_arrays, np.meshgrid: _meshgrid,
     np.pad: _pad, np.lib.stride_tricks.sliding_window_view: _sliding_window_view,
 }  # fmt: skip

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import pi
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.core.convert import check_real
-from pullback.core.tensor import BY_KERNEL, Tensor, may_be, stripped, unfollowed
+from pullback.core.tensor import BY_KERNEL, Tensor, call_unfollowed, may_be, strip
 from pullback.ops import reductions
 from pullback.ops.elementwise import sign
+
+if TYPE_CHECKING:
+    from pullback.typing import Operand, Value
 
 __all__: list[str] = []
 
 # ---- compositions
 
 
-def _float_power(x: Any, y: Any) -> Any:
-    return np.power(_wide(x), _wide(y))
+def _float_power(x: Value, y: Operand) -> Any:
+    return np.power(_as_float64(x), _as_float64(y))
 
 
-def _wide(x: Any) -> Any:
+def _as_float64(x: Any) -> Any:
     return np.astype(x, np.result_type(x.dtype, np.float64)) if hasattr(x, "dtype") else x
 
 
@@ -32,42 +36,42 @@ def _as_float(x: Any) -> Any:
     return np.astype(x, np.result_type(x.dtype, np.float32 if x.dtype.itemsize == 1 else np.float16))
 
 
-def _fmax(x: Any, y: Any) -> Any:
+def _fmax(x: Value, y: Value) -> Any:
     return np.where(np.isnan(x), y, np.where(np.isnan(y), x, np.maximum(x, y)))
 
 
-def _fmin(x: Any, y: Any) -> Any:
+def _fmin(x: Value, y: Value) -> Any:
     return np.where(np.isnan(x), y, np.where(np.isnan(y), x, np.minimum(x, y)))
 
 
-def _sign(x: Any) -> Any:
+def _sign(x: Value) -> Any:
     """NumPy's own, which lets a NaN through."""
     z = sign(x)
-    lost = np.isnan(stripped(x))
+    lost = np.isnan(strip(x))
     return np.where(lost, x, z) if may_be(lost) else z
 
 
-def _heaviside(x: Any, h: Any) -> Any:
+def _heaviside(x: Value, h: Operand) -> Any:
     check_real("np.heaviside", x)
     x, h = _as_float(x), _as_float(h)
     return np.where(np.equal(x, 0), h, (np.sign(x) + 1) / 2)
 
 
-def _copysign(x: Any, y: Any) -> Any:
+def _copysign(x: Value, y: Value) -> Any:
     x = _as_float(x)
-    return np.absolute(x) * unfollowed(lambda x, y: np.copysign(np.ones_like(x), y), x, y)
+    return np.absolute(x) * call_unfollowed(lambda x, y: np.copysign(np.ones_like(x), y), x, y)
 
 
 def _ldexp(x: Any, n: Any) -> Any:
     x = _as_float(x)
-    return x * unfollowed(lambda n: np.ldexp(np.ones((), x.dtype), n), n)
+    return x * call_unfollowed(lambda n: np.ldexp(np.ones((), x.dtype), n), n)
 
 
-def _conjugate(x: Any) -> Any:
+def _conjugate(x: Value) -> Any:
     return np.conjugate(x) if x.dtype.kind == "c" else x
 
 
-def _modf(x: Any) -> Any:
+def _modf(x: Value) -> Any:
     x = _as_float(x)
     whole = np.trunc(x)
     return x - whole, whole
@@ -81,7 +85,7 @@ def _vecdot(x: Any, y: Any, axis: int = -1, keepdims: bool = False) -> Any:
     return np.expand_dims(z, axis) if keepdims else z
 
 
-def _sinc(x: Any, /) -> Any:
+def _sinc(x: Value, /) -> Any:
     y = x * pi
     small = np.absolute(y) < 0.05  # the series, so that all derivatives are right at 0
     q = y * y
@@ -111,7 +115,7 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
-def _method(ufunc: Any) -> Any:
+def _method(ufunc: Callable[..., Any]) -> Any:
     return lambda self: ufunc(self)
 
 
@@ -139,12 +143,12 @@ def reduce(ufunc: Any) -> Any:
 def accumulate(ufunc: Any) -> Any:
     """``ufunc.accumulate``, along the first axis unless told otherwise."""
     if ufunc in (np.maximum, np.minimum):
-        return lambda x, axis=0: _running(ufunc, x, axis)
+        return lambda x, axis=0: _accumulate_extreme(ufunc, x, axis)
     by: Any = ACCUMULATED.get(ufunc)
     return None if by is None else lambda x, axis=0: by(x, axis=axis)
 
 
-def _running(ufunc: Any, x: Any, axis: int) -> Any:
+def _accumulate_extreme(ufunc: Any, x: Value, axis: int) -> Any:
     """The largest or smallest so far: picked from where it was last met."""
     numbers = np.reshape(np.arange(x.shape[axis]), [-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])
 
@@ -152,10 +156,10 @@ def _running(ufunc: Any, x: Any, axis: int) -> Any:
         met = np.where(values == ufunc.accumulate(values, axis), numbers, 0)
         return np.maximum.accumulate(met, axis)
 
-    return np.take_along_axis(x, unfollowed(last_met, x), axis)
+    return np.take_along_axis(x, call_unfollowed(last_met, x), axis)
 
 
-def outer(ufunc: Any) -> Any:
+def outer(ufunc: Callable[..., Any]) -> Any:
     """Every element of the first with every element of the second."""
     if ufunc not in BY_KERNEL and ufunc not in CALLS:
         return None

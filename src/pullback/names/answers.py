@@ -9,7 +9,7 @@ from functools import partial, wraps
 from importlib import import_module
 from inspect import CO_VARKEYWORDS, Parameter, signature
 from types import FunctionType, ModuleType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from pullback.names.table import (
     MODULES,
     UNNEEDED_KEYWORDS,
 )
+
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike
 
 __all__ = ["install_answers", "call_error", "check_keywords", "keyword_error", "name_error"]
 
@@ -116,7 +119,7 @@ def install_answers(*modules: str) -> None:
                 namespace[attribute] = check_keywords(namespace[attribute])
 
 
-def _is_own(thing: Any) -> bool:
+def _is_own(thing: object) -> bool:
     return (getattr(thing, "__module__", None) or "").startswith("pullback.")
 
 
@@ -178,7 +181,7 @@ def _to_camel_case(name: str) -> str:
 # ---- keyword arguments
 
 
-def check_keywords(thing: Any) -> Any:
+def check_keywords(thing: object) -> Any:
     """Wrap a public function so that it explains unknown keywords; of a class, wrap the methods in place.
 
     The functions of ops are not wrapped: their generated text has the check.
@@ -206,9 +209,9 @@ def _takes_keywords(function: FunctionType) -> bool:
     return bool(code.co_argcount + code.co_kwonlyargcount > 1 or code.co_flags & CO_VARKEYWORDS)
 
 
-def _wrap(function: Any) -> Any:
+def _wrap(function: Callable[..., Any]) -> Any:
     @wraps(function)
-    def checked(*args: Any, **kwargs: Any) -> Any:
+    def checked(*args: TensorLike, **kwargs: object) -> Any:
         try:
             return function(*args, **kwargs) if kwargs else function(*args)  # the latter makes no dict
         except TypeError as error:
@@ -267,7 +270,7 @@ def _count_positional(function: Callable[..., Any]) -> int:
     return sum(p.kind in kinds for p in signature(function).parameters.values())
 
 
-def _format_settings(function: Callable[..., Any], given: Any) -> str:
+def _format_settings(function: Callable[..., Any], given: TensorLike) -> str:
     """The keywords that TensorFlow.js's dict of settings stands for, as text; empty if it is no such dict."""
     takes = [*signature(function).parameters]
     if not isinstance(given, dict) or not given or not all(isinstance(key, str) for key in given):

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import ndarray
 
-from pullback.numerics.axis_arguments import over
+from pullback.numerics.axis_arguments import resolve_axes
+
+if TYPE_CHECKING:
+    from pullback.typing import Axis, Operand, Value
 
 QUICK = frozenset({ndarray, np.float64, np.float32})
 
 
 @lru_cache(1000)
-def kept_shape(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
+def keepdims_shape(shape: tuple[int, ...], axis: Axis) -> tuple[int, ...]:
     """The shape with the reduced axes as 1.
 
-    >>> kept_shape((2, 3, 4), (0, 2))
+    >>> keepdims_shape((2, 3, 4), (0, 2))
     (1, 3, 1)
     """
-    gone = over(len(shape), axis)
+    gone = resolve_axes(len(shape), axis)
     return tuple(1 if i in gone else n for i, n in enumerate(shape))
 
 
-def axes(axis: Any) -> Any:
+def axes(axis: Axis) -> Any:
     """``axis`` as NumPy takes it: a list, as TensorFlow.js writes it, becomes a tuple.
 
     >>> axes([0, 1])
@@ -34,19 +37,19 @@ def axes(axis: Any) -> Any:
     return tuple(axis) if type(axis) is list else axis
 
 
-def kept(z: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
+def restore_axes(z: Value, x_shape: tuple[int, ...], axis: Axis) -> Any:
     """The result of a reduction with its axes back, of length 1, so that it broadcasts against ``x``.
 
-    >>> kept(np.array([1.0, 2.0]), (2, 3), 1).shape
+    >>> restore_axes(np.array([1.0, 2.0]), (2, 3), 1).shape
     (2, 1)
     """
     if not z.shape:
         return z
-    shape = kept_shape(x_shape, tuple(axis) if type(axis) is list else axis)
+    shape = keepdims_shape(x_shape, tuple(axis) if type(axis) is list else axis)
     return z.reshape(shape) if type(z) is ndarray else np.reshape(z, shape)
 
 
-def total(x: Any, axis: Any, keepdims: bool = False) -> Any:
+def total(x: Value, axis: Axis, keepdims: bool = False) -> Any:
     """The sum over ``axis``, as rules write it.
 
     >>> total(np.ones((2, 3)), [0, 1])
@@ -55,7 +58,7 @@ def total(x: Any, axis: Any, keepdims: bool = False) -> Any:
     return np.sum(x, axis=axes(axis), keepdims=keepdims)
 
 
-def nonzero(z: Any) -> Any:
+def nonzero(z: Value) -> Any:
     """``z`` with 1 for 0: a divisor where the dividend is 0 too, and the quotient is to be 0.
 
     >>> nonzero(np.array([0.0, 2.0]))
@@ -64,16 +67,16 @@ def nonzero(z: Any) -> Any:
     return z + (z == 0)
 
 
-def inverse(z: Any) -> Any:
+def inverse_or_zero(z: Value) -> Any:
     """``1 / z``, and 0 where ``z`` is 0, with derivatives of 0 there.
 
-    >>> inverse(np.array([0.0, 2.0]))
+    >>> inverse_or_zero(np.array([0.0, 2.0]))
     array([0. , 0.5])
     """
     return (z != 0) / nonzero(z)
 
 
-def spread(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
+def spread(g: Any, x_shape: tuple[int, ...], axis: Axis) -> Any:
     """The adjoint of a sum: every element receives the cotangent of the sum it entered.
 
     >>> spread(np.array([1.0, 2.0]), (2, 3), 1)
@@ -81,7 +84,7 @@ def spread(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
            [2., 2., 2.]])
     """
     if g.shape:
-        shape = kept_shape(x_shape, tuple(axis) if type(axis) is list else axis)
+        shape = keepdims_shape(x_shape, tuple(axis) if type(axis) is list else axis)
         g = g.reshape(shape) if type(g) is ndarray else np.reshape(g, shape)
     if not x_shape:
         return g
@@ -97,16 +100,16 @@ def spread(g: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
     return e
 
 
-def counted(shape: tuple[int, ...], axis: Any) -> int:
+def count_elements(shape: tuple[int, ...], axis: Axis) -> int:
     """How many elements enter each result of a reduction.
 
-    >>> counted((2, 3, 4), (0, 2))
+    >>> count_elements((2, 3, 4), (0, 2))
     8
     """
-    return prod([shape[i] for i in over(len(shape), axis)])
+    return prod([shape[i] for i in resolve_axes(len(shape), axis)])
 
 
-def T(x: Any) -> Any:
+def T(x: Value) -> Any:
     """The matrix transpose, over the last two axes.
 
     >>> T(np.ones((2, 3, 4))).shape
@@ -115,7 +118,7 @@ def T(x: Any) -> Any:
     return x.T if type(x) is ndarray and x.ndim == 2 else np.swapaxes(x, -1, -2)
 
 
-def H(x: Any) -> Any:
+def H(x: Value) -> Any:
     """The matrix transpose, of complex numbers conjugated: the adjoint matrix.
 
     >>> H(np.array([[1.0, 2j]]))
@@ -125,7 +128,7 @@ def H(x: Any) -> Any:
     return np.conjugate(T(x)) if x.dtype.kind == "c" else T(x)
 
 
-def select(condition: Any, x: Any, y: Any) -> Any:
+def select(condition: Any, x: Operand, y: Operand) -> Any:
     """``np.where``, with NumPy scalars for rank 0 as everywhere in the engine.
 
     >>> select(np.True_, np.float64(1.0), 0)
@@ -135,19 +138,19 @@ def select(condition: Any, x: Any, y: Any) -> Any:
     return z[()] if type(z) is ndarray and not z.ndim else z
 
 
-def along(x: Any, t: Any) -> Any:
+def real_product(x: Any, t: Value) -> Any:
     """``x * t``, and of complex numbers the real product of the two as vectors: how far ``t`` goes in direction ``x``.
 
-    >>> along(np.array([1j]), np.array([2.0 + 3.0j]))
+    >>> real_product(np.array([1j]), np.array([2.0 + 3.0j]))
     array([3.])
     """
     return np.real(np.conjugate(x) * t) if x.dtype.kind == "c" else x * t
 
 
-def nothing(g: Any) -> Any:
+def zero_cotangent(g: Value) -> Any:
     """The cotangent of what is constant between its jumps: 0, even where ``g`` is infinite.
 
-    >>> nothing(np.array([1.0, np.inf]))
+    >>> zero_cotangent(np.array([1.0, np.inf]))
     array([0., 0.])
     """
     return np.zeros(g.shape, g.dtype) if g.shape else g.dtype.type(0)

@@ -10,18 +10,18 @@ from pullback.errors import ArgumentError, ShapeError
 Shape = tuple[int, ...]
 
 
-def listed(shapes: Sequence[Shape]) -> str:
+def format_shapes(shapes: Sequence[Shape]) -> str:
     """
-    >>> listed([(2,), (3,)])
+    >>> format_shapes([(2,), (3,)])
     '(2,) and (3,)'
     """
     return " and ".join(map(str, shapes))
 
 
-def over(ndim: int, axis: Any, name: str = "axis") -> tuple[int, ...]:
+def resolve_axes(ndim: int, axis: object, name: str = "axis") -> tuple[int, ...]:
     """The axes meant by ``axis``, as sorted non-negative integers.
 
-    >>> over(3, None), over(3, -1), over(3, (2, 0))
+    >>> resolve_axes(3, None), resolve_axes(3, -1), resolve_axes(3, (2, 0))
     ((0, 1, 2), (2,), (0, 2))
     """
     if axis is None:
@@ -38,10 +38,10 @@ def over(ndim: int, axis: Any, name: str = "axis") -> tuple[int, ...]:
     return found
 
 
-def fits(shape: Shape, into: Shape) -> bool:
+def is_broadcastable(shape: Shape, into: Shape) -> bool:
     """Whether something of one shape broadcasts to the other.
 
-    >>> fits((3,), (2, 3)), fits((2, 3), (3,))
+    >>> is_broadcastable((3,), (2, 3)), is_broadcastable((2, 3), (3,))
     (True, False)
     """
     return len(shape) <= len(into) and all(n in (1, m) for n, m in zip(shape[::-1], into[::-1], strict=False))
@@ -55,17 +55,17 @@ def one_axis(ndim: int, axis: Any, name: str) -> int:
     """
     if isinstance(axis, bool) or not hasattr(axis, "__index__"):
         raise ArgumentError(f"{name}: axis must be one integer, got {axis!r}.")
-    return over(ndim, axis, name)[0]
+    return resolve_axes(ndim, axis, name)[0]
 
 
-def inner(ndim: int, axis: Any, name: str) -> Any:
+def shift_axes(ndim: int, axis: object, name: str) -> Any:
     """Axes of one example, of rank ``ndim``, as axes of all of them; in the order in which they are given.
 
-    >>> inner(3, -1, "roll"), inner(3, [-1, 0], "roll"), inner(2, None, "roll")
+    >>> shift_axes(3, -1, "roll"), shift_axes(3, [-1, 0], "roll"), shift_axes(2, None, "roll")
     (3, (3, 1), (1, 2))
     """
     axis = list(axis) if isinstance(axis, range) else axis
-    found = over(ndim, axis, name)
+    found = resolve_axes(ndim, axis, name)
     if isinstance(axis, tuple | list):
         return tuple(int(a) % ndim + 1 for a in axis)
     return tuple(a + 1 for a in found) if axis is None else found[0] + 1

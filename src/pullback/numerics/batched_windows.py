@@ -9,23 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.numerics.batching import everywhere, examples, folded, one_by_one
-from pullback.numerics.windows import BLOCK, Windows, framed, laid, parts, unframed
+from pullback.numerics.batching import batch_by_folding, broadcast_examples, count_examples, one_by_one
+from pullback.numerics.windows import BLOCK, Windows, frame_adjoint, make_frame, parts, window_view
+
+if TYPE_CHECKING:
+    from pullback.core.op import Op
+    from pullback.typing import Array, Value
 
 __all__ = [
-    "each", "products", "products_by_channel", "small_convolutions", "small_convolutions_filter",
+    "accept_examples", "batch_products", "batch_products_by_channel", "small_convolutions", "small_convolutions_filter",
     "small_convolutions_input",
 ]  # fmt: skip
 
 
-def merged(a: Any, axis: int) -> Any:
+def merge_examples(a: Any, axis: int) -> Any:
     """The examples laid into an axis, which is counted from the end; those of one example stay together.
 
-    >>> merged(np.arange(4.0).reshape(2, 1, 2), -1)
+    >>> merge_examples(np.arange(4.0).reshape(2, 1, 2), -1)
     array([[0., 1., 2., 3.]])
     """
     a = np.moveaxis(a, 0, axis - 1)
@@ -33,27 +37,27 @@ def merged(a: Any, axis: int) -> Any:
     return np.reshape(a, (*a.shape[: at - 1], a.shape[at - 1] * a.shape[at], *a.shape[at + 1 :]))
 
 
-def parted(z: Any, axis: int, n: int) -> Any:
-    """The inverse of ``merged``.
+def split_examples(z: Value, axis: int, n: int) -> Any:
+    """The inverse of ``merge_examples``.
 
-    >>> parted(np.arange(4.0).reshape(1, 4), -1, 2).shape
+    >>> split_examples(np.arange(4.0).reshape(1, 4), -1, 2).shape
     (2, 1, 2)
     """
     at = np.ndim(z) + axis
     return np.moveaxis(np.reshape(z, (*z.shape[:at], n, z.shape[at] // n, *z.shape[at + 1 :])), at, 0)
 
 
-def laid_into(op: Any, args: Sequence[Any], places: Sequence[Any], out: int, n: int, params: Mapping[str, Any]) -> Any:
+def run_merged(op: Any, args: Sequence[Any], places: Sequence[Any], out: int, n: int, params: Mapping[str, Any]) -> Any:
     """The op on arguments with the examples laid into their axis of ``places`` (None: it has none), ``out`` of it."""
     if "shape" in params:
         shape = [*params["shape"]]
         shape[out] *= n
         params = {**params, "shape": tuple(shape)}
-    made = [a if axis is None else merged(a, axis) for a, axis in zip(args, places, strict=True)]
-    return parted(op.call(made, params), out, n)
+    made = [a if axis is None else merge_examples(a, axis) for a, axis in zip(args, places, strict=True)]
+    return split_examples(op.call(made, params), out, n)
 
 
-def products(first: tuple[Any, Any], second: tuple[Any, Any]) -> Callable[..., Any]:
+def batch_products(first: tuple[Any, Any], second: tuple[Any, Any]) -> Callable[..., Any]:
     """The batch rule of a convolution or one of its adjoints.
 
     ``first`` and ``second`` say for each input by which axis the examples go in if it alone has some, and by which
@@ -62,29 +66,29 @@ def products(first: tuple[Any, Any], second: tuple[Any, Any]) -> Callable[..., A
 
     def batch(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         rank = len(params["windows"].size) + 2
-        n = examples(args, on)
+        n = count_examples(args, on)
         if any(np.ndim(a) - b > rank for a, b in zip(args, on, strict=True)):  # examples of examples
-            return folded(op, args, on, params)
+            return batch_by_folding(op, args, on, params)
         if not n:  # there is nothing to part again
             return one_by_one(op, args, on, params)
         if all(on):  # the op knows by the rank
             return op.call(args, {**params, "shape": (n, *params["shape"])} if "shape" in params else params)
         into, out = (-rank if axis is None else axis for axis in (first if on[0] else second))
-        return laid_into(op, args, [into if b else None for b in on], out, n, params)
+        return run_merged(op, args, [into if b else None for b in on], out, n, params)
 
     return batch
 
 
-def products_by_channel(filter_at: Any, places: tuple[int, int], out: int) -> Callable[..., Any]:
+def batch_products_by_channel(filter_at: Any, places: tuple[int, int], out: int) -> Callable[..., Any]:
     """The same where each channel is by itself: the examples are more channels, or a bigger batch of one filter."""
 
-    def batch(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
-        rank, n = len(params["windows"].size) + 2, examples(args, on)
+    def batch(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+        rank, n = len(params["windows"].size) + 2, count_examples(args, on)
         if not n:
             return one_by_one(op, args, on, params)
         if filter_at is not None and not on[filter_at]:
-            return laid_into(op, args, [-rank if b else None for b in on], -rank, n, params)
-        return laid_into(op, everywhere(args, on), places, out, n, params)
+            return run_merged(op, args, [-rank if b else None for b in on], -rank, n, params)
+        return run_merged(op, broadcast_examples(args, on), places, out, n, params)
 
     return batch
 
@@ -92,13 +96,13 @@ def products_by_channel(filter_at: Any, places: tuple[int, int], out: int) -> Ca
 # ---- every example with an image and a filter of its own
 
 
-def each(kernel: Callable[..., Any], small: Callable[..., Any]) -> Callable[..., Any]:
+def accept_examples(kernel: Callable[..., Any], small: Callable[..., Any]) -> Callable[..., Any]:
     """A kernel of two arrays that may have an axis of examples before all others.
 
     ``small`` does several examples whose windows fit into the cache at once; bigger ones are done one after the other.
     """
 
-    def run(x: Any, y: Any, windows: Windows, *shape: Any) -> Any:
+    def run(x: Array, y: Array, windows: Windows, *shape: tuple[Any, ...]) -> Any:
         if x.ndim == len(windows.size) + 2:
             return kernel(x, y, windows, *shape)
         less = [s[1:] for s in shape]
@@ -114,14 +118,14 @@ def each(kernel: Callable[..., Any], small: Callable[..., Any]) -> Callable[...,
     return run
 
 
-def rows_of(x: Any, windows: Windows) -> Any:
+def rows_of(x: Array, windows: Windows) -> Any:
     """The windows of each example as the rows of a matrix."""
     n, batch = x.shape[:2]
-    view = laid(framed(x.reshape(n * batch, *x.shape[2:]), windows), windows)
+    view = window_view(make_frame(x.reshape(n * batch, *x.shape[2:]), windows), windows)
     return view.reshape(n, batch * prod(windows.out), prod(windows.size) * x.shape[-1])
 
 
-def small_convolutions(x: Any, filter: Any, windows: Windows) -> Any:
+def small_convolutions(x: Array, filter: Array, windows: Windows) -> Any:
     n, depth = len(x), filter.shape[-1]
     z = rows_of(x, windows) @ filter.reshape(n, prod(windows.size) * x.shape[-1], depth)
     return z.reshape(*x.shape[:2], *windows.out, depth)
@@ -136,10 +140,10 @@ def small_convolutions_input(y: Any, filter: Any, windows: Windows, shape: Any) 
     positions = (slice(None),) * (len(windows.size) + 1)
     for at, index in windows.offsets():
         e[index] += rows[(*positions, *at)]
-    return unframed(e, windows, tuple(shape[1:-1])).reshape(n, *shape)
+    return frame_adjoint(e, windows, tuple(shape[1:-1])).reshape(n, *shape)
 
 
-def small_convolutions_filter(x: Any, y: Any, windows: Windows) -> Any:
+def small_convolutions_filter(x: Array, y: Array, windows: Windows) -> Any:
     n, depth = len(x), y.shape[-1]
     z = rows_of(x, windows).swapaxes(-1, -2) @ y.reshape(n, y.shape[1] * prod(windows.out), depth)
     return z.reshape(n, *windows.size, x.shape[-1], depth)

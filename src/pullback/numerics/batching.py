@@ -7,36 +7,39 @@ for all examples; the result has the examples along its axis 0.  An argument may
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.numerics.axis_arguments import inner
+from pullback.numerics.axis_arguments import shift_axes
+
+if TYPE_CHECKING:
+    from pullback.core.op import Op
 
 Shape = tuple[int, ...]
 
 
 def one_by_one(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """The op on each example by itself: what always works."""
-    n = examples(args, on)
+    n = count_examples(args, on)
     each = [op.call_example(i, args, on, params) for i in range(n)]
     if not n:  # no example to learn from what results are like: one of zeros
         blank = [np.zeros(a.shape[1:], a.dtype) if b else a for a, b in zip(args, on, strict=True)]
-        return tree_of_rows(lambda *rows: np.stack(rows)[:0], [op.call(blank, params)])
-    return tree_of_rows(lambda *rows: np.stack(rows), each)
+        return join_results(lambda *rows: np.stack(rows)[:0], [op.call(blank, params)])
+    return join_results(lambda *rows: np.stack(rows), each)
 
 
-def leading(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+def batch_leading_axes(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """For an op of one input that takes any axes before those it works on: the examples are one more of them."""
     return op.call(args, params)
 
 
-def folded(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+def batch_by_folding(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """For an op whose inputs and result all begin with a batch: the examples are laid end to end along it.
 
     ``shape``, where it is a parameter, is that of the result.
     """
-    many = everywhere(args, on)
+    many = broadcast_examples(args, on)
     n, batch = many[0].shape[:2]
     if "shape" in params:
         params = {**params, "shape": (n * batch, *params["shape"][1:])}
@@ -44,29 +47,29 @@ def folded(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str
     return np.reshape(z, (n, batch, *z.shape[1:]))
 
 
-def aligned(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+def batch_aligned_axes(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """The same for an op of several inputs, which go together along these axes."""
-    return op.call(everywhere(args, on), params)
+    return op.call(broadcast_examples(args, on), params)
 
 
-def along_axis(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+def batch_along_axis(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """For an op that works along ``axis`` of all its inputs, which have the same rank."""
-    many = everywhere(args, on)
-    return op.call(many, {**params, "axis": inner(np.ndim(many[0]) - 1, params["axis"], op.name)})
+    many = broadcast_examples(args, on)
+    return op.call(many, {**params, "axis": shift_axes(np.ndim(many[0]) - 1, params["axis"], op.name)})
 
 
-def axes_named(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+def batch_axis_parameters(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """For an op of one input whose parameters are all axes: every one that is named comes after the examples."""
     rank = np.ndim(args[0]) - 1
-    return op.call(args, {name: inner(rank, axis, op.name) for name, axis in params.items()})
+    return op.call(args, {name: shift_axes(rank, axis, op.name) for name, axis in params.items()})
 
 
-def to_shape(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+def batch_shape_parameter(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """For an op of one input that only changes the shape."""
     return np.reshape(args[0], _shape_of_all(op, args[0], params))
 
 
-def spread_to_shape(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+def batch_broadcast(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """For an op that repeats elements up to a ``shape``: the axes of the examples are lined up from the last."""
     (x,) = args
     wanted = _shape_of_all(op, x, params)
@@ -74,26 +77,26 @@ def spread_to_shape(op: Any, args: Sequence[Any], on: Sequence[bool], params: Ma
 
 
 def _shape_of_all(op: Any, x: Any, params: Mapping[str, Any]) -> Shape:
-    return (x.shape[0], *op.guarded(lambda: op.acts.shape(op.name, [x.shape[1:]], params), [x], params))
+    return (x.shape[0], *op.run_guarded(lambda: op.acts.shape(op.name, [x.shape[1:]], params), [x], params))
 
 
-def tree_of_rows(join: Callable[..., Any], each: Sequence[Any]) -> Any:
+def join_results(join: Callable[..., Any], each: Sequence[Any]) -> Any:
     """The results of all examples joined; of an op with several results, each of them."""
     return tuple(join(*rows) for rows in zip(*each, strict=True)) if type(each[0]) is tuple else join(*each)
 
 
-def examples(args: Sequence[Any], on: Sequence[bool]) -> int:
+def count_examples(args: Sequence[Any], on: Sequence[bool]) -> int:
     """How many examples there are."""
     return next(int(a.shape[0]) for a, b in zip(args, on, strict=True) if b)
 
 
-def everywhere(args: Sequence[Any], on: Sequence[bool]) -> list[Any]:
+def broadcast_examples(args: Sequence[Any], on: Sequence[bool]) -> list[Any]:
     """All arguments with the examples along axis 0; those that are the same for all are repeated, without copying.
 
-    >>> [a.shape for a in everywhere([np.ones((2, 3)), np.ones(4)], [True, False])]
+    >>> [a.shape for a in broadcast_examples([np.ones((2, 3)), np.ones(4)], [True, False])]
     [(2, 3), (2, 4)]
     """
-    n = examples(args, on)
+    n = count_examples(args, on)
     if any(type(a) in (bool, int, float, complex) for a in args):  # Python's numbers do not widen arrays
         kind = np.result_type(*(a if type(a) in (bool, int, float, complex) else a.dtype for a in args))
         args = [a if b or hasattr(a, "dtype") else np.asarray(a, kind) for a, b in zip(args, on, strict=True)]

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.settings import is_enabled
 
-__all__ = ["add_turned_products", "aligned", "gemm", "sum_of_products"]
+if TYPE_CHECKING:
+    from pullback.typing import Array, Value
+
+__all__ = ["add_transposed_products", "align_to_cache_line", "gemm", "sum_of_products"]
 
 ROWS, PLAIN, TURNED = map(ctypes.c_int, (101, 111, 112))  # as cblas.h numbers them: rows lie together; transposed
 REALS = {"f": ("sgemm", ctypes.c_float), "d": ("dgemm", ctypes.c_double)}
@@ -53,10 +56,10 @@ def gemm(char: str) -> Gemm | None:
     return None
 
 
-def aligned(x: Any) -> Any:
+def align_to_cache_line(x: Array) -> Any:
     """A copy of ``x`` that begins where a line of the cache does: small products read their matrix a tenth quicker.
 
-    >>> aligned(np.ones(3)).__array_interface__["data"][0] % 64
+    >>> align_to_cache_line(np.ones(3)).__array_interface__["data"][0] % 64
     0
     """
     room = np.empty(x.nbytes + LINE, np.uint8)
@@ -70,7 +73,7 @@ def _place(x: Any) -> int:
     return int(x.__array_interface__["data"][0])
 
 
-def _found(rows: Any, step: int, other: Any, matrices: Any) -> Gemm | None:
+def _find_function(rows: Any, step: int, other: Any, matrices: Any) -> Gemm | None:
     """BLAS's function, if all that it is to be given lies as it expects."""
     (layers, length, depth), (images, height, n) = matrices.shape, rows.shape
     fits = n == length and (layers - 1) * step + other.shape[1] <= height and other.shape[::2] == (images, depth)
@@ -91,7 +94,7 @@ def sum_of_products(rows: Any, step: int, matrices: Any, out: Any) -> None:
     """
     n, blas = out.shape[1], None
     if len(matrices) > 1 and out[:1].size >= WORTH and out.flags.writeable:
-        blas = _found(rows, step, out, matrices)
+        blas = _find_function(rows, step, out, matrices)
     if blas is None:
         np.matmul(rows[:, :n], matrices[0], out)
         more = np.empty_like(out) if len(matrices) > 1 else None
@@ -108,18 +111,18 @@ def sum_of_products(rows: Any, step: int, matrices: Any, out: Any) -> None:
             x, y, add = x + further, y + next_matrix, blas.one
 
 
-def add_turned_products(rows: Any, step: int, weights: Any, totals: Any) -> None:
+def add_transposed_products(rows: Any, step: int, weights: Value, totals: Any) -> None:
     """To each ``totals[k]`` the sum of the products ``rows[:, k * step:].T @ weights``, one for each of the matrices.
 
     >>> totals = np.zeros((2, 1, 1))
-    >>> add_turned_products(np.array([[[1.0], [2.0], [4.0]]]), 1, np.array([[[1.0], [10.0]]]), totals)
+    >>> add_transposed_products(np.array([[[1.0], [2.0], [4.0]]]), 1, np.array([[[1.0], [10.0]]]), totals)
     >>> totals.ravel()
     array([21., 42.])
     """
     weights = np.ascontiguousarray(weights)
     n, blas = weights.shape[1], None
     if totals[0].size >= WORTH and totals.flags.writeable:
-        blas = _found(rows, step, weights, totals)
+        blas = _find_function(rows, step, weights, totals)
     if blas is None:
         turned, more = rows.swapaxes(1, 2), np.empty((len(rows), *totals.shape[1:]), totals.dtype)
         for i, total in enumerate(totals):

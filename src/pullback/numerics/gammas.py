@@ -8,9 +8,12 @@ exponential of ``(alpha+k) * log(z) - z - lgamma(alpha+k+1)``, whose derivatives
 from __future__ import annotations
 
 from math import comb, factorial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from pullback.typing import Array, Value
 
 FAR = 16  # from here on the asymptotic series of the polygamma functions has all digits
 # The Bernoulli numbers of even order, from the second.
@@ -20,7 +23,7 @@ BLOCK = 4096  # elements: as many as stay in cache
 ROUND = 8  # terms between two looks at what is left
 
 
-def polygamma(n: int, x: Any) -> Any:
+def polygamma(n: int, x: Array) -> Any:
     """The derivative of order ``n`` of the digamma function, for positive ``x``, as float64.
 
     >>> polygamma(0, np.array([1.0, 10.0]))
@@ -48,7 +51,7 @@ def polygamma(n: int, x: Any) -> Any:
     return z if n % 2 else -z
 
 
-def _power(x: Any, n: int) -> Any:
+def _power(x: Value, n: int) -> Any:
     """``1 / x**n`` by products, many times quicker than a power."""
     y = 1 / x
     z = y
@@ -69,7 +72,7 @@ def bell(slopes: list[Any]) -> list[Any]:
     return made
 
 
-def density_slope(alpha: Any, z: Any, n: int) -> Any:
+def density_slope(alpha: Array, z: Array, n: int) -> Any:
     """The derivative of order ``n`` by ``alpha`` of the density at ``z``, divided by the density.
 
     >>> density_slope(np.array([1.0]), np.array([1.0]), 1)
@@ -81,7 +84,7 @@ def density_slope(alpha: Any, z: Any, n: int) -> Any:
     return bell(slopes)[n] + np.zeros(np.broadcast_shapes(np.shape(alpha), np.shape(z)))
 
 
-def share_slope(alpha: Any, z: Any, n: int) -> Any:
+def share_slope(alpha: Array, z: Array, n: int) -> Any:
     """The derivative of order ``n`` by ``alpha`` of the distribution function at ``z``, divided by the density.
 
     >>> share_slope(np.array([1.0]), np.array([1.0]), 0)
@@ -93,7 +96,7 @@ def share_slope(alpha: Any, z: Any, n: int) -> Any:
     return np.concatenate(made).reshape(z.shape) if made else np.zeros(z.shape)
 
 
-def _series(alpha: Any, z: Any, n: int) -> Any:
+def _series(alpha: Array, z: Array, n: int) -> Any:
     x, term, total = alpha + 1, z / alpha, np.zeros(z.shape)
     slopes = [-polygamma(m, x) for m in range(n)]
     if n:

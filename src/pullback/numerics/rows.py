@@ -9,9 +9,12 @@ zeros.
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from pullback.typing import Array, Value
 
 WIDE = 4  # elements in a row from which on serving whole rows pays
 FEW = 4096  # elements that are as quickly added one by one
@@ -20,7 +23,7 @@ PAIRS = {"f": "F", "d": "D"}  # two floats are added as one complex number, in a
 BLOCK = 1024  # rows that one product serves, so that its ones and zeros stay in the cache
 
 
-def add_rows(into: Any, rows: Any, values: Any, fresh: bool = False) -> None:
+def add_rows(into: Array, rows: Any, values: Array, fresh: bool = False) -> None:
     """``into[rows[i]] += values[i]`` for every ``i``, in place; ``fresh`` says that ``into`` holds zeros.
 
     >>> acc = np.zeros((3, 2))
@@ -40,9 +43,9 @@ def add_rows(into: Any, rows: Any, values: Any, fresh: bool = False) -> None:
     if width >= WIDE and values.size > FEW:
         n = len(into)
         often = n <= min(SHORT, 4 * width, rows.size // 4)
-        if often and _by_products(into.reshape(n, width), rows, values.reshape(-1, width)):
+        if often and _add_by_products(into.reshape(n, width), rows, values.reshape(-1, width)):
             return
-        left = _by_rounds(into, rows, values, fresh)
+        left = _add_by_rounds(into, rows, values, fresh)
         if not left.size:
             return
         rows, values = rows[left], values[left]
@@ -54,7 +57,7 @@ def add_rows(into: Any, rows: Any, values: Any, fresh: bool = False) -> None:
     np.add.at(into, rows, values)
 
 
-def _by_products(into: Any, rows: Any, values: Any) -> bool:
+def _add_by_products(into: Array, rows: Value, values: Array) -> bool:
     """Add all by products; refused, with nothing done, if the sums are not finite: 0 * inf reaches other rows."""
     total: Any = 0
     with np.errstate(invalid="ignore", over="ignore"):
@@ -69,7 +72,7 @@ def _by_products(into: Any, rows: Any, values: Any) -> bool:
     return True
 
 
-def _by_rounds(into: Any, rows: Any, values: Any, fresh: bool) -> Any:
+def _add_by_rounds(into: Array, rows: Value, values: Array, fresh: bool) -> Any:
     """Serve every row number once in each round; the positions of what is left when rounds do not pay any more."""
     width, left = values[0].size, np.arange(rows.size)
     last = np.empty(len(into), np.intp)  # for each row of the table, the last position that names it
@@ -92,10 +95,10 @@ def _by_rounds(into: Any, rows: Any, values: Any, fresh: bool) -> Any:
     return left
 
 
-def last_of_each(positions: Any, size: int) -> Any:
+def last_positions(positions: Array, size: int) -> Any:
     """Where each position is named for the last time: of several assignments to one place, that one stays.
 
-    >>> last_of_each(np.array([1, 0, 1]), 2)
+    >>> last_positions(np.array([1, 0, 1]), 2)
     array([False,  True,  True])
     """
     flat = positions.ravel()

@@ -6,9 +6,13 @@ quicker down the columns of a transposed copy.  The lengths are limited, so that
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from pullback.typing import Array, Axis
 
 add_reduce: Any = np.add.reduce
 max_reduce: Any = np.maximum.reduce
@@ -19,34 +23,34 @@ ONES: dict[Any, Any] = {}
 ZEROS: dict[Any, Any] = {}
 
 
-def ones(n: int, dtype: Any) -> Any:
+def ones(n: int, dtype: np.dtype[Any]) -> Any:
     """A vector of ones, made once.
 
     >>> ones(3, np.dtype("f4"))
     array([1., 1., 1.], dtype=float32)
     """
     made = ONES.get((n, dtype.char))
-    return _made(ONES, np.ones, n, dtype) if made is None else made
+    return _get_or_make(ONES, np.ones, n, dtype) if made is None else made
 
 
-def zeros(n: int, dtype: Any) -> Any:
+def zeros(n: int, dtype: np.dtype[Any]) -> Any:
     """A vector of zeros, made once.
 
     >>> zeros(2, np.dtype("f4"))
     array([0., 0.], dtype=float32)
     """
     made = ZEROS.get((n, dtype.char))
-    return _made(ZEROS, np.zeros, n, dtype) if made is None else made
+    return _get_or_make(ZEROS, np.zeros, n, dtype) if made is None else made
 
 
-def _made(cache: dict[Any, Any], make: Any, n: int, dtype: Any) -> Any:
+def _get_or_make(cache: dict[Any, Any], make: Callable[..., Any], n: int, dtype: np.dtype[Any]) -> Any:
     if len(cache) >= 64:  # lengths ever new
         cache.clear()
     made = cache[n, dtype.char] = make(n, dtype)
     return made
 
 
-def quick_sum(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def quick_sum(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
     """The sum over ``axis``.
 
     >>> quick_sum(np.array([[1.0, 2.0], [3.0, 4.0]]), 1)
@@ -71,7 +75,7 @@ def quick_sum(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return add_reduce(x, tuple(axis) if type(axis) is list else axis, None, None, keepdims)
 
 
-def column_sum(x: Any) -> Any:
+def column_sum(x: Array) -> Any:
     """The sum over all axes but the last, first within each element of the first axis, so that no sum is long.
 
     >>> column_sum(np.ones((2, 3, 4)))
@@ -84,29 +88,29 @@ def column_sum(x: Any) -> Any:
     return ones(n, x.dtype).dot(np.matmul(ones(rows, x.dtype), x.reshape(n, rows, columns)))
 
 
-def short_rows(x: Any, axis: Any) -> bool:
+def has_short_rows(x: Array, axis: Any) -> bool:
     """Whether many short rows are reduced, which goes quicker down the columns of a transposed copy.
 
-    >>> short_rows(np.ones((100, 10)), 1)
+    >>> has_short_rows(np.ones((100, 10)), 1)
     True
     """
     return bool(x.ndim == 2 and (axis == 1 or axis == -1) and 0 < x.shape[1] <= SHORT < 2 * x.shape[0])
 
 
-def quick_max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def quick_max(x: Array, axis: object = None, keepdims: bool = False) -> Any:
     """The largest element over ``axis``.
 
     >>> quick_max(np.array([[1.0, 2.0], [4.0, 3.0]]), 1, True)
     array([[2.],
            [4.]])
     """
-    if short_rows(x, axis):
+    if has_short_rows(x, axis):
         z = max_reduce(x.T.copy(), 0)
         return z.reshape(-1, 1) if keepdims else z
     return max_reduce(x, tuple(axis) if type(axis) is list else axis, None, None, keepdims)
 
 
-def columns_times_rows(x: Any, y: Any) -> Any:
+def columns_times_rows(x: Array, y: Array) -> Any:
     """``x[b, i] * y[b, j]`` for all.  With zeros added to both it is a product of matrices, which BLAS has quickly.
 
     >>> columns_times_rows(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))

@@ -10,16 +10,19 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import product
 from math import ceil, floor, prod, trunc
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from pullback.errors import ArgumentError, ShapeError
 
+if TYPE_CHECKING:
+    from pullback.typing import Array
+
 __all__ = [
-    "BLOCK", "Windows", "channels_last", "filled", "framed", "laid", "layered_windows", "panes", "parts", "per_axis",
-    "placed", "planned", "unframed",
+    "BLOCK", "Windows", "channels_last", "frame_adjoint", "frame_slices", "is_layered", "lowest_value", "make_frame",
+    "panes", "parts", "per_axis", "plan_windows", "window_view",
 ]  # fmt: skip
 
 Ints = tuple[int, ...]
@@ -32,7 +35,7 @@ RUN = 8  # elements that lie together; fewer are slow to copy
 class Windows(NamedTuple):
     """The windows along each axis of space: ``before`` is how far the first one begins before the array.
 
-    >>> planned("pool", (5,), (2,), strides=2, pad="same")
+    >>> plan_windows("pool", (5,), (2,), strides=2, pad="same")
     Windows(size=(2,), strides=(2,), dilations=(1,), before=(0,), out=(3,))
     """
 
@@ -51,8 +54,8 @@ class Windows(NamedTuple):
         """Each element of a window, and the index that takes it from every window of a frame."""
         return _offsets(self)
 
-    def turned(self, space: Ints) -> Windows:
-        """The windows of the way back, over the results; only where all strides are 1."""
+    def adjoint(self, space: Ints) -> Windows:
+        """Return the windows of the adjoint, over the results; only where all strides are 1."""
         before = tuple((k - 1) * d - b for k, d, b in zip(self.size, self.dilations, self.before, strict=True))
         return Windows(self.size, self.strides, self.dilations, before, space)
 
@@ -77,10 +80,10 @@ def _offsets(windows: Windows) -> list[tuple[Ints, tuple[Any, ...]]]:
     return found
 
 
-def filled(dtype: Any) -> Any:
+def lowest_value(dtype: np.dtype[Any]) -> Any:
     """What is never the largest: minus infinity, or the least integer.
 
-    >>> filled(np.dtype("i1"))
+    >>> lowest_value(np.dtype("i1"))
     -128
     """
     return -np.inf if dtype.kind == "f" else False if dtype.kind == "b" else np.iinfo(dtype).min
@@ -109,7 +112,7 @@ def per_axis(name: str, argument: str, given: Any, axes: int) -> Ints:
     return numbers * (axes if len(numbers) == 1 else 1)
 
 
-def channels_last(name: str, data_format: Any, axes: int) -> bool:
+def channels_last(name: str, data_format: str | None, axes: int) -> bool:
     """Whether the channels are the last axis.
 
     >>> channels_last("conv2d", "NCHW", 2)
@@ -121,11 +124,11 @@ def channels_last(name: str, data_format: Any, axes: int) -> bool:
     return bool(data_format != first)
 
 
-def _hashable(given: Any) -> Any:
+def _hashable(given: object) -> Any:
     return tuple(map(_hashable, given)) if isinstance(given, list | tuple) else given
 
 
-def planned(
+def plan_windows(
     name: str, space: Ints, size: Ints, strides: Any = 1, pad: Any = "valid", dilations: Any = 1, rounding: Any = None,
     last: bool = True, both: bool = False,
 ) -> Windows:  # fmt: skip
@@ -134,16 +137,16 @@ def planned(
     ``pad`` is "same", "valid", a number, or a pair (before, after) for each axis, batch and channels included or not.
     Each axis counts its windows by its own size and stride, as in TensorFlow and PyTorch.
 
-    >>> planned("conv2d", (4, 5), (2, 3), [1, 2], 1).out
+    >>> plan_windows("conv2d", (4, 5), (2, 3), [1, 2], 1).out
     (5, 3)
     """
-    return _planned(
+    return _compute_windows(
         name, space, size, _hashable(strides), _hashable(pad), _hashable(dilations), rounding, last, both
     )  # fmt: skip
 
 
 @lru_cache(1000)
-def _planned(
+def _compute_windows(
     name: str, space: Ints, size: Ints, strides: Any, pad: Any, dilations: Any, rounding: Any, last: bool, both: bool
 ) -> Windows:  # fmt: skip
     axes = len(space)
@@ -201,16 +204,16 @@ def _pairs(name: str, pad: Any, axes: int, last: bool) -> tuple[tuple[int, int],
 # ---- arrays
 
 
-def framed(x: Any, windows: Windows, fill: Any = 0) -> Any:
+def make_frame(x: Array, windows: Windows, fill: float = 0) -> Any:
     """The part of ``x`` that the windows reach, with ``fill`` outside of it; ``x`` itself if that is all.
 
-    >>> framed(np.ones((1, 2, 1)), planned("pool", (2,), (3,), pad="same")).ravel()
+    >>> make_frame(np.ones((1, 2, 1)), plan_windows("pool", (2,), (3,), pad="same")).ravel()
     array([0., 1., 1., 0.])
     """
     reach, space = windows.reach, x.shape[1:-1]
     if reach == space and not any(windows.before):
         return x
-    inside, outside = placed(windows, space)
+    inside, outside = frame_slices(windows, space)
     if all(o == slice(0, n) for o, n in zip(outside, reach, strict=True)):
         return x[(slice(None), *inside)]
     e = np.full((x.shape[0], *reach, x.shape[-1]), fill, x.dtype) if fill else np.zeros(
@@ -220,13 +223,13 @@ def framed(x: Any, windows: Windows, fill: Any = 0) -> Any:
     return e
 
 
-def unframed(e: Any, windows: Windows, space: Ints) -> Any:
-    """The adjoint of ``framed``: of a frame, what belongs to ``x``; 0 where no window reached.
+def frame_adjoint(e: Array, windows: Windows, space: Ints) -> Any:
+    """The adjoint of ``make_frame``: of a frame, what belongs to ``x``; 0 where no window reached.
 
-    >>> unframed(np.ones((1, 4, 1)), planned("pool", (2,), (3,), pad="same"), (2,)).shape
+    >>> frame_adjoint(np.ones((1, 4, 1)), plan_windows("pool", (2,), (3,), pad="same"), (2,)).shape
     (1, 2, 1)
     """
-    inside, outside = placed(windows, space)
+    inside, outside = frame_slices(windows, space)
     part = e[(slice(None), *outside)]
     if part.shape[1:-1] == space:
         return np.ascontiguousarray(part)
@@ -236,10 +239,10 @@ def unframed(e: Any, windows: Windows, space: Ints) -> Any:
 
 
 @lru_cache(1000)
-def placed(windows: Windows, space: Ints) -> tuple[list[slice], list[slice]]:
+def frame_slices(windows: Windows, space: Ints) -> tuple[list[slice], list[slice]]:
     """Which part of the array is in the frame, and where in the frame it is.
 
-    >>> placed(planned("pool", (2,), (3,), pad="same"), (2,))
+    >>> frame_slices(plan_windows("pool", (2,), (3,), pad="same"), (2,))
     ([slice(0, 2, None)], [slice(1, 3, None)])
     """
     inside, outside = [], []
@@ -250,10 +253,10 @@ def placed(windows: Windows, space: Ints) -> tuple[list[slice], list[slice]]:
     return inside, outside
 
 
-def laid(frame: Any, windows: Windows, layered: bool = False) -> Any:
+def window_view(frame: Array, windows: Windows, layered: bool = False) -> Any:
     """Every window of a frame, as a view: (batch, *out, *size, channels); or every layer, (batch, height, *out[1:], …).
 
-    >>> laid(np.arange(3.0).reshape(1, 3, 1), planned("pool", (3,), (2,)))[0, :, :, 0]
+    >>> window_view(np.arange(3.0).reshape(1, 3, 1), plan_windows("pool", (3,), (2,)))[0, :, :, 0]
     array([[0., 1.],
            [1., 2.]])
     """
@@ -276,7 +279,7 @@ def parts(images: int, each: int) -> Iterator[slice]:
     return (slice(i, min(i + step, images)) for i in range(0, images, step))
 
 
-def panes(x: Any, windows: Windows) -> Iterator[tuple[tuple[slice, ...], Any, int]]:
+def panes(x: Array, windows: Windows) -> Iterator[tuple[tuple[slice, ...], Any, int]]:
     """The windows of ``x`` as rows of matrices, a part at a time that stays in the cache: where, they, and a step.
 
     Where windows follow each other closely only their layers along the first axis are laid out: they overlap, so that
@@ -284,15 +287,15 @@ def panes(x: Any, windows: Windows) -> Iterator[tuple[tuple[slice, ...], Any, in
     further on.  Else there is one matrix of whole windows.  They are good until the next part is asked for, which is
     laid out in the same place.
 
-    >>> [(part, rows.shape) for part, rows, _ in panes(np.ones((2, 3, 1)), planned("pool", (3,), (2,)))]
+    >>> [(part, rows.shape) for part, rows, _ in panes(np.ones((2, 3, 1)), plan_windows("pool", (3,), (2,)))]
     [((slice(0, 2, None),), (1, 4, 2))]
     """
     images, *space, channels = x.shape
     length, width = prod(windows.size) * channels, prod(windows.out[1:])
     height, layers = windows.out[0], windows.size[0]
-    inside, outside = placed(windows, tuple(space))
+    inside, outside = frame_slices(windows, tuple(space))
     whole = all(o == slice(0, n) for o, n in zip(outside, windows.reach, strict=True))
-    layered = layered_windows(windows, channels, x.itemsize)
+    layered = is_layered(windows, channels, x.itemsize)
     step, more = (windows.dilations[0] * width, windows.dilations[0] * (layers - 1)) if layered else (0, 0)
     if layered:
         length //= layers
@@ -300,7 +303,7 @@ def panes(x: Any, windows: Windows) -> Iterator[tuple[tuple[slice, ...], Any, in
     some = list(parts(images, 2 * each if layered else each))
     count = images if whole or not some else some[0].stop
     frame = x[(slice(None), *inside)] if whole else np.zeros((count, *windows.reach, channels), x.dtype)
-    view = laid(frame, windows, layered)
+    view = window_view(frame, windows, layered)
     strips = max(round(each / BLOCK), 1)  # of an image, about as high as each other
     rows = max(-(-height // strips), 1)
     room: Any = None
@@ -318,10 +321,10 @@ def panes(x: Any, windows: Windows) -> Iterator[tuple[tuple[slice, ...], Any, in
             yield where, matrix.reshape(n, len(matrix) // n, length), step
 
 
-def layered_windows(windows: Windows, channels: int, itemsize: int) -> bool:
+def is_layered(windows: Windows, channels: int, itemsize: int) -> bool:
     """Whether ``panes`` gives the layers of the windows apart.
 
-    >>> layered_windows(planned("conv2d", (56, 56), (3, 3)), 64, 4)
+    >>> is_layered(plan_windows("conv2d", (56, 56), (3, 3)), 64, 4)
     True
     """
     run = prod(windows.size[1:]) * channels
@@ -329,7 +332,7 @@ def layered_windows(windows: Windows, channels: int, itemsize: int) -> bool:
     return len(windows.size) > 1 and windows.strides[0] == 1 and windows.size[0] > 1 and big and run >= 8 * RUN
 
 
-def _rows(view: Any, axes: int, length: int, room: Any) -> Any:
+def _rows(view: Array, axes: int, length: int, room: Array) -> Any:
     """Windows as the rows of a matrix, in ``room`` if they must be copied.
 
     Where little lies together they are copied one position of the window at a time.

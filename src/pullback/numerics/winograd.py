@@ -7,28 +7,31 @@ added and subtracted, are the two rows of results.  Every product is of whole pl
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.numerics.blas import aligned
-from pullback.numerics.windows import BLOCK, Windows, framed
+from pullback.numerics.blas import align_to_cache_line
+from pullback.numerics.windows import BLOCK, Windows, make_frame
 from pullback.settings import is_enabled
 
-__all__ = ["pair_convolve", "pair_convolve_filter", "pairs_pay"]
+if TYPE_CHECKING:
+    from pullback.typing import Array
+
+__all__ = ["pair_convolve", "pair_convolve_filter", "is_worthwhile"]
 
 Ints = tuple[int, ...]
 SUMS = ((np.add, 1, 2), (np.subtract, 2, 1), (np.subtract, 0, 2), (np.subtract, 3, 1))  # of four rows
 WORTH = 6_000_000  # products with an element of the filter, of one image; fewer are quicker made one by one
 
 
-def pairs_pay(windows: Windows, channels: int, depth: int, dtype: Any) -> bool:
+def is_worthwhile(windows: Windows, channels: int, depth: int, dtype: np.dtype[Any]) -> bool:
     """Whether fewer products are worth the additions that they cost, and come out as exact; found by measuring.
 
     There must be enough products to save, and images so wide that little is lost between one row and the next.  With
     few channels sums lose more digits than they otherwise would; with many BLAS has no need of help.
 
-    >>> pairs_pay(Windows((3, 3), (1, 1), (1, 1), (1, 1), (56, 56)), 64, 64, np.dtype("f4"))
+    >>> is_worthwhile(Windows((3, 3), (1, 1), (1, 1), (1, 1), (56, 56)), 64, 64, np.dtype("f4"))
     True
     """
     if windows.size != (3, 3) or dtype.char not in "fd" or max(*windows.strides, *windows.dilations) > 1:
@@ -38,7 +41,7 @@ def pairs_pay(windows: Windows, channels: int, depth: int, dtype: Any) -> bool:
     return pays and is_enabled("Winograd")
 
 
-def pair_convolve(x: Any, filter: Any, windows: Windows) -> Any:
+def pair_convolve(x: Array, filter: Array, windows: Windows) -> Any:
     """The convolution of (batch, height, width, channels) with a filter of three rows.
 
     >>> x, filter = np.arange(5.0).reshape(1, 5, 1, 1), np.array([1.0, 10.0, 100.0]).reshape(3, 1, 1, 1)
@@ -48,7 +51,9 @@ def pair_convolve(x: Any, filter: Any, windows: Windows) -> Any:
     _, k, channels, depth = filter.shape
     first, middle, last = filter
     outer, middle = (first + last) / 2, middle / 2
-    matrices = aligned(np.stack([outer + middle, outer - middle, first, last])).reshape(4, k * channels, depth)
+    matrices = align_to_cache_line(np.stack([outer + middle, outer - middle, first, last])).reshape(
+        4, k * channels, depth
+    )
     z = np.empty((x.shape[0], *windows.out, depth), x.dtype)
     for here, sums, rooms in _strips(x, windows, (depth, depth)):
         left, right = (room[..., : windows.out[1], :] for room in rooms)
@@ -67,7 +72,7 @@ def pair_convolve(x: Any, filter: Any, windows: Windows) -> Any:
     return z
 
 
-def pair_convolve_filter(x: Any, y: Any, windows: Windows) -> Any:
+def pair_convolve_filter(x: Array, y: Array, windows: Windows) -> Any:
     """The adjoint of ``pair_convolve`` in the filter.
 
     >>> x, y = np.arange(5.0).reshape(1, 5, 1, 1), np.array([1.0, 10.0, 100.0]).reshape(1, 3, 1, 1)
@@ -94,7 +99,7 @@ def pair_convolve_filter(x: Any, y: Any, windows: Windows) -> Any:
     return np.stack([first + outer, (plus - minus) / 2, outer + last]).reshape(3, k, channels, depth)
 
 
-def _strips(x: Any, windows: Windows, depths: Ints) -> Iterator[tuple[tuple[slice, slice], Iterator[Any], list[Any]]]:
+def _strips(x: Array, windows: Windows, depths: Ints) -> Iterator[tuple[tuple[slice, slice], Iterator[Any], list[Any]]]:
     """Where in the results, the four sums of rows of the image, and planes of pairs of rows, of some depths, for use.
 
     Sums and planes are as wide as the image in its frame.  They are always in the same place, and 0 at the beginning.
@@ -112,11 +117,11 @@ def _strips(x: Any, windows: Windows, depths: Ints) -> Iterator[tuple[tuple[slic
             now = min(high, pairs - j)
             rows = Windows((3, 1), (1, 1), (1, 1), (above - 2 * j, -first), (2 * now, stop - first))
             sums, *planes = (room[: n * now].reshape(n, now, *room.shape[1:]) for room in rooms)
-            frame, inside = framed(x[i : i + n], rows), sums[:, :, first + left : stop + left]
+            frame, inside = make_frame(x[i : i + n], rows), sums[:, :, first + left : stop + left]
             yield (slice(i, i + n), slice(2 * j, 2 * (j + now))), _sums(frame, inside, sums), planes
 
 
-def _sums(frame: Any, inside: Any, whole: Any) -> Iterator[Any]:
+def _sums(frame: Array, inside: Array, whole: Array) -> Iterator[Any]:
     """The sums of rows that the four products are of, one after the other in the same place."""
     n = frame.shape[1] - 2
     for ufunc, a, b in SUMS:
@@ -124,7 +129,7 @@ def _sums(frame: Any, inside: Any, whole: Any) -> Iterator[Any]:
         yield whole
 
 
-def _phases(source: Any, target: Any, k: int) -> Iterator[tuple[Any, Any]]:
+def _phases(source: Array, target: Array, k: int) -> Iterator[tuple[Any, Any]]:
     """Every k-th window of a plane as the rows of a matrix, without a copy, and the places that it belongs to.
 
     Windows go on from one row of the plane to the next; what they make there lies beyond the width of the results.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,16 +11,18 @@ from numpy import ndarray
 from pullback.core.axes import Sample, elementwise1, elementwise2, moves
 from pullback.core.calculus import partials, rule
 from pullback.core.lowering import made_of, scalar
-from pullback.core.memory import Scratch, like, scratch, unscratched
+from pullback.core.memory import Scratch, make_like, scratch, unwrap_scratch
 from pullback.core.op import alias, method, op
 from pullback.errors import ArgumentError
-from pullback.numerics.adjoints import nothing, select
-from pullback.numerics.axis_arguments import over
-from pullback.numerics.batching import leading
+from pullback.numerics.adjoints import select, zero_cotangent
+from pullback.numerics.axis_arguments import resolve_axes
+from pullback.numerics.batching import batch_leading_axes
 from pullback.numerics.small_arrays import quick_max, quick_sum, zeros
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, TensorLike
+    from pullback.core.op import Op
+    from pullback.core.tensor import Tensor
+    from pullback.typing import Array, ArrayOrNumber, Axis, TensorLike, Value
 
 __all__ = [
     "relu", "relu6", "leaky_relu", "prelu", "elu", "selu", "step",
@@ -38,14 +41,14 @@ SELU_DEPTH = SELU_SCALE * 1.6732632423543772  # the limit to the left is -SELU_D
 # ---- with a kink at 0
 
 
-def _zero(name: str, x: Any) -> int:
+def _zero(name: str, x: Value) -> int:
     """0, for numbers that are not among ZERO; complex ones have no sign, and are refused."""
     if x.dtype.kind == "c":
         raise ArgumentError(f"{name}: complex numbers have no order; take x.real or pb.abs(x) first.")
     return 0
 
 
-def _relu(x: Any) -> Any:
+def _relu(x: Array) -> Any:
     zero = ZERO.get(x.dtype)
     if zero is None:
         return np.maximum(x, _zero("relu", x))
@@ -62,9 +65,9 @@ def _relu(x: Any) -> Any:
 def _let_through(g: Any, z: Any) -> Any:
     """``g`` where the result is positive, else 0."""
     if z.size > 4096:
-        v, w = unscratched(g), unscratched(z)
+        v, w = unwrap_scratch(g), unwrap_scratch(z)
         if type(w) is ndarray and type(v) is ndarray and v.dtype == w.dtype and w.dtype in ZERO:
-            d = np.greater(w, ZERO[w.dtype], like(z))  # floats at once: twice as quick as sign on wide arrays
+            d = np.greater(w, ZERO[w.dtype], make_like(z))  # floats at once: twice as quick as sign on wide arrays
             np.multiply(v, d, d)
             return scratch(d, z.meta, True) if type(z) is Scratch else d
     return g * np.sign(z)
@@ -79,7 +82,7 @@ def relu(x: TensorLike, /) -> Any:
     """
 
 
-def _relu6(x: Any) -> Any:
+def _relu6(x: Array) -> Any:
     zero = ZERO.get(x.dtype)
     return np.minimum(np.maximum(x, _zero("relu6", x) if zero is None else zero), 6)
 
@@ -102,15 +105,15 @@ def _same(samples: list[dict[str, Any]]) -> moves:
     """The shape stays, whatever the parameters are."""
     shapes: list[Any] = [(), (3,), (0, 2), (2, 3)]
     made: list[Sample] = [((shape,), params) for params in samples for shape in shapes]
-    return moves(lambda s, **params: s, made, leading)
+    return moves(lambda s, **params: s, made, batch_leading_axes)
 
 
-def _given(alpha: Any, otherwise: float) -> float:
+def _alpha_or_default(alpha: Any, otherwise: float) -> float:
     return otherwise if alpha is None else float(alpha)
 
 
-def _leaky_relu(x: Any, alpha: Any = 0.2) -> Any:
-    a = _given(alpha, 0.2)
+def _leaky_relu(x: Array, alpha: ArrayOrNumber | None = 0.2) -> Any:
+    a = _alpha_or_default(alpha, 0.2)
     if x.dtype not in ZERO:
         _zero("leaky_relu", x)
     return np.maximum(x, x * a) if 0 < a <= 1 else select(x > 0, x, x * a)
@@ -119,9 +122,9 @@ def _leaky_relu(x: Any, alpha: Any = 0.2) -> Any:
 @op(
     _leaky_relu,
     acts=_same([{}, {"alpha": 0.1}, {"alpha": 2.0}]),
-    d=partials(lambda g, x, alpha: select(x > 0, g, g * _given(alpha, 0.2))),
+    d=partials(lambda g, x, alpha: select(x > 0, g, g * _alpha_or_default(alpha, 0.2))),
     run=_leaky_relu,
-    lower=scalar(lambda s, x, alpha: s.select(s.greater(x, 0), x, x * _given(alpha, 0.2))),
+    lower=scalar(lambda s, x, alpha: s.select(s.greater(x, 0), x, x * _alpha_or_default(alpha, 0.2))),
 )
 def leaky_relu(x: TensorLike, /, alpha: float = 0.2) -> Any:
     """``x`` where it is positive, else ``alpha * x``.
@@ -131,7 +134,7 @@ def leaky_relu(x: TensorLike, /, alpha: float = 0.2) -> Any:
     """
 
 
-def _prelu(x: Any, alpha: Any) -> Any:
+def _prelu(x: Array, alpha: ArrayOrNumber) -> Any:
     if x.dtype not in ZERO:
         _zero("prelu", x)
     return select(x < 0, x * alpha, x)
@@ -151,7 +154,7 @@ def prelu(x: TensorLike, alpha: TensorLike, /) -> Any:
     """
 
 
-def _elu(x: Any) -> Any:
+def _elu(x: Array) -> Any:
     zero: Any = ZERO.get(x.dtype)
     if zero is None:
         zero = _zero("elu", x)
@@ -172,7 +175,7 @@ def elu(x: TensorLike, /) -> Any:
     """
 
 
-def _selu(x: Any) -> Any:
+def _selu(x: Array) -> Any:
     zero: Any = ZERO.get(x.dtype)
     if zero is None:
         zero, x = _zero("selu", x), x if x.dtype.kind == "f" else x.astype(float)
@@ -193,17 +196,19 @@ def selu(x: TensorLike, /) -> Any:
     """
 
 
-def _step(x: Any, alpha: Any = 0.0) -> Any:
-    z = select(np.isnan(x), x, select(x > _zero("step", x), 1, _given(alpha, 0.0)))
+def _step(x: Value, alpha: Any = 0.0) -> Any:
+    z = select(np.isnan(x), x, select(x > _zero("step", x), 1, _alpha_or_default(alpha, 0.0)))
     return z.astype(x.dtype) if x.dtype.kind == "f" else z
 
 
 @op(
     _step,
     acts=_same([{}, {"alpha": 0.5}]),
-    d=partials(lambda g: nothing(g)),
+    d=partials(lambda g: zero_cotangent(g)),
     run=_step,
-    lower=scalar(lambda s, x, alpha: s.select(s.isnan(x), x, s.select(s.greater(x, 0), 1.0, _given(alpha, 0.0)))),
+    lower=scalar(
+        lambda s, x, alpha: s.select(s.isnan(x), x, s.select(s.greater(x, 0), 1.0, _alpha_or_default(alpha, 0.0)))
+    ),
 )
 def step(x: TensorLike, /, alpha: float = 0.0) -> Any:
     """1 where ``x`` is positive, else ``alpha``; its derivative is 0.
@@ -216,7 +221,7 @@ def step(x: TensorLike, /, alpha: float = 0.0) -> Any:
 # ---- smooth
 
 
-def _sigmoid(x: Any) -> Any:
+def _sigmoid(x: Array) -> Any:
     known = ONE_AND_TOP.get(x.dtype)
     if known is None:
         if x.dtype.kind == "c":
@@ -228,7 +233,7 @@ def _sigmoid(x: Any) -> Any:
     return e / (e + one)
 
 
-def _complex_sigmoid(x: Any) -> Any:
+def _complex_sigmoid(x: Array) -> Any:
     right = x.real >= 0
     e = np.exp(select(right, -x, x))  # of the side on which it does not overflow
     return select(right, 1, e) / (e + 1)
@@ -252,7 +257,7 @@ def sigmoid(x: TensorLike, /) -> Any:
     """
 
 
-def _softplus(x: Any) -> Any:
+def _softplus(x: Array) -> Any:
     return np.logaddexp(x, _zero("softplus", x) if x.dtype not in ZERO else ZERO[x.dtype])
 
 
@@ -270,7 +275,7 @@ def softplus(x: TensorLike, /) -> Any:
     """
 
 
-def _log_sigmoid(x: Any) -> Any:
+def _log_sigmoid(x: Array) -> Any:
     return -np.logaddexp(-x, _zero("log_sigmoid", x) if x.dtype not in ZERO else ZERO[x.dtype])
 
 
@@ -301,17 +306,17 @@ def swish(x: TensorLike) -> Any:
 # ---- over an axis
 
 
-def _axis(dim: Any, axis: Any = None) -> Any:
+def _axis(dim: int | None, axis: int | None = None) -> Any:
     return axis if axis is not None else -1 if dim is None else dim
 
 
-def _total(x: Any, axis: Any) -> Any:
+def _total(x: Value, axis: int) -> Any:
     if type(x) is ndarray:
         return quick_sum(x, axis, True)
     return np.sum(x, axis=axis, keepdims=True) if x.shape else x
 
 
-def _below_top(x: Any, axis: Any) -> Any:
+def _below_top(x: Array, axis: int) -> Any:
     """``x`` less its maximum, so that exp cannot overflow."""
     if type(x) is not ndarray or not x.size:
         return x - x if x.dtype.kind == "f" else x * 0.0
@@ -320,50 +325,50 @@ def _below_top(x: Any, axis: Any) -> Any:
     return x - quick_max(x, axis, True)
 
 
-def _softmax(x: Any, dim: Any = -1, axis: Any = None) -> Any:
+def _softmax(x: Array, dim: int | None = -1, axis: int | None = None) -> Any:
     axis = _axis(dim, axis)
     e = np.exp(_below_top(x, axis))
     return e / _total(e, axis)
 
 
 def _over(name: str) -> moves:
-    def shape(s: Any, dim: Any = None, axis: Any = None) -> Any:
-        over(len(s) or 1, _axis(dim, axis), name)
+    def shape(s: Any, dim: int | None = None, axis: int | None = None) -> Any:
+        resolve_axes(len(s) or 1, _axis(dim, axis), name)
         return s
 
     samples: list[Sample] = [(((),), {}), (((4,),), {}), (((0, 3),), {}), (((3, 0),), {}), (((2, 3, 4),), {"axis": 1})]
 
-    def batch(op: Any, args: Any, on: Any, params: Any) -> Any:
+    def batch(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
         (x,) = args
-        axes = tuple(a + 1 for a in over(x.ndim - 1 or 1, _axis(params.get("dim"), params["axis"]), name))
+        axes = tuple(a + 1 for a in resolve_axes(x.ndim - 1 or 1, _axis(params.get("dim"), params["axis"]), name))
         shifted = {**params, "axis": axes if len(axes) > 1 else axes[0]}
         return op.call([x], shifted) if x.ndim > 1 else op.call([x[:, None]], shifted)[:, 0]
 
     return moves(shape, samples, batch)
 
 
-def _composed_below(x: Any, axis: Any) -> Any:
+def _compose_below(x: Tensor, axis: int) -> Any:
     x = x if x.dtype.kind == "f" else x * 1.0
     return x - np.max(x, axis=axis, keepdims=True) if x.size and x.ndim else x - x
 
 
-def _composed_softmax(x: Any, dim: Any, axis: Any) -> Any:
+def _compose_softmax(x: Tensor, dim: int, axis: int | None) -> Any:
     axis = _axis(dim, axis)
-    e = np.exp(_composed_below(x, axis))
+    e = np.exp(_compose_below(x, axis))
     return e / _total(e, axis)
 
 
-def _composed_log_softmax(x: Any, axis: Any) -> Any:
-    y = _composed_below(x, _axis(axis))
+def _compose_log_softmax(x: Tensor, axis: int) -> Any:
+    y = _compose_below(x, _axis(axis))
     return y - np.log(_total(np.exp(y), _axis(axis)))
 
 
-def _softmax_rule(g: Any, z: Any, dim: Any, axis: Any) -> Any:
+def _softmax_rule(g: Value, z: Value, dim: int, axis: int | None) -> Any:
     g = g * z
     return g - z * _total(g, _axis(dim, axis))
 
 
-@op(_softmax, acts=_over("softmax"), d=partials(_softmax_rule), run=_softmax, lower=made_of(_composed_softmax))
+@op(_softmax, acts=_over("softmax"), d=partials(_softmax_rule), run=_softmax, lower=made_of(_compose_softmax))
 def softmax(logits: TensorLike, /, dim: int = -1, axis: Axis = None) -> Any:
     """``exp(logits)`` divided by its sum over ``dim``, which may be called ``axis`` too.
 
@@ -372,7 +377,7 @@ def softmax(logits: TensorLike, /, dim: int = -1, axis: Axis = None) -> Any:
     """
 
 
-def _log_softmax(x: Any, axis: Any = -1) -> Any:
+def _log_softmax(x: Array, axis: int | None = -1) -> Any:
     axis = _axis(axis)
     y = _below_top(x, axis)
     return y - np.log(_total(np.exp(y), axis)) if y.size else y
@@ -386,7 +391,7 @@ def _log_softmax(x: Any, axis: Any = -1) -> Any:
         jvp=lambda dlogits, z, axis: dlogits - _total(np.exp(z) * dlogits, _axis(axis)),
     ),
     run=_log_softmax,
-    lower=made_of(_composed_log_softmax),
+    lower=made_of(_compose_log_softmax),
 )
 def log_softmax(logits: TensorLike, /, axis: Axis = -1) -> Any:
     """The logarithm of ``softmax``, precise where that is near 0.

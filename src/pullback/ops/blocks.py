@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -10,15 +10,15 @@ import numpy as np
 
 from pullback.core.axes import moves
 from pullback.core.calculus import constant, linear
-from pullback.core.composition import numbers
+from pullback.core.composition import check_numbers
 from pullback.core.lowering import made_of
 from pullback.core.op import method, op
 from pullback.core.tensor import Tensor, concrete
 from pullback.errors import ArgumentError, ShapeError
-from pullback.numerics.batching import folded
+from pullback.numerics.batching import batch_by_folding
 
 if TYPE_CHECKING:
-    from pullback.typing import Array, Lengths, ShapeLike, TensorLike
+    from pullback.typing import Array, Lengths, ShapeLike, TensorLike, Value
 
 __all__ = [
     "batch_to_space_nd", "broadcast_args", "depth_to_space", "ensure_shape", "meshgrid", "space_to_batch_nd",
@@ -32,7 +32,7 @@ Pairs = list[tuple[int, int]]
 # ---- between the batch and the space
 
 
-def _blocks(name: str, shape: Shape, block_shape: Any, pairs: Any, what: str) -> tuple[Shape, Pairs]:
+def _blocks(name: str, shape: Shape, block_shape: TensorLike, pairs: TensorLike, what: str) -> tuple[Shape, Pairs]:
     """The length of the blocks and the pairs for each spatial axis, checked."""
     try:
         blocks = tuple(int(n) for n in np.atleast_1d(concrete(block_shape)))
@@ -54,7 +54,7 @@ def _blocks(name: str, shape: Shape, block_shape: Any, pairs: Any, what: str) ->
     return blocks, made
 
 
-def _in_batch(shape: Shape, block_shape: Any, paddings: Any) -> Shape:
+def _batch_shape(shape: Shape, block_shape: TensorLike, paddings: TensorLike) -> Shape:
     blocks, pairs = _blocks("space_to_batch_nd", shape, block_shape, paddings, "paddings")
     space = [n + before + after for n, (before, after) in zip(shape[1:], pairs, strict=False)]
     if any(n % b for n, b in zip(space, blocks, strict=True)):
@@ -69,7 +69,7 @@ def _in_batch(shape: Shape, block_shape: Any, paddings: Any) -> Shape:
     )
 
 
-def _in_space(shape: Shape, block_shape: Any, crops: Any) -> Shape:
+def _space_shape(shape: Shape, block_shape: TensorLike, crops: TensorLike) -> Shape:
     blocks, pairs = _blocks("batch_to_space_nd", shape, block_shape, crops, "crops")
     if shape[0] % prod(blocks):
         raise ShapeError(
@@ -82,8 +82,8 @@ def _in_space(shape: Shape, block_shape: Any, crops: Any) -> Shape:
     return (shape[0] // prod(blocks), *space, *shape[1 + len(blocks) :])
 
 
-def _space_to_batch(x: Any, block_shape: Any, paddings: Any) -> Any:
-    due = _in_batch(x.shape, block_shape, paddings)
+def _space_to_batch(x: Value, block_shape: TensorLike, paddings: TensorLike) -> Any:
+    due = _batch_shape(x.shape, block_shape, paddings)
     blocks, pairs = _blocks("space_to_batch_nd", x.shape, block_shape, paddings, "paddings")
     m = len(blocks)
     if any(map(any, pairs)):
@@ -93,8 +93,8 @@ def _space_to_batch(x: Any, block_shape: Any, paddings: Any) -> Any:
     return cut.transpose(order).reshape(due)
 
 
-def _batch_to_space(x: Any, block_shape: Any, crops: Any) -> Any:
-    due = _in_space(x.shape, block_shape, crops)
+def _batch_to_space(x: Value, block_shape: TensorLike, crops: TensorLike) -> Any:
+    due = _space_shape(x.shape, block_shape, crops)
     blocks, pairs = _blocks("batch_to_space_nd", x.shape, block_shape, crops, "crops")
     m = len(blocks)
     cut = x.reshape(*blocks, due[0], *x.shape[1:])
@@ -105,23 +105,23 @@ def _batch_to_space(x: Any, block_shape: Any, crops: Any) -> Any:
     return whole[(slice(None), *inner)]
 
 
-def _behind(op: Any, args: Any, on: Any, params: Any) -> Any:
+def _behind(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any]) -> Any:
     """The examples go behind all axes: what comes after the space is left alone."""
     return np.moveaxis(op.call([np.moveaxis(args[0], 0, -1)], params), -1, 0)
 
 
-def _to_batch(g: Any, block_shape: Any, crops: Any) -> Any:
+def _to_batch(g: Value, block_shape: Sequence[int], crops: list[Any]) -> Any:
     return space_to_batch_nd(g, block_shape, crops)
 
 
-def _to_space(g: Any, block_shape: Any, paddings: Any) -> Any:
+def _to_space(g: Value, block_shape: Sequence[int], paddings: list[Any]) -> Any:
     return batch_to_space_nd(g, block_shape, paddings)
 
 
 @op(
     _batch_to_space,
     acts=moves(
-        _in_space,
+        _space_shape,
         [
             (((4, 2, 2, 1),), {"block_shape": [2, 2], "crops": [[1, 0], [0, 1]]}),
             (((4, 2, 1),), {"block_shape": [2], "crops": [[0, 1]]}),
@@ -146,7 +146,7 @@ def batch_to_space_nd(x: TensorLike, /, block_shape: Lengths | Array, crops: Seq
 @op(
     _space_to_batch,
     acts=moves(
-        _in_batch,
+        _batch_shape,
         [
             (((1, 3, 4, 1),), {"block_shape": [2, 2], "paddings": [[1, 0], [0, 0]]}),
             (((2, 3, 1),), {"block_shape": [2], "paddings": [[0, 1]]}),
@@ -173,7 +173,7 @@ def space_to_batch_nd(x: TensorLike, /, block_shape: Lengths | Array, paddings: 
 # ---- between the depth and the space
 
 
-def _sides(name: str, shape: Shape, block_size: Any, data_format: Any) -> tuple[Shape, int, bool]:
+def _sides(name: str, shape: Shape, block_size: int, data_format: str) -> tuple[Shape, int, bool]:
     """Batch, height, width and depth of ``shape``, the block's length, and whether the depth comes last."""
     if data_format not in ("NHWC", "NCHW", None):
         raise ArgumentError(f"{name}: data_format must be 'NHWC' or 'NCHW', got {data_format!r}.")
@@ -186,7 +186,7 @@ def _sides(name: str, shape: Shape, block_size: Any, data_format: Any) -> tuple[
     return (n, h, w, c), int(block_size), last
 
 
-def _shallow(shape: Shape, block_size: Any, data_format: Any) -> Shape:
+def _shallow(shape: Shape, block_size: int, data_format: str) -> Shape:
     (n, h, w, c), b, last = _sides("depth_to_space", shape, block_size, data_format)
     if c % (b * b):
         raise ShapeError(
@@ -196,7 +196,7 @@ def _shallow(shape: Shape, block_size: Any, data_format: Any) -> Shape:
     return (n, h, w, c) if last else (n, c, h, w)
 
 
-def _deep(shape: Shape, block_size: Any, data_format: Any) -> Shape:
+def _deep(shape: Shape, block_size: int, data_format: str) -> Shape:
     (n, h, w, c), b, last = _sides("space_to_depth", shape, block_size, data_format)
     if h % b or w % b:
         raise ShapeError(
@@ -206,7 +206,7 @@ def _deep(shape: Shape, block_size: Any, data_format: Any) -> Shape:
     return (n, h, w, c) if last else (n, c, h, w)
 
 
-def _depth_to_space(x: Any, block_size: Any, data_format: Any = "NHWC") -> Any:
+def _depth_to_space(x: Value, block_size: int, data_format: str = "NHWC") -> Any:
     due = _shallow(x.shape, block_size, data_format)
     (n, h, w, c), b, last = _sides("depth_to_space", x.shape, block_size, data_format)
     c //= b * b
@@ -215,7 +215,7 @@ def _depth_to_space(x: Any, block_size: Any, data_format: Any = "NHWC") -> Any:
     return x.reshape(n, b, b, c, h, w).transpose(0, 3, 4, 1, 5, 2).reshape(due)
 
 
-def _space_to_depth(x: Any, block_size: Any, data_format: Any = "NHWC") -> Any:
+def _space_to_depth(x: Value, block_size: int, data_format: str = "NHWC") -> Any:
     due = _deep(x.shape, block_size, data_format)
     (n, h, w, c), b, last = _sides("space_to_depth", x.shape, block_size, data_format)
     if last:
@@ -223,11 +223,11 @@ def _space_to_depth(x: Any, block_size: Any, data_format: Any = "NHWC") -> Any:
     return x.reshape(n, c, h // b, b, w // b, b).transpose(0, 3, 5, 1, 2, 4).reshape(due)
 
 
-def _to_depth(g: Any, block_size: Any, data_format: Any) -> Any:
+def _to_depth(g: Value, block_size: int, data_format: str) -> Any:
     return space_to_depth(g, block_size, data_format)
 
 
-def _to_width(g: Any, block_size: Any, data_format: Any) -> Any:
+def _to_width(g: Value, block_size: int, data_format: str) -> Any:
     return depth_to_space(g, block_size, data_format)
 
 
@@ -239,7 +239,7 @@ def _to_width(g: Any, block_size: Any, data_format: Any) -> Any:
             (((1, 2, 1, 4),), {"block_size": 2}), (((2, 1, 2, 18),), {"block_size": 3}),
             (((2, 8, 1, 3),), {"block_size": 2, "data_format": "NCHW"}), (((0, 1, 1, 4),), {"block_size": 2}),
         ],
-        folded,
+        batch_by_folding,
     ),
     d=linear(_to_depth),
     run=_depth_to_space,
@@ -262,7 +262,7 @@ def depth_to_space(x: TensorLike, /, block_size: int, data_format: str = "NHWC")
             (((1, 4, 2, 1),), {"block_size": 2}), (((2, 3, 6, 2),), {"block_size": 3}),
             (((2, 2, 2, 6),), {"block_size": 2, "data_format": "NCHW"}), (((0, 2, 2, 1),), {"block_size": 2}),
         ],
-        folded,
+        batch_by_folding,
     ),
     d=linear(_to_width),
     run=_space_to_depth,
@@ -279,7 +279,7 @@ def space_to_depth(x: TensorLike, /, block_size: int, data_format: str = "NHWC")
 # ---- shapes that agree
 
 
-def _agreed(a: Any, b: Any) -> Any:
+def _common_shape(a: Array, b: Array) -> Any:
     if a.ndim != 1 or b.ndim != 1:
         raise ShapeError(f"broadcast_args: both shapes must be vectors, got shapes {a.shape} and {b.shape}.")
     for argument, s in (("s0", a), ("s1", b)):
@@ -297,7 +297,7 @@ def _agreed(a: Any, b: Any) -> Any:
 
 
 @op(
-    _agreed,
+    _common_shape,
     acts=moves(
         lambda a, b: (max(*a, *b),),
         [
@@ -306,7 +306,7 @@ def _agreed(a: Any, b: Any) -> Any:
         ],
     ),
     d=constant(),
-    run=_agreed,
+    run=_common_shape,
 )  # fmt: skip
 def broadcast_args(s0: TensorLike, s1: TensorLike, /) -> Any:
     """The shape that two shapes broadcast to; all three are vectors of integers.
@@ -323,7 +323,7 @@ def ensure_shape(x: TensorLike, shape: ShapeLike) -> Any:
     >>> ensure_shape(np.ones((2, 3)), [None, 3]).shape
     (2, 3)
     """
-    x = numbers("ensure_shape", "x", x)
+    x = check_numbers("ensure_shape", "x", x)
     if not isinstance(shape, list | tuple):
         raise ArgumentError(f"ensure_shape: shape must be a list of lengths or None, got {shape!r}.")
     wanted = tuple(shape)
@@ -345,7 +345,7 @@ def meshgrid(*xs: TensorLike, indexing: str = "xy", sparse: bool = False) -> tup
     if indexing not in ("xy", "ij"):
         raise ArgumentError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}.")
     n = len(xs)
-    vectors = [numbers("meshgrid", f"xs[{i}]", x) for i, x in enumerate(xs)]
+    vectors = [check_numbers("meshgrid", f"xs[{i}]", x) for i, x in enumerate(xs)]
     grid = [np.reshape(x, (1,) * i + (-1,) + (1,) * (n - 1 - i)) for i, x in enumerate(vectors)]
     if indexing == "xy" and n > 1:
         grid = [np.swapaxes(x, 0, 1) for x in grid]

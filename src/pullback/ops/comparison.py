@@ -59,13 +59,13 @@ def not_equal(x: TensorLike, y: TensorLike, /) -> Any:
 NUMBERS = (float, int, Tensor, np.ndarray, np.generic, complex, list, tuple)
 
 
-def _of_numbers(compare: Any) -> Any:
+def _compare_numbers(compare: Any) -> Any:
     """The operator: of anything that is no number Python asks the other operand, and then answers by identity."""
     return lambda x, y: compare(x, y) if isinstance(y, NUMBERS) or hasattr(y, "__array__") else NotImplemented
 
 
-setattr(Tensor, "__eq__", _of_numbers(equal))  # noqa: B010
-setattr(Tensor, "__ne__", _of_numbers(not_equal))  # noqa: B010
+setattr(Tensor, "__eq__", _compare_numbers(equal))  # noqa: B010
+setattr(Tensor, "__ne__", _compare_numbers(not_equal))  # noqa: B010
 
 
 @op(np.less, acts=elementwise2, d=constant(), lower=scalar(lambda s, x, y: s.less(x, y)))

@@ -17,15 +17,15 @@ from pullback.core.op import alias, op
 from pullback.core.tensor import NUMPY, Tensor
 from pullback.core.writes import link_part
 from pullback.errors import ArgumentError
-from pullback.numerics.adjoints import nonzero, nothing
+from pullback.numerics.adjoints import nonzero, zero_cotangent
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from pullback.typing import Array, TensorLike, Value
 
 __all__ = ["angle", "complex", "conj", "conjugate", "imag", "real"]
 
 
-def is_complex(x: Any) -> bool:
+def is_complex(x: Value) -> bool:
     return bool(x.dtype.kind == "c")
 
 
@@ -54,7 +54,7 @@ def real(x: TensorLike, /) -> Any:
 @op(
     np.imag,
     acts=parts,
-    d=linear(lambda g, x: g * 1j if is_complex(x) else nothing(g)),
+    d=linear(lambda g, x: g * 1j if is_complex(x) else zero_cotangent(g)),
     run=lambda x: x.imag.copy() if is_complex(x) else np.zeros(x.shape, x.dtype)[()],
 )
 def imag(x: TensorLike, /) -> Any:
@@ -74,7 +74,7 @@ def conj(x: TensorLike, /) -> Any:
     """
 
 
-def angle_of(x: Any) -> Any:
+def angle_of(x: Array) -> Any:
     """``np.angle``, of short integers not in half precision."""
     return np.angle(x if x.dtype.kind in "fc" else x.astype(np.result_type(x.dtype, np.float32)))
 
@@ -83,9 +83,9 @@ def angle_of(x: Any) -> Any:
     np.angle,
     acts=parts,
     d=rule(
-        lambda g, x: g * (np.sign(x) / nonzero(np.absolute(x)) * 1j) if is_complex(x) else nothing(g),
+        lambda g, x: g * (np.sign(x) / nonzero(np.absolute(x)) * 1j) if is_complex(x) else zero_cotangent(g),
         jvp=lambda dx, x: (
-            np.imag(np.conjugate(np.sign(x)) * dx) / nonzero(np.absolute(x)) if is_complex(x) else nothing(dx)
+            np.imag(np.conjugate(np.sign(x)) * dx) / nonzero(np.absolute(x)) if is_complex(x) else zero_cotangent(dx)
         ),
     ),
     run=angle_of,
@@ -99,7 +99,7 @@ def angle(x: TensorLike, /) -> Any:
     """
 
 
-def _joined(real: Any, imag: Any) -> Any:
+def _join_parts(real: Array, imag: Array) -> Any:
     for name, x in (("real", real), ("imag", imag)):
         if is_complex(x):
             raise ArgumentError(f"complex: {name} must be real numbers, got dtype {x.dtype}.")
@@ -110,10 +110,10 @@ def _joined(real: Any, imag: Any) -> Any:
 
 
 @op(
-    _joined,
+    _join_parts,
     acts=moves(lambda x, y: elementwise2.shape("complex", (x, y), {}), elementwise2.samples(), elementwise2.batch),
     d=rule(lambda g: g, lambda g: g * 1j, jvp=lambda dreal, dimag: dreal + dimag * 1j),
-    run=_joined,
+    run=_join_parts,
 )
 def complex(real: TensorLike, imag: TensorLike, /) -> Any:
     """The complex numbers with these real and imaginary parts.
@@ -126,14 +126,14 @@ def complex(real: TensorLike, imag: TensorLike, /) -> Any:
 conjugate = alias("conjugate", conj)
 
 
-def _real_part(x: Any) -> Any:
+def _real_part(x: Value) -> Any:
     """``x.real``, a view of ``x`` as in NumPy."""
     if not isinstance(x, Tensor) or not is_complex(x):
         return x
     return link_part(real(x), x, real, lambda base, value: complex(value, imag(base)))
 
 
-def _imaginary_part(x: Any) -> Any:
+def _imaginary_part(x: Value) -> Any:
     """``x.imag``, a view of ``x`` as in NumPy."""
     if not isinstance(x, Tensor) or not is_complex(x):
         return imag(x)

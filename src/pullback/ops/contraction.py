@@ -17,10 +17,11 @@ from pullback.core.lowering import call, made_of
 from pullback.core.op import REGISTRY, WEAK, alias, method, observable, op, operand
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.adjoints import T
-from pullback.numerics.axis_arguments import listed, over
+from pullback.numerics.axis_arguments import format_shapes, resolve_axes
 from pullback.numerics.small_arrays import columns_times_rows
 
 if TYPE_CHECKING:
+    from pullback.core.op import Op
     from pullback.typing import TensorLike, Value
 
 __all__ = ["dot", "einsum", "inner", "mat_mul", "matmul", "outer", "outer_product", "tensordot", "vdot"]
@@ -36,11 +37,11 @@ class Matrices(broadcast):
         try:
             full = super().shape(name, padded, params)
         except ShapeError as error:
-            raise ShapeError(str(error).replace(listed(padded), listed(shapes))) from None
+            raise ShapeError(str(error).replace(format_shapes(padded), format_shapes(shapes))) from None
         kept = full[:-2] if row else full[:-1]
         return kept if column else (*kept, full[-1])
 
-    def batch(self, op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         (x, y), (many_x, many_y) = args, on
         row, column = np.ndim(x) - many_x == 1, np.ndim(y) - many_y == 1
         if many_x and not many_y and y.ndim <= 2:  # the rows of all examples in one product
@@ -58,7 +59,7 @@ class Matrices(broadcast):
         return [*super().samples(), *((shapes, {}) for shapes in (*vectors, ((2, 0), (0, 3))))]
 
 
-def times(x: Any, y: Any) -> Any:
+def times(x: Value, y: Value) -> Any:
     """``dot`` is quicker than ``@`` for small matrices; many columns times rows have a way of their own.
 
     But for a matrix of one element ``dot`` is a multiple, of which BLAS makes 0 where 0 times NaN or infinity is NaN.
@@ -71,12 +72,12 @@ def times(x: Any, y: Any) -> Any:
     return np.matmul(x, y)
 
 
-def batch_sum(x: Any) -> Any:
+def batch_sum(x: Value) -> Any:
     """Vectors, one for each place of the leading axes, added up."""
     return np.sum(x, axis=tuple(range(x.ndim - 1))) if x.ndim > 1 else x
 
 
-def into_left(g: Any, y: Any) -> Any:
+def into_left(g: Value, y: Value) -> Any:
     """The cotangent of ``x`` in ``x @ y``.  Which operands were vectors is told by the ranks."""
     if type(g) is ndarray and type(y) is ndarray and g.ndim == 2 and y.ndim == 2:
         return g.dot(y.T) if g.shape[1] > 1 or (g.size > 1 and y.size > 1) else np.matmul(g, y.T)
@@ -89,7 +90,7 @@ def into_left(g: Any, y: Any) -> Any:
     return np.matmul(g, T(y))
 
 
-def into_right(g: Any, x: Any) -> Any:
+def into_right(g: Value, x: Value) -> Any:
     """The same for ``y``."""
     if type(g) is ndarray and type(x) is ndarray and g.ndim == 2 and x.ndim == 2:
         return x.T.dot(g) if len(g) > 1 or (g.size > 1 and x.size > 1) else np.matmul(x.T, g)
@@ -125,13 +126,13 @@ def mat_mul(a: TensorLike, b: TensorLike, transpose_a: bool = False, transpose_b
     array([[11.]])
     """
     if transpose_a:
-        a = transposed(a, "a")
+        a = transpose_matrix(a, "a")
     if transpose_b:
-        b = transposed(b, "b")
+        b = transpose_matrix(b, "b")
     return matmul(a, b)
 
 
-def transposed(x: Any, name: str) -> Any:
+def transpose_matrix(x: TensorLike, name: str) -> Any:
     x = operand(x)
     if len(x.shape) < 2:
         raise ShapeError(
@@ -143,7 +144,7 @@ def transposed(x: Any, name: str) -> Any:
 # ---- any axes against any
 
 
-def together(*xs: TensorLike) -> list[Value]:
+def as_operands(*xs: TensorLike) -> list[Value]:
     """The operands as things that have a shape; a Python number takes the dtype of the others, if it can."""
     ready: list[Any] = [x if hasattr(x, "dtype") or type(x) in WEAK else operand(x) for x in xs]
     dtypes = [x.dtype for x in ready if hasattr(x, "dtype")]
@@ -153,7 +154,7 @@ def together(*xs: TensorLike) -> list[Value]:
 
 
 @lru_cache(4096)
-def planned(equation: str) -> tuple[Any, ...]:
+def plan_product(equation: str) -> tuple[Any, ...]:
     """How a product of two is made a matrix product: the orders of the axes, and how many are of each kind."""
     left, out = equation.split("->")
     a, b = left.split(",")
@@ -169,9 +170,9 @@ def planned(equation: str) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def contracted(x: Any, y: Any, equation: str) -> Any:
+def contract_arrays(x: Any, y: Any, equation: str) -> Any:
     """By one matrix product, or by plain multiplication where nothing is summed."""
-    order_x, order_y, order, batch, rows, summed, columns = planned(equation)
+    order_x, order_y, order, batch, rows, summed, columns = plan_product(equation)
     if batch and summed and not rows and not columns:
         return np.einsum(equation, x, y)  # many short scalar products
     x, y = x.transpose(order_x), y.transpose(order_y)
@@ -187,10 +188,10 @@ def contracted(x: Any, y: Any, equation: str) -> Any:
 
 
 @lru_cache(4096)
-def turned(equation: str) -> tuple[str, str]:
+def adjoint_equations(equation: str) -> tuple[str, str]:
     """The equations of the two adjoints.
 
-    >>> turned("ij,jk->ik")
+    >>> adjoint_equations("ij,jk->ik")
     ('ik,jk->ij', 'ij,ik->jk')
     """
     left, out = equation.split("->")
@@ -198,27 +199,27 @@ def turned(equation: str) -> tuple[str, str]:
     return f"{out},{b}->{a}", f"{a},{out}->{b}"
 
 
-def composed(x: Any, y: Any, equation: str) -> Any:
-    """``contracted``, of ops."""
-    order_x, order_y, order, batch, rows, summed, columns = planned(equation)
+def compose_contraction(x: Value, y: Value, equation: str) -> Any:
+    """``contract_arrays``, of ops."""
+    order_x, order_y, order, batch, rows, summed, columns = plan_product(equation)
     if batch and summed and not rows and not columns:
         both = np.transpose(x, order_x) * np.transpose(y, order_y)
         z = np.sum(both, axis=tuple(range(batch, batch + summed)))
         return np.transpose(z if z.dtype == both.dtype else np.astype(z, both.dtype), order)
-    return contracted(x, y, equation)
+    return contract_arrays(x, y, equation)
 
 
-def contract_dx(g: Any, y: Any, equation: str) -> Any:
-    return product(g, y, turned(equation)[0])
+def contract_dx(g: Value, y: Value, equation: str) -> Any:
+    return product(g, y, adjoint_equations(equation)[0])
 
 
-def contract_dy(g: Any, x: Any, equation: str) -> Any:
-    return product(x, g, turned(equation)[1])
+def contract_dy(g: Value, x: Value, equation: str) -> Any:
+    return product(x, g, adjoint_equations(equation)[1])
 
 
-def product(x: Any, y: Any, equation: str) -> Any:
+def product(x: Value, y: Value, equation: str) -> Any:
     """``contract``, the short way for plain arrays."""
-    return (contracted if type(x) is ndarray and type(y) is ndarray else contract)(x, y, equation)
+    return (contract_arrays if type(x) is ndarray and type(y) is ndarray else contract)(x, y, equation)
 
 
 def contract_shape(x: Shape, y: Shape, equation: str) -> Shape:
@@ -231,7 +232,7 @@ def contract_shape(x: Shape, y: Shape, equation: str) -> Shape:
     return tuple(size[label] for label in out)
 
 
-def contract_examples(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+def contract_examples(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """One more label, in front, for those that have examples."""
     equation = params["equation"]
     new = next(c for c in ascii_letters if c not in equation)
@@ -240,7 +241,7 @@ def contract_examples(op: Any, args: Sequence[Any], on: Sequence[bool], params: 
 
 
 @op(
-    contracted,
+    contract_arrays,
     acts=moves(
         contract_shape,
         [
@@ -256,8 +257,8 @@ def contract_examples(op: Any, args: Sequence[Any], on: Sequence[bool], params: 
         contract_examples,
     ),
     d=linear(contract_dx, contract_dy),
-    run=contracted,
-    lower=made_of(composed),
+    run=contract_arrays,
+    lower=made_of(compose_contraction),
 )
 def contract(x: TensorLike, y: TensorLike, /, equation: str) -> Any:
     """Two operands multiplied and summed as in ``einsum``, every label being in two of the three terms at least.
@@ -276,7 +277,7 @@ def tensordot(a: TensorLike, b: TensorLike, axes: int | Sequence[Any] = 2) -> An
     >>> pb.tensordot(np.ones((2, 3)), np.ones((4, 2)), ([0], [1])).shape
     (3, 4)
     """
-    a, b = together(a, b)
+    a, b = as_operands(a, b)
     n, m = len(a.shape), len(b.shape)
     if isinstance(axes, int | np.integer):
         if not 0 <= axes <= min(n, m):
@@ -286,20 +287,20 @@ def tensordot(a: TensorLike, b: TensorLike, axes: int | Sequence[Any] = 2) -> An
         of_a, of_b = ((i,) if isinstance(i, int | np.integer) else tuple(i) for i in axes)
     except (TypeError, ValueError):
         raise ArgumentError(f"tensordot: axes must be a number or two lists of axes, got {axes!r}.") from None
-    equation = spelled(n, m, of_a, of_b)
+    equation = tensordot_equation(n, m, of_a, of_b)
     if [a.shape[i] for i in of_a] != [b.shape[j] for j in of_b]:
         raise ShapeError(f"tensordot: axes {of_a} of shape {a.shape} do not match axes {of_b} of shape {b.shape}.")
     return contract(a, b, equation)
 
 
 @lru_cache(4096)
-def spelled(n: int, m: int, of_a: tuple[int, ...], of_b: tuple[int, ...]) -> str:
+def tensordot_equation(n: int, m: int, of_a: tuple[int, ...], of_b: tuple[int, ...]) -> str:
     """The equation of a tensordot.
 
-    >>> spelled(2, 2, (0,), (1,))
+    >>> tensordot_equation(2, 2, (0,), (1,))
     'ab,ca->bc'
     """
-    if len(over(n, of_a, "tensordot: axes of a")) != len(over(m, of_b, "tensordot: axes of b")):
+    if len(resolve_axes(n, of_a, "tensordot: axes of a")) != len(resolve_axes(m, of_b, "tensordot: axes of b")):
         raise ShapeError(f"tensordot: as many axes of a as of b are needed, got {of_a} and {of_b}.")
     left, right = ascii_letters[:n], list(ascii_letters[n : n + m])
     # the axes that are summed over get the letter they have in a
@@ -315,7 +316,7 @@ def dot(a: TensorLike, b: TensorLike) -> Any:
     >>> pb.dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
     np.float64(11.0)
     """
-    a, b = together(a, b)
+    a, b = as_operands(a, b)
     n, m = len(a.shape), len(b.shape)
     if not n or not m:
         return a * b
@@ -334,7 +335,7 @@ def inner(a: TensorLike, b: TensorLike) -> Any:
     >>> pb.inner(np.ones((2, 3)), np.ones((4, 3))).shape
     (2, 4)
     """
-    a, b = together(a, b)
+    a, b = as_operands(a, b)
     if not a.shape or not b.shape:
         return a * b
     if a.shape[-1] != b.shape[-1]:
@@ -349,7 +350,7 @@ def vdot(a: TensorLike, b: TensorLike) -> Any:
     >>> pb.vdot(np.ones((2, 3)), np.ones(6))
     np.float64(6.0)
     """
-    a, b = together(a, b)
+    a, b = as_operands(a, b)
     if prod(a.shape) != prod(b.shape):
         raise ShapeError(f"vdot: shapes {a.shape} and {b.shape} have different numbers of elements.")
     a = np.conjugate(a) if a.dtype.kind == "c" else a
@@ -364,7 +365,7 @@ def outer_product(a: TensorLike, b: TensorLike) -> Any:
     array([[3., 4.],
            [6., 8.]])
     """
-    a, b = together(a, b)
+    a, b = as_operands(a, b)
     return np.reshape(a, (-1, 1)) * np.reshape(b, (1, -1))
 
 
@@ -375,10 +376,10 @@ outer = alias("outer", outer_product)
 
 
 @lru_cache(4096)
-def parsed(equation: str, ranks: tuple[int, ...]) -> tuple[tuple[str, ...], str]:
+def parse_equation(equation: str, ranks: tuple[int, ...]) -> tuple[tuple[str, ...], str]:
     """The labels of each operand and of the result, with ellipses written out as letters.
 
-    >>> parsed("...ij,jk", (3, 2))
+    >>> parse_equation("...ij,jk", (3, 2))
     (('aij', 'jk'), 'aik')
     """
     text = equation.replace(" ", "")
@@ -416,12 +417,14 @@ def sizes(equation: str, terms: Sequence[str], shapes: Sequence[Shape]) -> dict[
             known = size.get(label, 1)
             if own[label] != n or (n != known and 1 not in (n, known)):
                 both = f"{own[label] if own[label] != n else known} and {n}"
-                raise ShapeError(f"einsum: shapes {listed(shapes)} do not fit '{equation}': '{label}' is {both}.")
+                raise ShapeError(
+                    f"einsum: shapes {format_shapes(shapes)} do not fit '{equation}': '{label}' is {both}."
+                )
             size[label] = n if known == 1 else known
     return size
 
 
-def reduced(x: Any, term: str, want: str) -> Any:
+def reduce_operand(x: Value, term: str, want: str) -> Any:
     """One operand: the diagonal of repeated labels, the sum over unwanted ones, the rest in the order wanted."""
     if term == want:
         return x
@@ -449,14 +452,14 @@ def einsum(equation: str, *operands: TensorLike) -> Any:
     """
     if not isinstance(equation, str):
         raise ArgumentError(f"einsum(equation, *operands): the equation must be text, got {type(equation).__name__}.")
-    xs = together(*operands)
+    xs = as_operands(*operands)
     first, pairs, last = recipe(equation, tuple(x.shape for x in xs))
     for i, (shape, term, want) in enumerate(first):
         x = xs[i] if shape == xs[i].shape else np.reshape(xs[i], shape)
-        xs[i] = reduced(x, term, want)
+        xs[i] = reduce_operand(x, term, want)
     for i, j, step in pairs:
         xs.append(contract(xs[i], xs[j], step))
-    return reduced(xs[-1], *last)
+    return reduce_operand(xs[-1], *last)
 
 
 @lru_cache(4096)
@@ -466,7 +469,7 @@ def recipe(equation: str, shapes: tuple[Shape, ...]) -> tuple[list[Any], list[An
     >>> recipe("ij,jk,kl", ((2, 3), (3, 4), (4, 1)))[1]
     [(1, 2, 'jk,kl->jl'), (0, 3, 'ij,jl->il')]
     """
-    terms, out = parsed(equation, tuple(map(len, shapes)))
+    terms, out = parse_equation(equation, tuple(map(len, shapes)))
     size = sizes(equation, terms, shapes)
     # a length of 1 where others are longer: every element of the others meets the same one
     named = [[(c, n) for c, n in zip(*pair, strict=True) if n == size[c]] for pair in zip(terms, shapes, strict=True)]

@@ -14,10 +14,10 @@ from pullback.core.lowering import call, scalar
 from pullback.core.op import alias, method, op
 from pullback.core.tape import ARRAYS, as_tensor
 from pullback.core.tensor import NUMPY
-from pullback.numerics.batching import leading
+from pullback.numerics.batching import batch_leading_axes
 
 if TYPE_CHECKING:
-    from pullback.typing import DType, TensorLike
+    from pullback.typing import Array, DType, TensorLike
 
 __all__ = ["clone", "identity", "cast", "astype", "to_float", "to_int", "to_bool"]
 
@@ -31,15 +31,15 @@ def clone(x: TensorLike, /) -> Any:
     """
 
 
-def _converted(x: Any, dtype: Any) -> Any:
+def _convert(x: Any, dtype: DType) -> Any:
     """Where there is no room for an imaginary part, the real part."""
     if x.dtype.kind == "c" and np.dtype(dtype).kind in "fiu":
         x = np.real(x)
     return x.astype(dtype)
 
 
-def _as_float(x: Any, dtype: Any, source: Any) -> Any:
-    return _converted(x, dtype)
+def _as_float(x: Array, dtype: DType, source: DType) -> Any:
+    return _convert(x, dtype)
 
 
 @op(
@@ -47,9 +47,9 @@ def _as_float(x: Any, dtype: Any, source: Any) -> Any:
     acts=moves(
         lambda s, dtype, source: s,
         [((n,), {"dtype": np.float64, "source": np.float64}) for n in ((), (3,), (0, 2))],
-        leading,
+        batch_leading_axes,
     ),
-    d=linear(lambda g, dtype, source: _converted(g, source)),
+    d=linear(lambda g, dtype, source: _convert(g, source)),
     run=_as_float,
     lower=call("cast"),
 )
@@ -61,13 +61,13 @@ def cast_to_float(x: TensorLike, /, dtype: DType, source: DType) -> Any:
     """
 
 
-def _as_whole(x: Any, dtype: Any) -> Any:
-    return _converted(x, dtype)
+def _as_whole(x: Array, dtype: DType) -> Any:
+    return _convert(x, dtype)
 
 
 @op(
     _as_whole,
-    acts=moves(lambda s, dtype: s, [((n,), {"dtype": np.int32}) for n in ((), (3,), (0, 2))], leading),
+    acts=moves(lambda s, dtype: s, [((n,), {"dtype": np.int32}) for n in ((), (3,), (0, 2))], batch_leading_axes),
     d=no_derivative(),
     run=_as_whole,
     lower=call("cast"),

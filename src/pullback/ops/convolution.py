@@ -14,24 +14,33 @@ import numpy as np
 
 from pullback.core.axes import moves
 from pullback.core.calculus import linear
-from pullback.core.composition import numbers
+from pullback.core.composition import check_numbers
 from pullback.core.lowering import windows as over_windows
 from pullback.core.op import method, op
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.batched_windows import (
-    each,
-    products,
-    products_by_channel,
+    accept_examples,
+    batch_products,
+    batch_products_by_channel,
     small_convolutions,
     small_convolutions_filter,
     small_convolutions_input,
 )
-from pullback.numerics.blas import add_turned_products, aligned, sum_of_products
-from pullback.numerics.windows import Windows, channels_last, framed, layered_windows, panes, parts, planned, unframed
-from pullback.numerics.winograd import pair_convolve, pair_convolve_filter, pairs_pay
+from pullback.numerics.blas import add_transposed_products, align_to_cache_line, sum_of_products
+from pullback.numerics.windows import (
+    Windows,
+    channels_last,
+    frame_adjoint,
+    is_layered,
+    make_frame,
+    panes,
+    parts,
+    plan_windows,
+)
+from pullback.numerics.winograd import is_worthwhile, pair_convolve, pair_convolve_filter
 
 if TYPE_CHECKING:
-    from pullback.typing import Lengths, Padding, ShapeLike, TensorLike
+    from pullback.typing import Array, Lengths, Padding, ShapeLike, TensorLike, Value
 
 __all__ = [
     "conv1d", "conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose", "depthwise_conv2d", "separable_conv2d",
@@ -44,14 +53,14 @@ NARROW = 16  # results side by side; so few leave BLAS half idle
 # ---- the three products
 
 
-def _convolve(x: Any, filter: Any, windows: Windows) -> Any:
+def _convolve(x: Array, filter: Array, windows: Windows) -> Any:
     channels, depth = filter.shape[-2:]
-    if pairs_pay(windows, channels, depth, x.dtype):
+    if is_worthwhile(windows, channels, depth, x.dtype):
         return pair_convolve(x, filter, windows)
     shape = (x.shape[0], *windows.out, depth)
-    if depth <= NARROW and layered_windows(windows, channels, x.itemsize):
-        filter, windows = _paired(filter, windows)
-    matrices = aligned(filter).reshape(_layered(windows, channels, filter.shape[-1], x.itemsize))
+    if depth <= NARROW and is_layered(windows, channels, x.itemsize):
+        filter, windows = _pair_columns(filter, windows)
+    matrices = align_to_cache_line(filter).reshape(_layer_shape(windows, channels, filter.shape[-1], x.itemsize))
     z = np.empty(shape, x.dtype)
     columns = z.reshape(x.shape[0], *windows.out, filter.shape[-1])
     for part, rows, step in panes(x, windows):
@@ -59,7 +68,7 @@ def _convolve(x: Any, filter: Any, windows: Windows) -> Any:
     return z
 
 
-def _paired(filter: Any, windows: Windows) -> tuple[Any, Windows]:
+def _pair_columns(filter: Array, windows: Windows) -> tuple[Any, Windows]:
     """Two neighbours along the last axis as one result: BLAS is slow on narrow ones.  It takes some products with 0."""
     *size, channels, depth = filter.shape
     if size[-1] < 4 or windows.strides[-1] != 1 or windows.dilations[-1] != 1 or windows.out[-1] % 2:
@@ -73,17 +82,17 @@ def _paired(filter: Any, windows: Windows) -> tuple[Any, Windows]:
     return wide.reshape(*pairs.size, channels, 2 * depth), pairs
 
 
-def _layered(windows: Windows, channels: int, depth: int, itemsize: int) -> Ints:
+def _layer_shape(windows: Windows, channels: int, depth: int, itemsize: int) -> Ints:
     """The shape of a filter as matrices, one for each layer of the windows that ``panes`` gives."""
-    layers = windows.size[0] if layered_windows(windows, channels, itemsize) else 1
+    layers = windows.size[0] if is_layered(windows, channels, itemsize) else 1
     return layers, prod(windows.size) // layers * channels, depth
 
 
-def _convolve_input(x: Any, filter: Any, windows: Windows, shape: Ints) -> Any:
+def _convolve_input(x: Array, filter: Array, windows: Windows, shape: Ints) -> Any:
     space, axes = shape[1:-1], len(windows.size)
     if max(windows.strides) == 1:
         flipped = filter[(slice(None, None, -1),) * axes].swapaxes(-1, -2)
-        return _convolve(x, flipped, windows.turned(space))
+        return _convolve(x, flipped, windows.adjoint(space))
     channels, depth = filter.shape[-2:]
     e = np.zeros((shape[0], *windows.reach, channels), x.dtype)
     turned = np.ascontiguousarray(filter.swapaxes(-1, -2))
@@ -92,16 +101,16 @@ def _convolve_input(x: Any, filter: Any, windows: Windows, shape: Ints) -> Any:
         rows, target = x[part].reshape(-1, depth), e[part]
         for at, index in taps:
             target[index] += np.dot(rows, turned[at]).reshape(target[index].shape)
-    return unframed(e, windows, space)
+    return frame_adjoint(e, windows, space)
 
 
-def _convolve_filter(x: Any, y: Any, windows: Windows) -> Any:
+def _convolve_filter(x: Array, y: Array, windows: Windows) -> Any:
     channels, depth = x.shape[-1], y.shape[-1]
-    if pairs_pay(windows, channels, depth, x.dtype):
+    if is_worthwhile(windows, channels, depth, x.dtype):
         return pair_convolve_filter(x, y, windows)
-    totals: Any = np.zeros(_layered(windows, channels, depth, x.itemsize), x.dtype)
+    totals: Any = np.zeros(_layer_shape(windows, channels, depth, x.itemsize), x.dtype)
     for part, rows, step in panes(x, windows):
-        add_turned_products(rows, step, y[part].reshape(len(rows), -1, depth), totals)
+        add_transposed_products(rows, step, y[part].reshape(len(rows), -1, depth), totals)
     return totals.reshape(*windows.size, channels, depth)
 
 
@@ -114,22 +123,22 @@ def _samples(kind: int) -> list[Any]:
         ((1, 3, 3, 2, 1), (2, 2, 1, 1, 2), {"strides": 2, "pad": "same"}),
         ((1, 6, 5, 2), (2, 2, 2, 2), {"strides": 3, "pad": ((0, 1), (2, 0))}),
     ):  # fmt: skip
-        w = planned("conv", x[1:-1], f[:-2], **how)
+        w = plan_windows("conv", x[1:-1], f[:-2], **how)
         z = (x[0], *w.out, f[-1])
         made.append(((x, f), {"windows": w}) if kind == 0 else
                     ((z, f), {"windows": w, "shape": x}) if kind == 1 else ((x, z), {"windows": w}))  # fmt: skip
     return made
 
 
-def _to_image(g: Any, filter: Any, x_shape: Ints, windows: Windows) -> Any:
+def _image_cotangent(g: Value, filter: Value, x_shape: Ints, windows: Windows) -> Any:
     return convolve_input(g, filter, windows, x_shape)
 
 
-def _to_filter(g: Any, x: Any, windows: Windows) -> Any:
+def _filter_cotangent(g: Value, x: Value, windows: Windows) -> Any:
     return convolve_filter(x, g, windows)
 
 
-def _to_filter_of_adjoint(g: Any, x: Any, windows: Windows) -> Any:
+def _filter_cotangent_of_adjoint(g: Value, x: Value, windows: Windows) -> Any:
     return convolve_filter(g, x, windows)
 
 
@@ -138,34 +147,34 @@ def _to_filter_of_adjoint(g: Any, x: Any, windows: Windows) -> Any:
     acts=moves(
         lambda x, f, windows: (*x[: -len(windows.out) - 1], *windows.out, f[-1]),
         lambda: _samples(0),
-        products((None, None), (-1, -1)),
+        batch_products((None, None), (-1, -1)),
     ),
-    d=linear(_to_image, _to_filter),
+    d=linear(_image_cotangent, _filter_cotangent),
     lower=over_windows("convolve"),
-    run=each(_convolve, small_convolutions),
+    run=accept_examples(_convolve, small_convolutions),
 )
 def convolve(x: TensorLike, filter: TensorLike, /, windows: Windows) -> Any:
     """The sum over each window of ``x`` times ``filter``; what conv1d, conv2d and conv3d are made of.
 
-    >>> convolve(np.ones((1, 3, 1)), np.ones((2, 1, 1)), planned("conv1d", (3,), (2,))).ravel()
+    >>> convolve(np.ones((1, 3, 1)), np.ones((2, 1, 1)), plan_windows("conv1d", (3,), (2,))).ravel()
     array([2., 2.])
     """
 
 
 @op(
     _convolve_input,
-    acts=moves(lambda y, f, windows, shape: shape, lambda: _samples(1), products((None, None), (-2, -1))),
+    acts=moves(lambda y, f, windows, shape: shape, lambda: _samples(1), batch_products((None, None), (-2, -1))),
     d=linear(
         lambda g, filter, windows: convolve(g, filter, windows),
-        _to_filter_of_adjoint,
+        _filter_cotangent_of_adjoint,
     ),
     lower=over_windows("convolve_input"),
-    run=each(_convolve_input, small_convolutions_input),
+    run=accept_examples(_convolve_input, small_convolutions_input),
 )
 def convolve_input(x: TensorLike, filter: TensorLike, /, windows: Windows, shape: Ints) -> Any:
     """The adjoint of ``convolve`` in the image, which has ``shape``: every window receives its part of ``filter``.
 
-    >>> convolve_input(np.ones((1, 2, 1)), np.ones((2, 1, 1)), planned("conv1d", (3,), (2,)), (1, 3, 1)).ravel()
+    >>> convolve_input(np.ones((1, 2, 1)), np.ones((2, 1, 1)), plan_windows("conv1d", (3,), (2,)), (1, 3, 1)).ravel()
     array([1., 2., 1.])
     """
 
@@ -175,19 +184,19 @@ def convolve_input(x: TensorLike, filter: TensorLike, /, windows: Windows, shape
     acts=moves(
         lambda x, y, windows: (*x[: -len(windows.size) - 2], *windows.size, x[-1], y[-1]),
         lambda: _samples(2),
-        products((-1, -2), (-1, -1)),
+        batch_products((-1, -2), (-1, -1)),
     ),
     d=linear(
         lambda g, y, x_shape, windows: convolve_input(y, g, windows, x_shape),
         lambda g, x, windows: convolve(x, g, windows),
     ),
     lower=over_windows("convolve_filter"),
-    run=each(_convolve_filter, small_convolutions_filter),
+    run=accept_examples(_convolve_filter, small_convolutions_filter),
 )
 def convolve_filter(x: TensorLike, y: TensorLike, /, windows: Windows) -> Any:
     """The adjoint of ``convolve`` in the filter, given the image and the cotangent of the result.
 
-    >>> convolve_filter(np.ones((1, 3, 1)), np.ones((1, 2, 1)), planned("conv1d", (3,), (2,))).ravel()
+    >>> convolve_filter(np.ones((1, 3, 1)), np.ones((1, 2, 1)), plan_windows("conv1d", (3,), (2,))).ravel()
     array([2., 2.])
     """
 
@@ -195,13 +204,13 @@ def convolve_filter(x: TensorLike, y: TensorLike, /, windows: Windows) -> Any:
 # ---- the same, each channel by itself
 
 
-def _apart(y: Any, channels: int) -> Any:
+def _apart(y: Array, channels: int) -> Any:
     """The channels of a result by the channel of the image that they come from."""
     return y.reshape(*y.shape[:-1], channels, y.shape[-1] // channels)
 
 
-def _depthwise(x: Any, filter: Any, windows: Windows) -> Any:
-    frame, (channels, each) = framed(x, windows), filter.shape[-2:]
+def _depthwise(x: Array, filter: Array, windows: Windows) -> Any:
+    frame, (channels, each) = make_frame(x, windows), filter.shape[-2:]
     z = np.zeros((x.shape[0], *windows.out, channels, each), x.dtype)
     taps = list(windows.offsets())
     for part in parts(x.shape[0], prod(z.shape[1:]) * x.itemsize):
@@ -211,7 +220,7 @@ def _depthwise(x: Any, filter: Any, windows: Windows) -> Any:
     return z.reshape(*z.shape[:-2], channels * each)
 
 
-def _depthwise_input(x: Any, filter: Any, windows: Windows, shape: Ints) -> Any:
+def _depthwise_input(x: Array, filter: Array, windows: Windows, shape: Ints) -> Any:
     channels, each = filter.shape[-2:]
     y = _apart(x, channels)
     e = np.zeros((shape[0], *windows.reach, channels), x.dtype)
@@ -220,11 +229,11 @@ def _depthwise_input(x: Any, filter: Any, windows: Windows, shape: Ints) -> Any:
         source, target = y[part], e[part]
         for at, index in taps:
             target[index] += source[..., 0] * filter[at][:, 0] if each == 1 else (source * filter[at]).sum(-1)
-    return unframed(e, windows, shape[1:-1])
+    return frame_adjoint(e, windows, shape[1:-1])
 
 
-def _depthwise_filter(x: Any, y: Any, windows: Windows) -> Any:
-    frame, channels = framed(x, windows), x.shape[-1]
+def _depthwise_filter(x: Array, y: Array, windows: Windows) -> Any:
+    frame, channels = make_frame(x, windows), x.shape[-1]
     apart = _apart(y, channels)
     z = np.zeros((*windows.size, channels, apart.shape[-1]), x.dtype)
     positions = tuple(range(len(windows.size) + 1))
@@ -243,22 +252,22 @@ def _depthwise_samples(kind: int) -> list[Any]:
         ((1, 5, 5, 1), (2, 2, 1, 3), {"dilations": 2}), ((0, 3, 3, 2), (2, 2, 2, 2), {}),
         ((2, 4, 2), (2, 2, 1), {}),
     ):  # fmt: skip
-        w = planned("depthwise", x[1:-1], f[:-2], **how)
+        w = plan_windows("depthwise", x[1:-1], f[:-2], **how)
         z = (x[0], *w.out, f[-2] * f[-1])
         made.append(((x, f), {"windows": w}) if kind == 0 else
                     ((z, f), {"windows": w, "shape": x}) if kind == 1 else ((x, z), {"windows": w}))  # fmt: skip
     return made
 
 
-def _depthwise_to_image(g: Any, filter: Any, x_shape: Ints, windows: Windows) -> Any:
+def _depthwise_to_image(g: Value, filter: Value, x_shape: Ints, windows: Windows) -> Any:
     return depthwise_input(g, filter, windows, x_shape)
 
 
-def _depthwise_to_filter(g: Any, x: Any, windows: Windows) -> Any:
+def _depthwise_to_filter(g: Value, x: Value, windows: Windows) -> Any:
     return depthwise_filter(x, g, windows)
 
 
-def _depthwise_to_filter_of_adjoint(g: Any, x: Any, windows: Windows) -> Any:
+def _depthwise_to_filter_of_adjoint(g: Value, x: Value, windows: Windows) -> Any:
     return depthwise_filter(g, x, windows)
 
 
@@ -267,7 +276,7 @@ def _depthwise_to_filter_of_adjoint(g: Any, x: Any, windows: Windows) -> Any:
     acts=moves(
         lambda x, f, windows: (x[0], *windows.out, f[-2] * f[-1]),
         lambda: _depthwise_samples(0),
-        products_by_channel(1, (-1, -2), -1),
+        batch_products_by_channel(1, (-1, -2), -1),
     ),
     d=linear(_depthwise_to_image, _depthwise_to_filter),
     lower=over_windows("depthwise"),
@@ -276,14 +285,16 @@ def _depthwise_to_filter_of_adjoint(g: Any, x: Any, windows: Windows) -> Any:
 def depthwise(x: TensorLike, filter: TensorLike, /, windows: Windows) -> Any:
     """``convolve`` of each channel with filters of its own; what depthwise_conv2d is made of.
 
-    >>> depthwise(np.ones((1, 3, 1)), np.ones((2, 1, 2)), planned("depthwise", (3,), (2,))).shape
+    >>> depthwise(np.ones((1, 3, 1)), np.ones((2, 1, 2)), plan_windows("depthwise", (3,), (2,))).shape
     (1, 2, 2)
     """
 
 
 @op(
     _depthwise_input,
-    acts=moves(lambda y, f, windows, shape: shape, lambda: _depthwise_samples(1), products_by_channel(1, (-1, -2), -1)),
+    acts=moves(
+        lambda y, f, windows, shape: shape, lambda: _depthwise_samples(1), batch_products_by_channel(1, (-1, -2), -1)
+    ),
     d=linear(
         lambda g, filter, windows: depthwise(g, filter, windows),
         _depthwise_to_filter_of_adjoint,
@@ -294,7 +305,8 @@ def depthwise(x: TensorLike, filter: TensorLike, /, windows: Windows) -> Any:
 def depthwise_input(x: TensorLike, filter: TensorLike, /, windows: Windows, shape: Ints) -> Any:
     """The adjoint of ``depthwise`` in the image.
 
-    >>> depthwise_input(np.ones((1, 2, 1)), np.ones((2, 1, 1)), planned("depthwise", (3,), (2,)), (1, 3, 1)).ravel()
+    >>> windows = plan_windows("depthwise", (3,), (2,))
+    >>> depthwise_input(np.ones((1, 2, 1)), np.ones((2, 1, 1)), windows, (1, 3, 1)).ravel()
     array([1., 2., 1.])
     """
 
@@ -304,7 +316,7 @@ def depthwise_input(x: TensorLike, filter: TensorLike, /, windows: Windows, shap
     acts=moves(
         lambda x, y, windows: (*windows.size, x[-1], y[-1] // x[-1]),
         lambda: _depthwise_samples(2),
-        products_by_channel(None, (-1, -1), -2),
+        batch_products_by_channel(None, (-1, -1), -2),
     ),
     d=linear(
         lambda g, y, x_shape, windows: depthwise_input(y, g, windows, x_shape),
@@ -316,7 +328,7 @@ def depthwise_input(x: TensorLike, filter: TensorLike, /, windows: Windows, shap
 def depthwise_filter(x: TensorLike, y: TensorLike, /, windows: Windows) -> Any:
     """The adjoint of ``depthwise`` in the filter.
 
-    >>> depthwise_filter(np.ones((1, 3, 1)), np.ones((1, 2, 1)), planned("depthwise", (3,), (2,))).ravel()
+    >>> depthwise_filter(np.ones((1, 3, 1)), np.ones((1, 2, 1)), plan_windows("depthwise", (3,), (2,))).ravel()
     array([2., 2.])
     """
 
@@ -324,7 +336,7 @@ def depthwise_filter(x: TensorLike, y: TensorLike, /, windows: Windows) -> Any:
 # ---- as users say it
 
 
-def _same_channels(name: str, x: Any, filter: Any, axes: int, axis: int) -> None:
+def _same_channels(name: str, x: Value, filter: Value, axes: int, axis: int) -> None:
     """Ranks and channels that belong together."""
     if x.ndim != axes + 2:
         raise ShapeError(f"{name}: x must have rank {axes + 2}, or {axes + 1} without a batch, got shape {x.shape}.")
@@ -337,11 +349,11 @@ def _same_channels(name: str, x: Any, filter: Any, axes: int, axis: int) -> None
         )
 
 
-def _convolved(
+def _convolve_images(
     name: str, axes: int, x: Any, filter: Any, strides: Any, pad: Any, data_format: Any, dilations: Any, rounding: Any,
     product: Any = convolve,
 ) -> Any:  # fmt: skip
-    x, filter = numbers(name, "x", x), numbers(name, "filter", filter)
+    x, filter = check_numbers(name, "x", x), check_numbers(name, "filter", filter)
     last = channels_last(name, data_format, axes)
     alone = x.ndim == axes + 1
     if alone:
@@ -349,7 +361,7 @@ def _convolved(
     if not last and x.ndim == axes + 2:
         x = np.moveaxis(x, 1, -1)
     _same_channels(name, x, filter, axes, -2)
-    windows = planned(name, x.shape[1:-1], filter.shape[:axes], strides, pad, dilations, rounding, last)
+    windows = plan_windows(name, x.shape[1:-1], filter.shape[:axes], strides, pad, dilations, rounding, last)
     z = product(x, filter, windows)
     if not last:
         z = np.moveaxis(z, -1, 1)
@@ -371,7 +383,7 @@ def conv1d(
     >>> conv1d(np.array([[[1.0], [2.0], [4.0]]]), np.array([[[-1.0]], [[1.0]]])).ravel()
     array([1., 2.])
     """
-    return _convolved("conv1d", 1, x, filter, stride, pad, data_format, dilation, dim_rounding_mode)
+    return _convolve_images("conv1d", 1, x, filter, stride, pad, data_format, dilation, dim_rounding_mode)
 
 
 @method
@@ -393,7 +405,7 @@ def conv2d(
            [4., 4., 2.],
            [2., 2., 1.]])
     """
-    return _convolved("conv2d", 2, x, filter, strides, pad, data_format, dilations, dim_rounding_mode)
+    return _convolve_images("conv2d", 2, x, filter, strides, pad, data_format, dilations, dim_rounding_mode)
 
 
 @method
@@ -411,14 +423,14 @@ def conv3d(
     >>> conv3d(np.ones((1, 2, 2, 2, 1)), np.ones((2, 2, 2, 1, 1))).ravel()
     array([8.])
     """
-    return _convolved("conv3d", 3, x, filter, strides, pad, data_format, dilations, dim_rounding_mode)
+    return _convolve_images("conv3d", 3, x, filter, strides, pad, data_format, dilations, dim_rounding_mode)
 
 
-def _transposed(
+def _convolve_transposed(
     name: str, axes: int, x: Any, filter: Any, output_shape: Any, strides: Any, pad: Any, data_format: Any,
     rounding: Any = None,
 ) -> Any:  # fmt: skip
-    x, filter = numbers(name, "x", x), numbers(name, "filter", filter)
+    x, filter = check_numbers(name, "x", x), check_numbers(name, "filter", filter)
     last = channels_last(name, data_format, axes)
     alone = x.ndim == axes + 1
     try:
@@ -434,7 +446,7 @@ def _transposed(
     if not last and x.ndim == axes + 2:
         x, shape = np.moveaxis(x, 1, -1), (shape[0], *shape[2:], shape[1])
     _same_channels(name, x, filter, axes, -1)
-    windows = planned(name, shape[1:-1], filter.shape[:axes], strides, pad, 1, rounding, last)
+    windows = plan_windows(name, shape[1:-1], filter.shape[:axes], strides, pad, 1, rounding, last)
     due = (shape[0], *windows.out)
     if x.shape[:-1] != due or shape[-1] != filter.shape[-2]:
         raise ShapeError(
@@ -464,7 +476,7 @@ def conv2d_transpose(
     array([[1., 2., 1.],
            [1., 2., 1.]])
     """
-    return _transposed(
+    return _convolve_transposed(
         "conv2d_transpose", 2, x, filter, output_shape, strides, pad, data_format, dim_rounding_mode
     )  # fmt: skip
 
@@ -483,7 +495,7 @@ def conv3d_transpose(
     >>> conv3d_transpose(np.ones((1, 1, 1, 1, 1)), np.ones((2, 1, 1, 1, 1)), [1, 2, 1, 1, 1]).ravel()
     array([1., 1.])
     """
-    return _transposed("conv3d_transpose", 3, x, filter, output_shape, strides, pad, data_format)
+    return _convolve_transposed("conv3d_transpose", 3, x, filter, output_shape, strides, pad, data_format)
 
 
 @method
@@ -501,7 +513,7 @@ def depthwise_conv2d(
     >>> depthwise_conv2d(np.ones((1, 2, 2, 3)), np.ones((2, 2, 3, 1))).ravel()
     array([4., 4., 4.])
     """
-    return _convolved(
+    return _convolve_images(
         "depthwise_conv2d", 2, x, filter, strides, pad, data_format, dilations, dim_rounding_mode, depthwise
     )  # fmt: skip
 
@@ -522,10 +534,10 @@ def separable_conv2d(
     array([12.])
     """
     name = "separable_conv2d"
-    pointwise_filter = numbers(name, "pointwise_filter", pointwise_filter)
+    pointwise_filter = check_numbers(name, "pointwise_filter", pointwise_filter)
     if pointwise_filter.ndim != 4 or pointwise_filter.shape[:2] != (1, 1):
         raise ShapeError(
             f"{name}: pointwise_filter must have shape (1, 1, channels, of the result), got {pointwise_filter.shape}."
         )
-    y = _convolved(name, 2, x, depthwise_filter, strides, pad, data_format, dilation, None, depthwise)
-    return _convolved(name, 2, y, pointwise_filter, 1, "valid", data_format, 1, None)
+    y = _convolve_images(name, 2, x, depthwise_filter, strides, pad, data_format, dilation, None, depthwise)
+    return _convolve_images(name, 2, y, pointwise_filter, 1, "valid", data_format, 1, None)

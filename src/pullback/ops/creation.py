@@ -16,7 +16,7 @@ from pullback.core.op import op
 from pullback.core.tape import constant as _constant
 from pullback.core.tensor import Tensor, concrete
 from pullback.errors import ArgumentError, ShapeError
-from pullback.numerics.batching import leading
+from pullback.numerics.batching import batch_leading_axes
 
 if TYPE_CHECKING:
     from pullback.typing import Array, DType, ShapeLike, TensorLike, Value
@@ -40,13 +40,13 @@ def tensor(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = No
     >>> tensor([1, 2], dtype="int32")
     Tensor([1, 2], dtype=int32)
     """
-    return _made("tensor", values, shape, dtype)
+    return _make("tensor", values, shape, dtype)
 
 
 constant = tensor
 
 
-def _made(name: str, values: Any, shape: Any, dtype: Any, rank: int | None = None) -> Tensor:
+def _make(name: str, values: TensorLike, shape: Any, dtype: DType, rank: int | None = None) -> Tensor:
     if isinstance(shape, str | type | np.dtype):  # the dtype, without a shape before it
         shape, dtype = None, shape
     made = as_array(values, dtype, name)
@@ -72,7 +72,7 @@ def scalar(value: TensorLike, dtype: DType = None) -> Tensor:
     >>> scalar(3.5)
     Tensor(3.5, dtype=float32)
     """
-    return _made("scalar", value, None, dtype, 0)
+    return _make("scalar", value, None, dtype, 0)
 
 
 def tensor1d(values: TensorLike, dtype: DType = None) -> Tensor:
@@ -81,7 +81,7 @@ def tensor1d(values: TensorLike, dtype: DType = None) -> Tensor:
     >>> tensor1d([1, 2, 3])
     Tensor([1., 2., 3.], dtype=float32)
     """
-    return _made("tensor1d", values, None, dtype, 1)
+    return _make("tensor1d", values, None, dtype, 1)
 
 
 def tensor2d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
@@ -90,7 +90,7 @@ def tensor2d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = 
     >>> tensor2d([1, 2, 3, 4], [2, 2])
     Tensor([[1., 2.], [3., 4.]], dtype=float32)
     """
-    return _made("tensor2d", values, shape, dtype, 2)
+    return _make("tensor2d", values, shape, dtype, 2)
 
 
 def tensor3d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
@@ -99,7 +99,7 @@ def tensor3d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = 
     >>> tensor3d([1, 2], [1, 2, 1]).shape
     (1, 2, 1)
     """
-    return _made("tensor3d", values, shape, dtype, 3)
+    return _make("tensor3d", values, shape, dtype, 3)
 
 
 def tensor4d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
@@ -108,7 +108,7 @@ def tensor4d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = 
     >>> tensor4d([1, 2], [1, 2, 1, 1]).shape
     (1, 2, 1, 1)
     """
-    return _made("tensor4d", values, shape, dtype, 4)
+    return _make("tensor4d", values, shape, dtype, 4)
 
 
 def tensor5d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
@@ -117,7 +117,7 @@ def tensor5d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = 
     >>> tensor5d([1, 2], [1, 2, 1, 1, 1]).shape
     (1, 2, 1, 1, 1)
     """
-    return _made("tensor5d", values, shape, dtype, 5)
+    return _make("tensor5d", values, shape, dtype, 5)
 
 
 def tensor6d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
@@ -126,7 +126,7 @@ def tensor6d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = 
     >>> tensor6d([1, 2], [1, 2, 1, 1, 1, 1]).shape
     (1, 2, 1, 1, 1, 1)
     """
-    return _made("tensor6d", values, shape, dtype, 6)
+    return _make("tensor6d", values, shape, dtype, 6)
 
 
 # ---- all alike
@@ -169,7 +169,7 @@ def fill(shape: ShapeLike, value: TensorLike, dtype: DType = None) -> Any:
     return _constant(np.full(wanted, one))
 
 
-def _everywhere(x: Any, value: Any, dtype: Any, name: str) -> Any:
+def _everywhere(x: Tensor, value: float, dtype: Any, name: str) -> Any:
     """One number, in the shape of ``x``."""
     one = np.full((), value, x.dtype if dtype is None else as_dtype(dtype, name))
     return np.broadcast_to(one, x.shape)
@@ -177,7 +177,7 @@ def _everywhere(x: Any, value: Any, dtype: Any, name: str) -> Any:
 
 @op(
     np.zeros_like,
-    acts=moves(lambda s, dtype: s, [(((2, 3),), {}), (((),), {}), (((0, 2),), {})], leading),
+    acts=moves(lambda s, dtype: s, [(((2, 3),), {}), (((),), {}), (((0, 2),), {})], batch_leading_axes),
     d=linear(lambda g: np.zeros_like(g)),
     run=lambda x, dtype=None: np.zeros_like(x, None if dtype is None else as_dtype(dtype, "zeros_like")),
     lower=made_of(lambda x, dtype: _everywhere(x, 0, dtype, "zeros_like")),
@@ -192,7 +192,7 @@ def zeros_like(x: TensorLike, /, dtype: DType = None) -> Any:
 
 @op(
     np.ones_like,
-    acts=moves(lambda s, dtype: s, [(((2, 3),), {}), (((),), {}), (((0, 2),), {})], leading),
+    acts=moves(lambda s, dtype: s, [(((2, 3),), {}), (((),), {}), (((0, 2),), {})], batch_leading_axes),
     d=rule(lambda g: np.zeros_like(g), jvp=lambda dx: np.zeros_like(dx)),
     run=lambda x, dtype=None: np.ones_like(x, None if dtype is None else as_dtype(dtype, "ones_like")),
     lower=made_of(lambda x, dtype: _everywhere(x, 1, dtype, "ones_like")),
@@ -207,7 +207,11 @@ def ones_like(x: TensorLike, /, dtype: DType = None) -> Any:
 
 @op(
     np.full_like,
-    acts=moves(lambda s, fill_value, dtype: s, [(((2, 3),), {"fill_value": 2.5}), (((),), {"fill_value": 1})], leading),
+    acts=moves(
+        lambda s, fill_value, dtype: s,
+        [(((2, 3),), {"fill_value": 2.5}), (((),), {"fill_value": 1})],
+        batch_leading_axes,
+    ),
     d=rule(lambda g: np.zeros_like(g), jvp=lambda dx: np.zeros_like(dx)),
     run=lambda x, fill_value, dtype=None: np.full_like(
         x, fill_value, None if dtype is None else as_dtype(dtype, "full_like")

@@ -15,23 +15,24 @@ from pullback.core.lowering import view
 from pullback.core.op import op
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from pullback.core.op import Op
+    from pullback.typing import Array, TensorLike, Value
 
 __all__: list[str] = []
 
 
-def diagonal_examples(op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+def diagonal_examples(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """One more label, in front; the parameter ``shape`` of one of the two is that of its result."""
     new = next(c for c in ascii_letters if c not in params["equation"])
     more = {"shape": (args[0].shape[0], *params["shape"])} if "shape" in params else {}
     return op.call(args, {"equation": new + params["equation"].replace("->", f"->{new}"), **more})
 
 
-def fill(g: Any, x_shape: Shape, equation: str) -> Any:
+def fill(g: Value, x_shape: Shape, equation: str) -> Any:
     return diagonal_fill(g, equation, x_shape)
 
 
-def on_diagonal(x: Any, equation: str, shape: Shape) -> Any:
+def make_diagonal(x: Array, equation: str, shape: Shape) -> Any:
     z = np.zeros(shape, x.dtype)
     np.einsum(equation, z)[...] = x  # a view of the diagonal
     return z
@@ -64,14 +65,14 @@ def diagonal_part(x: TensorLike, /, equation: str) -> Any:
 
 
 @op(
-    on_diagonal,
+    make_diagonal,
     acts=moves(
         lambda s, equation, shape: shape,
         [(((3,),), {"equation": "ii->i", "shape": (3, 3)}), (((2, 3),), {"equation": "iji->ij", "shape": (2, 3, 2)})],
         diagonal_examples,
     ),
     d=linear(lambda g, equation: diagonal_part(g, equation)),
-    run=on_diagonal,
+    run=make_diagonal,
 )
 def diagonal_fill(x: TensorLike, /, equation: str, shape: Shape) -> Any:
     """Zeros of ``shape`` with ``x`` on their diagonal: the adjoint of ``diagonal_part``.

@@ -16,11 +16,11 @@ from pullback.core.op import alias, method, observable, op
 from pullback.core.tape import ARRAYS, as_tensor
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError
-from pullback.numerics.adjoints import along, nonzero, nothing, select
-from pullback.numerics.batching import leading
+from pullback.numerics.adjoints import nonzero, real_product, select, zero_cotangent
+from pullback.numerics.batching import batch_leading_axes
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from pullback.typing import Array, ArrayOrNumber, Operand, TensorLike, Value
 
 __all__ = [
     "add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "div_no_nan", "add_n",
@@ -72,7 +72,7 @@ def div(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-def _quotient(x: Any, y: Any) -> Any:
+def _quotient(x: Operand, y: Operand) -> Any:
     """``x / y``, and 0 where ``y`` is; no warning, no NaN that a later 0 could not undo."""
     empty = y == 0
     return select(empty, 0, x / select(empty, 1, y))
@@ -111,7 +111,7 @@ def add_n(tensors: Sequence[TensorLike]) -> Any:
     return z
 
 
-def _squared_difference(x: Any, y: Any) -> Any:
+def _squared_difference(x: ArrayOrNumber, y: Array) -> Any:
     d = x - y
     return d * d
 
@@ -149,7 +149,7 @@ def mod(x: TensorLike, y: TensorLike, /) -> Any:
     np.floor_divide,
     acts=elementwise2,
     domain=(0.5, 2.0),
-    d=partials(lambda g: nothing(g), lambda g: nothing(g)),
+    d=partials(lambda g: zero_cotangent(g), lambda g: zero_cotangent(g)),
     lower=scalar(lambda s, x, y: s.floor_divide(x, y)),
 )
 def floor_div(x: TensorLike, y: TensorLike, /) -> Any:
@@ -209,7 +209,7 @@ def neg(x: TensorLike, /) -> Any:
 @op(
     np.absolute,
     acts=elementwise1,
-    d=rule(lambda g, x: g * np.sign(x), jvp=lambda dx, x: along(np.sign(x), dx)),
+    d=rule(lambda g, x: g * np.sign(x), jvp=lambda dx, x: real_product(np.sign(x), dx)),
     lower=scalar(lambda s, x: s.absolute(x)),
 )
 def abs(x: TensorLike, /) -> Any:
@@ -220,12 +220,12 @@ def abs(x: TensorLike, /) -> Any:
     """
 
 
-def _turned(t: Any, z: Any, x: Any) -> Any:
+def _direction_tangent(t: Array, z: Value, x: Value) -> Any:
     """How the direction ``z`` of ``x`` turns when ``x`` moves by ``t``: what is along it only makes it longer."""
-    return (t - z * along(z, t)) * (x != 0) / nonzero(np.absolute(x))
+    return (t - z * real_product(z, t)) * (x != 0) / nonzero(np.absolute(x))
 
 
-def _sign(x: Any) -> Any:
+def _sign(x: Array) -> Any:
     return np.subtract(x > 0, x < 0, dtype=x.dtype) if x.dtype.kind == "f" else np.sign(x)
 
 
@@ -233,8 +233,8 @@ def _sign(x: Any) -> Any:
     _sign,
     acts=elementwise1,
     d=rule(
-        lambda g, x: _turned(g, np.conjugate(np.sign(x)), x) if x.dtype.kind == "c" else nothing(g),
-        jvp=lambda dx, x: _turned(dx, np.sign(x), x) if x.dtype.kind == "c" else nothing(dx),
+        lambda g, x: _direction_tangent(g, np.conjugate(np.sign(x)), x) if x.dtype.kind == "c" else zero_cotangent(g),
+        jvp=lambda dx, x: _direction_tangent(dx, np.sign(x), x) if x.dtype.kind == "c" else zero_cotangent(dx),
     ),
     lower=scalar(lambda s, x: s.select(s.greater(x, 0), 1, s.select(s.less(x, 0), -1, 0))),
 )
@@ -255,7 +255,7 @@ def square(x: TensorLike, /) -> Any:
     """
 
 
-def _cube(x: Any) -> Any:
+def _cube(x: Array) -> Any:
     return x * x * x
 
 
@@ -283,7 +283,7 @@ def sqrt(x: TensorLike, /) -> Any:
     """
 
 
-def _rsqrt(x: Any) -> Any:
+def _rsqrt(x: Array) -> Any:
     return np.reciprocal(np.sqrt(x))
 
 
@@ -318,7 +318,7 @@ def reciprocal(x: TensorLike, /) -> Any:
     """
 
 
-def _power(x: Any, y: Any) -> Any:
+def _power(x: Array, y: ArrayOrNumber) -> Any:
     """``np.power``, with products for the commonest exponents: a power takes many times as long."""
     kinds = {int: "iufc", float: "fc"}.get(type(y))
     if kinds and y in (2, 3) and hasattr(x, "dtype") and x.dtype.kind in kinds:
@@ -332,12 +332,12 @@ def _base_slope(x: Any, y: Any) -> Any:
         flat = (y == 0) & (x == 0) if y.dtype.kind in "fc" else y == 0  # an integer has no reciprocal
         return x ** np.where(flat, 0, y - 1) * y
     if y == 0:
-        return nothing(x) if isinstance(x, Tensor | ndarray) else 0.0
+        return zero_cotangent(x) if isinstance(x, Tensor | ndarray) else 0.0
     raised = pow if isinstance(x, Tensor) else _power
     return raised(x, (y if np.iscomplexobj(y) else float(y)) - 1) * y
 
 
-def _exponent_slope(z: Any, x: Any) -> Any:
+def _exponent_slope(z: Value, x: Value) -> Any:
     """``z * log(x)``, and 0 for a base that is not positive: there the power is no function of real exponents."""
     if z.dtype.kind == "c":
         return np.where(x == 0, 0, z) * np.log(np.where(x == 0, 1, x) + 0j)
@@ -443,7 +443,7 @@ def clip(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = 
     return clip_by_value(x, low if min is None else min, high if max is None else max)
 
 
-def _round(x: Any, decimals: int = 0) -> Any:
+def _round(x: Array, decimals: int = 0) -> Any:
     floats = np.astype(x, np.float32) if x.dtype.kind == "b" else x
     return np.rint(x) if not decimals and x.dtype.kind == "f" else np.round(floats, decimals)
 
@@ -453,9 +453,9 @@ def _round(x: Any, decimals: int = 0) -> Any:
     acts=moves(
         lambda s, decimals=0: s,
         [(((),), {}), (((2, 3),), {}), (((0, 2),), {}), (((4,),), {"decimals": 1})],
-        leading,
+        batch_leading_axes,
     ),
-    d=partials(lambda g: nothing(g)),
+    d=partials(lambda g: zero_cotangent(g)),
     run=_round,
     lower=scalar(
         lambda s, x, decimals: (
@@ -473,7 +473,7 @@ def round(x: TensorLike, /, decimals: int = 0) -> Any:
     """
 
 
-@op(np.ceil, acts=elementwise1, d=partials(lambda g: nothing(g)), lower=scalar(lambda s, x: s.ceil(x)))
+@op(np.ceil, acts=elementwise1, d=partials(lambda g: zero_cotangent(g)), lower=scalar(lambda s, x: s.ceil(x)))
 def ceil(x: TensorLike, /) -> Any:
     """The next whole number above; its derivative is 0 between the jumps.
 
@@ -482,7 +482,7 @@ def ceil(x: TensorLike, /) -> Any:
     """
 
 
-@op(np.floor, acts=elementwise1, d=partials(lambda g: nothing(g)), lower=scalar(lambda s, x: s.floor(x)))
+@op(np.floor, acts=elementwise1, d=partials(lambda g: zero_cotangent(g)), lower=scalar(lambda s, x: s.floor(x)))
 def floor(x: TensorLike, /) -> Any:
     """The next whole number below; its derivative is 0 between the jumps.
 

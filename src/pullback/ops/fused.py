@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.composition import numbers, own_words
+from pullback.core.composition import check_numbers, rename_errors
 from pullback.core.suggestions import did_you_mean
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError
-from pullback.numerics.axis_arguments import fits
+from pullback.numerics.axis_arguments import is_broadcastable
 
 if TYPE_CHECKING:
-    from pullback.typing import Lengths, Padding, TensorLike
+    from pullback.typing import Lengths, Padding, TensorLike, Value
 
 __all__ = ["conv2d", "depthwise_conv2d", "mat_mul"]
 
@@ -23,7 +23,7 @@ ACTIVATIONS = {
 }  # fmt: skip
 
 
-def _finished(name: str, z: Any, bias: Any, activation: Any, weights: Any, alpha: Any) -> Any:
+def _add_bias_and_activate(name: str, z: Value, bias: Any, activation: Any, weights: Any, alpha: Any) -> Any:
     """The bias added and the activation applied; every op is a method of Tensor, so it is found by its name."""
     activation = "linear" if activation is None else activation
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
@@ -34,8 +34,8 @@ def _finished(name: str, z: Any, bias: Any, activation: Any, weights: Any, alpha
     if activation == "prelu" and weights is None:
         raise ArgumentError(f"{name}: activation 'prelu' needs prelu_activation_weights.")
     if bias is not None:
-        bias = numbers(name, "bias", bias)
-        if not fits(bias.shape, z.shape):
+        bias = check_numbers(name, "bias", bias)
+        if not is_broadcastable(bias.shape, z.shape):
             raise ShapeError(f"{name}: bias of shape {bias.shape} must broadcast to the product, of shape {z.shape}.")
         z = np.add(z, bias)
     if activation == "linear":
@@ -44,7 +44,7 @@ def _finished(name: str, z: Any, bias: Any, activation: Any, weights: Any, alpha
     return getattr(Tensor, str(ACTIVATIONS[activation]))(z, *more)
 
 
-@own_words("fused.mat_mul")
+@rename_errors("fused.mat_mul")
 def mat_mul(
     a: TensorLike,
     b: TensorLike,
@@ -61,16 +61,23 @@ def mat_mul(
     array([2., 0.])
     """
     z = getattr(Tensor, "mat_mul")(a, b, bool(transpose_a), bool(transpose_b))  # noqa: B009
-    return _finished("fused.mat_mul", z, bias, activation, prelu_activation_weights, leakyrelu_alpha)
+    return _add_bias_and_activate("fused.mat_mul", z, bias, activation, prelu_activation_weights, leakyrelu_alpha)
 
 
 def _product(
-    name: str, x: Any, filter: Any, strides: Any, pad: Any, data_format: Any, dilations: Any, rounding: Any
-) -> Any:  # fmt: skip
+    name: str,
+    x: TensorLike,
+    filter: TensorLike,
+    strides: Any,
+    pad: Any,
+    data_format: str,
+    dilations: Any,
+    rounding: Any,
+) -> Any:
     return getattr(Tensor, name)(x, filter, strides, pad, data_format, dilations, rounding)
 
 
-@own_words("fused.conv2d")
+@rename_errors("fused.conv2d")
 def conv2d(
     x: TensorLike,
     filter: TensorLike,
@@ -91,10 +98,10 @@ def conv2d(
     """
     z = _product("conv2d", x, filter, strides, pad, data_format, dilations, dim_rounding_mode)
     bias = _beside_channels("fused.conv2d", bias, data_format)
-    return _finished("fused.conv2d", z, bias, activation, prelu_activation_weights, leakyrelu_alpha)
+    return _add_bias_and_activate("fused.conv2d", z, bias, activation, prelu_activation_weights, leakyrelu_alpha)
 
 
-@own_words("fused.depthwise_conv2d")
+@rename_errors("fused.depthwise_conv2d")
 def depthwise_conv2d(
     x: TensorLike,
     filter: TensorLike,
@@ -115,12 +122,14 @@ def depthwise_conv2d(
     """
     z = _product("depthwise_conv2d", x, filter, strides, pad, data_format, dilations, dim_rounding_mode)
     bias = _beside_channels("fused.depthwise_conv2d", bias, data_format)
-    return _finished("fused.depthwise_conv2d", z, bias, activation, prelu_activation_weights, leakyrelu_alpha)
+    return _add_bias_and_activate(
+        "fused.depthwise_conv2d", z, bias, activation, prelu_activation_weights, leakyrelu_alpha
+    )
 
 
-def _beside_channels(name: str, bias: Any, data_format: Any) -> Any:
+def _beside_channels(name: str, bias: Any, data_format: str) -> Any:
     """One bias for each channel, where the channels are."""
     if bias is None or data_format != "NCHW":
         return bias
-    bias = numbers(name, "bias", bias)
+    bias = check_numbers(name, "bias", bias)
     return np.reshape(bias, (-1, 1, 1)) if bias.ndim == 1 else bias

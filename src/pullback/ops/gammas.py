@@ -11,11 +11,11 @@ from pullback.core.axes import Sample, elementwise2, moves
 from pullback.core.calculus import partials
 from pullback.core.convert import check_real
 from pullback.core.op import op
-from pullback.numerics.batching import everywhere
+from pullback.numerics.batching import broadcast_examples
 from pullback.numerics.gammas import density_slope, share_slope
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from pullback.typing import Array, TensorLike, Value
 
 __all__: list[str] = []
 
@@ -30,10 +30,10 @@ class _Orders(moves):
         super().__init__(lambda alpha, at, n: elementwise2.shape("gamma", (alpha, at), {}), samples, elementwise2.batch)
 
 
-def _in_kind(compute: Callable[[Any, Any, int], Any]) -> Any:
+def _keep_dtype(compute: Callable[[Any, Any, int], Any]) -> Any:
     """The kernel of a slope: computed in float64, given in the dtype of the inputs."""
 
-    def run(alpha: Any, at: Any, n: int) -> Any:
+    def run(alpha: Array, at: Array, n: int) -> Any:
         check_real("gamma", alpha, "alpha")
         check_real("gamma", at)
         return compute(alpha, at, n).astype(np.result_type(alpha, at))
@@ -41,15 +41,15 @@ def _in_kind(compute: Callable[[Any, Any, int], Any]) -> Any:
     return run
 
 
-def _density_by_alpha(g: Any, z: Any, alpha: Any, at: Any, n: int) -> Any:
+def _density_by_alpha(g: Value, z: Value, alpha: Value, at: Value, n: int) -> Any:
     return g * (gamma_density_slope(alpha, at, n + 1) - z * gamma_density_slope(alpha, at, 1))
 
 
-def _density_by_at(g: Any, alpha: Any, at: Any, n: int) -> Any:
+def _density_by_at(g: Value, alpha: Value, at: Value, n: int) -> Any:
     return g * gamma_density_slope(alpha, at, n - 1) * n / at if n else g * 0.0
 
 
-@op(_in_kind(density_slope), acts=_Orders(), d=partials(_density_by_alpha, _density_by_at), domain=(0.5, 3.0))
+@op(_keep_dtype(density_slope), acts=_Orders(), d=partials(_density_by_alpha, _density_by_at), domain=(0.5, 3.0))
 def gamma_density_slope(alpha: TensorLike, at: TensorLike, /, n: int) -> Any:
     """The derivative of order ``n`` by ``alpha`` of the density of Gamma(alpha, 1), divided by the density.
 
@@ -58,15 +58,15 @@ def gamma_density_slope(alpha: TensorLike, at: TensorLike, /, n: int) -> Any:
     """
 
 
-def _share_by_alpha(g: Any, z: Any, alpha: Any, at: Any, n: int) -> Any:
+def _share_by_alpha(g: Value, z: Value, alpha: Value, at: Value, n: int) -> Any:
     return g * (gamma_share_slope(alpha, at, n + 1) - z * gamma_density_slope(alpha, at, 1))
 
 
-def _share_by_at(g: Any, z: Any, alpha: Any, at: Any, n: int) -> Any:
+def _share_by_at(g: Value, z: Value, alpha: Value, at: Value, n: int) -> Any:
     return g * (gamma_density_slope(alpha, at, n) - z * ((alpha - 1) / at - 1))
 
 
-@op(_in_kind(share_slope), acts=_Orders(), d=partials(_share_by_alpha, _share_by_at), domain=(0.5, 3.0))
+@op(_keep_dtype(share_slope), acts=_Orders(), d=partials(_share_by_alpha, _share_by_at), domain=(0.5, 3.0))
 def gamma_share_slope(alpha: TensorLike, at: TensorLike, /, n: int) -> Any:
     """The derivative of order ``n`` by ``alpha`` of the distribution function of Gamma(alpha, 1), by the density.
 
@@ -75,7 +75,7 @@ def gamma_share_slope(alpha: TensorLike, at: TensorLike, /, n: int) -> Any:
     """
 
 
-def _carried(alpha: Any, draw: Any, origin: Any) -> Any:
+def _follow_quantile(alpha: Array, draw: Array, origin: Array) -> Any:
     """From ``origin`` to ``alpha`` along the curve on which the distribution function is constant (Runge-Kutta)."""
     for x in (alpha, draw, origin):
         check_real("gamma", x)
@@ -100,11 +100,11 @@ def _draws() -> list[Sample]:
 
 
 @op(
-    _carried,
+    _follow_quantile,
     acts=moves(
         lambda alpha, draw, origin: draw,
         _draws(),
-        lambda op, args, on, params: op.call(everywhere(args, on), params),
+        lambda op, args, on, params: op.call(broadcast_examples(args, on), params),
     ),
     d=partials(lambda g, z, alpha: -(g * gamma_share_slope(alpha, z, 1)), None, None),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,22 +14,22 @@ from pullback.core.convert import as_dtype, check_real, get_default_dtype
 from pullback.core.lowering import call, made_of
 from pullback.core.op import method, op, operand
 from pullback.core.rowsparse import rows_of_gather
-from pullback.core.tensor import LATER, sizing
+from pullback.core.tensor import LATER, read_sizes
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import one_axis
-from pullback.numerics.batching import leading
+from pullback.numerics.batching import batch_leading_axes
 from pullback.numerics.positions import (
+    add_example_numbers,
     gather_each,
     gather_nd_each,
-    numbered,
     scatter_each,
     scatter_nd_each,
     update_each,
 )
-from pullback.numerics.rows import add_rows, last_of_each
+from pullback.numerics.rows import add_rows, last_positions
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, DType, Lengths, ShapeLike, TensorLike, Value
+    from pullback.typing import Array, Axis, DType, Lengths, ShapeLike, TensorLike, Value
 
 __all__ = [
     "TopK", "gather", "gather_nd", "one_hot", "repeat", "scatter_nd", "take", "take_along_axis",
@@ -38,7 +39,7 @@ __all__ = [
 Shape = tuple[int, ...]
 
 
-def _integers(name: str, indices: Any) -> Any:
+def _integers(name: str, indices: Value) -> Any:
     """The positions, checked to be integers."""
     if indices.dtype.kind in "iu":
         return indices
@@ -49,7 +50,7 @@ def _integers(name: str, indices: Any) -> Any:
     )
 
 
-def _within(name: str, indices: Any, length: int, where: str) -> Any:
+def _within(name: str, indices: Array, length: int, where: str) -> Any:
     """The positions, checked to be within an axis."""
     if indices.size and (np.max(indices) >= length or np.min(indices) < -length):
         wrong = next(int(i) for i in np.ravel(indices) if not -length <= i < length)
@@ -60,7 +61,7 @@ def _within(name: str, indices: Any, length: int, where: str) -> Any:
 # ---- along one axis
 
 
-def _axes(name: str, x: Shape, indices: Shape, axis: Any, batch_dims: Any) -> tuple[int, int]:
+def _axes(name: str, x: Shape, indices: Shape, axis: int | None, batch_dims: int | None) -> tuple[int, int]:
     """The axis and the number of batch axes, as non-negative integers."""
     if x and axis == 0 and not batch_dims:
         return 0, 0
@@ -77,12 +78,12 @@ def _axes(name: str, x: Shape, indices: Shape, axis: Any, batch_dims: Any) -> tu
     return at, batch
 
 
-def _picked(s: Shape, i: Shape, axis: Any, batch_dims: Any) -> Shape:
+def _gather_shape(s: Shape, i: Shape, axis: int, batch_dims: int) -> Shape:
     at, batch = _axes("gather", s, i, axis, batch_dims)
     return s[:at] + i[batch:] + s[at + 1 :]
 
 
-def _row_numbers(indices: Any, batch: int, length: int) -> Any:
+def _row_numbers(indices: Value, batch: int, length: int) -> Any:
     """The positions in the batches laid end to end."""
     if not batch:
         return indices
@@ -91,7 +92,7 @@ def _row_numbers(indices: Any, batch: int, length: int) -> Any:
     return starts * length + np.where(indices < 0, indices + length, indices)
 
 
-def _gather(x: Any, indices: Any, axis: Any = 0, batch_dims: Any = 0) -> Any:
+def _gather(x: Array, indices: Array, axis: int | None = 0, batch_dims: int | None = 0) -> Any:
     at, batch = _axes("gather", x.shape, indices.shape, axis, batch_dims)
     n = x.shape[at]
     indices = _integers("gather", indices)
@@ -105,19 +106,19 @@ def _gather(x: Any, indices: Any, axis: Any = 0, batch_dims: Any = 0) -> Any:
     rows = front.reshape(-1, *front.shape[batch + 1 :])[
         _row_numbers(indices, batch, n)
     ]  # batch, picked, between, after
-    return _to_place(rows, batch, indices.ndim - batch, at)
+    return _move_picked(rows, batch, indices.ndim - batch, at)
 
 
-def _to_place(z: Any, batch: int, picked: int, at: int) -> Any:
+def _move_picked(z: Array, batch: int, picked: int, at: int) -> Any:
     """From (batch, picked, between, after) to (batch, between, picked, after)."""
     return np.moveaxis(z, range(batch, batch + picked), range(at, at + picked)) if at > batch and picked else z
 
 
-def _from_place(g: Any, batch: int, picked: int, at: int) -> Any:
+def _move_picked_back(g: Any, batch: int, picked: int, at: int) -> Any:
     return np.moveaxis(g, range(at, at + picked), range(batch, batch + picked)) if at > batch and picked else g
 
 
-def _put_back(g: Any, x_shape: Shape, indices: Any, axis: Any, batch_dims: Any) -> Any:
+def _scatter_cotangent(g: Value, x_shape: Shape, indices: Value, axis: int, batch_dims: int) -> Any:
     plain = type(g) is np.ndarray and type(indices) is np.ndarray
     return (_scatter_add if plain else scatter_add)(g, indices, x_shape, axis, batch_dims)
 
@@ -125,7 +126,7 @@ def _put_back(g: Any, x_shape: Shape, indices: Any, axis: Any, batch_dims: Any) 
 @op(
     _gather,
     acts=moves(
-        _picked,
+        _gather_shape,
         [
             (((5,), np.array([4, 0, 0, 2])), {}), (((3, 2), np.array([2, 1, -1])), {}), (((3,), np.array(1)), {}),
             (((3, 5), np.array([[1, 0]])), {"axis": 1}), (((2, 3, 2), np.array([2, 2])), {"axis": -2}),
@@ -135,7 +136,7 @@ def _put_back(g: Any, x_shape: Shape, indices: Any, axis: Any, batch_dims: Any) 
         ],
         gather_each,
     ),
-    d=linear(_put_back, None, rows=rows_of_gather),
+    d=linear(_scatter_cotangent, None, rows=rows_of_gather),
     run=_gather,
     lower=call("take"),
 )  # fmt: skip
@@ -147,7 +148,7 @@ def gather(x: TensorLike, indices: TensorLike, /, axis: Axis = 0, batch_dims: in
     """
 
 
-def _scatter_add(g: Any, indices: Any, shape: Shape, axis: Any = 0, batch_dims: Any = 0) -> Any:
+def _scatter_add(g: Value, indices: Value, shape: Shape, axis: int | None = 0, batch_dims: int | None = 0) -> Any:
     shape = tuple(shape)
     at, batch = _axes("scatter_add", shape, indices.shape, axis, batch_dims)
     n = shape[at]
@@ -155,7 +156,7 @@ def _scatter_add(g: Any, indices: Any, shape: Shape, axis: Any = 0, batch_dims: 
     e = np.zeros((*shape[:batch], n, *rest), g.dtype)
     if g.size:
         rows = _row_numbers(indices, batch, n).reshape(-1)
-        picked = _from_place(g, batch, indices.ndim - batch, at).reshape(-1, *rest)
+        picked = _move_picked_back(g, batch, indices.ndim - batch, at).reshape(-1, *rest)
         add_rows(e.reshape(-1, *rest), rows, picked, True)
     return e if at == batch else np.moveaxis(e, batch, at)
 
@@ -189,7 +190,7 @@ LATER["scatter_add"] = scatter_add  # by which sparse rows become a whole tensor
 # ---- by coordinates
 
 
-def _coordinates(name: str, indices: Any, shape: Shape) -> Any:
+def _coordinates(name: str, indices: Array, shape: Shape) -> Any:
     """The row number, in ``shape`` with its leading axes laid out flat, of each vector of coordinates."""
     depth = _depth(name, indices.shape, shape)
     indices = _integers(name, indices).astype(np.intp)
@@ -209,16 +210,16 @@ def _depth(name: str, indices: Shape, shape: Shape) -> int:
     return indices[-1]
 
 
-def _as_rows(x: Any, depth: int) -> Any:
+def _as_rows(x: Array, depth: int) -> Any:
     return x.reshape(prod(x.shape[:depth]), *x.shape[depth:])
 
 
-def _gather_nd(x: Any, indices: Any) -> Any:
+def _gather_nd(x: Array, indices: Array) -> Any:
     rows = _coordinates("gather_nd", indices, x.shape)
     return _as_rows(x, indices.shape[-1])[rows]
 
 
-def _put_back_nd(g: Any, x_shape: Shape, indices: Any) -> Any:
+def _scatter_cotangent_nd(g: Value, x_shape: Shape, indices: Value) -> Any:
     return scatter_nd(indices, g, x_shape)
 
 
@@ -233,7 +234,7 @@ def _put_back_nd(g: Any, x_shape: Shape, indices: Any) -> Any:
         ],
         gather_nd_each,
     ),
-    d=linear(_put_back_nd, None),
+    d=linear(_scatter_cotangent_nd, None),
     run=_gather_nd,
     lower=call("take at"),
 )  # fmt: skip
@@ -245,7 +246,7 @@ def gather_nd(x: TensorLike, indices: TensorLike, /) -> Any:
     """
 
 
-def _update_shape(name: str, i: Shape, u: Shape, given: Any) -> Shape:
+def _update_shape(name: str, i: Shape, u: Shape, given: Sequence[int]) -> Shape:
     shape: Shape = tuple(given)
     due = i[:-1] + shape[_depth(name, i, shape) :]
     if u != due:
@@ -255,7 +256,7 @@ def _update_shape(name: str, i: Shape, u: Shape, given: Any) -> Shape:
     return shape
 
 
-def _scatter_nd(indices: Any, updates: Any, shape: Any) -> Any:
+def _scatter_nd(indices: Array, updates: Array, shape: Sequence[int]) -> Any:
     shape = _update_shape("scatter_nd", indices.shape, updates.shape, shape)
     rows, depth = _coordinates("scatter_nd", indices, shape), indices.shape[-1]
     e = np.zeros(shape, updates.dtype)
@@ -289,7 +290,7 @@ def scatter_nd(indices: TensorLike, updates: TensorLike, /, shape: ShapeLike) ->
     """
 
 
-def _scatter_update(tensor: Any, indices: Any, updates: Any) -> Any:
+def _scatter_update(tensor: Array, indices: Array, updates: Array) -> Any:
     name = "tensor_scatter_update"
     _update_shape(name, indices.shape, updates.shape, tensor.shape)
     if tensor.dtype.kind != "c":
@@ -299,9 +300,9 @@ def _scatter_update(tensor: Any, indices: Any, updates: Any) -> Any:
     return z
 
 
-def _last(indices: Any, shape: Shape) -> Any:
+def _last(indices: Array, shape: Shape) -> Any:
     rows = _coordinates("tensor_scatter_update", indices, shape)
-    return last_of_each(rows, prod(shape[: indices.shape[-1]]))
+    return last_positions(rows, prod(shape[: indices.shape[-1]]))
 
 
 @op(
@@ -309,7 +310,9 @@ def _last(indices: Any, shape: Shape) -> Any:
     acts=moves(
         lambda i, shape: i[:-1],
         [((np.array([[3], [1], [3]]),), {"shape": (4,)}), ((np.array([0, 1]),), {"shape": (2, 3)})],
-        lambda op, args, on, params: op.call([numbered(args[0])], {"shape": (args[0].shape[0], *params["shape"])}),
+        lambda op, args, on, params: op.call(
+            [add_example_numbers(args[0])], {"shape": (args[0].shape[0], *params["shape"])}
+        ),
     ),
     d=constant(),
     run=_last,
@@ -322,17 +325,17 @@ def written_last(indices: TensorLike, /, shape: Shape) -> Any:
     """
 
 
-def _remaining(g: Any, indices: Any, updates_shape: Shape) -> Any:
+def _tensor_cotangent(g: Value, indices: Value, updates_shape: Shape) -> Any:
     return tensor_scatter_update(g, indices, np.zeros(updates_shape, g.dtype)[()])
 
 
-def _written(g: Any, indices: Any, tensor_shape: Shape) -> Any:
+def _updates_cotangent(g: Value, indices: Value, tensor_shape: Shape) -> Any:
     """The cotangent of the updates; of several for one place only the last counts."""
     last = written_last(indices, tensor_shape).astype(g.dtype)
     return gather_nd(g, indices) * np.reshape(last, last.shape + (1,) * (len(tensor_shape) - indices.shape[-1]))
 
 
-def _update_tangent(dtensor: Any, indices: Any, dupdates: Any) -> Any:
+def _update_tangent(dtensor: Array, indices: Value, dupdates: Array) -> Any:
     return tensor_scatter_update(dtensor, indices, dupdates)
 
 
@@ -347,9 +350,9 @@ def _update_tangent(dtensor: Any, indices: Any, dupdates: Any) -> Any:
         update_each,
     ),
     d=rule(
-        _remaining,
+        _tensor_cotangent,
         None,
-        _written,
+        _updates_cotangent,
         jvp=_update_tangent,
     ),
     run=_scatter_update,
@@ -412,7 +415,7 @@ def repeat(x: TensorLike, repeats: Lengths | Value, axis: Axis = None) -> Any:
     if axis is None:
         x, axis = np.reshape(x, -1), 0
     at = one_axis(x.ndim, axis, "repeat")
-    times, n = np.asarray(sizing("repeat", repeats)), x.shape[at]
+    times, n = np.asarray(read_sizes("repeat", repeats)), x.shape[at]
     whole = times.dtype.kind in "iuf" and np.all((times >= 0) & (times == np.floor(times)))
     if not whole or times.shape not in ((), (1,), (n,)):
         raise ArgumentError(
@@ -425,7 +428,9 @@ def repeat(x: TensorLike, repeats: Lengths | Value, axis: Axis = None) -> Any:
 # ---- one of many
 
 
-def _one_hot(indices: Any, depth: int, on_value: Any = 1, off_value: Any = 0, dtype: Any = None) -> Any:
+def _one_hot(
+    indices: Any, depth: int, on_value: float | None = 1, off_value: float | None = 0, dtype: Any = None
+) -> Any:
     on, off = 1 if on_value is None else on_value, 0 if off_value is None else off_value
     if dtype is None:
         dtype = np.int32 if float(on).is_integer() and float(off).is_integer() else get_default_dtype()
@@ -451,7 +456,7 @@ def _positive(depth: Any) -> int:
             ((np.array([[0, 9]]),), {"depth": 4, "on_value": 5, "off_value": -1}),
             ((np.empty((0,), int),), {"depth": 3}),
         ],
-        leading,
+        batch_leading_axes,
     ),
     d=constant(),
     run=_one_hot,
@@ -479,7 +484,7 @@ class TopK(NamedTuple):
     indices: Any
 
 
-def _top_indices(x: Any, k: int = 1, sorted: bool = True) -> Any:
+def _top_indices(x: Array, k: int = 1, sorted: bool = True) -> Any:
     n = x.shape[-1] if x.ndim else 0
     if not x.ndim or not hasattr(k, "__index__") or not 0 <= k <= n:
         raise ShapeError(f"topk: k must be at most the length of the last axis of x, got k={k} for shape {x.shape}.")
@@ -493,7 +498,7 @@ def _top_indices(x: Any, k: int = 1, sorted: bool = True) -> Any:
     acts=moves(
         lambda s, k, sorted: (*s[:-1], k),
         [(((5,),), {"k": 2}), (((2, 4),), {}), (((0, 3),), {"k": 3})],
-        leading,
+        batch_leading_axes,
     ),
     d=constant(),
     run=_top_indices,

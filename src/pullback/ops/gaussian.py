@@ -10,16 +10,16 @@ from numpy import ndarray
 
 from pullback.core.axes import elementwise1
 from pullback.core.calculus import partials
-from pullback.core.composition import numbers
+from pullback.core.composition import check_numbers
 from pullback.core.convert import bare, join_array
 from pullback.core.lowering import scalar
-from pullback.core.memory import unscratched
+from pullback.core.memory import unwrap_scratch
 from pullback.core.op import method, op
 from pullback.core.tape import ARRAYS, as_tensor
 from pullback.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from pullback.typing import Array, DType, TensorLike
 
 __all__ = ["erf", "gelu"]
 
@@ -28,7 +28,7 @@ GELU_END = 30.0  # beyond, the tanh in it is 1
 PEAK = 2 / math.sqrt(math.pi)
 
 
-def _coefficients(dtype: Any, *numbers: float) -> list[Any]:
+def _coefficients(dtype: DType, *numbers: float) -> list[Any]:
     return [np.array(c, dtype) for c in numbers]  # quicker than Python's numbers
 
 
@@ -56,7 +56,7 @@ SINGLE = (
 )  # fmt: skip
 
 
-def _polynomial(coefficients: list[Any], x: Any) -> Any:
+def _polynomial(coefficients: list[Any], x: Array) -> Any:
     v = x * coefficients[0]
     for c in coefficients[1:-1]:
         v += c
@@ -65,7 +65,7 @@ def _polynomial(coefficients: list[Any], x: Any) -> Any:
     return v
 
 
-def _odd(ratio: Any, x: Any) -> Any:
+def _odd(ratio: tuple[Any, ...], x: Array) -> Any:
     square = x * x
     v = _polynomial(ratio[0], square)
     v *= x
@@ -73,15 +73,15 @@ def _odd(ratio: Any, x: Any) -> Any:
     return v
 
 
-def _within(x: Any, low: float, high: float) -> Any:
+def _within(x: Array, low: float, high: float) -> Any:
     return np.minimum(np.maximum(x, x.dtype.type(low)), x.dtype.type(high))
 
 
-def _erf_single(x: Any) -> Any:
+def _erf_single(x: Array) -> Any:
     return _within(_odd(SINGLE, _within(x, -4, 4)), -1, 1)
 
 
-def _erf_double(x: Any) -> Any:
+def _erf_double(x: Array) -> Any:
     size = np.absolute(x)
     near = size < 1
     if near.all():
@@ -97,8 +97,8 @@ def _erf_double(x: Any) -> Any:
     return v
 
 
-def _erf(x: Any) -> Any:
-    x = unscratched(x)
+def _erf(x: Array) -> Any:
+    x = unwrap_scratch(x)
     dtype = x.dtype if x.dtype.kind == "f" else np.dtype(float)
     if x.dtype.kind == "c":
         raise ArgumentError("erf: expected real numbers; of complex ones use 1 - pb.special.erfc(x).")
@@ -136,7 +136,7 @@ def gelu(x: TensorLike, approximate: bool = False) -> Any:
     >>> pb.gelu(np.array([-1.0, 0.0, 1.0]))
     array([-0.15865525,  0.        ,  0.84134475])
     """
-    x = numbers("gelu", "x", join_array(x) if isinstance(x, ARRAYS) else as_tensor(bare(x, "gelu")))
+    x = check_numbers("gelu", "x", join_array(x) if isinstance(x, ARRAYS) else as_tensor(bare(x, "gelu")))
     half = x * 0.5
     if approximate:
         near = x if x.dtype.kind == "c" else np.clip(x, -GELU_END, GELU_END)  # so that a cube is finite

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from operator import getitem as _getitem
 from typing import TYPE_CHECKING, Any
@@ -15,16 +16,17 @@ from pullback.core.lowering import call, pieces, view
 from pullback.core.op import REGISTRY, alias, method, op, operand
 from pullback.core.rowsparse import rows_of_index
 from pullback.core.tape import constant
-from pullback.core.tensor import Tensor, sizing, stripped
+from pullback.core.tensor import Tensor, read_sizes, strip
 from pullback.core.writes import base_links, note_view, write
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
 from pullback.numerics.axis_arguments import one_axis
-from pullback.numerics.batching import everywhere, examples
-from pullback.numerics.positions import index_each, is_advanced, separated
-from pullback.numerics.rows import add_rows, last_of_each
+from pullback.numerics.batching import broadcast_examples, count_examples
+from pullback.numerics.positions import are_separated, index_each, is_advanced
+from pullback.numerics.rows import add_rows, last_positions
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, Index, ShapeLike, TensorLike
+    from pullback.core.op import Op
+    from pullback.typing import Array, Axis, Index, Shape, ShapeLike, TensorLike, Value
 
 __all__ = ["boolean_mask"]
 
@@ -41,18 +43,18 @@ def _is_basic(index: Any) -> bool:
     return all(isinstance(i, BASIC) for i in index) if t is tuple else isinstance(index, BASIC)
 
 
-def _is_mask(i: Any) -> bool:
+def _is_mask(i: Index) -> bool:
     return type(i) is ndarray and i.dtype.kind == "b"
 
 
-def _names_once(index: Any) -> bool:
+def _names_once(index: Index) -> bool:
     """Whether it is plain that no place is named twice."""
     if _is_basic(index) or _is_mask(index):
         return True
     return type(index) is tuple and sum(map(_is_mask, index)) == 1 and all(_is_mask(i) or _is_basic(i) for i in index)
 
 
-def settled(index: Any) -> Any:
+def normalize_index(index: Index) -> Any:
     """The index as NumPy takes it, with arrays for lists and tensors: positions carry no gradient.
 
     Only those that are different for each example of ``vmap`` stay tensors.
@@ -66,21 +68,21 @@ def _part(i: Any) -> Any:
     if isinstance(i, list):
         parts = [_part(j) for j in i]
         i = np.stack(parts) if any(isinstance(j, Tensor) for j in parts) else np.array(parts) if i else EMPTY
-    i = stripped(i)
+    i = strip(i)
     return i if isinstance(i, Tensor) else int(i) if getattr(i, "ndim", None) == 0 and i.dtype.kind in "iu" else i
 
 
-def _shape(s: tuple[int, ...], index: Any) -> tuple[int, ...]:
+def _shape(s: tuple[int, ...], index: Index) -> tuple[int, ...]:
     shape: tuple[int, ...] = np.broadcast_to(np.True_, s)[index].shape
     return shape
 
 
-def _pick(x: Any, index: Any) -> Any:
+def _pick(x: Array, index: Index) -> Any:
     z = x[index]
     return z if z.shape else z[()]
 
 
-def _scatter(g: Any, shape: Any, index: Any) -> Any:
+def _scatter(g: Array, shape: Shape, index: Index) -> Any:
     e = np.zeros(shape, g.dtype)
     if _names_once(index):
         e[index] = g
@@ -109,11 +111,11 @@ def _add_advanced(acc: Any, g: Any, index: Any, fresh: bool) -> None:
         np.add.at(acc, index, g)
 
 
-def _put_back(g: Any, x_shape: tuple[int, ...], index: Any) -> Any:
+def _scatter_cotangent(g: Value, x_shape: tuple[int, ...], index: Index) -> Any:
     return scatter(g, x_shape, index)
 
 
-def _put_view(base: Any, value: Any, index: Any) -> Any:
+def _write_view(base: Tensor, value: Tensor, index: Index) -> Any:
     return set_item(base, value, index)
 
 
@@ -131,9 +133,9 @@ def _put_view(base: Any, value: Any, index: Any) -> Any:
         ],
         lambda op, args, on, params: op.call(args, {"index": index_each(params["index"], len(args[0]))}),
     ),
-    d=linear(_put_back, into=_add_at, rows=rows_of_index),
+    d=linear(_scatter_cotangent, into=_add_at, rows=rows_of_index),
     run=_pick,
-    lower=view(put=_put_view, is_view=_is_basic),
+    lower=view(put=_write_view, is_view=_is_basic),
 )  # fmt: skip
 def getitem(x: TensorLike, /, index: Index) -> Any:
     """``x[index]``: integers, slices, ``None``, ``...``, arrays of integers, and masks.
@@ -155,7 +157,7 @@ def _getitem_method(x: Tensor, index: Index) -> Any:
             return getitem(x, index)
     if isinstance(index, Tensor) and index.level and index.ndim and index.dtype.kind in "iu":
         return x.gather(index)  # positions that another transform follows
-    index = settled(index)
+    index = normalize_index(index)
     if _is_batched(index):
         return _pick_each(x, index)
     z = getitem(x, index)
@@ -168,18 +170,18 @@ alias("__getitem__", _getitem_method)
 # ---- positions that are different for each example of vmap: they are inputs of ops
 
 
-def _is_batched(index: Any) -> bool:
+def _is_batched(index: Index) -> bool:
     if type(index) is tuple:
         return any(isinstance(i, Tensor) for i in index)
     return isinstance(index, Tensor)
 
 
-def _positions(index: Any) -> tuple[Any, ...]:
+def _positions(index: TensorLike) -> tuple[Any, ...]:
     """The parts of an index with positions in place of masks."""
     made: list[Any] = []
     for i in index if type(index) is tuple else (index,):
         if isinstance(i, ndarray | Tensor) and i.dtype.kind == "b":
-            made.extend(np.nonzero(sizing("x[mask]", i, "Keep all elements: np.where(mask, x, 0), or")))
+            made.extend(np.nonzero(read_sizes("x[mask]", i, "Keep all elements: np.where(mask, x, 0), or")))
         else:
             made.append(i)
     return tuple(made)
@@ -203,13 +205,13 @@ def _pick_each(x: Any, index: Any) -> Any:
         return y.gather(whole[places[0]], places[0])
     picked = np.broadcast_arrays(*(whole[k] for k in places))
     z = np.moveaxis(y, places, range(len(places))).gather_nd(np.stack(picked, -1))
-    if separated(parts):
+    if are_separated(parts):
         return z
     rank = picked[0].ndim
     return np.moveaxis(z, range(rank), range(places[0], places[0] + rank))
 
 
-def _set_each(x: Any, y: Any, index: Any) -> Any:
+def _set_each(x: Tensor, y: Value, index: Any) -> Any:
     """A copy of ``x`` in which ``y`` stands at ``index``: NumPy is asked where each element goes, by its number."""
     y = y.astype(x.dtype)
     if isinstance(index, Tensor) and index.dtype.kind == "b":
@@ -262,12 +264,12 @@ def scatter(x: TensorLike, /, shape: ShapeLike, index: Index) -> Any:
 KEEPS = {"b": "b", "i": "biu", "u": "biu", "f": "biuf"}  # what fits without loss of kind, and so of gradient
 
 
-def _check_kind(x: Any, y: Any) -> None:
+def _check_kind(x: Value, y: Value) -> None:
     if y.dtype.kind not in KEEPS.get(x.dtype.kind, y.dtype.kind):
         raise ArgumentError(f"x[...] = value: x holds {x.dtype} and cannot hold {y.dtype}; cast x first.")
 
 
-def _set(x: Any, y: Any, index: Any) -> Any:
+def _set(x: Array, y: Array, index: Index) -> Any:
     _check_kind(x, y)
     z = np.array(x)
     try:
@@ -280,7 +282,7 @@ def _set(x: Any, y: Any, index: Any) -> Any:
     return z
 
 
-def _reset(g: Any, index: Any) -> Any:
+def _reset(g: Value, index: Index) -> Any:
     """The cotangent of what was there before: nothing of it is left at ``index``."""
     if type(g) is ndarray:
         e = g.copy()
@@ -289,28 +291,28 @@ def _reset(g: Any, index: Any) -> Any:
     return set_item(g, np.zeros((), g.dtype)[()], index)
 
 
-def _put(g: Any, x_shape: tuple[int, ...], y_shape: tuple[int, ...], index: Any) -> Any:
+def _value_cotangent(g: Value, x_shape: tuple[int, ...], y_shape: tuple[int, ...], index: Index) -> Any:
     """The cotangent of what was put there; of several values for one place only the last counts."""
     part = getitem(g, index)
     if not _names_once(index):
         size = int(np.prod(x_shape))
-        part = part * last_of_each(np.arange(size).reshape(x_shape)[index], size).astype(g.dtype)
+        part = part * last_positions(np.arange(size).reshape(x_shape)[index], size).astype(g.dtype)
     extra = len(y_shape) - len(part.shape)
     return np.reshape(part, (1,) * extra + part.shape) if extra > 0 else part
 
 
-def _set_all(op: Any, args: Any, on: Any, params: Any) -> Any:
+def _set_all(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     """On many examples: what is put in keeps its axes in line with those of the place it goes to."""
     (x, y), index = args, params["index"]
-    n, due = examples(args, on), len(_shape(x.shape[on[0] :], index))
-    x = everywhere([x, y], [on[0], on[1]])[0]
+    n, due = count_examples(args, on), len(_shape(x.shape[on[0] :], index))
+    x = broadcast_examples([x, y], [on[0], on[1]])[0]
     if on[1]:
         own = y.shape[1:]
         y = np.reshape(y, (n, *(1,) * (due - len(own)), *own[max(len(own) - due, 0) :]))
     return op.call([x, y], {"index": index_each(index, n)})
 
 
-def _set_tangent(dx: Any, dy: Any, index: Any) -> Any:
+def _set_tangent(dx: Value, dy: Value, index: Index) -> Any:
     return set_item(dx, dy, index)
 
 
@@ -328,7 +330,7 @@ def _set_tangent(dx: Any, dy: Any, index: Any) -> Any:
     ),
     d=rule(
         _reset,
-        _put,
+        _value_cotangent,
         jvp=_set_tangent,
     ),
     run=_set,
@@ -343,7 +345,7 @@ def set_item(x: TensorLike, y: TensorLike, /, index: Index) -> Any:
 
 
 def _setitem_method(x: Tensor, index: Index, value: TensorLike) -> None:
-    index = settled(index)
+    index = normalize_index(index)
     if isinstance(value, Tensor) and _is_basic(index) and _is_view_at(value, x, index):
         return  # the second half of x[index] += y: the view has been written to
     value = operand(value)
@@ -352,7 +354,7 @@ def _setitem_method(x: Tensor, index: Index, value: TensorLike) -> None:
     write(x, lambda old: put(old, value, index))
 
 
-def _is_view_at(value: Any, x: Any, index: Any) -> bool:
+def _is_view_at(value: Tensor, x: Tensor, index: Index) -> bool:
     """Whether a tensor is ``x[index]`` itself."""
     links = base_links(value)
     return links is not None and links.base is x.read() and links.params == {"index": index}
@@ -368,7 +370,7 @@ def boolean_mask(x: TensorLike, mask: TensorLike, axis: Axis = None) -> Any:
     >>> boolean_mask(np.array([1.0, 2.0, 3.0]), np.array([True, False, True]))
     array([1., 3.])
     """
-    x, mask = operand(x), np.asarray(sizing("boolean_mask", mask, "Keep all elements: where(mask, x, 0), or"))
+    x, mask = operand(x), np.asarray(read_sizes("boolean_mask", mask, "Keep all elements: where(mask, x, 0), or"))
     at = one_axis(x.ndim, axis, "boolean_mask") if axis is not None and x.ndim else 0
     if mask.dtype.kind != "b" or not mask.ndim:
         raise ArgumentError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from builtins import slice as cut  # "slice" is a function of ours
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +13,11 @@ from numpy import ndarray
 from pullback.core.axes import moves
 from pullback.core.calculus import linear
 from pullback.core.lowering import made_of, pieces
-from pullback.core.op import alias, method, of_rank, op, operand
-from pullback.core.tensor import Tensor, concrete, stripped
+from pullback.core.op import alias, check_rank, method, op, operand
+from pullback.core.tensor import Tensor, concrete, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import one_axis
-from pullback.numerics.batching import along_axis, everywhere
+from pullback.numerics.batching import batch_along_axis, broadcast_examples
 
 if TYPE_CHECKING:
     from pullback.typing import Axis, Lengths, TensorLike
@@ -33,7 +33,7 @@ ALL = cut(None)
 # ---- together
 
 
-def _joined(*shapes: tuple[int, ...], axis: Any) -> tuple[int, ...]:
+def _concat_shape(*shapes: tuple[int, ...], axis: int | None) -> tuple[int, ...]:
     if not shapes:
         raise ArgumentError("concat: expected at least one tensor, got an empty list.")
     if axis is None:
@@ -50,7 +50,7 @@ def _joined(*shapes: tuple[int, ...], axis: Any) -> tuple[int, ...]:
     return (*shapes[0][:at], sum(s[at] for s in shapes), *shapes[0][at + 1 :])
 
 
-def _parted(g: Any, shapes: list[tuple[int, ...]], axis: Any) -> list[Any]:
+def _split_cotangent(g: Any, shapes: list[tuple[int, ...]], axis: Any) -> list[Any]:
     """The piece of the cotangent that belongs to each input."""
     lead, at, parts = (), 0, []
     if axis is not None:
@@ -63,7 +63,7 @@ def _parted(g: Any, shapes: list[tuple[int, ...]], axis: Any) -> list[Any]:
     return parts
 
 
-def _side_by_side(shapes: Sequence[Any], axis: Any) -> list[Any]:
+def _side_by_side(shapes: Sequence[Any], axis: int | None) -> list[Any]:
     """The place of each tensor in the joined one."""
     if axis is None:
         return [np.empty(0, int) for _ in shapes]
@@ -76,23 +76,23 @@ def _side_by_side(shapes: Sequence[Any], axis: Any) -> list[Any]:
     return places
 
 
-def _join_each(op: Any, args: Any, on: Any, params: Any) -> Any:
+def _join_each(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any]) -> Any:
     if params["axis"] is not None:
-        return along_axis(op, args, on, params)
-    return op.call([np.reshape(x, (x.shape[0], prod(x.shape[1:]))) for x in everywhere(args, on)], {"axis": 1})
+        return batch_along_axis(op, args, on, params)
+    return op.call([np.reshape(x, (x.shape[0], prod(x.shape[1:]))) for x in broadcast_examples(args, on)], {"axis": 1})
 
 
 @op(
     np.concatenate,
     acts=moves(
-        _joined,
+        _concat_shape,
         [
             (((2,), (3,)), {}), (((2, 2), (1, 2)), {"axis": 0}), (((2, 1), (2, 3), (2, 2)), {"axis": -1}),
             (((2,), (0,)), {}), (((3,),), {}), (((2, 2), ()), {"axis": None}),
         ],
         _join_each,
     ),
-    d=linear(each=lambda g, tensors_shapes, axis: _parted(g, tensors_shapes, axis)),
+    d=linear(each=lambda g, tensors_shapes, axis: _split_cotangent(g, tensors_shapes, axis)),
     run=lambda tensors, axis=0: np.concatenate(tensors, axis),
     lower=pieces(lambda shapes, axis: _side_by_side(shapes, axis)),
 )  # fmt: skip
@@ -107,10 +107,10 @@ def concat(tensors: Sequence[TensorLike], /, axis: Axis = 0) -> Any:
 concatenate = alias("concatenate", concat)
 
 
-def _concat_of_rank(name: str, rank: int, tensors: Sequence[TensorLike], axis: Any) -> Any:
+def _concat_of_rank(name: str, rank: int, tensors: Sequence[TensorLike], axis: int) -> Any:
     if not isinstance(tensors, list | tuple):
         raise ArgumentError(f"{name}: tensors must be a list of tensors, got {type(tensors).__name__}.")
-    return concat([of_rank(name, t, rank, f"tensors[{i}]") for i, t in enumerate(tensors)], axis)
+    return concat([check_rank(name, t, rank, f"tensors[{i}]") for i, t in enumerate(tensors)], axis)
 
 
 def concat1d(tensors: Sequence[TensorLike]) -> Any:
@@ -158,7 +158,7 @@ alias("concat", _method_concat)
 alias("concatenate", _method_concat)
 
 
-def _stacked(*shapes: tuple[int, ...], axis: Any) -> tuple[int, ...]:
+def _stack_shape(*shapes: tuple[int, ...], axis: int) -> tuple[int, ...]:
     if not shapes:
         raise ArgumentError("stack: expected at least one tensor, got an empty list.")
     for i, s in enumerate(shapes):
@@ -175,15 +175,15 @@ def _layers(g: Any, axis: int) -> list[Any]:
     return [g[(*lead, i)] for i in range(g.shape[axis])]
 
 
-def _stack_each(op: Any, args: Any, on: Any, params: Any) -> Any:
-    many = everywhere(args, on)
+def _stack_each(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any]) -> Any:
+    many = broadcast_examples(args, on)
     return op.call(many, {"axis": one_axis(np.ndim(many[0]), params["axis"], "stack") + 1})
 
 
 @op(
     np.stack,
     acts=moves(
-        _stacked,
+        _stack_shape,
         [
             (((3,), (3,)), {}), (((3,), (3,)), {"axis": 1}), (((2, 2), (2, 2), (2, 2)), {"axis": -1}), (((), ()), {}),
             (((0, 2), (0, 2)), {"axis": 1}),
@@ -241,16 +241,16 @@ def split(x: TensorLike, num_or_size_splits: Lengths, axis: Axis = 0) -> list[An
     return parts
 
 
-def _sizes(shape: tuple[int, ...], wanted: Any, axis: int) -> list[int]:
+def _sizes(shape: tuple[int, ...], wanted: object, axis: int) -> list[int]:
     n = shape[axis]
     if not isinstance(wanted, list | tuple | ndarray):
-        (pieces,) = _listed("split", "num_or_size_splits", wanted)
+        (pieces,) = _as_integers("split", "num_or_size_splits", wanted)
         if pieces < 1 or n % pieces:
             raise ShapeError(
                 f"split: x has shape {shape}; axis {axis} of length {n} cannot be cut into {pieces} equal pieces."
             )
         return [n // pieces] * pieces
-    sizes = _listed("split", "num_or_size_splits", wanted)
+    sizes = _as_integers("split", "num_or_size_splits", wanted)
     if sizes.count(-1) == 1:
         sizes[sizes.index(-1)] = n - sum(sizes) - 1
     if sum(sizes) != n or min(sizes, default=0) < 0:
@@ -271,10 +271,10 @@ def slice(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
     """
     x = operand(x, "slice")
     shape = x.shape
-    sizes = [] if size is None else _listed("slice", "size", size)
-    if any(isinstance(stripped(a), Tensor) for a in (begin if isinstance(begin, list | tuple) else [begin])):
+    sizes = [] if size is None else _as_integers("slice", "size", size)
+    if any(isinstance(strip(a), Tensor) for a in (begin if isinstance(begin, list | tuple) else [begin])):
         return _slice_each(x, begin, sizes)
-    begins = _listed("slice", "begin", begin)
+    begins = _as_integers("slice", "begin", begin)
     if max(len(begins), len(sizes)) > len(shape):
         raise ShapeError(f"slice: x has shape {shape}; begin {begin!r} and size {size!r} name more axes than that.")
     index = []
@@ -299,7 +299,7 @@ def _slice_each(x: Any, begin: Any, sizes: list[int]) -> Any:
     return x
 
 
-def _listed(name: str, argument: str, values: Any) -> list[int]:
+def _as_integers(name: str, argument: str, values: Any) -> list[int]:
     """Whole numbers, one or several."""
     given = concrete(values)
     given = [*given] if isinstance(given, list | tuple) or (isinstance(given, ndarray) and given.ndim) else [given]
@@ -316,7 +316,7 @@ def slice1d(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
     >>> slice1d(np.arange(4.0), 1, 2)
     array([1., 2.])
     """
-    return slice(of_rank("slice1d", x, 1), begin, size)
+    return slice(check_rank("slice1d", x, 1), begin, size)
 
 
 @method
@@ -326,7 +326,7 @@ def slice2d(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
     >>> slice2d(np.ones((3, 4)), [1, 1], [2, 2]).shape
     (2, 2)
     """
-    return slice(of_rank("slice2d", x, 2), begin, size)
+    return slice(check_rank("slice2d", x, 2), begin, size)
 
 
 @method
@@ -336,7 +336,7 @@ def slice3d(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
     >>> slice3d(np.ones((3, 4, 5)), [1, 1, 1], [2, 2, 2]).shape
     (2, 2, 2)
     """
-    return slice(of_rank("slice3d", x, 3), begin, size)
+    return slice(check_rank("slice3d", x, 3), begin, size)
 
 
 @method
@@ -346,7 +346,7 @@ def slice4d(x: TensorLike, begin: Lengths, size: Lengths | None = None) -> Any:
     >>> slice4d(np.ones((3, 4, 5, 6)), [1, 1, 1, 1], [2, 2, 2, 2]).shape
     (2, 2, 2, 2)
     """
-    return slice(of_rank("slice4d", x, 4), begin, size)
+    return slice(check_rank("slice4d", x, 4), begin, size)
 
 
 @method
@@ -363,8 +363,8 @@ def strided_slice(
     """
     name = "strided_slice"
     x = operand(x, name)
-    begins, ends = _listed(name, "begin", begin), _listed(name, "end", end)
-    steps = [1] * len(begins) if strides is None else _listed(name, "strides", strides)
+    begins, ends = _as_integers(name, "begin", begin), _as_integers(name, "end", end)
+    steps = [1] * len(begins) if strides is None else _as_integers(name, "strides", strides)
     if not len(begins) == len(ends) == len(steps):
         raise ArgumentError(
             f"strided_slice: begin {begins}, end {ends} and strides {steps} must be of the same length."

@@ -9,21 +9,21 @@ import numpy as np
 
 from pullback.core.axes import elementwise2, moves
 from pullback.core.calculus import partials
-from pullback.core.composition import numbers, picked
+from pullback.core.composition import check_numbers, pick
 from pullback.core.convert import as_array, as_number, check_real
 from pullback.core.lowering import scalar
 from pullback.core.op import op
 from pullback.core.suggestions import did_you_mean
 from pullback.core.tape import RAW
-from pullback.core.tensor import Tensor, all_values, may_be, stripped
+from pullback.core.tensor import Tensor, all_values, may_be, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.adjoints import nonzero, select
-from pullback.numerics.axis_arguments import over
-from pullback.numerics.batching import leading
+from pullback.numerics.axis_arguments import resolve_axes
+from pullback.numerics.batching import batch_leading_axes
 from pullback.numerics.small_arrays import quick_max, quick_sum
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, TensorLike
+    from pullback.typing import Array, Axis, TensorLike, Value
 
 __all__ = [
     "Reduction", "absolute_difference", "compute_weighted_loss", "cosine_distance", "hinge_loss", "huber_loss",
@@ -64,9 +64,9 @@ def _reduction(name: str, reduction: Any) -> Reduction:
 # ---- one loss per element
 
 
-def _given(name: str, first: str, x: Any, second: str, y: Any) -> tuple[Any, Any]:
+def _prepare_pair(name: str, first: str, x: Any, second: str, y: Any) -> tuple[Any, Any]:
     """Two arguments as operands; integers never widen a float, which NumPy's own promotion would let them."""
-    x, y = numbers(name, first, x), numbers(name, second, y)
+    x, y = check_numbers(name, first, x), check_numbers(name, second, y)
     if x.dtype != y.dtype:
         if isinstance(x, RAW) and x.dtype.kind in "iub" and y.dtype.kind == "f":
             x = x.astype(y.dtype)
@@ -75,9 +75,9 @@ def _given(name: str, first: str, x: Any, second: str, y: Any) -> tuple[Any, Any
     return x, y
 
 
-def _pair(name: str, first: str, x: Any, second: str, y: Any) -> tuple[Any, Any]:
+def _check_pair(name: str, first: str, x: Any, second: str, y: Any) -> tuple[Any, Any]:
     """Labels and predictions, which must have one shape: broadcasting would hide a mistake."""
-    x, y = _given(name, first, x, second, y)
+    x, y = _prepare_pair(name, first, x, second, y)
     if x.shape != y.shape:
         raise ShapeError(
             f"{name}: {first} of shape {x.shape} and {second} of shape {y.shape} must have the same shape. "
@@ -86,14 +86,14 @@ def _pair(name: str, first: str, x: Any, second: str, y: Any) -> tuple[Any, Any]
     return x, y
 
 
-def _weighted(name: str, losses: Any, weights: Any, reduction: Any) -> Any:
+def _reduce_weighted(name: str, losses: Any, weights: Any, reduction: Any) -> Any:
     way = _reduction(name, reduction)
     if weights is None:
         if way == Reduction.NONE:
             return losses
         z = np.sum(losses)
         return z if way == Reduction.SUM else z / max(losses.size, 1)
-    losses, weights = _given(name, "losses", losses, "weights", weights)
+    losses, weights = _prepare_pair(name, "losses", losses, "weights", weights)
     try:
         fits = np.broadcast_shapes(losses.shape, weights.shape) == losses.shape
     except ValueError:
@@ -111,7 +111,7 @@ def _weighted(name: str, losses: Any, weights: Any, reduction: Any) -> Any:
         return z
     repeats = losses.size // max(weights.size, 1)  # how many losses share a weight
     if way == Reduction.SUM_BY_NONZERO_WEIGHTS:
-        counts: Any = np.count_nonzero(stripped(weights))
+        counts: Any = np.count_nonzero(strip(weights))
         return z / (np.maximum(counts * repeats, 1) if isinstance(counts, Tensor) else max(int(counts) * repeats, 1))
     mass = np.sum(weights) * repeats
     return select(mass == 0, 0, z / nonzero(mass))
@@ -130,7 +130,7 @@ def compute_weighted_loss(
     array([0.5, 1. ])
     """
     name = "compute_weighted_loss"
-    return _weighted(name, numbers(name, "losses", losses), weights, reduction)
+    return _reduce_weighted(name, check_numbers(name, "losses", losses), weights, reduction)
 
 
 def absolute_difference(
@@ -141,8 +141,8 @@ def absolute_difference(
     >>> pb.losses.absolute_difference(np.array([1.0, 2.0]), np.array([1.5, 4.0]))
     np.float64(1.25)
     """
-    x, y = _pair("absolute_difference", "labels", labels, "predictions", predictions)
-    return _weighted("absolute_difference", np.abs(x - y), weights, reduction)
+    x, y = _check_pair("absolute_difference", "labels", labels, "predictions", predictions)
+    return _reduce_weighted("absolute_difference", np.abs(x - y), weights, reduction)
 
 
 def mean_squared_error(
@@ -153,8 +153,8 @@ def mean_squared_error(
     >>> pb.losses.mean_squared_error(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
     np.float64(2.0)
     """
-    x, y = _pair("mean_squared_error", "labels", labels, "predictions", predictions)
-    return _weighted("mean_squared_error", np.square(x - y), weights, reduction)
+    x, y = _check_pair("mean_squared_error", "labels", labels, "predictions", predictions)
+    return _reduce_weighted("mean_squared_error", np.square(x - y), weights, reduction)
 
 
 def cosine_distance(
@@ -169,9 +169,9 @@ def cosine_distance(
     >>> pb.losses.cosine_distance(np.array([0.0, 1.0]), np.array([0.6, 0.8]), 0)
     np.float64(0.19999999999999996)
     """
-    x, y = _pair("cosine_distance", "labels", labels, "predictions", predictions)
-    z = 1 - np.sum(x * y, axis=over(len(x.shape), axis, "cosine_distance"), keepdims=True)
-    return _weighted("cosine_distance", z, weights, reduction)
+    x, y = _check_pair("cosine_distance", "labels", labels, "predictions", predictions)
+    z = 1 - np.sum(x * y, axis=resolve_axes(len(x.shape), axis, "cosine_distance"), keepdims=True)
+    return _reduce_weighted("cosine_distance", z, weights, reduction)
 
 
 def hinge_loss(
@@ -182,19 +182,19 @@ def hinge_loss(
     >>> pb.losses.hinge_loss(np.array([1.0, 0.0]), np.array([0.5, -3.0]), reduction=0)
     array([0.5, 0. ])
     """
-    x, y = _pair("hinge_loss", "labels", labels, "predictions", predictions)
+    x, y = _check_pair("hinge_loss", "labels", labels, "predictions", predictions)
     z = 1 - (x * 2 - 1) * y
-    return _weighted("hinge_loss", select(z <= 0, 0, z), weights, reduction)
+    return _reduce_weighted("hinge_loss", select(z <= 0, 0, z), weights, reduction)
 
 
-def _huber(x: Any, delta: Any = 1.0) -> Any:
+def _huber(x: Array, delta: float = 1.0) -> Any:
     check_real("huber", x)
     size = np.abs(x)
     near = np.minimum(size, delta)
     return (size - near * 0.5) * near
 
 
-def _toward(g: Any, x: Any, delta: Any) -> Any:
+def _toward(g: Value, x: Value, delta: float) -> Any:
     return g * np.minimum(np.maximum(x, -delta), delta)
 
 
@@ -203,7 +203,7 @@ def _toward(g: Any, x: Any, delta: Any) -> Any:
     acts=moves(
         lambda s, delta=1.0: s,
         [(((),), {}), (((0, 2),), {}), (((2, 3),), {"delta": 0.5}), (((4,),), {"delta": 5.0})],
-        leading,
+        batch_leading_axes,
     ),
     d=partials(_toward),
     run=_huber,
@@ -231,11 +231,11 @@ def huber_loss(
     >>> pb.losses.huber_loss(np.array([1.0, 2.0]), np.array([1.5, 5.0]), reduction=0)
     array([0.125, 2.5  ])
     """
-    x, y = _pair("huber_loss", "labels", labels, "predictions", predictions)
+    x, y = _check_pair("huber_loss", "labels", labels, "predictions", predictions)
     delta = 1.0 if delta is None else float(as_number("huber_loss", "delta", delta))
     if not delta > 0:
         raise ArgumentError(f"huber_loss: delta must be positive, got {delta}.")
-    return _weighted("huber_loss", huber(x - y, delta), weights, reduction)
+    return _reduce_weighted("huber_loss", huber(x - y, delta), weights, reduction)
 
 
 def log_loss(
@@ -250,23 +250,23 @@ def log_loss(
     >>> pb.losses.log_loss(np.array([1.0, 0.0]), np.array([0.5, 0.5]))
     np.float64(0.6931469805599654)
     """
-    x, y = _pair("log_loss", "labels", labels, "predictions", predictions)
+    x, y = _check_pair("log_loss", "labels", labels, "predictions", predictions)
     epsilon = 1e-7 if epsilon is None else float(as_number("log_loss", "epsilon", epsilon, 0))
     z = -(x * np.log(y + epsilon)) - (1 - x) * np.log(1 - y + epsilon)
-    return _weighted("log_loss", z, weights, reduction)
+    return _reduce_weighted("log_loss", z, weights, reduction)
 
 
 # ---- from logits
 
 
-def _sigmoid(x: Any) -> Any:
+def _sigmoid(x: Value) -> Any:
     if isinstance(x, Tensor):
         return x.sigmoid()
     e = np.exp(np.minimum(x, np.floor(np.log(np.finfo(x.dtype).max))))  # no overflow to the right
     return e / (e + 1)
 
 
-def _sigmoid_cross_entropy(labels: Any, logits: Any) -> Any:
+def _sigmoid_cross_entropy(labels: Array, logits: Array) -> Any:
     check_real("sigmoid_cross_entropy_with_logits", logits, "logits")
     if hasattr(logits, "dtype") and logits.dtype.kind != "f":  # the negative of an unsigned integer wraps around
         logits = logits.astype(np.result_type(logits.dtype, np.float32))
@@ -287,7 +287,7 @@ def sigmoid_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, /)
     """
 
 
-def _smoothed(name: str, labels: Any, smoothing: Any, share: float) -> Any:
+def _smooth_labels(name: str, labels: Value, smoothing: float | None, share: float) -> Any:
     """Labels moved towards their ``share`` if nothing were known."""
     if smoothing is None or as_number(name, "label_smoothing", smoothing, 0, 1) == 0:
         return labels
@@ -306,12 +306,12 @@ def sigmoid_cross_entropy(
     >>> pb.losses.sigmoid_cross_entropy(np.array([0.0, 1.0]), np.array([0.0, 0.0]))
     np.float64(0.6931471805599453)
     """
-    x, y = _pair("sigmoid_cross_entropy", "multi_class_labels", multi_class_labels, "logits", logits)
-    x = _smoothed("sigmoid_cross_entropy", x, label_smoothing, 0.5)
-    return _weighted("sigmoid_cross_entropy", sigmoid_cross_entropy_with_logits(x, y), weights, reduction)
+    x, y = _check_pair("sigmoid_cross_entropy", "multi_class_labels", multi_class_labels, "logits", logits)
+    x = _smooth_labels("sigmoid_cross_entropy", x, label_smoothing, 0.5)
+    return _reduce_weighted("sigmoid_cross_entropy", sigmoid_cross_entropy_with_logits(x, y), weights, reduction)
 
 
-def _log_softmax(x: Any) -> Any:
+def _log_softmax(x: Value) -> Any:
     """Over the last axis, of arrays and of tensors."""
     if isinstance(x, Tensor):
         return x.log_softmax()
@@ -331,7 +331,7 @@ def softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike) ->
     array([0.69314718])
     """
     name = "softmax_cross_entropy_with_logits"
-    x, y = _pair(name, "labels", labels, "logits", logits)
+    x, y = _check_pair(name, "labels", labels, "logits", logits)
     if not y.shape:
         raise ShapeError(f"{name}: logits must have an axis of classes, got rank 0.")
     if not y.shape[-1]:
@@ -339,8 +339,8 @@ def softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike) ->
     log_p = _log_softmax(y)
     with np.errstate(invalid="ignore"):
         z = np.sum(log_p * x, axis=-1)
-    if may_be(np.isnan(stripped(z))):  # a class that cannot be, and is not: 0 * log(0) is 0
-        log_p = select((stripped(x) == 0) & (stripped(log_p) == -np.inf), 0, log_p)
+    if may_be(np.isnan(strip(z))):  # a class that cannot be, and is not: 0 * log(0) is 0
+        log_p = select((strip(x) == 0) & (strip(log_p) == -np.inf), 0, log_p)
         z = np.sum(log_p * x, axis=-1)
     return -z
 
@@ -358,21 +358,21 @@ def softmax_cross_entropy(
     np.float64(0.346573597894...)
     """
     name = "softmax_cross_entropy"
-    x, y = _pair(name, "onehot_labels", onehot_labels, "logits", logits)
-    x = _smoothed(name, x, label_smoothing, 1 / max(x.shape[-1] if x.shape else 1, 1))
-    return _weighted(name, softmax_cross_entropy_with_logits(x, y), weights, reduction)
+    x, y = _check_pair(name, "onehot_labels", onehot_labels, "logits", logits)
+    x = _smooth_labels(name, x, label_smoothing, 1 / max(x.shape[-1] if x.shape else 1, 1))
+    return _reduce_weighted(name, softmax_cross_entropy_with_logits(x, y), weights, reduction)
 
 
 # ---- labels that are the numbers of their classes
 
 
-def _places(labels: Any, shape: Shape) -> Any:
+def _places(labels: TensorLike, shape: Shape) -> Any:
     """Where the labelled elements are among the logits laid end to end; the labels are checked."""
     name = "sparse_softmax_cross_entropy"
     if isinstance(labels, list | tuple):  # of Python's integers, which would be floats
         listed = as_array(labels, what=f"{name}: labels")
         labels = listed.astype(np.int64) if np.all(listed == np.floor(listed)) else listed
-    labels = stripped(labels)
+    labels = strip(labels)
     labels = labels if isinstance(labels, Tensor) else np.asarray(labels)
     if labels.dtype.kind not in "iu":
         raise ArgumentError(f"{name}: labels must be integers, got {labels.dtype}; cast them to int32.")
@@ -395,8 +395,8 @@ def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorL
     >>> pb.losses.sparse_softmax_cross_entropy_with_logits(np.array([1]), np.array([[0.0, 0.0]]))
     array([0.69314718])
     """
-    y = numbers("sparse_softmax_cross_entropy", "logits", logits)
-    return -picked(np.reshape(_log_softmax(y), -1), _places(labels, y.shape))
+    y = check_numbers("sparse_softmax_cross_entropy", "logits", logits)
+    return -pick(np.reshape(_log_softmax(y), -1), _places(labels, y.shape))
 
 
 def sparse_softmax_cross_entropy(
@@ -408,4 +408,4 @@ def sparse_softmax_cross_entropy(
     np.float64(0.346573597894...)
     """
     losses = sparse_softmax_cross_entropy_with_logits(labels, logits)
-    return _weighted("sparse_softmax_cross_entropy", losses, weights, reduction)
+    return _reduce_weighted("sparse_softmax_cross_entropy", losses, weights, reduction)

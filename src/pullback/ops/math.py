@@ -12,7 +12,7 @@ from pullback.core.op import op
 from pullback.errors import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from pullback.typing import Array, TensorLike
 
 __all__ = ["confusion_matrix"]
 
@@ -26,7 +26,7 @@ def _classes(num_classes: Any) -> int:
     return int(num_classes)
 
 
-def _labels(argument: str, labels: Any, n: int) -> Any:
+def _labels(argument: str, labels: Array, n: int) -> Any:
     if labels.dtype.kind not in "iu" and np.any(labels != np.floor(labels)):
         raise ArgumentError(f"confusion_matrix: {argument} must be whole numbers, got {labels.dtype}.")
     made = labels.astype(np.intp)
@@ -38,13 +38,13 @@ def _labels(argument: str, labels: Any, n: int) -> Any:
     return made
 
 
-def _confusion(labels: Any, predictions: Any, num_classes: Any) -> Any:
+def _confusion(labels: Array, predictions: Array, num_classes: int | None) -> Any:
     n = _square(labels.shape, predictions.shape, num_classes)[0]
     at = _labels("labels", labels, n) * n + _labels("predictions", predictions, n)
     return np.bincount(at, minlength=n * n).astype(np.int32).reshape(n, n)
 
 
-def _square(labels: tuple[int, ...], predictions: tuple[int, ...], num_classes: Any) -> tuple[int, int]:
+def _square(labels: tuple[int, ...], predictions: tuple[int, ...], num_classes: int | None) -> tuple[int, int]:
     if len(labels) != 1 or labels != predictions:
         raise ShapeError(
             f"confusion_matrix: labels and predictions must be vectors of one length, got shapes {labels} and "

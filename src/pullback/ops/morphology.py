@@ -8,20 +8,20 @@ import numpy as np
 
 from pullback.core.axes import moves
 from pullback.core.calculus import linear, rule
-from pullback.core.composition import numbers
+from pullback.core.composition import check_numbers
 from pullback.core.op import method, op
 from pullback.errors import ShapeError
-from pullback.numerics.batching import folded
-from pullback.numerics.windows import Windows, channels_last, framed, laid, planned, unframed
+from pullback.numerics.batching import batch_by_folding
+from pullback.numerics.windows import Windows, channels_last, frame_adjoint, make_frame, plan_windows, window_view
 
 if TYPE_CHECKING:
-    from pullback.typing import Lengths, Padding, TensorLike
+    from pullback.typing import Array, Lengths, Padding, TensorLike, Value
 
 __all__ = ["dilation2d"]
 
 Ints = tuple[int, ...]
 SAMPLES = [
-    (x, planned("windowed", x[1:-1], size, **how, both=True))
+    (x, plan_windows("windowed", x[1:-1], size, **how, both=True))
     for x, size, how in (
         ((1, 3, 4, 2), (2, 2), {"pad": "same"}), ((2, 5, 5, 1), (2, 2), {"strides": 2, "dilations": 2, "pad": 1}),
         ((2, 4, 1), (3,), {}), ((0, 3, 2), (2,), {}),
@@ -33,55 +33,59 @@ def _all(x: Ints, w: Windows) -> Ints:
     return (x[0], *w.out, *w.size, x[-1])
 
 
-def _windowed(x: Any, windows: Windows, fill: float = 0.0) -> Any:
-    return laid(framed(x, windows, fill), windows).copy()
+def _cut_windows(x: Array, windows: Windows, fill: float = 0.0) -> Any:
+    return window_view(make_frame(x, windows, fill), windows).copy()
 
 
-def _merged_back(g: Any, x_shape: Ints, windows: Windows) -> Any:
+def _image_cotangent(g: Value, x_shape: Ints, windows: Windows) -> Any:
     return merged(g, windows, x_shape)
 
 
-def _windows_tangent(dx: Any, windows: Windows) -> Any:
+def _windows_tangent(dx: Array, windows: Windows) -> Any:
     return windowed(dx, windows)
 
 
 @op(
-    _windowed,
+    _cut_windows,
     acts=moves(
-        lambda x, windows, fill: _all(x, windows), [((x,), {"windows": w, "fill": -1.0}) for x, w in SAMPLES], folded
+        lambda x, windows, fill: _all(x, windows),
+        [((x,), {"windows": w, "fill": -1.0}) for x, w in SAMPLES],
+        batch_by_folding,
     ),
-    d=rule(_merged_back, jvp=_windows_tangent),
-    run=_windowed,
+    d=rule(_image_cotangent, jvp=_windows_tangent),
+    run=_cut_windows,
 )
 def windowed(x: TensorLike, /, windows: Windows, fill: float = 0.0) -> Any:
     """Every window by itself, (batch, *positions, *window, channels), with ``fill`` outside of ``x``.
 
-    >>> windowed(np.array([1.0, 2.0, 3.0]).reshape(1, 3, 1), planned("windowed", (3,), (2,)))[0, :, :, 0]
+    >>> windowed(np.array([1.0, 2.0, 3.0]).reshape(1, 3, 1), plan_windows("windowed", (3,), (2,)))[0, :, :, 0]
     array([[1., 2.],
            [2., 3.]])
     """
 
 
-def _merged(x: Any, windows: Windows, shape: Ints) -> Any:
+def _add_windows(x: Any, windows: Windows, shape: Ints) -> Any:
     e = np.zeros((shape[0], *windows.reach, shape[-1]), x.dtype)
     positions = (slice(None),) * (len(windows.size) + 1)
     for at, index in windows.offsets():
         e[index] += x[(*positions, *at)]
-    return unframed(e, windows, shape[1:-1])
+    return frame_adjoint(e, windows, shape[1:-1])
 
 
 @op(
-    _merged,
+    _add_windows,
     acts=moves(
-        lambda x, windows, shape: shape, [((_all(x, w),), {"windows": w, "shape": x}) for x, w in SAMPLES], folded
+        lambda x, windows, shape: shape,
+        [((_all(x, w),), {"windows": w, "shape": x}) for x, w in SAMPLES],
+        batch_by_folding,
     ),
     d=linear(lambda g, windows: windowed(g, windows)),
-    run=_merged,
+    run=_add_windows,
 )
 def merged(x: TensorLike, /, windows: Windows, shape: Ints) -> Any:
     """The adjoint of ``windowed``: windows added up where they overlap.
 
-    >>> merged(np.ones((1, 2, 2, 1)), planned("windowed", (3,), (2,)), (1, 3, 1)).ravel()
+    >>> merged(np.ones((1, 2, 2, 1)), plan_windows("windowed", (3,), (2,)), (1, 3, 1)).ravel()
     array([1., 2., 1.])
     """
 
@@ -101,7 +105,7 @@ def dilation2d(
     array([9.])
     """
     name = "dilation2d"
-    filter, image = numbers(name, "filter", filter), numbers(name, "x", x)
+    filter, image = check_numbers(name, "filter", filter), check_numbers(name, "x", x)
     last = channels_last(name, data_format, 2)
     alone = image.ndim == 3
     if alone:
@@ -115,7 +119,7 @@ def dilation2d(
             f"{name}: x has {image.shape[-1]} channels, so filter must have shape (height, width, {image.shape[-1]}), "
             f"got {filter.shape}."
         )
-    windows = planned(name, image.shape[1:-1], filter.shape[:2], strides, pad, dilations, None, last, True)
+    windows = plan_windows(name, image.shape[1:-1], filter.shape[:2], strides, pad, dilations, None, last, True)
     z = np.max(np.add(windowed(image, windows, -np.inf), filter), axis=(3, 4))
     if not last:
         z = np.moveaxis(z, -1, 1)

@@ -13,16 +13,16 @@ from numpy import ndarray
 from pullback.core.axes import moves
 from pullback.core.calculus import linear
 from pullback.core.lowering import view
-from pullback.core.op import alias, method, of_rank, op, operand
+from pullback.core.op import alias, check_rank, method, op, operand
 from pullback.core.tensor import NUMPY, Tensor
 from pullback.core.writes import is_contiguous
 from pullback.errors import ShapeError
 from pullback.numerics.adjoints import axes
-from pullback.numerics.axis_arguments import over
-from pullback.numerics.batching import along_axis, axes_named, spread_to_shape, to_shape
+from pullback.numerics.axis_arguments import resolve_axes
+from pullback.numerics.batching import batch_along_axis, batch_axis_parameters, batch_broadcast, batch_shape_parameter
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, Lengths, ShapeLike, TensorLike
+    from pullback.typing import Array, Axis, Lengths, ShapeLike, TensorLike, Value
 
 __all__ = [
     "as1d", "as2d", "as3d", "as4d", "as5d", "as_scalar", "broadcast_to", "expand_dims", "flatten", "flip", "moveaxis",
@@ -31,14 +31,14 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _back(g: Any, shape: tuple[int, ...]) -> Any:
+def _back(g: Value, shape: tuple[int, ...]) -> Any:
     """The cotangent in the shape of the input; scalars stay scalars."""
     if type(g) is ndarray and shape:
         return g.reshape(shape)
     return g if g.shape == shape else np.reshape(g, shape)
 
 
-def _settled(z: Any) -> Any:
+def _unwrap_scalar(z: Array) -> Any:
     """A value of rank 0 is a NumPy scalar."""
     return z if z.shape else z[()]
 
@@ -46,7 +46,7 @@ def _settled(z: Any) -> Any:
 # ---- another shape
 
 
-def _reshaped(s: tuple[int, ...], shape: Any) -> tuple[int, ...]:
+def _resolve_shape(s: tuple[int, ...], shape: Any) -> tuple[int, ...]:
     wanted = [int(n) for n in shape] if hasattr(shape, "__len__") else [int(shape)]
     known = prod(n for n in wanted if n != -1)
     if wanted.count(-1) > 1:
@@ -63,15 +63,15 @@ def _reshaped(s: tuple[int, ...], shape: Any) -> tuple[int, ...]:
 @op(
     np.reshape,
     acts=moves(
-        _reshaped,
+        _resolve_shape,
         [
             (((2, 3),), {"shape": (3, 2)}), (((2, 3),), {"shape": [-1]}), (((),), {"shape": (1, 1)}),
             (((1,),), {"shape": ()}), (((0, 3),), {"shape": (3, 0)}), (((2, 3, 4),), {"shape": (4, -1)}),
         ],
-        to_shape,
+        batch_shape_parameter,
     ),
     d=linear(lambda g, x_shape: _back(g, x_shape)),
-    run=lambda x, shape: _settled(x.reshape(shape)),
+    run=lambda x, shape: _unwrap_scalar(x.reshape(shape)),
     lower=view(by_layout=True),
 )  # fmt: skip
 def reshape(x: TensorLike, /, shape: ShapeLike) -> Any:
@@ -91,7 +91,7 @@ def reshape(x: TensorLike, /, shape: ShapeLike) -> Any:
             (((3,),), {"axis": 0}), (((2, 3),), {"axis": -1}), (((2, 3),), {"axis": (0, 2)}), (((),), {"axis": 0}),
             (((0, 2),), {"axis": 1}),
         ],
-        to_shape,
+        batch_shape_parameter,
     ),
     d=linear(lambda g, x_shape: _back(g, x_shape)),
     run=lambda x, axis=0: np.expand_dims(x, _at(axis)),
@@ -105,7 +105,7 @@ def expand_dims(x: TensorLike, /, axis: Axis = 0) -> Any:
     """
 
 
-def _at(axis: Any) -> Any:
+def _at(axis: Axis) -> Any:
     return 0 if axis is None else axes(axis)
 
 
@@ -117,10 +117,10 @@ def _at(axis: Any) -> Any:
             (((1, 3, 1),), {}), (((1, 3, 1),), {"axis": 0}), (((1, 3, 1),), {"axis": [0, -1]}), (((1, 1),), {}),
             (((),), {}), (((1, 0),), {"axis": 0}),
         ],
-        to_shape,
+        batch_shape_parameter,
     ),
     d=linear(lambda g, x_shape: _back(g, x_shape)),
-    run=lambda x, axis=None: _settled(x.squeeze(axes(axis))),
+    run=lambda x, axis=None: _unwrap_scalar(x.squeeze(axes(axis))),
     lower=view(),
 )  # fmt: skip
 def squeeze(x: TensorLike, /, axis: Axis = None) -> Any:
@@ -235,10 +235,14 @@ alias("reshape", _method_reshape)
 # ---- axes in another order
 
 
-def _order(n: int, perm: Any) -> tuple[int, ...]:
+def _order(n: int, perm: Sequence[int] | None) -> tuple[int, ...]:
     if perm is None:
         return tuple(range(n))[::-1]
-    if not isinstance(perm, list | tuple | ndarray) or len(perm) != n or len({*over(n, list(perm), "transpose")}) != n:
+    if (
+        not isinstance(perm, list | tuple | ndarray)
+        or len(perm) != n
+        or len({*resolve_axes(n, list(perm), "transpose")}) != n
+    ):
         raise ShapeError(f"transpose: perm {perm!r} must name each of the {n} axes of x once.")
     return tuple(int(a) % n for a in perm)
 
@@ -286,7 +290,7 @@ NUMPY[np.transpose] = lambda a, axes=None: transpose(a, axes)  # its parameter h
     acts=moves(
         lambda s, axis1, axis2: np.empty(s, bool).swapaxes(axis1, axis2).shape,
         [(((2, 3, 4),), {"axis1": -1, "axis2": 0}), (((0, 3),), {"axis1": 0, "axis2": 1})],
-        axes_named,
+        batch_axis_parameters,
     ),
     d=linear(lambda g, axis1, axis2: np.swapaxes(g, axis1, axis2)),
     run=lambda x, axis1, axis2: x.swapaxes(axis1, axis2),
@@ -309,7 +313,7 @@ def swapaxes(x: TensorLike, /, axis1: int, axis2: int) -> Any:
             (((2, 3, 4),), {"source": (0, 1), "destination": (-1, 0)}),
             (((0, 3),), {"source": 1, "destination": 0}),
         ],
-        axes_named,
+        batch_axis_parameters,
     ),
     d=linear(lambda g, source, destination: np.moveaxis(g, destination, source)),
     run=np.moveaxis,
@@ -334,7 +338,7 @@ def moveaxis(x: TensorLike, /, source: Lengths, destination: Lengths) -> Any:
             (((4,),), {}), (((2, 3),), {}), (((2, 3),), {"axis": -1}), (((2, 3, 2),), {"axis": [0, 2]}), (((),), {}),
             (((0, 3),), {"axis": 0}),
         ],
-        along_axis,
+        batch_along_axis,
     ),
     d=linear(lambda g, axis: np.flip(g, axes(axis))),
     run=lambda x, axis=None: np.flip(x, axes(axis)),
@@ -358,7 +362,7 @@ def reverse1d(x: TensorLike) -> Any:
     >>> reverse1d(np.array([1.0, 2.0]))
     array([2., 1.])
     """
-    return reverse(of_rank("reverse1d", x, 1), 0)
+    return reverse(check_rank("reverse1d", x, 1), 0)
 
 
 @method
@@ -368,7 +372,7 @@ def reverse2d(x: TensorLike, axis: Axis = None) -> Any:
     >>> reverse2d(np.array([[1.0, 2.0]]), 1)
     array([[2., 1.]])
     """
-    return reverse(of_rank("reverse2d", x, 2), axis)
+    return reverse(check_rank("reverse2d", x, 2), axis)
 
 
 @method
@@ -378,7 +382,7 @@ def reverse3d(x: TensorLike, axis: Axis = None) -> Any:
     >>> reverse3d(np.array([[[1.0, 2.0]]]), [0, 2])
     array([[[2., 1.]]])
     """
-    return reverse(of_rank("reverse3d", x, 3), axis)
+    return reverse(check_rank("reverse3d", x, 3), axis)
 
 
 @method
@@ -388,13 +392,13 @@ def reverse4d(x: TensorLike, axis: Axis = None) -> Any:
     >>> reverse4d(np.array([[[[1.0, 2.0]]]]), 3)
     array([[[[2., 1.]]]])
     """
-    return reverse(of_rank("reverse4d", x, 4), axis)
+    return reverse(check_rank("reverse4d", x, 4), axis)
 
 
 # ---- more of the same
 
 
-def _gathered(g: Any, shape: tuple[int, ...]) -> Any:
+def _sum_to_shape(g: Value, shape: tuple[int, ...]) -> Any:
     """The sum of what each element was spread to."""
     extra = g.ndim - len(shape)
     spread = (*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and g.shape[i + extra] != 1))
@@ -420,9 +424,9 @@ def _spread_shape(s: tuple[int, ...], shape: Any) -> tuple[int, ...]:
             (((1, 3),), {"shape": (2, 3)}), (((3,),), {"shape": [2, 3]}), (((),), {"shape": (2, 2)}),
             (((2, 1, 2),), {"shape": (2, 3, 2)}), (((1,),), {"shape": (0,)}), (((),), {"shape": ()}),
         ],
-        spread_to_shape,
+        batch_broadcast,
     ),
-    d=linear(lambda g, x_shape: _gathered(g, x_shape)),
+    d=linear(lambda g, x_shape: _sum_to_shape(g, x_shape)),
     run=lambda x, shape: np.broadcast_to(x, shape),
     lower=view(put=None),
 )  # fmt: skip

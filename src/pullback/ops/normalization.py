@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.composition import numbers
+from pullback.core.composition import check_numbers
 from pullback.core.convert import as_number
 from pullback.core.op import method
 from pullback.core.tensor import Tensor
 from pullback.errors import ShapeError
-from pullback.numerics.axis_arguments import fits, over
+from pullback.numerics.axis_arguments import is_broadcastable, resolve_axes
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, TensorLike, Value
+    from pullback.typing import Axis, Operand, TensorLike, Value
 
 __all__ = [
     "batch_norm", "batch_norm2d", "batch_norm3d", "batch_norm4d", "layer_norm", "local_response_normalization",
 ]  # fmt: skip
 
 
-def _scaled(x: Any, mean: Any, variance: Any, offset: Any, scale: Any, epsilon: float) -> Any:
+def _normalize(x: Value, mean: Operand, variance: Value, offset: Any, scale: Any, epsilon: float) -> Any:
     """``(x - mean) / sqrt(variance + epsilon) * scale + offset``, with as few passes over ``x`` as possible."""
     spread = np.sqrt(variance + epsilon)
     z = (x - mean) / spread if scale is None else (x - mean) * (scale / spread)
@@ -31,20 +31,20 @@ def _scaled(x: Any, mean: Any, variance: Any, offset: Any, scale: Any, epsilon: 
 def _batch_norm(
     name: str, ranks: tuple[int, ...], x: Any, mean: Any, variance: Any, offset: Any, scale: Any, epsilon: Any
 ) -> Any:  # fmt: skip
-    x = numbers(name, "x", x)
+    x = check_numbers(name, "x", x)
     if ranks and x.ndim not in ranks:
         raise ShapeError(f"{name}: x must have rank {ranks[0]}, got shape {x.shape}.")
     given = {"mean": mean, "variance": variance, "offset": offset, "scale": scale}
-    found: dict[str, Any] = {k: None if v is None else numbers(name, k, v) for k, v in given.items()}
+    found: dict[str, Any] = {k: None if v is None else check_numbers(name, k, v) for k, v in given.items()}
     for argument, value in found.items():
         if value is None and argument in ("mean", "variance"):
             raise ShapeError(f"{name}: {argument} must be given; moments(x) tells mean and variance.")
-        if value is not None and not (fits(value.shape, x.shape) and value.ndim == found["mean"].ndim):
+        if value is not None and not (is_broadcastable(value.shape, x.shape) and value.ndim == found["mean"].ndim):
             raise ShapeError(
                 f"{name}: {argument} has shape {value.shape}; for x of shape {x.shape} and mean of shape "
                 f"{found['mean'].shape} it must have the rank of mean and broadcast to x, as {x.shape[-1:]} does."
             )
-    return _scaled(x, **found, epsilon=0.001 if epsilon is None else _epsilon(name, epsilon))
+    return _normalize(x, **found, epsilon=0.001 if epsilon is None else _epsilon(name, epsilon))
 
 
 def _epsilon(name: str, epsilon: Any) -> Any:
@@ -135,18 +135,18 @@ def layer_norm(
            [-1.,  1.]])
     """
     name = "layer_norm"
-    x = numbers(name, "x", x)
-    axes = over(x.ndim, axis, name)
+    x = check_numbers(name, "x", x)
+    axes = resolve_axes(x.ndim, axis, name)
     if not x.ndim or 0 in (x.shape[i] for i in axes):
         raise ShapeError(f"{name}: there is nothing to normalise over axis {axis} of x, which has shape {x.shape}.")
     for argument, value in {"offset": offset, "scale": scale}.items():
-        shape = x.shape if value is None else numbers(name, argument, value).shape
-        if not fits(shape, x.shape):
+        shape = x.shape if value is None else check_numbers(name, argument, value).shape
+        if not is_broadcastable(shape, x.shape):
             raise ShapeError(f"{name}: {argument} of shape {shape} must broadcast to x, which has shape {x.shape}.")
     epsilon = 1e-5 if variance_epsilon is None else _epsilon(name, variance_epsilon)
     centred = x - np.mean(x, axis=axes, keepdims=True)
     variance = np.mean(centred * centred, axis=axes, keepdims=True)
-    return _scaled(centred, 0.0, variance, offset, scale, epsilon)
+    return _normalize(centred, 0.0, variance, offset, scale, epsilon)
 
 
 @method
@@ -163,7 +163,7 @@ def local_response_normalization(
     array([0.5, 0.5])
     """
     name = "local_response_normalization"
-    x = numbers(name, "x", x)
+    x = check_numbers(name, "x", x)
     if x.ndim not in (3, 4):
         raise ShapeError(f"{name}: x must have rank 4, or 3 without a batch, got shape {x.shape}.")
     radius = as_number(name, "depth_radius", 5 if depth_radius is None else depth_radius)

@@ -9,14 +9,15 @@ import numpy as np
 
 from pullback.core.axes import Sample, reduces
 from pullback.core.calculus import rule
-from pullback.core.composition import numbers
+from pullback.core.composition import check_numbers
 from pullback.core.lowering import made_of
 from pullback.core.op import method, op
 from pullback.errors import ArgumentError
-from pullback.numerics.adjoints import along, axes, inverse, kept, nonzero, total
+from pullback.numerics.adjoints import axes, inverse_or_zero, nonzero, real_product, restore_axes, total
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, TensorLike
+    from pullback.core.tensor import Tensor
+    from pullback.typing import Array, Axis, TensorLike, Value
 
 __all__ = ["euclidean_norm", "norm"]
 
@@ -24,7 +25,7 @@ __all__ = ["euclidean_norm", "norm"]
 add_reduce: Any = np.add.reduce
 
 
-def length(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def length(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
     if x.dtype.kind not in "fc":  # squares of small integers overflow
         x = x.astype(float)
     if axis is None:  # as NumPy does it, to the last digit
@@ -35,7 +36,7 @@ def length(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return np.sqrt(add_reduce(square, axes(axis), None, None, keepdims))
 
 
-def composed_length(x: Any, axis: Any, keepdims: bool) -> Any:
+def compose_length(x: Any, axis: Axis, keepdims: bool) -> Any:
     if x.dtype.kind != "f":
         x = np.abs(x) if x.dtype.kind == "c" else np.astype(x, np.dtype(float))
     return np.sqrt(total(x * x, axis, keepdims))
@@ -45,11 +46,11 @@ def composed_length(x: Any, axis: Any, keepdims: bool) -> Any:
     length,
     acts=reduces(),
     d=rule(
-        lambda g, x, z, axis: x * kept(g * inverse(z), x.shape, axis),
-        jvp=lambda dx, x, z, axis, keepdims: total(along(x, dx), axis, keepdims) * inverse(z),
+        lambda g, x, z, axis: x * restore_axes(g * inverse_or_zero(z), x.shape, axis),
+        jvp=lambda dx, x, z, axis, keepdims: total(real_product(x, dx), axis, keepdims) * inverse_or_zero(z),
     ),
     run=length,
-    lower=made_of(composed_length),
+    lower=made_of(compose_length),
     domain=(0.5, 2.0),
 )
 def euclidean_norm(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
@@ -62,11 +63,11 @@ def euclidean_norm(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) 
     """
 
 
-def power_mean(x: Any, ord: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def power_mean(x: Array, ord: float, axis: Axis = None, keepdims: bool = False) -> Any:
     return add_reduce(np.abs(x) ** float(ord), axes(axis), None, None, keepdims) ** (1 / ord)
 
 
-def composed_mean(x: Any, ord: Any, axis: Any, keepdims: bool) -> Any:
+def compose_mean(x: Tensor, ord: float, axis: Axis, keepdims: bool) -> Any:
     return total(np.abs(x) ** float(ord), axis, keepdims) ** (1 / ord)
 
 
@@ -81,11 +82,11 @@ class Powers(reduces):
     power_mean,
     acts=Powers(),
     d=rule(
-        lambda g, x, z, ord, axis: kept(g, x.shape, axis) * power_slope(x, z, ord, axis),
-        jvp=lambda dx, x, z, ord, axis, keepdims: total(along(power_slope(x, z, ord, axis), dx), axis, keepdims),
+        lambda g, x, z, ord, axis: restore_axes(g, x.shape, axis) * power_slope(x, z, ord, axis),
+        jvp=lambda dx, x, z, ord, axis, keepdims: total(real_product(power_slope(x, z, ord, axis), dx), axis, keepdims),
     ),
     run=power_mean,
-    lower=made_of(composed_mean),
+    lower=made_of(compose_mean),
     domain=(0.5, 2.0),
 )
 def p_norm(x: TensorLike, /, ord: str | float, axis: Axis = None, keepdims: bool = False) -> Any:
@@ -96,8 +97,8 @@ def p_norm(x: TensorLike, /, ord: str | float, axis: Axis = None, keepdims: bool
     """
 
 
-def power_slope(x: Any, z: Any, ord: Any, axis: Any) -> Any:
-    return np.sign(x) * (np.abs(x) / kept(nonzero(z), x.shape, axis)) ** (ord - 1)
+def power_slope(x: Value, z: Value, ord: float, axis: Axis) -> Any:
+    return np.sign(x) * (np.abs(x) / restore_axes(nonzero(z), x.shape, axis)) ** (ord - 1)
 
 
 @method
@@ -111,7 +112,7 @@ def norm(x: TensorLike, ord: str | float | None = "euclidean", axis: Axis = None
     >>> pb.norm(np.array([3.0, -4.0]), np.inf)
     np.float64(4.0)
     """
-    x = numbers("norm", "x", x)
+    x = check_numbers("norm", "x", x)
     if not x.shape:
         return np.abs(x)
     named = len(axis) if isinstance(axis, list | tuple) else 1

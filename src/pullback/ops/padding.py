@@ -10,11 +10,11 @@ import numpy as np
 from pullback.core.axes import moves
 from pullback.core.calculus import rule
 from pullback.core.lowering import pieces
-from pullback.core.op import method, of_rank, op, operand
+from pullback.core.op import check_rank, method, op, operand
 from pullback.errors import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
-    from pullback.typing import Array, TensorLike
+    from pullback.typing import Array, Lengths, TensorLike
 
 __all__ = ["mirror_pad", "pad", "pad1d", "pad2d", "pad3d", "pad4d"]
 
@@ -37,29 +37,29 @@ def _pairs(name: str, shape: tuple[int, ...], paddings: Any) -> list[tuple[int, 
     return pairs
 
 
-def _padded(shape: tuple[int, ...], pairs: list[tuple[int, int]]) -> list[int]:
+def _padded_shape(shape: tuple[int, ...], pairs: list[tuple[int, int]]) -> list[int]:
     return [a + n + b for n, (a, b) in zip(shape, pairs, strict=True)]
 
 
-def _inner(shape: tuple[int, ...], paddings: Any) -> tuple[slice, ...]:
+def _inner(shape: tuple[int, ...], paddings: Sequence[Any]) -> tuple[slice, ...]:
     return tuple([slice(a, a + n) for n, (a, _) in zip(shape, paddings, strict=True)])
 
 
-def _pad(x: Any, paddings: Any, constant_value: Any = 0) -> Any:
+def _pad(x: Array, paddings: Lengths, constant_value: float = 0) -> Any:
     pairs = _pairs("pad", x.shape, paddings)
-    z = np.full(_padded(x.shape, pairs), constant_value, x.dtype)
+    z = np.full(_padded_shape(x.shape, pairs), constant_value, x.dtype)
     z[_inner(x.shape, pairs)] = x
     return z
 
 
-def _pad_tangent(dx: Any, paddings: Any) -> Any:
+def _pad_tangent(dx: Array, paddings: Sequence[Any]) -> Any:
     return pad(dx, paddings)
 
 
 @op(
     _pad,
     acts=moves(
-        lambda s, paddings, constant_value: _padded(s, _pairs("pad", s, paddings)),
+        lambda s, paddings, constant_value: _padded_shape(s, _pairs("pad", s, paddings)),
         [
             (((3,),), {"paddings": [[1, 2]], "constant_value": 5}), (((2, 2),), {"paddings": [[1, 0], [0, 2]]}),
             (((2, 1, 2),), {"paddings": ((0, 0), (1, 1), (0, 1))}), (((0,),), {"paddings": [[1, 1]]}),
@@ -89,7 +89,7 @@ def pad1d(x: TensorLike, paddings: Sequence[int], constant_value: float = 0) -> 
     >>> pad1d(np.array([1.0, 2.0]), [1, 0])
     array([0., 1., 2.])
     """
-    return pad(of_rank("pad1d", x, 1), [paddings], constant_value)
+    return pad(check_rank("pad1d", x, 1), [paddings], constant_value)
 
 
 @method
@@ -99,7 +99,7 @@ def pad2d(x: TensorLike, paddings: Sequence[Any] | Array, constant_value: float 
     >>> pad2d(np.ones((1, 1)), [[0, 0], [1, 0]])
     array([[0., 1.]])
     """
-    return pad(of_rank("pad2d", x, 2), paddings, constant_value)
+    return pad(check_rank("pad2d", x, 2), paddings, constant_value)
 
 
 @method
@@ -109,7 +109,7 @@ def pad3d(x: TensorLike, paddings: Sequence[Any] | Array, constant_value: float 
     >>> pad3d(np.ones((1, 1, 1)), [[0, 0], [0, 0], [1, 0]])
     array([[[0., 1.]]])
     """
-    return pad(of_rank("pad3d", x, 3), paddings, constant_value)
+    return pad(check_rank("pad3d", x, 3), paddings, constant_value)
 
 
 @method
@@ -119,7 +119,7 @@ def pad4d(x: TensorLike, paddings: Sequence[Any] | Array, constant_value: float 
     >>> pad4d(np.ones((1, 1, 1, 1)), [[0, 0], [0, 0], [0, 0], [1, 0]])
     array([[[[0., 1.]]]])
     """
-    return pad(of_rank("pad4d", x, 4), paddings, constant_value)
+    return pad(check_rank("pad4d", x, 4), paddings, constant_value)
 
 
 @method

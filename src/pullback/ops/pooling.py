@@ -6,6 +6,7 @@ What lies outside of the image is no element of a window: it is never the larges
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,16 +15,26 @@ import numpy as np
 
 from pullback.core.axes import moves
 from pullback.core.calculus import constant, linear, rule
-from pullback.core.composition import numbers
+from pullback.core.composition import check_numbers
 from pullback.core.convert import get_default_dtype
 from pullback.core.lowering import windows as over_windows
 from pullback.core.op import method, op
 from pullback.errors import ArgumentError, ShapeError
-from pullback.numerics.batching import examples, folded
-from pullback.numerics.windows import Windows, channels_last, filled, framed, laid, per_axis, planned, unframed
+from pullback.numerics.batching import batch_by_folding, count_examples
+from pullback.numerics.windows import (
+    Windows,
+    channels_last,
+    frame_adjoint,
+    lowest_value,
+    make_frame,
+    per_axis,
+    plan_windows,
+    window_view,
+)
 
 if TYPE_CHECKING:
-    from pullback.typing import Lengths, Padding, TensorLike
+    from pullback.core.op import Op
+    from pullback.typing import Array, Lengths, Padding, TensorLike, Value
 
 __all__ = [
     "PoolWithArgmax", "avg_pool", "avg_pool1d", "avg_pool3d", "max_pool", "max_pool1d", "max_pool3d",
@@ -36,7 +47,7 @@ GEOMETRIES: list[tuple[Ints, Ints, dict[str, Any]]] = [
     ((1, 5, 5, 1), (2, 2), {"dilations": 2}), ((2, 6, 3), (2,), {}), ((0, 3, 3, 2), (2, 2), {}),
     ((1, 3, 3, 2, 1), (2, 2, 1), {"strides": 2, "pad": "same"}),
 ]  # fmt: skip
-SAMPLES = [(x, planned("pool", x[1:-1], size, **how)) for x, size, how in GEOMETRIES]
+SAMPLES = [(x, plan_windows("pool", x[1:-1], size, **how)) for x, size, how in GEOMETRIES]
 
 
 def _results(x: Ints, windows: Windows) -> Ints:
@@ -46,7 +57,7 @@ def _results(x: Ints, windows: Windows) -> Ints:
 # ---- the largest
 
 
-def _reduced(frame: Any, windows: Windows, ufunc: Any) -> Any:
+def _reduce_windows(frame: Array, windows: Windows, ufunc: Callable[..., Any]) -> Any:
     """What ``ufunc`` makes of each window, one axis after the other: first along whole rows, which is quick."""
     z = frame
     for axis, (k, s, d, n) in enumerate(
@@ -60,13 +71,13 @@ def _reduced(frame: Any, windows: Windows, ufunc: Any) -> Any:
     return z.copy() if max(windows.size) == 1 else z
 
 
-def _largest(x: Any, windows: Windows) -> Any:
-    return _reduced(framed(x, windows, filled(x.dtype)), windows, np.maximum)
+def _largest(x: Array, windows: Windows) -> Any:
+    return _reduce_windows(make_frame(x, windows, lowest_value(x.dtype)), windows, np.maximum)
 
 
-def _first_largest(source: Any, largest: Any, windows: Windows) -> list[Any]:
+def _first_largest(source: Array, largest: Array, windows: Windows) -> list[Any]:
     """For each element of a window, in which windows it is the first of the largest; in none where one is NaN."""
-    frame = framed(source, windows, np.nan if source.dtype.kind == "f" else filled(source.dtype))
+    frame = make_frame(source, windows, np.nan if source.dtype.kind == "f" else lowest_value(source.dtype))
     hits: list[Any] = []
     for _, index in windows.offsets():
         hit = frame[index] == largest
@@ -79,12 +90,12 @@ def _first_largest(source: Any, largest: Any, windows: Windows) -> list[Any]:
     return hits
 
 
-def _choice(x: Any) -> Any:
+def _choice(x: Array) -> Any:
     """What keeps elements of ``x`` where a condition holds: a product is quicker, but infinity times 0 is NaN."""
     return np.multiply if np.isfinite(x).all() else lambda x, hit: np.where(hit, x, x.dtype.type(0))
 
 
-def _give_to_largest(x: Any, source: Any, largest: Any, windows: Windows) -> Any:
+def _give_to_largest(x: Array, source: Array, largest: Array, windows: Windows) -> Any:
     hits = _first_largest(source, largest, windows)
     wide = [(k - 1) * d + 1 for k, d in zip(windows.size, windows.dilations, strict=True)]
     apart = all(s >= k for s, k in zip(windows.strides, wide, strict=True))
@@ -95,19 +106,19 @@ def _give_to_largest(x: Any, source: Any, largest: Any, windows: Windows) -> Any
             e[index] = chosen(x, hit)
         else:
             e[index] += chosen(x, hit)
-    return unframed(e, windows, source.shape[1:-1])
+    return frame_adjoint(e, windows, source.shape[1:-1])
 
 
-def _take_from_largest(x: Any, source: Any, largest: Any, windows: Windows) -> Any:
+def _take_from_largest(x: Array, source: Array, largest: Array, windows: Windows) -> Any:
     hits = _first_largest(source, largest, windows)
-    frame = framed(x, windows)
+    frame = make_frame(x, windows)
     z, chosen = np.zeros(largest.shape, x.dtype), _choice(frame)
     for hit, (_, index) in zip(hits, windows.offsets(), strict=True):
         z += chosen(frame[index], hit)
     return z
 
 
-def _with_source(down: bool) -> list[Any]:
+def _samples_with_source(down: bool) -> list[Any]:
     """Samples with an image and its largest elements; ``down``: what goes along them has the shape of the image."""
     random = np.random.default_rng(7)
     made = []
@@ -117,37 +128,37 @@ def _with_source(down: bool) -> list[Any]:
     return made
 
 
-def _back_to_largest(g: Any, x: Any, z: Any, windows: Windows) -> Any:
+def _image_cotangent(g: Value, x: Value, z: Value, windows: Windows) -> Any:
     return give_to_largest(g, x, z, windows)
 
 
-def _tangent_of_largest(dx: Any, x: Any, z: Any, windows: Windows) -> Any:
+def _tangent_of_largest(dx: Value, x: Array, z: Array, windows: Windows) -> Any:
     return take_from_largest(dx, x, z, windows)
 
 
-def _taken_back(g: Any, source: Any, largest: Any, windows: Windows) -> Any:
+def _largest_cotangent(g: Value, source: Value, largest: Value, windows: Windows) -> Any:
     return take_from_largest(g, source, largest, windows)
 
 
 @op(
     _largest,
-    acts=moves(_results, [((x,), {"windows": w}) for x, w in SAMPLES], folded),
-    d=rule(_back_to_largest, jvp=_tangent_of_largest),
+    acts=moves(_results, [((x,), {"windows": w}) for x, w in SAMPLES], batch_by_folding),
+    d=rule(_image_cotangent, jvp=_tangent_of_largest),
     lower=over_windows("largest"),
     run=_largest,
 )  # fmt: skip
 def largest_in_window(x: TensorLike, /, windows: Windows) -> Any:
     """The largest element of each window.
 
-    >>> largest_in_window(np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1), planned("pool", (3,), (2,))).ravel()
+    >>> largest_in_window(np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1), plan_windows("pool", (3,), (2,))).ravel()
     array([3., 3.])
     """
 
 
 @op(
     _give_to_largest,
-    acts=moves(lambda x, source, largest, windows: source, lambda: _with_source(False), folded),
-    d=linear(_taken_back, None, None),
+    acts=moves(lambda x, source, largest, windows: source, lambda: _samples_with_source(False), batch_by_folding),
+    d=linear(_largest_cotangent, None, None),
     lower=over_windows("give"),
     run=_give_to_largest,
 )
@@ -155,7 +166,7 @@ def give_to_largest(x: TensorLike, source: TensorLike, largest: TensorLike, /, w
     """``x`` put where the largest element of each window of ``source`` is: the way back of ``largest_in_window``.
 
     >>> source = np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1)
-    >>> w = planned("pool", (3,), (2,))
+    >>> w = plan_windows("pool", (3,), (2,))
     >>> give_to_largest(np.array([[[1.0], [10.0]]]), source, largest_in_window(source, w), w).ravel()
     array([ 0., 11.,  0.])
     """
@@ -163,7 +174,7 @@ def give_to_largest(x: TensorLike, source: TensorLike, largest: TensorLike, /, w
 
 @op(
     _take_from_largest,
-    acts=moves(lambda x, source, largest, windows: largest, lambda: _with_source(True), folded),
+    acts=moves(lambda x, source, largest, windows: largest, lambda: _samples_with_source(True), batch_by_folding),
     d=linear(lambda g, source, largest, windows: give_to_largest(g, source, largest, windows), None, None),
     lower=over_windows("take"),
     run=_take_from_largest,
@@ -172,15 +183,15 @@ def take_from_largest(x: TensorLike, source: TensorLike, largest: TensorLike, /,
     """The elements of ``x`` that are where the largest of each window of ``source`` is.
 
     >>> source = np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1)
-    >>> w = planned("pool", (3,), (2,))
+    >>> w = plan_windows("pool", (3,), (2,))
     >>> take_from_largest(np.array([[[7.0], [8.0], [9.0]]]), source, largest_in_window(source, w), w).ravel()
     array([8., 8.])
     """
 
 
-def _places(x: Any, windows: Windows, include_batch: bool = False) -> Any:
+def _places(x: Array, windows: Windows, include_batch: bool = False) -> Any:
     axes = len(windows.size)
-    view = laid(framed(x, windows, filled(x.dtype)), windows)
+    view = window_view(make_frame(x, windows, lowest_value(x.dtype)), windows)
     rows = np.moveaxis(view, -1, axes + 1).reshape(*view.shape[: axes + 1], x.shape[-1], prod(windows.size))
     at = np.unravel_index(np.argmax(rows, -1), windows.size)
     place: Any = np.arange(x.shape[0]).reshape(-1, *(1,) * (axes + 1)) if include_batch else 0
@@ -190,12 +201,12 @@ def _places(x: Any, windows: Windows, include_batch: bool = False) -> Any:
     return (place * x.shape[-1] + np.arange(x.shape[-1])).astype(np.int32)
 
 
-def _places_in_batch(op: Any, args: Any, on: Any, params: Any) -> Any:
+def _places_in_batch(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     """Of many examples each counts from its own beginning."""
-    places = folded(op, args, on, params)
+    places = batch_by_folding(op, args, on, params)
     if not params["include_batch"]:
         return places
-    before = prod(args[0].shape[1:]) * np.arange(examples(args, on), dtype=np.int32)
+    before = prod(args[0].shape[1:]) * np.arange(count_examples(args, on), dtype=np.int32)
     return places - np.reshape(before, (-1, *(1,) * (np.ndim(places) - 1)))
 
 
@@ -211,7 +222,7 @@ def _places_in_batch(op: Any, args: Any, on: Any, params: Any) -> Any:
 def largest_places(x: TensorLike, /, windows: Windows, include_batch: bool = False) -> Any:
     """Where the largest element of each window is, the first of several: its number in the flattened image.
 
-    >>> largest_places(np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1), planned("pool", (3,), (2,))).ravel()
+    >>> largest_places(np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1), plan_windows("pool", (3,), (2,))).ravel()
     array([1, 1], dtype=int32)
     """
 
@@ -219,24 +230,24 @@ def largest_places(x: TensorLike, /, windows: Windows, include_batch: bool = Fal
 # ---- sums
 
 
-def _sums(x: Any, windows: Windows) -> Any:
-    return _reduced(framed(x, windows), windows, np.add)
+def _sums(x: Array, windows: Windows) -> Any:
+    return _reduce_windows(make_frame(x, windows), windows, np.add)
 
 
-def _spread(x: Any, windows: Windows, shape: Ints) -> Any:
+def _spread(x: Array, windows: Windows, shape: Ints) -> Any:
     e = np.zeros((shape[0], *windows.reach, shape[-1]), x.dtype)
     for _, index in windows.offsets():
         e[index] += x
-    return unframed(e, windows, shape[1:-1])
+    return frame_adjoint(e, windows, shape[1:-1])
 
 
-def _spread_back(g: Any, x_shape: Ints, windows: Windows) -> Any:
+def _spread_back(g: Value, x_shape: Ints, windows: Windows) -> Any:
     return spread_over_windows(g, windows, x_shape)
 
 
 @op(
     _sums,
-    acts=moves(_results, [((x,), {"windows": w}) for x, w in SAMPLES], folded),
+    acts=moves(_results, [((x,), {"windows": w}) for x, w in SAMPLES], batch_by_folding),
     d=linear(_spread_back),
     lower=over_windows("sums"),
     run=_sums,
@@ -244,7 +255,7 @@ def _spread_back(g: Any, x_shape: Ints, windows: Windows) -> Any:
 def sum_of_windows(x: TensorLike, /, windows: Windows) -> Any:
     """The sum of each window.
 
-    >>> sum_of_windows(np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1), planned("pool", (3,), (2,))).ravel()
+    >>> sum_of_windows(np.array([1.0, 3.0, 2.0]).reshape(1, 3, 1), plan_windows("pool", (3,), (2,))).ravel()
     array([4., 5.])
     """
 
@@ -252,7 +263,9 @@ def sum_of_windows(x: TensorLike, /, windows: Windows) -> Any:
 @op(
     _spread,
     acts=moves(
-        lambda x, windows, shape: shape, [((_results(x, w),), {"windows": w, "shape": x}) for x, w in SAMPLES], folded
+        lambda x, windows, shape: shape,
+        [((_results(x, w),), {"windows": w, "shape": x}) for x, w in SAMPLES],
+        batch_by_folding,
     ),
     d=linear(lambda g, windows: sum_of_windows(g, windows)),
     lower=over_windows("spread"),
@@ -261,12 +274,12 @@ def sum_of_windows(x: TensorLike, /, windows: Windows) -> Any:
 def spread_over_windows(x: TensorLike, /, windows: Windows, shape: Ints) -> Any:
     """The adjoint of ``sum_of_windows``: every element receives from all windows that it is in.
 
-    >>> spread_over_windows(np.ones((1, 2, 1)), planned("pool", (3,), (2,)), (1, 3, 1)).ravel()
+    >>> spread_over_windows(np.ones((1, 2, 1)), plan_windows("pool", (3,), (2,)), (1, 3, 1)).ravel()
     array([1., 2., 1.])
     """
 
 
-def _refuse_empty_windows(name: str, windows: Windows, space: Ints, pad: Any) -> None:
+def _refuse_empty_windows(name: str, windows: Windows, space: Ints, pad: object) -> None:
     if _has_empty_window(windows, space):
         raise ArgumentError(
             f"{name}: with pad={pad!r} a window of {windows.size} over {space} has nothing but padding. "
@@ -285,7 +298,7 @@ def _has_empty_window(windows: Windows, space: Ints) -> bool:
 
 
 @lru_cache(100)
-def _counts(windows: Windows, space: Ints, dtype: Any) -> Any:
+def _counts(windows: Windows, space: Ints, dtype: np.dtype[Any]) -> Any:
     """How many elements of the image are in each window; NaN for none, of which there is no mean."""
     count = _sums(np.ones((1, *space, 1), dtype), windows)
     if count.size and (count == count.flat[0]).all():
@@ -296,12 +309,12 @@ def _counts(windows: Windows, space: Ints, dtype: Any) -> Any:
 # ---- as users say it
 
 
-def _pooled(
+def _pool(
     name: str, kind: str, axes: int, x: Any, size: Any, strides: Any, pad: Any, rounding: Any, data_format: Any = None,
     dilations: Any = 1, outside: bool = False,
 ) -> Any:  # fmt: skip
     """Either pooling of either layout; ``outside`` says that zeros around the image are elements like others."""
-    x, last = numbers(name, "x", x), channels_last(name, data_format, axes)
+    x, last = check_numbers(name, "x", x), channels_last(name, data_format, axes)
     alone = x.ndim == axes + 1
     if alone:
         x = np.reshape(x, (1, *x.shape))
@@ -309,7 +322,7 @@ def _pooled(
         raise ShapeError(f"{name}: x must have rank {axes + 2}, or {axes + 1} without a batch, got shape {x.shape}.")
     if not last:
         x = np.moveaxis(x, 1, -1)
-    windows = planned(
+    windows = plan_windows(
         name, x.shape[1:-1], per_axis(name, "filter_size", size, axes), strides, pad, dilations, rounding, last
     )  # fmt: skip
     _refuse_empty_windows(name, windows, x.shape[1:-1], pad)
@@ -341,7 +354,7 @@ def max_pool1d(
     >>> max_pool1d(np.array([[[1.0], [3.0], [2.0], [0.0]]]), 2, 2).ravel()
     array([3., 2.])
     """
-    return _pooled("max_pool1d", "max", 1, x, filter_size, strides, pad, dim_rounding_mode, data_format)
+    return _pool("max_pool1d", "max", 1, x, filter_size, strides, pad, dim_rounding_mode, data_format)
 
 
 @method
@@ -358,7 +371,7 @@ def max_pool(
     >>> max_pool(np.arange(16.0).reshape(1, 4, 4, 1), 2, 2).ravel()
     array([ 5.,  7., 13., 15.])
     """
-    return _pooled("max_pool", "max", 2, x, filter_size, strides, pad, dim_rounding_mode, data_format)
+    return _pool("max_pool", "max", 2, x, filter_size, strides, pad, dim_rounding_mode, data_format)
 
 
 @method
@@ -375,7 +388,7 @@ def max_pool3d(
     >>> max_pool3d(np.arange(8.0).reshape(1, 2, 2, 2, 1), 2).ravel()
     array([7.])
     """
-    return _pooled("max_pool3d", "max", 3, x, filter_size, strides, pad, dim_rounding_mode, data_format)
+    return _pool("max_pool3d", "max", 3, x, filter_size, strides, pad, dim_rounding_mode, data_format)
 
 
 @method
@@ -392,7 +405,7 @@ def avg_pool1d(
     >>> avg_pool1d(np.array([[[1.0], [3.0], [2.0], [0.0]]]), 2, 2).ravel()
     array([2., 1.])
     """
-    return _pooled("avg_pool1d", "avg", 1, x, filter_size, strides, pad, dim_rounding_mode, data_format)
+    return _pool("avg_pool1d", "avg", 1, x, filter_size, strides, pad, dim_rounding_mode, data_format)
 
 
 @method
@@ -409,7 +422,7 @@ def avg_pool(
     >>> avg_pool(np.arange(9.0).reshape(1, 3, 3, 1), 2, 2, "same").ravel()
     array([2. , 3.5, 6.5, 8. ])
     """
-    return _pooled("avg_pool", "avg", 2, x, filter_size, strides, pad, dim_rounding_mode, data_format)
+    return _pool("avg_pool", "avg", 2, x, filter_size, strides, pad, dim_rounding_mode, data_format)
 
 
 @method
@@ -426,7 +439,7 @@ def avg_pool3d(
     >>> avg_pool3d(np.arange(8.0).reshape(1, 2, 2, 2, 1), 2).ravel()
     array([3.5])
     """
-    return _pooled("avg_pool3d", "avg", 3, x, filter_size, strides, pad, dim_rounding_mode, data_format)
+    return _pool("avg_pool3d", "avg", 3, x, filter_size, strides, pad, dim_rounding_mode, data_format)
 
 
 class PoolWithArgmax(NamedTuple):
@@ -454,10 +467,10 @@ def max_pool_with_argmax(
     PoolWithArgmax(result=array([[[[4.]]]]), indexes=array([[[[1]]]], dtype=int32))
     """
     name = "max_pool_with_argmax"
-    x = numbers(name, "x", x)
+    x = check_numbers(name, "x", x)
     if x.ndim != 4:
         raise ShapeError(f"{name}: x must have rank 4, got shape {x.shape}.")
-    windows = planned(name, x.shape[1:-1], per_axis(name, "filter_size", filter_size, 2), strides, pad)
+    windows = plan_windows(name, x.shape[1:-1], per_axis(name, "filter_size", filter_size, 2), strides, pad)
     _refuse_empty_windows(name, windows, x.shape[1:-1], pad)
     return PoolWithArgmax(largest_in_window(x, windows), largest_places(x, windows, bool(include_batch_in_index)))
 
@@ -483,6 +496,6 @@ def pool(
         raise ArgumentError(f"pool: pooling_type must be 'max' or 'avg', got {pooling_type!r}.")
     gaps = max(per_axis("pool", "dilations", dilations, 2)) > 1
     outside = gaps and isinstance(pad, str) and pad.lower() == "same"
-    return _pooled(
+    return _pool(
         "pool", pooling_type, 2, input, window_shape, strides, pad, dim_rounding_mode, None, dilations, outside
     )  # fmt: skip

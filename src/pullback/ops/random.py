@@ -21,17 +21,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.composition import numbers, picked
+from pullback.core.composition import check_numbers, pick
 from pullback.core.convert import as_dtype, as_number, as_shape, get_default_dtype
 from pullback.core.op import REGISTRY, method
 from pullback.core.tape import TAPED, constant
-from pullback.core.tensor import Tensor, all_values, concrete, may_be, stripped, unfollowed
+from pullback.core.tensor import Tensor, all_values, call_unfollowed, concrete, may_be, strip
 from pullback.core.variable import writer
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import one_axis
 
 if TYPE_CHECKING:
-    from pullback.typing import DType, Seed, ShapeLike, TensorLike
+    from pullback.typing import Array, DType, Lengths, Seed, ShapeLike, TensorLike, Value
 
 __all__ = [
     "bernoulli", "categorical", "dropout", "exponential", "gamma", "get_state", "multinomial", "normal", "permutation",
@@ -70,7 +70,7 @@ def get_state() -> dict[str, Any]:
     >>> bool(pb.all(pb.random.normal([3]) == x))
     True
     """
-    return dict(_of_the_process().bit_generator.state)
+    return dict(_process_generator().bit_generator.state)
 
 
 def set_state(state: Mapping[str, Any]) -> None:
@@ -78,16 +78,16 @@ def set_state(state: Mapping[str, Any]) -> None:
 
     >>> pb.random.set_state(pb.random.get_state())
     """
-    known = _of_the_process().bit_generator.state
+    known = _process_generator().bit_generator.state
     kind = state.get("bit_generator") if isinstance(state, dict) else None
     if kind != known["bit_generator"]:
         raise ArgumentError(
             f"set_state: expected what get_state gave, a state of {known['bit_generator']}, got {kind or state!r}."
         )
-    _of_the_process().bit_generator.state = state
+    _process_generator().bit_generator.state = state
 
 
-def _of_the_process() -> np.random.Generator:
+def _process_generator() -> np.random.Generator:
     global _process
     if _process is None:
         _process = np.random.default_rng()
@@ -96,7 +96,7 @@ def _of_the_process() -> np.random.Generator:
 
 def _generator(name: str, seed: Any) -> np.random.Generator:
     if seed is None:
-        return _of_the_process()
+        return _process_generator()
     if isinstance(seed, np.random.Generator):
         return seed
     number = concrete(seed)
@@ -107,26 +107,26 @@ def _generator(name: str, seed: Any) -> np.random.Generator:
     return np.random.default_rng(n if n >= 0 else [-n, 1])  # NumPy's seeds have no sign
 
 
-def _drawn(name: str, seed: Any, draw: Callable[..., Any], *parameters: Any) -> Any:
+def _draw(name: str, seed: object, draw: Callable[..., Any], *parameters: Any) -> Any:
     """``draw(generator, *parameters)``, of plain values; once for each example if the seed or a parameter has some."""
     if isinstance(seed, Tensor):
-        return unfollowed(lambda seed, *given: draw(_generator(name, seed), *given), seed, *parameters)
+        return call_unfollowed(lambda seed, *given: draw(_generator(name, seed), *given), seed, *parameters)
     if (program := writer()) is None or not (seed is None or isinstance(seed, np.random.Generator)):
-        return unfollowed(lambda *given: draw(_generator(name, seed), *given), *parameters)
+        return call_unfollowed(lambda *given: draw(_generator(name, seed), *given), *parameters)
 
     def drawn(_: Any, *given: Any) -> Any:  # while it is written down only shape and dtype are asked for
         return draw(_generator(name, seed) if writer() is None else np.random.default_rng(0), *given)
 
-    return unfollowed(drawn, program.every_time(), *parameters)
+    return call_unfollowed(drawn, program.every_time(), *parameters)
 
 
-def _tensor(made: Any) -> Tensor:
+def _tensor(made: Value) -> Tensor:
     return made if isinstance(made, Tensor) else constant(made)
 
 
-def _parameters(name: str, shape: Any, dtype: Any, **given: Any) -> tuple[Any, ...]:
+def _parameters(name: str, shape: object, dtype: Any, **given: Any) -> tuple[Any, ...]:
     """The shape of the result, its dtype, and the parameters, all broadcast to that shape if it is not given."""
-    made = {n: numbers(name, n, x) for n, x in given.items()}
+    made = {n: check_numbers(name, n, x) for n, x in given.items()}
     wanted = None if shape is None else as_shape(name, shape)
     try:
         whole = np.broadcast_shapes(*[x.shape for x in made.values()])
@@ -143,25 +143,25 @@ def _parameters(name: str, shape: Any, dtype: Any, **given: Any) -> tuple[Any, .
     return (wanted, kind, *made.values())
 
 
-def _has_dtype(x: Any) -> bool:
+def _has_dtype(x: Value) -> bool:
     """Whether a parameter has a dtype of its own, which a Python number has not, nor what stands for one."""
     return hasattr(x, "dtype") and not getattr(x, "weak", None)
 
 
-def _cut(name: str, argument: str, x: Any) -> Any:
+def _stop_parameter(name: str, argument: str, x: Any) -> Any:
     """The values of a parameter in which the draw has no derivative."""
-    x = numbers(name, argument, x)
+    x = check_numbers(name, argument, x)
     if type(x) in TAPED and x.level:
         x.meta.tape.cut(name)
-    return stripped(x)
+    return strip(x)
 
 
-def _moved(noise: Any, scale: Any, shift: Any, kind: np.dtype[Any]) -> Tensor:
+def _scale_and_shift(noise: Value, scale: Any, shift: Any, kind: np.dtype[Any]) -> Tensor:
     """``noise * scale + shift`` as a tensor: with the noise held fixed it is differentiable in both."""
     float_kind = kind if kind.kind == "f" else np.dtype(np.float64)
     z: Tensor = _tensor(_narrow(noise, float_kind)) * _narrow(scale, float_kind) + _narrow(shift, float_kind)
     if kind.kind != "f":
-        return _tensor(np.rint(_cut("astype", "x", z)).astype(kind))
+        return _tensor(np.rint(_stop_parameter("astype", "x", z)).astype(kind))
     return z if z.dtype == kind else z.astype(kind)
 
 
@@ -170,14 +170,14 @@ def _narrow(x: Any, kind: np.dtype[Any]) -> Any:
     return x if x.dtype == kind else x.astype(kind)
 
 
-def _checked(name: str, what: str, x: Any, low: float, high: float = math.inf, strict: bool = False) -> Any:
+def _check_bounds(name: str, what: str, x: Any, low: float, high: float = math.inf, strict: bool = False) -> Any:
     """The values of a parameter, within their bounds."""
     given = np.asarray(all_values(x))
     bad = ~((given > low if strict else given >= low) & (given <= high))
     if bad.any():
         bounds = f"between {low:g} and {high:g}" if high < math.inf else f"{'above' if strict else 'at least'} {low:g}"
         raise ArgumentError(f"{name}: {what} must be {bounds}, got {given[bad].flat[0]:g}.")
-    return stripped(x)
+    return strip(x)
 
 
 # ---- continuous, and differentiable in their parameters
@@ -188,7 +188,7 @@ def _not_bools(name: str, kind: np.dtype[Any]) -> None:
         raise ArgumentError(f"{name}: dtype must be of numbers, got {kind}; bernoulli draws truth values.")
 
 
-def _normal(generator: np.random.Generator, shape: Any, kind: np.dtype[Any]) -> Any:
+def _normal(generator: np.random.Generator, shape: Lengths, kind: np.dtype[Any]) -> Any:
     return np.asarray(generator.standard_normal(shape, np.float32 if kind == np.float32 else np.float64))
 
 
@@ -210,7 +210,7 @@ def normal(
     """
     wanted, kind, mean, std_dev = _parameters("normal", shape, dtype, mean=mean, std_dev=std_dev)
     _not_bools("normal", kind)
-    return _moved(_drawn("normal", seed, lambda random: _normal(random, wanted, kind)), std_dev, mean, kind)
+    return _scale_and_shift(_draw("normal", seed, lambda random: _normal(random, wanted, kind)), std_dev, mean, kind)
 
 
 def standard_normal(shape: ShapeLike, dtype: DType = None, seed: Seed = None) -> Tensor:
@@ -243,7 +243,7 @@ def truncated_normal(
             noise[far] = _normal(random, int(far.sum()), kind)
         return noise
 
-    return _moved(_drawn("truncated_normal", seed, draw), std_dev, mean, kind)
+    return _scale_and_shift(_draw("truncated_normal", seed, draw), std_dev, mean, kind)
 
 
 def uniform(
@@ -262,8 +262,8 @@ def uniform(
     if kind.kind in "iu":
         return uniform_int(wanted, low, high, kind, seed)
     precision: Any = np.float32 if kind == np.float32 else np.float64
-    noise = _drawn("uniform", seed, lambda random: np.asarray(random.random(wanted, precision)))
-    return _moved(noise, high - low, low, kind)
+    noise = _draw("uniform", seed, lambda random: np.asarray(random.random(wanted, precision)))
+    return _scale_and_shift(noise, high - low, low, kind)
 
 
 def exponential(
@@ -275,9 +275,9 @@ def exponential(
     True
     """
     wanted, kind, scale = _parameters("exponential", shape, dtype, scale=scale)
-    _checked("exponential", "scale", scale, 0)
-    noise = _drawn("exponential", seed, lambda random: np.asarray(random.standard_exponential(wanted)))
-    return _moved(noise, scale, np.zeros(()), kind)
+    _check_bounds("exponential", "scale", scale, 0)
+    noise = _draw("exponential", seed, lambda random: np.asarray(random.standard_exponential(wanted)))
+    return _scale_and_shift(noise, scale, np.zeros(()), kind)
 
 
 # ---- gamma: implicit differentiation
@@ -299,13 +299,13 @@ def gamma(
     array([...])
     """
     wanted, kind, alpha, beta = _parameters("gamma", shape, dtype, alpha=alpha, beta=beta)
-    origin = np.broadcast_to(_checked("gamma", "alpha", alpha, 0, strict=True), wanted)
-    _checked("gamma", "beta", beta, 0, strict=True)
+    origin = np.broadcast_to(_check_bounds("gamma", "alpha", alpha, 0, strict=True), wanted)
+    _check_bounds("gamma", "beta", beta, 0, strict=True)
     if kind.kind != "f":
         raise ArgumentError(f"gamma: dtype must be a float, got {kind}.")
     origin = origin.astype(kind)
     least = np.finfo(kind).tiny  # a shape parameter near 0 gives less than the least number
-    draw = _drawn(
+    draw = _draw(
         "gamma", seed, lambda random, origin: np.maximum(np.asarray(random.standard_gamma(origin), kind), least)[()],
         origin,
     )  # fmt: skip
@@ -328,7 +328,9 @@ def uniform_int(
     >>> bool(pb.all(pb.random.uniform_int([100], 3, 5, seed=1) < 5))
     True
     """
-    low, high = (_cut("uniform_int", argument, x) for argument, x in (("minval", minval), ("maxval", maxval)))
+    low, high = (
+        _stop_parameter("uniform_int", argument, x) for argument, x in (("minval", minval), ("maxval", maxval))
+    )
     if not np.all(all_values((low < high) & np.isfinite(high - low))):
         raise ArgumentError(f"uniform_int: minval must be less than maxval, got {minval} and {maxval}.")
     kind = as_dtype(dtype, "uniform_int")
@@ -338,11 +340,11 @@ def uniform_int(
             raise ArgumentError(f"uniform_int: {kind} does not hold all from minval {minval} to maxval {maxval}.")
     wanted = _parameters("uniform_int", shape, None, minval=low, maxval=high)[0]
 
-    def draw(random: np.random.Generator, low: Any, high: Any) -> Any:
+    def draw(random: np.random.Generator, low: Array, high: Array) -> Any:
         low, high = (np.ceil(x).astype(np.int64) for x in (low, high))
         return np.asarray(random.integers(low, high, wanted)).astype(kind)
 
-    return _tensor(_drawn("uniform_int", seed, draw, low, high))
+    return _tensor(_draw("uniform_int", seed, draw, low, high))
 
 
 def bernoulli(shape: ShapeLike | None = None, p: TensorLike = 0.5, dtype: DType = None, seed: Seed = None) -> Tensor:
@@ -352,8 +354,8 @@ def bernoulli(shape: ShapeLike | None = None, p: TensorLike = 0.5, dtype: DType 
     Tensor([1., 1., 1., 1.], dtype=float32)
     """
     wanted, kind, p = _parameters("bernoulli", shape, dtype, p=p)
-    p = _checked("bernoulli", "p", _cut("bernoulli", "p", p), 0, 1)
-    return _tensor(_drawn("bernoulli", seed, lambda random, p: np.asarray(random.random(wanted) < p).astype(kind), p))
+    p = _check_bounds("bernoulli", "p", _stop_parameter("bernoulli", "p", p), 0, 1)
+    return _tensor(_draw("bernoulli", seed, lambda random, p: np.asarray(random.random(wanted) < p).astype(kind), p))
 
 
 def poisson(shape: ShapeLike | None = None, lam: TensorLike = 1.0, dtype: DType = None, seed: Seed = None) -> Tensor:
@@ -363,10 +365,10 @@ def poisson(shape: ShapeLike | None = None, lam: TensorLike = 1.0, dtype: DType 
     Tensor([0., 0., 0.], dtype=float32)
     """
     wanted, kind, lam = _parameters("poisson", shape, dtype, lam=lam)
-    lam = _checked("poisson", "lam", _cut("poisson", "lam", lam), 0)
+    lam = _check_bounds("poisson", "lam", _stop_parameter("poisson", "lam", lam), 0)
     if (most := np.asarray(all_values(lam)).max(initial=0)) > MOST_OFTEN:
         raise ArgumentError(f"poisson: lam must be at most {MOST_OFTEN:g}, got {most:g}.")
-    return _tensor(_drawn("poisson", seed, lambda random, x: np.asarray(random.poisson(x, wanted)).astype(kind), lam))
+    return _tensor(_draw("poisson", seed, lambda random, x: np.asarray(random.poisson(x, wanted)).astype(kind), lam))
 
 
 def categorical(logits: TensorLike, num_samples: int, dtype: DType = "int32", seed: Seed = None) -> Tensor:
@@ -375,17 +377,17 @@ def categorical(logits: TensorLike, num_samples: int, dtype: DType = "int32", se
     >>> pb.random.categorical(np.array([[0.0, 100.0], [100.0, 0.0]]), 3)
     Tensor([[1, 1, 1], [0, 0, 0]], dtype=int32)
     """
-    x = _cut("categorical", "logits", logits)
-    _classed("categorical", "logits", x)
+    x = _stop_parameter("categorical", "logits", logits)
+    _check_classes("categorical", "logits", x)
 
-    def likely(x: Any) -> Any:
+    def likely(x: Array) -> Any:
         x = np.asarray(x, np.float64)
         top = np.max(x, axis=-1, keepdims=True)
         if not np.isfinite(top).all():
             raise ArgumentError("categorical: every row of logits must have a largest one that is finite.")
         return np.exp(x - top)
 
-    return _picked("categorical", x, likely, num_samples, dtype, seed)
+    return _pick_positions("categorical", x, likely, num_samples, dtype, seed)
 
 
 def multinomial(logits: TensorLike, num_samples: int, seed: Seed = None, normalized: bool = False) -> Tensor:
@@ -396,23 +398,23 @@ def multinomial(logits: TensorLike, num_samples: int, seed: Seed = None, normali
     """
     if not normalized:
         return categorical(logits, num_samples, seed=seed)
-    p = _checked("multinomial", "a probability", _cut("multinomial", "logits", logits), 0)
-    _classed("multinomial", "logits", p)
-    return _picked("multinomial", p, lambda p: np.asarray(p, np.float64), num_samples, "int32", seed)
+    p = _check_bounds("multinomial", "a probability", _stop_parameter("multinomial", "logits", logits), 0)
+    _check_classes("multinomial", "logits", p)
+    return _pick_positions("multinomial", p, lambda p: np.asarray(p, np.float64), num_samples, "int32", seed)
 
 
-def _classed(name: str, what: str, x: Any) -> None:
+def _check_classes(name: str, what: str, x: Value) -> None:
     if not x.ndim or not x.shape[-1]:
         raise ShapeError(f"{name}: {what} must have a last axis of at least one class, got shape {x.shape}.")
 
 
-def _picked(name: str, x: Any, likely: Callable[[Any], Any], num_samples: Any, dtype: Any, seed: Any) -> Tensor:
+def _pick_positions(name: str, x: Any, likely: Callable[[Any], Any], num_samples: int, dtype: Any, seed: Any) -> Tensor:
     """Positions along the last axis, as likely as ``likely(x)`` says, which need not add up to 1."""
     (n,) = as_shape(f"{name}: num_samples", [num_samples])
     (*lead, classes), kind = x.shape, as_dtype(dtype, name)
     rows = math.prod(lead)
 
-    def draw(random: np.random.Generator, x: Any) -> Any:
+    def draw(random: np.random.Generator, x: Array) -> Any:
         below = np.cumsum(likely(x).reshape(rows, classes), axis=1)
         if not np.all(below[:, -1] > 0):
             raise ArgumentError(f"{name}: the probabilities of a row must not all be 0.")
@@ -423,7 +425,7 @@ def _picked(name: str, x: Any, likely: Callable[[Any], Any], num_samples: Any, d
             made[i] = np.searchsorted(below[i], share[i], side="right")
         return made.reshape(*lead, n).astype(kind)
 
-    return _tensor(_drawn(name, seed, draw, x))
+    return _tensor(_draw(name, seed, draw, x))
 
 
 # ---- of tensors that are there
@@ -436,7 +438,7 @@ def permutation(n: int, seed: Seed = None) -> Tensor:
     10
     """
     (n,) = as_shape("permutation: n", [n])
-    return _tensor(_drawn("permutation", seed, lambda random: random.permutation(n).astype(np.int32)))
+    return _tensor(_draw("permutation", seed, lambda random: random.permutation(n).astype(np.int32)))
 
 
 def shuffle(x: TensorLike, axis: int = 0, seed: Seed = None) -> Any:
@@ -445,9 +447,9 @@ def shuffle(x: TensorLike, axis: int = 0, seed: Seed = None) -> Any:
     >>> float(np.sum(pb.random.shuffle(np.array([1.0, 2.0, 3.0]))))
     6.0
     """
-    x = numbers("shuffle", "x", x)
+    x = check_numbers("shuffle", "x", x)
     at = one_axis(len(x.shape), axis, "shuffle")
-    return picked(x, _drawn("shuffle", seed, lambda random: random.permutation(x.shape[at])), at)
+    return pick(x, _draw("shuffle", seed, lambda random: random.permutation(x.shape[at])), at)
 
 
 @method
@@ -463,10 +465,10 @@ def dropout(x: TensorLike, rate: float, noise_shape: ShapeLike | None = None, se
     >>> sorted({*y.tolist()})
     [0.0, 2.0]
     """
-    x = numbers("dropout", "x", x)
+    x = check_numbers("dropout", "x", x)
     if x.dtype.kind != "f":
         raise ArgumentError(f"dropout: x must be of a float dtype, got {x.dtype}.")
-    share: Any = stripped(rate)
+    share: Any = strip(rate)
     rates = all_values(share) if isinstance(share, Tensor) else as_number("dropout", "rate", rate)
     if not np.all((rates >= 0) & (rates < 1)):
         raise ArgumentError(f"dropout: rate must be at least 0 and less than 1, got {rate}.")
@@ -483,7 +485,7 @@ def dropout(x: TensorLike, rate: float, noise_shape: ShapeLike | None = None, se
     if not may_be(np.asarray(rates) if not isinstance(share, Tensor) else share):
         return x
     keep: Any = 1 - share
-    stays = _drawn("dropout", seed, lambda random, keep: random.random(shape, np.float32) < keep, keep)
+    stays = _draw("dropout", seed, lambda random, keep: random.random(shape, np.float32) < keep, keep)
     return x * (stays / (keep.astype(x.dtype) if isinstance(share, Tensor) else np.array(1 - rate, x.dtype)))
 
 
@@ -498,11 +500,11 @@ def rand(shape: ShapeLike, rand_function: Callable[[], float], dtype: DType = No
     if not callable(rand_function):
         raise ArgumentError(f"rand: rand_function must be a function without arguments, got {rand_function!r}.")
 
-    def drawn(random: Any) -> Any:
+    def drawn(random: np.random.Generator) -> Any:
         made = [as_number("rand", "rand_function()", rand_function()) for _ in range(math.prod(wanted))]
         return np.array(made, np.float64).reshape(wanted).astype(kind)
 
-    return _tensor(_drawn("rand", None, drawn))
+    return _tensor(_draw("rand", None, drawn))
 
 
 # ---- TensorFlow.js's names

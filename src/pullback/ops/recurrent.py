@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pullback.core.composition import numbers
+from pullback.core.composition import check_numbers
 from pullback.core.convert import as_number
 from pullback.core.tape import as_tensor
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError
-from pullback.numerics.axis_arguments import fits
+from pullback.numerics.axis_arguments import is_broadcastable
 
 if TYPE_CHECKING:
     from pullback.typing import TensorLike
@@ -33,7 +33,7 @@ class CellState(NamedTuple):
     h: Any
 
 
-def _checked(forget: Shape, kernel: Shape, bias: Shape, data: Shape, c: Shape, h: Shape) -> None:
+def _check_shapes(forget: Shape, kernel: Shape, bias: Shape, data: Shape, c: Shape, h: Shape) -> None:
     """The shapes of one cell, checked: (inputs + units, 4 * units) goes with the rest."""
 
     def wrong(argument: str, expected: str, got: Shape) -> ShapeError:
@@ -51,7 +51,7 @@ def _checked(forget: Shape, kernel: Shape, bias: Shape, data: Shape, c: Shape, h
         raise wrong("lstm_kernel", f"({data[1] + units}, {4 * units}): inputs + units, 4 * units", kernel)
     if bias != (4 * units,):
         raise wrong("lstm_bias", f"({4 * units},): 4 * units", bias)
-    if not fits(forget, h):
+    if not is_broadcastable(forget, h):
         raise wrong("forget_bias", f"(), or one that broadcasts to {h}, that of h", forget)
 
 
@@ -75,8 +75,8 @@ def basic_lstm_cell(
     named = {
         "forget_bias": forget_bias, "lstm_kernel": lstm_kernel, "lstm_bias": lstm_bias, "data": data, "c": c, "h": h,
     }  # fmt: skip
-    given = [numbers("basic_lstm_cell", argument, a) for argument, a in named.items()]
-    _checked(*[a.shape for a in given])
+    given = [check_numbers("basic_lstm_cell", argument, a) for argument, a in named.items()]
+    _check_shapes(*[a.shape for a in given])
     forget, kernel, bias, x, memory, output = map(as_tensor, given)
     units = output.shape[1]
     gates: Any = np.concatenate([x, output], axis=1)
@@ -133,7 +133,7 @@ def moving_average(
     >>> pb.moving_average(np.array([0.0]), np.array([3.0]), 0.75, step=1)
     array([3.])
     """
-    v, x = numbers("moving_average", "v", v), numbers("moving_average", "x", x)
+    v, x = check_numbers("moving_average", "v", v), check_numbers("moving_average", "x", x)
     if v.shape != x.shape:
         raise ShapeError(f"moving_average: v of shape {v.shape} and x of shape {x.shape} must have the same shape.")
     decay = decay if isinstance(decay, Tensor) else as_number("moving_average", "decay", decay)

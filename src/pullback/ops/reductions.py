@@ -11,18 +11,29 @@ import numpy as np
 
 from pullback.core.axes import Sample, Shape, reduces
 from pullback.core.calculus import constant, linear, rule
-from pullback.core.composition import own_words
+from pullback.core.composition import rename_errors
 from pullback.core.convert import check_real
 from pullback.core.lowering import fold, made_of, position
 from pullback.core.op import alias, method, op
 from pullback.core.tape import RAW
 from pullback.core.tensor import may_be
-from pullback.numerics.adjoints import along, axes, counted, inverse, kept, kept_shape, spread, total
-from pullback.numerics.axis_arguments import over
-from pullback.numerics.small_arrays import add_reduce, max_reduce, quick_max, quick_sum, short_rows
+from pullback.numerics.adjoints import (
+    axes,
+    count_elements,
+    inverse_or_zero,
+    keepdims_shape,
+    real_product,
+    restore_axes,
+    spread,
+    total,
+)
+from pullback.numerics.axis_arguments import resolve_axes
+from pullback.numerics.small_arrays import add_reduce, has_short_rows, max_reduce, quick_max, quick_sum
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, TensorLike
+    from pullback.core.op import Op
+    from pullback.core.tensor import Tensor
+    from pullback.typing import Array, Axis, TensorLike, Value
 
 __all__ = [
     "Moments", "all", "any", "arg_max", "arg_min", "argmax", "argmin", "count_nonzero", "log_sum_exp",
@@ -33,7 +44,7 @@ __all__ = [
 def reducer(reduce: Any) -> Any:
     """A ufunc's own ``reduce``, which is quicker than NumPy's function over it; the axes may be a list."""
 
-    def run(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    def run(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
         return reduce(x, axes(axis), None, None, keepdims)
 
     return run
@@ -52,23 +63,23 @@ def sum(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
 
 
 @lru_cache(4096)
-def _as_scalar(shape: tuple[int, ...], axis: Any, char: str) -> Any:
-    return np.dtype(char).type(counted(shape, axis))
+def _as_scalar(shape: tuple[int, ...], axis: Axis, char: str) -> Any:
+    return np.dtype(char).type(count_elements(shape, axis))
 
 
-def number_of(shape: tuple[int, ...], axis: Any, char: str) -> Any:
+def number_of(shape: tuple[int, ...], axis: Axis, char: str) -> Any:
     """How many elements enter each result, as a NumPy scalar: a Python number would be slower to divide by."""
     return _as_scalar(shape, axes(axis), char)
 
 
-def quick_mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def quick_mean(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
     char = x.dtype.char
     if char in "fd":
         return quick_sum(x, axis, keepdims) / number_of(x.shape, axis, char)
     return np.mean(x, axes(axis), keepdims=keepdims)
 
 
-def floated(x: Any) -> Any:
+def as_floats(x: Any) -> Any:
     """Integers and bools as the floats whose mean they have."""
     return x if x.dtype.kind in "fc" else np.astype(x, np.float64)
 
@@ -79,7 +90,9 @@ def floated(x: Any) -> Any:
     d=linear(lambda g, x_shape, axis: spread(g / number_of(x_shape, axis, g.dtype.char), x_shape, axis)),
     run=quick_mean,
     lower=made_of(
-        lambda x, axis, keepdims: np.sum(floated(x), axis=axes(axis), keepdims=keepdims) / counted(x.shape, axis)
+        lambda x, axis, keepdims: (
+            np.sum(as_floats(x), axis=axes(axis), keepdims=keepdims) / count_elements(x.shape, axis)
+        )
     ),
 )
 def mean(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
@@ -90,40 +103,42 @@ def mean(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """
 
 
-def centred(x: Any, axis: Any) -> Any:
+def center(x: Value, axis: Axis) -> Any:
     return x - np.mean(x, axis=axes(axis), keepdims=True)
 
 
-def per(x_shape: tuple[int, ...], axis: Any, ddof: Any, dtype: Any) -> Any:
+def per(x_shape: tuple[int, ...], axis: Axis, ddof: int, dtype: np.dtype[Any]) -> Any:
     """One over the degrees of freedom."""
-    n = counted(x_shape, axis) - ddof
+    n = count_elements(x_shape, axis) - ddof
     return dtype.type(1 / n if n else nan)
 
 
-def quick_var(x: Any, axis: Any = None, keepdims: bool = False, ddof: Any = 0) -> Any:
+def quick_var(x: Array, axis: Axis = None, keepdims: bool = False, ddof: int = 0) -> Any:
     axis = axes(axis)
     if x.dtype.char in "fd" and x.size:
         e = x - quick_mean(x, axis, True)
-        return quick_sum(e * e, axis, keepdims) / x.dtype.type(counted(x.shape, axis) - ddof)
+        return quick_sum(e * e, axis, keepdims) / x.dtype.type(count_elements(x.shape, axis) - ddof)
     return np.var(x, axis, ddof=ddof, keepdims=keepdims)
 
 
-def composed_var(x: Any, axis: Any, keepdims: bool, ddof: Any) -> Any:
-    e = centred(floated(x), axis)
-    return np.sum(e * e, axis=axes(axis), keepdims=keepdims) / (counted(x.shape, axis) - ddof)
+def compose_var(x: Tensor, axis: Axis, keepdims: bool, ddof: int) -> Any:
+    e = center(as_floats(x), axis)
+    return np.sum(e * e, axis=axes(axis), keepdims=keepdims) / (count_elements(x.shape, axis) - ddof)
 
 
 @op(
     np.var,
     acts=reduces(empty=False),
     d=rule(
-        lambda g, x, axis, ddof: centred(x, axis) * kept((g + g) * per(x.shape, axis, ddof, g.dtype), x.shape, axis),
+        lambda g, x, axis, ddof: (
+            center(x, axis) * restore_axes((g + g) * per(x.shape, axis, ddof, g.dtype), x.shape, axis)
+        ),
         jvp=lambda dx, x, z, axis, keepdims, ddof: (
-            total(along(centred(x, axis), dx + dx), axis, keepdims) * per(x.shape, axis, ddof, z.dtype)
+            total(real_product(center(x, axis), dx + dx), axis, keepdims) * per(x.shape, axis, ddof, z.dtype)
         ),
     ),
     run=quick_var,
-    lower=made_of(composed_var),
+    lower=made_of(compose_var),
 )
 def var(x: TensorLike, /, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Any:
     """The variance: the mean squared distance from the mean, over ``n - ddof`` elements.
@@ -138,14 +153,16 @@ def var(x: TensorLike, /, axis: Axis = None, keepdims: bool = False, ddof: float
     acts=reduces(empty=False),
     d=rule(
         lambda g, x, z, axis, ddof: (
-            centred(x, axis) * kept(g * inverse(z) * per(x.shape, axis, ddof, g.dtype), x.shape, axis)
+            center(x, axis) * restore_axes(g * inverse_or_zero(z) * per(x.shape, axis, ddof, g.dtype), x.shape, axis)
         ),
         jvp=lambda dx, x, z, axis, keepdims, ddof: (
-            total(along(centred(x, axis), dx), axis, keepdims) * inverse(z) * per(x.shape, axis, ddof, z.dtype)
+            total(real_product(center(x, axis), dx), axis, keepdims)
+            * inverse_or_zero(z)
+            * per(x.shape, axis, ddof, z.dtype)
         ),
     ),
     run=lambda x, axis=None, keepdims=False, ddof=0: np.sqrt(quick_var(x, axis, keepdims, ddof)),
-    lower=made_of(lambda x, axis, keepdims, ddof: np.sqrt(composed_var(x, axis, keepdims, ddof))),
+    lower=made_of(lambda x, axis, keepdims, ddof: np.sqrt(compose_var(x, axis, keepdims, ddof))),
 )
 def std(x: TensorLike, /, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Any:
     """The standard deviation, the square root of the variance; where that is 0, so is the gradient.
@@ -167,7 +184,7 @@ class Moments(NamedTuple):
 
 
 @method
-@own_words("moments")
+@rename_errors("moments")
 def moments(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Moments:
     """Mean and variance over ``axis``, as a named tuple.
 
@@ -183,7 +200,7 @@ variance = alias("variance", var)
 # ---- products
 
 
-def rest_of(x: Any) -> Any:
+def rest_of(x: Value) -> Any:
     """For each element of the last axis, the product of all the others: by halves, so that no zero is divided by."""
     n = x.shape[-1]
     if n < 2:
@@ -200,28 +217,28 @@ def rest_of(x: Any) -> Any:
     return np.concatenate([half * b, half * a, o[..., h:]], axis=-1)
 
 
-def others(x: Any, axis: Any) -> Any:
+def others(x: Value, axis: Axis) -> Any:
     """The product of all elements that are multiplied with each one."""
     shape = x.shape
-    gone = over(len(shape), axis)
+    gone = resolve_axes(len(shape), axis)
     stay = tuple(i for i in range(len(shape)) if i not in gone)
     order = stay + gone
-    flat = np.reshape(np.transpose(x, order), (*(shape[i] for i in stay), counted(shape, gone)))
+    flat = np.reshape(np.transpose(x, order), (*(shape[i] for i in stay), count_elements(shape, gone)))
     back = np.reshape(rest_of(flat), tuple(shape[i] for i in order))
     return np.transpose(back, tuple(int(i) for i in np.argsort(order)))
 
 
-def divisible(z: Any) -> bool:
+def divisible(z: Value) -> bool:
     """Whether the products are far from 0 and from overflow, so that no factor is 0 either."""
     size = np.abs(z)
     return bool(np.logical_and(size > 1e-30, size < inf).all())
 
 
-def prod_vjp(g: Any, x: Any, z: Any, axis: Any) -> Any:
+def prod_vjp(g: Value, x: Value, z: Value, axis: Axis) -> Any:
     raw: bool = isinstance(g, RAW) and isinstance(x, RAW)
     if raw and divisible(z):
-        return kept(g * z, x.shape, axis) / x
-    return kept(g, x.shape, axis) * others(x, axis)
+        return restore_axes(g * z, x.shape, axis) / x
+    return restore_axes(g, x.shape, axis) * others(x, axis)
 
 
 @op(
@@ -247,7 +264,7 @@ def prod(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
 # ---- extremes
 
 
-def share(g: Any, x: Any, z: Any, axis: Any) -> Any:
+def share(g: Value, x: Value, z: Value, axis: Axis) -> Any:
     """``g`` where ``x`` attains its extreme ``z``, divided equally among ties."""
     hit = x == z
     if isinstance(hit, RAW):
@@ -260,12 +277,12 @@ def share(g: Any, x: Any, z: Any, axis: Any) -> Any:
         return hit * (g / count)
 
 
-def extreme_vjp(g: Any, x: Any, z: Any, axis: Any) -> Any:
-    return share(kept(g, x.shape, axis), x, kept(z, x.shape, axis), axis)
+def extreme_vjp(g: Value, x: Value, z: Value, axis: Axis) -> Any:
+    return share(restore_axes(g, x.shape, axis), x, restore_axes(z, x.shape, axis), axis)
 
 
-def extreme_jvp(dx: Any, x: Any, z: Any, axis: Any, keepdims: bool) -> Any:
-    return total(share(dx, x, kept(z, x.shape, axis), axis), axis, keepdims)
+def extreme_jvp(dx: Array, x: Array, z: Array, axis: Axis, keepdims: bool) -> Any:
+    return total(share(dx, x, restore_axes(z, x.shape, axis), axis), axis, keepdims)
 
 
 @op(
@@ -303,25 +320,25 @@ def min(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
 # ---- log-sum-exp
 
 
-def settled(z: Any) -> bool:
+def all_finite(z: Array) -> bool:
     """Whether all of ``z`` is finite."""
     return np.count_nonzero(np.isfinite(z)) == z.size if z.ndim else isfinite(z)
 
 
-def log_of_sum(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def log_of_sum(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
     """The largest element is taken out first, so that nothing overflows."""
     axis = axes(axis)
     check_real("log_sum_exp", x)
     if x.dtype.kind != "f":
         x = x.astype(float)
-    if short_rows(x, axis):  # everything down the columns
+    if has_short_rows(x, axis):  # everything down the columns
         columns = x.T.copy()
         top = max_reduce(columns, 0)
-        if settled(top):
+        if all_finite(top):
             z = np.log(quick_sum(np.exp(columns - top), 0)) + top
             return z.reshape(-1, 1) if keepdims else z
-    top = quick_max(x, axis, True) if x.size else np.full(kept_shape(x.shape, axis), -inf, x.dtype)
-    if settled(top):
+    top = quick_max(x, axis, True) if x.size else np.full(keepdims_shape(x.shape, axis), -inf, x.dtype)
+    if all_finite(top):
         z = np.log(quick_sum(np.exp(x - top), axis, keepdims))
         return z + top.reshape(z.shape)
     top = np.where(np.isfinite(top), top, x.dtype.type(0))
@@ -330,21 +347,21 @@ def log_of_sum(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return z + top.reshape(z.shape)
 
 
-def composed_log_of_sum(x: Any, axis: Any, keepdims: bool) -> Any:
+def compose_log_of_sum(x: Any, axis: Axis, keepdims: bool) -> Any:
     check_real("log_sum_exp", x)
     if x.dtype.kind != "f":
         x = np.astype(x, np.float64)
-    none = np.full(kept_shape(x.shape, axes(axis)), -inf, x.dtype) if not x.size else None
+    none = np.full(keepdims_shape(x.shape, axes(axis)), -inf, x.dtype) if not x.size else None
     top = np.max(x, axis=axes(axis), keepdims=True) if none is None else none
     top = np.where(np.isfinite(top), top, np.zeros((), x.dtype))
     z = np.log(np.sum(np.exp(x - top), axis=axes(axis), keepdims=keepdims))
     return z + np.reshape(top, z.shape)
 
 
-def weights(x: Any, z: Any, axis: Any) -> Any:
+def weights(x: Value, z: Value, axis: Axis) -> Any:
     """The softmax, from the result; a row of nothing but -inf weighs nothing."""
-    z = kept(z, x.shape, axis)
-    if isinstance(z, RAW) and settled(z):
+    z = restore_axes(z, x.shape, axis)
+    if isinstance(z, RAW) and all_finite(z):
         return np.exp(x - z)
     nothing = z == -inf
     with np.errstate(invalid="ignore"):
@@ -355,11 +372,11 @@ def weights(x: Any, z: Any, axis: Any) -> Any:
     log_of_sum,
     acts=reduces(empty=False),
     d=rule(
-        lambda g, x, z, axis: kept(g, x.shape, axis) * weights(x, z, axis),
+        lambda g, x, z, axis: restore_axes(g, x.shape, axis) * weights(x, z, axis),
         jvp=lambda dx, x, z, axis, keepdims: total(dx * weights(x, z, axis), axis, keepdims),
     ),
     run=log_of_sum,
-    lower=made_of(composed_log_of_sum),
+    lower=made_of(compose_log_of_sum),
 )
 def log_sum_exp(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """``log(sum(exp(x)))`` over ``axis``, without overflow.
@@ -420,11 +437,11 @@ def count_nonzero(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -
     """
 
 
-def found(name: str) -> Any:
+def make_arg_function(name: str) -> Any:
     """``argmax`` or ``argmin`` along one axis, which TensorFlow.js may write as a list."""
     find = getattr(np, name)
 
-    def run(x: Any, axis: Any = 0, keepdims: bool = False) -> Any:
+    def run(x: Array, axis: Axis = 0, keepdims: bool = False) -> Any:
         if isinstance(axis, list | tuple) and len(axis) == 1:
             (axis,) = axis
         return find(x, axis if x.ndim else None, keepdims=keepdims)
@@ -438,7 +455,7 @@ class OneAxis(reduces):
     def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
         return super().shape(name, shapes, params if shapes[0] else {**params, "axis": None})
 
-    def batch(self, op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         return super().batch(op, args, on, params if np.ndim(args[0]) > 1 else {**params, "axis": None})
 
     def samples(self) -> list[Sample]:
@@ -446,7 +463,7 @@ class OneAxis(reduces):
         return [(((4,),), {}), (((),), {}), (((3, 0),), {}), *((((2, 3),), way) for way in ways)]
 
 
-@op(np.argmax, acts=OneAxis(), d=constant(), run=found("argmax"), lower=position("gt"))
+@op(np.argmax, acts=OneAxis(), d=constant(), run=make_arg_function("argmax"), lower=position("gt"))
 def arg_max(x: TensorLike, /, axis: Axis = 0, keepdims: bool = False) -> Any:
     """Where along ``axis`` the largest element is, the first of several; ``axis=None`` counts through all elements.
 
@@ -455,7 +472,7 @@ def arg_max(x: TensorLike, /, axis: Axis = 0, keepdims: bool = False) -> Any:
     """
 
 
-@op(np.argmin, acts=OneAxis(), d=constant(), run=found("argmin"), lower=position("lt"))
+@op(np.argmin, acts=OneAxis(), d=constant(), run=make_arg_function("argmin"), lower=position("lt"))
 def arg_min(x: TensorLike, /, axis: Axis = 0, keepdims: bool = False) -> Any:
     """Where along ``axis`` the smallest element is, the first of several; ``axis=None`` counts through all elements.
 

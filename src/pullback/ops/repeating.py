@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +14,11 @@ from pullback.core.lowering import made_of
 from pullback.core.op import op
 from pullback.errors import ShapeError
 from pullback.numerics.adjoints import axes
-from pullback.numerics.axis_arguments import over
-from pullback.numerics.batching import along_axis
+from pullback.numerics.axis_arguments import resolve_axes
+from pullback.numerics.batching import batch_along_axis
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, Lengths, TensorLike
+    from pullback.typing import Axis, Lengths, TensorLike, Value
 
 __all__ = ["roll", "tile"]
 
@@ -26,19 +27,19 @@ def _opposite(shift: Any) -> Any:
     return tuple(-n for n in shift) if isinstance(shift, list | tuple) else -shift
 
 
-def _rolled(op: Any, args: Any, on: Any, params: Any) -> Any:
+def _batch_roll(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any]) -> Any:
     x, axis = args[0], params["axis"]
     rows = np.reshape(x, (x.shape[0], prod(x.shape[1:]))) if axis is None else x
-    return np.reshape(along_axis(op, [rows], on, {**params, "axis": 0 if axis is None else axis}), x.shape)
+    return np.reshape(batch_along_axis(op, [rows], on, {**params, "axis": 0 if axis is None else axis}), x.shape)
 
 
-def _by_halves(x: Any, shift: Any, axis: Any) -> Any:
+def _roll_by_halves(x: Value, shift: Any, axis: Any) -> Any:
     """Along each axis, what is pushed out before what is not."""
     if axis is None:
-        return np.reshape(_by_halves(np.reshape(x, (-1,)), shift, 0), x.shape)
+        return np.reshape(_roll_by_halves(np.reshape(x, (-1,)), shift, 0), x.shape)
     given = axis if isinstance(axis, list | tuple) else (axis,)
     for a, by in np.broadcast(given, shift):
-        (at,) = over(len(x.shape), int(a), "roll")
+        (at,) = resolve_axes(len(x.shape), int(a), "roll")
         n, whole = x.shape[at], (slice(None),) * at
         if n and by % n:
             x = np.concatenate([x[(*whole, slice(n - by % n, None))], x[(*whole, slice(n - by % n))]], at)
@@ -53,11 +54,11 @@ def _by_halves(x: Any, shift: Any, axis: Any) -> Any:
             (((4,),), {"shift": 1}), (((2, 3),), {"shift": -2}), (((2, 3),), {"shift": [1, 2], "axis": [0, 1]}),
             (((0, 2),), {"shift": 1, "axis": 1}),
         ],
-        _rolled,
+        _batch_roll,
     ),
     d=linear(lambda g, shift, axis: np.roll(g, _opposite(shift), axes(axis))),
     run=lambda x, shift, axis=None: np.roll(x, shift, axes(axis)),
-    lower=made_of(_by_halves),
+    lower=made_of(_roll_by_halves),
 )  # fmt: skip
 def roll(x: TensorLike, /, shift: Lengths, axis: Axis = None) -> Any:
     """The elements moved on by ``shift`` places; those pushed out come in again at the other end.
@@ -67,38 +68,38 @@ def roll(x: TensorLike, /, shift: Lengths, axis: Axis = None) -> Any:
     """
 
 
-def _tiled(s: tuple[int, ...], reps: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _align_reps(s: tuple[int, ...], reps: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Shape and repetitions of equal length."""
     reps = (reps,) if np.ndim(reps) == 0 else tuple(reps)
     n = max(len(s), len(reps))
     return (1,) * (n - len(s)) + s, (1,) * (n - len(reps)) + reps
 
 
-def _tile_shape(s: tuple[int, ...], reps: Any) -> list[int]:
-    s, reps = _tiled(s, reps)
+def _tile_shape(s: tuple[int, ...], reps: Lengths) -> list[int]:
+    s, reps = _align_reps(s, reps)
     if min(reps, default=0) < 0:
         raise ShapeError(f"tile: reps must not be negative, got {reps}.")
     return [n * r for n, r in zip(s, reps, strict=True)]
 
 
-def _untile(g: Any, shape: tuple[int, ...], reps: Any) -> Any:
-    s, r = _tiled(shape, reps)
+def _untile(g: Value, shape: tuple[int, ...], reps: Lengths) -> Any:
+    s, r = _align_reps(shape, reps)
     each = np.reshape(g, [n for pair in zip(r, s, strict=True) for n in pair])
     z = np.sum(each, axis=tuple(range(0, 2 * len(s), 2)))
     return z if z.shape == shape else np.reshape(z, shape)
 
 
-def _tile_each(op: Any, args: Any, on: Any, params: Any) -> Any:
+def _tile_each(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any]) -> Any:
     (x,) = args
-    s, reps = _tiled(x.shape[1:], params["reps"])
+    s, reps = _align_reps(x.shape[1:], params["reps"])
     return op.call([np.reshape(x, (x.shape[0], *s))], {"reps": (1, *reps)})
 
 
 FEW = 4  # copies that are as quickly put side by side as spread
 
 
-def _side_by_side(x: Any, reps: Any) -> Any:
-    s, r = _tiled(x.shape, reps)
+def _side_by_side(x: Value, reps: Any) -> Any:
+    s, r = _align_reps(x.shape, reps)
     if max(r, default=1) <= FEW and min(r, default=1):
         x = np.reshape(x, s)
         for axis, times in enumerate(r):

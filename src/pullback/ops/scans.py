@@ -11,10 +11,11 @@ from pullback.core.calculus import linear, rule
 from pullback.core.lowering import made_of, scan
 from pullback.core.op import op
 from pullback.numerics.axis_arguments import one_axis
-from pullback.numerics.batching import along_axis
+from pullback.numerics.batching import batch_along_axis
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, TensorLike
+    from pullback.core.tensor import Tensor
+    from pullback.typing import Array, Axis, TensorLike, Value
 
 __all__ = ["cumprod", "cumsum"]
 
@@ -33,7 +34,7 @@ def along(x: Any, axis: int, part: slice) -> Any:
     return x[(slice(None),) * axis + (part,)]
 
 
-def delayed(x: Any, axis: Any, by: int, first: Any = 0) -> Any:
+def delay_array(x: Array, axis: int, by: int, first: int = 0) -> Any:
     """``x`` moved along by one place, later or earlier, the free place filled with ``first``."""
     axis = one_axis(x.ndim, axis, "delay")
     z = np.full(x.shape, first, x.dtype)
@@ -44,21 +45,21 @@ def delayed(x: Any, axis: Any, by: int, first: Any = 0) -> Any:
     return z
 
 
-def scanned(accumulate: Any, first: Any, name: str) -> Any:
+def make_scan(accumulate: Any, first: Any, name: str) -> Any:
     """The kernel of a scan: ``accumulate`` along an axis, backwards if ``reverse``, shifted if ``exclusive``."""
 
-    def run(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False) -> Any:
+    def run(x: Array, axis: str | float = 0, exclusive: bool = False, reverse: bool = False) -> Any:
         axis = one_axis(x.ndim, axis, name)
         back = slice(None, None, -1)
         z = accumulate(along(x, axis, back) if reverse else x, axis)
         if exclusive:
-            z = delayed(z, axis, 1, first)
+            z = delay_array(z, axis, 1, first)
         return along(z, axis, back) if reverse else z
 
     return run
 
 
-def sum_back(g: Any, axis: Any, exclusive: bool, reverse: bool) -> Any:
+def sum_back(g: Value, axis: int, exclusive: bool, reverse: bool) -> Any:
     return cumsum(g, axis, exclusive, not reverse)
 
 
@@ -66,7 +67,7 @@ def sum_back(g: Any, axis: Any, exclusive: bool, reverse: bool) -> Any:
     np.cumsum,
     acts=Running(),
     d=linear(sum_back),
-    run=scanned(np.cumsum, 0, "cumsum"),
+    run=make_scan(np.cumsum, 0, "cumsum"),
     lower=scan(lambda s, acc, x: acc + x, start=0, regroups=True),
 )
 def cumsum(x: TensorLike, /, axis: Axis = 0, exclusive: bool = False, reverse: bool = False) -> Any:
@@ -79,7 +80,7 @@ def cumsum(x: TensorLike, /, axis: Axis = 0, exclusive: bool = False, reverse: b
     """
 
 
-def delayed_by_pieces(x: Any, axis: Any, by: int) -> Any:
+def delay_by_pieces(x: Tensor, axis: int, by: int) -> Any:
     at = one_axis(x.ndim, axis, "delay")
     if not x.shape[at]:
         return x
@@ -88,18 +89,18 @@ def delayed_by_pieces(x: Any, axis: Any, by: int) -> Any:
     return np.concatenate([nothing, kept] if by > 0 else [kept, nothing], axis=at)
 
 
-def delay_back(g: Any, axis: Any, by: int) -> Any:
+def delay_back(g: Value, axis: int, by: int) -> Any:
     return delay(g, axis, -by)
 
 
 @op(
-    delayed,
+    delay_array,
     acts=moves(
-        lambda s, axis, by: s, [(((4,),), {"axis": 0, "by": 1}), (((2, 3),), {"axis": 1, "by": -1})], along_axis
+        lambda s, axis, by: s, [(((4,),), {"axis": 0, "by": 1}), (((2, 3),), {"axis": 1, "by": -1})], batch_along_axis
     ),
     d=linear(delay_back),
-    run=delayed,
-    lower=made_of(delayed_by_pieces),
+    run=delay_array,
+    lower=made_of(delay_by_pieces),
 )
 def delay(x: TensorLike, /, axis: Axis, by: int) -> Any:
     """``x`` moved along ``axis`` by one place, later (``by=1``) or earlier (``by=-1``), with a 0 in the free place.
@@ -109,13 +110,13 @@ def delay(x: TensorLike, /, axis: Axis, by: int) -> Any:
     """
 
 
-def recurred(x: Any, y: Any, axis: Any, reverse: bool, adjoint: bool) -> Any:
+def solve_recurrence(x: Array, y: Array, axis: int, reverse: bool, adjoint: bool) -> Any:
     """By doubling: after each round every place has taken in twice as many before it."""
     x, y = np.moveaxis(x, axis, 0), np.moveaxis(y, axis, 0)
     flip = reverse != adjoint
     if flip:
         x, y = x[::-1], y[::-1]
-    a = delayed(x, 0, 1) if adjoint else x
+    a = delay_array(x, 0, 1) if adjoint else x
     z, w, step = np.array(y, np.result_type(x, y)), np.array(a), 1
     with np.errstate(over="ignore", invalid="ignore"):
         while step < len(z):
@@ -129,24 +130,24 @@ def recurred(x: Any, y: Any, axis: Any, reverse: bool, adjoint: bool) -> Any:
     return np.moveaxis(z[::-1] if flip else z, 0, axis)
 
 
-def recurrence_dx(g: Any, x: Any, z: Any, axis: Any, reverse: bool, adjoint: bool) -> Any:
+def recurrence_dx(g: Value, x: Value, z: Value, axis: int, reverse: bool, adjoint: bool) -> Any:
     e = recurrence(x, g, axis, reverse, not adjoint)
     by = -1 if reverse else 1
     return delay(e, axis, by) * z if adjoint else e * delay(z, axis, by)
 
 
-def recurrence_dy(g: Any, x: Any, axis: Any, reverse: bool, adjoint: bool) -> Any:
+def recurrence_dy(g: Value, x: Value, axis: int, reverse: bool, adjoint: bool) -> Any:
     return recurrence(x, g, axis, reverse, not adjoint)
 
 
-def recurrence_jvp(dx: Any, dy: Any, x: Any, z: Any, axis: Any, reverse: bool, adjoint: bool) -> Any:
+def recurrence_jvp(dx: Array, dy: Array, x: Array, z: Array, axis: int, reverse: bool, adjoint: bool) -> Any:
     by = -1 if reverse else 1
     moved = delay(dx * z, axis, -by) if adjoint else dx * delay(z, axis, by)
     return recurrence(x, dy + moved, axis, reverse, adjoint)
 
 
 @op(
-    recurred,
+    solve_recurrence,
     acts=moves(
         lambda x, y, axis, reverse, adjoint: y,
         [
@@ -156,14 +157,14 @@ def recurrence_jvp(dx: Any, dy: Any, x: Any, z: Any, axis: Any, reverse: bool, a
             (((4,), (4,)), {"axis": -1, "reverse": True, "adjoint": True}),
             (((0, 2), (0, 2)), {"axis": 0}),
         ],
-        along_axis,
+        batch_along_axis,
     ),
     d=rule(
         recurrence_dx,
         recurrence_dy,
         jvp=recurrence_jvp,
     ),
-    run=recurred,
+    run=solve_recurrence,
     lower=scan(lambda s, acc, x, y: y + x * acc, start=0),
 )
 def recurrence(x: TensorLike, y: TensorLike, /, axis: Axis = 0, reverse: bool = False, adjoint: bool = False) -> Any:
@@ -177,13 +178,13 @@ def recurrence(x: TensorLike, y: TensorLike, /, axis: Axis = 0, reverse: bool = 
     """
 
 
-def cumprod_vjp(g: Any, x: Any, axis: Any, exclusive: bool, reverse: bool) -> Any:
+def cumprod_vjp(g: Value, x: Value, axis: int, exclusive: bool, reverse: bool) -> Any:
     if exclusive:
         g = delay(g, axis, 1 if reverse else -1)
     return cumprod(x, axis, True, reverse) * recurrence(x, g, axis, reverse, True)
 
 
-def cumprod_jvp(dx: Any, x: Any, axis: Any, exclusive: bool, reverse: bool) -> Any:
+def cumprod_jvp(dx: Array, x: Array, axis: int, exclusive: bool, reverse: bool) -> Any:
     t = recurrence(x, dx * cumprod(x, axis, True, reverse), axis, reverse)
     return delay(t, axis, -1 if reverse else 1) if exclusive else t
 
@@ -192,7 +193,7 @@ def cumprod_jvp(dx: Any, x: Any, axis: Any, exclusive: bool, reverse: bool) -> A
     np.cumprod,
     acts=Running(),
     d=rule(cumprod_vjp, jvp=cumprod_jvp),
-    run=scanned(np.cumprod, 1, "cumprod"),
+    run=make_scan(np.cumprod, 1, "cumprod"),
     lower=scan(lambda s, acc, x: acc * x, start=1),
 )
 def cumprod(x: TensorLike, /, axis: Axis = 0, exclusive: bool = False, reverse: bool = False) -> Any:

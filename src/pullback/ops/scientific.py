@@ -13,7 +13,7 @@ from pullback.core.lowering import scalar
 from pullback.core.op import op
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from pullback.typing import TensorLike, Value
 
 __all__ = ["cbrt", "fmod", "hypot", "log10", "log2", "logaddexp", "logaddexp2"]
 
@@ -65,7 +65,7 @@ def cbrt(x: TensorLike, /) -> Any:
     """
 
 
-def _part(x: Any, z: Any) -> Any:
+def _part(x: Value, z: Value) -> Any:
     """``x / z``, and 0 where both are: the length of nothing has no direction."""
     nothing = z == 0
     return np.where(nothing, z, x / np.where(nothing, z + 1, z))

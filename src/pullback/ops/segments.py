@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -9,19 +10,20 @@ import numpy as np
 
 from pullback.core.axes import Sample, moves
 from pullback.core.calculus import linear, rule
-from pullback.core.composition import numbers
+from pullback.core.composition import check_numbers
 from pullback.core.convert import as_array
 from pullback.core.lowering import call
 from pullback.core.op import method, observable, op
 from pullback.core.tape import as_tensor
-from pullback.core.tensor import Tensor, all_values, concrete, sizing, stripped
+from pullback.core.tensor import Tensor, all_values, concrete, read_sizes, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.adjoints import nonzero
-from pullback.numerics.batching import everywhere
+from pullback.numerics.batching import broadcast_examples
 from pullback.numerics.rows import add_rows
 
 if TYPE_CHECKING:
-    from pullback.typing import ShapeLike, TensorLike, Value
+    from pullback.core.op import Op
+    from pullback.typing import Array, DType, ShapeLike, TensorLike, Value
 
 __all__ = [
     "bincount", "dense_bincount", "segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum",
@@ -32,9 +34,9 @@ __all__ = [
 Shape = tuple[int, ...]
 
 
-def _whole(name: str, argument: str, given: Any) -> Any:
+def _whole(name: str, argument: str, given: TensorLike) -> Any:
     """What a user gives as positions, as an array of integers."""
-    made = stripped(given)
+    made = strip(given)
     if not isinstance(made, Tensor):
         made = as_array(made, what=f"{name}: {argument}") if isinstance(made, list | tuple) else np.asarray(made)
     listed = isinstance(given, list | tuple | float) and made.dtype.kind == "f"  # Python's numbers
@@ -65,14 +67,14 @@ def _rest(name: str, x: Shape, ids: Shape) -> Shape:
     return x[len(ids) :]
 
 
-def _inside(ids: Any, n: int) -> Any:
+def _inside(ids: Array, n: int) -> Any:
     """Which elements belong to a segment, or None if all do."""
     if not ids.size or (ids.min() >= 0 and ids.max() < n):
         return None
     return (ids >= 0) & (ids < n)
 
 
-def _members(name: str, x: Any, segment_ids: Any, num_segments: Any) -> tuple[Any, Any, int]:
+def _members(name: str, x: Value, segment_ids: Value, num_segments: float) -> tuple[Any, Any, int]:
     """The elements that belong to a segment, one in a row, their segments, and the number of segments."""
     ids, n = _whole(name, "segment_ids", segment_ids), _length(name, "num_segments", num_segments)
     rest = _rest(name, x.shape, ids.shape)
@@ -82,7 +84,7 @@ def _members(name: str, x: Any, segment_ids: Any, num_segments: Any) -> tuple[An
     return x[inside], ids[inside], n
 
 
-def _sum(x: Any, segment_ids: Any, num_segments: Any) -> Any:
+def _sum(x: Array, segment_ids: Array, num_segments: int) -> Any:
     rows, ids, n = _members("unsorted_segment_sum", x, segment_ids, num_segments)
     if rows.dtype.kind == "b":
         rows = rows.astype(np.int32)
@@ -92,7 +94,7 @@ def _sum(x: Any, segment_ids: Any, num_segments: Any) -> Any:
     return e
 
 
-def _spread(x: Any, segment_ids: Any) -> Any:
+def _spread(x: Array, segment_ids: Array) -> Any:
     ids = np.asarray(segment_ids).astype(np.intp)
     inside = _inside(ids, x.shape[0])
     if inside is None:
@@ -103,32 +105,34 @@ def _spread(x: Any, segment_ids: Any) -> Any:
     return np.where(inside.reshape(ids.shape + (1,) * (x.ndim - 1)), taken, np.zeros((), x.dtype))
 
 
-def _in_all(ids: Any, n: int) -> Any:
+def _number_in_all_examples(ids: Array, n: int) -> Any:
     """The segments of each example as segments of all of them, which come one after the other."""
     own = np.reshape(np.arange(ids.shape[0]) * n, (-1,) + (1,) * (ids.ndim - 1))
     return np.where((ids >= 0) & (ids < n), ids + own, -1)
 
 
-def _segments_each(op: Any, args: Any, on: Any, params: Any) -> Any:
+def _segments_each(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     if not on[1]:  # the examples are a part of what is brought together
         x, ids = args
         return np.moveaxis(op.call([np.moveaxis(x, 0, np.ndim(ids)), ids], params), 1, 0)
-    x, ids = everywhere(args, on)
+    x, ids = broadcast_examples(args, on)
     n = _length(op.name, "num_segments", params["num_segments"])
-    z = op.call([x, _in_all(ids, n)], {"num_segments": len(ids) * n})
+    z = op.call([x, _number_in_all_examples(ids, n)], {"num_segments": len(ids) * n})
     return np.reshape(z, (len(ids), n, *z.shape[1:]))
 
 
-def _spread_each(op: Any, args: Any, on: Any, params: Any) -> Any:
+def _batch_spread(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     x, ids = args
     if not on[0]:
         return op.call(args, params)
     if not on[1]:
         return np.moveaxis(op.call([np.moveaxis(x, 0, 1), ids], params), np.ndim(ids), 0)
-    return op.call([np.reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:])), _in_all(ids, x.shape[1])], params)
+    return op.call(
+        [np.reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:])), _number_in_all_examples(ids, x.shape[1])], params
+    )
 
 
-def _sum_back(g: Any, x_shape: Shape, segment_ids: Any) -> Any:
+def _sum_back(g: Value, x_shape: Shape, segment_ids: Value) -> Any:
     return unsorted_segment_sum(g, segment_ids, x_shape[0])
 
 
@@ -140,7 +144,7 @@ def _sum_back(g: Any, x_shape: Shape, segment_ids: Any) -> Any:
             (((4,), np.array([2, 0, 2, 0, 0])), {}), (((2, 3), np.array([[1, 1], [0, -1]])), {}),
             (((3,), np.array(1)), {}), (((2, 2), np.empty(0, int)), {}), (((2,), np.array([-1, 5])), {}),
         ],
-        _spread_each,
+        _batch_spread,
     ),
     d=linear(_sum_back, None),
     run=_spread,
@@ -154,7 +158,7 @@ def segment_spread(x: TensorLike, segment_ids: TensorLike, /) -> Any:
     """
 
 
-def _grouped(x: Shape, ids: Shape, num_segments: Any) -> Shape:
+def _segments_shape(x: Shape, ids: Shape, num_segments: float) -> Shape:
     return (_length("unsorted_segment_sum", "num_segments", num_segments), *_rest("unsorted_segment_sum", x, ids))
 
 
@@ -175,7 +179,7 @@ FULL: list[Sample] = [
 
 @op(
     _sum,
-    acts=moves(_grouped, SAMPLES, _segments_each),
+    acts=moves(_segments_shape, SAMPLES, _segments_each),
     d=linear(lambda g, segment_ids: segment_spread(g, segment_ids), None),
     run=_sum,
     lower=call("segments"),
@@ -209,25 +213,25 @@ def _extreme(ufunc: Any, name: str, sign: int) -> Any:
     return run
 
 
-def _share(x: Any, z: Any, segment_ids: Any) -> Any:
+def _share(x: Value, z: Value, segment_ids: Value) -> Any:
     """How much of its segment's result each element is: all of it, or an equal part if several are the same."""
-    x, z, ids = stripped(x), stripped(z), stripped(segment_ids)
+    x, z, ids = strip(x), strip(z), strip(segment_ids)
     hit = (x == segment_spread(z, ids)).astype(z.dtype)
     return hit / nonzero(segment_spread(unsorted_segment_sum(hit, ids, z.shape[0]), ids))
 
 
-def _tangent(dx: Any, x: Any, z: Any, segment_ids: Any, num_segments: Any) -> Any:
+def _tangent(dx: Array, x: Any, z: Array, segment_ids: Array, num_segments: int) -> Any:
     return unsorted_segment_sum(dx * _share(x, z, segment_ids), segment_ids, num_segments)
 
 
-def _cotangent(g: Any, x: Any, z: Any, segment_ids: Any) -> Any:
+def _cotangent(g: Value, x: Value, z: Value, segment_ids: Value) -> Any:
     return segment_spread(g, segment_ids) * _share(x, z, segment_ids)
 
 
 _max, _min = _extreme(np.maximum, "unsorted_segment_max", -1), _extreme(np.minimum, "unsorted_segment_min", 1)
 
 
-@op(_max, acts=moves(_grouped, FULL, _segments_each), d=rule(_cotangent, None, jvp=_tangent), run=_max)
+@op(_max, acts=moves(_segments_shape, FULL, _segments_each), d=rule(_cotangent, None, jvp=_tangent), run=_max)
 def unsorted_segment_max(x: TensorLike, segment_ids: TensorLike, /, num_segments: int) -> Any:
     """The largest element of each segment; of nothing it is the lowest number there is.  Equal ones share the gradient.
 
@@ -236,7 +240,7 @@ def unsorted_segment_max(x: TensorLike, segment_ids: TensorLike, /, num_segments
     """
 
 
-@op(_min, acts=moves(_grouped, FULL, _segments_each), d=rule(_cotangent, None, jvp=_tangent), run=_min)
+@op(_min, acts=moves(_segments_shape, FULL, _segments_each), d=rule(_cotangent, None, jvp=_tangent), run=_min)
 def unsorted_segment_min(x: TensorLike, segment_ids: TensorLike, /, num_segments: int) -> Any:
     """The smallest element of each segment; of nothing it is the highest number there is.
 
@@ -245,7 +249,7 @@ def unsorted_segment_min(x: TensorLike, segment_ids: TensorLike, /, num_segments
     """
 
 
-def _counts(ids: Any, n: int, rank: int, dtype: Any) -> Any:
+def _counts(ids: Value, n: int, rank: int, dtype: DType) -> Any:
     """How many elements each segment has, shaped to go with slices of this rank."""
     return np.reshape(unsorted_segment_sum(np.ones(ids.shape, dtype), ids, n), (n,) + (1,) * rank)
 
@@ -258,7 +262,7 @@ def unsorted_segment_mean(x: TensorLike, segment_ids: TensorLike, num_segments: 
     array([2. , 2.5, 0. ])
     """
     name = "unsorted_segment_mean"
-    x, ids = numbers(name, "x", x), _whole(name, "segment_ids", segment_ids)
+    x, ids = check_numbers(name, "x", x), _whole(name, "segment_ids", segment_ids)
     _rest(name, x.shape, ids.shape)
     z = unsorted_segment_sum(x, ids, _length(name, "num_segments", num_segments))
     dtype = z.dtype if z.dtype.kind in "fc" else np.dtype(np.float64)  # as the mean of integers has
@@ -273,7 +277,7 @@ def unsorted_segment_prod(x: TensorLike, segment_ids: TensorLike, num_segments: 
     array([2., 4., 1.])
     """
     name = "unsorted_segment_prod"
-    x, ids = numbers(name, "x", x), _whole(name, "segment_ids", segment_ids)
+    x, ids = check_numbers(name, "x", x), _whole(name, "segment_ids", segment_ids)
     n = _length(name, "num_segments", num_segments)
     rest = _rest(name, x.shape, ids.shape)
     if isinstance(ids, Tensor):  # other segments in each example
@@ -300,9 +304,9 @@ def unsorted_segment_prod(x: TensorLike, segment_ids: TensorLike, num_segments: 
 # ---- in order
 
 
-def _sorted(name: str, x: Any, segment_ids: Any) -> tuple[Any, Any, int]:
-    known = sizing(name, segment_ids, f"Use unsorted_{name}, which is told how many there are, or")
-    x, ids = numbers(name, "x", x), _whole(name, "segment_ids", known)
+def _check_sorted(name: str, x: TensorLike, segment_ids: TensorLike) -> tuple[Any, Any, int]:
+    known = read_sizes(name, segment_ids, f"Use unsorted_{name}, which is told how many there are, or")
+    x, ids = check_numbers(name, "x", x), _whole(name, "segment_ids", known)
     if ids.ndim != 1 or x.shape[:1] != ids.shape:
         raise ShapeError(
             f"{name}: segment_ids must be a vector, one number for each slice of x along its first axis; "
@@ -313,7 +317,7 @@ def _sorted(name: str, x: Any, segment_ids: Any) -> tuple[Any, Any, int]:
     return x, ids, int(ids[-1]) + 1 if ids.size else 0
 
 
-def _or_zero(z: Any, ids: Any, n: int) -> Any:
+def _or_zero(z: Value, ids: Array, n: int) -> Any:
     """0 for segments that have no elements."""
     return np.where(_counts(ids, n, z.ndim - 1, np.float32) > 0, z, np.zeros((), z.dtype))
 
@@ -325,7 +329,7 @@ def segment_sum(x: TensorLike, segment_ids: TensorLike) -> Any:
     >>> segment_sum(np.array([1.0, 2.0, 4.0]), np.array([0, 0, 2]))
     array([3., 0., 4.])
     """
-    return unsorted_segment_sum(*_sorted("segment_sum", x, segment_ids))
+    return unsorted_segment_sum(*_check_sorted("segment_sum", x, segment_ids))
 
 
 @method
@@ -335,7 +339,7 @@ def segment_mean(x: TensorLike, segment_ids: TensorLike) -> Any:
     >>> segment_mean(np.array([1.0, 2.0, 4.0]), np.array([0, 0, 2]))
     array([1.5, 0. , 4. ])
     """
-    return unsorted_segment_mean(*_sorted("segment_mean", x, segment_ids))
+    return unsorted_segment_mean(*_check_sorted("segment_mean", x, segment_ids))
 
 
 @method
@@ -345,7 +349,7 @@ def segment_prod(x: TensorLike, segment_ids: TensorLike) -> Any:
     >>> segment_prod(np.array([3.0, 2.0, 4.0]), np.array([0, 0, 2]))
     array([6., 1., 4.])
     """
-    return unsorted_segment_prod(*_sorted("segment_prod", x, segment_ids))
+    return unsorted_segment_prod(*_check_sorted("segment_prod", x, segment_ids))
 
 
 @method
@@ -355,7 +359,7 @@ def segment_max(x: TensorLike, segment_ids: TensorLike) -> Any:
     >>> segment_max(np.array([1.0, 2.0, 4.0]), np.array([0, 0, 2]))
     array([2., 0., 4.])
     """
-    x, ids, n = _sorted("segment_max", x, segment_ids)
+    x, ids, n = _check_sorted("segment_max", x, segment_ids)
     return _or_zero(unsorted_segment_max(x, ids, n), ids, n)
 
 
@@ -366,20 +370,22 @@ def segment_min(x: TensorLike, segment_ids: TensorLike) -> Any:
     >>> segment_min(np.array([1.0, 2.0, 4.0]), np.array([0, 0, 2]))
     array([1., 0., 4.])
     """
-    x, ids, n = _sorted("segment_min", x, segment_ids)
+    x, ids, n = _check_sorted("segment_min", x, segment_ids)
     return _or_zero(unsorted_segment_min(x, ids, n), ids, n)
 
 
 # ---- counting
 
 
-def _counted(name: str, x: TensorLike, weights: TensorLike | None, size: int | None) -> tuple[Value, Value, int]:
+def _bincount_arguments(
+    name: str, x: TensorLike, weights: TensorLike | None, size: int | None
+) -> tuple[Value, Value, int]:
     """The numbers, what each counts for, and how many bins there are."""
-    found = _whole(name, "x", x if size is not None else sizing(name, x, "Give the size, or"))
+    found = _whole(name, "x", x if size is not None else read_sizes(name, x, "Give the size, or"))
     if (least := all_values(found).min(initial=0)) < 0:
         raise ArgumentError(f"{name}: x must not be negative, got {least}.")
     bins = int(found.max(initial=-1)) + 1 if size is None else _length(name, "size", size)
-    weights = np.ones(found.shape, np.int32) if weights is None else numbers(name, "weights", weights)
+    weights = np.ones(found.shape, np.int32) if weights is None else check_numbers(name, "weights", weights)
     if not prod(weights.shape) and found.size:
         weights = np.ones(found.shape, weights.dtype)
     if prod(weights.shape) != found.size:
@@ -397,7 +403,7 @@ def bincount(x: TensorLike, weights: TensorLike | None = None, size: int | None 
     >>> bincount(np.array([1, 1, 3]), np.array([0.5, 1.0, 2.0]), 4)
     array([0. , 1.5, 0. , 2. ])
     """
-    found, weights, bins = _counted("bincount", x, weights, size)
+    found, weights, bins = _bincount_arguments("bincount", x, weights, size)
     return unsorted_segment_sum(np.reshape(weights, -1), np.reshape(found, -1), bins)
 
 
@@ -411,7 +417,7 @@ def dense_bincount(
     array([[1, 2, 0],
            [0, 0, 3]], dtype=int32)
     """
-    found, weights, bins = _counted("dense_bincount", x, weights, size)
+    found, weights, bins = _bincount_arguments("dense_bincount", x, weights, size)
     if found.ndim not in (1, 2):
         raise ShapeError(f"dense_bincount: x must have rank 1 or 2, got shape {found.shape}.")
     rows = prod(found.shape[:-1])
@@ -436,7 +442,7 @@ def sparse_to_dense(
            [6., 0.]])
     """
     name = "sparse_to_dense"
-    at, values = _whole(name, "sparse_indices", sparse_indices), numbers(name, "sparse_values", sparse_values)
+    at, values = _whole(name, "sparse_indices", sparse_indices), check_numbers(name, "sparse_values", sparse_values)
     shape = tuple(_length(name, "output_shape", n) for n in np.atleast_1d(concrete(output_shape)))
     if at.ndim > 2 or len(shape) != (at.shape[1] if at.ndim == 2 else 1):
         raise ShapeError(
@@ -453,7 +459,7 @@ def sparse_to_dense(
     wrong = ((every < 0) | (every >= np.array(shape, np.intp))).any(axis=1)
     if wrong.any():
         raise ShapeError(f"{name}: sparse_indices {every[wrong][0].tolist()} are outside of output_shape {shape}.")
-    default = numbers(name, "default_value", 0.0 if default_value is None else default_value)
+    default = check_numbers(name, "default_value", 0.0 if default_value is None else default_value)
     if default.shape:
         raise ShapeError(f"{name}: default_value must be one number, got shape {default.shape}.")
     if isinstance(at, Tensor):  # other coordinates in each example

@@ -9,17 +9,17 @@ import numpy as np
 
 from pullback.core.axes import Sample, Shape, moves
 from pullback.core.calculus import linear
-from pullback.core.composition import numbers, own_words
+from pullback.core.composition import check_numbers, rename_errors
 from pullback.core.convert import as_dtype, as_number, get_default_dtype
 from pullback.core.interpreter import level_of
 from pullback.core.op import op
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor, concrete
 from pullback.errors import ArgumentError, ShapeError
-from pullback.numerics.batching import leading
+from pullback.numerics.batching import batch_leading_axes
 
 if TYPE_CHECKING:
-    from pullback.typing import DType, TensorLike
+    from pullback.typing import Array, DType, TensorLike, Value
 
 __all__ = ["frame", "hamming_window", "hann_window", "overlap_and_add", "stft"]
 
@@ -64,7 +64,7 @@ def hamming_window(window_length: int, dtype: DType = None) -> Tensor:
 # ---- frames
 
 
-def _frames(x: Any, frame_length: int, frame_step: int) -> Any:
+def _frames(x: Array, frame_length: int, frame_step: int) -> Any:
     if x.shape[-1] < frame_length:
         return np.zeros((*x.shape[:-1], 0, frame_length), x.dtype)
     windows = np.lib.stride_tricks.sliding_window_view(x, frame_length, -1)
@@ -75,7 +75,7 @@ def _frames_shape(x: Shape, frame_length: int, frame_step: int) -> Shape:
     return (*x[:-1], max(0, (x[-1] - frame_length) // frame_step + 1), frame_length)
 
 
-def _frames_adjoint(g: Any, x_shape: Shape, frame_step: int) -> Any:
+def _frames_adjoint(g: Value, x_shape: Shape, frame_step: int) -> Any:
     return overlap_and_add(g, frame_step, x_shape[-1]) if x_shape[-1] else np.zeros(x_shape, g.dtype)
 
 
@@ -91,7 +91,7 @@ FRAMES: list[Sample] = [
 
 @op(
     _frames,
-    acts=moves(_frames_shape, FRAMES, leading),
+    acts=moves(_frames_shape, FRAMES, batch_leading_axes),
     d=linear(_frames_adjoint),
     run=_frames,
 )
@@ -104,7 +104,7 @@ def frames(x: TensorLike, /, frame_length: int, frame_step: int) -> Any:
     """
 
 
-def _sum_of_frames(x: Any, frame_step: int, length: Any = None) -> Any:
+def _sum_of_frames(x: Array, frame_step: int, length: int | None = None) -> Any:
     """Frame by frame, or step by step of all frames at once, whichever takes fewer turns."""
     _sum_shape(x.shape, frame_step, length)
     *batch, count, size = x.shape
@@ -126,14 +126,14 @@ def _sum_of_frames(x: Any, frame_step: int, length: Any = None) -> Any:
     return np.pad(z, [(0, 0)] * len(batch) + [(0, length - z.shape[-1])])
 
 
-def _sum_shape(x: Shape, frame_step: Any, length: Any = None) -> Shape:
+def _sum_shape(x: Shape, frame_step: int, length: int | None = None) -> Shape:
     if len(x) < 2:
         raise ShapeError(f"overlap_and_add: expected shape (..., frames, frame_length), got {x}.")
     positive("overlap_and_add", frame_step=frame_step, length=1 if length is None else length)
     return (*x[:-2], max(x[-2] - 1, 0) * frame_step + x[-1] if length is None else length)
 
 
-def _sum_adjoint(g: Any, x_shape: Shape, frame_step: int) -> Any:
+def _sum_adjoint(g: Value, x_shape: Shape, frame_step: int) -> Any:
     count, size = x_shape[-2:]
     missing = max(count - 1, 0) * frame_step + size - g.shape[-1]
     if missing > 0:
@@ -153,7 +153,7 @@ def _sum_adjoint(g: Any, x_shape: Shape, frame_step: int) -> Any:
             (((9, 4),), {"frame_step": 1}),
             (((0, 2, 3),), {"frame_step": 2}),
         ],
-        leading,
+        batch_leading_axes,
     ),
     d=linear(_sum_adjoint),
     run=_sum_of_frames,
@@ -177,7 +177,7 @@ def frame(signal: TensorLike, frame_length: int, frame_step: int, pad_end: bool 
     array([[1., 2., 3.],
            [3., 4., 5.]])
     """
-    signal = numbers("frame", "signal", signal)
+    signal = check_numbers("frame", "signal", signal)
     positive("frame", frame_length=frame_length, frame_step=frame_step)
     if not signal.shape:
         raise ShapeError("frame: a scalar has no axis to cut into frames.")
@@ -190,7 +190,7 @@ def frame(signal: TensorLike, frame_length: int, frame_step: int, pad_end: bool 
     return frames(signal, frame_length, frame_step)
 
 
-@own_words("stft")
+@rename_errors("stft")
 def stft(
     signal: TensorLike, frame_length: int, frame_step: int, fft_length: int | None = None,
     window_fn: Callable[[int], Any] | None = hann_window,
@@ -203,7 +203,7 @@ def stft(
     >>> pb.signal.stft(np.ones(8), 4, 2).shape
     (3, 3)
     """
-    signal = numbers("stft", "signal", signal)
+    signal = check_numbers("stft", "signal", signal)
     if signal.dtype.kind == "c" or not signal.shape:
         raise ShapeError(
             f"stft: signal must be real numbers along an axis, got {signal.dtype} of shape {signal.shape}."
@@ -218,7 +218,7 @@ def stft(
     if window_fn is not None:
         own = window_fn in (hann_window, hamming_window) and cut.dtype.kind == "f"
         make: Any = window_fn
-        window = numbers("stft", "window_fn", make(frame_length, cut.dtype) if own else make(frame_length))
+        window = check_numbers("stft", "window_fn", make(frame_length, cut.dtype) if own else make(frame_length))
         if window.shape not in ((), (1,), (frame_length,)):
             raise ShapeError(f"stft: window_fn({frame_length}) must have shape ({frame_length},), got {window.shape}.")
         cut = cut * (window if level_of(window) else np.asarray(concrete(window)))

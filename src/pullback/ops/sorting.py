@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from pullback.core.axes import moves
 from pullback.core.calculus import constant
-from pullback.core.composition import numbers, own_words
+from pullback.core.composition import check_numbers, rename_errors
 from pullback.core.convert import check_real
 from pullback.core.op import alias, method, op, operand
 from pullback.core.tape import constant as tensor_of
-from pullback.core.tensor import Tensor, sizing, stripped
+from pullback.core.tensor import Tensor, read_sizes, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import one_axis
-from pullback.numerics.batching import aligned, along_axis, everywhere, leading, one_by_one
+from pullback.numerics.batching import (
+    batch_aligned_axes,
+    batch_along_axis,
+    batch_leading_axes,
+    broadcast_examples,
+    one_by_one,
+)
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, TensorLike
+    from pullback.core.op import Op
+    from pullback.typing import Array, Axis, TensorLike, Value
 
 __all__ = [
     "SetDifference", "Unique", "argsort", "in_top_k", "intersect1d", "isin", "lower_bound", "search_sorted",
@@ -32,7 +40,7 @@ Shape = tuple[int, ...]
 # ---- order
 
 
-def _argsort(x: Any, axis: Any = -1, descending: bool = False) -> Any:
+def _argsort(x: Array, axis: int = -1, descending: bool = False) -> Any:
     if not x.ndim:
         return np.intp(0)
     at = one_axis(x.ndim, axis, "argsort")
@@ -42,12 +50,12 @@ def _argsort(x: Any, axis: Any = -1, descending: bool = False) -> Any:
     return x.shape[at] - 1 - np.flip(np.argsort(np.flip(x, at), at, kind="stable"), at)
 
 
-def _argsort_each(op: Any, args: Any, on: Any, params: Any) -> Any:
+def _argsort_each(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     (x,) = args
-    return along_axis(op, args, on, params) if x.ndim > 1 else np.zeros(x.shape, np.intp)
+    return batch_along_axis(op, args, on, params) if x.ndim > 1 else np.zeros(x.shape, np.intp)
 
 
-def _same(s: Shape, axis: Any, descending: bool) -> Shape:
+def _same(s: Shape, axis: float, descending: bool) -> Shape:
     if s:
         one_axis(len(s), axis, "argsort")
     return s
@@ -83,7 +91,7 @@ def sort(x: TensorLike, axis: int | None = -1, descending: bool = False) -> Any:
     >>> pb.grad(lambda x: pb.sort(x, descending=True)[0])(np.array([3.0, 1.0, 2.0]))
     array([1., 0., 0.])
     """
-    x = numbers("sort", "x", x)
+    x = check_numbers("sort", "x", x)
     if axis is None:
         x, axis = np.reshape(x, -1), -1
     if not x.ndim:
@@ -92,14 +100,14 @@ def sort(x: TensorLike, axis: int | None = -1, descending: bool = False) -> Any:
     if not isinstance(x, Tensor):
         z = np.sort(x, at)
         return np.flip(z, at) if descending else z
-    return np.take_along_axis(x, argsort(stripped(x), at, descending), at)
+    return np.take_along_axis(x, argsort(strip(x), at, descending), at)
 
 
 # ---- searching
 
 
 def _search_sorted(sorted_sequence: Any, values: Any, side: Any = "left") -> Any:
-    _searched(sorted_sequence.shape, values.shape, side)
+    _search_shape(sorted_sequence.shape, values.shape, side)
     side = side or "left"
     if sorted_sequence.ndim == 1:
         return np.asarray(np.searchsorted(sorted_sequence, values, side)).astype(np.int32)
@@ -108,17 +116,17 @@ def _search_sorted(sorted_sequence: Any, values: Any, side: Any = "left") -> Any
     return np.array(found, np.int32).reshape(values.shape)
 
 
-def _search_each(op: Any, args: Any, on: Any, params: Any) -> Any:
+def _search_each(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     if not on[0] and np.ndim(args[0]) == 1:
         return op.call(args, params)
-    sequence, values = everywhere(args, on)
+    sequence, values = broadcast_examples(args, on)
     if sequence.ndim > 2:
         return op.call([sequence, values], params)
     rows = np.reshape(values, (values.shape[0], math.prod(values.shape[1:])))
     return np.reshape(op.call([sequence, rows], params), values.shape)
 
 
-def _searched(sequence: Shape, values: Shape, side: Any) -> Shape:
+def _search_shape(sequence: Shape, values: Shape, side: str) -> Shape:
     if side not in ("left", "right", None):
         raise ArgumentError(f"search_sorted: side must be 'left' or 'right', got {side!r}.")
     if not sequence or (len(sequence) > 1 and sequence[:-1] != values[:-1]):
@@ -132,7 +140,7 @@ def _searched(sequence: Shape, values: Shape, side: Any) -> Shape:
 @op(
     _search_sorted,
     acts=moves(
-        _searched,
+        _search_shape,
         [
             ((np.array([1.0, 3.0, 5.0]), (4,)), {}), ((np.array([-1.0, 0.0]), (2, 3)), {"side": "right"}),
             ((np.array([[0.0, 1.0], [-1.0, 0.0]]), (2, 3)), {}), ((np.array([0.0]), ()), {}),
@@ -155,7 +163,7 @@ searchsorted = alias("searchsorted", search_sorted)
 
 
 @method
-@own_words("lower_bound")
+@rename_errors("lower_bound")
 def lower_bound(sorted_sequence: TensorLike, values: TensorLike) -> Any:
     """Where the first element is that is not less than each value.
 
@@ -166,7 +174,7 @@ def lower_bound(sorted_sequence: TensorLike, values: TensorLike) -> Any:
 
 
 @method
-@own_words("upper_bound")
+@rename_errors("upper_bound")
 def upper_bound(sorted_sequence: TensorLike, values: TensorLike) -> Any:
     """Where the first element is that is greater than each value.
 
@@ -179,8 +187,8 @@ def upper_bound(sorted_sequence: TensorLike, values: TensorLike) -> Any:
 # ---- among the best
 
 
-def _in_top_k(predictions: Any, targets: Any, k: Any = 1) -> Any:
-    _targeted(predictions.shape, targets.shape, k)
+def _in_top_k(predictions: Any, targets: Array, k: Any = 1) -> Any:
+    _top_k_shape(predictions.shape, targets.shape, k)
     check_real("in_top_k", predictions, "predictions")
     n = predictions.shape[-1]
     at = targets.astype(np.intp)
@@ -192,7 +200,7 @@ def _in_top_k(predictions: Any, targets: Any, k: Any = 1) -> Any:
     return np.sum((predictions > mine) | ((predictions == mine) & before), axis=-1) < (1 if k is None else k)
 
 
-def _targeted(predictions: Shape, targets: Shape, k: Any) -> Shape:
+def _top_k_shape(predictions: Shape, targets: Shape, k: Any) -> Shape:
     if not predictions or predictions[:-1] != targets:
         raise ShapeError(
             f"in_top_k: predictions have shape {predictions} and targets have shape {targets}; "
@@ -207,12 +215,12 @@ def _targeted(predictions: Shape, targets: Shape, k: Any) -> Shape:
 @op(
     _in_top_k,
     acts=moves(
-        _targeted,
+        _top_k_shape,
         [
             (((3, 4), np.array([0, 3, 1])), {"k": 2}), (((4,), np.array(2)), {}),
             (((2, 1, 3), np.array([[0], [2]])), {"k": 3}), (((0, 3), np.empty(0, int)), {}),
         ],
-        aligned,
+        batch_aligned_axes,
     ),
     d=constant(),
     run=_in_top_k,
@@ -228,7 +236,7 @@ def in_top_k(predictions: TensorLike, targets: TensorLike, /, k: int = 1) -> Any
 # ---- sets
 
 
-def _unique_indices(x: Any, axis: Any = 0) -> Any:
+def _unique_indices(x: Array, axis: int = 0) -> Any:
     _line(x.shape, axis)
     first, which = np.unique(x, return_index=True, return_inverse=True, axis=axis)[1:]
     rank = np.empty(len(first), np.int32)  # NumPy's are sorted by value
@@ -236,7 +244,7 @@ def _unique_indices(x: Any, axis: Any = 0) -> Any:
     return rank[which.reshape(-1)]
 
 
-def _line(s: Shape, axis: Any) -> Shape:
+def _line(s: Shape, axis: int) -> Shape:
     if not s:
         raise ShapeError("unique: x must have at least one axis, got rank 0.")
     return (s[one_axis(len(s), axis, "unique")],)
@@ -285,7 +293,7 @@ def unique(x: TensorLike, axis: Axis = 0) -> Unique:
     x = operand(x, "unique")
     at: Any = 0 if axis is None else axis[0] if isinstance(axis, list | tuple) and len(axis) == 1 else axis
     indices = unique_indices(x, at)
-    first = np.unique(sizing("unique", indices), return_index=True)[1]
+    first = np.unique(read_sizes("unique", indices), return_index=True)[1]
     return Unique(np.take(x, first, axis=at), indices)
 
 
@@ -299,7 +307,7 @@ def unique(x: TensorLike, axis: Axis = 0) -> Unique:
             (((), (0,)), {}),
             (((0,), (2,)), {}),
         ],
-        lambda op, args, on, params: (one_by_one if on[1] else leading)(op, args, on, params),
+        lambda op, args, on, params: (one_by_one if on[1] else batch_leading_axes)(op, args, on, params),
     ),
     d=constant(),
     run=lambda element, test_elements: np.isin(element, test_elements)[()],
@@ -323,8 +331,8 @@ class SetDifference(NamedTuple):
     indices: Any
 
 
-def _vector(name: str, argument: str, x: Any) -> Any:
-    x = numbers(name, argument, x)
+def _vector(name: str, argument: str, x: TensorLike) -> Any:
+    x = check_numbers(name, argument, x)
     if x.ndim != 1:
         raise ShapeError(f"{name}: {argument} must be a vector, got shape {x.shape}; flatten it first.")
     return x
@@ -338,19 +346,19 @@ def setdiff1d(x: TensorLike, y: TensorLike) -> SetDifference:
     SetDifference(values=array([5., 5.]), indices=array([0, 2], dtype=int32))
     """
     x, y = _vector("setdiff1d", "x", x), _vector("setdiff1d", "y", y)
-    indices = np.flatnonzero(~sizing("setdiff1d", isin(x, y))).astype(np.int32)
+    indices = np.flatnonzero(~read_sizes("setdiff1d", isin(x, y))).astype(np.int32)
     values: Any = np.take(x, indices, axis=0)
     return SetDifference(values, tensor_of(indices) if isinstance(values, Tensor) else indices)
 
 
-def _rows(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+def _rows(name: str, x: TensorLike, y: TensorLike) -> tuple[Any, Any]:
     """Both sets, each in one row."""
-    return np.reshape(numbers(name, "x", x), -1), np.reshape(numbers(name, "y", y), -1)
+    return np.reshape(check_numbers(name, "x", x), -1), np.reshape(check_numbers(name, "y", y), -1)
 
 
-def _sorted_set(name: str, x: Any, keep: Any) -> Any:
+def _sorted_set(name: str, x: Any, keep: Value) -> Any:
     """The different elements in order, of those that are kept."""
-    first, keep = np.unique(sizing(name, x), return_index=True)[1], sizing(name, keep)
+    first, keep = np.unique(read_sizes(name, x), return_index=True)[1], read_sizes(name, keep)
     return np.take(x, first[keep[first]], axis=0)
 
 

@@ -14,13 +14,14 @@ import numpy as np
 
 from pullback.core.axes import Acts, Sample, Shape
 from pullback.core.calculus import linear
-from pullback.core.composition import numbers, own_words
+from pullback.core.composition import check_numbers, rename_errors
 from pullback.core.op import op
 from pullback.errors import ArgumentError, ShapeError
-from pullback.numerics.axis_arguments import over
+from pullback.numerics.axis_arguments import resolve_axes
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, Lengths, TensorLike
+    from pullback.core.op import Op
+    from pullback.typing import Array, Axis, Lengths, TensorLike, Value
 
 __all__ = [
     "fft", "fft2", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft", "irfft2",
@@ -31,13 +32,13 @@ __all__ = [
 SAME_FACTOR: dict[Any, Any] = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
-def length(name: str, shape: Shape, n: Any, axis: Any, given: Callable[[int], int] = int) -> tuple[int, int]:
+def length(name: str, shape: Shape, n: int | None, axis: Any, given: Callable[[int], int] = int) -> tuple[int, int]:
     """The axis, counted from the front, and the length of the transform, checked."""
     if not shape:
         raise ShapeError(f"{name}: a scalar has no axis to transform along.")
     if isinstance(axis, bool) or not hasattr(axis, "__index__"):
         raise ArgumentError(f"{name}: axis must be an integer, got {axis!r}.")
-    (axis,) = over(len(shape), axis, name)
+    (axis,) = resolve_axes(len(shape), axis, name)
     if n is None:
         n = given(shape[axis])
     if isinstance(n, bool) or not hasattr(n, "__index__") or n < 1:
@@ -54,10 +55,10 @@ class Transform(Acts):
     def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
         (x,) = shapes
         axis, n = length(name, x, params["n"], params["axis"], self.given)
-        known(name, params["norm"])
+        check_norm(name, params["norm"])
         return (*x[:axis], self.out(n), *x[axis + 1 :])
 
-    def batch(self, op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         (x,) = args
         axis, _ = length(op.name, x.shape[1:], params["n"], params["axis"], self.given)
         return op.call([x], {**params, "axis": axis + 1})
@@ -75,13 +76,13 @@ class Transform(Acts):
         ]
 
 
-def known(name: str, norm: Any) -> Any:
+def check_norm(name: str, norm: str | None) -> Any:
     if norm not in SAME_FACTOR:
         raise ArgumentError(f"{name}: norm must be 'backward', 'ortho' or 'forward', got {norm!r}.")
     return norm
 
 
-def resized(x: Any, axis: Any, n: int) -> Any:
+def resize_axis(x: Value, axis: int, n: int) -> Any:
     """``x`` cut or filled with zeros to the length ``n`` along an axis."""
     have = x.shape[axis]
     if n == have:
@@ -92,7 +93,7 @@ def resized(x: Any, axis: Any, n: int) -> Any:
     return np.pad(x, [(0, n - have if i == axis else 0) for i in range(x.ndim)])
 
 
-def weighted(x: Any, n: int, axis: Any, inner: float) -> Any:
+def weigh_bins(x: Value, n: int, axis: int, inner: float) -> Any:
     """The bins of a real transform of length ``n``, times ``inner`` where a bin stands for its mirror image too."""
     weights = np.full(x.shape[axis], inner, np.dtype(x.dtype.char.lower()))
     weights[0] = 1
@@ -102,7 +103,7 @@ def weighted(x: Any, n: int, axis: Any, inner: float) -> Any:
 
 
 def real_only(name: str, transform: Any) -> Any:
-    def run(x: Any, n: Any = None, axis: Any = -1, norm: Any = None) -> Any:
+    def run(x: Array, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
         if x.dtype.kind == "c":
             raise ArgumentError(f"{name}: the input must be real numbers, got dtype {x.dtype}. Use fft, or pb.real(x).")
         return transform(x, n, axis, norm)
@@ -116,7 +117,7 @@ def real_only(name: str, transform: Any) -> Any:
 @op(
     np.fft.fft,
     acts=Transform(),
-    d=linear(lambda g, x_shape, axis, norm: resized(np.fft.fft(g, None, axis, norm), axis, x_shape[axis])),
+    d=linear(lambda g, x_shape, axis, norm: resize_axis(np.fft.fft(g, None, axis, norm), axis, x_shape[axis])),
     run=np.fft.fft,
 )
 def fft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Any:
@@ -130,7 +131,7 @@ def fft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | Non
 @op(
     np.fft.ifft,
     acts=Transform(),
-    d=linear(lambda g, x_shape, axis, norm: resized(np.fft.ifft(g, None, axis, norm), axis, x_shape[axis])),
+    d=linear(lambda g, x_shape, axis, norm: resize_axis(np.fft.ifft(g, None, axis, norm), axis, x_shape[axis])),
     run=np.fft.ifft,
 )
 def ifft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Any:
@@ -141,10 +142,10 @@ def ifft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | No
     """
 
 
-def _rfft_adjoint(g: Any, x_shape: Shape, n: Any, axis: Any, norm: Any) -> Any:
+def _rfft_adjoint(g: Value, x_shape: Shape, n: int | None, axis: int, norm: str | None) -> Any:
     n = x_shape[axis] if n is None else n
-    z = np.fft.irfft(weighted(np.conjugate(g), n, axis, 0.5), n, axis, SAME_FACTOR[norm])
-    return resized(z, axis, x_shape[axis])
+    z = np.fft.irfft(weigh_bins(np.conjugate(g), n, axis, 0.5), n, axis, SAME_FACTOR[norm])
+    return resize_axis(z, axis, x_shape[axis])
 
 
 @op(
@@ -161,9 +162,9 @@ def rfft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | No
     """
 
 
-def _irfft_adjoint(g: Any, x: Any, axis: Any, norm: Any) -> Any:
+def _irfft_adjoint(g: Value, x: Value, axis: int, norm: str | None) -> Any:
     n = g.shape[axis]
-    d = resized(weighted(np.fft.rfft(g, n, axis, SAME_FACTOR[norm]), n, axis, 2.0), axis, x.shape[axis])
+    d = resize_axis(weigh_bins(np.fft.rfft(g, n, axis, SAME_FACTOR[norm]), n, axis, 2.0), axis, x.shape[axis])
     return d if x.dtype.kind == "c" else np.real(d)
 
 
@@ -187,21 +188,21 @@ def hfft(x: TensorLike, n: int | None = None, axis: Axis = -1, norm: str | None 
     >>> pb.spectral.hfft(np.array([1.0, 0.0, 0.0]))
     array([1., 1., 1., 1.])
     """
-    x = numbers("hfft", "x", x)
+    x = check_numbers("hfft", "x", x)
     _, n = length("hfft", x.shape, n, axis, lambda bins: 2 * (bins - 1))
-    return irfft(np.conjugate(x), n, axis, SAME_FACTOR[known("hfft", norm)])
+    return irfft(np.conjugate(x), n, axis, SAME_FACTOR[check_norm("hfft", norm)])
 
 
-@own_words("ihfft")
+@rename_errors("ihfft")
 def ihfft(x: TensorLike, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Any:
     """The inverse of ``hfft``.
 
     >>> pb.spectral.ihfft(np.array([1.0, 1.0, 1.0, 1.0]))
     array([1.-0.j, 0.-0.j, 0.-0.j])
     """
-    x = numbers("ihfft", "x", x)
+    x = check_numbers("ihfft", "x", x)
     _, n = length("ihfft", x.shape, n, axis)
-    return np.conjugate(rfft(x, n, axis, SAME_FACTOR[known("ihfft", norm)]))
+    return np.conjugate(rfft(x, n, axis, SAME_FACTOR[check_norm("ihfft", norm)]))
 
 
 # ---- along several
@@ -223,7 +224,7 @@ def _plan(name: str, x: Any, s: Any, axes: Any, given: Callable[[int], int] = in
         )
     if not axes:
         raise ArgumentError(f"{name}: no axis to transform along, for shape {shape}.")
-    over(len(shape), axes, name)
+    resolve_axes(len(shape), axes, name)
     kinds = [int] * (len(axes) - 1) + [given]
     return [length(name, shape, n, a, kind) for n, a, kind in zip(lengths, axes, kinds, strict=True)]
 
@@ -235,7 +236,7 @@ def fftn(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths | None = N
     array([[4.+0.j, 0.+0.j],
            [0.+0.j, 0.+0.j]])
     """
-    x = numbers("fftn", "x", x)
+    x = check_numbers("fftn", "x", x)
     for axis, n in reversed(_plan("fftn", x, s, axes)):
         x = fft(x, n, axis, norm)
     return x
@@ -248,13 +249,13 @@ def ifftn(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths | None = 
     array([[1.+0.j, 0.+0.j],
            [0.+0.j, 0.+0.j]])
     """
-    x = numbers("ifftn", "x", x)
+    x = check_numbers("ifftn", "x", x)
     for axis, n in reversed(_plan("ifftn", x, s, axes)):
         x = ifft(x, n, axis, norm)
     return x
 
 
-@own_words("rfftn")
+@rename_errors("rfftn")
 def rfftn(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths | None = None, norm: str | None = None) -> Any:
     """``rfft`` along the last of the axes, ``fft`` along the others.
 
@@ -262,7 +263,7 @@ def rfftn(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths | None = 
     array([[4.+0.j, 0.+0.j],
            [0.+0.j, 0.+0.j]])
     """
-    x = numbers("rfftn", "x", x)
+    x = check_numbers("rfftn", "x", x)
     *others, (last, n) = _plan("rfftn", x, s, axes)
     x = rfft(x, n, last, norm)
     for axis, length_of_it in reversed(others):
@@ -277,18 +278,18 @@ def irfftn(x: TensorLike, s: Sequence[int] | None = None, axes: Lengths | None =
     array([[1., 1.],
            [1., 1.]])
     """
-    x = numbers("irfftn", "x", x)
+    x = check_numbers("irfftn", "x", x)
     *others, (last, n) = _plan("irfftn", x, s, axes, lambda bins: 2 * (bins - 1))
     for axis, length_of_it in others:
         x = ifft(x, length_of_it, axis, norm)
     return irfft(x, n, last, norm)
 
 
-def planes(name: str, x: Any, axes: Any) -> Any:
+def planes(name: str, x: TensorLike, axes: Axis) -> Any:
     """What is transformed along two axes, checked to have them."""
-    x = numbers(name, "x", x)
+    x = check_numbers(name, "x", x)
     if axes is not None and not isinstance(axes, str):
-        over(x.ndim, axes, name)
+        resolve_axes(x.ndim, axes, name)
     return x
 
 
@@ -341,8 +342,8 @@ def fftshift(x: TensorLike, axes: Lengths | None = None) -> Any:
     >>> pb.spectral.fftshift(np.array([0.0, 1.0, 2.0, -2.0, -1.0]))
     array([-2., -1.,  0.,  1.,  2.])
     """
-    x = numbers("fftshift", "x", x)
-    where = over(x.ndim, axes, "fftshift")
+    x = check_numbers("fftshift", "x", x)
+    where = resolve_axes(x.ndim, axes, "fftshift")
     return np.roll(x, [x.shape[i] // 2 for i in where], where)
 
 
@@ -352,6 +353,6 @@ def ifftshift(x: TensorLike, axes: Lengths | None = None) -> Any:
     >>> pb.spectral.ifftshift(np.array([-2.0, -1.0, 0.0, 1.0, 2.0]))
     array([ 0.,  1.,  2., -2., -1.])
     """
-    x = numbers("ifftshift", "x", x)
-    where = over(x.ndim, axes, "ifftshift")
+    x = check_numbers("ifftshift", "x", x)
+    where = resolve_axes(x.ndim, axes, "ifftshift")
     return np.roll(x, [-(x.shape[i] // 2) for i in where], where)

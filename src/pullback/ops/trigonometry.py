@@ -12,7 +12,7 @@ from pullback.core.lowering import scalar
 from pullback.core.op import alias, op
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from pullback.typing import Array, ArrayOrNumber, TensorLike
 
 __all__ = [
     "sin", "cos", "tan", "asin", "arcsin", "acos", "arccos", "atan", "arctan", "atan2", "arctan2",
@@ -92,7 +92,7 @@ def atan(x: TensorLike, /) -> Any:
     """
 
 
-def _over_square(g: Any, b: Any, r: Any) -> Any:
+def _over_square(g: Array, b: ArrayOrNumber, r: Array) -> Any:
     return g * (b / r) / r  # the square itself could overflow, or vanish
 
 

@@ -7,12 +7,15 @@ from difflib import get_close_matches
 from functools import cached_property
 from inspect import Parameter, Signature, signature
 from types import DynamicClassAttribute
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from pullback.errors import ArgumentError
 from pullback.transforms.arguments import parameters_of
+
+if TYPE_CHECKING:
+    from pullback.typing import ArgNames, ArgNums, Operand
 
 __all__: list[str] = []
 
@@ -45,7 +48,7 @@ class Chosen(NamedTuple):
 class Selection:
     """The arguments chosen by ``argnums`` and ``argnames``, checked against the signature of ``f``."""
 
-    def __init__(self, face: str, f: Callable[..., Any], argnums: Any, argnames: Any) -> None:
+    def __init__(self, face: str, f: Callable[..., Any], argnums: ArgNums, argnames: ArgNames) -> None:
         self.face = face
         numbers = [] if argnums is None else _several(face, "argnums", argnums, (int, np.integer), "an integer")
         names = [] if argnames is None else _several(face, "argnames", argnames, str, "a name")
@@ -149,7 +152,7 @@ class Call:
         ordered = parameters_of(self.f, len(self.args))
         return [ordered[p] if isinstance(p, int) else p for p in self.places]
 
-    def __call__(self, *xs: Any) -> Any:
+    def __call__(self, *xs: object) -> Any:
         args, kwargs = list(self.args), dict(self.kwargs)
         for place, x in zip(self.places, xs, strict=True):
             if isinstance(place, int):
@@ -176,7 +179,7 @@ class WholeCall(Call):
 
 
 def call_by_all(
-    face: str, f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], argnums: Any, argnames: Any
+    face: str, f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], argnums: ArgNums, argnames: Any
 ) -> tuple[Call, Selection | None]:
     """The call ``f(*args, **kwargs)``, differentiated by all of ``args`` unless some arguments are chosen."""
     if not callable(f):
@@ -188,7 +191,7 @@ def call_by_all(
     return selection.call(f, tuple(args), kwargs), selection
 
 
-def _several(face: str, what: str, given: Any, kinds: Any, one: str) -> Sequence[Any]:
+def _several(face: str, what: str, given: object, kinds: Any, one: str) -> Sequence[Any]:
     """What was chosen as a list; a single one need not be in a list."""
     found = given if isinstance(given, list | tuple) else (given,)
     if any(not isinstance(x, kinds) or isinstance(x, bool) for x in found):
@@ -198,7 +201,7 @@ def _several(face: str, what: str, given: Any, kinds: Any, one: str) -> Sequence
     return found
 
 
-def point_hint(face: str, given: Any) -> str:
+def point_hint(face: str, given: object) -> str:
     """What to write, where a setting is something that could be meant as the argument of ``f``."""
     return "" if isinstance(given, str | bool) else f" The derivative at a point is {face}(f)(x)."
 
@@ -216,7 +219,7 @@ class Derivative:
     selection: Selection | None = None
     __wrapped__: Callable[..., Any]
 
-    def __init__(self, f: Callable[..., Any], argnums: Any = None, argnames: Any = None) -> None:
+    def __init__(self, f: Callable[..., Any], argnums: ArgNums = None, argnames: ArgNames = None) -> None:
         if not callable(f):
             raise ArgumentError(f"{self.face}(f): f must be a function, got {type(f).__name__}.")
         self.__wrapped__ = f
@@ -232,7 +235,7 @@ class Derivative:
         return {"argnums": self.argnums, "argnames": self.argnames}
 
     def __reduce__(self) -> Any:
-        return _restored, (type(self), self.__wrapped__, self.options())
+        return _rebuild, (type(self), self.__wrapped__, self.options())
 
     def __repr__(self) -> str:
         return f"<{self.face} of {self.__name__}>"
@@ -267,7 +270,7 @@ class Derivative:
             f"{', and dy= for the cotangent' * self.has_dy}."
         )
 
-    def split_dy(self, args: tuple[Any, ...], dy: Any) -> tuple[tuple[Any, ...], Any]:
+    def split_dy(self, args: tuple[Any, ...], dy: Operand | None) -> tuple[tuple[Any, ...], Any]:
         """The arguments for ``f`` and the cotangent, which may be the second one where ``f`` takes exactly one."""
         if self.selection is None and len(args) == 2 and self.takes_one:
             if dy is not None:
@@ -317,7 +320,7 @@ class Derivative:
         return Signature(parameters)
 
 
-def _restored(cls: Any, f: Any, options: dict[str, Any]) -> Any:
+def _rebuild(cls: Any, f: Callable[..., Any], options: dict[str, Any]) -> Any:
     return cls(f, **options)
 
 
@@ -334,7 +337,7 @@ def _first_by_position(parameters: Sequence[Parameter]) -> list[Parameter]:
     return sorted(found, key=lambda p: p.kind)
 
 
-def _describe_parameters(f: Any) -> str:
+def _describe_parameters(f: object) -> str:
     """The names in the signature of ``f``, for messages; nothing where they are not known."""
     taken = signature_of(f)
     stars: dict[Any, str] = {Parameter.VAR_POSITIONAL: "*", Parameter.VAR_KEYWORD: "**"}

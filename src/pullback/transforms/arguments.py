@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -23,7 +23,7 @@ HERE = np.float64(0)  # stands in the place of an input that is no longer held
 class AsIs:
     """Part of the arguments that is no input.  A random generator is kept as it was, to draw the same once more."""
 
-    def __init__(self, given: Any) -> None:
+    def __init__(self, given: object) -> None:
         self.given = given
         self.before = deepcopy(given) if hasattr(given, "bit_generator") else None
 
@@ -31,20 +31,20 @@ class AsIs:
         return deepcopy(self.before) if again and self.before is not None else self.given
 
 
-def marked(arg: Any) -> Any:
+def mark(arg: object) -> Any:
     """An argument in which arrays and floats are inputs, and what counts, chooses or names is passed on as it is."""
-    return tree.mapped(lambda leaf: leaf if _is_input(leaf) else AsIs(leaf), arg, whole=tree.is_number_list)
+    return tree.map_leaves(lambda leaf: leaf if _is_input(leaf) else AsIs(leaf), arg, whole=tree.is_number_list)
 
 
-def _is_input(leaf: Any) -> bool:
+def _is_input(leaf: object) -> bool:
     if tree.is_number_list(leaf):
         return any(isinstance(n, float | complex) for n in tree.leaves(leaf))
     return isinstance(leaf, (*ARRAYS, float, complex))
 
 
-def unmarked(args: Any, again: bool = False) -> Any:
+def unmark(args: list[Any], again: bool = False) -> Any:
     """What was marked, as it was."""
-    return tree.mapped(lambda x: x.value(again) if isinstance(x, AsIs) else x, args)
+    return tree.map_leaves(lambda x: x.value(again) if isinstance(x, AsIs) else x, args)
 
 
 class Arguments:
@@ -60,10 +60,10 @@ class Arguments:
         else:
             floats = [leaf.dtype for leaf in leaves if isinstance(leaf, ARRAYS) and leaf.dtype.kind == "f"]
             self.width = np.result_type(*floats) if floats else np.dtype(float)
-            self.tree = [self._settled(a) for a in args]
+            self.tree = [self._unify(a) for a in args]
             self.flat = [x for x in tree.leaves(self.tree) if isinstance(x, ARRAYS)]
 
-    def _leaves(self, x: Any) -> Iterator[Any]:
+    def _leaves(self, x: object) -> Iterator[Any]:
         parts = None if tree.is_tensor_data(x) else tree.branches(x)
         if parts is None:
             yield x
@@ -71,7 +71,7 @@ class Arguments:
             for branch in parts[0]:
                 yield from self._leaves(branch)
 
-    def _settled(self, x: Any) -> Any:
+    def _unify(self, x: Any) -> Any:
         """The same tree with every input an array or a traced tensor; Python's numbers do not widen the others."""
         if x is None or isinstance(x, ARRAYS):
             return x if x is None else bare(x)
@@ -81,7 +81,7 @@ class Arguments:
             return made[()]
         parts = tree.branches(x)
         if parts is not None:
-            return parts[1]([self._settled(branch) for branch in parts[0]])
+            return parts[1]([self._unify(branch) for branch in parts[0]])
         return bare(x) if hasattr(x, "__array__") else x
 
     def float_width(self) -> np.dtype[Any]:
@@ -89,27 +89,31 @@ class Arguments:
         floats = [x.dtype for x in self.flat if x.dtype.kind == "f"]
         return np.result_type(*floats) if floats else np.dtype(float)
 
-    def filled(self, values: Sequence[Any]) -> list[Any]:
+    def fill(self, values: Sequence[Any]) -> list[Any]:
         """The arguments with these inputs, as tensors."""
         if self.plain:
             return [as_tensor(v) for v in values]
         source = iter(values)
-        filled: list[Any] = tree.mapped(lambda x: as_tensor(next(source)) if isinstance(x, ARRAYS) else x, self.tree)
+        filled: list[Any] = tree.map_leaves(
+            lambda x: as_tensor(next(source)) if isinstance(x, ARRAYS) else x, self.tree
+        )
         return filled
 
     def release(self) -> None:
         """Keep the structure only: big inputs are not kept by a function that saved nothing of them."""
         self.flat = [HERE] * len(self.flat)
-        self.tree = self.flat if self.plain else tree.mapped(lambda x: HERE if isinstance(x, ARRAYS) else x, self.tree)
+        self.tree = (
+            self.flat if self.plain else tree.map_leaves(lambda x: HERE if isinstance(x, ARRAYS) else x, self.tree)
+        )
 
-    def names(self, f: Any) -> list[str]:
+    def names(self, f: Callable[..., Any]) -> list[str]:
         """The name of each input in the signature of ``f``."""
         out: list[str] = []
         for name, x in zip(parameters_of(f, len(self.tree)), self.tree, strict=True):
             out += [path for path, leaf in paths(name, x) if isinstance(leaf, ARRAYS)]
         return out
 
-    def given_back(self, z: Any) -> Any:
+    def convert_back(self, z: Any) -> Any:
         """Arrays for arrays; Tensors as soon as a Tensor was given."""
         if self.given_tensor or not self.flat:
             return as_tensor(z)
@@ -117,7 +121,7 @@ class Arguments:
         return z if writes is None else z.in_form(writes.form)
 
 
-def paths(name: str, x: Any) -> Iterator[tuple[str, Any]]:
+def paths(name: str, x: object) -> Iterator[tuple[str, Any]]:
     """The leaves of a tree, ``None`` too, each with how one would write it."""
     parts = tree.branches(x)
     if parts is None:
@@ -127,12 +131,12 @@ def paths(name: str, x: Any) -> Iterator[tuple[str, Any]]:
         yield from paths(name + key, branch)
 
 
-def is_leaf(x: Any) -> bool:
+def is_leaf(x: object) -> bool:
     """Whether ``x`` is one tensor and no tree: an array, a number, or a list of nothing but numbers."""
     return isinstance(x, ARRAYS) or (x is not None and tree.is_tensor_data(x))
 
 
-def named_leaves(name: str, x: Any) -> Iterator[tuple[str, Any]]:
+def name_leaves(name: str, x: Any) -> Iterator[tuple[str, Any]]:
     """The leaves of a tree, each with how one would write it; a list of nothing but numbers is one."""
     parts = None if x is None or is_leaf(x) or tree.is_number_list(x) else tree.branches(x)
     if parts is None:
@@ -140,14 +144,14 @@ def named_leaves(name: str, x: Any) -> Iterator[tuple[str, Any]]:
             yield name, x
         return
     for key, branch in zip(keys_of(x, len(parts[0])), parts[0], strict=True):
-        yield from named_leaves(name + key, branch)
+        yield from name_leaves(name + key, branch)
 
 
 def names_of(names: Sequence[str], xs: Sequence[Any]) -> list[str]:
     """How one would write each of the leaves of several arguments."""
     found = []
     for name, x in zip(names, xs, strict=True):
-        found += [name] if x is None else [path for path, _ in named_leaves(name, x)]
+        found += [name] if x is None else [path for path, _ in name_leaves(name, x)]
     return found
 
 
@@ -158,7 +162,7 @@ def name_input(error: Exception, face: str, names: Sequence[str], xs: Sequence[A
     return type(error)(f"{face}: argument {paths[i]}{which}: {str(error).removeprefix(f'{face}: ')}")
 
 
-def keys_of(x: Any, count: int) -> list[str]:
+def keys_of(x: object, count: int) -> list[str]:
     """How one would write each of the branches of a tree."""
     if isinstance(x, dict):
         return [f"[{k!r}]" for k in x]
@@ -166,7 +170,7 @@ def keys_of(x: Any, count: int) -> list[str]:
     return [f".{k}" for k in fields] or [f"[{i}]" for i in range(count)]
 
 
-def parameters_of(f: Any, count: int) -> list[str]:
+def parameters_of(f: Callable[..., Any], count: int) -> list[str]:
     """The names of the first ``count`` positional parameters."""
     names: list[str] = []
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from sys import _getframe
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import ndarray
@@ -19,12 +19,16 @@ from pullback.core.callers import MEANS, explain_refusal, reveal
 from pullback.core.convert import bare
 from pullback.core.interpreter import level_of, new_level
 from pullback.core.tape import ARRAYS, CAUGHT, constant
-from pullback.core.tensor import PLAIN, Tensor, Wrapped, stripped, unfollowed
+from pullback.core.tensor import PLAIN, Tensor, Wrapped, call_unfollowed, strip
 from pullback.core.writes import INPUT, freeze
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
 from pullback.transforms.arguments import paths
 from pullback.transforms.customop import Run, WrappingOp
-from pullback.transforms.grad import as_leaf, described, given_back, kind_of
+from pullback.transforms.grad import as_leaf, convert_back, describe, kind_of
+
+if TYPE_CHECKING:
+    from pullback.transforms.customop import CustomOp
+    from pullback.typing import Axis, Lengths, Operand, TensorLike, Tree, Value
 
 __all__ = ["vmap"]
 
@@ -38,7 +42,7 @@ class Batched(Wrapped):
     array: Any = vars(Tensor)["value"]  # in the slots of any tensor: so a GradientTape can make it a handle of its own
     number: Any = vars(Tensor)["y"]
 
-    def __init__(self, number: int, array: Any) -> None:
+    def __init__(self, number: int, array: Value) -> None:
         self.number, self.array = number, array
 
     def twin(self) -> Batched:
@@ -66,14 +70,14 @@ class Batched(Wrapped):
     def beneath(self) -> Any:
         return self._concrete("a plain value")
 
-    def stopped(self) -> Any:
+    def stop_following(self) -> Any:
         beneath = self.array
-        while isinstance(beneath, Tensor) and beneath.stopped() is not beneath:
-            beneath = beneath.stopped()
+        while isinstance(beneath, Tensor) and beneath.stop_following() is not beneath:
+            beneath = beneath.stop_following()
         return self if beneath is self.array else Batched(self.number, bare(beneath))
 
-    def stripped(self) -> Any:
-        beneath = stripped(self.array)
+    def strip(self) -> Any:
+        beneath = strip(self.array)
         return self if beneath is self.array else Batched(self.number, beneath)
 
     def all_values(self) -> Any:
@@ -113,20 +117,20 @@ class Batched(Wrapped):
 
     def interpret(self, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         if not op.custom and op.elementwise and not params:
-            z = self._quickly(op, args)
+            z = self._interpret_elementwise(op, args)
             if z is not None:
                 return Batched(self.number, z)
         arrays, on = self.mine(args)
         if op.custom:
             return self.around(BatchedOp(op, self.number, on, len(self.array)).apply(arrays))
         if len(arrays) > 1:
-            arrays = op.promoted(arrays)
+            arrays = op.promote(arrays)
         try:
             return self.around(op.acts.batch(op, arrays, on, params))
         except (ShapeError, ArgumentError) as error:
-            raise self._trouble(op, error, arrays, on, params) from None
+            raise self._translate_error(op, error, arrays, on, params) from None
 
-    def _trouble(self, op: Any, error: Exception, arrays: Any, on: Any, params: Any) -> Exception:
+    def _translate_error(self, op: Any, error: Exception, arrays: Any, on: Any, params: Any) -> Exception:
         """The error in words of one example if its shapes are wrong; else it speaks of all of them, and says so."""
         alone = [
             np.broadcast_to(np.zeros((), a.dtype), a.shape[1:]) if b else a for a, b in zip(arrays, on, strict=True)
@@ -134,12 +138,12 @@ class Batched(Wrapped):
         try:
             op.acts.shape(op.name, [np.shape(a) for a in alone], params)
         except CAUGHT as own:
-            made: Exception = op.trouble(op, own, alone, params)
+            made: Exception = op.translate_error(op, own, alone, params)
             return made
         note = f" (Under vmap: the {len(self.array)} examples are one of the axes.)"
         return ShapeError(f"{error}{note}") if isinstance(error, ShapeError) else error
 
-    def _quickly(self, op: Any, args: tuple[Any, ...]) -> Any:
+    def _interpret_elementwise(self, op: Any, args: tuple[Any, ...]) -> Any:
         """Element by element, of floats of one dtype; None for the general way."""
         dtype = self.array.dtype
         if dtype.kind != "f":
@@ -170,20 +174,22 @@ class Batched(Wrapped):
         except CAUGHT:
             return None  # the general way says what is wrong
 
-    def around(self, z: Any) -> Any:
+    def around(self, z: TensorLike) -> Any:
         """A result for all examples; of an op with several results, each of them."""
         return tuple(map(self.around, z)) if type(z) is tuple else Batched(self.number, bare(z))
 
-    def unfollowed(self, f: Any, args: Sequence[Any]) -> Any:
+    def call_unfollowed(self, f: Any, args: Sequence[Any]) -> Any:
         arrays, on = self.mine(args)
         n = len(self.array)
         if not n:  # no example to learn from what results are like: one of zeros
             arrays = [np.zeros((1, *a.shape[1:]), a.dtype) if b else a for a, b in zip(arrays, on, strict=True)]
-        rows = [unfollowed(f, *(a[i] if b else a for a, b in zip(arrays, on, strict=True))) for i in range(max(n, 1))]
+        rows = [
+            call_unfollowed(f, *(a[i] if b else a for a, b in zip(arrays, on, strict=True))) for i in range(max(n, 1))
+        ]
         return Batched(self.number, np.stack(rows)[:n])
 
 
-def _of_constant(x: Any) -> Any:
+def _of_constant(x: Operand) -> Any:
     """The array in a tensor that nobody follows; anything else as it is."""
     return x.value if type(x) is Tensor and not x.level and x.meta.raw else x
 
@@ -194,41 +200,43 @@ PLAIN.add(Batched)
 class BatchedOp(WrappingOp):
     """A function with a gradient of its own, for all examples at once; one level down it is such a function again."""
 
-    def __init__(self, op: Any, number: int, on: Sequence[bool], size: int) -> None:
+    def __init__(self, op: CustomOp, number: int, on: Sequence[bool], size: int) -> None:
         super().__init__(op.name)
         self.op, self.number, self.on, self.size = op, number, on, size
         self.follows, self.states_jvp = op.follows, op.states_jvp
 
     def run(self, values: Sequence[Any]) -> Run:
         inner = self.op.run_reduced([Batched(self.number, v) if b else v for v, b in zip(values, self.on, strict=True)])
-        zs = tuple(left(z, 0, self.number, self.size) for z in inner.values)
+        zs = tuple(take_out(z, 0, self.number, self.size) for z in inner.values)
         on = [*self.on, *(False for _ in inner.variables)]
 
         def back(dys: list[Any]) -> list[Any]:
             ds = inner.back([Batched(self.number, dy) for dy in dys])
-            return [None if d is None else self._pulled(d, b) for d, b in zip(ds, on, strict=True)]
+            return [None if d is None else self._pull(d, b) for d, b in zip(ds, on, strict=True)]
 
         return Run(zs, back, inner.variables)
 
-    def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+    def jvp(
+        self, z: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
         """The op's own way forward, which need not be the transpose of its way back."""
         xs = [Batched(self.number, bare(v)) if b else v for v, b in zip(primals, self.on, strict=True)]
         ts = [None if t is None else self._tangent(bare(t), b) for t, b in zip(tangents, self.on, strict=True)]
         moved = self.op.jvp([Batched(self.number, bare(y)) for y in z], xs, ts, params)
         self.op.check_tangents(moved, self.number + 1)
-        return [None if t is None else left(t, 0, self.number, self.size) for t in moved]
+        return [None if t is None else take_out(t, 0, self.number, self.size) for t in moved]
 
-    def _tangent(self, t: Any, on: bool) -> Any:
+    def _tangent(self, t: Value, on: bool) -> Any:
         """A tangent for each example, also of a transform that was begun later; as it is where it is one for all."""
         if not on and level_of(t) < self.number:
             return t
         return Batched(self.number, t if on else np.broadcast_to(t, (self.size, *t.shape)))
 
-    def _pulled(self, d: Any, on: bool) -> Any:
+    def _pull(self, d: Any, on: bool) -> Any:
         """The cotangent of an input: for each example, or the sum over them where it is the same for all."""
         if level_of(d) > self.number:
-            raise self.lost((d,), self.number + 1)
-        whole = left(d, 0, self.number, self.size)
+            raise self.make_lost_error((d,), self.number + 1)
+        whole = take_out(d, 0, self.number, self.size)
         return whole if on else np.sum(whole, axis=0)
 
 
@@ -239,11 +247,11 @@ class Mapped:
     __qualname__: str
     __wrapped__: Callable[..., Any]
 
-    def __init__(self, f: Callable[..., Any], in_axes: Any, out_axes: Any) -> None:
+    def __init__(self, f: Callable[..., Any], in_axes: Lengths, out_axes: int) -> None:
         if not callable(f):
             raise ArgumentError(f"vmap(f): f must be a function, got {type(f).__name__}.")
-        _checked_axes("in_axes", in_axes)
-        _checked_axes("out_axes", out_axes)
+        _check_axes("in_axes", in_axes)
+        _check_axes("out_axes", out_axes)
         self.__name__ = self.__qualname__ = type(f).__name__
         update_wrapper(self, f)
         self.in_axes, self.out_axes = in_axes, out_axes  # after it: another vmap has axes of its own
@@ -259,26 +267,29 @@ class Mapped:
             return observer.run_call("function", Mapped.__call__, self, *args, **kwargs)
         number = new_level()
         given: list[_Given] = []
-        ins = [_given(n, arg, axes, given) for n, (arg, axes) in enumerate(zip(args, self._axes_of(args), strict=True))]
-        named = {k: _given(k, v, 0, given) for k, v in kwargs.items()}
+        ins = [
+            _collect_given(n, arg, axes, given)
+            for n, (arg, axes) in enumerate(zip(args, self._axes_of(args), strict=True))
+        ]
+        named = {k: _collect_given(k, v, 0, given) for k, v in kwargs.items()}
         size = _size(given)
         kind = max([kind_of(g.x) for g in given], default=0)
 
-        def entered(leaf: Any) -> Any:
-            return leaf.entered(number) if isinstance(leaf, _Given) else leaf
+        def enter(leaf: Any) -> Any:
+            return leaf.enter(number) if isinstance(leaf, _Given) else leaf
 
         wide = any(g.axis is not None and g.value.dtype == np.float64 for g in given)
 
-        def placed(v: Any, axis: Any) -> Any:
+        def place(v: Any, axis: Any) -> Any:
             v = np.float64(v) if wide and type(v) is float else v  # a number is as wide as the examples
-            return given_back(left(v, axis, number, size), kind)
+            return convert_back(take_out(v, axis, number, size), kind)
 
         try:
-            y = self.__wrapped__(*tree.mapped(entered, ins), **tree.mapped(entered, named))
+            y = self.__wrapped__(*tree.map_leaves(enter, ins), **tree.map_leaves(enter, named))
         except Exception as error:
             reveal(error)
             raise
-        return _placed("out_axes", self.out_axes, y, placed)
+        return _map_axes("out_axes", self.out_axes, y, place)
 
     def _axes_of(self, args: tuple[Any, ...]) -> Sequence[Any]:
         if not isinstance(self.in_axes, tuple | list):
@@ -294,23 +305,23 @@ class Mapped:
 class _Given:
     """An array that came in, and where its examples are."""
 
-    def __init__(self, x: Any, axis: Any, where: Any, whole: Any) -> None:
+    def __init__(self, x: Value, axis: int | None, where: int | str, whole: Tree) -> None:
         self.x, self.axis, self.where, self.whole = x, axis, where, whole
         self.value: Any = x if axis is None else bare(as_leaf(x, "vmap"))
         rank = np.ndim(self.value) if axis is not None else 0
         if axis is not None and not -rank <= axis < rank:
             if isinstance(where, str):
                 raise ShapeError(
-                    f"vmap: keyword arguments have their examples along axis 0, but {self.named} has shape "
+                    f"vmap: keyword arguments have their examples along axis 0, but {self.label} has shape "
                     f"{self.value.shape}. Give what is the same for all examples by position, with None in in_axes."
                 )
             raise ShapeError(
-                f"vmap: in_axes asks for axis {axis} of {self.named}, which has shape {self.value.shape}; "
+                f"vmap: in_axes asks for axis {axis} of {self.label}, which has shape {self.value.shape}; "
                 "None means that it is the same for all examples."
             )
 
     @property
-    def named(self) -> str:
+    def label(self) -> str:
         """What the user would call it: the argument, and where in it if that is a tree."""
         inside = next((path for path, leaf in paths("", self.whole) if leaf is self.x), "")
         name = f"argument {self.where + 1}" if isinstance(self.where, int) else f"argument '{self.where}'"
@@ -320,7 +331,7 @@ class _Given:
     def size(self) -> int:
         return int(self.value.shape[self.axis])
 
-    def entered(self, number: int) -> Any:
+    def enter(self, number: int) -> Any:
         if self.axis is None:  # an array could not be indexed by what is different for each example
             if type(self.x) is np.ndarray and self.x.dtype.kind in "fiubc":
                 return freeze(constant(self.x), INPUT)
@@ -328,14 +339,14 @@ class _Given:
         return freeze(Batched(number, np.moveaxis(self.value, self.axis, 0) if self.axis else self.value), INPUT)
 
 
-def _given(where: Any, arg: Any, axes: Any, given: list[_Given]) -> Any:
+def _collect_given(where: Any, arg: Any, axes: int | None, given: list[_Given]) -> Any:
     """An argument with each array in it noted in ``given``."""
 
-    def noted(x: Any, axis: Any) -> _Given:
+    def note(x: Any, axis: Any) -> _Given:
         given.append(_Given(x, axis, where, arg))
         return given[-1]
 
-    return _placed("in_axes", axes, arg, noted)
+    return _map_axes("in_axes", axes, arg, note)
 
 
 def _size(given: list[_Given]) -> int:
@@ -347,39 +358,39 @@ def _size(given: list[_Given]) -> int:
     for g in batched:
         if g.size != first.size:
             raise ShapeError(
-                f"vmap: {first.named} has {first.size} examples along axis {first.axis} (shape {first.value.shape}), "
-                f"but {g.named} has {g.size} along axis {g.axis} (shape {g.value.shape}); they must be as many. "
+                f"vmap: {first.label} has {first.size} examples along axis {first.axis} (shape {first.value.shape}), "
+                f"but {g.label} has {g.size} along axis {g.axis} (shape {g.value.shape}); they must be as many. "
                 "in_axes says which axis, or None for what is the same for all."
             )
     return first.size
 
 
-def _checked_axes(name: str, axes: Any) -> None:
+def _check_axes(name: str, axes: Axis) -> None:
     for axis in tree.leaves(axes):
         if isinstance(axis, bool) or not hasattr(axis, "__index__") or np.ndim(axis):
             hint = " The result for the examples in x is vmap(f)(x)." if hasattr(axis, "shape") else ""
             raise ArgumentError(f"vmap: {name} must be integers or None, or a tree of them, got {axis!r}.{hint}")
 
 
-def _placed(name: str, axes: Any, value: Any, f: Callable[[Any, Any], Any]) -> Any:
+def _map_axes(name: str, axes: Any, value: Any, f: Callable[[Any, Any], Any]) -> Any:
     """``f(leaf, axis)`` for each array in ``value``; ``axes`` is a number, or a tree like the upper part of it."""
     if axes is None or hasattr(axes, "__index__"):
-        return tree.mapped(lambda leaf: f(leaf, axes) if _is_data(leaf) else leaf, value, whole=tree.is_number_list)
+        return tree.map_leaves(lambda leaf: f(leaf, axes) if _is_data(leaf) else leaf, value, whole=tree.is_number_list)
     theirs, parts = tree.branches(axes), None if value is None else tree.branches(value)
     same = theirs is not None and parts is not None and len(theirs[0]) == len(parts[0])
     if not same or (isinstance(axes, dict) and ({*axes} != {*value} if isinstance(value, dict) else True)):
         raise ArgumentError(
-            f"vmap: {name}={axes!r} does not fit what it is for, {described(value)}; their trees differ."
+            f"vmap: {name}={axes!r} does not fit what it is for, {describe(value)}; their trees differ."
         )
     order = [axes[k] for k in value] if isinstance(axes, dict) else theirs[0]  # type: ignore[index]
-    return parts[1]([_placed(name, a, v, f) for a, v in zip(order, parts[0], strict=True)])  # type: ignore[index]
+    return parts[1]([_map_axes(name, a, v, f) for a, v in zip(order, parts[0], strict=True)])  # type: ignore[index]
 
 
-def _is_data(leaf: Any) -> bool:
+def _is_data(leaf: Value) -> bool:
     return isinstance(leaf, (*ARRAYS, list, int, float, complex)) or hasattr(leaf, "__array__")
 
 
-def left(v: Any, axis: Any, number: int, size: int) -> Any:
+def take_out(v: Any, axis: int, number: int, size: int) -> Any:
     """A result with its examples along ``axis``; one that did not depend on them is repeated."""
     v = bare(v, "vmap")
     mine = isinstance(v, Batched) and v.number == number
@@ -398,7 +409,7 @@ def left(v: Any, axis: Any, number: int, size: int) -> Any:
     return np.moveaxis(z, 0, axis) if axis else z
 
 
-def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Mapped:
+def vmap(f: Callable[..., Any], in_axes: Lengths = 0, out_axes: int = 0) -> Mapped:
     """``f`` of one example to ``f`` of many.
 
     ``in_axes`` says along which axis of each argument the examples lie: a number for all of them, or a list with one

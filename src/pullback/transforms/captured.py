@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -18,7 +18,7 @@ __all__: list[str] = []
 DEPTH = 4  # how far functions, containers and objects are looked into
 
 
-def line_of(f: Any) -> str:
+def line_of(f: Callable[..., Any]) -> str:
     """``file.py:12``, where a function is defined; the line of the user's call if that is not known."""
     while isinstance(f, partial):
         f = f.func
@@ -26,7 +26,7 @@ def line_of(f: Any) -> str:
     return f"{code.co_filename.rpartition('/')[2]}:{code.co_firstlineno}" if code else user_line()
 
 
-def captured(
+def make_capture_error(
     face: str, where: str, functions: Iterable[Any], above: int, known: dict[str, Any], read: Any
 ) -> Exception:
     """The error for a result that is of a higher level than ``above``, by the names of what made it so."""
@@ -46,7 +46,9 @@ def captured(
 VARIABLES = "Give grad_func a parameter 'variables' and let it return (input_grads, variable_grads), pass"
 
 
-def captured_variables(face: str, variables: Sequence[Variable], f: Any, cure: str = VARIABLES) -> Exception:
+def make_variable_error(
+    face: str, variables: Sequence[Variable], f: Callable[..., Any], cure: str = VARIABLES
+) -> Exception:
     """The error for variables that are followed, of which a gradient function knows nothing."""
     names = " and ".join(f"the variable '{v.name}'" for v in variables)
     return CapturedError(
@@ -55,7 +57,7 @@ def captured_variables(face: str, variables: Sequence[Variable], f: Any, cure: s
     )
 
 
-def _surroundings(f: Any) -> Iterator[tuple[str, Any]]:
+def _surroundings(f: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
     """The names a function finds outside itself, and what they stand for."""
     if isinstance(f, partial):
         yield from _surroundings(f.func)
@@ -86,7 +88,7 @@ def _global_names(code: CodeType) -> Iterator[str]:
             yield from _global_names(inner)
 
 
-def _tensors(name: str, held: Any, depth: int, seen: set[int]) -> Iterator[tuple[str, Tensor]]:
+def _tensors(name: str, held: object, depth: int, seen: set[int]) -> Iterator[tuple[str, Tensor]]:
     """The tensors in what a name stands for, each with the way to it."""
     if isinstance(held, Tensor):
         yield name, held

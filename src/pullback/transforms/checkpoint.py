@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pullback.core import hooks, tree
 from pullback.core.convert import bare
 from pullback.core.interpreter import new_level
 from pullback.core.memory import Large, Pool, node_of
 from pullback.core.tape import ARRAYS, Tape
-from pullback.core.variable import Recorder, Variable, Watcher, watched_below, watching
-from pullback.transforms.arguments import Arguments, AsIs, marked, unmarked
-from pullback.transforms.captured import captured
+from pullback.core.variable import Recorder, Variable, Watcher, watch_below, watch_variables
+from pullback.transforms.arguments import Arguments, AsIs, mark, unmark
+from pullback.transforms.captured import make_capture_error
 from pullback.transforms.custom import Customized
 from pullback.transforms.customcall import Call
 from pullback.transforms.customop import Back, Run
 from pullback.transforms.forward import Dual
 from pullback.transforms.session import open_tape, pull
+
+if TYPE_CHECKING:
+    from pullback.core.tensor import Tensor
 
 __all__ = ["checkpoint", "recompute_grad"]
 
@@ -31,9 +34,9 @@ class Noted(Recorder):
         super().__init__()
         self.first: dict[int, Any] = {}
 
-    def seen(self, v: Variable, value: Any) -> Any:
+    def on_read(self, v: Variable, value: Any) -> Any:
         self.first.setdefault(id(v), value)
-        return super().seen(v, value)
+        return super().on_read(v, value)
 
     @property
     def trainable(self) -> list[Variable]:
@@ -48,7 +51,7 @@ class Pinned(Watcher):
         self.pins = {id(v): tape.leaf(noted.first[id(v)]) for v in noted.trainable}
         self.fixed = noted.first
 
-    def seen(self, v: Variable, value: Any) -> Any:
+    def on_read(self, v: Variable, value: Any) -> Any:
         return self.pins.get(id(v), self.fixed.get(id(v), value))
 
 
@@ -61,18 +64,18 @@ class Fixed:
     def __init__(self, noted: Noted) -> None:
         self.first = noted.first
 
-    def seen(self, v: Variable, value: Any) -> Any:
+    def on_read(self, v: Variable, value: Any) -> Any:
         return self.first.get(id(v), value)
 
 
-class Again:
+class Rematerialize:
     """The way back through one call: what it was given, and how to have that again where it is not kept.
 
     Where each of many wrapped functions takes the big result of the one before, not even all inputs are kept: only
     every so-many-th, about as many as lie between two of them, and the others are computed again on the way back.
     """
 
-    previous: Again | None = None
+    previous: Rematerialize | None = None
     at = number = 0  # which input is the result of the previous call; how many there are before it
     stride = 1
     dropped = False
@@ -85,18 +88,18 @@ class Again:
             with open_tape() as tape:
                 for m in tape.values():
                     if type(m.pool) is Pool:
-                        m.pool.asked = 0  # what earlier users of the tape asked for is no reason to keep buffers
-                return self.call.pulled(tape, self._found(), self.noted, dys)
+                        m.pool.wanted = 0  # what earlier users of the tape asked for is no reason to keep buffers
+                return self.call.pull_back(tape, self._recover_values(), self.noted, dys)
         finally:
             if self.dropped:
                 self.drop()
 
-    def follow(self, previous: Again, at: int) -> None:
+    def follow(self, previous: Rematerialize, at: int) -> None:
         """Take note that the input ``at`` is the result of the previous call, and keep no more than is worth it."""
         self.previous, self.at, self.number, self.stride = previous, at, previous.number + 1, previous.stride
         if self.number > self.stride * (4 * self.stride + FEW):
             self.stride *= 2
-            link: Again | None = previous
+            link: Rematerialize | None = previous
             while link is not None and link.previous is not None:
                 link.drop_unless(self.stride)
                 link = link.previous
@@ -109,7 +112,7 @@ class Again:
     def drop(self) -> None:
         self.values[self.at], self.dropped = None, True
 
-    def _found(self) -> list[Any]:
+    def _recover_values(self) -> list[Any]:
         path, link = [], self
         while link.previous is not None and link.values[link.at] is None:
             path.append(link)
@@ -120,7 +123,7 @@ class Again:
         return self.values
 
     def _result(self) -> Any:
-        with watched_below(0), watching(Fixed(self.noted)):
+        with watch_below(0), watch_variables(Fixed(self.noted)):
             return bare(tree.leaves(self.call.body(self.values))[0])
 
 
@@ -132,58 +135,60 @@ class RecomputedCall(Call):
 
     def body(self, values: Sequence[Any]) -> Any:
         again, self.ran = self.ran, True
-        filled = self.arguments.filled(values)
+        filled = self.arguments.fill(values)
         if self.arguments.plain:
             return self.f(*filled)
-        *args, named = unmarked(filled, again)
+        *args, named = unmark(filled, again)
         return self.f(*args, **named)
 
     def run(self, values: Sequence[Any]) -> Run:
-        with watching(Noted()) as noted:
+        with watch_variables(Noted()) as noted:
             self.structure = self.body(values)
-        return Run(self.results_in(self.structure), Again(self, values, noted), noted.trainable)
+        return Run(self.results_in(self.structure), Rematerialize(self, values, noted), noted.trainable)
 
-    def traced(self, values: Sequence[Any]) -> Run:
+    def run_traced(self, values: Sequence[Any]) -> Run:
         if not self.below(values):
             return self.run_checked(values)
-        with watching(Noted()) as noted:  # the lowest level runs it; here nothing is kept
+        with watch_variables(Noted()) as noted:  # the lowest level runs it; here nothing is kept
             zs = self.apply(values)
         noted.first = {k: v.read() for k, v in noted.read.items()}  # as this level sees them, and not the lowest
-        return Run(zs, Again(self, values, noted), noted.trainable)
+        return Run(zs, Rematerialize(self, values, noted), noted.trainable)
 
     def record(self, tape: Tape, args: Sequence[Any], values: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
         zs = super().record(tape, args, values, params)
         if len(zs) == 1 and type(zs[0]) is Large:
-            again = _made_by(zs[0])
-            links = [(_made_by(a), i) for i, a in enumerate(args) if type(a) is Large and tape.holds(a)]
+            again = _find_rematerialize(zs[0])
+            links = [(_find_rematerialize(a), i) for i, a in enumerate(args) if type(a) is Large and tape.holds(a)]
             chained = [(link, i) for link, i in links if link is not None]
             if again is not None and chained:
                 again.follow(*chained[0])
         return zs
 
-    def pulled(self, tape: Tape, values: Sequence[Any], noted: Noted, dys: list[Any]) -> list[Any]:
+    def pull_back(self, tape: Tape, values: Sequence[Any], noted: Noted, dys: list[Any]) -> list[Any]:
         leaves = [tape.leaf(v) if v.dtype.kind in "fiubc" else v for v in values]
-        with watching(Pinned(tape, noted)) as pinned:
+        with watch_variables(Pinned(tape, noted)) as pinned:
             results = [bare(z) for z in tree.leaves(self.body(leaves))]
         return pull(tape, results, dys, [*leaves, *pinned.pins.values()])
 
-    def lost(self, ds: Sequence[Any], level: int) -> Exception:
-        return captured(self.name, "the function", [self.f], level - 1, {}, ())
+    def make_lost_error(self, ds: Sequence[Any], level: int) -> Exception:
+        return make_capture_error(self.name, "the function", [self.f], level - 1, {}, ())
 
     def transposable(self, back: Back, xs: Sequence[Any], zs: Sequence[Any], dys: list[Any]) -> Sequence[Any]:
         return back(dys)  # the steps inside are looked at one by one
 
-    def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+    def jvp(
+        self, z: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
         number = new_level()
         duals = [p if t is None else Dual(number, bare(p), t) for p, t in zip(primals, tangents, strict=True)]
         out = [bare(z) for z in tree.leaves(self.body(duals))]
         return [r.tangent if isinstance(r, Dual) and r.number == number else None for r in out]
 
 
-def _made_by(t: Any) -> Again | None:
+def _find_rematerialize(t: Tensor) -> Rematerialize | None:
     """The way back through the wrapped call of which a big tensor is the one result, if it is one."""
     back = getattr(getattr(node_of(t), "y", None), "back", None)
-    return back if isinstance(back, Again) else None
+    return back if isinstance(back, Rematerialize) else None
 
 
 class Recomputed(Customized):
@@ -197,8 +202,8 @@ class Recomputed(Customized):
             return observer.run_call("function", Recomputed.__call__, self, *args, **kwargs)
         if not kwargs and all(isinstance(a, ARRAYS) for a in args):
             return self.outcome(Arguments(args), {})
-        named = tree.mapped(lambda leaf: leaf if isinstance(leaf, ARRAYS) else AsIs(leaf), kwargs)
-        return self.outcome(Arguments([*map(marked, args), named]), {})
+        named = tree.map_leaves(lambda leaf: leaf if isinstance(leaf, ARRAYS) else AsIs(leaf), kwargs)
+        return self.outcome(Arguments([*map(mark, args), named]), {})
 
 
 def recompute_grad(f: Callable[..., Any]) -> Any:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from pullback.typing import Array
 
 __all__: list[str] = []
 
@@ -13,13 +16,13 @@ TURNS = 4  # how many more colours than needed are tried in turn
 MANY = 50_000_000  # rows times colours, up to which that is tried
 
 
-def coloured(rows: Any, columns: Any, row_count: int) -> Any:
+def color_columns(rows: Array, columns: Array, row_count: int) -> Any:
     """A colour for each column, no two columns of a colour having a row in common: in turn, if that is possible with
     few colours, else greedily.
 
     ``rows`` are those of the first column, then of the second and so on; ``columns`` says where each begins.
 
-    >>> coloured(np.array([0, 0, 1, 1]), np.array([0, 1, 3, 4]), 2)
+    >>> color_columns(np.array([0, 0, 1, 1]), np.array([0, 1, 3, 4]), 2)
     array([0, 1, 0])
     """
     count = len(columns) - 1
@@ -43,7 +46,7 @@ def coloured(rows: Any, columns: Any, row_count: int) -> Any:
     return np.array(found, np.intp)
 
 
-def _apart(rows: Any, colours: Any, count: int, row_count: int) -> bool:
+def _apart(rows: Array, colours: Array, count: int, row_count: int) -> bool:
     """Whether no row has a colour twice."""
     met = np.zeros(row_count * count, bool)
     met[rows * count + colours] = True

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from pullback.typing import Array, Value
 
 __all__: list[str] = []
 
@@ -29,25 +32,25 @@ def mismatches(f: Function, xs: Sequence[Any], derivative: Derivative) -> list[s
     ['is off by 3 (analytic 3, numeric 6, ratio 0.5)']
     """
     with np.errstate(all="ignore"):  # a step may leave the domain
-        return [_told(f, xs, i, derivative) for i, x in enumerate(xs) if movable(x)]
+        return [_compare_input(f, xs, i, derivative) for i, x in enumerate(xs) if movable(x)]
 
 
-def movable(x: Any) -> bool:
+def movable(x: Value) -> bool:
     """Whether an input can be moved a little: integers and bools cannot."""
     return getattr(x, "dtype", np.dtype(object)).kind in "fc"
 
 
-def widened(x: Any) -> Any:
+def to_double(x: Array) -> Any:
     """An input in double precision; what is not a float stays.
 
-    >>> widened(np.float32(0.5)).dtype
+    >>> to_double(np.float32(0.5)).dtype
     dtype('float64')
     """
     kind = {"f": np.float64, "c": np.complex128}.get(x.dtype.kind)
     return x if kind is None else np.array(x, kind)[()]
 
 
-def _told(f: Function, xs: Sequence[Any], i: int, derivative: Derivative) -> str:
+def _compare_input(f: Function, xs: Sequence[Any], i: int, derivative: Derivative) -> str:
     x = np.asarray(xs[i])
     random = np.random.default_rng(i)
     scale = np.maximum(1.0, np.abs(x))
@@ -58,7 +61,7 @@ def _told(f: Function, xs: Sequence[Any], i: int, derivative: Derivative) -> str
     for _ in range(DIRECTIONS if x.size else 0):
         v = scale * _normal(random, x)
         found = float(derivative(i, v[()]))
-        good = good and _compared(f, xs, i, v, found, value)[1]
+        good = good and _compare_direction(f, xs, i, v, found, value)[1]
     if good and x.size > ELEMENTS:
         places = random.choice(x.size, ELEMENTS, replace=False)
     elif x.size <= SEARCHED:
@@ -72,7 +75,7 @@ def _told(f: Function, xs: Sequence[Any], i: int, derivative: Derivative) -> str
             v.flat[at] = unit
             found = float(derivative(i, v[()]))
             times = scale.flat[at]
-            expected, agrees = _compared(f, xs, i, v * times, found * times, value)
+            expected, agrees = _compare_direction(f, xs, i, v * times, found * times, value)
             expected /= times
             off = abs(found - expected)
             if not agrees and not off <= worst:
@@ -82,12 +85,14 @@ def _told(f: Function, xs: Sequence[Any], i: int, derivative: Derivative) -> str
     return told
 
 
-def _normal(random: Any, x: Any) -> Any:
+def _normal(random: np.random.Generator, x: Array) -> Any:
     v = random.standard_normal(x.shape)
     return v + 1j * random.standard_normal(x.shape) if x.dtype.kind == "c" else v
 
 
-def _compared(f: Function, xs: Sequence[Any], i: int, v: Any, found: float, value: float) -> tuple[float, bool]:
+def _compare_direction(
+    f: Function, xs: Sequence[Any], i: int, v: Any, found: float, value: float
+) -> tuple[float, bool]:
     """The derivative by central differences, with the step for which it is nearest to what was found; is it the same?
 
     Differences of rounding errors say nothing, so far below the value of the function anything will do, unless two
@@ -106,12 +111,12 @@ def _compared(f: Function, xs: Sequence[Any], i: int, v: Any, found: float, valu
     return nearest, False
 
 
-def _central(f: Function, xs: Sequence[Any], i: int, v: Any, h: float, count: int) -> float:
-    def moved(by: float) -> float:
+def _central(f: Function, xs: Sequence[Any], i: int, v: Array, h: float, count: int) -> float:
+    def move(by: float) -> float:
         return float(f([*xs[:i], (xs[i] + by * v)[()], *xs[i + 1 :]]))
 
-    near = (moved(h) - moved(-h)) / (2 * h)
-    return near if count == 1 else (4 * near - (moved(2 * h) - moved(-2 * h)) / (4 * h)) / 3
+    near = (move(h) - move(-h)) / (2 * h)
+    return near if count == 1 else (4 * near - (move(2 * h) - move(-2 * h)) / (4 * h)) / 3
 
 
 def _at(shape: tuple[int, ...], at: int, unit: complex, found: float, expected: float) -> str:
@@ -121,7 +126,7 @@ def _at(shape: tuple[int, ...], at: int, unit: complex, found: float, expected: 
     return f"is off by {abs(found - expected):.3g}{place}{part} (analytic {found:.6g}, numeric {expected:.6g}{ratio})"
 
 
-def along(g: Any, v: Any) -> float:
+def along(g: Any, v: Array) -> float:
     """How fast a function with the gradient ``g`` grows in the direction ``v``.
 
     >>> along(np.array([1.0, 2.0]), np.array([10.0, 1.0]))
@@ -130,6 +135,6 @@ def along(g: Any, v: Any) -> float:
     return float(np.sum(np.real(np.conjugate(g) * v)))
 
 
-def listed(names: Sequence[str], told: Sequence[str]) -> Iterator[str]:
+def list_mismatches(names: Sequence[str], told: Sequence[str]) -> Iterator[str]:
     """What is said about each input, by name."""
     return (f"'{name}' {text or 'agrees'}" for name, text in zip(names, told, strict=True))

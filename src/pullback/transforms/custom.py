@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial, update_wrapper
 from types import DynamicClassAttribute, MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,12 +15,15 @@ from pullback.core import hooks, tree
 from pullback.core.convert import float_of
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor, concrete
-from pullback.core.variable import Variable, call_with_values, watched_below, watching
+from pullback.core.variable import Variable, call_with_values, watch_below, watch_variables
 from pullback.errors import ArgumentError, DataError, GradientMismatchError
 from pullback.transforms.arguments import Arguments
 from pullback.transforms.captured import line_of
-from pullback.transforms.compare import along, listed, mismatches, movable, widened
+from pullback.transforms.compare import along, list_mismatches, mismatches, movable, to_double
 from pullback.transforms.customcall import Call, NestedCall, SavingCall
+
+if TYPE_CHECKING:
+    from pullback.typing import Array
 
 __all__ = ["custom_grad", "custom_gradient"]
 
@@ -55,8 +58,8 @@ class Customized:
         arguments.release()
         structure, call.structure = call.structure, None
         if isinstance(structure, Tensor):
-            return arguments.given_back(zs[0])
-        return tree.replaced(structure, [arguments.given_back(z) for z in zs])
+            return arguments.convert_back(zs[0])
+        return tree.replace_leaves(structure, [arguments.convert_back(z) for z in zs])
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
@@ -84,7 +87,7 @@ class Held:
     def __init__(self, values: dict[int, Any]) -> None:
         self.values = values
 
-    def seen(self, v: Variable, value: Any) -> Any:
+    def on_read(self, v: Variable, value: Any) -> Any:
         return constant(self.values[id(v)]) if id(v) in self.values else value
 
 
@@ -116,7 +119,7 @@ class Stated(Customized):
         self.rule = rule
         return rule
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         if self.check:
             self._compare(args, kwargs)
         return super().__call__(*args, **kwargs)
@@ -132,7 +135,7 @@ class Stated(Customized):
         arguments = Arguments(args)
         signature = tuple((x.shape, x.dtype.char) for x in arguments.flat)
 
-        def compare(*plain: Any) -> None:
+        def compare(*plain: Array) -> None:
             if signature not in self._agreed:
                 self._compare_at(arguments, plain, kwargs)
                 self._agreed.add(signature)
@@ -142,34 +145,33 @@ class Stated(Customized):
 
     def _compare_at(self, arguments: Arguments, plain: Sequence[Any], kwargs: dict[str, Any]) -> None:
         call = self.call(self, arguments, kwargs)
-        with watched_below(0):
-            run = call.run([widened(x) for x in plain])
+        with watch_below(0):
+            run = call.run([to_double(x) for x in plain])
             count, read = len(plain), list(run.variables)
-            xs = [*map(widened, plain), *(widened(v.held.value) for v in read)]
+            xs = [*map(to_double, plain), *(to_double(v.held.value) for v in read)]
             random = np.random.default_rng(0)
             dys = [
-                widened(random.standard_normal(z.shape).astype(float_of(z.dtype))) * (z.dtype.kind in "fc")
+                to_double(random.standard_normal(z.shape).astype(float_of(z.dtype))) * (z.dtype.kind in "fc")
                 for z in map(concrete, run.values)
             ]
             ds = [d if d is None else concrete(d) for d in run.back(dys)]
             given = [i for i, d in enumerate(ds) if d is not None]
 
-            def weighted(moved: Sequence[Any]) -> float:
+            def weigh(moved: Sequence[Any]) -> float:
                 at = list(xs)
                 for i, x in zip(given, moved, strict=True):
                     at[i] = x
-                with watching(Held({id(v): x for v, x in zip(read, at[count:], strict=True)})):
+                with watch_variables(Held({id(v): x for v, x in zip(read, at[count:], strict=True)})):
                     zs = call.run(at[:count]).values
                 return sum(along(dy, concrete(z)) for dy, z in zip(dys, zs, strict=True))
 
-            told = mismatches(weighted, [xs[i] for i in given], lambda i, v: along(ds[given[i]], v))
+            told = mismatches(weigh, [xs[i] for i in given], lambda i, v: along(ds[given[i]], v))
         if any(told):
             names = [*arguments.names(self.__wrapped__), *(v.name for v in read)]
             names = [names[i] for i in given if movable(xs[i])]
             line = line_of(call.grad_func)
-            raise GradientMismatchError(
-                f"{call.name}, check=True: not what finite differences say ({line}): {'; '.join(listed(names, told))}."
-            )
+            found = "; ".join(list_mismatches(names, told))
+            raise GradientMismatchError(f"{call.name}, check=True: not what finite differences say ({line}): {found}.")
 
 
 class CustomGrad(Stated):

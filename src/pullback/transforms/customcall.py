@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -15,10 +15,13 @@ from pullback.core.tensor import Tensor
 from pullback.core.variable import Recorder, Variable
 from pullback.errors import ArgumentError, CustomGradientError
 from pullback.transforms.arguments import Arguments, paths
-from pullback.transforms.captured import captured, captured_variables, line_of
+from pullback.transforms.captured import line_of, make_capture_error, make_variable_error
 from pullback.transforms.customop import Back, CustomOp, Run, gradient_for, is_number, like, tangent_for
 from pullback.transforms.enclosing import Scope
 from pullback.transforms.signatures import BY_KEYWORD, BY_POSITION, accepts, takes_separately, way_to_pass
+
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike
 
 __all__: list[str] = []
 
@@ -62,26 +65,26 @@ class Call(CustomOp):
         return run if scope is None or not scope.tapes else run._replace(back=_in_scope(scope, run.back))
 
     def body(self, values: Sequence[Any]) -> Any:
-        return self.f(*self.arguments.filled(values), **self.kwargs)
+        return self.f(*self.arguments.fill(values), **self.kwargs)
 
-    def split(self, out: Any) -> tuple[Any, Any]:
+    def split(self, out: TensorLike) -> tuple[Any, Any]:
         """The value and the gradient function in what the body returned."""
         found = _by_name(out)
         if found is None and isinstance(out, tuple | list) and len(out) == 2:
             found = out[0], out[1]
         if found is None or not callable(found[1]):
             raise CustomGradientError(
-                f"{self.name}: f must return (value, grad_func), got {_described(out)} ({line_of(self.f)})."
+                f"{self.name}: f must return (value, grad_func), got {_describe(out)} ({line_of(self.f)})."
             )
         return found
 
-    def results_in(self, value: Any) -> tuple[Any, ...]:
+    def results_in(self, value: object) -> tuple[Any, ...]:
         """The results in ``value``, as the engine takes them; Python's numbers are as wide as the inputs."""
         if isinstance(value, ARRAYS):
             return (bare(value),)
         return tuple(self._result(z) for z in tree.leaves(value)) if value is not None else (self._result(None),)
 
-    def _result(self, z: Any) -> Any:
+    def _result(self, z: object) -> Any:
         if isinstance(z, ARRAYS):
             return bare(z)
         if is_number(z):
@@ -90,25 +93,35 @@ class Call(CustomOp):
             f"{self.name}: the value must be a tensor, got {type(z).__name__} ({line_of(self.f)})."
         )
 
-    def gradient(self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Any, read: list[Variable]) -> Run:
+    def gradient(
+        self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Callable[..., Any], read: list[Variable]
+    ) -> Run:
         """The run, with the way back that ``grad_func`` is."""
         raise NotImplementedError
 
     # ---- what the gradient function returned
 
     def gradients(
-        self, out: Any, likes: Sequence[Any], read: list[Variable], grad_func: Any, dys: Sequence[Any], missing: bool
+        self,
+        out: object,
+        likes: Sequence[Any],
+        read: list[Variable],
+        grad_func: Callable[..., Any],
+        dys: Sequence[Any],
+        missing: bool,
     ) -> list[Any]:
         """One gradient for each input and variable, checked; ``None`` only where ``missing`` ones are allowed."""
-        out, more = self._parted(out, read, grad_func) if read else (out, [])
+        out, more = self._split_gradients(out, read, grad_func) if read else (out, [])
         count, line = len(likes) - len(read), partial(line_of, grad_func)
-        names = [*(partial(self.named, i) for i in range(count)), *(partial(str, v.name) for v in read)]
+        names = [*(partial(self.name_input, i) for i in range(count)), *(partial(str, v.name) for v in read)]
         return [
             None if d is None and (missing or i >= count) else gradient_for(d, x, self.name, name, line, dys)
-            for i, (d, x, name) in enumerate(zip([*self._matched(out, grad_func), *more], likes, names, strict=True))
+            for i, (d, x, name) in enumerate(
+                zip([*self._match_gradients(out, grad_func), *more], likes, names, strict=True)
+            )
         ]
 
-    def _parted(self, out: Any, read: list[Variable], grad_func: Any) -> tuple[Any, Sequence[Any]]:
+    def _split_gradients(self, out: Any, read: list[Variable], grad_func: Any) -> tuple[Any, Sequence[Any]]:
         """The gradients of the inputs and those of the variables."""
         names = ", ".join(v.name for v in read)
         if not isinstance(out, tuple | list) or len(out) != 2:
@@ -127,38 +140,38 @@ class Call(CustomOp):
             )
         return out[0], more
 
-    def _matched(self, out: Any, grad_func: Any) -> list[Any]:
+    def _match_gradients(self, out: Any, grad_func: Any) -> list[Any]:
         """The gradients in the order of the inputs: in the structure of the arguments, or in a flat list."""
         count = len(self.arguments.flat)
         if isinstance(out, ARRAYS) and count == 1:
             return [out]
         args = [a for a in self.arguments.tree if any(isinstance(x, ARRAYS) for x in tree.leaves(a))]
-        found = _aligned(args, out)
+        found = _align(args, out)
         if found is None and len(args) == 1:
-            found = _aligned(args[0], out)
+            found = _align(args[0], out)
         if found is None and isinstance(out, list | tuple) and len(out) == count:
             found = list(out)
         if found is None:
             raise self._wrong_count(len([*paths("", out)]), grad_func)
         return found
 
-    def _wrong_count(self, got: int, grad_func: Any) -> Exception:
+    def _wrong_count(self, got: int, grad_func: Callable[..., Any]) -> Exception:
         names = self.arguments.names(self.f)
         expected = f"{len(names)} gradient{'s' * (len(names) != 1)}, one for each input ({', '.join(names)})"
         return CustomGradientError(
             f"{self.name}: the gradient function must return {expected}; got {got} ({line_of(grad_func)})."
         )
 
-    def named(self, i: int) -> str:
+    def name_input(self, i: int) -> str:
         return self.arguments.names(self.f)[i]
 
     # ---- what was captured
 
-    def lost(self, ds: Sequence[Any], level: int) -> Exception:
-        return captured(self.name, "the gradient function", [self.grad_func], level - 1, {}, ())
+    def make_lost_error(self, ds: Sequence[Any], level: int) -> Exception:
+        return make_capture_error(self.name, "the gradient function", [self.grad_func], level - 1, {}, ())
 
-    def lost_in_body(self, highest: int, read: Sequence[Variable]) -> Exception:
-        return captured(self.name, "the body", [self.f], highest, self.kwargs, read)
+    def make_body_error(self, highest: int, read: Sequence[Variable]) -> Exception:
+        return make_capture_error(self.name, "the body", [self.f], highest, self.kwargs, read)
 
     # ---- forward mode
 
@@ -166,20 +179,22 @@ class Call(CustomOp):
         name = self.owner.__name__ if self.owner.__name__.isidentifier() else "f"
         return f"State the tangent: {self.owner.face}(f, jvp=rule), or @{name}.defjvp above the rule."
 
-    def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+    def jvp(
+        self, z: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
         rule = self.owner.rule
         if rule is None:
             return super().jvp(z, primals, tangents, params)
         moved = [
             np.zeros(p.shape, float_of(p.dtype)) if t is None else t for p, t in zip(primals, tangents, strict=True)
         ]
-        given, along = (tuple(self.arguments.filled([bare(v) for v in vs])) for vs in (primals, moved))
+        given, along = (tuple(self.arguments.fill([bare(v) for v in vs])) for vs in (primals, moved))
         scope = Scope(primals)
         with scope.open():
-            out = rule(given, tuple(tree.mapped(_only_tensors, t) for t in along), **self.kwargs)
+            out = rule(given, tuple(tree.map_leaves(_only_tensors, t) for t in along), **self.kwargs)
         if not isinstance(out, tuple | list) or len(out) != 2:
             raise CustomGradientError(
-                f"{self.name}: the rule of the tangent must return (value, tangent), got {_described(out)} "
+                f"{self.name}: the rule of the tangent must return (value, tangent), got {_describe(out)} "
                 f"({line_of(rule)})."
             )
         ts = [out[1]] if isinstance(out[1], ARRAYS) or out[1] is None else _with_gaps(out[1])
@@ -201,17 +216,17 @@ class SavingCall(Call):
     def body(self, values: Sequence[Any]) -> Any:
         saved: list[Any] = [[]]
 
-        def save(kept: Any) -> None:
+        def save(kept: object) -> None:
             if not isinstance(kept, list | tuple | dict):
                 got = type(kept).__name__
                 raise ArgumentError(
                     f"{self.name}: save takes a list, tuple or dict of tensors, got {got}. Write save([x])."
                 )
             flat = type(kept) is list and all(isinstance(t, Tensor) for t in kept)
-            saved[0] = [*kept] if flat else tree.mapped(lambda t: t, kept)  # a copy: the user may change his list
+            saved[0] = [*kept] if flat else tree.map_leaves(lambda t: t, kept)  # a copy: the user may change his list
 
         self.saved = saved
-        args = self.arguments.filled(values)
+        args = self.arguments.fill(values)
         key = len(args), *self.kwargs
         way = self.owner.ways.get(key)
         if way is None:
@@ -220,9 +235,11 @@ class SavingCall(Call):
             return self.f(*args, save, **self.kwargs)
         return self.f(*args, **self.kwargs, **{"save": save} if way == BY_KEYWORD else {})
 
-    def gradient(self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Any, read: list[Variable]) -> Run:
+    def gradient(
+        self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Callable[..., Any], read: list[Variable]
+    ) -> Run:
         saved, count = self.saved, len(zs)
-        form = tree.mapped(lambda _: 0, self.structure) if count > 1 else None
+        form = tree.map_leaves(lambda _: 0, self.structure) if count > 1 else None
         self.accepting = accepting = not read or accepts(grad_func, "variables")
         followed = read if accepting else []
         likes = [like(v) for v in [*values, *followed]]
@@ -230,7 +247,7 @@ class SavingCall(Call):
         def back(dys: list[Any]) -> list[Any]:
             given = list(map(as_tensor, dys))
             if count > 1 and not takes_separately(grad_func, count, ("saved", "variables")):
-                given = [tree.replaced(form, given)]
+                given = [tree.replace_leaves(form, given)]
             way = way_to_pass(grad_func, "saved", len(given), ("variables",))
             named = {"variables": followed} if followed else {}
             if way == BY_KEYWORD:
@@ -244,13 +261,15 @@ class SavingCall(Call):
 
     def check_variables(self, variables: Sequence[Variable]) -> None:
         if variables and not self.accepting:
-            raise captured_variables(self.name, variables, self.f)
+            raise make_variable_error(self.name, variables, self.f)
 
 
 class NestedCall(Call):
     """A call in the manner of TensorFlow: trees in and out, ``grad_fn(*dys, variables=...)``."""
 
-    def gradient(self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Any, read: list[Variable]) -> Run:
+    def gradient(
+        self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Callable[..., Any], read: list[Variable]
+    ) -> Run:
         if read and not accepts(grad_func, "variables"):
             names = " and ".join(f"'{v.name}'" for v in read)
             raise ArgumentError(
@@ -270,11 +289,11 @@ class NestedCall(Call):
 def _in_scope(scope: Scope, back: Back) -> Back:
     """The same way back, of which all that is recorded counts as made by this run."""
 
-    def scoped(dys: list[Any]) -> Sequence[Any]:
+    def back_in_scope(dys: list[Any]) -> Sequence[Any]:
         with scope.open():
             return back(dys)
 
-    return scoped
+    return back_in_scope
 
 
 def _by_name(out: Any) -> tuple[Any, Any] | None:
@@ -288,23 +307,23 @@ def _by_name(out: Any) -> tuple[Any, Any] | None:
     return (out.value, found[0]) if found else None
 
 
-def _described(out: Any) -> str:
+def _describe(out: object) -> str:
     kind = type(out).__name__
     if isinstance(out, dict):
         return f"{kind} with {', '.join(map(repr, out)) or 'no keys'}"
     return f"{kind} of ({', '.join(type(part).__name__ for part in out)})" if isinstance(out, tuple | list) else kind
 
 
-def _only_tensors(x: Any) -> Any:
+def _only_tensors(x: object) -> Any:
     return x if isinstance(x, ARRAYS) else None
 
 
-def _with_gaps(x: Any) -> list[Any]:
+def _with_gaps(x: object) -> list[Any]:
     """The leaves of a tree, ``None`` too."""
     return [leaf for _, leaf in paths("", x)]
 
 
-def _aligned(arg: Any, d: Any) -> list[Any] | None:
+def _align(arg: Any, d: Any) -> list[Any] | None:
     """For each input in a tree what stands in its place in another; None if they are built differently."""
     parts = None if arg is None else tree.branches(arg)
     if parts is None:
@@ -318,5 +337,5 @@ def _aligned(arg: Any, d: Any) -> list[Any] | None:
     if isinstance(arg, dict) and {*arg} != {*d}:
         return None
     rows = [(arg[k], d[k]) for k in arg] if isinstance(arg, dict) else zip(parts[0], others[0], strict=True)
-    found = [_aligned(a, b) for a, b in rows]
+    found = [_align(a, b) for a, b in rows]
     return None if any(f is None for f in found) else [x for f in found for x in f or ()]

@@ -9,9 +9,9 @@ from typing import Any
 
 from pullback.core import tree
 from pullback.core.calculus import total
-from pullback.core.variable import Recorder, Variable, watched_below
+from pullback.core.variable import Recorder, Variable, watch_below
 from pullback.errors import ArgumentError, CustomGradientError
-from pullback.transforms.captured import captured, captured_variables, line_of
+from pullback.transforms.captured import line_of, make_capture_error, make_variable_error
 from pullback.transforms.custom import Customized
 from pullback.transforms.customcall import Call
 from pullback.transforms.customop import Run, transpose
@@ -47,7 +47,7 @@ class TangentCall(Call):
     def _is_linear(self, tangents: Callable[[Sequence[Any]], Sequence[Any]], values: Sequence[Any]) -> bool | None:
         linear = is_linear(tangents, values) if all(map(has_values, values)) else None
         if linear is None:  # a program is being compiled: there are no numbers but those that stand for them
-            with suppress(Exception), watched_below(0):
+            with suppress(Exception), watch_below(0):
                 xs = [sample(x) for x in values]
                 linear = is_linear(partial(self._tangents, self.results_in(self.body(xs)), xs), xs)
         return linear
@@ -55,7 +55,9 @@ class TangentCall(Call):
     def _tangents(self, zs: Sequence[Any], values: Sequence[Any], ts: Sequence[Any]) -> Sequence[Any]:
         return self.jvp(zs, values, ts, {})
 
-    def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+    def jvp(
+        self, z: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
         if self.owner.rule is None:
             name = self.owner.__name__
             raise CustomGradientError(
@@ -64,12 +66,12 @@ class TangentCall(Call):
             )
         return super().jvp(z, primals, tangents, params)
 
-    def lost(self, ds: Sequence[Any], level: int) -> Exception:
-        return captured(self.name, "the rule of the tangent", [self.owner.rule or self.f], level - 1, {}, ())
+    def make_lost_error(self, ds: Sequence[Any], level: int) -> Exception:
+        return make_capture_error(self.name, "the rule of the tangent", [self.owner.rule or self.f], level - 1, {}, ())
 
     def check_variables(self, variables: Sequence[Variable]) -> None:
         if variables:
-            raise captured_variables(self.name, variables, self.f, "Pass")
+            raise make_variable_error(self.name, variables, self.f, "Pass")
 
 
 class CustomJvp(Customized):
@@ -121,7 +123,11 @@ class CustomJvp(Customized):
 
 
 def _sum_of_parts(
-    owner: CustomJvp, rules: Sequence[Callable[..., Any] | None], primals: Any, tangents: Any, **kwargs: Any
+    owner: CustomJvp,
+    rules: Sequence[Callable[..., Any] | None],
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    **kwargs: object,
 ) -> Any:
     if len(rules) != len(primals):
         raise ArgumentError(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from warnings import warn
 
 import numpy as np
@@ -23,12 +23,15 @@ from pullback.core.interpreter import level_of
 from pullback.core.memory import node_of
 from pullback.core.tape import ARRAYS, Tape, constant
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, highest_watcher, watched, watched_below
+from pullback.core.variable import Variable, highest_watcher, is_watched, watch_below
 from pullback.errors import CustomGradientError, PrecisionWarning
-from pullback.numerics.adjoints import along
+from pullback.numerics.adjoints import real_product
 from pullback.transforms.enclosing import Scope, is_made_from, pause, scopes
 from pullback.transforms.grad import grads
 from pullback.transforms.linearity import has_values, is_linear, sample
+
+if TYPE_CHECKING:
+    from pullback.typing import Operand, Value
 
 __all__: list[str] = []
 
@@ -75,7 +78,7 @@ def is_differentiated(x: Any, above: int) -> bool:
     return False
 
 
-def levels_of(x: Any) -> set[int]:
+def levels_of(x: Value | None) -> set[int]:
     """The levels of all transforms that follow ``x``."""
     return {t.level for t in _chain(x)}
 
@@ -112,13 +115,13 @@ class CustomOp:
         """Perform the body on the values, and say what it captured."""
         raise NotImplementedError
 
-    def lost(self, ds: Sequence[Any], level: int) -> Exception:
+    def make_lost_error(self, ds: Sequence[Any], level: int) -> Exception:
         """The error for gradients that are of the level being differentiated, or a higher one."""
         raise NotImplementedError
 
-    def lost_in_body(self, highest: int, read: Sequence[Variable]) -> Exception:
+    def make_body_error(self, highest: int, read: Sequence[Variable]) -> Exception:
         """The error for results that are differentiated at a higher level than the inputs have."""
-        return self.lost((), highest + 1)
+        return self.make_lost_error((), highest + 1)
 
     def advise(self) -> str:
         """What to do if the way back cannot be transposed."""
@@ -183,7 +186,7 @@ class CustomOp:
         """Refuse tangents that are of the level ``number`` or a higher one: the rule captured a traced tensor."""
         if any(level_of(t) >= number for t in tangents):
             self.check_limit(tangents)
-            raise self.lost(tangents, number)
+            raise self.make_lost_error(tangents, number)
 
     def run_checked(self, values: Sequence[Any]) -> Run:
         """A run whose results depend on nothing that is differentiated but the inputs."""
@@ -191,10 +194,10 @@ class CustomOp:
         if any(isinstance(z, Tensor) for z in run.values):
             highest = self.below(values)
             if any(is_differentiated(z, highest) for z in run.values):
-                raise self.lost_in_body(highest, run.variables)
+                raise self.make_body_error(highest, run.variables)
         return run
 
-    def reduce_level(self, z: Any, highest: int, records: Sequence[Any], within: Sequence[Scope]) -> Any:
+    def reduce_level(self, z: Value, highest: int, records: Sequence[Any], within: Sequence[Scope]) -> Any:
         """``z`` without the levels of tapes on which it was made from nothing but the operands of this op."""
         while within and isinstance(z, Tensor) and is_differentiated(z, highest):
             z = z.read()
@@ -211,8 +214,8 @@ class CustomOp:
             return self.apply(values)
         self.records.append((tape, args))
         try:
-            with watched_below(tape.level) if self.follows and watched() else nullcontext():
-                zs, back, variables = self.traced(values)
+            with watch_below(tape.level) if self.follows and is_watched() else nullcontext():
+                zs, back, variables = self.run_traced(values)
         finally:
             self.records.pop()
         operands = [*args, *(v.read() for v in variables)]
@@ -224,14 +227,14 @@ class CustomOp:
         args = args if within else ()  # big operands are not kept by a function that saved nothing of them
         kept = values if self.states_jvp else [like(v) for v in values]
 
-        def checked_back(gs: list[Any]) -> Sequence[Any]:
+        def pull_checked(gs: list[Any]) -> Sequence[Any]:
             dys = [np.zeros(z.shape, float_of(z.dtype))[()] if g is None else g for g, z in zip(gs, likes, strict=True)]
             since = len(tape.nodes)
 
             def run_back() -> Sequence[Any]:
-                if not watched() and not is_transposing():
+                if not is_watched() and not is_transposing():
                     return back(dys)
-                with watched_below(level):
+                with watch_below(level):
                     return self.transposable(back, kept, likes, dys) if is_transposing() else back(dys)
 
             ds = run_back()
@@ -242,22 +245,24 @@ class CustomOp:
                         ds = run_back()
                 known = set[int]().union(*map(levels_of, dys))  # a cotangent may be of a transform that was begun later
                 if any(n >= level for d in ds for n in levels_of(d) - known):
-                    raise self.lost(ds, level)
+                    raise self.make_lost_error(ds, level)
             if any(d is None and n is not None for d, n in zip(ds, nodes, strict=True)):
                 tape.cut(self.name)
             return ds
 
-        checked_back.back = back  # type: ignore[attr-defined]
-        return place_all(tape, zs, nodes, checked_back)
+        pull_checked.back = back  # type: ignore[attr-defined]
+        return place_all(tape, zs, nodes, pull_checked)
 
-    def traced(self, values: Sequence[Any]) -> Run:
+    def run_traced(self, values: Sequence[Any]) -> Run:
         """A run whose results come from the op itself, so that lower levels see its gradient and not its body's."""
         run = self.run_checked(values)
         return run._replace(values=self.apply(values)) if self.below(values) else run
 
     # ---- forward mode
 
-    def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+    def jvp(
+        self, z: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
         """The way back is linear in the cotangents: its transpose, applied to the tangents, is the way forward."""
         back = self.run([bare(p) for p in primals]).back
         self.check_linear(back, primals, z)
@@ -265,7 +270,7 @@ class CustomOp:
 
     def transposable(self, back: Back, xs: Sequence[Any], zs: Sequence[Like], dys: list[Any]) -> Sequence[Any]:
         """What flows back, by a rule that may be transposed: that of the stated tangent, if there is one."""
-        with transposing(False):
+        with set_transposing(False):
             if self.states_jvp:
                 empty = [np.broadcast_to(np.zeros((), z.dtype), z.shape) for z in zs]
                 return transpose(lambda ts: self.jvp(empty, xs, ts, {}), dys, xs)
@@ -276,7 +281,7 @@ class CustomOp:
         """Refuse to transpose a way back that is not linear in the cotangents."""
         linear = is_linear(back, zs) if all(map(has_values, xs)) else None
         if linear is None:  # a program is being compiled: there are no numbers but those that stand for them
-            with suppress(Exception), watched_below(0):
+            with suppress(Exception), watch_below(0):
                 run = self.run([sample(x) for x in xs])
                 linear = is_linear(run.back, run.values)
         if linear is False:
@@ -292,16 +297,16 @@ class CustomOp:
 def transpose(rule: Back, along_these: Sequence[Any], likes: Sequence[Any]) -> list[Any]:
     """The transpose of a linear rule, which takes numbers like ``likes``, applied to ``along_these``."""
 
-    def paired(*given: Any) -> Any:
+    def pair(*given: Any) -> Any:
         terms = [
-            np.sum(along(d, t))
+            np.sum(real_product(d, t))
             for d, t in zip(rule(list(given)), along_these, strict=True)
             if not (d is None or t is None)
         ]
         return total(terms) if terms else constant(0.0)
 
     ones = [np.ones(y.shape, float_of(y.dtype))[()] for y in likes]
-    found: list[Any] = grads(paired, unconnected="zero")(ones) if ones else []
+    found: list[Any] = grads(pair, unconnected="zero")(ones) if ones else []
     return found
 
 
@@ -310,7 +315,7 @@ is_transposing = _transposing.get
 
 
 @contextmanager
-def transposing(on: bool = True) -> Iterator[None]:
+def set_transposing(on: bool = True) -> Iterator[None]:
     """In this block the way back through a record is itself recorded, to be transposed."""
     token = _transposing.set(on)
     try:
@@ -329,12 +334,12 @@ class WrappingOp(CustomOp):
 
     op: Any
 
-    def lost(self, ds: Sequence[Any], level: int) -> Exception:
-        lost: Exception = self.op.lost(ds, level)
+    def make_lost_error(self, ds: Sequence[Any], level: int) -> Exception:
+        lost: Exception = self.op.make_lost_error(ds, level)
         return lost
 
-    def lost_in_body(self, highest: int, read: Sequence[Any]) -> Exception:
-        lost: Exception = self.op.lost_in_body(highest, read)
+    def make_body_error(self, highest: int, read: Sequence[Any]) -> Exception:
+        lost: Exception = self.op.make_body_error(highest, read)
         return lost
 
     def advise(self) -> str:
@@ -346,7 +351,7 @@ class WrappingOp(CustomOp):
 
 
 def gradient_for(
-    d: Any, x: Any, face: str, name: Callable[[], str], line: Callable[[], str], dys: Sequence[Any] = ()
+    d: Operand | None, x: object, face: str, name: Callable[[], str], line: Callable[[], str], dys: Sequence[Any] = ()
 ) -> Any:
     """A gradient that the user returned for input ``x``, checked, as the engine takes it.
 
@@ -355,7 +360,7 @@ def gradient_for(
     return _derivative(d, x, lambda: f"{face}: the gradient of '{name()}'", line, dys)
 
 
-def tangent_for(t: Any, z: Any, face: str, line: Callable[[], str]) -> Any:
+def tangent_for(t: Tensor, z: Value, face: str, line: Callable[[], str]) -> Any:
     """A tangent that the user returned for a result ``z``, checked, as the engine takes it."""
     return _derivative(t, z, lambda: f"{face}: the tangent of the value", line, ())
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.core.convert import bare, float_of
 from pullback.core.tensor import all_values
 from pullback.errors import GradientError
-from pullback.transforms.batch import Batched, left
+from pullback.transforms.batch import Batched, take_out
+
+if TYPE_CHECKING:
+    from pullback.core.tensor import Tensor
+    from pullback.typing import Array
 
 __all__: list[str] = []
 
@@ -24,7 +28,7 @@ Back = Callable[[Any], Sequence[Any]]  # a cotangent to those of the inputs, Non
 class Units:
     """All unit vectors of a shape, made as they are asked for."""
 
-    def __init__(self, shape: tuple[int, ...], dtype: Any, one: complex) -> None:
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], one: complex) -> None:
         self.shape, self.dtype, self.one, self.size = shape, dtype, one, prod(shape)
 
     def __len__(self) -> int:
@@ -40,7 +44,7 @@ class Units:
 class UnitsOfExamples(Units):
     """All unit vectors of one example, each for all examples at once."""
 
-    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         super().__init__(shape[1:], dtype, 1)
         self.count = shape[0]
 
@@ -49,7 +53,7 @@ class UnitsOfExamples(Units):
 
 
 def unit_pulls(
-    back: Back, shape: tuple[int, ...], dtype: Any, widest: int, number: int, count: int, one: complex = 1
+    back: Back, shape: tuple[int, ...], dtype: np.dtype[Any], widest: int, number: int, count: int, one: complex = 1
 ) -> Sequence[Any]:
     """Every unit vector of ``shape``, times ``one``, pulled back to each of ``count`` inputs, along axis 0.
 
@@ -60,10 +64,10 @@ def unit_pulls(
     chunks = list(passes(back, Units(shape, dtype, one), widest, number))
     if len(chunks) == 1:
         return chunks[0]
-    return [_joined(rows) for rows in zip(*chunks, strict=True)] or [None] * count
+    return [_join(rows) for rows in zip(*chunks, strict=True)] or [None] * count
 
 
-def example_pulls(face: str, back: Back, y: Any, widest: int, number: int) -> list[Any]:
+def example_pulls(face: str, back: Back, y: Tensor, widest: int, number: int) -> list[Any]:
     """The jacobian of each example of ``y``, along axis 0, by the same example of each input.
 
     What flows back to an example is asked for all of them at once, so none may depend on another.
@@ -71,7 +75,7 @@ def example_pulls(face: str, back: Back, y: Any, widest: int, number: int) -> li
     chunks = list(passes(back, UnitsOfExamples(y.shape, float_of(y.dtype)), widest, number))
     found = []
     for i, rows in enumerate(zip(*chunks, strict=True)):
-        d = _joined(rows)
+        d = _join(rows)
         if d is not None:
             d = np.moveaxis(d, 0, 1)  # examples, elements of y, the rest of x
             dtype = float_of(y.dtype)
@@ -83,7 +87,7 @@ def example_pulls(face: str, back: Back, y: Any, widest: int, number: int) -> li
     return found or [None]
 
 
-def _check_apart(face: str, expected: Any, mixed: Any, dtype: Any) -> None:
+def _check_apart(face: str, expected: Array, mixed: Array, dtype: np.dtype[Any]) -> None:
     """Raise where examples move each other: then a weighted sum of all of them is not that of their jacobians."""
     near = np.sqrt(max(np.finfo(dtype).eps, np.finfo(mixed.dtype).eps))
     if expected.size and np.any(np.abs(mixed - expected) > near * (np.max(np.abs(expected)) + np.max(np.abs(mixed)))):
@@ -93,7 +97,7 @@ def _check_apart(face: str, expected: Any, mixed: Any, dtype: Any) -> None:
         )
 
 
-def _joined(rows: Sequence[Any]) -> Any:
+def _join(rows: Sequence[Any]) -> Any:
     return None if rows[0] is None else np.concatenate(rows)
 
 
@@ -108,4 +112,4 @@ def passes(back: Back, cotangents: Any, widest: int, number: int) -> Iterator[li
         if size == 1:
             yield [None if d is None else bare(d)[None] for d in back(part[0])]
         else:
-            yield [None if d is None else left(d, 0, number, len(part)) for d in back(Batched(number, part))]
+            yield [None if d is None else take_out(d, 0, number, len(part)) for d in back(Batched(number, part))]

@@ -59,7 +59,7 @@ _scopes: ContextVar[tuple[Scope, ...]] = ContextVar("enclosing custom gradients"
 scopes = _scopes.get
 
 
-def is_made_from(z: Any, operands: Sequence[Any], within: Sequence[Scope], since: int | None = None) -> bool:
+def is_made_from(z: Tensor, operands: Sequence[Any], within: Sequence[Scope], since: int | None = None) -> bool:
     """Whether a tensor was made inside of enclosing functions, from nothing but ``operands``.
 
     What was put on its tape from the length ``since`` on counts as made inside; ``None`` if nothing is.
@@ -96,7 +96,7 @@ def pause(tape: Tape) -> Iterator[None]:
             m.tape, m.push, m.note, m.pool, m.small = before
 
 
-def _operands(node: Any, tape: Tape) -> list[Any]:
+def _operands(node: Tensor, tape: Tape) -> list[Any]:
     """The operands of a node that are on its tape; a leaf has none."""
     if node.x is None:
         return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from sys import _getframe
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,8 +16,11 @@ from pullback.core.tensor import PLAIN, Tensor, Wrapped
 from pullback.core.writes import INPUT, freeze
 from pullback.errors import ArgumentError
 from pullback.transforms.argnums import Call, call_by_all
-from pullback.transforms.grad import apart, as_leaf, given_back, kind_of_passed, split_aux
-from pullback.transforms.leaves import Inputs, Outputs, settled
+from pullback.transforms.grad import apart, as_leaf, convert_back, kind_of_passed, split_aux
+from pullback.transforms.leaves import Inputs, Outputs, finish_derivative
+
+if TYPE_CHECKING:
+    from pullback.typing import Value
 
 __all__ = ["jvp"]
 
@@ -31,7 +34,7 @@ class Dual(Wrapped):
     tangent: Any = vars(Tensor)["via"]
     number: Any = vars(Tensor)["y"]
 
-    def __init__(self, number: int, primal: Any, tangent: Any) -> None:
+    def __init__(self, number: int, primal: Value, tangent: Value | None) -> None:
         self.number, self.primal, self.tangent = number, primal, tangent
 
     def twin(self) -> Dual:
@@ -61,7 +64,7 @@ class Dual(Wrapped):
     def beneath(self) -> Any:
         return self.primal
 
-    def stopped(self) -> Any:
+    def stop_following(self) -> Any:
         return self.primal
 
     def interpret(self, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
@@ -73,13 +76,13 @@ class Dual(Wrapped):
         if op.custom and t is not None:
             op.check_tangents(t, self.number)
         if type(z) is tuple:  # an op with several results
-            return tuple(self._made(*zt) for zt in zip(z, t or [None] * len(z), strict=True))
-        made = self._made(z, t)
+            return tuple(self._make(*zt) for zt in zip(z, t or [None] * len(z), strict=True))
+        made = self._make(z, t)
         if hooks.blocks and t is not None and not op.custom and (observer := hooks.find("fix_tangent")) is not None:
             made.tangent = observer.fix_tangent(made, op, args, params)
         return made
 
-    def _made(self, z: Any, t: Any) -> Dual:
+    def _make(self, z: Any, t: Any) -> Dual:
         if t is not None and np.shape(t) != np.shape(z):
             t = np.broadcast_to(t, np.shape(z))
         return Dual(self.number, bare(z), None if t is None else bare(t))
@@ -96,7 +99,7 @@ def jvp(
     argnums: Any = None,
     argnames: Any = None,
     has_aux: bool = False,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> tuple[Any, ...]:
     """The value of ``f(*args, **kwargs)`` and its derivative in the direction of ``tangents``.
 
@@ -140,29 +143,29 @@ def push_once(xs: Sequence[Any], tangents: Sequence[Any], call: Call) -> tuple[A
     duals = [freeze(Dual(number, x, t), INPUT) for x, t in zip(inputs.values, directions, strict=True)]
     kind = max(inputs.kind, kind_of_passed(call))
     try:
-        y, aux = call(*inputs.filled(duals)), None
+        y, aux = call(*inputs.fill(duals)), None
     except Exception as error:
         reveal(error)
         raise
     if call.has_aux:
         y, aux = split_aux("jvp", y)
 
-        def value(t: Any) -> Any:
+        def value(t: object) -> Any:
             t = join_array(t)
             now = t.read() if isinstance(t, Tensor) and not t.is_variable else t  # a view may be stale
             if not isinstance(now, Dual) or now.number != number:
                 return t
-            return given_back(apart(bare(now.primal), inputs.values), kind)
+            return convert_back(apart(bare(now.primal), inputs.values), kind)
 
-        aux = tree.mapped(value, aux)
+        aux = tree.map_leaves(value, aux)
     out = Outputs("jvp", y, kind)
-    pairs = [parted(z, number) for z in out.given]
+    pairs = [split_dual(z, number) for z in out.given]
     values = [apart(z, inputs.values) for z, _ in pairs]
-    moved = [settled(t, z.shape, float_of(z.dtype), directions) for z, t in pairs]
-    return out.given_back(values), out.given_back(moved), aux
+    moved = [finish_derivative(t, z.shape, float_of(z.dtype), directions) for z, t in pairs]
+    return out.convert_back(values), out.convert_back(moved), aux
 
 
-def parted(z: Any, number: int) -> tuple[Any, Any]:
+def split_dual(z: Value, number: int) -> tuple[Any, Any]:
     """The value of a result and its tangent, None if it does not depend on what was moved."""
     z = z.read() if isinstance(z, Tensor) else z
     if isinstance(z, Dual) and z.number == number:

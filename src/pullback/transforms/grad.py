@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from inspect import Parameter, Signature
 from os.path import basename
 from types import DynamicClassAttribute
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy import float64, ndarray
@@ -17,11 +17,14 @@ from pullback.core.interpreter import level_of
 from pullback.core.memory import node_of
 from pullback.core.tape import RAW, Tape, constant
 from pullback.core.tensor import Tensor
-from pullback.core.variable import written
+from pullback.core.variable import as_symbol
 from pullback.errors import ArgumentError, DataError, GradientError, UnconnectedError
 from pullback.transforms.argnums import Call, Cotangent, Derivative, signature_of
 from pullback.transforms.arguments import name_input, names_of, parameters_of
 from pullback.transforms.session import run_session
+
+if TYPE_CHECKING:
+    from pullback.typing import ArgNums, Array, Operand, TensorLike, Value
 
 __all__ = [
     "ValueAndGrad",
@@ -73,7 +76,7 @@ class Differentiated(Derivative):
     def __init__(
         self,
         f: Callable[..., Any],
-        argnums: Any = None,
+        argnums: ArgNums = None,
         argnames: Any = None,
         has_aux: bool = False,
         unconnected: str = "raise",
@@ -146,7 +149,7 @@ class Differentiated(Derivative):
             if t.value is value:
                 is_input = True
             if d is None:
-                d = self._missing(tape, leaves, len(out), xs, call, value)
+                d = self._handle_missing(tape, leaves, len(out), xs, call, value)
             elif type(d) is not m.kind or (
                 m.ndim and (d.dtype is not m.dtype or d.base is not None or (d is seed and dy is not None))
             ):
@@ -159,26 +162,26 @@ class Differentiated(Derivative):
         if type(value) is ndarray and (value.base is not None or is_input):
             value = value.copy()  # the caller's own
         if not plain:
-            return given_back(value, kind), self._in_form(xs, out), aux
+            return convert_back(value, kind), self._in_form(xs, out), aux
         if least == ARRAY == kind:
             return value, out, aux
         for i, x in enumerate(xs):
-            out[i] = given_back(out[i], KIND[type(x)])
-        return given_back(value, kind), out, aux
+            out[i] = convert_back(out[i], KIND[type(x)])
+        return convert_back(value, kind), out, aux
 
     # ---- in
 
-    def _enter(self, tape: Tape, x: Any, args: list[Any], leaves: list[Any]) -> int:
+    def _enter(self, tape: Tape, x: TensorLike, args: list[Any], leaves: list[Any]) -> int:
         """The tensors that stand for ``x``, which may be a tree, and what kind of thing it is."""
         kinds = [PYTHON]
 
-        def enter(leaf: Any) -> Any:
+        def enter(leaf: TensorLike) -> Any:
             kinds.append(kind_of(leaf))
             t = tape.leaf(as_leaf(leaf, self.face))
             leaves.append(t)
             return t
 
-        args.append(enter(x) if tree.is_tensor_data(x) else tree.mapped(enter, x, whole=tree.is_number_list))
+        args.append(enter(x) if tree.is_tensor_data(x) else tree.map_leaves(enter, x, whole=tree.is_number_list))
         return max(kinds)
 
     def _parameters(self, xs: Sequence[Any], call: Call | None) -> list[str]:
@@ -197,14 +200,14 @@ class Differentiated(Derivative):
         else:
             if (not isinstance(y, RAW) and type(y) not in (float, int)) or self.unconnected == "raise":
                 raise GradientError(
-                    f"{self.face}(f): f must return one tensor, got {described(y)}. "
+                    f"{self.face}(f): f must return one tensor, got {describe(y)}. "
                     "Compute it from its inputs with pullback or NumPy functions; has_aux=True returns more beside it."
                 )
         if self.unconnected == "raise":
             raise UnconnectedError(UNREACHED + cut_text(tape))
         return tape.leaf(bare(y))  # so that it is no input, and whoever follows its value still does
 
-    def _seed(self, dy: Any, value: Any) -> Any:
+    def _seed(self, dy: Any, value: Value) -> Any:
         """The cotangent to begin with: ones, or ``dy`` if it has the shape of the result."""
         if value.dtype.kind not in "fiubc":
             raise GradientError(f"{self.face}(f): f returned dtype {value.dtype}; only numbers have gradients.")
@@ -224,7 +227,9 @@ class Differentiated(Derivative):
 
     # ---- out
 
-    def _missing(self, tape: Tape, leaves: list[Any], i: int, xs: Sequence[Any], call: Call | None, value: Any) -> Any:
+    def _handle_missing(
+        self, tape: Tape, leaves: list[Any], i: int, xs: Sequence[Any], call: Call | None, value: Any
+    ) -> Any:
         """The gradient of the leaf ``i``, which was not reached."""
         if self.unconnected == "raise":
             names = names_of(self._parameters(xs, call), xs)
@@ -244,15 +249,15 @@ class Differentiated(Derivative):
             d, kind = next(source), kind_of(leaf)
             if kind == TENSOR and leaf.dtype.kind in "iub" and d is not None:
                 d = d.astype(gradient_dtype(leaf, [d]))
-            return given_back(d, kind)
+            return convert_back(d, kind)
 
-        return [give(x) if tree.is_tensor_data(x) else tree.mapped(give, x, whole=tree.is_number_list) for x in xs]
+        return [give(x) if tree.is_tensor_data(x) else tree.map_leaves(give, x, whole=tree.is_number_list) for x in xs]
 
 
-def split_aux(face: str, out: Any) -> tuple[Any, Any]:
+def split_aux(face: str, out: TensorLike) -> tuple[Any, Any]:
     """The result of ``f`` and what it returned beside it, where ``has_aux`` says so."""
     if not isinstance(out, tuple | list) or len(out) != 2:
-        raise GradientError(f"{face}(f, has_aux=True): f must return (y, aux), got {described(out)}.")
+        raise GradientError(f"{face}(f, has_aux=True): f must return (y, aux), got {describe(out)}.")
     return out[0], out[1]
 
 
@@ -262,15 +267,15 @@ def kind_of(x: Any) -> int:
     return ARRAY if hasattr(x, "__array__") else PYTHON
 
 
-def detach_aux(aux: Any, tape: Tape, taken: Sequence[Any], kind: int) -> Any:
+def detach_aux(aux: object, tape: Tape, taken: Sequence[Any], kind: int) -> Any:
     """What ``f`` returned beside its result, with plain values in the place of the tensors of a tape."""
 
     def detach(t: Any) -> Any:
         t = join_array(t)
         now = t.read() if isinstance(t, Tensor) and not t.is_variable else t  # a view may be stale
-        return given_back(apart(now.value, taken), kind) if tape.holds(now) else t
+        return convert_back(apart(now.value, taken), kind) if tape.holds(now) else t
 
-    return tree.mapped(detach, aux)
+    return tree.map_leaves(detach, aux)
 
 
 def kind_of_passed(call: Call) -> int:
@@ -286,19 +291,19 @@ def gradient_dtype(x: Any, results: Sequence[Any]) -> Any:
     return np.result_type(float_of(x.dtype), *(float_of(x.dtype, z.dtype) for z in results))
 
 
-def _own(d: Any, wanted: Any) -> Any:
+def _own(d: Value, wanted: np.dtype[Any]) -> Any:
     """A cotangent as an array of its own, in the dtype of the gradient."""
     if d.dtype != wanted:
         return d.astype(wanted)
     return d.copy() if type(d) is ndarray else d  # it was a view, or the caller's dy itself
 
 
-def apart(v: Any, taken: Sequence[Any]) -> Any:
+def apart(v: Value, taken: Sequence[Any]) -> Any:
     """An array of its own: neither a view nor one of ``taken``, which are somebody else's."""
     return v.copy() if type(v) is ndarray and (v.base is not None or any(v is t for t in taken)) else v
 
 
-def directionless(returned: str, dtype: Any, dy: str) -> str:
+def directionless(returned: str, dtype: np.dtype[Any], dy: str) -> str:
     """Why there is no gradient of complex numbers, unless the direction is given in which they are to go."""
     return (
         f"{returned} complex numbers ({dtype}), of which none is larger than another. "
@@ -306,7 +311,7 @@ def directionless(returned: str, dtype: Any, dy: str) -> str:
     )
 
 
-def described(y: Any) -> str:
+def describe(y: object) -> str:
     """What ``f`` gave, for messages."""
     return "None" if y is None else type(y).__name__
 
@@ -325,7 +330,7 @@ def as_leaf(x: Any, face: str) -> Any:
         return as_array(x, np.complex128, what=face)[()]
 
 
-def given_back(v: Any, kind: int) -> Any:
+def convert_back(v: Any, kind: int) -> Any:
     """Tensors for Tensors, arrays for arrays, Python's numbers and lists for Python's."""
     if kind == ARRAY:
         return v
@@ -335,7 +340,7 @@ def given_back(v: Any, kind: int) -> Any:
         return v.in_form(kind)
     if v is None:
         return v
-    return v.tolist() if kind == PYTHON else constant(v) if kind == TENSOR else written(v)
+    return v.tolist() if kind == PYTHON else constant(v) if kind == TENSOR else as_symbol(v)
 
 
 def cut_text(tape: Tape) -> str:
@@ -349,7 +354,7 @@ def cut_text(tape: Tape) -> str:
 class Grad(Differentiated):
     face = "grad"
 
-    def __call__(self, *args: Any, dy: Any = None, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, dy: Array | None = None, **kwargs: object) -> Any:
         if len(args) == 1 and dy is None and not kwargs and self.selection is None:
             _, out, aux = run_session("gradients", self._pull, args, dy)
             return (out[0], aux) if self.has_aux else out[0]
@@ -360,7 +365,7 @@ class Grad(Differentiated):
 class ValueGrad(Differentiated):
     face = "value_and_grad"
 
-    def __call__(self, *args: Any, dy: Any = None, **kwargs: Any) -> ValueAndGrad:
+    def __call__(self, *args: Operand, dy: Any = None, **kwargs: object) -> ValueAndGrad:
         if len(args) == 1 and dy is None and not kwargs and self.selection is None:
             value, out, aux = run_session("gradients", self._pull, args, dy)
             return new_tuple(ValueAndGrad, ((value, aux) if self.has_aux else value, out[0]))
@@ -411,14 +416,16 @@ class Grads(ByList):
 class ValueGrads(ByList):
     face = "value_and_grads"
 
-    def __call__(self, xs: Any = None, /, dy: Any = None, *more: Any, **kwargs: Any) -> ValueAndGrads:
+    def __call__(
+        self, xs: TensorLike | None = None, /, dy: TensorLike | None = None, *more: Any, **kwargs: object
+    ) -> ValueAndGrads:
         value, out, aux = self.pull_list(xs, dy, more, kwargs)
         return new_tuple(ValueAndGrads, ((value, aux) if self.has_aux else value, out))
 
 
 def grad(
     f: Callable[..., Any],
-    argnums: Any = None,
+    argnums: ArgNums = None,
     *,
     argnames: Any = None,
     has_aux: bool = False,
@@ -458,7 +465,7 @@ def grads(f: Callable[..., Any], *, has_aux: bool = False, unconnected: str = "r
 
 def value_and_grad(
     f: Callable[..., Any],
-    argnums: Any = None,
+    argnums: ArgNums = None,
     *,
     argnames: Any = None,
     has_aux: bool = False,

@@ -7,7 +7,7 @@ recorded on the same tape, and can be differentiated once more.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,18 +20,21 @@ from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, leaves_on
 from pullback.errors import ArgumentError, GradientError, UnconnectedError
 from pullback.transforms.grad import UNREACHED, cut_text, directionless
-from pullback.transforms.recording import unwatched
+from pullback.transforms.recording import unwatch
+
+if TYPE_CHECKING:
+    from pullback.typing import TensorLike, Value
 
 __all__ = ["gradients"]
 
 
 def gradients(
-    ys: Any,
-    xs: Any,
-    grad_ys: Any = None,
+    ys: object,
+    xs: TensorLike,
+    grad_ys: list[Any] | None = None,
     *,
     unconnected_gradients: str = "none",
-    stop_gradients: Any = None,
+    stop_gradients: list[Any] | None = None,
 ) -> list[Any]:
     """The gradient of the sum of all ``ys`` by each of ``xs``, as a list, while a tape is recording.
 
@@ -64,7 +67,7 @@ def gradients(
     return [_give(d, x, float_of(x.dtype), tape, unconnected_gradients) for d, x in zip(found, sources, strict=True)]
 
 
-def _tensors(what: str, given: Any) -> list[Any]:
+def _tensors(what: str, given: object) -> list[Any]:
     found = tree.leaves(given)
     for t in found:
         if not isinstance(t, Tensor):
@@ -90,7 +93,7 @@ def _tape_of(targets: Sequence[Any]) -> Tape:
     return found
 
 
-def _seeds(targets: Sequence[Any], grad_ys: Any) -> list[Any]:
+def _seeds(targets: Sequence[Any], grad_ys: Sequence[Any] | None) -> list[Any]:
     given = [None] * len(targets) if grad_ys is None else grad_ys
     given = given if isinstance(given, list | tuple) else [given]
     if len(given) != len(targets):
@@ -109,7 +112,7 @@ def _seeds(targets: Sequence[Any], grad_ys: Any) -> list[Any]:
     return found
 
 
-def _nodes(i: int, x: Any, tape: Tape) -> list[Any]:
+def _nodes(i: int, x: Tensor, tape: Tape) -> list[Any]:
     """What stands for ``x`` on the tape: a variable is a leaf each time that it was read with another value."""
     if isinstance(x, Variable):
         leaves = leaves_on(x, tape)
@@ -124,7 +127,7 @@ def _nodes(i: int, x: Any, tape: Tape) -> list[Any]:
     return [node_of(leaf) for leaf in leaves]
 
 
-def _give(d: Any, x: Any, dtype: Any, tape: Tape, unconnected: str) -> Any:
+def _give(d: Value | None, x: Tensor, dtype: np.dtype[Any], tape: Tape, unconnected: str) -> Any:
     if d is None:
         if unconnected == "raise":
             raise UnconnectedError(UNREACHED + cut_text(tape))
@@ -138,13 +141,13 @@ class Walk:
 
     def __init__(self, tape: Tape, sources: Sequence[Sequence[Any]], stops: set[int]) -> None:
         self.tape, self.sources, self.stops = tape, sources, stops
-        self.nodes = list(tape.recorded())
+        self.nodes = list(tape.list_steps())
         self.cotangents: dict[int, Any] = {}
         self.tensors: dict[int, Tensor] = {}
 
     def back(self, seeds: Sequence[tuple[Any, Any]]) -> list[Any]:
         """The cotangent of each source, None for one not reached."""
-        with unwatched(self.nodes):
+        with unwatch(self.nodes):
             reached = self._find_reached()
             for node, g in seeds:
                 self._add(node, g)
@@ -165,7 +168,7 @@ class Walk:
                 reached.add(id(r))
         return reached
 
-    def _add(self, node: Any, d: Any) -> None:
+    def _add(self, node: Tensor, d: object) -> None:
         before = self.cotangents.get(id(node))
         self.cotangents[id(node)] = d if before is None else before + d
 
@@ -181,7 +184,7 @@ class Walk:
     def _operand(self, node: Any, value: Any) -> Any:
         return value if node is None else self._tensor(node)
 
-    def _tensor(self, node: Any) -> Tensor:
+    def _tensor(self, node: Tensor) -> Tensor:
         """A tensor on the tape of the value that a node had, whatever the user has written to it since."""
         made = self.tensors.get(id(node))
         if made is None:
@@ -190,7 +193,7 @@ class Walk:
             made.meta.push(made)
         return made
 
-    def _guard(self, r: Any, d: Any) -> Any:
+    def _guard(self, r: Tensor, d: Tensor) -> Any:
         """What a gradient of the user's own gave, which it computed from values: its derivative is not known here."""
         if d is None:
             return None
@@ -198,7 +201,7 @@ class Walk:
         return place(value, self.tape.meta_of(value), UNKNOWN, _operands(r), None)
 
 
-def _operands(r: Any) -> list[Any]:
+def _operands(r: Tensor) -> list[Any]:
     """The nodes that a step was computed from."""
     return [node for node in r.via.plain.operands(r) if node is not None]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import ndarray
@@ -20,15 +20,18 @@ from pullback.core import tree
 from pullback.core.convert import join_array
 from pullback.core.interpreter import level_of
 from pullback.core.tape import ARRAYS, RAW, as_tensor
-from pullback.core.tensor import Tensor, concrete, unfollowed
-from pullback.core.variable import watched_below
+from pullback.core.tensor import Tensor, call_unfollowed, concrete
+from pullback.core.variable import watch_below
 from pullback.errors import ArgumentError, BatchedValueError, ConvergenceError, MatrixError, ShapeError
-from pullback.transforms.arguments import HERE, Arguments, marked, unmarked
+from pullback.transforms.arguments import HERE, Arguments, mark, unmark
 from pullback.transforms.batch import Batched, vmap
-from pullback.transforms.captured import captured, line_of
+from pullback.transforms.captured import line_of, make_capture_error
 from pullback.transforms.forward import Dual, jvp
-from pullback.transforms.grad import as_leaf, given_back, kind_of
+from pullback.transforms.grad import as_leaf, convert_back, kind_of
 from pullback.transforms.modifiers import stop_gradient
+
+if TYPE_CHECKING:
+    from pullback.typing import Array, ArrayOrNumber, Operand, Value
 
 __all__ = ["custom_fixed_point", "custom_root"]
 
@@ -38,23 +41,23 @@ STEPS = 1000  # of the plain iteration to a fixed point
 class Unknowns:
     """What is solved for, an array or a tree of them, and how it lies in one vector."""
 
-    def __init__(self, x0: Any, dtype: Any) -> None:
-        self.tree, self.dtype = tree.mapped(lambda leaf: HERE, x0), dtype
+    def __init__(self, x0: object, dtype: np.dtype[Any]) -> None:
+        self.tree, self.dtype = tree.map_leaves(lambda leaf: HERE, x0), dtype
         self.shapes: list[tuple[int, ...]] = [leaf.shape for leaf in tree.leaves(x0)]
         self.sizes = [prod(shape) for shape in self.shapes]
         self.single = self.tree is HERE
 
-    def joined(self, x: Any) -> Any:
+    def join(self, x: Any) -> Any:
         """The vector of all numbers in a tree."""
         return np.concatenate([np.reshape(leaf, (-1,)) for leaf in tree.leaves(x)])
 
-    def parted(self, vector: Any) -> Any:
+    def split(self, vector: Any) -> Any:
         """The tree of the numbers in a vector."""
         ends = np.cumsum(self.sizes).tolist()
         parts = [vector[end - size : end] for end, size in zip(ends, self.sizes, strict=True)]
-        return tree.replaced(self.tree, [np.reshape(p, s) for p, s in zip(parts, self.shapes, strict=True)])
+        return tree.replace_leaves(self.tree, [np.reshape(p, s) for p, s in zip(parts, self.shapes, strict=True)])
 
-    def fits(self, x: Any) -> bool:
+    def fits(self, x: object) -> bool:
         """Whether a tree holds as many numbers as there are unknowns."""
         return [prod(np.shape(leaf)) for leaf in tree.leaves(x)] == self.sizes
 
@@ -81,12 +84,12 @@ class Implicit:
     def __repr__(self) -> str:
         return f"<{self.name}>"
 
-    def left_over(self, x: Any, y: Any) -> Any:
+    def residual(self, x: Any, y: Any) -> Any:
         """What is zero at the solution, of the vectors of ``x`` and of ``f(x, *params)``."""
         raise NotImplementedError
 
-    def __call__(self, x0: Any, *params: Any) -> Any:
-        arguments = Arguments([x0, *map(marked, params)])
+    def __call__(self, x0: object, *params: object) -> Any:
+        arguments = Arguments([x0, *map(mark, params)])
         start = arguments.tree[0]
         dtypes = [leaf.dtype for leaf in arguments.flat if leaf.dtype.kind in "fc"]
         unknowns = Unknowns(start, np.result_type(*dtypes) if dtypes else np.dtype(float))
@@ -94,23 +97,25 @@ class Implicit:
             raise ArgumentError(f"{self.name}: complex numbers; solve for the real and the imaginary part.")
         count = len(unknowns.shapes)
         values = [*map(stop_gradient, arguments.flat[:count]), *arguments.flat[count:]]
-        with watched_below(0):
-            vector = unfollowed(lambda *plain: self._solution(unknowns, arguments, plain), *values)
+        with watch_below(0):
+            vector = call_unfollowed(lambda *plain: self._solution(unknowns, arguments, plain), *values)
         if sum(unknowns.sizes):
-            vector = self._moved(unknowns, arguments, values, vector)
+            vector = self._attach_derivative(unknowns, arguments, values, vector)
         kind = max(kind_of(leaf) for leaf in tree.leaves([x0, *params]))
-        return tree.mapped(lambda x: given_back(x[()] if isinstance(x, ndarray) else x, kind), unknowns.parted(vector))
+        return tree.map_leaves(
+            lambda x: convert_back(x[()] if isinstance(x, ndarray) else x, kind), unknowns.split(vector)
+        )
 
     # ---- the solution
 
     def _solution(self, unknowns: Unknowns, arguments: Arguments, plain: Sequence[Any]) -> Any:
         """The vector that ``solve`` finds; everything in sight is plain arrays."""
-        start, *params = tree.mapped(concrete, unmarked(arguments.filled(plain)))
-        start = tree.mapped(lambda x: x.astype(unknowns.dtype, copy=False), start)
+        start, *params = tree.map_leaves(concrete, unmark(arguments.fill(plain)))
+        start = tree.map_leaves(lambda x: x.astype(unknowns.dtype, copy=False), start)
 
-        def f(x: Any, *params: Any) -> Any:
+        def f(x: ArrayOrNumber, *params: object) -> Any:
             if not unknowns.single:
-                return tree.mapped(self._as_array, self.f(_as_tensors(x), *map(_as_tensors, params)))
+                return tree.map_leaves(self._as_array, self.f(_as_tensors(x), *map(_as_tensors, params)))
             shaped = np.reshape(np.asarray(x), unknowns.shapes[0]) if unknowns.fits(x) else x
             y = self._as_array(self.f(_as_tensors(shaped), *map(_as_tensors, params)))
             return np.reshape(y, np.shape(x))[()] if unknowns.fits(y) and unknowns.fits(x) else y
@@ -124,23 +129,23 @@ class Implicit:
             )
         if not hasattr(found, "__array__") and unknowns.single:  # what SciPy's root and root_scalar give
             found = getattr(found, "x", getattr(found, "root", found))
-        found = tree.mapped(_plain, found, whole=tree.is_number_list)
+        found = tree.map_leaves(_plain, found, whole=tree.is_number_list)
         if not unknowns.fits(found):
             got = [np.shape(leaf) for leaf in tree.leaves(found)]
             raise ShapeError(
                 f"{self.name}: solve must return a solution like x0, {unknowns}, got {got} ({line_of(self.solve)})."
             )
-        return unknowns.joined(found).astype(unknowns.dtype, copy=False)
+        return unknowns.join(found).astype(unknowns.dtype, copy=False)
 
-    def _as_array(self, y: Any) -> Any:
+    def _as_array(self, y: Value) -> Any:
         try:
             return _plain(y)
         except BatchedValueError:
-            raise captured(self.name, "f", [self.f], 0, {}, ()) from None
+            raise make_capture_error(self.name, "f", [self.f], 0, {}, ()) from None
 
     # ---- its derivatives
 
-    def _moved(self, unknowns: Unknowns, arguments: Arguments, values: Sequence[Any], x: Any) -> Any:
+    def _attach_derivative(self, unknowns: Unknowns, arguments: Arguments, values: Sequence[Any], x: Any) -> Any:
         """The same vector, which moves as the parameters do."""
         inverse, step, steps = None, 0, 1
         while step < steps:
@@ -154,24 +159,26 @@ class Implicit:
             step += 1
         return x
 
-    def _rest(self, unknowns: Unknowns, arguments: Arguments, values: Sequence[Any], x: Any) -> Any:
-        _, *params = unmarked(arguments.filled(values))
-        y = self.f(_as_tensors(unknowns.parted(x)), *params)
-        y = tree.mapped(lambda part: part if isinstance(part, Tensor) else _plain(part), tree.mapped(join_array, y))
+    def _rest(self, unknowns: Unknowns, arguments: Arguments, values: Sequence[Any], x: Value) -> Any:
+        _, *params = unmark(arguments.fill(values))
+        y = self.f(_as_tensors(unknowns.split(x)), *params)
+        y = tree.map_leaves(
+            lambda part: part if isinstance(part, Tensor) else _plain(part), tree.map_leaves(join_array, y)
+        )
         if not unknowns.fits(y):
             got = [np.shape(leaf) for leaf in tree.leaves(y)]
             raise ShapeError(
                 f"{self.name}: f must return as many numbers as x has, {unknowns}, got {got} ({line_of(self.f)})."
             )
-        return self.left_over(x, unknowns.joined(y))
+        return self.residual(x, unknowns.join(y))
 
-    def _inverse(self, unknowns: Unknowns, arguments: Arguments, values: Sequence[Any], x: Any) -> Any:
+    def _inverse(self, unknowns: Unknowns, arguments: Arguments, values: Sequence[Any], x: Value) -> Any:
         """That of the derivative of what is left over by ``x``, as a constant."""
         fixed = [stop_gradient(v) for v in values]
         columns = vmap(lambda t: jvp(lambda x: self._rest(unknowns, arguments, fixed, x), [x], [t])[1], 0, -1)
-        return unfollowed(self._inverted, stop_gradient(columns(np.eye(sum(unknowns.sizes), dtype=unknowns.dtype))))
+        return call_unfollowed(self._invert, stop_gradient(columns(np.eye(sum(unknowns.sizes), dtype=unknowns.dtype))))
 
-    def _inverted(self, a: Any) -> Any:
+    def _invert(self, a: Any) -> Any:
         try:
             inverse = np.linalg.inv(a)
         except np.linalg.LinAlgError:
@@ -187,13 +194,13 @@ class Implicit:
         return inverse
 
 
-def _plain(x: Any) -> Any:
+def _plain(x: Operand) -> Any:
     """Tensors and numbers as arrays."""
     return concrete(join_array(x)) if isinstance(x, ARRAYS) else as_leaf(x, "custom_root")
 
 
 def _as_tensors(x: Any) -> Any:
-    return tree.mapped(lambda leaf: as_tensor(leaf) if isinstance(leaf, RAW) else leaf, x)
+    return tree.map_leaves(lambda leaf: as_tensor(leaf) if isinstance(leaf, RAW) else leaf, x)
 
 
 def _levels(x: Any) -> Iterator[int]:
@@ -216,7 +223,7 @@ class Root(Implicit):
 
     face = "custom_root"
 
-    def left_over(self, x: Any, y: Any) -> Any:
+    def residual(self, x: Any, y: Any) -> Any:
         return y
 
 
@@ -225,7 +232,7 @@ class FixedPoint(Implicit):
 
     face = "custom_fixed_point"
 
-    def left_over(self, x: Any, y: Any) -> Any:
+    def residual(self, x: Any, y: Any) -> Any:
         return x - y
 
 
@@ -268,7 +275,7 @@ def custom_fixed_point(f: Callable[..., Any], solve: Callable[..., Any] | None =
     return FixedPoint(f, iterate if solve is None else solve)
 
 
-def iterate(f: Callable[..., Any], x: Any, *params: Any) -> Any:
+def iterate(f: Callable[..., Any], x: Array, *params: object) -> Any:
     """Apply ``f`` until the steps are lost in rounding."""
     face = "custom_fixed_point"
     for _ in range(STEPS):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,10 +14,13 @@ from pullback.core.tensor import Tensor, all_values
 from pullback.errors import ArgumentError, GradientError, ShapeError
 from pullback.transforms.argnums import Call, Derivative, WholeCall, call_by_all, point_hint
 from pullback.transforms.directions import unit_pulls
-from pullback.transforms.grad import given_back, grad, grads
-from pullback.transforms.leaves import settled
+from pullback.transforms.grad import convert_back, grad, grads
+from pullback.transforms.leaves import finish_derivative
 from pullback.transforms.linear import Linear, Record
 from pullback.transforms.session import open_tape
+
+if TYPE_CHECKING:
+    from pullback.typing import ArgNames, ArgNums, Value
 
 __all__ = ["hessian", "hvp", "jacobian"]
 
@@ -34,8 +37,8 @@ class Jacobian(Derivative):
         f: Callable[..., Any],
         mode: str = "auto",
         *,
-        argnums: Any = None,
-        argnames: Any = None,
+        argnums: ArgNums = None,
+        argnames: ArgNames = None,
         has_aux: bool = False,
     ) -> None:
         super().__init__(f, argnums, argnames)
@@ -49,7 +52,7 @@ class Jacobian(Derivative):
     def options(self) -> dict[str, Any]:
         return {**super().options(), "mode": self.mode, "has_aux": self.has_aux}
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: object) -> Any:
         call = self.bind(args, kwargs)
         call.has_aux = self.has_aux
         blocks, aux = self.at(call.xs, call)
@@ -65,8 +68,8 @@ class Jacobian(Derivative):
             made = Linear(self.face, xs, call, tape)
             self.check(made)
             blocks = self._blocks(made, number)
-        rows = [[given_back(d, made.outputs.kind) for d in row] for row in blocks]
-        return made.outputs.placed([self.pack(made.inputs.filled(row)) for row in rows]), made.aux
+        rows = [[convert_back(d, made.outputs.kind) for d in row] for row in blocks]
+        return made.outputs.place([self.pack(made.inputs.fill(row)) for row in rows]), made.aux
 
     def check(self, made: Linear) -> None:
         """Refuse what has no such derivatives."""
@@ -79,11 +82,11 @@ class Jacobian(Derivative):
             pulled = [of_result(record, k, number) for k in range(len(ys))]
             return [self._assemble_row(found, y, made, False) for found, y in zip(pulled, ys, strict=True)]
         with open_tape() as tape:
-            transposed = record.transposed(tape)
+            transposed = record.transpose(tape)
             pushed = [of_result(transposed, k, number) for k in range(len(xs))]
         return [self._assemble_row([p[i] for p in pushed], y, made, True) for i, y in enumerate(ys)]
 
-    def _assemble_row(self, found: Sequence[tuple[Any, Any]], y: Any, made: Linear, pushed: bool) -> list[Any]:
+    def _assemble_row(self, found: Sequence[tuple[Any, Any]], y: Value, made: Linear, pushed: bool) -> list[Any]:
         """The derivatives of one result by each input, which came in one direction after the other."""
         row = []
         for pair, x, dtype in zip(found, made.inputs.values, made.inputs.gradient_dtypes([y]), strict=True):
@@ -91,7 +94,7 @@ class Jacobian(Derivative):
             one, turned = [None if d is None else _order_axes(d, x, shape, pushed) for d in pair]
             if y.dtype.kind == "c" or dtype.kind == "c":
                 one, dtype = join_parts(self.face, one, turned, y, x, pushed), block_dtype(y, dtype)
-            row.append(settled(one, shape, dtype))
+            row.append(finish_derivative(one, shape, dtype))
         return row
 
 
@@ -99,19 +102,19 @@ def _total(values: Sequence[Any]) -> int:
     return sum(int(v.size) for v in values)
 
 
-def _order_axes(d: Any, x: Any, shape: tuple[int, ...], pushed: bool) -> Any:
+def _order_axes(d: Any, x: Value, shape: tuple[int, ...], pushed: bool) -> Any:
     """Derivatives with the axes of the result in front of those of the input."""
     if pushed and x.shape:
         d = np.moveaxis(d, 0, -1)
     return d if d.shape == shape else np.reshape(d, shape)
 
 
-def block_dtype(y: Any, dtype: Any) -> Any:
+def block_dtype(y: Value, dtype: np.dtype[Any]) -> Any:
     """The dtype of derivatives of ``y``: that of a gradient, complex where ``y`` is."""
     return np.result_type(dtype, np.complex64) if y.dtype.kind == "c" else dtype
 
 
-def join_parts(face: str, one: Any, turned: Any, y: Any, x: Any, pushed: bool = False) -> Any:
+def join_parts(face: str, one: Value | None, turned: Value | None, y: Any, x: Value, pushed: bool = False) -> Any:
     """The derivatives from those for the directions 1 and i, which complex numbers have both.
 
     By a real input they are those of the real and the imaginary part.  Of a real result they are ``∂y/∂a + i ∂y/∂b``
@@ -177,8 +180,8 @@ def jacobian(
     f: Callable[..., Any],
     mode: str = "auto",
     *,
-    argnums: Any = None,
-    argnames: Any = None,
+    argnums: ArgNums = None,
+    argnames: ArgNames = None,
     has_aux: bool = False,
 ) -> Jacobian:
     """``f(x)`` to ``J(x, **kwargs)``: the derivative of every element of the result by every element of ``x``.
@@ -216,7 +219,7 @@ class Hessian(Derivative):
     face = "hessian"
 
     def __init__(
-        self, f: Callable[..., Any], *, argnums: Any = None, argnames: Any = None, has_aux: bool = False
+        self, f: Callable[..., Any], *, argnums: ArgNums = None, argnames: ArgNames = None, has_aux: bool = False
     ) -> None:
         super().__init__(f, argnums, argnames)
         self.has_aux = has_aux
@@ -226,12 +229,14 @@ class Hessian(Derivative):
     def options(self) -> dict[str, Any]:
         return {**super().options(), "has_aux": self.has_aux}
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         self.bind(args, kwargs)  # an error speaks of f, and not of its gradient
         return self.of_gradient(*args, **kwargs)
 
 
-def hessian(f: Callable[..., Any], argnums: Any = None, *, argnames: Any = None, has_aux: bool = False) -> Hessian:
+def hessian(
+    f: Callable[..., Any], argnums: ArgNums = None, *, argnames: ArgNames = None, has_aux: bool = False
+) -> Hessian:
     """``f(x)`` to ``H(x, **kwargs)``: its second derivatives, by every pair of elements of ``x``.
 
     Of a result of rank 0 the shape is that of ``x``, twice; a tree ``x`` gives a tree of trees.
@@ -280,7 +285,7 @@ def times_hessian(xs: Sequence[Any], vs: Sequence[Any], call: Call) -> tuple[Any
         observed: tuple[Any, ...] = observer.run_call("hvp", times_hessian, xs, vs, call)
         return observed
 
-    def scalar(*xs: Any) -> Any:
+    def scalar(*xs: object) -> Any:
         y = call(*xs)
         if isinstance(y, Tensor) and y.shape:
             raise ShapeError(f"hvp: f must return one number, got a tensor of shape {y.shape}. Sum it, or use vjp.")
@@ -295,7 +300,7 @@ def times_hessian(xs: Sequence[Any], vs: Sequence[Any], call: Call) -> tuple[Any
         tangents = inputs.directions(vs, "vector")
         slopes = made.record.values
         moved = zip(
-            made.record.transposed(second).back(tangents), inputs.values, inputs.gradient_dtypes(slopes), strict=True
+            made.record.transpose(second).back(tangents), inputs.values, inputs.gradient_dtypes(slopes), strict=True
         )
-        found = [settled(d, x.shape, dtype, tangents) for d, x, dtype in moved]
-    return inputs.given_back(found)
+        found = [finish_derivative(d, x.shape, dtype, tangents) for d, x, dtype in moved]
+    return inputs.convert_back(found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +14,10 @@ from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, DataError, GradientError, ShapeError
 from pullback.transforms.argnums import Call
 from pullback.transforms.arguments import is_leaf, keys_of, name_input
-from pullback.transforms.grad import apart, as_leaf, described, given_back, gradient_dtype, kind_of
+from pullback.transforms.grad import apart, as_leaf, convert_back, describe, gradient_dtype, kind_of
+
+if TYPE_CHECKING:
+    from pullback.typing import Operand, Value
 
 __all__: list[str] = []
 
@@ -54,15 +57,15 @@ class Inputs:
             for leaf, v in zip(self.given, self.values, strict=True)
         ]
 
-    def filled(self, new: Sequence[Any]) -> list[Any]:
+    def fill(self, new: Sequence[Any]) -> list[Any]:
         """The arguments with others in the place of the numbers."""
         source = iter(new)
         return [whole_mapped(lambda _: next(source), a) for a in self.args]
 
-    def given_back(self, ds: Sequence[Any]) -> tuple[Any, ...]:
+    def convert_back(self, ds: Sequence[Any]) -> tuple[Any, ...]:
         """Derivatives in the structure of the arguments, each in the form of its own input."""
-        form = [given_back(d, kind_of(leaf)) for d, leaf in zip(ds, self.given, strict=True)]
-        return tuple(self.filled(form))
+        form = [convert_back(d, kind_of(leaf)) for d, leaf in zip(ds, self.given, strict=True)]
+        return tuple(self.fill(form))
 
     def directions(self, given: Sequence[Any], what: str) -> list[Any]:
         """One tangent for each number in the arguments, checked to be alike."""
@@ -72,28 +75,28 @@ class Inputs:
             )
         found: list[Any] = []
         for name, x, t in zip(self.names, self.args, given, strict=True):
-            found += [alike(self.face, what, *row) for row in paired(self.face, what, name, x, t)]
+            found += [check_alike(self.face, what, *row) for row in pair_leaves(self.face, what, name, x, t)]
         return found
 
 
 class Outputs:
     """What a function gave: the numbers in it, and how to give others back in their form."""
 
-    def __init__(self, face: str, y: Any, kind: int) -> None:
+    def __init__(self, face: str, y: object, kind: int) -> None:
         self.face, self.kind, self.structure = face, kind, y
         self.given = [join_array(leaf) for leaf in whole_leaves(y)]
         for leaf in self.given:
             if not isinstance(leaf, (*ARRAYS, int, float, complex, list)):
                 raise GradientError(
-                    f"{face}: f must return numbers, as a tensor or as a tree of tensors, got {described(leaf)}."
+                    f"{face}: f must return numbers, as a tensor or as a tree of tensors, got {describe(leaf)}."
                 )
         if not self.given:
-            raise GradientError(f"{face}: f must return something to differentiate, got {described(y)}.")
+            raise GradientError(f"{face}: f must return something to differentiate, got {describe(y)}.")
 
-    def given_back(self, zs: Sequence[Any]) -> Any:
-        return self.placed([given_back(z, self.kind) for z in zs])
+    def convert_back(self, zs: Sequence[Any]) -> Any:
+        return self.place([convert_back(z, self.kind) for z in zs])
 
-    def placed(self, parts: Sequence[Any]) -> Any:
+    def place(self, parts: Sequence[Any]) -> Any:
         """The structure with these in the places of the numbers, as they are."""
         source = iter(parts)
         return whole_mapped(lambda _: next(source), self.structure)
@@ -101,21 +104,21 @@ class Outputs:
     def release(self, values: Sequence[Any]) -> None:
         """Keep the structure only, and what shape and dtype the values have: not what they were computed from."""
         plain = [v if isinstance(v, Tensor) else np.asarray(v) for v in values]  # a list of NumPy's floats would be one
-        self.structure, self.given = self.placed(plain), list(values)
+        self.structure, self.given = self.place(plain), list(values)
 
 
-def whole_leaves(x: Any) -> list[Any]:
+def whole_leaves(x: object) -> list[Any]:
     """The leaves of a tree, where a list of nothing but numbers is one."""
     found: list[Any] = []
     whole_mapped(found.append, x)
     return found
 
 
-def whole_mapped(f: Callable[..., Any], x: Any) -> Any:
-    return f(x) if is_leaf(x) else tree.mapped(f, x, whole=tree.is_number_list)
+def whole_mapped(f: Callable[..., Any], x: object) -> Any:
+    return f(x) if is_leaf(x) else tree.map_leaves(f, x, whole=tree.is_number_list)
 
 
-def paired(face: str, what: str, name: str, x: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
+def pair_leaves(face: str, what: str, name: str, x: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
     """Each leaf of a tree with its counterpart in another one, which must be built alike, and how one would name it."""
     parts = None if x is None or is_leaf(x) or tree.is_number_list(x) else tree.branches(x)
     if x is None:
@@ -123,28 +126,27 @@ def paired(face: str, what: str, name: str, x: Any, other: Any) -> Iterator[tupl
     if parts is None:
         if other is None or (not is_leaf(other) and tree.branches(other) is not None):
             raise ArgumentError(
-                f"{face}: {name} is one tensor, but its {what} is {described(other)}; they must be built alike."
+                f"{face}: {name} is one tensor, but its {what} is {describe(other)}; they must be built alike."
             )
         yield name, x, other
         return
     theirs = None if other is None or isinstance(other, ARRAYS) else tree.branches(other)
     differ = theirs is None or len(theirs[0]) != len(parts[0]) or isinstance(x, dict) != isinstance(other, dict)
     if differ or (isinstance(x, dict) and {*x} != {*other}):
-        raise ArgumentError(
-            f"{face}: {name} is {_built(x)}, but its {what} is {_built(other)}; they must be built alike."
-        )
+        is_built, other_is = _describe_structure(x), _describe_structure(other)
+        raise ArgumentError(f"{face}: {name} is {is_built}, but its {what} is {other_is}; they must be built alike.")
     rows = [(x[k], other[k]) for k in x] if isinstance(x, dict) else zip(parts[0], theirs[0], strict=True)  # type: ignore[index]
     for key, (a, b) in zip(keys_of(x, len(parts[0])), rows, strict=True):
-        yield from paired(face, what, name + key, a, b)
+        yield from pair_leaves(face, what, name + key, a, b)
 
 
-def _built(x: Any) -> str:
+def _describe_structure(x: object) -> str:
     if isinstance(x, dict):
         return f"a dict with the keys {', '.join(map(repr, x))}"
-    return f"a {type(x).__name__} of {len(x)}" if isinstance(x, tuple | list) else described(x)
+    return f"a {type(x).__name__} of {len(x)}" if isinstance(x, tuple | list) else describe(x)
 
 
-def alike(face: str, what: str, name: str, x: Any, t: Any) -> Any:
+def check_alike(face: str, what: str, name: str, x: Operand, t: Operand) -> Any:
     """A tangent or cotangent, checked to have the shape of what it belongs to, in the dtype of its derivatives."""
     x, t = bare(as_leaf(x, face)), bare(as_leaf(t, face))
     if x.shape != t.shape:
@@ -157,7 +159,7 @@ def alike(face: str, what: str, name: str, x: Any, t: Any) -> Any:
     return t if t.dtype == wanted else t.astype(wanted)
 
 
-def settled(d: Any, shape: tuple[int, ...], dtype: Any, taken: Sequence[Any] = ()) -> Any:
+def finish_derivative(d: Value | None, shape: tuple[int, ...], dtype: np.dtype[Any], taken: Sequence[Any] = ()) -> Any:
     """A derivative as the caller's own array of this shape and dtype; zeros where nothing came back."""
     if d is None:
         return np.zeros(shape, dtype)[()]

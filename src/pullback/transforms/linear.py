@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,10 +20,13 @@ from pullback.core.memory import node_of
 from pullback.core.tape import Tape
 from pullback.core.tensor import Tensor
 from pullback.transforms.argnums import Call, call_by_all
-from pullback.transforms.customop import transposing
+from pullback.transforms.customop import set_transposing
 from pullback.transforms.grad import apart, as_leaf, detach_aux, kind_of_passed, split_aux
-from pullback.transforms.leaves import Inputs, Outputs, alike, paired, settled
+from pullback.transforms.leaves import Inputs, Outputs, check_alike, finish_derivative, pair_leaves
 from pullback.transforms.session import open_recording, pull_again
+
+if TYPE_CHECKING:
+    from pullback.typing import ArgNames, ArgNums, TensorLike
 
 __all__ = ["linearize", "vjp"]
 
@@ -31,7 +34,7 @@ __all__ = ["linearize", "vjp"]
 class Record:
     """One run of a function of numbers on a tape of its own, to be walked back as often as one likes."""
 
-    turned = False  # whether it is of a way back, so that its own way back is the way forward
+    is_transpose = False  # whether it is of a way back, so that its own way back is the way forward
 
     def __init__(self, tape: Tape, f: Callable[[list[Any]], Sequence[Any]], values: Sequence[Any]) -> None:
         self.level = tape.level
@@ -41,7 +44,7 @@ class Record:
         self.leaves: list[Tensor] = [node_of(t) for t in leaves]
         self.results: list[Tensor | None] = [node_of(z) if on else None for z, on in zip(results, held, strict=True)]
         self.values = [z.value if on else bare(as_leaf(z, "f")) for z, on in zip(results, held, strict=True)]
-        self.nodes = list(tape.recorded())
+        self.nodes = list(tape.list_steps())
         self.captured = list(tape.captured)
         self.lock = RLock()  # cotangents are put on the nodes while they are walked over
 
@@ -52,7 +55,7 @@ class Record:
         with self.lock:
             return pull_again(
                 self.nodes, self.level, seeds, self.leaves, lambda: [leaf.g for leaf in self.leaves],
-                keep=False, transposed=self.turned,
+                keep=False, transposed=self.is_transpose,
             )  # fmt: skip
 
     def only(self, k: int) -> Callable[[Any], list[Any]]:
@@ -65,19 +68,21 @@ class Record:
         """The bytes of its largest step."""
         return max(int(r.meta.size * r.meta.dtype.itemsize) for r in [*self.nodes, *self.leaves])
 
-    def transposed(self, tape: Tape) -> Record:
+    def transpose(self, tape: Tape) -> Record:
         """The way back as a record of its own, whose way back is the way forward."""
         ones = [np.ones(v.shape, float_of(v.dtype))[()] for v in self.values]  # any numbers: it is linear in them
-        with transposing():
-            made = Record(tape, self._pulled, ones)
-        made.turned = True
+        with set_transposing():
+            made = Record(tape, self._pull, ones)
+        made.is_transpose = True
         return made
 
-    def _pulled(self, cotangents: list[Any]) -> list[Any]:
-        return [_zero(leaf) if d is None else d for d, leaf in zip(self.back(cotangents), self.leaves, strict=True)]
+    def _pull(self, cotangents: list[Any]) -> list[Any]:
+        return [
+            _make_zero(leaf) if d is None else d for d, leaf in zip(self.back(cotangents), self.leaves, strict=True)
+        ]
 
 
-def _zero(x: Any) -> Any:
+def _make_zero(x: Tensor) -> Any:
     return np.zeros(x.shape, float_of(x.dtype))[()]
 
 
@@ -91,7 +96,7 @@ class Linear:
         kind = max(self.inputs.kind, kind_of_passed(call))
 
         def run(leaves: list[Any]) -> list[Any]:
-            y = call(*self.inputs.filled(leaves))
+            y = call(*self.inputs.fill(leaves))
             if call.has_aux:
                 y, aux = split_aux(face, y)
                 self.aux = detach_aux(aux, tape, self.inputs.values, kind)
@@ -103,10 +108,10 @@ class Linear:
 
     @property
     def value(self) -> Any:
-        return self.outputs.given_back([apart(z, self.inputs.values) for z in self.record.values])
+        return self.outputs.convert_back([apart(z, self.inputs.values) for z in self.record.values])
 
 
-def _recorded(face: str, xs: Sequence[Any], call: Call) -> Linear:
+def _record(face: str, xs: Sequence[Any], call: Call) -> Linear:
     with open_recording() as tape:
         return Linear(face, xs, call, tape)
 
@@ -114,11 +119,11 @@ def _recorded(face: str, xs: Sequence[Any], call: Call) -> Linear:
 def vjp(
     f: Callable[..., Any],
     /,
-    *args: Any,
-    argnums: Any = None,
-    argnames: Any = None,
+    *args: TensorLike,
+    argnums: ArgNums = None,
+    argnames: ArgNames = None,
     has_aux: bool = False,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> tuple[Any, ...]:
     """The value of ``f(*args, **kwargs)``, and ``pull``, which takes a cotangent of the value back to the arguments.
 
@@ -150,19 +155,19 @@ def record_pull(xs: Sequence[Any], call: Call) -> tuple[Any, Callable[[Any], tup
     if hooks.blocks and (observer := hooks.find("run_call")) is not None:
         observed: tuple[Any, Any, Any] = observer.run_call("vjp", record_pull, xs, call)
         return observed
-    made = _recorded("vjp", xs, call)
+    made = _record("vjp", xs, call)
     inputs, outputs, record = made.inputs, made.outputs, made.record
     y = made.value
 
-    def pull(dy: Any) -> tuple[Any, ...]:
-        rows = paired("vjp: pull", "cotangent", "y", outputs.structure, dy)
-        gs = [alike("vjp: pull", "cotangent", *row) for row in rows]
+    def pull(dy: object) -> tuple[Any, ...]:
+        rows = pair_leaves("vjp: pull", "cotangent", "y", outputs.structure, dy)
+        gs = [check_alike("vjp: pull", "cotangent", *row) for row in rows]
         taken: list[Any] = [*gs]
         ds = []
         for d, x, dtype in zip(record.back(gs), inputs.values, inputs.gradient_dtypes(record.values), strict=True):
-            ds.append(settled(d, x.shape, dtype, taken))
+            ds.append(finish_derivative(d, x.shape, dtype, taken))
             taken.append(ds[-1])
-        return inputs.given_back(ds)
+        return inputs.convert_back(ds)
 
     return y, pull, made.aux
 
@@ -170,11 +175,11 @@ def record_pull(xs: Sequence[Any], call: Call) -> tuple[Any, Callable[[Any], tup
 def linearize(
     f: Callable[..., Any],
     /,
-    *args: Any,
-    argnums: Any = None,
+    *args: object,
+    argnums: int | None = None,
     argnames: Any = None,
     has_aux: bool = False,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> tuple[Any, ...]:
     """The value of ``f(*args, **kwargs)``, and ``push``, which takes tangents of the arguments to that of the value.
 
@@ -198,15 +203,15 @@ def record_push(xs: Sequence[Any], call: Call) -> tuple[Any, Callable[..., Any],
     if hooks.blocks and (observer := hooks.find("run_call")) is not None:
         observed: tuple[Any, Any, Any] = observer.run_call("linearize", record_push, xs, call)
         return observed
-    made = _recorded("linearize", xs, call)
+    made = _record("linearize", xs, call)
     inputs, outputs = made.inputs, made.outputs
     y, values = made.value, made.record.values
     with open_recording() as tape:
-        forward = made.record.transposed(tape)
+        forward = made.record.transpose(tape)
 
-    def push(*tangents: Any) -> Any:
+    def push(*tangents: object) -> Any:
         ts = inputs.directions(tangents, "tangent")
         moved = zip(forward.back(ts), values, strict=True)
-        return outputs.given_back([settled(d, z.shape, float_of(z.dtype), ts) for d, z in moved])
+        return outputs.convert_back([finish_derivative(d, z.shape, float_of(z.dtype), ts) for d, z in moved])
 
     return y, push, made.aux

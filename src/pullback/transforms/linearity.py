@@ -17,7 +17,7 @@ NEAR = 1e-3  # relative; iterative solvers are linear no more than about this
 Rule = Callable[[list[Any]], Sequence[Any]]
 
 
-def has_values(x: Any) -> bool:
+def has_values(x: object) -> bool:
     """Whether the numbers of a tensor are known: while a function is being compiled there are none."""
     return not isinstance(x, Tensor) or np.size(all_values(x)) >= x.size
 
@@ -37,7 +37,7 @@ def is_linear(rule: Rule, likes: Sequence[Any]) -> bool | None:
     >>> is_linear(lambda ds: [3.0 * ds[0]], [np.ones(2)]), is_linear(lambda ds: [abs(ds[0])], [np.ones(2)])
     (True, False)
     """
-    given = [_signed(x) for x in likes]
+    given = [_make_signed(x) for x in likes]
     factor = -64.0 if any(d.dtype.itemsize <= 2 for d in given) else -4096.0
     with np.errstate(all="ignore"):
         expected = list(rule(given))
@@ -47,7 +47,7 @@ def is_linear(rule: Rule, likes: Sequence[Any]) -> bool | None:
         return all(_is_scaled(a, b, factor) for a, b in zip(got, expected, strict=True))
 
 
-def _signed(x: Any) -> Any:
+def _make_signed(x: Any) -> Any:
     """Numbers of both signs in the shape of ``x`` and the dtype of its derivatives."""
     return np.resize(NUMBERS, x.shape).astype(float_of(x.dtype))[()]
 

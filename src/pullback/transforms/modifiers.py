@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,14 +18,17 @@ from pullback.core.convert import bare, join_array
 from pullback.core.interpreter import level_of
 from pullback.core.tape import ARRAYS, RAW, constant
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, call_with_values, watched_below
+from pullback.core.variable import Variable, call_with_values, watch_below
 from pullback.core.writes import alias
 from pullback.errors import ArgumentError, CustomGradientError, ShapeError
 from pullback.transforms.arguments import is_leaf
-from pullback.transforms.captured import captured, line_of
+from pullback.transforms.captured import line_of, make_capture_error
 from pullback.transforms.custom import Customized
 from pullback.transforms.customcall import NestedCall
 from pullback.transforms.customop import CustomOp, Run
+
+if TYPE_CHECKING:
+    from pullback.typing import Array, ArrayOrNumber, Value
 
 __all__ = [
     "clip_gradient", "clip_gradient_norm", "grad_pass_through", "reverse_gradient", "scale_gradient", "stop_gradient",
@@ -33,7 +36,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: Value) -> Any:
     """The value of ``x``, which no transform follows any further.
 
     ``x`` is a tensor, an array or a number, or a tree of them; what is no number in a tree stays as it is.
@@ -48,7 +51,7 @@ def stop_gradient(x: Any) -> Any:
         return _stop(x)
     if is_leaf(x) or tree.branches(x) is None:
         return constant(x)
-    return tree.mapped(_stop, x)
+    return tree.map_leaves(_stop, x)
 
 
 def _stop(x: Any) -> Any:
@@ -56,10 +59,10 @@ def _stop(x: Any) -> Any:
     if not isinstance(x, Tensor):
         return x
     if isinstance(x, Variable):
-        with watched_below(inf, above=0):  # those who only note what is read do not count this
+        with watch_below(inf, above=0):  # those who only note what is read do not count this
             x = x.read()
     x = x.read()
-    while isinstance(x, Tensor) and (beneath := x.stopped()) is not x:
+    while isinstance(x, Tensor) and (beneath := x.stop_following()) is not x:
         x = beneath.read() if isinstance(beneath, Tensor) else beneath
     return alias(x) if level_of(x) else constant(x.value if isinstance(x, Tensor) else x)
 
@@ -70,7 +73,9 @@ class PassedCall(NestedCall):
     def body(self, values: Sequence[Any]) -> Any:
         return super().body(values), _as_they_came
 
-    def gradient(self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Any, read: list[Variable]) -> Run:
+    def gradient(
+        self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Callable[..., Any], read: list[Variable]
+    ) -> Run:
         given, got = ([v.shape for v in group] for group in (values, zs))
         if given != got:
             raise CustomGradientError(
@@ -80,7 +85,7 @@ class PassedCall(NestedCall):
         return super().gradient(values, zs, grad_func, read)
 
 
-def _as_they_came(*dys: Any, variables: Any = None) -> Any:
+def _as_they_came(*dys: Tensor, variables: list[Any] | None = None) -> Any:
     return dys if variables is None else (dys, [None] * len(variables))
 
 
@@ -142,18 +147,22 @@ class Modified(CustomOp):
 
         return Run(tuple(values[: self.count]), back)
 
-    def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+    def jvp(
+        self, z: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
         if not self.states_jvp:
             return super().jvp(z, primals, tangents, params)
         return tangents[: self.count]  # what has no transpose is passed as the identity
 
-    def lost(self, ds: Sequence[Any], level: int) -> Exception:
-        return captured(self.name, "the way back", [self.change], level - 1, {}, ())
+    def make_lost_error(self, ds: Sequence[Any], level: int) -> Exception:
+        return make_capture_error(self.name, "the way back", [self.change], level - 1, {}, ())
 
 
-def _modified(name: str, x: Any, change: Callable[..., Any], settings: Sequence[Any] = (), linear: bool = False) -> Any:
+def _modify(
+    name: str, x: object, change: Callable[..., Any], settings: Sequence[Any] = (), linear: bool = False
+) -> Any:
     """``x``, an array or a tree of them, with what flows back to its floats changed."""
-    x = tree.mapped(join_array, x)
+    x = tree.map_leaves(join_array, x)
     leaves = tree.leaves(x)
     at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, ARRAYS) and leaf.dtype.kind in "fc"]
     for i in at:
@@ -166,14 +175,14 @@ def _modified(name: str, x: Any, change: Callable[..., Any], settings: Sequence[
     for i, z in zip(at, zs, strict=False):
         if level_of(z):
             leaves[i] = z
-    return tree.replaced(x, leaves)
+    return tree.replace_leaves(x, leaves)
 
 
 def _fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
     return len(shape) <= len(into) and all(n in (1, m) for n, m in zip(shape[::-1], into[::-1], strict=False))
 
 
-def _setting(face: str, name: str, given: Any) -> Any:
+def _check_setting(face: str, name: str, given: object) -> Any:
     """A number, or an array of them, by which gradients are changed."""
     if isinstance(given, int | float) and not isinstance(given, bool | Tensor):
         return np.float64(given)
@@ -184,12 +193,12 @@ def _setting(face: str, name: str, given: Any) -> Any:
     return bare(given)
 
 
-def _known(x: Any, y: Any) -> bool:
+def _is_comparable(x: Any, y: Any) -> bool:
     """Whether two settings can be compared here and now."""
     return not level_of(x) and not level_of(y)
 
 
-def scale_gradient(x: Any, factor: Any) -> Any:
+def scale_gradient(x: object, factor: object) -> Any:
     """``x``, with what flows back to it multiplied by ``factor``.
 
     ``x`` may be a tree.  ``factor`` is a number, or an array that broadcasts to the shape of ``x``.  In forward mode
@@ -199,24 +208,24 @@ def scale_gradient(x: Any, factor: Any) -> Any:
     >>> pb.value_and_grad(lambda x: pb.scale_gradient(x, 0.1) ** 2)(3.0)
     ValueAndGrad(value=9.0, grad=0.6000000000000001)
     """
-    return _scaled("scale_gradient", x, _setting("scale_gradient", "factor", factor))
+    return _scale("scale_gradient", x, _check_setting("scale_gradient", "factor", factor))
 
 
-def reverse_gradient(x: Any, factor: Any = 1.0) -> Any:
+def reverse_gradient(x: Value, factor: float = 1.0) -> Any:
     """``x``, with what flows back to it multiplied by ``-factor``: for training against an adversary.
 
     >>> import pullback as pb
     >>> pb.value_and_grad(lambda x: pb.reverse_gradient(x) ** 2)(3.0)
     ValueAndGrad(value=9.0, grad=-6.0)
     """
-    return _scaled("reverse_gradient", x, -_setting("reverse_gradient", "factor", factor))
+    return _scale("reverse_gradient", x, -_check_setting("reverse_gradient", "factor", factor))
 
 
-def _scaled(name: str, x: Any, factor: Any) -> Any:
-    return _modified(name, x, lambda dys, settings: [dy * settings[0] for dy in dys], [factor], linear=True)
+def _scale(name: str, x: object, factor: Value) -> Any:
+    return _modify(name, x, lambda dys, settings: [dy * settings[0] for dy in dys], [factor], linear=True)
 
 
-def clip_gradient(x: Any, low: Any, high: Any) -> Any:
+def clip_gradient(x: Value, low: ArrayOrNumber | None, high: ArrayOrNumber | None) -> Any:
     """``x``, with every element of what flows back to it brought between ``low`` and ``high``.
 
     ``None`` is no limit on that side.  ``x`` may be a tree.  There is no transpose of this, so tangents of forward mode
@@ -227,15 +236,15 @@ def clip_gradient(x: Any, low: Any, high: Any) -> Any:
     array([ 0.2,  1. , -1. ])
     """
     low, high = (
-        np.float64(none) if given is None else _setting("clip_gradient", name, given)
+        np.float64(none) if given is None else _check_setting("clip_gradient", name, given)
         for name, given, none in (("low", low, -inf), ("high", high, inf))
     )
-    if _known(low, high) and not np.all(low <= high):
+    if _is_comparable(low, high) and not np.all(low <= high):
         raise ArgumentError(f"clip_gradient: low must not be above high, got low={low} and high={high}.")
-    x = tree.mapped(join_array, x)
+    x = tree.map_leaves(join_array, x)
     if any(isinstance(leaf, ARRAYS) and leaf.dtype.kind == "c" for leaf in tree.leaves(x)):
         raise ArgumentError("clip_gradient: complex numbers have no order; use clip_gradient_norm.")
-    return _modified("clip_gradient", x, lambda dys, settings: [np.clip(dy, *settings) for dy in dys], [low, high])
+    return _modify("clip_gradient", x, lambda dys, settings: [np.clip(dy, *settings) for dy in dys], [low, high])
 
 
 def clip_gradient_norm(x: Any, limit: Any) -> Any:
@@ -248,12 +257,12 @@ def clip_gradient_norm(x: Any, limit: Any) -> Any:
     >>> pb.grad(lambda x: pb.sum(pb.clip_gradient_norm(x, 1.0) ** 2))(np.array([1.5, 2.0]))
     array([0.6, 0.8])
     """
-    limit = _setting("clip_gradient_norm", "limit", limit)
+    limit = _check_setting("clip_gradient_norm", "limit", limit)
     if limit.shape:
         raise ShapeError(f"clip_gradient_norm: limit must be one number, got shape {limit.shape}.")
-    if _known(limit, limit) and not limit >= 0:
+    if _is_comparable(limit, limit) and not limit >= 0:
         raise ArgumentError(f"clip_gradient_norm: limit must be 0 or more, got {limit}.")
-    return _modified("clip_gradient_norm", x, _of_norm, [limit])
+    return _modify("clip_gradient_norm", x, _of_norm, [limit])
 
 
 def _of_norm(dys: Sequence[Any], settings: Sequence[Any]) -> list[Any]:
@@ -274,7 +283,7 @@ def _of_norm(dys: Sequence[Any], settings: Sequence[Any]) -> list[Any]:
     return [np.where(above, part * share, dy) for part, dy in zip(parts, dys, strict=True)]
 
 
-def tap_gradient(x: Any, callback: Callable[[Any], Any]) -> Any:
+def tap_gradient(x: object, callback: Callable[[Any], Any]) -> Any:
     """``x``; on every way back ``callback`` is called with what flows back to it, to look at.
 
     It gets a tensor with plain values, or a tree of them if ``x`` is one; what it returns is not used.  Inside ``vmap``
@@ -290,16 +299,16 @@ def tap_gradient(x: Any, callback: Callable[[Any], Any]) -> Any:
     """
     if not callable(callback):
         raise ArgumentError(f"tap_gradient: callback must be a function, got {type(callback).__name__}.")
-    x = tree.mapped(join_array, x)
-    form = tree.mapped(lambda leaf: leaf.dtype.kind if isinstance(leaf, ARRAYS) else "", x)
+    x = tree.map_leaves(join_array, x)
+    form = tree.map_leaves(lambda leaf: leaf.dtype.kind if isinstance(leaf, ARRAYS) else "", x)
 
-    def show(*plain: Any) -> None:
+    def show(*plain: Array) -> None:
         source = iter(plain)
-        callback(tree.mapped(lambda kind: constant(next(source)) if kind and kind in "fc" else None, form))
+        callback(tree.map_leaves(lambda kind: constant(next(source)) if kind and kind in "fc" else None, form))
 
     def change(dys: Sequence[Any], settings: Sequence[Any]) -> Sequence[Any]:
         if dys:
             call_with_values(show, *dys)
         return dys
 
-    return _modified("tap_gradient", x, change)
+    return _modify("tap_gradient", x, change)

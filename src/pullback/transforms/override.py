@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -22,8 +22,11 @@ from pullback.core.tape import ARRAYS, as_tensor
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, CustomGradientError, GradientError
 from pullback.transforms.arguments import Arguments
-from pullback.transforms.captured import captured, line_of
+from pullback.transforms.captured import line_of, make_capture_error
 from pullback.transforms.customop import CustomOp, Run, gradient_for
+
+if TYPE_CHECKING:
+    pass
 
 __all__ = ["override_gradient", "register_gradient"]
 
@@ -49,7 +52,7 @@ class Overridden(CustomOp):
 
     def run(self, values: Sequence[Any]) -> Run:
         op, inputs = self.op, list(map(as_tensor, values))
-        rest = {k: v for k, v in _chosen_here().items() if k != op.name}
+        rest = {k: v for k, v in _get_chosen().items() if k != op.name}
         with hooks.observe(Override(rest), without=Override):
             z = bare(op.call(inputs, self.attrs))
 
@@ -66,17 +69,17 @@ class Overridden(CustomOp):
                 ]
             line = partial(line_of, self.fn)
             return [
-                None if d is None else gradient_for(d, x, self.name, partial(self._named, i), line, dys)
+                None if d is None else gradient_for(d, x, self.name, partial(self._name_input, i), line, dys)
                 for i, (d, x) in enumerate(zip(ds, values, strict=True))
             ]
 
         return Run((z,), back)
 
-    def _named(self, i: int) -> str:
+    def _name_input(self, i: int) -> str:
         return f"{self.op.inputs[0]}[{i}]" if self.op.variadic else self.op.inputs[i]
 
-    def lost(self, ds: Sequence[Any], level: int) -> Exception:
-        return captured(self.name, "the gradient function", [self.fn], level - 1, {}, ())
+    def make_lost_error(self, ds: Sequence[Any], level: int) -> Exception:
+        return make_capture_error(self.name, "the gradient function", [self.fn], level - 1, {}, ())
 
 
 class Override(hooks.Observer):
@@ -102,7 +105,7 @@ class Override(hooks.Observer):
         return as_tensor(z)
 
 
-def _chosen_here() -> dict[str, str]:
+def _get_chosen() -> dict[str, str]:
     return {k: v for o in hooks.observers() if isinstance(o, Override) for k, v in o.chosen.items()}
 
 
@@ -154,20 +157,22 @@ def override_gradient(gradients: Mapping[str, str]) -> Iterator[None]:
     chosen = {}
     for name, gradient in gradients.items():
         if gradient not in GRADIENTS:
-            raise _unknown("gradient", gradient, GRADIENTS, "Register it with pb.register_gradient.")
-        chosen[_found(name).name] = gradient
-    with hooks.observe(Override({**_chosen_here(), **chosen}), without=Override):
+            raise _make_unknown_error("gradient", gradient, GRADIENTS, "Register it with pb.register_gradient.")
+        chosen[_find_op(name).name] = gradient
+    with hooks.observe(Override({**_get_chosen(), **chosen}), without=Override):
         yield
 
 
-def _found(name: str) -> Op:
+def _find_op(name: str) -> Op:
     """The op of this name, which may be an alias."""
     op = REGISTRY.get(name) or getattr(getattr(Tensor, str(name), None), "op", None)
     if isinstance(op, Op):
         return op
-    raise _unknown("op", name, REGISTRY, "Only ops have a gradient to override; a function made of ops has theirs.")
+    raise _make_unknown_error(
+        "op", name, REGISTRY, "Only ops have a gradient to override; a function made of ops has theirs."
+    )
 
 
-def _unknown(kind: str, name: Any, known: Iterable[str], cure: str) -> Exception:
+def _make_unknown_error(kind: str, name: str, known: Iterable[str], cure: str) -> Exception:
     hint = did_you_mean(name, known)
     return GradientError(f"override_gradient: there is no {kind} named {name!r}.{hint} {cure}")

@@ -63,15 +63,15 @@ class Before(NamedTuple):
     g: Any
 
 
-def state(t: Any) -> Before:
+def state(t: Tensor) -> Before:
     return Before(type(t), *(getattr(t, slot, None) for slot in ("meta", "value", "x", "g")))
 
 
-def become(t: Any, before: Before) -> None:
+def become(t: Tensor, before: Before) -> None:
     t.__class__, t.meta, t.value, t.x, t.g = before
 
 
-def follow(tape: Recording, t: Any) -> Tensor:
+def follow(tape: Recording, t: Tensor) -> Tensor:
     """Make the user's own object a handle, as a big result is, and give its node on the tape, which is another one."""
     if not t.level:
         value = bare(t)
@@ -84,7 +84,7 @@ def follow(tape: Recording, t: Any) -> Tensor:
     return node
 
 
-def stages(t: Any) -> Iterator[Any]:
+def stages(t: Tensor) -> Iterator[Any]:
     """What may be the node of a tensor: as it is, and as it was before other tapes watched it."""
     yield node_of(t)
     before = getattr(t, "g", None)
@@ -94,7 +94,7 @@ def stages(t: Any) -> Iterator[Any]:
 
 
 @contextmanager
-def unwatched(nodes: Sequence[Tensor]) -> Iterator[None]:
+def unwatch(nodes: Sequence[Tensor]) -> Iterator[None]:
     """In this block nodes that another tape is watching just now are what they were before."""
     handles = [(r, state(r)) for r in nodes if type(r) is Large]
     for r, before in handles:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from warnings import warn
 
 import numpy as np
@@ -19,14 +19,17 @@ from pullback.core.memory import node_of
 from pullback.core.rowsparse import RowSparse, collect_rows
 from pullback.core.tape import RAW, TAPED, constant
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, watching
+from pullback.core.variable import Variable, watch_variables
 from pullback.errors import ArgumentError, GradientError, ShapeError, UnconnectedError, UnrecordedGradientWarning
 from pullback.transforms.directions import example_pulls, unit_pulls
 from pullback.transforms.grad import UNREACHED, cut_text, directionless
 from pullback.transforms.jacobian import block_dtype, join_parts
-from pullback.transforms.recording import Follower, Recording, become, follow, stages, unwatched
+from pullback.transforms.recording import Follower, Recording, become, follow, stages, unwatch
 from pullback.transforms.session import pull_again
 from pullback.transforms.variables import finish_cotangent, own_rows
+
+if TYPE_CHECKING:
+    from pullback.typing import Array, TensorLike, Value
 
 __all__ = ["GradientTape", "UnconnectedGradients"]
 
@@ -82,11 +85,11 @@ class GradientTape:
             self._tape.level = new_level()
             self._tape.resume()
         self._recording = self._follower.recording = True
-        self._watching = watching(self._follower)
+        self._watching = watch_variables(self._follower)
         self._watching.__enter__()
         return self
 
-    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+    def __exit__(self, kind: type | None, error: BaseException | None, traceback: object) -> None:
         self._stop()
         self._watching.__exit__(None, None, None)
         if error is not None:
@@ -102,7 +105,7 @@ class GradientTape:
             self._recording = self._follower.recording = False
             self._tape.pause()
 
-    def watch(self, tensor: Any) -> None:
+    def watch(self, tensor: object) -> None:
         """Follow a tensor or variable, or all in a list or tree, from now on until the end of the block.
 
         >>> import pullback as pb
@@ -209,9 +212,9 @@ class GradientTape:
 
     def gradient(
         self,
-        target: Any,
-        sources: Any,
-        output_gradients: Any = None,
+        target: Value,
+        sources: Tensor,
+        output_gradients: Array | None = None,
         unconnected_gradients: str = "none",
         *,
         sparse: bool = False,
@@ -231,15 +234,15 @@ class GradientTape:
         {'v': Tensor([2., 4.], dtype=float32)}
         """
         self._ready("gradient", unconnected_gradients)
-        flat, known = self._sources(sources), self._known()
+        flat, known = self._sources(sources), self._list_nodes()
         seeds = [(self._node(t, known), self._seed(t, dy)) for t, dy in self._targets(target, output_gradients)]
-        found = self._pulled(known, seeds, flat, sparse)
+        found = self._pull(known, seeds, flat, sparse)
         out = [
-            self._given(d, s.shape, float_of(s.dtype), unconnected_gradients) for d, s in zip(found, flat, strict=True)
+            self._finish(d, s.shape, float_of(s.dtype), unconnected_gradients) for d, s in zip(found, flat, strict=True)
         ]
         if not self._persistent:
             self._spend()
-        return tree.replaced(sources, out) if out else sources
+        return tree.replace_leaves(sources, out) if out else sources
 
     def jacobian(self, target: Any, sources: Any, unconnected_gradients: str = "none") -> Any:
         """The derivative of every element of the target by every element of each source.
@@ -256,7 +259,7 @@ class GradientTape:
         """
         self._ready("jacobian", unconnected_gradients)
         self._one("jacobian", "target", target)
-        flat, known = self._sources(sources), self._known()
+        flat, known = self._sources(sources), self._list_nodes()
         dtype, level = float_of(target.dtype), new_level()
         back = self._from(target, known, flat)
         parts = [
@@ -267,10 +270,10 @@ class GradientTape:
         for i, s in enumerate(flat):
             found = [None if part[i] is None else np.reshape(part[i], target.shape + s.shape) for part in parts]
             d = join_parts("GradientTape.jacobian", found[0], found[-1], target, s)
-            out.append(self._shaped(d, target, s, unconnected_gradients))
+            out.append(self._finish_jacobian(d, target, s, unconnected_gradients))
         if not self._persistent:
             self._spend()
-        return tree.replaced(sources, out)
+        return tree.replace_leaves(sources, out)
 
     def batch_jacobian(self, target: Any, source: Any, unconnected_gradients: str = "none") -> Any:
         """The jacobian of each example by itself, where axis 0 of the target and of the source are the examples.
@@ -298,10 +301,10 @@ class GradientTape:
                 f"{name}: axis 0 of target and source are the examples, as many in both; got the shapes "
                 f"{target.shape} and {source.shape}."
             )
-        known, shape = self._known(), target.shape + source.shape[1:]
+        known, shape = self._list_nodes(), target.shape + source.shape[1:]
         back = self._from(target, known, [source])
         (found,) = example_pulls(name, back, target, self._widest(), new_level())
-        out = self._given(
+        out = self._finish(
             np.zeros(shape) if found is None and not target.size else found,
             shape,
             float_of(source.dtype),
@@ -311,16 +314,16 @@ class GradientTape:
             self._spend()
         return out
 
-    def _one(self, face: str, what: str, given: Any) -> None:
+    def _one(self, face: str, what: str, given: TensorLike) -> None:
         if not isinstance(given, Tensor):
             cure = " Join its numbers inside of the block: pb.stack(array)." if has_tensors(given) else ""
             got = type(given).__name__
             raise ArgumentError(f"GradientTape.{face}: the {what} must be one tensor, got {got}.{cure}")
 
-    def _from(self, target: Any, known: dict[int, Tensor], sources: Sequence[Any]) -> Any:
+    def _from(self, target: Value, known: dict[int, Tensor], sources: Sequence[Any]) -> Any:
         """How to take a cotangent of the target back to the sources."""
         node = self._node(target, known)
-        return lambda seed: self._pulled(known, [(node, seed)], sources)
+        return lambda seed: self._pull(known, [(node, seed)], sources)
 
     def _ready(self, what: str, unconnected: str) -> None:
         if unconnected not in ("none", "zero", "raise"):
@@ -355,14 +358,14 @@ class GradientTape:
                 raise ArgumentError(f"GradientTape: a source must be a tensor or a variable, got {type(s).__name__}.")
         return flat
 
-    def _known(self) -> dict[int, Tensor]:
+    def _list_nodes(self) -> dict[int, Tensor]:
         """All nodes of the tape, leaves first."""
         assert self._tape is not None
         leaves = [node for _, nodes in self._watched.values() for node in nodes]
         leaves += [node_of(leaf) for _, reads in self._follower.leaves.values() for _, leaf in reads]
-        return {id(node): node for node in [*leaves, *self._tape.recorded()]}
+        return {id(node): node for node in [*leaves, *self._tape.list_steps()]}
 
-    def _nodes(self, t: Any) -> list[Tensor]:
+    def _nodes(self, t: Tensor) -> list[Tensor]:
         """The leaves that stand for a variable or a watched tensor."""
         if isinstance(t, Variable):
             _, reads = self._follower.leaves.get(id(t), (t, []))
@@ -383,21 +386,21 @@ class GradientTape:
             t = None if isinstance(t, Variable) or outer else t.beneath()
         return None
 
-    def _targets(self, target: Any, output_gradients: Any) -> list[tuple[Any, Any]]:
+    def _targets(self, target: Value, output_gradients: Array | None) -> list[tuple[Any, Any]]:
         """Each target with its cotangent, None for ones."""
         if output_gradients is None:
-            return [pair for t in tree.leaves(target) for pair in _numbered(t, None)]
+            return [pair for t in tree.leaves(target) for pair in _split_target(t, None)]
         pairs: list[tuple[Any, Any]] = []
         try:
-            tree.mapped(lambda t, dy: pairs.append((t, dy)), target, output_gradients)
+            tree.map_leaves(lambda t, dy: pairs.append((t, dy)), target, output_gradients)
         except ValueError:
             raise GradientError(
                 "GradientTape.gradient: output_gradients must have the structure of the target; "
                 f"expected {len(tree.leaves(target))} of them, got {len(tree.leaves(output_gradients))}."
             ) from None
-        return [pair for t, dy in pairs for pair in _numbered(t, dy)]
+        return [pair for t, dy in pairs for pair in _split_target(t, dy)]
 
-    def _seed(self, target: Any, dy: Any) -> Any:
+    def _seed(self, target: Tensor, dy: Array | None) -> Any:
         if not isinstance(target, Tensor):
             raise ArgumentError(f"GradientTape.gradient: a target must be a tensor, got {type(target).__name__}.")
         dtype = float_of(target.dtype)
@@ -417,7 +420,7 @@ class GradientTape:
             )
         return seed if seed.dtype == dtype else seed.astype(dtype)
 
-    def _pulled(
+    def _pull(
         self,
         known: dict[int, Tensor],
         seeds: Sequence[tuple[Any, Any]],
@@ -426,23 +429,23 @@ class GradientTape:
     ) -> list[Any]:
         """The cotangent of each source, None for one not reached.  The tape stays as it is."""
         if hooks.blocks and (observer := hooks.find("run_call")) is not None:
-            observed: list[Any] = observer.run_call("tape", GradientTape._pulled, self, known, seeds, sources, sparse)
+            observed: list[Any] = observer.run_call("tape", GradientTape._pull, self, known, seeds, sources, sparse)
             return observed
         assert self._tape is not None
-        nodes = list(self._tape.recorded())
+        nodes = list(self._tape.list_steps())
         wanted = [self._nodes(s) or [n for n in [self._node(s, known)] if n is not None] for s in sources]
 
         def collect() -> list[list[Any]]:
             return [[g for g in (finish_cotangent(n.g) for n in group) if g is not None] for group in wanted]
 
-        with unwatched(nodes):
+        with unwatch(nodes):
             for n in {id(n): n for group in wanted for n in group}.values() if sparse else ():
                 if n.x is None and n.shape and n.dtype.kind == "f":  # a leaf
                     collect_rows(n)
             found = pull_again(nodes, self._tape.level, seeds, known.values(), collect)
         return [total(terms) if terms else None for terms in found]
 
-    def _given(self, d: Any, shape: tuple[int, ...], dtype: Any, unconnected: str) -> Any:
+    def _finish(self, d: Any, shape: tuple[int, ...], dtype: Any, unconnected: str) -> Any:
         if d is None:
             if unconnected == "raise":
                 raise UnconnectedError(UNREACHED + (cut_text(self._tape) if self._tape is not None else ""))
@@ -458,13 +461,13 @@ class GradientTape:
         assert self._tape is not None
         return max((r.meta.size * r.meta.dtype.itemsize for r in self._tape.nodes), default=0)
 
-    def _shaped(self, d: Any, target: Any, source: Any, unconnected: str) -> Any:
+    def _finish_jacobian(self, d: Any, target: Any, source: Any, unconnected: str) -> Any:
         """A jacobian in the shape of the target followed by that of the source; without a target it has no elements."""
         shape, dtype = target.shape + source.shape, block_dtype(target, float_of(source.dtype))
-        return self._given(np.zeros(shape) if d is None and not target.size else d, shape, dtype, unconnected)
+        return self._finish(np.zeros(shape) if d is None and not target.size else d, shape, dtype, unconnected)
 
 
-def _numbered(target: Any, dy: Any) -> list[tuple[Any, Any]]:
+def _split_target(target: Any, dy: Any) -> list[tuple[Any, Any]]:
     """A target with its cotangent; the object array that NumPy makes of traced numbers is as many targets."""
     if not isinstance(target, np.ndarray) or not has_tensors(target):
         return [(target, dy)]

@@ -16,7 +16,7 @@ from pullback.core.interpreter import new_level
 from pullback.core.memory import node_of
 from pullback.core.tape import Tape, add_cotangent, walk_again
 from pullback.core.tensor import Tensor
-from pullback.core.variable import watched_below
+from pullback.core.variable import watch_below
 from pullback.transforms.recording import Recording
 
 __all__: list[str] = []
@@ -99,7 +99,7 @@ def pull_again(
 
     The nodes stay, without their cotangents.  ``keep`` and ``transposed`` are those of ``walk_again``.
     """
-    with watched_below(level):
+    with watch_below(level):
         try:
             for node, g in seeds:
                 if node is not None and g is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
@@ -27,7 +27,7 @@ _known: dict[int, tuple[CodeType, int, list[Parameter]]] = {}
 MANY = 1000
 
 
-def parameters(f: Any) -> list[Parameter] | None:
+def parameters(f: Callable[..., Any]) -> list[Parameter] | None:
     """The parameters of a function, a method, a ``partial`` or an object with ``__call__``; None if not known."""
     if type(f) is FunctionType and not f.__dict__:
         code, known = f.__code__, _known.get(id(f.__code__))
@@ -60,7 +60,7 @@ def _of_code(f: FunctionType) -> list[Parameter]:
     return found
 
 
-def way_to_pass(f: Any, name: str, given: int, keywords: Collection[str] = ()) -> str:
+def way_to_pass(f: Callable[..., Any], name: str, given: int, keywords: Collection[str] = ()) -> str:
     """How ``f`` takes the argument ``name`` after ``given`` positional ones: by keyword, by position, or not at all.
 
     It does if it has a parameter of that name, or needs more positional arguments than are given.
@@ -76,15 +76,15 @@ def way_to_pass(f: Any, name: str, given: int, keywords: Collection[str] = ()) -
     named = next((p for p in known if p.name == name), None)
     if named is not None and named.kind in (EITHER, KEYWORD_ONLY):
         return BY_KEYWORD
-    return BY_POSITION if len(required(known, keywords)) > given else NOT_AT_ALL
+    return BY_POSITION if len(list_required(known, keywords)) > given else NOT_AT_ALL
 
 
-def required(known: list[Parameter], keywords: Collection[str] = ()) -> list[str]:
+def list_required(known: list[Parameter], keywords: Collection[str] = ()) -> list[str]:
     """The names of the positional parameters without a default, and not among those given by keyword."""
     return [p.name for p in known if p.kind in (POSITIONAL_ONLY, EITHER) and not p.optional and p.name not in keywords]
 
 
-def takes_separately(f: Any, count: int, apart_from: Collection[str]) -> bool:
+def takes_separately(f: Callable[..., Any], count: int, apart_from: Collection[str]) -> bool:
     """Whether ``f`` has a parameter for each of ``count`` arguments, beside those of the names ``apart_from``.
 
     >>> takes_separately(lambda d1, d2, saved: d1, 2, ["saved"]), takes_separately(lambda dy, saved: dy, 2, ["saved"])
@@ -92,10 +92,10 @@ def takes_separately(f: Any, count: int, apart_from: Collection[str]) -> bool:
     """
     known = parameters(f) or []
     several = any(p.kind is VAR_POSITIONAL for p in known)
-    return several or len(required(known, apart_from)) >= count
+    return several or len(list_required(known, apart_from)) >= count
 
 
-def accepts(f: Any, name: str) -> bool:
+def accepts(f: Callable[..., Any], name: str) -> bool:
     """Whether ``f`` may be given the keyword ``name``.
 
     >>> accepts(lambda dy, variables=None: dy, "variables"), accepts(lambda dy: dy, "variables")

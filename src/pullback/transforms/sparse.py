@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -19,7 +19,7 @@ from pullback.core.interpreter import level_of, new_level
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, MissingPackageError, ShapeError, TracedValueError
 from pullback.transforms.argnums import Call, Derivative, WholeCall
-from pullback.transforms.colouring import coloured
+from pullback.transforms.colouring import color_columns
 from pullback.transforms.directions import passes
 from pullback.transforms.grad import grad
 from pullback.transforms.jacobian import check_real
@@ -27,6 +27,9 @@ from pullback.transforms.leaves import whole_leaves
 from pullback.transforms.linear import Linear, Record
 from pullback.transforms.session import open_tape
 from pullback.transforms.sparsity import Outline, pattern
+
+if TYPE_CHECKING:
+    from pullback.typing import ArgNames, ArgNums, TensorLike
 
 __all__ = ["sparse_hessian", "sparse_jacobian"]
 
@@ -65,18 +68,18 @@ class Plan:
         by_column = places.tocsc()
         widest, longest = (int(np.diff(starts).max(initial=0)) for starts in (places.indptr, by_column.indptr))
         forward = widest < longest
-        colours = self._coloured(places, by_column, forward)
+        colours = self._color(places, by_column, forward)
         if colours.max(initial=-1) >= (longest if forward else widest):  # the other way might do with fewer
-            others = self._coloured(places, by_column, not forward)
+            others = self._color(places, by_column, not forward)
             if others.max(initial=-1) < colours.max():
                 return not forward, others
         return forward, colours
 
-    def _coloured(self, by_row: Any, by_column: Any, forward: bool) -> Any:
+    def _color(self, by_row: Any, by_column: Any, forward: bool) -> Any:
         its = by_column if forward else by_row
-        return coloured(its.indices, its.indptr, self.shape[0] if forward else self.shape[1])
+        return color_columns(its.indices, its.indptr, self.shape[0] if forward else self.shape[1])
 
-    def directions(self, dtype: Any) -> Any:
+    def directions(self, dtype: np.dtype[Any]) -> Any:
         """For each colour the sum of the unit vectors that have it; kept, as nothing changes them."""
         if self._directions is None or self._directions.dtype != dtype:
             self._directions = np.zeros((self.passes, len(self.colours)), dtype)
@@ -92,7 +95,7 @@ class SparseJacobian(Derivative):
 
     face = "sparse_jacobian"
 
-    def __init__(self, f: Callable[..., Any], *, argnums: Any = None, argnames: Any = None) -> None:
+    def __init__(self, f: Callable[..., Any], *, argnums: ArgNums = None, argnames: ArgNames = None) -> None:
         super().__init__(f, argnums, argnames)
         if self.selection is not None and len(self.selection.chosen) != 1:
             raise ArgumentError(
@@ -113,15 +116,15 @@ class SparseJacobian(Derivative):
     def _key(self) -> Any:
         return self.face, self.selection and self.selection.chosen[0]
 
-    def differentiated(self, call: Call) -> Callable[..., Any]:
+    def get_function(self, call: Call) -> Callable[..., Any]:
         """The function whose jacobian is asked for."""
         return call
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: TensorLike, **kwargs: object) -> Any:
         call = self.bind(args, kwargs)
         return self.at(call.xs[0], call)
 
-    def at(self, x: Any, call: Call) -> Any:
+    def at(self, x: TensorLike, call: Call) -> Any:
         """The derivatives of a call by ``x``."""
         if hooks.blocks and (observer := hooks.find("run_call")) is not None:
             return observer.run_call("sparse jacobian", SparseJacobian.at, self, x, call)
@@ -129,18 +132,18 @@ class SparseJacobian(Derivative):
         self._one("x", whole_leaves(x))
         number = new_level()  # lower than the tapes', whose steps see many directions as one
         with open_tape() as tape:
-            made = Linear(self.face, (x,), WholeCall(self.differentiated(call), (x,)), tape)
+            made = Linear(self.face, (x,), WholeCall(self.get_function(call), (x,)), tape)
             self._one("the result of f", made.record.values)
             check_real(self.face, made)
             (dtype,) = made.inputs.gradient_dtypes(made.record.values)
             back, seen, plan = made.record, Outline(made.record), self._plan
             if plan is not None and not plan.pushes and seen.steady and seen.same(plan.back):
-                data = self._compressed(back, plan, number, dtype)
+                data = self._compute_values(back, plan, number, dtype)
             else:
                 with open_tape() as second:
-                    forward = back.transposed(second)
-                    plan = self._planned(seen, forward, sparse)
-                    data = self._compressed(forward if plan.pushes else back, plan, number, dtype)
+                    forward = back.transpose(second)
+                    plan = self._update_plan(seen, forward, sparse)
+                    data = self._compute_values(forward if plan.pushes else back, plan, number, dtype)
         return sparse.csr_array((data, plan.indices.copy(), plan.starts.copy()), shape=plan.shape)
 
     def _one(self, what: str, leaves: Sequence[Any]) -> None:
@@ -156,16 +159,16 @@ class SparseJacobian(Derivative):
                 f"use {self.face.removeprefix('sparse_')} there."
             )
 
-    def _planned(self, back: Outline, forward: Record, sparse: Any) -> Plan:
+    def _update_plan(self, back: Outline, forward: Record, sparse: Any) -> Plan:
         """The plan of the last run, if this one did the same: the ops, their order and where they move elements."""
         seen, plan = Outline(forward), self._plan
         if plan is None or not seen.same(plan.forward):
             places = pattern(forward, sparse, self.face).T.tocsr()
-            plan = self._plans[self._key] = Plan(places, back.kept(), seen.kept())
+            plan = self._plans[self._key] = Plan(places, back.freeze_arrays(), seen.freeze_arrays())
         return plan
 
     @staticmethod
-    def _compressed(record: Record, plan: Plan, number: int, dtype: Any) -> Any:
+    def _compute_values(record: Record, plan: Plan, number: int, dtype: Any) -> Any:
         """The numbers at the places of the pattern."""
         value = record.values[0]
         data = np.zeros(len(plan.indices), dtype)
@@ -189,8 +192,8 @@ class SparseHessian(SparseJacobian):
 
     face = "sparse_hessian"
 
-    def differentiated(self, call: Call) -> Callable[..., Any]:
-        def scalar(x: Any) -> Any:
+    def get_function(self, call: Call) -> Callable[..., Any]:
+        def scalar(x: Tensor) -> Any:
             y = call(x)
             if isinstance(y, Tensor) and y.shape:
                 raise ShapeError(f"{self.face}: f must return one number, got a tensor of shape {y.shape}. Sum it.")
@@ -201,7 +204,7 @@ class SparseHessian(SparseJacobian):
         return gradient
 
 
-def sparse_jacobian(f: Callable[..., Any], *, argnums: Any = None, argnames: Any = None) -> SparseJacobian:
+def sparse_jacobian(f: Callable[..., Any], *, argnums: ArgNums = None, argnames: ArgNames = None) -> SparseJacobian:
     """``f(x)`` to ``J(x)``, its jacobian as a sparse array of SciPy's (CSR), with a row for each element of ``f(x)``.
 
     ``argnums`` or ``argnames`` chooses the one argument to differentiate by; then ``J`` is called as ``f`` is.
@@ -217,7 +220,7 @@ def sparse_jacobian(f: Callable[..., Any], *, argnums: Any = None, argnames: Any
     return SparseJacobian(f, argnums=argnums, argnames=argnames)
 
 
-def sparse_hessian(f: Callable[..., Any], *, argnums: Any = None, argnames: Any = None) -> SparseHessian:
+def sparse_hessian(f: Callable[..., Any], *, argnums: int | None = None, argnames: Any = None) -> SparseHessian:
     """``f(x)``, which is one number, to ``H(x)``, its hessian as a sparse array of SciPy's (CSR).
 
     ``argnums`` or ``argnames`` chooses the one argument to differentiate by; then ``H`` is called as ``f`` is.

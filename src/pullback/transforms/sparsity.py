@@ -7,9 +7,9 @@ the numbers of the places themselves, which shows where each went, if it merely 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,9 +18,13 @@ from pullback.core.calculus import linear
 from pullback.core.tape import CAUGHT, RAW, substitute
 from pullback.core.tensor import Tensor
 from pullback.errors import GradientError
-from pullback.numerics.axis_arguments import over
-from pullback.transforms.colouring import coloured
+from pullback.numerics.axis_arguments import resolve_axes
+from pullback.transforms.colouring import color_columns
 from pullback.transforms.linear import Record
+
+if TYPE_CHECKING:
+    from pullback.core.op import Op
+    from pullback.typing import Array
 
 __all__: list[str] = []
 
@@ -88,7 +92,7 @@ class Outline:
             for p in params.values():
                 self._note(p)
 
-    def _note(self, fact: Any) -> None:
+    def _note(self, fact: object) -> None:
         if isinstance(fact, np.ndarray):
             self.arrays.append(fact)
         elif isinstance(fact, dict):
@@ -108,7 +112,7 @@ class Outline:
             and all(a.dtype == b.dtype and np.array_equal(a, b) for a, b in zip(self.arrays, other.arrays, strict=True))
         )
 
-    def kept(self) -> Outline:
+    def freeze_arrays(self) -> Outline:
         """Itself, staying what it is whatever happens to the arrays that were seen."""
         self.arrays = [a.copy() for a in self.arrays]
         return self
@@ -131,7 +135,7 @@ def pattern(record: Record, sparse: Any, face: str) -> Any:
         for k, (node, _) in enumerate(args):
             if node is None or id(node) not in found:
                 continue
-            how = _everything(node.meta.size, size) if op is None else spread(sparse, r, op, args, params, k)
+            how = _spread_all(node.meta.size, size) if op is None else spread(sparse, r, op, args, params, k)
             part = _spread_rows(sparse, found[id(node)], how, size, face, op)
             total = part if total is None else total + part
         if total is not None:
@@ -162,30 +166,32 @@ def _spread_rows(sparse: Any, rows: Any, how: Spread, size: int, face: str, op: 
     return sparse.csr_array((np.ones(len(take), bool), take, starts), shape=(size, rows.shape[0])) @ rows
 
 
-def _everything(n: int, size: int) -> Spread:
+def _spread_all(n: int, size: int) -> Spread:
     return Spread(np.zeros(n, np.intp), 1, np.zeros(size, np.intp))
 
 
-def spread(sparse: Any, r: Tensor, op: Any, args: Sequence[Operand], params: dict[str, Any], k: int) -> Spread:
+def spread(sparse: object, r: Tensor, op: Op, args: Sequence[Operand], params: dict[str, Any], k: int) -> Spread:
     """How the step ``r`` spreads its input ``k``."""
     acts, shape, out = op.acts, np.shape(args[k].value), r.meta.shape
     if isinstance(acts, broadcast):
         short = [len(np.shape(a.value)) < len(core) for a, core in zip(args, acts.core, strict=True)]
         if short[k]:  # a vector in the place of a matrix: a row or a column, and all of it goes everywhere
-            return _everything(prod(shape), prod(out))
+            return _spread_all(prod(shape), prod(out))
         core, left = acts.core[k], acts.out if not any(short) else [d for d in acts.out if d in acts.core[k]]
         return _by_signature(core, left, shape, out)
     if isinstance(acts, reduces):
-        gone = over(len(shape), params["axis"])
-        return Spread(_numbered(tuple(1 if i in gone else n for i, n in enumerate(shape)), shape), prod(out), None)
+        gone = resolve_axes(len(shape), params["axis"])
+        return Spread(
+            _number_elements(tuple(1 if i in gone else n for i, n in enumerate(shape)), shape), prod(out), None
+        )
     if isinstance(acts, scans):
-        along = over(len(shape), params["axis"])
+        along = resolve_axes(len(shape), params["axis"])
         lines = tuple(1 if i in along else n for i, n in enumerate(shape))
-        return Spread(_numbered(lines, shape), prod(lines), _numbered(lines, out))
-    return _by_trial(sparse, r, op, args, params, k) or _everything(prod(shape), prod(out))
+        return Spread(_number_elements(lines, shape), prod(lines), _number_elements(lines, out))
+    return _by_trial(sparse, r, op, args, params, k) or _spread_all(prod(shape), prod(out))
 
 
-def _numbered(few: Sequence[int], shape: Sequence[int]) -> Any:
+def _number_elements(few: Sequence[int], shape: Sequence[int]) -> Any:
     """The numbers of the elements of a small array, repeated as broadcasting to ``shape`` does."""
     return np.broadcast_to(np.arange(prod(few)).reshape(few), shape).ravel()
 
@@ -193,7 +199,7 @@ def _numbered(few: Sequence[int], shape: Sequence[int]) -> Any:
 def _by_signature(core: Sequence[str], left: Sequence[str], shape: tuple[int, ...], out: tuple[int, ...]) -> Spread:
     """Core axes that are left in the result keep their places apart; over the others everything is mixed."""
     if not core and not left:
-        return Spread(None, 0, None if shape == out else _numbered(shape, out))
+        return Spread(None, 0, None if shape == out else _number_elements(shape, out))
     loop, length = shape[: len(shape) - len(core)], dict(zip(core, shape[len(shape) - len(core) :], strict=True))
     clear = len({*core}) == len(core) and len({*left}) == len(left)
     stay = [d for d in core if d in left] if clear else []
@@ -202,30 +208,30 @@ def _by_signature(core: Sequence[str], left: Sequence[str], shape: tuple[int, ..
     kept_out = [d for d in left if d in stay]
     ordered = ordered.transpose([*range(len(loop)), *(len(loop) + stay.index(d) for d in kept_out)])
     ordered = ordered.reshape(loop + tuple(length[d] if d in stay else 1 for d in left))
-    return Spread(_numbered(few, shape), prod(few), np.broadcast_to(ordered, out).ravel())
+    return Spread(_number_elements(few, shape), prod(few), np.broadcast_to(ordered, out).ravel())
 
 
 # ---- ops that say nothing of axes: do they merely move elements?
 
 
 def _by_trial(
-    sparse: Any, r: Tensor, op: Any, args: Sequence[Operand], params: dict[str, Any], k: int
+    sparse: object, r: Tensor, op: Op, args: Sequence[Operand], params: dict[str, Any], k: int
 ) -> Spread | None:
     """Where each element goes, by the op itself or by its way back; None if that cannot be found out cheaply."""
     shape, out = np.shape(args[k].value), r.meta.shape
     if not prod(shape) or not prod(out):
         return Spread(np.full(prod(shape), -1), prod(out), None)
-    values = [_tried(a) for a in args]
+    values = [_make_trial(a) for a in args]
 
-    def perform(x: Any) -> Any:
+    def perform(x: Array) -> Any:
         return op.call([*values[:k], x, *values[k + 1 :]], params)
 
     try:
         rest = perform(np.zeros(shape)[()])
-        take = _moved(lambda x: perform(x) - rest, shape, out)
+        take = _find_sources(lambda x: perform(x) - rest, shape, out)
         if take is not None:
             return Spread(None, 0, take)
-        into = _moved(lambda g: _pulled(r, k, g), out, shape)
+        into = _find_sources(lambda g: _pull_input(r, k, g), out, shape)
         if into is not None:
             return Spread(into, prod(out), None)
         places = _by_halves(sparse, lambda x: perform(x) - rest, shape, prod(out))
@@ -245,7 +251,7 @@ def _by_halves(sparse: Any, f: Any, shape: tuple[int, ...], size: int) -> Any:
     width = 1 << (n - 1).bit_length()
     reach = sparse.csr_array(np.ones((1, size), bool))  # a row for each block
     while True:
-        colours = coloured(reach.indices, reach.indptr, size)
+        colours = color_columns(reach.indices, reach.indptr, size)
         if int(colours.max(initial=-1)) >= TRIALS:
             return None
         block = np.arange(n) // width
@@ -265,26 +271,26 @@ def _by_halves(sparse: Any, f: Any, shape: tuple[int, ...], size: int) -> Any:
         reach = sparse.csr_array((np.ones(len(halves[0]), bool), halves), shape=(-(-n // width), size))
 
 
-def _tried(a: Operand) -> Any:
+def _make_trial(a: Operand) -> Any:
     """What stands for an input: zeros for one that varies, or whose value no rule of the op asks for."""
     if a.node is None and isinstance(a.value, RAW):
         return a.value
     return np.zeros(a.value.shape)[()]
 
 
-def _pulled(r: Tensor, k: int, g: Any) -> Any:
+def _pull_input(r: Tensor, k: int, g: Array) -> Any:
     """The cotangent of the input ``k`` of a step for the cotangent ``g`` of its result, in the precision of ``g``."""
     return r.via.plain.cotangents(substitute(r, g, r.value, lambda _, v: _widen(v, g.dtype)))[k]
 
 
-def _widen(v: Any, dtype: Any) -> Any:
+def _widen(v: Any, dtype: np.dtype[Any]) -> Any:
     """An input of a step in another precision; zeros for one of which only shape and dtype are kept."""
     if getattr(v, "dtype", np.dtype(bool)).kind != "f" or isinstance(v, Tensor):
         return v
     return v.astype(dtype) if isinstance(v, RAW) else np.broadcast_to(np.zeros((), dtype), v.shape)
 
 
-def _moved(f: Any, shape: tuple[int, ...], out: tuple[int, ...]) -> Any:
+def _find_sources(f: Callable[..., Any], shape: tuple[int, ...], out: tuple[int, ...]) -> Any:
     """For each element of ``f(x)`` the place in ``x`` it comes from, -1 for none; None if it is not just moved."""
     n = prod(shape)
     values = np.random.default_rng(n).random(n + 1) + 1

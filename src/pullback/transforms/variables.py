@@ -12,9 +12,9 @@ from pullback.core.convert import float_of, join_array
 from pullback.core.rowsparse import RowSparse, RowSum, make_rows
 from pullback.core.tape import RAW, Tape, constant
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, Watcher, by_name, watching, writer
+from pullback.core.variable import Variable, Watcher, index_by_name, watch_variables, writer
 from pullback.errors import ArgumentError, GradientError, UnconnectedError
-from pullback.transforms.grad import TENSOR, ValueAndGrads, cut_text, described, detach_aux, given_back, split_aux
+from pullback.transforms.grad import TENSOR, ValueAndGrads, convert_back, cut_text, describe, detach_aux, split_aux
 from pullback.transforms.session import pull, run_session
 
 __all__ = ["NamedGradients", "differentiate_by_variables", "variable_grads"]
@@ -28,7 +28,7 @@ UNREACHED = (
 class CountingWatcher(Watcher):
     """Follows the variables that are wanted, and notes the others that were read."""
 
-    def __init__(self, tape: Tape, wanted: Any) -> None:
+    def __init__(self, tape: Tape, wanted: Sequence[Any] | None) -> None:
         super().__init__(tape, wanted)
         self.others: dict[int, Variable] = {}
 
@@ -64,7 +64,7 @@ def variable_grads(
     """
     frozen = _frozen(var_list)
     value, grads = differentiate_by_variables(f, var_list, sparse, has_aux)
-    return ValueAndGrads(value, NamedGradients(by_name([*grads, *frozen], "variable_grads"), grads))
+    return ValueAndGrads(value, NamedGradients(index_by_name([*grads, *frozen], "variable_grads"), grads))
 
 
 class NamedGradients(dict[str, Any]):
@@ -90,14 +90,14 @@ def differentiate_by_variables(
         return _pull_variables(tape, f, var_list, sparse, has_aux)
 
     value, out, aux = run_session("variables", body, f)
-    y = given_back(value, TENSOR)
+    y = convert_back(value, TENSOR)
     return ValueAndGrads((y, aux) if has_aux else y, out)
 
 
 def _pull_variables(
     tape: Tape, f: Callable[[], Any], var_list: Any, sparse: Any, has_aux: bool
 ) -> tuple[Any, dict[Variable, Any], Any]:
-    with watching(CountingWatcher(tape, var_list)) as watcher:
+    with watch_variables(CountingWatcher(tape, var_list)) as watcher:
         y = f()
     aux = None
     if has_aux:
@@ -143,10 +143,10 @@ def _frozen(var_list: Any) -> list[Variable]:
     return frozen
 
 
-def _scalar_result(tape: Tape, y: Any, watcher: CountingWatcher) -> Any:
+def _scalar_result(tape: Tape, y: Tensor, watcher: CountingWatcher) -> Any:
     y = join_array(y)
     if not isinstance(y, Tensor):
-        raise GradientError(f"variable_grads(f): f must return a tensor, a scalar, got {described(y)}.")
+        raise GradientError(f"variable_grads(f): f must return a tensor, a scalar, got {describe(y)}.")
     y = y.read()
     if not tape.holds(y):
         if not watcher.leaves:
@@ -163,7 +163,7 @@ def _scalar_result(tape: Tape, y: Any, watcher: CountingWatcher) -> Any:
     return y
 
 
-def finish_cotangent(g: Any) -> Any:
+def finish_cotangent(g: object) -> Any:
     """A cotangent after the backward pass: rows as a ``RowSparse``, dense where a transform follows their values."""
     if type(g) is not RowSum:
         return g

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.compiler.builder import Code, Value, known, literal
-from pullback.compiler.math.functions import Lanes
+from pullback.compiler.builder import Code, Value, constant
+from pullback.compiler.math.functions import FUNCTIONS, VectorFunctions
 from pullback.compiler.runtime.llvm import there
 from pullback.core.lowering import fold, scalar
 from pullback.core.op import REGISTRY
@@ -62,7 +62,7 @@ def test_every_function_that_a_lowering_uses_is_tested_here() -> None:
     formulas = [op.lower.emit for op in REGISTRY.values() if isinstance(op.lower, scalar | fold)]
     used = {name for formula in formulas for name in formula.__code__.co_names}
     assert {"exp", "power", "floor_divide", "erf"} <= used
-    functions = {name for name in used if isinstance(getattr(np, name, None), np.ufunc) or hasattr(Lanes, name)}
+    functions = {name for name in used if isinstance(getattr(np, name, None), np.ufunc) or name in FUNCTIONS}
     assert functions <= {*lanes.ROUNDED, *lanes.EXACT, "select"}
 
 
@@ -158,7 +158,7 @@ def test_integers_to_a_small_power_are_multiplied_and_to_others_have_no_code() -
     assert (made("it", x) == x**3).all()
     code = Code()
     with pytest.raises(CompileError, match="powers of integers"):
-        Lanes(code, 4).power(Value(code, "%x", "i4", 4), Value(code, "%y", "i4", 4))
+        VectorFunctions(code).power(Value(code, "%x", "i4", 4), Value(code, "%y", "i4", 4))
 
 
 @pytest.mark.parametrize("bound", [0.0, -1.5, np.inf])
@@ -171,38 +171,38 @@ def test_bounds_that_are_known(name: str, bound: float) -> None:
 
 def test_choices_between_numbers_have_the_dtype_of_what_was_compared() -> None:
     code = Code()
-    s, x = Lanes(code, 4), Value(code, "%x", "f4", 4)
+    s, x = VectorFunctions(code), Value(code, "%x", "f4", 4)
     assert s.select(s.greater(x, 0), 1, -1).dtype == "f4"
 
 
 def test_sine_and_cosine_of_the_same_angle_share_their_work() -> None:
     one, both = Code(), Code()
-    Lanes(one, 8).sin(Value(one, "%x", "f8", 8))
-    s, x = Lanes(both, 8), Value(both, "%x", "f8", 8)
+    VectorFunctions(one).sin(Value(one, "%x", "f8", 8))
+    s, x = VectorFunctions(both), Value(both, "%x", "f8", 8)
     s.sin(x), s.cos(x)
     assert len(both.lines) < 1.4 * len(one.lines)
     both.begin("elsewhere")
     assert not both.shared
 
 
-def test_numbers_that_are_written_in_the_text_are_known() -> None:
+def test_constants_know_their_number_as_rounded_to_the_dtype() -> None:
     code = Code()
-    assert known(Value(code, literal(-2.5, "f4", 8), "f4", 8)) == -2.5
-    assert known(Value(code, literal(7, "i8", 1), "i8", 1)) == 7
-    assert known(Value(code, literal(True, "b1", 4), "b1", 4)) == 1
-    assert known(Value(code, "%x", "f8", 4)) is None
+    assert constant(code, 0.1, "f4", 8).number == np.float32(0.1)
+    assert constant(code, 7, "i8", 1).number == 7
+    assert constant(code, True, "b1", 4).number == 1
+    assert Value(code, "%x", "f8", 4).number is None
 
 
 def test_what_has_no_machine_code_says_so() -> None:
     code = Code()
     with pytest.raises(CompileError, match="no machine code for spherical_bessel"):
-        Lanes(code, 4).spherical_bessel
+        VectorFunctions(code).spherical_bessel
     with pytest.raises(CompileError, match="for floats only"):
-        Lanes(code, 4).exp(Value(code, "%x", "i4", 4))
+        VectorFunctions(code).exp(Value(code, "%x", "i4", 4))
     with pytest.raises(CompileError, match="integers and bools only"):
-        Lanes(code, 4).bitwise_and(Value(code, "%x", "f4", 4), 1)
+        VectorFunctions(code).bitwise_and(Value(code, "%x", "f4", 4), 1)
     with pytest.raises(CompileError, match="division of bools"):
-        Lanes(code, 4).remainder(Value(code, "%x", "b1", 4), Value(code, "%y", "b1", 4))
+        VectorFunctions(code).remainder(Value(code, "%x", "b1", 4), Value(code, "%y", "b1", 4))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

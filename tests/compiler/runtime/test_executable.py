@@ -18,7 +18,7 @@ import pytest
 import pullback as pb
 from pullback.compiler.runtime.abi.entry import trusted
 from pullback.compiler.runtime.guard_pages import Guards
-from pullback.core.tensor import unfollowed
+from pullback.core.tensor import call_unfollowed
 
 x10 = np.linspace(-1, 2, 10)
 Pair = namedtuple("Pair", "first second")
@@ -290,7 +290,7 @@ def test_a_kernel_may_call_the_function_that_runs_it() -> None:
         depth += 1
         return outer(x) if depth < 5 else x * 100.0
 
-    outer = pb.compile(lambda x: unfollowed(kernel, x * 2.0) + x)
+    outer = pb.compile(lambda x: call_unfollowed(kernel, x * 2.0) + x)
     depth = 4  # while it is written down, the kernel is run to see what it gives
     outer(np.ones(5))
     depth = 0
@@ -482,7 +482,7 @@ def test_more_arguments_than_fit_on_the_stack() -> None:
 
 
 def test_a_number_goes_to_a_kernel_of_numpy() -> None:
-    f = pb.compile(lambda x, k: unfollowed(np.multiply, x, k) + 1.0)
+    f = pb.compile(lambda x, k: call_unfollowed(np.multiply, x, k) + 1.0)
     assert [f(np.ones(2), k)[0] for k in (2.0, 3.0, 4.0)] == [3.0, 4.0, 5.0]
 
 

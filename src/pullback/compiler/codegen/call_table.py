@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pullback.compiler.builder import Code
 from pullback.compiler.target import ALIGN
 
-__all__ = ["Address", "CallList", "Constant", "Local", "Operand"]
+__all__ = ["Address", "CallList", "Constant", "Local", "Operand", "integer"]
 
 LEAST = 48  # calls; fewer are as quickly compiled one by one
 SHARED = 4  # how many calls there must be for each that is of another kind
@@ -57,6 +57,11 @@ class Constant(NamedTuple):
 
     type: str
     value: str
+
+
+def integer(value: int) -> Constant:
+    """Return a number of 64 bits as an operand."""
+    return Constant("i64", str(value))
 
 
 class Local(NamedTuple):

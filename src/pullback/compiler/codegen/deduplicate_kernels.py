@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.compiler.codegen.loops.kernel import Writer, Written
+from pullback.compiler.codegen.kernel_code import Function, KernelCode
+from pullback.compiler.codegen.loops.kernel import KernelWriter
 from pullback.compiler.ir.graph import Node, fingerprint, is_number
 from pullback.compiler.ir.kinds import VIEW
 from pullback.compiler.schedule.fuse import READS, Fused, Kernel
+from pullback.compiler.schedule.loops import LoopPlan
 from pullback.compiler.target import Target
 
 __all__ = ["Alike"]
@@ -18,10 +20,10 @@ class Alike:
 
     def __init__(self, fused: Fused, target: Target) -> None:
         self.fused, self.target = fused, target
-        self.known: dict[Any, tuple[Written, list[int], list[int]]] = {}
-        self.writers: dict[str, tuple[Writer, tuple[Node, ...]]] = {}  # of each text, who wrote it, and for what arrays
+        self.known: dict[Any, tuple[KernelCode, list[int], list[int]]] = {}
+        self.plans: dict[Function, tuple[LoopPlan, tuple[Node, ...]]] = {}  # of each text, with the arrays
 
-    def written(self, kernel: Kernel) -> Written:
+    def written(self, kernel: Kernel) -> KernelCode:
         """A kernel as text: that of one like it, with its own arrays, or a new one."""
         look = Look(kernel, self.fused)
         found = self.known.get(look.key)
@@ -29,11 +31,11 @@ class Alike:
             made, places, begins = found
             arrays = tuple(look.nodes[place] for place in places)
             moved = [look.begins.get(n.number, 0) for n in arrays]
-            ahead = tuple(at + new - old for at, new, old in zip(made.ahead, moved, begins, strict=False))
-            return made._replace(arrays=arrays, ahead=ahead)
-        writer = Writer(kernel, self.fused, self.target)
-        made = writer.write()
-        self.writers.setdefault(made.body, (writer, made.arrays))
+            offsets = tuple(at + new - old for at, new, old in zip(made.offsets, moved, begins, strict=False))
+            return made._replace(arrays=arrays, offsets=offsets)
+        plan = LoopPlan(kernel, self.fused, self.target)
+        made = KernelWriter(plan).write()
+        self.plans.setdefault(made.function, (plan, made.arrays))
         if all(a.number in look.places for a in made.arrays):
             begins = [look.begins.get(a.number, 0) for a in made.arrays]
             self.known[look.key] = made, [look.places[a.number] for a in made.arrays], begins
@@ -42,7 +44,7 @@ class Alike:
     def forget(self) -> None:
         """Let go of what is of no use once the texts are there."""
         self.known.clear()
-        self.writers.clear()
+        self.plans.clear()
 
 
 class Look:

@@ -11,11 +11,11 @@ from functools import partial
 from math import prod
 
 from pullback.compiler.codegen.deduplicate_kernels import Alike
-from pullback.compiler.codegen.gemm.panels import blocked, is_blocked
-from pullback.compiler.codegen.loops.kernel import Written
-from pullback.compiler.codegen.parallel import WORTH_SHARING, cost, product_cost
-from pullback.compiler.codegen.scan import scanned
-from pullback.compiler.codegen.windows.calls import window_rooms
+from pullback.compiler.codegen.gemm.panels import emit_panels, is_panel_product
+from pullback.compiler.codegen.kernel_code import Function, KernelCode
+from pullback.compiler.codegen.parallel import WORTH_SHARING, estimate_product_time, estimate_time
+from pullback.compiler.codegen.scan import emit_scan
+from pullback.compiler.codegen.windows.workers import count_window_bytes
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.ir.kinds import PRODUCT, SCAN, WINDOWS, Kind
 from pullback.compiler.ir.products import Plan, layout, planned
@@ -36,39 +36,39 @@ class Kernels:
 
     target: Target
     options: Options
-    written: dict[int, Written]
-    scans: dict[int, Written]
+    written: dict[int, KernelCode]
+    scans: dict[int, KernelCode]
     steps: tuple[Step, ...]
 
     def count_workers(self, k: Kernel) -> int:
         """Return how many threads may do parts of a kernel: one, if it is not worth the calling of others."""
         w = self.written[k.number]
-        worth = cost(k) >= WORTH_SHARING
+        worth = estimate_time(k) >= WORTH_SHARING
         return min(abs(self.options.threads), -(-w.rows // w.part)) if worth and w.rows else 1
 
     def count_scan_workers(self, n: Node) -> int:
         """Return how many threads may do parts of a scan."""
         w = self.scans[n.number]
-        return min(abs(self.options.threads), -(-w.rows // w.part)) if cost(n) >= WORTH_SHARING else 1
+        return min(abs(self.options.threads), -(-w.rows // w.part)) if estimate_time(n) >= WORTH_SHARING else 1
 
     def count_product_workers(self, plan: Plan) -> int:
         """Return how many threads share a product, by its panels, or many products."""
         by_panels = self.is_by_panels(plan)
-        if product_cost(plan) < WORTH_SHARING or not (by_panels or plan.is_small):
+        if estimate_product_time(plan) < WORTH_SHARING or not (by_panels or plan.is_small):
             return 1
-        parts = prod(plan.loop) if plan.loop else blocked(plan.matrices, self.target).rows if by_panels else 1
+        parts = prod(plan.loop) if plan.loop else emit_panels(plan.matrices, self.target).rows if by_panels else 1
         return min(abs(self.options.threads), parts)
 
     def is_by_panels(self, plan: Plan) -> bool:
         """Return whether a product is done by panels, in code of ours, rather than by BLAS."""
-        return not plan.is_small and is_blocked(plan.matrices, self.target)
+        return not plan.is_small and is_panel_product(plan.matrices, self.target)
 
     def count_product_scratch(self, plan: Plan) -> int:
         """Return the bytes that one thread needs for a product."""
         by_panels = self.is_by_panels(plan)
-        return rounded(blocked(plan.matrices, self.target).scratch if by_panels else plan.matrices.scratch)
+        return rounded(emit_panels(plan.matrices, self.target).scratch if by_panels else plan.matrices.scratch)
 
-    def is_on_stack(self, w: Written) -> bool:
+    def is_on_stack(self, w: KernelCode) -> bool:
         """Return whether what the parts of a kernel leave is little: a register or two."""
         return not self.options.guarded and w.partial * count_parts(w) <= STACK_BYTES
 
@@ -80,11 +80,11 @@ class Kernels:
             if w is not None
         )
 
-    def _find_function(self, step: Step) -> Written | None:
+    def _find_function(self, step: Step) -> KernelCode | None:
         return (self.written if isinstance(step.what, Kernel) else self.scans).get(step.number)
 
 
-def count_parts(w: Written) -> int:
+def count_parts(w: KernelCode) -> int:
     """Return in how many parts a kernel is done."""
     return max(1, -(-w.rows // w.part)) if w.rows else 1
 
@@ -92,13 +92,13 @@ def count_parts(w: Written) -> int:
 def emit_kernels(fused: Fused, target: Target, options: Options) -> Kernels:
     """Return the kernels and scans of a program as functions, and its steps with what these need."""
     alike = Alike(fused, target)
-    written: dict[int, Written] = {}
-    scans: dict[int, Written] = {}
+    written: dict[int, KernelCode] = {}
+    scans: dict[int, KernelCode] = {}
     for step in fused.steps:
         if isinstance(step, Kernel):
             written[step.number] = alike.written(step)
         elif step.kind is SCAN:
-            scans[step.number] = scanned(step, target)
+            scans[step.number] = emit_scan(step, target)
     kernels = Kernels(target, options, written, scans, ())
     overwrites = Overwrites(alike)
     steps = [_make_step(kernels, overwrites, fused, step) for step in fused.steps]
@@ -133,7 +133,7 @@ def _list_scan_scratch(kernels: Kernels, n: Node) -> Iterator[tuple[str, int]]:
 
 
 def _list_window_scratch(kernels: Kernels, n: Node) -> Iterator[tuple[str, int]]:
-    sizes = window_rooms(n, kernels.target, kernels.options.threads)
+    sizes = count_window_bytes(n, kernels.target, kernels.options.threads)
     return ((what, size) for what, size in zip(("partial", "scratch"), sizes, strict=True) if size)
 
 
@@ -160,17 +160,17 @@ class Overwrites:
     """Which results of kernels may be written over what they read; the same for all kernels of the same text."""
 
     def __init__(self, alike: Alike) -> None:
-        self.writers = alike.writers
-        self.orders: dict[str, InPlace] = {}
-        self.known: dict[tuple[str, int, int], bool] = {}
+        self.plans = alike.plans
+        self.orders: dict[Function, InPlace] = {}
+        self.known: dict[tuple[Function, int, int], bool] = {}
 
-    def allow(self, w: Written, z: Node, x: Node) -> bool:
+    def allow(self, w: KernelCode, z: Node, x: Node) -> bool:
         """Return whether one array of a kernel may be written over another."""
-        key = w.body, w.arrays.index(z), w.arrays.index(x)
-        if w.ahead[key[2]]:  # it is read from further on than it would be written, whatever those like it do
+        key = w.function, w.arrays.index(z), w.arrays.index(x)
+        if w.offsets[key[2]]:  # it is read from further on than it would be written, whatever those like it do
             return False
         if key not in self.known:
-            plan, arrays = self.writers[w.body]
-            order = self.orders.get(w.body) or self.orders.setdefault(w.body, InPlace(plan))
+            plan, arrays = self.plans[w.function]
+            order = self.orders.get(w.function) or self.orders.setdefault(w.function, InPlace(plan))
             self.known[key] = order.allows(arrays[key[1]], arrays[key[2]])
         return self.known[key]

@@ -1,7 +1,7 @@
-"""Which steps are worth several threads, and steps in parts for them to share out.
+"""Steps that several threads share: which are worth it, and the functions that threads call for each part.
 
 Measured on two cores: handing parts to a thread that is awake takes 1 to 2 µs, waking one costs its caller 3 to 10 µs,
-and it comes after 50.  Costs are nanoseconds, estimated from the work of ops and the bytes of their elements.
+and it begins after 50 µs.
 """
 
 from __future__ import annotations
@@ -11,34 +11,34 @@ from typing import Any
 
 from pullback.compiler.builder import FLOATS, Code
 from pullback.compiler.codegen.call_table import CallList, Local
-from pullback.compiler.codegen.loops.kernel import Written
+from pullback.compiler.codegen.kernel_code import Function, KernelCode
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.ir.products import Plan
 from pullback.compiler.schedule.fuse import Kernel
 
-__all__ = ["WORTH_SHARING", "WORTH_WAKING", "batched", "cost", "product_cost", "task"]
+__all__ = ["WORTH_SHARING", "WORTH_WAKING", "emit_batch", "emit_task", "estimate_product_time", "estimate_time"]
 
-WORTH_SHARING = 10_000  # by those who are awake
-WORTH_WAKING = 40_000  # whoever sleeps
-BATCHES = 32  # parts that a row of products is shared out in
+WORTH_SHARING = 10_000  # nanoseconds from which on threads that are awake share a step
+WORTH_WAKING = 40_000  # the same for threads that sleep
+BATCHES = 32  # parts of a batch of products
 
 
-def cost(step: Kernel | Node) -> int:
-    """About how long one thread takes for a kernel, a scan, or for rows that are added at positions."""
+def estimate_time(step: Kernel | Node) -> int:
+    """Return about how many nanoseconds one thread takes for a kernel, a scan or a scatter."""
     if isinstance(step, Kernel):
         widest = max((n.dtype.itemsize for n in step.nodes), default=1)
         return step.cost * prod(step.axes) * widest // 100
     return (step.nbytes + 2 * step.args[0].nbytes) // 20
 
 
-def product_cost(plan: Plan) -> int:
-    """The same for matrix products, all of a row of them."""
+def estimate_product_time(plan: Plan) -> int:
+    """Return the same for all matrix products of a node."""
     p = plan.matrices
     return p.m * p.n * p.k * prod(plan.loop) * int(p.dtype[1]) // 200
 
 
-def task(name: str, w: Written, arrays: int) -> Code:
-    """What a thread does with one part: the addresses are taken out of the context, its scratch memory is its own."""
+def emit_task(name: str, w: KernelCode, arrays: int) -> Code:
+    """Return the body of the function that a thread calls for one part; each thread has scratch memory of its own."""
     code = Code()
     code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
     places = [code.op(f"getelementptr ptr, ptr %context, i64 {i}") for i in range(arrays + 2)]
@@ -52,8 +52,8 @@ def task(name: str, w: Written, arrays: int) -> Code:
     return code
 
 
-def batched(plan: Plan, call: Any, scratch: int) -> Written:
-    """A row of products as a kernel whose rows are the products; ``call`` writes one of them."""
+def emit_batch(plan: Plan, call: Any, scratch: int) -> KernelCode:
+    """Return a kernel whose rows are the products of a batch; ``call`` emits the call for one of them."""
     code, t = CallList(), FLOATS[plan.matrices.dtype]
     count = prod(plan.loop)
     with code.loop("%lo", "%hi") as i:
@@ -68,6 +68,6 @@ def batched(plan: Plan, call: Any, scratch: int) -> Written:
             ]
         call(code, *(Local("ptr", p) for p in (*pointers, "%scratch")))
     lines, _ = code.render("", False)
-    params = "ptr %a, ptr %b, ptr %c, ptr %z, i64 %lo, i64 %hi, ptr %partial, ptr %scratch"
-    body = "\n".join([f"define internal void @KERNEL({params}) noinline {{\nentry:", *lines, "ret void", "}"])
-    return Written(body, (), count, -(-count // BATCHES), 0, scratch, "", frozenset(code.declared), ())
+    params = "ptr %a", "ptr %b", "ptr %c", "ptr %z", "i64 %lo", "i64 %hi", "ptr %partial", "ptr %scratch"
+    function = Function(params, "\n".join(lines))
+    return KernelCode(function, count, -(-count // BATCHES), frozenset(code.declared), scratch=scratch)

@@ -13,13 +13,13 @@ from math import prod
 from typing import Any
 
 from pullback.compiler.builder import TYPES, Code, Value, code_of, first_lanes, literal, splat, vector
-from pullback.compiler.codegen.loops.kernel import Written
+from pullback.compiler.codegen.kernel_code import KernelCode, make_function
 from pullback.compiler.ir.graph import Node
-from pullback.compiler.math.functions import Lanes
+from pullback.compiler.math.functions import VectorFunctions
 from pullback.compiler.target import Target
 from pullback.core.lowering import position
 
-__all__ = ["scanned"]
+__all__ = ["emit_scan"]
 
 ROWS = 8  # that a scan goes along at once
 LONG = 64  # elements, from which on whole vectors are worth it in a single row
@@ -29,9 +29,9 @@ BLOCK = 4096  # bytes of neighbours that are done together: what was written las
 PART = 32768  # elements, about, that a thread takes at a time
 
 
-def scanned(n: Node, target: Target) -> Written:
-    """The kernel for a node: its arrays are the arguments and the result."""
-    return (Search if isinstance(n.data[0].lower, position) else Scan)(n, target).written()
+def emit_scan(n: Node, target: Target) -> KernelCode:
+    """Return the kernel of a scan or a search: its arrays are the arguments and the result."""
+    return (Search if isinstance(n.data[0].lower, position) else Scan)(n, target).write()
 
 
 class Along:
@@ -57,20 +57,21 @@ class Along:
     def vectors(self) -> int:
         return -(-self.inner // self.width)
 
-    def written(self) -> Written:
+    def write(self) -> KernelCode:
+        """Return the kernel of the node."""
         code, unit = self.code, self.units()
         with code.loop("%lo", "%hi") as u:
             self.unit(u)
         names = [f"%a{i}" for i in range(len(self.node.args))]
-        given = ", ".join(f"ptr noalias {p}" for p in (*names, "%z"))
-        head = (
-            f"define internal void @KERNEL({given}, i64 %lo, i64 %hi, ptr %partial, ptr noalias %scratch) noinline {{"
-        )
-        text = "\n".join([head, "entry:", *code.entry, *code.lines, "ret void", "}"])
-        part = max(1, PART * unit // max(1, self.node.args[-1].size))
-        arrays = (*self.node.args, self.node)
-        return Written(
-            text, arrays, unit, part, 0, self.scratch, "", frozenset(code.declared), (*code.helpers.items(),)
+        addresses = [f"ptr noalias {p}" for p in (*names, "%z")]
+        return KernelCode(
+            make_function(code, *addresses, "i64 %lo", "i64 %hi", "ptr %partial", "ptr noalias %scratch"),
+            unit,
+            max(1, PART * unit // max(1, self.node.args[-1].size)),
+            frozenset(code.declared),
+            (*self.node.args, self.node),
+            scratch=self.scratch,
+            helpers=(*code.helpers.items(),),
         )
 
     def units(self) -> int:
@@ -168,7 +169,7 @@ class Scan(Along):
         here = self.code.add(way, self._place(p))
         there = self.code.add(way, self._place(p, -1)) if self.lag else here
         xs = [self._read(x, there, acc.width, mask) for x in others] + [self._read(last, here, acc.width, mask)]
-        made: Value = self.lower.emit(Lanes(self.code, acc.width), acc, *xs)
+        made: Value = self.lower.emit(VectorFunctions(self.code), acc, *xs)
         return made
 
     def _start(self, way: str, width: int, mask: str | None) -> Value | None:
@@ -230,8 +231,8 @@ class Scan(Along):
             local = self._within(p, way)
             carry = self.value(code.op(f"load {local.type}, ptr {room}, align 64"), width)
             emit = self.lower.emit
-            self._put(emit(Lanes(code, width), carry, local), p, way)
-            on = emit(Lanes(code, width), carry, self.shuffled(local, [width - 1] * width))
+            self._put(emit(VectorFunctions(code), carry, local), p, way)
+            on = emit(VectorFunctions(code), carry, self.shuffled(local, [width - 1] * width))
             code.line(f"store {on.type} {on.name}, ptr {room}, align 64")
         if whole < self.count:
             rest = code.room(self.one)
@@ -255,7 +256,7 @@ class Scan(Along):
         by = 1
         while by < width:
             moved = self.shuffled(v, [i - by for i in range(width)])
-            both = self.lower.emit(Lanes(code, width), moved, v)
+            both = self.lower.emit(VectorFunctions(code), moved, v)
             early = first_lanes(by, width)
             v = v.like(code.op(f"select <{width} x i1> {early}, {v.type} {v.name}, {v.type} {both.name}"))
             by *= 2

@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import prod
 
 from pullback.compiler.builder import FLOATS, TYPES, Code, code_of, vector
-from pullback.compiler.codegen.loops.kernel import Written
+from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
 from pullback.compiler.ir.graph import Node, contiguous
 from pullback.compiler.target import Target
 
@@ -26,7 +26,8 @@ class ScatterAdd:
         while self.width > 1 and self.width > self.length:
             self.width //= 2
 
-    def written(self, parts: int) -> Written:
+    def write(self, parts: int) -> KernelCode:
+        """Return the kernel, whose rows are done in so many parts."""
         code = self.code
         code.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
         first, count = code.times("%lo", self.length * self.size), code.op("sub i64 %hi, %lo")
@@ -46,9 +47,9 @@ class ScatterAdd:
                     self._row(row, r)
                     code.jump(others)
                     code.begin(others)
-        params = "ptr noalias %x, ptr noalias %rows, ptr %z, i64 %lo, i64 %hi, ptr %partial, ptr %scratch"
-        body = "\n".join([f"define internal void @KERNEL({params}) noinline {{\nentry:", *code.lines, "ret void", "}"])
-        return Written(body, (), self.places, -(-self.places // parts), 0, 0, "", frozenset(code.declared), ())
+        arrays = "ptr noalias %x", "ptr noalias %rows", "ptr %z"
+        function = make_function(code, *arrays, "i64 %lo", "i64 %hi", "ptr %partial", "ptr %scratch")
+        return KernelCode(function, self.places, -(-self.places // parts), frozenset(code.declared))
 
     def _row(self, row: str, r: str) -> None:
         code = self.code
@@ -87,7 +88,8 @@ class Spaced:
         rows = self.strides[:-1] == contiguous(n.shape)[:-1] and self.shape[:-1] == n.shape[:-1]
         self.by_rows = rows and 1 < self.strides[-1] <= MOST and self.width > 1
 
-    def text(self) -> str:
+    def write(self) -> Function:
+        """Return the function."""
         code = self.code
         if self.by_rows:
             with code.loop("0", prod(self.shape[:-1])) as r:
@@ -95,8 +97,7 @@ class Spaced:
         else:
             self._clear("0", self.nbytes // self.size)
             self._axis(0, "0", str(self.view.offset))
-        head = "define internal void @KERNEL(ptr noalias %x, ptr noalias %z) noinline {\nentry:"
-        return "\n".join([head, *code.lines, "ret void", "}"])
+        return make_function(code, "ptr noalias %x", "ptr noalias %z")
 
     def _clear(self, begin: str, count: int) -> None:
         if count:

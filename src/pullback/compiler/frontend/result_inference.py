@@ -47,7 +47,7 @@ def _result_dtype(op: Any, dtypes: tuple[Any, ...], params: Frozen) -> np.dtype[
     rank = 2 if isinstance(op.lower, call) and op.lower.symbol == "gemm" else 1 if isinstance(op.lower, fold) else 0
     values = [example(d, (1,) * rank) for d in dtypes]
     if isinstance(op.lower, view | pieces):
-        common: np.dtype[Any] = np.result_type(*op.promoted([example(d) for d in dtypes]))
+        common: np.dtype[Any] = np.result_type(*op.promote([example(d) for d in dtypes]))
         return common
     given = {**params, "axis": 0} if isinstance(op.lower, fold | scan | position) else dict(params)
     with np.errstate(all="ignore"):

@@ -49,7 +49,7 @@ from pullback.core.variable import Variable
 from pullback.core.weak import Weak, stands_for_number
 from pullback.core.writes import HELD, INPUT, alias, freeze
 from pullback.errors import SymbolValueError, VariableError
-from pullback.numerics.axis_arguments import over
+from pullback.numerics.axis_arguments import resolve_axes
 
 PLAIN_NUMBERS = (bool, int, float, complex)
 PYTHON, ARRAY, TENSOR, GIVEN = 0, 1, 2, 3  # what is given, and so what is given back; the last is not known yet
@@ -110,13 +110,13 @@ class Symbol(Wrapped):
         z = super().__array_ufunc__(ufunc, method, *args, **kwargs)
         return z.read() if type(z) is Weak and all(map(stands_for_number, args)) else z
 
-    def unfollowed(self, f: Any, args: Sequence[Any]) -> Any:
+    def call_unfollowed(self, f: Any, args: Sequence[Any]) -> Any:
         return self.trace.opaque(Plain(f), args, {})
 
-    def stopped(self) -> Any:
+    def stop_following(self) -> Any:
         return self
 
-    def stripped(self) -> Any:
+    def strip(self) -> Any:
         return self
 
     def all_values(self) -> Any:
@@ -201,7 +201,7 @@ class Trace:
 
     # ---- what the variables ask, of whoever is watching
 
-    def seen(self, v: Variable, value: Any) -> Any:
+    def on_read(self, v: Variable, value: Any) -> Any:
         if id(v) in self.written_rows:  # whoever reads it now must see all of it
             _, at, rows = self.written_rows.pop(id(v))
             self.assign(v, self._with_rows(v, at, rows))
@@ -233,7 +233,7 @@ class Trace:
             self.written_rows[id(v)] = v, at, self.symbol(rows)
 
     def _with_rows(self, v: Variable, at: Any, rows: Any) -> Any:
-        whole: Any = self.seen(v, None)
+        whole: Any = self.on_read(v, None)
         return whole.tensor_scatter_update(np.expand_dims(at, -1), rows)
 
     # ---- nodes
@@ -292,7 +292,7 @@ class Trace:
         try:
             return self._perform(op, args, params)
         except OverflowError as error:
-            raise op.trouble(op, error, args, params) from None
+            raise op.translate_error(op, error, args, params) from None
 
     def _perform(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         lower = op.lower
@@ -371,7 +371,7 @@ class Trace:
         source = self.node(x, dtype)
         if not source.size and abs(op.lower.start) == np.inf:  # of nothing there is no largest: the kernel says so
             return cast("Symbol", self.opaque(op, [x], params))
-        axes = over(len(source.shape), params["axis"], op.name)
+        axes = resolve_axes(len(source.shape), params["axis"], op.name)
         left = tuple(n for i, n in enumerate(source.shape) if i not in axes)
         made = self.graph.add(FOLD, (source,), left, dtype, Fold(op, axes), user_line()) if axes else source
         return Symbol(self, self.reshaped(made, op.acts.shape(op.name, [source.shape], params)))
@@ -395,7 +395,7 @@ class Trace:
     def _viewed(self, op: Any, source: Node, params: dict[str, Any]) -> tuple[bool, Shape, Any]:
         """Whether it is a view of the node, not of what that views; its shape; offset and strides, if it is one."""
         whole, base = laid_out(source)
-        made = np.asarray(op.guarded(lambda: op.run(whole, *params.values()), [source], params))
+        made = np.asarray(op.run_guarded(lambda: op.run(whole, *params.values()), [source], params))
         if made.size and not np.may_share_memory(made, whole) and source.kind is VIEW:
             base = source  # not of a view: of its elements, in order
             whole = np.zeros(source.shape, np.int8)

@@ -1,6 +1,7 @@
-"""What the functions on lanes are made of: polynomials, choices, and ways for what is rare.
+"""What vector functions are made of: polynomials, selection, and separate code for rare arguments.
 
-Here and in the functions nothing is fused that is not written as ``fma``: their precision is counted in roundings.
+Here and in the functions LLVM may not fuse a multiplication and an addition; only ``fma`` does, as precision depends on
+where values are rounded.
 """
 
 from __future__ import annotations
@@ -11,58 +12,58 @@ from typing import Any
 from pullback.compiler.builder import Code, Value
 from pullback.errors import CompileError
 
-__all__ = ["BITS_OF_ONE", "LEAST", "LN2", "MANTISSA", "ROUND", "Pieces"]
+__all__ = ["BITS_OF_ONE", "LEAST", "LN2", "MANTISSA", "ROUND", "MathBuilder"]
 
 MANTISSA = {"f4": 23, "f8": 52}
-LEAST = {"f4": 2.0**-126, "f8": 2.0**-1022}  # of full precision
-ROUND = {"f4": 1.5 * 2.0**23, "f8": 1.5 * 2.0**52}  # added and taken away again, these leave a whole number
+LEAST = {"f4": 2.0**-126, "f8": 2.0**-1022}  # the smallest normal number
+ROUND = {"f4": 1.5 * 2.0**23, "f8": 1.5 * 2.0**52}  # adding and subtracting these rounds to an integer
 BITS_OF_ONE = {"f4": 0x3F800000, "f8": 0x3FF0000000000000}
 LN2 = {"f4": (0.693359375, -2.12194440e-4), "f8": (6.93147180369123816490e-01, 1.90821492927058770002e-10)}
 
-Written = tuple[dict[str, str], set[str]]
-_written: dict[str, Written] = {}  # what is rare is the same text in every program
+Helpers = tuple[dict[str, str], set[str]]  # texts by name, and what they declare
+_helpers: dict[str, Helpers] = {}  # the same in every program
 
 
-class Pieces:
-    """The ground the functions stand on, for vectors of ``width`` lanes."""
+class MathBuilder:
+    """Emits the arithmetic that vector functions are made of into the text of a function."""
 
-    def __init__(self, code: Code, width: int) -> None:
-        self.code, self.width = code, width
-        self.compared: dict[str, str] = {}  # the dtype of what was compared, by the name of the result
+    def __init__(self, code: Code) -> None:
+        self.code = code
+        self.compared: dict[str, str] = {}  # dtype of the operands of a comparison, by the name of its result
 
     # ---- arguments
 
-    def _real(self, x: Value) -> Value:
+    def as_real(self, x: Value) -> Value:
         if x.kind != "f":
             raise CompileError("there is machine code of this function for floats only.")
         return x
 
-    def _both(self, x: Any, y: Any) -> tuple[Value, Value]:
+    def lift_both(self, x: Any, y: Any) -> tuple[Value, Value]:
         return (x.lift(x), x.lift(y)) if isinstance(x, Value) else (y.lift(x), y)
 
-    def _reals(self, x: Any, y: Any) -> tuple[Value, Value]:
-        x, y = self._both(x, y)
-        return self._real(x), self._real(y)
+    def as_reals(self, x: Any, y: Any) -> tuple[Value, Value]:
+        x, y = self.lift_both(x, y)
+        return self.as_real(x), self.as_real(y)
 
-    def _intrinsic(self, name: str, *xs: Value) -> Value:
+    def intrinsic(self, name: str, *xs: Value) -> Value:
         x = xs[0]
         return x.like(self.code.call(f"llvm.{name}.{x.suffix}", x.type, [(a.type, a.name) for a in xs]))
 
     # ---- arithmetic
 
     def fma(self, x: Value, y: Any, z: Any) -> Value:
-        """x * y + z, rounded once."""
-        return self._intrinsic("fma", x, x.lift(y), x.lift(z))
+        """Emit x * y + z, rounded once."""
+        return self.intrinsic("fma", x, x.lift(y), x.lift(z))
 
     def polynomial(self, coefficients: Sequence[float], x: Value) -> Value:
-        """By Horner's rule: the shortest way."""
+        """Emit a polynomial by Horner's rule: the fewest instructions."""
         total = x.lift(coefficients[0])
         for c in coefficients[1:]:
             total = self.fma(total, x, c)
         return total
 
     def wide_polynomial(self, coefficients: Sequence[float], x: Value) -> Value:
-        """By pairs of pairs: more work, of which much is done at the same time."""
+        """Emit a polynomial by Estrin's scheme: more instructions that do not wait for each other."""
         level = [*reversed(coefficients)]
         terms: list[Value] = [
             self.fma(x.lift(level[i + 1]), x, level[i]) if i + 1 < len(level) else x.lift(level[i])
@@ -78,39 +79,39 @@ class Pieces:
                 ]
         return terms[0]
 
-    def fitted(self, coefficients: Sequence[float], x: Value) -> Value:
-        """A polynomial by the way that suits its length."""
+    def fit_polynomial(self, coefficients: Sequence[float], x: Value) -> Value:
+        """Emit a polynomial by the scheme that suits its length."""
         return (self.polynomial if len(coefficients) < 6 else self.wide_polynomial)(coefficients, x)
 
     def nearest(self, x: Value, scale: float) -> tuple[Value, Value]:
-        """The whole number nearest to x * scale, as a float and as the bits of a float that end in it."""
+        """Return the integer nearest to x * scale, as a float and in the last bits of a float."""
         shifted = self.fma(x, scale, ROUND[x.dtype])
         return shifted - ROUND[x.dtype], shifted.as_bits()
 
     def power_of_two(self, bits: Value, halved: int = 0) -> Value:
-        """2 to the number these bits end in, halved so many times."""
+        """Return 2 to the integer in the last bits, divided by 2 ** ``halved``."""
         dtype = f"f{bits.dtype[1]}"
         return ((bits << MANTISSA[dtype]) + (BITS_OF_ONE[dtype] - (halved << MANTISSA[dtype]))).as_floats()
 
     def absolute(self, x: Value) -> Value:
         if x.kind == "f":
-            return self._intrinsic("fabs", x)
+            return self.intrinsic("fabs", x)
         if x.kind in "ub":
             return x
         self.code.declared.add(f"declare {x.type} @llvm.abs.{x.suffix}({x.type}, i1)")
         return x.like(self.code.op(f"call {x.type} @llvm.abs.{x.suffix}({x.type} {x.name}, i1 false)"))
 
     def copysign(self, x: Any, y: Any) -> Value:
-        return self._intrinsic("copysign", *self._reals(x, y))
+        return self.intrinsic("copysign", *self.as_reals(x, y))
 
     def sqrt(self, x: Value) -> Value:
-        return self._intrinsic("sqrt", self._real(x))
+        return self.intrinsic("sqrt", self.as_real(x))
 
     def rint(self, x: Value) -> Value:
-        return self._intrinsic("rint", self._real(x))
+        return self.intrinsic("rint", self.as_real(x))
 
     def at_most(self, x: Value, bound: float) -> Value:
-        """The smaller of both; a NaN stays one."""
+        """Return the smaller of both; NaN if x is NaN."""
         return self.select(x.compare("ogt", bound), bound, x)
 
     def at_least(self, x: Value, bound: float) -> Value:
@@ -119,11 +120,11 @@ class Pieces:
     def isnan(self, x: Value) -> Value:
         return x.compare("uno" if x.kind == "f" else "une", x)
 
-    def once(self, name: str, make: Callable[[Value], Any], x: Value) -> Any:
-        """What was made of the same lanes before in this block, or is made now."""
+    def once(self, name: str, make: Callable[[MathBuilder, Value], Any], x: Value) -> Any:
+        """Return what ``make`` gave for the same lanes before in this block, or call it."""
         key = name, x.name, x.dtype
         if key not in self.code.shared:
-            made = make(x)
+            made = make(self, x)
             self.code.shared[key] = made
         return self.code.shared[key]
 
@@ -132,12 +133,12 @@ class Pieces:
     def select(self, condition: Value, x: Any, y: Any) -> Value:
         if not isinstance(x, Value) and not isinstance(y, Value):
             x = condition.like("", self.compared.get(condition.name, "f8")).lift(x)
-        a, b = self._both(x, y)
+        a, b = self.lift_both(x, y)
         condition = condition.cast("b1")
         return a.like(self.code.op(f"select {condition.type} {condition.name}, {a.type} {a.name}, {b.type} {b.name}"))
 
     def rarely(self, rare: Value, y: Value, name: str, slow: Callable[..., Value], *xs: Value) -> Value:
-        """``y``, and in lanes that are rare what ``slow`` makes of the arguments, in a function of its own."""
+        """Return ``y``, and in rare lanes what ``slow`` gives for the arguments, in a function of its own."""
         code = self.code
         any_ = rare.name
         if rare.width > 1:
@@ -148,37 +149,37 @@ class Pieces:
         code.begin(here)
         code.branch(any_, cold, on, unlikely=True)
         code.begin(cold)
-        other = self.select(rare, self._called(name, slow, xs), y)  # no lane depends on its neighbours
+        other = self.select(rare, self._call_helper(name, slow, xs), y)  # a lane must not depend on the others
         code.jump(on)
         code.begin(on)
-        code.shared.update(shared)  # it was made on the way to here
+        code.shared.update(shared)  # it is computed before the branch
         return y.like(code.op(f"phi {y.type} [{y.name}, %{here}], [{other.name}, %{cold}]"))
 
-    def _called(self, name: str, body: Callable[..., Value], xs: Sequence[Value]) -> Value:
-        """A call of a function with this body; it is written once."""
+    def _call_helper(self, name: str, body: Callable[..., Value], xs: Sequence[Value]) -> Value:
+        """Call a helper function with this body; it is emitted once per module."""
         code, x = self.code, xs[0]
         full = f"{name}_{x.suffix}"
-        code.add_helper(full, lambda: self._written_once(full, body, xs))
+        code.add_helper(full, lambda: self._get_helper(full, body, xs))
         args = ", ".join(f"{a.type} {a.name}" for a in xs)
         return x.like(code.op(f"call {x.type} @{full}({args})"))
 
-    def _written_once(self, name: str, body: Callable[..., Value], xs: Sequence[Value]) -> Written:
-        if name not in _written:
-            _written[name] = self._function(name, body, xs)
-        return _written[name]
+    def _get_helper(self, name: str, body: Callable[..., Value], xs: Sequence[Value]) -> Helpers:
+        if name not in _helpers:
+            _helpers[name] = self._write_helper(name, body, xs)
+        return _helpers[name]
 
-    def _function(self, name: str, body: Callable[..., Value], xs: Sequence[Value]) -> Written:
-        """Its text and that of those it calls, and what they declare."""
+    def _write_helper(self, name: str, body: Callable[..., Value], xs: Sequence[Value]) -> Helpers:
+        """Return the text of a helper function and of those it calls, and what they declare."""
         inner = Code()
         inner.exact_depth = 1
-        y = body(type(self)(inner, xs[0].width), *(Value(inner, f"%x{i}", a.dtype, a.width) for i, a in enumerate(xs)))
+        y = body(MathBuilder(inner), *(Value(inner, f"%x{i}", a.dtype, a.width) for i, a in enumerate(xs)))
         params = ", ".join(f"{a.type} %x{i}" for i, a in enumerate(xs))
         head = f"define internal {y.type} @{name}({params}) noinline cold {{\nentry:"
         text = "\n".join([head, *inner.lines, f"ret {y.type} {y.name}", "}"])
         return {**inner.helpers, name: text}, inner.declared
 
     def each(self, name: str, *xs: Value) -> Value:
-        """The C library's function, lane by lane."""
+        """Call a function of the C library for each lane."""
         code, x = self.code, xs[0]
         function = name + ("f" if x.dtype == "f4" else "")
         one = Value(code, "", x.dtype, 1).type
@@ -192,11 +193,11 @@ class Pieces:
         return x.like(made)
 
     def by_library(self, name: str) -> Callable[..., Value]:
-        """What ``rarely`` may call for a function that the C library has."""
-        return lambda s, *xs: s.each(name, *xs)
+        """Return the slow path for ``rarely`` that calls a function of the C library."""
+        return lambda b, *xs: b.each(name, *xs)
 
-    def not_normal(self, x: Value) -> Value:
-        """Whether x is no positive, finite number of full precision: one comparison of integers."""
+    def is_not_normal(self, x: Value) -> Value:
+        """Return whether x is not a positive normal number, by one comparison of integers."""
         least, top = (0x00800000, 0x7F000000) if x.dtype == "f4" else (0x0010000000000000, 0x7FE0000000000000)
         bottom = -(1 << (x.bits - 1))
         return (x.as_bits() + (-least - bottom)).compare("oge", bottom + top)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import zip_longest
 from typing import Any
 
-from pullback.compiler.builder import Code, Value, literal
+from pullback.compiler.builder import Code, Value, constant
 from pullback.compiler.math.functions import emit_scalar
 from pullback.errors import CompileError
 
@@ -48,10 +49,10 @@ def count_instructions(
     ``constants`` has for each argument its value if that is a known number, else None.
     """
     code = InstructionCounter()
-    args = [Value(code, f"%x{i}", d, 1) for i, d in enumerate(dtypes)]
-    for x, number in zip(args, constants, strict=False):
-        if number is not None:
-            x.name = literal(number, x.dtype, 1)
+    args = [
+        Value(code, f"%x{i}", d, 1) if number is None else constant(code, number, d, 1)
+        for i, (d, number) in enumerate(zip_longest(dtypes, constants))
+    ]
     try:
         emit_scalar(code, op, params, args, 1, dtype)
     except CompileError:

@@ -1,4 +1,4 @@
-"""Circular functions on lanes, and their inverses."""
+"""Trigonometric functions of vectors, and their inverses."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import NamedTuple
 
 from pullback.compiler.builder import Value
 from pullback.compiler.math import coefficients as fit
-from pullback.compiler.math.building_blocks import Pieces
+from pullback.compiler.math.building_blocks import MathBuilder
 
-__all__ = ["Circular"]
+__all__ = ["arccos", "arcsin", "arctan", "arctan2", "cos", "sin", "tan"]
 
-LIMIT = {"f4": 1e5, "f8": 1e9}  # up to here an argument is reduced by the parts of pi / 2
-PARTS = {  # of pi / 2; the first ones are positive, so that what is left of -0 is -0
+LIMIT = {"f4": 1e5, "f8": 1e9}  # up to here an argument is reduced by subtracting multiples of pi / 2
+PARTS = {  # of pi / 2 as a sum; the first ones are positive, so that -0 is reduced to -0
     "f4": (1.57079625129699707031, 7.54978941586159635335e-08, 5.39030285815811905290e-15),
     "f8": (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591833e-33),
 }
 HALF_PI = {"f4": (1.57079637050628662109375, -4.37113900018624283e-8), "f8": PARTS["f8"][:2]}
 
 
-class Turned(NamedTuple):
-    """Sine and cosine of what is left of an angle after whole quarters; ``bits`` end in their number.
+class ReducedAngle(NamedTuple):
+    """An angle less quarter turns, their number in the last ``bits``, and the sine and cosine of the remainder r.
 
-    In f8 each is what is first and a small rest.
+    In f8 each is also given as a sum of a first and a small rest.
     """
 
     bits: Value
@@ -33,115 +33,125 @@ class Turned(NamedTuple):
     rests: tuple[Value, Value] | None = None
 
 
-class Circular(Pieces):
-    def _turned(self, x: Value) -> Turned:
-        n, bits = self.nearest(x, 2 / math.pi)
-        first, second, third = PARTS[x.dtype]
-        higher = self.fma(n, -first, x)  # exact, as n has few bits
-        if x.dtype == "f4":
-            r = self.fma(n, -third, self.fma(n, -second, higher))
-            z = r * r
-            sine = self.fma(z * r, self.fitted(fit.SIN_F4, z), r)
-            return Turned(bits, r, sine, self.fma(z * z, self.fitted(fit.COS_F4, z), self.fma(z, -0.5, 1.0)))
-        w = n * second
-        r = higher - w
-        rest = ((higher - r) - w) - self.fma(n, third, self.fma(n, second, -w))
+def _reduce_angle(b: MathBuilder, x: Value) -> ReducedAngle:
+    n, bits = b.nearest(x, 2 / math.pi)
+    first, second, third = PARTS[x.dtype]
+    higher = b.fma(n, -first, x)  # exact, as n has few bits
+    if x.dtype == "f4":
+        r = b.fma(n, -third, b.fma(n, -second, higher))
         z = r * r
-        sine_rest = self.fma(z * r, self.fitted(fit.SIN_F8, z), rest)
-        half = z * 0.5
-        most = 1.0 - half
-        less = self.fma(-r, rest, (1.0 - most) - half)
-        cosine_rest = self.fma(z * z, self.fitted(fit.COS_F8, z), less)
-        return Turned(bits, r, r + sine_rest, most + cosine_rest, (r, most), (sine_rest, cosine_rest))
+        sine = b.fma(z * r, b.fit_polynomial(fit.SIN_F4, z), r)
+        return ReducedAngle(bits, r, sine, b.fma(z * z, b.fit_polynomial(fit.COS_F4, z), b.fma(z, -0.5, 1.0)))
+    w = n * second
+    r = higher - w
+    rest = ((higher - r) - w) - b.fma(n, third, b.fma(n, second, -w))
+    z = r * r
+    sine_rest = b.fma(z * r, b.fit_polynomial(fit.SIN_F8, z), rest)
+    half = z * 0.5
+    most = 1.0 - half
+    less = b.fma(-r, rest, (1.0 - most) - half)
+    cosine_rest = b.fma(z * z, b.fit_polynomial(fit.COS_F8, z), less)
+    return ReducedAngle(bits, r, r + sine_rest, most + cosine_rest, (r, most), (sine_rest, cosine_rest))
 
-    def _circle(self, x: Value, quarter: int, name: str) -> Value:
-        with self.code.exactly():
-            part: Turned = self.once("turned", self._turned, self._real(x))
-            q = part.bits + quarter if quarter else part.bits
-            sine = part.sine if quarter else self.copysign(part.sine, part.r)  # of -0 it is -0
-            y = self.select((q & 1).compare("une", 0), part.cosine, sine)
-            y = (y.as_bits() ^ ((q & 2) << (x.bits - 2))).as_floats()
-            rare = self.absolute(x).compare("ogt", LIMIT[x.dtype])
-            return self.rarely(rare, y, f"far_{name}", self.by_library(name), x)
 
-    def sin(self, x: Value) -> Value:
-        return self._circle(x, 0, "sin")
+def _sine_of_quarter(b: MathBuilder, x: Value, quarter: int, name: str) -> Value:
+    with b.code.exactly():
+        part: ReducedAngle = b.once("turned", _reduce_angle, b.as_real(x))
+        q = part.bits + quarter if quarter else part.bits
+        sine = part.sine if quarter else b.copysign(part.sine, part.r)  # of -0 it is -0
+        y = b.select((q & 1).compare("une", 0), part.cosine, sine)
+        y = (y.as_bits() ^ ((q & 2) << (x.bits - 2))).as_floats()
+        rare = b.absolute(x).compare("ogt", LIMIT[x.dtype])
+        return b.rarely(rare, y, f"far_{name}", b.by_library(name), x)
 
-    def cos(self, x: Value) -> Value:
-        return self._circle(x, 1, "cos")
 
-    def tan(self, x: Value) -> Value:
-        with self.code.exactly():
-            part: Turned = self.once("turned", self._turned, self._real(x))
-            odd = (part.bits & 1).compare("une", 0)
-            top, bottom = self.select(odd, part.cosine, part.sine), self.select(odd, -part.sine, part.cosine)
-            if part.firsts is None or part.rests is None:
-                y = top / bottom
-            else:  # with what the sums have lost
-                sine, cosine = ((f - v) + w for f, v, w in zip(part.firsts, part[2:4], part.rests, strict=True))
-                over = 1.0 / bottom
-                y = top * over
-                lost = self.fma(-y, self.select(odd, -sine, cosine), self.select(odd, cosine, sine))
-                y = self.fma(self.fma(-y, bottom, top) + lost, over, y)
-            rare = self.absolute(x).compare("ogt", LIMIT[x.dtype])
-            y = self.select(x.compare("oeq", 0.0), x, y)
-            return self.rarely(rare, y, "far_tan", self.by_library("tan"), x)
+def sin(b: MathBuilder, x: Value) -> Value:
+    return _sine_of_quarter(b, x, 0, "sin")
 
-    # ---- inverses
 
-    def _arctan_of_fraction(self, t: Value) -> Value:
-        """From 0 to 1."""
-        z = t * t
-        return self.fma(t * z, self.fitted(fit.ATAN_F4 if t.dtype == "f4" else fit.ATAN_F8, z), t)
+def cos(b: MathBuilder, x: Value) -> Value:
+    return _sine_of_quarter(b, x, 1, "cos")
 
-    def arctan(self, x: Value) -> Value:
-        with self.code.exactly():
-            a = self.absolute(self._real(x))
-            steep = a.compare("ogt", 1.0)
-            y = self._arctan_of_fraction(self.select(steep, 1.0 / a, a))
-            first, second = HALF_PI[x.dtype]
-            return self.copysign(self.select(steep, (first - y) + second, y), x)
 
-    def arctan2(self, y: Value, x: Value) -> Value:
-        """By the smaller over the larger, which then is turned to where it belongs."""
-        with self.code.exactly():
-            y, x = self._reals(y, x)
-            b, a = self.absolute(y), self.absolute(x)
-            steep = b.compare("ogt", a)
-            less, more = self.select(steep, a, b), self.select(steep, b, a)
-            t = self.select(less.compare("oeq", more), 1.0, less / more)  # of two infinities too
-            z = self._arctan_of_fraction(self.select(less.compare("oeq", 0.0), 0.0, t))
-            first, second = HALF_PI[x.dtype]
-            z = self.select(steep, (first - z) + second, z)
-            back = x.as_bits().compare("olt", 0)
-            z = self.select(back, (2 * first - z) + 2 * second, z)
-            return self.copysign(self.select(x.compare("uno", y), x + y, z), y)
+def tan(b: MathBuilder, x: Value) -> Value:
+    with b.code.exactly():
+        part: ReducedAngle = b.once("turned", _reduce_angle, b.as_real(x))
+        odd = (part.bits & 1).compare("une", 0)
+        top, bottom = b.select(odd, part.cosine, part.sine), b.select(odd, -part.sine, part.cosine)
+        if part.firsts is None or part.rests is None:
+            y = top / bottom
+        else:  # with the rounding errors of the sums
+            sine, cosine = ((f - v) + w for f, v, w in zip(part.firsts, part[2:4], part.rests, strict=True))
+            over = 1.0 / bottom
+            y = top * over
+            lost = b.fma(-y, b.select(odd, -sine, cosine), b.select(odd, cosine, sine))
+            y = b.fma(b.fma(-y, bottom, top) + lost, over, y)
+        rare = b.absolute(x).compare("ogt", LIMIT[x.dtype])
+        y = b.select(x.compare("oeq", 0.0), x, y)
+        return b.rarely(rare, y, "far_tan", b.by_library("tan"), x)
 
-    def _arcsin_parts(self, x: Value) -> tuple[Value, Value, Value]:
-        """Whether x is beyond a half, then its size or there the sine of half the angle to 1, and what its arc adds."""
-        a = self.absolute(x)
-        far = a.compare("ogt", 0.5)
-        z = self.select(far, self.fma(a, -0.5, 0.5), a * a)
-        s = self.select(far, self.sqrt(z), a)
-        return far, s, s * z * self.fitted(fit.ASIN_F4 if x.dtype == "f4" else fit.ASIN_F8, z)
 
-    def arcsin(self, x: Value) -> Value:
-        with self.code.exactly():
-            far, s, rest = self._arcsin_parts(self._real(x))
-            first, second = HALF_PI[x.dtype]
-            high = self.fma(s, -2.0, first)
-            low = self.fma(s, -2.0, first - high)
-            y = high - (self.fma(rest, 2.0, -second) - low)
-            return self.copysign(self.select(far, y, s + rest), x)
+# ---- inverses
 
-    def arccos(self, x: Value) -> Value:
-        with self.code.exactly():
-            far, s, rest = self._arcsin_parts(self._real(x))
-            first, second = HALF_PI[x.dtype]
-            back = x.compare("olt", 0.0)
-            signed, longer = self.copysign(s, x), self.copysign(rest, x)
-            near = first - (signed - (second - longer))
-            twice = s + s
-            left = self.fma(s, -2.0, 2 * first) - self.fma(rest, 2.0, -2 * second)
-            end = self.select(back, left, self.fma(rest, 2.0, twice))
-            return self.select(far, end, near)
+
+def _arctan_of_fraction(b: MathBuilder, t: Value) -> Value:
+    """Return arctan of t from 0 to 1."""
+    z = t * t
+    return b.fma(t * z, b.fit_polynomial(fit.ATAN_F4 if t.dtype == "f4" else fit.ATAN_F8, z), t)
+
+
+def arctan(b: MathBuilder, x: Value) -> Value:
+    with b.code.exactly():
+        a = b.absolute(b.as_real(x))
+        steep = a.compare("ogt", 1.0)
+        y = _arctan_of_fraction(b, b.select(steep, 1.0 / a, a))
+        first, second = HALF_PI[x.dtype]
+        return b.copysign(b.select(steep, (first - y) + second, y), x)
+
+
+def arctan2(b: MathBuilder, y: Value, x: Value) -> Value:
+    """Emit arctan of the smaller over the larger argument, then move it to its quadrant."""
+    with b.code.exactly():
+        y, x = b.as_reals(y, x)
+        high, wide = b.absolute(y), b.absolute(x)
+        steep = high.compare("ogt", wide)
+        less, more = b.select(steep, wide, high), b.select(steep, high, wide)
+        t = b.select(less.compare("oeq", more), 1.0, less / more)  # of two infinities too
+        z = _arctan_of_fraction(b, b.select(less.compare("oeq", 0.0), 0.0, t))
+        first, second = HALF_PI[x.dtype]
+        z = b.select(steep, (first - z) + second, z)
+        back = x.as_bits().compare("olt", 0)
+        z = b.select(back, (2 * first - z) + 2 * second, z)
+        return b.copysign(b.select(x.compare("uno", y), x + y, z), y)
+
+
+def _reduce_arcsin(b: MathBuilder, x: Value) -> tuple[Value, Value, Value]:
+    """Return whether |x| > 1/2, s = |x| or there sqrt((1 - |x|) / 2), and arcsin(s) - s."""
+    a = b.absolute(x)
+    far = a.compare("ogt", 0.5)
+    z = b.select(far, b.fma(a, -0.5, 0.5), a * a)
+    s = b.select(far, b.sqrt(z), a)
+    return far, s, s * z * b.fit_polynomial(fit.ASIN_F4 if x.dtype == "f4" else fit.ASIN_F8, z)
+
+
+def arcsin(b: MathBuilder, x: Value) -> Value:
+    with b.code.exactly():
+        far, s, rest = _reduce_arcsin(b, b.as_real(x))
+        first, second = HALF_PI[x.dtype]
+        high = b.fma(s, -2.0, first)
+        low = b.fma(s, -2.0, first - high)
+        y = high - (b.fma(rest, 2.0, -second) - low)
+        return b.copysign(b.select(far, y, s + rest), x)
+
+
+def arccos(b: MathBuilder, x: Value) -> Value:
+    with b.code.exactly():
+        far, s, rest = _reduce_arcsin(b, b.as_real(x))
+        first, second = HALF_PI[x.dtype]
+        back = x.compare("olt", 0.0)
+        signed, longer = b.copysign(s, x), b.copysign(rest, x)
+        near = first - (signed - (second - longer))
+        twice = s + s
+        left = b.fma(s, -2.0, 2 * first) - b.fma(rest, 2.0, -2 * second)
+        end = b.select(back, left, b.fma(rest, 2.0, twice))
+        return b.select(far, end, near)

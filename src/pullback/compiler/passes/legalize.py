@@ -30,7 +30,7 @@ from pullback.compiler.ir.kinds import (
 )
 from pullback.compiler.ir.products import gemm_ready, planned
 from pullback.compiler.math.cost import count_instructions
-from pullback.compiler.math.functions import Lanes
+from pullback.compiler.math.functions import VectorFunctions
 from pullback.compiler.passes.simplify import without_dead
 from pullback.compiler.passes.windows import windowed
 from pullback.core.axes import together
@@ -221,7 +221,7 @@ def _is_coded(n: Node, args: list[Node]) -> bool:
 def _folds(op: Any, dtype: str) -> bool:
     code = Code()
     try:
-        op.lower.emit(Lanes(code, 1), Value(code, "%x", dtype, 1), Value(code, "%y", dtype, 1))
+        op.lower.emit(VectorFunctions(code), Value(code, "%x", dtype, 1), Value(code, "%y", dtype, 1))
     except CompileError:
         return False
     return True

@@ -98,7 +98,7 @@ def _input(apart: bool) -> Any:
         if max(windows.strides) == 1:
             turned = _seen(g, filter, [slice(None)] * len(windows.size), apart)
             space = n.shape[-len(windows.size) - 1 : -1]
-            return _by_panels(g, n, y, turned, _convolution(y, turned, windows.turned(space), apart))
+            return _by_panels(g, n, y, turned, _convolution(y, turned, windows.adjoint(space), apart))
         if max(windows.dilations) > 1:
             return None
         return _interleaved(g, n, y, filter, windows, apart)

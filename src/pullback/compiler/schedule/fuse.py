@@ -54,16 +54,16 @@ class Kernel:
         self.levels: dict[int, str] = {}
         self.before = 0  # the kernels that must have run, as bits
 
+    @cached_property
+    def cost(self) -> int:
+        """The cost of all its nodes; to be used when no more nodes are added."""
+        return sum(map(estimate_cost, self.nodes))
+
     @property
     def name(self) -> str:
         """The shape of its loops, and its ops."""
         rows = f" by rows of {list(self.axes[self.split :])}" if self.split else ""
         return f"kernel {list(self.axes)}{rows}: {', '.join(n.name for n in self.nodes)}"
-
-    @cached_property
-    def cost(self) -> int:
-        """The cost of all its nodes; to be used when no more nodes are added."""
-        return sum(map(estimate_cost, self.nodes))
 
     def natural(self, node: Node) -> tuple[int, ...]:
         """The steps by which a value is made."""

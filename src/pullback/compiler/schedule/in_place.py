@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pullback.compiler.ir.graph import Node, is_number
 from pullback.compiler.ir.kinds import FOLD, TAKE
 from pullback.compiler.schedule.fuse import FULL, READS, ROW, Use, taken
-from pullback.compiler.schedule.loops import Plan
+from pullback.compiler.schedule.loops import LoopPlan
 
 __all__ = ["InPlace"]
 
@@ -15,7 +15,7 @@ __all__ = ["InPlace"]
 class InPlace:
     """The order in which a kernel reads and writes the elements at one place."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: LoopPlan) -> None:
         self.plan, self.kernel, self.fused = plan, plan.kernel, plan.fused
         self.natural = [n for n in plan.stored if self.kernel.levels[n.number] == FULL]
         self.elsewhere: set[int] = set()  # what is read at other places than where it would be written
@@ -31,7 +31,7 @@ class InPlace:
         time = 0
         for number in range(self.plan.passes):
             seen: set[Use] = set()  # in a pass an element is read once, and then in a register
-            for n in self.plan._done_in(number):
+            for n in self.plan.results[number]:
                 uses = self.plan.given(n) if n.kind is FOLD else [Use(n, 0, self.kernel.natural(n))]
                 for node in self._reads(uses, number, seen):
                     self.read[node.number] = time

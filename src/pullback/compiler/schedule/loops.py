@@ -1,11 +1,11 @@
-"""How a kernel goes along its rows: what is loaded by which steps, in which pass each value is known, what is kept."""
+"""The plan of a kernel's loops: axes, passes over rows, rows at a time, vector width, and scratch memory."""
 
 from __future__ import annotations
 
 from collections import Counter
 from functools import cached_property
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pullback.compiler.ir.graph import Node, is_number, squeezed
 from pullback.compiler.ir.kinds import FOLD, PIECES, VIEW
@@ -13,9 +13,13 @@ from pullback.compiler.schedule.cost import estimate_cost
 from pullback.compiler.schedule.fuse import AFTER, FULL, READS, ROW, Fused, Kernel, Use, taken, used_as
 from pullback.compiler.target import Target
 
-__all__ = ["Axis", "Plan"]
+__all__ = ["Axis", "LoopPlan", "RowBlock", "Scratch"]
 
-HEAVY = 6  # work that is not done again in a later pass: its result is kept for the row
+HEAVY = 6  # cost of a value that is kept for later passes over the row, rather than computed again
+PART = 16384  # elements of one part; the reductions of parts are combined in order
+MANY = 64  # parts of fewer elements are made, up to this number
+SHORT = 2  # vectors of a row that may be transposed
+TRANSPOSE_COST = 2  # of each vector of a tile
 
 
 class Axis(NamedTuple):
@@ -25,13 +29,27 @@ class Axis(NamedTuple):
     members: tuple[int, ...]
 
 
-class Plan:
-    """What is to be known of a kernel before it can be written."""
+class RowBlock(NamedTuple):
+    """How many rows are done at a time, and whether they are transposed: a vector has one element of each row."""
+
+    rows: int
+    is_transposed: bool
+
+
+class Scratch(NamedTuple):
+    """Where values are in scratch memory, and its size in bytes."""
+
+    tiles: dict[Any, int]  # of transposed rows: of uses that are loaded, and of nodes by number
+    kept: dict[int, int]  # for later passes over the row
+    size: int
+
+
+class LoopPlan:
+    """What is known of a kernel's loops before they are emitted."""
 
     def __init__(self, kernel: Kernel, fused: Fused, target: Target) -> None:
         self.kernel, self.fused, self.target = kernel, fused, target
         self.split = kernel.split
-        self.block, self.across = 1, False  # rows at a time, and whether they are gone along side by side
         self.stored = [n for n in kernel.nodes if n.number in fused.stored and kernel.levels[n.number] != AFTER]
         self.after = [n for n in kernel.nodes if kernel.levels[n.number] == AFTER]
 
@@ -139,7 +157,7 @@ class Plan:
         return max(last, default=0) + 1
 
     @cached_property
-    def settled(self) -> frozenset[int]:
+    def repeated(self) -> frozenset[int]:
         """Values that several passes compute: a product is not joined with a sum in one and rounded in another."""
         counts: Counter[int] = Counter()
         waiting, seen = list(self.kernel.nodes) if self.passes > 1 else [], set()
@@ -152,20 +170,23 @@ class Plan:
                     waiting.append(a)
         return frozenset(number for number, count in counts.items() if count > 1)
 
-    def _done_in(self, number: int) -> list[Node]:
-        """What is stored or folded in a pass."""
-        k = self.kernel
-        out = []
-        for n in k.nodes:
-            level = k.levels[n.number]
-            if level == ROW:
-                if n.kind is FOLD and self.stage[n.number] == number + 1:
-                    out.append(n)
-            elif self.stage[n.number] == number and (
-                level == AFTER or n.number in self.fused.stored or n in self.scratch_nodes
-            ):
-                out.append(n)
-        return out
+    @cached_property
+    def results(self) -> list[list[Node]]:
+        """What is stored or reduced in each pass."""
+        return [[n for n in self.kernel.nodes if self._is_result(n, number)] for number in range(self.passes)]
+
+    @cached_property
+    def row_reductions(self) -> list[list[Node]]:
+        """The reductions along the row that are done in each pass."""
+        levels = self.kernel.levels
+        return [[n for n in results if n.kind is FOLD and levels[n.number] == ROW] for results in self.results]
+
+    def _is_result(self, n: Node, number: int) -> bool:
+        level = self.kernel.levels[n.number]
+        if level == ROW:
+            return n.kind is FOLD and self.stage[n.number] == number + 1
+        is_stored = level == AFTER or n.number in self.fused.stored or n in self.scratch_nodes
+        return is_stored and self.stage[n.number] == number
 
     @cached_property
     def scratch_nodes(self) -> list[Node]:
@@ -191,15 +212,17 @@ class Plan:
                     total += self._weight(u.node)
         return total
 
-    def _row_bytes(self, n: Node) -> int:
+    def count_row_bytes(self, n: Node) -> int:
+        """Return the bytes of a row of a value, up to the end of the cache line."""
         split = self.split or 0
         return -(-prod(self.kernel.axes[split:]) * n.dtype.itemsize // 64) * 64
 
-    def _is_column(self, n: Node) -> bool:
+    def is_column(self, n: Node) -> bool:
         """Whether a fold over the rows is known for each place along them, when all is done."""
         return self.kernel.levels[n.number] == AFTER and bool(squeezed(n.shape))
 
-    def _partial_size(self, n: Node) -> int:
+    def count_partial_bytes(self, n: Node) -> int:
+        """Return the bytes that a part leaves of a reduction over rows."""
         return -(-max(n.size, 1) * max(n.dtype.itemsize, 1) // 64) * 64
 
     @cached_property
@@ -234,10 +257,114 @@ class Plan:
                     look(use)
         return found
 
-    def _width(self, columns: list[Axis]) -> int:
-        """Lanes: as many as the widest dtype has in a register, not more than there are elements along a row."""
+    def _count_lanes(self) -> int:
+        """Return the lanes along a row: as many as fit a register, not many more than there are elements."""
+        _, columns = self.axes
         lanes = max(1, self.target.vector_bytes // self.widest)
         length = columns[-1].length if columns else 1
         while lanes > 1 and lanes // 2 >= length:
             lanes //= 2
         return lanes
+
+    # ---- rows at a time
+
+    @cached_property
+    def row_block(self) -> RowBlock:
+        """How many rows are done at a time: several, if they are short or much is computed once for each row."""
+        rows, columns = self.axes
+        nodes, levels = self.kernel.nodes, self.kernel.levels
+        folds = [n for n in nodes if n.kind is FOLD and levels[n.number] == ROW]
+        if self.split is None or self.widest < 4 or not folds:
+            return RowBlock(1, False)
+        count, lanes = prod(a.length for a in rows), self.target.vector_bytes // self.widest
+        if count >= lanes >= 4 and self._is_transposing_worth(lanes):
+            return RowBlock(lanes, True)
+        if not any(levels[n.number] == ROW and estimate_cost(n) >= HEAVY for n in nodes):
+            return RowBlock(1, False)
+        length = prod(a.length for a in columns)
+        full = sum(u.node.dtype.itemsize for u in self.loads if u.steps[-1])
+        while lanes > 1 and (2 * lanes * full * length > self.target.first_cache or lanes // 2 >= count):
+            lanes //= 2
+        return RowBlock(lanes if 2 * lanes >= self.target.vector_bytes // self.widest else 1, False)
+
+    def _is_transposing_worth(self, lanes: int) -> bool:
+        """Return whether rows leave so many lanes empty that filling them is worth more than transposing costs."""
+        _, columns = self.axes
+        if len(columns) != 1 or columns[0].length > SHORT * lanes or any(n.kind in READS for n in self.kernel.nodes):
+            return False
+        length, width = columns[0].length, self._count_lanes()
+        each = lanes if width == lanes else 0.7 * lanes  # half a vector costs less than a whole
+        spent = -(-length // width) * each
+        tiles = sum(map(self.is_tile, self.loads)) + sum(self.kernel.levels[n.number] == FULL for n in self.stored)
+        return self.kernel.cost * (1 - length / spent) >= TRANSPOSE_COST * tiles
+
+    @cached_property
+    def block(self) -> int:
+        """The rows that are done at a time."""
+        return self.row_block.rows
+
+    @cached_property
+    def is_transposed(self) -> bool:
+        """Whether a vector has one element of each row of a block."""
+        return self.row_block.is_transposed
+
+    @cached_property
+    def width(self) -> int:
+        """The lanes of a vector."""
+        return self.block if self.is_transposed else self._count_lanes()
+
+    def is_same_for_rows(self, use: Use) -> bool:
+        """Return whether all rows use the same elements."""
+        rows, _ = self.axes
+        return not any(use.steps[a.members[-1]] for a in rows)
+
+    def has_adjacent_rows(self, use: Use) -> bool:
+        """Return whether the elements of neighbouring rows are neighbours."""
+        rows, _ = self.axes
+        return len(rows) == 1 and use.steps[rows[0].members[-1]] == 1
+
+    def is_tile(self, use: Use) -> bool:
+        """Return whether a use is read as a transposed tile, if rows are transposed."""
+        step = use.steps[self.axes[1][-1].members[-1]]
+        return bool(step) and not self.is_same_for_rows(use) and not self.has_adjacent_rows(use)
+
+    # ---- memory, and parts
+
+    @cached_property
+    def scratch(self) -> Scratch:
+        """Scratch memory: transposed tiles of what is loaded, stored or summed over rows, and values for later."""
+        tiles: dict[Any, Node] = {}
+        if self.is_transposed:
+            tiles = {u: u.node for u in self.loads if self.is_tile(u)}
+            tiles |= {n.number: n for n in self.stored if self.kernel.levels[n.number] == FULL}
+            tiles |= {n.number: n for n in self.after if self.is_column(n)}
+        kept = {n.number: n for n in self.scratch_nodes}
+        size = 0
+        places: list[int] = []
+        for n in (*tiles.values(), *kept.values()):
+            places.append(size)
+            size += self.block * self.count_row_bytes(n)
+        at = iter(places)
+        return Scratch({key: next(at) for key in tiles}, {key: next(at) for key in kept}, size)
+
+    @cached_property
+    def partial_at(self) -> dict[int, int]:
+        """Where in the memory of a part each reduction over rows is."""
+        sizes = [self.count_partial_bytes(n) for n in self.after]
+        return {n.number: sum(sizes[:i]) for i, n in enumerate(self.after)}
+
+    @cached_property
+    def parts(self) -> tuple[int, int]:
+        """The rows of the outermost loop, and how many of them are a part."""
+        rows, columns = self.axes
+        count, length = (prod(a.length for a in axes) for axes in (rows, columns))
+        if self.flat:
+            return length, max(self.width, self._count_part(length) // self.width * self.width)
+        part = max(1, self._count_part(count * length) // max(length, 1))
+        if any(self.is_column(n) for n in self.after):
+            part = max(part, -(-count // 8))  # each part has a row of its own to add up in
+        return count, -(-part // self.block) * self.block
+
+    def _count_part(self, size: int) -> int:
+        """Return the elements of one part: fewer if each takes long, so that there are enough for all threads."""
+        return min(PART, max(PART // 16, 9 * PART // max(self.kernel.cost, 1), size // MANY))

@@ -9,15 +9,15 @@ import numpy as np
 
 from pullback.core.axes import moves
 from pullback.core.calculus import constant
-from pullback.core.composition import numbers
+from pullback.core.composition import check_numbers
 from pullback.core.convert import as_number, check_real
 from pullback.core.op import observable, op
 from pullback.core.tape import constant as tensor_of
-from pullback.core.tensor import Tensor, stripped
+from pullback.core.tensor import Tensor, strip
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from pullback.typing import TensorLike, Value
 
 __all__ = [
     "PaddedSuppression", "ScoredSuppression", "non_max_suppression", "non_max_suppression_padded",
@@ -27,18 +27,23 @@ __all__ = [
 Shape = tuple[int, ...]
 
 
-def _overlap(a: Any, b: Any) -> Any:
+def _overlap(a: Value, b: Value) -> Any:
     """The area that boxes share over that which they cover, of boxes ``[y1, x1, y2, x2]`` along the last axis."""
     low_a, high_a = np.minimum(a[..., :2], a[..., 2:]), np.maximum(a[..., :2], a[..., 2:])
     low_b, high_b = np.minimum(b[..., :2], b[..., 2:]), np.maximum(b[..., :2], b[..., 2:])
     sides = np.maximum(np.minimum(high_a, high_b) - np.maximum(low_a, low_b), 0)
     area_a, area_b, shared = (np.prod(s, axis=-1) for s in (high_a - low_a, high_b - low_b, sides))
-    real = (stripped(area_a) > 0) & (stripped(area_b) > 0)
+    real = (strip(area_a) > 0) & (strip(area_b) > 0)
     return np.where(real, shared / np.where(real, area_a + area_b - shared, 1), 0)
 
 
 def _stays(
-    boxes: Shape, scores: Shape, max_output_size: Any, iou_threshold: Any, score_threshold: Any, sigma: Any
+    boxes: Shape,
+    scores: Shape,
+    max_output_size: int,
+    iou_threshold: str | float,
+    score_threshold: str | float,
+    sigma: float,
 ) -> Shape:
     name = "non_max_suppression"
     if len(boxes) != 2 or boxes[1] != 4 or scores != boxes[:1]:
@@ -51,7 +56,7 @@ def _stays(
     return (min(int(max_output_size), boxes[0]),)
 
 
-def _suppressed(
+def _suppress(
     boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any = 0.5, score_threshold: Any = -inf,
     sigma: Any = 0.0,
 ) -> Any:  # fmt: skip
@@ -77,7 +82,7 @@ def _suppressed(
 
 
 @op(
-    _suppressed,
+    _suppress,
     acts=moves(
         _stays,
         [
@@ -86,16 +91,16 @@ def _suppressed(
         ],
     ),
     d=constant(),
-    run=_suppressed,
+    run=_suppress,
 )  # fmt: skip
 def suppressed_indices(
     boxes: TensorLike,
     scores: TensorLike,
     /,
-    max_output_size: Any,
-    iou_threshold: Any = 0.5,
-    score_threshold: Any = -inf,
-    sigma: Any = 0.0,
+    max_output_size: int,
+    iou_threshold: str | float = 0.5,
+    score_threshold: str | float = -inf,
+    sigma: float = 0.0,
 ) -> Any:
     """Which boxes stay, the best first, and -1 for the rest of ``max_output_size``.
 
@@ -104,16 +109,16 @@ def suppressed_indices(
     """
 
 
-def _chosen(
+def _choose_boxes(
     boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any, sigma: Any = 0.0
 ) -> Any:  # fmt: skip
     """The padded choice, which carries no gradient."""
     iou_threshold = 0.5 if iou_threshold is None else iou_threshold
     score_threshold = -inf if score_threshold is None else score_threshold
-    return stripped(suppressed_indices(boxes, scores, max_output_size, iou_threshold, score_threshold, sigma or 0.0))
+    return strip(suppressed_indices(boxes, scores, max_output_size, iou_threshold, score_threshold, sigma or 0.0))
 
 
-def _those_there(name: str, chosen: Any) -> Any:
+def _drop_padding(name: str, chosen: Value) -> Any:
     """The choice without its padding; of many examples each would have a length of its own."""
     if isinstance(chosen, Tensor):
         raise BatchedValueError(
@@ -123,11 +128,11 @@ def _those_there(name: str, chosen: Any) -> Any:
     return chosen[chosen >= 0]
 
 
-def _given(boxes: Any, scores: Any) -> tuple[Any, Any]:
-    return numbers("non_max_suppression", "boxes", boxes), numbers("non_max_suppression", "scores", scores)
+def _check_boxes(boxes: Any, scores: Any) -> tuple[Any, Any]:
+    return check_numbers("non_max_suppression", "boxes", boxes), check_numbers("non_max_suppression", "scores", scores)
 
 
-def _like(x: Any, made: Any) -> Any:
+def _like(x: Any, made: Value) -> Any:
     return tensor_of(made) if isinstance(x, Tensor) and not isinstance(made, Tensor) else made
 
 
@@ -142,9 +147,9 @@ def non_max_suppression(
     >>> pb.image.non_max_suppression(boxes, np.array([0.6, 0.9, 0.3]), 3)
     array([1, 2], dtype=int32)
     """
-    boxes, scores = _given(boxes, scores)
-    chosen = _chosen(boxes, scores, max_output_size, iou_threshold, score_threshold)
-    return _like(scores, _those_there("non_max_suppression", chosen))
+    boxes, scores = _check_boxes(boxes, scores)
+    chosen = _choose_boxes(boxes, scores, max_output_size, iou_threshold, score_threshold)
+    return _like(scores, _drop_padding("non_max_suppression", chosen))
 
 
 class ScoredSuppression(NamedTuple):
@@ -171,9 +176,9 @@ def non_max_suppression_with_score(
     >>> pb.image.non_max_suppression_with_score(boxes, np.array([0.9, 0.8]), 2, soft_nms_sigma=0.5).selected_scores
     array([0.9       , 0.71587145])
     """
-    boxes, scores = _given(boxes, scores)
-    chosen = _chosen(boxes, scores, max_output_size, iou_threshold, score_threshold, soft_nms_sigma)
-    chosen = _those_there("non_max_suppression_with_score", chosen)
+    boxes, scores = _check_boxes(boxes, scores)
+    chosen = _choose_boxes(boxes, scores, max_output_size, iou_threshold, score_threshold, soft_nms_sigma)
+    chosen = _drop_padding("non_max_suppression_with_score", chosen)
     values = np.take(scores, chosen, axis=0)
     if soft_nms_sigma and len(chosen) > 1:
         some = np.take(boxes, chosen, axis=0)
@@ -205,9 +210,9 @@ def non_max_suppression_padded(
     >>> pb.image.non_max_suppression_padded(boxes, np.array([0.6, 0.9]), 2, pad_to_max_output_size=True)
     PaddedSuppression(selected_indices=array([1, 0], dtype=int32), valid_outputs=np.int32(1))
     """
-    boxes, scores = _given(boxes, scores)
-    chosen = _chosen(boxes, scores, max_output_size, iou_threshold, score_threshold)
+    boxes, scores = _check_boxes(boxes, scores)
+    chosen = _choose_boxes(boxes, scores, max_output_size, iou_threshold, score_threshold)
     valid = chosen >= 0
     whole = np.where(valid, chosen, 0).astype(np.int32) if pad_to_max_output_size else None
-    indices = _those_there("non_max_suppression_padded", chosen) if whole is None else whole
+    indices = _drop_padding("non_max_suppression_padded", chosen) if whole is None else whole
     return PaddedSuppression(_like(scores, indices), _like(scores, np.sum(valid).astype(np.int32)))

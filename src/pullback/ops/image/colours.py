@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.core.axes import moves
 from pullback.core.calculus import constant
-from pullback.core.composition import numbers
+from pullback.core.composition import check_numbers
 from pullback.core.convert import as_number, check_real
 from pullback.core.op import observable, op
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.batching import one_by_one
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike, Value
+    from pullback.core.op import Op
+    from pullback.typing import Array, TensorLike, Value
 
 __all__ = ["grayscale_to_rgb", "rgb_to_grayscale", "threshold"]
 
 LUMA = np.array([0.2989, 0.5870, 0.1140])  # how bright red, green and blue are
 
 
-def _coloured(name: str, image: TensorLike, depth: int) -> Value:
-    image = numbers(name, "image", image)
+def _check_image(name: str, image: TensorLike, depth: int) -> Value:
+    image = check_numbers(name, "image", image)
     if image.ndim < 2 or image.shape[-1] != depth:
         raise ShapeError(
             f"{name}: image must have rank 2 or more and a last axis of length {depth}, got {image.shape}."
@@ -39,7 +41,7 @@ def grayscale_to_rgb(image: TensorLike) -> Any:
     array([[1., 1., 1.],
            [2., 2., 2.]])
     """
-    image = _coloured("grayscale_to_rgb", image, 1)
+    image = _check_image("grayscale_to_rgb", image, 1)
     return np.tile(image, (1,) * (image.ndim - 1) + (3,))
 
 
@@ -51,13 +53,13 @@ def rgb_to_grayscale(image: TensorLike) -> Any:
     array([[0.9999],
            [0.2989]])
     """
-    image = _coloured("rgb_to_grayscale", image, 3)
+    image = _check_image("rgb_to_grayscale", image, 3)
     if image.dtype.kind == "f":
         return image @ LUMA.astype(image.dtype)[:, None]
     return (image.astype(np.float32) @ LUMA.astype(np.float32)[:, None]).astype(image.dtype)
 
 
-def _best_threshold(grey: Any) -> float:
+def _best_threshold(grey: Array) -> float:
     """Otsu's threshold: the one that leaves the two classes furthest apart; -1 if all pixels are of one grey."""
     levels = np.rint(grey).astype(np.intp).reshape(-1)
     if levels.size and levels.min() < 0:
@@ -71,7 +73,7 @@ def _best_threshold(grey: Any) -> float:
     return float(np.argmax(between)) if between.max() > 0 else -1.0
 
 
-def _threshold(image: Any, method: Any = "binary", inverted: Any = False, thresh_value: Any = 0.5) -> Any:
+def _threshold(image: Array, method: Any = "binary", inverted: bool = False, thresh_value: Any = 0.5) -> Any:
     _black_and_white(image.shape, method, inverted, thresh_value)
     check_real("threshold", image, "image")
     grey = image if image.dtype.kind == "f" else image.astype(np.float32)
@@ -82,7 +84,7 @@ def _threshold(image: Any, method: Any = "binary", inverted: Any = False, thresh
     return np.where(grey <= limit if inverted else grey > limit, 255, 0).astype(np.int32)
 
 
-def _black_and_white(s: tuple[int, ...], method: Any, inverted: Any, thresh_value: Any) -> tuple[int, ...]:
+def _black_and_white(s: tuple[int, ...], method: str, inverted: bool, thresh_value: Any) -> tuple[int, ...]:
     if len(s) != 3 or s[2] not in (1, 3):
         raise ShapeError(f"threshold: image must have shape (height, width, 1) or (height, width, 3), got {s}.")
     if method not in ("binary", "otsu", None):
@@ -91,7 +93,7 @@ def _black_and_white(s: tuple[int, ...], method: Any, inverted: Any, thresh_valu
     return (*s[:2], 1)
 
 
-def _of_examples(op: Any, args: Any, on: Any, params: Any) -> Any:
+def _batch_pictures(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     """All rows of all pictures as one picture, unless each picture finds a threshold of its own."""
     if params["method"] == "otsu":
         return one_by_one(op, args, on, params)
@@ -109,7 +111,7 @@ def _of_examples(op: Any, args: Any, on: Any, params: Any) -> Any:
             (((2, 3, 1),), {"thresh_value": 0.3}), (((2, 3, 3),), {"method": "otsu"}),
             (((2, 3, 3),), {"inverted": True}), (((0, 2, 1),), {"method": "otsu", "inverted": True}),
         ],
-        _of_examples,
+        _batch_pictures,
     ),
     d=constant(),
     run=_threshold,

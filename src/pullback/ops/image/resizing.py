@@ -17,7 +17,8 @@ from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.rows import add_rows
 
 if TYPE_CHECKING:
-    from pullback.typing import Lengths, TensorLike
+    from pullback.core.op import Op
+    from pullback.typing import Array, Lengths, TensorLike, Value
 
 __all__ = ["resize_bilinear", "resize_nearest_neighbor"]
 
@@ -26,7 +27,7 @@ SHORT = 128  # up to this length an axis is resized by a product with a matrix
 WIDE = 16  # if there are so many elements in a slice
 
 
-def _resized(name: str, shape: Shape, size: Any, align_corners: Any, half_pixel_centers: Any) -> Shape:
+def _resize_shape(name: str, shape: Shape, size: Sequence[Any], align_corners: bool, half_pixel_centers: bool) -> Shape:
     if len(shape) not in (3, 4):
         raise ShapeError(f"{name}: images must have rank 3 or 4 (batch, height, width, depth), got shape {shape}.")
     if np.shape(size) != (2,) or not all(
@@ -47,11 +48,11 @@ def _positions(new: int, old: int, align: bool, shift: float) -> Any:
     return ratio * (np.arange(new) + shift)
 
 
-def _along(x: Any, index: Any, axis: int) -> Any:
+def _along(x: Array, index: Array | None, axis: int) -> Any:
     return x if index is None else x.take(index, axis)
 
 
-def _added(x: Any, index: Any, axis: int, n: int) -> Any:
+def _add_slices(x: Array, index: Array | None, axis: int, n: int) -> Any:
     """The adjoint of picking slices along ``axis``, which had the length ``n``: they are added where they came from."""
     if index is None:
         return x
@@ -68,7 +69,7 @@ def _added(x: Any, index: Any, axis: int, n: int) -> Any:
 
 
 @lru_cache(256)
-def _mixed(new: int, old: int, align: bool, half: bool) -> tuple[Any, Any, Any] | None:
+def _neighbour_weights(new: int, old: int, align: bool, half: bool) -> tuple[Any, Any, Any] | None:
     """The neighbours of each new pixel and how much the second one weighs; None if nothing changes."""
     if new == old:
         return None
@@ -78,14 +79,14 @@ def _mixed(new: int, old: int, align: bool, half: bool) -> tuple[Any, Any, Any] 
     return low.astype(np.intp), high.astype(np.intp), np.where(high > low, at - low, 0)
 
 
-def _weighted(x: Any, weights: Any, axis: int) -> Any:
+def _multiply_along(x: Array, weights: Array, axis: int) -> Any:
     return weights.astype(x.dtype).reshape((-1,) + (1,) * (x.ndim - 1 - axis))
 
 
 @lru_cache(64)
 def _matrix(new: int, old: int, align: bool, half: bool, char: str) -> Any:
     """How much of each old pixel is in each new one."""
-    e, lines, mixed = np.zeros((new, old), char), np.arange(new), _mixed(new, old, align, half)
+    e, lines, mixed = np.zeros((new, old), char), np.arange(new), _neighbour_weights(new, old, align, half)
     if mixed is not None:
         low, high, weights = mixed
         e[lines, low] = 1 - weights
@@ -93,61 +94,61 @@ def _matrix(new: int, old: int, align: bool, half: bool, char: str) -> Any:
     return e
 
 
-def _as_product(x: Any, axis: int, new: int) -> bool:
+def _as_product(x: Array, axis: int, new: int) -> bool:
     """Whether a product with a matrix, one pass over memory, is quicker: short axes, and rows long enough."""
     if max(x.shape[axis], new) > SHORT or x.shape[axis] == new or prod(x.shape[axis + 1 :]) < WIDE:
         return False
     return bool(np.isfinite(x).all())  # 0 * inf would reach other pixels
 
 
-def _product(matrix: Any, x: Any, axis: int) -> Any:
+def _product(matrix: Array, x: Array, axis: int) -> Any:
     lead, rest = x.shape[:axis], x.shape[axis + 1 :]
     return np.matmul(matrix, x.reshape(prod(lead), x.shape[axis], prod(rest))).reshape(*lead, -1, *rest)
 
 
-def _lerp(x: Any, mixed: Any, axis: int) -> Any:
+def _lerp(x: Array, mixed: tuple[Any, ...] | None, axis: int) -> Any:
     if mixed is None:
         return x
     low, high, weights = mixed
     z = x.take(low, axis)
-    z += (x.take(high, axis) - z) * _weighted(x, weights, axis)
+    z += (x.take(high, axis) - z) * _multiply_along(x, weights, axis)
     return z
 
 
-def _unlerp(x: Any, mixed: Any, axis: int, n: int) -> Any:
+def _unlerp(x: Array, mixed: tuple[Any, ...] | None, axis: int, n: int) -> Any:
     if mixed is None:
         return x
     low, high, weights = mixed
-    part = x * _weighted(x, weights, axis)
-    return _added(x - part, low, axis, n) + _added(part, high, axis, n)
+    part = x * _multiply_along(x, weights, axis)
+    return _add_slices(x - part, low, axis, n) + _add_slices(part, high, axis, n)
 
 
-def _floats(x: Any) -> Any:
+def _floats(x: Array) -> Any:
     check_real("resize", x, "images")
     return x if x.dtype.kind == "f" else x.astype(np.float32)
 
 
-def _bilinear(images: Any, size: Any, align_corners: Any = False, half_pixel_centers: Any = False) -> Any:
-    due = _resized("resize_bilinear", images.shape, size, align_corners, half_pixel_centers)
+def _bilinear(images: Array, size: Sequence[Any], align_corners: bool = False, half_pixel_centers: bool = False) -> Any:
+    due = _resize_shape("resize_bilinear", images.shape, size, align_corners, half_pixel_centers)
     x, way = _floats(images), (bool(align_corners), bool(half_pixel_centers))
     for axis in (x.ndim - 3, x.ndim - 2):
         new, old = due[axis], x.shape[axis]
         if _as_product(x, axis, new):
             x = _product(_matrix(new, old, *way, x.dtype.char), x, axis)
         else:
-            x = _lerp(x, _mixed(new, old, *way), axis)
+            x = _lerp(x, _neighbour_weights(new, old, *way), axis)
     return x
 
 
-def _bilinear_back(x: Any, size: Any, align_corners: Any = False, half_pixel_centers: Any = False) -> Any:
-    due = _resized("resize_bilinear_grad", x.shape, size, align_corners, half_pixel_centers)
+def _bilinear_back(x: Array, size: Sequence[int], align_corners: bool = False, half_pixel_centers: bool = False) -> Any:
+    due = _resize_shape("resize_bilinear_grad", x.shape, size, align_corners, half_pixel_centers)
     way = (bool(align_corners), bool(half_pixel_centers))
     for axis in (x.ndim - 2, x.ndim - 3):
         new, old = x.shape[axis], due[axis]
         if _as_product(x, axis, old):
             x = _product(_matrix(new, old, *way, x.dtype.char).T, x, axis)
         else:
-            x = _unlerp(x, _mixed(new, old, *way), axis, old)
+            x = _unlerp(x, _neighbour_weights(new, old, *way), axis, old)
     return x
 
 
@@ -163,11 +164,11 @@ SAMPLES = _samples()
 
 def _shape_rule(name: str) -> Any:
     return moves(lambda s, size, align_corners, half_pixel_centers: (
-        _resized(name, s, size, align_corners, half_pixel_centers)
-    ), SAMPLES, _of_examples)  # fmt: skip
+        _resize_shape(name, s, size, align_corners, half_pixel_centers)
+    ), SAMPLES, _batch_pictures)  # fmt: skip
 
 
-def _of_examples(op: Any, args: Any, on: Any, params: Any) -> Any:
+def _batch_pictures(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     """All pictures of all examples as one batch."""
     (x,) = args
     lead = x.shape[:-3]
@@ -175,11 +176,11 @@ def _of_examples(op: Any, args: Any, on: Any, params: Any) -> Any:
     return np.reshape(z, (*lead, *z.shape[1:]))
 
 
-def _bilinear_vjp(g: Any, images_shape: Shape, align_corners: Any, half_pixel_centers: Any) -> Any:
+def _bilinear_vjp(g: Value, images_shape: Shape, align_corners: bool, half_pixel_centers: bool) -> Any:
     return resize_bilinear_grad(g, images_shape[-3:-1], align_corners, half_pixel_centers)
 
 
-def _bilinear_grad_vjp(g: Any, x_shape: Shape, align_corners: Any, half_pixel_centers: Any) -> Any:
+def _bilinear_grad_vjp(g: Value, x_shape: Shape, align_corners: bool, half_pixel_centers: bool) -> Any:
     return resize_bilinear(g, x_shape[-3:-1], align_corners, half_pixel_centers)
 
 
@@ -219,30 +220,30 @@ def _nearest(new: int, old: int, align: bool, half: bool) -> Any:
     return np.minimum(np.floor(at + 0.5 if align else at), old - 1).astype(np.intp)
 
 
-def _near(images: Any, size: Any, align_corners: Any = False, half_pixel_centers: Any = False) -> Any:
-    due, x = _resized("resize_nearest_neighbor", images.shape, size, align_corners, half_pixel_centers), images
+def _near(images: Array, size: Sequence[int], align_corners: bool = False, half_pixel_centers: bool = False) -> Any:
+    due, x = _resize_shape("resize_nearest_neighbor", images.shape, size, align_corners, half_pixel_centers), images
     for axis in (x.ndim - 3, x.ndim - 2):
         x = _along(x, _nearest(due[axis], x.shape[axis], bool(align_corners), bool(half_pixel_centers)), axis)
     return x
 
 
-def _near_back(x: Any, size: Any, align_corners: Any = False, half_pixel_centers: Any = False) -> Any:
-    due = _resized("resize_nearest_neighbor_grad", x.shape, size, align_corners, half_pixel_centers)
+def _near_back(x: Array, size: Sequence[int], align_corners: bool = False, half_pixel_centers: bool = False) -> Any:
+    due = _resize_shape("resize_nearest_neighbor_grad", x.shape, size, align_corners, half_pixel_centers)
     for axis in (x.ndim - 2, x.ndim - 3):
         old = due[axis]
         index = _nearest(x.shape[axis], old, bool(align_corners), bool(half_pixel_centers))
         if _as_product(x, axis, old):
             x = _product((np.arange(old)[:, None] == index).astype(x.dtype), x, axis)
         else:
-            x = _added(x, index, axis, old)
+            x = _add_slices(x, index, axis, old)
     return x
 
 
-def _near_vjp(g: Any, images_shape: Shape, align_corners: Any, half_pixel_centers: Any) -> Any:
+def _near_vjp(g: Value, images_shape: Shape, align_corners: bool, half_pixel_centers: bool) -> Any:
     return resize_nearest_neighbor_grad(g, images_shape[-3:-1], align_corners, half_pixel_centers)
 
 
-def _near_grad_vjp(g: Any, x_shape: Shape, align_corners: Any, half_pixel_centers: Any) -> Any:
+def _near_grad_vjp(g: Value, x_shape: Shape, align_corners: bool, half_pixel_centers: bool) -> Any:
     return resize_nearest_neighbor(g, x_shape[-3:-1], align_corners, half_pixel_centers)
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.composition import numbers, picked
+from pullback.core.composition import check_numbers, pick
 from pullback.core.convert import as_array, as_number
-from pullback.core.op import observable, of_rank
-from pullback.core.tensor import Tensor, all_values, may_be, stripped
+from pullback.core.op import check_rank, observable
+from pullback.core.tensor import Tensor, all_values, may_be, strip
 from pullback.errors import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ __all__ = ["crop_and_resize", "flip_left_right", "rotate_with_offset", "transfor
 
 def _pictures(name: str, image: TensorLike) -> Value:
     """The pictures as floats; a batch of them is due."""
-    image = of_rank(name, numbers(name, "image", image), 4, "image")
+    image = check_rank(name, check_numbers(name, "image", image), 4, "image")
     return image if image.dtype.kind == "f" else image.astype(np.float32)
 
 
@@ -38,42 +38,42 @@ def _size(name: str, argument: str, size: Any) -> tuple[int, int]:
     return int(size[0]), int(size[1])
 
 
-def _pixels(image: Any, batch: Any, y: Any, x: Any) -> Any:
+def _pixels(image: Value, batch: Value, y: Value, x: Value) -> Any:
     """The pixels at whole coordinates, which broadcast against each other."""
     n, height, width, depth = image.shape
     rows = (batch * height + y) * width + x
-    return picked(np.reshape(image, (n * height * width, depth)), rows)
+    return pick(np.reshape(image, (n * height * width, depth)), rows)
 
 
-def _between(low: Any, high: Any, weight: Any) -> Any:
+def _interpolate(low: Value, high: Value, weight: Value) -> Any:
     """Exactly ``low`` where the weight is 0, exactly ``high`` where it is 1."""
     return low * (1 - weight) + high * weight
 
 
-def _rounded(at: Any) -> Any:
+def _round_place(at: Value) -> Any:
     return np.floor(at + 0.5)
 
 
-def _held(z: Any, at: Any) -> Any:
+def _held(z: Value, at: Value) -> Any:
     """``z`` with a path to the places it was read at: it does not change with them, so their gradient is 0."""
-    return z + np.astype(np.floor(at) - np.floor(stripped(at)), z.dtype) if isinstance(at, Tensor) else z
+    return z + np.astype(np.floor(at) - np.floor(strip(at)), z.dtype) if isinstance(at, Tensor) else z
 
 
 # ---- cut out
 
 
-def _span(first: Any, last: Any, length: int, n: int) -> tuple[Any, Any]:
+def _span(first: Value, last: Value, length: int, n: int) -> tuple[Any, Any]:
     """Where ``n`` new pixels lie between two borders of boxes, among ``length`` old ones, and which are within."""
     share = np.arange(n) / (n - 1) if n > 1 else np.array([0.5])
-    at = _between(first, last, share) * (length - 1)
-    here = stripped(at)
+    at = _interpolate(first, last, share) * (length - 1)
+    here = strip(at)
     within = (here >= 0) & (here <= length - 1)
     return np.where(within, at, 0.0), within
 
 
-def _neighbours(at: Any, length: int) -> tuple[Any, Any, Any]:
+def _neighbours(at: Value, length: int) -> tuple[Any, Any, Any]:
     """The two old pixels around each place, and how much the second one weighs."""
-    low = np.clip(np.floor(stripped(at)), 0, max(length - 2, 0)).astype(np.intp)
+    low = np.clip(np.floor(strip(at)), 0, max(length - 2, 0)).astype(np.intp)
     return low, np.minimum(low + 1, length - 1), at - low
 
 
@@ -97,11 +97,11 @@ def crop_and_resize(
            [3. , 3.5]])
     """
     name = "crop_and_resize"
-    image, boxes = _pictures(name, image), numbers(name, "boxes", boxes)
+    image, boxes = _pictures(name, image), check_numbers(name, "boxes", boxes)
     batch, height, width, _ = image.shape
     if boxes.ndim != 2 or boxes.shape[1] != 4:
         raise ShapeError(f"{name}: boxes must have shape (number, 4), got {boxes.shape}.")
-    which = stripped(numbers(name, "box_ind", box_ind))
+    which = strip(check_numbers(name, "box_ind", box_ind))
     given = all_values(which)
     if which.shape != boxes.shape[:1]:
         raise ShapeError(
@@ -123,16 +123,16 @@ def crop_and_resize(
     y, x = y[:, :, None], x[:, None, :]
     which = which.astype(np.intp)[:, None, None]
     if method == "nearest":
-        ys, xs = (_rounded(stripped(at)).astype(np.intp) for at in (y, x))
+        ys, xs = (_round_place(strip(at)).astype(np.intp) for at in (y, x))
         z = _held(_pixels(image, which, ys, xs), (y + x)[..., None])
     else:
         (top, bottom, down), (left, right, across) = _neighbours(y, height), _neighbours(x, width)
         down, across = (np.astype(weight, image.dtype)[..., None] for weight in (down, across))
         upper, lower = (
-            _between(_pixels(image, which, row, left), _pixels(image, which, row, right), across)
+            _interpolate(_pixels(image, which, row, left), _pixels(image, which, row, right), across)
             for row in (top, bottom)
         )  # fmt: skip
-        z = _between(upper, lower, down)
+        z = _interpolate(upper, lower, down)
     within = (rows_within[:, :, None] & columns_within[:, None, :])[..., None]
     return np.where(within, z, image.dtype.type(fill)) if may_be(~within) else z
 
@@ -140,9 +140,9 @@ def crop_and_resize(
 # ---- by a projection
 
 
-def _folded(at: Any, length: int, mode: str) -> Any:
+def _fold_places(at: Value, length: int, mode: str) -> Any:
     """Places beyond the border as ``mode`` sees them; the slope is kept, 0 where all beyond is the border itself."""
-    here = stripped(at)
+    here = strip(at)
     slope: Any = np.ones(here.shape)
     if mode == "constant":
         return at
@@ -184,7 +184,7 @@ def transform(
     >>> pb.image.transform(image, np.array([[1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0]])).ravel()
     array([2., 3., 0.])
     """
-    image, transforms = _pictures("transform", image), numbers("transform", "transforms", transforms)
+    image, transforms = _pictures("transform", image), check_numbers("transform", "transforms", transforms)
     batch, height, width, _ = image.shape
     if transforms.ndim != 2 or transforms.shape[1] != 8 or transforms.shape[0] not in (1, batch):
         raise ShapeError(
@@ -203,26 +203,26 @@ def transform(
     a0, a1, a2, b0, b1, b2, c0, c1 = (np.reshape(exact[:, i], (-1, 1, 1)) for i in range(8))
     right, down = np.arange(columns), np.arange(rows)[:, None]
     scale = c0 * right + c1 * down + 1
-    beyond = stripped(scale) == 0
+    beyond = strip(scale) == 0
     scale = np.where(beyond, 1.0, scale)
-    x = _folded((a0 * right + a1 * down + a2) / scale, width, fill_mode)
-    y = _folded((b0 * right + b1 * down + b2) / scale, height, fill_mode)
+    x = _fold_places((a0 * right + a1 * down + a2) / scale, width, fill_mode)
+    y = _fold_places((b0 * right + b1 * down + b2) / scale, height, fill_mode)
     fill = image.dtype.type(as_number("transform", "fill_value", fill_value or 0))
     number = np.arange(batch).reshape(-1, 1, 1)
 
-    def read(ys: Any, xs: Any) -> Any:
+    def read(ys: Value, xs: Value) -> Any:
         inside = (ys >= 0) & (ys < height) & (xs >= 0) & (xs < width) & ~beyond
         ys, xs = (np.where(inside, at, 0).astype(np.intp) for at in (ys, xs))
         z = _pixels(image, number, ys, xs)
         return np.where(inside[..., None], z, fill) if may_be(~inside) else z
 
     if interpolation == "nearest":
-        z = read(_rounded(stripped(y)), _rounded(stripped(x)))
+        z = read(_round_place(strip(y)), _round_place(strip(x)))
         return _held(_held(z, x[..., None]), y[..., None])
-    top, left = np.floor(stripped(y)), np.floor(stripped(x))
+    top, left = np.floor(strip(y)), np.floor(strip(x))
     low, across = (np.astype(part, image.dtype)[..., None] for part in (y - top, x - left))
-    upper, lower = (_between(read(row, left), read(row, left + 1), across) for row in (top, top + 1))
-    return _between(upper, lower, low)
+    upper, lower = (_interpolate(read(row, left), read(row, left + 1), across) for row in (top, top + 1))
+    return _interpolate(upper, lower, low)
 
 
 # ---- rotated and mirrored
@@ -259,16 +259,16 @@ def rotate_with_offset(
             f"got {fill_value!r}."
         )
     x0, y0 = np.array([width, height]) * share
-    angle = stripped(radians)
+    angle = strip(radians)
     if not isinstance(angle, Tensor):  # one angle for all examples
         angle = as_number(name, "radians", angle, -MOST, MOST)
     cosine, sine = (np.cos(angle), np.sin(angle)) if isinstance(angle, Tensor) else (cos(angle), sin(angle))
     x, y = np.arange(width) - x0, np.arange(height)[:, None] - y0
-    xs = _rounded(x * cosine - y * sine + x0)
-    ys = _rounded(x * sine + y * cosine + y0)
+    xs = _round_place(x * cosine - y * sine + x0)
+    ys = _round_place(x * sine + y * cosine + y0)
     inside = (xs >= 0) & (xs < width) & (ys >= 0) & (ys < height)
     place = np.where(inside, ys * width + xs, 0).astype(np.intp)
-    z = picked(np.reshape(image, (image.shape[0], height * width, depth)), place, 1)
+    z = pick(np.reshape(image, (image.shape[0], height * width, depth)), place, 1)
     return np.where(inside[..., None], z, fill)
 
 
@@ -280,4 +280,4 @@ def flip_left_right(image: TensorLike) -> Any:
     array([3., 2., 1.])
     """
     name = "flip_left_right"
-    return np.flip(of_rank(name, numbers(name, "image", image), 4, "image"), 2)
+    return np.flip(check_rank(name, check_numbers(name, "image", image), 4, "image"), 2)

@@ -12,12 +12,12 @@ import numpy as np
 
 from pullback.core.axes import Shape
 from pullback.core.calculus import rule
-from pullback.core.composition import numbers
+from pullback.core.composition import check_numbers
 from pullback.core.op import observable, op
-from pullback.core.tensor import all_values, stripped, unfollowed
+from pullback.core.tensor import all_values, call_unfollowed, strip
 from pullback.errors import ArgumentError, MatrixError, ShapeError
 from pullback.numerics.adjoints import H, T
-from pullback.ops.linalg.eigenvalues import joined, matrix
+from pullback.ops.linalg.eigenvalues import matrix, stack_rows
 from pullback.ops.linalg.pieces import (
     ANY,
     DIVERGED,
@@ -27,21 +27,21 @@ from pullback.ops.linalg.pieces import (
     check_phase,
     clear,
     complex_matrices,
+    diagonal_matrix,
     diagonal_row,
     differences,
-    divided,
+    divide_by_gaps,
+    divide_or_zero,
     imaginary,
     is_complex,
     matrices,
-    on_diagonal,
-    per_gap,
     real_part,
     unwarned,
 )  # fmt: skip
 from pullback.ops.linalg.triangular import triangular_solve
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from pullback.typing import Array, TensorLike, Value
 
 __all__ = ["QR", "SVD", "gram_schmidt", "qr", "svd", "svdvals"]
 
@@ -49,69 +49,69 @@ __all__ = ["QR", "SVD", "gram_schmidt", "qr", "svd", "svdvals"]
 # ---- singular values
 
 
-def all_of_svd(x: Any, full: bool = False) -> Any:
+def all_of_svd(x: Array, full: bool = False) -> Any:
     u, s, v = np.linalg.svd(x, full_matrices=full)
     k = s.shape[-1]
-    return joined(u[..., :k], s[..., None, :], H(v[..., :k, :]))
+    return stack_rows(u[..., :k], s[..., None, :], H(v[..., :k, :]))
 
 
-def svd_parts(z: Any, m: int) -> tuple[Any, Any, Any]:
+def svd_parts(z: Value, m: int) -> tuple[Any, Any, Any]:
     return z[..., :m, :], real_part(z[..., m, :]), z[..., m + 1 :, :]
 
 
-def square_gaps(s: Any) -> Any:
+def square_gaps(s: Value) -> Any:
     """``s[j]**2 - s[i]**2`` for all pairs."""
     return differences(s) * (s[..., None, :] + s[..., :, None])
 
 
-def beside(x: Any, q: Any) -> Any:
+def beside(x: Value, q: Value) -> Any:
     """The part of the columns ``x`` that is at right angles to those of ``q``."""
     return x - q @ (H(q) @ x)
 
 
 @unwarned
-def svd_back(g: Any, z: Any, x_shape: Shape) -> Any:
+def svd_back(g: Value, z: Value, x_shape: Shape) -> Any:
     m, n = x_shape[-2:]
     (u, s, v), (du, ds, dv) = svd_parts(z, m), svd_parts(g, m)
     gaps, row = square_gaps(s), s[..., None, :]
     by_u, by_v = H(u) @ du, H(v) @ dv
-    left, right = per_gap(by_u, gaps), per_gap(by_v, gaps)
-    turn = (left + H(left)) * row + s[..., :, None] * (right + H(right)) + on_diagonal(ds)
+    left, right = divide_by_gaps(by_u, gaps), divide_by_gaps(by_v, gaps)
+    turn = (left + H(left)) * row + s[..., :, None] * (right + H(right)) + diagonal_matrix(ds)
     if is_complex(u):  # each pair of vectors may turn together; against each other they turn as the product does
         phases, others = np.imag(diagonal_row(by_u)), np.imag(diagonal_row(by_v))
         check_phase("svd", phases + others, g)
-        turn = turn + on_diagonal(imaginary(divided(phases - others, 2 * row))[..., 0, :])
+        turn = turn + diagonal_matrix(imaginary(divide_or_zero(phases - others, 2 * row))[..., 0, :])
     dx = u @ turn @ H(v)
     if m > n:
-        dx = dx + divided(beside(du, u), row) @ H(v)
+        dx = dx + divide_or_zero(beside(du, u), row) @ H(v)
     if n > m:
-        dx = dx + u @ H(divided(beside(dv, v), row))
+        dx = dx + u @ H(divide_or_zero(beside(dv, v), row))
     return dx
 
 
 @unwarned
-def svd_moved(dx: Any, z: Any) -> Any:
+def svd_tangent(dx: Array, z: Array) -> Any:
     m, n = dx.shape[-2:]
     u, s, v = svd_parts(z, m)
     gaps, row = square_gaps(s), s[..., None, :]
     turn = H(u) @ dx @ v
     scaled, other = turn * row, s[..., :, None] * turn
-    du = u @ per_gap(scaled + H(scaled), gaps)
-    dv = v @ per_gap(other + H(other), gaps)
+    du = u @ divide_by_gaps(scaled + H(scaled), gaps)
+    dv = v @ divide_by_gaps(other + H(other), gaps)
     if is_complex(u):
-        phases = imaginary(divided(np.imag(diagonal_row(turn)), 2 * row))
+        phases = imaginary(divide_or_zero(np.imag(diagonal_row(turn)), 2 * row))
         du, dv = du + u * phases, dv - v * phases
     if m > n:
-        du = du + divided(beside(dx @ v, u), row)
+        du = du + divide_or_zero(beside(dx @ v, u), row)
     if n > m:
-        dv = dv + divided(beside(H(dx) @ u, v), row)
-    return joined(du, real_part(diagonal_row(turn)), dv)
+        dv = dv + divide_or_zero(beside(H(dx) @ u, v), row)
+    return stack_rows(du, real_part(diagonal_row(turn)), dv)
 
 
 @op(
     all_of_svd,
     acts=Matrices(lambda m, n: (m + 1 + n, min(m, n)), ANY, square=False, complex=None),
-    d=rule(lambda g, z, x_shape: svd_back(g, z, x_shape), jvp=lambda dx, z: svd_moved(dx, z), adjoint=True),
+    d=rule(lambda g, z, x_shape: svd_back(g, z, x_shape), jvp=lambda dx, z: svd_tangent(dx, z), adjoint=True),
     run=clear("svd", all_of_svd, DIVERGED),
 )
 def joined_svd(x: TensorLike, /, full: bool = False) -> Any:
@@ -158,16 +158,16 @@ def svd(x: TensorLike, full_matrices: bool = False, compute_uv: bool = True) -> 
     u, s, v = svd_parts(joined_svd(x, bool(full_matrices)), m)
     if full_matrices and m != n:
         if m > n:
-            u = completed(u, unfollowed(lambda x: np.linalg.svd(x)[0][..., n:], x))
+            u = complete_basis(u, call_unfollowed(lambda x: np.linalg.svd(x)[0][..., n:], x))
         else:
-            v = completed(v, unfollowed(lambda x: H(np.linalg.svd(x)[2])[..., m:], x))
+            v = complete_basis(v, call_unfollowed(lambda x: H(np.linalg.svd(x)[2])[..., m:], x))
     return SVD(u, s, H(v))
 
 
 @op(
     np.linalg.svdvals,
     acts=Matrices(lambda m, n: (min(m, n),), ANY, square=False),
-    d=rule(lambda g, x: svdvals_back(g, x), jvp=lambda dx, x: svdvals_moved(dx, x), adjoint=True),
+    d=rule(lambda g, x: svdvals_back(g, x), jvp=lambda dx, x: svdvals_tangent(dx, x), adjoint=True),
     run=clear("svdvals", np.linalg.svdvals, DIVERGED),
 )
 def svdvals(x: TensorLike, /) -> Any:
@@ -178,12 +178,12 @@ def svdvals(x: TensorLike, /) -> Any:
     """
 
 
-def svdvals_back(g: Any, x: Any) -> Any:
+def svdvals_back(g: Value, x: Value) -> Any:
     u, _, v = svd(x)
     return (u * g[..., None, :]) @ v
 
 
-def svdvals_moved(dx: Any, x: Any) -> Any:
+def svdvals_tangent(dx: Array, x: Array) -> Any:
     u, _, v = svd(x)
     moved = H(u) @ dx
     return np.sum(np.real(moved * np.conjugate(v)) if is_complex(v) else moved * v, axis=-1)
@@ -192,16 +192,16 @@ def svdvals_moved(dx: Any, x: Any) -> Any:
 # ---- QR
 
 
-def both_of_qr(x: Any, complete: bool = False) -> Any:
+def both_of_qr(x: Array, complete: bool = False) -> Any:
     q, r = np.linalg.qr(x, "complete" if complete else "reduced")
     n = x.shape[-1]
-    return joined(q[..., :n], T(r[..., :n, :]))
+    return stack_rows(q[..., :n], T(r[..., :n, :]))
 
 
 @op(
     both_of_qr,
     acts=Matrices(lambda m, n: (m + n, n), TALL, square=False),
-    d=rule(lambda g, z, x_shape: qr_back(g, z, x_shape[-2]), jvp=lambda dx, z: qr_moved(dx, z), adjoint=True),
+    d=rule(lambda g, z, x_shape: qr_back(g, z, x_shape[-2]), jvp=lambda dx, z: qr_tangent(dx, z), adjoint=True),
     run=clear("qr", both_of_qr, DIVERGED),
 )
 def joined_qr(x: TensorLike, /, complete: bool = False) -> Any:
@@ -214,38 +214,38 @@ def joined_qr(x: TensorLike, /, complete: bool = False) -> Any:
     """
 
 
-def qr_back(g: Any, z: Any, m: int) -> Any:
+def qr_back(g: Value, z: Value, m: int) -> Any:
     q, r = z[..., :m, :], T(z[..., m:, :])
     return qr_adjoint(q, r, g[..., :m, :], T(g[..., m:, :]))
 
 
-def qr_adjoint(q: Any, r: Any, dq: Any, dr: Any) -> Any:
+def qr_adjoint(q: Value, r: Value, dq: Value, dr: Value) -> Any:
     """The cotangent of a matrix that is not wide from those of its Q and R."""
     turn = r @ H(dr) - H(dq) @ q
     strict = turn * below(turn.shape[-1], -1, np.finfo(turn.dtype).dtype)
-    whole = strict + H(strict) + on_diagonal(real_part(diagonal_row(turn))[..., 0, :])
+    whole = strict + H(strict) + diagonal_matrix(real_part(diagonal_row(turn))[..., 0, :])
     return H(over_triangle(r, dq + q @ whole))
 
 
-def qr_moved(dx: Any, z: Any) -> Any:
+def qr_tangent(dx: Array, z: Array) -> Any:
     m = dx.shape[-2]
     q, r = z[..., :m, :], T(z[..., m:, :])
     dq, dr = qr_tangents(q, r, dx)
-    return joined(dq, T(dr))
+    return stack_rows(dq, T(dr))
 
 
-def qr_tangents(q: Any, r: Any, dx: Any) -> tuple[Any, Any]:
+def qr_tangents(q: Array, r: Array, dx: Array) -> tuple[Any, Any]:
     """The tangents of Q and R from that of a matrix that is not wide."""
     c = H(over_triangle(r, dx, True))
     b = H(q) @ c
     strict = b * below(b.shape[-1], -1, np.finfo(b.dtype).dtype)
     up = b - strict + H(strict)
     if is_complex(up):  # the diagonal of R stays real
-        up = up - on_diagonal(imaginary(np.imag(diagonal_row(b)))[..., 0, :])
+        up = up - diagonal_matrix(imaginary(np.imag(diagonal_row(b)))[..., 0, :])
     return c - q @ up, up @ r
 
 
-def both_of_wide_qr(x: Any) -> Any:
+def both_of_wide_qr(x: Array) -> Any:
     return np.concatenate(np.linalg.qr(x), axis=-1)
 
 
@@ -263,7 +263,7 @@ class Wide(Matrices):
 @op(
     both_of_wide_qr,
     acts=Wide(lambda m, n: (m, m + n), (), square=False),
-    d=rule(lambda g, z, x: wide_qr_back(g, z, x), jvp=lambda dx, z, x: wide_qr_moved(dx, z, x), adjoint=True),
+    d=rule(lambda g, z, x: wide_qr_back(g, z, x), jvp=lambda dx, z, x: wide_qr_tangent(dx, z, x), adjoint=True),
     run=clear("qr", both_of_wide_qr, DIVERGED),
 )
 def joined_wide_qr(x: TensorLike, /) -> Any:
@@ -274,7 +274,7 @@ def joined_wide_qr(x: TensorLike, /) -> Any:
     """
 
 
-def wide_qr_back(g: Any, z: Any, x: Any) -> Any:
+def wide_qr_back(g: Value, z: Value, x: Value) -> Any:
     """R beyond its first square is Q's adjoint times those columns of ``x``."""
     m = x.shape[-2]
     q, r = z[..., :m], z[..., m : 2 * m]
@@ -282,14 +282,14 @@ def wide_qr_back(g: Any, z: Any, x: Any) -> Any:
     return np.concatenate([qr_adjoint(q, r, dq + x[..., m:] @ H(rest), dr), q @ rest], axis=-1)
 
 
-def wide_qr_moved(dx: Any, z: Any, x: Any) -> Any:
+def wide_qr_tangent(dx: Array, z: Array, x: Array) -> Any:
     m = x.shape[-2]
     q = z[..., :m]
     dq, dr = qr_tangents(q, z[..., m : 2 * m], dx[..., :m])
     return np.concatenate([dq, dr, H(dq) @ x[..., m:] + H(q) @ dx[..., m:]], axis=-1)
 
 
-def over_triangle(r: Any, x: Any, adjoint: bool = False) -> Any:
+def over_triangle(r: Value, x: Value, adjoint: bool = False) -> Any:
     """R, or its adjoint, divided into the adjoint of ``x``; where R is singular the columns were dependent."""
     try:
         return triangular_solve(np.conjugate(r) if adjoint and is_complex(r) else r, H(x), False, adjoint)
@@ -332,18 +332,18 @@ def qr(x: TensorLike, full_matrices: bool = False) -> QR:
     z = joined_qr(x, bool(full_matrices))
     q, r = z[..., :m, :], T(z[..., m:, :])
     if full_matrices and m > n:
-        q = completed(q, unfollowed(lambda x: np.linalg.qr(x, mode="complete")[0][..., n:], x))
-        r = joined(r, np.zeros((*x.shape[:-2], m - n, n), r.dtype))
+        q = complete_basis(q, call_unfollowed(lambda x: np.linalg.qr(x, mode="complete")[0][..., n:], x))
+        r = stack_rows(r, np.zeros((*x.shape[:-2], m - n, n), r.dtype))
     return QR(q, r)
 
 
-def completed(q: Any, more: Any) -> Any:
+def complete_basis(q: Value, more: Value) -> Any:
     """A basis with ``more`` columns, which stay at right angles to ``q`` however that moves."""
     moving = orthonormal(beside(more, q))
-    return np.concatenate([q, more + (moving - stripped(moving))], axis=-1)
+    return np.concatenate([q, more + (moving - strip(moving))], axis=-1)
 
 
-def orthonormal(x: Any) -> Any:
+def orthonormal(x: Value) -> Any:
     """Columns made orthonormal from the first on, each on its own side."""
     q, r = qr(x)
     one = np.ones((), np.finfo(q.dtype).dtype)
@@ -362,7 +362,7 @@ def gram_schmidt(xs: TensorLike) -> Any:
     """
     several = isinstance(xs, list | tuple) and not all(isinstance(x, list | tuple) for x in xs)
     if isinstance(xs, list | tuple) and several:
-        vectors = [numbers("gram_schmidt", f"xs[{i}]", x) for i, x in enumerate(xs)]
+        vectors = [check_numbers("gram_schmidt", f"xs[{i}]", x) for i, x in enumerate(xs)]
         shapes = {x.shape for x in vectors}
         if len(shapes) != 1 or vectors[0].ndim != 1:
             raise ArgumentError(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pullback.core.calculus import rule
-from pullback.core.composition import numbers
+from pullback.core.composition import check_numbers
 from pullback.core.op import observable, op
 from pullback.errors import ShapeError
 from pullback.numerics.adjoints import H
@@ -21,30 +21,30 @@ from pullback.ops.linalg.pieces import (
     Matrices,
     check_phase,
     clear,
+    diagonal_matrix,
     diagonal_row,
     differences,
+    divide_by_gaps,
     imaginary,
     is_complex,
-    on_diagonal,
-    per_gap,
     real_part,
     symmetric,
     unwarned,
 )  # fmt: skip
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike, Value
+    from pullback.typing import Array, TensorLike, Value
 
 __all__ = ["Eig", "Eigh", "eig", "eigh", "eigvals", "eigvalsh"]
 
 
-def joined(*parts: Any) -> Any:
+def stack_rows(*parts: Value) -> Any:
     """Matrices of as many columns, one over the other."""
     return np.concatenate(parts, axis=-2)
 
 
 def matrix(x: TensorLike, name: str) -> Value:
-    x = numbers(name, "x", x)
+    x = check_numbers(name, "x", x)
     if x.ndim < 2:
         raise ShapeError(f"{name}: x must be a matrix, or several over its last two axes; got shape {x.shape}.")
     return x
@@ -53,31 +53,31 @@ def matrix(x: TensorLike, name: str) -> Value:
 # ---- symmetric matrices
 
 
-def both_of_eigh(x: Any, uplo: Any = "L") -> Any:
+def both_of_eigh(x: Value, uplo: Any = "L") -> Any:
     w, v = np.linalg.eigh(symmetric(x), uplo)
-    return joined(w[..., None, :], v)
+    return stack_rows(w[..., None, :], v)
 
 
 @unwarned
-def eigh_back(g: Any, z: Any) -> Any:
+def eigh_back(g: Value, z: Value) -> Any:
     w, v, dv = real_part(z[..., 0, :]), z[..., 1:, :], g[..., 1:, :]
     turn = H(v) @ dv
     if is_complex(v):
         check_phase("eigh", np.imag(diagonal_row(turn)), dv)
-    return symmetric(v @ (per_gap(turn, differences(w)) + on_diagonal(g[..., 0, :])) @ H(v))
+    return symmetric(v @ (divide_by_gaps(turn, differences(w)) + diagonal_matrix(g[..., 0, :])) @ H(v))
 
 
 @unwarned
-def eigh_moved(dx: Any, z: Any) -> Any:
+def eigh_tangent(dx: Array, z: Array) -> Any:
     w, v = real_part(z[..., 0, :]), z[..., 1:, :]
     turn = H(v) @ symmetric(dx) @ v
-    return joined(diagonal_row(turn), v @ per_gap(turn, differences(w)))
+    return stack_rows(diagonal_row(turn), v @ divide_by_gaps(turn, differences(w)))
 
 
 @op(
     both_of_eigh,
     acts=Matrices(lambda m, n: (n + 1, n), SQUARE, complex=None),
-    d=rule(lambda g, z: eigh_back(g, z), jvp=lambda dx, z: eigh_moved(dx, z), adjoint=True),
+    d=rule(lambda g, z: eigh_back(g, z), jvp=lambda dx, z: eigh_tangent(dx, z), adjoint=True),
     run=clear("eigh", both_of_eigh, DIVERGED),
 )
 def joined_eigh(x: TensorLike, /, uplo: str = "L") -> Any:
@@ -121,14 +121,14 @@ def eigh(x: TensorLike, uplo: str = "L") -> Eigh:
     return Eigh(real_part(z[..., 0, :]), z[..., 1:, :])
 
 
-def values_of_eigh(x: Any, uplo: Any = "L") -> Any:
+def values_of_eigh(x: Value, uplo: Any = "L") -> Any:
     return np.linalg.eigvalsh(symmetric(x), uplo)
 
 
 @op(
     values_of_eigh,
     acts=Matrices(lambda m, n: (n,), SQUARE),
-    d=rule(lambda g, x: eigvalsh_back(g, x), jvp=lambda dx, x: eigvalsh_moved(dx, x), adjoint=True),
+    d=rule(lambda g, x: eigvalsh_back(g, x), jvp=lambda dx, x: eigvalsh_tangent(dx, x), adjoint=True),
     run=clear("eigvalsh", values_of_eigh, DIVERGED),
 )
 def eigvalsh(x: TensorLike, /, uplo: str = "L") -> Any:
@@ -142,12 +142,12 @@ def eigvalsh(x: TensorLike, /, uplo: str = "L") -> Any:
     """
 
 
-def eigvalsh_back(g: Any, x: Any) -> Any:
+def eigvalsh_back(g: Value, x: Value) -> Any:
     v = eigh(x).eigenvectors
     return (v * g[..., None, :]) @ H(v)
 
 
-def eigvalsh_moved(dx: Any, x: Any) -> Any:
+def eigvalsh_tangent(dx: Array, x: Array) -> Any:
     v = eigh(x).eigenvectors
     moved = symmetric(dx) @ v
     return np.sum(np.real(np.conjugate(v) * moved) if is_complex(v) else v * moved, axis=-2)
@@ -156,13 +156,13 @@ def eigvalsh_moved(dx: Any, x: Any) -> Any:
 # ---- any square matrices
 
 
-def both_of_eig(x: Any) -> Any:
+def both_of_eig(x: Array) -> Any:
     w, v = np.linalg.eig(x)
-    z = joined(w[..., None, :], v)
+    z = stack_rows(w[..., None, :], v)
     return z.astype(np.result_type(z.dtype, np.complex64))
 
 
-def pivots(v: Any) -> Any:
+def pivots(v: Value) -> Any:
     """Which element of each vector LAPACK makes real: the largest, as ones among zeros."""
     if not v.shape[-1]:
         return v == 0
@@ -172,29 +172,29 @@ def pivots(v: Any) -> Any:
 
 
 @unwarned
-def eig_back(g: Any, z: Any) -> Any:
+def eig_back(g: Value, z: Value) -> Any:
     w, v, dw, dv = z[..., 0, :], z[..., 1:, :], g[..., 0, :], g[..., 1:, :]
     along = diagonal_row(H(v) @ dv)  # the vectors keep their length, and one of their elements real
     real = pivots(v)
     kept = dv - v * np.real(along) - real * imaginary(np.imag(along) / np.real(np.sum(v * real, -2, keepdims=True)))
-    turn = per_gap(H(v) @ kept, np.conjugate(differences(w))) + on_diagonal(dw)
+    turn = divide_by_gaps(H(v) @ kept, np.conjugate(differences(w))) + diagonal_matrix(dw)
     return np.linalg.solve(H(v), turn @ H(v))
 
 
 @unwarned
-def eig_moved(dx: Any, z: Any) -> Any:
+def eig_tangent(dx: Array, z: Array) -> Any:
     w, v = z[..., 0, :], z[..., 1:, :]
     turn = np.linalg.solve(v, dx @ v)
-    moved = v @ per_gap(turn, differences(w))
+    moved = v @ divide_by_gaps(turn, differences(w))
     real, along = pivots(v), np.sum(np.conjugate(v) * moved, -2, keepdims=True)
     turned = np.imag(np.sum(moved * real, -2, keepdims=True)) / np.real(np.sum(v * real, -2, keepdims=True))
-    return joined(diagonal_row(turn), moved - v * np.real(along) - v * imaginary(turned))
+    return stack_rows(diagonal_row(turn), moved - v * np.real(along) - v * imaginary(turned))
 
 
 @op(
     both_of_eig,
     acts=Matrices(lambda m, n: (n + 1, n), SQUARE),
-    d=rule(lambda g, z: eig_back(g, z), jvp=lambda dx, z: eig_moved(dx, z), adjoint=True),
+    d=rule(lambda g, z: eig_back(g, z), jvp=lambda dx, z: eig_tangent(dx, z), adjoint=True),
     run=clear("eig", both_of_eig, DIVERGED),
 )
 def joined_eig(x: TensorLike, /) -> Any:
@@ -235,7 +235,7 @@ def eig(x: TensorLike) -> Eig:
     return Eig(z[..., 0, :], z[..., 1:, :])
 
 
-def values_of_eig(x: Any) -> Any:
+def values_of_eig(x: Array) -> Any:
     w = np.linalg.eigvals(x)
     return w.astype(np.result_type(w.dtype, np.complex64))
 
@@ -243,7 +243,7 @@ def values_of_eig(x: Any) -> Any:
 @op(
     values_of_eig,
     acts=Matrices(lambda m, n: (n,), SQUARE),
-    d=rule(lambda g, x: eigvals_back(g, x), jvp=lambda dx, x: eigvals_moved(dx, x), adjoint=True),
+    d=rule(lambda g, x: eigvals_back(g, x), jvp=lambda dx, x: eigvals_tangent(dx, x), adjoint=True),
     run=clear("eigvals", values_of_eig, DIVERGED),
 )
 def eigvals(x: TensorLike, /) -> Any:
@@ -254,11 +254,11 @@ def eigvals(x: TensorLike, /) -> Any:
     """
 
 
-def eigvals_back(g: Any, x: Any) -> Any:
+def eigvals_back(g: Value, x: Value) -> Any:
     v = eig(x).eigenvectors
     return np.linalg.solve(H(v), g[..., :, None] * H(v))
 
 
-def eigvals_moved(dx: Any, x: Any) -> Any:
+def eigvals_tangent(dx: Array, x: Array) -> Any:
     v = eig(x).eigenvectors
     return diagonal_row(np.linalg.solve(v, dx @ v))[..., 0, :]

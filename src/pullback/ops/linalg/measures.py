@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.calculus import constant
-from pullback.core.composition import own_words
+from pullback.core.composition import rename_errors
 from pullback.core.op import observable, op
 from pullback.errors import ArgumentError
 from pullback.ops.linalg.decompositions import svdvals
@@ -42,7 +42,7 @@ def matrix_norm(x: TensorLike, ord: str | float = "fro", keepdims: bool = False)
     return z[..., None, None] if keepdims else z
 
 
-@own_words("cond")
+@rename_errors("cond")
 def cond(x: TensorLike, p: str | float | None = None) -> Any:
     """The condition number: how much errors may grow in solving equations; ``p`` is the ``ord`` of a matrix norm.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,8 +13,12 @@ from pullback.core.axes import Acts, Sample, Shape, broadcast
 from pullback.core.tensor import all_values
 from pullback.errors import GradientError, MatrixError, ShapeError
 from pullback.numerics.adjoints import H, T
-from pullback.numerics.axis_arguments import listed
-from pullback.numerics.batching import leading
+from pullback.numerics.axis_arguments import format_shapes
+from pullback.numerics.batching import batch_leading_axes
+
+if TYPE_CHECKING:
+    from pullback.core.op import Op
+    from pullback.typing import Value
 
 __all__: list[str] = []
 
@@ -73,8 +77,8 @@ class Matrices(Acts):
             raise ShapeError(f"{name}: x must be square over its last two axes; got shape {x}, {m} rows of {n}.")
         return (*batch, *self.out(m, n))
 
-    def batch(self, op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
-        return leading(op, args, on, params)
+    def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+        return batch_leading_axes(op, args, on, params)
 
     def samples(self) -> list[Sample]:
         made: list[Sample] = [((self.fill(*shape),), way) for way in self.ways for shape in self.shapes]
@@ -103,21 +107,21 @@ class Systems(Acts):
     def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
         x, y = shapes
         if len(x) < 2 or x[-1] != x[-2]:
-            raise ShapeError(f"{name}: x must be square over its last two axes; got shapes {listed(shapes)}.")
+            raise ShapeError(f"{name}: x must be square over its last two axes; got shapes {format_shapes(shapes)}.")
         vector = len(y) == 1
         rows = y[-2:][0] if y else 0
         if not y or rows != x[-1]:
             raise ShapeError(
-                f"{name}: x has {x[-1]} equations and y {rows} right sides; got shapes {listed(shapes)}. "
+                f"{name}: x has {x[-1]} equations and y {rows} right sides; got shapes {format_shapes(shapes)}. "
                 "A vector y has one number for each, a matrix one row."
             )
         try:
             batch = np.broadcast_shapes(x[:-2], y[:-2])
         except ValueError:
-            raise ShapeError(f"{name}: the leading axes of shapes {listed(shapes)} do not broadcast.") from None
+            raise ShapeError(f"{name}: the leading axes of shapes {format_shapes(shapes)} do not broadcast.") from None
         return (*batch, rows) if vector else (*batch, rows, y[-1])
 
-    def batch(self, op: Any, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         x, y = args
         vector = np.ndim(y) - on[1] == 1
         z = columns.batch(op, [x, y[..., None] if vector else y], on, params)
@@ -138,13 +142,13 @@ class Systems(Acts):
 def clear(name: str, run: Callable[..., Any], trouble: str) -> Callable[..., Any]:
     """``run`` with NumPy's LinAlgError said in words that help; a wrong shape is left for the engine to explain."""
 
-    def run_clearly(*args: Any) -> Any:
+    def run_clearly(*args: object) -> Any:
         try:
             return run(*args)
         except np.linalg.LinAlgError as error:
             if isinstance(error, MatrixError) or "dimension" in str(error):
                 raise
-            shapes = listed([a.shape for a in args if isinstance(a, np.ndarray)])
+            shapes = format_shapes([a.shape for a in args if isinstance(a, np.ndarray)])
             raise MatrixError(f"{name}: {trouble} (got shape {shapes}).") from None
 
     return run_clearly
@@ -158,7 +162,7 @@ DIVERGED = "the iteration did not converge; look for NaN or infinity in x"
 # ---- pieces of rules
 
 
-def symmetric(x: Any) -> Any:
+def symmetric(x: Value) -> Any:
     """The mean of a matrix and its transpose, of complex numbers conjugated.
 
     >>> symmetric(np.array([[1.0, 2.0], [4.0, 5.0]]))
@@ -168,11 +172,11 @@ def symmetric(x: Any) -> Any:
     return (x + H(x)) * np.array(0.5, np.finfo(x.dtype).dtype if x.dtype.kind in "fc" else float)
 
 
-def is_complex(x: Any) -> bool:
+def is_complex(x: Value) -> bool:
     return bool(x.dtype.kind == "c")
 
 
-def real_part(x: Any) -> Any:
+def real_part(x: Value) -> Any:
     """Numbers that are real, of whichever dtype, as real ones.
 
     >>> real_part(np.array([1 + 0j, 2]))
@@ -181,12 +185,12 @@ def real_part(x: Any) -> Any:
     return np.real(x) if is_complex(x) else x
 
 
-def imaginary(x: Any) -> Any:
+def imaginary(x: Value) -> Any:
     """``1j`` times real numbers, or 0 where no complex numbers are meant."""
     return x * np.array(1j, np.result_type(x.dtype, np.complex64))
 
 
-def check_phase(name: str, turned: Any, g: Any) -> None:
+def check_phase(name: str, turned: Value, g: Value) -> None:
     """Refuse a function that depends on the phases of complex vectors, which LAPACK chooses as it likes.
 
     ``turned`` is how much the function changes when each vector turns, ``g`` the cotangent of all of them.
@@ -201,27 +205,27 @@ def check_phase(name: str, turned: Any, g: Any) -> None:
 
 
 @lru_cache(256)
-def eye(n: int, dtype: Any) -> Any:
+def eye(n: int, dtype: np.dtype[Any]) -> Any:
     return np.eye(n, dtype=dtype)
 
 
 @lru_cache(256)
-def below(n: int, k: int, dtype: Any) -> Any:
+def below(n: int, k: int, dtype: np.dtype[Any]) -> Any:
     """Ones on and under the k-th diagonal."""
     return np.tri(n, n, k, dtype=dtype)
 
 
-def on_diagonal(x: Any) -> Any:
+def diagonal_matrix(x: Value) -> Any:
     """Vectors as diagonal matrices.
 
-    >>> on_diagonal(np.array([1.0, 2.0]))
+    >>> diagonal_matrix(np.array([1.0, 2.0]))
     array([[1., 0.],
            [0., 2.]])
     """
     return x[..., None] * eye(x.shape[-1], x.dtype)
 
 
-def diagonal_row(x: Any) -> Any:
+def diagonal_row(x: Value) -> Any:
     """The diagonal of square matrices, as a matrix of one row.
 
     >>> diagonal_row(np.array([[1.0, 2.0], [3.0, 4.0]]))
@@ -234,26 +238,26 @@ def diagonal_row(x: Any) -> Any:
 unwarned = np.errstate(divide="ignore", invalid="ignore")
 
 
-def divided(x: Any, y: Any) -> Any:
+def divide_or_zero(x: Value, y: Value) -> Any:
     """``x / y``, but 0 for 0 / 0: what nobody asked for does not matter where it does not exist.
 
-    >>> divided(np.array([0.0, 3.0]), np.array([0.0, 2.0]))
+    >>> divide_or_zero(np.array([0.0, 3.0]), np.array([0.0, 2.0]))
     array([0. , 1.5])
     """
     return x / (y + ((y == 0) & (x == 0)))
 
 
-def per_gap(x: Any, gaps: Any) -> Any:
+def divide_by_gaps(x: Value, gaps: Value) -> Any:
     """The off-diagonal elements ``x[i, j] / gaps[i, j]``; infinite or NaN where two values coincide.
 
-    >>> per_gap(np.array([[5.0, 2.0], [0.0, 5.0]]), np.array([[0.0, 4.0], [-4.0, 0.0]]))
+    >>> divide_by_gaps(np.array([[5.0, 2.0], [0.0, 5.0]]), np.array([[0.0, 4.0], [-4.0, 0.0]]))
     array([[ 0. ,  0.5],
            [-0. ,  0. ]])
     """
-    return divided(x - x * eye(x.shape[-1], x.dtype), gaps)
+    return divide_or_zero(x - x * eye(x.shape[-1], x.dtype), gaps)
 
 
-def differences(w: Any) -> Any:
+def differences(w: Value) -> Any:
     """``w[j] - w[i]`` for all pairs.
 
     >>> differences(np.array([1.0, 4.0]))

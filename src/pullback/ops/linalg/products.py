@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.composition import numbers, own_words
+from pullback.core.composition import check_numbers, rename_errors
 from pullback.core.op import observable
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops.linalg.pieces import same_square
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["matrix_power", "multi_dot"]
 
 
-@own_words("matrix_power")
+@rename_errors("matrix_power")
 def matrix_power(x: TensorLike, n: int) -> Any:
     """Square matrices multiplied by themselves ``n`` times; negative ``n`` are powers of the inverse.
 
@@ -29,7 +29,7 @@ def matrix_power(x: TensorLike, n: int) -> Any:
     array([[1., 3.],
            [0., 1.]])
     """
-    x = numbers("matrix_power", "x", x)
+    x = check_numbers("matrix_power", "x", x)
     if isinstance(n, bool) or not hasattr(n, "__index__"):
         raise ArgumentError(f"matrix_power: n must be an integer, got {n!r}.")
     same_square.shape("matrix_power", [x.shape], {})
@@ -62,11 +62,11 @@ def cheapest(sizes: tuple[int, ...]) -> tuple[int, Any]:
         (left, a), (right, b) = cheapest(sizes[: k + 1]), cheapest(sizes[k:])
         ways.append((left + right + sizes[0] * sizes[k] * sizes[-1], k, a, b))
     cost, k, a, b = min(ways, key=lambda way: way[:2])
-    return cost, (a, shifted(b, k))
+    return cost, (a, shift_order(b, k))
 
 
-def shifted(order: Any, by: int) -> Any:
-    return tuple(shifted(part, by) for part in order) if isinstance(order, tuple) else order + by
+def shift_order(order: Any, by: int) -> Any:
+    return tuple(shift_order(part, by) for part in order) if isinstance(order, tuple) else order + by
 
 
 @observable
@@ -79,7 +79,7 @@ def multi_dot(arrays: Sequence[Any]) -> Any:
     if not isinstance(arrays, list | tuple) or len(arrays) < 2:
         got = f"{len(arrays)}" if isinstance(arrays, list | tuple) else type(arrays).__name__
         raise ArgumentError(f"multi_dot: arrays must be a list of two arrays at least, got {got}.")
-    xs = [numbers("multi_dot", f"arrays[{i}]", x) for i, x in enumerate(arrays)]
+    xs = [check_numbers("multi_dot", f"arrays[{i}]", x) for i, x in enumerate(arrays)]
     row, column = xs[0].ndim == 1, xs[-1].ndim == 1
     shapes = [x.shape for x in xs]
     if row:
@@ -91,10 +91,10 @@ def multi_dot(arrays: Sequence[Any]) -> Any:
             f"multi_dot: expected matrices, the columns of each being as many as the rows of the next; got {shapes}."
         )
     _, order = cheapest((*(x.shape[0] for x in xs), xs[-1].shape[1]))
-    z = multiplied(xs, order)
+    z = multiply_in_order(xs, order)
     z = z[0] if row else z
     return z[..., 0] if column else z
 
 
-def multiplied(xs: Sequence[Any], order: Any) -> Any:
-    return multiplied(xs, order[0]) @ multiplied(xs, order[1]) if isinstance(order, tuple) else xs[order]
+def multiply_in_order(xs: Sequence[Any], order: Any) -> Any:
+    return multiply_in_order(xs, order[0]) @ multiply_in_order(xs, order[1]) if isinstance(order, tuple) else xs[order]

@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback.core.axes import moves
 from pullback.core.calculus import rule
-from pullback.core.composition import numbers, own_words
+from pullback.core.composition import check_numbers, rename_errors
 from pullback.core.convert import as_number
 from pullback.core.op import observable, op
 from pullback.errors import ShapeError
@@ -30,10 +30,10 @@ from pullback.ops.linalg.pieces import (
     real_part,
     same_square,
 )  # fmt: skip
-from pullback.ops.linalg.triangular import into_rows, lifted, lowered
+from pullback.ops.linalg.triangular import as_columns, columns_cotangent, into_rows
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike, Value
+    from pullback.typing import Array, TensorLike, Value
 
 __all__ = ["LeastSquares", "SlogDet", "det", "inv", "lstsq", "pinv", "slogdet", "solve"]
 
@@ -46,8 +46,8 @@ __all__ = ["LeastSquares", "SlogDet", "det", "inv", "lstsq", "pinv", "slogdet", 
     acts=Systems(),
     d=rule(
         lambda g, x, z: -into_rows(adjoint_solution(g, x), z, g.ndim < x.ndim),
-        lambda g, x: lowered(adjoint_solution(g, x), g.ndim < x.ndim),
-        jvp=lambda dx, dy, x, z: solution_moved(dx, dy, x, z),
+        lambda g, x: columns_cotangent(adjoint_solution(g, x), g.ndim < x.ndim),
+        jvp=lambda dx, dy, x, z: solution_tangent(dx, dy, x, z),
     ),
     run=clear("solve", np.linalg.solve, UNSOLVED),
 )
@@ -59,14 +59,14 @@ def solve(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-def adjoint_solution(g: Any, x: Any) -> Any:
+def adjoint_solution(g: Value, x: Value) -> Any:
     """The solution for the transposed matrix, its right sides as columns; in ``solve`` a vector has one axis less."""
-    return np.linalg.solve(T(x), lifted(g, g.ndim < x.ndim))
+    return np.linalg.solve(T(x), as_columns(g, g.ndim < x.ndim))
 
 
-def solution_moved(dx: Any, dy: Any, x: Any, z: Any) -> Any:
+def solution_tangent(dx: Array, dy: Array, x: Array, z: Array) -> Any:
     vector = z.ndim < x.ndim
-    moved = np.linalg.solve(x, lifted(dy, vector) - dx @ lifted(z, vector))
+    moved = np.linalg.solve(x, as_columns(dy, vector) - dx @ as_columns(z, vector))
     return moved[..., 0] if vector else moved
 
 
@@ -96,7 +96,7 @@ def pseudo_inverse(x: Any, rtol: Any = None, hermitian: bool = False) -> Any:
 @op(
     pseudo_inverse,
     acts=Matrices(lambda m, n: (n, m), [(3, 3), (4, 2), (2, 4), (2, 3, 2), (0, 2, 3)], square=False),
-    d=rule(lambda g, x, z: pinv_back(g, x, z), jvp=lambda dx, x, z: pinv_moved(dx, x, z), adjoint=True),
+    d=rule(lambda g, x, z: pinv_back(g, x, z), jvp=lambda dx, x, z: pinv_tangent(dx, x, z), adjoint=True),
     run=clear("pinv", pseudo_inverse, DIVERGED),
 )
 def pinv(x: TensorLike, /, rtol: float | Value | None = None, hermitian: bool = False) -> Any:
@@ -112,13 +112,13 @@ def pinv(x: TensorLike, /, rtol: float | Value | None = None, hermitian: bool = 
     """
 
 
-def pinv_back(g: Any, x: Any, z: Any) -> Any:
+def pinv_back(g: Value, x: Value, z: Value) -> Any:
     h, t = H(g), H(z)
     a, b = h @ z @ t, t @ z @ h
     return a - x @ (z @ a) + b - (b @ z) @ x - t @ g @ t
 
 
-def pinv_moved(dx: Any, x: Any, z: Any) -> Any:
+def pinv_tangent(dx: Array, x: Array, z: Array) -> Any:
     d, t = H(dx), H(z)
     a, b = z @ t @ d, d @ t @ z
     return a - (a @ x) @ z + b - z @ (x @ b) - z @ dx @ z
@@ -137,7 +137,7 @@ class LeastSquares(NamedTuple):
     s: Any
 
 
-@own_words("lstsq")
+@rename_errors("lstsq")
 def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> LeastSquares:
     """The shortest ``x`` that makes ``a @ x`` as near to ``b`` as can be; ``b`` is a vector or has columns.
 
@@ -146,7 +146,7 @@ def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> LeastSqua
     >>> pb.linalg.lstsq(np.array([[1.0], [1.0]]), np.array([1.0, 3.0])).x
     array([2.])
     """
-    a, b = numbers("lstsq", "a", a), numbers("lstsq", "b", b)
+    a, b = check_numbers("lstsq", "a", a), check_numbers("lstsq", "b", b)
     if a.ndim < 2 or not b.ndim or b.shape[-2:][0] != a.shape[-2]:
         raise ShapeError(
             f"lstsq: a has a row and b an element or a row for each equation; got shapes {a.shape} and {b.shape}."
@@ -159,7 +159,7 @@ def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> LeastSqua
     return LeastSquares(x, np.sum(off * off, axis=-1 if b.ndim == 1 else -2), rank, s)
 
 
-def least_squares_solution(a: Any, b: Any, rtol: float) -> Any:
+def least_squares_solution(a: Array, b: Array, rtol: float) -> Any:
     if not a.size:  # LAPACK's is not always defined there
         return pinv(a, rtol) @ b
     return np.linalg.lstsq(a, b, rtol)[0]
@@ -177,7 +177,7 @@ def least_squares_samples() -> list[Any]:
     d=rule(
         lambda g, a, b, rtol: least_squares_back(g, a, b, pinv(a, rtol)),
         lambda g, a, rtol: H(pinv(a, rtol)) @ g,
-        jvp=lambda da, db, a, b, rtol: least_squares_moved(da, db, a, b, pinv(a, rtol)),
+        jvp=lambda da, db, a, b, rtol: least_squares_tangent(da, db, a, b, pinv(a, rtol)),
         adjoint=True,
     ),
     run=clear("lstsq", least_squares_solution, DIVERGED),
@@ -190,13 +190,13 @@ def least_squares(a: TensorLike, b: TensorLike, /, rtol: float) -> Any:
     """
 
 
-def least_squares_back(g: Any, a: Any, b: Any, inverse: Any) -> Any:
+def least_squares_back(g: Value, a: Value, b: Value, inverse: Value) -> Any:
     outer = g[:, None] * np.conjugate(b) if b.ndim == 1 else g @ H(b)
     return pinv_back(outer, a, inverse)
 
 
-def least_squares_moved(da: Any, db: Any, a: Any, b: Any, inverse: Any) -> Any:
-    return inverse @ db + pinv_moved(da, a, inverse) @ b
+def least_squares_tangent(da: Array, db: Array, a: Array, b: Array, inverse: Array) -> Any:
+    return inverse @ db + pinv_tangent(da, a, inverse) @ b
 
 
 # ---- determinants
@@ -205,7 +205,7 @@ def least_squares_moved(da: Any, db: Any, a: Any, b: Any, inverse: Any) -> Any:
 @op(
     np.linalg.det,
     acts=Matrices(lambda m, n: (), SQUARE),
-    d=rule(lambda g, x: det_back(g, x), jvp=lambda dx, x: det_moved(dx, x)),
+    d=rule(lambda g, x: det_back(g, x), jvp=lambda dx, x: det_tangent(dx, x)),
     run=clear("det", np.linalg.det, SINGULAR),
 )
 def det(x: TensorLike, /) -> Any:
@@ -221,15 +221,15 @@ def det(x: TensorLike, /) -> Any:
     """
 
 
-def det_back(g: Any, x: Any) -> Any:
+def det_back(g: Value, x: Value) -> Any:
     return g[..., None, None] * cofactors(x)
 
 
-def det_moved(dx: Any, x: Any) -> Any:
+def det_tangent(dx: Array, x: Array) -> Any:
     return np.sum(cofactors(x) * dx, axis=(-2, -1))
 
 
-def cofactor_matrix(x: Any) -> Any:
+def cofactor_matrix(x: Array) -> Any:
     try:
         return np.linalg.det(x)[..., None, None] * T(np.linalg.inv(x))
     except np.linalg.LinAlgError:  # a singular one has cofactors too, by products of all other singular values
@@ -245,7 +245,7 @@ def cofactor_matrix(x: Any) -> Any:
 @op(
     cofactor_matrix,
     acts=same_square,
-    d=rule(lambda g, x, z: cofactors_moved(g, x, z), jvp=lambda dx, x, z: cofactors_moved(dx, x, z)),
+    d=rule(lambda g, x, z: cofactors_derivative(g, x, z), jvp=lambda dx, x, z: cofactors_derivative(dx, x, z)),
     run=clear("cofactors", cofactor_matrix, SINGULAR),
 )
 def cofactors(x: TensorLike, /) -> Any:
@@ -257,12 +257,12 @@ def cofactors(x: TensorLike, /) -> Any:
     """
 
 
-def cofactors_moved(g: Any, x: Any, z: Any) -> Any:
+def cofactors_derivative(g: Value, x: Value, z: Value) -> Any:
     """Forward and back alike: this derivative is its own adjoint."""
     return (np.sum(g * z, axis=(-2, -1), keepdims=True) * z - z @ T(g) @ z) / np.linalg.det(x)[..., None, None]
 
 
-def sign_and_logarithm(x: Any) -> Any:
+def sign_and_logarithm(x: Array) -> Any:
     return np.stack(np.linalg.slogdet(x), axis=-1)
 
 
@@ -271,7 +271,7 @@ def sign_and_logarithm(x: Any) -> Any:
     acts=Matrices(lambda m, n: (2,), SQUARE),
     d=rule(
         lambda g, x, z: slogdet_back(g, x, z),
-        jvp=lambda dx, x, z: slogdet_moved(np.sum(T(inv(x)) * dx, axis=(-2, -1)), z),
+        jvp=lambda dx, x, z: slogdet_tangent(np.sum(T(inv(x)) * dx, axis=(-2, -1)), z),
         adjoint=True,
     ),
     run=clear("slogdet", sign_and_logarithm, SINGULAR),
@@ -284,14 +284,14 @@ def joined_slogdet(x: TensorLike, /) -> Any:
     """
 
 
-def slogdet_back(g: Any, x: Any, z: Any) -> Any:
+def slogdet_back(g: Value, x: Value, z: Value) -> Any:
     size = g[..., 1]
     if is_complex(x):  # the sign moves around the circle
         size = np.real(size) + imaginary(np.imag(np.conjugate(z[..., 0]) * g[..., 0]))
     return size[..., None, None] * H(inv(x))
 
 
-def slogdet_moved(t: Any, z: Any) -> Any:
+def slogdet_tangent(t: Array, z: Array) -> Any:
     """From the tangent of the logarithm of the determinant."""
     if not is_complex(t):
         return np.stack([np.zeros_like(t), t], axis=-1)

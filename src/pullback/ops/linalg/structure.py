@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -10,15 +11,17 @@ import numpy as np
 
 from pullback.core.axes import Shape, moves
 from pullback.core.calculus import linear
-from pullback.core.composition import numbers, own_words
+from pullback.core.composition import check_numbers, rename_errors
 from pullback.core.lowering import made_of
 from pullback.core.op import op
 from pullback.errors import ArgumentError, ShapeError
-from pullback.numerics.batching import leading
+from pullback.numerics.batching import batch_leading_axes
 from pullback.ops.linalg.pieces import Matrices
 
 if TYPE_CHECKING:
-    from pullback.typing import ShapeLike, TensorLike
+    from pullback.core.op import Op
+    from pullback.core.tensor import Tensor
+    from pullback.typing import Array, ShapeLike, TensorLike, Value
 
 __all__ = ["band_part", "diag", "diag_embed", "diag_part", "tensor_diag_part", "trace"]
 
@@ -26,24 +29,24 @@ __all__ = ["band_part", "diag", "diag_embed", "diag_part", "tensor_diag_part", "
 # ---- tensors of twice the rank, as in TensorFlow.js
 
 
-def on_tensor_diagonal(x: Any) -> Any:
+def make_tensor_diagonal(x: Array) -> Any:
     z = np.zeros((x.size, x.size), x.dtype)
     np.fill_diagonal(z, x)
     return z.reshape(x.shape * 2)
 
 
-def tensor_diagonal(x: Any) -> Any:
+def tensor_diagonal(x: Array) -> Any:
     shape = half_shape(x.shape)
     n = prod(shape)
     return x.reshape(n, n).diagonal().reshape(shape).copy()
 
 
-def composed_tensor_diagonal(x: Any) -> Any:
+def compose_tensor_diagonal(x: Tensor) -> Any:
     shape = half_shape(x.shape)
-    return np.reshape(composed_diagonal(np.reshape(x, (prod(shape), prod(shape))), 0), shape)
+    return np.reshape(compose_diagonal(np.reshape(x, (prod(shape), prod(shape))), 0), shape)
 
 
-def off_tensor_diagonal(g: Any) -> Any:
+def off_tensor_diagonal(g: Value) -> Any:
     return tensor_diag_part(g)
 
 
@@ -54,24 +57,24 @@ def half_shape(shape: Shape) -> Shape:
     return shape[:half]
 
 
-def diag_examples(op: Any, args: Any, on: Any, params: Any) -> Any:
+def diag_examples(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     (x,) = args
     n, *shape = x.shape
     return np.reshape(diag_embed(np.reshape(x, (n, prod(shape)))), (n, *shape, *shape))
 
 
-def diag_part_examples(op: Any, args: Any, on: Any, params: Any) -> Any:
+def diag_part_examples(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     (x,) = args
     n, shape = x.shape[0], half_shape(x.shape[1:])
     return np.reshape(diag_part(np.reshape(x, (n, prod(shape), prod(shape)))), (n, *shape))
 
 
 @op(
-    on_tensor_diagonal,
+    make_tensor_diagonal,
     acts=moves(lambda s: s + s, [((s,), {}) for s in ((3,), (2, 3), (), (0,), (2, 1, 2))], diag_examples),
     d=linear(off_tensor_diagonal),
-    run=on_tensor_diagonal,
-    lower=made_of(lambda x: np.reshape(composed_embedding(np.reshape(x, (-1,))), x.shape * 2)),
+    run=make_tensor_diagonal,
+    lower=made_of(lambda x: np.reshape(compose_embedding(np.reshape(x, (-1,))), x.shape * 2)),
 )
 def diag(x: TensorLike, /) -> Any:
     """Zeros with ``x`` on the diagonal: a matrix for a vector, a tensor of twice the rank for any other.
@@ -89,7 +92,7 @@ def diag(x: TensorLike, /) -> Any:
     acts=moves(half_shape, [((s * 2,), {}) for s in ((3,), (2, 3), (), (0,))], diag_part_examples),
     d=linear(lambda g: diag(g)),
     run=tensor_diagonal,
-    lower=made_of(composed_tensor_diagonal),
+    lower=made_of(compose_tensor_diagonal),
 )
 def tensor_diag_part(x: TensorLike, /) -> Any:
     """The diagonal of a tensor whose shape is another one twice: what ``diag`` was given.
@@ -102,18 +105,18 @@ def tensor_diag_part(x: TensorLike, /) -> Any:
 # ---- matrices over the last two axes
 
 
-def whole(name: str, k: Any) -> int:
+def whole(name: str, k: str | float) -> int:
     """Which diagonal is meant."""
     if isinstance(k, bool) or not hasattr(k, "__index__"):
         raise ArgumentError(f"{name}: the diagonal must be an integer, above the main one or negative; got {k!r}.")
     return int(k)
 
 
-def diagonal(x: Any, k: int = 0) -> Any:
+def diagonal(x: Array, k: int = 0) -> Any:
     return np.diagonal(x, k, -2, -1).copy()
 
 
-def composed_diagonal(x: Any, k: int) -> Any:
+def compose_diagonal(x: Value, k: int) -> Any:
     """Every so many of the elements in one row."""
     *batch, m, n = x.shape
     count, first = diagonal_length(m, n, k), max(k, 0) + max(-k, 0) * n
@@ -133,7 +136,7 @@ class Diagonals(Matrices):
         return (*batch, diagonal_length(m, n, whole(name, params["k"])))
 
 
-def onto_diagonal(g: Any, x_shape: Shape, k: int) -> Any:
+def onto_diagonal(g: Value, x_shape: Shape, k: int) -> Any:
     return diag_embed(g, k, x_shape[-2:])
 
 
@@ -145,7 +148,7 @@ WIDTHS: tuple[dict[str, Any], ...] = ({}, {"k": 1}, {"k": -2})
     acts=Diagonals(lambda m, n: (m, n), [(3, 3), (2, 4, 3), (0, 3), (2, 1, 2)], square=False, ways=WIDTHS),
     d=linear(onto_diagonal),
     run=diagonal,
-    lower=made_of(composed_diagonal),
+    lower=made_of(compose_diagonal),
 )
 def diag_part(x: TensorLike, /, k: int = 0) -> Any:
     """The diagonals of matrices over the last two axes; ``k`` above the main one, or below it if negative.
@@ -157,7 +160,7 @@ def diag_part(x: TensorLike, /, k: int = 0) -> Any:
     """
 
 
-def embedded(x: Any, k: int = 0, shape: Any = None) -> Any:
+def embed_diagonal(x: Array, k: int = 0, shape: Sequence[int] | None = None) -> Any:
     m, n = embedding_shape(x.shape, k, shape)[-2:]
     z = np.zeros((*x.shape[:-1], m, n), x.dtype)
     i = np.arange(x.shape[-1])
@@ -165,7 +168,7 @@ def embedded(x: Any, k: int = 0, shape: Any = None) -> Any:
     return z
 
 
-def composed_embedding(x: Any, k: int = 0, shape: Any = None) -> Any:
+def compose_embedding(x: Any, k: int = 0, shape: Sequence[int] | None = None) -> Any:
     """Each row has one element of ``x``, or none."""
     *batch, m, n = embedding_shape(x.shape, k, shape)
     before = max(-k, 0)
@@ -174,7 +177,7 @@ def composed_embedding(x: Any, k: int = 0, shape: Any = None) -> Any:
     return np.where(np.eye(m, n, k, dtype=bool), np.expand_dims(x, -1), np.zeros((), x.dtype))
 
 
-def embedding_shape(x: Shape, k: int = 0, shape: Any = None) -> Shape:
+def embedding_shape(x: Shape, k: int = 0, shape: Sequence[int] | None = None) -> Shape:
     if not x:
         raise ShapeError("diag_embed: x must be a vector, or several over its last axis; got a scalar.")
     n = x[-1] + abs(whole("diag_embed", k))
@@ -189,7 +192,7 @@ def embedding_shape(x: Shape, k: int = 0, shape: Any = None) -> Shape:
 
 
 @op(
-    embedded,
+    embed_diagonal,
     acts=moves(
         embedding_shape,
         [
@@ -199,11 +202,11 @@ def embedding_shape(x: Shape, k: int = 0, shape: Any = None) -> Shape:
             (((2, 0),), {}),
             (((0, 2),), {}),
         ],
-        leading,
+        batch_leading_axes,
     ),
     d=linear(lambda g, k: diag_part(g, k)),
-    run=embedded,
-    lower=made_of(composed_embedding),
+    run=embed_diagonal,
+    lower=made_of(compose_embedding),
 )
 def diag_embed(x: TensorLike, /, k: int = 0, shape: ShapeLike | None = None) -> Any:
     """Matrices with the vectors ``x`` on their ``k``-th diagonal; square and as small as can be, or of ``shape``.
@@ -216,14 +219,14 @@ def diag_embed(x: TensorLike, /, k: int = 0, shape: ShapeLike | None = None) -> 
     """
 
 
-@own_words("trace")
+@rename_errors("trace")
 def trace(x: TensorLike, offset: int = 0) -> Any:
     """The sum of the diagonal, of matrices over the last two axes.
 
     >>> pb.linalg.trace(np.array([[1.0, 2.0], [3.0, 4.0]]))
     np.float64(5.0)
     """
-    return np.sum(diag_part(numbers("trace", "x", x), whole("trace", offset)), axis=-1)
+    return np.sum(diag_part(check_numbers("trace", "x", x), whole("trace", offset)), axis=-1)
 
 
 @lru_cache(256)
@@ -233,14 +236,14 @@ def band(m: int, n: int, lower: int, upper: int) -> Any:
     return (above >= (-lower if lower >= 0 else -m)) & (above <= (upper if upper >= 0 else n))
 
 
-def banded(x: Any, num_lower: int, num_upper: int) -> Any:
+def keep_band(x: Value, num_lower: int, num_upper: int) -> Any:
     for name, value in {"num_lower": num_lower, "num_upper": num_upper}.items():
         if isinstance(value, bool) or not hasattr(value, "__index__"):
             raise ArgumentError(f"band_part: {name} must be an integer, negative for the whole side; got {value!r}.")
     return np.where(band(*x.shape[-2:], int(num_lower), int(num_upper)), x, np.zeros((), x.dtype))
 
 
-def band_again(g: Any, num_lower: int, num_upper: int) -> Any:
+def band_again(g: Value, num_lower: int, num_upper: int) -> Any:
     return band_part(g, num_lower, num_upper)
 
 
@@ -248,11 +251,11 @@ BANDS = tuple({"num_lower": lower, "num_upper": upper} for lower, upper in ((1, 
 
 
 @op(
-    banded,
+    keep_band,
     acts=Matrices(lambda m, n: (m, n), [(3, 3), (2, 4, 3), (0, 3)], square=False, ways=BANDS),
     d=linear(band_again),
-    run=banded,
-    lower=made_of(banded),
+    run=keep_band,
+    lower=made_of(keep_band),
 )
 def band_part(x: TensorLike, /, num_lower: int, num_upper: int) -> Any:
     """A copy with zeros outside a band: ``num_lower`` diagonals below the main one stay, ``num_upper`` above it.

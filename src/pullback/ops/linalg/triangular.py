@@ -23,7 +23,7 @@ from pullback.ops.linalg.pieces import (
 )  # fmt: skip
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from pullback.typing import Array, TensorLike, Value
 
 __all__ = ["cholesky", "triangular_solve"]
 
@@ -33,12 +33,12 @@ BLOCK = 32  # up to here elimination of the whole is as quick as substitution
 # ---- right sides that may be one vector
 
 
-def lifted(y: Any, vector: bool) -> Any:
+def as_columns(y: Any, vector: bool) -> Any:
     """Right sides as columns."""
     return y[..., None] if vector else y
 
 
-def lowered(y: Any, vector: bool) -> Any:
+def columns_cotangent(y: Value, vector: bool) -> Any:
     """The cotangent of right sides from that of columns; one vector is shared by all matrices."""
     if not vector:
         return y
@@ -46,15 +46,15 @@ def lowered(y: Any, vector: bool) -> Any:
     return np.sum(y, axis=tuple(range(y.ndim - 1))) if y.ndim > 1 else y
 
 
-def into_rows(w: Any, z: Any, vector: bool) -> Any:
+def into_rows(w: Value, z: Value, vector: bool) -> Any:
     """The products of columns ``w`` with solutions ``z``, which is where a change of the matrix acts."""
-    return w @ T(lifted(z, vector))
+    return w @ T(as_columns(z, vector))
 
 
 # ---- substitution
 
 
-def substituted(x: Any, y: Any, lower: bool = True, trans: bool = False) -> Any:
+def substitute(x: Array, y: Array, lower: bool = True, trans: bool = False) -> Any:
     for argument, value in (("lower", lower), ("trans", trans)):
         if value not in (True, False):
             raise ArgumentError(f"triangular_solve: {argument} must be True or False, got {value!r}.")
@@ -65,34 +65,34 @@ def substituted(x: Any, y: Any, lower: bool = True, trans: bool = False) -> Any:
         raise MatrixError(
             f"triangular_solve: a zero on the diagonal of x makes it singular (got shape {x.shape} and {y.shape})."
         )
-    z = by_halves(T(x) if trans else x, lifted(y, vector), lower != trans)
+    z = solve_by_halves(T(x) if trans else x, as_columns(y, vector), lower != trans)
     return z[..., 0] if vector else z
 
 
-def by_halves(a: Any, b: Any, lower: bool) -> Any:
+def solve_by_halves(a: Array, b: Array, lower: bool) -> Any:
     n = a.shape[-1]
     if n <= BLOCK:
         return np.linalg.solve(np.tril(a) if lower else np.triu(a), b)
     h = n // 2
     first, second = (slice(h), slice(h, n)) if lower else (slice(h, n), slice(h))
-    z = by_halves(a[..., first, first], b[..., first, :], lower)
-    w = by_halves(a[..., second, second], b[..., second, :] - a[..., second, first] @ z, lower)
+    z = solve_by_halves(a[..., first, first], b[..., first, :], lower)
+    w = solve_by_halves(a[..., second, second], b[..., second, :] - a[..., second, first] @ z, lower)
     return np.concatenate([z, w] if lower else [w, z], axis=-2)
 
 
 @op(
-    substituted,
+    substitute,
     acts=Systems([{"lower": lower, "trans": trans} for lower in (True, False) for trans in (False, True)]),
     d=rule(
         lambda g, x, y_shape, z, lower, trans: triangle_back(g, x, z, len(y_shape) == 1, lower, trans),
-        lambda g, x, y_shape, lower, trans: lowered(
-            adjoint_substituted(g, x, len(y_shape) == 1, lower, trans), len(y_shape) == 1
+        lambda g, x, y_shape, lower, trans: columns_cotangent(
+            substitute_adjoint(g, x, len(y_shape) == 1, lower, trans), len(y_shape) == 1
         ),
-        jvp=lambda dx, dy, x, y_shape, z, lower, trans: substituted_moved(
+        jvp=lambda dx, dy, x, y_shape, z, lower, trans: substitute_tangent(
             dx, dy, x, z, len(y_shape) == 1, lower, trans
         ),
     ),
-    run=clear("triangular_solve", substituted, "the matrix is singular"),
+    run=clear("triangular_solve", substitute, "the matrix is singular"),
 )
 def triangular_solve(x: TensorLike, y: TensorLike, /, lower: bool = True, trans: bool = False) -> Any:
     """The solution ``z`` of ``x @ z = y``, for lower (or upper) triangular ``x``; with ``trans``, of ``x.T @ z = y``.
@@ -107,22 +107,22 @@ def triangular_solve(x: TensorLike, y: TensorLike, /, lower: bool = True, trans:
     """
 
 
-def triangle(x: Any, lower: bool) -> Any:
+def triangle(x: Value, lower: bool) -> Any:
     return np.tril(x) if lower else np.triu(x)
 
 
-def adjoint_substituted(g: Any, x: Any, vector: bool, lower: bool, trans: bool) -> Any:
-    return triangular_solve(x, lifted(g, vector), lower, not trans)
+def substitute_adjoint(g: Value, x: Value, vector: bool, lower: bool, trans: bool) -> Any:
+    return triangular_solve(x, as_columns(g, vector), lower, not trans)
 
 
-def triangle_back(g: Any, x: Any, z: Any, vector: bool, lower: bool, trans: bool) -> Any:
-    moved = into_rows(adjoint_substituted(g, x, vector, lower, trans), z, vector)
+def triangle_back(g: Value, x: Value, z: Value, vector: bool, lower: bool, trans: bool) -> Any:
+    moved = into_rows(substitute_adjoint(g, x, vector, lower, trans), z, vector)
     return -triangle(T(moved) if trans else moved, lower)
 
 
-def substituted_moved(dx: Any, dy: Any, x: Any, z: Any, vector: bool, lower: bool, trans: bool) -> Any:
+def substitute_tangent(dx: Array, dy: Array, x: Array, z: Array, vector: bool, lower: bool, trans: bool) -> Any:
     change = triangle(dx, lower)
-    right = lifted(dy, vector) - (T(change) if trans else change) @ lifted(z, vector)
+    right = as_columns(dy, vector) - (T(change) if trans else change) @ as_columns(z, vector)
     moved = triangular_solve(x, right, lower, trans)
     return moved[..., 0] if vector else moved
 
@@ -130,11 +130,11 @@ def substituted_moved(dx: Any, dy: Any, x: Any, z: Any, vector: bool, lower: boo
 # ---- Cholesky
 
 
-def cholesky_factor(x: Any, upper: bool = False) -> Any:
+def cholesky_factor(x: Array, upper: bool = False) -> Any:
     return np.linalg.cholesky(symmetric(x), upper=bool(upper))
 
 
-def half(x: Any) -> Any:
+def half(x: Value) -> Any:
     """The lower triangle with half of the diagonal."""
     n = x.shape[-1]
     kind = np.finfo(x.dtype).dtype
@@ -146,7 +146,7 @@ def half(x: Any) -> Any:
     acts=Matrices(lambda m, n: (m, n), SQUARE, fill=positive, ways=({}, {"upper": True}), complex=complex_positive),
     d=rule(
         lambda g, z, upper: cholesky_back(H(g), H(z)) if upper else cholesky_back(g, z),
-        jvp=lambda dx, z, upper: H(cholesky_moved(dx, H(z))) if upper else cholesky_moved(dx, z),
+        jvp=lambda dx, z, upper: H(cholesky_tangent(dx, H(z))) if upper else cholesky_tangent(dx, z),
         adjoint=True,
     ),
     run=clear("cholesky", cholesky_factor, "a matrix is not positive definite; try adding a little to the diagonal"),
@@ -163,11 +163,11 @@ def cholesky(x: TensorLike, /, upper: bool = False) -> Any:
     """
 
 
-def cholesky_back(g: Any, z: Any) -> Any:
+def cholesky_back(g: Value, z: Value) -> Any:
     w = np.linalg.inv(z)
     return symmetric(H(w) @ half(H(z) @ g) @ w)
 
 
-def cholesky_moved(dx: Any, z: Any) -> Any:
+def cholesky_tangent(dx: Array, z: Array) -> Any:
     w = np.linalg.inv(z)
     return z @ half(w @ symmetric(dx) @ H(w))

@@ -15,10 +15,10 @@ from pullback.errors import NoRuleError
 from pullback.numerics import stable_formulas
 from pullback.numerics.adjoints import select
 from pullback.ops.special.door import OfOrder, Real, Through
-from pullback.ops.special.door import known as known
+from pullback.ops.special.door import find_op as find_op
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike
+    from pullback.typing import Array, Operand, TensorLike, Value
 
 __all__ = [
     "beta", "betaln", "digamma", "entr", "erfc", "erfcinv", "erfcx", "erfinv", "exp1", "expi", "expit", "gamma",
@@ -50,7 +50,7 @@ class Ordered(broadcast):
 def _orders(name: str, argument: str) -> Any:
     """The rule of an argument in which there is none: better said than a gradient lost."""
 
-    def refuse(g: Any) -> Any:
+    def refuse(g: Array) -> Any:
         raise NoRuleError(
             f"{name} has no derivative in {argument} here. If none is meant, say stop_gradient({argument})."
         )
@@ -61,7 +61,7 @@ def _orders(name: str, argument: str) -> Any:
 # ---- gamma and its kin
 
 
-def _next_order(n: Any, x: Any) -> Any:
+def _next_order(n: Operand, x: Value) -> Any:
     return polygamma(n + 1, x)
 
 
@@ -129,7 +129,7 @@ def beta(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-def _zeta_slope(x: Any, q: Any) -> Any:
+def _zeta_slope(x: Value, q: Value) -> Any:
     return -(zeta(x + 1, q) * x.astype(q.dtype))
 
 
@@ -249,7 +249,7 @@ def logit(x: TensorLike, /) -> Any:
     """
 
 
-def _log(x: Any, y: Any) -> Any:
+def _log(x: Value, y: Value) -> Any:
     """``log(y)``, but 0 where the product with ``x`` is 0 whatever ``y`` is."""
     nought = (x == 0) & (y == 0 if np.result_type(y).kind == "c" else y <= 0)
     return np.log(select(nought, 1, y))
@@ -350,7 +350,7 @@ def exp1(x: TensorLike, /) -> Any:
 # ---- Bessel functions: the derivative of one is the difference or sum of its neighbours
 
 
-def _iv_slope(v: Any, x: Any) -> Any:
+def _iv_slope(v: Operand, x: Value) -> Any:
     return (iv(v - 1, x) + iv(v + 1, x)) * 0.5
 
 
@@ -363,7 +363,7 @@ def iv(v: TensorLike, x: TensorLike, /) -> Any:
     """
 
 
-def _ive_slope(v: Any, x: Any) -> Any:
+def _ive_slope(v: Operand, x: Value) -> Any:
     return (ive(v - 1, x) + ive(v + 1, x)) * 0.5 - np.sign(x) * ive(v, x)
 
 
@@ -376,7 +376,7 @@ def ive(v: TensorLike, x: TensorLike, /) -> Any:
     """
 
 
-def _i0_slope(x: Any) -> Any:
+def _i0_slope(x: Value) -> Any:
     return i1(x)
 
 
@@ -398,7 +398,7 @@ def i1(x: TensorLike, /) -> Any:
     """
 
 
-def _i0e_slope(z: Any, x: Any) -> Any:
+def _i0e_slope(z: Value, x: Value) -> Any:
     return i1e(x) - np.sign(x) * z
 
 
@@ -425,7 +425,7 @@ def i1e(x: TensorLike, /) -> Any:
     """
 
 
-def _jv_slope(v: Any, x: Any) -> Any:
+def _jv_slope(v: Operand, x: Value) -> Any:
     return (jv(v - 1, x) - jv(v + 1, x)) * 0.5
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.core.convert import check_real
-from pullback.core.memory import unscratched
+from pullback.core.memory import unwrap_scratch
 from pullback.core.tensor import BY_KERNEL
 from pullback.errors import ArgumentError, MissingPackageError
+
+if TYPE_CHECKING:
+    from pullback.typing import Array
 
 __all__: list[str] = []
 
@@ -31,7 +35,7 @@ def _door() -> Any:
     return scipy.special
 
 
-def known(ufunc: Any) -> Any:
+def find_op(ufunc: Callable[..., Any]) -> Any:
     """The op that does what this function of SciPy does, or None."""
     if "scipy.special" in sys.modules:
         _door()
@@ -45,7 +49,7 @@ class Through:
         self.name = name
 
     def __call__(self, *args: Any) -> Any:
-        values = unscratched(args)
+        values = unwrap_scratch(args)
         floats = [v.dtype for v in values if hasattr(v, "dtype") and v.dtype.kind in "fc"]
         kind = np.result_type(*floats or [np.float64], *[v for v in values if type(v) is complex])
         if not floats:  # SciPy computes with the shortest float that holds these integers
@@ -57,7 +61,7 @@ class Through:
 class Real(Through):
     """One that refuses complex numbers: SciPy does not know it of them, or there is no rule for its derivative."""
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Array) -> Any:
         for x in args:
             check_real(self.name, x)
         return super().__call__(*args)

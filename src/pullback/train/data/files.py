@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.convert import as_dtype
-from pullback.core.tree import mapped
+from pullback.core.tree import map_leaves
 from pullback.errors import ArgumentError, DataError, MissingPackageError
 from pullback.train.data.stages import Stage, flatten, regroup
 from pullback.typing import DType
@@ -60,7 +60,7 @@ class FileSource(Stage):
     def _stream(self, epoch: int, start: int) -> Iterator[Any]:
         for block in self._stream_blocks(epoch, start, BLOCK_ROWS):
             for i in range(len(flatten(block)[0])):
-                yield mapped(lambda x, i=i: x[i], block)
+                yield map_leaves(lambda x, i=i: x[i], block)
 
 
 # ---- CSV

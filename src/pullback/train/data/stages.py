@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.convert import as_array
-from pullback.core.tree import mapped, replaced
+from pullback.core.tree import map_leaves, replace_leaves
 from pullback.errors import ArgumentError, DataError, ShapeError
 from pullback.typing import Array, TensorLike, Tree
 
@@ -98,7 +98,7 @@ class ArraySource(Stage):
     """A tree of arrays of equal length; an element is one row of each."""
 
     def __init__(self, tree: Tree) -> None:
-        object.__setattr__(self, "tree", mapped(self._as_rows, tree, whole=is_plain_list))
+        object.__setattr__(self, "tree", map_leaves(self._as_rows, tree, whole=is_plain_list))
         lengths = {len(x) for x in flatten(self.tree)}
         if not lengths:
             raise DataError(f"from_arrays: expected arrays or a tree of arrays, got {tree!r}.")
@@ -126,12 +126,12 @@ class ArraySource(Stage):
         return RowAccess(range(self.size), self._at, self._block)
 
     def _at(self, i: int) -> Any:
-        return mapped(lambda x: x[i], self.tree)
+        return map_leaves(lambda x: x[i], self.tree)
 
     def _block(self, indices: range | Array) -> Any:
         if isinstance(indices, range):  # in order: views, no copies
-            return mapped(lambda x: x[indices.start : indices.stop], self.tree)
-        return mapped(lambda x: x.take(indices, axis=0), self.tree)
+            return map_leaves(lambda x: x[indices.start : indices.stop], self.tree)
+        return map_leaves(lambda x: x.take(indices, axis=0), self.tree)
 
 
 @dataclass(frozen=True)
@@ -284,7 +284,7 @@ class Take(DerivedStage):
         left = self.count - start
         blocks = self.source.blocks(epoch, start, size)
         while left > 0 and (block := next(blocks, None)) is not None:
-            yield mapped(lambda x, n=left: x[:n], block)
+            yield map_leaves(lambda x, n=left: x[:n], block)
             left -= size
 
 
@@ -418,7 +418,7 @@ def is_plain_list(tree: object) -> bool:
 def flatten(tree: Tree) -> list[Any]:
     """Return the leaves of a tree; a list of numbers is one leaf."""
     found: list[Any] = []
-    mapped(found.append, tree, whole=is_plain_list)
+    map_leaves(found.append, tree, whole=is_plain_list)
     return found
 
 
@@ -453,8 +453,8 @@ def stack_elements(elements: list[Any]) -> Any:
                     "Elements of a batch are stacked: bring them to one shape with map first."
                 )
         made.append(np.stack(arrays))
-    whole = mapped(lambda _: 0, elements[0], whole=is_plain_list)
-    return replaced(whole, made)
+    whole = map_leaves(lambda _: 0, elements[0], whole=is_plain_list)
+    return replace_leaves(whole, made)
 
 
 def regroup(blocks: Iterator[Any], size: int) -> Iterator[Any]:
@@ -466,12 +466,12 @@ def regroup(blocks: Iterator[Any], size: int) -> Iterator[Any]:
         number += len(flatten(block)[0])
         while number >= size:
             whole = held[0] if len(held) == 1 else _concatenate(held)
-            yield mapped(lambda x: x[:size], whole)
-            held = [mapped(lambda x: x[size:], whole)]
+            yield map_leaves(lambda x: x[:size], whole)
+            held = [map_leaves(lambda x: x[size:], whole)]
             number -= size
     if number:
         yield _concatenate(held)
 
 
 def _concatenate(blocks: list[Any]) -> Any:
-    return mapped(lambda *parts: np.concatenate(parts), *blocks)
+    return map_leaves(lambda *parts: np.concatenate(parts), *blocks)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from pullback.core.variable import Variable, by_name
+from pullback.core.variable import Variable, index_by_name
 from pullback.errors import CheckpointError, DataError
 from pullback.train.io.saving import StrPath, assign_all, load, save
 from pullback.train.io.structure import describe, rebuild
@@ -94,7 +94,7 @@ def _collect_values(model: StoredModel, optimizer: Optimizer | None) -> dict[str
 def _collect_state(model: StoredModel, optimizer: Optimizer) -> dict[str, Any]:
     """Return the optimizer's state of this model's variables, slots named by the places of their variables."""
     variables = model.named_variables()
-    by_name(variables.values(), f"{model.name}.save")
+    index_by_name(variables.values(), f"{model.name}.save")
     places = {v.name: place for place, v in variables.items()}
     state = optimizer.state_dict()  # may have slots of another model's variables too
     return {_rename_slot(k, places): x for k, x in state.items() if "/" not in k or _variable_name(k) in places}

@@ -21,8 +21,8 @@ import numpy as np
 from pullback.core.convert import as_array
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor
-from pullback.core.tree import branches, mapped
-from pullback.core.variable import Variable, by_name
+from pullback.core.tree import branches, map_leaves
+from pullback.core.variable import Variable, index_by_name
 from pullback.errors import ArgumentError, CheckpointError, DataError, MissingPackageError
 from pullback.train.data.stages import is_plain_list
 from pullback.typing import Array, TensorLike, Tree
@@ -89,7 +89,7 @@ def _as_tree(what: str, tree: Tree) -> Tree:
     if isinstance(tree, Variable):
         tree = [tree]
     if isinstance(tree, list | tuple) and tree and all(isinstance(v, Variable) for v in tree):
-        return by_name(tree, what)
+        return index_by_name(tree, what)
     return tree
 
 
@@ -314,7 +314,7 @@ def assign_all(what: str, found: dict[str, Any], into: Tree, casts: bool) -> Tre
         differences = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in parts.items() if names)
         raise CheckpointError(f"{what} does not fit, so nothing was assigned. {differences}.")
     new = iter([_fill(place, found[name]) for name, place in places.items()])
-    return mapped(lambda _: next(new), into, whole=is_plain_list) if tree is into else into
+    return map_leaves(lambda _: next(new), into, whole=is_plain_list) if tree is into else into
 
 
 def _find_mismatch(place: Any, x: Any, casts: bool) -> str:

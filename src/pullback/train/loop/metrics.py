@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.composition import numbers, picked
+from pullback.core.composition import check_numbers, pick
 from pullback.core.convert import get_default_dtype
-from pullback.core.tensor import all_values, stripped
+from pullback.core.tensor import all_values, strip
 from pullback.errors import DataError, ShapeError
 from pullback.ops import activations, losses, sorting
 from pullback.typing import TensorLike
@@ -35,7 +35,7 @@ EPSILON = 1e-7  # Keras's: keeps logarithms finite
 
 def _match_predictions(name: str, y_true: TensorLike, y_pred: TensorLike) -> tuple[Any, Any]:
     """Return labels and predictions in the shape and dtype of the predictions."""
-    y, p = numbers(name, "y_true", y_true), numbers(name, "y_pred", y_pred)
+    y, p = check_numbers(name, "y_true", y_true), check_numbers(name, "y_pred", y_pred)
     if p.dtype.kind != "f":
         p = p.astype(get_default_dtype())
     if y.dtype != p.dtype:
@@ -62,7 +62,7 @@ def _is_sparse(y: Any, p: Any) -> bool:
 
 def _match_classes(name: str, y_true: TensorLike, y_pred: TensorLike) -> tuple[Any, Any]:
     """Return class numbers as integers, one for each example, and the predictions."""
-    y, p = stripped(numbers(name, "y_true", y_true)), numbers(name, "y_pred", y_pred)
+    y, p = strip(check_numbers(name, "y_true", y_true)), check_numbers(name, "y_pred", y_pred)
     if not p.shape or y.shape not in (p.shape[:-1], (*p.shape[:-1], 1)):
         cure = " For one-hot labels there are those without sparse_." if y.shape == p.shape else ""
         wanted = f"labels of shape {p.shape[:-1]} or {(*p.shape[:-1], 1)}" if p.shape else "predictions by class"
@@ -114,7 +114,7 @@ def _select_class(x: Any, labels: Any) -> Any:
     n = x.shape[-1]
     if _is_compiled(x) or _is_compiled(labels):
         return np.sum(np.where(np.expand_dims(labels, -1) == np.arange(n), x, 0.0), axis=-1)
-    return picked(np.reshape(x, -1), labels + n * np.arange(labels.size).reshape(labels.shape))
+    return pick(np.reshape(x, -1), labels + n * np.arange(labels.size).reshape(labels.shape))
 
 
 # ---- numbers

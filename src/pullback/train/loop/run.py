@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, WriteLog, logging_writes
+from pullback.core.variable import Variable, WriteLog, log_writes
 from pullback.diagnostics.nans import diagnose
 from pullback.errors import DataError, NanError
 from pullback.ops import random
@@ -243,7 +243,7 @@ class StepUndo:
     @contextmanager
     def record(self, batch: Examples | None) -> Iterator[None]:
         """Log the writes of a step in a ``with`` block; undo them if it raises."""
-        with logging_writes() as log:
+        with log_writes() as log:
             self._steps = [*self._steps[-1:], (log, batch)]
             try:
                 yield

@@ -10,7 +10,7 @@ from typing import Any
 
 from pullback.core.convert import as_shape
 from pullback.core.suggestions import did_you_mean
-from pullback.core.variable import Variable, watching
+from pullback.core.variable import Variable, watch_variables
 from pullback.errors import ArgumentError, CheckpointError, ShapeError
 from pullback.names.answers import check_keywords
 from pullback.train.data.dataset import Dataset
@@ -103,7 +103,7 @@ class Model(Layer):
         for name, value in params.items():
             if value.shape != places[name].shape:
                 raise ShapeError(f"{self.name}.apply: {name} has shape {value.shape}, expected {places[name].shape}.")
-        with watching(VariableOverrides({id(places[name]): value for name, value in params.items()})):
+        with watch_variables(VariableOverrides({id(places[name]): value for name, value in params.items()})):
             return self(*inputs, training=training)
 
     def build(self, *shapes: Any) -> None:
@@ -292,7 +292,7 @@ class VariableOverrides:
     def __init__(self, values: dict[int, Any]) -> None:
         self.values = values
 
-    def seen(self, v: Variable, value: Any) -> Any:
+    def on_read(self, v: Variable, value: Any) -> Any:
         return self.values.get(id(v), value)
 
 

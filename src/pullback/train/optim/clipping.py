@@ -12,7 +12,7 @@ from pullback.core.convert import as_number
 from pullback.core.rowsparse import RowSparse, make_rows
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError
-from pullback.transforms.grad import as_leaf, given_back, kind_of
+from pullback.transforms.grad import as_leaf, convert_back, kind_of
 from pullback.typing import TensorLike, Tree
 
 __all__ = ["clip_global_norm", "clip_norms", "clip_values", "global_norm"]
@@ -100,20 +100,20 @@ def _collect_values(grads: Tree, name: str) -> list[Any]:
         g = _sum_rows(g)
         out.append(as_value(g.values if isinstance(g, RowSparse) else g, name))
 
-    tree.mapped(enter, grads, whole=tree.is_number_list)
+    tree.map_leaves(enter, grads, whole=tree.is_number_list)
     return out
 
 
 def _clip_tree(grads: Tree, name: str, clip: Callable[[Sequence[Any]], list[Any]]) -> Tree:
-    grads = tree.mapped(_sum_rows, grads, whole=tree.is_number_list)
+    grads = tree.map_leaves(_sum_rows, grads, whole=tree.is_number_list)
     made = iter(clip(_collect_values(grads, name)))
 
     def give(g: Any) -> Any:
         if isinstance(g, RowSparse):
-            return make_rows(g.indices, given_back(next(made), kind_of(g.values)), g.shape, True)
-        return given_back(next(made), kind_of(g))
+            return make_rows(g.indices, convert_back(next(made), kind_of(g.values)), g.shape, True)
+        return convert_back(next(made), kind_of(g))
 
-    return tree.mapped(give, grads, whole=tree.is_number_list)
+    return tree.map_leaves(give, grads, whole=tree.is_number_list)
 
 
 def _sum_rows(g: Any) -> Any:

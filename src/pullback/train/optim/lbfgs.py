@@ -17,7 +17,7 @@ from pullback.core.variable import Variable, writer
 from pullback.errors import ArgumentError, CompileError, GradientError, MissingPackageError
 from pullback.train.optim.clipping import as_value
 from pullback.train.optim.trees import match_leaves
-from pullback.transforms.grad import ValueAndGrads, given_back, kind_of, value_and_grad
+from pullback.transforms.grad import ValueAndGrads, convert_back, kind_of, value_and_grad
 from pullback.transforms.variables import differentiate_by_variables, variable_grads
 from pullback.typing import Array, Tree
 
@@ -125,7 +125,7 @@ class LBFGS:
 
         def rebuild(values: list[Any]) -> Any:
             source = iter(values)
-            return tree.mapped(lambda _: next(source), params, whole=tree.is_number_list)
+            return tree.map_leaves(lambda _: next(source), params, whole=tree.is_number_list)
 
         step = value_and_grad(f)
 
@@ -134,7 +134,7 @@ class LBFGS:
             return float(cost), [g for g, _ in match_leaves(params, grads, "grads")]
 
         made = self._minimize_flat(compute, begin)
-        back = [given_back(x[()], kind_of(was)) for x, (was, _) in zip(made.params, given, strict=True)]
+        back = [convert_back(x[()], kind_of(was)) for x, (was, _) in zip(made.params, given, strict=True)]
         return made._replace(params=rebuild(back))
 
     def _minimize_flat(self, compute: Callable[[list[Any]], tuple[float, list[Any]]], begin: list[Any]) -> Solution:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pullback.core.memory import LARGE
 from pullback.core.rowsparse import RowSparse, group_rows
-from pullback.core.tensor import unfollowed
+from pullback.core.tensor import call_unfollowed
 from pullback.core.variable import Variable
 from pullback.ops.gathering import gather, scatter_add
 
@@ -28,7 +28,7 @@ class RowUpdate(NamedTuple):
     def from_gradient(g: RowSparse) -> RowUpdate:
         """Sum the gradients of rows that occur several times."""
         if g.is_symbolic:  # the number of distinct rows is not known
-            groups = unfollowed(group_rows, g.indices, g.shape[0])
+            groups = call_unfollowed(group_rows, g.indices, g.shape[0])
             return RowUpdate(g.indices, scatter_add(g.values, groups, g.values.shape), groups)
         g = g.coalesce()
         return RowUpdate(g.indices, g.values, None)

@@ -13,14 +13,14 @@ from pullback.core.memory import BLOCK
 from pullback.core.rowsparse import RowSparse, make_rows
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, by_name, is_logged, only_named, writer
+from pullback.core.variable import Variable, find_only_variable, index_by_name, is_logged, writer
 from pullback.errors import ArgumentError, DataError, GradientError, ShapeError, TracedValueError, VariableError
 from pullback.names.answers import keyword_error
 from pullback.train.optim.clipping import as_value, check_limit, clip_each_norm, clip_each_value, clip_joint_norm
 from pullback.train.optim.row_steps import RowUpdate, Rule, has_few_rows, is_large
 from pullback.train.optim.slots import Slot, SlotTable
 from pullback.train.optim.trees import match_leaves
-from pullback.transforms.grad import ValueAndGrads, given_back, kind_of
+from pullback.transforms.grad import ValueAndGrads, convert_back, kind_of
 from pullback.transforms.variables import NamedGradients, differentiate_by_variables, variable_grads
 from pullback.typing import Array, Tree
 
@@ -185,7 +185,7 @@ class Optimizer:
         new = [(x, *(as_value(s[i][0], self.name) for s in slots)) for i, x in enumerate(values)]
         for i, g in zip(live, self._clip(grown), strict=True):
             new[i] = self._rule(new[i][0], g, *new[i][1:], *_cast_numbers(numbers, values[i].dtype))
-        params = _rebuild_tree(params, [given_back(row[0], kind_of(x)) for row, (x, _) in zip(new, xs, strict=True)])
+        params = _rebuild_tree(params, [convert_back(row[0], kind_of(x)) for row, (x, _) in zip(new, xs, strict=True)])
         trees = (_rebuild_tree(params, [row[k] for row in new]) for k in range(1, len(slots) + 1))
         return params, {ITERATIONS: steps, **dict(zip(self._initial_values, trees, strict=True))}
 
@@ -197,7 +197,7 @@ class Optimizer:
 
     def state_dict(self) -> dict[str, Any]:
         """Return a copy of its state as numbers and arrays; slots are named ``variable/slot``."""
-        by_name((v for v, _ in self._slots), f"{self.name}.state_dict")
+        index_by_name((v for v, _ in self._slots), f"{self.name}.state_dict")
         state: dict[str, Any] = {ITERATIONS: self.iterations}
         if self._schedule is None:
             state[RATE] = self.learning_rate
@@ -223,10 +223,10 @@ class Optimizer:
         self, state: Mapping[str, Any], var_list: Sequence[Variable] | None, what: str
     ) -> dict[str, tuple[Variable, int]]:
         """Return the slots that a state must have, by name: each the variable and the number of the slot."""
-        known = by_name([*(v for v, _ in self._slots), *(var_list or ())], what)
+        known = index_by_name([*(v for v, _ in self._slots), *(var_list or ())], what)
         for key in state:
             name, _, slot = key.rpartition("/")
-            v = only_named(name, what) if var_list is None and slot in self._initial_values else None
+            v = find_only_variable(name, what) if var_list is None and slot in self._initial_values else None
             known |= {} if v is None else {name: v}
         return {f"{name}/{slot}": (v, i) for name, v in known.items() for i, slot in enumerate(self._initial_values)}
 
@@ -355,7 +355,9 @@ class Optimizer:
         return pairs
 
     def _find_variable(self, key: object) -> Variable:
-        found = key if isinstance(key, Variable) else only_named(key, self.name) if isinstance(key, str) else None
+        found = (
+            key if isinstance(key, Variable) else find_only_variable(key, self.name) if isinstance(key, str) else None
+        )
         if found is None:
             raise VariableError(
                 f"{self.name}: there is no variable named {key!r}. "
@@ -421,7 +423,7 @@ def _as_step_count(steps: Any) -> Any:
 
 def _rebuild_tree(params: Tree, new: list[Any]) -> Tree:
     source = iter(new)
-    return tree.mapped(lambda _: next(source), params, whole=tree.is_number_list)
+    return tree.map_leaves(lambda _: next(source), params, whole=tree.is_number_list)
 
 
 def _describe_differences(what: str, missing: Iterable[str], extra: Iterable[str], different: list[str]) -> str:

@@ -10,12 +10,12 @@ from functools import lru_cache
 
 from pullback.compiler.builder import FLOATS, Code, first_lanes, literal, vector
 from pullback.compiler.codegen.gemm.small import multiply_add
-from pullback.compiler.codegen.loops.kernel import Written
+from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
 from pullback.compiler.ir.products import Product
 from pullback.compiler.target import Target
 from pullback.settings import is_enabled
 
-__all__ = ["blocked", "is_blocked"]
+__all__ = ["emit_panels", "is_panel_product"]
 
 LARGEST = 640**3  # multiplications; above, BLAS is quicker
 LEFT = 3 / 4  # of the second cache that the left matrix may take while panels go by
@@ -42,7 +42,7 @@ def room(p: Product, target: Target) -> int:
     return -(-depth(p) * panel_width(p, target) * int(p.dtype[1]) // 64) * 64
 
 
-def is_blocked(p: Product, target: Target) -> bool:
+def is_panel_product(p: Product, target: Target) -> bool:
     """Whether this is the quickest way, as was measured: for rows that lie in order and panels that are mostly full."""
     if not is_enabled("matrix products"):
         return False
@@ -56,11 +56,11 @@ def is_blocked(p: Product, target: Target) -> bool:
 
 
 @lru_cache(256)
-def blocked(p: Product, target: Target) -> Written:
+def emit_panels(p: Product, target: Target) -> KernelCode:
     """A product as a kernel whose rows are the panels: its arrays are left, right, what is added, and the result."""
     writer = BlockedProduct(p, target)
-    text = writer.text()
-    return Written(text, (), panels(p, target), 1, 0, room(p, target), "", frozenset(writer.code.declared), ())
+    function = writer.write()
+    return KernelCode(function, panels(p, target), 1, frozenset(writer.code.declared), scratch=room(p, target))
 
 
 class BlockedProduct:
@@ -76,7 +76,8 @@ class BlockedProduct:
         blocks = -(-p.m // most)
         self.rows = -(-p.m // blocks)
 
-    def text(self) -> str:
+    def write(self) -> Function:
+        """Return the function."""
         p, code, wide = self.p, self.code, 2 * self.width
         whole = p.n // wide
         if whole:
@@ -96,9 +97,8 @@ class BlockedProduct:
             self._panel(str(whole * wide), p.n - whole * wide)
             code.jump(end)
             code.begin(end)
-        params = "ptr noalias %a, ptr noalias %b, ptr %c, ptr %z, i64 %lo, i64 %hi, ptr %partial, ptr noalias %scratch"
-        head = f"define internal void @KERNEL({params}) noinline {{"
-        return "\n".join([head, "entry:", *code.entry, *code.lines, "ret void", "}"])
+        arrays = "ptr noalias %a", "ptr noalias %b", "ptr %c", "ptr %z"
+        return make_function(code, *arrays, "i64 %lo", "i64 %hi", "ptr %partial", "ptr noalias %scratch")
 
     def _panel(self, j: str, columns: int) -> None:
         """All rows of a few columns, from ``j`` on, block by block along the shared axis."""

@@ -12,12 +12,13 @@ from typing import Any
 
 from pullback.compiler.builder import FLOATS, Code, code_of, first_lanes, literal, vector
 from pullback.compiler.codegen.call_table import CallList, Constant, Operand
+from pullback.compiler.codegen.kernel_code import Function, make_function
 from pullback.compiler.ir.products import Plan, Product
 from pullback.compiler.target import Target
 
 
-def declaration(dtype: Any) -> str:
-    """What LLVM must know of BLAS's product."""
+def declare_blas(dtype: Any) -> str:
+    """Return the declaration of BLAS's product."""
     t, letter = FLOATS[code_of(dtype)], _letter(code_of(dtype))
     return f"declare void @{letter}gemm(i32, i32, i32, i64, i64, i64, {t}, ptr, i64, ptr, i64, {t}, ptr, i64)"
 
@@ -56,10 +57,10 @@ def _rows(m: int, most: int) -> int:
 
 
 @lru_cache(256)
-def small_product(product: Product, target: Target) -> tuple[str, frozenset[str]]:
-    """The text of a small product, and what it refers to."""
+def emit_small_product(product: Product, target: Target) -> tuple[Function, frozenset[str]]:
+    """Return the function of a small product, and what it refers to."""
     writer = SmallProduct(product, target)
-    return writer.text(), frozenset(writer.code.declared)
+    return writer.write(), frozenset(writer.code.declared)
 
 
 def multiply_add(target: Target, size: int, width: int) -> str:
@@ -83,7 +84,8 @@ class SmallProduct:
         self.vectors = 2 if product.n > self.width else 1
         self.rows = _rows(product.m, min((registers - 2 - self.vectors) // self.vectors // 2 * 2, 12))
 
-    def text(self) -> str:
+    def write(self) -> Function:
+        """Return the function."""
         p, code = self.p, self.code
         self.b, self.b_row = "%b", p.b.row
         if p.b.column != 1:
@@ -99,9 +101,7 @@ class SmallProduct:
             mask = None if left >= self.width else left
             self._columns(str(at), 1, mask)
             at += self.width
-        params = "ptr noalias %a, ptr noalias %b, ptr %c, ptr %z, ptr noalias %scratch"
-        head = f"define internal void @KERNEL({params}) noinline {{"
-        return "\n".join([head, "entry:", *code.entry, *code.lines, "ret void", "}"])
+        return make_function(code, "ptr noalias %a", "ptr noalias %b", "ptr %c", "ptr %z", "ptr noalias %scratch")
 
     def _lay_out(self) -> None:
         p, code = self.p, self.code

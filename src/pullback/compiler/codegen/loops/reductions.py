@@ -1,143 +1,162 @@
-"""Folds: running values in registers, in memory for each place along a row, and what is left of each part."""
+"""Reductions in a loop kernel: accumulators in registers, in memory for each column, and the results of parts."""
 
 from __future__ import annotations
 
 from pullback.compiler.builder import TYPES, Code, Value, code_of, literal, vector
-from pullback.compiler.codegen.loops.access import Access
+from pullback.compiler.codegen.kernel_code import Function, make_function
+from pullback.compiler.codegen.loops.access import (
+    ArrayAccess,
+    from_memory,
+    memory_type,
+    read_vector,
+    write_vector,
+)
 from pullback.compiler.ir.graph import Node
-from pullback.compiler.math.functions import Lanes
-from pullback.compiler.schedule.fuse import Fused, Kernel
-from pullback.compiler.target import Target
+from pullback.compiler.math.functions import VectorFunctions
+from pullback.compiler.schedule.loops import LoopPlan
 
-__all__ = ["Finish", "Folds"]
+__all__ = ["Reductions", "emit_finish", "reduce_lanes"]
 
 
-class Folds(Access):
-    """The text of a kernel, as far as it folds."""
+def identity(n: Node, width: int) -> str:
+    """Return what a reduction begins with; for sums 0, so that the sum of -0 alone is 0 as in NumPy."""
+    return literal(n.data.op.lower.start, code_of(n.dtype), width)
 
-    def __init__(self, kernel: Kernel, fused: Fused, target: Target) -> None:
-        super().__init__(kernel, fused, target)
-        self.width = 1
-        self.accumulators: dict[int, str] = {}
-        self.totals: dict[int, str] = {}
-        self.partial_at: dict[int, int] = {}
 
-    def _identity(self, n: Node, width: int) -> str:
-        """What a fold begins with; so the sum of nothing but -0 is 0, as NumPy has it."""
-        return literal(n.data.op.lower.start, code_of(n.dtype), width)
+def combine(code: Code, n: Node, total: Value, more: Value) -> Value:
+    """Return an accumulated value with more added to it, by the op of the reduction."""
+    made: Value = n.data.op.lower.emit(VectorFunctions(code), total, more)
+    return made
 
-    def _accumulator(self, n: Node) -> str:
-        room = self.code.room(vector(self._memory(n), self.width))
-        self._reset(n, room)
+
+def reduce_lanes(code: Code, n: Node, v: Value) -> Value:
+    """Return the lanes of a vector reduced to one number, by halves."""
+    while v.width > 1:
+        half = v.width // 2
+        low, high = (Value(code, _take_half(code, v, at, half), v.dtype, half) for at in (0, half))
+        v = combine(code, n, low, high)
+    return v
+
+
+def _take_half(code: Code, v: Value, at: int, half: int) -> str:
+    if half == 1:
+        return code.op(f"extractelement {v.type} {v.name}, i64 {at}")
+    lanes = ", ".join(f"i32 {i + at}" for i in range(half))
+    return code.op(f"shufflevector {v.type} {v.name}, {v.type} poison, <{half} x i32> <{lanes}>")
+
+
+class Reductions:
+    """Emits the accumulators of a kernel's reductions."""
+
+    def __init__(self, code: Code, plan: LoopPlan, access: ArrayAccess) -> None:
+        self.code, self.plan, self.access = code, plan, access
+        self.accumulators: dict[int, str] = {}  # of reductions along the row, by node: addresses on the stack
+        self.totals: dict[int, str] = {}  # of reductions over everything
+
+    # ---- accumulators on the stack, which LLVM keeps in registers
+
+    def allocate(self, n: Node) -> str:
+        """Return the address of a new accumulator, set to the identity."""
+        room = self.code.room(self._type(n))
+        self.reset(n, room)
         return room
 
-    def _memory(self, n: Node) -> str:
-        return TYPES[code_of(n.dtype)]
+    def _type(self, n: Node) -> str:
+        return vector(TYPES[code_of(n.dtype)], self.plan.width)
 
-    def _reset(self, n: Node, room: str) -> None:
-        self.code.line(
-            f"store {vector(self._memory(n), self.width)} {self._identity(n, self.width)}, ptr {room}, align 64"
-        )
+    def reset(self, n: Node, room: str) -> None:
+        """Set an accumulator to the identity."""
+        self.code.line(f"store {self._type(n)} {identity(n, self.plan.width)}, ptr {room}, align 64")
 
-    def _loaded(self, n: Node, room: str) -> Value:
-        name = self.code.op(f"load {vector(self._memory(n), self.width)}, ptr {room}, align 64")
-        return Value(self.code, name, code_of(n.dtype), self.width)
+    def load(self, n: Node, room: str) -> Value:
+        """Return the value of an accumulator."""
+        name = self.code.op(f"load {self._type(n)}, ptr {room}, align 64")
+        return Value(self.code, name, code_of(n.dtype), self.plan.width)
 
-    def _fold_into(self, n: Node, room: str, v: Value) -> None:
-        new = n.data.op.lower.emit(Lanes(self.code, self.width), self._loaded(n, room), v)
+    def accumulate(self, n: Node, room: str, v: Value) -> None:
+        """Add a vector to an accumulator."""
+        new = combine(self.code, n, self.load(n, room), v)
         self.code.line(f"store {new.type} {new.name}, ptr {room}, align 64")
 
-    def _fold_lanes(self, n: Node, v: Value, mask: str | None, index: str, axis: int | None) -> None:
-        if mask is not None and not (self.across and n.number in self.accumulators):  # rows that are not there
-            name = self.code.op(
-                f"select <{v.width} x i1> {mask}, {v.type} {v.name}, {v.type} {self._identity(n, v.width)}"
-            )
+    def add(self, n: Node, v: Value, mask: str | None, index: str) -> None:
+        """Add the lanes of a vector that the mask has to a reduction."""
+        in_register = n.number in self.accumulators
+        if mask is not None and not (self.plan.is_transposed and in_register):  # there, lanes are rows of their own
+            name = self.code.op(f"select <{v.width} x i1> {mask}, {v.type} {v.name}, {v.type} {identity(n, v.width)}")
             v = Value(self.code, name, v.dtype, v.width)
-        if self._is_column(n):
-            self._add_to_column(n, v, index, mask)
+        if self.plan.is_column(n):
+            self._add_to_columns(n, v, index, mask)
         else:
-            self._fold_into(
-                n, self.accumulators[n.number] if n.number in self.accumulators else self.totals[n.number], v
-            )
+            self.accumulate(n, self.accumulators[n.number] if in_register else self.totals[n.number], v)
 
-    def _across(self, n: Node, v: Value) -> Value:
-        """Lanes folded into one number, by halves."""
-        code = self.code
-        while v.width > 1:
-            half = v.width // 2
-            parts = [Value(code, self._half(v, at, half), v.dtype, half) for at in (0, half)]
-            v = n.data.op.lower.emit(Lanes(code, half), *parts)
-        return v
+    # ---- reductions over rows, which are known when the part is done
 
-    def _half(self, v: Value, at: int, half: int) -> str:
-        if half == 1:
-            return self.code.op(f"extractelement {v.type} {v.name}, i64 {at}")
-        lanes = ", ".join(f"i32 {i + at}" for i in range(half))
-        return self.code.op(f"shufflevector {v.type} {v.name}, {v.type} poison, <{half} x i32> <{lanes}>")
-
-    def _begin_after(self) -> None:
+    def begin_part(self) -> None:
+        """Set the accumulators of a part to identities."""
+        code, after = self.code, self.plan.after
         self.accumulators = {}
-        self.totals = {n.number: self._accumulator(n) for n in self.after if not self._is_column(n)}
+        self.totals = {n.number: self.allocate(n) for n in after if not self.plan.is_column(n)}
+        for n in after:
+            if self.plan.is_column(n):
+                base = self._columns(n)
+                with code.loop("0", self._count_columns(n)) as i:
+                    at = self.access.element(n, base, i)
+                    write_vector(code, Value(code, identity(n, 1), code_of(n.dtype), 1), at, None)
+
+    def end_part(self) -> None:
+        """Store the results of a part in its partial memory."""
+        code, plan = self.code, self.plan
+        for n in plan.after:
+            if not plan.is_column(n):
+                at = self._partial(n)
+                write_vector(code, reduce_lanes(code, n, self.load(n, self.totals[n.number])), at, None)
+        for n in plan.after:
+            if plan.is_transposed and plan.is_column(n):
+                with code.loop("0", n.size) as j:
+                    at = self.access.tile_place(n.number, n, code.times(j, plan.block))
+                    lanes = read_vector(code, at, n.dtype, plan.block, None)
+                    total = reduce_lanes(code, n, lanes)
+                    write_vector(code, total, self.access.element(n, self._partial(n), j), None)
+
+    def _partial(self, n: Node) -> str:
+        return self.code.op(f"getelementptr i8, ptr %partial, i64 {self.plan.partial_at[n.number]}")
+
+    def _columns(self, n: Node) -> str:
+        """Return the address of the accumulators of a reduction over rows, one for each column."""
+        return self.access.tile_place(n.number, n, "0") if self.plan.is_transposed else self._partial(n)
+
+    def _count_columns(self, n: Node) -> int:
+        """Return how many accumulators there are, up to the end of the last vector."""
+        if self.plan.is_transposed:
+            return n.size * self.plan.block
+        return self.plan.count_partial_bytes(n) // n.dtype.itemsize
+
+    def _add_to_columns(self, n: Node, v: Value, index: str, mask: str | None) -> None:
         code = self.code
-        for n in self.after:
-            if self._is_column(n):
-                memory, base = self._kept_as(n), self._columns_of(n)
-                with code.loop("0", self._columns_size(n)) as i:
-                    at = code.op(f"getelementptr {memory}, ptr {base}, i64 {i}")
-                    self._write(Value(code, self._identity(n, 1), code_of(n.dtype), 1), at, None)
-
-    def _columns_of(self, n: Node) -> str:
-        """Where a fold over the rows has its running values."""
-        return self.code.op(f"getelementptr i8, ptr %partial, i64 {self.partial_at[n.number]}")
-
-    def _columns_size(self, n: Node) -> int:
-        """How many there are, up to the end of the last vector."""
-        return self._partial_size(n) // n.dtype.itemsize
-
-    def _end_after(self) -> None:
-        for n in self.after:
-            if not self._is_column(n):
-                at = self.code.op(f"getelementptr i8, ptr %partial, i64 {self.partial_at[n.number]}")
-                self._write(self._across(n, self._loaded(n, self.totals[n.number])), at, None)
-
-    def _add_to_column(self, n: Node, v: Value, index: str, mask: str | None) -> None:
-        code = self.code
-        memory = self._kept_as(n)
-        pointer = code.op(f"getelementptr {memory}, ptr {self._columns_of(n)}, i64 {self._in_row(index)}")
-        if len(self.axes[1]) == 1:  # there is room for all lanes: the sum of the next row need not wait for this one
+        pointer = self.access.element(n, self._columns(n), self.access.index_in_row(index))
+        if len(self.plan.axes[1]) == 1:  # all lanes have memory: the sum of the next row need not wait for a masked one
             mask = None
-        old = self._from_memory(self._read(pointer, memory, n.dtype.itemsize, mask, v.width), v.dtype, v.width)
-        self._write(n.data.op.lower.emit(Lanes(code, v.width), old, v), pointer, mask)
+        old = read_vector(code, pointer, n.dtype, v.width, mask)
+        write_vector(code, combine(code, n, old, v), pointer, mask)
 
 
-class Finish:
-    """The function that puts the parts of a kernel together, in order."""
-
-    def __init__(self, writer: Folds) -> None:
-        self.writer, self.code = writer, Code()
-
-    def text(self) -> str:
-        code, writer = self.code, self.writer
-        own, writer.code = writer.code, code
-        size = sum(map(writer._partial_size, writer.after))
-        for number, n in enumerate(writer.after):
-            dtype = code_of(n.dtype)
-            memory = writer._kept_as(n)
-            with code.loop("0", max(n.size, 1)) as i:
-                room = code.room(memory)
-                writer._write(Value(code, writer._identity(n, 1), dtype, 1), room, None)
-                with code.loop("0", "%parts") as p:
-                    place = code.add(code.times(p, size), str(writer.partial_at[n.number]))
-                    base = code.op(f"getelementptr i8, ptr %partial, i64 {place}")
-                    at = code.op(f"getelementptr {memory}, ptr {base}, i64 {i}")
-                    part, total = (
-                        writer._from_memory(code.op(f"load {memory}, ptr {x}"), dtype, 1) for x in (at, room)
-                    )
-                    writer._write(n.data.op.lower.emit(Lanes(code, 1), total, part), room, None)
-                total = writer._from_memory(code.op(f"load {memory}, ptr {room}"), dtype, 1)
-                writer._write(total, code.op(f"getelementptr {memory}, ptr %o{number}, i64 {i}"), None)
-        writer.code = own
-        own.declared |= code.declared
-        params = "".join(f"ptr %o{i}, " for i in range(len(writer.after)))
-        head = f"define internal void @FINISH({params}ptr %partial, i64 %parts) noinline {{\nentry:"
-        return "\n".join([head, *code.entry, *code.lines, "ret void", "}"])
+def emit_finish(plan: LoopPlan, declared: set[str]) -> Function:
+    """Return the function that combines the results of a kernel's parts, in order; what it declares is added."""
+    code = Code()
+    size = sum(map(plan.count_partial_bytes, plan.after))
+    for number, n in enumerate(plan.after):
+        memory = memory_type(n.dtype)
+        with code.loop("0", max(n.size, 1)) as i:
+            room = code.room(memory)
+            write_vector(code, Value(code, identity(n, 1), code_of(n.dtype), 1), room, None)
+            with code.loop("0", "%parts") as p:
+                place = code.add(code.times(p, size), str(plan.partial_at[n.number]))
+                base = code.op(f"getelementptr i8, ptr %partial, i64 {place}")
+                at = code.op(f"getelementptr {memory}, ptr {base}, i64 {i}")
+                part, total = (from_memory(code, code.op(f"load {memory}, ptr {x}"), n.dtype, 1) for x in (at, room))
+                write_vector(code, combine(code, n, total, part), room, None)
+            total = from_memory(code, code.op(f"load {memory}, ptr {room}"), n.dtype, 1)
+            write_vector(code, total, code.op(f"getelementptr {memory}, ptr %o{number}, i64 {i}"), None)
+    declared |= code.declared
+    results = [f"ptr %o{i}" for i in range(len(plan.after))]
+    return make_function(code, *results, "ptr %partial", "i64 %parts")

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from pullback.compiler.builder import first_lanes, splat, vector
 from pullback.compiler.codegen.gemm.small import multiply_add
-from pullback.compiler.codegen.loops.kernel import Written
-from pullback.compiler.codegen.windows.padding import Framed
+from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
+from pullback.compiler.codegen.windows.padding import RANGE, Framed
 from pullback.compiler.ir.graph import contiguous
 from pullback.compiler.ir.windows import Convolution
 from pullback.compiler.target import Target
@@ -42,7 +42,7 @@ class Axis(NamedTuple):
 
 
 @lru_cache(256)
-def emit_convolution(c: Convolution, target: Target) -> Written:
+def emit_convolution(c: Convolution, target: Target) -> KernelCode:
     """Return the code of a convolution."""
     return Sliding(c, target).write()
 
@@ -89,7 +89,7 @@ class Sliding(Framed):
         self.panel = prod(w.size) * c.channels * c.panel
         self.rows = [*product(*map(range, self.tile))]
 
-    def write(self) -> Written:
+    def write(self) -> KernelCode:
         c, code = self.c, self.code
         slots = self.blocks * prod(self.counts) * len(self.rows) * self.vectors * self.width * self.size
         partial = -(-slots // 64) * 64 if c.of_filter else 0
@@ -98,13 +98,14 @@ class Sliding(Framed):
                 self.zeros(name, size)
         with code.loop("%lo", "%hi") as image:
             self._image(image)
-        z = "" if c.of_filter else "ptr noalias %z, "
-        head = f"ptr noalias %x, ptr noalias %y, {z}i64 %lo, i64 %hi, ptr noalias %partial, ptr noalias %scratch"
-        body = self.function(head)
+        arrays = ["%x", "%y"] if c.of_filter else ["%x", "%y", "%z"]
+        function = make_function(code, *(f"ptr noalias {name}" for name in arrays), *RANGE)
         in_parts = c.work >= WORTH_PARTS and partial <= LARGEST
         part = 1 if not c.of_filter else -(-c.images // PARTS) if in_parts else c.images
-        finish = self._finish(partial, -(-c.images // part)) if c.of_filter else ""
-        return Written(body, (), c.images, part, partial, self.room, finish, frozenset(code.declared), ())
+        finish = self._finish(partial, -(-c.images // part)) if c.of_filter else None
+        return KernelCode(
+            function, c.images, part, frozenset(code.declared), partial=partial, scratch=self.room, finish=finish
+        )
 
     def _image(self, image: str) -> None:
         c, code = self.c, self.code
@@ -255,7 +256,7 @@ class Sliding(Framed):
             self.code, self.code.op(f"load {self.type}, ptr {pointer}, align {self.size}"), self.type, self.width
         )
 
-    def _finish(self, partial: int, parts: int) -> str:
+    def _finish(self, partial: int, parts: int) -> Function:
         """The sums of all parts, in their order, where they belong."""
         code = self.code
         code.lines, code.entry = [], []
@@ -273,7 +274,7 @@ class Sliding(Framed):
                 ]
                 totals = [[code.op(f"load {self.vector}, ptr {p}, align {self.size}") for p in ps] for ps in kept]
                 self._put("%z", row, code.times(block, self.vectors * self.width), totals, last)
-        return self.function("ptr noalias %z, ptr noalias %partial, i64 %parts")
+        return make_function(code, "ptr noalias %z", "ptr noalias %partial", "i64 %parts")
 
     def _read(self, pointer: str, v: int, last: int) -> str:
         return self.code.read(pointer, self.type, self.size, self.width, self._mask(v, last))

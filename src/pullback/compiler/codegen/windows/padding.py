@@ -7,9 +7,11 @@ from math import prod
 
 from pullback.compiler.builder import FLOATS, Code, literal
 from pullback.compiler.ir.graph import contiguous
-from pullback.numerics.windows import Windows, placed
+from pullback.numerics.windows import Windows, frame_slices
 
-__all__ = ["Framed"]
+__all__ = ["RANGE", "Framed"]
+
+RANGE = "i64 %lo", "i64 %hi", "ptr noalias %partial", "ptr noalias %scratch"  # the last parameters of a kernel
 
 
 class Framed:
@@ -19,7 +21,7 @@ class Framed:
         self.dtype, self.space, self.channels, self.windows, self.code = dtype, space, channels, windows, Code()
         self.type, self.size = FLOATS[dtype], int(dtype[1])
         before, reach = windows.before, windows.reach
-        self.inside, self.outside = placed(windows, space)
+        self.inside, self.outside = frame_slices(windows, space)
         self.framed = any(b > 0 or r - b > n for b, r, n in zip(before, reach, space, strict=True))
         self.frame = reach if self.framed else space
         self.units = contiguous((*self.frame, channels))
@@ -29,11 +31,6 @@ class Framed:
 
     def at(self, base: str, place: str) -> str:
         return base if place == "0" else self.code.op(f"getelementptr {self.type}, ptr {base}, i64 {place}")
-
-    def function(self, params: str) -> str:
-        code = self.code
-        head = f"define internal void @KERNEL({params}) noinline {{"
-        return "\n".join([head, "entry:", *code.entry, *code.lines, "ret void", "}"])
 
     def zeros(self, pointer: str, size: int) -> None:
         """So many bytes of zeros."""

@@ -12,11 +12,11 @@ from functools import lru_cache
 from itertools import product
 from math import inf, nan, prod
 
-from pullback.compiler.builder import Value, first_lanes, literal, vector
-from pullback.compiler.codegen.loops.kernel import Written
-from pullback.compiler.codegen.windows.padding import Framed
+from pullback.compiler.builder import Value, constant, first_lanes, literal, vector
+from pullback.compiler.codegen.kernel_code import KernelCode, make_function
+from pullback.compiler.codegen.windows.padding import RANGE, Framed
 from pullback.compiler.ir.windows import Pooling
-from pullback.compiler.math.functions import Lanes
+from pullback.compiler.math.functions import VectorFunctions
 from pullback.compiler.target import Target
 
 __all__ = ["emit_pooling"]
@@ -25,7 +25,7 @@ UNROLLED = 16  # elements of a window that are written one after the other
 
 
 @lru_cache(256)
-def emit_pooling(p: Pooling, target: Target) -> Written:
+def emit_pooling(p: Pooling, target: Target) -> KernelCode:
     """Return the code of a pooling op or its gradient."""
     return Pool(p, target).write()
 
@@ -46,7 +46,7 @@ class Pool(Framed):
         self.covers = self.apart and w.strides == w.size and w.reach == self.frame  # and each is in one
         self.taps = [d * u for d, u in zip(w.dilations, self.units, strict=False)]
 
-    def write(self) -> Written:
+    def write(self) -> KernelCode:
         p, code = self.p, self.code
         images = {"largest": ["%x"], "sums": ["%x"], "take": ["%x", "%s"], "give": ["%s"], "spread": []}[p.symbol]
         names = [*(("%x", "%s", "%y") if p.symbol in ("give", "take") else ("%x",)), "%z"]
@@ -72,11 +72,10 @@ class Pool(Framed):
                 self._back(at, self.at("%z", given), frames.get("%z"))
             else:
                 self._windows(at)
-        params = "".join(f"ptr noalias {name}, " for name in names)
-        body = self.function(f"{params}i64 %lo, i64 %hi, ptr noalias %partial, ptr noalias %scratch")
+        function = make_function(code, *(f"ptr noalias {name}" for name in names), *RANGE)
         scratch = self.room * len(frames)
         part = max(1, min(p.images, 16384 // max(self.image, 1)))
-        return Written(body, (), p.images, part, 0, scratch, "", frozenset(code.declared), ())
+        return KernelCode(function, p.images, part, frozenset(code.declared), scratch=scratch)
 
     def _frame(self, i: int) -> str:
         return self.code.op(f"getelementptr i8, ptr %scratch, i64 {i * self.room}")
@@ -127,7 +126,7 @@ class Pool(Framed):
         return Value(self.code, name, self.dtype, self.width)
 
     def _number(self, x: float) -> Value:
-        return self._value(literal(x, self.dtype, self.width))
+        return constant(self.code, x, self.dtype, self.width)
 
     def _each(self, first: str, do: Callable[[str], None]) -> None:
         """``do`` something with the place of each element of a window."""
@@ -165,7 +164,7 @@ class Pool(Framed):
         return along(len(size) - 1, first)
 
     def _largest(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
-        lanes = Lanes(self.code, self.width)
+        lanes = VectorFunctions(self.code)
         z = self._folded(place, lambda p: self._read(self.at(at["%x"], p), mask), lanes.maximum, -inf)
         self._write(z, self.at(at["%z"], row), mask)
 
@@ -196,7 +195,7 @@ class Pool(Framed):
 
     def _give(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
         g, largest = (self._read(self.at(at[name], row), mask) for name in ("%x", "%y"))
-        lanes, zero = Lanes(self.code, self.width), self._number(0.0)
+        lanes, zero = VectorFunctions(self.code), self._number(0.0)
         left = self._variable(g.name)  # what no element has received yet
 
         def give(p: str) -> None:
@@ -209,7 +208,7 @@ class Pool(Framed):
 
     def _take(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
         largest = self._read(self.at(at["%y"], row), mask)
-        lanes, zero = Lanes(self.code, self.width), self._number(0.0)
+        lanes, zero = VectorFunctions(self.code), self._number(0.0)
         total, left = self._variable(zero.name), self._variable(self._number(1.0).name)  # left: 0 once it is found
 
         def take(p: str) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from pullback.core.convert import as_shape, get_default_dtype, join_array
 from pullback.core.suggestions import snake_case
 from pullback.core.tensor import Tensor
-from pullback.core.variable import Variable, named, watched_below
+from pullback.core.variable import Variable, find_variable, watch_below
 from pullback.errors import ArgumentError, DataError, ShapeError
 from pullback.names.answers import keyword_error
 from pullback.train.arguments import check_count
@@ -155,7 +155,7 @@ class Layer(Configurable):
             return
         self._check_rank((0, *shapes[0]))
         try:
-            with watched_below(-1):  # initial values are not traced, even in a function that is being compiled
+            with watch_below(-1):  # initial values are not traced, even in a function that is being compiled
                 self.build(*shapes)
         except LayerError:
             raise
@@ -413,7 +413,7 @@ def _find_dtype(x: Any, name: str) -> Any:
 def _make_unique_name(name: str) -> str:
     """Return the name, or one with a number if a live variable has it: names are unique in the process."""
     number, free = 1, name
-    while named(free) is not None:
+    while find_variable(free) is not None:
         number += 1
         free = f"{name}_{number}"
     return free

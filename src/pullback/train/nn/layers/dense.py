@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.convert import as_number
-from pullback.core.tensor import all_values, stripped
+from pullback.core.tensor import all_values, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops import gathering, random
 from pullback.train.nn.initializers import InitializerLike
@@ -247,5 +247,5 @@ class Embedding(Layer):
 
     def call(self, x: Any) -> Any:
         self.check_inputs(x)
-        places = stripped(x)
+        places = strip(x)
         return gathering.gather(self.embeddings, places if places.dtype.kind in "iu" else places.astype(np.int32))

@@ -11,7 +11,7 @@ import numpy as np
 from pullback.core.convert import as_number
 from pullback.core.variable import Variable
 from pullback.errors import ArgumentError
-from pullback.numerics.axis_arguments import over
+from pullback.numerics.axis_arguments import resolve_axes
 from pullback.ops import normalization
 from pullback.train.nn.initializers import InitializerLike
 from pullback.train.nn.layers.base import Layer
@@ -55,7 +55,7 @@ class BatchNormalization(Layer):
         as_number(self.name, "epsilon", self.epsilon, 0)
 
     def build(self, shape: Shape) -> None:
-        (axis,) = over(len(shape) + 1, self.axis, self.name)
+        (axis,) = resolve_axes(len(shape) + 1, self.axis, self.name)
         if not axis:
             raise ArgumentError(f"{self.name}: axis 0 is the batch, over which is averaged; take another.")
         size = (shape[axis - 1],)
@@ -67,7 +67,7 @@ class BatchNormalization(Layer):
         self.moving_variance = self.weight("moving_variance", size, self.moving_variance_initializer, trainable=False)
 
     def call(self, x: Any, training: bool = False) -> Any:
-        (axis,) = over(x.ndim, self.axis, self.name)
+        (axis,) = resolve_axes(x.ndim, self.axis, self.name)
         rest = tuple(i for i in range(x.ndim) if i != axis)
         shape = tuple(n if i == axis else 1 for i, n in enumerate(x.shape))  # one number for each feature
         if training and self.trainable and math.prod(x.shape[i] for i in rest):
@@ -111,7 +111,7 @@ class LayerNormalization(Layer):
         as_number(self.name, "epsilon", self.epsilon, 0)
 
     def build(self, shape: Shape) -> None:
-        self._axes = over(len(shape) + 1, self.axis, self.name)
+        self._axes = resolve_axes(len(shape) + 1, self.axis, self.name)
         if 0 in self._axes:
             raise ArgumentError(f"{self.name}: axis 0 is the batch; take axes of the examples.")
         size = tuple(shape[i - 1] for i in self._axes)

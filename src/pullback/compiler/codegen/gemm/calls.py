@@ -1,0 +1,97 @@
+"""Calls of matrix products: functions for their sizes, panels, or BLAS, one by one or shared by threads."""
+
+from __future__ import annotations
+
+from pullback.compiler.builder import FLOATS, code_of
+from pullback.compiler.codegen.call_table import CallList, Constant, Local, Operand, integer
+from pullback.compiler.codegen.gemm.panels import emit_panels
+from pullback.compiler.codegen.gemm.small import blas_name, call_blas, declare_blas, emit_small_product
+from pullback.compiler.codegen.module_builder import ModuleBuilder
+from pullback.compiler.codegen.parallel import emit_batch, estimate_product_time
+from pullback.compiler.ir.graph import Node
+from pullback.compiler.ir.products import Plan, planned
+
+__all__ = ["call_product"]
+
+
+def call_product(module: ModuleBuilder, code: CallList, n: Node) -> None:
+    """Call what computes a product node."""
+    plan = planned(n)
+    module.described.append(f"product {list(n.args[0].shape)} @ {list(n.args[1].shape)}{' added' if plan.adds else ''}")
+    if n.size:
+        ProductCall(module, n, plan).emit(code)
+
+
+class ProductCall:
+    """Emits the calls for one node of matrix products."""
+
+    def __init__(self, module: ModuleBuilder, n: Node, plan: Plan) -> None:
+        self.module, self.node, self.plan = module, n, plan
+        by_panels = module.kernels.is_by_panels(plan)
+        self.panels = emit_panels(plan.matrices, module.target) if by_panels else None
+        self.name = ""  # of the function, if BLAS is not called
+
+    def emit(self, code: CallList) -> None:
+        """Emit the calls for all products of the node."""
+        module, plan, n = self.module, self.plan, self.node
+        a, b = (module.address(base, offset) for base, offset in plan.bases)
+        z = module.address(n)
+        c = module.address(n.args[2]) if plan.adds else z
+        scratch: Operand = Constant("ptr", "null")
+        if plan.is_small or self.panels is not None:
+            self._name_function()
+            scratch = module.room(("scratch", n.number))
+        elif plan.adds and n.number not in module.memory.over:
+            code.declared.add("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
+            code.call_void("llvm.memmove.p0.p0.i64", [z, c, integer(n.nbytes), Constant("i1", "false")])
+        if module.kernels.count_product_workers(plan) > 1:
+            self._share(code, [a, b, c, z, scratch, scratch])
+        elif plan.loop:
+            given = [Local("ptr", code.pointer(p)) for p in (a, b, c, z, scratch)]  # computed once, before the loop
+            self._loop(code, 0, [*given])
+        else:
+            self._call(code, a, b, c, z, scratch)
+
+    def _name_function(self) -> None:
+        if self.panels is not None:
+            function, declared = self.panels.function, self.panels.declared
+        else:
+            function, declared = emit_small_product(self.plan.matrices, self.module.target)
+        self.name = self.module.name(function)
+        self.module.declared |= declared
+
+    def _call(self, code: CallList, a: Operand, b: Operand, c: Operand, z: Operand, scratch: Operand) -> None:
+        """Emit the call for one product."""
+        if self.plan.is_small:
+            code.call_void(self.name, [a, b, c, z, scratch])
+        elif self.panels is not None:
+            code.call_void(self.name, [a, b, c, z, integer(0), integer(self.panels.rows), scratch, scratch])
+        else:
+            self.module.declared.add(declare_blas(self.node.dtype))
+            self.module.imports.add(blas_name(self.node.dtype))
+            call_blas(code, self.plan, a, b, z)
+
+    def _share(self, code: CallList, given: list[Operand]) -> None:
+        """Have threads share the panels of one product, or many products."""
+        plan, w = self.plan, self.panels
+        if w is None or plan.loop:
+            w = emit_batch(plan, self._call, self.module.kernels.count_product_scratch(plan))
+        name = self.module.name(w.function)
+        self.module.call_in_parallel(code, w, name, given, estimate_product_time(plan))
+
+    def _loop(self, code: CallList, axis: int, pointers: list[Operand]) -> None:
+        """Emit the loops over the batch axes from ``axis`` on."""
+        plan = self.plan
+        if axis == len(plan.loop):
+            self._call(code, *pointers)
+            return
+        type_ = FLOATS[code_of(self.node.dtype)]
+        steps = [*(s[axis] for s in plan.steps), plan.out[axis], plan.out[axis], 0]
+        with code.loop("0", plan.loop[axis]) as i:
+            moved = [
+                Local("ptr", code.op(f"getelementptr {type_}, ptr {code.pointer(p)}, i64 {code.times(i, s)}"))
+                if s
+                else p
+                for p, s in zip(pointers, steps, strict=True)
+            ]
+            self._loop(code, axis + 1, moved)

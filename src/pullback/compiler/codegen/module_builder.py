@@ -1,0 +1,111 @@
+"""A module that is being put together: the names of its functions, addresses of arrays, and segments of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from pullback.compiler.codegen.call_table import ARENA, STACK, Address, CallList, Operand, integer
+from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
+from pullback.compiler.codegen.kernels import Kernels, count_parts
+from pullback.compiler.codegen.parallel import WORTH_WAKING, emit_task
+from pullback.compiler.ir.graph import Node
+from pullback.compiler.schedule.arena import rounded
+from pullback.compiler.schedule.memory import Memory
+from pullback.compiler.target import ALIGN
+
+__all__ = ["ModuleBuilder", "Segment"]
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Steps between two host ops, as one function; or a host op."""
+
+    name: str = ""
+    host_op: Node | None = None
+    slots: frozenset[int] = frozenset()  # those that it reads or writes
+
+
+class ModuleBuilder:
+    """Collects the functions of a module, and the segments that call them."""
+
+    def __init__(self, kernels: Kernels, memory: Memory) -> None:
+        self.kernels, self.memory = kernels, memory
+        self.target, self.threads = kernels.target, kernels.options.threads
+        self.segments: list[Segment] = []
+        self.described: list[str] = []  # what each step does, in a line
+        self.imports: set[str] = set()
+        self.declared: set[str] = set()
+        self.helpers: dict[str, str] = {}
+        self._names: dict[Function, str] = {}
+        self._runs: list[str] = []  # the functions of segments
+        self._slots: set[int] = set()  # of the segment that is being emitted
+        self._shared = 0  # the time that it shares with other threads, in nanoseconds
+        self._stack = 0  # its bytes on the stack
+
+    def name(self, function: Function) -> str:
+        """Return the name of a function, which becomes part of the module; equal ones have one name."""
+        return self._names.setdefault(function, f"k{len(self._names)}")
+
+    def render(self) -> str:
+        """Return the text of the module."""
+        functions = [function.render(name) for function, name in self._names.items()]
+        return "\n".join([
+            *sorted(self.declared), *self.helpers.values(), *functions, *self._runs,
+            '!0 = !{!"branch_weights", i32 1, i32 100000}', "",
+        ])  # fmt: skip
+
+    def close_segment(self, code: CallList) -> None:
+        """Make a function of calls, and begin the next segment."""
+        name = f"run{len(self.segments)}"
+        self.segments.append(Segment(name, slots=frozenset(self._slots)))
+        if self._shared >= WORTH_WAKING:
+            code.declared.add("declare void @rouse(i64)")
+            code.call_void("rouse", [integer(self.threads)], first=True)
+        lines, tables = code.render(f"{name}_calls", self._stack > 0)
+        self.declared |= code.declared
+        small = [f"%small = alloca [{self._stack} x i8], align {ALIGN}"] if self._stack else []
+        head = f"define void @{name}(ptr %slots, ptr %arena) {{"
+        self._runs.append("\n".join([*tables, head, "entry:", *small, *lines, "ret void", "}"]))
+        self._slots, self._shared, self._stack = set(), 0, 0
+
+    # ---- addresses
+
+    def address(self, n: Node, offset: int = 0) -> Address:
+        """Return the address of a value, or of one of its elements."""
+        base = self._slot(self.memory.slot[n.number]) if n.number in self.memory.slot else self.room(n.number)
+        return base.further(offset * n.dtype.itemsize)
+
+    def _slot(self, slot: int, offset: int = 0, rounded: bool = False) -> Address:
+        self._slots.add(slot)
+        return Address.of_slot(slot, offset, rounded)
+
+    def room(self, key: Hashable) -> Address:
+        """Return the address of memory in the arena or in a result; any address for what needs none."""
+        room = self.memory.layout.rooms.get(key)
+        if room is None or room.slot < 0:
+            return Address(ARENA, room.offset if room else 0)
+        return self._slot(room.slot, room.offset + ALIGN - 1, True) if room.lined else self._slot(room.slot)
+
+    def partial(self, number: int, w: KernelCode) -> Address:
+        """Return the address of what the parts of a kernel leave: on the stack, if it is little."""
+        if w.partial and self.kernels.is_on_stack(w):
+            self._stack = max(self._stack, w.partial * count_parts(w))
+            return Address(STACK)
+        return self.room(("partial", number))
+
+    # ---- calls
+
+    def call_in_parallel(self, code: CallList, w: KernelCode, name: str, given: list[Operand], time: int) -> None:
+        """Call a kernel whose parts are done by all threads; ``given`` ends in partial and in scratch memory."""
+        self._shared += time
+        context = code.op(f"alloca [{len(given)} x ptr]")
+        for i, x in enumerate(given):
+            pointer = code.pointer(x)
+            code.line(f"store ptr {pointer}, ptr {code.op(f'getelementptr ptr, ptr {context}, i64 {i}')}")
+        task = emit_task(name, w._replace(scratch=rounded(w.scratch)), len(given) - 2)
+        function = self.name(make_function(task, "ptr %context", "i64 %part", "i64 %worker", attributes=""))
+        code.declared |= {*task.declared, "declare void @parallel(ptr, ptr, i64, i64, i1)"}
+        self.imports.add("parallel")
+        how = f"i64 {-(-w.rows // w.part)}, i64 {self.threads}, i1 {str(time >= WORTH_WAKING).lower()}"
+        code.line(f"call void @parallel(ptr @{function}, ptr {context}, {how})")

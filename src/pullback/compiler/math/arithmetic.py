@@ -1,0 +1,227 @@
+"""Comparisons, logic, rounding and division on vectors, with NumPy's special cases."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pullback.compiler.builder import Value
+from pullback.compiler.math.building_blocks import MathBuilder
+from pullback.errors import CompileError
+
+__all__ = [
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "ceil",
+    "equal",
+    "floor",
+    "floor_divide",
+    "fmod",
+    "greater",
+    "greater_equal",
+    "invert",
+    "isfinite",
+    "isinf",
+    "less",
+    "less_equal",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "maximum",
+    "minimum",
+    "not_equal",
+    "remainder",
+]
+
+
+# ---- comparisons and logic
+
+
+def _compare(b: MathBuilder, word: str, x: Any, y: Any) -> Value:
+    x, y = b.lift_both(x, y)
+    made: Value = x.compare(word, y)
+    b.compared[made.name] = x.dtype
+    return made
+
+
+def equal(b: MathBuilder, x: Any, y: Any) -> Value:
+    return _compare(b, "oeq", x, y)
+
+
+def not_equal(b: MathBuilder, x: Any, y: Any) -> Value:
+    return _compare(b, "une", x, y)
+
+
+def less(b: MathBuilder, x: Any, y: Any) -> Value:
+    return _compare(b, "olt", x, y)
+
+
+def less_equal(b: MathBuilder, x: Any, y: Any) -> Value:
+    return _compare(b, "ole", x, y)
+
+
+def greater(b: MathBuilder, x: Any, y: Any) -> Value:
+    return _compare(b, "ogt", x, y)
+
+
+def greater_equal(b: MathBuilder, x: Any, y: Any) -> Value:
+    return _compare(b, "oge", x, y)
+
+
+def logical_and(b: MathBuilder, x: Value, y: Value) -> Value:
+    return x.cast("b1") & y.cast("b1")
+
+
+def logical_or(b: MathBuilder, x: Value, y: Value) -> Value:
+    return x.cast("b1") | y.cast("b1")
+
+
+def logical_xor(b: MathBuilder, x: Value, y: Value) -> Value:
+    return x.cast("b1") ^ y.cast("b1")
+
+
+def logical_not(b: MathBuilder, x: Value) -> Value:
+    return ~x.cast("b1")
+
+
+def bitwise_and(b: MathBuilder, x: Any, y: Any) -> Value:
+    i, j = _as_integers(b, x, y)
+    return i & j
+
+
+def bitwise_or(b: MathBuilder, x: Any, y: Any) -> Value:
+    i, j = _as_integers(b, x, y)
+    return i | j
+
+
+def bitwise_xor(b: MathBuilder, x: Any, y: Any) -> Value:
+    i, j = _as_integers(b, x, y)
+    return i ^ j
+
+
+def invert(b: MathBuilder, x: Value) -> Value:
+    return ~_as_integers(b, x, x)[0]
+
+
+def _as_integers(b: MathBuilder, x: Any, y: Any) -> tuple[Value, Value]:
+    x, y = b.lift_both(x, y)
+    if x.kind == "f":
+        raise CompileError("there is machine code of this function for integers and bools only.")
+    return x, y
+
+
+def isinf(b: MathBuilder, x: Value) -> Value:
+    return b.absolute(x).compare("oeq", math.inf) if x.kind == "f" else x.compare("une", x)
+
+
+def isfinite(b: MathBuilder, x: Value) -> Value:
+    return b.absolute(x).compare("one", math.inf) if x.kind == "f" else x.compare("oeq", x)
+
+
+# ---- order and rounding
+
+
+def maximum(b: MathBuilder, x: Any, y: Any) -> Value:
+    """Emit NumPy's maximum: NaN if either is one, and the second of two zeros."""
+    return _choose(b, x, y, "gt", "or")
+
+
+def minimum(b: MathBuilder, x: Any, y: Any) -> Value:
+    return _choose(b, x, y, "lt", "and")
+
+
+def _choose(b: MathBuilder, one: Any, other: Any, word: str, logic: str) -> Value:
+    x, y = b.lift_both(one, other)
+    if x.kind == "b":
+        return x | y if logic == "or" else x & y
+    bound = y.number
+    if bound is not None and bound == bound:
+        if bound:  # no zero and no NaN: one instruction
+            return b.select(y.compare("o" + word, x), y, x)
+        return b.select(x.compare("u" + word, y), x, y)
+    made = b.select(x.compare("o" + word, y), x, y)
+    return b.select(x.compare("uno", x), x, made) if x.kind == "f" else made
+
+
+def floor(b: MathBuilder, x: Value) -> Value:
+    return b.intrinsic("floor", x) if x.kind == "f" else x
+
+
+def ceil(b: MathBuilder, x: Value) -> Value:
+    return b.intrinsic("ceil", x) if x.kind == "f" else x
+
+
+# ---- division with a remainder
+
+
+def fmod(b: MathBuilder, x: Any, y: Any) -> Value:
+    """Emit the remainder with the sign of x; it is exact."""
+    x, y = b.lift_both(x, y)
+    if x.kind != "f":
+        return _divide(b, x, y)[1]
+    with b.code.exactly():
+        quotient = x / y
+        q = b.intrinsic("trunc", quotient)
+        r = b.fma(-q, y, x)
+        back = b.copysign(y, x)  # the quotient may have been rounded up
+        over = (r.as_bits() ^ x.as_bits()).compare("olt", 0) & r.compare("une", 0.0)
+        r = b.select(over, r + back, r)
+        r = b.copysign(b.select(q.compare("oeq", 0.0), x, r), x)
+        rare = b.absolute(quotient).compare("uge", 2.0**23 if x.dtype == "f4" else 2.0**52)
+        return b.rarely(rare, r, "far_fmod", b.by_library("fmod"), x, y)
+
+
+def remainder(b: MathBuilder, x: Any, y: Any) -> Value:
+    x, y = b.lift_both(x, y)
+    if x.kind != "f":
+        _, r = _divide(b, x, y)
+        return b.select(_has_other_sign(b, r, y), r + y, r)
+    with b.code.exactly():
+        return _match_sign(b, fmod(b, x, y), y)
+
+
+def _match_sign(b: MathBuilder, r: Value, y: Value) -> Value:
+    """Return a remainder moved to the sign of y."""
+    return b.select(r.compare("oeq", 0.0), b.copysign(0.0, y), b.select(_has_other_sign(b, r, y), r + y, r))
+
+
+def floor_divide(b: MathBuilder, x: Any, y: Any) -> Value:
+    x, y = b.lift_both(x, y)
+    if x.kind != "f":
+        q, r = _divide(b, x, y)
+        return b.select(_has_other_sign(b, r, y), q - 1, q)
+    with b.code.exactly():
+        r = fmod(b, x, y)
+        quotient = x / y
+        q = (x - r) / y
+        q = b.select(_has_other_sign(b, r, y) & r.compare("une", 0.0), q - 1.0, q)
+        down = b.intrinsic("floor", q)
+        down = b.select((q - down).compare("ogt", 0.5), down + 1.0, down)
+        made = b.select(q.compare("oeq", 0.0), b.copysign(0.0, quotient), down)
+        return b.select(y.compare("oeq", 0.0), quotient, made)
+
+
+def _has_other_sign(b: MathBuilder, r: Value, y: Value) -> Value:
+    """Return whether a remainder other than 0 has the opposite sign of y."""
+    if r.kind == "f":
+        return (r.as_bits() ^ y.as_bits()).compare("olt", 0)
+    if r.kind == "u":
+        return r.compare("une", r)
+    return (r ^ y).compare("olt", 0) & r.compare("une", 0)
+
+
+def _divide(b: MathBuilder, x: Value, y: Value) -> tuple[Value, Value]:
+    """Return the quotient towards 0 and the remainder of integers; by 0 both are 0, as in NumPy."""
+    if x.kind == "b":
+        raise CompileError("there is no machine code for the division of bools.")
+    none = y.compare("oeq", 0)
+    if x.kind == "u":
+        safe, opposite = b.select(none, 1, y), None
+    else:  # the negative of the least number overflows
+        opposite = y.compare("oeq", -1)
+        safe = b.select(none | opposite, 1, y)
+    q = b.select(none, 0, x / safe)
+    r = b.select(none, 0, x - (x / safe) * safe)
+    return (q, r) if opposite is None else (b.select(opposite, -x, q), r)
