@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import re
 from typing import Any
 
 import numpy as np
@@ -11,6 +14,43 @@ import pullback
 
 # Examples that show what an optional package does, by a part of their names.
 NEEDED = {"train.io.saving": "safetensors", "Dataset.from_parquet": "pyarrow"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    asked = os.environ.get("PULLBACK_ALL_TESTS", "0") != "0"  # by a test that runs tests
+    parser.addoption("--all", action="store_true", default=asked, help="every test there is, not a sample: hours")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell the modules of tests, which read it when they are imported."""
+    if config.getoption("--all"):
+        os.environ["PULLBACK_ALL_TESTS"] = "1"
+
+
+def is_in_sample(item: pytest.Item) -> bool:
+    """Tell whether a test is run that says ``sampled(n)``: one of n combinations of its parameters.
+
+    Those whose positions in their lists add up to a multiple of n: every value of each parameter is among them, if
+    another one has n values.
+    """
+    marker = item.get_closest_marker("sampled")
+    if marker is None or not isinstance(item, pytest.Function):
+        return True
+    first_names = [re.split(r"\W+", str(mark.args[0][0] if isinstance(mark.args[0], tuple | list) else mark.args[0]))[0]
+                   for mark in item.iter_markers("parametrize")]  # fmt: skip
+    return sum(item.callspec.indices[name] for name in first_names) % int(marker.args[0]) == 0
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what only --all has, unless tests are named one by one."""
+    if not config.getoption("--all") and not any("[" in str(argument) for argument in config.args):
+        items[:] = [item for item in items if is_in_sample(item)]
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was collected out of garbage collection: looking at thousands of tests takes half a second."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

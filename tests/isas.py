@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
+from exhaustive import ALL
 
 from pullback.compiler.target import list_targets
 
-# Everything there is, which takes an hour; else a sample.
-LONG = os.environ.get("PULLBACK_LONG_TESTS", "0") != "0"
-
 # Those that this CPU can run, itself the last; for a sample one of each width.
-RUNNABLE = [t.isa for t in (list_targets() if LONG else {t.vector_bytes: t for t in reversed(list_targets())}.values())]
+RUNNABLE = [t.isa for t in (list_targets() if ALL else {t.vector_bytes: t for t in reversed(list_targets())}.values())]

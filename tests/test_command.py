@@ -169,7 +169,6 @@ def test_command_is_required(arguments: list[str], capsys: pytest.CaptureFixture
     assert "usage: pullback" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("workload", ["chain", "rosenbrock", "mlp", "lstm", "big"])
-def test_benchmark_results_equal_handwritten(workload: str) -> None:
-    done = run("bench", "--rounds", "1", "--only", workload, "--peers", "", cwd=ROOT)
+def test_benchmark_results_equal_handwritten() -> None:
+    done = run("bench", "--rounds", "1", "--only", "chain,rosenbrock,mlp,lstm,big", "--peers", "", cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -7,6 +7,7 @@ from importlib import import_module as _import_module
 
 # ---- What users hold
 
+from pullback.core.op import build_ops as _build_ops
 from pullback.core.tensor import Tensor as Tensor
 from pullback.core.variable import Variable as Variable, variable as variable
 from pullback.core.rowsparse import RowSparse as RowSparse
@@ -232,6 +233,7 @@ def __getattr__(name: str) -> object:
     if name not in _LATER:
         raise _answers.name_error("pb", name)
     room = _import_module(f"pullback.{_LATER[name]}")
+    _build_ops()
     value = room if _LATER[name] == name else _answers.check_keywords(getattr(room, name))
     globals()[name] = value
     return value
@@ -244,3 +246,4 @@ def __dir__() -> list[str]:
 # ---- Names of other libraries are answered with those here
 
 _answers.install_answers(*[name for name, module in _MODULES.items() if not module.startswith("pullback.train")])
+_build_ops()

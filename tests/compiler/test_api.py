@@ -420,6 +420,7 @@ def test_trainable_flags_are_part_of_the_key(args: Any) -> None:
 # ------------------------------------------------------------------ products
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     ("m", "k", "n"),

@@ -1,6 +1,6 @@
 """Code for every instruction set that this CPU can run: the tests of the compiler, and random programs.
 
-In the usual run this is a sample; with ``PULLBACK_LONG_TESTS=1`` it is every test and 20,000 programs each.
+In the usual run this is a sample; with ``--all`` it is every test and 20,000 programs each.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from pathlib import Path
 
 import pytest
 import random_isa
-from isas import LONG, RUNNABLE
+from exhaustive import ALL
+from isas import RUNNABLE
 
 from pullback.compiler.runtime.llvm import llvm_available
 from pullback.compiler.target import MAX_ISA, get_own_target
 
 HERE = Path(__file__)
-PROGRAMS, AT_ONCE = (20_000, 500) if LONG else (40, 40)
-SAMPLE = "1" if LONG else "40"
+PROGRAMS, AT_ONCE = (20_000, 500) if ALL else (40, 40)
+SAMPLE = "1" if ALL else "60"
 
 pytestmark = [
     pytest.mark.skipif(not llvm_available(), reason="llvmlite is not installed"),

@@ -85,6 +85,7 @@ def test_what_is_made_of_python_numbers_does_not_widen(backend: str) -> None:
 # ------------------------------------------------------------------ folds, views, products
 
 
+@pytest.mark.sampled(3)
 @BACKENDS
 @pytest.mark.parametrize("name", ["sum", "mean", "max", "min", "prod", "log_sum_exp", "var"])
 @pytest.mark.parametrize(

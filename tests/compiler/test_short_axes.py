@@ -1,21 +1,21 @@
 """Random programs over axes of length 0, 1, 2 and 3: compiled, their values and gradients are those of eager code.
 
-``PULLBACK_LONG_TESTS=1`` runs thousands of them.
+``--all`` runs thousands of them.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from exhaustive import ALL
 
 import pullback as pb
 
 PROGRAMS_PER_TEST = 12
-TESTS = 400 if os.environ.get("PULLBACK_LONG_TESTS") else 20
+TESTS = 400 if ALL else 20
 LETTERS = "abcdefgh"
 Step = Callable[[Any], Any]
 

@@ -267,11 +267,11 @@ def _grown(call: Any, times: int) -> int:
 @pytest.mark.parametrize(
     ("call", "times"),
     [
-        (lambda: pb.grad(lambda x: x * x + x)(3.0), 20_000),
-        (lambda: pb.grad(lambda x: np.sum(np.tanh(x * W)))(X), 5_000),
-        (lambda: pb.grad(pb.grad(xexp))(0.5), 3_000),
-        (lambda: pb.jvp(xexp, [0.5], [1.0]), 3_000),
-        (lambda: pb.grad(lambda x: np.sum(np.tanh(x * x)))(BIG), 300),
+        (lambda: pb.grad(lambda x: x * x + x)(3.0), 4_000),
+        (lambda: pb.grad(lambda x: np.sum(np.tanh(x * W)))(X), 2_500),
+        (lambda: pb.grad(pb.grad(xexp))(0.5), 2_000),
+        (lambda: pb.jvp(xexp, [0.5], [1.0]), 2_000),
+        (lambda: pb.grad(lambda x: np.sum(np.tanh(x * x)))(BIG), 150),
     ],
 )
 def test_memory_does_not_grow(call: Any, times: int) -> None:

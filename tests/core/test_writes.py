@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -11,13 +10,14 @@ import numpy as np
 import pytest
 from core.view_programs import SIZE, load, program
 from differences import gradient
+from exhaustive import ALL
 
 import pullback as pb
 from pullback.errors import ArgumentError, GradientError, PullbackError, ShapeError, VariableError
 
 X = np.array([0.3, -0.7, 0.9, 0.55, -0.25, 0.8])
 DIRECTION = np.arange(1.0, SIZE + 1)
-PROGRAMS = 5000 if os.environ.get("PULLBACK_LONG_TESTS") else 250
+PROGRAMS = 5000 if ALL else 250
 BLOCK = 50
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from exhaustive import sample
 
 import pullback as pb
 from pullback.core.formula import get_parameters
@@ -26,20 +28,32 @@ def is_shape(x: Any) -> bool:
     return isinstance(x, tuple | list)
 
 
-def _label(op: Any, inputs: Any, params: Any) -> str:
-    shapes = "-".join(str([*x]) if is_shape(x) else f"{x.dtype}{[*x.shape]}" for x in inputs)
-    return f"{op.name}-{shapes}" + "".join(f"-{k}={v!r:.30}".replace("\n", " ") for k, v in params.items())
+def label(inputs: Any, params: Any) -> str:
+    """How a sample is named where a test fails."""
+    shapes = ", ".join(str([*x]) if is_shape(x) else f"{x.dtype}{[*x.shape]}" for x in inputs)
+    return shapes + "".join(f", {k}={v!r:.30}".replace("\n", " ") for k, v in params.items())
 
 
-CASES = [
-    pytest.param(op, inputs, params, id=_label(op, inputs, params))
-    for op in OPS
-    for inputs, params in op.acts.samples()
-]  # fmt: skip
-FLOWING = [case for case in CASES if case.values[0].flows]
-CONSTANT = [case for case in CASES if not case.values[0].flows]
-every_case = pytest.mark.parametrize(("op", "inputs", "params"), CASES)
-every_flowing_case = pytest.mark.parametrize(("op", "inputs", "params"), FLOWING)
+def for_samples(ops: list[Any], one_of: int = 1) -> Callable[[Callable[..., None]], Any]:
+    """Run a test for each of some ops, on all samples of its inputs and parameters; or the first and one of so many."""
+
+    def decorate(test: Callable[..., None]) -> Any:
+        def run(op: Any) -> None:
+            for inputs, params in sample(op.acts.samples(), one_of):
+                try:
+                    test(op, inputs, params)
+                except BaseException as error:
+                    error.add_note(f"{op.name} of {label(inputs, params)}")
+                    raise
+
+        run.__name__, run.__doc__ = test.__name__, test.__doc__
+        return pytest.mark.parametrize("op", ops, ids=lambda op: op.name)(run)
+
+    return decorate
+
+
+FLOWING, CONSTANT = [op for op in OPS if op.flows], [op for op in OPS if not op.flows]
+every_case, every_flowing_case = for_samples(OPS), for_samples(FLOWING)
 every_elementwise_op = pytest.mark.parametrize("op", ELEMENTWISE, ids=lambda op: op.name)
 
 
@@ -306,47 +320,51 @@ def test_vmap_of_grad_matches_loop(op: Any, inputs: Any, params: Any) -> None:
 # ------------------------------------------------------------------ compiled
 
 
-@every_case
-@pytest.mark.parametrize("narrow", [False, True], ids=["float64", "float32"])
-def test_compiled_matches_eager(op: Any, inputs: Any, params: Any, narrow: bool) -> None:
-    """As machine code, or with its NumPy kernel between machine code, an op gives what it gives; gradients too."""
-    xs = drawn(op, inputs)
-    xs = [narrowed(x) for x in xs] if narrow else xs
-    f = lambda *a: op.call(a, params)
-    want = f(*xs)
-    pairs = [(pb.compile(f)(*xs), want)]
+def check_compiled(op: Any, xs: list[Any], params: Any, tight: tuple[float, float]) -> None:
+    """Check the value and the gradients of an op that is compiled, in one program."""
     live = moving(op, xs) if op.flows else []
-    if live:
-        dy = normal(random(op, "dy"), want)
-        dy = narrowed(dy) if narrow else dy
+    dy = normal(random(op, "dy"), op.call(xs, params))
+    dy = narrowed(dy) if xs and any(x.dtype in NARROW.values() for x in xs) else dy
 
-        def pulled(*a: Any) -> Any:
-            f = lambda *some: op.call([dict(zip(live, some, strict=True)).get(i, x) for i, x in enumerate(a)], params)
-            return pb.grads(f)([a[i] for i in live], dy)
+    def value_and_gradients(*a: Any) -> Any:
+        f = lambda *some: op.call([dict(zip(live, some, strict=True)).get(i, x) for i, x in enumerate(a)], params)
+        return [op.call(a, params), *(pb.grads(f)([a[i] for i in live], dy) if live else [])]
 
-        pairs += zip(pb.compile(pulled)(*xs), pulled(*xs), strict=True)
-    for got, wanted in pairs:
-        assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype)
-        close(got, wanted, *((2e-5, 2e-6) if narrow else (1e-11, 1e-13)))
+    for got, want in zip(pb.compile(value_and_gradients)(*xs), value_and_gradients(*xs), strict=True):
+        assert (got.shape, got.dtype) == (want.shape, want.dtype)
+        close(got, want, *tight)
+
+
+@every_case
+def test_compiled_matches_eager(op: Any, inputs: Any, params: Any) -> None:
+    """As machine code, or with its NumPy kernel between machine code, an op gives what it gives; gradients too."""
+    check_compiled(op, drawn(op, inputs), params, (1e-11, 1e-13))
+
+
+@for_samples(OPS, one_of=3)
+def test_compiled_matches_eager_in_float32(op: Any, inputs: Any, params: Any) -> None:
+    check_compiled(op, [narrowed(x) for x in drawn(op, inputs)], params, (2e-5, 2e-6))
 
 
 # ------------------------------------------------------------------ big arrays
 
 
-BIG = (1400, 100)  # 560 kB of float32
+BIG = {np.float32: (1320, 100), np.float64: (660, 100)}  # 528 kB
 
 
+@pytest.mark.sampled(2)
 @every_elementwise_op
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_large_arrays_match_small_ones(op: Any, dtype: Any) -> None:
     """From 512 KiB on values and cotangents live in recycled buffers; tiles of a small array must not notice."""
-    xs, params = elementwise_inputs(op, *[(BIG[1],)] * len(op.inputs))
+    rows, columns = BIG[dtype]
+    xs, params = elementwise_inputs(op, *[(columns,)] * len(op.inputs))
     xs = [x.astype(dtype) if x.dtype.kind == "f" else x for x in xs]
-    tiles = [np.tile(x, (BIG[0], 1)) for x in xs]
+    tiles = [np.tile(x, (rows, 1)) for x in xs]
     before = [x.copy() for x in tiles]
     tight = {"rtol": 2e-5, "atol": 1e-5} if dtype is np.float32 else {"rtol": 1e-12, "atol": 1e-13}
     value = op.call(xs, params)
-    close(op.call(tiles, params), np.tile(value, (BIG[0], 1)), **tight)
+    close(op.call(tiles, params), np.tile(value, (rows, 1)), **tight)
     if op.flows:
         f, small = of_the_moving(op, xs, params)
         h, big = of_the_moving(op, tiles, params)
@@ -357,7 +375,7 @@ def test_large_arrays_match_small_ones(op: Any, dtype: Any) -> None:
                 got = pb.grads(make(h), unconnected="zero")(big)
                 for a, b in zip(got, pb.grads(make(f), unconnected="zero")(small), strict=True):
                     assert a.dtype == dtype
-                    close(a, np.tile(b, (BIG[0], 1)), **tight)
+                    close(a, np.tile(b, (rows, 1)), **tight)
     for x, y in zip(tiles, before, strict=True):
         np.testing.assert_array_equal(x, y)
 
@@ -365,19 +383,20 @@ def test_large_arrays_match_small_ones(op: Any, dtype: Any) -> None:
 @pytest.mark.parametrize("op", [op for op in ELEMENTWISE if len(op.inputs) > 1 and op.flows], ids=lambda op: op.name)
 def test_large_arrays_broadcast(op: Any) -> None:
     """A big operand with a row and a number: the cotangent of what was broadcast is summed."""
+    rows, columns = BIG[np.float64]
     for i in range(len(op.inputs)):
-        for other in ((BIG[1],), ()):
+        for other in ((columns,), ()):
             shapes = [other] * len(op.inputs)
-            shapes[i] = (2, BIG[1])
+            shapes[i] = (2, columns)
             xs, params = elementwise_inputs(op, *shapes)
-            tiles = [np.tile(x, (BIG[0] // 2, 1)) if n == i else x for n, x in enumerate(xs)]
+            tiles = [np.tile(x, (rows // 2, 1)) if n == i else x for n, x in enumerate(xs)]
             f, small = of_the_moving(op, xs, params)
             h, big = of_the_moving(op, tiles, params)
             if not small:
                 continue
             pairs = zip(pb.grads(h)(big), pb.grads(f)(small), strict=True)
             for n, (a, b) in zip(moving(op, xs), pairs, strict=True):
-                close(a, np.tile(b, (BIG[0] // 2, 1)) if n == i else b * (BIG[0] // 2), 1e-10, 1e-10)
+                close(a, np.tile(b, (rows // 2, 1)) if n == i else b * (rows // 2), 1e-10, 1e-10)
 
 
 # ------------------------------------------------------------------ what ops are given
@@ -432,7 +451,7 @@ class Scalars:
 
 
 def _lowered(kind: Any) -> list[Any]:
-    return [case for case in CASES if isinstance(case.values[0].lower, kind)]
+    return [op for op in OPS if isinstance(op.lower, kind)]
 
 
 @pytest.mark.parametrize(("op", "inputs", "params"), _lowered(scalar))
@@ -505,6 +524,7 @@ WHOLE = {"b": [0, 1], "i": [0, 1, 2, 3, 5, 11, 12, 20, 50, -1, -2, -12, -50], "u
 ORDERED = {"polygamma", "zeta", "iv", "ive", "jv"}  # the order has no derivative
 
 
+@pytest.mark.sampled(2)
 @every_elementwise_op
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("dtype", ["int64", "int32", "int16", "int8", "uint8", "bool"])

@@ -18,6 +18,7 @@ from pullback.compiler.target import MAX_ISA, get_target
 from pullback.core.memory import TRUSTED
 from pullback.core.op import REGISTRY
 from pullback.errors import CompileError
+from pullback.settings import list_disabled
 
 __all__ = ["collect_facts", "run"]
 
@@ -74,6 +75,7 @@ def collect_facts() -> dict[str, str]:
         "compiled by": f"machine code, {get_num_threads()} threads" if llvm_available() else "NumPy: no llvmlite",
         "compiled for": describe_target() if llvm_available() else "nothing: no llvmlite",
         "compiled code": describe_cache(),
+        "switched off": ", ".join(list_disabled()) or "nothing",
         "recycled buffers": "on" if TRUSTED else "off: this interpreter's reference counts cannot be trusted",
     }
 

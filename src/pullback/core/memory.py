@@ -15,6 +15,7 @@ import numpy as np
 from numpy import ndarray
 
 from pullback.core.tensor import PLAIN, Tensor, Wrapped
+from pullback.settings import is_enabled
 
 if TYPE_CHECKING:
     from pullback.core.tape import Meta
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 LARGE = 512 * 1024  # bytes; from here on fresh pages and what is kept cost more than looking after them
 BLOCK = 24576  # elements; their products and sums stay in the cache
+RECYCLED = LARGE if is_enabled("buffer recycling") else sys.maxsize  # bytes of the smallest array with such a buffer
 KEPT = 64 * 1024 * 1024  # bytes kept per shape and dtype of a tape
 
 

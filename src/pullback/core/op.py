@@ -50,6 +50,7 @@ from pullback.core.writes import define_in_place, note_view
 from pullback.errors import ArgumentError, DataError, DefinitionError, IntegerRangeError, PullbackError, ShapeError
 from pullback.names.answers import call_error
 from pullback.numerics.axis_arguments import format_shapes
+from pullback.settings import is_enabled
 
 if TYPE_CHECKING:
     from pullback.core.tape import Meta
@@ -69,6 +70,13 @@ OPERATORS = {  # which kernels Python has a sign for; no op is named
 REFLECTED = frozenset({"add", "sub", "mul", "truediv", "matmul", "pow", "floordiv", "mod", "and", "or", "xor"})
 WEAK = (float, int, bool, complex)  # Python's numbers, which do not widen arrays
 STEPS = ("one", "both", "both_fit", "fit_x", "fit_y", "left", "left_fit", "right", "right_fit", "many")
+
+
+def build_ops() -> None:
+    """Build the functions of all ops now, where lazy building is switched off."""
+    if not is_enabled("lazy ops"):
+        for op in [*REGISTRY.values()]:
+            op.build(reflecting=False)
 
 
 def is_unusual(x: object) -> bool:

@@ -24,7 +24,7 @@ from pullback.core.capture import check_captured
 from pullback.core.convert import as_value, bare, has_tensors, join_tensors
 from pullback.core.fitting import conjugate_rule, conjugate_rules, fit, keep_rule, widen_rule, widen_rules
 from pullback.core.interpreter import dispatch, new_level
-from pullback.core.memory import IDLE, KEPT, LARGE, Large, Pool, add_large, is_sole, keep, node_of, on_scratch
+from pullback.core.memory import IDLE, KEPT, RECYCLED, Large, Pool, add_large, is_sole, keep, node_of, on_scratch
 from pullback.core.rowsparse import RowSum
 from pullback.core.source import user_place
 from pullback.core.tensor import LATER, Tensor
@@ -89,7 +89,7 @@ class Meta:
         inexact = dtype.kind == "f"
         self.one = None if shape or not inexact else dtype.type(1)  # the seed of a scalar result
         nbytes = self.size * dtype.itemsize
-        large = raw and inexact and nbytes >= LARGE and tape.level
+        large = raw and inexact and nbytes >= RECYCLED and tape.level
         self.pool: Any = Pool() if large else COMPLEX if dtype.kind == "c" else None
         self.room = KEPT // nbytes if large else 0
         self.small = inexact and not large  # elementwise ops keep this very meta, and need no buffer

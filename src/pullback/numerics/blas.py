@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pullback.settings import is_enabled
+
 if TYPE_CHECKING:
     from pullback.typing import Array, Value
 
@@ -79,7 +81,7 @@ def _find_function(rows: Any, step: int, other: Any, matrices: Any) -> Gemm | No
         return None
     if not (rows.flags.c_contiguous and other.flags.c_contiguous and matrices.flags.c_contiguous):
         return None
-    return gemm(rows.dtype.char)
+    return gemm(rows.dtype.char) if is_enabled("direct BLAS") else None
 
 
 def sum_of_products(rows: Any, step: int, matrices: Any, out: Any) -> None:

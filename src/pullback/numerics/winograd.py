@@ -13,6 +13,7 @@ import numpy as np
 
 from pullback.numerics.blas import align_to_cache_line
 from pullback.numerics.windows import BLOCK, Windows, make_frame
+from pullback.settings import is_enabled
 
 if TYPE_CHECKING:
     from pullback.typing import Array
@@ -36,7 +37,8 @@ def is_worthwhile(windows: Windows, channels: int, depth: int, dtype: np.dtype[A
     if windows.size != (3, 3) or dtype.char not in "fd" or max(*windows.strides, *windows.dilations) > 1:
         return False
     narrow, broad, (height, width) = min(channels, depth), max(channels, depth), windows.out
-    return height * width * narrow**2 >= WORTH and width >= 28 and narrow >= 32 and broad <= 128
+    pays = height * width * narrow**2 >= WORTH and width >= 28 and narrow >= 32 and broad <= 128
+    return pays and is_enabled("Winograd")
 
 
 def pair_convolve(x: Array, filter: Array, windows: Windows) -> Any:

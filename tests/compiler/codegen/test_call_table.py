@@ -43,6 +43,7 @@ def with_kernels(w: Any, b: Any, xs: Any) -> Any:
     return pb.sum(h) + pb.sum(b)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("f", [recurrent, growing, with_kernels])
 def test_unrolled_loop_matches_numpy_executor(f: Callable[..., Any], dtype: Any) -> None:

@@ -37,6 +37,7 @@ def close(found: Any, expected: Any, scale: Any, ulps: float) -> None:
     assert np.all(np.abs(found - expected) <= ulps * np.finfo(expected.dtype).eps * scale)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("shape", "axis"), EVERY)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_scans_of_floats(shape: Any, axis: int, dtype: str) -> None:
@@ -82,6 +83,7 @@ def test_scan_keeps_nan_inf_and_signed_zero(length: int) -> None:
             np.testing.assert_array_equal(np.signbit(found[known]), np.signbit(expected[known]))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("shape", "axis"), [((), None), *EVERY, ((9, 70), None)])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "i4", "i8", "u8", "b1"])
 def test_argmax_argmin(shape: Any, axis: Any, dtype: str) -> None:
@@ -98,6 +100,7 @@ def test_argmax_argmin(shape: Any, axis: Any, dtype: str) -> None:
             np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("isa", RUNNABLE)
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u1"])
 @pytest.mark.parametrize("inner", [2, 4, 8, 16, 32, 64])

@@ -64,6 +64,7 @@ def checked(code: bytes, target: Target) -> None:
     assert int.from_bytes(code[18:20], "little") == ELF_MACHINE[target.triple.split("-")[0]]
 
 
+@pytest.mark.sampled(3)
 @everywhere
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_target_compiles(name: str, target: Target) -> None:
@@ -80,6 +81,7 @@ def test_entry_and_threads_compile_for_every_target(target: Target) -> None:
         checked(compile_object(text, target=target)[0], target)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("isa", list_isa_names())
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_targets_of_this_cpu_agree(name: str, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:

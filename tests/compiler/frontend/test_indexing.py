@@ -96,6 +96,7 @@ def test_positions_that_are_given(f: Any, x: Any, at: Any) -> None:
     same(f, x, at, by_numpy=("positions of",))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("isa", RUNNABLE)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("length", [3, 5, 9, 17, 33, 65, 100])

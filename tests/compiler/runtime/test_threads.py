@@ -184,6 +184,7 @@ def test_a_process_forked_in_the_middle_of_a_kernel_works() -> None:
 
 def test_an_interrupt_is_raised_after_the_kernel() -> None:
     code = WORK + (
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored\n"
         "threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
         "try:\n"
         "    while True: f(x)\n"

@@ -85,6 +85,7 @@ ELSEWHERE: dict[str, Function] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("size", [24, 150])
 @pytest.mark.parametrize("name", [*IN_PLACE, *ELSEWHERE])
 def test_what_is_read_is_what_was_written(name: str, size: int) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from exhaustive import ALL
 
 import pullback as pb
 from pullback.errors import ArgumentError, CheckpointError, DataError, TracedValueError
@@ -297,7 +298,7 @@ for step in range(10**9):
 
 def test_checkpoint_loads_after_writer_was_killed(path: Path) -> None:
     random = np.random.default_rng(0)
-    for _ in range(int(os.environ.get("PULLBACK_KILLS", "4"))):
+    for _ in range(200 if ALL else 2):
         with subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE) as writer:
             assert writer.stdout is not None
             writer.stdout.readline(), writer.stdout.readline()

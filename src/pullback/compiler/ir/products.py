@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from pullback.compiler.ir.graph import Node, contiguous
 from pullback.compiler.ir.kinds import VIEW
+from pullback.settings import is_enabled
 
 __all__ = ["Matrix", "ProductPlan", "Product", "is_gemm_ready", "find_operand", "plan_product"]
 
@@ -35,7 +36,7 @@ class Product(NamedTuple):
 
     @property
     def is_small(self) -> bool:
-        if self.times != 1.0:
+        if self.times != 1.0 or not is_enabled("matrix products"):
             return False
         packed = self.b.column == 1 or self.m >= 8
         return self.m * self.n * self.k <= SMALL and packed and self.n >= 4

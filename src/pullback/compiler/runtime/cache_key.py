@@ -22,6 +22,7 @@ from pullback.compiler.runtime.llvm import describe_translator
 from pullback.compiler.target import Options, Target
 from pullback.core.lowering import windows
 from pullback.core.op import REGISTRY, Op
+from pullback.settings import list_disabled
 
 __all__ = ["make_cache_key"]
 
@@ -46,7 +47,7 @@ def _describe(graph: Graph, target: Target, options: Options) -> list[str] | Non
     about = _describe_compiler()
     if about is None:
         return None
-    lines = [about, describe_translator(target), repr(tuple(options))]
+    lines = [about, describe_translator(target), repr((*options, *list_disabled()))]
     seen: dict[Any, int] = {}
     dtypes: dict[Any, str] = {}
     ops: dict[int, str] = {}

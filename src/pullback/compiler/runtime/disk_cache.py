@@ -13,6 +13,8 @@ import sys
 from contextlib import suppress
 from typing import Any
 
+from pullback.settings import is_enabled
+
 try:
     from _blake2 import blake2b  # what hashlib gives too, after some milliseconds of import
 except ImportError:
@@ -168,7 +170,7 @@ _caches: dict[tuple[str, int], Cache] = {}
 
 def default_cache() -> Any:
     """Return the cache that the environment sets; one that keeps nothing if it is switched off."""
-    if os.environ.get("PULLBACK_CACHE", "1").lower() in ("0", "off", "no", "false"):
+    if not is_enabled("disk cache"):
         return NO_CACHE
     asked = get_directory(), get_limit()
     if not os.path.isabs(asked[0]) and "PULLBACK_CACHE_DIR" not in os.environ:  # a user without a home

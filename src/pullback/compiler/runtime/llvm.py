@@ -20,6 +20,7 @@ from pullback.compiler.runtime.abi.object_loader import Loaded, is_supported, li
 from pullback.compiler.runtime.disk_cache import NO_CACHE
 from pullback.compiler.target import Target, get_cpu_features, get_own_target, get_target, read_cpuinfo
 from pullback.errors import CompileError
+from pullback.settings import is_enabled, list_disabled
 
 __all__ = [
     "InvalidCodeError", "Library", "TranslatorError", "compile_object", "describe_translator", "find_blas",
@@ -179,7 +180,7 @@ def _find_symbol(name: str) -> int:
 def make_code_key(text: str, cache: Any, effort: int = 3, target: Target | None = None) -> bytes:
     """Return the cache key of the object code of a module."""
     version = getattr(sys.modules["pullback"], "__version__", "")
-    key: bytes = cache.key(text, describe_translator(target or get_target()), version, str(effort))
+    key: bytes = cache.key(text, describe_translator(target or get_target()), version, str(effort), *list_disabled())
     return key
 
 
@@ -208,7 +209,7 @@ def get_library(
         return found, {"load": (perf_counter() - begin) * 1e3}
     code, spent = compile_object(text, effort, target)
     begin = perf_counter()
-    image = link_object(code) if is_supported() else None
+    image = link_object(code) if is_supported() and is_enabled("object loader") else None
     made = None
     if image is not None:
         data = IMAGE + pack(image)

@@ -26,6 +26,7 @@ from pullback.compiler.runtime.guard_pages import Guards
 from pullback.compiler.runtime.llvm import get_library
 from pullback.compiler.target import Options, get_machine
 from pullback.errors import ArgumentError
+from pullback.settings import is_enabled
 
 __all__ = ["get_num_threads", "set_num_threads"]
 
@@ -242,7 +243,7 @@ def _text(machine: str) -> str:
 
 def is_supported() -> bool:
     """Return whether compiled programs can use threads here."""
-    return sys.platform == "linux" and get_machine() in FUTEX
+    return is_enabled("thread pool") and sys.platform == "linux" and get_machine() in FUTEX
 
 
 @lru_cache(1)

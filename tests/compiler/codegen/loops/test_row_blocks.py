@@ -104,18 +104,21 @@ def walls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULLBACK_CANARY", "1")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("f", CASES)
 @pytest.mark.parametrize(("count", "length"), SIZES)
 def test_row_blocks_of_any_shape(f: Any, count: int, length: int) -> None:
     compare(f, drawn(count, length, "f4"))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("f", [f for f in CASES if f is not two_kinds])
 @pytest.mark.parametrize(("count", "length"), [(3, 4), (8, 3), (21, 10), (37, 100)])
 def test_row_blocks_of_doubles(f: Any, count: int, length: int) -> None:
     compare(f, drawn(count, length, "f8"))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("isa", list_isa_names())
 @pytest.mark.parametrize("f", CASES)
 def test_row_blocks_with_narrow_vectors(f: Any, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:

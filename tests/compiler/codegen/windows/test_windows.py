@@ -55,6 +55,7 @@ GEOMETRIES: list[tuple[tuple[int, ...], tuple[int, ...], Any, Any, Any]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize(("x", "filter", "strides", "pad", "dilations"), GEOMETRIES)
 def test_conv2d(x: Any, filter: Any, strides: Any, pad: Any, dilations: Any, dtype: str) -> None:
@@ -62,6 +63,7 @@ def test_conv2d(x: Any, filter: Any, strides: Any, pad: Any, dilations: Any, dty
     agree(f, R(size=x).astype(dtype), R(size=filter).astype(dtype) / filter[-2], dtype=dtype)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize(("x", "filter", "strides", "pad", "dilations"), GEOMETRIES)
 def test_depthwise_conv2d(x: Any, filter: Any, strides: Any, pad: Any, dilations: Any, dtype: str) -> None:
@@ -166,6 +168,7 @@ def exactly(z: Any, due: Any) -> None:
     np.testing.assert_array_equal(np.signbit(z)[numbers], np.signbit(due)[numbers])
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("channels", "dtype"), [(1, "f8"), (3, "f4"), (16, "f8"), (20, "f4")])
 @pytest.mark.parametrize(("space", "size", "strides", "pad"), POOLS)
 def test_pooling(space: Any, size: Any, strides: Any, pad: Any, channels: int, dtype: str) -> None:

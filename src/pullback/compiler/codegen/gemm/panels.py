@@ -13,6 +13,7 @@ from pullback.compiler.codegen.gemm.small import multiply_add
 from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
 from pullback.compiler.ir.products import Product
 from pullback.compiler.target import Target
+from pullback.settings import is_enabled
 
 __all__ = ["emit_panels", "is_panel_product"]
 
@@ -43,6 +44,8 @@ def count_panel_bytes(p: Product, target: Target) -> int:
 
 def is_panel_product(p: Product, target: Target) -> bool:
     """Return whether panels are the quickest way, by measurement: for contiguous rows and mostly full panels."""
+    if not is_enabled("matrix products"):
+        return False
     wide = panel_width(p, target)
     in_order = p.a.column == 1 or (p.a.row == 1 and p.m * p.k <= TRANSPOSED)
     if target.vector_bytes < 32 or not in_order or min(p.m, p.k) < 16 or (p.b.column != 1 and p.m < 64):

@@ -12,7 +12,6 @@ from __future__ import annotations
 import ctypes
 import re
 import struct
-import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from types import BuiltinFunctionType, FunctionType
@@ -21,9 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.compiler.runtime.abi.entry_code import TEXT
+from pullback.compiler.runtime.abi.layout import is_layout_known, numpy_functions
 from pullback.compiler.runtime.disk_cache import default_cache
 from pullback.compiler.runtime.llvm import get_library
 from pullback.core import tree
+from pullback.settings import is_enabled
 
 __all__ = ["Leaves", "Result", "make_entry", "is_layout_known"]
 
@@ -34,7 +35,6 @@ HEAD = ("run", "arguments", "takes", "results", "slots", "arena", "arena_from", 
 ARRAY, SCALAR, LIST, TUPLE, DICT, SAME, WHOLE = range(7)
 # how the result is put together
 RESULT, MAKE_TUPLE, MAKE_OTHER_TUPLE, MAKE_LIST, MAKE_DICT, OBJECT = range(6)
-FLOAT_AT = object.__basicsize__  # where the number is in a Python float and in NumPy's scalars
 FASTCALL_WITH_NAMES = 0x82
 # what is recognised by being the same object: two that are equal need not be one, but one never becomes another
 UNCHANGING = (
@@ -76,55 +76,15 @@ def _address(function: Any) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
-@lru_cache(1)
-def _numpy_functions() -> Any:
-    """NumPy's table of functions for programs in C."""
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    return ctypes.cast(pointer(np._core._multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))  # type: ignore[attr-defined]
-
-
-@lru_cache(1)
-def is_layout_known() -> bool:
-    """Return whether arrays and Python objects have the memory layout that the entry assumes, tested on examples."""
-    sizes = object.__basicsize__, bytes.__basicsize__, list.__basicsize__, tuple.__basicsize__
-    if sys.implementation.name != "cpython" or sizes not in ((16, 33, 40, 24), (16, 33, 40, 32)):
-        return False
-    if sys.platform == "win32" or sys.byteorder != "little" or ctypes.sizeof(ctypes.c_void_p) != 8:
-        return False
-    examples = np.zeros((2, 3)), np.zeros((4, 5, 6), "f4").T, np.zeros(3, ">i8"), np.zeros(()), np.zeros(9, bool)[::2]
-    return all(map(_has_expected_layout, examples))
-
-
-def _has_expected_layout(x: Any) -> bool:
-    at = id(x)
-
-    def word(place: int) -> int:
-        return ctypes.c_int64.from_address(place).value
-
-    def half(place: int) -> int:
-        return ctypes.c_int32.from_address(place).value
-
-    dims, single = word(at + 32), np.float32(2.5)
-    table = _numpy_functions()
-    return (
-        word(at + 8) == id(np.ndarray) == table[2]
-        and word(at + 16) == x.ctypes.data
-        and half(at + 24) == x.ndim
-        and all(word(dims + 8 * i) == n for i, n in enumerate(x.shape))
-        and word(at + 56) == id(x.dtype)
-        and half(at + 64) == x.flags.num
-        and chr(ctypes.c_uint8.from_address(id(x.dtype) + 26).value) == x.dtype.byteorder
-        and half(id(x.dtype) + 28) == x.dtype.num
-        and ctypes.c_float.from_address(id(single) + FLOAT_AT).value == 2.5
-        and ctypes.c_double.from_address(id(1.5) + FLOAT_AT).value == 1.5
-    )
+def trusted() -> bool:
+    """Whether the entry may be used: it is not switched off, and objects are laid out as it takes them to be."""
+    return is_enabled("native entry") and is_layout_known()
 
 
 @lru_cache(1)
 def _imports() -> dict[str, int]:
     """Everything that the code refers to."""
-    table, api = _numpy_functions(), ctypes.pythonapi
+    table, api = numpy_functions(), ctypes.pythonapi
     found = {name: _address(getattr(api, name)) for name in re.findall(r"declare .*@(Py(?!Array)\w+)", TEXT)}
     kinds = {"ndarray": np.ndarray, "list_type": list, "tuple_type": tuple, "dict_type": dict}
     return {

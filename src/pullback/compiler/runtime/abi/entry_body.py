@@ -16,8 +16,8 @@ define void @nothing(ptr %slots, ptr %arena) {
 
 define ptr @entry(ptr %self, ptr %args, i64 %given, ptr %names) {
 start:
-  %bytes = field ptr %self TUPLE
-  %plan = at %bytes 32
+  %bytes = field ptr %self TUPLE_ITEMS
+  %plan = at %bytes BYTES_DATA
   %expected = word %plan 1
   %takes = word %plan 2
   %results = word %plan 3
@@ -70,7 +70,7 @@ took:
   %t.after = add i64 %t.past, %t.rank
   br label %taking
 otherwise:
-  %self.next = getelementptr i8, ptr %self, i64 TUPLE
+  %self.next = getelementptr i8, ptr %self, i64 TUPLE_ITEMS
   %next.function = pointer %self.next 1
   %handed = call ptr @PyObject_Vectorcall(ptr %next.function, ptr %args, i64 %given, ptr %names)
   ret ptr %handed
@@ -95,7 +95,7 @@ collected:
   %n.next = add i64 %n, %is.one
   br label %collect
 hand.over:
-  %self.hand = getelementptr i8, ptr %self, i64 TUPLE
+  %self.hand = getelementptr i8, ptr %self, i64 TUPLE_ITEMS
   %hand.function = pointer %self.hand 2
   %by.others = call ptr @PyObject_Vectorcall(ptr %hand.function, ptr %numbers, i64 %n, ptr null)
   ret ptr %by.others
@@ -126,7 +126,7 @@ array:
   %no.array = icmp eq ptr %fresh, null
   br i1 %no.array, label %failed, label %its.data
 its.data:
-  %data = field ptr %fresh 16
+  %data = field ptr %fresh ARRAY_DATA
   br label %made
 scalar:
   store ptr null, ptr %m.object
@@ -287,7 +287,7 @@ unhashed:
   br label %filled
 filled:
   %a.tuple = phi ptr [%plain, %tuple], [%typed, %unhashed]
-  %tuple.items = at %a.tuple TUPLE
+  %tuple.items = at %a.tuple TUPLE_ITEMS
   call void @llvm.memcpy.p0.p0.i64(ptr %tuple.items, ptr %parts, i64 %part.bytes, i1 false)
   br label %push
 list:
@@ -295,7 +295,7 @@ list:
   %no.list = icmp eq ptr %a.list, null
   br i1 %no.list, label %failed, label %listed
 listed:
-  %list.items = field ptr %a.list 24
+  %list.items = field ptr %a.list LIST_ITEMS
   call void @llvm.memcpy.p0.p0.i64(ptr %list.items, ptr %parts, i64 %part.bytes, i1 false)
   br label %push
 dict:
@@ -303,7 +303,7 @@ dict:
   %no.dict = icmp eq ptr %a.dict, null
   br i1 %no.dict, label %failed, label %entries
 entries:
-  %keys = at %object TUPLE
+  %keys = at %object TUPLE_ITEMS
   br label %entry.next
 entry.next:
   %e = phi i64 [0, %entries], [%e.next, %entered]

@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 
 from pullback.compiler.runtime.abi.entry_body import ENTRY
+from pullback.compiler.runtime.abi.layout import OFFSETS, TUPLE_HAS_HASH
 
 __all__ = ["TEXT"]
 
-TUPLE = tuple.__basicsize__  # where the items of a tuple begin
-# From Python 3.14 on a tuple remembers its hash; -1 is that of one that was not asked for it yet.
-UNHASHED = f"%hash = at %typed {TUPLE - 8}\n  store i64 -1, ptr %hash" if TUPLE > 24 else ""
+# A tuple that remembers its hash has -1 there until it is asked for.
+HASH_AT = OFFSETS["TUPLE_ITEMS"] - 8
+UNHASHED = f"%hash = at %typed {HASH_AT}\n  store i64 -1, ptr %hash" if TUPLE_HAS_HASH else ""
+NAMES = {"UNHASHED": UNHASHED, **{name: str(offset) for name, offset in OFFSETS.items()}}
 
 WORDS = (
     (r"(%[\w.]+) = word (\S+) (\S+)", r"\1.a = getelementptr i64, ptr \2, i64 \3\n  \1 = load i64, ptr \1.a"),
@@ -83,7 +85,7 @@ named:
   br i1 %absent, label %wrong, label %have
 have:
   %x = phi ptr [%item, %placed], [%found, %named]
-  %type = field ptr %x 8
+  %type = field ptr %x TYPE
   %its = icmp eq ptr %type, %object
   switch i64 %kind, label %array
     [i64 1, label %scalar i64 2, label %list i64 3, label %tuple i64 4, label %dict i64 5, label %same
@@ -97,29 +99,29 @@ other:
   %is.alone = icmp eq ptr %type, %alone
   br i1 %is.alone, label %inside, label %no
 looks:
-  %flags = field i32 %x 64
+  %flags = field i32 %x ARRAY_FLAGS
   %two = and i32 %flags, 257
   %good = icmp eq i32 %two, 257
-  %axes = field i32 %x 24
+  %axes = field i32 %x ARRAY_RANK
   %rank = word %t 7
   %rank.32 = trunc i64 %rank to i32
   %ranked = icmp eq i32 %axes, %rank.32
   %both = and i1 %good, %ranked
   br i1 %both, label %typed, label %no
 typed:
-  %dtype = field ptr %x 56
+  %dtype = field ptr %x ARRAY_DTYPE
   %same.dtype = icmp eq ptr %dtype, %object
   br i1 %same.dtype, label %shaped, label %equal
 equal:
-  %order = field i8 %dtype 26
+  %order = field i8 %dtype DTYPE_ORDER
   %native = icmp ne i8 %order, 62
-  %theirs = field i32 %dtype 28
+  %theirs = field i32 %dtype DTYPE_NUMBER
   %ours = trunc i64 %count to i32
   %equal.dtype = icmp eq i32 %theirs, %ours
   %is.equal = and i1 %native, %equal.dtype
   br i1 %is.equal, label %shaped, label %no
 shaped:
-  %lengths = field ptr %x 32
+  %lengths = field ptr %x ARRAY_SHAPE
   br label %axis
 axis:
   %i = phi i64 [0, %shaped], [%i.next, %length]
@@ -133,13 +135,13 @@ length:
   %fits = icmp eq i64 %has, %must
   br i1 %fits, label %axis, label %no
 memory:
-  %data = field ptr %x 16
+  %data = field ptr %x ARRAY_DATA
   br label %put
 
 scalar:
   br i1 %its, label %inside, label %no
 inside:
-  %within = at %x 16
+  %within = at %x NUMBER
   br label %put
 whole:
   br i1 %its, label %read, label %no
@@ -163,17 +165,17 @@ list:
   %is.list = icmp eq ptr %type, @list_type
   br i1 %is.list, label %long, label %no
 long:
-  %listed = field ptr %x 24
+  %listed = field ptr %x LIST_ITEMS
   br label %sized
 tuple:
-  %items = at %x TUPLE
+  %items = at %x TUPLE_ITEMS
   br i1 %its, label %sized, label %no
 dict:
   %is.dict = icmp eq ptr %type, @dict_type
   br i1 %is.dict, label %sized, label %no
 sized:
   %opened = phi ptr [%listed, %long], [%items, %tuple], [%x, %dict]
-  %size = field i64 %x 16
+  %size = field i64 %x SIZE
   %room.to = getelementptr ptr, ptr %rooms, i64 %slot
   store ptr %opened, ptr %room.to
   store ptr null, ptr %kept
@@ -268,4 +270,6 @@ done:
 declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 """
 
-TEXT = expand_macros((DECLARED + TAKE + ARENA + ENTRY).replace("UNHASHED", UNHASHED).replace("TUPLE", str(TUPLE)))
+TEXT = expand_macros(
+    re.sub(rf"\b({'|'.join(NAMES)})\b", lambda found: NAMES[found[0]], DECLARED + TAKE + ARENA + ENTRY)
+)

@@ -1,0 +1,239 @@
+"""What each hand-written mechanism buys: times with it switched off, as multiples of those with it on.
+
+    python benchmarks/mechanisms.py                # all rows, some minutes
+    python benchmarks/mechanisms.py "native entry"  # the rows of one mechanism
+
+Every time is measured in a process of its own, on and off in turn; convolutions in one process, as a few per cent
+would be lost in the differences between processes.  Printed are the median of the ratios, the lowest
+and the highest of them, and the lowest time with the mechanism on.  Times are of the processor, so that other
+programs disturb them little; those of threads are of the clock.  ``docs/design-notes.md`` has the results.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from statistics import median
+from time import perf_counter, process_time
+from typing import Any
+
+ROUNDS = 5
+Measure = Callable[[], float]
+
+
+def time_calls(f: Callable[[], Any], calls: int, clock: Callable[[], float] = process_time) -> float:
+    """Return the seconds of one call, the best of several runs of so many."""
+    f()
+    f()
+    best = float("inf")
+    for _ in range(5):
+        begin = clock()
+        for _ in range(calls):
+            f()
+        best = min(best, (clock() - begin) / calls)
+    return best
+
+
+def measure_small_call() -> float:
+    import numpy as np
+
+    import pullback as pb
+
+    f, x = pb.compile(lambda x: x * 2.0 + 1.0, threads=1), np.ones(10)
+    return time_calls(lambda: f(x), 2000)
+
+
+def measure_train_step() -> float:
+    """Return the time of a gradient of a model of 20 parameters, compiled."""
+    import numpy as np
+
+    import pullback as pb
+
+    def loss(params: Any, x: Any) -> Any:
+        for w, b in params:
+            x = np.tanh(x @ w + b)
+        return np.sum(x * x)
+
+    random = np.random.default_rng(0)
+    params = [(random.normal(size=(16, 16)), np.zeros(16)) for _ in range(10)]
+    f, x = pb.compile(pb.grad(loss, argnums=0), threads=1), random.normal(size=(8, 16))
+    return time_calls(lambda: f(params, x), 500)
+
+
+def measure_first_call(with_imports: bool) -> Measure:
+    """Return a measure of the processor time of a first compiled call in a new process."""
+
+    def measure() -> float:
+        begin = process_time()
+        import numpy as np
+
+        import pullback as pb
+
+        def loss(w: Any, x: Any) -> Any:
+            hidden = np.tanh(x @ w)
+            return np.sum(np.log(np.sum(np.exp(hidden), -1)))
+
+        begin = begin if with_imports else process_time()
+        pb.compile(pb.grad(loss, argnums=0))(np.ones((8, 8)), np.ones((4, 8)))
+        return process_time() - begin
+
+    return measure
+
+
+def measure_threads() -> float:
+    import numpy as np
+
+    import pullback as pb
+
+    pb.set_num_threads(2)
+    f, x = pb.compile(lambda x: np.sum(np.sin(np.exp(np.sin(x))))), np.linspace(0, 1, 1_000_000)
+    return time_calls(lambda: f(x), 3, perf_counter)
+
+
+def measure_product(m: int, k: int, n: int) -> Measure:
+    def measure() -> float:
+        import numpy as np
+
+        import pullback as pb
+
+        random = np.random.default_rng(0)
+        x, w, b = (random.normal(size=s).astype("f4") for s in ((m, k), (k, n), (n,)))
+        f = pb.compile(lambda x, w, b: np.maximum(x @ w + b, 0), threads=1)
+        return time_calls(lambda: f(x, w, b), max(3, 20_000_000 // (m * k * n)))
+
+    return measure
+
+
+def measure_convolution(size: int, channels: int, k: int, gradient: bool) -> Measure:
+    """Return a measure of an eager convolution of two images, or of its gradients by images and filter."""
+
+    def measure() -> float:
+        if (size, channels, k) not in _convolutions:
+            _convolutions[size, channels, k] = make_convolution(size, channels, k)
+        begin = process_time()
+        for _ in range(3):
+            _convolutions[size, channels, k][gradient]()
+        return (process_time() - begin) / 3
+
+    return measure
+
+
+_convolutions: dict[tuple[int, int, int], tuple[Callable[[], Any], Callable[[], Any]]] = {}
+
+
+def make_convolution(size: int, channels: int, k: int) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    import numpy as np
+
+    import pullback as pb
+
+    random = np.random.default_rng(0)
+    x = random.normal(size=(2, size, size, channels)).astype("f4")
+    w = random.normal(size=(k, k, channels, channels)).astype("f4") / channels
+    gradients = pb.grads(lambda x, w: pb.sum(pb.conv2d(x, w, 1, "same")))
+    return lambda: pb.conv2d(x, w, 1, "same"), lambda: gradients([x, w])
+
+
+def measure_large_gradient() -> float:
+    import numpy as np
+
+    import pullback as pb
+
+    x = np.linspace(-1, 1, 1_000_000)
+    g = pb.grad(lambda x: np.sum(np.tanh(np.sin(x) * x + np.exp(-x * x)) * x))
+    return time_calls(lambda: g(x), 2)
+
+
+def measure_import() -> float:
+    begin = process_time()
+    import pullback  # noqa: F401
+
+    return process_time() - begin
+
+
+def list_convolutions(*sizes: tuple[int, int, int]) -> dict[str, Measure]:
+    """Return the rows of convolutions of some sizes, channels and filters."""
+    return {
+        f"{'gradients of ' * gradient}conv2d {k} × {k}, {size} × {size} × {channels}":
+            measure_convolution(size, channels, k, gradient)
+        for size, channels, k in sizes for gradient in (False, True)
+    }  # fmt: skip
+
+
+ROWS: dict[str, dict[str, Measure]] = {
+    "native entry": {"x * 2 + 1, 10 elements": measure_small_call, "gradient of 20 arrays": measure_train_step},
+    "object loader": {
+        "first call, from the disk cache, with imports": measure_first_call(True),
+        "the same, after the imports": measure_first_call(False),
+    },
+    "thread pool": {"sin(exp(sin(x))), 1e6 elements, 2 threads, clock": measure_threads},
+    "matrix products": {
+        "relu(x @ w + b), 8 × 16 × 16": measure_product(8, 16, 16),
+        "the same, 32 × 64 × 64": measure_product(32, 64, 64),
+        "the same, 128 × 256 × 256": measure_product(128, 256, 256),
+    },
+    "direct BLAS": list_convolutions((28, 64, 5), (14, 256, 3), (7, 512, 3)),
+    "Winograd": list_convolutions((56, 64, 3), (112, 64, 3), (28, 128, 3)),
+    "buffer recycling": {"gradient of 8 ops, 1e6 elements": measure_large_gradient},
+    "lazy ops": {"import pullback": measure_import},
+    "disk cache": {
+        "first call in a new process, with imports": measure_first_call(True),
+        "the same, after the imports": measure_first_call(False),
+    },
+}
+SWITCHED = {"direct BLAS", "Winograd"}  # measured in one process, switched between rounds
+KEPT = {"object loader", "disk cache"}  # measured with a disk cache that has the program already
+
+
+def run_row(mechanism: str, row: str, on: bool, cache: str) -> float:
+    """Measure one row in a process of its own, with the mechanism on or off."""
+    from pullback.settings import MECHANISMS  # not where pullback's own import is measured
+
+    kept = {"PULLBACK_CACHE_DIR": cache} if mechanism in KEPT else {"PULLBACK_CACHE": "0"}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **kept, MECHANISMS[mechanism]: str(int(on))}
+    command = [sys.executable, __file__, "--run", mechanism, row]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def run_switching(mechanism: str, row: str) -> list[list[float]]:
+    """Measure one row on and off in turn, in this process; the first time after switching is left out."""
+    from pullback.settings import MECHANISMS
+
+    pairs = []
+    for _ in range(2 * ROUNDS):
+        times = []
+        for value in ("1", "0"):
+            os.environ[MECHANISMS[mechanism]] = value
+            ROWS[mechanism][row]()
+            times.append(ROWS[mechanism][row]())
+        pairs.append(times)
+    return pairs
+
+
+def run_pairs(mechanism: str, row: str) -> list[list[float]]:
+    """Measure one row on and off in turn, each time in a process of its own."""
+    with tempfile.TemporaryDirectory() as cache:
+        for on in (True, False):
+            run_row(mechanism, row, on, cache)
+        return [[run_row(mechanism, row, on, cache) for on in (True, False)] for _ in range(ROUNDS)]
+
+
+def main() -> None:
+    wanted = sys.argv[1:] or [*ROWS]
+    print("| mechanism | measured | off / on | on |\n|---|---|---|---|")
+    for mechanism in wanted:
+        for row in ROWS[mechanism]:
+            pairs = (run_switching if mechanism in SWITCHED else run_pairs)(mechanism, row)
+            ratios = [off / on for on, off in pairs]
+            spread = f"{median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})"
+            print(f"| {mechanism} | {row} | {spread} | {min(on for on, _ in pairs) * 1e3:.4g} ms |", flush=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--run"]:
+        print(ROWS[sys.argv[2]][sys.argv[3]]())
+    else:
+        main()

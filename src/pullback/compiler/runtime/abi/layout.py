@@ -1,0 +1,116 @@
+"""Where CPython and NumPy keep what the native entry reads of their objects, and the check that they do so here."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import warnings
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+__all__ = ["OFFSETS", "TUPLE_HAS_HASH", "find_mismatch", "is_layout_known", "numpy_functions"]
+
+# Bytes from the beginning of an object; the machine code of the entry has these names in it.
+OFFSETS = {
+    "TYPE": 8,
+    "SIZE": 16,  # of lists, tuples and dicts
+    "LIST_ITEMS": 24,  # a pointer to them
+    "TUPLE_ITEMS": tuple.__basicsize__,  # the items themselves
+    "BYTES_DATA": 32,
+    "NUMBER": 16,  # of a Python float and of NumPy's scalars
+    "ARRAY_DATA": 16,
+    "ARRAY_RANK": 24,
+    "ARRAY_SHAPE": 32,
+    "ARRAY_DTYPE": 56,
+    "ARRAY_FLAGS": 64,
+    "DTYPE_ORDER": 26,
+    "DTYPE_NUMBER": 28,
+}
+LOWEST = 1 << 16  # no memory of a process begins below
+TUPLE_HAS_HASH = tuple.__basicsize__ > 24  # from Python 3.14 on, in the word before the items
+
+
+@lru_cache(1)
+def numpy_functions() -> Any:
+    """Return NumPy's table of functions for programs in C."""
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return ctypes.cast(pointer(np._core._multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))  # type: ignore[attr-defined]
+
+
+@lru_cache(1)
+def is_layout_known() -> bool:
+    """Tell whether the native entry may read objects directly; warn where that is unexpected."""
+    if sys.implementation.name != "cpython" or sys.platform == "win32" or not _has_gil():
+        return False  # never was possible: nothing to report
+    mismatch = find_mismatch()
+    if mismatch is not None:
+        warnings.warn(
+            f"Python {sys.version.split()[0]} with NumPy {np.__version__} does not have {mismatch} where it should be: "
+            "compiled programs are called through ctypes, which is right but slower.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return mismatch is None
+
+
+def _has_gil() -> bool:
+    return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
+
+
+def find_mismatch() -> str | None:
+    """Return what is not where ``OFFSETS`` has it, found on examples; None if all is."""
+    sizes = object.__basicsize__, bytes.__basicsize__, list.__basicsize__, tuple.__basicsize__
+    if sizes not in ((16, 33, 40, 24), (16, 33, 40, 32)):  # before anything is read at an address
+        return f"an object, bytes, list or tuple of {sizes} bytes"
+    if sys.byteorder != "little" or ctypes.sizeof(ctypes.c_void_p) != 8:
+        return "an address of 8 bytes, the lowest first,"
+    arrays = np.zeros((2, 3)), np.zeros((4, 5, 6), "f4").T, np.zeros(3, ">i8"), np.zeros(()), np.zeros(9, bool)[::2]
+    fields = (found for x in arrays for found in _examine_array(x))
+    return next((name for name, found in chain(fields, _examine_containers()) if not found), None)
+
+
+def _word(place: int) -> int:
+    return ctypes.c_int64.from_address(place).value
+
+
+def _half(place: int) -> int:
+    return ctypes.c_int32.from_address(place).value
+
+
+def _reads(place: int, words: tuple[int, ...]) -> bool:
+    """Tell whether these words are at an address; nothing is read where no address can be."""
+    return not words or (
+        place > LOWEST and place % 8 == 0 and all(_word(place + 8 * i) == n for i, n in enumerate(words))
+    )
+
+
+def _examine_array(x: Any) -> Iterator[tuple[str, bool]]:
+    """Yield the fields of an array, and whether each is where it is expected; one that is not is the last."""
+    at, dtype = id(x), id(x.dtype)
+    yield "the type of an array", _word(at + OFFSETS["TYPE"]) == id(np.ndarray) == numpy_functions()[2]
+    yield "the memory of an array", _word(at + OFFSETS["ARRAY_DATA"]) == x.ctypes.data
+    yield "the rank of an array", _half(at + OFFSETS["ARRAY_RANK"]) == x.ndim
+    yield "the dtype of an array", _word(at + OFFSETS["ARRAY_DTYPE"]) == dtype
+    yield "the flags of an array", _half(at + OFFSETS["ARRAY_FLAGS"]) == x.flags.num
+    yield "the shape of an array", _reads(_word(at + OFFSETS["ARRAY_SHAPE"]), x.shape)
+    order = chr(ctypes.c_uint8.from_address(dtype + OFFSETS["DTYPE_ORDER"]).value)
+    yield "the byte order of a dtype", order == x.dtype.byteorder
+    yield "the number of a dtype", _half(dtype + OFFSETS["DTYPE_NUMBER"]) == x.dtype.num
+
+
+def _examine_containers() -> Iterator[tuple[str, bool]]:
+    """Yield the same for lists, tuples, dicts, bytes and numbers."""
+    first, second, some_bytes, single, number = object(), object(), b"pullback", np.float32(2.5), 1.5
+    a_list, a_tuple, a_dict = [first, second, first], (first, second), {1: first, 2: second}
+    sizes = [(a_list, 3), (a_tuple, 2), (a_dict, 2)]
+    yield "the length of a container", all(_word(id(x) + OFFSETS["SIZE"]) == n for x, n in sizes)
+    yield "the items of a tuple", _reads(id(a_tuple) + OFFSETS["TUPLE_ITEMS"], (id(first), id(second)))
+    yield "the items of a list", _reads(_word(id(a_list) + OFFSETS["LIST_ITEMS"]), (*map(id, a_list),))
+    yield "the contents of bytes", ctypes.string_at(id(some_bytes) + OFFSETS["BYTES_DATA"], 8) == some_bytes
+    yield "the value of a float", ctypes.c_double.from_address(id(number) + OFFSETS["NUMBER"]).value == number
+    yield "the value of a NumPy scalar", ctypes.c_float.from_address(id(single) + OFFSETS["NUMBER"]).value == single

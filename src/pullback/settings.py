@@ -1,0 +1,41 @@
+"""Environment variables that switch hand-written mechanisms off; each has a portable path beside it.
+
+``docs/design-notes.md`` says what each mechanism does, what it gains and what it assumes.
+"""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["MECHANISMS", "SAFE", "is_enabled", "list_disabled"]
+
+SAFE = "PULLBACK_SAFE"  # set to 1: everything is off that is not set to 1 itself
+OFF = ("0", "off", "no", "false")
+
+# the variable of each mechanism
+MECHANISMS = {
+    "native entry": "PULLBACK_NATIVE_ENTRY",
+    "object loader": "PULLBACK_OBJECT_LOADER",
+    "thread pool": "PULLBACK_THREAD_POOL",
+    "matrix products": "PULLBACK_MATRIX_PRODUCTS",
+    "direct BLAS": "PULLBACK_DIRECT_BLAS",
+    "Winograd": "PULLBACK_WINOGRAD",
+    "buffer recycling": "PULLBACK_BUFFER_RECYCLING",
+    "lazy ops": "PULLBACK_LAZY_OPS",
+    "disk cache": "PULLBACK_CACHE",
+}
+
+
+def is_enabled(mechanism: str) -> bool:
+    """Tell whether a mechanism may be used.
+
+    >>> is_enabled("Winograd") or "PULLBACK_WINOGRAD" in os.environ or "PULLBACK_SAFE" in os.environ
+    True
+    """
+    value = os.environ.get(MECHANISMS[mechanism], "").lower()
+    return value not in OFF and (value != "" or os.environ.get(SAFE, "0").lower() in OFF)
+
+
+def list_disabled() -> tuple[str, ...]:
+    """Return the mechanisms that are switched off."""
+    return tuple(name for name in MECHANISMS if not is_enabled(name))

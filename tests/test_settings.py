@@ -1,0 +1,200 @@
+"""Mechanisms that an environment variable switches off: what they do is done without them too."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from exhaustive import ALL
+
+import pullback as pb
+from pullback.compiler.ir.products import Matrix, Product
+from pullback.compiler.runtime import disk_cache, threads
+from pullback.compiler.runtime.abi.entry import trusted
+from pullback.compiler.runtime.abi.object_loader import Loaded
+from pullback.compiler.runtime.llvm import library, there
+from pullback.numerics import blas, winograd
+from pullback.numerics.windows import Windows
+from pullback.settings import MECHANISMS, SAFE, is_enabled, list_disabled
+
+HERE = Path(__file__).resolve().parent
+llvm = pytest.mark.skipif(not there(), reason="llvmlite is not installed")
+
+
+@pytest.fixture(autouse=True)
+def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in (SAFE, *MECHANISMS.values()):
+        monkeypatch.delenv(variable, raising=False)
+
+
+def test_mechanisms_are_on_unless_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert list_disabled() == ()
+    for value, on in (("0", False), ("off", False), ("False", False), ("1", True), ("", True)):
+        monkeypatch.setenv("PULLBACK_WINOGRAD", value)
+        assert is_enabled("Winograd") is on
+
+
+def test_safe_mode_switches_everything_off_that_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SAFE, "1")
+    assert list_disabled() == tuple(MECHANISMS)
+    monkeypatch.setenv("PULLBACK_NATIVE_ENTRY", "1")
+    assert list_disabled() == tuple(name for name in MECHANISMS if name != "native entry")
+
+
+def test_design_notes_describe_every_mechanism() -> None:
+    text = (HERE.parent / "docs" / "design-notes.md").read_text("utf-8")
+    assert [name for name in (SAFE, *MECHANISMS.values()) if f"`{name}=" not in text] == []
+
+
+# ---- read when it is used
+
+
+def compile_and_compare() -> Any:
+    """Compile a program with a product, a loop and a sum; check its values and return it."""
+    f = lambda x, w: (np.tanh(x @ w), np.sum(np.exp(x)))
+    compiled = pb.compile(f, backend="llvm")
+    x, w = np.linspace(-1, 1, 32 * 48).reshape(32, 48), np.linspace(0, 1, 48 * 64).reshape(48, 64)
+    for _ in range(2):
+        for got, want in zip(compiled(x, w), f(x, w), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-12)
+    return compiled
+
+
+@llvm
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_compiled_program_is_right_without(mechanism: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PULLBACK_CACHE_DIR", str(tmp_path))
+    compile_and_compare()
+    monkeypatch.setenv(MECHANISMS[mechanism], "0")
+    compile_and_compare()
+
+
+@llvm
+def test_native_entry_off_calls_through_ctypes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULLBACK_NATIVE_ENTRY", "0")
+    assert not trusted()
+    assert "built-in" not in repr(compile_and_compare().__call__)
+
+
+@llvm
+def test_object_loader_off_links_with_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULLBACK_OBJECT_LOADER", "0")
+    made, _ = library("define i64 @one() {\n  ret i64 1\n}\n", ["one"], {})
+    assert not isinstance(made.held, Loaded)
+    assert made.addresses["one"]
+
+
+def test_thread_pool_off_leaves_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULLBACK_THREAD_POOL", "0")
+    assert not threads.possible()
+
+
+def test_matrix_products_off_leaves_them_to_blas(monkeypatch: pytest.MonkeyPatch) -> None:
+    product = Product("f8", 8, 8, 8, Matrix(8, 1), Matrix(8, 1), False)
+    assert product.is_small
+    monkeypatch.setenv("PULLBACK_MATRIX_PRODUCTS", "0")
+    assert not product.is_small
+
+
+def test_direct_blas_off_adds_products_with_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, matrices = np.random.default_rng(0).normal(size=(1, 132, 64)), np.ones((5, 64, 64))
+    found, want = np.empty((1, 128, 64)), np.empty((1, 128, 64))
+    blas.sum_of_products(rows, 1, matrices, want)
+    monkeypatch.setenv("PULLBACK_DIRECT_BLAS", "0")
+    assert blas._find_function(rows, 1, found, matrices) is None
+    blas.sum_of_products(rows, 1, matrices, found)
+    np.testing.assert_allclose(found, want, rtol=1e-10, atol=1e-10)
+
+
+def test_winograd_off_multiplies_every_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    windows = Windows((3, 3), (1, 1), (1, 1), (1, 1), (56, 56))
+    assert winograd.is_worthwhile(windows, 64, 64, np.dtype("f4"))
+    monkeypatch.setenv("PULLBACK_WINOGRAD", "0")
+    assert not winograd.is_worthwhile(windows, 64, 64, np.dtype("f4"))
+
+
+def test_disk_cache_off_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULLBACK_CACHE", "0")
+    assert disk_cache.default_cache() is disk_cache.NOTHING
+
+
+@llvm
+def test_programs_compiled_without_a_mechanism_are_kept_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PULLBACK_CACHE_DIR", str(tmp_path))
+    compile_and_compare()
+    before = len(os.listdir(tmp_path))
+    monkeypatch.setenv("PULLBACK_MATRIX_PRODUCTS", "0")
+    compile_and_compare()
+    assert len(os.listdir(tmp_path)) > before
+
+
+# ---- read when pullback is imported
+
+SAFE_PROGRAM = """
+import numpy as np, pullback as pb
+from pullback.core.memory import Large
+from pullback.core.op import REGISTRY, first_call
+big, seen = np.linspace(-1, 1, 200_000), []
+def loss(x):
+    y = np.sin(x) * x
+    seen.append(type(y) is Large)
+    return np.sum(y * y)
+got = pb.grad(loss)(big)
+y = np.sin(big) * big
+np.testing.assert_allclose(got, 2 * y * (np.cos(big) * big + np.sin(big)), rtol=1e-10, atol=1e-14)
+assert pb.hessian(lambda x: np.sum(x ** 3))(np.ones(2)).tolist() == [[6.0, 0.0], [0.0, 6.0]]
+f = pb.compile(pb.grad(lambda w: np.sum(np.tanh(w @ w))))
+np.testing.assert_allclose(f(np.eye(6)), pb.grad(lambda w: np.sum(np.tanh(w @ w)))(np.eye(6)), rtol=1e-12)
+built = [op.function.__code__ is not first_call.__code__ for op in REGISTRY.values()]
+print(seen[0], all(built))
+"""
+
+
+@pytest.mark.parametrize(
+    ("variable", "recycled", "built"),
+    [
+        ("PULLBACK_BUFFER_RECYCLING=0", False, False),
+        ("PULLBACK_LAZY_OPS=0", True, True),
+        ("PULLBACK_SAFE=1", False, True),
+    ],
+)
+def test_eager_programs_without(variable: str, recycled: bool, built: bool) -> None:
+    name, value = variable.split("=")
+    done = subprocess.run(
+        [sys.executable, "-c", SAFE_PROGRAM], env={**os.environ, name: value}, capture_output=True, text=True,
+        check=False, timeout=120,
+    )  # fmt: skip
+    assert done.stdout.split() == [str(recycled), str(built)], done.stderr
+
+
+# Tests of the engine and the compiler that test no mechanism by itself.
+CORE = [
+    "core", "transforms/test_grad.py", "transforms/test_nesting.py", "compiler/test_api.py", "ops/test_elementwise.py",
+    "ops/test_contraction.py", "ops/test_convolution.py",
+]  # fmt: skip
+
+
+@pytest.mark.skipif(not ALL, reason="only in the exhaustive run")
+@pytest.mark.parametrize("variable", [SAFE, *MECHANISMS.values()])
+def test_core_tests_pass_without(variable: str) -> None:
+    value = "1" if variable == SAFE else "0"
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-n",
+        "0",
+        "-p",
+        "no:cacheprovider",
+        *(str(HERE / p) for p in CORE),
+    ]
+    command.append(f"--ignore={HERE / 'core' / 'test_memory.py'}")
+    environment = {**os.environ, variable: value, "PULLBACK_ALL_TESTS": "0"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-4000:]
