@@ -166,7 +166,7 @@ PLANTED: dict[str, tuple[Callable[..., Any], Any, str, str, str, tuple[int, ...]
     "in place": (assigned, ONES, "assigned", "div", "forward", (), None),
     "a loop": (doubling, np.array([1.0, 2.0]), "doubling", "mul", "forward", (1,), None),
     "a power": (power, AT_ZERO, "power", "sqrt", "backward", (1,), None),
-    "masked in the program, NaN on the way back": (
+    "masked in the program, NaN in the backward pass": (
         through_a_mask, AT_ZERO, "through a mask", "div", "forward", (1,), None,
     ),
     "after stop_gradient": (stopped, ONES, "stopped", "log", "forward", (0,), None),

@@ -61,7 +61,7 @@ def test_a_path_that_is_cut(what, op, why):
     report = pb.explain(lambda x: missing(x)[what]().sum())(X)
     (x,) = report.inputs
     assert (x.name, x.status, x.op, x.why) == ("x", "missing", op, why)
-    if what != "custom":  # it is known only on the way back that nothing was returned
+    if what != "custom":  # it is known only in the backward pass that nothing was returned
         assert x.where == line(what)
         assert f"{op} at {line(what)}" in str(report)
 

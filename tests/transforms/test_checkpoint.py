@@ -289,7 +289,7 @@ def test_of_many_wrapped_layers_in_a_row_not_all_inputs_are_kept(times):
         for i in range(times):
             x = layer(x, i)
         if layer is not plain:
-            v.assign(50.0)  # on the way back everything is as it was
+            v.assign(50.0)  # in the backward pass everything is as it was
             moving.assign(50.0)
         return x.sum()
 

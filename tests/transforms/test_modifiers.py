@@ -214,7 +214,7 @@ def test_the_callback_sees_plain_tensors():
         "n": None,
     }
     pb.grad(pb.grad(lambda x: pb.tap_gradient(x, seen.append) ** 3))(2.0)
-    assert [g.item() for g in seen] == [12, 12]  # 3x² on the first way back, 6x on the second
+    assert [g.item() for g in seen] == [12, 12]  # 3x² in the first backward pass, 6x on the second
 
 
 @pytest.mark.parametrize("backend", ["auto", "numpy"])

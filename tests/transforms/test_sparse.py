@@ -155,7 +155,7 @@ def test_zeros_that_do_not_stay() -> None:
 
 
 def passes(f: Any, x: Any) -> int:
-    """How many times the way back of ``f``'s first step is gone, for one sparse jacobian whose pattern is known."""
+    """How many times the backward rule of ``f``'s first step is run, for one sparse jacobian whose pattern is known."""
     gone: list[Any] = []
 
     @pb.custom_grad

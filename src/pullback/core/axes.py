@@ -35,7 +35,7 @@ together = lru_cache(1024)(np.broadcast_shapes)
 
 
 class Acts:
-    """What the engine asks of each kind."""
+    """Base of the kinds: output shape, shape errors, batching and samples of an op."""
 
     def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
         """The shape of the result; a ShapeError that names op and shapes where there is none."""
@@ -46,7 +46,7 @@ class Acts:
         raise NotImplementedError
 
     def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
-        """The op on many examples at once."""
+        """Run the op on many examples at once."""
         return one_by_one(op, args, on, params)
 
 
@@ -137,7 +137,7 @@ class reduces(Acts):
 
     @staticmethod
     def drop_keepdims(params: Mapping[str, Any]) -> dict[str, Any]:
-        """Not to keep the axes, where that can be said."""
+        """Return the parameter that drops reduced axes, for ops that have it."""
         return {"keepdims": False} if "keepdims" in params else {}
 
     def samples(self) -> list[Sample]:

@@ -1,7 +1,7 @@
 """Several results of one step: a node that holds them all, and a small node that picks each.
 
-The picks come after their bundle on the tape.  So on the way back every pick that was used has left its cotangent in
-the bundle's list before the bundle itself is met.
+The picks come after their bundle on the tape.  So in a backward pass every pick that was used has left its cotangent in
+the bundle's list before the bundle itself is reached.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class CustomStep(Step):
 
 
 class BundleStep(CustomStep):
-    """The same for a step with several results."""
+    """A custom step with several results."""
 
     __slots__ = ()
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Calculus:
-    """What the engine asks of each kind: positional vjps, and a jvp."""
+    """Base of the kinds: the positional vjps and the jvp of an op."""
 
     formulas: tuple[Any, ...] = ()
     each: Formula | None = None
@@ -54,7 +54,7 @@ class Calculus:
             names.check(formula)
 
     def vjps(self) -> list[Any]:
-        """The positional rules; written out when the op is first used."""
+        """Return the positional rules; compiled when the op is first used."""
         if not self.flows:
             return [None] * len(self.names.inputs)
         if self.each is not None:
@@ -62,20 +62,20 @@ class Calculus:
         return [None if f is None else self.names.compile(f, self.times) for f in self.formulas]
 
     def row_rule(self) -> Any:
-        """The positional rule that tells the rows of the first input with a cotangent; None if there is none."""
+        """Return the positional rule that gives the rows of the first input with a cotangent; None if there is none."""
         return None if self.rows is None else self.names.compile(self.rows, False)
 
     def differentiable(self, i: int) -> bool:
-        """Whether the op has a derivative in its input number ``i``."""
+        """Return whether the op has a derivative in its input number ``i``."""
         return self.flows and (self.each is not None or self.formulas[i] is not None)
 
     def get_needed_names(self, i: int) -> frozenset[str]:
-        """The names that the rule of input ``i`` asks for."""
+        """Return the names of the values that the rule of input ``i`` reads."""
         formula = self.each if self.each is not None else self.formulas[i]
         return frozenset(get_parameters(formula)) if callable(formula) else frozenset()
 
     def jvp(self, op: Op, z: Any, inputs: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Any:
-        """The tangent of ``z``, or None for zero; a tangent of an input that is None is zero too."""
+        """Return the tangent of ``z``, or None for zero; a tangent of an input that is None is zero too."""
         raise NotImplementedError
 
     def call(self, formula: Formula, z: Value, inputs: Sequence[Any], params: Mapping[str, Any], **more: object) -> Any:

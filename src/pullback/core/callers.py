@@ -1,4 +1,4 @@
-"""Who asks for a plain value: Python, NumPy and SciPy call ``float(x)`` or ``x.dtype`` without saying what it is for.
+"""The caller that needs a plain value: Python, NumPy and SciPy call ``float(x)`` or ``x.dtype`` for several purposes.
 
 The caller's frame tells: the instruction it is at, and the function it belongs to.  It is looked at only where a
 traced tensor would otherwise have to be refused, so ordinary computations do not pay for it.

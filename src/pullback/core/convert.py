@@ -42,7 +42,7 @@ def set_default_dtype(dtype: DType) -> None:
 
 @contextmanager
 def default_dtype(dtype: DType) -> Iterator[None]:
-    """The same for a block of code, in this thread.
+    """Set the default dtype in this block, in this thread.
 
     >>> import pullback as pb
     >>> with pb.default_dtype("float64"):

@@ -1,4 +1,4 @@
-"""Rules made to fit: broadcasting undone, and the variants for complex numbers and for integers."""
+"""Variants of rules: with broadcasting undone, for complex numbers, and for integers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def keep_rule(rule: Callable[..., Any]) -> Any:
 
 
 def conjugate_rule(rule: Callable[..., Any]) -> Any:
-    """The rule of a complex result: what flows back is the adjoint ``conj(rule(conj(g)))``.
+    """Return the rule for a complex result: the adjoint ``conj(rule(conj(g)))``.
 
     So one rule, written as if numbers were real, serves both.
     """
@@ -32,22 +32,22 @@ def conjugate_rule(rule: Callable[..., Any]) -> Any:
 
 
 def conjugate_rules(rules: Callable[..., Any]) -> Any:
-    """The same for the rules of an op of any number of inputs."""
+    """Return the rules of an op of any number of inputs for a complex result."""
     return lambda g, *more: [None if d is None else np.conjugate(d) for d in rules(np.conjugate(g), *more)]
 
 
 def widen_rule(rule: Callable[..., Any]) -> Any:
-    """The rule that sees integers as floats, as the kernel did: their own arithmetic would wrap around."""
+    """Return the rule with integers converted to floats, as the kernel did: their own arithmetic would wrap around."""
     return lambda g, z, x, y: rule(g, z, as_float(x, z.dtype), as_float(y, z.dtype))
 
 
 def widen_rules(op: Any) -> Any:
-    """The same for the rules of an op of any number of inputs; conditions stay what they are."""
+    """Return the rules of an op of any number of inputs with integers converted to floats, except conditions."""
     return lambda rules: lambda g, z, args, *more: rules(g, z, floats_of(op, z, args), *more)
 
 
 def floats_of(op: Op, z: Value, args: Sequence[Any]) -> Any:
-    """The inputs of an op with the result ``z``: if that is a float, integers that enter it as floats."""
+    """Return the inputs of an op with the result ``z``; if that is a float, with integers converted to floats."""
     dtype = z.dtype
     for x in args:
         if getattr(x, "dtype", dtype) is not dtype and x.dtype.kind in "iub" and dtype.kind in "fc":
@@ -56,7 +56,7 @@ def floats_of(op: Op, z: Value, args: Sequence[Any]) -> Any:
 
 
 def as_float(x: object, dtype: np.dtype[Any]) -> Any:
-    """Integers and bools as numbers of ``dtype``; anything else as it is."""
+    """Return integers and bools as numbers of ``dtype``, anything else as it is."""
     return x.astype(dtype) if isinstance(x, (Tensor, *RAW)) and x.dtype.kind in "iub" else x
 
 

@@ -1,4 +1,4 @@
-"""Formulas become functions: each rule of an op, written with names, turned into a positional one.
+"""Compilation of formulas: each rule of an op, written with names, becomes a positional function.
 
 A formula's parameter names say what it needs: ``g`` the cotangent, ``z`` the result, ``x`` an input, ``x_shape`` only
 its shape, ``axis`` a parameter.  Each becomes one positional function ``(g, z, x, y)``, the second operand of a
@@ -23,7 +23,7 @@ UFUNCS = {f"np_{k}": v for k, v in vars(np).items() if isinstance(v, np.ufunc)}
 
 
 class Expr:
-    """Stands for an array while a formula is written down as Python source."""
+    """Stands for an array while a formula is converted to Python source."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -72,7 +72,7 @@ def halves_bytes(kernel: Callable[..., Any]) -> bool:
 
 
 def get_parameters(formula: Formula) -> tuple[str, ...]:
-    """The names a formula asks for.
+    """Return the names of a formula's parameters.
 
     >>> get_parameters(lambda g, x: g * x)
     ('g', 'x')
@@ -98,7 +98,7 @@ class Names:
             self.signature = "g, z, args, p"
 
     def check(self, formula: object, also: frozenset[str] = frozenset()) -> None:
-        """Refuse a formula that asks for what there is not."""
+        """Raise an error if a formula has a parameter that is not known."""
         if callable(formula):
             for n in get_parameters(formula):
                 if n not in self.known and n not in also:
@@ -122,7 +122,7 @@ class Names:
         return f"p[{self.params.index(name)}]"
 
     def compile(self, formula: Formula | float, times: bool) -> Callable[..., Any]:
-        """The formula as a positional function; ``times`` says it is a partial, still to be multiplied by ``g``."""
+        """Return the formula as a positional function; ``times``: it is a partial, still to be multiplied by ``g``."""
         if not callable(formula):
             return compile_rule(
                 self.op, self.signature, "g" if formula == 1 else "-g" if formula == -1 else f"g * {formula!r}", None
@@ -140,7 +140,7 @@ class Names:
 
 
 def flatten_formula(formula: Callable[..., Any] | None, *operands: str) -> str | None:
-    """What ``formula`` does, as source; None if it branches, reads a shape or calls a function: then it is called."""
+    """Return a formula as source; None if it branches, reads a shape or calls a function: then it is called."""
     if formula is None or isinstance(formula, np.ufunc):
         return None
     try:
@@ -150,7 +150,7 @@ def flatten_formula(formula: Callable[..., Any] | None, *operands: str) -> str |
 
 
 def is_product(kernel: Callable[..., Any], run: Any) -> bool:
-    """Whether an op of NumPy's is run as plain arithmetic, which of bools gives bools where NumPy gives numbers."""
+    """Return whether a ufunc is run as plain arithmetic, which gives bools for bools where NumPy gives numbers."""
     return isinstance(kernel, np.ufunc) and flatten_formula(run, "x") is not None
 
 
@@ -162,7 +162,7 @@ def compile_rule(op: str, signature: str, body: str, formula: Any, **more: Any) 
 
 
 def derive_rule(op: str, rule: Any, signature: str, fit: Any = None, to: str = "") -> Any:
-    """The same rule with its operands in another order, or with broadcasting undone; still one flat function."""
+    """Return a rule with its operands in another order, or with broadcasting undone, as one flat function."""
     if rule is None:
         return None
     return compile_rule(op, signature, f"fit({rule.source}, {to})" if fit else rule.source, rule.formula, fit=fit)

@@ -91,14 +91,14 @@ def observe(*added: Observer, without: type | tuple[type, ...] = ()) -> Iterator
 
 
 def add_op(op: Any) -> None:
-    """Register an op, so that it is told whether it is observed."""
+    """Register an op, whose ``set_observed`` is called from now on."""
     with _lock:
         _ops[op.name] = op
         op.set_observed(bool(_counts[op.name] or _counts[None]))
 
 
 def add_composition(composition: Any) -> None:
-    """Register a function made of ops, so that it is told whether all ops are observed."""
+    """Register a function made of ops, whose ``set_observed`` is called from now on."""
     with _lock:
         _compositions.append(composition)
         composition.set_observed(bool(_counts[None]))

@@ -1,4 +1,4 @@
-"""Who performs an op: the argument of the highest level.
+"""Dispatch: an op is performed by its argument of the highest level.
 
 Every transform in progress has a level, later ones higher.  Arguments of lower levels are constants to it, kept as
 they are, so whatever a lower transform must see happens when the op is performed one level down.

@@ -1,4 +1,4 @@
-"""Big arrays: buffers that serve again, and values that are let go as soon as no rule asks for them.
+"""Big arrays: buffers that are recycled, and values that are freed as soon as no rule needs them.
 
 In a fresh process every big buffer comes from the kernel page by page, which costs more than the arithmetic done in it.
 So buffers of one shape and dtype are kept in a pool of their tape and fed to NumPy through ``out=``.  A buffer is taken
@@ -39,7 +39,7 @@ def _references_in_a_dict() -> int:
 
 
 def _can_trust_counts() -> bool:
-    """Whether counts mean what they say: not on free-threaded builds, nor where an interpreter counts otherwise."""
+    """Return whether reference counts can be used: not on free-threaded builds, nor where counting differs."""
     if not hasattr(sys, "getrefcount") or not getattr(sys, "_is_gil_enabled", lambda: True)():
         return False
     v: list[Any] = []
@@ -59,7 +59,7 @@ def is_sole(v: Array) -> bool:
 
 
 class Pool(list[Any]):
-    """Buffers that serve again: not more than were asked for, as not every op can use one."""
+    """Buffers to recycle: not more than were taken, as not every op can use one."""
 
     __slots__ = ("wanted",)
 
@@ -68,7 +68,7 @@ class Pool(list[Any]):
 
 
 def take(pool: Pool) -> Any:
-    """A buffer of the pool, or None, by which NumPy makes one."""
+    """Return a buffer of the pool, or None, for which NumPy makes one."""
     pool.wanted += 1
     try:
         return pool.pop()
@@ -77,7 +77,7 @@ def take(pool: Pool) -> Any:
 
 
 def give(v: Array, pool: Pool, meta: Meta) -> None:
-    """Recycle ``v``, of which the caller knows that only one local of its own holds it."""
+    """Put ``v`` into the pool; the caller's one local variable must be all that holds it."""
     fits = v.base is None and v.dtype is meta.dtype and v.shape == meta.shape
     if fits and pool.wanted > 0 and len(pool) < meta.room and v.flags.c_contiguous and v.flags.writeable:
         pool.wanted = min(pool.wanted, meta.room) - 1
@@ -105,12 +105,12 @@ PLAIN.add(Large)
 
 
 def node_of(t: Operand) -> Any:
-    """The node of a tensor of a tape: itself, but for a handle."""
+    """Return the node of a tensor of a tape: itself, except for a handle."""
     return t.x if type(t) is Large else t
 
 
 def keep(node: Tensor, value: Value) -> None:
-    """A rule asks for the value of ``node``."""
+    """Let ``node`` keep its value, which a rule reads."""
     if type(node.value) is not ndarray:
         node.value = value
 
@@ -201,12 +201,12 @@ def _fits(v: Any, meta: Any) -> bool:
 
 
 def _all_ones(v: ArrayOrNumber, meta: Meta) -> bool:
-    """Whether an operand is one 1, repeated by a view: what comes back from a sum."""
+    """Return whether an operand is a single 1 repeated by a view, as the cotangent of a sum is."""
     return type(v) is ndarray and v.shape == meta.shape and not any(v.strides) and bool(v[(0,) * v.ndim] == 1)
 
 
 def _lent(v: Array) -> Any:
-    """A view of an array that is somebody else's: to be read, and copied before it is given away."""
+    """Return a read-only view of an array that others hold; it is copied before it is returned to users."""
     view = v.view()
     view.flags.writeable = False
     return view
@@ -248,7 +248,7 @@ def _count_temporaries() -> list[int]:
     def make() -> Any:
         return scratch(np.ones(1), _Tiny, True)
 
-    def hold(f: Any) -> Any:
+    def hold(f: Callable[..., Any]) -> Any:
         return lambda: f(make())
 
     def fewest(way: int, *calls: Any) -> int:

@@ -1,6 +1,6 @@
 """An op is a kernel and three facts: how it acts on axes, how it differentiates, how it compiles.
 
-The function users call and the operators of Tensor are written out from the facts when the op is first used, so that
+The function users call and the operators of Tensor are generated from the facts when the op is first used, so that
 importing is quick and the hot path looks nothing up.
 """
 
@@ -52,7 +52,7 @@ from pullback.names.answers import call_error
 from pullback.numerics.axis_arguments import format_shapes
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike, Value
+    from pullback.typing import Operand, TensorLike, Value
 
 REGISTRY: dict[str, Op] = {}
 F = TypeVar("F", bound=Callable[..., Any])
@@ -71,7 +71,7 @@ STEPS = ("one", "both", "both_fit", "fit_x", "fit_y", "left", "left_fit", "right
 
 
 def is_unusual(x: object) -> bool:
-    """Whether an argument takes the general way anyhow, so that no quick one need be written out for it."""
+    """Return whether an argument goes through ``dispatch`` anyhow, so that no function need be built for it."""
     return isinstance(x, Tensor) and not x.refers and (type(x) is not Tensor or not x.meta.raw)
 
 
@@ -89,7 +89,7 @@ OBSERVED = {
 
 
 def first_call(*args: Any, **kwargs: Any) -> Any:
-    """The code of an op's function until it is written out; its globals are the op's own."""
+    """The code of an op's function until it is built; its globals are the op's own."""
     return OP.first(args, kwargs)  # type: ignore[name-defined]  # noqa: F821
 
 
@@ -174,7 +174,7 @@ class Op:
             raise DefinitionError(f"{self.name}: its kernel is already that of {other.name}, found by it.")
 
     def _stub(self, code: Callable[..., Any], doc: Callable[..., Any]) -> FunctionType:
-        """A function that is written out when it is first called; its globals are ``self.space``."""
+        """Return a function that is built when it is first called; its globals are ``self.space``."""
         made = FunctionType(code.__code__, self.space, self.name)
         made.__doc__, made.__module__, made.__qualname__ = doc.__doc__, doc.__module__, doc.__qualname__
         return made
@@ -195,7 +195,7 @@ class Op:
             setattr(Tensor, f"__r{word}__", self.reflected)
             define_in_place(self.function, word, str(sign))
 
-    # ---- written out at first use
+    # ---- built at first use
 
     def __getattr__(self, name: str) -> Any:
         if name in STEPS:  # asked for before the first call
@@ -204,7 +204,7 @@ class Op:
         raise AttributeError(name)
 
     def first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call before the function is written out, which is not yet done for arguments that would not use it."""
+        """Run a call before the function is built; build it unless the arguments would not use it."""
         if any(type(a) is Expr for a in args):  # a rule that calls an op; writing that op out might come back here
             raise TypeError(f"{self.name}: an op is called, not flattened")
         general = not (self.shortcuts or self.is_observed) and any(map(is_unusual, args))
@@ -212,7 +212,7 @@ class Op:
         return self.build(reflecting=False)(*args, **kwargs) if bound is None else dispatch(self, *bound)
 
     def build(self, reflecting: bool) -> Any:
-        """Write out the op's functions; from now on they are what their stubs were."""
+        """Build the op's functions in the place of their stubs."""
         if self.function.__code__ is first_call.__code__:
             if "one" not in self.__dict__:
                 self._build_steps()
@@ -239,7 +239,7 @@ class Op:
         }  # fmt: skip
 
     def set_observed(self, on: bool) -> None:
-        """Let the op's functions leave all calls to observers, in whatever thread one is on; or to nobody."""
+        """Set whether the op's functions leave all calls to observers."""
         self.is_observed = on
         self.space.update(self._ways())
 
@@ -247,7 +247,7 @@ class Op:
         return OBSERVED if self.is_observed else QUICK
 
     def _build_steps(self) -> None:
-        """The variants of the rules: by which operands are on the tape, and whether broadcasting must be undone."""
+        """Make the steps: by which operands are on the tape, and whether broadcasting must be undone."""
         d, name = self.d, self.name
         vjps = d.vjps()
         self.one = self.both = self.left = self.right = self.many = None
@@ -260,8 +260,8 @@ class Op:
             parts = self.elementwise and not (fitted or self.params or any(n.endswith("_shape") for n in asked))
             return Step(self, needs=needs, needs_z="z" in asked, blockwise=parts, **rules)
 
-        def fit_step(loose: Step, *of: int, **rules: Any) -> Step:
-            """The step with rules that undo broadcasting, beside the same without that."""
+        def fit_step(loose: Step, *of: int, **rules: object) -> Step:
+            """Return a step with rules that undo broadcasting; ``loose`` is the same without that."""
             made = step(*of, fitted=True, crossed=loose.crossed, **rules)
             made.loose = loose
             return made
@@ -298,7 +298,7 @@ class Op:
             self.many.loose = LooseStep(self, rules=rules)
 
     def _rules_of_many(self, vjps: Sequence[Any]) -> Callable[..., Any]:
-        """The rules of an op of any number of inputs as one function, which gives a cotangent for each of them."""
+        """Return the rules of an op of any number of inputs as one function, which gives a cotangent for each."""
         if self.variadic:
             each = vjps[0]
             return lambda g, z, args, p, live: each(g, z, args, p)
@@ -309,7 +309,7 @@ class Op:
         return rules
 
     def _write_source(self) -> str:
-        """The text of the function users call, chosen by form."""
+        """Return the source text of the function users call, chosen by form."""
         p = list(self.params)
         items = ", ".join(f"{n!r}: {n}" for n in p)
         word, sign = OPERATORS.get(self.kernel, (None, None))
@@ -385,14 +385,14 @@ class Op:
             right_array=PLACE.format(**pad, step=f"right if {same_shape} else right_fit", x="y", y=kept_x),
         )
 
-    # ---- the general way
+    # ---- calls that are not quick
 
     def call(self, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
-        """The function users call, on inputs and parameters kept apart."""
+        """Call the function users call with inputs and parameters given apart."""
         return self.function(args, **params) if self.variadic else self.function(*args, **params)
 
     def bind_call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-        """The inputs and the parameters of a call; None if it is not as the signature says."""
+        """Return the inputs and parameters of a call; None if it does not fit the signature."""
         count = 1 if self.variadic else len(self.inputs)
         if len(args) == count and not (kwargs or self.required or self.variadic):
             return tuple(args), dict(self.params)
@@ -404,11 +404,11 @@ class Op:
         return tuple(args[:count]), {**self.params, **given, **kwargs}
 
     def prepare_call(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        """From the start, with operands that are more than arrays and tensors made ready."""
+        """Call the op with operands that are more than arrays and tensors converted first."""
         return call_prepared(self, args, params)
 
     def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
-        """The value, from arrays and numbers."""
+        """Return the value for arrays and numbers."""
         values = [v if isinstance(v, RAW) or type(v) in WEAK else as_value(v, self.name) for v in values]
         if len(values) > 1:
             values = self.promote(values)
@@ -424,12 +424,12 @@ class Op:
         return z[()] if type(z) is ndarray and not z.ndim else z
 
     def _weak(self, number: complex, values: list[Any]) -> Any:
-        """The dtype of a Python number among arrays: theirs, when there is one that can hold it."""
+        """Return the dtype of a Python number among arrays: theirs, when there is one that can hold it."""
         among = [v.dtype for v in values if isinstance(v, RAW)]
         return np.result_type(*among, number) if among and self.variadic else None
 
     def promote(self, values: list[Any]) -> list[Any]:
-        """Integers and bools never widen a float, as in TensorFlow.js and PyTorch; the rest is NumPy's promotion."""
+        """Convert inputs to a common kind: integers never widen a float, as in PyTorch; else by NumPy's promotion."""
         kinds = {v.dtype.kind for v, on in zip(values, self.mixing, strict=False) if on and isinstance(v, RAW)}
         if not kinds.isdisjoint("OMm"):
             got = [v.dtype for v in values if isinstance(v, RAW)]
@@ -443,7 +443,7 @@ class Op:
         ]
 
     def run_guarded(self, compute: Callable[[], Any], values: Sequence[Any], params: dict[str, Any]) -> Any:
-        """What ``compute`` gives; NumPy's complaints are said in our words."""
+        """Return ``compute()``, with NumPy's errors translated into this library's."""
         try:
             return compute()
         except CAUGHT as error:
@@ -451,7 +451,7 @@ class Op:
 
     @staticmethod
     def translate_error(op: Op, error: Exception, args: Sequence[Any], params: dict[str, Any]) -> Exception:
-        """The error of ours that says what NumPy's did: by shape if the shapes do not fit, else with its words."""
+        """Return this library's error for one of NumPy's: about shapes if they do not fit, else with its text."""
         if isinstance(error, PullbackError | OverflowError):
             return error if isinstance(error, PullbackError) else IntegerRangeError.of(op.name, error)
         shapes = [getattr(a, "shape", ()) for a in args]
@@ -475,7 +475,7 @@ class Op:
     def select_step(
         self, nodes: list[Any], values: list[Any], live: list[bool], params: dict[str, Any], m: Any
     ) -> tuple[Any, Any, Any] | None:
-        """The step and the two operand slots of a node; None if there is no derivative in what is on the tape."""
+        """Return the step and the two operand slots of a node; None if no operand on the tape has a derivative."""
         if not self.flows:
             return None
         if self.form == 1:
@@ -502,19 +502,19 @@ class Op:
         return self.many, (nodes, kept, live), tuple(params.values())
 
     @staticmethod
-    def _trim(value: Any, needed: bool) -> Any:
-        """A big operand that no rule asks for is not kept; only its shape and dtype are."""
+    def _trim(value: Operand, needed: bool) -> Any:
+        """Return what a node keeps of an operand: of a big one that no rule reads only shape and dtype."""
         if needed or type(value) is not ndarray or value.nbytes < LARGE:
             return value
         return constant(value).meta
 
-    def _keep(self, value: Any, needed: bool, m: Any) -> Any:
-        """An operand that is on no tape, as the node keeps it."""
+    def _keep(self, value: Value, needed: bool, m: Any) -> Any:
+        """Return what a node keeps of an operand that is on no tape."""
         if needed and type(value) is ndarray:
             return capture(value, m.tape)
         return self._trim(value, needed)
 
-    # ---- what other rooms ask of an op
+    # ---- for transforms
 
     def call_example(self, i: int, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
         """Call the op on the example ``i`` of the arguments that are ``on``, which have examples along axis 0."""
@@ -564,14 +564,14 @@ def run_observed(function: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def first_composed(*args: Any, **kwargs: Any) -> Any:
-    """The code of the function of a composition until it is written out; its globals are the composition's own."""
+    """The code of the function of a composition until it is built; its globals are the composition's own."""
     return COMPOSITION.build()(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
 
 
 class Composition:
     """A function made of ops whose calls observers can run.  ``function`` is what users call.
 
-    It is written out when first called, with the same parameters, so that it only costs one call more.
+    It is built when first called, with the same parameters, so that it only costs one call more.
     """
 
     def __init__(self, own: Any) -> None:
@@ -582,11 +582,11 @@ class Composition:
         hooks.add_composition(self)
 
     def set_observed(self, on: bool) -> None:
-        """Let the function leave all calls to observers, in whatever thread one is on; or to nobody."""
+        """Set whether the function leaves all calls to observers."""
         self.space["run"] = partial(run_observed, self.own) if on else self.own
 
     def build(self) -> Any:
-        """Write out the function; from now on it is what its stub was."""
+        """Build the function in the place of its stub."""
         if self.function.__code__ is first_composed.__code__:
             name, (parameters, given) = self.own.__name__, templates.list_parameters(self.own.__code__)
             made: dict[str, Any] = {}

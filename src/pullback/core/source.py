@@ -1,4 +1,4 @@
-"""Where in the user's code we are: for messages only."""
+"""Lines of the user's code, for messages; and generated source text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _users: dict[str, str] = {}  # the last part of a path if it is the user's, for 
 
 
 def user_place() -> tuple[str, int]:
-    """File and number of the innermost line that is neither ours nor NumPy's."""
+    """Return file and number of the innermost line that is neither this library's nor NumPy's."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
@@ -33,7 +33,7 @@ def user_place() -> tuple[str, int]:
 
 
 def user_line() -> str:
-    """The same as ``file.py:12``."""
+    """Return the innermost line of the user's code, as ``file.py:12``."""
     name, line = user_place()
     return f"{_users.get(name, name)}:{line}"
 
@@ -45,7 +45,7 @@ def compile_text(text: str, name: str, mode: str) -> CodeType:
 
 
 def is_defined_again(new: Any, old: Any) -> bool:
-    """Whether a function is ``old`` defined anew: its cell was run again, its module reloaded, its line came again."""
+    """Return whether a function is ``old`` defined again: by a cell run twice, a module reloaded, the same line."""
     new, old = _plain_function(new), _plain_function(old)
     code, before = getattr(new, "__code__", None), getattr(old, "__code__", None)
     if new is old or code is None or before is None or new.__module__ != old.__module__:

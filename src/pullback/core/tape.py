@@ -1,8 +1,8 @@
-"""The tape: what was done, in order.  Recording goes forward, differentiation walks back.
+"""The tape: the recorded steps, in order, and the backward pass over them.
 
 A ``grad`` call opens a tape of its own and nothing is global: a tensor knows its tape through its metadata, and an op
-finds the tape through its operands.  So threads cannot meet, nested gradients cannot confuse each other's variables,
-and the hot path asks no context variable.
+finds the tape through its operands.  So threads share nothing, nested gradients cannot confuse each other's variables,
+and the hot path reads no context variable.
 
 Nesting: the values of an inner tape are the tensors of the outer one.  Walking back an inner tape computes with those
 values, which records on the outer tape by itself.  There is one backward pass and it has no notion of order.
@@ -45,7 +45,7 @@ CUTS = 16  # places where a path ended that are remembered for the error message
 
 
 class Constants(dict[Any, Any]):
-    """Python numbers made once as what ``make`` makes of them: NumPy would convert them slowly each time.
+    """A cache of Python numbers as NumPy's, made by ``make``: NumPy would convert them slowly each time.
 
     For arrays a 0-d array of their dtype, for NumPy scalars one of theirs.
     """
@@ -62,7 +62,7 @@ class Constants(dict[Any, Any]):
 
 
 class Itself(dict[Any, Any]):
-    """For values of another level: the number goes through as it is."""
+    """Stands for ``Constants`` where values are of another level: a number stays as it is."""
 
     def __missing__(self, c: float) -> Any:
         return c
@@ -73,7 +73,7 @@ CONSTANTS: dict[Any, Constants] = {}
 
 
 class Meta:
-    """Shape, dtype and tape, interned: compared by ``is``.  Stands for the value of a node that no rule asks for."""
+    """Shape, dtype and tape, interned: compared by ``is``.  Stands for the value of a node that no rule reads."""
 
     __slots__ = (
         "constants", "direct", "dtype", "kind", "ndim", "note", "one", "plain", "pool", "push", "raw", "room", "shape",
@@ -104,7 +104,7 @@ class Meta:
             self.constants = CONSTANTS[key]
 
     def detach(self) -> None:
-        """Whoever still holds this meta holds a constant from now on."""
+        """Make the tensors that hold this meta constants."""
         self.tape, self.push, self.note, self.pool = NO_TAPE, forget, note_constant, None
         if not self.raw:
             self.small = False  # the general way: such a tensor is whatever its value is
@@ -151,7 +151,7 @@ class Step:
 
     @property
     def complex(self) -> Step:
-        """The same step for a node with a complex value."""
+        """The variant for nodes with complex values."""
         if self._complex is None:
             as_it_is = getattr(getattr(self.op, "d", None), "adjoint", False)
             self._complex = variant_of(
@@ -161,14 +161,14 @@ class Step:
 
     @property
     def floats(self) -> Step:
-        """The same step for integer operands of an elementwise op whose result is a float."""
+        """The variant for integer operands of an elementwise op whose result is a float."""
         if self._floats is None:
             self._floats = variant_of(self, widen_rule, widen_rules(self.op))
         return self._floats
 
     @property
     def large(self) -> Step:
-        """The same step for a node with a big value."""
+        """The variant for nodes with big values."""
         if self._large is None:
             otherwise = self.back if self.dx is None else self.add_cotangents
             made = Step(self.op, back=add_large(self.dx, self.dy, self.blockwise, otherwise))
@@ -267,17 +267,17 @@ SAME = Step(None, lambda g, z, x, y: g, needs=(False,), needs_z=False)  # a tens
 
 
 def add_cotangent(node: Tensor, d: Value) -> None:
-    """Another part of the cotangent of ``node``.  What runs for every node of a walk has this written out."""
+    """Add a part to the cotangent of ``node``.  Loops over all nodes have this inlined."""
     node.g = d if node.g is None else node.g + d
 
 
 def forget(node: Tensor) -> None:
-    """The ``push`` of tensors that are on no tape: do not keep what they were made from."""
+    """Drop the operands of a tensor: the ``push`` of tensors that are on no tape."""
     node.x = node.y = None
 
 
 def note_constant(node: Tensor) -> None:
-    """The ``note`` of tensors that are on no tape: what they are views of is found out at once."""
+    """Link a view to its base at once: the ``note`` of tensors that are on no tape."""
     LATER["link_constant"](node)
 
 
@@ -323,7 +323,7 @@ class Tape(dict[Any, Any]):
         return tape
 
     def close(self) -> None:
-        """Tensors that outlive the tape become constants; they are found by their hold on a meta."""
+        """Empty the tape; tensors that outlive it become constants, found by their hold on a meta."""
         nodes = self.nodes
         if nodes:
             while nodes:
@@ -345,7 +345,7 @@ class Tape(dict[Any, Any]):
             FREE.append(self)
 
     def release(self) -> None:
-        """Let go of all metas."""
+        """Detach and drop all metas."""
         for m in self.values():
             m.detach()
         self.clear()
@@ -360,7 +360,7 @@ class Tape(dict[Any, Any]):
         return self[v.shape, v.dtype] if isinstance(v, RAW) else self.above[v.shape, v.dtype]
 
     def leaf(self, value: Any) -> Any:
-        """A fresh identity on this tape for ``value``."""
+        """Return a new leaf of this tape with a value."""
         t = type(value)
         if t is ndarray and value.ndim:
             m = self[value.shape, value.dtype]
@@ -405,13 +405,13 @@ class Tape(dict[Any, Any]):
         return place(z, m, step, x, y)
 
     def _value(self, a: Tensor) -> Any:
-        """What this tape computes with, and keeps: of a tensor of a lower level, one that no write reaches."""
+        """Return what this tape computes with and keeps; for a tensor of a lower level, one that no write reaches."""
         if type(a) in TAPED and (a.meta.tape is self or not a.level):
             return a.value
         return LATER["alias"](a) if self.level else a
 
     def _compute(self, op: Op, args: tuple[Any, ...], values: list[Any], params: dict[str, Any]) -> Any:
-        """The value: a big elementwise result goes into a recycled buffer, when one is there."""
+        """Return the value of an op; a big elementwise result goes into a recycled buffer, when there is one."""
         if op.elementwise and not params:
             big = next((a.meta for a in args if type(a) in TAPED and type(a.meta.pool) is Pool), None)
             if big is not None and all(
@@ -427,10 +427,10 @@ class Tape(dict[Any, Any]):
         if len(self.cuts) < CUTS:
             self.cuts.append((name, *user_place()))
 
-    # ---- the way back
+    # ---- the backward pass
 
     def list_steps(self) -> list[Tensor]:
-        """The steps in order, each with the operands that it saw, whatever was written to them later."""
+        """Return the nodes in order, each with the operands that it saw, whatever was written to them later."""
         if self.has_writes:
             LATER["resolve_writes"](self)
         if self.captured:
@@ -438,7 +438,7 @@ class Tape(dict[Any, Any]):
         return self.nodes
 
     def walk(self) -> None:
-        """From the root, whose ``g`` is set, to the leaves: cotangents end in their ``g``.
+        """Walk back from the root, whose ``g`` is set, to the leaves, whose cotangents end in their ``g``.
 
         A write is undone when it is passed, so that the steps before it see the old value.  That is quicker than to
         resolve the writes first: ``acc += x * y`` takes 1.2 times as long as ``acc = acc + x * y``, and not 1.5 times.
@@ -571,7 +571,7 @@ def perform(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
 
 
 def place(z: Value, m: Meta, step: Step, x: Any, y: object) -> Any:
-    """A node for the value ``z``; for a big one, its handle."""
+    """Put a node with the value ``z`` on the tape and return it; for a big value, its handle."""
     r = Tensor()
     r.meta, r.x, r.y, r.g = m, x, y, None
     if m.pool is None:
@@ -649,7 +649,7 @@ NO_TAPE = Tape(0)
 
 
 def constant(x: Any) -> Tensor:
-    """A Tensor on no tape.  Nothing is copied."""
+    """Return a Tensor on no tape.  Nothing is copied."""
     x = as_value(x)
     r = Tensor()
     r.value, r.meta, r.g, r.x, r.y = x, NO_TAPE[x.shape, x.dtype], None, None, None
@@ -657,7 +657,7 @@ def constant(x: Any) -> Tensor:
 
 
 def as_tensor(x: Any) -> Tensor:
-    """A tensor as it is, anything else as a constant."""
+    """Return a tensor as it is, anything else as a constant."""
     if isinstance(x, Tensor):
         return x
     x = bare(x)

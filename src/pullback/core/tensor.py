@@ -172,7 +172,7 @@ class Tensor(TensorOps):
         """What a tape makes a leaf of: what is followed already keeps its value there, whatever is written to it."""
         return LATER["alias"](self) if self.level else self
 
-    def call_unfollowed(self, f: Any, args: Sequence[Any]) -> Any:
+    def call_unfollowed(self, f: Callable[..., Any], args: Sequence[Any]) -> Any:
         """``f`` of what is beneath this level, which is the highest."""
         return call_unfollowed(
             f, *(a.beneath() if isinstance(a, Tensor) and a.level == self.level else a for a in args)

@@ -1,4 +1,4 @@
-"""Variables: the one thing that changes.  Reading one gives a tensor of whichever transforms are watching."""
+"""Variables: tensors that can be assigned to.  Reading one gives a tensor of the transforms that watch it."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ class Variable(Wrapped):
     def __imatmul__(self, other: TensorLike, /) -> Variable:
         return self._assign_changed(np.matmul, other, f"{self.name} @=")
 
-    def _as_held(self, value: Any, what: str) -> Any:
+    def _as_held(self, value: TensorLike, what: str) -> Any:
         """What was given to hold or to add, as an array; Python's numbers get the dtype that is held."""
         kept = isinstance(value, np.ndarray | np.generic | Tensor) and not isinstance(value, WEAK)
         try:
@@ -305,7 +305,7 @@ def is_logged() -> bool:
 
 
 def writer() -> Any:
-    """Who writes down what is assigned or drawn, instead of it being done now: a program that is being compiled."""
+    """Return the trace of the program that is being compiled, None if there is none."""
     return next((w for w in _watchers.get() if w.writes), None)
 
 
@@ -331,7 +331,7 @@ def call_with_values(f: Callable[..., Any], *args: Value) -> None:
 
 
 def flag_changes() -> int:
-    """How often a variable was made trainable or not: while this is the same, all are as they were."""
+    """Return how often a variable was made trainable or not; while it is the same, no flag has changed."""
     return _flag_changes
 
 
@@ -438,7 +438,7 @@ class Watcher:
     def wants(self, v: Variable) -> bool:
         return v.trainable and (self.wanted is None or id(v) in self.wanted)
 
-    def on_read(self, v: Variable, value: Any) -> Any:
+    def on_read(self, v: Variable, value: Tensor) -> Any:
         if not self.wants(v):
             return value
         _, reads = self.leaves.setdefault(id(v), (v, []))
@@ -469,7 +469,7 @@ class Recorder:
     def __exit__(self, *error: Any) -> None:
         _watchers.reset(self.token)
 
-    def on_read(self, v: Variable, value: Any) -> Any:
+    def on_read(self, v: Variable, value: Tensor) -> Any:
         self.read[id(v)] = v
         return value
 
@@ -495,12 +495,12 @@ def watch_below(level: float, above: int = -1) -> Iterator[None]:
 
 
 def is_watched() -> bool:
-    """Whether anything looks at variables that are read or assigned, or writes down what is done."""
+    """Return whether a transform watches variables, or a program is being traced."""
     return bool(_watchers.get())
 
 
 def as_symbol(v: Array) -> Any:
-    """An array as a symbol of the program that is being written down, in the form of whatever that will be given."""
+    """Return an array as a symbol of the program that is being traced; a constant if there is none."""
     writes = writer()
     return constant(v) if writes is None else writes.symbol(v).in_form(writes.form)
 

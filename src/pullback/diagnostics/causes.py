@@ -1,4 +1,4 @@
-"""Known shapes of trouble, and what helps."""
+"""Known causes of NaNs and infinities, and what helps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STRONG = (
 
 
 class Origin:
-    """What is known about the place where it began."""
+    """The op that made the first NaN or infinity."""
 
     __slots__ = ("after", "before", "dtype", "inputs", "op", "output", "outside")
 
@@ -50,7 +50,7 @@ def _number(t: Origin, i: int) -> float:
 
 
 def advise_forward(t: Origin) -> str:
-    """What helps against a NaN or infinity of the program itself."""
+    """Return what helps against a NaN or infinity of the program itself."""
     x, y = _number(t, 0), _number(t, 1)
     largest = float(np.finfo(t.dtype).max) if t.dtype.kind in "fc" else 0.0
     if t.outside:
@@ -100,7 +100,7 @@ def advise_forward(t: Origin) -> str:
 
 
 def advise_backward(t: Origin, operands: Sequence[Any]) -> str:
-    """What helps against a derivative that is NaN or infinite where the program itself is not."""
+    """Return what helps against a derivative that is not finite where the program is."""
     x, y = _number(t, 0), _number(t, 1)
     if np.isnan(t.output) and any(v == 0 for v in operands):
         return STRONG

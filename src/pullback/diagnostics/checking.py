@@ -102,7 +102,7 @@ class Check:
         return [y for y in whole_leaves(out) if movable(y) or (isinstance(y, Tensor) and y.dtype.kind in "fc")]
 
     def compare(self, f: Scalar, xs: list[Any], order: int, now: int, modes: Sequence[str], path: str) -> None:
-        """Each mode against differences of ``f``; then the same for the derivative itself."""
+        """Compare each mode with differences of ``f``, then the derivative itself up to ``order``."""
         us = [to_double(_random(x, 100 + k)) for k, x in enumerate(xs)]
         for mode in modes:
             told = mismatches(lambda xs: _number(f(*xs)), xs, DERIVATIVES[mode](f, xs))

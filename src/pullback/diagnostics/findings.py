@@ -1,4 +1,4 @@
-"""What is said about a NaN or infinity: an event in the program, one on the way back, and the report of both."""
+"""Reports of a NaN or infinity: the op of the program that made it, the one of the backward pass, and what helps."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Link(NamedTuple):
 
 
 class Event:
-    """One op that made a NaN or infinity, and where the user asked for it."""
+    """One op that made a NaN or infinity, and the line of the program it stands in."""
 
     def __init__(self, visit: Visit) -> None:
         note, index = visit.note, visit.index
@@ -86,7 +86,7 @@ def _where(note: Note) -> str:
 
 
 def _element(a: object, of: Note, note: Note, index: Index) -> Any:
-    """The number of an argument of an op that belongs to an element of ``note``; all of them if that is not told."""
+    """Return the number of an argument that belongs to an element of ``note``; all of them if that is not known."""
     values = get_values(a)
     if values is None:
         return a
@@ -124,7 +124,7 @@ class NanReport:
     ``example`` (under ``vmap``), ``inputs`` and ``output`` are those of the first op that made one; ``chain`` leads
     from there to the result; ``suggestion`` says what helps.  ``arguments`` are the names of the arguments on which
     that op depends.  ``forward`` and ``backward`` are the first such op of the
-    program and of the way back, each with the same fields, or None.
+    program and of the backward pass, each with the same fields, or None.
 
     >>> import pullback as pb
     >>> report = pb.diagnose(lambda x: pb.log(x) * x)(0.0)
@@ -165,7 +165,11 @@ class NanReport:
         if self.forward is not None:
             lines.append(f"It began in the program, with {self.forward}.")
         if self.backward is not None:
-            again = "On the way back it came in with" if self.forward is not None else "It began on the way back, with"
+            again = (
+                "It entered the backward pass with"
+                if self.forward is not None
+                else "It began in the backward pass, with"
+            )
             lines.append(f"{again} {self.backward}.")
         if self.forward is None and self.backward is None:
             return f"{lines[0]}\nIt was not computed from the arguments by ops that could be followed."

@@ -1,4 +1,4 @@
-"""Looking at what a call gives: if it is not finite, the call is run once more under watch, for the report."""
+"""Checks of results: a call whose result is not finite is run once more under a monitor, for the report."""
 
 from __future__ import annotations
 
@@ -38,9 +38,13 @@ def name_nothing(args: tuple[Any, ...]) -> Names:
 
 
 def check_finite(
-    call: Any, again: Any, args: tuple[Any, ...], kwargs: dict[str, Any], naming: Naming = name_nothing
+    call: Callable[..., Any],
+    again: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    naming: Naming = name_nothing,
 ) -> Any:
-    """What ``call`` gives; an error if it is not finite, with the report of ``again``."""
+    """Return the result of ``call``; raise an error if it is not finite, with the report of ``again``."""
     with np.errstate(all="ignore"):
         out = call(*args, **kwargs)
         if are_finite(out):
@@ -51,7 +55,7 @@ def check_finite(
 def check_new(
     call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], naming: Naming, lifts: Callable[..., Any]
 ) -> Any:
-    """What ``call`` gives; an error if there is NaN in it, or an infinity that was not in what it was given."""
+    """Return the result of ``call``; raise an error if it has a NaN, or an infinity while its arguments have none."""
     with np.errstate(all="ignore"):
         out = call(*args, **kwargs)
         if are_finite(out) or not (_has_nan(out) or are_finite((args, kwargs))):
@@ -78,7 +82,7 @@ def _numbers(leaf: Any) -> Any:
 def report_origin(
     call: Any, args: Any, kwargs: Any, names: Names | None = None, lifts: Callable[[Any], bool] = is_number
 ) -> NanReport | str:
-    """The report of a second run.  ``lifts`` says what is to be followed in what the function is given."""
+    """Return the report of a second run.  ``lifts`` tells which arguments are monitored."""
     monitor, names = Monitor(), names or Names()
 
     def lift(x: object, label: str) -> Any:

@@ -1,4 +1,4 @@
-"""Where did the NaN come from?  ``diagnose`` for one function, ``debug_nans`` for a block of code."""
+"""Where a NaN came from: ``diagnose`` for one function, ``debug_nans`` for a block of code."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def diagnose(f: Callable[..., Any]) -> Diagnosed:
     """``f`` to a function of the same arguments that says where a NaN or infinity in its value or gradients came from.
 
     It runs ``f`` forward, and back to all arguments and to the trainable variables that it reads.  The report names the
-    first op that made a NaN or infinity, the line of the program it stands in (also when it shows on the way back),
+    first op that made a NaN or infinity, the line of the program it stands in (also of one in the backward pass),
     the index, the numbers there, the ops from there to the result, and what helps.  NaNs that nothing depends on are
     not reported.
 
@@ -123,12 +123,12 @@ def _check_derivatives(naming: Naming) -> Any:
 
 
 def _check_values(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Where no gradient is taken: what was given may be infinite, and so may the result."""
+    """Check a call that takes no gradient: its result may be infinite if its arguments are."""
     return check_new(function, args, kwargs, _of_function, is_number)
 
 
 def _check_ops(naming: Callable[[Any, tuple[Any, ...]], Names]) -> Any:
-    """The same for a function made of ops, unless it is differentiated."""
+    """Return the check of a function made of ops, which is skipped where it is differentiated."""
 
     def check(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if _is_differentiated((args, kwargs)):
@@ -139,7 +139,7 @@ def _check_ops(naming: Callable[[Any, tuple[Any, ...]], Names]) -> Any:
 
 
 def _check_both(naming: Naming) -> Any:
-    """The same for a function that gives another one beside the value, whose results are looked at as well."""
+    """Return the check of a function that returns another one beside the value, whose results are checked too."""
 
     def check(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         y, move, aux = check_finite(function, function, args, kwargs, naming)
@@ -160,7 +160,7 @@ def _check_both(naming: Naming) -> Any:
 
 
 def _check_sparse(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The same for a matrix of SciPy's, of which nobody knows how it came about: its product with ones tells."""
+    """Check a sparse matrix; its origin is found from its product with ones."""
 
     def again(self: SparseJacobian, x: Tensor, call: WholeCall) -> Any:
         return jvp(self.get_function(call), [x], [np.ones(x.shape, float_of(x.dtype))])
@@ -169,9 +169,9 @@ def _check_sparse(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 def _check_compiled(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The same for a program: if all it was given and read was finite, so must be what it gives and assigns."""
+    """Check a compiled call: if all that it reads is finite, its results and assigned variables must be."""
     compiled, *given = args
-    call = compiled.called(tuple(given), kwargs)
+    call = compiled.find_program(tuple(given), kwargs)
     if call is None:  # a transform follows an argument: it sees the function itself
         with hooks.observe(NanGuard()):
             return compiled.__wrapped__(*given, **kwargs)
@@ -267,7 +267,7 @@ def _of_composition(f: Any, args: tuple[Any, ...]) -> Names:
 
 
 def _of_ufunc(f: Any, args: tuple[Any, ...]) -> Names:
-    """What a program calls the arguments of a ufunc, in a call of ``Tensor.__array_ufunc__``."""
+    """Return the names of the arguments of a ufunc, in a call of ``Tensor.__array_ufunc__``."""
     _, ufunc, _, *given = args
     op = BY_KERNEL.get(ufunc)
     names = op.inputs if op is not None else ("x", "y")
@@ -275,7 +275,7 @@ def _of_ufunc(f: Any, args: tuple[Any, ...]) -> Names:
 
 
 def _of_numpy_function(f: Any, args: tuple[Any, ...]) -> Names:
-    """The same in a call of ``Tensor.__array_function__``."""
+    """Return the names in a call of ``Tensor.__array_function__``."""
     _, func, _, given, _ = args
     return Names(func.__name__, ["", "", "", parameters_of(func, len(given))])
 

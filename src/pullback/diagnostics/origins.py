@@ -1,4 +1,4 @@
-"""Where what is not finite came from: back along the notes, from a bad result to the ops that made it bad."""
+"""Search of the notes from a result that is not finite to the ops that made it so."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Index = tuple[int, ...]
 
 
 class Visit:
-    """A note on the way, the element of it that is bad, and the visit that it was reached from."""
+    """A visited note, the element of it that is not finite, and the visit that it was reached from."""
 
     __slots__ = ("clean", "first_back", "index", "note", "then")
 
     def __init__(self, note: Note, index: Index, then: Visit | None, bad: Sequence[Note]) -> None:
         self.note, self.index, self.then = note, index, then
         self.clean = not bad  # no input of it is bad: it began here
-        # on the way back, and no input from the way back is bad: it came into the way back here
+        # of the backward pass, and no input from the backward pass is bad: it entered the pass here
         self.first_back = note.backward and not any(a.backward for a in bad)
 
 
@@ -112,7 +112,7 @@ def visit_bad(root: Note) -> list[Visit]:
 
 
 def list_way(visit: Visit) -> list[Note]:
-    """The notes from a visit to the result that was asked about."""
+    """Return the notes from a visit to the result."""
     notes = []
     v: Visit | None = visit
     while v is not None:

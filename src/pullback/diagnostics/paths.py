@@ -167,7 +167,7 @@ def _report_input(ran: Ran, given: Result, gradient: Result, leaf: ArrayOrNumber
 
 
 def _follow_input(ran: Ran, begin: Note) -> tuple[dict[int, Note], list[tuple[Note, str]]]:
-    """What depends on an input in a way that could be differentiated, by number, and the ops where that ends."""
+    """Return the notes that depend differentiably on an input, by number, and the ops where that ends."""
     live = {begin.number: begin}
     cuts = []
     for note in ran.monitor.notes[begin.number + 1 :]:
@@ -184,7 +184,7 @@ def _follow_input(ran: Ran, begin: Note) -> tuple[dict[int, Note], list[tuple[No
 
 
 def _explain_cut(note: Note, i: int) -> str:
-    """Why nothing comes back from an op to its operand ``i``; empty if something does."""
+    """Return why no cotangent reaches operand ``i`` of an op; empty if one does."""
     if note.name == STOPPED:
         return "stop_gradient"
     if not isinstance(note.op, Op) or (note.op.d.differentiable(0 if note.op.variadic else i)):
@@ -195,7 +195,7 @@ def _explain_cut(note: Note, i: int) -> str:
 
 
 def _ends_path(owner: Note, operand: Note, g: Tensor, live: dict[int, Note]) -> bool:
-    """Whether a step gave nothing back to an operand on the path, though something came to it."""
+    """Return whether a step on the path gave a zero cotangent to its operand for one that is not zero."""
     return owner.number in live and operand.number in live and bool(np.any(all_values(g)))
 
 
@@ -218,7 +218,7 @@ def _make_end(note: Note, why: str) -> PathEnd:
 
 
 def _list_unreturned(ran: Ran) -> Iterator[tuple[str, str, str, str, int]]:
-    """Custom gradients that gave None for what was asked."""
+    """Yield the custom gradients that returned None."""
     for name, file, line in ran.cuts:
         if "(" in name:
             yield name, "no gradient returned", f"{basename(file)}:{line}", file, line
@@ -230,7 +230,7 @@ def _describe_unused(live: dict[int, Note]) -> str:
 
 
 def _describe_captured(f: Callable[..., Any], leaf: Any) -> str:
-    """What to say of an input that nothing was computed with: maybe its like was captured."""
+    """Describe an input that is not used: maybe an equal value was captured instead."""
     try:
         found = inspect.getclosurevars(f)
         around = {**found.globals, **found.nonlocals}

@@ -40,7 +40,7 @@ class TraceStep(NamedTuple):
 class Program:
     """What a function did: ``print`` it, or read its ``steps``, each with named fields.
 
-    ``kept`` of a step is how many bytes of its values the way back asks for, ``total`` the sum of that.
+    ``kept`` of a step is how many bytes of its values the backward pass reads, ``total`` the sum of that.
 
     >>> import numpy as np, pullback as pb
     >>> program = pb.trace(lambda x: pb.exp(x).sum())(np.array([0.0, 1.0]))
@@ -75,7 +75,7 @@ class Program:
         ]
         widths = [max((len(row[i]) for row in rows), default=0) for i in range(5)]
         lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
-        return "\n".join([*lines, f"kept for the way back: {_format_bytes(self.total)}"])
+        return "\n".join([*lines, f"kept for the backward pass: {_format_bytes(self.total)}"])
 
     def __repr__(self) -> str:
         return f"<{len(self.steps)} steps of {self.name}, {_format_bytes(self.total)} kept>"
@@ -178,13 +178,13 @@ def trace(f: Callable[..., Any]) -> Traced:
     """``f`` to a function of the same arguments that gives the program it recorded, as text and step by step.
 
     Each line says what was computed from what, its dtype and shape, the range of its values, how many bytes of it are
-    kept for the way back, and the line of the source it stands in.
+    kept for the backward pass, and the line of the source it stands in.
 
     >>> import numpy as np, pullback as pb
     >>> print(pb.trace(lambda x: pb.exp(x).sum())(np.array([0.0, 1.0])))
     x             float64[2]  0..1
     %1 = exp(x)   float64[2]  1..2.718      keeps 16 B  <doctest ...>:1
     %2 = sum(%1)  float64[]   3.718..3.718              <doctest ...>:1
-    kept for the way back: 16 B
+    kept for the backward pass: 16 B
     """
     return Traced(f)

@@ -35,7 +35,7 @@ class Push:
 
 
 class Notes:
-    """What was recorded and the way back through it, as notes."""
+    """Notes of what was recorded and of the backward pass over it."""
 
     def __init__(self, tape: Any) -> None:
         self.places: dict[int, tuple[str, int]] = getattr(tape.push, "places", {})
@@ -66,7 +66,7 @@ class Notes:
         return self.values.setdefault(id(a), made)
 
     def back(self, r: Any) -> None:
-        """The way back through a node."""
+        """Note the backward pass through a node."""
         owner = self.values[id(r)]
         if isinstance(r.g, ARRAYS) and id(r) not in self.cotangents:
             self.cotangents[id(r)] = self.add(SEED, None, (), r.g)

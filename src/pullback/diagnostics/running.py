@@ -1,4 +1,4 @@
-"""One run of a function under watch: forward, and back from everything it gave to everything it was given."""
+"""One monitored run of a function: forward, and back from all results to all arguments."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__: list[str] = []
 
 
 class Result:
-    """A value or a gradient, how one would call it, and how it came about."""
+    """A value or a gradient, its name, and the note of the op that made it."""
 
     __slots__ = ("name", "note", "value")
 
@@ -34,7 +34,7 @@ class Result:
 
 
 class Ran:
-    """What there is to know after a run."""
+    """One run of a function, with its inputs, values, gradients and steps."""
 
     def __init__(self, f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], back: bool = True) -> None:
         self.f, self.args, self.back = f, args, back
@@ -89,7 +89,7 @@ class Ran:
     def _result(self, name: str, z: Operand) -> Result:
         return Result(name, z, self.monitor.note_of(z))
 
-    def _list_kept(self, r: Any) -> list[Any]:
+    def _list_kept(self, r: Tensor) -> list[Any]:
         """The values that the rules of a step ask for."""
         step = r.via.plain
         if step.op is None:  # a gradient that the user gave keeps what it will

@@ -1,4 +1,4 @@
-"""One step of the way back, operand by operand, for those who want to look at each part or change it.
+"""One step of a backward pass, operand by operand, for observers that look at each cotangent or change it.
 
 ``Tape.walk`` does the same without looking.  Here a step may be made strong: a cotangent of zero then gives zero,
 whatever it is multiplied by.
@@ -25,7 +25,7 @@ from pullback.transforms.linearity import is_linear
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
-    from pullback.typing import Shape, TensorLike, Value
+    from pullback.typing import Array, Shape, TensorLike, Value
 
 __all__: list[str] = []
 
@@ -54,7 +54,7 @@ def strong_cotangents(r: Any, step: Any) -> list[Any]:
         return list(ds)
     params = _name_params(step.op, r.y)
 
-    def finish(i: int, d: Any, value: Any) -> Any:
+    def finish(i: int, d: Any, value: Array) -> Any:
         def again(g: Any, change: Change) -> Any:
             return step.cotangents(substitute(r, g, r.value, lambda _, v: change(v)))[i]
 
@@ -97,7 +97,7 @@ def is_finite(d: Any) -> bool:
 
 
 def strengthen(op: Any, d: Any, g: Value, shape: Shape, params: dict[str, Any], again: Callable[..., Any]) -> Any:
-    """``d``, which a rule made of ``g``, with 0 where only zeros of ``g`` went in.  ``again`` runs the rule anew."""
+    """Return ``d``, which a rule made of ``g``, with 0 where only zeros of ``g`` went in.  ``again`` runs it anew."""
     if op is None or is_finite(d):
         return d
     if op.elementwise and np.shape(d) == np.shape(g):

@@ -1,4 +1,4 @@
-"""Seeing every op: a level of its own, at which each op is performed one level down and noted with the user's line.
+"""The monitor: a level of its own, at which each op is performed one level down and noted with the user's line.
 
 A tape above it computes with its tensors, forward and back, so the rules of differentiation are seen as ops are.  What
 an op is performed for (a step of a backward pass, a tangent, one example of ``vmap``) is put on a stack of the monitor.
@@ -36,7 +36,7 @@ GIVEN, SEED, STOPPED, PASSED = "input", "cotangent", "stop_gradient", "passed on
 
 
 class Note:
-    """One op that was performed: what it was given, what it gave, and where the user asked for it."""
+    """One op that was performed: its arguments, its result, and the line of the program."""
 
     __slots__ = (
         "args", "example", "file", "inherited", "label", "line", "name", "number", "op", "outside", "owner", "params",
@@ -50,7 +50,7 @@ class Note:
         self.file, self.line, self.inherited = "", 0, False  # whether the line is that of the owner
         self.label = ""  # how the user calls an input
         self.owner: Note | None = None  # the op of the program whose rule this one is a part of
-        self.turned = False  # the way back of a way back, which is no further derivative
+        self.turned = False  # part of the transpose of a backward pass, which is no further derivative
         self.tangent_of: Any = None  # the op whose tangent this one is a part of, and what that was given
         self.outside = 0  # how many axes in front are examples of vmaps above this level
         self.example: tuple[int, ...] = ()  # the one that it was about, where they are done one by one
@@ -136,7 +136,7 @@ class Purpose:
 
 
 def depth_of(x: Value) -> int:
-    """In how many vmaps a value is."""
+    """Return how many ``vmap`` levels a value has."""
     depth = 0
     while isinstance(x, Tensor):
         depth += isinstance(x, Batched)
@@ -145,7 +145,7 @@ def depth_of(x: Value) -> int:
 
 
 class Watched(Wrapped):
-    """A value of which it is known how it came about."""
+    """A value with the note of the op that made it."""
 
     __slots__ = ()
     differentiates = False
@@ -223,7 +223,7 @@ class WatchedOp(WrappingOp):
         return Run(tuple(map(self._bare, inner.values)), back, inner.variables)
 
     def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
-        """The op's own way forward, which need not be the transpose of its way back."""
+        """Run the op's own jvp, which need not be the transpose of its backward rule."""
         xs = [self._pass_on(bare(v), note) for v, note in zip(primals, self.given, strict=True)]
         ts = [None if t is None else self.monitor.lift(t) for t in tangents]
         moved = self.op.jvp([self.monitor.lift(y) for y in z], xs, ts, params)
@@ -237,7 +237,7 @@ class WatchedOp(WrappingOp):
 
 
 class Monitor(PassObserver):
-    """All that was noted while a function ran."""
+    """The notes of all ops that were performed while a function ran."""
 
     events = PassObserver.events | {"note"}
 
@@ -265,7 +265,7 @@ class Monitor(PassObserver):
         level = 0 if isinstance(x, RAW) else x.level
         return x if level >= self.level or x.dtype.kind not in "fiubc" else self.add_note(x, name, None, (), {})
 
-    def add_note(self, value: Any, name: str, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Watched:
+    def add_note(self, value: Value, name: str, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Watched:
         note = Note(len(self.notes), name, op, args, params, value)
         note.locate(sys._getframe(1), self.purposes)
         self.notes.append(note)
@@ -274,7 +274,7 @@ class Monitor(PassObserver):
         return made
 
     def note_of(self, x: Operand | None) -> Note | None:
-        """How a value came about, also of one that is under other levels."""
+        """Return the note of a value, also of one under other levels; None if it has none."""
         while isinstance(x, Tensor):
             if self.watches(x):
                 return x.note  # type: ignore[attr-defined, no-any-return]

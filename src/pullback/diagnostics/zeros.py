@@ -1,4 +1,4 @@
-"""``strong_zero``: zero times anything is zero, also on the way back."""
+"""``strong_zero``: zero times anything is zero, also in derivatives."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _tangent(op: Any, args: tuple[Any, ...], params: dict[str, Any], made: Dual)
         if not on or a.tangent is None:
             continue
 
-        def push(t: Any, change: Any, i: int = i) -> Any:
+        def push(t: Array, change: Callable[..., Any], i: int = i) -> Any:
             at = [p if j == i else change(p) for j, p in enumerate(primals)]
             return op.jvp(made.primal, at, [t if j == i else None for j in range(len(at))], params)
 

@@ -567,7 +567,7 @@ def clip_gradient_norm(x: Tensor, limit: TensorLike) -> Tensor:
 def clip_gradient_norm(x: X, limit: TensorLike) -> X: ...
 @overload
 def tap_gradient(x: Tensor, callback: Callable[[Tensor], Any]) -> Tensor:
-    """``x``; on every way back ``callback`` is called with what flows back to it, to look at."""
+    """``x``; in every backward pass ``callback`` is called with what flows back to it, to look at."""
 
 @overload
 def tap_gradient(x: X, callback: Callable[[Any], Any]) -> X: ...

@@ -1,4 +1,4 @@
-"""What a function with a gradient of its own was called with: which parts are inputs, and how one would name them."""
+"""The arguments of a call of a function with a custom gradient: which parts are inputs, and their names."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Arguments:
                 yield from self._leaves(branch)
 
     def _unify(self, x: Any) -> Any:
-        """The same tree with every input an array or a traced tensor; Python's numbers do not widen the others."""
+        """Return the tree with every input an array or a traced tensor; Python's numbers do not widen the others."""
         if x is None or isinstance(x, ARRAYS):
             return x if x is None else bare(x)
         if tree.is_tensor_data(x):
@@ -156,7 +156,7 @@ def names_of(names: Sequence[str], xs: Sequence[Any]) -> list[str]:
 
 
 def name_input(error: Exception, face: str, names: Sequence[str], xs: Sequence[Any], i: int) -> Exception:
-    """An error about the leaf ``i`` of the arguments, that says which it is."""
+    """Return an error about the leaf ``i`` of the arguments, with its name."""
     paths = names_of(names, xs)
     which = f" (input {i + 1} of {len(paths)})" if len(paths) > 1 else ""
     return type(error)(f"{face}: argument {paths[i]}{which}: {str(error).removeprefix(f'{face}: ')}")

@@ -1,4 +1,4 @@
-"""``vmap``: write for one example, run for all.
+"""``vmap``: a function of one example becomes a function of many.
 
 Many examples look like one: a ``Batched`` tensor has the shape of a single example, and an op on it is the op on all of
 them, by the way its ``acts`` says.  It is a level like any other, so gradients are taken inside and outside of it.
@@ -27,6 +27,7 @@ from pullback.transforms.customop import Run, WrappingOp
 from pullback.transforms.grad import as_leaf, convert_back, describe, kind_of
 
 if TYPE_CHECKING:
+    from pullback.core.op import Op
     from pullback.transforms.customop import CustomOp
     from pullback.typing import Axis, Lengths, Operand, TensorLike, Tree, Value
 
@@ -130,8 +131,10 @@ class Batched(Wrapped):
         except (ShapeError, ArgumentError) as error:
             raise self._translate_error(op, error, arrays, on, params) from None
 
-    def _translate_error(self, op: Any, error: Exception, arrays: Any, on: Any, params: Any) -> Exception:
-        """The error in words of one example if its shapes are wrong; else it speaks of all of them, and says so."""
+    def _translate_error(
+        self, op: Op, error: Exception, arrays: list[Any], on: Sequence[bool], params: dict[str, Any]
+    ) -> Exception:
+        """Return the error for the shapes of one example if those are wrong, else with a note about ``vmap``."""
         alone = [
             np.broadcast_to(np.zeros((), a.dtype), a.shape[1:]) if b else a for a, b in zip(arrays, on, strict=True)
         ]
@@ -143,7 +146,7 @@ class Batched(Wrapped):
         note = f" (Under vmap: the {len(self.array)} examples are one of the axes.)"
         return ShapeError(f"{error}{note}") if isinstance(error, ShapeError) else error
 
-    def _interpret_elementwise(self, op: Any, args: tuple[Any, ...]) -> Any:
+    def _interpret_elementwise(self, op: Op, args: tuple[Any, ...]) -> Any:
         """Element by element, of floats of one dtype; None for the general way."""
         dtype = self.array.dtype
         if dtype.kind != "f":
@@ -178,7 +181,7 @@ class Batched(Wrapped):
         """A result for all examples; of an op with several results, each of them."""
         return tuple(map(self.around, z)) if type(z) is tuple else Batched(self.number, bare(z))
 
-    def call_unfollowed(self, f: Any, args: Sequence[Any]) -> Any:
+    def call_unfollowed(self, f: Callable[..., Any], args: Sequence[Any]) -> Any:
         arrays, on = self.mine(args)
         n = len(self.array)
         if not n:  # no example to learn from what results are like: one of zeros
@@ -190,7 +193,7 @@ class Batched(Wrapped):
 
 
 def _of_constant(x: Operand) -> Any:
-    """The array in a tensor that nobody follows; anything else as it is."""
+    """Return the array in a tensor that no transform follows, anything else as it is."""
     return x.value if type(x) is Tensor and not x.level and x.meta.raw else x
 
 
@@ -219,7 +222,7 @@ class BatchedOp(WrappingOp):
     def jvp(
         self, z: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]
     ) -> Sequence[Any]:
-        """The op's own way forward, which need not be the transpose of its way back."""
+        """Run the op's own jvp, which need not be the transpose of its backward rule."""
         xs = [Batched(self.number, bare(v)) if b else v for v, b in zip(primals, self.on, strict=True)]
         ts = [None if t is None else self._tangent(bare(t), b) for t, b in zip(tangents, self.on, strict=True)]
         moved = self.op.jvp([Batched(self.number, bare(y)) for y in z], xs, ts, params)
@@ -232,8 +235,8 @@ class BatchedOp(WrappingOp):
             return t
         return Batched(self.number, t if on else np.broadcast_to(t, (self.size, *t.shape)))
 
-    def _pull(self, d: Any, on: bool) -> Any:
-        """The cotangent of an input: for each example, or the sum over them where it is the same for all."""
+    def _pull(self, d: Tensor, on: bool) -> Any:
+        """Return the cotangent of an input: one per example, or their sum for an input shared by all."""
         if level_of(d) > self.number:
             raise self.make_lost_error((d,), self.number + 1)
         whole = take_out(d, 0, self.number, self.size)
@@ -280,7 +283,7 @@ class Mapped:
 
         wide = any(g.axis is not None and g.value.dtype == np.float64 for g in given)
 
-        def place(v: Any, axis: Any) -> Any:
+        def place(v: Any, axis: int) -> Any:
             v = np.float64(v) if wide and type(v) is float else v  # a number is as wide as the examples
             return convert_back(take_out(v, axis, number, size), kind)
 

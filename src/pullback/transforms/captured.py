@@ -27,9 +27,9 @@ def line_of(f: Callable[..., Any]) -> str:
 
 
 def make_capture_error(
-    face: str, where: str, functions: Iterable[Any], above: int, known: dict[str, Any], read: Any
+    face: str, where: str, functions: Iterable[Any], above: int, known: dict[str, Any], read: Sequence[Any]
 ) -> Exception:
-    """The error for a result that is of a higher level than ``above``, by the names of what made it so."""
+    """Return the error for a result of a higher level than ``above``, with the names of the captured tensors."""
     functions = list(functions)
     names = {f"the variable '{v.name}'": None for v in read if level_of(v) > above}
     for name, held in [*known.items(), *(pair for f in functions for pair in _surroundings(f))]:
@@ -49,7 +49,7 @@ VARIABLES = "Give grad_func a parameter 'variables' and let it return (input_gra
 def make_variable_error(
     face: str, variables: Sequence[Variable], f: Callable[..., Any], cure: str = VARIABLES
 ) -> Exception:
-    """The error for variables that are followed, of which a gradient function knows nothing."""
+    """Return the error for trainable variables that a gradient function does not take."""
     names = " and ".join(f"the variable '{v.name}'" for v in variables)
     return CapturedError(
         f"{face}: the body uses {names}, not one of its inputs, so its gradient would be lost. "

@@ -1,4 +1,4 @@
-"""Less memory for more time: a function whose intermediate results are not kept, but computed again on the way back."""
+"""Less memory for more time: a function whose intermediate results are computed again in the backward pass."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Noted(Recorder):
         super().__init__()
         self.first: dict[int, Any] = {}
 
-    def on_read(self, v: Variable, value: Any) -> Any:
+    def on_read(self, v: Variable, value: Tensor) -> Any:
         self.first.setdefault(id(v), value)
         return super().on_read(v, value)
 
@@ -51,7 +51,7 @@ class Pinned(Watcher):
         self.pins = {id(v): tape.leaf(noted.first[id(v)]) for v in noted.trainable}
         self.fixed = noted.first
 
-    def on_read(self, v: Variable, value: Any) -> Any:
+    def on_read(self, v: Variable, value: Tensor) -> Any:
         return self.pins.get(id(v), self.fixed.get(id(v), value))
 
 
@@ -64,15 +64,15 @@ class Fixed:
     def __init__(self, noted: Noted) -> None:
         self.first = noted.first
 
-    def on_read(self, v: Variable, value: Any) -> Any:
+    def on_read(self, v: Variable, value: Tensor) -> Any:
         return self.first.get(id(v), value)
 
 
 class Rematerialize:
-    """The way back through one call: what it was given, and how to have that again where it is not kept.
+    """The backward pass of one call, which runs it again on its inputs, computed again themselves where not kept.
 
     Where each of many wrapped functions takes the big result of the one before, not even all inputs are kept: only
-    every so-many-th, about as many as lie between two of them, and the others are computed again on the way back.
+    every so-many-th, about as many as lie between two of them, and the others are computed again in the backward pass.
     """
 
     previous: Rematerialize | None = None
@@ -128,7 +128,7 @@ class Rematerialize:
 
 
 class RecomputedCall(Call):
-    """One call of a function that is run again on the way back."""
+    """One call of a function that is run again in the backward pass."""
 
     follows = True
     ran = False
@@ -186,7 +186,7 @@ class RecomputedCall(Call):
 
 
 def _find_rematerialize(t: Tensor) -> Rematerialize | None:
-    """The way back through the wrapped call of which a big tensor is the one result, if it is one."""
+    """Return the backward pass of the wrapped call whose one result a big tensor is, or None."""
     back = getattr(getattr(node_of(t), "y", None), "back", None)
     return back if isinstance(back, Rematerialize) else None
 
@@ -209,8 +209,8 @@ class Recomputed(Customized):
 def recompute_grad(f: Callable[..., Any]) -> Any:
     """``f`` with the same value and gradient, of which only the inputs are kept: the rest is computed again.
 
-    What ``f`` computes on the way is not held in memory until the way back, where ``f`` runs a second time.  Of a chain
-    of 100 layers in 10 parts, each of them wrapped, 10 inputs are kept and the results inside of one part at a time:
+    Intermediate results are not held in memory until the backward pass, where ``f`` runs a second time.  Of a chain of
+    100 layers in 10 parts, each of them wrapped, 10 inputs are kept and the results inside of one part at a time:
 
     >>> import numpy as np, pullback as pb
     >>> def part(x, layers=10):

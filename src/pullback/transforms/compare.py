@@ -91,7 +91,7 @@ def _normal(random: np.random.Generator, x: Array) -> Any:
 
 
 def _compare_direction(
-    f: Function, xs: Sequence[Any], i: int, v: Any, found: float, value: float
+    f: Function, xs: Sequence[Any], i: int, v: Array, found: float, value: float
 ) -> tuple[float, bool]:
     """The derivative by central differences, with the step for which it is nearest to what was found; is it the same?
 
@@ -136,5 +136,5 @@ def along(g: Any, v: Array) -> float:
 
 
 def list_mismatches(names: Sequence[str], told: Sequence[str]) -> Iterator[str]:
-    """What is said about each input, by name."""
+    """Return the mismatches with the names of the inputs."""
     return (f"'{name}' {text or 'agrees'}" for name, text in zip(names, told, strict=True))

@@ -52,7 +52,7 @@ class Customized:
         return self.outcome(Arguments(args), kwargs)
 
     def outcome(self, arguments: Arguments, kwargs: dict[str, Any]) -> Any:
-        """What one call gives, in the form of what was given."""
+        """Return the result of one call, in the form of its arguments."""
         call = self.call(self, arguments, kwargs)
         zs = call.apply(arguments.flat)
         arguments.release()
@@ -87,7 +87,7 @@ class Held:
     def __init__(self, values: dict[int, Any]) -> None:
         self.values = values
 
-    def on_read(self, v: Variable, value: Any) -> Any:
+    def on_read(self, v: Variable, value: Tensor) -> Any:
         return constant(self.values[id(v)]) if id(v) in self.values else value
 
 

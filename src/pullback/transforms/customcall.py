@@ -29,7 +29,7 @@ GRAD_FUNC = ("grad_func", "gradFunc", "grad_fn")  # what the gradient function i
 
 
 class Owner(Protocol):
-    """What a call asks of the function it is a call of."""
+    """What a call reads of its function."""
 
     face: str
     rule: Callable[..., Any] | None
@@ -96,7 +96,7 @@ class Call(CustomOp):
     def gradient(
         self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Callable[..., Any], read: list[Variable]
     ) -> Run:
-        """The run, with the way back that ``grad_func`` is."""
+        """Return the run with ``grad_func`` as its backward rule."""
         raise NotImplementedError
 
     # ---- what the gradient function returned
@@ -121,7 +121,9 @@ class Call(CustomOp):
             )
         ]
 
-    def _split_gradients(self, out: Any, read: list[Variable], grad_func: Any) -> tuple[Any, Sequence[Any]]:
+    def _split_gradients(
+        self, out: Any, read: list[Variable], grad_func: Callable[..., Any]
+    ) -> tuple[Any, Sequence[Any]]:
         """The gradients of the inputs and those of the variables."""
         names = ", ".join(v.name for v in read)
         if not isinstance(out, tuple | list) or len(out) != 2:
@@ -140,7 +142,7 @@ class Call(CustomOp):
             )
         return out[0], more
 
-    def _match_gradients(self, out: Any, grad_func: Any) -> list[Any]:
+    def _match_gradients(self, out: object, grad_func: Callable[..., Any]) -> list[Any]:
         """The gradients in the order of the inputs: in the structure of the arguments, or in a flat list."""
         count = len(self.arguments.flat)
         if isinstance(out, ARRAYS) and count == 1:
@@ -287,7 +289,7 @@ class NestedCall(Call):
 
 
 def _in_scope(scope: Scope, back: Back) -> Back:
-    """The same way back, of which all that is recorded counts as made by this run."""
+    """Return the backward rule such that what it records counts as made by this run."""
 
     def back_in_scope(dys: list[Any]) -> Sequence[Any]:
         with scope.open():

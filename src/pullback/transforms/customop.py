@@ -1,4 +1,4 @@
-"""A function with a gradient of its own, as the engine sees it: an op made on the spot.
+"""A function with a custom gradient as an op, made for each call.
 
 Its body is run on the *values* of its inputs, one level down.  So at first order it sees untraced tensors and costs
 nothing extra; at second order it sees the tensors of the outer tape, and what it kept has its path to the inputs.  For
@@ -40,7 +40,7 @@ Back = Callable[[list[Any]], Sequence[Any]]
 
 
 class Run(NamedTuple):
-    """One run of a body: its results, the variables it read, and the way back to all of them."""
+    """One run of a body: its results, the variables it read, and the backward rule to all of them."""
 
     values: tuple[Any, ...]
     back: Back
@@ -98,13 +98,13 @@ def _chain(x: Any) -> Iterator[Any]:
 
 
 class CustomOp:
-    """What the engine asks of any op, and ``run``, which is what makes one."""
+    """An op whose body and gradient are functions of the user's, in ``run``."""
 
     custom = True
     is_moving = False
     chooses = False
     follows = False  # whether the variables that the body reads are operands as well
-    states_jvp = False  # whether ``jvp`` is a rule of its own, and not the transpose of the way back
+    states_jvp = False  # whether ``jvp`` is a rule of its own, and not the transpose of the backward rule
     limit: int | None = None  # while the op is applied: the highest level of its inputs
 
     def __init__(self, name: str) -> None:
@@ -112,19 +112,19 @@ class CustomOp:
         self.records: list[tuple[Tape, Sequence[Any]]] = []  # the tapes it is being put on, each with its operands
 
     def run(self, values: Sequence[Any]) -> Run:
-        """Perform the body on the values, and say what it captured."""
+        """Run the body on the values, and return results, backward rule and variables read."""
         raise NotImplementedError
 
     def make_lost_error(self, ds: Sequence[Any], level: int) -> Exception:
-        """The error for gradients that are of the level being differentiated, or a higher one."""
+        """Return the error for gradients that are of the level being differentiated, or a higher one."""
         raise NotImplementedError
 
     def make_body_error(self, highest: int, read: Sequence[Variable]) -> Exception:
-        """The error for results that are differentiated at a higher level than the inputs have."""
+        """Return the error for results that are differentiated at a higher level than the inputs have."""
         return self.make_lost_error((), highest + 1)
 
     def advise(self) -> str:
-        """What to do if the way back cannot be transposed."""
+        """Return what to do if the backward rule cannot be transposed."""
         return "Use reverse mode."
 
     def check_variables(self, variables: Sequence[Variable]) -> None:
@@ -241,7 +241,9 @@ class CustomOp:
             if any(level_of(d) >= level for d in ds):
                 own = [t for t in (_at_level(d, level) for d in ds) if t is not None]
                 if within and all(tape.holds(t) and is_made_from(t, args, within, since) for t in own):
-                    with pause(tape):  # what an enclosing function made of the operands is a constant on the way back
+                    with pause(
+                        tape
+                    ):  # what an enclosing function made of the operands is a constant in the backward pass
                         ds = run_back()
                 known = set[int]().union(*map(levels_of, dys))  # a cotangent may be of a transform that was begun later
                 if any(n >= level for d in ds for n in levels_of(d) - known):
@@ -254,7 +256,7 @@ class CustomOp:
         return place_all(tape, zs, nodes, pull_checked)
 
     def run_traced(self, values: Sequence[Any]) -> Run:
-        """A run whose results come from the op itself, so that lower levels see its gradient and not its body's."""
+        """Run the op such that lower levels see its gradient and not its body's."""
         run = self.run_checked(values)
         return run._replace(values=self.apply(values)) if self.below(values) else run
 
@@ -263,7 +265,7 @@ class CustomOp:
     def jvp(
         self, z: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]
     ) -> Sequence[Any]:
-        """The way back is linear in the cotangents: its transpose, applied to the tangents, is the way forward."""
+        """Return the tangents of the results, by the transpose of the backward rule, which is linear."""
         back = self.run([bare(p) for p in primals]).back
         self.check_linear(back, primals, z)
         return transpose(lambda dys: back(dys)[: len(tangents)], tangents, z)
@@ -278,7 +280,7 @@ class CustomOp:
             return back(dys)
 
     def check_linear(self, back: Back, xs: Sequence[Any], zs: Sequence[Any]) -> None:
-        """Refuse to transpose a way back that is not linear in the cotangents."""
+        """Refuse to transpose a backward rule that is not linear in the cotangents."""
         linear = is_linear(back, zs) if all(map(has_values, xs)) else None
         if linear is None:  # a program is being compiled: there are no numbers but those that stand for them
             with suppress(Exception), watch_below(0):
@@ -297,7 +299,7 @@ class CustomOp:
 def transpose(rule: Back, along_these: Sequence[Any], likes: Sequence[Any]) -> list[Any]:
     """The transpose of a linear rule, which takes numbers like ``likes``, applied to ``along_these``."""
 
-    def pair(*given: Any) -> Any:
+    def pair(*given: Tensor) -> Any:
         terms = [
             np.sum(real_product(d, t))
             for d, t in zip(rule(list(given)), along_these, strict=True)
@@ -316,7 +318,7 @@ is_transposing = _transposing.get
 
 @contextmanager
 def set_transposing(on: bool = True) -> Iterator[None]:
-    """In this block the way back through a record is itself recorded, to be transposed."""
+    """In this block backward passes are themselves recorded, to be transposed."""
     token = _transposing.set(on)
     try:
         yield
@@ -330,7 +332,7 @@ def is_number(x: Any) -> bool:
 
 
 class WrappingOp(CustomOp):
-    """An op that performs another one in a way of its own; what is wrong with it is said in that one's words."""
+    """An op that wraps another one; its errors are those of the other one."""
 
     op: Any
 

@@ -26,7 +26,7 @@ Back = Callable[[Any], Sequence[Any]]  # a cotangent to those of the inputs, Non
 
 
 class Units:
-    """All unit vectors of a shape, made as they are asked for."""
+    """All unit vectors of a shape, made when they are indexed."""
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], one: complex) -> None:
         self.shape, self.dtype, self.one, self.size = shape, dtype, one, prod(shape)

@@ -85,7 +85,7 @@ def is_made_from(z: Tensor, operands: Sequence[Any], within: Sequence[Scope], si
 
 @contextmanager
 def pause(tape: Tape) -> Iterator[None]:
-    """In this block the tensors of a tape, whoever holds them, are constants."""
+    """Make the tensors of a tape constants in this block."""
     metas = [(m, m.tape, m.push, m.note, m.pool, m.small) for m in [*tape.values(), *tape.above.values()]]
     for m, *_ in metas:
         m.detach()

@@ -82,7 +82,7 @@ class Dual(Wrapped):
             made.tangent = observer.fix_tangent(made, op, args, params)
         return made
 
-    def _make(self, z: Any, t: Any) -> Dual:
+    def _make(self, z: Value, t: Value | None) -> Dual:
         if t is not None and np.shape(t) != np.shape(z):
             t = np.broadcast_to(t, np.shape(z))
         return Dual(self.number, bare(z), None if t is None else bare(t))

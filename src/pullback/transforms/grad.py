@@ -1,4 +1,4 @@
-"""``grad`` and its family: the TensorFlow.js way of asking for derivatives."""
+"""``grad`` and its family, with the API of TensorFlow.js."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Differentiated(Derivative):
         return {**super().options(), "has_aux": self.has_aux, "unconnected": self.unconnected}
 
     def pull_chosen(self, args: tuple[Any, ...], dy: Any, kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
-        """The same as ``_pull`` for a call with arguments that are passed on to ``f``."""
+        """Return value, gradients and aux of a call with arguments that are passed on to ``f``."""
         args, dy = self.split_dy(args, dy)
         if len(args) == 1 and not kwargs and self.selection is None:
             value, out, aux = run_session("gradients", self._pull, args, dy)
@@ -172,7 +172,7 @@ class Differentiated(Derivative):
     # ---- in
 
     def _enter(self, tape: Tape, x: TensorLike, args: list[Any], leaves: list[Any]) -> int:
-        """The tensors that stand for ``x``, which may be a tree, and what kind of thing it is."""
+        """Make leaves of ``x``, which may be a tree, and return its kind."""
         kinds = [PYTHON]
 
         def enter(leaf: TensorLike) -> Any:
@@ -228,9 +228,9 @@ class Differentiated(Derivative):
     # ---- out
 
     def _handle_missing(
-        self, tape: Tape, leaves: list[Any], i: int, xs: Sequence[Any], call: Call | None, value: Any
+        self, tape: Tape, leaves: list[Any], i: int, xs: Sequence[Any], call: Call | None, value: Value
     ) -> Any:
-        """The gradient of the leaf ``i``, which was not reached."""
+        """Return the gradient of the leaf ``i``, which was not reached, or raise an error."""
         if self.unconnected == "raise":
             names = names_of(self._parameters(xs, call), xs)
             lost = [name for name, t in zip(names, leaves, strict=True) if node_of(t).g is None]
@@ -255,7 +255,7 @@ class Differentiated(Derivative):
 
 
 def split_aux(face: str, out: TensorLike) -> tuple[Any, Any]:
-    """The result of ``f`` and what it returned beside it, where ``has_aux`` says so."""
+    """Return the result of ``f`` and aux, for ``has_aux=True``."""
     if not isinstance(out, tuple | list) or len(out) != 2:
         raise GradientError(f"{face}(f, has_aux=True): f must return (y, aux), got {describe(out)}.")
     return out[0], out[1]
@@ -299,7 +299,7 @@ def _own(d: Value, wanted: np.dtype[Any]) -> Any:
 
 
 def apart(v: Value, taken: Sequence[Any]) -> Any:
-    """An array of its own: neither a view nor one of ``taken``, which are somebody else's."""
+    """Return an array, copied if it is a view or one of ``taken``, which belong to others."""
     return v.copy() if type(v) is ndarray and (v.base is not None or any(v is t for t in taken)) else v
 
 
@@ -312,7 +312,7 @@ def directionless(returned: str, dtype: np.dtype[Any], dy: str) -> str:
 
 
 def describe(y: object) -> str:
-    """What ``f`` gave, for messages."""
+    """Return what ``f`` returned, for messages."""
     return "None" if y is None else type(y).__name__
 
 
@@ -331,7 +331,7 @@ def as_leaf(x: Any, face: str) -> Any:
 
 
 def convert_back(v: Any, kind: int) -> Any:
-    """Tensors for Tensors, arrays for arrays, Python's numbers and lists for Python's."""
+    """Return a value in the form of what was given: a Tensor, an array, or Python's numbers and lists."""
     if kind == ARRAY:
         return v
     if kind == PYTHON and type(v) is float64:

@@ -1,4 +1,4 @@
-"""``gradients``: TensorFlow 1's way of asking, while a tape is recording, for the derivatives of what is on it.
+"""``gradients``, as in TensorFlow 1: derivatives of what is on a tape while it is recording.
 
 The rules of the steps are run on the tensors of the tape themselves, and not on their values.  So what they compute is
 recorded on the same tape, and can be differentiated once more.

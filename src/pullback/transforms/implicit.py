@@ -1,4 +1,4 @@
-"""Solutions of equations, differentiated by the equation and not by the way in which they were found.
+"""Implicit differentiation: solutions of equations, differentiated by the equation and not through the solver.
 
 Whatever solved ``F(x, p) = 0`` gives a number ``x`` that knows nothing of ``p``.  A step towards the root,
 ``x - A⁻¹ F(x, p)``, with ``A`` the derivative of ``F`` by ``x`` there, taken as a constant, does not move it, but has
@@ -47,11 +47,11 @@ class Unknowns:
         self.sizes = [prod(shape) for shape in self.shapes]
         self.single = self.tree is HERE
 
-    def join(self, x: Any) -> Any:
+    def join(self, x: object) -> Any:
         """The vector of all numbers in a tree."""
         return np.concatenate([np.reshape(leaf, (-1,)) for leaf in tree.leaves(x)])
 
-    def split(self, vector: Any) -> Any:
+    def split(self, vector: Value) -> Any:
         """The tree of the numbers in a vector."""
         ends = np.cumsum(self.sizes).tolist()
         parts = [vector[end - size : end] for end, size in zip(ends, self.sizes, strict=True)]
@@ -145,8 +145,8 @@ class Implicit:
 
     # ---- its derivatives
 
-    def _attach_derivative(self, unknowns: Unknowns, arguments: Arguments, values: Sequence[Any], x: Any) -> Any:
-        """The same vector, which moves as the parameters do."""
+    def _attach_derivative(self, unknowns: Unknowns, arguments: Arguments, values: Sequence[Any], x: Value) -> Any:
+        """Return the solution vector with its derivative by the parameters."""
         inverse, step, steps = None, 0, 1
         while step < steps:
             rest = self._rest(unknowns, arguments, values, x)
@@ -178,7 +178,7 @@ class Implicit:
         columns = vmap(lambda t: jvp(lambda x: self._rest(unknowns, arguments, fixed, x), [x], [t])[1], 0, -1)
         return call_unfollowed(self._invert, stop_gradient(columns(np.eye(sum(unknowns.sizes), dtype=unknowns.dtype))))
 
-    def _invert(self, a: Any) -> Any:
+    def _invert(self, a: Array) -> Any:
         try:
             inverse = np.linalg.inv(a)
         except np.linalg.LinAlgError:
@@ -223,7 +223,7 @@ class Root(Implicit):
 
     face = "custom_root"
 
-    def residual(self, x: Any, y: Any) -> Any:
+    def residual(self, x: Value, y: Tensor) -> Any:
         return y
 
 
@@ -232,7 +232,7 @@ class FixedPoint(Implicit):
 
     face = "custom_fixed_point"
 
-    def residual(self, x: Any, y: Any) -> Any:
+    def residual(self, x: Value, y: Value) -> Any:
         return x - y
 
 

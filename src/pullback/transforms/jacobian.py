@@ -87,7 +87,7 @@ class Jacobian(Derivative):
         return [self._assemble_row([p[i] for p in pushed], y, made, True) for i, y in enumerate(ys)]
 
     def _assemble_row(self, found: Sequence[tuple[Any, Any]], y: Value, made: Linear, pushed: bool) -> list[Any]:
-        """The derivatives of one result by each input, which came in one direction after the other."""
+        """Return the derivatives of one result by each input, from those along its unit vectors."""
         row = []
         for pair, x, dtype in zip(found, made.inputs.values, made.inputs.gradient_dtypes([y]), strict=True):
             shape = y.shape + x.shape
@@ -164,7 +164,7 @@ def check_real(face: str, made: Linear) -> None:
 
 
 def of_result(record: Record, k: int, number: int) -> list[tuple[Any, Any]]:
-    """Every unit vector of the result ``k`` pulled back to each input; None where nothing comes back.
+    """Pull every unit vector of the result ``k`` back to each input; None for one that is not reached.
 
     Of a complex result those times i as well.
     """

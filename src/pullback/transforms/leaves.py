@@ -1,4 +1,4 @@
-"""What goes into a transformed function and comes out: trees, as lists of leaves, each with a name for messages."""
+"""Inputs and outputs of transformed functions: trees as lists of leaves, each with a name for messages."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def whole_mapped(f: Callable[..., Any], x: object) -> Any:
 
 
 def pair_leaves(face: str, what: str, name: str, x: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Each leaf of a tree with its counterpart in another one, which must be built alike, and how one would name it."""
+    """Yield each leaf of a tree with its name and its counterpart in another tree of the same structure."""
     parts = None if x is None or is_leaf(x) or tree.is_number_list(x) else tree.branches(x)
     if x is None:
         return
@@ -160,7 +160,7 @@ def check_alike(face: str, what: str, name: str, x: Operand, t: Operand) -> Any:
 
 
 def finish_derivative(d: Value | None, shape: tuple[int, ...], dtype: np.dtype[Any], taken: Sequence[Any] = ()) -> Any:
-    """A derivative as the caller's own array of this shape and dtype; zeros where nothing came back."""
+    """Return a derivative as an array of its own, in this shape and dtype; zeros for None."""
     if d is None:
         return np.zeros(shape, dtype)[()]
     d = bare(d)

@@ -1,8 +1,8 @@
 """The derivative as a function: ``vjp`` pulls cotangents back through one run of ``f``, ``linearize`` pushes tangents.
 
-``f`` is run once and recorded; what is given out goes over the record as often as one likes.  The way forward is the
-transpose of the way back: the way back is linear in the cotangent, so its own way back, recorded once, has nothing
-left in it but products and sums.
+``f`` is run once and recorded; the functions given out walk over the record as often as one likes.  ``linearize``
+transposes the backward pass: that is linear in the cotangent, so its own backward pass, recorded once, has nothing left
+in it but products and sums.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ __all__ = ["linearize", "vjp"]
 
 
 class Record:
-    """One run of a function of numbers on a tape of its own, to be walked back as often as one likes."""
+    """One recorded run of a function, whose backward pass can be run many times."""
 
-    is_transpose = False  # whether it is of a way back, so that its own way back is the way forward
+    is_transpose = False  # whether it records a backward pass, so that its own backward pass gives tangents
 
     def __init__(self, tape: Tape, f: Callable[[list[Any]], Sequence[Any]], values: Sequence[Any]) -> None:
         self.level = tape.level
@@ -49,7 +49,7 @@ class Record:
         self.lock = RLock()  # cotangents are put on the nodes while they are walked over
 
     def back(self, cotangents: Sequence[Any]) -> list[Any]:
-        """The cotangent of each input, None where nothing came back; a cotangent that is None is zero."""
+        """Return the cotangent of each input, None for one that is not reached; a cotangent that is None is zero."""
         check_captured(self.captured)
         seeds = zip(self.results, cotangents, strict=True)
         with self.lock:
@@ -59,7 +59,7 @@ class Record:
             )  # fmt: skip
 
     def only(self, k: int) -> Callable[[Any], list[Any]]:
-        """The way back from the result ``k`` alone."""
+        """Return the backward pass from the result ``k`` alone."""
         zeros: list[Any] = [None] * len(self.results)
         return lambda g: self.back([*zeros[:k], g, *zeros[k + 1 :]])
 
@@ -69,7 +69,7 @@ class Record:
         return max(int(r.meta.size * r.meta.dtype.itemsize) for r in [*self.nodes, *self.leaves])
 
     def transpose(self, tape: Tape) -> Record:
-        """The way back as a record of its own, whose way back is the way forward."""
+        """Return a record of the backward pass, whose own backward pass takes tangents forward."""
         ones = [np.ones(v.shape, float_of(v.dtype))[()] for v in self.values]  # any numbers: it is linear in them
         with set_transposing():
             made = Record(tape, self._pull, ones)
@@ -87,7 +87,7 @@ def _make_zero(x: Tensor) -> Any:
 
 
 class Linear:
-    """A function at a point: its inputs and outputs, and the record of how one became the other."""
+    """A function at a point: its inputs, its outputs, and the record of the run."""
 
     aux: Any = None
 

@@ -128,7 +128,7 @@ def straight_through(f: Callable[..., Any]) -> Any:
 
 
 class Modified(CustomOp):
-    """The identity, of which ``change(dys, settings)`` is the way back.
+    """The identity, whose backward rule is ``change(dys, settings)``.
 
     The settings are inputs too, from which nothing flows back: so they may be traced, or one for each example.
     """
@@ -155,7 +155,7 @@ class Modified(CustomOp):
         return tangents[: self.count]  # what has no transpose is passed as the identity
 
     def make_lost_error(self, ds: Sequence[Any], level: int) -> Exception:
-        return make_capture_error(self.name, "the way back", [self.change], level - 1, {}, ())
+        return make_capture_error(self.name, "the change of the gradient", [self.change], level - 1, {}, ())
 
 
 def _modify(
@@ -202,7 +202,7 @@ def scale_gradient(x: object, factor: object) -> Any:
     """``x``, with what flows back to it multiplied by ``factor``.
 
     ``x`` may be a tree.  ``factor`` is a number, or an array that broadcasts to the shape of ``x``.  In forward mode
-    tangents are multiplied too: the transpose of the way back.
+    tangents are multiplied too: the transpose of the backward rule.
 
     >>> import pullback as pb
     >>> pb.value_and_grad(lambda x: pb.scale_gradient(x, 0.1) ** 2)(3.0)
@@ -284,7 +284,7 @@ def _of_norm(dys: Sequence[Any], settings: Sequence[Any]) -> list[Any]:
 
 
 def tap_gradient(x: object, callback: Callable[[Any], Any]) -> Any:
-    """``x``; on every way back ``callback`` is called with what flows back to it, to look at.
+    """``x``; in every backward pass ``callback`` is called with what flows back to it, to look at.
 
     It gets a tensor with plain values, or a tree of them if ``x`` is one; what it returns is not used.  Inside ``vmap``
     it is called for each example, and in a compiled function on every run.  A second order goes back through the point

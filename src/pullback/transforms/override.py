@@ -35,7 +35,7 @@ GRADIENTS: dict[str, Callable[..., Any]] = {}
 
 
 class OpCall(NamedTuple):
-    """What a registered gradient is told of the op."""
+    """The first argument of a registered gradient: the op it differentiates."""
 
     name: str
     inputs: list[Any]

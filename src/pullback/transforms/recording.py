@@ -1,4 +1,4 @@
-"""A tape that is recorded on in a block of code and walked back later, and the tensors it follows in that block.
+"""A tape that records a block of code and is walked back later, and the tensors that it watches in that block.
 
 A tensor that is watched is the user's own object, made before the block.  While the block runs it is a handle for a
 node of the tape; what it was before is kept in its slot ``g``, and it is that again when the block ends.
@@ -21,7 +21,7 @@ __all__: list[str] = []
 
 
 class Recording(Tape):
-    """A tape that can be paused: then its tensors, whoever holds them, are constants."""
+    """A tape that can be paused: its tensors are then constants."""
 
     __slots__ = ("metas",)
 
@@ -38,7 +38,7 @@ class Recording(Tape):
 
 
 class Follower(Watcher):
-    """Follows the variables that a GradientTape was asked to, and the trainable ones that are read."""
+    """Follows the variables that a GradientTape watches, and the trainable ones that are read."""
 
     def __init__(self, tape: Tape, accessed: bool) -> None:
         super().__init__(tape)

@@ -1,4 +1,4 @@
-"""``GradientTape``: TensorFlow's way of asking for derivatives, of whatever was computed in a block of code."""
+"""``GradientTape``, as in TensorFlow: derivatives of what was computed in a block of code."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ class GradientTape:
         if self._tape is not None:
             self._forget()
 
-    # ---- the way back
+    # ---- the backward pass
 
     def gradient(
         self,
@@ -366,7 +366,7 @@ class GradientTape:
         return {id(node): node for node in [*leaves, *self._tape.list_steps()]}
 
     def _nodes(self, t: Tensor) -> list[Tensor]:
-        """The leaves that stand for a variable or a watched tensor."""
+        """Return the leaves of a variable or a watched tensor."""
         if isinstance(t, Variable):
             _, reads = self._follower.leaves.get(id(t), (t, []))
             return [node_of(leaf) for _, leaf in reads]
@@ -445,7 +445,7 @@ class GradientTape:
             found = pull_again(nodes, self._tape.level, seeds, known.values(), collect)
         return [total(terms) if terms else None for terms in found]
 
-    def _finish(self, d: Any, shape: tuple[int, ...], dtype: Any, unconnected: str) -> Any:
+    def _finish(self, d: Any, shape: tuple[int, ...], dtype: np.dtype[Any], unconnected: str) -> Any:
         if d is None:
             if unconnected == "raise":
                 raise UnconnectedError(UNREACHED + (cut_text(self._tape) if self._tape is not None else ""))
@@ -461,7 +461,7 @@ class GradientTape:
         assert self._tape is not None
         return max((r.meta.size * r.meta.dtype.itemsize for r in self._tape.nodes), default=0)
 
-    def _finish_jacobian(self, d: Any, target: Any, source: Any, unconnected: str) -> Any:
+    def _finish_jacobian(self, d: Array | None, target: Value, source: Tensor, unconnected: str) -> Any:
         """A jacobian in the shape of the target followed by that of the source; without a target it has no elements."""
         shape, dtype = target.shape + source.shape, block_dtype(target, float_of(source.dtype))
         return self._finish(np.zeros(shape) if d is None and not target.size else d, shape, dtype, unconnected)

@@ -47,7 +47,7 @@ def _door() -> Any:
 
 
 class Plan:
-    """What is the same for all points at which the program runs alike: the pattern, the colours, the directions."""
+    """The pattern, colours and directions, which are reused while the program runs the same steps."""
 
     def __init__(self, places: Any, back: Outline, forward: Outline) -> None:
         self.back, self.forward = back, forward
@@ -117,7 +117,7 @@ class SparseJacobian(Derivative):
         return self.face, self.selection and self.selection.chosen[0]
 
     def get_function(self, call: Call) -> Callable[..., Any]:
-        """The function whose jacobian is asked for."""
+        """Return the function whose jacobian is computed."""
         return call
 
     def __call__(self, *args: TensorLike, **kwargs: object) -> Any:
@@ -159,8 +159,8 @@ class SparseJacobian(Derivative):
                 f"use {self.face.removeprefix('sparse_')} there."
             )
 
-    def _update_plan(self, back: Outline, forward: Record, sparse: Any) -> Plan:
-        """The plan of the last run, if this one did the same: the ops, their order and where they move elements."""
+    def _update_plan(self, back: Outline, forward: Record, sparse: object) -> Plan:
+        """Return the plan of the last run if this one ran the same steps, else a new one."""
         seen, plan = Outline(forward), self._plan
         if plan is None or not seen.same(plan.forward):
             places = pattern(forward, sparse, self.face).T.tocsr()
@@ -168,7 +168,7 @@ class SparseJacobian(Derivative):
         return plan
 
     @staticmethod
-    def _compute_values(record: Record, plan: Plan, number: int, dtype: Any) -> Any:
+    def _compute_values(record: Record, plan: Plan, number: int, dtype: np.dtype[Any]) -> Any:
         """The numbers at the places of the pattern."""
         value = record.values[0]
         data = np.zeros(len(plan.indices), dtype)

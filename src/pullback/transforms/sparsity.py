@@ -1,8 +1,8 @@
-"""Which results depend on which inputs: found from a recorded program, without a number being differentiated.
+"""Sparsity patterns: which results depend on which inputs, found from a recorded program.
 
-The program is a way back, which is linear: sums, products with what is fixed, and elements moved from place to place.
-How each step spreads what it is given is told by how its op acts on axes; where that says nothing, the op is tried on
-the numbers of the places themselves, which shows where each went, if it merely moves them.
+The program is a backward pass, which is linear: sums, products with constants, and moved elements.  How a step spreads
+its input follows from how its op acts on axes; where that is not known, the op is run on the numbers 1, 2, … of its
+elements, which shows where each goes if the op only moves them.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Outline:
             self.facts.append(object() if isinstance(fact, Tensor) else fact)
 
     def same(self, other: Outline) -> bool:
-        """Whether both say the same, and so have the same pattern."""
+        """Return whether two outlines are equal, so that their patterns are."""
         return (
             self.facts == other.facts
             and len(self.arrays) == len(other.arrays)
@@ -217,7 +217,7 @@ def _by_signature(core: Sequence[str], left: Sequence[str], shape: tuple[int, ..
 def _by_trial(
     sparse: object, r: Tensor, op: Op, args: Sequence[Operand], params: dict[str, Any], k: int
 ) -> Spread | None:
-    """Where each element goes, by the op itself or by its way back; None if that cannot be found out cheaply."""
+    """Where each element goes, by the op itself or by its rule; None if that cannot be found out cheaply."""
     shape, out = np.shape(args[k].value), r.meta.shape
     if not prod(shape) or not prod(out):
         return Spread(np.full(prod(shape), -1), prod(out), None)
@@ -272,7 +272,7 @@ def _by_halves(sparse: Any, f: Any, shape: tuple[int, ...], size: int) -> Any:
 
 
 def _make_trial(a: Operand) -> Any:
-    """What stands for an input: zeros for one that varies, or whose value no rule of the op asks for."""
+    """Return a trial input: zeros for one that varies, or whose value no rule reads."""
     if a.node is None and isinstance(a.value, RAW):
         return a.value
     return np.zeros(a.value.shape)[()]
