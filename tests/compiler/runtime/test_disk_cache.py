@@ -33,7 +33,7 @@ def only_file(cache: Cache) -> Path:
     return path
 
 
-def test_what_is_kept_is_found(cache: Cache) -> None:
+def test_cache_returns_what_was_put(cache: Cache) -> None:
     assert cache.get(KEY) is None
     cache.put(KEY, b"answer")
     assert cache.get(KEY) == b"answer"
@@ -41,13 +41,13 @@ def test_what_is_kept_is_found(cache: Cache) -> None:
     assert Cache(cache.path, 1 << 20).get(KEY) == b"answer"
 
 
-def test_keys_differ_where_questions_do() -> None:
+def test_cache_keys_differ_by_parts() -> None:
     c = Cache("", 0)
     assert len({c.key("ab", "c"), c.key("a", "bc"), c.key("abc"), c.key("ab", "c", "")}) == 4
 
 
 @pytest.mark.skipif(os.name == "nt", reason="permissions of another kind")
-def test_nobody_else_may_read_it(cache: Cache) -> None:
+def test_cache_files_are_private(cache: Cache) -> None:
     cache.put(KEY, b"answer")
     assert stat.S_IMODE(os.stat(cache.path).st_mode) == 0o700
     assert stat.S_IMODE(only_file(cache).stat().st_mode) == 0o600
@@ -67,7 +67,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
-def test_a_damaged_file_is_not_believed_and_is_replaced(cache: Cache, damage: Any) -> None:
+def test_cache_replaces_damaged_file(cache: Cache, damage: Any) -> None:
     cache.put(KEY, b"the answer")
     path = only_file(cache)
     path.write_bytes(damage(path.read_bytes()))
@@ -77,7 +77,7 @@ def test_a_damaged_file_is_not_believed_and_is_replaced(cache: Cache, damage: An
     assert cache.get(KEY) == b"the answer"
 
 
-def test_an_answer_to_another_question_is_not_believed(cache: Cache) -> None:
+def test_cache_rejects_file_of_another_key(cache: Cache) -> None:
     cache.put(KEY, b"answer")
     path = only_file(cache)
     other = cache.key("another question")
@@ -87,14 +87,14 @@ def test_an_answer_to_another_question_is_not_believed(cache: Cache) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="permissions of another kind")
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
-def test_a_file_that_others_may_write_is_not_believed(cache: Cache, mode: int) -> None:
+def test_cache_rejects_file_others_may_write(cache: Cache, mode: int) -> None:
     cache.put(KEY, b"answer")
     only_file(cache).chmod(mode)
     assert cache.get(KEY) is None
 
 
 @pytest.mark.skipif(os.name == "nt", reason="permissions of another kind")
-def test_a_directory_that_others_may_write_is_not_used(cache: Cache) -> None:
+def test_cache_rejects_directory_others_may_write(cache: Cache) -> None:
     cache.put(KEY, b"answer")
     os.chmod(cache.path, 0o770)
     assert cache.get(KEY) is None
@@ -103,7 +103,7 @@ def test_a_directory_that_others_may_write_is_not_used(cache: Cache) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no such owners")
-def test_what_another_user_left_is_not_believed(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_rejects_file_of_another_user(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     cache.put(KEY, b"answer")
     me = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: me + 1)
@@ -111,7 +111,7 @@ def test_what_another_user_left_is_not_believed(cache: Cache, monkeypatch: pytes
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no such links")
-def test_a_link_is_not_followed(cache: Cache, tmp_path: Path) -> None:
+def test_cache_does_not_follow_links(cache: Cache, tmp_path: Path) -> None:
     cache.put(KEY, b"answer")
     path = only_file(cache)
     path.rename(tmp_path / "elsewhere")
@@ -120,7 +120,7 @@ def test_a_link_is_not_followed(cache: Cache, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("call", ["open", "replace", "makedirs", "lstat", "scandir", "utime", "unlink"])
-def test_no_failure_of_the_disk_is_raised(cache: Cache, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+def test_cache_ignores_disk_errors(cache: Cache, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
     cache.put(KEY, b"answer")
 
     def full(*args: Any, **kwargs: Any) -> Any:
@@ -135,7 +135,7 @@ def test_no_failure_of_the_disk_is_raised(cache: Cache, monkeypatch: pytest.Monk
     assert not [p for p in Path(cache.path).iterdir() if p.suffix != ".code" and call != "unlink" and call != "replace"]
 
 
-def test_those_not_used_for_the_longest_time_go_first(tmp_path: Path) -> None:
+def test_cache_evicts_least_recently_used(tmp_path: Path) -> None:
     cache = Cache(str(tmp_path / "kept"), 10_000)
     keys = [cache.key(str(i)) for i in range(9)]
     for age, key in enumerate(keys):
@@ -152,7 +152,7 @@ def test_those_not_used_for_the_longest_time_go_first(tmp_path: Path) -> None:
     assert cache.get(cache.key("larger than all")) is None
 
 
-def test_the_environment_says_where_and_how_much(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_cache_directory_and_size_from_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("PULLBACK_CACHE", raising=False)
     monkeypatch.setenv("PULLBACK_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("PULLBACK_CACHE_SIZE", "1.5")
@@ -176,7 +176,7 @@ def answer(**options: Any) -> Any:
     return pb.compile(lambda x: x * 2.0 + 1.25, **options)(np.arange(5.0))
 
 
-def test_a_program_is_loaded_where_it_was_kept(kept: Path) -> None:
+def test_program_is_loaded_from_cache(kept: Path) -> None:
     first = answer()
     files = {p: p.read_bytes() for p in kept.iterdir()}
     assert files
@@ -186,12 +186,12 @@ def test_a_program_is_loaded_where_it_was_kept(kept: Path) -> None:
     assert {p: p.read_bytes() for p in kept.iterdir()} == files
 
 
-def test_a_program_may_ask_not_to_be_kept(kept: Path) -> None:
+def test_compile_without_cache(kept: Path) -> None:
     np.testing.assert_array_equal(answer(cache=False), [1.25, 3.25, 5.25, 7.25, 9.25])
     assert "codegen" in pb.compile(lambda x: x * 2.0 + 1.25, cache=False).lower(np.arange(5.0)).stats
 
 
-def test_a_damaged_program_is_compiled_again(kept: Path) -> None:
+def test_cache_recompiles_damaged_program(kept: Path) -> None:
     first = answer()
     for path in kept.iterdir():
         path.write_bytes(path.read_bytes()[:-40] + bytes(40))
@@ -200,7 +200,7 @@ def test_a_damaged_program_is_compiled_again(kept: Path) -> None:
     np.testing.assert_array_equal(answer(), first)
 
 
-def test_a_place_that_cannot_be_written_is_no_trouble(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_cache_in_unwritable_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a directory")
     monkeypatch.setenv("PULLBACK_CACHE_DIR", str(tmp_path / "file" / "below"))
     np.testing.assert_array_equal(answer(), [1.25, 3.25, 5.25, 7.25, 9.25])
@@ -215,7 +215,7 @@ print("llvmlite.binding" in sys.modules)
 """
 
 
-def test_several_processes_at_once(kept: Path) -> None:
+def test_cache_shared_by_processes(kept: Path) -> None:
     children = [
         subprocess.Popen([sys.executable, "-c", CHILD], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(4)
@@ -227,7 +227,7 @@ def test_several_processes_at_once(kept: Path) -> None:
 
 
 @pytest.mark.skipif(not is_supported(), reason="images are for ELF on x86-64")
-def test_llvm_is_not_imported_for_what_is_kept(kept: Path) -> None:
+def test_cache_hit_does_not_import_llvm(kept: Path) -> None:
     said = [
         subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True, timeout=120, check=True).stdout
         for _ in "12"
@@ -254,7 +254,7 @@ def twice(made: llvm.Library) -> Any:
 
 
 @pytest.mark.skipif(not is_supported(), reason="images are for ELF on x86-64")
-def test_an_image_does_what_the_object_code_does() -> None:
+def test_image_gives_what_object_code_gives() -> None:
     two = ctypes.c_double(2.0)
     for text, expected in ((PROGRAM, 54.0), (OUTSIDE, 6.0)):
         made, _ = llvm.get_library(text, ["twice"], {"there": ctypes.addressof(two)})
@@ -263,14 +263,14 @@ def test_an_image_does_what_the_object_code_does() -> None:
 
 
 @pytest.mark.parametrize("text", [ABSOLUTE, WRITABLE])
-def test_what_an_image_cannot_have_is_left_to_llvm(text: str, cache: Cache) -> None:
+def test_unsupported_object_is_linked_by_llvm(text: str, cache: Cache) -> None:
     for _ in range(2):  # as it is made, and as it is kept
         made, _ = llvm.get_library(text, ["twice"], {}, cache)
         assert not isinstance(made.held, Loaded)
         assert twice(made)(1.5) == 3.0
 
 
-def test_memory_that_may_not_be_run_is_left_to_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_image_that_cannot_be_loaded_is_linked_by_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: Any) -> Any:
         raise OSError(13, "Permission denied")
 
@@ -280,7 +280,7 @@ def test_memory_that_may_not_be_run_is_left_to_llvm(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.skipif(not is_supported(), reason="images are for ELF on x86-64")
-def test_no_object_file_is_read_beyond_its_end() -> None:
+def test_link_object_rejects_truncated_and_changed_files() -> None:
     code, _ = llvm.compile_object(OUTSIDE)
     assert link_object(code) is not None
     assert all(link_object(code[:n]) is None for n in range(0, len(code) - 64, 7))
@@ -306,7 +306,7 @@ BODIES = {
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
-def test_a_whole_file_with_nonsense_in_it_is_made_again(cache: Cache, body: bytes) -> None:
+def test_cache_recompiles_invalid_image(cache: Cache, body: bytes) -> None:
     llvm.get_library(PROGRAM, ["twice"], {}, cache)
     (path,) = Path(cache.path).iterdir()
     key = path.read_bytes()[8:40]
@@ -318,7 +318,7 @@ def test_a_whole_file_with_nonsense_in_it_is_made_again(cache: Cache, body: byte
 
 
 @pytest.mark.skipif(not is_supported(), reason="images are for ELF on x86-64")
-def test_code_may_not_be_written_where_it_is_run() -> None:
+def test_code_memory_is_not_writable() -> None:
     made, _ = llvm.get_library(PROGRAM, ["twice"], {})
     at = made.addresses["twice"]
     ranges = [line.split(" ", 2)[:2] for line in Path("/proc/self/maps").read_text().splitlines()]
@@ -326,7 +326,7 @@ def test_code_may_not_be_written_where_it_is_run() -> None:
     assert rights.startswith("r-x")
 
 
-def test_without_a_working_llvm_numpy_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broken_llvm_falls_back_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> Any:
         raise llvm.TranslatorError("compile: llvmlite is installed, but could not be used: a reason")
 
@@ -350,13 +350,13 @@ def test_translator_is_described_without_cpuinfo(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(("value", "expected"), [("inf", 256 << 20), ("nan", 256 << 20), ("x", 256 << 20), ("0", 0)])
-def test_a_size_that_is_none_is_not_used(monkeypatch: pytest.MonkeyPatch, value: str, expected: int) -> None:
+def test_cache_size_that_is_no_number(monkeypatch: pytest.MonkeyPatch, value: str, expected: int) -> None:
     monkeypatch.setenv("PULLBACK_CACHE_SIZE", value)
     assert disk_cache.get_limit() == expected
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no such files")
-def test_a_pipe_is_not_waited_for(cache: Cache) -> None:
+def test_cache_does_not_block_on_pipe(cache: Cache) -> None:
     cache.put(KEY, b"answer")
     path = only_file(cache)
     path.unlink()

@@ -61,7 +61,7 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
 
 
 @pytest.mark.parametrize("f", PROGRAMS.values(), ids=PROGRAMS)
-def test_what_was_kept_gives_the_same(f: Callable[..., Any]) -> None:
+def test_loaded_program_gives_same_results(f: Callable[..., Any]) -> None:
     first, found = run(f, X)
     assert not found
     again, found = run(f, X)
@@ -98,7 +98,7 @@ DIFFERENT: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 
 
 @pytest.mark.parametrize("pair", DIFFERENT.values(), ids=DIFFERENT)
-def test_another_program_is_another_question(pair: Any, kept: Path) -> None:
+def test_different_programs_have_different_cache_keys(pair: Any, kept: Path) -> None:
     for count, f in enumerate(pair, 1):
         got, found = run(f, X)
         assert not found
@@ -106,7 +106,7 @@ def test_another_program_is_another_question(pair: Any, kept: Path) -> None:
         assert len(recipes(kept)) == count
 
 
-def test_arguments_are_part_of_the_question() -> None:
+def test_cache_key_depends_on_arguments_and_threads() -> None:
     def f(x: Any) -> Any:
         return x * 2.0
 
@@ -115,7 +115,7 @@ def test_arguments_are_part_of_the_question() -> None:
     assert not run(f, X, threads=1)[1]
 
 
-def test_another_compiler_asks_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_key_depends_on_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     run(PROGRAMS["gradient"], X)
     monkeypatch.setattr(cache_key, "_describe_compiler", lambda: "another")
     assert [run(PROGRAMS["gradient"], X)[1] for _ in "12"] == [False, True]
@@ -137,7 +137,7 @@ def test_cache_key_changes_with_any_file_of_the_compiler(monkeypatch: pytest.Mon
     assert about() is None
 
 
-def test_without_a_question_nothing_is_kept(monkeypatch: pytest.MonkeyPatch, kept: Path) -> None:
+def test_nothing_is_kept_without_cache_key(monkeypatch: pytest.MonkeyPatch, kept: Path) -> None:
     monkeypatch.setattr(cache_key, "_describe_compiler", lambda: None)
     assert [run(PROGRAMS["gradient"], X)[1] for _ in "12"] == [False, False]
     assert not recipes(kept)
@@ -161,7 +161,7 @@ BODIES = {
 
 
 @pytest.mark.parametrize("damage", BODIES.values(), ids=BODIES)
-def test_a_recipe_that_is_none_is_made_again(damage: Any, kept: Path) -> None:
+def test_cache_recompiles_when_manifest_is_damaged(damage: Any, kept: Path) -> None:
     f = PROGRAMS["a constant that is computed"]
     first, _ = run(f, X)
     (path,) = recipes(kept)
@@ -181,7 +181,7 @@ def flip_last_bits(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, flip_last_bits])
-def test_a_recipe_without_its_code_is_made_again(damage: Any, kept: Path) -> None:
+def test_cache_recompiles_when_object_code_is_missing(damage: Any, kept: Path) -> None:
     first, _ = run(PROGRAMS["gradient"], X)
     for path in {*kept.iterdir()} - {*recipes(kept)}:
         damage(path)
@@ -190,7 +190,7 @@ def test_a_recipe_without_its_code_is_made_again(damage: Any, kept: Path) -> Non
     assert "codegen" in compiled.lower(X).stats
 
 
-def test_a_program_that_was_found_can_be_read() -> None:
+def test_loaded_program_can_be_printed() -> None:
     first, again = (pb.compile(PROGRAMS["gradient"], backend="llvm").lower(X) for _ in "12")
     assert "write" not in again.stats
     assert (str(again), again.ir, again.kernels, again.temporaries) == (
@@ -199,7 +199,7 @@ def test_a_program_that_was_found_can_be_read() -> None:
     again.graph.verify()
 
 
-def test_only_ops_of_our_own_are_known_by_name() -> None:
+def test_canonical_text_of_ops() -> None:
     assert canonical_text(pb.sin.op) == "op sin"
     with pytest.raises(NoCanonicalText):
         canonical_text(copy.copy(pb.sin.op))
@@ -208,7 +208,7 @@ def test_only_ops_of_our_own_are_known_by_name() -> None:
             canonical_text(x)
 
 
-def test_what_is_not_the_same_is_not_said_the_same() -> None:
+def test_canonical_text_differs_for_different_values() -> None:
     values = [
         1, True, 1.0, "1", b"1", None, ..., -0.0, 0.0, (1,), [1], ((1,),), {1: 2}, {2: 1}, slice(1), slice(1, None),
         np.int32(1), np.int64(1), np.ones(1, int), np.ones((1, 1), int), np.dtype("f4"), np.float32, float, (1, 2),
@@ -218,7 +218,7 @@ def test_what_is_not_the_same_is_not_said_the_same() -> None:
     assert len({*words}) == len(words)
 
 
-def test_switches_are_as_before(monkeypatch: pytest.MonkeyPatch, kept: Path) -> None:
+def test_cache_switched_off_keeps_nothing(monkeypatch: pytest.MonkeyPatch, kept: Path) -> None:
     run(PROGRAMS["gradient"], X, cache=False)
     monkeypatch.setenv("PULLBACK_CACHE", "0")
     run(PROGRAMS["gradient"], X)
@@ -234,7 +234,7 @@ print(any(f"pullback.compiler.{part}" in sys.modules for part in ("schedule", "c
 
 
 @pytest.mark.skipif(not is_supported(), reason="images are for ELF on x86-64")
-def test_most_of_the_compiler_stays_closed_for_what_is_kept() -> None:
+def test_cache_hit_does_not_import_codegen() -> None:
     said = [
         subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True, timeout=120, check=True).stdout
         for _ in "12"
