@@ -17,13 +17,13 @@ from pullback.compiler.ir.products import Matrix, Product
 from pullback.compiler.runtime import disk_cache, threads
 from pullback.compiler.runtime.abi.entry import trusted
 from pullback.compiler.runtime.abi.object_loader import Loaded
-from pullback.compiler.runtime.llvm import library, there
+from pullback.compiler.runtime.llvm import get_library, llvm_available
 from pullback.numerics import blas, winograd
 from pullback.numerics.windows import Windows
 from pullback.settings import MECHANISMS, SAFE, is_enabled, list_disabled
 
 HERE = Path(__file__).resolve().parent
-llvm = pytest.mark.skipif(not there(), reason="llvmlite is not installed")
+llvm = pytest.mark.skipif(not llvm_available(), reason="llvmlite is not installed")
 
 
 @pytest.fixture(autouse=True)
@@ -84,14 +84,14 @@ def test_native_entry_off_calls_through_ctypes(monkeypatch: pytest.MonkeyPatch) 
 @llvm
 def test_object_loader_off_links_with_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULLBACK_OBJECT_LOADER", "0")
-    made, _ = library("define i64 @one() {\n  ret i64 1\n}\n", ["one"], {})
+    made, _ = get_library("define i64 @one() {\n  ret i64 1\n}\n", ["one"], {})
     assert not isinstance(made.held, Loaded)
     assert made.addresses["one"]
 
 
 def test_thread_pool_off_leaves_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULLBACK_THREAD_POOL", "0")
-    assert not threads.possible()
+    assert not threads.is_supported()
 
 
 def test_matrix_products_off_leaves_them_to_blas(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +120,7 @@ def test_winograd_off_multiplies_every_window(monkeypatch: pytest.MonkeyPatch) -
 
 def test_disk_cache_off_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULLBACK_CACHE", "0")
-    assert disk_cache.default_cache() is disk_cache.NOTHING
+    assert disk_cache.default_cache() is disk_cache.NO_CACHE
 
 
 @llvm

@@ -10,7 +10,7 @@ import pytest
 
 import pullback as pb
 from pullback.compiler.runtime.abi import layout
-from pullback.compiler.runtime.llvm import there
+from pullback.compiler.runtime.llvm import llvm_available
 
 usual = sys.implementation.name == "cpython" and layout.is_layout_known()
 pytestmark = pytest.mark.skipif(not usual, reason="the native entry is not used on this interpreter")
@@ -30,7 +30,7 @@ def test_unknown_layout_warns_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not check()
 
 
-@pytest.mark.skipif(not there(), reason="llvmlite is not installed")
+@pytest.mark.skipif(not llvm_available(), reason="llvmlite is not installed")
 def test_compiled_program_runs_through_ctypes_when_layout_is_unknown() -> None:
     code = (
         "import warnings; warnings.simplefilter('ignore')\n"
@@ -45,7 +45,7 @@ def test_compiled_program_runs_through_ctypes_when_layout_is_unknown() -> None:
     assert done.stdout.split() == ["3.0", "False"]
 
 
-@pytest.mark.skipif(not there(), reason="llvmlite is not installed")
+@pytest.mark.skipif(not llvm_available(), reason="llvmlite is not installed")
 def test_entry_takes_and_builds_every_container() -> None:
     f = pb.compile(lambda tree, n: {"sum": tree["a"][0] + tree["b"][1] * n, "list": [tree["a"][0]], "pair": (n, None)})
     tree = {"a": [np.arange(3.0)], "b": (None, np.ones(3, "f4"))}
