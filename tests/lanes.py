@@ -1,4 +1,4 @@
-"""Every function on lanes as machine code that can be called on arrays, with what it should give and where to look."""
+"""Every vector function as machine code that can be called on arrays, its exact results, and arguments to test."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from pullback.compiler.builder import TYPES, Code, Value, vector
 from pullback.compiler.math.functions import VectorFunctions
-from pullback.compiler.runtime.llvm import library
+from pullback.compiler.runtime.llvm import get_library
 
 UNARY = [
     "exp", "exp2", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "arcsin", "arccos", "arctan",
@@ -44,7 +44,7 @@ def arity(name: str) -> int:
 
 
 def body(name: str, dtype: str, width: int, formula: Callable[..., Any], count: int) -> tuple[str, Code]:
-    """A function of the addresses of the result and the arguments, and of how many elements there are."""
+    """Return a function of the addresses of the result and the arguments, and of the number of elements."""
     code = Code()
     memory = "i8" if dtype == "b1" else TYPES[dtype]
     with code.loop("0", "%n", width) as i:
@@ -66,7 +66,7 @@ def body(name: str, dtype: str, width: int, formula: Callable[..., Any], count: 
 
 
 class Machine:
-    """Formulas on lanes as functions of arrays, all in one module."""
+    """Formulas compiled as functions of arrays, all in one module."""
 
     def __init__(self, dtype: str, width: int, formulas: dict[str, tuple[Callable[..., Any], int]]) -> None:
         self.dtype, self.width = dtype, width
@@ -79,7 +79,7 @@ class Machine:
         weights = '!0 = !{!"branch_weights", i32 1, i32 100000}'
         self.text = "\n".join([*sorted(declared), *helpers.values(), *bodies, weights, ""])
         names = [f"f_{name}" for name in formulas]
-        self.library, _ = library(self.text, names, {})
+        self.library, _ = get_library(self.text, names, {})
         self.functions: dict[str, Any] = {}
         for name, (_, count) in formulas.items():
             kind = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (count + 1), ctypes.c_int64)
@@ -97,7 +97,7 @@ class Machine:
 
 @lru_cache
 def machine(dtype: str, width: int) -> Machine:
-    """All the functions of a dtype at one width."""
+    """Return all functions of a dtype at one width."""
     names = [*UNARY, *BINARY] if dtype[0] == "f" else [n for n in WHOLE if dtype != "b1" or n not in NOT_OF_BOOLS]
     return Machine(dtype, width, {n: ((lambda s, *xs, n=n: getattr(s, n)(*xs)), arity(n)) for n in names})
 
@@ -140,12 +140,12 @@ def special(dtype: str) -> Any:
 
 
 def anywhere(dtype: str, n: int, random: np.random.Generator) -> Any:
-    """Numbers of every exponent and both signs: random bits."""
+    """Return numbers of every exponent and both signs: random bits."""
     return random.integers(0, 1 << (8 * int(dtype[1])), n, f"u{dtype[1]}").view(dtype)
 
 
 def points(dtype: str, n: int = 4000, seed: int = 0) -> Any:
-    """Numbers of every exponent, and more of them where functions are at their worst."""
+    """Return numbers of every exponent, and more of them where errors are largest."""
     random = np.random.default_rng(seed)
     single = dtype == "f4"
     parts = [special(dtype), anywhere(dtype, n, random), WORST[dtype], np.negative(WORST[dtype])]
@@ -192,7 +192,7 @@ def pairs(dtype: str, n: int = 4000, seed: int = 0) -> tuple[Any, Any]:
 
 
 def wholes(dtype: str) -> tuple[Any, Any]:
-    """Integers or bools of which the division is at its worst, and others."""
+    """Return integers or bools with the hardest cases of division, and others."""
     random = np.random.default_rng(0)
     if dtype == "b1":
         x, y = random.integers(0, 2, (2, 300)).astype(bool)
@@ -211,7 +211,7 @@ PRECISE = np.finfo(np.longdouble).nmant > 60
 
 
 def wanted(name: str, *xs: Any) -> Any:
-    """With more digits than the arguments have."""
+    """Return the result in higher precision than that of the arguments."""
     wide = np.float64 if xs[0].dtype == np.float32 else np.longdouble
     with np.errstate(all="ignore"):
         if name == "erf":
@@ -220,7 +220,7 @@ def wanted(name: str, *xs: Any) -> Any:
 
 
 def erf(x: Any) -> Any:
-    """By its series, whose terms all have one sign."""
+    """Return erf by its series, whose terms all have one sign."""
     a = np.minimum(np.abs(x), 6.6)
     term = total = a.copy()
     for n in range(1, 190):
@@ -231,7 +231,7 @@ def erf(x: Any) -> Any:
 
 
 def ulps(got: Any, want: Any, scale: Any = None) -> Any:
-    """How far apart, in units of the last place that the dtype of the first has at the second."""
+    """Return the distance in ulps of the first argument's dtype at the second."""
     limits = np.finfo(got.dtype)
     with np.errstate(all="ignore"):
         exponent = np.maximum(np.frexp(want if scale is None else scale)[1], limits.minexp + 1)
@@ -244,7 +244,7 @@ def ulps(got: Any, want: Any, scale: Any = None) -> Any:
 
 
 def error(name: str, dtype: str, width: int, *xs: Any) -> tuple[float, tuple[Any, ...]]:
-    """The largest error on these arguments, and where it is."""
+    """Return the largest error on these arguments, and where it is."""
     got, want = machine(dtype, width)(name, *xs), wanted(name, *xs)
     scale = None
     if name in BY_LARGER:

@@ -17,8 +17,8 @@ import pytest
 from pullback.command import main
 from pullback.command.info import collect_facts
 from pullback.command.tour import EXAMPLES
-from pullback.compiler.runtime.llvm import there
-from pullback.compiler.target import get_target, isa_names
+from pullback.compiler.runtime.llvm import llvm_available
+from pullback.compiler.target import get_target, list_isa_names
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMAND = str(Path(sys.executable).with_name("pullback"))
@@ -97,11 +97,11 @@ def test_info_missing_packages(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     assert re.search(r"^llvmlite +absent$", capsys.readouterr().out, re.MULTILINE)
 
 
-@pytest.mark.skipif(not there(), reason="llvmlite is not installed")
+@pytest.mark.skipif(not llvm_available(), reason="llvmlite is not installed")
 def test_info_compile_target(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PULLBACK_MAX_ISA", isa_names()[0])
+    monkeypatch.setenv("PULLBACK_MAX_ISA", list_isa_names()[0])
     told = collect_facts()["compiled for"]
-    assert told.startswith(f"{isa_names()[0]}, 128 bits")
+    assert told.startswith(f"{list_isa_names()[0]}, 128 bits")
     assert ("no FMA" in told) == (not get_target().has_fma)
     monkeypatch.setenv("PULLBACK_MAX_ISA", "sse9")
     assert "choose one of" in collect_facts()["compiled for"]

@@ -14,15 +14,15 @@ import pytest
 import random_isa
 from isas import LONG, RUNNABLE
 
-from pullback.compiler.runtime.llvm import there
-from pullback.compiler.target import MAX_ISA, own_target
+from pullback.compiler.runtime.llvm import llvm_available
+from pullback.compiler.target import MAX_ISA, get_own_target
 
 HERE = Path(__file__)
 PROGRAMS, AT_ONCE = (20_000, 500) if LONG else (40, 40)
 SAMPLE = "1" if LONG else "40"
 
 pytestmark = [
-    pytest.mark.skipif(not there(), reason="llvmlite is not installed"),
+    pytest.mark.skipif(not llvm_available(), reason="llvmlite is not installed"),
     pytest.mark.skipif(MAX_ISA in os.environ, reason="these tests choose it themselves"),
 ]
 
@@ -42,7 +42,7 @@ def test_random_programs(isa: str, first: int) -> None:
     assert done.returncode == 0, f"{isa}, seed {done.stdout.split()[-1:]}, exit {done.returncode}: {done.stderr}"
 
 
-@pytest.mark.parametrize("isa", [isa for isa in RUNNABLE if isa != own_target().isa])
+@pytest.mark.parametrize("isa", [isa for isa in RUNNABLE if isa != get_own_target().isa])
 def test_tests_of_the_compiler(isa: str) -> None:
     flags = ["-q", "-n", "0", "-p", "no:cacheprovider"]
     done = run(isa, "-m", "pytest", *flags, str(HERE.parent), PULLBACK_TEST_SAMPLE=SAMPLE)

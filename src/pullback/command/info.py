@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from pullback import __version__
-from pullback.compiler.runtime.disk_cache import described
-from pullback.compiler.runtime.llvm import blas as find_blas
-from pullback.compiler.runtime.llvm import there
+from pullback.compiler.runtime.disk_cache import describe_cache
+from pullback.compiler.runtime.llvm import find_blas as find_blas
+from pullback.compiler.runtime.llvm import llvm_available
 from pullback.compiler.runtime.threads import get_num_threads
 from pullback.compiler.target import MAX_ISA, get_target
 from pullback.core.memory import TRUSTED
@@ -71,9 +71,9 @@ def collect_facts() -> dict[str, str]:
         "cpu features": " ".join([*simd.get("baseline", ()), *simd.get("found", ())]) or "unknown",
         "blas": f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip(),
         "threads": f"{usable} of {os.cpu_count()} cores usable; {', '.join(limits) or 'BLAS threads not limited'}",
-        "compiled by": f"machine code, {get_num_threads()} threads" if there() else "NumPy: no llvmlite",
-        "compiled for": describe_target() if there() else "nothing: no llvmlite",
-        "compiled code": described(),
+        "compiled by": f"machine code, {get_num_threads()} threads" if llvm_available() else "NumPy: no llvmlite",
+        "compiled for": describe_target() if llvm_available() else "nothing: no llvmlite",
+        "compiled code": describe_cache(),
         "recycled buffers": "on" if TRUSTED else "off: this interpreter's reference counts cannot be trusted",
     }
 

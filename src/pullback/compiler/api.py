@@ -14,16 +14,16 @@ from warnings import warn
 
 import numpy as np
 
-from pullback.compiler.frontend.output_kinds import Forms
-from pullback.compiler.frontend.trace import ARRAY, PLAIN_NUMBERS, PYTHON, TENSOR, Followed, Trace
+from pullback.compiler.frontend.output_kinds import OutputKinds
+from pullback.compiler.frontend.trace import ARRAY, PLAIN_NUMBERS, PYTHON, TENSOR, Trace, TransformedArgument
 from pullback.compiler.ir.graph import Graph, fingerprint
 from pullback.compiler.passes.simplify import simplify
 from pullback.compiler.pipeline import Stages, compile_graph, lower
 from pullback.compiler.runtime.abi.entry import Leaves
 from pullback.compiler.runtime.executable import Executable
-from pullback.compiler.runtime.llvm import InvalidCodeError, TranslatorError, there
+from pullback.compiler.runtime.llvm import InvalidCodeError, TranslatorError, llvm_available
 from pullback.compiler.runtime.numpy_executor import Executor
-from pullback.compiler.runtime.threads import checked, choose_options
+from pullback.compiler.runtime.threads import check_thread_count, choose_options
 from pullback.compiler.target import Options, Target, get_target
 from pullback.core import hooks, tree
 from pullback.core.callers import reveal
@@ -43,7 +43,7 @@ LARGE = 2**63  # integers from here on are no arrays
 
 
 class Leaf(NamedTuple):
-    """What a program knows of an argument before it is called with it."""
+    """What a program depends on of an argument: shape, dtype, and whether it is a Python number or list."""
 
     shape: tuple[int, ...]
     dtype: Any
@@ -55,7 +55,7 @@ class Leaf(NamedTuple):
 
 
 class Hole:
-    """Stands in a tree for an array."""
+    """Stands for an array in a tree."""
 
     def __repr__(self) -> str:
         return "*"
@@ -65,7 +65,7 @@ HOLE = Hole()
 
 
 class Program:
-    """A function for one signature: how it was written down, and how it is run."""
+    """A function compiled for one signature."""
 
     def __init__(
         self, f: Callable[..., Any], args: Any, kwargs: Any, leaves: Sequence[Leaf], backend: str, options: Any
@@ -94,7 +94,7 @@ class Program:
         with watch_variables(trace):
             self.structure = tree.map_leaves(out, f(*tree.map_leaves(fill, args), **tree.map_leaves(fill, kwargs)))
         self.results = len(outputs)
-        self.forms = Forms(trace, leaves, given, outputs)
+        self.forms = OutputKinds(trace, leaves, given, outputs)
         self.reads = [v for v, _ in trace.reads.values()]
         self.trained, self.flag_changes = self.trainable_flags(), flag_changes()
         self.assigned = [v for v, _ in trace.assigned.values()]
@@ -111,7 +111,7 @@ class Program:
         self.target = get_target() if backend != "numpy" else None
         self.options = choose_options(options["threads"])
         self.known_stages: Stages | None = None
-        self.run: Any = _runner(self.traced, backend, self.target, self.options, options["cache"])
+        self.run: Any = _make_runner(self.traced, backend, self.target, self.options, options["cache"])
         self.stats.update(self.run.stats)
 
     def __call__(self, values: Sequence[Any], kinds: Sequence[int]) -> Any:
@@ -125,11 +125,11 @@ class Program:
         return tree.map_leaves(lambda x: next(source) if x is HOLE else x, self.structure)
 
     def trainable_flags(self) -> tuple[bool, ...]:
-        """Which of the variables that it reads are trainable."""
+        """Return which of the variables that it reads are trainable."""
         return tuple([v.trainable for v in self.reads])
 
     def is_current(self) -> bool:
-        """Whether the variables that it reads are trainable, or not, as they were when it was traced."""
+        """Return whether the same variables are trainable as when it was traced."""
         now = flag_changes()
         if now != self.flag_changes:
             if self.trainable_flags() != self.trained:
@@ -140,7 +140,7 @@ class Program:
     def entry(
         self, args: Any, leaves: Sequence[Leaf], otherwise: Callable[..., Any], run: Callable[..., Any], switch: int
     ) -> Callable[..., Any] | None:
-        """A quicker way in for arguments like these, given by place.
+        """Return a native function for positional arguments like these; None if there can be none.
 
         ``otherwise`` takes any others, ``run`` those that this is not the program for any more; ``switch`` is the word
         that tells whether the environment is the program's.
@@ -160,7 +160,7 @@ class Program:
             again = run if unwatched else self.function
             return again(*tree.map_leaves(lambda x: next(plain) if x is HOLE else x, args))
 
-        return found or self.run.hand(trees, otherwise, given, switch)
+        return found or self.run.make_forwarder(trees, otherwise, given, switch)
 
     @property
     def stages(self) -> Stages:
@@ -188,7 +188,7 @@ class Program:
 
     @property
     def ir(self) -> str:
-        """The program in LLVM's language; nothing where NumPy runs it."""
+        """The LLVM text of the program; empty where NumPy runs it."""
         return self.stages.module.text if isinstance(self.run, Executable) else ""
 
     @property
@@ -198,7 +198,7 @@ class Program:
 
     @property
     def temporaries(self) -> int:
-        """Bytes of memory for what is neither given nor asked for."""
+        """Bytes of memory for values that are neither arguments nor results."""
         return self.run.manifest.arena if isinstance(self.run, Executable) else 0
 
     def __str__(self) -> str:
@@ -209,8 +209,8 @@ class Program:
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
-    """Without the garbage collector: the nodes of a graph are many, and it would look for garbage among them."""
+def pause_garbage_collection() -> Iterator[None]:
+    """Pause the garbage collector, which would go through the many nodes of a graph again and again."""
     on = gc.isenabled()
     gc.disable()
     try:
@@ -220,11 +220,11 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _runner(traced: Graph, backend: str, target: Target | None, options: Options, use_cache: bool) -> Any:
-    """What runs a graph: machine code, where there can be any."""
-    if target is None or (backend == "auto" and not there()):
+def _make_runner(traced: Graph, backend: str, target: Target | None, options: Options, use_cache: bool) -> Any:
+    """Return what runs a graph: machine code, or NumPy where there can be none."""
+    if target is None or (backend == "auto" and not llvm_available()):
         return Executor(simplify(traced))
-    if not there():
+    if not llvm_available():
         raise CompileError("compile: backend='llvm' needs the package llvmlite, which is not installed here.")
     try:
         return compile_graph(traced, target, options, use_cache)
@@ -255,9 +255,9 @@ class Compiled:
             raise ArgumentError(f"compile(f): f must be a function, got {type(f).__name__}.")
         if backend not in BACKENDS:
             raise ArgumentError(f"compile: backend must be one of {', '.join(BACKENDS)}, got {backend!r}.")
-        self.static, self.static_names = _static(f, static_argnums, static_argnames)
+        self.static, self.static_names = _find_static(f, static_argnums, static_argnames)
         if options.get("threads") is not None:
-            checked("compile: threads", options["threads"])
+            check_thread_count("compile: threads", options["threads"])
         self.backend, self.options = backend, options
         self.programs: dict[Any, Program] = {}
         self.__call__ = self._run
@@ -270,14 +270,14 @@ class Compiled:
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         if hooks.blocks and (observer := hooks.find("run_call")) is not None:
             return observer.run_call("compiled", Compiled._run, self, *args, **kwargs)
-        call = self.called(args, kwargs)
+        call = self.find_program(args, kwargs)
         if call is None:  # a transform follows an argument: it sees the function itself
             return self.__wrapped__(*args, **kwargs)
         program, values, kinds = call
         return program(values, kinds)
 
     def lower(self, *args: Any, **kwargs: Any) -> Program:
-        """The program for these arguments, which is not run.
+        """Return the program for these arguments without running it.
 
         >>> import numpy as np, pullback as pb
         >>> print(pb.compile(lambda x: x * 2.0 * 1.0).lower(np.ones(3)))
@@ -289,13 +289,15 @@ class Compiled:
         in 1 step, 0 bytes of temporaries:
           kernel [3]: mul
         """
-        call = self.called(args, kwargs)
+        call = self.find_program(args, kwargs)
         if call is None:
             raise CompileError("lower: an argument is followed by a transform; there is no program then.")
         return call[0]
 
-    def called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Program, list[Any], list[int]] | None:
-        """The program for these arguments, their leaves and what they are; None if a transform follows one of them."""
+    def find_program(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Program, list[Any], list[int]] | None:
+        """Return the program for these arguments, their leaves and kinds; None if a transform traces one of them."""
         if is_watched():  # what it reads, assigns or draws is somebody's business
             return None
         values: list[Any] = []
@@ -309,11 +311,11 @@ class Compiled:
                     return x
                 kind, x = TENSOR, x.read()
                 if x.level:
-                    raise Followed
+                    raise TransformedArgument
                 x = x.value
             elif isinstance(x, RAW) or hasattr(type(x), "__array__"):
                 if has_tensors(x):
-                    raise Followed
+                    raise TransformedArgument
                 kind = ARRAY
             elif tree.is_number_list(x):
                 narrow = as_value(x)
@@ -339,20 +341,20 @@ class Compiled:
         try:
             ins = [follow(x, i in self.static or i - len(args) in self.static) for i, x in enumerate(args)]
             named = {k: follow(x, k in self.static_names) for k, x in kwargs.items()}
-            found = *self._looked_up(enumerate(ins, 1)), *self._looked_up(named.items())
+            found = *self._make_keys(enumerate(ins, 1)), *self._make_keys(named.items())
             key = (*found, environment(), tuple(leaves))
             program = self.programs.get(key)
             while program is not None and not program.is_current():
                 key = (*key[:-1], program.trainable_flags(), key[-1])
                 program = self.programs.get(key)
             if program is None:
-                program = self._program(key, ins, named, leaves)
-        except Followed:
+                program = self._compile(key, ins, named, leaves)
+        except TransformedArgument:
             return None
         return program, values, kinds
 
-    def _looked_up(self, arguments: Any) -> list[Any]:
-        """What is to be found again of the arguments, besides arrays: by its value."""
+    def _make_keys(self, arguments: Any) -> list[Any]:
+        """Return what programs are looked up by, of arguments that are no arrays."""
         found = []
         for name, x in arguments:
             try:
@@ -364,9 +366,9 @@ class Compiled:
                 ) from None
         return found
 
-    def _program(self, key: Any, ins: Any, named: Any, leaves: list[Leaf]) -> Program:
+    def _compile(self, key: Any, ins: Any, named: Any, leaves: list[Leaf]) -> Program:
         try:
-            with uncollected():
+            with pause_garbage_collection():
                 program = self.programs[key] = Program(self.__wrapped__, ins, named, leaves, self.backend, self.options)
         except Exception as error:
             reveal(error)
@@ -376,11 +378,11 @@ class Compiled:
             before = self.__call__ if len(self.programs) % MANY_TRACES else self._run  # no long way for the last
             self.__call__ = program.entry(ins, leaves, before, self._run, word_of(traced_in)) or self.__call__
         if len(self.programs) == MANY_TRACES + 1:
-            warn(f"{self.__name__} was compiled {MANY_TRACES + 1} times, for {self._changing()}.", stacklevel=4)
+            warn(f"{self.__name__} was compiled {MANY_TRACES + 1} times, for {self._describe_change()}.", stacklevel=4)
         return program
 
-    def _changing(self) -> str:
-        """Which arguments were different from call to call."""
+    def _describe_change(self) -> str:
+        """Return which argument changed from call to call."""
         seen = [key[-1] for key in self.programs]
         for i, column in enumerate(zip(*seen, strict=False)):
             if len({*column}) > 1:
@@ -388,8 +390,8 @@ class Compiled:
         return "the structure of its arguments, or a static one, changes"
 
 
-def _static(f: Callable[..., Any], numbers: Any, names: Any) -> tuple[set[int], set[str]]:
-    """Static arguments by place and by name, whichever way they are named and given."""
+def _find_static(f: Callable[..., Any], numbers: Any, names: Any) -> tuple[set[int], set[str]]:
+    """Return the places and the names of static arguments."""
     places = {numbers} if isinstance(numbers, int) else {*numbers}
     words = {names} if isinstance(names, str) else {*names}
     try:
@@ -414,7 +416,7 @@ def compile(
     threads: int | None = None,
     cache: bool = True,
 ) -> Any:
-    """``f`` as a program: it is run once for each signature of shapes and dtypes, to be written down.
+    """Return ``f`` compiled to machine code; it is traced once for each signature of shapes and dtypes.
 
     >>> import numpy as np, pullback as pb
     >>> step = pb.compile(pb.value_and_grad(lambda x: pb.sum(np.sin(x) * x)))

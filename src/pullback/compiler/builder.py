@@ -1,4 +1,4 @@
-"""LLVM's language, written down: values with a type and a number of lanes, and the arithmetic of Python's signs.
+"""A builder of LLVM text: vectors as Python values with operators, loops, loads and stores.
 
 Everything is explicit vectors; a width of 1 is plain scalars.  Only ``contract`` (a fused multiply-add) is allowed of
 what could change a result, and not where ``exact`` says so.
@@ -24,7 +24,7 @@ COMPARE = {"gt": "ogt", "lt": "olt", "ge": "oge", "le": "ole", "eq": "oeq", "ne"
 
 @lru_cache(256)
 def code_of(dtype: Any) -> str:
-    """The short name of a dtype: kind and bytes.
+    """Return the short name of a dtype: kind and bytes.
 
     >>> code_of(np.float32), code_of(bool)
     ('f4', 'b1')
@@ -33,16 +33,16 @@ def code_of(dtype: Any) -> str:
 
 
 class Code:
-    """The text of one function that is being written, and what it refers to."""
+    """The text of one function, instruction by instruction, and what it refers to."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.entry: list[str] = []  # what must stand at the beginning: room on the stack
+        self.entry: list[str] = []  # allocations on the stack, which come first
         self.declared: set[str] = set()
         self.helpers: dict[str, str] = {}  # functions that are called, by name
         self.count = 0
         self.exact_depth = 0
-        self.shared: dict[Any, Any] = {}  # what later lines of the same block may use again
+        self.shared: dict[Any, Any] = {}  # values that later lines of the same block may use again
 
     def line(self, text: str) -> None:
         self.lines.append(text)
@@ -52,25 +52,25 @@ class Code:
         return f"{base}{self.count}"
 
     def op(self, text: str) -> str:
-        """One instruction; the name of its result."""
+        """Add an instruction and return the name of its result."""
         name = f"%{self.fresh()}"
         self.lines.append(f"{name} = {text}")
         return name
 
     def call(self, function: str, result: str, args: Sequence[tuple[str, str]]) -> str:
-        """A call of a function that is declared, with (type, value) for each argument."""
+        """Call and declare a function, with (type, value) for each argument."""
         self.declared.add(f"declare {result} @{function}({', '.join(t for t, _ in args)})")
         return self.op(f"call {result} @{function}({', '.join(f'{t} {v}' for t, v in args)})")
 
     def add_helper(self, name: str, write: Callable[[], tuple[dict[str, str], set[str]]]) -> None:
-        """Have a function in the module, unless it is there: ``write`` gives texts by name and what they declare."""
+        """Add a function to the module unless it has it; ``write`` gives texts by name and what they declare."""
         if name not in self.helpers:
             helpers, declared = write()
             self.helpers.update(helpers)
             self.declared |= declared
 
     def block(self, base: str) -> str:
-        """The name of a new block."""
+        """Return the name of a new block."""
         return self.fresh(base)
 
     def begin(self, name: str) -> None:
@@ -83,15 +83,15 @@ class Code:
     def branch(self, condition: str, yes: str, no: str, unlikely: bool = False) -> None:
         self.line(f"br i1 {condition}, label %{yes}, label %{no}{', !prof !0' if unlikely else ''}")
 
-    def room(self, type_: str, align: int = 64) -> str:
-        """Room on the stack, made when the function is entered."""
+    def allocate(self, type_: str, align: int = 64) -> str:
+        """Return the address of memory on the stack, which is allocated when the function begins."""
         name = f"%{self.fresh('room')}"
         self.entry.append(f"{name} = alloca {type_}, align {align}")
         return name
 
     @contextmanager
     def exactly(self) -> Iterator[None]:
-        """In this block multiplications and additions are not fused by the compiler."""
+        """Forbid LLVM to fuse the multiplications and additions of a ``with`` block."""
         self.exact_depth += 1
         try:
             yield
@@ -100,7 +100,7 @@ class Code:
 
     @contextmanager
     def loop(self, start: Any, stop: Any, step: int = 1) -> Iterator[str]:
-        """A loop over ``range(start, stop, step)``, which must not be empty; gives the name of its index."""
+        """Emit a loop over ``range(start, stop, step)``, which must not be empty; the ``with`` block gets its index."""
         before, top, last, after = (self.block(b) for b in ("before", "loop", "next", "after"))
         self.jump(before)
         self.begin(before)
@@ -115,12 +115,12 @@ class Code:
         self.branch(self.op(f"icmp slt i64 {following}, {stop}"), top, after)
         self.begin(after)
 
-    # ---- memory: whole vectors, or the lanes that a mask names
+    # ---- memory: whole vectors, or the lanes that a mask has
 
     def read(
         self, pointer: str, memory: str, size: int, width: int, mask: str | None, idle: str = "zeroinitializer"
     ) -> str:
-        """A vector of elements of this type and size in bytes; lanes that are not read hold ``idle``."""
+        """Load a vector of elements of this type and size in bytes; lanes that are not loaded hold ``idle``."""
         type_ = vector(memory, width)
         if mask is None:
             return self.op(f"load {type_}, ptr {pointer}, align {size}")
@@ -130,13 +130,13 @@ class Code:
     def gather(
         self, pointers: str, memory: str, size: int, width: int, mask: str | None, idle: str = "zeroinitializer"
     ) -> str:
-        """The same, with a place of its own for each lane."""
+        """Load an element for each lane from its own address."""
         type_, every = vector(memory, width), mask or "splat (i1 true)"
         lanes = [(f"<{width} x ptr>", pointers), ("i32", str(size)), (f"<{width} x i1>", every), (type_, idle)]
         return self.call(f"llvm.masked.gather.v{width}{_letter(memory)}.v{width}p0", type_, lanes)
 
     def write(self, value: str, pointer: str, memory: str, size: int, width: int, mask: str | None) -> None:
-        """Store a vector of elements of this type and size in bytes, in the lanes that the mask names."""
+        """Store the lanes of a vector that the mask has, of elements of this type and size in bytes."""
         type_ = vector(memory, width)
         if mask is None:
             self.line(f"store {type_} {value}, ptr {pointer}, align {size}")
@@ -149,15 +149,15 @@ class Code:
         self.declared.add(f"declare void @{function}({type_}, ptr, i32, <{width} x i1>)")
         self.line(f"call void @{function}({type_} {value}, ptr {pointer}, i32 {size}, <{width} x i1> {mask})")
 
-    def fetch(self, pointer: str) -> None:
-        """Have memory brought near that is read soon; it need not exist."""
+    def prefetch(self, pointer: str) -> None:
+        """Prefetch memory that is read soon; the address may be invalid."""
         self.declared.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
         self.line(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
 
-    # ---- whole numbers
+    # ---- indices
 
     def add(self, a: str, b: str) -> str:
-        """Two whole numbers added; one that is known to be 0 is not."""
+        """Add two indices; adding 0 emits nothing."""
         return b if a == "0" else a if b == "0" else self.op(f"add nsw i64 {a}, {b}")
 
     def times(self, a: str, n: int) -> str:
@@ -165,7 +165,7 @@ class Code:
 
 
 class Value:
-    """Lanes of one dtype, with Python's signs for arithmetic.  Numbers among them take the dtype of the others."""
+    """A vector, or a scalar of width 1, with Python's operators; numbers among operands take its dtype."""
 
     __slots__ = ("code", "dtype", "name", "number", "width")
 
@@ -192,7 +192,7 @@ class Value:
 
     @property
     def suffix(self) -> str:
-        """How intrinsics name the type."""
+        """The type as it is in the names of intrinsics."""
         base = f"{'f' if self.kind == 'f' else 'i'}{self.bits}"
         return base if self.width == 1 else f"v{self.width}{base}"
 
@@ -200,12 +200,12 @@ class Value:
         return Value(self.code, name, dtype or self.dtype, self.width)
 
     def lift(self, x: Any) -> Value:
-        """A number as lanes like these."""
+        """Return a number in all lanes of a vector like this one."""
         return x if isinstance(x, Value) else constant(self.code, x, self.dtype, self.width)
 
     # ---- arithmetic
 
-    def _two(self, x: Any, real: str, whole: str, signs: bool = False) -> Value:
+    def _emit_binary(self, x: Any, real: str, whole: str, signs: bool = False) -> Value:
         y = self.lift(x)
         if self.kind == "f":
             flags = "" if self.code.exact_depth or real == "frem" else " contract"
@@ -215,32 +215,32 @@ class Value:
         return self.like(self.code.op(f"{whole} {self.type} {self.name}, {y.name}"))
 
     def __add__(self, x: Any) -> Value:
-        return self._two(x, "fadd", "or" if self.kind == "b" else "add")
+        return self._emit_binary(x, "fadd", "or" if self.kind == "b" else "add")
 
     def __sub__(self, x: Any) -> Value:
-        return self._two(x, "fsub", "sub")
+        return self._emit_binary(x, "fsub", "sub")
 
     def __mul__(self, x: Any) -> Value:
-        return self._two(x, "fmul", "and" if self.kind == "b" else "mul")
+        return self._emit_binary(x, "fmul", "and" if self.kind == "b" else "mul")
 
     def __truediv__(self, x: Any) -> Value:
-        return self._two(x, "fdiv", "sdiv", signs=True)
+        return self._emit_binary(x, "fdiv", "sdiv", signs=True)
 
     def __and__(self, x: Any) -> Value:
-        return self._two(x, "and", "and")
+        return self._emit_binary(x, "and", "and")
 
     def __or__(self, x: Any) -> Value:
-        return self._two(x, "or", "or")
+        return self._emit_binary(x, "or", "or")
 
     def __xor__(self, x: Any) -> Value:
-        return self._two(x, "xor", "xor")
+        return self._emit_binary(x, "xor", "xor")
 
     def __lshift__(self, x: Any) -> Value:
-        return self._two(x, "shl", "shl")
+        return self._emit_binary(x, "shl", "shl")
 
     def __rshift__(self, x: Any) -> Value:
-        """Logical for unsigned lanes, else keeping the sign."""
-        return self._two(x, "ashr", "lshr" if self.kind == "u" else "ashr")
+        """Shift right: logical for unsigned lanes, else arithmetic."""
+        return self._emit_binary(x, "ashr", "lshr" if self.kind == "u" else "ashr")
 
     def __radd__(self, x: Any) -> Value:
         return self.lift(x) + self
@@ -263,7 +263,7 @@ class Value:
     # ---- comparisons
 
     def compare(self, word: str, x: Any) -> Value:
-        """By one of LLVM's words for floats, such as ``ogt`` (ordered) or ``ugt`` (true for NaN too)."""
+        """Compare by one of LLVM's predicates for floats, such as ``ogt`` (ordered) or ``ugt`` (true for NaN too)."""
         y = self.lift(x)
         if self.kind == "f":
             how = f"fcmp {word}"
@@ -295,77 +295,79 @@ class Value:
     # ---- other types
 
     def as_bits(self) -> Value:
-        """The bits of floats as signed integers."""
-        return self._recast(f"i{self.dtype[1]}", "bitcast")
+        """Return the bits of floats as signed integers."""
+        return self._convert(f"i{self.dtype[1]}", "bitcast")
 
     def as_floats(self) -> Value:
-        """Integers as the bits of floats."""
-        return self._recast(f"f{self.dtype[1]}", "bitcast")
+        """Return the floats that have these bits."""
+        return self._convert(f"f{self.dtype[1]}", "bitcast")
 
-    def _recast(self, dtype: str, how: str) -> Value:
+    def _convert(self, dtype: str, how: str) -> Value:
         new = self.like("", dtype)
         new.name = self.code.op(f"{how} {self.type} {self.name} to {new.type}")
         return new
 
     def cast(self, dtype: str) -> Value:
-        """The same numbers in another dtype, as NumPy casts them."""
+        """Return the same numbers in another dtype, as NumPy casts them."""
         if dtype == self.dtype:
             return self
         if dtype == "b1":
             return self.compare("une", 0)
         wide, wider = self.bits, 1 if dtype == "b1" else int(dtype[1]) * 8
         if self.kind == "f" and dtype[0] == "f":
-            return self._recast(dtype, "fpext" if wider > wide else "fptrunc")
+            return self._convert(dtype, "fpext" if wider > wide else "fptrunc")
         if self.kind == "f":
-            return self._whole(dtype)
+            return self._to_integer(dtype)
         if dtype[0] == "f":
-            return self._recast(dtype, "uitofp" if self.kind in "ub" else "sitofp")
+            return self._convert(dtype, "uitofp" if self.kind in "ub" else "sitofp")
         if wider == wide:
             return self.like(self.name, dtype)
-        return self._recast(dtype, "trunc" if wider < wide else "zext" if self.kind in "ub" else "sext")
+        return self._convert(dtype, "trunc" if wider < wide else "zext" if self.kind in "ub" else "sext")
 
-    def _whole(self, dtype: str) -> Value:
-        """Floats as integers, through signed ones that are wide enough: what is too large wraps, as in C."""
+    def _to_integer(self, dtype: str) -> Value:
+        """Return floats as integers, by wide signed ones: what is too large wraps, as in C."""
         wide = "i8" if dtype in ("u4", "u8", "i8") else "i4"
         if dtype != "u8":
-            return self._signed(wide).cast(dtype)
+            return self._to_signed(wide).cast(dtype)
         half = float(2**63)
         with self.code.exactly():
-            upper = (self - half)._signed(wide) ^ -(2**63)
-        above, lower = self.compare("oge", half), self._signed(wide)
+            upper = (self - half)._to_signed(wide) ^ -(2**63)
+        above, lower = self.compare("oge", half), self._to_signed(wide)
         chosen = f"select {above.type} {above.name}, {lower.type} {upper.name}, {lower.type} {lower.name}"
         return lower.like(self.code.op(chosen), dtype)
 
-    def _signed(self, dtype: str) -> Value:
-        made = self._recast(dtype, "fptosi")
-        return made.like(self.code.op(f"freeze {made.type} {made.name}"))  # what has no integer is whatever there is
+    def _to_signed(self, dtype: str) -> Value:
+        made = self._convert(dtype, "fptosi")
+        return made.like(
+            self.code.op(f"freeze {made.type} {made.name}")
+        )  # of NaN and what is too large it is any integer
 
 
 def vector(type_: str, width: int) -> str:
-    """The type of that many lanes."""
+    """Return the type of a vector, or of a scalar for a width of 1."""
     return type_ if width == 1 else f"<{width} x {type_}>"
 
 
 def _letter(memory: str) -> str:
-    """How intrinsics name a type."""
+    """Return a type as it is in the names of intrinsics."""
     return {"float": "f32", "double": "f64"}.get(memory, memory)
 
 
 def first_lanes(count: int, width: int) -> str | None:
-    """The mask of the first lanes; None if that is all of them."""
+    """Return the mask of the first lanes, or None if these are all."""
     if count >= width:
         return None
     return f"<{', '.join('i1 true' if i < count else 'i1 false' for i in range(width))}>"
 
 
 def literal(x: Any, dtype: str, width: int) -> str:
-    """A number as LLVM writes it, in all lanes."""
+    """Return a number in all lanes as LLVM text."""
     if dtype in FLOATS:
         x = float(np.float32(x)) if dtype == "f4" else float(x)
         text = f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
     elif dtype == "b1":
         text = "true" if x and x != -np.inf else "false"
-    elif abs(x) == np.inf:  # what a search for the largest or smallest begins with
+    elif abs(x) == np.inf:  # the identity of a maximum or minimum
         bounds = np.iinfo(dtype)
         text = str(bounds.max if x > 0 else bounds.min)
     else:
@@ -379,7 +381,7 @@ def constant(code: Code, x: Any, dtype: str, width: int) -> Value:
 
 
 def splat(code: Code, scalar: str, type_: str, width: int) -> str:
-    """One scalar in all lanes."""
+    """Return the name of a vector that has a scalar in all lanes."""
     if width == 1:
         return scalar
     first = code.op(f"insertelement <{width} x {type_}> poison, {type_} {scalar}, i64 0")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from pullback.compiler.ir.graph import Graph
 from pullback.compiler.passes.simplify import simplify
 from pullback.compiler.runtime.cache_key import make_cache_key
-from pullback.compiler.runtime.disk_cache import NOTHING, default_cache
+from pullback.compiler.runtime.disk_cache import NO_CACHE, default_cache
 from pullback.compiler.runtime.executable import Executable
 from pullback.compiler.runtime.link import Linked, link, load, store
 from pullback.compiler.runtime.manifest import Contents
@@ -68,7 +68,7 @@ def lower(traced: Graph, target: Target, options: Options) -> Stages:
     return Stages(traced, simplified, legalized, fused, kernels, scheduled, memory, module, contents, stats)
 
 
-def build(traced: Graph, target: Target, options: Options, cache: Any = NOTHING) -> Linked:
+def build(traced: Graph, target: Target, options: Options, cache: Any = NO_CACHE) -> Linked:
     """Return the machine code of a traced graph; ``cache`` may have that of the same LLVM text."""
     stages = lower(traced, target, options)
     linked = link(stages.module.text, stages.contents, target, cache)
@@ -77,7 +77,7 @@ def build(traced: Graph, target: Target, options: Options, cache: Any = NOTHING)
 
 def compile_graph(traced: Graph, target: Target, options: Options, use_cache: bool = True) -> Executable:
     """Return the executable of a traced graph: loaded from the disk cache, or built and stored there."""
-    cache = default_cache() if use_cache else NOTHING
+    cache = default_cache() if use_cache else NO_CACHE
     key = make_cache_key(cache, traced, target, options)
     linked = load(cache, key, traced, lambda: lower(traced, target, options).legalized)
     if linked is None:

@@ -16,8 +16,8 @@ import numpy as np
 from pullback.errors import CompileError
 
 __all__ = [
-    "ALIGN", "MAX_ISA", "Options", "Target", "cpu_features", "get_machine", "get_target", "isa_names", "list_targets",
-    "own_target", "read_cpuinfo",
+    "ALIGN", "MAX_ISA", "Options", "Target", "get_cpu_features", "get_machine", "get_own_target", "get_target",
+    "list_isa_names", "list_targets", "read_cpuinfo",
 ]  # fmt: skip
 
 MAX_ISA = "PULLBACK_MAX_ISA"
@@ -79,7 +79,7 @@ def read_cpuinfo() -> str:
     return "\n".join(line for line in first.splitlines() if line.startswith(SAME_FOR_ALL))
 
 
-def cpu_features() -> frozenset[str]:
+def get_cpu_features() -> frozenset[str]:
     """Return the features of the CPU that NumPy found; LLVM finds them too, but takes longer to import."""
     found: dict[str, bool] = getattr(np._core._multiarray_umath, "__cpu_features__", {})  # type: ignore[attr-defined]
     return frozenset(name for name, there in found.items() if there)
@@ -92,19 +92,19 @@ def list_targets(machine: str = "", features: Any = None) -> list[Target]:
     ['sse2', 'sse4', 'avx', 'avx2']
     """
     machine = machine or get_machine()
-    features = cpu_features() if features is None else features
+    features = get_cpu_features() if features is None else features
     known = ARM if machine in ("aarch64", "arm64") else X86
     *others, own = [t for t in known if t.isa not in FEATURE or FEATURE[t.isa] in features]
     fma = own.has_fma if known is ARM else bool({"FMA3", "AVX512F"} & {*features})
     return [*others, own._replace(has_fma=fma, cpu="", features="")]
 
 
-def own_target() -> Target:
+def get_own_target() -> Target:
     """Return the target for this CPU with all that it has."""
     return list_targets()[-1]
 
 
-def isa_names() -> list[str]:
+def list_isa_names() -> list[str]:
     """Return what ``PULLBACK_MAX_ISA`` may be on this architecture."""
     return [t.isa for t in (ARM if get_machine() in ("aarch64", "arm64") else X86)]
 
@@ -116,7 +116,7 @@ def get_target() -> Target:
 
 @lru_cache(8)
 def _cap(isa: str) -> Target:
-    here, names = list_targets(), isa_names()
+    here, names = list_targets(), list_isa_names()
     if isa and isa.lower() not in names:
         raise CompileError(f"{MAX_ISA}={isa} is not known here: choose one of {', '.join(names)}, or unset it.")
     most = names.index(isa.lower()) if isa else len(names)

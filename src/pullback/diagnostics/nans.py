@@ -171,7 +171,7 @@ def _check_sparse(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 def _check_compiled(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Check a compiled call: if all that it reads is finite, its results and assigned variables must be."""
     compiled, *given = args
-    call = compiled.called(tuple(given), kwargs)
+    call = compiled.find_program(tuple(given), kwargs)
     if call is None:  # a transform follows an argument: it sees the function itself
         with hooks.observe(NanGuard()):
             return compiled.__wrapped__(*given, **kwargs)

@@ -1,4 +1,4 @@
-"""Loops that are unrolled: what is the same in every step is written once, and called from a table."""
+"""Unrolled loops: kernels of equal steps are emitted once, and called from a table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def recurrent(w: Any, b: Any, xs: Any) -> Any:
 
 
 def growing(w: Any, b: Any, xs: Any) -> Any:
-    """No step is quite like the one before it."""
+    """Steps that all differ."""
     total = pb.sum(b)
     for t in range(1, len(xs)):
         total = total + pb.sum(pb.exp(-xs[:t]) @ w)
@@ -34,7 +34,7 @@ def growing(w: Any, b: Any, xs: Any) -> Any:
 
 
 def with_kernels(w: Any, b: Any, xs: Any) -> Any:
-    """Calls, then NumPy's kernel, then calls; and a number of parts."""
+    """Calls before and after a host op, and a kernel in parts."""
     h = xs[0]
     for t in range(len(xs)):
         h = pb.tanh(h @ w + xs[t])
@@ -45,7 +45,7 @@ def with_kernels(w: Any, b: Any, xs: Any) -> Any:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("f", [recurrent, growing, with_kernels])
-def test_an_unrolled_loop_gives_what_the_executor_gives(f: Callable[..., Any], dtype: Any) -> None:
+def test_unrolled_loop_matches_numpy_executor(f: Callable[..., Any], dtype: Any) -> None:
     args = [drawn(5, 5, dtype=dtype), drawn(5, dtype=dtype)], drawn(STEPS, 3, 5, dtype=dtype)
 
     def step(params: Any, xs: Any) -> Any:
@@ -59,7 +59,7 @@ def test_an_unrolled_loop_gives_what_the_executor_gives(f: Callable[..., Any], d
         np.testing.assert_allclose(got, wanted, rtol=rtol, atol=rtol)
 
 
-def test_the_length_of_a_loop_is_not_that_of_its_text() -> None:
+def test_text_of_unrolled_loop_does_not_grow_with_steps() -> None:
     def text(steps: int) -> str:
         f = pb.compile(pb.grads(lambda w, b: recurrent(w, b, drawn(steps, 3, 5))), backend="llvm")
         found: str = f.lower([drawn(5, 5), drawn(5)]).ir
@@ -75,7 +75,7 @@ def add_calls(code: CallList, count: int, function: str = "k0") -> None:
         code.call_void(function, [Address.of_slot(i % 3), Constant("i64", "7"), Address(ARENA, 64 * i)])
 
 
-def test_a_run_of_calls_is_a_table() -> None:
+def test_run_of_calls_becomes_table() -> None:
     code = CallList()
     add_calls(code, LEAST)
     lines, (function,) = code.render("many", False)
@@ -85,7 +85,7 @@ def test_a_run_of_calls_is_a_table() -> None:
     assert function.count("call void @k0(") == 1
 
 
-def test_addresses_may_be_on_the_stack_or_rounded_to_a_line() -> None:
+def test_table_addresses_on_stack_and_rounded() -> None:
     code = CallList()
     for _ in range(LEAST):
         code.call_void("k", [Address.of_slot(0, 63, rounded=True), Address(STACK)])
@@ -95,7 +95,7 @@ def test_addresses_may_be_on_the_stack_or_rounded_to_a_line() -> None:
     assert function.count("ptrmask") == 1
 
 
-def test_a_few_calls_are_left_as_they_are() -> None:
+def test_few_calls_are_not_a_table() -> None:
     few, apart, kinds = CallList(), CallList(), CallList()
     add_calls(few, LEAST - 1)
     add_calls(apart, LEAST // 2)
@@ -109,7 +109,7 @@ def test_a_few_calls_are_left_as_they_are() -> None:
         assert functions == []
 
 
-def test_calls_without_addresses_and_calls_that_cannot_be_rows() -> None:
+def test_table_with_calls_that_are_no_rows() -> None:
     code = CallList()
     add_calls(code, LEAST)
     code.call_void("other", [Local("ptr", code.pointer(Address.of_slot(2))), Address(ARENA, 320)])
@@ -144,7 +144,7 @@ def test_unrolled_loop_with_shared_kernels_compiles() -> None:
 @pytest.mark.parametrize(
     "step", [lambda x: np.sin(x) * 0.5 + 1.0, lambda x: x * 0.5 + 1.0, lambda x: -abs(x), lambda x: x - x.mean() * 0.1]
 )
-def test_long_loops_are_several_kernels(step: Any) -> None:
+def test_long_unrolled_loop_is_several_kernels(step: Any) -> None:
     def loop(x: Any) -> Any:
         for _ in range(600):
             x = step(x)

@@ -1,4 +1,4 @@
-"""Running sums and products, and positions of extremes, as machine code."""
+"""Compiled cumulative sums and products, argmax and argmin."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 5e-324])
 
 
 def natively(f: Any, *args: Any, **how: Any) -> Any:
-    """What a compiled function gives, none of which a NumPy kernel has done."""
+    """Return what a compiled function gives; no op may run as a host op."""
     compiled = pb.compile(f, backend="llvm", **how)
     found = compiled(*args)
     assert not [k for k in compiled.lower(*args).kernels if "NumPy" in k]
@@ -32,7 +32,7 @@ def drawn(shape: Any, dtype: str) -> Any:
 
 
 def close(found: Any, expected: Any, scale: Any, ulps: float) -> None:
-    """Within so many units in the last place of the sum of all magnitudes."""
+    """Check a result within so many ulps of the sum of all magnitudes."""
     assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
     assert np.all(np.abs(found - expected) <= ulps * np.finfo(expected.dtype).eps * scale)
 
@@ -70,7 +70,7 @@ def test_scans_of_integers(shape: Any, axis: int, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("length", [8, 200])
-def test_scans_keep_nan_infinities_and_signs_of_zero(length: int) -> None:
+def test_scan_keeps_nan_inf_and_signed_zero(length: int) -> None:
     for first in SPECIAL:
         x = np.where(random.random(length) < 0.05, random.choice(SPECIAL, length), 0.5)
         x[0] = first
@@ -84,7 +84,7 @@ def test_scans_keep_nan_infinities_and_signs_of_zero(length: int) -> None:
 
 @pytest.mark.parametrize(("shape", "axis"), [((), None), *EVERY, ((9, 70), None)])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "i4", "i8", "u8", "b1"])
-def test_positions_of_extremes(shape: Any, axis: Any, dtype: str) -> None:
+def test_argmax_argmin(shape: Any, axis: Any, dtype: str) -> None:
     x = np.asarray(drawn(shape, dtype))
     same = np.asarray(x > 0).astype(dtype)
     given = [x, same]
@@ -101,9 +101,7 @@ def test_positions_of_extremes(shape: Any, axis: Any, dtype: str) -> None:
 @pytest.mark.parametrize("isa", RUNNABLE)
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u1"])
 @pytest.mark.parametrize("inner", [2, 4, 8, 16, 32, 64])
-def test_positions_along_an_axis_before_one_of_a_vector(
-    inner: int, dtype: str, isa: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_argmax_along_outer_axis(inner: int, dtype: str, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MAX_ISA, isa)
     monkeypatch.setenv("PULLBACK_CANARY", "1")
     x, y = drawn((5, 3, inner), dtype), drawn((3, inner), dtype)
@@ -117,13 +115,13 @@ def test_positions_along_an_axis_before_one_of_a_vector(
 
 
 @pytest.mark.parametrize("shape", [(400, 3), (400, 16), (400, 17), (33, 6)])
-def test_positions_in_short_rows(shape: Any) -> None:
+def test_argmax_of_short_rows(shape: Any) -> None:
     for dtype in ("f4", "f8", "i4"):
         x = np.round(drawn(shape, dtype) / 8)
         np.testing.assert_array_equal(natively(lambda x: pb.arg_max(x, 1), x), np.argmax(x, 1))
 
 
-def test_scans_of_nothing_of_views_and_inside_programs() -> None:
+def test_scan_of_empty_array_and_of_view() -> None:
     assert pb.compile(pb.cumsum)(np.zeros((0, 3))).shape == (0, 3)
     with pytest.raises(ValueError, match="empty"):
         pb.compile(lambda x: pb.arg_max(x, 0))(np.zeros((0, 3)))
@@ -145,7 +143,7 @@ def test_threads_change_nothing(axis: int) -> None:
         np.testing.assert_array_equal(natively(f, x, threads=2), natively(f, x, threads=1))
 
 
-def test_a_scan_is_named_in_the_program() -> None:
+def test_scan_is_listed_in_program_kernels() -> None:
     program = pb.compile(lambda x: np.cumsum(x, 1), backend="llvm").lower(np.ones((2, 3)))
     assert program.kernels == ["cumsum [2, 3] along 1"]
     program.graph.verify()

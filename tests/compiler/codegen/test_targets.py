@@ -1,8 +1,7 @@
-"""Code for other processors than this one: it can be made for all, and run where this one has what it asks for."""
+"""Code for other CPUs: it compiles for all targets, and runs for those that this CPU has."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +9,24 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.compiler.codegen.module import Emitter
+from pullback.compiler.codegen.module_builder import ModuleBuilder
 from pullback.compiler.pipeline import lower
 from pullback.compiler.runtime import llvm, threads
 from pullback.compiler.runtime.abi import entry_code
-from pullback.compiler.runtime.llvm import object_code
-from pullback.compiler.target import ARM, MAX_ISA, X86, Options, Target, get_target, isa_names, list_targets, own_target
+from pullback.compiler.runtime.llvm import compile_object
+from pullback.compiler.target import (
+    ARM,
+    MAX_ISA,
+    X86,
+    Options,
+    Target,
+    get_own_target,
+    get_target,
+    list_isa_names,
+    list_targets,
+)
 
-pytestmark = pytest.mark.skipif(not llvm.there(), reason="needs llvmlite")
+pytestmark = pytest.mark.skipif(not llvm.llvm_available(), reason="needs llvmlite")
 
 LINUX = {
     **{t.isa: t._replace(triple="x86_64-unknown-linux-gnu") for t in X86},
@@ -57,23 +66,23 @@ def checked(code: bytes, target: Target) -> None:
 
 @everywhere
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_there_is_code_for_every_processor(name: str, target: Target) -> None:
+def test_every_target_compiles(name: str, target: Target) -> None:
     f, x = PROGRAMS[name]
     traced = pb.compile(f, backend="numpy").lower(x).traced
     text = lower(traced, target, Options(threads=2)).module.text
-    code, _ = object_code(text, target=target)
+    code, _ = compile_object(text, target=target)
     checked(code, target)
 
 
 @everywhere
-def test_the_way_in_and_the_threads_too(target: Target) -> None:
+def test_entry_and_threads_compile_for_every_target(target: Target) -> None:
     for text in (entry_code.TEXT, threads._text(target.triple.split("-")[0])):
-        checked(object_code(text, target=target)[0], target)
+        checked(compile_object(text, target=target)[0], target)
 
 
-@pytest.mark.parametrize("isa", isa_names())
+@pytest.mark.parametrize("isa", list_isa_names())
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_what_can_be_run_here_gives_the_same(name: str, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_targets_of_this_cpu_agree(name: str, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MAX_ISA, isa)
     f, x = PROGRAMS[name]
     compiled = pb.compile(f, backend="llvm", cache=False, threads=1)
@@ -106,32 +115,32 @@ def test_list_targets_by_features(features: Any, isas: list[str], fma: bool) -> 
     assert [t.isa for t in list_targets("aarch64", features)] == ["neon"]
 
 
-def test_max_isa_is_the_least_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = own_target()
-    for isa in isa_names():
+def test_max_isa_caps_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = get_own_target()
+    for isa in list_isa_names():
         monkeypatch.setenv(MAX_ISA, isa.upper())
         assert get_target().vector_bytes == min(own.vector_bytes, LINUX[isa].vector_bytes)
     assert get_target() == own
 
 
-def test_max_isa_that_is_not_known_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_max_isa_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MAX_ISA, "sse9")
-    with pytest.raises(pb.errors.CompileError, match=f"PULLBACK_MAX_ISA=sse9 .*: choose one of {isa_names()[0]}"):
+    with pytest.raises(pb.errors.CompileError, match=f"PULLBACK_MAX_ISA=sse9 .*: choose one of {list_isa_names()[0]}"):
         pb.compile(np.sin)(np.ones(3))
 
 
-def test_max_isa_is_part_of_what_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_max_isa_is_in_cache_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PULLBACK_CACHE", "1")
     monkeypatch.setenv("PULLBACK_CACHE_DIR", str(tmp_path))
     seen = set()
-    for isa in isa_names():
+    for isa in list_isa_names():
         monkeypatch.setenv(MAX_ISA, isa)
         program = pb.compile(lambda x: np.tanh(x) * 3.0, backend="llvm").lower(np.ones(40))
         assert ("codegen" in program.stats) == (get_target() not in seen)
         seen.add(get_target())
 
 
-def test_products_without_fma_instructions_are_no_calls() -> None:
+def test_products_without_fma_do_not_call_library() -> None:
     traced = pb.compile(lambda x, y: x @ y, backend="numpy").lower(R((20, 20)), R((20, 20))).traced
     texts = {isa: lower(traced, target, Options()).module.text for isa, target in LINUX.items()}
     assert {isa: "llvm.fmuladd" in text for isa, text in texts.items()} == {
@@ -142,23 +151,22 @@ def test_products_without_fma_instructions_are_no_calls() -> None:
 # ------------------------------------------------------------------ what LLVM would not survive
 
 
-def test_code_that_is_not_valid_is_refused_before_llvm_aborts() -> None:
+def test_invalid_module_is_refused() -> None:
     lines = ["br i1 %c, label %a, label %b", "a:", "%x = add i64 1, 2", "br label %b", "b:", "%y = add i64 %x, 1"]
     text = "\n".join(["define void @f(i1 %c) {", *lines, "ret void", "}"])
     with pytest.raises(llvm.InvalidCodeError, match=r"LLVM refused .* does not dominate all uses"):
-        object_code(text)
+        compile_object(text)
     with pytest.raises(llvm.InvalidCodeError, match="LLVM refused"):
-        object_code("define nonsense")
+        compile_object("define nonsense")
 
 
-def test_a_program_that_llvm_refuses_is_run_by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = Emitter.emit
+def test_refused_program_is_run_by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = ModuleBuilder.render
 
-    def wrong(self: Emitter, steps: Any) -> Any:
-        made = right(self, steps)
-        return replace(made, text=made.text.replace("ret void", "ret i64 0", 1))
+    def wrong(self: ModuleBuilder) -> str:
+        return right(self).replace("ret void", "ret i64 0", 1)
 
-    monkeypatch.setattr(Emitter, "emit", wrong)
+    monkeypatch.setattr(ModuleBuilder, "render", wrong)
     with pytest.warns(RuntimeWarning, match=r"(?s)LLVM refused .* NumPy runs the program instead") as seen:
         assert pb.compile(lambda x: x * 2.0)(np.ones(3)).tolist() == [2.0, 2.0, 2.0]
     assert seen[0].filename == __file__
@@ -166,8 +174,8 @@ def test_a_program_that_llvm_refuses_is_run_by_numpy(monkeypatch: pytest.MonkeyP
         pb.compile(lambda x: x * 2.0, backend="llvm")(np.ones(3))
 
 
-def test_a_program_for_a_blas_that_is_not_there_is_run_by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pullback.compiler.runtime.link.blas", dict)
+def test_program_without_blas_is_run_by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pullback.compiler.runtime.link.find_blas", dict)
     x = np.full((700, 700), 0.5)
     assert pb.compile(lambda x: x @ x)(x)[0, 0] == 175.0
     with pytest.raises(pb.errors.CompileError, match="matrix products for OpenBLAS, which is not in NumPy's own"):

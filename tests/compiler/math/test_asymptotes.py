@@ -12,10 +12,10 @@ import pytest
 from isas import RUNNABLE
 
 import pullback as pb
-from pullback.compiler.runtime.llvm import there
+from pullback.compiler.runtime.llvm import llvm_available
 from pullback.compiler.target import MAX_ISA
 
-ISAS = RUNNABLE if there() else []
+ISAS = RUNNABLE if llvm_available() else []
 X = "x"  # the limit is the argument itself
 SELU, SELU_DEPTH = 1.0507009873554805, 1.7580993408473766
 

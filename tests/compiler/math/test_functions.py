@@ -1,4 +1,4 @@
-"""Every function on lanes: its error, special values, and the signs of zeros, at every width."""
+"""Every vector function: its error, special values, and the signs of zeros, at every width."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 import pullback as pb
 from pullback.compiler.builder import Code, Value, constant
 from pullback.compiler.math.functions import FUNCTIONS, VectorFunctions
-from pullback.compiler.runtime.llvm import there
+from pullback.compiler.runtime.llvm import llvm_available
 from pullback.core.lowering import fold, scalar
 from pullback.core.op import REGISTRY
 from pullback.errors import CompileError
 
-pytestmark = pytest.mark.skipif(not there(), reason="llvmlite is not installed")
+pytestmark = pytest.mark.skipif(not llvm_available(), reason="llvmlite is not installed")
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "accuracy.md"
 FOUND = {
@@ -32,7 +32,7 @@ INTEGERS = [(dtype, width) for dtype in ("i1", "i2", "i4", "i8", "u1", "u4", "u8
 
 
 def same(got: Any, want: Any) -> Any:
-    """To the bit, but for what a NaN carries."""
+    """Return which elements are equal to the bit; all NaN are equal."""
     if want.dtype.kind != "f":
         return got == want
     return (got == want) & (np.signbit(got) == np.signbit(want)) | np.isnan(got) & np.isnan(want)
@@ -47,18 +47,18 @@ def show(bad: Any, *columns: Any) -> str:
     return str([tuple(c[i] for c in columns) for i in np.flatnonzero(bad)[:5]])
 
 
-def test_the_page_has_every_function_within_its_bounds() -> None:
+def test_accuracy_page_lists_every_function_within_bounds() -> None:
     assert sorted(FOUND) == sorted(lanes.ROUNDED)
     assert all(found[dtype] <= bound for found in FOUND.values() for dtype, bound in lanes.BOUND.items())
 
 
-def test_the_page_says_what_its_script_says() -> None:
+def test_accuracy_page_matches_script() -> None:
     script, page = runpy.run_path(str(ROOT / "script" / "accuracy_table.py")), PAGE.read_text("utf-8")
     assert page.startswith(script["HEAD"])
     assert page.endswith(script["FOOT"])
 
 
-def test_every_function_that_a_lowering_uses_is_tested_here() -> None:
+def test_every_function_of_lowerings_is_tested() -> None:
     formulas = [op.lower.emit for op in REGISTRY.values() if isinstance(op.lower, scalar | fold)]
     used = {name for formula in formulas for name in formula.__code__.co_names}
     assert {"exp", "power", "floor_divide", "erf"} <= used
@@ -68,7 +68,7 @@ def test_every_function_that_a_lowering_uses_is_tested_here() -> None:
 
 @pytest.mark.parametrize("dtype", lanes.BOUND)
 @pytest.mark.parametrize("name", lanes.ROUNDED)
-def test_errors_are_not_larger_than_the_page_says(name: str, dtype: str) -> None:
+def test_errors_are_within_accuracy_page(name: str, dtype: str) -> None:
     if dtype == "f8" and not lanes.PRECISE:
         pytest.skip("long double has no more digits than double here")
     found, where = lanes.error(name, dtype, lanes.WIDTHS[dtype][-1], *lanes.arguments(name, dtype))
@@ -76,7 +76,7 @@ def test_errors_are_not_larger_than_the_page_says(name: str, dtype: str) -> None
 
 
 @pytest.mark.parametrize(("dtype", "width"), FLOATS)
-def test_every_width_gives_the_same(dtype: str, width: int) -> None:
+def test_every_vector_width_agrees(dtype: str, width: int) -> None:
     widest = lanes.WIDTHS[dtype][-1]
     for name in lanes.ROUNDED:
         xs = lanes.arguments(name, dtype, 1, 400)
@@ -87,7 +87,7 @@ def test_every_width_gives_the_same(dtype: str, width: int) -> None:
 
 @pytest.mark.parametrize("dtype", lanes.BOUND)
 @pytest.mark.parametrize("name", lanes.ROUNDED)
-def test_zeros_infinities_and_nans_are_those_of_numpy(name: str, dtype: str) -> None:
+def test_special_values_match_numpy(name: str, dtype: str) -> None:
     xs = lanes.arguments(name, dtype, 2)
     got, want = lanes.machine(dtype, lanes.WIDTHS[dtype][-1])(name, *xs), numpys(name, *xs)
     special = ~np.isfinite(want) | (want == 0) | ~np.isfinite(got) | (got == 0)
@@ -99,7 +99,7 @@ def test_zeros_infinities_and_nans_are_those_of_numpy(name: str, dtype: str) -> 
 
 
 @pytest.mark.parametrize(("dtype", "width"), FLOATS)
-def test_what_is_exact_is_what_numpy_gives(dtype: str, width: int) -> None:
+def test_exact_functions_match_numpy(dtype: str, width: int) -> None:
     for name in lanes.machine(dtype, width).functions:
         if name in lanes.EXACT:
             xs = lanes.arguments(name, dtype, 3, 1000)
@@ -109,7 +109,7 @@ def test_what_is_exact_is_what_numpy_gives(dtype: str, width: int) -> None:
 
 
 @pytest.mark.parametrize(("dtype", "width"), INTEGERS)
-def test_integers_and_bools_are_what_numpy_gives(dtype: str, width: int) -> None:
+def test_integer_functions_match_numpy(dtype: str, width: int) -> None:
     x, y = lanes.wholes(dtype)
     for name in lanes.machine(dtype, width).functions:
         xs = (x, y)[: lanes.arity(name)]
@@ -119,7 +119,7 @@ def test_integers_and_bools_are_what_numpy_gives(dtype: str, width: int) -> None
 
 
 @pytest.mark.parametrize("dtype", lanes.BOUND)
-def test_a_lane_does_not_depend_on_its_neighbours(dtype: str) -> None:
+def test_lanes_are_independent(dtype: str) -> None:
     width = lanes.WIDTHS[dtype][-1]
     usual = np.linspace(0.3, 0.9, width).astype(dtype)
     for name in lanes.ROUNDED:
@@ -137,7 +137,7 @@ def test_a_lane_does_not_depend_on_its_neighbours(dtype: str) -> None:
     [(2, "f4"), (3, "f8"), (4, "f8"), (6, "f4"), (8, "f4"), (0, "f8"), (np.inf, "f4"), (np.nan, "f8"), (2.5, "f4")]
     + [(exponent, dtype) for exponent in (-0.5, 1.5, -1, -2) for dtype in lanes.BOUND],
 )
-def test_powers_with_a_number_that_is_known(exponent: float, dtype: str) -> None:
+def test_power_with_constant_exponent(exponent: float, dtype: str) -> None:
     made = lanes.Machine(dtype, 4, {"it": (lambda s, x: s.power(x, exponent), 1)})
     x = lanes.points(dtype, 500)
     got, want = made("it", x), lanes.wanted("power", x, np.full_like(x, exponent))
@@ -146,13 +146,13 @@ def test_powers_with_a_number_that_is_known(exponent: float, dtype: str) -> None
 
 
 @pytest.mark.parametrize("dtype", lanes.BOUND)
-def test_the_power_of_a_half_is_the_square_root(dtype: str) -> None:
+def test_power_half_is_sqrt(dtype: str) -> None:
     made = lanes.Machine(dtype, 4, {"it": (lambda s, x: s.power(x, 0.5), 1)})
     x = lanes.points(dtype, 500)
     assert same(made("it", x), numpys("sqrt", x)).all()
 
 
-def test_integers_to_a_small_power_are_multiplied_and_to_others_have_no_code() -> None:
+def test_integer_powers() -> None:
     made = lanes.Machine("i4", 4, {"it": (lambda s, x: s.power(x, 3), 1)})
     x = np.arange(-5, 7, dtype=np.int32)
     assert (made("it", x) == x**3).all()
@@ -163,19 +163,19 @@ def test_integers_to_a_small_power_are_multiplied_and_to_others_have_no_code() -
 
 @pytest.mark.parametrize("bound", [0.0, -1.5, np.inf])
 @pytest.mark.parametrize("name", ["maximum", "minimum"])
-def test_bounds_that_are_known(name: str, bound: float) -> None:
+def test_maximum_minimum_with_constant_bound(name: str, bound: float) -> None:
     made = lanes.Machine("f4", 16, {"it": (lambda s, x: getattr(s, name)(x, bound), 1)})
     x = lanes.points("f4", 200)
     assert same(made("it", x), getattr(np, name)(x, np.full_like(x, bound))).all()
 
 
-def test_choices_between_numbers_have_the_dtype_of_what_was_compared() -> None:
+def test_select_of_numbers_has_dtype_of_comparison() -> None:
     code = Code()
     s, x = VectorFunctions(code), Value(code, "%x", "f4", 4)
     assert s.select(s.greater(x, 0), 1, -1).dtype == "f4"
 
 
-def test_sine_and_cosine_of_the_same_angle_share_their_work() -> None:
+def test_sin_and_cos_share_argument_reduction() -> None:
     one, both = Code(), Code()
     VectorFunctions(one).sin(Value(one, "%x", "f8", 8))
     s, x = VectorFunctions(both), Value(both, "%x", "f8", 8)
@@ -185,7 +185,7 @@ def test_sine_and_cosine_of_the_same_angle_share_their_work() -> None:
     assert not both.shared
 
 
-def test_constants_know_their_number_as_rounded_to_the_dtype() -> None:
+def test_constant_number_is_rounded_to_dtype() -> None:
     code = Code()
     assert constant(code, 0.1, "f4", 8).number == np.float32(0.1)
     assert constant(code, 7, "i8", 1).number == 7
@@ -193,7 +193,7 @@ def test_constants_know_their_number_as_rounded_to_the_dtype() -> None:
     assert Value(code, "%x", "f8", 4).number is None
 
 
-def test_what_has_no_machine_code_says_so() -> None:
+def test_missing_machine_code_errors() -> None:
     code = Code()
     with pytest.raises(CompileError, match="no machine code for spherical_bessel"):
         VectorFunctions(code).spherical_bessel
@@ -209,7 +209,7 @@ def test_what_has_no_machine_code_says_so() -> None:
 @pytest.mark.parametrize(
     "name", ["sigmoid", "log_sigmoid", "softplus", "elu", "selu", "relu", "leaky_relu", "step", "sign"]
 )
-def test_activations_are_what_they_are_without_compiling(name: str, dtype: Any) -> None:
+def test_compiled_activations_match_eager(name: str, dtype: Any) -> None:
     x = lanes.points(np.dtype(dtype).str[1:], 300)
     op = getattr(pb, name)
     with np.errstate(all="ignore"):

@@ -16,9 +16,9 @@ import pytest
 import pullback as pb
 from pullback.compiler import target
 from pullback.compiler.runtime import disk_cache, llvm
-from pullback.compiler.runtime.abi.object_loader import Image, Loaded, packed, possible, taken_in
+from pullback.compiler.runtime.abi.object_loader import Image, Loaded, is_supported, link_object, pack
 from pullback.compiler.runtime.disk_cache import Cache, default_cache
-from pullback.compiler.target import own_target
+from pullback.compiler.target import get_own_target
 
 KEY = Cache("", 0).key("question")
 
@@ -159,7 +159,7 @@ def test_the_environment_says_where_and_how_much(monkeypatch: pytest.MonkeyPatch
     assert (default_cache().path, default_cache().most) == (str(tmp_path), 3 << 19)
     monkeypatch.setenv("PULLBACK_CACHE", "0")
     assert default_cache().get(default_cache().key("x")) is None
-    assert disk_cache.described() == "not kept on disk"
+    assert disk_cache.describe_cache() == "not kept on disk"
 
 
 # ---- programs
@@ -226,7 +226,7 @@ def test_several_processes_at_once(kept: Path) -> None:
     assert all(p.suffix == ".code" for p in kept.iterdir())
 
 
-@pytest.mark.skipif(not possible(), reason="images are for ELF on x86-64")
+@pytest.mark.skipif(not is_supported(), reason="images are for ELF on x86-64")
 def test_llvm_is_not_imported_for_what_is_kept(kept: Path) -> None:
     said = [
         subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True, timeout=120, check=True).stdout
@@ -253,11 +253,11 @@ def twice(made: llvm.Library) -> Any:
     return ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(made.addresses["twice"])
 
 
-@pytest.mark.skipif(not possible(), reason="images are for ELF on x86-64")
+@pytest.mark.skipif(not is_supported(), reason="images are for ELF on x86-64")
 def test_an_image_does_what_the_object_code_does() -> None:
     two = ctypes.c_double(2.0)
     for text, expected in ((PROGRAM, 54.0), (OUTSIDE, 6.0)):
-        made, _ = llvm.library(text, ["twice"], {"there": ctypes.addressof(two)})
+        made, _ = llvm.get_library(text, ["twice"], {"there": ctypes.addressof(two)})
         assert isinstance(made.held, Loaded)
         assert twice(made)(27.0) == pytest.approx(expected)
 
@@ -265,7 +265,7 @@ def test_an_image_does_what_the_object_code_does() -> None:
 @pytest.mark.parametrize("text", [ABSOLUTE, WRITABLE])
 def test_what_an_image_cannot_have_is_left_to_llvm(text: str, cache: Cache) -> None:
     for _ in range(2):  # as it is made, and as it is kept
-        made, _ = llvm.library(text, ["twice"], {}, cache)
+        made, _ = llvm.get_library(text, ["twice"], {}, cache)
         assert not isinstance(made.held, Loaded)
         assert twice(made)(1.5) == 3.0
 
@@ -275,21 +275,21 @@ def test_memory_that_may_not_be_run_is_left_to_llvm(monkeypatch: pytest.MonkeyPa
         raise OSError(13, "Permission denied")
 
     monkeypatch.setattr(llvm, "Loaded", type("Refusing", (), {"__new__": refused}))
-    made, _ = llvm.library(PROGRAM, ["twice"], {})
+    made, _ = llvm.get_library(PROGRAM, ["twice"], {})
     assert twice(made)(1.5) == 3.0
 
 
-@pytest.mark.skipif(not possible(), reason="images are for ELF on x86-64")
+@pytest.mark.skipif(not is_supported(), reason="images are for ELF on x86-64")
 def test_no_object_file_is_read_beyond_its_end() -> None:
-    code, _ = llvm.object_code(OUTSIDE)
-    assert taken_in(code) is not None
-    assert all(taken_in(code[:n]) is None for n in range(0, len(code) - 64, 7))
+    code, _ = llvm.compile_object(OUTSIDE)
+    assert link_object(code) is not None
+    assert all(link_object(code[:n]) is None for n in range(0, len(code) - 64, 7))
     random = np.random.default_rng(0)
     for _ in range(2000):  # an image or nothing, whatever it says of itself
         at, value = random.integers(len(code)), random.integers(256)
         changed = bytearray(code)
         changed[at] = value
-        image = taken_in(bytes(changed))
+        image = link_object(bytes(changed))
         assert image is None or all(0 <= place < len(image.code) for place in image.exports.values())
 
 
@@ -298,28 +298,28 @@ BODIES = {
     "neither": b"?" + bytes(100),
     "too short": b"I\x01",
     "no image": b"I" + bytes(100),
-    "beyond the end": b"I" + packed(Image(b"\xc3", {"twice": 0}, [])).replace(b"twice 0", b"twice 9"),
-    "in the table": b"I" + packed(Image(bytes(16), {"twice": 3}, ["cbrt"])),
-    "not the function": b"I" + packed(Image(b"\xc3", {"thrice": 0}, [])),
-    "an unknown one": b"I" + packed(Image(bytes(8) + b"\xc3", {"twice": 8}, ["no_such_function"])),
+    "beyond the end": b"I" + pack(Image(b"\xc3", {"twice": 0}, [])).replace(b"twice 0", b"twice 9"),
+    "in the table": b"I" + pack(Image(bytes(16), {"twice": 3}, ["cbrt"])),
+    "not the function": b"I" + pack(Image(b"\xc3", {"thrice": 0}, [])),
+    "an unknown one": b"I" + pack(Image(bytes(8) + b"\xc3", {"twice": 8}, ["no_such_function"])),
 }
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_a_whole_file_with_nonsense_in_it_is_made_again(cache: Cache, body: bytes) -> None:
-    llvm.library(PROGRAM, ["twice"], {}, cache)
+    llvm.get_library(PROGRAM, ["twice"], {}, cache)
     (path,) = Path(cache.path).iterdir()
     key = path.read_bytes()[8:40]
     cache.put(key, body)
-    made, spent = llvm.library(PROGRAM, ["twice"], {}, cache)
+    made, spent = llvm.get_library(PROGRAM, ["twice"], {}, cache)
     assert "codegen" in spent
     assert twice(made)(1.5) == 3.0
     assert cache.get(key) != body
 
 
-@pytest.mark.skipif(not possible(), reason="images are for ELF on x86-64")
+@pytest.mark.skipif(not is_supported(), reason="images are for ELF on x86-64")
 def test_code_may_not_be_written_where_it_is_run() -> None:
-    made, _ = llvm.library(PROGRAM, ["twice"], {})
+    made, _ = llvm.get_library(PROGRAM, ["twice"], {})
     at = made.addresses["twice"]
     ranges = [line.split(" ", 2)[:2] for line in Path("/proc/self/maps").read_text().splitlines()]
     (rights,) = [r for where, r in ranges if int(where.split("-")[0], 16) <= at < int(where.split("-")[1], 16)]
@@ -330,7 +330,7 @@ def test_without_a_working_llvm_numpy_does_it(monkeypatch: pytest.MonkeyPatch) -
     def broken(*_: Any) -> Any:
         raise llvm.TranslatorError("compile: llvmlite is installed, but could not be used: a reason")
 
-    monkeypatch.setattr(llvm, "translator", broken)
+    monkeypatch.setattr(llvm, "get_translator", broken)
     np.testing.assert_array_equal(answer(cache=False), [1.25, 3.25, 5.25, 7.25, 9.25])
     with pytest.raises(pb.errors.CompileError, match="could not be used: a reason"):
         answer(cache=False, backend="llvm")
@@ -339,20 +339,20 @@ def test_without_a_working_llvm_numpy_does_it(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("text", ["", "flags\t: fpu\n"])
 def test_translator_is_described_without_cpuinfo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str) -> None:
     def describe() -> str:
-        return llvm.describe_translator.__wrapped__(own_target())
+        return llvm.describe_translator.__wrapped__(get_own_target())
 
     (tmp_path / "cpuinfo").write_text(text)
     monkeypatch.setattr(target, "CPUINFO", str(tmp_path / "cpuinfo"))
-    monkeypatch.setattr(llvm, "possible", lambda: True)
-    assert (text.strip() or "\n".join(llvm.translator(own_target()).cpu)) in describe()
+    monkeypatch.setattr(llvm, "is_supported", lambda: True)
+    assert (text.strip() or "\n".join(llvm.get_translator(get_own_target()).cpu)) in describe()
     monkeypatch.setattr(target, "CPUINFO", str(tmp_path / "absent"))
-    assert "\n".join(llvm.translator(own_target()).cpu) in describe()
+    assert "\n".join(llvm.get_translator(get_own_target()).cpu) in describe()
 
 
 @pytest.mark.parametrize(("value", "expected"), [("inf", 256 << 20), ("nan", 256 << 20), ("x", 256 << 20), ("0", 0)])
 def test_a_size_that_is_none_is_not_used(monkeypatch: pytest.MonkeyPatch, value: str, expected: int) -> None:
     monkeypatch.setenv("PULLBACK_CACHE_SIZE", value)
-    assert disk_cache.limit() == expected
+    assert disk_cache.get_limit() == expected
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no such files")

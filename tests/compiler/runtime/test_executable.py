@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.compiler.runtime.abi.entry import trusted
+from pullback.compiler.runtime.abi.entry import is_layout_known
 from pullback.compiler.runtime.guard_pages import Guards
 from pullback.core.tensor import call_unfollowed
 
@@ -148,7 +148,7 @@ def test_a_static_argument_is_not_mistaken_for_another() -> None:
 
 
 @linux
-@pytest.mark.skipif(not trusted(), reason="there is no entry here")
+@pytest.mark.skipif(not is_layout_known(), reason="there is no entry here")
 def test_calls_leave_nothing_behind() -> None:
     f = pb.compile(lambda ps, x: Pair({"a": [p * pb.sum(x) for p in ps]}, (pb.sum(x), None)))
     ps = [np.ones(3), np.ones((2, 2))]
@@ -360,7 +360,7 @@ def test_the_walls_hold(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_where_arrays_are_not_as_expected_programs_run_too() -> None:
     code = (
-        "import pullback.compiler.runtime.executable as n\nn.trusted = lambda: False\n"
+        "import pullback.compiler.runtime.executable as n\nn.is_layout_known = lambda: False\n"
         + PROGRAMS
         + (
             "for f, xs in cases:\n"

@@ -15,8 +15,8 @@ import pytest
 
 import pullback as pb
 from pullback.compiler.runtime import cache_key
-from pullback.compiler.runtime.abi.object_loader import possible
-from pullback.compiler.runtime.cache_key import Unsaid, said
+from pullback.compiler.runtime.abi.object_loader import is_supported
+from pullback.compiler.runtime.cache_key import NoCanonicalText, canonical_text
 from pullback.compiler.runtime.disk_cache import default_cache
 
 X = np.random.default_rng(0).normal(size=(6, 5))
@@ -117,13 +117,13 @@ def test_arguments_are_part_of_the_question() -> None:
 
 def test_another_compiler_asks_again(monkeypatch: pytest.MonkeyPatch) -> None:
     run(PROGRAMS["gradient"], X)
-    monkeypatch.setattr(cache_key, "_compiler", lambda: "another")
+    monkeypatch.setattr(cache_key, "_describe_compiler", lambda: "another")
     assert [run(PROGRAMS["gradient"], X)[1] for _ in "12"] == [False, True]
 
 
 def test_cache_key_changes_with_any_file_of_the_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def about() -> str | None:
-        return cache_key._compiler.__wrapped__()
+        return cache_key._describe_compiler.__wrapped__()
 
     assert all(repr(str(path)) in (about() or "") for path in Path(pb.__file__).parent.glob("compiler/**/*.py"))
     for package in cache_key.PACKAGES:
@@ -138,7 +138,7 @@ def test_cache_key_changes_with_any_file_of_the_compiler(monkeypatch: pytest.Mon
 
 
 def test_without_a_question_nothing_is_kept(monkeypatch: pytest.MonkeyPatch, kept: Path) -> None:
-    monkeypatch.setattr(cache_key, "_compiler", lambda: None)
+    monkeypatch.setattr(cache_key, "_describe_compiler", lambda: None)
     assert [run(PROGRAMS["gradient"], X)[1] for _ in "12"] == [False, False]
     assert not recipes(kept)
 
@@ -200,12 +200,12 @@ def test_a_program_that_was_found_can_be_read() -> None:
 
 
 def test_only_ops_of_our_own_are_known_by_name() -> None:
-    assert said(pb.sin.op) == "op sin"
-    with pytest.raises(Unsaid):
-        said(copy.copy(pb.sin.op))
+    assert canonical_text(pb.sin.op) == "op sin"
+    with pytest.raises(NoCanonicalText):
+        canonical_text(copy.copy(pb.sin.op))
     for x in (object(), np.array([None]), {1: object()}, type("Own", (), {})):
-        with pytest.raises(Unsaid):
-            said(x)
+        with pytest.raises(NoCanonicalText):
+            canonical_text(x)
 
 
 def test_what_is_not_the_same_is_not_said_the_same() -> None:
@@ -214,7 +214,7 @@ def test_what_is_not_the_same_is_not_said_the_same() -> None:
         np.int32(1), np.int64(1), np.ones(1, int), np.ones((1, 1), int), np.dtype("f4"), np.float32, float, (1, 2),
         (12,), np.zeros(100), np.zeros(100, "i8"), np.ones(100), "a,b", ("a", "b"), 1j, np.array("a"),
     ]  # fmt: skip
-    words = [said(x) for x in values]
+    words = [canonical_text(x) for x in values]
     assert len({*words}) == len(words)
 
 
@@ -233,7 +233,7 @@ print(any(f"pullback.compiler.{part}" in sys.modules for part in ("schedule", "c
 """
 
 
-@pytest.mark.skipif(not possible(), reason="images are for ELF on x86-64")
+@pytest.mark.skipif(not is_supported(), reason="images are for ELF on x86-64")
 def test_most_of_the_compiler_stays_closed_for_what_is_kept() -> None:
     said = [
         subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True, timeout=120, check=True).stdout

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.compiler.runtime.threads import possible
+from pullback.compiler.runtime.threads import is_supported
 
-pytestmark = pytest.mark.skipif(not possible(), reason="threads are for Linux")
+pytestmark = pytest.mark.skipif(not is_supported(), reason="threads are for Linux")
 
 R = np.random.default_rng(0).standard_normal
 
@@ -52,7 +52,7 @@ PLACES = np.random.default_rng(1).integers(0, 5_001, 9_000)
 
 
 @pytest.mark.parametrize(("f", "x"), CASES.values(), ids=CASES)
-def test_the_numbers_do_not_depend_on_the_threads(f: Any, x: Any) -> None:
+def test_results_do_not_depend_on_threads(f: Any, x: Any) -> None:
     alone = pb.compile(f, threads=1)(x)
     many = pb.compile(f, threads=5)
     shared = pb.compile(f)

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.compiler.runtime.llvm import there
+from pullback.compiler.runtime.llvm import llvm_available
 from pullback.core.lowering import scalar
 from pullback.core.op import REGISTRY
 
-pytestmark = pytest.mark.skipif(not there(), reason="llvmlite is not installed")
+pytestmark = pytest.mark.skipif(not llvm_available(), reason="llvmlite is not installed")
 LENGTH = 1024  # a multiple of every vector, so that a loop has no remainder
 DTYPE = "float32"
 CHEAP = 5  # instructions that are rather repeated than their result stored

@@ -17,7 +17,7 @@ import pullback as pb
 pytest.importorskip("llvmlite")
 
 from pullback.compiler.pipeline import lower
-from pullback.compiler.schedule.arena import Layout, Room, Value, laid_apart, laid_out, verify
+from pullback.compiler.schedule.arena import Layout, Place, Value, place_apart, place_values, verify
 from pullback.compiler.target import Options, get_target
 
 Function = Callable[..., Any]
@@ -219,13 +219,13 @@ def test_steps_come_in_an_order_in_which_they_can() -> None:
 
 def test_layouts_are_looked_at() -> None:
     a, b, c = Value("a", 100, 0, 2), Value("b", 100, 2, 3), Value("c", 100, 3, 4)
-    here, there = Room(-1, 0), Room(-1, 64)
-    verify(Layout({"a": here, "b": here, "c": Room(-1, 128)}, 256, []), [a, b, c], {"b": "a"})
+    here, there = Place(-1, 0), Place(-1, 64)
+    verify(Layout({"a": here, "b": here, "c": Place(-1, 128)}, 256, []), [a, b, c], {"b": "a"})
     for rooms, over in (
-        ({"a": here, "b": here, "c": Room(-1, 128)}, {}),
-        ({"a": here, "b": there, "c": Room(-1, 256)}, {"b": "a"}),
-        ({"a": here, "b": Room(-1, 128), "c": Room(-1, 128)}, {}),
-        ({"a": Room(3, 0, False), "b": Room(3, 512), "c": here}, {}),
+        ({"a": here, "b": here, "c": Place(-1, 128)}, {}),
+        ({"a": here, "b": there, "c": Place(-1, 256)}, {"b": "a"}),
+        ({"a": here, "b": Place(-1, 128), "c": Place(-1, 128)}, {}),
+        ({"a": Place(3, 0, False), "b": Place(3, 512), "c": here}, {}),
     ):
         with pytest.raises(pb.errors.CompileError, match="is needed"):
             verify(Layout(rooms, 512, []), [a, b, c], over)
@@ -239,12 +239,12 @@ def test_layouts_of_many_values(count: int) -> None:
         Value(i, int(random.integers(1, 9)) * 64, int(f), int(f + random.integers(0, 9))) for i, f in enumerate(first)
     ]
     results = {"z": (7, Value("z", 1000, count + 9, count + 10))}
-    layout = laid_out(values, {}, results)
+    layout = place_values(values, {}, results)
     verify(layout, [*values, results["z"][1]], {})
     assert any(room.slot == 7 and room.lined for room in layout.rooms.values())
     needed = max(sum(v.size for v in values if v.first <= t <= v.last) for t in range(count + 9))
     assert layout.arena <= 1.2 * needed
-    apart = laid_apart(values, {}, results)
+    apart = place_apart(values, {}, results)
     assert all(size == v.size for (_, size), v in zip(apart.blocks, sorted(values, key=lambda v: v.first), strict=True))
 
 
@@ -253,12 +253,12 @@ def test_layouts_of_many_values(count: int) -> None:
 
 WRONG = (
     "import sys, numpy as np, pullback as pb\n"
-    "from pullback.compiler.codegen.module import Emitter\n"
-    "right = Emitter._pointer\n"
+    "from pullback.compiler.codegen.module_builder import ModuleBuilder\n"
+    "right = ModuleBuilder.address\n"
     "def wrong(self, n, offset=0):\n"
     "    moved = n.number not in self.memory.slot and self.memory.layout.rooms[n.number].slot < 0\n"
     "    return right(self, n, offset + (int(sys.argv[1]) if moved else 0))\n"
-    "Emitter._pointer = wrong\n"
+    "ModuleBuilder.address = wrong\n"
     "f = pb.compile(lambda x, w: np.tanh(np.tanh(x @ w) @ w), cache=False)\n"
     "try:\n"
     "    f(np.ones((9, 5)), np.ones((5, 5)))\n"

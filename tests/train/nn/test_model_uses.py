@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
 from dataclasses import dataclass
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -49,6 +51,20 @@ def test_model_optimizer_can_be_replaced() -> None:
     model.optimizer = "none"
     with pytest.raises(ArgumentError, match="got 'none'"):
         model.fit(x, y)
+
+
+def test_eager_model_is_freed_without_garbage_collection() -> None:
+    x, y = points()
+    model = pb.sequential([layers.dense(3, input_shape=[2])])
+    model.compile("sgd", "sparse_softmax_cross_entropy", eager=True)
+    model.fit(x, y)
+    alive = ref(model)
+    gc.disable()
+    try:
+        del model
+        assert alive() is None
+    finally:
+        gc.enable()
 
 
 def test_added_layer_invalidates_compiled_predict() -> None:

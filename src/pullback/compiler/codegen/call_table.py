@@ -1,9 +1,8 @@
-"""Functions that call others, and long runs of their calls as a table and a loop.
+"""Functions that call others; a long run of calls becomes a table and a loop.
 
-A call is a record until its function is rendered.  A run of calls that differ in nothing but addresses becomes rows of
-a table, which a loop goes through: a loop that is unrolled a hundred times does not need a hundred texts.  In the table
-an address is one word: an offset, a bit that says whether it is rounded down to a line of the cache, and in the last 15
-bits the number of its base.
+A call is a record until its function is rendered.  Calls that differ only in addresses become rows of a table, so that
+the text of a loop that is unrolled a hundred times is short.  In the table an address is one word: an offset, a bit for
+rounding down to a cache line, and in the last 15 bits the number of its base.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from pullback.compiler.target import ALIGN
 
 __all__ = ["Address", "CallList", "Constant", "Local", "Operand", "integer"]
 
-LEAST = 48  # calls; fewer are as quickly compiled one by one
-SHARED = 4  # how many calls there must be for each that is of another kind
+LEAST = 48  # calls; fewer compile as fast one by one
+SHARED = 4  # calls of each kind that there must be on average
 ARENA, STACK, FIRST = 0, 1, 2  # numbers of bases: the arena, the stack of the function, the program's first slot
-MOST = 1 << 12  # slots, whose addresses are laid out on the stack after those of the arena and the stack
+MOST = 1 << 12  # slots; a table copies their addresses to the stack
 ROUNDED = 1 << 15
 
 
 class Address(NamedTuple):
-    """A place in memory: ``offset`` bytes from a base, rounded down to a line of the cache, and ``ahead`` bytes on."""
+    """An address: ``offset`` bytes from a base, rounded down to a cache line if so, and ``ahead`` bytes after that."""
 
     base: int
     offset: int = 0
@@ -33,18 +32,18 @@ class Address(NamedTuple):
 
     @classmethod
     def of_slot(cls, slot: int, offset: int = 0, rounded: bool = False) -> Address:
-        """A place in the array of a slot."""
+        """Return an address in the array of a slot."""
         return cls(slot + FIRST, offset, rounded)
 
     def further(self, count: int) -> Address:
-        """The place ``count`` bytes further on."""
+        """Return the address ``count`` bytes further on."""
         if self.rounded:
             return self._replace(ahead=self.ahead + count)
         return self._replace(offset=self.offset + count)
 
     @property
     def has_word(self) -> bool:
-        """Whether it can be a word of a table."""
+        """Whether the address fits a word of a table."""
         return not self.ahead and self.base < FIRST + MOST
 
     @property
@@ -65,7 +64,7 @@ def integer(value: int) -> Constant:
 
 
 class Local(NamedTuple):
-    """An operand that an instruction of the calling function has made."""
+    """An operand that is the result of an instruction of the calling function."""
 
     type: str
     name: str
@@ -87,7 +86,7 @@ class Call(NamedTuple):
 
     @property
     def kind(self) -> Kind | None:
-        """What it has in common with other rows of a table; None if it cannot be a row."""
+        """What rows of a table that are called alike have in common; None if the call cannot be a row."""
         if any(isinstance(a, Local) or (isinstance(a, Address) and not a.has_word) for a in self.args):
             return None
         return self.function, tuple(a if isinstance(a, Constant) else None for a in self.args)
@@ -104,7 +103,7 @@ class CallList(Code):
         self.parts: list[list[str] | Call] = []
 
     def call_void(self, function: str, args: Sequence[Operand], first: bool = False) -> None:
-        """Call a function, after everything there is so far or before it."""
+        """Add a call, after everything there is so far or before it."""
         made = Call(function, tuple(args))
         if first:
             self.parts.insert(0, made)
@@ -113,7 +112,7 @@ class CallList(Code):
         self.parts.append(made)
 
     def pointer(self, at: Operand) -> str:
-        """The name of an operand that is a pointer; an address is computed here."""
+        """Return the name of a pointer operand; an address is computed here."""
         if isinstance(at, Constant):
             return at.value
         if isinstance(at, Local):
@@ -129,7 +128,7 @@ class CallList(Code):
         return self._step(self.op(f"call ptr @llvm.ptrmask.p0.i64(ptr {made}, i64 {-ALIGN})"), at.ahead)
 
     def render(self, name: str, has_stack: bool) -> tuple[list[str], list[str]]:
-        """The lines of the function, and the functions ``name_0``, ``name_1``, … that go through tables of calls."""
+        """Return the lines of the function, and functions ``name_0``, ``name_1``, … that make the calls of tables."""
         self._close_text()
         parts, self.parts = self.parts, []
         functions: list[str] = []
@@ -179,10 +178,10 @@ def _typed(operand: Address | Local, name: str) -> str:
 
 
 def _table(name: str, run: list[Call]) -> str:
-    """A table of calls, and the function that goes through it."""
+    """Return a table of calls, and the function that makes them."""
     kinds: dict[Kind, int] = {}
     rows = []
-    rounded: set[tuple[int, int]] = set()  # the addresses that may have to be, by kind and place
+    rounded: set[tuple[int, int]] = set()  # addresses that some row rounds, by kind and place
     for call in run:
         if call.kind is not None:
             number = kinds.setdefault(call.kind, len(kinds))
@@ -237,7 +236,7 @@ def _table(name: str, run: list[Call]) -> str:
 
 
 def _read_address(kind: int, place: int, rounded: bool) -> list[str]:
-    """The instructions that make ``%p`` of an address in the row."""
+    """Return the instructions that compute ``%p`` from an address in the row."""
     x = f"{kind}.{place}"
     lines = [
         f"%at{x} = getelementptr i64, ptr %row, i64 {place + 1}",

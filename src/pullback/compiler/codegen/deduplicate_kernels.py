@@ -1,4 +1,4 @@
-"""Kernels that are alike are written once: those of every step of a loop, but for the arrays that they are given."""
+"""Kernels that differ only in their arrays, as those of the steps of an unrolled loop, are emitted once."""
 
 from __future__ import annotations
 
@@ -12,57 +12,52 @@ from pullback.compiler.schedule.fuse import READS, Fused, Kernel
 from pullback.compiler.schedule.loops import LoopPlan
 from pullback.compiler.target import Target
 
-__all__ = ["Alike"]
+__all__ = ["KernelDeduplicator"]
 
 
-class Alike:
-    """The kernels of one program that were written so far."""
+class KernelDeduplicator:
+    """Emits the kernels of a program, each signature once."""
 
     def __init__(self, fused: Fused, target: Target) -> None:
         self.fused, self.target = fused, target
         self.known: dict[Any, tuple[KernelCode, list[int], list[int]]] = {}
         self.plans: dict[Function, tuple[LoopPlan, tuple[Node, ...]]] = {}  # of each text, with the arrays
 
-    def written(self, kernel: Kernel) -> KernelCode:
-        """A kernel as text: that of one like it, with its own arrays, or a new one."""
-        look = Look(kernel, self.fused)
-        found = self.known.get(look.key)
+    def emit(self, kernel: Kernel) -> KernelCode:
+        """Return the code of a kernel: that of one with the same signature, with its own arrays, or a new one."""
+        signature = KernelSignature(kernel, self.fused)
+        found = self.known.get(signature.key)
         if found is not None:
             made, places, begins = found
-            arrays = tuple(look.nodes[place] for place in places)
-            moved = [look.begins.get(n.number, 0) for n in arrays]
+            arrays = tuple(signature.nodes[place] for place in places)
+            moved = [signature.begins.get(n.number, 0) for n in arrays]
             offsets = tuple(at + new - old for at, new, old in zip(made.offsets, moved, begins, strict=False))
             return made._replace(arrays=arrays, offsets=offsets)
         plan = LoopPlan(kernel, self.fused, self.target)
         made = KernelWriter(plan).write()
         self.plans.setdefault(made.function, (plan, made.arrays))
-        if all(a.number in look.places for a in made.arrays):
-            begins = [look.begins.get(a.number, 0) for a in made.arrays]
-            self.known[look.key] = made, [look.places[a.number] for a in made.arrays], begins
+        if all(a.number in signature.places for a in made.arrays):
+            begins = [signature.begins.get(a.number, 0) for a in made.arrays]
+            self.known[signature.key] = made, [signature.places[a.number] for a in made.arrays], begins
         return made
 
-    def forget(self) -> None:
-        """Let go of what is of no use once the texts are there."""
-        self.known.clear()
-        self.plans.clear()
 
-
-class Look:
-    """Everything about a kernel that is in its text: its nodes, down to what lies in memory, in the order they come."""
+class KernelSignature:
+    """All of a kernel that its code depends on: its nodes, down to what is loaded, in order."""
 
     def __init__(self, kernel: Kernel, fused: Fused) -> None:
         self.kernel, self.fused = kernel, fused
         self.nodes: list[Node] = []
         self.places: dict[int, int] = {}
         self.seen: list[Any] = []
-        self.begins: dict[int, int] = {}  # where the views of an array begin that is given from there
+        self.begins: dict[int, int] = {}  # where the views of an array begin, for arrays that are only read by views
         if not any(n.kind in READS for n in kernel.nodes):
             self._find_begins()
         own = [self._place(n) for n in kernel.nodes]
         self.key = kernel.axes, kernel.split, tuple(own), tuple(self.seen)
 
     def _find_begins(self) -> None:
-        """A kernel reads arrays as they are, or views of them: those that it only reads by views."""
+        """Find the arrays that the kernel only reads by views."""
         whole: set[int] = set()
         waiting, met = list(self.kernel.nodes), set()
         while waiting:
@@ -71,7 +66,7 @@ class Look:
                 continue
             met.add(n.number)
             if n.number not in self.kernel.levels and n.number not in self.fused.virtual and n.kind is not VIEW:
-                continue  # it lies in memory
+                continue  # it is loaded
             for a in n.args:
                 if n.kind is VIEW:
                     self.begins[a.number] = min(n.data.offset, self.begins.get(a.number, n.data.offset))

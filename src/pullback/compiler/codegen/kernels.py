@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import prod
 
-from pullback.compiler.codegen.deduplicate_kernels import Alike
+from pullback.compiler.codegen.deduplicate_kernels import KernelDeduplicator
 from pullback.compiler.codegen.gemm.panels import emit_panels, is_panel_product
 from pullback.compiler.codegen.kernel_code import Function, KernelCode
 from pullback.compiler.codegen.parallel import WORTH_SHARING, estimate_product_time, estimate_time
@@ -18,10 +18,11 @@ from pullback.compiler.codegen.scan import emit_scan
 from pullback.compiler.codegen.windows.workers import count_window_bytes
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.ir.kinds import PRODUCT, SCAN, WINDOWS, Kind
-from pullback.compiler.ir.products import Plan, layout, planned
-from pullback.compiler.schedule.arena import rounded
+from pullback.compiler.ir.products import ProductPlan, find_operand, plan_product
+from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.fuse import Fused, Kernel
 from pullback.compiler.schedule.in_place import InPlace
+from pullback.compiler.schedule.loops import LoopPlan
 from pullback.compiler.schedule.order import Step
 from pullback.compiler.target import Options, Target
 
@@ -51,7 +52,7 @@ class Kernels:
         w = self.scans[n.number]
         return min(abs(self.options.threads), -(-w.rows // w.part)) if estimate_time(n) >= WORTH_SHARING else 1
 
-    def count_product_workers(self, plan: Plan) -> int:
+    def count_product_workers(self, plan: ProductPlan) -> int:
         """Return how many threads share a product, by its panels, or many products."""
         by_panels = self.is_by_panels(plan)
         if estimate_product_time(plan) < WORTH_SHARING or not (by_panels or plan.is_small):
@@ -59,14 +60,14 @@ class Kernels:
         parts = prod(plan.loop) if plan.loop else emit_panels(plan.matrices, self.target).rows if by_panels else 1
         return min(abs(self.options.threads), parts)
 
-    def is_by_panels(self, plan: Plan) -> bool:
+    def is_by_panels(self, plan: ProductPlan) -> bool:
         """Return whether a product is done by panels, in code of ours, rather than by BLAS."""
         return not plan.is_small and is_panel_product(plan.matrices, self.target)
 
-    def count_product_scratch(self, plan: Plan) -> int:
+    def count_product_scratch(self, plan: ProductPlan) -> int:
         """Return the bytes that one thread needs for a product."""
         by_panels = self.is_by_panels(plan)
-        return rounded(emit_panels(plan.matrices, self.target).scratch if by_panels else plan.matrices.scratch)
+        return round_up(emit_panels(plan.matrices, self.target).scratch if by_panels else plan.matrices.scratch)
 
     def is_on_stack(self, w: KernelCode) -> bool:
         """Return whether what the parts of a kernel leave is little: a register or two."""
@@ -91,16 +92,16 @@ def count_parts(w: KernelCode) -> int:
 
 def emit_kernels(fused: Fused, target: Target, options: Options) -> Kernels:
     """Return the kernels and scans of a program as functions, and its steps with what these need."""
-    alike = Alike(fused, target)
+    emitter = KernelDeduplicator(fused, target)
     written: dict[int, KernelCode] = {}
     scans: dict[int, KernelCode] = {}
     for step in fused.steps:
         if isinstance(step, Kernel):
-            written[step.number] = alike.written(step)
+            written[step.number] = emitter.emit(step)
         elif step.kind is SCAN:
             scans[step.number] = emit_scan(step, target)
     kernels = Kernels(target, options, written, scans, ())
-    overwrites = Overwrites(alike)
+    overwrites = Overwrites(emitter.plans)
     steps = [_make_step(kernels, overwrites, fused, step) for step in fused.steps]
     return Kernels(target, options, written, scans, tuple(steps))
 
@@ -114,7 +115,7 @@ def _make_step(kernels: Kernels, overwrites: Overwrites, fused: Fused, step: Ker
         return Step(step, stored, read, False, (*_list_scratch(kernels, step),), partial(overwrites.allow, w))
     scratch = SCRATCH[step.kind](kernels, step) if step.kind in SCRATCH else ()
     if step.kind is PRODUCT:
-        read = tuple(layout(a)[0] for a in step.args)
+        read = tuple(find_operand(a)[0] for a in step.args)
         return Step(step, (step,), read, False, (*scratch,), partial(_may_accumulate, read))
     return Step(step, (step,), step.args, step.kind.runs_on_host, (*scratch,))
 
@@ -124,12 +125,12 @@ def _list_scratch(kernels: Kernels, k: Kernel) -> Iterator[tuple[str, int]]:
     if w.partial and not kernels.is_on_stack(w):
         yield "partial", w.partial * count_parts(w)
     if w.scratch:
-        yield "scratch", rounded(w.scratch) * kernels.count_workers(k)
+        yield "scratch", round_up(w.scratch) * kernels.count_workers(k)
 
 
 def _list_scan_scratch(kernels: Kernels, n: Node) -> Iterator[tuple[str, int]]:
     if scratch := kernels.scans[n.number].scratch:
-        yield "scratch", rounded(scratch) * kernels.count_scan_workers(n)
+        yield "scratch", round_up(scratch) * kernels.count_scan_workers(n)
 
 
 def _list_window_scratch(kernels: Kernels, n: Node) -> Iterator[tuple[str, int]]:
@@ -138,7 +139,7 @@ def _list_window_scratch(kernels: Kernels, n: Node) -> Iterator[tuple[str, int]]
 
 
 def _list_product_scratch(kernels: Kernels, n: Node) -> Iterator[tuple[str, int]]:
-    plan = planned(n)
+    plan = plan_product(n)
     if need := kernels.count_product_scratch(plan) * kernels.count_product_workers(plan):
         yield "scratch", need
 
@@ -159,8 +160,8 @@ def _may_accumulate(read: tuple[Node, ...], z: Node, x: Node) -> bool:
 class Overwrites:
     """Which results of kernels may be written over what they read; the same for all kernels of the same text."""
 
-    def __init__(self, alike: Alike) -> None:
-        self.plans = alike.plans
+    def __init__(self, plans: dict[Function, tuple[LoopPlan, tuple[Node, ...]]]) -> None:
+        self.plans = plans
         self.orders: dict[Function, InPlace] = {}
         self.known: dict[tuple[Function, int, int], bool] = {}
 

@@ -10,7 +10,7 @@ from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_fun
 from pullback.compiler.codegen.kernels import Kernels, count_parts
 from pullback.compiler.codegen.parallel import WORTH_WAKING, emit_task
 from pullback.compiler.ir.graph import Node
-from pullback.compiler.schedule.arena import rounded
+from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.memory import Memory
 from pullback.compiler.target import ALIGN
 
@@ -103,7 +103,7 @@ class ModuleBuilder:
         for i, x in enumerate(given):
             pointer = code.pointer(x)
             code.line(f"store ptr {pointer}, ptr {code.op(f'getelementptr ptr, ptr {context}, i64 {i}')}")
-        task = emit_task(name, w._replace(scratch=rounded(w.scratch)), len(given) - 2)
+        task = emit_task(name, w._replace(scratch=round_up(w.scratch)), len(given) - 2)
         function = self.name(make_function(task, "ptr %context", "i64 %part", "i64 %worker", attributes=""))
         code.declared |= {*task.declared, "declare void @parallel(ptr, ptr, i64, i64, i1)"}
         self.imports.add("parallel")

@@ -13,7 +13,7 @@ from pullback.compiler.builder import FLOATS, Code
 from pullback.compiler.codegen.call_table import CallList, Local
 from pullback.compiler.codegen.kernel_code import Function, KernelCode
 from pullback.compiler.ir.graph import Node
-from pullback.compiler.ir.products import Plan
+from pullback.compiler.ir.products import ProductPlan
 from pullback.compiler.schedule.fuse import Kernel
 
 __all__ = ["WORTH_SHARING", "WORTH_WAKING", "emit_batch", "emit_task", "estimate_product_time", "estimate_time"]
@@ -31,7 +31,7 @@ def estimate_time(step: Kernel | Node) -> int:
     return (step.nbytes + 2 * step.args[0].nbytes) // 20
 
 
-def estimate_product_time(plan: Plan) -> int:
+def estimate_product_time(plan: ProductPlan) -> int:
     """Return the same for all matrix products of a node."""
     p = plan.matrices
     return p.m * p.n * p.k * prod(plan.loop) * int(p.dtype[1]) // 200
@@ -52,7 +52,7 @@ def emit_task(name: str, w: KernelCode, arrays: int) -> Code:
     return code
 
 
-def emit_batch(plan: Plan, call: Any, scratch: int) -> KernelCode:
+def emit_batch(plan: ProductPlan, call: Any, scratch: int) -> KernelCode:
     """Return a kernel whose rows are the products of a batch; ``call`` emits the call for one of them."""
     code, t = CallList(), FLOATS[plan.matrices.dtype]
     count = prod(plan.loop)

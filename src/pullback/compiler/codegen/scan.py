@@ -1,9 +1,9 @@
-"""Running values along an axis, and the positions of extremes.
+"""Scans along an axis, such as cumulative sums, and searches for the position of a maximum or minimum.
 
-An array is seen as ``outer`` times ``length`` times ``inner`` elements, the axis in question being the middle one.
-Where there are inner elements, lanes are neighbours among them.  Where there are none, a scan goes along several rows
-at once, each of them one addition after the other as NumPy has it; only a sum along one or two long rows is put
-together from the sums of whole vectors.  A search has the best of each lane in registers, and then the first of these.
+An array has ``outer`` times ``length`` times ``inner`` elements, with the axis of the scan in the middle.  Lanes are
+neighbours among inner elements.  Without these, several rows are scanned at once, in the order of NumPy; only a sum
+along one or two long rows is computed from the sums of vectors.  A search has the best of each lane in registers, and
+in the end the first of these.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from pullback.core.lowering import position
 
 __all__ = ["emit_scan"]
 
-ROWS = 8  # that a scan goes along at once
-LONG = 64  # elements, from which on whole vectors are worth it in a single row
+ROWS = 8  # that are scanned at once
+LONG = 64  # elements from which on a single row is scanned by vectors
 SHORT = 16  # elements of rows of which several are searched at once, one in each lane
 REGISTERS = 4  # vectors of neighbours whose running values stay in registers
-BLOCK = 4096  # bytes of neighbours that are done together: what was written last is still in the first cache
+BLOCK = 4096  # bytes of neighbours that are done together: what was written is still in the first cache
 PART = 32768  # elements, about, that a thread takes at a time
 
 
@@ -34,8 +34,8 @@ def emit_scan(n: Node, target: Target) -> KernelCode:
     return (Search if isinstance(n.data[0].lower, position) else Scan)(n, target).write()
 
 
-class Along:
-    """A kernel whose rows are pieces of work that are independent of each other."""
+class AxisKernel:
+    """A kernel along an axis, whose rows are units of work that are independent of each other."""
 
     def __init__(self, n: Node, target: Target) -> None:
         self.node, self.code, self.lower = n, Code(), n.data[0].lower
@@ -59,9 +59,9 @@ class Along:
 
     def write(self) -> KernelCode:
         """Return the kernel of the node."""
-        code, unit = self.code, self.units()
+        code, unit = self.code, self.count_units()
         with code.loop("%lo", "%hi") as u:
-            self.unit(u)
+            self.emit_unit(u)
         names = [f"%a{i}" for i in range(len(self.node.args))]
         addresses = [f"ptr noalias {p}" for p in (*names, "%z")]
         return KernelCode(
@@ -74,45 +74,45 @@ class Along:
             helpers=(*code.helpers.items(),),
         )
 
-    def units(self) -> int:
-        """How many pieces of work there are."""
+    def count_units(self) -> int:
+        """Return how many units of work there are."""
         raise NotImplementedError
 
-    def unit(self, u: str) -> None:
+    def emit_unit(self, u: str) -> None:
         raise NotImplementedError
 
-    # ---- words that both use
+    # ---- for both
 
     def at(self, base: str, place: str, type_: str = "") -> str:
         return self.code.op(f"getelementptr {type_ or self.one}, ptr {base}, i64 {place}")
 
-    def smaller(self, a: str, b: str) -> str:
+    def minimum(self, a: str, b: str) -> str:
         return self.code.call("llvm.smin.i64", "i64", [("i64", a), ("i64", b)])
 
     def value(self, name: str, width: int, dtype: str = "") -> Value:
         return Value(self.code, name, dtype or self.dtype, width)
 
-    def shuffled(self, v: Value, lanes: Sequence[int]) -> Value:
+    def shuffle(self, v: Value, lanes: Sequence[int]) -> Value:
         chosen = ", ".join("i32 poison" if i < 0 else f"i32 {i}" for i in lanes)
         return v.like(self.code.op(f"shufflevector {v.type} {v.name}, {v.type} poison, <{v.width} x i32> <{chosen}>"))
 
     def block(self, u: str) -> tuple[str, str, str]:
-        """Of a piece of work: the outer place, and its vectors of neighbours, from and to."""
+        """Return the outer index of a unit of work, and the range of its vectors of neighbours."""
         code, many = self.code, -(-self.vectors // self.columns)
         if many == 1:
             return u, "0", str(self.vectors)
         o, b = code.op(f"udiv i64 {u}, {many}"), code.op(f"urem i64 {u}, {many}")
         first = code.times(b, self.columns)
-        return o, first, self.smaller(code.add(first, str(self.columns)), str(self.vectors))
+        return o, first, self.minimum(code.add(first, str(self.columns)), str(self.vectors))
 
     def column(self, v: str) -> str:
-        """Where a vector of neighbours begins: the last one may lie on the one before, which does no harm."""
+        """Return where a vector of neighbours begins; the last one may overlap the one before."""
         begin = self.code.times(v, self.width)
-        return begin if self.inner % self.width == 0 else self.smaller(begin, str(self.inner - self.width))
+        return begin if self.inner % self.width == 0 else self.minimum(begin, str(self.inner - self.width))
 
 
-class Scan(Along):
-    """A running value: each from the one before."""
+class Scan(AxisKernel):
+    """Emits a scan: each value is computed from the one before."""
 
     def __init__(self, n: Node, target: Target) -> None:
         super().__init__(n, target)
@@ -127,32 +127,32 @@ class Scan(Along):
         if self.by_vectors:
             self.rows = 1
 
-    def units(self) -> int:
+    def count_units(self) -> int:
         if self.inner == 1:
             return -(-self.outer // self.rows)
         return self.outer * (1 if self.vectors <= REGISTERS else -(-self.vectors // self.columns))
 
-    def unit(self, u: str) -> None:
+    def emit_unit(self, u: str) -> None:
         if self.inner == 1:
             code = self.code
             first = code.times(u, self.rows)
-            if self.outer % self.rows:  # the last few lie on those before
-                first = self.smaller(first, str(self.outer - self.rows))
+            if self.outer % self.rows:  # the last rows overlap those before
+                first = self.minimum(first, str(self.outer - self.rows))
             if self.by_vectors:
-                self._row(code.times(first, self.length))
+                self._emit_row(code.times(first, self.length))
             else:
                 ways = [code.times(code.add(first, str(r)), self.length) for r in range(self.rows)]
-                self._together([(way, 1, None) for way in ways])
+                self._scan_in_registers([(way, 1, None) for way in ways])
         elif self.vectors <= REGISTERS:
             base, width = self.code.times(u, self.length * self.inner), self.width
             mask = first_lanes(self.inner, width)
             starts = [0] if mask else [min(v * width, self.inner - width) for v in range(self.vectors)]
-            self._together([(self.code.add(base, str(s)), width, mask) for s in starts])
+            self._scan_in_registers([(self.code.add(base, str(s)), width, mask) for s in starts])
         else:
-            self._by_memory(*self.block(u))
+            self._scan_in_memory(*self.block(u))
 
-    def _place(self, p: str, shift: int = 0) -> str:
-        """How far from the beginning the p-th place of the way is, or one ``shift`` later."""
+    def _offset(self, p: str, shift: int = 0) -> str:
+        """Return the offset of the p-th element in scan order, or of one ``shift`` later."""
         code = self.code
         if self.back:
             return code.times(code.op(f"sub nsw i64 {self.length - 1 - shift}, {p}"), self.inner)
@@ -164,28 +164,28 @@ class Scan(Along):
     def _write(self, v: Value, place: str, mask: str | None) -> None:
         self.code.write(v.name, self.at("%z", place), self.one, self.size, v.width, mask)
 
-    def _next(self, acc: Value, way: str, p: str, mask: str | None) -> Value:
+    def _combine_next(self, acc: Value, way: str, p: str, mask: str | None) -> Value:
         *others, last = (f"%a{i}" for i in range(len(self.node.args)))
-        here = self.code.add(way, self._place(p))
-        there = self.code.add(way, self._place(p, -1)) if self.lag else here
+        here = self.code.add(way, self._offset(p))
+        there = self.code.add(way, self._offset(p, -1)) if self.lag else here
         xs = [self._read(x, there, acc.width, mask) for x in others] + [self._read(last, here, acc.width, mask)]
         made: Value = self.lower.emit(VectorFunctions(self.code), acc, *xs)
         return made
 
     def _start(self, way: str, width: int, mask: str | None) -> Value | None:
-        """The first results of a way; the value that goes on."""
+        """Emit the first results of a scan, and return its accumulator."""
         if self.shift:
             start = self.value(literal(self.lower.start, self.dtype, width), width)
-            self._write(start, self.code.add(way, self._place("0")), mask)
+            self._write(start, self.code.add(way, self._offset("0")), mask)
         if not self.count:
             return None
         last = f"%a{len(self.node.args) - 1}"
-        acc = self._read(last, self.code.add(way, self._place("0")), width, mask)
-        self._write(acc, self.code.add(way, self._place("0", self.shift)), mask)
+        acc = self._read(last, self.code.add(way, self._offset("0")), width, mask)
+        self._write(acc, self.code.add(way, self._offset("0", self.shift)), mask)
         return acc
 
-    def _together(self, ways: list[tuple[str, int, str | None]]) -> None:
-        """Several ways at once, the running values in registers."""
+    def _scan_in_registers(self, ways: list[tuple[str, int, str | None]]) -> None:
+        """Emit several scans at once, with their accumulators in registers."""
         code = self.code
         running = [self._start(*way) for way in ways]
         if self.count < 2:
@@ -193,18 +193,18 @@ class Scan(Along):
         rooms = []
         for acc in running:
             assert acc is not None
-            rooms.append(code.room(acc.type))
+            rooms.append(code.allocate(acc.type))
             code.line(f"store {acc.type} {acc.name}, ptr {rooms[-1]}, align 64")
         with code.loop("1", self.count) as p:
             for (way, width, mask), room in zip(ways, rooms, strict=True):
                 type_ = vector(self.one, width)
                 acc = self.value(code.op(f"load {type_}, ptr {room}, align 64"), width)
-                new = self._next(acc, way, p, mask)
+                new = self._combine_next(acc, way, p, mask)
                 code.line(f"store {type_} {new.name}, ptr {room}, align 64")
-                self._write(new, code.add(way, self._place(p, self.shift)), mask)
+                self._write(new, code.add(way, self._offset(p, self.shift)), mask)
 
-    def _by_memory(self, o: str, begin: str, stop: str) -> None:
-        """Many neighbours: the results of the place before are read again."""
+    def _scan_in_memory(self, o: str, begin: str, stop: str) -> None:
+        """Emit the scans of many neighbours, which load the results before them again."""
         code, base = self.code, self.code.times(o, self.length * self.inner)
         with code.loop(begin, stop) as v:
             self._start(code.add(base, self.column(v)), self.width, None)
@@ -212,65 +212,65 @@ class Scan(Along):
             return
         with code.loop("1", self.count) as p, code.loop(begin, stop) as v:
             way = code.add(base, self.column(v))
-            before = self._read("%z", code.add(way, self._place(p, self.shift - 1)), self.width, None)
-            self._write(self._next(before, way, p, None), code.add(way, self._place(p, self.shift)), None)
+            before = self._read("%z", code.add(way, self._offset(p, self.shift - 1)), self.width, None)
+            self._write(self._combine_next(before, way, p, None), code.add(way, self._offset(p, self.shift)), None)
 
-    def _row(self, way: str) -> None:
-        """One long row: sums within each vector, and what is carried from one to the next."""
+    def _emit_row(self, way: str) -> None:
+        """Emit the scan of one long row: within each vector, then with the carry from the one before."""
         code, width = self.code, self.width
         whole = self.count // width * width
         if self.shift:
             start = self.value(literal(self.lower.start, self.dtype, 1), 1)
-            self._write(start, code.add(way, self._place("0")), None)
-        first = self._within("0", way)
-        self._put(first, "0", way)
-        room = code.room(first.type)
-        carry = self.shuffled(first, [width - 1] * width)
+            self._write(start, code.add(way, self._offset("0")), None)
+        first = self._scan_vector("0", way)
+        self._store_vector(first, "0", way)
+        room = code.allocate(first.type)
+        carry = self.shuffle(first, [width - 1] * width)
         code.line(f"store {carry.type} {carry.name}, ptr {room}, align 64")
         with code.loop(str(width), whole, width) as p:
-            local = self._within(p, way)
+            local = self._scan_vector(p, way)
             carry = self.value(code.op(f"load {local.type}, ptr {room}, align 64"), width)
             emit = self.lower.emit
-            self._put(emit(VectorFunctions(code), carry, local), p, way)
-            on = emit(VectorFunctions(code), carry, self.shuffled(local, [width - 1] * width))
+            self._store_vector(emit(VectorFunctions(code), carry, local), p, way)
+            on = emit(VectorFunctions(code), carry, self.shuffle(local, [width - 1] * width))
             code.line(f"store {on.type} {on.name}, ptr {room}, align 64")
         if whole < self.count:
-            rest = code.room(self.one)
+            rest = code.allocate(self.one)
             carry = self.value(code.op(f"load {first.type}, ptr {room}, align 64"), width)
             code.line(
                 f"store {self.one} {code.op(f'extractelement {carry.type} {carry.name}, i64 0')}, ptr {rest}, align 64"
             )
             with code.loop(str(whole), self.count) as p:
                 acc = self.value(code.op(f"load {self.one}, ptr {rest}, align 64"), 1)
-                new = self._next(acc, way, p, None)
+                new = self._combine_next(acc, way, p, None)
                 code.line(f"store {self.one} {new.name}, ptr {rest}, align 64")
-                self._write(new, code.add(way, self._place(p, self.shift)), None)
+                self._write(new, code.add(way, self._offset(p, self.shift)), None)
 
-    def _within(self, p: str, way: str) -> Value:
-        """A vector from place p on, each lane with all before it in the vector."""
+    def _scan_vector(self, p: str, way: str) -> Value:
+        """Return the vector from index p on, each lane combined with those before it in the vector."""
         code, width = self.code, self.width
-        at = code.add(way, self._place(p, width - 1) if self.back else self._place(p))
+        at = code.add(way, self._offset(p, width - 1) if self.back else self._offset(p))
         v = self._read("%a0", at, width, None)
         if self.back:
-            v = self.shuffled(v, [*reversed(range(width))])
+            v = self.shuffle(v, [*reversed(range(width))])
         by = 1
         while by < width:
-            moved = self.shuffled(v, [i - by for i in range(width)])
+            moved = self.shuffle(v, [i - by for i in range(width)])
             both = self.lower.emit(VectorFunctions(code), moved, v)
             early = first_lanes(by, width)
             v = v.like(code.op(f"select <{width} x i1> {early}, {v.type} {v.name}, {v.type} {both.name}"))
             by *= 2
         return v
 
-    def _put(self, v: Value, p: str, way: str) -> None:
+    def _store_vector(self, v: Value, p: str, way: str) -> None:
         if self.back:
-            v = self.shuffled(v, [*reversed(range(self.width))])
+            v = self.shuffle(v, [*reversed(range(self.width))])
         ahead = self.shift + (self.width - 1 if self.back else 0)
-        self._write(v, self.code.add(way, self._place(p, ahead)), None)
+        self._write(v, self.code.add(way, self._offset(p, ahead)), None)
 
 
-class Search(Along):
-    """The position of the first of the largest, or smallest; a NaN is before all."""
+class Search(AxisKernel):
+    """Emits a search for the first position of the maximum or minimum; a NaN comes first."""
 
     def __init__(self, n: Node, target: Target) -> None:
         super().__init__(n, target)
@@ -281,36 +281,36 @@ class Search(Along):
         if self.inner > 1 and self.vectors > 1:
             self.scratch = 2 * self.columns * self.width * 8
 
-    def units(self) -> int:
+    def count_units(self) -> int:
         if self.short:
             return -(-self.outer // self.width)
         return self.outer if self.inner == 1 else self.outer * -(-self.vectors // self.columns)
 
-    def unit(self, u: str) -> None:
+    def emit_unit(self, u: str) -> None:
         if self.short:
-            self._rows(u)
+            self._emit_short_rows(u)
         elif self.inner == 1:
-            self._row(u)
+            self._emit_row(u)
         elif self.vectors == 1:
-            self._few(u)
+            self._emit_one_vector(u)
         else:
-            self._many(*self.block(u))
+            self._emit_blocks(*self.block(u))
 
-    # ---- what is better
+    # ---- comparisons
 
-    def _better(self, x: Value, best: Value) -> Value:
-        """Whether x comes before what is best so far, which was met earlier."""
+    def _is_better(self, x: Value, best: Value) -> Value:
+        """Return whether x is better than the best of earlier positions."""
         better = x.compare(f"u{self.lower.word}", best)
         return better & best.compare("ord", best) if x.kind == "f" else better
 
-    def _before(self, x: Value, i: Value, best: Value, j: Value) -> Value:
-        """The same for what was met at places i and j, in any order."""
+    def _is_before(self, x: Value, i: Value, best: Value, j: Value) -> Value:
+        """Return whether x at position i is better than the best at position j, in any order."""
         same = x.compare("oeq", best)
         if x.kind == "f":
             same = same | (x.compare("uno", x) & best.compare("uno", best))
-        return self._better(x, best) | (same & i.compare("olt", j))
+        return self._is_better(x, best) | (same & i.compare("olt", j))
 
-    def _chosen(self, which: Value, a: Value, b: Value) -> Value:
+    def _choose(self, which: Value, a: Value, b: Value) -> Value:
         return a.like(self.code.op(f"select {which.type} {which.name}, {a.type} {a.name}, {b.type} {b.name}"))
 
     def _update(self, x: Value, i: Value, rooms: tuple[str, str], mask: str | None = None) -> None:
@@ -319,14 +319,14 @@ class Search(Along):
             like.like(code.op(f"load {like.type}, ptr {room}, align 8"))
             for like, room in zip((x, i), rooms, strict=True)
         )
-        which = self._better(x, best)
+        which = self._is_better(x, best)
         if mask is not None:
             which = which & which.like(mask)
-        for new, room in ((self._chosen(which, x, best), rooms[0]), (self._chosen(which, i, j), rooms[1])):
+        for new, room in ((self._choose(which, x, best), rooms[0]), (self._choose(which, i, j), rooms[1])):
             code.line(f"store {new.type} {new.name}, ptr {room}, align 8")
 
-    def _places(self, at: str, width: int, step: int) -> Value:
-        """The position ``at`` in all lanes, each lane ``step`` further."""
+    def _positions(self, at: str, width: int, step: int) -> Value:
+        """Return the position ``at`` in all lanes, each lane ``step`` further."""
         code, type_ = self.code, TYPES[self.index]
         number = at if self.index == "i8" else code.op(f"trunc i64 {at} to {type_}")
         every = self.value(splat(code, number, type_, width), width, self.index)
@@ -337,7 +337,7 @@ class Search(Along):
     def _begin(self, x: Value) -> tuple[str, str]:
         code = self.code
         zero = self.value(literal(0, self.index, x.width), x.width, self.index)
-        rooms = code.room(x.type), code.room(zero.type)
+        rooms = code.allocate(x.type), code.allocate(zero.type)
         for v, room in ((x, rooms[0]), (zero, rooms[1])):
             code.line(f"store {v.type} {v.name}, ptr {room}, align 8")
         return rooms
@@ -348,10 +348,10 @@ class Search(Along):
     def _write(self, i: Value, place: str, mask: str | None = None) -> None:
         self.code.write(i.cast("i8").name, self.at("%z", place, "i64"), "i64", 8, i.width, mask)
 
-    # ---- the ways
+    # ---- loops
 
-    def _row(self, u: str) -> None:
-        """Along a row: all lanes begin with its first element, and are compared in the end."""
+    def _emit_row(self, u: str) -> None:
+        """Emit the search along a row: all lanes begin with its first element, and are compared in the end."""
         code, width = self.code, self.width
         base = code.times(u, self.length)
         first = self._read(base, 1)
@@ -364,26 +364,26 @@ class Search(Along):
             with code.loop("0", whole, step) as at:
                 for k, rooms in enumerate(found):
                     here = code.add(at, str(k * width))
-                    self._update(self._read(code.add(base, here), width), self._places(here, width, 1), rooms)
+                    self._update(self._read(code.add(base, here), width), self._positions(here, width, 1), rooms)
         for k, left in enumerate(range(whole, self.length, width)):
             mask, here = first_lanes(self.length - left, width), str(left)
-            self._update(self._read(code.add(base, here), width, mask), self._places(here, width, 1), found[k], mask)
-        best, i = self._loaded(found[0], width)
+            self._update(self._read(code.add(base, here), width, mask), self._positions(here, width, 1), found[k], mask)
+        best, i = self._load_best(found[0], width)
         for rooms in found[1:]:
-            best, i = self._merged(best, i, *self._loaded(rooms, width))
+            best, i = self._merge(best, i, *self._load_best(rooms, width))
         while best.width > 1:
             half = best.width // 2
-            best, i = self._merged(*(self._lanes(v, at, half) for at in (0, half) for v in (best, i)))
+            best, i = self._merge(*(self._take_lanes(v, at, half) for at in (0, half) for v in (best, i)))
         self._write(i, u)
 
-    def _lanes(self, v: Value, at: int, count: int) -> Value:
+    def _take_lanes(self, v: Value, at: int, count: int) -> Value:
         if count == 1:
             return self.value(self.code.op(f"extractelement {v.type} {v.name}, i64 {at}"), 1, v.dtype)
         chosen = ", ".join(f"i32 {at + k}" for k in range(count))
         name = self.code.op(f"shufflevector {v.type} {v.name}, {v.type} poison, <{count} x i32> <{chosen}>")
         return self.value(name, count, v.dtype)
 
-    def _loaded(self, rooms: tuple[str, str], width: int) -> tuple[Value, Value]:
+    def _load_best(self, rooms: tuple[str, str], width: int) -> tuple[Value, Value]:
         kinds = ((self.dtype, rooms[0]), (self.index, rooms[1]))
         best, i = (
             self.value(self.code.op(f"load {vector(TYPES[d], width)}, ptr {room}, align 8"), width, d)
@@ -391,14 +391,14 @@ class Search(Along):
         )
         return best, i
 
-    def _merged(self, best: Value, j: Value, x: Value, i: Value) -> tuple[Value, Value]:
-        which = self._before(x, i, best, j)
-        return self._chosen(which, x, best), self._chosen(which, i, j)
+    def _merge(self, best: Value, j: Value, x: Value, i: Value) -> tuple[Value, Value]:
+        which = self._is_before(x, i, best, j)
+        return self._choose(which, x, best), self._choose(which, i, j)
 
-    def _rows(self, u: str) -> None:
-        """Several short rows, one in each lane."""
+    def _emit_short_rows(self, u: str) -> None:
+        """Emit the search along several short rows, one in each lane."""
         code, width = self.code, self.width
-        first = self.smaller(code.times(u, width), str(self.outer - width))
+        first = self.minimum(code.times(u, width), str(self.outer - width))
         base = self.at("%a0", code.times(first, self.length))
         steps = ", ".join(f"i64 {k * self.length}" for k in range(width))
 
@@ -408,21 +408,21 @@ class Search(Along):
 
         rooms = self._begin(taken("0"))
         with code.loop("0", self.length) as p:
-            self._update(taken(p), self._places(p, width, 0), rooms)
-        self._write(self._loaded(rooms, width)[1], first)
+            self._update(taken(p), self._positions(p, width, 0), rooms)
+        self._write(self._load_best(rooms, width)[1], first)
 
-    def _few(self, u: str) -> None:
-        """Neighbours that fill one vector at most."""
+    def _emit_one_vector(self, u: str) -> None:
+        """Emit the search for neighbours that fill one vector at most."""
         code, mask = self.code, first_lanes(self.inner, self.width)
         base = code.times(u, self.length * self.inner)
         rooms = self._begin(self._read(base, self.width, mask))
         with code.loop("0", self.length) as p:
             x = self._read(code.add(base, code.times(p, self.inner)), self.width, mask)
-            self._update(x, self._places(p, self.width, 0), rooms)
-        self._write(self._loaded(rooms, self.width)[1], code.times(u, self.inner), mask)
+            self._update(x, self._positions(p, self.width, 0), rooms)
+        self._write(self._load_best(rooms, self.width)[1], code.times(u, self.inner), mask)
 
-    def _many(self, o: str, begin: str, stop: str) -> None:
-        """Place by place, with the best of each column in memory near by."""
+    def _emit_blocks(self, o: str, begin: str, stop: str) -> None:
+        """Emit the search for many neighbours, with the best of each column in scratch memory."""
         code, width = self.code, self.width
         base, half = code.times(o, self.length * self.inner), self.columns * width * 8
 
@@ -442,7 +442,7 @@ class Search(Along):
 
         each(first)
         with code.loop("0", self.length) as p:
-            row, i = code.add(base, code.times(p, self.inner)), self._places(p, width, 0)
+            row, i = code.add(base, code.times(p, self.inner)), self._positions(p, width, 0)
             each(lambda v: self._update(self._read(code.add(row, self.column(v)), width), i, rooms(v)))
         out = code.times(o, self.inner)
-        each(lambda v: self._write(self._loaded(rooms(v), width)[1], code.add(out, self.column(v))))
+        each(lambda v: self._write(self._load_best(rooms(v), width)[1], code.add(out, self.column(v))))

@@ -1,4 +1,4 @@
-"""Zeros in which something lies: rows added at positions, one after the other, or elements at steps.
+"""Scatters into zeros: rows added at positions, or elements written at regular steps.
 
 Threads share out the places of rows: each goes through all rows and adds those that belong to its own.
 """
@@ -16,7 +16,7 @@ __all__ = ["ScatterAdd", "Spaced"]
 
 
 class ScatterAdd:
-    """Adds the rows of ``x`` to zeros, at the positions ``rows``; a kernel whose rows are those of the result."""
+    """Emits the kernel that adds the rows of ``x`` to zeros at the positions ``rows``; its rows are the result's."""
 
     def __init__(self, n: Node, target: Target) -> None:
         rows = n.args[1]
@@ -69,11 +69,11 @@ class ScatterAdd:
         code.line(f"store {type_} {code.op(f'{add} {type_} {old}, {new}')}, ptr {place}, align {self.size}")
 
 
-MOST = 8  # steps between elements, up to which the zeros are written with them
+MOST = 8  # steps between elements up to which vectors have both elements and zeros
 
 
 class Spaced:
-    """The text of the function ``(x, z)`` that lays the elements of ``x`` out at the steps of a view of zeros."""
+    """Emits the function ``(x, z)`` that writes the elements of ``x`` into zeros at the strides of a view."""
 
     def __init__(self, n: Node, target: Target) -> None:
         (x,) = n.args
@@ -106,7 +106,7 @@ class Spaced:
             self.code.line(f"call void @llvm.memset.p0.i64(ptr {at}, i8 0, i64 {count * self.size}, i1 false)")
 
     def _row(self, source: str, to: str) -> None:
-        """A row whose elements are some way apart: whole vectors of them and of the zeros between."""
+        """Emit a row as vectors of spaced elements with the zeros between them."""
         code, step, first, wide = self.code, self.strides[-1], self.view.offset, self.width
         vectors = min(self.shape[-1] // wide, (self.row - first) // (step * wide))
         done = vectors * wide

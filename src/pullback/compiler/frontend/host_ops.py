@@ -1,4 +1,4 @@
-"""Functions of plain arrays as ops: what is looked at or drawn between pieces of machine code."""
+"""Host ops that are made while tracing: NumPy functions, and checks of positions."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 
 from pullback.errors import IntegerRangeError, ShapeError
 
-__all__ = ["Coordinates", "Plain", "Positions", "fitting"]
+__all__ = ["Coordinates", "HostFunction", "Positions", "make_integer_cast"]
 
 
-class Plain:
+class HostFunction:
     """A function of plain arrays that carries no gradient, as an op."""
 
     variadic = False
@@ -25,14 +25,14 @@ class Plain:
         return self.f(*values)
 
     def __hash__(self) -> int:
-        return hash((Plain, self.f))
+        return hash((HostFunction, self.f))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Plain) and other.f is self.f
+        return isinstance(other, HostFunction) and other.f is self.f
 
 
 class Positions:
-    """Positions along an axis, counted from the front and found to be within it, as an op."""
+    """An op that checks positions along an axis and returns them as non-negative ones."""
 
     variadic = False
 
@@ -56,7 +56,7 @@ class Positions:
 
 
 class Coordinates:
-    """Places in several axes, one vector each, as one number each; found to be within them.  As an op."""
+    """An op that checks positions in several axes and returns them as flat ones."""
 
     variadic = False
 
@@ -78,10 +78,10 @@ class Coordinates:
 
 
 @lru_cache
-def fitting(dtype: Any) -> Plain:
-    """A Python integer in the dtype of the arrays it is computed with, which must hold it, as an op.
+def make_integer_cast(dtype: Any) -> HostFunction:
+    """Return an op that casts a Python integer to a dtype, and raises IntegerRangeError if it does not fit.
 
-    >>> fitting(np.dtype(np.uint8)).perform([np.int64(-3)], {})
+    >>> make_integer_cast(np.dtype(np.uint8)).perform([np.int64(-3)], {})
     Traceback (most recent call last):
     ...
     pullback.errors.IntegerRangeError: a compiled function: Python integer -3 out of bounds for uint8. ...
@@ -93,4 +93,4 @@ def fitting(dtype: Any) -> Plain:
         except OverflowError as error:
             raise IntegerRangeError.of("a compiled function", error) from None
 
-    return Plain(fitted)
+    return HostFunction(fitted)

@@ -20,30 +20,30 @@ from pullback.core.source import user_line
 from pullback.numerics.axis_arguments import one_axis
 
 __all__ = [
-    "assigned",
-    "block_of",
-    "coordinates",
-    "laid_apart",
-    "numbers",
-    "one_each",
-    "picked",
-    "put",
-    "rows",
-    "segments",
+    "lower_assignment",
+    "find_block",
+    "lower_gather_nd",
+    "place_view",
+    "find_positions",
+    "place_elements",
+    "take_rows",
+    "scatter_rows",
+    "lower_gather",
+    "lower_segments",
 ]
 
 
 # ---- by numbers of rows
 
 
-def picked(t: Any, x: Any, at: Any, kept: int) -> Any:
+def take_rows(t: Any, x: Any, at: Any, kept: int) -> Any:
     """The rows of ``x`` at these places, all axes but the last ``kept`` being counted through as one."""
     rest = x.shape[len(x.shape) - kept :]
     flat, at = t.node(np.reshape(x, (prod(x.shape[: len(x.shape) - kept]), *rest))), t.node(at)
     return t.wrapped(t.graph.add(TAKE, (flat, at), (*at.shape, *rest), flat.dtype, None, user_line()))
 
 
-def put(t: Any, x: Any, at: Any, shape: Shape, kept: int) -> Any:
+def scatter_rows(t: Any, x: Any, at: Any, shape: Shape, kept: int) -> Any:
     """Zeros of ``shape`` with the rows of ``x`` added at these places, counted in the same way."""
     whole, rest = prod(shape[: len(shape) - kept]), shape[len(shape) - kept :]
     x, at = t.node(x), t.node(at)
@@ -51,7 +51,7 @@ def put(t: Any, x: Any, at: Any, shape: Shape, kept: int) -> Any:
     return np.reshape(t.wrapped(made), shape)
 
 
-def checked(t: Any, op: Any, at: Any) -> Any:
+def check_positions(t: Any, op: Any, at: Any) -> Any:
     """What an op makes of positions: now if they are known, else in every call."""
     node = source = t.node(at)
     if node.kind is CONSTANT:
@@ -70,10 +70,10 @@ def _holds_positions(dtype: Any, op: Any) -> bool:
     return isinstance(op, Positions) and dtype.kind in "iu" and np.iinfo(dtype).max >= op.length - 1
 
 
-def numbers(shape: Shape, pick: Callable[[Any], Any]) -> tuple[Any, int]:
+def find_positions(shape: Shape, pick: Callable[[Any], Any]) -> tuple[Any, int]:
     """Which elements of an array of this shape are picked, and how many of its last axes are picked whole.
 
-    >>> numbers((3, 4), lambda x: x[np.array([2, 0])])
+    >>> find_positions((3, 4), lambda x: x[np.array([2, 0])])
     (array([2, 0]), 1)
     """
     places = np.indices(shape, sparse=True)
@@ -95,7 +95,7 @@ def numbers(shape: Shape, pick: Callable[[Any], Any]) -> tuple[Any, int]:
 # ---- along one axis
 
 
-def rows(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+def lower_gather(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """``gather``, or ``scatter`` as its adjoint: along an axis, the axes before it being counted through."""
     x, at = (t.symbol(a) for a in args)
     shape = tuple(op.acts.shape(op.name, [x.shape, at.shape], params))
@@ -106,18 +106,18 @@ def rows(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
     axis = one_axis(len(whole), 0 if params["axis"] is None else params["axis"], op.name)
     batch = int(params["batch_dims"] or 0)
     batch = batch + len(at.shape) if batch < 0 else batch
-    given = checked(t, Positions(op.name, whole[axis]), at)
+    given = check_positions(t, Positions(op.name, whole[axis]), at)
     if batch == len(at.shape) - 1 == len(whole) - 1 > 0 and at.shape[-1] == 1:
-        return _one_of_each_row(x, given, whole, scatters)
+        return _select_one_of_each_row(x, given, whole, scatters)
     kept, between = len(whole) - 1 - axis, axis - batch
     if axis:
         inner = at.shape[batch:]
         starts = np.arange(prod(whole[:axis])).reshape(whole[:axis] + (1,) * len(inner)) * whole[axis]
         given = np.reshape(given, at.shape[:batch] + (1,) * between + inner) + starts
-    return put(t, x, given, whole, kept) if scatters else picked(t, x, given, kept)
+    return scatter_rows(t, x, given, whole, kept) if scatters else take_rows(t, x, given, kept)
 
 
-def _one_of_each_row(x: Any, at: Any, whole: Shape, scatters: bool) -> Any:
+def _select_one_of_each_row(x: Any, at: Any, whole: Shape, scatters: bool) -> Any:
     """One element of each row, or one put there: told by where it is, which joins what is done along the rows."""
     small = np.int32 if whole[-1] < 2**31 else np.int64  # as many lanes as the numbers have
     here = np.astype(at, small) == np.arange(whole[-1], dtype=small)
@@ -132,7 +132,7 @@ def _one_of_each_row(x: Any, at: Any, whole: Shape, scatters: bool) -> Any:
 # ---- by coordinates
 
 
-def coordinates(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+def lower_gather_nd(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """``gather_nd``, or ``scatter_nd`` as its adjoint."""
     scatters = op.lower.symbol == "put at"
     at, x = (t.symbol(a) for a in (args if scatters else reversed(args)))
@@ -141,15 +141,15 @@ def coordinates(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) ->
     if at.dtype.kind not in "iu" or not at.size or not at.shape[-1]:
         return t.opaque(op, args, params)
     depth = at.shape[-1]
-    given = checked(t, Coordinates(op.name, whole[:depth]), at)
+    given = check_positions(t, Coordinates(op.name, whole[:depth]), at)
     kept = len(whole) - depth
-    return put(t, x, given, whole, kept) if scatters else picked(t, x, given, kept)
+    return scatter_rows(t, x, given, whole, kept) if scatters else take_rows(t, x, given, kept)
 
 
 # ---- by segment
 
 
-def segments(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+def lower_segments(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """The sum of each segment, or its adjoint.  What is in no segment is put in one more, which is left out."""
     x, ids = (t.symbol(a) for a in args)
     shape = tuple(op.acts.shape(op.name, [x.shape, ids.shape], params))
@@ -160,15 +160,15 @@ def segments(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> An
     inside = (ids >= 0) & (ids < many)
     if op.lower.symbol == "spread":
         kept = len(x.shape) - 1
-        found = picked(t, x, np.where(inside, ids, 0), kept)
+        found = take_rows(t, x, np.where(inside, ids, 0), kept)
         return np.where(np.reshape(inside, ids.shape + (1,) * kept), found, np.zeros((), x.dtype))
-    return put(t, x, np.where(inside, ids, many), (many + 1, *shape[1:]), len(shape) - 1)[:many]
+    return scatter_rows(t, x, np.where(inside, ids, many), (many + 1, *shape[1:]), len(shape) - 1)[:many]
 
 
 # ---- by an index of integers and slices
 
 
-def block_of(index: Any, shape: Shape) -> Any:
+def find_block(index: Any, shape: Shape) -> Any:
     """Where a basic index begins, the shape of what it picks, and the same without axes picked by a number.
 
     None if it is not a block: if it steps over elements, or picks them one by one.
@@ -197,7 +197,7 @@ def block_of(index: Any, shape: Shape) -> Any:
     return tuple(start), tuple(block), tuple(thin)
 
 
-def assigned(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+def lower_assignment(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """A copy of ``x`` in which ``y`` stands at an index, which names no place twice."""
     x, y = (t.symbol(a) for a in args)
     index, shape = params["index"], x.shape
@@ -208,7 +208,7 @@ def assigned(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> An
     if not (fits and prod(due) and np.can_cast(y.dtype, x.dtype, "same_kind")) or "c" in (x.dtype.kind, y.dtype.kind):
         return t.opaque(op, args, params)
     y = np.broadcast_to(np.astype(y, x.dtype), due)
-    found = block_of(index, shape)
+    found = find_block(index, shape)
     if found is not None:
         start, block, _ = found
         data = Pieces(((0,) * len(shape), start), 0)
@@ -218,27 +218,27 @@ def assigned(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> An
     here[index] = True
     if np.count_nonzero(here) != prod(due):
         return t.opaque(op, args, params)  # of several for one place the last one stays
-    return one_each(t, y, x, shape, index)
+    return place_elements(t, y, x, shape, index)
 
 
-def one_each(t: Any, x: Any, otherwise: Any, shape: Shape, index: Any) -> Any:
+def place_elements(t: Any, x: Any, otherwise: Any, shape: Shape, index: Any) -> Any:
     """``x`` at an index that names no place twice, and ``otherwise`` elsewhere."""
     at = np.zeros(shape, np.int64)
     at[index] = np.arange(1, prod(x.shape) + 1).reshape(x.shape)
-    return np.where(at > 0, picked(t, x, np.maximum(at - 1, 0), 0), otherwise)
+    return np.where(at > 0, take_rows(t, x, np.maximum(at - 1, 0), 0), otherwise)
 
 
-def laid_apart(t: Any, x: Node, shape: Shape, index: Any) -> Any:
+def place_view(t: Any, x: Node, shape: Shape, index: Any) -> Any:
     """Zeros of ``shape`` with ``x`` at an index that picks a view of them; None if it picks elements one by one."""
     whole = np.zeros(shape, np.int8)
     there = whole[index]
     if not np.may_share_memory(there, whole):
         return None
     begin = there.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-    return spaced(t, x, shape, View(begin, there.strides), there.shape)
+    return space_out(t, x, shape, View(begin, there.strides), there.shape)
 
 
-def spaced(t: Any, x: Node, shape: Shape, view: View, lengths: Shape) -> Any:
+def space_out(t: Any, x: Node, shape: Shape, view: View, lengths: Shape) -> Any:
     """Zeros of ``shape`` in which ``x`` lies where a view of them lies."""
     laid = t.node(np.reshape(np.broadcast_to(t.wrapped(x), lengths), lengths))
     return t.wrapped(t.graph.add(SPACED, (laid,), shape, x.dtype, view, user_line()))

@@ -1,4 +1,4 @@
-"""What a program gives back: tensors, arrays, or numbers and lists of Python's, as the function itself would.
+"""The kinds of outputs of a program: tensors, arrays, or Python numbers and lists, as of the function itself.
 
 An op gives a tensor if anything it takes is one, or a list; a transform gives back what it was given.
 """
@@ -17,7 +17,7 @@ from pullback.compiler.ir.kinds import INPUT
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor
 
-__all__ = ["Forms"]
+__all__ = ["OutputKinds"]
 
 
 def _tensor(v: Any) -> Any:
@@ -32,8 +32,8 @@ def _plain(v: Any) -> Any:
     return v.tolist()
 
 
-class Forms:
-    """The forms of the results of one program."""
+class OutputKinds:
+    """The kinds of the outputs of one program."""
 
     def __init__(self, trace: Trace, leaves: Sequence[Any], given: Sequence[Any], outputs: Sequence[Node]) -> None:
         self.trace, self.outputs = trace, list(outputs)
@@ -42,7 +42,7 @@ class Forms:
         self.known: dict[int, list[Callable[[Any], Any]]] = {}
 
     def _fixed(self, x: Any) -> Any:
-        """The form of a result that is always the same."""
+        """Return what converts an output whose kind does not depend on the arguments; None if it does."""
         x = x.read() if isinstance(x, Tensor) else x
         if not isinstance(x, Symbol):
             return _tensor if isinstance(x, Tensor) else _array
@@ -50,7 +50,7 @@ class Forms:
 
     @cached_property
     def takes(self) -> list[int]:
-        """Which arguments each result was computed from, as bits; -1 if from a tensor in any case."""
+        """The arguments that each output depends on, as bits; -1 if it depends on a tensor in any case."""
         held = 0 if not any(self.lists) else sum(1 << i for i, x in enumerate(self.lists) if x)
         found: dict[int, int] = {}
         for n in self.trace.graph.nodes:
@@ -66,21 +66,21 @@ class Forms:
 
     @cached_property
     def floats(self) -> list[bool]:
-        """Which results are floats of Python's."""
+        """Whether each output is a Python float."""
         double = np.dtype(np.float64)
         pairs = zip(self.fixed, self.outputs, strict=True)
         return [fixed is _plain and not n.shape and n.dtype == double for fixed, n in pairs]
 
     @property
     def are_quick(self) -> bool:
-        """Whether nothing but arrays and floats is given for arrays and numbers."""
+        """Whether all outputs are arrays or floats if no argument is a tensor."""
         rows = zip(self.fixed, self.takes, self.floats, strict=True)
         return not any(self.lists) and all(
             fixed is _array or is_float or (fixed is None and takes >= 0) for fixed, takes, is_float in rows
         )
 
     def given(self, kinds: Sequence[int]) -> list[Callable[[Any], Any]]:
-        """What makes each result what it is to be, if this is given."""
+        """Return what converts each output, for arguments of these kinds."""
         tensors = sum(1 << i for i, kind in enumerate(kinds) if kind == TENSOR)
         found = self.known.get(tensors)
         if found is None:

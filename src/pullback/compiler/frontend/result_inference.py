@@ -1,4 +1,4 @@
-"""What is known of a result before it is computed: its dtype, its shape, and where its elements lie.
+"""Infer dtype, shape and strides of results, by running ops on small arrays.
 
 The ops and their kernels are asked, on something small.
 """
@@ -15,11 +15,11 @@ from pullback.compiler.ir.kinds import VIEW
 from pullback.core.lowering import call, fold, pieces, position, scan, view
 from pullback.errors import PullbackError
 
-__all__ = ["NO_PARAMS", "Frozen", "example", "laid_out", "laid_out_at", "result_dtype", "result_like"]
+__all__ = ["NO_PARAMS", "Frozen", "make_example", "lay_out", "find_start", "infer_dtype", "infer_result"]
 
 
 class Frozen(dict[str, Any]):
-    """Parameters that can be looked up."""
+    """Parameters of an op as a hashable dict."""
 
     def __init__(self, params: dict[str, Any]) -> None:
         super().__init__(params)
@@ -36,18 +36,18 @@ NO_PARAMS = Frozen({})
 
 
 @lru_cache(4096)
-def result_dtype(op: Any, dtypes: tuple[Any, ...], params: Frozen) -> Any:
-    """The dtype of an op on arguments of these; None if there are complex numbers, for which there is no code."""
-    dtype = _result_dtype(op, dtypes, params)
+def infer_dtype(op: Any, dtypes: tuple[Any, ...], params: Frozen) -> Any:
+    """Return the dtype of an op on arguments of these dtypes; None if one of them is complex."""
+    dtype = _infer_dtype(op, dtypes, params)
     return None if "c" in {dtype.kind, *(np.dtype(d).kind for d in dtypes)} else dtype
 
 
-def _result_dtype(op: Any, dtypes: tuple[Any, ...], params: Frozen) -> np.dtype[Any]:
-    """The dtype of an op on arguments of these: asked of the op itself, on one element each."""
+def _infer_dtype(op: Any, dtypes: tuple[Any, ...], params: Frozen) -> np.dtype[Any]:
+    """Return the dtype of an op, by running it on one element each."""
     rank = 2 if isinstance(op.lower, call) and op.lower.symbol == "gemm" else 1 if isinstance(op.lower, fold) else 0
-    values = [example(d, (1,) * rank) for d in dtypes]
+    values = [make_example(d, (1,) * rank) for d in dtypes]
     if isinstance(op.lower, view | pieces):
-        common: np.dtype[Any] = np.result_type(*op.promote([example(d) for d in dtypes]))
+        common: np.dtype[Any] = np.result_type(*op.promote([make_example(d) for d in dtypes]))
         return common
     given = {**params, "axis": 0} if isinstance(op.lower, fold | scan | position) else dict(params)
     with np.errstate(all="ignore"):
@@ -55,12 +55,12 @@ def _result_dtype(op: Any, dtypes: tuple[Any, ...], params: Frozen) -> np.dtype[
     return dtype
 
 
-def example(d: Any, shape: Shape = (1,)) -> Any:
+def make_example(d: Any, shape: Shape = (1,)) -> Any:
     return d(1) if isinstance(d, type) else np.ones(shape or (1,), d)
 
 
-def laid_out(node: Node) -> tuple[Any, Node]:
-    """An array of one byte per element laid out as the node is in memory, and the node whose memory that is."""
+def lay_out(node: Node) -> tuple[Any, Node]:
+    """Return an array of bytes with the strides of a node, and the node whose memory it is in."""
     if node.kind is not VIEW:
         return np.zeros(node.shape, np.int8), node
     base = node.args[0]
@@ -68,22 +68,22 @@ def laid_out(node: Node) -> tuple[Any, Node]:
     return np.ndarray(node.shape, np.int8, flat, node.data.offset, node.data.strides), base
 
 
-def laid_out_at(whole: Any, view: Node | None) -> int:
-    """Where the memory begins in which ``laid_out`` laid an array out."""
+def find_start(whole: Any, view: Node | None) -> int:
+    """Return the address at which the memory of an array from ``lay_out`` begins."""
     at: int = whole.__array_interface__["data"][0]
     return at if view is None else at - view.data.offset
 
 
-def _diagonal(shape: Shape, dtype: Any) -> Any:
-    """Matrices that can be inverted, and more: positive and symmetric."""
+def _make_diagonal(shape: Shape, dtype: Any) -> Any:
+    """Return symmetric positive matrices, which any decomposition accepts."""
     if len(shape) < 2:
         return np.ones(shape, dtype)
     return np.broadcast_to(np.eye(*shape[-2:], dtype=dtype) * np.arange(1, shape[-1] + 1).astype(dtype), shape)
 
 
-def result_like(op: Any, likes: tuple[Any, ...], values: list[Any], params: dict[str, Any]) -> Any:
-    """Shape and dtype of the result, or a list of them: by running the kernel on numbers that it accepts."""
-    for make in (np.ones, _diagonal, np.zeros):  # positions of 1 may be outside, those of 0 are not
+def infer_result(op: Any, likes: tuple[Any, ...], values: list[Any], params: dict[str, Any]) -> Any:
+    """Return shape and dtype of a result, or a list of them, by running the op on values that it accepts."""
+    for make in (np.ones, _make_diagonal, np.zeros):  # positions of 1 may be outside, those of 0 are not
         xs = [make(*like)[()] if v is None else v[()] for like, v in zip(likes, values, strict=True)]
         try:
             with np.errstate(all="ignore"):

@@ -13,27 +13,27 @@ from typing import Any, cast
 
 import numpy as np
 
-from pullback.compiler.frontend.host_ops import Plain, fitting
+from pullback.compiler.frontend.host_ops import HostFunction, make_integer_cast
 from pullback.compiler.frontend.indexing import (
-    assigned,
-    block_of,
-    coordinates,
-    laid_apart,
-    numbers,
-    one_each,
-    picked,
-    put,
-    rows,
-    segments,
+    find_block,
+    find_positions,
+    lower_assignment,
+    lower_gather,
+    lower_gather_nd,
+    lower_segments,
+    place_elements,
+    place_view,
+    scatter_rows,
+    take_rows,
 )
 from pullback.compiler.frontend.result_inference import (
     NO_PARAMS,
     Frozen,
-    example,
-    laid_out,
-    laid_out_at,
-    result_dtype,
-    result_like,
+    find_start,
+    infer_dtype,
+    infer_result,
+    lay_out,
+    make_example,
 )
 from pullback.compiler.ir.graph import Fold, Graph, Node, Pieces, Shape, View, contiguous
 from pullback.compiler.ir.kinds import CAST, CONSTANT, FOLD, MAP, OPAQUE, PART, PIECES, PRODUCT, SCAN, VIEW
@@ -61,12 +61,17 @@ OPERATORS = frozenset({
 
 
 PICKING = {
-    "take": rows, "scatter": rows, "take at": coordinates, "put at": coordinates, "segments": segments,
-    "spread": segments, "set": assigned,
-}  # fmt: skip
+    "take": lower_gather,
+    "scatter": lower_gather,
+    "take at": lower_gather_nd,
+    "put at": lower_gather_nd,
+    "segments": lower_segments,
+    "spread": lower_segments,
+    "set": lower_assignment,
+}
 
 
-class Followed(Exception):  # noqa: N818
+class TransformedArgument(Exception):  # noqa: N818
     """What a function takes is a tensor that some transform follows: it must see the function itself."""
 
 
@@ -111,7 +116,7 @@ class Symbol(Wrapped):
         return z.read() if type(z) is Weak and all(map(stands_for_number, args)) else z
 
     def call_unfollowed(self, f: Any, args: Sequence[Any]) -> Any:
-        return self.trace.opaque(Plain(f), args, {})
+        return self.trace.opaque(HostFunction(f), args, {})
 
     def stop_following(self) -> Any:
         return self
@@ -248,13 +253,13 @@ class Trace:
         """The node of an argument: a symbol's own, a constant for anything else."""
         if isinstance(x, Symbol) and x.trace is self:
             if x.weak is int and dtype is not None and dtype.kind in "iu" and dtype != x.dtype:
-                return cast("Node", self.opaque(fitting(dtype), [Symbol(self, x.node)], {}).node)
+                return cast("Node", self.opaque(make_integer_cast(dtype), [Symbol(self, x.node)], {}).node)
             own: Node = x.node
             return own if dtype is None else self.cast(own, dtype)
         if isinstance(x, Tensor):
             x = x.read()
             if x.level:
-                raise Followed
+                raise TransformedArgument
             made = self.graph.constant(x.value, dtype)
             self.tensors.add(made.number)
             return made
@@ -263,7 +268,7 @@ class Trace:
     def weak(self, x: Any, strong: list[Any]) -> Any:
         """The dtype that a Python number gets among arrays; None for anything else, and if it is alone."""
         kind = _kind(x)
-        return None if isinstance(kind, np.dtype) or not strong else np.result_type(*strong, example(kind))
+        return None if isinstance(kind, np.dtype) or not strong else np.result_type(*strong, make_example(kind))
 
     def cast(self, x: Node, dtype: Any) -> Node:
         return x if x.dtype == dtype else self.graph.add(CAST, (x,), x.shape, dtype, None, user_line())
@@ -308,7 +313,7 @@ class Trace:
         dtypes = tuple(map(_kind, args))
         if isinstance(lower, call) and lower.symbol in PICKING:
             return PICKING[lower.symbol](self, op, args, params)
-        dtype = result_dtype(op, dtypes, Frozen(params) if params else NO_PARAMS)
+        dtype = infer_dtype(op, dtypes, Frozen(params) if params else NO_PARAMS)
         if dtype is None:
             return self.opaque(op, args, params)
         if isinstance(lower, scalar):
@@ -358,11 +363,11 @@ class Trace:
         kinds = [d for _, d in mixed if isinstance(d, np.dtype)]
         floats = [d for d in kinds if d.kind == "f"]
         if floats:
-            return np.result_type(*floats, *(example(d) for _, d in mixed if d is float))
+            return np.result_type(*floats, *(make_example(d) for _, d in mixed if d is float))
         # a Python integer may be none of theirs: it is compared all the same
         found = np.result_type(
             *kinds,
-            *(np.int64 if d is int and _may_not_fit(a, kinds) else example(d) for a, d in mixed if d not in kinds),
+            *(np.int64 if d is int and _may_not_fit(a, kinds) else make_example(d) for a, d in mixed if d not in kinds),
         )
         whole = all(d is int or d is bool or d in kinds for _, d in mixed)
         return None if whole and found.kind == "f" else found  # int64 and uint64, which no dtype holds
@@ -394,7 +399,7 @@ class Trace:
 
     def _viewed(self, op: Any, source: Node, params: dict[str, Any]) -> tuple[bool, Shape, Any]:
         """Whether it is a view of the node, not of what that views; its shape; offset and strides, if it is one."""
-        whole, base = laid_out(source)
+        whole, base = lay_out(source)
         made = np.asarray(op.run_guarded(lambda: op.run(whole, *params.values()), [source], params))
         if made.size and not np.may_share_memory(made, whole) and source.kind is VIEW:
             base = source  # not of a view: of its elements, in order
@@ -402,15 +407,15 @@ class Trace:
             made = np.asarray(op.run(whole, *params.values()))
         if not made.size or not np.may_share_memory(made, whole):
             return True, made.shape, None
-        begin = laid_out_at(whole, source if base is not source else None)
+        begin = find_start(whole, source if base is not source else None)
         return base is source, made.shape, (made.__array_interface__["data"][0] - begin, made.strides)
 
     def elements(self, op: Any, source: Node, params: dict[str, Any]) -> Any:
         """What is no view picks elements: which, is told by the kernel, run on their places along each axis."""
-        at, kept = numbers(source.shape, lambda along: op.run(along, *params.values()))
+        at, kept = find_positions(source.shape, lambda along: op.run(along, *params.values()))
         if at.ndim or kept:
-            return picked(self, self.wrapped(source), at, kept)
-        whole, base = laid_out(source)
+            return take_rows(self, self.wrapped(source), at, kept)
+        whole, base = lay_out(source)
         steps = np.array(whole.strides, np.int64) @ np.array(np.unravel_index(int(at), source.shape), np.int64)
         return Symbol(self, self.view(base, (), int(steps) + (source.data.offset if base is not source else 0), ()))
 
@@ -419,7 +424,7 @@ class Trace:
         nodes = [self.node(a, dtype) for a in args]
         shapes = [n.shape for n in nodes]
         shape = tuple(op.acts.shape(op.name, shapes, params))
-        found = [block_of(index, shape) for index in op.lower.places(shapes, **params)]
+        found = [find_block(index, shape) for index in op.lower.places(shapes, **params)]
         if found == [None] and op.lower.fill == 0:
             return self.put_apart(op, nodes[0], params, shape)
         if any(block is None for block in found) or not nodes:
@@ -443,16 +448,16 @@ class Trace:
     def put_apart(self, op: Any, x: Node, params: dict[str, Any], shape: Shape) -> Any:
         """One piece whose elements do not lie side by side."""
         (index,) = op.lower.places([x.shape], **params)
-        made = laid_apart(self, x, shape, index) if x.size else None
+        made = place_view(self, x, shape, index) if x.size else None
         if made is not None:
             return made
         parts = index if type(index) is tuple else (index,)
         if not x.size or x.dtype == bool:
             return self.opaque(op, [Symbol(self, x)], params)
         if any(isinstance(i, np.ndarray) and i.dtype == bool for i in parts):
-            return one_each(self, Symbol(self, x), np.zeros((), x.dtype), shape, index)
-        at, kept = numbers(shape, lambda along: along[index])
-        return put(self, Symbol(self, x), at, shape, kept)
+            return place_elements(self, Symbol(self, x), np.zeros((), x.dtype), shape, index)
+        at, kept = find_positions(shape, lambda along: along[index])
+        return scatter_rows(self, Symbol(self, x), at, shape, kept)
 
     def product(self, a: Node, b: Node) -> Symbol:
         row, column = len(a.shape) == 1, len(b.shape) == 1
@@ -471,7 +476,7 @@ class Trace:
         """Broadcast to ``shape``."""
         if x.shape == shape:
             return x
-        whole, base = laid_out(x)
+        whole, base = lay_out(x)
         offset = x.data.offset if base is not x else 0
         return self.view(base, shape, offset, np.broadcast_to(whole, shape).strides)
 
@@ -479,7 +484,7 @@ class Trace:
         """What runs its NumPy kernel: its shape and dtype are found by running it once, here."""
         strong = [d for d in map(_kind, args) if isinstance(d, np.dtype)]
         nodes = [self.latest if a is self.turn else self.node(a, self.weak(a, strong)) for a in args]
-        likes = result_like(
+        likes = infer_result(
             op,
             tuple((n.shape, n.dtype) for n in nodes),
             [n.data if n.kind is CONSTANT else None for n in nodes],

@@ -24,7 +24,7 @@ EXACT = frozenset({int, bool, str, type(None), Op})  # equal only if they are th
 
 
 class View(NamedTuple):
-    """Where the elements of a view are, in an array whose elements lie in order."""
+    """The offset and strides of a view of an array in C order."""
 
     offset: int
     strides: tuple[int, ...]  # in elements
@@ -66,7 +66,7 @@ class Node:
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """The strides that NumPy's array would have in its place, up to what lies between the elements of a view."""
+        """The strides, in elements, of NumPy's array in its place."""
         if self.kind is VIEW:
             return cast("tuple[int, ...]", self.data.strides)
         if self.kind.is_elementwise:  # a ufunc lays out its result as its operands are
@@ -77,7 +77,7 @@ class Node:
 
     @property
     def name(self) -> str:
-        """What is done, in a word."""
+        """The name of its op, or of its kind."""
         op = self.kind.get_op(self)
         name: str = self.kind.name if op is None else op.name
         return name
@@ -92,13 +92,13 @@ class Node:
 
 
 def _like(node: Node) -> Any:
-    """An array without memory of its own that has the shape and the strides of a node."""
+    """Return an array without memory of its own with the shape and the strides of a node."""
     return as_strided(np.zeros(1, np.int8), node.shape, node.strides)
 
 
 @dataclass
 class Graph:
-    """Nodes in an order in which they can be computed."""
+    """A program: nodes in an order in which they can be computed."""
 
     nodes: list[Node] = field(default_factory=list)
     inputs: list[Node] = field(default_factory=list)
@@ -106,7 +106,7 @@ class Graph:
     known: dict[Any, Node] = field(default_factory=dict)
 
     def add(self, kind: Kind, args: Sequence[Node], shape: Shape, dtype: Any, data: Any = None, line: str = "") -> Node:
-        """The node for this question: the one there is, or a new one."""
+        """Return the node that is equal to this, or a new one."""
         key = None if kind is INPUT else (kind, tuple(map(id, args)), shape, dtype, fingerprint(data))
         found = self.known.get(key) if key is not None else None
         if found is not None:
@@ -131,7 +131,7 @@ class Graph:
         return self.add(CONSTANT, (), value.shape, value.dtype, value)
 
     def users(self) -> dict[int, list[Node]]:
-        """For the number of each node those that take it, and for outputs too where they go."""
+        """Return by number the nodes that use each node."""
         found: dict[int, list[Node]] = {n.number: [] for n in self.nodes}
         for n in self.nodes:
             for a in n.args:
@@ -146,7 +146,7 @@ class Graph:
         return "\n".join([*lines, f"return {', '.join(map(repr, self.outputs))}"])
 
     def verify(self) -> None:
-        """Refuse a graph that no program could be: a value used before it is made, a shape that cannot be."""
+        """Raise CompileError if a value is used before it is computed, or a shape is wrong."""
         seen: set[int] = set()
         for place, n in enumerate(self.nodes):
             if n.number != place or any(id(a) not in seen for a in n.args):
@@ -160,7 +160,7 @@ class Graph:
 
 
 def fingerprint(data: Any, otherwise: Any = id) -> Any:
-    """Something hashable that is equal only for what does the same.
+    """Return something hashable that is equal only for data that means the same.
 
     What has no hash is told by ``otherwise``, its identity; without that it is refused.
 
@@ -198,7 +198,7 @@ def fingerprint(data: Any, otherwise: Any = id) -> Any:
 
 @lru_cache(4096)
 def contiguous(shape: Shape) -> tuple[int, ...]:
-    """The strides, in elements, of an array whose elements lie in order.
+    """Return the strides, in elements, of an array in C order.
 
     >>> contiguous((2, 3, 4))
     (12, 4, 1)
@@ -210,10 +210,10 @@ def contiguous(shape: Shape) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def in_order(shape: Shape, view: View) -> bool:
-    """Whether a view is merely another shape for the same elements in the same order.
+def is_in_order(shape: Shape, view: View) -> bool:
+    """Return whether a view is a reshape: the same elements in the same order.
 
-    >>> in_order((2, 3), View(0, (3, 1))), in_order((3, 2), View(0, (1, 3)))
+    >>> is_in_order((2, 3), View(0, (3, 1))), is_in_order((3, 2), View(0, (1, 3)))
     (True, False)
     """
     natural = contiguous(shape)
@@ -227,7 +227,7 @@ def resolve_view(x: Node) -> tuple[Node, int, tuple[int, ...]]:
 
 
 @lru_cache(4096)
-def squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
+def squeeze(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return a shape without its axes of length 1."""
     return tuple(n for n in shape if n != 1)
 

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from pullback.numerics.windows import Windows
 
-__all__ = ["Convolution", "Examples", "Interleaved", "Laid", "Pooling"]
+__all__ = ["Convolution", "Examples", "Interleaved", "Placement", "Pooling"]
 
 
-class Laid(NamedTuple):
+class Placement(NamedTuple):
     """Results that are some of the pixels of an image."""
 
     space: tuple[int, ...]
@@ -19,7 +19,7 @@ class Laid(NamedTuple):
 
 
 class Convolution(NamedTuple):
-    """Everything that the text of a convolution depends on."""
+    """Everything that the code of a convolution depends on, but for the target."""
 
     dtype: str
     images: int
@@ -29,12 +29,12 @@ class Convolution(NamedTuple):
     windows: Windows
     of_filter: bool = False  # the gradient of the filter, from images and the gradient of the result
     apart: bool = False  # each channel has a filter of its own
-    laid: Laid | None = None  # where the results lie, if not one after the other
+    laid: Placement | None = None  # where the results lie, if not one after the other
     panel: int = 0  # columns of the filter that lie by themselves, panel after panel
 
     @property
     def work(self) -> int:
-        """Multiplications."""
+        """The number of multiplications."""
         taps = prod(self.windows.size) * (1 if self.apart else self.channels)
         return self.images * prod(self.windows.out) * taps * self.depth
 
@@ -94,7 +94,7 @@ class Examples(NamedTuple):
 
 
 class Pooling(NamedTuple):
-    """Everything that the text depends on."""
+    """Everything that the code of a pooling op depends on, but for the target."""
 
     symbol: str  # largest, sums, spread, give, take: as the ops call it
     dtype: str

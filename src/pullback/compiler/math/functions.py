@@ -46,7 +46,7 @@ class VectorFunctions:
 
 
 def emit_scalar(code: Code, op: Any, params: dict[str, Any], args: list[Value], width: int, dtype: str) -> Value:
-    """Emit the lowering of a scalar op, and return its result in the dtype that is asked for."""
+    """Emit the lowering of a scalar op, and return its result in the given dtype."""
     formula = op.lower.emit
     names = formula.__code__.co_varnames[1 + len(args) : formula.__code__.co_argcount]
     made = formula(VectorFunctions(code), *args, *(params[n] for n in names))

@@ -56,7 +56,7 @@ def _reduce_angle(b: MathBuilder, x: Value) -> ReducedAngle:
 
 def _sine_of_quarter(b: MathBuilder, x: Value, quarter: int, name: str) -> Value:
     with b.code.exactly():
-        part: ReducedAngle = b.once("turned", _reduce_angle, b.as_real(x))
+        part: ReducedAngle = b.once("reduced angle", _reduce_angle, b.as_real(x))
         q = part.bits + quarter if quarter else part.bits
         sine = part.sine if quarter else b.copysign(part.sine, part.r)  # of -0 it is -0
         y = b.select((q & 1).compare("une", 0), part.cosine, sine)
@@ -75,7 +75,7 @@ def cos(b: MathBuilder, x: Value) -> Value:
 
 def tan(b: MathBuilder, x: Value) -> Value:
     with b.code.exactly():
-        part: ReducedAngle = b.once("turned", _reduce_angle, b.as_real(x))
+        part: ReducedAngle = b.once("reduced angle", _reduce_angle, b.as_real(x))
         odd = (part.bits & 1).compare("une", 0)
         top, bottom = b.select(odd, part.cosine, part.sine), b.select(odd, -part.sine, part.cosine)
         if part.firsts is None or part.rests is None:

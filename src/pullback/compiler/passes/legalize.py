@@ -1,4 +1,4 @@
-"""A graph made ready for machine code: every node is something that the kernels can do, or runs its NumPy kernel."""
+"""Legalize a graph: every node has machine code, or is a host op that NumPy runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ import numpy as np
 
 from pullback.compiler.builder import TYPES, Code, Value, code_of
 from pullback.compiler.frontend.result_inference import NO_PARAMS, Frozen
-from pullback.compiler.ir.graph import Fold, Graph, Node, View, contiguous, in_order, is_number, resolve_view, squeezed
+from pullback.compiler.ir.graph import (
+    Fold,
+    Graph,
+    Node,
+    View,
+    contiguous,
+    is_in_order,
+    is_number,
+    resolve_view,
+    squeeze,
+)
 from pullback.compiler.ir.kinds import (
     CAST,
     CONSTANT,
@@ -28,11 +38,11 @@ from pullback.compiler.ir.kinds import (
     VIEW,
     Kind,
 )
-from pullback.compiler.ir.products import gemm_ready, planned
+from pullback.compiler.ir.products import is_gemm_ready, plan_product
 from pullback.compiler.math.cost import count_instructions
 from pullback.compiler.math.functions import VectorFunctions
-from pullback.compiler.passes.simplify import without_dead
-from pullback.compiler.passes.windows import windowed
+from pullback.compiler.passes.simplify import remove_dead_nodes
+from pullback.compiler.passes.windows import lower_windows
 from pullback.core.axes import together
 from pullback.core.lowering import windows
 from pullback.core.tensor import BY_KERNEL
@@ -45,7 +55,7 @@ FEW = 8  # products that are added one by one
 
 
 def legalize(graph: Graph) -> Graph:
-    """The same graph, of nodes that there is machine code for; all others are opaque."""
+    """Return an equivalent graph of nodes that there is machine code for, and of host ops."""
     new = Graph()
     made: dict[int, Node] = {}
     users, wanted = graph.users(), {id(o) for o in graph.outputs}
@@ -61,24 +71,24 @@ def legalize(graph: Graph) -> Graph:
             rules = RULES[1:] if multiplied else RULES
             args = [made[a.number] for a in n.args]
             found = next((z for rule in rules if (z := rule(new, n, args, alone)) is not None), None)
-            made[n.number] = _ready(new, n, args) if found is None else found
+            made[n.number] = _legalize_node(new, n, args) if found is None else found
     new.outputs = [made[o.number] for o in graph.outputs]
-    return without_dead(new)
+    return remove_dead_nodes(new)
 
 
-def _added(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
-    """A product that is added to something of its own shape, and asked for by nobody else: one step."""
+def _merge_addition(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
+    """Return a product and the addition that alone uses it as one product with an addend."""
     if n.kind is not MAP or n.data[0].kernel is not np.add or args[0].dtype != args[1].dtype:
         return None
     for p, other, source in ((args[1], args[0], n.args[1]), (args[0], args[1], n.args[0])):
         fits = p.kind is PRODUCT and len(p.args) == 2 and alone(source) and other.shape == p.shape == n.shape
-        if fits and (other.kind is PRODUCT or planned(p).is_small) and other.kind not in (CONSTANT, VIEW):
+        if fits and (other.kind is PRODUCT or plan_product(p).is_small) and other.kind not in (CONSTANT, VIEW):
             return g.add(PRODUCT, (*p.args, other), p.shape, p.dtype, None, n.line)
     return None
 
 
-def _stepped(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
-    """``w - c * (a @ b)``, as in a step of training: BLAS does it in one go, into a copy of ``w``."""
+def _merge_update(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
+    """Return ``w - c * (a @ b)``, a step of gradient descent, as one product that BLAS adds to a copy of ``w``."""
     if n.kind is not MAP or n.data[0].kernel is not np.subtract or args[0].shape != n.shape or not alone(n.args[1]):
         return None
     w, m = args
@@ -88,13 +98,13 @@ def _stepped(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
         return None
     for c, p, source in (*zip(m.args, m.args[::-1], n.args[1].args[::-1], strict=True),):
         fits = is_number(c) and p.kind is PRODUCT and len(p.args) == 2 and p.shape == n.shape and alone(source)
-        if fits and not planned(p).is_small:
+        if fits and not plan_product(p).is_small:
             return g.add(PRODUCT, (*p.args, w), n.shape, n.dtype, -c.data.item(), n.line)
     return None
 
 
-def _turned_product(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
-    """A product that is only asked for transposed: that of the transposed matrices."""
+def _transpose_product(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
+    """Return a product of which only the transpose is used as the product of the transposed matrices."""
     if n.kind is not VIEW or not _is_plain_product(args[0]) or not alone(n.args[0]) or n.data.offset:
         return None
     *loop, rows, columns = contiguous(args[0].shape)
@@ -102,11 +112,11 @@ def _turned_product(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | N
     if n.shape != shape or n.data.strides != (*loop, columns, rows):
         return None
     a, b = args[0].args
-    return g.add(PRODUCT, (_turned(g, b), _turned(g, a)), shape, n.dtype, None, n.line)
+    return g.add(PRODUCT, (_transpose(g, b), _transpose(g, a)), shape, n.dtype, None, n.line)
 
 
-def _sum_of_products(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
-    """The sum of a few products, each added to those before it."""
+def _split_sum_of_products(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | None:
+    """Return the sum of a few products as products that are each added to the one before."""
     if n.kind is not FOLD or not _is_plain_product(args[0]) or not alone(n.args[0]) or n.data.op.kernel is not np.sum:
         return None
     a, b = args[0].args
@@ -115,27 +125,27 @@ def _sum_of_products(g: Graph, n: Node, args: list[Node], alone: Any) -> Node | 
         return None
     total: tuple[Node, ...] = ()
     for place in np.ndindex(loop):
-        parts = [_matrix_at(g, x, place) for x in (a, b)]
+        parts = [_select_matrix(g, x, place) for x in (a, b)]
         total = (g.add(PRODUCT, (*parts, *total), n.shape, n.dtype, None, n.line),)
     return total[0]
 
 
-RULES = (_turned_product, _added, _stepped, _sum_of_products)
+RULES = (_transpose_product, _merge_addition, _merge_update, _split_sum_of_products)
 
 
 def _is_plain_product(x: Node) -> bool:
-    """A product of matrices that lie as they can be taken, to which nothing is added."""
-    return x.kind is PRODUCT and len(x.args) == 2 and all(a.kind is not VIEW or gemm_ready(a) for a in x.args)
+    """Return whether a node is a product without an addend whose operands need no copy."""
+    return x.kind is PRODUCT and len(x.args) == 2 and all(a.kind is not VIEW or is_gemm_ready(a) for a in x.args)
 
 
-def _matrix_at(g: Graph, x: Node, place: tuple[int, ...]) -> Node:
-    """One matrix of many."""
+def _select_matrix(g: Graph, x: Node, place: tuple[int, ...]) -> Node:
+    """Return one matrix of a batch as a view."""
     base, offset, steps = resolve_view(x)
     offset += sum(i * s for i, s in zip(place, steps, strict=False))
     return g.add(VIEW, (base,), x.shape[-2:], x.dtype, View(offset, steps[-2:]), x.line)
 
 
-def _ready(g: Graph, n: Node, args: list[Node]) -> Node:
+def _legalize_node(g: Graph, n: Node, args: list[Node]) -> Node:
     """Return a node that there is machine code for, or that runs on the host."""
     if not n.size:  # nothing is to be computed
         return g.constant(np.zeros(n.shape, n.dtype))
@@ -150,17 +160,17 @@ def _keep(g: Graph, n: Node, args: list[Node]) -> Node:
 
 def _run_on_host(g: Graph, n: Node, args: list[Node]) -> Node:
     """Return the host op for a node: its own op where it has one, else the NumPy code of its kind."""
-    return g.add(OPAQUE, args, n.shape, n.dtype, n.data if n.kind.has_params else (ByNumPy(n), {}), n.line)
+    return g.add(OPAQUE, args, n.shape, n.dtype, n.data if n.kind.has_params else (KindOp(n), {}), n.line)
 
 
 def _legalize_opaque(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
     of_windows = isinstance(getattr(n.data[0], "lower", None), windows)
-    return (windowed(g, n, args) if of_windows else None) or _keep(g, n, args)
+    return (lower_windows(g, n, args) if of_windows else None) or _keep(g, n, args)
 
 
 def _legalize_fold(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
-    if has_types and _folds(n.data.op, code_of(n.dtype)):
-        return _fold(g, n, args[0])
+    if has_types and _has_fold_code(n.data.op, code_of(n.dtype)):
+        return _arrange_fold(g, n, args[0])
     op, axes = n.data
     given = {**op.params, "axis": axes, "keepdims": False}
     return g.add(OPAQUE, args, n.shape, n.dtype, (op, {k: given[k] for k in op.params}), n.line)
@@ -168,18 +178,18 @@ def _legalize_fold(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node
 
 def _legalize_product(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
     if has_types and code_of(n.dtype) in PRODUCTS:
-        return _product(g, n, args)
+        return _arrange_product(g, n, args)
     return g.add(OPAQUE, args, n.shape, n.dtype, (BY_KERNEL[np.matmul], {}), n.line)
 
 
 def _legalize_map(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
-    return _keep(g, n, args) if has_types and _is_coded(n, args) else _run_on_host(g, n, args)
+    return _keep(g, n, args) if has_types and _has_code(n, args) else _run_on_host(g, n, args)
 
 
 def _legalize_view(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
     (x,) = args
-    if has_types and x.kind is VIEW and in_order(x.shape, x.data) and x.args[0].size == x.size:
-        return _settled(g, n, x.args[0])  # another shape of another shape
+    if has_types and x.kind is VIEW and is_in_order(x.shape, x.data) and x.args[0].size == x.size:
+        return _view_of(g, n, x.args[0])  # another shape of another shape
     return _legalize_by_types(g, n, args, has_types)
 
 
@@ -199,8 +209,8 @@ LEGALIZE: dict[Kind, Callable[[Graph, Node, list[Node], bool], Node]] = {
 }  # fmt: skip
 
 
-class ByNumPy:
-    """A node of the graph, as an op."""
+class KindOp:
+    """A node without an op of its own, as an op that NumPy runs."""
 
     variadic = False
 
@@ -211,14 +221,14 @@ class ByNumPy:
         return self.node.kind.evaluate(self.node, *values)
 
 
-def _is_coded(n: Node, args: list[Node]) -> bool:
+def _has_code(n: Node, args: list[Node]) -> bool:
     op, params = n.data
     dtypes = tuple([code_of(a.dtype) for a in args])
     return count_instructions(op, dtypes, code_of(n.dtype), Frozen(params) if params else NO_PARAMS) is not None
 
 
 @lru_cache(4096)
-def _folds(op: Any, dtype: str) -> bool:
+def _has_fold_code(op: Any, dtype: str) -> bool:
     code = Code()
     try:
         op.lower.emit(VectorFunctions(code), Value(code, "%x", dtype, 1), Value(code, "%y", dtype, 1))
@@ -227,13 +237,13 @@ def _folds(op: Any, dtype: str) -> bool:
     return True
 
 
-def _fold(g: Graph, n: Node, x: Node) -> Node:
-    """A fold over any axes as folds over leading or trailing ones."""
+def _arrange_fold(g: Graph, n: Node, x: Node) -> Node:
+    """Return a reduction over any axes as reductions over leading or trailing ones."""
     if not x.size:
         return g.constant(np.full(n.shape, n.data.op.lower.start, n.dtype))
     axes = [a for a in n.data.axes if x.shape[a] != 1]
     if not axes:
-        return _reshaped(g, _summed(g, n, x), n.shape)
+        return _reshape(g, _add_zero(g, n, x), n.shape)
     inner = tuple(i for i, length in enumerate(x.shape) if length != 1)
     trailing = [a for a, b in zip(reversed(inner), reversed(axes), strict=False) if a == b]
     leading = len(axes) == sum(a == b for a, b in zip(inner, axes, strict=False))
@@ -243,7 +253,7 @@ def _fold(g: Graph, n: Node, x: Node) -> Node:
         kept = tuple(length for i, length in enumerate(x.shape) if i not in trailing)
         x = g.add(FOLD, (x,), kept, n.dtype, Fold(n.data.op, tuple(sorted(trailing))), n.line)
         axes = [a - sum(t < a for t in trailing) for a in n.data.axes if a not in trailing]
-        return _fold(g, Node(FOLD, (), n.shape, n.dtype, Fold(n.data.op, tuple(axes)), 0, n.line), x)
+        return _arrange_fold(g, Node(FOLD, (), n.shape, n.dtype, Fold(n.data.op, tuple(axes)), 0, n.line), x)
     order = [i for i in range(len(x.shape)) if i not in n.data.axes] + list(n.data.axes)
     base, offset, steps = resolve_view(x)
     turned = g.add(
@@ -253,60 +263,60 @@ def _fold(g: Graph, n: Node, x: Node) -> Node:
     return g.add(FOLD, (turned,), n.shape, n.dtype, Fold(n.data.op, last), n.line)
 
 
-def _summed(g: Graph, n: Node, x: Node) -> Node:
-    """A sum of one element each: 0 is added, as -0 would be left of it otherwise."""
+def _add_zero(g: Graph, n: Node, x: Node) -> Node:
+    """Return ``x`` plus 0 for a sum over axes of length 1: the sum of -0 is 0."""
     if n.data.op.kernel is not np.sum or n.dtype.kind != "f":
         return x
     return g.add(MAP, (x, g.constant(0.0, n.dtype)), x.shape, n.dtype, (BY_KERNEL[np.add], {}), n.line)
 
 
-def _settled(g: Graph, n: Node, base: Node) -> Node:
-    """A view of ``base``, or that itself if nothing is different."""
-    same = base.shape == n.shape and in_order(n.shape, n.data)
+def _view_of(g: Graph, n: Node, base: Node) -> Node:
+    """Return a view of ``base``, or ``base`` itself if the view changes nothing."""
+    same = base.shape == n.shape and is_in_order(n.shape, n.data)
     return base if same else g.add(VIEW, (base,), n.shape, n.dtype, n.data, n.line)
 
 
-def _reshaped(g: Graph, x: Node, shape: tuple[int, ...]) -> Node:
-    if x.kind is VIEW and in_order(x.shape, x.data) and x.args[0].size == x.size:
+def _reshape(g: Graph, x: Node, shape: tuple[int, ...]) -> Node:
+    if x.kind is VIEW and is_in_order(x.shape, x.data) and x.args[0].size == x.size:
         x = x.args[0]
     return x if x.shape == shape else g.add(VIEW, (x,), shape, x.dtype, View(0, contiguous(shape)), x.line)
 
 
-def _product(g: Graph, n: Node, args: list[Node]) -> Node:
-    """A product with one column or one row as a sum of products, which joins what is around it."""
+def _arrange_product(g: Graph, n: Node, args: list[Node]) -> Node:
+    """Return a product with one row or column as a multiplication and a sum, which fuse with other nodes."""
     a, b = args
     if not n.size or not a.size:
         return g.constant(np.zeros(n.shape, n.dtype))
-    if b.shape[-1] == 1 and len(a.shape) == 2 and _lies_turned(a) and a.shape[0] <= a.shape[1]:
-        return _sum_along(g, n, _turned(g, a), b, 0)
-    if a.shape[-2] == 1 and len(b.shape) == 2 and _lies_turned(b):
-        return _sum_along(g, n, a, _turned(g, b), 1)
+    if b.shape[-1] == 1 and len(a.shape) == 2 and _is_transposed(a) and a.shape[0] <= a.shape[1]:
+        return _sum_along(g, n, _transpose(g, a), b, 0)
+    if a.shape[-2] == 1 and len(b.shape) == 2 and _is_transposed(b):
+        return _sum_along(g, n, a, _transpose(g, b), 1)
     if b.shape[-1] == 1:
-        return _sum_along(g, n, a, _turned(g, b), len(a.shape) - 1)
-    if a.shape[-2] == 1 and len(squeezed(n.shape)) == 1:
-        return _sum_along(g, n, _turned(g, a), b, len(b.shape) - 2)
+        return _sum_along(g, n, a, _transpose(g, b), len(a.shape) - 1)
+    if a.shape[-2] == 1 and len(squeeze(n.shape)) == 1:
+        return _sum_along(g, n, _transpose(g, a), b, len(b.shape) - 2)
     return g.add(PRODUCT, args, n.shape, n.dtype, None, n.line)
 
 
 def _sum_along(g: Graph, n: Node, x: Node, y: Node, axis: int) -> Node:
-    """The product ``n`` as the sum of ``x * y`` along an axis."""
+    """Return the product ``n`` as the sum of ``x * y`` along an axis."""
     shape = together(x.shape, y.shape)
     both = g.add(MAP, (x, y), shape, n.dtype, (BY_KERNEL[np.multiply], {}), n.line)
     kept = shape[:axis] + shape[axis + 1 :]
     fold = Node(FOLD, (), kept, n.dtype, Fold(BY_KERNEL[np.sum], (axis,)), 0, n.line)
-    return _reshaped(g, _fold(g, fold, both), n.shape)
+    return _reshape(g, _arrange_fold(g, fold, both), n.shape)
 
 
-def _lies_turned(x: Node) -> bool:
-    """Whether a matrix is a transposed view: its columns lie in order, its rows do not."""
+def _is_transposed(x: Node) -> bool:
+    """Return whether a matrix is a transposed view."""
     return x.kind is VIEW and x.data.strides[-2] == 1 and x.data.strides[-1] >= x.shape[-2] > 1
 
 
-def _turned(g: Graph, x: Node) -> Node:
-    """The last two axes exchanged."""
+def _transpose(g: Graph, x: Node) -> Node:
+    """Return a node with its last two axes exchanged."""
     base, offset, steps = resolve_view(x)
     shape = (*x.shape[:-2], x.shape[-1], x.shape[-2])
     if base is x and 1 in x.shape[-2:]:  # a row as a column is the same elements in the same order
-        return _reshaped(g, x, shape)
+        return _reshape(g, x, shape)
     view = View(offset, (*steps[:-2], steps[-1], steps[-2]))
     return g.add(VIEW, (base,), shape, x.dtype, view, x.line)

@@ -1,7 +1,7 @@
-"""The same program, said shorter: nothing here changes a result, NaN, infinities and signs of zero included.
+"""Simplify a graph: no pass changes a result, not even a NaN, an infinity or the sign of a zero.
 
-Nodes are made anew, in order, by constructors that know better: constants are computed now, casts to and fro vanish, a
-fold over what was merely repeated becomes a product.  What nobody asks for is left out.
+Nodes are added to a new graph, in order, by a rule for each kind: constants are computed now, casts that undo each
+other vanish, a sum over a broadcast axis becomes a product.  Nodes that no output depends on are left out.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.ir.graph import Fold, Graph, Node, Pieces, View, contiguous, in_order, resolve_view
+from pullback.compiler.ir.graph import Fold, Graph, Node, Pieces, View, contiguous, is_in_order, resolve_view
 from pullback.compiler.ir.kinds import CAST, CONSTANT, FOLD, INPUT, MAP, PIECES, PRODUCT, VIEW, Kind
-from pullback.compiler.passes.merge_padded_sums import Joined, joined_sums
+from pullback.compiler.passes.merge_padded_sums import PaddedSum, find_padded_sums
 from pullback.core.axes import together
 from pullback.core.tensor import BY_KERNEL
 
@@ -21,43 +21,43 @@ SMALL = 1024  # constants up to this many elements are computed while compiling
 
 
 def simplify(graph: Graph) -> Graph:
-    """A shorter graph for the same program."""
-    return without_dead(_simplified(graph))
+    """Return an equivalent graph with fewer and cheaper nodes."""
+    return remove_dead_nodes(_rebuild(graph))
 
 
-def _simplified(graph: Graph) -> Graph:
+def _rebuild(graph: Graph) -> Graph:
     new = Graph()
     made: dict[int, Node] = {}
     for n in graph.inputs:
         made[n.number] = new.input(n.shape, n.dtype)
-    sums = joined_sums(graph)
+    sums = find_padded_sums(graph)
     for n in graph.nodes:
         if n.number in sums:
-            made[n.number] = _joined(new, n, sums[n.number], made)
+            made[n.number] = _merge_padded_sum(new, n, sums[n.number], made)
         elif n.kind is not INPUT:
             args = tuple(made[a.number] for a in n.args)
-            made[n.number] = _better(new, n, args)
+            made[n.number] = _simplify_node(new, n, args)
     new.outputs = [made[o.number] for o in graph.outputs]
     return new
 
 
-def _joined(g: Graph, n: Node, whole: Joined, made: dict[int, Node]) -> Node:
+def _merge_padded_sum(g: Graph, n: Node, whole: PaddedSum, made: dict[int, Node]) -> Node:
     args = [made[a.number] for a, _ in whole.pieces]
     starts = tuple(start for _, start in whole.pieces)
-    one = _better(g, Node(PIECES, (), n.shape, n.dtype, Pieces(starts, 0.0), 0, n.line), tuple(args))
-    one = _two(g, n, np.add, one, g.constant(0.0, n.dtype))  # as the zeros of the others did: -0 becomes 0
-    return one if whole.other is None else _two(g, n, np.add, made[whole.other.number], one)
+    one = _simplify_node(g, Node(PIECES, (), n.shape, n.dtype, Pieces(starts, 0.0), 0, n.line), tuple(args))
+    one = _apply(g, n, np.add, one, g.constant(0.0, n.dtype))  # as the zeros of the others did: -0 becomes 0
+    return one if whole.other is None else _apply(g, n, np.add, made[whole.other.number], one)
 
 
-def _better(g: Graph, n: Node, args: tuple[Node, ...]) -> Node:
+def _simplify_node(g: Graph, n: Node, args: tuple[Node, ...]) -> Node:
     if n.kind.propagates_constants and n.size <= SMALL and all(a.kind is CONSTANT for a in args):
-        return g.constant(_evaluated(n, [a.data for a in args]))
-    return SIMPLER.get(n.kind, lambda g, n, args: None)(g, n, args) or g.add(
+        return g.constant(_evaluate(n, [a.data for a in args]))
+    return RULES.get(n.kind, lambda g, n, args: None)(g, n, args) or g.add(
         n.kind, args, n.shape, n.dtype, n.data, n.line
     )
 
 
-def _evaluated(n: Node, values: list[Any]) -> Any:
+def _evaluate(n: Node, values: list[Any]) -> Any:
     """Return the value of a node whose arguments are constants, in its own shape and dtype."""
     with np.errstate(all="ignore"):
         return np.broadcast_to(n.kind.evaluate(n, *values), n.shape).astype(n.dtype, copy=False)
@@ -66,47 +66,47 @@ def _evaluated(n: Node, values: list[Any]) -> Any:
 # ---- one constructor per kind that has something to say
 
 
-def _constant(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
-    """An array of one number, over and over, is that number."""
+def _simplify_constant(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
+    """Return a constant whose elements are all equal as a view of one number."""
     flat = n.data.reshape(-1)
     if n.size < 2 or flat[:1].tobytes() * n.size != flat.tobytes():
         return g.constant(n.data)
-    return _repeated(g, g.constant(flat[0]), n)
+    return _broadcast(g, g.constant(flat[0]), n)
 
 
-def _repeated(g: Graph, x: Node, n: Node) -> Node:
-    """``x``, which is no view, broadcast to the shape of ``n``."""
+def _broadcast(g: Graph, x: Node, n: Node) -> Node:
+    """Return ``x``, which is no view, broadcast to the shape of ``n``."""
     steps = (0 if length == 1 else step for length, step in zip(x.shape, contiguous(x.shape), strict=True))
     strides = (*(0,) * (len(n.shape) - len(x.shape)), *steps)
     return g.add(VIEW, (x,), n.shape, n.dtype, View(0, strides), n.line)
 
 
-def _bare(a: Node) -> Node:
-    """The number that a view repeats, if it does that."""
+def _find_repeated_number(a: Node) -> Node:
+    """Return the constant that a node repeats, or the node itself if it repeats none."""
     repeats = a.kind is VIEW and a.args[0].kind is CONSTANT and a.args[0].size == 1
     return a.args[0] if repeats else a
 
 
-def _map(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
+def _simplify_map(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
     kernel = n.data[0].kernel
-    bare = tuple(map(_bare, args))
+    bare = tuple(map(_find_repeated_number, args))
     if bare != args:
         shape = together(*(a.shape for a in bare))
         like = Node(MAP, (), shape, n.dtype, n.data, 0, n.line)
         if shape == n.shape:
-            return _better(g, like, bare)
+            return _simplify_node(g, like, bare)
         if all(a.kind is CONSTANT and a.size == 1 for a in bare):
-            return _repeated(g, _better(g, like, bare), n)
+            return _broadcast(g, _simplify_node(g, like, bare), n)
     if kernel is np.negative and args[0].kind is MAP and args[0].data[0].kernel is np.negative:
         return args[0].args[0]
     if kernel is np.copy:
         return args[0]
     if kernel is np.power and n.dtype.kind == "f" and _is_number(args[1], 0.0):  # of NaN too
-        return _repeated(g, g.constant(1.0, n.dtype), n)
+        return _broadcast(g, g.constant(1.0, n.dtype), n)
     if kernel is np.add and all(map(_is_padded, args)) and args[0].data == args[1].data:
         (x,), (y,) = (a.args for a in args)
         if x.shape == y.shape and x.dtype == y.dtype == n.dtype and args[0].shape == n.shape:
-            inner = _better(g, Node(MAP, (), x.shape, n.dtype, n.data, 0, n.line), (x, y))
+            inner = _simplify_node(g, Node(MAP, (), x.shape, n.dtype, n.data, 0, n.line), (x, y))
             return g.add(PIECES, (inner,), n.shape, n.dtype, args[0].data, n.line)
     if len(args) == 2 and args[0].shape == n.shape and args[0].dtype == n.dtype:
         neutral = NEUTRAL.get(kernel)
@@ -126,11 +126,11 @@ def _is_number(n: Node, value: float) -> bool:
 
 
 def _is_padded(n: Node) -> bool:
-    """One piece in zeros, as the derivative of what was taken from an array."""
+    """Return whether a node is one piece in zeros, as the gradient of a slice is."""
     return n.kind is PIECES and len(n.args) == 1 and n.data.fill == 0 and not np.signbit(n.data.fill)
 
 
-def _cast(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
+def _simplify_cast(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
     (x,) = args
     if x.dtype == n.dtype:
         return x
@@ -139,20 +139,20 @@ def _cast(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
     return None
 
 
-def _view(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
+def _simplify_view(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
     (x,) = args
-    if x.shape == n.shape and in_order(n.shape, n.data):
+    if x.shape == n.shape and is_in_order(n.shape, n.data):
         return x
     if x.kind is CONSTANT and x.size == 1 and n.size > SMALL:
         return g.add(VIEW, args, n.shape, n.dtype, View(0, (0,) * len(n.shape)), n.line)
     return None
 
 
-def _fold(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
-    """The sum over an axis along which all are the same is one of them, times how many there are."""
+def _simplify_fold(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
+    """Return a sum over a broadcast axis as a product with the length of the axis."""
     (x,) = args
     if x.kind is PRODUCT:
-        return _sum_of_products(g, n, x)
+        return _merge_sum_of_products(g, n, x)
     if x.kind is not VIEW or n.data.op.kernel is not np.sum or n.dtype.kind != "f":
         return None
     repeated = [a for a in n.data.axes if x.data.strides[a] == 0 and x.shape[a] > 1]
@@ -164,20 +164,20 @@ def _fold(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
     view = View(x.data.offset, tuple(x.data.strides[i] for i in keep))
     base = x.args[0]
     inner = (
-        base if base.shape == shape and in_order(shape, view) else g.add(VIEW, (base,), shape, x.dtype, view, n.line)
+        base if base.shape == shape and is_in_order(shape, view) else g.add(VIEW, (base,), shape, x.dtype, view, n.line)
     )
     axes = tuple(keep.index(a) for a in n.data.axes if a not in repeated)
     folded = g.add(FOLD, (inner,), n.shape, n.dtype, Fold(n.data.op, axes), n.line) if axes else inner
-    many = _two(g, n, np.multiply, folded, g.constant(times, n.dtype))
-    return many if axes else _two(g, n, np.add, many, g.constant(0.0, n.dtype))  # a sum of -0 is 0
+    many = _apply(g, n, np.multiply, folded, g.constant(times, n.dtype))
+    return many if axes else _apply(g, n, np.add, many, g.constant(0.0, n.dtype))  # a sum of -0 is 0
 
 
-def _two(g: Graph, n: Node, kernel: Any, x: Node, y: Node) -> Node:
-    return _better(g, Node(MAP, (), n.shape, n.dtype, (BY_KERNEL[kernel], {}), 0, n.line), (x, y))
+def _apply(g: Graph, n: Node, kernel: Any, x: Node, y: Node) -> Node:
+    return _simplify_node(g, Node(MAP, (), n.shape, n.dtype, (BY_KERNEL[kernel], {}), 0, n.line), (x, y))
 
 
-def _sum_of_products(g: Graph, n: Node, x: Node) -> Node | None:
-    """The sum over all leading axes of products is one product, with these axes in the one that is summed anyway."""
+def _merge_sum_of_products(g: Graph, n: Node, x: Node) -> Node | None:
+    """Return the sum of a batch of matrix products as one product: the batch axes join the contracted one."""
     loop = len(x.shape) - 2
     if n.data.op.kernel is not np.sum or n.data.axes != tuple(range(loop)) or not loop or n.dtype != x.dtype:
         return None
@@ -185,7 +185,7 @@ def _sum_of_products(g: Graph, n: Node, x: Node) -> Node | None:
     shape_a, shape_b = (arg.shape for arg in x.args)
     along_a, along_b = (*steps_a[:-2], steps_a[-1]), steps_b[:-1]
     lengths = (*shape_a[:-2], shape_a[-1])
-    if not (_one_axis(lengths, along_a) and _one_axis(lengths, along_b)):
+    if not (_is_one_axis(lengths, along_a) and _is_one_axis(lengths, along_b)):
         return None
     k = prod(lengths)
     left = g.add(VIEW, (a,), (shape_a[-2], k), n.dtype, View(at_a, (steps_a[-2], steps_a[-1])), n.line)
@@ -193,26 +193,31 @@ def _sum_of_products(g: Graph, n: Node, x: Node) -> Node | None:
     return g.add(PRODUCT, (left, right), n.shape, n.dtype, None, n.line)
 
 
-def _one_axis(lengths: tuple[int, ...], steps: tuple[int, ...]) -> bool:
-    """Whether several axes go on as one."""
+def _is_one_axis(lengths: tuple[int, ...], steps: tuple[int, ...]) -> bool:
+    """Return whether axes with these lengths and strides can be one axis."""
     return all(steps[i] == steps[i + 1] * lengths[i + 1] for i in range(len(lengths) - 1))
 
 
-def _pieces(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
-    """What lies on everything else is all there is."""
+def _simplify_pieces(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
+    """Return the last piece if it covers the whole result."""
     return args[-1] if args and args[-1].shape == n.shape and args[-1].dtype == n.dtype else None
 
 
-SIMPLER: dict[Kind, Any] = {
-    CONSTANT: _constant, MAP: _map, CAST: _cast, VIEW: _view, FOLD: _fold, PIECES: _pieces,
-}  # fmt: skip
+RULES: dict[Kind, Any] = {
+    CONSTANT: _simplify_constant,
+    MAP: _simplify_map,
+    CAST: _simplify_cast,
+    VIEW: _simplify_view,
+    FOLD: _simplify_fold,
+    PIECES: _simplify_pieces,
+}
 
 
 # ---- what nobody asks for
 
 
-def without_dead(graph: Graph) -> Graph:
-    """The graph without the nodes that no output needs."""
+def remove_dead_nodes(graph: Graph) -> Graph:
+    """Remove the nodes that no output depends on, and number the others again."""
     wanted = {id(o) for o in graph.outputs} | {id(i) for i in graph.inputs}
     for n in reversed(graph.nodes):
         if id(n) in wanted:

@@ -1,4 +1,4 @@
-"""Ops on windows as nodes that there is machine code for."""
+"""Lower convolutions and pooling to nodes that there is machine code for."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.builder import FLOATS, code_of
-from pullback.compiler.frontend.result_inference import laid_out, laid_out_at
+from pullback.compiler.frontend.result_inference import find_start, lay_out
 from pullback.compiler.ir.graph import Graph, Node, View, resolve_view
 from pullback.compiler.ir.kinds import VIEW, WINDOWS
-from pullback.compiler.ir.windows import Convolution, Examples, Interleaved, Laid, Pooling
+from pullback.compiler.ir.windows import Convolution, Examples, Interleaved, Placement, Pooling
 from pullback.numerics.windows import Windows
 
-__all__ = ["windowed"]
+__all__ = ["lower_windows"]
 
 PANEL = 128  # bytes of a row of a panel
 LARGE = 256 * 1024  # bytes of a filter that is laid out by panels
 
 
-def windowed(g: Graph, n: Node, args: list[Node]) -> Node | None:
-    """The same by machine code; None if its kernel must do it."""
+def lower_windows(g: Graph, n: Node, args: list[Node]) -> Node | None:
+    """Return a node with machine code for an op on windows; None if NumPy must run it."""
     op, params = n.data
     windows: Windows = params["windows"]
     rank = len(n.shape) - len(windows.size) - 2
@@ -33,59 +33,61 @@ def windowed(g: Graph, n: Node, args: list[Node]) -> Node | None:
         return None
     if not all(a.size for a in args):
         return g.constant(np.zeros(n.shape, n.dtype))
-    way: Callable[..., Node | None] = WAYS[op.lower.symbol]
+    way: Callable[..., Node | None] = RULES[op.lower.symbol]
     return way(g, n, args, windows)
 
 
 # ---- convolutions
 
 
-def _called(g: Graph, n: Node, args: list[Node], data: Any) -> Node:
+def _add_windows(g: Graph, n: Node, args: list[Node], data: Any) -> Node:
     several = len(n.shape) > len(n.data[1]["windows"].size) + 2
     return g.add(WINDOWS, args, n.shape, n.dtype, Examples(data, n.shape[0]) if several else data, n.line)
 
 
-def _convolution(x: Node, filter: Node, windows: Windows, apart: bool, laid: Laid | None = None) -> Convolution:
+def _describe_convolution(
+    x: Node, filter: Node, windows: Windows, apart: bool, laid: Placement | None = None
+) -> Convolution:
     images, *space, channels = x.shape[-len(windows.size) - 2 :]
     depth = channels if apart else filter.shape[-1]
     return Convolution(code_of(x.dtype), images, tuple(space), channels, depth, windows, False, apart, laid)
 
 
-def _convolve(apart: bool) -> Any:
+def _lower_convolution(apart: bool) -> Any:
     def way(g: Graph, n: Node, args: list[Node], windows: Windows) -> Node | None:
         x, filter = args
         if apart and filter.shape[-1] != 1:  # several results of each channel
             return None
-        return _by_panels(g, n, x, filter, _convolution(x, filter, windows, apart))
+        return _by_panels(g, n, x, filter, _describe_convolution(x, filter, windows, apart))
 
     return way
 
 
 def _by_panels(g: Graph, n: Node, x: Node, filter: Node, how: Convolution) -> Node:
-    """A large filter is laid out a few columns at a time: its rows are too far from each other."""
+    """Return a convolution whose filter, if it is large, is stored in panels of a few columns."""
     wide = PANEL // n.dtype.itemsize
     if filter.nbytes < LARGE or len(filter.shape) != len(how.space) + 2 or how.depth % wide or how.apart:
-        return _called(g, n, [x, filter], how)
+        return _add_windows(g, n, [x, filter], how)
     base, offset, steps = resolve_view(filter)
     view = View(offset, (wide * steps[-1], *steps))
     panels = g.add(VIEW, (base,), (how.depth // wide, *filter.shape[:-1], wide), n.dtype, view, filter.line)
-    return _called(g, n, [x, panels], how._replace(panel=wide))
+    return _add_windows(g, n, [x, panels], how._replace(panel=wide))
 
 
-def _filter(apart: bool) -> Any:
+def _lower_filter_gradient(apart: bool) -> Any:
     def way(g: Graph, n: Node, args: list[Node], windows: Windows) -> Node | None:
         x, y = args
         images, *space, channels = x.shape[-len(windows.size) - 2 :]
         if apart and y.shape[-1] != channels:
             return None
         how = Convolution(code_of(n.dtype), images, tuple(space), channels, y.shape[-1], windows, True, apart)
-        return _called(g, n, args, how)
+        return _add_windows(g, n, args, how)
 
     return way
 
 
-def _input(apart: bool) -> Any:
-    """Every pixel of the image gathers from the results of all windows that it is in.
+def _lower_input_gradient(apart: bool) -> Any:
+    """Return the rule for the gradient of the image: a pixel gathers from all windows that it is in.
 
     With strides these are others for one pixel than for its neighbour: there are as many convolutions as strides, each
     with some of the filter, for pixels that are so far from each other.
@@ -96,20 +98,20 @@ def _input(apart: bool) -> Any:
         if apart and filter.shape[-1] != 1:
             return None
         if max(windows.strides) == 1:
-            turned = _seen(g, filter, [slice(None)] * len(windows.size), apart)
+            turned = _flip_filter(g, filter, [slice(None)] * len(windows.size), apart)
             space = n.shape[-len(windows.size) - 1 : -1]
-            return _by_panels(g, n, y, turned, _convolution(y, turned, windows.adjoint(space), apart))
+            return _by_panels(g, n, y, turned, _describe_convolution(y, turned, windows.adjoint(space), apart))
         if max(windows.dilations) > 1:
             return None
-        return _interleaved(g, n, y, filter, windows, apart)
+        return _interleave(g, n, y, filter, windows, apart)
 
     return way
 
 
-def _seen(g: Graph, filter: Node, taps: list[slice], apart: bool) -> Node:
-    """Some of a filter, turned around, and for its results to be read."""
-    whole, base = laid_out(filter)
-    begin = laid_out_at(whole, filter if base is not filter else None)
+def _flip_filter(g: Graph, filter: Node, taps: list[slice], apart: bool) -> Node:
+    """Return some taps of a filter as a view, flipped, with its last two axes exchanged."""
+    whole, base = lay_out(filter)
+    begin = find_start(whole, filter if base is not filter else None)
     back = [slice(None, None, -1)] * len(taps)
     part = whole[..., *taps, :, :][..., *back, :, :]
     if not apart:
@@ -118,7 +120,7 @@ def _seen(g: Graph, filter: Node, taps: list[slice], apart: bool) -> Node:
     return g.add(VIEW, (base,), part.shape, filter.dtype, view, filter.line)
 
 
-def _interleaved(g: Graph, n: Node, y: Node, filter: Node, windows: Windows, apart: bool) -> Node:
+def _interleave(g: Graph, n: Node, y: Node, filter: Node, windows: Windows, apart: bool) -> Node:
     space, strides = n.shape[-len(windows.size) - 1 : -1], windows.strides
     filters, convolutions = [], []
     for first in product(*map(range, strides)):
@@ -132,23 +134,27 @@ def _interleaved(g: Graph, n: Node, y: Node, filter: Node, windows: Windows, apa
         if prod(size) and prod(out):
             ones = (1,) * len(space)
             w = Windows(size, ones, ones, tuple(before), tuple(out))
-            filters.append(_seen(g, filter, taps, apart))
-            convolutions.append(_convolution(y, filters[-1], w, apart, Laid(space, first, strides)))
+            filters.append(_flip_filter(g, filter, taps, apart))
+            convolutions.append(_describe_convolution(y, filters[-1], w, apart, Placement(space, first, strides)))
     whole = sum(prod(c.windows.out) for c in convolutions) == prod(space)
-    return _called(g, n, [y, *filters], Interleaved(tuple(convolutions), whole))
+    return _add_windows(g, n, [y, *filters], Interleaved(tuple(convolutions), whole))
 
 
 # ---- pooling
 
 
-def _pool(g: Graph, n: Node, args: list[Node], windows: Windows) -> Node:
+def _lower_pooling(g: Graph, n: Node, args: list[Node], windows: Windows) -> Node:
     symbol = n.data[0].lower.symbol
     images, *space, channels = {"give": args[1:2], "spread": [n]}.get(symbol, args)[0].shape
-    return _called(g, n, args, Pooling(symbol, code_of(n.dtype), images, tuple(space), channels, windows))
+    return _add_windows(g, n, args, Pooling(symbol, code_of(n.dtype), images, tuple(space), channels, windows))
 
 
-WAYS: dict[str, Any] = {
-    "convolve": _convolve(False), "convolve_filter": _filter(False), "convolve_input": _input(False),
-    "depthwise": _convolve(True), "depthwise_filter": _filter(True), "depthwise_input": _input(True),
-    **dict.fromkeys(("largest", "sums", "spread", "give", "take"), _pool),
-}  # fmt: skip
+RULES: dict[str, Any] = {
+    "convolve": _lower_convolution(False),
+    "convolve_filter": _lower_filter_gradient(False),
+    "convolve_input": _lower_input_gradient(False),
+    "depthwise": _lower_convolution(True),
+    "depthwise_filter": _lower_filter_gradient(True),
+    "depthwise_input": _lower_input_gradient(True),
+    **dict.fromkeys(("largest", "sums", "spread", "give", "take"), _lower_pooling),
+}

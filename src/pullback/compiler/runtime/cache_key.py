@@ -1,8 +1,8 @@
-"""The question to which a compiled program is the answer: everything it depends on, in text that another process finds.
+"""The cache key of a traced graph: a digest of everything that its machine code depends on.
 
-What a function was written down as, before anything was done to it, decides what becomes of it; so do the compiler
-itself, which is told by its files, the processor, and NumPy, which computes constants.  What cannot be put in words
-makes no question, and the program is compiled as if nothing were kept.
+It covers the graph as it was traced, the compiler (by its files), the CPU and the target, and NumPy, which computes
+constants.  A graph with data that has no text of its own, such as a function of the user's, has no key: its program is
+not kept.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from pullback.compiler.ir.graph import Graph, fingerprint
 from pullback.compiler.ir.kinds import MAP, OPAQUE
-from pullback.compiler.runtime.disk_cache import NOTHING, summed
+from pullback.compiler.runtime.disk_cache import NO_CACHE, compute_digest
 from pullback.compiler.runtime.llvm import describe_translator
 from pullback.compiler.target import Options, Target
 from pullback.core.lowering import windows
@@ -31,19 +31,19 @@ PLAIN = (int, float, complex, bool, str, bytes, type(None), type(...))
 SHORT = 64  # bytes that are said as they are
 
 
-class Unsaid(Exception):  # noqa: N818
-    """There is something whose meaning ends with this process."""
+class NoCanonicalText(Exception):  # noqa: N818
+    """A value has no text that means the same in another process."""
 
 
 def make_cache_key(cache: Any, graph: Graph, target: Target, options: Options) -> bytes | None:
     """Return the key of the program for a traced graph; None if it cannot be kept."""
-    lines = None if cache is NOTHING else _describe(graph, target, options)
+    lines = None if cache is NO_CACHE else _describe(graph, target, options)
     return None if lines is None else cache.key("program", *lines)
 
 
 def _describe(graph: Graph, target: Target, options: Options) -> list[str] | None:
     """Return all that a program depends on as text; None if some of it has a meaning in this process only."""
-    about = _compiler()
+    about = _describe_compiler()
     if about is None:
         return None
     lines = [about, describe_translator(target), repr(tuple(options))]
@@ -52,33 +52,33 @@ def _describe(graph: Graph, target: Target, options: Options) -> list[str] | Non
     ops: dict[int, str] = {}
     try:
         for n in graph.nodes:
-            dtype = dtypes.get(n.dtype) or dtypes.setdefault(n.dtype, said(n.dtype))
+            dtype = dtypes.get(n.dtype) or dtypes.setdefault(n.dtype, canonical_text(n.dtype))
             data = n.data
             if n.kind is OPAQUE and not isinstance(getattr(data[0], "lower", None), windows):
                 # which ones are the same matters; what they do only where it is known to the compiler
-                how = f"{seen.setdefault(fingerprint(data), len(seen))} {_known(data)}"
+                how = f"{seen.setdefault(fingerprint(data), len(seen))} {_describe_host_op(data)}"
             elif n.kind is MAP and not data[1]:
-                how = ops.get(id(data[0])) or ops.setdefault(id(data[0]), said(data[0]))
+                how = ops.get(id(data[0])) or ops.setdefault(id(data[0]), canonical_text(data[0]))
             else:
-                how = said(data)
+                how = canonical_text(data)
             lines.append(f"{n.kind.name} {[a.number for a in n.args]} {n.shape} {dtype} {how}")
-    except Unsaid:
+    except NoCanonicalText:
         return None
     lines.append(f"{[n.number for n in graph.inputs]} {[n.number for n in graph.outputs]}")
     return lines
 
 
-def _known(data: tuple[Any, dict[str, Any]]) -> str:
+def _describe_host_op(data: tuple[Any, dict[str, Any]]) -> str:
     try:
-        return said(data)
-    except Unsaid:
+        return canonical_text(data)
+    except NoCanonicalText:
         return f"? {data[0].name!r}"
 
 
-def said(x: Any) -> str:
-    """A value in words that are the same only for what does the same.
+def canonical_text(x: Any) -> str:
+    """Return a text for a value that is the same only for values that are used in the same way.
 
-    >>> said((1, True, -0.0, np.float32(2.0)))
+    >>> canonical_text((1, True, -0.0, np.float32(2.0)))
     "tuple(1,True,-0.0,'<f4'()00000040,)"
     """
     kind: Any = type(x)
@@ -86,34 +86,34 @@ def said(x: Any) -> str:
         return repr(x)
     if isinstance(x, np.ndarray | np.generic):
         data = x.tobytes()
-        return f"{_dtype(x.dtype)!r}{x.shape}{data.hex() if len(data) <= SHORT else summed(data).hex()}"
+        return f"{_dtype(x.dtype)!r}{x.shape}{data.hex() if len(data) <= SHORT else compute_digest(data).hex()}"
     if kind is Op:
         name, home = x.name, x.function.__module__.split(".")
         if REGISTRY.get(name) is x and home[0] == PACKAGE and home[1] in PACKAGES:
             return f"op {name}"
     elif kind is dict:
-        return f"dict({''.join(f'{said(k)}:{said(v)},' for k, v in x.items())})"
+        return f"dict({''.join(f'{canonical_text(k)}:{canonical_text(v)},' for k, v in x.items())})"
     elif kind in (tuple, list) or (isinstance(x, tuple) and kind.__module__.split(".")[0] == PACKAGE):
-        return f"{kind.__name__}({''.join(f'{said(y)},' for y in x)})"
+        return f"{kind.__name__}({''.join(f'{canonical_text(y)},' for y in x)})"
     elif kind is slice:
-        return f"slice({said(x.start)},{said(x.stop)},{said(x.step)})"
+        return f"slice({canonical_text(x.start)},{canonical_text(x.stop)},{canonical_text(x.step)})"
     elif isinstance(x, np.dtype):
         return f"dtype {_dtype(x)}"
     elif kind is type and x.__module__ in ("builtins", "numpy"):
         return f"type {x.__module__}.{x.__qualname__}"
-    raise Unsaid(x)
+    raise NoCanonicalText(x)
 
 
 def _dtype(dtype: Any) -> str:
-    """The name of a dtype, where it says all there is to it."""
+    """Return the name of a dtype that the name determines."""
     name: str = dtype.str
     if dtype.kind not in "biufcSU":
-        raise Unsaid(dtype)
+        raise NoCanonicalText(dtype)
     return name
 
 
 @lru_cache(1)
-def _compiler() -> str | None:
+def _describe_compiler() -> str | None:
     """Return the version of the compiler, by size and time of its files; None if they cannot be read."""
     package = sys.modules[PACKAGE]
     here = os.path.dirname(str(package.__file__))

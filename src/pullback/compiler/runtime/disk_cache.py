@@ -18,7 +18,7 @@ try:
 except ImportError:
     from hashlib import blake2b
 
-__all__ = ["Cache", "default_cache", "described", "directory"]
+__all__ = ["Cache", "default_cache", "describe_cache", "get_directory"]
 
 MAGIC = b"pullback"
 FORMAT = b"image 1"
@@ -29,8 +29,8 @@ READING = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_B
 LEFT_OVER = 3600.0  # seconds after which a file that was never finished is no longer being written
 
 
-def directory() -> str:
-    """Where object code is kept: ``PULLBACK_CACHE_DIR``, or a place of our own among the user's caches."""
+def get_directory() -> str:
+    """Return the cache directory: ``PULLBACK_CACHE_DIR``, or one among the user's caches."""
     given = os.environ.get("PULLBACK_CACHE_DIR")
     if given:
         return given
@@ -44,14 +44,14 @@ def directory() -> str:
     return os.path.join(base, "pullback")
 
 
-def limit() -> int:
-    """How many bytes may be kept: ``PULLBACK_CACHE_SIZE`` megabytes."""
+def get_limit() -> int:
+    """Return how many bytes may be kept: ``PULLBACK_CACHE_SIZE`` megabytes."""
     with suppress(ValueError, OverflowError):
         return int(float(os.environ.get("PULLBACK_CACHE_SIZE", "")) * (1 << 20))
     return LIMIT
 
 
-def summed(*parts: bytes) -> bytes:
+def compute_digest(*parts: bytes) -> bytes:
     total = blake2b(digest_size=32)
     for part in parts:
         total.update(len(part).to_bytes(8, "little") + part)
@@ -59,15 +59,15 @@ def summed(*parts: bytes) -> bytes:
 
 
 class Cache:
-    """Answers by key, in one directory."""
+    """Files by key, in one directory."""
 
     def __init__(self, path: str, most: int) -> None:
         self.path, self.most = path, most
         self.written = most  # so that the first time something is kept, it is seen what there is
 
     def key(self, *parts: str) -> bytes:
-        """The key of a question: of everything that the answer depends on."""
-        return summed(FORMAT, *(p.encode() for p in parts))
+        """Return the key for texts that say all that the entry depends on."""
+        return compute_digest(FORMAT, *(p.encode() for p in parts))
 
     def _file(self, key: bytes) -> str:
         return os.path.join(self.path, key.hex()[:40] + SUFFIX)
@@ -77,7 +77,7 @@ class Cache:
         return found.st_uid == owner and (os.name == "nt" or not found.st_mode & OTHERS)
 
     def get(self, key: bytes) -> bytes | None:
-        """What was kept for ``key``, if it is there and whole."""
+        """Return what was kept under a key; None if it is missing or damaged."""
         path = self._file(key)
         try:
             here = os.lstat(self.path)
@@ -93,7 +93,7 @@ class Cache:
         except OSError:
             return None
         head, body = data[:72], data[72:]
-        if head != MAGIC + key + summed(key, body):
+        if head != MAGIC + key + compute_digest(key, body):
             with suppress(OSError):
                 os.unlink(path)
             return None
@@ -102,7 +102,7 @@ class Cache:
         return body
 
     def put(self, key: bytes, body: bytes) -> None:
-        """Keep ``body``: whoever reads meanwhile finds all of it or nothing."""
+        """Keep ``body`` under a key; who reads meanwhile finds all of it or nothing."""
         path = self._file(key)
         own = f"{path}.{os.getpid()}.{id(body)}"
         try:
@@ -117,7 +117,7 @@ class Cache:
             handle = os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
             try:
                 with open(handle, "wb") as file:
-                    file.write(MAGIC + key + summed(key, body) + body)
+                    file.write(MAGIC + key + compute_digest(key, body) + body)
                 os.replace(own, path)
                 self.written += len(body)
             except OSError:
@@ -126,7 +126,7 @@ class Cache:
             return
 
     def entries(self) -> list[tuple[float, int, str]]:
-        """Every file: when it was last used, its size, its path; those left behind by who was stopped among them."""
+        """Return time of last use, size and path of every file, unfinished ones too."""
         found = []
         with suppress(OSError), os.scandir(self.path) as files:
             for file in files:
@@ -137,7 +137,7 @@ class Cache:
         return sorted(found)
 
     def shrink(self, most: int) -> None:
-        """Remove those not used for the longest time, until no more than ``most`` bytes are left."""
+        """Remove the least recently used files until no more than ``most`` bytes are left."""
         found = self.entries()
         now = max((when for when, _, _ in found), default=0.0)
         total = sum(size for _, size, _ in found)
@@ -149,8 +149,8 @@ class Cache:
                 total -= size
 
 
-class Nothing:
-    """No cache."""
+class NoCache:
+    """A cache that keeps nothing."""
 
     def key(self, *parts: str) -> bytes:
         return b""
@@ -162,24 +162,24 @@ class Nothing:
         pass
 
 
-NOTHING = Nothing()
+NO_CACHE = NoCache()
 _caches: dict[tuple[str, int], Cache] = {}
 
 
 def default_cache() -> Any:
-    """The cache that the environment asks for; one that keeps nothing if it asks for none."""
+    """Return the cache that the environment sets; one that keeps nothing if it is switched off."""
     if os.environ.get("PULLBACK_CACHE", "1").lower() in ("0", "off", "no", "false"):
-        return NOTHING
-    asked = directory(), limit()
+        return NO_CACHE
+    asked = get_directory(), get_limit()
     if not os.path.isabs(asked[0]) and "PULLBACK_CACHE_DIR" not in os.environ:  # a user without a home
-        return NOTHING
+        return NO_CACHE
     return _caches.setdefault(asked, Cache(*asked))
 
 
-def described() -> str:
-    """Where object code is kept, and how much of it there is."""
+def describe_cache() -> str:
+    """Return a line on where the cache is and how large."""
     cache = default_cache()
-    if cache is NOTHING:
+    if cache is NO_CACHE:
         return "not kept on disk"
     found = cache.entries()
     size, most = sum(size for _, size, _ in found) / (1 << 20), cache.most / (1 << 20)

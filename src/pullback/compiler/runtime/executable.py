@@ -1,7 +1,7 @@
-"""A program that is loaded, and how it is called.
+"""Executables: linked programs, and how they are called.
 
-Most programs are one piece of machine code and are called through one entry.  Where ops run their NumPy kernels there
-are pieces before and after them, each with an entry of its own; what is passed between them are arrays.
+Most programs are one segment of machine code and are called through one native entry.  Where there are host ops, there
+are segments before and after them, each with an entry of its own; arrays are passed between them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.compiler.runtime.abi.entry import Leaves, Result, entry, trusted
+from pullback.compiler.runtime.abi.entry import Leaves, Result, is_layout_known, make_entry
 from pullback.compiler.runtime.guard_pages import Guards
 from pullback.compiler.runtime.link import Linked
 from pullback.compiler.runtime.manifest import HostOp, Slot
@@ -24,8 +24,8 @@ __all__ = ["Executable"]
 HOLE = object()
 
 
-class Step(NamedTuple):
-    """One piece of a program that is in several: slots in, slots out, slots that nobody asks for any more."""
+class SegmentCall(NamedTuple):
+    """The call of one segment of a program: slots that it reads, makes, and uses last."""
 
     call: Callable[..., Any]
     given: tuple[int, ...]
@@ -42,23 +42,25 @@ class Executable:
         self.slots: Sequence[Slot] = self.manifest.slots
         self.inputs, self.outputs = self.manifest.inputs, self.manifest.outputs
         self.constants = {
-            i: fitted(x, self.slots[i].shape, self.slots[i].dtype.newbyteorder("=")) for i, x in arrays.items()
+            i: fit_array(x, self.slots[i].shape, self.slots[i].dtype.newbyteorder("=")) for i, x in arrays.items()
         }
-        self.direct = trusted() and not guarded
-        self.run = self._runner()
+        self.direct = is_layout_known() and not guarded
+        self.run = self._choose_runner()
 
     def __call__(self, values: Sequence[Any]) -> Any:
         return self.run(*values)
 
-    def _runner(self) -> Callable[..., Any]:
+    def _choose_runner(self) -> Callable[..., Any]:
         if not self.direct:
-            return self._by_hand
+            return self._run_with_ctypes
         if any(p.host_op for p in self.manifest.pieces):
-            pieces = Pieces(self)
-            return pieces if pieces.complete else self._by_hand
-        leaves = Leaves(HOLE, [HOLE] * len(self.inputs), self._kinds(self.inputs), (HOLE,) * len(self.outputs))
-        found = self.entry(leaves, Fitting(self._kinds(self.inputs), self.entry(leaves, refused)))
-        return found or self._by_hand
+            pieces = SegmentedProgram(self)
+            return pieces if pieces.complete else self._run_with_ctypes
+        leaves = Leaves(
+            HOLE, [HOLE] * len(self.inputs), self._list_signatures(self.inputs), (HOLE,) * len(self.outputs)
+        )
+        found = self.entry(leaves, ArgumentFitter(self._list_signatures(self.inputs), self.entry(leaves, refuse)))
+        return found or self._run_with_ctypes
 
     def entry(
         self,
@@ -67,7 +69,7 @@ class Executable:
         floats: Sequence[bool] | None = None,
         switch: int | None = None,
     ) -> Callable[..., Any] | None:
-        """A way into the program for these trees of arguments and results; None if there can be none.
+        """Return a native function for these trees of arguments and results; None if there can be none.
 
         ``floats`` and ``switch`` are told for one that users come in by: which results are floats of Python's, and the
         word that tells whether the environment is the program's.
@@ -81,33 +83,35 @@ class Executable:
             n, python = self.slots[place], floats is not None and floats[i]
             results.append(Result(*((-1, place) if place in taken else (place, -1)), n.shape, n.dtype, python))
             taken.add(place)
-        return self.segment(run, leaves, self.inputs, results, otherwise, arena=self.manifest.arena, switch=switch)
+        return self.make_segment_entry(
+            run, leaves, self.inputs, results, otherwise, arena=self.manifest.arena, switch=switch
+        )
 
-    def hand(
+    def make_forwarder(
         self, leaves: Leaves, otherwise: Callable[..., Any], given: Callable[..., Any], switch: int
     ) -> Callable[..., Any] | None:
-        """A function that looks at its arguments as an entry does, and gives their leaves to another function."""
+        """Return a native function that checks its arguments and passes their leaves to another function."""
         if not self.direct:
             return None
-        return entry(0, [], [0] * len(leaves.inputs), [], leaves, otherwise, hand=given, switch=switch)
+        return make_entry(0, [], [0] * len(leaves.inputs), [], leaves, otherwise, hand=given, switch=switch)
 
-    def segment(
+    def make_segment_entry(
         self, run: int, leaves: Leaves, inputs: Sequence[int], results: Sequence[Result], otherwise: Any, **how: Any
     ) -> Callable[..., Any] | None:
-        """An entry for one piece; there is one slot more than the program knows of."""
+        """Return a native function for one segment; the slot after the last is that of the arena."""
         slots = [self.constants[i].ctypes.data if i in self.constants else 0 for i in range(len(self.slots) + 1)]
         held = self.library, self.constants
-        return entry(run, slots, inputs, results, leaves, otherwise, held=held, release=self.manifest.long, **how)
+        return make_entry(run, slots, inputs, results, leaves, otherwise, held=held, release=self.manifest.long, **how)
 
-    def _kinds(self, places: Sequence[int]) -> list[tuple[tuple[int, ...], Any, Any]]:
+    def _list_signatures(self, places: Sequence[int]) -> list[tuple[tuple[int, ...], Any, Any]]:
         return [(self.slots[i].shape, self.slots[i].dtype, None) for i in places]
 
-    def _by_hand(self, *values: Any) -> list[Any]:
-        """Without an entry: every piece is called through ctypes."""
+    def _run_with_ctypes(self, *values: Any) -> list[Any]:
+        """Run the program without an entry: every segment is called through ctypes."""
         guards = Guards()
         arrays: list[Any] = [None] * len(self.slots)
         for place, v in zip(self.inputs, values, strict=True):
-            arrays[place] = guards.copy(fitted(v, self.slots[place].shape, self.slots[place].dtype))
+            arrays[place] = guards.copy(fit_array(v, self.slots[place].shape, self.slots[place].dtype))
         for i, n in enumerate(self.slots):
             if i in self.constants:
                 arrays[i] = guards.copy(self.constants[i])
@@ -128,25 +132,25 @@ class Executable:
         return [np.array(arrays[place])[()] for place in self.outputs]
 
 
-def refused(*values: Any) -> Any:
+def refuse(*values: Any) -> Any:
     raise CompileError(
         f"a program was called with {', '.join(f'{v.dtype}{list(v.shape)}' for v in values)}, not its own."
     )
 
 
-def fitted(v: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """An array as a program takes it: of this dtype in the machine's order of bytes, aligned, its elements in order."""
+def fit_array(v: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return an array as programs take it: of this dtype in native byte order, aligned, in C order."""
     return np.require(np.asarray(v, dtype), None, ["C", "A"]).reshape(shape)
 
 
-class Fitting:
-    """Arguments that are not quite as a program takes them, made so."""
+class ArgumentFitter:
+    """Calls a program with arguments that are converted to what it takes."""
 
     def __init__(self, kinds: Sequence[tuple[tuple[int, ...], Any, Any]], call: Any) -> None:
         self.kinds, self.call = kinds, call
 
     def __call__(self, *values: Any) -> Any:
-        return self.call(*(fitted(v, shape, dtype) for v, (shape, dtype, _) in zip(values, self.kinds, strict=True)))
+        return self.call(*(fit_array(v, shape, dtype) for v, (shape, dtype, _) in zip(values, self.kinds, strict=True)))
 
 
 class HostCall:
@@ -171,8 +175,8 @@ class HostCall:
         return made
 
 
-class Pieces:
-    """A program in several pieces."""
+class SegmentedProgram:
+    """Runs a program of several segments, with host ops between them."""
 
     def __init__(self, native: Executable) -> None:
         self.start = [native.constants.get(i) for i in range(len(native.slots))]
@@ -182,17 +186,17 @@ class Pieces:
         self.size = native.manifest.arena + ALIGN
         self.complete = True  # every piece has an entry
         self.spare: list[Any] = []  # memory for the pieces to use, one for each call that is under way
-        steps: list[Step] = []
+        steps: list[SegmentCall] = []
         ops = iter(native.host_ops)
         for p in native.manifest.pieces:
             if p.host_op is not None:
                 opaque = HostCall(native, p.host_op, next(ops))
                 places = tuple(part[0] for part in opaque.parts)
-                steps.append(Step(opaque.results, tuple(opaque.given), places, ()))
+                steps.append(SegmentCall(opaque.results, tuple(opaque.given), places, ()))
             else:
                 given = tuple(i for i in p.slots if i in there and i not in native.constants)
                 places = tuple(i for i in p.slots if i not in there)
-                steps.append(Step(self._entry(native, p.name, given, places), given, places, ()))
+                steps.append(SegmentCall(self._entry(native, p.name, given, places), given, places, ()))
             there.update(places)
         last = {i: at for at, s in enumerate(steps) for i in (*s.given, *s.made)}
         kept = {*self.outputs, *native.constants}
@@ -204,15 +208,17 @@ class Pieces:
 
     def _entry(self, native: Executable, name: str, given: tuple[int, ...], places: tuple[int, ...]) -> Any:
         arena = len(native.slots)
-        kinds = [*native._kinds(given), ((self.size,), np.dtype(np.uint8), None)]
+        kinds = [*native._list_signatures(given), ((self.size,), np.dtype(np.uint8), None)]
         leaves = Leaves(HOLE, [HOLE] * len(kinds), kinds, (HOLE,) * len(places))
         results = [Result(i, -1, native.slots[i].shape, native.slots[i].dtype) for i in places]
 
         def make(otherwise: Callable[..., Any]) -> Any:
             inputs = [*given, arena]
-            return native.segment(native.addresses[name], leaves, inputs, results, otherwise, arena_from=arena)
+            return native.make_segment_entry(
+                native.addresses[name], leaves, inputs, results, otherwise, arena_from=arena
+            )
 
-        found = make(Fitting(kinds, make(refused)))
+        found = make(ArgumentFitter(kinds, make(refuse)))
         self.complete &= found is not None
         return found
 

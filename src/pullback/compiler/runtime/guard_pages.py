@@ -1,4 +1,4 @@
-"""Memory with a wall behind it, for tests: a program that reads or writes past the end of an array is stopped there.
+"""Guard pages, for tests: a program that reads or writes past the end of an array is stopped.
 
 With ``PULLBACK_CANARY=1`` every array of a program lies at the very end of a page, and the next page may not be
 touched.  What lies before it on its page is filled with a pattern, which is looked at when the program is done.  The
@@ -24,14 +24,14 @@ PATTERN = 0xA5
 
 
 class Guards:
-    """Arrays between walls, if these are asked for; plain ones if not."""
+    """Allocates arrays between guard pages if ``PULLBACK_CANARY`` is set, else plain ones."""
 
     def __init__(self) -> None:
         self.on = os.environ.get("PULLBACK_CANARY", "0") != "0" and hasattr(mmap, "MAP_ANONYMOUS")
         self.around: list[Any] = []  # what lies before and after arrays
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        """A new array; what is in it is not a number, where there can be something that is not."""
+        """Return a new array, filled with NaN where the dtype has it."""
         if not self.on:
             return np.empty(shape, dtype)
         size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
@@ -40,11 +40,11 @@ class Guards:
         return whole[pages - size : pages].view(dtype).reshape(shape)
 
     def arena(self, size: int, blocks: Sequence[tuple[int, int]]) -> Any:
-        """Memory for what lies between the steps; if walls are asked for, its blocks end where their pages do."""
+        """Return memory for the arena; with guard pages, its blocks end where their pages do."""
         return self._walled(size, blocks) if self.on and size else np.empty(size + ALIGN, np.uint8)
 
     def _walled(self, size: int, blocks: Sequence[tuple[int, int]]) -> Any:
-        """Pages with a closed one after each block, and a pattern where no block is."""
+        """Return pages with a guard page after each block, and a pattern outside of the blocks."""
         whole = np.frombuffer(mmap.mmap(-1, size), np.uint8)
         protect = ctypes.CDLL(None, use_errno=True).mprotect
         protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
@@ -67,6 +67,6 @@ class Guards:
         return made
 
     def check(self) -> None:
-        """Refuse what was written before the beginning of an array, or between its end and the wall."""
+        """Raise CompileError if anything was written before an array, or between its end and the guard page."""
         if any((near != PATTERN).any() for near in self.around):
             raise CompileError("a program wrote outside of an array: before its beginning, or just after its end.")

@@ -8,9 +8,9 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from pullback.compiler.ir.graph import Graph
-from pullback.compiler.runtime.llvm import Library, TranslatorError, blas, code_key, library, recalled
+from pullback.compiler.runtime.llvm import Library, TranslatorError, find_blas, get_library, load_library, make_code_key
 from pullback.compiler.runtime.manifest import Contents, Manifest, pack, unpack
-from pullback.compiler.runtime.threads import pool
+from pullback.compiler.runtime.threads import get_pool
 from pullback.compiler.target import Target
 
 __all__ = ["Linked", "link", "load", "store"]
@@ -35,8 +35,8 @@ def link(text: str, contents: Contents, target: Target, cache: Any) -> Linked:
     names = _list_functions(manifest)
     if not names:
         return Linked(contents, None, {})
-    made, stats = library(text, names, _find_imports(manifest), cache, target=target)
-    key = code_key(text, cache, target=target).hex()
+    made, stats = get_library(text, names, _find_imports(manifest), cache, target=target)
+    key = make_code_key(text, cache, target=target).hex()
     return Linked(contents._replace(manifest=replace(manifest, code=key)), made, stats)
 
 
@@ -52,7 +52,7 @@ def load(cache: Any, key: bytes | None, traced: Graph, get_legalized: Callable[[
     except (ValueError, LookupError):
         return None
     names = _list_functions(contents.manifest)
-    made = recalled(code, names, _find_imports(contents.manifest), cache) if names else None
+    made = load_library(code, names, _find_imports(contents.manifest), cache) if names else None
     if names and made is None:
         return None
     return Linked(contents, made, {"load": (perf_counter() - begin) * 1e3})
@@ -72,9 +72,9 @@ def _list_functions(manifest: Manifest) -> list[str]:
 def _find_imports(manifest: Manifest) -> dict[str, int]:
     """Return the addresses of the library functions that a program calls."""
     wanted = [k for k in manifest.imports if k != "parallel"]
-    if not {*wanted} <= blas().keys():
+    if not {*wanted} <= find_blas().keys():
         raise TranslatorError(
             "compile: this program has matrix products for OpenBLAS, which is not in NumPy's own package here."
         )
-    found = {k: blas()[k] for k in wanted}
-    return found | pool() if "parallel" in manifest.imports else found
+    found = {k: find_blas()[k] for k in wanted}
+    return found | get_pool() if "parallel" in manifest.imports else found

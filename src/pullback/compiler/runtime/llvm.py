@@ -1,4 +1,4 @@
-"""The one door to llvmlite: text becomes object code, and object code becomes functions that can be called.
+"""LLVM by llvmlite, which only this module imports: text becomes object code, object code becomes functions.
 
 Also here: where NumPy keeps its BLAS, whose matrix product compiled programs call.
 """
@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.runtime.abi.object_loader import Loaded, packed, possible, taken_in, unpacked
-from pullback.compiler.runtime.disk_cache import NOTHING
-from pullback.compiler.target import Target, cpu_features, get_target, own_target, read_cpuinfo
+from pullback.compiler.runtime.abi.object_loader import Loaded, is_supported, link_object, pack, unpack
+from pullback.compiler.runtime.disk_cache import NO_CACHE
+from pullback.compiler.target import Target, get_cpu_features, get_own_target, get_target, read_cpuinfo
 from pullback.errors import CompileError
 
 __all__ = [
-    "InvalidCodeError", "Library", "TranslatorError", "blas", "code_key", "describe_translator", "library",
-    "object_code", "recalled", "there",
+    "InvalidCodeError", "Library", "TranslatorError", "compile_object", "describe_translator", "find_blas",
+    "get_library", "llvm_available", "load_library", "make_code_key",
 ]  # fmt: skip
 
 _lock = threading.RLock()
@@ -32,8 +32,8 @@ NOT_LOADED = OSError, ValueError, KeyError  # no memory that can be run, an unkn
 
 
 @lru_cache(1)
-def there() -> bool:
-    """Whether machine code can be made here."""
+def llvm_available() -> bool:
+    """Return whether llvmlite is installed and pointers have 64 bits."""
     try:
         import llvmlite  # noqa: F401
     except ImportError:
@@ -43,15 +43,15 @@ def there() -> bool:
 
 @lru_cache(8)
 def describe_translator(target: Target) -> str:
-    """Everything that machine code depends on besides its text: LLVM, the CPU and what is used of it."""
+    """Return all that machine code depends on besides its text: LLVM, the CPU, the target."""
     import llvmlite
 
     if target.triple:
         return f"{llvmlite.__version__} {tuple(target)}"
     about = os.path.join(os.path.dirname(llvmlite.__file__), "binding")
     built = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in os.scandir(about) if "llvmlite" in f.name]
-    cpu = (read_cpuinfo() if possible() else "") or "\n".join(translator(own_target()).cpu)
-    return f"{llvmlite.__version__} {sorted(built)} {sys.platform} {cpu} {sorted(cpu_features())} {tuple(target)}"
+    cpu = (read_cpuinfo() if is_supported() else "") or "\n".join(get_translator(get_own_target()).cpu)
+    return f"{llvmlite.__version__} {sorted(built)} {sys.platform} {cpu} {sorted(get_cpu_features())} {tuple(target)}"
 
 
 class Translator:
@@ -101,7 +101,7 @@ class Translator:
         return code, {name: seconds * 1e3 for name, seconds in spent.items()}
 
     def linked(self, code: bytes, names: list[str], imports: dict[str, int]) -> Any:
-        """What LLVM's own linker makes of object code."""
+        """Return object code linked by LLVM's own linker."""
         self.count += 1
         builder = self.llvm.JITLibraryBuilder().add_object_img(code)
         for name in names:
@@ -112,15 +112,15 @@ class Translator:
 
 
 class InvalidCodeError(CompileError):
-    """What was given to LLVM is not a module: a mistake of the compiler's."""
+    """LLVM refused the text of a module, which is a bug of the compiler."""
 
 
 class TranslatorError(CompileError):
-    """There is llvmlite, but what a program needs is not here."""
+    """There is llvmlite, but it or a library that a program needs cannot be used."""
 
 
 @lru_cache(8)
-def translator(target: Target) -> Translator:
+def get_translator(target: Target) -> Translator:
     try:
         return Translator(target)
     except (ImportError, OSError, RuntimeError) as error:
@@ -129,15 +129,15 @@ def translator(target: Target) -> Translator:
 
 @lru_cache(1)
 def _linker() -> Any:
-    here = translator(own_target())
+    here = get_translator(get_own_target())
     return here.llvm.create_lljit_compiler(here.machine, use_jit_link=False)
 
 
-def object_code(text: str, effort: int = 3, target: Target | None = None) -> tuple[bytes, dict[str, float]]:
-    """The object code of a module, and how many milliseconds each part of making it took."""
+def compile_object(text: str, effort: int = 3, target: Target | None = None) -> tuple[bytes, dict[str, float]]:
+    """Return the object code of a module, and the milliseconds of each part of compiling it."""
     with _lock:
         begin = perf_counter()
-        here = translator(target or get_target())
+        here = get_translator(target or get_target())
         started = (perf_counter() - begin) * 1e3
         code, spent = here.code(text, effort)
     return code, {**({"start": started} if started > 1 else {}), **spent}
@@ -148,12 +148,12 @@ class Library:
 
     def __init__(self, data: bytes, names: list[str], imports: dict[str, int]) -> None:
         if data[:1] == IMAGE:
-            image = unpacked(data[1:])
-            self.held: Any = Loaded(image, {name: imports.get(name) or _known(name) for name in image.imports})
+            image = unpack(data[1:])
+            self.held: Any = Loaded(image, {name: imports.get(name) or _find_symbol(name) for name in image.imports})
             self.addresses = {name: self.held.addresses[name] for name in names}
         elif data[:1] == OBJECT:
             with _lock:
-                self.held = translator(own_target()).linked(data[1:], names, imports)
+                self.held = get_translator(get_own_target()).linked(data[1:], names, imports)
                 self.addresses = {name: self.held[name] for name in names}
         else:
             raise ValueError("neither an image nor object code")
@@ -165,8 +165,8 @@ class Library:
 
 
 @lru_cache(256)
-def _known(name: str) -> int:
-    """The address of a function of the C library."""
+def _find_symbol(name: str) -> int:
+    """Return the address of a function of the C library."""
     for library in (None, "libm.so.6"):
         try:
             function: Any = getattr(ctypes.CDLL(library), name)
@@ -176,15 +176,15 @@ def _known(name: str) -> int:
     raise OSError(f"{name} is in no library that is known")
 
 
-def code_key(text: str, cache: Any, effort: int = 3, target: Target | None = None) -> bytes:
-    """The key under which the functions of a module are kept."""
+def make_code_key(text: str, cache: Any, effort: int = 3, target: Target | None = None) -> bytes:
+    """Return the cache key of the object code of a module."""
     version = getattr(sys.modules["pullback"], "__version__", "")
     key: bytes = cache.key(text, describe_translator(target or get_target()), version, str(effort))
     return key
 
 
-def recalled(key: bytes, names: list[str], imports: dict[str, int], cache: Any) -> Library | None:
-    """The functions that are kept under a key."""
+def load_library(key: bytes, names: list[str], imports: dict[str, int], cache: Any) -> Library | None:
+    """Return the functions that are kept under a key; None if there are none."""
     data: bytes | None = cache.get(key)
     if data is not None:
         with suppress(*NOT_LOADED):
@@ -192,26 +192,26 @@ def recalled(key: bytes, names: list[str], imports: dict[str, int], cache: Any) 
     return None
 
 
-def library(
+def get_library(
     text: str,
     names: list[str],
     imports: dict[str, int],
-    cache: Any = NOTHING,
+    cache: Any = NO_CACHE,
     effort: int = 3,
     target: Target | None = None,
 ) -> tuple[Library, dict[str, float]]:
-    """The functions of a module: out of the cache if it is there, else made, and kept."""
-    key = code_key(text, cache, effort, target)
+    """Return the functions of a module, from the cache, or compiled and kept there."""
+    key = make_code_key(text, cache, effort, target)
     begin = perf_counter()
-    found = recalled(key, names, imports, cache)
+    found = load_library(key, names, imports, cache)
     if found is not None:
         return found, {"load": (perf_counter() - begin) * 1e3}
-    code, spent = object_code(text, effort, target)
+    code, spent = compile_object(text, effort, target)
     begin = perf_counter()
-    image = taken_in(code) if possible() else None
+    image = link_object(code) if is_supported() else None
     made = None
     if image is not None:
-        data = IMAGE + packed(image)
+        data = IMAGE + pack(image)
         with suppress(*NOT_LOADED):
             made = Library(data, names, imports)
     if made is None:  # LLVM's own linker
@@ -223,8 +223,8 @@ def library(
 
 
 @lru_cache(1)
-def blas() -> dict[str, int]:
-    """The addresses of the matrix products in NumPy's own BLAS; empty if it has none that can be found."""
+def find_blas() -> dict[str, int]:
+    """Return the addresses of the matrix products in NumPy's own BLAS; empty if they cannot be found."""
     package = os.path.dirname(np.__file__)
     for folder in (os.path.join(os.path.dirname(package), "numpy.libs"), os.path.join(package, ".dylibs")):
         for file in os.listdir(folder) if os.path.isdir(folder) else []:

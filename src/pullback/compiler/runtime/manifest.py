@@ -1,7 +1,7 @@
-"""What a program needs to run, as plain data: all that is left of a graph once there is machine code for it.
+"""The manifest of a program: what is needed to run its machine code, as plain data.
 
-It is kept on disk beside the code, as text, so that another process that traces the same graph need not go through
-the compiler to find out what the compiler knew.
+It is kept on disk as text, beside the object code, so that another process that traces the same graph need not run
+the compiler.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from pullback.compiler.ir.graph import Graph
 from pullback.compiler.ir.kinds import CONSTANT, KINDS, Kind
-from pullback.compiler.runtime.disk_cache import summed
+from pullback.compiler.runtime.disk_cache import compute_digest
 
 __all__ = ["Contents", "HostOp", "Manifest", "Piece", "Slot", "pack", "unpack"]
 
@@ -47,7 +47,7 @@ class HostOp(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Steps as one function of machine code, or an op between them."""
+    """A segment of machine code, or a host op between segments."""
 
     name: str
     slots: list[int]
@@ -64,7 +64,7 @@ class Constant(NamedTuple):
 
 @dataclass(frozen=True)
 class Manifest:
-    """Everything but the machine code."""
+    """What is needed to run the machine code of a program."""
 
     code: str = ""  # the key under which that is kept
     imports: tuple[str, ...] = ()
@@ -98,8 +98,8 @@ def pack(contents: Contents, traced: Graph) -> bytes | None:
     manifest, arrays, _ = contents
     if any(s.dtype.kind not in "biufc" for s in manifest.slots):
         return None
-    there = {_looks(n.data): n.number for n in traced.nodes if n.kind is CONSTANT} if arrays else {}
-    found = [(slot, there.get(_looks(x), -1), x) for slot, x in arrays.items()]
+    there = {_fingerprint(n.data): n.number for n in traced.nodes if n.kind is CONSTANT} if arrays else {}
+    found = [(slot, there.get(_fingerprint(x), -1), x) for slot, x in arrays.items()]
     if sum(x.nbytes for _, at, x in found if at < 0) > MOST:
         return None
     manifest = replace(
@@ -109,8 +109,8 @@ def pack(contents: Contents, traced: Graph) -> bytes | None:
     return json.dumps({**vars(manifest), "slots": slots}, separators=(",", ":")).encode()
 
 
-def _looks(x: Any) -> Any:
-    return x.shape, x.dtype.str, summed(x.tobytes())
+def _fingerprint(x: Any) -> Any:
+    return x.shape, x.dtype.str, compute_digest(x.tobytes())
 
 
 def unpack(data: bytes, traced: Graph, get_legalized: Callable[[], Graph]) -> Contents:

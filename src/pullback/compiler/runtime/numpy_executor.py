@@ -1,4 +1,4 @@
-"""The program by NumPy: where there is no llvmlite, and as the measure of what machine code must give."""
+"""Run a graph by NumPy: where there is no llvmlite, and as the reference for machine code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Step = tuple[int, Callable[..., Any], tuple[int, ...], tuple[int, ...]]
 
 
 class Executor:
-    """Runs a graph node by node; a value is let go after its last use."""
+    """Runs a graph node by node; a value is freed after its last use."""
 
     def __init__(self, graph: Graph) -> None:
         self.stats: dict[str, float] = {}  # nothing is made that would take time

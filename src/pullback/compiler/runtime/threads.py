@@ -23,7 +23,7 @@ from typing import Any
 
 from pullback.compiler.runtime.disk_cache import default_cache
 from pullback.compiler.runtime.guard_pages import Guards
-from pullback.compiler.runtime.llvm import library
+from pullback.compiler.runtime.llvm import get_library
 from pullback.compiler.target import Options, get_machine
 from pullback.errors import ArgumentError
 
@@ -240,15 +240,15 @@ def _text(machine: str) -> str:
     return re.sub(r"\b[A-Z_]{4,}\b", lambda found: words[found[0]], TEXT)
 
 
-def possible() -> bool:
-    """Whether there can be threads."""
+def is_supported() -> bool:
+    """Return whether compiled programs can use threads here."""
     return sys.platform == "linux" and get_machine() in FUTEX
 
 
 @lru_cache(1)
-def pool() -> dict[str, int]:
-    """The addresses of the functions that do the parts of a kernel, and that wake those who are to take part."""
-    made, _ = library(_text(get_machine()), ["parallel", "rouse"], {"pool": _BASE}, default_cache())
+def get_pool() -> dict[str, int]:
+    """Return the addresses of the functions that run the parts of a kernel, and that wake threads."""
+    made, _ = get_library(_text(get_machine()), ["parallel", "rouse"], {"pool": _BASE}, default_cache())
     # Threads may be in this code, and look at the state, when everything else is gone: both must be there for ever.
     made.keep()
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(STATE))
@@ -267,8 +267,8 @@ def _forget() -> None:
         _set(name, 0)
 
 
-def usable() -> int:
-    """How many processors this process may use."""
+def count_usable_cpus() -> int:
+    """Return how many CPUs this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return max(1, min(len(os.sched_getaffinity(0)), MOST))
     return max(1, min(os.cpu_count() or 1, MOST))
@@ -286,7 +286,7 @@ def get_num_threads() -> int:
     if _chosen:
         return _chosen[-1]
     asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    return min(int(asked), MOST) if asked.isdigit() and int(asked) else usable()
+    return min(int(asked), MOST) if asked.isdigit() and int(asked) else count_usable_cpus()
 
 
 def set_num_threads(n: Any) -> None:
@@ -300,12 +300,12 @@ def set_num_threads(n: Any) -> None:
     1
     >>> pb.set_num_threads(before)
     """
-    _chosen[:] = [checked("set_num_threads(n): n", n)]
+    _chosen[:] = [check_thread_count("set_num_threads(n): n", n)]
     _set("wanted", n)
 
 
-def checked(what: str, n: Any) -> int:
-    """A number of threads that somebody asks for."""
+def check_thread_count(what: str, n: Any) -> int:
+    """Return a number of threads, or raise ArgumentError if it is none."""
     if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MOST:
         raise ArgumentError(f"{what} must be a whole number from 1 to {MOST}, got {n!r}.")
     return n
@@ -313,5 +313,5 @@ def checked(what: str, n: Any) -> int:
 
 def choose_options(threads: int | None) -> Options:
     """Return the options of programs that are compiled now, for ``threads`` threads, or as many as are set."""
-    wanted = -threads if threads is not None else max(usable(), get_num_threads())
-    return Options(wanted if possible() else 1, Guards().on)
+    wanted = -threads if threads is not None else max(count_usable_cpus(), get_num_threads())
+    return Options(wanted if is_supported() else 1, Guards().on)

@@ -1,4 +1,4 @@
-"""Where the values between the steps of a program lie: by lifetime, in one block of memory and in results to come.
+"""Place values in memory by lifetime: in the arena, and in results that are not written yet.
 
 A result is memory that the caller gets in the end; until it is written, values that are gone by then may lie in it.  A
 value may also take the very place of one that is read for the last time where it is made, element by element.
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pullback.compiler.target import ALIGN
 from pullback.errors import CompileError
 
-__all__ = ["Layout", "Room", "Value", "laid_apart", "laid_out", "rounded", "verify"]
+__all__ = ["Layout", "Place", "Value", "place_apart", "place_values", "round_up", "verify"]
 
 ARENA = -1
 LARGEST = 64  # values that are placed first, the larger ones before the others; the rest in the order of time
@@ -21,7 +21,7 @@ HOSTS = 32  # results that are tried
 
 
 class Value(NamedTuple):
-    """Memory that is asked for: from the step that writes it to the last one that reads it."""
+    """Memory that is needed from the step that writes it to the last one that reads it."""
 
     key: Hashable
     size: int
@@ -29,8 +29,8 @@ class Value(NamedTuple):
     last: int
 
 
-class Room(NamedTuple):
-    """A place in the arena, or in the array of a slot: at its beginning, or from where a line of the cache is."""
+class Place(NamedTuple):
+    """An offset in the arena or in the array of a slot, there from the first cache line on if ``lined``."""
 
     slot: int
     offset: int
@@ -38,22 +38,22 @@ class Room(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """The rooms of all values, and how long the arena is."""
+    """The places of all values, and the size of the arena."""
 
-    rooms: dict[Hashable, Room]
+    rooms: dict[Hashable, Place]
     arena: int
     blocks: list[tuple[int, int]]  # of an arena whose values lie apart: where each begins, and its size
 
 
 class Region:
-    """Memory in which rooms are given away, each for some time."""
+    """Memory in which places are taken, each from one step to another."""
 
     def __init__(self, size: float, until: float) -> None:
         self.size, self.until = size, until
         self.taken: list[tuple[int, int, int, int]] = []  # offset, end, first and last step
 
     def offset(self, v: Value) -> int | None:
-        """The first gap that is wide enough while a value is needed."""
+        """Return the offset of the first gap that is large enough for a value during its lifetime."""
         at = 0
         for offset, end, first, last in self.taken:
             if first <= v.last and v.first <= last:
@@ -63,22 +63,22 @@ class Region:
         return at if at + v.size <= self.size else None
 
     def take(self, v: Value, offset: int) -> None:
-        self.taken.append((offset, offset + rounded(v.size), v.first, v.last))
+        self.taken.append((offset, offset + round_up(v.size), v.first, v.last))
         self.taken.sort()
 
     def forget(self, step: int) -> None:
-        """What is gone before a step is in nobody's way after it."""
+        """Forget what is not needed from a step on."""
         self.taken = [t for t in self.taken if t[3] >= step]
 
 
-def rounded(n: int) -> int:
+def round_up(n: int) -> int:
     return -(-n // ALIGN) * ALIGN
 
 
-def joined(
+def merge_overwritten(
     values: Iterable[Value], over: dict[Hashable, Hashable], results: dict[Hashable, Value]
 ) -> tuple[list[Value], dict[Hashable, Hashable]]:
-    """Values that take each other's places as one, named by the first; and whose place every value has."""
+    """Return values that are written over each other as one, and for each value the one whose place it has."""
     whose: dict[Hashable, Hashable] = {}
     found: dict[Hashable, Value] = {}
     for v in sorted((*values, *results.values()), key=lambda v: v.first):
@@ -89,9 +89,11 @@ def joined(
     return list(found.values()), whose
 
 
-def laid_out(values: list[Value], over: dict[Hashable, Hashable], results: dict[Hashable, tuple[int, Value]]) -> Layout:
-    """Rooms for values, of which some lie over others (``over``), some in results: by key, their slots and sizes."""
-    groups, whose = joined(values, over, {k: v for k, (_, v) in results.items()})
+def place_values(
+    values: list[Value], over: dict[Hashable, Hashable], results: dict[Hashable, tuple[int, Value]]
+) -> Layout:
+    """Return places for values, some of which are written over others (``over``) or are results."""
+    groups, whose = merge_overwritten(values, over, {k: v for k, (_, v) in results.items()})
     by_root = {g.key: g for g in groups}
     homes = {whose[k]: (slot, v) for k, (slot, v) in results.items()}
     arena = Region(float("inf"), float("inf"))
@@ -99,7 +101,7 @@ def laid_out(values: list[Value], over: dict[Hashable, Hashable], results: dict[
     hosts = {slot: Region(v.size - ALIGN + 1, by_root[root].first) for root, (slot, v) in homes.items()}
     tried = sorted(sorted(hosts, key=lambda s: -hosts[s].size)[:HOSTS], key=lambda s: hosts[s].size)
     free = sorted((g for g in groups if g.key not in homes), key=lambda g: (-g.size, g.first))
-    found = {root: Room(slot, 0, False) for root, (slot, _) in homes.items()}
+    found = {root: Place(slot, 0, False) for root, (slot, _) in homes.items()}
     length = 0
 
     def place(g: Value) -> int:
@@ -108,13 +110,13 @@ def laid_out(values: list[Value], over: dict[Hashable, Hashable], results: dict[
                 offset = hosts[slot].offset(g)
                 if offset is not None:
                     hosts[slot].take(g, offset)
-                    found[g.key] = Room(slot, offset)
+                    found[g.key] = Place(slot, offset)
                     return 0
         offset = arena.offset(g)
         assert offset is not None
         arena.take(g, offset)
-        found[g.key] = Room(ARENA, offset)
-        return offset + rounded(g.size)
+        found[g.key] = Place(ARENA, offset)
+        return offset + round_up(g.size)
 
     for g in free[:LARGEST]:
         length = max(length, place(g))
@@ -125,27 +127,27 @@ def laid_out(values: list[Value], over: dict[Hashable, Hashable], results: dict[
     return Layout({k: found[root] for k, root in whose.items()}, length, [])
 
 
-def laid_apart(
+def place_apart(
     values: list[Value], over: dict[Hashable, Hashable], results: dict[Hashable, tuple[int, Value]]
 ) -> Layout:
-    """The same with a room of its own for every value, at the end of pages of its own, and a page between them."""
-    groups, whose = joined(values, over, {k: v for k, (_, v) in results.items()})
+    """Return places at the end of separate pages, with a page between them, for tests with guard pages."""
+    groups, whose = merge_overwritten(values, over, {k: v for k, (_, v) in results.items()})
     homes = {whose[k]: slot for k, (slot, _) in results.items()}
     found, blocks, at = {}, [], 0
     for g in groups:
         if g.key in homes:
-            found[g.key] = Room(homes[g.key], 0, False)
+            found[g.key] = Place(homes[g.key], 0, False)
             continue
-        end = at + -(-rounded(g.size) // mmap.PAGESIZE) * mmap.PAGESIZE
-        found[g.key] = Room(ARENA, end - rounded(g.size))
-        blocks.append((end - rounded(g.size), g.size))
+        end = at + -(-round_up(g.size) // mmap.PAGESIZE) * mmap.PAGESIZE
+        found[g.key] = Place(ARENA, end - round_up(g.size))
+        blocks.append((end - round_up(g.size), g.size))
         at = end + mmap.PAGESIZE
     return Layout({k: found[root] for k, root in whose.items()}, at, blocks)
 
 
 def verify(layout: Layout, values: Iterable[Value], over: dict[Hashable, Hashable]) -> None:
-    """Refuse a layout in which a value is written while another one is needed that lies there."""
-    open_: list[tuple[Room, Value]] = []
+    """Raise CompileError if a value is written over another one that is still needed."""
+    open_: list[tuple[Place, Value]] = []
     for room, v in sorted(((layout.rooms[v.key], v) for v in values if v.size), key=lambda pair: pair[0]):
         open_ = [(r, o) for r, o in open_ if r.slot == room.slot and (r.offset + o.size > room.offset or not r.lined)]
         for r, o in open_:

@@ -1,4 +1,4 @@
-"""Which nodes are computed together: a kernel is one pass over an array, or a few over each of its rows.
+"""Fuse nodes into kernels: a kernel is one pass over an array, or a few over each of its rows.
 
 A kernel has axes, those of its largest values without the ones of length 1.  A value in it is computed at every place
 of these axes (``FULL``), or once for each row (``ROW``): the leading axes, up to ``split``.  A fold over the trailing
@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.compiler.ir.graph import Graph, Node, contiguous, is_number, resolve_view, squeezed
+from pullback.compiler.ir.graph import Graph, Node, contiguous, is_number, resolve_view, squeeze
 from pullback.compiler.ir.kinds import CAST, FOLD, INPUT, PIECES, PRODUCT, TAKE, VIEW, Kind
-from pullback.compiler.ir.products import gemm_ready, layout
+from pullback.compiler.ir.products import find_operand, is_gemm_ready
 from pullback.compiler.schedule.cost import estimate_cost
-from pullback.compiler.schedule.order import sequence
+from pullback.compiler.schedule.order import order_by_needs
 from pullback.errors import CompileError
 
 FULL, ROW, AFTER = "full", "row", "after"
@@ -30,7 +30,7 @@ CHEAP = frozenset({
     np.negative, np.absolute, np.logical_not, np.greater, np.less, np.greater_equal, np.less_equal, np.equal,
     np.not_equal,
 })  # fmt: skip
-AGAIN = 4  # instructions that are rather done again than their result stored
+REMATERIALIZED = 4  # instructions that are rather done again than their result stored
 DEEP = 160  # values that are computed one from the other in a kernel: each is a few calls deep when it is written
 REPEATED = 16  # the same of those that are computed wherever they are used
 WITH_NUMBER = frozenset({np.add, np.subtract, np.multiply})
@@ -73,7 +73,7 @@ class Kernel:
         return contiguous(self.axes[:split]) + (0,) * (len(self.axes) - split)
 
     def makes(self, use: Use) -> bool:
-        """Whether a value is made here, in time, at the place where it is used."""
+        """Return whether a value is computed in this kernel at the place where it is used."""
         level = self.levels.get(use.node.number)
         return level in (FULL, ROW) and use.offset == 0 and use.steps == self.natural(use.node)
 
@@ -89,8 +89,8 @@ class Fused(NamedTuple):
         return "\n".join(s.name if isinstance(s, Kernel) else f"{s!r} = {s.name}" for s in self.steps)
 
 
-def used_as(node: Node, shape: tuple[int, ...]) -> Use:
-    """A node as it is broadcast to ``shape``, whose axes of length 1 are left out."""
+def use_node(node: Node, shape: tuple[int, ...]) -> Use:
+    """Return the use of a node that is broadcast to ``shape``, whose axes of length 1 are left out."""
     base, offset, strides = resolve_view(node)
     return Use(base, offset, _steps(node.shape, strides, shape))
 
@@ -102,18 +102,18 @@ def _steps(own: tuple[int, ...], strides: tuple[int, ...], shape: tuple[int, ...
     return tuple(s for s, n in zip(aligned, shape, strict=True) if n != 1)
 
 
-def taken(use: Use, arg: Node) -> Use:
-    """The use of an argument of ``use.node`` at the same places: axis by axis, through the axes of the node."""
+def use_argument(use: Use, arg: Node) -> Use:
+    """Return the use of an argument of ``use.node`` at the places of ``use``."""
     node = use.node
-    lengths = squeezed(node.shape)
+    lengths = squeeze(node.shape)
     units = contiguous(lengths)
-    inner = used_as(arg, node.shape)
+    inner = use_node(arg, node.shape)
     by_unit = dict(zip(units, inner.steps, strict=True))
     return Use(inner.node, inner.offset, tuple(by_unit[s] if s else 0 for s in use.steps))
 
 
-def placed(n: Node) -> list[Use]:
-    """The arguments of ``pieces`` along the axes of the result, beginning where they would begin outside of them."""
+def locate_pieces(n: Node) -> list[Use]:
+    """Return the uses of the arguments of ``pieces`` along the axes of the result, from its first element on."""
     uses = []
     for a, start in zip(n.args, n.data.starts, strict=True):
         base, offset, steps = resolve_view(a)
@@ -122,20 +122,20 @@ def placed(n: Node) -> list[Use]:
     return uses
 
 
-def rows_of(n: Node) -> list[Use]:
-    """The arguments of ``take`` along the axes of the result: the positions, and the rows without where they begin."""
+def locate_rows(n: Node) -> list[Use]:
+    """Return the uses of the arguments of ``take``: the positions, and the rows from the start of each on."""
     x, at = n.args
-    before = squeezed(at.shape)
-    after = squeezed(x.shape[1:])
+    before = squeeze(at.shape)
+    after = squeeze(x.shape[1:])
     return [Use(at, 0, contiguous(before) + (0,) * len(after)), Use(x, 0, (0,) * len(before) + contiguous(after))]
 
 
 # Kinds that read memory in a kernel, element by element: where.
-READS: dict[Kind, Callable[[Node], list[Use]]] = {PIECES: placed, TAKE: rows_of}
+READS: dict[Kind, Callable[[Node], list[Use]]] = {PIECES: locate_pieces, TAKE: locate_rows}
 
 
 class Fusion:
-    """Kernels being put together, node by node."""
+    """Builds kernels, node by node."""
 
     def __init__(self, graph: Graph, again: frozenset[int] = frozenset()) -> None:
         self.graph, self.again, self.users = graph, again, graph.users()
@@ -154,7 +154,7 @@ class Fusion:
                 self.depth[n.number] = depth
 
     def _is_virtual(self, n: Node) -> bool:
-        """Cheap enough to be computed wherever it is used, and used only element by element."""
+        """Return whether a node is cheap enough to be computed at each use, and is used elementwise only."""
         if not n.kind.is_elementwise or n.number in self.wanted:
             return False
         if any(u.kind.reads_memory for u in self.users[n.number]):
@@ -165,24 +165,24 @@ class Fusion:
         return kernel in CHEAP or (kernel in WITH_NUMBER and any(is_number(a) for a in n.args))
 
     def uses(self, use: Use) -> Iterator[Use]:
-        """What is computed or stored elsewhere, of what a use needs: virtual nodes are looked through."""
+        """Yield the uses that a use needs of nodes that are not computed at each use."""
         node = use.node
         if is_number(node):
             return
         if node.number in self.virtual:
             for arg in node.args:
-                yield from self.uses(taken(use, arg))
+                yield from self.uses(use_argument(use, arg))
         else:
             yield use
 
     def needs(self, n: Node) -> list[Use]:
-        """The same for the arguments of a node, along its own axes; for a fold, along those of its argument."""
+        """Return the uses that a node needs, along its axes; for a fold, along those of its argument."""
         if n.number not in self.known:
             if n.kind in READS:
                 self.known[n.number] = READS[n.kind](n)
             else:
                 shape = n.args[0].shape if n.kind is FOLD else n.shape
-                self.known[n.number] = [u for a in n.args for u in self.uses(used_as(a, shape))]
+                self.known[n.number] = [u for a in n.args for u in self.uses(use_node(a, shape))]
         return self.known[n.number]
 
     def run(self) -> Fused:
@@ -196,11 +196,11 @@ class Fusion:
         return Fused(self._ordered(), self._stored(), self.virtual)
 
     def _must_be_laid_out(self, n: Node) -> bool:
-        """A view is computed with, mostly; its elements are put in order for whoever cannot."""
+        """Return whether a view must be copied to C order for one of its users."""
         users = self.users[n.number]
         if n.number in self.wanted or any(u.kind.needs_contiguous for u in users):
             return True
-        return any(u.kind is PRODUCT for u in users) and not gemm_ready(n)
+        return any(u.kind is PRODUCT for u in users) and not is_gemm_ready(n)
 
     def _call(self, n: Node) -> None:
         mask = 0
@@ -211,18 +211,18 @@ class Fusion:
 
     def _memory_of(self, call: Node, a: Node) -> Node:
         """The node whose memory a call reads for an argument."""
-        return layout(a)[0] if call.kind is PRODUCT else a
+        return find_operand(a)[0] if call.kind is PRODUCT else a
 
     def _reach(self, node: Node) -> int:
-        """The kernels that must have run before a node is there."""
+        """Return the kernels that must have run before a node is computed, as bits."""
         if node.number in self.home:
             k = self.home[node.number]
             return k.before | 1 << k.number
         return self.before.get(node.number, 0)
 
     def _place(self, n: Node) -> None:
-        needs = [Use(n.args[0], n.data.offset, used_as(n, n.shape).steps)] if n.kind is VIEW else self.needs(n)
-        axes = squeezed(n.args[0].shape if n.kind is FOLD else n.shape)
+        needs = [Use(n.args[0], n.data.offset, use_node(n, n.shape).steps)] if n.kind is VIEW else self.needs(n)
+        axes = squeeze(n.args[0].shape if n.kind is FOLD else n.shape)
         mask = 0
         for u in needs:
             mask |= self._reach(u.node)
@@ -245,7 +245,7 @@ class Fusion:
         return max((self.depth[u.node.number] for u in needs if self.home.get(u.node.number) is k), default=0)
 
     def _join(self, n: Node, k: Kernel, level: str, mask: int) -> None:
-        if n.kind is FOLD and level != FULL and k.axes == squeezed(n.args[0].shape):
+        if n.kind is FOLD and level != FULL and k.axes == squeeze(n.args[0].shape):
             folded = self._folded(n)
             if 0 < len(folded) < len(k.axes):
                 k.split = folded[0] if level == ROW else len(folded)
@@ -269,7 +269,7 @@ class Fusion:
         return [kept.index(a) for a in n.data.axes if shape[a] != 1]
 
     def _level(self, n: Node, k: Kernel, axes: tuple[int, ...], needs: list[Use]) -> str:
-        """At which level a node could be computed in a kernel; nothing if it cannot."""
+        """Return the level at which a kernel could compute a node; empty if it cannot."""
         row = n.kind.is_elementwise and k.split is not None and axes == k.axes[: k.split] and axes != k.axes
         if axes != k.axes and not row:
             return ""
@@ -297,7 +297,7 @@ class Fusion:
         return AFTER if folded == leading and k.split in (None, len(folded)) else ""
 
     def _stored(self) -> set[int]:
-        """What lies in memory: what is asked for, and what is used where it is not made."""
+        """Return the numbers of the nodes that are stored: outputs, and what other kernels or calls use."""
         stored = set(self.wanted)
         for n, _ in self.others:
             stored.add(n.number)
@@ -313,19 +313,19 @@ class Fusion:
         return stored
 
     def _ordered(self) -> list[Any]:
-        """Kernels and calls, each after what it needs, in the order of the program where that leaves a choice."""
+        """Return kernels and calls, each after what it needs, otherwise in the order of the program."""
         steps: list[Any] = [*self.kernels, *(n for n, _ in self.others)]
         places = [s.nodes[-1].number if isinstance(s, Kernel) else s.number for s in steps]
         maker = {n.number: i for i, k in enumerate(self.kernels) for n in k.nodes}
         maker.update({n.number: i + len(self.kernels) for i, (n, _) in enumerate(self.others)})
         needs = [{maker[n.number] for n in self._direct(s) if n.number in maker} - {i} for i, s in enumerate(steps)]
-        return [steps[i] for i in sequence(places, needs)]
+        return [steps[i] for i in order_by_needs(places, needs)]
 
     def _direct(self, step: Any) -> list[Node]:
-        """What a step takes from others."""
+        """Return the nodes that a step reads from other steps."""
         if isinstance(step, Kernel):
             return [
-                u.node for n in step.nodes for u in (self.needs(n) if n.kind is not VIEW else [used_as(n, n.shape)])
+                u.node for n in step.nodes for u in (self.needs(n) if n.kind is not VIEW else [use_node(n, n.shape)])
             ]
         return [self._memory_of(step, a) for a in step.args]
 
@@ -333,12 +333,12 @@ class Fusion:
 def fuse(graph: Graph) -> Fused:
     """Return the kernels and the library calls of a legalized graph."""
     first = Fusion(graph).run()
-    again = Again(graph, first).run()
+    again = Rematerialize(graph, first).run()
     return Fusion(graph, frozenset(again)).run() if again else first
 
 
-class Again:
-    """Stored values that a few instructions make of other stored ones: better computed where they are used."""
+class Rematerialize:
+    """Finds stored values that are cheaper to recompute from other stored ones where they are used."""
 
     def __init__(self, graph: Graph, made: Fused) -> None:
         self.graph, self.made, self.users = graph, made, graph.users()
@@ -362,7 +362,7 @@ class Again:
         cone: set[int] = set()
         sources: dict[int, Node] = {}
         waiting = [n]
-        while waiting and len(cone) <= AGAIN and len(sources) <= 2:
+        while waiting and len(cone) <= REMATERIALIZED and len(sources) <= 2:
             m = waiting.pop()
             if is_number(m) or m.number in cone:
                 continue
@@ -377,7 +377,7 @@ class Again:
             else:
                 cone.add(m.number)
                 waiting += m.args
-        if not 0 < len(sources) <= 2 or len(cone) > AGAIN or self.found & sources.keys():
+        if not 0 < len(sources) <= 2 or len(cone) > REMATERIALIZED or self.found & sources.keys():
             return
         if any(x.shape != n.shape for x in sources.values()):
             return

@@ -1,4 +1,4 @@
-"""Which results of a kernel may be written over what it reads: each element is read for the last time before that."""
+"""Find which results of a kernel may overwrite its operands: each element is read before it is overwritten."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pullback.compiler.ir.graph import Node, is_number
 from pullback.compiler.ir.kinds import FOLD, TAKE
-from pullback.compiler.schedule.fuse import FULL, READS, ROW, Use, taken
+from pullback.compiler.schedule.fuse import FULL, READS, ROW, Use, use_argument
 from pullback.compiler.schedule.loops import LoopPlan
 
 __all__ = ["InPlace"]
@@ -40,7 +40,7 @@ class InPlace:
                 time += 1
 
     def _reads(self, uses: list[Use], number: int, seen: set[Use]) -> Iterator[Node]:
-        """What is loaded for some values in a pass."""
+        """Yield what is loaded for some values in a pass."""
         plan, kernel = self.plan, self.kernel
         waiting = list(uses)
         while waiting:
@@ -60,12 +60,12 @@ class InPlace:
                 else:
                     waiting += plan.given(node)
             elif node.number in self.fused.virtual:
-                waiting += [taken(use, a) for a in node.args]
+                waiting += [use_argument(use, a) for a in node.args]
             else:
                 yield node
 
     def allows(self, z: Node, x: Node) -> bool:
-        """Whether a result may be written where something lies that nobody else will read."""
+        """Return whether a result may overwrite an operand that no other step will read."""
         return (
             self.kernel.levels.get(z.number) == FULL
             and x.number not in self.elsewhere

@@ -7,10 +7,10 @@ from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple
 
-from pullback.compiler.ir.graph import Node, is_number, squeezed
+from pullback.compiler.ir.graph import Node, is_number, squeeze
 from pullback.compiler.ir.kinds import FOLD, PIECES, VIEW
 from pullback.compiler.schedule.cost import estimate_cost
-from pullback.compiler.schedule.fuse import AFTER, FULL, READS, ROW, Fused, Kernel, Use, taken, used_as
+from pullback.compiler.schedule.fuse import AFTER, FULL, READS, ROW, Fused, Kernel, Use, use_argument, use_node
 from pullback.compiler.target import Target
 
 __all__ = ["Axis", "LoopPlan", "RowBlock", "Scratch"]
@@ -23,7 +23,7 @@ TRANSPOSE_COST = 2  # of each vector of a tile
 
 
 class Axis(NamedTuple):
-    """One axis of the loops: its length, and the axes of the kernel it stands for."""
+    """One axis of the loops: its length, and the axes of the kernel that are merged in it."""
 
     length: int
     members: tuple[int, ...]
@@ -54,23 +54,23 @@ class LoopPlan:
         self.after = [n for n in kernel.nodes if kernel.levels[n.number] == AFTER]
 
     def given(self, n: Node) -> list[Use]:
-        """The uses of a node's arguments along the axes of the kernel."""
+        """Return the uses of a node's arguments along the axes of the kernel."""
         if n.kind is VIEW:
-            return [Use(n.args[0], n.data.offset, used_as(n, n.shape).steps)]
+            return [Use(n.args[0], n.data.offset, use_node(n, n.shape).steps)]
         if n.kind in READS:
             return READS[n.kind](n)
         shape = n.args[0].shape if n.kind is FOLD else n.shape
-        uses = [used_as(a, shape) for a in n.args]
-        missing = len(self.kernel.axes) - len(squeezed(shape))
+        uses = [use_node(a, shape) for a in n.args]
+        missing = len(self.kernel.axes) - len(squeeze(shape))
         return [u._replace(steps=u.steps + (0,) * missing) for u in uses]
 
     def leaves(self, use: Use) -> list[Use]:
-        """What must be loaded or is computed here, of what a use needs."""
+        """Return what must be loaded, or is computed in the kernel, for a use."""
         node = use.node
         if is_number(node):
             return []
         if node.number in self.fused.virtual and not self.kernel.makes(use):
-            return [leaf for a in node.args for leaf in self.leaves(taken(use, a))]
+            return [leaf for a in node.args for leaf in self.leaves(use_argument(use, a))]
         return [use]
 
     @cached_property
@@ -85,8 +85,8 @@ class LoopPlan:
 
     @cached_property
     def ahead(self) -> dict[int, int]:
-        """How far into the arrays that are only read the first use begins: their addresses are given from there, so
-        that the steps of a loop over ``x[0]``, ``x[1]``, … are the same kernel.
+        """Where the first use of an array that is only read begins: the kernel is given that address, so that an
+        unrolled loop over ``x[0]``, ``x[1]``, … has one kernel.
         """
         found: dict[int, int] = {}
         for use in self.loads:
@@ -94,12 +94,12 @@ class LoopPlan:
         return {number: at for number, at in found.items() if at > 0 and number not in self.kernel.levels}
 
     def begin(self, use: Use) -> str:
-        """Where the elements of a use begin, from the address that is given."""
+        """Return where the elements of a use begin, counted from the address that the kernel is given."""
         return str(use.offset - self.ahead.get(use.node.number, 0))
 
     @cached_property
     def guards(self) -> dict[int, list[list[tuple[int, int]]]]:
-        """For the nodes that are pieces, and each piece: where it begins and ends along each axis of the kernel."""
+        """The bounds of each piece along each axis of the kernel, for the nodes that are made of pieces."""
         return {
             n.number: [
                 [(s, s + k) for s, k, length in zip(start, a.shape, n.shape, strict=True) if length != 1]
@@ -111,7 +111,7 @@ class LoopPlan:
 
     @cached_property
     def axes(self) -> tuple[list[Axis], list[Axis]]:
-        """The axes over rows and along them, joined where everything goes on as if they were one."""
+        """The axes over rows and along them, merged where all strides allow it."""
         lengths = self.kernel.axes
         stepping = [u.steps for u in self.loads] + [self.kernel.natural(n) for n in self.stored]
         split = self.split
@@ -133,7 +133,7 @@ class LoopPlan:
 
     @property
     def flat(self) -> bool:
-        """One loop over everything: its parts are parts of that loop."""
+        """Whether the kernel is one loop; its parts are ranges of that loop."""
         rows, columns = self.axes
         return not rows and len(columns) <= 1 and self.split is None
 
@@ -148,7 +148,7 @@ class LoopPlan:
 
     @cached_property
     def passes(self) -> int:
-        """How often a row is gone along."""
+        """The number of passes over a row."""
         last = [
             self.stage[n.number] - (n.kind is FOLD and self.kernel.levels[n.number] == ROW)
             for n in self.kernel.nodes
@@ -158,7 +158,7 @@ class LoopPlan:
 
     @cached_property
     def repeated(self) -> frozenset[int]:
-        """Values that several passes compute: a product is not joined with a sum in one and rounded in another."""
+        """Values that several passes compute: a product must not be fused with a sum in one and rounded in another."""
         counts: Counter[int] = Counter()
         waiting, seen = list(self.kernel.nodes) if self.passes > 1 else [], set()
         while waiting:
@@ -190,7 +190,7 @@ class LoopPlan:
 
     @cached_property
     def scratch_nodes(self) -> list[Node]:
-        """Costly values that a later pass asks for again, and that are not stored anyway."""
+        """Costly values that a later pass needs and that are not stored anyway."""
         found: list[Node] = []
         for n in self.kernel.nodes:
             for use in self.given(n):
@@ -199,17 +199,17 @@ class LoopPlan:
                     later = self.kernel.levels.get(m.number) == FULL and self.stage[n.number] > self.stage[m.number]
                     if later and n.kind is FOLD and self.kernel.levels[n.number] == ROW:
                         later = self.stage[n.number] - 1 > self.stage[m.number]
-                    if later and m not in found and m.number not in self.fused.stored and self._weight(m) >= HEAVY:
+                    if later and m not in found and m.number not in self.fused.stored and self._sum_costs(m) >= HEAVY:
                         found.append(m)
         return found
 
-    def _weight(self, n: Node) -> int:
-        """The work of computing a full value again, from what is loaded."""
+    def _sum_costs(self, n: Node) -> int:
+        """Return the cost of computing a full value from what is loaded."""
         total = estimate_cost(n)
         for use in self.given(n):
             for u in self.leaves(use):
                 if self.kernel.levels.get(u.node.number) == FULL:
-                    total += self._weight(u.node)
+                    total += self._sum_costs(u.node)
         return total
 
     def count_row_bytes(self, n: Node) -> int:
@@ -218,8 +218,8 @@ class LoopPlan:
         return -(-prod(self.kernel.axes[split:]) * n.dtype.itemsize // 64) * 64
 
     def is_column(self, n: Node) -> bool:
-        """Whether a fold over the rows is known for each place along them, when all is done."""
-        return self.kernel.levels[n.number] == AFTER and bool(squeezed(n.shape))
+        """Return whether a node is a reduction over rows with a result for each column."""
+        return self.kernel.levels[n.number] == AFTER and bool(squeeze(n.shape))
 
     def count_partial_bytes(self, n: Node) -> int:
         """Return the bytes that a part leaves of a reduction over rows."""
@@ -227,7 +227,7 @@ class LoopPlan:
 
     @cached_property
     def widest(self) -> int:
-        """Bytes of the largest of what is computed or loaded all along the rows."""
+        """The bytes of the widest element that is computed or loaded along the rows."""
         _, columns = self.axes
         inner = columns[-1].members[-1] if columns else None
         loaded = [u.node for u in self.loads if inner is None or u.steps[inner]]
@@ -236,7 +236,7 @@ class LoopPlan:
 
     @cached_property
     def even(self) -> dict[Use, int]:
-        """What is used all along the rows and is the same there, and the pass before which it is known."""
+        """Uses that are the same all along a row, with the pass before which each is known."""
         _, columns = self.axes
         inner = columns[-1].members[-1] if columns else None
         found: dict[Use, int] = {}
@@ -249,7 +249,7 @@ class LoopPlan:
                     found[use] = max((self.stage[m] for m in made), default=0)
             elif node.number in self.fused.virtual and not here:
                 for a in node.args:
-                    look(taken(use, a))
+                    look(use_argument(use, a))
 
         for n in self.kernel.nodes:
             if n.kind is FOLD or self.kernel.levels[n.number] != ROW:
@@ -271,7 +271,7 @@ class LoopPlan:
     @cached_property
     def row_block(self) -> RowBlock:
         """How many rows are done at a time: several, if they are short or much is computed once for each row."""
-        rows, columns = self.axes
+        rows, _ = self.axes
         nodes, levels = self.kernel.nodes, self.kernel.levels
         folds = [n for n in nodes if n.kind is FOLD and levels[n.number] == ROW]
         if self.split is None or self.widest < 4 or not folds:
@@ -281,11 +281,17 @@ class LoopPlan:
             return RowBlock(lanes, True)
         if not any(levels[n.number] == ROW and estimate_cost(n) >= HEAVY for n in nodes):
             return RowBlock(1, False)
+        return RowBlock(self._count_cached_rows(count, lanes), False)
+
+    def _count_cached_rows(self, count: int, lanes: int) -> int:
+        """Return how many rows, up to ``lanes``, stay in the first cache from one pass to the next; 1 if too few."""
+        _, columns = self.axes
         length = prod(a.length for a in columns)
         full = sum(u.node.dtype.itemsize for u in self.loads if u.steps[-1])
-        while lanes > 1 and (2 * lanes * full * length > self.target.first_cache or lanes // 2 >= count):
-            lanes //= 2
-        return RowBlock(lanes if 2 * lanes >= self.target.vector_bytes // self.widest else 1, False)
+        rows = lanes
+        while rows > 1 and (2 * rows * full * length > self.target.first_cache or rows // 2 >= count):
+            rows //= 2
+        return rows if 2 * rows >= lanes else 1
 
     def _is_transposing_worth(self, lanes: int) -> bool:
         """Return whether rows leave so many lanes empty that filling them is worth more than transposing costs."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pullback.compiler.ir.graph import Graph, Node, is_number
 from pullback.compiler.ir.kinds import CONSTANT
-from pullback.compiler.schedule.arena import Layout, Value, laid_apart, laid_out, verify
+from pullback.compiler.schedule.arena import Layout, Value, place_apart, place_values, verify
 from pullback.compiler.schedule.order import Step
 
 __all__ = ["Memory", "plan_memory"]
@@ -76,7 +76,7 @@ def plan_memory(graph: Graph, steps: Sequence[Step], guarded: bool = False) -> M
             elif n.number in wanted:
                 results[n.number] = slot[n.number], Value(n.number, n.nbytes, at, len(steps))
         values += [Value((what, step.number), size, at, at) for what, size in step.scratch]
-    layout = (laid_apart if guarded else laid_out)(values, over, results)
+    layout = (place_apart if guarded else place_values)(values, over, results)
     return Memory(slots, slot, values, results, over, layout)
 
 

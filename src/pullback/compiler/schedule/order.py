@@ -1,4 +1,4 @@
-"""When each step is done, where that leaves a choice: so that few values are kept waiting at the same time."""
+"""Order the steps of a program so that few values are in memory at the same time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pullback.compiler.ir.graph import Node
 
-__all__ = ["Step", "schedule", "sequence"]
+__all__ = ["Step", "schedule", "order_by_needs"]
 
 
 def _never(z: Node, x: Node) -> bool:
@@ -41,11 +41,11 @@ def schedule(steps: Sequence[Step], outputs: Sequence[Node]) -> tuple[Step, ...]
     What is cheap to keep is made late, and results that no other step reads are written early.
     """
     wanted = {o.number for o in outputs}
-    return tuple(_hastened(_delayed(list(steps), wanted), wanted))
+    return tuple(_hasten(_delay(list(steps), wanted), wanted))
 
 
-def _delayed(steps: list[Step], wanted: set[int]) -> list[Step]:
-    """A step is done just before the first that waits for it, or before what it reads is let go."""
+def _delay(steps: list[Step], wanted: set[int]) -> list[Step]:
+    """Move steps to just before the first step that reads their result, or before their operands are freed."""
     maker = {n.number: at for at, s in enumerate(steps) for n in s.stored}
     readers: list[list[int]] = [[] for _ in steps]  # of what a step makes
     last: dict[int, int] = {}  # the last to read a value, of the steps that have been looked at
@@ -63,13 +63,13 @@ def _delayed(steps: list[Step], wanted: set[int]) -> list[Step]:
         for n in s.read:
             last[n.number] = max(last.get(n.number, at), at, key=lambda i: when[i])
     needs = [{maker[n.number] for n in s.read if n.number in maker} for s in steps]
-    return [steps[at] for at in sequence([(w, at) for at, w in enumerate(when)], needs)]
+    return [steps[at] for at in order_by_needs([(w, at) for at, w in enumerate(when)], needs)]
 
 
-def sequence(wishes: Sequence[Any], needs: Sequence[Collection[int]]) -> list[int]:
-    """Numbers from 0 on, each after those it needs, and otherwise by what is wished for them.
+def order_by_needs(wishes: Sequence[Any], needs: Sequence[Collection[int]]) -> list[int]:
+    """Return the numbers from 0 on, each after those it needs, and otherwise in the order of ``wishes``.
 
-    >>> sequence([0, 1, 2], [{2}, set(), set()])
+    >>> order_by_needs([0, 1, 2], [{2}, set(), set()])
     [1, 2, 0]
     """
     missing = [len(those) for those in needs]
@@ -90,8 +90,8 @@ def sequence(wishes: Sequence[Any], needs: Sequence[Collection[int]]) -> list[in
     return found
 
 
-def _hastened(steps: list[Step], wanted: set[int]) -> list[Step]:
-    """Results that nobody waits for are written as soon as they can be, where less is kept waiting for them then."""
+def _hasten(steps: list[Step], wanted: set[int]) -> list[Step]:
+    """Move results that no step reads to as early as possible, where that frees memory."""
     maker = {n.number: at for at, s in enumerate(steps) for n in s.stored}
     read = {n.number for s in steps for n in s.read}
 

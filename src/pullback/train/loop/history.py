@@ -45,6 +45,11 @@ class History:
         parts.append(f"stopped: {self.stopped}" if self.stopped else "")
         return f"History({'; '.join(filter(None, parts))})"
 
+    def _list_curves(self) -> list[str]:
+        """Return the names to plot: each number once, and those that only the validation has."""
+        names = [name for name in self.history if not name.startswith("val_")]
+        return names + [name for name in self.history if name.startswith("val_") and name[4:] not in names]
+
     def plot(self, ax: Any = None) -> Any:
         """Plot every number over the epochs, those of the validation dashed; return matplotlib's axes.
 
@@ -54,8 +59,7 @@ class History:
             raise DataError("history.plot: there is no epoch to draw yet.")
         if ax is None:
             _, ax = _import_pyplot().subplots()
-        names = [name for name in self.history if not name.startswith("val_")]
-        names += [name for name in self.history if name.startswith("val_") and name[4:] not in names]
+        names = self._list_curves()
         metrics = [name for name in names if name not in ("loss", "val_loss")]
         right = ax.twinx() if metrics and len(metrics) < len(names) else ax
         epochs = [epoch + 1 for epoch in self.epochs]

@@ -16,7 +16,7 @@ from pullback.core.convert import get_default_dtype
 from pullback.core.tensor import all_values, strip
 from pullback.errors import DataError, ShapeError
 from pullback.ops import activations, losses, sorting
-from pullback.typing import TensorLike
+from pullback.typing import TensorLike, Value
 
 __all__ = [
     "binary_accuracy", "binary_crossentropy", "categorical_accuracy", "categorical_crossentropy", "categorical_hinge",
@@ -43,7 +43,7 @@ def _match_predictions(name: str, y_true: TensorLike, y_pred: TensorLike) -> tup
     return match_shape(name, y, p), p
 
 
-def match_shape(name: str, y: Any, p: Any) -> Any:
+def match_shape(name: str, y: Value, p: Value) -> Any:
     """Return ``y`` in the shape of the predictions, from which it may differ by a last axis of length 1."""
     if y.shape == p.shape:
         return y
@@ -55,7 +55,7 @@ def match_shape(name: str, y: Any, p: Any) -> Any:
     return np.reshape(y, p.shape)
 
 
-def _is_sparse(y: Any, p: Any) -> bool:
+def _is_sparse(y: Value, p: Value) -> bool:
     """Return whether labels have the shape of class numbers: the predictions' shape, its last axis gone or 1."""
     return len(p.shape) > 0 and y.shape in (p.shape[:-1], (*p.shape[:-1], 1)) and y.shape != p.shape
 
@@ -76,7 +76,7 @@ def _match_classes(name: str, y_true: TensorLike, y_pred: TensorLike) -> tuple[A
     return y if y.dtype.kind == "i" else y.astype(np.int64), p
 
 
-def check_range(name: str, labels: Any, classes: int) -> None:
+def check_range(name: str, labels: Value, classes: int) -> None:
     """Raise an error for labels that are not class numbers."""
     labels = np.asarray(labels)
     if labels.dtype.kind not in "iubf":
@@ -94,7 +94,7 @@ def check_range(name: str, labels: Any, classes: int) -> None:
     )
 
 
-def _mean_last_axis(x: Any) -> Any:
+def _mean_last_axis(x: Value) -> Any:
     """Return the mean along the last axis, if there is one."""
     if not x.shape:
         return x
@@ -104,12 +104,12 @@ def _mean_last_axis(x: Any) -> Any:
 # ---- classes: in compiled programs a comparison with all classes fuses, an indexed load does not
 
 
-def _is_compiled(x: Any) -> bool:
+def _is_compiled(x: Value) -> bool:
     """Return whether ``x`` belongs to a program that is being traced, and so has no values yet."""
     return bool(np.size(all_values(x)) < x.size)
 
 
-def _select_class(x: Any, labels: Any) -> Any:
+def _select_class(x: Value, labels: Value) -> Any:
     """Return the entry of each label's class."""
     n = x.shape[-1]
     if _is_compiled(x) or _is_compiled(labels):
@@ -201,7 +201,7 @@ def cosine_proximity(y_true: TensorLike, y_pred: TensorLike) -> Any:
     return -np.sum(_normalize(y) * _normalize(p), axis=-1)
 
 
-def _normalize(x: Any) -> Any:
+def _normalize(x: Value) -> Any:
     return x / np.sqrt(np.maximum(np.sum(np.square(x), axis=-1, keepdims=True), EPSILON))
 
 
@@ -384,7 +384,7 @@ def sparse_top_k_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike, k:
     return _is_in_top_k(y, p, k)
 
 
-def _is_in_top_k(labels: Any, p: Any, k: int) -> Any:
+def _is_in_top_k(labels: Value, p: Value, k: int) -> Any:
     return sorting.in_top_k(p, labels, min(k, p.shape[-1])).astype(p.dtype)
 
 

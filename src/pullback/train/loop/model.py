@@ -9,6 +9,7 @@ import numpy as np
 
 from pullback.core.variable import Variable
 from pullback.train.io.checkpoints import StoredModel
+from pullback.typing import Value
 
 __all__ = ["TrainableModel"]
 
@@ -33,7 +34,7 @@ class TrainableModel(StoredModel, Protocol):
     def __call__(self, *inputs: Any, training: bool = False) -> Any:
         """Return the output, or a tuple of several, for a batch of inputs."""
 
-    def check_inputs(self, *xs: Any) -> None:
+    def check_inputs(self, *xs: Value) -> None:
         """Raise an error for values that a layer cannot take."""
 
     def penalties(self) -> Any:

@@ -14,7 +14,7 @@ from pullback.core.tensor import all_values
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops import losses
 from pullback.train.loop import metrics
-from pullback.typing import Shape
+from pullback.typing import Shape, Value
 
 __all__ = ["Metric", "Loss", "check_labels", "find_loss", "find_metric", "find_metrics"]
 
@@ -33,7 +33,7 @@ class Metric:
         """Whether it is one of the library, so that a file can store it by name."""
         return not (isinstance(self.function, partial) and self.function.func is _call_user_function)
 
-    def __call__(self, y: Any, prediction: Any) -> Any:
+    def __call__(self, y: Value, prediction: Value) -> Any:
         return _reduce_to_mean(self.name, self.function(y, prediction))
 
 
@@ -55,7 +55,7 @@ class Loss:
         """Whether it is one of the library, so that a file can store it by name."""
         return not (isinstance(self.function, partial) and self.function.func is _call_user_function)
 
-    def __call__(self, y: Any, prediction: Any) -> Any:
+    def __call__(self, y: Value, prediction: Value) -> Any:
         return _reduce_to_mean(self.name, self.function(y, prediction))
 
 
@@ -175,7 +175,7 @@ def find_metrics(given: MetricsLike, loss: Loss, what: str = "compile: metrics")
     return list(found.values())
 
 
-def check_labels(loss: Loss, y: Any, prediction_shape: Shape) -> None:
+def check_labels(loss: Loss, y: Value, prediction_shape: Shape) -> None:
     """Raise an error for labels that are not class numbers, if the loss takes those: compiled steps do not check.
 
     >>> check_labels(find_loss("sparse_softmax_cross_entropy"), np.array([0, 3]), (None, 3))
@@ -213,7 +213,7 @@ def _get_display_name(given: object, otherwise: str) -> str:
     return name if isinstance(name, str) and name != "<lambda>" else otherwise
 
 
-def _call_user_function(function: Function, y: Any, prediction: Any) -> Any:
+def _call_user_function(function: Function, y: Value, prediction: Value) -> Any:
     """Call a user's function with labels in the shape and dtype of the predictions, so that nothing is broadcast."""
     if hasattr(y, "shape") and hasattr(prediction, "shape"):
         if y.shape == (*prediction.shape, 1) or prediction.shape == (*y.shape, 1):
@@ -228,7 +228,7 @@ def _get_threshold(loss: Loss) -> float:
     return 0.0 if loss.logits else 0.5
 
 
-def _compute_accuracy(loss: Loss, y: Any, prediction: Any) -> Any:
+def _compute_accuracy(loss: Loss, y: Value, prediction: Value) -> Any:
     """Return the accuracy that Keras chooses for this loss and these shapes."""
     shape = tuple(prediction.shape)
     binary = loss.name in ("binary_crossentropy", "sigmoid_cross_entropy")

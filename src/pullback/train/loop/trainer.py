@@ -34,6 +34,7 @@ from pullback.train.optim import optimizers
 from pullback.train.optim.step import Optimizer
 from pullback.transforms.modifiers import stop_gradient
 from pullback.transforms.variables import differentiate_by_variables
+from pullback.typing import Value
 
 __all__ = ["Trainer", "TrainerState"]
 
@@ -301,7 +302,7 @@ class Trainer:
         value, metrics = self.compute_loss(xs, ys, False)
         return [value, *metrics]
 
-    def _predict_step(self, *xs: Any) -> Any:
+    def _predict_step(self, *xs: Value) -> Any:
         return self.model(*xs)
 
     def _get_program(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -24,7 +24,7 @@ from pullback.train.loop.trainer import Trainer
 from pullback.train.nn.layers.base import Layer, SymbolicTensor
 from pullback.train.nn.summary import format_summary
 from pullback.train.optim.step import Optimizer
-from pullback.typing import Shape
+from pullback.typing import Shape, TensorLike, Value
 
 __all__ = ["Model", "Sequential", "Functional", "load_model", "model", "sequential"]
 
@@ -83,7 +83,7 @@ class Model(Layer):
         """
         return {name: v.held for name, v in self.named_variables().items() if v.trainable}
 
-    def apply(self, params: Mapping[str, Any], *inputs: Any, training: bool = False) -> Any:
+    def apply(self, params: Mapping[str, Any], *inputs: TensorLike, training: bool = False) -> Any:
         """Return the output with these values in place of the variables': the model as a function of its parameters.
 
         Every transformation applies to it.
@@ -292,7 +292,7 @@ class VariableOverrides:
     def __init__(self, values: dict[int, Any]) -> None:
         self.values = values
 
-    def on_read(self, v: Variable, value: Any) -> Any:
+    def on_read(self, v: Variable, value: Value) -> Any:
         return self.values.get(id(v), value)
 
 
@@ -333,11 +333,11 @@ class Sequential(Model):
             given = layer.output_shape(given)
         self._built, self._shapes = True, (first,)
 
-    def check_inputs(self, *xs: Any) -> None:
+    def check_inputs(self, *xs: Value) -> None:
         for first in self.stack[:1]:
             first.check_inputs(*xs)
 
-    def call(self, x: Any, training: bool = False) -> Any:
+    def call(self, x: Value, training: bool = False) -> Any:
         for layer in self.stack:
             x = layer(x, training=training)
         return x
@@ -376,13 +376,13 @@ class Functional(Model):
         layers = {id(step.layer): step.layer for step in vars(self).get("_order", ()) if step.layer is not None}
         yield from _name_layers(list(layers.values()), self.name).items()
 
-    def check_inputs(self, *xs: Any) -> None:
+    def check_inputs(self, *xs: Value) -> None:
         given = {id(p): x for p, x in zip(self._inputs, xs, strict=False)}
         for step in self._order:
             if step.layer is not None and all(id(p) in given for p in step.inputs):
                 step.layer.check_inputs(*[given[id(p)] for p in step.inputs])
 
-    def call(self, *xs: Any, training: bool = False) -> Any:
+    def call(self, *xs: Value, training: bool = False) -> Any:
         if len(xs) != len(self._inputs):
             raise ArgumentError(f"{self.name}: expected {len(self._inputs)} inputs, got {len(xs)}.")
         values = {id(p): x for p, x in zip(self._inputs, xs, strict=True)}

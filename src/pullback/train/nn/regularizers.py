@@ -12,6 +12,7 @@ from pullback.core.convert import as_number
 from pullback.core.suggestions import did_you_mean, snake_case
 from pullback.errors import ArgumentError
 from pullback.train.io.structure import Configurable
+from pullback.typing import Value
 
 __all__ = ["L1", "L1L2", "L2", "Regularizer", "l1", "l1_l2", "l2", "regularizer"]
 
@@ -31,7 +32,7 @@ class Regularizer(Configurable):
         for field in fields(self):
             as_number(f"regularizers.{type(self).__name__.lower()}", field.name, getattr(self, field.name), 0)
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Value) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has no __call__(x).")
 
 
@@ -45,7 +46,7 @@ class L1(Regularizer):
 
     l1: float = 0.01
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Value) -> Any:
         return np.sum(np.abs(x)) * self.l1
 
 
@@ -59,7 +60,7 @@ class L2(Regularizer):
 
     l2: float = 0.01
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Value) -> Any:
         return np.sum(x * x) * self.l2
 
 
@@ -74,7 +75,7 @@ class L1L2(Regularizer):
     l1: float = 0.01
     l2: float = 0.01
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Value) -> Any:
         return np.sum(np.abs(x)) * self.l1 + np.sum(x * x) * self.l2
 
 

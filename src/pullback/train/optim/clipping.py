@@ -13,7 +13,7 @@ from pullback.core.rowsparse import RowSparse, make_rows
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError
 from pullback.transforms.grad import as_leaf, convert_back, kind_of
-from pullback.typing import TensorLike, Tree
+from pullback.typing import TensorLike, Tree, Value
 
 __all__ = ["clip_global_norm", "clip_norms", "clip_values", "global_norm"]
 
@@ -86,7 +86,7 @@ def compute_norm(gs: Sequence[Any]) -> Any:
     return np.sqrt(sum((np.sum(np.square(g.astype(np.float64))) for g in gs), np.float64(0.0)))
 
 
-def _scale_down(g: Any, length: Any, limit: float) -> Any:
+def _scale_down(g: Value, length: Value, limit: float) -> Any:
     return g * (limit / np.maximum(length, limit)).astype(g.dtype)
 
 
@@ -96,11 +96,11 @@ def _scale_down(g: Any, length: Any, limit: float) -> Any:
 def _collect_values(grads: Tree, name: str) -> list[Any]:
     out: list[Any] = []
 
-    def enter(g: Any) -> None:
+    def collect(g: TensorLike | RowSparse) -> None:
         g = _sum_rows(g)
         out.append(as_value(g.values if isinstance(g, RowSparse) else g, name))
 
-    tree.map_leaves(enter, grads, whole=tree.is_number_list)
+    tree.map_leaves(collect, grads, whole=tree.is_number_list)
     return out
 
 
@@ -108,15 +108,15 @@ def _clip_tree(grads: Tree, name: str, clip: Callable[[Sequence[Any]], list[Any]
     grads = tree.map_leaves(_sum_rows, grads, whole=tree.is_number_list)
     made = iter(clip(_collect_values(grads, name)))
 
-    def give(g: Any) -> Any:
+    def convert(g: TensorLike | RowSparse) -> Any:
         if isinstance(g, RowSparse):
             return make_rows(g.indices, convert_back(next(made), kind_of(g.values)), g.shape, True)
         return convert_back(next(made), kind_of(g))
 
-    return tree.map_leaves(give, grads, whole=tree.is_number_list)
+    return tree.map_leaves(convert, grads, whole=tree.is_number_list)
 
 
-def _sum_rows(g: Any) -> Any:
+def _sum_rows(g: TensorLike | RowSparse) -> Any:
     """Return a gradient; a row-sparse one with each row once, so that its values can be clipped."""
     if not isinstance(g, RowSparse):
         return g

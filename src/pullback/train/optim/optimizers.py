@@ -12,8 +12,9 @@ from typing import Any, Unpack
 import numpy as np
 
 from pullback.core.convert import as_number
-from pullback.train.optim.schedules import LearningRate
+from pullback.train.optim.schedules import LearningRate, Number
 from pullback.train.optim.step import Common, Optimizer, Options
+from pullback.typing import Value
 
 __all__ = ["adadelta", "adagrad", "adam", "adamax", "adamw", "lion", "momentum", "rmsprop", "sgd"]
 
@@ -29,7 +30,7 @@ def sgd(learning_rate: LearningRate, **options: Unpack[Options]) -> Optimizer:
     2.0
     """
 
-    def rule(x: Any, g: Any, rate: Any) -> Any:
+    def rule(x: Value, g: Value, rate: Number) -> Any:
         return (x - rate * g,)
 
     return Optimizer(sgd, {"learning_rate": learning_rate}, rule, _return_rate, {}, options, row_wise=True)
@@ -49,7 +50,7 @@ def momentum(
     """
     decay_rate = _check_fraction("momentum", "momentum", momentum)
 
-    def rule(x: Any, g: Any, m: Any, rate: Any) -> Any:
+    def rule(x: Value, g: Value, m: Value, rate: Number) -> Any:
         m = decay_rate * m + g
         return x - rate * (g + decay_rate * m if use_nesterov else m), m
 
@@ -72,7 +73,7 @@ def adagrad(
     """
     start = as_number("adagrad", "initial_accumulator_value", initial_accumulator_value, 0)
 
-    def rule(x: Any, g: Any, squares: Any, rate: Any) -> Any:
+    def rule(x: Value, g: Value, squares: Value, rate: Number) -> Any:
         squares = squares + g * g
         return x - rate * g / np.sqrt(squares + EPSILON), squares
 
@@ -92,7 +93,7 @@ def adadelta(
     """
     decay_rate, small = _check_fraction("adadelta", "rho", rho), _check_epsilon("adadelta", epsilon)
 
-    def rule(x: Any, g: Any, squares: Any, steps: Any, rate: Any) -> Any:
+    def rule(x: Value, g: Value, squares: Value, steps: Value, rate: Number) -> Any:
         squares = decay_rate * squares + (1.0 - decay_rate) * (g * g)
         step = np.sqrt((steps + small) / (squares + small)) * g
         return x - rate * step, squares, decay_rate * steps + (1.0 - decay_rate) * (step * step)
@@ -149,10 +150,10 @@ def _make_adam(
     b1, b2 = _check_fraction(name, "beta1", beta1), _check_fraction(name, "beta2", beta2)
     small = _check_epsilon(name, epsilon)
 
-    def numbers(rate: Any, steps: Any) -> Any:
+    def numbers(rate: Number, steps: Number) -> Any:
         return rate / (1.0 - b1**steps), (1.0 - b2**steps) ** -0.5  # corrects the bias of averages that start at 0
 
-    def rule(x: Any, g: Any, m: Any, v: Any, rate: Any, scale: Any) -> Any:
+    def rule(x: Value, g: Value, m: Value, v: Value, rate: Number, scale: Number) -> Any:
         m = b1 * m + (1.0 - b1) * g
         v = b2 * v + (1.0 - b2) * (g * g)
         return x - rate * m / (scale * np.sqrt(v) + small), m, v
@@ -181,10 +182,10 @@ def adamax(
     b1, b2 = _check_fraction("adamax", "beta1", beta1), _check_fraction("adamax", "beta2", beta2)
     small, slower = _check_epsilon("adamax", epsilon), as_number("adamax", "decay", decay, 0)
 
-    def numbers(rate: Any, steps: Any) -> Any:
+    def numbers(rate: Number, steps: Number) -> Any:
         return (rate / (1.0 + slower * (steps - 1)) / (1.0 - b1**steps),)
 
-    def rule(x: Any, g: Any, m: Any, largest: Any, rate: Any) -> Any:
+    def rule(x: Value, g: Value, m: Value, largest: Value, rate: Number) -> Any:
         m = b1 * m + (1.0 - b1) * g
         largest = np.maximum(b2 * largest, np.abs(g))
         return x - rate * m / (largest + small), m, largest
@@ -214,12 +215,12 @@ def rmsprop(
     )
     small = _check_epsilon("rmsprop", epsilon)
 
-    def plain(x: Any, g: Any, squares: Any, m: Any, rate: Any) -> Any:
+    def plain(x: Value, g: Value, squares: Value, m: Value, rate: Number) -> Any:
         squares = decay_rate * squares + (1.0 - decay_rate) * (g * g)
         m = momentum_rate * m + rate * g / np.sqrt(squares + small)
         return x - m, squares, m
 
-    def about_mean(x: Any, g: Any, squares: Any, m: Any, mean: Any, rate: Any) -> Any:
+    def about_mean(x: Value, g: Value, squares: Value, m: Value, mean: Value, rate: Number) -> Any:
         squares = decay_rate * squares + (1.0 - decay_rate) * (g * g)
         mean = decay_rate * mean + (1.0 - decay_rate) * g
         variance = np.maximum(squares - mean * mean, 0.0)  # rounding can make it negative
@@ -249,14 +250,14 @@ def lion(
     """
     b1, b2 = _check_fraction("lion", "beta1", beta1), _check_fraction("lion", "beta2", beta2)
 
-    def rule(x: Any, g: Any, m: Any, rate: Any) -> Any:
+    def rule(x: Value, g: Value, m: Value, rate: Number) -> Any:
         return x - rate * np.sign(b1 * m + (1.0 - b1) * g), b2 * m + (1.0 - b2) * g
 
     config = {"learning_rate": learning_rate, "beta1": beta1, "beta2": beta2}
     return Optimizer(lion, config, rule, _return_rate, {"m": 0.0}, options)
 
 
-def _return_rate(rate: Any, steps: Any) -> tuple[Any, ...]:
+def _return_rate(rate: Number, steps: Number) -> tuple[Any, ...]:
     return (rate,)
 
 

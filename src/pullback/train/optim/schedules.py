@@ -6,12 +6,13 @@ The first step has the number 0.  Any function of that number can be a learning 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from pullback.core.convert import as_number
 from pullback.errors import ArgumentError
+from pullback.typing import Value
 
 __all__ = [
     "LearningRate",
@@ -24,6 +25,7 @@ __all__ = [
     "warm_up",
 ]
 
+Number: TypeAlias = "float | Value"  # a step number or a rate: a tensor in a compiled step
 LearningRate = float | Callable[[Any], Any]  # a number, or a function of the step number
 
 
@@ -56,7 +58,7 @@ class Schedule:
     def __reduce__(self) -> Any:
         return self.constructor or (Schedule, (self.name, self.rate))
 
-    def __call__(self, step: Any) -> Any:
+    def __call__(self, step: Number) -> Any:
         rate = self.rate(step)
         return float(rate) if isinstance(rate, np.generic) else rate
 
@@ -129,7 +131,7 @@ def warm_up(rate: LearningRate, steps: int, start: float = 0.0) -> Schedule:
         _check_rate("warm_up", "rate", rate)
         then = constant_rate(rate)
 
-    def at(step: Any) -> Any:
+    def at(step: Number) -> Any:
         part = np.minimum(step / steps, 1.0)
         return start + (then(np.maximum(step - steps, 0)) - start) * part
 
@@ -155,7 +157,7 @@ def one_cycle(peak: float, steps: int, warm: float = 0.3, start: float = 25.0, e
             raise ArgumentError(f"one_cycle: {name} divides the rate and must be more than 0.")
     low, top = peak / start, steps * warm
 
-    def at(step: Any) -> Any:
+    def at(step: Number) -> Any:
         up = np.minimum(step / top, 1.0)
         down = np.minimum(np.maximum((step - top) / (steps - top), 0.0), 1.0)
         return np.where(step < top, _interpolate_cosine(low, peak, up), _interpolate_cosine(peak, low / end, down))[()]
@@ -163,7 +165,7 @@ def one_cycle(peak: float, steps: int, warm: float = 0.3, start: float = 25.0, e
     return Schedule.of(one_cycle, (peak, steps, warm, start, end), at)
 
 
-def _interpolate_cosine(begin: float, end: float, part: Any) -> Any:
+def _interpolate_cosine(begin: float, end: float, part: Number) -> Any:
     return end + (begin - end) * 0.5 * (1.0 + np.cos(np.pi * part))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -18,11 +18,12 @@ from pullback.errors import ArgumentError, DataError, GradientError, ShapeError,
 from pullback.names.answers import keyword_error
 from pullback.train.optim.clipping import as_value, check_limit, clip_each_norm, clip_each_value, clip_joint_norm
 from pullback.train.optim.row_steps import RowUpdate, Rule, has_few_rows, is_large
+from pullback.train.optim.schedules import Number
 from pullback.train.optim.slots import Slot, SlotTable
 from pullback.train.optim.trees import match_leaves
 from pullback.transforms.grad import ValueAndGrads, convert_back, kind_of
 from pullback.transforms.variables import NamedGradients, differentiate_by_variables, variable_grads
-from pullback.typing import Array, Tree
+from pullback.typing import Array, Tree, Value
 
 __all__ = ["Optimizer", "Options"]
 
@@ -30,6 +31,7 @@ ITERATIONS = "iterations"
 RATE = "learning_rate"
 CLIPS = {"clip_value": clip_each_value, "clip_norm": clip_each_norm, "clip_global_norm": clip_joint_norm}
 
+Gradient: TypeAlias = "Value | RowSparse"
 Gradients = Mapping[Any, Any] | Iterable[Any]  # by name or variable, or (gradient, variable) pairs
 StepNumbers = Callable[[Any, Any], tuple[Any, ...]]  # from the learning rate and the step number
 
@@ -301,7 +303,7 @@ class Optimizer:
                 target.assign(new)
         self._steps.assign(steps)
 
-    def _prepare(self, g: Any) -> Any:
+    def _prepare(self, g: Gradient) -> Any:
         """Return a gradient as the rule takes it: a row update, or a dense array."""
         if not isinstance(g, RowSparse):
             return g
@@ -315,7 +317,7 @@ class Optimizer:
 
     # ---- numbers
 
-    def _compute_numbers(self, rate: Any, steps: Any) -> tuple[Any, ...]:
+    def _compute_numbers(self, rate: Number, steps: Number) -> tuple[Any, ...]:
         """Return the numbers of a step in float64; tensors if the step number is one."""
         return self._numbers(rate, steps.astype(np.float64) if isinstance(steps, Tensor) else int(steps))
 
@@ -371,7 +373,7 @@ class Optimizer:
             g, self._check_trainable(v, f"variable '{v.name}'"), f"the gradient of '{v.name}'"
         )
 
-    def _as_plain(self, v: Variable, g: Any) -> Any:
+    def _as_plain(self, v: Variable, g: Gradient) -> Any:
         """Return a gradient as an array; raise an error if a transform traces it."""
         values = g.values if isinstance(g, RowSparse) else g
         t = values.read() if isinstance(values, Tensor) else constant(values)
@@ -382,7 +384,7 @@ class Optimizer:
             )
         return g.with_values(t.value) if isinstance(g, RowSparse) else t.value
 
-    def _check_gradient(self, g: Any, x: Any, where: str) -> Any:
+    def _check_gradient(self, g: Gradient, x: Value, where: str) -> Any:
         """Return a gradient in the dtype of its parameter; raise an error if the shapes differ."""
         if g.shape != x.shape:
             raise ShapeError(f"{self.name}: {where} has shape {g.shape}, expected {x.shape}.")
@@ -390,7 +392,7 @@ class Optimizer:
             return g if g.dtype == x.dtype else make_rows(g.indices, g.values.astype(x.dtype), g.shape)
         return g if g.dtype == x.dtype else g.astype(x.dtype)
 
-    def _check_trainable(self, x: Any, where: str) -> Any:
+    def _check_trainable(self, x: Value, where: str) -> Any:
         if x.dtype.kind != "f":
             raise GradientError(f"{self.name}: {where} is {x.dtype}; only floats can be trained. Cast it first.")
         return x
@@ -405,10 +407,10 @@ def _remake(make: Callable[..., Optimizer], config: dict[str, Any], state: dict[
 def add_weight_decay(rule: Rule, numbers: StepNumbers, decay: float) -> tuple[Rule, StepNumbers]:
     """Return a rule and its numbers that first scale the parameters by ``1 - learning_rate * decay``."""
 
-    def with_decay(x: Any, g: Any, *rest: Any) -> Any:
+    def decay_and_apply(x: Value, g: Value, *rest: Any) -> tuple[Any, ...]:
         return rule(x * rest[-1], g, *rest[:-1])
 
-    return with_decay, lambda rate, steps: (*numbers(rate, steps), 1.0 - rate * decay)
+    return decay_and_apply, lambda rate, steps: (*numbers(rate, steps), 1.0 - rate * decay)
 
 
 def _cast_numbers(numbers: tuple[Any, ...], dtype: np.dtype[Any]) -> list[Any]:
@@ -416,7 +418,7 @@ def _cast_numbers(numbers: tuple[Any, ...], dtype: np.dtype[Any]) -> list[Any]:
     return [n.astype(dtype) if isinstance(n, Tensor | np.generic) else n for n in numbers]
 
 
-def _as_step_count(steps: Any) -> Any:
+def _as_step_count(steps: Number) -> Any:
     t = steps.read() if isinstance(steps, Tensor) else np.int64(steps)
     return t.value if isinstance(t, Tensor) and not t.level else t
 
@@ -442,7 +444,7 @@ def _are_contiguous(x: Array, g: Array) -> bool:
     return bool(x.flags.c_contiguous and g.flags.c_contiguous)
 
 
-def _update_in_blocks(rule: Rule, v: Variable, g: Any, slots: list[Slot], numbers: tuple[Any, ...]) -> None:
+def _update_in_blocks(rule: Rule, v: Variable, g: Array, slots: list[Slot], numbers: tuple[Any, ...]) -> None:
     targets: tuple[Variable, ...] = (v, *slots)
     owned = [None if is_logged() else target.own_array() for target in targets]  # logged arrays must not change
     given = [np.ascontiguousarray(target.held.value) for target in targets]

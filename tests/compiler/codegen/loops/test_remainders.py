@@ -1,4 +1,4 @@
-"""The last vector of a row, of which some lanes are stored: nothing beside the row is written."""
+"""Remainders of rows: a masked store writes nothing beyond the row."""
 
 from __future__ import annotations
 

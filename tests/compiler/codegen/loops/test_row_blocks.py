@@ -1,4 +1,4 @@
-"""Kernels by rows: many rows at a time give what one row after the other gives, whatever their number and length."""
+"""Kernels that do many rows at a time, for any number and length of rows."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 
 import pullback as pb
 from pullback.compiler.pipeline import lower
-from pullback.compiler.runtime.llvm import there
-from pullback.compiler.runtime.threads import possible
-from pullback.compiler.target import MAX_ISA, X86, Options, isa_names
+from pullback.compiler.runtime.llvm import llvm_available
+from pullback.compiler.runtime.threads import is_supported
+from pullback.compiler.target import MAX_ISA, X86, Options, list_isa_names
 
-pytestmark = pytest.mark.skipif(not there(), reason="llvmlite is not installed")
+pytestmark = pytest.mark.skipif(not llvm_available(), reason="llvmlite is not installed")
 
 SIZES = [(1, 3), (1, 100), (5, 3), (16, 10), (37, 2), (37, 3), (37, 10), (35, 20), (37, 100), (9, 2500)]
 
@@ -23,18 +23,18 @@ def log_sum_exp(x: Any, weights: Any, scale: Any) -> Any:
 
 
 def labels(x: Any, weights: Any, scale: Any) -> Any:
-    """Something of 8 bytes for each row, whatever the rows are made of."""
+    """Row values of 8 bytes, whatever the dtype of the rows."""
     at = np.arange(len(x))[:, None] % x.shape[1]
     return pb.value_and_grad(lambda x: pb.sum(np.take_along_axis(pb.log_softmax(x), at, 1)))(x)
 
 
 def logistic(x: Any, weights: Any, scale: Any) -> Any:
-    """A sum for each row, and one for each column of what was computed of that."""
+    """A sum for each row, and one for each column of what is computed from it."""
     return pb.value_and_grad(lambda w: pb.sum(np.log1p(np.exp(-weights[:, 0] * (x @ w)))))(scale)
 
 
 def norm(*xs: Any) -> Any:
-    """Several folds over rows and over columns, and one over everything."""
+    """Several reductions over rows and over columns, and one over everything."""
 
     def loss(x: Any, weights: Any, scale: Any) -> Any:
         centred = x - pb.mean(x, 1, keepdims=True)
@@ -44,7 +44,7 @@ def norm(*xs: Any) -> Any:
 
 
 def of_rows(x: Any, weights: Any, scale: Any) -> Any:
-    """Values of rows of several dtypes, and truth values of all elements."""
+    """Row values of several dtypes, and bools of all elements."""
     largest, smallest = pb.max(x, 1), pb.min(x, 1)
     spread = np.log1p(np.exp(largest - smallest))
     above = x * weights > spread[:, None] * 0.5
@@ -57,7 +57,7 @@ def two_kinds(x: Any, weights: Any, scale: Any) -> Any:
 
 
 def turned(x: Any, weights: Any, scale: Any) -> Any:
-    """Elements of a row that lie far from each other; and neighbours that belong to different rows."""
+    """Rows with a stride, and adjacent elements of different rows."""
     return pb.softmax(weights.reshape(x.shape[::-1]).T * x)
 
 
@@ -66,13 +66,13 @@ def steps(x: Any, weights: Any, scale: Any) -> Any:
 
 
 def nested(x: Any, weights: Any, scale: Any) -> Any:
-    """Rows along two axes, of which something is the same along one."""
+    """Rows along two axes, with a value that is the same along one."""
     factors = np.array([[1.0], [2.0], [0.5]], x.dtype)
     return pb.log_softmax(x[:, None, :] * scale * factors) + pb.log_sum_exp(x, 1)[:, None, None]
 
 
 def two_axes(x: Any, weights: Any, scale: Any) -> Any:
-    """Rows of two axes that are not one: what is kept of the first pass has a place for each."""
+    """Rows of two axes that cannot be merged, with values kept for a later pass."""
     e = np.exp(x[:, None, :] * np.array([[0.5], [0.25]], x.dtype) + scale)
     return e / np.log(pb.sum(e, (1, 2), keepdims=True))
 
@@ -106,25 +106,25 @@ def walls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("f", CASES)
 @pytest.mark.parametrize(("count", "length"), SIZES)
-def test_rows_of_any_number_and_length(f: Any, count: int, length: int) -> None:
+def test_row_blocks_of_any_shape(f: Any, count: int, length: int) -> None:
     compare(f, drawn(count, length, "f4"))
 
 
 @pytest.mark.parametrize("f", [f for f in CASES if f is not two_kinds])
 @pytest.mark.parametrize(("count", "length"), [(3, 4), (8, 3), (21, 10), (37, 100)])
-def test_rows_of_doubles(f: Any, count: int, length: int) -> None:
+def test_row_blocks_of_doubles(f: Any, count: int, length: int) -> None:
     compare(f, drawn(count, length, "f8"))
 
 
-@pytest.mark.parametrize("isa", isa_names())
+@pytest.mark.parametrize("isa", list_isa_names())
 @pytest.mark.parametrize("f", CASES)
-def test_narrower_registers(f: Any, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_row_blocks_with_narrow_vectors(f: Any, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MAX_ISA, isa)
     compare(f, drawn(37, 5, "f4"))
 
 
 @pytest.mark.parametrize("f", [log_sum_exp, logistic, norm, of_rows])
-def test_no_rows(f: Any) -> None:
+def test_row_blocks_without_rows(f: Any) -> None:
     xs = drawn(0, 7, "f8")
     if f is norm:
         assert np.array_equal(pb.compile(f)(*xs)[1][2], np.zeros(7))
@@ -136,7 +136,7 @@ def test_no_rows(f: Any) -> None:
 
 @pytest.mark.parametrize("f", [log_sum_exp, labels, logistic, of_rows, turned])
 @pytest.mark.parametrize("length", [3, 10, 100])
-def test_what_is_not_finite_stays_in_its_row(f: Any, length: int) -> None:
+def test_nan_and_inf_stay_in_their_row(f: Any, length: int) -> None:
     x, weights, scale = drawn(37, length, "f4")
     special = [np.nan, np.inf, -np.inf, 1e30, -1e30, -0.0]
     for i, v in enumerate(special):
@@ -153,19 +153,19 @@ def test_what_is_not_finite_stays_in_its_row(f: Any, length: int) -> None:
         compare(f, [x, weights, scale])
 
 
-@pytest.mark.skipif(not possible(), reason="threads are for Linux")
+@pytest.mark.skipif(not is_supported(), reason="threads are for Linux")
 @pytest.mark.parametrize(
     ("f", "length", "dtype"),
     [(log_sum_exp, 3, "f4"), (logistic, 10, "f4"), (norm, 10, "f4"), (norm, 3, "f8"), (logistic, 100, "f8")],
 )
-def test_the_numbers_do_not_depend_on_the_threads(f: Any, length: int, dtype: str) -> None:
+def test_results_do_not_depend_on_threads(f: Any, length: int, dtype: str) -> None:
     xs = drawn(200_000 // length + 5, length, dtype)
     alone, many = (pb.compile(f, threads=n) for n in (1, 3))
     assert "@parallel(" in many.lower(*xs).ir
     assert all(map(np.array_equal, *(pb.core.tree.leaves(g(*xs)) for g in (alone, many))))
 
 
-def test_short_rows_are_turned() -> None:
+def test_short_rows_are_transposed() -> None:
     (target,) = (t for t in X86 if t.isa == "avx2")
     for length, is_turned in ((3, True), (100, False)):
         program = pb.compile(log_sum_exp, backend="llvm").lower(*drawn(37, length, "f4"))
@@ -173,7 +173,7 @@ def test_short_rows_are_turned() -> None:
         assert ("@tile_in_" in text) == is_turned
 
 
-def test_sums_of_many_columns_are_as_good_as_those_of_numpy() -> None:
+def test_sums_over_rows_are_as_accurate_as_numpy() -> None:
     x, weights, _ = drawn(200_000, 3, "f4")
     f = pb.compile(lambda x, w: pb.sum(np.exp(x) * pb.log_sum_exp(x + w, 1)[:, None], 0))
     wide = [a.astype("f8") for a in (x, weights)]

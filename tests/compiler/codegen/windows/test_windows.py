@@ -1,4 +1,4 @@
-"""Convolutions and pooling as machine code: what eager code gives, in all geometries, dtypes and orders."""
+"""Compiled convolutions and pooling match eager code in all geometries, dtypes and orders of derivatives."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.compiler.runtime.threads import possible
-from pullback.compiler.target import MAX_ISA, isa_names
+from pullback.compiler.runtime.threads import is_supported
+from pullback.compiler.target import MAX_ISA, list_isa_names
 
 R = np.random.default_rng(3).normal
 CLOSE = {"f4": 3e-5, "f8": 1e-12}
 
 
 def native(f: Callable[..., Any], *args: Any) -> Any:
-    """What machine code gives; no op may have run its NumPy kernel."""
+    """Return what machine code gives; no op may run as a host op."""
     compiled = pb.compile(f, backend="llvm")
     assert not any("NumPy" in line for line in compiled.lower(*args).kernels)
     return compiled(*args)
@@ -33,7 +33,7 @@ def agree(f: Callable[..., Any], *args: Any, dtype: str = "f8") -> None:
 
 
 def orders(f: Callable[..., Any]) -> Callable[..., Any]:
-    """The value, the gradients, and a gradient of the gradients."""
+    """Return the value, the gradients, and a gradient of the gradients."""
 
     def both(*xs: Any) -> Any:
         def slope(*xs: Any) -> Any:
@@ -100,7 +100,7 @@ def test_large_filters(channels: int, dtype: str, strides: int) -> None:
     agree(f, R(size=(2, 8, 9, channels)).astype(dtype), R(size=(3, 3, channels, channels)).astype(dtype), dtype=dtype)
 
 
-@pytest.mark.parametrize("isa", isa_names())
+@pytest.mark.parametrize("isa", list_isa_names())
 def test_narrower_vectors(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MAX_ISA, isa)
     agree(
@@ -108,7 +108,7 @@ def test_narrower_vectors(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_images_that_do_not_lie_in_order() -> None:
+def test_convolution_of_strided_images() -> None:
     x, w = R(size=(8, 9, 3, 2)).transpose(3, 0, 1, 2)[:, ::-1], R(size=(3, 3, 16, 3)).swapaxes(2, 3)[::-1]
     f = lambda x, w: pb.conv2d(x, w, 1, "same")
     agree(orders(f), x, w)
@@ -117,21 +117,21 @@ def test_images_that_do_not_lie_in_order() -> None:
 
 
 @pytest.mark.parametrize(("strides", "pad"), [(1, "same"), (2, "same"), (3, "valid")])
-def test_a_filter_for_each_example(strides: int, pad: str) -> None:
+def test_convolution_with_filter_per_example(strides: int, pad: str) -> None:
     f = pb.vmap(lambda x, w: pb.grads(lambda x, w: pb.sum(np.tanh(pb.conv2d(x, w, strides, pad))))([x, w]))
     agree(f, R(size=(3, 2, 7, 7, 4)), R(size=(3, 2, 2, 4, 5)))
     one = lambda w, x: pb.grad(lambda w: pb.sum(np.tanh(pb.conv2d(x, w, strides, pad))))(w)
     agree(lambda w, x: (pb.vmap(lambda x: one(w, x))(x),), R(size=(3, 3, 2, 5)), R(size=(40, 6, 7, 2)))
 
 
-def test_an_empty_batch() -> None:
+def test_convolution_of_empty_batch() -> None:
     x, w = np.zeros((0, 6, 6, 3)), R(size=(3, 3, 3, 4))
     z, dx, dw, *_ = native(orders(lambda x, w: pb.max_pool(pb.conv2d(x, w), 2, 2)), x, w)
     assert (z.shape, dx.shape, dw.shape) == ((0, 2, 2, 4), x.shape, w.shape)
     assert not dw.any()
 
 
-def test_what_stays_with_numpy_gives_the_same() -> None:
+def test_convolutions_run_by_numpy() -> None:
     x, w = R(size=(2, 5, 5, 2)), R(size=(2, 2, 2, 3))
     for f, args in (
         (lambda x, w: pb.depthwise_conv2d(x, w), (x, w)),  # several results of each channel
@@ -154,7 +154,7 @@ POOLS: list[tuple[tuple[int, ...], Any, Any, Any]] = [
 
 
 def hostile(shape: tuple[int, ...], dtype: str) -> Any:
-    """Many that are equal, and what is no number."""
+    """Return images with many ties and with NaN."""
     x = np.round(R(size=shape) * 1.5).astype(dtype)
     x[0, 1, 1], x[1, 0, 2, 0], x[1, 3, 2, 0], x[2, 2:4, 2:4] = np.nan, np.inf, -np.inf, -0.0
     return x
@@ -184,7 +184,7 @@ def test_pooling(space: Any, size: Any, strides: Any, pad: Any, channels: int, d
 
 
 @pytest.mark.parametrize("strides", [1, 2, 3])
-def test_the_first_of_the_largest_has_the_gradient_as_in_eager_code(strides: int) -> None:
+def test_max_pool_gradient_of_ties_matches_eager(strides: int) -> None:
     x = hostile((3, 6, 6, 4), "f8")
     g = pb.max_pool(hostile((3, 6, 6, 4), "f8"), 2, strides)
     f = lambda x, g: pb.vjp(lambda x: pb.max_pool(x, 2, strides), x)[1](g)[0]
@@ -223,7 +223,7 @@ def given(dtype: str, images: int = 4) -> list[Any]:
 
 @pytest.mark.parametrize("backend", ["llvm", "numpy"])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_a_network(backend: Any, dtype: str) -> None:
+def test_conv_network(backend: Any, dtype: str) -> None:
     args = given(dtype)
     f = lambda *args: pb.value_and_grads(network)(list(args))
     value, slopes = pb.compile(f, backend=backend)(*args)
@@ -233,7 +233,7 @@ def test_a_network(backend: Any, dtype: str) -> None:
         np.testing.assert_allclose(g, d, rtol=0, atol=CLOSE[dtype] * np.abs(d).max())
 
 
-@pytest.mark.skipif(not possible(), reason="threads are for Linux")
+@pytest.mark.skipif(not is_supported(), reason="threads are for Linux")
 def test_threads_change_nothing() -> None:
     args = given("f4", 32)
     f = lambda *args: pb.value_and_grads(network)(list(args))
@@ -242,7 +242,7 @@ def test_threads_change_nothing() -> None:
         np.testing.assert_array_equal(a, b)
 
 
-def test_the_same_convolution_is_written_once() -> None:
+def test_same_convolution_is_emitted_once() -> None:
     def f(x: Any, w: Any, v: Any) -> Any:
         return pb.conv2d(np.tanh(pb.conv2d(x, w, 1, "same")), v, 1, "same")
 

@@ -9,14 +9,14 @@ from pullback.compiler.codegen.gemm.small import blas_name, call_blas, declare_b
 from pullback.compiler.codegen.module_builder import ModuleBuilder
 from pullback.compiler.codegen.parallel import emit_batch, estimate_product_time
 from pullback.compiler.ir.graph import Node
-from pullback.compiler.ir.products import Plan, planned
+from pullback.compiler.ir.products import ProductPlan, plan_product
 
 __all__ = ["call_product"]
 
 
 def call_product(module: ModuleBuilder, code: CallList, n: Node) -> None:
     """Call what computes a product node."""
-    plan = planned(n)
+    plan = plan_product(n)
     module.described.append(f"product {list(n.args[0].shape)} @ {list(n.args[1].shape)}{' added' if plan.adds else ''}")
     if n.size:
         ProductCall(module, n, plan).emit(code)
@@ -25,7 +25,7 @@ def call_product(module: ModuleBuilder, code: CallList, n: Node) -> None:
 class ProductCall:
     """Emits the calls for one node of matrix products."""
 
-    def __init__(self, module: ModuleBuilder, n: Node, plan: Plan) -> None:
+    def __init__(self, module: ModuleBuilder, n: Node, plan: ProductPlan) -> None:
         self.module, self.node, self.plan = module, n, plan
         by_panels = module.kernels.is_by_panels(plan)
         self.panels = emit_panels(plan.matrices, module.target) if by_panels else None

@@ -1,4 +1,4 @@
-"""Matrix products of middling size: of the right matrix a panel of columns at a time is laid out for the cache.
+"""Matrix products of medium size, for which panels of columns of the right matrix are copied for the cache.
 
 A panel is as wide as two registers and as deep as the first cache holds.  Rows of the left matrix go along it, a dozen
 at a time, their sums in registers.  Panels are independent of each other, so threads may share them out.
@@ -17,8 +17,8 @@ from pullback.compiler.target import Target
 __all__ = ["emit_panels", "is_panel_product"]
 
 LARGEST = 640**3  # multiplications; above, BLAS is quicker
-LEFT = 3 / 4  # of the second cache that the left matrix may take while panels go by
-TURNED = 2**16  # elements of a left matrix that lies transposed: of a larger one BLAS makes a copy in order, and wins
+LEFT = 3 / 4  # of the second cache that the left matrix may take while it meets all panels
+TRANSPOSED = 2**16  # elements of a transposed left matrix; for a larger one BLAS is quicker, as it makes a copy
 DEPTH = {"f4": 320, "f8": 160}  # of a panel: what fits the first cache
 
 
@@ -26,49 +26,51 @@ def panel_width(p: Product, target: Target) -> int:
     return 2 * target.vector_bytes // int(p.dtype[1])
 
 
-def panels(p: Product, target: Target) -> int:
-    """How many panels of columns there are."""
+def count_panels(p: Product, target: Target) -> int:
+    """Return how many panels of columns there are."""
     return -(-p.n // panel_width(p, target))
 
 
-def depth(p: Product) -> int:
-    """How deep panels are: of equal depth, not deeper than the cache allows."""
+def panel_depth(p: Product) -> int:
+    """Return how deep panels are: equally deep, as far as the cache allows."""
     return -(-p.k // -(-p.k // DEPTH[p.dtype]))
 
 
-def room(p: Product, target: Target) -> int:
-    """Bytes for one panel."""
-    return -(-depth(p) * panel_width(p, target) * int(p.dtype[1]) // 64) * 64
+def count_panel_bytes(p: Product, target: Target) -> int:
+    """Return the bytes of one panel."""
+    return -(-panel_depth(p) * panel_width(p, target) * int(p.dtype[1]) // 64) * 64
 
 
 def is_panel_product(p: Product, target: Target) -> bool:
-    """Whether this is the quickest way, as was measured: for rows that lie in order and panels that are mostly full."""
+    """Return whether panels are the quickest way, by measurement: for contiguous rows and mostly full panels."""
     wide = panel_width(p, target)
-    in_order = p.a.column == 1 or (p.a.row == 1 and p.m * p.k <= TURNED)
+    in_order = p.a.column == 1 or (p.a.row == 1 and p.m * p.k <= TRANSPOSED)
     if target.vector_bytes < 32 or not in_order or min(p.m, p.k) < 16 or (p.b.column != 1 and p.m < 64):
         return False
     full = p.n % wide == 0 or p.n >= 4 * wide
-    kept = p.m * depth(p) * int(p.dtype[1]) <= LEFT * target.second_cache or panels(p, target) == 1
+    kept = p.m * panel_depth(p) * int(p.dtype[1]) <= LEFT * target.second_cache or count_panels(p, target) == 1
     return full and kept and p.m * p.n * p.k <= LARGEST
 
 
 @lru_cache(256)
 def emit_panels(p: Product, target: Target) -> KernelCode:
-    """A product as a kernel whose rows are the panels: its arrays are left, right, what is added, and the result."""
+    """Return a product as a kernel whose rows are panels; its arrays are left, right, what is added, and the result."""
     writer = BlockedProduct(p, target)
     function = writer.write()
-    return KernelCode(function, panels(p, target), 1, frozenset(writer.code.declared), scratch=room(p, target))
+    return KernelCode(
+        function, count_panels(p, target), 1, frozenset(writer.code.declared), scratch=count_panel_bytes(p, target)
+    )
 
 
 class BlockedProduct:
-    """Writes one product."""
+    """Emits the kernel of one product."""
 
     def __init__(self, p: Product, target: Target) -> None:
         self.p, self.target, self.code = p, target, Code()
         self.type, self.size = FLOATS[p.dtype], int(p.dtype[1])
         self.width = target.vector_bytes // self.size
         self.vector = vector(self.type, self.width)
-        self.depth = depth(p)
+        self.depth = panel_depth(p)
         most = (target.registers - 3) // 2  # two registers of the panel and one of the left matrix are taken
         blocks = -(-p.m // most)
         self.rows = -(-p.m // blocks)
@@ -98,24 +100,24 @@ class BlockedProduct:
         return make_function(code, *arrays, "i64 %lo", "i64 %hi", "ptr %partial", "ptr noalias %scratch")
 
     def _panel(self, j: str, columns: int) -> None:
-        """All rows of a few columns, from ``j`` on, block by block along the shared axis."""
+        """Emit all rows of a few columns from ``j`` on, block by block along the shared axis."""
         for first in range(0, self.p.k, self.depth):
             deep = min(self.depth, self.p.k - first)
-            self._lay_out(first, deep, j, columns)
+            self._copy_panel(first, deep, j, columns)
             self._all_rows(first, deep, j, columns)
 
-    def _lay_out(self, first: int, deep: int, j: str, columns: int) -> None:
+    def _copy_panel(self, first: int, deep: int, j: str, columns: int) -> None:
         p, code = self.p, self.code
         with code.loop("0", deep) as k:
             source = code.add(code.times(code.add(k, str(first)), p.b.row), code.times(j, p.b.column))
             for v in range(2):
                 left = min(max(columns - v * self.width, 0), self.width)
-                value = self._taken(source, v * self.width, left)
+                value = self._load_right(source, v * self.width, left)
                 to = code.add(code.times(k, 2 * self.width), str(v * self.width))
                 code.line(f"store {self.vector} {value}, ptr {self._at('%scratch', to)}, align 64")
 
-    def _taken(self, source: str, ahead: int, count: int) -> str:
-        """Elements of a row of the right matrix; zeros where there are none."""
+    def _load_right(self, source: str, ahead: int, count: int) -> str:
+        """Load elements of a row of the right matrix; zeros beyond its end."""
         p, code = self.p, self.code
         if not count:
             return "zeroinitializer"
@@ -136,10 +138,10 @@ class BlockedProduct:
             self._block(str(whole), p.m - whole, first, deep, j, columns)
 
     def _block(self, i: str, rows: int, first: int, deep: int, j: str, columns: int) -> None:
-        """A few rows, with their sums in registers."""
+        """Emit a few rows, with their sums in registers."""
         p, code = self.p, self.code
         counts = [c for c in (min(columns, self.width), columns - self.width) if c > 0]
-        rooms = [[code.room(self.vector) for _ in counts] for _ in range(rows)]
+        rooms = [[code.allocate(self.vector) for _ in counts] for _ in range(rows)]
         for room in (r for row in rooms for r in row):
             code.line(f"store {self.vector} zeroinitializer, ptr {room}, align 64")
         starts = [
@@ -166,10 +168,10 @@ class BlockedProduct:
         for r in range(rows):
             for v, count in enumerate(counts):
                 place = code.add(code.add(code.times(code.add(i, str(r)), p.n), j), str(v * self.width))
-                self._finish(code.op(f"load {self.vector}, ptr {rooms[r][v]}, align 64"), place, count, first)
+                self._store(code.op(f"load {self.vector}, ptr {rooms[r][v]}, align 64"), place, count, first)
 
-    def _finish(self, total: str, place: str, count: int, first: int) -> None:
-        """Put a sum where it belongs, on top of what was there from other blocks, or is to be added."""
+    def _store(self, total: str, place: str, count: int, first: int) -> None:
+        """Store a sum, added to that of earlier blocks or to what the product is added to."""
         p, code = self.p, self.code
         if p.times != 1.0:
             total = code.op(f"fmul {self.vector} {total}, {literal(p.times, p.dtype, self.width)}")

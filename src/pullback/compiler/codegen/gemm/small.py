@@ -1,8 +1,8 @@
-"""Small matrix products, written out for their sizes: BLAS takes longer to begin than these take to be done.
+"""Small matrix products as functions for their sizes: starting BLAS would take longer than computing them.
 
-A block of rows by a few vectors of columns stays in registers while the shared axis is run along.  The left matrix may
-lie in any way, its elements are taken one by one; of the right one whole vectors are taken, so one that lies transposed
-is laid out anew first.
+A block of rows by a few vectors of columns stays in registers during the loop over the shared axis.  The left matrix
+may have any strides, as its elements are loaded one by one; the right one is loaded by vectors, so a transposed one is
+copied first.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from pullback.compiler.builder import FLOATS, Code, code_of, first_lanes, literal, vector
 from pullback.compiler.codegen.call_table import CallList, Constant, Operand
 from pullback.compiler.codegen.kernel_code import Function, make_function
-from pullback.compiler.ir.products import Plan, Product
+from pullback.compiler.ir.products import Product, ProductPlan
 from pullback.compiler.target import Target
 
 
@@ -23,7 +23,7 @@ def declare_blas(dtype: Any) -> str:
     return f"declare void @{letter}gemm(i32, i32, i32, i64, i64, i64, {t}, ptr, i64, ptr, i64, {t}, ptr, i64)"
 
 
-def call_blas(code: CallList, plan: Plan, a: Operand, b: Operand, z: Operand) -> None:
+def call_blas(code: CallList, plan: ProductPlan, a: Operand, b: Operand, z: Operand) -> None:
     """Call BLAS for one product."""
     p, t = plan.matrices, FLOATS[plan.matrices.dtype]
     (turned_a, row_a), (turned_b, row_b) = plan.flags
@@ -44,10 +44,10 @@ def _letter(dtype: str) -> str:
     return "s" if dtype == "f4" else "d"
 
 
-def _rows(m: int, most: int) -> int:
-    """How many rows at a time: nearly as many as there are registers for, so that none are left if that can be.
+def count_rows(m: int, most: int) -> int:
+    """Return how many rows to do at a time: nearly as many as there are registers for, without a remainder if possible.
 
-    >>> _rows(16, 12), _rows(30, 12), _rows(17, 12), _rows(5, 12)
+    >>> count_rows(16, 12), count_rows(30, 12), count_rows(17, 12), count_rows(5, 12)
     (8, 10, 9, 5)
     """
     if m <= most:
@@ -64,13 +64,13 @@ def emit_small_product(product: Product, target: Target) -> tuple[Function, froz
 
 
 def multiply_add(target: Target, size: int, width: int) -> str:
-    """LLVM's function for x * y + z of sums of products: rounded once where the CPU has an instruction for it."""
+    """Return LLVM's function for x * y + z: rounded once if the CPU has an instruction for it."""
     type_ = f"f{size * 8}" if width == 1 else f"v{width}f{size * 8}"
     return f"llvm.{'fma' if target.has_fma else 'fmuladd'}.{type_}"
 
 
 class SmallProduct:
-    """The text of one product: ``(a, b, c, result, scratch)``."""
+    """Emits the function ``(a, b, c, result, scratch)`` of one product."""
 
     def __init__(self, product: Product, target: Target) -> None:
         self.p, self.target, self.code = product, target, Code()
@@ -82,14 +82,14 @@ class SmallProduct:
         self.width = most
         registers = target.registers
         self.vectors = 2 if product.n > self.width else 1
-        self.rows = _rows(product.m, min((registers - 2 - self.vectors) // self.vectors // 2 * 2, 12))
+        self.rows = count_rows(product.m, min((registers - 2 - self.vectors) // self.vectors // 2 * 2, 12))
 
     def write(self) -> Function:
         """Return the function."""
         p, code = self.p, self.code
         self.b, self.b_row = "%b", p.b.row
         if p.b.column != 1:
-            self._lay_out()
+            self._copy_right()
         block = self.width * self.vectors
         whole = p.n // block * block
         if whole:
@@ -103,7 +103,7 @@ class SmallProduct:
             at += self.width
         return make_function(code, "ptr noalias %a", "ptr noalias %b", "ptr %c", "ptr %z", "ptr noalias %scratch")
 
-    def _lay_out(self) -> None:
+    def _copy_right(self) -> None:
         p, code = self.p, self.code
         with code.loop("0", p.k) as i, code.loop("0", p.n) as j:
             source = code.add(code.times(i, p.b.row), code.times(j, p.b.column))
@@ -115,7 +115,7 @@ class SmallProduct:
         return self.code.op(f"getelementptr {self.type}, ptr {base}, i64 {place}")
 
     def _columns(self, j: str, vectors: int, mask: int | None) -> None:
-        """All rows of a few vectors of columns."""
+        """Emit all rows of a few vectors of columns."""
         p, code = self.p, self.code
         whole = p.m // self.rows * self.rows
         if whole > self.rows:
@@ -129,7 +129,7 @@ class SmallProduct:
     def _block(self, i: str, j: str, rows: int, vectors: int, mask: int | None) -> None:
         p, code = self.p, self.code
         type_ = vector(self.type, self.width)
-        rooms = [[code.room(type_) for _ in range(vectors)] for _ in range(rows)]
+        rooms = [[code.allocate(type_) for _ in range(vectors)] for _ in range(rows)]
         for r in range(rows):
             for v in range(vectors):
                 start = self._read("%c", self._place(i, r, j, v), mask) if p.adds else "zeroinitializer"

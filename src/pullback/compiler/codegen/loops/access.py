@@ -164,7 +164,7 @@ class ArrayAccess:
             step = use.steps[rows[-1].members[-1]] if rows else 0
             if step and use.steps[axis] == 1 and width * use.node.dtype.itemsize >= 32:
                 at = self.code.add(self.place(use, index, axis), str(plan.block * step))
-                self.code.fetch(self.element(use.node, self.address(use.node), at))
+                self.code.prefetch(self.element(use.node, self.address(use.node), at))
 
     # ---- scratch memory: values for later passes, and transposed tiles
 

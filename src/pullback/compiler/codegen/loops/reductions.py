@@ -57,7 +57,7 @@ class Reductions:
 
     def allocate(self, n: Node) -> str:
         """Return the address of a new accumulator, set to the identity."""
-        room = self.code.room(self._type(n))
+        room = self.code.allocate(self._type(n))
         self.reset(n, room)
         return room
 
@@ -147,7 +147,7 @@ def emit_finish(plan: LoopPlan, declared: set[str]) -> Function:
     for number, n in enumerate(plan.after):
         memory = memory_type(n.dtype)
         with code.loop("0", max(n.size, 1)) as i:
-            room = code.room(memory)
+            room = code.allocate(memory)
             write_vector(code, Value(code, identity(n, 1), code_of(n.dtype), 1), room, None)
             with code.loop("0", "%parts") as p:
                 place = code.add(code.times(p, size), str(plan.partial_at[n.number]))

@@ -18,7 +18,7 @@ from pullback.compiler.codegen.loops.transpose import Tile
 from pullback.compiler.ir.graph import Node, is_number
 from pullback.compiler.ir.kinds import CAST, FOLD, VIEW
 from pullback.compiler.math.functions import emit_scalar
-from pullback.compiler.schedule.fuse import ROW, Use, taken
+from pullback.compiler.schedule.fuse import ROW, Use, use_argument
 from pullback.compiler.schedule.loops import Axis, LoopPlan
 
 __all__ = ["RowValues", "broadcast", "emit_node", "emit_number"]
@@ -126,7 +126,9 @@ class RowValues:
         if self.plan.kernel.makes(use):
             return self.emit(node)
         if node.number in self.plan.fused.virtual:
-            return emit_node(self.code, self.plan, node, [self.emit_use(taken(use, a)) for a in node.args], block)
+            return emit_node(
+                self.code, self.plan, node, [self.emit_use(use_argument(use, a)) for a in node.args], block
+            )
         if block == 1:
             return self._load_scalar(use)
         if use not in self.block_values:
@@ -151,7 +153,7 @@ class RowValues:
     def _room(self, n: Node, lane: str) -> str:
         memory, block = memory_type(n.dtype), self.plan.block
         if n.number not in self.rooms:
-            room = self.rooms[n.number] = self.code.room(f"[{block} x {memory}]")
+            room = self.rooms[n.number] = self.code.allocate(f"[{block} x {memory}]")
             self.code.entry.append(f"store [{block} x {memory}] zeroinitializer, ptr {room}")
         return self.access.element(n, self.rooms[n.number], lane)
 
@@ -181,7 +183,9 @@ class RowValues:
         if self.plan.kernel.makes(use):
             return self.emit(node) if self.plan.block == 1 else self._load_room(node, self.access.lane, 1)
         if node.number in self.plan.fused.virtual:
-            return emit_node(self.code, self.plan, node, [self.emit_scalar_use(taken(use, a)) for a in node.args], 1)
+            return emit_node(
+                self.code, self.plan, node, [self.emit_scalar_use(use_argument(use, a)) for a in node.args], 1
+            )
         return self._load_scalar(use)
 
     # ---- transposed rows
@@ -192,19 +196,19 @@ class RowValues:
             if isinstance(key, Use):
                 tile = Tile(memory_type(key.node.dtype), key.node.dtype.itemsize, self.plan.block, inner.length)
                 tile.step = key.steps[inner.members[-1]]
-                self._call_tile(tile.reader(self.code), key, key)
+                self._call_tile(tile.emit_reader(self.code), key, key)
 
     def write_tiles(self, inner: Axis) -> None:
         """Write the tiles of results from scratch memory into the rows of the block."""
         for n in self.plan.stored:
             if n.number in self.plan.scratch.tiles:
                 tile = Tile(memory_type(n.dtype), n.dtype.itemsize, self.plan.block, inner.length)
-                self._call_tile(tile.writer(self.code), Use(n, 0, self.plan.kernel.natural(n)), n.number)
+                self._call_tile(tile.emit_writer(self.code), Use(n, 0, self.plan.kernel.natural(n)), n.number)
 
     def _call_tile(self, function: str, use: Use, key: Any) -> None:
         code, offsets = self.code, self._row_offsets(use)
         if ("room", offsets) not in self.block_values:
-            room = self.block_values["room", offsets] = code.room(f"[{self.plan.block} x i64]")
+            room = self.block_values["room", offsets] = code.allocate(f"[{self.plan.block} x i64]")
             code.line(f"store <{self.plan.block} x i64> {offsets}, ptr {room}, align 64")
         array = self.access.element(use.node, self.access.address(use.node), self.plan.begin(use))
         tile = self.access.tile_place(key, use.node, "0")

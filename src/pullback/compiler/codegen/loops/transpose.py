@@ -1,4 +1,4 @@
-"""Rows turned into columns and back: so many short rows at once that each column of them fills a vector.
+"""Transposed tiles: as many short rows as a vector has lanes, so that each column of them is a vector.
 
 A tile holds the first column of all its rows, then the second, and so on.  The rows lie wherever ``%offsets`` says.
 """
@@ -16,40 +16,40 @@ FOUR = 4
 
 
 class Tile:
-    """A function that reads or writes tiles of one shape, being written."""
+    """Emits functions that read or write transposed tiles of one shape."""
 
     def __init__(self, memory: str, size: int, height: int, length: int, step: int = 1) -> None:
         self.memory, self.size, self.height, self.length = memory, size, height, length
         self.step = step  # from one element of a row to the next
         self.code = Code()
 
-    def reader(self, code: Code) -> str:
-        """The name of the function that reads a tile, told to who calls it."""
+    def emit_reader(self, code: Code) -> str:
+        """Return the name of the function that reads a tile, which becomes a helper of the caller."""
         name = f"tile_in_{self.memory}_{self.height}x{self.length}_{self.step}"
         if name not in code.helpers:
             if self.size < 4 or self.step != 1:
-                self._one_by_one("tile", "row")
+                self._copy_elements("tile", "row")
             else:
                 self._read()
-            self._told(code, name)
+            self._add_helper(code, name)
         return name
 
-    def writer(self, code: Code) -> str:
-        """The same for writing one.
+    def emit_writer(self, code: Code) -> str:
+        """Return the name of the function that writes a tile.
 
-        Rows go from the last to the first: those that are not there have the place of the last one that is, which is
-        so written after them.
+        Rows are written from the last to the first: those that do not exist have the address of the last one that
+        does, which is so written after them.
         """
         name = f"tile_out_{self.memory}_{self.height}x{self.length}"
         if name not in code.helpers:
             if self.size < 4:
-                self._one_by_one("row", "tile")
+                self._copy_elements("row", "tile")
             else:
                 self._write()
-            self._told(code, name)
+            self._add_helper(code, name)
         return name
 
-    def _told(self, code: Code, name: str) -> None:
+    def _add_helper(self, code: Code, name: str) -> None:
         head = f"define internal void @{name}(ptr noalias %array, ptr noalias %offsets, ptr noalias %tile) noinline {{"
         code.helpers[name] = "\n".join([head, "entry:", *self.code.lines, "ret void", "}"])
         code.declared |= self.code.declared
@@ -59,7 +59,7 @@ class Tile:
         with self._columns() as (first, count, wide):
             mask = first_lanes(count, wide)
             read = [code.read(self._at(row, first), self.memory, self.size, wide, mask) for row in rows]
-            turned = self._mirrored(self._side_by_side(read, wide))
+            turned = self._transpose_squares(self._join_rows(read, wide))
             for j in range(count):
                 code.write(turned[j], self._column(first, j), self.memory, self.size, self.height, None)
 
@@ -70,14 +70,14 @@ class Tile:
             columns = [
                 code.read(self._column(first, j), self.memory, self.size, self.height, None) for j in range(count)
             ]
-            turned = self._mirrored(columns + ["poison"] * (wide - count))
+            turned = self._transpose_squares(columns + ["poison"] * (wide - count))
             for r in reversed(range(self.height)):
-                row = self._part(turned[r % wide], r // wide, wide)
+                row = self._take_row(turned[r % wide], r // wide, wide)
                 code.write(row, self._at(rows[r], first), self.memory, self.size, wide, mask)
 
     @contextmanager
     def _columns(self) -> Iterator[tuple[str, int, int]]:
-        """Columns that are turned together: the first of them, how many, and the power of two that holds them.
+        """Loop over columns that are transposed together: the first, how many, and the power of two that holds them.
 
         Four at a time; the last four may have some in common with those before.
         """
@@ -89,8 +89,8 @@ class Tile:
         with code.loop("0", self.length, FOUR) as i:
             yield code.op(f"call i64 @llvm.smin.i64(i64 {i}, i64 {last})"), FOUR, FOUR
 
-    def _one_by_one(self, to: str, of: str) -> None:
-        """Element by element: of few bytes each, or far from each other."""
+    def _copy_elements(self, to: str, of: str) -> None:
+        """Copy element by element: elements of few bytes, or with a stride."""
         code, height = self.code, self.height
         with code.loop("0", height) as i:
             r = code.op(f"sub i64 {height - 1}, {i}")
@@ -115,23 +115,23 @@ class Tile:
 
     # ---- vectors
 
-    def _side_by_side(self, rows: list[str], wide: int) -> list[str]:
-        """Short rows in whole vectors: in the first one row 0, row ``wide``, row ``2 * wide``, and so on."""
+    def _join_rows(self, rows: list[str], wide: int) -> list[str]:
+        """Return short rows joined to whole vectors: the first has row 0, row ``wide``, row ``2 * wide``, and so on."""
         groups = [rows[i::wide] for i in range(wide)]
         while wide < self.height:
             pairs = [zip(group[::2], group[1::2], strict=True) for group in groups]
-            groups = [[self._two(a, b, wide) for a, b in pair] for pair in pairs]
+            groups = [[self._join_two(a, b, wide) for a, b in pair] for pair in pairs]
             wide *= 2
         return [v for (v,) in groups]
 
-    def _two(self, a: str, b: str, wide: int) -> str:
+    def _join_two(self, a: str, b: str, wide: int) -> str:
         if wide > 1:
-            return self._shuffled(a, b, wide, range(2 * wide))
+            return self._shuffle(a, b, wide, range(2 * wide))
         v = self.code.op(f"insertelement <2 x {self.memory}> poison, {self.memory} {a}, i64 0")
         return self.code.op(f"insertelement <2 x {self.memory}> {v}, {self.memory} {b}, i64 1")
 
-    def _mirrored(self, vectors: list[str]) -> list[str]:
-        """The squares that so many vectors hold, each along its diagonal: halves change places, then quarters, …"""
+    def _transpose_squares(self, vectors: list[str]) -> list[str]:
+        """Return the squares in these vectors transposed: halves are exchanged, then quarters, and so on."""
         lanes, step = range(self.height), len(vectors) // 2
         vectors = list(vectors)
         while step:
@@ -140,18 +140,18 @@ class Tile:
             for i in range(len(vectors)):
                 if not i & step:
                     a, b = vectors[i], vectors[i + step]
-                    vectors[i], vectors[i + step] = (self._shuffled(a, b, self.height, by) for by in (low, high))
+                    vectors[i], vectors[i + step] = (self._shuffle(a, b, self.height, by) for by in (low, high))
             step //= 2
         return vectors
 
-    def _part(self, v: str, number: int, wide: int) -> str:
-        """One of the short rows of a vector."""
+    def _take_row(self, v: str, number: int, wide: int) -> str:
+        """Return one of the short rows of a vector."""
         if wide == self.height:
             return v
         if wide == 1:
             return self.code.op(f"extractelement {vector(self.memory, self.height)} {v}, i64 {number}")
-        return self._shuffled(v, "poison", self.height, range(number * wide, number * wide + wide))
+        return self._shuffle(v, "poison", self.height, range(number * wide, number * wide + wide))
 
-    def _shuffled(self, a: str, b: str, wide: int, lanes: range | list[int]) -> str:
+    def _shuffle(self, a: str, b: str, wide: int, lanes: range | list[int]) -> str:
         kind, chosen = vector(self.memory, wide), ", ".join(f"i32 {i}" for i in lanes)
         return self.code.op(f"shufflevector {kind} {a}, {kind} {b}, <{len(lanes)} x i32> <{chosen}>")

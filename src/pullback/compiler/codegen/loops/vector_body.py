@@ -11,7 +11,7 @@ from pullback.compiler.codegen.loops.reductions import Reductions
 from pullback.compiler.codegen.loops.row_blocks import RowValues, emit_node, emit_number
 from pullback.compiler.ir.graph import Node, is_number
 from pullback.compiler.ir.kinds import FOLD, PIECES, TAKE
-from pullback.compiler.schedule.fuse import Use, placed, rows_of, taken
+from pullback.compiler.schedule.fuse import Use, locate_pieces, locate_rows, use_argument
 from pullback.compiler.schedule.loops import LoopPlan
 
 __all__ = ["Parts", "VectorBody"]
@@ -90,7 +90,7 @@ class VectorBody:
                 return self._take_rows(node)
             return emit_node(self.code, plan, node, [self.value(u) for u in plan.given(node)], self.width)
         if node.number in plan.fused.virtual:
-            return emit_node(self.code, plan, node, [self.value(taken(use, a)) for a in node.args], self.width)
+            return emit_node(self.code, plan, node, [self.value(use_argument(use, a)) for a in node.args], self.width)
         return self._load(use)
 
     def _load(self, use: Use) -> Value:
@@ -102,7 +102,7 @@ class VectorBody:
         """Return each piece where it belongs, and the filling elsewhere."""
         code, width, dtype = self.code, self.width, code_of(n.dtype)
         v = Value(code, literal(n.data.fill, dtype, width), dtype, width)
-        for use, bounds in zip(placed(n), self.plan.guards[n.number], strict=True):
+        for use, bounds in zip(locate_pieces(n), self.plan.guards[n.number], strict=True):
             inside = self._compare_with_bounds(bounds)
             if self.plan.kernel.makes(use):
                 got = self.value(use)
@@ -132,7 +132,7 @@ class VectorBody:
     def _take_rows(self, n: Node) -> Value:
         """Return elements of rows that are given by their positions: of one row, or of a row for each lane."""
         code, access, axis = self.code, self.access, self.axis
-        at, use = rows_of(n)
+        at, use = locate_rows(n)
         length, is_made = prod(n.args[0].shape[1:]), self.plan.kernel.makes(at)
         if axis is None or at.steps[axis] == 0:
             row = (self.value(at) if is_made else self.rows.emit_scalar_use(at)).name

@@ -1,8 +1,8 @@
-"""Convolutions: a tile of results stays in registers while the elements of their windows go by.
+"""Convolutions: a tile of results stays in registers during the loops over the elements of their windows.
 
-Where an element of a window lies is the sum of two places: that of its window, and its own within any window.  So the
-result and the gradient of the filter are the same text: along one of the two there are tiles, along the other sums.
-What lies around an image is zeros, in a frame into which one image at a time is copied.
+The offset of an element in the image is the sum of that of its window and its own within the window.  So the result
+and the gradient of the filter are emitted alike: one has tiles over windows and sums within them, the other the
+reverse.  Padded images are copied, one at a time, into a frame of zeros.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from typing import NamedTuple
 from pullback.compiler.builder import first_lanes, splat, vector
 from pullback.compiler.codegen.gemm.small import multiply_add
 from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
-from pullback.compiler.codegen.windows.padding import RANGE, Framed
+from pullback.compiler.codegen.windows.padding import RANGE, WindowKernel
 from pullback.compiler.ir.graph import contiguous
 from pullback.compiler.ir.windows import Convolution
 from pullback.compiler.target import Target
 
 __all__ = ["emit_convolution"]
 
-LONGEST = 120  # multiplications of vectors that are written one after the other
-WORTH_PARTS = 3_200_000  # multiplications from which on a sum over images is made in parts
+LONGEST = 120  # multiplications of vectors that are unrolled
+WORTH_PARTS = 3_200_000  # multiplications from which on a sum over images is done in parts
 PARTS = 4
 LARGEST = 512 * 1024  # bytes of such a part
 NEAR = 3 / 4  # of the first cache that the right matrix may take
-STRIP = 3 / 16  # of the second cache that an image and its results may take which are gone through again and again
-MANY = 64  # steps of a sum for which it is worth to begin
+STRIP = 3 / 16  # of the second cache that a strip of an image and its results may take, as all tiles use it
+MANY = 64  # steps of a sum that are worth its overhead
 
 
 class Axis(NamedTuple):
-    """An axis of windows, or within windows."""
+    """An axis of windows, or within a window."""
 
     length: int
     step: int  # elements of the image from one to the next
@@ -44,20 +44,20 @@ class Axis(NamedTuple):
 @lru_cache(256)
 def emit_convolution(c: Convolution, target: Target) -> KernelCode:
     """Return the code of a convolution."""
-    return Sliding(c, target).write()
+    return ConvolutionWriter(c, target).write()
 
 
 class Tiling(NamedTuple):
-    """How many results are in registers, along each axis and as vectors side by side; and how many steps of the sums
-    along an image are taken at once, as they meet the same elements."""
+    """How many results are in registers, along each axis and as vectors of columns, and how many steps of the sums are
+    unrolled because they use the same elements."""
 
     tile: tuple[int, ...]
     vectors: int
     steps: int
 
 
-class Sliding(Framed):
-    """Writes one convolution."""
+class ConvolutionWriter(WindowKernel):
+    """Emits the kernel of one convolution."""
 
     def __init__(self, c: Convolution, target: Target) -> None:
         super().__init__(c.dtype, c.space, c.channels, c.windows)
@@ -66,28 +66,31 @@ class Sliding(Framed):
         while self.width > 4 and self.width // 2 >= c.depth:
             self.width //= 2
         self.vector = vector(self.type, self.width)
-        w = c.windows
-        self.pixels = prod(w.out) if c.laid is None else prod(c.laid.space)  # of an image of results
-        places = contiguous(w.out) if c.laid is None else contiguous(c.laid.space)
-        if c.laid is not None:
-            places = tuple(s * u for s, u in zip(c.laid.steps, places, strict=True))
-        rows = places, contiguous(w.size if c.apart else (*w.size, c.channels))
-        pixels = [Axis(n, s * u, r) for n, s, u, r in zip(w.out, w.strides, self.units, rows[0], strict=False)]
-        taps = [Axis(n, d * u, r) for n, d, u, r in zip(w.size, w.dilations, self.units, rows[1], strict=False)]
-        if not c.apart:
-            taps.append(Axis(c.channels, 1, 1))
-        along, summed = (taps, pixels) if c.of_filter else (joined(pixels), taps)
+        self.pixels = prod(c.windows.out if c.laid is None else c.laid.space)  # of the image of results
+        pixels, taps = self._list_axes()
+        along, summed = (taps, pixels) if c.of_filter else (merge_axes(pixels), taps)
         self.along = [a for a in along if a.length > 1] or along[-1:]
-        self.tile, self.vectors, steps = tiling(self, summed, target)
+        self.tile, self.vectors, steps = choose_tiling(self, summed, target)
         short = summed.pop(len(c.space) - 1)
         self.taken = [(i * short.step, i * short.rows) for i in range(steps)]  # at once
         summed.insert(len(c.space) - 1, Axis(short.length // steps, short.step * steps, short.rows * steps))
-        self.summed = joined(summed)
+        self.summed = merge_axes(summed)
         self.counts = tuple(-(-a.length // t) for a, t in zip(self.along, self.tile, strict=True))
         self.blocks = -(-c.depth // (self.width * self.vectors))
         self.across = c.panel or c.depth  # from one row on the right to the next
-        self.panel = prod(w.size) * c.channels * c.panel
+        self.panel = prod(c.windows.size) * c.channels * c.panel
         self.rows = [*product(*map(range, self.tile))]
+
+    def _list_axes(self) -> tuple[list[Axis], list[Axis]]:
+        """Return the axes of windows, and those within a window."""
+        c, w = self.c, self.c.windows
+        places = contiguous(w.out)
+        if c.laid is not None:
+            places = tuple(s * u for s, u in zip(c.laid.steps, contiguous(c.laid.space), strict=True))
+        rows = contiguous(w.size if c.apart else (*w.size, c.channels))
+        pixels = [Axis(n, s * u, r) for n, s, u, r in zip(w.out, w.strides, self.units, places, strict=False)]
+        taps = [Axis(n, d * u, r) for n, d, u, r in zip(w.size, w.dilations, self.units, rows, strict=False)]
+        return pixels, taps if c.apart else [*taps, Axis(c.channels, 1, 1)]
 
     def write(self) -> KernelCode:
         c, code = self.c, self.code
@@ -95,23 +98,23 @@ class Sliding(Framed):
         partial = -(-slots // 64) * 64 if c.of_filter else 0
         for name, size in (("%partial", partial), ("%scratch", self.room)):
             if size:
-                self.zeros(name, size)
+                self.fill_zeros(name, size)
         with code.loop("%lo", "%hi") as image:
-            self._image(image)
+            self._emit_image(image)
         arrays = ["%x", "%y"] if c.of_filter else ["%x", "%y", "%z"]
         function = make_function(code, *(f"ptr noalias {name}" for name in arrays), *RANGE)
         in_parts = c.work >= WORTH_PARTS and partial <= LARGEST
         part = 1 if not c.of_filter else -(-c.images // PARTS) if in_parts else c.images
-        finish = self._finish(partial, -(-c.images // part)) if c.of_filter else None
+        finish = self._emit_finish(partial, -(-c.images // part)) if c.of_filter else None
         return KernelCode(
             function, c.images, part, frozenset(code.declared), partial=partial, scratch=self.room, finish=finish
         )
 
-    def _image(self, image: str) -> None:
+    def _emit_image(self, image: str) -> None:
         c, code = self.c, self.code
         x = self.at("%x", code.times(image, self.image))
         if self.framed:
-            self.copied(x, "%scratch")
+            self.copy_image(x, "%scratch")
             x = "%scratch"
         x = self.at(x, str(self.first))
         here = code.times(image, self.pixels * c.depth)
@@ -119,13 +122,13 @@ class Sliding(Framed):
         if c.laid is not None:
             first = sum(i * u for i, u in zip(c.laid.first, contiguous(c.laid.space), strict=True))
             z = self.at(z, str(first * c.depth))
-        with self._strips(x, y) as (x, y):
-            for block, last in self._blocks():
-                self._columns(x, y, z, block, last)
+        with self._loop_over_strips(x, y) as (x, y):
+            for block, last in self._loop_over_blocks():
+                self._emit_columns(x, y, z, block, last)
 
     @contextmanager
-    def _strips(self, x: str, y: str) -> Iterator[tuple[str, str]]:
-        """For the gradient of a filter, strips of an image that stay in the cache while all tiles go over them."""
+    def _loop_over_strips(self, x: str, y: str) -> Iterator[tuple[str, str]]:
+        """Loop over strips of an image that stay in the cache for all tiles, for the gradient of a filter."""
         c, code = self.c, self.code
         (length, step, rows), *rest = self.summed
         down = rows * c.depth
@@ -140,8 +143,8 @@ class Sliding(Framed):
         with code.loop("0", length // high) as i:
             yield self.at(x, code.times(i, high * step)), self.at(y, code.times(i, high * down))
 
-    def _blocks(self) -> Iterator[tuple[str, int]]:
-        """Vectors of columns side by side, and how many lanes of the last one there are."""
+    def _loop_over_blocks(self) -> Iterator[tuple[str, int]]:
+        """Loop over blocks of columns: the number of each, and the lanes of its last vector."""
         c, code = self.c, self.code
         last = c.depth - (self.blocks * self.vectors - 1) * self.width
         whole = self.blocks if last == self.width else self.blocks - 1
@@ -153,46 +156,49 @@ class Sliding(Framed):
         if whole < self.blocks:
             yield str(whole), last
 
-    def _columns(self, x: str, y: str, z: str, block: str, last: int) -> None:
-        """All tiles of a few columns."""
+    def _emit_columns(self, x: str, y: str, z: str, block: str, last: int) -> None:
+        """Emit all tiles of a few columns."""
         code = self.code
         j = code.times(block, self.vectors * self.width)
-        with self._tiles(block) as (place, row, slot):
-            rooms = [[code.room(self.vector) for _ in range(self.vectors)] for _ in self.rows]
+        with self._loop_over_tiles(block) as (place, row, slot):
+            rooms = [[code.allocate(self.vector) for _ in range(self.vectors)] for _ in self.rows]
             for room in (r for several in rooms for r in several):
                 code.line(f"store {self.vector} zeroinitializer, ptr {room}, align 64")
-            self._sum(
-                self.at(x, code.add(place, j) if self.c.apart else place), self.at(y, self._column(j)), rooms, last
+            self._emit_sums(
+                self.at(x, code.add(place, j) if self.c.apart else place),
+                self.at(y, self._column_offset(j)),
+                rooms,
+                last,
             )
             totals = [[code.op(f"load {self.vector}, ptr {room}, align 64") for room in several] for several in rooms]
             if self.c.of_filter:
-                self._add_to(z, slot, totals)
+                self._add_to_partial(z, slot, totals)
             else:
-                self._put(z, row, j, totals, last)
+                self._store_tile(z, row, j, totals, last)
 
-    def _column(self, j: str) -> str:
-        """Where a column begins on the right."""
+    def _column_offset(self, j: str) -> str:
+        """Return where a column of the filter begins."""
         code, wide = self.code, self.c.panel
         if not wide or j == "0":
             return j
         return code.add(code.times(code.op(f"udiv i64 {j}, {wide}"), self.panel), code.op(f"urem i64 {j}, {wide}"))
 
-    def _slot(self, base: str, slot: str, r: int, v: int) -> str:
-        """Where a vector of a tile is kept; tiles may overlap, these do not."""
+    def _partial_place(self, base: str, slot: str, r: int, v: int) -> str:
+        """Return the address of a tile's vector in the partial results; tiles may overlap, these do not."""
         here = self.code.times(slot, len(self.rows) * self.vectors * self.width)
         return self.at(self.at(base, here), str((r * self.vectors + v) * self.width))
 
-    def _add_to(self, base: str, slot: str, totals: list[list[str]]) -> None:
+    def _add_to_partial(self, base: str, slot: str, totals: list[list[str]]) -> None:
         code = self.code
         for r, several in enumerate(totals):
             for v, total in enumerate(several):
-                to = self._slot(base, slot, r, v)
+                to = self._partial_place(base, slot, r, v)
                 before = code.op(f"load {self.vector}, ptr {to}, align {self.size}")
                 new = code.op(f"fadd {self.vector} {before}, {total}")
                 code.line(f"store {self.vector} {new}, ptr {to}, align {self.size}")
 
-    def _put(self, z: str, row: str, j: str, totals: list[list[str]], last: int) -> None:
-        """A tile where it belongs."""
+    def _store_tile(self, z: str, row: str, j: str, totals: list[list[str]], last: int) -> None:
+        """Store a tile of results."""
         first = self.at(z, self.code.add(self.code.times(row, self.c.depth), j))
         for at, several in zip(self.rows, totals, strict=True):
             for v, total in enumerate(several):
@@ -203,8 +209,8 @@ class Sliding(Framed):
                 self.code.write(total, self.at(first, str(ahead)), self.type, self.size, self.width, mask)
 
     @contextmanager
-    def _tiles(self, block: str) -> Iterator[tuple[str, str, str]]:
-        """For each tile the place of its first element, the row of its first result, and its number.
+    def _loop_over_tiles(self, block: str) -> Iterator[tuple[str, str, str]]:
+        """Loop over tiles: the offset of the first element, the row of the first result, and the number of each.
 
         The last ones reach back over those before them rather than beyond the end.
         """
@@ -223,27 +229,27 @@ class Sliding(Framed):
                 place, row = code.add(place, code.times(start, step)), code.add(row, code.times(start, rows))
             yield place, row, slot
 
-    def _sum(self, x: str, y: str, rooms: list[list[str]], last: int) -> None:
-        """Along the axes that are summed over."""
+    def _emit_sums(self, x: str, y: str, rooms: list[list[str]], last: int) -> None:
+        """Emit the loops over the axes that are summed over."""
         code = self.code
         with ExitStack() as loops:
             for length, step, rows in self.summed:
                 if length > 1:
                     i = loops.enter_context(code.loop("0", length))
                     x, y = self.at(x, code.times(i, step)), self.at(y, code.times(i, rows * self.across))
-            self._multiply(x, y, rooms, last)
+            self._emit_steps(x, y, rooms, last)
 
-    def _multiply(self, x: str, y: str, rooms: list[list[str]], last: int) -> None:
-        """A few steps at once: what is at a place is read once, and goes to all results that it is part of."""
+    def _emit_steps(self, x: str, y: str, rooms: list[list[str]], last: int) -> None:
+        """Emit a few steps of the sums: an element is loaded once for all results that it is part of."""
         code, t = self.code, self.vector
         fma = multiply_add(self.target, self.size, self.width)
         right = [
             [self._read(self.at(y, str(rows * self.across + v * self.width)), v, last) for v in range(self.vectors)]
             for _, rows in self.taken
         ]
-        for place, pairs in meeting(self.rows, self.along, self.taken):
+        for place, pairs in find_shared_elements(self.rows, self.along, self.taken):
             here = self.at(x, str(place))
-            left = [""] * self.vectors if self.c.apart else [self._one(here)] * self.vectors
+            left = [""] * self.vectors if self.c.apart else [self._broadcast(here)] * self.vectors
             for v in range(self.vectors):
                 a = left[v] or self._read(self.at(here, str(v * self.width)), v, last)
                 for r, i in pairs:
@@ -251,13 +257,13 @@ class Sliding(Framed):
                     new = code.call(fma, t, [(t, a), (t, right[i][v]), (t, so_far)])
                     code.line(f"store {t} {new}, ptr {rooms[r][v]}, align 64")
 
-    def _one(self, pointer: str) -> str:
+    def _broadcast(self, pointer: str) -> str:
         return splat(
             self.code, self.code.op(f"load {self.type}, ptr {pointer}, align {self.size}"), self.type, self.width
         )
 
-    def _finish(self, partial: int, parts: int) -> Function:
-        """The sums of all parts, in their order, where they belong."""
+    def _emit_finish(self, partial: int, parts: int) -> Function:
+        """Return the function that adds the results of parts, in order."""
         code = self.code
         code.lines, code.entry = [], []
         if parts > 1:
@@ -267,13 +273,14 @@ class Sliding(Framed):
                 both = [code.op(f"load {self.vector}, ptr {p}, align {self.size}") for p in (to, more)]
                 total = code.op(f"fadd {self.vector} {both[0]}, {both[1]}")
                 code.line(f"store {self.vector} {total}, ptr {to}, align {self.size}")
-        for block, last in self._blocks():
-            with self._tiles(block) as (_, row, slot):
+        for block, last in self._loop_over_blocks():
+            with self._loop_over_tiles(block) as (_, row, slot):
                 kept = [
-                    [self._slot("%partial", slot, r, v) for v in range(self.vectors)] for r in range(len(self.rows))
+                    [self._partial_place("%partial", slot, r, v) for v in range(self.vectors)]
+                    for r in range(len(self.rows))
                 ]
                 totals = [[code.op(f"load {self.vector}, ptr {p}, align {self.size}") for p in ps] for ps in kept]
-                self._put("%z", row, code.times(block, self.vectors * self.width), totals, last)
+                self._store_tile("%z", row, code.times(block, self.vectors * self.width), totals, last)
         return make_function(code, "ptr noalias %z", "ptr noalias %partial", "i64 %parts")
 
     def _read(self, pointer: str, v: int, last: int) -> str:
@@ -283,10 +290,10 @@ class Sliding(Framed):
         return first_lanes(last, self.width) if v == self.vectors - 1 else None
 
 
-def joined(axes: list[Axis]) -> list[Axis]:
-    """Axes that go on as one, as one.
+def merge_axes(axes: list[Axis]) -> list[Axis]:
+    """Return axes with those merged that can be one.
 
-    >>> joined([Axis(5, 30, 6), Axis(3, 2, 2), Axis(2, 1, 1)])
+    >>> merge_axes([Axis(5, 30, 6), Axis(3, 2, 2), Axis(2, 1, 1)])
     [Axis(length=5, step=30, rows=6), Axis(length=6, step=1, rows=1)]
     """
     made: list[Axis] = []
@@ -299,11 +306,13 @@ def joined(axes: list[Axis]) -> list[Axis]:
     return made
 
 
-Meeting = list[tuple[int, list[tuple[int, int]]]]
+SharedElements = list[tuple[int, list[tuple[int, int]]]]
 
 
-def meeting(rows: list[tuple[int, ...]], along: list[Axis], taken: list[tuple[int, int]]) -> Meeting:
-    """Places in the image, with the rows of a tile and the steps that meet there."""
+def find_shared_elements(
+    rows: list[tuple[int, ...]], along: list[Axis], taken: list[tuple[int, int]]
+) -> SharedElements:
+    """Return offsets in the image, each with the rows of a tile and the steps that use it."""
     found: dict[int, list[tuple[int, int]]] = {}
     for r, at in enumerate(rows):
         for i, (ahead, _) in enumerate(taken):
@@ -312,41 +321,47 @@ def meeting(rows: list[tuple[int, ...]], along: list[Axis], taken: list[tuple[in
     return sorted(found.items())
 
 
-def tiling(s: Sliding, summed: list[Axis], target: Target) -> Tiling:
-    """The tiles that should take the least time: many sums at once, few of them twice, and little to be read."""
+def choose_tiling(s: ConvolutionWriter, summed: list[Axis], target: Target) -> Tiling:
+    """Return the tiling of least estimated time: many sums at once, few of them twice, and few loads."""
     columns, lengths = -(-s.c.depth // s.width), [a.length for a in s.along]
     short, all_steps = summed[len(s.c.space) - 1], prod(a.length for a in summed)
     best, least = Tiling((1,) * len(lengths), 1, 1), float("inf")
-    wide = s.c.panel // s.width or columns
-    for vectors in (v for v in (2, 1, 3, 4, 5, 7) if columns % v == 0 == wide % v):
+    for vectors, steps, tile in _list_tilings(s, short.length, target):
         far = all_steps * vectors * s.width * s.size > NEAR * target.first_cache
-        for steps in (n for n in range(7, 0, -1) if short.length % n == 0):
-            most = (target.registers - 2) // vectors - steps  # what is on the right, and one on the left, is there too
-            most = most if steps == 1 else min(most, LONGEST // (vectors * steps))
+        rows = prod(tile)
+        tiles = prod(-(-n // t) for n, t in zip(lengths, tile, strict=True)) * columns // vectors
+        busy = max(rows * vectors * steps / 2, 4 * steps)
+        more = (vectors * steps / 2 if far else 0) + (rows * vectors * 1.5 + 20) * steps / all_steps
+        times = all_steps / steps * tiles
+        if times * (busy + more) < least:
             taken = [(i * short.step, 0) for i in range(steps)]
-            for tile in _even(lengths, most):
-                rows = prod(tile)
-                if 2 * rows < min(most, prod(lengths)):  # there is a better one
-                    continue
-                tiles = prod(-(-n // t) for n, t in zip(lengths, tile, strict=True)) * columns // vectors
-                busy = max(rows * vectors * steps / 2, 4 * steps)
-                more = (vectors * steps / 2 if far else 0) + (rows * vectors * 1.5 + 20) * steps / all_steps
-                times = all_steps / steps * tiles
-                if times * (busy + more) < least:
-                    places = len(meeting([*product(*map(range, tile))], s.along, taken))
-                    reads = places * (vectors if s.c.apart else 1) + vectors * steps
-                    if times * (max(busy, reads) + more) < least:
-                        best, least = Tiling(tile, vectors, steps), times * (max(busy, reads) + more)
+            places = len(find_shared_elements([*product(*map(range, tile))], s.along, taken))
+            reads = places * (vectors if s.c.apart else 1) + vectors * steps
+            if times * (max(busy, reads) + more) < least:
+                best, least = Tiling(tile, vectors, steps), times * (max(busy, reads) + more)
     return best
 
 
-def _even(lengths: list[int], most: int) -> Iterator[tuple[int, ...]]:
-    """Tiles of not more than ``most`` elements, about as large as each other; the largest first."""
+def _list_tilings(s: ConvolutionWriter, length: int, target: Target) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+    """Yield vectors, steps at once and tiles that fit the registers; ``length`` is that of the axis of the steps."""
+    columns, lengths = -(-s.c.depth // s.width), [a.length for a in s.along]
+    wide = s.c.panel // s.width or columns
+    for vectors in (v for v in (2, 1, 3, 4, 5, 7) if columns % v == 0 == wide % v):
+        for steps in (n for n in range(7, 0, -1) if length % n == 0):
+            most = (target.registers - 2) // vectors - steps  # besides the elements on the right, and one on the left
+            most = most if steps == 1 else min(most, LONGEST // (vectors * steps))
+            for tile in _list_tiles(lengths, most):
+                if 2 * prod(tile) >= min(most, prod(lengths)):  # else a larger one is better
+                    yield vectors, steps, tile
+
+
+def _list_tiles(lengths: list[int], most: int) -> Iterator[tuple[int, ...]]:
+    """Yield tiles of at most ``most`` elements that divide the lengths evenly, the largest first."""
     if not lengths:
         yield ()
         return
     *before, length = lengths
     sizes = {-(-length // -(-length // size)) for size in range(1, min(most, length) + 1)}
     for size in sorted(sizes, reverse=True):
-        for tile in _even(before, most // size):
+        for tile in _list_tiles(before, most // size):
             yield (*tile, size)

@@ -1,4 +1,4 @@
-"""Images, and what lies around them: an image is copied into a frame if its windows reach beyond it."""
+"""Padded images: an image is copied into a larger frame if its windows reach beyond it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pullback.compiler.builder import FLOATS, Code, literal
 from pullback.compiler.ir.graph import contiguous
 from pullback.numerics.windows import Windows, frame_slices
 
-__all__ = ["RANGE", "Framed"]
+__all__ = ["RANGE", "WindowKernel"]
 
 RANGE = "i64 %lo", "i64 %hi", "ptr noalias %partial", "ptr noalias %scratch"  # the last parameters of a kernel
 
 
-class Framed:
-    """A function that goes over windows, image by image."""
+class WindowKernel:
+    """A kernel over the windows of images, whose rows are the images."""
 
     def __init__(self, dtype: str, space: tuple[int, ...], channels: int, windows: Windows) -> None:
         self.dtype, self.space, self.channels, self.windows, self.code = dtype, space, channels, windows, Code()
@@ -32,21 +32,21 @@ class Framed:
     def at(self, base: str, place: str) -> str:
         return base if place == "0" else self.code.op(f"getelementptr {self.type}, ptr {base}, i64 {place}")
 
-    def zeros(self, pointer: str, size: int) -> None:
-        """So many bytes of zeros."""
+    def fill_zeros(self, pointer: str, size: int) -> None:
+        """Fill memory with zeros."""
         self.code.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
         self.code.line(f"call void @llvm.memset.p0.i64(ptr {pointer}, i8 0, i64 {size}, i1 false)")
 
-    def filled(self, pointer: str, number: float) -> None:
-        """A frame full of one number."""
+    def fill_frame(self, pointer: str, number: float) -> None:
+        """Fill a frame with one number."""
         if not number:
-            self.zeros(pointer, self.room)
+            self.fill_zeros(pointer, self.room)
             return
         with self.code.loop("0", self.room // self.size) as i:
             self.code.line(f"store {self.type} {literal(number, self.dtype, 1)}, ptr {self.at(pointer, i)}")
 
-    def copied(self, image: str, frame: str, back: bool = False) -> None:
-        """The image into the middle of its frame, or back from there."""
+    def copy_image(self, image: str, frame: str, back: bool = False) -> None:
+        """Copy an image into the middle of its frame, or back from there."""
         code, steps = self.code, contiguous((*self.space, self.channels))
         lengths = [i.stop - i.start for i in self.inside]
         if not prod(lengths):

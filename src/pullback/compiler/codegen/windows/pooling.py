@@ -1,7 +1,7 @@
-"""Pooling: the largest element of every window or the sum of it, and the ways back.
+"""Pooling: the maximum or the sum of every window, and their gradients.
 
-All channels of a window are looked at side by side, as vectors.  What is done, and in which order, is what the kernels
-of the ops do: of several that are the largest the first counts, and NaN is larger than anything.
+Lanes are channels.  Operations are in the order of the NumPy kernels of the ops: the first of several maxima counts,
+and NaN is larger than any number.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from math import inf, nan, prod
 
 from pullback.compiler.builder import Value, constant, first_lanes, literal, vector
 from pullback.compiler.codegen.kernel_code import KernelCode, make_function
-from pullback.compiler.codegen.windows.padding import RANGE, Framed
+from pullback.compiler.codegen.windows.padding import RANGE, WindowKernel
 from pullback.compiler.ir.windows import Pooling
 from pullback.compiler.math.functions import VectorFunctions
 from pullback.compiler.target import Target
 
 __all__ = ["emit_pooling"]
 
-UNROLLED = 16  # elements of a window that are written one after the other
+UNROLLED = 16  # elements of a window up to which loops over it are unrolled
 
 
 @lru_cache(256)
 def emit_pooling(p: Pooling, target: Target) -> KernelCode:
     """Return the code of a pooling op or its gradient."""
-    return Pool(p, target).write()
+    return PoolingWriter(p, target).write()
 
 
-class Pool(Framed):
-    """Writes one pooling."""
+class PoolingWriter(WindowKernel):
+    """Emits the kernel of one pooling."""
 
     def __init__(self, p: Pooling, target: Target) -> None:
         super().__init__(p.dtype, p.space, p.channels, p.windows)
@@ -53,25 +53,25 @@ class Pool(Framed):
         fills = {
             "%x": -inf if p.symbol == "largest" else 0.0,
             "%s": nan,
-        }  # of the source nothing outside is the largest
+        }  # NaN of the source: nothing outside is the maximum
         frames = {name: self._frame(i) for i, name in enumerate([*images, "%z"])} if self.framed else {}
         for name in images:
             if self.framed:
-                self.filled(frames[name], fills[name])
+                self.fill_frame(frames[name], fills[name])
         with code.loop("%lo", "%hi") as n:
             given, results = code.times(n, self.image), code.times(n, prod(p.windows.out) * p.channels)
             at: dict[str, str] = {}
             for name in images:
                 at[name] = self.at(name, given)
                 if self.framed:
-                    self.copied(at[name], frames[name])
+                    self.copy_image(at[name], frames[name])
                     at[name] = frames[name]
             for name in (n for n in names if n not in images):
                 at[name] = self.at(name, results)
             if p.symbol in ("give", "spread"):
-                self._back(at, self.at("%z", given), frames.get("%z"))
+                self._emit_gradient(at, self.at("%z", given), frames.get("%z"))
             else:
-                self._windows(at)
+                self._emit_windows(at)
         function = make_function(code, *(f"ptr noalias {name}" for name in names), *RANGE)
         scratch = self.room * len(frames)
         part = max(1, min(p.images, 16384 // max(self.image, 1)))
@@ -80,23 +80,23 @@ class Pool(Framed):
     def _frame(self, i: int) -> str:
         return self.code.op(f"getelementptr i8, ptr %scratch, i64 {i * self.room}")
 
-    def _back(self, at: dict[str, str], image: str, frame: str | None) -> None:
-        """Into an image: zeros where no window is."""
+    def _emit_gradient(self, at: dict[str, str], image: str, frame: str | None) -> None:
+        """Emit a gradient of the image: zeros outside of windows."""
         whole = self.image * self.size
         if frame is None:
             if not self.covers:
-                self.zeros(image, whole)
-            self._windows({**at, "%z": image})
+                self.fill_zeros(image, whole)
+            self._emit_windows({**at, "%z": image})
             return
         if not self.covers:
-            self.zeros(frame, self.room)
-        self._windows({**at, "%z": frame})
+            self.fill_zeros(frame, self.room)
+        self._emit_windows({**at, "%z": frame})
         if prod(i.stop - i.start for i in self.inside) * self.channels < self.image:
-            self.zeros(image, whole)
-        self.copied(image, frame, back=True)
+            self.fill_zeros(image, whole)
+        self.copy_image(image, frame, back=True)
 
-    def _windows(self, at: dict[str, str]) -> None:
-        """Every window, a vector of channels at a time."""
+    def _emit_windows(self, at: dict[str, str]) -> None:
+        """Emit all windows, a vector of channels at a time."""
         p, code, w = self.p, self.code, self.p.windows
         way: Callable[..., None] = getattr(self, f"_{p.symbol}")
         place, row = str(self.first), "0"
@@ -129,7 +129,7 @@ class Pool(Framed):
         return constant(self.code, x, self.dtype, self.width)
 
     def _each(self, first: str, do: Callable[[str], None]) -> None:
-        """``do`` something with the place of each element of a window."""
+        """Call ``do`` with the offset of each element of a window."""
         size = self.p.windows.size
         if prod(size) <= UNROLLED:
             for at in product(*map(range, size)):
@@ -140,8 +140,10 @@ class Pool(Framed):
                 first = self.code.add(first, self.code.times(loops.enter_context(self.code.loop("0", k)), tap))
             do(first)
 
-    def _folded(self, first: str, take: Callable[[str], Value], join: Callable[..., Value], start: float) -> Value:
-        """One axis after the other, the first one innermost."""
+    def _reduce_window(
+        self, first: str, take: Callable[[str], Value], join: Callable[..., Value], start: float
+    ) -> Value:
+        """Return the elements of a window combined axis by axis, the first one innermost."""
         size, code = self.p.windows.size, self.code
 
         def along(axis: int, place: str) -> Value:
@@ -153,7 +155,7 @@ class Pool(Framed):
                 for ahead in range(tap, k * tap, tap):
                     total = join(total, along(axis - 1, code.add(place, str(ahead))))
                 return total
-            room = code.room(self.vector)
+            room = code.allocate(self.vector)
             code.line(f"store {self.vector} {literal(start, self.dtype, self.width)}, ptr {room}, align 64")
             with code.loop("0", k) as i:
                 more = along(axis - 1, code.add(place, code.times(i, tap)))
@@ -165,25 +167,25 @@ class Pool(Framed):
 
     def _largest(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
         lanes = VectorFunctions(self.code)
-        z = self._folded(place, lambda p: self._read(self.at(at["%x"], p), mask), lanes.maximum, -inf)
+        z = self._reduce_window(place, lambda p: self._read(self.at(at["%x"], p), mask), lanes.maximum, -inf)
         self._write(z, self.at(at["%z"], row), mask)
 
     def _sums(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
-        z = self._folded(place, lambda p: self._read(self.at(at["%x"], p), mask), lambda a, b: a + b, -0.0)
+        z = self._reduce_window(place, lambda p: self._read(self.at(at["%x"], p), mask), lambda a, b: a + b, -0.0)
         self._write(z, self.at(at["%z"], row), mask)
 
-    def _put(self, x: Value, pointer: str, mask: str | None) -> None:
-        """On top of what is there, if other windows may have put something there."""
+    def _accumulate(self, x: Value, pointer: str, mask: str | None) -> None:
+        """Store a vector, added to what is there if windows overlap."""
         self._write(x if self.apart else self._read(pointer, mask) + x, pointer, mask)
 
     def _spread(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
         g = self._read(self.at(at["%x"], row), mask)
-        g = g if not self.apart else self._number(0.0) + g  # 0 of -0, as for those that are added to 0
-        self._each(place, lambda p: self._put(g, self.at(at["%z"], p), mask))
+        g = g if not self.apart else self._number(0.0) + g  # -0 becomes 0, as where it is added to 0
+        self._each(place, lambda p: self._accumulate(g, self.at(at["%z"], p), mask))
 
     def _variable(self, start: str) -> str:
-        """A place for a vector that changes from one element of a window to the next."""
-        room = self.code.room(self.vector)
+        """Return the address of a vector that changes during the loops over a window."""
+        room = self.code.allocate(self.vector)
         self._assign(room, self._value(start))
         return room
 
@@ -201,7 +203,7 @@ class Pool(Framed):
         def give(p: str) -> None:
             hit = self._read(self.at(at["%s"], p), mask).compare("oeq", largest)
             rest = self._current(left)
-            self._put(lanes.select(hit, rest, zero), self.at(at["%z"], p), mask)
+            self._accumulate(lanes.select(hit, rest, zero), self.at(at["%z"], p), mask)
             self._assign(left, lanes.select(hit, zero, rest))
 
         self._each(place, give)

@@ -1,4 +1,4 @@
-"""The way into a program: a function of the interpreter's own kind, in machine code.
+"""The native entry of a program: a built-in function of the interpreter, in machine code.
 
 There is one such function for all programs.  What it is to do for one of them is written in a plan, a row of whole
 numbers: how the arguments must look, where their memory goes in the table of slots, which arrays are to be made for the
@@ -22,10 +22,10 @@ import numpy as np
 
 from pullback.compiler.runtime.abi.entry_code import TEXT
 from pullback.compiler.runtime.disk_cache import default_cache
-from pullback.compiler.runtime.llvm import library
+from pullback.compiler.runtime.llvm import get_library
 from pullback.core import tree
 
-__all__ = ["Leaves", "Result", "entry", "trusted"]
+__all__ = ["Leaves", "Result", "make_entry", "is_layout_known"]
 
 # words at the beginning of a plan
 HEAD = ("run", "arguments", "takes", "results", "slots", "arena", "arena_from", "release", "rooms", "steps", "takes_at",
@@ -85,18 +85,18 @@ def _numpy_functions() -> Any:
 
 
 @lru_cache(1)
-def trusted() -> bool:
-    """Whether arrays and the interpreter are laid out here as the entry takes them to be: looked at, on examples."""
+def is_layout_known() -> bool:
+    """Return whether arrays and Python objects have the memory layout that the entry assumes, tested on examples."""
     sizes = object.__basicsize__, bytes.__basicsize__, list.__basicsize__, tuple.__basicsize__
     if sys.implementation.name != "cpython" or sizes not in ((16, 33, 40, 24), (16, 33, 40, 32)):
         return False
     if sys.platform == "win32" or sys.byteorder != "little" or ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
     examples = np.zeros((2, 3)), np.zeros((4, 5, 6), "f4").T, np.zeros(3, ">i8"), np.zeros(()), np.zeros(9, bool)[::2]
-    return all(map(_as_expected, examples))
+    return all(map(_has_expected_layout, examples))
 
 
-def _as_expected(x: Any) -> bool:
+def _has_expected_layout(x: Any) -> bool:
     at = id(x)
 
     def word(place: int) -> int:
@@ -145,15 +145,15 @@ ARENAS = (ctypes.c_int64 * 16)()  # memory that programs use for themselves, kep
 @lru_cache(1)
 def _code() -> Any:
     # A few branches: done well enough without effort, in a fifth of the time.
-    return library(TEXT, ["entry", "nothing"], _imports(), default_cache(), effort=0)[0]
+    return get_library(TEXT, ["entry", "nothing"], _imports(), default_cache(), effort=0)[0]
 
 
-def entry(
+def make_entry(
     run: int, slots: Sequence[int], inputs: Sequence[int], results: Sequence[Result], leaves: Leaves,
     otherwise: Callable[..., Any], *, arena: int = 0, held: Any = None, release: bool = False, arena_from: int = -1,
     hand: Callable[..., Any] | None = None, switch: int | None = None,
 ) -> Callable[..., Any] | None:  # fmt: skip
-    """A function that runs a program, for arguments like ``leaves``; ``otherwise`` is called with any others.
+    """Return a function that runs a program for arguments like ``leaves``, and calls ``otherwise`` for any others.
 
     ``run`` is the address of its code, 0 if there is nothing to do; ``slots`` has the addresses of constants and 0
     elsewhere; ``inputs`` says which slots the arguments go to.  With ``hand`` nothing is run: that function is given
@@ -162,14 +162,14 @@ def entry(
     """
     numbers = all(weak is None or (weak, dtype) in NUMBERS for _, dtype, weak in leaves.inputs)
     plain = all(_is_plain(dtype) for dtype in (*(x[1] for x in leaves.inputs), *(r.dtype for r in results)))
-    if not (trusted() and numbers and plain and _can_be_taken(tuple(leaves.arguments), leaves.hole)):
+    if not (is_layout_known() and numbers and plain and _can_be_taken(tuple(leaves.arguments), leaves.hole)):
         return None
     if hand is None and not _can_be_built(leaves.result):
         return None
-    takes, objects, rooms = _taking(leaves, inputs)
+    takes, objects, rooms = _describe_arguments(leaves, inputs)
     slots = [*slots, 0]  # the last is where results go that are copied
     made = [w for r in results for w in (r.slot, r.copied, *_kind(r))]
-    steps, more = _building(leaves) if hand is None else ([], [])
+    steps, more = _describe_results(leaves) if hand is None else ([], [])
     if rooms + len(slots) + 2 * len(takes) + 4 * len(results) + len(steps) > MOST_WORDS:
         return None
     code = _code()
@@ -226,7 +226,7 @@ def _kind(r: Result) -> tuple[int, ...]:
     return (size, dtype.num, 0 if r.python else id(dtype), len(r.shape), *r.shape)
 
 
-def _taking(leaves: Leaves, inputs: Sequence[int]) -> tuple[list[tuple[int, ...]], list[Any], int]:
+def _describe_arguments(leaves: Leaves, inputs: Sequence[int]) -> tuple[list[tuple[int, ...]], list[Any], int]:
     """What is looked at, one after the other; the objects named there; how many lists and the like there are."""
     takes: list[tuple[int, ...]] = []
     objects: list[Any] = []
@@ -262,7 +262,7 @@ def _taking(leaves: Leaves, inputs: Sequence[int]) -> tuple[list[tuple[int, ...]
     return takes, objects, rooms
 
 
-def _building(leaves: Leaves) -> tuple[list[int], list[Any]]:
+def _describe_results(leaves: Leaves) -> tuple[list[int], list[Any]]:
     """The steps that put the result together, and the objects that are named in them."""
     steps: list[int] = []
     objects: list[Any] = []

@@ -24,7 +24,7 @@ WORDS = (
 )
 
 
-def spelled(text: str) -> str:
+def expand_macros(text: str) -> str:
     for word, meaning in WORDS:
         text = re.sub(word, meaning, text)
     return text
@@ -268,4 +268,4 @@ done:
 declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 """
 
-TEXT = spelled((DECLARED + TAKE + ARENA + ENTRY).replace("UNHASHED", UNHASHED).replace("TUPLE", str(TUPLE)))
+TEXT = expand_macros((DECLARED + TAKE + ARENA + ENTRY).replace("UNHASHED", UNHASHED).replace("TUPLE", str(TUPLE)))

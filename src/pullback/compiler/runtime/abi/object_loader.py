@@ -1,4 +1,4 @@
-"""Object code made ready to be run where it is put: an image of one piece, without LLVM's linker.
+"""Link object files without LLVM's linker: an image of one piece that can be loaded at any address.
 
 LLVM takes longer to be imported than a program takes to be loaded.  So what is kept on disk is an image: the sections
 of an object file one after the other, with all references between them settled.  What lies outside is reached through
@@ -15,7 +15,7 @@ import struct
 import sys
 from typing import Any, NamedTuple
 
-__all__ = ["Image", "Loaded", "packed", "possible", "taken_in", "unpacked"]
+__all__ = ["Image", "Loaded", "pack", "is_supported", "link_object", "unpack"]
 
 X86_64 = 62
 RELATIVE, CALL, BY_TABLE = (2,), (4,), (9, 41, 42)  # PC32; PLT32; GOTPCREL and its shorter forms
@@ -25,15 +25,15 @@ READ, WRITE, RUN = 1, 2, 4
 
 
 class Image(NamedTuple):
-    """Code that can be put anywhere."""
+    """Position-independent code, with its exported and imported functions."""
 
     code: bytes
     exports: dict[str, int]  # where functions begin
     imports: list[str]  # whose addresses the table at the beginning is filled with
 
 
-def possible() -> bool:
-    """Whether images can be made and run here."""
+def is_supported() -> bool:
+    """Return whether images can be linked and run here."""
     return sys.platform == "linux" and sys.byteorder == "little" and os.uname().machine == "x86_64"
 
 
@@ -48,18 +48,18 @@ class _Section(NamedTuple):
     align: int
 
 
-def taken_in(code: bytes) -> Image | None:
-    """An object file as an image; None if there is something in it that an image cannot have."""
+def link_object(code: bytes) -> Image | None:
+    """Return the image of an object file; None if it has something that an image cannot have."""
     try:
-        return _taken_in(code)
+        return _link_object(code)
     except (struct.error, LookupError, ValueError, OverflowError):  # it ends too early, or what it names is not there
         return None
 
 
-def _taken_in(code: bytes) -> Image | None:
+def _link_object(code: bytes) -> Image | None:
     if code[:6] != b"\x7fELF\x02\x01" or struct.unpack_from("<H", code, 18)[0] != X86_64:
         return None
-    sections = _sections(code)
+    sections = _read_sections(code)
     places: dict[int, int] = {}
     (table,) = (s for s in sections if s.kind == 2)
     symbols = [SYMBOL.unpack_from(code, table.offset + i) for i in range(0, table.size, SYMBOL.size)]
@@ -82,7 +82,7 @@ def _taken_in(code: bytes) -> Image | None:
         out[start : start + s.size] = code[s.offset : s.offset + s.size]
     sizes = [s.size for s in sections]
     for s in sections:
-        if s.kind == 4 and s.info in places and not _settle(out, code, s, places, sizes, symbols, named, imports):
+        if s.kind == 4 and s.info in places and not _relocate(out, code, s, places, sizes, symbols, named, imports):
             return None
     exports = {
         n: places[s[3]] + s[4] for n, s in zip(named, symbols, strict=True) if n and s[1] >> 4 == 1 and s[3] in places
@@ -97,7 +97,7 @@ def _is_whole(image: Image) -> bool:
     return table <= size and all(table <= at < size for at in image.exports.values())
 
 
-def _sections(code: bytes) -> list[_Section]:
+def _read_sections(code: bytes) -> list[_Section]:
     start = struct.unpack_from("<Q", code, 40)[0]
     size, count, names_at = struct.unpack_from("<HHH", code, 58)
     raw = [SECTION.unpack_from(code, start + i * size) for i in range(count)]
@@ -107,11 +107,11 @@ def _sections(code: bytes) -> list[_Section]:
     ]
 
 
-def _settle(
+def _relocate(
     out: bytearray, code: bytes, s: _Section, places: dict[int, int], sizes: list[int], symbols: Any, named: list[str],
     imports: list[str],
 ) -> bool:  # fmt: skip
-    """Write the references of one section; False if there is one of another kind."""
+    """Write the relocations of one section; False if one has an unknown kind."""
     for place, info, addend in struct.iter_unpack("<QQq", code[s.offset : s.offset + s.size]):
         kind, number = info & 0xFFFFFFFF, info >> 32
         at = places[s.info] + place
@@ -130,15 +130,15 @@ def _settle(
     return True
 
 
-def packed(image: Image) -> bytes:
-    """An image as one string of bytes."""
+def pack(image: Image) -> bytes:
+    """Return an image as bytes."""
     facts = [f"{name} {at}" for name, at in image.exports.items()]
     head = "\n".join([str(len(facts)), *facts, *image.imports]).encode()
     return struct.pack("<I", len(head)) + head + image.code
 
 
-def unpacked(data: bytes) -> Image:
-    """The image again; a ValueError if these bytes are none."""
+def unpack(data: bytes) -> Image:
+    """Return the image of bytes from ``pack``; ValueError if they are none."""
     try:
         (length,) = struct.unpack_from("<I", data)
         count, *facts = data[4 : 4 + length].decode().split("\n")

@@ -10,6 +10,7 @@ import numpy as np
 from pullback.core.suggestions import did_you_mean, snake_case
 from pullback.errors import ArgumentError
 from pullback.ops import activations, gaussian
+from pullback.typing import Value
 
 __all__ = ["ActivationLike", "find_activation"]
 
@@ -17,15 +18,15 @@ __all__ = ["ActivationLike", "find_activation"]
 ActivationLike = str | Callable[[Any], Any] | None  # a name, a function, or None for the identity
 
 
-def _hard_sigmoid(x: Any) -> Any:
+def _hard_sigmoid(x: Value) -> Any:
     return np.clip(x * 0.2 + 0.5, 0.0, 1.0)
 
 
-def _linear(x: Any) -> Any:
+def _linear(x: Value) -> Any:
     return x
 
 
-def _softsign(x: Any) -> Any:
+def _softsign(x: Value) -> Any:
     return x / (np.abs(x) + 1.0)
 
 

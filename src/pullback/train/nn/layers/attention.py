@@ -13,13 +13,14 @@ from pullback.ops import activations, random
 from pullback.train.nn.initializers import InitializerLike, initializer
 from pullback.train.nn.layers.base import Layer, check_counts, check_shares
 from pullback.train.nn.layers.dense import RandomLayer
+from pullback.typing import Shape, Value
 
 __all__ = ["Attention", "MultiHeadAttention", "PositionalEncoding"]
 
 MASKED_SCORE = -1e9  # added to masked scores, as in Keras
 
 
-def _compute_weights(scores: Any, causal: bool) -> Any:
+def _compute_weights(scores: Value, causal: bool) -> Any:
     """Return the attention weights of scores; if causal, later keys have weight 0."""
     if causal:
         queries, keys = scores.shape[-2:]
@@ -27,7 +28,7 @@ def _compute_weights(scores: Any, causal: bool) -> Any:
     return activations.softmax(scores)
 
 
-def _check_shapes(query: Any, value: Any, key: Any) -> None:
+def _check_shapes(query: Value, value: Value, key: Value) -> None:
     if not query.ndim == value.ndim == key.ndim == 3:
         raise ShapeError("query, value and key must have rank 3: (batch, steps, features).")
     if value.shape[1] != key.shape[1] or not query.shape[0] == value.shape[0] == key.shape[0]:
@@ -56,11 +57,11 @@ class Attention(RandomLayer):
         super().__post_init__()
         check_shares(self, "dropout")
 
-    def build(self, *_: Any) -> None:
+    def build(self, *_: Shape) -> None:
         if self.use_scale:
             self.scale = self.weight("scale", (), "ones")
 
-    def call(self, query: Any, value: Any, key: Any = None, training: bool = False) -> Any:
+    def call(self, query: Value, value: Value, key: Value | None = None, training: bool = False) -> Any:
         key = value if key is None else key
         _check_shapes(query, value, key)
         if query.shape[-1] != key.shape[-1]:
@@ -76,13 +77,13 @@ class Attention(RandomLayer):
 class HeadProjection(Layer):
     """A dense layer to or from several heads, with weights in Keras's shapes; used by ``multi_head_attention``."""
 
-    shape_in: Any
-    shape_out: Any
+    shape_in: Shape
+    shape_out: Shape
     use_bias: bool = True
     kernel_initializer: InitializerLike = "glorot_uniform"
     bias_initializer: InitializerLike = "zeros"
 
-    def build(self, *_: Any) -> None:
+    def build(self, *_: Shape) -> None:
         flat = math.prod(self.shape_in), math.prod(self.shape_out)
         begin = initializer(self.kernel_initializer, f"{self.name}: kernel")
         shape = (*self.shape_in, *self.shape_out)
@@ -90,7 +91,7 @@ class HeadProjection(Layer):
         if self.use_bias:
             self.bias = self.weight("bias", self.shape_out, self.bias_initializer)
 
-    def call(self, x: Any) -> Any:
+    def call(self, x: Value) -> Any:
         batch, steps = x.shape[:2]
         rows, columns = math.prod(self.shape_in), math.prod(self.shape_out)
         y = np.reshape(x, (batch, steps, rows)) @ np.reshape(self.kernel, (rows, columns))
@@ -132,7 +133,7 @@ class MultiHeadAttention(RandomLayer):
         check_counts(self, "num_heads", "key_dim", *given)
         check_shares(self, "dropout")
 
-    def build(self, query: Any, value: Any = None, key: Any = None) -> None:
+    def build(self, query: Shape, value: Shape | None = None, key: Shape | None = None) -> None:
         value = query if value is None else value
         key = value if key is None else key
         small, wide = (self.num_heads, self.key_dim), (self.num_heads, self.value_dim or self.key_dim)
@@ -141,13 +142,13 @@ class MultiHeadAttention(RandomLayer):
         self.value = self._make_projection("value", value[-1:], wide)
         self.attention_output = self._make_projection("attention_output", wide, (self.output_dim or query[-1],))
 
-    def _make_projection(self, name: str, shape_in: Any, shape_out: Any) -> HeadProjection:
+    def _make_projection(self, name: str, shape_in: Shape, shape_out: Shape) -> HeadProjection:
         begins = self.kernel_initializer, self.bias_initializer
         heads = HeadProjection(shape_in, shape_out, self.use_bias, *begins, name=f"{self.name}/{name}")
         heads.build_for([shape_in])
         return heads
 
-    def call(self, query: Any, value: Any = None, key: Any = None, training: bool = False) -> Any:
+    def call(self, query: Value, value: Value | None = None, key: Value | None = None, training: bool = False) -> Any:
         value = query if value is None else value
         key = value if key is None else key
         _check_shapes(query, value, key)
@@ -171,7 +172,7 @@ class PositionalEncoding(Layer):
     max_wavelength: float = 10000.0
     rank = 2
 
-    def call(self, x: Any) -> Any:
+    def call(self, x: Value) -> Any:
         steps, features = x.shape[1:]
         half = (features + 1) // 2
         waves = self.max_wavelength ** (-np.arange(half) / half)

@@ -23,7 +23,7 @@ from pullback.train.io.saving import load_weights
 from pullback.train.io.structure import Configurable
 from pullback.train.nn.initializers import InitializerLike, initializer
 from pullback.train.nn.regularizers import RegularizerLike, regularizer
-from pullback.typing import DType, Shape
+from pullback.typing import DType, Shape, TensorLike, Value
 
 __all__ = [
     "Layer", "LayerError", "SelectOutput", "SymbolicTensor", "check_choice", "check_counts", "check_shares", "input",
@@ -115,7 +115,7 @@ class Layer(Configurable):
         """Return the output for inputs with the batch along the first axis."""
         raise NotImplementedError(f"{type(self).__name__} has no call(x).")
 
-    def check_inputs(self, *xs: Any) -> None:
+    def check_inputs(self, *xs: Value) -> None:
         """Raise an error for input values that it cannot take: compiled programs do not check values."""
 
     # ---- calls
@@ -208,7 +208,7 @@ class Layer(Configurable):
     def parts(self) -> Iterator[tuple[str, Any]]:
         """Iterate over the variables and layers in its attributes, and in lists and dicts there, with their names."""
         for key, value in vars(self).items():
-            if key not in NOT_PARTS:
+            if isinstance(value, PART_TYPES) and key not in NOT_PARTS:
                 yield from _find_parts(key, value)
 
     def named_variables(self, where: str = "") -> dict[str, Variable]:
@@ -363,6 +363,7 @@ class SymbolicTensor:
         return f"SymbolicTensor(shape={('batch', *self.shape)}, {made})"
 
 
+PART_TYPES = (Variable, Layer, list, tuple, dict)  # what parts are, or may be in: a quick test of all attributes
 INPUT_TYPES = (Tensor, np.ndarray, SymbolicTensor)
 
 
@@ -373,7 +374,7 @@ class SelectOutput(Layer):
     index: int
     several = True
 
-    def call(self, *xs: Any) -> Any:
+    def call(self, *xs: Value) -> Any:
         return xs[self.index]
 
     def output_shape(self, *shapes: Shape) -> Any:
@@ -398,11 +399,11 @@ def _find_parts(key: str, value: object) -> Iterator[tuple[str, Any]]:
             yield from _find_parts(f"{key}/{inner}", x)
 
 
-def _as_input(x: Any, name: str) -> Any:
+def _as_input(x: TensorLike, name: str) -> Any:
     return join_array(x) if isinstance(x, Tensor | np.ndarray) else np.asarray(x, _find_dtype(x, name))
 
 
-def _find_dtype(x: Any, name: str) -> Any:
+def _find_dtype(x: TensorLike, name: str) -> np.dtype[Any]:
     """Return the dtype of an input that is no array: floats get the default dtype."""
     kind = np.asarray(x).dtype
     if kind.kind not in "fiub":

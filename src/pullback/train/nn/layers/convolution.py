@@ -15,7 +15,7 @@ from pullback.train.nn.initializers import InitializerLike
 from pullback.train.nn.layers.activations import ActivationLike, find_activation
 from pullback.train.nn.layers.base import Layer, check_choice, check_counts
 from pullback.train.nn.regularizers import RegularizerLike
-from pullback.typing import Shape
+from pullback.typing import Shape, Value
 
 __all__ = ["Conv1d", "Conv2d", "Conv2dTranspose", "DepthwiseConv2d", "SeparableConv2d", "as_lengths"]
 
@@ -66,7 +66,7 @@ class WindowLayer(Layer):
         if self.use_bias:
             self.bias = self.weight("bias", (channels,), self.bias_initializer, penalty=self.bias_regularizer)
 
-    def finish(self, y: Any) -> Any:
+    def finish(self, y: Value) -> Any:
         """Return the filters' output with bias and activation."""
         return self._activate(y + self.bias if self.use_bias else y)
 
@@ -110,7 +110,7 @@ class Conv1d(FullConvolution):
     rank = 2
     paddings = ("valid", "same", "causal")
 
-    def call(self, x: Any) -> Any:
+    def call(self, x: Value) -> Any:
         pad: Any = self.padding
         if pad == "causal":
             x, pad = np.pad(x, [(0, 0), (self._dilation[0] * (self._size[0] - 1), 0), (0, 0)]), "valid"
@@ -126,7 +126,7 @@ class Conv2d(FullConvolution):
     (2, 4, 4, 8)
     """
 
-    def call(self, x: Any) -> Any:
+    def call(self, x: Value) -> Any:
         y = convolution.conv2d(x, self.kernel, self._strides, self.padding, dilations=self._dilation)
         return self.finish(y)
 
@@ -160,7 +160,7 @@ class Conv2dTranspose(WindowLayer):
         self.kernel = self.weight("kernel", size, self.kernel_initializer, penalty=self.kernel_regularizer)
         self.build_bias(self.filters)
 
-    def call(self, x: Any) -> Any:
+    def call(self, x: Value) -> Any:
         beyond = [
             0 if self.padding == "same" else max(n - s, 0) for n, s in zip(self._size, self._strides, strict=True)
         ]
@@ -200,7 +200,7 @@ class DepthwiseConv2d(WindowLayer):
         )
         self.build_bias(shape[-1] * self.depth_multiplier)
 
-    def call(self, x: Any) -> Any:
+    def call(self, x: Value) -> Any:
         y = convolution.depthwise_conv2d(
             x, self.depthwise_kernel, self._strides, self.padding, dilations=self._dilation
         )
@@ -247,7 +247,7 @@ class SeparableConv2d(WindowLayer):
         )
         self.build_bias(self.filters)
 
-    def call(self, x: Any) -> Any:
+    def call(self, x: Value) -> Any:
         y = convolution.separable_conv2d(
             x, self.depthwise_kernel, self.pointwise_kernel, self._strides, self.padding, self._dilation
         )

@@ -16,7 +16,7 @@ from pullback.train.nn.initializers import InitializerLike
 from pullback.train.nn.layers.activations import ActivationLike, find_activation
 from pullback.train.nn.layers.base import Layer, LayerError, check_counts, check_shares
 from pullback.train.nn.regularizers import RegularizerLike
-from pullback.typing import Shape
+from pullback.typing import Shape, Value
 
 __all__ = [
     "Activation", "Dense", "Dropout", "Embedding", "Flatten", "GaussianNoise", "Permute", "RepeatVector", "Reshape",
@@ -53,7 +53,7 @@ class Dense(Layer):
         if self.use_bias:
             self.bias = self.weight("bias", (self.units,), self.bias_initializer, penalty=self.bias_regularizer)
 
-    def call(self, x: Any) -> Any:
+    def call(self, x: Value) -> Any:
         y = x @ self.kernel
         return self._activate(y + self.bias if self.use_bias else y)
 
@@ -72,7 +72,7 @@ class Activation(Layer):
         super().__post_init__()
         self._activate = find_activation(self.activation, self.name)
 
-    def call(self, x: Any) -> Any:
+    def call(self, x: Value) -> Any:
         return self._activate(x)
 
 
@@ -84,7 +84,7 @@ class Flatten(Layer):
     (2, 12)
     """
 
-    def call(self, x: Any) -> Any:
+    def call(self, x: Value) -> Any:
         return np.reshape(x, (x.shape[0], math.prod(x.shape[1:])))
 
 
@@ -107,7 +107,7 @@ class Reshape(Layer):
             raise ArgumentError(f"{self.name}: target_shape must be lengths, of which one may be -1, got {given!r}.")
         self.target_shape = tuple(int(n) for n in lengths)
 
-    def call(self, x: Any) -> Any:
+    def call(self, x: Value) -> Any:
         size, known = math.prod(x.shape[1:]), math.prod(n for n in self.target_shape if n != -1)
         rest = size // known if known else 0
         shape = tuple(rest if n == -1 else n for n in self.target_shape)
@@ -133,7 +133,7 @@ class Permute(Layer):
             raise ArgumentError(f"{self.name}: dims must be each of 1, 2, ... once, got {given!r}.")
         self.dims = tuple(given)
 
-    def call(self, x: Any) -> Any:
+    def call(self, x: Value) -> Any:
         if x.ndim != len(self.dims) + 1:
             raise ShapeError(f"expected rank {len(self.dims) + 1}, the batch included, for dims {self.dims}.")
         return np.transpose(x, (0, *self.dims))
@@ -154,7 +154,7 @@ class RepeatVector(Layer):
         super().__post_init__()
         check_counts(self, "n")
 
-    def call(self, x: Any) -> Any:
+    def call(self, x: Value) -> Any:
         return np.broadcast_to(np.expand_dims(x, 1), (x.shape[0], self.n, x.shape[1]))
 
 
@@ -190,7 +190,7 @@ class Dropout(RandomLayer):
         super().__post_init__()
         check_shares(self, "rate")
 
-    def call(self, x: Any, training: bool = False) -> Any:
+    def call(self, x: Value, training: bool = False) -> Any:
         return random.dropout(x, self.rate, self.noise_shape, self._generator) if training and self.rate else x
 
 
@@ -208,7 +208,7 @@ class GaussianNoise(RandomLayer):
         super().__post_init__()
         as_number(self.name, "stddev", self.stddev, 0)
 
-    def call(self, x: Any, training: bool = False) -> Any:
+    def call(self, x: Value, training: bool = False) -> Any:
         return x + random.normal(x.shape, 0.0, self.stddev, x.dtype, self._generator) if training else x
 
 
@@ -236,7 +236,7 @@ class Embedding(Layer):
             "embeddings", size, self.embeddings_initializer, penalty=self.embeddings_regularizer
         )
 
-    def check_inputs(self, *xs: Any) -> None:
+    def check_inputs(self, *xs: Value) -> None:
         known: Any = np.ravel(all_values(xs[0]))
         wrong = known[(np.floor(known) != known) | (known < 0) | (known >= self.input_dim)]
         if wrong.size:
@@ -245,7 +245,7 @@ class Embedding(Layer):
                 f"{self.input_dim - 1}, got {wrong[0]}."
             )
 
-    def call(self, x: Any) -> Any:
+    def call(self, x: Value) -> Any:
         self.check_inputs(x)
         places = strip(x)
         return gathering.gather(self.embeddings, places if places.dtype.kind in "iu" else places.astype(np.int32))

@@ -12,6 +12,7 @@ from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import one_axis
 from pullback.ops import elementwise, joining
 from pullback.train.nn.layers.base import Layer
+from pullback.typing import Value
 
 __all__ = ["Add", "Average", "Concatenate", "Dot", "Maximum", "Minimum", "Multiply", "Subtract"]
 
@@ -30,7 +31,7 @@ class Add(MergeLayer):
     array([[3.]])
     """
 
-    def call(self, x: Any, y: Any, *others: Any) -> Any:
+    def call(self, x: Value, y: Value, *others: Value) -> Any:
         return reduce(elementwise.add, (x, y, *others))
 
 
@@ -42,7 +43,7 @@ class Subtract(MergeLayer):
     array([[-1.]])
     """
 
-    def call(self, x: Any, y: Any) -> Any:
+    def call(self, x: Value, y: Value) -> Any:
         return elementwise.sub(x, y)
 
 
@@ -54,7 +55,7 @@ class Multiply(MergeLayer):
     array([[6.]])
     """
 
-    def call(self, x: Any, y: Any, *others: Any) -> Any:
+    def call(self, x: Value, y: Value, *others: Value) -> Any:
         return reduce(elementwise.mul, (x, y, *others))
 
 
@@ -66,7 +67,7 @@ class Average(MergeLayer):
     array([[1.5]])
     """
 
-    def call(self, x: Any, y: Any, *others: Any) -> Any:
+    def call(self, x: Value, y: Value, *others: Value) -> Any:
         return reduce(elementwise.add, (x, y, *others)) / (2 + len(others))
 
 
@@ -78,7 +79,7 @@ class Maximum(MergeLayer):
     array([[2., 5.]])
     """
 
-    def call(self, x: Any, y: Any, *others: Any) -> Any:
+    def call(self, x: Value, y: Value, *others: Value) -> Any:
         return reduce(elementwise.maximum, (x, y, *others))
 
 
@@ -90,7 +91,7 @@ class Minimum(MergeLayer):
     array([[1., 3.]])
     """
 
-    def call(self, x: Any, y: Any, *others: Any) -> Any:
+    def call(self, x: Value, y: Value, *others: Value) -> Any:
         return reduce(elementwise.minimum, (x, y, *others))
 
 
@@ -104,7 +105,7 @@ class Concatenate(MergeLayer):
 
     axis: int = -1
 
-    def call(self, x: Any, y: Any, *others: Any) -> Any:
+    def call(self, x: Value, y: Value, *others: Value) -> Any:
         return joining.concat([x, y, *others], self.axis)
 
 
@@ -129,7 +130,7 @@ class Dot(MergeLayer):
             raise ArgumentError(f"{self.name}: axes must be one or two axes, not that of the batch, got {given!r}.")
         self._axes = pair
 
-    def call(self, x: Any, y: Any) -> Any:
+    def call(self, x: Value, y: Value) -> Any:
         if x.ndim < 2 or y.ndim < 2:
             raise ShapeError("expected at least rank 2, the batch included.")
         i, j = one_axis(x.ndim, self._axes[0], "dot"), one_axis(y.ndim, self._axes[1], "dot")
@@ -137,15 +138,15 @@ class Dot(MergeLayer):
             raise ShapeError(
                 f"the lengths {x.shape[i]} along axis {i} and {y.shape[j]} along axis {j} must be the same."
             )
-        if self.normalize:
-            x, y = _normalize(x, i), _normalize(y, j)
-        a, b = np.moveaxis(x, i, -1), np.moveaxis(y, j, -1)
+        a: Any = _normalize(x, i) if self.normalize else x
+        b: Any = _normalize(y, j) if self.normalize else y
+        a, b = np.moveaxis(a, i, -1), np.moveaxis(b, j, -1)
         rest, others = a.shape[1:-1], b.shape[1:-1]
         a = np.reshape(a, (a.shape[0], int(np.prod(rest)), a.shape[-1]))
         b = np.reshape(b, (b.shape[0], int(np.prod(others)), b.shape[-1]))
         return np.reshape(a @ np.swapaxes(b, 1, 2), (x.shape[0], *(rest + others or (1,))))
 
 
-def _normalize(x: Any, axis: int) -> Any:
+def _normalize(x: Value, axis: int) -> Any:
     """Return ``x`` scaled to length 1 along an axis; zeros stay zero, as in TensorFlow."""
     return x / np.sqrt(np.maximum(np.sum(x * x, axis=axis, keepdims=True), 1e-12))

@@ -17,7 +17,7 @@ from pullback.train.nn.initializers import InitializerLike
 from pullback.train.nn.layers.base import Layer
 from pullback.train.nn.regularizers import RegularizerLike
 from pullback.transforms.modifiers import stop_gradient
-from pullback.typing import Shape
+from pullback.typing import Shape, Value
 
 __all__ = ["BatchNormalization", "LayerNormalization"]
 
@@ -66,11 +66,12 @@ class BatchNormalization(Layer):
         self.moving_mean = self.weight("moving_mean", size, self.moving_mean_initializer, trainable=False)
         self.moving_variance = self.weight("moving_variance", size, self.moving_variance_initializer, trainable=False)
 
-    def call(self, x: Any, training: bool = False) -> Any:
+    def call(self, x: Value, training: bool = False) -> Any:
         (axis,) = resolve_axes(x.ndim, self.axis, self.name)
         rest = tuple(i for i in range(x.ndim) if i != axis)
-        shape = tuple(n if i == axis else 1 for i, n in enumerate(x.shape))  # one number for each feature
-        if training and self.trainable and math.prod(x.shape[i] for i in rest):
+        shape: Shape = tuple(n if i == axis else 1 for i, n in enumerate(x.shape))  # one number for each feature
+        count: int = math.prod(x.shape[i] for i in rest)
+        if training and self.trainable and count:
             mean = np.mean(x, axis=rest, keepdims=True)
             centred = x - mean
             variance = np.mean(centred * centred, axis=rest, keepdims=True)
@@ -83,7 +84,7 @@ class BatchNormalization(Layer):
         y = centred * (np.reshape(self.gamma, shape) * factor if self.scale else factor)
         return y + np.reshape(self.beta, shape) if self.center else y
 
-    def _update_average(self, average: Variable, new: Any) -> None:
+    def _update_average(self, average: Variable, new: Value) -> None:
         """Update a moving average with the value of this batch; no gradient goes through it."""
         old, new = stop_gradient(average), np.reshape(stop_gradient(new), average.shape)
         average.assign(np.astype(old * self.momentum + new * (1.0 - self.momentum), average.dtype))
@@ -120,7 +121,7 @@ class LayerNormalization(Layer):
         if self.center:
             self.beta = self.weight("beta", size, self.beta_initializer, penalty=self.beta_regularizer)
 
-    def call(self, x: Any) -> Any:
+    def call(self, x: Value) -> Any:
         shape = tuple(n if i in self._axes else 1 for i, n in enumerate(x.shape))
         gamma = np.reshape(self.gamma, shape) if self.scale else None
         beta = np.reshape(self.beta, shape) if self.center else None

@@ -12,6 +12,7 @@ from pullback.ops import pooling, reductions
 from pullback.ops.image import resizing
 from pullback.train.nn.layers.base import Layer, check_choice
 from pullback.train.nn.layers.convolution import Lengths, as_lengths
+from pullback.typing import Value
 
 __all__ = [
     "AveragePooling1d", "AveragePooling2d", "GlobalAveragePooling1d", "GlobalAveragePooling2d", "GlobalMaxPooling1d",
@@ -47,7 +48,7 @@ class MaxPooling1d(PoolingLayer):
 
     rank = 2
 
-    def call(self, x: Any) -> Any:
+    def call(self, x: Value) -> Any:
         return pooling.max_pool1d(x, self._size[0], self._strides[0], self.padding)
 
 
@@ -61,7 +62,7 @@ class AveragePooling1d(PoolingLayer):
 
     rank = 2
 
-    def call(self, x: Any) -> Any:
+    def call(self, x: Value) -> Any:
         return pooling.avg_pool1d(x, self._size[0], self._strides[0], self.padding)
 
 
@@ -73,7 +74,7 @@ class MaxPooling2d(PoolingLayer):
     array([ 5.,  7., 13., 15.])
     """
 
-    def call(self, x: Any) -> Any:
+    def call(self, x: Value) -> Any:
         return pooling.max_pool(x, self._size, self._strides, self.padding)
 
 
@@ -85,7 +86,7 @@ class AveragePooling2d(PoolingLayer):
     array([ 2.5,  4.5, 10.5, 12.5])
     """
 
-    def call(self, x: Any) -> Any:
+    def call(self, x: Value) -> Any:
         return pooling.avg_pool(x, self._size, self._strides, self.padding)
 
 
@@ -99,7 +100,7 @@ class GlobalMaxPooling1d(Layer):
 
     rank = 2
 
-    def call(self, x: Any) -> Any:
+    def call(self, x: Value) -> Any:
         return reductions.max(x, axis=1)
 
 
@@ -113,7 +114,7 @@ class GlobalAveragePooling1d(Layer):
 
     rank = 2
 
-    def call(self, x: Any) -> Any:
+    def call(self, x: Value) -> Any:
         return reductions.mean(x, axis=1)
 
 
@@ -127,7 +128,7 @@ class GlobalMaxPooling2d(Layer):
 
     rank = 3
 
-    def call(self, x: Any) -> Any:
+    def call(self, x: Value) -> Any:
         return reductions.max(x, axis=(1, 2))
 
 
@@ -141,7 +142,7 @@ class GlobalAveragePooling2d(Layer):
 
     rank = 3
 
-    def call(self, x: Any) -> Any:
+    def call(self, x: Value) -> Any:
         return reductions.mean(x, axis=(1, 2))
 
 
@@ -163,7 +164,7 @@ class UpSampling2d(Layer):
         self._size = as_lengths(self, "size", 2)
         check_choice(self, "interpolation", "nearest", "bilinear")
 
-    def call(self, x: Any) -> Any:
+    def call(self, x: Value) -> Any:
         batch, height, width, channels = x.shape
         down, right = self._size
         if self.interpolation == "bilinear":
@@ -197,9 +198,9 @@ class ZeroPadding2d(Layer):
             )
         self._widths = [(0, 0), *pairs, (0, 0)]
 
-    def call(self, x: Any) -> Any:
+    def call(self, x: Value) -> Any:
         return np.pad(x, self._widths)
 
 
-def _is_pad_width(n: Any) -> bool:
+def _is_pad_width(n: object) -> bool:
     return isinstance(n, int | np.integer) and not isinstance(n, bool) and bool(n >= 0)

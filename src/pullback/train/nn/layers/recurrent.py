@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from pullback.train.nn.initializers import InitializerLike, initializer
 from pullback.train.nn.layers.activations import ActivationLike, find_activation
 from pullback.train.nn.layers.base import Layer, check_choice, check_counts
 from pullback.train.nn.regularizers import RegularizerLike
-from pullback.typing import Shape
+from pullback.typing import Array, Shape, Value
 
 __all__ = ["Bidirectional", "Gru", "Lstm", "SimpleRnn", "TimeDistributed"]
 
@@ -52,11 +52,13 @@ class RecurrentLayer(Layer):
         check_counts(self, "units")
         self._activate = find_activation(self.activation, self.name)
 
-    def __call__(self, *inputs: Any, initial_state: Any = None, training: bool = False, **unknown: Any) -> Any:
+    def __call__(
+        self, *inputs: Any, initial_state: Value | Sequence[Value] | None = None, training: bool = False, **unknown: Any
+    ) -> Any:
         begin = initial_state if isinstance(initial_state, list | tuple) else [initial_state]
         return super().__call__(*inputs, *(() if initial_state is None else begin), training=training, **unknown)
 
-    def build(self, shape: Shape, *_: Any) -> None:
+    def build(self, shape: Shape, *_: Shape) -> None:
         width = self.gates * self.units
         self.kernel = self.weight(
             "kernel", (shape[-1], width), self.kernel_initializer, penalty=self.kernel_regularizer
@@ -71,7 +73,7 @@ class RecurrentLayer(Layer):
         """Return the shape of the bias and its initializer."""
         return (width,), self.bias_initializer
 
-    def call(self, x: Any, *states: Any) -> Any:
+    def call(self, x: Value, *states: Value) -> Any:
         if not x.shape[1]:
             raise ShapeError("there are no steps in the sequence.")
         states = self._make_initial_states(x, states)
@@ -83,7 +85,7 @@ class RecurrentLayer(Layer):
         y = joining.stack(outputs, 1) if self.return_sequences else states[0]
         return (y, *states) if self.return_state else y
 
-    def _make_initial_states(self, x: Any, states: States) -> States:
+    def _make_initial_states(self, x: Value, states: States) -> States:
         size = (x.shape[0], self.units)
         if not states:
             return (np.zeros(size, x.dtype),) * self.states
@@ -92,7 +94,7 @@ class RecurrentLayer(Layer):
             raise ShapeError(f"expected {self.states} initial state(s) of shape {size}, got {got}.")
         return states
 
-    def project_inputs(self, x: Any) -> Any:
+    def project_inputs(self, x: Value) -> Any:
         """Return the inputs' part of the gates."""
         return x @ self.kernel + self.bias if self.use_bias else x @ self.kernel
 
@@ -149,7 +151,7 @@ class Lstm(GatedLayer):
             return super().get_bias_spec(width)
         begin, units = initializer(self.bias_initializer, f"{self.name}: bias"), self.units
 
-        def values(shape: Any, dtype: Any) -> Any:
+        def values(shape: Shape, dtype: np.dtype[Any]) -> Array:
             made = np.array(begin(shape, dtype))
             made[units : 2 * units] = 1
             return made
@@ -159,7 +161,7 @@ class Lstm(GatedLayer):
     def cell(self) -> Cell:
         recurrent, activate, gate = self.recurrent_kernel, self._activate, self._gate
 
-        def step(x: Any, states: States) -> States:
+        def step(x: Value, states: States) -> States:
             h, c = states
             enter, stay, new, show = joining.split(x + h @ recurrent, 4, 1)
             c = gate(stay) * c + gate(enter) * activate(new)
@@ -185,7 +187,7 @@ class Gru(GatedLayer):
     def get_bias_spec(self, width: int) -> tuple[Any, Any]:
         return ((2, width) if self.reset_after else (width,)), self.bias_initializer
 
-    def project_inputs(self, x: Any) -> Any:
+    def project_inputs(self, x: Value) -> Any:
         return x @ self.kernel + self.bias[0] if self.use_bias and self.reset_after else super().project_inputs(x)
 
     def cell(self) -> Cell:
@@ -193,19 +195,19 @@ class Gru(GatedLayer):
         later = self.bias[1] if self.use_bias and self.reset_after else None
         for_gates, for_new = recurrent[:, : 2 * units], recurrent[:, 2 * units :]
 
-        def after(x: Any, states: States) -> States:
+        def after(x: Value, states: States) -> States:
             (h,) = states
             memory = h @ recurrent if later is None else h @ recurrent + later
             stay, use, new = joining.split(x, 3, 1)
             stay_h, use_h, new_h = joining.split(memory, 3, 1)
             return update(h, gate(stay + stay_h), new + gate(use + use_h) * new_h)
 
-        def before(x: Any, states: States) -> States:
+        def before(x: Value, states: States) -> States:
             (h,) = states
             stay, use = joining.split(gate(x[:, : 2 * units] + h @ for_gates), 2, 1)
             return update(h, stay, x[:, 2 * units :] + (use * h) @ for_new)
 
-        def update(h: Any, stay: Any, new: Any) -> States:
+        def update(h: Value, stay: Value, new: Value) -> States:
             new = activate(new)
             return (new + stay * (h - new),)
 
@@ -233,14 +235,16 @@ class Bidirectional(Layer):
         config = self.layer.get_config() | {"name": f"{self.layer.name}_backward"}
         self.backward = type(self.layer)(**config | {"go_backwards": not self.layer.go_backwards})
 
-    def __call__(self, *inputs: Any, initial_state: Any = None, training: bool = False, **unknown: Any) -> Any:
+    def __call__(
+        self, *inputs: Any, initial_state: Value | Sequence[Value] | None = None, training: bool = False, **unknown: Any
+    ) -> Any:
         return super().__call__(*inputs, *(initial_state or ()), training=training, **unknown)
 
-    def build(self, shape: Shape, *_: Any) -> None:
+    def build(self, shape: Shape, *_: Shape) -> None:
         self.layer.build_for([shape])
         self.backward.build_for([shape])
 
-    def call(self, x: Any, *states: Any, training: bool = False) -> Any:
+    def call(self, x: Value, *states: Value, training: bool = False) -> Any:
         half = len(states) // 2
         forward = self.layer(x, *states[:half], training=training)
         backward = self.backward(x, *states[half:], training=training)
@@ -248,7 +252,7 @@ class Bidirectional(Layer):
             return self._merge(forward, backward)
         return (self._merge(forward[0], backward[0]), *forward[1:], *backward[1:])
 
-    def _merge(self, x: Any, y: Any) -> Any:
+    def _merge(self, x: Value, y: Value) -> Any:
         if self.layer.return_sequences:
             y = np.flip(y, 1)  # aligns the steps
         if self.merge_mode == "concat":
@@ -276,7 +280,7 @@ class TimeDistributed(Layer):
             raise ShapeError("there is no axis of steps.")
         self.layer.build_for([shape[1:]])
 
-    def call(self, x: Any, training: bool = False) -> Any:
+    def call(self, x: Value, training: bool = False) -> Any:
         batch, steps, *rest = x.shape
         y = self.layer(np.reshape(x, (batch * steps, *rest)), training=training)
         return np.reshape(y, (batch, steps, *y.shape[1:]))
