@@ -14,7 +14,7 @@ from pullback.core import hooks
 from pullback.core.callers import reveal
 from pullback.core.interpreter import new_level
 from pullback.core.memory import node_of
-from pullback.core.tape import Tape, add_cotangent, walk_again
+from pullback.core.tape import TAPED, Tape, add_cotangent, walk_again
 from pullback.core.tensor import Tensor
 from pullback.core.variable import watch_below
 from pullback.transforms.recording import Recording
@@ -68,7 +68,7 @@ def open_recording() -> Iterator[Recording]:
         tape.pause()
 
 
-def pull(tape: Tape, results: list[Any], cotangents: Sequence[Any], leaves: Sequence[Any]) -> list[Any]:
+def pull(tape: Tape, results: list[Any], cotangents: Sequence[Any], leaves: Sequence[Any] = ()) -> list[Any]:
     """Give results their cotangents, walk back, and return those of the leaves, None for one that is not reached.
 
     ``results`` is emptied: whoever holds a big tensor keeps its buffer from being recycled.
@@ -76,7 +76,7 @@ def pull(tape: Tape, results: list[Any], cotangents: Sequence[Any], leaves: Sequ
     _seed(tape, results, cotangents)
     results.clear()
     tape.walk()
-    return [node_of(t).g if tape.holds(t) else None for t in leaves]
+    return [node_of(t).g if type(t) in TAPED else None for t in leaves]
 
 
 def _seed(tape: Tape, results: Sequence[Any], cotangents: Sequence[Any]) -> None:

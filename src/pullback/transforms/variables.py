@@ -9,6 +9,7 @@ import numpy as np
 
 from pullback.core.calculus import total
 from pullback.core.convert import float_of, join_array
+from pullback.core.memory import node_of
 from pullback.core.rowsparse import RowSparse, RowSum, make_rows
 from pullback.core.tape import RAW, Tape, constant
 from pullback.core.tensor import Tensor
@@ -108,11 +109,10 @@ def _pull_variables(
     results, y = [y], None
     if sparse:
         watcher.collect_rows(sparse if callable(sparse) else lambda v: True)
-    leaves = [leaf for _, reads in watcher.leaves.values() for _, leaf in reads]
-    found = iter(pull(tape, results, [float_of(value.dtype).type(1)], leaves))
+    pull(tape, results, [float_of(value.dtype).type(1)])
     out: dict[Any, Any] = {}
     for v, reads in watcher.leaves.values():
-        terms = [g for g in [finish_cotangent(next(found)) for _ in reads] if g is not None]
+        terms = [g for _, leaf in reads if (g := finish_cotangent(node_of(leaf).g)) is not None]
         if terms:
             out[v] = _for_variable(total(terms), float_of(v.dtype))
     if not out:
