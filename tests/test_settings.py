@@ -15,7 +15,7 @@ from exhaustive import ALL
 import pullback as pb
 from pullback.compiler.ir.products import Matrix, Product
 from pullback.compiler.runtime import disk_cache, threads
-from pullback.compiler.runtime.abi.entry import trusted
+from pullback.compiler.runtime.abi.entry import is_entry_usable
 from pullback.compiler.runtime.abi.object_loader import Loaded
 from pullback.compiler.runtime.llvm import get_library, llvm_available
 from pullback.numerics import blas, winograd
@@ -77,7 +77,7 @@ def test_compiled_program_is_right_without(mechanism: str, monkeypatch: pytest.M
 @llvm
 def test_native_entry_off_calls_through_ctypes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULLBACK_NATIVE_ENTRY", "0")
-    assert not trusted()
+    assert not is_entry_usable()
     assert "built-in" not in repr(compile_and_compare().__call__)
 
 

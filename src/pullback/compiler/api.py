@@ -87,8 +87,8 @@ class Program:
             if not isinstance(x, Tensor | np.ndarray | np.generic):
                 return x
             x = join_array(x)
-            given.append(x.read() if isinstance(x, Tensor) else x)
-            outputs.append(trace.node(given[-1]))
+            given.append(x)
+            outputs.append(trace.node(x.read() if isinstance(x, Tensor) else x))
             return HOLE
 
         with watch_variables(trace):

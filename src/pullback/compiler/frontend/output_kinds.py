@@ -16,6 +16,7 @@ from pullback.compiler.ir.graph import Node
 from pullback.compiler.ir.kinds import INPUT
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor
+from pullback.core.weak import Weak, weaken_value
 
 __all__ = ["OutputKinds"]
 
@@ -28,6 +29,10 @@ def _array(v: Any) -> Any:
     return v[()]
 
 
+def _weak(v: Any) -> Any:
+    return weaken_value(v[()])
+
+
 def _plain(v: Any) -> Any:
     return v.tolist()
 
@@ -38,6 +43,7 @@ class OutputKinds:
     def __init__(self, trace: Trace, leaves: Sequence[Any], given: Sequence[Any], outputs: Sequence[Node]) -> None:
         self.trace, self.outputs = trace, list(outputs)
         self.lists = [isinstance(leaf[2], np.dtype) for leaf in leaves]
+        self.arrays = [_weak if isinstance(x, Weak) else _array for x in given]  # weak: of Python numbers alone
         self.fixed: list[Any] = [self._fixed(x) for x in given]
         self.known: dict[int, list[Callable[[Any], Any]]] = {}
 
@@ -75,8 +81,10 @@ class OutputKinds:
     def are_quick(self) -> bool:
         """Whether all outputs are arrays or floats if no argument is a tensor."""
         rows = zip(self.fixed, self.takes, self.floats, strict=True)
-        return not any(self.lists) and all(
-            fixed is _array or is_float or (fixed is None and takes >= 0) for fixed, takes, is_float in rows
+        return (
+            not any(self.lists)
+            and _weak not in self.arrays
+            and all(fixed is _array or is_float or (fixed is None and takes >= 0) for fixed, takes, is_float in rows)
         )
 
     def given(self, kinds: Sequence[int]) -> list[Callable[[Any], Any]]:
@@ -87,7 +95,7 @@ class OutputKinds:
             whole = _tensor if tensors or any(self.lists) else _array
             back = self.trace.given_back
             found = self.known[tensors] = [
-                fixed or (whole if n.number in back else _tensor if takes < 0 or takes & tensors else _array)
-                for fixed, takes, n in zip(self.fixed, self.takes, self.outputs, strict=True)
+                fixed or (whole if n.number in back else _tensor if takes < 0 or takes & tensors else array)
+                for fixed, takes, array, n in zip(self.fixed, self.takes, self.arrays, self.outputs, strict=True)
             ]
         return found

@@ -118,6 +118,10 @@ class Symbol(Wrapped):
     def call_unfollowed(self, f: Any, args: Sequence[Any]) -> Any:
         return self.trace.opaque(HostFunction(f), args, {})
 
+    def note_tensor(self) -> None:
+        """Note that it is a tensor where the function itself is called, even if no argument is one."""
+        self.trace.tensors.add(self.node.number)
+
     def stop_following(self) -> Any:
         return self
 
@@ -185,7 +189,7 @@ class Trace:
         self.graph = Graph()
         self.finished = False
         self.lists: dict[int, Node] = {}  # which nodes are lists of Python's, and these as float64
-        self.tensors: set[int] = set()  # which constants are
+        self.tensors: set[int] = set()  # which constants and arrays of Python numbers are
         self.given_back: set[int] = set()  # what is in the form of whatever the program is given
         self.reads: dict[int, tuple[Variable, Node]] = {}
         self.assigned: dict[int, tuple[Variable, Any]] = {}

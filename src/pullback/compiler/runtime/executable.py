@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.compiler.runtime.abi.entry import Leaves, Result, is_layout_known, make_entry
+from pullback.compiler.runtime.abi.entry import Leaves, Result, is_entry_usable, make_entry
 from pullback.compiler.runtime.guard_pages import Guards
 from pullback.compiler.runtime.link import Linked
 from pullback.compiler.runtime.manifest import HostOp, Slot
@@ -44,7 +44,7 @@ class Executable:
         self.constants = {
             i: fit_array(x, self.slots[i].shape, self.slots[i].dtype.newbyteorder("=")) for i, x in arrays.items()
         }
-        self.direct = is_layout_known() and not guarded
+        self.direct = is_entry_usable() and not guarded
         self.run = self._choose_runner()
 
     def __call__(self, values: Sequence[Any]) -> Any:

@@ -26,7 +26,7 @@ from pullback.compiler.runtime.llvm import get_library
 from pullback.core import tree
 from pullback.settings import is_enabled
 
-__all__ = ["Leaves", "Result", "make_entry", "is_layout_known"]
+__all__ = ["Leaves", "Result", "is_entry_usable", "make_entry"]
 
 # words at the beginning of a plan
 HEAD = ("run", "arguments", "takes", "results", "slots", "arena", "arena_from", "release", "rooms", "steps", "takes_at",
@@ -76,8 +76,8 @@ def _address(function: Any) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
-def trusted() -> bool:
-    """Whether the entry may be used: it is not switched off, and objects are laid out as it takes them to be."""
+def is_entry_usable() -> bool:
+    """Return whether the entry may be used: it is not switched off, and objects have the layout that it assumes."""
     return is_enabled("native entry") and is_layout_known()
 
 
@@ -122,7 +122,7 @@ def make_entry(
     """
     numbers = all(weak is None or (weak, dtype) in NUMBERS for _, dtype, weak in leaves.inputs)
     plain = all(_is_plain(dtype) for dtype in (*(x[1] for x in leaves.inputs), *(r.dtype for r in results)))
-    if not (is_layout_known() and numbers and plain and _can_be_taken(tuple(leaves.arguments), leaves.hole)):
+    if not (is_entry_usable() and numbers and plain and _can_be_taken(tuple(leaves.arguments), leaves.hole)):
         return None
     if hand is None and not _can_be_built(leaves.result):
         return None
