@@ -11,6 +11,8 @@ os.environ["PULLBACK_CACHE"] = "0"
 
 # The judge of the parity tests is a program, not a place for doctests.
 collect_ignore = ["parity/check.py", "parity/api_cases.py", "parity/README.md"]
+# These are read by type checkers, not run.
+collect_ignore += ["typing/mistakes.py", "typing/ordinary.py"]
 # What made the stored answers needs the libraries that gave them.
 collect_ignore_glob = ["ops/data/*.py"]
 

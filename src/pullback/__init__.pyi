@@ -118,6 +118,7 @@ from pullback.signatures.transforms import scale_gradient as scale_gradient
 from pullback.train.nn.models import sequential as sequential
 from pullback.core.convert import set_default_dtype as set_default_dtype
 from pullback.compiler.runtime.threads import set_num_threads as set_num_threads
+from pullback import settings as settings
 from pullback.signatures import signal as signal
 from pullback.signatures.transforms import sparse_hessian as sparse_hessian
 from pullback.signatures.transforms import sparse_jacobian as sparse_jacobian

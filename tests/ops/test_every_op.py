@@ -241,7 +241,7 @@ def test_second_order(op: Any, inputs: Any, params: Any) -> None:
     close(pb.jvp(first, point, ts)[1], want, 1e-5, 1e-6)
 
 
-@pytest.mark.parametrize(("op", "inputs", "params"), CONSTANT)
+@for_samples(CONSTANT)
 def test_constant_ops_have_no_gradient(op: Any, inputs: Any, params: Any) -> None:
     xs = drawn(op, inputs)
     f = lambda *some: op.call(some, params)
@@ -456,7 +456,7 @@ def _lowered(kind: Any) -> list[Any]:
     return [op for op in OPS if isinstance(op.lower, kind)]
 
 
-@pytest.mark.parametrize(("op", "inputs", "params"), _lowered(scalar))
+@for_samples(_lowered(scalar))
 def test_scalar_lowering_matches_kernel(op: Any, inputs: Any, params: Any) -> None:
     xs = drawn(op, inputs)
     given = {**op.params, **params}
@@ -465,7 +465,7 @@ def test_scalar_lowering_matches_kernel(op: Any, inputs: Any, params: Any) -> No
     close(out, op.call(xs, params), 1e-12, 1e-12)
 
 
-@pytest.mark.parametrize(("op", "inputs", "params"), _lowered(fold))
+@for_samples(_lowered(fold))
 def test_fold_lowering_matches_kernel(op: Any, inputs: Any, params: Any) -> None:
     (x,) = drawn(op, inputs)
     given = {**op.params, **params}

@@ -360,7 +360,7 @@ def test_the_walls_hold(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_where_arrays_are_not_as_expected_programs_run_too() -> None:
     code = (
-        "import pullback.compiler.runtime.executable as n\nn.is_layout_known = lambda: False\n"
+        "import pullback.compiler.runtime.executable as n\nn.is_entry_usable = lambda: False\n"
         + PROGRAMS
         + (
             "for f, xs in cases:\n"
