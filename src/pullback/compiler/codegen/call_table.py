@@ -169,11 +169,13 @@ class CallList(Code):
         return self.op(f"getelementptr i8, ptr {base}, i64 {count}") if count else base
 
     def _write(self, call: Call) -> None:
-        args = [f"{a.type} {a.value}" if isinstance(a, Constant) else _typed(a, self.pointer(a)) for a in call.args]
+        args = [
+            f"{a.type} {a.value}" if isinstance(a, Constant) else _format_operand(a, self.pointer(a)) for a in call.args
+        ]
         self.line(f"call void @{call.function}({', '.join(args)})")
 
 
-def _typed(operand: Address | Local, name: str) -> str:
+def _format_operand(operand: Address | Local, name: str) -> str:
     return f"{'ptr' if isinstance(operand, Address) else operand.type} {name}"
 
 

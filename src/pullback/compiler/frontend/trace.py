@@ -200,7 +200,7 @@ class Trace:
         self.keeps_latest = False  # whether that is done even if no result needs it
 
     def given(self, shape: Shape, dtype: Any, weak: Any) -> Symbol:
-        """An argument: an array, a number (its type), or a list (the dtype it has as a tensor)."""
+        """Add an argument: an array, a number (``weak`` is its type), or a list (the dtype that it has as a tensor)."""
         node = self.graph.input(shape, dtype)
         if not isinstance(weak, np.dtype):
             return cast("Symbol", freeze(Symbol(self, node, weak), INPUT))
@@ -280,7 +280,7 @@ class Trace:
     def view(self, x: Node, shape: Shape, offset: int, strides: Sequence[int]) -> Node:
         return self.graph.add(VIEW, (x,), shape, x.dtype, View(offset, tuple(strides)), user_line())
 
-    def reshaped(self, x: Node, shape: Shape) -> Node:
+    def reshape_node(self, x: Node, shape: Shape) -> Node:
         return x if x.shape == shape else self.view(x, shape, 0, contiguous(shape))
 
     def every_time(self) -> Symbol:
@@ -313,7 +313,7 @@ class Trace:
         if op.kernel is np.power and type(args[1]) is int and args[1] == 2 and _kind(args[0]) in (bool, np.dtype(bool)):
             return self.perform(BY_KERNEL[np.square], args[:1], {})  # whose dtype is another, as in NumPy
         if isinstance(lower, windows):
-            return self.windowed(op, args, params)
+            return self.lower_windows(op, args, params)
         dtypes = tuple(map(_kind, args))
         if isinstance(lower, call) and lower.symbol in PICKING:
             return PICKING[lower.symbol](self, op, args, params)
@@ -325,11 +325,11 @@ class Trace:
         if isinstance(lower, fold):
             return self.fold(op, args[0], params, dtype)
         if isinstance(lower, view):
-            return self.viewed(op, args[0], params)
+            return self.lower_view(op, args[0], params)
         if isinstance(lower, pieces):
-            return self.pieced(op, args, params, dtype)
+            return self.lower_pieces(op, args, params, dtype)
         if isinstance(lower, scan | position):
-            return self.scanned(op, args, params, dtype)
+            return self.lower_scan(op, args, params, dtype)
         if isinstance(lower, call) and lower.symbol == "gemm":
             op.acts.shape(op.name, [_shape(a) for a in args], params)  # which says what does not fit
             return self.product(*(self.node(a, dtype) for a in args))
@@ -337,8 +337,8 @@ class Trace:
             return Symbol(self, self.cast(self.node(args[0]), params["dtype"]))
         return self.opaque(op, args, params)
 
-    def windowed(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        """An op on windows of floats is as large as it says; the kernel need not be asked."""
+    def lower_windows(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Add an op on windows of floats, whose shape is inferred without running its kernel."""
         nodes = [self.node(a) for a in args]
         kinds, ranks = {n.dtype for n in nodes}, {len(n.shape) for n in nodes}
         if len(kinds) > 1 or len(ranks) > 1 or next(iter(kinds)).kind != "f":
@@ -349,7 +349,7 @@ class Trace:
     def map(self, op: Any, args: Sequence[Any], params: dict[str, Any], dtype: Any, dtypes: Any) -> Symbol:
         shapes = [_shape(a) for a in args]
         shape = op.acts.shape(op.name, shapes, params)
-        common = dtype if dtype.kind != "b" else self.compared(op, args, dtypes)
+        common = dtype if dtype.kind != "b" else self.find_compared_dtype(op, args, dtypes)
         if common is None:
             return cast("Symbol", self.opaque(op, [self.symbol(a) for a in args], params))
         wanted = [common if mixes else None for mixes, _ in zip(op.mixing, args, strict=False)]
@@ -361,8 +361,8 @@ class Trace:
         weak = BY_KIND[dtype.kind] if number else None
         return Symbol(self, self.graph.add(MAP, nodes, shape, dtype, (op, params), user_line()), weak)
 
-    def compared(self, op: Any, args: Sequence[Any], dtypes: Any) -> Any:
-        """The dtype in which arguments are compared; None if that is the kernel's business."""
+    def find_compared_dtype(self, op: Any, args: Sequence[Any], dtypes: Any) -> Any:
+        """Return the dtype in which arguments are compared; None if the kernel chooses it."""
         mixed = [(a, d) for a, d, mixes in zip(args, dtypes, op.mixing, strict=False) if mixes]
         kinds = [d for _, d in mixed if isinstance(d, np.dtype)]
         floats = [d for d in kinds if d.kind == "f"]
@@ -383,16 +383,16 @@ class Trace:
         axes = resolve_axes(len(source.shape), params["axis"], op.name)
         left = tuple(n for i, n in enumerate(source.shape) if i not in axes)
         made = self.graph.add(FOLD, (source,), left, dtype, Fold(op, axes), user_line()) if axes else source
-        return Symbol(self, self.reshaped(made, op.acts.shape(op.name, [source.shape], params)))
+        return Symbol(self, self.reshape_node(made, op.acts.shape(op.name, [source.shape], params)))
 
-    def viewed(self, op: Any, x: Any, params: dict[str, Any]) -> Any:
-        """A view: where its elements are is told by the kernel itself, run on an array laid out like the argument."""
+    def lower_view(self, op: Any, x: Any, params: dict[str, Any]) -> Any:
+        """Add a view: its kernel, run on an array of the same layout as the argument, shows where its elements are."""
         source = self.node(x)
         looks = (op, source.shape, *((source.args[0].size, source.data) if source.kind is VIEW else ()))
         key = looks, Frozen(params)
         found = self.views.get(key)
         if found is None:
-            found = self.views[key] = self._viewed(op, source, params)
+            found = self.views[key] = self._find_view(op, source, params)
         whole, shape, where = found
         if not prod(shape):
             return Symbol(self, self.graph.constant(np.zeros(shape, source.dtype)))
@@ -401,8 +401,8 @@ class Trace:
         base = source.args[0] if source.kind is VIEW and not whole else source
         return Symbol(self, self.view(base, shape, *where))
 
-    def _viewed(self, op: Any, source: Node, params: dict[str, Any]) -> tuple[bool, Shape, Any]:
-        """Whether it is a view of the node, not of what that views; its shape; offset and strides, if it is one."""
+    def _find_view(self, op: Any, source: Node, params: dict[str, Any]) -> tuple[bool, Shape, Any]:
+        """Return whether it views the node itself, its shape, and its offset and strides if it is a view."""
         whole, base = lay_out(source)
         made = np.asarray(op.run_guarded(lambda: op.run(whole, *params.values()), [source], params))
         if made.size and not np.may_share_memory(made, whole) and source.kind is VIEW:
@@ -423,8 +423,8 @@ class Trace:
         steps = np.array(whole.strides, np.int64) @ np.array(np.unravel_index(int(at), source.shape), np.int64)
         return Symbol(self, self.view(base, (), int(steps) + (source.data.offset if base is not source else 0), ()))
 
-    def pieced(self, op: Any, args: Sequence[Any], params: dict[str, Any], dtype: Any) -> Any:
-        """The arguments at their places, where these are blocks; else the kernel itself."""
+    def lower_pieces(self, op: Any, args: Sequence[Any], params: dict[str, Any], dtype: Any) -> Any:
+        """Add an array with the arguments at their places, where these are blocks; else a host op."""
         nodes = [self.node(a, dtype) for a in args]
         shapes = [n.shape for n in nodes]
         shape = tuple(op.acts.shape(op.name, shapes, params))
@@ -434,7 +434,7 @@ class Trace:
         if any(block is None for block in found) or not nodes:
             return self.opaque(op, args, params)
         kept = [
-            (start, self.reshaped(self.spread(n, thin), block))
+            (start, self.reshape_node(self.spread(n, thin), block))
             for (start, block, thin), n in zip(found, nodes, strict=True)
             if prod(block)
         ]
@@ -442,7 +442,7 @@ class Trace:
         data = Pieces(tuple(start for start, _ in kept), fill)
         return Symbol(self, self.graph.add(PIECES, [n for _, n in kept], shape, dtype, data, user_line()))
 
-    def scanned(self, op: Any, args: Sequence[Any], params: dict[str, Any], dtype: Any) -> Any:
+    def lower_scan(self, op: Any, args: Sequence[Any], params: dict[str, Any], dtype: Any) -> Any:
         nodes = [self.node(a, dtype if isinstance(op.lower, scan) else None) for a in args]
         shape = tuple(op.acts.shape(op.name, [n.shape for n in nodes], params))
         if any(not n.size for n in nodes) or any(n.shape != nodes[0].shape for n in nodes):
@@ -466,15 +466,15 @@ class Trace:
     def product(self, a: Node, b: Node) -> Symbol:
         row, column = len(a.shape) == 1, len(b.shape) == 1
         if row:
-            a = self.reshaped(a, (1, *a.shape))
+            a = self.reshape_node(a, (1, *a.shape))
         if column:
-            b = self.reshaped(b, (*b.shape, 1))
+            b = self.reshape_node(b, (*b.shape, 1))
         loop = together(a.shape[:-2], b.shape[:-2])
         a, b = self.spread(a, (*loop, *a.shape[-2:])), self.spread(b, (*loop, *b.shape[-2:]))
         shape = (*loop, a.shape[-2], b.shape[-1])
         z = self.graph.add(PRODUCT, (a, b), shape, a.dtype, None, user_line())
         kept = shape[:-2] + (() if row else shape[-2:-1]) + (() if column else shape[-1:])
-        return Symbol(self, self.reshaped(z, kept))
+        return Symbol(self, self.reshape_node(z, kept))
 
     def spread(self, x: Node, shape: Shape) -> Node:
         """Broadcast to ``shape``."""

@@ -36,14 +36,14 @@ class Guards:
             return np.empty(shape, dtype)
         size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         pages = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE + mmap.PAGESIZE
-        whole = self._walled(pages + mmap.PAGESIZE, [(pages - size, size)])
+        whole = self._make_guarded(pages + mmap.PAGESIZE, [(pages - size, size)])
         return whole[pages - size : pages].view(dtype).reshape(shape)
 
     def arena(self, size: int, blocks: Sequence[tuple[int, int]]) -> Any:
         """Return memory for the arena; with guard pages, its blocks end where their pages do."""
-        return self._walled(size, blocks) if self.on and size else np.empty(size + ALIGN, np.uint8)
+        return self._make_guarded(size, blocks) if self.on and size else np.empty(size + ALIGN, np.uint8)
 
-    def _walled(self, size: int, blocks: Sequence[tuple[int, int]]) -> Any:
+    def _make_guarded(self, size: int, blocks: Sequence[tuple[int, int]]) -> Any:
         """Return pages with a guard page after each block, and a pattern outside of the blocks."""
         whole = np.frombuffer(mmap.mmap(-1, size), np.uint8)
         protect = ctypes.CDLL(None, use_errno=True).mprotect

@@ -101,7 +101,7 @@ class Translator:
         spent = {"parse": parsed - begin, "passes": improved - parsed, "codegen": done - improved}
         return code, {name: seconds * 1e3 for name, seconds in spent.items()}
 
-    def linked(self, code: bytes, names: list[str], imports: dict[str, int]) -> Any:
+    def link_with_llvm(self, code: bytes, names: list[str], imports: dict[str, int]) -> Any:
         """Return object code linked by LLVM's own linker."""
         self.count += 1
         builder = self.llvm.JITLibraryBuilder().add_object_img(code)
@@ -154,7 +154,7 @@ class Library:
             self.addresses = {name: self.held.addresses[name] for name in names}
         elif data[:1] == OBJECT:
             with _lock:
-                self.held = get_translator(get_own_target()).linked(data[1:], names, imports)
+                self.held = get_translator(get_own_target()).link_with_llvm(data[1:], names, imports)
                 self.addresses = {name: self.held[name] for name in names}
         else:
             raise ValueError("neither an image nor object code")

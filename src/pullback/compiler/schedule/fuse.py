@@ -193,7 +193,7 @@ class Fusion:
                 self._call(n)
             elif n.kind is VIEW and self._must_be_laid_out(n):
                 self._place(n)
-        return Fused(self._ordered(), self._stored(), self.virtual)
+        return Fused(self._order_steps(), self._find_stored(), self.virtual)
 
     def _must_be_laid_out(self, n: Node) -> bool:
         """Return whether a view must be copied to C order for one of its users."""
@@ -246,7 +246,7 @@ class Fusion:
 
     def _join(self, n: Node, k: Kernel, level: str, mask: int) -> None:
         if n.kind is FOLD and level != FULL and k.axes == squeeze(n.args[0].shape):
-            folded = self._folded(n)
+            folded = self._list_folded_axes(n)
             if 0 < len(folded) < len(k.axes):
                 k.split = folded[0] if level == ROW else len(folded)
         k.nodes.append(n)
@@ -262,7 +262,7 @@ class Fusion:
                 if before >> k.number & 1:
                     self.before[number] = before | k.before
 
-    def _folded(self, n: Node) -> list[int]:
+    def _list_folded_axes(self, n: Node) -> list[int]:
         """The axes that are folded, counted without those of length 1."""
         shape = n.args[0].shape
         kept = [i for i, length in enumerate(shape) if length != 1]
@@ -286,7 +286,7 @@ class Fusion:
             return ROW if any(u.node.number in k.levels for u in needs) else ""
         if n.kind is not FOLD:
             return FULL
-        folded = self._folded(n)
+        folded = self._list_folded_axes(n)
         if not folded:
             raise CompileError(f"the graph is wrong at {n}: a fold over axes of length 1 is no fold.")
         trailing, leading = [*range(len(axes) - len(folded), len(axes))], [*range(len(folded))]
@@ -296,7 +296,7 @@ class Fusion:
             return ROW if k.split in (None, folded[0]) else ""
         return AFTER if folded == leading and k.split in (None, len(folded)) else ""
 
-    def _stored(self) -> set[int]:
+    def _find_stored(self) -> set[int]:
         """Return the numbers of the nodes that are stored: outputs, and what other kernels or calls use."""
         stored = set(self.wanted)
         for n, _ in self.others:
@@ -312,7 +312,7 @@ class Fusion:
                         stored.add(u.node.number)
         return stored
 
-    def _ordered(self) -> list[Any]:
+    def _order_steps(self) -> list[Any]:
         """Return kernels and calls, each after what it needs, otherwise in the order of the program."""
         steps: list[Any] = [*self.kernels, *(n for n, _ in self.others)]
         places = [s.nodes[-1].number if isinstance(s, Kernel) else s.number for s in steps]

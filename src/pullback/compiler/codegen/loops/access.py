@@ -168,7 +168,7 @@ class ArrayAccess:
 
     # ---- scratch memory: values for later passes, and transposed tiles
 
-    def kept_place(self, n: Node, index: str) -> str:
+    def find_kept_place(self, n: Node, index: str) -> str:
         """Return the address of a value that is kept for later passes over the row."""
         row = self.code.add(
             str(self.plan.scratch.kept[n.number]), self.code.times(self.lane, self.plan.count_row_bytes(n))

@@ -59,7 +59,7 @@ class VectorBody:
             use = Use(n, 0, plan.kernel.natural(n))
             v = self.value(use)
             if n in plan.scratch_nodes:
-                write_vector(code, v, access.kept_place(n, self.index), self.kept_mask)
+                write_vector(code, v, access.find_kept_place(n, self.index), self.kept_mask)
             if n.number in plan.fused.stored and plan.is_transposed:
                 write_vector(code, v, access.tile_place(n.number, n, self.index), None)
             elif n.number in plan.fused.stored:
@@ -80,7 +80,7 @@ class VectorBody:
         if plan.kernel.makes(use):
             is_kept = plan.stage[node.number] < self.number
             if is_kept and node.number in plan.scratch.kept:
-                pointer = self.access.kept_place(node, self.index)
+                pointer = self.access.find_kept_place(node, self.index)
                 return read_vector(self.code, pointer, node.dtype, self.width, self.kept_mask)
             if is_kept and node.number in plan.fused.stored:
                 return self._load(use)
