@@ -148,8 +148,10 @@ def as_operands(*xs: TensorLike) -> list[Value]:
     """Return the operands as arrays or tensors; Python numbers take the dtype of the others."""
     ready: list[Any] = [x if hasattr(x, "dtype") or type(x) in WEAK else operand(x) for x in xs]
     dtypes = [x.dtype for x in ready if hasattr(x, "dtype")]
-    if not dtypes or len(dtypes) == len(ready):
+    if not dtypes or "O" in [d.char for d in dtypes]:
         return [operand(x) for x in ready]
+    if len(dtypes) == len(ready):
+        return ready
     return [x if hasattr(x, "dtype") else np.asarray(x, np.result_type(x, *dtypes))[()] for x in ready]
 
 
