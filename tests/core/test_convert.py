@@ -1,4 +1,4 @@
-"""Into the library: which dtype and shape numbers, lists and arrays get, and what is refused."""
+"""Conversion to arrays: dtype and shape of numbers, lists and arrays, and what is refused."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def test_none_counts_as_zero() -> None:
 
 
 @pytest.mark.parametrize("layout", [ROWS.T, ROWS[:, ::-1], np.asfortranarray(ROWS), np.broadcast_to(ROWS[0], (4, 3))])
-def test_layouts_keep_their_values(layout: Any) -> None:
+def test_tensor_of_noncontiguous_array(layout: Any) -> None:
     np.testing.assert_array_equal(pb.tensor(layout).numpy(), layout)
 
 
-def test_other_arrays_come_by_their_protocol() -> None:
+def test_objects_with_array_protocol() -> None:
     class Other:
         def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
             return ROWS
@@ -82,7 +82,7 @@ class Foreign:
 
 @pytest.mark.filterwarnings("ignore:the matrix subclass")
 @pytest.mark.parametrize("make", [np.matrix, lambda x: x.view(np.recarray), np.ma.array, lambda _: Foreign()])
-def test_another_kind_of_array_is_only_its_values(make: Any) -> None:
+def test_array_subclasses_and_foreign_arrays_in_ops(make: Any) -> None:
     x, values = np.ones((2, 2)), np.arange(4.0).reshape(2, 2)
     other = make(values)  # the sign * of a matrix would be a product of matrices
     value, grad = pb.value_and_grad(lambda x: (pb.mul(x, other) * x).sum())(x)
@@ -98,19 +98,19 @@ def test_another_kind_of_array_is_only_its_values(make: Any) -> None:
 @pytest.mark.parametrize(
     "bad", [np.array([1, "a"], object), np.ones(2, "m8[s]"), np.ma.array([1.0, 2.0], mask=[False, True])]
 )
-def test_what_no_gradient_can_go_through_is_refused(bad: Any) -> None:
+def test_grad_refuses_object_timedelta_and_masked_arrays(bad: Any) -> None:
     with pytest.raises(DataError, match=r"mul: expected numbers or bools, got|mul: an array with masked elements"):
         pb.grad(lambda x: (x * bad).sum())(np.ones(2))
 
 
-def test_a_tensor_is_not_none() -> None:
+def test_tensor_compared_with_none() -> None:
     x, y = pb.tensor([1.0, 2.0]), pb.variable(3.0)
     assert [None].count(x) == [None].count(y) == 0  # compared with ==
     assert (x == None) is (y == None) is False  # noqa: E711
     assert (x != None) is True  # noqa: E711
 
 
-def test_a_scalar_is_a_numpy_scalar() -> None:
+def test_as_value_of_scalar_is_numpy_scalar() -> None:
     for x in (3.0, np.array(3.0), np.float32(3), pb.tensor(3.0)):
         assert isinstance(as_value(x), np.generic)
 
@@ -119,7 +119,7 @@ def test_a_scalar_is_a_numpy_scalar() -> None:
     "data",
     ["a", b"a", ["a"], [1, "a"], object(), [object()], {"a": 1}, {1, 2}, len, Decimal(1), Fraction(1, 2)],
 )
-def test_what_is_not_numbers_is_refused(data: Any) -> None:
+def test_as_array_refuses_non_numeric_data(data: Any) -> None:
     with pytest.raises(DataError, match="thing: expected numbers"):
         as_array(data, what="thing")
 
@@ -140,19 +140,19 @@ def test_ragged_lists_are_refused(data: Any, message: str) -> None:
         as_array(data)
 
 
-def test_list_of_traced_tensors_is_joined_by_an_op() -> None:
+def test_list_of_traced_tensors_as_operand() -> None:
     assert pb.grad(lambda x: pb.mul([x, [1.0, x][1]], [3.0, x]))(2.0) == 7.0
 
 
 @pytest.mark.parametrize(
     ("given", "want"), [("int32", "i4"), (np.float64, "f8"), ("bool", "?"), (float, "f8"), ("string", "U")]
 )
-def test_dtypes_by_name(given: Any, want: str) -> None:
+def test_as_dtype(given: Any, want: str) -> None:
     assert as_dtype(given) == np.dtype(want)
 
 
 @pytest.mark.parametrize("bad", ["no such", "M8[D]", object, 3])
-def test_what_is_no_dtype_is_refused(bad: Any) -> None:
+def test_as_dtype_refuses_unsupported_dtypes(bad: Any) -> None:
     with pytest.raises(ArgumentError):
         as_dtype(bad)
 
@@ -182,7 +182,7 @@ def test_process_default_dtype() -> None:
 
 
 @pytest.mark.parametrize("bad", ["int32", bool, "complex64"])
-def test_the_default_dtype_must_be_a_float(bad: Any) -> None:
+def test_default_dtype_must_be_float(bad: Any) -> None:
     with pytest.raises(ArgumentError, match="must be a float"):
         pb.set_default_dtype(bad)
     with pytest.raises(ArgumentError, match="must be a float"), pb.default_dtype(bad):

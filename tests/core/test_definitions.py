@@ -1,4 +1,4 @@
-"""Definitions of ops: what cannot work is refused at once, what works serves every transform."""
+"""Definitions of ops: bad ones are refused, good ones work in every transform."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ X = np.array([0.3, 0.7, 1.1])
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left_behind() -> Iterator[None]:
-    """What a test defines is gone afterwards."""
+def restore_registry() -> Iterator[None]:
+    """Remove the ops that a test defines."""
     registry, kernels, names = dict(REGISTRY), dict(BY_KERNEL), dict(vars(pb.Tensor))
     yield
     for table, before in ((REGISTRY, registry), (BY_KERNEL, kernels)):
@@ -48,7 +48,7 @@ def with_g(g, /): ...
 def with_z(x, z, /): ...
 def with_p(x, /, p=1): ...
 def with_args(x, /, args=1): ...
-def defaulted(x=1.0, /): ...
+def with_default(x=1.0, /): ...
 def sin(x, /): ...
 
 
@@ -67,7 +67,7 @@ def sin(x, /): ...
         (two, linear(lambda g: g), "2 inputs .* but 1 formulas"),
         (one, rule(jvp=lambda dx: dx), "1 inputs .* but 0 formulas"),
         (open_ended, partials(), "inputs come first, without defaults, and are closed by '/'"),
-        (defaulted, partials(1), "inputs come first, without defaults"),
+        (with_default, partials(1), "inputs come first, without defaults"),
         (with_g, partials(1), "reserved names"),
         (with_z, partials(1, 1), "'g', 'z', 'p' and 'args' are reserved names"),
         (with_p, partials(1), "reserved names"),
@@ -75,7 +75,7 @@ def sin(x, /): ...
         (sin, partials(1), "sin: defined twice; an op lives in exactly one place"),
     ],
 )
-def test_a_definition_that_cannot_work_is_refused(doc: Any, d: Any, message: str) -> None:
+def test_op_refuses_bad_definition(doc: Any, d: Any, message: str) -> None:
     before = dict(REGISTRY), dict(BY_KERNEL), {*vars(pb.Tensor)}
     with pytest.raises(DefinitionError, match=message) as caught:
         op(kernel, acts=elementwise2 if doc in (two, with_z) else elementwise1, d=d)(doc)
@@ -84,44 +84,44 @@ def test_a_definition_that_cannot_work_is_refused(doc: Any, d: Any, message: str
     assert before == (dict(REGISTRY), dict(BY_KERNEL), {*vars(pb.Tensor)})
 
 
-def test_a_kernel_belongs_to_one_op() -> None:
+def test_op_refuses_kernel_of_another_op() -> None:
     with pytest.raises(DefinitionError, match="one: its kernel is already that of sin"):
         op(np.sin, acts=elementwise1, d=partials(1))(one)
     assert BY_KERNEL[np.sin] is REGISTRY["sin"]
 
 
-def test_an_op_that_is_defined_again_at_its_place_replaces_the_former() -> None:
+def test_op_redefined_at_same_place_replaces_former() -> None:
     def cell(factor: float) -> Any:
-        def scaled_kernel(x: Any) -> Any:
+        def scale_kernel(x: Any) -> Any:
             return x * factor
 
-        @op(scaled_kernel, acts=elementwise1, d=partials(lambda g: g * factor))
-        def scaled_here(x: Any, /) -> Any:
+        @op(scale_kernel, acts=elementwise1, d=partials(lambda g: g * factor))
+        def scale_here(x: Any, /) -> Any:
             """``x`` times a factor."""
 
-        return scaled_here
+        return scale_here
 
     cell(2.0)
     assert pb.grad(cell(3.0))(1.0) == 3
-    assert (pb.tensor(1.0).scaled_here().item(), REGISTRY["scaled_here"].function(1.0)) == (3, 3)
+    assert (pb.tensor(1.0).scale_here().item(), REGISTRY["scale_here"].function(1.0)) == (3, 3)
 
-    def scaled_here(x: Any, /) -> Any:
+    def scale_here(x: Any, /) -> Any:
         """Another function of the same name."""
 
-    with pytest.raises(DefinitionError, match="scaled_here: defined twice"):
-        op(lambda x: x, acts=elementwise1, d=partials(1))(scaled_here)
+    with pytest.raises(DefinitionError, match="scale_here: defined twice"):
+        op(lambda x: x, acts=elementwise1, d=partials(1))(scale_here)
 
 
 # ------------------------------------------------------------------ accepted
 
 
-def cubed(x: Any) -> Any:
+def cube(x: Any) -> Any:
     square = x * x  # used twice: on big arrays it must not be written over as a temporary
     more = square * (x - 1)
     return more + square
 
 
-def cubed_slope(g: Any, x: Any) -> Any:
+def cube_slope(g: Any, x: Any) -> Any:
     square = np.square(x)
     if len(x.shape) > 5:  # a formula that branches is called, not flattened
         return g
@@ -129,7 +129,7 @@ def cubed_slope(g: Any, x: Any) -> Any:
     return g * (twice + square)
 
 
-def _checked(f: Any, x: Any, first: Any, second: Any) -> None:
+def check_derivatives(f: Any, x: Any, first: Any, second: Any) -> None:
     """Reverse, forward and second order agree with what they must be."""
     np.testing.assert_allclose(pb.grad(lambda x: np.sum(f(x)))(x), first)
     np.testing.assert_allclose(pb.jvp(lambda x: np.sum(f(x)), [x], [np.ones_like(x)])[1], np.sum(first))
@@ -142,23 +142,23 @@ def _checked(f: Any, x: Any, first: Any, second: Any) -> None:
         partials(lambda x: 3 * x * x),
         partials(lambda g, x: g * 3 * (x * x)),
         partials(lambda g, z, x: g * 3 * z / x),
-        partials(cubed_slope),
+        partials(cube_slope),
         rule(lambda g, x: 3 * g * x * x, jvp=lambda dx, x: 3 * dx * x * x),
     ],
 )
 @pytest.mark.parametrize("x", [X, np.float64(0.7), np.tile(X, 20_000)], ids=["small", "scalar", "big"])
-def test_one_formula_serves_every_mode(d: Any, x: Any) -> None:
-    @op(cubed, acts=elementwise1, d=d)
-    def cubed_here(x: Any, /) -> Any:
+def test_op_rule_in_reverse_forward_and_second_order(d: Any, x: Any) -> None:
+    @op(cube, acts=elementwise1, d=d)
+    def cube_here(x: Any, /) -> Any:
         """Made for a test."""
 
-    assert type(cubed_here(X)) is np.ndarray
-    assert REGISTRY["cubed_here"].function is cubed_here
-    _checked(cubed_here, x, 3 * x**2, 6 * x)
-    _checked(lambda x: x.cubed_here(), x, 3 * x**2, 6 * x)
+    assert type(cube_here(X)) is np.ndarray
+    assert REGISTRY["cube_here"].function is cube_here
+    check_derivatives(cube_here, x, 3 * x**2, 6 * x)
+    check_derivatives(lambda x: x.cube_here(), x, 3 * x**2, 6 * x)
 
 
-def test_numpy_finds_an_op_by_its_kernel() -> None:
+def test_numpy_function_dispatches_to_op_by_kernel() -> None:
     @op(np.spacing, acts=elementwise1, d=partials(lambda x: x), domain=(1.0, 2.0))
     def spacing_here(x: Any, /) -> Any:
         """Made for a test."""
@@ -179,39 +179,39 @@ def test_numbers_and_none_as_partials() -> None:
         pb.grad(lambda y: three_of_the_first(X, y))(X)
 
 
-def test_parameters_reach_the_rules() -> None:
+def test_op_parameters_are_passed_to_rules() -> None:
     @op(lambda x, scale, by: x * scale + by, acts=elementwise1, d=partials(lambda scale: scale))
-    def scaled_here(x: Any, /, scale: float, by: float = 0.0) -> Any:
+    def scale_here(x: Any, /, scale: float, by: float = 0.0) -> Any:
         """Made for a test."""
 
     for call in (
-        lambda x: scaled_here(x, 3.0),
-        lambda x: scaled_here(x, scale=3.0, by=1.0),
-        lambda x: x.scaled_here(3.0, 1),
+        lambda x: scale_here(x, 3.0),
+        lambda x: scale_here(x, scale=3.0, by=1.0),
+        lambda x: x.scale_here(3.0, 1),
     ):
         np.testing.assert_allclose(pb.grad(call)(X), [3, 3, 3])
         assert pb.jvp(call, [2.0], [1.0])[1] == 3.0
     with pytest.raises(TypeError, match="scale"):
-        scaled_here(X)
+        scale_here(X)
 
 
-def test_a_list_of_inputs() -> None:
+def test_op_with_list_of_inputs() -> None:
     @op(
         lambda xs: np.concatenate([*xs, *xs]),
         acts=moves(lambda *shapes: (2 * sum(s[0] for s in shapes),), []),
         d=linear(each=lambda g, xs_shapes: [g[:3] + g[5:8], g[3:5] + g[8:]]),
     )
-    def joined_twice(xs: Any, /) -> Any:
+    def join_twice(xs: Any, /) -> Any:
         """Made for a test."""
 
     w = np.arange(10.0)
-    a, b = pb.grads(lambda a, b: np.sum(joined_twice([a, b]) * w))([X, X[:2]])
+    a, b = pb.grads(lambda a, b: np.sum(join_twice([a, b]) * w))([X, X[:2]])
     np.testing.assert_allclose(a, [5, 7, 9])
     np.testing.assert_allclose(b, [11, 13])
-    np.testing.assert_allclose(pb.grad(lambda b: np.sum(joined_twice([X, b]) * w))(X[:2]), [11, 13])
+    np.testing.assert_allclose(pb.grad(lambda b: np.sum(join_twice([X, b]) * w))(X[:2]), [11, 13])
 
 
-def test_three_inputs_broadcast() -> None:
+def test_op_with_three_broadcast_inputs() -> None:
     @op(
         lambda x, y, z_: x * y + z_,
         acts=broadcast("(),(),()->()"),
@@ -229,17 +229,17 @@ def test_three_inputs_broadcast() -> None:
         times_plus(x, y, np.ones(2))
 
 
-def test_a_constant_cuts_the_path_and_says_where() -> None:
+def test_constant_op_raises_unconnected_error_with_location() -> None:
     @op(np.rint, acts=elementwise1, d=constant())
-    def rounded_here(x: Any, /) -> Any:
+    def round_here(x: Any, /) -> Any:
         """Made for a test."""
 
-    with pytest.raises(UnconnectedError, match=r"rounded_here \(test_definitions.py:\d+\)"):
-        pb.grad(lambda x: rounded_here(x) * 2.0)(X)
-    np.testing.assert_array_equal(pb.grad(lambda x: rounded_here(x) * x)(X), np.rint(X))
+    with pytest.raises(UnconnectedError, match=r"round_here \(test_definitions.py:\d+\)"):
+        pb.grad(lambda x: round_here(x) * 2.0)(X)
+    np.testing.assert_array_equal(pb.grad(lambda x: round_here(x) * x)(X), np.rint(X))
 
 
-def test_reductions_take_axes() -> None:
+def test_reduction_op_with_axis_and_keepdims() -> None:
     @op(
         lambda x, axis=None, keepdims=False: np.sum(x * x, axis=axis, keepdims=keepdims),
         acts=reduces(),
@@ -258,7 +258,7 @@ def test_reductions_take_axes() -> None:
         squares_here(x, axis=2)
 
 
-def test_an_alias_is_the_same_function_and_a_method() -> None:
+def test_alias_is_same_function_and_method() -> None:
     other = alias("sine_here", pb.sin)
     assert other is pb.sin
     np.testing.assert_allclose(pb.tensor(X).sine_here().numpy(), np.sin(X))

@@ -1,4 +1,4 @@
-"""The engine through the public face: nesting, captured and escaped tensors, clean ends, numbers, ownership."""
+"""The engine through the public API: nesting, captured and escaped tensors, exceptions, memory, dtypes, ownership."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def close(a: Any, b: Any, tol: float = 1e-6) -> None:
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
-def test_gradient_of_gradient(order: int) -> None:
+def test_grad_of_grad_up_to_order_4(order: int) -> None:
     g: Any = xexp
     for _ in range(order):
         g = pb.grad(g)
@@ -54,21 +54,21 @@ def test_gradient_of_gradient(order: int) -> None:
         (lambda x: pb.grad(lambda y: pb.grad(lambda z: z * z * y * x)(y) * x)(x), 108.0),
     ],
 )
-def test_perturbations_do_not_mix(g: Any, want: float) -> None:
+def test_no_perturbation_confusion_in_nested_grad(g: Any, want: float) -> None:
     assert pb.grad(g)(3.0) == pytest.approx(want)
     assert pb.jvp(g, [3.0], [1.0])[1] == pytest.approx(want)
 
 
-def test_forward_over_forward_does_not_mix() -> None:
+def test_no_perturbation_confusion_in_nested_jvp() -> None:
     assert pb.jvp(lambda x: x * pb.jvp(lambda y: x + y, [1.0], [1.0])[1], [1.0], [1.0])[1] == pytest.approx(1.0)
 
 
-def test_forward_mode_of_what_does_not_depend() -> None:
+def test_jvp_of_constant_function() -> None:
     value, tangent = pb.jvp(lambda x: np.float32(3.0), [X], [V])
     assert (value, tangent, tangent.dtype) == (3.0, 0.0, np.float32)
 
 
-def test_all_nestings_of_two_agree() -> None:
+def test_second_derivatives_by_all_nestings_of_grad_and_jvp() -> None:
     want = slope(pb.grad(f), X, V)
     close(pb.grad(lambda x: np.sum(pb.grad(f)(x) * V))(X), want, 1e-5)
     close(pb.jvp(pb.grad(f), [X], [V])[1], want, 1e-5)
@@ -76,7 +76,7 @@ def test_all_nestings_of_two_agree() -> None:
     close(pb.jvp(lambda x: pb.jvp(f, [x], [V])[1], [X], [V])[1], want @ V, 1e-5)
 
 
-def test_all_nestings_of_three_agree() -> None:
+def test_third_derivatives_by_all_nestings_of_grad_and_jvp() -> None:
     cubic = lambda x: np.sum(xexp(x) * W)
     want = W * V * V * (X + 3) * np.exp(X)
     along = lambda g: lambda x: pb.jvp(g, [x], [V])[1]
@@ -88,7 +88,7 @@ def test_all_nestings_of_three_agree() -> None:
 
 
 @pytest.mark.parametrize("x", [X, BIG])
-def test_captured_outer_tensors(x: Any) -> None:
+def test_inner_grad_captures_outer_tensor(x: Any) -> None:
     """The inner gradient is a function of what it captures."""
     g = lambda w: np.sum(pb.grad(lambda u: np.sum(u * u * np.tanh(w)))(x))
     close(pb.grad(g)(x), 2 * x / np.cosh(x) ** 2)
@@ -96,16 +96,16 @@ def test_captured_outer_tensors(x: Any) -> None:
     close(pb.grad(h)(x), np.ones_like(x))
 
 
-def test_captured_by_a_jvp_in_a_gradient() -> None:
+def test_jvp_captures_outer_tensor_of_grad() -> None:
     close(pb.grad(lambda w: pb.jvp(lambda x: np.sum(x * x * w), [X], [V])[1])(W), 2 * X * V)
 
 
-def test_two_inner_gradients_side_by_side() -> None:
+def test_grad_of_product_of_two_inner_grads() -> None:
     g = lambda x: pb.grad(np.sin)(x) * pb.grad(np.exp)(x)
     close(pb.grad(g)(X), np.exp(X) * (np.cos(X) - np.sin(X)))
 
 
-def test_gradient_with_a_traced_dy() -> None:
+def test_grad_with_traced_dy() -> None:
     g = lambda dy: np.sum(pb.grad(np.tanh)(X, dy) * V)
     close(pb.grad(g)(W), V * (1 - np.tanh(X) ** 2))
 
@@ -114,7 +114,7 @@ def test_gradient_with_a_traced_dy() -> None:
 
 
 @pytest.mark.parametrize("x", [X, BIG, X[0]])
-def test_an_escaped_tensor_is_a_constant(x: Any) -> None:
+def test_escaped_tensor_is_constant(x: Any) -> None:
     kept: list[Any] = []
     pb.grad(lambda x: kept.append(x * 2.0) or np.sum(x * x))(x)
     (e,) = kept
@@ -126,7 +126,7 @@ def test_an_escaped_tensor_is_a_constant(x: Any) -> None:
 
 
 @pytest.mark.parametrize("x", [X, BIG, X[0]])
-def test_a_tensor_that_outlives_an_inner_tape_belongs_to_the_outer(x: Any) -> None:
+def test_tensor_escaped_from_inner_grad_is_traced_by_outer(x: Any) -> None:
     def g(x: Any) -> Any:
         kept: list[Any] = []
         pb.grad(lambda y: kept.append(y * y) or np.sum(y))(x)
@@ -136,7 +136,7 @@ def test_a_tensor_that_outlives_an_inner_tape_belongs_to_the_outer(x: Any) -> No
     close(pb.jvp(g, [x], [np.ones_like(x)])[1], np.sum(3 * x**2))
 
 
-def test_the_result_may_be_an_inner_tapes_tensor() -> None:
+def test_return_tensor_escaped_from_inner_grad() -> None:
     def g(x: Any) -> Any:
         kept: list[Any] = []
         pb.grad(lambda y: kept.append(np.sum(y * y)) or kept[0])(x)
@@ -145,13 +145,13 @@ def test_the_result_may_be_an_inner_tapes_tensor() -> None:
     close(pb.grad(g)(X), 2 * X)
 
 
-def test_escaped_inputs_are_constants() -> None:
+def test_escaped_input_is_constant() -> None:
     kept: list[Any] = []
     pb.grad(lambda x: kept.append(x) or np.sum(x * x))(X)
     close(pb.grad(lambda x: np.sum(x * kept[0]))(W), X)
 
 
-def test_escaped_tensors_do_not_hold_the_graph() -> None:
+def test_escaped_tensor_does_not_keep_graph_alive() -> None:
     """The one kept is the last of 50 big ones; the others are free."""
     kept: list[Any] = []
 
@@ -178,7 +178,7 @@ class MidwayError(Exception):
     pass
 
 
-def raising(x: Any) -> Any:
+def raise_midway(x: Any) -> Any:
     y = np.tanh(x * x)
     raise MidwayError(y.shape)
 
@@ -187,33 +187,33 @@ def raising(x: Any) -> Any:
 @pytest.mark.parametrize(
     "bad",
     [
-        lambda x: pb.grad(raising)(x),
-        lambda x: pb.grad(lambda y: np.sum(y) * pb.grad(raising)(y))(x),
-        lambda x: pb.jvp(raising, [x], [x]),
+        lambda x: pb.grad(raise_midway)(x),
+        lambda x: pb.grad(lambda y: np.sum(y) * pb.grad(raise_midway)(y))(x),
+        lambda x: pb.jvp(raise_midway, [x], [x]),
         lambda x: pb.grad(lambda y: np.sum(y * y), unconnected="raise")(x, np.ones(3)),
         lambda x: pb.grad(lambda y: np.sum(y * y) * float(np.sum(y)))(x),
         lambda x: pb.grad(lambda y: y + np.ones(7))(x),
         lambda x: pb.grads(lambda y, z: np.sum(y * y))([x, x]),
     ],
 )
-def test_an_exception_midway_leaves_the_engine_clean(bad: Any, x: Any) -> None:
+def test_grad_works_after_exception(bad: Any, x: Any) -> None:
     with pytest.raises((MidwayError, PullbackError)):
         bad(x)
     close(pb.grad(lambda x: np.sum(x * x * x))(x), 3 * x * x)
     close(pb.grad(f)(X) @ V, slope(f, X, V))
 
 
-def test_an_exception_in_the_inner_gradient_may_be_caught() -> None:
+def test_catch_exception_of_inner_grad() -> None:
     def g(x: Any) -> Any:
         try:
-            pb.grad(raising)(x)
+            pb.grad(raise_midway)(x)
         except MidwayError:
             return np.sum(x * x)
 
     close(pb.grad(g)(X), 2 * X)
 
 
-def test_a_chain_of_20_000_ops() -> None:
+def test_chain_of_20_000_ops() -> None:
     def chain(x: Any) -> Any:
         for _ in range(20_000):
             x = x * 1.0001
@@ -235,7 +235,7 @@ def test_a_chain_of_20_000_ops() -> None:
         lambda: pb.grad(lambda x: np.sum(np.max(x[1:], axis=0) * x[0]))(np.outer(X, W)),
     ],
 )
-def test_no_garbage_is_left_for_the_collector(call: Any) -> None:
+def test_no_reference_cycles(call: Any) -> None:
     call()
     gc.collect()
     gc.disable()
@@ -247,7 +247,7 @@ def test_no_garbage_is_left_for_the_collector(call: Any) -> None:
         gc.enable()
 
 
-def _grown(call: Any, times: int) -> int:
+def measure_growth(call: Any, times: int) -> int:
     """How many bytes stay after many calls; a first round fills caches."""
     for _ in range(200):
         call()
@@ -274,35 +274,35 @@ def _grown(call: Any, times: int) -> int:
         (lambda: pb.grad(lambda x: np.sum(np.tanh(x * x)))(BIG), 150),
     ],
 )
-def test_memory_does_not_grow(call: Any, times: int) -> None:
-    assert _grown(call, times) < GROWTH
+def test_memory_does_not_grow_over_calls(call: Any, times: int) -> None:
+    assert measure_growth(call, times) < GROWTH
 
 
 def test_memory_does_not_grow_over_calls_that_raise() -> None:
     def call() -> None:
-        for g in (pb.grad(raising), pb.grad(lambda x: x.nothing), pb.grads(lambda x: np.ones(3) * x)):
+        for g in (pb.grad(raise_midway), pb.grad(lambda x: x.nothing), pb.grads(lambda x: np.ones(3) * x)):
             with pytest.raises((MidwayError, AttributeError, PullbackError)):
                 g(X)
 
-    assert _grown(call, 1_000) < GROWTH
+    assert measure_growth(call, 1_000) < GROWTH
 
 
-def test_memory_does_not_grow_over_ever_new_shapes_and_constants() -> None:
+def test_memory_does_not_grow_over_new_shapes_and_constants() -> None:
     turn = iter(range(10**9))
 
     def call() -> None:
         n = next(turn)
         pb.grad(lambda x: np.sum(x * (n + 0.5)))(np.ones(n % 3_000))
 
-    assert _grown(call, 9_000) < 2_500_000  # the caches are full, not growing
-    assert _grown(call, 3_000) < 500_000
+    assert measure_growth(call, 9_000) < 2_500_000  # the caches are full, not growing
+    assert measure_growth(call, 3_000) < 500_000
 
 
 # ------------------------------------------------------------------ numbers
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint8, bool])
-def test_integer_inputs_get_float_gradients_as_wide_as_the_value(dtype: Any) -> None:
+def test_gradient_dtype_of_integer_input(dtype: Any) -> None:
     x = np.array([1, 0, 3]).astype(dtype)
     for factor, width in ((np.float32(2.5), np.float32), (np.float64(2.5), np.float64)):
         d = pb.grad(lambda x, factor=factor: x * factor)(x)
@@ -334,7 +334,7 @@ def test_python_numbers_as_constants(c: Any, x: Any) -> None:
             np.testing.assert_array_equal(np.signbit(d), np.full(np.shape(x), np.signbit(float(c))))
 
 
-def test_zeros_of_both_signs_are_not_confused() -> None:
+def test_negative_zero_constant_keeps_sign() -> None:
     signs = [bool(np.signbit(pb.grad(lambda x, c=c: x * c)(2.0))) for c in (0.0, -0.0, 0.0, 0, -0.0)]
     assert signs == [False, True, False, False, True]
 
@@ -347,7 +347,7 @@ def test_zeros_of_both_signs_are_not_confused() -> None:
         ("i4", "i8", "i8"), ("f8", "i4", "f8"), ("u1", "f2", "f2"), ("i4", "b1", "i4"), ("f4", "f2", "f4"),
     ],
 )  # fmt: skip
-def test_integers_never_widen_a_float(a: str, b: str, want: str, wrap: Any) -> None:
+def test_integer_operand_does_not_widen_float(a: str, b: str, want: str, wrap: Any) -> None:
     x, y = wrap(np.ones(3, a)), wrap(np.ones(3, b))
     for z in (pb.add(x, y), pb.mul(y, x), pb.mul(x, wrap(np.ones((), b)))):
         assert z.dtype == np.dtype(want)
@@ -355,7 +355,7 @@ def test_integers_never_widen_a_float(a: str, b: str, want: str, wrap: Any) -> N
 
 @pytest.mark.parametrize("c", [1, 1.0, True, 1.5, np.float64(1.5), np.float32(1.5), np.int8(2), np.bool_(True)])
 @pytest.mark.parametrize("x", [np.float64(0.7), X])
-def test_operands_of_every_kind_on_both_sides(c: Any, x: Any) -> None:
+def test_constant_operands_of_every_type_on_both_sides(c: Any, x: Any) -> None:
     k = float(c)
     close(pb.grad(lambda x: (x + c) * (c + x) - (x - c) * (c - x))(x), 4 * x)
     close(pb.grad(lambda x: x / c + c / x)(x), 1 / k - k / x**2)
@@ -365,7 +365,7 @@ def test_operands_of_every_kind_on_both_sides(c: Any, x: Any) -> None:
 # ------------------------------------------------------------------ the caller's own
 
 
-def _apart(*arrays: Any) -> None:
+def check_no_shared_memory(*arrays: Any) -> None:
     for i, a in enumerate(arrays):
         assert a.ndim == 0 or a.flags.writeable
         for b in arrays[i + 1 :]:
@@ -386,27 +386,27 @@ def _apart(*arrays: Any) -> None:
         lambda a, b: np.broadcast_to(a, (2, *a.shape)) * b,
     ],
 )
-def test_gradients_are_the_callers_own(g: Any, n: int) -> None:
+def test_gradients_share_no_memory(g: Any, n: int) -> None:
     a, b = RNG.normal(size=(2, n))
     dy = np.ones(g(pb.tensor(a), pb.tensor(b)).shape)
     value, (da, db) = pb.value_and_grads(g)([a, b], dy)
     again = pb.grads(g)([a, b], dy)
-    _apart(a, b, dy, np.asarray(value), da, db, *again)
+    check_no_shared_memory(a, b, dy, np.asarray(value), da, db, *again)
     assert np.all(dy == 1)
 
 
 @pytest.mark.parametrize("n", [5, 80_000])
 @pytest.mark.parametrize("g", [lambda x: x, lambda x: np.reshape(x, (1, -1)), lambda x: x[1:], lambda x: x + 0.0])
-def test_values_are_the_callers_own(g: Any, n: int) -> None:
+def test_values_and_aux_share_no_memory_with_input(g: Any, n: int) -> None:
     x = RNG.normal(size=n)
     value, d = pb.value_and_grad(g)(x)
-    _apart(x, value, d)
+    check_no_shared_memory(x, value, d)
     _, aux = pb.grad(lambda x: (np.sum(x), g(x)), has_aux=True)(x)
-    _apart(x, aux)
+    check_no_shared_memory(x, aux)
 
 
 @pytest.mark.parametrize("x", [X, BIG])
-def test_writing_into_an_input_afterwards_changes_no_result(x: Any) -> None:
+def test_results_unchanged_by_later_write_to_input(x: Any) -> None:
     x, w = x.copy(), x.copy()
     results = [pb.grad(lambda x: np.sum(x * w))(x), *pb.grads(lambda a, b: a * b)([x, w])]
     results += [pb.value_and_grad(lambda x: x + w)(x).value, pb.grad(lambda x: x)(x, w)]
@@ -416,13 +416,13 @@ def test_writing_into_an_input_afterwards_changes_no_result(x: Any) -> None:
         np.testing.assert_array_equal(a, b)
 
 
-def test_same_input_twice_is_two_inputs() -> None:
+def test_grads_with_same_array_as_two_inputs() -> None:
     a, b = pb.grads(lambda a, b: np.sum(a * a + b))([X, X])
     close(a, 2 * X)
     close(b, np.ones(5))
 
 
-def test_array_in_array_out_tensor_in_tensor_out() -> None:
+def test_gradient_type_matches_input_type() -> None:
     assert type(pb.grad(f)(X)) is np.ndarray
     assert type(pb.grad(xexp)(3.0)) is float
     assert type(pb.grad(xexp)(np.float64(3.0))) is np.float64
@@ -432,7 +432,7 @@ def test_array_in_array_out_tensor_in_tensor_out() -> None:
     close(out.numpy(), pb.grad(f)(X))
 
 
-def test_traced_values_do_not_leak() -> None:
+def test_conversion_of_traced_tensor_raises() -> None:
     for leak in (float, int, np.float32, lambda x: x.numpy(), lambda x: x.item(), lambda x: x.tolist()):
         with pytest.raises(TracedValueError, match="would lose its gradient"):
             pb.grad(lambda x, leak=leak: leak(np.sum(x)) * np.sum(x))(X)
@@ -440,7 +440,7 @@ def test_traced_values_do_not_leak() -> None:
             pb.jvp(lambda x, leak=leak: leak(np.sum(x)) * np.sum(x), [X], [V])
 
 
-def test_python_may_branch_on_values() -> None:
+def test_python_control_flow_on_traced_values() -> None:
     def g(x: Any) -> Any:
         while x < 10:
             x = x * x
@@ -450,7 +450,7 @@ def test_python_may_branch_on_values() -> None:
     assert pb.grad(g)(4.0) == -8.0
 
 
-def test_a_gradient_needs_a_tensor() -> None:
+def test_grad_refuses_result_that_is_not_one_tensor() -> None:
     for bad in (lambda x: None, lambda x: (x, x), lambda x: "text", lambda x: 3.0):
         with pytest.raises(GradientError, match="f must return one tensor"):
             pb.grad(bad)(1.0)

@@ -1,4 +1,4 @@
-"""Bad input gets an error of ours that says what was given and what to do; and what importing must not cost."""
+"""Errors for bad input, modules that an import loads, and generated source text in tracebacks."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ A = np.ones((2, 3))
 BIG = np.ones((200, 300))
 
 
-def traced(f: Any, x: Any = X) -> Any:
-    """``f`` of a traced tensor."""
+def trace(f: Any, x: Any = X) -> Any:
+    """Return a call of ``f`` with a traced tensor."""
     return lambda: pb.grad(lambda x: np.sum(f(x)))(x)
 
 
@@ -34,28 +34,28 @@ def traced(f: Any, x: Any = X) -> Any:
         (lambda: np.ones((3, 1, 4)) - T, r"sub: shapes \(3, 1, 4\) and \(5,\) do not broadcast"),
         (lambda: np.divide(T, np.ones(2)), r"div: shapes \(5,\) and \(2,\) do not broadcast"),
         (lambda: T**[1.0, 2.0], r"pow: shapes \(5,\) and \(2,\) do not broadcast"),
-        (traced(lambda x: x + np.ones(3)), r"add: shapes \(5,\) and \(3,\) do not broadcast"),
-        (traced(lambda x: np.ones(3) * x), r"mul: shapes \(3,\) and \(5,\) do not broadcast"),
-        (traced(lambda x: x * x[:3]), r"mul: shapes \(5,\) and \(3,\) do not broadcast"),
-        (traced(lambda x: x * pb.tensor(A)), r"mul: shapes \(5,\) and \(2, 3\) do not broadcast"),
-        (traced(lambda x: x + np.ones(7), BIG), r"add: shapes \(200, 300\) and \(7,\) do not broadcast"),
-        (traced(lambda x: x - x[:, :7], BIG), r"sub: shapes \(200, 300\) and \(200, 7\) do not broadcast"),
+        (trace(lambda x: x + np.ones(3)), r"add: shapes \(5,\) and \(3,\) do not broadcast"),
+        (trace(lambda x: np.ones(3) * x), r"mul: shapes \(3,\) and \(5,\) do not broadcast"),
+        (trace(lambda x: x * x[:3]), r"mul: shapes \(5,\) and \(3,\) do not broadcast"),
+        (trace(lambda x: x * pb.tensor(A)), r"mul: shapes \(5,\) and \(2, 3\) do not broadcast"),
+        (trace(lambda x: x + np.ones(7), BIG), r"add: shapes \(200, 300\) and \(7,\) do not broadcast"),
+        (trace(lambda x: x - x[:, :7], BIG), r"sub: shapes \(200, 300\) and \(200, 7\) do not broadcast"),
         (lambda: pb.jvp(lambda x: x + np.ones(3), [X], [X]), r"add: shapes \(5,\) and \(3,\) do not broadcast"),
         (lambda: A @ pb.tensor(A), r"got shapes \(2, 3\) and \(2, 3\); axis 'k' of .* is 3 in one and 2 in another"),
-        (traced(lambda x: x @ x, BIG), r"got shapes \(200, 300\) and \(200, 300\); axis 'k'"),
+        (trace(lambda x: x @ x, BIG), r"got shapes \(200, 300\) and \(200, 300\); axis 'k'"),
         (lambda: pb.sum(X, axis=3), "sum: axis 3 is out of range for rank 1; use -1 to 0"),
         (lambda: np.sum(T, axis=3), "sum: axis 3 is out of range for rank 1; use -1 to 0"),
         (lambda: pb.sum(A, (0, 0)), r"sum: an axis is named twice in \(0, 0\)"),
         (lambda: pb.sum(pb.tensor(A), [1, -1]), r"sum: an axis is named twice in \[1, -1\]"),
-        (traced(lambda x: np.mean(x, axis=-2)), "mean: axis -2 is out of range for rank 1; use -1 to 0"),
-        (traced(lambda x: np.max(x, axis=2), BIG), "max: axis 2 is out of range for rank 2; use -2 to 1"),
+        (trace(lambda x: np.mean(x, axis=-2)), "mean: axis -2 is out of range for rank 1; use -1 to 0"),
+        (trace(lambda x: np.max(x, axis=2), BIG), "max: axis 2 is out of range for rank 2; use -2 to 1"),
         (lambda: pb.reshape(T, (2, 2)), r"reshape: .*\(5,\).*\(2, 2\)"),
         (lambda: T[7], r"getitem: .*\(5,\).*7"),
         (lambda: T[0, 0], r"getitem: .*\(5,\).*\(0, 0\)"),
-        (traced(lambda x: x[9]), r"getitem: .*\(5,\).*9"),
+        (trace(lambda x: x[9]), r"getitem: .*\(5,\).*9"),
     ],
 )  # fmt: skip
-def test_shapes_that_do_not_fit_are_named(call: Any, message: str) -> None:
+def test_shape_error_messages(call: Any, message: str) -> None:
     with pytest.raises(ShapeError, match=message) as caught:
         call()
     assert isinstance(caught.value, ValueError)
@@ -97,14 +97,14 @@ def test_shapes_that_do_not_fit_are_named(call: Any, message: str) -> None:
         (lambda: pb.grad(np.sum)(object()), DataError, "grad: .*: expected numbers or nested lists of .*, got object"),
     ],
 )  # fmt: skip
-def test_what_is_not_numbers_is_refused(call: Any, kind: Any, message: str) -> None:
+def test_argument_and_data_error_messages(call: Any, kind: Any, message: str) -> None:
     with pytest.raises(kind, match=message) as caught:
         call()
     assert isinstance(caught.value, PullbackError)
 
 
 @pytest.mark.parametrize("name", errors.__all__)
-def test_every_error_is_pythons_too_and_documented(name: str) -> None:
+def test_errors_have_builtin_base_class_and_docstring(name: str) -> None:
     error = getattr(errors, name)
     assert issubclass(error, PullbackError)
     kinds = ValueError | TypeError | ImportError | AttributeError | UserWarning
@@ -112,7 +112,7 @@ def test_every_error_is_pythons_too_and_documented(name: str) -> None:
     assert len(error.__doc__) > 40
 
 
-def test_an_error_of_the_users_own_function_is_not_touched() -> None:
+def test_exception_of_user_function_is_unchanged() -> None:
     def f(x: Any) -> Any:
         raise ValueError("mine")
 
@@ -121,8 +121,8 @@ def test_an_error_of_the_users_own_function_is_not_touched() -> None:
     assert type(caught.value) is ValueError
 
 
-def test_importing_brings_neither_the_compiler_nor_scipy() -> None:
-    """They enter by their own doors, when something asks for them."""
+def test_import_does_not_load_llvmlite_or_scipy() -> None:
+    """They are imported when something first uses them."""
     code = "import sys, pullback; print(sorted({m.split('.')[0] for m in sys.modules}))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     modules = set(eval(run.stdout))

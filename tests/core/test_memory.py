@@ -1,4 +1,4 @@
-"""Memory of big arrays: what no rule asks for is let go, buffers serve again, and never while someone holds them."""
+"""Memory of big arrays: values that no rule saves are freed, and buffers are reused only when nobody holds them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ LAYERS = 25
 
 
 @pytest.fixture(autouse=True)
-def no_buffers_from_before() -> None:
+def drop_kept_buffers() -> None:
     """Tapes keep buffers for the next call; a call that leaves a tensor behind makes its tape drop them."""
     kept: list[Any] = []
     pb.grad(lambda x: kept.append(x) or np.sum(x * 2.0))(np.ones(3))
 
 
-def measured(call: Callable[[], Any]) -> tuple[int, int]:
-    """Peak and what stays, in bytes, beyond what was there before; NumPy reports its buffers to tracemalloc."""
+def measure_memory(call: Callable[[], Any]) -> tuple[int, int]:
+    """Bytes that a call allocates at its peak and still holds at its end; NumPy reports to tracemalloc."""
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
@@ -62,10 +62,10 @@ def chain_by_hand(x: Any, w: Any) -> tuple[Any, Any, Any]:
     return value, gx + g, gw
 
 
-def test_a_long_chain_needs_no_more_than_by_hand() -> None:
+def test_peak_memory_of_long_chain_vs_handwritten_gradient() -> None:
     x, w = np.random.default_rng(0).uniform(0.2, 1, (2, N))
-    ours = measured(lambda: pb.value_and_grads(chain)([x, w]))[0]
-    assert ours <= 1.2 * measured(lambda: chain_by_hand(x, w))[0]
+    ours = measure_memory(lambda: pb.value_and_grads(chain)([x, w]))[0]
+    assert ours <= 1.2 * measure_memory(lambda: chain_by_hand(x, w))[0]
     value, grads = pb.value_and_grads(chain)([x, w])
     want, *by_hand = chain_by_hand(x, w)
     assert value == pytest.approx(want)
@@ -85,7 +85,7 @@ def test_a_long_chain_needs_no_more_than_by_hand() -> None:
         lambda y, x: y + np.ones(N),
     ],
 )
-def test_what_no_rule_asks_for_is_let_go(step: Any) -> None:
+def test_values_not_saved_by_any_rule_are_freed(step: Any) -> None:
     """Twenty additions keep at most four arrays alive, the input among them."""
     peaks = []
 
@@ -96,12 +96,12 @@ def test_what_no_rule_asks_for_is_let_go(step: Any) -> None:
         peaks.append(tracemalloc.get_traced_memory()[1])
         return np.sum(y)
 
-    peak, _ = measured(lambda: pb.grad(f)(np.ones(N)))
+    peak, _ = measure_memory(lambda: pb.grad(f)(np.ones(N)))
     assert peaks[0] < 4.1 * NBYTES
     assert peak < 7.1 * NBYTES
 
 
-def test_only_what_a_rule_asks_for_is_kept() -> None:
+def test_only_saved_values_of_rules_stay_allocated() -> None:
     """tanh asks for its result, the product with a number for nothing: one array a layer, not two."""
     peaks = []
 
@@ -111,28 +111,28 @@ def test_only_what_a_rule_asks_for_is_kept() -> None:
         peaks.append(tracemalloc.get_traced_memory()[1])
         return np.sum(x)
 
-    measured(lambda: pb.grad(f)(np.ones(N)))
+    measure_memory(lambda: pb.grad(f)(np.ones(N)))
     assert peaks[0] < 13.1 * NBYTES
 
 
-def test_buffers_serve_again() -> None:
+def test_buffers_are_reused_by_next_call() -> None:
     """The second call of a chain finds the buffers of the first, which only works if reference counts are trusted."""
     x = np.ones(N)
     call = lambda: pb.grad(lambda x: np.sum(np.sin(np.tanh(np.sin(x) * x))))(x)
-    first, stays = measured(call)
-    second, _ = measured(call)
+    first, stays = measure_memory(call)
+    second, _ = measure_memory(call)
     assert first > 4 * NBYTES
     assert second < first / 2
     assert stays < 12 * NBYTES
 
 
-def test_what_is_kept_for_the_next_call_is_bounded() -> None:
+def test_buffers_kept_between_calls_are_bounded() -> None:
     def f(x: Any) -> Any:
         for _ in range(100):
             x = np.sin(x)
         return np.sum(x)
 
-    _, stays = measured(lambda: [pb.grad(f)(np.ones(N)), None][1])
+    _, stays = measure_memory(lambda: [pb.grad(f)(np.ones(N)), None][1])
     assert stays < 70_000_000
 
 
@@ -189,7 +189,7 @@ def random_program(seed: int, held: list[tuple[Any, Any, Any]]) -> Callable[...,
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_random_programs_on_big_arrays_are_as_on_tiles(seed: int) -> None:
+def test_random_programs_on_big_arrays_match_small_tiles(seed: int) -> None:
     """What is held, or seen through a view, is never written over; gradients are those of the small tiles."""
     rng = np.random.default_rng(seed)
     dtype = (np.float64, np.float32)[seed % 4 == 3]
@@ -222,7 +222,7 @@ def test_random_programs_on_big_arrays_are_as_on_tiles(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(100, 112))
-def test_random_programs_to_second_order(seed: int) -> None:
+def test_random_programs_second_derivatives(seed: int) -> None:
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(2, ROWS, COLUMNS))
     row = rng.normal(size=COLUMNS)
@@ -241,7 +241,7 @@ def test_random_programs_to_second_order(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(200, 206))
-def test_random_programs_in_forward_mode(seed: int) -> None:
+def test_random_programs_jvp(seed: int) -> None:
     rng = np.random.default_rng(seed)
     small = rng.normal(size=(4, ROWS, COLUMNS))
     row = rng.normal(size=COLUMNS)
@@ -266,7 +266,7 @@ W = np.linspace(-1.0, 1.0, N)
     ],
     ids=["left", "right", "through", "fresh", "twice"],
 )
-def test_a_factor_that_comes_back_from_a_sum_is_not_given_away(f: Any, want: Any) -> None:
+def test_gradient_does_not_alias_captured_factor(f: Any, want: Any) -> None:
     """The cotangent of ``x`` in ``sum(x * W)`` is ``W``; the caller gets an array of its own."""
     before = W.copy()
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Printing at its hard points: ties, JavaScript's notation, hidden rows, odd shapes, and the one-line repr."""
+"""Printed tensors: rounding, JavaScript's notation, hidden rows, empty shapes, and the one-line repr."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_elements_are_rounded_to_seven_decimals(value: float, text: str) -> None
         (-np.inf, "-Infinity"),
     ],
 )
-def test_a_scalar_is_not_rounded(value: float, text: str) -> None:
+def test_scalar_is_not_rounded(value: float, text: str) -> None:
     assert body(value) == text
 
 
@@ -70,11 +70,11 @@ def test_a_scalar_is_not_rounded(value: float, text: str) -> None:
         (-1.5e300, "-1.5e+300"),
     ],
 )
-def test_float64_has_its_own_digits(value: float, text: str) -> None:
+def test_float64_scalar_shows_all_digits(value: float, text: str) -> None:
     assert body(value, np.float64) == text
 
 
-def test_float64_elements_follow_the_rule_of_float32() -> None:
+def test_float64_elements_are_rounded_like_float32() -> None:
     assert body([0.1 + 0.2, 2**-8, 1e-8, 123456789.123456789], np.float64) == "[0.3, 0.0039063, 0, 123456789.1234568]"
 
 
@@ -86,7 +86,7 @@ def test_int64_keeps_every_digit() -> None:
     )
 
 
-def test_complex_parts_are_rounded_even_in_a_scalar() -> None:
+def test_complex_parts_are_rounded() -> None:
     assert body(complex(2**-8, -np.inf), np.complex64) == "0.0039063 + -Infinityj"
     assert body([[complex(np.nan, -0.0)], [1e-7 + 10j]], np.complex64) == "[[NaN + 0j  ],\n [1e-7 + 10j]]"
 
@@ -94,26 +94,26 @@ def test_complex_parts_are_rounded_even_in_a_scalar() -> None:
 # ------------------------------------------------------------------ layout
 
 
-def test_a_single_row_keeps_the_comma() -> None:
+def test_single_row_has_trailing_comma() -> None:
     assert body([[1, 2]]) == " [[1, 2],]"
     assert body([[[1]], [[22]]]) == "[ [[1 ],],\n\n  [[22],]]"
 
 
-def test_a_vector_is_not_padded_but_a_column_is() -> None:
+def test_column_is_padded_and_vector_is_not() -> None:
     assert body([1, -22, 0.5]) == "[1, -22, 0.5]"
     assert body([[1], [-22], [0.5]]) == "[[1  ],\n [-22],\n [0.5]]"
 
 
-def test_each_column_has_one_width_in_all_matrices() -> None:
+def test_column_width_is_shared_by_all_matrices() -> None:
     assert body([[[1, 2], [3, 4]], [[5, -66], [7, 8]]]) == "[[[1, 2  ],\n  [3, 4  ]],\n\n [[5, -66],\n  [7, 8  ]]]"
 
 
-def test_twenty_items_are_shown_and_twenty_one_are_not() -> None:
+def test_more_than_20_items_are_abbreviated() -> None:
     assert body(np.arange(20)) == f"[{', '.join(map(str, range(20)))}]"
     assert body(np.arange(21)) == "[0, 1, 2, ..., 18, 19, 20]"
 
 
-def test_hidden_rows_widen_a_column_and_hidden_columns_do_nothing() -> None:
+def test_column_width_includes_hidden_rows() -> None:
     values = np.zeros((21, 21), np.float32)
     values[10, 20] = 2**-8  # a tie, which cannot be measured by plain arithmetic
     values[0, 10] = 1e30
@@ -121,7 +121,7 @@ def test_hidden_rows_widen_a_column_and_hidden_columns_do_nothing() -> None:
     assert body(values) == f"[{row},\n {row},\n {row},\n ...,\n {row},\n {row},\n {row}]"
 
 
-def test_hidden_matrices_leave_dots_without_a_comma() -> None:
+def test_hidden_matrices_print_ellipsis() -> None:
     lines = body(np.arange(21).reshape(21, 1, 1)).split("\n")
     assert [line for line in lines if line.strip()] == (
         ["[ [[0 ],],", "  [[1 ],],", "  [[2 ],],", " ...", "  [[18],],", "  [[19],],", "  [[20],]]"]
@@ -141,26 +141,26 @@ def test_empty_shapes(shape: tuple[int, ...], text: str) -> None:
     assert body(np.zeros(shape)) == text
 
 
-def test_verbose_names_the_dtype_and_the_shape() -> None:
+def test_verbose_prints_dtype_and_shape() -> None:
     header = "Tensor\n  dtype: {}\n  rank: 2\n  shape: [1,0]\n  values:\n     [[],]"
     for dtype, name in ((np.float64, "float64"), (np.bool_, "bool"), (np.str_, "string"), (np.complex64, "complex64")):
         assert tensor_text(np.zeros((1, 0), dtype), verbose=True) == header.format(name)
 
 
-def test_text_is_quoted_in_an_array_only_and_measured_in_utf16() -> None:
+def test_string_quotes_and_utf16_width() -> None:
     assert body("it's", np.str_) == "it's"
     assert body(["it's", ""], np.str_) == "['it's', '']"
     assert body([["é", "x"], ["😀", "y"]], np.str_) == "[['é' , 'x'],\n ['😀', 'y']]"
 
 
-def test_memory_layout_does_not_matter() -> None:
+def test_text_is_independent_of_memory_layout() -> None:
     values = np.arange(12, dtype=np.float32).reshape(3, 4) / 7
     assert tensor_text(values.T) == tensor_text(values.T.copy())
     assert tensor_text(values[::-1, ::2]) == tensor_text(values[::-1, ::2].copy())
     assert tensor_text(values.astype(">f4")) == tensor_text(values)
 
 
-def test_many_rows_are_measured_exactly() -> None:
+def test_column_width_of_200_000_rows() -> None:
     values = np.zeros((200_000, 2), np.float32)
     values[150_000] = [-1234.5, np.nan]
     assert body(values).startswith("[[0      , 0  ],\n")
@@ -188,7 +188,7 @@ def test_repr(values: np.ndarray[Any, Any], text: str) -> None:
     assert tensor_repr(values) == text
 
 
-def test_a_long_repr_is_abbreviated_and_tells_its_shape() -> None:
+def test_long_repr_is_abbreviated_with_shape() -> None:
     values = np.arange(1000, dtype=np.float32)
     assert tensor_repr(values) == "Tensor([0., 1., 2., ..., 997., 998., 999.], shape=(1000,), dtype=float32)"
     assert tensor_repr(np.arange(100).reshape(2, 50), kind="Variable") == (
@@ -196,13 +196,13 @@ def test_a_long_repr_is_abbreviated_and_tells_its_shape() -> None:
     )
 
 
-def test_a_repr_is_one_line_of_moderate_length_at_any_rank() -> None:
+def test_repr_is_one_short_line_at_every_rank() -> None:
     for rank in range(1, 7):
         text = tensor_repr(np.full((9,) * rank, 1 / 3, np.float32))
         assert "\n" not in text
         assert len(text) < 1500
 
 
-def test_repr_honours_the_precision_of_numpy() -> None:
+def test_repr_uses_numpy_print_precision() -> None:
     with np.printoptions(precision=3):
         assert tensor_repr(np.array([1 / 3, 2 / 3])) == "Tensor([0.333, 0.667], dtype=float64)"

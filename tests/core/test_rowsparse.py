@@ -38,7 +38,7 @@ def test_rowsparse_to_dense_adds_repeated_rows(dtype: Any):
         np.testing.assert_array_equal(dense, DENSE)
 
 
-def test_rowsparse_of_tensor_values_gives_tensors():
+def test_rowsparse_with_tensor_values_returns_tensors():
     g = rows(pb.tensor(VALUES))
     assert isinstance(g.to_dense(), pb.Tensor)
     assert isinstance(g.coalesce().values, pb.Tensor)
@@ -47,7 +47,7 @@ def test_rowsparse_of_tensor_values_gives_tensors():
     np.testing.assert_array_equal((g * 2).numpy(), DENSE * 2)
 
 
-def test_rowsparse_negative_indices_count_from_the_end():
+def test_rowsparse_negative_indices():
     assert rows(indices=[-2, -4, 2]).indices.tolist() == [2, 0, 2]
 
 
@@ -58,7 +58,7 @@ def test_rowsparse_without_rows_is_zero():
     np.testing.assert_array_equal((g + g) * 3, np.zeros((4, 2)))
 
 
-def test_rowsparse_of_a_vector_and_of_rank_three():
+def test_rowsparse_rank_1_and_rank_3():
     np.testing.assert_array_equal(pb.RowSparse([1, 1], [2.0, 3.0], (3,)).to_dense(), [0, 5, 0])
     values = np.arange(12.0).reshape(2, 2, 3)
     expected = np.zeros((5, 2, 3))
@@ -85,7 +85,7 @@ def test_rowsparse_coalesce_equals_add_at(count: int):
     assert len(set(g.coalesce().indices.tolist())) == len(g.coalesce().indices)
 
 
-def test_rowsparse_of_a_shape_that_no_memory_holds():
+def test_rowsparse_with_shape_larger_than_memory():
     g = pb.RowSparse([2**61, 5, 2**61], [1.0, 2.0, 3.0], (2**62,))
     assert g.coalesce().indices.tolist() == [5, 2**61]
     assert (g * 2).values.tolist() == [4, 8]
@@ -122,7 +122,7 @@ def test_rowsparse_sum_stays_row_sparse():
         np.tanh,
     ],
 )  # fmt: skip
-def test_rowsparse_functions_that_leave_zero_keep_rows(f: Any):
+def test_rowsparse_zero_preserving_functions_stay_sparse(f: Any):
     made = f(rows())
     assert isinstance(made, pb.RowSparse)
     np.testing.assert_array_equal(made, f(DENSE))
@@ -152,7 +152,7 @@ def test_rowsparse_functions_that_leave_zero_keep_rows(f: Any):
     ],
 )
 @pytest.mark.filterwarnings("ignore:invalid value", "ignore:divide by zero")
-def test_rowsparse_other_functions_give_the_dense_result(f: Any):
+def test_rowsparse_other_functions_return_dense_array(f: Any):
     made = f(rows())
     assert type(made) is np.ndarray
     np.testing.assert_array_equal(made, f(DENSE))
@@ -168,7 +168,7 @@ def test_rowsparse_numpy_functions_densify():
     np.testing.assert_array_equal(np.array(g, dtype=np.float32), DENSE.astype(np.float32))
 
 
-def test_rowsparse_with_tensors_gives_tensors():
+def test_rowsparse_arithmetic_with_tensor_returns_tensor():
     t = pb.tensor(np.arange(8.0).reshape(4, 2))
     whole = t.numpy()
     pairs = [(rows() + t, DENSE + whole), (t - rows(), whole - DENSE), (t * rows(), whole * DENSE)]
@@ -178,12 +178,12 @@ def test_rowsparse_with_tensors_gives_tensors():
     assert pb.sum(rows()) == DENSE.sum()
 
 
-def test_rowsparse_in_a_gradient_is_a_constant():
+def test_rowsparse_is_constant_in_grad():
     x = np.arange(8.0).reshape(4, 2)
     np.testing.assert_array_equal(pb.grad(lambda x: (x * rows()).sum())(x), DENSE)
 
 
-def test_rowsparse_of_traced_values_keeps_the_path():
+def test_rowsparse_of_traced_values_is_differentiable():
     def f(s: Any) -> Any:
         return (pb.RowSparse([1, 1], s, (3,)) * 2.0).to_dense()[1] ** 2
 
@@ -193,7 +193,7 @@ def test_rowsparse_of_traced_values_keeps_the_path():
 # ---- refusals
 
 
-def test_rowsparse_is_not_changed_in_place():
+def test_rowsparse_refuses_in_place_writes():
     g = rows()
     with pytest.raises(
         ArgumentError, match=r"np.multiply: a RowSparse is not changed in place. Take the result, as in"
@@ -207,7 +207,7 @@ def test_rowsparse_is_not_changed_in_place():
         np.array(g, copy=False)
 
 
-def test_rowsparse_refuses_what_does_not_fit():
+def test_rowsparse_refuses_bad_indices_and_shapes():
     with pytest.raises(
         ShapeError, match=r"values have shape \(3, 2\); for 2 indices and shape \(4, 2\) they must have \(2, 2\)"
     ):
@@ -229,7 +229,7 @@ def test_rowsparse_refuses_what_does_not_fit():
 # ---- out of the library
 
 
-def test_rowsparse_prints_on_one_line():
+def test_rowsparse_repr():
     assert repr(rows(VALUES[:1], [2])) == "RowSparse(indices=[2], values=array([[1., 2.]]), shape=(4, 2))"
     many = repr(pb.RowSparse(np.arange(1000), pb.tensor(np.zeros(1000)), (1000,)))
     assert many.startswith("RowSparse(indices=[  0,   1,   2, ..., 997, 998, 999], values=Tensor(")

@@ -1,4 +1,4 @@
-"""Threads: each takes gradients of its own at the same time, and none sees another's."""
+"""Threads: gradients taken in several threads at once do not affect each other."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_threads_take_different_gradients(x: Any, times: int) -> None:
             np.testing.assert_allclose(d, by_hand(x, i), rtol=1e-9, atol=1e-10)
 
 
-def test_threads_nest_and_raise() -> None:
+def test_nested_gradients_and_exceptions_in_threads() -> None:
     def work(i: int) -> list[Any]:
         out = []
         for n in range(40):

@@ -1,4 +1,4 @@
-"""Trees: dicts, lists, tuples and dataclasses are structure; gradients have the structure of the input."""
+"""Trees of dicts, lists, tuples and dataclasses: leaves, mapping, and gradients of the same structure."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ TREES = [
 
 
 @pytest.mark.parametrize("tree", TREES, ids=repr)
-def test_mapping_keeps_the_structure(tree: Any) -> None:
+def test_map_leaves_keeps_structure(tree: Any) -> None:
     made = map_leaves(lambda x: x, tree)
     assert made == tree
     assert type(made) is type(tree)
@@ -57,17 +57,17 @@ def test_mapping_keeps_the_structure(tree: Any) -> None:
     assert leaves(map_leaves(lambda x: x * 2, tree)) == [2 * x for x in leaves(tree)]
 
 
-def test_leaves_come_in_the_order_they_stand() -> None:
+def test_leaves_order() -> None:
     assert leaves({"b": 1, "a": [2, (3, None)], "c": Point(4, 5)}) == [1, 2, 3, 4, 5]
     assert leaves(Layer(1.0, [2.0], name="n")) == [1.0, 2.0, "n"]
 
 
-def test_none_is_an_empty_place() -> None:
+def test_none_is_not_a_leaf() -> None:
     assert leaves([None, 1, {"a": None}]) == [1]
     assert map_leaves(lambda x: x + 1, [None, 1, {"a": None}]) == [None, 2, {"a": None}]
 
 
-def test_kinds_of_dicts_are_kept() -> None:
+def test_map_leaves_keeps_dict_type() -> None:
     made = map_leaves(lambda x: x + 1, defaultdict(list, a=1))
     assert type(made) is defaultdict
     assert made == {"a": 2}
@@ -75,20 +75,20 @@ def test_kinds_of_dicts_are_kept() -> None:
     assert list(map_leaves(lambda x: x, OrderedDict(z=1, a=2))) == ["z", "a"]
 
 
-def test_dataclasses() -> None:
+def test_map_leaves_of_dataclasses() -> None:
     made = map_leaves(lambda x: x if isinstance(x, str) else x * 2, Layer(1.0, [2.0]))
     assert made == Layer(2.0, [4.0])
     assert map_leaves(lambda x: x * 2, Frozen(3.0)) == Frozen(6.0)
 
 
-def test_several_trees_go_together() -> None:
+def test_map_leaves_of_several_trees() -> None:
     assert map_leaves(lambda a, b: a + b, {"x": 1, "y": [2]}, {"x": 10, "y": [20]}) == {"x": 11, "y": [22]}
     for other in ({"x": 1}, 3, {"x": 1, "y": 2}):
         with pytest.raises(ValueError, match="trees differ"):
             map_leaves(lambda a, b: a, {"x": 1, "y": [2]}, other)
 
 
-def test_the_tree_that_was_given_is_not_changed() -> None:
+def test_map_leaves_does_not_change_input() -> None:
     tree = {"a": [1.0, 2.0]}
     map_leaves(lambda x: -x, tree)
     assert tree == {"a": [1.0, 2.0]}
@@ -108,7 +108,7 @@ def test_the_tree_that_was_given_is_not_changed() -> None:
         ([pb.tensor(1.0)], False),
     ],
 )
-def test_a_nested_list_of_nothing_but_numbers_is_a_tensor(data: Any, want: bool) -> None:
+def test_is_tensor_data(data: Any, want: bool) -> None:
     assert is_tensor_data(data) is want
 
 
@@ -131,21 +131,21 @@ X = np.array([1.0, 2.0])
         ),
     ],
 )
-def test_gradients_have_the_structure_of_the_input(f: Any, tree: Any, want: Any) -> None:
+def test_grad_keeps_tree_structure(f: Any, tree: Any, want: Any) -> None:
     got = pb.grad(f)(tree)
     assert type(got) is type(tree)
     assert map_leaves(lambda _: 0, got, whole=is_number_list) == map_leaves(lambda _: 0, want)
     map_leaves(np.testing.assert_allclose, want, got)
 
 
-def test_a_leaf_comes_back_in_its_own_form() -> None:
+def test_grad_keeps_type_of_each_leaf() -> None:
     got = pb.grad(lambda t: np.sum(t["a"] * t["b"] * t["c"]))({"a": X, "b": 2.0, "c": pb.tensor(X)})
     assert type(got["a"]) is np.ndarray
     assert isinstance(got["c"], pb.Tensor)
     assert isinstance(got["b"], float | np.floating)
 
 
-def test_dataclass_of_arrays() -> None:
+def test_grad_of_dataclass() -> None:
     @dataclass
     class Model:
         w: Any

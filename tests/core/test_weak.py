@@ -1,4 +1,4 @@
-"""What is float because of Python's floats alone does not widen what it meets: ``where(x > 0, 1.0, 0.1)``."""
+"""Weak dtypes: floats from Python numbers alone, as in ``where(x > 0, 1.0, 0.1)``, do not widen float32."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PROGRAMS: dict[str, tuple[Callable[[Any], Any], Any]] = {
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_weak_where_keeps_the_dtype_and_the_digits(name: str, dtype: Any) -> None:
+def test_weak_float_programs_keep_dtype_and_precision(name: str, dtype: Any) -> None:
     f, factor = PROGRAMS[name]
     x = X.astype(dtype)
     many = np.stack([x, x])
@@ -93,7 +93,7 @@ def test_result_of_python_numbers_does_not_widen_float32(name: str) -> None:
         assert (pb.tensor(x.astype(float)) * result).dtype in (np.float64, np.complex128)
 
 
-def test_results_of_python_numbers_are_plain_values() -> None:
+def test_result_of_python_numbers_is_weak_numpy_scalar() -> None:
     z = pb.maximum(1.0, 2.0)
     assert isinstance(z, np.float64)
     assert repr(z) == "np.float64(2.0)"
@@ -106,7 +106,7 @@ def test_results_of_python_numbers_are_plain_values() -> None:
     assert pb.grad(lambda x: x * z)(np.float32(2.0)).dtype == np.float32
 
 
-def test_result_of_python_numbers_is_assigned_to_a_float32_variable() -> None:
+def test_assign_result_of_python_numbers_to_float32_variable() -> None:
     v = pb.variable([0.0])
     v.assign(pb.stack([0.5]))
     v.assign_add(pb.stack([1.0]))
@@ -124,19 +124,19 @@ def test_weak_tensor_alone_is_float64() -> None:
     assert np.astype(made, "float64").dtype == (np.astype(made, "float64") * pb.tensor([1.0] * 3)).dtype == np.float64
 
 
-def test_weak_tensor_is_assigned_to_a_float32_variable() -> None:
+def test_assign_weak_tensor_to_float32_variable() -> None:
     v = pb.variable([0.0, 0.0, 0.0])
     v.assign(pb.where(pb.tensor(X) > 0, 1.0, 0.1))
     assert v.dtype == np.float32
     assert v.assign_add(pb.where(pb.tensor(X) > 0, 1.0, 0.1)).numpy()[0] == 2.0
 
 
-def test_weak_tensor_beside_complex_numbers() -> None:
+def test_weak_tensor_times_complex64() -> None:
     z = pb.tensor(np.array([1j, 2j, 3j], np.complex64))
     assert (z * pb.where(pb.tensor(X) > 0, 1.0, 0.1)).dtype == np.complex64
 
 
-def test_compiled_python_numbers_are_as_weak_as_eager_ones() -> None:
+def test_compiled_weak_dtypes_match_eager() -> None:
     t = np.float32([1.0, -2.0])
     for f in (
         lambda t, a: pb.where(t > 0, a, 0.1) * t,
@@ -152,7 +152,7 @@ def test_compiled_python_numbers_are_as_weak_as_eager_ones() -> None:
         np.testing.assert_array_equal(eager.numpy(), compiled.numpy())
 
 
-def test_weak_result_of_a_function() -> None:
+def test_weak_result_of_jvp_vmap_and_compile() -> None:
     value, tangent = pb.jvp(lambda x: pb.where(x > 0, 1.0, 0.1), [X], [X])
     assert type(value) is type(tangent) is np.ndarray
     np.testing.assert_array_equal(tangent, 0.0)
@@ -160,7 +160,7 @@ def test_weak_result_of_a_function() -> None:
     np.testing.assert_array_equal(pb.compile(lambda x: pb.where(x > 0, 1.0, 0.1), backend="numpy")(X), value)
 
 
-def test_integers_that_are_differentiated_keep_their_derivative_beside_python_floats() -> None:
+def test_derivatives_of_integer_input_times_python_float() -> None:
     n = np.array([1, 2])
 
     def f(n: Any) -> Any:
@@ -174,7 +174,7 @@ def test_integers_that_are_differentiated_keep_their_derivative_beside_python_fl
     np.testing.assert_array_equal(pb.jacobian(f)(n), [[2.0, 0.0], [0.0, 2.0]])
 
 
-def test_weak_tensor_is_watched_by_a_tape() -> None:
+def test_gradient_tape_watches_weak_tensor() -> None:
     w = pb.where(pb.tensor(X) > 0, 1.0, 0.1)
     with pb.GradientTape() as tape:
         tape.watch(w)

@@ -1,4 +1,4 @@
-"""Views and in-place writes: what a program means in NumPy it means here, under every transform."""
+"""Views and in-place writes: the same results as in NumPy, under every transform."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ WRITTEN = [
 
 @pytest.mark.parametrize("f", WRITTEN)
 @pytest.mark.parametrize("way", [*WAYS, by_compile])
-def test_written_programs_match_numpy(f: Any, way: Any) -> None:
+def test_handwritten_programs_with_writes_match_numpy(f: Any, way: Any) -> None:
     if f is write_with_mask and way not in (by_plain_ops, by_grad, by_jvp, by_tape, by_jacobian):
         pytest.skip("a mask of values has no one shape there")
     value, slope = way(f)
@@ -364,12 +364,12 @@ def test_in_place_result_is_cast_to_dtype_of_target() -> None:
 
 
 @pytest.mark.parametrize("change", [lambda t: t.__iadd__(np.ones((2, 2))), lambda t: t.__iadd__(np.ones((3, 1)))])
-def test_in_place_refuses_result_that_does_not_fit(change: Any) -> None:
+def test_in_place_refuses_result_of_larger_shape(change: Any) -> None:
     with pytest.raises(ShapeError, match=r"x \+= value: the result has shape .* does not fit into x of shape \(2,\)"):
         change(pb.tensor([1.0, 2.0]))
 
 
-def test_in_place_refuses_result_of_another_kind() -> None:
+def test_in_place_refuses_float_result_in_int_tensor() -> None:
     t = pb.tensor([1, 2], dtype="int32")
     with pytest.raises(ArgumentError, match=r"x /= value: the result has dtype .* x of dtype int32 cannot hold"):
         t /= 2
@@ -420,7 +420,7 @@ def test_writes_to_inputs_are_refused(name: str, transform: Any) -> None:
         transform(f)
 
 
-def test_numbers_are_not_written_in_place() -> None:
+def test_augmented_assignment_of_scalar_rebinds_name() -> None:
     def f(x: Any) -> Any:
         y = x
         y += 1.0
@@ -429,7 +429,7 @@ def test_numbers_are_not_written_in_place() -> None:
     assert pb.grad(f)(3.0) == 7.0
 
 
-def test_views_of_variables_are_not_written_to() -> None:
+def test_writes_to_views_of_variables_are_refused() -> None:
     w = pb.variable([1.0, 2.0], name="w of a view")
     with pytest.raises(VariableError, match="use assign"):
         w[:1][0] = 5.0
@@ -437,7 +437,7 @@ def test_views_of_variables_are_not_written_to() -> None:
         pb.variable_grads(lambda: w[:1].__iadd__(1.0).sum())
 
 
-def test_gradient_tape_keeps_what_it_recorded() -> None:
+def test_gradient_tape_refuses_write_after_recording() -> None:
     x = pb.tensor(X)
     with pb.GradientTape() as tape:
         tape.watch(x)
@@ -470,16 +470,16 @@ def test_write_inside_inner_gradient_to_outer_tensor() -> None:
 
         return (pb.grad(inner)(x * 2.0) * x).sum() + (y * y).sum()
 
-    def written_out(x: Any) -> Any:
+    def without_writes(x: Any) -> Any:
         y = x * x
         w = np.concatenate([np.array([5.0]), y[1:]])
         return ((2 * (2 * x * y).sum() * y + 4 * x * w) * x).sum() + (w * w).sum()
 
-    np.testing.assert_allclose(pb.grad(outer)(X), pb.grad(written_out)(X), rtol=1e-9)
-    np.testing.assert_allclose(pb.jvp(outer, [X], [X])[1], pb.grad(written_out)(X) @ X, rtol=1e-9)
+    np.testing.assert_allclose(pb.grad(outer)(X), pb.grad(without_writes)(X), rtol=1e-9)
+    np.testing.assert_allclose(pb.jvp(outer, [X], [X])[1], pb.grad(without_writes)(X) @ X, rtol=1e-9)
 
 
-def test_outer_tensor_given_value_of_inner_transform_is_read_afterwards() -> None:
+def test_outer_tensor_read_after_write_in_inner_gradient() -> None:
     def outer(x: Any) -> Any:
         y = x * x
         v = y[1:]
@@ -491,17 +491,17 @@ def test_outer_tensor_given_value_of_inner_transform_is_read_afterwards() -> Non
         slope = pb.grad(inner)(x[1])
         return slope + (y * y).sum() + v.sum()
 
-    def written_out(x: Any) -> Any:
+    def without_writes(x: Any) -> Any:
         y = np.concatenate([x[1:2] ** 2, x[1:] ** 2])
         return 4 * x[1] ** 3 + (y * y).sum() + y[1:].sum()
 
-    np.testing.assert_allclose(pb.grad(outer)(X), gradient(written_out, X), rtol=1e-5)
+    np.testing.assert_allclose(pb.grad(outer)(X), gradient(without_writes, X), rtol=1e-5)
 
 
 # ---- arrays of the user's
 
 
-def test_small_captured_array_may_change_afterwards() -> None:
+def test_small_captured_array_may_change_after_use() -> None:
     a = np.ones(6)
 
     def f(x: Any) -> Any:
@@ -526,7 +526,7 @@ def test_large_captured_array_that_changes_is_refused(use: Any) -> None:
         pb.grad(f)(x)
 
 
-def test_captured_array_is_checked_at_every_pull() -> None:
+def test_captured_array_is_checked_at_every_vjp_call() -> None:
     a = np.ones(50_000)
     _, pull = pb.vjp(lambda x: x * a, np.ones(50_000))
     pull(np.ones(50_000))

@@ -1,4 +1,4 @@
-"""Sums of matrix products: the same numbers whether NumPy's BLAS is found or not, and however the operands lie."""
+"""Sums of matrix products, with and without NumPy's BLAS, for every memory layout of the operands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def by_taps(x: Any, filter: Any) -> Any:
 
 
 @pytest.fixture(params=[True, False], ids=["blas", "numpy"])
-def found(request: Any, monkeypatch: Any) -> bool:
+def has_blas(request: Any, monkeypatch: Any) -> bool:
     if not request.param:
         monkeypatch.setattr(blas, "gemm", lambda char: None)
     return bool(request.param)
@@ -31,7 +31,7 @@ def found(request: Any, monkeypatch: Any) -> bool:
     ("x", "filter"),
     [((2, 20, 23, 64), (3, 3, 64, 64)), ((5, 12, 11, 16), (5, 4, 16, 8)), ((1, 70, 66, 40), (3, 2, 40, 36))],
 )
-def test_sum_of_products(found: bool, x: Any, filter: Any, dtype: str) -> None:
+def test_conv2d_and_gradients_with_and_without_blas(has_blas: bool, x: Any, filter: Any, dtype: str) -> None:
     random = np.random.default_rng(0)
     x, filter = (random.normal(size=shape).astype(dtype) for shape in (x, filter))
     z = by_taps(x, filter)
@@ -49,7 +49,7 @@ def test_sum_of_products(found: bool, x: Any, filter: Any, dtype: str) -> None:
 @pytest.mark.parametrize("lies", ["C", "F"])
 @pytest.mark.parametrize("images", [1, 3])
 @pytest.mark.parametrize("depth", [2, 50])
-def test_memory_layouts(found: bool, lies: str, images: int, depth: int) -> None:
+def test_sum_of_products_memory_layouts(has_blas: bool, lies: str, images: int, depth: int) -> None:
     random = np.random.default_rng(1)
     rows = random.normal(size=(images, 320, 200))
     matrices, weights = random.normal(size=(3, 200, depth)), random.normal(size=(images, 300, depth))
@@ -64,6 +64,6 @@ def test_memory_layouts(found: bool, lies: str, images: int, depth: int) -> None
     np.testing.assert_allclose(totals - 1, [np.einsum("nrl,nrd->ld", layer, weights) for layer in layers], 1e-9, 1e-9)
 
 
-def test_rows_beyond_the_end_are_not_read(found: bool) -> None:
+def test_sum_of_products_refuses_rows_beyond_end(has_blas: bool) -> None:
     with pytest.raises(ValueError, match="size"):
         blas.sum_of_products(np.ones((1, 300, 100)), 10, np.ones((3, 100, 50)), np.empty((1, 300, 50)))

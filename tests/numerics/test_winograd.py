@@ -1,4 +1,4 @@
-"""Convolutions by Winograd's way: the definition's numbers at every size and padding, and as many right digits."""
+"""Winograd convolution: equal to the definition at every size and padding, and precise in float32."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pullback.ops import convolution
 RANDOM = np.random.default_rng(7)
 
 
-def drawn(*shape: int) -> Any:
+def draw(*shape: int) -> Any:
     return RANDOM.normal(size=shape)
 
 
@@ -46,9 +46,9 @@ def near(z: Any, expected: Any, tolerance: float = 1e-13) -> None:
 def test_pair_convolve_matches_definition(
     images: int, height: int, width: int, k: int, channels: int, depth: int, pairs: Any
 ) -> None:
-    x, f = drawn(images, height, width, channels), drawn(3, k, channels, depth)
+    x, f = draw(images, height, width, channels), draw(3, k, channels, depth)
     windows = plan_windows("conv2d", (height, width), (3, k), 1, pairs)
-    g = drawn(images, *windows.out, depth)
+    g = draw(images, *windows.out, depth)
     z, to_x, to_f = by_definition(x, f, g, pairs)
     near(pair_convolve(x, f, windows), z)
     near(pair_convolve_filter(x, g, windows), to_f)
@@ -66,11 +66,11 @@ def test_pair_convolve_matches_definition(
         (48, 44, ((0, 3), (2, 0)), ((0, 3), (2, 0))),
     ],
 )
-def test_large_images_and_gradients(height: int, width: int, pad: Any, pairs: Any, layout: str) -> None:
-    x, f = drawn(2, height, width, 64), drawn(3, 3, 64, 68)
+def test_conv2d_and_gradients_of_large_images(height: int, width: int, pad: Any, pairs: Any, layout: str) -> None:
+    x, f = draw(2, height, width, 64), draw(3, 3, 64, 68)
     windows = plan_windows("conv2d", (height, width), (3, 3), 1, pad)
     assert is_worthwhile(windows, 64, 68, x.dtype)
-    g = drawn(2, *windows.out, 68)
+    g = draw(2, *windows.out, 68)
     expected, to_x, to_f = by_definition(x, f, g, pairs)
 
     def conv(x: Any, f: Any) -> Any:
@@ -86,7 +86,7 @@ def test_large_images_and_gradients(height: int, width: int, pad: Any, pairs: An
 
 
 def test_float32_precision(monkeypatch: pytest.MonkeyPatch) -> None:
-    x, f, g = (a.astype("f4") for a in (drawn(2, 45, 46, 64), drawn(3, 3, 64, 72), drawn(2, 45, 46, 72)))
+    x, f, g = (a.astype("f4") for a in (draw(2, 45, 46, 64), draw(3, 3, 64, 72), draw(2, 45, 46, 72)))
     exact = by_definition(x.astype("f8"), f.astype("f8"), g.astype("f8"), ((1, 1), (1, 1)))
 
     def errors() -> list[Any]:
@@ -102,8 +102,8 @@ def test_float32_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(a <= 2 * b for a, b in zip(pairs, direct, strict=True))
 
 
-def test_infinite_pixel_reaches_only_its_windows() -> None:
-    x, f = drawn(1, 48, 48, 64), drawn(3, 3, 64, 64)
+def test_nan_pixel_affects_only_its_windows() -> None:
+    x, f = draw(1, 48, 48, 64), draw(3, 3, 64, 64)
     x[0, 20, 47] = np.nan
     z = pb.conv2d(x, f, 1, "same")
     assert np.isnan(z[0, 19:22, 46:]).all()
