@@ -1,4 +1,4 @@
-"""check_grads finds what is wrong by 0.1 %, and says where."""
+"""check_grads finds gradients that are wrong by 0.1 %, and names the argument and element."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ def test_check_grads_finds_error_of_one_thousandth(factor, at, modes):
 
 @pytest.mark.parametrize("modes", MODES, ids=str)
 @pytest.mark.parametrize("size", [1e-25, 1e-12, 1e-6, 1e12])
-def test_check_grads_finds_error_at_small_scale(size, modes):
+def test_check_grads_finds_error_at_any_scale(size, modes):
     f = pb.custom_grad(lambda x, save: (size * x**2, lambda dy, saved: dy * (2.002 * size) * x))
     with pytest.raises(GradientMismatchError, match=r"'x' is off by .* ratio 1\.001"):
         pb.check_grads(f, [np.array([1.0, -2.0])], modes=modes)
 
 
-def test_check_grads_skips_points_that_are_not_finite():
+def test_check_grads_of_nan_value_raises():
     with (
         np.errstate(invalid="ignore"),
         pytest.raises(GradientMismatchError, match=r"'x' cannot be compared: .* is nan"),

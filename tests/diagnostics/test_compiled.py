@@ -1,4 +1,4 @@
-"""What is switched on around the call of a compiled function holds for it as for the function itself."""
+"""debug_nans and strong_zero around calls of compiled functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Planted NaNs and infinities: the op, the user's line and the index are found in all of them."""
+"""diagnose and debug_nans: the op, the user's line and the index where a NaN or infinity began."""
 
 from __future__ import annotations
 
@@ -88,13 +88,13 @@ def nested_gradient(x):
     return pb.exp(x) * 1.0, back
 
 
-def assigned(x):
+def assign_infinity(x):
     y = x * 2.0
     y[2] = 1.0 / (y[2] - y[2])  # assigned
     return y.sum()
 
 
-def doubling(x):
+def square_repeatedly(x):
     for _ in range(12):
         x = x * x  # doubling
     return x.sum()
@@ -109,7 +109,7 @@ def through_a_mask(x):
     return (pb.where(x == 0, 0.0, ratio) * 1.0).sum()
 
 
-def stopped(x):
+def stop_in_log(x):
     return (x * pb.log(pb.stop_gradient(x) - 1.0)).sum()  # stopped
 
 
@@ -117,7 +117,7 @@ def tangent(x):
     return pb.jvp(lambda x: pb.sqrt(x).sum(), [x], [np.ones(3)])[1]  # tangent
 
 
-def recomputed(x):
+def recompute_root(x):
     @pb.recompute_grad
     def inner(x):
         return pb.sqrt(x)  # recomputed
@@ -163,15 +163,15 @@ PLANTED: dict[str, tuple[Callable[..., Any], Any, str, str, str, tuple[int, ...]
     "gradient of custom_gradient": (
         lambda x: nested_gradient(x).sum(), AT_ZERO, "nested gradient", "log", "backward", (1,), None,
     ),
-    "in place": (assigned, ONES, "assigned", "div", "forward", (), None),
-    "a loop": (doubling, np.array([1.0, 2.0]), "doubling", "mul", "forward", (1,), None),
+    "in place": (assign_infinity, ONES, "assigned", "div", "forward", (), None),
+    "a loop": (square_repeatedly, np.array([1.0, 2.0]), "doubling", "mul", "forward", (1,), None),
     "a power": (power, AT_ZERO, "power", "sqrt", "backward", (1,), None),
     "masked in the program, NaN in the backward pass": (
         through_a_mask, AT_ZERO, "through a mask", "div", "forward", (1,), None,
     ),
-    "after stop_gradient": (stopped, ONES, "stopped", "log", "forward", (0,), None),
+    "after stop_gradient": (stop_in_log, ONES, "stopped", "log", "forward", (0,), None),
     "a tangent": (tangent, AT_ZERO, "tangent", "sqrt", "forward", (1,), None),
-    "recomputed": (recomputed, AT_ZERO, "recomputed", "sqrt", "backward", (1,), None),
+    "recomputed": (recompute_root, AT_ZERO, "recomputed", "sqrt", "backward", (1,), None),
     "a GradientTape inside": (on_a_tape, AT_ZERO, "on a tape", "log", "backward", (1,), None),
     "a big array": (unchosen_root, BIG, "unchosen root", "sqrt", "backward", (123_456,), None),
 }  # fmt: skip
@@ -283,7 +283,11 @@ def test_diagnose_finite_function():
         (lambda x: pb.asin(x), 2.0, "domain"),
         (lambda x: pb.asin(x), 1.0, "slope"),
         (unchosen_root, AT_ZERO, "strong_zero"),
-        (doubling, np.array([2.0]), "too large for float64 (up to 1.8e+308): scale it down, or work with logarithms."),
+        (
+            square_repeatedly,
+            np.array([2.0]),
+            "too large for float64 (up to 1.8e+308): scale it down, or work with logarithms.",
+        ),
         (lambda x: x * x, np.float32(1e30), "or use float64"),
     ],
 )
@@ -296,7 +300,7 @@ def test_diagnose_refuses_non_functions():
         pb.diagnose(3)
 
 
-def test_diagnose_is_off_after_an_error():
+def test_diagnose_is_off_after_error():
     def broken(x):
         raise RuntimeError("boom")
 
@@ -346,18 +350,18 @@ def test_debug_nans_reports_order_of_derivative(call, told):
 
 
 @pytest.mark.parametrize(("call", "op", "mark"), CALLS.values(), ids=CALLS)
-def test_debug_nans_raises_with_the_report(call, op, mark):
+def test_debug_nans_error_names_op_and_line(call, op, mark):
     with pytest.raises(NanError, match=rf"{op} at {line(mark)}"), pb.debug_nans():
         call()
 
 
-def recorded_root():
+def root_on_tape():
     with pb.GradientTape() as tape:
         y = (pb.sqrt(W) * 2.0).sum()  # recorded root
     return tape.gradient(y, W)
 
 
-def recorded_overflow(x):
+def overflow_on_tape(x):
     with pb.GradientTape() as tape:
         tape.watch(x)
         e = pb.exp(x)  # recorded overflow
@@ -388,22 +392,22 @@ ZERO = np.array([0.0, 1.0])
         "linearize": (lambda: pb.linearize(weighted_root, ZERO, ZERO)[1](ZERO, ZERO + 1), "the result"),
     }.values(),
 )
-def test_debug_nans_names_the_argument(call, result):
+def test_debug_nans_names_argument(call, result):
     with pytest.raises(NanError) as caught, pb.debug_nans():
         call()
     assert str(caught.value).startswith(f"Not finite: {result}.")
     assert re.search(r"depends on the arguments? .*\bb\b.* of ", str(caught.value))
 
 
-def test_debug_nans_of_a_gradient_tape():
+def test_debug_nans_gradient_tape():
     with np.errstate(all="ignore"), pb.debug_nans():
         with pytest.raises(NanError, match=rf"sqrt at {line('recorded root')}, at sqrt\(0\): .*\(index \[1\]\)"):
-            recorded_root()
+            root_on_tape()
         with pytest.raises(NanError, match=rf"(?s)program, with exp at {line('recorded overflow')}.*softplus"):
-            recorded_overflow(pb.tensor([1.0, 1000.0]))
-        assert recorded_overflow(pb.tensor([0.0])).tolist() == [0.5]
+            overflow_on_tape(pb.tensor([1.0, 1000.0]))
+        assert overflow_on_tape(pb.tensor([0.0])).tolist() == [0.5]
     with np.errstate(all="ignore"):
-        assert recorded_root().tolist() == [1.0, np.inf]
+        assert root_on_tape().tolist() == [1.0, np.inf]
 
 
 def test_debug_nans_accepts_finite_gradients():

@@ -1,4 +1,4 @@
-"""Observers: on in their block and thread only; every op gives the same with and without them."""
+"""Observers are on in their block and thread only, and change no result."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_observers_are_off_after_blocks_of_several_threads():
     assert is_off()
 
 
-def test_no_module_assigns_code_but_the_build_of_op_functions():
+def test_only_op_module_assigns_function_code():
     found = []
     for path in Path(pb.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -69,7 +69,7 @@ def test_no_module_assigns_code_but_the_build_of_op_functions():
     assert {*found} == {"op.py"}
 
 
-def test_debug_nans_is_imported_inside_a_strong_zero_block():
+def test_debug_nans_first_import_inside_strong_zero():
     program = """
 import sys, pullback as pb
 assert not [name for name in sys.modules if "diagnostics" in name], "opened though nobody asked"
@@ -102,7 +102,7 @@ def calls(op: Op) -> Any:
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
-def test_every_op_has_the_same_gradient_when_observed(name):
+def test_observed_ops_have_same_gradients(name):
     for f, xs in calls(REGISTRY[name]):
         z = f(*xs)
         dy = np.ones(z.shape, z.dtype)

@@ -1,4 +1,4 @@
-"""Why a gradient is missing or zero: the op where the path ends, and its line."""
+"""explain: why a gradient is missing or zero, the op where the path ends, and its line."""
 
 from __future__ import annotations
 

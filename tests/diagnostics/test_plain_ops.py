@@ -1,4 +1,4 @@
-"""debug_nans where no gradient is taken: ops, functions made of ops, vmap, functions with a gradient of their own."""
+"""debug_nans without gradients: plain ops, vmap, functions with custom gradients."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_debug_nans_plain_op_names_op_line_and_argument(call, op, named):
     assert f"It depends on {named}." in str(caught.value)
 
 
-def test_debug_nans_names_an_argument_that_holds_nan():
+def test_debug_nans_names_argument_that_holds_nan():
     x = pb.tensor([1.0, np.nan])
     with pb.debug_nans(), pytest.raises(NanError, match=r"the input itself, x: it holds nan \(index \[1\]\)"):
         x * 2.0
@@ -69,7 +69,7 @@ def test_debug_nans_names_an_argument_that_holds_nan():
         lambda: 2.0 - ZERO,
     ],
 )
-def test_debug_nans_accepts_finite_results_and_given_infinities(call):
+def test_debug_nans_accepts_finite_results_and_infinite_inputs(call):
     expected = call().numpy()
     with pb.debug_nans():
         np.testing.assert_array_equal(call().numpy(), expected)
@@ -122,14 +122,14 @@ def test_debug_nans_names_nonfinite_gradient():
         pb.grads(lambda x, y: x + pb.sqrt(y))([1.0, 0.0])
 
 
-def test_debug_nans_in_the_gradient_function_of_a_custom_gradient():
+def test_debug_nans_gradient_function_of_custom_grad():
     f = pb.custom_grad(lambda x: (x * 2, lambda dy: dy / (x - x)))
     with pb.debug_nans(), pytest.raises(NanError, match="the gradient of x") as caught:
         pb.grad(f)(1.0)
     assert caught.value.report.op == "div"
 
 
-def test_debug_nans_is_off_in_other_threads_and_after_the_block():
+def test_debug_nans_is_off_in_other_threads_and_after_block():
     pb.log(ZERO + 1.0)
     inside, seen = threading.Event(), []
 

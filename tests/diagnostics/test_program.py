@@ -1,4 +1,4 @@
-"""The recorded program as text."""
+"""trace: the recorded program as text."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def test_trace_gradients_trees_and_custom_gradients():
     assert "cos" in ops
 
     @pb.custom_grad
-    def squared(x, save):
+    def square(x, save):
         save([x])
         return x * x, lambda dy, saved: dy * 2.0 * saved[0]
 
-    program = pb.trace(lambda p: squared(p["a"]))({"a": 3.0})
-    assert [s.op for s in program.steps] == ["input", "mul", "custom_grad(squared)"]
+    program = pb.trace(lambda p: square(p["a"]))({"a": 3.0})
+    assert [s.op for s in program.steps] == ["input", "mul", "custom_grad(square)"]
     assert program.steps[1].inputs == ("p['a']", "p['a']")
 
 

@@ -1,4 +1,4 @@
-"""Under strong_zero, what nothing depends on has a gradient of zero, whatever its derivative is."""
+"""strong_zero: a zero cotangent times a nonfinite derivative is zero."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An exception inside a transform leaves nothing behind: what comes next is as if it had not been."""
+"""An exception inside a transform, tape, compiled function or block: the state afterwards is the one before."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def tenfold(op, dy):
 
 
 @pytest.mark.parametrize("failing", FAILING.values(), ids=FAILING)
-def test_an_exception_leaves_nothing_behind(failing):
+def test_exception_in_transform_restores_state(failing):
     with pytest.raises(RuntimeError, match="of the user's"):
         failing()
     assert not is_watched()

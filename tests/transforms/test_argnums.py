@@ -1,4 +1,4 @@
-"""argnums, argnames, keywords and dy: which arguments of f are differentiated by, and which are passed on."""
+"""argnums, argnames, keyword arguments and dy of grad, jacobian, hessian, hvp, jvp, vjp and linearize."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def square(x: Any) -> Any:
     return x * x
 
 
-def scaled(x: Any, t: Any = 1.0) -> Any:
+def scale(x: Any, t: Any = 1.0) -> Any:
     return x * t**2
 
 
@@ -47,7 +47,7 @@ def positional_only(x: Any, y: Any, /) -> Any:
     return x * y**2
 
 
-def starred(*xs: Any) -> Any:
+def multiply_starred(*xs: Any) -> Any:
     return xs[0] * xs[-1] ** 2
 
 
@@ -65,21 +65,21 @@ class Model:
 # ---- without argnums: one argument, dy, keywords
 
 
-def test_keywords_are_passed_on_to_f() -> None:
-    assert pb.grad(scaled)(2.0, t=10.0) == 100.0
-    assert pb.value_and_grad(scaled)(2.0, t=10.0) == (200.0, 100.0)
+def test_keyword_arguments_are_passed_to_f() -> None:
+    assert pb.grad(scale)(2.0, t=10.0) == 100.0
+    assert pb.value_and_grad(scale)(2.0, t=10.0) == (200.0, 100.0)
     assert pb.grads(keyword_only)([2.0], t=10.0) == [100.0]
     assert pb.value_and_grads(keyword_only)([2.0], t=3.0) == (18.0, [9.0])
     assert_allclose(pb.grad(loss)(W, x=X, y=Y), slope(W))
-    assert pb.jacobian(scaled)(2.0, t=3.0) == 9.0
+    assert pb.jacobian(scale)(2.0, t=3.0) == 9.0
     assert pb.hessian(lambda x, n=1: x**n)(2.0, n=3) == 12.0
     assert pb.hvp(lambda x, n=1: x**n, 2.0, 1.0, n=3) == 12.0
-    assert pb.vjp(scaled, 2.0, t=3.0)[1](1.0) == (9.0,)
-    assert pb.linearize(scaled, 2.0, t=3.0)[1](1.0) == 9.0
-    assert pb.jvp(scaled, [2.0], [1.0], t=3.0) == (18.0, 9.0)
+    assert pb.vjp(scale, 2.0, t=3.0)[1](1.0) == (9.0,)
+    assert pb.linearize(scale, 2.0, t=3.0)[1](1.0) == 9.0
+    assert pb.jvp(scale, [2.0], [1.0], t=3.0) == (18.0, 9.0)
 
 
-def test_the_argument_may_be_given_by_keyword() -> None:
+def test_differentiated_argument_by_keyword() -> None:
     assert pb.grad(lambda w: w * w)(w=3.0) == 6.0
     assert pb.grad(loss, argnums=0)(w=W, x=X, y=Y).tolist() == slope(W).tolist()
     with pytest.raises(ArgumentError, match=r"grad\(f\)\(x\): the argument to differentiate by, w, was not given"):
@@ -98,7 +98,7 @@ def test_the_argument_may_be_given_by_keyword() -> None:
         pb.compile(lambda x: x * x),
     ],
 )
-def test_second_positional_argument_is_dy_where_f_takes_one(f: Any) -> None:
+def test_second_positional_argument_is_dy_if_f_takes_one_argument(f: Any) -> None:
     assert pb.grad(f)(3.0, 10.0) == 60.0
     assert pb.value_and_grad(f)(3.0, 10.0) == (9.0, 60.0)
 
@@ -106,9 +106,9 @@ def test_second_positional_argument_is_dy_where_f_takes_one(f: Any) -> None:
 @pytest.mark.parametrize(
     "f",
     [
-        scaled,
+        scale,
         loss,
-        starred,
+        multiply_starred,
         lambda x, seen=0: x * x,
         np.vectorize(lambda x: x * x),
         max,
@@ -120,7 +120,7 @@ def test_second_positional_argument_is_dy_where_f_takes_one(f: Any) -> None:
         functools.partial(loss, W),
     ],
 )
-def test_second_positional_argument_is_refused_where_f_could_take_it(f: Any) -> None:
+def test_second_positional_argument_raises_if_f_takes_several(f: Any) -> None:
     for face in (pb.grad, pb.value_and_grad):
         with pytest.raises(ArgumentError, match=r"2 were given by position.*argnums=0.*dy="):
             face(f)(2.0, 10.0)
@@ -128,7 +128,7 @@ def test_second_positional_argument_is_refused_where_f_could_take_it(f: Any) -> 
         pb.jacobian(f)(2.0, 10.0)
 
 
-def test_more_positional_arguments_say_to_use_argnums() -> None:
+def test_too_many_positional_arguments_error_suggests_argnums() -> None:
     with pytest.raises(
         ArgumentError,
         match=r"loss\(w, x, y, power\) may take.*3 were given.*grad\(loss, argnums=0\)",
@@ -144,13 +144,13 @@ def test_more_positional_arguments_say_to_use_argnums() -> None:
         pb.grad(lambda x: x * x)(1.0, 2.0, dy=2.0)
 
 
-def test_dy_by_keyword_with_any_f() -> None:
-    assert pb.grad(scaled)(2.0, dy=10.0) == 10.0
-    assert pb.grad(scaled, argnums=(0, 1))(2.0, 3.0, dy=10.0) == (90.0, 120.0)
+def test_dy_by_keyword() -> None:
+    assert pb.grad(scale)(2.0, dy=10.0) == 10.0
+    assert pb.grad(scale, argnums=(0, 1))(2.0, 3.0, dy=10.0) == (90.0, 120.0)
     assert_allclose(pb.grad(loss, argnums=0)(W, X, Y, dy=3.0), 3 * slope(W))
 
 
-def test_f_with_a_parameter_named_dy() -> None:
+def test_f_with_parameter_named_dy() -> None:
     assert pb.grad(with_dy, argnums=0)(3.0, 5.0) == 30.0
     assert pb.grad(with_dy, argnums=0)(3.0, 5.0, dy=10.0) == 300.0
     assert pb.grads(with_dy)([3.0, 5.0], dy=10.0) == [300.0, 90.0]
@@ -179,42 +179,42 @@ def test_f_with_a_parameter_named_dy() -> None:
         ({"argnums": 1, "argnames": "x"}, (12.0, 9.0)),
     ],
 )
-def test_chosen_arguments(how: Any, expected: Any) -> None:
-    assert pb.grad(scaled, **how)(2.0, 3.0) == expected
-    assert pb.grad(scaled, **how)(2.0, t=3.0) == expected
-    assert pb.grad(scaled, **how)(x=2.0, t=3.0) == expected
-    assert pb.value_and_grad(scaled, **how)(2.0, 3.0) == (18.0, expected)
-    assert pb.jacobian(scaled, **how)(2.0, 3.0) == expected
-    assert pb.vjp(scaled, 2.0, 3.0, **how)[1](1.0) == expected
-    assert pb.vmap(pb.grad(scaled, **how))(np.array([2.0]), np.array([3.0])) == expected
-    assert pb.compile(pb.grad(scaled, **how))(2.0, 3.0) == expected
+def test_argnums_and_argnames(how: Any, expected: Any) -> None:
+    assert pb.grad(scale, **how)(2.0, 3.0) == expected
+    assert pb.grad(scale, **how)(2.0, t=3.0) == expected
+    assert pb.grad(scale, **how)(x=2.0, t=3.0) == expected
+    assert pb.value_and_grad(scale, **how)(2.0, 3.0) == (18.0, expected)
+    assert pb.jacobian(scale, **how)(2.0, 3.0) == expected
+    assert pb.vjp(scale, 2.0, 3.0, **how)[1](1.0) == expected
+    assert pb.vmap(pb.grad(scale, **how))(np.array([2.0]), np.array([3.0])) == expected
+    assert pb.compile(pb.grad(scale, **how))(2.0, 3.0) == expected
 
 
-def test_argnums_may_be_given_by_position() -> None:
-    assert pb.grad(scaled, 1)(2.0, 3.0) == 12.0
-    assert pb.value_and_grad(scaled, (0, 1))(2.0, 3.0).grad == (9.0, 12.0)
-    assert pb.hessian(scaled, 1)(2.0, 3.0) == 4.0
+def test_argnums_by_position() -> None:
+    assert pb.grad(scale, 1)(2.0, 3.0) == 12.0
+    assert pb.value_and_grad(scale, (0, 1))(2.0, 3.0).grad == (9.0, 12.0)
+    assert pb.hessian(scale, 1)(2.0, 3.0) == 4.0
     with pytest.raises(ArgumentError, match=r"mode must be .*, got 0\. Write argnums=0 to choose arguments"):
-        pb.jacobian(scaled, 0)  # type: ignore[arg-type]
+        pb.jacobian(scale, 0)  # type: ignore[arg-type]
 
 
-def test_kinds_of_parameters() -> None:
+def test_argnums_of_parameter_kinds() -> None:
     assert pb.grad(keyword_only, argnames="t")(2.0, t=3.0) == 12.0
     assert pb.grad(positional_only, argnums=1)(2.0, 3.0) == 12.0
     assert pb.grad(positional_only, argnames="y")(2.0, 3.0) == 12.0
-    assert pb.grad(starred, argnums=-1)(2.0, 7.0, 3.0) == 12.0
-    assert pb.grad(starred, argnums=(0, 2))(2.0, 7.0, 3.0) == (9.0, 12.0)
+    assert pb.grad(multiply_starred, argnums=-1)(2.0, 7.0, 3.0) == 12.0
+    assert pb.grad(multiply_starred, argnums=(0, 2))(2.0, 7.0, 3.0) == (9.0, 12.0)
     assert pb.grad(lambda **kw: kw["a"] * kw["b"], argnames="b")(a=2.0, b=3.0) == 2.0
     assert pb.grad(Model(2.0), argnums=1)(3.0, 4.0) == 18.0
     assert pb.grad(Model(2.0).method, argnames="x")(3.0, 4.0) == 18.0
-    assert pb.grad(functools.partial(scaled, 2.0), argnums=0)(3.0) == 12.0
-    assert pb.grad(functools.partial(scaled, t=3.0), argnames="t")(2.0, t=1.0) == 4.0
+    assert pb.grad(functools.partial(scale, 2.0), argnums=0)(3.0) == 12.0
+    assert pb.grad(functools.partial(scale, t=3.0), argnames="t")(2.0, t=1.0) == 4.0
     assert pb.grad(np.multiply, argnums=1)(2.0, 3.0) == 2.0
     assert pb.grad(operator.mul, argnums=1)(2.0, 3.0) == 2.0
     assert pb.grad(max, argnums=0)(2.0, 1.0) == 1.0
 
 
-def test_other_arguments_are_passed_on_untouched() -> None:
+def test_other_arguments_are_passed_unchanged() -> None:
     seen = []
 
     def f(w: Any, *rest: Any, **named: Any) -> Any:
@@ -226,7 +226,7 @@ def test_other_arguments_are_passed_on_untouched() -> None:
     assert all(a is b for a, b in zip(seen, [*given], strict=False))
 
 
-def test_arguments_that_are_trees() -> None:
+def test_argnums_of_tree_arguments() -> None:
     params = {"w": W, "b": 0.5}
     g = pb.grad(lambda p, x, y: np.sum((x @ p["w"] + p["b"] - y) ** 2), argnums=0)(params, X, Y)
     r = X @ W + 0.5 - Y
@@ -236,7 +236,7 @@ def test_arguments_that_are_trees() -> None:
     assert (a, b, c) == (15.0, 10.0, 6.0)
 
 
-def test_value_has_the_form_of_all_that_was_given() -> None:
+def test_value_type_follows_all_arguments() -> None:
     value, grad = pb.value_and_grad(lambda w, x: w * x, argnums=0)(2.0, np.ones(3))
     assert isinstance(value, np.ndarray)
     assert grad == 3.0
@@ -250,31 +250,31 @@ def test_value_has_the_form_of_all_that_was_given() -> None:
 @pytest.mark.parametrize(
     ("f", "how", "says"),
     [
-        (scaled, {"argnums": 2}, r"argnums=2 is out of range, f takes 2 arguments by position \(x, t\)"),
-        (scaled, {"argnums": -3}, r"argnums=-3 is out of range"),
+        (scale, {"argnums": 2}, r"argnums=2 is out of range, f takes 2 arguments by position \(x, t\)"),
+        (scale, {"argnums": -3}, r"argnums=-3 is out of range"),
         (keyword_only, {"argnums": 1}, r"out of range, f takes 1 .* Choose t by argnames"),
-        (scaled, {"argnums": (0, 0)}, r"chosen more than once \(argnums=0, argnums=0\)"),
-        (scaled, {"argnums": (0, -2)}, r"chosen more than once"),
-        (scaled, {"argnums": 0, "argnames": "x"}, r"chosen more than once \(argnums=0, argnames='x'\)"),
-        (scaled, {"argnames": "s"}, r"argnames has 's', which is no argument of f; it takes x, t"),
+        (scale, {"argnums": (0, 0)}, r"chosen more than once \(argnums=0, argnums=0\)"),
+        (scale, {"argnums": (0, -2)}, r"chosen more than once"),
+        (scale, {"argnums": 0, "argnames": "x"}, r"chosen more than once \(argnums=0, argnames='x'\)"),
+        (scale, {"argnames": "s"}, r"argnames has 's', which is no argument of f; it takes x, t"),
         (loss, {"argnames": "pwoer"}, r"Did you mean 'power'\?"),
-        (starred, {"argnames": "xs"}, r"argnames has 'xs', which is no argument"),
-        (scaled, {"argnums": ()}, r"argnums is empty"),
-        (scaled, {"argnames": []}, r"argnames is empty"),
-        (scaled, {"argnums": 1.0}, r"argnums must be an integer or a tuple of them, got 1\.0"),
-        (scaled, {"argnums": True}, r"argnums must be an integer"),
-        (scaled, {"argnums": "x"}, r"argnums must be an integer or a tuple of them, got 'x'"),
-        (scaled, {"argnames": 0}, r"argnames must be a name or a tuple of them, got 0"),
+        (multiply_starred, {"argnames": "xs"}, r"argnames has 'xs', which is no argument"),
+        (scale, {"argnums": ()}, r"argnums is empty"),
+        (scale, {"argnames": []}, r"argnames is empty"),
+        (scale, {"argnums": 1.0}, r"argnums must be an integer or a tuple of them, got 1\.0"),
+        (scale, {"argnums": True}, r"argnums must be an integer"),
+        (scale, {"argnums": "x"}, r"argnums must be an integer or a tuple of them, got 'x'"),
+        (scale, {"argnames": 0}, r"argnames must be a name or a tuple of them, got 0"),
     ],
 )
-def test_wrong_choices_are_refused_when_wrapped(face: Any, f: Any, how: Any, says: str) -> None:
+def test_bad_argnums_raise_when_wrapping(face: Any, f: Any, how: Any, says: str) -> None:
     with pytest.raises(ArgumentError, match=f"{face.__name__}: .*{says}"):
         face(f, **how)
 
 
 @pytest.mark.parametrize("face", [pb.grad, pb.value_and_grad, pb.jacobian, pb.hessian])
 @pytest.mark.parametrize("x", [2.0, np.ones(3), pb.tensor([1.0])])
-def test_call_with_the_point_says_what_to_write(face: Any, x: Any) -> None:
+def test_passing_x_as_argnums_raises(face: Any, x: Any) -> None:
     with pytest.raises(ArgumentError, match=rf"The derivative at a point is {face.__name__}\(f\)\(x\)\."):
         face(square, x)
 
@@ -283,33 +283,33 @@ def test_call_with_the_point_says_what_to_write(face: Any, x: Any) -> None:
     "face",
     [pb.grad, pb.grads, pb.value_and_grad, pb.value_and_grads, pb.jacobian, pb.hessian, pb.sparse_jacobian, pb.compile],
 )
-def test_call_with_points_says_what_to_write(face: Any) -> None:
+def test_passing_several_inputs_when_wrapping_raises(face: Any) -> None:
     with pytest.raises(ArgumentError, match=rf"returns one that takes the arguments: {face.__name__}\(f\)\("):
         face(square, np.ones(3), np.ones(3))
 
 
-def test_jvp_without_lists_says_what_to_write() -> None:
+def test_jvp_of_inputs_not_in_lists_raises() -> None:
     with pytest.raises(ArgumentError, match=r"For one input it is jvp\(f, \[x\], \[v\]\)"):
         pb.jvp(square, np.ones(3), np.ones(3))
 
 
-def test_chosen_argument_that_was_not_given_is_refused() -> None:
+def test_missing_chosen_argument_raises() -> None:
     with pytest.raises(
         ArgumentError, match=r"grad: the argument 't' \(argnums=-1\) .* was not given; got 1 by position"
     ):
-        pb.grad(scaled, argnums=-1)(2.0)
+        pb.grad(scale, argnums=-1)(2.0)
     with pytest.raises(ArgumentError, match=r"argnums=3 to differentiate by was not given; got 2 by position"):
-        pb.grad(starred, argnums=3)(1.0, 2.0)
+        pb.grad(multiply_starred, argnums=3)(1.0, 2.0)
     with pytest.raises(ArgumentError, match=r"'b' \(argnames='b'\).*got 0 by position and a by keyword"):
         pb.grad(lambda **kw: kw["a"], argnames="b")(a=1.0)
     with pytest.raises(ArgumentError, match="chosen more than once"):
-        pb.grad(starred, argnums=(0, -2))(1.0, 2.0)
+        pb.grad(multiply_starred, argnums=(0, -2))(1.0, 2.0)
 
 
 # ---- the other transforms
 
 
-def test_hessian_of_chosen_arguments() -> None:
+def test_hessian_argnums() -> None:
     f = lambda x, y: x**2 * y**3
     assert pb.hessian(f, argnums=1)(2.0, 3.0) == 72.0
     assert pb.hessian(f, argnums=(0, 1))(2.0, 3.0) == ((54.0, 108.0), (108.0, 72.0))
@@ -318,7 +318,7 @@ def test_hessian_of_chosen_arguments() -> None:
         pb.hessian(f, argnums=1)(2.0)
 
 
-def test_hvp_of_chosen_arguments() -> None:
+def test_hvp_argnums() -> None:
     v = np.array([1.0, -2.0])
     assert_allclose(pb.hvp(loss, (W, X, Y), v, argnums=0), 2 * X.T @ X @ v)
     assert_allclose(pb.hvp(loss, (W,), v, argnums=0, x=X, y=Y), 2 * X.T @ X @ v)
@@ -329,17 +329,17 @@ def test_hvp_of_chosen_arguments() -> None:
         pb.hvp(lambda x, y: x * y, (2.0, 3.0), 1.0, argnums=(0, 1))
 
 
-def test_jvp_and_linearize_of_chosen_arguments() -> None:
+def test_jvp_and_linearize_argnums() -> None:
     assert pb.jvp(lambda x, n: x**n, [2.0, 3], [1.0], argnums=0) == (8.0, 12.0)
     assert pb.jvp(keyword_only, [2.0], [1.0], argnames="t", t=3.0) == (18.0, 12.0)
-    assert pb.jvp(scaled, [2.0, 3.0], [10.0, 1.0], argnums=(1, 0)) == (18.0, 129.0)
-    y, push = pb.linearize(scaled, 2.0, 3.0, argnums=1)
+    assert pb.jvp(scale, [2.0, 3.0], [10.0, 1.0], argnums=(1, 0)) == (18.0, 129.0)
+    y, push = pb.linearize(scale, 2.0, 3.0, argnums=1)
     assert (y, push(1.0)) == (18.0, 12.0)
     with pytest.raises(ArgumentError, match=r"jvp: 1 args but 2 tangents.*argnums chooses"):
-        pb.jvp(scaled, [2.0, 3.0], [1.0, 1.0], argnums=0)
+        pb.jvp(scale, [2.0, 3.0], [1.0, 1.0], argnums=0)
 
 
-def test_sparse_derivatives_of_a_chosen_argument() -> None:
+def test_sparse_jacobian_and_hessian_argnums() -> None:
     def f(a: Any, x: Any) -> Any:
         return a * x[1:] * x[:-1]
 
@@ -353,7 +353,7 @@ def test_sparse_derivatives_of_a_chosen_argument() -> None:
         pb.sparse_jacobian(f, argnums=(0, 1))
 
 
-def test_nested_choices() -> None:
+def test_argnums_in_nested_transforms() -> None:
     f = lambda x, y: x**2 * y**3
     assert pb.grad(pb.grad(f, argnums=0), argnums=1)(2.0, 3.0) == 108.0
     assert pb.grad(pb.grad(f, argnums=1), argnums=0)(2.0, 3.0) == 108.0
@@ -368,7 +368,7 @@ def test_nested_choices() -> None:
     assert_allclose(step(W, x=X, y=Y).grad, slope(W))
 
 
-def test_has_aux_with_chosen_arguments() -> None:
+def test_has_aux_with_argnums() -> None:
     f = lambda x, y: (x * y**2, {"y": y, "square": x * x})
     grad, aux = pb.grad(f, argnums=1, has_aux=True)(2.0, 3.0)
     assert (grad, aux) == (12.0, {"y": 3.0, "square": 4.0})
@@ -380,13 +380,13 @@ def test_has_aux_with_chosen_arguments() -> None:
 
 
 @pytest.mark.parametrize("face", [pb.grad, pb.value_and_grad, pb.jacobian, pb.hessian, pb.sparse_jacobian])
-def test_choices_survive_pickling(face: Any) -> None:
-    g = face(scaled, argnums=1)
+def test_pickle_keeps_argnums(face: Any) -> None:
+    g = face(scale, argnums=1)
     again = pickle.loads(pickle.dumps(g))
-    assert (again.__wrapped__, again.argnums, again.__name__) == (scaled, 1, "scaled")
+    assert (again.__wrapped__, again.argnums, again.__name__) == (scale, 1, "scale")
     if face is not pb.sparse_jacobian:
         assert again(2.0, 3.0) == g(2.0, 3.0)
-    assert pickle.loads(pickle.dumps(face(scaled, argnames="t"))).argnames == "t"
+    assert pickle.loads(pickle.dumps(face(scale, argnames="t"))).argnames == "t"
 
 
 @pytest.mark.parametrize(
@@ -404,14 +404,14 @@ def test_choices_survive_pickling(face: Any) -> None:
         (pb.grad(pb.custom_grad(lambda x, save: x)), "(x, dy=None)"),
     ],
 )
-def test_signature_of_a_gradient_function(g: Any, expected: str) -> None:
+def test_signature_of_grad(g: Any, expected: str) -> None:
     assert str(inspect.signature(g)) == expected
 
 
-def test_signature_where_f_has_none() -> None:
+def test_signature_of_grad_if_f_has_none() -> None:
     with pytest.raises(ValueError, match="no signature"):
         inspect.signature(pb.grad(max))
-    assert "f" in inspect.signature(type(pb.grad(scaled))).parameters
+    assert "f" in inspect.signature(type(pb.grad(scale))).parameters
 
 
 # ---- SciPy

@@ -1,4 +1,4 @@
-"""Indexing, picking, ordering and joining under ``vmap``: as a Python loop does it, gradients inside and outside."""
+"""``vmap`` of indexing, gathering, sorting and joining, and its gradients, against a Python loop over the examples."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LAST = np.arange(6) % 2 == 0
 SOME = [(0, 0, 0, 0), (None, 0, 0, 0), (0, None, None, None), (0, 0, None, 0), (0, None, 0, 0)]
 
 
-def agrees(f: Any, args: Any, axes: Any) -> None:
+def compare_with_loop(f: Any, args: Any, axes: Any) -> None:
     """``vmap`` of ``f``, of its gradient, and the gradient and tangent of ``vmap``, in the first argument."""
     args = [a if axis == 0 else a[0] for a, axis in zip(args, axes, strict=True)]
     each = [[a[n] if axis == 0 else a for a, axis in zip(args, axes, strict=True)] for n in range(N)]
@@ -70,8 +70,8 @@ INDEXED = {
 
 @pytest.mark.parametrize("axes", SOME)
 @pytest.mark.parametrize("form", INDEXED)
-def test_indexing_is_a_loop(form: str, axes: Any) -> None:
-    agrees(INDEXED[form], (X, I, J, K), axes)
+def test_vmap_of_indexing_matches_loop(form: str, axes: Any) -> None:
+    compare_with_loop(INDEXED[form], (X, I, J, K), axes)
 
 
 def put(index: Any, value: Any) -> Any:
@@ -100,11 +100,11 @@ ASSIGNED = {
 
 @pytest.mark.parametrize("axes", SOME)
 @pytest.mark.parametrize("form", ASSIGNED)
-def test_assignment_is_a_loop(form: str, axes: Any) -> None:
-    agrees(ASSIGNED[form], (X, I, J, K), axes)
+def test_vmap_of_index_assignment_matches_loop(form: str, axes: Any) -> None:
+    compare_with_loop(ASSIGNED[form], (X, I, J, K), axes)
 
 
-def test_assignment_by_a_mask_of_each_example() -> None:
+def test_vmap_of_assignment_by_batched_mask() -> None:
     def f(x: Any) -> Any:
         y = x * 2
         y[x > 0.5] = x[0, 0]
@@ -114,7 +114,7 @@ def test_assignment_by_a_mask_of_each_example() -> None:
     np.testing.assert_allclose(pb.vmap(f)(X[..., 0]), want)
 
 
-def test_indices_of_two_levels() -> None:
+def test_nested_vmap_of_indexing() -> None:
     rows, columns = np.array([0, 2, -1]), np.array([[1, 1], [4, 0], [2, 3]])
     table = RNG.normal(size=(4, 5))
     f = lambda r, c: pb.vmap(lambda one: pb.tensor(table)[r, one])(c)
@@ -125,7 +125,7 @@ def test_indices_of_two_levels() -> None:
     np.testing.assert_allclose(pb.grad(loss)(table), want)
 
 
-def test_second_order_with_indices_of_each_example() -> None:
+def test_vmap_of_second_derivative_with_batched_index() -> None:
     f = lambda x, i: pb.grad(lambda x: pb.sum(pb.grad(lambda x: pb.sum(x[i] ** 3))(x)[i]))(x)
     want = np.zeros((N, 4))
     want[np.arange(N), I] = 6
@@ -223,10 +223,10 @@ ONE = {
 
 @pytest.mark.parametrize("axes", [(0, 0, 0, 0), (None, 0, 0, 0), (0, None, None, None)])
 @pytest.mark.parametrize("name", ONE)
-def test_a_function_is_a_loop(name: str, axes: Any) -> None:
+def test_vmap_of_array_function_matches_loop(name: str, axes: Any) -> None:
     f = ONE[name]
     chosen = lambda x, i, j, k: np.where(i % 2 == 0, f(x, i, j, k), 1)  # something is different for each example
-    agrees(f if axes[0] == 0 else chosen, (A, I, J, K), axes)
+    compare_with_loop(f if axes[0] == 0 else chosen, (A, I, J, K), axes)
 
 
 @pytest.mark.parametrize(
@@ -234,20 +234,20 @@ def test_a_function_is_a_loop(name: str, axes: Any) -> None:
     [np.nanmean, np.nansum, np.nanvar, np.nanstd, np.nanmax, np.nanmin, np.nanprod, np.nancumsum, np.nan_to_num],
     ids=lambda f: f.__name__,
 )
-def test_without_nan(f: Any) -> None:
-    agrees(f, (Y[..., 0],), (0,))
+def test_vmap_of_nan_ignoring_function_matches_loop(f: Any) -> None:
+    compare_with_loop(f, (Y[..., 0],), (0,))
     if f is not np.nan_to_num:
-        agrees(lambda x: f(x, axis=1), (Y[..., 0],), (0,))
+        compare_with_loop(lambda x: f(x, axis=1), (Y[..., 0],), (0,))
 
 
 @pytest.mark.parametrize("f", [np.isclose, np.digitize], ids=lambda f: f.__name__)
-def test_a_function_without_a_rule_is_done_one_by_one(f: Any) -> None:
+def test_vmap_without_batching_rule_runs_examples_in_loop(f: Any) -> None:
     bins = np.array([-1.0, 0.0, 1.0])
     g = lambda x: f(x, bins)
     np.testing.assert_array_equal(pb.vmap(g)(A[:, 0, :3]), np.stack([g(a) for a in A[:, 0, :3]]))
 
 
-def test_what_is_told_by_the_dtype_is_the_same_for_all() -> None:
+def test_vmap_of_dtype_predicates() -> None:
     f = lambda x: x * 2 if np.isrealobj(x) and not np.iscomplexobj(x) and np.result_type(x) == x.dtype else x
     np.testing.assert_array_equal(pb.vmap(f)(A), 2 * A)
 
@@ -282,12 +282,12 @@ def test_what_is_told_by_the_dtype_is_the_same_for_all() -> None:
         (lambda x: np.arange(3)[x.astype(int)], r"pb.tensor\(a\)\[i\] or np.take\(a, i\)"),
     ],
 )
-def test_what_has_another_size_for_each_example(f: Any, words: str) -> None:
+def test_vmap_of_data_dependent_shape_raises(f: Any, words: str) -> None:
     with pytest.raises(BatchedValueError, match=words):
         pb.vmap(f)(np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 1.0]]))
 
 
-def test_a_mask_with_a_value_for_each_place() -> None:
+def test_vmap_of_masked_assignment_of_array_raises() -> None:
     def f(x: Any) -> Any:
         y = x * 1
         y[x > 0] = np.ones(2)
@@ -310,7 +310,7 @@ def test_a_mask_with_a_value_for_each_place() -> None:
         (lambda x: pb.pad(x, [[1]]), r"pad: paddings must be a pair .* for each axis of x, got \[\[1\]\]"),
     ],
 )
-def test_errors_speak_of_one_example(f: Any, words: str) -> None:
+def test_vmap_errors_report_shape_of_one_example(f: Any, words: str) -> None:
     with pytest.raises((ShapeError, ArgumentError), match=words):
         pb.vmap(f)(np.ones((2, 3, 4)))
 
@@ -323,6 +323,6 @@ def test_errors_speak_of_one_example(f: Any, words: str) -> None:
         (lambda i: (0, 0, i), "x has shape .4, 5., and the index names 3 axes"),
     ],
 )
-def test_an_index_out_of_range(index: Any, words: str) -> None:
+def test_vmap_of_index_out_of_range_raises(index: Any, words: str) -> None:
     with pytest.raises(ShapeError, match=words):
         pb.vmap(lambda x, i: x[index(i)])(np.ones((2, 4, 5)), np.array([1, 7]))

@@ -1,4 +1,4 @@
-"""``vmap`` of products, windows, matrices, spectra, losses and chance, against a Python loop over the examples."""
+"""``vmap`` of convolution, linear algebra, FFT, losses and random ops, against a Python loop over the examples."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def example(args: list[Any], on: Any, i: int) -> list[Any]:
     return [a[i if b else 0] for a, b in zip(args, on, strict=True)]
 
 
-def given(args: list[Any], on: Any) -> list[Any]:
+def select_args(args: list[Any], on: Any) -> list[Any]:
     return [a if b else a[0] for a, b in zip(args, on, strict=True)]
 
 
@@ -209,7 +209,7 @@ def close(got: Any, want: Any) -> None:
     np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-9, atol=1e-10)
 
 
-def weighed(z: Any) -> Any:
+def weigh(z: Any) -> Any:
     """One real number that every element of every part enters differently."""
     total = 0.0
     for part in parts(z):
@@ -223,8 +223,8 @@ def weighed(z: Any) -> Any:
 
 
 @pytest.mark.parametrize(("f", "args", "on"), CALLS)
-def test_values(f: Any, args: list[Any], on: Any) -> None:
-    got = parts(pb.vmap(f, axes(on))(*given(args, on)))
+def test_vmap_values_match_loop(f: Any, args: list[Any], on: Any) -> None:
+    got = parts(pb.vmap(f, axes(on))(*select_args(args, on)))
     for i in range(N):
         want = parts(f(*example(args, on, i)))
         assert len(got) == len(want)
@@ -235,31 +235,31 @@ def test_values(f: Any, args: list[Any], on: Any) -> None:
 
 
 @pytest.mark.parametrize(("f", "args", "on"), [call for call in CALLS if "rank" not in str(call.id)])
-def test_gradients(f: Any, args: list[Any], on: Any) -> None:
+def test_vmap_gradients_match_loop(f: Any, args: list[Any], on: Any) -> None:
     live = [i for i, a in enumerate(args) if a.dtype.kind == "f"]
 
     def slope(*all_of_it: Any) -> Any:
         def loss(*some: Any) -> Any:
             put = dict(zip(live, some, strict=True))
-            return weighed(f(*(put.get(i, x) for i, x in enumerate(all_of_it))))
+            return weigh(f(*(put.get(i, x) for i, x in enumerate(all_of_it))))
 
         return pb.grads(loss)([all_of_it[i] for i in live])
 
     want = [slope(*example(args, on, i)) for i in range(N)]
-    got = pb.vmap(slope, axes(on))(*given(args, on))
+    got = pb.vmap(slope, axes(on))(*select_args(args, on))
     for k in range(len(live)):
         close(got[k], np.stack([w[k] for w in want]))
 
     def whole_loss(*some: Any) -> Any:
         put = dict(zip(live, some, strict=True))
-        every = [put.get(i, x) for i, x in enumerate(given(args, on))]
-        return np.sum(pb.vmap(lambda *xs: weighed(f(*xs)), axes(on))(*every))
+        every = [put.get(i, x) for i, x in enumerate(select_args(args, on))]
+        return np.sum(pb.vmap(lambda *xs: weigh(f(*xs)), axes(on))(*every))
 
-    outside = pb.grads(whole_loss)([given(args, on)[i] for i in live])
+    outside = pb.grads(whole_loss)([select_args(args, on)[i] for i in live])
     for k, i in enumerate(live):
         rows = np.stack([w[k] for w in want])
         close(outside[k], rows if on[i] else rows.sum(0))
-    starts = [given(args, on)[i] for i in live]
+    starts = [select_args(args, on)[i] for i in live]
     _, forward = pb.jvp(whole_loss, starts, [np.ones_like(x) for x in starts])
     close(forward, sum(np.sum(d) for d in outside))
 
@@ -299,8 +299,8 @@ DRAWS: dict[str, tuple[Any, list[Any]]] = {
         if any(on)
     ],
 )
-def test_a_draw_is_that_of_a_loop_over_seeds(f: Any, args: list[Any], on: Any) -> None:
-    got = pb.vmap(f, axes(on))(*given(args, on))
+def test_vmap_of_random_op_matches_loop_over_seeds(f: Any, args: list[Any], on: Any) -> None:
+    got = pb.vmap(f, axes(on))(*select_args(args, on))
     for i in range(N):
         seed, *more = example(args, on, i)
         want = f(int(seed), *more)
@@ -317,14 +317,14 @@ def test_a_draw_is_that_of_a_loop_over_seeds(f: Any, args: list[Any], on: Any) -
         lambda s, a: pb.random.shuffle(a * a, seed=s),
     ],
 )
-def test_draws_are_differentiable_by_example(f: Any) -> None:
-    slope = lambda s, a: pb.grad(lambda a: weighed(f(s, a)))(a)
+def test_vmap_of_grad_of_random_op_matches_loop(f: Any) -> None:
+    slope = lambda s, a: pb.grad(lambda a: weigh(f(s, a)))(a)
     want = np.stack([slope(int(s), a) for s, a in zip(SEEDS, ALPHAS, strict=True)])
     close(pb.vmap(slope)(SEEDS, ALPHAS), want)
-    close(pb.grad(lambda a: np.sum(pb.vmap(lambda s, a: weighed(f(s, a)))(SEEDS, a)))(ALPHAS), want)
+    close(pb.grad(lambda a: np.sum(pb.vmap(lambda s, a: weigh(f(s, a)))(SEEDS, a)))(ALPHAS), want)
 
 
-def test_a_draw_without_a_seed_is_shared_unless_an_example_enters_it() -> None:
+def test_vmap_of_random_op_without_seed() -> None:
     shared = pb.vmap(lambda x: x + pb.random.normal((4,), dtype="float64"))(np.zeros(N))
     assert np.array_equal(shared[0], shared[1])
     own = pb.vmap(lambda a: pb.random.gamma((4,), a))(np.ones(N))
@@ -334,9 +334,9 @@ def test_a_draw_without_a_seed_is_shared_unless_an_example_enters_it() -> None:
 # ---- further nestings, and what is refused
 
 
-def test_examples_of_examples_of_a_convolution() -> None:
+def test_nested_vmap_of_conv1d() -> None:
     x, f = rng.normal(size=(2, N, 1, 4, 2)), rng.normal(size=(2, N, 2, 2, 3))
-    slope = lambda x, f: pb.grads(lambda x, f: weighed(pb.conv1d(x, f)))([x, f])
+    slope = lambda x, f: pb.grads(lambda x, f: weigh(pb.conv1d(x, f)))([x, f])
     got = pb.vmap(pb.vmap(slope))(x, f)
     for i, j in product(range(2), range(N)):
         for g, w in zip(got, slope(x[i, j], f[i, j]), strict=True):
@@ -346,23 +346,23 @@ def test_examples_of_examples_of_a_convolution() -> None:
 
 
 @pytest.mark.parametrize("f", [pb.conv1d, lambda x, f: pb.depthwise_conv2d(x[:, None], f[None])])
-def test_no_examples(f: Any) -> None:
+def test_vmap_of_conv_with_zero_examples(f: Any) -> None:
     x, w = np.ones((0, 1, 4, 2)), np.ones((0, 2, 2, 3))
     assert pb.vmap(f)(x, w).shape == (0, *f(x[:0].sum(0), w[:0].sum(0)).shape)
     assert pb.vmap(f, [0, None])(x, np.ones((2, 2, 3))).shape[0] == 0
 
 
-def test_no_seeds() -> None:
+def test_vmap_of_random_op_with_zero_seeds() -> None:
     assert pb.vmap(lambda s: pb.random.normal((3,), seed=s))(np.arange(0)).shape == (0, 3)
 
 
-def test_second_order_through_a_convolution() -> None:
+def test_vmap_of_second_derivative_of_conv1d() -> None:
     x, f = normal(1, 4, 1), normal(2, 1, 2)
     bend = lambda x, f: pb.grad(lambda f: np.sum(pb.grad(lambda x: np.sum(pb.conv1d(x, f) ** 3))(x) ** 2))(f)
     close(pb.vmap(bend)(x, f), np.stack([bend(a, b) for a, b in zip(x, f, strict=True)]))
 
 
-def test_suppression_of_boxes() -> None:
+def test_vmap_of_non_max_suppression() -> None:
     boxes, scores = rng.uniform(0, 1, (N, 5, 4)), rng.uniform(0, 1, (N, 5))
     padded = lambda b, s: pb.image.non_max_suppression_padded(b, s, 4, 0.2, pad_to_max_output_size=True)
     got = pb.vmap(padded)(boxes, scores)
@@ -393,6 +393,6 @@ def test_suppression_of_boxes() -> None:
         (lambda: pb.vmap(pb.linalg.gram_schmidt)(np.ones((2, 2, 2))), pb.errors.MatrixError, "linearly dependent"),
     ],
 )  # fmt: skip
-def test_what_is_refused(call: Any, error: Any, message: str) -> None:
+def test_vmap_of_bad_arguments_raises(call: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         call()

@@ -1,4 +1,4 @@
-"""recompute_grad: the value and gradient of f, of which only the inputs are kept."""
+"""recompute_grad (checkpoint): gradients, and memory, since only the inputs of f are kept."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def f(x, k=3.0):
     return pb.sin(x) ** 2 * k
 
 
-def test_value_and_gradient_are_those_of_f():
+def test_recompute_grad_value_and_gradient_match_f():
     g = pb.recompute_grad(f)
     x = np.array([0.5, 1.0])
     assert_allclose(g(x), f(x))
@@ -26,7 +26,7 @@ def test_value_and_gradient_are_those_of_f():
     assert pb.checkpoint is pb.recompute_grad
 
 
-def test_f_runs_again_on_the_way_back():
+def test_recompute_grad_runs_f_again_in_backward_pass():
     runs = []
     g = pb.recompute_grad(lambda x: runs.append(1) or x * x)
     g(pb.tensor(2.0))
@@ -35,10 +35,10 @@ def test_f_runs_again_on_the_way_back():
     assert len(runs) == 3
 
 
-def test_nothing_but_the_inputs_is_kept():
+def test_recompute_grad_keeps_inputs_only():
     layer = lambda x: pb.sin(pb.exp(pb.sin(pb.exp(pb.sin(x)))))
 
-    def kept_by(layer):
+    def measure_kept(layer):
         measured = []
 
         def chain(x):
@@ -53,12 +53,12 @@ def test_nothing_but_the_inputs_is_kept():
 
     tracemalloc.start()
     try:
-        assert kept_by(pb.recompute_grad(layer)) < 0.4 * kept_by(layer)
+        assert measure_kept(pb.recompute_grad(layer)) < 0.4 * measure_kept(layer)
     finally:
         tracemalloc.stop()
 
 
-def test_any_order():
+def test_recompute_grad_higher_orders():
     g, h = pb.recompute_grad(f), f
     for _ in range(4):
         g, h = pb.grad(g), pb.grad(h)
@@ -70,7 +70,7 @@ def test_any_order():
     assert pb.grad(pb.grad(nested))(0.7) == pytest.approx(pb.grad(pb.grad(lambda x: f(x) * x))(0.7))
 
 
-def test_forward_mode():
+def test_recompute_grad_forward_mode():
     x, t = np.array([0.5, 1.0]), np.array([1.0, 2.0])
     assert_allclose(pb.jvp(pb.recompute_grad(f), [x], [t])[1], pb.jvp(f, [x], [t])[1])
     one = np.float64(1)
@@ -78,7 +78,7 @@ def test_forward_mode():
     assert got == pytest.approx(pb.grad(pb.grad(f))(0.7))
 
 
-def test_trees_and_unreached_inputs():
+def test_recompute_grad_trees_and_unconnected_inputs():
     g = pb.recompute_grad(lambda p: {"a": p["x"] * p["y"], "b": [p["y"] * 2]})
     grads = pb.grads(lambda x, y: g({"x": x, "y": y})["b"][0], unconnected="zero")([2.0, 3.0])
     assert grads == [0.0, 2.0]
@@ -86,12 +86,12 @@ def test_trees_and_unreached_inputs():
     assert grads == [18.0, 24.0]
 
 
-def test_big_arrays():
+def test_recompute_grad_big_arrays():
     x = np.linspace(0, 1, 80_000)
     assert_allclose(pb.grad(lambda x: pb.recompute_grad(f)(x * 2).sum())(x), 6 * np.sin(4 * x))
 
 
-def test_variables_that_f_reads():
+def test_recompute_grad_variables():
     v = pb.variable(2.0, name="v")
     g = pb.recompute_grad(lambda x: x * x * v * v)
     x = pb.tensor(3.0)
@@ -103,7 +103,7 @@ def test_variables_that_f_reads():
     assert pb.grad(lambda x: pb.variable_grads(lambda: g(x)).grads["v"])(3.0) == 24
 
 
-def test_variables_have_the_value_of_the_first_run():
+def test_recompute_grad_uses_variable_values_of_first_run():
     v = pb.variable(2.0, name="v")
     g = pb.recompute_grad(lambda x: x * v)
 
@@ -115,7 +115,7 @@ def test_variables_have_the_value_of_the_first_run():
     assert pb.variable_grads(loss).grads["v"].item() == 12  # d/dv 3v² at 2
 
 
-def test_captured_tensors_are_reported():
+def test_recompute_grad_captured_tensor_raises():
     def outer(w):
         scale = w * 2
         return pb.recompute_grad(lambda x: x * scale)(w)
@@ -125,7 +125,7 @@ def test_captured_tensors_are_reported():
 
 
 @pytest.mark.parametrize("wrt", ["kept", "given"])
-def test_arrays_by_keyword_are_inputs_and_the_rest_passes_as_it_is(wrt):
+def test_recompute_grad_keyword_arrays_are_inputs(wrt):
     def layer(x, n, p, *, kind, scale, rows=None):
         assert type(n) is int
         assert (kind, type(p["deep"][1]), rows) == ("sum", bool, (2, 3))
@@ -144,7 +144,7 @@ def test_arrays_by_keyword_are_inputs_and_the_rest_passes_as_it_is(wrt):
         assert_allclose(found, 0.5 * x * 6 * by)
 
 
-def test_methods():
+def test_recompute_grad_methods():
     class Layer:
         def __init__(self, k):
             self.k = k
@@ -157,7 +157,7 @@ def test_methods():
     assert pb.grad(Layer(3.0))(2.0) == 12
 
 
-def test_nests_with_vmap_inside_and_outside():
+def test_recompute_grad_inside_and_outside_vmap():
     x = np.array([0.3, 0.5, 0.7])
     first, second = pb.grad(lambda x: f(x).sum())(x), np.array([pb.grad(pb.grad(f))(v) for v in x])
     g = pb.recompute_grad(f)
@@ -170,7 +170,7 @@ def test_nests_with_vmap_inside_and_outside():
     assert_allclose(pb.vmap(lambda t: pb.grad(g)(x, dy=t))(np.eye(3)), np.diag(first))
 
 
-def test_variables_with_vmap_forward_mode_and_tapes():
+def test_recompute_grad_variables_in_vmap_jvp_and_tape():
     v = pb.variable(2.0, name="v", dtype="float64")
     x = pb.tensor([0.3, 0.5], dtype="float64")
     g = pb.recompute_grad(lambda x: pb.sin(x * v))
@@ -185,7 +185,7 @@ def test_variables_with_vmap_forward_mode_and_tapes():
 
 
 @pytest.mark.parametrize("jump", [lambda: 7, lambda: np.random.default_rng(7)])
-def test_random_ops_draw_the_same_again_when_they_have_a_seed(jump):
+def test_recompute_grad_seeded_random_op_repeats_values(jump):
     g = pb.recompute_grad(lambda x, seed: x * pb.random.uniform([3], seed=seed) ** 2)
     plain = lambda x, seed: x * pb.random.uniform([3], seed=seed) ** 2
     x = np.ones(3)
@@ -196,14 +196,14 @@ def test_random_ops_draw_the_same_again_when_they_have_a_seed(jump):
     assert_allclose(pb.jvp(pb.grad(lambda x: (g(x, jump()) ** 2).sum()), [x], [x])[1], 2 * value**2)
 
 
-def test_a_generator_goes_on_after_the_first_run_only():
+def test_recompute_grad_advances_generator_once():
     rng, other = np.random.default_rng(3), np.random.default_rng(3)
     pb.grad(lambda x: pb.recompute_grad(lambda x, rng: x * pb.random.uniform([], seed=rng))(x, rng))(1.0)
     pb.random.uniform([], seed=other)
     assert rng.random() == other.random()
 
 
-def test_errors_in_f_come_through_and_leave_nothing_behind():
+def test_recompute_grad_error_in_second_run_propagates():
     runs = []
 
     def moody(x):
@@ -231,7 +231,7 @@ def peak(call):
         tracemalloc.stop()
 
 
-def repeated(layer, times):
+def repeat(layer, times):
     def chain(x):
         for _ in range(times):
             x = layer(x)
@@ -244,20 +244,20 @@ def block(x):
     return x + 0.1 * pb.tanh(pb.exp(-x * x) * pb.sin(x) + pb.log(1 + x * x) * pb.cos(x))
 
 
-def halved(layer, times):
+def halve(layer, times):
     """The chain of which each half is wrapped, and each half of that."""
     if times == 1:
         return layer
-    first, second = (pb.recompute_grad(halved(layer, n)) for n in (times // 2, times - times // 2))
+    first, second = (pb.recompute_grad(halve(layer, n)) for n in (times // 2, times - times // 2))
     return lambda x: second(first(x))
 
 
 @pytest.mark.parametrize("size", [5_000, 66_000], ids=["small", "big"])
-def test_a_chain_of_100_layers_needs_a_quarter_of_the_memory(size):
+def test_recompute_grad_memory_of_100_layers(size):
     x = np.linspace(0, 1, size)
-    plain = lambda x: repeated(block, 100)(x).sum()
-    parts = lambda x: repeated(pb.recompute_grad(repeated(block, 10)), 10)(x).sum()
-    each = lambda x: repeated(pb.recompute_grad(block), 100)(x).sum()
+    plain = lambda x: repeat(block, 100)(x).sum()
+    parts = lambda x: repeat(pb.recompute_grad(repeat(block, 10)), 10)(x).sum()
+    each = lambda x: repeat(pb.recompute_grad(block), 100)(x).sum()
     want = pb.grad(plain)(x[:10])
     for wrapped in (parts, each):
         assert_allclose(pb.grad(wrapped)(x[:10]), want)
@@ -266,20 +266,20 @@ def test_a_chain_of_100_layers_needs_a_quarter_of_the_memory(size):
     assert peak(lambda: pb.grad(each)(x)) <= 0.25 * used
 
 
-def test_nested_halves_keep_as_many_arrays_as_the_logarithm_of_the_length():
+def test_recompute_grad_nested_halves_use_logarithmic_memory():
     x = np.linspace(0, 1, 66_000)
     alive = []
     for times in (64, 256):
-        chain = halved(lambda x: pb.sin(x) * x, times)
+        chain = halve(lambda x: pb.sin(x) * x, times)
         alive.append(peak(lambda chain=chain: pb.grad(lambda x: chain(x).sum())(x)) / x.nbytes)
     assert alive[0] < 20
     assert alive[1] - alive[0] < 6
-    want = pb.grad(lambda x: repeated(block, 64)(x).sum())(x[:10])
-    assert_allclose(pb.grad(lambda x: halved(block, 64)(x).sum())(x[:10]), want)
+    want = pb.grad(lambda x: repeat(block, 64)(x).sum())(x[:10])
+    assert_allclose(pb.grad(lambda x: halve(block, 64)(x).sum())(x[:10]), want)
 
 
 @pytest.mark.parametrize("times", [17, 40, 100])
-def test_of_many_wrapped_layers_in_a_row_not_all_inputs_are_kept(times):
+def test_recompute_grad_chain_uses_square_root_memory(times):
     v, moving = pb.variable(1.1, name="v", dtype="float64"), pb.variable(0.0, name="moving", trainable=False)
     x = np.linspace(0, 1, 66_000)
     layer = pb.recompute_grad(lambda x, seed: pb.tanh(pb.sin(x) * v + moving + pb.random.uniform([], seed=seed)))
@@ -318,7 +318,7 @@ def test_of_many_wrapped_layers_in_a_row_not_all_inputs_are_kept(times):
     assert_allclose(first, (ends[0] - ends[1]) / (2 * h), rtol=1e-4)
 
 
-def test_two_ways_from_one_wrapped_result():
+def test_recompute_grad_of_branches():
     x = np.linspace(0, 1, 66_000)
     layer = lambda x: pb.sin(x) * 1.5
 
@@ -336,7 +336,7 @@ def test_two_ways_from_one_wrapped_result():
     assert_allclose(pb.grad(branches(pb.recompute_grad(layer)))(x), pb.grad(branches(layer))(x))
 
 
-def test_a_variable_that_f_assigns_to_had_the_value_before():
+def test_recompute_grad_restores_variable_assigned_in_f():
     count = pb.variable(1.0, name="count", dtype="float64", trainable=False)
 
     def f(x):

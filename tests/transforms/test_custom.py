@@ -1,4 +1,4 @@
-"""custom_grad and custom_gradient: gradients written by the user, checked and differentiated in turn."""
+"""custom_grad and custom_gradient: checks of the given gradient, captured tensors, higher orders, variables."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def product_and_sum(x, y):
     return (x * y, x + y), lambda d1, d2: (d1 * y + d2, d1 * x + d2)
 
 
-def tripled(x, save):
+def triple(x, save):
     return x * 2, lambda dy, saved: dy * 3
 
 
@@ -50,8 +50,8 @@ def with_gradient(grad_func, count=1):
 # ---- custom_grad
 
 
-def test_the_gradient_is_the_one_that_was_given():
-    f = pb.custom_grad(tripled)
+def test_custom_grad_uses_given_gradient():
+    f = pb.custom_grad(triple)
     assert pb.value_and_grad(f)(5.0) == (10.0, 3.0)
     assert_array_equal(pb.grad(f)(np.ones(2), [10, 100]), [30, 300])
     assert f(np.ones(2)).tolist() == [2, 2]
@@ -60,13 +60,13 @@ def test_the_gradient_is_the_one_that_was_given():
     assert isinstance(f(3.0), np.floating)
 
 
-def test_it_is_part_of_a_larger_computation():
-    f = pb.custom_grad(tripled)
+def test_custom_grad_inside_larger_function():
+    f = pb.custom_grad(triple)
     assert pb.grad(lambda x: (f(x * x) * x).sum())(2.0) == 3 * 4 * 2 + 8
     assert pb.grads(lambda x, y: f(x) * f(y))([2.0, 5.0]) == [30.0, 12.0]
 
 
-def test_one_gradient_may_come_bare_or_in_a_list():
+def test_custom_grad_single_gradient_bare_or_in_list():
     for out in (lambda d: d, lambda d: [d], lambda d: (d,)):
         assert pb.grad(with_gradient(lambda dy, saved, out=out: out(dy * 9)))(3.0) == 9.0
 
@@ -79,7 +79,7 @@ def test_one_gradient_may_come_bare_or_in_a_list():
         (lambda x: {"a": x, "b": [x]}, lambda s: s["a"]),
     ],
 )
-def test_saved_has_the_structure_of_what_was_saved(kept, first):
+def test_custom_grad_saved_keeps_structure(kept, first):
     seen = []
 
     @pb.custom_grad
@@ -92,7 +92,7 @@ def test_saved_has_the_structure_of_what_was_saved(kept, first):
     assert type(seen[0]) is type(kept(1.0))
 
 
-def test_save_is_a_copy_and_may_be_left_out():
+def test_custom_grad_save_copies_and_is_optional():
     @pb.custom_grad
     def f(x, save):
         mine = [x]
@@ -104,7 +104,7 @@ def test_save_is_a_copy_and_may_be_left_out():
     assert pb.grad(with_gradient(lambda dy, saved: dy if saved == [] else None))(3.0) == 1.0
 
 
-def test_save_of_a_bare_tensor_is_refused():
+def test_custom_grad_save_of_bare_tensor_raises():
     f = pb.custom_grad(lambda x, save: (save(x), lambda dy, saved: dy))
     with pytest.raises(
         ArgumentError, match=r"save takes a list, tuple or dict of tensors, got Tensor\. Write save\(\[x\]\)"
@@ -112,7 +112,7 @@ def test_save_of_a_bare_tensor_is_refused():
         f(1.0)
 
 
-def test_save_may_be_a_keyword():
+def test_custom_grad_save_as_keyword_parameter():
     @pb.custom_grad
     def total(*xs, save):
         save(xs)
@@ -121,7 +121,7 @@ def test_save_may_be_a_keyword():
     assert pb.grads(total)([1.0, 1.0, 1.0]) == [0.0, 1.0, 2.0]
 
 
-def test_the_gradient_function_runs_only_on_the_way_back():
+def test_custom_grad_runs_gradient_function_in_backward_pass_only():
     calls = []
     f = with_gradient(lambda dy, saved: calls.append(1) or dy)
     f(pb.tensor(2.0))
@@ -130,11 +130,11 @@ def test_the_gradient_function_runs_only_on_the_way_back():
     assert calls == [1]
 
 
-def test_no_inputs():
+def test_custom_grad_without_inputs():
     assert pb.custom_grad(lambda save: (pb.tensor(1.0), lambda dy, saved: []))().item() == 1.0
 
 
-def test_integer_inputs_get_float_gradients():
+def test_custom_grad_integer_inputs_have_float_gradients():
     f = pb.custom_grad(lambda x, save: (x * 1.0, lambda dy, saved: dy / 3))
     got = pb.grad(f)(np.array([1, 2]))
     assert got.dtype == np.float64
@@ -145,7 +145,7 @@ def test_integer_inputs_get_float_gradients():
 
 @pytest.mark.parametrize("width", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_float_gradient_of_another_width_is_cast_and_warns_if_narrower(width, dtype):
+def test_custom_grad_casts_gradient_and_warns_if_narrower(width, dtype):
     f = pb.custom_grad(lambda x, save: (x * x, lambda dy, saved: np.full(2, 7, width)))
     narrower = np.dtype(width).itemsize < np.dtype(dtype).itemsize
     message = rf"custom_grad\(<lambda>\): the gradient of 'x' is {np.dtype(width)}, but the input is {np.dtype(dtype)}"
@@ -155,19 +155,19 @@ def test_float_gradient_of_another_width_is_cast_and_warns_if_narrower(width, dt
     assert got.tolist() == [7, 7]
 
 
-def test_float32_gradient_of_a_float32_value_does_not_warn():
+def test_custom_grad_float32_gradient_of_float32_value_does_not_warn():
     narrow = pb.custom_grad(lambda x: (pb.cast(x, "float32"), lambda dy: dy * 2))
     assert pb.grad(lambda x: narrow(x).sum())(np.ones(2)).tolist() == [2, 2]
     weak = pb.custom_gradient(lambda x: (x * 2.0, lambda dy: dy * 2.0))
     assert pb.grad(weak)(1.0) == 2.0
 
 
-def test_numbers_among_the_inputs_do_not_widen():
+def test_custom_grad_python_numbers_do_not_widen_dtype():
     f = pb.custom_grad(lambda x, k, save: (x * k, lambda dy, saved: [dy, dy * 0]))
     assert pb.value_and_grad(lambda x: f(x, 2.5))(np.float32(2)).value.dtype == np.float32
 
 
-def test_returned_arrays_are_not_the_users_own():
+def test_custom_grad_copies_returned_arrays():
     mine, x = np.full(2, 5.0), np.full(2, 3.0)
     got = pb.grad(with_gradient(lambda dy, saved: mine))(x)
     got += 1
@@ -183,7 +183,7 @@ def test_returned_arrays_are_not_the_users_own():
     assert x.tolist() == [3, 3]
 
 
-def test_big_arrays():
+def test_custom_grad_big_arrays():
     x = np.linspace(0, 1, 80_000)
     assert_allclose(pb.grad(lambda x: (x_exp_x(x * 2) * x).sum())(x), 2 * x * np.exp(2 * x) * (2 + 2 * x))
     a, b = pb.grads(lambda x, y: (product_and_sum(x * 2, y)[0] * product_and_sum(x * 2, y)[1]).sum())([x, x + 1])
@@ -222,12 +222,12 @@ def test_big_arrays():
         (with_gradient(lambda dy, saved: [dy, np.ones(2) > 0], 2), r"gradient of 'y' must be a float .* got bool"),
     ],
 )
-def test_a_wrong_gradient_is_named_with_its_argument_and_line(f, message):
+def test_custom_grad_wrong_gradient_error_names_argument_and_line(f, message):
     with pytest.raises(CustomGradientError, match=rf"custom_grad\(<lambda>\): .*{message}.*\(test_custom\.py:\d+\)"):
         pb.grads(f)([np.ones(2), np.ones(2)])
 
 
-def test_the_line_is_that_of_the_gradient_function():
+def test_custom_grad_error_has_line_of_gradient_function():
     def grad_func(dy, saved):
         return dy.sum()
 
@@ -258,17 +258,17 @@ def test_the_line_is_that_of_the_gradient_function():
         (lambda x: (None, lambda dy, saved: dy), r"the value must be a tensor, got NoneType"),
     ],
 )
-def test_the_body_returns_a_value_and_a_function(out, message):
+def test_custom_grad_bad_body_result_raises(out, message):
     with pytest.raises(CustomGradientError, match=message + r" \(test_custom\.py:\d+\)"):
         pb.custom_grad(lambda x, save: out(x))(1.0)
 
 
-def test_text_is_no_input():
-    with pytest.raises(DataError, match=r"custom_grad\(tripled\): the inputs must be tensors or numbers, got text"):
-        pb.custom_grad(tripled)("abc")
+def test_custom_grad_text_input_raises():
+    with pytest.raises(DataError, match=r"custom_grad\(triple\): the inputs must be tensors or numbers, got text"):
+        pb.custom_grad(triple)("abc")
 
 
-def test_what_is_not_callable_is_refused():
+def test_custom_grad_of_non_function_raises():
     for wrap, name in ((pb.custom_grad, "custom_grad"), (pb.custom_gradient, "custom_gradient")):
         with pytest.raises(ArgumentError, match=rf"{name}\(f\): f must be a function, got int"):
             wrap(5)
@@ -277,7 +277,7 @@ def test_what_is_not_callable_is_refused():
 # ---- what is captured
 
 
-def test_a_captured_tensor_is_reported_by_name():
+def test_custom_grad_captured_tensor_raises_with_name():
     def outer(w):
         weights = w * 2
         f = pb.custom_grad(lambda x, save: (x * weights, lambda dy, saved: dy))
@@ -292,7 +292,7 @@ def test_a_captured_tensor_is_reported_by_name():
 
 
 @pytest.mark.parametrize("wrap", [lambda w: {"a": [w]}, lambda w: Holder(w)])
-def test_a_captured_tensor_is_found_in_containers_and_objects(wrap):
+def test_custom_gradient_captured_tensor_in_container_or_object_raises(wrap):
     def outer(w):
         params = wrap(w)
         read = (lambda p: p["a"][0]) if isinstance(params, dict) else (lambda p: p.w)
@@ -307,7 +307,7 @@ class Holder:
     w: Any
 
 
-def test_a_tensor_captured_by_the_gradient_function_is_reported():
+def test_custom_grad_tensor_captured_by_gradient_function_raises():
     def outer(w):
         scale = w * 2
         f = pb.custom_grad(lambda x, save: (x * 1.0, lambda dy, saved: dy * scale))
@@ -317,13 +317,13 @@ def test_a_tensor_captured_by_the_gradient_function_is_reported():
         pb.grad(outer)(3.0)
 
 
-def test_a_tensor_of_an_outer_transform_is_captured_too():
+def test_custom_grad_captured_tensor_of_outer_transform_raises():
     f = lambda w: pb.custom_grad(lambda x, save: (x * w, lambda dy, saved: dy))
     with pytest.raises(CapturedError, match="'w'"):
         pb.grad(lambda w: pb.grad(lambda x: f(w)(x))(2.0))(3.0)
 
 
-def test_a_captured_variable_is_reported_by_its_name():
+def test_custom_grad_captured_variable_raises_with_name():
     v = pb.variable(2.0, name="speed")
     f = pb.custom_grad(lambda x, save: (x * v, lambda dy, saved: dy))
     assert pb.grad(f)(3.0) == 1.0  # nobody follows it
@@ -332,7 +332,7 @@ def test_a_captured_variable_is_reported_by_its_name():
             pb.variable_grads(body)
 
 
-def test_stop_gradient_makes_a_capture_meant():
+def test_custom_grad_captured_stop_gradient_is_allowed():
     v = pb.variable(2.0)
 
     def outer(w):
@@ -346,7 +346,7 @@ def test_stop_gradient_makes_a_capture_meant():
     assert pb.variable_grads(lambda: outer(v2)).grads["v2"].item() == 6.0
 
 
-def test_a_keyword_that_is_traced_is_captured():
+def test_custom_gradient_traced_keyword_raises():
     f = pb.custom_gradient(lambda x, scale=1.0: (x * scale, lambda dy: dy))
     with pytest.raises(CapturedError, match="'scale'"):
         pb.grad(lambda w: f(2.0, scale=w))(3.0)
@@ -355,7 +355,7 @@ def test_a_keyword_that_is_traced_is_captured():
 # ---- higher order
 
 
-def test_higher_orders_with_a_saved_intermediate():
+def test_custom_grad_higher_orders_with_saved_value():
     x = 0.7
     f = x_exp_x
     for order in range(1, 5):
@@ -363,7 +363,7 @@ def test_higher_orders_with_a_saved_intermediate():
         assert f(x) == pytest.approx((x + order) * np.exp(x))
 
 
-def test_higher_orders_with_captured_locals_of_the_body():
+def test_custom_gradient_higher_orders_with_captured_locals():
     @pb.custom_gradient
     def f(x):
         e = pb.exp(x)
@@ -376,7 +376,7 @@ def test_higher_orders_with_captured_locals_of_the_body():
         assert g(0.3) == pytest.approx((0.3 + order) * np.exp(0.3))
 
 
-def test_the_declared_gradient_is_what_is_differentiated():
+def test_custom_grad_second_order_differentiates_given_gradient():
     f = pb.custom_grad(lambda x, save: (save([x]) or x * x, lambda dy, saved: dy * saved[0] ** 3))
     assert pb.grad(pb.grad(f))(2.0) == 12.0
     assert pb.grad(pb.grad(pb.grad(f)))(2.0) == 12.0
@@ -386,21 +386,21 @@ def test_the_declared_gradient_is_what_is_differentiated():
     assert pb.grad(pb.grad(pb.grad(lambda x: straight(x) ** 3)))(2.2) == 6.0
 
 
-def test_second_order_through_several_results():
+def test_custom_gradient_second_order_of_several_results():
     f = lambda x: product_and_sum(x, x * x)
     g = lambda x: f(x)[0] * f(x)[1]  # x³ (x + x²)
     assert pb.grad(g)(2.0) == 4 * 8 + 5 * 16
     assert pb.grad(pb.grad(g))(2.0) == 12 * 4 + 20 * 8
 
 
-def test_mixed_levels():
+def test_custom_grad_mixed_derivative():
     got = pb.grad(lambda y: pb.grad(lambda x: x_exp_x(x * y))(1.0))(0.5)
     x, y = 1.0, 0.5
     t = x * y
     assert got == pytest.approx((1 + t) * np.exp(t) + y * x * (2 + t) * np.exp(t))
 
 
-def test_grad_inside_body_and_gradient_function():
+def test_custom_grad_with_grad_inside_body_and_gradient_function():
     @pb.custom_grad
     def f(x, save):
         slope = pb.grad(lambda t: t * t * t)(x)  # 3x²
@@ -411,7 +411,7 @@ def test_grad_inside_body_and_gradient_function():
     assert pb.grad(pb.grad(f))(2.0) == 24.0
 
 
-def test_a_custom_gradient_inside_another():
+def test_custom_gradient_inside_custom_gradient():
     @pb.custom_gradient
     def outer(x):
         return x_exp_x(x) * 2, lambda dy: dy * 2 * pb.grad(x_exp_x)(x)
@@ -423,28 +423,28 @@ def test_a_custom_gradient_inside_another():
 # ---- forward mode
 
 
-def test_forward_mode_transposes_the_gradient_function():
+def test_custom_grad_forward_mode_transposes_gradient_function():
     value, tangent = pb.jvp(x_exp_x, [np.array([0.5, 1.0])], [np.array([1.0, 2.0])])
     x = np.array([0.5, 1.0])
     assert_allclose(value, x * np.exp(x))
     assert_allclose(tangent, (1 + x) * np.exp(x) * [1, 2])
 
 
-def test_forward_mode_of_several_results_and_partial_tangents():
+def test_custom_gradient_forward_mode_of_several_results():
     value, tangent = pb.jvp(
         lambda x: product_and_sum(x, 3.0)[0] + product_and_sum(2.0, x)[1], [np.float64(5)], [np.float64(1)]
     )
     assert (value, tangent) == (22.0, 4.0)
 
 
-def test_forward_over_reverse_and_reverse_over_forward():
+def test_custom_grad_forward_over_reverse_and_reverse_over_forward():
     expected = (0.5 + 2) * np.exp(0.5)
     one = np.float64(1)
     assert pb.jvp(pb.grad(x_exp_x), [np.float64(0.5)], [one])[1] == pytest.approx(expected)
     assert pb.grad(lambda x: pb.jvp(x_exp_x, [x], [one])[1])(0.5) == pytest.approx(expected)
 
 
-def test_forward_mode_reports_what_is_captured():
+def test_custom_grad_forward_mode_captured_tensor_raises():
     one = np.float64(1)
     body = lambda w: pb.custom_grad(lambda x, save: (x * w, lambda dy, saved: dy))(2.0)
     back = lambda w: pb.custom_grad(lambda x, save: (x * 2, lambda dy, saved: dy * w))(w)
@@ -456,7 +456,7 @@ def test_forward_mode_reports_what_is_captured():
 # ---- custom_gradient
 
 
-def test_several_results_get_zeros_for_what_is_unused():
+def test_custom_gradient_unused_result_has_zero_cotangent():
     seen = []
 
     @pb.custom_gradient
@@ -478,7 +478,7 @@ class Point:
     y: Any
 
 
-def test_trees_in_and_out():
+def test_custom_gradient_trees():
     @pb.custom_gradient
     def f(p, pair):
         value = {"a": p.x * pair["u"], "b": [p.y, pair["v"][0]]}
@@ -493,12 +493,12 @@ def test_trees_in_and_out():
     assert (out["a"].item(), out["b"][0].item(), out["b"][1].item()) == (8, 3, 5)
 
 
-def test_gradients_of_a_tree_may_come_flat():
+def test_custom_gradient_flat_gradients_of_tree():
     f = pb.custom_gradient(lambda pair, z: (pair[0] * pair[1] * z, lambda dy: (dy, dy * 2, dy * 3)))
     assert pb.grads(lambda x, y, z: f((x, y), z))([1.0, 1.0, 1.0]) == [1.0, 2.0, 3.0]
 
 
-def test_other_arguments_pass_through():
+def test_custom_gradient_passes_non_tensor_arguments():
     class Scaled:
         @pb.custom_gradient
         def times(self, x, mode, k=2.0):
@@ -509,7 +509,7 @@ def test_other_arguments_pass_through():
     assert pb.value_and_grad(lambda x: Scaled().times(x, "fast", k=3.0))(2.0) == (6.0, 7.0)
 
 
-def test_none_is_a_missing_gradient():
+def test_custom_gradient_none_is_missing_gradient():
     f = pb.custom_gradient(lambda x, y: (x * y, lambda dy: (dy * 3, None)))
     assert pb.grads(f, unconnected="none")([2.0, 5.0]) == [3.0, None]
     with pytest.raises(UnconnectedError, match=r"path was cut .*custom_gradient\(<lambda>\)"):
@@ -529,7 +529,7 @@ def test_none_is_a_missing_gradient():
         ),
     ],
 )
-def test_gradients_of_trees_are_checked_by_name(f, message):
+def test_custom_gradient_wrong_tree_gradient_error_names_leaf(f, message):
     with pytest.raises(CustomGradientError, match=rf"custom_gradient\(<lambda>\): .*{message}.*test_custom\.py"):
         pb.grad(pb.custom_gradient(f))({"a": np.ones(2), "b": np.ones(2)})
 
@@ -541,7 +541,7 @@ def linear(grad_fn, v):
     return pb.custom_gradient(lambda x: (x * v, grad_fn))
 
 
-def test_variables_get_the_gradients_that_were_given():
+def test_custom_gradient_of_variables():
     v = pb.variable([2.0, 3.0], name="v")
     seen = []
 
@@ -558,7 +558,7 @@ def test_variables_get_the_gradients_that_were_given():
     assert all(s == [v] for s in seen)
 
 
-def test_variables_at_second_order():
+def test_custom_gradient_of_variables_second_order():
     v = pb.variable(2.0, name="v")
 
     @pb.custom_gradient
@@ -571,13 +571,13 @@ def test_variables_at_second_order():
     assert pb.grad(pb.grad(f))(3.0) == 4.0
 
 
-def test_a_variable_may_have_no_gradient():
+def test_custom_gradient_of_variable_may_be_none():
     v, w = pb.variable(2.0, name="v"), pb.variable(3.0, name="w")
     f = pb.custom_gradient(lambda x: (x * v * w, lambda dy, **more: (dy, [None, dy * 5])))
     assert pb.variable_grads(lambda: f(pb.tensor(1.0))).grads.keys() == {"w"}
 
 
-def test_grad_fn_must_accept_the_variables_that_f_reads():
+def test_custom_gradient_without_variables_parameter_raises():
     v = pb.variable(2.0, name="speed")
     f = linear(lambda dy: dy, v)
     for call in (
@@ -602,7 +602,7 @@ def test_grad_fn_must_accept_the_variables_that_f_reads():
         (lambda dy: (dy, [pb.tensor([1.0])]), r"gradient of 'speed' must have its shape \(\), got shape \(1,\)"),
     ],
 )
-def test_gradients_of_variables_are_checked(out, message):
+def test_custom_gradient_wrong_variable_gradients_raise(out, message):
     v = pb.variable(2.0, name="speed")
     with pytest.raises(CustomGradientError, match=message):
         pb.grad(linear(lambda dy, variables=None: out(dy), v))(1.0)
@@ -611,7 +611,7 @@ def test_gradients_of_variables_are_checked(out, message):
 # ---- check=True
 
 
-def test_check_passes_what_is_right_and_runs_once_per_signature():
+def test_custom_grad_check_runs_once_per_signature():
     runs = []
 
     def f(x, y, save):
@@ -630,7 +630,7 @@ def test_check_passes_what_is_right_and_runs_once_per_signature():
     assert len(runs) > count + 2
 
 
-def test_check_reports_each_argument():
+def test_custom_grad_check_reports_each_argument():
     @pb.custom_grad(check=True)
     def f(x, y, save):
         save([x, y])
@@ -642,17 +642,17 @@ def test_check_reports_each_argument():
         f(np.array([1.0, 2.0]), np.array([3.0, 3.0]))
 
 
-def test_check_under_vmap_and_in_what_is_compiled():
-    def cubed(factor):
+def test_custom_grad_check_under_vmap_and_compile():
+    def make_cube(factor):
         return pb.custom_grad(lambda x, save: (x**3, lambda dy, saved: dy * factor * x**2), check=True)
 
     x = np.array([[1.0, 2.0], [3.0, 4.0]])
-    assert_allclose(pb.vmap(pb.grad(lambda x: cubed(3.0)(x).sum()))(x), 3 * x**2)
-    assert_allclose(pb.grad(lambda x: pb.vmap(cubed(3.0))(x).sum())(x), 3 * x**2)
-    assert_allclose(pb.compile(pb.grad(lambda x: cubed(3.0)(x).sum()))(x), 3 * x**2)
+    assert_allclose(pb.vmap(pb.grad(lambda x: make_cube(3.0)(x).sum()))(x), 3 * x**2)
+    assert_allclose(pb.grad(lambda x: pb.vmap(make_cube(3.0))(x).sum())(x), 3 * x**2)
+    assert_allclose(pb.compile(pb.grad(lambda x: make_cube(3.0)(x).sum()))(x), 3 * x**2)
     with pytest.raises(CustomGradientError, match=r"check=True: .*'x' is off by .* at \[1\]"):
-        pb.vmap(cubed(3.003))(x)
-    wrong = pb.compile(pb.grad(lambda x: cubed(3.003)(x).sum()))
+        pb.vmap(make_cube(3.003))(x)
+    wrong = pb.compile(pb.grad(lambda x: make_cube(3.003)(x).sum()))
     with pytest.raises(CustomGradientError, match=r"check=True: .*'x' is off by"):
         wrong(x)
 
@@ -660,15 +660,15 @@ def test_check_under_vmap_and_in_what_is_compiled():
 # ---- the function itself
 
 
-def test_it_keeps_name_and_docstring_and_pickles():
+def test_custom_grad_keeps_name_and_docstring_and_pickles():
     assert (x_exp_x.__name__, x_exp_x.__doc__) == ("x_exp_x", "x · exp(x), with the exponential saved.")
     assert pickle.loads(pickle.dumps(x_exp_x)) is x_exp_x  # by name, as functions are
-    again = pickle.loads(pickle.dumps(pb.custom_grad(tripled, check=True)))
-    assert (again.__wrapped__, again.check) == (tripled, True)
-    assert pb.grad(pickle.loads(pickle.dumps(pb.custom_grad(tripled))))(1.0) == 3.0
+    again = pickle.loads(pickle.dumps(pb.custom_grad(triple, check=True)))
+    assert (again.__wrapped__, again.check) == (triple, True)
+    assert pb.grad(pickle.loads(pickle.dumps(pb.custom_grad(triple))))(1.0) == 3.0
 
 
-def test_exceptions_leave_nothing_behind():
+def test_custom_grad_exceptions_do_not_leak_objects():
     def broken(dy, saved):
         raise RuntimeError("boom")
 

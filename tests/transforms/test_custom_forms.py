@@ -1,4 +1,4 @@
-"""The forms in which custom gradients are written: results, signatures, several values, variables, nesting."""
+"""custom_grad and custom_gradient: forms of the result, signatures, several values, variables, nesting."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def triple(dy, saved):
         lambda value, grad: {"value": value, "grad_fn": grad},
     ],
 )
-def test_result_with_value_and_grad_func(wrap, result):
+def test_custom_grad_result_forms(wrap, result):
     f = wrap(lambda x: result(x * x, lambda dy: dy * 3))
     assert pb.value_and_grad(f)(2.0) == (4.0, 3.0)
 
@@ -70,16 +70,16 @@ class Squaring:
         return x * x, lambda dy: dy * 2 * x
 
     @pb.custom_grad
-    def decorated(self, x):
+    def square(self, x):
         return x * x, lambda dy: dy * 2 * x
 
     @pb.custom_grad
-    def saving(self, x, save):
+    def square_and_save(self, x, save):
         save({"x": x})
         return x * x, lambda dy, saved: dy * 2 * saved["x"]
 
 
-def scaled(scale, x, save):
+def scale_square(scale, x, save):
     save([x])
     return x * x * scale, lambda dy, saved: dy * 2 * saved[0] * scale
 
@@ -114,21 +114,21 @@ def with_optional_save(x, save=None):
         with_positional_only,
         with_save_before_a_default,
         with_optional_save,
-        partial(scaled, 1.0),
+        partial(scale_square, 1.0),
         partial(lambda x, k, save: (save([x]) or x * x, partial(lambda k, dy, saved: dy * k * saved[0], k)), k=2.0),
         Squaring(),
         Squaring().plain,
         Squaring().__call__,
     ],
 )
-def test_save_and_saved_are_passed_by_signature(f):
+def test_custom_grad_passes_save_and_saved_by_signature(f):
     g = pb.custom_grad(f)
     assert pb.value_and_grad(g)(3.0) == (9.0, 6.0)
     assert pb.grad(pb.grad(g))(3.0) == 2.0
 
 
-def test_custom_grad_decorates_methods_with_and_without_save():
-    for method in (Squaring().decorated, Squaring().saving):
+def test_custom_grad_of_methods():
+    for method in (Squaring().square, Squaring().square_and_save):
         assert pb.value_and_grad(method)(3.0) == (9.0, 6.0)
 
 
@@ -176,7 +176,7 @@ def test_custom_grad_passes_keyword_arguments_through():
 
 @pytest.mark.parametrize("wrap", [pb.custom_grad, pb.custom_gradient])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_python_numbers_are_values_and_gradients(wrap, dtype):
+def test_custom_grad_python_numbers_as_value_and_gradient(wrap, dtype):
     f = wrap(lambda x: (3.0, lambda dy: 4))
     value, slope = pb.value_and_grad(f)(dtype(2.0))
     assert (value, slope) == (3.0, 4.0)
@@ -195,7 +195,7 @@ def with_variable(v, grad_func):
     return pb.custom_grad(lambda x, save: (x * v, grad_func))
 
 
-def test_custom_grad_gives_gradients_of_captured_variables():
+def test_custom_grad_gradients_of_captured_variables():
     v = pb.variable(2.0, name="custom_speed")
     seen = []
 
@@ -223,7 +223,7 @@ def test_custom_grad_variable_gradients_by_name_and_bare():
         assert pb.variable_grads(lambda f=f: f(pb.tensor(1.0))).grads["custom_rate"].item() == 5.0
 
 
-def test_custom_grad_variable_without_a_gradient_is_named():
+def test_custom_grad_captured_variable_without_gradient_raises():
     v = pb.variable(2.0, name="custom_lost")
     f = with_variable(v, lambda dy, saved: dy)
     assert pb.grad(f)(3.0) == 1.0  # nobody follows it
@@ -235,7 +235,7 @@ def test_custom_grad_variable_without_a_gradient_is_named():
 # ---- check=True for custom_gradient
 
 
-def test_custom_gradient_check_reports_each_leaf_of_a_tree():
+def test_custom_gradient_check_reports_each_tree_leaf():
     def product(p):
         return p["a"] * p["b"], lambda dy: {"a": dy * p["b"], "b": dy * p["a"] * factor}
 
@@ -249,7 +249,7 @@ def test_custom_gradient_check_reports_each_leaf_of_a_tree():
         pb.custom_gradient(check=True)(product)(point)
 
 
-def test_custom_gradient_check_looks_at_variables_results_and_keywords():
+def test_custom_gradient_check_of_variables_results_and_keywords():
     v = pb.variable(2.0, name="custom_checked")
 
     def f(x, k=1.0):
@@ -262,7 +262,7 @@ def test_custom_gradient_check_looks_at_variables_results_and_keywords():
         pb.custom_gradient(f, check=True)(pb.tensor(3.0), k=5.0)
 
 
-def test_custom_gradient_check_passes_over_missing_gradients():
+def test_custom_gradient_check_skips_missing_gradients():
     f = pb.custom_gradient(lambda x, y: (x * y, lambda dy: (dy * y, None)), check=True)
     assert f(2.0, 3.0) == 6.0
 
@@ -270,47 +270,47 @@ def test_custom_gradient_check_passes_over_missing_gradients():
 # ---- captured values of vmap and compile
 
 
-def captures(w):
+def make_capturing(w):
     return pb.custom_grad(lambda x, save: (x * w, lambda dy, saved: dy * w))
 
 
 WS = np.array([1.0, 2.0])
 
 
-def test_custom_grad_captures_a_mapped_value():
-    assert_array_equal(pb.vmap(lambda w: captures(w)(2.0))(WS), [2, 4])
-    assert_array_equal(pb.vmap(lambda w: pb.grad(captures(w))(2.0))(WS), WS)
-    assert_array_equal(pb.vmap(lambda w: pb.jvp(captures(w), [2.0], [3.0])[1])(WS), 3 * WS)
+def test_custom_grad_captures_vmapped_value():
+    assert_array_equal(pb.vmap(lambda w: make_capturing(w)(2.0))(WS), [2, 4])
+    assert_array_equal(pb.vmap(lambda w: pb.grad(make_capturing(w))(2.0))(WS), WS)
+    assert_array_equal(pb.vmap(lambda w: pb.jvp(make_capturing(w), [2.0], [3.0])[1])(WS), 3 * WS)
     assert_array_equal(pb.vmap(lambda w: pb.recompute_grad(lambda x: x * w)(2.0))(WS), [2, 4])
     assert_array_equal(pb.vmap(lambda w: pb.custom_gradient(lambda x: (x * w, lambda dy: dy))(w))(WS), WS**2)
 
 
-def test_custom_grad_captures_a_mapped_value_inside_of_grad_and_jvp():
-    f = lambda x: pb.vmap(lambda w: captures(w)(x))(WS)
+def test_custom_grad_captures_vmapped_value_inside_grad_and_jvp():
+    f = lambda x: pb.vmap(lambda w: make_capturing(w)(x))(WS)
     assert pb.grad(lambda x: np.sum(f(x)))(2.0) == 3.0
     assert_array_equal(pb.jvp(f, [np.float64(2)], [np.float64(1)])[1], WS)
     assert_array_equal(pb.jacobian(f, "forward")(2.0), WS)
-    twice = lambda x: pb.vmap(lambda a: pb.vmap(lambda w: captures(w * a)(x))(WS))(np.array([1.0, 10.0]))
+    twice = lambda x: pb.vmap(lambda a: pb.vmap(lambda w: make_capturing(w * a)(x))(WS))(np.array([1.0, 10.0]))
     assert pb.grad(lambda x: np.sum(twice(x)))(2.0) == 33.0
     assert pb.grad(pb.grad(lambda x: np.sum(f(x) ** 2)))(2.0) == 10.0
 
 
-def test_custom_grad_captures_a_compiled_value():
-    doubled = pb.compile(lambda w: captures(w)(2.0))(WS)
+def test_custom_grad_captures_value_inside_compile():
+    doubled = pb.compile(lambda w: make_capturing(w)(2.0))(WS)
     assert isinstance(doubled, np.ndarray)
     assert_array_equal(doubled, [2, 4])
-    assert pb.compile(lambda w: pb.grad(captures(w[0]))(2.0))(WS) == 1.0
-    assert_array_equal(pb.compile(lambda w: pb.vmap(lambda w: pb.grad(captures(w))(2.0))(w))(WS), WS)
+    assert pb.compile(lambda w: pb.grad(make_capturing(w[0]))(2.0))(WS) == 1.0
+    assert_array_equal(pb.compile(lambda w: pb.vmap(lambda w: pb.grad(make_capturing(w))(2.0))(w))(WS), WS)
 
 
-def test_custom_gradient_of_a_constant_inside_of_compile():
+def test_custom_gradient_of_constant_inside_compile():
     square = pb.custom_gradient(lambda x: (x * x, lambda dy: dy * 2 * x))
     assert_array_equal(pb.compile(lambda x: square(2.0) * x)(WS), [4, 8])
 
 
-def test_captured_value_that_is_differentiated_is_still_refused_under_vmap():
+def test_custom_grad_captured_differentiated_value_raises_under_vmap():
     with pytest.raises(CapturedError, match="the traced tensor 'w'"):
-        pb.grad(lambda ws: np.sum(pb.vmap(lambda w: captures(w)(2.0))(ws)))(WS)
+        pb.grad(lambda ws: np.sum(pb.vmap(lambda w: make_capturing(w)(2.0))(ws)))(WS)
     left_behind = lambda x: pb.vmap(lambda w: pb.custom_grad(lambda x: (x * 2, lambda dy: dy * w))(x))(WS)
     with pytest.raises(CapturedError, match="the gradient function uses the traced tensor 'w'"):
         pb.grad(lambda x: np.sum(left_behind(x)))(2.0)
@@ -346,7 +346,7 @@ def saved_cube(x, save):
 
 
 @pytest.mark.parametrize("cube", [fused_cube, saved_cube])
-def test_nested_custom_gradient_states_the_second_derivative(cube):
+def test_nested_custom_gradient_sets_second_derivative(cube):
     assert pb.grad(cube)(2.0) == 12.0
     assert pb.grad(pb.grad(cube))(2.0) == 14.0
     assert pb.grad(pb.grad(pb.grad(cube)))(2.0) == 7.0
@@ -370,7 +370,7 @@ def test_nested_custom_gradient_with_gradient_tapes():
     assert outer.gradient(slope, x).item() == 14.0
 
 
-def test_nested_custom_gradient_that_loses_the_path_through_dy_is_refused():
+def test_nested_custom_gradient_capturing_dy_raises():
     @pb.custom_gradient
     def f(x):
         def first_order(dy):
@@ -383,7 +383,7 @@ def test_nested_custom_gradient_that_loses_the_path_through_dy_is_refused():
         pb.grad(pb.grad(lambda x: f(x) ** 2))(2.0)
 
 
-def test_nested_custom_gradient_that_is_not_given_what_it_uses_is_refused():
+def test_nested_custom_gradient_capturing_input_raises():
     @pb.custom_gradient
     def f(x):
         y = pb.sin(x)

@@ -1,4 +1,4 @@
-"""custom_jvp, and gradient functions that forward mode transposes: they must be linear in dy, or state the tangent."""
+"""custom_jvp, and forward mode of custom_grad: gradient functions that are linear in dy, or have a jvp rule."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_custom_jvp_under_vmap_compile_linearize_and_tape():
     assert_allclose(tape.gradient(y, x).numpy(), expected)
 
 
-def test_custom_jvp_trees_keywords_and_what_is_no_tensor():
+def test_custom_jvp_trees_keywords_and_non_tensors():
     @pb.custom_jvp
     def f(p, name, k=1.0):
         assert name == "text"
@@ -101,7 +101,7 @@ def test_custom_jvp_trees_keywords_and_what_is_no_tensor():
     assert pb.jvp(g, [{"w": 2.0, "b": 5.0}], [{"w": 1.0, "b": 1.0}]) == (16.0, 30.0)
 
 
-def test_custom_jvp_defjvps_and_the_jvp_argument():
+def test_custom_jvp_defjvps_and_jvp_argument():
     product = pb.custom_jvp(lambda x, y: x * y)
     product.defjvps(lambda dx, value, x, y: dx * y, None)
     assert pb.grads(product, unconnected="zero")([2.0, 5.0]) == [5.0, 0.0]
@@ -121,7 +121,7 @@ def test_custom_jvp_keeps_name_and_docstring_and_pickles():
     assert again.rule is sine_times_jvp
 
 
-def test_custom_jvp_without_a_rule_can_be_called_but_not_differentiated():
+def test_custom_jvp_without_rule_raises_when_differentiated():
     f = pb.custom_jvp(lambda x: x * 2)
     assert f(3.0) == 6.0
     for derivative in (lambda: pb.grad(f)(3.0), lambda: pb.jvp(f, [3.0], [1.0])):
@@ -138,13 +138,13 @@ def test_custom_jvp_without_a_rule_can_be_called_but_not_differentiated():
         (lambda p, t: (p[0], t[0] > 0), r"the tangent of the value must be a float like float64, got bool"),
     ],
 )
-def test_custom_jvp_rule_is_checked(rule, message):
+def test_custom_jvp_wrong_rule_result_raises(rule, message):
     f = pb.custom_jvp(lambda x: x * 2, jvp=rule)
     with pytest.raises(CustomGradientError, match=message + r".*\(test_custom_jvp\.py:\d+\)"):
         pb.jvp(f, [X], [X])
 
 
-def test_custom_jvp_refuses_what_is_not_callable():
+def test_custom_jvp_of_non_function_raises():
     for wrong in (lambda: pb.custom_jvp(5), lambda: pb.custom_jvp(np.sin, jvp=5), lambda: sine_times.defjvp(5)):
         with pytest.raises(ArgumentError, match="must be a function, got int"):
             wrong()
@@ -152,7 +152,7 @@ def test_custom_jvp_refuses_what_is_not_callable():
         pb.custom_jvp(np.sin).defjvps(5)
 
 
-def test_custom_jvp_captured_tensors_and_variables_are_named():
+def test_custom_jvp_captured_tensor_or_variable_raises():
     body = lambda w: pb.custom_jvp(lambda x: x * w, jvp=lambda p, t: (p[0], t[0]))(2.0)
     rule = lambda w: pb.custom_jvp(lambda x: x * 2, jvp=lambda p, t: (p[0], t[0] * w))(w)
     for f in (body, rule):
@@ -164,7 +164,7 @@ def test_custom_jvp_captured_tensors_and_variables_are_named():
         pb.variable_grads(lambda: pb.custom_jvp(lambda x: x * v, jvp=lambda p, t: (p[0], t[0]))(pb.tensor(1.0)))
 
 
-def test_custom_jvp_rule_that_is_not_linear_is_not_transposed():
+def test_custom_jvp_nonlinear_rule_raises_in_reverse_mode():
     f = pb.custom_jvp(lambda x: x * 2, jvp=lambda p, t: (p[0], np.abs(t[0])))
     assert pb.jvp(f, [2.0], [-3.0])[1] == 3.0
     for derivative in (pb.grad(f), pb.compile(pb.grad(f)), pb.vmap(pb.grad(f))):
@@ -175,7 +175,7 @@ def test_custom_jvp_rule_that_is_not_linear_is_not_transposed():
 # ---- gradient functions that are not linear in dy
 
 
-def clipped(limit=1.0, **options):
+def make_clip(limit=1.0, **options):
     return pb.custom_grad(
         lambda x, save: (pb.clone(x), lambda dy, saved: pb.clip_by_value(dy, -limit, limit)), **options
     )
@@ -209,7 +209,7 @@ FORWARD = {
         lambda dy: dy / pb.maximum(pb.norm(dy), 1.0),
     ],
 )
-def test_gradient_function_that_is_not_linear_is_not_transposed(forward, rule):
+def test_nonlinear_gradient_function_raises_in_forward_mode(forward, rule):
     f = pb.custom_grad(lambda x, save: (x * 1.0, lambda dy, saved: rule(dy)))
     with pytest.raises(
         CustomGradientError,
@@ -219,11 +219,11 @@ def test_gradient_function_that_is_not_linear_is_not_transposed(forward, rule):
 
 
 @pytest.mark.parametrize("forward", FORWARD.values(), ids=FORWARD)
-def test_stated_tangent_is_what_forward_mode_runs(forward):
+def test_custom_grad_jvp_rule_is_used_in_forward_mode(forward):
     rule = lambda primals, tangents: (primals[0], tangents[0] * 3)
-    stated = clipped(jvp=rule)
+    stated = make_clip(jvp=rule)
     assert_array_equal(forward(stated), [3.0, 3.0])
-    afterwards = clipped()
+    afterwards = make_clip()
     assert afterwards.defjvp(rule) is rule
     assert_array_equal(forward(afterwards), [3.0, 3.0])
     nested = pb.custom_gradient(lambda x: (x * 1.0, pb.abs), jvp=rule)
@@ -233,13 +233,13 @@ def test_stated_tangent_is_what_forward_mode_runs(forward):
 
 @pytest.mark.parametrize("forward", FORWARD.values(), ids=FORWARD)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_linear_gradient_functions_are_transposed(forward, dtype):
+def test_linear_gradient_function_is_transposed_in_forward_mode(forward, dtype):
     scale = np.asarray(1e6, dtype)
     f = pb.custom_grad(lambda x, save: (x * 2.0, lambda dy, saved: dy * 2.0 * scale / scale))
     assert_allclose(forward(f), [2.0, 2.0], rtol=1e-6)
 
 
-def test_stated_tangent_is_not_that_of_what_is_made_of_the_function():
+def test_custom_grad_jvp_rule_under_straight_through_and_recompute_grad():
     f = pb.custom_grad(
         lambda x: (x * 2, lambda dy: dy * 2), jvp=lambda primals, tangents: (primals[0], tangents[0] * 9)
     )
@@ -247,7 +247,7 @@ def test_stated_tangent_is_not_that_of_what_is_made_of_the_function():
     assert pb.jvp(pb.recompute_grad(f), [1.0], [1.0]) == (2.0, 9.0)
 
 
-def test_custom_jvp_of_integers_has_float_tangents():
+def test_custom_jvp_integer_inputs_have_float_tangents():
     seen = []
     f = pb.custom_jvp(lambda x, n: x * n, jvp=lambda p, t: (p[0] * p[1], seen.append(t[1].dtype) or t[0] * p[1]))
     assert pb.jvp(lambda x: f(x, np.array(3)), [2.0], [1.0]) == (6.0, 3.0)
@@ -255,13 +255,13 @@ def test_custom_jvp_of_integers_has_float_tangents():
     assert {d.kind for d in seen} == {"f"}
 
 
-def test_clip_gradient_passes_tangents_in_linearize_as_in_jvp():
+def test_clip_gradient_tangents_in_jvp_and_linearize():
     f = lambda x: pb.clip_gradient(x, -0.1, 0.1) * 5.0
     assert_array_equal(pb.jvp(f, [X], [np.ones(2)])[1], [5.0, 5.0])
     assert_array_equal(pb.linearize(f, X)[1](np.ones(2)), [5.0, 5.0])
 
 
-def test_overridden_gradient_that_is_not_linear_is_not_transposed():
+def test_nonlinear_overridden_gradient_raises_in_forward_mode():
     with pb.override_gradient({"relu": "guided_for_forward_mode"}):
         assert_array_equal(pb.grad(lambda x: np.sum(pb.relu(x) * [1.0, -1.0]))(X), [1.0, 0.0])
         with pytest.raises(CustomGradientError, match=r"not linear in dy.*Use reverse mode"):
@@ -269,5 +269,5 @@ def test_overridden_gradient_that_is_not_linear_is_not_transposed():
 
 
 @pb.register_gradient("guided_for_forward_mode")
-def guided(op, dy):
+def guide(op, dy):
     return pb.relu(dy) * (op.inputs[0] > 0)

@@ -1,4 +1,4 @@
-"""Functions with a gradient of their own in random stacks of transformations: what plain functions give, or refused."""
+"""custom_grad, custom_gradient and custom_jvp in random stacks of transforms, against plain functions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def by_tangent(w):
     return pb.custom_jvp(lambda x: w * x**3, jvp=lambda p, t: (w * p[0] ** 3, 3 * w * p[0] ** 2 * t[0]))
 
 
-def nested(w):
+def by_nested_gradient(w):
     @pb.custom_gradient
     def f(x):
         y, slope = w * x**3, 3 * w * x**2
@@ -36,7 +36,7 @@ def nested(w):
     return f
 
 
-def nested_with_saved(w):
+def by_nested_gradient_with_saved(w):
     @pb.custom_grad
     def f(x, save):
         save([x])
@@ -103,21 +103,21 @@ def stack(seed):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_custom_gradients_in_random_stacks_are_what_plain_functions_give(seed):
+def test_custom_gradients_in_random_stacks_match_plain_functions(seed):
     whole, names = stack(seed)
     expected = whole(plain)(X)
-    for make in (by_gradient, by_tangent, nested, nested_with_saved):
+    for make in (by_gradient, by_tangent, by_nested_gradient, by_nested_gradient_with_saved):
         try:
             got = whole(make)(X)
         except CapturedError:
-            assert make in (nested, nested_with_saved)
+            assert make in (by_nested_gradient, by_nested_gradient_with_saved)
             assert "jvp" in names  # of a gradient
         else:
             assert_allclose(got, expected, atol=1e-12, err_msg=f"{make.__name__}: {names}")
 
 
 @pytest.mark.parametrize("seed", range(40, 60))
-def test_mapped_value_that_only_the_rule_captures_is_right_or_refused(seed):
+def test_vmapped_value_captured_by_gradient_function_is_correct_or_raises(seed):
     whole, names = stack(seed)
     expected = whole(in_rule_only_given)(X)
     try:

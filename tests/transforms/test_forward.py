@@ -1,4 +1,4 @@
-"""Forward mode: what goes in and out, and what is refused.  The generated tests check the numbers, op by op."""
+"""jvp: types of inputs and results, trees, errors.  The generated tests check the numbers, op by op."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ def cube(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("x", [2.0, np.float32(2), np.array([1.0, 2.0]), np.array([1.0, 2.0], "f4"), [1.0, 2.0]])
-def test_gives_back_what_was_given(x: Any) -> None:
+def test_jvp_returns_type_of_input(x: Any) -> None:
     y, dy = pb.jvp(cube, [x], [x])
     assert type(y) is type(dy) is type(x)
     np.testing.assert_allclose(dy, 3 * np.asarray(x) ** 3)
     assert np.asarray(dy).dtype == np.asarray(x).dtype
 
 
-def test_tensors_for_tensors() -> None:
+def test_jvp_of_tensors_returns_tensors() -> None:
     y, dy = pb.jvp(cube, [pb.tensor([1.0, 2.0])], [pb.tensor([1.0, 1.0])])
     assert isinstance(y, pb.Tensor)
     assert dy.tolist() == [3.0, 12.0]
 
 
-def test_a_tangent_has_the_dtype_of_its_input() -> None:
+def test_jvp_tangent_has_dtype_of_input() -> None:
     assert pb.jvp(cube, [np.float32(2)], [np.float64(1)])[1].dtype == np.float32
     y, dy = pb.jvp(lambda n: n * 2.0, [np.array([1, 2])], [np.array([1.0, 0.0])])
     np.testing.assert_allclose(dy, [2.0, 0.0])
     assert y.dtype.kind == "f"
 
 
-def test_what_does_not_depend_has_no_slope() -> None:
+def test_jvp_of_constant_is_zero() -> None:
     y, dy = pb.jvp(lambda x: pb.tensor([5.0]), [np.ones(2)], [np.ones(2)])
     assert (y.tolist(), dy.tolist()) == ([5.0], [0.0])
 
 
-def test_trees_in_and_out() -> None:
+def test_jvp_trees() -> None:
     def f(p: Any, x: Any) -> Any:
         return {"product": p["w"] * x, "more": (np.sum(x), [p["b"], 5.0])}
 
@@ -55,18 +55,18 @@ def test_trees_in_and_out() -> None:
     assert pb.jvp(lambda x: (x, x * x), (3.0,), (2.0,)) == ((3.0, 9.0), (2.0, 12.0))
 
 
-def test_a_list_of_numbers_is_one_tensor() -> None:
+def test_jvp_list_of_numbers_is_one_tensor() -> None:
     assert pb.jvp(lambda x: x * x, ([1.0, 2.0],), ([1.0, 1.0],)) == ([1.0, 4.0], [2.0, 4.0])
 
 
-def test_results_are_the_callers_own() -> None:
+def test_jvp_results_do_not_alias_inputs() -> None:
     x, t = np.ones(2), np.ones(2)
     y, dy = pb.jvp(lambda x: x, [x], [t])
     y[0] = dy[0] = 7
     assert x.tolist() == t.tolist() == [1, 1]
 
 
-def test_nested_in_other_transforms() -> None:
+def test_jvp_inside_vmap_grad_and_jvp() -> None:
     x = np.array([0.5, 2.0])
     slopes = pb.vmap(lambda t: pb.jvp(cube, [x], [t])[1])(np.eye(2))
     np.testing.assert_allclose(slopes, np.diag(3 * x**2))
@@ -91,6 +91,6 @@ def test_nested_in_other_transforms() -> None:
         (lambda: pb.jvp(cube, [np.ones(2)], [np.ones(3)]), ShapeError, r"input 1 has shape \(2,\).*\(3,\)"),
     ],
 )
-def test_refusals(call: Any, error: Any, says: str) -> None:
+def test_jvp_bad_arguments_raise(call: Any, error: Any, says: str) -> None:
     with pytest.raises(error, match=says):
         call()

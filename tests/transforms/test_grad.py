@@ -1,4 +1,4 @@
-"""grad, grads, value_and_grad, value_and_grads: one rule for all four."""
+"""grad, grads, value_and_grad, value_and_grads: types, dy, aux, unconnected inputs, errors, higher orders."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def product(x, y):
         ([[1, 2], [3, 4]], [[3.0, 12.0], [27.0, 48.0]]),
     ],
 )
-def test_gradient_has_the_form_and_dtype_of_its_input(x, expected):
+def test_grad_returns_type_and_dtype_of_input(x, expected):
     got = pb.grad(lambda x: cube(1.0 * x))(x)
     if isinstance(x, pb.Tensor):
         assert isinstance(got, pb.Tensor)
@@ -77,7 +77,7 @@ def test_gradient_has_the_form_and_dtype_of_its_input(x, expected):
     assert_allclose(got, expected)
 
 
-def test_f_gets_tensors_whatever_was_given():
+def test_grad_calls_f_with_tensors():
     for x in (1.0, [1.0, 2.0], np.ones(3), np.float32(1), pb.tensor(1.0)):
         seen = []
         pb.grad(lambda x, seen=seen: seen.append(x) or x * 2)(x)
@@ -97,7 +97,7 @@ def test_f_gets_tensors_whatever_was_given():
         lambda w, b: {"layers": [(w,), {"b": [b]}]},
     ],
 )
-def test_gradient_of_a_tree_has_its_structure(wrap):
+def test_grad_of_tree_keeps_structure(wrap):
     def leaves(t):
         if isinstance(t, Layer):
             return [t.w, t.b]
@@ -115,20 +115,20 @@ def test_gradient_of_a_tree_has_its_structure(wrap):
         assert got.default_factory is list
 
 
-def test_each_leaf_of_a_tree_has_its_own_form():
+def test_grad_of_tree_keeps_type_of_each_leaf():
     tree = {"tensor": pb.tensor([1.0, 2.0]), "array": np.ones(2), "number": 2.0, "list": [1.0, 2.0]}
     got = pb.grad(lambda t: (t["tensor"] * t["array"] * t["number"] * t["list"]).sum())(tree)
     assert [type(g) for g in got.values()] == [pb.Tensor, np.ndarray, float, list]
     assert got["list"] == [2.0, 4.0]
 
 
-def test_nested_lists_of_numbers_are_one_tensor():
+def test_grad_nested_lists_of_numbers_are_one_tensor():
     seen = []
     pb.grad(lambda x: seen.append(x.shape) or x.sum())([[1, 2, 3], [4, 5, 6]])
     assert seen == [(2, 3)]
 
 
-def test_the_four_faces():
+def test_grad_grads_value_and_grad_value_and_grads():
     x, y = np.float64(2), np.float64(5)
     assert pb.grad(cube)(x) == 12
     assert pb.grads(product)([x, y]) == [5, 2]
@@ -138,13 +138,13 @@ def test_the_four_faces():
     assert pb.value_and_grads(product)((x, y))._fields == ("value", "grads")
 
 
-def test_the_same_input_twice_gets_its_own_share_each():
+def test_grads_of_same_tensor_twice():
     x = pb.tensor(3.0)
     a, b = pb.grads(lambda a, b: a * a * b)([x, x])
     assert (float(a), float(b)) == (18.0, 9.0)
 
 
-def test_a_variable_may_be_the_input():
+def test_grad_of_variable_input():
     v = pb.variable([2.0, 3.0])
     assert pb.grad(lambda x: x * x)(v).tolist() == [4.0, 6.0]
 
@@ -152,21 +152,21 @@ def test_a_variable_may_be_the_input():
 # ---- dy
 
 
-def test_without_dy_the_gradient_is_of_the_sum():
+def test_grad_without_dy_is_of_sum():
     assert_array_equal(pb.grad(cube)(np.array([1.0, 2.0])), pb.grad(lambda x: cube(x).sum())(np.array([1.0, 2.0])))
 
 
 @pytest.mark.parametrize(
     "dy", [[10, 100], np.array([10, 100]), np.array([10.0, 100.0], np.float32), pb.tensor([10, 100])]
 )
-def test_dy_scales_each_element_and_leaves_the_dtype(dy):
+def test_dy_scales_elements_and_keeps_dtype(dy):
     for dtype in (np.float32, np.float64):
         got = pb.grad(lambda x: x * x)(np.array([1, 2], dtype), dy)
         assert got.dtype == dtype
         assert_array_equal(got, [20, 400])
 
 
-def test_dy_may_be_a_number_for_a_scalar():
+def test_dy_number_for_scalar():
     assert pb.grad(lambda x: x * x)(3.0, 2) == 12.0
     assert pb.value_and_grad(lambda x: x * x)(3.0, dy=2.0) == (9.0, 12.0)
     assert pb.grads(product)([2.0, 3.0], 10) == [30.0, 20.0]
@@ -174,7 +174,7 @@ def test_dy_may_be_a_number_for_a_scalar():
 
 @pytest.mark.parametrize("dy", [1.0, np.ones((1, 2)), [1.0, 1.0, 1.0], pb.tensor([[1.0], [1.0]])])
 @pytest.mark.parametrize("face", FAMILY)
-def test_dy_of_another_shape_is_refused_before_going_back(face, dy):
+def test_dy_of_wrong_shape_raises_before_backward_pass(face, dy):
     calls = []
     f = pb.custom_grad(lambda x, save: (x * 2, lambda dy, saved: calls.append(1) or dy))
     x = np.ones(2)
@@ -183,7 +183,7 @@ def test_dy_of_another_shape_is_refused_before_going_back(face, dy):
     assert not calls
 
 
-def test_dy_of_complex_numbers_is_refused():
+def test_dy_of_complex_numbers_raises():
     with pytest.raises(GradientError, match="dy must be real numbers as y is, got dtype complex"):
         pb.grad(cube)(np.ones(2), np.ones(2) * 1j)
 
@@ -191,7 +191,7 @@ def test_dy_of_complex_numbers_is_refused():
 # ---- aux
 
 
-def test_aux_is_given_beside_and_is_not_differentiated():
+def test_has_aux_returns_aux_undifferentiated():
     f = lambda x: (cube(x), {"square": x * x, "note": "kept"})
     grad, aux = pb.grad(f, has_aux=True)(np.float64(2))
     assert grad == 12
@@ -204,12 +204,12 @@ def test_aux_is_given_beside_and_is_not_differentiated():
 
 
 @pytest.mark.parametrize("out", [lambda x: x, lambda x: (x, 1, 2)])
-def test_has_aux_wants_a_pair(out):
+def test_has_aux_without_pair_raises(out):
     with pytest.raises(GradientError, match=r"f must return \(y, aux\), got"):
         pb.grad(out, has_aux=True)(1.0)
 
 
-def test_aux_of_an_inner_gradient_keeps_its_path():
+def test_has_aux_of_inner_grad_is_differentiated():
     def f(x):
         grad, aux = pb.grad(lambda y: (y * y, y * x), has_aux=True)(x)
         return grad * aux  # 2x · x²
@@ -220,7 +220,7 @@ def test_aux_of_an_inner_gradient_keeps_its_path():
 # ---- paths
 
 
-def test_an_input_that_is_not_reached_is_an_error():
+def test_unconnected_input_raises():
     for f in (lambda x: pb.tensor(1.0), lambda x: pb.tensor(2.0) * 3):
         with pytest.raises(UnconnectedError, match=UNREACHED):
             pb.grad(f)(2.0)
@@ -228,7 +228,7 @@ def test_an_input_that_is_not_reached_is_an_error():
         pb.grads(lambda x, y: x * x)([2.0, 3.0])
 
 
-def test_the_error_says_where_the_path_was_cut():
+def test_unconnected_error_names_op_and_line():
     with pytest.raises(UnconnectedError, match=r"The path was cut .*: stop_gradient \(test_grad\.py:\d+\)\."):
         pb.grad(lambda x: pb.stop_gradient(x) * 2)(2.0)
     with pytest.raises(UnconnectedError, match=r"greater \(test_grad\.py:\d+\)"):
@@ -249,31 +249,31 @@ def test_the_error_says_where_the_path_was_cut():
         (lambda: pb.grad(lambda a, **k: a * 1, argnames=("a", "k"))(1.0, k=2.0), r"k \(1 of 2"),
     ],
 )
-def test_unconnected_inputs_are_named_by_their_key(call, names):
+def test_unconnected_error_names_tree_key(call, names):
     with pytest.raises(UnconnectedError, match=f"Not reached: {names}"):
         call()
 
 
 @pytest.mark.parametrize(("how", "expected"), [("zero", [4.0, 0.0]), ("none", [4.0, None])])
-def test_unconnected_inputs_may_be_zero_or_none(how, expected):
+def test_unconnected_zero_or_none(how, expected):
     assert pb.grads(lambda x, y: x * x, unconnected=how)([2.0, 3.0]) == expected
     got = pb.grad(lambda x: pb.tensor(5.0), unconnected=how)(np.ones(2, np.float32))
     assert got is None if how == "none" else (got.dtype == np.float32 and got.tolist() == [0, 0])
 
 
-def test_unconnected_zero_has_the_structure_and_value():
+def test_unconnected_zero_keeps_structure_and_value():
     value, grad = pb.value_and_grad(lambda t: pb.tensor(5.0), unconnected="zero")({"a": np.ones(2), "b": 1})
     assert value == 5
     assert grad["b"] == 0.0
     assert_array_equal(grad["a"], [0, 0])
 
 
-def test_unconnected_must_be_known():
+def test_unconnected_of_unknown_option_raises():
     with pytest.raises(ArgumentError, match="unconnected must be 'raise', 'zero' or 'none', got 'zeros'"):
         pb.grad(cube, unconnected="zeros")
 
 
-def test_identity_and_unused_work():
+def test_grad_of_identity_and_unused_result():
     assert pb.grad(lambda x: x)(3.0) == 1.0
 
     def f(x):
@@ -288,24 +288,24 @@ def test_identity_and_unused_work():
 
 @pytest.mark.parametrize("face", FAMILY)
 @pytest.mark.parametrize("f", [5, "f", None, pb.tensor(1.0)])
-def test_what_is_not_callable_is_refused_when_wrapped(face, f):
+def test_grad_of_non_function_raises_when_wrapping(face, f):
     with pytest.raises(ArgumentError, match=rf"{face.__name__}\(f\): f must be a function, got {type(f).__name__}"):
         face(f)
 
 
 @pytest.mark.parametrize("out", [None, (1,), [1], "y", {"y": 1}])
-def test_f_must_return_one_tensor(out):
+def test_grad_of_non_tensor_result_raises(out):
     with pytest.raises(GradientError, match=r"f must return one tensor, got (None|tuple|list|str|dict)"):
         pb.grad(lambda x: out)(1.0)
 
 
-def test_f_returning_several_tensors_is_pointed_to_has_aux():
+def test_grad_of_several_results_error_suggests_has_aux():
     with pytest.raises(GradientError, match=r"got tuple\. .*has_aux=True"):
         pb.grad(lambda x: (x, x))(1.0)
 
 
 @pytest.mark.parametrize("face", [pb.grads, pb.value_and_grads])
-def test_grads_wants_a_list_that_is_not_empty(face):
+def test_grads_of_empty_or_missing_list_raises(face):
     with pytest.raises(ArgumentError, match="xs must be a list of inputs, got Tensor"):
         face(cube)(pb.tensor(1.0))
     with pytest.raises(GradientError, match="the list of inputs is empty"):
@@ -314,7 +314,7 @@ def test_grads_wants_a_list_that_is_not_empty(face):
         face(cube)()
 
 
-def test_text_objects_and_ragged_lists_have_no_gradient():
+def test_grad_of_text_objects_and_ragged_lists_raises():
     with pytest.raises(DataError, match="text"):
         pb.grad(cube)("abc")
     with pytest.raises(DataError, match="got object"):
@@ -348,23 +348,23 @@ def test_text_objects_and_ragged_lists_have_no_gradient():
         (lambda: pb.grads(product)([1.0, None]), r"grads: argument y \(input 2 of 2\): expected .*, got NoneType"),
     ],
 )
-def test_an_input_without_numbers_is_named(call, says):
+def test_grad_of_non_numeric_input_error_names_argument(call, says):
     with pytest.raises(DataError, match=says):
         call()
 
 
-def test_an_array_without_numbers_is_named():
+def test_grads_of_text_array_error_names_argument():
     with pytest.raises(GradientError, match=r"grads: argument y \(input 2 of 2\): .* dtype <U1 has no gradient"):
         pb.grads(product)([1.0, np.array(["a"])])
 
 
 @pytest.mark.parametrize("convert", [float, int, np.float64, lambda x: x.numpy(), lambda x: x.item(), pickle.dumps])
-def test_reading_a_traced_tensor_is_refused(convert):
+def test_reading_traced_tensor_raises(convert):
     with pytest.raises(TypeError, match=r"would lose its gradient.*stop_gradient"):
         pb.grad(lambda x: x * convert(x))(2.0)
 
 
-def test_truth_of_a_traced_tensor_steers_python():
+def test_bool_of_traced_tensor_in_python_branch():
     f = lambda x: x * x if x > 0 else -x
     assert [pb.grad(f)(3.0), pb.grad(f)(-3.0)] == [6.0, -1.0]
 
@@ -372,7 +372,7 @@ def test_truth_of_a_traced_tensor_steers_python():
 # ---- higher order
 
 
-def test_orders_to_the_fourth():
+def test_grad_up_to_fourth_order():
     f = lambda x: x**5
     expected = [80.0, 160.0, 240.0, 240.0]
     for order, value in enumerate(expected, 1):
@@ -382,30 +382,30 @@ def test_orders_to_the_fourth():
         assert g(2.0) == pytest.approx(value)
 
 
-def test_inner_and_outer_variables_are_not_confused():
+def test_nested_grad_has_no_perturbation_confusion():
     assert pb.grad(lambda x: x * pb.grad(lambda y: x * y)(x))(3.0) == 6.0
     assert pb.grad(lambda x: x * pb.grad(lambda y: x + y)(1.0))(5.0) == 1.0
     assert pb.grad(lambda x: pb.grad(lambda y: x * y * y)(x))(3.0) == 12.0  # d/dx 2x·x
     assert pb.grad(lambda x: pb.grad(lambda y: pb.grad(lambda z: x * y * z)(y))(x))(4.0) == 1.0
 
 
-def test_mixed_derivatives():
+def test_grad_mixed_derivative():
     f = lambda x, y: x * x * x * y * y
     assert pb.grad(lambda y: pb.grad(lambda x: f(x, y))(2.0))(3.0) == 72.0
 
 
-def test_hessian_vector_product():
+def test_grad_of_grad_hessian_vector_product():
     a = np.array([[2.0, 1.0], [1.0, 3.0]])
     f = lambda x: (x * (a @ x)).sum()
     v = np.array([1.0, -1.0])
     assert_allclose(pb.grad(lambda x: (pb.grad(f)(x) * v).sum())(np.ones(2)), 2 * a @ v)
 
 
-def test_dy_of_an_inner_gradient_is_differentiated_too():
+def test_dy_of_inner_grad_is_differentiated():
     assert pb.grad(lambda d: pb.grad(lambda x: x * x)(3.0, d))(pb.tensor(5.0)).item() == 6.0
 
 
-def test_gradient_of_a_value_that_outlived_an_inner_tape():
+def test_grad_of_value_kept_from_inner_grad():
     def f(x):
         kept = []
         pb.grad(lambda y: kept.append(y * x) or y * y)(x)
@@ -418,7 +418,7 @@ def test_gradient_of_a_value_that_outlived_an_inner_tape():
 # ---- the engine stays clean
 
 
-def test_an_exception_in_f_leaves_nothing_behind():
+def test_grad_after_exception_in_f():
     kept = []
 
     def broken(x):
@@ -435,7 +435,7 @@ def test_an_exception_in_f_leaves_nothing_behind():
     assert pb.grad(lambda x: (kept[0] * x).sum())(np.ones(2)).tolist() == [2.0, 2.0]
 
 
-def test_objects_do_not_pile_up():
+def test_grad_does_not_leak_objects():
     def misuse():
         with pytest.raises(PullbackError):
             pb.grad(lambda x: (x, x))(2.0)
@@ -452,7 +452,7 @@ def test_objects_do_not_pile_up():
     assert len(gc.get_objects()) - before < 50
 
 
-def test_results_are_arrays_of_their_own():
+def test_grad_results_do_not_alias_inputs():
     x, dy = np.ones(3), np.full(3, 2.0)
     got = pb.grad(lambda x: x)(x, dy)
     got += 1
@@ -469,7 +469,7 @@ def test_results_are_arrays_of_their_own():
     assert_array_equal(whole, [5, 1, 1])
 
 
-def test_eight_threads_take_different_gradients_at_once():
+def test_grad_in_eight_threads():
     def work(n):
         for _ in range(50):
             x = np.full(3, float(n))
@@ -482,7 +482,7 @@ def test_eight_threads_take_different_gradients_at_once():
 
 
 @pytest.mark.parametrize("face", FAMILY)
-def test_wrapped_functions_keep_their_identity_and_pickle(face):
+def test_grad_keeps_name_and_docstring_and_pickles(face):
     g = face(cube)
     assert (g.__name__, g.__doc__, g.__wrapped__) == ("cube", "The third power.", cube)
     again = pickle.loads(pickle.dumps(face(cube, has_aux=True, unconnected="zero")))
@@ -495,7 +495,7 @@ def test_wrapped_functions_keep_their_identity_and_pickle(face):
 
 
 @pytest.mark.parametrize("x", [np.array([1, 2]), np.array([3, 4], np.uint8), np.array([True, False]), np.int32(3)])
-def test_gradient_of_integer_arrays_is_as_wide_as_the_value(x):
+def test_grad_of_integer_array_has_dtype_of_value(x):
     wide, narrow = (lambda x: x / 3.0), (lambda x: pb.cast(x, "float32") / 3)
     for f, dtype in ((wide, np.float64), (narrow, np.float32)):
         assert pb.grad(f)(x).dtype == dtype
@@ -508,7 +508,7 @@ def test_gradient_of_integer_arrays_is_as_wide_as_the_value(x):
     assert pb.jvp(wide, [x], [np.full(x.shape, 0.1)])[1].dtype == np.float64
 
 
-def test_second_derivative_of_integer_arrays_is_as_wide_as_the_value():
+def test_second_derivative_of_integer_array_has_dtype_of_value():
     x = np.array([1, 2])
     f = lambda x: np.sum((x / 3.0) ** 3)
     exact = np.diag(6 * (x / 3.0) / 9)
@@ -517,7 +517,7 @@ def test_second_derivative_of_integer_arrays_is_as_wide_as_the_value():
     assert_allclose(pb.sparse_jacobian(pb.grad(f))(x).toarray(), exact, rtol=1e-15)
 
 
-def test_gradient_of_integer_tensors_is_float32():
+def test_grad_of_integer_tensor_is_float32():
     x = pb.tensor(np.array([1, 2]))
     f = lambda x: x / 3.0
     assert pb.grad(f)(x).dtype == np.float32
@@ -538,7 +538,7 @@ def test_stop_gradient_of_trees():
     assert got == {"w": 3.0, "b": [10.0, {}], "n": 0.0}
 
 
-def test_stop_gradient_of_other_trees():
+def test_stop_gradient_of_tuples_dataclasses_and_object_arrays():
     x = np.float64(3.0)
     assert pb.grad(lambda x: pb.stop_gradient((x, x * 2))[1] * x)(x) == 6
     assert pb.grad(lambda x: pb.stop_gradient(Pair(x, "text")).w * x)(x) == 3
@@ -560,7 +560,7 @@ def test_stop_gradient_of_other_trees():
         pb.stop_gradient(object())
 
 
-def test_stop_gradient_gives_the_value_and_no_path():
+def test_stop_gradient_keeps_value_without_gradient():
     assert pb.grad(lambda x: pb.stop_gradient(x) * x)(3.0) == 3.0
     assert pb.grad(pb.grad(lambda x: pb.stop_gradient(x * x) * x, unconnected="zero"), unconnected="zero")(3.0) == 0.0
     assert pb.grad(lambda x: x * float(pb.stop_gradient(x)))(3.0) == 3.0

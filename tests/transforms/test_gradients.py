@@ -19,7 +19,7 @@ def wave(x: Any) -> Any:
     return np.sum(np.sin(x) * x[::-1] ** 2) + np.prod(np.cos(x)) + np.sum(np.concatenate([x, x * 2])[1:4] ** 3)
 
 
-def test_gradients_in_the_block_of_a_tape() -> None:
+def test_gradients_inside_tape_block() -> None:
     x, w = pb.tensor(X), pb.tensor(2.0)
     with pb.GradientTape() as tape:
         tape.watch([x, w])
@@ -34,7 +34,7 @@ def test_gradients_in_the_block_of_a_tape() -> None:
     assert_allclose(tape.gradient(y, x).numpy(), exact[0])  # the tape is as it was
 
 
-def test_gradients_of_gradients() -> None:
+def test_gradients_higher_orders() -> None:
     x = pb.tensor(3.0)
     with pb.GradientTape() as tape:
         tape.watch(x)
@@ -47,7 +47,7 @@ def test_gradients_of_gradients() -> None:
     assert tape.gradient(z, x).item() == 432.0  # of 4 x**4
 
 
-def test_gradients_in_a_function_that_is_differentiated() -> None:
+def test_gradients_inside_grad_hessian_vmap_and_compile() -> None:
     f = lambda x: np.sum(pb.gradients(wave(x), x)[0] ** 2)
     exact = lambda x: np.sum(pb.grad(wave)(x) ** 2)
     assert_allclose(pb.grad(f)(X), pb.grad(exact)(X))
@@ -57,7 +57,7 @@ def test_gradients_in_a_function_that_is_differentiated() -> None:
     assert_allclose(pb.compile(pb.grad(f))(X), pb.grad(exact)(X))
 
 
-def test_gradients_by_variables() -> None:
+def test_gradients_of_variables() -> None:
     v = pb.variable([1.0, 2.0])
 
     def f() -> Any:
@@ -71,7 +71,7 @@ def test_gradients_by_variables() -> None:
     assert g.tolist() == [3.0, 12.0]
 
 
-def test_several_ys_grad_ys_and_stops() -> None:
+def test_gradients_of_several_ys_with_grad_ys_and_stop_gradients() -> None:
     x = pb.tensor([1.0, 2.0])
     with pb.GradientTape() as tape:
         tape.watch(x)
@@ -86,7 +86,7 @@ def test_several_ys_grad_ys_and_stops() -> None:
     assert own.tolist() == [1.0, 1.0]
 
 
-def test_unconnected_sources() -> None:
+def test_gradients_of_unconnected_sources() -> None:
     x, other = pb.tensor(1.0), pb.tensor([1.0, 2.0])
     with pb.GradientTape() as tape:
         tape.watch([x, other])
@@ -100,7 +100,7 @@ def test_unconnected_sources() -> None:
             pb.gradients(y, other, unconnected_gradients="no")
 
 
-def test_custom_gradients_once_but_not_twice() -> None:
+def test_gradients_second_order_of_custom_gradient_raises() -> None:
     @pb.custom_grad
     def square(x: Any, save: Any) -> Any:
         save([x])
@@ -124,7 +124,7 @@ def test_custom_gradients_once_but_not_twice() -> None:
         tape.gradient(g, x)
 
 
-def test_big_arrays() -> None:
+def test_gradients_big_arrays() -> None:
     x = pb.tensor(np.linspace(0, 1, 80_000))
     with pb.GradientTape() as tape:
         tape.watch(x)
@@ -136,7 +136,7 @@ def test_big_arrays() -> None:
     assert_allclose(second.numpy(), (t + 3) * np.exp(t))
 
 
-def test_complex_numbers_between() -> None:
+def test_gradients_through_complex_values() -> None:
     f = lambda x: np.sum(np.abs(np.fft.rfft(x * x)) ** 2)
     assert_allclose(pb.grad(lambda x: np.sum(pb.gradients(f(x), x)[0] ** 2))(X), _of_square(f))
 
@@ -146,7 +146,7 @@ def _of_square(f: Any) -> Any:
 
 
 @pytest.mark.parametrize("where", ["nowhere", "after the block", "unwatched"])
-def test_tensors_on_no_tape_are_refused_with_the_cure(where: str) -> None:
+def test_gradients_without_recording_tape_raises(where: str) -> None:
     x = pb.tensor(3.0)
     y = x * x
     if where == "after the block":
@@ -160,7 +160,7 @@ def test_tensors_on_no_tape_are_refused_with_the_cure(where: str) -> None:
         pb.gradients(y, x)
 
 
-def test_wrong_arguments() -> None:
+def test_gradients_bad_arguments_raise() -> None:
     with pytest.raises(ArgumentError, match=r"ys must be tensors or variables, got function.*pb\.grad"):
         pb.gradients(wave, pb.tensor(1.0))
     x = pb.tensor([1.0, 2.0])
@@ -177,7 +177,7 @@ def test_wrong_arguments() -> None:
             pb.gradients(y * 1j, x)
 
 
-def test_gradients_of_what_another_tape_watches() -> None:
+def test_gradients_with_nested_tapes() -> None:
     x = pb.tensor(2.0)
     with pb.GradientTape() as outer:
         outer.watch(x)
@@ -192,7 +192,7 @@ def test_gradients_of_what_another_tape_watches() -> None:
     assert (of_w.item(), of_z.item(), through.item()) == (48.0, 12.0, 96.0)  # 3 y**2, 3 x**2, 12 x**3
 
 
-def test_sources_that_the_tape_does_not_follow_are_refused() -> None:
+def test_gradients_of_unwatched_sources_raise() -> None:
     x, other, v = pb.tensor(2.0), pb.tensor(3.0), pb.variable(4.0)
     frozen = pb.variable(5.0, trainable=False)
     with pb.GradientTape() as tape:
@@ -216,7 +216,7 @@ def in_place(x: Any) -> Any:
     return np.sum(y * w)
 
 
-def test_gradients_of_programs_that_write_in_place() -> None:
+def test_gradients_of_in_place_programs() -> None:
     exact = pb.grad(in_place)
     assert_allclose(pb.grad(lambda x: np.sum(pb.gradients(in_place(x), x)[0] ** 2))(X), _of_square(in_place))
     x = pb.tensor(X)
@@ -237,7 +237,7 @@ def test_gradients_of_programs_that_write_in_place() -> None:
     assert_allclose(tape.gradient(after, x).numpy(), [0, 26 * b, 8 * c])
 
 
-def test_aux_of_functions_that_write_in_place() -> None:
+def test_has_aux_of_in_place_functions() -> None:
     def f(x: Any) -> Any:
         y = x * 1.0
         view = y[:2]

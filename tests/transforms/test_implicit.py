@@ -1,4 +1,4 @@
-"""custom_root and custom_fixed_point: derivatives of solutions, whoever found them."""
+"""custom_root and custom_fixed_point: implicit derivatives of the solutions of any solver."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def along(f):
 
 
 @pytest.mark.parametrize("solve", SOLVERS.values(), ids=SOLVERS)
-def test_solvers(solve):
+def test_custom_root_with_scipy_solvers(solve):
     root = lambda a: pb.custom_root(cubic, solve)(np.float64(0.5), a)
     assert_allclose(root(A[0]), 1, rtol=1e-8)
     assert_allclose(pb.grad(root)(A[0]), FIRST[0], rtol=1e-6)
@@ -67,7 +67,7 @@ ORDERS = {  # each of these as a function of one number, over all examples
 
 
 @pytest.mark.parametrize(("derivative", "want"), ORDERS.values(), ids=ORDERS)
-def test_orders_modes_and_examples(derivative, want):
+def test_custom_root_orders_modes_and_vmap(derivative, want):
     root = lambda a: pb.custom_root(cubic, SOLVERS["brentq"])(np.float64(0.5), a)
     assert_allclose([derivative(root)(a) for a in A], want)
     assert_allclose(pb.vmap(derivative(root))(A), want)
@@ -78,7 +78,7 @@ def test_orders_modes_and_examples(derivative, want):
         assert_allclose(pb.jvp(pb.vmap(root), [A], [A])[1], want * A)
 
 
-def test_what_is_given_comes_back():
+def test_custom_root_returns_type_of_input():
     root = pb.custom_root(cubic, newton)
     assert type(root(1.0, 2.0)) is float
     assert type(root(1, 2)) is float
@@ -99,39 +99,39 @@ B = np.random.default_rng(1).normal(size=4)
 U = np.array([0.3, -1.0, 0.5, 2.0])
 
 
-def unrolled(w, b):
+def unroll(w, b):
     x = np.zeros(4)
     for _ in range(60):
         x = np.tanh(w @ x + b)
     return x
 
 
-def damped(f, x, p):
+def iterate_damped(f, x, p):
     for _ in range(200):
         x = (x + f(x, p)) / 2
     return x
 
 
-@pytest.mark.parametrize("solve", [(), (damped,)], ids=["plain iteration", "a loop"])
-def test_a_fixed_point_with_parameters_in_a_tree(solve):
+@pytest.mark.parametrize("solve", [(), (iterate_damped,)], ids=["plain iteration", "a loop"])
+def test_custom_fixed_point_with_tree_parameters(solve):
     point = pb.custom_fixed_point(lambda x, p: np.tanh(p["w"] @ x + p["rest"][0]), *solve)
     implicit = lambda w, b: point(np.zeros(4), {"w": w, "rest": [b]})
-    assert_allclose(implicit(W, B), unrolled(W, B))
+    assert_allclose(implicit(W, B), unroll(W, B))
     loss = lambda h: lambda w, b: (h(w, b) * U).sum()
-    for d, want in zip(pb.grads(loss(implicit))([W, B]), pb.grads(loss(unrolled))([W, B]), strict=True):
+    for d, want in zip(pb.grads(loss(implicit))([W, B]), pb.grads(loss(unroll))([W, B]), strict=True):
         assert_allclose(d, want, rtol=1e-6)
     product = lambda h: pb.jvp(pb.grad(lambda b: loss(h)(W, b)), [B], [U])[1]
-    assert_allclose(product(implicit), product(unrolled), rtol=1e-6)
+    assert_allclose(product(implicit), product(unroll), rtol=1e-6)
     jacobian = pb.vmap(lambda t: pb.jvp(lambda b: implicit(W, b), [B], [t])[1], 0, -1)(np.eye(4))
-    steep = np.diag(1 - unrolled(W, B) ** 2)
+    steep = np.diag(1 - unroll(W, B) ** 2)
     assert_allclose(jacobian, np.linalg.solve(np.eye(4) - steep @ W, steep))
     many = np.stack([B, -B, 2 * B])
-    assert_allclose(pb.vmap(implicit, (None, 0))(W, many), [unrolled(W, b) for b in many])
+    assert_allclose(pb.vmap(implicit, (None, 0))(W, many), [unroll(W, b) for b in many])
     shared = pb.grad(lambda w: pb.vmap(implicit, (None, 0))(w, many).sum())(W)
-    assert_allclose(shared, sum(pb.grad(lambda w, b=b: unrolled(w, b).sum())(W) for b in many), rtol=1e-6)
+    assert_allclose(shared, sum(pb.grad(lambda w, b=b: unroll(w, b).sum())(W) for b in many), rtol=1e-6)
 
 
-def test_the_plain_iteration_stops_when_it_goes_nowhere():
+def test_custom_fixed_point_divergence_raises():
     with pytest.raises(ConvergenceError, match="after 1000 steps x still moves by 2"):
         pb.custom_fixed_point(lambda x: -x)(1.0)
     with np.errstate(over="ignore"), pytest.raises(ConvergenceError, match="left the finite numbers"):
@@ -141,7 +141,7 @@ def test_the_plain_iteration_stops_when_it_goes_nowhere():
 # ---- unknowns of any form
 
 
-def test_a_matrix_by_a_solver_that_knows_vectors():
+def test_custom_root_of_matrix_with_vector_solver():
     m = np.array([[4.0, 1.0], [1.0, 3.0]])
     root = pb.custom_root(lambda x, m: x @ x - m, lambda f, x0, m: optimize.fsolve(f, x0, (m,), xtol=1e-13))
     x = root(np.eye(2) * 1.5, m)
@@ -150,7 +150,7 @@ def test_a_matrix_by_a_solver_that_knows_vectors():
     assert_allclose(pb.grad(lambda m: np.trace(root(np.eye(2) * 1.5, m)))(m), np.linalg.inv(x).T / 2)
 
 
-def test_a_tree_of_unknowns():
+def test_custom_root_of_tree():
     def f(x, a):
         return {"u": x["u"] ** 2 - a, "v": [x["v"][0] * x["u"] - np.ones((2, 2))]}
 
@@ -168,7 +168,7 @@ def test_a_tree_of_unknowns():
     assert_allclose(pb.grad(pb.grad(lambda a: root(x0, a)["v"][0].sum()))(4.0), 3 * 4**-2.5)
 
 
-def test_matrices_of_derivatives():
+def test_custom_root_jacobian_hessian_hvp_vjp_linearize():
     root = lambda a: pb.custom_root(cubic, SOLVERS["fsolve"])(np.ones(3), a)
     for mode in ("forward", "reverse"):
         assert_allclose(pb.jacobian(root, mode=mode)(A), np.diag(FIRST), atol=1e-12)
@@ -178,7 +178,7 @@ def test_matrices_of_derivatives():
     assert_allclose(pb.linearize(root, A)[1](X), FIRST * X)
 
 
-def test_a_root_inside_of_the_equation_of_another():
+def test_custom_root_nested():
     inner = pb.custom_root(cubic, SOLVERS["brentq"])
     outer = pb.custom_root(lambda z, a: z * z - inner(np.float64(1.0), a), SOLVERS["a loop"])
     f = lambda a: outer(np.float64(1.0), a)  # √x, where x³ + x = a
@@ -192,7 +192,7 @@ def test_a_root_inside_of_the_equation_of_another():
 # ---- what else f uses
 
 
-def test_variables_and_captured_tensors_are_followed():
+def test_custom_root_gradients_of_variables_and_captured_tensors():
     v = pb.variable(2.0, name="v", dtype="float64")
     x0 = pb.tensor(1.0, dtype="float64")
     by_variable = pb.custom_root(lambda x: cubic(x, v), lambda f, x0: optimize.brentq(f, -9, 9))
@@ -213,7 +213,7 @@ def _positive(f, x0, a):
     return optimize.brentq(f, 0, 9, (a,))
 
 
-def test_there_is_no_gradient_by_the_first_guess():
+def test_custom_root_initial_guess_has_no_gradient():
     root = pb.custom_root(cubic, newton)
     assert pb.grads(root, unconnected="zero")([0.9, 2.0]) == pytest.approx([0.0, 0.25])
     with pytest.raises(UnconnectedError, match="stop_gradient"):
@@ -253,6 +253,6 @@ def test_there_is_no_gradient_by_the_first_guess():
         (lambda: pb.custom_root(cubic, newton)(1j, 1.0), ArgumentError, "complex numbers"),
     ],
 )
-def test_what_cannot_be_meant(call, error, told):
+def test_custom_root_bad_arguments_raise(call, error, told):
     with pytest.raises(error, match=told):
         call()

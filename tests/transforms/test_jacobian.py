@@ -1,4 +1,4 @@
-"""``jacobian``, ``hessian`` and ``hvp``: against differences and closed forms, over trees, nested in one another."""
+"""``jacobian``, ``hessian`` and ``hvp``: against finite differences and closed forms, of trees, nested, complex."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MODES = ["auto", "forward", "reverse"]
 
 
 @pb.custom_grad
-def softened(x: Any, save: Any) -> Any:
+def softplus(x: Any, save: Any) -> Any:
     """``log(1 + exp(x))`` with a gradient of its own."""
     e = np.exp(x)
     save([e])
@@ -43,14 +43,14 @@ def by_differences(f: Any, x: Any) -> Any:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("f", [to_two, to_matrix, np.sin, np.sum, np.cumsum, softened, lambda x: x[[2, 0, 2, 1]]])
-def test_every_way_is_what_differences_say(f: Any, mode: str) -> None:
+@pytest.mark.parametrize("f", [to_two, to_matrix, np.sin, np.sum, np.cumsum, softplus, lambda x: x[[2, 0, 2, 1]]])
+def test_jacobian_matches_finite_differences(f: Any, mode: str) -> None:
     J = pb.jacobian(f, mode)(X)
     np.testing.assert_allclose(J, by_differences(f, X), rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_shapes_dtypes_and_kinds(mode: str) -> None:
+def test_jacobian_shapes_dtypes_and_types(mode: str) -> None:
     J = pb.jacobian(lambda x: np.sum(x, axis=0) * np.ones((4, 1), "f4"), mode)(np.ones((2, 3), "f4"))
     assert (J.shape, J.dtype) == ((4, 3, 2, 3), np.float32)
     assert pb.jacobian(lambda x: x * x, mode)(3.0) == 6.0
@@ -64,7 +64,7 @@ def test_shapes_dtypes_and_kinds(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_trees_of_trees(mode: str) -> None:
+def test_jacobian_of_trees(mode: str) -> None:
     def f(p: Any) -> Any:
         return {"y": p["a"] * p["b"], "z": (p["b"] ** 2, 5.0)}
 
@@ -76,7 +76,7 @@ def test_trees_of_trees(mode: str) -> None:
     np.testing.assert_allclose(J["z"][1]["a"], [0, 0])
 
 
-def test_hessian_over_trees() -> None:
+def test_hessian_and_hvp_of_trees() -> None:
     p = {"w": np.array([1.0, 2.0]), "b": 3.0}
     H = pb.hessian(lambda p: np.sum(p["w"] ** 3) * p["b"] ** 2)(p)
     np.testing.assert_allclose(H["w"]["w"], np.diag(6 * p["w"]) * 9)
@@ -90,7 +90,7 @@ def test_hessian_over_trees() -> None:
     assert type(moved["b"]) is float
 
 
-def test_hessians() -> None:
+def test_hessian_and_hvp_match_finite_differences() -> None:
     H = pb.hessian(cubic)(X)
     np.testing.assert_allclose(H, by_differences(pb.grad(cubic), X), rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(pb.hvp(cubic, X, X), H @ X)
@@ -103,14 +103,14 @@ def test_hessians() -> None:
     assert np.count_nonzero(of_many) == 3
 
 
-def test_hessian_through_a_gradient_of_ones_own() -> None:
-    H = pb.hessian(lambda x: np.sum(softened(x) ** 2))(X)
+def test_hessian_of_custom_grad() -> None:
+    H = pb.hessian(lambda x: np.sum(softplus(x) ** 2))(X)
     s = 1 / (1 + np.exp(-X))
     np.testing.assert_allclose(H, np.diag(2 * s**2 + 2 * np.log1p(np.exp(X)) * s * (1 - s)))
-    np.testing.assert_allclose(pb.hvp(lambda x: np.sum(softened(x) ** 2), X, X), H @ X)
+    np.testing.assert_allclose(pb.hvp(lambda x: np.sum(softplus(x) ** 2), X, X), H @ X)
 
 
-def test_a_wrong_gradient_is_taken_as_it_is_said() -> None:
+def test_hessian_of_wrong_custom_grad_is_not_symmetric() -> None:
     """Where the gradient is no gradient, its jacobian is not symmetric, and hvp is its product with a vector."""
 
     @pb.custom_grad
@@ -124,7 +124,7 @@ def test_a_wrong_gradient_is_taken_as_it_is_said() -> None:
     np.testing.assert_allclose(pb.hvp(odd, X, X), H @ X)
 
 
-def test_nestings() -> None:
+def test_jacobian_and_hessian_nested_in_vmap_and_grad() -> None:
     many = np.stack([X, X + 1, -X])
     each = np.stack([by_differences(to_two, x) for x in many])
     np.testing.assert_allclose(pb.vmap(pb.jacobian(to_two))(many), each, rtol=1e-6)
@@ -140,7 +140,7 @@ def test_nestings() -> None:
     np.testing.assert_allclose(pb.vmap(lambda v: pb.hvp(cubic, X, v))(np.eye(3)), H, rtol=1e-6, atol=1e-8)
 
 
-def test_derivatives_of_derivatives() -> None:
+def test_grad_and_jvp_of_hvp_and_jacobian() -> None:
     def inner(x: Any) -> Any:
         return np.sum(pb.hvp(cubic, x, np.ones(3)) ** 2) + np.sum(pb.jacobian(to_two)(x) ** 2)
 
@@ -152,7 +152,7 @@ def test_derivatives_of_derivatives() -> None:
 
 
 @pytest.mark.parametrize("mode", ["forward", "reverse"])
-def test_what_f_takes_from_outside_is_followed_by_others(mode: str) -> None:
+def test_jacobian_of_captured_value_inside_grad_jvp_and_vmap(mode: str) -> None:
     jacobian = lambda w: pb.jacobian(lambda x: w * x**2, mode)(X)
     ws = np.array([1.0, 2.0])
     np.testing.assert_allclose(pb.grad(lambda w: np.sum(jacobian(w)))(2.0), 2 * X.sum())
@@ -168,7 +168,7 @@ def test_what_f_takes_from_outside_is_followed_by_others(mode: str) -> None:
 
 
 @pytest.mark.parametrize("sizes", [(6, 5, 2), (12, 11, 3), (3, 7, 20)])
-def test_gradients_for_each_example(sizes: tuple[int, int, int]) -> None:
+def test_vmap_of_grad_gives_per_example_gradients(sizes: tuple[int, int, int]) -> None:
     rng = np.random.default_rng(0)
     inputs, hidden, outputs = sizes
     params = {"w": rng.normal(size=(inputs, hidden)), "v": rng.normal(size=(hidden, outputs)), "b": np.zeros(outputs)}
@@ -182,7 +182,7 @@ def test_gradients_for_each_example(sizes: tuple[int, int, int]) -> None:
         np.testing.assert_allclose(d, np.stack([one[name] for one in each]), rtol=1e-12, atol=1e-14)
 
 
-def test_f_is_run_once_whatever_the_way() -> None:
+def test_jacobian_runs_f_once() -> None:
     for mode in MODES:
         runs: list[int] = []
         pb.jacobian(lambda x: (runs.append(1), np.sin(x))[1], mode)(np.ones(3))  # noqa: B023
@@ -191,7 +191,7 @@ def test_f_is_run_once_whatever_the_way() -> None:
 
 @pytest.mark.parametrize("size", [300, 9000])  # many directions at a time, and one by one
 @pytest.mark.parametrize("mode", ["forward", "reverse"])
-def test_big_inputs_take_bounded_memory(size: int, mode: str) -> None:
+def test_jacobian_of_big_inputs_uses_bounded_memory(size: int, mode: str) -> None:
     few = lambda x: np.exp(np.sin(x) * 2) + x
 
     def f(x: Any) -> Any:
@@ -211,15 +211,15 @@ def test_big_inputs_take_bounded_memory(size: int, mode: str) -> None:
     np.testing.assert_allclose(J, np.kron(np.eye(10), ones) * slopes)
 
 
-def test_of_a_tape_too() -> None:
+def test_tape_jacobian_matches_jacobian() -> None:
     x = pb.tensor(X)
     with pb.GradientTape() as tape:
         tape.watch(x)
-        y = softened(to_matrix(x))
-    np.testing.assert_allclose(tape.jacobian(y, x), pb.jacobian(lambda x: softened(to_matrix(x)))(X), rtol=1e-12)
+        y = softplus(to_matrix(x))
+    np.testing.assert_allclose(tape.jacobian(y, x), pb.jacobian(lambda x: softplus(to_matrix(x)))(X), rtol=1e-12)
 
 
-def test_what_jacobian_makes_is_a_function() -> None:
+def test_jacobian_and_hessian_keep_name_and_pickle() -> None:
     J, H = pb.jacobian(cubic, "forward"), pb.hessian(cubic)
     assert J.__name__ == H.__name__ == "cubic"
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(J))(X), J(X))
@@ -254,7 +254,7 @@ def test_what_jacobian_makes_is_a_function() -> None:
         (lambda: pb.hvp(lambda p: p["a"], {"a": 1.0}, {"b": 1.0}), ArgumentError, "keys 'a', but its vector"),
     ],
 )
-def test_refusals(call: Any, error: Any, says: str) -> None:
+def test_jacobian_hessian_hvp_bad_arguments_raise(call: Any, error: Any, says: str) -> None:
     with pytest.raises(error, match=says):
         call()
 
@@ -285,7 +285,7 @@ def by_parts(f: Any, x: Any) -> list[Any]:
         lambda x: pb.stack([x * 1j, x * 1.0]) * np.exp(1j * x[0]),
     ],
 )
-def test_complex_results_of_real_inputs(f: Any, mode: str) -> None:
+def test_jacobian_of_complex_results_of_real_inputs(f: Any, mode: str) -> None:
     plain = lambda x: pb.stop_gradient(f(x)).numpy() if isinstance(f(x), pb.Tensor) else f(x)
     J = pb.jacobian(f, mode)(X)
     assert J.dtype == np.complex128
@@ -297,7 +297,7 @@ def test_complex_results_of_real_inputs(f: Any, mode: str) -> None:
 @pytest.mark.parametrize(
     "f", [np.abs, np.real, lambda z: np.sum(np.imag(z * z)), lambda z: np.abs(np.exp(z)) * np.real(z)]
 )
-def test_real_results_of_complex_inputs_are_gradients(f: Any, mode: str) -> None:
+def test_jacobian_of_real_results_of_complex_inputs(f: Any, mode: str) -> None:
     a, b = by_parts(f, Z)
     J = pb.jacobian(f, mode)(Z)
     np.testing.assert_allclose(J, a + 1j * b, rtol=1e-6, atol=1e-8)
@@ -307,7 +307,7 @@ def test_real_results_of_complex_inputs_are_gradients(f: Any, mode: str) -> None
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("f", [np.exp, lambda z: z * z[::-1], np.fft.fft, np.sum, lambda z: np.ones((2, 3)) @ z * 1j])
-def test_holomorphic_functions_have_a_complex_derivative(f: Any, mode: str) -> None:
+def test_jacobian_of_holomorphic_functions(f: Any, mode: str) -> None:
     J = pb.jacobian(f, mode)(Z)
     np.testing.assert_allclose(J, by_parts(f, Z)[0], rtol=1e-6, atol=1e-8)
     t = np.array([1.0, 2j, 1 - 1j])
@@ -318,7 +318,7 @@ def test_holomorphic_functions_have_a_complex_derivative(f: Any, mode: str) -> N
 @pytest.mark.parametrize(
     "f", [np.conj, lambda z: z * np.abs(z), lambda z: np.real(z) + 0j, lambda z: z + np.conj(z) * 1e-3]
 )
-def test_functions_that_are_not_holomorphic_are_refused(f: Any, mode: str) -> None:
+def test_jacobian_of_non_holomorphic_function_raises(f: Any, mode: str) -> None:
     with pytest.raises(GradientError, match=r"not holomorphic.*lambda a, b: f\(a \+ 1j \* b\)"):
         pb.jacobian(f, mode)(Z)
     with pytest.raises(GradientError, match="not holomorphic"):
@@ -329,7 +329,7 @@ def test_functions_that_are_not_holomorphic_are_refused(f: Any, mode: str) -> No
     np.testing.assert_allclose(of_parts[1], b, rtol=1e-6, atol=1e-8)
 
 
-def test_complex_jacobians_nest() -> None:
+def test_complex_jacobian_in_vmap_and_compile() -> None:
     f = lambda x: np.exp(1j * x) * x[::-1]
     many = np.stack([X, X + 1])
     np.testing.assert_allclose(pb.vmap(pb.jacobian(f))(many), [pb.jacobian(f)(x) for x in many])

@@ -1,4 +1,4 @@
-"""Gradients changed at a point: passed through, scaled, reversed, clipped, looked at."""
+"""grad_pass_through, straight_through, scale_gradient, reverse_gradient, clip_gradient, tap_gradient, stop_gradient."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def f(x, k=3.0):
         (pb.straight_through, "straight_through"),
     ],
 )
-def test_faces(wrap, name):
+def test_modifier_wrappers_keep_name_and_refuse_non_functions(wrap, name):
     with pytest.raises(ArgumentError, match=rf"{name}\(f\): f must be a function, got int"):
         wrap(3)
     with pytest.raises(CustomGradientError, match=rf"{name}\(<lambda>\): the value must be a tensor, got str"):
@@ -38,7 +38,7 @@ def test_faces(wrap, name):
 # ---- grad_pass_through
 
 
-def test_value_of_f_and_gradient_of_the_identity():
+def test_grad_pass_through_has_identity_gradient():
     g = pb.grad_pass_through(lambda x: pb.floor(x) * 5)
     assert pb.value_and_grad(g)(2.7) == (10.0, 1.0)
     assert pb.grad(lambda x: g(x * 3))(2.7) == 3.0
@@ -46,26 +46,26 @@ def test_value_of_f_and_gradient_of_the_identity():
     assert pb.jvp(g, [np.float64(2.7)], [np.float64(4)])[1] == 4
 
 
-def test_several_pass_through_side_by_side():
+def test_grad_pass_through_of_several_inputs():
     g = pb.grad_pass_through(lambda x, y: (x * 10, y * y))
     assert pb.grads(lambda x, y: g(x, y)[0] * 3 + g(x, y)[1])([2.0, 5.0]) == [3.0, 1.0]
 
 
-def test_variables_get_no_gradient_from_it():
+def test_grad_pass_through_has_no_variable_gradients():
     v, w = pb.variable(2.0, name="v"), pb.variable(3.0, name="w")
     g = pb.grad_pass_through(lambda x: x * v)
     grads = pb.variable_grads(lambda: g(w)).grads
     assert {k: d.item() for k, d in grads.items()} == {"w": 1.0}
 
 
-def test_shapes_must_be_those_of_the_inputs():
+def test_grad_pass_through_of_other_shape_raises():
     with pytest.raises(
         CustomGradientError, match=r"grad_pass_through\(<lambda>\): .*expected \[\(2,\)\], got \[\(\)\].*test_mod"
     ):
         pb.grad_pass_through(lambda x: x.sum())(np.ones(2))
 
 
-def test_straight_through_what_has_no_derivative():
+def test_straight_through_of_round_floor_and_comparison():
     x = np.array([0.2, -1.7, 2.6])
     assert_allclose(pb.grad(lambda x: (pb.straight_through(np.round)(x) * x).sum())(x), x + np.round(x))
     assert_allclose(pb.grad(lambda x: (pb.straight_through(lambda x: x > 0)(x) * 3.0).sum())(x), 3)
@@ -94,7 +94,7 @@ MODIFIERS = {  # the modifier, the changed gradient 2x of x² at X
 
 
 @pytest.mark.parametrize(("change", "want"), MODIFIERS.values(), ids=MODIFIERS)
-def test_the_value_is_unchanged_and_the_gradient_is_not(change, want):
+def test_modifiers_keep_value_and_change_gradient(change, want):
     assert change(X) is X
     value, slope = pb.value_and_grad(lambda x: (change(x) ** 2).sum())(X)
     assert value == np.sum(X**2)
@@ -111,25 +111,25 @@ def test_the_value_is_unchanged_and_the_gradient_is_not(change, want):
 @pytest.mark.parametrize(
     ("dtype", "length"), [("float32", 1e30), ("float32", 1e-30), ("float64", 1e250), ("float64", 1e-250)]
 )
-def test_norms_whose_squares_no_float_can_hold(dtype, length):
+def test_clip_gradient_norm_of_extreme_magnitudes(dtype, length):
     long = np.array([3, 4], dtype) * np.asarray(length, dtype)
 
-    def clipped(limit):
+    def clip(limit):
         return pb.grad(lambda x: (pb.clip_gradient_norm(x, limit) * long).sum())(np.zeros(2, dtype))
 
-    assert_allclose(clipped(length) / length, [0.6, 0.8], rtol=1e-6)
-    assert clipped(6 * length).tolist() == long.tolist()
+    assert_allclose(clip(length) / length, [0.6, 0.8], rtol=1e-6)
+    assert clip(6 * length).tolist() == long.tolist()
 
 
 @pytest.mark.parametrize("name", ["clip", "clip below", "clip above", "clip norm", "clip long norm", "tap"])
-def test_the_changed_gradient_is_differentiated(name):
+def test_modifiers_second_derivative_matches_finite_differences(name):
     change, _ = MODIFIERS[name]
     changed = pb.grad(lambda x: (change(pb.sin(x)) ** 3).sum())
     v = np.array([0.7, -0.2, 0.4])
     assert_allclose(pb.jvp(changed, [X], [v])[1], slope(changed, X, v), rtol=1e-6, atol=1e-8)
 
 
-def test_at_second_order_the_way_back_is_changed_each_time():
+def test_modifiers_apply_at_each_order():
     assert pb.grad(pb.grad(lambda x: pb.scale_gradient(x, 0.5) ** 3))(2.0) == 3  # 6x · ½ · ½
     assert pb.grad(pb.grad(lambda x: pb.reverse_gradient(x) ** 3))(2.0) == 12
     assert pb.grad(pb.grad(lambda x: pb.clip_gradient(x, -100, 100) ** 3))(2.0) == 12
@@ -138,7 +138,7 @@ def test_at_second_order_the_way_back_is_changed_each_time():
     assert_allclose(at_zero, 2)
 
 
-def test_forward_mode_has_the_transpose_of_what_is_linear_and_the_identity_otherwise():
+def test_modifiers_forward_mode():
     changes = [
         (lambda x: pb.scale_gradient(x, Y), Y),
         (pb.reverse_gradient, -1),
@@ -154,7 +154,7 @@ def test_forward_mode_has_the_transpose_of_what_is_linear_and_the_identity_other
         assert_allclose(along(X[None], Y[None], pb.vmap(square))[0], want)
 
 
-def test_trees_and_what_is_no_float():
+def test_modifiers_of_trees_and_non_floats():
     tree = {"a": X, "b": [Y, np.arange(3)], "c": None, "d": 2.0}
     found = pb.scale_gradient(tree, 2.0)
     assert found["a"] is X
@@ -174,7 +174,7 @@ def test_modifiers_compose():
     assert_allclose(pb.grad(lambda x: inside(x).sum())(X), -1.0)
 
 
-def test_settings_may_be_traced_or_one_for_each_example():
+def test_modifiers_with_traced_or_batched_settings():
     through = lambda k: pb.grad(lambda x: pb.scale_gradient(x, k) ** 2)(np.float64(3.0))
     assert pb.grad(through)(2.0) == 6
     assert_allclose(pb.vmap(through)(Y), 6 * Y)
@@ -183,7 +183,7 @@ def test_settings_may_be_traced_or_one_for_each_example():
     assert_allclose(pb.grad(lambda limit: limited(limit).sum())(1.0), np.sum(2 * X / NORM))
 
 
-def test_variables():
+def test_modifiers_of_variables():
     v = pb.variable(X, name="v")
     assert_allclose(pb.variable_grads(lambda: (pb.reverse_gradient(v) ** 2).sum()).grads["v"], -2 * X)
     with pb.GradientTape() as tape:
@@ -191,13 +191,13 @@ def test_variables():
     assert_allclose(tape.gradient(y, v), [0.5, -0.5, 0.5])
 
 
-def test_complex_gradients():
+def test_modifiers_of_complex_gradients():
     z = np.array([3 + 4j])
     assert_allclose(pb.grad(lambda z: (np.abs(pb.scale_gradient(z, 2.0)) ** 2).sum())(z), 4 * z)
     assert_allclose(pb.grad(lambda z: (np.abs(pb.clip_gradient_norm(z, 1.0)) ** 2).sum())(z), z / 5)
 
 
-def test_the_callback_sees_plain_tensors():
+def test_tap_gradient_callback_gets_plain_tensors():
     seen = []
     pb.grad(lambda x: (pb.tap_gradient(x, seen.append) ** 2).sum())(X)
     assert type(seen[0]) is pb.Tensor
@@ -218,7 +218,7 @@ def test_the_callback_sees_plain_tensors():
 
 
 @pytest.mark.parametrize("backend", ["auto", "numpy"])
-def test_tap_gradient_in_a_compiled_function_sees_the_values_of_every_run(backend):
+def test_tap_gradient_in_compiled_function_runs_every_call(backend):
     seen = []
     f = pb.compile(pb.grad(lambda x: (pb.tap_gradient(x * 1.0, seen.append) ** 2).sum()), backend=backend)
     for x in (X, 2 * X, X):
@@ -231,7 +231,7 @@ def test_tap_gradient_in_a_compiled_function_sees_the_values_of_every_run(backen
     assert [g.item() for g in seen] == [4.0, 6.0]
 
 
-def test_tap_gradient_in_a_compiled_function_with_transforms_and_in_order():
+def test_tap_gradient_order_in_compiled_transforms():
     seen = []
 
     def show(name):
@@ -252,7 +252,7 @@ def test_tap_gradient_in_a_compiled_function_with_transforms_and_in_order():
         seen.clear()
 
 
-def test_tap_gradient_in_a_compiled_training_step():
+def test_tap_gradient_in_compiled_training_step():
     w, seen = pb.variable(2.0), []
 
     @pb.compile
@@ -266,7 +266,7 @@ def test_tap_gradient_in_a_compiled_training_step():
     assert w.numpy() == 0.5
 
 
-def test_callback_of_a_compiled_function_may_raise():
+def test_tap_gradient_callback_raises_in_compiled_function():
     def refuse(g):
         raise ValueError(f"got {g.item()}")
 
@@ -298,7 +298,7 @@ def test_callback_of_a_compiled_function_may_raise():
         (lambda: pb.scale_gradient(np.float64(1), Y), ShapeError, r"scale_gradient: .*\(3,\).*\(\)"),
     ],
 )
-def test_what_cannot_be_meant(call, error, told):
+def test_modifiers_bad_arguments_raise(call, error, told):
     with pytest.raises(error, match=told):
         call()
 
@@ -306,7 +306,7 @@ def test_what_cannot_be_meant(call, error, told):
 @pytest.mark.parametrize(
     "wrap", [lambda x: [x], lambda x: (x, 1.0), lambda x: {"w": x, "name": "text", "none": None}, lambda x: [[x], {}]]
 )
-def test_stop_gradient_of_a_tree_stops_every_tensor_in_it(wrap):
+def test_stop_gradient_of_tree_stops_every_tensor(wrap):
     def f(x):
         stopped = pb.stop_gradient(wrap(x))
         assert type(stopped) is type(wrap(x))
@@ -318,7 +318,7 @@ def test_stop_gradient_of_a_tree_stops_every_tensor_in_it(wrap):
     assert_allclose(pb.vmap(pb.grad(f))(np.array([1.0, 2.0])), [1.0, 2.0])
 
 
-def test_stop_gradient_of_a_tree_leaves_what_is_no_tensor():
+def test_stop_gradient_of_tree_keeps_non_tensors():
     given = {"n": 3, "rate": 0.1, "text": "a", "array": np.ones(2), "none": None}
     stopped = pb.stop_gradient(given)
     assert (stopped["n"], stopped["rate"], stopped["text"], stopped["none"]) == (3, 0.1, "a", None)

@@ -1,4 +1,4 @@
-"""Every transformation inside every other: all pairs and triples, against closed forms and finite differences."""
+"""Nested transforms: all pairs and triples, against closed forms and finite differences."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ POWERS = np.polynomial.Polynomial([0.0, 0.0, 1.0, 2.0, 0.5])  # x² + 2x³ + x�
 M = np.array([[0.0, 1.0], [2.0, 0.5]])
 
 
-def turned(x: float, k: int, speed: complex) -> float:
+def differentiate_exp(x: float, k: int, speed: complex) -> float:
     """The derivative of order ``k`` of the imaginary part of ``exp(speed · x)``."""
     return float((speed**k * np.exp(speed * x)).imag)
 
@@ -67,12 +67,12 @@ FUNCTIONS = {  # name: f of a number, and its derivative of order k
         lambda x: np.sum(np.stack([x, x**2, x**3, x**4])[1:][np.array([0, 1, 1])]) + (x * np.ones(3) ** 2)[-1] ** 4 / 2,
         lambda x, k: POWERS.deriv(k)(x),
     ),
-    "sin and exp": (lambda x: np.sin(x) * np.exp(x), lambda x, k: turned(x, k, 1 + 1j)),
+    "sin and exp": (lambda x: np.sin(x) * np.exp(x), lambda x, k: differentiate_exp(x, k, 1 + 1j)),
     "matmul": (
         lambda x: ((x * M) @ (np.sin(x) * np.ones(2)))[0],
-        lambda x, k: x * turned(x, k, 1j) + (k * turned(x, k - 1, 1j) if k else 0.0),
+        lambda x, k: x * differentiate_exp(x, k, 1j) + (k * differentiate_exp(x, k - 1, 1j) if k else 0.0),
     ),
-    "custom gradient": (lambda x: own_sine(2 * x), lambda x, k: turned(x, k, 2j)),
+    "custom gradient": (lambda x: own_sine(2 * x), lambda x, k: differentiate_exp(x, k, 2j)),
 }
 
 
@@ -86,12 +86,12 @@ def expect_closed_form(names: tuple[str, ...], x: float) -> None:
 
 
 @pytest.mark.parametrize("names", [*product(SCALAR, repeat=2)], ids=" of ".join)
-def test_pairs_have_the_closed_form(names):
+def test_transform_pairs_match_closed_form(names):
     expect_closed_form(names, 0.7)
 
 
 @pytest.mark.parametrize("names", [*product(SCALAR, repeat=3)], ids=" of ".join)
-def test_triples_have_the_closed_form(names):
+def test_transform_triples_match_closed_form(names):
     expect_closed_form(names, 0.7)
 
 
@@ -161,7 +161,7 @@ VECTORS = {
 }
 
 
-def nested(names: tuple[str, ...], f: Any) -> Any:
+def nest(names: tuple[str, ...], f: Any) -> Any:
     for name in reversed(names):
         f = ARRAYS[name][0](f)
     return f
@@ -169,17 +169,17 @@ def nested(names: tuple[str, ...], f: Any) -> Any:
 
 def expect_differences(names: tuple[str, ...]) -> None:
     for title, f in VECTORS.items():
-        want = ARRAYS[names[0]][1](nested(names[1:], f))(X)
-        assert_allclose(nested(names, f)(X), want, rtol=2e-6, atol=1e-8, err_msg=title)
+        want = ARRAYS[names[0]][1](nest(names[1:], f))(X)
+        assert_allclose(nest(names, f)(X), want, rtol=2e-6, atol=1e-8, err_msg=title)
 
 
 @pytest.mark.parametrize("names", [*product(ARRAYS, repeat=1)], ids=" of ".join)
-def test_each_is_what_differences_say(names):
+def test_transforms_match_finite_differences(names):
     expect_differences(names)
 
 
 @pytest.mark.parametrize("names", [*product(ARRAYS, repeat=2)], ids=" of ".join)
-def test_pairs_are_what_differences_say(names):
+def test_transform_pairs_match_finite_differences(names):
     expect_differences(names)
 
 
@@ -189,7 +189,7 @@ THREE = ["grad", "jvp", "vmap", "jacobian"]
 @pytest.mark.parametrize(
     "names", [*product(THREE, repeat=3), *product(["vmap"], THREE, ["custom_grad"])], ids=" of ".join
 )
-def test_triples_are_what_differences_say(names):
+def test_transform_triples_match_finite_differences(names):
     expect_differences(names)
 
 
@@ -197,7 +197,7 @@ def test_triples_are_what_differences_say(names):
 
 
 @pytest.mark.parametrize("f", VECTORS.values(), ids=VECTORS)
-def test_matrices_of_derivatives_nest(f):
+def test_jacobian_hessian_hvp_vjp_nested(f):
     jacobian = np.stack([slope(f, X, e) for e in np.eye(3)], -1)
     scalar = lambda x: (f(x) * V).sum()
     hessian = np.stack([slope(pb.grad(scalar), X, e) for e in np.eye(3)], -1)
@@ -227,21 +227,21 @@ def v():
     return pb.variable(2.0, name="v", dtype="float64")
 
 
-def reads(v):
+def make_readers(v):
     @pb.custom_gradient
-    def scaled(x):
+    def scale(x):
         return x * v, lambda dy, variables=None: (dy * variables[0], [(dy * x).sum()])
 
     return {
         "plain": lambda x: pb.sin(x * v),
         "recompute_grad": pb.recompute_grad(lambda x: pb.sin(x * v)),
-        "custom_gradient": lambda x: pb.sin(scaled(x)),
+        "custom_gradient": lambda x: pb.sin(scale(x)),
     }
 
 
 @pytest.mark.parametrize("kind", ["plain", "recompute_grad", "custom_gradient"])
-def test_variables_inside_and_outside_of_vmap(v, kind):
-    f = reads(v)[kind]
+def test_variable_grads_inside_and_outside_vmap(v, kind):
+    f = make_readers(v)[kind]
     x = pb.tensor(X)
     want = X * np.cos(2 * X)
     assert_allclose(pb.vmap(lambda x: pb.variable_grads(lambda: f(x)).grads["v"])(x), want)
@@ -275,7 +275,7 @@ def by_two_tapes(x):
     return outer.gradient(slope, x)
 
 
-def test_tapes_that_watch_inside_of_other_transformations():
+def test_tapes_inside_vmap_jvp_and_grad():
     plain = lambda x: pb.grad(pb.grad(lambda x: x**3 * pb.sin(x)))(x)
     want = np.array([plain(x) for x in X])
     assert_allclose(pb.vmap(by_two_tapes)(X), want)
@@ -286,7 +286,7 @@ def test_tapes_that_watch_inside_of_other_transformations():
     assert_allclose(pb.vmap(lambda x, t: pb.jvp(by_two_tapes, [x], [t])[1])(X, V), third * V)
 
 
-def test_a_watched_example_is_what_it_was_after_the_tape(v):
+def test_tape_inside_vmap_ends_recording(v):
     def f(x):
         with pb.GradientTape(persistent=True) as tape:
             tape.watch(x)
@@ -299,7 +299,7 @@ def test_a_watched_example_is_what_it_was_after_the_tape(v):
     assert_allclose(pb.vmap(pb.grad(f))(X), 4 + 0 * X)
 
 
-def test_assigning_a_value_for_each_example_is_refused(v):
+def test_assigning_batched_value_to_variable_raises(v):
     for assign in (v.assign, v.assign_add, v.assign_sub):
         with pytest.raises(pb.errors.BatchedValueError, match=r"v\.assign.*: the value is different for each example"):
             pb.vmap(lambda x, assign=assign: assign(x))(X)
@@ -311,7 +311,7 @@ def twice_the_cosine(op, dy):
     return dy * pb.cos(op.inputs[0]) * 2
 
 
-def test_overridden_gradients_nest():
+def test_override_gradient_in_nested_transforms():
     sine = lambda x: pb.sin(x)
     with pb.override_gradient({"sin": "twice the cosine"}):
         assert_allclose(pb.vmap(pb.grad(sine))(X), 2 * np.cos(X))
@@ -323,7 +323,7 @@ def test_overridden_gradients_nest():
 
 
 @pytest.mark.parametrize("unconnected", ["zero", "none"])
-def test_result_that_only_an_outer_transform_follows_is_unconnected(unconnected):
+def test_result_of_outer_transform_only_is_unconnected(unconnected):
     nothing = 0.0 if unconnected == "zero" else None
 
     def f(v):

@@ -16,18 +16,18 @@ from pullback.errors import ArgumentError, CapturedError, CustomGradientError, G
 _number = count()
 
 
-def registered(fn):
+def register_fresh(fn):
     """A fresh name for a gradient."""
     name = f"test_override_{next(_number)}"
     pb.register_gradient(name)(fn)
     return name
 
 
-TEN = registered(lambda op, dy: dy * 10)
-HUNDRED = registered(lambda op, dy: dy * 100)
+TEN = register_fresh(lambda op, dy: dy * 10)
+HUNDRED = register_fresh(lambda op, dy: dy * 100)
 
 
-def test_override_holds_in_its_block_only():
+def test_override_applies_in_block_only():
     f = pb.grad(lambda x: pb.sin(x))
     assert f(0.0) == 1
     with pb.override_gradient({"sin": TEN}):
@@ -38,7 +38,7 @@ def test_override_holds_in_its_block_only():
 
 def test_override_guided_backpropagation():
     @pb.register_gradient("test_override guided relu")
-    def guided(op, dy):
+    def guide(op, dy):
         return pb.where(pb.logical_and(op.inputs[0] > 0, dy > 0), dy, dy * 0)
 
     x, dy = np.array([-1.0, 1.0, 3.0]), np.array([1.0, -1.0, 2.0])
@@ -60,7 +60,7 @@ def test_override_guided_backpropagation():
     ],
 )
 def test_override_applies_to_functions_methods_and_operators(use):
-    name = registered(lambda op, dy: (dy * 10, dy * 100))
+    name = register_fresh(lambda op, dy: (dy * 10, dy * 100))
     x = np.ones(2)
     before = pb.grad(use)(x)
     for key in ("mul", "multiply"):
@@ -73,11 +73,11 @@ def test_override_applies_to_functions_methods_and_operators(use):
 def test_override_gradient_receives_op_call():
     seen = []
 
-    def told(op, dy):
+    def record_call(op, dy):
         seen.append((op.name, [t.shape for t in op.inputs], [t.shape for t in op.outputs], op.attrs))
         return dy.sum() * pb.exp(op.inputs[0]) * 0 + 1
 
-    name = registered(told)
+    name = register_fresh(record_call)
     with pb.override_gradient({"sum": name}):
         pb.grad(lambda x: pb.sum(x, axis=1, keepdims=True))(np.ones((2, 3)))
         pb.grad(lambda x: x.sum(0))(np.ones((2, 3)))
@@ -88,7 +88,7 @@ def test_override_gradient_receives_op_call():
 
 
 def test_override_variadic_op():
-    name = registered(lambda op, dy: [t * 0 + i for i, t in enumerate(op.inputs)])
+    name = register_fresh(lambda op, dy: [t * 0 + i for i, t in enumerate(op.inputs)])
     with pb.override_gradient({"concat": name}):
         got = pb.grads(lambda *xs: pb.concat(xs))([np.ones(1), np.ones(2), np.ones(3)])
     assert [g.tolist() for g in got] == [[0], [1, 1], [2, 2, 2]]
@@ -100,7 +100,7 @@ def test_override_op_without_derivative():
 
 
 def test_override_keeps_results_of_plain_arrays():
-    with pb.override_gradient({"exp": TEN, "add": registered(lambda op, dy: [dy, dy])}):
+    with pb.override_gradient({"exp": TEN, "add": register_fresh(lambda op, dy: [dy, dy])}):
         assert_allclose(pb.exp(np.ones(2)), np.e)
         assert pb.add(1.0, 2.0) == 3
         assert isinstance(pb.exp(np.ones(2)), np.ndarray)
@@ -123,8 +123,8 @@ def test_override_ends_after_error_in_block():
 
 
 def test_override_higher_orders():
-    name = registered(lambda op, dy: dy * op.inputs[0] ** 3)
-    second = registered(lambda op, dy: dy * op.outputs[0])
+    name = register_fresh(lambda op, dy: dy * op.inputs[0] ** 3)
+    second = register_fresh(lambda op, dy: dy * op.outputs[0])
     with pb.override_gradient({"sin": name, "exp": second}):
         assert pb.grad(pb.grad(lambda x: pb.sin(x)))(2.0) == 12
         assert pb.grad(pb.grad(pb.grad(lambda x: pb.sin(x))))(2.0) == 12
@@ -137,7 +137,7 @@ def test_override_forward_mode():
 
 
 def test_override_none_is_missing_gradient():
-    name = registered(lambda op, dy: (dy, None))
+    name = register_fresh(lambda op, dy: (dy, None))
     with pb.override_gradient({"mul": name}):
         assert pb.grads(lambda x, y: x * y, unconnected="none")([2.0, 3.0]) == [1.0, None]
         with pytest.raises(UnconnectedError, match="Cannot compute gradient"):
@@ -170,7 +170,7 @@ def test_override_is_local_to_thread():
     assert seen == [1, 100, 1]
 
 
-def test_override_flags_its_op_only_and_only_in_the_block():
+def test_override_flags_its_op_in_block_only():
     with pb.override_gradient({"tan": TEN}):
         assert pb.tan.op.is_observed
         assert not pb.sin.op.is_observed
@@ -272,7 +272,7 @@ def test_override_unknown_name_suggests_near_ones(gradients, message):
     ],
 )
 def test_override_checks_gradient_shape_and_dtype(fn, message):
-    name = registered(fn)
+    name = register_fresh(fn)
     match = rf"gradient '{name}' of mul: .*{message}.*test_override\.py"
     with pb.override_gradient({"mul": name}), pytest.raises(CustomGradientError, match=match):
         pb.grads(lambda x, y: x * y)([np.ones(2), np.ones(2)])
@@ -281,7 +281,7 @@ def test_override_checks_gradient_shape_and_dtype(fn, message):
 def test_override_reports_captured_tensors():
     def f(x):
         kept = x * 2
-        with pb.override_gradient({"sin": registered(lambda op, dy: dy * kept)}):
+        with pb.override_gradient({"sin": register_fresh(lambda op, dy: dy * kept)}):
             return pb.sin(x)
 
     with pytest.raises(CapturedError, match="'kept'"):

@@ -1,4 +1,4 @@
-"""GradientTape: what was computed in a block, differentiated afterwards."""
+"""GradientTape: recording, gradient, jacobian, batch_jacobian, persistent and nested tapes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def values(tree):
 # ---- recording
 
 
-def test_a_watched_tensor():
+def test_tape_gradient_of_watched_tensor():
     x = pb.tensor([1.0, 2.0])
     with pb.GradientTape() as tape:
         tape.watch(x)
@@ -42,7 +42,7 @@ def test_a_watched_tensor():
     assert g.tolist() == [3, 12]
 
 
-def test_variables_are_followed_by_themselves():
+def test_tape_watches_trainable_variables():
     v, frozen = pb.variable(3.0, name="v"), pb.variable(2.0, trainable=False, name="frozen")
     with pb.GradientTape() as tape:
         y = v * v * frozen
@@ -50,7 +50,7 @@ def test_variables_are_followed_by_themselves():
     assert values(tape.gradient(y, [v, frozen])) == [12, None]
 
 
-def test_variables_only_when_asked():
+def test_tape_watch_accessed_variables_false():
     v, w, frozen = pb.variable(3.0), pb.variable(4.0), pb.variable(5.0, trainable=False)
     with pb.GradientTape(watch_accessed_variables=False) as tape:
         tape.watch([v, frozen])
@@ -59,7 +59,7 @@ def test_variables_only_when_asked():
     assert values(tape.gradient(y, [v, w, frozen])) == [20, None, 12]
 
 
-def test_a_variable_assigned_in_the_block():
+def test_tape_variable_assigned_in_block():
     v = pb.variable(2.0)
     with pb.GradientTape() as tape:
         y = v * v
@@ -68,7 +68,7 @@ def test_a_variable_assigned_in_the_block():
     assert tape.gradient(z, v).item() == 24
 
 
-def test_everything_is_a_constant_after_the_block():
+def test_tape_tensors_are_constants_after_block():
     x, v = pb.tensor([3.0, 4.0]), pb.variable(2.0)
     with pb.GradientTape() as tape:
         tape.watch(x)
@@ -85,7 +85,7 @@ def test_everything_is_a_constant_after_the_block():
     assert tape.gradient(later, x) is None
 
 
-def test_an_exception_ends_the_recording():
+def test_tape_stops_recording_after_exception():
     x, v = pb.tensor(3.0), pb.variable(2.0)
     tape = pb.GradientTape()
 
@@ -100,7 +100,7 @@ def test_an_exception_ends_the_recording():
     assert tape.gradient(x * 2, x) is None
 
 
-def test_stop_recording():
+def test_tape_stop_recording():
     x, v = pb.tensor(3.0), pb.variable(2.0)
     with pb.GradientTape() as tape:
         tape.watch(x)
@@ -112,7 +112,7 @@ def test_stop_recording():
     assert values(tape.gradient(z, [x, v, factor])) == [73, 108, None]
 
 
-def test_reset():
+def test_tape_reset():
     x, v = pb.tensor(3.0), pb.variable(2.0)
     with pb.GradientTape() as tape:
         tape.watch(x)
@@ -123,7 +123,7 @@ def test_reset():
     assert values(tape.gradient([y, z], [x, v])) == [None, 3]
 
 
-def test_reset_of_an_outer_tape():
+def test_tape_reset_of_outer_tape():
     v = pb.variable(2.0)
     with pb.GradientTape() as outer:
         v * 2
@@ -134,7 +134,7 @@ def test_reset_of_an_outer_tape():
     assert outer.gradient(d, v).item() == 12
 
 
-def test_a_tape_may_go_on_recording():
+def test_tape_resumes_recording():
     x = pb.tensor(3.0)
     tape = pb.GradientTape()
     with tape:
@@ -149,7 +149,7 @@ def test_a_tape_may_go_on_recording():
     assert tape.gradient(z, x).item() == 5
 
 
-def test_use_of_other_transforms_in_the_block():
+def test_tape_with_other_transforms_in_block():
     x = pb.tensor(3.0)
     f = pb.custom_grad(lambda x, save: (x * 2, lambda dy, saved: dy * 7))
     h = pb.custom_gradient(lambda x: ((x * 2, x * 3), lambda a, b: a * 10 + b * 100))
@@ -164,7 +164,7 @@ def test_use_of_other_transforms_in_the_block():
 
 
 @pytest.mark.filterwarnings("ignore::pullback.errors.UnrecordedGradientWarning")
-def test_custom_gradients_with_variables():
+def test_tape_custom_gradient_with_variables():
     v = pb.variable(2.0, name="v")
 
     def grad_fn(dy, variables=None):
@@ -193,7 +193,7 @@ def test_custom_gradients_with_variables():
     "wrap",
     [lambda a, b: [a, b], lambda a, b: (a, b), lambda a, b: {"a": a, "b": b}, Pair, lambda a, b: [{"a": a}, (b,)]],
 )
-def test_sources_and_targets_may_be_trees(wrap):
+def test_tape_sources_and_targets_in_trees(wrap):
     x, v = pb.tensor(3.0), pb.variable(2.0)
     with pb.GradientTape() as tape:
         tape.watch({"x": x})
@@ -205,7 +205,7 @@ def test_sources_and_targets_may_be_trees(wrap):
     assert values(flat) == [20 + 6, 30]
 
 
-def test_the_target_is_summed():
+def test_tape_gradient_sums_target():
     x = pb.tensor([1.0, 2.0])
     with pb.GradientTape(persistent=True) as tape:
         tape.watch(x)
@@ -215,7 +215,7 @@ def test_the_target_is_summed():
     assert tape.gradient([y, y], x).tolist() == [4, 8]
 
 
-def test_intermediate_tensors_are_sources_too():
+def test_tape_gradient_of_intermediate_tensors():
     x = pb.tensor(2.0)
     with pb.GradientTape(persistent=True) as tape:
         tape.watch(x)
@@ -227,7 +227,7 @@ def test_intermediate_tensors_are_sources_too():
     assert tape.gradient(y, z) is None
 
 
-def test_a_variable_may_be_the_target():
+def test_tape_variable_as_target():
     v = pb.variable(3.0)
     with pb.GradientTape(persistent=True) as tape:
         v * 2
@@ -235,7 +235,7 @@ def test_a_variable_may_be_the_target():
 
 
 @pytest.mark.parametrize(("how", "expected"), [("none", None), ("zero", [0, 0])])
-def test_sources_that_are_not_reached(how, expected):
+def test_tape_unconnected_none_or_zero(how, expected):
     x, other = pb.tensor([1.0, 2.0]), pb.tensor(np.ones(2))
     with pb.GradientTape(persistent=True) as tape:
         tape.watch([x, other])
@@ -247,7 +247,7 @@ def test_sources_that_are_not_reached(how, expected):
     assert (constant if constant is None else constant.tolist()) == expected
 
 
-def test_unconnected_may_be_an_error_that_says_where():
+def test_tape_unconnected_raise_names_op_and_line():
     x = pb.tensor(1.0)
     with pb.GradientTape() as tape:
         tape.watch(x)
@@ -256,7 +256,7 @@ def test_unconnected_may_be_an_error_that_says_where():
         tape.gradient(y, x, unconnected_gradients="raise")
 
 
-def test_dtypes():
+def test_tape_gradient_dtypes():
     a, b, n = pb.tensor(np.ones(2)), pb.tensor(np.ones(2, np.float32)), pb.tensor(np.array([1, 2]))
     with pb.GradientTape() as tape:
         tape.watch([a, b, n])
@@ -264,14 +264,14 @@ def test_dtypes():
     assert [g.dtype for g in tape.gradient(y, [a, b, n])] == [np.float64, np.float32, np.float32]
 
 
-def test_no_target_reaches_nothing():
+def test_tape_gradient_of_no_target_is_none():
     x = pb.tensor(1.0)
     with pb.GradientTape() as tape:
         tape.watch(x)
     assert tape.gradient([], x) is None
 
 
-def test_gradients_are_arrays_of_their_own():
+def test_tape_gradient_does_not_alias_output_gradients():
     x, dy = pb.tensor(np.ones(2)), np.full(2, 5.0)
     with pb.GradientTape() as tape:
         tape.watch(x)
@@ -281,7 +281,7 @@ def test_gradients_are_arrays_of_their_own():
     assert g.tolist() == [5, 5]
 
 
-def test_big_arrays():
+def test_tape_gradient_big_arrays():
     x = pb.tensor(np.linspace(0, 1, 80_000))
     with pb.GradientTape(persistent=True) as tape:
         tape.watch(x)
@@ -297,7 +297,7 @@ def test_big_arrays():
 # ---- persistent or not
 
 
-def test_a_tape_answers_once():
+def test_tape_second_gradient_raises_unless_persistent():
     x = pb.tensor(3.0)
     with pb.GradientTape() as tape:
         tape.watch(x)
@@ -308,7 +308,7 @@ def test_a_tape_answers_once():
             again(y, x)
 
 
-def test_a_tape_that_answered_in_its_block_is_over():
+def test_tape_gradient_in_block_ends_recording():
     x = pb.tensor(3.0)
     with pb.GradientTape() as tape:
         tape.watch(x)
@@ -316,7 +316,7 @@ def test_a_tape_that_answered_in_its_block_is_over():
         assert float(x * 2) == 6  # not recorded any more
 
 
-def test_gradient_inside_of_the_block_of_its_own_persistent_tape_warns():
+def test_persistent_tape_gradient_in_own_block_warns():
     x = pb.tensor(3.0)
     with pb.GradientTape(persistent=True) as tape:
         tape.watch(x)
@@ -334,7 +334,7 @@ def test_gradient_inside_of_the_block_of_its_own_persistent_tape_warns():
 
 @pytest.mark.parametrize("inside", [True, False])
 @pytest.mark.parametrize("kind", ["tensor", "variable"])
-def test_second_order(kind, inside):
+def test_tape_second_order(kind, inside):
     x = pb.tensor([1.0, 2.0]) if kind == "tensor" else pb.variable([1.0, 2.0])
     with pb.GradientTape() as outer:
         outer.watch(x)
@@ -350,7 +350,7 @@ def test_second_order(kind, inside):
     assert (y.tolist(), x.tolist()) == ([1, 8], [1, 2])
 
 
-def test_third_order():
+def test_tape_third_order():
     x = pb.tensor(2.0)
     with pb.GradientTape() as t3:
         t3.watch(x)
@@ -364,7 +364,7 @@ def test_third_order():
     assert (d1.item(), d2.item(), t3.gradient(d2, x).item()) == (32, 48, 48)
 
 
-def test_the_outer_tape_sees_what_the_inner_one_recorded():
+def test_outer_tape_records_inner_tape_operations():
     x = pb.tensor(2.0)
     with pb.GradientTape(persistent=True) as outer:
         outer.watch(x)
@@ -381,7 +381,7 @@ def test_the_outer_tape_sees_what_the_inner_one_recorded():
 
 
 @pytest.mark.filterwarnings("ignore::pullback.errors.UnrecordedGradientWarning")
-def test_an_intermediate_of_one_tape_watched_by_another():
+def test_inner_tape_watches_intermediate_of_outer_tape():
     x = pb.tensor(2.0)
     with pb.GradientTape(persistent=True) as outer:
         outer.watch(x)
@@ -397,7 +397,7 @@ def test_an_intermediate_of_one_tape_watched_by_another():
     assert values([outer.gradient(t, s) for t, s in [(dz, x), (w, x), (w, y), (z, y)]]) == [96, 20, 5, 48]
 
 
-def test_within_grad_and_around_it():
+def test_tape_inside_and_outside_grad():
     def f(x):
         with pb.GradientTape() as tape:
             tape.watch(x)
@@ -421,7 +421,7 @@ def test_within_grad_and_around_it():
 V = pb.variable(3.0, name="V")
 
 
-def test_second_order_of_big_arrays():
+def test_tape_second_order_big_arrays():
     x = pb.tensor(np.linspace(0, 1, 80_000))
     with pb.GradientTape() as outer:
         outer.watch(x)
@@ -436,7 +436,7 @@ def test_second_order_of_big_arrays():
 # ---- jacobian
 
 
-def test_jacobian():
+def test_tape_jacobian():
     x, v = pb.tensor(np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])), pb.variable([1.0, 2.0])
     with pb.GradientTape() as tape:
         tape.watch(x)
@@ -451,7 +451,7 @@ def test_jacobian():
     assert jacobian["none"] is None
 
 
-def test_jacobian_of_scalars_and_of_nothing():
+def test_tape_jacobian_of_scalar_and_empty_target():
     x = pb.tensor(3.0)
     with pb.GradientTape(persistent=True) as tape:
         tape.watch(x)
@@ -462,7 +462,7 @@ def test_jacobian_of_scalars_and_of_nothing():
     assert tape.jacobian(y, pb.tensor([1.0]), unconnected_gradients="zero").tolist() == [0]
 
 
-def test_hessian_by_jacobian_of_gradient():
+def test_tape_jacobian_of_gradient_is_hessian():
     x = pb.tensor(np.array([1.0, 2.0]))
     with pb.GradientTape() as outer:
         outer.watch(x)
@@ -476,7 +476,7 @@ def test_hessian_by_jacobian_of_gradient():
 # ---- bad input
 
 
-def test_misuse_is_told():
+def test_tape_misuse_raises():
     x = pb.tensor([1.0, 2.0])
     tape = pb.GradientTape(persistent=True)
     with pytest.raises(GradientError, match=r"GradientTape\.gradient: nothing was recorded"):
@@ -512,7 +512,7 @@ def test_misuse_is_told():
     assert tape.gradient(y, x).tolist() == [2, 4]
 
 
-def test_tensors_of_forward_mode_are_watched_too():
+def test_tape_inside_jvp():
     def f(x):
         with pb.GradientTape() as tape:
             tape.watch(x)
@@ -522,7 +522,7 @@ def test_tensors_of_forward_mode_are_watched_too():
     assert pb.jvp(f, [np.float64(2)], [np.float64(1)]) == (12, 12)
 
 
-def test_objects_do_not_pile_up():
+def test_tape_does_not_leak_objects():
     x, v = pb.tensor(2.0), pb.variable(3.0)
 
     def use():
@@ -549,7 +549,7 @@ def test_objects_do_not_pile_up():
 # ---- TensorFlow's other names
 
 
-def test_unconnected_gradients_enum():
+def test_tape_unconnected_gradients_enum():
     x, y = pb.tensor(1.0), pb.tensor([1.0, 2.0])
     with pb.GradientTape(persistent=True) as tape:
         tape.watch([x, y])
@@ -560,7 +560,7 @@ def test_unconnected_gradients_enum():
     assert pb.grads(lambda x, y: x * x, unconnected=pb.UnconnectedGradients.NONE)([3.0, 5.0]) == [6.0, None]
 
 
-def test_jacobian_of_a_complex_target():
+def test_tape_jacobian_of_complex_target():
     x = pb.tensor(np.array([0.5, -1.0]))
     with pb.GradientTape(persistent=True) as tape:
         tape.watch(x)
@@ -573,7 +573,7 @@ def test_jacobian_of_a_complex_target():
     assert_allclose(tape.jacobian(w, z).numpy(), np.diag(2 * z.numpy()))
 
 
-def test_batch_jacobian_is_the_jacobian_of_each_example():
+def test_batch_jacobian_matches_vmap_of_jacobian():
     a = np.array([[1.0, 2.0], [3.0, -4.0], [0.5, 0.25]])
     x, w = pb.tensor(a), pb.tensor([[1.0, 2.0, 3.0], [0.5, -1.0, 1.0]], dtype="float64")
     f = lambda x: np.tanh(x @ w.numpy())
@@ -594,7 +594,7 @@ def test_batch_jacobian_is_the_jacobian_of_each_example():
     assert_allclose(tape.batch_jacobian(y, narrow).numpy(), 2 * pb.vmap(pb.jacobian(f))(a), atol=1e-5)
 
 
-def test_batch_jacobian_refuses_what_it_cannot_answer():
+def test_batch_jacobian_bad_arguments_raise():
     x, other = pb.tensor([[1.0, 2.0], [3.0, 4.0]]), pb.tensor([[1.0], [1.0]])
     with pb.GradientTape(persistent=True) as tape:
         tape.watch([x, other])
@@ -614,7 +614,7 @@ def test_batch_jacobian_refuses_what_it_cannot_answer():
     assert tape.batch_jacobian(y, other, unconnected_gradients="zero").shape == (2, 2, 1)
 
 
-def test_batch_jacobian_of_nothing():
+def test_batch_jacobian_of_zero_examples():
     x = pb.tensor(np.ones((0, 2)))
     with pb.GradientTape() as tape:
         tape.watch(x)

@@ -1,4 +1,4 @@
-"""Row-sparse gradients: of tables of which rows are picked, exactly what the dense gradients are."""
+"""Row-sparse gradients of gathered tables, against dense gradients."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_sparse_gradient_of_unread_variables_is_absent():
     assert list(grads) == [t.name]
 
 
-def test_sparse_gradient_of_a_big_table_keeps_its_value():
+def test_sparse_gradient_of_big_table():
     t = pb.variable(np.ones((100_000, 8), np.float32))
     x = np.ones((5000, 8), np.float32)  # whose cotangents are recycled buffers
     at = np.arange(5000) % 700
@@ -164,7 +164,7 @@ def test_sparse_gradient_inside_grad_is_exact():
     assert pb.grad(f)(2.0) == pytest.approx(4.0 * (expected**2).sum())
 
 
-def test_sparse_gradient_of_second_order_by_nested_variable_grads():
+def test_sparse_gradient_of_nested_variable_grads():
     t = table()
 
     def inner() -> Any:
@@ -179,7 +179,7 @@ def test_sparse_gradient_of_second_order_by_nested_variable_grads():
     np.testing.assert_allclose(np.asarray(first), pb.variable_grads(dense).grads[t.name].numpy(), rtol=1e-12)
 
 
-def test_sparse_gradient_of_a_hessian_vector_product():
+def test_sparse_gradient_of_hessian_vector_product():
     t, v = table(), np.ones((12, 3))
 
     def f() -> Any:
@@ -210,14 +210,14 @@ def test_sparse_gradient_inside_jvp_is_exact():
     assert pb.jvp(f, [2.0], [1.0]) == (24.0, 12.0)
 
 
-def test_sparse_gradient_returned_by_a_compiled_function_is_dense():
+def test_sparse_gradient_returned_by_compiled_function_is_dense():
     t = table()
     step = pb.compile(lambda at: pb.variable_grads(lambda: (pb.gather(t, at) ** 2).sum(), sparse=True).grads[t.name])
     expected = pb.variable_grads(lambda: (pb.gather(t, AT) ** 2).sum()).grads[t.name]
     np.testing.assert_allclose(np.asarray(step(AT)), expected.numpy())
 
 
-def test_sparse_gradient_in_a_compiled_function_can_be_scaled_and_added():
+def test_sparse_gradient_arithmetic_in_compiled_function():
     t = table()
 
     def f(at: Any) -> Any:
@@ -247,7 +247,7 @@ def test_sparse_gradient_under_strong_zero_and_debug_nans():
         np.testing.assert_allclose(np.asarray(gradient(f, t)), expected)
 
 
-def test_debug_nans_sees_sparse_gradients():
+def test_debug_nans_checks_sparse_gradients():
     t = table()
     with pb.debug_nans(), pytest.raises(NanError):
         pb.variable_grads(lambda: np.sqrt(pb.gather(t, [0]) * 0.0).sum(), sparse=True)
@@ -272,7 +272,7 @@ def test_tape_gradient_is_sparse_on_request(persistent: bool):
         np.testing.assert_allclose(np.asarray(by_x), expected)
 
 
-def test_tape_gradient_by_a_computed_tensor_is_dense():
+def test_tape_gradient_of_computed_tensor_is_dense():
     t = table()
     with pb.GradientTape(persistent=True) as tape:
         z = t * 2.0

@@ -1,4 +1,4 @@
-"""Sparse derivatives: the same numbers as the dense ones, few places, few passes, and never a dense array."""
+"""sparse_jacobian and sparse_hessian: against dense ones, number of nonzeros, passes and memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ N = 12
 
 
 @pb.custom_grad
-def softened(x: Any, save: Any) -> Any:
+def softplus(x: Any, save: Any) -> Any:
     e = np.exp(x)
     save([e])
     return np.log(1 + e), lambda dy, saved: dy * (1 - 1 / (1 + saved[0]))
@@ -70,7 +70,7 @@ CASES: dict[str, tuple[Any, int]] = {
     "one row": (lambda x: np.sum(x**2), N),
     "one row more": (lambda x: pb.concat([band(x), np.sum(x**2, keepdims=True)]), 3 * (N - 2) + N),
     "one column": (lambda x: x * x[0], 2 * N - 1),
-    "a gradient of one's own": (lambda x: softened(x) * np.roll(x, 1), 2 * N),
+    "a gradient of one's own": (lambda x: softplus(x) * np.roll(x, 1), 2 * N),
     "recomputed": (pb.recompute_grad(lambda x: np.sin(x) * x), N),
     "for each": (pb.vmap(lambda x: x**2), N),
     "a constant": (lambda x: np.ones(3), 0),
@@ -87,7 +87,7 @@ CASES: dict[str, tuple[Any, int]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_dense_one_in_few_places(case: str) -> None:
+def test_sparse_jacobian_matches_dense_jacobian(case: str) -> None:
     f, places = CASES[case]
     x = RNG.normal(size=N)
     J = pb.sparse_jacobian(f)
@@ -104,7 +104,7 @@ HESSIANS: dict[str, tuple[Any, int]] = {
     "apart": (lambda x: np.sum(np.exp(x) * np.sin(x)), N),
     "in pairs": (lambda x: np.sum(x[::2] * x[1::2] ** 2), 2 * N),
     "linear": (lambda x: np.sum(3 * x), 0),
-    "gradient of one's own": (lambda x: np.sum(softened(x) ** 2), N),
+    "gradient of one's own": (lambda x: np.sum(softplus(x) ** 2), N),
     "dense": (lambda x: np.sum(x) ** 2 * x[0], N * N),
     "a quadratic form": (lambda x: x[:3] @ MATRIX @ x[:3], 9),
     "of both": (lambda x: np.sum(np.tanh(x[9:] @ np.reshape(x[:9], (3, 3)))), N * N),
@@ -112,7 +112,7 @@ HESSIANS: dict[str, tuple[Any, int]] = {
 
 
 @pytest.mark.parametrize("case", HESSIANS)
-def test_hessians(case: str) -> None:
+def test_sparse_hessian_matches_dense_hessian(case: str) -> None:
     f, places = HESSIANS[case]
     x = RNG.normal(size=N)
     H = pb.sparse_hessian(f)
@@ -122,7 +122,7 @@ def test_hessians(case: str) -> None:
         np.testing.assert_allclose(found.toarray(), pb.hessian(f)(at), rtol=1e-10, atol=1e-10)
 
 
-def test_the_pattern_follows_the_way_the_program_takes() -> None:
+def test_sparse_jacobian_pattern_depends_on_values_and_branches() -> None:
     """A Python ``if``, positions that depend on values, lists of positions that are changed, other shapes."""
     chosen = np.array([0, 1, 2])
 
@@ -138,14 +138,14 @@ def test_the_pattern_follows_the_way_the_program_takes() -> None:
         np.testing.assert_allclose(J(x).toarray(), pb.jacobian(f)(x))
 
 
-def test_positions_from_values_in_the_way_back() -> None:
+def test_sparse_jacobian_of_max_positions_in_backward_pass() -> None:
     J = pb.sparse_jacobian(lambda x: np.max(np.reshape(x, (3, 4)), axis=1))
     for _ in range(4):
         x = RNG.normal(size=N)
         np.testing.assert_allclose(J(x).toarray(), pb.jacobian(J.__wrapped__)(x))
 
 
-def test_zeros_that_do_not_stay() -> None:
+def test_sparse_jacobian_of_filter_that_is_zero_at_first() -> None:
     """Where what is convolved with depends on ``x`` too, and is zero at first."""
     J = pb.sparse_jacobian(lambda x: pb.conv1d(np.reshape(x, (N, 1)), np.reshape(x[:3], (3, 1, 1)), 1, "same"))
     x = RNG.normal(size=N)
@@ -159,21 +159,21 @@ def passes(f: Any, x: Any) -> int:
     gone: list[Any] = []
 
     @pb.custom_grad
-    def marked(x: Any, save: Any) -> Any:
+    def mark(x: Any, save: Any) -> Any:
         return x * 1.0, lambda dy, saved: (gone.append(dy.shape), dy)[1]
 
-    J = pb.sparse_jacobian(lambda x: f(marked(x)))
+    J = pb.sparse_jacobian(lambda x: f(mark(x)))
     J(x)
     return len(gone)
 
 
-def test_a_band_takes_a_handful_of_passes() -> None:
+def test_sparse_jacobian_of_band_takes_few_passes() -> None:
     x = RNG.normal(size=10_000)
     assert passes(band, x) <= 3 + 3  # three colours, and the passes that find out the program
 
 
 @pytest.mark.parametrize("f", [band, lambda x: np.roll(x, 1) * x - np.roll(x, -1) ** 2])
-def test_no_dense_array_of_a_hundred_million(f: Any) -> None:
+def test_sparse_jacobian_allocates_no_dense_array(f: Any) -> None:
     x = RNG.normal(size=10_000)
     J = pb.sparse_jacobian(f)
     tracemalloc.start()
@@ -188,7 +188,7 @@ def test_no_dense_array_of_a_hundred_million(f: Any) -> None:
     np.testing.assert_allclose(again @ v, pb.jvp(f, [x + 1], [v])[1])
 
 
-def test_hundreds_of_thousands() -> None:
+def test_sparse_jacobian_of_100_000_inputs() -> None:
     f = lambda x: np.roll(x, 1) * x + np.exp(np.sin(x)) * pb.concat([x[1:], x[:1]])
     x, v = RNG.normal(size=(2, 100_000))
     J = pb.sparse_jacobian(f)
@@ -196,7 +196,7 @@ def test_hundreds_of_thousands() -> None:
         np.testing.assert_allclose(J(at) @ v, pb.jvp(f, [at], [v])[1])
 
 
-def test_the_cheaper_way_is_taken() -> None:
+def test_sparse_jacobian_of_dense_row_or_column() -> None:
     """A dense row is cheap by rows, a dense column by columns."""
     x = RNG.normal(size=2000)
     wide, tall = lambda x: pb.concat([x[:3] ** 2, np.sum(x**2, keepdims=True)]), lambda x: x[:1] * np.arange(2000.0)
@@ -205,7 +205,7 @@ def test_the_cheaper_way_is_taken() -> None:
         np.testing.assert_allclose(pb.sparse_jacobian(f)(x) @ v, pb.jvp(f, [x], [v])[1])
 
 
-def test_kinds_and_dtypes() -> None:
+def test_sparse_jacobian_input_types_and_dtypes() -> None:
     x = RNG.normal(size=N)
     assert pb.sparse_jacobian(band)(x.astype("f4")).dtype == np.float32
     assert pb.sparse_jacobian(band)(x.tolist()).dtype == np.float64
@@ -247,12 +247,12 @@ def dense(x: Any) -> Any:
         ),
     ],
 )
-def test_refusals(call: Any, error: Any, says: str) -> None:
+def test_sparse_jacobian_and_hessian_bad_arguments_raise(call: Any, error: Any, says: str) -> None:
     with pytest.raises(error, match=says):
         call()
 
 
-def test_without_scipy_it_says_what_to_install() -> None:
+def test_sparse_jacobian_without_scipy_raises() -> None:
     program = (
         "import sys; sys.modules['scipy'] = sys.modules['scipy.sparse'] = None\n"
         "import pullback as pb\n"

@@ -1,4 +1,4 @@
-"""Variables, and variable_grads: derivatives by what changes."""
+"""Variables: assignment, names, in-place arithmetic; variable_grads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pullback.errors import (
 # ---- variables
 
 
-def test_a_variable_holds_a_copy_and_can_be_assigned_to():
+def test_variable_copies_data_and_assigns():
     data = np.array([1.0, 2.0])
     v = pb.variable(data, name="v")
     data[0] = 9
@@ -36,7 +36,7 @@ def test_a_variable_holds_a_copy_and_can_be_assigned_to():
     assert v.dtype == np.float64
 
 
-def test_a_variable_computes_like_a_tensor():
+def test_variable_arithmetic_and_indexing():
     v = pb.variable([1.0, 2.0, 3.0])
     assert (v * v).tolist() == [1, 4, 9]
     assert (2 - v).tolist() == [1, 0, -1]
@@ -49,7 +49,7 @@ def test_a_variable_computes_like_a_tensor():
     assert not isinstance(v * 1, pb.Variable)
 
 
-def test_a_tensor_taken_before_assign_keeps_its_value():
+def test_tensor_computed_before_assign_keeps_value():
     t = pb.tensor([1.0, 2.0])
     v = pb.variable(t)
     twice = v * 2
@@ -57,12 +57,12 @@ def test_a_tensor_taken_before_assign_keeps_its_value():
     assert (t.tolist(), twice.tolist(), v.tolist()) == ([1, 2], [2, 4], [8, 9])
 
 
-def test_methods_make_variables():
+def test_tensor_variable_method():
     v = pb.tensor([1.0]).variable(False, "frozen")
     assert (v.name, v.trainable) == ("frozen", False)
 
 
-def test_a_name_may_be_given_again_and_the_newest_variable_has_it():
+def test_variable_name_reuse():
     def cell():
         w = pb.variable([1.0, 2.0], name="cell/w")
         return w, pb.variable_grads(lambda: (w * w).sum()).grads["cell/w"].tolist()
@@ -81,7 +81,7 @@ def test_a_name_may_be_given_again_and_the_newest_variable_has_it():
     assert len({pb.variable(0.0).name for _ in range(5)}) == 5
 
 
-def test_two_live_variables_of_one_name_are_refused_where_names_tell_them_apart(tmp_path):
+def test_duplicate_variable_names_raise(tmp_path):
     first, second = pb.variable(1.0, name="same"), pb.variable([2.0], name="same")
     message = (
         r": two variables are named 'same', of shape \(\) made at test_variables\.py:\d+ and of shape \(1,\) made at "
@@ -106,7 +106,7 @@ def test_two_live_variables_of_one_name_are_refused_where_names_tell_them_apart(
     optimizer.apply_gradients({first: pb.tensor(1.0)})
 
 
-def test_an_older_variable_has_the_name_when_the_newer_is_gone():
+def test_variable_name_returns_to_older_variable_after_deletion():
     older = pb.variable(3.0, name="ages")
     newer = pb.variable(4.0, name="ages")
     assert newer.item() == 4
@@ -124,7 +124,7 @@ IN_PLACE = {
 
 @pytest.mark.parametrize("sign", IN_PLACE)
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
-def test_in_place_arithmetic_assigns_to_the_variable(sign, compiled):
+def test_variable_in_place_arithmetic_assigns(sign, compiled):
     start, by = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32), np.array([[0.5, 3.0], [2.0, 1.0]], np.float32)
     v = pb.variable(start)
     alias = v
@@ -140,7 +140,7 @@ def test_in_place_arithmetic_assigns_to_the_variable(sign, compiled):
     assert alias.dtype == np.float32
 
 
-def test_gradient_descent_written_with_minus_equals():
+def test_variable_gradient_descent_with_isub():
     w, b = pb.variable([0.0, 0.0], name="descent/w"), pb.variable(0.0, name="descent/b")
     x, y = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], "float32"), np.array([1.0, 2.0, 3.0], "float32")
     for _ in range(200):
@@ -150,7 +150,7 @@ def test_gradient_descent_written_with_minus_equals():
     np.testing.assert_allclose(w.numpy(), [1, 2], atol=1e-2)
 
 
-def test_in_place_arithmetic_casts_as_numpy_does():
+def test_variable_in_place_arithmetic_casts_like_numpy():
     v, n = pb.variable([1.0, 2.0], name="narrow"), pb.variable([1, 2], name="whole", dtype="int32")
     v += np.array([0.1, 0.2])
     v *= np.float64(2)
@@ -173,7 +173,7 @@ def test_in_place_arithmetic_casts_as_numpy_does():
     assert n.tolist() == [8, 10]
 
 
-def test_in_place_arithmetic_under_transforms_is_as_assign_add():
+def test_variable_in_place_arithmetic_under_transforms():
     v = pb.variable(2.0, name="counted")
 
     def f(x):
@@ -202,7 +202,7 @@ def test_in_place_arithmetic_under_transforms_is_as_assign_add():
         (np.ones(2, np.int32), r"w\.assign: expected dtype float32, got dtype int32"),
     ],
 )
-def test_assign_keeps_shape_and_dtype(value, message):
+def test_assign_of_other_shape_or_dtype_raises(value, message):
     w = pb.variable([1.0, 2.0], name="w")
     with pytest.raises(VariableError, match=message):
         w.assign(value)
@@ -210,14 +210,14 @@ def test_assign_keeps_shape_and_dtype(value, message):
 
 
 @pytest.mark.parametrize("change", ["assign_add", "assign_sub"])
-def test_changes_keep_the_shape(change):
+def test_assign_add_and_assign_sub_of_other_shape_raise(change):
     w = pb.variable([1.0, 2.0], name="w")
     for bad in ([1.0, 2.0, 3.0], [[1.0, 2.0], [3.0, 4.0]]):
         with pytest.raises(VariableError, match=rf"w\.{change}: expected shape \(2,\), got shape"):
             getattr(w, change)(bad)
 
 
-def test_bad_variables_are_refused():
+def test_variable_bad_arguments_raise():
     with pytest.raises(DataError, match="text"):
         pb.variable("abc")
     with pytest.raises(VariableError, match="expected numbers, got dtype complex128"):
@@ -226,7 +226,7 @@ def test_bad_variables_are_refused():
         pb.variable(1.0, name=3)
 
 
-def test_copies_and_pickles():
+def test_variable_copy_and_pickle():
     v = pb.variable([1.0, 2.0], trainable=False, name="kept")
     assert copy.copy(v) is v
     again = pickle.loads(pickle.dumps(v))
@@ -239,13 +239,13 @@ def test_copies_and_pickles():
     assert pickle.loads(data).name == "kept"
 
 
-def test_texts():
+def test_variable_repr_and_str():
     v = pb.variable([1.0, 2.0], name="shown")
     assert repr(v) == "Variable([1., 2.], dtype=float32, name='shown')"
     assert str(v) == "Tensor\n    [1, 2]"
 
 
-def test_assigning_a_traced_tensor_is_refused():
+def test_assign_of_traced_tensor_raises():
     v = pb.variable(1.0)
     with pytest.raises(TypeError, match="would lose its gradient"):
         pb.grad(lambda x: v.assign(x) * x)(pb.tensor(2.0))
@@ -259,7 +259,7 @@ def two():
     return pb.variable([1.0, 2.0], name="w"), pb.variable(3.0, name="b")
 
 
-def test_value_and_gradients_by_name(two):
+def test_variable_grads_value_and_gradients_by_name(two):
     w, b = two
     value, grads = pb.variable_grads(lambda: (w * w).sum() * b)
     assert value.item() == 15
@@ -267,13 +267,13 @@ def test_value_and_gradients_by_name(two):
     assert all(isinstance(g, pb.Tensor) for g in grads.values())
 
 
-def test_unconnected_trainable_variables_are_absent(two):
+def test_variable_grads_omits_unconnected_variables(two):
     w, b = two
     assert pb.variable_grads(lambda: (w * 2).sum()).grads.keys() == {"w"}
     assert pb.variable_grads(lambda: (b > 0, (w * 2).sum())[1]).grads.keys() == {"w"}
 
 
-def test_a_list_of_variables(two):
+def test_variable_grads_var_list(two):
     w, b = two
     f = lambda: (w * b).sum()
     assert pb.variable_grads(f, [b]).grads.keys() == {"b"}
@@ -285,12 +285,12 @@ def test_a_list_of_variables(two):
 
 
 @pytest.mark.parametrize("wrong", [pb.tensor(1.0), "w", [1.0], 3])
-def test_the_list_must_be_of_variables(two, wrong):
+def test_variable_grads_bad_var_list_raises(two, wrong):
     with pytest.raises(ArgumentError, match="var_list must be a list of variables, got"):
         pb.variable_grads(lambda: two[1] * 2, wrong)
 
 
-def test_f_must_be_a_function():
+def test_variable_grads_of_non_function_raises():
     with pytest.raises(ArgumentError, match=r"variable_grads\(f\): f must be a function, got Tensor"):
         pb.variable_grads(pb.tensor(1.0))
 
@@ -304,12 +304,12 @@ def test_f_must_be_a_function():
         (lambda w: (w.sum(), w), "must return a tensor, a scalar, got tuple"),
     ],
 )
-def test_f_must_return_a_scalar(two, f, message):
+def test_variable_grads_of_non_scalar_raises(two, f, message):
     with pytest.raises(GradientError, match=message):
         pb.variable_grads(lambda: f(two[0]))
 
 
-def test_nothing_trainable_is_an_error_with_the_count(two):
+def test_variable_grads_without_trainable_variables_raises(two):
     with pytest.raises(UnconnectedError, match="f read 0 trainable variables"):
         pb.variable_grads(lambda: pb.tensor(1.0))
     two[1].trainable = False
@@ -319,7 +319,7 @@ def test_nothing_trainable_is_an_error_with_the_count(two):
         pb.variable_grads(lambda: two[0].sum(), [])
 
 
-def test_nothing_connected_is_an_error(two):
+def test_variable_grads_without_connected_variables_raises(two):
     w, b = two
     with pytest.raises(
         UnconnectedError, match=r"Cannot compute gradient of y=f\(\) with respect to any trainable variable"
@@ -329,7 +329,7 @@ def test_nothing_connected_is_an_error(two):
         pb.variable_grads(lambda: pb.stop_gradient(b * 2))
 
 
-def test_a_variable_assigned_in_f_counts_from_then_on():
+def test_variable_grads_of_variable_assigned_in_f():
     w = pb.variable(2.0, name="w")
 
     def f():
@@ -342,13 +342,13 @@ def test_a_variable_assigned_in_f_counts_from_then_on():
     assert w.item() == 10
 
 
-def test_gradients_have_the_dtype_of_their_variable():
+def test_variable_grads_have_dtype_of_variable():
     a, b = pb.variable(np.ones(2), name="a"), pb.variable(np.array([1, 2]), name="b")
     grads = pb.variable_grads(lambda: (a * b).sum()).grads
     assert (grads["a"].dtype, grads["b"].dtype) == (np.float64, np.float32)
 
 
-def test_gradients_are_arrays_of_their_own():
+def test_variable_grads_do_not_alias_inputs():
     v = pb.variable(np.ones(3), name="v")
     x = np.full(3, 5.0)
     grad = pb.variable_grads(lambda: (v * x).sum()).grads["v"]
@@ -356,12 +356,12 @@ def test_gradients_are_arrays_of_their_own():
     assert grad.tolist() == [5, 5, 5]
 
 
-def test_big_variables():
+def test_variable_grads_big_arrays():
     v = pb.variable(np.ones(80_000), name="v")
     assert set(pb.variable_grads(lambda: (v * v * 3).sum()).grads["v"].tolist()) == {6.0}
 
 
-def test_variables_are_constants_to_grad():
+def test_variable_is_constant_in_grad():
     v = pb.variable(3.0)
     g = pb.grad(lambda x: x * v)
     assert g(1.0) == 3
@@ -369,7 +369,7 @@ def test_variables_are_constants_to_grad():
     assert g(1.0) == 7
 
 
-def test_nesting():
+def test_variable_grads_nested():
     v, w = pb.variable(2.0, name="v"), pb.variable(5.0, name="w")
     # d/dv (d/dv v³ w) = 6 v w;  d/dw (d/dv v³ w) = 3 v²
     inner = lambda: pb.variable_grads(lambda: v * v * v * w, [v]).grads["v"]
@@ -381,7 +381,7 @@ def test_nesting():
     assert pb.variable_grads(third, [v]).grads["v"].item() == 30
 
 
-def test_an_exception_stops_the_watching():
+def test_variable_is_not_watched_after_exception():
     v = pb.variable(2.0, name="v")
 
     def broken():
@@ -393,7 +393,7 @@ def test_an_exception_stops_the_watching():
     assert float(v * 2) == 4  # not traced
 
 
-def test_another_thread_is_not_watched():
+def test_variable_is_not_watched_in_other_thread():
     v = pb.variable(2.0, name="v")
     seen = []
 
@@ -407,7 +407,7 @@ def test_another_thread_is_not_watched():
     assert seen == [6]
 
 
-def test_has_aux_gives_the_value_and_what_f_returned_beside_it():
+def test_variable_grads_has_aux():
     v = pb.variable([1.0, 2.0], name="v")
     (value, aux), grads = pb.variable_grads(lambda: (np.sum(v * v), {"v": v * 3, "note": "kept"}), has_aux=True)
     assert value.item() == 5.0
@@ -418,7 +418,7 @@ def test_has_aux_gives_the_value_and_what_f_returned_beside_it():
         pb.variable_grads(lambda: np.sum(v * v), has_aux=True)
 
 
-def test_errors_say_which_entry_and_how_many_variables():
+def test_variable_grads_errors_name_variables_and_entries():
     a, b = pb.variable(1.0, trainable=False, name="frozen_a"), pb.variable(1.0, trainable=False, name="frozen_b")
     with pytest.raises(GradientError, match=r"var_list has no trainable variable among its 2 \(frozen_a, frozen_b\)"):
         pb.variable_grads(lambda: a * b, [a, b])

@@ -1,4 +1,4 @@
-"""``vjp`` and ``linearize``: one run of a function, and its derivative as a function that is called many times."""
+"""``vjp`` and ``linearize``: types, trees, nesting, errors, has_aux."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def wavy(x: Any) -> Any:
 
 
 @pb.custom_grad
-def tripled(x: Any, save: Any) -> Any:
+def triple(x: Any, save: Any) -> Any:
     """A square whose gradient is said to be three times ``x``."""
     save([x])
     return x * x, lambda dy, saved: dy * 3 * saved[0]
@@ -33,7 +33,7 @@ X = np.array([0.3, -1.2, 2.0])
 
 
 @pytest.mark.parametrize("x", [2.0, np.float32(2), np.array([1.0, 2.0]), np.array([1.0, 2.0], "f4"), [1.0, 2.0]])
-def test_gives_back_what_was_given(x: Any) -> None:
+def test_vjp_and_linearize_return_type_of_input(x: Any) -> None:
     y, pull = pb.vjp(lambda x: x * x * x, x)
     (d,) = pull(y)
     _, push = pb.linearize(lambda x: x * x * x, x)
@@ -44,14 +44,14 @@ def test_gives_back_what_was_given(x: Any) -> None:
     np.testing.assert_allclose(t, 3 * np.asarray(x) ** 3)
 
 
-def test_tensors_for_tensors() -> None:
+def test_vjp_of_tensors_returns_tensors() -> None:
     y, pull = pb.vjp(lambda x: x * x, pb.tensor([1.0, 2.0]))
     (d,) = pull(pb.tensor([1.0, 10.0]))
     assert isinstance(y, pb.Tensor)
     assert d.tolist() == [2.0, 40.0]
 
 
-def test_trees_in_and_out() -> None:
+def test_vjp_and_linearize_trees() -> None:
     def f(p: Any, x: Any) -> Any:
         return {"product": p["w"] * x, "more": (np.sum(x), [p["b"].a, p["b"].b * x[0]])}
 
@@ -70,7 +70,7 @@ def test_trees_in_and_out() -> None:
     assert moved["more"] == (1.0, [1.0, 0.0])
 
 
-def test_f_is_run_once() -> None:
+def test_vjp_and_linearize_run_f_once() -> None:
     runs = []
 
     def f(x: Any) -> Any:
@@ -85,19 +85,19 @@ def test_f_is_run_once() -> None:
     assert len(runs) == 2
 
 
-@pytest.mark.parametrize("f", [wavy, np.cumsum, np.sort, lambda x: x[[0, 0, 2]], lambda x: np.sum(x * x), tripled])
-def test_both_ways_agree(f: Any) -> None:
+@pytest.mark.parametrize("f", [wavy, np.cumsum, np.sort, lambda x: x[[0, 0, 2]], lambda x: np.sum(x * x), triple])
+def test_vjp_and_linearize_agree(f: Any) -> None:
     y, pull = pb.vjp(f, X)
     _, push = pb.linearize(f, X)
     rng = np.random.default_rng(0)
     v, w = rng.normal(size=3), rng.normal(size=np.shape(y))
     np.testing.assert_allclose(np.sum(pull(w)[0] * v), np.sum(w * push(v)))
-    if f is not tripled:
+    if f is not triple:
         np.testing.assert_allclose(push(v), slope(f, X, v), rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(push(v), pb.jvp(f, [X], [v])[1])
 
 
-def test_pull_and_push_are_mapped_and_differentiated() -> None:
+def test_vmap_and_grad_of_pull_and_push() -> None:
     _, pull = pb.vjp(wavy, X)
     _, push = pb.linearize(wavy, X)
     J = pb.jacobian(wavy)(X)
@@ -105,10 +105,10 @@ def test_pull_and_push_are_mapped_and_differentiated() -> None:
     np.testing.assert_allclose(pb.vmap(push, out_axes=1)(np.eye(3)), J)
     np.testing.assert_allclose(pb.grad(lambda g: np.sum(pull(g)[0] ** 2))(X), 2 * J @ (X @ J))
     np.testing.assert_allclose(pb.grad(lambda t: np.sum(push(t) ** 2))(X), 2 * J.T @ (J @ X))
-    np.testing.assert_allclose(pb.vmap(lambda g: pb.vjp(tripled, X)[1](g)[0])(np.eye(3)), np.diag(3 * X))
+    np.testing.assert_allclose(pb.vmap(lambda g: pb.vjp(triple, X)[1](g)[0])(np.eye(3)), np.diag(3 * X))
 
 
-def test_inside_a_gradient_the_point_moves_too() -> None:
+def test_vjp_and_linearize_inside_grad() -> None:
     def total(x: Any) -> Any:
         _, pull = pb.vjp(lambda x: x**3, x)
         _, push = pb.linearize(lambda x: x**3, x)
@@ -117,7 +117,7 @@ def test_inside_a_gradient_the_point_moves_too() -> None:
     np.testing.assert_allclose(pb.grad(total)(X), 18 * X**2)
 
 
-def test_an_input_that_is_not_reached_gets_zeros() -> None:
+def test_vjp_and_linearize_of_unconnected_input_are_zero() -> None:
     _, pull = pb.vjp(lambda x, z: x * 2.0, np.ones(2), np.ones(3, "f4"))
     dx, dz = pull(np.ones(2))
     assert dz.tolist() == [0, 0, 0]
@@ -127,7 +127,7 @@ def test_an_input_that_is_not_reached_gets_zeros() -> None:
     assert push(1.0) == [0.0, 0.0]
 
 
-def test_results_are_the_callers_own() -> None:
+def test_vjp_results_do_not_alias_inputs() -> None:
     x, dy = np.ones(3), np.arange(3.0)
     y, pull = pb.vjp(lambda x: x, x)
     (d,) = pull(dy)
@@ -139,7 +139,7 @@ def test_results_are_the_callers_own() -> None:
     assert b.tolist() == [0, 1, 2]
 
 
-def test_variables_are_constants_that_outer_tapes_see() -> None:
+def test_vjp_of_variables_inside_variable_grads() -> None:
     v = pb.variable(3.0)
     _, pull = pb.vjp(lambda x: x * v, 2.0)
     assert pull(1.0) == (3.0,)
@@ -147,7 +147,7 @@ def test_variables_are_constants_that_outer_tapes_see() -> None:
     assert found.grads[v.name].item() == 4.0
 
 
-def test_big_arrays_keep_their_values() -> None:
+def test_vjp_and_linearize_big_arrays_repeat_values() -> None:
     x = np.random.default_rng(0).normal(size=100_000)
     _, pull = pb.vjp(lambda x: np.exp(np.sin(x)) * x[::-1], x)
     first, second = pull(np.ones_like(x))[0], pull(np.ones_like(x))[0]
@@ -159,7 +159,7 @@ def test_big_arrays_keep_their_values() -> None:
     np.testing.assert_allclose(first, np.exp(np.sin(x)) * (np.cos(x) * x[::-1] + 1))
 
 
-def test_threads_may_pull_at_once() -> None:
+def test_vjp_pull_in_threads() -> None:
     _, pull = pb.vjp(lambda x: np.sin(x) * x, X)
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda k: pull(np.full(3, float(k)))[0], range(200)))
@@ -167,7 +167,7 @@ def test_threads_may_pull_at_once() -> None:
         np.testing.assert_allclose(d, k * (np.cos(X) * X + np.sin(X)))
 
 
-def test_an_error_in_f_leaves_nothing_behind() -> None:
+def test_vjp_after_exception_in_f() -> None:
     held: list[Any] = []
 
     def f(x: Any) -> Any:
@@ -203,7 +203,7 @@ def test_an_error_in_f_leaves_nothing_behind() -> None:
         ),
     ],
 )
-def test_refusals(call: Any, error: Any, says: str) -> None:
+def test_vjp_and_linearize_bad_arguments_raise(call: Any, error: Any, says: str) -> None:
     with pytest.raises(error, match=says):
         call()
 
@@ -221,7 +221,7 @@ def test_refusals(call: Any, error: Any, says: str) -> None:
         (lambda: pb.hvp(lambda p: p["a"], {"a": object()}, {"a": 1.0}), r"hvp: argument .*\['a'\]: .*, got object"),
     ],
 )
-def test_an_input_without_numbers_is_named(call: Any, says: str) -> None:
+def test_non_numeric_input_error_names_argument(call: Any, says: str) -> None:
     with pytest.raises(DataError, match=says):
         call()
 
@@ -229,7 +229,7 @@ def test_an_input_without_numbers_is_named(call: Any, says: str) -> None:
 # ---- has_aux
 
 
-def test_has_aux_gives_what_f_returned_beside_its_result() -> None:
+def test_has_aux_of_vjp_linearize_jvp_jacobian_hessian() -> None:
     f = lambda x: (x**3, {"square": x * x, "note": "kept"})
     x = np.array([1.0, 2.0])
     y, pull, aux = pb.vjp(f, x, has_aux=True)
@@ -251,7 +251,7 @@ def test_has_aux_gives_what_f_returned_beside_its_result() -> None:
         np.testing.assert_allclose(got["square"], x * x)
 
 
-def test_has_aux_of_inner_transforms_keeps_its_path() -> None:
+def test_has_aux_of_inner_transforms_is_differentiated() -> None:
     def f(x: Any) -> Any:
         _, pull, aux = pb.vjp(lambda t: (t * t, t * x), x, has_aux=True)
         J, more = pb.jacobian(lambda t: (t * t, t * x), has_aux=True)(x)
@@ -273,6 +273,6 @@ def test_has_aux_of_inner_transforms_keeps_its_path() -> None:
         lambda f: pb.hessian(f, has_aux=True)(1.0),
     ],
 )
-def test_has_aux_wants_a_pair(call: Any) -> None:
+def test_has_aux_without_pair_raises(call: Any) -> None:
     with pytest.raises(GradientError, match=r"has_aux=True\): f must return \(y, aux\), got"):
         call(lambda x: x * x)

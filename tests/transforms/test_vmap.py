@@ -1,4 +1,4 @@
-"""vmap itself: where the examples lie, what comes back, and what it says when that cannot be."""
+"""``vmap``: in_axes, out_axes, types of results, errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ X = np.arange(24.0).reshape(2, 3, 4)
 
 @pytest.mark.parametrize("into", [0, 1, 2, -1, -2, -3])
 @pytest.mark.parametrize("out", [0, 1, 2, -1, -2, -3])
-def test_the_examples_lie_along_any_axis(into: int, out: int) -> None:
+def test_vmap_in_axes_and_out_axes(into: int, out: int) -> None:
     found = pb.vmap(lambda x: np.transpose(x) * 2, in_axes=into, out_axes=out)(X)
     assert_array_equal(found, np.stack([part.T * 2 for part in np.moveaxis(X, into, 0)], axis=out))
 
@@ -30,26 +30,26 @@ def test_the_examples_lie_along_any_axis(into: int, out: int) -> None:
         (({"b": None, "a": 0}, 0), ({"a": X, "b": X[0]}, np.full(2, 2.0))),
     ],
 )
-def test_arguments_that_are_trees(axes: Any, args: Any) -> None:
+def test_vmap_in_axes_of_trees(axes: Any, args: Any) -> None:
     found = pb.vmap(lambda p, k: (p["a"] * k, {"sum": np.sum(p["b"])}), in_axes=axes)(*args)
     assert_array_equal(found[0], X * 2)
     assert found[1]["sum"].shape == (2,)
 
 
-def test_a_tree_of_results_may_have_axes_of_its_own() -> None:
+def test_vmap_out_axes_of_trees() -> None:
     made = pb.vmap(lambda x: {"a": x, "b": (x.T, np.float64(7))}, out_axes={"b": (-1, None), "a": 1})(X)
     assert (made["a"].shape, made["b"][0].shape, made["b"][1]) == ((3, 2, 4), (4, 3, 2), 7)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_number_is_as_wide_as_the_examples(dtype: str) -> None:
+def test_vmap_python_number_result_has_dtype_of_examples(dtype: str) -> None:
     same, once = pb.vmap(lambda x: (0.1, 0.1), out_axes=(0, None))(np.ones(2, dtype))
     assert (same.dtype, once.dtype) == (dtype, dtype)
     assert_array_equal(same, np.full(2, 0.1, dtype))
     assert once == np.array(0.1, dtype)
 
 
-def test_what_is_given_comes_back() -> None:
+def test_vmap_returns_type_of_input() -> None:
     assert pb.vmap(lambda x: x + 1)([1.0, 2.0]) == [2.0, 3.0]
     assert isinstance(pb.vmap(lambda x: x + 1)(pb.tensor([1.0, 2.0])), pb.Tensor)
     assert pb.vmap(lambda x: np.sum(x))(np.ones((0, 3))).shape == (0,)
@@ -94,6 +94,6 @@ def test_what_is_given_comes_back() -> None:
         (lambda: pb.vmap(np.asarray)(np.ones((2, 3))), BatchedValueError, r"np.asarray\(\) of a value"),
     ],
 )  # fmt: skip
-def test_what_cannot_be(call: Any, error: Any, told: str) -> None:
+def test_vmap_bad_arguments_raise(call: Any, error: Any, told: str) -> None:
     with pytest.raises(error, match=told):
         call()
