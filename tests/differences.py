@@ -1,4 +1,4 @@
-"""Derivatives by central differences, and what they are held against."""
+"""Derivatives by central differences, and a check of derivatives against them."""
 
 from __future__ import annotations
 

@@ -210,7 +210,7 @@ def wholes(dtype: str) -> tuple[Any, Any]:
 PRECISE = np.finfo(np.longdouble).nmant > 60
 
 
-def wanted(name: str, *xs: Any) -> Any:
+def compute_exact(name: str, *xs: Any) -> Any:
     """Return the result in higher precision than that of the arguments."""
     wide = np.float64 if xs[0].dtype == np.float32 else np.longdouble
     with np.errstate(all="ignore"):
@@ -245,7 +245,7 @@ def ulps(got: Any, want: Any, scale: Any = None) -> Any:
 
 def error(name: str, dtype: str, width: int, *xs: Any) -> tuple[float, tuple[Any, ...]]:
     """Return the largest error on these arguments, and where it is."""
-    got, want = machine(dtype, width)(name, *xs), wanted(name, *xs)
+    got, want = machine(dtype, width)(name, *xs), compute_exact(name, *xs)
     scale = None
     if name in BY_LARGER:
         with np.errstate(all="ignore"):

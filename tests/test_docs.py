@@ -1,4 +1,4 @@
-"""The pages that are written by a script say what the library is."""
+"""Generated pages of the documentation are up to date."""
 
 from __future__ import annotations
 

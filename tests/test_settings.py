@@ -1,4 +1,4 @@
-"""Mechanisms that an environment variable switches off: what they do is done without them too."""
+"""Environment variables that switch mechanisms off: results stay the same."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ llvm = pytest.mark.skipif(not llvm_available(), reason="llvmlite is not installe
 
 
 @pytest.fixture(autouse=True)
-def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def unset_switches(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in (SAFE, *MECHANISMS.values()):
         monkeypatch.delenv(variable, raising=False)
 
@@ -39,7 +39,7 @@ def test_mechanisms_are_on_unless_switched_off(monkeypatch: pytest.MonkeyPatch) 
         assert is_enabled("Winograd") is on
 
 
-def test_safe_mode_switches_everything_off_that_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_safe_mode_disables_unset_mechanisms(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SAFE, "1")
     assert list_disabled() == tuple(MECHANISMS)
     monkeypatch.setenv("PULLBACK_NATIVE_ENTRY", "1")
@@ -67,7 +67,7 @@ def compile_and_compare() -> Any:
 
 @llvm
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_compiled_program_is_right_without(mechanism: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_compiled_program_without_mechanism(mechanism: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PULLBACK_CACHE_DIR", str(tmp_path))
     compile_and_compare()
     monkeypatch.setenv(MECHANISMS[mechanism], "0")
@@ -124,7 +124,7 @@ def test_disk_cache_off_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @llvm
-def test_programs_compiled_without_a_mechanism_are_kept_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_disabled_mechanism_changes_cache_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PULLBACK_CACHE_DIR", str(tmp_path))
     compile_and_compare()
     before = len(os.listdir(tmp_path))
@@ -163,7 +163,7 @@ print(seen[0], all(built))
         ("PULLBACK_SAFE=1", False, True),
     ],
 )
-def test_eager_programs_without(variable: str, recycled: bool, built: bool) -> None:
+def test_eager_program_without_mechanism(variable: str, recycled: bool, built: bool) -> None:
     name, value = variable.split("=")
     done = subprocess.run(
         [sys.executable, "-c", SAFE_PROGRAM], env={**os.environ, name: value}, capture_output=True, text=True,
@@ -181,7 +181,7 @@ CORE = [
 
 @pytest.mark.skipif(not ALL, reason="only in the exhaustive run")
 @pytest.mark.parametrize("variable", [SAFE, *MECHANISMS.values()])
-def test_core_tests_pass_without(variable: str) -> None:
+def test_core_tests_without_mechanism(variable: str) -> None:
     value = "1" if variable == SAFE else "0"
     command = [
         sys.executable,

@@ -1,4 +1,4 @@
-"""``compile`` through its public face: the same results as eager code, from a program that is written down once."""
+"""The public API of ``compile``: results, variables, signatures, cache keys and errors, compared with eager code."""
 
 from __future__ import annotations
 
@@ -93,13 +93,13 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_programs_with_their_gradients(name: str, dtype: Any) -> None:
+def test_value_and_grads_match_eager(name: str, dtype: Any) -> None:
     f, data = PROGRAMS[name]
     tight = {"rtol": 1e-10, "atol": 1e-11} if dtype is np.float64 else {"rtol": 2e-4, "atol": 2e-4}
     same(lambda *xs: tuple(pb.value_and_grads(f)(list(xs))), *data(dtype), **tight)
 
 
-def test_transforms_inside() -> None:
+def test_transforms_inside_compiled_function() -> None:
     x, v = normal(7), normal(7)
     f = lambda x: pb.sum(np.sin(x) * x * x)
     same(pb.grad(lambda x: pb.sum(pb.grad(f)(x) * v)), x)
@@ -108,7 +108,7 @@ def test_transforms_inside() -> None:
     same(lambda x: pb.vmap(lambda v: pb.jvp(pb.grad(f), [x], [v])[1])(np.eye(7)), x)
 
 
-def test_custom_gradients_inside() -> None:
+def test_custom_gradients_inside_compiled_function() -> None:
     @pb.custom_grad
     def f(x: Any, save: Any) -> Any:
         save([x])
@@ -126,12 +126,12 @@ class Point(NamedTuple):
     y: Any
 
 
-def test_trees_in_and_out() -> None:
+def test_tree_arguments_and_results() -> None:
     f = lambda p, q: {"sum": p["a"] + q.x, "parts": (q.y, [p["b"] * 2.0])}
     same(f, {"a": normal(3), "b": normal(2)}, Point(normal(3), normal(4)))
 
 
-def test_the_kind_is_given_back() -> None:
+def test_result_type_matches_argument_type() -> None:
     f = pb.compile(lambda x: x * 2.0)
     assert type(f(np.ones(3))) is np.ndarray
     assert isinstance(f(pb.tensor([1.0])), pb.Tensor)
@@ -139,7 +139,7 @@ def test_the_kind_is_given_back() -> None:
     assert f(np.ones(2, np.float32)).dtype == np.float32
 
 
-def test_python_numbers_do_not_widen() -> None:
+def test_python_numbers_do_not_widen_dtype() -> None:
     f = pb.compile(lambda x, rate: x - rate * x)
     assert f(np.ones(3, np.float32), 0.1).dtype == np.float32
     np.testing.assert_allclose(f(np.ones(3, np.float32), 0.5), np.full(3, 0.5))
@@ -147,14 +147,14 @@ def test_python_numbers_do_not_widen() -> None:
 
 
 @pytest.mark.parametrize("backend", ["llvm", "numpy"])
-def test_joined_integers_do_not_widen_a_float(backend: str) -> None:
+def test_concat_stack_of_integers_and_float32_is_float32(backend: str) -> None:
     x, n = pb.tensor([1.5], dtype="float32"), pb.tensor([2], dtype="int64")
     for f in (lambda x, n: np.concatenate([n, x]), lambda x, n: np.stack([x, n]), lambda x, n: pb.concat([n, x, n])):
         assert pb.compile(f, backend=backend)(x, n).dtype == f(x, n).dtype == np.float32
 
 
 @pytest.mark.parametrize("backend", ["llvm", "numpy"])
-def test_another_shape_of_what_was_computed_of_nothing(backend: str) -> None:
+def test_reshape_of_empty_array(backend: str) -> None:
     f = lambda x: np.reshape(np.tanh(x) * 2.0, (-1, 3)) + 1.0
     assert pb.compile(f, backend=backend)(np.zeros((0, 3, 2))).shape == (0, 3)
 
@@ -167,7 +167,7 @@ def test_constants_are_captured_by_value() -> None:
     np.testing.assert_array_equal(f(np.ones(3)), np.full(3, 2.0))
 
 
-def test_inputs_are_never_written_nor_given_back() -> None:
+def test_results_do_not_alias_inputs() -> None:
     x = normal(4)
     y = pb.compile(lambda x: (x, pb.reshape(x, (2, 2))))(x)
     y[0][0] = y[1][0, 0] = 99.0
@@ -183,7 +183,7 @@ def test_inputs_are_never_written_nor_given_back() -> None:
     ],
     ids=["strided", "Fortran", "reversed", "swapped", "misaligned", "broadcast"],
 )  # fmt: skip
-def test_any_layout(make: Any) -> None:
+def test_input_layouts(make: Any) -> None:
     x = make(normal(6, 5))
     x.flags.writeable = False
     want = np.sum(np.asarray(x, float) * 2.0 + 1.0, axis=0)
@@ -193,7 +193,7 @@ def test_any_layout(make: Any) -> None:
 # ------------------------------------------------------------------ variables
 
 
-def test_a_training_step_compiles_whole() -> None:
+def test_training_step_matches_eager() -> None:
     x, y = normal(20, 3, dtype=np.float32), normal(20, 1, dtype=np.float32)
     start = normal(3, 1, dtype=np.float32)
 
@@ -214,7 +214,7 @@ def test_a_training_step_compiles_whole() -> None:
     assert losses[-1] < losses[0]
 
 
-def test_a_variable_is_read_anew_in_every_call() -> None:
+def test_variable_is_read_at_every_call() -> None:
     w = pb.variable([1.0, 2.0])
     f = pb.compile(lambda x: x * w)
     np.testing.assert_array_equal(f(np.ones(2, np.float32)), [1.0, 2.0])
@@ -251,7 +251,7 @@ def test_static_arguments() -> None:
     assert g(np.ones(3), deep=False).shape == (3,)
 
 
-def test_a_warning_names_what_changes() -> None:
+def test_retrace_warning_names_changing_argument() -> None:
     f = pb.compile(lambda x, y: x + pb.sum(y))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -261,7 +261,7 @@ def test_a_warning_names_what_changes() -> None:
         f(np.ones(2), np.ones(9))
 
 
-def test_a_program_holds_no_input() -> None:
+def test_program_keeps_no_reference_to_input() -> None:
     import gc
     import weakref
 
@@ -280,7 +280,7 @@ def test_a_program_holds_no_input() -> None:
 # ------------------------------------------------------------------ what cannot be
 
 
-def branching(x: Any) -> Any:
+def branch(x: Any) -> Any:
     if x > 0:
         return x
     return -x
@@ -289,12 +289,12 @@ def branching(x: Any) -> Any:
 @pytest.mark.parametrize(
     ("f", "what"),
     [
-        (branching, "bool"), (lambda x: x * float(x), "float"), (lambda x: np.ones(int(x)), "int"),
+        (branch, "bool"), (lambda x: x * float(x), "float"), (lambda x: np.ones(int(x)), "int"),
         (lambda x: x.item(), "item"),
     ],
     ids=["if", "float", "int", "item"],
 )  # fmt: skip
-def test_values_are_not_there_while_compiling(f: Any, what: str) -> None:
+def test_bool_float_int_item_of_traced_value_error(f: Any, what: str) -> None:
     with pytest.raises(SymbolValueError, match=rf"{what}.*test_api.py:\d+.*where"):
         pb.compile(f)(np.float64(1.0))
 
@@ -311,14 +311,14 @@ def test_bad_input() -> None:
         f(np.ones(3))
 
 
-def test_a_transform_sees_the_function_itself() -> None:
+def test_grad_and_vmap_of_compiled_function() -> None:
     f = pb.compile(chain)
     x = normal(5)
     np.testing.assert_allclose(pb.grad(f)(x), pb.grad(chain)(x))
     np.testing.assert_allclose(pb.vmap(f)(normal(2, 5)).shape, (2,))
 
 
-def test_a_program_can_be_read() -> None:
+def test_program_text_kernels_ir_and_stats() -> None:
     text = str(pb.compile(pb.grad(chain)).lower(np.ones(5)))
     assert "%0 = input 0 : float64[5]" in text
     assert "= sin(%0) : float64[5]   # test_api.py:" in text
@@ -334,7 +334,7 @@ def test_a_program_can_be_read() -> None:
 
 
 @pytest.fixture
-def doubled() -> Iterator[str]:
+def double_gradient() -> Iterator[str]:
     """A registered gradient: twice the cotangent."""
     GRADIENTS["doubled for compile"] = lambda op, dy: dy * 2.0
     yield "doubled for compile"
@@ -342,7 +342,7 @@ def doubled() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("backend", ["auto", "numpy"])
-def test_override_gradient_is_part_of_the_key(doubled: str, backend: str) -> None:
+def test_override_gradient_recompiles(double_gradient: str, backend: str) -> None:
     x = np.array([0.5, 1.0])
     for first_inside in (False, True):
         f = pb.compile(pb.grad(lambda x: pb.sum(pb.sin(x))), backend=backend)
@@ -350,7 +350,7 @@ def test_override_gradient_is_part_of_the_key(doubled: str, backend: str) -> Non
             for _ in range(2):
                 np.testing.assert_allclose(f(x), np.cos(x))
         for _ in range(2):
-            with pb.override_gradient({"sin": doubled}):
+            with pb.override_gradient({"sin": double_gradient}):
                 for _ in range(2):
                     np.testing.assert_array_equal(f(x), [2.0, 2.0])
             for _ in range(2):
@@ -358,12 +358,12 @@ def test_override_gradient_is_part_of_the_key(doubled: str, backend: str) -> Non
         assert len(f.programs) == 2
 
 
-def test_override_gradient_of_another_thread_is_not_seen(doubled: str) -> None:
+def test_override_gradient_is_thread_local(double_gradient: str) -> None:
     x = np.array([0.5, 1.0])
     f = pb.compile(pb.grad(lambda x: pb.sum(pb.sin(x))))
     f(x)
     found: list[Any] = []
-    with pb.override_gradient({"sin": doubled}):
+    with pb.override_gradient({"sin": double_gradient}):
         thread = threading.Thread(target=lambda: found.append(f(x)))
         thread.start()
         thread.join()
@@ -371,15 +371,15 @@ def test_override_gradient_of_another_thread_is_not_seen(doubled: str) -> None:
     np.testing.assert_allclose(found[0], np.cos(x))
 
 
-def test_gradient_registered_anew_is_part_of_the_key(doubled: str) -> None:
+def test_reregistered_gradient_recompiles(double_gradient: str) -> None:
     f = pb.compile(pb.grad(lambda x: pb.sin(x)))
-    with pb.override_gradient({"sin": doubled}):
+    with pb.override_gradient({"sin": double_gradient}):
         assert f(1.0) == 2.0
-        GRADIENTS[doubled] = lambda op, dy: dy * 3.0
+        GRADIENTS[double_gradient] = lambda op, dy: dy * 3.0
         assert f(1.0) == 3.0
 
 
-def test_default_dtype_is_part_of_the_key() -> None:
+def test_default_dtype_change_recompiles() -> None:
     f = pb.compile(lambda x: x * pb.ones((2,)))
     x = np.ones(2, np.float32)
     for _ in range(2):
@@ -402,7 +402,7 @@ def test_default_dtype_is_part_of_the_key() -> None:
 
 
 @pytest.mark.parametrize("args", [(), (np.float64(2.0),), (2.0,)])
-def test_trainable_flags_are_part_of_the_key(args: Any) -> None:
+def test_trainable_change_recompiles(args: Any) -> None:
     a, b = pb.variable(2.0), pb.variable(3.0)
     f = pb.compile(lambda *x: sorted(pb.variable_grads(lambda: a * b * 1.0).grads))
     both = sorted([a.name, b.name])
@@ -426,7 +426,7 @@ def test_trainable_flags_are_part_of_the_key(args: Any) -> None:
     ("m", "k", "n"),
     [(1, 5, 7), (16, 32, 32), (33, 17, 10), (128, 300, 64), (97, 401, 200), (130, 33, 129), (700, 65, 16)],
 )
-def test_products_of_all_sizes(m: int, k: int, n: int, dtype: Any) -> None:
+def test_matmul_of_all_sizes(m: int, k: int, n: int, dtype: Any) -> None:
     """By kernels for their size, by panels, or by BLAS; with either operand transposed, with something added."""
     a, b, c = normal(m, k, dtype=dtype), normal(k, n, dtype=dtype), normal(m, n, dtype=dtype)
     loose = {"rtol": 1e-4, "atol": 1e-3} if dtype is np.float32 else {"rtol": 1e-11, "atol": 1e-11}
@@ -440,7 +440,7 @@ def test_products_of_all_sizes(m: int, k: int, n: int, dtype: Any) -> None:
 
 @pytest.mark.parametrize("batch", [(2,), (3, 2), (1, 2), (2, 1)])
 @pytest.mark.parametrize(("m", "k", "n"), [(1, 2, 1), (2, 1, 1), (1, 1, 2), (1, 1, 1), (3, 1, 1), (1, 5, 1)])
-def test_gradient_of_batched_products_with_axes_of_length_1(batch: Any, m: int, k: int, n: int) -> None:
+def test_batched_matmul_gradient_with_axes_of_length_one(batch: Any, m: int, k: int, n: int) -> None:
     x, w = normal(*batch, m, k), normal(*batch, k, n)
     same(lambda x, w: pb.sum((x @ w) ** 2), x, w)
     gradients = pb.grads(lambda x, w: pb.sum((x @ w) ** 2))
@@ -448,13 +448,13 @@ def test_gradient_of_batched_products_with_axes_of_length_1(batch: Any, m: int, 
 
 
 @pytest.mark.parametrize(("batch", "k", "n"), [(2, 2, 2), (3, 1, 2), (2, 5, 3), (4, 3, 17), (2, 130, 90)])
-def test_product_of_one_row_that_is_repeated_along_the_batch(batch: int, k: int, n: int) -> None:
+def test_batched_matmul_of_broadcast_row(batch: int, k: int, n: int) -> None:
     v, m = normal(k), normal(1, k, n)
     same(lambda v, m: np.broadcast_to(v, (batch, 1, k)) @ np.broadcast_to(m, (batch, k, n)), v, m)
     same(lambda v, m: np.broadcast_to(v, (batch, 4, k)) @ m, v, m)
 
 
-def test_gradient_of_dot_products_of_vectors_in_a_batch() -> None:
+def test_batched_dot_product_gradient() -> None:
     x = np.array([1.0, 2.0, 3.0, 4.0]).reshape(2, 1, 2)
     gradient = pb.compile(pb.grad(lambda w: np.sum((x @ w) ** 2)))(np.ones((2, 2, 1)))
     np.testing.assert_array_equal(gradient.ravel(), [6.0, 12.0, 42.0, 56.0])

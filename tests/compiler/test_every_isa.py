@@ -38,18 +38,18 @@ def run(isa: str, *command: str, **environment: str) -> subprocess.CompletedProc
 
 @pytest.mark.parametrize("first", range(0, PROGRAMS, AT_ONCE))
 @pytest.mark.parametrize("isa", RUNNABLE)
-def test_random_programs(isa: str, first: int) -> None:
+def test_random_programs_on_every_isa(isa: str, first: int) -> None:
     done = run(isa, random_isa.__file__, str(first), str(AT_ONCE), PULLBACK_CANARY="1")
     assert done.returncode == 0, f"{isa}, seed {done.stdout.split()[-1:]}, exit {done.returncode}: {done.stderr}"
 
 
 @pytest.mark.parametrize("isa", [isa for isa in RUNNABLE if isa != get_own_target().isa])
-def test_tests_of_the_compiler(isa: str) -> None:
+def test_compiler_tests_on_every_isa(isa: str) -> None:
     flags = ["-q", "-n", "0", "-p", "no:cacheprovider"]
     done = run(isa, "-m", "pytest", *flags, str(HERE.parent), PULLBACK_TEST_SAMPLE=SAMPLE)
     assert done.returncode == 0, f"{isa}, exit {done.returncode}: {done.stdout[-4000:]}{done.stderr[-1000:]}"
 
 
 @pytest.mark.parametrize("seed", [5249])  # in a kernel, an array of nothing but padding, which has no operands
-def test_random_programs_that_once_failed(seed: int) -> None:
+def test_random_program_regressions(seed: int) -> None:
     assert [*random_isa.run(seed, 1)] == []

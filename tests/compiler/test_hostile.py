@@ -1,4 +1,4 @@
-"""Programs that ask for trouble: ``compile`` gives what eager code gives, or the same error."""
+"""Edge cases of ``compile``: dtypes, empty axes, random draws, variables and arguments match eager code."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def test_casts_wrap_as_in_numpy(of: str, to: str, backend: str) -> None:
 @pytest.mark.parametrize(
     "f", [lambda x, n: x == n, lambda x, n: x < n, lambda x, n: n > x, lambda x, n: x + n, lambda x, n: n * x]
 )
-def test_numbers_that_arrays_do_not_hold(f: Any, kind: str, number: Any, backend: str) -> None:
+def test_python_number_out_of_range_of_dtype(f: Any, kind: str, number: Any, backend: str) -> None:
     x = pb.tensor(np.arange(5).astype(kind))
     same(f, x, number, backend=backend)
     same(lambda x: f(x, number), x, backend=backend)
 
 
 @BACKENDS
-def test_comparisons_promote_as_ops_do(backend: str) -> None:
+def test_comparison_dtype_promotion(backend: str) -> None:
     big = np.array([2**11 + 1, 2**53 + 1, -(2**63), 2**63 - 1])
     with np.errstate(over="ignore"):
         short = big.astype(np.float16)
@@ -74,7 +74,7 @@ def test_comparisons_promote_as_ops_do(backend: str) -> None:
 
 
 @BACKENDS
-def test_what_is_made_of_python_numbers_does_not_widen(backend: str) -> None:
+def test_arithmetic_of_python_numbers_does_not_widen_dtype(backend: str) -> None:
     x = SMALL.astype(np.float32)
     same(lambda x, r: x * (r * 2) + (r - 1) / 3 + r**2 - abs(-r), x, 0.3, backend=backend)
     same(lambda x, n: x * (n // 2) * (n % 3), x, 7, backend=backend)
@@ -92,7 +92,7 @@ def test_what_is_made_of_python_numbers_does_not_widen(backend: str) -> None:
     ("shape", "axis"),
     [((0,), None), ((0, 3), 0), ((0, 3), 1), ((3, 0), 1), ((1,), 0), ((3, 1), 1), ((5, 1, 6, 1), (1, 3)), ((3, 4), 1)],
 )
-def test_folds_of_nothing_and_of_single_elements(name: str, shape: Any, axis: Any, backend: str) -> None:
+def test_reductions_over_axes_of_length_zero_and_one(name: str, shape: Any, axis: Any, backend: str) -> None:
     fold = getattr(pb, name)
     with np.errstate(all="ignore"):
         for x in (np.full(shape, -0.0), R.normal(size=shape), np.full(shape, 3, np.uint8)):
@@ -104,13 +104,13 @@ def test_folds_of_nothing_and_of_single_elements(name: str, shape: Any, axis: An
             same(lambda x: fold(x, axis, keepdims=True) - fold(x * x, axis, keepdims=True), pb.tensor(x) + 0.5)
 
 
-def test_a_sum_of_what_is_repeated_has_no_negative_zero() -> None:
+def test_sum_of_broadcast_negative_zero() -> None:
     same(lambda x: pb.sum(pb.broadcast_to(x, (3, 4)), 0), pb.tensor(np.full(4, -0.0)))
 
 
 @BACKENDS
 @pytest.mark.parametrize("index", [[0, -1, 0], [True, False, True], ([0, 1], [2, -3]), [-4], [3]], ids=str)
-def test_picking_twice(index: Any, backend: str) -> None:
+def test_same_constant_index_in_two_compilations(index: Any, backend: str) -> None:
     x = pb.tensor(R.normal(size=(3, 5)))
     same(lambda x: x[index], x, backend=backend)
     same(lambda x: (x * x)[index], x, backend=backend)  # the same question of another compilation
@@ -120,11 +120,11 @@ def test_picking_twice(index: Any, backend: str) -> None:
 @pytest.mark.parametrize(
     ("a", "b"), [((3, 4), (5, 6)), ((4,), (5,)), ((2, 3, 4), (3, 4, 5)), ((), (3,)), ((1, 1), (1, 1)), ((3, 0), (0, 5))]
 )
-def test_products_that_do_not_fit(a: Any, b: Any, backend: str) -> None:
+def test_matmul_shape_errors_match_eager(a: Any, b: Any, backend: str) -> None:
     same(lambda x, y: x @ y, pb.tensor(np.ones(a)), pb.tensor(np.ones(b)), backend=backend)
 
 
-def test_a_step_along_a_product_that_is_none() -> None:
+def test_reduction_of_product_over_axis_of_length_one() -> None:
     same(lambda x: x - pb.sum(x * x, 1) * 2.0, pb.tensor(R.normal(size=(1, 1))))
     same(lambda x: pb.var(x * x, 0) + pb.var(x[::-1], 0), pb.tensor(R.normal(size=(1, 5))))
 
@@ -147,7 +147,7 @@ DRAWS: dict[str, Any] = {
 
 @BACKENDS
 @pytest.mark.parametrize("name", DRAWS)
-def test_draws_are_made_anew_in_the_order_of_eager_code(name: str, backend: str) -> None:
+def test_random_draws_match_eager_order(name: str, backend: str) -> None:
     draw = DRAWS[name]
     f = pb.compile(draw, backend=backend)
     x = np.full(9, 0.9)
@@ -161,7 +161,7 @@ def test_draws_are_made_anew_in_the_order_of_eager_code(name: str, backend: str)
 
 
 @BACKENDS
-def test_seeds(backend: str) -> None:
+def test_random_seeds(backend: str) -> None:
     x = np.zeros(5)
     same(lambda x: x + pb.random.normal([5], seed=3), pb.tensor(x), backend=backend)
     same(lambda x, seed: x + pb.random.normal([5], seed=seed), pb.tensor(x), 3, backend=backend)
@@ -173,7 +173,7 @@ def test_seeds(backend: str) -> None:
 
 
 @BACKENDS
-def test_a_rate_that_is_an_argument(backend: str) -> None:
+def test_dropout_rate_as_argument(backend: str) -> None:
     f = pb.compile(lambda x, rate: pb.dropout(x, rate), backend=backend)
     kept = f(np.ones(1000, np.float32), 0.5)
     assert kept.dtype == np.float32
@@ -184,7 +184,7 @@ def test_a_rate_that_is_an_argument(backend: str) -> None:
 # ------------------------------------------------------------------ transforms and variables around
 
 
-def test_a_captured_tensor_that_is_followed() -> None:
+def test_transforms_of_tensor_captured_by_compiled_function() -> None:
     f = lambda y: pb.sum(pb.compile(lambda x: x * y)(SMALL))
     np.testing.assert_allclose(pb.grad(f)(SMALL), SMALL)
     np.testing.assert_allclose(pb.jvp(f, [SMALL], [SMALL])[1], np.sum(SMALL**2))
@@ -192,7 +192,7 @@ def test_a_captured_tensor_that_is_followed() -> None:
     np.testing.assert_allclose(pb.compile(f)(SMALL), np.sum(SMALL**2))
 
 
-def test_variables_are_seen_through_compiled_functions() -> None:
+def test_variable_gradients_through_compiled_function() -> None:
     start = SMALL.astype(np.float32)
     w = pb.variable(start)
     loss = pb.compile(lambda x: pb.sum(w * w * x))
@@ -213,7 +213,7 @@ def test_variables_are_seen_through_compiled_functions() -> None:
     np.testing.assert_allclose(outer(ones), np.sum(16 * start**2), rtol=1e-6)
 
 
-def test_a_tape_watches_an_argument() -> None:
+def test_gradient_tape_watches_argument() -> None:
     def f(x: Any) -> Any:
         with pb.GradientTape() as tape:
             tape.watch(x)
@@ -225,7 +225,7 @@ def test_a_tape_watches_an_argument() -> None:
 
 @pytest.mark.parametrize("delta", [1.5, 2, np.full(2, 1.5), np.full(2, 3, np.int64), [1.0, 2.0]], ids=str)
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
-def test_what_is_added_gets_the_dtype_of_the_variable(dtype: Any, delta: Any) -> None:
+def test_assign_add_keeps_variable_dtype(dtype: Any, delta: Any) -> None:
     v, w = (pb.variable(np.arange(2).astype(dtype)) for _ in range(2))
     if dtype is np.int32 and np.asarray(delta).dtype.kind == "f":  # NumPy refuses it too
         for change in (lambda: v.assign_add(delta), pb.compile(lambda: v.assign_add(delta))):
@@ -261,7 +261,7 @@ class Model:
         return x * self.scale
 
 
-def test_methods_and_dataclasses() -> None:
+def test_compiled_method_and_dataclass_argument() -> None:
     np.testing.assert_allclose(Model(3.0).run(SMALL), 3 * SMALL)
     np.testing.assert_allclose(Model(4.0).run(SMALL), 4 * SMALL)
     f = pb.compile(lambda box: Box(box.a * 2, box.b))
@@ -275,7 +275,7 @@ def test_methods_and_dataclasses() -> None:
 @pytest.mark.parametrize(
     "static", [{"static_argnums": 1}, {"static_argnums": -1}, {"static_argnames": "n"}, {"static_argnames": ["n"]}]
 )
-def test_static_arguments_by_place_and_by_name(static: Any) -> None:
+def test_static_argnums_and_static_argnames(static: Any) -> None:
     f = pb.compile(lambda x, n: x * len(n), **static)
     for n in ([1, 2], {"a": 1}, "four"):
         np.testing.assert_allclose(f(SMALL, n), SMALL * len(n))
@@ -286,7 +286,7 @@ def test_static_arguments_by_place_and_by_name(static: Any) -> None:
     np.testing.assert_allclose(f(SMALL, grown), SMALL * 3)
 
 
-def test_static_arguments_that_cannot_be() -> None:
+def test_static_argument_errors() -> None:
     class Unhashable:
         __hash__ = None  # type: ignore[assignment]
 
@@ -296,7 +296,7 @@ def test_static_arguments_that_cannot_be() -> None:
         pb.compile(lambda x, n: x, static_argnames="m")
 
 
-def test_what_is_left_over_is_said_to_be() -> None:
+def test_leaked_traced_tensor_error() -> None:
     left: list[Any] = []
     pb.compile(lambda x: (left.append(x * 2), x)[1])(SMALL)
     for use in (lambda: left[0] + 1, lambda: pb.compile(lambda y: y + left[0])(SMALL)):
@@ -306,7 +306,7 @@ def test_what_is_left_over_is_said_to_be() -> None:
         pb.compile(lambda x: pb.unique(x).values)(SMALL)
 
 
-def test_an_error_leaves_nothing_behind() -> None:
+def test_error_while_tracing_restores_variables() -> None:
     w, wrong = pb.variable([1.0, 2.0]), [True]
 
     @pb.compile
@@ -326,7 +326,7 @@ def test_an_error_leaves_nothing_behind() -> None:
 
 @BACKENDS
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.uint8, np.bool_, np.float16])
-def test_one_of_each_row_is_what_it_was(dtype: Any, backend: str) -> None:
+def test_take_along_axis_of_one_element_per_row(dtype: Any, backend: str) -> None:
     x = np.array([[-0.0, 1, 2], [3, np.nan, -0.0], [1, 2, np.inf], [-np.inf, 0, 0], [1, 2, -0.0]])
     x = (x if np.dtype(dtype).kind == "f" else np.nan_to_num(x, posinf=9, neginf=3)).astype(dtype)
     at = np.array([[0], [1], [2], [0], [-1]])
@@ -338,7 +338,7 @@ def test_one_of_each_row_is_what_it_was(dtype: Any, backend: str) -> None:
 
 
 @BACKENDS
-def test_functions_without_a_rule(backend: str) -> None:
+def test_numpy_functions_without_compile_rule(backend: str) -> None:
     x = pb.tensor(SMALL)
     some = np.array([True, False, True, True])
     same(lambda x: (np.sum(x, dtype=np.float32), np.sum(x, where=some), np.max(x, initial=9.0)), x, backend=backend)
@@ -346,7 +346,7 @@ def test_functions_without_a_rule(backend: str) -> None:
         pb.compile(np.nonzero, backend=backend)(SMALL)
 
 
-def test_arrays_of_other_libraries_are_arrays() -> None:
+def test_argument_with_array_protocol() -> None:
     class Foreign:
         def __init__(self, values: Any) -> None:
             self.values = values

@@ -1,4 +1,4 @@
-"""Random programs: what is compiled gives what is computed eagerly, NaN for NaN, infinity for infinity."""
+"""Random programs: compiled values and gradients match eager code, with NaN and infinity at the same places."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def agree(got: Any, want: Any, dtype: Any, floor: float = 0.0) -> None:
 
 @settings(max_examples=400 if ALL else 80, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
-def test_values(program: Any) -> None:
+def test_random_program_values(program: Any) -> None:
     f, inputs = program
     with np.errstate(all="ignore"):
         want = f(*map(pb.tensor, inputs))
@@ -119,7 +119,7 @@ def test_values(program: Any) -> None:
 
 @settings(max_examples=300 if ALL else 50, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
-def test_gradients(program: Any) -> None:
+def test_random_program_gradients(program: Any) -> None:
     f, inputs = program
     inputs = [
         np.asarray(np.nan_to_num(x, nan=0.5, posinf=1.5, neginf=-2.5)).clip(-3, 3).astype(x.dtype) for x in inputs
@@ -135,7 +135,7 @@ def test_gradients(program: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_signs_of_zero(dtype: Any) -> None:
+def test_signed_zero(dtype: Any) -> None:
     x = np.array([0.0, -0.0, 1.0, -1.0], dtype)
     for f in (
         lambda x: x * 1.0,

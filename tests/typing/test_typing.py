@@ -53,17 +53,15 @@ def run_pyright(project: Path) -> set[tuple[str, int]]:
     return {(Path(d["file"]).name, d["range"]["start"]["line"] + 1) for d in found if d["severity"] == "error"}
 
 
-def marked(name: str) -> set[tuple[str, int]]:
+def list_marked_lines(name: str) -> set[tuple[str, int]]:
     lines = (HERE / name).read_text("utf-8").splitlines()
     return {(name, number) for number, line in enumerate(lines, 1) if line.endswith("# error")}
 
 
 @pytest.mark.parametrize("check", [run_mypy, run_pyright])
-def test_checkers_report_exactly_the_marked_lines(
-    check: Callable[[Path], set[tuple[str, int]]], tmp_path: Path
-) -> None:
+def test_type_checkers_report_marked_lines(check: Callable[[Path], set[tuple[str, int]]], tmp_path: Path) -> None:
     found = check(tmp_path)
-    expected = marked("mistakes.py")
+    expected = list_marked_lines("mistakes.py")
     assert not found - expected, f"errors that are none: {sorted(found - expected)}"
     assert not expected - found, f"mistakes that were not reported: {sorted(expected - found)}"
 
@@ -83,17 +81,17 @@ def names_of(function: ast.FunctionDef) -> set[str]:
     return {p.arg for p in (*a.posonlyargs, *a.args, a.vararg, *a.kwonlyargs, a.kwarg) if p is not None}
 
 
-def written_by_hand() -> list[ast.FunctionDef]:
+def list_handwritten_stubs() -> list[ast.FunctionDef]:
     body = ast.parse((SIGNATURES / "transforms.pyi").read_text("utf-8")).body
     return [node for node in body if isinstance(node, ast.FunctionDef)]
 
 
-@pytest.mark.parametrize("stub", written_by_hand(), ids=lambda stub: stub.name)
-def test_signature_of_transform_has_the_parameters_of_the_function(stub: ast.FunctionDef) -> None:
+@pytest.mark.parametrize("stub", list_handwritten_stubs(), ids=lambda stub: stub.name)
+def test_transform_stub_parameters(stub: ast.FunctionDef) -> None:
     assert names_of(stub) == {*inspect.signature(getattr(pb, stub.name)).parameters}
 
 
-def test_stub_of_tape_has_its_methods() -> None:
+def test_gradient_tape_stub_methods() -> None:
     body = ast.parse((SIGNATURES / "transforms.pyi").read_text("utf-8")).body
     stub = next(node for node in body if isinstance(node, ast.ClassDef) and node.name == "GradientTape")
     methods = [node for node in stub.body if isinstance(node, ast.FunctionDef)]
@@ -140,6 +138,6 @@ def test_dir_of_model_lists_methods_without_internal_names() -> None:
     assert not [name for name in listed if name.startswith("_")]
 
 
-def test_ops_that_others_are_made_of_are_no_methods() -> None:
+def test_internal_ops_are_not_tensor_methods() -> None:
     assert not hasattr(pb.Tensor, "_scatter_add")
     assert not hasattr(pb.Tensor, "scatter_add")

@@ -14,7 +14,7 @@ from pullback.compiler.codegen.call_table import ARENA, LEAST, STACK, Address, C
 STEPS = 60
 
 
-def drawn(*shape: int, dtype: Any = np.float64) -> Any:
+def draw(*shape: int, dtype: Any = np.float64) -> Any:
     return np.random.default_rng(len(shape)).normal(size=shape).astype(dtype) / 2
 
 
@@ -25,7 +25,7 @@ def recurrent(w: Any, b: Any, xs: Any) -> Any:
     return pb.sum(h * h)
 
 
-def growing(w: Any, b: Any, xs: Any) -> Any:
+def grow(w: Any, b: Any, xs: Any) -> Any:
     """Steps that all differ."""
     total = pb.sum(b)
     for t in range(1, len(xs)):
@@ -45,9 +45,9 @@ def with_kernels(w: Any, b: Any, xs: Any) -> Any:
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("f", [recurrent, growing, with_kernels])
+@pytest.mark.parametrize("f", [recurrent, grow, with_kernels])
 def test_unrolled_loop_matches_numpy_executor(f: Callable[..., Any], dtype: Any) -> None:
-    args = [drawn(5, 5, dtype=dtype), drawn(5, dtype=dtype)], drawn(STEPS, 3, 5, dtype=dtype)
+    args = [draw(5, 5, dtype=dtype), draw(5, dtype=dtype)], draw(STEPS, 3, 5, dtype=dtype)
 
     def step(params: Any, xs: Any) -> Any:
         return pb.value_and_grads(lambda w, b: f(w, b, xs))(params)
@@ -62,8 +62,8 @@ def test_unrolled_loop_matches_numpy_executor(f: Callable[..., Any], dtype: Any)
 
 def test_text_of_unrolled_loop_does_not_grow_with_steps() -> None:
     def text(steps: int) -> str:
-        f = pb.compile(pb.grads(lambda w, b: recurrent(w, b, drawn(steps, 3, 5))), backend="llvm")
-        found: str = f.lower([drawn(5, 5), drawn(5)]).ir
+        f = pb.compile(pb.grads(lambda w, b: recurrent(w, b, draw(steps, 3, 5))), backend="llvm")
+        found: str = f.lower([draw(5, 5), draw(5)]).ir
         return found
 
     short, long = text(STEPS), text(2 * STEPS)
@@ -110,7 +110,7 @@ def test_few_calls_are_not_a_table() -> None:
         assert functions == []
 
 
-def test_table_with_calls_that_are_no_rows() -> None:
+def test_table_next_to_other_calls() -> None:
     code = CallList()
     add_calls(code, LEAST)
     code.call_void("other", [Local("ptr", code.pointer(Address.of_slot(2))), Address(ARENA, 320)])
@@ -136,7 +136,7 @@ def test_unrolled_loop_with_shared_kernels_compiles() -> None:
             h = np.tanh(h @ np.ones((2, 2)))
         return outs
 
-    h = drawn(46, 2)
+    h = draw(46, 2)
     for threads in (1, 2):
         for got, wanted in zip(pb.compile(f, backend="llvm", threads=threads)(h), f(h), strict=True):
             np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-12)

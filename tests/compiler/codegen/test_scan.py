@@ -26,7 +26,7 @@ def natively(f: Any, *args: Any, **how: Any) -> Any:
     return found
 
 
-def drawn(shape: Any, dtype: str) -> Any:
+def draw(shape: Any, dtype: str) -> Any:
     x = random.standard_normal(shape) * 10
     return x > 0 if dtype == "b1" else (np.abs(x) if dtype[0] == "u" else x).astype(dtype)
 
@@ -41,7 +41,7 @@ def close(found: Any, expected: Any, scale: Any, ulps: float) -> None:
 @pytest.mark.parametrize(("shape", "axis"), EVERY)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_scans_of_floats(shape: Any, axis: int, dtype: str) -> None:
-    x, w = drawn(shape, dtype), drawn(shape, dtype)
+    x, w = draw(shape, dtype), draw(shape, dtype)
     size = np.abs(x).sum(axis, keepdims=True)
     for exclusive, reverse in product((False, True), repeat=2):
         way = axis, exclusive, reverse
@@ -63,7 +63,7 @@ def test_scans_of_floats(shape: Any, axis: int, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["i1", "i4", "u2", "u8", "b1"])
 @pytest.mark.parametrize(("shape", "axis"), EVERY[::3])
 def test_scans_of_integers(shape: Any, axis: int, dtype: str) -> None:
-    x = drawn(shape, dtype)
+    x = draw(shape, dtype)
     for f in (lambda x: pb.cumsum(x, axis), lambda x: pb.cumprod(x, axis, True, True)):
         found, expected = natively(f, x), f(x)
         assert found.dtype == expected.dtype
@@ -87,7 +87,7 @@ def test_scan_keeps_nan_inf_and_signed_zero(length: int) -> None:
 @pytest.mark.parametrize(("shape", "axis"), [((), None), *EVERY, ((9, 70), None)])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "i4", "i8", "u8", "b1"])
 def test_argmax_argmin(shape: Any, axis: Any, dtype: str) -> None:
-    x = np.asarray(drawn(shape, dtype))
+    x = np.asarray(draw(shape, dtype))
     same = np.asarray(x > 0).astype(dtype)
     given = [x, same]
     if dtype[0] == "f":
@@ -107,7 +107,7 @@ def test_argmax_argmin(shape: Any, axis: Any, dtype: str) -> None:
 def test_argmax_along_outer_axis(inner: int, dtype: str, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MAX_ISA, isa)
     monkeypatch.setenv("PULLBACK_CANARY", "1")
-    x, y = drawn((5, 3, inner), dtype), drawn((3, inner), dtype)
+    x, y = draw((5, 3, inner), dtype), draw((3, inner), dtype)
 
     def f(x: Any, y: Any) -> Any:
         largest = np.expand_dims(np.argmax(x, 1), 1)
@@ -120,7 +120,7 @@ def test_argmax_along_outer_axis(inner: int, dtype: str, isa: str, monkeypatch: 
 @pytest.mark.parametrize("shape", [(400, 3), (400, 16), (400, 17), (33, 6)])
 def test_argmax_of_short_rows(shape: Any) -> None:
     for dtype in ("f4", "f8", "i4"):
-        x = np.round(drawn(shape, dtype) / 8)
+        x = np.round(draw(shape, dtype) / 8)
         np.testing.assert_array_equal(natively(lambda x: pb.arg_max(x, 1), x), np.argmax(x, 1))
 
 
@@ -140,7 +140,7 @@ def test_scan_of_empty_array_and_of_view() -> None:
 
 
 @pytest.mark.parametrize("axis", [0, 1])
-def test_threads_change_nothing(axis: int) -> None:
+def test_scan_results_do_not_depend_on_threads(axis: int) -> None:
     x = random.standard_normal((700, 800))
     for f in (lambda x: pb.cumsum(x, axis), lambda x: pb.cumprod(x, axis), lambda x: pb.arg_max(x, axis)):
         np.testing.assert_array_equal(natively(f, x, threads=2), natively(f, x, threads=1))

@@ -59,7 +59,7 @@ PROGRAMS = {
 everywhere = pytest.mark.parametrize("target", LINUX.values(), ids=LINUX)
 
 
-def checked(code: bytes, target: Target) -> None:
+def check_elf_header(code: bytes, target: Target) -> None:
     assert code[:4] == b"\x7fELF"
     assert int.from_bytes(code[18:20], "little") == ELF_MACHINE[target.triple.split("-")[0]]
 
@@ -72,13 +72,13 @@ def test_every_target_compiles(name: str, target: Target) -> None:
     traced = pb.compile(f, backend="numpy").lower(x).traced
     text = lower(traced, target, Options(threads=2)).module.text
     code, _ = compile_object(text, target=target)
-    checked(code, target)
+    check_elf_header(code, target)
 
 
 @everywhere
 def test_entry_and_threads_compile_for_every_target(target: Target) -> None:
     for text in (entry_code.TEXT, threads._text(target.triple.split("-")[0])):
-        checked(compile_object(text, target=target)[0], target)
+        check_elf_header(compile_object(text, target=target)[0], target)
 
 
 @pytest.mark.sampled(3)

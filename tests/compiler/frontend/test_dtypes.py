@@ -1,4 +1,4 @@
-"""Dtypes: what is compiled gives results of the dtypes, and the numbers, that eager code gives."""
+"""Dtypes: compiled code gives the dtypes and values of eager code."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OPS = [op for op in REGISTRY.values() if not op.name.startswith("gamma_")]  # wh
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
-def test_every_op_has_one_dtype_eager_and_compiled(op: Any) -> None:
+def test_op_dtypes_match_eager(op: Any) -> None:
     inputs, params = op.acts.samples()[0]
     random = np.random.default_rng(0)
     floats = [i for i, x in enumerate(inputs) if isinstance(x, tuple | list) or x.dtype.kind == "f"]
@@ -64,7 +64,7 @@ def test_every_op_has_one_dtype_eager_and_compiled(op: Any) -> None:
 
 @BACKENDS
 @pytest.mark.parametrize("f", [np.mean, np.average, pb.mean, np.var, np.std, lambda x: np.mean(x, 0, keepdims=True)])
-def test_mean_and_variance_of_float16_do_not_overflow_where_numpy_does_not(f: Any, backend: str) -> None:
+def test_float16_mean_and_variance_near_overflow(f: Any, backend: str) -> None:
     large = np.full((100, 2), 60000.0, np.float16)
     for x in (large, np.linspace(-1, 1, 200).astype(np.float16).reshape(100, 2) * 200):
         with np.errstate(all="ignore"):
@@ -74,7 +74,7 @@ def test_mean_and_variance_of_float16_do_not_overflow_where_numpy_does_not(f: An
 
 
 @BACKENDS
-def test_powers_of_bools_and_integers_have_numpys_dtypes(backend: str) -> None:
+def test_power_dtype_of_bools_and_integers(backend: str) -> None:
     for x in (np.array([False, True]), np.array([2, 3], np.int32), np.array([2, 3], np.uint8)):
         for f in (
             lambda x: x**2, lambda x: x**3, lambda x: x**2.0, lambda x: x**3.0, lambda x: x**0.5, np.square,
@@ -95,7 +95,7 @@ def test_powers_of_bools_and_integers_have_numpys_dtypes(backend: str) -> None:
         lambda x: np.maximum(x, -1), lambda x: -3 // x,
     ],
 )  # fmt: skip
-def test_python_integer_that_an_unsigned_array_does_not_hold_is_refused_with_the_cure(f: Any, backend: str) -> None:
+def test_python_integer_out_of_range_of_unsigned_array(f: Any, backend: str) -> None:
     x = np.array([7, 8], np.uint8)
     told = r"\w+: Python integer -?\d+ out of bounds for uint8\. .* cast that first, as in x\.astype\('int64'\)"
     with pytest.raises(IntegerRangeError, match=told):
@@ -107,7 +107,7 @@ def test_python_integer_that_an_unsigned_array_does_not_hold_is_refused_with_the
 
 
 @BACKENDS
-def test_traced_integer_that_an_unsigned_array_does_not_hold_is_refused_with_the_cure(backend: str) -> None:
+def test_traced_integer_out_of_range_of_unsigned_array(backend: str) -> None:
     f = pb.compile(lambda x, n: x // n, backend=backend)
     np.testing.assert_array_equal(f(np.array([7, 8], np.uint8), 3), [2, 2])
     with pytest.raises(IntegerRangeError, match="Python integer -3 out of bounds for uint8"):
@@ -117,7 +117,7 @@ def test_traced_integer_that_an_unsigned_array_does_not_hold_is_refused_with_the
 @BACKENDS
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("zero", [np.array([False]), np.array([0.0])])
-def test_zero_times_nan_is_nan_in_products_of_one_element(zero: Any, dtype: Any, backend: str) -> None:
+def test_zero_times_nan_in_products_of_one_element(zero: Any, dtype: Any, backend: str) -> None:
     y = np.full((1, 17), np.nan, dtype)
     f = lambda x, y: (np.tensordot(x, y, 1), np.tensordot(y.T, x, 1), np.einsum("i,ij->j", x, y), x[None] @ y)
     with np.errstate(all="ignore"):
@@ -128,7 +128,7 @@ def test_zero_times_nan_is_nan_in_products_of_one_element(zero: Any, dtype: Any,
 
 
 @BACKENDS
-def test_mean_of_segments_of_integers_is_float64(backend: str) -> None:
+def test_segment_mean_of_integers_is_float64(backend: str) -> None:
     ids = np.array([0, 1, 0])
     f = lambda x: pb.unsorted_segment_mean(x, ids, 2)
     for x in (np.array([1, 2, 4]), np.array([1, 2, 4], np.uint8), np.array([True, False, False])):
@@ -138,7 +138,7 @@ def test_mean_of_segments_of_integers_is_float64(backend: str) -> None:
 
 
 @BACKENDS
-def test_integers_do_not_widen_floats_that_they_are_joined_with(backend: str) -> None:
+def test_concat_stack_of_integers_and_float32_is_float32(backend: str) -> None:
     x, y = np.arange(2), np.ones(2, np.float32)
     for f in (lambda x, y: pb.concat([x, y]), lambda x, y: pb.stack([y, x])):
         assert f(pb.tensor(x), pb.tensor(y)).dtype == pb.compile(f, backend=backend)(x, y).dtype == np.float32

@@ -1,4 +1,4 @@
-"""Elements picked by position and put back, compiled: the same as without, and without a NumPy kernel."""
+"""Compiled indexing, gather, scatter and assignment match eager code, without host ops."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ some, pairs = np.array([3, 0, -1, 3]), np.array([[1, 1], [2, -3]])
 mask = matrix > 0.5
 
 
-def replaced(x: Any) -> Any:
+def replace_elements(x: Any) -> Any:
     z = x * 1
     z[1:-1] = x[1:-1] * 2
     z[0, 3] = 7
@@ -64,16 +64,16 @@ def same(f: Any, *args: Any, by_numpy: tuple[str, ...] = ()) -> None:
         lambda x: x[5:2:-2, 1:9:9], lambda x: x[:, 8::5, ::4],
     ],
 )  # fmt: skip
-def test_an_index_that_is_known(f: Any) -> None:
+def test_constant_index(f: Any) -> None:
     same(f, cube)
 
 
 @pytest.mark.parametrize("index", [slice(None, None, 2), slice(1, None, 3), slice(200, 3, -7), slice(0, 203, 202)])
-def test_steps_along_a_row(index: slice) -> None:
+def test_slice_with_step(index: slice) -> None:
     same(lambda x: x[index], row)
 
 
-def test_single_elements_of_single_elements() -> None:
+def test_views_of_one_element() -> None:
     same(lambda x: np.reshape(np.sum(x, keepdims=True), ()) + np.squeeze(np.max(x, keepdims=True)), matrix)
     same(lambda x: np.sum(x)[()] + np.flip(np.sum(x)), matrix)
 
@@ -92,7 +92,7 @@ def test_single_elements_of_single_elements() -> None:
         (lambda x, i: pb.scatter_nd(i, x, (4, 9, 5)), cube, np.array([[1], [1], [3], [0], [1], [2], [0]])),
     ],
 )  # fmt: skip
-def test_positions_that_are_given(f: Any, x: Any, at: Any) -> None:
+def test_gather_scatter_with_index_arguments(f: Any, x: Any, at: Any) -> None:
     same(f, x, at, by_numpy=("positions of",))
 
 
@@ -100,7 +100,7 @@ def test_positions_that_are_given(f: Any, x: Any, at: Any) -> None:
 @pytest.mark.parametrize("isa", RUNNABLE)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("length", [3, 5, 9, 17, 33, 65, 100])
-def test_one_row_longer_than_a_vector(length: int, dtype: str, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gather_one_row_longer_than_vector(length: int, dtype: str, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MAX_ISA, isa)
     monkeypatch.setenv("PULLBACK_CANARY", "1")
     x, at = random.standard_normal((2, length)).astype(dtype), np.array([1])
@@ -116,32 +116,32 @@ def test_one_row_longer_than_a_vector(length: int, dtype: str, isa: str, monkeyp
         np.testing.assert_allclose(found, expected, 1e-6)
 
 
-def test_positions_of_the_largest_that_wrap() -> None:
+def test_argmax_cast_to_int8_wraps() -> None:
     x = np.zeros((300, 4))
     x[200] = 1.0  # as int8, -56
     f = lambda x: np.take(x[:, 0], np.argmax(x, 0).astype(np.int8))
     np.testing.assert_array_equal(program(f, x + np.arange(300.0)[:, None] * 1e-3)[0], [0.244] * 4)
 
 
-def test_axis_of_length_one_along_which_positions_are_known() -> None:
+def test_take_along_axis_of_length_one_at_constant_indices() -> None:
     at = np.zeros((3, 9), np.int64)
     f = lambda x: np.take_along_axis(x, at, 0)
     np.testing.assert_array_equal(program(f, matrix[:1, :9])[0], f(matrix[:1, :9]))
 
 
 @pytest.mark.parametrize("ids", [np.array([0, 3, 3, -1, 9, 5, 0]), random.integers(-1, 7, (7, 9)).astype("i4")])
-def test_sums_of_segments(ids: Any) -> None:
+def test_unsorted_segment_sum(ids: Any) -> None:
     same(lambda x, i: pb.unsorted_segment_sum(x, i, 6), cube, ids)
     same(lambda x, i: pb.unsorted_segment_sum(x, i, 6), cube[..., 0].copy(), ids)
 
 
-def test_the_place_of_the_largest_is_known_to_be_inside() -> None:
+def test_gather_at_argmax_needs_no_bounds_check() -> None:
     same(lambda x: np.take_along_axis(x, pb.arg_max(x, 1, keepdims=True), 1), matrix)
     same(lambda x: pb.gather(x, pb.arg_max(x, 1), 1), matrix)
 
 
-def test_assignment() -> None:
-    same(replaced, matrix)
+def test_index_assignment() -> None:
+    same(replace_elements, matrix)
 
     def twice(x: Any, y: Any) -> Any:
         z = x * 1
@@ -151,19 +151,19 @@ def test_assignment() -> None:
     np.testing.assert_array_equal(pb.compile(twice)(np.zeros(3), np.array([1.0, 2.0, 3.0])), [3.0, 0.0, 2.0])
 
 
-def test_signs_of_zero_stay_where_nothing_is_added() -> None:
+def test_index_gradient_keeps_signed_zero() -> None:
     def step(x: Any, g: Any) -> Any:
         return pb.grad(lambda x: pb.sum(x[::2] * g))(x)
 
-    def masked(x: Any, g: Any) -> Any:
+    def by_mask(x: Any, g: Any) -> Any:
         return pb.grad(lambda x: pb.sum(x[np.arange(6) % 2 == 0] * g))(x)
 
-    for f in (step, masked):
+    for f in (step, by_mask):
         found, expected = pb.compile(f)(np.ones(6), np.full(3, -0.0)), f(np.ones(6), np.full(3, -0.0))
         np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
 
 
-def test_positions_outside_are_refused() -> None:
+def test_index_out_of_range_error() -> None:
     x = np.ones((3, 4))
     for i, f in (
         (np.array([4]), lambda x, i: pb.gather(x, i, 1)),
@@ -187,11 +187,11 @@ def test_positions_outside_are_refused() -> None:
         lambda x: np.full_like(x, 3) * x, lambda x: np.max(x, 0) - np.min(x), lambda x: np.einsum("ii->i", x[:37]) * 2,
     ],
 )  # fmt: skip
-def test_compositions(f: Any) -> None:
+def test_einsum_diag_roll_tile_norm(f: Any) -> None:
     same(f, matrix, by_numpy=("matmul", "pow", "diagonal_fill"))
 
 
-def test_blocks() -> None:
+def test_depth_to_space_and_space_to_batch() -> None:
     x = random.standard_normal((4, 6, 2, 8))
     same(lambda x: pb.depth_to_space(x, 2), x)
     same(lambda x: pb.space_to_depth(x, 2, "NCHW"), x[..., :4].copy())
@@ -199,7 +199,7 @@ def test_blocks() -> None:
     same(lambda x: pb.batch_to_space_nd(x, [2], [[1, 0]]), x)
 
 
-def test_functions_with_care_for_their_edges() -> None:
+def test_special_functions_at_edge_values() -> None:
     special = np.array([0.0, -0.0, 1.0, -1.0, 0.5, 0.65, np.inf, -np.inf, np.nan, 5e-324, 1e300, 30.0, -800.0])
     for dtype in ("f4", "f8"):
         with np.errstate(all="ignore"):
@@ -217,7 +217,7 @@ def test_functions_with_care_for_their_edges() -> None:
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
-def test_take_along_axis_at_constant_indices_that_are_all_the_same(axis: int) -> None:
+def test_take_along_axis_at_equal_constant_indices(axis: int) -> None:
     x, at = np.arange(8.0).reshape(2, 2, 2), np.zeros((2, 2, 2), int)
     np.testing.assert_array_equal(
         pb.compile(lambda x: np.take_along_axis(x, at, axis))(x), np.take_along_axis(x, at, axis)

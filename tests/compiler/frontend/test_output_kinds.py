@@ -1,4 +1,4 @@
-"""A compiled function gives tensors, arrays, numbers and lists where the function itself does."""
+"""Types of results: a compiled function returns tensors, arrays, numbers and lists where the function does."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ GIVEN = {
 NOT_OPS_OF_LISTS = ("operators", "captured")  # Python's own, or refused
 
 
-def described(x: Any) -> Any:
+def describe(x: Any) -> Any:
     parts = pb.core.tree.branches(x)
     if parts is not None:
-        return type(x), [described(y) for y in parts[0]]
+        return type(x), [describe(y) for y in parts[0]]
     kind = np.int64 if type(x) is WeakInt else type(x)  # compiled integers of Python numbers alone are not weak
     return kind, getattr(x, "dtype", None), getattr(x, "shape", None)
 
@@ -41,7 +41,7 @@ def described(x: Any) -> Any:
 @pytest.mark.parametrize("backend", ["llvm", "numpy"])
 @pytest.mark.parametrize("given", GIVEN)
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_results_are_of_the_same_kind(name: str, given: str, backend: str) -> None:
+def test_result_types_match_eager(name: str, given: str, backend: str) -> None:
     if given == "list" and name in NOT_OPS_OF_LISTS:
         pytest.skip("what Python does with a list")
     f, x = FUNCTIONS[name], GIVEN[given]
@@ -49,26 +49,26 @@ def test_results_are_of_the_same_kind(name: str, given: str, backend: str) -> No
     expected = f(x)
     for _ in range(2):  # written down, and called the quick way
         found = compiled(x)
-        assert described(found) == described(expected)
+        assert describe(found) == describe(expected)
         for a, b in zip(pb.core.tree.leaves(found), pb.core.tree.leaves(expected), strict=True):
             np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-6)
 
 
-def test_each_result_is_what_its_own_arguments_make_it() -> None:
+def test_result_type_depends_on_its_own_arguments() -> None:
     f = pb.compile(lambda x, y, s: (x * 2.0, y * 2.0, x * y, s * 2.0, y * s))
     for x, y in ((CAPTURED, ARRAY), (ARRAY, CAPTURED), (ARRAY, ARRAY)):
         assert [type(z) for z in f(x, y, 0.5)] == [type(z) for z in (x, y, x * y, 0.5, y)]
     assert len(f.programs) == 1
 
 
-def test_without_arguments() -> None:
+def test_result_types_without_arguments() -> None:
     v = pb.variable([1.0, 2.0], name="without arguments")
     assert type(pb.compile(lambda: v * 2.0)()) is pb.Tensor
     assert type(pb.compile(lambda: np.ones(2))()) is np.ndarray
     assert type(pb.compile(lambda: pb.variable_grads(lambda: pb.sum(v * v)).value)()) is pb.Tensor
 
 
-def test_numbers_are_float64_to_a_transform_and_do_not_widen_otherwise() -> None:
+def test_python_number_is_float64_in_grad_and_weak_otherwise() -> None:
     single = np.ones(3, "f4")
     f = pb.compile(lambda s: (pb.grad(lambda s: pb.sum(s * single))(s), s * single))
     slope, scaled = f(0.1)
@@ -76,7 +76,7 @@ def test_numbers_are_float64_to_a_transform_and_do_not_widen_otherwise() -> None
     assert pb.compile(pb.grad(lambda x: pb.sum(x / 3.0)))([1.0, 2.0]) == [1 / 3, 1 / 3]
 
 
-def test_a_function_may_have_attributes_of_any_name() -> None:
+def test_compile_function_with_attributes() -> None:
     def f(x: Any) -> Any:
         return x * 2.0
 
@@ -84,7 +84,7 @@ def test_a_function_may_have_attributes_of_any_name() -> None:
     assert pb.compile(f)(2.0) == 4.0
 
 
-def test_a_program_does_not_depend_on_what_was_done_before() -> None:
+def test_first_trace_in_process_equals_second() -> None:
     """The first op of a process is written down as the second: a square as a square."""
     code = (
         "import numpy as np, pullback as pb\n"

@@ -1,4 +1,4 @@
-"""Sums of pieces that do not overlap, as the gradients of loops over rows are, and kernels that differ in an offset."""
+"""Gradients of slices: padded sums merged into one kernel, and kernels that differ only in an offset."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def rows_and_all(x: Any) -> Any:
     return rows(x) + pb.sum(x * x)
 
 
-def overlapping(x: Any) -> Any:
+def overlap(x: Any) -> Any:
     return pb.sum(x[1:] * x[:-1]) + pb.sum(x[2:5] ** 3)
 
 
@@ -36,9 +36,9 @@ def all_twice(x: Any) -> Any:
     return pb.sum(np.cos(x)) + rows(x) + pb.sum(x**3)
 
 
-@pytest.mark.parametrize("f", [rows, gates, some_rows, rows_and_all, overlapping, all_twice])
+@pytest.mark.parametrize("f", [rows, gates, some_rows, rows_and_all, overlap, all_twice])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_gradients_of_parts_are_those_of_eager_code(f: Any, dtype: str) -> None:
+def test_gradients_of_slices_match_eager(f: Any, dtype: str) -> None:
     x = np.random.default_rng(0).normal(size=(7, 4, 6)).astype(dtype)
     expected = pb.grad(f)(x)
     found = pb.compile(pb.grad(f), backend="llvm")(x)
@@ -46,14 +46,14 @@ def test_gradients_of_parts_are_those_of_eager_code(f: Any, dtype: str) -> None:
     assert np.array_equal(found, pb.compile(pb.grad(f), backend="llvm")(np.asfortranarray(x)))
 
 
-def test_all_parts_are_put_together_at_once() -> None:
+def test_padded_sums_merge_into_one_kernel() -> None:
     x = np.ones((50, 4, 6))
     program = pb.compile(pb.grad(rows), backend="llvm").lower(x)
     assert sum("pieces" in kernel for kernel in program.kernels) == 1
     assert len(program.kernels) < 60
 
 
-def test_steps_that_differ_in_an_offset_are_one_function() -> None:
+def test_kernels_that_differ_in_offset_share_function() -> None:
     w = np.random.default_rng(1).normal(size=(8, 8)) / 4
 
     def loop(xs: Any) -> Any:
@@ -71,7 +71,7 @@ def test_steps_that_differ_in_an_offset_are_one_function() -> None:
     assert texts[0].count("define internal") == texts[1].count("define internal") < 6
 
 
-def test_views_of_one_array_keep_their_distance() -> None:
+def test_shared_kernel_with_several_views_of_one_array() -> None:
     def f(x: Any) -> Any:
         return [np.exp(x[i + 1] - x[i]) + x[i + 3] for i in range(10)]
 
@@ -82,7 +82,7 @@ def test_views_of_one_array_keep_their_distance() -> None:
 
 
 @pytest.mark.parametrize("ahead", [1, 64, 300])
-def test_steps_that_differ_in_an_offset_do_not_write_over_what_they_read_further_on(ahead: int) -> None:
+def test_shared_kernel_does_not_overwrite_later_reads(ahead: int) -> None:
     count = 400
 
     def f(x: Any, s: Any) -> Any:
@@ -100,7 +100,7 @@ def test_steps_that_differ_in_an_offset_do_not_write_over_what_they_read_further
 
 @pytest.mark.parametrize("backend", ["llvm", "numpy"])
 @pytest.mark.parametrize("f", [gates, some_rows, rows_and_all, all_twice])
-def test_parts_without_elements(f: Any, backend: Any) -> None:
+def test_gradients_of_empty_slices(f: Any, backend: Any) -> None:
     x = np.ones((7, 0, 6))
     found = pb.compile(pb.value_and_grads(f), backend=backend)([x])
     assert found[0] == 0.0

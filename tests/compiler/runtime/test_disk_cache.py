@@ -1,4 +1,4 @@
-"""Object code on disk: found again, never believed when it could be another's, and nobody's trouble when it fails."""
+"""The disk cache of object code: hits, damaged and foreign files, eviction, disk errors, and loading of images."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_cache_directory_and_size_from_environment(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.fixture
-def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def cache_dir(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.delenv("PULLBACK_CACHE", raising=False)
     monkeypatch.setenv("PULLBACK_CACHE_DIR", str(tmp_path / "kept"))
     return tmp_path / "kept"
@@ -176,24 +176,24 @@ def answer(**options: Any) -> Any:
     return pb.compile(lambda x: x * 2.0 + 1.25, **options)(np.arange(5.0))
 
 
-def test_program_is_loaded_from_cache(kept: Path) -> None:
+def test_program_is_loaded_from_cache(cache_dir: Path) -> None:
     first = answer()
-    files = {p: p.read_bytes() for p in kept.iterdir()}
+    files = {p: p.read_bytes() for p in cache_dir.iterdir()}
     assert files
     program = pb.compile(lambda x: x * 2.0 + 1.25).lower(np.arange(5.0))
     assert "codegen" not in program.stats
     np.testing.assert_array_equal(answer(), first)
-    assert {p: p.read_bytes() for p in kept.iterdir()} == files
+    assert {p: p.read_bytes() for p in cache_dir.iterdir()} == files
 
 
-def test_compile_without_cache(kept: Path) -> None:
+def test_compile_without_cache(cache_dir: Path) -> None:
     np.testing.assert_array_equal(answer(cache=False), [1.25, 3.25, 5.25, 7.25, 9.25])
     assert "codegen" in pb.compile(lambda x: x * 2.0 + 1.25, cache=False).lower(np.arange(5.0)).stats
 
 
-def test_cache_recompiles_damaged_program(kept: Path) -> None:
+def test_cache_recompiles_damaged_program(cache_dir: Path) -> None:
     first = answer()
-    for path in kept.iterdir():
+    for path in cache_dir.iterdir():
         path.write_bytes(path.read_bytes()[:-40] + bytes(40))
     program = pb.compile(lambda x: x * 2.0 + 1.25).lower(np.arange(5.0))
     assert "codegen" in program.stats
@@ -215,7 +215,7 @@ print("llvmlite.binding" in sys.modules)
 """
 
 
-def test_cache_shared_by_processes(kept: Path) -> None:
+def test_cache_shared_by_processes(cache_dir: Path) -> None:
     children = [
         subprocess.Popen([sys.executable, "-c", CHILD], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(4)
@@ -223,11 +223,11 @@ def test_cache_shared_by_processes(kept: Path) -> None:
     for child in children:
         _, problem = child.communicate(timeout=120)
         assert child.returncode == 0, problem
-    assert all(p.suffix == ".code" for p in kept.iterdir())
+    assert all(p.suffix == ".code" for p in cache_dir.iterdir())
 
 
 @pytest.mark.skipif(not is_supported(), reason="images are for ELF on x86-64")
-def test_cache_hit_does_not_import_llvm(kept: Path) -> None:
+def test_cache_hit_does_not_import_llvm(cache_dir: Path) -> None:
     said = [
         subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True, timeout=120, check=True).stdout
         for _ in "12"
@@ -254,7 +254,7 @@ def twice(made: llvm.Library) -> Any:
 
 
 @pytest.mark.skipif(not is_supported(), reason="images are for ELF on x86-64")
-def test_image_gives_what_object_code_gives() -> None:
+def test_loaded_image_results() -> None:
     two = ctypes.c_double(2.0)
     for text, expected in ((PROGRAM, 54.0), (OUTSIDE, 6.0)):
         made, _ = llvm.get_library(text, ["twice"], {"there": ctypes.addressof(two)})
@@ -270,11 +270,11 @@ def test_unsupported_object_is_linked_by_llvm(text: str, cache: Cache) -> None:
         assert twice(made)(1.5) == 3.0
 
 
-def test_image_that_cannot_be_loaded_is_linked_by_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*_: Any) -> Any:
+def test_unloadable_image_is_linked_by_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> Any:
         raise OSError(13, "Permission denied")
 
-    monkeypatch.setattr(llvm, "Loaded", type("Refusing", (), {"__new__": refused}))
+    monkeypatch.setattr(llvm, "Loaded", type("Refusing", (), {"__new__": refuse}))
     made, _ = llvm.get_library(PROGRAM, ["twice"], {})
     assert twice(made)(1.5) == 3.0
 
@@ -327,10 +327,10 @@ def test_code_memory_is_not_writable() -> None:
 
 
 def test_broken_llvm_falls_back_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: Any) -> Any:
+    def fail(*_: Any) -> Any:
         raise llvm.TranslatorError("compile: llvmlite is installed, but could not be used: a reason")
 
-    monkeypatch.setattr(llvm, "get_translator", broken)
+    monkeypatch.setattr(llvm, "get_translator", fail)
     np.testing.assert_array_equal(answer(cache=False), [1.25, 3.25, 5.25, 7.25, 9.25])
     with pytest.raises(pb.errors.CompileError, match="could not be used: a reason"):
         answer(cache=False, backend="llvm")
@@ -350,7 +350,7 @@ def test_translator_is_described_without_cpuinfo(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(("value", "expected"), [("inf", 256 << 20), ("nan", 256 << 20), ("x", 256 << 20), ("0", 0)])
-def test_cache_size_that_is_no_number(monkeypatch: pytest.MonkeyPatch, value: str, expected: int) -> None:
+def test_invalid_cache_size_uses_default(monkeypatch: pytest.MonkeyPatch, value: str, expected: int) -> None:
     monkeypatch.setenv("PULLBACK_CACHE_SIZE", value)
     assert disk_cache.get_limit() == expected
 

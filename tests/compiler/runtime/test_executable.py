@@ -1,4 +1,4 @@
-"""The way into a compiled program: what it accepts, what it gives back, and what it leaves alone."""
+"""Calls of a compiled program: containers, layouts, reference counts, threads, exceptions and guard pages."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
         (lambda x: (pb.linalg.inv(x), x, pb.linalg.inv(x)), (np.eye(3) * 2,)),
     ],
 )
-def test_gives_what_the_function_gives(f: Any, args: Any) -> None:
+def test_results_match_eager(f: Any, args: Any) -> None:
     compiled, expected = pb.compile(f), f(*args)
     for _ in range(2):  # the first call goes the long way
         found = compiled(*args)
@@ -113,7 +113,7 @@ def _read_only(x: Any) -> Any:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("f", [lambda x: x * 2.0 + 1.0, lambda x: pb.linalg.inv(x) @ x + x])
-def test_takes_arrays_however_they_lie(odd: Any, f: Any) -> None:
+def test_input_layouts_and_byte_order(odd: Any, f: Any) -> None:
     x = np.arange(16.0).reshape(4, 4) + np.eye(4) * 3
     compiled = pb.compile(f)
     expected = compiled(x)
@@ -122,7 +122,7 @@ def test_takes_arrays_however_they_lie(odd: Any, f: Any) -> None:
     np.testing.assert_array_equal(given, x)  # not written to
 
 
-def test_other_signatures_have_programs_of_their_own() -> None:
+def test_one_program_per_signature() -> None:
     f = pb.compile(lambda x: x + 1)
     kinds: list[Any] = [np.ones(3), np.ones((3, 1)), np.ones(3, "f4"), np.ones(3, "i8"), 1.0, 1, np.float32(1)]
     for _ in range(2):
@@ -134,14 +134,14 @@ def test_other_signatures_have_programs_of_their_own() -> None:
     assert np.array_equal(f(x=np.ones(3)), [2, 2, 2])
 
 
-def test_too_few_arguments_are_refused_as_by_the_function() -> None:
+def test_missing_argument_raises_type_error() -> None:
     f = pb.compile(lambda x, y: x + y)
     f(x10, x10)
     with pytest.raises(TypeError, match="missing 1 required"):
         f(x10)
 
 
-def test_a_static_argument_is_not_mistaken_for_another() -> None:
+def test_static_argument_is_compared_by_value() -> None:
     f = pb.compile(lambda x, n: x * float(n), static_argnums=1)
     scale = 1000  # two that are equal, and not the same
     assert [f(x10, n)[-1] for n in (2, 3, scale, int("1000"), 2)] == [4, 6, 2000, 2000, 4]
@@ -149,7 +149,7 @@ def test_a_static_argument_is_not_mistaken_for_another() -> None:
 
 @linux
 @pytest.mark.skipif(not is_layout_known(), reason="there is no entry here")
-def test_calls_leave_nothing_behind() -> None:
+def test_calls_do_not_leak_memory_or_references() -> None:
     f = pb.compile(lambda ps, x: Pair({"a": [p * pb.sum(x) for p in ps]}, (pb.sum(x), None)))
     ps = [np.ones(3), np.ones((2, 2))]
     for _ in range(1000):
@@ -172,7 +172,7 @@ def test_calls_leave_nothing_behind() -> None:
         lambda xs, k: (xs[0], pb.linalg.inv(xs[0] * k)),
     ],
 )
-def test_no_reference_is_kept_or_lost(f: Any, n: int) -> None:
+def test_reference_counts_after_calls_and_errors(f: Any, n: int) -> None:
     compiled, xs, k = pb.compile(f), [np.eye(n) * 2.0], 1.5
     bad, other = [np.zeros((n, n))], [np.eye(n, dtype="f4")]
     for given in (xs, other):
@@ -188,7 +188,7 @@ def test_no_reference_is_kept_or_lost(f: Any, n: int) -> None:
 
 
 @linux
-def test_programs_that_go_give_their_memory_back() -> None:
+def test_unreferenced_program_frees_memory() -> None:
     def one(i: int) -> None:
         f = pb.compile(lambda x: x * float(i) + 1.0, cache=False)
         assert f(x10)[-1] == 2 * i + 1
@@ -203,7 +203,7 @@ def test_programs_that_go_give_their_memory_back() -> None:
     assert memory() - before < 60_000  # stated in docs: not more than 200 kB for each
 
 
-def test_memory_that_is_not_there_is_said_to_be_missing() -> None:
+def test_out_of_memory_raises_memory_error() -> None:
     f = pb.compile(lambda x, y: x + y)
     assert f(np.ones((3, 1)), np.ones(3)).shape == (3, 3)
     code = (
@@ -265,7 +265,7 @@ def test_32_threads_call_one_function(n: int) -> None:
     assert _together(work) == [True] * 32
 
 
-def test_32_threads_call_a_function_with_opaque_ops() -> None:
+def test_32_threads_call_function_with_host_ops() -> None:
     f = pb.compile(lambda x: pb.sum(pb.linalg.inv(x * 2.0) * 3.0 + x))
     xs = [np.eye(5) * (i + 1) for i in range(32)]
     expected = [5 * 1.5 / (i + 1) + 5 * (i + 1) for i in range(32)]
@@ -273,7 +273,7 @@ def test_32_threads_call_a_function_with_opaque_ops() -> None:
     np.testing.assert_allclose(found, expected)
 
 
-def test_32_threads_compile_at_the_same_time() -> None:
+def test_32_threads_compile_concurrently() -> None:
     f = pb.compile(lambda x: pb.sum(x * x))
     found = _together(lambda i: f(np.ones(i % 7 + 1)))
     assert found == [float(i % 7 + 1) for i in range(32)]
@@ -282,7 +282,7 @@ def test_32_threads_compile_at_the_same_time() -> None:
 # ---- NumPy kernels between pieces of machine code
 
 
-def test_a_kernel_may_call_the_function_that_runs_it() -> None:
+def test_host_op_calls_compiled_function_recursively() -> None:
     depth = 0
 
     def kernel(x: Any) -> Any:
@@ -298,7 +298,7 @@ def test_a_kernel_may_call_the_function_that_runs_it() -> None:
     np.testing.assert_array_equal(outer(np.ones(5)), np.full(5, 3200.0 + 31.0))
 
 
-def test_an_exception_in_a_kernel_is_raised_and_the_next_call_works() -> None:
+def test_exception_in_host_op_is_raised() -> None:
     f = pb.compile(lambda x: pb.linalg.inv(x * 2.0) + 1.0)
     good = f(np.eye(3))
     for _ in range(3):
@@ -328,7 +328,7 @@ cases = [
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="pages are closed by mprotect")
-def test_nothing_is_touched_outside_of_the_arrays() -> None:
+def test_programs_write_only_inside_guard_pages() -> None:
     code = PROGRAMS + (
         "for f, xs in cases:\n"
         "    c = pb.compile(f)\n"
@@ -341,7 +341,7 @@ def test_nothing_is_touched_outside_of_the_arrays() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="pages are closed by mprotect")
-def test_the_walls_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guard_pages_detect_write_outside_array(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULLBACK_CANARY", "1")
     guards = Guards()
     x = guards.empty((5,), np.dtype("f4"))
@@ -358,7 +358,7 @@ def test_the_walls_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.returncode < 0  # stopped by the system
 
 
-def test_where_arrays_are_not_as_expected_programs_run_too() -> None:
+def test_programs_run_without_native_entry() -> None:
     code = (
         "import pullback.compiler.runtime.executable as n\nn.is_entry_usable = lambda: False\n"
         + PROGRAMS
@@ -375,7 +375,7 @@ def test_where_arrays_are_not_as_expected_programs_run_too() -> None:
     assert run(code) == "right"
 
 
-def test_no_call_is_long_when_the_lock_is_let_go() -> None:
+def test_long_program_releases_gil() -> None:
     """While a long program runs, other threads of the interpreter do."""
     f = pb.compile(lambda x: pb.sum(np.sin(np.exp(np.sin(x)))), threads=1)
     x = np.linspace(0, 1, 3_000_000)
@@ -400,7 +400,7 @@ def test_no_call_is_long_when_the_lock_is_let_go() -> None:
 # ---- what an entry must not be mistaken about
 
 
-def test_an_argument_that_is_taken_away_meanwhile_is_held() -> None:
+def test_argument_removed_during_call_is_kept_alive() -> None:
     """Another thread empties the list while the program runs without the lock; its array is still copied afterwards."""
     x = np.linspace(0, 1, 1_500_000)
     f = pb.compile(lambda xs: (xs[0], pb.sum(np.sin(np.exp(np.sin(xs[1]))))), threads=1)
@@ -422,7 +422,7 @@ def test_an_argument_that_is_taken_away_meanwhile_is_held() -> None:
 
 
 @pytest.mark.parametrize("given", [np.clongdouble(3), np.full(2, 3, "g"), np.full(2, 3, "G"), np.full(2, 3, "e")])
-def test_dtypes_that_are_rare_are_given_back_whole(given: Any) -> None:
+def test_longdouble_and_float16_results(given: Any) -> None:
     f = pb.compile(lambda x: (x, x + x))
     for _ in range(2):
         same, twice = f(given)
@@ -432,7 +432,7 @@ def test_dtypes_that_are_rare_are_given_back_whole(given: Any) -> None:
     assert not (has_entry(f) and given.dtype.itemsize > 16)  # it would be written past its place on the stack
 
 
-def test_constants_may_lie_as_they_like() -> None:
+def test_constant_layouts_and_byte_order() -> None:
     constants = [_unaligned(np.arange(3.0)), np.arange(3.0).astype(">f8"), np.arange(6.0)[::2] / 2]
     f = pb.compile(lambda x: [(x + c, c) for c in constants])
     for _ in range(2):
@@ -441,7 +441,7 @@ def test_constants_may_lie_as_they_like() -> None:
             np.testing.assert_array_equal(moved, c + 1)
 
 
-def test_the_same_dtype_by_another_name_is_taken() -> None:
+def test_equivalent_dtypes_share_program() -> None:
     f = pb.compile(lambda x: x * 2)
     for dtype in (np.int64, np.longlong, np.dtype(np.int64, metadata={"unit": "m"})):
         np.testing.assert_array_equal(f(np.arange(3).astype(dtype)), [0, 2, 4])
@@ -461,7 +461,7 @@ class Key:
         return isinstance(other, Key) and other.name == self.name
 
 
-def test_keys_that_need_python_are_compared_in_python() -> None:
+def test_dict_argument_with_custom_or_reordered_keys() -> None:
     f = pb.compile(lambda d: sum(d.values()))
     for _ in range(2):
         np.testing.assert_array_equal(f({Key("a"): x10, Key("b"): x10}), 2 * x10)
@@ -481,12 +481,12 @@ def test_more_arguments_than_fit_on_the_stack() -> None:
     assert not has_entry(f)
 
 
-def test_a_number_goes_to_a_kernel_of_numpy() -> None:
+def test_python_number_as_host_op_argument() -> None:
     f = pb.compile(lambda x, k: call_unfollowed(np.multiply, x, k) + 1.0)
     assert [f(np.ones(2), k)[0] for k in (2.0, 3.0, 4.0)] == [3.0, 4.0, 5.0]
 
 
-def test_a_whole_number_that_does_not_fit_is_not_cut() -> None:
+def test_python_integer_beyond_int64_is_not_truncated() -> None:
     f = pb.compile(lambda x, n: x * n)
     f(x10, 3)
     for n in (-1, 2**62, -(2**63)):

@@ -1,4 +1,4 @@
-"""Programs found again on disk by what was traced: the same program or none, never another one."""
+"""Manifests of traced programs in the disk cache: cache keys, damaged files, and results of loaded programs."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ TABLE = np.random.default_rng(1).normal(size=(300, 5))
 
 
 @pytest.fixture(autouse=True)
-def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def cache_dir(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.delenv("PULLBACK_CACHE", raising=False)
     monkeypatch.setenv("PULLBACK_CACHE_DIR", str(tmp_path / "kept"))
     return tmp_path / "kept"
 
 
-def recipes(kept: Path) -> list[Path]:
-    return [p for p in kept.iterdir() if p.read_bytes()[72:].startswith(b"{")]
+def recipes(cache_dir: Path) -> list[Path]:
+    return [p for p in cache_dir.iterdir() if p.read_bytes()[72:].startswith(b"{")]
 
 
 def run(f: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any, bool]:
@@ -98,12 +98,12 @@ DIFFERENT: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 
 
 @pytest.mark.parametrize("pair", DIFFERENT.values(), ids=DIFFERENT)
-def test_different_programs_have_different_cache_keys(pair: Any, kept: Path) -> None:
+def test_different_programs_have_different_cache_keys(pair: Any, cache_dir: Path) -> None:
     for count, f in enumerate(pair, 1):
         got, found = run(f, X)
         assert not found
         np.testing.assert_array_equal(got, run(f, X, cache=False)[0])
-        assert len(recipes(kept)) == count
+        assert len(recipes(cache_dir)) == count
 
 
 def test_cache_key_depends_on_arguments_and_threads() -> None:
@@ -121,7 +121,7 @@ def test_cache_key_depends_on_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [run(PROGRAMS["gradient"], X)[1] for _ in "12"] == [False, True]
 
 
-def test_cache_key_changes_with_any_file_of_the_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_cache_key_depends_on_compiler_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def about() -> str | None:
         return cache_key._describe_compiler.__wrapped__()
 
@@ -137,10 +137,10 @@ def test_cache_key_changes_with_any_file_of_the_compiler(monkeypatch: pytest.Mon
     assert about() is None
 
 
-def test_nothing_is_kept_without_cache_key(monkeypatch: pytest.MonkeyPatch, kept: Path) -> None:
+def test_manifest_is_not_stored_without_cache_key(monkeypatch: pytest.MonkeyPatch, cache_dir: Path) -> None:
     monkeypatch.setattr(cache_key, "_describe_compiler", lambda: None)
     assert [run(PROGRAMS["gradient"], X)[1] for _ in "12"] == [False, False]
-    assert not recipes(kept)
+    assert not recipes(cache_dir)
 
 
 BODIES = {
@@ -161,10 +161,10 @@ BODIES = {
 
 
 @pytest.mark.parametrize("damage", BODIES.values(), ids=BODIES)
-def test_cache_recompiles_when_manifest_is_damaged(damage: Any, kept: Path) -> None:
+def test_cache_recompiles_when_manifest_is_damaged(damage: Any, cache_dir: Path) -> None:
     f = PROGRAMS["a constant that is computed"]
     first, _ = run(f, X)
-    (path,) = recipes(kept)
+    (path,) = recipes(cache_dir)
     data = path.read_bytes()
     body = damage(data[72:])
     assert body != data[72:]
@@ -181,9 +181,9 @@ def flip_last_bits(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, flip_last_bits])
-def test_cache_recompiles_when_object_code_is_missing(damage: Any, kept: Path) -> None:
+def test_cache_recompiles_when_object_code_is_missing(damage: Any, cache_dir: Path) -> None:
     first, _ = run(PROGRAMS["gradient"], X)
-    for path in {*kept.iterdir()} - {*recipes(kept)}:
+    for path in {*cache_dir.iterdir()} - {*recipes(cache_dir)}:
         damage(path)
     compiled = pb.compile(PROGRAMS["gradient"], backend="llvm")
     np.testing.assert_equal(compiled(X), first)
@@ -218,11 +218,11 @@ def test_canonical_text_differs_for_different_values() -> None:
     assert len({*words}) == len(words)
 
 
-def test_cache_switched_off_keeps_nothing(monkeypatch: pytest.MonkeyPatch, kept: Path) -> None:
+def test_manifest_is_not_stored_when_cache_is_off(monkeypatch: pytest.MonkeyPatch, cache_dir: Path) -> None:
     run(PROGRAMS["gradient"], X, cache=False)
     monkeypatch.setenv("PULLBACK_CACHE", "0")
     run(PROGRAMS["gradient"], X)
-    assert not kept.exists() or not recipes(kept)
+    assert not cache_dir.exists() or not recipes(cache_dir)
 
 
 CHILD = """

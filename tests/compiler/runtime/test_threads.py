@@ -1,4 +1,4 @@
-"""Kernels by several threads: the same numbers whoever does the work, and no trouble with processes and signals."""
+"""Parallel kernels: the same results for any number of threads; fork, signals and exit of the interpreter."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ def test_results_do_not_depend_on_threads(f: Any, x: Any) -> None:
             np.testing.assert_array_equal(a, b)
 
 
-def test_others_take_part() -> None:
+def test_worker_threads_are_started() -> None:
     """With more than one thread more than one does something: the work of the process goes on in several."""
     f = pb.compile(lambda x: pb.sum(np.sin(np.exp(np.sin(x)))), threads=3)
     f(R(2_000_000))
     assert len(os.listdir("/proc/self/task")) >= 3
 
 
-def test_a_program_of_many_short_steps_wakes_those_who_are_to_take_part() -> None:
+def test_workers_are_woken_once_for_many_short_kernels() -> None:
     x = R((5, 64, 64)).astype("f4")
     ir = pb.compile(lambda x: x @ x @ x @ x @ x, threads=2).lower(x).ir
     assert ir.count("call void @parallel(") == 4
@@ -82,11 +82,11 @@ def test_a_program_of_many_short_steps_wakes_those_who_are_to_take_part() -> Non
     assert "i1 true" not in ir  # none of them is worth it
 
 
-def test_small_work_is_not_shared_out() -> None:
+def test_small_kernel_is_not_parallel() -> None:
     assert "@parallel(" not in pb.compile(lambda x: x + 1.0, threads=4).lower(np.ones(20_000)).ir
 
 
-def test_many_callers_at_once() -> None:
+def test_concurrent_callers_of_parallel_program() -> None:
     f = pb.compile(pb.value_and_grad(lambda x: pb.sum(np.exp(-x * x) * np.sin(x))), threads=4)
     xs = [R(100_000) for _ in range(4)]
     expected = [f(x) for x in xs]
@@ -108,13 +108,13 @@ def test_many_callers_at_once() -> None:
 
 
 @pytest.mark.parametrize("n", [0, -1, 1.5, "2", True, 256, None])
-def test_a_number_of_threads_that_cannot_be_is_refused(n: Any) -> None:
+def test_set_num_threads_invalid_argument(n: Any) -> None:
     with pytest.raises(pb.errors.ArgumentError, match="from 1 to 255"):
         pb.set_num_threads(n)
 
 
 @pytest.mark.parametrize("n", [0, -2, 1.5])
-def test_a_program_asks_for_threads_that_can_be(n: Any) -> None:
+def test_compile_threads_invalid_argument(n: Any) -> None:
     with pytest.raises(pb.errors.ArgumentError, match=r"threads"):
         pb.compile(lambda x: x, threads=n)
 
@@ -152,7 +152,7 @@ one = f(x)
 """
 
 
-def test_a_forked_process_has_threads_of_its_own() -> None:
+def test_forked_process_starts_own_threads() -> None:
     code = WORK + (
         "for _ in range(5):\n"
         "    pid = os.fork()\n"
@@ -166,7 +166,7 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
     assert run(code) == "True"
 
 
-def test_a_process_forked_in_the_middle_of_a_kernel_works() -> None:
+def test_fork_during_parallel_kernel() -> None:
     code = WORK + (
         "stop = threading.Event()\n"
         "def busy():\n"
@@ -182,7 +182,7 @@ def test_a_process_forked_in_the_middle_of_a_kernel_works() -> None:
     assert run(code) == "fine"
 
 
-def test_an_interrupt_is_raised_after_the_kernel() -> None:
+def test_keyboard_interrupt_during_parallel_kernel() -> None:
     code = WORK + (
         "signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored\n"
         "threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
@@ -194,7 +194,7 @@ def test_an_interrupt_is_raised_after_the_kernel() -> None:
     assert run(code) == "True"
 
 
-def test_the_interpreter_ends_while_threads_are_awake() -> None:
+def test_interpreter_exit_while_threads_run() -> None:
     code = WORK + (
         "t = threading.Thread(target=lambda: [f(x) for _ in range(10**6)], daemon=True); t.start()\n"
         "time.sleep(0.2); print('ends')\n"

@@ -1,4 +1,4 @@
-"""Where the values of a compiled program lie: what may share memory, and what must not."""
+"""Memory planning: which values of a compiled program share memory, the size of temporaries, and checks of layouts."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from pullback.compiler.target import Options, get_target
 Function = Callable[..., Any]
 
 
-def drawn(*shapes: tuple[int, ...], dtype: Any = "f4") -> list[Any]:
+def draw(*shapes: tuple[int, ...], dtype: Any = "f4") -> list[Any]:
     random = np.random.default_rng(0)
     return [(random.normal(size=shape) * 0.3).astype(dtype) for shape in shapes]
 
 
-def compared(f: Function, *args: Any, rtol: float = 1e-4) -> Any:
+def compare(f: Function, *args: Any, rtol: float = 1e-4) -> Any:
     """The program of a function, which gives what the function gives, for any number of threads and twice."""
     before = [a.copy() for a in args]
     want = [np.asarray(w) for w in pb.core.tree.leaves(f(*args))]
@@ -51,14 +51,14 @@ def compared(f: Function, *args: Any, rtol: float = 1e-4) -> Any:
 
 
 @pytest.mark.parametrize("size", [16, 64, 128])
-def test_a_product_is_not_written_over_what_it_reads(size: int) -> None:
+def test_matmul_result_does_not_overwrite_operands(size: int) -> None:
     def f(x: Any, w: Any) -> Any:
         h = np.tanh(x)
         left = h @ w + h
         k = np.tanh(left)
         return np.sum((w @ k + k) ** 2, 1)
 
-    compared(f, *drawn((size, size), (size, size)))
+    compare(f, *draw((size, size), (size, size)))
 
 
 def after(f: Function) -> Function:
@@ -88,9 +88,9 @@ ELSEWHERE: dict[str, Function] = {
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("size", [24, 150])
 @pytest.mark.parametrize("name", [*IN_PLACE, *ELSEWHERE])
-def test_what_is_read_is_what_was_written(name: str, size: int) -> None:
+def test_kernels_in_place(name: str, size: int) -> None:
     f = {**IN_PLACE, **ELSEWHERE}[name]
-    program = compared(after(f), *drawn((size, size), (size, size)))
+    program = compare(after(f), *draw((size, size), (size, size)))
     memory = lower(program.traced, get_target(), Options()).memory
     matrix = size * size * 4
     lying = {v.key: v for v in memory.values}
@@ -100,30 +100,30 @@ def test_what_is_read_is_what_was_written(name: str, size: int) -> None:
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("n", [37, 5000])
-def test_two_results_of_what_is_read_once(dtype: str, n: int) -> None:
+def test_kernel_with_several_results_of_one_input(dtype: str, n: int) -> None:
     def f(x: Any, w: Any) -> Any:
         y = x @ w
         a, b = np.tanh(y), np.exp(-y * y)
         return a @ w, b @ w, (y > 0) * 1.0, y.astype("f4")
 
-    compared(f, *drawn((n, 16), (16, 16), dtype=dtype))
+    compare(f, *draw((n, 16), (16, 16), dtype=dtype))
 
 
-def test_a_value_is_not_read_in_a_later_pass_than_it_is_overwritten_in() -> None:
+def test_value_read_in_later_pass_is_not_overwritten() -> None:
     def f(x: Any, w: Any) -> Any:
         y = x @ w
         early = np.tanh(y)
         total = np.sum(early, 1, keepdims=True)
         return early @ w, (y * total) @ w
 
-    compared(f, *drawn((70, 32), (32, 32)))
+    compare(f, *draw((70, 32), (32, 32)))
 
 
-def test_chains_end_in_results() -> None:
+def test_temporaries_share_memory_with_results() -> None:
     def f(x: Any) -> Any:
         return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
 
-    program = compared(pb.value_and_grad(f), *drawn((1000,), dtype="f8"), rtol=1e-12)
+    program = compare(pb.value_and_grad(f), *draw((1000,), dtype="f8"), rtol=1e-12)
     assert program.temporaries <= 8064  # one of the two parts of the gradient; the other one lies in the result
 
 
@@ -145,21 +145,21 @@ def network(*args: Any) -> Any:
 
 @pytest.mark.parametrize("widths", [(300, 96, 10), (50, 40, 30, 20), (8, 4, 2)])
 @pytest.mark.parametrize("batch", [3, 64])
-def test_a_step_of_training_needs_little_besides_its_results(widths: tuple[int, ...], batch: int) -> None:
-    ws = drawn(*pairwise(widths))
-    x, y = drawn((batch, widths[0]), (batch, widths[-1]))
-    program = compared(network, *ws, x, y)
+def test_training_step_temporaries(widths: tuple[int, ...], batch: int) -> None:
+    ws = draw(*pairwise(widths))
+    x, y = draw((batch, widths[0]), (batch, widths[-1]))
+    program = compare(network, *ws, x, y)
     if widths == (300, 96, 10):  # the activations lie where the new weights will be; a product needs a panel
         assert program.temporaries < 1.5 * batch * 96 * 4 + 16384
 
 
-def test_results_are_memory_across_numpy_kernels() -> None:
+def test_temporaries_around_host_op() -> None:
     def f(x: Any, w: Any) -> Any:
         h = np.tanh(x @ w)
         small = pb.linalg.inv(h.T @ h + np.eye(8, dtype="f4"))
         return np.exp(h @ small), np.sum(small)
 
-    program = compared(f, *drawn((500, 8), (8, 8)))
+    program = compare(f, *draw((500, 8), (8, 8)))
     assert program.temporaries <= 500 * 8 * 4
 
 
@@ -184,41 +184,41 @@ SHORTER: dict[str, tuple[Function, list[tuple[int, ...]], list[str]]] = {
 
 
 @pytest.mark.parametrize("name", SHORTER)
-def test_shorter_programs(name: str) -> None:
+def test_kernels_of_simplified_programs(name: str) -> None:
     f, shapes, kernels = SHORTER[name]
-    assert compared(f, *drawn(*shapes)).kernels == kernels
+    assert compare(f, *draw(*shapes)).kernels == kernels
 
 
-def test_nan_to_the_power_of_0_is_1() -> None:
+def test_nan_to_power_zero_is_one() -> None:
     x = np.array([np.nan, np.inf, 0.0, -0.0, -2.0])
     np.testing.assert_array_equal(pb.compile(lambda x: x**0.0)(x), x**0.0)
 
 
-def test_what_a_few_instructions_give_again_is_not_stored() -> None:
+def test_cheap_values_are_recomputed_not_stored() -> None:
     def f(x: Any, v: Any, w: Any) -> Any:
         def loss(w: Any) -> Any:
             return np.sum(pb.relu(pb.relu(x @ w) @ v) ** 2)
 
         return pb.grad(loss)(w)
 
-    program = compared(f, *drawn((100, 50), (40, 40), (50, 40)))
+    program = compare(f, *draw((100, 50), (40, 40), (50, 40)))
     assert program.temporaries <= 3 * 100 * 40 * 4  # where the first layer is positive can be seen in what it gave
 
 
-def test_steps_come_in_an_order_in_which_they_can() -> None:
+def test_order_of_steps_with_crossed_dependencies() -> None:
     def f(x: Any, w: Any) -> Any:
         early = [np.tanh(x @ w * (i + 1.0)) for i in range(12)]
         crossed = [early[i] @ w + early[-1 - i] @ w for i in range(12)]
         sums = [np.sum(c * e, 1) for c, e in zip(crossed, early[3:] + early[:3], strict=True)]
         return *sums, early[5], sum(crossed)
 
-    compared(f, *drawn((30, 30), (30, 30)))
+    compare(f, *draw((30, 30), (30, 30)))
 
 
 # ------------------------------------------------------------------ layouts
 
 
-def test_layouts_are_looked_at() -> None:
+def test_verify_rejects_overlapping_layouts() -> None:
     a, b, c = Value("a", 100, 0, 2), Value("b", 100, 2, 3), Value("c", 100, 3, 4)
     here, there = Place(-1, 0), Place(-1, 64)
     verify(Layout({"a": here, "b": here, "c": Place(-1, 128)}, 256, []), [a, b, c], {"b": "a"})
@@ -233,7 +233,7 @@ def test_layouts_are_looked_at() -> None:
 
 
 @pytest.mark.parametrize("count", [10, 300])
-def test_layouts_of_many_values(count: int) -> None:
+def test_place_values_arena_size(count: int) -> None:
     random = np.random.default_rng(count)
     first = random.integers(0, count, count)
     values = [
@@ -272,7 +272,7 @@ WRONG = (
 @pytest.mark.parametrize(
     ("moved", "code", "said"), [(0, 0, ""), (-1, 0, "wrote outside"), (1, 0, "wrote outside"), (9, -11, "")]
 )
-def test_values_between_steps_are_walled_in(moved: int, code: int, said: str) -> None:
+def test_guard_pages_around_temporaries(moved: int, code: int, said: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", WRONG, str(moved)], env={**os.environ, "PULLBACK_CANARY": "1"}, timeout=60, check=False,
         capture_output=True, text=True,

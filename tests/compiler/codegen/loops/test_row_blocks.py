@@ -56,7 +56,7 @@ def two_kinds(x: Any, weights: Any, scale: Any) -> Any:
     return pb.softmax(x) * pb.log(pb.sum(wide, 1, keepdims=True)).astype("float32"), weights * 2.0
 
 
-def turned(x: Any, weights: Any, scale: Any) -> Any:
+def transpose(x: Any, weights: Any, scale: Any) -> Any:
     """Rows with a stride, and adjacent elements of different rows."""
     return pb.softmax(weights.reshape(x.shape[::-1]).T * x)
 
@@ -65,7 +65,7 @@ def steps(x: Any, weights: Any, scale: Any) -> Any:
     return pb.softmax(x[::-2, ::-1] * weights[::-2, :]) / scale
 
 
-def nested(x: Any, weights: Any, scale: Any) -> Any:
+def nest_axes(x: Any, weights: Any, scale: Any) -> Any:
     """Rows along two axes, with a value that is the same along one."""
     factors = np.array([[1.0], [2.0], [0.5]], x.dtype)
     return pb.log_softmax(x[:, None, :] * scale * factors) + pb.log_sum_exp(x, 1)[:, None, None]
@@ -77,10 +77,10 @@ def two_axes(x: Any, weights: Any, scale: Any) -> Any:
     return e / np.log(pb.sum(e, (1, 2), keepdims=True))
 
 
-CASES = [log_sum_exp, labels, logistic, norm, of_rows, two_kinds, turned, steps, nested, two_axes]
+CASES = [log_sum_exp, labels, logistic, norm, of_rows, two_kinds, transpose, steps, nest_axes, two_axes]
 
 
-def drawn(count: int, length: int, dtype: str) -> list[Any]:
+def draw(count: int, length: int, dtype: str) -> list[Any]:
     random = np.random.default_rng(count * 1000 + length)
     shapes = (count, length), (count, length), (length,)
     return [random.uniform(-2, 2, shape).astype(dtype) for shape in shapes]
@@ -108,14 +108,14 @@ def walls(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("f", CASES)
 @pytest.mark.parametrize(("count", "length"), SIZES)
 def test_row_blocks_of_any_shape(f: Any, count: int, length: int) -> None:
-    compare(f, drawn(count, length, "f4"))
+    compare(f, draw(count, length, "f4"))
 
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("f", [f for f in CASES if f is not two_kinds])
 @pytest.mark.parametrize(("count", "length"), [(3, 4), (8, 3), (21, 10), (37, 100)])
 def test_row_blocks_of_doubles(f: Any, count: int, length: int) -> None:
-    compare(f, drawn(count, length, "f8"))
+    compare(f, draw(count, length, "f8"))
 
 
 @pytest.mark.sampled(3)
@@ -123,12 +123,12 @@ def test_row_blocks_of_doubles(f: Any, count: int, length: int) -> None:
 @pytest.mark.parametrize("f", CASES)
 def test_row_blocks_with_narrow_vectors(f: Any, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MAX_ISA, isa)
-    compare(f, drawn(37, 5, "f4"))
+    compare(f, draw(37, 5, "f4"))
 
 
 @pytest.mark.parametrize("f", [log_sum_exp, logistic, norm, of_rows])
 def test_row_blocks_without_rows(f: Any) -> None:
-    xs = drawn(0, 7, "f8")
+    xs = draw(0, 7, "f8")
     if f is norm:
         assert np.array_equal(pb.compile(f)(*xs)[1][2], np.zeros(7))
     elif f is of_rows:
@@ -137,10 +137,10 @@ def test_row_blocks_without_rows(f: Any) -> None:
         compare(f, xs)
 
 
-@pytest.mark.parametrize("f", [log_sum_exp, labels, logistic, of_rows, turned])
+@pytest.mark.parametrize("f", [log_sum_exp, labels, logistic, of_rows, transpose])
 @pytest.mark.parametrize("length", [3, 10, 100])
 def test_nan_and_inf_stay_in_their_row(f: Any, length: int) -> None:
-    x, weights, scale = drawn(37, length, "f4")
+    x, weights, scale = draw(37, length, "f4")
     special = [np.nan, np.inf, -np.inf, 1e30, -1e30, -0.0]
     for i, v in enumerate(special):
         x[5 * i, i % length] = v
@@ -162,7 +162,7 @@ def test_nan_and_inf_stay_in_their_row(f: Any, length: int) -> None:
     [(log_sum_exp, 3, "f4"), (logistic, 10, "f4"), (norm, 10, "f4"), (norm, 3, "f8"), (logistic, 100, "f8")],
 )
 def test_results_do_not_depend_on_threads(f: Any, length: int, dtype: str) -> None:
-    xs = drawn(200_000 // length + 5, length, dtype)
+    xs = draw(200_000 // length + 5, length, dtype)
     alone, many = (pb.compile(f, threads=n) for n in (1, 3))
     assert "@parallel(" in many.lower(*xs).ir
     assert all(map(np.array_equal, *(pb.core.tree.leaves(g(*xs)) for g in (alone, many))))
@@ -171,13 +171,13 @@ def test_results_do_not_depend_on_threads(f: Any, length: int, dtype: str) -> No
 def test_short_rows_are_transposed() -> None:
     (target,) = (t for t in X86 if t.isa == "avx2")
     for length, is_turned in ((3, True), (100, False)):
-        program = pb.compile(log_sum_exp, backend="llvm").lower(*drawn(37, length, "f4"))
+        program = pb.compile(log_sum_exp, backend="llvm").lower(*draw(37, length, "f4"))
         text = lower(program.traced, target, Options()).module.text
         assert ("@tile_in_" in text) == is_turned
 
 
 def test_sums_over_rows_are_as_accurate_as_numpy() -> None:
-    x, weights, _ = drawn(200_000, 3, "f4")
+    x, weights, _ = draw(200_000, 3, "f4")
     f = pb.compile(lambda x, w: pb.sum(np.exp(x) * pb.log_sum_exp(x + w, 1)[:, None], 0))
     wide = [a.astype("f8") for a in (x, weights)]
     exact = np.sum(np.exp(wide[0]) * np.asarray(pb.log_sum_exp(wide[0] + wide[1], 1))[:, None], 0)

@@ -85,25 +85,25 @@ def test_depthwise_conv2d(x: Any, filter: Any, strides: Any, pad: Any, dilations
         (lambda x, w: pb.separable_conv2d(x, w, np.ones((1, 1, 5, 7))), (2, 6, 6, 5), (3, 3, 5, 1)),
     ],
 )
-def test_other_convolutions(f: Any, x: Any, filter: Any) -> None:
+def test_conv1d_conv3d_transposed_and_separable(f: Any, x: Any, filter: Any) -> None:
     agree(orders(f), R(size=x), R(size=filter))
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 4, 5, 8, 9, 15, 16, 17, 31, 33, 48, 65, 80, 113])
-def test_any_number_of_channels(depth: int) -> None:
+def test_conv2d_channel_counts(depth: int) -> None:
     f = orders(lambda x, w: pb.conv2d(x, w, 1, "same"))
     agree(f, R(size=(2, 4, 5, 3)).astype("f4"), R(size=(3, 3, 3, depth)).astype("f4"), dtype="f4")
 
 
 @pytest.mark.parametrize(("channels", "dtype"), [(96, "f4"), (64, "f8")])
 @pytest.mark.parametrize("strides", [1, 2])
-def test_large_filters(channels: int, dtype: str, strides: int) -> None:
+def test_conv2d_large_filters(channels: int, dtype: str, strides: int) -> None:
     f = lambda x, w: (pb.conv2d(x, w), *pb.grads(lambda x, w: np.sum(pb.conv2d(x, w, strides) ** 2))([x, w]))
     agree(f, R(size=(2, 8, 9, channels)).astype(dtype), R(size=(3, 3, channels, channels)).astype(dtype), dtype=dtype)
 
 
 @pytest.mark.parametrize("isa", list_isa_names())
-def test_narrower_vectors(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_convolution_with_narrow_vectors(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MAX_ISA, isa)
     agree(
         orders(lambda x, w: pb.max_pool(pb.conv2d(x, w, 1, "same"), 2, 2)), R(size=(2, 6, 7, 3)), R(size=(3, 3, 3, 21))
@@ -207,7 +207,7 @@ def test_max_pool_gradient_of_ties_matches_eager(strides: int) -> None:
         lambda x: pb.avg_pool3d(np.reshape(x, (*x.shape, 1)), 2),
     ],
 )
-def test_other_pooling(f: Any) -> None:
+def test_pool_1d_2d_3d(f: Any) -> None:
     agree(orders(f), R(size=(2, 5, 6, 3)))
 
 
@@ -219,7 +219,7 @@ def network(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
     return pb.sum(pb.avg_pool(np.tanh(pb.conv2d(y, w2, 2, "same") + b2), 2, 2) ** 2)
 
 
-def given(dtype: str, images: int = 4) -> list[Any]:
+def draw_arguments(dtype: str, images: int = 4) -> list[Any]:
     shapes = (images, 28, 28, 1), (5, 5, 1, 16), (16,), (3, 3, 16, 32), (32,)
     return [R(size=shape).astype(dtype) for shape in shapes]
 
@@ -227,7 +227,7 @@ def given(dtype: str, images: int = 4) -> list[Any]:
 @pytest.mark.parametrize("backend", ["llvm", "numpy"])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_conv_network(backend: Any, dtype: str) -> None:
-    args = given(dtype)
+    args = draw_arguments(dtype)
     f = lambda *args: pb.value_and_grads(network)(list(args))
     value, slopes = pb.compile(f, backend=backend)(*args)
     due, wanted = f(*args)
@@ -237,8 +237,8 @@ def test_conv_network(backend: Any, dtype: str) -> None:
 
 
 @pytest.mark.skipif(not is_supported(), reason="threads are for Linux")
-def test_threads_change_nothing() -> None:
-    args = given("f4", 32)
+def test_convolution_results_do_not_depend_on_threads() -> None:
+    args = draw_arguments("f4", 32)
     f = lambda *args: pb.value_and_grads(network)(list(args))
     alone, several = (pb.compile(f, threads=n)(*args) for n in (1, 3))
     for a, b in zip([alone[0], *alone[1]], [several[0], *several[1]], strict=True):

@@ -1,4 +1,4 @@
-"""The check of CPython's and NumPy's memory layout, and what happens where they have another."""
+"""The check of CPython's and NumPy's memory layout, and the calls through ctypes where it fails."""
 
 from __future__ import annotations
 
