@@ -177,9 +177,9 @@ from pullback.names.table import ALIASES as _ALIASES, MODULES as _MODULES
 
 __version__ = "0.1.0"
 
-# ---- Opened when it is first asked for: importing does not wait for what a program may not need
+# ---- Imported when first used: importing pullback does not wait for what a program may not need
 
-_ROOMS = {
+_LAZY_MODULES = {
     "compiler.api": ["compile"],
     "compiler.runtime.threads": ["get_num_threads", "set_num_threads"],
     "diagnostics.checking": ["check_grads"],
@@ -218,12 +218,12 @@ _ROOMS = {
         "layers",
         "metrics",
         "regularizers",
-    ],  # a room of its own, and some in it
+    ],  # a module, and some of its own modules
     "train.nn.layers.base": ["input"],
     "train.nn.models": ["Model", "load_model", "model", "sequential"],
 }
-_INTERNAL = {"command", "compiler", "core", "diagnostics", "interop", "names", "numerics", "ops", "scale", "transforms"}
-_LATER = {name: room for room, names in _ROOMS.items() for name in names}
+_INTERNAL = {"command", "compiler", "core", "diagnostics", "interop", "names", "numerics", "ops", "transforms"}
+_LATER = {name: module for module, names in _LAZY_MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
@@ -232,9 +232,9 @@ def __getattr__(name: str) -> object:
         return globals()[name]
     if name not in _LATER:
         raise _answers.name_error("pb", name)
-    room = _import_module(f"pullback.{_LATER[name]}")
+    module = _import_module(f"pullback.{_LATER[name]}")
     _build_ops()
-    value = room if _LATER[name] == name else _answers.check_keywords(getattr(room, name))
+    value = module if _LATER[name] == name else _answers.check_keywords(getattr(module, name))
     globals()[name] = value
     return value
 

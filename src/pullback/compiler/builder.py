@@ -85,7 +85,7 @@ class Code:
 
     def allocate(self, type_: str, align: int = 64) -> str:
         """Return the address of memory on the stack, which is allocated when the function begins."""
-        name = f"%{self.fresh('room')}"
+        name = f"%{self.fresh('cell')}"
         self.entry.append(f"{name} = alloca {type_}, align {align}")
         return name
 

@@ -190,17 +190,17 @@ class Scan(AxisKernel):
         running = [self._start(*way) for way in ways]
         if self.count < 2:
             return
-        rooms = []
+        cells = []
         for acc in running:
             assert acc is not None
-            rooms.append(code.allocate(acc.type))
-            code.line(f"store {acc.type} {acc.name}, ptr {rooms[-1]}, align 64")
+            cells.append(code.allocate(acc.type))
+            code.line(f"store {acc.type} {acc.name}, ptr {cells[-1]}, align 64")
         with code.loop("1", self.count) as p:
-            for (way, width, mask), room in zip(ways, rooms, strict=True):
+            for (way, width, mask), cell in zip(ways, cells, strict=True):
                 type_ = vector(self.one, width)
-                acc = self.value(code.op(f"load {type_}, ptr {room}, align 64"), width)
+                acc = self.value(code.op(f"load {type_}, ptr {cell}, align 64"), width)
                 new = self._combine_next(acc, way, p, mask)
-                code.line(f"store {type_} {new.name}, ptr {room}, align 64")
+                code.line(f"store {type_} {new.name}, ptr {cell}, align 64")
                 self._write(new, code.add(way, self._offset(p, self.shift)), mask)
 
     def _scan_in_memory(self, o: str, begin: str, stop: str) -> None:
@@ -224,19 +224,19 @@ class Scan(AxisKernel):
             self._write(start, code.add(way, self._offset("0")), None)
         first = self._scan_vector("0", way)
         self._store_vector(first, "0", way)
-        room = code.allocate(first.type)
+        cell = code.allocate(first.type)
         carry = self.shuffle(first, [width - 1] * width)
-        code.line(f"store {carry.type} {carry.name}, ptr {room}, align 64")
+        code.line(f"store {carry.type} {carry.name}, ptr {cell}, align 64")
         with code.loop(str(width), whole, width) as p:
             local = self._scan_vector(p, way)
-            carry = self.value(code.op(f"load {local.type}, ptr {room}, align 64"), width)
+            carry = self.value(code.op(f"load {local.type}, ptr {cell}, align 64"), width)
             emit = self.lower.emit
             self._store_vector(emit(VectorFunctions(code), carry, local), p, way)
             on = emit(VectorFunctions(code), carry, self.shuffle(local, [width - 1] * width))
-            code.line(f"store {on.type} {on.name}, ptr {room}, align 64")
+            code.line(f"store {on.type} {on.name}, ptr {cell}, align 64")
         if whole < self.count:
             rest = code.allocate(self.one)
-            carry = self.value(code.op(f"load {first.type}, ptr {room}, align 64"), width)
+            carry = self.value(code.op(f"load {first.type}, ptr {cell}, align 64"), width)
             code.line(
                 f"store {self.one} {code.op(f'extractelement {carry.type} {carry.name}, i64 0')}, ptr {rest}, align 64"
             )
@@ -313,17 +313,17 @@ class Search(AxisKernel):
     def _choose(self, which: Value, a: Value, b: Value) -> Value:
         return a.like(self.code.op(f"select {which.type} {which.name}, {a.type} {a.name}, {b.type} {b.name}"))
 
-    def _update(self, x: Value, i: Value, rooms: tuple[str, str], mask: str | None = None) -> None:
+    def _update(self, x: Value, i: Value, cells: tuple[str, str], mask: str | None = None) -> None:
         code = self.code
         best, j = (
-            like.like(code.op(f"load {like.type}, ptr {room}, align 8"))
-            for like, room in zip((x, i), rooms, strict=True)
+            like.like(code.op(f"load {like.type}, ptr {cell}, align 8"))
+            for like, cell in zip((x, i), cells, strict=True)
         )
         which = self._is_better(x, best)
         if mask is not None:
             which = which & which.like(mask)
-        for new, room in ((self._choose(which, x, best), rooms[0]), (self._choose(which, i, j), rooms[1])):
-            code.line(f"store {new.type} {new.name}, ptr {room}, align 8")
+        for new, cell in ((self._choose(which, x, best), cells[0]), (self._choose(which, i, j), cells[1])):
+            code.line(f"store {new.type} {new.name}, ptr {cell}, align 8")
 
     def _positions(self, at: str, width: int, step: int) -> Value:
         """Return the position ``at`` in all lanes, each lane ``step`` further."""
@@ -337,10 +337,10 @@ class Search(AxisKernel):
     def _begin(self, x: Value) -> tuple[str, str]:
         code = self.code
         zero = self.value(literal(0, self.index, x.width), x.width, self.index)
-        rooms = code.allocate(x.type), code.allocate(zero.type)
-        for v, room in ((x, rooms[0]), (zero, rooms[1])):
-            code.line(f"store {v.type} {v.name}, ptr {room}, align 8")
-        return rooms
+        cells = code.allocate(x.type), code.allocate(zero.type)
+        for v, cell in ((x, cells[0]), (zero, cells[1])):
+            code.line(f"store {v.type} {v.name}, ptr {cell}, align 8")
+        return cells
 
     def _read(self, place: str, width: int, mask: str | None = None) -> Value:
         return self.value(self.code.read(self.at("%a0", place), self.one, self.size, width, mask), width)
@@ -362,15 +362,15 @@ class Search(AxisKernel):
         whole = self.length // step * step
         if self.length >= step:
             with code.loop("0", whole, step) as at:
-                for k, rooms in enumerate(found):
+                for k, cells in enumerate(found):
                     here = code.add(at, str(k * width))
-                    self._update(self._read(code.add(base, here), width), self._positions(here, width, 1), rooms)
+                    self._update(self._read(code.add(base, here), width), self._positions(here, width, 1), cells)
         for k, left in enumerate(range(whole, self.length, width)):
             mask, here = first_lanes(self.length - left, width), str(left)
             self._update(self._read(code.add(base, here), width, mask), self._positions(here, width, 1), found[k], mask)
         best, i = self._load_best(found[0], width)
-        for rooms in found[1:]:
-            best, i = self._merge(best, i, *self._load_best(rooms, width))
+        for cells in found[1:]:
+            best, i = self._merge(best, i, *self._load_best(cells, width))
         while best.width > 1:
             half = best.width // 2
             best, i = self._merge(*(self._take_lanes(v, at, half) for at in (0, half) for v in (best, i)))
@@ -383,11 +383,11 @@ class Search(AxisKernel):
         name = self.code.op(f"shufflevector {v.type} {v.name}, {v.type} poison, <{count} x i32> <{chosen}>")
         return self.value(name, count, v.dtype)
 
-    def _load_best(self, rooms: tuple[str, str], width: int) -> tuple[Value, Value]:
-        kinds = ((self.dtype, rooms[0]), (self.index, rooms[1]))
+    def _load_best(self, cells: tuple[str, str], width: int) -> tuple[Value, Value]:
+        kinds = ((self.dtype, cells[0]), (self.index, cells[1]))
         best, i = (
-            self.value(self.code.op(f"load {vector(TYPES[d], width)}, ptr {room}, align 8"), width, d)
-            for d, room in kinds
+            self.value(self.code.op(f"load {vector(TYPES[d], width)}, ptr {cell}, align 8"), width, d)
+            for d, cell in kinds
         )
         return best, i
 
@@ -406,27 +406,27 @@ class Search(AxisKernel):
             pointers = code.op(f"getelementptr {self.one}, ptr {self.at(base, p)}, <{width} x i64> <{steps}>")
             return self.value(code.gather(pointers, self.one, self.size, width, None), width)
 
-        rooms = self._begin(taken("0"))
+        cells = self._begin(taken("0"))
         with code.loop("0", self.length) as p:
-            self._update(taken(p), self._positions(p, width, 0), rooms)
-        self._write(self._load_best(rooms, width)[1], first)
+            self._update(taken(p), self._positions(p, width, 0), cells)
+        self._write(self._load_best(cells, width)[1], first)
 
     def _emit_one_vector(self, u: str) -> None:
         """Emit the search for neighbours that fill one vector at most."""
         code, mask = self.code, first_lanes(self.inner, self.width)
         base = code.times(u, self.length * self.inner)
-        rooms = self._begin(self._read(base, self.width, mask))
+        cells = self._begin(self._read(base, self.width, mask))
         with code.loop("0", self.length) as p:
             x = self._read(code.add(base, code.times(p, self.inner)), self.width, mask)
-            self._update(x, self._positions(p, self.width, 0), rooms)
-        self._write(self._load_best(rooms, self.width)[1], code.times(u, self.inner), mask)
+            self._update(x, self._positions(p, self.width, 0), cells)
+        self._write(self._load_best(cells, self.width)[1], code.times(u, self.inner), mask)
 
     def _emit_blocks(self, o: str, begin: str, stop: str) -> None:
         """Emit the search for many neighbours, with the best of each column in scratch memory."""
         code, width = self.code, self.width
         base, half = code.times(o, self.length * self.inner), self.columns * width * 8
 
-        def rooms(v: str) -> tuple[str, str]:
+        def cells(v: str) -> tuple[str, str]:
             at = code.times(code.op(f"sub nsw i64 {v}, {begin}"), width * 8)
             return self.at("%scratch", at, "i8"), self.at("%scratch", code.add(at, str(half)), "i8")
 
@@ -435,14 +435,14 @@ class Search(AxisKernel):
                 visit(v)
 
         def first(v: str) -> None:
-            kept, i = rooms(v), self.value(literal(0, self.index, width), width, self.index)
+            kept, i = cells(v), self.value(literal(0, self.index, width), width, self.index)
             x = self._read(code.add(base, self.column(v)), width)
-            for new, room in ((x, kept[0]), (i, kept[1])):
-                code.line(f"store {new.type} {new.name}, ptr {room}, align 8")
+            for new, cell in ((x, kept[0]), (i, kept[1])):
+                code.line(f"store {new.type} {new.name}, ptr {cell}, align 8")
 
         each(first)
         with code.loop("0", self.length) as p:
             row, i = code.add(base, code.times(p, self.inner)), self._positions(p, width, 0)
-            each(lambda v: self._update(self._read(code.add(row, self.column(v)), width), i, rooms(v)))
+            each(lambda v: self._update(self._read(code.add(row, self.column(v)), width), i, cells(v)))
         out = code.times(o, self.inner)
-        each(lambda v: self._write(self._load_best(rooms(v), width)[1], code.add(out, self.column(v))))
+        each(lambda v: self._write(self._load_best(cells(v), width)[1], code.add(out, self.column(v))))

@@ -157,7 +157,7 @@ class Symbol(Wrapped):
     def _concrete(self, what: str) -> Any:
         purpose, cure = explain_refusal(self.dtype)
         raise SymbolValueError(
-            f"{what} of a tensor of shape {self.shape} was asked for while a function is being compiled "
+            f"{what} of a tensor of shape {self.shape} is needed while a function is being compiled "
             f"({user_line()}){purpose}: there are only shapes and dtypes then. {cure and cure + '. '}"
             "Choose with where(condition, x, y), or name "
             "the argument that decides in static_argnums."

@@ -144,9 +144,9 @@ class BlockedProduct:
         """Emit a few rows, with their sums in registers."""
         p, code = self.p, self.code
         counts = [c for c in (min(columns, self.width), columns - self.width) if c > 0]
-        rooms = [[code.allocate(self.vector) for _ in counts] for _ in range(rows)]
-        for room in (r for row in rooms for r in row):
-            code.line(f"store {self.vector} zeroinitializer, ptr {room}, align 64")
+        cells = [[code.allocate(self.vector) for _ in counts] for _ in range(rows)]
+        for cell in (r for row in cells for r in row):
+            code.line(f"store {self.vector} zeroinitializer, ptr {cell}, align 64")
         starts = [
             self._at("%a", code.add(code.times(code.add(i, str(r)), p.a.row), str(first * p.a.column)))
             for r in range(rows)
@@ -165,13 +165,13 @@ class BlockedProduct:
                 zeros = f"<{self.width} x i32> zeroinitializer"
                 left = code.op(f"shufflevector {self.vector} {lane}, {self.vector} poison, {zeros}")
                 for v in range(len(counts)):
-                    so_far = code.op(f"load {self.vector}, ptr {rooms[r][v]}, align 64")
+                    so_far = code.op(f"load {self.vector}, ptr {cells[r][v]}, align 64")
                     new = code.call(fma, self.vector, [(self.vector, x) for x in (left, right[v], so_far)])
-                    code.line(f"store {self.vector} {new}, ptr {rooms[r][v]}, align 64")
+                    code.line(f"store {self.vector} {new}, ptr {cells[r][v]}, align 64")
         for r in range(rows):
             for v, count in enumerate(counts):
                 place = code.add(code.add(code.times(code.add(i, str(r)), p.n), j), str(v * self.width))
-                self._store(code.op(f"load {self.vector}, ptr {rooms[r][v]}, align 64"), place, count, first)
+                self._store(code.op(f"load {self.vector}, ptr {cells[r][v]}, align 64"), place, count, first)
 
     def _store(self, total: str, place: str, count: int, first: int) -> None:
         """Store a sum, added to that of earlier blocks or to what the product is added to."""

@@ -129,11 +129,11 @@ class SmallProduct:
     def _block(self, i: str, j: str, rows: int, vectors: int, mask: int | None) -> None:
         p, code = self.p, self.code
         type_ = vector(self.type, self.width)
-        rooms = [[code.allocate(type_) for _ in range(vectors)] for _ in range(rows)]
+        cells = [[code.allocate(type_) for _ in range(vectors)] for _ in range(rows)]
         for r in range(rows):
             for v in range(vectors):
                 start = self._read("%c", self._place(i, r, j, v), mask) if p.adds else "zeroinitializer"
-                code.line(f"store {type_} {start}, ptr {rooms[r][v]}, align 64")
+                code.line(f"store {type_} {start}, ptr {cells[r][v]}, align 64")
         fma = multiply_add(self.target, self.size, self.width)
         with code.loop("0", p.k) as k:
             along = code.add(code.times(k, self.b_row), j)
@@ -144,12 +144,12 @@ class SmallProduct:
                 first = code.op(f"insertelement {type_} poison, {self.type} {one}, i64 0")
                 left = code.op(f"shufflevector {type_} {first}, {type_} poison, <{self.width} x i32> zeroinitializer")
                 for v in range(vectors):
-                    so_far = code.op(f"load {type_}, ptr {rooms[r][v]}, align 64")
+                    so_far = code.op(f"load {type_}, ptr {cells[r][v]}, align 64")
                     new = code.call(fma, type_, [(type_, left), (type_, right[v]), (type_, so_far)])
-                    code.line(f"store {type_} {new}, ptr {rooms[r][v]}, align 64")
+                    code.line(f"store {type_} {new}, ptr {cells[r][v]}, align 64")
         for r in range(rows):
             for v in range(vectors):
-                done = code.op(f"load {type_}, ptr {rooms[r][v]}, align 64")
+                done = code.op(f"load {type_}, ptr {cells[r][v]}, align 64")
                 self._write(done, self._at("%z", self._place(i, r, j, v)), mask)
 
     def _place(self, i: str, row: int, j: str, v: int) -> str:

@@ -57,26 +57,26 @@ class Reductions:
 
     def allocate(self, n: Node) -> str:
         """Return the address of a new accumulator, set to the identity."""
-        room = self.code.allocate(self._type(n))
-        self.reset(n, room)
-        return room
+        cell = self.code.allocate(self._type(n))
+        self.reset(n, cell)
+        return cell
 
     def _type(self, n: Node) -> str:
         return vector(TYPES[code_of(n.dtype)], self.plan.width)
 
-    def reset(self, n: Node, room: str) -> None:
+    def reset(self, n: Node, cell: str) -> None:
         """Set an accumulator to the identity."""
-        self.code.line(f"store {self._type(n)} {identity(n, self.plan.width)}, ptr {room}, align 64")
+        self.code.line(f"store {self._type(n)} {identity(n, self.plan.width)}, ptr {cell}, align 64")
 
-    def load(self, n: Node, room: str) -> Value:
+    def load(self, n: Node, cell: str) -> Value:
         """Return the value of an accumulator."""
-        name = self.code.op(f"load {self._type(n)}, ptr {room}, align 64")
+        name = self.code.op(f"load {self._type(n)}, ptr {cell}, align 64")
         return Value(self.code, name, code_of(n.dtype), self.plan.width)
 
-    def accumulate(self, n: Node, room: str, v: Value) -> None:
+    def accumulate(self, n: Node, cell: str, v: Value) -> None:
         """Add a vector to an accumulator."""
-        new = combine(self.code, n, self.load(n, room), v)
-        self.code.line(f"store {new.type} {new.name}, ptr {room}, align 64")
+        new = combine(self.code, n, self.load(n, cell), v)
+        self.code.line(f"store {new.type} {new.name}, ptr {cell}, align 64")
 
     def add(self, n: Node, v: Value, mask: str | None, index: str) -> None:
         """Add the lanes of a vector that the mask has to a reduction."""
@@ -147,15 +147,15 @@ def emit_finish(plan: LoopPlan, declared: set[str]) -> Function:
     for number, n in enumerate(plan.after):
         memory = memory_type(n.dtype)
         with code.loop("0", max(n.size, 1)) as i:
-            room = code.allocate(memory)
-            write_vector(code, Value(code, identity(n, 1), code_of(n.dtype), 1), room, None)
+            cell = code.allocate(memory)
+            write_vector(code, Value(code, identity(n, 1), code_of(n.dtype), 1), cell, None)
             with code.loop("0", "%parts") as p:
                 place = code.add(code.times(p, size), str(plan.partial_at[n.number]))
                 base = code.op(f"getelementptr i8, ptr %partial, i64 {place}")
                 at = code.op(f"getelementptr {memory}, ptr {base}, i64 {i}")
-                part, total = (from_memory(code, code.op(f"load {memory}, ptr {x}"), n.dtype, 1) for x in (at, room))
-                write_vector(code, combine(code, n, total, part), room, None)
-            total = from_memory(code, code.op(f"load {memory}, ptr {room}"), n.dtype, 1)
+                part, total = (from_memory(code, code.op(f"load {memory}, ptr {x}"), n.dtype, 1) for x in (at, cell))
+                write_vector(code, combine(code, n, total, part), cell, None)
+            total = from_memory(code, code.op(f"load {memory}, ptr {cell}"), n.dtype, 1)
             write_vector(code, total, code.op(f"getelementptr {memory}, ptr %o{number}, i64 {i}"), None)
     declared |= code.declared
     results = [f"ptr %o{i}" for i in range(len(plan.after))]

@@ -56,7 +56,7 @@ class RowValues:
         self.values: dict[int, Value] = {}
         self.loaded: dict[Use, Value] = {}  # for a row
         self.block_values: dict[Any, Any] = {}  # for a block: loads, and where rows begin
-        self.rooms: dict[int, str] = {}
+        self.cells: dict[int, str] = {}
         self._rows = ""  # the indices of the rows of the block; the last existing one for those that do not exist
 
     # ---- rows and blocks
@@ -111,7 +111,7 @@ class RowValues:
         """Return a value of the rows."""
         if n.number not in self.values:
             if n.kind is FOLD:
-                made = self._load_room(n, "0", self.plan.block)
+                made = self._load_cell(n, "0", self.plan.block)
             else:
                 args = [self.emit_use(u) for u in self.plan.given(n)]
                 made = emit_node(self.code, self.plan, n, args, self.plan.block)
@@ -150,22 +150,22 @@ class RowValues:
 
     # ---- rows one after the other: their values are on the stack, from where that of one row is loaded
 
-    def _room(self, n: Node, lane: str) -> str:
+    def _cell(self, n: Node, lane: str) -> str:
         memory, block = memory_type(n.dtype), self.plan.block
-        if n.number not in self.rooms:
-            room = self.rooms[n.number] = self.code.allocate(f"[{block} x {memory}]")
-            self.code.entry.append(f"store [{block} x {memory}] zeroinitializer, ptr {room}")
-        return self.access.element(n, self.rooms[n.number], lane)
+        if n.number not in self.cells:
+            cell = self.cells[n.number] = self.code.allocate(f"[{block} x {memory}]")
+            self.code.entry.append(f"store [{block} x {memory}] zeroinitializer, ptr {cell}")
+        return self.access.element(n, self.cells[n.number], lane)
 
-    def _load_room(self, n: Node, lane: str, width: int) -> Value:
-        return read_vector(self.code, self._room(n, lane), n.dtype, width, None)
+    def _load_cell(self, n: Node, lane: str, width: int) -> Value:
+        return read_vector(self.code, self._cell(n, lane), n.dtype, width, None)
 
     def set_reduced(self, n: Node, v: Value) -> None:
         """Set the reduction of the row that was just done."""
         if self.plan.block == 1:
             self.values[n.number] = v
         else:
-            write_vector(self.code, v, self._room(n, self.access.lane), None)
+            write_vector(self.code, v, self._cell(n, self.access.lane), None)
 
     def keep_for_rows(self, number: int) -> None:
         """Put on the stack what a pass needs row by row; reductions are there already."""
@@ -173,7 +173,7 @@ class RowValues:
         used = {u.node.number for use, stage in plan.even.items() if stage <= number for u in plan.leaves(use)}
         for n in plan.kernel.nodes:
             if n.number in used and n.kind is not FOLD:
-                write_vector(self.code, self.emit(n), self._room(n, "0"), None)
+                write_vector(self.code, self.emit(n), self._cell(n, "0"), None)
 
     def emit_scalar_use(self, use: Use) -> Value:
         """Return what is the same all along a row, of this row."""
@@ -181,7 +181,7 @@ class RowValues:
         if is_number(node):
             return emit_number(self.code, node, 1)
         if self.plan.kernel.makes(use):
-            return self.emit(node) if self.plan.block == 1 else self._load_room(node, self.access.lane, 1)
+            return self.emit(node) if self.plan.block == 1 else self._load_cell(node, self.access.lane, 1)
         if node.number in self.plan.fused.virtual:
             return emit_node(
                 self.code, self.plan, node, [self.emit_scalar_use(use_argument(use, a)) for a in node.args], 1
@@ -207,12 +207,12 @@ class RowValues:
 
     def _call_tile(self, function: str, use: Use, key: Any) -> None:
         code, offsets = self.code, self._row_offsets(use)
-        if ("room", offsets) not in self.block_values:
-            room = self.block_values["room", offsets] = code.allocate(f"[{self.plan.block} x i64]")
-            code.line(f"store <{self.plan.block} x i64> {offsets}, ptr {room}, align 64")
+        if ("cell", offsets) not in self.block_values:
+            cell = self.block_values["cell", offsets] = code.allocate(f"[{self.plan.block} x i64]")
+            code.line(f"store <{self.plan.block} x i64> {offsets}, ptr {cell}, align 64")
         array = self.access.element(use.node, self.access.address(use.node), self.plan.begin(use))
         tile = self.access.tile_place(key, use.node, "0")
-        code.line(f"call void @{function}(ptr {array}, ptr {self.block_values['room', offsets]}, ptr {tile})")
+        code.line(f"call void @{function}(ptr {array}, ptr {self.block_values['cell', offsets]}, ptr {tile})")
 
     def load_transposed(self, use: Use, index: str) -> Value:
         """Load a vector that has an element of each row of the block."""
