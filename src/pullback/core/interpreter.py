@@ -6,9 +6,8 @@ they are, so whatever a lower transform must see happens when the op is performe
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from operator import length_hint
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from numpy import float32, float64, generic, ndarray
@@ -23,13 +22,7 @@ if TYPE_CHECKING:
 # what NumPy computes with as it is, beside its other scalars
 PLAIN_VALUES = frozenset({ndarray, float64, float32, float, int, bool, complex})
 
-_levels = iter(range(1, sys.maxsize))  # as quick as a count, and it can tell how far it has come
-new_level = _levels.__next__
-
-
-def latest_level() -> int:
-    """The level of the transform that was begun last, in any thread; 0 before the first."""
-    return sys.maxsize - 1 - length_hint(_levels)
+new_level = count(1).__next__
 
 
 def dispatch(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
