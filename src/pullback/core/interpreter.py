@@ -27,23 +27,23 @@ new_level = count(1).__next__
 
 def dispatch(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Perform ``op`` on anything: tensors of any level, variables, arrays, numbers, lists."""
-    top, level, settled = None, -1, True
+    top, level, is_plain = None, -1, True
     for a in args:
         if isinstance(a, Tensor):
             if a.refers:  # a variable: what it holds, for whoever is watching
-                settled = False
+                is_plain = False
             else:
                 its = a.level
                 if its > level:
                     top, level = a, its
                 if not its and not a.meta.raw:  # its inner tape is closed: what it holds
-                    settled = False
+                    is_plain = False
         elif type(a) is ndarray:
             if a.dtype is OBJECT:  # which NumPy makes of traced numbers
-                settled = False
+                is_plain = False
         elif type(a) not in PLAIN_VALUES and (type(a) in WEAK_TYPES or not isinstance(a, generic)):
-            settled = False  # lists, weak numbers, and arrays of other libraries
-    if not settled:  # from the start: what was read may go the quick way
+            is_plain = False  # lists, weak numbers, and arrays of other libraries
+    if not is_plain:  # from the start: what was read may go the quick way
         return op.prepare_call(args, params)
     if top is None:
         z = op.perform(args, params)

@@ -222,14 +222,14 @@ def test_verify_rejects_overlapping_layouts() -> None:
     a, b, c = Value("a", 100, 0, 2), Value("b", 100, 2, 3), Value("c", 100, 3, 4)
     here, there = Place(-1, 0), Place(-1, 64)
     verify(Layout({"a": here, "b": here, "c": Place(-1, 128)}, 256, []), [a, b, c], {"b": "a"})
-    for rooms, over in (
+    for places, over in (
         ({"a": here, "b": here, "c": Place(-1, 128)}, {}),
         ({"a": here, "b": there, "c": Place(-1, 256)}, {"b": "a"}),
         ({"a": here, "b": Place(-1, 128), "c": Place(-1, 128)}, {}),
         ({"a": Place(3, 0, False), "b": Place(3, 512), "c": here}, {}),
     ):
         with pytest.raises(pb.errors.CompileError, match="is needed"):
-            verify(Layout(rooms, 512, []), [a, b, c], over)
+            verify(Layout(places, 512, []), [a, b, c], over)
 
 
 @pytest.mark.parametrize("count", [10, 300])
@@ -242,7 +242,7 @@ def test_place_values_arena_size(count: int) -> None:
     results = {"z": (7, Value("z", 1000, count + 9, count + 10))}
     layout = place_values(values, {}, results)
     verify(layout, [*values, results["z"][1]], {})
-    assert any(room.slot == 7 and room.lined for room in layout.rooms.values())
+    assert any(place.slot == 7 and place.lined for place in layout.places.values())
     needed = max(sum(v.size for v in values if v.first <= t <= v.last) for t in range(count + 9))
     assert layout.arena <= 1.2 * needed
     apart = place_apart(values, {}, results)
@@ -257,7 +257,7 @@ WRONG = (
     "from pullback.compiler.codegen.module_builder import ModuleBuilder\n"
     "right = ModuleBuilder.address\n"
     "def wrong(self, n, offset=0):\n"
-    "    moved = n.number not in self.memory.slot and self.memory.layout.rooms[n.number].slot < 0\n"
+    "    moved = n.number not in self.memory.slot and self.memory.layout.places[n.number].slot < 0\n"
     "    return right(self, n, offset + (int(sys.argv[1]) if moved else 0))\n"
     "ModuleBuilder.address = wrong\n"
     "f = pb.compile(lambda x, w: np.tanh(np.tanh(x @ w) @ w), cache=False)\n"

@@ -30,7 +30,7 @@ def call_kernel(module: ModuleBuilder, code: CallList, k: Kernel) -> None:
     after = [n for n in k.nodes if k.levels[n.number] == AFTER]
     arrays = w.arrays[: len(w.arrays) - len(after)]
     given: list[Operand] = [module.address(n, at) for n, at in zip(arrays, w.offsets, strict=True)]
-    parts, scratch = count_parts(w), module.room(("scratch", k.number))
+    parts, scratch = count_parts(w), module.find_memory(("scratch", k.number))
     partial = module.partial(k.number, w)
     if module.kernels.count_workers(k) > 1:
         module.call_in_parallel(code, w, name, [*given, partial, scratch], estimate_time(k))
@@ -67,7 +67,7 @@ def call_scan(module: ModuleBuilder, code: CallList, n: Node) -> None:
     w = module.kernels.scans[n.number]
     name = module.name(w.function)
     module.declared |= w.declared
-    scratch = module.room(("scratch", n.number))
+    scratch = module.find_memory(("scratch", n.number))
     arrays = [module.address(x) for x in w.arrays]
     if module.kernels.count_scan_workers(n) > 1:
         module.call_in_parallel(code, w, name, [*arrays, scratch, scratch], estimate_time(n))

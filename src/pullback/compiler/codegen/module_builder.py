@@ -73,26 +73,26 @@ class ModuleBuilder:
 
     def address(self, n: Node, offset: int = 0) -> Address:
         """Return the address of a value, or of one of its elements."""
-        base = self._slot(self.memory.slot[n.number]) if n.number in self.memory.slot else self.room(n.number)
+        base = self._slot(self.memory.slot[n.number]) if n.number in self.memory.slot else self.find_memory(n.number)
         return base.further(offset * n.dtype.itemsize)
 
     def _slot(self, slot: int, offset: int = 0, rounded: bool = False) -> Address:
         self._slots.add(slot)
         return Address.of_slot(slot, offset, rounded)
 
-    def room(self, key: Hashable) -> Address:
+    def find_memory(self, key: Hashable) -> Address:
         """Return the address of memory in the arena or in a result; any address for what needs none."""
-        room = self.memory.layout.rooms.get(key)
-        if room is None or room.slot < 0:
-            return Address(ARENA, room.offset if room else 0)
-        return self._slot(room.slot, room.offset + ALIGN - 1, True) if room.lined else self._slot(room.slot)
+        place = self.memory.layout.places.get(key)
+        if place is None or place.slot < 0:
+            return Address(ARENA, place.offset if place else 0)
+        return self._slot(place.slot, place.offset + ALIGN - 1, True) if place.lined else self._slot(place.slot)
 
     def partial(self, number: int, w: KernelCode) -> Address:
         """Return the address of what the parts of a kernel leave: on the stack, if it is little."""
         if w.partial and self.kernels.is_on_stack(w):
             self._stack = max(self._stack, w.partial * count_parts(w))
             return Address(STACK)
-        return self.room(("partial", number))
+        return self.find_memory(("partial", number))
 
     # ---- calls
 

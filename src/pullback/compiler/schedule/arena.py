@@ -40,7 +40,7 @@ class Place(NamedTuple):
 class Layout(NamedTuple):
     """The places of all values, and the size of the arena."""
 
-    rooms: dict[Hashable, Place]
+    places: dict[Hashable, Place]
     arena: int
     blocks: list[tuple[int, int]]  # of an arena whose values lie apart: where each begins, and its size
 
@@ -148,11 +148,11 @@ def place_apart(
 def verify(layout: Layout, values: Iterable[Value], over: dict[Hashable, Hashable]) -> None:
     """Raise CompileError if a value is written over another one that is still needed."""
     open_: list[tuple[Place, Value]] = []
-    for room, v in sorted(((layout.rooms[v.key], v) for v in values if v.size), key=lambda pair: pair[0]):
-        open_ = [(r, o) for r, o in open_ if r.slot == room.slot and (r.offset + o.size > room.offset or not r.lined)]
+    for place, v in sorted(((layout.places[v.key], v) for v in values if v.size), key=lambda pair: pair[0]):
+        open_ = [(r, o) for r, o in open_ if r.slot == place.slot and (r.offset + o.size > place.offset or not r.lined)]
         for r, o in open_:
             early, late = sorted((o, v), key=lambda v: v.first)
-            same = r == room and over.get(late.key) == early.key and early.last == late.first
+            same = r == place and over.get(late.key) == early.key and early.last == late.first
             if late.first <= early.last and not same:
                 raise CompileError(f"the value {late.key} is written over {early.key}, which is needed.")
-        open_.append((room, v))
+        open_.append((place, v))

@@ -33,10 +33,10 @@ class Memory(NamedTuple):
     def __str__(self) -> str:
         lines = [f"slot {i}: {n!r} {n.dtype}{list(n.shape)}" for i, n in enumerate(self.slots)]
         for v in self.values:
-            room, name = self.layout.rooms[v.key], _describe_key(v.key)
-            where = f"slot {room.slot}" if room.slot >= 0 else "arena"
+            place, name = self.layout.places[v.key], _describe_key(v.key)
+            where = f"slot {place.slot}" if place.slot >= 0 else "arena"
             over = f", over {_describe_key(self.over[v.key])}" if v.key in self.over else ""
-            lines.append(f"{name}: {v.size} bytes at {where} + {room.offset}, steps {v.first} to {v.last}{over}")
+            lines.append(f"{name}: {v.size} bytes at {where} + {place.offset}, steps {v.first} to {v.last}{over}")
         return "\n".join([*lines, f"arena: {self.layout.arena} bytes"])
 
 

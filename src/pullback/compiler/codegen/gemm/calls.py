@@ -40,7 +40,7 @@ class ProductCall:
         scratch: Operand = Constant("ptr", "null")
         if plan.is_small or self.panels is not None:
             self._name_function()
-            scratch = module.room(("scratch", n.number))
+            scratch = module.find_memory(("scratch", n.number))
         elif plan.adds and n.number not in module.memory.over:
             code.declared.add("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
             code.call_void("llvm.memmove.p0.p0.i64", [z, c, integer(n.nbytes), Constant("i1", "false")])

@@ -26,7 +26,7 @@ def call_windows(module: ModuleBuilder, code: CallList, n: Node) -> None:
 
 def _call_each(module: ModuleBuilder, code: CallList, n: Node, e: str = "") -> None:
     """Emit the calls for one example."""
-    partial, scratch = (module.room((what, n.number)) for what in ("partial", "scratch"))
+    partial, scratch = (module.find_memory((what, n.number)) for what in ("partial", "scratch"))
 
     def address(x: Node) -> Operand:
         start = module.address(x)

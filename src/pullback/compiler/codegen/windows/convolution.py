@@ -96,7 +96,7 @@ class ConvolutionWriter(WindowKernel):
         c, code = self.c, self.code
         slots = self.blocks * prod(self.counts) * len(self.rows) * self.vectors * self.width * self.size
         partial = -(-slots // 64) * 64 if c.of_filter else 0
-        for name, size in (("%partial", partial), ("%scratch", self.room)):
+        for name, size in (("%partial", partial), ("%scratch", self.frame_bytes)):
             if size:
                 self.fill_zeros(name, size)
         with code.loop("%lo", "%hi") as image:
@@ -107,7 +107,7 @@ class ConvolutionWriter(WindowKernel):
         part = 1 if not c.of_filter else -(-c.images // PARTS) if in_parts else c.images
         finish = self._emit_finish(partial, -(-c.images // part)) if c.of_filter else None
         return KernelCode(
-            function, c.images, part, frozenset(code.declared), partial=partial, scratch=self.room, finish=finish
+            function, c.images, part, frozenset(code.declared), partial=partial, scratch=self.frame_bytes, finish=finish
         )
 
     def _emit_image(self, image: str) -> None:
@@ -161,16 +161,16 @@ class ConvolutionWriter(WindowKernel):
         code = self.code
         j = code.times(block, self.vectors * self.width)
         with self._loop_over_tiles(block) as (place, row, slot):
-            rooms = [[code.allocate(self.vector) for _ in range(self.vectors)] for _ in self.rows]
-            for room in (r for several in rooms for r in several):
-                code.line(f"store {self.vector} zeroinitializer, ptr {room}, align 64")
+            cells = [[code.allocate(self.vector) for _ in range(self.vectors)] for _ in self.rows]
+            for cell in (r for several in cells for r in several):
+                code.line(f"store {self.vector} zeroinitializer, ptr {cell}, align 64")
             self._emit_sums(
                 self.at(x, code.add(place, j) if self.c.apart else place),
                 self.at(y, self._column_offset(j)),
-                rooms,
+                cells,
                 last,
             )
-            totals = [[code.op(f"load {self.vector}, ptr {room}, align 64") for room in several] for several in rooms]
+            totals = [[code.op(f"load {self.vector}, ptr {cell}, align 64") for cell in several] for several in cells]
             if self.c.of_filter:
                 self._add_to_partial(z, slot, totals)
             else:
@@ -229,7 +229,7 @@ class ConvolutionWriter(WindowKernel):
                 place, row = code.add(place, code.times(start, step)), code.add(row, code.times(start, rows))
             yield place, row, slot
 
-    def _emit_sums(self, x: str, y: str, rooms: list[list[str]], last: int) -> None:
+    def _emit_sums(self, x: str, y: str, cells: list[list[str]], last: int) -> None:
         """Emit the loops over the axes that are summed over."""
         code = self.code
         with ExitStack() as loops:
@@ -237,9 +237,9 @@ class ConvolutionWriter(WindowKernel):
                 if length > 1:
                     i = loops.enter_context(code.loop("0", length))
                     x, y = self.at(x, code.times(i, step)), self.at(y, code.times(i, rows * self.across))
-            self._emit_steps(x, y, rooms, last)
+            self._emit_steps(x, y, cells, last)
 
-    def _emit_steps(self, x: str, y: str, rooms: list[list[str]], last: int) -> None:
+    def _emit_steps(self, x: str, y: str, cells: list[list[str]], last: int) -> None:
         """Emit a few steps of the sums: an element is loaded once for all results that it is part of."""
         code, t = self.code, self.vector
         fma = multiply_add(self.target, self.size, self.width)
@@ -253,9 +253,9 @@ class ConvolutionWriter(WindowKernel):
             for v in range(self.vectors):
                 a = left[v] or self._read(self.at(here, str(v * self.width)), v, last)
                 for r, i in pairs:
-                    so_far = code.op(f"load {t}, ptr {rooms[r][v]}, align 64")
+                    so_far = code.op(f"load {t}, ptr {cells[r][v]}, align 64")
                     new = code.call(fma, t, [(t, a), (t, right[i][v]), (t, so_far)])
-                    code.line(f"store {t} {new}, ptr {rooms[r][v]}, align 64")
+                    code.line(f"store {t} {new}, ptr {cells[r][v]}, align 64")
 
     def _broadcast(self, pointer: str) -> str:
         return splat(

@@ -26,7 +26,9 @@ class WindowKernel:
         self.frame = reach if self.framed else space
         self.units = contiguous((*self.frame, channels))
         self.image = prod(space) * channels
-        self.room = -(-prod(self.frame) * channels * self.size // 64) * 64 if self.framed else 0  # bytes of a frame
+        self.frame_bytes = (
+            -(-prod(self.frame) * channels * self.size // 64) * 64 if self.framed else 0
+        )  # bytes of a frame
         self.first = 0 if self.framed else -sum(b * u for b, u in zip(before, self.units, strict=False))
 
     def at(self, base: str, place: str) -> str:
@@ -40,9 +42,9 @@ class WindowKernel:
     def fill_frame(self, pointer: str, number: float) -> None:
         """Fill a frame with one number."""
         if not number:
-            self.fill_zeros(pointer, self.room)
+            self.fill_zeros(pointer, self.frame_bytes)
             return
-        with self.code.loop("0", self.room // self.size) as i:
+        with self.code.loop("0", self.frame_bytes // self.size) as i:
             self.code.line(f"store {self.type} {literal(number, self.dtype, 1)}, ptr {self.at(pointer, i)}")
 
     def copy_image(self, image: str, frame: str, back: bool = False) -> None:

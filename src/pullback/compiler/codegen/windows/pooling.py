@@ -73,12 +73,12 @@ class PoolingWriter(WindowKernel):
             else:
                 self._emit_windows(at)
         function = make_function(code, *(f"ptr noalias {name}" for name in names), *RANGE)
-        scratch = self.room * len(frames)
+        scratch = self.frame_bytes * len(frames)
         part = max(1, min(p.images, 16384 // max(self.image, 1)))
         return KernelCode(function, p.images, part, frozenset(code.declared), scratch=scratch)
 
     def _frame(self, i: int) -> str:
-        return self.code.op(f"getelementptr i8, ptr %scratch, i64 {i * self.room}")
+        return self.code.op(f"getelementptr i8, ptr %scratch, i64 {i * self.frame_bytes}")
 
     def _emit_gradient(self, at: dict[str, str], image: str, frame: str | None) -> None:
         """Emit a gradient of the image: zeros outside of windows."""
@@ -89,7 +89,7 @@ class PoolingWriter(WindowKernel):
             self._emit_windows({**at, "%z": image})
             return
         if not self.covers:
-            self.fill_zeros(frame, self.room)
+            self.fill_zeros(frame, self.frame_bytes)
         self._emit_windows({**at, "%z": frame})
         if prod(i.stop - i.start for i in self.inside) * self.channels < self.image:
             self.fill_zeros(image, whole)
@@ -155,13 +155,13 @@ class PoolingWriter(WindowKernel):
                 for ahead in range(tap, k * tap, tap):
                     total = join(total, along(axis - 1, code.add(place, str(ahead))))
                 return total
-            room = code.allocate(self.vector)
-            code.line(f"store {self.vector} {literal(start, self.dtype, self.width)}, ptr {room}, align 64")
+            cell = code.allocate(self.vector)
+            code.line(f"store {self.vector} {literal(start, self.dtype, self.width)}, ptr {cell}, align 64")
             with code.loop("0", k) as i:
                 more = along(axis - 1, code.add(place, code.times(i, tap)))
-                before = self._value(code.op(f"load {self.vector}, ptr {room}, align 64"))
-                code.line(f"store {self.vector} {join(before, more).name}, ptr {room}, align 64")
-            return self._value(code.op(f"load {self.vector}, ptr {room}, align 64"))
+                before = self._value(code.op(f"load {self.vector}, ptr {cell}, align 64"))
+                code.line(f"store {self.vector} {join(before, more).name}, ptr {cell}, align 64")
+            return self._value(code.op(f"load {self.vector}, ptr {cell}, align 64"))
 
         return along(len(size) - 1, first)
 
@@ -185,15 +185,15 @@ class PoolingWriter(WindowKernel):
 
     def _variable(self, start: str) -> str:
         """Return the address of a vector that changes during the loops over a window."""
-        room = self.code.allocate(self.vector)
-        self._assign(room, self._value(start))
-        return room
+        cell = self.code.allocate(self.vector)
+        self._assign(cell, self._value(start))
+        return cell
 
-    def _assign(self, room: str, x: Value) -> None:
-        self.code.line(f"store {self.vector} {x.name}, ptr {room}, align 64")
+    def _assign(self, cell: str, x: Value) -> None:
+        self.code.line(f"store {self.vector} {x.name}, ptr {cell}, align 64")
 
-    def _current(self, room: str) -> Value:
-        return self._value(self.code.op(f"load {self.vector}, ptr {room}, align 64"))
+    def _current(self, cell: str) -> Value:
+        return self._value(self.code.op(f"load {self.vector}, ptr {cell}, align 64"))
 
     def _give(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
         g, largest = (self._read(self.at(at[name], row), mask) for name in ("%x", "%y"))
