@@ -111,10 +111,10 @@ def _call(function: Any, *args: Any, **kwargs: object) -> Any:
     z = function(*plain, **{name: as_python_number(a) for name, a in kwargs.items()})
     if any(isinstance(a, ARRAYS) and type(a) is not np.bool_ for a in (*plain, *kwargs.values())):
         return z
-    return type(z)(map(_weaken_result, z)) if type(z) in (list, tuple) else _weaken_result(z)
+    return type(z)(map(_weaken_number, z)) if type(z) in (list, tuple) else _weaken_number(z)
 
 
-def _weaken_result(z: Value) -> Any:
+def _weaken_number(z: Value) -> Any:
     return weaken_value(np.asarray(z)[()] if type(z) in NUMBERS else z)
 
 

@@ -37,7 +37,7 @@ def _pairs(name: str, shape: tuple[int, ...], paddings: Any) -> list[tuple[int, 
     return pairs
 
 
-def _padded_shape(shape: tuple[int, ...], pairs: list[tuple[int, int]]) -> list[int]:
+def _compute_padded_shape(shape: tuple[int, ...], pairs: list[tuple[int, int]]) -> list[int]:
     return [a + n + b for n, (a, b) in zip(shape, pairs, strict=True)]
 
 
@@ -47,7 +47,7 @@ def _inner(shape: tuple[int, ...], paddings: Sequence[Any]) -> tuple[slice, ...]
 
 def _pad(x: Array, paddings: Lengths, constant_value: float = 0) -> Any:
     pairs = _pairs("pad", x.shape, paddings)
-    z = np.full(_padded_shape(x.shape, pairs), constant_value, x.dtype)
+    z = np.full(_compute_padded_shape(x.shape, pairs), constant_value, x.dtype)
     z[_inner(x.shape, pairs)] = x
     return z
 
@@ -59,7 +59,7 @@ def _pad_tangent(dx: Array, paddings: Sequence[Any]) -> Any:
 @op(
     _pad,
     acts=moves(
-        lambda s, paddings, constant_value: _padded_shape(s, _pairs("pad", s, paddings)),
+        lambda s, paddings, constant_value: _compute_padded_shape(s, _pairs("pad", s, paddings)),
         [
             (((3,),), {"paddings": [[1, 2]], "constant_value": 5}), (((2, 2),), {"paddings": [[1, 0], [0, 2]]}),
             (((2, 1, 2),), {"paddings": ((0, 0), (1, 1), (0, 1))}), (((0,),), {"paddings": [[1, 1]]}),

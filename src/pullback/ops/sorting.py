@@ -356,7 +356,7 @@ def _rows(name: str, x: TensorLike, y: TensorLike) -> tuple[Any, Any]:
     return np.reshape(check_numbers(name, "x", x), -1), np.reshape(check_numbers(name, "y", y), -1)
 
 
-def _sorted_set(name: str, x: Any, keep: Value) -> Any:
+def _sort_set(name: str, x: Any, keep: Value) -> Any:
     """Return the sorted distinct elements for which ``keep`` holds."""
     first, keep = np.unique(read_sizes(name, x), return_index=True)[1], read_sizes(name, keep)
     return np.take(x, first[keep[first]], axis=0)
@@ -370,7 +370,7 @@ def union1d(x: TensorLike, y: TensorLike) -> Any:
     array([1., 2., 3.])
     """
     both = np.concatenate(_rows("union1d", x, y))
-    return _sorted_set("union1d", both, np.ones(both.shape, bool))
+    return _sort_set("union1d", both, np.ones(both.shape, bool))
 
 
 @method
@@ -381,7 +381,7 @@ def intersect1d(x: TensorLike, y: TensorLike) -> Any:
     array([1., 3.])
     """
     x, y = _rows("intersect1d", x, y)
-    return _sorted_set("intersect1d", x, isin(x, y))
+    return _sort_set("intersect1d", x, isin(x, y))
 
 
 @method
@@ -393,4 +393,4 @@ def setxor1d(x: TensorLike, y: TensorLike) -> Any:
     """
     x, y = _rows("setxor1d", x, y)
     both = np.concatenate([x, y])
-    return _sorted_set("setxor1d", both, ~(isin(both, x) & isin(both, y)))
+    return _sort_set("setxor1d", both, ~(isin(both, x) & isin(both, y)))

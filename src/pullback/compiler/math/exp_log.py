@@ -244,7 +244,7 @@ def _scale_log(b: MathBuilder, f: Value, scale: tuple[float, float]) -> tuple[Va
         z = f * f
         rest = b.fma(z, -0.5, z * f * b.fit_polynomial(fit.LOG_F4, f))
         high = f * scale[0]
-        return high, b.fma(rest, scale[0], b.fma(f, scale[0], -high) + f * _rounding_error(scale[0]))
+        return high, b.fma(rest, scale[0], b.fma(f, scale[0], -high) + f * _compute_rounding_error(scale[0]))
     s, beyond = _log_by_quotient(b, f)
     total = b.fma(s, beyond, f)
     low = b.fma(s, beyond, f - total)
@@ -434,6 +434,6 @@ def arctanh(b: MathBuilder, x: Value) -> Value:
         return b.copysign(b.rarely(rare, y, "far_arctanh", b.by_library("atanh"), a), x)
 
 
-def _rounding_error(x: float) -> float:
+def _compute_rounding_error(x: float) -> float:
     """Return the error of a number rounded to float32."""
     return float(x - float(np.float32(x)))
