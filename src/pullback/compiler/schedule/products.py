@@ -38,12 +38,18 @@ def schedule_product(n: Node, target: Target, threads: int) -> ProductSchedule:
     plan = plan_product(n)
     p, time = plan.matrices, estimate_product_time(plan)
     by_panels = not plan.is_small and is_panel_product(p, target)
-    work = plan_panels(p, target) if by_panels else Work(1, 1, scratch=p.scratch)
-    if plan.loop:
-        count = prod(plan.loop)
-        work = Work(count, max(1, -(-count // BATCHES)), scratch=work.scratch)
+    if plan.is_tiny:
+        work = _plan_batch(plan.batch[0].length if plan.batch else 1, 0)
+    else:
+        work = plan_panels(p, target) if by_panels else Work(1, 1, scratch=p.scratch)
+        if plan.loop:
+            work = _plan_batch(prod(plan.loop), work.scratch)
     workers = count_workers(work, time, threads) if by_panels or plan.is_small else 1  # BLAS has its own threads
     return ProductSchedule(plan, by_panels, work, workers, time)
+
+
+def _plan_batch(count: int, scratch: int) -> Work:
+    return Work(count, max(1, -(-count // BATCHES)), scratch=scratch)
 
 
 def panel_width(p: Product, target: Target) -> int:
