@@ -133,9 +133,10 @@ class Jit(Jax):
 
         self.n = SimpleNamespace(**{**vars(jnp), **vars(self.n)})
         vars(self.n).update(
-            erf=jax.scipy.special.erf, gelu=partial(jax.nn.gelu, approximate=False), top_k=jax.lax.top_k, scan=jax.lax.scan,
+            erf=jax.scipy.special.erf, gelu=partial(jax.nn.gelu, approximate=False), top_k=jax.lax.top_k,
             solve_lower=lambda a, b: jax.scipy.linalg.solve_triangular(a, b, lower=True),
             softmax=jax.nn.softmax, log_softmax=jax.nn.log_softmax, layer_norm=norm, cross_entropy=labelled_loss,
+            scan=jax.lax.scan,
             one_hot=lambda i, size, dtype: jax.nn.one_hot(i, size, dtype=dtype),
         )  # fmt: skip
 
