@@ -1,7 +1,7 @@
 """What an in-place write costs under a gradient: ``acc += x * y`` in a loop against ``acc = acc + x * y``.
 
-A ratio is the time of the loop that writes divided by that of the one that makes new tensors: the bar is 1.2.  One core,
-one thread, process CPU time, medians of the ratios within a round.
+A ratio is the time of the loop that writes divided by that of the one that makes new tensors: the bar is 1.2.
+One core, one thread, process CPU time, medians of the ratios within a round.
 """
 
 from __future__ import annotations

@@ -4,11 +4,12 @@ A write is a functional update: the new value is computed by ordinary ops, and t
 on.  What was recorded before keeps the old value.
 
 A small tensor is its own tape node, so the user's object and the recorded operand are one object.  A write to it stores
-the new value in the object and puts a node on the tape, at which the backward pass undoes it (``undo_write``).  The node
-of ``x += y`` is that of ``x + y`` as well: it keeps the old value, and the object has the new one.  Whoever at a tape in another way (``Tape.list_steps``) first has the object replaced in every step by the version that the step
-saw (``resolve_writes``).  So a write takes constant time beside the update itself, and programs without
-writes pay nothing.  Other tensors (big ones, dual numbers, batches, symbols) are handles apart from what is recorded,
-and only change what they refer to.
+the new value in the object and puts a node on the tape, at which the backward pass undoes it (``undo_write``).  The
+node of ``x += y`` is that of ``x + y`` as well: it keeps the old value, and the object has the new one.  Whoever looks
+at a tape in another way (``Tape.list_steps``) first has the object replaced in every step by the version that the step
+saw (``resolve_writes``).  So a write takes constant time beside the update itself, and programs without writes pay
+nothing.  Other tensors (big ones, dual numbers, batches, symbols) are handles apart from what is recorded, and only
+change what they refer to.
 
 A view knows its base and how it is derived from it.  A write through a view is a write to its base; every other view of
 that base becomes a ``StaleView``, which is derived again when it is next used.
