@@ -67,7 +67,7 @@ for _name, _text in {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "pow": 
 
 
 def halves_bytes(kernel: Callable[..., Any]) -> bool:
-    """Whether a ufunc of two inputs has half precision for bytes, as NumPy's quotients and angles have."""
+    """Return whether a ufunc of two inputs has half precision for bytes, as NumPy's quotients and angles have."""
     return isinstance(kernel, np.ufunc) and "ee->e" in kernel.types and "bb->b" not in kernel.types
 
 

@@ -111,7 +111,7 @@ class Symbol(Wrapped):
         return self.trace.perform(op, args, params)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
-        """NumPy's result, which is strong where all arguments are Python numbers: ``np.exp(0.5)`` is a float64."""
+        """Return NumPy's result, which is strong where all arguments are Python numbers: ``np.exp(0.5)`` is float64."""
         z = super().__array_ufunc__(ufunc, method, *args, **kwargs)
         return z.read() if type(z) is Weak and all(map(stands_for_number, args)) else z
 
@@ -136,7 +136,7 @@ class Symbol(Wrapped):
         return PYTHON if self.weak or self.node.number in self.trace.lists else GIVEN
 
     def as_leaf(self) -> Symbol:
-        """Python's numbers are float64, as they are in Python."""
+        """Return a leaf of a tape; Python's numbers are float64, as they are in Python."""
         if self.form != PYTHON:
             return self
         node = self.trace.lists.get(self.node.number, self.node)
@@ -255,7 +255,7 @@ class Trace:
         return Symbol(self, node)
 
     def node(self, x: Any, dtype: Any = None) -> Node:
-        """The node of an argument: a symbol's own, a constant for anything else."""
+        """Return the node of an argument: a symbol's own, a constant for anything else."""
         if isinstance(x, Symbol) and x.trace is self:
             if x.weak is int and dtype is not None and dtype.kind in "iu" and dtype != x.dtype:
                 return cast("Node", self.opaque(make_integer_cast(dtype), [Symbol(self, x.node)], {}).node)
@@ -271,7 +271,7 @@ class Trace:
         return self.graph.constant(x if isinstance(x, RAW) or type(x) in PLAIN_NUMBERS else as_value(x), dtype)
 
     def weak(self, x: Any, strong: list[Any]) -> Any:
-        """The dtype that a Python number gets among arrays; None for anything else, and if it is alone."""
+        """Return the dtype that a Python number gets among arrays; None for anything else, and if it is alone."""
         kind = _kind(x)
         return None if isinstance(kind, np.dtype) or not strong else np.result_type(*strong, make_example(kind))
 
@@ -285,7 +285,7 @@ class Trace:
         return x if x.shape == shape else self.view(x, shape, 0, contiguous(shape))
 
     def every_time(self) -> Symbol:
-        """A symbol for what must be done in every call, one after the other, whatever else it takes: draws."""
+        """Return a symbol for a draw, which is done in every call, one after the other."""
         return self.turn
 
     def check_positions(self, node: Node, op: Any, wrong: Any) -> None:
@@ -422,7 +422,7 @@ class Trace:
         return base is source, made.shape, (made.__array_interface__["data"][0] - begin, made.strides)
 
     def elements(self, op: Any, source: Node, params: dict[str, Any]) -> Any:
-        """What is no view picks elements: which, is told by the kernel, run on their places along each axis."""
+        """Return elements of an input that are no view: the kernel, run on element numbers, tells which."""
         at, kept = find_positions(source.shape, lambda along: op.run(along, *params.values()))
         if at.ndim or kept:
             return take_rows(self, self.wrapped(source), at, kept)
@@ -457,7 +457,7 @@ class Trace:
         return Symbol(self, self.graph.add(SCAN, nodes, shape, dtype, (op, params), user_line()))
 
     def put_apart(self, op: Any, x: Node, params: dict[str, Any], shape: Shape) -> Any:
-        """One piece whose elements do not lie side by side."""
+        """Return one piece whose elements do not lie side by side."""
         (index,) = op.lower.places([x.shape], **params)
         made = place_view(self, x, shape, index) if x.size else None
         if made is not None:
@@ -492,7 +492,7 @@ class Trace:
         return self.view(base, shape, offset, np.broadcast_to(whole, shape).strides)
 
     def opaque(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        """What runs its NumPy kernel: its shape and dtype are found by running it once, here."""
+        """Return the symbol of an op that NumPy runs; its shape and dtype are found by running it once, here."""
         strong = [d for d in map(_kind, args) if isinstance(d, np.dtype)]
         nodes = [self.latest if a is self.turn else self.node(a, self.weak(a, strong)) for a in args]
         likes = infer_result(
@@ -514,14 +514,17 @@ class Trace:
 
 
 def _kind(a: Any) -> Any:
-    """The dtype of an argument; for a Python number its type."""
+    """Return the dtype of an argument; for a Python number its type."""
     if type(a) in PLAIN_NUMBERS:
         return type(a)
     return a.weak or a.dtype if isinstance(a, Symbol) else a.dtype
 
 
 def _is_rare_float(a: Any) -> bool:
-    """Whether there is no code for floats of this width: NumPy's kernels compute some results with wider ones."""
+    """Return whether there is no code for floats of this width.
+
+    NumPy's kernels compute some results with wider floats.
+    """
     dtype = getattr(a, "dtype", None)
     return dtype is not None and dtype.kind == "f" and dtype.itemsize not in (4, 8)
 
@@ -532,7 +535,7 @@ def _shape(a: Any) -> Shape:
 
 
 def _may_not_fit(a: Any, kinds: list[Any]) -> bool:
-    """Whether a Python integer may be outside of what integers hold."""
+    """Return whether a Python integer may be outside of what integers hold."""
     if isinstance(a, Symbol):
         return True
     held = [np.iinfo(d) for d in kinds if d.kind in "iu"]

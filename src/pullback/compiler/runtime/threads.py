@@ -263,7 +263,7 @@ def _set(name: str, value: int) -> None:
 
 
 def _forget() -> None:
-    """In a new process there are no threads but the one that goes on; others are started when they are wanted."""
+    """Forget the threads after a fork: the new process has none of them, and starts its own when needed."""
     for name in ("work", "done", "sleepers", "busy", "started"):
         _set(name, 0)
 
@@ -279,7 +279,7 @@ _chosen: list[int] = []
 
 
 def get_num_threads() -> int:
-    """How many threads a compiled program may use: OMP_NUM_THREADS, or all processors, unless it was set.
+    """Return how many threads a compiled program may use: OMP_NUM_THREADS, or all processors, unless it was set.
 
     >>> pb.get_num_threads() >= 1
     True
