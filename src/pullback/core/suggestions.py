@@ -26,7 +26,8 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
 
 def snake_case(name: str) -> str:
-    """
+    """Return a name in snake case.
+
     >>> snake_case("meanSquaredError")
     'mean_squared_error'
     """

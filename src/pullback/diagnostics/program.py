@@ -152,7 +152,8 @@ def _format_operand(a: Any, names: dict[int, str]) -> str:
 
 
 def _format_bytes(n: float) -> str:
-    """
+    """Return a number of bytes as text.
+
     >>> _format_bytes(24), _format_bytes(3 * 1024 * 1024)
     ('24 B', '3.0 MB')
     """
