@@ -1765,7 +1765,7 @@ def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array: ...
 def one_hot(
     indices: TensorOrNested, /, depth: int, on_value: TensorLike = 1, off_value: TensorLike = 0, dtype: DType = None
 ) -> Tensor:
-    """``on_value`` at each index and ``off_value`` elsewhere along a new last axis; int32 unless said otherwise."""
+    """``on_value`` at each index and ``off_value`` elsewhere along a new last axis; int32 by default."""
 
 @overload
 def one_hot(

@@ -97,7 +97,7 @@ def debug_nans() -> Iterator[None]:
 class NanGuard(hooks.CallObserver):
     """Looks at the results of what a program calls: ops, functions made of ops, transforms and compiled functions.
 
-    What goes on inside of such a call is the library's own business, so it is off there.
+    It is off inside of such a call: intermediate results are not checked.
     """
 
     events = hooks.CallObserver.events | {"record_lines"}

@@ -55,7 +55,7 @@ class Notes:
         step = r.via.plain
         inputs = [v if node is None else node for node, v in zip(step.operands(r), step.values(r), strict=True)]
         given = [self._operand(a) for a in inputs if isinstance(a, ARRAYS)]
-        value = r.value if isinstance(r.value, ARRAYS) else 0.0  # a big one that nobody asks for is not kept
+        value = r.value if isinstance(r.value, ARRAYS) else 0.0  # a big one that no rule needs is not kept
         note = self.values[id(r)] = self.add(getattr(step.op, "name", "custom gradient"), step.op, given, value)
         note.file, note.line = self.places.get(id(r), ("", 0))
 

@@ -62,9 +62,9 @@ def align_to_cache_line(x: Array) -> Any:
     >>> align_to_cache_line(np.ones(3)).__array_interface__["data"][0] % 64
     0
     """
-    room = np.empty(x.nbytes + LINE, np.uint8)
-    first = -_place(room) % LINE
-    z = room[first : first + x.nbytes].view(x.dtype).reshape(x.shape)
+    buffer = np.empty(x.nbytes + LINE, np.uint8)
+    first = -_place(buffer) % LINE
+    z = buffer[first : first + x.nbytes].view(x.dtype).reshape(x.shape)
     z[...] = x
     return z
 

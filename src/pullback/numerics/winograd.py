@@ -55,12 +55,12 @@ def pair_convolve(x: Array, filter: Array, windows: Windows) -> Any:
         4, k * channels, depth
     )
     z = np.empty((x.shape[0], *windows.out, depth), x.dtype)
-    for here, sums, rooms in _strips(x, windows, (depth, depth)):
-        left, right = (room[..., : windows.out[1], :] for room in rooms)
+    for here, sums, buffers in _strips(x, windows, (depth, depth)):
+        left, right = (buffer[..., : windows.out[1], :] for buffer in buffers)
         even, odd = z[here][:, ::2], z[here][:, 1::2]
         both = odd.shape[1]
         for i, source in enumerate(sums):
-            for rows, places in _phases(source, rooms[i == 1], k):
+            for rows, places in _phases(source, buffers[i == 1], k):
                 np.matmul(rows, matrices[i], out=places)
             if i == 1:
                 np.add(left, right, out=even)
@@ -110,13 +110,13 @@ def _strips(x: Array, windows: Windows, depths: Ints) -> Iterator[tuple[tuple[sl
     each = wide * (channels + sum(depths)) * x.itemsize
     high = -(-pairs // max(round(pairs * each / BLOCK), 1))  # strips of an image are about as high as each other
     many = max(min(BLOCK // (pairs * each), images), 1)
-    rooms = [np.zeros((many * high, wide, depth), x.dtype) for depth in (channels, *depths)]
+    buffers = [np.zeros((many * high, wide, depth), x.dtype) for depth in (channels, *depths)]
     for i in range(0, images, many):
         n = min(many, images - i)
         for j in range(0, pairs, high):
             now = min(high, pairs - j)
             rows = Windows((3, 1), (1, 1), (1, 1), (above - 2 * j, -first), (2 * now, stop - first))
-            sums, *planes = (room[: n * now].reshape(n, now, *room.shape[1:]) for room in rooms)
+            sums, *planes = (buffer[: n * now].reshape(n, now, *buffer.shape[1:]) for buffer in buffers)
             frame, inside = make_frame(x[i : i + n], rows), sums[:, :, first + left : stop + left]
             yield (slice(i, i + n), slice(2 * j, 2 * (j + now))), _sums(frame, inside, sums), planes
 

@@ -629,7 +629,7 @@ class TensorOps:
     def not_equal(self, y: TensorLike, /) -> Tensor:
         """Where ``x`` and ``y`` differ; NaN differs from everything."""
     def one_hot(self, depth: int, on_value: TensorLike = 1, off_value: TensorLike = 0, dtype: DType = None) -> Tensor:
-        """``on_value`` at each index and ``off_value`` elsewhere along a new last axis; int32 unless said otherwise."""
+        """``on_value`` at each index and ``off_value`` elsewhere along a new last axis; int32 by default."""
     def ones_like(self, dtype: DType = None) -> Tensor:
         """Ones in the shape of ``x``."""
     def outer(self, b: TensorLike) -> Tensor:
@@ -888,7 +888,7 @@ class TensorOps:
     def vdot(self, b: TensorLike) -> Tensor:
         """The sum of the products of all elements of ``a``, conjugated if they are complex, with those of ``b``."""
     def where(self, condition: TensorLike, b: TensorLike) -> Tensor:
-        """Itself where the condition holds, else ``b``: TensorFlow.js's order for the method."""
+        """Return itself where the condition holds, else ``b``: TensorFlow.js's order for the method."""
     def xlog1py(self, y: TensorLike, /) -> Tensor:
         """``x * log1p(y)``, and 0 where ``x`` is 0, even if ``y`` is -1; there the derivatives are 0 too."""
     def xlogy(self, y: TensorLike, /) -> Tensor:

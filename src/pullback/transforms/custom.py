@@ -1,4 +1,4 @@
-"""Functions with a gradient of one's own: ``custom_grad`` as in TensorFlow.js, ``custom_gradient`` as in TensorFlow."""
+"""Functions with a custom gradient: ``custom_grad`` as in TensorFlow.js, ``custom_gradient`` as in TensorFlow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions with a tangent of one's own: ``custom_jvp``, as in JAX."""
+"""Functions with a custom tangent: ``custom_jvp``, as in JAX."""
 
 from __future__ import annotations
 

@@ -233,7 +233,7 @@ class Hessian(Derivative):
         return {**super().options(), "has_aux": self.has_aux}
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
-        self.bind(args, kwargs)  # an error speaks of f, and not of its gradient
+        self.bind(args, kwargs)  # errors name f, and not its gradient
         return self.of_gradient(*args, **kwargs)
 
 

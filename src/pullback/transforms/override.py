@@ -62,7 +62,7 @@ class Overridden(CustomOp):
             if len(ds) != len(values):
                 expected = f"{len(values)} gradient{'s' * (len(values) != 1)}, one for each input"
                 raise CustomGradientError(f"{self.name}: expected {expected}; got {len(ds)} ({line_of(self.fn)}).")
-            if op.elementwise:  # undoing broadcasting is no more this rule's business than any other's
+            if op.elementwise:  # broadcasting is undone for this rule as for any other
                 ds = [
                     fit(d, x) if isinstance(d, ARRAYS) and x.shape != d.shape == z.shape else d
                     for d, x in zip(ds, values, strict=True)

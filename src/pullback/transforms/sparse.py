@@ -102,7 +102,7 @@ class SparseJacobian(Derivative):
                 f"{self.face}: one argument can be chosen, got {len(self.selection.chosen)}; use "
                 f"{self.face.removeprefix('sparse_')} for several."
             )
-        try:  # whoever asks for the same function again need not wait again
+        try:  # the pattern of a function is found once
             self._plans = PLANS.setdefault(f, {})
         except TypeError:  # some functions cannot be looked up
             self._plans = {}

@@ -5,7 +5,7 @@ of these axes (``FULL``), or once for each row (``ROW``): the leading axes, up t
 axes gives a value for each row, which later passes over the same row may use while the row is in the cache.  A fold
 over all axes, or over the leading ones, is only known when the kernel is done (``AFTER``).
 
-How a value is used is said in steps: how far one goes in its elements, laid out in order, for one place along each
+How a value is used is described in steps: how far one goes in its elements, laid out in order, for one place along each
 axis.  A value made in the kernel can be used in it where it is made: where these are its own steps.
 """
 
