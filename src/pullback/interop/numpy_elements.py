@@ -118,7 +118,8 @@ def _searchsorted(a: TensorLike, v: TensorLike, /, side: str = "left", sorter: A
     a, v = align_operands((a, v))
     if np.ndim(a) != 1 or sorter is not None:
         return run_without_rule("np.searchsorted", np.searchsorted, (a, v), {"side": side, "sorter": sorter})
-    return np.astype(sorting.search_sorted(as_tensor(a), v, side), np.intp)
+    found = np.astype(sorting.search_sorted(strip(a), strip(v), side), np.intp)
+    return wrap_constant("np.searchsorted", found, (a, v))
 
 
 def _partition(a: Value, /, kth: int, axis: int | None = -1) -> Any:
