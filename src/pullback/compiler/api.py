@@ -119,7 +119,7 @@ class Program:
         self.run: Any = (
             _make_runner(self.traced, backend, self.target, self.options, options["cache"])
             if options["library"] is None
-            else LibraryExecutor(simplify(self.traced), options["library"])
+            else LibraryExecutor(simplify(self.traced), options["library"], self.traced)
         )
         self.stats.update(self.run.stats)
 
