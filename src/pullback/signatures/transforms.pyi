@@ -430,12 +430,10 @@ def hvp(
 def hvp(
     f: Callable[..., Any], x: X, v: Any, /, *, argnums: ArgNums = None, argnames: ArgNames = None, **kwargs: Any
 ) -> X: ...
-def sparse_jacobian(
-    f: Callable[P, Any], *, argnums: int | None = None, argnames: str | None = None
-) -> Callable[P, Any]:
+def sparse_jacobian(f: Callable[P, Any], *, argnums: ArgNums = None, argnames: ArgNames = None) -> Callable[P, Any]:
     """Return ``J(x)``: the jacobian of ``f(x)`` as a sparse array of SciPy's (CSR), a row per result."""
 
-def sparse_hessian(f: Callable[P, Any], *, argnums: int | None = None, argnames: str | None = None) -> Callable[P, Any]:
+def sparse_hessian(f: Callable[P, Any], *, argnums: ArgNums = None, argnames: ArgNames = None) -> Callable[P, Any]:
     """Return ``H(x)``: the hessian of ``f(x)``, which is one number, as a sparse array of SciPy's (CSR)."""
 
 # ---- other transforms

@@ -260,7 +260,7 @@ class Mapped:
     __qualname__: str
     __wrapped__: Callable[..., Any]
 
-    def __init__(self, f: Callable[..., Any], in_axes: Lengths, out_axes: int) -> None:
+    def __init__(self, f: Callable[..., Any], in_axes: Any, out_axes: Any) -> None:
         if not callable(f):
             raise ArgumentError(f"vmap(f): f must be a function, got {type(f).__name__}.")
         _check_axes("in_axes", in_axes)

@@ -1,6 +1,6 @@
 """Implicit differentiation: solutions of equations, differentiated by the equation and not through the solver.
 
-Whatever solved ``F(x, p) = 0`` gives a number ``x`` whose dependence on ``p`` is not recorded.  A step towards the root,
+A solver of ``F(x, p) = 0`` gives a number ``x`` whose dependence on ``p`` is not recorded.  A step towards the root,
 ``x - A⁻¹ F(x, p)``, with ``A`` the derivative of ``F`` by ``x`` there, taken as a constant, does not move it, but has
 the derivative that the implicit function theorem says.  A second step makes the second derivative right as well, and so
 on: as many steps as there are transforms in progress.  So every order, both modes, ``vmap``, variables and captured

@@ -220,7 +220,7 @@ def sparse_jacobian(f: Callable[..., Any], *, argnums: ArgNums = None, argnames:
     return SparseJacobian(f, argnums=argnums, argnames=argnames)
 
 
-def sparse_hessian(f: Callable[..., Any], *, argnums: int | None = None, argnames: Any = None) -> SparseHessian:
+def sparse_hessian(f: Callable[..., Any], *, argnums: ArgNums = None, argnames: ArgNames = None) -> SparseHessian:
     """Return ``H(x)``: the hessian of ``f(x)``, which is one number, as a sparse array of SciPy's (CSR).
 
     ``argnums`` or ``argnames`` chooses the one argument to differentiate by; then ``H`` is called as ``f`` is.

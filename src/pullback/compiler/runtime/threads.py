@@ -5,11 +5,11 @@ depend on how many threads there are, nor on which of them does what.  The calle
 that did not come, only for parts that were begun.  One kernel at a time has the threads; a second one that comes
 meanwhile, from another thread of the interpreter, does its parts alone.
 
-The state of the pool is one word, ``how many may take part`` and ``how many parts are left``: a thread that lowers it by one
-has a part.  Threads that have had nothing to do for a while sleep until the ``ticket`` changes (a futex, so this is
-for Linux; elsewhere the parts are done one after the other).  Waking one takes longer than many a kernel does, so short
-kernels take those who are awake, and a program that is long enough wakes them all when it begins (``rouse``).  They are
-the system's own, not the interpreter's: they hold no lock of it, and are no hindrance when it ends.
+The state of the pool is one word, ``how many may take part`` and ``how many parts are left``: a thread that lowers it
+by one has a part.  Threads that have had nothing to do for a while sleep until the ``ticket`` changes (a futex, so this
+is for Linux; elsewhere the parts are done one after the other).  Waking one takes longer than many a kernel does, so
+short kernels take those who are awake, and a program that is long enough wakes them all when it begins (``rouse``).
+They are the system's own, not the interpreter's: they hold no lock of it, and are no hindrance when it ends.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FUTEX = {"x86_64": 202, "aarch64": 98}
 PAUSE = {"x86_64": "call void @llvm.x86.sse2.pause()", "aarch64": "call void @llvm.aarch64.hint(i32 1)"}
 DECLARED_PAUSE = {"x86_64": "declare void @llvm.x86.sse2.pause()", "aarch64": "declare void @llvm.aarch64.hint(i32)"}
 
-# Each on a line of the cache of its own: work, done, ticket, sleepers, busy; then the job, and how many threads are wanted.
+# Each on a cache line of its own: work, done, ticket, sleepers, busy; then the job, and how many threads are wanted.
 STATE = (ctypes.c_int64 * 72)()
 _BASE = -(-ctypes.addressof(STATE) // 64) * 64
 PLACES = {
