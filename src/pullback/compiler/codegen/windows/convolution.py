@@ -29,6 +29,11 @@ WORTH_PARTS = 3_200_000  # multiplications from which on a sum over images is do
 PARTS = 4
 LARGEST = 512 * 1024  # bytes of such a part
 NEAR = 3 / 4  # of the first cache that the right matrix may take
+IMAGE = 3 / 4  # of the second cache that an image may take, to be still there for the next columns
+LINE = 64  # bytes of a line of the cache
+# Cycles, fitted to the times of some hundred tilings on AVX2 and AVX-512: of a read; of a step besides its sums and
+# reads; more for a vector or a line from the second cache, and for a line from beyond it.
+READ, STEP, FAR, FROM_MEMORY = 0.75, 1.5, 0.25, 4
 STRIP = 3 / 16  # of the second cache that a strip of an image and its results may take, as all tiles use it
 MANY = 64  # steps of a sum that are worth its overhead
 
@@ -323,22 +328,27 @@ def find_shared_elements(
 
 def choose_tiling(s: ConvolutionWriter, summed: list[Axis], target: Target) -> Tiling:
     """Return the tiling of least estimated time: many sums at once, few of them twice, and few loads."""
-    columns, lengths = -(-s.c.depth // s.width), [a.length for a in s.along]
+    lengths, blocks = [a.length for a in s.along], -(-s.c.depth // s.width)
     short, all_steps = summed[len(s.c.space) - 1], prod(a.length for a in summed)
+    image = 0 if s.c.of_filter else prod(s.frame) * s.channels * s.size
+    again = image / LINE * FROM_MEMORY if image > IMAGE * target.second_cache else 0  # for each block of columns
     best, least = Tiling((1,) * len(lengths), 1, 1), float("inf")
     for vectors, steps, tile in _list_tilings(s, short.length, target):
-        far = all_steps * vectors * s.width * s.size > NEAR * target.first_cache
+        far = all_steps * max(vectors * s.width * s.size, LINE) > NEAR * target.first_cache
         rows = prod(tile)
-        tiles = prod(-(-n // t) for n, t in zip(lengths, tile, strict=True)) * columns // vectors
-        busy = max(rows * vectors * steps / 2, 4 * steps)
-        more = (vectors * steps / 2 if far else 0) + (rows * vectors * 1.5 + 20) * steps / all_steps
-        times = all_steps / steps * tiles
-        if times * (busy + more) < least:
+        times = all_steps / steps * prod(-(-n // t) for n, t in zip(lengths, tile, strict=True)) * (blocks // vectors)
+        busy = max(rows * vectors / 2, 4) * steps  # two sums begin in a cycle, and one takes four
+        more = steps * (STEP + (rows * vectors * 1.5 + 20) / all_steps + far * vectors * FAR)
+        fixed = again * (blocks // vectors)
+        if times * (busy + more) + fixed < least:
             taken = [(i * short.step, 0) for i in range(steps)]
-            places = len(find_shared_elements([*product(*map(range, tile))], s.along, taken))
-            reads = places * (vectors if s.c.apart else 1) + vectors * steps
-            if times * (max(busy, reads) + more) < least:
-                best, least = Tiling(tile, vectors, steps), times * (max(busy, reads) + more)
+            places = [place for place, _ in find_shared_elements([*product(*map(range, tile))], s.along, taken)]
+            reads = len(places) * (vectors if s.c.apart else 1) + vectors * steps
+            if s.c.of_filter and far:
+                more += len({place * s.size // LINE for place in places}) * FAR
+            total = times * (max(busy, reads * READ) + more) + fixed
+            if total < least:
+                best, least = Tiling(tile, vectors, steps), total
     return best
 
 
