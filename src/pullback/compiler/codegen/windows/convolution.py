@@ -30,12 +30,13 @@ PARTS = 4
 LARGEST = 512 * 1024  # bytes of such a part
 NEAR = 3 / 4  # of the first cache that the right matrix may take
 IMAGE = 3 / 4  # of the second cache that an image may take, to be still there for the next columns
+FILTER = 1 / 2  # of the second cache that a filter may take, to be still there for the next tile
 LINE = 64  # bytes of a line of the cache
 # Cycles, fitted to the times of some hundred tilings on AVX2 and AVX-512: of a read; of a step besides its sums and
 # reads; more for a vector or a line from the second cache, and for a line from beyond it.
 READ, STEP, FAR, FROM_MEMORY = 0.75, 1.5, 0.25, 4
 STRIP = 3 / 16  # of the second cache that a strip of an image and its results may take, as all tiles use it
-MANY = 64  # steps of a sum that are worth its overhead
+MANY = 24  # steps of a sum that are worth its overhead
 
 
 class Axis(NamedTuple):
@@ -128,8 +129,20 @@ class ConvolutionWriter(WindowKernel):
             first = sum(i * u for i, u in zip(c.laid.first, contiguous(c.laid.space), strict=True))
             z = self.at(z, str(first * c.depth))
         with self._loop_over_strips(x, y) as (x, y):
-            for block, last in self._loop_over_blocks():
-                self._emit_columns(x, y, z, block, last)
+            if self.keeps_filter():
+                with self._loop_over_tiles() as (place, row, _):
+                    for block, last in self._loop_over_blocks():
+                        self._emit_tile(x, y, z, (place, row, ""), block, last)
+            else:
+                for block, last in self._loop_over_blocks():
+                    with self._loop_over_tiles(block) as tile:
+                        self._emit_tile(x, y, z, tile, block, last)
+
+    def keeps_filter(self) -> bool:
+        """Return whether all of the filter stays in the cache, so that a tile is done with all of its columns."""
+        c = self.c
+        filter = prod(c.windows.size) * c.channels * c.depth * self.size
+        return not c.of_filter and not c.apart and filter <= FILTER * self.target.second_cache
 
     @contextmanager
     def _loop_over_strips(self, x: str, y: str) -> Iterator[tuple[str, str]]:
@@ -161,25 +174,24 @@ class ConvolutionWriter(WindowKernel):
         if whole < self.blocks:
             yield str(whole), last
 
-    def _emit_columns(self, x: str, y: str, z: str, block: str, last: int) -> None:
-        """Emit all tiles of a few columns."""
-        code = self.code
+    def _emit_tile(self, x: str, y: str, z: str, tile: tuple[str, str, str], block: str, last: int) -> None:
+        """Emit a tile of a few columns."""
+        code, (place, row, slot) = self.code, tile
         j = code.times(block, self.vectors * self.width)
-        with self._loop_over_tiles(block) as (place, row, slot):
-            cells = [[code.allocate(self.vector) for _ in range(self.vectors)] for _ in self.rows]
-            for cell in (r for several in cells for r in several):
-                code.line(f"store {self.vector} zeroinitializer, ptr {cell}, align 64")
-            self._emit_sums(
-                self.at(x, code.add(place, j) if self.c.apart else place),
-                self.at(y, self._column_offset(j)),
-                cells,
-                last,
-            )
-            totals = [[code.op(f"load {self.vector}, ptr {cell}, align 64") for cell in several] for several in cells]
-            if self.c.of_filter:
-                self._add_to_partial(z, slot, totals)
-            else:
-                self._store_tile(z, row, j, totals, last)
+        cells = [[code.allocate(self.vector) for _ in range(self.vectors)] for _ in self.rows]
+        for cell in (r for several in cells for r in several):
+            code.line(f"store {self.vector} zeroinitializer, ptr {cell}, align 64")
+        self._emit_sums(
+            self.at(x, code.add(place, j) if self.c.apart else place),
+            self.at(y, self._column_offset(j)),
+            cells,
+            last,
+        )
+        totals = [[code.op(f"load {self.vector}, ptr {cell}, align 64") for cell in several] for several in cells]
+        if self.c.of_filter:
+            self._add_to_partial(z, slot, totals)
+        else:
+            self._store_tile(z, row, j, totals, last)
 
     def _column_offset(self, j: str) -> str:
         """Return where a column of the filter begins."""
@@ -214,7 +226,7 @@ class ConvolutionWriter(WindowKernel):
                 self.code.write(total, self.at(first, str(ahead)), self.type, self.size, self.width, mask)
 
     @contextmanager
-    def _loop_over_tiles(self, block: str) -> Iterator[tuple[str, str, str]]:
+    def _loop_over_tiles(self, block: str = "0") -> Iterator[tuple[str, str, str]]:
         """Loop over tiles: the offset of the first element, the row of the first result, and the number of each.
 
         The last ones reach back over those before them rather than beyond the end.
@@ -330,7 +342,7 @@ def choose_tiling(s: ConvolutionWriter, summed: list[Axis], target: Target) -> T
     """Return the tiling of least estimated time: many sums at once, few of them twice, and few loads."""
     lengths, blocks = [a.length for a in s.along], -(-s.c.depth // s.width)
     short, all_steps = summed[len(s.c.space) - 1], prod(a.length for a in summed)
-    image = 0 if s.c.of_filter else prod(s.frame) * s.channels * s.size
+    image = 0 if s.c.of_filter or s.keeps_filter() else prod(s.frame) * s.channels * s.size
     again = image / LINE * FROM_MEMORY if image > IMAGE * target.second_cache else 0  # for each block of columns
     best, least = Tiling((1,) * len(lengths), 1, 1), float("inf")
     for vectors, steps, tile in _list_tilings(s, short.length, target):
@@ -338,7 +350,8 @@ def choose_tiling(s: ConvolutionWriter, summed: list[Axis], target: Target) -> T
         rows = prod(tile)
         times = all_steps / steps * prod(-(-n // t) for n, t in zip(lengths, tile, strict=True)) * (blocks // vectors)
         busy = max(rows * vectors / 2, 4) * steps  # two sums begin in a cycle, and one takes four
-        more = steps * (STEP + (rows * vectors * 1.5 + 20) / all_steps + far * vectors * FAR)
+        once = rows * vectors * 1.5 + 20 + _count_lines(s, tile) * FAR  # for a whole tile
+        more = steps * (STEP + once / all_steps + far * vectors * FAR)
         fixed = again * (blocks // vectors)
         if times * (busy + more) + fixed < least:
             taken = [(i * short.step, 0) for i in range(steps)]
@@ -350,6 +363,15 @@ def choose_tiling(s: ConvolutionWriter, summed: list[Axis], target: Target) -> T
             if total < least:
                 best, least = Tiling(tile, vectors, steps), total
     return best
+
+
+def _count_lines(s: ConvolutionWriter, tile: tuple[int, ...]) -> float:
+    """Return how many lines of the image the windows of a tile of results reach; 0 if axes are merged."""
+    w = s.c.windows
+    if s.c.of_filter or len(tile) != len(w.size):
+        return 0
+    reach = [(t - 1) * n + (k - 1) * d + 1 for t, n, k, d in zip(tile, w.strides, w.size, w.dilations, strict=True)]
+    return prod(reach) * s.channels * s.size / LINE
 
 
 def _list_tilings(s: ConvolutionWriter, length: int, target: Target) -> Iterator[tuple[int, int, tuple[int, ...]]]:
