@@ -11,58 +11,20 @@ from functools import lru_cache
 from pullback.compiler.builder import FLOATS, Code, first_lanes, literal, vector
 from pullback.compiler.codegen.gemm.small import multiply_add
 from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
+from pullback.compiler.codegen.loops.transpose import Tile
 from pullback.compiler.ir.products import Product
+from pullback.compiler.schedule.products import panel_depth, plan_panels
 from pullback.compiler.target import Target
-from pullback.settings import is_enabled
 
-__all__ = ["emit_panels", "is_panel_product"]
-
-LARGEST = 640**3  # multiplications; above, BLAS is quicker
-LEFT = 3 / 4  # of the second cache that the left matrix may take while it meets all panels
-TRANSPOSED = 2**16  # elements of a transposed left matrix; for a larger one BLAS is quicker, as it makes a copy
-DEPTH = {"f4": 320, "f8": 160}  # of a panel: what fits the first cache
-
-
-def panel_width(p: Product, target: Target) -> int:
-    return 2 * target.vector_bytes // int(p.dtype[1])
-
-
-def count_panels(p: Product, target: Target) -> int:
-    """Return how many panels of columns there are."""
-    return -(-p.n // panel_width(p, target))
-
-
-def panel_depth(p: Product) -> int:
-    """Return how deep panels are: equally deep, as far as the cache allows."""
-    return -(-p.k // -(-p.k // DEPTH[p.dtype]))
-
-
-def count_panel_bytes(p: Product, target: Target) -> int:
-    """Return the bytes of one panel."""
-    return -(-panel_depth(p) * panel_width(p, target) * int(p.dtype[1]) // 64) * 64
-
-
-def is_panel_product(p: Product, target: Target) -> bool:
-    """Return whether panels are the quickest way, by measurement: for contiguous rows and mostly full panels."""
-    if not is_enabled("matrix products"):
-        return False
-    wide = panel_width(p, target)
-    in_order = p.a.column == 1 or (p.a.row == 1 and p.m * p.k <= TRANSPOSED)
-    if target.vector_bytes < 32 or not in_order or min(p.m, p.k) < 16 or (p.b.column != 1 and p.m < 64):
-        return False
-    full = p.n % wide == 0 or p.n >= 4 * wide
-    kept = p.m * panel_depth(p) * int(p.dtype[1]) <= LEFT * target.second_cache or count_panels(p, target) == 1
-    return full and kept and p.m * p.n * p.k <= LARGEST
+__all__ = ["emit_panels"]
 
 
 @lru_cache(256)
 def emit_panels(p: Product, target: Target) -> KernelCode:
     """Return a product as a kernel whose rows are panels; its arrays are left, right, what is added, and the result."""
     writer = BlockedProduct(p, target)
-    function = writer.write()
-    return KernelCode(
-        function, count_panels(p, target), 1, frozenset(writer.code.declared), scratch=count_panel_bytes(p, target)
-    )
+    function, code = writer.write(), writer.code
+    return KernelCode(function, plan_panels(p, target), frozenset(code.declared), helpers=tuple(code.helpers.items()))
 
 
 class BlockedProduct:
@@ -111,6 +73,9 @@ class BlockedProduct:
 
     def _copy_panel(self, first: int, deep: int, j: str, columns: int) -> None:
         p, code = self.p, self.code
+        if p.b.column != 1 and p.b.row == 1:
+            self._copy_transposed(first, deep, j, columns)
+            return
         with code.loop("0", deep) as k:
             source = code.add(code.times(code.add(k, str(first)), p.b.row), code.times(j, p.b.column))
             for v in range(2):
@@ -119,17 +84,19 @@ class BlockedProduct:
                 to = code.add(code.times(k, 2 * self.width), str(v * self.width))
                 code.line(f"store {self.vector} {value}, ptr {self._at('%scratch', to)}, align 64")
 
+    def _copy_transposed(self, first: int, deep: int, j: str, columns: int) -> None:
+        """Copy a panel whose columns lie in one piece each; in place of those that do not exist, the last one again."""
+        p, code, wide = self.p, self.code, 2 * self.width
+        reader = Tile(self.type, self.size, wide, deep).emit_reader(code)
+        offsets = ", ".join(f"i64 {min(c, columns - 1) * p.b.column}" for c in range(wide))
+        cell = code.allocate(f"<{wide} x i64>")
+        code.line(f"store <{wide} x i64> <{offsets}>, ptr {cell}, align 64")
+        start = self._at("%b", code.add(code.times(j, p.b.column), str(first)))
+        code.line(f"call void @{reader}(ptr {start}, ptr {cell}, ptr %scratch)")
+
     def _load_right(self, source: str, ahead: int, count: int) -> str:
         """Load elements of a row of the right matrix; zeros beyond its end."""
-        p, code = self.p, self.code
-        if not count:
-            return "zeroinitializer"
-        if p.b.column == 1:
-            return self._read(self._at("%b", code.add(source, str(ahead))), count)
-        base = self._at("%b", code.add(source, str(ahead * p.b.column)))
-        steps = ", ".join(f"i64 {i * p.b.column}" for i in range(self.width))
-        pointers = code.op(f"getelementptr {self.type}, ptr {base}, <{self.width} x i64> <{steps}>")
-        return code.gather(pointers, self.type, self.size, self.width, first_lanes(count, self.width))
+        return self._read(self._at("%b", self.code.add(source, str(ahead))), count) if count else "zeroinitializer"
 
     def _all_rows(self, first: int, deep: int, j: str, columns: int) -> None:
         p, code = self.p, self.code
