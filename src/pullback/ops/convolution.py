@@ -137,7 +137,7 @@ def _multiplies_much(x: Array, filter: Array, windows: Windows, *shape: Ints) ->
 
 def _sums_much(x: Array, y: Array, windows: Windows) -> bool:
     filter = prod(windows.size) * x.shape[-1]
-    return y.size * filter >= MANY and filter * y.shape[-1] * x.itemsize < LARGE_FILTER
+    return bool(y.size * filter >= MANY and filter * y.shape[-1] * x.itemsize < LARGE_FILTER)
 
 
 def _samples(kind: int) -> list[Any]:

@@ -61,7 +61,7 @@ def _results(x: Ints, windows: Windows) -> Ints:
 
 def _looks_at_many(x: Array, *more: Any) -> bool:
     windows, channels = next(m for m in more if isinstance(m, Windows)), x.shape[-1]
-    return channels >= FEW_CHANNELS and len(x) * prod(windows.out) * prod(windows.size) * channels >= MANY
+    return bool(channels >= FEW_CHANNELS and len(x) * prod(windows.out) * prod(windows.size) * channels >= MANY)
 
 
 # ---- the largest
