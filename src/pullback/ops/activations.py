@@ -394,9 +394,7 @@ def _probabilities(logits: Value, z: Value, axis: int | None) -> Any:
     acts=_over("log_softmax"),
     d=rule(
         lambda g, logits, z, axis: g - _probabilities(logits, z, axis) * _total(g, _axis(axis)),
-        jvp=lambda dlogits, logits, z, axis: (
-            dlogits - _total(_probabilities(logits, z, axis) * dlogits, _axis(axis))
-        ),
+        jvp=lambda dlogits, logits, z, axis: dlogits - _total(_probabilities(logits, z, axis) * dlogits, _axis(axis)),
     ),
     run=_log_softmax,
     lower=made_of(_compose_log_softmax),

@@ -352,8 +352,7 @@ def compose_exponentials(x: Any, axis: Axis) -> tuple[Any, Any, Any]:
 
     So a row of nothing but -inf weighs nothing, and one with inf has no NaN but at inf.
     """
-    shape = keepdims_shape(x.shape, axes(axis))
-    top = np.max(x, axis=axes(axis), keepdims=True) if x.size else np.full(shape, -inf, x.dtype)
+    top = np.max(x, axis=axes(axis), keepdims=True)
     e = np.exp(x - np.where(top == -inf, np.zeros((), x.dtype), top))
     s = np.sum(e, axis=axes(axis), keepdims=True)
     return e, np.where(s > 0, s, np.ones((), x.dtype)), top
@@ -361,7 +360,10 @@ def compose_exponentials(x: Any, axis: Axis) -> tuple[Any, Any, Any]:
 
 def compose_log_of_sum(x: Any, axis: Axis, keepdims: bool) -> Any:
     check_real("log_sum_exp", x)
-    _, s, top = compose_exponentials(x if x.dtype.kind == "f" else np.astype(x, np.float64), axis)
+    x = x if x.dtype.kind == "f" else np.astype(x, np.float64)
+    if not x.size:
+        return np.sum(x, axis=axes(axis), keepdims=keepdims) - inf
+    _, s, top = compose_exponentials(x, axis)
     z = np.log(s) + top
     return z if keepdims else np.squeeze(z, axis=resolve_axes(len(x.shape), axes(axis)))
 
@@ -375,6 +377,10 @@ def weigh(x: Array, axis: Axis = None) -> Any:
 
 
 def compose_weights(x: Any, axis: Axis) -> Any:
+    check_real("log_sum_exp", x)
+    x = x if x.dtype.kind == "f" else np.astype(x, np.float64)
+    if not x.size:
+        return np.exp(x)
     e, s, _ = compose_exponentials(x, axis)
     return e * (1.0 / s)
 
