@@ -1,4 +1,4 @@
-"""Compiled log_sum_exp, softmax and log_softmax: one exponential for the value and the gradient, right at infinities."""
+"""Compiled log_sum_exp, softmax and log_softmax: one exponential for value and gradient, right at infinities."""
 
 from __future__ import annotations
 

@@ -16,7 +16,6 @@ from pullback.core.convert import check_real
 from pullback.core.lowering import fold, made_of, position
 from pullback.core.op import alias, method, op
 from pullback.core.tape import RAW
-from pullback.core.tensor import may_be
 from pullback.numerics.adjoints import (
     axes,
     count_elements,
