@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import update_wrapper
+from functools import reduce, update_wrapper
 from inspect import Parameter, signature
 from time import perf_counter
 from types import MethodType
@@ -72,6 +72,7 @@ class Program:
     ) -> None:
         begin = perf_counter()
         trace = Trace()
+        trace.checks = []
         symbols = [trace.given(*leaf) for leaf in leaves]
         source = iter(symbols)
 
@@ -102,6 +103,7 @@ class Program:
         self.written_rows = [v for v, _, _ in trace.written_rows.values()]
         outputs += [trace.node(part) for _, *parts in trace.written_rows.values() for part in parts]
         outputs += [trace.latest] if trace.keeps_latest else []
+        outputs += [trace.node(reduce(np.logical_or, trace.checks))] if trace.checks else []
         trace.graph.outputs = outputs
         trace.finished = True
         self.function = f
@@ -223,7 +225,7 @@ def pause_garbage_collection() -> Iterator[None]:
 def _make_runner(traced: Graph, backend: str, target: Target | None, options: Options, use_cache: bool) -> Any:
     """Return what runs a graph: machine code, or NumPy where there can be none."""
     if target is None or (backend == "auto" and not llvm_available()):
-        return Executor(simplify(traced))
+        return Executor(simplify(traced), traced)
     if not llvm_available():
         raise CompileError("compile: backend='llvm' needs the package llvmlite, which is not installed here.")
     try:
@@ -233,7 +235,7 @@ def _make_runner(traced: Graph, backend: str, target: Target | None, options: Op
             raise
         if isinstance(error, InvalidCodeError):
             warn(f"{error} NumPy runs the program instead. Please report this.", RuntimeWarning, stacklevel=6)
-        return Executor(simplify(traced))
+        return Executor(simplify(traced), traced)
 
 
 class Compiled:

@@ -194,6 +194,7 @@ class Trace:
         self.reads: dict[int, tuple[Variable, Node]] = {}
         self.assigned: dict[int, tuple[Variable, Any]] = {}
         self.written_rows: dict[int, tuple[Variable, Any, Any]] = {}  # variable, indices, rows
+        self.checks: list[Any] | None = None  # whether positions are wrong; None where a host op has to raise
         self.views: dict[Any, Any] = {}  # where elements are, of views that were asked for before
         self.turn = self.symbol(np.zeros(()))
         self.latest = self.turn.node  # of what is done in turn
@@ -286,6 +287,12 @@ class Trace:
     def every_time(self) -> Symbol:
         """A symbol for what must be done in every call, one after the other, whatever else it takes: draws."""
         return self.turn
+
+    def check_positions(self, node: Node, op: Any, wrong: Any) -> None:
+        """Have ``op`` raise for positions, after the program has run, if ``wrong`` is true of any of them."""
+        if self.checks is not None:
+            self.checks.append(np.any(wrong))
+            self.graph.checks.append((node, op))
 
     # ---- ops
 
