@@ -153,11 +153,11 @@ def _sort_axes(x: Node) -> list[int]:
 
 def find_constant_lines(index: Any, shape: Shape) -> Lines | None:
     """Return an index of constant arrays and slices of whole axes as positions along lines; None if it is none."""
-    parts = [i for i in (index if type(index) is tuple else (index,)) if i is not ...]
-    while parts and isinstance(parts[-1], slice) and parts[-1] == slice(None):
+    parts = list(index) if type(index) is tuple else [index]
+    while parts and (parts[-1] is ... or (isinstance(parts[-1], slice) and parts[-1] == slice(None))):
         parts.pop()
     arrays = all(isinstance(i, np.ndarray) and i.dtype.kind in "iu" for i in parts)
-    return find_lines(parts, shape) if arrays and (type(index) is not tuple or index[0] is not ...) else None
+    return find_lines(parts, shape) if arrays and len(parts) > 1 else None
 
 
 def put_along_lines(t: Any, x: Any, shape: Shape, lines: Lines) -> Any:
