@@ -418,7 +418,7 @@ def weights(x: Value, z: Value, axis: Axis) -> Any:
     if not isinstance(z, RAW) and x.dtype.kind == "f":
         return log_sum_exp_weights(x, axis)
     z = restore_axes(z, x.shape, axis)
-    if all_finite(z):
+    if isinstance(z, RAW) and all_finite(z):
         return np.exp(x - z)
     with np.errstate(invalid="ignore"):
         return np.exp(x - np.where(z == -inf, np.zeros((), z.dtype), z))
