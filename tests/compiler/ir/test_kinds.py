@@ -58,7 +58,7 @@ def test_evaluate(kind: Kind, values: list[Any], shape: tuple[int, ...], data: A
     ("name", "shape", "data"),
     [
         ("cast", (3, 2), None), ("view", (3, 2), View(4, (1, 3))), ("pieces", (1, 3), Pieces(((1, 0),), 0.0)),
-        ("take", (2, 2), None), ("scatter", (2, 2), None), ("spaced", (2, 2), View(1, (2,))), ("product", (2, 3), None),
+        ("take", (2, 2), (3,)), ("scatter", (2, 2), (2,)), ("spaced", (2, 2), View(1, (2,))), ("product", (2, 3), None),
     ],
 )  # fmt: skip
 def test_check_finds_wrong_shape(name: str, shape: tuple[int, ...], data: Any) -> None:
