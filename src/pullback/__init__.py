@@ -7,6 +7,7 @@ from importlib import import_module as _import_module
 
 # ---- What users hold
 
+from pullback.core import accelerate as _accelerate
 from pullback.core.op import build_ops as _build_ops
 from pullback.core.tensor import Tensor as Tensor
 from pullback.core.variable import Variable as Variable, variable as variable
@@ -186,7 +187,7 @@ _LAZY_MODULES = {
     "diagnostics.nans": ["debug_nans", "diagnose"],
     "diagnostics.paths": ["explain"],
     "diagnostics.program": ["trace"],
-    "diagnostics.zeros": ["strong_zero"],
+    "diagnostics.strong_zero": ["strong_zero"],
     "interop.dlpack": ["from_dlpack"],
     "ops.recurrent": ["CellState", "basic_lstm_cell", "moving_average", "multi_rnn_cell"],
     "transforms.batch": ["vmap"],
@@ -242,6 +243,8 @@ def __getattr__(name: str) -> object:
 def __dir__() -> list[str]:
     return sorted(n for n in {*globals(), *_LATER} if not n.startswith("_") and n not in _INTERNAL)
 
+
+_accelerate.load_compiler = lambda: _import_module("pullback.compiler.single_ops").compile_op
 
 # ---- Names of other libraries are answered with those here
 

@@ -31,6 +31,7 @@ from pullback.compiler.ir.kinds import (
     OPAQUE,
     PIECES,
     PRODUCT,
+    ROWS,
     SCAN,
     SCATTER,
     SPACED,
@@ -205,7 +206,7 @@ def _legalize_by_types(g: Graph, n: Node, args: list[Node], has_types: bool) -> 
 LEGALIZE: dict[Kind, Callable[[Graph, Node, list[Node], bool], Node]] = {
     OPAQUE: _legalize_opaque, FOLD: _legalize_fold, PRODUCT: _legalize_product, MAP: _legalize_map,
     VIEW: _legalize_view, SCATTER: _legalize_scatter,
-    **dict.fromkeys((SCAN, CAST, PIECES, TAKE, SPACED), _legalize_by_types),
+    **dict.fromkeys((SCAN, ROWS, CAST, PIECES, TAKE, SPACED), _legalize_by_types),
 }  # fmt: skip
 
 
