@@ -74,7 +74,7 @@ class SplitNumber(NamedTuple):
 def reduce_argument(
     b: MathBuilder, x: Value, low: Value | None = None, careful: bool = False, ahead: int = 0
 ) -> ReducedArgument:
-    """Reduce x + low for exp; ``careful`` keeps what rounding of the reduction loses, ``ahead`` is added to the bits."""
+    """Reduce x + low for exp; ``careful`` keeps what rounding loses, and ``ahead`` is added to the bits."""
     n, bits = b.nearest(x, LOG2E, ahead)
     first, second = LN2[x.dtype]
     higher = b.fma(n, -first, x)
