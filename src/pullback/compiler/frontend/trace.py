@@ -16,6 +16,7 @@ import numpy as np
 from pullback.compiler.frontend.host_ops import HostFunction, make_integer_cast
 from pullback.compiler.frontend.indexing import (
     find_block,
+    find_constant_lines,
     find_positions,
     lower_assignment,
     lower_gather,
@@ -23,6 +24,7 @@ from pullback.compiler.frontend.indexing import (
     lower_segments,
     place_elements,
     place_view,
+    put_along_lines,
     scatter_rows,
     take_rows,
 )
@@ -50,6 +52,7 @@ from pullback.core.weak import Weak, stands_for_number
 from pullback.core.writes import HELD, INPUT, alias, freeze
 from pullback.errors import SymbolValueError, VariableError
 from pullback.numerics.axis_arguments import resolve_axes
+from pullback.numerics.positions import pick_lines
 
 PLAIN_NUMBERS = (bool, int, float, complex)
 PYTHON, ARRAY, TENSOR, GIVEN = 0, 1, 2, 3  # what is given, and so what is given back; the last is not known yet
@@ -111,7 +114,7 @@ class Symbol(Wrapped):
         return self.trace.perform(op, args, params)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Return NumPy's result, which is strong where all arguments are Python numbers: ``np.exp(0.5)`` is float64."""
+        """NumPy's result, which is strong where all arguments are Python numbers: ``np.exp(0.5)`` is a float64."""
         args = arrange_coefficients(_getframe(1), args)
         z = super().__array_ufunc__(ufunc, method, *args, **kwargs)
         return z.read() if type(z) is Weak and all(map(stands_for_number, args)) else z
@@ -137,7 +140,7 @@ class Symbol(Wrapped):
         return PYTHON if self.weak or self.node.number in self.trace.lists else GIVEN
 
     def as_leaf(self) -> Symbol:
-        """Return a leaf of a tape; Python's numbers are float64, as they are in Python."""
+        """Python's numbers are float64, as they are in Python."""
         if self.form != PYTHON:
             return self
         node = self.trace.lists.get(self.node.number, self.node)
@@ -256,7 +259,7 @@ class Trace:
         return Symbol(self, node)
 
     def node(self, x: Any, dtype: Any = None) -> Node:
-        """Return the node of an argument: a symbol's own, a constant for anything else."""
+        """The node of an argument: a symbol's own, a constant for anything else."""
         if isinstance(x, Symbol) and x.trace is self:
             if x.weak is int and dtype is not None and dtype.kind in "iu" and dtype != x.dtype:
                 return cast("Node", self.opaque(make_integer_cast(dtype), [Symbol(self, x.node)], {}).node)
@@ -272,7 +275,7 @@ class Trace:
         return self.graph.constant(x if isinstance(x, RAW) or type(x) in PLAIN_NUMBERS else as_value(x), dtype)
 
     def weak(self, x: Any, strong: list[Any]) -> Any:
-        """Return the dtype that a Python number gets among arrays; None for anything else, and if it is alone."""
+        """The dtype that a Python number gets among arrays; None for anything else, and if it is alone."""
         kind = _kind(x)
         return None if isinstance(kind, np.dtype) or not strong else np.result_type(*strong, make_example(kind))
 
@@ -286,7 +289,7 @@ class Trace:
         return x if x.shape == shape else self.view(x, shape, 0, contiguous(shape))
 
     def every_time(self) -> Symbol:
-        """Return a symbol for a draw, which is done in every call, one after the other."""
+        """A symbol for what must be done in every call, one after the other, whatever else it takes: draws."""
         return self.turn
 
     def check_positions(self, node: Node, op: Any, wrong: Any) -> None:
@@ -425,7 +428,10 @@ class Trace:
         return base is source, made.shape, (made.__array_interface__["data"][0] - begin, made.strides)
 
     def elements(self, op: Any, source: Node, params: dict[str, Any]) -> Any:
-        """Return elements of an input that are no view: the kernel, run on element numbers, tells which."""
+        """What is no view picks elements: which, is told by the kernel, run on their places along each axis."""
+        lines = find_constant_lines(params["index"], source.shape) if "index" in params else None
+        if lines is not None:
+            return pick_lines(Symbol(self, source), lines)
         at, kept = find_positions(source.shape, lambda along: op.run(along, *params.values()))
         if at.ndim or kept:
             return take_rows(self, self.wrapped(source), at, kept)
@@ -472,7 +478,7 @@ class Trace:
         return Symbol(self, self.graph.add(ROWS, nodes, shape, op.lower.dtype, (op, params), user_line()))
 
     def put_apart(self, op: Any, x: Node, params: dict[str, Any], shape: Shape) -> Any:
-        """Return one piece whose elements do not lie side by side."""
+        """One piece whose elements do not lie side by side."""
         (index,) = op.lower.places([x.shape], **params)
         made = place_view(self, x, shape, index) if x.size else None
         if made is not None:
@@ -482,6 +488,9 @@ class Trace:
             return self.opaque(op, [Symbol(self, x)], params)
         if any(isinstance(i, np.ndarray) and i.dtype == bool for i in parts):
             return place_elements(self, Symbol(self, x), np.zeros((), x.dtype), shape, index)
+        lines = find_constant_lines(index, shape)
+        if lines is not None:
+            return put_along_lines(self, Symbol(self, x), shape, lines)
         at, kept = find_positions(shape, lambda along: along[index])
         return scatter_rows(self, Symbol(self, x), at, shape, kept)
 
@@ -507,7 +516,7 @@ class Trace:
         return self.view(base, shape, offset, np.broadcast_to(whole, shape).strides)
 
     def opaque(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Return the symbol of an op that NumPy runs; its shape and dtype are found by running it once, here."""
+        """What runs its NumPy kernel: its shape and dtype are found by running it once, here."""
         strong = [d for d in map(_kind, args) if isinstance(d, np.dtype)]
         nodes = [self.latest if a is self.turn else self.node(a, self.weak(a, strong)) for a in args]
         likes = infer_result(
@@ -529,7 +538,7 @@ class Trace:
 
 
 def _kind(a: Any) -> Any:
-    """Return the dtype of an argument; for a Python number its type."""
+    """The dtype of an argument; for a Python number its type."""
     if type(a) in PLAIN_NUMBERS:
         return type(a)
     return a.weak or a.dtype if isinstance(a, Symbol) else a.dtype
@@ -542,10 +551,7 @@ def _make_typical(a: Any) -> Any:
 
 
 def _is_rare_float(a: Any) -> bool:
-    """Return whether there is no code for floats of this width.
-
-    NumPy's kernels compute some results with wider floats.
-    """
+    """Whether there is no code for floats of this width: NumPy's kernels compute some results with wider ones."""
     dtype = getattr(a, "dtype", None)
     return dtype is not None and dtype.kind == "f" and dtype.itemsize not in (4, 8)
 
@@ -556,7 +562,7 @@ def _shape(a: Any) -> Shape:
 
 
 def _may_not_fit(a: Any, kinds: list[Any]) -> bool:
-    """Return whether a Python integer may be outside of what integers hold."""
+    """Whether a Python integer may be outside of what integers hold."""
     if isinstance(a, Symbol):
         return True
     held = [np.iinfo(d) for d in kinds if d.kind in "iu"]
