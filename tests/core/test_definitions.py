@@ -56,7 +56,7 @@ def sin(x, /): ...
     ("doc", "d", "message"),
     [
         (one, partials(lambda w: w), "one: a rule has a parameter 'w', which is none of g, x, x_shape, z"),
-        (one, partials(lambda g, y: g * y), "asks for 'y'"),
+        (one, partials(lambda g, y: g * y), "has a parameter 'y'"),
         (two, partials(lambda x: x, lambda axis: axis), "asks for 'axis'"),
         (with_axis, linear(lambda g, x_shape, keepdims: g), "asks for 'keepdims', which is none of axis, g, x"),
         (one, linear(lambda g, y_shape: g), "asks for 'y_shape'"),
