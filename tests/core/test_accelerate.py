@@ -15,6 +15,8 @@ from pullback.settings import MECHANISMS, SAFE
 random = np.random.default_rng(0)
 IMAGES = random.normal(size=(4, 24, 24, 16)).astype("f4")
 FILTER = random.normal(size=(3, 3, 16, 24)).astype("f4")
+TABLE = random.normal(size=(50, 64)).astype("f4")
+ROWS = random.integers(0, 50, 1000)
 BY_CHANNEL = random.normal(size=(3, 3, 16, 1)).astype("f4")
 
 
@@ -58,6 +60,8 @@ PROGRAMS = {
     ),
     "conv2d sliced": gradients(lambda x, w: pb.conv2d(x, w, 1, 1), IMAGES[:, ::2, 1:], FILTER[::-1]),
     "depthwise_conv2d": gradients(lambda x, w: pb.depthwise_conv2d(x, w, 1, "same"), IMAGES, BY_CHANNEL),
+    "gather": gradients(lambda x: pb.gather(x, ROWS), TABLE),
+    "unsorted_segment_sum": gradients(lambda x: pb.unsorted_segment_sum(x, ROWS - 1, 40), TABLE[ROWS]),
     "max_pool": gradients(lambda x: pb.max_pool(x, 3, 2, "same"), IMAGES),
     "avg_pool": gradients(lambda x: pb.avg_pool(x, 3, 2, "same"), IMAGES),
 }  # fmt: skip
