@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pullback.core.callers import find_numpy_caller
 from pullback.core.tape import as_tensor, constant
 from pullback.core.tensor import BY_KERNEL, all_values, strip
 from pullback.errors import ArgumentError, ShapeError
@@ -132,10 +133,10 @@ def _corrcoef(x: Value, y: Value | None = None, /, rowvar: bool = True) -> Any:
 
 
 def _ignore_nan(by: Function, instead: float) -> Function:
-    def reduced(a: Value, /, axis: int | None = None, **kwargs: object) -> Any:
+    def reduce(a: Value, /, axis: int | None = None, **kwargs: object) -> Any:
         return by(_fill_nan(a, instead), axis=axis, **kwargs)
 
-    return reduced
+    return reduce
 
 
 def _fill_nan(a: Value, instead: float) -> Any:
@@ -261,7 +262,18 @@ def _slope(f: Value, h: Value, axis: int) -> Any:
     return np.concatenate([along(d, slice(0, 1), axis), inner, along(d, slice(-1, None), axis)], axis=axis)
 
 
+def _prod(a: Any, /, axis: Axis = None, keepdims: bool = False) -> Any:
+    caller = find_numpy_caller()
+    if caller is not None and caller.f_code.co_name == "polyvalfromroots" and np.ndim(caller.f_locals["x"]):
+        raise ArgumentError(
+            "np.polynomial.polynomial.polyvalfromroots: NumPy arranges the roots only where x is an ndarray. "
+            "Write the product: np.prod(x - r.reshape(r.shape + (1,) * x.ndim), axis=0)."
+        )
+    return BY_KERNEL[np.prod].function(a, axis, keepdims)
+
+
 FUNCTIONS = {
+    np.prod: _prod,
     np.var: _var(np.var), np.std: _var(np.std), np.ptp: _ptp, np.average: _average,
     np.quantile: _quantile, np.percentile: _percentile, np.median: _median, np.cov: _cov, np.corrcoef: _corrcoef,
     np.nansum: _ignore_nan(np.sum, 0), np.nanprod: _ignore_nan(np.prod, 1),

@@ -475,7 +475,7 @@ def _positive(depth: Any) -> int:
 def one_hot(
     indices: TensorLike, /, depth: int, on_value: TensorLike = 1, off_value: TensorLike = 0, dtype: DType = None
 ) -> Any:
-    """``on_value`` at each index and ``off_value`` elsewhere along a new last axis; int32 unless said otherwise.
+    """``on_value`` at each index and ``off_value`` elsewhere along a new last axis; int32 by default.
 
     >>> one_hot(np.array([0, 2]), 3)
     array([[1, 0, 0],
@@ -487,7 +487,7 @@ MOST_KEPT = 64  # elements among which a larger one is put in its place
 
 
 class TopK(NamedTuple):
-    """What ``topk`` gives.
+    """The result of ``topk``.
 
     >>> topk(np.array([1.0, 5.0, 3.0])).indices
     array([1], dtype=int32)
