@@ -28,8 +28,8 @@ REDUCTIONS: dict[Any, tuple[Any, Function]] = {
     np.sum: (0, np.add), np.prod: (1, np.multiply), np.all: (True, np.logical_and), np.any: (False, np.logical_or),
     np.max: (None, np.maximum), np.min: (None, np.minimum),
 }  # fmt: skip
-ALIASES = {np.amax: np.max, np.amin: np.min}
-WITHOUT_NAN = {
+ALIASES: dict[Any, Function] = {np.amax: np.max, np.amin: np.min}
+WITHOUT_NAN: dict[Any, Function] = {
     np.nansum: np.sum, np.nanprod: np.prod, np.nanmax: np.max, np.nanmin: np.min, np.nanmean: np.mean,
     np.nanvar: np.var, np.nanstd: np.std,
 }  # fmt: skip
@@ -79,12 +79,12 @@ def _has_no_effect(func: Any, name: str, value: Any) -> bool:
     return name in SORTING or (name == "subok" and func is not np.broadcast_to) or value is None
 
 
-def convert(x: Any, dtype: np.dtype[Any]) -> Any:
+def convert(x: Any, dtype: Any) -> Any:
     """Return arrays, tensors and lists of them in another dtype, with their gradients."""
     if isinstance(x, list | tuple):
         return [convert(item, dtype) for item in x] if any(True for _ in tensors(x)) else np.asarray(x, dtype)
     if isinstance(x, Tensor | np.ndarray | np.generic):
-        return x if x.dtype == dtype else np.astype(x, dtype)
+        return x if x.dtype == dtype else x.astype(dtype)
     return x
 
 
@@ -100,7 +100,7 @@ def _reduce(
         neutral = initial if neutral is None else neutral
         if neutral is None:
             raise ArgumentError(
-                f"np.{func.__name__}: where= needs initial=, which is the result where nothing is left."
+                f"np.{func.__name__}: where= needs initial= as well, which is the result where nothing is left."
             )
         x = np.where(where, x, np.asarray(neutral, x.dtype) if not isinstance(neutral, Tensor) else neutral)
     if initial is not None and not np.size(strip(x)) and REDUCTIONS[func][0] is None:
@@ -150,7 +150,7 @@ def _reshape(call: Function, args: list[Any], kwargs: dict[str, Any], order: str
     return np.transpose(call(np.transpose(x), lengths[::-1]))
 
 
-REORDERING = {np.ravel: _ravel, np.reshape: _reshape}
+REORDERING: dict[Any, Function] = {np.ravel: _ravel, np.reshape: _reshape}
 
 
 # ---- ufuncs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,9 +11,6 @@ from pullback.core.tensor import strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import align_operands
 
-if TYPE_CHECKING:
-    from pullback.typing import Operand, TensorLike, Value
-
 __all__: list[str] = []
 
 
@@ -21,24 +18,24 @@ def _coefficients(*given: Any) -> list[Any]:
     return [np.reshape(p, -1) if np.ndim(p) == 0 else p for p in align_operands(given)]
 
 
-def _polyadd(a1: TensorLike, a2: TensorLike, /) -> Any:
+def _polyadd(a1: Any, a2: Any, /) -> Any:
     a, b = _coefficients(a1, a2)
     length = max(len(a), len(b))
     return np.pad(a, (length - len(a), 0)) + np.pad(b, (length - len(b), 0))
 
 
-def _polymul(a1: TensorLike, a2: TensorLike, /) -> Any:
+def _polymul(a1: Any, a2: Any, /) -> Any:
     return np.convolve(*_coefficients(a1, a2))
 
 
-def _polyder(p: TensorLike, /, m: int = 1) -> Any:
+def _polyder(p: Any, /, m: int = 1) -> Any:
     (p,) = _coefficients(p)
     for _ in range(_check_order("np.polyder", m)):
         p = p[:-1] * np.arange(len(p) - 1, 0, -1).astype(p.dtype)
     return p
 
 
-def _polyint(p: TensorLike, /, m: int = 1, k: Any = None) -> Any:
+def _polyint(p: Any, /, m: int = 1, k: Any = None) -> Any:
     (p,) = _coefficients(p)
     count = _check_order("np.polyint", m)
     constants = _coefficients(0.0 if k is None else k)[0]
@@ -56,7 +53,7 @@ def _check_order(name: str, m: int) -> int:
     return int(m)
 
 
-def _polydiv(u: TensorLike, v: TensorLike, /) -> Any:
+def _polydiv(u: Any, v: Any, /) -> Any:
     """Return quotient and remainder by long division."""
     u, v = _coefficients(u, v)
     count = len(u) - len(v) + 1
@@ -71,13 +68,13 @@ def _polydiv(u: TensorLike, v: TensorLike, /) -> Any:
     return np.stack(quotient), _without_leading_zeros(left)
 
 
-def _without_leading_zeros(p: Value) -> Any:
+def _without_leading_zeros(p: Any) -> Any:
     """Return a polynomial from its first coefficient on that is not negligible, or its last one."""
     large = np.flatnonzero(np.abs(strip(p)) > 1e-8)
     return p[int(large[0]) if len(large) else len(p) - 1 :]
 
 
-def _poly(seq_of_zeros: Value, /) -> Any:
+def _poly(seq_of_zeros: Any, /) -> Any:
     zeros = seq_of_zeros
     if np.ndim(zeros) == 2:
         zeros = np.linalg.eigvals(zeros)
@@ -90,7 +87,7 @@ def _poly(seq_of_zeros: Value, /) -> Any:
     return made
 
 
-def _roots(p: Value, /) -> Any:
+def _roots(p: Any, /) -> Any:
     """Return the eigenvalues of the companion matrix, and 0 for each trailing coefficient that is 0."""
     present = np.flatnonzero(strip(p))
     if not len(present):
@@ -105,7 +102,7 @@ def _roots(p: Value, /) -> Any:
     return np.pad(found, (0, zeros)) if zeros else found
 
 
-def _polyfit(x: TensorLike, y: TensorLike, deg: int, /, rcond: float | None = None, w: Operand | None = None) -> Any:
+def _polyfit(x: Any, y: Any, deg: int, /, rcond: float | None = None, w: Any = None) -> Any:
     """Return the coefficients of the least-squares fit, by columns of the same norm, as NumPy does."""
     if np.ndim(deg):
         raise ArgumentError(f"np.polyfit: deg must be one degree, got {deg!r}.")

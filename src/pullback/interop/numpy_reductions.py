@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pullback.core.callers import find_numpy_caller
 from pullback.core.tape import as_tensor, constant
-from pullback.core.tensor import BY_KERNEL, all_values, call_unfollowed, strip
+from pullback.core.tensor import BY_KERNEL, all_values, call_unfollowed, may_be, strip
 from pullback.errors import ArgumentError, ShapeError
-from pullback.interop.numpy_arguments import align_operands
+from pullback.interop.numpy_arguments import align_operands, wrap_constant
 from pullback.interop.numpy_shapes import along
 from pullback.numerics.adjoints import count_elements
 from pullback.numerics.axis_arguments import resolve_axes
+from pullback.ops import segments
 
 if TYPE_CHECKING:
     from pullback.typing import Axis, Operand, TensorLike, Value
@@ -170,6 +172,42 @@ def _corrcoef(x: Value, y: Value | None = None, /, rowvar: bool = True) -> Any:
     return z if z.dtype.kind == "c" else np.clip(z, -1, 1)
 
 
+# ---- histograms
+
+
+def _histogram_bin_edges(a: Value, /, bins: Any = 10, range: Any = None) -> Any:
+    """Return the edges of bins, which follow the smallest and the largest element if no range is given."""
+    if isinstance(bins, str):
+        raise ArgumentError(f"np.histogram: bins={bins!r} has no derivative; give a number of bins, or their edges.")
+    if np.ndim(bins):
+        return bins
+    low, high = (np.min(a), np.max(a)) if range is None else range
+    same = np.equal(strip(low), strip(high))
+    if may_be(same):
+        low, high = np.where(same, low - 0.5, low), np.where(same, high + 0.5, high)
+    return np.linspace(low, high, int(bins) + 1)
+
+
+def _histogram(a: Any, /, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None) -> Any:
+    a, bins, weights = (bins if i == 1 else x for i, x in enumerate(align_operands((a, 0, weights))))
+    edges = as_tensor(_histogram_bin_edges(a, bins, range))
+    count = len(edges) - 1
+
+    def find_bins(values: Any, edges: Any) -> Any:
+        """Return the bin of each element; those outside come after the last."""
+        found = np.searchsorted(edges, values.ravel(), "right") - 1
+        found = np.where(values.ravel() == edges[-1], count - 1, found)
+        return np.where((found < 0) | (found >= count), count, found)
+
+    at = call_unfollowed(find_bins, as_tensor(a), edges)
+    if weights is None:
+        counted = call_unfollowed(lambda at: np.bincount(at, minlength=count + 1)[:count], at)
+        totals = wrap_constant("np.histogram", counted, a)
+    else:
+        totals = segments.unsorted_segment_sum(np.reshape(weights, -1), at, count + 1)[:count]
+    return (totals / np.diff(edges) / np.sum(totals) if density else totals), edges
+
+
 # ---- without NaN
 
 
@@ -320,10 +358,22 @@ def _slope(f: Value, h: Value, axis: int) -> Any:
     return np.concatenate([along(d, slice(0, 1), axis), inner, along(d, slice(-1, None), axis)], axis=axis)
 
 
+def _prod(a: Any, /, axis: Axis = None, keepdims: bool = False) -> Any:
+    caller = find_numpy_caller()
+    if caller is not None and caller.f_code.co_name == "polyvalfromroots" and np.ndim(caller.f_locals["x"]):
+        raise ArgumentError(
+            "np.polynomial.polynomial.polyvalfromroots: NumPy arranges the roots only where x is an ndarray. "
+            "Write the product: np.prod(x - r.reshape(r.shape + (1,) * x.ndim), axis=0)."
+        )
+    return BY_KERNEL[np.prod].function(a, axis, keepdims)
+
+
 FUNCTIONS = {
+    np.prod: _prod,
     np.var: _var(np.var), np.std: _var(np.std), np.ptp: _ptp, np.average: _average,
     np.quantile: _quantiles("np.quantile", 1), np.percentile: _quantiles("np.percentile", 100), np.median: _median,
     np.nanquantile: _quantiles("np.nanquantile", 1, True), np.nanmedian: _nanmedian,
+    np.histogram: _histogram, np.histogram_bin_edges: _histogram_bin_edges,
     np.nanpercentile: _quantiles("np.nanpercentile", 100, True), np.unwrap: _unwrap, np.trim_zeros: _trim_zeros,
     np.cov: _cov, np.corrcoef: _corrcoef,
     np.nansum: _ignore_nan(np.sum, 0), np.nanprod: _ignore_nan(np.prod, 1),
