@@ -122,6 +122,9 @@ class Batched(Wrapped):
             if z is not None:
                 return Batched(self.number, z)
         arrays, on = self.mine(args)
+        if op.custom and op.is_structured:
+            zs, batched = op.batch(arrays, on, len(self.array))
+            return tuple(Batched(self.number, bare(z)) if b else z for z, b in zip(zs, batched, strict=True))
         if op.custom:
             return self.around(BatchedOp(op, self.number, on, len(self.array)).apply(arrays))
         if len(arrays) > 1:

@@ -101,6 +101,7 @@ class CustomOp:
     """An op whose body and gradient are functions of the user's, in ``run``."""
 
     custom = True
+    is_structured = False  # a loop or a branch, of which each level makes another one
     is_moving = False
     chooses = False
     follows = False  # whether the variables that the body reads are operands as well

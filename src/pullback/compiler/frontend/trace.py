@@ -36,7 +36,21 @@ from pullback.compiler.frontend.result_inference import (
     make_example,
 )
 from pullback.compiler.ir.graph import Fold, Graph, Node, Pieces, Shape, View, contiguous
-from pullback.compiler.ir.kinds import CAST, CONSTANT, FOLD, MAP, OPAQUE, PART, PIECES, PRODUCT, SCAN, VIEW
+from pullback.compiler.ir.kinds import (
+    CAST,
+    CONSTANT,
+    FOLD,
+    LOOP,
+    MAP,
+    OPAQUE,
+    PART,
+    PIECES,
+    PRODUCT,
+    RESULT,
+    SCAN,
+    VIEW,
+)
+from pullback.compiler.ir.structured import Loop
 from pullback.core.axes import together
 from pullback.core.callers import MEANS, explain_refusal
 from pullback.core.convert import as_value
@@ -123,10 +137,10 @@ class Symbol(Wrapped):
         self.trace.tensors.add(self.node.number)
 
     def stop_following(self) -> Any:
-        return self
+        return self.trace.stop(self)
 
     def strip(self) -> Any:
-        return self
+        return self.trace.strip(self)
 
     def all_values(self) -> Any:
         return np.empty(0, self.dtype)
@@ -198,6 +212,7 @@ class Trace:
         self.turn = self.symbol(np.zeros(()))
         self.latest = self.turn.node  # of what is done in turn
         self.keeps_latest = False  # whether that is done even if no result needs it
+        self.bodies: list[Any] = []  # of loops and branches that are being recorded, the innermost last
 
     def given(self, shape: Shape, dtype: Any, weak: Any) -> Symbol:
         """Add an argument: an array, a number (``weak`` is its type), or a list (the dtype that it has as a tensor)."""
@@ -222,6 +237,7 @@ class Trace:
 
     def assign(self, v: Variable, value: Any) -> None:
         """Take an assignment: from now on the variable is this, and afterwards it will hold it."""
+        self._check_assignable(v)
         if isinstance(value, Tensor):
             value = alias(value.read())
         if isinstance(value, Symbol) and value.weak:
@@ -236,10 +252,18 @@ class Trace:
 
     def assign_rows(self, v: Variable, at: Any, rows: Any) -> None:
         """Take an assignment to rows: they are written into the variable's own array after the program has run."""
+        self._check_assignable(v)
         if id(v) in self.assigned or id(v) in self.written_rows:
             self.assign(v, self._with_rows(v, at, rows))
         else:
             self.written_rows[id(v)] = v, at, self.symbol(rows)
+
+    def _check_assignable(self, v: Variable) -> None:
+        if self.bodies:
+            raise VariableError(
+                f"{v.name}.assign: a variable cannot be assigned to in the body of a compiled loop or branch. "
+                "Make its value a part of the carry, and assign what comes out."
+            )
 
     def _with_rows(self, v: Variable, at: Any, rows: Any) -> Any:
         whole: Any = self.on_read(v, None)
@@ -285,7 +309,20 @@ class Trace:
 
     def every_time(self) -> Symbol:
         """A symbol for what must be done in every call, one after the other, whatever else it takes: draws."""
-        return self.turn
+        return cast("Symbol", self.bodies[-1].every_time()) if self.bodies else self.turn
+
+    def open_body(self) -> Any:
+        """Return a trace for the body of a loop or a branch in this program."""
+        from pullback.compiler.frontend.body import BodyTrace  # a kind of trace itself
+
+        return BodyTrace(self)
+
+    def stop(self, x: Symbol) -> Symbol:
+        """Return a symbol that no transform follows: there are none below it."""
+        return x
+
+    def strip(self, x: Symbol) -> Symbol:
+        return x
 
     # ---- ops
 
@@ -296,6 +333,8 @@ class Trace:
                 f"{op.name} ({user_line()}) was given a tensor that is left over from a function that was compiled. "
                 "There are values only in what the function returns: return it."
             )
+        if op.custom and op.is_structured:
+            return op.lower(self, args)
         if op.custom:
             return tuple(self.symbol(z) for z in op.run_checked([self.symbol(a) for a in args]).values)
         try:
@@ -483,6 +522,17 @@ class Trace:
         whole, base = lay_out(x)
         offset = x.data.offset if base is not x else 0
         return self.view(base, shape, offset, np.broadcast_to(whole, shape).strides)
+
+    def add_loop(self, op: Any, args: Sequence[Any]) -> list[Symbol]:
+        """Add a loop: its body is traced once more, into a graph of its own."""
+        inner = Trace()
+        given = [Symbol(inner, inner.graph.input(*like[:2]), like.weak) for like in op.body.input_likes]
+        inner.graph.outputs = [inner.node(z) for z in op.body(given)]
+        inner.finished = True
+        data = Loop(inner.graph, op.constants, op.carry, op.length, op.reverse)
+        nodes = [self.node(a, n.dtype) for a, n in zip(args, inner.graph.inputs, strict=True)]
+        whole = self.graph.add(LOOP, nodes, (), np.dtype(bool), data, user_line())
+        return [Symbol(self, self.graph.add(RESULT, (whole,), *like, i)) for i, like in enumerate(data.likes)]
 
     def opaque(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """What runs its NumPy kernel: its shape and dtype are found by running it once, here."""

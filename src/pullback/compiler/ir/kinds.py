@@ -16,6 +16,8 @@ PRODUCT     the matrix product of the last two axes, the others being the same i
 WINDOWS     a function of every window of an image; ``data`` says which, and emits it
 OPAQUE      a host op, run by its NumPy kernel; ``data`` is (op, params)
 PART        one of the results of a host op that has several; ``data`` is its place
+LOOP        a loop with a body, of constants, the carry and xs; ``data`` is a Loop
+RESULT      one of the results of a loop: the last carry, and the results of all steps; ``data`` is its place
 
 What only a later stage knows of a kind, such as how it is emitted, is in a table of that stage, keyed by the record.
 """
@@ -33,8 +35,8 @@ if TYPE_CHECKING:
     from pullback.compiler.ir.graph import Node, View
 
 __all__ = [
-    "CAST", "CONSTANT", "FOLD", "INPUT", "KINDS", "MAP", "OPAQUE", "PART", "PIECES", "PRODUCT", "SCAN", "SCATTER",
-    "SPACED", "TAKE", "VIEW", "WINDOWS", "Kind",
+    "CAST", "CONSTANT", "FOLD", "INPUT", "KINDS", "LOOP", "MAP", "OPAQUE", "PART", "PIECES", "PRODUCT", "RESULT",
+    "SCAN", "SCATTER", "SPACED", "TAKE", "VIEW", "WINDOWS", "Kind",
 ]  # fmt: skip
 
 
@@ -145,6 +147,10 @@ def _evaluate_part(n: Node, values: Any) -> Any:
     return values[n.data]
 
 
+def _evaluate_loop(n: Node, *values: Any) -> Any:
+    return n.data.run(values)
+
+
 # ---- what is wrong with a node; nothing, for a good one
 
 
@@ -235,6 +241,15 @@ def _describe_opaque(n: Node) -> str:
     return " by its NumPy kernel" + _describe_params(n)
 
 
+def _check_structure(n: Node) -> str:
+    problem: str = n.data.check([(a.shape, a.dtype) for a in n.args])
+    return problem
+
+
+def _describe_structure(n: Node) -> str:
+    return f" {n.data}"
+
+
 def _describe_fold(n: Node) -> str:
     return f" over {list(n.data.axes)}"
 
@@ -280,7 +295,14 @@ OPAQUE = Kind(
 )  # fmt: skip
 PART = Kind("part", _evaluate_part, describe=_describe_place, is_call=True, runs_on_host=True, reads_memory=True)
 
+LOOP = Kind(
+    "loop", _evaluate_loop, _check_structure, _describe_structure, is_call=True, reads_memory=True,
+    needs_contiguous=True,
+)  # fmt: skip
+RESULT = Kind("result", _evaluate_part, describe=_describe_place, is_call=True)
+
 _ALL = (
-    INPUT, CONSTANT, MAP, CAST, FOLD, VIEW, PIECES, TAKE, SCATTER, SPACED, SCAN, PRODUCT, WINDOWS, OPAQUE, PART
+    INPUT, CONSTANT, MAP, CAST, FOLD, VIEW, PIECES, TAKE, SCATTER, SPACED, SCAN, PRODUCT, WINDOWS, OPAQUE, PART,
+    LOOP, RESULT,
 )  # fmt: skip
 KINDS = {kind.name: kind for kind in _ALL}
