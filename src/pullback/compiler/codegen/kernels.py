@@ -66,6 +66,8 @@ class Kernels:
 
     def count_product_scratch(self, plan: ProductPlan) -> int:
         """Return the bytes that one thread needs for a product."""
+        if plan.is_tiny:
+            return 0
         by_panels = self.is_by_panels(plan)
         return round_up(emit_panels(plan.matrices, self.target).scratch if by_panels else plan.matrices.scratch)
 

@@ -10,9 +10,10 @@ from pullback.compiler.ir.graph import Node, contiguous
 from pullback.compiler.ir.kinds import VIEW
 from pullback.settings import is_enabled
 
-__all__ = ["Matrix", "ProductPlan", "Product", "is_gemm_ready", "find_operand", "plan_product"]
+__all__ = ["Batch", "Matrix", "ProductPlan", "Product", "is_gemm_ready", "is_tiny", "find_operand", "plan_product"]
 
 SMALL = 96**3  # multiplications; above, others are quicker
+TINY = 8  # rows and columns of matrices that fit the registers
 
 
 class Matrix(NamedTuple):
@@ -20,6 +21,15 @@ class Matrix(NamedTuple):
 
     row: int
     column: int
+
+
+class Batch(NamedTuple):
+    """An axis of a batch of products: its length, and how many elements apart their operands and results are."""
+
+    length: int
+    a: int
+    b: int
+    z: int
 
 
 class Product(NamedTuple):
@@ -33,6 +43,10 @@ class Product(NamedTuple):
     b: Matrix
     adds: bool  # something is added, laid out as the result is
     times: float = 1.0
+
+    @property
+    def is_tiny(self) -> bool:
+        return self.times == 1.0 and is_tiny(self.m, self.n, self.k)
 
     @property
     def is_small(self) -> bool:
@@ -63,7 +77,30 @@ class ProductPlan(NamedTuple):
 
     @property
     def is_small(self) -> bool:
-        return self.matrices.is_small
+        return self.matrices.is_small or self.is_tiny
+
+    @property
+    def is_tiny(self) -> bool:
+        return self.matrices.is_tiny
+
+    @property
+    def batch(self) -> tuple[Batch, ...]:
+        """The batch axes, with those merged that are one in memory."""
+        merged: list[Batch] = []
+        for axis in zip(self.loop, *self.steps, self.out, strict=False):
+            length, *steps = axis
+            if length == 1:
+                continue
+            if merged and all(s == own * length for s, own in zip(merged[-1][1:], steps, strict=True)):
+                merged[-1] = Batch(merged[-1].length * length, *steps)
+            else:
+                merged.append(Batch(*axis))
+        return tuple(merged)
+
+
+def is_tiny(m: int, n: int, k: int) -> bool:
+    """Return whether matrices are so small that all of a product is in registers."""
+    return max(m, n, k) <= TINY and is_enabled("matrix products")
 
 
 def plan_product(n: Node) -> ProductPlan:

@@ -287,6 +287,9 @@ def _arrange_product(g: Graph, n: Node, args: list[Node]) -> Node:
     a, b = args
     if not n.size or not a.size:
         return g.constant(np.zeros(n.shape, n.dtype))
+    product = g.add(PRODUCT, args, n.shape, n.dtype, None, n.line)
+    if len(n.shape) > 2 and n.shape[-2:] != (1, 1) and plan_product(product).is_tiny:
+        return product
     if b.shape[-1] == 1 and len(a.shape) == 2 and _is_transposed(a) and a.shape[0] <= a.shape[1]:
         return _sum_along(g, n, _transpose(g, a), b, 0)
     if a.shape[-2] == 1 and len(b.shape) == 2 and _is_transposed(b):
@@ -295,7 +298,7 @@ def _arrange_product(g: Graph, n: Node, args: list[Node]) -> Node:
         return _sum_along(g, n, a, _transpose(g, b), len(a.shape) - 1)
     if a.shape[-2] == 1 and len(squeeze(n.shape)) == 1:
         return _sum_along(g, n, _transpose(g, a), b, len(b.shape) - 2)
-    return g.add(PRODUCT, args, n.shape, n.dtype, None, n.line)
+    return product
 
 
 def _sum_along(g: Graph, n: Node, x: Node, y: Node, axis: int) -> Node:

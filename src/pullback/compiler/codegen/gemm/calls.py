@@ -6,6 +6,7 @@ from pullback.compiler.builder import FLOATS, code_of
 from pullback.compiler.codegen.call_table import CallList, Constant, Local, Operand, integer
 from pullback.compiler.codegen.gemm.panels import emit_panels
 from pullback.compiler.codegen.gemm.small import blas_name, call_blas, declare_blas, emit_small_product
+from pullback.compiler.codegen.gemm.tiny import emit_tiny_products
 from pullback.compiler.codegen.module_builder import ModuleBuilder
 from pullback.compiler.codegen.parallel import emit_batch, estimate_product_time
 from pullback.compiler.ir.graph import Node
@@ -38,6 +39,9 @@ class ProductCall:
         z = module.address(n)
         c = module.address(n.args[2]) if plan.adds else z
         scratch: Operand = Constant("ptr", "null")
+        if plan.is_tiny:
+            self._call_tiny(code, [a, b, c, z, scratch, scratch])
+            return
         if plan.is_small or self.panels is not None:
             self._name_function()
             scratch = module.find_memory(("scratch", n.number))
@@ -59,6 +63,17 @@ class ProductCall:
             function, declared = emit_small_product(self.plan.matrices, self.module.target)
         self.name = self.module.name(function)
         self.module.declared |= declared
+
+    def _call_tiny(self, code: CallList, given: list[Operand]) -> None:
+        """Call the function of all products of a batch of tiny matrices."""
+        plan, module = self.plan, self.module
+        w = emit_tiny_products(plan.matrices, plan.batch, module.target)
+        name = module.name(w.function)
+        module.declared |= w.declared
+        if module.kernels.count_product_workers(plan) > 1:
+            module.call_in_parallel(code, w, name, given, estimate_product_time(plan))
+        else:
+            code.call_void(name, [*given[:4], integer(0), integer(w.rows), *given[4:]])
 
     def _call(self, code: CallList, a: Operand, b: Operand, c: Operand, z: Operand, scratch: Operand) -> None:
         """Emit the call for one product."""

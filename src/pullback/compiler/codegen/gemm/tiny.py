@@ -1,0 +1,118 @@
+"""Products of tiny matrices, a whole batch in one function: all of a product is in registers at once.
+
+A row of the result is a vector with a lane for each column.  Vectors may be longer than a row: they are loaded from
+within the same matrix, and what they store beyond a row is overwritten by the next one.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from pullback.compiler.builder import FLOATS, Code, vector
+from pullback.compiler.codegen.gemm.small import multiply_add
+from pullback.compiler.codegen.kernel_code import KernelCode, make_function
+from pullback.compiler.ir.products import Batch, Product
+from pullback.compiler.target import Target
+
+__all__ = ["emit_tiny_products"]
+
+PARTS = 32  # that threads share
+
+
+@lru_cache(256)
+def emit_tiny_products(p: Product, batch: tuple[Batch, ...], target: Target) -> KernelCode:
+    """Return a batch of products as a kernel; its arrays are left, right, what is added, and the result."""
+    writer = TinyProducts(p, target)
+    code, count = writer.code, batch[0].length if batch else 1
+    writer.loop(batch or (Batch(1, 0, 0, 0),), ["%a", "%b", "%c", "%z"], "%lo", "%hi")
+    arrays = "ptr noalias %a", "ptr noalias %b", "ptr %c", "ptr %z"
+    function = make_function(code, *arrays, "i64 %lo", "i64 %hi", "ptr %partial", "ptr %scratch")
+    return KernelCode(function, count, -(-count // PARTS), frozenset(code.declared))
+
+
+class TinyProducts:
+    """Emits the products of a batch."""
+
+    def __init__(self, p: Product, target: Target) -> None:
+        self.p, self.target, self.code = p, target, Code()
+        self.type, self.size = FLOATS[p.dtype], int(p.dtype[1])
+        self.width = 1 << (p.n - 1).bit_length()
+
+    def loop(self, batch: tuple[Batch, ...], pointers: list[str], start: str, stop: str) -> None:
+        """Emit the loops over the axes of the batch, and one product inside them."""
+        code, (axis, *inner) = self.code, batch
+        with code.loop(start, stop) as i:
+            steps = axis.a, axis.b, axis.z, axis.z
+            moved = [self._at(x, code.times(i, step)) if step else x for x, step in zip(pointers, steps, strict=True)]
+            if inner:
+                self.loop((*inner,), moved, "0", str(inner[0].length))
+            else:
+                self._multiply(*moved)
+
+    def _multiply(self, a: str, b: str, c: str, z: str) -> None:
+        p, code, type_ = self.p, self.code, vector(self.type, self.width)
+        fma = multiply_add(self.target, self.size, self.width)
+        right = [self._load_row(b, i, p.k, p.b.row, p.b.column) for i in range(p.k)]
+        rows = [self._load_row(c, i, p.m, p.n, 1) if p.adds else "" for i in range(p.m)]
+        for i in range(p.m):
+            for k in range(p.k):
+                left = self._spread(self._load(a, i * p.a.row + k * p.a.column))
+                if rows[i]:
+                    rows[i] = code.call(fma, type_, [(type_, x) for x in (left, right[k], rows[i])])
+                else:
+                    rows[i] = code.op(f"fmul {type_} {left}, {right[k]}")
+        for i, row in enumerate(rows):
+            self._store_row(row, z, i)
+
+    def _load_row(self, base: str, i: int, rows: int, step: int, column: int) -> str:
+        """Load row ``i`` of a matrix; lanes beyond it hold anything."""
+        n, width, code = self.p.n, self.width, self.code
+        first, end = i * step, (rows - 1) * step + n
+        if (column != 1 and n > 1) or end < width:
+            return self._collect([self._load(base, first + j * column) for j in range(n)])
+        at = min(first, end - width)
+        row = code.op(f"load {vector(self.type, width)}, ptr {self._at(base, str(at))}, align {self.size}")
+        return row if at == first else self._shuffle(row, row, [min(first - at + j, width - 1) for j in range(width)])
+
+    def _store_row(self, row: str, z: str, i: int) -> None:
+        """Store row ``i`` of the result: as a whole vector if the next row covers what is too much."""
+        p, code = self.p, self.code
+        first, done, count = i * p.n, 0, self.width
+        while done < p.n:
+            inside = first + done + count <= (p.m * p.n if count == self.width else first + p.n)
+            if not inside:
+                count //= 2
+                continue
+            part = row if count == self.width else self._shuffle(row, row, [*range(done, done + count)])
+            code.line(
+                f"store {vector(self.type, count)} {part}, ptr {self._at(z, str(first + done))}, align {self.size}"
+            )
+            done += count
+
+    def _shuffle(self, x: str, y: str, lanes: list[int]) -> str:
+        type_ = vector(self.type, self.width)
+        if len(lanes) == 1:
+            return self.code.op(f"extractelement {type_} {x}, i64 {lanes[0]}")
+        order = ", ".join(f"i32 {i}" for i in lanes)
+        return self.code.op(f"shufflevector {type_} {x}, {type_} {y}, <{len(lanes)} x i32> <{order}>")
+
+    def _collect(self, lanes: list[str]) -> str:
+        if self.width == 1:
+            return lanes[0]
+        made = "poison"
+        for i, lane in enumerate(lanes):
+            made = self.code.op(f"insertelement {vector(self.type, self.width)} {made}, {self.type} {lane}, i64 {i}")
+        return made
+
+    def _spread(self, one: str) -> str:
+        if self.width == 1:
+            return one
+        type_ = vector(self.type, self.width)
+        lane = self.code.op(f"insertelement {type_} poison, {self.type} {one}, i64 0")
+        return self.code.op(f"shufflevector {type_} {lane}, {type_} poison, <{self.width} x i32> zeroinitializer")
+
+    def _load(self, base: str, at: int) -> str:
+        return self.code.op(f"load {self.type}, ptr {self._at(base, str(at))}, align {self.size}")
+
+    def _at(self, base: str, place: str) -> str:
+        return base if place == "0" else self.code.op(f"getelementptr {self.type}, ptr {base}, i64 {place}")
