@@ -9,10 +9,11 @@ from pullback.compiler.codegen.call_table import CallList
 from pullback.compiler.codegen.calls import call_kernel, call_scan, call_scatter, call_spaced
 from pullback.compiler.codegen.gemm.calls import call_product
 from pullback.compiler.codegen.kernels import Kernels
+from pullback.compiler.codegen.loop_calls import call_loop
 from pullback.compiler.codegen.module_builder import ModuleBuilder, Segment
 from pullback.compiler.codegen.windows.calls import call_windows
 from pullback.compiler.ir.graph import Node
-from pullback.compiler.ir.kinds import OPAQUE, PRODUCT, SCAN, SCATTER, SPACED, WINDOWS, Kind
+from pullback.compiler.ir.kinds import LOOP, OPAQUE, PRODUCT, SCAN, SCATTER, SPACED, WINDOWS, Kind
 from pullback.compiler.schedule.fuse import Kernel
 from pullback.compiler.schedule.memory import Memory
 from pullback.compiler.schedule.order import Step
@@ -26,6 +27,7 @@ CALLS: dict[Kind, Callable[[ModuleBuilder, CallList, Node], None]] = {
     SPACED: call_spaced,
     WINDOWS: call_windows,
     PRODUCT: call_product,
+    LOOP: lambda module, code, n: call_loop(module, code, n, call_step),
 }
 
 
@@ -42,6 +44,14 @@ class Module:
         return self.text
 
 
+def call_step(module: ModuleBuilder, code: CallList, step: Kernel | Node) -> None:
+    """Call the function of one step."""
+    if isinstance(step, Kernel):
+        call_kernel(module, code, step)
+    else:
+        CALLS[step.kind](module, code, step)
+
+
 def emit_module(kernels: Kernels, steps: Sequence[Step], memory: Memory) -> Module:
     """Return the module of a program: its kernels, and functions that call them in the order of the steps."""
     module = ModuleBuilder(kernels, memory)
@@ -56,10 +66,7 @@ def emit_module(kernels: Kernels, steps: Sequence[Step], memory: Memory) -> Modu
                 module.segments.append(Segment(host_op=step))
             continue
         code = code or CallList()
-        if isinstance(step, Kernel):
-            call_kernel(module, code, step)
-        else:
-            CALLS[step.kind](module, code, step)
+        call_step(module, code, step)
     if code is not None:
         module.close_segment(code)
     return Module(module.render(), tuple(module.segments), tuple(sorted(module.imports)), tuple(module.described))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pullback.compiler.codegen.call_table import ARENA, STACK, Address, CallList, Operand, integer
 from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
-from pullback.compiler.codegen.kernels import Kernels, count_parts
+from pullback.compiler.codegen.kernels import BodyCode, Kernels, count_parts
 from pullback.compiler.codegen.parallel import WORTH_WAKING, emit_task
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.schedule.arena import round_up
@@ -37,11 +37,19 @@ class ModuleBuilder:
         self.imports: set[str] = set()
         self.declared: set[str] = set()
         self.helpers: dict[str, str] = {}
+        self.bodies: list[str] = []  # the names of bodies of loops
         self._names: dict[Function, str] = {}
         self._runs: list[str] = []  # the functions of segments
         self._slots: set[int] = set()  # of the segment that is being emitted
         self._shared = 0  # the time that it shares with other threads, in nanoseconds
         self._stack = 0  # its bytes on the stack
+
+    def open_body(self, body: BodyCode) -> ModuleBuilder:
+        """Return a builder for the body of a loop, whose functions become part of this module."""
+        inner = ModuleBuilder(body.kernels, body.memory)
+        inner.imports, inner.declared, inner.helpers = self.imports, self.declared, self.helpers
+        inner._names, inner._runs, inner.bodies = self._names, self._runs, self.bodies
+        return inner
 
     def name(self, function: Function) -> str:
         """Return the name of a function, which becomes part of the module; equal ones have one name."""
@@ -59,17 +67,31 @@ class ModuleBuilder:
         """Make a function of calls, and begin the next segment."""
         name = f"run{len(self.segments)}"
         self.segments.append(Segment(name, slots=frozenset(self._slots)))
+        self._write(name, "", code)
+
+    def close_body(self, code: CallList) -> str:
+        """Make a function of the calls of one step of a loop, and return its name."""
+        self.bodies.append(f"body{len(self.bodies)}")
+        name = self.bodies[-1]
+        self._write(name, "internal ", code)
+        return name
+
+    def _write(self, name: str, linkage: str, code: CallList) -> None:
         if self._shared >= WORTH_WAKING:
             code.declared.add("declare void @rouse(i64)")
             code.call_void("rouse", [integer(self.threads)], first=True)
         lines, tables = code.render(f"{name}_calls", self._stack > 0)
         self.declared |= code.declared
         small = [f"%small = alloca [{self._stack} x i8], align {ALIGN}"] if self._stack else []
-        head = f"define void @{name}(ptr %slots, ptr %arena) {{"
+        head = f"define {linkage}void @{name}(ptr %slots, ptr %arena) {{"
         self._runs.append("\n".join([*tables, head, "entry:", *small, *lines, "ret void", "}"]))
         self._slots, self._shared, self._stack = set(), 0, 0
 
     # ---- addresses
+
+    def results_of(self, n: Node) -> tuple[Node, ...]:
+        """Return the results of a loop that are used."""
+        return next(s.stored for s in self.kernels.steps if s.what is n)
 
     def address(self, n: Node, offset: int = 0) -> Address:
         """Return the address of a value, or of one of its elements."""

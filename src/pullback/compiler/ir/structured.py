@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.ir.graph import Graph
+from pullback.compiler.ir.graph import Graph, Node
 from pullback.compiler.ir.kinds import CONSTANT
 
 __all__ = ["Loop", "run_graph"]
@@ -31,6 +31,11 @@ class Loop:
     whole = True  # two are the same only if they are one object
 
     @property
+    def counts(self) -> tuple[int, int, int, bool]:
+        """All but the body."""
+        return self.constants, self.carry, self.length, self.reverse
+
+    @property
     def xs(self) -> int:
         """The first of the xs among the operands."""
         return self.constants + self.carry
@@ -41,6 +46,25 @@ class Loop:
         outputs = self.body.outputs
         first = [(o.shape, o.dtype) for o in outputs[: self.carry]]
         return first + [((self.length, *o.shape), o.dtype) for o in outputs[self.carry :]]
+
+    @property
+    def carried(self) -> list[Node]:
+        """The inputs of the body that hold the carry."""
+        return self.body.inputs[self.constants : self.xs]
+
+    def find_stacks(self) -> dict[int, int]:
+        """Return which ys hold a part of the carry, by its place: that lies in them, and not in memory of its own.
+
+        These are outputs of the body that are an input of the carry, or the same value as its output.
+        """
+        outputs = self.body.outputs
+        found: dict[int, int] = {}
+        for k, x in enumerate(self.carried):
+            same = [i for i in range(self.carry, len(outputs)) if outputs[i] is x]
+            same = same or [i for i in range(self.carry, len(outputs)) if outputs[i] is outputs[k]]
+            if same and same[0] not in found:
+                found[same[0]] = k
+        return found
 
     def check(self, operands: Sequence[tuple[Any, Any]]) -> str:
         """Return what is wrong with operands of these shapes and dtypes, or with the body."""

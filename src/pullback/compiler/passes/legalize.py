@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -27,10 +28,13 @@ from pullback.compiler.ir.kinds import (
     CONSTANT,
     FOLD,
     INPUT,
+    LOOP,
     MAP,
     OPAQUE,
+    PART,
     PIECES,
     PRODUCT,
+    RESULT,
     SCAN,
     SCATTER,
     SPACED,
@@ -39,6 +43,7 @@ from pullback.compiler.ir.kinds import (
     Kind,
 )
 from pullback.compiler.ir.products import is_gemm_ready, plan_product
+from pullback.compiler.ir.structured import Loop
 from pullback.compiler.math.cost import count_instructions
 from pullback.compiler.math.functions import VectorFunctions
 from pullback.compiler.passes.simplify import remove_dead_nodes
@@ -201,12 +206,52 @@ def _legalize_by_types(g: Graph, n: Node, args: list[Node], has_types: bool) -> 
     return _keep(g, n, args) if has_types else _run_on_host(g, n, args)
 
 
+def _legalize_loop(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
+    """Return a loop whose body is legalized; a host op, if that has host ops."""
+    body = _separate_outputs(legalize(n.data.body), n.data)
+    if has_types and not any(m.kind.runs_on_host for m in body.nodes):
+        return g.add(LOOP, args, n.shape, n.dtype, replace(n.data, body=body), n.line)
+    return g.add(OPAQUE, args, n.shape, n.dtype, (HostLoop(n.data), {}), n.line)
+
+
+def _separate_outputs(body: Graph, loop: Loop) -> Graph:
+    """Let each output of a body have memory of its own, but for those that are parts of the carry."""
+    seen: set[int] = set()
+    stacks = replace(loop, body=body).find_stacks()
+    for i, o in enumerate(body.outputs):
+        if i in stacks:
+            continue
+        if o.kind.is_leaf or id(o) in seen:
+            o = Node(VIEW, (o,), o.shape, o.dtype, View(0, contiguous(o.shape)), len(body.nodes), o.line)
+            body.nodes.append(o)
+            body.outputs[i] = o
+        seen.add(id(o))
+    return body
+
+
+def _legalize_result(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
+    return g.add(PART if args[0].kind is OPAQUE else RESULT, args, n.shape, n.dtype, n.data, n.line)
+
+
 # Of the kinds that may have to be changed: a graph, a node, its new arguments, and whether all have machine types.
 LEGALIZE: dict[Kind, Callable[[Graph, Node, list[Node], bool], Node]] = {
     OPAQUE: _legalize_opaque, FOLD: _legalize_fold, PRODUCT: _legalize_product, MAP: _legalize_map,
-    VIEW: _legalize_view, SCATTER: _legalize_scatter,
+    VIEW: _legalize_view, SCATTER: _legalize_scatter, LOOP: _legalize_loop, RESULT: _legalize_result,
     **dict.fromkeys((SCAN, CAST, PIECES, TAKE, SPACED), _legalize_by_types),
 }  # fmt: skip
+
+
+class HostLoop:
+    """A loop as an op whose steps are called by Python, as some of their parts are run by NumPy."""
+
+    variadic = False
+    name = "loop"
+
+    def __init__(self, loop: Loop) -> None:
+        self.loop = loop
+
+    def perform(self, values: Any, params: Any) -> Any:
+        return tuple(self.loop.run([np.asarray(v) for v in values]))
 
 
 class KindOp:
