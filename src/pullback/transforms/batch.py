@@ -203,6 +203,18 @@ def _of_constant(x: Operand) -> Any:
 PLAIN.add(Batched)
 
 
+def is_batched(x: object) -> bool:
+    """Return whether a value is different for each example of some ``vmap``."""
+    while isinstance(x, Tensor):
+        x = x.read()
+        if isinstance(x, Batched):
+            return True
+        if not x.level:
+            return False
+        x = x.all_values()
+    return False
+
+
 class BatchedOp(WrappingOp):
     """A function with a gradient of its own, for all examples at once; one level down it is such a function again."""
 

@@ -7,6 +7,7 @@ once and become loops and branches of the machine code, also under ``grad``, ``j
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,18 @@ import numpy as np
 from pullback.core import tree
 from pullback.core.convert import as_value, bare, join_array
 from pullback.core.tape import ARRAYS
-from pullback.core.tensor import BY_KERNEL, Tensor
+from pullback.core.tensor import BY_KERNEL, Tensor, all_values, concrete
 from pullback.core.variable import writer
 from pullback.errors import ArgumentError, ShapeError
 from pullback.transforms.arguments import paths
+from pullback.transforms.batch import is_batched
 from pullback.transforms.grad import describe
 from pullback.transforms.scan_op import ScanOp
+from pullback.transforms.structured import close
+from pullback.transforms.switch_op import SwitchOp
+from pullback.transforms.while_op import WhileOp
 
-__all__ = ["fori_loop", "map", "scan"]
+__all__ = ["cond", "fori_loop", "map", "scan", "switch", "while_loop"]
 
 NUMBERS = (bool, int, float, complex)
 
@@ -109,6 +114,189 @@ def fori_loop(lo: int, hi: int, body: Callable[..., Any], carry: Any) -> Any:
     return _scan("fori_loop", lambda state, i: (body(i, state), None), carry, numbers)[0]
 
 
+def while_loop(
+    cond: Callable[..., Any], body: Callable[..., Any], carry: Any, max_steps: int | None = None
+) -> Any:
+    """Return ``carry`` after ``carry = body(carry)`` for as long as ``cond(carry)`` holds.
+
+    cond: takes the carry, and returns one bool.
+    body: takes the carry, and returns the next one.
+    carry: what goes from step to step, a tree of arrays; its shapes and dtypes stay the same.
+    max_steps: end after so many steps at the latest.  Reverse mode in a compiled function needs it, as it stores the
+        states of all steps; forward mode and Python's own loop do not.
+
+    >>> import pullback as pb
+    >>> pb.while_loop(lambda x: x < 100.0, lambda x: x * 3.0, 1.0)
+    243.0
+    >>> pb.grad(lambda x: pb.while_loop(lambda y: y < 100.0, lambda y: y * y, x))(3.0)
+    108.0
+    """
+    for name, f in (("cond", cond), ("body", body)):
+        if not callable(f):
+            raise ArgumentError(f"while_loop: {name} must be a function, got {type(f).__name__}.")
+    most = None if max_steps is None else _check_count("while_loop: max_steps", max_steps)
+    carry = tree.map_leaves(as_operand, carry, whole=tree.is_number_list)
+    program = writer()
+    made = None if program is None else _trace_while(program, cond, body, carry, most)
+    if made is not None:
+        return made
+    steps = 0
+    while steps != most:
+        holds = _check_condition(cond(carry))
+        batched = is_batched(holds)
+        if not (np.any(all_values(holds)) if batched else holds):
+            break
+        new, steps = check_carry("while_loop", carry, body(carry)), steps + 1
+        carry = _select(holds, new, carry) if batched else new
+    return carry
+
+
+def _check_condition(holds: Any) -> Any:
+    if np.shape(holds):
+        raise ShapeError(f"while_loop: cond must return one bool, got shape {np.shape(holds)}. Use np.all or np.any.")
+    return holds
+
+
+def _select(condition: Any, x: Any, y: Any) -> Any:
+    """Return leaf by leaf ``where(condition, x, y)``."""
+    rows = zip(tree.leaves(x), tree.leaves(y), strict=True)
+    return tree.replace_leaves(x, [np.where(condition, as_array(a), as_array(b)) for a, b in rows])
+
+
+def _trace_while(program: Any, cond: Callable[..., Any], body: Callable[..., Any], carry: Any, most: Any) -> Any:
+    """Add a loop to a program, and return its carry; None if something must be done in turn."""
+    whole = (carry, np.int64(0))  # and the number of steps
+
+    def step(state: Any, _: Any) -> Any:
+        before, count = state
+        return (check_carry("while_loop", before, body(before)), count + 1), None
+
+    def goes_on(state: Any) -> list[Any]:
+        holds = as_array(_check_condition(cond(state[0])))
+        return [np.astype(holds, np.bool) if most is None else np.astype(holds, np.bool) & (state[1] < most)]
+
+    recorded = _record_steps(program, step, whole)
+    if recorded is None:
+        return None
+    _, captured, leaves, _ = recorded
+    condition, captured, _ = _record(program, goes_on, [whole], leaves, captured)
+    # once more: what the condition alone captured is an input of the body too
+    made, captured, draws = _record(program, lambda state: tree.leaves(step(state, None)[0]), [whole], leaves, captured)
+    if condition is None or draws:
+        return None
+    zs = WhileOp(condition, made, len(captured), most).apply([*captured.values(), *leaves])
+    return tree.replace_leaves(carry, list(zs[:-1]))
+
+
+def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
+    """Return ``true_fn(*operands)`` if ``pred`` is true, else ``false_fn(*operands)``.
+
+    pred: one bool.
+    true_fn: what is called if it is true.
+    false_fn: what is called if it is not; both return trees of the same structure, with the same shapes and dtypes.
+    operands: what they take.
+
+    Run eagerly it is Python's ``if``.  Compiled only one of them is run; under ``vmap``, where examples differ, both
+    are, and ``where`` chooses.
+
+    >>> import pullback as pb
+    >>> pb.cond(2.0 > 1.0, lambda x: x * 2.0, lambda x: -x, 3.0)
+    6.0
+    """
+    if np.shape(pred):
+        raise ShapeError(f"cond: pred must be one bool, got shape {np.shape(pred)}. Use where, or vmap of cond.")
+    number = as_array(pred) != 0 if isinstance(pred, Tensor) else bool(pred)
+    return _choose("cond", number, [false_fn, true_fn], operands)
+
+
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+    """Return ``branches[index](*operands)``; an index beyond the ends counts as the nearest one.
+
+    index: one integer.
+    branches: functions that return trees of the same structure, with the same shapes and dtypes.
+    operands: what they take.
+
+    Compiled only one branch is run; under ``vmap``, where examples differ, all are, and ``where`` chooses.
+
+    >>> import pullback as pb
+    >>> [pb.switch(i, [lambda x: x, lambda x: x * x, lambda x: x * x * x], 2.0) for i in range(3)]
+    [2.0, 4.0, 8.0]
+    """
+    number = as_array(index)
+    if np.shape(number) or number.dtype.kind not in "iu":
+        raise ArgumentError(f"switch: index must be one integer, got {number.dtype} of shape {np.shape(number)}.")
+    if not len(branches):
+        raise ArgumentError("switch: there are no branches.")
+    return _choose("switch", number, list(branches), operands)
+
+
+def _choose(name: str, number: Any, branches: list[Callable[..., Any]], operands: Sequence[Any]) -> Any:
+    for f in branches:
+        if not callable(f):
+            raise ArgumentError(f"{name}: a branch must be a function, got {type(f).__name__}.")
+    last, program = len(branches) - 1, writer()
+    if last and isinstance(number, Tensor) and number.level:
+        made = None if program is None else _trace_branches(name, program, number, branches, operands)
+        if made is not None:
+            return made
+        if is_batched(number):
+            made = branches[last](*operands)
+            for i in reversed(range(last)):
+                made = _select(number <= i, _check_alike(name, made, branches[i](*operands)), made)
+            return made
+    return branches[min(max(int(concrete(number)), 0), last)](*operands)
+
+
+def _trace_branches(
+    name: str, program: Any, number: Any, branches: Sequence[Callable[..., Any]], operands: Sequence[Any]
+) -> Any:
+    """Add branches to a program, and return their results; None if something must be done in turn."""
+    given = tree.map_leaves(as_operand, list(operands), whole=tree.is_number_list)
+    leaves, captured, results = tree.leaves(given), None, []
+    for _ in range(2):  # what one branch captured is an input of all
+        bodies, results = [], []
+        for f in branches:
+
+            def run(given: Any, f: Callable[..., Any] = f) -> list[Any]:
+                z = f(*given)
+                results.append(z if not results else _check_alike(name, results[0], z))
+                return tree.leaves(results[-1])
+
+            body, captured, draws = _record(program, run, [given], leaves, captured)
+            if draws:
+                return None
+            bodies.append(body)
+    likes = [[(z.shape, z.dtype) for z in body.output_likes] for body in bodies]
+    bodies = [_cast_outputs(body, [np.result_type(*(row[i][1] for row in likes)) for i in range(len(likes[0]))]) for body in bodies]
+    zs = SwitchOp(bodies).apply([np.astype(number, np.int64), *captured.values(), *leaves])  # type: ignore[attr-defined]
+    return tree.replace_leaves(results[0], list(zs))
+
+
+def _check_alike(name: str, first: Any, other: Any) -> Any:
+    """Return the result of a branch; refuse one that differs from that of another in structure or shapes."""
+    other = _arrange_like(first, other)
+    if _get_structure(first) != _get_structure(other):
+        raise ArgumentError(f"{name}: one branch returns {_describe_tree(first)}, another {_describe_tree(other)}.")
+    for (path, x), (_, z) in zip(paths("result", first), paths("result", other), strict=True):
+        if x is None:
+            continue
+        if np.shape(x) != np.shape(z):
+            raise ShapeError(f"{name}: {path} has shape {np.shape(x)} in one branch and {np.shape(z)} in another.")
+        (dtype, weak), (wanted, other_weak) = get_kind(as_operand(x)), get_kind(as_operand(z))
+        if weak is None and other_weak is None and dtype != wanted:
+            raise ArgumentError(f"{name}: {path} is {dtype} in one branch and {wanted} in another; cast one of them.")
+    return other
+
+
+def _cast_outputs(body: Any, dtypes: Sequence[Any]) -> Any:
+    """Return a body whose outputs have these dtypes: Python numbers take those of other branches."""
+    if [like.dtype for like in body.output_likes] == list(dtypes):
+        return body
+    with body.open_trace() as trace:
+        zs = body([trace.add_input(*like) for like in body.input_likes])
+        return close(trace, [np.astype(as_array(z), dtype) for z, dtype in zip(zs, dtypes, strict=True)])
+
+
 def _check_count(what: str, count: Any) -> int:
     if isinstance(count, bool) or not hasattr(count, "__index__") or int(count) < 1:
         raise ArgumentError(f"{what} must be a positive integer, got {count!r}.")
@@ -171,34 +359,87 @@ class Steps:
 
     def trace(self, program: Any, unroll: int, recompute: bool) -> tuple[Any, Any]:
         """Record a step, and add the loop to the program."""
-        recorded = self._record(program)
-        if recorded is None:
-            return self.run()
+        recorded = _record_steps(program, self.step, self.carry, self.xs)
+        if recorded is None:  # the steps one by one
+            return self.run() if self.length else self.run_none()
         body, captured, carry, y = recorded
         op = ScanOp(body, len(captured), len(carry), self.length, self.reverse)
-        zs = run_loop(op, [*captured, *carry, *tree.leaves(self.xs)], unroll, recompute)
+        operands = [*captured.values(), *carry, *tree.leaves(self.xs)]
+        zs = _run_loop(op, operands, isqrt(self.length) if recompute else unroll, recompute)
         count = len(carry)
         return tree.replace_leaves(self.carry, list(zs[:count])), tree.replace_leaves(y, list(zs[count:]))
 
-    def _record(self, program: Any) -> Any:
-        """Return the body, what it captured, the leaves of the carry, and the result of a step.
 
-        None if there is something that must be done in turn, such as draws of random numbers.
-        """
-        carry = tree.leaves(self.carry)
-        while True:
-            with program.open_body() as trace:
-                given = [trace.add_input(np.shape(x), *get_kind(x)) for x in carry]
-                elements = [trace.add_input(x.shape[1:], x.dtype) for x in tree.leaves(self.xs)]
-                new, y = self.step(tree.replace_leaves(self.carry, given), tree.replace_leaves(self.xs, elements))
-                if trace.draws:
-                    return None
-                after = [as_array(z) for z in tree.leaves(new)]
-                if all(get_kind(x) == get_kind(z) for x, z in zip(carry, after, strict=True)):
-                    body, captured = trace.close([*after, *(as_array(z) for z in tree.leaves(y))])
-                    return body, captured, carry, y
-            # Python numbers get the dtype that a step makes of them
-            carry = [_cast_number(x, z.dtype) for x, z in zip(carry, after, strict=True)]
+def _record_steps(program: Any, step: Callable[..., Any], carry: Any, xs: Any = None) -> Any:
+    """Return the body of a loop, what it captured, the leaves of the carry, and the result of a step.
+
+    None if there is something that must be done in turn, such as draws of random numbers.
+    """
+    leaves, rows = tree.leaves(carry), tree.map_leaves(lambda x: np.zeros(x.shape[1:], x.dtype), xs)
+    found: list[Any] = []
+
+    def run(state: Any, x: Any) -> list[Any]:
+        found[:] = step(state, x)
+        return [z for part in found for z in tree.leaves(part)]
+
+    while True:
+        given = [*leaves, *tree.leaves(rows)]
+        body, captured, draws = _record(program, run, [carry, rows], given)
+        if draws:
+            return None
+        dtypes = [like.dtype for like in body.output_likes[: len(leaves)]]
+        if all(get_kind(x) == (dtype, None) for x, dtype in zip(leaves, dtypes, strict=True)):
+            return body, captured, leaves, found[1]
+        # Python numbers get the dtype that a step makes of them
+        leaves = [_cast_number(x, dtype) for x, dtype in zip(leaves, dtypes, strict=True)]
+
+
+def _record(program: Any, f: Callable[..., Any], args: list[Any], leaves: Sequence[Any], first: Any = None) -> Any:
+    """Return the body that runs ``f`` on arguments like these, what it captured, and whether it draws numbers.
+
+    ``leaves`` are those of the arguments, and ``first`` what other bodies captured.
+    """
+    with program.open_body() as trace:
+        given = [trace.add_input(np.shape(x), *get_kind(x)) for x in leaves]
+        outputs = [as_array(z) for z in f(*tree.replace_leaves(args, given))]
+        return (*trace.close(outputs, first), trace.draws)
+
+
+def _run_loop(op: ScanOp, operands: Sequence[Any], several: int, recompute: bool) -> Sequence[Any]:
+    """Return the results of a loop that does ``several`` steps in one go, and those that are left after it.
+
+    With ``recompute`` these are loops of their own, which are computed again from their first state when going back.
+    """
+    if not op.length:  # the carry, and empty arrays
+        carry = operands[op.constants : op.constants + op.carry]
+        return [*carry, *(np.zeros(shape, dtype) for shape, dtype in op.infer()[op.carry :])]
+    if several < 2:
+        return op.apply(operands)
+    constants, state, xs = operands[: op.constants], operands[op.constants :][: op.carry], operands[op.constants + op.carry :]
+    count, left = divmod(op.length, several)
+    split = count * several
+    inner = ScanOp(op.body, op.constants, op.carry, several, op.reverse)
+    with op.body.open_trace() as trace:
+        likes = op.body.input_likes
+        shapes = [like.shape if i < op.constants + op.carry else (several, *like.shape) for i, like in enumerate(likes)]
+        given = [trace.add_input(shape, like.dtype) for shape, like in zip(shapes, likes, strict=True)]
+        body = close(trace, inner.apply(given) if recompute else inner.run_unrolled(given))
+    parts: list[list[Any]] = []
+    for is_rest in ((True, False) if op.reverse else (False, True)):
+        if is_rest and left:
+            loop = ScanOp(op.body, op.constants, op.carry, left, op.reverse)
+            zs = loop.apply([*constants, *state, *(x[split:] for x in xs)])
+            parts.append(list(zs[op.carry :]))
+        elif not is_rest and count:
+            loop = ScanOp(body, op.constants, op.carry, count, op.reverse, recompute)
+            rows = [np.reshape(x[:split], (count, several, *x.shape[1:])) for x in xs]
+            zs = loop.apply([*constants, *state, *rows])
+            parts.append([np.reshape(z, (split, *z.shape[2:])) for z in zs[op.carry :]])
+        else:
+            continue
+        state = zs[: op.carry]
+    columns = zip(*(parts[::-1] if op.reverse else parts), strict=True)
+    return [*state, *(np.concatenate(column) if len(column) > 1 else column[0] for column in columns)]
 
 
 def as_array(x: Any) -> Any:
@@ -227,8 +468,10 @@ def check_carry(name: str, before: Any, after: Any) -> Any:
     after = _arrange_like(before, after)
     old, new = [*paths("carry", before)], [*paths("carry", after)]
     if _get_structure(before) != _get_structure(after):
-        raise ArgumentError(f"{name}: the structure of the carry changes in a step, from {describe(before)} with "
-                            f"{', '.join(p for p, _ in old)} to {describe(after)} with {', '.join(p for p, _ in new)}.")
+        raise ArgumentError(
+            f"{name}: the structure of the carry changes in a step, from {_describe_tree(before)} to "
+            f"{_describe_tree(after)}."
+        )
     for (path, x), (_, z) in zip(old, new, strict=True):
         if x is None:
             continue
@@ -241,6 +484,10 @@ def check_carry(name: str, before: Any, after: Any) -> Any:
                 f"Begin with {other}, or cast it back."
             )
     return after
+
+
+def _describe_tree(x: Any) -> str:
+    return f"{describe(x)} of {', '.join(path.removeprefix('x') or 'one leaf' for path, _ in paths('x', x)) or 'nothing'}"
 
 
 def _is_number(z: Any) -> bool:
@@ -274,11 +521,3 @@ def _stack(column: tuple[Any, ...]) -> Any:
     if any(isinstance(z, Tensor) for z in column):
         return BY_KERNEL[np.stack].function([*column])
     return np.stack([np.asarray(z) for z in column])
-
-
-def run_loop(op: ScanOp, operands: Sequence[Any], unroll: int, recompute: bool) -> Sequence[Any]:
-    """Return the results of a loop; of one without steps, the carry and empty arrays."""
-    if op.length:
-        return op.apply(operands)
-    carry = operands[op.constants : op.constants + op.carry]
-    return [*carry, *(np.zeros(shape, dtype) for shape, dtype in op.infer()[op.carry :])]

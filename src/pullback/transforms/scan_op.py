@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.tensor import BY_KERNEL
 from pullback.transforms.structured import (
     Joint,
     StructuredOp,
@@ -58,26 +59,25 @@ class ScanOp(StructuredOp):
         return [*((like.shape, like.dtype) for like in likes[: self.carry]), *stacked]
 
     def run(self, args: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(plain(z) for z in self.run_unrolled(args))
+
+    def run_unrolled(self, args: Sequence[Any]) -> list[Any]:
+        """Return the results of the steps one after the other, on tensors of any level."""
         constants, carry, xs = self._split(args)
         rows: list[Any] = [None] * self.length
         for t in range(self.length)[:: -1 if self.reverse else 1]:
-            zs = [plain(z) for z in self.body([*constants, *carry, *(x[t] for x in xs)])]
+            zs = self.body([*constants, *carry, *(x[t] for x in xs)])
             carry, rows[t] = zs[: self.carry], zs[self.carry :]
-        return (*carry, *(np.stack(column) for column in zip(*rows, strict=True)))
+        return [*carry, *(BY_KERNEL[np.stack].function([*column]) for column in zip(*rows, strict=True))]
 
     def lower(self, trace: Any, args: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple(trace.add_loop(self, args))
+        found: tuple[Any, ...] = trace.add_loop(
+            self.body, self.constants, self.carry, self.length, self.reverse, args
+        )
+        return found
 
     def _reach(self, on: Sequence[bool], floats: bool) -> list[bool]:
-        """Return which inputs depend on those that are ``on``, as the carry does after some steps."""
-        found = list(on)
-        while True:
-            made = self.body.follow(found, floats)[: self.carry]
-            more = [*found[: self.constants], *(a or b for a, b in zip(found[self.constants :], made, strict=False))]
-            more += found[len(more) :]
-            if more == found:
-                return found
-            found = more
+        return reach_carry(self.body, on, self.constants, floats, self.carry)
 
     # ---- transforms
 
@@ -93,8 +93,8 @@ class ScanOp(StructuredOp):
         rows = zip(self._split(primals), self._split(ts), strict=True)
         operands = [[*ps, *(t for t in moved if t is not None)] for ps, moved in rows]
         # inputs and outputs in the order of a loop: constants, carry, xs; carry, ys
-        places = _arrange(len(moving), moving, self._split([*range(len(moving))]))
-        outputs = _arrange(len(wanted), wanted, ([*range(self.carry)], [*range(self.carry, len(wanted))]))
+        places = arrange_extra(len(moving), moving, self._split([*range(len(moving))]))
+        outputs = arrange_extra(len(wanted), wanted, ([*range(self.carry)], [*range(self.carry, len(wanted))]))
         body.inputs = [body.inputs[i] for part in places for i in part]
         body.outputs = [body.outputs[i] for part in outputs for i in part]
         op = self._replace(body, len(places[0]), len(places[1]))
@@ -172,7 +172,20 @@ class ScanOp(StructuredOp):
         return ds
 
 
-def _arrange(count: int, extra: Sequence[bool], parts: Sequence[list[int]]) -> list[list[int]]:
+def reach_carry(body: Any, on: Sequence[bool], constants: int, floats: bool, carry: int | None = None) -> list[bool]:
+    """Return which inputs of a loop depend on those that are ``on``, as the carry does after some steps."""
+    found = list(on)
+    while True:
+        made = body.follow(found, floats)[:carry]
+        more = list(found)
+        for k, b in enumerate(made, constants):
+            more[k] = more[k] or b
+        if more == found:
+            return found
+        found = more
+
+
+def arrange_extra(count: int, extra: Sequence[bool], parts: Sequence[list[int]]) -> list[list[int]]:
     """Return the places of each part of a list, each followed by those of its extra items, which come after all."""
     places, after = {}, count
     for i, on in enumerate(extra):

@@ -17,9 +17,8 @@ from pullback.compiler.codegen.parallel import WORTH_SHARING, estimate_product_t
 from pullback.compiler.codegen.scan import emit_scan
 from pullback.compiler.codegen.windows.workers import count_window_bytes
 from pullback.compiler.ir.graph import Graph, Node
-from pullback.compiler.ir.kinds import LOOP, PRODUCT, RESULT, SCAN, WINDOWS, Kind
+from pullback.compiler.ir.kinds import LOOP, PRODUCT, RESULT, SCAN, SWITCH, WHILE, WINDOWS, Kind
 from pullback.compiler.ir.products import ProductPlan, find_operand, plan_product
-from pullback.compiler.ir.structured import Loop
 from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.fuse import Fused, Kernel, fuse
 from pullback.compiler.schedule.in_place import InPlace
@@ -35,8 +34,9 @@ STACK_BYTES = 512  # that a program takes from the stack for sums of parts
 
 @dataclass(frozen=True)
 class BodyCode:
-    """The body of a loop: its functions, its steps in order, and the memory of one step."""
+    """The body of a loop or a branch: its graph, its functions, its steps in order, and its memory."""
 
+    graph: Graph
     kernels: Kernels
     steps: tuple[Step, ...]
     memory: Memory
@@ -50,7 +50,7 @@ class Kernels:
     options: Options
     written: dict[int, KernelCode]
     scans: dict[int, KernelCode]
-    bodies: dict[int, BodyCode]  # of loops
+    bodies: dict[int, tuple[BodyCode, ...]]  # of loops and branches
     steps: tuple[Step, ...]
 
     def count_workers(self, k: Kernel) -> int:
@@ -114,19 +114,27 @@ def emit_kernels(fused: Fused, target: Target, options: Options) -> Kernels:
             written[step.number] = emitter.emit(step)
         elif step.kind is SCAN:
             scans[step.number] = emit_scan(step, target)
-    bodies = {n.number: emit_body(n.data.body, target, options) for n in fused.steps if n.kind is LOOP}
+    bodies = {
+        n.number: tuple(emit_body(body, target, options) for body in n.data.bodies)
+        for n in fused.steps
+        if not isinstance(n, Kernel) and n.kind.has_bodies
+    }
     kernels = Kernels(target, options, written, scans, bodies, ())
     overwrites = Overwrites(emitter.plans)
-    steps = [_make_step(kernels, overwrites, fused, step) for step in fused.steps if step.kind is not RESULT]
+    steps = [_make_step(kernels, overwrites, fused, step) for step in fused.steps if not _is_result(step)]
     return Kernels(target, options, written, scans, bodies, tuple(steps))
 
 
 def emit_body(graph: Graph, target: Target, options: Options) -> BodyCode:
-    """Return the functions of the body of a loop; its values have no guard pages."""
+    """Return the functions of the body of a loop or a branch; its values have no guard pages."""
     options = options._replace(guarded=False)
     kernels = emit_kernels(fuse(graph), target, options)
     steps = schedule(kernels.steps, graph.outputs)
-    return BodyCode(kernels, steps, plan_memory(graph, steps))
+    return BodyCode(graph, kernels, steps, plan_memory(graph, steps))
+
+
+def _is_result(step: Kernel | Node) -> bool:
+    return not isinstance(step, Kernel) and step.kind is RESULT
 
 
 def _make_step(kernels: Kernels, overwrites: Overwrites, fused: Fused, step: Kernel | Node) -> Step:
@@ -137,8 +145,8 @@ def _make_step(kernels: Kernels, overwrites: Overwrites, fused: Fused, step: Ker
         read = tuple(n for n in w.arrays if n.number not in own)
         return Step(step, stored, read, False, (*_list_scratch(kernels, step),), partial(overwrites.allow, w))
     scratch = SCRATCH[step.kind](kernels, step) if step.kind in SCRATCH else ()
-    if step.kind is LOOP:
-        results = tuple(n for n in fused.steps if n.kind is RESULT and n.args[0] is step)
+    if step.kind.has_bodies:
+        results = tuple(n for n in fused.steps if _is_result(n) and n.args[0] is step)
         return Step(step, results, step.args, False, (*scratch,))
     if step.kind is PRODUCT:
         read = tuple(find_operand(a)[0] for a in step.args)
@@ -170,15 +178,16 @@ def _list_product_scratch(kernels: Kernels, n: Node) -> Iterator[tuple[str, int]
         yield "scratch", need
 
 
-def count_carry_bytes(loop: Loop) -> list[int]:
-    """Return the bytes that each part of the carry needs besides its result: every other step writes there."""
-    return [round_up(o.nbytes) for o in loop.body.outputs[: loop.carry]]
+def count_body_bytes(bodies: tuple[BodyCode, ...]) -> int:
+    """Return the bytes that the bodies of a loop or of branches need, one at a time."""
+    return max(round_up(body.memory.layout.arena) for body in bodies)
 
 
-def _list_loop_scratch(kernels: Kernels, n: Node) -> Iterator[tuple[str, int]]:
-    body = kernels.bodies[n.number]
-    unused = sum(round_up(o.nbytes) for o in n.data.body.outputs[n.data.carry :])
-    yield "scratch", round_up(body.memory.layout.arena) + 2 * sum(count_carry_bytes(n.data)) + unused
+def _list_structure_scratch(kernels: Kernels, n: Node) -> Iterator[tuple[str, int]]:
+    """Yield the memory for the bodies, and twice that of the results of one step: for the carry, and unused results."""
+    bodies = kernels.bodies[n.number]
+    own = sum(round_up(o.nbytes) for body in bodies for o in body.graph.outputs)
+    yield "scratch", count_body_bytes(bodies) + 2 * own
 
 
 # The memory that steps need while they run, by kind: names and bytes.
@@ -186,7 +195,7 @@ SCRATCH: dict[Kind, Callable[[Kernels, Node], Iterator[tuple[str, int]]]] = {
     SCAN: _list_scan_scratch,
     WINDOWS: _list_window_scratch,
     PRODUCT: _list_product_scratch,
-    LOOP: _list_loop_scratch,
+    **dict.fromkeys((LOOP, WHILE, SWITCH), _list_structure_scratch),
 }
 
 

@@ -9,11 +9,11 @@ from pullback.compiler.codegen.call_table import CallList
 from pullback.compiler.codegen.calls import call_kernel, call_scan, call_scatter, call_spaced
 from pullback.compiler.codegen.gemm.calls import call_product
 from pullback.compiler.codegen.kernels import Kernels
-from pullback.compiler.codegen.loop_calls import call_loop
+from pullback.compiler.codegen.structured_calls import call_structure
 from pullback.compiler.codegen.module_builder import ModuleBuilder, Segment
 from pullback.compiler.codegen.windows.calls import call_windows
 from pullback.compiler.ir.graph import Node
-from pullback.compiler.ir.kinds import LOOP, OPAQUE, PRODUCT, SCAN, SCATTER, SPACED, WINDOWS, Kind
+from pullback.compiler.ir.kinds import LOOP, OPAQUE, PRODUCT, SCAN, SCATTER, SPACED, SWITCH, WHILE, WINDOWS, Kind
 from pullback.compiler.schedule.fuse import Kernel
 from pullback.compiler.schedule.memory import Memory
 from pullback.compiler.schedule.order import Step
@@ -27,7 +27,7 @@ CALLS: dict[Kind, Callable[[ModuleBuilder, CallList, Node], None]] = {
     SPACED: call_spaced,
     WINDOWS: call_windows,
     PRODUCT: call_product,
-    LOOP: lambda module, code, n: call_loop(module, code, n, call_step),
+    **dict.fromkeys((LOOP, WHILE, SWITCH), lambda module, code, n: call_structure(module, code, n, call_step)),
 }
 
 

@@ -19,10 +19,11 @@ from pullback.compiler.ir.kinds import CONSTANT, OPAQUE
 from pullback.core.convert import join_array
 from pullback.core.interpreter import dispatch
 from pullback.core.tensor import Tensor, call_unfollowed, strip
+from pullback.core.variable import Variable
 from pullback.core.writes import INPUT, freeze
-from pullback.errors import CapturedError
+from pullback.errors import CapturedError, VariableError
 
-__all__ = ["Body", "BodyTrace", "Equation", "Ref"]
+__all__ = ["Body", "BodyTrace", "Equation", "ProgramTrace", "Ref"]
 
 
 class Ref(NamedTuple):
@@ -125,10 +126,40 @@ class Body:
         return Body(inputs, equations, [place(o) for o in self.outputs], self.likes, self.open_trace)
 
 
+class ProgramTrace(Trace):
+    """A function being written down, in which loops and branches have bodies of their own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bodies: list[BodyTrace] = []  # those that are being recorded, the innermost last
+
+    def open_body(self) -> BodyTrace:
+        """Return a trace for the body of a loop or a branch in this program."""
+        return BodyTrace(self)
+
+    def every_time(self) -> Symbol:
+        return self.bodies[-1].every_time() if self.bodies else self.turn
+
+    def assign(self, v: Variable, value: Any) -> None:
+        self._check_assignable(v)
+        super().assign(v, value)
+
+    def assign_rows(self, v: Variable, at: Any, rows: Any) -> None:
+        self._check_assignable(v)
+        super().assign_rows(v, at, rows)
+
+    def _check_assignable(self, v: Variable) -> None:
+        if self.bodies:
+            raise VariableError(
+                f"{v.name}.assign: a variable cannot be assigned to in the body of a compiled loop or branch. "
+                "Make its value a part of the carry, and assign what comes out."
+            )
+
+
 class BodyTrace(Trace):
     """A function being recorded as a body."""
 
-    def __init__(self, program: Trace) -> None:
+    def __init__(self, program: ProgramTrace) -> None:
         self.program = program  # which it is a part of
         self.equations: list[Equation] = []
         self.likes: dict[int, Like] = {}
@@ -157,13 +188,19 @@ class BodyTrace(Trace):
         self.likes[node.number] = Like(node.shape, node.dtype, weak)
         return Symbol(self, node, weak)
 
-    def close(self, outputs: Sequence[Any]) -> tuple[Body, list[Tensor]]:
-        """Return the body with these outputs, and what it captured, which are its first inputs."""
+    def close(self, outputs: Sequence[Any], first: dict[Any, Tensor] | None = None) -> tuple[Body, dict[Any, Tensor]]:
+        """Return the body with these outputs, and what it captured, which are its first inputs.
+
+        ``first`` is what other bodies captured before, which then are inputs of this one too.
+        """
         refs = [self._refer(self.capture(z)) for z in outputs]
+        captured = dict(first or {})
+        for a in captured.values():
+            self.capture(a)
         self.finished = True
-        inputs = [symbol.node.number for _, symbol in self.captured.values()] + self.inputs_given
-        body = Body(inputs, self.equations, refs, self.likes, self.program.open_body)
-        return body, [t for t, _ in self.captured.values()]
+        captured.update({key: t for key, (t, _) in self.captured.items()})
+        inputs = [self.captured[key][1].node.number for key in captured] + self.inputs_given
+        return Body(inputs, self.equations, refs, self.likes, self.program.open_body), captured
 
     def every_time(self) -> Symbol:
         self.draws = True

@@ -48,9 +48,12 @@ from pullback.compiler.ir.kinds import (
     PRODUCT,
     RESULT,
     SCAN,
+    SWITCH,
     VIEW,
+    WHILE,
+    Kind,
 )
-from pullback.compiler.ir.structured import Loop
+from pullback.compiler.ir.structured import Loop, Switch, While
 from pullback.core.axes import together
 from pullback.core.callers import MEANS, explain_refusal
 from pullback.core.convert import as_value
@@ -212,7 +215,6 @@ class Trace:
         self.turn = self.symbol(np.zeros(()))
         self.latest = self.turn.node  # of what is done in turn
         self.keeps_latest = False  # whether that is done even if no result needs it
-        self.bodies: list[Any] = []  # of loops and branches that are being recorded, the innermost last
 
     def given(self, shape: Shape, dtype: Any, weak: Any) -> Symbol:
         """Add an argument: an array, a number (``weak`` is its type), or a list (the dtype that it has as a tensor)."""
@@ -237,7 +239,6 @@ class Trace:
 
     def assign(self, v: Variable, value: Any) -> None:
         """Take an assignment: from now on the variable is this, and afterwards it will hold it."""
-        self._check_assignable(v)
         if isinstance(value, Tensor):
             value = alias(value.read())
         if isinstance(value, Symbol) and value.weak:
@@ -252,18 +253,10 @@ class Trace:
 
     def assign_rows(self, v: Variable, at: Any, rows: Any) -> None:
         """Take an assignment to rows: they are written into the variable's own array after the program has run."""
-        self._check_assignable(v)
         if id(v) in self.assigned or id(v) in self.written_rows:
             self.assign(v, self._with_rows(v, at, rows))
         else:
             self.written_rows[id(v)] = v, at, self.symbol(rows)
-
-    def _check_assignable(self, v: Variable) -> None:
-        if self.bodies:
-            raise VariableError(
-                f"{v.name}.assign: a variable cannot be assigned to in the body of a compiled loop or branch. "
-                "Make its value a part of the carry, and assign what comes out."
-            )
 
     def _with_rows(self, v: Variable, at: Any, rows: Any) -> Any:
         whole: Any = self.on_read(v, None)
@@ -309,13 +302,7 @@ class Trace:
 
     def every_time(self) -> Symbol:
         """A symbol for what must be done in every call, one after the other, whatever else it takes: draws."""
-        return cast("Symbol", self.bodies[-1].every_time()) if self.bodies else self.turn
-
-    def open_body(self) -> Any:
-        """Return a trace for the body of a loop or a branch in this program."""
-        from pullback.compiler.frontend.body import BodyTrace  # a kind of trace itself
-
-        return BodyTrace(self)
+        return self.turn
 
     def stop(self, x: Symbol) -> Symbol:
         """Return a symbol that no transform follows: there are none below it."""
@@ -523,16 +510,33 @@ class Trace:
         offset = x.data.offset if base is not x else 0
         return self.view(base, shape, offset, np.broadcast_to(whole, shape).strides)
 
-    def add_loop(self, op: Any, args: Sequence[Any]) -> list[Symbol]:
-        """Add a loop: its body is traced once more, into a graph of its own."""
+    def trace_body(self, body: Any) -> Graph:
+        """Return the graph of the body of a loop or a branch."""
         inner = Trace()
-        given = [Symbol(inner, inner.graph.input(*like[:2]), like.weak) for like in op.body.input_likes]
-        inner.graph.outputs = [inner.node(z) for z in op.body(given)]
+        given = [Symbol(inner, inner.graph.input(like.shape, like.dtype), like.weak) for like in body.input_likes]
+        inner.graph.outputs = [inner.node(z) for z in body(given)]
         inner.finished = True
-        data = Loop(inner.graph, op.constants, op.carry, op.length, op.reverse)
-        nodes = [self.node(a, n.dtype) for a, n in zip(args, inner.graph.inputs, strict=True)]
-        whole = self.graph.add(LOOP, nodes, (), np.dtype(bool), data, user_line())
-        return [Symbol(self, self.graph.add(RESULT, (whole,), *like, i)) for i, like in enumerate(data.likes)]
+        return inner.graph
+
+    def add_structure(self, kind: Kind, data: Any, args: Sequence[Any]) -> tuple[Symbol, ...]:
+        """Add a loop or branches, and return the symbols of the results."""
+        nodes = [self.node(a, dtype) for a, (_, dtype) in zip(args, data.operand_likes, strict=True)]
+        whole = self.graph.add(kind, nodes, (), np.dtype(bool), data, user_line())
+        return tuple(
+            Symbol(self, self.graph.add(RESULT, (whole,), *like, i)) for i, like in enumerate(data.result_likes)
+        )
+
+    def add_loop(self, body: Any, constants: int, carry: int, length: int, reverse: bool, args: Sequence[Any]) -> Any:
+        """Add a loop with a known number of steps."""
+        return self.add_structure(LOOP, Loop(self.trace_body(body), constants, carry, length, reverse), args)
+
+    def add_while(self, condition: Any, body: Any, constants: int, args: Sequence[Any]) -> Any:
+        """Add a loop that ends when its condition does not hold."""
+        return self.add_structure(WHILE, While(self.trace_body(condition), self.trace_body(body), constants), args)
+
+    def add_switch(self, branches: Sequence[Any], args: Sequence[Any]) -> Any:
+        """Add branches, of which the first operand chooses one."""
+        return self.add_structure(SWITCH, Switch(tuple(map(self.trace_body, branches))), args)
 
     def opaque(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """What runs its NumPy kernel: its shape and dtype are found by running it once, here."""

@@ -1,4 +1,4 @@
-"""Simplify loops: what no step changes is computed before them, and what nobody asks for is left out."""
+"""Simplify loops and branches: what no step changes is computed before, and what nobody asks for is left out."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ def simplify_loops(graph: Graph, simplify: Simplify) -> Graph:
         made[n.number] = new.input(n.shape, n.dtype)
     users = graph.users()
     for n in graph.nodes:
-        args = [made[a.number] for a in n.args if a.kind is not LOOP]
+        if n.kind is RESULT and n.number in made:
+            continue
+        args = [made[a.number] for a in n.args]
         if n.kind is LOOP:
             used = {u.data: u for u in users[n.number]}
             for place, z in LoopSimplifier(new, n, args, simplify).run({*used}).items():
                 if place in used:
                     made[used[place].number] = z
-        elif n.kind not in (INPUT, RESULT):
-            made[n.number] = new.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
-        elif n.kind is RESULT and n.number not in made:
-            raise AssertionError(f"{n} is a result that its loop does not have")
+        elif n.kind is not INPUT:
+            data = n.data.replace_bodies([*map(simplify, n.data.bodies)]) if n.kind.has_bodies else n.data
+            made[n.number] = new.add(n.kind, args, n.shape, n.dtype, data, n.line)
     new.outputs = [made[o.number] for o in graph.outputs]
     return new
 
@@ -78,7 +79,7 @@ class LoopSimplifier:
         operands += [self.args[loop.constants + k] for k in carried] + [self.args[i] for i in kept]
         data = replace(loop, body=self.inner, constants=len(self.constants), carry=len(carried))
         whole = self.graph.add(LOOP, operands, (), self.node.dtype, data, self.node.line)
-        for place, (i, like) in enumerate(zip((*carried, *ys), data.likes, strict=True)):
+        for place, (i, like) in enumerate(zip((*carried, *ys), data.result_likes, strict=True)):
             results[i] = self.graph.add(RESULT, (whole,), *like, place)
         return results
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.ir.graph import Fold, Graph, Node, Pieces, View, contiguous, is_in_order, resolve_view
-from pullback.compiler.ir.kinds import CAST, CONSTANT, FOLD, INPUT, LOOP, MAP, PIECES, PRODUCT, VIEW, Kind
+from pullback.compiler.ir.kinds import CAST, CONSTANT, FOLD, INPUT, MAP, PIECES, PRODUCT, VIEW, Kind
 from pullback.compiler.passes.loops import simplify_loops
 from pullback.compiler.passes.merge_padded_sums import PaddedSum, find_padded_sums
 from pullback.core.axes import together
@@ -24,7 +24,7 @@ SMALL = 1024  # constants up to this many elements are computed while compiling
 def simplify(graph: Graph) -> Graph:
     """Return an equivalent graph with fewer and cheaper nodes."""
     made = remove_dead_nodes(_rebuild(graph))
-    if not any(n.kind is LOOP for n in made.nodes):
+    if not any(n.kind.has_bodies for n in made.nodes):
         return made
     return remove_dead_nodes(_rebuild(remove_dead_nodes(simplify_loops(made, simplify))))
 

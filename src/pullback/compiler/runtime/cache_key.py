@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.ir.graph import Graph, fingerprint
-from pullback.compiler.ir.kinds import LOOP, MAP, OPAQUE
+from pullback.compiler.ir.kinds import MAP, OPAQUE
 from pullback.compiler.runtime.disk_cache import NO_CACHE, compute_digest
 from pullback.compiler.runtime.llvm import describe_translator
 from pullback.compiler.target import Options, Target
@@ -67,8 +67,9 @@ def _describe_graph(graph: Graph, seen: dict[Any, int]) -> list[str]:
             how = f"{seen.setdefault(fingerprint(data), len(seen))} {_describe_host_op(data)}"
         elif n.kind is MAP and not data[1]:
             how = ops.get(id(data[0])) or ops.setdefault(id(data[0]), canonical_text(data[0]))
-        elif n.kind is LOOP:
-            how = "\n".join([repr(data.counts), *_describe_graph(data.body, seen)])
+        elif n.kind.has_bodies:
+            lines_of_bodies = [line for body in data.bodies for line in _describe_graph(body, seen)]
+            how = "\n".join([repr(data.counts), *lines_of_bodies])
         else:
             how = canonical_text(data)
         lines.append(f"{n.kind.name} {[a.number for a in n.args]} {n.shape} {dtype} {how}")

@@ -47,8 +47,6 @@ class Use(NamedTuple):
 class Kernel:
     """Nodes that are computed together."""
 
-    kind = None  # it is no node
-
     def __init__(self, number: int, axes: tuple[int, ...]) -> None:
         self.number, self.axes = number, axes
         self.split: int | None = None
