@@ -29,12 +29,11 @@ DOORS: dict[str, set[str]] = {
     "transforms/sparse.py": {"scipy.sparse"},
     "compiler/pipeline.py": {
         "pullback.compiler.codegen.contents",
-        "pullback.compiler.codegen.kernels",
         "pullback.compiler.codegen.module",
         "pullback.compiler.passes.legalize",
         "pullback.compiler.schedule.fuse",
         "pullback.compiler.schedule.memory",
-        "pullback.compiler.schedule.order",
+        "pullback.compiler.schedule.schedule",
     },
     "compiler/runtime/llvm.py": {"llvmlite", "llvmlite.binding"},
     "train/data/files.py": {"pyarrow.parquet"},

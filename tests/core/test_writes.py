@@ -236,6 +236,32 @@ def scalars_are_numbers(x: Any) -> Any:
     return (y * t).sum() + s
 
 
+def accumulate_without_views(x: Any) -> Any:
+    acc = x * x + 2.0
+    before = acc * x
+    name = acc
+    for _ in range(3):
+        acc += x * 0.5
+        acc *= acc
+        acc -= name * 0.5
+        acc /= np.exp(x) + np.arange(6.0)
+        acc **= 2
+        acc *= 0.1
+        acc += np.arange(6.0)
+    unused = x * 1.0
+    unused += acc
+    return (acc * before).sum() + (name * x).sum()
+
+
+def accumulate_matrix(x: Any) -> Any:
+    acc = np.outer(x, x) + 3.0
+    for row in np.outer(x, x):
+        acc += row
+        acc *= np.sin(acc) * 0.1 + 0.5
+    acc @= acc * 0.1
+    return (acc * x).sum()
+
+
 def write_with_mask(x: Any) -> Any:
     y = x * 1.0
     y[y < 0] *= -2.0
@@ -247,7 +273,7 @@ def write_with_mask(x: Any) -> Any:
 WRITTEN = [
     write_through_slice, normalize_rows, write_element_of_row, write_to_transpose, write_diagonal, subtract_rows,
     bump_in_helper, change_second_name, eliminate, fill_buffer, write_views_of_views, shift_in_place, cumulate,
-    write_into_zero_axes, scalars_are_numbers, write_with_mask,
+    write_into_zero_axes, scalars_are_numbers, accumulate_without_views, accumulate_matrix, write_with_mask,
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The compiler from beginning to end: simplify, legalize, fuse, emit kernels, schedule, plan memory, emit, link.
+"""The compiler from beginning to end: simplify, legalize, fuse, schedule, plan memory, emit, link.
 
 Each stage is a function from one record to the next, in a package of its own.  The graph that they begin with is traced
 by ``frontend``; the disk cache is around all of them.
@@ -28,7 +28,6 @@ class Stages(NamedTuple):
     simplified: Graph
     legalized: Graph
     fused: Any
-    kernels: Any
     scheduled: Any
     memory: Any
     module: Any
@@ -47,25 +46,23 @@ def lower(traced: Graph, target: Target, options: Options) -> Stages:
     """Return a traced graph in every form, up to LLVM text."""
     # Imported here: a program that the disk cache has needs none of these, and loads in less time than they do.
     from pullback.compiler.codegen.contents import collect_contents
-    from pullback.compiler.codegen.kernels import emit_kernels
-    from pullback.compiler.codegen.module import emit_module
+    from pullback.compiler.codegen.module import emit
     from pullback.compiler.passes.legalize import legalize
     from pullback.compiler.schedule.fuse import fuse
     from pullback.compiler.schedule.memory import plan_memory
-    from pullback.compiler.schedule.order import schedule
+    from pullback.compiler.schedule.schedule import schedule
 
     begin = perf_counter()
     simplified = simplify(traced)
     middle = perf_counter()
     legalized = legalize(simplified)
     fused = fuse(legalized)
-    kernels = emit_kernels(fused, target, options)
-    scheduled = schedule(kernels.steps, legalized.outputs)
+    scheduled = schedule(fused, legalized.outputs, target, options)
     memory = plan_memory(legalized, scheduled, options.guarded)
-    module = emit_module(kernels, scheduled, memory)
+    module = emit(scheduled, memory, target, options)
     contents = collect_contents(traced, legalized, memory, module)
     stats = {"rewrite": (middle - begin) * 1e3, "write": (perf_counter() - middle) * 1e3}
-    return Stages(traced, simplified, legalized, fused, kernels, scheduled, memory, module, contents, stats)
+    return Stages(traced, simplified, legalized, fused, scheduled, memory, module, contents, stats)
 
 
 def build(traced: Graph, target: Target, options: Options, cache: Any = NO_CACHE) -> Linked:

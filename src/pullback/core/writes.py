@@ -4,11 +4,12 @@ A write is a functional update: the new value is computed by ordinary ops, and t
 on.  What was recorded before keeps the old value.
 
 A small tensor is its own tape node, so the user's object and the recorded operand are one object.  A write to it stores
-the new value in the object and puts a node on the tape, at which the backward pass undoes it (``undo_write``).  Whoever
-looks at a tape in another way (``Tape.list_steps``) first has the object replaced in every step by the version that the
-step saw (``resolve_writes``).  So a write takes constant time beside the update itself, and programs without
-writes pay nothing.  Other tensors (big ones, dual numbers, batches, symbols) are handles apart from what is recorded,
-and only change what they refer to.
+the new value in the object and puts a node on the tape, at which the backward pass undoes it (``undo_write``).  The
+node of ``x += y`` is that of ``x + y`` as well: it keeps the old value, and the object has the new one.  Whoever looks
+at a tape in another way (``Tape.list_steps``) first has the object replaced in every step by the version that the step
+saw (``resolve_writes``).  So a write takes constant time beside the update itself, and programs without writes pay
+nothing.  Other tensors (big ones, dual numbers, batches, symbols) are handles apart from what is recorded, and only
+change what they refer to.
 
 A view knows its base and how it is derived from it.  A write through a view is a write to its base; every other view of
 that base becomes a ``StaleView``, which is derived again when it is next used.
@@ -194,9 +195,9 @@ def base_links(x: Tensor) -> Links | None:
         return links
     if type(x) is not Tensor or not x.level or x.x is None:
         return None
-    op = x.via.op
-    if op is None or not op.is_moving:
+    if not x.via.is_moving:
         return None
+    op = x.via.op
     params = dict(zip(op.params, x.y, strict=True))
     return Links(x.x, *_ways(op, params), by_step=True) if is_view(x, x.x, op, params) else None
 
@@ -463,7 +464,7 @@ def resolve_writes(tape: Tape) -> None:
 
     The object itself becomes the node of its last version, and a new node that of its first.
     """
-    nodes = tape.nodes
+    nodes = _separate_writes(tape.nodes)
     written: list[Any] = []
     for w in nodes:
         if w.via is WRITE:
@@ -504,10 +505,29 @@ def resolve_writes(tape: Tape) -> None:
             x.via, x.x, x.y = r.via, r.x, r.y
             r = x
         steps.append(r)
-    nodes[:] = steps
+    tape.nodes[:] = steps
     for x in written:
         x.g = x.g.g
     tape.has_writes = False
+
+
+def _separate_writes(nodes: list[Any]) -> list[Any]:
+    """Return the nodes with each that is a step and a write replaced by two: the step, and the write of its result."""
+    newest: dict[int, Any] = {}  # of each tensor the value that it has before the node that is looked at
+    separated: list[Any] = []
+    for r in reversed(nodes):
+        if r.via is WRITE:
+            newest[id(r.x)] = r.value
+        elif r.via.plain.writing is r.via:
+            x, old = r.x, r.value
+            w = Tensor()
+            w.via, w.x, w.y, w.value, w.meta, w.g = WRITE, x, r, old, r.meta, True
+            separated.append(w)
+            r.value, r.via, r.g = newest.get(id(x), x.value), r.via.plain, None
+            newest[id(x)] = old
+        separated.append(r)
+    separated.reverse()
+    return separated
 
 
 def _redirect(r: Any, x: Any) -> None:
@@ -553,6 +573,39 @@ def undo_write(w: Tensor) -> None:
 WRITE = Step(None, back=undo_write, needs_z=False)
 
 
+def make_writing(step: Step) -> Step | None:
+    """Return the variant of a step for nodes that also write its result into its first operand; None if it has none."""
+    dx, dy = step.dx, step.dy
+    if dx is None:
+        return None
+
+    def undo(w: Tensor) -> None:
+        """Give the tensor that was written to its old value back, and the cotangents of the step."""
+        x = w.x
+        g = x.g
+        z = x.value
+        m = w.meta
+        written = m.tape.written
+        if id(x) not in written:
+            written[id(x)] = x, z, m
+        v = x.value = w.value
+        if g is None:
+            return
+        y = w.y
+        if dy is None:
+            x.g = dx(g, z, v, y)
+            return
+        u = y.value
+        x.g = dx(g, z, v, u)
+        d = dy(g, z, v, u)
+        e = y.g
+        y.g = d if e is None else e + d
+
+    made = step.writing = Step(step.op, back=undo)
+    made.plain = step
+    return made
+
+
 def redo_writes(tape: Tape) -> None:
     """Give written tensors their newest value again after a backward pass: the user may still hold them."""
     for x, value, meta in tape.written.values():
@@ -573,28 +626,20 @@ def define_in_place(function: Any, word: str, sign: str) -> None:
 
     def in_place(x: Tensor, y: Operand) -> Any:
         new = function(x, y)
-        if type(x) is Tensor and type(new) is Tensor:  # the usual case: a step of a tape without views
+        if type(x) is Tensor and type(new) is Tensor and x.x is not None:
             m = x.meta
             n = m.ndim
             tape = m.tape
             if not n:
-                op = x.via.op if x.x is not None and tape.level else None
-                if op is not None and not op.is_moving and getattr(x, "links", None) is None:
+                if not x.via.is_moving and tape.level and (not tape.views or getattr(x, "links", None) is None):
                     return new  # a number that is no view
-            elif new.meta is m and x.x is not None and not tape.views and tape.level:
-                value = new.value
-                old = x.value
-                if n == 1 or (m.raw and value.strides == old.strides):
-                    w = Tensor()  # as record_write does, by single stores, which are quicker
-                    w.via = WRITE
-                    w.x = x
-                    w.y = new
-                    w.value = old
-                    w.meta = m
-                    w.g = True
-                    m.push(w)
-                    tape.has_writes = True
+            elif new.meta is m and new.x is x and tape.level and (not tape.views or is_apart(x, tape)):
+                value, old = new.value, x.value
+                step = new.via.writing or make_writing(new.via)
+                if step is not None and (n == 1 or (m.raw and value.strides == old.strides)):
+                    new.via, new.value, new.g = step, old, True  # not None: the walk stops here
                     x.value = value
+                    tape.has_writes = True
                     return x
         if new is NotImplemented or not (x.shape or base_links(x.read())):
             return new  # a tensor without axes is a number, as NumPy's scalars are
@@ -603,6 +648,13 @@ def define_in_place(function: Any, word: str, sign: str) -> None:
 
     in_place.__name__ = f"__i{word}__"
     setattr(Tensor, in_place.__name__, in_place)
+
+
+def is_apart(x: Tensor, tape: Tape) -> bool:
+    """Return whether a node of a tape neither is a view nor has views."""
+    if tape.sorted < len(tape.views):
+        _sort_views(tape)
+    return id(x) not in tape.viewed and not x.via.is_moving and getattr(x, "links", None) is None
 
 
 def fit_result(x: Any, new: Any, what: str) -> Any:

@@ -1,12 +1,13 @@
 """Loops and branches that stay what they are when they are compiled: ``scan``, ``while_loop``, ``cond`` and their kin.
 
-Run eagerly they are Python's own loops and branches, step by step.  In a function that is being compiled they are traced
-once and become loops and branches of the machine code, also under ``grad``, ``jvp`` and ``vmap``.
+Run eagerly they are Python's own loops and branches, step by step.  In a function that is being compiled they are
+traced once and become loops and branches of the machine code, also under ``grad``, ``jvp`` and ``vmap``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import isqrt
 from typing import Any
 
@@ -114,9 +115,7 @@ def fori_loop(lo: int, hi: int, body: Callable[..., Any], carry: Any) -> Any:
     return _scan("fori_loop", lambda state, i: (body(i, state), None), carry, numbers)[0]
 
 
-def while_loop(
-    cond: Callable[..., Any], body: Callable[..., Any], carry: Any, max_steps: int | None = None
-) -> Any:
+def while_loop(cond: Callable[..., Any], body: Callable[..., Any], carry: Any, max_steps: int | None = None) -> Any:
     """Return ``carry`` after ``carry = body(carry)`` for as long as ``cond(carry)`` holds.
 
     cond: takes the carry, and returns one bool.
@@ -172,19 +171,19 @@ def _trace_while(program: Any, cond: Callable[..., Any], body: Callable[..., Any
         return (check_carry("while_loop", before, body(before)), count + 1), None
 
     def goes_on(state: Any) -> list[Any]:
-        holds = as_array(_check_condition(cond(state[0])))
-        return [np.astype(holds, np.bool) if most is None else np.astype(holds, np.bool) & (state[1] < most)]
+        holds = as_array(_check_condition(cond(state[0]))).astype(bool)
+        return [holds if most is None else holds & (state[1] < most)]
 
     recorded = _record_steps(program, step, whole)
     if recorded is None:
         return None
-    _, captured, leaves, _ = recorded
-    condition, captured, _ = _record(program, goes_on, [whole], leaves, captured)
-    # once more: what the condition alone captured is an input of the body too
-    made, captured, draws = _record(program, lambda state: tree.leaves(step(state, None)[0]), [whole], leaves, captured)
-    if condition is None or draws:
+    made, captured, leaves, _ = recorded
+    condition, others, draws = _record(program, goes_on, [whole], leaves)
+    if draws:
         return None
-    zs = WhileOp(condition, made, len(captured), most).apply([*captured.values(), *leaves])
+    every = {**captured, **others}
+    op = WhileOp(condition.take_captured(others, every), made.take_captured(captured, every), len(every), most)
+    zs = op.apply([*every.values(), *leaves])
     return tree.replace_leaves(carry, list(zs[:-1]))
 
 
@@ -252,23 +251,23 @@ def _trace_branches(
 ) -> Any:
     """Add branches to a program, and return their results; None if something must be done in turn."""
     given = tree.map_leaves(as_operand, list(operands), whole=tree.is_number_list)
-    leaves, captured, results = tree.leaves(given), None, []
-    for _ in range(2):  # what one branch captured is an input of all
-        bodies, results = [], []
-        for f in branches:
+    leaves = tree.leaves(given)
+    results: list[Any] = []
 
-            def run(given: Any, f: Callable[..., Any] = f) -> list[Any]:
-                z = f(*given)
-                results.append(z if not results else _check_alike(name, results[0], z))
-                return tree.leaves(results[-1])
+    def run_branch(f: Callable[..., Any], given: Any) -> list[Any]:
+        z = f(*given)
+        results.append(_check_alike(name, results[0], z) if results else z)
+        return tree.leaves(results[-1])
 
-            body, captured, draws = _record(program, run, [given], leaves, captured)
-            if draws:
-                return None
-            bodies.append(body)
-    likes = [[(z.shape, z.dtype) for z in body.output_likes] for body in bodies]
-    bodies = [_cast_outputs(body, [np.result_type(*(row[i][1] for row in likes)) for i in range(len(likes[0]))]) for body in bodies]
-    zs = SwitchOp(bodies).apply([np.astype(number, np.int64), *captured.values(), *leaves])  # type: ignore[attr-defined]
+    recorded = [_record(program, partial(run_branch, f), [given], leaves, takes_all=True) for f in branches]
+    if any(draws for _, _, draws in recorded):
+        return None
+    every = {key: t for _, captured, _ in recorded for key, t in captured.items()}
+    bodies = [body.take_captured(captured, every) for body, captured, _ in recorded]
+    rows = zip(*(body.output_likes for body in bodies), strict=True)
+    dtypes = [np.result_type(*(like.weak or like.dtype for like in row)) for row in rows]
+    op = SwitchOp([_cast_outputs(body, dtypes) for body in bodies])
+    zs = op.apply([number.astype(np.int64), *every.values(), *leaves])
     return tree.replace_leaves(results[0], list(zs))
 
 
@@ -294,7 +293,7 @@ def _cast_outputs(body: Any, dtypes: Sequence[Any]) -> Any:
         return body
     with body.open_trace() as trace:
         zs = body([trace.add_input(*like) for like in body.input_likes])
-        return close(trace, [np.astype(as_array(z), dtype) for z, dtype in zip(zs, dtypes, strict=True)])
+        return close(trace, [as_array(z).astype(dtype) for z, dtype in zip(zs, dtypes, strict=True)])
 
 
 def _check_count(what: str, count: Any) -> int:
@@ -394,15 +393,18 @@ def _record_steps(program: Any, step: Callable[..., Any], carry: Any, xs: Any = 
         leaves = [_cast_number(x, dtype) for x, dtype in zip(leaves, dtypes, strict=True)]
 
 
-def _record(program: Any, f: Callable[..., Any], args: list[Any], leaves: Sequence[Any], first: Any = None) -> Any:
+def _record(
+    program: Any, f: Callable[..., Any], args: list[Any], leaves: Sequence[Any], takes_all: bool = False
+) -> tuple[Any, dict[Any, Any], bool]:
     """Return the body that runs ``f`` on arguments like these, what it captured, and whether it draws numbers.
 
-    ``leaves`` are those of the arguments, and ``first`` what other bodies captured.
+    ``leaves`` are those of the arguments.
     """
-    with program.open_body() as trace:
+    with program.open_body(takes_all) as trace:
         given = [trace.add_input(np.shape(x), *get_kind(x)) for x in leaves]
         outputs = [as_array(z) for z in f(*tree.replace_leaves(args, given))]
-        return (*trace.close(outputs, first), trace.draws)
+        body, captured = trace.close(outputs)
+        return body, captured, trace.draws
 
 
 def _run_loop(op: ScanOp, operands: Sequence[Any], several: int, recompute: bool) -> Sequence[Any]:
@@ -415,7 +417,11 @@ def _run_loop(op: ScanOp, operands: Sequence[Any], several: int, recompute: bool
         return [*carry, *(np.zeros(shape, dtype) for shape, dtype in op.infer()[op.carry :])]
     if several < 2:
         return op.apply(operands)
-    constants, state, xs = operands[: op.constants], operands[op.constants :][: op.carry], operands[op.constants + op.carry :]
+    constants, state, xs = (
+        operands[: op.constants],
+        operands[op.constants :][: op.carry],
+        operands[op.constants + op.carry :],
+    )
     count, left = divmod(op.length, several)
     split = count * several
     inner = ScanOp(op.body, op.constants, op.carry, several, op.reverse)
@@ -425,7 +431,7 @@ def _run_loop(op: ScanOp, operands: Sequence[Any], several: int, recompute: bool
         given = [trace.add_input(shape, like.dtype) for shape, like in zip(shapes, likes, strict=True)]
         body = close(trace, inner.apply(given) if recompute else inner.run_unrolled(given))
     parts: list[list[Any]] = []
-    for is_rest in ((True, False) if op.reverse else (False, True)):
+    for is_rest in (True, False) if op.reverse else (False, True):
         if is_rest and left:
             loop = ScanOp(op.body, op.constants, op.carry, left, op.reverse)
             zs = loop.apply([*constants, *state, *(x[split:] for x in xs)])
@@ -444,6 +450,8 @@ def _run_loop(op: ScanOp, operands: Sequence[Any], several: int, recompute: bool
 
 def as_array(x: Any) -> Any:
     """Return a leaf as an array, or a tensor of some level."""
+    if type(x) in NUMBERS:
+        return np.asarray(x)[()]
     return bare(join_array(x)) if isinstance(x, ARRAYS) else as_value(x)
 
 
@@ -460,11 +468,11 @@ def get_kind(x: Any) -> tuple[Any, Any]:
 def _cast_number(x: Any, dtype: Any) -> Any:
     if get_kind(x)[1] is None:
         return x
-    return np.astype(x, dtype) if isinstance(x, Tensor) else np.asarray(x, dtype)[()]
+    return x.astype(dtype) if isinstance(x, Tensor) else np.asarray(x, dtype)[()]
 
 
 def check_carry(name: str, before: Any, after: Any) -> Any:
-    """Return the carry after a step, in the order of the one before; refuse one of other structure, shapes or dtypes."""
+    """Return the carry after a step, in the order of the one before; refuse another structure, shape or dtype."""
     after = _arrange_like(before, after)
     old, new = [*paths("carry", before)], [*paths("carry", after)]
     if _get_structure(before) != _get_structure(after):
@@ -487,7 +495,9 @@ def check_carry(name: str, before: Any, after: Any) -> Any:
 
 
 def _describe_tree(x: Any) -> str:
-    return f"{describe(x)} of {', '.join(path.removeprefix('x') or 'one leaf' for path, _ in paths('x', x)) or 'nothing'}"
+    return (
+        f"{describe(x)} of {', '.join(path.removeprefix('x') or 'one leaf' for path, _ in paths('x', x)) or 'nothing'}"
+    )
 
 
 def _is_number(z: Any) -> bool:

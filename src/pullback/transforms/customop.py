@@ -16,6 +16,7 @@ from warnings import warn
 import numpy as np
 from numpy import ndarray
 
+from pullback.core import hooks
 from pullback.core.bundle import place_all
 from pullback.core.calculus import total
 from pullback.core.convert import bare, float_of
@@ -133,7 +134,7 @@ class CustomOp:
 
     def apply(self, args: Sequence[Any]) -> tuple[Any, ...]:
         """The results, each an array or a tensor of the highest level there is."""
-        args = [bare(a) for a in args]
+        args = hooks.capture([bare(a) for a in args])
         if self.limit is not None:
             return self._apply(args)
         self.limit = self.below(args)

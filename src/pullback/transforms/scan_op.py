@@ -71,9 +71,7 @@ class ScanOp(StructuredOp):
         return [*carry, *(BY_KERNEL[np.stack].function([*column]) for column in zip(*rows, strict=True))]
 
     def lower(self, trace: Any, args: Sequence[Any]) -> tuple[Any, ...]:
-        found: tuple[Any, ...] = trace.add_loop(
-            self.body, self.constants, self.carry, self.length, self.reverse, args
-        )
+        found: tuple[Any, ...] = trace.add_loop(self.body, self.constants, self.carry, self.length, self.reverse, args)
         return found
 
     def _reach(self, on: Sequence[bool], floats: bool) -> list[bool]:
@@ -99,7 +97,7 @@ class ScanOp(StructuredOp):
         body.outputs = [body.outputs[i] for part in outputs for i in part]
         op = self._replace(body, len(places[0]), len(places[1]))
         made = op.apply([x for part in operands for x in part])
-        at = {i: z for i, z in zip([i for part in outputs for i in part], made, strict=True)}
+        at = dict(zip((i for part in outputs for i in part), made, strict=True))
         count = len(wanted)
         after = iter(range(count, len(at)))
         return [at[i] for i in range(count)], [at[next(after)] if on else None for on in wanted]
@@ -162,7 +160,10 @@ class ScanOp(StructuredOp):
         each = [i for i in known if i in used and i not in fixed]
         carried = [joint.cotangents[i - first] for i in states]
         step.inputs = [*fixed, *carried, *joint.sums.values(), *each]
-        begin = [make_zeros(likes[n]) if gs[i - first] is None else gs[i - first] for i, n in zip(states, carried, strict=True)]
+        begin = [
+            make_zeros(likes[n]) if gs[i - first] is None else gs[i - first]
+            for i, n in zip(states, carried, strict=True)
+        ]
         begin += [make_zeros(likes[n]) for n in joint.sums.values()]
         op = ScanOp(step, len(fixed), len(begin), self.length, not self.reverse, self.recompute)
         made = op.apply([*(known[i] for i in fixed), *begin, *(known[i] for i in each)])
@@ -206,7 +207,9 @@ def choose_stored(joint: Joint, constants: int, carry: int, recompute: bool) -> 
     for e in whole.equations:
         if not late.isdisjoint(whole.list_refs(e.args)):
             late.update(e.results)
-    backward = whole.select([*joint.inputs, *late.difference(*(e.results for e in whole.equations))], [*joint.pulled.values()])
+    backward = whole.select(
+        [*joint.inputs, *late.difference(*(e.results for e in whole.equations))], [*joint.pulled.values()]
+    )
     needed = {a for e in backward.equations if e.results[0] in late for a in whole.list_refs(e.args)}
     needed |= {*whole.list_refs(joint.pulled.values())}
     needed -= late | free
@@ -225,5 +228,6 @@ def _is_cheap(e: Any, body: Any, needed: set[int], free: set[int]) -> bool:
     new = {*body.list_refs(e.args)} - needed - free
     size, more = (sum(prod(body.likes[i].shape) for i in numbers) for numbers in (e.results, new))
     if e.op.is_moving:
-        return more <= 4 * size
-    return e.op.elementwise and e.op.kernel in CHEAP and (not more or (len(new) == 1 and more <= size))
+        return bool(more <= 4 * size)
+    is_cheap: bool = e.op.elementwise and e.op.kernel in CHEAP
+    return is_cheap and (not more or (len(new) == 1 and more <= size))

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core import hooks
 from pullback.core.bundle import place_all
 from pullback.core.convert import bare, float_of
 from pullback.core.interpreter import level_of, new_level
@@ -37,7 +38,7 @@ class StructuredOp:
 
     def apply(self, args: Sequence[Any]) -> tuple[Any, ...]:
         """Perform the op on operands of any level; the results are of the highest."""
-        args = [bare(a) for a in args]
+        args = hooks.capture([bare(a) for a in args])
         top: Any = max(args, key=level_of, default=None)
         if not level_of(top):
             return self.run(args)
@@ -106,14 +107,12 @@ def record_jvp(body: Any, moving: Sequence[bool], wanted: Sequence[bool]) -> Any
         number = new_level()
         duals = [Dual(number, x, next(ts)) if on else x for x, on in zip(xs, moving, strict=True)]
         pairs = [split_dual(z, number) for z in body(duals)]
-        pushed = [
-            make_zeros(z) if t is None else _fit(t, z) for (z, t), on in zip(pairs, wanted, strict=True) if on
-        ]
+        pushed = [make_zeros(z) if t is None else _fit(t, z) for (z, t), on in zip(pairs, wanted, strict=True) if on]
         return close(trace, [*(z for z, _ in pairs), *pushed])
 
 
 def record_batch(body: Any, on: Sequence[bool], wanted: Sequence[bool], size: int) -> Any:
-    """Return the body for ``size`` examples, along axis 0 of the inputs that are ``on`` and of the ``wanted`` outputs."""
+    """Return the body for ``size`` examples, along axis 0 of inputs that are ``on`` and of ``wanted`` outputs."""
     with body.open_trace() as trace:
         likes = body.input_likes
         xs = [
@@ -122,7 +121,7 @@ def record_batch(body: Any, on: Sequence[bool], wanted: Sequence[bool], size: in
         ]
         number = new_level()
         zs = body([Batched(number, x) if b else x for x, b in zip(xs, on, strict=True)])
-        return close(trace, [take_out(z, 0 if b else None, number, size) for z, b in zip(zs, wanted, strict=True)])
+        return close(trace, [take_out(z, 0, number, size) if b else bare(z) for z, b in zip(zs, wanted, strict=True)])
 
 
 class Joint:

@@ -70,7 +70,10 @@ class SwitchOp(StructuredOp):
         zs = columns[last]
         for i in reversed(range(last)):
             taken = arrays[0] <= i
-            zs = [np.where(np.reshape(taken, (size, *(1,) * (np.ndim(z) - 1))), y, z) for y, z in zip(columns[i], zs, strict=True)]
+            zs = [
+                np.where(np.reshape(taken, (size, *(1,) * (np.ndim(z) - 1))), y, z)
+                for y, z in zip(columns[i], zs, strict=True)
+            ]
         return zs
 
     def differentiate(self, values: Sequence[Any], live: Sequence[bool]) -> tuple[Sequence[Any], Any]:

@@ -80,12 +80,12 @@ class WhileOp(StructuredOp):
     def differentiate(self, values: Sequence[Any], live: Sequence[bool]) -> tuple[Sequence[Any], Any]:
         if self.max_steps is None:
             raise GradientError(
-                "while_loop: in a compiled function reverse mode stores the states of all steps, so it must know how many "
-                "there can be: give max_steps. Forward mode (jvp) needs none."
+                "while_loop: in a compiled function reverse mode stores the states of all steps, so it must know how "
+                "many there can be: give max_steps. Forward mode (jvp) needs none."
             )
         with self.body.open_trace() as trace:
             xs = [trace.add_input(*like) for like in self.body.input_likes]
-            go_on = np.astype(self.condition(xs)[0], np.int64)
+            go_on = self.condition(xs)[0].astype(np.int64)
             stay = self.body.select(self.body.inputs, [self.body.refer(i) for i in self.body.inputs[self.constants :]])
             step = close(trace, SwitchOp([stay, self.body]).apply([go_on, *xs]))
         loop = ScanOp(step, self.constants, len(values) - self.constants, self.max_steps)

@@ -5,96 +5,102 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from pullback.compiler.codegen.call_table import CallList, Constant, Local, Operand, integer
-from pullback.compiler.codegen.kernel_code import Function, KernelCode
-from pullback.compiler.codegen.kernels import count_parts
+from pullback.compiler.codegen.kernel_code import Function
 from pullback.compiler.codegen.module_builder import ModuleBuilder
-from pullback.compiler.codegen.parallel import WORTH_SHARING, estimate_time
+from pullback.compiler.codegen.scan import emit_scan
 from pullback.compiler.codegen.scatter import ScatterAdd, Spaced
 from pullback.compiler.ir.graph import Node
-from pullback.compiler.schedule.fuse import AFTER, Kernel
+from pullback.compiler.schedule.fuse import Kernel
+from pullback.compiler.schedule.order import Step
+from pullback.compiler.schedule.schedule import KernelPlan, ScatterPlan
+from pullback.compiler.schedule.work import Work
 
 __all__ = ["call_kernel", "call_scan", "call_scatter", "call_spaced"]
 
 NULL = Constant("ptr", "null")
 
 
-def call_kernel(module: ModuleBuilder, code: CallList, k: Kernel) -> None:
+def call_kernel(module: ModuleBuilder, code: CallList, step: Step) -> None:
     """Call a loop kernel, in parts, and the function that combines what these leave."""
-    w = module.kernels.written[k.number]
+    k: Kernel = step.what
+    plan: KernelPlan = step.plan
+    work, loops = plan.work, plan.loops
     module.described.append(k.name)
-    if not w.rows:
+    if not work.rows:
         return
+    w = module.emit_loops(loops.plan)
     module.declared |= w.declared
     module.helpers.update(w.helpers)
-    name = module.name(_alias_overwritten(module, k, w))
-    after = [n for n in k.nodes if k.levels[n.number] == AFTER]
-    arrays = w.arrays[: len(w.arrays) - len(after)]
-    given: list[Operand] = [module.address(n, at) for n, at in zip(arrays, w.offsets, strict=True)]
-    parts, scratch = count_parts(w), module.find_memory(("scratch", k.number))
-    partial = module.partial(k.number, w)
-    if module.kernels.count_workers(k) > 1:
-        module.call_in_parallel(code, w, name, [*given, partial, scratch], estimate_time(k))
-    elif parts == 1:
-        code.call_void(name, [*given, integer(0), integer(w.rows), partial, scratch])
+    name = module.name(_alias_overwritten(module, k, loops.arrays, w.function))
+    count = len(loops.offsets)
+    arrays, after = loops.arrays[:count], loops.arrays[count:]
+    given: list[Operand] = [module.address(n, at) for n, at in zip(arrays, loops.offsets, strict=True)]
+    scratch, partial = module.find_memory(("scratch", k.number)), module.partial(k.number, plan)
+    if plan.workers > 1:
+        module.call_in_parallel(code, work, name, [*given, partial, scratch], plan.time)
+    elif work.parts == 1:
+        code.call_void(name, [*given, integer(0), integer(work.rows), partial, scratch])
     else:
-        _call_parts(code, w, name, [*given, partial, scratch])
+        _call_parts(code, work, name, [*given, partial, scratch])
     if w.finish:
-        code.call_void(module.name(w.finish), [*map(module.address, after), partial, integer(parts)])
+        code.call_void(module.name(w.finish), [*map(module.address, after), partial, integer(work.parts)])
 
 
-def _call_parts(code: CallList, w: KernelCode, name: str, given: list[Operand]) -> None:
+def _call_parts(code: CallList, work: Work, name: str, given: list[Operand]) -> None:
     """Call a kernel for one part after the other."""
     code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
     *arrays, partial, scratch = (Local("ptr", code.pointer(x)) for x in given)
-    with code.loop("0", count_parts(w)) as p:
-        lo = code.times(p, w.part)
-        hi = code.op(f"call i64 @llvm.smin.i64(i64 {code.add(lo, str(w.part))}, i64 {w.rows})")
-        own = code.op(f"getelementptr i8, ptr {partial.name}, i64 {code.times(p, w.partial)}")
+    with code.loop("0", work.parts) as p:
+        lo = code.times(p, work.part)
+        hi = code.op(f"call i64 @llvm.smin.i64(i64 {code.add(lo, str(work.part))}, i64 {work.rows})")
+        own = code.op(f"getelementptr i8, ptr {partial.name}, i64 {code.times(p, work.partial)}")
         code.call_void(name, [*arrays, Local("i64", lo), Local("i64", hi), Local("ptr", own), scratch])
 
 
-def _alias_overwritten(module: ModuleBuilder, k: Kernel, w: KernelCode) -> Function:
+def _alias_overwritten(module: ModuleBuilder, k: Kernel, arrays: tuple[Node, ...], function: Function) -> Function:
     """Return the function of a kernel, whose results that overwrite an array are aliases of it."""
     over = module.memory.over
-    places: dict[Hashable, int] = {n.number: i for i, n in enumerate(w.arrays)}
+    places: dict[Hashable, int] = {n.number: i for i, n in enumerate(arrays)}
     pairs = [(places[n.number], places[over[n.number]]) for n in k.nodes if n.number in over]
-    return w.function._replace(aliases=tuple(pairs))
+    return function._replace(aliases=tuple(pairs))
 
 
-def call_scan(module: ModuleBuilder, code: CallList, n: Node) -> None:
+def call_scan(module: ModuleBuilder, code: CallList, step: Step) -> None:
     """Call the kernel of a scan or a search."""
+    n: Node = step.what
     module.described.append(f"{n.name} {list(n.args[0].shape)} along {n.data[1]['axis']}")
-    w = module.kernels.scans[n.number]
+    w = emit_scan(step.plan)
     name = module.name(w.function)
     module.declared |= w.declared
+    module.helpers.update(w.helpers)
     scratch = module.find_memory(("scratch", n.number))
-    arrays = [module.address(x) for x in w.arrays]
-    if module.kernels.count_scan_workers(n) > 1:
-        module.call_in_parallel(code, w, name, [*arrays, scratch, scratch], estimate_time(n))
+    arrays = [module.address(x) for x in (*n.args, n)]
+    if step.plan.workers > 1:
+        module.call_in_parallel(code, w.work, name, [*arrays, scratch, scratch], step.plan.time)
     else:
-        code.call_void(name, [*arrays, integer(0), integer(w.rows), scratch, scratch])
+        code.call_void(name, [*arrays, integer(0), integer(w.work.rows), scratch, scratch])
 
 
-def call_spaced(module: ModuleBuilder, code: CallList, n: Node) -> None:
+def call_spaced(module: ModuleBuilder, code: CallList, step: Step) -> None:
     """Call the function that writes elements into zeros at regular steps."""
-    given = _describe_scatter(module, n)
-    spaced = Spaced(n, module.target)
+    given = _describe_scatter(module, step.what)
+    spaced = Spaced(step.what, module.target)
     name = module.name(spaced.write())
     module.declared |= spaced.code.declared
     code.call_void(name, given)
 
 
-def call_scatter(module: ModuleBuilder, code: CallList, n: Node) -> None:
+def call_scatter(module: ModuleBuilder, code: CallList, step: Step) -> None:
     """Call the kernel that adds rows at positions."""
-    given = _describe_scatter(module, n)
-    workers = min(abs(module.threads), n.shape[0]) if estimate_time(n) >= WORTH_SHARING else 1
-    w = ScatterAdd(n, module.target).write(max(workers, 1))
+    given = _describe_scatter(module, step.what)
+    plan: ScatterPlan = step.plan
+    w = ScatterAdd(step.what, module.target).write(plan.work)
     name = module.name(w.function)
     module.declared |= w.declared
-    if workers > 1:
-        module.call_in_parallel(code, w, name, [*given, NULL, NULL], estimate_time(n))
+    if plan.workers > 1:
+        module.call_in_parallel(code, plan.work, name, [*given, NULL, NULL], plan.time)
     else:
-        code.call_void(name, [*given, integer(0), integer(w.rows), NULL, NULL])
+        code.call_void(name, [*given, integer(0), integer(plan.work.rows), NULL, NULL])
 
 
 def _describe_scatter(module: ModuleBuilder, n: Node) -> list[Operand]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pullback.compiler.builder import Code
-from pullback.compiler.ir.graph import Node
+from pullback.compiler.schedule.work import Work
 
 __all__ = ["Function", "KernelCode", "make_function"]
 
@@ -32,15 +32,10 @@ class KernelCode(NamedTuple):
     """A kernel as a function of its arrays, a range of rows, and memory for partial results and for itself."""
 
     function: Function
-    rows: int
-    part: int  # rows of one part
+    work: Work
     declared: frozenset[str]  # what the function refers to
-    arrays: tuple[Node, ...] = ()  # whose addresses it takes
-    partial: int = 0  # bytes that each part leaves
-    scratch: int = 0  # bytes that it needs for itself
     finish: Function | None = None  # combines what the parts leave
     helpers: tuple[tuple[str, str], ...] = ()  # functions that it calls, by name
-    offsets: tuple[int, ...] = ()  # elements from where an array begins to the address that is taken
 
 
 def make_function(code: Code, *params: str, attributes: str = "noinline ") -> Function:

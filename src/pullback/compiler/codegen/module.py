@@ -8,26 +8,26 @@ from dataclasses import dataclass
 from pullback.compiler.codegen.call_table import CallList
 from pullback.compiler.codegen.calls import call_kernel, call_scan, call_scatter, call_spaced
 from pullback.compiler.codegen.gemm.calls import call_product
-from pullback.compiler.codegen.kernels import Kernels
-from pullback.compiler.codegen.structured_calls import call_structure
 from pullback.compiler.codegen.module_builder import ModuleBuilder, Segment
+from pullback.compiler.codegen.structured_calls import call_structure
 from pullback.compiler.codegen.windows.calls import call_windows
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.ir.kinds import LOOP, OPAQUE, PRODUCT, SCAN, SCATTER, SPACED, SWITCH, WHILE, WINDOWS, Kind
 from pullback.compiler.schedule.fuse import Kernel
 from pullback.compiler.schedule.memory import Memory
 from pullback.compiler.schedule.order import Step
+from pullback.compiler.target import Options, Target
 
-__all__ = ["Module", "emit_module"]
+__all__ = ["Module", "emit"]
 
 # How the steps that are no kernels are called.
-CALLS: dict[Kind, Callable[[ModuleBuilder, CallList, Node], None]] = {
+CALLS: dict[Kind, Callable[[ModuleBuilder, CallList, Step], None]] = {
     SCAN: call_scan,
     SCATTER: call_scatter,
     SPACED: call_spaced,
     WINDOWS: call_windows,
     PRODUCT: call_product,
-    **dict.fromkeys((LOOP, WHILE, SWITCH), lambda module, code, n: call_structure(module, code, n, call_step)),
+    **dict.fromkeys((LOOP, WHILE, SWITCH), lambda module, code, step: call_structure(module, code, step, call_step)),
 }
 
 
@@ -44,26 +44,24 @@ class Module:
         return self.text
 
 
-def call_step(module: ModuleBuilder, code: CallList, step: Kernel | Node) -> None:
+def call_step(module: ModuleBuilder, code: CallList, step: Step) -> None:
     """Call the function of one step."""
-    if isinstance(step, Kernel):
-        call_kernel(module, code, step)
-    else:
-        CALLS[step.kind](module, code, step)
+    (call_kernel if isinstance(step.what, Kernel) else CALLS[step.what.kind])(module, code, step)
 
 
-def emit_module(kernels: Kernels, steps: Sequence[Step], memory: Memory) -> Module:
+def emit(steps: Sequence[Step], memory: Memory, target: Target, options: Options) -> Module:
     """Return the module of a program: its kernels, and functions that call them in the order of the steps."""
-    module = ModuleBuilder(kernels, memory)
+    module = ModuleBuilder(memory, target, options)
     code: CallList | None = None
-    for step in (s.what for s in steps):
-        if isinstance(step, Node) and step.kind.runs_on_host:
+    for step in steps:
+        what = step.what
+        if isinstance(what, Node) and what.kind.runs_on_host:
             if code is not None:
                 module.close_segment(code)
                 code = None
-            if step.kind is OPAQUE:
-                module.described.append(f"{step.name} {list(step.shape)} by its NumPy kernel")
-                module.segments.append(Segment(host_op=step))
+            if what.kind is OPAQUE:
+                module.described.append(f"{what.name} {list(what.shape)} by its NumPy kernel")
+                module.segments.append(Segment(host_op=what))
             continue
         code = code or CallList()
         call_step(module, code, step)

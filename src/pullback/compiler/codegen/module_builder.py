@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 from pullback.compiler.codegen.call_table import ARENA, STACK, Address, CallList, Operand, integer
 from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
-from pullback.compiler.codegen.kernels import BodyCode, Kernels, count_parts
-from pullback.compiler.codegen.parallel import WORTH_WAKING, emit_task
+from pullback.compiler.codegen.loops.kernel import KernelWriter
+from pullback.compiler.codegen.parallel import emit_task
 from pullback.compiler.ir.graph import Node
-from pullback.compiler.schedule.arena import round_up
+from pullback.compiler.schedule.loops import LoopPlan
 from pullback.compiler.schedule.memory import Memory
-from pullback.compiler.target import ALIGN
+from pullback.compiler.schedule.schedule import KernelPlan
+from pullback.compiler.schedule.work import WORTH_WAKING, Work
+from pullback.compiler.target import ALIGN, Options, Target
 
 __all__ = ["ModuleBuilder", "Segment"]
 
@@ -29,31 +31,39 @@ class Segment:
 class ModuleBuilder:
     """Collects the functions of a module, and the segments that call them."""
 
-    def __init__(self, kernels: Kernels, memory: Memory) -> None:
-        self.kernels, self.memory = kernels, memory
-        self.target, self.threads = kernels.target, kernels.options.threads
+    def __init__(self, memory: Memory, target: Target, options: Options) -> None:
+        self.memory, self.target, self.options, self.threads = memory, target, options, options.threads
         self.segments: list[Segment] = []
         self.described: list[str] = []  # what each step does, in a line
         self.imports: set[str] = set()
         self.declared: set[str] = set()
         self.helpers: dict[str, str] = {}
-        self.bodies: list[str] = []  # the names of bodies of loops
+        self.bodies: list[str] = []  # the names of the functions of bodies
+        self._kernels: dict[LoopPlan, KernelCode] = {}
         self._names: dict[Function, str] = {}
         self._runs: list[str] = []  # the functions of segments
         self._slots: set[int] = set()  # of the segment that is being emitted
         self._shared = 0  # the time that it shares with other threads, in nanoseconds
         self._stack = 0  # its bytes on the stack
 
-    def open_body(self, body: BodyCode) -> ModuleBuilder:
-        """Return a builder for the body of a loop, whose functions become part of this module."""
-        inner = ModuleBuilder(body.kernels, body.memory)
-        inner.imports, inner.declared, inner.helpers = self.imports, self.declared, self.helpers
-        inner._names, inner._runs, inner.bodies = self._names, self._runs, self.bodies
+    def open_body(self, memory: Memory) -> ModuleBuilder:
+        """Return a builder for the body of a loop or a branch, whose functions become part of this module."""
+        inner = ModuleBuilder(memory, self.target, self.options)
+        inner.imports, inner.declared, inner.helpers, inner.bodies = (
+            self.imports, self.declared, self.helpers, self.bodies
+        )  # fmt: skip
+        inner._kernels, inner._names, inner._runs = self._kernels, self._names, self._runs
         return inner
 
     def name(self, function: Function) -> str:
         """Return the name of a function, which becomes part of the module; equal ones have one name."""
         return self._names.setdefault(function, f"k{len(self._names)}")
+
+    def emit_loops(self, plan: LoopPlan) -> KernelCode:
+        """Return the code of a loop kernel; that of each plan is emitted once."""
+        if plan not in self._kernels:
+            self._kernels[plan] = KernelWriter(plan).write()
+        return self._kernels[plan]
 
     def render(self) -> str:
         """Return the text of the module."""
@@ -70,9 +80,9 @@ class ModuleBuilder:
         self._write(name, "", code)
 
     def close_body(self, code: CallList) -> str:
-        """Make a function of the calls of one step of a loop, and return its name."""
-        self.bodies.append(f"body{len(self.bodies)}")
-        name = self.bodies[-1]
+        """Make a function of the calls of the body of a loop or a branch, and return its name."""
+        name = f"body{len(self.bodies)}"
+        self.bodies.append(name)
         self._write(name, "internal ", code)
         return name
 
@@ -88,10 +98,6 @@ class ModuleBuilder:
         self._slots, self._shared, self._stack = set(), 0, 0
 
     # ---- addresses
-
-    def results_of(self, n: Node) -> tuple[Node, ...]:
-        """Return the results of a loop that are used."""
-        return next(s.stored for s in self.kernels.steps if s.what is n)
 
     def address(self, n: Node, offset: int = 0) -> Address:
         """Return the address of a value, or of one of its elements."""
@@ -109,25 +115,25 @@ class ModuleBuilder:
             return Address(ARENA, place.offset if place else 0)
         return self._slot(place.slot, place.offset + ALIGN - 1, True) if place.lined else self._slot(place.slot)
 
-    def partial(self, number: int, w: KernelCode) -> Address:
+    def partial(self, number: int, plan: KernelPlan) -> Address:
         """Return the address of what the parts of a kernel leave: on the stack, if it is little."""
-        if w.partial and self.kernels.is_on_stack(w):
-            self._stack = max(self._stack, w.partial * count_parts(w))
+        if plan.work.partial and plan.is_on_stack:
+            self._stack = max(self._stack, plan.work.partial * plan.work.parts)
             return Address(STACK)
         return self.find_memory(("partial", number))
 
     # ---- calls
 
-    def call_in_parallel(self, code: CallList, w: KernelCode, name: str, given: list[Operand], time: int) -> None:
+    def call_in_parallel(self, code: CallList, work: Work, name: str, given: list[Operand], time: int) -> None:
         """Call a kernel whose parts are done by all threads; ``given`` ends in partial and in scratch memory."""
         self._shared += time
         context = code.op(f"alloca [{len(given)} x ptr]")
         for i, x in enumerate(given):
             pointer = code.pointer(x)
             code.line(f"store ptr {pointer}, ptr {code.op(f'getelementptr ptr, ptr {context}, i64 {i}')}")
-        task = emit_task(name, w._replace(scratch=round_up(w.scratch)), len(given) - 2)
+        task = emit_task(name, work, len(given) - 2)
         function = self.name(make_function(task, "ptr %context", "i64 %part", "i64 %worker", attributes=""))
         code.declared |= {*task.declared, "declare void @parallel(ptr, ptr, i64, i64, i1)"}
         self.imports.add("parallel")
-        how = f"i64 {-(-w.rows // w.part)}, i64 {self.threads}, i1 {str(time >= WORTH_WAKING).lower()}"
+        how = f"i64 {work.parts}, i64 {self.threads}, i1 {str(time >= WORTH_WAKING).lower()}"
         code.line(f"call void @parallel(ptr @{function}, ptr {context}, {how})")

@@ -9,74 +9,43 @@ in the end the first of these.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any
 
 from pullback.compiler.builder import TYPES, Code, Value, code_of, first_lanes, literal, splat, vector
 from pullback.compiler.codegen.kernel_code import KernelCode, make_function
-from pullback.compiler.ir.graph import Node
 from pullback.compiler.math.functions import VectorFunctions
-from pullback.compiler.target import Target
-from pullback.core.lowering import position
+from pullback.compiler.schedule.scans import ScanPlan, SearchPlan
 
 __all__ = ["emit_scan"]
 
-ROWS = 8  # that are scanned at once
-LONG = 64  # elements from which on a single row is scanned by vectors
-SHORT = 16  # elements of rows of which several are searched at once, one in each lane
-REGISTERS = 4  # vectors of neighbours whose running values stay in registers
-BLOCK = 4096  # bytes of neighbours that are done together: what was written is still in the first cache
-PART = 32768  # elements, about, that a thread takes at a time
 
-
-def emit_scan(n: Node, target: Target) -> KernelCode:
+def emit_scan(plan: ScanPlan | SearchPlan) -> KernelCode:
     """Return the kernel of a scan or a search: its arrays are the arguments and the result."""
-    return (Search if isinstance(n.data[0].lower, position) else Scan)(n, target).write()
+    return (Scan(plan) if isinstance(plan, ScanPlan) else Search(plan)).write()
 
 
 class AxisKernel:
-    """A kernel along an axis, whose rows are units of work that are independent of each other."""
+    """Emits a kernel along an axis."""
 
-    def __init__(self, n: Node, target: Target) -> None:
+    def __init__(self, plan: ScanPlan | SearchPlan) -> None:
+        n = plan.node
         self.node, self.code, self.lower = n, Code(), n.data[0].lower
-        x, axis = n.args[-1], n.data[1]["axis"]
-        if isinstance(axis, list | tuple):
-            (axis,) = axis
-        whole = axis is None or not x.shape
-        at = 0 if whole else int(axis) % len(x.shape)
-        self.outer = 1 if whole else prod(x.shape[:at])
-        self.length = x.size if whole else x.shape[at]
-        self.inner = 1 if whole else prod(x.shape[at + 1 :])
+        self.outer, self.length, self.inner = plan.outer, plan.length, plan.inner
+        self.size, self.width, self.vectors, self.columns = plan.size, plan.width, plan.vectors, plan.columns
+        x = n.args[-1]
         self.dtype = "u1" if x.dtype == bool else code_of(x.dtype)
-        self.size, self.one = x.dtype.itemsize, TYPES[self.dtype]
-        self.width = max(1, target.vector_bytes // self.size)
-        self.columns = max(1, BLOCK // (self.size * self.width))  # vectors of a block
-        self.scratch = 0
-
-    @property
-    def vectors(self) -> int:
-        return -(-self.inner // self.width)
+        self.one = TYPES[self.dtype]
+        self.work = plan.work
 
     def write(self) -> KernelCode:
         """Return the kernel of the node."""
-        code, unit = self.code, self.count_units()
+        code = self.code
         with code.loop("%lo", "%hi") as u:
             self.emit_unit(u)
         names = [f"%a{i}" for i in range(len(self.node.args))]
         addresses = [f"ptr noalias {p}" for p in (*names, "%z")]
-        return KernelCode(
-            make_function(code, *addresses, "i64 %lo", "i64 %hi", "ptr %partial", "ptr noalias %scratch"),
-            unit,
-            max(1, PART * unit // max(1, self.node.args[-1].size)),
-            frozenset(code.declared),
-            (*self.node.args, self.node),
-            scratch=self.scratch,
-            helpers=(*code.helpers.items(),),
-        )
-
-    def count_units(self) -> int:
-        """Return how many units of work there are."""
-        raise NotImplementedError
+        function = make_function(code, *addresses, "i64 %lo", "i64 %hi", "ptr %partial", "ptr noalias %scratch")
+        return KernelCode(function, self.work, frozenset(code.declared), helpers=(*code.helpers.items(),))
 
     def emit_unit(self, u: str) -> None:
         raise NotImplementedError
@@ -114,23 +83,10 @@ class AxisKernel:
 class Scan(AxisKernel):
     """Emits a scan: each value is computed from the one before."""
 
-    def __init__(self, n: Node, target: Target) -> None:
-        super().__init__(n, target)
-        params = n.data[1]
-        self.lag = bool(params.get("adjoint"))  # all but the last argument are taken one place before
-        self.back = bool(params.get("reverse")) != self.lag
-        self.shift = int(bool(params.get("exclusive")))
-        self.count = self.length - self.shift
-        self.rows = min(ROWS, self.outer)
-        floats = self.lower.regroups and self.dtype[0] == "f"
-        self.by_vectors = self.inner == 1 and self.outer < 3 and floats and self.count >= LONG and self.width > 1
-        if self.by_vectors:
-            self.rows = 1
-
-    def count_units(self) -> int:
-        if self.inner == 1:
-            return -(-self.outer // self.rows)
-        return self.outer * (1 if self.vectors <= REGISTERS else -(-self.vectors // self.columns))
+    def __init__(self, plan: ScanPlan) -> None:
+        super().__init__(plan)
+        self.lag, self.back, self.shift, self.count = plan.lag, plan.back, plan.shift, plan.count
+        self.rows, self.by_vectors, self.in_registers = plan.rows, plan.by_vectors, plan.in_registers
 
     def emit_unit(self, u: str) -> None:
         if self.inner == 1:
@@ -143,7 +99,7 @@ class Scan(AxisKernel):
             else:
                 ways = [code.times(code.add(first, str(r)), self.length) for r in range(self.rows)]
                 self._scan_in_registers([(way, 1, None) for way in ways])
-        elif self.vectors <= REGISTERS:
+        elif self.in_registers:
             base, width = self.code.times(u, self.length * self.inner), self.width
             mask = first_lanes(self.inner, width)
             starts = [0] if mask else [min(v * width, self.inner - width) for v in range(self.vectors)]
@@ -272,19 +228,9 @@ class Scan(AxisKernel):
 class Search(AxisKernel):
     """Emits a search for the first position of the maximum or minimum; a NaN comes first."""
 
-    def __init__(self, n: Node, target: Target) -> None:
-        super().__init__(n, target)
-        self.index = "i4" if self.length < 2**31 and self.size < 8 else "i8"
-        self.width = max(1, target.vector_bytes // max(self.size, int(self.index[1])))
-        self.columns = max(1, BLOCK // 4 // (self.size * self.width))
-        self.short = self.inner == 1 and self.length <= SHORT and self.outer >= self.width > 1 and self.size >= 4
-        if self.inner > 1 and self.vectors > 1:
-            self.scratch = 2 * self.columns * self.width * 8
-
-    def count_units(self) -> int:
-        if self.short:
-            return -(-self.outer // self.width)
-        return self.outer if self.inner == 1 else self.outer * -(-self.vectors // self.columns)
+    def __init__(self, plan: SearchPlan) -> None:
+        super().__init__(plan)
+        self.index, self.short = plan.index, plan.short
 
     def emit_unit(self, u: str) -> None:
         if self.short:

@@ -10,6 +10,7 @@ from math import prod
 from pullback.compiler.builder import FLOATS, TYPES, Code, code_of, vector
 from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
 from pullback.compiler.ir.graph import Node, contiguous
+from pullback.compiler.schedule.work import Work
 from pullback.compiler.target import Target
 
 __all__ = ["ScatterAdd", "Spaced"]
@@ -21,13 +22,13 @@ class ScatterAdd:
     def __init__(self, n: Node, target: Target) -> None:
         rows = n.args[1]
         self.dtype, self.code = code_of(n.dtype), Code()
-        self.places, self.rows, self.length, self.size = n.shape[0], rows.size, prod(n.shape[1:]), int(self.dtype[1])
+        self.rows, self.length, self.size = rows.size, prod(n.shape[1:]), int(self.dtype[1])
         self.width = max(1, target.vector_bytes // self.size)
         while self.width > 1 and self.width > self.length:
             self.width //= 2
 
-    def write(self, parts: int) -> KernelCode:
-        """Return the kernel, whose rows are done in so many parts."""
+    def write(self, work: Work) -> KernelCode:
+        """Return the kernel, whose rows are those of the result."""
         code = self.code
         code.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
         first, count = code.times("%lo", self.length * self.size), code.op("sub i64 %hi, %lo")
@@ -37,7 +38,7 @@ class ScatterAdd:
         if self.rows and self.length:
             with code.loop("0", self.rows) as r:
                 row = code.op(f"load i64, ptr {code.op(f'getelementptr i64, ptr %rows, i64 {r}')}")
-                if parts == 1:
+                if work.parts == 1:
                     self._row(row, r)
                 else:
                     mine, others = code.block("mine"), code.block("others")
@@ -49,7 +50,7 @@ class ScatterAdd:
                     code.begin(others)
         arrays = "ptr noalias %x", "ptr noalias %rows", "ptr %z"
         function = make_function(code, *arrays, "i64 %lo", "i64 %hi", "ptr %partial", "ptr %scratch")
-        return KernelCode(function, self.places, -(-self.places // parts), frozenset(code.declared))
+        return KernelCode(function, work, frozenset(code.declared))
 
     def _row(self, row: str, r: str) -> None:
         code = self.code

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from pullback.compiler.codegen.call_table import CallList, Operand
 from pullback.compiler.codegen.kernel_code import Function
-from pullback.compiler.codegen.kernels import BodyCode, count_body_bytes
 from pullback.compiler.codegen.module_builder import ModuleBuilder
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.ir.kinds import CONSTANT, LOOP, SWITCH, WHILE, Kind
 from pullback.compiler.schedule.arena import round_up
+from pullback.compiler.schedule.order import Step
+from pullback.compiler.schedule.schedule import BodyPlan, count_body_bytes
 
 __all__ = ["call_structure"]
 
@@ -19,20 +19,22 @@ MEMCPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
 
 
 def call_structure(
-    module: ModuleBuilder, code: CallList, n: Node, call_step: Callable[[ModuleBuilder, CallList, Any], None]
+    module: ModuleBuilder, code: CallList, step: Step, call_step: Callable[[ModuleBuilder, CallList, Step], None]
 ) -> None:
     """Call a loop or branches; ``call_step`` calls a step of a body."""
-    bodies, names, described = module.kernels.bodies[n.number], [], []
-    for body in bodies:
-        inner, calls = module.open_body(body), CallList()
-        for step in body.steps:
-            call_step(inner, calls, step.what)
+    n: Node = step.what
+    plans: tuple[BodyPlan, ...] = step.plan
+    names, described = [], []
+    for body in plans:
+        inner, calls = module.open_body(body.memory), CallList()
+        for inner_step in body.steps:
+            call_step(inner, calls, inner_step)
         names.append(inner.close_body(calls))
         described += [f"  {line}" for line in inner.described]
     module.described += [f"{n.name} {' '.join(map(str, n.data.counts))}:", *described]
-    results = {r.data: r for r in module.results_of(n)}
+    results = {r.data: r for r in step.stored}
     given: list[Operand] = [module.address(x) for x in (*n.args, *results.values())]
-    writer = WRITERS[n.kind](n, bodies, names, {r: len(n.args) + at for at, r in enumerate(results)})
+    writer = WRITERS[n.kind](n, plans, names, {r: len(n.args) + at for at, r in enumerate(results)})
     function = writer.write(len(given))
     module.helpers.update(writer.constants)
     module.declared.add(MEMCPY)
@@ -42,7 +44,7 @@ def call_structure(
 class StructureFunction:
     """Writes a function of the addresses of operands and results, and of scratch memory, that calls bodies."""
 
-    def __init__(self, n: Node, bodies: tuple[BodyCode, ...], names: list[str], results: dict[int, int]) -> None:
+    def __init__(self, n: Node, bodies: tuple[BodyPlan, ...], names: list[str], results: dict[int, int]) -> None:
         self.data, self.bodies, self.names = n.data, bodies, names
         self.results = results  # which parameter is the address of a result
         self.lines: list[str] = []
@@ -117,7 +119,8 @@ class LoopFunction(StructureFunction):
     def write_calls(self) -> None:
         loop = self.data
         inputs, outputs = loop.body.inputs, loop.body.outputs
-        self.first, self.last, by = (loop.length - 1, 0, -1) if loop.reverse else (0, loop.length - 1, 1)
+        self.first: int = loop.length - 1 if loop.reverse else 0
+        self.last: int = loop.length - 1 - self.first
         self.stacks = {k: i for i, k in loop.find_stacks().items() if i in self.results}
         for i in range(loop.constants):
             self.store(0, inputs[i], f"%a{i}")
@@ -132,7 +135,7 @@ class LoopFunction(StructureFunction):
             if k not in self.stacks:
                 self.lines.append(f"%out{k} = phi ptr [%odd{k}, %entry], [%other{k}, %step]")
                 self.lines.append(f"%other{k} = phi ptr [%even{k}, %entry], [%out{k}, %step]")
-        self.lines.append(f"%following = add i64 %t, {by}")
+        self.lines.append(f"%following = add i64 %t, {-1 if loop.reverse else 1}")
         for k in range(loop.carry):
             self._write_carry(k)
         for i in range(loop.xs, len(inputs)):

@@ -16,8 +16,10 @@ from pullback.compiler.frontend.host_ops import HostFunction
 from pullback.compiler.frontend.trace import Symbol, Trace
 from pullback.compiler.ir.graph import Node, Shape
 from pullback.compiler.ir.kinds import CONSTANT, OPAQUE
+from pullback.core import hooks
 from pullback.core.convert import join_array
-from pullback.core.interpreter import dispatch
+from pullback.core.interpreter import dispatch, level_of
+from pullback.core.op import perform_observed
 from pullback.core.tensor import Tensor, call_unfollowed, strip
 from pullback.core.variable import Variable
 from pullback.core.writes import INPUT, freeze
@@ -80,7 +82,9 @@ class Body:
 
     @property
     def output_likes(self) -> list[Like]:
-        return [self.likes[o.number] if type(o) is Ref else Like(np.shape(o), np.asarray(o).dtype) for o in self.outputs]
+        return [
+            self.likes[o.number] if type(o) is Ref else Like(np.shape(o), np.asarray(o).dtype) for o in self.outputs
+        ]
 
     def follow(self, on: Sequence[bool], floats: bool = False) -> list[bool]:
         """Return which outputs depend on the inputs that are ``on``; with ``floats`` only through floats."""
@@ -115,6 +119,17 @@ class Body:
         used = {a.number for e in self.equations for a in e.args if type(a) is Ref}
         return used | {o.number for o in self.outputs if type(o) is Ref}
 
+    def take_captured(self, own: dict[Any, Tensor], every: dict[Any, Tensor]) -> Body:
+        """Return the body with what it and others captured as its first inputs, instead of what it captured itself."""
+        numbers = dict(zip(own, self.inputs, strict=False))
+        likes = dict(self.likes)
+        for place, (key, t) in enumerate(every.items()):
+            if key not in own:
+                numbers[key] = -1 - place
+                likes[-1 - place] = Like(t.shape, t.dtype, getattr(t, "weak", None))
+        inputs = [numbers[key] for key in every] + self.inputs[len(own) :]
+        return Body(inputs, self.equations, self.outputs, likes, self.open_trace)
+
     def bind(self, number: int, value: Any) -> Body:
         """Return the body with a constant in the place of one input."""
 
@@ -133,9 +148,12 @@ class ProgramTrace(Trace):
         super().__init__()
         self.bodies: list[BodyTrace] = []  # those that are being recorded, the innermost last
 
-    def open_body(self) -> BodyTrace:
-        """Return a trace for the body of a loop or a branch in this program."""
-        return BodyTrace(self)
+    def open_body(self, takes_all: bool = False) -> BodyTrace:
+        """Return a trace for the body of a loop or a branch in this program.
+
+        With ``takes_all`` ops on nothing but captured values are recorded too.  Without, they are done before.
+        """
+        return BodyTrace(self, takes_all)
 
     def every_time(self) -> Symbol:
         return self.bodies[-1].every_time() if self.bodies else self.turn
@@ -156,10 +174,32 @@ class ProgramTrace(Trace):
             )
 
 
+class Taking(hooks.Observer):
+    """Lets a body record ops on nothing but what it captures, which would be performed before it otherwise."""
+
+    events = frozenset({"capture"})
+    ops = None
+
+    def __init__(self, trace: BodyTrace) -> None:
+        self.trace = trace
+
+    def capture(self, args: Sequence[Any]) -> list[Any]:
+        """Return operands as the body has them, unless something inside of it performs the op anyway."""
+        given = [a.read() if isinstance(a, Tensor) else a for a in args]
+        levels = [level_of(a) for a in given]
+        if not 0 < max(levels, default=0) < self.trace.level:
+            return list(args)
+        return [self.trace.capture(a) if level else a for a, level in zip(given, levels, strict=True)]
+
+    def perform(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        return perform_observed(op, self.capture(args), params, Taking)
+
+
 class BodyTrace(Trace):
     """A function being recorded as a body."""
 
-    def __init__(self, program: ProgramTrace) -> None:
+    def __init__(self, program: ProgramTrace, takes_all: bool = False) -> None:
+        self.takes_all = takes_all
         self.program = program  # which it is a part of
         self.equations: list[Equation] = []
         self.likes: dict[int, Like] = {}
@@ -173,10 +213,15 @@ class BodyTrace(Trace):
 
     def __enter__(self) -> BodyTrace:
         self.program.bodies.append(self)
+        if self.takes_all:
+            self.observed = hooks.observe(Taking(self))
+            self.observed.__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
         self.program.bodies.remove(self)
+        if self.takes_all:
+            self.observed.__exit__(None, None, None)
 
     def add_input(self, shape: Shape, dtype: Any, weak: Any = None) -> Symbol:
         made = self._add_input(shape, dtype, weak)
@@ -188,18 +233,12 @@ class BodyTrace(Trace):
         self.likes[node.number] = Like(node.shape, node.dtype, weak)
         return Symbol(self, node, weak)
 
-    def close(self, outputs: Sequence[Any], first: dict[Any, Tensor] | None = None) -> tuple[Body, dict[Any, Tensor]]:
-        """Return the body with these outputs, and what it captured, which are its first inputs.
-
-        ``first`` is what other bodies captured before, which then are inputs of this one too.
-        """
+    def close(self, outputs: Sequence[Any]) -> tuple[Body, dict[Any, Tensor]]:
+        """Return the body with these outputs, and what it captured, which are its first inputs."""
         refs = [self._refer(self.capture(z)) for z in outputs]
-        captured = dict(first or {})
-        for a in captured.values():
-            self.capture(a)
         self.finished = True
-        captured.update({key: t for key, (t, _) in self.captured.items()})
-        inputs = [self.captured[key][1].node.number for key in captured] + self.inputs_given
+        captured = {key: t for key, (t, _) in self.captured.items()}
+        inputs = [symbol.node.number for _, symbol in self.captured.values()] + self.inputs_given
         return Body(inputs, self.equations, refs, self.likes, self.program.open_body), captured
 
     def every_time(self) -> Symbol:
@@ -239,7 +278,9 @@ class BodyTrace(Trace):
             return super().perform(op, args, params)
         if op.custom:
             return self._perform_custom(op, args)
-        return self._record(lambda xs: dispatch(op, xs, params), op, args, lambda: Trace.perform(self, op, args, params))
+        return self._record(
+            lambda xs: dispatch(op, xs, params), op, args, lambda: Trace.perform(self, op, args, params)
+        )
 
     def _perform_custom(self, op: Any, args: list[Any]) -> Any:
         if op.is_structured:
@@ -248,8 +289,8 @@ class BodyTrace(Trace):
         z = self._record(op.apply, op, args, lambda: Trace.perform(self, op, args, {}))
         if len(self.captured) > before:
             raise CapturedError(
-                f"{op.name}: in the body of a loop or branch, a function with a gradient of its own uses a traced tensor "
-                "or variable that is not one of its inputs. Pass it as an input."
+                f"{op.name}: in the body of a loop or branch, a function with a gradient of its own uses a traced "
+                "tensor or variable that is not one of its inputs. Pass it as an input."
             )
         return z
 
@@ -286,9 +327,13 @@ class BodyTrace(Trace):
             return super().cast(x, dtype)
         given = [Symbol(self, x)]
         made: Symbol = self._record(
-            lambda xs: np.astype(join_array(xs[0]), dtype), None, given, lambda: Symbol(self, Trace.cast(self, x, dtype))
+            lambda xs: np.astype(join_array(xs[0]), dtype),
+            None,
+            given,
+            lambda: Symbol(self, Trace.cast(self, x, dtype)),
         )
-        return made.node
+        node: Node = made.node
+        return node
 
     def symbol(self, x: Any) -> Symbol:
         made = super().symbol(self.capture(x))

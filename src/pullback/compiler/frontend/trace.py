@@ -522,9 +522,8 @@ class Trace:
         """Add a loop or branches, and return the symbols of the results."""
         nodes = [self.node(a, dtype) for a, (_, dtype) in zip(args, data.operand_likes, strict=True)]
         whole = self.graph.add(kind, nodes, (), np.dtype(bool), data, user_line())
-        return tuple(
-            Symbol(self, self.graph.add(RESULT, (whole,), *like, i)) for i, like in enumerate(data.result_likes)
-        )
+        likes = enumerate(data.result_likes)
+        return tuple(Symbol(self, self.graph.add(RESULT, (whole,), shape, dtype, i)) for i, (shape, dtype) in likes)
 
     def add_loop(self, body: Any, constants: int, carry: int, length: int, reverse: bool, args: Sequence[Any]) -> Any:
         """Add a loop with a known number of steps."""

@@ -1,7 +1,7 @@
 """Loops and branches: what their nodes hold, and how NumPy runs them.
 
-Each has graphs of its own, its bodies.  Operands of the node are inputs of the bodies, and outputs of the bodies are its
-results.
+Each has graphs of its own, its bodies.  Operands of the node are inputs of the bodies, and outputs of the bodies are
+its results.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from pullback.compiler.ir.graph import Node, is_number, squeeze
 from pullback.compiler.ir.kinds import FOLD, PIECES, VIEW
 from pullback.compiler.schedule.cost import estimate_cost
 from pullback.compiler.schedule.fuse import AFTER, FULL, READS, ROW, Fused, Kernel, Use, use_argument, use_node
+from pullback.compiler.schedule.work import Work
 from pullback.compiler.target import Target
 
 __all__ = ["Axis", "LoopPlan", "RowBlock", "Scratch"]
@@ -82,6 +83,13 @@ class LoopPlan:
                     if not self.kernel.makes(leaf):
                         found[leaf] = None
         return list(found)
+
+    @cached_property
+    def arrays(self) -> tuple[Node, ...]:
+        """The arrays whose addresses the kernel is given: what it loads, and what it stores before the end."""
+        read = [u.node for n in self.kernel.nodes if n.kind in READS for u in READS[n.kind](n) if is_number(u.node)]
+        loaded = (use.node for use in self.loads)
+        return tuple({n.number: n for n in (*loaded, *read, *self.stored)}.values())
 
     @cached_property
     def ahead(self) -> dict[int, int]:
@@ -360,8 +368,12 @@ class LoopPlan:
         return {n.number: sum(sizes[:i]) for i, n in enumerate(self.after)}
 
     @cached_property
-    def parts(self) -> tuple[int, int]:
-        """The rows of the outermost loop, and how many of them are a part."""
+    def work(self) -> Work:
+        """The rows of the outermost loop, how many of them are a part, and the memory that a part needs."""
+        rows, part = self._choose_parts()
+        return Work(rows, part, sum(map(self.count_partial_bytes, self.after)), self.scratch.size)
+
+    def _choose_parts(self) -> tuple[int, int]:
         rows, columns = self.axes
         count, length = (prod(a.length for a in axes) for axes in (rows, columns))
         if self.flat:

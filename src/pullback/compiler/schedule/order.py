@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pullback.compiler.ir.graph import Node
 
-__all__ = ["Step", "schedule", "order_by_needs"]
+__all__ = ["Step", "order_by_needs", "order_steps"]
 
 
 def _never(z: Node, x: Node) -> bool:
@@ -18,7 +18,8 @@ def _never(z: Node, x: Node) -> bool:
 class Step(NamedTuple):
     """A kernel or a call, with the values that it stores and reads, and the memory that it needs besides them."""
 
-    what: Any
+    what: Any  # a Kernel, or a Node of another kind
+    plan: Any  # how it is computed: the record of its kind; None if there is nothing to choose
     stored: tuple[Node, ...]
     read: tuple[Node, ...]
     fixed: bool = False  # not to be moved
@@ -35,7 +36,7 @@ class Step(NamedTuple):
         return f"{stored} = {self.what.name}({read})"
 
 
-def schedule(steps: Sequence[Step], outputs: Sequence[Node]) -> tuple[Step, ...]:
+def order_steps(steps: Sequence[Step], outputs: Sequence[Node]) -> tuple[Step, ...]:
     """Return the steps in the order in which they are done.
 
     What is cheap to keep is made late, and results that no other step reads are written early.

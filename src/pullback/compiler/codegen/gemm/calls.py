@@ -8,28 +8,30 @@ from pullback.compiler.codegen.gemm.panels import emit_panels
 from pullback.compiler.codegen.gemm.small import blas_name, call_blas, declare_blas, emit_small_product
 from pullback.compiler.codegen.gemm.tiny import emit_tiny_products
 from pullback.compiler.codegen.module_builder import ModuleBuilder
-from pullback.compiler.codegen.parallel import emit_batch, estimate_product_time
+from pullback.compiler.codegen.parallel import emit_batch
 from pullback.compiler.ir.graph import Node
-from pullback.compiler.ir.products import ProductPlan, plan_product
+from pullback.compiler.ir.products import ProductPlan
+from pullback.compiler.schedule.order import Step
+from pullback.compiler.schedule.products import ProductSchedule
 
 __all__ = ["call_product"]
 
 
-def call_product(module: ModuleBuilder, code: CallList, n: Node) -> None:
+def call_product(module: ModuleBuilder, code: CallList, step: Step) -> None:
     """Call what computes a product node."""
-    plan = plan_product(n)
+    n: Node = step.what
+    plan: ProductPlan = step.plan.plan
     module.described.append(f"product {list(n.args[0].shape)} @ {list(n.args[1].shape)}{' added' if plan.adds else ''}")
     if n.size:
-        ProductCall(module, n, plan).emit(code)
+        ProductCall(module, n, step.plan).emit(code)
 
 
 class ProductCall:
     """Emits the calls for one node of matrix products."""
 
-    def __init__(self, module: ModuleBuilder, n: Node, plan: ProductPlan) -> None:
-        self.module, self.node, self.plan = module, n, plan
-        by_panels = module.kernels.is_by_panels(plan)
-        self.panels = emit_panels(plan.matrices, module.target) if by_panels else None
+    def __init__(self, module: ModuleBuilder, n: Node, schedule: ProductSchedule) -> None:
+        self.module, self.node, self.schedule, self.plan = module, n, schedule, schedule.plan
+        self.panels = emit_panels(self.plan.matrices, module.target) if schedule.is_by_panels else None
         self.name = ""  # of the function, if BLAS is not called
 
     def emit(self, code: CallList) -> None:
@@ -48,7 +50,7 @@ class ProductCall:
         elif plan.adds and n.number not in module.memory.over:
             code.declared.add("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
             code.call_void("llvm.memmove.p0.p0.i64", [z, c, integer(n.nbytes), Constant("i1", "false")])
-        if module.kernels.count_product_workers(plan) > 1:
+        if self.schedule.workers > 1:
             self._share(code, [a, b, c, z, scratch, scratch])
         elif plan.loop:
             given = [Local("ptr", code.pointer(p)) for p in (a, b, c, z, scratch)]  # computed once, before the loop
@@ -67,20 +69,20 @@ class ProductCall:
     def _call_tiny(self, code: CallList, given: list[Operand]) -> None:
         """Call the function of all products of a batch of tiny matrices."""
         plan, module = self.plan, self.module
-        w = emit_tiny_products(plan.matrices, plan.batch, module.target)
+        w = emit_tiny_products(plan.matrices, plan.batch, self.schedule.work, module.target)
         name = module.name(w.function)
         module.declared |= w.declared
-        if module.kernels.count_product_workers(plan) > 1:
-            module.call_in_parallel(code, w, name, given, estimate_product_time(plan))
+        if self.schedule.workers > 1:
+            module.call_in_parallel(code, w.work, name, given, self.schedule.time)
         else:
-            code.call_void(name, [*given[:4], integer(0), integer(w.rows), *given[4:]])
+            code.call_void(name, [*given[:4], integer(0), integer(w.work.rows), *given[4:]])
 
     def _call(self, code: CallList, a: Operand, b: Operand, c: Operand, z: Operand, scratch: Operand) -> None:
         """Emit the call for one product."""
         if self.plan.is_small:
             code.call_void(self.name, [a, b, c, z, scratch])
         elif self.panels is not None:
-            code.call_void(self.name, [a, b, c, z, integer(0), integer(self.panels.rows), scratch, scratch])
+            code.call_void(self.name, [a, b, c, z, integer(0), integer(self.panels.work.rows), scratch, scratch])
         else:
             self.module.declared.add(declare_blas(self.node.dtype))
             self.module.imports.add(blas_name(self.node.dtype))
@@ -88,11 +90,9 @@ class ProductCall:
 
     def _share(self, code: CallList, given: list[Operand]) -> None:
         """Have threads share the panels of one product, or many products."""
-        plan, w = self.plan, self.panels
-        if w is None or plan.loop:
-            w = emit_batch(plan, self._call, self.module.kernels.count_product_scratch(plan))
-        name = self.module.name(w.function)
-        self.module.call_in_parallel(code, w, name, given, estimate_product_time(plan))
+        is_batch = self.panels is None or self.plan.loop
+        name = self.module.name(emit_batch(self.plan, self._call)) if is_batch else self.name
+        self.module.call_in_parallel(code, self.schedule.work, name, given, self.schedule.time)
 
     def _loop(self, code: CallList, axis: int, pointers: list[Operand]) -> None:
         """Emit the loops over the batch axes from ``axis`` on."""

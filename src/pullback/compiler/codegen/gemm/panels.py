@@ -12,57 +12,17 @@ from pullback.compiler.builder import FLOATS, Code, first_lanes, literal, vector
 from pullback.compiler.codegen.gemm.small import multiply_add
 from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
 from pullback.compiler.ir.products import Product
+from pullback.compiler.schedule.products import panel_depth, plan_panels
 from pullback.compiler.target import Target
-from pullback.settings import is_enabled
 
-__all__ = ["emit_panels", "is_panel_product"]
-
-LARGEST = 640**3  # multiplications; above, BLAS is quicker
-LEFT = 3 / 4  # of the second cache that the left matrix may take while it meets all panels
-TRANSPOSED = 2**16  # elements of a transposed left matrix; for a larger one BLAS is quicker, as it makes a copy
-DEPTH = {"f4": 320, "f8": 160}  # of a panel: what fits the first cache
-
-
-def panel_width(p: Product, target: Target) -> int:
-    return 2 * target.vector_bytes // int(p.dtype[1])
-
-
-def count_panels(p: Product, target: Target) -> int:
-    """Return how many panels of columns there are."""
-    return -(-p.n // panel_width(p, target))
-
-
-def panel_depth(p: Product) -> int:
-    """Return how deep panels are: equally deep, as far as the cache allows."""
-    return -(-p.k // -(-p.k // DEPTH[p.dtype]))
-
-
-def count_panel_bytes(p: Product, target: Target) -> int:
-    """Return the bytes of one panel."""
-    return -(-panel_depth(p) * panel_width(p, target) * int(p.dtype[1]) // 64) * 64
-
-
-def is_panel_product(p: Product, target: Target) -> bool:
-    """Return whether panels are the quickest way, by measurement: for contiguous rows and mostly full panels."""
-    if not is_enabled("matrix products"):
-        return False
-    wide = panel_width(p, target)
-    in_order = p.a.column == 1 or (p.a.row == 1 and p.m * p.k <= TRANSPOSED)
-    if target.vector_bytes < 32 or not in_order or min(p.m, p.k) < 16 or (p.b.column != 1 and p.m < 64):
-        return False
-    full = p.n % wide == 0 or p.n >= 4 * wide
-    kept = p.m * panel_depth(p) * int(p.dtype[1]) <= LEFT * target.second_cache or count_panels(p, target) == 1
-    return full and kept and p.m * p.n * p.k <= LARGEST
+__all__ = ["emit_panels"]
 
 
 @lru_cache(256)
 def emit_panels(p: Product, target: Target) -> KernelCode:
     """Return a product as a kernel whose rows are panels; its arrays are left, right, what is added, and the result."""
     writer = BlockedProduct(p, target)
-    function = writer.write()
-    return KernelCode(
-        function, count_panels(p, target), 1, frozenset(writer.code.declared), scratch=count_panel_bytes(p, target)
-    )
+    return KernelCode(writer.write(), plan_panels(p, target), frozenset(writer.code.declared))
 
 
 class BlockedProduct:

@@ -12,22 +12,21 @@ from pullback.compiler.builder import FLOATS, Code, vector
 from pullback.compiler.codegen.gemm.small import multiply_add
 from pullback.compiler.codegen.kernel_code import KernelCode, make_function
 from pullback.compiler.ir.products import Batch, Product
+from pullback.compiler.schedule.work import Work
 from pullback.compiler.target import Target
 
 __all__ = ["emit_tiny_products"]
 
-PARTS = 32  # that threads share
-
 
 @lru_cache(256)
-def emit_tiny_products(p: Product, batch: tuple[Batch, ...], target: Target) -> KernelCode:
+def emit_tiny_products(p: Product, batch: tuple[Batch, ...], work: Work, target: Target) -> KernelCode:
     """Return a batch of products as a kernel; its arrays are left, right, what is added, and the result."""
     writer = TinyProducts(p, target)
-    code, count = writer.code, batch[0].length if batch else 1
+    code = writer.code
     writer.loop(batch or (Batch(1, 0, 0, 0),), ["%a", "%b", "%c", "%z"], "%lo", "%hi")
     arrays = "ptr noalias %a", "ptr noalias %b", "ptr %c", "ptr %z"
     function = make_function(code, *arrays, "i64 %lo", "i64 %hi", "ptr %partial", "ptr %scratch")
-    return KernelCode(function, count, -(-count // PARTS), frozenset(code.declared))
+    return KernelCode(function, work, frozenset(code.declared))
 
 
 class TinyProducts:

@@ -69,15 +69,13 @@ class ArrayAccess:
 
     def __init__(self, code: Code, plan: LoopPlan) -> None:
         self.code, self.plan = code, plan
-        self.arrays: list[Node] = []  # whose addresses are parameters of the kernel
+        self.names = {n.number: f"%a{i}" for i, n in enumerate(plan.arrays)}  # of the addresses of arrays
         self.places: dict[int, str] = {}  # index along each axis of the loops around the innermost one
         self.lane = "0"  # of the row, among those whose values are in scratch memory at the same time
 
     def address(self, node: Node) -> str:
-        """Return the name of an array's address, which becomes a parameter."""
-        if node not in self.arrays:
-            self.arrays.append(node)
-        return f"%a{self.arrays.index(node)}"
+        """Return the name of an array's address, which is a parameter of the kernel."""
+        return self.names[node.number]
 
     def element(self, node: Node, base: str, at: str) -> str:
         """Return the address of an element of a node's dtype, counted from ``base``."""

@@ -53,22 +53,11 @@ class KernelWriter:
         return self._finish()
 
     def _finish(self) -> KernelCode:
-        code, plan, arrays = self.code, self.plan, self.access.arrays
+        code, plan = self.code, self.plan
         finish = emit_finish(plan, code.declared) if plan.after else None
-        total, part = plan.parts
-        addresses = [f"ptr noalias %a{i}" for i in range(len(arrays))]
-        return KernelCode(
-            make_function(code, *addresses, "i64 %lo", "i64 %hi", "ptr %partial", "ptr %scratch"),
-            total,
-            part,
-            frozenset(code.declared),
-            (*arrays, *plan.after),
-            sum(map(plan.count_partial_bytes, plan.after)),
-            plan.scratch.size,
-            finish,
-            tuple(code.helpers.items()),
-            tuple(plan.ahead.get(n.number, 0) for n in arrays),
-        )
+        addresses = [f"ptr noalias %a{i}" for i in range(len(plan.arrays))]
+        function = make_function(code, *addresses, "i64 %lo", "i64 %hi", "ptr %partial", "ptr %scratch")
+        return KernelCode(function, plan.work, frozenset(code.declared), finish, tuple(code.helpers.items()))
 
     # ---- loops over rows
 

@@ -7,7 +7,7 @@ from math import prod
 
 from pullback.compiler.builder import FLOATS, Code, literal
 from pullback.compiler.ir.graph import contiguous
-from pullback.numerics.windows import Windows, frame_slices
+from pullback.compiler.schedule.windows import FramePlan
 
 __all__ = ["RANGE", "WindowKernel"]
 
@@ -17,19 +17,8 @@ RANGE = "i64 %lo", "i64 %hi", "ptr noalias %partial", "ptr noalias %scratch"  # 
 class WindowKernel:
     """A kernel over the windows of images, whose rows are the images."""
 
-    def __init__(self, dtype: str, space: tuple[int, ...], channels: int, windows: Windows) -> None:
-        self.dtype, self.space, self.channels, self.windows, self.code = dtype, space, channels, windows, Code()
-        self.type, self.size = FLOATS[dtype], int(dtype[1])
-        before, reach = windows.before, windows.reach
-        self.inside, self.outside = frame_slices(windows, space)
-        self.framed = any(b > 0 or r - b > n for b, r, n in zip(before, reach, space, strict=True))
-        self.frame = reach if self.framed else space
-        self.units = contiguous((*self.frame, channels))
-        self.image = prod(space) * channels
-        self.frame_bytes = (
-            -(-prod(self.frame) * channels * self.size // 64) * 64 if self.framed else 0
-        )  # bytes of a frame
-        self.first = 0 if self.framed else -sum(b * u for b, u in zip(before, self.units, strict=False))
+    def __init__(self, plan: FramePlan) -> None:
+        self.plan, self.code, self.type = plan, Code(), FLOATS[plan.dtype]
 
     def at(self, base: str, place: str) -> str:
         return base if place == "0" else self.code.op(f"getelementptr {self.type}, ptr {base}, i64 {place}")
@@ -42,19 +31,19 @@ class WindowKernel:
     def fill_frame(self, pointer: str, number: float) -> None:
         """Fill a frame with one number."""
         if not number:
-            self.fill_zeros(pointer, self.frame_bytes)
+            self.fill_zeros(pointer, self.plan.frame_bytes)
             return
-        with self.code.loop("0", self.frame_bytes // self.size) as i:
-            self.code.line(f"store {self.type} {literal(number, self.dtype, 1)}, ptr {self.at(pointer, i)}")
+        with self.code.loop("0", self.plan.frame_bytes // self.plan.size) as i:
+            self.code.line(f"store {self.type} {literal(number, self.plan.dtype, 1)}, ptr {self.at(pointer, i)}")
 
     def copy_image(self, image: str, frame: str, back: bool = False) -> None:
         """Copy an image into the middle of its frame, or back from there."""
-        code, steps = self.code, contiguous((*self.space, self.channels))
-        lengths = [i.stop - i.start for i in self.inside]
+        code, steps = self.code, contiguous((*self.plan.space, self.plan.channels))
+        lengths = [i.stop - i.start for i in self.plan.inside]
         if not prod(lengths):
             return
         code.declared.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
-        axes = [*zip(self.inside, self.outside, steps, self.units, strict=False)]
+        axes = [*zip(self.plan.inside, self.plan.outside, steps, self.plan.units, strict=False)]
         there, here = str(sum(i.start * s for i, _, s, _ in axes)), str(sum(o.start * u for _, o, _, u in axes))
         with ExitStack() as loops:
             for length, (_, _, step, unit) in zip(lengths[:-1], axes, strict=False):
@@ -62,6 +51,6 @@ class WindowKernel:
                 there, here = code.add(there, code.times(i, step)), code.add(here, code.times(i, unit))
             ends = [self.at(frame, here), self.at(image, there)]
             to, source = reversed(ends) if back else ends
-            where = f"ptr align {self.size} {to}, ptr align {self.size} {source}"
-            size = lengths[-1] * self.channels * self.size
+            where = f"ptr align {self.plan.size} {to}, ptr align {self.plan.size} {source}"
+            size = lengths[-1] * self.plan.channels * self.plan.size
             code.line(f"call void @llvm.memcpy.p0.p0.i64({where}, i64 {size}, i1 false)")

@@ -15,9 +15,8 @@ from math import inf, nan, prod
 from pullback.compiler.builder import Value, constant, first_lanes, literal, vector
 from pullback.compiler.codegen.kernel_code import KernelCode, make_function
 from pullback.compiler.codegen.windows.padding import RANGE, WindowKernel
-from pullback.compiler.ir.windows import Pooling
 from pullback.compiler.math.functions import VectorFunctions
-from pullback.compiler.target import Target
+from pullback.compiler.schedule.windows import PoolingPlan
 
 __all__ = ["emit_pooling"]
 
@@ -25,45 +24,37 @@ UNROLLED = 16  # elements of a window up to which loops over it are unrolled
 
 
 @lru_cache(256)
-def emit_pooling(p: Pooling, target: Target) -> KernelCode:
+def emit_pooling(plan: PoolingPlan) -> KernelCode:
     """Return the code of a pooling op or its gradient."""
-    return PoolingWriter(p, target).write()
+    return PoolingWriter(plan).write()
 
 
 class PoolingWriter(WindowKernel):
     """Emits the kernel of one pooling."""
 
-    def __init__(self, p: Pooling, target: Target) -> None:
-        super().__init__(p.dtype, p.space, p.channels, p.windows)
-        self.p = p
-        self.width = target.vector_bytes // self.size
-        while self.width > 1 and self.width // 2 >= p.channels:
-            self.width //= 2
-        self.vector = vector(self.type, self.width)
-        w = p.windows
-        wide = [(k - 1) * d + 1 for k, d in zip(w.size, w.dilations, strict=True)]
-        self.apart = all(s >= k for s, k in zip(w.strides, wide, strict=True))  # no element is in two windows
-        self.covers = self.apart and w.strides == w.size and w.reach == self.frame  # and each is in one
-        self.taps = [d * u for d, u in zip(w.dilations, self.units, strict=False)]
+    plan: PoolingPlan
+
+    def __init__(self, plan: PoolingPlan) -> None:
+        super().__init__(plan)
+        self.p, self.vector = plan.p, vector(self.type, plan.width)
 
     def write(self) -> KernelCode:
-        p, code = self.p, self.code
-        images = {"largest": ["%x"], "sums": ["%x"], "take": ["%x", "%s"], "give": ["%s"], "spread": []}[p.symbol]
+        p, code, images = self.p, self.code, self.plan.images
         names = [*(("%x", "%s", "%y") if p.symbol in ("give", "take") else ("%x",)), "%z"]
         fills = {
             "%x": -inf if p.symbol == "largest" else 0.0,
             "%s": nan,
         }  # NaN of the source: nothing outside is the maximum
-        frames = {name: self._frame(i) for i, name in enumerate([*images, "%z"])} if self.framed else {}
+        frames = {name: self._frame(i) for i, name in enumerate([*images, "%z"])} if self.plan.framed else {}
         for name in images:
-            if self.framed:
+            if self.plan.framed:
                 self.fill_frame(frames[name], fills[name])
         with code.loop("%lo", "%hi") as n:
-            given, results = code.times(n, self.image), code.times(n, prod(p.windows.out) * p.channels)
+            given, results = code.times(n, self.plan.image), code.times(n, prod(p.windows.out) * p.channels)
             at: dict[str, str] = {}
             for name in images:
                 at[name] = self.at(name, given)
-                if self.framed:
+                if self.plan.framed:
                     self.copy_image(at[name], frames[name])
                     at[name] = frames[name]
             for name in (n for n in names if n not in images):
@@ -73,25 +64,23 @@ class PoolingWriter(WindowKernel):
             else:
                 self._emit_windows(at)
         function = make_function(code, *(f"ptr noalias {name}" for name in names), *RANGE)
-        scratch = self.frame_bytes * len(frames)
-        part = max(1, min(p.images, 16384 // max(self.image, 1)))
-        return KernelCode(function, p.images, part, frozenset(code.declared), scratch=scratch)
+        return KernelCode(function, self.plan.work, frozenset(code.declared))
 
     def _frame(self, i: int) -> str:
-        return self.code.op(f"getelementptr i8, ptr %scratch, i64 {i * self.frame_bytes}")
+        return self.code.op(f"getelementptr i8, ptr %scratch, i64 {i * self.plan.frame_bytes}")
 
     def _emit_gradient(self, at: dict[str, str], image: str, frame: str | None) -> None:
         """Emit a gradient of the image: zeros outside of windows."""
-        whole = self.image * self.size
+        whole = self.plan.image * self.plan.size
         if frame is None:
-            if not self.covers:
+            if not self.plan.covers:
                 self.fill_zeros(image, whole)
             self._emit_windows({**at, "%z": image})
             return
-        if not self.covers:
-            self.fill_zeros(frame, self.frame_bytes)
+        if not self.plan.covers:
+            self.fill_zeros(frame, self.plan.frame_bytes)
         self._emit_windows({**at, "%z": frame})
-        if prod(i.stop - i.start for i in self.inside) * self.channels < self.image:
+        if prod(i.stop - i.start for i in self.plan.inside) * self.plan.channels < self.plan.image:
             self.fill_zeros(image, whole)
         self.copy_image(image, frame, back=True)
 
@@ -99,44 +88,44 @@ class PoolingWriter(WindowKernel):
         """Emit all windows, a vector of channels at a time."""
         p, code, w = self.p, self.code, self.p.windows
         way: Callable[..., None] = getattr(self, f"_{p.symbol}")
-        place, row = str(self.first), "0"
+        place, row = str(self.plan.first), "0"
         with ExitStack() as loops:
-            for length, stride, unit in zip(w.out, w.strides, self.units, strict=False):
+            for length, stride, unit in zip(w.out, w.strides, self.plan.units, strict=False):
                 i = loops.enter_context(code.loop("0", length))
                 place = code.add(place, code.times(i, stride * unit))
                 row = code.add(code.times(row, length), i)
             row = code.times(row, p.channels)
-            whole = p.channels // self.width * self.width
+            whole = p.channels // self.plan.width * self.plan.width
             if whole:
-                with code.loop("0", whole, self.width) as c:
+                with code.loop("0", whole, self.plan.width) as c:
                     way(at, code.add(place, c), code.add(row, c), None)
             if whole < p.channels:
-                mask = first_lanes(p.channels - whole, self.width)
+                mask = first_lanes(p.channels - whole, self.plan.width)
                 way(at, code.add(place, str(whole)), code.add(row, str(whole)), mask)
 
     # ---- one window
 
     def _read(self, pointer: str, mask: str | None) -> Value:
-        return self._value(self.code.read(pointer, self.type, self.size, self.width, mask))
+        return self._value(self.code.read(pointer, self.type, self.plan.size, self.plan.width, mask))
 
     def _write(self, x: Value, pointer: str, mask: str | None) -> None:
-        self.code.write(x.name, pointer, self.type, self.size, self.width, mask)
+        self.code.write(x.name, pointer, self.type, self.plan.size, self.plan.width, mask)
 
     def _value(self, name: str) -> Value:
-        return Value(self.code, name, self.dtype, self.width)
+        return Value(self.code, name, self.plan.dtype, self.plan.width)
 
     def _number(self, x: float) -> Value:
-        return constant(self.code, x, self.dtype, self.width)
+        return constant(self.code, x, self.plan.dtype, self.plan.width)
 
     def _each(self, first: str, do: Callable[[str], None]) -> None:
         """Call ``do`` with the offset of each element of a window."""
         size = self.p.windows.size
         if prod(size) <= UNROLLED:
             for at in product(*map(range, size)):
-                do(self.code.add(first, str(sum(i * t for i, t in zip(at, self.taps, strict=True)))))
+                do(self.code.add(first, str(sum(i * t for i, t in zip(at, self.plan.taps, strict=True)))))
             return
         with ExitStack() as loops:
-            for k, tap in zip(size, self.taps, strict=True):
+            for k, tap in zip(size, self.plan.taps, strict=True):
                 first = self.code.add(first, self.code.times(loops.enter_context(self.code.loop("0", k)), tap))
             do(first)
 
@@ -149,14 +138,14 @@ class PoolingWriter(WindowKernel):
         def along(axis: int, place: str) -> Value:
             if axis < 0:
                 return take(place)
-            k, tap = size[axis], self.taps[axis]
+            k, tap = size[axis], self.plan.taps[axis]
             if prod(size) <= UNROLLED:
                 total = along(axis - 1, place)
                 for ahead in range(tap, k * tap, tap):
                     total = join(total, along(axis - 1, code.add(place, str(ahead))))
                 return total
             cell = code.allocate(self.vector)
-            code.line(f"store {self.vector} {literal(start, self.dtype, self.width)}, ptr {cell}, align 64")
+            code.line(f"store {self.vector} {literal(start, self.plan.dtype, self.plan.width)}, ptr {cell}, align 64")
             with code.loop("0", k) as i:
                 more = along(axis - 1, code.add(place, code.times(i, tap)))
                 before = self._value(code.op(f"load {self.vector}, ptr {cell}, align 64"))
@@ -176,11 +165,11 @@ class PoolingWriter(WindowKernel):
 
     def _accumulate(self, x: Value, pointer: str, mask: str | None) -> None:
         """Store a vector, added to what is there if windows overlap."""
-        self._write(x if self.apart else self._read(pointer, mask) + x, pointer, mask)
+        self._write(x if self.plan.apart else self._read(pointer, mask) + x, pointer, mask)
 
     def _spread(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
         g = self._read(self.at(at["%x"], row), mask)
-        g = g if not self.apart else self._number(0.0) + g  # -0 becomes 0, as where it is added to 0
+        g = g if not self.plan.apart else self._number(0.0) + g  # -0 becomes 0, as where it is added to 0
         self._each(place, lambda p: self._accumulate(g, self.at(at["%z"], p), mask))
 
     def _variable(self, start: str) -> str:

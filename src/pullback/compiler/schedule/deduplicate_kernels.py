@@ -1,45 +1,53 @@
-"""Kernels that differ only in their arrays, as those of the steps of an unrolled loop, are emitted once."""
+"""Kernels that differ only in their arrays, as those of the steps of an unrolled loop, are planned and emitted once."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from pullback.compiler.codegen.kernel_code import Function, KernelCode
-from pullback.compiler.codegen.loops.kernel import KernelWriter
 from pullback.compiler.ir.graph import Node, fingerprint, is_number
 from pullback.compiler.ir.kinds import VIEW
 from pullback.compiler.schedule.fuse import READS, Fused, Kernel
 from pullback.compiler.schedule.loops import LoopPlan
 from pullback.compiler.target import Target
 
-__all__ = ["KernelDeduplicator"]
+__all__ = ["LoopPlanner", "PlannedLoops"]
 
 
-class KernelDeduplicator:
-    """Emits the kernels of a program, each signature once."""
+class LoopPlanner:
+    """Plans the loops of a program's kernels, those of each signature once."""
 
     def __init__(self, fused: Fused, target: Target) -> None:
         self.fused, self.target = fused, target
-        self.known: dict[Any, tuple[KernelCode, list[int], list[int]]] = {}
-        self.plans: dict[Function, tuple[LoopPlan, tuple[Node, ...]]] = {}  # of each text, with the arrays
+        self.known: dict[Any, tuple[LoopPlan, list[int], list[int]]] = {}
 
-    def emit(self, kernel: Kernel) -> KernelCode:
-        """Return the code of a kernel: that of one with the same signature, with its own arrays, or a new one."""
+    def plan(self, kernel: Kernel) -> PlannedLoops:
+        """Return the loops of a kernel: those of one with the same signature, with its own arrays, or new ones."""
         signature = KernelSignature(kernel, self.fused)
         found = self.known.get(signature.key)
         if found is not None:
-            made, places, begins = found
+            plan, places, begins = found
             arrays = tuple(signature.nodes[place] for place in places)
             moved = [signature.begins.get(n.number, 0) for n in arrays]
-            offsets = tuple(at + new - old for at, new, old in zip(made.offsets, moved, begins, strict=False))
-            return made._replace(arrays=arrays, offsets=offsets)
+            offsets = [at + new - old for at, new, old in zip(_list_offsets(plan), moved, begins, strict=False)]
+            return PlannedLoops(plan, arrays, tuple(offsets))
         plan = LoopPlan(kernel, self.fused, self.target)
-        made = KernelWriter(plan).write()
-        self.plans.setdefault(made.function, (plan, made.arrays))
-        if all(a.number in signature.places for a in made.arrays):
-            begins = [signature.begins.get(a.number, 0) for a in made.arrays]
-            self.known[signature.key] = made, [signature.places[a.number] for a in made.arrays], begins
-        return made
+        arrays = (*plan.arrays, *plan.after)
+        if all(a.number in signature.places for a in arrays):
+            begins = [signature.begins.get(a.number, 0) for a in arrays]
+            self.known[signature.key] = plan, [signature.places[a.number] for a in arrays], begins
+        return PlannedLoops(plan, arrays, tuple(_list_offsets(plan)))
+
+
+class PlannedLoops(NamedTuple):
+    """The loops of a kernel, and the arrays that they are done with."""
+
+    plan: LoopPlan  # made for this kernel, or for another one of the same signature
+    arrays: tuple[Node, ...]  # whose addresses are given to the function; the results of reductions over rows are last
+    offsets: tuple[int, ...]  # elements from where an array begins to the address that is given
+
+
+def _list_offsets(plan: LoopPlan) -> list[int]:
+    return [plan.ahead.get(n.number, 0) for n in plan.arrays]
 
 
 class KernelSignature:

@@ -1,0 +1,80 @@
+"""Plans of matrix products: by a function for their size, by panels or by BLAS, and the threads that share them.
+
+A panel has a few columns of the right matrix, copied so that the first cache holds them (see ``codegen/gemm/panels``).
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import NamedTuple
+
+from pullback.compiler.ir.graph import Node
+from pullback.compiler.ir.products import Product, ProductPlan, plan_product
+from pullback.compiler.schedule.work import Work, count_workers, estimate_product_time
+from pullback.compiler.target import Target
+from pullback.settings import is_enabled
+
+__all__ = ["ProductSchedule", "panel_depth", "plan_panels", "schedule_product"]
+
+LARGEST = 640**3  # multiplications; above, BLAS is quicker
+LEFT = 3 / 4  # of the second cache that the left matrix may take while it meets all panels
+TRANSPOSED = 2**16  # elements of a transposed left matrix; for a larger one BLAS is quicker, as it makes a copy
+DEPTH = {"f4": 320, "f8": 160}  # of a panel: what fits the first cache
+BATCHES = 32  # parts of a batch of products
+
+
+class ProductSchedule(NamedTuple):
+    """How the matrix products of a node are computed."""
+
+    plan: ProductPlan
+    is_by_panels: bool  # in code of ours, if the product is not small; else by BLAS
+    work: Work  # whose rows are panels of one product, or the products of a batch
+    workers: int
+    time: int  # nanoseconds for one thread
+
+
+def schedule_product(n: Node, target: Target, threads: int) -> ProductSchedule:
+    """Return how the products of a node are computed, and by how many threads."""
+    plan = plan_product(n)
+    p, time = plan.matrices, estimate_product_time(plan)
+    by_panels = not plan.is_small and is_panel_product(p, target)
+    if plan.is_tiny:
+        work = _plan_batch(plan.batch[0].length if plan.batch else 1, 0)
+    else:
+        work = plan_panels(p, target) if by_panels else Work(1, 1, scratch=p.scratch)
+        if plan.loop:
+            work = _plan_batch(prod(plan.loop), work.scratch)
+    workers = count_workers(work, time, threads) if by_panels or plan.is_small else 1  # BLAS has its own threads
+    return ProductSchedule(plan, by_panels, work, workers, time)
+
+
+def _plan_batch(count: int, scratch: int) -> Work:
+    return Work(count, max(1, -(-count // BATCHES)), scratch=scratch)
+
+
+def panel_width(p: Product, target: Target) -> int:
+    return 2 * target.vector_bytes // int(p.dtype[1])
+
+
+def panel_depth(p: Product) -> int:
+    """Return how deep panels are: equally deep, as far as the cache allows."""
+    return -(-p.k // -(-p.k // DEPTH[p.dtype]))
+
+
+def plan_panels(p: Product, target: Target) -> Work:
+    """Return the work of one product by panels."""
+    wide = panel_width(p, target)
+    return Work(-(-p.n // wide), 1, scratch=-(-panel_depth(p) * wide * int(p.dtype[1]) // 64) * 64)
+
+
+def is_panel_product(p: Product, target: Target) -> bool:
+    """Return whether panels are the quickest way, by measurement: for contiguous rows and mostly full panels."""
+    if not is_enabled("matrix products"):
+        return False
+    wide = panel_width(p, target)
+    in_order = p.a.column == 1 or (p.a.row == 1 and p.m * p.k <= TRANSPOSED)
+    if target.vector_bytes < 32 or not in_order or min(p.m, p.k) < 16 or (p.b.column != 1 and p.m < 64):
+        return False
+    full = p.n % wide == 0 or p.n >= 4 * wide
+    kept = p.m * panel_depth(p) * int(p.dtype[1]) <= LEFT * target.second_cache or plan_panels(p, target).rows == 1
+    return full and kept and p.m * p.n * p.k <= LARGEST

@@ -1,0 +1,105 @@
+"""Plans of scans along an axis and of searches for a position: geometry, units of work, and scratch memory."""
+
+from __future__ import annotations
+
+from math import prod
+
+from pullback.compiler.ir.graph import Node
+from pullback.compiler.schedule.work import Work, count_workers, estimate_time
+from pullback.compiler.target import Target
+from pullback.core.lowering import position
+
+__all__ = ["AxisPlan", "ScanPlan", "SearchPlan", "plan_scan"]
+
+ROWS = 8  # that are scanned at once
+LONG = 64  # elements from which on a single row is scanned by vectors
+SHORT = 16  # elements of rows of which several are searched at once, one in each lane
+REGISTERS = 4  # vectors of neighbours whose running values stay in registers
+BLOCK = 4096  # bytes of neighbours that are done together: what was written is still in the first cache
+PART = 32768  # elements, about, that a thread takes at a time
+
+
+def plan_scan(n: Node, target: Target, threads: int) -> ScanPlan | SearchPlan:
+    """Return the plan of a scan or a search."""
+    return (SearchPlan if isinstance(n.data[0].lower, position) else ScanPlan)(n, target, threads)
+
+
+class AxisPlan:
+    """The plan of a kernel along an axis: an array has ``outer`` times ``length`` times ``inner`` elements.
+
+    Its rows are units of work that are independent of each other.
+    """
+
+    def __init__(self, n: Node, target: Target, threads: int) -> None:
+        self.node, self.target = n, target
+        x, axis = n.args[-1], n.data[1]["axis"]
+        if isinstance(axis, list | tuple):
+            (axis,) = axis
+        whole = axis is None or not x.shape
+        at = 0 if whole else int(axis) % len(x.shape)
+        self.outer = 1 if whole else prod(x.shape[:at])
+        self.length = x.size if whole else x.shape[at]
+        self.inner = 1 if whole else prod(x.shape[at + 1 :])
+        self.size = x.dtype.itemsize
+        self.width = max(1, target.vector_bytes // self.size)
+        self.columns = max(1, BLOCK // (self.size * self.width))  # vectors of a block
+        self.choose()
+        units, scratch = self.count_units(), self.count_scratch()
+        self.work = Work(units, max(1, PART * units // max(1, x.size)), scratch=scratch)
+        self.time = estimate_time(n)
+        self.workers = count_workers(self.work, self.time, threads)
+
+    @property
+    def vectors(self) -> int:
+        """The vectors of neighbours of which the last may overlap the one before."""
+        return -(-self.inner // self.width)
+
+    def choose(self) -> None:
+        """Choose how the rows are done."""
+        raise NotImplementedError
+
+    def count_units(self) -> int:
+        """Return how many units of work there are."""
+        raise NotImplementedError
+
+    def count_scratch(self) -> int:
+        """Return the bytes that a thread needs."""
+        return 0
+
+
+class ScanPlan(AxisPlan):
+    """The plan of a scan: each value is computed from the one before."""
+
+    def choose(self) -> None:
+        params, x = self.node.data[1], self.node.args[-1]
+        self.lag = bool(params.get("adjoint"))  # all but the last argument are taken one place before
+        self.back = bool(params.get("reverse")) != self.lag
+        self.shift = int(bool(params.get("exclusive")))
+        self.count = self.length - self.shift
+        regroups = self.node.data[0].lower.regroups and x.dtype.kind == "f"
+        self.by_vectors = self.inner == 1 and self.outer < 3 and regroups and self.count >= LONG and self.width > 1
+        self.rows = 1 if self.by_vectors else min(ROWS, self.outer)
+        self.in_registers = self.vectors <= REGISTERS
+
+    def count_units(self) -> int:
+        if self.inner == 1:
+            return -(-self.outer // self.rows)
+        return self.outer * (1 if self.in_registers else -(-self.vectors // self.columns))
+
+
+class SearchPlan(AxisPlan):
+    """The plan of a search for the first position of the maximum or minimum."""
+
+    def choose(self) -> None:
+        self.index = "i4" if self.length < 2**31 and self.size < 8 else "i8"
+        self.width = max(1, self.target.vector_bytes // max(self.size, int(self.index[1])))
+        self.columns = max(1, BLOCK // 4 // (self.size * self.width))
+        self.short = self.inner == 1 and self.length <= SHORT and self.outer >= self.width > 1 and self.size >= 4
+
+    def count_units(self) -> int:
+        if self.short:
+            return -(-self.outer // self.width)
+        return self.outer if self.inner == 1 else self.outer * -(-self.vectors // self.columns)
+
+    def count_scratch(self) -> int:
+        return 2 * self.columns * self.width * 8 if self.inner > 1 and self.vectors > 1 else 0

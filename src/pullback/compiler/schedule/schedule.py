@@ -1,0 +1,182 @@
+"""Schedule a program: plan how each step is computed and the memory that it needs, and order the steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from pullback.compiler.ir.graph import Graph, Node
+from pullback.compiler.ir.kinds import PRODUCT, RESULT, SCAN, SCATTER, WINDOWS, Kind
+from pullback.compiler.ir.products import find_operand
+from pullback.compiler.schedule.arena import round_up
+from pullback.compiler.schedule.deduplicate_kernels import LoopPlanner, PlannedLoops
+from pullback.compiler.schedule.fuse import Fused, Kernel, fuse
+from pullback.compiler.schedule.in_place import InPlace
+from pullback.compiler.schedule.loops import LoopPlan
+from pullback.compiler.schedule.memory import Memory, plan_memory
+from pullback.compiler.schedule.order import Step, order_steps
+from pullback.compiler.schedule.products import ProductSchedule, schedule_product
+from pullback.compiler.schedule.scans import plan_scan
+from pullback.compiler.schedule.windows import WindowCall, plan_windows
+from pullback.compiler.schedule.work import Work, count_workers, estimate_time
+from pullback.compiler.target import Options, Target
+
+__all__ = ["BodyPlan", "KernelPlan", "ScatterPlan", "count_body_bytes", "schedule"]
+
+STACK_BYTES = 512  # that a program takes from the stack for sums of parts
+
+
+class KernelPlan(NamedTuple):
+    """How a loop kernel is computed."""
+
+    loops: PlannedLoops
+    work: Work
+    workers: int  # threads that share its parts
+    time: int  # nanoseconds for one thread
+    is_on_stack: bool  # what the parts leave is little, and on the stack
+
+
+class ScatterPlan(NamedTuple):
+    """How rows are added at positions: each thread goes through all rows, and adds those that belong to its part."""
+
+    work: Work
+    workers: int
+    time: int
+
+
+def schedule(fused: Fused, outputs: Sequence[Node], target: Target, options: Options) -> tuple[Step, ...]:
+    """Return the steps of a program in the order in which they are done, each with its plan and the memory it needs."""
+    planner = StepPlanner(fused, target, options)
+    steps = [s for s in fused.steps if isinstance(s, Kernel) or s.kind is not RESULT]  # which loops and branches write
+    return order_steps([planner.plan(step) for step in steps], outputs)
+
+
+class BodyPlan(NamedTuple):
+    """How the body of a loop or a branch is computed: its steps in order, and the memory of one run."""
+
+    graph: Graph
+    steps: tuple[Step, ...]
+    memory: Memory
+
+
+class StepPlanner:
+    """Plans the steps of a program one by one."""
+
+    def __init__(self, fused: Fused, target: Target, options: Options) -> None:
+        self.fused, self.target, self.options = fused, target, options
+        self.loops = LoopPlanner(fused, target)
+        self.overwrites = Overwrites()
+
+    def plan(self, step: Kernel | Node) -> Step:
+        """Return a kernel or a node as a step."""
+        if isinstance(step, Kernel):
+            return self._plan_kernel(step)
+        if step.kind.has_bodies:
+            return self._plan_bodies(step)
+        plan = PLANS[step.kind](step, self.target, self.options.threads) if step.kind in PLANS else None
+        scratch = SCRATCH[step.kind](plan) if step.kind in SCRATCH else {}
+        if step.kind is PRODUCT:
+            read = tuple(find_operand(a)[0] for a in step.args)
+            return _make_step(step, plan, (step,), read, scratch, partial(_may_accumulate, read))
+        return _make_step(step, plan, (step,), step.args, scratch)
+
+    def _plan_bodies(self, n: Node) -> Step:
+        """Return a loop or branches as a step: twice the memory of their results is for the carry, and unused ones."""
+        plans = tuple(self._plan_body(body) for body in n.data.bodies)
+        results = tuple(s for s in self.fused.steps if isinstance(s, Node) and s.kind is RESULT and s.args[0] is n)
+        own = sum(round_up(o.nbytes) for body in n.data.bodies for o in body.outputs)
+        return _make_step(n, plans, results, n.args, {"scratch": count_body_bytes(plans) + 2 * own})
+
+    def _plan_body(self, graph: Graph) -> BodyPlan:
+        options = self.options._replace(guarded=False)
+        steps = schedule(fuse(graph), graph.outputs, self.target, options)
+        return BodyPlan(graph, steps, plan_memory(graph, steps))
+
+    def _plan_kernel(self, k: Kernel) -> Step:
+        loops, time, options = self.loops.plan(k), estimate_time(k), self.options
+        work = loops.plan.work
+        workers = count_workers(work, time, options.threads)
+        left = work.partial * work.parts
+        is_on_stack = not options.guarded and left <= STACK_BYTES
+        own = {n.number for n in k.nodes}
+        stored = tuple(n for n in k.nodes if n.number in self.fused.stored)
+        read = tuple(n for n in loops.arrays if n.number not in own)
+        scratch = {"partial": 0 if is_on_stack else left, "scratch": round_up(work.scratch) * workers}
+        plan = KernelPlan(loops, work, workers, time, is_on_stack)
+        return _make_step(k, plan, stored, read, scratch, partial(self.overwrites.allow, loops))
+
+
+def _make_step(
+    what: Kernel | Node,
+    plan: Any,
+    stored: tuple[Node, ...],
+    read: tuple[Node, ...],
+    scratch: dict[str, int],
+    *may_overwrite: Callable[[Node, Node], bool],
+) -> Step:
+    fixed = isinstance(what, Node) and what.kind.runs_on_host
+    needed = tuple((name, size) for name, size in scratch.items() if size)
+    return Step(what, plan, stored, read, fixed, needed, *may_overwrite)
+
+
+def count_body_bytes(plans: Sequence[BodyPlan]) -> int:
+    """Return the bytes that the bodies of a loop or of branches need, one at a time."""
+    return max(round_up(plan.memory.layout.arena) for plan in plans)
+
+
+def _plan_scatter(n: Node, target: Target, threads: int) -> ScatterPlan:
+    time = estimate_time(n)
+    workers = count_workers(Work(n.shape[0], 1), time, threads)
+    return ScatterPlan(Work(n.shape[0], max(1, -(-n.shape[0] // workers))), workers, time)
+
+
+def _count_window_bytes(calls: tuple[WindowCall, ...]) -> dict[str, int]:
+    works = [(c.plan.work, c.workers) for c in calls]
+    return {
+        "partial": max(w.partial * w.parts for w, _ in works),
+        "scratch": max(w.scratch * workers for w, workers in works),
+    }
+
+
+def _count_product_bytes(p: ProductSchedule) -> dict[str, int]:
+    return {"scratch": round_up(p.work.scratch) * p.workers}
+
+
+# How the steps that are no kernels are computed, by kind, and the memory that they need: names and bytes.
+PLANS: dict[Kind, Callable[[Node, Target, int], Any]] = {
+    SCAN: plan_scan,
+    SCATTER: _plan_scatter,
+    WINDOWS: plan_windows,
+    PRODUCT: schedule_product,
+}
+SCRATCH: dict[Kind, Callable[[Any], dict[str, int]]] = {
+    SCAN: lambda plan: {"scratch": round_up(plan.work.scratch) * plan.workers},
+    WINDOWS: _count_window_bytes,
+    PRODUCT: _count_product_bytes,
+}
+
+
+def _may_accumulate(read: tuple[Node, ...], z: Node, x: Node) -> bool:
+    """Return whether a product may be added to what is at ``x``: not if it reads that until the end, as h @ w + h."""
+    return len(read) > 2 and x is read[2] and x is not read[0] and x is not read[1]
+
+
+class Overwrites:
+    """Which results of kernels may be written over what they read; the same for all kernels of the same loops."""
+
+    def __init__(self) -> None:
+        self.orders: dict[LoopPlan, InPlace] = {}
+        self.known: dict[tuple[LoopPlan, int, int], bool] = {}
+
+    def allow(self, loops: PlannedLoops, z: Node, x: Node) -> bool:
+        """Return whether one array of a kernel may be written over another."""
+        plan = loops.plan
+        key = plan, loops.arrays.index(z), loops.arrays.index(x)
+        if loops.offsets[key[2]]:  # it is read from further on than it would be written, whatever those like it do
+            return False
+        if key not in self.known:
+            order = self.orders.get(plan) or self.orders.setdefault(plan, InPlace(plan))
+            arrays = (*plan.arrays, *plan.after)
+            self.known[key] = order.allows(arrays[key[1]], arrays[key[2]])
+        return self.known[key]

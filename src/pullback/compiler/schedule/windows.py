@@ -1,0 +1,246 @@
+"""Plans of convolutions and pooling: frames of padded images, tiles of results, parts and scratch memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import product
+from math import prod
+from typing import NamedTuple
+
+from pullback.compiler.ir.graph import Node, contiguous
+from pullback.compiler.ir.windows import Convolution, Pooling
+from pullback.compiler.schedule.arena import round_up
+from pullback.compiler.schedule.work import Work, count_workers, estimate_window_time
+from pullback.compiler.target import Target
+from pullback.numerics.windows import Windows, frame_slices
+
+__all__ = [
+    "Axis", "ConvolutionPlan", "FramePlan", "PoolingPlan", "WindowCall", "count_examples", "find_shared_elements",
+    "plan_windows",
+]  # fmt: skip
+
+LONGEST = 120  # multiplications of vectors that are unrolled
+WORTH_PARTS = 3_200_000  # multiplications from which on a sum over images is done in parts
+PARTS = 4
+LARGEST = 512 * 1024  # bytes of such a part
+NEAR = 3 / 4  # of the first cache that the right matrix may take
+
+
+class WindowCall(NamedTuple):
+    """One call that a node of windows makes: its plan, the arguments it is given, and the threads that share it."""
+
+    plan: ConvolutionPlan | PoolingPlan
+    args: tuple[int, ...]
+    workers: int
+    time: int  # nanoseconds for one thread
+
+
+def plan_windows(n: Node, target: Target, threads: int) -> tuple[WindowCall, ...]:
+    """Return the calls that a node of windows makes."""
+    return tuple(_plan_call(n, call, args, target, threads) for call, args in n.data.calls)
+
+
+def _plan_call(n: Node, call: Convolution | Pooling, args: tuple[int, ...], target: Target, threads: int) -> WindowCall:
+    plan = plan_convolution(call, target) if isinstance(call, Convolution) else plan_pooling(call, target)
+    time = estimate_window_time(n, int(call.work))
+    workers = count_workers(plan.work, time, threads) if count_examples(n) == 1 else 1
+    return WindowCall(plan, args, workers, time)
+
+
+def count_examples(n: Node) -> int:
+    """Return how many times the calls of a node are made, one after the other, for filters of their own."""
+    return int(getattr(n.data, "examples", 1))
+
+
+class FramePlan:
+    """The frame of the images of a kernel: an image is copied into a larger one if its windows reach beyond it."""
+
+    def __init__(self, dtype: str, space: tuple[int, ...], channels: int, windows: Windows) -> None:
+        self.dtype, self.space, self.channels, self.windows = dtype, space, channels, windows
+        self.size = int(dtype[1])
+        before, reach = windows.before, windows.reach
+        self.inside, self.outside = frame_slices(windows, space)
+        self.framed = any(b > 0 or r - b > n for b, r, n in zip(before, reach, space, strict=True))
+        self.frame = reach if self.framed else space
+        self.units = contiguous((*self.frame, channels))
+        self.image = prod(space) * channels
+        self.frame_bytes = -(-prod(self.frame) * channels * self.size // 64) * 64 if self.framed else 0
+        self.first = 0 if self.framed else -sum(b * u for b, u in zip(before, self.units, strict=False))
+
+
+@lru_cache(256)
+def plan_pooling(p: Pooling, target: Target) -> PoolingPlan:
+    """Return the plan of a pooling op or its gradient."""
+    return PoolingPlan(p, target)
+
+
+# The arrays that are images with frames, if windows reach beyond them, by the symbol of the op.
+IMAGES = {"largest": ("%x",), "sums": ("%x",), "take": ("%x", "%s"), "give": ("%s",), "spread": ()}
+
+
+class PoolingPlan(FramePlan):
+    """The plan of one pooling: lanes are channels."""
+
+    def __init__(self, p: Pooling, target: Target) -> None:
+        super().__init__(p.dtype, p.space, p.channels, p.windows)
+        self.p, self.target = p, target
+        self.width = target.vector_bytes // self.size
+        while self.width > 1 and self.width // 2 >= p.channels:
+            self.width //= 2
+        w = p.windows
+        wide = [(k - 1) * d + 1 for k, d in zip(w.size, w.dilations, strict=True)]
+        self.apart = all(s >= k for s, k in zip(w.strides, wide, strict=True))  # no element is in two windows
+        self.covers = self.apart and w.strides == w.size and w.reach == self.frame  # and each is in one
+        self.taps = [d * u for d, u in zip(w.dilations, self.units, strict=False)]
+        self.images = IMAGES[p.symbol]
+        part = max(1, min(p.images, 16384 // max(self.image, 1)))
+        frames = len(self.images) + 1 if self.framed else 0
+        self.work = Work(p.images, part, scratch=self.frame_bytes * frames)
+
+
+class Axis(NamedTuple):
+    """An axis of windows, or within a window."""
+
+    length: int
+    step: int  # elements of the image from one to the next
+    rows: int  # the same in rows of the other two arrays
+
+
+class Tiling(NamedTuple):
+    """How many results are in registers, along each axis and as vectors of columns, and how many steps of the sums are
+    unrolled because they use the same elements."""
+
+    tile: tuple[int, ...]
+    vectors: int
+    steps: int
+
+
+@lru_cache(256)
+def plan_convolution(c: Convolution, target: Target) -> ConvolutionPlan:
+    """Return the plan of a convolution."""
+    return ConvolutionPlan(c, target)
+
+
+class ConvolutionPlan(FramePlan):
+    """The plan of one convolution: a tile of results stays in registers during the loops over their windows."""
+
+    def __init__(self, c: Convolution, target: Target) -> None:
+        super().__init__(c.dtype, c.space, c.channels, c.windows)
+        self.c, self.target = c, target
+        self.width = target.vector_bytes // self.size
+        while self.width > 4 and self.width // 2 >= c.depth:
+            self.width //= 2
+        self.pixels = prod(c.windows.out if c.laid is None else c.laid.space)  # of the image of results
+        pixels, taps = self._list_axes()
+        along, summed = (taps, pixels) if c.of_filter else (merge_axes(pixels), taps)
+        self.along = [a for a in along if a.length > 1] or along[-1:]
+        self.tile, self.vectors, steps = choose_tiling(self, summed, target)
+        short = summed.pop(len(c.space) - 1)
+        self.taken = [(i * short.step, i * short.rows) for i in range(steps)]  # at once
+        summed.insert(len(c.space) - 1, Axis(short.length // steps, short.step * steps, short.rows * steps))
+        self.summed = merge_axes(summed)
+        self.counts = tuple(-(-a.length // t) for a, t in zip(self.along, self.tile, strict=True))
+        self.blocks = -(-c.depth // (self.width * self.vectors))
+        self.across = c.panel or c.depth  # from one row on the right to the next
+        self.panel = prod(c.windows.size) * c.channels * c.panel
+        self.rows = [*product(*map(range, self.tile))]
+        self.work = self._plan_work()
+
+    def _plan_work(self) -> Work:
+        """Return the work on the images; the gradient of a filter is summed over those of a part."""
+        c = self.c
+        if not c.of_filter:
+            return Work(c.images, 1, scratch=self.frame_bytes)
+        slots = self.blocks * prod(self.counts) * len(self.rows) * self.vectors * self.width * self.size
+        partial = round_up(slots)
+        in_parts = c.work >= WORTH_PARTS and partial <= LARGEST
+        return Work(c.images, -(-c.images // PARTS) if in_parts else c.images, partial, self.frame_bytes)
+
+    def _list_axes(self) -> tuple[list[Axis], list[Axis]]:
+        """Return the axes of windows, and those within a window."""
+        c, w = self.c, self.c.windows
+        places = contiguous(w.out)
+        if c.laid is not None:
+            places = tuple(s * u for s, u in zip(c.laid.steps, contiguous(c.laid.space), strict=True))
+        rows = contiguous(w.size if c.apart else (*w.size, c.channels))
+        pixels = [Axis(n, s * u, r) for n, s, u, r in zip(w.out, w.strides, self.units, places, strict=False)]
+        taps = [Axis(n, d * u, r) for n, d, u, r in zip(w.size, w.dilations, self.units, rows, strict=False)]
+        return pixels, taps if c.apart else [*taps, Axis(c.channels, 1, 1)]
+
+
+def merge_axes(axes: list[Axis]) -> list[Axis]:
+    """Return axes with those merged that can be one.
+
+    >>> merge_axes([Axis(5, 30, 6), Axis(3, 2, 2), Axis(2, 1, 1)])
+    [Axis(length=5, step=30, rows=6), Axis(length=6, step=1, rows=1)]
+    """
+    made: list[Axis] = []
+    for axis in axes:
+        before = made[-1] if made else Axis(1, 0, 0)
+        if before.length == 1 or (before.step, before.rows) == (axis.step * axis.length, axis.rows * axis.length):
+            made[-1:] = [axis._replace(length=axis.length * before.length)]
+        elif axis.length != 1:
+            made.append(axis)
+    return made
+
+
+SharedElements = list[tuple[int, list[tuple[int, int]]]]
+
+
+def find_shared_elements(
+    rows: list[tuple[int, ...]], along: list[Axis], taken: list[tuple[int, int]]
+) -> SharedElements:
+    """Return offsets in the image, each with the rows of a tile and the steps that use it."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for r, at in enumerate(rows):
+        for i, (ahead, _) in enumerate(taken):
+            place = ahead + sum(a * axis.step for a, axis in zip(at, along, strict=True))
+            found.setdefault(place, []).append((r, i))
+    return sorted(found.items())
+
+
+def choose_tiling(s: ConvolutionPlan, summed: list[Axis], target: Target) -> Tiling:
+    """Return the tiling of least estimated time: many sums at once, few of them twice, and few loads."""
+    columns, lengths = -(-s.c.depth // s.width), [a.length for a in s.along]
+    short, all_steps = summed[len(s.c.space) - 1], prod(a.length for a in summed)
+    best, least = Tiling((1,) * len(lengths), 1, 1), float("inf")
+    for vectors, steps, tile in _list_tilings(s, short.length, target):
+        far = all_steps * vectors * s.width * s.size > NEAR * target.first_cache
+        rows = prod(tile)
+        tiles = prod(-(-n // t) for n, t in zip(lengths, tile, strict=True)) * columns // vectors
+        busy = max(rows * vectors * steps / 2, 4 * steps)
+        more = (vectors * steps / 2 if far else 0) + (rows * vectors * 1.5 + 20) * steps / all_steps
+        times = all_steps / steps * tiles
+        if times * (busy + more) < least:
+            taken = [(i * short.step, 0) for i in range(steps)]
+            places = len(find_shared_elements([*product(*map(range, tile))], s.along, taken))
+            reads = places * (vectors if s.c.apart else 1) + vectors * steps
+            if times * (max(busy, reads) + more) < least:
+                best, least = Tiling(tile, vectors, steps), times * (max(busy, reads) + more)
+    return best
+
+
+def _list_tilings(s: ConvolutionPlan, length: int, target: Target) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+    """Yield vectors, steps at once and tiles that fit the registers; ``length`` is that of the axis of the steps."""
+    columns, lengths = -(-s.c.depth // s.width), [a.length for a in s.along]
+    wide = s.c.panel // s.width or columns
+    for vectors in (v for v in (2, 1, 3, 4, 5, 7) if columns % v == 0 == wide % v):
+        for steps in (n for n in range(7, 0, -1) if length % n == 0):
+            most = (target.registers - 2) // vectors - steps  # besides the elements on the right, and one on the left
+            most = most if steps == 1 else min(most, LONGEST // (vectors * steps))
+            for tile in _list_tiles(lengths, most):
+                if 2 * prod(tile) >= min(most, prod(lengths)):  # else a larger one is better
+                    yield vectors, steps, tile
+
+
+def _list_tiles(lengths: list[int], most: int) -> Iterator[tuple[int, ...]]:
+    """Yield tiles of at most ``most`` elements that divide the lengths evenly, the largest first."""
+    if not lengths:
+        yield ()
+        return
+    *before, length = lengths
+    sizes = {-(-length // -(-length // size)) for size in range(1, min(most, length) + 1)}
+    for size in sorted(sizes, reverse=True):
+        for tile in _list_tiles(before, most // size):
+            yield (*tile, size)
