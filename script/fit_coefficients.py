@@ -13,7 +13,7 @@ from typing import Any
 import mpmath as mp  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
 mp.mp.dps = 50
-PAGE = Path(__file__).resolve().parent.parent / "src" / "pullback" / "compiler" / "coefficients.py"
+PAGE = Path(__file__).resolve().parent.parent / "src" / "pullback" / "compiler" / "math" / "coefficients.py"
 HEAD = '''"""Coefficients of polynomials, highest power first, written by script/fit_coefficients.py."""
 
 from __future__ import annotations

@@ -21,12 +21,15 @@ PACKAGE = ROOT / "src" / "pullback"
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 # Packages that may be absent. Each comes in by the files named for it in DOORS, and there alone.
-OPTIONAL = {"llvmlite", "scipy", "matplotlib", "pyarrow", "safetensors", "tqdm"}
+OPTIONAL = {"cupy", "cupyx", "jax", "llvmlite", "scipy", "matplotlib", "pyarrow", "safetensors", "torch", "tqdm"}
 
 # The only imports inside functions: file (from src/pullback) -> modules.
 DOORS: dict[str, set[str]] = {
     "ops/special/door.py": {"scipy.special"},
     "transforms/sparse.py": {"scipy.sparse"},
+    "compiler/backends/cupy.py": {"cupy", "cupyx.scipy.special"},
+    "compiler/backends/jax.py": {"jax", "jax.experimental", "jax.numpy", "jax.scipy.special"},
+    "compiler/backends/torch.py": {"torch"},
     "compiler/pipeline.py": {
         "pullback.compiler.codegen.contents",
         "pullback.compiler.codegen.module",

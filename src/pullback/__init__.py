@@ -186,7 +186,7 @@ _LAZY_MODULES = {
     "diagnostics.nans": ["debug_nans", "diagnose"],
     "diagnostics.paths": ["explain"],
     "diagnostics.program": ["trace"],
-    "diagnostics.zeros": ["strong_zero"],
+    "diagnostics.strong_zero": ["strong_zero"],
     "interop.dlpack": ["from_dlpack"],
     "ops.recurrent": ["CellState", "basic_lstm_cell", "moving_average", "multi_rnn_cell"],
     "transforms.batch": ["vmap"],

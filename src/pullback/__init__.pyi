@@ -130,7 +130,7 @@ from pullback.signatures import special as special
 from pullback.signatures import spectral as spectral
 from pullback.signatures.transforms import stop_gradient as stop_gradient
 from pullback.signatures.transforms import straight_through as straight_through
-from pullback.diagnostics.zeros import strong_zero as strong_zero
+from pullback.diagnostics.strong_zero import strong_zero as strong_zero
 from pullback.signatures.transforms import switch as switch
 from pullback.signatures.transforms import tap_gradient as tap_gradient
 from pullback.diagnostics.program import trace as trace

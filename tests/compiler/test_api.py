@@ -302,7 +302,7 @@ def test_bool_float_int_item_of_traced_value_error(f: Any, what: str) -> None:
 def test_bad_input() -> None:
     with pytest.raises(ArgumentError, match="f must be a function, got int"):
         pb.compile(3)
-    with pytest.raises(ArgumentError, match="backend must be one of auto, llvm, numpy, got 'cuda'"):
+    with pytest.raises(ArgumentError, match="backend must be one of auto, llvm, numpy, jax, torch, cupy, got 'cuda'"):
         pb.compile(lambda x: x, backend="cuda")
     with pytest.raises(CompileError, match="followed by a transform"):
         pb.grad(lambda x: pb.compile(chain).lower(x))(np.ones(3))

@@ -7,13 +7,17 @@ import math
 import sys
 import zlib
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 from exhaustive import sample
 
 import pullback as pb
+from pullback.compiler.backends.executor import LibraryExecutor
+from pullback.compiler.backends.library import Library
 from pullback.core.formula import get_parameters
 from pullback.core.lowering import fold, scalar
 from pullback.core.op import REGISTRY
@@ -321,8 +325,8 @@ def test_vmap_of_grad_matches_loop(op: Any, inputs: Any, params: Any) -> None:
 # ------------------------------------------------------------------ compiled
 
 
-def check_compiled(op: Any, xs: list[Any], params: Any, tight: tuple[float, float]) -> None:
-    """Check the value and the gradients of an op that is compiled, in one program."""
+def make_value_and_gradients(op: Any, xs: list[Any], params: Any) -> Any:
+    """Return a function that gives the value of an op and its gradients, all in one list."""
     live = moving(op, xs) if op.flows else []
     dy = normal(random(op, "dy"), op.call(xs, params))
     dy = narrowed(dy) if xs and any(x.dtype in NARROW.values() for x in xs) else dy
@@ -331,9 +335,19 @@ def check_compiled(op: Any, xs: list[Any], params: Any, tight: tuple[float, floa
         f = lambda *some: op.call([dict(zip(live, some, strict=True)).get(i, x) for i, x in enumerate(a)], params)
         return [op.call(a, params), *(pb.grads(f)([a[i] for i in live], dy) if live else [])]
 
-    for got, want in zip(pb.compile(value_and_gradients)(*xs), value_and_gradients(*xs), strict=True):
+    return value_and_gradients
+
+
+def check_all_close(results: Any, expected: Any, tight: tuple[float, float]) -> None:
+    for got, want in zip(results, expected, strict=True):
         assert (got.shape, got.dtype) == (want.shape, want.dtype)
         close(got, want, *tight)
+
+
+def check_compiled(op: Any, xs: list[Any], params: Any, tight: tuple[float, float]) -> None:
+    """Check the value and the gradients of an op that is compiled, in one program."""
+    f = make_value_and_gradients(op, xs, params)
+    check_all_close(pb.compile(f)(*xs), f(*xs), tight)
 
 
 @every_case
@@ -345,6 +359,26 @@ def test_compiled_matches_eager(op: Any, inputs: Any, params: Any) -> None:
 @for_samples(OPS, one_of=3)
 def test_compiled_matches_eager_in_float32(op: Any, inputs: Any, params: Any) -> None:
     check_compiled(op, [narrowed(x) for x in drawn(op, inputs)], params, (2e-5, 2e-6))
+
+
+class NamesOfNumpy(Library):
+    """NumPy and SciPy by their names: CuPy has the same."""
+
+    special = scipy.special
+
+
+@pytest.mark.filterwarnings("ignore:compile. backend=.* has no")
+@for_samples(OPS, one_of=4)
+def test_array_libraries_match_eager(op: Any, inputs: Any, params: Any) -> None:
+    """As a graph that another library runs: those that are installed, and NumPy by its names, as CuPy would."""
+    xs = drawn(op, inputs)
+    f = make_value_and_gradients(op, xs, params)
+    expected, program = f(*xs), pb.compile(f, backend="numpy").lower(*xs)
+    made = LibraryExecutor(program.graph, NamesOfNumpy(), program.traced)(xs)
+    check_all_close(made, expected, (1e-6, 1e-8))
+    for backend in ("jax", "torch"):
+        if find_spec(backend) is not None:
+            check_all_close(pb.compile(f, backend=backend)(*xs), expected, (1e-6, 1e-8))
 
 
 # ------------------------------------------------------------------ big arrays

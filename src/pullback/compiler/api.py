@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import update_wrapper
+from functools import reduce, update_wrapper
 from inspect import Parameter, signature
 from time import perf_counter
 from types import MethodType
@@ -14,6 +14,8 @@ from warnings import warn
 
 import numpy as np
 
+from pullback.compiler.backends.executor import LibraryExecutor
+from pullback.compiler.backends.load import LIBRARIES, load_library
 from pullback.compiler.frontend.body import ProgramTrace
 from pullback.compiler.frontend.output_kinds import OutputKinds
 from pullback.compiler.frontend.trace import ARRAY, PLAIN_NUMBERS, PYTHON, TENSOR, TransformedArgument
@@ -38,7 +40,7 @@ from pullback.errors import ArgumentError, CompileError
 
 __all__ = ["compile"]
 
-BACKENDS = ("auto", "llvm", "numpy")
+BACKENDS = ("auto", "llvm", "numpy", *LIBRARIES)
 MANY_TRACES = 8
 LARGE = 2**63  # integers from here on are no arrays
 
@@ -73,6 +75,7 @@ class Program:
     ) -> None:
         begin = perf_counter()
         trace = ProgramTrace()
+        trace.checks = []
         symbols = [trace.given(*leaf) for leaf in leaves]
         source = iter(symbols)
 
@@ -103,26 +106,36 @@ class Program:
         self.written_rows = [v for v, _, _ in trace.written_rows.values()]
         outputs += [trace.node(part) for _, *parts in trace.written_rows.values() for part in parts]
         outputs += [trace.latest] if trace.keeps_latest else []
+        outputs += [trace.node(reduce(np.logical_or, trace.checks))] if trace.checks else []
         trace.graph.outputs = outputs
         trace.finished = True
         self.function = f
         # variables are inputs too, found while tracing: they come after those that are given
         self.traced = trace.graph
         self.stats = {"trace": (perf_counter() - begin) * 1e3, "rewrite": 0.0}
-        self.target = get_target() if backend != "numpy" else None
+        self.target = get_target() if backend in ("auto", "llvm") else None
         self.options = choose_options(options["threads"])
         self.known_stages: Stages | None = None
-        self.run: Any = _make_runner(self.traced, backend, self.target, self.options, options["cache"])
+        self.is_on_device = options["library"] is not None and options["library"].device is not None
+        self.run: Any = (
+            _make_runner(self.traced, backend, self.target, self.options, options["cache"])
+            if options["library"] is None
+            else LibraryExecutor(simplify(self.traced), options["library"], self.traced)
+        )
         self.stats.update(self.run.stats)
 
     def __call__(self, values: Sequence[Any], kinds: Sequence[int]) -> Any:
         out = self.run([*values, *(v.held.value for v in self.reads)])
         made = iter(out[self.results :])
+        if self.is_on_device:  # variables are on the host
+            made = map(self.run.library.leave, made)
         for v in self.assigned:
             v.hold(next(made)[()])
         for v in self.written_rows:
             v.write_rows(next(made), next(made))
-        source = iter([give(v) for give, v in zip(self.forms.given(kinds), out, strict=False)])
+        source = iter(
+            out if self.is_on_device else [give(v) for give, v in zip(self.forms.given(kinds), out, strict=False)]
+        )
         return tree.map_leaves(lambda x: next(source) if x is HOLE else x, self.structure)
 
     def trainable_flags(self) -> tuple[bool, ...]:
@@ -195,6 +208,8 @@ class Program:
     @property
     def kernels(self) -> list[str]:
         """What is done, step by step: which ops are one loop, which are library calls, which run their NumPy kernel."""
+        if isinstance(self.run, LibraryExecutor):
+            return [f"{name} by its NumPy kernel" for name in self.run.host_ops]
         return [*self.run.manifest.described] if isinstance(self.run, Executable) else []
 
     @property
@@ -224,7 +239,7 @@ def pause_garbage_collection() -> Iterator[None]:
 def _make_runner(traced: Graph, backend: str, target: Target | None, options: Options, use_cache: bool) -> Any:
     """Return what runs a graph: machine code, or NumPy where there can be none."""
     if target is None or (backend == "auto" and not llvm_available()):
-        return Executor(simplify(traced))
+        return Executor(simplify(traced), traced)
     if not llvm_available():
         raise CompileError("compile: backend='llvm' needs the package llvmlite, which is not installed here.")
     try:
@@ -234,7 +249,7 @@ def _make_runner(traced: Graph, backend: str, target: Target | None, options: Op
             raise
         if isinstance(error, InvalidCodeError):
             warn(f"{error} NumPy runs the program instead. Please report this.", RuntimeWarning, stacklevel=6)
-        return Executor(simplify(traced))
+        return Executor(simplify(traced), traced)
 
 
 class Compiled:
@@ -259,7 +274,13 @@ class Compiled:
         self.static, self.static_names = _find_static(f, static_argnums, static_argnames)
         if options.get("threads") is not None:
             check_thread_count("compile: threads", options["threads"])
-        self.backend, self.options = backend, options
+        device = options.pop("device", None)
+        if device is not None and backend not in LIBRARIES:
+            raise ArgumentError(
+                f"compile: device={device!r} is for the backends {', '.join(LIBRARIES)}, not for backend={backend!r}."
+            )
+        self.library = load_library(backend, device) if backend in LIBRARIES else None
+        self.backend, self.options = backend, {**options, "library": self.library}
         self.programs: dict[Any, Program] = {}
         self.__call__ = self._run
         self.__name__ = self.__qualname__ = type(f).__name__
@@ -314,6 +335,11 @@ class Compiled:
                 if x.level:
                     raise TransformedArgument
                 x = x.value
+            elif self.library is not None and self.library.is_own(x):
+                values.append(x)
+                leaves.append(Leaf(tuple(x.shape), self.library.get_dtype(x), None))
+                kinds.append(ARRAY)
+                return HOLE
             elif isinstance(x, RAW) or hasattr(type(x), "__array__"):
                 if has_tensors(x):
                     raise TransformedArgument
@@ -414,10 +440,21 @@ def compile(
     static_argnums: Any = (),
     static_argnames: Any = (),
     backend: str = "auto",
+    device: Any = None,
     threads: int | None = None,
     cache: bool = True,
 ) -> Any:
     """Return ``f`` compiled to machine code; it is traced once for each signature of shapes and dtypes.
+
+    Args:
+        f: a function of arrays, tensors, numbers and trees of them; without it, a decorator is returned.
+        static_argnums: positions of arguments that are values of Python, for each of which there is a program.
+        static_argnames: the same, by name.
+        backend: ``"auto"``, machine code where llvmlite is installed; ``"llvm"``, an error where it is not;
+            ``"numpy"``; ``"jax"``, ``"torch"`` or ``"cupy"``, whose arrays run the program.
+        device: a device of such a library (``"cpu"``, ``"gpu"``, ``"cuda:0"``); results then stay there.
+        threads: at most so many for this program.
+        cache: whether machine code is kept on disk.
 
     >>> import numpy as np, pullback as pb
     >>> step = pb.compile(pb.value_and_grad(lambda x: pb.sum(np.sin(x) * x)))
@@ -425,5 +462,7 @@ def compile(
     array([0.        , 1.38177329])
     """
     if f is None:
-        return lambda f: Compiled(f, static_argnums, static_argnames, backend, threads=threads, cache=cache)
-    return Compiled(f, static_argnums, static_argnames, backend, threads=threads, cache=cache)
+        return lambda f: Compiled(
+            f, static_argnums, static_argnames, backend, device=device, threads=threads, cache=cache
+        )
+    return Compiled(f, static_argnums, static_argnames, backend, device=device, threads=threads, cache=cache)

@@ -42,6 +42,7 @@ class Code:
         self.helpers: dict[str, str] = {}  # functions that are called, by name
         self.count = 0
         self.exact_depth = 0
+        self.rare: list[Value] | None = None  # lanes whose slow path is left to the caller, where that collects them
         self.shared: dict[Any, Any] = {}  # values that later lines of the same block may use again
 
     def line(self, text: str) -> None:
@@ -97,6 +98,15 @@ class Code:
             yield
         finally:
             self.exact_depth -= 1
+
+    @contextmanager
+    def collecting_rare(self) -> Iterator[list[Value]]:
+        """Emit no slow paths in a ``with`` block; it gets a list of the lanes that would have taken one."""
+        before, self.rare = self.rare, []
+        try:
+            yield self.rare
+        finally:
+            self.rare = before
 
     @contextmanager
     def loop(self, start: Any, stop: Any, step: int = 1) -> Iterator[str]:
@@ -358,6 +368,13 @@ def first_lanes(count: int, width: int) -> str | None:
     if count >= width:
         return None
     return f"<{', '.join('i1 true' if i < count else 'i1 false' for i in range(width))}>"
+
+
+def last_lanes(count: int, width: int) -> str | None:
+    """Return the mask of the last lanes, or None if these are all."""
+    if count >= width:
+        return None
+    return f"<{', '.join('i1 true' if i >= width - count else 'i1 false' for i in range(width))}>"
 
 
 def literal(x: Any, dtype: str, width: int) -> str:

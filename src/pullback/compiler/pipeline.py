@@ -80,4 +80,4 @@ def compile_graph(traced: Graph, target: Target, options: Options, use_cache: bo
     if linked is None:
         linked = build(traced, target, options, cache)
         store(cache, key, linked, traced)
-    return Executable(linked, options.guarded)
+    return Executable(linked, traced, options.guarded)

@@ -257,54 +257,56 @@ class Op:
 
     def _build_steps(self) -> None:
         """Make the steps: by which operands are on the tape, and whether broadcasting must be undone."""
-        d, name = self.d, self.name
-        vjps = d.vjps()
         self.one = self.both = self.left = self.right = self.many = None
         if not self.flows:
             return
-
-        def step(*of: int, fitted: bool = False, **rules: Any) -> Step:
-            asked = frozenset().union(*map(d.get_needed_names, of))
-            needs = repeat(self.inputs[0] in asked) if self.variadic else tuple(n in asked for n in self.inputs)
-            parts = self.elementwise and not (fitted or self.params or any(n.endswith("_shape") for n in asked))
-            return Step(self, needs=needs, needs_z="z" in asked, blockwise=parts, **rules)
-
-        def fit_step(loose: Step, *of: int, **rules: object) -> Step:
-            """Return a step with rules that undo broadcasting; ``loose`` is the same without that."""
-            made = step(*of, fitted=True, crossed=loose.crossed, **rules)
-            made.loose = loose
-            return made
-
+        d, vjps = self.d, self.d.vjps()
         if self.form == 1:
             (dx,) = vjps
             if d.into is None:
-                self.one = step(0, dx=dx)
+                self.one = self._make_step(0, dx=dx)
             else:
-                self.one = step(0, rule=dx, back=add_into(dx, d.into, d.row_rule()))
+                self.one = self._make_step(0, rule=dx, back=add_into(dx, d.into, d.row_rule()))
         elif self.form == 2:
-            dx, dy = vjps
-            straight, crossed = "g, z, x, y", "g, z, y, x"  # crossed: the tensor is the second operand
-            fx, fy = derive_rule(name, dx, straight, fit, "x"), derive_rule(name, dy, straight, fit, "y")
-            back, fback = derive_rule(name, dy, crossed), derive_rule(name, dy, crossed, fit, "y")
-            if dx and dy:
-                self.both = step(0, 1, dx=dx, dy=dy)
-                self.both_fit = fit_step(self.both, 0, 1, dx=fx, dy=fy)
-                self.fit_x, self.fit_y = (
-                    fit_step(self.both, 0, 1, dx=fx, dy=dy),
-                    fit_step(self.both, 0, 1, dx=dx, dy=fy),
-                )
-            if dx:
-                self.left = step(0, dx=dx)
-                self.left_fit = fit_step(self.left, 0, dx=fx)
-            if dy:
-                self.right = step(1, dx=back, crossed=True)
-                self.right_fit = fit_step(self.right, 1, dx=fback)
+            self._build_binary_steps(*vjps)
         else:
             rules = self._rules_of_many(vjps)
             add, rows = add_many(rules), d.row_rule()
             inputs = range(1 if self.variadic else len(self.inputs))
-            self.many = step(*inputs, rules=rules, back=add if rows is None else add_rows_picked(add, rows))
+            back = add if rows is None else add_rows_picked(add, rows)
+            self.many = self._make_step(*inputs, rules=rules, back=back)
             self.many.loose = LooseStep(self, rules=rules)
+
+    def _make_step(self, *of: int, fitted: bool = False, **rules: Any) -> Step:
+        """Return a step with the rules of some inputs; with ``fitted``, they undo broadcasting."""
+        asked = frozenset().union(*map(self.d.get_needed_names, of))
+        needs = repeat(self.inputs[0] in asked) if self.variadic else tuple(n in asked for n in self.inputs)
+        parts = self.elementwise and not (fitted or self.params or any(n.endswith("_shape") for n in asked))
+        return Step(self, needs=needs, needs_z="z" in asked, blockwise=parts, **rules)
+
+    def _fit_step(self, loose: Step, *of: int, **rules: object) -> Step:
+        """Return a step with rules that undo broadcasting; ``loose`` is the same without that."""
+        made = self._make_step(*of, fitted=True, crossed=loose.crossed, **rules)
+        made.loose = loose
+        return made
+
+    def _build_binary_steps(self, dx: Any, dy: Any) -> None:
+        """Make the steps of an op of two inputs."""
+        name, step, fit_step = self.name, self._make_step, self._fit_step
+        straight, crossed = "g, z, x, y", "g, z, y, x"  # crossed: the tensor is the second operand
+        fx, fy = derive_rule(name, dx, straight, fit, "x"), derive_rule(name, dy, straight, fit, "y")
+        back, fback = derive_rule(name, dy, crossed), derive_rule(name, dy, crossed, fit, "y")
+        if dx and dy:
+            self.both = step(0, 1, dx=dx, dy=dy)
+            self.both_fit = fit_step(self.both, 0, 1, dx=fx, dy=fy)
+            self.fit_x = fit_step(self.both, 0, 1, dx=fx, dy=dy)
+            self.fit_y = fit_step(self.both, 0, 1, dx=dx, dy=fy)
+        if dx:
+            self.left = step(0, dx=dx)
+            self.left_fit = fit_step(self.left, 0, dx=fx)
+        if dy:
+            self.right = step(1, dx=back, crossed=True)
+            self.right_fit = fit_step(self.right, 1, dx=fback)
 
     def _rules_of_many(self, vjps: Sequence[Any]) -> Callable[..., Any]:
         """Return the rules of an op of any number of inputs as one function, which gives a cotangent for each."""
@@ -319,39 +321,48 @@ class Op:
 
     def _write_source(self) -> str:
         """Return the source text of the function users call, chosen by form."""
-        p = list(self.params)
-        items = ", ".join(f"{n!r}: {n}" for n in p)
-        word, sign = OPERATORS.get(self.kernel, (None, None))
-        signature, check = templates.write_parameters(
-            p, self.required, not word
-        )  # Python calls operators without keywords
-        if self.form == 1 and not p and self.acts is elementwise1 and self.flows:
-            node = {"m": "m", "step": "one", "x": "x", "y": "None"}
-            plain = f"{sign}x.value" if sign else flatten_formula(self.quick, "x.value") or "run(x.value)"
-            above = NODE.format(v=f"{sign}x.value" if sign else f"{self.name}(x.value)", **node)
-            array = plain.replace("x.value", "x")
-            return UNARY.format(name=self.name, plain=NODE.format(v=plain, **node), above=above, array=array)
+        _, sign = OPERATORS.get(self.kernel, (None, None))
         if self.form == 1 and self.flows:
-            given, packed = ", ".join(p), f"({''.join(n + ', ' for n in p)})"
-            node = {"v": "v", "m": "q", "step": "one", "x": "x", "y": packed, "pad": " " * 12}
-            placed = f"place(v, m.tape[_s, v.dtype], one, x.x, {packed})"
-            if self.is_moving:  # x[0] is a number, not a view
-                node["note"] = "if q.ndim: m.note(r)" if self.kernel is operator.getitem else "m.note(r)"
-                placed = f"note_view({placed}, x, OP, {{{items}}})"
-            return UNARY_WITH_PARAMS.format(
-                name=self.name, params=f"{signature}, " * bool(p), items=items, **check,
-                run=f"run(x.value, {given})", array=f"run(x, {given})", above=f"{self.name}(x.value, {given})",
-                scalar="; v = v if _s else v[()]" if isinstance(self.acts, moves) else "", noted=placed,
-                node=PLACE_VIEW.format(items=items, **node) if self.is_moving else PLACE.format(**node),
-            )  # fmt: skip
-        if self.form == 2 and self.both:
-            return self._write_binary(sign)
+            return self._write_unary(sign) if self.acts is elementwise1 and not self.params else self._write_moving()
+        return self._write_binary(sign) if self.form == 2 and self.both else self._write_many()
+
+    def _write_parameters(self) -> tuple[str, str, dict[str, str]]:
+        """Return the parameters as items of a dict, as a signature, and the checks of keywords."""
+        word, _ = OPERATORS.get(self.kernel, (None, None))  # Python calls operators without keywords
+        signature, check = templates.write_parameters(list(self.params), self.required, not word)
+        return ", ".join(f"{n!r}: {n}" for n in self.params), signature, check
+
+    def _write_unary(self, sign: str | None) -> str:
+        node = {"m": "m", "step": "one", "x": "x", "y": "None"}
+        plain = f"{sign}x.value" if sign else flatten_formula(self.quick, "x.value") or "run(x.value)"
+        above = NODE.format(v=f"{sign}x.value" if sign else f"{self.name}(x.value)", **node)
+        array = plain.replace("x.value", "x")
+        return UNARY.format(name=self.name, plain=NODE.format(v=plain, **node), above=above, array=array)
+
+    def _write_moving(self) -> str:
+        """Return the text of an op of one input with parameters, or whose result has another shape."""
+        items, signature, check = self._write_parameters()
+        given, packed = ", ".join(self.params), f"({''.join(n + ', ' for n in self.params)})"
+        node = {"v": "v", "m": "q", "step": "one", "x": "x", "y": packed, "pad": " " * 12}
+        placed = f"place(v, m.tape[_s, v.dtype], one, x.x, {packed})"
+        if self.is_moving:  # x[0] is a number, not a view
+            node["note"] = "if q.ndim: m.note(r)" if self.kernel is operator.getitem else "m.note(r)"
+            placed = f"note_view({placed}, x, OP, {{{items}}})"
+        return UNARY_WITH_PARAMS.format(
+            name=self.name, params=f"{signature}, " * bool(self.params), items=items, **check,
+            run=f"run(x.value, {given})", array=f"run(x, {given})", above=f"{self.name}(x.value, {given})",
+            scalar="; v = v if _s else v[()]" if isinstance(self.acts, moves) else "", noted=placed,
+            node=PLACE_VIEW.format(items=items, **node) if self.is_moving else PLACE.format(**node),
+        )  # fmt: skip
+
+    def _write_many(self) -> str:
+        items, signature, check = self._write_parameters()
         if self.variadic:
             names = self.inputs[0]
             args = f"{names} if type({names}) is list else several(OP.name, {names})"
         else:
             names, args = ", ".join(self.inputs), f"({''.join(n + ', ' for n in self.inputs)})"
-        names = f"{names}, {signature}" if p else names
+        names = f"{names}, {signature}" if self.params else names
         source = MANY.format(name=self.name, signature=names, args=args, items=items, **check)
         return source + OTHER_OPERAND if len(self.inputs) == 2 else source
 
@@ -470,16 +481,21 @@ class Op:
             return ours
         except CAUGHT:
             pass
-        if any(getattr(a, "dtype", np.dtype(float)).kind in "USOMm" for a in args):
-            got = " and ".join(str(a.dtype) for a in args if hasattr(a, "dtype"))
-            return DataError(f"{op.name}: expected numbers or bools, got {got}.")
-        found = next((a.dtype for a in args if getattr(a, "dtype", np.dtype(float)).kind == "c"), None)
-        if found is not None and "not supported for the input types" in str(error):
-            return ArgumentError(f"{op.name}: expected real numbers, got dtype {found}.")
+        if (refused := op.refuse_dtypes(error, [a.dtype for a in args if hasattr(a, "dtype")])) is not None:
+            return refused
         given = f" with {', '.join(f'{k}={v!r}' for k, v in params.items())}" if params else ""
         kind = ArgumentError if isinstance(error, TypeError) else ShapeError
         dtypes = " and ".join(str(getattr(a, "dtype", type(a).__name__)) for a in args)
         return kind(f"{op.name}: shapes {format_shapes(shapes)} ({dtypes}){given}: {error}")
+
+    def refuse_dtypes(self, error: Exception, dtypes: Sequence[np.dtype[Any]]) -> Exception | None:
+        """Return the error about inputs that are no numbers, or complex where they must be real; None if none is."""
+        if any(dtype.kind in "USOMm" for dtype in dtypes):
+            return DataError(f"{self.name}: expected numbers or bools, got {' and '.join(map(str, dtypes))}.")
+        found = next((dtype for dtype in dtypes if dtype.kind == "c"), None)
+        if found is not None and "not supported for the input types" in str(error):
+            return ArgumentError(f"{self.name}: expected real numbers, got dtype {found}.")
+        return None
 
     def select_step(
         self, nodes: list[Any], values: list[Any], live: list[bool], params: dict[str, Any], m: Meta

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,52 +51,89 @@ def _number(t: Origin, i: int) -> float:
 
 def advise_forward(t: Origin) -> str:
     """Return what helps against a NaN or infinity of the program itself."""
-    x, y = _number(t, 0), _number(t, 1)
-    largest = float(np.finfo(t.dtype).max) if t.dtype.kind in "fc" else 0.0
     if t.outside:
         return "One of its operands is not finite already, and comes from outside what was followed: look at that."
-    if t.op in ("exp", "expm1", "sinh", "cosh"):
-        limit = f"{t.op} overflows {t.dtype} above {np.log(largest):.1f}."
-        if LOGARITHMS & {*t.after}:
-            return (
-                f"{limit} A logarithm follows it: use the stable form, pb.softplus(x) for log(1 + exp(x)) and "
-                "pb.log_sum_exp(x) for log(sum(exp(x))), or give the function a gradient of its own with "
-                "pb.custom_gradient."
-            )
+    advise = next((advise for ops, advise in ADVICE.items() if t.op in ops), None)
+    return (advise(t) if advise is not None else "") or _advise_any(t)
+
+
+def _largest(t: Origin) -> float:
+    return float(np.finfo(t.dtype).max) if t.dtype.kind in "fc" else 0.0
+
+
+def _advise_exponential(t: Origin) -> str:
+    limit = f"{t.op} overflows {t.dtype} above {np.log(_largest(t)):.1f}."
+    if LOGARITHMS & {*t.after}:
         return (
-            f"{limit} Subtract the largest x first, as pb.softmax does, use pb.sigmoid for 1 / (1 + exp(-x)), "
-            "or clip x."
+            f"{limit} A logarithm follows it: use the stable form, pb.softplus(x) for log(1 + exp(x)) and "
+            "pb.log_sum_exp(x) for log(sum(exp(x))), or give the function a gradient of its own with "
+            "pb.custom_gradient."
         )
-    if t.op in LOGARITHMS:
-        edge = -1.0 if t.op == "log1p" else 0.0
-        if x < edge:
-            return f"{t.op} of a number below {edge:g} is NaN: keep its input positive, with pb.clip or pb.softplus."
-        return (
-            f"{t.op} of {x:g} is -inf: add a small number to its input, clip it, or use pb.special.xlogy for x·log(y)."
-        )
-    if t.op in ("sqrt", "rsqrt") and x < 0:
+    return f"{limit} Subtract the largest x first, as pb.softmax does, use pb.sigmoid for 1 / (1 + exp(-x)), or clip x."
+
+
+def _advise_logarithm(t: Origin) -> str:
+    x, edge = _number(t, 0), -1.0 if t.op == "log1p" else 0.0
+    if x < edge:
+        return f"{t.op} of a number below {edge:g} is NaN: keep its input positive, with pb.clip or pb.softplus."
+    return f"{t.op} of {x:g} is -inf: add a small number to its input, clip it, or use pb.special.xlogy for x·log(y)."
+
+
+def _advise_root(t: Origin) -> str:
+    if _number(t, 0) < 0:
         return f"{t.op} of a negative number is NaN: clip its input at 0, or use pb.abs."
-    if t.op in ("div", "reciprocal", "rsqrt", "floor_div", "mod") and not (t.op == "div" and abs(y) > 0):
-        return (
-            "Division by zero: use pb.div_no_nan(x, y), which gives 0 there, add a small number to the denominator, or "
-            "choose the denominator with pb.where before dividing."
-        )
-    if t.op == "pow" and x < 0 and y != np.floor(y):
+    return _advise_division(t) if t.op == "rsqrt" else ""
+
+
+def _advise_division(t: Origin) -> str:
+    if t.op == "div" and abs(_number(t, 1)) > 0:
+        return ""
+    return (
+        "Division by zero: use pb.div_no_nan(x, y), which gives 0 there, add a small number to the denominator, or "
+        "choose the denominator with pb.where before dividing."
+    )
+
+
+def _advise_power(t: Origin) -> str:
+    x, y = _number(t, 0), _number(t, 1)
+    if x < 0 and y != np.floor(y):
         return f"A negative number to the power {y:g} is NaN: use an integer power, or pb.sign(x) * pb.abs(x) ** {y:g}."
-    if t.op == "pow" and x == 0:
-        return f"0 to the power {y:g} is infinite: keep the base away from 0."
-    if t.op in ("acos", "asin", "atanh", "acosh", "erfinv", "logit"):
-        return f"{x:g} is outside the domain of {t.op}, or on its edge: clip its input."
-    if t.op == "input":
-        return "It was there from the start: look at where the input comes from."
-    if t.op in ("mean", "std", "var") and np.isnan(t.output):
-        return f"{t.op} of nothing is NaN: the axis is empty."
+    return f"0 to the power {y:g} is infinite: keep the base away from 0." if x == 0 else ""
+
+
+def _advise_domain(t: Origin) -> str:
+    return f"{_number(t, 0):g} is outside the domain of {t.op}, or on its edge: clip its input."
+
+
+def _advise_input(t: Origin) -> str:
+    return "It was there from the start: look at where the input comes from."
+
+
+def _advise_mean(t: Origin) -> str:
+    return f"{t.op} of nothing is NaN: the axis is empty." if np.isnan(t.output) else ""
+
+
+def _advise_any(t: Origin) -> str:
     if np.isnan(t.output) or t.op not in GROWING:
         return (
             f"{t.op} has no finite value there: keep its input away from that point, or choose with pb.where before it."
         )
+    largest = _largest(t)
     wider = ", work with logarithms, or use float64" if largest < np.finfo(float).max else ", or work with logarithms"
     return f"The result is too large for {t.dtype} (up to {largest:.3g}): scale it down{wider}."
+
+
+# What helps against a NaN or infinity of some ops; an empty text where nothing special does.
+ADVICE: dict[frozenset[str], Callable[[Origin], str]] = {
+    frozenset({"exp", "expm1", "sinh", "cosh"}): _advise_exponential,
+    LOGARITHMS: _advise_logarithm,
+    frozenset({"sqrt", "rsqrt"}): _advise_root,
+    frozenset({"div", "reciprocal", "floor_div", "mod"}): _advise_division,
+    frozenset({"pow"}): _advise_power,
+    frozenset({"acos", "asin", "atanh", "acosh", "erfinv", "logit"}): _advise_domain,
+    frozenset({"input"}): _advise_input,
+    frozenset({"mean", "std", "var"}): _advise_mean,
+}
 
 
 def advise_backward(t: Origin, operands: Sequence[Any]) -> str:

@@ -11,7 +11,7 @@ from pullback.core import tree
 from pullback.core.calculus import total
 from pullback.core.convert import bare, join_array
 from pullback.core.tensor import Tensor, all_values
-from pullback.diagnostics.running import is_number
+from pullback.diagnostics.monitored_run import is_number
 from pullback.errors import ArgumentError, GradientError, GradientMismatchError
 from pullback.transforms.arguments import name_leaves, parameters_of
 from pullback.transforms.compare import along, list_mismatches, mismatches, movable, to_double

@@ -14,10 +14,18 @@ from pullback.core.op import perform_observed
 from pullback.core.tape import ARRAYS
 from pullback.core.tensor import BY_KERNEL, Tensor
 from pullback.core.variable import writer
-from pullback.diagnostics.findings import NanReport
-from pullback.diagnostics.looking import Names, Naming, are_finite, check_finite, check_new, name_nothing, report_origin
-from pullback.diagnostics.recorded import Push, check_pulled
-from pullback.diagnostics.running import Examined, Ran, is_number
+from pullback.diagnostics.finite_checks import (
+    Names,
+    Naming,
+    are_finite,
+    check_finite,
+    check_new,
+    name_nothing,
+    report_origin,
+)
+from pullback.diagnostics.monitored_run import Examined, MonitoredRun, is_number
+from pullback.diagnostics.nan_report import NanReport
+from pullback.diagnostics.tape_report import Push, check_pulled
 from pullback.errors import NanError
 from pullback.transforms.argnums import Call, WholeCall
 from pullback.transforms.arguments import name_leaves, parameters_of
@@ -38,7 +46,7 @@ class Diagnosed(Examined):
     face = "diagnose"
 
     def __call__(self, *args: object, **kwargs: object) -> NanReport:
-        ran = Ran(self.__wrapped__, args, kwargs)
+        ran = MonitoredRun(self.__wrapped__, args, kwargs)
         return NanReport([*ran.values, *ran.gradients], ran.monitor.notes)
 
 

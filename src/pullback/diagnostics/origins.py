@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback.core.op import Op
 from pullback.core.tensor import Tensor, all_values
-from pullback.diagnostics.watch import Note
+from pullback.diagnostics.monitor import Note
 
 if TYPE_CHECKING:
     from pullback.typing import Array

@@ -12,8 +12,8 @@ import numpy as np
 from pullback.core.op import Op
 from pullback.core.tape import ARRAYS
 from pullback.core.tensor import all_values
-from pullback.diagnostics.running import Examined, Ran, Result, is_number
-from pullback.diagnostics.watch import STOPPED, Note
+from pullback.diagnostics.monitor import STOPPED, Note
+from pullback.diagnostics.monitored_run import Examined, MonitoredRun, Result, is_number
 from pullback.transforms.arguments import name_leaves
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Explained(Examined):
     face = "explain"
 
     def __call__(self, *args: object, **kwargs: object) -> Explanation:
-        ran = Ran(self.__wrapped__, args, kwargs)
+        ran = MonitoredRun(self.__wrapped__, args, kwargs)
         leaves = [x for a in args for _, x in name_leaves("", a) if is_number(x)]
         given = [*leaves, *[None] * (len(ran.inputs) - len(leaves))]
         return Explanation([
@@ -142,21 +142,18 @@ def explain(f: Callable[..., Any]) -> Explained:
     return Explained(f)
 
 
-def _report_input(ran: Ran, given: Result, gradient: Result, leaf: ArrayOrNumber | None) -> InputReport:
+def _report_input(ran: MonitoredRun, given: Result, gradient: Result, leaf: ArrayOrNumber | None) -> InputReport:
     note, name = given.note, given.name
     assert note is not None
     live, cuts = _follow_input(ran, note)
-    d = None if gradient.value is None else np.asarray(all_values(gradient.value))
-    if d is not None and np.any(d):
+    if gradient.value is None:
+        return _report_missing(ran, name, leaf, live, cuts)
+    d = np.asarray(all_values(gradient.value))
+    if not d.size:
+        return InputReport(name, "connected", [], "it has no elements")
+    if np.any(d):
         zeros = int(d.size - np.count_nonzero(d))
         return InputReport(name, "connected", [], f"zero at {zeros} of {d.size} elements" if zeros else "")
-    if d is not None and not d.size:
-        return InputReport(name, "connected", [], "it has no elements")
-    if d is None:
-        if len(live) == 1 and not cuts:
-            return InputReport(name, "not used", [], _describe_captured(ran.f, leaf))
-        lost = [_make_end(n, why) for n, why in cuts] or [PathEnd(*cut) for cut in _list_unreturned(ran)]
-        return InputReport(name, "missing", lost, "" if lost else _describe_unused(live))
     ends = [
         _make_end(owner, _explain_zero(owner, operand))
         for owner, operand, g in ran.monitor.ended
@@ -166,7 +163,17 @@ def _report_input(ran: Ran, given: Result, gradient: Result, leaf: ArrayOrNumber
     return InputReport(name, "zero", ends, "" if ends else "what comes back along its paths adds up to zero")
 
 
-def _follow_input(ran: Ran, begin: Note) -> tuple[dict[int, Note], list[tuple[Note, str]]]:
+def _report_missing(
+    ran: MonitoredRun, name: str, leaf: ArrayOrNumber | None, live: dict[int, Note], cuts: list[tuple[Note, str]]
+) -> InputReport:
+    """Report on an input that has no gradient."""
+    if len(live) == 1 and not cuts:
+        return InputReport(name, "not used", [], _describe_captured(ran.f, leaf))
+    lost = [_make_end(n, why) for n, why in cuts] or [PathEnd(*cut) for cut in _list_unreturned(ran)]
+    return InputReport(name, "missing", lost, "" if lost else _describe_unused(live))
+
+
+def _follow_input(ran: MonitoredRun, begin: Note) -> tuple[dict[int, Note], list[tuple[Note, str]]]:
     """Return the notes that depend differentiably on an input, by number, and the ops where that ends."""
     live = {begin.number: begin}
     cuts = []
@@ -217,7 +224,7 @@ def _make_end(note: Note, why: str) -> PathEnd:
     return PathEnd("cast" if note.name == "cast_to_whole" else note.name, why, where, note.file, note.line)
 
 
-def _list_unreturned(ran: Ran) -> Iterator[tuple[str, str, str, str, int]]:
+def _list_unreturned(ran: MonitoredRun) -> Iterator[tuple[str, str, str, str, int]]:
     """Yield the custom gradients that returned None."""
     for name, file, line in ran.cuts:
         if "(" in name:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core.tensor import all_values
-from pullback.diagnostics.running import Examined, Ran
-from pullback.diagnostics.watch import GIVEN, PASSED, Note
+from pullback.diagnostics.monitor import GIVEN, PASSED, Note
+from pullback.diagnostics.monitored_run import Examined, MonitoredRun
 
 __all__ = ["trace"]
 
@@ -48,7 +48,7 @@ class Program:
     (['input', 'exp', 'sum'], 16)
     """
 
-    def __init__(self, ran: Ran, name: str) -> None:
+    def __init__(self, ran: MonitoredRun, name: str) -> None:
         self.name = name
         kept = _count_kept(ran)
         names: dict[int, str] = {}
@@ -81,7 +81,7 @@ class Program:
         return f"<{len(self.steps)} steps of {self.name}, {_format_bytes(self.total)} kept>"
 
 
-def _list_notes(ran: Ran) -> list[Note]:
+def _list_notes(ran: MonitoredRun) -> list[Note]:
     """The notes that the results were made from, and those that are on the tape, in order."""
     wanted = {r.note.number: r.note for r in [*ran.inputs, *ran.values] if r.note is not None}
     wanted |= {note.number: note for note, _, _ in ran.nodes if note is not None}
@@ -94,7 +94,7 @@ def _list_notes(ran: Ran) -> list[Note]:
     return [wanted[number] for number in sorted(wanted)]
 
 
-def _count_kept(ran: Ran) -> dict[int, int]:
+def _count_kept(ran: MonitoredRun) -> dict[int, int]:
     """By the number of a note, the bytes of it that rules ask for; constants count where they are used."""
     kept: dict[int, int] = {}
     constants: set[int] = set()
@@ -171,7 +171,7 @@ class Traced(Examined):
     face = "trace"
 
     def __call__(self, *args: object, **kwargs: object) -> Program:
-        return Program(Ran(self.__wrapped__, args, kwargs, back=False), self.__name__)
+        return Program(MonitoredRun(self.__wrapped__, args, kwargs, back=False), self.__name__)
 
 
 def trace(f: Callable[..., Any]) -> Traced:

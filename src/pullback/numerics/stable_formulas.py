@@ -45,8 +45,7 @@ def rel_entr(s: Any, x: Any, y: Any) -> Any:
     otherwise = s.select(nought, 0, s.select(known, inf, x + y))
     ratio = x / y
     near = s.logical_and(s.greater(ratio, 0.5), s.less(ratio, 2))
-    far = s.logical_or(
-        s.less(ratio, float(np.finfo(x.dtype).tiny)), s.equal(ratio, inf)
-    )  # too small or too large to be told
+    tiny = float(np.finfo(str(x.dtype).rpartition(".")[2]).tiny)  # the dtype may be of another library
+    far = s.logical_or(s.less(ratio, tiny), s.equal(ratio, inf))  # too small or too large to be told
     log = s.select(near, s.log1p((x - y) / y), s.select(far, s.log(x) - s.log(y), s.log(ratio)))
     return s.select(usual, x * log, otherwise)

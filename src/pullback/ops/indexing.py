@@ -190,14 +190,7 @@ def _positions(index: TensorLike) -> tuple[Any, ...]:
 def _pick_each(x: Any, index: Any) -> Any:
     """Index batched examples: slices first, then arrays by ops that take indices as inputs."""
     parts = _positions(index)
-    rest = x.ndim - sum(i is not None and i is not Ellipsis for i in parts)
-    if rest < 0:
-        raise ShapeError(f"x[...]: x has shape {x.shape}, and the index names {x.ndim - rest} axes.")
-    if not any(i is Ellipsis for i in parts):
-        parts = (*parts, ...)
-    whole: list[Any] = []
-    for i in parts:
-        whole.extend([ALL] * rest if i is Ellipsis else [i])
+    whole = _expand_ellipsis(parts, x)
     places = [k for k, i in enumerate(whole) if is_advanced(i)]
     cut = tuple(ALL if is_advanced(i) else i for i in whole)
     y = x if all(i == ALL for i in cut) else getitem(x, cut)
@@ -209,6 +202,19 @@ def _pick_each(x: Any, index: Any) -> Any:
         return z
     rank = picked[0].ndim
     return np.moveaxis(z, range(rank), range(places[0], places[0] + rank))
+
+
+def _expand_ellipsis(parts: tuple[Any, ...], x: Any) -> list[Any]:
+    """Return an index with a part for each axis of ``x`` that it does not add."""
+    rest = x.ndim - sum(i is not None and i is not Ellipsis for i in parts)
+    if rest < 0:
+        raise ShapeError(f"x[...]: x has shape {x.shape}, and the index names {x.ndim - rest} axes.")
+    if not any(i is Ellipsis for i in parts):
+        parts = (*parts, ...)
+    whole: list[Any] = []
+    for i in parts:
+        whole.extend([ALL] * rest if i is Ellipsis else [i])
+    return whole
 
 
 def _set_each(x: Tensor, y: Value, index: Any) -> Any:

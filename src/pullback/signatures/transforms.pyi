@@ -455,6 +455,7 @@ def compile(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
     backend: str = "auto",
+    device: Any = None,
     threads: int | None = None,
     cache: bool = True,
 ) -> CompiledFunction[P, R]:
@@ -467,6 +468,7 @@ def compile(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
     backend: str = "auto",
+    device: Any = None,
     threads: int | None = None,
     cache: bool = True,
 ) -> Callable[[Callable[P, R]], CompiledFunction[P, R]]: ...

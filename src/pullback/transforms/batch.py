@@ -150,7 +150,7 @@ class Batched(Wrapped):
         return ShapeError(f"{error}{note}") if isinstance(error, ShapeError) else error
 
     def _interpret_elementwise(self, op: Op, args: tuple[Any, ...]) -> Any:
-        """Element by element, of floats of one dtype; None for the general way."""
+        """Perform an op element by element on floats of one dtype; None if it must be done in the general way."""
         dtype = self.array.dtype
         if dtype.kind != "f":
             return None
@@ -158,25 +158,21 @@ class Batched(Wrapped):
         ranks, shared = set[int](), 0  # how many axes there are: of examples, and at most of what is the same for all
         for a in map(_of_constant, args):
             t = type(a)
-            if t is Batched and a.number == self.number:
+            is_batched = t is Batched and a.number == self.number
+            if is_batched:
                 a = a.array
-                if type(a) is not ndarray or a.dtype is not dtype:
-                    return None
-                ranks.add(a.ndim)
-            elif t is ndarray:
-                if a.dtype is not dtype:
-                    return None
-                shared = max(shared, a.ndim)
-            elif t is not float and t is not int and t is not dtype.type:
+                t = type(a)
+            if t is ndarray and a.dtype is dtype:
+                if is_batched:
+                    ranks.add(a.ndim)
+                else:
+                    shared = max(shared, a.ndim)
+            elif is_batched or (t is not float and t is not int and t is not dtype.type):
                 return None
             arrays.append(a)
-        most = max(ranks)
-        if shared >= most or not ranks <= {1, most} or (len(ranks) > 1 and shared):
-            return None
-        if len(ranks) > 1:  # one number for each example
-            arrays = [a.reshape(-1, *(1,) * (most - 1)) if type(a) is ndarray and a.ndim == 1 else a for a in arrays]
+        arrays = _align_ranks(arrays, ranks, shared)
         try:
-            return op.run(*arrays)
+            return op.run(*arrays) if arrays else None
         except CAUGHT:
             return None  # the general way says what is wrong
 
@@ -193,6 +189,17 @@ class Batched(Wrapped):
             call_unfollowed(f, *(a[i] if b else a for a, b in zip(arrays, on, strict=True))) for i in range(max(n, 1))
         ]
         return Batched(self.number, np.stack(rows)[:n])
+
+
+def _align_ranks(arrays: list[Any], ranks: set[int], shared: int) -> list[Any]:
+    """Return arrays that broadcast example by example; an empty list if they do not."""
+    most = max(ranks)
+    if shared >= most or not ranks <= {1, most} or (len(ranks) > 1 and shared):
+        return []
+    if len(ranks) == 1:
+        return arrays
+    # One number for each example.
+    return [a.reshape(-1, *(1,) * (most - 1)) if type(a) is ndarray and a.ndim == 1 else a for a in arrays]
 
 
 def _of_constant(x: Operand) -> Any:

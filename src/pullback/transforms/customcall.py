@@ -18,6 +18,7 @@ from pullback.transforms.arguments import Arguments, paths
 from pullback.transforms.captured import line_of, make_capture_error, make_variable_error
 from pullback.transforms.customop import Back, CustomOp, Run, gradient_for, is_number, like, tangent_for
 from pullback.transforms.enclosing import Scope
+from pullback.transforms.leaves import pair_branches
 from pullback.transforms.signatures import BY_KEYWORD, BY_POSITION, accepts, takes_separately, way_to_pass
 
 if TYPE_CHECKING:
@@ -326,18 +327,13 @@ def _with_gaps(x: object) -> list[Any]:
 
 
 def _align(arg: Any, d: Any) -> list[Any] | None:
-    """For each input in a tree what stands in its place in another; None if they are built differently."""
+    """Return for each input in a tree what is in its place in another; None if their structures differ."""
     parts = None if arg is None else tree.branches(arg)
     if parts is None:
         single = tree.branches(d) is None
         return ([d] if single else None) if isinstance(arg, ARRAYS) else []
     if d is None:  # no gradient for anything in here
         return [None for x in tree.leaves(arg) if isinstance(x, ARRAYS)]
-    others = tree.branches(d)
-    if others is None or len(others[0]) != len(parts[0]) or isinstance(arg, dict) != isinstance(d, dict):
-        return None
-    if isinstance(arg, dict) and {*arg} != {*d}:
-        return None
-    rows = [(arg[k], d[k]) for k in arg] if isinstance(arg, dict) else zip(parts[0], others[0], strict=True)
-    found = [_align(a, b) for a, b in rows]
-    return None if any(f is None for f in found) else [x for f in found for x in f or ()]
+    rows = pair_branches(arg, d)
+    found = None if rows is None else [_align(a, b) for a, b in rows]
+    return None if found is None or None in found else [x for f in found for x in f or ()]

@@ -225,37 +225,11 @@ class CustomOp:
         if all(n is None for n in nodes):  # only a variable could have brought it here, and none was read
             return zs
         self.check_variables([v for v, n in zip(variables, nodes[len(args) :], strict=True) if n is not None])
-        level, likes, within = tape.level, [like(z) for z in zs], scopes()
-        args = args if within else ()  # big operands are not kept by a function that saved nothing of them
+        within = scopes()
         kept = values if self.states_jvp else [like(v) for v in values]
-
-        def pull_checked(gs: list[Any]) -> Sequence[Any]:
-            dys = [np.zeros(z.shape, float_of(z.dtype))[()] if g is None else g for g, z in zip(gs, likes, strict=True)]
-            since = len(tape.nodes)
-
-            def run_back() -> Sequence[Any]:
-                if not is_watched() and not is_transposing():
-                    return back(dys)
-                with watch_below(level):
-                    return self.transposable(back, kept, likes, dys) if is_transposing() else back(dys)
-
-            ds = run_back()
-            if any(level_of(d) >= level for d in ds):
-                own = [t for t in (_at_level(d, level) for d in ds) if t is not None]
-                if within and all(tape.holds(t) and is_made_from(t, args, within, since) for t in own):
-                    with pause(
-                        tape
-                    ):  # what an enclosing function made of the operands is a constant in the backward pass
-                        ds = run_back()
-                known = set[int]().union(*map(levels_of, dys))  # a cotangent may be of a transform that was begun later
-                if any(n >= level for d in ds for n in levels_of(d) - known):
-                    raise self.make_lost_error(ds, level)
-            if any(d is None and n is not None for d, n in zip(ds, nodes, strict=True)):
-                tape.cut(self.name)
-            return ds
-
-        pull_checked.back = back  # type: ignore[attr-defined]
-        return place_all(tape, zs, nodes, pull_checked)
+        # big operands are not kept by a function that saved nothing of them
+        pull = CheckedPull(self, back, tape, nodes, args if within else (), within, kept, [like(z) for z in zs])
+        return place_all(tape, zs, nodes, pull)
 
     def run_traced(self, values: Sequence[Any]) -> Run:
         """Run the op such that lower levels see its gradient and not its body's."""
@@ -296,6 +270,57 @@ class CustomOp:
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
+
+
+class CheckedPull:
+    """The backward rule of one call of a custom gradient, which refuses what would lose a gradient."""
+
+    __slots__ = ("args", "back", "kept", "likes", "nodes", "op", "tape", "within")
+
+    def __init__(
+        self,
+        op: CustomOp,
+        back: Back,
+        tape: Tape,
+        nodes: Sequence[Any],
+        args: Sequence[Any],
+        within: Sequence[Scope],
+        kept: Sequence[Any],
+        likes: Sequence[Like],
+    ) -> None:
+        self.op, self.back, self.tape, self.nodes = op, back, tape, nodes
+        self.args, self.within, self.kept, self.likes = args, within, kept, likes
+
+    def __call__(self, gs: list[Any]) -> Sequence[Any]:
+        dys = [
+            np.zeros(z.shape, float_of(z.dtype))[()] if g is None else g for g, z in zip(gs, self.likes, strict=True)
+        ]
+        since, level = len(self.tape.nodes), self.tape.level
+        ds = self._run(dys)
+        if any(level_of(d) >= level for d in ds):
+            if self._is_made_from_operands(ds, since):
+                with pause(self.tape):  # a constant in the backward pass
+                    ds = self._run(dys)
+            known = set[int]().union(*map(levels_of, dys))  # a cotangent may be of a transform that was begun later
+            if any(n >= level for d in ds for n in levels_of(d) - known):
+                raise self.op.make_lost_error(ds, level)
+        if any(d is None and n is not None for d, n in zip(ds, self.nodes, strict=True)):
+            self.tape.cut(self.op.name)
+        return ds
+
+    def _run(self, dys: list[Any]) -> Sequence[Any]:
+        if not is_watched() and not is_transposing():
+            return self.back(dys)
+        with watch_below(self.tape.level):
+            if is_transposing():
+                return self.op.transposable(self.back, self.kept, self.likes, dys)
+            return self.back(dys)
+
+    def _is_made_from_operands(self, ds: Sequence[Any], since: int) -> bool:
+        """Return whether an enclosing function made from its operands what is on the tape of these cotangents."""
+        own = [t for t in (_at_level(d, self.tape.level) for d in ds) if t is not None]
+        holds = self.tape.holds
+        return bool(self.within) and all(holds(t) and is_made_from(t, self.args, self.within, since) for t in own)
 
 
 def transpose(rule: Back, along_these: Sequence[Any], likes: Sequence[Any]) -> list[Any]:

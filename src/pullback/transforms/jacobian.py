@@ -121,16 +121,20 @@ def join_parts(face: str, one: Value | None, turned: Value | None, y: Any, x: Va
     for ``x = a + ib``, as a gradient is.  A complex function of complex numbers has a derivative where it is
     holomorphic: then the direction i gives i times what 1 gives.
     """
-    if y.dtype.kind != "c" and x.dtype.kind != "c":
-        return one
     if (x if pushed else y).dtype.kind != "c":  # there is but one direction
         return one
     if (y if pushed else x).dtype.kind != "c":
         return one if turned is None else (0 if one is None else one) + 1j * turned
-    if one is None or turned is None:
-        if one is not turned:
-            raise _not_holomorphic(face, x)
+    if one is None and turned is None:
         return None
+    if one is None or turned is None:
+        raise _not_holomorphic(face, x)
+    _check_holomorphic(face, one, turned, y, x)
+    return one if pushed else np.conjugate(one)
+
+
+def _check_holomorphic(face: str, one: Value, turned: Value, y: Any, x: Value) -> None:
+    """Raise GradientError if the derivative along i is not i times that along 1."""
     a, b = all_values(one), all_values(turned)
     if np.size(a) < one.size:
         raise GradientError(
@@ -141,7 +145,6 @@ def join_parts(face: str, one: Value | None, turned: Value | None, y: Any, x: Va
     near = np.sqrt(max(np.finfo(v.dtype).eps for v in (a, x, y)))
     if a.size and np.any(np.abs(b - 1j * a) > near * np.max(np.abs(a) + np.abs(b))):
         raise _not_holomorphic(face, x)
-    return one if pushed else np.conjugate(one)
 
 
 def _not_holomorphic(face: str, x: Any) -> GradientError:

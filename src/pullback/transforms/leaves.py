@@ -120,24 +120,31 @@ def whole_mapped(f: Callable[..., Any], x: object) -> Any:
 
 def pair_leaves(face: str, what: str, name: str, x: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
     """Yield each leaf of a tree with its name and its counterpart in another tree of the same structure."""
-    parts = None if x is None or is_leaf(x) or tree.is_number_list(x) else tree.branches(x)
     if x is None:
         return
-    if parts is None:
+    if is_leaf(x) or tree.is_number_list(x) or tree.branches(x) is None:
         if other is None or (not is_leaf(other) and tree.branches(other) is not None):
             raise ArgumentError(
                 f"{face}: {name} is one tensor, but its {what} is {describe(other)}; they must be built alike."
             )
         yield name, x, other
         return
-    theirs = None if other is None or isinstance(other, ARRAYS) else tree.branches(other)
-    differ = theirs is None or len(theirs[0]) != len(parts[0]) or isinstance(x, dict) != isinstance(other, dict)
-    if differ or (isinstance(x, dict) and {*x} != {*other}):
+    rows = None if other is None or isinstance(other, ARRAYS) else pair_branches(x, other)
+    if rows is None:
         is_built, other_is = _describe_structure(x), _describe_structure(other)
         raise ArgumentError(f"{face}: {name} is {is_built}, but its {what} is {other_is}; they must be built alike.")
-    rows = [(x[k], other[k]) for k in x] if isinstance(x, dict) else zip(parts[0], theirs[0], strict=True)  # type: ignore[index]
-    for key, (a, b) in zip(keys_of(x, len(parts[0])), rows, strict=True):
+    for key, (a, b) in zip(keys_of(x, len(rows)), rows, strict=True):
         yield from pair_leaves(face, what, name + key, a, b)
+
+
+def pair_branches(x: Any, other: Any) -> list[tuple[Any, Any]] | None:
+    """Return the branches of two trees in pairs, by keys in dicts; None if they are built differently."""
+    own, theirs = tree.branches(x), tree.branches(other)
+    if own is None or theirs is None or len(theirs[0]) != len(own[0]):
+        return None
+    if isinstance(x, dict) and isinstance(other, dict):
+        return [(x[k], other[k]) for k in x] if {*x} == {*other} else None
+    return None if isinstance(x, dict) or isinstance(other, dict) else [*zip(own[0], theirs[0], strict=True)]
 
 
 def _describe_structure(x: object) -> str:

@@ -39,6 +39,16 @@ class Positions:
     def __init__(self, name: str, length: int) -> None:
         self.name, self.length = f"positions of {name}", length
 
+    @property
+    def is_checked_by_code(self) -> bool:
+        return self.length > 0
+
+    def resolve(self, at: Any) -> tuple[Any, Any]:
+        """Return non-negative positions, 0 for those out of range, and which are."""
+        at = np.where(at < 0, at + self.length, at)
+        wrong = (at < 0) | (at >= self.length)
+        return np.where(wrong, 0, at), wrong
+
     def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
         at = np.asarray(values[0], np.int64)
         if at.size and at.view(np.uint64).max() < self.length:  # what is negative is larger than any
@@ -62,6 +72,18 @@ class Coordinates:
 
     def __init__(self, name: str, shape: tuple[int, ...]) -> None:
         self.name, self.shape = f"positions of {name}", shape
+
+    @property
+    def is_checked_by_code(self) -> bool:
+        return min(self.shape) > 0
+
+    def resolve(self, at: Any) -> tuple[Any, Any]:
+        """Return flat positions, of those out of range any, and which these are."""
+        each = [Positions(self.name, n).resolve(at[..., k]) for k, n in enumerate(self.shape)]
+        (flat, wrong), *others = each
+        for n, (along, outside) in zip(self.shape[1:], others, strict=True):
+            flat, wrong = flat * n + along, wrong | outside
+        return flat, wrong
 
     def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
         each = [

@@ -62,7 +62,11 @@ def check_positions(t: Any, op: Any, at: Any) -> Any:
         axis = source.data[1]["axis"]
         if isinstance(axis, int) and source.args[0].shape and source.args[0].shape[axis] <= op.length:
             return np.astype(t.wrapped(node), np.int64)  # they are positions along an axis that is not longer
-    return t.opaque(op, [at], {})
+    if t.checks is None or node.dtype == np.uint64 or not node.size or not op.is_checked_by_code:
+        return t.opaque(op, [at], {})
+    positions, wrong = op.resolve(np.astype(t.wrapped(node), np.int64))
+    t.check_positions(node, op, wrong)
+    return positions
 
 
 def _holds_positions(dtype: Any, op: Any) -> bool:

@@ -7,6 +7,7 @@ levels above it, so they have written themselves down when they have been comput
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from math import prod
 from sys import _getframe
 from typing import Any, cast
@@ -211,6 +212,7 @@ class Trace:
         self.reads: dict[int, tuple[Variable, Node]] = {}
         self.assigned: dict[int, tuple[Variable, Any]] = {}
         self.written_rows: dict[int, tuple[Variable, Any, Any]] = {}  # variable, indices, rows
+        self.checks: list[Any] | None = None  # whether positions are wrong; None where a host op has to raise
         self.views: dict[Any, Any] = {}  # where elements are, of views that were asked for before
         self.turn = self.symbol(np.zeros(()))
         self.latest = self.turn.node  # of what is done in turn
@@ -310,6 +312,12 @@ class Trace:
 
     def strip(self, x: Symbol) -> Symbol:
         return x
+
+    def check_positions(self, node: Node, op: Any, wrong: Any) -> None:
+        """Have ``op`` raise for positions, after the program has run, if ``wrong`` is true of any of them."""
+        if self.checks is not None:
+            self.checks.append(np.any(wrong))
+            self.graph.checks.append((node, op))
 
     # ---- ops
 
@@ -510,11 +518,18 @@ class Trace:
         offset = x.data.offset if base is not x else 0
         return self.view(base, shape, offset, np.broadcast_to(whole, shape).strides)
 
-    def trace_body(self, body: Any) -> Graph:
-        """Return the graph of the body of a loop or a branch."""
+    def trace_body(self, body: Any, checked: bool = False) -> Graph:
+        """Return the graph of the body of a loop or a branch.
+
+        If positions are ``checked`` in it, its last outputs are whether some are wrong, and those of each check.
+        """
         inner = Trace()
+        inner.checks = [] if checked and self.checks is not None else None
         given = [Symbol(inner, inner.graph.input(like.shape, like.dtype), like.weak) for like in body.input_likes]
         inner.graph.outputs = [inner.node(z) for z in body(given)]
+        if inner.checks:
+            wrong = inner.node(reduce(np.logical_or, inner.checks))
+            inner.graph.outputs += [wrong, *(n for n, _ in inner.graph.checks)]
         inner.finished = True
         return inner.graph
 
@@ -527,7 +542,13 @@ class Trace:
 
     def add_loop(self, body: Any, constants: int, carry: int, length: int, reverse: bool, args: Sequence[Any]) -> Any:
         """Add a loop with a known number of steps."""
-        return self.add_structure(LOOP, Loop(self.trace_body(body), constants, carry, length, reverse), args)
+        graph = self.trace_body(body, checked=True)
+        made = self.add_structure(LOOP, Loop(graph, constants, carry, length, reverse), args)
+        results, checks = made[: len(body.outputs)], made[len(body.outputs) :]
+        if checks and self.checks is not None:
+            self.checks.append(np.any(checks[0]))
+            self.graph.checks += [(z.node, op) for z, (_, op) in zip(checks[1:], graph.checks, strict=True)]
+        return results
 
     def add_while(self, condition: Any, body: Any, constants: int, args: Sequence[Any]) -> Any:
         """Add a loop that ends when its condition does not hold."""

@@ -104,6 +104,9 @@ class Graph:
     inputs: list[Node] = field(default_factory=list)
     outputs: list[Node] = field(default_factory=list)
     known: dict[Any, Node] = field(default_factory=dict)
+    # Positions that are given when a program runs, with the op that raises for those outside of an axis.  The last
+    # output of a graph with checks is whether any are.
+    checks: list[tuple[Node, Any]] = field(default_factory=list)
 
     def add(self, kind: Kind, args: Sequence[Node], shape: Shape, dtype: Any, data: Any = None, line: str = "") -> Node:
         """Return the node that is equal to this, or a new one."""

@@ -140,9 +140,10 @@ class MathBuilder:
     def rarely(self, rare: Value, y: Value, name: str, slow: Callable[..., Value], *xs: Value) -> Value:
         """Return ``y``, and in rare lanes what ``slow`` gives for the arguments, in a function of its own."""
         code = self.code
-        any_ = rare.name
-        if rare.width > 1:
-            any_ = code.call(f"llvm.vector.reduce.or.v{rare.width}i1", "i1", [(rare.type, rare.name)])
+        if code.rare is not None:
+            code.rare.append(rare)
+            return y
+        any_ = self.any_lane(rare)
         here, cold, on = code.block("usual"), code.block("rare"), code.block("on")
         shared = dict(code.shared)
         code.jump(here)
@@ -154,6 +155,13 @@ class MathBuilder:
         code.begin(on)
         code.shared.update(shared)  # it is computed before the branch
         return y.like(code.op(f"phi {y.type} [{y.name}, %{here}], [{other.name}, %{cold}]"))
+
+    def any_lane(self, condition: Value) -> str:
+        """Return whether a condition is true in any lane."""
+        if condition.width == 1:
+            return condition.name
+        given = [(condition.type, condition.name)]
+        return self.code.call(f"llvm.vector.reduce.or.v{condition.width}i1", "i1", given)
 
     def _call_helper(self, name: str, body: Callable[..., Value], xs: Sequence[Value]) -> Value:
         """Call a helper function with this body; it is emitted once per module."""

@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pullback.compiler.ir.graph import Graph
 from pullback.compiler.runtime.abi.entry import Leaves, Result, is_entry_usable, make_entry
 from pullback.compiler.runtime.guard_pages import Guards
 from pullback.compiler.runtime.link import Linked
 from pullback.compiler.runtime.manifest import HostOp, Slot
+from pullback.compiler.runtime.numpy_executor import raise_for_positions
 from pullback.compiler.target import ALIGN
 from pullback.errors import CompileError
 
@@ -36,15 +38,19 @@ class SegmentCall(NamedTuple):
 class Executable:
     """A program whose machine code is in memory."""
 
-    def __init__(self, linked: Linked, guarded: bool = False) -> None:
+    def __init__(self, linked: Linked, traced: Graph, guarded: bool = False) -> None:
+        self.traced = traced
         self.manifest, arrays, self.host_ops = linked.contents
         self.library, self.addresses, self.stats = linked.library, linked.addresses, linked.stats
         self.slots: Sequence[Slot] = self.manifest.slots
         self.inputs, self.outputs = self.manifest.inputs, self.manifest.outputs
+        self.check = -1  # the slot that tells whether positions are out of range
+        if traced.checks:
+            self.outputs, self.check = self.outputs[:-1], self.outputs[-1]
         self.constants = {
             i: fit_array(x, self.slots[i].shape, self.slots[i].dtype.newbyteorder("=")) for i, x in arrays.items()
         }
-        self.direct = is_entry_usable() and not guarded
+        self.direct = is_entry_usable() and not guarded and self.check not in self.outputs
         self.run = self._choose_runner()
 
     def __call__(self, values: Sequence[Any]) -> Any:
@@ -59,7 +65,7 @@ class Executable:
         leaves = Leaves(
             HOLE, [HOLE] * len(self.inputs), self._list_signatures(self.inputs), (HOLE,) * len(self.outputs)
         )
-        found = self.entry(leaves, ArgumentFitter(self._list_signatures(self.inputs), self.entry(leaves, refuse)))
+        found = self.entry(leaves, ArgumentFitter(self._list_signatures(self.inputs), self.entry(leaves, self._refuse)))
         return found or self._run_with_ctypes
 
     def entry(
@@ -84,7 +90,7 @@ class Executable:
             results.append(Result(*((-1, place) if place in taken else (place, -1)), n.shape, n.dtype, python))
             taken.add(place)
         return self.make_segment_entry(
-            run, leaves, self.inputs, results, otherwise, arena=self.manifest.arena, switch=switch
+            run, leaves, self.inputs, results, otherwise, arena=self.manifest.arena, switch=switch, check=self.check
         )
 
     def make_forwarder(
@@ -102,6 +108,12 @@ class Executable:
         slots = [self.constants[i].ctypes.data if i in self.constants else 0 for i in range(len(self.slots) + 1)]
         held = self.library, self.constants
         return make_entry(run, slots, inputs, results, leaves, otherwise, held=held, release=self.manifest.long, **how)
+
+    def _refuse(self, *values: Any) -> Any:
+        """Raise for arguments that the program does not take, or that have positions out of range."""
+        if self.check >= 0:
+            raise_for_positions(self.traced, values)
+        refuse(*values)
 
     def _list_signatures(self, places: Sequence[int]) -> list[tuple[tuple[int, ...], Any, Any]]:
         return [(self.slots[i].shape, self.slots[i].dtype, None) for i in places]
@@ -129,6 +141,8 @@ class Executable:
                 table = (ctypes.c_void_p * len(arrays))(*[0 if a is None else a.ctypes.data for a in arrays])
                 kind(self.addresses[piece.name])(table, start)
             guards.check()
+        if self.check >= 0 and arrays[self.check]:
+            raise_for_positions(self.traced, values)
         return [np.array(arrays[place])[()] for place in self.outputs]
 
 
@@ -181,6 +195,7 @@ class SegmentedProgram:
     def __init__(self, native: Executable) -> None:
         self.start = [native.constants.get(i) for i in range(len(native.slots))]
         self.inputs, self.outputs = native.inputs, native.outputs
+        self.check, self.traced = native.check, native.traced
         there = {*native.inputs, *native.constants}
         self.copied = [i in there or i in self.outputs[:at] for at, i in enumerate(self.outputs)]
         self.size = native.manifest.arena + ALIGN
@@ -199,7 +214,7 @@ class SegmentedProgram:
                 steps.append(SegmentCall(self._entry(native, p.name, given, places), given, places, ()))
             there.update(places)
         last = {i: at for at, s in enumerate(steps) for i in (*s.given, *s.made)}
-        kept = {*self.outputs, *native.constants}
+        kept = {*self.outputs, self.check, *native.constants}
         self.steps = [
             s._replace(gone=tuple(i for i, at in last.items() if at == number and i not in kept))
             for number, s in enumerate(steps)
@@ -242,4 +257,6 @@ class SegmentedProgram:
                     env[i] = None
         finally:
             self.spare.append(arena)
+        if self.check >= 0 and env[self.check]:
+            raise_for_positions(self.traced, values)
         return [np.array(env[i])[()] if copied else env[i] for i, copied in zip(self.outputs, self.copied, strict=True)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -10,8 +11,9 @@ import numpy as np
 
 from pullback.compiler.ir.graph import Graph
 from pullback.compiler.ir.kinds import CONSTANT
+from pullback.errors import CompileError
 
-__all__ = ["Executor"]
+__all__ = ["Executor", "raise_for_positions"]
 
 Step = tuple[int, Callable[..., Any], tuple[int, ...], tuple[int, ...]]
 
@@ -19,7 +21,8 @@ Step = tuple[int, Callable[..., Any], tuple[int, ...], tuple[int, ...]]
 class Executor:
     """Runs a graph node by node; a value is freed after its last use."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, traced: Graph | None = None) -> None:
+        self.checked = traced if traced is not None and traced.checks else None
         self.stats: dict[str, float] = {}  # nothing is made that would take time
         last = {a.number: n.number for n in graph.nodes for a in n.args}
         kept = {o.number for o in graph.outputs}
@@ -42,4 +45,14 @@ class Executor:
                 env[place] = perform(*[env[i] for i in args])
                 for i in gone:
                     env[i] = None
-        return [np.array(env[i]) for i in self.outputs]
+        if self.checked is not None and env[self.outputs[-1]]:
+            raise_for_positions(self.checked, values)
+        return [np.array(env[i]) for i in (self.outputs if self.checked is None else self.outputs[:-1])]
+
+
+def raise_for_positions(traced: Graph, values: Sequence[Any]) -> None:
+    """Raise the error of the first check of a traced graph that finds a position out of range."""
+    found = Executor(replace(traced, outputs=[n for n, _ in traced.checks]))(values)
+    for at, (_, op) in zip(found, traced.checks, strict=True):
+        op.perform([at], {})
+    raise CompileError("a program found a position out of range that is none for NumPy. Please report this.")

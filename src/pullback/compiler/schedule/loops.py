@@ -7,15 +7,18 @@ from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple
 
+from pullback.compiler.builder import first_lanes, last_lanes
 from pullback.compiler.ir.graph import Node, is_number, squeeze
 from pullback.compiler.ir.kinds import FOLD, PIECES, VIEW
 from pullback.compiler.schedule.cost import estimate_cost
 from pullback.compiler.schedule.fuse import AFTER, FULL, READS, ROW, Fused, Kernel, Use, use_argument, use_node
 from pullback.compiler.schedule.work import Work
-from pullback.compiler.target import Target
+from pullback.compiler.target import ALIGN, Target
 
-__all__ = ["Axis", "LoopPlan", "RowBlock", "Scratch"]
+__all__ = ["Axis", "LoopPlan", "Remainder", "RowBlock", "Scratch"]
 
+REGISTERS = 4  # of a vector, at most: their computations do not wait for each other
+LIGHT = 12  # cost of a kernel whose results go to memory by cache lines: it waits for memory anyway
 HEAVY = 6  # cost of a value that is kept for later passes over the row, rather than computed again
 PART = 16384  # elements of one part; the reductions of parts are combined in order
 MANY = 64  # parts of fewer elements are made, up to this number
@@ -28,6 +31,15 @@ class Axis(NamedTuple):
 
     length: int
     members: tuple[int, ...]
+
+
+class Remainder(NamedTuple):
+    """The last vector along an axis, if whole vectors do not fill it."""
+
+    start: int  # the index of its first lane
+    width: int  # its lanes
+    mask: str | None  # the lanes that no vector before it has
+    overlaps: bool  # all its lanes are elements; else the mask has those that are
 
 
 class RowBlock(NamedTuple):
@@ -221,9 +233,16 @@ class LoopPlan:
         return total
 
     def count_row_bytes(self, n: Node) -> int:
-        """Return the bytes of a row of a value, up to the end of the cache line."""
-        split = self.split or 0
-        return -(-prod(self.kernel.axes[split:]) * n.dtype.itemsize // 64) * 64
+        """Return the bytes of a row of a value that is kept, up to the end of the cache line and its last vector."""
+        _, columns = self.axes
+        outer = prod(a.length for a in columns[:-1])
+        return -(-outer * self.kept_length * n.dtype.itemsize // 64) * 64
+
+    @cached_property
+    def kept_length(self) -> int:
+        """The elements along the innermost axis of a value that is kept, up to the end of the last vector."""
+        _, columns = self.axes
+        return (columns[-1].length // self.width + 1) * self.width if columns else 1
 
     def is_column(self, n: Node) -> bool:
         """Return whether a node is a reduction over rows with a result for each column."""
@@ -266,13 +285,49 @@ class LoopPlan:
         return found
 
     def _count_lanes(self) -> int:
-        """Return the lanes along a row: as many as fit a register, not many more than there are elements."""
+        """Return the lanes of a register along a row: with masks a few more than elements, else not more."""
         _, columns = self.axes
         lanes = max(1, self.target.vector_bytes // self.widest)
         length = columns[-1].length if columns else 1
-        while lanes > 1 and lanes // 2 >= length:
+        while lanes > 1 and (lanes // 2 if self.target.has_masked_stores else lanes - 1) >= length:
             lanes //= 2
         return lanes
+
+    def _count_registers(self) -> int:
+        """Return the registers of a vector: several, if rows are long and elements lie side by side."""
+        _, columns = self.axes
+        if not columns or any(n.kind in READS for n in self.kernel.nodes):
+            return 1
+        length, inner = columns[-1].length, columns[-1].members[-1]
+        if any(use.steps[inner] not in (0, 1) for use in self.loads):
+            return 1
+        registers, lanes = REGISTERS, self._count_lanes()
+        written = [n.dtype.itemsize for n in self.stored if self.kernel.levels[n.number] == FULL]
+        if written and self.kernel.cost < LIGHT:
+            registers = min(registers, max(1, ALIGN // (lanes * min(written))))
+        sums = max(sum(n.kind is FOLD for n in results) for results in self.results)
+        while registers > 1 and (length < 2 * registers * lanes or registers * (sums + 2) > self.target.registers):
+            registers //= 2
+        return registers
+
+    @cached_property
+    def sums_columns_in_registers(self) -> bool:
+        """Whether reductions over rows are done for some columns of several rows at a time."""
+        _, columns = self.axes
+        is_one_pass = self.passes == 1 and not self.row_reductions[0]
+        return is_one_pass and len(columns) == 1 and any(self.is_column(n) for n in self.after)
+
+    def find_remainder(self, length: int) -> Remainder | None:
+        """Return the last vector along an axis, which overlaps the one before; None if whole vectors fill the axis."""
+        left = length % self.width
+        if not left:
+            return None
+        if length < self.width:
+            return Remainder(0, self.width, first_lanes(left, self.width), False)
+        width = self._count_lanes()
+        while width < left:
+            width *= 2
+        return Remainder(length - width, width, last_lanes(left, width), True)
 
     # ---- rows at a time
 
@@ -325,6 +380,11 @@ class LoopPlan:
     @cached_property
     def width(self) -> int:
         """The lanes of a vector."""
+        return self.lanes * (1 if self.is_transposed else self._count_registers())
+
+    @cached_property
+    def lanes(self) -> int:
+        """The lanes of a register."""
         return self.block if self.is_transposed else self._count_lanes()
 
     def is_same_for_rows(self, use: Use) -> bool:
@@ -377,7 +437,10 @@ class LoopPlan:
         rows, columns = self.axes
         count, length = (prod(a.length for a in axes) for axes in (rows, columns))
         if self.flat:
-            return length, max(self.width, self._count_part(length) // self.width * self.width)
+            part = max(self.width, self._count_part(length) // self.width * self.width)
+            while 0 < length % part < self.width <= length:  # the last vector of a part must not overlap another part
+                part += self.width
+            return length, part
         part = max(1, self._count_part(count * length) // max(length, 1))
         if any(self.is_column(n) for n in self.after):
             part = max(part, -(-count // 8))  # each part has a row of its own to add up in

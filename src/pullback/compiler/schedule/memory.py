@@ -51,14 +51,38 @@ def plan_memory(graph: Graph, steps: Sequence[Step], guarded: bool = False) -> M
     """
     slots = _give_slots(graph)
     slot = {n.number: i for i, n in enumerate(slots)}
+    wanted = {o.number for o in graph.outputs}
+    over = _plan_overwrites(steps, slot, wanted)
+    last = _find_last_steps(steps)
     values: list[Value] = []
     results: dict[Hashable, tuple[int, Value]] = {}
+    for at, step in enumerate(steps):
+        for n in _list_made(step):
+            if n.number not in slot:
+                values.append(Value(n.number, n.nbytes, at, last.get(n.number, at)))
+            elif n.number in wanted:
+                results[n.number] = slot[n.number], Value(n.number, n.nbytes, at, len(steps))
+        values += [Value((what, step.number), size, at, at) for what, size in step.scratch]
+    layout = (place_apart if guarded else place_values)(values, over, results)
+    return Memory(slots, slot, values, results, over, layout)
+
+
+def _list_made(step: Step) -> list[Node]:
+    return [n for n in step.stored if not n.kind.runs_on_host]
+
+
+def _find_last_steps(steps: Sequence[Step]) -> dict[int, int]:
+    """Return the last step that reads or stores each value."""
+    return {n.number: at for at, step in enumerate(steps) for n in (*step.stored, *step.read)}
+
+
+def _plan_overwrites(steps: Sequence[Step], slot: dict[int, int], wanted: set[int]) -> dict[Hashable, Hashable]:
+    """Return which values are written over which: results and values of the arena, over values of the arena."""
     over: dict[Hashable, Hashable] = {}
-    last = {n.number: at for at, step in enumerate(steps) for n in (*step.stored, *step.read)}
-    wanted = {o.number for o in graph.outputs}
+    last = _find_last_steps(steps)
     extent: dict[int, int] = {}  # bytes from where a value of the arena begins; what was there before may be longer
     for at, step in enumerate(steps):
-        made = [n for n in step.stored if not n.kind.runs_on_host]
+        made = _list_made(step)
         spent = [n for n in step.read if n.number in extent and last[n.number] == at]
         free = [n for n in made if n.number in wanted or n.number not in slot]
         for z, x in _find_overwrites(step, sorted(free, key=lambda z: z.number not in slot), spent):
@@ -72,12 +96,7 @@ def plan_memory(graph: Graph, steps: Sequence[Step], guarded: bool = False) -> M
         for n in made:
             if n.number not in slot:
                 extent.setdefault(n.number, n.nbytes)
-                values.append(Value(n.number, n.nbytes, at, last.get(n.number, at)))
-            elif n.number in wanted:
-                results[n.number] = slot[n.number], Value(n.number, n.nbytes, at, len(steps))
-        values += [Value((what, step.number), size, at, at) for what, size in step.scratch]
-    layout = (place_apart if guarded else place_values)(values, over, results)
-    return Memory(slots, slot, values, results, over, layout)
+    return over
 
 
 def _give_slots(graph: Graph) -> list[Node]:

@@ -47,7 +47,7 @@ def order_steps(steps: Sequence[Step], outputs: Sequence[Node]) -> tuple[Step, .
 
 def _delay(steps: list[Step], wanted: set[int]) -> list[Step]:
     """Move steps to just before the first step that reads their result, or before their operands are freed."""
-    maker = {n.number: at for at, s in enumerate(steps) for n in s.stored}
+    maker = _find_makers(steps)
     readers: list[list[int]] = [[] for _ in steps]  # of what a step makes
     last: dict[int, int] = {}  # the last to read a value, of the steps that have been looked at
     for at, s in enumerate(steps):
@@ -58,17 +58,27 @@ def _delay(steps: list[Step], wanted: set[int]) -> list[Step]:
     for at in reversed(range(len(steps))):
         s = steps[at]
         if readers[at] and not s.fixed and not any(n.number in wanted for n in s.stored):
-            kept = [n.number for n in s.read if n.number in maker and n.number not in wanted]
-            if all(n in last for n in kept):
-                when[at] = min(*(when[i] for i in readers[at]), *(when[last[n]] for n in kept), len(steps))
+            kept = _list_kept(s, maker, wanted)
+            if all(n.number in last for n in kept):
+                when[at] = min(*(when[i] for i in readers[at]), *(when[last[n.number]] for n in kept), len(steps))
         for n in s.read:
             last[n.number] = max(last.get(n.number, at), at, key=lambda i: when[i])
     needs = [{maker[n.number] for n in s.read if n.number in maker} for s in steps]
     return [steps[at] for at in order_by_needs([(w, at) for at, w in enumerate(when)], needs)]
 
 
-def order_by_needs(wishes: Sequence[Any], needs: Sequence[Collection[int]]) -> list[int]:
-    """Return the numbers from 0 on, each after those it needs, and otherwise in the order of ``wishes``.
+def _find_makers(steps: list[Step]) -> dict[int, int]:
+    """Return the place of the step that stores each value."""
+    return {n.number: at for at, s in enumerate(steps) for n in s.stored}
+
+
+def _list_kept(s: Step, maker: dict[int, int], wanted: set[int]) -> list[Node]:
+    """Return the values between steps that a step reads, which are in memory until then."""
+    return [n for n in s.read if n.number in maker and n.number not in wanted]
+
+
+def order_by_needs(preferences: Sequence[Any], needs: Sequence[Collection[int]]) -> list[int]:
+    """Return the numbers from 0 on, each after those it needs, and otherwise in the order of ``preferences``.
 
     >>> order_by_needs([0, 1, 2], [{2}, set(), set()])
     [1, 2, 0]
@@ -78,7 +88,7 @@ def order_by_needs(wishes: Sequence[Any], needs: Sequence[Collection[int]]) -> l
     for i, those in enumerate(needs):
         for other in those:
             waiting[other].append(i)
-    ready = [(wishes[i], i) for i, count in enumerate(missing) if not count]
+    ready = [(preferences[i], i) for i, count in enumerate(missing) if not count]
     heapify(ready)
     found = []
     while ready:
@@ -87,20 +97,20 @@ def order_by_needs(wishes: Sequence[Any], needs: Sequence[Collection[int]]) -> l
         for other in waiting[i]:
             missing[other] -= 1
             if not missing[other]:
-                heappush(ready, (wishes[other], other))
+                heappush(ready, (preferences[other], other))
     return found
 
 
 def _hasten(steps: list[Step], wanted: set[int]) -> list[Step]:
     """Move results that no step reads to as early as possible, where that frees memory."""
-    maker = {n.number: at for at, s in enumerate(steps) for n in s.stored}
+    maker = _find_makers(steps)
     read = {n.number for s in steps for n in s.read}
 
     def when(at: int) -> tuple[int, int, int]:
         s = steps[at]
         if s.fixed or any(n.number not in wanted or n.number in read for n in s.stored):
             return at, 0, 0
-        kept = sum(n.nbytes for n in s.read if n.number in maker and n.number not in wanted)
+        kept = sum(n.nbytes for n in _list_kept(s, maker, wanted))
         if kept < sum(n.nbytes for n in s.stored):
             return at, 0, 0
         return max((maker[n.number] for n in s.read if n.number in maker), default=-1), 1, at

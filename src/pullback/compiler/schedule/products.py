@@ -73,8 +73,10 @@ def is_panel_product(p: Product, target: Target) -> bool:
         return False
     wide = panel_width(p, target)
     in_order = p.a.column == 1 or (p.a.row == 1 and p.m * p.k <= TRANSPOSED)
-    if target.vector_bytes < 32 or not in_order or min(p.m, p.k) < 16 or (p.b.column != 1 and p.m < 64):
+    if target.vector_bytes < 32 or not in_order or p.m < 2 or p.k < 16 or 1 not in p.b:
         return False
+    size = int(p.dtype[1])
+    near = p.m >= 16 or p.b.row == 1 or p.k * p.n * size <= target.second_cache  # few rows: copying takes as long
     full = p.n % wide == 0 or p.n >= 4 * wide
-    kept = p.m * panel_depth(p) * int(p.dtype[1]) <= LEFT * target.second_cache or plan_panels(p, target).rows == 1
-    return full and kept and p.m * p.n * p.k <= LARGEST
+    kept = p.m * panel_depth(p) * size <= LEFT * target.second_cache or plan_panels(p, target).rows == 1
+    return near and full and kept and p.m * p.n * p.k <= LARGEST

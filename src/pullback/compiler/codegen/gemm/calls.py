@@ -61,6 +61,7 @@ class ProductCall:
     def _name_function(self) -> None:
         if self.panels is not None:
             function, declared = self.panels.function, self.panels.declared
+            self.module.helpers.update(self.panels.helpers)
         else:
             function, declared = emit_small_product(self.plan.matrices, self.module.target)
         self.name = self.module.name(function)

@@ -11,6 +11,7 @@ from functools import lru_cache
 from pullback.compiler.builder import FLOATS, Code, first_lanes, literal, vector
 from pullback.compiler.codegen.gemm.small import multiply_add
 from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
+from pullback.compiler.codegen.loops.transpose import Tile
 from pullback.compiler.ir.products import Product
 from pullback.compiler.schedule.products import panel_depth, plan_panels
 from pullback.compiler.target import Target
@@ -22,7 +23,8 @@ __all__ = ["emit_panels"]
 def emit_panels(p: Product, target: Target) -> KernelCode:
     """Return a product as a kernel whose rows are panels; its arrays are left, right, what is added, and the result."""
     writer = BlockedProduct(p, target)
-    return KernelCode(writer.write(), plan_panels(p, target), frozenset(writer.code.declared))
+    function, code = writer.write(), writer.code
+    return KernelCode(function, plan_panels(p, target), frozenset(code.declared), helpers=tuple(code.helpers.items()))
 
 
 class BlockedProduct:
@@ -71,6 +73,9 @@ class BlockedProduct:
 
     def _copy_panel(self, first: int, deep: int, j: str, columns: int) -> None:
         p, code = self.p, self.code
+        if p.b.column != 1 and p.b.row == 1:
+            self._copy_transposed(first, deep, j, columns)
+            return
         with code.loop("0", deep) as k:
             source = code.add(code.times(code.add(k, str(first)), p.b.row), code.times(j, p.b.column))
             for v in range(2):
@@ -79,17 +84,19 @@ class BlockedProduct:
                 to = code.add(code.times(k, 2 * self.width), str(v * self.width))
                 code.line(f"store {self.vector} {value}, ptr {self._at('%scratch', to)}, align 64")
 
+    def _copy_transposed(self, first: int, deep: int, j: str, columns: int) -> None:
+        """Copy a panel whose columns lie in one piece each; in place of those that do not exist, the last one again."""
+        p, code, wide = self.p, self.code, 2 * self.width
+        reader = Tile(self.type, self.size, wide, deep).emit_reader(code)
+        offsets = ", ".join(f"i64 {min(c, columns - 1) * p.b.column}" for c in range(wide))
+        cell = code.allocate(f"<{wide} x i64>")
+        code.line(f"store <{wide} x i64> <{offsets}>, ptr {cell}, align 64")
+        start = self._at("%b", code.add(code.times(j, p.b.column), str(first)))
+        code.line(f"call void @{reader}(ptr {start}, ptr {cell}, ptr %scratch)")
+
     def _load_right(self, source: str, ahead: int, count: int) -> str:
         """Load elements of a row of the right matrix; zeros beyond its end."""
-        p, code = self.p, self.code
-        if not count:
-            return "zeroinitializer"
-        if p.b.column == 1:
-            return self._read(self._at("%b", code.add(source, str(ahead))), count)
-        base = self._at("%b", code.add(source, str(ahead * p.b.column)))
-        steps = ", ".join(f"i64 {i * p.b.column}" for i in range(self.width))
-        pointers = code.op(f"getelementptr {self.type}, ptr {base}, <{self.width} x i64> <{steps}>")
-        return code.gather(pointers, self.type, self.size, self.width, first_lanes(count, self.width))
+        return self._read(self._at("%b", self.code.add(source, str(ahead))), count) if count else "zeroinitializer"
 
     def _all_rows(self, first: int, deep: int, j: str, columns: int) -> None:
         p, code = self.p, self.code

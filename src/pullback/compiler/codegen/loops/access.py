@@ -64,6 +64,11 @@ def split_index(code: Code, index: str, axes: list[Axis]) -> dict[int, str]:
     return found
 
 
+def element_of(code: Code, node: Node, base: str, at: str) -> str:
+    """Return the address of an element of a node's dtype, counted from ``base``."""
+    return code.op(f"getelementptr {memory_type(node.dtype)}, ptr {base}, i64 {at}")
+
+
 class ArrayAccess:
     """Emits loads and stores of a kernel's arrays and scratch memory at the place where its loops are."""
 
@@ -79,7 +84,7 @@ class ArrayAccess:
 
     def element(self, node: Node, base: str, at: str) -> str:
         """Return the address of an element of a node's dtype, counted from ``base``."""
-        return self.code.op(f"getelementptr {memory_type(node.dtype)}, ptr {base}, i64 {at}")
+        return element_of(self.code, node, base, at)
 
     # ---- places
 
@@ -172,7 +177,11 @@ class ArrayAccess:
             str(self.plan.scratch.kept[n.number]), self.code.times(self.lane, self.plan.count_row_bytes(n))
         )
         base = self.code.op(f"getelementptr i8, ptr %scratch, i64 {row}")
-        return self.element(n, base, self.index_in_row(index))
+        outer = self.plan.axes[1][:-1]
+        for axis, unit in zip(outer, contiguous(tuple(a.length for a in outer)), strict=True):
+            ahead = self.code.times(self.places[axis.members[-1]], unit * self.plan.kept_length)
+            index = self.code.add(index, ahead)
+        return self.element(n, base, index)
 
     def tile_place(self, key: Any, n: Node, index: str) -> str:
         """Return the address of an element of a transposed tile."""

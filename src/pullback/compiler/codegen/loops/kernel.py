@@ -7,20 +7,23 @@ on which thread did which range.
 
 from __future__ import annotations
 
+from functools import cached_property
 from math import prod
 
-from pullback.compiler.builder import Code, Value, first_lanes
+from pullback.compiler.builder import Code, Value
 from pullback.compiler.codegen.kernel_code import KernelCode, make_function
 from pullback.compiler.codegen.loops.access import ArrayAccess, split_index
 from pullback.compiler.codegen.loops.reductions import Reductions, emit_finish, reduce_lanes
-from pullback.compiler.codegen.loops.row_blocks import RowValues, broadcast
-from pullback.compiler.codegen.loops.vector_body import Parts, VectorBody
+from pullback.compiler.codegen.loops.row_blocks import RowValues, broadcast, take_lanes
+from pullback.compiler.codegen.loops.vector_body import Lanes, Parts, VectorBody
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.schedule.fuse import Use
+from pullback.compiler.schedule.in_place import InPlace
 from pullback.compiler.schedule.loops import Axis, LoopPlan
 
 __all__ = ["KernelWriter"]
 
+ROWS = 16  # that reductions over rows are done for at a time, in registers
 RUN = 4096  # elements along a row that are added up before they are added to the others
 
 
@@ -41,6 +44,8 @@ class KernelWriter:
         self.reductions.begin_part()
         if plan.flat:
             self._emit_flat(columns)
+        elif plan.sums_columns_in_registers:
+            self._emit_columns(rows, columns[0])
         else:
             with code.loop("%lo", "%hi", plan.block) as row:
                 if plan.is_transposed:
@@ -96,7 +101,7 @@ class KernelWriter:
                 with code.loop("0", inner.length) as column:
                     self.rows.column = column
                     index = code.times(column, plan.block)
-                    self._emit_vector(number, hoisted, index, self.rows.mask, plan.block, None)
+                    self._emit_vector(number, hoisted, Lanes(index, plan.block, None, self.rows.mask))
             for n in folds:
                 self.rows.values[n.number] = self.reductions.load(n, self.reductions.accumulators[n.number])
         self.rows.write_tiles(inner)
@@ -107,11 +112,11 @@ class KernelWriter:
         code, width = self.code, self.plan.width
         self.rows.begin_row("", {})
         if not columns:
-            self._emit_vector(0, {}, "0", None, 1, None)
+            self._emit_vector(0, {}, Lanes("0", 1))
             return
         length, axis = columns[-1].length, columns[-1].members[-1]
         full = length // width * width
-        hoisted = self._hoist(0, columns)
+        hoisted = self._hoist(0, axis, width)
         if full:
             stop = code.op(f"call i64 @llvm.smin.i64(i64 %hi, i64 {full})")
             code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
@@ -119,16 +124,38 @@ class KernelWriter:
             code.branch(code.op(f"icmp slt i64 %lo, {stop}"), some, done)
             code.begin(some)
             with code.loop("%lo", stop, width) as i:
-                self._emit_vector(0, hoisted, i, None, width, axis)
+                self._emit_vector(0, hoisted, Lanes(i, width, axis))
             code.jump(done)
             code.begin(done)
         if full < length:
             tail, end = code.block("tail"), code.block("end")
             code.branch(code.op(f"icmp eq i64 %hi, {length}"), tail, end)
             code.begin(tail)
-            self._emit_vector(0, hoisted, str(full), first_lanes(length - full, width), width, axis)
+            self._emit_remainder(0, columns[-1], hoisted)
             code.jump(end)
             code.begin(end)
+
+    def _emit_columns(self, rows: list[Axis], inner: Axis) -> None:
+        """Emit the only pass for some rows at a time, each vector of columns in all of them."""
+        code, width, axis = self.code, self.plan.width, inner.members[-1]
+        full = inner.length // width * width
+        code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
+        with code.loop("%lo", "%hi", ROWS) as first:
+            stop = code.op(f"call i64 @llvm.smin.i64(i64 {code.add(first, str(ROWS))}, i64 %hi)")
+            if full:
+                with code.loop("0", full, width) as i:
+                    self._emit_columns_of_rows(first, stop, rows, Lanes(i, width, axis))
+            last = self._find_last(inner)
+            if last is not None:
+                self._emit_columns_of_rows(first, stop, rows, last)
+
+    def _emit_columns_of_rows(self, first: str, stop: str, rows: list[Axis], lanes: Lanes) -> None:
+        code = self.code
+        self.reductions.load_columns(lanes.start, lanes.width)
+        with code.loop(first, stop) as row:
+            self.rows.begin_row(row, split_index(code, row, rows))
+            self._emit_vector(0, self._hoist(0, lanes.axis, lanes.width), lanes)
+        self.reductions.store_columns(lanes.start)
 
     # ---- loops along a row
 
@@ -142,7 +169,7 @@ class KernelWriter:
         if not plan.results[number]:
             return
         if not columns:
-            self._emit_vector(number, self._hoist(number, columns), "0", None, 1, None)
+            self._emit_vector(number, self._hoist(number, None, 1), Lanes("0", 1))
         elif len(columns) == 1:
             self._emit_innermost(number, columns[0])
         else:
@@ -161,15 +188,15 @@ class KernelWriter:
         """Emit the loop along the innermost axis, and its remainder."""
         code, width, axis = self.code, self.plan.width, inner.members[-1]
         full = inner.length // width * width
-        hoisted = self._hoist(number, [inner])
+        hoisted = self._hoist(number, axis, width)
         if full > 8 * RUN and self.plan.row_reductions[number]:
             self._emit_runs(number, inner, hoisted)
             return
         if full > width:
             with code.loop("0", full, width) as i:
-                self._emit_vector(number, hoisted, i, None, width, axis)
+                self._emit_vector(number, hoisted, Lanes(i, width, axis))
         elif full:
-            self._emit_vector(number, hoisted, "0", None, width, axis)
+            self._emit_vector(number, hoisted, Lanes("0", width, axis))
         self._emit_remainder(number, inner, hoisted)
 
     def _emit_runs(self, number: int, inner: Axis, hoisted: dict[Use, Value]) -> None:
@@ -190,37 +217,48 @@ class KernelWriter:
             reset()
             base = code.times(r, run)
             with code.loop("0", run, width) as i:
-                self._emit_vector(number, hoisted, code.add(base, i), None, width, axis)
+                self._emit_vector(number, hoisted, Lanes(code.add(base, i), width, axis))
             for n in folds:
                 add_run(n)
         reset()
         if full // run * run < full:
             with code.loop(str(full // run * run), full, width) as i:
-                self._emit_vector(number, hoisted, i, None, width, axis)
+                self._emit_vector(number, hoisted, Lanes(i, width, axis))
         self._emit_remainder(number, inner, hoisted)
         for n in folds:
             add_run(n)
             reductions.accumulators[n.number] = totals[n.number]
 
     def _emit_remainder(self, number: int, inner: Axis, hoisted: dict[Use, Value]) -> None:
-        width = self.plan.width
-        full = inner.length // width * width
-        if full < inner.length:
-            mask = first_lanes(inner.length - full, width)
-            self._emit_vector(number, hoisted, str(full), mask, width, inner.members[-1])
+        """Emit the last vector along an axis, if whole ones do not fill it."""
+        last = self._find_last(inner)
+        if last is not None:
+            self._emit_vector(number, {use: take_lanes(v, last.width) for use, v in hoisted.items()}, last)
+
+    def _find_last(self, inner: Axis) -> Lanes | None:
+        """Return the last vector along an axis, if whole ones do not fill it."""
+        last = self.plan.find_remainder(inner.length)
+        if last is None:
+            return None
+        blends = last.overlaps and self._may_overwrite
+        kept = str(inner.length // self.plan.width * self.plan.width)
+        return Lanes(str(last.start), last.width, inner.members[-1], last.mask, last.overlaps, blends, kept)
+
+    @cached_property
+    def _may_overwrite(self) -> bool:
+        """Whether results may be written over what the kernel reads."""
+        order, loaded = InPlace(self.plan), [use.node for use in self.plan.loads]
+        return any(order.allows(z, x) for z in self.plan.stored for x in loaded)
 
     def _list_hoisted(self, number: int, inner: int | None) -> list[Use]:
         """Return what is the same for all vectors of a pass along an axis."""
         same = [use for use in self.plan.loads if inner is None or not use.steps[inner]]
         return [*same, *(use for use, stage in self.plan.even.items() if stage <= number)]
 
-    def _hoist(self, number: int, columns: list[Axis]) -> dict[Use, Value]:
-        """Emit what is the same for all vectors of a pass, before its loop."""
-        inner = columns[-1].members[-1] if columns else None
+    def _hoist(self, number: int, inner: int | None, width: int) -> dict[Use, Value]:
+        """Emit what is the same for all vectors of a pass along an axis, before its loop."""
         uses = self._list_hoisted(number, inner)
-        return {use: broadcast(self.rows.emit_scalar_use(use), self.plan.width) for use in uses}
+        return {use: broadcast(self.rows.emit_scalar_use(use), width) for use in uses}
 
-    def _emit_vector(
-        self, number: int, hoisted: dict[Use, Value], index: str, mask: str | None, width: int, axis: int | None
-    ) -> None:
-        VectorBody(self.parts, number, hoisted, index, mask, width, axis).emit()
+    def _emit_vector(self, number: int, hoisted: dict[Use, Value], lanes: Lanes) -> None:
+        VectorBody(self.parts, number, hoisted, lanes).emit()

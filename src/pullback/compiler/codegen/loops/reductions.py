@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from pullback.compiler.builder import TYPES, Code, Value, code_of, literal, vector
 from pullback.compiler.codegen.kernel_code import Function, make_function
 from pullback.compiler.codegen.loops.access import (
@@ -45,49 +47,63 @@ def _take_half(code: Code, v: Value, at: int, half: int) -> str:
     return code.op(f"shufflevector {v.type} {v.name}, {v.type} poison, <{half} x i32> <{lanes}>")
 
 
+class Accumulator(NamedTuple):
+    """A vector on the stack, which LLVM keeps in registers."""
+
+    cell: str
+    width: int
+
+
 class Reductions:
     """Emits the accumulators of a kernel's reductions."""
 
     def __init__(self, code: Code, plan: LoopPlan, access: ArrayAccess) -> None:
         self.code, self.plan, self.access = code, plan, access
-        self.accumulators: dict[int, str] = {}  # of reductions along the row, by node: addresses on the stack
-        self.totals: dict[int, str] = {}  # of reductions over everything
+        self.accumulators: dict[int, Accumulator] = {}  # of reductions along the row, or of some columns, by node
+        self.totals: dict[int, Accumulator] = {}  # of reductions over everything
 
-    # ---- accumulators on the stack, which LLVM keeps in registers
+    # ---- accumulators in registers
 
-    def allocate(self, n: Node) -> str:
-        """Return the address of a new accumulator, set to the identity."""
-        cell = self.code.allocate(self._type(n))
-        self.reset(n, cell)
-        return cell
+    def allocate(self, n: Node, width: int = 0) -> Accumulator:
+        """Return a new accumulator, set to the identity."""
+        width = width or self.plan.width
+        made = Accumulator(self.code.allocate(vector(TYPES[code_of(n.dtype)], width)), width)
+        self.reset(n, made)
+        return made
 
-    def _type(self, n: Node) -> str:
-        return vector(TYPES[code_of(n.dtype)], self.plan.width)
-
-    def reset(self, n: Node, cell: str) -> None:
+    def reset(self, n: Node, to: Accumulator) -> None:
         """Set an accumulator to the identity."""
-        self.code.line(f"store {self._type(n)} {identity(n, self.plan.width)}, ptr {cell}, align 64")
+        self._set(to, Value(self.code, identity(n, to.width), code_of(n.dtype), to.width))
 
-    def load(self, n: Node, cell: str) -> Value:
+    def _set(self, to: Accumulator, v: Value) -> None:
+        self.code.line(f"store {v!r}, ptr {to.cell}, align 64")
+
+    def load(self, n: Node, of: Accumulator) -> Value:
         """Return the value of an accumulator."""
-        name = self.code.op(f"load {self._type(n)}, ptr {cell}, align 64")
-        return Value(self.code, name, code_of(n.dtype), self.plan.width)
+        type_ = vector(TYPES[code_of(n.dtype)], of.width)
+        return Value(self.code, self.code.op(f"load {type_}, ptr {of.cell}, align 64"), code_of(n.dtype), of.width)
 
-    def accumulate(self, n: Node, cell: str, v: Value) -> None:
-        """Add a vector to an accumulator."""
-        new = combine(self.code, n, self.load(n, cell), v)
-        self.code.line(f"store {new.type} {new.name}, ptr {cell}, align 64")
+    def accumulate(self, n: Node, to: Accumulator, v: Value) -> None:
+        """Add a vector to an accumulator, which may have more lanes."""
+        if v.width < to.width:
+            lanes = ", ".join(f"i32 {min(i, v.width)}" for i in range(to.width))
+            wide = f"shufflevector {v!r}, {v.type} {identity(n, v.width)}, <{to.width} x i32> <{lanes}>"
+            if v.width == 1:
+                wide = f"insertelement {vector(TYPES[v.dtype], to.width)} {identity(n, to.width)}, {v!r}, i64 0"
+            v = Value(self.code, self.code.op(wide), v.dtype, to.width)
+        self._set(to, combine(self.code, n, self.load(n, to), v))
 
     def add(self, n: Node, v: Value, mask: str | None, index: str) -> None:
         """Add the lanes of a vector that the mask has to a reduction."""
-        in_register = n.number in self.accumulators
-        if mask is not None and not (self.plan.is_transposed and in_register):  # there, lanes are rows of their own
+        accumulator = self.accumulators.get(n.number) or self.totals.get(n.number)
+        is_lane_of_row = self.plan.is_transposed and n.number in self.accumulators
+        if mask is not None and not is_lane_of_row:  # there, lanes are rows of their own
             name = self.code.op(f"select <{v.width} x i1> {mask}, {v.type} {v.name}, {v.type} {identity(n, v.width)}")
             v = Value(self.code, name, v.dtype, v.width)
-        if self.plan.is_column(n):
+        if accumulator is None:
             self._add_to_columns(n, v, index, mask)
         else:
-            self.accumulate(n, self.accumulators[n.number] if in_register else self.totals[n.number], v)
+            self.accumulate(n, accumulator, v)
 
     # ---- reductions over rows, which are known when the part is done
 
@@ -117,6 +133,21 @@ class Reductions:
                     lanes = read_vector(code, at, n.dtype, plan.block, None)
                     total = reduce_lanes(code, n, lanes)
                     write_vector(code, total, self.access.element(n, self._partial(n), j), None)
+
+    def load_columns(self, index: str, width: int) -> None:
+        """Put what was reduced of some columns into registers."""
+        for n in self.plan.after:
+            if self.plan.is_column(n):
+                pointer = self.access.element(n, self._columns(n), index)
+                self.accumulators[n.number] = made = self.allocate(n, width)
+                self._set(made, read_vector(self.code, pointer, n.dtype, width, None))
+
+    def store_columns(self, index: str) -> None:
+        """Store what is reduced of some columns."""
+        for n in self.plan.after:
+            if self.plan.is_column(n):
+                pointer = self.access.element(n, self._columns(n), index)
+                write_vector(self.code, self.load(n, self.accumulators.pop(n.number)), pointer, None)
 
     def _partial(self, n: Node) -> str:
         return self.code.op(f"getelementptr i8, ptr %partial, i64 {self.plan.partial_at[n.number]}")

@@ -21,12 +21,22 @@ from pullback.compiler.math.functions import emit_scalar
 from pullback.compiler.schedule.fuse import ROW, Use, use_argument
 from pullback.compiler.schedule.loops import Axis, LoopPlan
 
-__all__ = ["RowValues", "broadcast", "emit_node", "emit_number"]
+__all__ = ["RowValues", "broadcast", "emit_node", "emit_number", "take_lanes"]
 
 
 def broadcast(v: Value, width: int) -> Value:
     """Return a scalar in all lanes."""
     return Value(v.code, splat(v.code, v.name, TYPES[v.dtype], width), v.dtype, width)
+
+
+def take_lanes(v: Value, width: int) -> Value:
+    """Return the first lanes of a vector that has the same in all."""
+    if v.width == width:
+        return v
+    if width == 1:
+        return Value(v.code, v.code.op(f"extractelement {v!r}, i64 0"), v.dtype, 1)
+    lanes = f"shufflevector {v!r}, {v.type} poison, <{width} x i32> zeroinitializer"
+    return Value(v.code, v.code.op(lanes), v.dtype, width)
 
 
 def emit_number(code: Code, node: Node, width: int) -> Value:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from hashlib import sha256
 from math import prod
 from typing import NamedTuple
 
 from pullback.compiler.builder import Code, Value, code_of, literal, splat, vector
-from pullback.compiler.codegen.loops.access import ArrayAccess, read_vector, write_vector
+from pullback.compiler.codegen.loops.access import ArrayAccess, element_of, memory_type, read_vector, write_vector
 from pullback.compiler.codegen.loops.reductions import Reductions
 from pullback.compiler.codegen.loops.row_blocks import RowValues, emit_node, emit_number
 from pullback.compiler.ir.graph import Node, is_number
-from pullback.compiler.ir.kinds import FOLD, PIECES, TAKE
-from pullback.compiler.schedule.fuse import Use, locate_pieces, locate_rows, use_argument
+from pullback.compiler.ir.kinds import FOLD, PIECES
+from pullback.compiler.math.building_blocks import MathBuilder
+from pullback.compiler.schedule.fuse import READS, Use, locate_pieces, locate_rows, use_argument
 from pullback.compiler.schedule.loops import LoopPlan
 
-__all__ = ["Parts", "VectorBody"]
+__all__ = ["Lanes", "Parts", "VectorBody"]
 
 
 class Parts(NamedTuple):
@@ -27,43 +30,120 @@ class Parts(NamedTuple):
     rows: RowValues
 
 
-class VectorBody:
-    """Emits what a pass does with the lanes from ``index`` on, of those that the mask has."""
+class Lanes(NamedTuple):
+    """The lanes of one vector along an axis."""
 
-    def __init__(
-        self,
-        parts: Parts,
-        number: int,
-        hoisted: dict[Use, Value],
-        index: str,
-        mask: str | None,
-        width: int,
-        axis: int | None,
-    ) -> None:
+    start: str  # the index of the first one
+    width: int
+    axis: int | None = None
+    mask: str | None = None  # those that are stored and reduced
+    overlaps: bool = False  # the others are elements too, which the vector before has stored and reduced
+    blends: bool = False  # and may have overwritten, so that they are not computed but kept as they are
+    kept: str = ""  # the index of what is kept for later passes, if it is another
+
+
+class VectorBody:
+    """Emits what a pass does with the lanes of one vector."""
+
+    def __init__(self, parts: Parts, number: int, hoisted: dict[Use, Value], lanes: Lanes) -> None:
+        self.parts = parts
         self.code, self.plan, self.access, self.reductions, self.rows = parts
         self.number, self.hoisted = number, hoisted  # the pass, and what is the same for all vectors
-        self.index, self.mask, self.width, self.axis = index, mask, width, axis
-        self.kept_mask = None if self.plan.is_transposed else mask
+        self.lanes, self.index, self.width, self.axis = lanes, lanes.start, lanes.width, lanes.axis
+        self.mask = None if lanes.overlaps else lanes.mask  # of what is loaded and stored
         self.values: dict[Use, Value] = {}
+        self.given: dict[Use, Value] = {}  # those values that are not computed here
 
     def emit(self) -> None:
-        """Emit everything that is stored or reduced in the pass."""
-        code, plan, access, number = self.code, self.plan, self.access, self.number
-        if 0 < number == plan.passes - 1 and self.axis is not None and self.mask is None:
-            access.prefetch_next_rows(self.index, self.width, self.axis)
-        for n in plan.results[number]:
-            if n.kind is FOLD:
-                (use,) = plan.given(n)
-                self.reductions.add(n, self.value(use), self.mask, self.index)
-                continue
-            use = Use(n, 0, plan.kernel.natural(n))
-            v = self.value(use)
-            if n in plan.scratch_nodes:
-                write_vector(code, v, access.find_kept_place(n, self.index), self.kept_mask)
-            if n.number in plan.fused.stored and plan.is_transposed:
-                write_vector(code, v, access.tile_place(n.number, n, self.index), None)
-            elif n.number in plan.fused.stored:
-                access.store(v, n, access.place(use, self.index, self.axis), self.mask)
+        """Emit everything that is stored or reduced in the pass.
+
+        What follows from a function of rare lanes waits until these are computed again, all with one branch.
+        """
+        plan, number = self.plan, self.number
+        if 0 < number == plan.passes - 1 and self.axis is not None and self.lanes.mask is None:
+            self.access.prefetch_next_rows(self.index, self.width, self.axis)
+        waiting: dict[Node, Use] = {}
+        with self.code.collecting_rare() as rare:
+            for n in plan.results[number]:
+                use = plan.given(n)[0] if n.kind is FOLD else Use(n, 0, plan.kernel.natural(n))
+                v = self.value(use)
+                if rare:
+                    waiting[n] = use
+                else:
+                    self._finish(n, v)
+        if rare:
+            uses = list(dict.fromkeys(waiting.values()))
+            made = dict(zip(uses, self._redo_rare_lanes(rare, uses), strict=True))
+            for n, use in waiting.items():
+                self._finish(n, made[use])
+
+    def _finish(self, n: Node, v: Value) -> None:
+        """Add a vector to a reduction, or store it."""
+        code, plan, access = self.code, self.plan, self.access
+        if n.kind is FOLD:
+            self.reductions.add(n, v, self.lanes.mask, self.index)
+            return
+        if n in plan.scratch_nodes:
+            write_vector(code, v, self._find_kept_place(n), None)
+        if n.number in plan.fused.stored and plan.is_transposed:
+            write_vector(code, v, access.tile_place(n.number, n, self.index), None)
+        elif n.number in plan.fused.stored:
+            at = access.place(Use(n, 0, plan.kernel.natural(n)), self.index, self.axis)
+            pointer = access.element(n, access.address(n), at)
+            if self.lanes.blends and self.lanes.mask is not None:
+                old = read_vector(code, pointer, n.dtype, v.width, None)
+                v = v.like(code.op(f"select <{v.width} x i1> {self.lanes.mask}, {v!r}, {old!r}"))
+            write_vector(code, v, pointer, self.mask)
+
+    def _find_kept_place(self, n: Node) -> str:
+        """Return where a vector is kept for later passes: the last one after all others, whichever it overlaps."""
+        return self.access.find_kept_place(n, self.lanes.kept or self.index)
+
+    def _redo_rare_lanes(self, rare: list[Value], uses: list[Use]) -> list[Value]:
+        """Return some values with lanes that are rare for any function computed by slow paths, in a cold function."""
+        code, fast = self.code, [self.value(use) for use in uses]
+        math, is_rare = MathBuilder(code), reduce(Value.__or__, rare)
+        here, cold, on = code.block("usual"), code.block("rare"), code.block("on")
+        code.jump(here)
+        code.begin(here)
+        code.branch(math.any_lane(is_rare), cold, on, unlikely=True)
+        code.begin(cold)
+        given = [(use, v) for use, v in self.given.items() if v.number is None]
+        cells = [code.allocate(f"[{v.width} x {memory_type(v.dtype)}]") for v in (*(v for _, v in given), *fast)]
+        for (_, v), cell in zip(given, cells, strict=False):
+            write_vector(code, v, cell, None)
+        function = self._emit_slow_function([use for use, _ in given], uses)
+        code.line(f"call void @{function}({', '.join(f'ptr {cell}' for cell in cells)}, i64 {self.width})")
+        slow = [
+            read_vector(code, cell, use.node.dtype, self.width, None)
+            for use, cell in zip(uses, cells[len(given) :], strict=True)
+        ]
+        chosen = [math.select(is_rare, s, f) for s, f in zip(slow, fast, strict=True)]
+        code.jump(on)
+        code.begin(on)
+        return [
+            f.like(code.op(f"phi {f.type} [{f.name}, %{here}], [{c.name}, %{cold}]"))
+            for f, c in zip(fast, chosen, strict=True)
+        ]
+
+    def _emit_slow_function(self, given: list[Use], uses: list[Use]) -> str:
+        """Return the name of the function that computes values from others, with slow paths, register by register."""
+        code, width = Code(), min(self.width, self.plan.lanes)
+        with code.loop("0", "%lanes", width) as i:
+            body = VectorBody(self.parts._replace(code=code), self.number, {}, Lanes(i, width))
+            for k, use in enumerate(given):
+                at = element_of(code, use.node, f"%p{k}", i)
+                body.values[use] = read_vector(code, at, use.node.dtype, width, None)
+            made = [body.value(use) for use in uses]
+            for k, (use, v) in enumerate(zip(uses, made, strict=True), len(given)):
+                write_vector(code, v, element_of(code, use.node, f"%p{k}", i), None)
+        params = ", ".join(f"ptr noalias %p{k}" for k in range(len(given) + len(uses)))
+        head = f"({params}, i64 %lanes) noinline cold {{"
+        text = "\n".join([head, "entry:", *code.entry, *code.lines, "ret void", "}"])
+        name = f"slow_{sha256(text.encode()).hexdigest()[:16]}"
+        functions = {**code.helpers, name: f"define internal void @{name}{text}"}
+        self.code.add_helper(name, lambda: (functions, code.declared))
+        return name
 
     def value(self, use: Use) -> Value:
         """Return the lanes of a use; they are computed once."""
@@ -75,23 +155,29 @@ class VectorBody:
         node, plan = use.node, self.plan
         if is_number(node):
             return emit_number(self.code, node, self.width)
-        if use in self.hoisted:
-            return self.hoisted[use]
-        if plan.kernel.makes(use):
-            is_kept = plan.stage[node.number] < self.number
-            if is_kept and node.number in plan.scratch.kept:
-                pointer = self.access.find_kept_place(node, self.index)
-                return read_vector(self.code, pointer, node.dtype, self.width, self.kept_mask)
-            if is_kept and node.number in plan.fused.stored:
-                return self._load(use)
-            if node.kind is PIECES:
-                return self._join_pieces(node)
-            if node.kind is TAKE:
-                return self._take_rows(node)
+        if use not in self.hoisted and plan.kernel.makes(use) and not self._is_kept(node) and node.kind not in READS:
             return emit_node(self.code, plan, node, [self.value(u) for u in plan.given(node)], self.width)
-        if node.number in plan.fused.virtual:
+        if use not in self.hoisted and not plan.kernel.makes(use) and node.number in plan.fused.virtual:
             return emit_node(self.code, plan, node, [self.value(use_argument(use, a)) for a in node.args], self.width)
-        return self._load(use)
+        self.given[use] = self.hoisted[use] if use in self.hoisted else self._read(use)
+        return self.given[use]
+
+    def _is_kept(self, node: Node) -> bool:
+        """Return whether a pass before has left a value in memory."""
+        plan = self.plan
+        is_known = plan.stage[node.number] < self.number
+        return is_known and (node.number in plan.scratch.kept or node.number in plan.fused.stored)
+
+    def _read(self, use: Use) -> Value:
+        """Return the lanes of a use from memory."""
+        node, plan = use.node, self.plan
+        if not plan.kernel.makes(use):
+            return self._load(use)
+        if self._is_kept(node) and node.number in plan.scratch.kept:
+            return read_vector(self.code, self._find_kept_place(node), node.dtype, self.width, None)
+        if self._is_kept(node):
+            return self._load(use)
+        return self._join_pieces(node) if node.kind is PIECES else self._take_rows(node)
 
     def _load(self, use: Use) -> Value:
         if self.plan.is_transposed:

@@ -30,7 +30,7 @@ __all__ = ["Leaves", "Result", "is_entry_usable", "make_entry"]
 
 # words at the beginning of a plan
 HEAD = ("run", "arguments", "takes", "results", "slots", "arena", "arena_from", "release", "rooms", "steps", "takes_at",
-        "results_at", "steps_at", "slots_at", "hand", "switch")  # fmt: skip
+        "results_at", "steps_at", "slots_at", "hand", "switch", "check")  # fmt: skip
 # how an argument is looked at
 ARRAY, SCALAR, LIST, TUPLE, DICT, SAME, WHOLE = range(7)
 # how the result is put together
@@ -111,13 +111,14 @@ def _code() -> Any:
 def make_entry(
     run: int, slots: Sequence[int], inputs: Sequence[int], results: Sequence[Result], leaves: Leaves,
     otherwise: Callable[..., Any], *, arena: int = 0, held: Any = None, release: bool = False, arena_from: int = -1,
-    hand: Callable[..., Any] | None = None, switch: int | None = None,
+    hand: Callable[..., Any] | None = None, switch: int | None = None, check: int = -1,
 ) -> Callable[..., Any] | None:  # fmt: skip
     """Return a function that runs a program for arguments like ``leaves``, and calls ``otherwise`` for any others.
 
     ``run`` is the address of its code, 0 if there is nothing to do; ``slots`` has the addresses of constants and 0
     elsewhere; ``inputs`` says which slots the arguments go to.  With ``hand`` nothing is run: that function is given
     the leaves of the arguments.  ``switch`` is the address of a word; while that is not 0, everything is handed on.
+    ``check`` is the slot of a truth value: where the program sets it the arguments are handed on as well.
     None if there is something in the trees that can only be taken apart, or put together, in Python.
     """
     numbers = all(weak is None or (weak, dtype) in NUMBERS for _, dtype, weak in leaves.inputs)
@@ -138,6 +139,7 @@ def make_entry(
         "results": len(results), "slots": len(slots), "arena": arena, "arena_from": arena_from, "release": int(release),
         "rooms": rooms, "steps": len(steps) // 3, "hand": int(hand is not None),
         "switch": ctypes.addressof(ALWAYS) if switch is None else switch,
+        "check": len(slots) - 1 if check < 0 else check,
     }  # fmt: skip
     flat = [w for t in takes for w in t]
     at = len(HEAD)

@@ -36,6 +36,8 @@ start:
   %scalars = alloca [2 x i64], i64 %results, align 16
   %stack = alloca ptr, i64 %steps
   %got = alloca i64
+  %flag = alloca i64
+  store i64 0, ptr %flag
   %right.count = icmp eq i64 %given, %expected
   %no.names = icmp eq ptr %names, null
   %switch = pointer %plan 15
@@ -50,6 +52,9 @@ begin:
   %first.slot = getelementptr i64, ptr %plan, i64 %slots.at
   %slot.bytes = shl i64 %slot.count, 3
   call void @llvm.memcpy.p0.p0.i64(ptr %slots, ptr %first.slot, i64 %slot.bytes, i1 false)
+  %check = word %plan 16
+  %flag.to = getelementptr ptr, ptr %slots, i64 %check
+  store ptr %flag, ptr %flag.to
   %takes.at = word %plan 10
   br label %taking
 taking:
@@ -193,7 +198,27 @@ give.back:
   call void @arena_given(ptr %arena, i64 %got.size)
   br label %giving
 giving:
-  br label %give
+  %flagged = load i64, ptr %flag
+  %is.wrong = icmp ne i64 %flagged, 0
+  br i1 %is.wrong, label %wrong, label %give
+wrong:
+  %w = phi i64 [0, %giving], [%w.next, %wrong.result]
+  %w.more = icmp slt i64 %w, %results
+  br i1 %w.more, label %wrong.result, label %wrong.held
+wrong.result:
+  %w.object = pointer %objects %w
+  call void @Py_DecRef(ptr %w.object)
+  %w.next = add i64 %w, 1
+  br label %wrong
+wrong.held:
+  %v = phi i64 [0, %wrong], [%v.next, %wrong.argument]
+  %v.more = icmp slt i64 %v, %holding
+  br i1 %v.more, label %wrong.argument, label %otherwise
+wrong.argument:
+  %v.object = pointer %kept %v
+  call void @Py_DecRef(ptr %v.object)
+  %v.next = add i64 %v, 1
+  br label %wrong.held
 give:
   %g = phi i64 [0, %giving], [%g.next, %gave]
   %g.at = phi i64 [%results.at, %giving], [%g.after, %gave]

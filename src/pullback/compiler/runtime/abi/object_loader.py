@@ -60,26 +60,12 @@ def _link_object(code: bytes) -> Image | None:
     if code[:6] != b"\x7fELF\x02\x01" or struct.unpack_from("<H", code, 18)[0] != X86_64:
         return None
     sections = _read_sections(code)
-    places: dict[int, int] = {}
-    (table,) = (s for s in sections if s.kind == 2)
-    symbols = [SYMBOL.unpack_from(code, table.offset + i) for i in range(0, table.size, SYMBOL.size)]
-    names = code[sections[table.link].offset :]
-    named = [names[s[0] : names.index(b"\0", s[0])].decode() for s in symbols]
+    symbols, named = _read_symbols(code, sections)
     imports = [n for n, s in zip(named, symbols, strict=True) if n and s[3] == 0]
-    at = (8 + STUB) * len(imports)
-    for number, s in enumerate(sections):
-        if s.flags & 2 and s.size and s.name != ".eh_frame":  # that one is for those who unwind the stack: nobody here
-            if s.flags & 1 or s.kind != 1 or s.align > mmap.PAGESIZE or s.offset + s.size > len(code):
-                return None
-            places[number] = at = -(-at // max(s.align, 1)) * max(s.align, 1)
-            at += s.size
-    out = bytearray(at)
-    for i in range(len(imports)):
-        stub = 8 * len(imports) + STUB * i
-        out[stub : stub + 6] = b"\xff\x25" + struct.pack("<i", 8 * i - (stub + 6))
-    for number, start in places.items():
-        s = sections[number]
-        out[start : start + s.size] = code[s.offset : s.offset + s.size]
+    places = _place_sections(code, sections, (8 + STUB) * len(imports))
+    if places is None:
+        return None
+    out = _copy_sections(code, sections, places, len(imports))
     sizes = [s.size for s in sections]
     for s in sections:
         if s.kind == 4 and s.info in places and not _relocate(out, code, s, places, sizes, symbols, named, imports):
@@ -89,6 +75,39 @@ def _link_object(code: bytes) -> Image | None:
     }
     image = Image(bytes(out), exports, imports)
     return image if _is_whole(image) else None
+
+
+def _read_symbols(code: bytes, sections: list[_Section]) -> tuple[list[Any], list[str]]:
+    """Return the symbols of an object file, and their names."""
+    (table,) = (s for s in sections if s.kind == 2)
+    symbols = [SYMBOL.unpack_from(code, table.offset + i) for i in range(0, table.size, SYMBOL.size)]
+    names = code[sections[table.link].offset :]
+    return symbols, [names[s[0] : names.index(b"\0", s[0])].decode() for s in symbols]
+
+
+def _place_sections(code: bytes, sections: list[_Section], at: int) -> dict[int, int] | None:
+    """Return where each section that is loaded begins, from ``at`` on; None if one cannot be part of an image."""
+    places: dict[int, int] = {}
+    for number, s in enumerate(sections):
+        if s.flags & 2 and s.size and s.name != ".eh_frame":  # that one is for unwinding the stack: nobody does here
+            if s.flags & 1 or s.kind != 1 or s.align > mmap.PAGESIZE or s.offset + s.size > len(code):
+                return None
+            places[number] = at = -(-at // max(s.align, 1)) * max(s.align, 1)
+            at += s.size
+    return places
+
+
+def _copy_sections(code: bytes, sections: list[_Section], places: dict[int, int], imports: int) -> bytearray:
+    """Return the image before relocation: a table of addresses, a stub for each import, and the sections."""
+    ends = [start + sections[number].size for number, start in places.items()]
+    out = bytearray(max(ends, default=(8 + STUB) * imports))
+    for i in range(imports):
+        stub = 8 * imports + STUB * i
+        out[stub : stub + 6] = b"\xff\x25" + struct.pack("<i", 8 * i - (stub + 6))
+    for number, start in places.items():
+        s = sections[number]
+        out[start : start + s.size] = code[s.offset : s.offset + s.size]
+    return out
 
 
 def _is_whole(image: Image) -> bool:

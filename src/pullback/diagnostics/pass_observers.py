@@ -8,7 +8,7 @@ from typing import Any
 from pullback.core import hooks
 from pullback.core.interpreter import new_level
 from pullback.core.tape import Tape, add_cotangent, forget
-from pullback.diagnostics.steps import list_cotangents
+from pullback.diagnostics.backward_steps import list_cotangents
 
 __all__: list[str] = []
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from pullback.core import hooks
 from pullback.core.calculus import linear, total
-from pullback.diagnostics.steps import is_finite, sum_products
-from pullback.diagnostics.tapes import PassObserver
+from pullback.diagnostics.backward_steps import is_finite, sum_products
+from pullback.diagnostics.pass_observers import PassObserver
 from pullback.numerics.adjoints import select
 from pullback.transforms.forward import Dual
 

@@ -9,10 +9,10 @@ from pullback.core.source import user_place
 from pullback.core.tape import ARRAYS, add_cotangent
 from pullback.core.tensor import Tensor
 from pullback.core.variable import watch_below
-from pullback.diagnostics.findings import NanReport
-from pullback.diagnostics.running import Result
-from pullback.diagnostics.steps import is_finite, list_cotangents
-from pullback.diagnostics.watch import GIVEN, SEED, Note
+from pullback.diagnostics.backward_steps import is_finite, list_cotangents
+from pullback.diagnostics.monitor import GIVEN, SEED, Note
+from pullback.diagnostics.monitored_run import Result
+from pullback.diagnostics.nan_report import NanReport
 from pullback.errors import NanError
 from pullback.transforms.recording import unwatch
 

@@ -11,7 +11,7 @@ from pullback.core.convert import float_of, join_array
 from pullback.core.tape import ARRAYS, Tape
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Watcher, watch_variables
-from pullback.diagnostics.watch import Monitor, Note
+from pullback.diagnostics.monitor import Monitor, Note
 from pullback.errors import ArgumentError
 from pullback.transforms.arguments import name_leaves, parameters_of
 from pullback.transforms.grad import as_leaf
@@ -33,7 +33,7 @@ class Result:
         self.name, self.value, self.note = name, value, note
 
 
-class Ran:
+class MonitoredRun:
     """One run of a function, with its inputs, values, gradients and steps."""
 
     def __init__(self, f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], back: bool = True) -> None:
@@ -42,15 +42,25 @@ class Ran:
         self.inputs: list[Result] = []
         self.values: list[Result] = []
         self.gradients: list[Result] = []
-        self.nodes: list[tuple[Note | None, Any, list[Any]]] = []  # of each step its note, itself, what it asks for
+        self.nodes: list[tuple[Note | None, Any, list[Any]]] = []  # of each step its note, itself, what its rules use
         self.cuts: list[tuple[str, str, int]] = []  # where paths ended, as the tape remembers it
         self.monitor.run(self._run, kwargs)
 
     def _run(self, kwargs: dict[str, Any]) -> None:
         with open_tape() as tape:
-            self._on(tape, kwargs)
+            results, names, leaves = self._run_forward(tape, kwargs)
+            self.inputs = [self._result(name, t) for name, t in zip(names, leaves, strict=True)]
+            for given in self.inputs:
+                if given.note is not None:
+                    given.note.label = given.name
+            of = [f"[{i}]" for i in range(len(results))] if len(results) > 1 else [""]
+            self.values = [self._result(f"the value{k}", z) for k, z in zip(of, results, strict=False) if is_number(z)]
+            self.nodes = [(self.monitor.note_of(r.value), r, self._list_kept(r)) for r in tape.list_steps()]
+            if self.back:
+                self._run_backward(tape, results, names, leaves)
 
-    def _on(self, tape: Tape, kwargs: dict[str, Any]) -> None:
+    def _run_forward(self, tape: Tape, kwargs: dict[str, Any]) -> tuple[list[Any], list[str], list[Any]]:
+        """Return the results of the function, and the names and leaves of its arguments and variables."""
         leaves: list[Any] = []
 
         def enter(x: ArrayOrNumber) -> Any:
@@ -71,16 +81,9 @@ class Ran:
         for v, reads in watcher.leaves.values():
             leaves += [leaf for _, leaf in reads]
             names += [v.name] * len(reads)
-        self.inputs = [self._result(name, t) for name, t in zip(names, leaves, strict=True)]
-        for given in self.inputs:
-            if given.note is not None:
-                given.note.label = given.name
-        results = [z.read() if isinstance(z, Tensor) else z for z in map(join_array, whole_leaves(y))]
-        of = [f"[{i}]" for i in range(len(results))] if len(results) > 1 else [""]
-        self.values = [self._result(f"the value{k}", z) for k, z in zip(of, results, strict=False) if is_number(z)]
-        self.nodes = [(self.monitor.note_of(r.value), r, self._list_kept(r)) for r in tape.list_steps()]
-        if not self.back:
-            return
+        return [z.read() if isinstance(z, Tensor) else z for z in map(join_array, whole_leaves(y))], names, leaves
+
+    def _run_backward(self, tape: Tape, results: list[Any], names: list[str], leaves: list[Any]) -> None:
         floats = [z for z in results if tape.holds(z) and z.dtype.kind in "fc"]
         found = pull(tape, floats, [np.ones(z.shape, float_of(z.dtype))[()] for z in floats], leaves)
         self.gradients = [self._result(f"the gradient of {name}", g) for name, g in zip(names, found, strict=True)]
@@ -90,7 +93,7 @@ class Ran:
         return Result(name, z, self.monitor.note_of(z))
 
     def _list_kept(self, r: Tensor) -> list[Any]:
-        """The values that the rules of a step ask for."""
+        """Return the values that the rules of a step use."""
         step = r.via.plain
         if step.op is None:  # a gradient that the user gave keeps what it will
             return []

@@ -21,8 +21,8 @@ from pullback.core.op import Op
 from pullback.core.source import NOT_THE_USER
 from pullback.core.tape import RAW, add_cotangent
 from pullback.core.tensor import Tensor, Wrapped, all_values
-from pullback.diagnostics.steps import list_cotangents
-from pullback.diagnostics.tapes import PassObserver
+from pullback.diagnostics.backward_steps import list_cotangents
+from pullback.diagnostics.pass_observers import PassObserver
 from pullback.transforms.batch import Batched
 from pullback.transforms.customop import Run, WrappingOp
 
@@ -94,18 +94,27 @@ class Note:
                     return
                 if kind == "run":
                     inside = False  # what is around it only tells the line
-                elif not self.file and kind == "example":
-                    self.example = (*data, *self.example)
-                    self.outside -= 1
-                elif not self.file and kind == "tangent" and self.tangent_of is None:
-                    self.tangent_of = data
-            code = frame.f_code
+                elif not self.file:
+                    self._serve(kind, data)
             if not self.file:
-                if code is BATCHED:
-                    self.outside += 1
-                elif not code.co_filename.startswith(NOT_THE_USER):
-                    self.file, self.line = code.co_filename, frame.f_lineno
+                self._pass_frame(frame)
             frame = frame.f_back
+
+    def _serve(self, kind: str, data: tuple[Any, ...]) -> None:
+        """Note that it is performed for one example, or for a tangent."""
+        if kind == "example":
+            self.example = (*data, *self.example)
+            self.outside -= 1
+        elif kind == "tangent" and self.tangent_of is None:
+            self.tangent_of = data
+
+    def _pass_frame(self, frame: FrameType) -> None:
+        """Note the user's line if the frame is in the user's code."""
+        code = frame.f_code
+        if code is BATCHED:
+            self.outside += 1
+        elif not code.co_filename.startswith(NOT_THE_USER):
+            self.file, self.line = code.co_filename, frame.f_lineno
 
     def _belong_to(self, owner: Note | None, turned: bool) -> None:
         """Make it a part of the rule of another op."""

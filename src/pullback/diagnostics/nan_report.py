@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core.op import Op
+from pullback.diagnostics.backward_steps import is_finite
 from pullback.diagnostics.causes import Origin, advise_backward, advise_forward
+from pullback.diagnostics.monitor import GIVEN, PASSED, SEED, Note
+from pullback.diagnostics.monitored_run import Result
 from pullback.diagnostics.origins import Index, Visit, get_values, list_bad_inputs, list_way, locate_operand, visit_bad
-from pullback.diagnostics.running import Result
-from pullback.diagnostics.steps import is_finite
-from pullback.diagnostics.watch import GIVEN, PASSED, SEED, Note
 
 __all__: list[str] = []
 

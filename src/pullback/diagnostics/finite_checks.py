@@ -11,10 +11,10 @@ from pullback.core import tree
 from pullback.core.rowsparse import RowSparse
 from pullback.core.tape import ARRAYS
 from pullback.core.tensor import all_values
-from pullback.diagnostics.findings import NanReport
-from pullback.diagnostics.running import Result, is_number
-from pullback.diagnostics.steps import is_finite
-from pullback.diagnostics.watch import Monitor
+from pullback.diagnostics.backward_steps import is_finite
+from pullback.diagnostics.monitor import Monitor
+from pullback.diagnostics.monitored_run import Result, is_number
+from pullback.diagnostics.nan_report import NanReport
 from pullback.errors import NanError
 from pullback.transforms.arguments import name_leaves
 from pullback.transforms.grad import as_leaf
@@ -99,15 +99,18 @@ def report_origin(
         labels = iter([label for label, _ in name_leaves(name, a)])
         return whole_mapped(lambda x: lift(x, next(labels, "")), a)
 
-    given = []
-    for i, a in enumerate(args):
-        name = names.arguments[i] if i < len(names.arguments) else ""
-        if type(a) in (list, tuple) and type(name) is not list:
-            name = [f"{name}[{k}]" if name else "" for k in range(len(a))] if lifts is is_number else name
-        given.append(lift_all(a, name))
+    given = [lift_all(a, _name_argument(names, i, a, lifts)) for i, a in enumerate(args)]
     out = monitor.run(call, *given, **kwargs)
     leaves = tree.leaves(out)
     called = names.results if len(names.results) == len(leaves) else ["the result"] * len(leaves)
     results = [Result(name, v, monitor.note_of(v)) for name, v in zip(called, leaves, strict=True)]
     report = NanReport(results, monitor.notes, names.function)
     return report or "Not finite: the result; but a second run, to find out why, gave finite numbers."
+
+
+def _name_argument(names: Names, i: int, a: Any, lifts: Callable[[Any], bool]) -> Any:
+    """Return the name of an argument; a list of names for a list of inputs."""
+    name = names.arguments[i] if i < len(names.arguments) else ""
+    if type(a) not in (list, tuple) or type(name) is list or lifts is not is_number:
+        return name
+    return [f"{name}[{k}]" if name else "" for k in range(len(a))]

@@ -1,0 +1,104 @@
+"""JAX as the library that runs a graph; the only module that imports it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.compiler.backends.library import Library
+from pullback.compiler.ir.graph import Node
+from pullback.numerics.windows import Windows
+
+__all__ = ["Jax"]
+
+
+class Jax(Library):
+    """JAX's functions; the whole graph is one ``jax.jit``, with 64-bit numbers."""
+
+    name = "jax"
+
+    def __init__(self, device: Any = None) -> None:
+        import jax
+        import jax.experimental
+        import jax.numpy
+        import jax.scipy.special
+
+        super().__init__(device)
+        self.jax, self.xp, self.special = jax, jax.numpy, jax.scipy.special
+        self.error: Exception | None = None  # of a host op, in the call that is running
+        self.place = jax.devices(device)[0] if isinstance(device, str) else device
+
+    def enter(self, x: Any) -> Any:
+        with self.jax.enable_x64(True):
+            return self.jax.device_put(x, self.place) if self.place is not None else self.xp.asarray(x)
+
+    def is_own(self, x: Any) -> bool:
+        return isinstance(x, self.jax.Array)
+
+    def prepare(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        compiled = self.jax.jit(run)
+
+        def call(values: Sequence[Any]) -> Any:
+            self.error = None
+            try:
+                with self.jax.enable_x64(True):
+                    return self.jax.block_until_ready(compiled(values))
+            except self.jax.errors.JaxRuntimeError:
+                if self.error is None:
+                    raise
+                raise self.error from None  # what a host op raised, rather than JAX's account of it
+
+        return call
+
+    def call_host(self, evaluate: Callable[..., Any], results: dict[Any, Node]) -> Callable[..., Any]:
+        likes = [self.jax.ShapeDtypeStruct(n.shape, n.dtype) for n in results.values()]
+
+        def run_on_host(*xs: Any) -> list[Any]:
+            try:
+                made = evaluate(*map(np.asarray, xs))
+            except Exception as error:
+                self.error = error
+                raise
+            chosen = [made if place is None else made[place] for place in results]
+            return [np.asarray(z, like.dtype) for z, like in zip(chosen, likes, strict=True)]
+
+        def run(*xs: Any) -> Any:
+            # in order, and each time: it may be a random draw
+            made = self.jax.experimental.io_callback(run_on_host, likes, *xs, ordered=True)
+            return made[0] if None in results else dict(zip(results, made, strict=True))
+
+        return run
+
+    def put(self, x: Any, index: Any, y: Any) -> Any:
+        return x.at[index].set(y)
+
+    def add_at(self, x: Any, index: Any, y: Any) -> Any:
+        return x.at[index].add(y)
+
+    def loop(self, step: Callable[[Any, Any], Any], first: Any, xs: Sequence[Any]) -> Any:
+        def advance(z: Any, given: Any) -> Any:
+            z = step(z, given)
+            return z, z
+
+        _, rest = self.jax.lax.scan(advance, first, list(xs))
+        return self.concatenate([first[None], rest])
+
+    def sort_positions(self, x: Any, axis: int, descending: bool) -> Any:
+        return self.xp.argsort(x, axis, descending=descending)
+
+    def correlate(self, x: Any, filter: Any, windows: Windows) -> Any:
+        space = "DHW"[-len(windows.size) :]
+        pads = [
+            (before, reach - before - length)
+            for before, reach, length in zip(windows.before, windows.reach, x.shape[1:-1], strict=True)
+        ]
+        return self.jax.lax.conv_general_dilated(
+            x, filter, windows.strides, pads, rhs_dilation=windows.dilations,
+            dimension_numbers=(f"N{space}C", f"{space}IO", f"N{space}C"), precision="highest",
+        )  # fmt: skip
+
+    def pull_back(self, f: Callable[[Any], Any], x: Any, cotangent: Any) -> Any:
+        """Return the cotangent of ``x`` for one of ``f(x)``."""
+        return self.jax.vjp(f, x)[1](cotangent)[0]

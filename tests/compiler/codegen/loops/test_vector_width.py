@@ -1,0 +1,58 @@
+"""Vectors of several registers: their last one overlaps the one before, and rare lanes are computed again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback as pb
+
+LENGTHS = [1, 2, 3, 5, 7, 8, 9, 15, 17, 31, 33, 63, 65, 100, 127, 129, 255, 257, 300]
+
+
+def compile_once(f: Any) -> Any:
+    return pb.compile(f, backend="llvm", cache=False, threads=1)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_last_vector_stores_and_reduces_each_element_once(dtype: str) -> None:
+    def f(x: Any) -> Any:
+        y = x * x + 1.0
+        return y, np.sum(y), np.sum(y, axis=-1), np.sum(y, axis=0), np.max(x, axis=0), np.max(x, axis=-1)
+
+    for length in LENGTHS:
+        x = np.random.default_rng(length).standard_normal((5, length)).astype(dtype)
+        for a, b in zip(compile_once(f)(x), f(x), strict=True):
+            np.testing.assert_allclose(a, b, 1e-5 if dtype == "f4" else 1e-12)
+
+
+def test_last_vector_over_its_own_operand() -> None:
+    def f(x: Any, w: Any) -> Any:
+        y = x @ w  # in memory of the program, which the next value takes over
+        return (np.tanh(y) * y - y) @ w
+
+    for n in (9, 33, 65, 129):
+        x, w = (np.random.default_rng(n).standard_normal((n, n)) / n for _ in range(2))
+        np.testing.assert_allclose(compile_once(f)(x, w), f(x, w), 1e-12, 1e-15)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("rare", [np.inf, -np.inf, np.nan, 0.0, -1.0, 1e-320, 1e30, -1e30, 95.0, -95.0])
+def test_rare_lane_leaves_the_others_as_they_are(rare: float, dtype: str) -> None:
+    def f(x: Any) -> Any:
+        return np.exp(x) * np.log(x) + x, np.sin(x) * x + x
+
+    compiled = compile_once(f)
+    x = np.random.default_rng(1).uniform(0.1, 3.0, 201).astype(dtype)
+    usual = compiled(x)
+    for place in (0, 7, 63, 150, 199, 200):
+        y = x.copy()
+        with np.errstate(all="ignore"):
+            y[place] = rare
+            expected = f(y)
+        for a, b, c in zip(compiled(y), usual, expected, strict=True):
+            others = np.arange(201) != place
+            assert np.array_equal(a[others], b[others])
+            np.testing.assert_allclose(a[place], c[place], 1e-5 if dtype == "f4" else 1e-13)

@@ -1,0 +1,35 @@
+"""Compiled products whose right matrix is copied panel by panel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from isas import RUNNABLE
+
+import pullback as pb
+from pullback.compiler.target import MAX_ISA
+
+SIZES = [(2, 500, 900), (8, 128, 1000), (17, 330, 203), (64, 161, 128)]
+
+
+@pytest.mark.parametrize("isa", RUNNABLE)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_panel_products_stay_inside_their_arrays(
+    isa: str, dtype: str, turned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(MAX_ISA, isa)
+    monkeypatch.setenv("PULLBACK_CANARY", "1")
+    random = np.random.default_rng(3)
+    for m, k, n in SIZES:
+        a, c = random.normal(size=(m, k)).astype(dtype), random.normal(size=(m, n)).astype(dtype)
+        b = random.normal(size=(n, k) if turned else (k, n)).astype(dtype)
+
+        def f(a: Any, b: Any, c: Any) -> Any:
+            right = b.T if turned else b
+            return a @ right, a @ right * 0.5 + c
+
+        for found, expected in zip(pb.compile(f, backend="llvm")(a, b, c), f(a, b, c), strict=True):
+            np.testing.assert_allclose(found, expected, 1e-4, 1e-3 if dtype == "f4" else 1e-10)
