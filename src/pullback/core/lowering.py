@@ -7,6 +7,7 @@ made_of(lambda x, axis: ...)          a composition in plain NumPy, which is com
 pieces(lambda shapes, axis: ...)      the inputs side by side: for each the index of its place in the result
 scan(lambda s, acc, x: acc + x, 0)    a running value along an axis
 position("gt")                        where along an axis the first of the largest or smallest is
+rows("largest", np.int32)             a function of every row of its arguments, by this name
 windows("convolve")                   something done to every window of an image, by this name
 call("gemm")                          a library routine
 opaque()                              run the NumPy kernel between compiled pieces (the default)
@@ -75,6 +76,13 @@ class position:
         self.word = word
 
 
+class rows:
+    """``dtype`` is that of the result; ``fits(shapes, **params)`` says whether there is machine code for these."""
+
+    def __init__(self, symbol: str, dtype: Any, fits: Callable[..., bool] = lambda shapes, **params: True) -> None:
+        self.symbol, self.dtype, self.fits = symbol, dtype, fits
+
+
 class windows:
     def __init__(self, symbol: str) -> None:
         self.symbol = symbol
@@ -89,4 +97,4 @@ class opaque:
     pass
 
 
-Lowering = scalar | fold | view | made_of | pieces | scan | position | windows | call | opaque
+Lowering = scalar | fold | view | made_of | pieces | scan | position | rows | windows | call | opaque

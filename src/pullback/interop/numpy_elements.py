@@ -11,7 +11,7 @@ from pullback.core.tape import as_tensor, constant
 from pullback.core.tensor import BY_KERNEL, Tensor, call_unfollowed, read_sizes, strip
 from pullback.core.writes import link_part
 from pullback.errors import ShapeError
-from pullback.interop.numpy_arguments import align_operands, to_array, wrap, wrap_constant
+from pullback.interop.numpy_arguments import align_operands, run_without_rule, to_array, wrap, wrap_constant
 from pullback.ops import conversion, elementwise, gathering, segments, sorting
 
 if TYPE_CHECKING:
@@ -112,6 +112,14 @@ def _triu(m: Value, /, k: int = 0) -> Any:
 
 def _sort(a: Value, /, axis: int | None = -1) -> Any:
     return sorting.sort(as_tensor(a), axis)
+
+
+def _searchsorted(a: TensorLike, v: TensorLike, /, side: str = "left", sorter: Any = None) -> Any:
+    a, v = align_operands((a, v))
+    if np.ndim(a) != 1 or sorter is not None:
+        return run_without_rule("np.searchsorted", np.searchsorted, (a, v), {"side": side, "sorter": sorter})
+    found = np.astype(sorting.search_sorted(strip(a), strip(v), side), np.intp)
+    return wrap_constant("np.searchsorted", found, (a, v))
 
 
 def _partition(a: Value, /, kth: int, axis: int | None = -1) -> Any:
@@ -284,7 +292,8 @@ FUNCTIONS = {
     np.diagflat: lambda v, /, k=0: _diag(np.reshape(v, -1), k),
     np.linalg.diagonal: lambda x, /, *, offset=0: _diagonal(x, offset, -2, -1),
     np.insert: _insert, np.resize: _resize, np.choose: _choose, np.logspace: _logspace, np.geomspace: _geomspace,
-    np.sort: _sort, np.partition: _partition, np.unique: _unique, np.bincount: _bincount,
+    np.sort: _sort, np.searchsorted: _searchsorted, np.partition: _partition, np.unique: _unique,
+    np.bincount: _bincount,
     np.union1d: _adapt_set_function(sorting.union1d), np.intersect1d: _adapt_set_function(sorting.intersect1d),
     np.setxor1d: _adapt_set_function(sorting.setxor1d), np.setdiff1d: _setdiff1d,
     np.where: _where, np.select: _select, np.piecewise: _piecewise, np.clip: _clip, np.nan_to_num: _nan_to_num,

@@ -11,7 +11,7 @@ import numpy as np
 from pullback.core.axes import moves
 from pullback.core.calculus import constant, linear, rule
 from pullback.core.convert import as_dtype, check_real, get_default_dtype
-from pullback.core.lowering import call, made_of
+from pullback.core.lowering import call, made_of, rows
 from pullback.core.op import method, op, operand
 from pullback.core.rowsparse import rows_of_gather
 from pullback.core.tensor import LATER, read_sizes
@@ -473,6 +473,9 @@ def one_hot(
     """
 
 
+MOST_KEPT = 64  # elements among which a larger one is put in its place
+
+
 class TopK(NamedTuple):
     """What ``topk`` gives.
 
@@ -488,9 +491,31 @@ def _top_indices(x: Array, k: int = 1, sorted: bool = True) -> Any:
     n = x.shape[-1] if x.ndim else 0
     if not x.ndim or not hasattr(k, "__index__") or not 0 <= k <= n:
         raise ShapeError(f"topk: k must be at most the length of the last axis of x, got k={k} for shape {x.shape}.")
+    rows = x.reshape(prod(x.shape[:-1]), n)
+    if 0 < 4 * k <= n and x.size:
+        return _select_largest(rows, k).reshape(*x.shape[:-1], k)
+    return _sort_downwards(rows)[:, :k].astype(np.int32).reshape(*x.shape[:-1], k)
+
+
+def _sort_downwards(rows: Array) -> Any:
+    """Where the elements of each row come from in descending order; equal ones stay in their order."""
     # Backwards, so that of equal elements the first one comes first.
-    order = n - 1 - np.argsort(x[..., ::-1], axis=-1, kind="stable")[..., ::-1]
-    return order[..., :k].astype(np.int32)
+    return rows.shape[1] - 1 - np.argsort(rows[:, ::-1], axis=1, kind="stable")[:, ::-1]
+
+
+def _select_largest(rows: Array, k: int) -> Any:
+    """Where the ``k`` largest elements of each row are, by a partial sort."""
+    found = np.sort(np.argpartition(rows, -k, axis=1)[:, -k:], axis=1)
+    values = np.take_along_axis(rows, found, 1)
+    made = np.take_along_axis(found, _sort_downwards(values), 1).astype(np.int32)
+    # Which of several elements equal to the least of them are first, is only told by sorting all.
+    least = values.min(axis=1, keepdims=True)
+    unclear = (rows == least).sum(1) != (values == least).sum(1)
+    if rows.dtype.kind == "f":
+        unclear |= np.isnan(values).any(1)
+    if unclear.any():
+        made[unclear] = _sort_downwards(rows[unclear])[:, :k]
+    return made
 
 
 @op(
@@ -502,6 +527,7 @@ def _top_indices(x: Array, k: int = 1, sorted: bool = True) -> Any:
     ),
     d=constant(),
     run=_top_indices,
+    lower=rows("largest", np.int32, lambda shapes, k, sorted: k <= MOST_KEPT and 2 * k <= shapes[0][-1]),
 )
 def topk_indices(x: TensorLike, /, k: int = 1, sorted: bool = True) -> Any:
     """Where the ``k`` largest elements along the last axis are.

@@ -12,6 +12,7 @@ from pullback.core.axes import moves
 from pullback.core.calculus import constant
 from pullback.core.composition import check_numbers, rename_errors
 from pullback.core.convert import check_real
+from pullback.core.lowering import rows
 from pullback.core.op import alias, method, op, operand
 from pullback.core.tape import constant as tensor_of
 from pullback.core.tensor import Tensor, read_sizes, strip
@@ -150,6 +151,7 @@ def _search_shape(sequence: Shape, values: Shape, side: str) -> Shape:
     ),
     d=constant(),
     run=_search_sorted,
+    lower=rows("search sorted", np.int32),
 )  # fmt: skip
 def search_sorted(sorted_sequence: TensorLike, values: TensorLike, /, side: str = "left") -> Any:
     """Where each value would have to be put in to keep the sequence sorted, before or after equal ones.

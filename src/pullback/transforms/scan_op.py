@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.tensor import BY_KERNEL
+from pullback.transforms.split_loop import SplitLoop
 from pullback.transforms.structured import (
     Joint,
     StructuredOp,
@@ -45,7 +46,7 @@ class ScanOp(StructuredOp):
         self.xs = len(body.inputs) - constants - carry
         self.ys = len(body.outputs) - carry
 
-    def _replace(self, body: Any, constants: int, carry: int) -> ScanOp:
+    def replace(self, body: Any, constants: int, carry: int) -> ScanOp:
         return ScanOp(body, constants, carry, self.length, self.reverse, self.recompute)
 
     def _split(self, items: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
@@ -71,8 +72,10 @@ class ScanOp(StructuredOp):
         return [*carry, *(BY_KERNEL[np.stack].function([*column]) for column in zip(*rows, strict=True))]
 
     def lower(self, trace: Any, args: Sequence[Any]) -> tuple[Any, ...]:
-        found: tuple[Any, ...] = trace.add_loop(self.body, self.constants, self.carry, self.length, self.reverse, args)
-        return found
+        def add(loop: ScanOp, operands: Sequence[Any]) -> Any:
+            return trace.add_loop(loop.body, loop.constants, loop.carry, loop.length, loop.reverse, operands)
+
+        return tuple(SplitLoop(self).run(args, add))
 
     def _reach(self, on: Sequence[bool], floats: bool) -> list[bool]:
         return reach_carry(self.body, on, self.constants, floats, self.carry)
@@ -95,7 +98,7 @@ class ScanOp(StructuredOp):
         outputs = arrange_extra(len(wanted), wanted, ([*range(self.carry)], [*range(self.carry, len(wanted))]))
         body.inputs = [body.inputs[i] for part in places for i in part]
         body.outputs = [body.outputs[i] for part in outputs for i in part]
-        op = self._replace(body, len(places[0]), len(places[1]))
+        op = self.replace(body, len(places[0]), len(places[1]))
         made = op.apply([x for part in operands for x in part])
         at = dict(zip((i for part in outputs for i in part), made, strict=True))
         count = len(wanted)
@@ -113,7 +116,7 @@ class ScanOp(StructuredOp):
         ]
         first = self.constants + self.carry
         given[first:] = [np.moveaxis(x, 1, 0) if b else x for x, b in zip(given[first:], on[first:], strict=True)]
-        zs = list(self._replace(body, self.constants, self.carry).apply(given))
+        zs = list(self.replace(body, self.constants, self.carry).apply(given))
         zs[self.carry :] = [
             np.moveaxis(z, 0, 1) if b else z for z, b in zip(zs[self.carry :], wanted[self.carry :], strict=True)
         ]
@@ -129,7 +132,7 @@ class ScanOp(StructuredOp):
         joint = Joint(self.body, moving, given, self.constants)
         stored = choose_stored(joint, self.constants, self.carry, self.recompute)
         forward = joint.whole.select(joint.inputs, [*joint.values, *map(joint.whole.refer, stored)])
-        zs = self._replace(forward, self.constants, self.carry).apply(values)
+        zs = self.replace(forward, self.constants, self.carry).apply(values)
         count = len(joint.values)
         known = dict(zip(stored, zs[count:], strict=True))
         constants, _, xs = self._split(values)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from pullback.compiler.codegen.call_table import CallList, Constant, Local, Operand, integer
-from pullback.compiler.codegen.kernel_code import Function
+from pullback.compiler.codegen.kernel_code import Function, KernelCode
 from pullback.compiler.codegen.module_builder import ModuleBuilder
+from pullback.compiler.codegen.row_functions import emit_rows
 from pullback.compiler.codegen.scan import emit_scan
 from pullback.compiler.codegen.scatter import ScatterAdd, Spaced
 from pullback.compiler.ir.graph import Node
@@ -15,7 +16,7 @@ from pullback.compiler.schedule.order import Step
 from pullback.compiler.schedule.schedule import KernelPlan, ScatterPlan
 from pullback.compiler.schedule.work import Work
 
-__all__ = ["call_kernel", "call_scan", "call_scatter", "call_spaced"]
+__all__ = ["call_kernel", "call_rows", "call_scan", "call_scatter", "call_spaced"]
 
 NULL = Constant("ptr", "null")
 
@@ -69,7 +70,18 @@ def call_scan(module: ModuleBuilder, code: CallList, step: Step) -> None:
     """Call the kernel of a scan or a search."""
     n: Node = step.what
     module.described.append(f"{n.name} {list(n.args[0].shape)} along {n.data[1]['axis']}")
-    w = emit_scan(step.plan)
+    _call_whole(module, code, step, emit_scan(step.plan))
+
+
+def call_rows(module: ModuleBuilder, code: CallList, step: Step) -> None:
+    """Call the kernel of a function of rows."""
+    module.described.append(f"{step.what.name} {list(step.what.args[0].shape)}")
+    _call_whole(module, code, step, emit_rows(step.plan))
+
+
+def _call_whole(module: ModuleBuilder, code: CallList, step: Step, w: KernelCode) -> None:
+    """Call a kernel for all of its rows, or have threads share them."""
+    n: Node = step.what
     name = module.name(w.function)
     module.declared |= w.declared
     module.helpers.update(w.helpers)

@@ -6,13 +6,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pullback.compiler.codegen.call_table import CallList
-from pullback.compiler.codegen.calls import call_kernel, call_scan, call_scatter, call_spaced
+from pullback.compiler.codegen.calls import call_kernel, call_rows, call_scan, call_scatter, call_spaced
 from pullback.compiler.codegen.gemm.calls import call_product
 from pullback.compiler.codegen.module_builder import ModuleBuilder, Segment
 from pullback.compiler.codegen.structured_calls import call_structure
 from pullback.compiler.codegen.windows.calls import call_windows
 from pullback.compiler.ir.graph import Node
-from pullback.compiler.ir.kinds import LOOP, OPAQUE, PRODUCT, SCAN, SCATTER, SPACED, SWITCH, WHILE, WINDOWS, Kind
+from pullback.compiler.ir.kinds import (
+    LOOP,
+    OPAQUE,
+    PRODUCT,
+    ROWS,
+    SCAN,
+    SCATTER,
+    SPACED,
+    SWITCH,
+    WHILE,
+    WINDOWS,
+    Kind,
+)
 from pullback.compiler.schedule.fuse import Kernel
 from pullback.compiler.schedule.memory import Memory
 from pullback.compiler.schedule.order import Step
@@ -23,6 +35,7 @@ __all__ = ["Module", "emit"]
 # How the steps that are no kernels are called.
 CALLS: dict[Kind, Callable[[ModuleBuilder, CallList, Step], None]] = {
     SCAN: call_scan,
+    ROWS: call_rows,
     SCATTER: call_scatter,
     SPACED: call_spaced,
     WINDOWS: call_windows,

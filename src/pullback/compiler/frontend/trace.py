@@ -48,6 +48,7 @@ from pullback.compiler.ir.kinds import (
     PIECES,
     PRODUCT,
     RESULT,
+    ROWS,
     SCAN,
     SWITCH,
     VIEW,
@@ -59,7 +60,7 @@ from pullback.core.axes import together
 from pullback.core.callers import MEANS, explain_refusal
 from pullback.core.convert import as_value
 from pullback.core.interpreter import new_level
-from pullback.core.lowering import call, fold, made_of, opaque, pieces, position, scalar, scan, view, windows
+from pullback.core.lowering import call, fold, made_of, opaque, pieces, position, rows, scalar, scan, view, windows
 from pullback.core.source import user_line
 from pullback.core.tape import RAW
 from pullback.core.tensor import BY_KERNEL, PLAIN, Tensor, Wrapped
@@ -346,6 +347,8 @@ class Trace:
             return self.opaque(op, args, params)
         if op.kernel is np.power and type(args[1]) is int and args[1] == 2 and _kind(args[0]) in (bool, np.dtype(bool)):
             return self.perform(BY_KERNEL[np.square], args[:1], {})  # whose dtype is another, as in NumPy
+        if isinstance(lower, rows):
+            return self.lower_rows(op, args, params)
         if isinstance(lower, windows):
             return self.lower_windows(op, args, params)
         dtypes = tuple(map(_kind, args))
@@ -483,6 +486,18 @@ class Trace:
             return self.opaque(op, args, params)
         return Symbol(self, self.graph.add(SCAN, nodes, shape, dtype, (op, params), user_line()))
 
+    def lower_rows(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Add a function of the rows of arrays of one dtype; a host op where there is no machine code for it."""
+        dtype = np.result_type(*map(_make_typical, args))
+        shapes = [_shape(a) for a in args]
+        shape = tuple(op.acts.shape(op.name, shapes, params))
+        has_elements = all(map(prod, (*shapes, shape)))
+        known = dtype.kind in "biuf" and has_elements and not any(map(_is_rare_float, args))
+        if not known or not op.lower.fits(shapes, **params):
+            return self.opaque(op, args, params)
+        nodes = [self.node(a, dtype) for a in args]
+        return Symbol(self, self.graph.add(ROWS, nodes, shape, op.lower.dtype, (op, params), user_line()))
+
     def put_apart(self, op: Any, x: Node, params: dict[str, Any], shape: Shape) -> Any:
         """One piece whose elements do not lie side by side."""
         (index,) = op.lower.places([x.shape], **params)
@@ -585,6 +600,12 @@ def _kind(a: Any) -> Any:
     if type(a) in PLAIN_NUMBERS:
         return type(a)
     return a.weak or a.dtype if isinstance(a, Symbol) else a.dtype
+
+
+def _make_typical(a: Any) -> Any:
+    """The dtype of an argument, or a number of Python's, which does not widen others."""
+    kind = _kind(a)
+    return kind if isinstance(kind, np.dtype) else make_example(kind)
 
 
 def _is_rare_float(a: Any) -> bool:

@@ -10,6 +10,7 @@ PIECES      its arguments at their places in a larger array, ``data.fill`` elsew
 TAKE        rows of its first argument, at the positions along its axis 0 that the second one holds
 SCATTER     zeros with the rows of its first argument added at the positions that the second one holds
 SPACED      zeros in which its argument lies as ``data``, a View of them
+ROWS        a function of every row of its arguments; ``data`` is (op, params), whose lowering has its name
 SCAN        a running value along an axis, or the position of an extreme; ``data`` is (op, params)
 PRODUCT     the matrix product of the last two axes, the others being the same in both; multiplied by ``data`` if that
             is a number; a third argument is added
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CAST", "CONSTANT", "FOLD", "INPUT", "KINDS", "LOOP", "MAP", "OPAQUE", "PART", "PIECES", "PRODUCT", "RESULT",
-    "SCAN", "SCATTER", "SPACED", "SWITCH", "TAKE", "VIEW", "WHILE", "WINDOWS", "Kind",
+    "ROWS", "SCAN", "SCATTER", "SPACED", "SWITCH", "TAKE", "VIEW", "WHILE", "WINDOWS", "Kind",
 ]  # fmt: skip
 
 
@@ -290,6 +291,10 @@ SCAN = Kind(
     "scan", _evaluate_op, _check_scan, _describe_params, _get_op_of_params, has_params=True, is_call=True,
     reads_memory=True, needs_contiguous=True,
 )  # fmt: skip
+ROWS = Kind(
+    "rows", _evaluate_op, _check_scan, _describe_params, _get_op_of_params, has_params=True, is_call=True,
+    reads_memory=True, needs_contiguous=True,
+)  # fmt: skip
 PRODUCT = Kind("product", _evaluate_product, _check_product, is_call=True, reads_memory=True)
 WINDOWS = Kind("windows", _evaluate_windows, is_call=True, reads_memory=True, needs_contiguous=True)
 OPAQUE = Kind(
@@ -308,7 +313,7 @@ LOOP, WHILE, SWITCH = (
 RESULT = Kind("result", _evaluate_part, describe=_describe_place, is_call=True)
 
 _ALL = (
-    INPUT, CONSTANT, MAP, CAST, FOLD, VIEW, PIECES, TAKE, SCATTER, SPACED, SCAN, PRODUCT, WINDOWS, OPAQUE, PART,
+    INPUT, CONSTANT, MAP, CAST, FOLD, VIEW, PIECES, TAKE, SCATTER, SPACED, SCAN, ROWS, PRODUCT, WINDOWS, OPAQUE, PART,
     LOOP, WHILE, SWITCH, RESULT,
 )  # fmt: skip
 KINDS = {kind.name: kind for kind in _ALL}

@@ -34,6 +34,7 @@ from pullback.compiler.ir.kinds import (
     PIECES,
     PRODUCT,
     RESULT,
+    ROWS,
     SCAN,
     SCATTER,
     SPACED,
@@ -241,7 +242,7 @@ LEGALIZE: dict[Kind, Callable[[Graph, Node, list[Node], bool], Node]] = {
     OPAQUE: _legalize_opaque, FOLD: _legalize_fold, PRODUCT: _legalize_product, MAP: _legalize_map,
     VIEW: _legalize_view, SCATTER: _legalize_scatter, RESULT: _legalize_result,
     **dict.fromkeys((LOOP, WHILE, SWITCH), _legalize_structure),
-    **dict.fromkeys((SCAN, CAST, PIECES, TAKE, SPACED), _legalize_by_types),
+    **dict.fromkeys((SCAN, ROWS, CAST, PIECES, TAKE, SPACED), _legalize_by_types),
 }  # fmt: skip
 
 

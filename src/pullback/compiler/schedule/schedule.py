@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from pullback.compiler.ir.graph import Graph, Node
-from pullback.compiler.ir.kinds import PRODUCT, RESULT, SCAN, SCATTER, WINDOWS, Kind
+from pullback.compiler.ir.kinds import PRODUCT, RESULT, ROWS, SCAN, SCATTER, WINDOWS, Kind
 from pullback.compiler.ir.products import find_operand
 from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.deduplicate_kernels import LoopPlanner, PlannedLoops
@@ -17,7 +17,8 @@ from pullback.compiler.schedule.loops import LoopPlan
 from pullback.compiler.schedule.memory import Memory, plan_memory
 from pullback.compiler.schedule.order import Step, order_steps
 from pullback.compiler.schedule.products import ProductSchedule, schedule_product
-from pullback.compiler.schedule.scans import plan_scan
+from pullback.compiler.schedule.rows import RowsPlan, plan_rows
+from pullback.compiler.schedule.scans import ScanPlan, SearchPlan, plan_scan
 from pullback.compiler.schedule.windows import WindowCall, plan_windows
 from pullback.compiler.schedule.work import Work, count_workers, estimate_time
 from pullback.compiler.target import Options, Target
@@ -131,6 +132,10 @@ def _plan_scatter(n: Node, target: Target, threads: int) -> ScatterPlan:
     return ScatterPlan(Work(n.shape[0], max(1, -(-n.shape[0] // workers))), workers, time)
 
 
+def _count_scratch(plan: ScanPlan | SearchPlan | RowsPlan) -> dict[str, int]:
+    return {"scratch": round_up(plan.work.scratch) * plan.workers}
+
+
 def _count_window_bytes(calls: tuple[WindowCall, ...]) -> dict[str, int]:
     works = [(c.plan.work, c.workers) for c in calls]
     return {
@@ -146,12 +151,14 @@ def _count_product_bytes(p: ProductSchedule) -> dict[str, int]:
 # How the steps that are no kernels are computed, by kind, and the memory that they need: names and bytes.
 PLANS: dict[Kind, Callable[[Node, Target, int], Any]] = {
     SCAN: plan_scan,
+    ROWS: plan_rows,
     SCATTER: _plan_scatter,
     WINDOWS: plan_windows,
     PRODUCT: schedule_product,
 }
 SCRATCH: dict[Kind, Callable[[Any], dict[str, int]]] = {
-    SCAN: lambda plan: {"scratch": round_up(plan.work.scratch) * plan.workers},
+    SCAN: _count_scratch,
+    ROWS: _count_scratch,
     WINDOWS: _count_window_bytes,
     PRODUCT: _count_product_bytes,
 }

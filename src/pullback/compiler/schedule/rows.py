@@ -1,0 +1,45 @@
+"""Plans of functions of rows: how many there are, the scratch memory of each, and the threads that share them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import NamedTuple
+
+from pullback.compiler.ir.graph import Node
+from pullback.compiler.schedule.work import Work, count_workers, estimate_time
+from pullback.compiler.target import Target
+
+__all__ = ["RowsPlan", "plan_rows"]
+
+PART = 32768  # elements, about, that a thread takes at a time
+
+
+class RowsPlan(NamedTuple):
+    """How a function of rows is computed."""
+
+    node: Node
+    target: Target
+    work: Work
+    workers: int
+    time: int  # nanoseconds for one thread
+
+
+def plan_rows(n: Node, target: Target, threads: int) -> RowsPlan:
+    """Return the plan of a function of rows."""
+    rows, scratch = ROWS[n.data[0].lower.symbol](n)
+    work = Work(rows, max(1, PART * rows // max(1, n.args[-1].size)), scratch=scratch)
+    time = estimate_time(n)
+    return RowsPlan(n, target, work, count_workers(work, time, threads), time)
+
+
+def _plan_largest(n: Node) -> tuple[int, int]:
+    return prod(n.shape[:-1]), 16 * n.shape[-1]
+
+
+def _plan_search_sorted(n: Node) -> tuple[int, int]:
+    return n.size, 0
+
+
+# The number of rows, and the bytes of scratch memory for one of them, by the name of the function.
+ROWS: dict[str, Callable[[Node], tuple[int, int]]] = {"largest": _plan_largest, "search sorted": _plan_search_sorted}

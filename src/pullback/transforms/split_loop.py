@@ -1,0 +1,164 @@
+"""Split a loop: matrix products that the carry does not need are done for all steps at once, before or after it.
+
+One large product is much faster than many small ones.  What is needed for it, such as the gradients of the gates of a
+recurrent network, is stacked by the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pullback.core.interpreter import new_level
+from pullback.transforms.batch import Batched, take_out
+
+if TYPE_CHECKING:
+    from pullback.transforms.scan_op import ScanOp
+
+__all__: list[str] = []
+
+
+class SplitLoop:
+    """Finds what can be done before and after a loop, and runs the three parts.
+
+    ``run`` takes body, numbers of constants and of the carry, and operands of the loop that is left, and runs it.
+    """
+
+    def __init__(self, op: ScanOp) -> None:
+        self.op, self.body = op, op.body
+        inputs, second = self.body.inputs, op.constants + op.carry
+        self.constants, self.states, self.xs = inputs[: op.constants], inputs[op.constants : second], inputs[second:]
+        self.refs = [{*self.body.list_refs(e.args)} for e in self.body.equations]
+        self.invariant = self._follow({*self.constants}, {*self.states, *self.xs})
+        self.early = self._find_early()
+        self.sums = self._find_sums()
+        self.late = self._find_late()
+
+    def _follow(self, given: set[int], without: set[int]) -> set[int]:
+        """Return the values that depend on nothing but these."""
+        found = set(given)
+        for e, refs in zip(self.body.equations, self.refs, strict=True):
+            if refs <= found:
+                found.update(e.results)
+        return found - without
+
+    def _is_product(self, e: Any) -> bool:
+        return bool(getattr(e.op, "is_product", False))
+
+    def _find_early(self) -> list[int]:
+        """Return the products of xs with constants: their results."""
+        known = self._follow({*self.constants, *self.xs}, set())
+        found = []
+        for e, refs in zip(self.body.equations, self.refs, strict=True):
+            if self._is_product(e) and refs <= known and refs & self.invariant and not refs <= self.invariant:
+                found.append(e.results[0])
+        return found
+
+    def _find_sums(self) -> dict[int, tuple[int, Any]]:
+        """Return the parts of the carry that are only added to: the equation, and what is added."""
+        makers = {z: i for i, e in enumerate(self.body.equations) for z in e.results}
+        uses: dict[int, int] = {}
+        for refs in (*self.refs, self.body.list_refs(self.body.outputs)):
+            for number in refs:
+                uses[number] = uses.get(number, 0) + 1
+        found = {}
+        for k, state in enumerate(self.states):
+            (out,) = self.body.list_refs([self.body.outputs[k]]) or (None,)
+            e = self.body.equations[makers[out]] if out in makers else None
+            if e is None or getattr(e.op, "kernel", None) is not np.add or uses.get(state) != 1 or uses[out] != 1:
+                continue
+            others = [a for a in e.args if self.body.list_refs([a]) != [state]]
+            if len(others) == 1 and self.body.likes[out].dtype.kind == "f":
+                like = self.body.likes[state]
+                added = self.body.list_refs(others)
+                if added and self.body.likes[added[0]][:2] == like[:2]:
+                    found[k] = makers[out], added[0]
+        return found
+
+    def _find_late(self) -> set[int]:
+        """Return the equations that are done after the loop."""
+        equations, op = self.body.equations, self.op
+        added = {at for at, _ in self.sums.values()}
+        needed = {n for k in range(op.carry) if k not in self.sums for n in self.body.list_refs([self.body.outputs[k]])}
+        for e, refs in zip(reversed(equations), reversed(self.refs), strict=True):
+            if not needed.isdisjoint(e.results):
+                needed |= refs
+        free = [i for i, e in enumerate(equations) if needed.isdisjoint(e.results) and i not in added]
+        ends = {number for _, number in self.sums.values()}  # what is summed, and all that leads there
+        for i in reversed(free):
+            if not ends.isdisjoint(equations[i].results):
+                ends |= self.refs[i]
+        late: set[int] = set()
+        made: set[int] = set()
+        for i in free:
+            e, refs = equations[i], self.refs[i]
+            is_seed = self._is_product(e) and (refs & self.invariant or not ends.isdisjoint(e.results))
+            if refs & made or (is_seed and not refs <= self.invariant and e.results[0] not in self.early):
+                late.add(i)
+                made.update(e.results)
+        if not late:
+            return late
+        stacked = {n for i in late for n in self.refs[i]} | {*self.xs}
+        for _, number in self.sums.values():  # other sums of what is stacked anyway
+            cone, waiting = set(), [number]
+            while waiting:
+                n = waiting.pop()
+                i = next((i for i in free if n in equations[i].results), None)
+                if n in stacked or n in self.invariant or i in cone or i in late:
+                    continue
+                if i is None:
+                    cone = set()
+                    break
+                cone.add(i)
+                waiting += self.refs[i]
+            late |= cone
+        return late
+
+    # ---- running it
+
+    def run(self, args: Sequence[Any], run: Callable[[ScanOp, Sequence[Any]], Sequence[Any]]) -> Sequence[Any]:
+        """Return the results of the loop."""
+        op, body = self.op, self.body
+        second = op.constants + op.carry
+        constants, states, xs = list(args[: op.constants]), list(args[op.constants : second]), list(args[second:])
+        number = new_level()
+        known = dict(zip(self.xs, xs, strict=True))
+        if self.early:
+            before = body.select([*self.constants, *self.xs], [body.refer(n) for n in self.early])
+            zs = before([*constants, *(Batched(number, x) for x in xs)])
+            known.update(zip(self.early, (take_out(z, 0, number, op.length) for z in zs), strict=True))
+        equations = body.equations
+        made_late = {n for i in self.late for n in equations[i].results}
+        summed = [k for k, (_, n) in self.sums.items() if n in made_late]
+        carried = [k for k in range(op.carry) if k not in summed]
+        ys = range(op.carry, len(body.outputs))
+        afterwards = [i for i in ys if made_late.intersection(body.list_refs([body.outputs[i]]))]
+        kept = [i for i in ys if i not in afterwards]
+        boundary = {n for i in self.late for n in self.refs[i]} - made_late - {*self.constants}
+        stacked = [n for n in sorted(boundary) if n not in known and n not in self.invariant]
+        outputs = [body.outputs[i] for i in (*carried, *kept)] + [body.refer(n) for n in stacked]
+        inputs = [*self.constants, *(self.states[k] for k in carried), *self.xs, *self.early]
+        inner = body.select(inputs, outputs)
+        used = inner.list_used()
+        rows = [n for n in (*self.xs, *self.early) if n in used]
+        fixed = [n for n in self.constants if n in used]
+        inner.inputs = [*fixed, *(self.states[k] for k in carried), *rows]
+        given = dict(zip(self.constants, constants, strict=True))
+        loop = op.replace(inner, len(fixed), len(carried))
+        made = iter(run(loop, [*(given[n] for n in fixed), *(states[k] for k in carried), *(known[n] for n in rows)]))
+        results: dict[int, Any] = {i: next(made) for i in (*carried, *kept)}
+        known.update(zip(stacked, made, strict=True))
+        # after the loop
+        wanted = [body.refer(self.sums[k][1]) for k in summed] + [body.outputs[i] for i in afterwards]
+        sources = [n for n in known if n in boundary]
+        after = body.select([*self.constants, *sources], wanted)
+        zs = [
+            take_out(z, 0, number, op.length)
+            for z in after([*constants, *(Batched(number, known[n]) for n in sources)])
+        ]
+        for k, z in zip(summed, zs, strict=False):
+            results[k] = states[k] + np.sum(z, axis=0)
+        results.update(zip(afterwards, zs[len(summed) :], strict=True))
+        return [results[i] for i in range(len(body.outputs))]
