@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from larger_programs import draw, draw_integers, gru, hidden_markov, kalman, kalman_data, lstm
+from larger_programs import draw, draw_integers, hidden_markov, kalman, kalman_data
 from libraries import VALUE, Program
 
 STEPS = (25, 100, 400, 1000)
@@ -37,6 +37,34 @@ def runge_kutta(n, w1, b1, w2, y, times):
         return y, n.mean(y * y)
 
     return n.mean(n.scan(step, y, times)[1])
+
+
+def lstm(n, wx, wh, b, xs, target):
+    """The output of each step is compared with a target: a gradient comes in at every step."""
+
+    def step(state, x):
+        h, c = state
+        i, f, g, o = n.split(x @ wx + h @ wh + b, 4, -1)
+        c = n.sigmoid(f) * c + n.sigmoid(i) * n.tanh(g)
+        h = n.sigmoid(o) * n.tanh(c)
+        return (h, c), n.mean((h - target) ** 2)
+
+    start = n.zeros((xs.shape[1], wh.shape[0]), dtype="f4")
+    return n.mean(n.scan(step, (start, start), xs)[1])
+
+
+def gru(n, wx, wh, b, xs, target):
+    size = wh.shape[0]
+
+    def step(h, x):
+        gx, gh = x @ wx + b, h @ wh
+        r = n.sigmoid(gx[:, :size] + gh[:, :size])
+        z = n.sigmoid(gx[:, size : 2 * size] + gh[:, size : 2 * size])
+        new = n.tanh(gx[:, 2 * size :] + r * gh[:, 2 * size :])
+        h = (1.0 - z) * new + z * h
+        return h, n.mean((h - target) ** 2)
+
+    return n.mean(n.scan(step, n.zeros((xs.shape[1], size), dtype="f4"), xs)[1])
 
 
 def lstm_data(steps: int) -> Data:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.interpreter import new_level
+from pullback.core.lowering import call
 from pullback.transforms.batch import Batched, take_out
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ class SplitLoop:
         return found - without
 
     def _is_product(self, e: Any) -> bool:
-        return bool(getattr(e.op, "is_product", False))
+        lower = getattr(e.op, "lower", None)
+        return isinstance(lower, call) and lower.symbol == "gemm"
 
     def _find_early(self) -> list[int]:
         """Return the products of xs with constants: their results."""
@@ -65,16 +67,14 @@ class SplitLoop:
                 uses[number] = uses.get(number, 0) + 1
         found = {}
         for k, state in enumerate(self.states):
-            (out,) = self.body.list_refs([self.body.outputs[k]]) or (None,)
+            out = next(iter(self.body.list_refs([self.body.outputs[k]])), -1)
             e = self.body.equations[makers[out]] if out in makers else None
             if e is None or getattr(e.op, "kernel", None) is not np.add or uses.get(state) != 1 or uses[out] != 1:
                 continue
-            others = [a for a in e.args if self.body.list_refs([a]) != [state]]
-            if len(others) == 1 and self.body.likes[out].dtype.kind == "f":
-                like = self.body.likes[state]
-                added = self.body.list_refs(others)
-                if added and self.body.likes[added[0]][:2] == like[:2]:
-                    found[k] = makers[out], added[0]
+            added = [n for n in self.body.list_refs(e.args) if n != state]
+            like = self.body.likes[state]
+            if len(added) == 1 and like.dtype.kind == "f" and self.body.likes[added[0]][:2] == like[:2]:
+                found[k] = makers[out], added[0]
         return found
 
     def _find_late(self) -> set[int]:
@@ -101,20 +101,27 @@ class SplitLoop:
         if not late:
             return late
         stacked = {n for i in late for n in self.refs[i]} | {*self.xs}
+        makers = {n: i for i in free for n in equations[i].results}
         for _, number in self.sums.values():  # other sums of what is stacked anyway
-            cone, waiting = set(), [number]
+            cone, waiting = set[int](), [number]
             while waiting:
                 n = waiting.pop()
-                i = next((i for i in free if n in equations[i].results), None)
-                if n in stacked or n in self.invariant or i in cone or i in late:
+                if n in stacked or n in self.invariant or makers.get(n, -1) in cone | late:
                     continue
-                if i is None:
+                if n not in makers:
                     cone = set()
                     break
-                cone.add(i)
-                waiting += self.refs[i]
+                cone.add(makers[n])
+                waiting += self.refs[makers[n]]
             late |= cone
         return late
+
+    def _find_sources(self, numbers: set[int]) -> set[int]:
+        """Return values of which others are views, or these themselves."""
+        for e, refs in zip(reversed(self.body.equations), reversed(self.refs), strict=True):
+            if not numbers.isdisjoint(e.results) and getattr(e.op, "is_moving", False):
+                numbers = (numbers - {*e.results}) | (refs - {*self.constants})
+        return numbers
 
     # ---- running it
 
@@ -136,7 +143,7 @@ class SplitLoop:
         ys = range(op.carry, len(body.outputs))
         afterwards = [i for i in ys if made_late.intersection(body.list_refs([body.outputs[i]]))]
         kept = [i for i in ys if i not in afterwards]
-        boundary = {n for i in self.late for n in self.refs[i]} - made_late - {*self.constants}
+        boundary = self._find_sources({n for i in self.late for n in self.refs[i]} - made_late - {*self.constants})
         stacked = [n for n in sorted(boundary) if n not in known and n not in self.invariant]
         outputs = [body.outputs[i] for i in (*carried, *kept)] + [body.refer(n) for n in stacked]
         inputs = [*self.constants, *(self.states[k] for k in carried), *self.xs, *self.early]

@@ -229,6 +229,17 @@ def resolve_view(x: Node) -> tuple[Node, int, tuple[int, ...]]:
     return (x.args[0], x.data.offset, x.data.strides) if x.kind is VIEW else (x, 0, contiguous(x.shape))
 
 
+def is_contiguous(x: Node) -> bool:
+    """Return whether the elements of a view lie side by side in C order, from wherever it begins."""
+    rows = zip(x.data.strides, contiguous(x.shape), x.shape, strict=True)
+    return all(a == b or length == 1 for a, b, length in rows)
+
+
+def find_memory_of(x: Node) -> tuple[Node, int]:
+    """Return the node in whose memory the elements of ``x`` lie side by side, and the offset of the first one."""
+    return (x.args[0], x.data.offset) if x.kind is VIEW and is_contiguous(x) else (x, 0)
+
+
 @lru_cache(4096)
 def squeeze(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return a shape without its axes of length 1."""

@@ -17,7 +17,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.compiler.ir.graph import Graph, Node, contiguous, is_number, resolve_view, squeeze
+from pullback.compiler.ir.graph import (
+    Graph,
+    Node,
+    contiguous,
+    find_memory_of,
+    is_contiguous,
+    is_number,
+    resolve_view,
+    squeeze,
+)
 from pullback.compiler.ir.kinds import CAST, FOLD, INPUT, PIECES, PRODUCT, TAKE, VIEW, Kind
 from pullback.compiler.ir.products import find_operand, is_gemm_ready
 from pullback.compiler.schedule.cost import estimate_cost
@@ -198,7 +207,10 @@ class Fusion:
     def _must_be_laid_out(self, n: Node) -> bool:
         """Return whether a view must be copied to C order for one of its users."""
         users = self.users[n.number]
-        if n.number in self.wanted or any(u.kind.needs_contiguous for u in users):
+        needs_copy = not is_contiguous(n)
+        if n.number in self.wanted or any(
+            u.kind.needs_contiguous and (needs_copy or not u.kind.has_bodies) for u in users
+        ):
             return True
         return any(u.kind is PRODUCT for u in users) and not is_gemm_ready(n)
 
@@ -211,6 +223,8 @@ class Fusion:
 
     def _memory_of(self, call: Node, a: Node) -> Node:
         """The node whose memory a call reads for an argument."""
+        if call.kind.has_bodies:
+            return find_memory_of(a)[0]
         return find_operand(a)[0] if call.kind is PRODUCT else a
 
     def _reach(self, node: Node) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from pullback.compiler.ir.graph import Graph, Node
+from pullback.compiler.ir.graph import Graph, Node, find_memory_of
 from pullback.compiler.ir.kinds import PRODUCT, RESULT, ROWS, SCAN, SCATTER, WINDOWS, Kind
 from pullback.compiler.ir.products import find_operand
 from pullback.compiler.schedule.arena import round_up
@@ -87,7 +87,8 @@ class StepPlanner:
         plans = tuple(self._plan_body(body) for body in n.data.bodies)
         results = tuple(s for s in self.fused.steps if isinstance(s, Node) and s.kind is RESULT and s.args[0] is n)
         own = sum(round_up(o.nbytes) for body in n.data.bodies for o in body.outputs)
-        return _make_step(n, plans, results, n.args, {"scratch": count_body_bytes(plans) + 2 * own})
+        read = tuple(find_memory_of(a)[0] for a in n.args)
+        return _make_step(n, plans, results, read, {"scratch": count_body_bytes(plans) + 2 * own})
 
     def _plan_body(self, graph: Graph) -> BodyPlan:
         options = self.options._replace(guarded=False)
