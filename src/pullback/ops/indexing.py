@@ -369,6 +369,20 @@ def _is_view_at(value: Tensor, x: Tensor, index: Index) -> bool:
 alias("__setitem__", _setitem_method)
 
 
+def _fill(x: Tensor, value: TensorLike) -> None:
+    """Write one number into all elements, as the method of NumPy's arrays does.
+
+    >>> x = pb.tensor([1.0, 2.0])
+    >>> x.fill(3.0)
+    >>> x
+    Tensor([3., 3.], dtype=float32)
+    """
+    x[...] = value
+
+
+alias("fill", _fill)
+
+
 @method
 def boolean_mask(x: TensorLike, mask: TensorLike, axis: Axis = None) -> Any:
     """The elements of ``x`` where ``mask`` is true; its first axis stands for ``axis`` of ``x``.

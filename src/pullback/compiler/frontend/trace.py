@@ -57,7 +57,7 @@ from pullback.compiler.ir.kinds import (
 )
 from pullback.compiler.ir.structured import Loop, Switch, While
 from pullback.core.axes import together
-from pullback.core.callers import MEANS, explain_refusal
+from pullback.core.callers import MEANS, arrange_coefficients, explain_refusal
 from pullback.core.convert import as_value
 from pullback.core.interpreter import new_level
 from pullback.core.lowering import call, fold, made_of, opaque, pieces, position, rows, scalar, scan, view, windows
@@ -131,6 +131,7 @@ class Symbol(Wrapped):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
         """NumPy's result, which is strong where all arguments are Python numbers: ``np.exp(0.5)`` is a float64."""
+        args = arrange_coefficients(_getframe(1), args)
         z = super().__array_ufunc__(ufunc, method, *args, **kwargs)
         return z.read() if type(z) is Weak and all(map(stands_for_number, args)) else z
 
