@@ -1,7 +1,7 @@
-"""Split a loop: matrix products that the carry does not need are done for all steps at once, before or after it.
+"""Split a loop: thin matrix products that the carry does not need are done for all steps at once, before or after it.
 
-One large product is much faster than many small ones.  What is needed for it, such as the gradients of the gates of a
-recurrent network, is stacked by the loop.
+One large product is much faster than many of a few rows.  What is needed for it, such as the gradients of the gates of
+a recurrent network, is stacked by the loop.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pullback.transforms.scan_op import ScanOp
 
 __all__: list[str] = []
+
+FEW = 16  # rows of a product that is slow by itself; those with more are as quick one by one, while they are cached
 
 
 class SplitLoop:
@@ -45,16 +47,28 @@ class SplitLoop:
                 found.update(e.results)
         return found - without
 
-    def _is_product(self, e: Any) -> bool:
+    def _is_thin(self, e: Any) -> bool:
+        """Return whether an equation is a product whose operand that is no constant has few rows, or columns."""
         lower = getattr(e.op, "lower", None)
-        return isinstance(lower, call) and lower.symbol == "gemm"
+        if not isinstance(lower, call) or lower.symbol != "gemm":
+            return False
+        shapes = [self.body.likes[a].shape for a in self.body.list_refs(e.args)]
+        if len(shapes) < 2:
+            return False
+        a, b = self.body.list_refs(e.args)
+        left, right = shapes
+        if b in self.invariant:
+            return bool(len(left) < 2 or left[-2] < FEW)
+        if a in self.invariant:
+            return bool(len(right) < 2 or right[-1] < FEW)
+        return bool(left[-1] < FEW)
 
     def _find_early(self) -> list[int]:
         """Return the products of xs with constants: their results."""
         known = self._follow({*self.constants, *self.xs}, set())
         found = []
         for e, refs in zip(self.body.equations, self.refs, strict=True):
-            if self._is_product(e) and refs <= known and refs & self.invariant and not refs <= self.invariant:
+            if self._is_thin(e) and refs <= known and refs & self.invariant and not refs <= self.invariant:
                 found.append(e.results[0])
         return found
 
@@ -94,7 +108,7 @@ class SplitLoop:
         made: set[int] = set()
         for i in free:
             e, refs = equations[i], self.refs[i]
-            is_seed = self._is_product(e) and (refs & self.invariant or not ends.isdisjoint(e.results))
+            is_seed = self._is_thin(e) and (refs & self.invariant or not ends.isdisjoint(e.results))
             if refs & made or (is_seed and not refs <= self.invariant and e.results[0] not in self.early):
                 late.add(i)
                 made.update(e.results)

@@ -153,16 +153,21 @@ class LoopSimplifier:
 
     def _meet(self, n: Node, constants: dict[int, Node]) -> None:
         if n.number in self.moved:
-            x = self.moved[n.number]
-            base = x.args[0] if x.kind is VIEW else x
+            base = self._find_base(self.moved[n.number])
             if not is_number(base):
                 constants[base.number] = base
+
+    def _find_base(self, x: Node) -> Node:
+        """Return what a step is given for a value: the array that it is a view of, or a copy of a transposed one."""
+        if x.kind is not VIEW or (len(x.shape) > 1 and x.data.strides[-1] > 1 and all(x.data.strides)):
+            return x
+        return x.args[0]
 
     def _use(self, n: Node, constants: dict[int, Node]) -> Node:
         """Return a value in the new body."""
         if n.number not in self.moved:
             return self.made[n.number]
         x = self.moved[n.number]
-        base = x.args[0] if x.kind is VIEW else x
+        base = self._find_base(x)
         found = self.inner.constant(base.data) if is_number(base) else constants[base.number]
         return found if x is base else self.inner.add(VIEW, (found,), x.shape, x.dtype, x.data, x.line)
