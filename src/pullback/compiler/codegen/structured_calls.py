@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pullback.compiler.codegen.call_table import CallList, Operand
 from pullback.compiler.codegen.kernel_code import Function
 from pullback.compiler.codegen.module_builder import ModuleBuilder
-from pullback.compiler.ir.graph import Node, find_memory_of
+from pullback.compiler.ir.graph import Node, find_contiguous
 from pullback.compiler.ir.kinds import CONSTANT, LOOP, SWITCH, WHILE, Kind
 from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.order import Step
@@ -33,7 +33,7 @@ def call_structure(
         described += [f"  {line}" for line in inner.described]
     module.described += [f"{n.name} {' '.join(map(str, n.data.counts))}:", *described]
     results = {r.data: r for r in step.stored}
-    given: list[Operand] = [module.address(*find_memory_of(x)) for x in (*n.args, *results.values())]
+    given: list[Operand] = [module.address(*find_contiguous(x)) for x in (*n.args, *results.values())]
     writer = WRITERS[n.kind](n, plans, names, {r: len(n.args) + at for at, r in enumerate(results)})
     function = writer.write(len(given))
     module.helpers.update(writer.constants)

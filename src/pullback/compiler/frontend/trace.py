@@ -17,6 +17,7 @@ import numpy as np
 from pullback.compiler.frontend.host_ops import HostFunction, make_integer_cast
 from pullback.compiler.frontend.indexing import (
     find_block,
+    find_constant_lines,
     find_positions,
     lower_assignment,
     lower_gather,
@@ -24,6 +25,7 @@ from pullback.compiler.frontend.indexing import (
     lower_segments,
     place_elements,
     place_view,
+    put_along_lines,
     scatter_rows,
     take_rows,
 )
@@ -69,6 +71,7 @@ from pullback.core.weak import Weak, stands_for_number
 from pullback.core.writes import HELD, INPUT, alias, freeze
 from pullback.errors import SymbolValueError, VariableError
 from pullback.numerics.axis_arguments import resolve_axes
+from pullback.numerics.positions import pick_lines
 
 PLAIN_NUMBERS = (bool, int, float, complex)
 PYTHON, ARRAY, TENSOR, GIVEN = 0, 1, 2, 3  # what is given, and so what is given back; the last is not known yet
@@ -454,6 +457,9 @@ class Trace:
 
     def elements(self, op: Any, source: Node, params: dict[str, Any]) -> Any:
         """What is no view picks elements: which, is told by the kernel, run on their places along each axis."""
+        lines = find_constant_lines(params["index"], source.shape) if "index" in params else None
+        if lines is not None:
+            return pick_lines(Symbol(self, source), lines)
         at, kept = find_positions(source.shape, lambda along: op.run(along, *params.values()))
         if at.ndim or kept:
             return take_rows(self, self.wrapped(source), at, kept)
@@ -510,6 +516,9 @@ class Trace:
             return self.opaque(op, [Symbol(self, x)], params)
         if any(isinstance(i, np.ndarray) and i.dtype == bool for i in parts):
             return place_elements(self, Symbol(self, x), np.zeros((), x.dtype), shape, index)
+        lines = find_constant_lines(index, shape)
+        if lines is not None:
+            return put_along_lines(self, Symbol(self, x), shape, lines)
         at, kept = find_positions(shape, lambda along: along[index])
         return scatter_rows(self, Symbol(self, x), at, shape, kept)
 

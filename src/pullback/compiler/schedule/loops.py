@@ -22,6 +22,7 @@ REGISTERS = 4  # of a vector, at most: their computations do not wait for each o
 LIGHT = 12  # cost of a kernel whose results go to memory by cache lines: it waits for memory anyway
 SEGMENTS = 4  # ranges of an axis that have loops of their own, for pieces that lie along it
 MANY_SEGMENTS = 12  # the same of long ones; the others are done element by element
+LONGEST_SUM = 2**15  # elements that are added up one after the other; longer rows are in runs, for precision
 LONG = 16  # elements of a long one
 HEAVY = 6  # cost of a value that is kept for later passes over the row, rather than computed again
 PART = 16384  # elements of one part; the reductions of parts are combined in order
@@ -68,6 +69,7 @@ class RowBlock(NamedTuple):
 
     rows: int
     is_transposed: bool
+    is_adjacent: bool = False  # rows along the last of their axes lie side by side, so that nothing must be transposed
 
 
 class Scratch(NamedTuple):
@@ -410,11 +412,46 @@ class LoopPlan:
         if self.split is None or self.widest < 4 or not folds:
             return RowBlock(1, False)
         count, lanes = prod(a.length for a in rows), self.target.vector_bytes // self.widest
+        if self._has_adjacent_elements():
+            return RowBlock(self._count_adjacent_rows(lanes, len(folds)), True, True)
         if count >= lanes >= 4 and self._is_transposing_worth(lanes):
             return RowBlock(lanes, True)
         if not any(levels[n.number] == ROW and estimate_cost(n) >= HEAVY for n in nodes):
             return RowBlock(1, False)
         return RowBlock(self._count_cached_rows(count, lanes), False)
+
+    def _has_adjacent_elements(self) -> bool:
+        """Return whether neighbouring elements are of neighbouring rows: a reduction over a middle axis, say."""
+        rows, columns = self.axes
+        if len(columns) != 1 or not rows or rows[-1].length < 4 or any(n.kind in READS for n in self.kernel.nodes):
+            return False
+        if columns[0].length > LONGEST_SUM:
+            return False
+        if any(self.kernel.levels[n.number] == FULL for n in self.stored) or any(map(self.is_column, self.after)):
+            return False
+        across, along = rows[-1].members[-1], columns[0].members[-1]
+        apart = [u for u in self.loads if u.steps[along] not in (0, 1)]
+        return bool(apart) and all(u.steps[across] in (0, 1) for u in self.loads if u.steps[along])
+
+    def _count_adjacent_rows(self, lanes: int, sums: int) -> int:
+        """Return how many neighbouring rows are done at a time: some registers full."""
+        rows, _ = self.axes
+        most = self.target.registers // (sums + 2)
+        count = lanes * min(REGISTERS, 1 << max(most, 1).bit_length() - 1)
+        while count > rows[-1].length:
+            count //= 2
+        return count
+
+    @property
+    def has_adjacent_elements(self) -> bool:
+        """Whether a vector has neighbouring elements of the rows of a block."""
+        return self.row_block.is_adjacent
+
+    @property
+    def groups(self) -> int:
+        """How many blocks there are along the last axis of rows that lie side by side; the last overlaps another."""
+        rows, _ = self.axes
+        return -(-rows[-1].length // self.block)
 
     def _count_cached_rows(self, count: int, lanes: int) -> int:
         """Return how many rows, up to ``lanes``, stay in the first cache from one pass to the next; 1 if too few."""
@@ -478,7 +515,7 @@ class LoopPlan:
     def scratch(self) -> Scratch:
         """Scratch memory: transposed tiles of what is loaded, stored or summed over rows, and values for later."""
         tiles: dict[Any, Node] = {}
-        if self.is_transposed:
+        if self.is_transposed and not self.has_adjacent_elements:
             tiles = {u: u.node for u in self.loads if self.is_tile(u)}
             tiles |= {n.number: n for n in self.stored if self.kernel.levels[n.number] == FULL}
             tiles |= {n.number: n for n in self.after if self.is_column(n)}
@@ -512,6 +549,9 @@ class LoopPlan:
             while 1 == vectors % part < part and vectors > 1:  # the last vector must not overlap another part
                 part += 1
             return vectors, part
+        if self.has_adjacent_elements:
+            count = count // rows[-1].length * self.groups
+            return count, max(1, self._count_part(count * self.block * length) // (self.block * length))
         part = max(1, self._count_part(count * length) // max(length, 1))
         if any(self.is_column(n) for n in self.after):
             part = max(part, -(-count // 8))  # each part has a row of its own to add up in

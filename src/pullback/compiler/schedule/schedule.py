@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import prod
 from typing import Any, NamedTuple
 
-from pullback.compiler.ir.graph import Graph, Node, find_memory_of
+from pullback.compiler.ir.graph import Graph, Node
 from pullback.compiler.ir.kinds import PRODUCT, RESULT, ROWS, SCAN, SCATTER, WINDOWS, Kind
-from pullback.compiler.ir.products import find_operand
 from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.deduplicate_kernels import LoopPlanner, PlannedLoops
-from pullback.compiler.schedule.fuse import Fused, Kernel, fuse
+from pullback.compiler.schedule.fuse import Fused, Kernel, find_memory, fuse
 from pullback.compiler.schedule.in_place import InPlace
 from pullback.compiler.schedule.loops import LoopPlan
 from pullback.compiler.schedule.memory import Memory, plan_memory
@@ -77,18 +77,17 @@ class StepPlanner:
             return self._plan_bodies(step)
         plan = PLANS[step.kind](step, self.target, self.options.threads) if step.kind in PLANS else None
         scratch = SCRATCH[step.kind](plan) if step.kind in SCRATCH else {}
-        if step.kind is PRODUCT:
-            read = tuple(find_operand(a)[0] for a in step.args)
-            return _make_step(step, plan, (step,), read, scratch, partial(_may_accumulate, read))
-        return _make_step(step, plan, (step,), step.args, scratch)
+        read = tuple(find_memory(step, a) for a in step.args)
+        accumulates = step.kind in (PRODUCT, SCATTER) and len(read) > 2
+        return _make_step(step, plan, (step,), read, scratch, partial(_may_accumulate, read) if accumulates else _never)
 
     def _plan_bodies(self, n: Node) -> Step:
         """Return a loop or branches as a step: twice the memory of their results is for the carry, and unused ones."""
         plans = tuple(self._plan_body(body) for body in n.data.bodies)
         results = tuple(s for s in self.fused.steps if isinstance(s, Node) and s.kind is RESULT and s.args[0] is n)
         own = sum(round_up(o.nbytes) for body in n.data.bodies for o in body.outputs)
-        read = tuple(find_memory_of(a)[0] for a in n.args)
-        return _make_step(n, plans, results, read, {"scratch": count_body_bytes(plans) + 2 * own})
+        read = tuple(find_memory(n, a) for a in n.args)
+        return _make_step(n, plans, results, read, {"scratch": count_body_bytes(plans) + 2 * own}, _never)
 
     def _plan_body(self, graph: Graph) -> BodyPlan:
         options = self.options._replace(guarded=False)
@@ -109,17 +108,21 @@ class StepPlanner:
         return _make_step(k, plan, stored, read, scratch, partial(self.overwrites.allow, loops))
 
 
+def _never(z: Node, x: Node) -> bool:
+    return False
+
+
 def _make_step(
     what: Kernel | Node,
     plan: Any,
     stored: tuple[Node, ...],
     read: tuple[Node, ...],
     scratch: dict[str, int],
-    *may_overwrite: Callable[[Node, Node], bool],
+    may_overwrite: Callable[[Node, Node], bool],
 ) -> Step:
     fixed = isinstance(what, Node) and what.kind.runs_on_host
     needed = tuple((name, size) for name, size in scratch.items() if size)
-    return Step(what, plan, stored, read, fixed, needed, *may_overwrite)
+    return Step(what, plan, stored, read, fixed, needed, may_overwrite)
 
 
 def count_body_bytes(plans: Sequence[BodyPlan]) -> int:
@@ -129,8 +132,9 @@ def count_body_bytes(plans: Sequence[BodyPlan]) -> int:
 
 def _plan_scatter(n: Node, target: Target, threads: int) -> ScatterPlan:
     time = estimate_time(n)
-    workers = count_workers(Work(n.shape[0], 1), time, threads)
-    return ScatterPlan(Work(n.shape[0], max(1, -(-n.shape[0] // workers))), workers, time)
+    places = n.size // prod(n.data)
+    workers = count_workers(Work(places, 1), time, threads)
+    return ScatterPlan(Work(places, max(1, -(-places // workers))), workers, time)
 
 
 def _count_scratch(plan: ScanPlan | SearchPlan | RowsPlan) -> dict[str, int]:
@@ -166,8 +170,8 @@ SCRATCH: dict[Kind, Callable[[Any], dict[str, int]]] = {
 
 
 def _may_accumulate(read: tuple[Node, ...], z: Node, x: Node) -> bool:
-    """Return whether a product may be added to what is at ``x``: not if it reads that until the end, as h @ w + h."""
-    return len(read) > 2 and x is read[2] and x is not read[0] and x is not read[1]
+    """Return whether a call may add to what is at ``x``: not if it reads that until the end, as h @ w + h does."""
+    return x is read[2] and x is not read[0] and x is not read[1]
 
 
 class Overwrites:

@@ -49,7 +49,7 @@ class KernelWriter:
         elif plan.sums_columns_in_registers:
             self._emit_columns(rows, columns[0])
         else:
-            with code.loop("%lo", "%hi", plan.block) as row:
+            with code.loop("%lo", "%hi", 1 if plan.has_adjacent_elements else plan.block) as row:
                 if plan.is_transposed:
                     self._emit_transposed(row, columns)
                 elif plan.block > 1:

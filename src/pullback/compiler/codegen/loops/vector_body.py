@@ -365,7 +365,7 @@ class VectorBody:
         """Return elements of rows that are given by their positions: of one row, or of a row for each lane."""
         code, access, axis = self.code, self.access, self.axis
         at, use = locate_rows(n)
-        length, is_made = prod(n.args[0].shape[1:]), self.plan.kernel.makes(at)
+        length, is_made = prod(n.data), self.plan.kernel.makes(at)
         if axis is None or at.steps[axis] == 0:
             row = (self.value(at) if is_made else self.rows.emit_scalar_use(at)).name
             place = code.add(access.place(use, self.index, axis), code.times(row, length))
