@@ -38,6 +38,7 @@ from pullback.compiler.frontend.result_inference import (
     lay_out,
     make_example,
 )
+from pullback.compiler.frontend.small_matrices import SMALL_MATRICES, lower_small_matrices
 from pullback.compiler.ir.graph import Fold, Graph, Node, Pieces, Shape, View, contiguous
 from pullback.compiler.ir.kinds import (
     CAST,
@@ -347,6 +348,8 @@ class Trace:
         if isinstance(lower, made_of) and not any(map(_is_rare_float, args)):
             made = lower.formula(*([args] if op.variadic else args), **params)
             return self.symbol(made) if isinstance(made, RAW) else made
+        if op.kernel in SMALL_MATRICES and (made := lower_small_matrices(self, op, args, params)) is not None:
+            return made
         if isinstance(lower, opaque | made_of):
             return self.opaque(op, args, params)
         if op.kernel is np.power and type(args[1]) is int and args[1] == 2 and _kind(args[0]) in (bool, np.dtype(bool)):
