@@ -31,7 +31,7 @@ WEAK = (Weak, *WEAK_TYPES)
 _number = count()
 _live: dict[str, list[ref[Variable]]] = {}  # the live variables of each name, oldest first
 _flag_changes = 0
-# Only reading a variable asks this; ops on tensors never do.  Outermost first: each wraps what the one before gave.
+# Read only when a variable is read; ops on tensors never do.  Outermost first: each wraps what the one before gave.
 _watchers: ContextVar[tuple[Any, ...]] = ContextVar("watchers", default=())
 
 
@@ -436,12 +436,15 @@ class Watcher:
         return self.tape.level
 
     def wants(self, v: Variable) -> bool:
-        return v.trainable and (self.wanted is None or id(v) in self.wanted)
+        return v._trainable and (self.wanted is None or id(v) in self.wanted)
 
     def on_read(self, v: Variable, value: Tensor) -> Any:
         if not self.wants(v):
             return value
-        _, reads = self.leaves.setdefault(id(v), (v, []))
+        known = self.leaves.get(id(v))
+        if known is None:
+            known = self.leaves[id(v)] = v, []
+        reads = known[1]
         if not reads or reads[-1][0] is not value:
             reads.append((value, self.tape.leaf(value)))
         return reads[-1][1]
