@@ -174,7 +174,7 @@ def list_programs() -> Iterator[Program]:
     yield Program("layernorm", "layernorm 1024×768", 2.5, layer_norm, normed, threads=1.6)
     for dtype in ("f4", "f8"):
         rows = lambda dtype=dtype: (draw((1000, 1000), dtype=dtype), [])
-        yield Program(f"logsumexp/{dtype}", f"logsumexp 1000×1000, {dtype}", 1.05, log_sum_exp, rows, threads=1.6)
+        yield Program(f"logsumexp/{dtype}", f"logsumexp 1000×1000, {dtype}", 1.1, log_sum_exp, rows, threads=1.6)
     for dtype in ("f4", "f8"):
         data, title = partial(regression_data, dtype), f"logistic regression, {dtype}"
         yield Program(f"logreg/{dtype}", title, 1.8, logistic_regression, data, threads=1.6)
@@ -189,15 +189,15 @@ def list_programs() -> Iterator[Program]:
     yield Program("rnn", "RNN 50 steps, unrolled", 4.0, recurrent, recurrent_data)
     yield Program("rnn/scan", "RNN 50 steps, jax.lax.scan", 4.0, recurrent_scan, recurrent_data)
     yield Program("rosenbrock", "Rosenbrock 1000", 20.0, rosenbrock, partial(vector, 1000, "f8"))
-    yield Program("attention", "attention 4×64×64, 4 heads", 1.0, attention, attention_data)
+    yield Program("attention", "attention 4×64×64, 4 heads", 1.1, attention, attention_data)
     for dtype in ("f4", "f8"):
         yield Program(f"mixture/{dtype}", f"Gaussian mixture, {dtype}", 1.5, mixture, partial(mixture_data, dtype))
     yield Program("gather", "gather, scatter 4096 of 10000×64", 1.5, gather_rows, pair_data(gather_rows_data))
-    yield Program("convnet", "conv net step, batch 16", 1.0, network, pair_data(network_data), UPDATE)
-    yield Program("hessian", "MLP hessian-vector product", 1.0, mlp, hessian_data, HESSIAN)
+    yield Program("convnet", "conv net step, batch 16", 1.1, network, pair_data(network_data), UPDATE)
+    yield Program("hessian", "MLP hessian-vector product", 1.1, mlp, hessian_data, HESSIAN)
     many = partial(mlp_data, 784, 256, 10, 128, True)
-    yield Program("examples", "MLP per-example, 784-256-10, 128", 1.0, mlp_one_hot, many, EXAMPLES)
+    yield Program("examples", "MLP per-example, 784-256-10, 128", 1.1, mlp_one_hot, many, EXAMPLES)
     few = partial(mlp_data, 64, 64, 10, 256, True)
-    yield Program("examples/small", "MLP per-example, 64-64-10, 256", 1.0, mlp_one_hot, few, EXAMPLES)
+    yield Program("examples/small", "MLP per-example, 64-64-10, 256", 1.1, mlp_one_hot, few, EXAMPLES)
     yield Program("call", "call overhead: sum, n = 10", 5.0, identity, partial(vector, 10, "f8"))
     yield Program("call/chain", "call overhead: chain, n = 10", 5.0, chain, partial(vector, 10, "f8"))
