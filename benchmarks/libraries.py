@@ -64,7 +64,7 @@ class Ours:
             log_sum_exp=pb.log_sum_exp, cross_entropy=labelled_loss, gather=pb.gather,
             one_hot=lambda i, size, dtype: pb.one_hot(i, size, dtype=dtype),
             conv2d=lambda x, w: pb.conv2d(x, w, 1, "same"), max_pool=lambda x: pb.max_pool(x, 2, 2),
-            top_k=pb.topk, solve_lower=pb.linalg.triangular_solve, scan=getattr(pb, "scan", loop),
+            top_k=pb.topk, solve_lower=pb.linalg.triangular_solve, scan=pb.scan,
         )  # fmt: skip
 
     def function(self, p: Program, count: int) -> Callable[..., Any]:
