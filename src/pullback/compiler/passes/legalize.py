@@ -358,8 +358,8 @@ def _arrange_product(g: Graph, n: Node, args: list[Node]) -> Node:
         return product
     if b.shape[-1] == 1 and len(a.shape) == 2 and _is_transposed(a) and a.shape[0] <= a.shape[1]:
         return _sum_along(g, n, _transpose(g, a), b, 0)
-    if a.shape[-2] == 1 and len(b.shape) == 2 and _is_transposed(b):
-        return _sum_along(g, n, a, _transpose(g, b), 1)
+    if a.shape[-2] == 1 and _is_transposed(b) and plan_product(product).matrices.m == 1:
+        return _sum_along(g, n, a, _transpose(g, b), len(b.shape) - 1)
     if b.shape[-1] == 1:
         return _sum_along(g, n, a, _transpose(g, b), len(a.shape) - 1)
     if a.shape[-2] == 1 and len(squeeze(n.shape)) == 1:
