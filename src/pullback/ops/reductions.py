@@ -491,7 +491,7 @@ def _argmax_method(x: Tensor, axis: int | None = None, keepdims: bool = False) -
     >>> pb.tensor([[1.0, 5.0], [4.0, 2.0]]).argmax().item()
     1
     """
-    return np.argmax(x, axis=axis, keepdims=keepdims)  # type: ignore[call-overload]
+    return np.argmax(x, axis=axis, keepdims=keepdims)
 
 
 def _argmin_method(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Any:
@@ -500,7 +500,7 @@ def _argmin_method(x: Tensor, axis: int | None = None, keepdims: bool = False) -
     >>> pb.tensor([[1.0, 5.0], [4.0, 2.0]]).argmin().item()
     0
     """
-    return np.argmin(x, axis=axis, keepdims=keepdims)  # type: ignore[call-overload]
+    return np.argmin(x, axis=axis, keepdims=keepdims)
 
 
 alias("argmax", _argmax_method)
