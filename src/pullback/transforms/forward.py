@@ -77,8 +77,10 @@ class Dual(Wrapped):
         mine = [isinstance(a, Dual) and a.number == self.number for a in args]
         primals = [a.primal if on else a for a, on in zip(args, mine, strict=True)]
         tangents = [a.tangent if on else None for a, on in zip(args, mine, strict=True)]
-        if op.custom:
-            z, t = op.push(self.number, args, primals, tangents, params)
+        if op.custom and op.is_structured:
+            z, t = map(tuple, op.push(primals, tangents))
+        elif op.custom:
+            z, t = op.push_duals(self.number, args, primals, tangents, params)
         else:
             z = op.call(primals, params)
             t = op.jvp(z, primals, tangents, params) if any(t is not None for t in tangents) else None
