@@ -77,6 +77,8 @@ class Dual(Wrapped):
         mine = [isinstance(a, Dual) and a.number == self.number for a in args]
         primals = [a.primal if on else a for a, on in zip(args, mine, strict=True)]
         tangents = [a.tangent if on else None for a, on in zip(args, mine, strict=True)]
+        z: Any
+        t: Any
         if op.custom and op.is_structured:
             z, t = map(tuple, op.push(primals, tangents))
         elif op.custom:
