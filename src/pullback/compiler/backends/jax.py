@@ -9,6 +9,7 @@ import numpy as np
 
 from pullback.compiler.backends.library import Library
 from pullback.compiler.ir.graph import Node
+from pullback.compiler.ir.structured import Loop, Switch, While
 from pullback.numerics.windows import Windows
 
 __all__ = ["Jax"]
@@ -84,6 +85,29 @@ class Jax(Library):
 
         _, rest = self.jax.lax.scan(advance, first, list(xs))
         return self.concatenate([first[None], rest])
+
+    def run_loop(self, loop: Loop, bodies: Sequence[Callable[..., Any]], values: list[Any]) -> list[Any]:
+        constants = values[: loop.constants]
+
+        def step(carry: list[Any], xs: list[Any]) -> Any:
+            made = bodies[0]([*constants, *carry, *xs])
+            return made[: loop.carry], made[loop.carry :]
+
+        carry, xs = values[loop.constants : loop.xs], values[loop.xs :]
+        last, ys = self.jax.lax.scan(step, carry, xs, loop.length, loop.reverse)
+        return [*last, *ys]
+
+    def run_while(self, loop: While, bodies: Sequence[Callable[..., Any]], values: list[Any]) -> list[Any]:
+        condition, body = bodies
+        constants, carry = values[: loop.constants], values[loop.constants :]
+        made: list[Any] = self.jax.lax.while_loop(
+            lambda carry: condition([*constants, *carry])[0], lambda carry: body([*constants, *carry]), carry
+        )
+        return made
+
+    def run_switch(self, switch: Switch, bodies: Sequence[Callable[..., Any]], values: list[Any]) -> list[Any]:
+        made: list[Any] = self.jax.lax.switch(values[0], list(bodies), values[1:])
+        return made
 
     def sort_positions(self, x: Any, axis: int, descending: bool) -> Any:
         return self.xp.argsort(x, axis, descending=descending)

@@ -15,6 +15,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from pullback.compiler.backends.views import decompose_view
 from pullback.compiler.ir.graph import Node
+from pullback.compiler.ir.structured import Loop, Switch, While
 
 __all__ = ["Library"]
 
@@ -120,6 +121,39 @@ class Library:
             return self.xp.argsort(x, axis, kind="stable")
         last = x.shape[axis] - 1
         return self.flip(last - self.xp.argsort(self.flip(x, (axis,)), axis, kind="stable"), (axis,))
+
+    # ---- loops and branches; ``bodies`` are functions of lists of arrays
+
+    def run_loop(self, loop: Loop, bodies: Sequence[Callable[..., Any]], values: list[Any]) -> list[Any]:
+        """Return the last carry of a loop and the stacked results of its steps."""
+        constants, carry = values[: loop.constants], values[loop.constants : loop.xs]
+        ys: list[Any] = [None] * loop.length
+        for t in range(loop.length)[:: -1 if loop.reverse else 1]:
+            made = bodies[0]([*constants, *carry, *(x[t] for x in values[loop.xs :])])
+            carry, ys[t] = made[: loop.carry], made[loop.carry :]
+        stacked = [
+            self.stack(list(y)) if loop.length else self.full(shape, 0, dtype)
+            for y, (shape, dtype) in zip(
+                zip(*ys, strict=True) if loop.length else loop.result_likes[loop.carry :],
+                loop.result_likes[loop.carry :],
+                strict=True,
+            )
+        ]
+        return [*carry, *stacked]
+
+    def run_while(self, loop: While, bodies: Sequence[Callable[..., Any]], values: list[Any]) -> list[Any]:
+        """Return the last carry of a loop that goes on while its condition holds."""
+        condition, body = bodies
+        constants, carry = values[: loop.constants], values[loop.constants :]
+        while self.leave(condition([*constants, *carry])[0]):
+            carry = body([*constants, *carry])
+        return carry
+
+    def run_switch(self, switch: Switch, bodies: Sequence[Callable[..., Any]], values: list[Any]) -> list[Any]:
+        """Return the results of the branch that the first value names."""
+        number = min(max(int(self.leave(values[0])), 0), len(bodies) - 1)
+        made: list[Any] = bodies[number](values[1:])
+        return made
 
     # ---- views
 

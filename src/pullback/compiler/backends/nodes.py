@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
 from pullback.compiler.backends.library import Library, locate_elements
 from pullback.compiler.backends.ops import evaluate_scalar, find_op
-from pullback.compiler.ir.graph import Node
+from pullback.compiler.ir.graph import Graph, Node
 from pullback.compiler.ir.kinds import (
     CAST,
+    CONSTANT,
     FOLD,
+    LOOP,
     MAP,
     OPAQUE,
     PART,
     PIECES,
     PRODUCT,
+    RESULT,
     SCAN,
     SCATTER,
     SPACED,
+    SWITCH,
     TAKE,
     VIEW,
+    WHILE,
     Kind,
 )  # fmt: skip
 
-__all__ = ["find_evaluator"]
+__all__ = ["GraphRunner"]
 
 Evaluate = Callable[..., Any]
 
@@ -89,9 +95,34 @@ def _part(lib: Library, n: Node) -> Evaluate:
     return lambda parts: parts[n.data]
 
 
+class _Structured:
+    """A loop or branches, whose bodies are run by the library too."""
+
+    def __init__(self, lib: Library, n: Node, run: Evaluate) -> None:
+        self.data, self.run = n.data, run
+        self.bodies = [GraphRunner(lib, body) for body in n.data.bodies]
+        self.host_ops = [name for body in self.bodies for name in body.host_ops]
+
+    def __call__(self, *xs: Any) -> Any:
+        return self.run(self.data, self.bodies, list(xs))
+
+
+def _loop(lib: Library, n: Node) -> Evaluate:
+    return _Structured(lib, n, lib.run_loop)
+
+
+def _while(lib: Library, n: Node) -> Evaluate:
+    return _Structured(lib, n, lib.run_while)
+
+
+def _switch(lib: Library, n: Node) -> Evaluate:
+    return _Structured(lib, n, lib.run_switch)
+
+
 KINDS: dict[Kind, Callable[[Library, Node], Evaluate | None]] = {
     MAP: evaluate_scalar, CAST: _cast, FOLD: _fold, VIEW: _view, PIECES: _pieces, TAKE: _take, SCATTER: _scatter,
-    SPACED: _spaced, SCAN: find_op, PRODUCT: _product, OPAQUE: find_op, PART: _part,
+    SPACED: _spaced, SCAN: find_op, PRODUCT: _product, OPAQUE: find_op, PART: _part, RESULT: _part,
+    LOOP: _loop, WHILE: _while, SWITCH: _switch,
 }  # fmt: skip
 
 
@@ -100,3 +131,39 @@ def find_evaluator(lib: Library, n: Node) -> Evaluate | None:
     if not n.size:  # of nothing, which some functions refuse
         return lambda *xs: lib.full(n.shape, 0, n.dtype)
     return KINDS[n.kind](lib, n) if n.kind in KINDS else None
+
+
+class GraphRunner:
+    """Evaluates the nodes of a graph in order; what the library lacks is run by NumPy on the host."""
+
+    def __init__(self, library: Library, graph: Graph) -> None:
+        self.library, self.inputs, self.outputs = library, graph.inputs, graph.outputs
+        self.constants = {n.number: n.data for n in graph.nodes if n.kind is CONSTANT}
+        self.host_ops: list[str] = []
+        self.steps: list[tuple[Node, Evaluate]] = []
+        parts = _collect_parts(graph)
+        for n in graph.nodes:
+            if n.kind.is_leaf:
+                continue
+            evaluate = find_evaluator(library, n)
+            if evaluate is None:
+                self.host_ops.append(n.name)
+                evaluate = library.call_host(partial(n.kind.evaluate, n), parts.get(n.number, {None: n}))
+            self.host_ops += getattr(evaluate, "host_ops", ())
+            self.steps.append((n, evaluate))
+
+    def __call__(self, first: Sequence[Any]) -> list[Any]:
+        values = {number: self.library.enter(x) for number, x in self.constants.items()}
+        values |= zip((n.number for n in self.inputs), first, strict=True)
+        for n, evaluate in self.steps:
+            values[n.number] = evaluate(*[values[a.number] for a in n.args])
+        return [values[o.number] for o in self.outputs]
+
+
+def _collect_parts(graph: Graph) -> dict[int, dict[Any, Node]]:
+    """Return the parts that are used of each host op that has several results, by their places."""
+    found: dict[int, dict[Any, Node]] = {}
+    for n in graph.nodes:
+        if n.kind is PART:
+            found.setdefault(n.args[0].number, {})[n.data] = n
+    return found
