@@ -17,19 +17,19 @@ __all__ = ["LibraryExecutor"]
 
 
 class LibraryExecutor:
-    """Runs a graph on the library's arrays, compiled where the library can do that."""
+    """Evaluates the nodes of a graph in order, on the library's arrays; host ops copy theirs to the host and back."""
 
     def __init__(self, graph: Graph, library: Library, traced: Graph | None = None) -> None:
         self.library, self.stats = library, dict[str, float]()
         self.checked = traced if traced is not None and traced.checks else None
-        runner = GraphRunner(library, graph)
-        self.host_ops = runner.host_ops
+        run = GraphRunner(library, graph)
+        self.host_ops = run.host_ops
         if self.host_ops:
             warn(
                 f"compile: backend={library.name!r} has no {', '.join(dict.fromkeys(self.host_ops))}: NumPy runs this "
                 "on the host, and its arguments and results are copied in every call.", stacklevel=6,
             )  # fmt: skip
-        self.run = library.prepare(runner)
+        self.run = library.prepare(run)
 
     def __call__(self, values: Sequence[Any]) -> list[Any]:
         library = self.library

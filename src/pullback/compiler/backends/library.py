@@ -15,7 +15,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from pullback.compiler.backends.views import decompose_view
 from pullback.compiler.ir.graph import Node
-from pullback.compiler.ir.structured import Loop, Switch, While
+from pullback.compiler.ir.structured import Loop, RunBody, Structure, While
 
 __all__ = ["Library"]
 
@@ -115,45 +115,29 @@ class Library:
             found.append(step(found[-1], [x[i] for x in xs]))
         return self.stack(found)
 
+    def run_structure(self, data: Structure, run: RunBody, values: Sequence[Any], runs_all: bool) -> list[Any]:
+        """Return the results of a loop or branches; ``run`` runs a body, by the library alone if it ``runs_all``."""
+        if isinstance(data, While):
+            constants, carry = values[: data.constants], list(values[data.constants :])
+            while self.leave(run(data.condition, [*constants, *carry])[0]):
+                carry = list(run(data.body, [*constants, *carry]))
+            return carry
+        if isinstance(data, Loop):
+            constants, carry = values[: data.constants], list(values[data.constants : data.xs])
+            rows: list[Any] = [None] * data.length
+            for t in range(data.length)[:: -1 if data.reverse else 1]:
+                made = run(data.body, [*constants, *carry, *(x[t] for x in values[data.xs :])])
+                carry, rows[t] = list(made[: data.carry]), made[data.carry :]
+            return [*carry, *(self.stack(list(column)) for column in zip(*rows, strict=True))]
+        number = min(max(int(self.leave(values[0])), 0), len(data.bodies) - 1)
+        return list(run(data.bodies[number], values[1:]))
+
     def sort_positions(self, x: Any, axis: int, descending: bool) -> Any:
         """Return the positions that sort ``x``; of equal elements the first comes first."""
         if not descending:
             return self.xp.argsort(x, axis, kind="stable")
         last = x.shape[axis] - 1
         return self.flip(last - self.xp.argsort(self.flip(x, (axis,)), axis, kind="stable"), (axis,))
-
-    # ---- loops and branches; ``bodies`` are functions of lists of arrays
-
-    def run_loop(self, loop: Loop, bodies: Sequence[Callable[..., Any]], values: list[Any]) -> list[Any]:
-        """Return the last carry of a loop and the stacked results of its steps."""
-        constants, carry = values[: loop.constants], values[loop.constants : loop.xs]
-        ys: list[Any] = [None] * loop.length
-        for t in range(loop.length)[:: -1 if loop.reverse else 1]:
-            made = bodies[0]([*constants, *carry, *(x[t] for x in values[loop.xs :])])
-            carry, ys[t] = made[: loop.carry], made[loop.carry :]
-        stacked = [
-            self.stack(list(y)) if loop.length else self.full(shape, 0, dtype)
-            for y, (shape, dtype) in zip(
-                zip(*ys, strict=True) if loop.length else loop.result_likes[loop.carry :],
-                loop.result_likes[loop.carry :],
-                strict=True,
-            )
-        ]
-        return [*carry, *stacked]
-
-    def run_while(self, loop: While, bodies: Sequence[Callable[..., Any]], values: list[Any]) -> list[Any]:
-        """Return the last carry of a loop that goes on while its condition holds."""
-        condition, body = bodies
-        constants, carry = values[: loop.constants], values[loop.constants :]
-        while self.leave(condition([*constants, *carry])[0]):
-            carry = body([*constants, *carry])
-        return carry
-
-    def run_switch(self, switch: Switch, bodies: Sequence[Callable[..., Any]], values: list[Any]) -> list[Any]:
-        """Return the results of the branch that the first value names."""
-        number = min(max(int(self.leave(values[0])), 0), len(bodies) - 1)
-        made: list[Any] = bodies[number](values[1:])
-        return made
 
     # ---- views
 

@@ -31,7 +31,7 @@ from pullback.compiler.ir.kinds import (
     Kind,
 )  # fmt: skip
 
-__all__ = ["GraphRunner"]
+__all__ = ["GraphRunner", "find_evaluator"]
 
 Evaluate = Callable[..., Any]
 
@@ -95,34 +95,52 @@ def _part(lib: Library, n: Node) -> Evaluate:
     return lambda parts: parts[n.data]
 
 
-class _Structured:
-    """A loop or branches, whose bodies are run by the library too."""
+class GraphRunner:
+    """Evaluates the nodes of a graph in order, on the library's arrays; host ops copy theirs to the host and back."""
 
-    def __init__(self, lib: Library, n: Node, run: Evaluate) -> None:
-        self.data, self.run = n.data, run
-        self.bodies = [GraphRunner(lib, body) for body in n.data.bodies]
-        self.host_ops = [name for body in self.bodies for name in body.host_ops]
+    def __init__(self, lib: Library, graph: Graph) -> None:
+        self.lib, self.graph = lib, graph
+        self.constants = {n.number: n.data for n in graph.nodes if n.kind is CONSTANT}
+        self.host_ops: list[str] = []
+        self.steps: list[tuple[Node, Evaluate]] = []
+        parts: dict[int, dict[Any, Node]] = {}
+        for n in graph.nodes:
+            if n.kind is PART:
+                parts.setdefault(n.args[0].number, {})[n.data] = n
+        for n in graph.nodes:
+            if n.kind.is_leaf:
+                continue
+            evaluate = find_evaluator(lib, n)
+            if evaluate is None:
+                self.host_ops.append(n.name)
+                evaluate = lib.call_host(partial(n.kind.evaluate, n), parts.get(n.number, {None: n}))
+            self.host_ops += getattr(evaluate, "host_ops", ())
+            self.steps.append((n, evaluate))
 
-    def __call__(self, *xs: Any) -> Any:
-        return self.run(self.data, self.bodies, list(xs))
+    def __call__(self, first: Sequence[Any]) -> list[Any]:
+        values = {number: self.lib.enter(x) for number, x in self.constants.items()}
+        values |= zip((n.number for n in self.graph.inputs), first, strict=True)
+        for n, evaluate in self.steps:
+            values[n.number] = evaluate(*[values[a.number] for a in n.args])
+        return [self.lib.astype(values[o.number], o.dtype) for o in self.graph.outputs]
 
 
-def _loop(lib: Library, n: Node) -> Evaluate:
-    return _Structured(lib, n, lib.run_loop)
+def _structure(lib: Library, n: Node) -> Evaluate:
+    """Evaluate a loop or branches: by the library's own, unless NumPy runs a part of a body on the host."""
+    runners = {id(body): GraphRunner(lib, body) for body in n.data.bodies}
+    host_ops = [name for r in runners.values() for name in r.host_ops]
 
+    def run(*xs: Any) -> Any:
+        return lib.run_structure(n.data, lambda body, given: runners[id(body)](given), xs, not host_ops)
 
-def _while(lib: Library, n: Node) -> Evaluate:
-    return _Structured(lib, n, lib.run_while)
-
-
-def _switch(lib: Library, n: Node) -> Evaluate:
-    return _Structured(lib, n, lib.run_switch)
+    run.host_ops = host_ops  # type: ignore[attr-defined]
+    return run
 
 
 KINDS: dict[Kind, Callable[[Library, Node], Evaluate | None]] = {
     MAP: evaluate_scalar, CAST: _cast, FOLD: _fold, VIEW: _view, PIECES: _pieces, TAKE: _take, SCATTER: _scatter,
     SPACED: _spaced, SCAN: find_op, PRODUCT: _product, OPAQUE: find_op, PART: _part, RESULT: _part,
-    LOOP: _loop, WHILE: _while, SWITCH: _switch,
+    **dict.fromkeys((LOOP, WHILE, SWITCH), _structure),
 }  # fmt: skip
 
 
@@ -131,39 +149,3 @@ def find_evaluator(lib: Library, n: Node) -> Evaluate | None:
     if not n.size:  # of nothing, which some functions refuse
         return lambda *xs: lib.full(n.shape, 0, n.dtype)
     return KINDS[n.kind](lib, n) if n.kind in KINDS else None
-
-
-class GraphRunner:
-    """Evaluates the nodes of a graph in order; what the library lacks is run by NumPy on the host."""
-
-    def __init__(self, library: Library, graph: Graph) -> None:
-        self.library, self.inputs, self.outputs = library, graph.inputs, graph.outputs
-        self.constants = {n.number: n.data for n in graph.nodes if n.kind is CONSTANT}
-        self.host_ops: list[str] = []
-        self.steps: list[tuple[Node, Evaluate]] = []
-        parts = _collect_parts(graph)
-        for n in graph.nodes:
-            if n.kind.is_leaf:
-                continue
-            evaluate = find_evaluator(library, n)
-            if evaluate is None:
-                self.host_ops.append(n.name)
-                evaluate = library.call_host(partial(n.kind.evaluate, n), parts.get(n.number, {None: n}))
-            self.host_ops += getattr(evaluate, "host_ops", ())
-            self.steps.append((n, evaluate))
-
-    def __call__(self, first: Sequence[Any]) -> list[Any]:
-        values = {number: self.library.enter(x) for number, x in self.constants.items()}
-        values |= zip((n.number for n in self.inputs), first, strict=True)
-        for n, evaluate in self.steps:
-            values[n.number] = evaluate(*[values[a.number] for a in n.args])
-        return [values[o.number] for o in self.outputs]
-
-
-def _collect_parts(graph: Graph) -> dict[int, dict[Any, Node]]:
-    """Return the parts that are used of each host op that has several results, by their places."""
-    found: dict[int, dict[Any, Node]] = {}
-    for n in graph.nodes:
-        if n.kind is PART:
-            found.setdefault(n.args[0].number, {})[n.data] = n
-    return found
