@@ -6,12 +6,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pullback.compiler.codegen.call_table import CallList
-from pullback.compiler.codegen.calls import call_kernel, call_rows, call_scan, call_scatter, call_spaced
+from pullback.compiler.codegen.calls import (
+    call_fourier,
+    call_kernel,
+    call_parts,
+    call_rows,
+    call_scan,
+    call_scatter,
+    call_spaced,
+)
 from pullback.compiler.codegen.gemm.calls import call_product
 from pullback.compiler.codegen.module_builder import ModuleBuilder, Segment
 from pullback.compiler.codegen.windows.calls import call_windows
 from pullback.compiler.ir.graph import Node
-from pullback.compiler.ir.kinds import OPAQUE, PRODUCT, ROWS, SCAN, SCATTER, SPACED, WINDOWS, Kind
+from pullback.compiler.ir.kinds import FOURIER, JOIN, OPAQUE, PRODUCT, ROWS, SCAN, SCATTER, SPACED, SPLIT, WINDOWS, Kind
 from pullback.compiler.schedule.fuse import Kernel
 from pullback.compiler.schedule.memory import Memory
 from pullback.compiler.schedule.order import Step
@@ -23,6 +31,9 @@ __all__ = ["Module", "emit"]
 CALLS: dict[Kind, Callable[[ModuleBuilder, CallList, Step], None]] = {
     SCAN: call_scan,
     ROWS: call_rows,
+    FOURIER: call_fourier,
+    SPLIT: call_parts,
+    JOIN: call_parts,
     SCATTER: call_scatter,
     SPACED: call_spaced,
     WINDOWS: call_windows,

@@ -7,10 +7,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from pullback.compiler.ir.graph import Node
-from pullback.compiler.ir.kinds import PRODUCT, ROWS, SCAN, SCATTER, WINDOWS, Kind
+from pullback.compiler.ir.kinds import FOURIER, PRODUCT, ROWS, SCAN, SCATTER, WINDOWS, Kind
 from pullback.compiler.ir.products import find_operand
 from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.deduplicate_kernels import LoopPlanner, PlannedLoops
+from pullback.compiler.schedule.fourier import FourierPlan, plan_fourier
 from pullback.compiler.schedule.fuse import Fused, Kernel
 from pullback.compiler.schedule.in_place import InPlace
 from pullback.compiler.schedule.loops import LoopPlan
@@ -103,7 +104,7 @@ def _plan_scatter(n: Node, target: Target, threads: int) -> ScatterPlan:
     return ScatterPlan(Work(n.shape[0], max(1, -(-n.shape[0] // workers))), workers, time)
 
 
-def _count_scratch(plan: ScanPlan | SearchPlan | RowsPlan) -> dict[str, int]:
+def _count_scratch(plan: ScanPlan | SearchPlan | RowsPlan | FourierPlan) -> dict[str, int]:
     return {"scratch": round_up(plan.work.scratch) * plan.workers}
 
 
@@ -123,6 +124,7 @@ def _count_product_bytes(p: ProductSchedule) -> dict[str, int]:
 PLANS: dict[Kind, Callable[[Node, Target, int], Any]] = {
     SCAN: plan_scan,
     ROWS: plan_rows,
+    FOURIER: plan_fourier,
     SCATTER: _plan_scatter,
     WINDOWS: plan_windows,
     PRODUCT: schedule_product,
@@ -130,6 +132,7 @@ PLANS: dict[Kind, Callable[[Node, Target, int], Any]] = {
 SCRATCH: dict[Kind, Callable[[Any], dict[str, int]]] = {
     SCAN: _count_scratch,
     ROWS: _count_scratch,
+    FOURIER: _count_scratch,
     WINDOWS: _count_window_bytes,
     PRODUCT: _count_product_bytes,
 }
